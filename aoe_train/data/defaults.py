@@ -210,7 +210,8 @@ def with_defaults_for_all(
         sections[name] = settings.section(name).model_copy(update={"objective": objective})
 
     sizes = [facts.rows for facts in datasets.values()]
-    passes = epoch_passes(settings.mix, dataset_weights(settings, datasets), sizes)
+    weights = [settings.section(name).weight for name in datasets]
+    passes = epoch_passes(settings.mix, weights, sizes)
     optim = _optim(settings, [*datasets.values()], float(passes @ sizes), dim)
     filled = _fill_unset(settings, {"optim": optim})
     return filled.model_copy(update={"datasets": sections})
@@ -255,11 +256,6 @@ def depends_on_auc(settings: TrainSettings) -> bool:
     has_teacher = settings.teacher.model or settings.teacher.scores
     has_new_weights = settings.lora is not None or settings.encoder.dense
     return not (settings.preset == DOMAIN or has_optim or has_teacher or has_new_weights)
-
-
-def dataset_weights(settings: TrainSettings, names: Iterable[str]) -> list[float]:
-    """Relative frequency of each dataset's rows."""
-    return [settings.section(name).weight for name in names]
 
 
 def epoch_passes(mix: MixSettings, weights: Sequence[float], sizes: Sequence[int]) -> np.ndarray:

@@ -95,9 +95,8 @@ def load(sources: Sources, settings: TrainSettings, process: Process) -> Loaded:
     with stage(f"load {sources.backbone}", show):
         encoder, filled = load_backbone(sources, settings, device)
     if encoder.folder is not None:
-        read_digests(
-            encoder.folder
-        )  # refuse a damaged file before training, after which it is inherited
+        # A damaged file is refused now; the trained model inherits it.
+        read_digests(encoder.folder)
     if line := format_decoder_choices(settings, filled):
         say(line)
 
@@ -124,11 +123,13 @@ def load(sources: Sources, settings: TrainSettings, process: Process) -> Loaded:
         resolved = with_defaults(filled.of(name), only, dim=encoder.dim)
     datasets = {name: resolved.of(name) for name in facts}
 
-    judged = None if sources.judged is None else JudgedPairs.read(sources.judged, say)
-    warnings = [
-        judged and judged.warning(chain.from_iterable(rows.texts for rows in data.train.values())),
-        training_note(resolved.run.precision, device),
-    ]
+    judged = None
+    warnings: list[str | None] = []
+    if sources.judged is not None:
+        judged = JudgedPairs.read(sources.judged, say)
+        trained = chain.from_iterable(rows.texts for rows in data.train.values())
+        warnings.append(judged.warning(trained))
+    warnings.append(training_note(resolved.run.precision, device))
     if not (resolved.optim.interpolate or "interpolate" in filled.optim.model_fields_set):
         warnings.append(UNSUITED)
     for name, rows in data.train.items():
@@ -154,8 +155,8 @@ def _drawn(data: Data, sources: Sources, seed: int, process: Process) -> Data:
     ((name, rows),) = data.train.items()
     with stage("draw texts", process.show):
         rows = draw_texts(rows, seed)
-    left_out = [f"{n:,} {reason.replace('_', ' ')}" for reason, n in rows.reading.left_out.items()]
-    if left_out:
+    if counts := rows.reading.left_out:
+        left_out = [f"{count:,} {reason.replace('_', ' ')}" for reason, count in counts.items()]
         source = source_name(sources.data[name])
         process.say(f"{source}: {len(rows):,} texts are trained on; {', '.join(left_out)}")
     return replace(data, train={name: rows})
@@ -165,12 +166,20 @@ def _facts(
     rows: Examples, source: Source, author: Author | None, auc: float | None, *, neighbours: bool
 ) -> DatasetFacts:
     """Properties of a dataset that its defaults depend on."""
-    written, author_of_run = read_authorship(source)
+    is_from_label, author_of_run = read_authorship(source)
     author = author or author_of_run
-    written = (written and author != "people") or 2 * rows.reading.written > len(rows)
-    anchors = [rows.texts[int(text)] for text in rows.rows[:, 0]] if author == "rules" else []
+    is_mostly_written = 2 * rows.reading.written > len(rows)
+    first_person = 0.0
+    if author == "rules":
+        first_person = first_person_share([rows.texts[text] for text in rows.rows[:, 0].tolist()])
     return DatasetFacts(
-        rows.kind, len(rows), written, auc, author, first_person_share(anchors), neighbours
+        rows.kind,
+        len(rows),
+        written=is_mostly_written or (is_from_label and author != "people"),
+        auc=auc,
+        author=author,
+        first_person=first_person,
+        neighbours=neighbours,
     )
 
 
@@ -179,10 +188,8 @@ def _warnings(
 ) -> Iterator[str | None]:
     """Warnings of rows that make a model worse, unused prompts, and similarities trained only in part."""
     yield language_warning(encoder.tokenizer, rows.texts, sources.backbone)
-    if (
-        rows.kind in ("single", "triplet")
-        and (texts := len(set(rows.rows[:, 0].tolist()))) < FEW_TEXTS
-    ):
+    texts = len(np.unique(rows.rows[:, 0]))
+    if rows.kind in ("single", "triplet") and texts < FEW_TEXTS:
         yield f"warning: {name}: only {texts} texts; use hundreds, as few can make the model worse"
     unused = [prompt for prompt, words in encoder.settings.prompts.items() if words]
     if unused and settings.prompts is None and encoder.settings.default_prompt_name is None:
@@ -197,10 +204,13 @@ def _warnings(
 
 def _trained_on(data: Data) -> Iterator[str]:
     """Warnings of held-out rows of which all texts are training texts."""
-    known = {text for rows in data.train.values() for text in rows.texts} if data.dev else set()
+    if not data.dev:
+        return
+    trained = {text for rows in data.train.values() for text in rows.texts}
     for name, rows in data.dev.items():
-        is_known = np.fromiter((text in known for text in rows.texts), np.bool_, len(rows.texts))
-        if count := int((is_known[rows.rows] | (rows.rows == ABSENT)).all(axis=1).sum()):
+        is_trained = np.array([text in trained for text in rows.texts])
+        cells = is_trained[rows.rows] | (rows.rows == ABSENT)
+        if count := int(cells.all(axis=1).sum()):
             yield (
                 f"warning: {count:,} of the {len(rows):,} dev rows of {name} have only training texts, so"
                 " their score is too high"
@@ -217,25 +227,26 @@ def _backbone_auc(
 ) -> float | None:
     """The backbone's AUC on a sample of the pairs, if their labels are 0 and 1."""
     ((name, rows),) = data.train.items()
-    if rows.kind != "binary":
+    if rows.kind != "binary" or rows.labels is None:
         return None
     chosen = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), _SAMPLE)).astype(np.int64))
+    labels = rows.labels[chosen]
+    if len(np.unique(labels)) < 2:
+        return None
     used, indices = np.unique(rows.rows[chosen], return_inverse=True)
     sample = replace(
         rows,
         texts=TextSelection(rows.texts, used),
         rows=indices.reshape(len(chosen), -1),
-        labels=None if rows.labels is None else rows.labels[chosen],
+        labels=labels,
     )
     prompts = run_prompts(settings, encoder.settings, {name: sample}, data.dev)
     sample = prompts.by_dataset[name].applied(sample)
-    if sample.labels is None or len(np.unique(sample.labels)) < 2:
-        return None
 
     def score() -> float:
         vectors = encoder.encode([*sample.texts], prompt=sample.prompts)
         similarities = pair_similarities(vectors, sample.rows, encoder.settings.similarity_fn_name)
-        return binary(similarities, np.asarray(sample.labels), name).scores()["roc_auc"]
+        return binary(similarities, labels, name).scores()["roc_auc"]
 
     with stage(f"score {sources.backbone} on training pairs", show):
         auc: float = on_main(score)
@@ -259,11 +270,14 @@ def load_backbone(
     # Remote code can't be recognised as a decoder.
     if not (is_encoder or sources.trust_remote_code) and is_causal(outline(folder)):
         settings = with_decoder_defaults(settings)
+    precision: Computed = "fp32"
+    if settings.lora:
+        precision = choose_precision(settings.run.precision, device)
     encoder = Encoder.load(
         folder,
         trust_remote_code=sources.trust_remote_code,
         device=device,
-        precision=choose_precision(settings.run.precision, device) if settings.lora else "fp32",
+        precision=precision,
         packing=settings.run.packing,
         quantization=settings.lora and four_bit_config(settings.lora),
         **settings.encoder.model_dump(exclude_unset=True),
@@ -286,9 +300,9 @@ def _recompute_layers(encoder: Encoder) -> None:
     """Recompute activations in the backward pass instead of storing them (gradient checkpointing)."""
     backbone: Any = encoder.model.backbone
     # transformers 5.23 renamed the method, and warns about the old name.
-    newer = getattr(backbone, "activation_checkpointing_enable", None)
+    enable = getattr(backbone, "activation_checkpointing_enable", None)
     try:
-        (newer or backbone.gradient_checkpointing_enable)({"use_reentrant": False})
+        (enable or backbone.gradient_checkpointing_enable)({"use_reentrant": False})
     except ValueError as error:
         raise ConfigError(
             f"run.gradient_checkpointing: {type(backbone).__name__} doesn't support it; use run.chunk"
@@ -306,8 +320,8 @@ def read_authorship(source: Source) -> tuple[bool, Author | None]:
             run = read_object(folder / "run.json")
             if str(run.get("made_by")).startswith("label "):
                 llms = run.get("llms")
-                kinds = (
-                    {llm.get("kind") for llm in llms.values()} if isinstance(llms, dict) else set()
-                )
-                return True, "rules" if kinds == {"wordnet"} else None
+                kinds = []
+                if isinstance(llms, dict):
+                    kinds = [llm.get("kind") for llm in llms.values()]
+                return True, "rules" if set(kinds) == {"wordnet"} else None
     return False, None

@@ -61,7 +61,8 @@ def train(
     disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers' bar when saving
     check_loss_functions(sources, settings)
     check_judged(sources.judged, settings)
-    args = start_processes(settings, work := work_beside(sources.out))
+    work = work_beside(sources.out)
+    args = start_processes(settings, work)
     is_main = args.process_index == 0
     with (
         working_folder(work) if is_main else nullcontext(),
@@ -112,10 +113,11 @@ def _continued(
 def _write(fitted: Fitted, origin: Mapping[str, Any]) -> RunRecord:
     """Write the model's folder; `origin` is what identifies its run."""
     built = fitted.built
-    loaded = fitted.built.loaded
-    record = run_record(fitted, origin)
-    out = loaded.sources.out
+    loaded = built.loaded
     data = built.data
+    out = loaded.sources.out
+    record = run_record(fitted, origin)
+    card = model_card(out.name, record, loaded.settings, built.encoder.dim)
     bad_rows = (rows.reading.bad_rows for rows in (*data.train.values(), *data.dev.values()))
     write_bad_rows(out, joined(bad_rows))
     with whole_folder(out) as folder:
@@ -123,8 +125,6 @@ def _write(fitted: Fitted, origin: Mapping[str, Any]) -> RunRecord:
         if loaded.settings.log.training_texts:
             trained = data.train.values() if record.training_texts else ()
             write_digests(folder, training_digests(trained), loaded.encoder.folder)
-        write_text(
-            folder / "README.md", model_card(out.name, record, loaded.settings, built.encoder.dim)
-        )
+        write_text(folder / "README.md", card)
         write_json(folder / RUN_FILE, record.to_dict())
     return record

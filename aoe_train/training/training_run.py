@@ -71,22 +71,23 @@ class OptimiserStep:
 
     def no_sync(self) -> AbstractContextManager[object]:
         """Add gradients up without exchanging them; sharded ones would then take a whole model's memory."""
-        context: AbstractContextManager[object] = (
-            nullcontext() if is_sharded(self.model) else self.accelerator.no_sync(self._wrapped)
-        )
+        if is_sharded(self.model):
+            return nullcontext()
+        context: AbstractContextManager[object] = self.accelerator.no_sync(self._wrapped)
         return context
 
     def backward(self, inputs: dict[str, Any], step: int, batches: int) -> None:
         """Add the gradient of one of the `batches` of a step, and its losses to the log."""
         self._wrapped.train()
         rows = inputs.pop("numbers")
-        dataset = inputs.get("dataset")
+        number = inputs.get("dataset")
+        dataset = None if number is None else self._datasets[number]
         if self._graphs is not None and (parts := self._graphs(inputs)) is not None:
-            self._losses.add(parts, rows, step)
+            self._losses.add(parts, rows, step, dataset)
             return
         inputs = upload_batch(inputs, self._args.device)  # while the device still computes
         parts = self._wrapped(**inputs)
-        self._losses.add(parts, rows, step, None if dataset is None else self._datasets[dataset])
+        self._losses.add(parts, rows, step, dataset)
         del inputs
         self.accelerator.backward(parts["loss"] / batches)
 
@@ -128,9 +129,13 @@ def _optimiser(model: nn.Module, args: TrainingArguments) -> torch.optim.Optimiz
     decaying: list[nn.Parameter] = []
     others: list[nn.Parameter] = []
     for name, weight in model.named_parameters():
-        if weight.requires_grad:
-            decays = name.rpartition(".")[0] not in norms and not _NO_DECAY.search(name.lower())
-            (decaying if decays else others).append(weight)
+        if not weight.requires_grad:
+            continue
+        owner, _, _ = name.rpartition(".")
+        if owner in norms or _NO_DECAY.search(name.lower()):
+            others.append(weight)
+        else:
+            decaying.append(weight)
     groups = [
         {"params": decaying, "weight_decay": args.weight_decay},
         {"params": others, "weight_decay": 0.0},
@@ -154,9 +159,8 @@ def _wrapped(
     """The model, prepared for precision and processes, and its optimiser."""
     optimiser = _optimiser(model, args)
     with warnings.catch_warnings():
-        warnings.filterwarnings(
-            "ignore", "`broadcast_buffers`", FutureWarning
-        )  # a matter for accelerate
+        # A matter for accelerate.
+        warnings.filterwarnings("ignore", "`broadcast_buffers`", FutureWarning)
         if not is_sharded(model):
             wrapped, prepared = accelerator.prepare(model, optimiser)
             return wrapped, prepared
@@ -171,14 +175,12 @@ def _accelerator(args: TrainingArguments) -> Accelerator:
         find_unused_parameters=args.ddp_find_unused_parameters,
         broadcast_buffers=args.ddp_broadcast_buffers,
     )
+    dynamo = TorchDynamoPlugin(backend=args.torch_compile_backend, mode=args.torch_compile_mode)
+    our_loop_accumulates = GradientAccumulationPlugin(num_steps=1)
     return Accelerator(
         mixed_precision=args.mixed_precision,
-        gradient_accumulation_plugin=GradientAccumulationPlugin(
-            num_steps=1
-        ),  # our loop accumulates
-        dynamo_plugin=TorchDynamoPlugin(
-            backend=args.torch_compile_backend, mode=args.torch_compile_mode
-        ),
+        gradient_accumulation_plugin=our_loop_accumulates,
+        dynamo_plugin=dynamo,
         kwargs_handlers=[ddp],
     )
 
@@ -215,10 +217,10 @@ class Events:
         for flag in _RESET.get(event, ()):
             setattr(self.control, flag, False)
         for callback in self.callbacks:
-            control = getattr(callback, event)(
-                self._args, self.state, self.control, **self._objects, **seen
-            )
-            self.control = self.control if control is None else control
+            call = getattr(callback, event)
+            requests = call(self._args, self.state, self.control, **self._objects, **seen)
+            if requests is not None:
+                self.control = requests
 
 
 @dataclass
@@ -233,14 +235,12 @@ class TrainingRun:
     losses: LossLog  # not logged yet
     collapse: CollapseCheck
     clock: Stopwatch  # training time without evaluation and checkpoints
-    score: (
-        Callable[[], DevScores] | None
-    )  # called on rank 0, or on all ranks if the model is sharded
+    # Called on rank 0, or on all ranks if the model is sharded.
+    score: Callable[[], DevScores] | None
     before: DevScores | None  # of the backbone
     name: str  # in reports
-    best: dict[str, Tensor] | None = (
-        None  # weights; in memory, so that an evaluation writes nothing
-    )
+    # Weights; in memory, so that an evaluation writes nothing.
+    best: dict[str, Tensor] | None = None
     sound: Path | None = None  # the newest checkpoint that has not diverged
     random_state: dict[str, Any] | None = None  # of a checkpoint, with which the next epoch starts
     logged: int = 0  # step of the last log entry
@@ -266,9 +266,8 @@ class TrainingRun:
         """Show the progress, with the newest loss and dev score."""
         note = ", ".join(self._notes.values())
         state = self.state
-        process = self.built.loaded.process
-        if process.is_main:
-            process.show(Progress("train", state.global_step, state.max_steps, note, ended=ended))
+        progress = Progress("train", state.global_step, state.max_steps, note, ended=ended)
+        self.built.loaded.process.show(progress)
 
     def log_losses(self, norm: Tensor | None, lr: float) -> None:
         """Log the mean losses since the last entry."""
@@ -291,9 +290,8 @@ class TrainingRun:
             self.show()
         # fp16's loss scaling skips steps with an infinite gradient, which is no sign of divergence.
         history = [] if self.built.args.fp16 else self.state.log_history
-        self._stop_if(
-            gradient_problem([entry["grad_norm"] for entry in history if "grad_norm" in entry])
-        )
+        norms = [entry["grad_norm"] for entry in history if "grad_norm" in entry]
+        self._stop_if(gradient_problem(norms))
 
     def evaluate(self) -> None:
         """Score the dev data, and keep the weights if they are the best; all ranks get the same scores."""
@@ -302,8 +300,9 @@ class TrainingRun:
         self.check_divergence()
         model = self.built.model
         state = self.state
-        sets = [] if self.before is None or len(self.before.by_set) < 2 else self.before.by_set
-        names = [METRIC, *(f"{METRIC}.{name}" for name in sets)]
+        names = [METRIC]
+        if self.before is not None and len(self.before.by_set) > 1:
+            names += [f"{METRIC}.{name}" for name in self.before.by_set]
         with self.clock.paused():
             model.eval()
             figures = list[float]()
@@ -314,8 +313,10 @@ class TrainingRun:
             metrics = {f"eval_{name}": value for name, value in zip(names, values, strict=True)}
             self.log(metrics)
             self.events("on_evaluate", metrics=metrics)
-        if values[0] > (-math.inf if state.best_metric is None else state.best_metric):
-            state.best_metric = values[0]
+        best_before = -math.inf if state.best_metric is None else state.best_metric
+        deciding = metrics[f"eval_{METRIC}"]
+        if deciding > best_before:  # not if it is NaN
+            state.best_metric = deciding
             state.best_global_step = state.global_step
             self.best = copy_weights(self.average.chosen(model) or trained_weights(model))
 

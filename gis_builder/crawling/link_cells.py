@@ -21,7 +21,7 @@ from gis_builder.detection.page import PreparedText
 from gis_builder.detection.phrase_codes import REFERENCE_MARK
 from gis_builder.detection.reading import read
 from gis_builder.detection.rules import relation_of
-from gis_builder.store.issue_records import IssueRef, Relation
+from gis_builder.store import IssueRef, Relation
 from pairkit.base.printable import comparable
 
 

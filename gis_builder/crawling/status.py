@@ -17,7 +17,7 @@ _MAX_NAMED = 3  # repositories with the same outcome that get a line each
 _COUNTED = ("issues", "threads", "left", "points", "requests")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RepoStatus:
     """The finished and remaining work of one repository."""
 
@@ -68,7 +68,7 @@ class RepoStatus:
         }
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class Status(Printed):
     """The progress of a whole crawl.
 
@@ -166,7 +166,10 @@ def read_status(store: Store) -> Status:
         for row in rows
     ]
     return Status(
-        tuple(repos), sum(usage.values(), Usage()), store.rate_limit(), tuple(store.warnings())
+        tuple(repos),
+        sum(usage.values(), Usage()),
+        store.rate_limit(),
+        tuple(store.warnings()),
     )
 
 

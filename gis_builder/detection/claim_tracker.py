@@ -24,7 +24,7 @@ from gis_builder.detection.statements import (
     instant,
     read_statements,
 )
-from gis_builder.store.issue_records import GITHUB, Issue, IssueRef, IssueRefs, Kind, Thread
+from gis_builder.store import GITHUB, Issue, IssueRef, IssueRefs, Kind, Thread
 
 KindOf = Callable[[IssueRef], Kind]
 
@@ -35,7 +35,7 @@ _FEW_WORDS = 12
 _DECIDING = (Role.CLOSER, Role.MAINTAINER)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rules:
     """Settings of one repository that change its verdicts."""
 
@@ -400,7 +400,10 @@ def _has_authority(statement: Statement) -> bool:
 
 
 def track_claims(
-    thread: Thread, marks: TrackerMarks, kind_of: KindOf, rules: Rules
+    thread: Thread,
+    marks: TrackerMarks,
+    kind_of: KindOf,
+    rules: Rules,
 ) -> ClaimTracker:
     """Follow a thread's claims through its statements, reopenings and removed marks."""
     issue = thread.issue
@@ -410,7 +413,10 @@ def track_claims(
         tracker.over_limit = "too_much_text"
         return tracker
     statements = read_statements(
-        thread, rules.former_names, site=rules.site, must_read=marks.says_duplicate
+        thread,
+        rules.former_names,
+        site=rules.site,
+        must_read=marks.says_duplicate,
     )
     claims = [claim for statement in statements for claim in statement.reading.claims]
     if len(claims) + sum(len(claim.targets) for claim in claims) > MAX_CLAIMS:

@@ -29,7 +29,7 @@ from gis_builder.detection.statements import (
     before_closing,
     read_marks,
 )
-from gis_builder.store.issue_records import (
+from gis_builder.store import (
     Evidence,
     Issue,
     IssueRef,
@@ -255,7 +255,10 @@ def _targets_of_field(original: IssueRef, marks: TrackerMarks) -> IssueRefs:
 
 
 def _uncertain(
-    ref: IssueRef, reason: str, targets: IssueRefs = (), evidence: tuple[Evidence, ...] = ()
+    ref: IssueRef,
+    reason: str,
+    targets: IssueRefs = (),
+    evidence: tuple[Evidence, ...] = (),
 ) -> Verdict:
     return Verdict(ref, VerdictOutcome.UNCERTAIN, targets, _UNCERTAIN, reason, evidence)
 
@@ -283,7 +286,8 @@ def _from_claims(tracker: ClaimTracker, marks: TrackerMarks) -> Verdict:
 
 
 def _deciding_claims(
-    accepted: Sequence[TrackedClaim], weight_of: Callable[[TrackedClaim], float]
+    accepted: Sequence[TrackedClaim],
+    weight_of: Callable[[TrackedClaim], float],
 ) -> list[TrackedClaim]:
     """The claims of the deciding statement: the last strong one, or else the strongest."""
     strong = [tracked for tracked in accepted if weight_of(tracked) >= _STRONG]
@@ -291,7 +295,7 @@ def _deciding_claims(
     together = [tracked for tracked in accepted if tracked.index == chosen.index]
     kind = max((tracked.claim.kind for tracked in together), key=_BY_KIND.__getitem__)
 
-    claims: list[TrackedClaim] = []
+    claims = []
     is_asserted = False
     for tracked in together:
         if tracked.claim.kind is not kind:
@@ -323,7 +327,12 @@ def _evidence(tracked: TrackedClaim) -> Evidence:
     return _naming(statement, tracked.targets, f"{role}_comment", tracked.claim.said)
 
 
-def _naming(statement: Statement, refs: IssueRefs, kind: str, said: str = "") -> Evidence:
+def _naming(
+    statement: Statement,
+    refs: IssueRefs,
+    kind: str,
+    said: str = "",
+) -> Evidence:
     return Evidence(kind, statement.url, statement.who, statement.when, refs, said)
 
 
@@ -456,8 +465,15 @@ def _check_targets(verdict: Verdict, kind_of: KindOf, rules: Rules) -> Verdict:
 
 
 def _rejected(
-    verdict: Verdict, outcome: VerdictOutcome, reason: str, targets: Iterable[IssueRef]
+    verdict: Verdict,
+    outcome: VerdictOutcome,
+    reason: str,
+    targets: Iterable[IssueRef],
 ) -> Verdict:
     return replace(
-        verdict, outcome=outcome, targets=tuple(targets), confidence=_REJECTED, reason=reason
+        verdict,
+        outcome=outcome,
+        targets=tuple(targets),
+        confidence=_REJECTED,
+        reason=reason,
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gis_builder.detection.detector import read_verdicts
-from gis_builder.store.issue_records import VerdictOutcome
+from gis_builder.store import VerdictOutcome
 from pairkit.base.cli.result_table import Printed, ResultTable
 
 if TYPE_CHECKING:

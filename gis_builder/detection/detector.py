@@ -27,15 +27,18 @@ from gis_builder.detection.decision import decide
 from gis_builder.detection.explain import explain
 from gis_builder.detection.phrase_codes import github_links
 from gis_builder.settings import DetectSettings
-from gis_builder.store import RepoRow, Store, StoredThread, full_names
-from gis_builder.store.issue_records import (
+from gis_builder.store import (
     Evidence,
     IssueRef,
     Kind,
     Relation,
+    RepoRow,
+    Store,
+    StoredThread,
     Thread,
     Verdict,
     VerdictOutcome,
+    full_names,
 )
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.dataset.parquet import read_parquet, write_parquet
@@ -93,7 +96,11 @@ class _Inputs(Struct):
 
 
 def detect(
-    store: Store, path: Path, rows: Sequence[RepoRow], settings: DetectSettings, show: RunDisplay
+    store: Store,
+    path: Path,
+    rows: Sequence[RepoRow],
+    settings: DetectSettings,
+    show: RunDisplay,
 ) -> int:
     """Judge these repositories, write the verdicts, and return the number of threads that were judged."""
     detector = Detector(store, settings)
@@ -173,13 +180,15 @@ class Detector:
         rules_hash = self._rules_hash(repo)
         self._judged.add(repo)
         for stored in self._store.stored_threads(repo):
-            yield self._judge(stored, rules_hash, kept.get(stored.number))
+            yield self._judge(stored, rules_hash, kept.get(stored.ref.number))
 
     def judge_all(self, repos: Sequence[str], show: RunDisplay) -> Iterator[KeptVerdict]:
         """Judge several repositories."""
         total = sum(map(self._store.count_threads, repos))
         return show.counted(
-            "detecting duplicates", chain.from_iterable(map(self.judge, repos)), total
+            "detecting duplicates",
+            chain.from_iterable(map(self.judge, repos)),
+            total,
         )
 
     def judge_again(self, refs: Iterable[IssueRef]) -> Iterator[KeptVerdict]:
@@ -199,7 +208,10 @@ class Detector:
         return frozenset(ref for ref in inputs if self._store.kind(ref) is Kind.UNKNOWN)
 
     def _judge(
-        self, stored: StoredThread, rules_hash: bytes, kept: KeptVerdict | None
+        self,
+        stored: StoredThread,
+        rules_hash: bytes,
+        kept: KeptVerdict | None,
     ) -> KeptVerdict:
         input_hash = stored.digest(rules_hash)
         if kept and kept.input_hash == input_hash and self._has_same_kinds(kept.dependencies):
@@ -217,7 +229,7 @@ class Detector:
         return all(self.kind_of(ref) is kind for ref, kind in dependencies)
 
     def _judge_anew(self, thread: Thread, input_hash: str) -> KeptVerdict:
-        dependencies: dict[IssueRef, Kind] = {}
+        dependencies = {}
 
         def kind_of(ref: IssueRef) -> Kind:
             dependencies[ref] = self.kind_of(ref)
@@ -263,7 +275,10 @@ class Detector:
 
 
 def judge_thread(
-    thread: Thread, kind_of: KindOf, rules: Rules, settings: DetectSettings
+    thread: Thread,
+    kind_of: KindOf,
+    rules: Rules,
+    settings: DetectSettings,
 ) -> Verdict:
     """The verdict on one thread; a duplicate below the minimum confidence becomes uncertain."""
     verdict = decide(thread, kind_of, rules)

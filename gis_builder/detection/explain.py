@@ -16,7 +16,7 @@ from gis_builder.detection.decision import weight
 from gis_builder.detection.phrase_codes import comparable_thread
 from gis_builder.detection.reading import TextReading
 from gis_builder.detection.statements import Statement, read_marks
-from gis_builder.store.issue_records import Event, IssueRefs, Thread, Verdict, VerdictOutcome
+from gis_builder.store import Event, IssueRefs, Thread, Verdict, VerdictOutcome
 
 _REASONS = {
     "open": "the issue is open",
@@ -58,7 +58,12 @@ _STANCES = {
 }
 
 
-def explain(thread: Thread, verdict: Verdict, kind_of: KindOf, rules: Rules = DEFAULT_RULES) -> str:
+def explain(
+    thread: Thread,
+    verdict: Verdict,
+    kind_of: KindOf,
+    rules: Rules = DEFAULT_RULES,
+) -> str:
     """Explain a verdict: each piece of evidence with its weight, in order of time, and the reason."""
     thread = comparable_thread(thread)
     issue = thread.issue

@@ -148,5 +148,7 @@ def _bounded(pattern: str) -> str:
     """The pattern with bounded runs of letters, so that reading takes linear time."""
     pattern = pattern.replace(r"\S", r"[^\s\x01\x02]")
     return re.sub(
-        r"(\\w|\\x02])([*+])", lambda run: f"{run[1]}{{{int(run[2] == '+')},20}}", pattern
+        r"(\\w|\\x02])([*+])",
+        lambda run: f"{run[1]}{{{int(run[2] == '+')},20}}",
+        pattern,
     )

@@ -24,7 +24,7 @@ from gis_builder.pairing.pair_folder import (
 )
 from gis_builder.pairing.pairing_results import coverage
 from gis_builder.settings import SPLITS
-from gis_builder.store.issue_records import IssuePair, IssueRef, IssueText
+from gis_builder.store import IssuePair, IssueRef, IssueText
 from pairkit.base.errors import DataError
 from pairkit.dataset.making.dataset_card import table, with_section
 from pairkit.dataset.parquet import write_parquet
@@ -74,7 +74,9 @@ def write_archive(
     seed = combined.settings.seed
     splits = list(drawn.missing)
     table = pairs.table.with_columns(split=pl.Series(drawn.split_of)).sort(
-        "hash", "first", "second"
+        "hash",
+        "first",
+        "second",
     )
     rows_of = {}
     positives = {}

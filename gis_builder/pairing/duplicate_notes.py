@@ -20,7 +20,7 @@ from gis_builder.detection.page import PreparedText
 from gis_builder.detection.phrase_codes import Span
 from gis_builder.detection.rules import ClaimKind
 from gis_builder.pairing.references import IssueMention
-from gis_builder.store.issue_records import IssueRef
+from gis_builder.store import IssueRef
 
 
 class NoteCode(StrEnum):
@@ -165,7 +165,12 @@ def _notes_in_other_languages(text: str) -> Iterator[Span]:
             yield sentence.spans[first][0], end if comma < 0 else sentence.spans[comma][first == 0]
 
 
-def _notes(text: str, start: int, end: int, references: list[Span]) -> Iterator[Span]:
+def _notes(
+    text: str,
+    start: int,
+    end: int,
+    references: list[Span],
+) -> Iterator[Span]:
     tokens = list(_tokens(text, start, end, references))
     codes = "".join(token.code for token in tokens)
     if NoteCode.DUPLICATE not in codes and not (NoteCode.SAME in codes and references):
@@ -187,7 +192,12 @@ def _note_spans(codes: str) -> Iterator[Span]:
     )
 
 
-def _note_end(tokens: list[_Token], codes: str, first: int, last: int) -> int:
+def _note_end(
+    tokens: list[_Token],
+    codes: str,
+    first: int,
+    last: int,
+) -> int:
     """The end of a note, including its full stop if it began a clause."""
     opens_clause = first == 0 or codes[first - 1] == NoteCode.STOP
     if (
@@ -199,7 +209,12 @@ def _note_end(tokens: list[_Token], codes: str, first: int, last: int) -> int:
     return tokens[last - 1].end
 
 
-def _tokens(text: str, start: int, end: int, references: list[Span]) -> Iterator[_Token]:
+def _tokens(
+    text: str,
+    start: int,
+    end: int,
+    references: list[Span],
+) -> Iterator[_Token]:
     position = start
     for ref_start, ref_end in [*references, (end, end)]:
         for match in _TOKEN.finditer(text, position, ref_start):

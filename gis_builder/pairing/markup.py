@@ -69,7 +69,13 @@ def replaced_reference(text: str, span: Span) -> tuple[Span, str]:
     return ((start, end) if ends and tail is None else span), ""
 
 
-def _another_issue(text: str, start: int, end: int, *, ends: bool) -> tuple[Span, str] | None:
+def _another_issue(
+    text: str,
+    start: int,
+    end: int,
+    *,
+    ends: bool,
+) -> tuple[Span, str] | None:
     """The reference with its noun, and "another issue", if its sentence needs an object or a subject."""
     start += len(text[start:end]) - len(text[start:end].lstrip(" \t"))
     goes_on = _GOES_ON.match(text, end)

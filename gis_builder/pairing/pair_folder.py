@@ -12,14 +12,7 @@ import polars as pl
 
 from gis_builder.pairing.positives import UNLIKELY_SAME
 from gis_builder.pairing.secrets import KINDS
-from gis_builder.store.issue_records import (
-    GITHUB,
-    DroppedPair,
-    IssuePair,
-    IssueRef,
-    IssueText,
-    Relation,
-)
+from gis_builder.store import GITHUB, DroppedPair, IssuePair, IssueRef, IssueText, Relation
 from pairkit.base.errors import DataError
 from pairkit.base.system.seeded import keyed_hash
 from pairkit.dataset.making.dataset_card import dataset_card, table
@@ -132,26 +125,34 @@ def gis_card(counts: Mapping[str, Any], files: Mapping[str, Mapping[str, str]]) 
         ("Licence", _LICENCE),
     ]
     return dataset_card(
-        _TITLE, configs=files, rows=rows, sections=sections, tags=("github-issues", "long-text")
+        _TITLE,
+        configs=files,
+        rows=rows,
+        sections=sections,
+        tags=("github-issues", "long-text"),
     )
 
 
 def _counts(counts: Mapping[str, Any]) -> str:
     splits: Mapping[str, Mapping[str, Any]] = counts["splits"]
-    keys = {key: key for key in ("positive", "negative", "total")} | {
-        "texts over 512 tokens": "long_share"
-    }
-    lines = [(name, *(split[key] for split in splits.values())) for name, key in keys.items()]
-    aucs = [split["gap_auc"] for split in splits.values()]
-    lines.append(
-        ("AUC of the gap in time", *("–" if auc is None else f"{auc:.2f}" for auc in aucs))
-    )
+    lines: list[list[Any]] = [
+        ["positive"],
+        ["negative"],
+        ["total"],
+        ["texts over 512 tokens"],
+        ["AUC of the gap in time"],
+    ]
+    for split in splits.values():
+        auc = split["gap_auc"]
+        cells = [split["positive"], split["negative"], split["total"], split["long_share"]]
+        cells.append("–" if auc is None else f"{auc:.2f}")
+        for line, cell in zip(lines, cells, strict=True):
+            line.append(cell)
     count = counts["repository_count"]
     noun = "repository" if count == 1 else "repositories"
-    relations = ", ".join(
-        f"`{relation}` {count:,}" for relation, count in counts["relations"].items()
-    )
-    return f"{table(['', *splits], lines)}\n\n{count:,} {noun}. Positives by relation: {relations}."
+    relations = [f"`{relation}` {number:,}" for relation, number in counts["relations"].items()]
+    by_relation = f"Positives by relation: {', '.join(relations)}."
+    return f"{table(['', *splits], lines)}\n\n{count:,} {noun}. {by_relation}"
 
 
 _EVIDENCE = pl.Struct({"kind": pl.String, "url": pl.String, "who": pl.String, "when": pl.String})
@@ -198,7 +199,9 @@ def make_rows(
 
 
 def make_positive_rows(
-    positives: Sequence[IssuePair], texts: Mapping[IssueRef, IssueText], seed: int
+    positives: Sequence[IssuePair],
+    texts: Mapping[IssueRef, IssueText],
+    seed: int,
 ) -> pl.DataFrame:
     """The positives with the duplicate as anchor and its original as positive."""
     pairs = sorted(positives, key=row_order(seed))
@@ -212,28 +215,33 @@ def make_positive_rows(
 
 
 def _row(
-    pair: IssuePair, texts: Mapping[IssueRef, IssueText], seed: int, site: str
+    pair: IssuePair,
+    texts: Mapping[IssueRef, IssueText],
+    seed: int,
+    site: str,
 ) -> tuple[Any, ...]:
-    low, high = sorted((pair.first, pair.second))
-    first, second = (low, high) if keyed_hash(seed, "first", low, high) % 2 else (high, low)
+    first, second = sorted((pair.first, pair.second))
+    if keyed_hash(seed, "first", first, second) % 2 == 0:
+        first, second = second, first
     grounds = pair.grounds
-    evidence = grounds.evidence if grounds else None
+    stated: tuple[Any, ...] = (None, None, None)
+    evidence = None
+    if grounds is not None:
+        stated = (str(grounds.relation), grounds.reason, grounds.confidence)
+        evidence = grounds.evidence
     return (
-        *(
-            texts[first].text,
-            texts[second].text,
-            pair.label,
-            first.repo,
-            first.number,
-            second.number,
-        ),
-        *(first.page(site), second.page(site), texts[first].created_at, texts[second].created_at),
+        texts[first].text,
+        texts[second].text,
+        pair.label,
+        first.repo,
+        first.number,
+        second.number,
+        first.page(site),
+        second.page(site),
+        texts[first].created_at,
+        texts[second].created_at,
         pair.cluster or None,
-        *(
-            (str(grounds.relation), grounds.reason, grounds.confidence)
-            if grounds
-            else (None, None, None)
-        ),
+        *stated,
         pair.same_probability,
         evidence and {name: getattr(evidence, name) for name in ("kind", "url", "who", "when")},
         pair.negative_kind or None,
@@ -262,12 +270,10 @@ def write_gis(
     }
     only = {split: make_positive_rows(pairs, texts, seed) for split, pairs in positives.items()}
     configs = {"default": rows, "positive": only}
-    counts = row_counts({split: counted_columns(frame) for split, frame in rows.items()}) | dict(
-        statistics
-    )
-    write_dataset(
-        out, configs, card=gis_card(counts, card_files(configs)), statistics=counts, run=run
-    )
+    columns = {split: counted_columns(frame) for split, frame in rows.items()}
+    counts = row_counts(columns) | dict(statistics)
+    card = gis_card(counts, card_files(configs))
+    write_dataset(out, configs, card=card, statistics=counts, run=run)
     return counts
 
 
@@ -276,14 +282,15 @@ def _why_empty(statistics: Mapping[str, Any]) -> str:
     if not left_out:
         return "no duplicates found; crawl or import more issues"
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in left_out.items())
-    is_short = [*left_out] == ["text_too_short"]
-    remedy = (
-        "lower text.min_words and text.min_chars" if is_short else "crawl or import more issues"
-    )
-    if UNLIKELY_SAME in left_out:
-        remedy = "lower --min-same-probability"
-    if relations := [relation for relation in Relation if f"relation_{relation}" in left_out]:
+    relations = [relation for relation in Relation if f"relation_{relation}" in left_out]
+    if relations:
         remedy = f"give --relations={','.join((Relation.DUPLICATE, *relations))}"
+    elif UNLIKELY_SAME in left_out:
+        remedy = "lower --min-same-probability"
+    elif left_out.keys() == {"text_too_short"}:
+        remedy = "lower text.min_words and text.min_chars"
+    else:
+        remedy = "crawl or import more issues"
     return f"every duplicate was rejected ({reasons}; see dropped.parquet); {remedy}"
 
 
@@ -301,7 +308,8 @@ def counted_columns(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def row_counts(
-    rows: Mapping[str, pl.DataFrame], max_repositories: int | None = None
+    rows: Mapping[str, pl.DataFrame],
+    max_repositories: int | None = None,
 ) -> dict[str, Any]:
     """Counts by split, repository, relation, evidence and kind of negative; shares of long texts."""
     all_rows = pl.concat(rows.values())
@@ -362,30 +370,25 @@ def reasons_of(rejected: Mapping[IssueRef, str], dropped: Iterable[DroppedPair])
 
 def drop_counts(reasons: Reasons, removed: Mapping[str, int]) -> dict[str, Any]:
     """The counts of rejected data in statistics.json, by stage."""
-
-    def of(label: int | None) -> dict[str, int]:
-        return {
-            reason: count
-            for (kind, reason), count in sorted(reasons.items(), key=str)
-            if kind == label
-        }
-
+    by_label: dict[int | None, dict[str, int]] = {None: {}, 1: {}, 0: {}}
+    for (label, reason), count in sorted(reasons.items(), key=str):
+        by_label[label][reason] = count
     return {
-        "rejected_issues": of(None),
-        "dropped_positives": of(1),
-        "dropped_negatives": of(0),
+        "rejected_issues": by_label[None],
+        "dropped_positives": by_label[1],
+        "dropped_negatives": by_label[0],
         "removed_from_texts": dict(sorted(removed.items())),
     }
 
 
 def dropped_frame(rejected: Mapping[IssueRef, str], dropped: Iterable[DroppedPair]) -> pl.DataFrame:
     """Every rejected issue and dropped pair with its reason, see `DROPPED_SCHEMA`."""
-    rows: list[tuple[str, int | None, str, str | None]] = [
-        (reason, None, str(ref), None) for ref, reason in sorted(rejected.items())
-    ]
-    rows += [
+    rows: list[tuple[str, int | None, str, str | None]] = []
+    for ref, reason in sorted(rejected.items()):
+        rows.append((reason, None, str(ref), None))
+    rows += (
         (drop.reason, drop.label, str(drop.first), str(drop.second)) for drop in sorted(dropped)
-    ]
+    )
     return pl.DataFrame(rows, schema=DROPPED_SCHEMA, orient="row")
 
 
@@ -395,14 +398,17 @@ def dropped_lines(path: Path, issue: IssueRef) -> list[str]:
         return []
     is_of_issue = (pl.col("issue1") == str(issue)) | (pl.col("issue2") == str(issue))
     kinds = {None: "issue rejected", 1: "positive dropped", 0: "negative dropped"}
-    return [
-        f"{kinds[label]} [{reason}]: {' and '.join(filter(None, issues))}"
-        for reason, label, *issues in read_parquet(path).filter(is_of_issue).iter_rows()
-    ]
+    lines = []
+    for reason, label, *issues in read_parquet(path).filter(is_of_issue).iter_rows():
+        named = " and ".join(filter(None, issues))
+        lines.append(f"{kinds[label]} [{reason}]: {named}")
+    return lines
 
 
 def write_dropped(
-    path: Path, rejected: Mapping[IssueRef, str], dropped: Iterable[DroppedPair]
+    path: Path,
+    rejected: Mapping[IssueRef, str],
+    dropped: Iterable[DroppedPair],
 ) -> None:
     """Write `dropped_frame`, readable only by its owner."""
     write_parquet(path, dropped_frame(rejected, dropped), private=True)

@@ -197,7 +197,9 @@ def _decoded_if_secret(line: str) -> str:
     if plain == line:
         return line
     return max(
-        line, plain, key=lambda form: len(form) - len(_scrub(form)[0].replace("[secret]", ""))
+        line,
+        plain,
+        key=lambda form: len(form) - len(_scrub(form)[0].replace("[secret]", "")),
     )
 
 

@@ -16,9 +16,8 @@ from typing import Any
 from msgspec.json import Decoder
 
 from gis_builder.pairing.text import has_word, render, template_lines
-from gis_builder.store import Store
+from gis_builder.store import IssueRef, Store
 from gis_builder.store.decoding import Malformed, Node, Number, RepoName, decode
-from gis_builder.store.issue_records import IssueRef
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import BadReply, ConfigError, DataError, PairkitError, RemoteError
 from pairkit.base.printable import one_line
@@ -93,7 +92,12 @@ class _Hits(Node):
 _HITS = Decoder(_Hits)
 
 
-def suggest_for(store: Store, ref: IssueRef, index: Path, top: int) -> Suggested:
+def suggest_for(
+    store: Store,
+    ref: IssueRef,
+    index: Path,
+    top: int,
+) -> Suggested:
     """Issues that were opened before an issue of the crawl and that it may repeat."""
     issue = next((candidate for candidate in store.issues(ref.repo) if candidate.ref == ref), None)
     if issue is None or issue.is_pull:
@@ -121,7 +125,13 @@ def suggest_for(store: Store, ref: IssueRef, index: Path, top: int) -> Suggested
     return Suggested(str(ref), suggestions)
 
 
-def _search(index: Path, text: str, where: Sequence[str], before: str, top: int) -> list[_Hit]:
+def _search(
+    index: Path,
+    text: str,
+    where: Sequence[str],
+    before: str,
+    top: int,
+) -> list[_Hit]:
     # -P: files of the current folder can't replace libraries. An absolute index path can't be parsed as a
     # flag.
     command = [

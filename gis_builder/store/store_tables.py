@@ -43,11 +43,10 @@ _CONTENT = {
 class StoredThread:
     """The rows of a thread. Their hash shows whether the thread changed, without conversion to records."""
 
-    __slots__ = ("_repo", "_rows", "number")
+    __slots__ = ("_rows", "ref")
 
-    def __init__(self, repo: str, number: int, *rows: Any) -> None:
-        self._repo = repo
-        self.number = number
+    def __init__(self, ref: IssueRef, *rows: Any) -> None:
+        self.ref = ref
         self._rows = rows
 
     def digest(self, basis: bytes) -> str:
@@ -59,7 +58,7 @@ class StoredThread:
         """Convert the rows to records."""
         head, comments, events = self._rows
         return Thread(
-            issue=_issue(self._repo, head),
+            issue=_issue(self.ref.repo, head),
             comments=tuple(map(_comment, comments)),
             events=tuple(map(_event, events)),
         )
@@ -74,7 +73,12 @@ def _snapshot(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def threads(
-    path: Path, repo: str, depth: int, *, number: int | None = None, pulls: bool = False
+    path: Path,
+    repo: str,
+    depth: int,
+    *,
+    number: int | None = None,
+    pulls: bool = False,
 ) -> Iterator[StoredThread]:
     """Iterate over threads of at least `depth` by number, in one snapshot."""
     sql = f"SELECT {_ISSUE} FROM issues WHERE repo = ? AND depth >= ?"  # noqa: S608
@@ -86,10 +90,10 @@ def threads(
         values.append(number)
     with _snapshot(path) as connection:
         for row in connection.execute(f"{sql} ORDER BY number", values):
-            key = repo, row[0]
-            comments = connection.execute(_COMMENTS, key).fetchall()
-            events = connection.execute(_EVENTS, key).fetchall()
-            yield StoredThread(*key, row, comments, events)
+            ref = IssueRef(repo, row[0])
+            comments = connection.execute(_COMMENTS, ref).fetchall()
+            events = connection.execute(_EVENTS, ref).fetchall()
+            yield StoredThread(ref, row, comments, events)
 
 
 def issues(path: Path, repo: str) -> Iterator[Issue]:
@@ -102,7 +106,7 @@ def issues(path: Path, repo: str) -> Iterator[Issue]:
 
 def kinds(path: Path, repo: str) -> dict[int, Kind]:
     """The kind of each known number of a repository."""
-    kinds_by_number: dict[int, Kind] = {}
+    kinds_by_number = {}
     with _snapshot(path) as connection:
         for (number,) in connection.execute("SELECT number FROM missing WHERE repo = ?", (repo,)):
             kinds_by_number[number] = Kind.MISSING

@@ -28,7 +28,7 @@ class RepoOutcome(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RepoRow:
     """A repository under a requested name, with the server's metadata."""
 
@@ -64,7 +64,7 @@ class Absence(StrEnum):
     WITHHELD = "withheld"  # the server fails on it permanently
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TopUp:
     """A nested connection whose beginning is still to be fetched."""
 
@@ -74,7 +74,7 @@ class TopUp:
     have: int  # number of stored items
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CrawlTask:
     """A resumable task; finished tasks stay in the store, so that they are not repeated."""
 
@@ -86,7 +86,7 @@ class CrawlTask:
     done: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Usage:
     """The cost of requests. A failed request counts as one point, because its cost is unknown."""
 
@@ -96,11 +96,13 @@ class Usage:
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
-            self.points + other.points, self.requests + other.requests, self.seconds + other.seconds
+            self.points + other.points,
+            self.requests + other.requests,
+            self.seconds + other.seconds,
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RateLimit:
     """The last known rate limit of a token, in points (GraphQL) or requests (REST)."""
 
@@ -116,7 +118,7 @@ class RateLimit:
         return f"{self.remaining:,} of {self.limit:,} points left until {reset_at}"
 
 
-@dataclass(slots=True)
+@dataclass
 class Tally:
     """The counts of stored and remaining items of a repository."""
 

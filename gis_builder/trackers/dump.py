@@ -16,7 +16,7 @@ from typing import Generic, Literal, NamedTuple, TypeVar
 
 from msgspec.json import Decoder
 
-from gis_builder.store import decoding
+from gis_builder.store import Comment, Event, Issue, decoding
 from gis_builder.store.decoding import (
     Malformed,
     Node,
@@ -26,7 +26,6 @@ from gis_builder.store.decoding import (
     stamp,
     stamp_or_none,
 )
-from gis_builder.store.issue_records import Comment, Event, Issue
 from gis_builder.trackers import rest_records
 from gis_builder.trackers.saved import (
     ADDRESS,
@@ -159,7 +158,10 @@ class Dump:
         yield from self._checked(path, objects, check)
 
     def _checked(
-        self, path: Path, values: Iterator[tuple[int, Object]], check: Check[R]
+        self,
+        path: Path,
+        values: Iterator[tuple[int, Object]],
+        check: Check[R],
     ) -> Iterator[Row[R]]:
         expected = self.info.full_name if self.info else None
         try:
@@ -198,7 +200,7 @@ class SavedDump(Dump):
     @cached_property
     def _is_known(self) -> dict[Path, bool]:
         """Whether each file has a known layout. If none has, all are read, to report what is wrong."""
-        known: dict[Path, bool] = {}
+        known = {}
         for path in saved_files(self.folder):
             if path not in self.tickets:
                 try:

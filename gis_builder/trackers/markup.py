@@ -81,7 +81,7 @@ class Markup:
         if not any(sign in lower for sign in self.signs):
             return
         position = 0
-        unclosed: set[str] = set()
+        unclosed = set()
         while opening := self.opening.search(text, position):
             name = opening.lastgroup or ""
             closing = None if name in unclosed else self.rules[name].end_of(text, opening.end())
@@ -95,7 +95,7 @@ class Markup:
 
     def markdown(self, text: str, depth: int = _MAX_DEPTH) -> str:
         """Convert a text to Markdown."""
-        pieces: list[str] = []
+        pieces = []
         position = 0
         for block in self.blocks(text) if depth else ():
             start, end = block.span

@@ -6,9 +6,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from gis_builder.store import decoding
+from gis_builder.store import Comment, Event, Issue, IssueRef, decoding
 from gis_builder.store.decoding import Malformed, Node, stamp, stamp_or_none, whole_text
-from gis_builder.store.issue_records import Comment, Event, Issue, IssueRef
 
 _GHOST = "ghost"  # REST's author of texts by deleted accounts; GraphQL returns null
 _BOT = "[bot]"  # REST's suffix of a bot's login; GraphQL omits it

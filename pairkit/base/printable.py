@@ -143,10 +143,10 @@ def comparable(text: str) -> str:
 
 def _limit_marks(run: re.Match[str]) -> str:
     """The characters without combining marks after the thirtieth in a row."""
-    kept = []
+    kept = ""
     marks = 0
     for character in run[0]:
         marks = marks + 1 if unicodedata.combining(character) else 0
         if marks <= _MAX_MARKS:
-            kept.append(character)
-    return "".join(kept)
+            kept += character
+    return kept

@@ -101,20 +101,6 @@ def load_settings(
         raise ConfigError("a setting has a lone surrogate; expected valid Unicode") from error
 
 
-def merge(
-    model: type[S],
-    keys: Mapping[str, str],
-    arguments: Mapping[str, Any],
-    *,
-    below: Mapping[str, Any] | None = None,
-    config: str | Path | None = None,
-    settings: Mapping[str, Any] | Iterable[str] | None = None,
-) -> S:
-    """Settings from keyword arguments; `keys` are the dotted keys of those that are settings."""
-    flags = {key: arguments[name] for name, key in keys.items() if arguments[name] is not None}
-    return load_settings(model, flags, below=below, config=config, settings=settings)
-
-
 def argument(name: str, value: Any, kind: Any) -> Any:
     """Validate an argument that is not a setting."""
     try:

@@ -15,9 +15,8 @@ _SENTENCE_END = re.compile(
 def is_question(text: str) -> bool:
     """Whether a text is a single question."""
     line = collapse_spaces(text)
-    return (
-        line.endswith(_QUESTION_MARKS) and len(line) <= _QUESTION_CHARS and not sentence_ends(line)
-    )
+    is_short = len(line) <= _QUESTION_CHARS
+    return line.endswith(_QUESTION_MARKS) and is_short and not sentence_ends(line)
 
 
 def collapse_spaces(text: str) -> str:

@@ -13,29 +13,17 @@ _CHARS = 1000  # characters of each
 _ROWS = 2000  # of a dataset, from which texts are sampled
 _LEAST_SHARE = 0.1  # of the texts, in a language that is named; short texts are often mistaken
 _ENGLISH_BACKBONE = "minilm"
-_MULTILINGUAL_BACKBONE = (
-    "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"  # needs no prompt
-)
+# Needs no prompt.
+_MULTILINGUAL_BACKBONE = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
 
 
 def train_command(dataset: Path) -> list[str]:
     """A command that trains on a dataset's folder."""
-    tables = sorted(dataset.rglob("*.parquet"))
-    texts = (
-        pl.read_parquet(tables[0], columns=[0], n_rows=_ROWS).to_series().to_list()
-        if tables
-        else []
-    )
-    return [
-        "aoe",
-        "train",
-        "--data",
-        str(dataset),
-        "--backbone",
-        backbone_for(texts),
-        "--out",
-        "model",
-    ]
+    texts: list[str] = []
+    for table in sorted(dataset.rglob("*.parquet"))[:1]:
+        texts = pl.read_parquet(table, columns=[0], n_rows=_ROWS).to_series().to_list()
+    backbone = backbone_for(texts)
+    return ["aoe", "train", "--data", str(dataset), "--backbone", backbone, "--out", "model"]
 
 
 def backbone_for(texts: Sequence[str]) -> str:

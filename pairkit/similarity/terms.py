@@ -53,5 +53,6 @@ def places(text: str) -> Iterator[tuple[str, int, int]]:
         start, end = match.span()
         if match["run"] is None or end - start == 1:
             yield match[0].lower(), start, end
-        else:
-            yield from ((text[at : at + 2], at, at + 2) for at in range(start, end - 1))
+            continue
+        for place in range(start, end - 1):
+            yield text[place : place + 2], place, place + 2

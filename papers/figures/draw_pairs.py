@@ -57,12 +57,10 @@ def count_pairs(dataset: PairDataset) -> PairCounts:
     rows = collect_rows(dataset, lambda _: None)
     frame = rows.frame
     counts = {
-        split: np.concatenate(
-            [frame.filter(frame["split"] == split)[f"tokens{n}"].to_numpy() for n in (1, 2)]
-        )
-        for split in rows.splits
+        split: np.concatenate([part["tokens1"].to_numpy(), part["tokens2"].to_numpy()])
+        for split, part in rows.splits.items()
     }
-    sides = {name: rows.side(side) for side, name in enumerate(rows.names)}
+    sides = {side.name: rows.of(side) for side in (rows.low, rows.high)}
     overlaps = {
         order: {
             name: part[f"overlap{order}"].drop_nulls().to_numpy() for name, part in sides.items()

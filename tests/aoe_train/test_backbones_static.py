@@ -3,16 +3,15 @@
 import json
 
 import numpy as np
-import pytest
 from numpy.random import default_rng
 from safetensors.numpy import save_file
 from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer
 
-from aoe_train import Encoder, export, index, search, train
-from tests.aoe_train.refusals import config_error, data_error
-from tests.aoe_train.shell import aoe
+from aoe_train import export, index, search, train
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error, table
 from tests.aoe_train.test_search import sentences
+from tests.aoe_train.tiny import load
 
 DIM = 12
 TEXTS = [*sentences(60), "", "  ", "\u4f60\u597d \U0001f600", "a man " * 700]
@@ -55,20 +54,20 @@ def write_modules(folder, kinds, places):
     (folder / "modules.json").write_text(json.dumps(listed))
 
 
-@pytest.mark.parametrize(
+@cases(
     "form",
     [{}, {"path": "0_StaticEmbedding"}, {"dense": True}, {"cut": 7}],
     ids=["root", "part", "dense", "cut"],
 )
 def test_vectors_equal_sentence_transformers(bert, tmp_path, form):
     folder = static(tmp_path / "model", bert, **form)
-    encoder = Encoder.load(folder)
+    encoder = load(folder)
     theirs = SentenceTransformer(str(folder)).encode(TEXTS)
     found = encoder.encode(TEXTS)
     assert np.abs(found - theirs).max() <= 1e-6
     assert (found[60:62] == 0).all()  # they have no token, and are no error
     assert encoder.settings.max_length == form.get("cut")
-    assert encoder.encode("a dog") == pytest.approx(encoder.encode(["a dog", TEXTS[0]])[0])
+    assert encoder.encode("a dog") == approx(encoder.encode(["a dog", TEXTS[0]])[0])
 
 
 def test_model2vec_folders_with_mapping_and_weights(bert, tmp_path):
@@ -87,27 +86,27 @@ def test_model2vec_folders_with_mapping_and_weights(bert, tmp_path):
     )
     theirs = SentenceTransformer(str(folder)).encode(TEXTS)
     assert (
-        np.abs(Encoder.load(folder).encode(TEXTS) - theirs).max() < 1e-3
+        np.abs(load(folder).encode(TEXTS) - theirs).max() < 1e-3
     )  # which rounds to float16 between
     parts["mapping"][3] = 9
     save_file(parts, folder / "model.safetensors")
     with data_error("mapping: expected the index of a row for each token"):
-        Encoder.load(folder)
+        load(folder)
 
 
-@pytest.mark.parametrize(
+@table(
     "settings, named",
-    [
-        ({"pooling": "max"}, "encoder.pooling max: a static model averages"),
-        ({"layers": 1}, "encoder.layers: a static"),
-        ({"include_prompt": False}, "include_prompt false"),
-        ({"bidirectional": True}, "encoder.bidirectional"),
-        ({"precision": "int8"}, "fewer bits: not possible for a static model"),
-    ],
+    """
+    {'pooling': 'max'} | encoder.pooling max: a static model averages
+    {'layers': 1} | encoder.layers: a static
+    {'include_prompt': False} | include_prompt false
+    {'bidirectional': True} | encoder.bidirectional
+    {'precision': 'int8'} | fewer bits: not possible for a static model
+    """,
 )
 def test_settings_that_need_a_network_are_refused(bert, tmp_path, settings, named):
     with config_error(named):
-        Encoder.load(static(tmp_path / "model", bert), **settings)
+        load(static(tmp_path / "model", bert), **settings)
 
 
 def test_training_saving_and_export_are_refused(bert, tmp_path):
@@ -122,7 +121,7 @@ def test_training_saving_and_export_are_refused(bert, tmp_path):
             lambda: train(rows * 8, backbone=folder, **out),
             r"training: not possible .*`aoe distill`",
         ),
-        (lambda: Encoder.load(folder).save(tmp_path / "out"), "not possible for a static model"),
+        (lambda: load(folder).save(tmp_path / "out"), "not possible for a static model"),
         (lambda: export(folder, **out), "export: not possible for a static model"),
     ):
         with config_error(message):
@@ -130,7 +129,7 @@ def test_training_saving_and_export_are_refused(bert, tmp_path):
         assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize(
+@cases(
     "file, content, message",
     [
         (
@@ -147,14 +146,10 @@ def test_damaged_folders(file, content, message, bert, tmp_path):
     path = static(tmp_path / "model", bert) / file
     path.write_bytes(content) if isinstance(content, bytes) else save_file(content, path)
     with data_error(message):
-        Encoder.load(tmp_path / "model")
+        load(tmp_path / "model")
 
 
-def test_index_and_command_accept_a_static_model(bert, tmp_path):
-    folder, texts = str(static(tmp_path / "model", bert)), tmp_path / "texts.txt"
-    texts.write_text("\n".join(sentences(30)))
-    assert index(texts, model=folder, out=tmp_path / "index").encoded == 30
-    hits = search(tmp_path / "index", sentences(30)[4], by="model")
-    assert (hits[0].place, round(hits[0].cosine or 0, 5)) == (4, 1)
-    aoe("encode", texts, "-m", folder, "-o", tmp_path / "v.npy", "-q")
-    assert np.load(tmp_path / "v.npy").shape == (30, DIM)
+def test_an_index_accepts_a_static_model(bert, tmp_path, out):
+    index(sentences(30), model=static(tmp_path / "model", bert), out=out)
+    (hit,) = search(out, sentences(30)[4], by="model", top=1)
+    assert (hit.place, hit.cosine) == (4, approx(1, abs=1e-5))

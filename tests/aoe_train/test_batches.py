@@ -3,7 +3,6 @@
 from itertools import chain
 
 import numpy as np
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,6 +14,7 @@ from aoe_train.data.token_batches import budget_cuts, collate, mix_labels
 from aoe_train.model.tokens.tokenised import TokenStore
 from aoe_train.objectives.training_rows import ABSENT, Examples
 from aoe_train.settings.run_settings import BatchSettings, MixSettings
+from tests.aoe_train.shorthand import approx, cases, read_rows, shared, table
 from tests.aoe_train.tiny import wordpiece
 
 STRATEGIES = [
@@ -65,7 +65,7 @@ def test_each_row_once_per_epoch_and_equal_slices_per_rank(count, share, world, 
     assert all(len({len(part) for part in parts}) == 1 for parts in slices)
 
 
-@pytest.mark.parametrize("how", STRATEGIES)
+@cases("how", STRATEGIES)
 def test_plan_depends_only_on_seed_and_epoch(how):
     def plans(seed, epochs=range(3)):
         sampler = batches_of(*make(300, "binary"), 8, seed=seed, **how)
@@ -103,9 +103,14 @@ def test_batches_group_similar_lengths_and_the_largest_comes_first():
         assert abs(np.corrcoef(np.arange(len(middles)), middles)[0, 1]) < 0.2  # no order of length
 
 
-@pytest.mark.parametrize(
+@table(
     "most, rows, world, cuts",
-    [(9, 6, 1, [3, 4, 5]), (9, 2, 1, [2, 4, 5]), (14, 6, 2, [4]), (1, 6, 3, [3])],
+    """
+    9 | 6 | 1 | [3, 4, 5]
+    9 | 2 | 1 | [2, 4, 5]
+    14 | 6 | 2 | [4]
+    1 | 6 | 3 | [3]
+    """,
 )
 def test_budget_cuts_by_hand(most, rows, world, cuts):
     assert budget_cuts(np.array([2, 3, 4, 5, 9, 20]), most, rows, world).tolist() == cuts
@@ -149,7 +154,7 @@ PAIRS = Examples(
 WIDE = Examples(WORDS, np.array([[0, 1, 2, 1], [3, 0, 5, ABSENT]]), None, "triplet")
 
 
-@pytest.fixture(scope="module")
+@shared
 def store():
     return TokenStore.build(WORDS, wordpiece(), max_length=16)
 
@@ -191,7 +196,7 @@ def test_statistics_ignore_absent_negatives(store):
     assert plan["tokens_max"] == sum(lengths[[0, 1, 2, 3, 5]])
     padded = 2 * (max(lengths[[0, 3]]) + max(lengths[[1, 0]]) + max(lengths[[2, 5]]) + lengths[1])
     own = sum(lengths[[0, 1, 2, 1, 3, 0, 5]])
-    assert plan["padding_share"] == pytest.approx(1 - own / padded)
+    assert plan["padding_share"] == approx(1 - own / padded)
 
 
 def test_single_texts_are_encoded_twice(store):
@@ -201,7 +206,10 @@ def test_single_texts_are_encoded_twice(store):
     assert sorted(batch["rows"].ravel().tolist()) == [0, 1, 2, 3]
     assert batch["texts"][batch["rows"]].tolist() == [[4, 4], [0, 0]]
     whole = Examples(WORDS, np.arange(6).reshape(-1, 1), None, "single")
-    for views, times in ((True, 2), (False, 1)):
+    for views, times in read_rows("""
+            True | 2
+            False | 1
+            """):
         batches = batches_of(whole, store.lengths, 6, views=views)
         plan = describe(Mixture([batches], [1], MixSettings()), [store])
         ids = collate(range(6), whole, store, views=views)["input_ids"]
@@ -262,20 +270,20 @@ def test_epoch_continues_the_previous_pass(rows, order, until, weights):
     assert 1 in whole
 
 
-@pytest.mark.parametrize(
+@table(
     "how, weights, passes",
-    [
-        ({}, [1, 1], [1, 1]),
-        # rows^(1/2): 10 to 100, so that the first is seen ten times where the second is seen once
-        ({"temperature": 2}, [1, 1], [10, 1]),
-        ({"temperature": 2, "epoch": "shortest"}, [1, 1], [1, 0.1]),
-        ({}, [3, 1], [3, 1]),
-        ({"order": "round-robin"}, [1, 1], [1, 0.01]),
-        ({"order": "round-robin", "epoch": "longest"}, [2, 1], [200, 1]),
-    ],
+    """
+    {} | [1, 1] | [1, 1]
+    # rows^(1/2): 10 to 100, so that the first is seen ten times where the second is seen once
+    {'temperature': 2} | [1, 1] | [10, 1]
+    {'temperature': 2, 'epoch': 'shortest'} | [1, 1] | [1, 0.1]
+    {} | [3, 1] | [3, 1]
+    {'order': 'round-robin'} | [1, 1] | [1, 0.01]
+    {'order': 'round-robin', 'epoch': 'longest'} | [2, 1] | [200, 1]
+    """,
 )
 def test_epoch_passes_by_hand(how, weights, passes):
-    assert epoch_passes(MixSettings(**how), weights, [100, 10_000]) == pytest.approx(passes)
+    assert epoch_passes(MixSettings(**how), weights, [100, 10_000]) == approx(passes)
 
 
 def test_repeated_and_waiting_rows_are_counted():

@@ -8,7 +8,7 @@ from aoe_train import Encoder, duplicates, encode, evaluate, open_index, sample_
 from aoe_train import index as build
 from aoe_train.model.collection import Collection, drawn
 from pairkit import ConfigError, DataError
-from tests.aoe_train.refusals import config_error
+from tests.aoe_train.shorthand import approx, cases, config_error, read_rows, table
 from tests.aoe_train.test_search import sentences
 from tests.aoe_train.tiny import save_bert
 
@@ -28,7 +28,7 @@ def grouped(seed=0):
     return np.array([unit(vector) for vector in noisy], np.float32), groups
 
 
-@pytest.mark.parametrize("purpose", PURPOSES)
+@cases("purpose", PURPOSES)
 def test_a_vector_is_centred_and_moved_to_its_neighbours(purpose):
     vectors, _ = grouped()
     queries = grouped(1)[0][:5]
@@ -43,21 +43,7 @@ def test_a_vector_is_centred_and_moved_to_its_neighbours(purpose):
         nearest = sorted(others, key=lambda other: -float(other @ moved))[:4]  # sqrt(200) / 4
         wanted.append(unit(moved + np.mean(nearest, axis=0)) if purpose == "group" else moved)
     found = Collection(vectors, purpose).transform(np.concatenate([queries, vectors[:5]]))
-    assert found == pytest.approx(np.array(wanted), abs=1e-5)
-
-
-def test_neighbours_bring_groups_together():
-    vectors, groups = grouped()
-    precision = {}
-    for name, found in [
-        ("model", vectors),
-        ("group", Collection(vectors, "group").transform(vectors)),
-    ]:
-        cosines = found @ found.T
-        np.fill_diagonal(cosines, -1)
-        nearest = np.argsort(-cosines, axis=1)[:, :9]
-        precision[name] = (groups[nearest] == groups[:, None]).mean()
-    assert precision["group"] > precision["model"] + 0.1
+    assert found == approx(np.array(wanted), abs=1e-5)
 
 
 def test_a_large_collection_is_represented_by_a_sample():
@@ -72,7 +58,7 @@ def stored(folder, name="searched"):
     return np.load(folder / f"{name}.npy")
 
 
-@pytest.mark.parametrize("quantize", ["float32", "int8"])
+@cases("quantize", ["float32", "int8"])
 def test_another_purpose_encodes_nothing_again_except_for_int8(bert, tmp_path, quantize):
     out, options = tmp_path / "index", {"model": bert, "quantize": quantize}
     build(TEXTS, out=out, **options)
@@ -96,13 +82,17 @@ def test_another_purpose_encodes_nothing_again_except_for_int8(bert, tmp_path, q
 
 
 def test_a_text_of_the_index_is_found_first_and_words_count_by_purpose(bert, tmp_path):
-    for purpose, weight in (("group", 0.9), ("search", 0.8), ("match", 0.75)):
+    for purpose, weight in read_rows("""
+            group | 0.9
+            search | 0.8
+            match | 0.75
+            """):
         out = tmp_path / purpose
         build(TEXTS, model=bert, out=out, purpose=purpose)
         index = open_index(out)
         (hit,) = index.search(TEXTS[7], by="model", top=1)
-        assert (hit.place, hit.cosine) == (7, pytest.approx(1, abs=1e-4))
-        assert index.search("zzz", top=1)[0].score == pytest.approx(weight)  # no text has this word
+        assert (hit.place, hit.cosine) == (7, approx(1, abs=1e-4))
+        assert index.search("zzz", top=1)[0].score == approx(weight)  # no text has this word
         every = index.search_every(by="model", top=1).hits
         vectors = stored(out)
         cosines = vectors @ vectors.T
@@ -127,7 +117,7 @@ def test_texts_of_which_words_change_the_first_result_are_shown(bert, out, tmp_p
     assert not build(TEXTS, model=bert, out=tmp_path / "plain").examples
 
 
-@pytest.mark.parametrize("kind", ["flat", "hnsw"])
+@cases("kind", ["flat", "hnsw"])
 def test_near_duplicates_are_those_of_the_model(bert, tmp_path, kind):
     if kind == "hnsw":
         pytest.importorskip("faiss")
@@ -139,7 +129,7 @@ def test_near_duplicates_are_those_of_the_model(bert, tmp_path, kind):
         for name in ("plain", "group")
     )
     assert found.select("place1", "place2").equals(wanted.select("place1", "place2"))
-    assert found["cosine"].to_numpy() == pytest.approx(wanted["cosine"].to_numpy(), abs=1e-5)
+    assert found["cosine"].to_numpy() == approx(wanted["cosine"].to_numpy(), abs=1e-5)
 
 
 def test_evaluation_follows_the_purpose():
@@ -161,7 +151,7 @@ def test_evaluation_follows_the_purpose():
             "resamples": 0,
         }
         (scores,) = evaluate(model, data=rows, **options).to_dict().values()
-        assert scores["P@1"] == pytest.approx((groups[cosines.argmax(axis=1)] == groups).mean())
+        assert scores["P@1"] == approx((groups[cosines.argmax(axis=1)] == groups).mean())
 
 
 def test_vectors_of_a_collection_are_those_of_its_index(bert, tmp_path):
@@ -172,24 +162,24 @@ def test_vectors_of_a_collection_are_those_of_its_index(bert, tmp_path):
     options = {"model": bert, "collection": out}
     file = tmp_path / "vectors.npy"
     encode(texts, out=file, **options)
-    assert np.load(file) == pytest.approx(stored(out), abs=1e-5)
-    assert encode(TEXTS, **options) == pytest.approx(stored(out), abs=1e-5)
-    assert encode(TEXTS[3], **options) == pytest.approx(stored(out)[3], abs=1e-5)
+    assert np.load(file) == approx(stored(out), abs=1e-5)
+    assert encode(TEXTS, **options) == approx(stored(out), abs=1e-5)
+    assert encode(TEXTS[3], **options) == approx(stored(out)[3], abs=1e-5)
     bits = encode(TEXTS, quantize="ubinary", **options)
     assert (np.unpackbits(bits, axis=1) == (stored(out) > 0)).mean() > 0.99
     with config_error("other settings: collection"):
         encode(texts, out=file, model=bert)
 
 
-@pytest.mark.parametrize(
+@table(
     "change, words",
-    [
-        ({"collection": "plain"}, "has no purpose"),
-        ({"model": "other"}, "differ from those of"),
-        ({"dim": 8}, "has 32 dimensions"),
-        ({"normalize": False}, "have length 1"),
-        ({"workers": 2, "out": "vectors.npy"}, "encodes in one process"),
-    ],
+    """
+    {'collection': 'plain'} | has no purpose
+    {'model': 'other'} | differ from those of
+    {'dim': 8} | has 32 dimensions
+    {'normalize': False} | have length 1
+    {'workers': 2, 'out': 'vectors.npy'} | encodes in one process
+    """,
 )
 def test_a_collection_that_does_not_fit_is_refused(bert, out, tmp_path, change, words):
     build(TEXTS, model=bert, out=out, purpose="group")
@@ -208,7 +198,7 @@ def test_a_collection_that_does_not_fit_is_refused(bert, out, tmp_path, change, 
         encode(texts, **options)
 
 
-@pytest.mark.parametrize(
+@cases(
     "texts, purpose, error, words",
     [
         (TEXTS[:49], "group", DataError, "needs at least 50 texts"),
@@ -226,14 +216,17 @@ def test_vectors_of_a_collection_have_the_prompt_for_documents(bert, out):
     prompted = Encoder.load(bert, prompts=prompts)
     build(TEXTS, model=prompted, out=out, purpose="group")
     options = {"model": prompted, "collection": out}
-    assert encode(TEXTS, **options) == pytest.approx(stored(out), abs=1e-5)
+    assert encode(TEXTS, **options) == approx(stored(out), abs=1e-5)
     query = encode(TEXTS, prompt_name="query", **options)
     assert not np.allclose(query, stored(out), atol=1e-3)
 
 
-@pytest.mark.parametrize(
+@table(
     "change, words",
-    [({"dim": [8]}, "compares full vectors"), ({"data": "sheet"}, "give it to `aoe sample-pairs`")],
+    """
+    {'dim': [8]} | compares full vectors
+    {'data': 'sheet'} | give it to `aoe sample-pairs`
+    """,
 )
 def test_a_purpose_that_evaluation_cannot_follow_is_refused(bert, tmp_path, change, words):
     models = [bert, save_bert(tmp_path / "other", seed=9)]

@@ -13,10 +13,10 @@ from sentence_transformers.sentence_transformer.modules import Normalize, Poolin
 from torch import nn
 from transformers import AutoTokenizer, T5EncoderModel
 
-from aoe_train import Encoder, encode, export, train
+from aoe_train import encode, export, train
 from pairkit import ConfigError, DataError
-from tests.aoe_train.refusals import config_error
-from tests.aoe_train.tiny import read_json, save_bert, save_gemma, save_llama, save_t5
+from tests.aoe_train.shorthand import cases, config_error, raises, shared
+from tests.aoe_train.tiny import load, read_json, save_bert, save_gemma, save_llama, save_t5
 from tests.aoe_train.vectors import difference, probes
 
 TEXTS = [*probes(40), "bread", "a large blue car is on the road . " * 3, "the dog"]
@@ -50,7 +50,7 @@ KINDS = {
 }
 
 
-@pytest.fixture(scope="module")
+@shared
 def folders(tmp_path_factory):
     """A folder of each kind, saved by sentence-transformers on first use."""
 
@@ -73,30 +73,30 @@ def theirs(folder):
     return SentenceTransformer(str(folder)).encode(TEXTS, batch_size=3)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@cases("kind", KINDS)
 def test_load_from_and_save_for_sentence_transformers(kind, folders, out):
     folder = folders(kind)
     expected = theirs(folder)
-    ours = Encoder.load(folder)
+    ours = load(folder)
     assert ours.model.packed is (kind != "t5")
     assert difference(ours.encode(TEXTS), expected) < 1e-6
     assert ours.dim == expected.shape[1]
     ours.save(out)
     assert difference(theirs(out), expected) < 1e-6
-    again = Encoder.load(out, inference_only=True)
+    again = load(out, inference_only=True)
     assert (again.encode(TEXTS) == ours.encode(TEXTS)).all() or kind == "labse"
     assert difference(again.encode(TEXTS), expected) < 1e-6
     assert again.settings == ours.settings
 
 
-@pytest.mark.parametrize(
+@cases(
     "kind, lora",
     [("labse", False), ("gemma", False), ("residual", True)],
     ids=["bert", "gemma", "lora"],
 )
 def test_dense_layers_learn_and_keep_their_shape(kind, lora, folders, out, tmp_path):
     """With adapters, dense layers are trained as a whole."""
-    before = Encoder.load(folders(kind))
+    before = load(folders(kind))
     run = train(ROWS, backbone=folders(kind), out=out, lora=lora, **QUICK)
     trained = run.encoder
     assert trained.settings.dense == before.settings.dense
@@ -119,7 +119,7 @@ def test_dense_layers_in_an_onnx_graph(folders, tmp_path, monkeypatch):
     onnxruntime = pytest.importorskip("onnxruntime")
     folder = folders("labse")
     done = export(folder, out=tmp_path / "graph", format="onnx")
-    assert done.dim == Encoder.load(folder).dim
+    assert done.dim == load(folder).dim
     tokens = AutoTokenizer.from_pretrained(tmp_path / "graph")(
         TEXTS, padding=True, truncation=True, return_tensors="np"
     )
@@ -157,12 +157,10 @@ def test_a_new_layer_is_trained_and_the_run_is_recognised(bert, out, tmp_path):
     assert "train" not in told  # the same run: finished already
 
 
-@pytest.mark.parametrize(
-    "given", [[0], ["x"], [{"size": 8, "activation": "os.system"}], 1.5, [True, {}]]
-)
+@cases("given", [[0], ["x"], [{"size": 8, "activation": "os.system"}], 1.5, [True, {}]])
 def test_invalid_layers(given, bert):
-    with pytest.raises(ConfigError):
-        Encoder.load(bert, dense=given)
+    with raises(ConfigError):
+        load(bert, dense=given)
 
 
 def damaged(folder, **changes):
@@ -173,7 +171,7 @@ def damaged(folder, **changes):
 WEIGHTS = "2_Dense/model.safetensors"
 
 
-@pytest.mark.parametrize(
+@cases(
     "harm, error, message",
     [
         (
@@ -200,13 +198,13 @@ WEIGHTS = "2_Dense/model.safetensors"
 )
 def test_what_is_refused(harm, error, message, folders, out):
     harm(shutil.copytree(folders("labse"), out))
-    with pytest.raises(error, match=message):
-        Encoder.load(out)
+    with raises(error, match=message):
+        load(out)
     with config_error(r"has its own dense layers; leave encoder\.dense out"):
-        Encoder.load(folders("labse"), dense=[8])
+        load(folders("labse"), dense=[8])
 
 
-@pytest.mark.parametrize("normalizes", [True, False])
+@cases("normalizes", [True, False])
 def test_truncate_dim_of_a_folder_is_kept(bert, out, tmp_path, *, normalizes):
     """A stored `dim` truncates scaled vectors; a requested one truncates before scaling, as theirs does."""
     modules = [
@@ -216,10 +214,10 @@ def test_truncate_dim_of_a_folder_is_kept(bert, out, tmp_path, *, normalizes):
     ]
     model = SentenceTransformer(modules=modules, truncate_dim=12)
     model.save(str(tmp_path / "theirs"))
-    ours = Encoder.load(tmp_path / "theirs")
+    ours = load(tmp_path / "theirs")
     assert ours.settings.dim == ours.dim == 12
     ours.save(out)
-    for encoder in (ours, Encoder.load(out)):
+    for encoder in (ours, load(out)):
         assert difference(encoder.encode(TEXTS), model.encode(TEXTS)) < 1e-6
         asked = {"normalize_embeddings": True, "truncate_dim": 20}
         assert (
@@ -232,7 +230,7 @@ def test_truncate_dim_of_a_folder_is_kept(bert, out, tmp_path, *, normalizes):
     found = encode(TEXTS, model=ours)
     assert (found == ours.encode(TEXTS)).all()
     with config_error("dim 33: this model's vectors have 32 dimensions"):
-        Encoder.load(bert, dim=33)
+        load(bert, dim=33)
 
 
 def test_training_with_truncated_vectors(bert, tmp_path):
@@ -244,7 +242,7 @@ def test_training_with_truncated_vectors(bert, tmp_path):
 
 
 def test_a_t5_is_loaded_without_its_decoder(tmp_path):
-    encoder = Encoder.load(save_t5(tmp_path / "t5", decoder=True), pooling="avg")
+    encoder = load(save_t5(tmp_path / "t5", decoder=True), pooling="avg")
     theirs = T5EncoderModel.from_pretrained(tmp_path / "t5").eval()
     ids = encoder.tokenizer("a cat is playing", return_tensors="pt")["input_ids"]
     expected = theirs(input_ids=ids).last_hidden_state[0].mean(0).detach().numpy()

@@ -18,8 +18,8 @@ from aoe_train.exporting.static_model import (
     token_shares,
     written_tokens,
 )
-from tests.aoe_train.refusals import config_error, data_error
 from tests.aoe_train.shell import aoe
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error
 from tests.aoe_train.test_search import sentences
 from tests.aoe_train.tiny import bytelevel, card_of, read_json, wordpiece
 
@@ -28,15 +28,15 @@ def test_token_frequencies_by_hand():
     plain = plain_tokenizer(wordpiece())
     shares = token_shares(plain, ["the dog the", "", "a cat"])
     the, dog, cat, a = (plain.token_to_id(word) for word in ("the", "dog", "cat", "a"))
-    assert shares[0, the] == pytest.approx(2 / 3)
-    assert shares[0, dog] == pytest.approx(1 / 3)
+    assert shares[0, the] == approx(2 / 3)
+    assert shares[0, dog] == approx(1 / 3)
     assert shares[1].nnz == 0
     assert shares[2, [a, cat]].toarray().ravel().tolist() == [0.5, 0.5]
     cut = token_shares(plain, ["the dog the"], longest=1)
     assert cut[0, the] == 1
     assert cut.nnz == 1
     weights = rarity(sparse.csr_matrix([[1.0, 0, 0], [0.5, 0.5, 0]]))
-    assert weights == pytest.approx([0.001 / 0.751, 0.001 / 0.251, 1])
+    assert weights == approx([0.001 / 0.751, 0.001 / 0.251, 1])
 
 
 def test_token_texts_exclude_special_and_incomplete_ones():
@@ -66,7 +66,7 @@ def test_fit_equals_the_dense_solution(seed, texts, tokens, ridge):
         shares.T @ shares + ridge * np.eye(tokens), shares.T @ wanted + ridge * scale * prior
     )
     found = fit(sparse.csr_matrix(shares), wanted, prior, ridge)
-    assert found == pytest.approx(dense, abs=2e-2 * (1 + np.abs(dense).max()))
+    assert found == approx(dense, abs=2e-2 * (1 + np.abs(dense).max()))
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def texts(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("dim", [None, 8])
+@cases("dim", [None, 8])
 def test_sentence_transformers_reads_the_folder(bert, texts, tmp_path, dim):
     done = distill(texts, model=bert, out=tmp_path / "static", dim=dim)
     assert (done.texts, done.held_out, done.dim) == (285, 15, dim or 32)
@@ -84,14 +84,14 @@ def test_sentence_transformers_reads_the_folder(bert, texts, tmp_path, dim):
     kept = held_out(sentences(300))[0]
     assert set(held_out(sentences(300)[::-1])[0]) == set(kept)  # whatever their order
     ours, found = Encoder.load(bert).encode(kept, normalize=True), theirs.encode(kept)
-    assert np.linalg.norm(found, axis=1) == pytest.approx(1, abs=1e-5)
+    assert np.linalg.norm(found, axis=1) == approx(1, abs=1e-5)
     record = read_json(tmp_path / "static" / "run.json")["distill"]
     assert record["agreement"] == done.agreement
     card = card_of(tmp_path / "static")
     assert f"{done.agreement:.3f}" in card
     assert ("8 principal axes" in card) == (dim == 8)
     if dim is None:
-        assert (ours * found).sum(1).mean() == pytest.approx(done.agreement, abs=1e-5)
+        assert (ours * found).sum(1).mean() == approx(done.agreement, abs=1e-5)
         shuffled = (ours * found[::-1]).sum(1).mean()
         assert done.agreement > shuffled + 0.1 * (1 - shuffled)
 

@@ -6,7 +6,6 @@ import json
 import shutil
 import tracemalloc
 import zlib
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -17,8 +16,8 @@ from hypothesis import strategies as st
 import aoe_train
 from aoe_train import Encoder
 from pairkit import ConfigError, DataError
-from tests.aoe_train.refusals import config_error, data_error
-from tests.aoe_train.tiny import read_json
+from tests.aoe_train.shorthand import cases, config_error, data_error, raises, read_rows, table
+from tests.aoe_train.tiny import load, read_json
 
 DIM = 32
 PARTS = [1000, 1000, 300]  # texts that are encoded and stored together
@@ -28,7 +27,7 @@ class Fake(Encoder):
     """Vectors of a text's checksum that also contain the batch size, which may affect real models."""
 
     def __init__(self, bert, stop_before=None, version="1"):
-        real = Encoder.load(bert)
+        real = load(bert)
         super().__init__(real.model, real.tokenizer, real.settings)
         self.calls = []
         self.stop_before, self.version = stop_before, version
@@ -96,7 +95,7 @@ WRITERS = {
 }
 
 
-@pytest.mark.parametrize("kind", [*WRITERS, ".parquet"])
+@cases("kind", [*WRITERS, ".parquet"])
 def test_a_table_keeps_its_columns(tmp_path, kind, fake):
     path = tmp_path / f"in{kind}"
     if kind == ".parquet":
@@ -148,7 +147,7 @@ def test_a_stopped_run_resumes_to_the_same_bytes(bert, tmp_path_factory, stops, 
     for stop in stops:
         if done + 1000 * stop > 2000:
             break
-        with pytest.raises(KeyboardInterrupt):
+        with raises(KeyboardInterrupt):
             run(path, out, Fake(bert, stop_before=stop))
         assert not out.exists()
         done += 1000 * stop
@@ -162,7 +161,7 @@ def test_a_stopped_run_resumes_to_the_same_bytes(bert, tmp_path_factory, stops, 
 
 def test_other_settings_do_not_resume_a_run(lines, tmp_path, bert):
     out, other = tmp_path / "out.npy", Fake(bert, version="2")
-    with pytest.raises(KeyboardInterrupt):
+    with raises(KeyboardInterrupt):
         run(lines, out, Fake(bert, stop_before=1))
     with config_error(r"model\.weights \(1 there, 2 now\).*fresh=True"):
         run(lines, out, other)
@@ -177,7 +176,7 @@ def test_an_existing_output_is_replaced_only_with_fresh(lines, tmp_path, fake):
     out.write_text("precious")
     with config_error("already exists; give fresh=True"):
         run(lines, out, fake)
-    with pytest.raises(DataError):  # nor if its replacement can't be made
+    with raises(DataError):  # nor if its replacement can't be made
         run(tmp_path / "none.txt", out, fake, fresh=True)
     assert out.read_text() == "precious"
     assert leftovers(out) == ["out.npy"]
@@ -201,7 +200,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("name", BAD)
+@cases("name", BAD)
 def test_bad_inputs_are_refused_before_encoding(tmp_path, name, fake):
     data, message = BAD[name]
     (tmp_path / name).write_bytes(data)
@@ -220,46 +219,41 @@ def test_columns_that_do_not_fit_into_a_table(tmp_path, fake):
     path.write_text('{"text": "a", "vector": [1]}\n')
     with config_error("has a column 'vector' already"):
         run(path, tmp_path / "out.parquet", fake)
-    for texts, message in (
-        (["a", None], r"in\.parquet:2: found no value in 'text'"),
-        ([], "has no rows"),
-    ):
+    for texts, message in read_rows(r"""
+            ['a', None] | in\.parquet:2: found no value in 'text'
+            [] | has no rows
+            """):
         pl.DataFrame({"text": texts}, schema={"text": pl.String}).write_parquet(table)
         with data_error(message):
             run(table, tmp_path / "table.npy", fake)
 
 
-@pytest.mark.parametrize(
+@table(
     "path, out, options, message",
-    [
-        ("in.txt", "out.bin", {}, r"out\.bin: expected \.npy or \.parquet"),
-        ("in.doc", "out.npy", {}, r"in\.doc: unknown file type '\.doc'; give \.parquet"),
-        (
-            "in.txt",
-            "out.npy",
-            {"columns": {"text": "body"}},
-            "columns={'text': 'body'}: .* has no columns",
-        ),
-        ("in.txt", "folder.npy", {}, "is a folder; choose another out="),
-        ("folder.npy", "out.npy", {}, "is a folder; give one file"),
-        ("no.txt", "out.npy", {}, "no such file"),
-    ],
+    r"""
+    in.txt | out.bin | {} | out\.bin: expected \.npy or \.parquet
+    in.doc | out.npy | {} | in\.doc: unknown file type '\.doc'; give \.parquet
+    in.txt | out.npy | {'columns': {'text': 'body'}} | columns={'text': 'body'}: .* has no columns
+    in.txt | folder.npy | {} | is a folder; choose another out=
+    folder.npy | out.npy | {} | is a folder; give one file
+    no.txt | out.npy | {} | no such file
+    """,
 )
 def test_a_bad_command(lines, path, out, options, message, fake):
     (lines.parent / "folder.npy").mkdir()
     (lines.parent / "in.doc").touch()
-    with pytest.raises((ConfigError, DataError), match=message):
+    with raises((ConfigError, DataError), match=message):
         run(lines.parent / path, lines.parent / out, fake, **options)
 
 
 def test_a_reranker_has_no_vectors(lines, tmp_path, bert):
-    reranker = Path(shutil.copytree(bert, tmp_path / "reranker"))
+    reranker = shutil.copytree(bert, tmp_path / "reranker")
     config = read_json(reranker / "config.json")
     config["architectures"] = ["BertForSequenceClassification"]
     (reranker / "config.json").write_text(json.dumps(config))
     with config_error(r"is a classifier or reranker, .* has no vectors of texts"):
         aoe_train.encode(lines, model=reranker, out=tmp_path / "out.npy")
-    assert Encoder.load(reranker).dim  # as a backbone
+    assert load(reranker).dim  # as a backbone
 
 
 def test_faults_during_encoding(lines, tmp_path, bert):
@@ -311,24 +305,29 @@ def test_ranges_of_a_calibration_set(lines, tmp_path, fake):
         assert np.array_equal(np.array(record(out)["ranges"], np.float32), expected)
 
 
-@pytest.mark.parametrize(
-    "made, message",
-    [
-        (np.zeros((3, DIM + 1), np.float32), "have 33 dimensions, expected 32"),
-        (np.zeros((3, DIM), np.int8), "expected vectors .* of floats"),
-        (np.full((3, DIM), np.nan, np.float32), "NaN"),
-        (np.zeros((1, DIM), np.float32), "int8 of 1 vector"),
-        (b"no array", "give vectors in .npy"),
-        (b"\x93NUMPY\1\0\x0a\0{'descr': ", "give vectors in .npy"),
-        (np.zeros((3, 0), np.float32), "expected vectors .* of floats"),
-        (None, "no such file"),
-    ],
+@table(
+    "shape, kind, value, message",
+    """
+    (3, 33) | float32 | 0 | have 33 dimensions, expected 32
+    (3, 32) | int8 | 0 | expected vectors .* of floats
+    (3, 32) | float32 | nan | NaN
+    (1, 32) | float32 | 0 | int8 of 1 vector
+    (3, 0) | float32 | 0 | expected vectors .* of floats
+    """,
 )
-def test_invalid_calibration_sets(made, message, lines, tmp_path, fake):
+def test_invalid_calibration_sets(shape, kind, value, message, lines, tmp_path, fake):
     path = tmp_path / "given.npy"
-    if isinstance(made, bytes):
-        path.write_bytes(made)
-    elif made is not None:
-        np.save(path, made)
-    with pytest.raises((ConfigError, DataError), match=message):
+    np.save(path, np.full(shape, value, kind))
+    with raises((ConfigError, DataError), match=message):
         run(lines, tmp_path / "out.npy", fake, quantize="int8", calibration=path)
+
+
+def test_calibration_files_that_are_not_arrays(lines, tmp_path, fake):
+    path = tmp_path / "given.npy"
+    how = {"quantize": "int8", "calibration": path}
+    with config_error("no such file"):
+        run(lines, tmp_path / "out.npy", fake, **how)
+    for content in (b"no array", b"\x93NUMPY\1\0\x0a\0{'descr': "):
+        path.write_bytes(content)
+        with raises((ConfigError, DataError), match="give vectors in .npy"):
+            run(lines, tmp_path / "out.npy", fake, **how)

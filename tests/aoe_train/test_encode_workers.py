@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from aoe_train import Encoder, encode
+from aoe_train import encode
 from aoe_train.encoding import encode_run
 from aoe_train.encoding import encode_workers as workers
 from aoe_train.encoding.encode_workers import WorkerPool, WorkerSpec, workers_devices
@@ -18,8 +18,8 @@ from aoe_train.encoding.on_ray import ActorPool, _plan_actors
 from pairkit import ConfigError
 from pairkit.base.system.cluster import Cluster
 from tests import forked
-from tests.aoe_train.refusals import config_error
-from tests.aoe_train.tiny import write_texts
+from tests.aoe_train.shorthand import config_error, table
+from tests.aoe_train.tiny import load, write_texts
 
 encode_file = partial(encode_run.encode_file, show=lambda _: None)
 
@@ -47,7 +47,7 @@ def test_workers_give_the_same_bytes_and_a_killed_one_is_reported(
     monkeypatch.setattr(
         workers, "_AHEAD", 1
     )  # three parts or more are left, so each worker gets another
-    encoder = Encoder.load(bert, precision="fp32")
+    encoder = load(bert, precision="fp32")
     settings = {"model": encoder.identity(), "prompt": "", "normalize": False, "batch tokens": None}
     whole, out = tmp_path / "whole.npy", tmp_path / "out.npy"
     encode_file(texts, whole, partial(map, encoder.encode), encoder.dim, settings)
@@ -102,13 +102,13 @@ def test_workers_from_python(bert, texts, tmp_path):
         tmp_path / "two.npy.run.json"
     ).read_bytes()
     with config_error("2 workers: each worker loads the model"):
-        encode(texts, model=Encoder.load(bert), out=two, workers=2)
+        encode(texts, model=load(bert), out=two, workers=2)
     with config_error(r"workers 2: only for a file of texts"):
         encode(["a cat"], model=bert, workers=2)
     with config_error("device nonsense isn't available"):
         encode(["a cat"], model=bert, device="nonsense")
     with config_error("the Encoder is already on cpu"):
-        encode(["a cat"], model=Encoder.load(bert))
+        encode(["a cat"], model=load(bert), device="cpu")
 
 
 class _RayError(Exception):
@@ -189,7 +189,7 @@ def worker_spec(bert, device=None):
 
 
 def test_lost_actors_do_not_change_the_output(bert, texts, tmp_path):
-    encoder = Encoder.load(bert, precision="fp32")
+    encoder = load(bert, precision="fp32")
     settings = {"model": encoder.identity(), "prompt": "", "normalize": False, "batch tokens": None}
     whole, out = tmp_path / "whole.npy", tmp_path / "out.npy"
     encode_file(texts, whole, partial(map, encoder.encode), encoder.dim, settings)
@@ -221,37 +221,44 @@ def test_errors_that_end_a_run(bert, tmp_path):
             ActorPool(Cluster(ray, "auto"), spec, 2, pytest.fail)
 
 
-@pytest.mark.parametrize(
+@table(
     "nodes, device, workers, expected",
-    [
-        ([4, 4], None, None, (2, {"num_cpus": 4})),  # one a machine, with all of its cores
-        ([1, 64, 64], None, None, (3, {"num_cpus": 32})),
-        ([4, 4], None, 4, (4, {"num_cpus": 2})),
-        ([4, 4], None, 9, (9, {"num_cpus": 1})),  # one waits
-        ([GPUS, GPUS, {**GPUS, "Alive": False}], None, None, (4, {"num_gpus": 1})),
-        ([GPUS, GPUS], "cuda", 3, (3, {"num_gpus": 1})),
-        ([GPUS, GPUS], "cpu", None, (2, {"num_cpus": 8})),
-    ],
+    """
+    # one a machine, with all of its cores
+    [4, 4] | None | None | (2, {'num_cpus': 4})
+    [1, 64, 64] | None | None | (3, {'num_cpus': 32})
+    [4, 4] | None | 4 | (4, {'num_cpus': 2})
+    # one waits
+    [4, 4] | None | 9 | (9, {'num_cpus': 1})
+    ['GPU', 'GPU', 'dead'] | None | None | (4, {'num_gpus': 1})
+    ['GPU', 'GPU'] | cuda | 3 | (3, {'num_gpus': 1})
+    ['GPU', 'GPU'] | cpu | None | (2, {'num_cpus': 8})
+    """,
 )
 def test_resources_of_an_actor(nodes, device, workers, expected):
-    listed = nodes if isinstance(nodes[0], dict) else InOneProcess(nodes).nodes()
+    known = {"GPU": GPUS, "dead": {**GPUS, "Alive": False}}
+    listed = [known.get(node) or InOneProcess([node]).nodes()[0] for node in nodes]
     assert _plan_actors(SimpleNamespace(nodes=lambda: listed), device, workers) == expected
 
 
-def test_options_that_conflict_with_a_cluster(bert, texts, tmp_path):
-    nobody = {"engine": "ray", "address": "127.0.0.1:1"}
-    for given, words in (
-        ({"engine": "ray"}, "needs address="),
-        ({"address": "127.0.0.1:1"}, "is for engine='ray'"),
-        ({"engine": "spark"}, "expected local or ray"),
-        (nobody, "no Ray cluster answers there"),
-        (
-            {**nobody, "device": "cuda:0,cuda:1"},
-            "device='cuda:0,cuda:1': on a cluster only the kind",
-        ),
-        ({**nobody, "model": Encoder.load(bert)}, "engine='ray': each worker loads the model"),
-    ):
-        with config_error(words):
-            encode(texts, **{"model": bert, "out": tmp_path / "out.npy", **given})
+@table(
+    "given, words",
+    """
+    {'engine': 'ray'} | needs address=
+    {'address': '127.0.0.1:1'} | is for engine='ray'
+    {'engine': 'spark'} | expected local or ray
+    {'engine': 'ray', 'address': '127.0.0.1:1'} | no Ray cluster answers there
+    {'engine': 'ray', 'address': '127.0.0.1:1', 'device': 'cuda:0,cuda:1'} | 'cuda:0,cuda:1': on a cluster only the kind
+    """,
+)
+def test_options_that_conflict_with_a_cluster(bert, texts, tmp_path, given, words):
+    with config_error(words):
+        encode(texts, model=bert, out=tmp_path / "out.npy", **given)
+
+
+def test_each_worker_of_a_cluster_loads_the_model(bert, texts, tmp_path):
+    ray = {"engine": "ray", "address": "127.0.0.1:1"}
+    with config_error("engine='ray': each worker loads the model"):
+        encode(texts, model=load(bert), out=tmp_path / "out.npy", **ray)
     with config_error("engine ray: only for a file of texts"):
         encode(["a cat"], model=bert, engine="ray")

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from numpy.linalg import norm
 
 from aoe_train import Encoder, evaluate
 from pairkit import ConfigError, DataError
-from tests.aoe_train.refusals import config_error, data_error
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error, raises, read_rows
+from tests.aoe_train.vectors import unit
 
 TEXTS = ["a man is playing a flute", "the dog is eating", "a red boat", "a cat"]
 FEW = {"resamples": 0, "suite": "sts"}
@@ -62,7 +62,7 @@ def test_each_text_is_encoded_once_and_restored_exactly(bert):
 
 def test_a_killed_run_resumes_and_long_texts_have_smaller_batches(bert):
     texts = [f"text {number} {'a' * (number % 50)}" for number in range(5000)]
-    with pytest.raises(KeyboardInterrupt):
+    with raises(KeyboardInterrupt):
         evaluated(Counting(bert, fails_after=3), texts)
     rest = Counting(bert)
     assert evaluated(rest, texts) == evaluated(Counting(bert), texts, cache=False)
@@ -79,7 +79,7 @@ class Longer(Counting):
         return np.hstack([super().encode(texts, **options)] * 2)
 
 
-@pytest.mark.parametrize("kind", [Counting, Longer])
+@cases("kind", [Counting, Longer])
 def test_vectors_of_a_changed_model_are_deleted(bert, capsys, kind):
     evaluated(Counting(bert))
     other = kind(bert, turn=-5.0)
@@ -112,10 +112,10 @@ def test_vectors_are_cached_per_prompt(bert):
     again = Counting(bert, prompts=prompts)
     assert [evaluated(again, **options) for options in asked] == found
     assert {len(call) for call in again.calls} == {1}
-    for options, message in (
-        ({"prompt_name": "x"}, "no prompt 'x'; this model has 'query', 'document', 'a'"),
-        ({"prompt": "a", "prompt_name": "query"}, "give only one of them"),
-    ):
+    for options, message in read_rows("""
+            {'prompt_name': 'x'} | no prompt 'x'; this model has 'query', 'document', 'a'
+            {'prompt': 'a', 'prompt_name': 'query'} | give only one of them
+            """):
         with config_error(message):
             evaluated(model, **options)
 
@@ -128,7 +128,7 @@ def test_errors_of_the_cache(bert, cache, tmp_path, monkeypatch):
     damaged.write_bytes(b"not a database" * 100)
     for folder, error in ((tmp_path / "damaged", DataError), (damaged, ConfigError)):
         monkeypatch.setenv("AOE_CACHE", str(folder))
-        with pytest.raises(error, match=r"the cache of vectors is unusable .*cache=False"):
+        with raises(error, match=r"the cache of vectors is unusable .*cache=False"):
             evaluated(Counting(bert))
 
 
@@ -141,36 +141,33 @@ def test_all_sizes_of_a_model_encode_its_texts_once(bert):
             drawn = np.array(
                 [np.random.default_rng([*text.encode()]).normal(size=5) for text in texts]
             )
-            return (drawn / norm(drawn, axis=1, keepdims=True)).astype(np.float32)
+            return unit(drawn).astype(np.float32)
 
     rows = [{"text1": TEXTS[0], "text2": text, "score": place} for place, text in enumerate(TEXTS)]
-    model, how = Wide(bert), {"data": rows, "cache": False, **FEW}
-    formats = ["float32", "int8", "ubinary"]
-    told = evaluate(model, dim=[5, 3], quantize=formats, **how).to_dict()["sizes"]
-    assert [(one["dim"], one["bytes"]) for one in told] == [
-        (5, 20),
-        (5, 5),
-        (5, 1),
-        (3, 12),
-        (3, 3),
-        (3, 1),
-    ]
+    model = Wide(bert)
+    how = {"dim": [5, 3], "quantize": ["float32", "int8", "ubinary"], "cache": False, **FEW}
+    told = evaluate(model, data=rows, **how).to_dict()["sizes"]
+    sizes = [(one["dim"], one["bytes"]) for one in told]
+    assert sizes == [(5, 20), (5, 5), (5, 1), (3, 12), (3, 3), (3, 1)]
     assert [len(call) for call in model.calls] == [4]
     exact, rounded, bits, short, *_ = (one["tasks"]["the list given"]["pearson"] for one in told)
     vectors = Wide(bert).encode(TEXTS)
-    assert exact == pytest.approx(np.corrcoef(vectors @ vectors[0], range(4))[0, 1], abs=1e-6)
-    assert rounded == pytest.approx(exact, abs=0.01)
-    signs = np.sign(vectors)
-    assert bits == pytest.approx(np.corrcoef(signs @ signs[0], range(4))[0, 1], abs=1e-6)
-    cut = vectors[:, :3] / norm(vectors[:, :3], axis=1, keepdims=True)
-    assert short == pytest.approx(np.corrcoef(cut @ cut[0], range(4))[0, 1], abs=1e-6)
+
+    def correlation(vectors):
+        return np.corrcoef(vectors @ vectors[0], range(4))[0, 1]
+
+    assert exact == approx(correlation(vectors), abs=1e-6)
+    assert rounded == approx(exact, abs=0.01)
+    assert bits == approx(correlation(np.sign(vectors)), abs=1e-6)
+    cut = unit(vectors[:, :3])
+    assert short == approx(correlation(cut), abs=1e-6)
 
 
 def test_functions(cache):
     def embed(texts):
         return [[1.0, len(text)] for text in texts]
 
-    assert evaluated(embed, ["a", "four", "far too long"])["spearman"] == pytest.approx(-1)
+    assert evaluated(embed, ["a", "four", "far too long"])["spearman"] == approx(-1)
     assert not list(cache.rglob("*.sqlite"))  # nothing identifies a function
     with config_error("no prompt 'missing'"):
         evaluated(embed, prompt_name="missing")

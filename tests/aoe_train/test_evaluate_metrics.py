@@ -25,7 +25,7 @@ from aoe_train.objectives.training_rows import ABSENT, Examples
 from aoe_train.settings.prompt_settings import NamedPrompts
 from aoe_train.settings.train_settings import Similarity
 from pairkit import ConfigError, DataError
-from tests.aoe_train.refusals import config_error, data_error
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error, table
 
 BINARY = st.lists(
     # few distinct cosines, so that there are ties; how often each pair stands
@@ -80,11 +80,11 @@ def test_counts_are_repeated_rows(rows, tenth):
         "best_accuracy": metrics.accuracy_score(y, held_out[1]),
         "pearson": stats.pearsonr(x, y).statistic,
     }
-    assert {name: value for name, (value,) in found.items()} == pytest.approx(expected, abs=1e-12)
+    assert {name: value for name, (value,) in found.items()} == approx(expected, abs=1e-12)
     assert [*found] == [*expected]
     scores = Binary(x, y, Binary(x, y).best_thresholds()).scores()
-    assert scores["f1"] == pytest.approx(best(metrics.f1_score, y, x))
-    assert scores["accuracy"] == pytest.approx(best(metrics.accuracy_score, y, x))
+    assert scores["f1"] == approx(best(metrics.f1_score, y, x))
+    assert scores["accuracy"] == approx(best(metrics.accuracy_score, y, x))
 
 
 def test_draws_with_one_label_are_undefined():
@@ -101,7 +101,7 @@ def test_draws_with_one_label_are_undefined():
     assert bounds["roc_auc"] == (1, 1)
 
 
-@pytest.mark.parametrize(
+@cases(
     "cosines, labels, message",
     [
         ([0.1, 0.2], [1, 1], "mine: all labels are 1"),
@@ -132,8 +132,8 @@ def test_cosines_in_float64_and_of_zero_vectors():
     vectors = np.array([[3, 4], [4, 3], [0, 0]], np.float32)
     cosines = pair_similarities(vectors, np.array([[0, 1], [0, 2], [2, 2], [0, 0]]), "cosine")
     assert cosines.dtype == np.float64
-    assert cosines == pytest.approx([24 / 25, 0, 0, 1], abs=1e-15)
-    assert unit(vectors)[0] == pytest.approx([0.6, 0.8], abs=1e-15)
+    assert cosines == approx([24 / 25, 0, 0, 1], abs=1e-15)
+    assert unit(vectors)[0] == approx([0.6, 0.8], abs=1e-15)
 
 
 def lengths(texts):
@@ -144,7 +144,7 @@ def no_number(texts):
     return np.where([["c" in text] for text in texts], np.float32("nan"), lengths(texts))
 
 
-@pytest.mark.parametrize(
+@cases(
     "broken, words",
     [
         (lambda texts: lengths(texts)[:-1], r"vectors of 4 texts have shape \("),
@@ -161,7 +161,7 @@ PAIRS = np.array([[0, 1], [0, 2], [1, 1]])
 POINTS = np.array([[3, 4], [6, 8], [0, 5]], np.float32)
 
 
-@pytest.mark.parametrize(
+@cases(
     "similarity, expected",
     [
         ("cosine", [1, 0.8, 1]),
@@ -185,11 +185,11 @@ def test_ranks_use_the_similarity():
     triplets = np.array([[0, 1, 2]])
     assert [is_nearer(POINTS, triplets, how).mean() for how in get_args(Similarity)] == [1, 1, 0, 0]
     pairs = np.array([[0, 1], [0, 2], [1, 0]])  # nearest by each is another
-    assert reciprocal_ranks(POINTS, pairs, "dot").mean() == pytest.approx(1)
-    assert reciprocal_ranks(POINTS, pairs, "euclidean").mean() == pytest.approx(1)
+    assert reciprocal_ranks(POINTS, pairs, "dot").mean() == approx(1)
+    assert reciprocal_ranks(POINTS, pairs, "euclidean").mean() == approx(1)
 
 
-@pytest.mark.parametrize("similarity", get_args(Similarity))
+@cases("similarity", get_args(Similarity))
 def test_ties_are_misses_beside_large_vectors(similarity):
     points = default_rng(0).normal(scale=30, size=(40, 8)).astype(np.float32)
     vectors = np.concatenate([points, -points, 0 * points])
@@ -221,7 +221,7 @@ def examples(kind, rows, labels=None):
     return Examples(texts, numbers, None if labels is None else np.array(labels, np.float32), kind)
 
 
-@pytest.mark.parametrize(
+@cases(
     "kind, labels, expected",
     [
         ("graded", [5, 3, 0], 1),
@@ -231,7 +231,7 @@ def examples(kind, rows, labels=None):
 )
 def test_labelled_pairs_give_spearman(kind, labels, expected):
     metric = dev_metric(on_circle, examples(kind, ["ab", "bd", "ae"], labels))
-    assert metric == ("spearman", pytest.approx(expected))
+    assert metric == ("spearman", approx(expected))
 
 
 def test_triplets_give_the_share_of_correct_rows():
@@ -244,7 +244,7 @@ def test_triplets_give_the_share_of_correct_rows():
     assert dev_metric(on_circle, wide) == ("triplet_accuracy", 0.75)
 
 
-@pytest.mark.parametrize(
+@cases(
     "rows, expected",
     [
         # as above with a second positive of a, which is nearer to d than e is: e is third
@@ -256,7 +256,7 @@ def test_triplets_give_the_share_of_correct_rows():
 def test_evaluate_ranks_positives_and_triplets(rows, expected):
     data = [dict(zip(("anchor", "positive", "negative"), row, strict=False)) for row in rows]
     (told,) = evaluate(on_circle, data=data, resamples=0).to_dict().values()
-    assert {name: told[name] for name in expected} == pytest.approx(expected)
+    assert {name: told[name] for name in expected} == approx(expected)
 
 
 def test_evaluate_ranks_texts_of_one_group():
@@ -266,7 +266,7 @@ def test_evaluate_ranks_texts_of_one_group():
     (told,) = evaluate(on_circle, data=data, columns=columns, resamples=0).to_dict().values()
     # first are b of a, a of b, b of c (d is third), c of d
     assert (told["P@1"], told["n"]) == (3 / 4, 4)
-    assert told["map@10"] == pytest.approx((1 + 1 + 1 / 3 + 1) / 4)
+    assert told["map@10"] == approx((1 + 1 + 1 / 3 + 1) / 4)
     with data_error("each group has one text"):
         evaluate(on_circle, data=data[3:], columns=columns)
     with config_error("takes only text and group"):
@@ -306,7 +306,7 @@ def test_searches_use_the_prompts_for_queries_and_documents():
 NONE = Examples([], np.empty((0, 2), np.int64), None, "positive")
 
 
-@pytest.mark.parametrize(
+@cases(
     "rows, error, words",
     [
         (examples("single", ["a"]), ConfigError, "single texts"),
@@ -344,12 +344,12 @@ def slow_mrr(vectors, pairs):
 def test_mean_reciprocal_rank_equals_a_loop(vectors, pairs):
     vectors += np.array([0.5, 0.25, 0.125])  # no zero vectors
     expected = slow_mrr(vectors, pairs)
-    assert reciprocal_ranks(vectors, pairs).mean() == pytest.approx(expected, abs=1e-12)
+    assert reciprocal_ranks(vectors, pairs).mean() == approx(expected, abs=1e-12)
 
 
 def test_collapsed_vectors_have_the_worst_rank():
     collapsed = np.linspace(1, 2, 300)[:, None] * np.array([[0.3, 0.1, 0.7]])  # one direction
-    assert reciprocal_ranks(collapsed, np.arange(20).reshape(10, 2)).mean() == pytest.approx(0.1)
+    assert reciprocal_ranks(collapsed, np.arange(20).reshape(10, 2)).mean() == approx(0.1)
     assert not is_nearer(collapsed, np.arange(18).reshape(6, 3)).any()
 
 
@@ -357,14 +357,14 @@ def flipped(texts, **_):
     return on_circle(texts)[:, ::-1] * np.array([1, 0.2])
 
 
-@pytest.mark.parametrize(
+@table(
     "kind, labels, rows, count",
-    [
-        ("binary", [1, 0], ["ab", "ec"], 8),
-        ("graded", [5, 0], ["ab", "ec"], 40),
-        ("triplet", None, ["abd", "ecd"], 40),
-        ("positive", None, ["ab", "ec"], 40),
-    ],
+    """
+    binary | [1, 0] | ['ab', 'ec'] | 8
+    graded | [5, 0] | ['ab', 'ec'] | 40
+    triplet | None | ['abd', 'ecd'] | 40
+    positive | None | ['ab', 'ec'] | 40
+    """,
 )
 def test_a_gain_on_held_out_rows_has_an_interval(kind, labels, rows, count):
     dev = examples(kind, rows * (count // 2), labels and labels * (count // 2))
@@ -372,7 +372,7 @@ def test_a_gain_on_held_out_rows_has_an_interval(kind, labels, rows, count):
     found = after.ahead_of(before, seed=1)
     low, high = found["ci95"]
     assert low <= found["difference"] <= high
-    assert found["difference"] == pytest.approx(after.deciding.value - before.deciding.value)
+    assert found["difference"] == approx(after.deciding.value - before.deciding.value)
     assert (found["rows"], found["too_few"]) == (count, kind == "binary")
     for without in ({"dev": dev, "two": dev}, {"one": examples("triplet", ["abd"] * 1001)}):
         scores = dev_scores(on_circle, without)  # several dev sets, or many rows

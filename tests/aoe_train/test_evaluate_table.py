@@ -4,13 +4,9 @@ import json
 import re
 
 import numpy as np
-import pytest
 
-from aoe_train import Evaluation, evaluate, tasks
-from aoe_train.evaluation.resample import Comparison, Interval
-from aoe_train.evaluation.score import Gain, Score
-from aoe_train.evaluation.tasks import Result
-from tests.aoe_train.refusals import config_error
+from aoe_train import evaluate, tasks
+from tests.aoe_train.shorthand import config_error
 
 
 class Hits:
@@ -74,36 +70,6 @@ def test_json_of_scores():
     assert (undefined["never"], undefined["ci95"]["never"]) == (None, None)
     assert undefined["against"]["never"] == {"value": None}
     assert json.loads(json.dumps(undefined, allow_nan=False)) == undefined
-
-
-def gained(difference, low):
-    ahead = Comparison(difference, Interval(low, 1.0), 0.5)
-    gain = Gain("roc_auc", 0.5, 0.5 + difference, ahead, reliability=1.0, pairs=100, rarer=50)
-    return Score(Result({"roc_auc": 0.5 + difference}, 100), gain=gain)
-
-
-@pytest.mark.parametrize(
-    "candidates, start, others",
-    [
-        (
-            {"a": (0.3, -0.1), "b": (0.1, 0.05), "c": (0.2, -0.1)},
-            "better: b: AUC 50.00 -> 60.00",
-            "",
-        ),
-        (
-            {"a": (0.1, -0.1), "b": (0.3, -0.1), "c": (0.2, -0.1)},
-            "inconclusive: b: ",
-            "none of 3 candidates",
-        ),
-        ({"a": (0.2, -0.1), "b": (0.2, -0.1)}, "inconclusive: b: ", "none of 2 candidates"),
-    ],
-)
-def test_the_verdict_on_candidates_names_the_best(candidates, start, others):
-    scores = {"first": {"task": Score(Result({"roc_auc": 0.5}, 100))}}
-    scores |= {name: {"task": gained(*numbers)} for name, numbers in candidates.items()}
-    (verdict,) = Evaluation("suite", scores, against="first").verdicts()
-    assert verdict.startswith(start)
-    assert verdict.endswith(f"; {others} is shown to be better than first" if others else ")")
 
 
 def test_tables_of_one_task_or_many_metrics_have_no_mean():

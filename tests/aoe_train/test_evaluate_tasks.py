@@ -16,7 +16,17 @@ from sklearn.metrics import ndcg_score
 import aoe_train
 import pairkit
 from pairkit import ConfigError, DataError
-from tests.aoe_train.refusals import config_error, data_error
+from tests.aoe_train.shorthand import (
+    approx,
+    cases,
+    config_error,
+    data_error,
+    read_rows,
+    shared,
+    stderr,
+    table,
+)
+from tests.aoe_train.vectors import unit
 from tests.published import REAL, STS_SIZES, real_data, write_sts, write_table
 
 
@@ -31,7 +41,7 @@ def evaluate(**options):
     return aoe_train.evaluate(letters, resamples=0, **options)
 
 
-@pytest.fixture(scope="module")
+@shared
 def published(tmp_path_factory):
     """Test sets of the published sizes."""
     return write_sts(tmp_path_factory.mktemp("sts"))
@@ -53,7 +63,7 @@ def test_a_year_as_a_whole_and_by_subset(published, tmp_path):
     rows = pl.read_csv(published / "sts/STS16.tsv", separator="\t", quote_char=None)
     assert list(found) == ["spearman", "pearson", "n", "subsets", "overlap"]
     for figures, part in ((found, rows), (found["subsets"]["news"], rows.filter(subset="news"))):
-        assert (figures["spearman"], figures["pearson"]) == pytest.approx(by_hand(part), abs=1e-9)
+        assert (figures["spearman"], figures["pearson"]) == approx(by_hand(part), abs=1e-9)
         assert figures["n"] == part.height
     table = [
         ("x", 4, "rain falls", "rain fell"),
@@ -66,7 +76,7 @@ def test_a_year_as_a_whole_and_by_subset(published, tmp_path):
     assert found["subsets"]["x"] == {"n": 2}  # constant labels have no correlation
 
 
-@pytest.mark.parametrize("real", [False, pytest.param(True, marks=real_data)])
+@cases("real", [False, pytest.param(True, marks=real_data)])
 def test_files_of_the_published_size(published, *, real):
     table = evaluate(data_dir=REAL if real else published)
     (scores,) = table.scores.values()
@@ -86,9 +96,7 @@ def test_missing_tasks_have_a_reason(published, tmp_path, capsys):
         path.write_bytes((published / "stsb/stsb-test.tsv").read_bytes())
     table = evaluate(data_dir=tmp_path, progress=True)
     assert list(table.missing) == ["STS12", "STS13", "STS14", "STS15", "STS16", "SICK-R"]
-    assert (
-        f"left out SICK-R: no file {tmp_path / 'sick' / 'sick-test.tsv'}" in capsys.readouterr().err
-    )
+    assert f"left out SICK-R: no file {tmp_path / 'sick' / 'sick-test.tsv'}" in stderr(capsys)
     for options, error, words in (
         ({"data_dir": tmp_path / "sick"}, DataError, "contains none of the tasks"),
         (
@@ -160,12 +168,12 @@ def scores_of(data, **options):
 def test_thresholds_are_chosen_on_validation_and_applied_to_test(dataset):
     found = scores_of(dataset)
     labels, known = ([int(row[2]) for row in rows] for rows in (TEST, DEV))
-    assert found["roc_auc"] == pytest.approx(metrics.roc_auc_score(labels, cosines(TEST)))
+    assert found["roc_auc"] == approx(metrics.roc_auc_score(labels, cosines(TEST)))
     for name, score in (("f1", metrics.f1_score), ("accuracy", metrics.accuracy_score)):
         limit = found[f"{name}_threshold"]
         chosen_on = [score(known, cosines(DEV) >= value) for value in (limit, *cosines(DEV))]
         assert chosen_on[0] == max(chosen_on)
-        assert found[name] == pytest.approx(score(labels, cosines(TEST) >= limit))
+        assert found[name] == approx(score(labels, cosines(TEST) >= limit))
     # Parts by length use the thresholds of all pairs; one pair has no metrics.
     parts = found["subsets"]
     assert {name: part["n"] for name, part in parts.items()} == {
@@ -187,7 +195,7 @@ def test_no_threshold_metrics_without_validation(dataset, capsys):
     write(dataset / "data/validation.jsonl", [row for row in DEV if row[2]])
     assert [*scores_of(dataset, progress=True)][:-1] == WITHOUT_THRESHOLDS
     note = f"{dataset}: validation has only one label, so it can't choose thresholds"
-    assert note in capsys.readouterr().err
+    assert note in stderr(capsys)
 
 
 def test_splits_of_a_folder(tmp_path, capsys):
@@ -198,19 +206,27 @@ def test_splits_of_a_folder(tmp_path, capsys):
         scores_of(tmp_path / "train.jsonl", split="validation")
     for note in ("using its only split, train", "has no test split, using validation"):
         assert scores_of(tmp_path, progress=True)["subsets"]["<128"]["n"] == 4
-        assert f"{tmp_path}: {note}" in capsys.readouterr().err
+        assert f"{tmp_path}: {note}" in stderr(capsys)
         write(tmp_path / "validation.jsonl", TEST)
-    for split, label in (("train", 1), ("validation", 0), ("test", 1)):
+    for split, label in read_rows("""
+            train | 1
+            validation | 0
+            test | 1
+            """):
         (tmp_path / f"{split}.jsonl").unlink(missing_ok=True)
         (tmp_path / f"{split}.csv").write_text(
             f"text1,text2,label\nab,ab,{label}\nab,xyz,{1 - label}\n"
         )
-    for name, spearman in ((None, 1), ("test", 1), ("validation", -1)):
+    for name, spearman in read_rows("""
+            None | 1
+            test | 1
+            validation | -1
+            """):
         ((_, found),) = evaluate(data=tmp_path, split=name, suite="sts").to_dict().items()
-        assert found["spearman"] == pytest.approx(spearman)
+        assert found["spearman"] == approx(spearman)
 
 
-@pytest.fixture(scope="module")
+@shared
 def trained(bert, tmp_path_factory):
     """A model that was trained on the texts a, b and c."""
     out = tmp_path_factory.mktemp("trained") / "model"
@@ -219,12 +235,12 @@ def trained(bert, tmp_path_factory):
     return out
 
 
-@pytest.mark.parametrize(
+@table(
     "pairs, expected, is_known",
-    [
-        ([("a", "b"), ("a", "x"), ("y", "z"), ("B", " a ")], [4, 7, 2, 4], True),
-        ([("A  a", "x"), ("ab", "y")], [0, 4, 0, 2], False),
-    ],
+    """
+    [('a', 'b'), ('a', 'x'), ('y', 'z'), ('B', ' a ')] | [4, 7, 2, 4] | True
+    [('A  a', 'x'), ('ab', 'y')] | [0, 4, 0, 2] | False
+    """,
 )
 def test_overlap_with_training_texts(pairs, expected, is_known, trained, capsys):
     table = aoe_train.evaluate(trained, data=scored(pairs), resamples=0)
@@ -232,7 +248,7 @@ def test_overlap_with_training_texts(pairs, expected, is_known, trained, capsys)
     overlap = found["overlap"]
     assert [overlap[name] for name in ("texts", "of_texts", "rows", "of_rows")] == expected
     told = "trained on 2 of its 4 examples (all their texts) and on 4 of its 7 texts"
-    assert (told in capsys.readouterr().err) == is_known
+    assert (told in stderr(capsys)) == is_known
     assert (f"model was {told}" in table.to_markdown()) == is_known
     (shown,) = table.tables()
     assert (shown.headings[-1] == "trained on") == is_known
@@ -243,19 +259,13 @@ def scored(pairs):
     return [{"text1": one, "text2": two, "score": place} for place, (one, two) in enumerate(pairs)]
 
 
-@pytest.mark.parametrize(
+@table(
     "pairs, verdict",
-    [
-        (
-            [("B.", " a"), ("c", "A!"), ("x", "y")],
-            "not judged: the list given: trained on 2 of 3 rows",
-        ),
-        (
-            [("b", "A"), ("a", "x"), ("x", "y"), ("y", "z")],
-            "3 pairs, without 1 trained on: too few to tell)",
-        ),
-        ([("a", "x"), ("b", "x")], "2 pairs: too few to tell)"),
-    ],
+    """
+    [('B.', ' a'), ('c', 'A!'), ('x', 'y')] | not judged: the list given: trained on 2 of 3 rows
+    [('b', 'A'), ('a', 'x'), ('x', 'y'), ('y', 'z')] | 3 pairs, without 1 trained on: too few to tell)
+    [('a', 'x'), ('b', 'x')] | 2 pairs: too few to tell)
+    """,
 )
 def test_verdicts_leave_out_trained_rows(pairs, verdict, trained, bert):
     for model, against in ((trained, bert), (bert, trained)):
@@ -315,7 +325,7 @@ def test_metrics_equal_those_of_a_sorted_list(tmp_path):
     rows = [f"{query}\t{d}\t{gain}" for query, of in gains.items() for d, gain in of.items()]
     found = scores(write_beir(tmp_path, rows))
     vectors = encode([f"{n} of {n}" if n % 2 else f"of {n}" for n in range(DOCUMENTS)])
-    vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    vectors = unit(vectors)
     figures = []
     for query, of in gains.items():
         kept = [n for n in range(DOCUMENTS) if f"d{n}" != query]
@@ -333,7 +343,7 @@ def test_metrics_equal_those_of_a_sorted_list(tmp_path):
             }
         )
     expected = pl.DataFrame(figures).mean().row(0, named=True)
-    assert {name: found[name] for name in expected} == pytest.approx(expected)
+    assert {name: found[name] for name in expected} == approx(expected)
     assert found["n"] == len(gains)
 
 
@@ -364,9 +374,9 @@ def test_a_relevant_document_may_have_the_id_of_its_query(tmp_path, capsys):
         return encode(["7 of 7" if text == "query 3" else text for text in texts])
 
     assert aoe_train.evaluate(same, data=folder, resamples=0).to_dict()["own"]["mrr@10"] == 1
-    assert "isn't ranked" not in capsys.readouterr().err
+    assert "isn't ranked" not in stderr(capsys)
     aoe_train.evaluate(same, data=write_beir(folder, ["d7\td8\t1"]), resamples=0)
-    assert "isn't ranked, as in BEIR: 1" in capsys.readouterr().err
+    assert "isn't ranked, as in BEIR: 1" in stderr(capsys)
     with config_error("BEIR's layout of own sets them; leave it out"):
         aoe_train.evaluate(same, data=folder, columns={"text1": "text"})
 
@@ -380,31 +390,25 @@ def test_ties_count_against_relevant_documents(tmp_path):
 def test_splits_and_unusable_rows(tmp_path, capsys):
     folder = write_beir(tmp_path, ["q0\td5\t1", "q0\tx\t1", "x\td5\t1", "q1\td1\t0"], "dev")
     aoe_train.evaluate(encode, data=folder, split="validation", resamples=0)
-    assert "left out 2 judgements of unknown queries or documents" in capsys.readouterr().err
-    for rows, split, message in (
-        (["q0\td5\t1"], "test", "no judgements of test, found validation; choose with split="),
-        (["q0\td5\tyes"], "validation", r"dev\.tsv:2: expected a number as score"),
-        (["q0\td5\tNaN"], "validation", r"dev\.tsv:2: expected a number as score"),
-        (["q0\td5\t1e400"], "validation", r"dev\.tsv:2: expected a number as score"),
-        (["q0\tx\t1"], "validation", "no relevant document of a query"),
-    ):
+    assert "left out 2 judgements of unknown queries or documents" in stderr(capsys)
+    for rows, split, message in read_rows(r"""
+            ['q0\td5\t1'] | test | no judgements of test, found validation; choose with split=
+            ['q0\td5\tyes'] | validation | dev\.tsv:2: expected a number as score
+            ['q0\td5\tNaN'] | validation | dev\.tsv:2: expected a number as score
+            ['q0\td5\t1e400'] | validation | dev\.tsv:2: expected a number as score
+            ['q0\tx\t1'] | validation | no relevant document of a query
+            """):
         write_beir(folder, rows, "dev")
         with data_error(message):
             scores(folder, split=split)
     with data_error(r"dev\.tsv:2: no query or document with the id q0 or x; remove"):
         pairkit.read(folder)
-    for lines, message in (
-        ('{"id": "a", "text": "b"}', ": no column _id; expected _id and text"),
-        ('{"_id": "a", "text": "b"}\n{"_id": ["c"], "text": "d"}', ":2: the column _id has lists"),
-        (
-            '{"_id": "a", "text": "b"}\n{"_id": "c", "text": {"d": 1}}',
-            ":2: the column text has lists",
-        ),
-        (
-            '{"_id": 1, "text": "b"}\n{"_id": "1", "text": "c"}',
-            ":2: a second text with the id 1; remove",
-        ),
-    ):
+    for lines, message in read_rows(r"""
+            '{"id": "a", "text": "b"}' | : no column _id; expected _id and text
+            '{"_id": "a", "text": "b"}\n{"_id": ["c"], "text": "d"}' | :2: the column _id has lists
+            '{"_id": "a", "text": "b"}\n{"_id": "c", "text": {"d": 1}}' | :2: the column text has lists
+            '{"_id": 1, "text": "b"}\n{"_id": "1", "text": "c"}' | :2: a second text with the id 1; remove
+            """):
         (folder / "corpus.jsonl").write_text(lines + "\n")
         with data_error(rf"corpus\.jsonl{message}"):
             scores(folder, split="validation")

@@ -4,14 +4,13 @@ import json
 
 import numpy as np
 import polars as pl
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from aoe_train.data import examples as reading
 from aoe_train.data.examples import distinct, negative_counts, negatives_in_words, read_examples
 from aoe_train.objectives.training_rows import ABSENT
-from tests.aoe_train.refusals import config_error, data_error
+from tests.aoe_train.shorthand import config_error, data_error, table
 
 
 def put(path, text):
@@ -24,15 +23,15 @@ def columns_of(examples):
     return [[examples.texts[number] for number in row if number != ABSENT] for row in examples.rows]
 
 
-@pytest.mark.parametrize(
+@table(
     "content, kind, texts, rows",
-    [
-        ("text1,text2,label\nb,a,1\na,c,0\nb,b,0\n", "binary", "bac", [[0, 1], [1, 2], [0, 0]]),
-        ("text1,text2,label\nA,a,1\nA ,á,0.5\n", "graded", ["A", "a", "A ", "á"], [[0, 1], [2, 3]]),
-        ("id,anchor,positive\n1,a,b\n2,b,c\n", "positive", "abc", [[0, 1], [1, 2]]),
-        ("negative,anchor,positive\nc,a,b\n", "triplet", "abc", [[0, 1, 2]]),
-        ("sentence\na\nb\na\n", "single", "ab", [[0], [1], [0]]),
-    ],
+    r"""
+    'text1,text2,label\nb,a,1\na,c,0\nb,b,0\n' | binary | bac | [[0, 1], [1, 2], [0, 0]]
+    'text1,text2,label\nA,a,1\nA ,á,0.5\n' | graded | ['A', 'a', 'A ', 'á'] | [[0, 1], [2, 3]]
+    'id,anchor,positive\n1,a,b\n2,b,c\n' | positive | abc | [[0, 1], [1, 2]]
+    'negative,anchor,positive\nc,a,b\n' | triplet | abc | [[0, 1, 2]]
+    'sentence\na\nb\na\n' | single | ab | [[0], [1], [0]]
+    """,
 )
 def test_kinds_of_rows(tmp_path, content, kind, texts, rows):
     examples = read_examples(put(tmp_path / "a.csv", content))
@@ -103,13 +102,13 @@ def rows_of(examples):
 CONTRADICTING = "text1,text2,label\na,b,1\nc,d,0\nb,a,0\na,b,1\ne,e,0\n"
 
 
-@pytest.mark.parametrize(
+@table(
     "conflicts, left",
-    [
-        ("keep", [("a", "b", 1), ("c", "d", 0), ("b", "a", 0), ("a", "b", 1), ("e", "e", 0)]),
-        ("drop", [("c", "d", 0)]),
-        ("first", [("a", "b", 1), ("c", "d", 0), ("a", "b", 1)]),
-    ],
+    """
+    keep | [('a', 'b', 1), ('c', 'd', 0), ('b', 'a', 0), ('a', 'b', 1), ('e', 'e', 0)]
+    drop | [('c', 'd', 0)]
+    first | [('a', 'b', 1), ('c', 'd', 0), ('a', 'b', 1)]
+    """,
 )
 def test_conflicting_labels(tmp_path, conflicts, left):
     path, told = put(tmp_path / "a.csv", CONTRADICTING), []
@@ -160,8 +159,12 @@ def test_row_numbers_are_those_of_the_file(tmp_path):
     assert examples.reading.record()["left_out"] == {"neutral": 3}
 
 
-@pytest.mark.parametrize(
-    "conflicts, left", [("drop", [("a", "b", "c")]), ("first", [("a", "b", "c"), ("g", "h", "i")])]
+@table(
+    "conflicts, left",
+    """
+    drop | [('a', 'b', 'c')]
+    first | [('a', 'b', 'c'), ('g', 'h', 'i')]
+    """,
 )
 def test_conflicting_triplets(tmp_path, conflicts, left):
     lines = [

@@ -3,17 +3,16 @@
 import json
 import re
 
-import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 
 import aoe_train
-from aoe_train import Encoder, train
-from tests.aoe_train.refusals import config_error, data_error
+from aoe_train import train
 from tests.aoe_train.shell import aoe
+from tests.aoe_train.shorthand import cases, config_error, data_error, table
 from tests.aoe_train.test_dense_layers import ROWS
-from tests.aoe_train.tiny import around, card_of, read_json, save_bert
+from tests.aoe_train.tiny import around, card_of, load, read_json, save_bert
 from tests.aoe_train.vectors import difference, probes
 
 
@@ -30,13 +29,13 @@ def adapted(llama, folder):
     torch.manual_seed(0)
     noisy = {name: torch.randn_like(weight) / 10 for name, weight in weights.items()}
     save_file(noisy, folder / "adapter_model.safetensors", {"format": "pt"})
-    return Encoder.load(folder)
+    return load(folder)
 
 
 def test_adapters_are_merged_into_a_self_contained_folder(llama, tmp_path):
     encoder, texts, out = adapted(llama, tmp_path / "m"), probes(64), tmp_path / "x"
     expected = encoder.encode(texts)
-    plain = Encoder.load(llama, pooling="last", bidirectional=True)
+    plain = load(llama, pooling="last", bidirectional=True)
     assert difference(plain.encode(texts), expected) > 0.1
     result = json.loads(aoe("export", "--model", tmp_path / "m", "--out", out, "--json"))
     said = (result["out"], result["merged"], result["dim"], result["needs_toolkit"])
@@ -45,10 +44,16 @@ def test_adapters_are_merged_into_a_self_contained_folder(llama, tmp_path):
     assert not list(out.glob("adapter*"))
     assert not any("lora" in name for name in load_file(out / "model.safetensors"))
     assert difference(SentenceTransformer(str(out)).encode(texts), expected) < 1e-5
-    assert difference(Encoder.load(out).encode(texts), expected) < 1e-5
+    assert difference(load(out).encode(texts), expected) < 1e-5
 
 
-@pytest.mark.parametrize("dtype, within", [("bf16", 0.1), ("fp16", 0.01)])
+@table(
+    "dtype, within",
+    """
+    bf16 | 0.1
+    fp16 | 0.01
+    """,
+)
 def test_half_precision_weights(bert, tmp_path, dtype, within):
     done = export(bert, tmp_path / "x", dtype=dtype)
     assert done.difference < 1e-5
@@ -59,7 +64,7 @@ def test_half_precision_weights(bert, tmp_path, dtype, within):
 
 def test_card_and_run_record(bert, tmp_path):
     model = tmp_path / "m"
-    Encoder.load(bert, long_text="chunks", max_length=16, **around("the {text}")).save(model)
+    load(bert, long_text="chunks", max_length=16, **around("the {text}")).save(model)
     done = export(model, tmp_path / "x")
     card = card_of(tmp_path / "x")
     assert card.startswith("---\nlibrary_name: sentence-transformers\n")
@@ -83,17 +88,23 @@ def test_card_and_run_record(bert, tmp_path):
 NAMED = {"query": "the man: ", "passage": "a road "}
 
 
-@pytest.mark.parametrize("default, of_queries", [(None, ""), ("passage", "a road ")])
+@table(
+    "default, of_queries",
+    """
+    None | ''
+    passage | 'a road '
+    """,
+)
 def test_plain_encode_of_an_export_uses_the_chosen_prompt(bert, out, tmp_path, default, of_queries):
     """Without a choice it uses none, since plain `encode` of queries would get the documents' prompt."""
-    Encoder.load(bert, pooling="avg", prompts=NAMED).save(out)
+    load(bert, pooling="avg", prompts=NAMED).save(out)
     (tmp_path / "m/README.md").write_text("# Its card\n")
     export(out, tmp_path / "x", default_prompt=default)
     theirs = SentenceTransformer(str(tmp_path / "x"))
     assert theirs.default_prompt_name == default
     texts = ["a cat", "the road"]
     assert difference(theirs.encode(texts), theirs.encode(texts, prompt=of_queries)) < 1e-6
-    assert difference(theirs.encode(texts), Encoder.load(tmp_path / "x").encode(texts)) < 1e-6
+    assert difference(theirs.encode(texts), load(tmp_path / "x").encode(texts)) < 1e-6
     assert (
         difference(
             theirs.encode(texts, prompt_name="query"), theirs.encode(texts, prompt="the man: ")
@@ -106,22 +117,23 @@ def test_plain_encode_of_an_export_uses_the_chosen_prompt(bert, out, tmp_path, d
         export(out, tmp_path / "y", default_prompt="title")
 
 
-@pytest.mark.parametrize(
+@table(
     "prompts, default, query, document",
-    [
-        (NAMED, None, "the man: ", "a road "),
-        (NAMED, "passage", "the man: ", "a road "),
-        ({"query": "the man: "}, None, "the man: ", ""),
-        ({"document": "a road "}, None, "", "a road "),
-        ({"default": "is "}, "default", "is ", "is "),
-    ],
+    """
+    NAMED | None | 'the man: ' | 'a road '
+    NAMED | passage | 'the man: ' | 'a road '
+    {'query': 'the man: '} | None | 'the man: ' | ''
+    {'document': 'a road '} | None | '' | 'a road '
+    {'default': 'is '} | default | 'is ' | 'is '
+    """,
+    NAMED=NAMED,
 )
 def test_the_card_has_the_lines_for_langchain_and_llamaindex(
     bert, tmp_path, prompts, default, query, document
 ):
     """Run with stand-ins that hand the arguments to sentence-transformers as both libraries do."""
     folder = tmp_path / "m"
-    Encoder.load(bert, pooling="avg", prompts=prompts, default_prompt_name=default).save(folder)
+    load(bert, pooling="avg", prompts=prompts, default_prompt_name=default).save(folder)
     export(folder, tmp_path / "x")
     (code,) = re.findall(r"```python\n(HuggingFaceEmb.*?)```", card_of(tmp_path / "x"), re.DOTALL)
     found = []
@@ -138,11 +150,11 @@ def test_the_card_has_the_lines_for_langchain_and_llamaindex(
     assert index == {"query_instruction": query, "text_instruction": document}
 
 
-@pytest.mark.parametrize("wrong", ["vectors", "prompts"])
+@cases("wrong", ["vectors", "prompts"])
 def test_a_failed_verification_leaves_no_files(bert, out, tmp_path, monkeypatch, wrong):
     prompts = {"query": "the man: ", "document": "a road "}
     settings = {"pooling": "avg", "prompts": prompts, "default_prompt_name": "query"}
-    Encoder.load(bert, **settings).save(out)
+    load(bert, **settings).save(out)
     encode = SentenceTransformer.encode
 
     def other(self, texts, prompt_name=None, **more):
@@ -154,7 +166,7 @@ def test_a_failed_verification_leaves_no_files(bert, out, tmp_path, monkeypatch,
     assert [path.name for path in tmp_path.iterdir()] == ["m"]
 
 
-@pytest.mark.parametrize("adapters", [False, True])
+@cases("adapters", [False, True])
 def test_weights_are_averaged_with_the_backbones(adapters, llama, out, tmp_path):
     if adapters:
         backbone, trained = llama, tmp_path / "merged"

@@ -18,7 +18,7 @@ from aoe_train.exporting import onnx as graphs
 from aoe_train.exporting.export import difference, export, probes
 from aoe_train.exporting.onnx import GRAPHS, Loss, PaddedEncoder, measure, onnx_encoder
 from aoe_train.model.encoder_settings import EncoderSettings
-from tests.aoe_train.refusals import config_error, data_error
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error, shared
 from tests.aoe_train.tiny import around, card_of, read_json
 
 POOLINGS = ["cls", "avg", "max", "last", "cls-avg", "weighted-mean"]
@@ -32,7 +32,7 @@ def load(folder, **settings):
     return Encoder.load(folder, precision="fp32", **settings)
 
 
-@pytest.mark.parametrize("pooling", [*POOLINGS, "first-last-avg"])
+@cases("pooling", [*POOLINGS, "first-last-avg"])
 def test_padded_encoder_equals_encoder(llama, pooling):
     encoder = load(llama, pooling=pooling, max_length=48, normalize=True, bidirectional=True)
     backbone = load(llama, bidirectional=True, packing=False).model.backbone
@@ -49,7 +49,7 @@ def test_padded_encoder_equals_encoder(llama, pooling):
 PROMPTS = {"query": "the man: ", "document": "a road "}
 
 
-@pytest.fixture(scope="module")
+@shared
 def exported(shallow, tmp_path_factory):
     """A model with prompts and its exported graph, shared because tracing takes seconds."""
     folder = tmp_path_factory.mktemp("onnx") / "x"
@@ -97,7 +97,7 @@ def vectors_of_card(card):
 
 @pytest.mark.slow
 @needs_packages
-@pytest.mark.parametrize(
+@cases(
     "backbone, settings",
     [
         ("bert", {"pooling": "first-last-avg", "max_length": 40}),
@@ -137,7 +137,7 @@ def test_missing_packages_are_named(bert, tmp_path, monkeypatch):
 
 
 @needs_packages
-@pytest.mark.parametrize(
+@cases(
     "settings, told",
     [
         ({"long_text": "chunks"}, "it reads long texts in chunks"),
@@ -177,10 +177,10 @@ def test_loss_by_hand(monkeypatch, tmp_path):
     monkeypatch.setattr(graphs, "_MIN_AGREEMENT", 0.4)
     found = measure(encoding(VECTORS), encoding(TURNED), task(), path=tmp_path)
     # Cosines of the pairs: 0, 0.8, 0.6 became 0, 0.6, 0.8; their ranks 1, 3, 2 and 1, 2, 3.
-    assert found.agreement == pytest.approx(0.5)
-    assert (found.spearman, found.spearman_int8) == (pytest.approx(1), pytest.approx(0.5))
-    assert found.cosine_least == pytest.approx(0.96)
-    assert found.cosine_mean == pytest.approx(2.96 / 3)
+    assert found.agreement == approx(0.5)
+    assert (found.spearman, found.spearman_int8) == (approx(1), approx(0.5))
+    assert found.cosine_least == approx(0.96)
+    assert found.cosine_mean == approx(2.96 / 3)
     assert str(found) == (
         "int8 on 3 pairs of the DataFrame given: Spearman with the labels 100.00 in fp32 and 50.00 in int8,"
         " Spearman of their cosines with fp32's 0.5000; cosine of a vector with fp32's 0.9867 (mean), 0.9600"
@@ -224,7 +224,7 @@ def test_int8_export(exported, tmp_path, monkeypatch):
 
 
 @needs_packages
-@pytest.mark.parametrize(
+@cases(
     "how, words",
     [
         ({"format": "onnx", "dtype": "bf16"}, "always in fp32"),

@@ -4,9 +4,8 @@ import pytest
 
 import aoe_train
 from aoe_train import Encoder, open_index
-from pairkit import ConfigError
-from tests.aoe_train.refusals import data_error
 from tests.aoe_train.shell import aoe
+from tests.aoe_train.shorthand import data_error, table
 
 
 @pytest.fixture
@@ -63,17 +62,13 @@ def test_no_chunk_is_longer_than_the_model_reads(bert, out, tmp_path):
     assert len(texts) > 50
 
 
-@pytest.mark.parametrize(
+@table(
     "given, error, message",
-    [
-        (
-            {"link": "https://a.example/{name}"},
-            ConfigError,
-            "expected an address with {file}, {page}",
-        ),
-        ({"chunk_tokens": 100_000}, ConfigError, "reads at most"),
-        ({"columns": {"text": "a"}}, ConfigError, "only for tables"),
-    ],
+    """
+    {'link': 'https://a.example/{name}'} | ConfigError | expected an address with {file}, {page}
+    {'chunk_tokens': 100000} | ConfigError | reads at most
+    {'columns': {'text': 'a'}} | ConfigError | only for tables
+    """,
 )
 def test_options_that_do_not_fit(bert, handbook, out, given, error, message):
     with pytest.raises(error, match=message):

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,11 +10,9 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 
-from aoe_train import Encoder
-from pairkit import ConfigError, DataError
-from tests.aoe_train.refusals import config_error, data_error
+from tests.aoe_train.shorthand import cases, config_error, data_error, raises, table
 from tests.aoe_train.test_model_folder import write_modules
-from tests.aoe_train.tiny import around, edit, read_json, save_ran
+from tests.aoe_train.tiny import around, edit, load, read_json, save_ran
 from tests.aoe_train.vectors import difference, probes
 
 POOLINGS = ["cls", "avg", "max", "last", "cls-avg", "first-last-avg", "weighted-mean"]
@@ -35,16 +32,14 @@ def agrees(folder, encoder, **options):
     assert abs(np.linalg.norm(found, axis=1) - 1).max() < 1e-5 or not encoder.settings.normalize
 
 
-@pytest.mark.parametrize(
+@cases(
     "backbone, pooling",
     [("bert", pooling) for pooling in POOLINGS] + [("llama", "last"), ("llama", "cls-avg")],
 )
 def test_every_pooling(request, out, backbone, pooling):
     llama = {"bidirectional": True, **around(PROMPT)}
     more = llama if backbone == "llama" else {"normalize": pooling == "avg"}
-    encoder = Encoder.load(
-        request.getfixturevalue(backbone), pooling=pooling, max_length=48, **more
-    )
+    encoder = load(request.getfixturevalue(backbone), pooling=pooling, max_length=48, **more)
     encoder.save(out)
     agrees(out, encoder)
     if backbone == "llama":  # a long text loses its own end, not the prompt's
@@ -56,27 +51,19 @@ def test_every_pooling(request, out, backbone, pooling):
 
 def test_chunks_use_our_module_also_after_resaving(bert, out, tmp_path):
     how = {"max_length": 16, "long_text": "chunks", "normalize": True}
-    encoder = Encoder.load(bert, pooling="avg", **how)
+    encoder = load(bert, pooling="avg", **how)
     encoder.save(out)
     agrees(out, encoder, trust_remote_code=True)
-    with pytest.raises(ValueError, match="trust_remote_code"):
+    with raises(ValueError, match="trust_remote_code"):
         SentenceTransformer(str(out))
     theirs = SentenceTransformer(str(out), trust_remote_code=True)
     theirs.save(str(tmp_path / "theirs"))
     agrees(tmp_path / "theirs", encoder, trust_remote_code=True)
 
 
-@pytest.mark.parametrize("pooling", ["cells", "avg"])
-def test_ran_uses_our_module(out, tmp_path, pooling):
-    ran = save_ran(tmp_path / "ran")
-    encoder = Encoder.load(ran, pooling=pooling, max_length=200, normalize=True)
-    encoder.save(out)
-    agrees(out, encoder, trust_remote_code=True)
-
-
 def test_requirements_of_readers(bert, llama, tmp_path):
     def requirements(folder, **settings):
-        Encoder.load(folder, **settings).save(tmp_path / "m")
+        load(folder, **settings).save(tmp_path / "m")
         return set(read_json(tmp_path / "m/config_sentence_transformers.json")["requirements"])
 
     assert requirements(bert) == set()
@@ -86,20 +73,20 @@ def test_requirements_of_readers(bert, llama, tmp_path):
 
 
 def test_lower_casing_survives_saving(bert, out, tmp_path):
-    source = Path(shutil.copytree(bert, tmp_path / "source"))
+    source = shutil.copytree(bert, tmp_path / "source")
     normalizer = {**read_json(source / "tokenizer.json")["normalizer"], "lowercase": False}
     edit(source / "tokenizer.json", normalizer=normalizer)
     texts = ["A Cat on the ROAD", "a cat on the road"]
-    plain = Encoder.load(source, pooling="cls", max_length=40).encode(texts)
+    plain = load(source, pooling="cls", max_length=40).encode(texts)
     assert abs(plain[0] - plain[1]).max() > 1e-2  # the tokenizer alone tells them apart
     write_modules(source, "Transformer", "Pooling", pooling={"pooling_mode_cls_token": True})
     edit(source / "sentence_bert_config.json", max_seq_length=40, do_lower_case=True)
 
-    lowered = Encoder.load(source)
+    lowered = load(source)
     expected = lowered.encode(texts)
     np.testing.assert_allclose(expected[0], expected[1], atol=1e-6)
     lowered.save(out)
-    assert difference(Encoder.load(out).encode(texts), expected) < 1e-6
+    assert difference(load(out).encode(texts), expected) < 1e-6
     theirs = SentenceTransformer(str(out)).encode(texts)
     assert difference(theirs, expected) < 1e-5
 
@@ -141,15 +128,15 @@ def agree(ours, model, texts=TEXTS):
     assert difference(ours.encode_document(texts), model.encode_document(texts)) < 1e-6
 
 
-@pytest.mark.parametrize(
+@table(
     "which, pooling, include_prompt",
-    [
-        ("bert", "mean", False),
-        ("bert", "max", True),
-        ("llama", "cls", False),
-        ("llama", "lasttoken", True),
-        ("llama", "weightedmean", False),
-    ],
+    """
+    bert | mean | False
+    bert | max | True
+    llama | cls | False
+    llama | lasttoken | True
+    llama | weightedmean | False
+    """,
 )
 def test_named_prompts_equal_sentence_transformers(
     which, pooling, include_prompt, tmp_path, request
@@ -161,11 +148,11 @@ def test_named_prompts_equal_sentence_transformers(
     texts = (
         TEXTS if which == "bert" or include_prompt else [text for text in TEXTS if len(text) > 1]
     )
-    ours = Encoder.load(tmp_path / "theirs")
+    ours = load(tmp_path / "theirs")
     agree(ours, model, texts)
     ours.save(tmp_path / "ours")
     again = SentenceTransformer(str(tmp_path / "ours"))
-    agree(Encoder.load(tmp_path / "ours"), again, texts)
+    agree(load(tmp_path / "ours"), again, texts)
     assert (again.prompts, again.default_prompt_name) == (model.prompts, "title")
     assert again.similarity_fn_name == ours.settings.similarity_fn_name == "dot"
     assert again[1].include_prompt is include_prompt
@@ -180,44 +167,44 @@ def test_encode_document_uses_the_prompt_passage(bert, out, tmp_path):
     (tmp_path / "m/modules.json").write_text(
         modules.replace('"path": ""', '"path": "0_Transformer"')
     )
-    ours = Encoder.load(out)
+    ours = load(out)
     expected = model.encode(["a cat"], prompt_name="passage")  # their encode_document overlooks it
     assert difference(ours.encode_document(["a cat"]), expected) < 1e-6
     assert_array_equal(ours.encode_document("a cat"), ours.encode_document(["a cat"])[0])
     (tmp_path / "m/1_Pooling/config.json").unlink()
     with data_error(r"1_Pooling/config\.json: .* No such file"):
-        Encoder.load(out)
+        load(out)
 
 
-@pytest.mark.parametrize("which", ["bert", "llama"])
+@cases("which", ["bert", "llama"])
 def test_a_prompt_around_the_text_is_in_the_tokenizer(which, out, tmp_path, request):
     source = request.getfixturevalue(which)
-    encoder = Encoder.load(source, max_length=40, **around(PROMPT))
+    encoder = load(source, max_length=40, **around(PROMPT))
     encoder.save(out)
-    ours = Encoder.load(out)
+    ours = load(out)
     model = SentenceTransformer(str(out))
     for name in (None, "default", "query", "document"):
         expected = encoder.encode(TEXTS, prompt_name=name)
         assert difference(ours.encode(TEXTS, prompt_name=name), expected) < 1e-6
         assert difference(model.encode(TEXTS, prompt_name=name), expected) < 1e-6
-    plain = Encoder.load(source, max_length=40)
+    plain = load(source, max_length=40)
     assert_array_equal(ours.encode(TEXTS, prompt=""), plain.encode(TEXTS))
     model.save(str(tmp_path / "again"))  # without our settings
-    again = Encoder.load(tmp_path / "again")
+    again = load(tmp_path / "again")
     assert difference(again.encode(TEXTS), encoder.encode(TEXTS)) < 1e-6
 
 
 def test_prompts_around_the_text_with_others_use_our_module(bert, out):
     prompts = {"default": PROMPT, "title": "is a cat on the road"}
-    encoder = Encoder.load(bert, max_length=32, prompts=prompts, default_prompt_name="default")
+    encoder = load(bert, max_length=32, prompts=prompts, default_prompt_name="default")
     encoder.save(out)
     model = SentenceTransformer(str(out), trust_remote_code=True)
-    agree(Encoder.load(out), model)
+    agree(load(out), model)
     assert difference(model.encode(TEXTS, prompt=PROMPT), encoder.encode(TEXTS)) < 1e-6
 
 
 def test_prompt_errors(bert, tmp_path):
-    encoder = Encoder.load(bert, max_length=16, prompts={"query": "the man: "})
+    encoder = load(bert, max_length=16, prompts={"query": "the man: "})
     with config_error(r"no prompt 'title'; this model has 'query', 'document'$"):
         encoder.encode("a cat", prompt_name="title")
     for prompt in ("the " * 14, "the {text}" + " man" * 13):
@@ -228,30 +215,22 @@ def test_prompt_errors(bert, tmp_path):
     with pytest.warns(UserWarning, match="prompt_name 'query' is ignored"):
         encoder.encode("a cat", prompt="the ", prompt_name="query")
     with config_error(r"include_prompt is false, but the prompt .* has words after"):
-        Encoder.load(bert, include_prompt=False).encode("a cat", prompt=PROMPT)
+        load(bert, include_prompt=False).encode("a cat", prompt=PROMPT)
 
 
-@pytest.mark.parametrize(
+@table(
     "more, error, told",
-    [
-        (
-            {"prompts": {"q": "query {text}"}},
-            ConfigError,
-            "'q' contains {text}, which sentence-transformers",
-        ),
-        ({"truncate_dim": 33}, ConfigError, "dim 33: this model's vectors have 32 dimensions"),
-        (
-            {"default_prompt_name": "q"},
-            ConfigError,
-            "no prompt 'q'; this model has 'query', 'document'",
-        ),
-        ({"similarity_fn_name": "hamming"}, DataError, "similarity_fn_name = 'hamming'"),
-    ],
+    """
+    {'prompts': {'q': 'query {text}'}} | ConfigError | 'q' contains {text}, which sentence-transformers
+    {'truncate_dim': 33} | ConfigError | dim 33: this model's vectors have 32 dimensions
+    {'default_prompt_name': 'q'} | ConfigError | no prompt 'q'; this model has 'query', 'document'
+    {'similarity_fn_name': 'hamming'} | DataError | similarity_fn_name = 'hamming'
+    """,
 )
 def test_unsupported_model_settings(bert, out, tmp_path, more, error, told):
-    Encoder.load(bert).save(out)
+    load(bert).save(out)
     (tmp_path / "m/aoe.json").unlink()
     (tmp_path / "m/config_sentence_transformers.json").write_text(json.dumps(more))
-    with pytest.raises(error) as refused:
-        Encoder.load(out)
+    with raises(error) as refused:
+        load(out)
     assert told in str(refused.value)

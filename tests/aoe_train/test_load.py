@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from aoe_train import Encoder
 from pairkit import ConfigError, DataError, RemoteError
-from tests.aoe_train.refusals import config_error
-from tests.aoe_train.tiny import edit
+from tests.aoe_train.shorthand import cases, config_error, raises, table
+from tests.aoe_train.tiny import edit, load
 
 
 def pickled(folder):
@@ -23,7 +22,7 @@ def cut_in_half(folder):
     (folder / "model.safetensors").write_bytes(whole[: len(whole) // 2])
 
 
-@pytest.mark.parametrize(
+@cases(
     "source, error, message",
     [
         *(
@@ -36,8 +35,8 @@ def cut_in_half(folder):
     ],
 )
 def test_invalid_model_names_are_refused(source, error, message):
-    with pytest.raises(error, match=message):
-        Encoder.load(source)
+    with raises(error, match=message):
+        load(source)
 
 
 def pointer(folder):
@@ -46,11 +45,7 @@ def pointer(folder):
     )
 
 
-def changed(**fields):
-    return lambda folder: edit(folder / "config.json", **fields)
-
-
-@pytest.mark.parametrize(
+@cases(
     "harm, error, message",
     [
         (pickled, ConfigError, "pickle"),
@@ -58,17 +53,31 @@ def changed(**fields):
         (cut_in_half, DataError, "not loadable"),
         (pointer, DataError, "run `git lfs pull`"),
         (lambda folder: (folder / "tokenizer.json").unlink(), DataError, "has no tokenizer"),
-        (changed(num_hidden_layers=3), DataError, "match config.json"),
-        (changed(num_hidden_layers=1), DataError, "match config.json"),
-        (changed(intermediate_size=40), DataError, "match config.json"),
-        (changed(model_type="quantum"), ConfigError, "architecture"),
     ],
 )
 def test_damaged_folders_are_refused(copy, harm, error, message):
     harm(copy)
+    refused(copy, error, message)
+
+
+def refused(folder, error, message):
     for only in (True, False):
-        with pytest.raises(error, match=message):
-            Encoder.load(copy, inference_only=only)
+        with raises(error, match=message):
+            load(folder, inference_only=only)
+
+
+@table(
+    "fields, error, message",
+    """
+    {'num_hidden_layers': 3} | DataError | match config.json
+    {'num_hidden_layers': 1} | DataError | match config.json
+    {'intermediate_size': 40} | DataError | match config.json
+    {'model_type': 'quantum'} | ConfigError | architecture
+    """,
+)
+def test_configurations_of_other_weights_are_refused(copy, fields, error, message):
+    edit(copy / "config.json", **fields)
+    refused(copy, error, message)
 
 
 CODE = """
@@ -102,28 +111,28 @@ def offline(monkeypatch):
 
 
 @pytest.mark.usefixtures("offline")
-@pytest.mark.parametrize("revision", [None, "main", "abc123"])
+@cases("revision", [None, "main", "abc123"])
 def test_unpinned_code_is_refused_before_any_download(revision):
     with config_error("pin the commit"):
-        Encoder.load("org/m", trust_remote_code=True, revision=revision)
+        load("org/m", trust_remote_code=True, revision=revision)
 
 
 def test_pinned_or_local_code_runs(own, monkeypatch):
     monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: own)
     for source, revision in ((own, None), ("org/m", "a" * 40)):
-        encoder = Encoder.load(source, revision=revision, trust_remote_code=True)
+        encoder = load(source, revision=revision, trust_remote_code=True)
         assert type(encoder.model.backbone).__name__ == "FunctionEmbedder"
     with config_error("trust_remote_code=True"):
-        Encoder.load(own)
+        load(own)
 
 
-@pytest.mark.parametrize("name", ["config.json", "tokenizer_config.json"])
+@cases("name", ["config.json", "tokenizer_config.json"])
 def test_code_of_another_repository_is_refused(own, name, monkeypatch):
     edit(own / name, auto_map={"AutoModel": "other/m--own.FunctionEmbedder"})
     monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: own)
     for source in (own, "org/m"):
         with config_error("another repository"):
-            Encoder.load(source, revision="a" * 40, trust_remote_code=True)
+            load(source, revision="a" * 40, trust_remote_code=True)
 
 
 def adapters(folder, copy, base):
@@ -134,18 +143,18 @@ def adapters(folder, copy, base):
     return folder
 
 
-@pytest.mark.parametrize(
+@table(
     "base, expected, message",
-    [
-        ("nobody/nothing-of-this-name", RemoteError, "Hub could not be reached"),
-        ("/nowhere/at/all", ConfigError, "no such folder"),
-        ("", DataError, "base_model_name_or_path"),
-    ],
+    """
+    nobody/nothing-of-this-name | RemoteError | Hub could not be reached
+    /nowhere/at/all | ConfigError | no such folder
+    '' | DataError | base_model_name_or_path
+    """,
 )
 def test_missing_base_of_adapters(copy, tmp_path, base, expected, message):
     folder = adapters(tmp_path / "adapters", copy, base)
-    with pytest.raises(expected, match=message) as caught:
-        Encoder.load(folder)
+    with raises(expected, match=message) as caught:
+        load(folder)
     assert str(folder) in str(caught.value)
     assert base in str(caught.value)
 
@@ -153,12 +162,12 @@ def test_missing_base_of_adapters(copy, tmp_path, base, expected, message):
 @pytest.mark.usefixtures("offline")
 def test_base_of_adapters_is_checked_like_a_model(own, tmp_path):
     with config_error("pin the commit"):
-        Encoder.load(adapters(tmp_path / "a", own, "org/m"), trust_remote_code=True)
+        load(adapters(tmp_path / "a", own, "org/m"), trust_remote_code=True)
     edit(own / "config.json", auto_map={"AutoModel": "other/m--own.FunctionEmbedder"})
     folder = adapters(tmp_path / "b", own, str(own))
     with config_error("another repository"):
-        Encoder.load(folder, trust_remote_code=True)
+        load(folder, trust_remote_code=True)
     edit(own / "config.json", auto_map=None, model_type="bert")
     pickled(own)
     with config_error("pickle"):
-        Encoder.load(folder)
+        load(folder)

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from aoe_train import Encoder, mine
 from pairkit import ConfigError, DataError
-from tests.aoe_train.refusals import config_error, data_error
 from tests.aoe_train.shell import aoe
-from tests.aoe_train.tiny import WORDS
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error, raises, shared, table
+from tests.aoe_train.tiny import WORDS, load
 
 
 def negatives(rows):
@@ -59,7 +59,7 @@ class Given(Encoder):
     """A model with a given cosine of each text with all anchors, which are the texts without one."""
 
     def __init__(self, bert, cosines):
-        real = Encoder.load(bert)
+        real = load(bert)
         super().__init__(real.model, real.tokenizer, real.settings)
         self.cosines = cosines
 
@@ -75,10 +75,16 @@ def test_two_rankings_alternate(bert):
     model = Given(bert, cosines | {"yes": 0.9})
     found = mine(data, corpus=[*cosines], model=model, **how).splits["train"]
     assert negatives(found) == [["a cat", "red boat sinks", "red ship", "a dog"]]
-    assert found["scores"].to_list() == [pytest.approx([0.9, 0.4, 0.3, 0.1, 0.2])]
+    assert found["scores"].to_list() == [approx([0.9, 0.4, 0.3, 0.1, 0.2])]
 
 
-@pytest.mark.parametrize("transitive, expected", [(True, {"w"}), (False, {"y", "z", "w"})])
+@table(
+    "transitive, expected",
+    """
+    True | {'w'}
+    False | {'y', 'z', 'w'}
+    """,
+)
 def test_near_duplicates_positives_and_clusters_are_excluded(bert, transitive, expected):
     rows = [("a b c d e f g", "x", ""), ("x", "y", "c"), ("z", "v", "c")]
     data = pl.DataFrame(rows, ["text1", "text2", "cluster"], orient="row").with_columns(label=1)
@@ -160,14 +166,14 @@ def tuples(seed, rows):
     return pl.DataFrame({"anchor": texts[:rows], "positive": texts[rows:]})
 
 
-@pytest.mark.parametrize("by", ["model", "both"])
+@cases("by", ["model", "both"])
 def test_anchors_are_queries_and_candidates_documents(bert, by):
-    encoder = Encoder.load(bert, prompts={"query": "the man is", "document": "a red boat"})
+    encoder = load(bert, prompts={"query": "the man is", "document": "a red boat"})
     found = mine(tuples(2, 12), model=encoder, by=by, num_negatives=2, scores=True).splits["train"]
     for row, texts in zip(found.iter_rows(named=True), negatives(found), strict=True):
         vectors = encoder.encode_document([row["positive"], *texts], normalize=True)
         cosines = vectors @ encoder.encode_query(row["anchor"], normalize=True)
-        assert row["scores"] == pytest.approx(cosines, abs=1e-5)
+        assert row["scores"] == approx(cosines, abs=1e-5)
 
 
 def write_tuples(folder):
@@ -177,7 +183,7 @@ def write_tuples(folder):
     return folder
 
 
-@pytest.mark.parametrize("kept", [True, False])
+@cases("kept", [True, False])
 def test_a_run_that_was_stopped_goes_on_with_its_vectors(bert, out, tmp_path, monkeypatch, kept):
     data = write_tuples(tmp_path / "data")
 
@@ -188,9 +194,9 @@ def test_a_run_that_was_stopped_goes_on_with_its_vectors(bert, out, tmp_path, mo
         if at.stage.startswith("mine "):
             stop()
 
-    encoder = Encoder.load(bert)
+    encoder = load(bert)
     work = {"work": tmp_path / "work"} if kept else {}
-    with pytest.raises(KeyboardInterrupt):
+    with raises(KeyboardInterrupt):
         mine(data, model=encoder, out=out, progress=stop_mining, **work)
     assert not out.exists()
     whole = mine(data, model=encoder).splits["train"]
@@ -202,24 +208,31 @@ def test_a_run_that_was_stopped_goes_on_with_its_vectors(bert, out, tmp_path, mo
         assert not other.splits["train"].equals(whole)
 
 
-@pytest.mark.parametrize(
+@table(
     "data, options, words",
-    [
-        (SHIPS, {"by": "model"}, "needs a model"),
-        (SHIPS, {"by": "bm25", "model": "minilm"}, "doesn't use a model"),
-        (SHIPS, {"rank_range": "50,10"}, "such as 10,50"),
-        (SHIPS, {"rank_range": (0, 3), "num_negatives": 5}, "5 negatives from 3 candidates"),
-        (SHIPS, {"corpus_columns": {"text": "body"}}, "applies to a corpus"),
-        (SHIPS, {"model": ["minilm", "smollm2"]}, "found several, expected one"),
-        ("texts.txt", {}, "`aoe sample-pairs` draws pairs"),
-        (SHIPS.with_columns(label=pl.Series([4.2, 5.0, 0.5, 1.0])), {}, "labels are scores"),
-        (SHIPS.with_columns(label=pl.lit(0)), {}, "no positives"),
-        (SHIPS, {"corpus": SHIPS}, "expected single texts"),
-    ],
+    """
+    SHIPS | {'by': 'model'} | needs a model
+    SHIPS | {'by': 'bm25', 'model': 'minilm'} | doesn't use a model
+    SHIPS | {'rank_range': '50,10'} | such as 10,50
+    SHIPS | {'rank_range': (0, 3), 'num_negatives': 5} | 5 negatives from 3 candidates
+    SHIPS | {'corpus_columns': {'text': 'body'}} | applies to a corpus
+    SHIPS | {'model': ['minilm', 'smollm2']} | found several, expected one
+    texts.txt | {} | `aoe sample-pairs` draws pairs
+    SCORED | {} | labels are scores
+    APART | {} | no positives
+    """,
+    SHIPS=SHIPS,
+    SCORED=SHIPS.with_columns(label=pl.Series([4.2, 5.0, 0.5, 1.0])),
+    APART=SHIPS.with_columns(label=pl.lit(0)),
 )
 def test_what_can_not_be_mined(data, options, words):
-    with pytest.raises((ConfigError, DataError), match=words):
+    with raises((ConfigError, DataError), match=words):
         mine(data, **options)
+
+
+def test_a_corpus_has_single_texts():
+    with data_error("expected single texts"):
+        mine(SHIPS, corpus=SHIPS)
 
 
 def test_the_command_makes_a_dataset_that_training_reads(bert, out, tmp_path):
@@ -268,25 +281,22 @@ def test_random_negatives_are_of_the_range_and_the_seed_and_a_finished_run_retur
     assert negatives(once["train"]) != negatives(found(num_negatives=2)["train"])
 
 
-@pytest.fixture(scope="module")
+@shared
 def real(minilm):
     """One model, as we load it and as sentence-transformers does; its cosines are far enough apart."""
     library = pytest.importorskip("sentence_transformers")
-    return Encoder.load(minilm, precision="fp32"), library.SentenceTransformer(str(minilm))
+    return load(minilm, precision="fp32"), library.SentenceTransformer(str(minilm))
 
 
-@pytest.mark.parametrize(
+@table(
     "ours, theirs",
-    [
-        ({}, {}),
-        ({"corpus": True}, {}),
-        ({"margin": 0.05, "rank_range": (0, 30)}, {"absolute_margin": 0.05, "range_max": 30}),
-        (
-            {"relative_margin": 0.1, "rank_range": (0, 30)},
-            {"relative_margin": 0.1, "range_max": 30},
-        ),
-        ({"rank_range": (1, 24)}, {"range_min": 1, "range_max": 24}),
-    ],
+    """
+    {} | {}
+    {'corpus': True} | {}
+    {'margin': 0.05, 'rank_range': (0, 30)} | {'absolute_margin': 0.05, 'range_max': 30}
+    {'relative_margin': 0.1, 'rank_range': (0, 30)} | {'relative_margin': 0.1, 'range_max': 30}
+    {'rank_range': (1, 24)} | {'range_min': 1, 'range_max': 24}
+    """,
 )
 def test_as_sentence_transformers(real, ours, theirs):
     from datasets import Dataset

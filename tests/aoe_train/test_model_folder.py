@@ -9,7 +9,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,46 +20,31 @@ from benchmarks.hostile_texts import MARKUP
 from benchmarks.mutated import mutated
 from pairkit import ConfigError, DataError, PairkitError
 from tests.aoe_train.conftest import Killed
+from tests.aoe_train.shorthand import cases, raises, shared, table
 from tests.aoe_train.tiny import edit, read_json
 from tests.support.linear import assert_linear, repeated
 
 
 def refused(load, error, message):
-    with pytest.raises(error, match=message) as caught:
+    with raises(error, match=message) as caught:
         load()
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@table(
     "fields, error, message",
-    [
-        ({"attn_implementation": "evil/kernel"}, ConfigError, "would download and run code"),
-        (
-            {"_attn_implementation": "evil/kernel@main:x"},
-            ConfigError,
-            "would download and run code",
-        ),
-        (
-            {"text_config": {"attn_implementation": "evil/kernel"}},
-            ConfigError,
-            "would download and run code",
-        ),
-        (
-            {"attn_implementation": {"text": "evil/kernel"}},
-            ConfigError,
-            "would download and run code",
-        ),
-        ({"experts_implementation": "evil/kernel"}, ConfigError, "would download and run code"),
-        ({"use_kernels": True}, ConfigError, "would download and run code"),
-        ({"quantization_config": {"quant_method": "mxfp4"}}, ConfigError, "quantized by 'mxfp4'"),
-        (
-            {"num_hidden_layers": 10**9},
-            ConfigError,
-            "num_hidden_layers = 1000000000: expected at most 1,000",
-        ),
-        ({"text_config": {"num_labels": 10**9}}, ConfigError, "num_labels = 1000000000"),
-        ({"hidden_size": "wide"}, DataError, "not loadable"),
-    ],
+    """
+    {'attn_implementation': 'evil/kernel'} | ConfigError | would download and run code
+    {'_attn_implementation': 'evil/kernel@main:x'} | ConfigError | would download and run code
+    {'text_config': {'attn_implementation': 'evil/kernel'}} | ConfigError | would download and run code
+    {'attn_implementation': {'text': 'evil/kernel'}} | ConfigError | would download and run code
+    {'experts_implementation': 'evil/kernel'} | ConfigError | would download and run code
+    {'use_kernels': True} | ConfigError | would download and run code
+    {'quantization_config': {'quant_method': 'mxfp4'}} | ConfigError | quantized by 'mxfp4'
+    {'num_hidden_layers': 1000000000} | ConfigError | num_hidden_layers = 1000000000: expected at most 1,000
+    {'text_config': {'num_labels': 1000000000}} | ConfigError | num_labels = 1000000000
+    {'hidden_size': 'wide'} | DataError | not loadable
+    """,
 )
 def test_refused_configurations(copy, fields, error, message):
     edit(copy / "config.json", **fields)
@@ -79,25 +63,25 @@ def test_accepted_configurations(copy):
     )  # by transformers, as it isn't installed
 
 
-@pytest.mark.parametrize(
+@cases(
     "name", ["config.json", "tokenizer.json", "tokenizer_config.json", "aoe.json", "modules.json"]
 )
-@pytest.mark.parametrize("content", [b"[" * 200_000, b"{", b"\xff", b"[]", b"1" * 5000])
+@cases("content", [b"[" * 200_000, b"{", b"\xff", b"[]", b"1" * 5000])
 def test_hostile_json(copy, name, content):
     (copy / name).write_bytes(content)
     refused(lambda: Encoder.load(copy), DataError, rf"{name}")
 
 
-@pytest.mark.parametrize(
+@table(
     "fields, message",
-    [
-        ({"megatron_config": {"a": 1}, "megatron_core": "evil"}, "megatron_co"),
-        ({"megatron_core": "evil"}, "megatron_core is set"),
-        ({"layer_replication": [[0, 10**9]]}, "layer_replication is set"),
-        ({"peft_type": "XLORA"}, "plain low-rank adapters"),
-        ({}, "consists of adapters"),
-        ({"base_model_name_or_path": "/nowhere"}, "its adapters, /nowhere, can't be loaded"),
-    ],
+    """
+    {'megatron_config': {'a': 1}, 'megatron_core': 'evil'} | megatron_co
+    {'megatron_core': 'evil'} | megatron_core is set
+    {'layer_replication': [[0, 1000000000]]} | layer_replication is set
+    {'peft_type': 'XLORA'} | plain low-rank adapters
+    {} | consists of adapters
+    {'base_model_name_or_path': '/nowhere'} | its adapters, /nowhere, can't be loaded
+    """,
 )
 def test_only_plain_low_rank_adapters_are_accepted(copy, fields, message):
     shutil.copy(copy / "model.safetensors", copy / "adapter_model.safetensors")
@@ -165,59 +149,44 @@ def test_a_router_of_release_5_is_not_opened(copy, tmp_path):
     assert not (tmp_path / "ran").exists()
 
 
-@pytest.mark.parametrize(
+@table(
     "kinds, pooling, message",
-    [
-        *(
-            (["Transformer", "Pooling", kind], None, f"use sentence-transformers for .*{kind}")
-            for kind in (
-                "sentence_transformers.util.misc.import_from_string",
-                "CLIPModel",
-                "os.system",
-            )
-        ),
-        (["Transformer", "Pooling", "Normalize", "Dense"], None, "Normalize, Dense"),
-        (["StaticEmbedding", "Pooling"], None, "StaticEmbedding, Pooling"),
-        (["Transformer"], None, "are Transformer;"),
-        (
-            ["Transformer", "Pooling"],
-            {"pooling_mode_mean_sqrt_len_tokens": True},
-            "mean_sqrt_len_tokens",
-        ),
-        (
-            ["Transformer", "Pooling"],
-            {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True},
-            "cls_token.*mean_tokens",
-        ),
-        (["Transformer", "Pooling"], {"pooling_mode": "median"}, "median"),
-    ],
+    """
+    Transformer Pooling sentence_transformers.util.misc.import_from_string | None | for .*import_from_string
+    Transformer Pooling CLIPModel | None | use sentence-transformers for .*CLIPModel
+    Transformer Pooling os.system | None | use sentence-transformers for .*os.system
+    Transformer Pooling Normalize Dense | None | Normalize, Dense
+    StaticEmbedding Pooling | None | StaticEmbedding, Pooling
+    Transformer | None | are Transformer;
+    Transformer Pooling | {'pooling_mode_mean_sqrt_len_tokens': True} | mean_sqrt_len_tokens
+    Transformer Pooling | {'pooling_mode_cls_token': True, 'pooling_mode_mean_tokens': True} | cls_token.*mean_tokens
+    Transformer Pooling | {'pooling_mode': 'median'} | median
+    """,
 )
 def test_unlisted_modules_and_poolings_are_refused(copy, kinds, pooling, message):
-    write_modules(copy, *kinds, pooling=pooling)
+    write_modules(copy, *kinds.split(), pooling=pooling)
     refused(lambda: Encoder.load(copy), ConfigError, message)
 
 
 DENSE, TRANSFORMER = "2_m/config.json", "sentence_bert_config.json"
 
 
-@pytest.mark.parametrize(
+@table(
     "file, fields, message",
-    [
-        (DENSE, {"activation_function": "os.system"}, "activation_function = 'os.system'"),
-        (DENSE, {"activation_function": "torch.nn.modules.module.Module"}, "activation_function"),
-        (DENSE, {"activation_function": "torch.hub.load"}, "activation_function"),
-        (DENSE, {"in_features": "32"}, "in_features"),
-        (DENSE, {"own": 1}, "own = 1: is an unknown setting"),
-        (TRANSFORMER, {"model_args": {"trust_remote_code": True}}, "trust_remote_code"),
-        (
-            TRANSFORMER,
-            {"model_kwargs": {"attn_implementation": "evil/kernel"}},
-            "attn_implementation",
-        ),
-        (TRANSFORMER, {"tokenizer_name_or_path": "evil/tokenizer"}, "tokenizer_name_or_path"),
-        (TRANSFORMER, {"processing_kwargs": {"chat_template": {}}}, "processing_kwargs"),
-        (TRANSFORMER, {"max_seq_length": -1}, "max_seq_length"),
-    ],
+    """
+    DENSE | {'activation_function': 'os.system'} | activation_function = 'os.system'
+    DENSE | {'activation_function': 'torch.nn.modules.module.Module'} | activation_function
+    DENSE | {'activation_function': 'torch.hub.load'} | activation_function
+    DENSE | {'in_features': '32'} | in_features
+    DENSE | {'own': 1} | own = 1: is an unknown setting
+    TRANSFORMER | {'model_args': {'trust_remote_code': True}} | trust_remote_code
+    TRANSFORMER | {'model_kwargs': {'attn_implementation': 'evil/kernel'}} | attn_implementation
+    TRANSFORMER | {'tokenizer_name_or_path': 'evil/tokenizer'} | tokenizer_name_or_path
+    TRANSFORMER | {'processing_kwargs': {'chat_template': {}}} | processing_kwargs
+    TRANSFORMER | {'max_seq_length': -1} | max_seq_length
+    """,
+    DENSE=DENSE,
+    TRANSFORMER=TRANSFORMER,
 )
 def test_unlisted_settings_of_modules_are_refused(copy, file, fields, message):
     write_modules(copy, "Transformer", "Pooling", "Dense")
@@ -227,7 +196,7 @@ def test_unlisted_settings_of_modules_are_refused(copy, file, fields, message):
     refused(lambda: Encoder.load(copy), DataError, message)
 
 
-@pytest.mark.parametrize("path", ["../other", "/etc", "a/b", "..", "1_m/../.."])
+@cases("path", ["../other", "/etc", "a/b", "..", "1_m/../.."])
 def test_module_paths_outside_the_folder_are_refused(copy, path):
     write_modules(copy, "Transformer", "Pooling")
     listed = read_json(copy / "modules.json")
@@ -274,7 +243,7 @@ def test_pickled_training_states_are_refused(bert, tmp_path, kill_at):
         return aoe_train.train(ROWS, backbone=bert, out=tmp_path / "m", preset="cosent", **options)
 
     kill_at(2)
-    with pytest.raises(Killed):
+    with raises(Killed):
         train()
     (state,) = (tmp_path / "m.work").glob("step-*.pt")
     torch.save({"optimiser": Bomb(tmp_path / "ran")}, state)
@@ -284,7 +253,7 @@ def test_pickled_training_states_are_refused(bert, tmp_path, kill_at):
 
 def test_a_modified_packaged_model_is_refused(minilm, tmp_path, monkeypatch):
     assert Encoder.load("minilm").dim == 384
-    copy = Path(shutil.copytree(minilm, tmp_path / "model"))
+    copy = shutil.copytree(minilm, tmp_path / "model")
     found = SimpleNamespace(origin=str(tmp_path / "__init__.py"))
     monkeypatch.setattr("importlib.util.find_spec", lambda _: found)
     for name in (
@@ -307,7 +276,7 @@ def test_a_modified_packaged_model_is_refused(minilm, tmp_path, monkeypatch):
             (copy / name).unlink()
 
 
-@pytest.fixture(scope="module")
+@shared
 def saved(shallow, tmp_path_factory):
     """A folder of sentence-transformers with all kinds of settings, and one of ours."""
     theirs = tmp_path_factory.mktemp("saved") / "theirs"
@@ -318,7 +287,7 @@ def saved(shallow, tmp_path_factory):
         "pooling": "avg",
     }
     Encoder.load(shallow, dense=[4], **options).save(theirs)
-    ours = Path(shutil.copytree(theirs, theirs.parent / "ours"))
+    ours = shutil.copytree(theirs, theirs.parent / "ours")
     (theirs / "aoe.json").unlink()
     return theirs, ours
 
@@ -350,7 +319,7 @@ def refusal_of(call):
 UNITS = [*SIGNS[::4], *MARKUP[::40], "[CLS]##", "\r\n\u0301", "a/..", "{text} "]
 
 
-@pytest.mark.parametrize("name", AOE)
+@cases("name", AOE)
 def test_repetitions_take_linear_time(name):
     parse = AOE[name]()
     for unit in UNITS:

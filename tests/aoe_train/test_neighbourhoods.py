@@ -1,7 +1,6 @@
 """Texts without labels: the smoothed teacher, and batches of neighbourhoods."""
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.random import default_rng
@@ -10,6 +9,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from aoe_train.data.examples import read_examples
 from aoe_train.data.neighbourhoods import MAX_TEXTS, NeighbourBatches, draw_texts, neighbour_teacher
 from aoe_train.settings.run_settings import TeacherSettings
+from tests.aoe_train.shorthand import approx
 from tests.aoe_train.test_train_texts import TEXTS
 from tests.aoe_train.tiny import WORDS
 
@@ -64,7 +64,7 @@ def test_smoothing_by_hand():
         np.arange(4)
     )
     found = np.degrees(np.arctan2(*rows[:, 0, :2].numpy().T[::-1]))
-    assert found.tolist() == pytest.approx([5, 5, 80, 80], abs=1e-3)
+    assert found.tolist() == approx([5, 5, 80, 80], abs=1e-3)
 
 
 def test_words_of_chinese_texts_count():
@@ -74,7 +74,7 @@ def test_words_of_chinese_texts_count():
     rows = neighbour_teacher(texts, np.eye(4, dtype=np.float32), given).of_rows(np.arange(4))[:, 0]
     similarity = (rows @ rows.T).numpy()
     assert similarity[0, 1] > similarity[0, 2] + 0.1
-    assert similarity[0, 2] == pytest.approx(similarity[0, 3], abs=1e-6)
+    assert similarity[0, 2] == approx(similarity[0, 3], abs=1e-6)
 
 
 def test_texts_without_words_and_collapsed_vectors_are_finite():

@@ -23,6 +23,7 @@ from aoe_train.objectives.objective_checks import TeacherInfo, TeacherSample
 from aoe_train.objectives.objective_settings import ObjectiveSettings, Weights
 from aoe_train.settings.train_settings import TrainSettings
 from aoe_train.training.pair_model import PairModel
+from tests.aoe_train.shorthand import cases, table
 
 
 @pytest.fixture(autouse=True)
@@ -99,27 +100,33 @@ def step(trained, lengths, columns=2, **more):
     assert any(weight.grad is not None for weight in trained.text_model.parameters())
 
 
-@pytest.mark.parametrize("backbone", BACKBONES)
+@cases("backbone", BACKBONES)
 def test_backbones(backbone):
     step(model(backbone), [14, 3, 5, 5])
 
 
-@pytest.mark.parametrize(
+@table(
     "preset, columns, pooling",
-    [
-        ("aoe", 5, "max"),
-        ("angle", 2, "cls"),
-        ("cosent", 2, "weighted-mean"),
-        ("sbert", 2, "first-last-avg"),
-        ("sbert", 5, "last"),
-        ("simcse", 5, "cls-avg"),
-    ],
+    """
+    aoe | 5 | max
+    angle | 2 | cls
+    cosent | 2 | weighted-mean
+    sbert | 2 | first-last-avg
+    sbert | 5 | last
+    simcse | 5 | cls-avg
+    """,
 )
 def test_objectives_and_poolings(preset, columns, pooling):
     step(model(preset=preset, pooling=pooling), [3, 5, 9], columns)
 
 
-@pytest.mark.parametrize("columns, projection", [(2, "learned"), (5, "principal")])
+@table(
+    "columns, projection",
+    """
+    2 | learned
+    5 | principal
+    """,
+)
 def test_guides_and_teachers(columns, projection):
     parts = [
         "contrastive",

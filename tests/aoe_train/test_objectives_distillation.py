@@ -14,8 +14,9 @@ from aoe_train.objectives.objective import Objective, make_objective
 from aoe_train.objectives.objective_checks import TeacherInfo, TeacherSample
 from aoe_train.objectives.objective_settings import Taus
 from aoe_train.objectives.training_rows import ABSENT
-from tests.aoe_train.refusals import config_error
+from tests.aoe_train.shorthand import approx, config_error
 from tests.aoe_train.test_objectives_mix import only
+from tests.aoe_train.tiny import seeded
 
 theirs = pytest.importorskip("sentence_transformers.sentence_transformer.losses")
 util = pytest.importorskip("sentence_transformers.util")
@@ -26,7 +27,7 @@ TEACHER = TeacherInfo(teacher_dim=3)
 
 def drawn(seed, columns, dim=3, rows=5):
     """Vectors of the model, of the teacher (size 3), and numbers of distinct texts."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = seeded(seed)
     own = torch.randn(rows, columns, dim, generator=generator, dtype=torch.float64).requires_grad_()
     teacher = torch.randn(rows, columns, 3, generator=generator, dtype=torch.float64)
     return own, teacher, torch.arange(rows * columns).view(rows, columns)
@@ -69,7 +70,7 @@ def test_scores_of_all_pairs_by_hand():
             teacher=teacher,
         )
         expected = sum(square**2 for square in squares) / len(squares)
-        assert float(found) == pytest.approx(expected, abs=1e-6)
+        assert float(found) == approx(expected, abs=1e-6)
 
 
 @quick
@@ -116,7 +117,7 @@ def test_learned_map_equals_sentence_transformers_and_is_trained():
 
 
 def test_learned_map_starts_at_least_squares():
-    generator = torch.Generator().manual_seed(0)
+    generator = seeded(0)
     own, there = torch.randn(400, 6, generator=generator), torch.randn(3, 6, generator=generator)
     found = least_squares(TeacherSample(own, own @ there.T), 6)
     assert_close(found, there, rtol=0, atol=0.01)
@@ -131,7 +132,7 @@ def test_learned_map_starts_at_least_squares():
 
 
 def test_principal_axes_preserve_dot_products():
-    generator = torch.Generator().manual_seed(0)
+    generator = seeded(0)
     flat = torch.randn(50, 2, generator=generator) @ torch.randn(2, 6, generator=generator)
     axes = principal_axes(flat)
     assert_close(axes.T @ axes, torch.eye(6), rtol=0, atol=1e-5)
@@ -150,7 +151,7 @@ def test_principal_projection_has_no_weights():
     )
     assert not list(objective.parameters())
     own = teacher @ principal_axes(sample.teacher).double()[:, :2]
-    assert objective(own, None, texts, BatchTeachers(teacher=teacher))["loss"] == pytest.approx(
+    assert objective(own, None, texts, BatchTeachers(teacher=teacher))["loss"] == approx(
         0, abs=1e-6
     )
 

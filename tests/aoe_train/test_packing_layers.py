@@ -1,7 +1,6 @@
 """Fast layers, buckets of packed sequences, and training only the used rows of an embedding."""
 
 import numpy as np
-import pytest
 import torch
 from torch import nn
 from torch.testing import assert_close
@@ -16,6 +15,7 @@ from aoe_train.model.packing.layers import (
     train_used_rows,
 )
 from aoe_train.model.packing.packed_run import use_fast_layers
+from tests.aoe_train.shorthand import approx, cases, table
 
 
 def _both(bias):
@@ -34,9 +34,9 @@ CHOICES = {
 }
 
 
-@pytest.mark.parametrize("products", CHOICES.values(), ids=CHOICES)
-@pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("shape", [(24,), (7, 24), (2, 7, 24)])
+@cases("products", CHOICES.values(), ids=CHOICES)
+@cases("bias", [True, False])
+@cases("shape", [(24,), (7, 24), (2, 7, 24)])
 def test_linear_and_its_gradients(bias, shape, products, monkeypatch):
     if products is not None:
         monkeypatch.setattr(layers, "_onednn_products", lambda: products)
@@ -52,26 +52,24 @@ def test_linear_and_its_gradients(bias, shape, products, monkeypatch):
     assert_close(*gradients, atol=1e-4, rtol=1e-5)
 
 
-@pytest.mark.parametrize(
+@table(
     "capability, intel, bf16, products",
-    [
-        ("AVX512", True, True, {torch.float32: ("forward",), torch.bfloat16: ("forward",)}),
-        ("AVX512", True, False, {torch.float32: ("forward",)}),
-        (
-            "AVX512",
-            False,
-            True,
-            {torch.float32: ("forward", "gradients"), torch.bfloat16: ("forward",)},
-        ),
-        *((capability, False, True, {}) for capability in ("AVX2", "SVE256", "DEFAULT")),
-        ("AVX2", True, False, {}),
-    ],
+    """
+    AVX512 | True | True | {'float32': ('forward',), 'bfloat16': ('forward',)}
+    AVX512 | True | False | {'float32': ('forward',)}
+    AVX512 | False | True | {'float32': ('forward', 'gradients'), 'bfloat16': ('forward',)}
+    AVX2 | False | True | {}
+    SVE256 | False | True | {}
+    DEFAULT | False | True | {}
+    AVX2 | True | False | {}
+    """,
 )
 def test_which_products_are_onednns(capability, intel, bf16, products, monkeypatch):
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
     monkeypatch.setattr(layers, "_is_intel", lambda: intel)
     monkeypatch.setattr(layers, "onednn_has_bf16", lambda: bf16)
-    assert layers._onednn_products.__wrapped__() == products
+    expected = {getattr(torch, dtype): kinds for dtype, kinds in products.items()}
+    assert layers._onednn_products.__wrapped__() == expected
 
 
 def test_linear_under_autocast_equals_torch():
@@ -105,7 +103,7 @@ def test_dropout_scales_values_and_gradients():
     y.sum().backward()
     assert torch.equal(x.grad, y.detach())
     values = y.detach().unique().tolist()
-    assert values == pytest.approx([0, 256 / 230])
+    assert values == approx([0, 256 / 230])
     assert abs(y.detach().mean() - 1) < 0.01
     assert torch.equal(layer.eval()(x), x)
 

@@ -9,6 +9,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoConfig, AutoModel
 
 from aoe_train import ran as network
+from tests.aoe_train.shorthand import approx, cases, table
 
 WINDOW = 8
 
@@ -61,9 +62,7 @@ def test_vectors_do_not_depend_on_batch_or_padding(lengths, further, left):
             assert not hidden[~mask[row].bool()].any()
 
 
-@pytest.mark.parametrize(
-    "changes", [{}, {"ln_style": "second-moment"}, {"memory_start": "carried"}]
-)
+@cases("changes", [{}, {"ln_style": "second-moment"}, {"memory_start": "carried"}])
 def test_gradients_flow_through_the_memory(changes):
     model = ran(num_hidden_layers=1, **changes)
     tokens = text(3 * WINDOW)
@@ -107,7 +106,7 @@ def work(model, texts):
 
 def test_work_is_linear_in_length_without_padding():
     one, two = (work(MODEL, [text(length)]) for length in (160, 320))
-    assert two / one == pytest.approx(2, rel=0.05)
+    assert two / one == approx(2, rel=0.05)
     texts = [text(160, 0), *(text(8, n) for n in range(1, 5))]
     assert work(MODEL, texts) < 1.25 * work(MODEL, texts[:1])  # there are 1.2 times as many tokens
 
@@ -132,17 +131,25 @@ def test_saved_and_loaded_by_the_auto_classes(tmp_path):
         )
 
 
-@pytest.mark.parametrize(
-    "sizes", [{"head_dim": 7}, {"min_window_size": 0}, {"window_size": 8, "min_window_size": 9}]
-)
+@cases("sizes", [{"head_dim": 7}, {"min_window_size": 0}, {"window_size": 8, "min_window_size": 9}])
 def test_impossible_sizes_are_refused(sizes):
     with pytest.raises(StrictDataclassClassValidationError, match=r"odd|expected 1 to"):
         network.RanConfig(**sizes)
 
 
-@pytest.mark.parametrize(
+@table(
     "length, windows",
-    [(0, 1), (1, 1), (8, 1), (10, 1), (11, 2), (16, 2), (18, 2), (19, 3), (160, 20)],
+    """
+    0 | 1
+    1 | 1
+    8 | 1
+    10 | 1
+    11 | 2
+    16 | 2
+    18 | 2
+    19 | 3
+    160 | 20
+    """,
 )
 def test_a_short_tail_is_part_of_the_previous_window(length, windows):
     model, read = ran(num_hidden_layers=1), []

@@ -5,14 +5,22 @@ from collections import Counter
 
 import numpy as np
 import polars as pl
-import pytest
 from numpy.random import default_rng
 
 from aoe_train import Encoder, evaluate, index, sample_pairs, search
 from pairkit import ConfigError, DataError
-from tests.aoe_train.refusals import config_error, data_error
 from tests.aoe_train.shell import aoe
+from tests.aoe_train.shorthand import (
+    approx,
+    cases,
+    config_error,
+    data_error,
+    raises,
+    read_rows,
+    table,
+)
 from tests.aoe_train.tiny import WORDS, save_bert
+from tests.aoe_train.vectors import unit
 
 
 class Model(Encoder):
@@ -25,7 +33,7 @@ class Model(Encoder):
 
     def encode(self, texts, **_):
         vectors = np.array([self.given.get(text, self._random(text)) for text in texts], np.float32)
-        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        return unit(vectors)
 
     def encode_query(self, texts, **_):
         self.encoded.update(texts)
@@ -46,27 +54,28 @@ class Model(Encoder):
 EAST, NORTH, UP, NEAR_EAST = (1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 0.1, 0)
 ONE = {"q": EAST, "one": NEAR_EAST, "two": NORTH, "three": UP}
 OTHER = {**ONE, "one": NORTH, "two": NEAR_EAST}
-CASES = {
-    # texts, queries, top, results of q, share of queries that differ
-    "the first results differ": ("one,two,three", "q", 1, "one,two", 1),
-    "the same first two in another order": ("one,two", "q", 2, "one,two", 1),
-    "a query with equal results is not judged": ("one,two,three", "q,three ", 1, "one,two", 0.5),
-    "a query that is given twice counts once": ("one,two", "q,q,Q", 1, "one,two", 1),
-    "the query itself is not a result": ("q,one,two", "q", 1, "one,two", 1),
-    "nor is its near-duplicate, or that of a result": (
-        "Q ,one,One,two,TWO  ",
-        "q",
-        1,
-        "One,TWO  ",
-        1,
-    ),
-    "fewer texts than results": ("one,two,three", "q", 5, "one,two,three", 1),
-}
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_results_of_queries(case):
-    texts, queries, top, expected, share = CASES[case]
+@table(
+    "texts, queries, top, expected, share",
+    """
+    # the first results differ
+    one,two,three | q | 1 | one,two | 1
+    # the same first two in another order
+    one,two | q | 2 | one,two | 1
+    # a query with equal results is not judged
+    one,two,three | 'q,three ' | 1 | one,two | 0.5
+    # a query that is given twice counts once
+    one,two | q,q,Q | 1 | one,two | 1
+    # the query itself is not a result
+    q,one,two | q | 1 | one,two | 1
+    # nor is its near-duplicate, or that of a result
+    'Q ,one,One,two,TWO  ' | q | 1 | 'One,TWO  ' | 1
+    # fewer texts than results
+    one,two,three | q | 5 | one,two,three | 1
+    """,
+)
+def test_results_of_queries(texts, queries, top, expected, share):
     texts, queries, expected = (words.split(",") for words in (texts, queries, expected))
     models = [Model(0), Model(1)]
     for model, given in zip(models, (ONE, OTHER), strict=True):
@@ -79,69 +88,26 @@ def test_results_of_queries(case):
     assert {*rows["query_results"]} == {len(expected)}
 
 
-ASKED_Q = {"queries": ["q"]}
-REFUSED = {
-    "one model and no words in common": (
-        "ab",
-        [Model()],
-        ASKED_Q,
-        DataError,
-        "all 2 candidates find the same first 1 for all 1 queries; give more queries, other models or a",
-    ),
-    "two models of one name": (
-        "ab",
-        [Model(), Model(a=EAST)],
-        ASKED_Q,
-        ConfigError,
-        "two models are called model 0",
-    ),
-    "purposes without queries": (
-        "ab",
-        [Model()],
-        {"purpose": ["group", "match"]},
-        ConfigError,
-        "give queries=, or only one",
-    ),
-    "an unknown purpose": (
-        "ab",
-        [Model()],
-        {"purpose": ["sort"], **ASKED_Q},
-        ConfigError,
-        "purpose = 'sort': expected 'group', 'search' or 'match'",
-    ),
-    "a purpose for few texts": (
-        "ab",
-        [Model()],
-        {"purpose": ["group"], **ASKED_Q},
-        DataError,
-        "needs at least 50 texts, .* found 2; leave it out",
-    ),
-    "equal vectors, pairs": ("ab", [Model(), Model()], {}, ConfigError, "model 0 and model 0 give"),
-    "equal vectors, queries": (
-        "ab",
-        [Model(), Model()],
-        ASKED_Q,
-        ConfigError,
-        "give equal vectors",
-    ),
-    "one text": ("aA", [Model(), Model(1)], ASKED_Q, DataError, "fewer than two distinct"),
-    "no query": ("ab", [Model(), Model(1)], {"queries": ["", " "]}, DataError, "no row has a text"),
-    "another role than text": (
-        "ab",
-        [Model()],
-        {"columns": {"anchor": "a"}},
-        ConfigError,
-        "expected one of text, title",
-    ),
-    "results without queries": ("ab", [Model()], {"top": 5}, ConfigError, "top=5 needs queries="),
-}
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_can_not_be_sampled(case):
-    texts, models, options, error, message = REFUSED[case]
-    with pytest.raises(error, match=message):
-        sample_pairs([*texts], model=models, **options)
+@table(
+    "texts, models, options, error, message",
+    """
+    # no words in common
+    ab | [{}] | {'queries': ['q']} | DataError | all 2 candidates find the same first 1 for all 1 queries; give more
+    ab | [{}, {'a': (1, 0, 0)}] | {'queries': ['q']} | ConfigError | two models are called model 0
+    ab | [{}] | {'purpose': ['group', 'match']} | ConfigError | give queries=, or only one
+    ab | [{}] | {'queries': ['q'], 'purpose': ['sort']} | ConfigError | 'sort': expected 'group', 'search' or 'match'
+    ab | [{}] | {'queries': ['q'], 'purpose': ['group']} | DataError | needs at least 50 texts, .* found 2; leave it out
+    ab | [{}, {}] | {} | ConfigError | model 0 and model 0 give
+    ab | [{}, {}] | {'queries': ['q']} | ConfigError | give equal vectors
+    aA | [{}, {'seed': 1}] | {'queries': ['q']} | DataError | fewer than two distinct
+    ab | [{}, {'seed': 1}] | {'queries': ['', ' ']} | DataError | no row has a text
+    ab | [{}] | {'columns': {'anchor': 'a'}} | ConfigError | expected one of text, title
+    ab | [{}] | {'top': 5} | ConfigError | top=5 needs queries=
+    """,
+)
+def test_what_can_not_be_sampled(texts, models, options, error, message):
+    with raises(error, match=message):
+        sample_pairs([*texts], model=[Model(**given) for given in models], **options)
 
 
 def test_texts_of_a_table_are_in_a_named_column():
@@ -183,13 +149,13 @@ def test_the_gain_is_that_over_all_queries():
     assert rows.height < 400  # all queries with different results
     gain, found = verdict(rows, one, other)
     assert gain.word == "better"
-    assert gain.ahead.difference == pytest.approx(difference)
+    assert gain.ahead.difference == approx(difference)
     assert gain.share == rows["query_share"][0] < 1
     assert gain.pairs == rows["text1"].n_unique()
     assert found.suite == "search"
     assert type(gain).of(gain.to_dict()).to_dict() == gain.to_dict()
     back, _ = verdict(rows, other, one)
-    assert (back.word, back.ahead.difference) == ("worse", pytest.approx(-difference))
+    assert (back.word, back.ahead.difference) == ("worse", approx(-difference))
 
 
 def test_queries_with_unjudged_results_are_left_out(capsys):
@@ -217,13 +183,13 @@ def candidates(rows):
     return [name.removeprefix("rank of ") for name in rows.columns if name.startswith("rank of ")]
 
 
-@pytest.mark.parametrize(
+@table(
     "models, purposes, expected",
-    [
-        (1, [], ["model 0"]),
-        (2, [], ["model 0", "model 1"]),
-        (1, ["group", "match", "group"], ["model 0", "model 0, group", "model 0, match"]),
-    ],
+    """
+    1 | [] | ['model 0']
+    2 | [] | ['model 0', 'model 1']
+    1 | ['group', 'match', 'group'] | ['model 0', 'model 0, group', 'model 0, match']
+    """,
 )
 def test_candidates(models, purposes, expected):
     opened = [Model(seed) for seed in range(models)]
@@ -233,7 +199,7 @@ def test_candidates(models, purposes, expected):
         assert model.encoded == Counter([*MANY, *ASKED])  # each once, for all candidates
 
 
-@pytest.mark.parametrize("top", [1, 3])
+@cases("top", [1, 3])
 def test_the_sheet_has_the_rank_of_each_result(top):
     model = Model()
     rows = sample_pairs(MANY, model=[model], queries=ASKED, top=top).pairs
@@ -258,10 +224,17 @@ def test_what_a_purpose_finds_is_what_its_index_finds(tmp_path):
     rows = sample_pairs(
         texts, model=str(bert), queries=asked, purpose=["group", "match"], top=2
     ).pairs
-    for purpose, named in ((None, ""), ("group", ", group"), ("match", ", match")):
+    for purpose, named in read_rows("""
+            None | ''
+            group | , group
+            match | , match
+            """):
         out = tmp_path / f"index{named}"
         index(sorted(texts), model=bert, out=out, purpose=purpose)
-        for words, by in (("", "model"), (", words", "both")):
+        for words, by in read_rows("""
+                '' | model
+                , words | both
+                """):
             name = f"rank of {bert}{named}{words}"
             for (query,), results in rows.group_by("text1"):
                 found = results.drop_nulls(name).sort(name)["text2"].to_list()
@@ -282,54 +255,49 @@ def judged_candidates(outcomes):
     return sheet.with_columns(query_results=pl.len().over("text1"), **about)
 
 
-def ahead(by, of=100):
-    """Outcomes of queries: better than `HALF` on this many of them, and never worse."""
-    return [1] * (of // 2 + by) + [0] * (of // 2 - by)
+def firsts(better, of=100):
+    """Outcomes of queries, of which so many have a relevant first result."""
+    return [1] * better + [0] * (of - better)
 
 
-HALF = ahead(0)
-VERDICTS = {
-    "the best of those shown to be better": (
-        {"A": HALF, "B": ahead(20), "C": ahead(30), "D": ahead(-20)},
-        r"better: C: P@1 50.00 -> 80.00 on 100 queries with .*; \+15.00 \[.*\] on all queries$",
-    ),
-    "no better one": (
-        {"A": HALF, "B": ahead(-20), "C": [*reversed(HALF)]},
-        r"inconclusive: C: P@1 50.00 -> 50.00 .*; none of 2 candidates is shown to be better than A$",
-    ),
-    "a difference of minus a rounding error": (
-        {"A": [1, 0, 0] * 20, "B": [0, 1, 0] * 20},
-        r"inconclusive: B: P@1 33.33 -> 33.33 .*; \+0.00 \[.*",
-    ),
-    "worse ones": (
-        {"A": HALF, "B": ahead(-20)},
-        r"worse: B: P@1 50.00 -> 30.00 .*; none of 1 candidates is shown to be better than A$",
-    ),
-    "few queries": (
-        {"A": ahead(0, 20), "B": ahead(10, 20)},
-        "inconclusive: B: P@1 50.00 -> 100.00 on 20 queries with different results: too few to tell; .*",
-    ),
-}
+HALF = firsts(50)
 
 
-@pytest.mark.parametrize("case", VERDICTS)
-def test_judged_candidates_are_compared_without_a_model(case):
-    outcomes, expected = VERDICTS[case]
+@table(
+    "outcomes, expected",
+    r"""
+    # the best of those shown to be better
+    GOOD | better: C: P@1 50.00 -> 80.00 on 100 queries with .*; \+15.00 \[.*\] on all queries$
+    # no better one
+    EQUAL | inconclusive: C: P@1 50.00 -> 50.00 .*; none of 2 candidates is shown to be better than A$
+    # a difference of minus a rounding error
+    ROUNDED | inconclusive: B: P@1 33.33 -> 33.33 .*; \+0.00 \[.*
+    {'A': 50, 'B': 30} | worse: B: P@1 50.00 -> 30.00 .*; none of 1 candidates is shown to be better than A$
+    FEW | inconclusive: B: P@1 50.00 -> 100.00 on 20 queries with different results: too few to tell; .*
+    """,
+    GOOD={"A": 50, "B": 70, "C": 80, "D": 30},
+    EQUAL={"A": HALF, "B": firsts(30), "C": HALF[::-1]},
+    ROUNDED={"A": [1, 0, 0] * 20, "B": [0, 1, 0] * 20},
+    FEW={"A": firsts(10, 20), "B": firsts(20, 20)},
+)
+def test_judged_candidates_are_compared_without_a_model(outcomes, expected):
+    outcomes = {
+        name: firsts(each) if isinstance(each, int) else each for name, each in outcomes.items()
+    }
     found = evaluate(data=judged_candidates(outcomes))
     (verdict,) = found.verdicts()
     assert re.match(expected, verdict), verdict
     assert [*found.scores] == [*outcomes]
-    (table,) = found.tables()
-    assert [row[0] for row in table.rows] == [*outcomes]
-    assert not any(row[-1].startswith("-0.00") for row in table.rows)
-    assert [row[-1] == "–" for row in table.rows] == [True] + [False] * (len(outcomes) - 1)
+    (shown,) = found.tables()
+    assert [row[0] for row in shown.rows] == [*outcomes]
+    assert not any(row[-1].startswith("-0.00") for row in shown.rows)
+    assert [row[-1] == "–" for row in shown.rows] == [True] + [False] * (len(outcomes) - 1)
     for name, by_task in found.to_dict().items():
         (scores,) = by_task.values()
         assert scores["P@1"] == np.mean(outcomes[name])
         if name != "A":
-            assert scores["gain"]["difference"] == pytest.approx(
-                0.5 * (np.mean(outcomes[name]) - np.mean(outcomes["A"]))
-            )
+            difference = np.mean(outcomes[name]) - np.mean(outcomes["A"])
+            assert scores["gain"]["difference"] == approx(0.5 * difference)
 
 
 def test_intervals_of_several_candidates_hold_together():
@@ -377,7 +345,7 @@ def test_recorded_and_measured_results_agree():
         assert (ours.result.scores, ours.result.n) == (theirs.result.scores, len(found))
         assert ours.result.scores["P@1"] <= ours.result.scores["success@3"] <= found.mean()
     (score,) = recorded["model 1"].values()
-    assert (score.gain.metric, score.gain.ahead.difference) == ("P@1", pytest.approx(-difference))
+    assert (score.gain.metric, score.gain.ahead.difference) == ("P@1", approx(-difference))
 
 
 NO_MODEL = {
@@ -395,10 +363,10 @@ NO_MODEL = {
 }
 
 
-@pytest.mark.parametrize("case", NO_MODEL)
+@cases("case", NO_MODEL)
 def test_what_needs_a_model(case):
     data, error, message = NO_MODEL[case]
-    with pytest.raises(error, match=message):
+    with raises(error, match=message):
         evaluate(data=data)
 
 

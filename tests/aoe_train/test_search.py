@@ -11,13 +11,20 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-import pytest
 
 from aoe_train import Encoder, duplicates, open_index, search
 from aoe_train import index as build
 from aoe_train.searching.ranking import candidates
-from tests.aoe_train.refusals import config_error, data_error
 from tests.aoe_train.shell import aoe
+from tests.aoe_train.shorthand import (
+    approx,
+    cases,
+    config_error,
+    data_error,
+    read_rows,
+    shared,
+    table,
+)
 from tests.aoe_train.tiny import WORDS, read_json, save_bert
 
 TEXTS = [
@@ -47,7 +54,7 @@ def issues(count=60):
     )
 
 
-@pytest.fixture(scope="module")
+@shared
 def made(bert, tmp_path_factory):
     folder = tmp_path_factory.mktemp("search") / "index"
     build(issues(), model=bert, out=folder)
@@ -74,35 +81,28 @@ def test_a_key_is_found_before_texts_with_the_same_words(bert, out):
     assert (hit.key, hit.score, hit.words) == ("7", 1, 0)
 
 
-@pytest.mark.parametrize(
-    "by, top, count", [("model", 60, 60), ("both", 10, 200), ("both", 60, 240)]
+@table(
+    "by, top, count",
+    """
+    model | 60 | 60
+    both | 10 | 200
+    both | 60 | 240
+    """,
 )
 def test_more_hits_are_chosen_among_more_candidates(by, top, count):
     assert candidates(by, top) == count
 
 
-@pytest.mark.parametrize(
+@table(
     "name, content, columns, key_column, keys",
-    [
-        ("a.csv", "text,n\na boat,1\n\n,2\na dog,3\n", None, "row", [2, 5]),
-        ("a.txt", "a boat\n\na dog\n", None, "row", [1, 3]),
-        (
-            "a.jsonl",
-            '{"text": "", "row": 8}\n{"text": "a dog", "row": 9}\n',
-            None,
-            "row of the source",
-            [2],
-        ),
-        ("a.csv", "a boat,x\na dog,y\n", {"text": "1"}, "row", [1, 2]),
-        ("a.csv", "place,text\nRome,a dog\n", None, "row", [2]),
-        (
-            "a.csv",
-            "Ticket,Subject\nAB-1,a boat\n,a dog\n",
-            {"id": "Ticket"},
-            "Ticket or row",
-            ["AB-1", "row 3"],
-        ),
-    ],
+    r"""
+    a.csv | 'text,n\na boat,1\n\n,2\na dog,3\n' | None | row | [2, 5]
+    a.txt | 'a boat\n\na dog\n' | None | row | [1, 3]
+    a.jsonl | '{"text": "", "row": 8}\n{"text": "a dog", "row": 9}\n' | None | row of the source | [2]
+    a.csv | 'a boat,x\na dog,y\n' | {'text': '1'} | row | [1, 2]
+    a.csv | 'place,text\nRome,a dog\n' | None | row | [2]
+    a.csv | 'Ticket,Subject\nAB-1,a boat\n,a dog\n' | {'id': 'Ticket'} | Ticket or row | ['AB-1', 'row 3']
+    """,
 )
 def test_a_row_is_named_by_its_key_or_its_row_in_the_file(
     bert, out, tmp_path, name, content, columns, key_column, keys
@@ -138,7 +138,7 @@ def test_vectors_are_an_array_and_hits_a_table(made, quantized):
     assert hits._repr_html_().startswith("<table>")
 
 
-@pytest.fixture(scope="module")
+@shared
 def quantized(bert, tmp_path_factory):
     folder = tmp_path_factory.mktemp("quantized") / "index"
     build(issues(), model=bert, out=folder, quantize="int8")
@@ -177,19 +177,57 @@ def test_text_columns_of_a_table(bert, tmp_path, caplog):
     assert "left out the columns bytes, span, thing, image" in caplog.text
 
 
-@pytest.mark.parametrize(
+@table(
     "rows, columns, words",
-    [
-        ([{"a": "x", "b": 1}, {"c": 2}], {}, "no known text column among a, b, c; name it"),
-        ([{"a": "x"}], {"text": "b"}, "no column 'b' for text; there are a"),
-        ([{"text": ["x"]}], {}, "contains lists"),
-        ([{"text": " "}], {}, "no row has a text in text"),
-        ([{"a": timedelta(1)}], {"text": "a"}, "the column 'a' contains Duration"),
-    ],
+    """
+    [{'a': 'x', 'b': 1}, {'c': 2}] | {} | no known text column among a, b, c; name it
+    [{'a': 'x'}] | {'text': 'b'} | no column 'b' for text; there are a
+    [{'text': ['x']}] | {} | contains lists
+    [{'text': ' '}] | {} | no row has a text in text
+    SPAN | {'text': 'a'} | the column 'a' contains Duration
+    """,
+    SPAN=[{"a": timedelta(1)}],
 )
 def test_tables_without_texts_are_refused(rows, columns, words):
     with data_error(words):
         build(rows, model="m", out="nowhere", columns=columns)
+
+
+FILTERS = """
+where | day | 2024-01-02 | [0]
+where | day | DAY | [0]
+where | at | 2024-01-02 | [0]
+where | at | AT | [0]
+where | kind | a | [0]
+where | kind | other | []
+where | none | x | []
+where | score | '1' | [2]
+where | score | 1 | [2]
+where | score | 2.5 | [1]
+where | count | '3' | [0]
+where | count | 3.5 | []
+where | count | BIG_AND_ONE | []
+where | price | '1.5' | [0]
+where | open | True | [0]
+where | open | 'False' | [1]
+where | tags | b | [0]
+where | tags | c | []
+before | day | '2024' | []
+before | day | 2024-02 | [0]
+before | day | 2024-01-03 | [0]
+before | day | DAY | []
+before | at | 2024-01-02T00:00:01Z | [0]
+before | at | AT | []
+before | score | 2 | [2]
+before | score | '2.5' | [2]
+before | count | 3.5 | [0]
+before | count | BIG | [0]
+before | count | BIG_AND_ONE | [0, 1]
+before | count | HUGE | [0, 1]
+before | price | '1.75' | [0]
+before | cells | '30' | [0]
+before | cells | 9.5 | []
+"""
 
 
 def test_filters_and_json_of_all_column_types(bert, out):
@@ -207,48 +245,32 @@ def test_filters_and_json_of_all_column_types(bert, out):
         "cells": ["9.50", "100", "n/a"],  # as in CSV
         "german": ["31.12.2023", "2024", None],
     }
-    opened = indexed(pl.DataFrame(columns), bert, out)
-    at = datetime(2024, 1, 2, 2, tzinfo=timezone(timedelta(hours=2)))
-    where = {
-        "day": {"2024-01-02": [0], date(2024, 1, 2): [0]},
-        "at": {"2024-01-02": [0], at: [0]},
-        "kind": {"a": [0], "other": []},
-        "none": {"x": []},
-        "score": {"1": [2], 1: [2], 2.5: [1]},
-        "count": {"3": [0], 3.5: [], 2**60 + 1: []},
-        "price": {"1.5": [0]},
-        "open": {True: [0], "False": [1]},
-        "tags": {"b": [0], "c": []},
+    index = indexed(pl.DataFrame(columns), bert, out)
+    values = {
+        "DAY": date(2024, 1, 2),
+        "AT": datetime(2024, 1, 2, 2, tzinfo=timezone(timedelta(hours=2))),
+        "BIG": 2**60,
+        "BIG_AND_ONE": 2**60 + 1,
+        "HUGE": 2**200,
     }
-    before = {
-        "day": {"2024": [], "2024-02": [0], "2024-01-03": [0], date(2024, 1, 2): []},
-        "at": {"2024-01-02T00:00:01Z": [0], at: []},
-        "score": {2: [2], "2.5": [2]},
-        "count": {3.5: [0], 2**60: [0], 2**60 + 1: [0, 1], 2**63: [0, 1], 2**200: [0, 1]},
-        "price": {"1.75": [0]},
-        "cells": {"30": [0], 9.5: []},
-    }
-    for option, columns in (("where", where), ("before", before)):
-        for column, wanted in columns.items():
-            for value, places in wanted.items():
-                hits = opened.search("dog", by="words", **{option: {column: value}})
-                assert [hit.place for hit in hits] == places, (option, column, value)
-    for column, words in (
-        ("count", "count=x: expected a number"),
-        ("day", "day=x: expected a time such as 2015"),
-        ("tags", "before tags: contains lists"),
-        ("german", "before german: dates such as 31.12.2023 don't sort as text"),
-    ):
+    for option, column, value, places in read_rows(FILTERS, **values):
+        hits = index.search("dog", by="words", **{option: {column: value}})
+        assert [hit.place for hit in hits] == places, (option, column, value)
+    for column, words in read_rows("""
+            count | count=x: expected a number
+            day | day=x: expected a time such as 2015
+            tags | before tags: contains lists
+            german | before german: dates such as 31.12.2023 don't sort as text
+            """):
         with config_error(words):
-            opened.search("dog", by="words", before={column: "x"})
-    newer = opened.search_every(before="cells", by="words")
+            index.search("dog", by="words", before={column: "x"})
+    newer = index.search_every(before="cells", by="words")
     assert (newer.undated, newer.hits.select("place1", "place2").rows()) == (1, [(1, 0)])
-    row = json.loads(json.dumps(opened.search("dog", by="words")[0].to_dict(), allow_nan=False))[
-        "row"
-    ]
+    hit = json.dumps(index.search("dog", by="words")[0].to_dict(), allow_nan=False)
+    row = json.loads(hit)["row"]
     assert (row["day"], row["score"], row["price"]) == ("2024-01-02", None, "1.50")
-    near = duplicates(out, min_cosine=-1).to_dict()
-    assert json.loads(json.dumps(near, allow_nan=False))["pairs"][0]["score_1"] is None
+    near = json.dumps(duplicates(out, min_cosine=-1).to_dict(), allow_nan=False)
+    assert json.loads(near)["pairs"][0]["score_1"] is None
 
 
 def test_the_recorded_model_is_relative_to_the_index(bert, tmp_path, monkeypatch):
@@ -263,10 +285,10 @@ def test_the_recorded_model_is_relative_to_the_index(bert, tmp_path, monkeypatch
     (hit, _) = search("../link/index", "8")
     assert (hit.score, hit.words) == (0.65, 0)
     shutil.rmtree(tmp_path / "model")
-    for folder, model in (
-        ("../link/index", r"(\.\./){3}model"),
-        ("../unnamed", "an Encoder in memory"),
-    ):
+    for folder, model in read_rows(r"""
+            ../link/index | (\.\./){3}model
+            ../unnamed | an Encoder in memory
+            """):
         with config_error(f"its model, {model}, isn't there; give it as model="):
             open_index(folder)
 
@@ -286,7 +308,7 @@ def test_a_single_text_and_repeated_texts(bert, tmp_path):
     assert found.full == 0
 
 
-@pytest.fixture(scope="module")
+@shared
 def opened(bert, made):
     return open_index(made, model=bert)
 
@@ -295,15 +317,16 @@ def test_search_by_both_fuses_vectors_and_words(opened):
     index = opened
     for asked in ("the compiler panics", sentences(60)[7], "nothing known"):
         wanted = np.zeros(len(index))
-        for by, weight in (("model", 0.65), ("words", 0.35)):
+        for by, weight in read_rows("""
+                model | 0.65
+                words | 0.35
+                """):
             scores = np.zeros(len(index))
             for hit in index.search(asked, by=by, top=len(index)):
                 scores[hit.place] = hit.score
             wanted += weight * (scores - scores.min()) / max(np.ptp(scores), 1e-9)
         found = index.search(asked)
-        assert [hit.score for hit in found] == pytest.approx(
-            sorted(wanted, reverse=True)[:10], abs=5e-3
-        )
+        assert [hit.score for hit in found] == approx(sorted(wanted, reverse=True)[:10], abs=5e-3)
         assert found[0].place == wanted.argmax()
     assert found[0].text == index.texts([found[0].place])[0]
     assert found[0].row["number"] == found[0].place + 1
@@ -327,7 +350,7 @@ def test_search_by_one_ranking_and_with_filters(made, opened):
     asked = opened.texts([9])[0]
     (by_model,) = opened.search(asked, by="model", top=1)
     assert by_model.place == 9
-    assert by_model.score == by_model.cosine == pytest.approx(1, abs=1e-5)
+    assert by_model.score == by_model.cosine == approx(1, abs=1e-5)
     (by_words,) = search(made, asked, by="words", top=1)
     assert (by_words.place, by_words.cosine) == (9, None)
     assert 0.5 < by_words.words <= 1
@@ -337,18 +360,18 @@ def test_search_by_one_ranking_and_with_filters(made, opened):
 
 def test_search_errors(made, opened, other_bert, tmp_path):
     words_only = open_index(made, words_only=True)
-    for index, wrong, words in (
-        (opened, {"by": "luck"}, "by = 'luck': expected 'both', 'model' or 'words'"),
-        (words_only, {"by": "luck"}, "by = 'luck': expected 'both', 'model' or 'words'"),
-        (words_only, {}, "opened without its model"),
-        (opened, {"top": 0}, "top = 0: expected more than 0"),
-        (opened, {"text": None}, "text = None: expected text"),
-        (opened, {"weight": 2}, "weight = 2: expected at most 1"),
-        (
-            opened,
-            {"where": {"sha256": "x"}},
-            "where sha256: no such column; choose from number, title",
-        ),
+    for index, wrong, words in read_rows(
+        """
+            opened | {'by': 'luck'} | by = 'luck': expected 'both', 'model' or 'words'
+            words_only | {'by': 'luck'} | by = 'luck': expected 'both', 'model' or 'words'
+            words_only | {} | opened without its model
+            opened | {'top': 0} | top = 0: expected more than 0
+            opened | {'text': None} | text = None: expected text
+            opened | {'weight': 2} | weight = 2: expected at most 1
+            opened | {'where': {'sha256': 'x'}} | where sha256: no such column; choose from number, title
+            """,
+        opened=opened,
+        words_only=words_only,
     ):
         with config_error(words):
             index.search(**{"text": "a dog", **wrong})
@@ -360,7 +383,7 @@ def test_search_errors(made, opened, other_bert, tmp_path):
         open_index(made, model=other_bert)
 
 
-@pytest.fixture(scope="module")
+@shared
 def other_bert(tmp_path_factory):
     return save_bert(tmp_path_factory.mktemp("models") / "other", seed=9)
 
@@ -410,11 +433,9 @@ DAMAGES = [
 ]
 
 
-@pytest.mark.parametrize(
-    "damage, file", [(damage, file) for damage, files in DAMAGES for file in files.split()]
-)
+@cases("damage, file", [(damage, file) for damage, files in DAMAGES for file in files.split()])
 def test_damaged_indexes(bert, quantized, tmp_path, damage, file):
-    copied = Path(shutil.copytree(quantized, tmp_path / "index"))
+    copied = shutil.copytree(quantized, tmp_path / "index")
     damage(copied / file)
     with data_error(r"index.*: .*build the index again"):
         search(copied, sentences(60)[7], model=bert)
@@ -451,10 +472,10 @@ def test_near_duplicates_equal_a_full_comparison(made, tmp_path):
         for row in written.to_dicts():
             assert {row["place1"], row["place2"]} <= {*found.groups[row["group"] - 1]}
     assert pl.read_parquet(tmp_path / "pairs.parquet").equals(found.rows())
-    for name, message in (
-        ("pairs.parquet", "already exists"),
-        ("pairs.txt", "expected the name of a .csv or .tsv or .jsonl or .parquet file"),
-    ):
+    for name, message in read_rows("""
+            pairs.parquet | already exists
+            pairs.txt | expected the name of a .csv or .tsv or .jsonl or .parquet file
+            """):
         with config_error(message):
             found.write(tmp_path / name)
 
@@ -481,7 +502,7 @@ def test_without_a_pair_the_highest_cosine_is_reported(bert, tmp_path):
     vectors = np.load(tmp_path / "vectors.npy")
     found = duplicates(tmp_path, min_cosine=1)
     assert found.pairs.is_empty()
-    assert found.highest == pytest.approx(np.triu(vectors @ vectors.T, 1).max(), abs=1e-6)
+    assert found.highest == approx(np.triu(vectors @ vectors.T, 1).max(), abs=1e-6)
     number = float(re.search(r"try min_cosine=([\d.]+)", found.notes()[1])[1])
     assert len(duplicates(tmp_path, min_cosine=number).pairs)
 
@@ -534,7 +555,7 @@ def test_the_three_commands(bert, tmp_path):
     assert len(json.loads(pairs)["pairs"]) == 60 * 59 / 2
 
 
-@pytest.mark.parametrize("quantize", ["float32", "int8"])
+@cases("quantize", ["float32", "int8"])
 def test_vectors_of_an_earlier_index_are_reused(bert, tmp_path, quantize):
     out = tmp_path / "index"
     whole = tmp_path / "whole"
@@ -548,7 +569,7 @@ def test_vectors_of_an_earlier_index_are_reused(bert, tmp_path, quantize):
     build(texts, out=whole, **how)
     assert (out / "rows.parquet").read_bytes() == (whole / "rows.parquet").read_bytes()
     vectors = np.load(out / "vectors.npy")
-    assert vectors == pytest.approx(np.load(whole / "vectors.npy"), abs=1e-6)
+    assert vectors == approx(np.load(whole / "vectors.npy"), abs=1e-6)
     assert vectors.dtype == quantize
     assert search(out, texts[11], model=bert)[0].text == texts[11]
     assert build(texts, out=out, **how).encoded == (0 if exact else 46)

@@ -12,7 +12,7 @@ from numpy.linalg import norm
 from numpy.random import default_rng
 
 import aoe_train
-from aoe_train import Encoder, open_index, search_every
+from aoe_train import open_index, search_every
 from aoe_train.model.hybrid import fused
 from aoe_train.model.quantization import quantized, value_ranges
 from aoe_train.searching import nearest as module
@@ -20,9 +20,9 @@ from aoe_train.searching import similar_texts as near_duplicates
 from aoe_train.searching.build_index import measure
 from aoe_train.searching.index import SearchQuery
 from aoe_train.searching.nearest import INDEX_FILE, IndexVectors, Searcher, build, nearest, read
-from tests.aoe_train.refusals import config_error, data_error
 from tests.aoe_train.shell import aoe
-from tests.aoe_train.tiny import WORDS
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error, read_rows, shared
+from tests.aoe_train.tiny import WORDS, load
 
 
 def unit(rows, dim, seed=0):
@@ -71,7 +71,7 @@ def test_recall_and_reproducible_bytes_of_an_index(tmp_path):
     found = searcher.nearest(vectors[:4], 10)
     assert found.places[:, 0].tolist() == [0, 1, 2, 3]
     exact = np.take_along_axis(vectors[:4] @ vectors.T, found.places, axis=1)
-    assert found.scores == pytest.approx(exact, abs=1e-6)
+    assert found.scores == approx(exact, abs=1e-6)
 
 
 def test_filters_of_an_index_and_damaged_files(tmp_path, monkeypatch):
@@ -103,7 +103,7 @@ NEAR_THE_FIRST = np.array([1, 0], np.float32)
 
 def test_fused_scores_by_hand():
     by_vectors, by_words = np.array([0.9, 0.1, 0.5]), np.array([0.0, 4.0, 8.0])
-    assert fused(by_vectors, by_words, 0.25) == pytest.approx([0.25, 0.375, 0.125 + 0.75])
+    assert fused(by_vectors, by_words, 0.25) == approx([0.25, 0.375, 0.125 + 0.75])
     assert fused(np.array([0.3, 0.1]), np.array([0.0, 0.0]), 0.5).tolist() == [
         0.5,
         0.0,
@@ -125,7 +125,7 @@ def dated(count=40):
     )
 
 
-@pytest.fixture(scope="module")
+@shared
 def dated_index(bert, tmp_path_factory):
     out = tmp_path_factory.mktemp("dated") / "index"
     rows = dated().with_columns(at=pl.lit("2020-01-") + pl.col("day").cast(pl.String).str.zfill(2))
@@ -133,7 +133,7 @@ def dated_index(bert, tmp_path_factory):
     return out
 
 
-@pytest.mark.parametrize("by", ["both", "model", "words"])
+@cases("by", ["both", "model", "words"])
 def test_search_every_equals_single_searches_among_older_rows(bert, dated_index, by):
     rows, out = dated(), dated_index
     found = search_every(out, before="day", top=5, by=by)
@@ -149,9 +149,7 @@ def test_search_every_equals_single_searches_among_older_rows(bert, dated_index,
         assert own["place2"].to_list() == [hit.place for hit in wanted]
         assert own["id_2"].to_list() == [hit.row["id"] for hit in wanted]
         for name in ("score", "cosine", "words"):
-            assert own[name].to_list() == pytest.approx(
-                [getattr(hit, name) for hit in wanted], abs=1e-5
-            )
+            assert own[name].to_list() == approx([getattr(hit, name) for hit in wanted], abs=1e-5)
         assert all(day < row["day"] for day in own["day_2"])
     assert found.hits["rank"].max() == 5
     everything = search_every(out, top=100, by="model").hits
@@ -164,7 +162,7 @@ def test_search_every_equals_single_searches_among_older_rows(bert, dated_index,
 
 
 def test_search_every_with_a_prompt_for_queries(bert, tmp_path):
-    encoder = Encoder.load(bert, prompts={"query": "the dog: "})
+    encoder = load(bert, prompts={"query": "the dog: "})
     encoder.save(tmp_path / "model")
     out, texts = tmp_path / "index", dated()["text"][:2].to_list()
     aoe_train.index(dated(), model=tmp_path / "model", out=out)
@@ -176,7 +174,7 @@ def test_search_every_with_a_prompt_for_queries(bert, tmp_path):
     for model, own in ((None, stored), (tmp_path / "model", asked)):
         hits = search_every(out, top=39, by="model", model=model).hits
         found = hits.filter(place1=1, place2=0)["cosine"].item()
-        assert found == pytest.approx(float(own[1] @ stored[0]), abs=1e-6)
+        assert found == approx(float(own[1] @ stored[0]), abs=1e-6)
 
 
 def test_a_query_from_standard_input(dated_index):
@@ -212,7 +210,7 @@ def test_near_duplicates_do_not_depend_on_blocks(monkeypatch):
 
 def test_search_together_equals_single_searches(dated_index, bert):
     index = open_index(dated_index, model=bert)
-    encoder = Encoder.load(bert)
+    encoder = load(bert)
     queries = [
         SearchQuery(text, 3 + place, {"day": 3} if place == 2 else {}, {}, by, None)
         for place, (text, by) in enumerate(
@@ -224,7 +222,7 @@ def test_search_together_equals_single_searches(dated_index, bert):
     for query, hits in zip(queries, found, strict=True):
         single = index.search(query.text, top=query.top, where=query.where, by=query.by)
         assert [hit.place for hit in hits] == [hit.place for hit in single]
-        assert [hit.score for hit in hits] == pytest.approx([hit.score for hit in single], abs=1e-6)
+        assert [hit.score for hit in hits] == approx([hit.score for hit in single], abs=1e-6)
 
 
 def test_search_every_on_the_command_line(bert, tmp_path, monkeypatch):
@@ -235,12 +233,12 @@ def test_search_every_on_the_command_line(bert, tmp_path, monkeypatch):
         printed = json.loads(aoe("search", "index", *flags))
         assert printed == {"texts": 39, "hits": pl.read_parquet("one.parquet").height, "undated": 1}
     assert Path("one.parquet").read_bytes() == Path("two.parquet").read_bytes()
-    for wrong, words in (
-        (["--every"], "expected a TEXT to search for, or both every= and out="),
-        (["text", "--out", "x"], "expected a TEXT to search for, or both every= and out="),
-        (["--every", "--out", "one.parquet"], "already exists"),
-        (["--every", "--out", "hits.txt"], "hits.txt: expected the name of a .csv or .tsv or"),
-        (["--every", "--out", "x.parquet", "--before", "day=3"], "one before=COLUMN and no where="),
-    ):
+    for wrong, words in read_rows("""
+            ['--every'] | expected a TEXT to search for, or both every= and out=
+            ['text', '--out', 'x'] | expected a TEXT to search for, or both every= and out=
+            ['--every', '--out', 'one.parquet'] | already exists
+            ['--every', '--out', 'hits.txt'] | hits.txt: expected the name of a .csv or .tsv or
+            ['--every', '--out', 'x.parquet', '--before', 'day=3'] | one before=COLUMN and no where=
+            """):
         with config_error(words):
             aoe("search", "index", *wrong)

@@ -23,6 +23,8 @@ from aoe_train.settings.train_settings import TrainSettings
 from aoe_train.training import step_graphs, training_run
 from aoe_train.training.pair_model import PairModel
 from aoe_train.training.step_graphs import StepGraphs, choose_shape, make_step_graphs, padded
+from pairkit.base.settings import load_settings
+from tests.aoe_train.shorthand import cases, read_rows, table
 from tests.aoe_train.test_no_waiting import META, attended, no_assignment
 from tests.aoe_train.test_train import run
 from tests.aoe_train.test_trainer_parts import built, settings
@@ -119,17 +121,17 @@ def eager(model, made):
     return {name: part.detach() for name, part in parts.items()}
 
 
-@pytest.mark.parametrize(
+@table(
     "name, pooling, columns, objective",
-    [
-        ("bert", "avg", 2, {"dims": [32, 8]}),
-        ("bert", "cls", 4, {"kind": "triplet"}),
-        ("bert", "max", 2, {"weights": {"cosent": 1, "in_batch": 1, "sbert": 1}}),
-        ("bert", "cls-avg", 3, {"kind": "triplet", "contrast_anchors": True, "symmetric": True}),
-        ("bert", "first-last-avg", 2, {}),
-        ("llama", "last", 2, {}),
-        ("llama", "weighted-mean", 4, {"kind": "triplet"}),
-    ],
+    """
+    bert | avg | 2 | {'dims': [32, 8]}
+    bert | cls | 4 | {'kind': 'triplet'}
+    bert | max | 2 | {'weights': {'cosent': 1, 'in_batch': 1, 'sbert': 1}}
+    bert | cls-avg | 3 | {'kind': 'triplet', 'contrast_anchors': True, 'symmetric': True}
+    bert | first-last-avg | 2 | {}
+    llama | last | 2 | {}
+    llama | weighted-mean | 4 | {'kind': 'triplet'}
+    """,
 )
 def test_loss_and_gradients_are_those_of_the_plain_step(name, pooling, columns, objective, request):
     model = pair_model(name, pooling, **objective)
@@ -145,30 +147,32 @@ def test_loss_and_gradients_are_those_of_the_plain_step(name, pooling, columns, 
     assert len(found_shapes) == 1  # at the second batch
 
 
-@pytest.mark.parametrize(
-    "lengths, most, limit, expected",
-    [
-        ([5] * 16, 16, 512, (256, 21, 64)),
-        ([5] * 16, 16, 12, (256, 38, 12)),  # no longer than the longest text of the run
-        ([16] * 16, 16, 512, (384, 23, 64)),  # full: five padding texts need a token each
-        ([10] * 15 + [65], 16, 512, (256, 19, 128)),
-        ([100] * 127 + [400], 128, 512, (15_104, 158, 512)),
-        ([2] * 3, 128, 512, (256, 133, 64)),  # 130 padding texts
-    ],
+@table(
+    "numbers, most, limit, expected",
+    """
+    {5: 16} | 16 | 512 | (256, 21, 64)
+    # no longer than the longest text of the run
+    {5: 16} | 16 | 12 | (256, 38, 12)
+    # full: five padding texts need a token each
+    {16: 16} | 16 | 512 | (384, 23, 64)
+    {10: 15, 65: 1} | 16 | 512 | (256, 19, 128)
+    {100: 127, 400: 1} | 128 | 512 | (15104, 158, 512)
+    # 130 padding texts
+    {2: 3} | 128 | 512 | (256, 133, 64)
+    """,
 )
-def test_choice_of_a_shape(lengths, most, limit, expected):
-    shape = choose_shape(np.array(lengths), most, limit)
+def test_choice_of_a_shape(numbers, most, limit, expected):
+    lengths = np.repeat([*numbers], [*numbers.values()])
+    count = len(lengths)
+    shape = choose_shape(lengths, most, limit)
     assert tuple(shape) == expected
-    made = batch()
-    rest = shape.tokens - sum(lengths)
-    made |= {"input_ids": torch.ones(sum(lengths), dtype=torch.int64), "lengths": np.array(lengths)}
-    sizes = padded(made | {"texts": torch.arange(len(lengths))}, shape, 0)[shape.tokens :][
-        : shape.texts
-    ]
-    assert sizes[: len(lengths)].tolist() == lengths
-    assert sizes[len(lengths) :].sum() == rest
+    ids = torch.ones(lengths.sum(), dtype=torch.int64)
+    made = batch() | {"input_ids": ids, "lengths": lengths, "texts": torch.arange(count)}
+    sizes = padded(made, shape, 0)[shape.tokens : shape.tokens + shape.texts]
+    assert sizes[:count].tolist() == lengths.tolist()
+    assert sizes[count:].sum() == shape.tokens - lengths.sum()
     assert sizes.min() >= 1
-    assert sizes[len(lengths) :].max() <= min(limit, shape.longest)
+    assert sizes[count:].max() <= min(limit, shape.longest)
 
 
 def test_captures_change_no_random_number(captured):
@@ -187,7 +191,7 @@ def test_captures_change_no_random_number(captured):
     assert captured
 
 
-@pytest.mark.parametrize(
+@cases(
     "other",
     [
         {"prompt_lengths": np.ones(13, np.int64)},
@@ -204,7 +208,7 @@ def test_other_batches_run_eagerly(other):
     assert graphs(pair_model())(batch() | other) is None
 
 
-@pytest.mark.parametrize(
+@cases(
     "error, noted",
     [
         (RuntimeError("operation not permitted\nwhen capturing"), True),
@@ -243,16 +247,13 @@ def test_a_model_without_fixed_shapes_runs_eagerly(monkeypatch):
     assert len(notes) == 1
 
 
-@pytest.mark.parametrize("free, captures", [(10, True), (7, False)])
+@table("free, captures", "10 | True\n7 | False")
 def test_a_capture_leaves_memory_for_an_eager_step(free, captures, monkeypatch):
     steps = graphs(pair_model())
     steps._args.device = torch.device("cuda")
-    for name, value in {
-        "max_memory_allocated": 9,
-        "memory_allocated": 5,
-        "mem_get_info": (free, 80),
-    }.items():
-        monkeypatch.setattr(torch.cuda, name, lambda value=value: value)
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda: 9)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda: 5)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (free, 80))
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
     assert steps._may_capture() is captures
 
@@ -272,61 +273,54 @@ def test_nothing_waits(flash, monkeypatch):
 
 @pytest.fixture
 def pairs(tmp_path):
-    return {"data": str(write_pairs(tmp_path / "train.tsv", 70, 1))}
+    return {"data": write_pairs(tmp_path / "train.tsv", 70, 1)}
 
 
 def test_plain_runs_use_graphs_and_others_dont(shallow, pairs, tmp_path, monkeypatch):
-    setup = built(settings(**{"run.precision": "bf16"}), pairs["data"], shallow, tmp_path)
+    plain = {"run.precision": "bf16"}
+    setup = built(settings(**plain), pairs["data"], shallow, tmp_path)
     monkeypatch.setattr(step_graphs, "has_flash", lambda device: device.type == "cuda")
-    args = SimpleNamespace(
-        device=torch.device("cuda"), bf16=True, world_size=1, per_device_train_batch_size=16
-    )
+    on_gpu = {"device": torch.device("cuda"), "bf16": True, "world_size": 1}
+    on_gpu["per_device_train_batch_size"] = 16
 
-    def uses(changes={}, args=args, **other):  # noqa: B006
-        chosen = settings(**{"run.precision": "bf16", "run.graphs": True, **changes})
+    def uses(*assignments, args=on_gpu, **other):
+        given = ["preset=angle-paper", "run.precision=bf16", "run.graphs=true", *assignments]
+        chosen = load_settings(TrainSettings, assignments=given)
         loaded = replace(setup.loaded, settings=chosen)
-        return make_step_graphs(replace(setup, args=args, loaded=loaded, **other)) is not None
+        changed = replace(setup, args=SimpleNamespace(**args), loaded=loaded, **other)
+        return make_step_graphs(changed) is not None
 
     def changed(thing, **fields):
         return SimpleNamespace(**{**vars(thing), **fields})
 
     assert uses()
-    for changes in (
-        {"run.graphs": False},
-        {"run.chunk": 8},
-        {"run.compile": True},
-        {"run.deterministic": True},
-        {"run.gradient_checkpointing": True},
-        {"optim.accumulation": 2},
-        {"lora": {"four_bit": True}},
-    ):
-        assert not uses(changes), changes
+    for (setting,) in read_rows("""
+            run.graphs=false
+            run.chunk=8
+            run.compile=true
+            run.deterministic=true
+            run.gradient_checkpointing=true
+            optim.accumulation=2
+            lora.four_bit=true
+            """):
+        assert not uses(setting), setting
     for fields in ({"device": torch.device("cpu")}, {"bf16": False}, {"world_size": 2}):
-        assert not uses(args=changed(args, **fields)), fields
+        assert not uses(args=on_gpu | fields), fields
     (dataset,) = setup.datasets
     assert not uses(datasets=[dataset, dataset])
     for taught in (TeacherOutputs({"guide": None}), TeacherOutputs(scores=np.ones(3))):
         assert not uses(datasets=[changed(dataset, teacher_outputs=taught)])
-    custom = make_objective(
-        settings().objective,
-        dim=32,
-        kind="graded",
-        label_range=(0, 1),
-        custom_loss=lambda v, _: v.sum(),
-    )
-    layers = make_objective(
-        settings().objective, dim=32, kind="graded", label_range=(0, 1), layers=(1,)
-    )
+    how = {"dim": 32, "kind": "graded", "label_range": (0, 1)}
+    custom = make_objective(settings().objective, custom_loss=lambda v, _: v.sum(), **how)
+    layers = make_objective(settings().objective, layers=(1,), **how)
+    text_model = setup.model.text_model
     for objective in (custom, layers, torch.nn.ModuleList([setup.model.objective])):
-        model = changed(setup.model, text_model=setup.model.text_model, objective=objective)
-        assert not uses(model=model)
-    monkeypatch.setattr(
-        setup.model.text_model.backbone.config, "num_attention_heads", 8
-    )  # of 4 numbers
-    assert uses() is (32 // 8 % 8 == 0)
-    monkeypatch.undo()
+        assert not uses(model=changed(setup.model, text_model=text_model, objective=objective))
+    with monkeypatch.context() as patch:
+        patch.setattr(text_model.backbone.config, "num_attention_heads", 8)  # of 4 numbers
+        assert not uses()
     monkeypatch.setattr(step_graphs, "has_flash", lambda _: True)
-    monkeypatch.setattr(setup.model.text_model, "packed", False)
+    monkeypatch.setattr(text_model, "packed", False)
     assert not uses()
 
 

@@ -30,7 +30,7 @@ from aoe_train.model.packing.packed_run import can_pack, use_fast_layers
 from aoe_train.model.text_model import TextModel, pool
 from aoe_train.model.tokens.tokenised import TokenStore
 from aoe_train.settings.train_settings import EncoderSettings
-from tests.aoe_train.refusals import config_error
+from tests.aoe_train.shorthand import cases, config_error, table
 from tests.aoe_train.test_depth import SAVE, TEXTS
 from tests.aoe_train.vectors import difference
 
@@ -40,18 +40,18 @@ TOKENS = torch.tensor(
 )  # a text of two pieces (1 + 2), one of 2
 
 
-@pytest.mark.parametrize(
+@table(
     "pooling, expected",
-    [
-        ("cls", [[2, 6], [7, 2]]),
-        ("last", [[3, 4], [9, 6]]),
-        ("avg", [[3, 4], [8, 4]]),
-        ("max", [[5, 8], [9, 6]]),
-        ("cls-avg", [[2.5, 5], [7.5, 3]]),
-        ("first-last-avg", [[4.5, 6], [12, 6]]),
-        # Indices 1, then 1 and 2; then 1 and 2.
-        ("weighted-mean", [[(1 + 3 + 2 * 5) / 4, (8 + 4) / 4], [(7 + 2 * 9) / 3, (2 + 2 * 6) / 3]]),
-    ],
+    """
+    cls | [[2, 6], [7, 2]]
+    last | [[3, 4], [9, 6]]
+    avg | [[3, 4], [8, 4]]
+    max | [[5, 8], [9, 6]]
+    cls-avg | [[2.5, 5], [7.5, 3]]
+    first-last-avg | [[4.5, 6], [12, 6]]
+    # Indices 1, then 1 and 2: (1 + 3 + 2 * 5) / 4 and (8 + 4) / 4; then 1 and 2: 25 / 3 and 14 / 3.
+    weighted-mean | [[3.5, 3], [8.3333333, 4.6666667]]
+    """,
 )
 def test_pooling_by_hand(pooling, expected):
     states = (torch.zeros(5, 2), TOKENS * 2, TOKENS)
@@ -100,7 +100,7 @@ def _batch(lengths):
     return ids, np.array(lengths), np.ones(len(lengths), dtype=np.int64)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@cases("name", MODELS)
 def test_packed_equals_padded_for_each_architecture(name):
     backbone = MODELS[name]().eval()
     assert can_pack(backbone) == (name != "mpnet")  # which has a position bias of its own
@@ -115,8 +115,8 @@ def test_packed_equals_padded_for_each_architecture(name):
         )
 
 
-@pytest.mark.parametrize("pooling", POOLINGS)
-@pytest.mark.parametrize("which", ["bert", "llama"])
+@cases("pooling", POOLINGS)
+@cases("which", ["bert", "llama"])
 def test_packed_equals_padded_for_every_pooling(pooling, which, request):
     backbone = AutoModel.from_pretrained(request.getfixturevalue(which)).eval()
     use_fast_layers(backbone)
@@ -125,9 +125,14 @@ def test_packed_equals_padded_for_every_pooling(pooling, which, request):
     assert torch.allclose(packed, padded, atol=1e-5)
 
 
-@pytest.mark.parametrize(
+@table(
     "name, pooling",
-    [("bert", "first-last-avg"), ("llama", "avg"), ("gemma", "first-last-avg"), ("t5", "avg")],
+    """
+    bert | first-last-avg
+    llama | avg
+    gemma | first-last-avg
+    t5 | avg
+    """,
 )
 def test_vectors_of_a_layer_equal_a_model_cut_there(name, pooling, tmp_path):
     folder = SAVE[name](tmp_path, layers=3)
@@ -144,7 +149,7 @@ def test_vectors_of_a_layer_equal_a_model_cut_there(name, pooling, tmp_path):
         assert difference(found[:, number - 1].numpy(), cut.encode(TEXTS)) < 1e-6
 
 
-@pytest.mark.parametrize("name", ["modernbert", "mistral", "distilbert", "roberta"])
+@cases("name", ["modernbert", "mistral", "distilbert", "roberta"])
 def test_the_final_norm_is_found(name):
     backbone = MODELS[name]()
     norm = after_layers(backbone)
@@ -227,8 +232,8 @@ def test_texts_are_tokenised_while_the_model_runs(bert, monkeypatch):
     assert encoder.encode([]).shape == (0, 32)
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), ValueError("the fourth")])
-@pytest.mark.parametrize("where", ["tokens", "vectors"])
+@cases("error", [KeyboardInterrupt(), ValueError("the fourth")])
+@cases("where", ["tokens", "vectors"])
 def test_errors_of_both_threads_end_encoding(error, where, bert, monkeypatch):
     encoder, threads = Encoder.load(bert), threading.active_count()
     ahead(monkeypatch, error if where == "tokens" else None)

@@ -3,14 +3,13 @@
 from itertools import chain, pairwise
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aoe_train import Encoder
 from tests import forked
-from tests.aoe_train.refusals import config_error, data_error
-from tests.aoe_train.tiny import around, save_bert, save_llama
+from tests.aoe_train.shorthand import cases, config_error, data_error, shared, table
+from tests.aoe_train.tiny import around, load, save_bert, save_llama
 
 TEXTS = ["the cat is running", "a dog", "", "the man on the road is not in the city", "?"]
 KINDS = ["bert", "llama", "template"]
@@ -19,19 +18,19 @@ LISTS = st.lists(
 )
 
 
-@pytest.fixture(scope="module")
+@shared
 def encoders(tmp_path_factory):
     """Models with WordPiece and byte-level tokens, and one with a prompt in its tokenizer."""
     folder = tmp_path_factory.mktemp("tokens")
     save_llama(folder / "llama", layers=1)
     bert = save_bert(folder / "bert", layers=1, length=512)
-    Encoder.load(bert, **around("a {text} or")).save(folder / "template")
+    load(bert, **around("a {text} or")).save(folder / "template")
     (folder / "template/aoe.json").unlink()
     (folder / "template/config_sentence_transformers.json").unlink()
-    return {kind: Encoder.load(folder / kind) for kind in KINDS}
+    return {kind: load(folder / kind) for kind in KINDS}
 
 
-@pytest.fixture(scope="module")
+@shared
 def encoder(encoders):
     return encoders["bert"]
 
@@ -93,7 +92,7 @@ def test_chunks_lose_nothing(encoders, texts, max_length, overlap, kind):
 
 
 def test_a_large_vocabulary_needs_wider_numbers(bert):
-    encoder = Encoder.load(bert)
+    encoder = load(bert)
     encoder.tokenizer.add_tokens([f"q{number}" for number in range(1 << 16)])
     store = tokens(encoder, ["q65535"], max_length=8)
     assert store.ids.dtype == np.int32
@@ -104,21 +103,21 @@ def test_texts_without_tokens(encoder, bert):
     assert tokens(encoder, [" ", "\x00"], max_length=8).lengths.tolist() == [2, 2]
     store = tokens(encoder, [], max_length=8)
     assert len(store) == sum(len(part) for part in store.batch([]).values()) == 0
-    bare = Encoder.load(bert)
+    bare = load(bert)
     bare.tokenizer.backend_tokenizer.post_processor = None
     with data_error(r"text ' ' has no tokens.*\(2 such texts\)"):
         tokens(bare, ["cat", " ", "\t"], max_length=8)
 
 
-@pytest.mark.parametrize(
+@table(
     "how, message",
-    [
-        ({"max_length": 2}, "max_length 2 leaves no room"),
-        ({"max_length": 4, "long_text": "chunks", "overlap": 2}, "expected 0 to 1, half of"),
-        ({"max_length": 6, "long_text": "chunks", "overlap": -1}, "expected 0 to 2, half of"),
-        ({"max_length": 6, "overlap": 1}, "only chunks can overlap"),
-        ({"max_length": 9, "prompts": ["", ""]}, "2 prompts for 5 texts"),
-    ],
+    """
+    {'max_length': 2} | max_length 2 leaves no room
+    {'max_length': 4, 'long_text': 'chunks', 'overlap': 2} | expected 0 to 1, half of
+    {'max_length': 6, 'long_text': 'chunks', 'overlap': -1} | expected 0 to 2, half of
+    {'max_length': 6, 'overlap': 1} | only chunks can overlap
+    {'max_length': 9, 'prompts': ['', '']} | 2 prompts for 5 texts
+    """,
 )
 def test_bad_settings(how, message, encoder):
     prompts = how.pop("prompts", "")
@@ -180,7 +179,7 @@ def test_whatever_changes_the_tokens_changes_the_key(encoders, encoder, tmp_path
 
 
 def build(model, cache):
-    return tokens(Encoder.load(model), TEXTS, cache=cache)
+    return tokens(load(model), TEXTS, cache=cache)
 
 
 def test_concurrent_processes_build_the_same_cache(bert, tmp_path):
@@ -198,16 +197,16 @@ def test_a_cache_that_cant_be_written(encoder, tmp_path):
         tokens(encoder, TEXTS, cache=tmp_path / "file")
 
 
-@pytest.mark.parametrize("text", ["\ud800", "a cat " * 2000 + "\ud800"], ids=["short", "long"])
-@pytest.mark.parametrize("cached", [True, False])
+@cases("text", ["\ud800", "a cat " * 2000 + "\ud800"], ids=["short", "long"])
+@cases("cached", [True, False])
 def test_half_a_surrogate_pair(encoder, tmp_path, cached, text):
     with data_error("contains half a surrogate pair"):
         tokens(encoder, ["a", text], max_length=8, cache=tmp_path if cached else None)
 
 
-@pytest.mark.parametrize("kind", ["bert", "llama"])
-@pytest.mark.parametrize("max_length", [8, 300])
-@pytest.mark.parametrize(
+@cases("kind", ["bert", "llama"])
+@cases("max_length", [8, 300])
+@cases(
     "text",
     [
         "the cat is running " * 5000,

@@ -7,14 +7,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
-import pytest
 import torch
 from transformers import TrainerCallback
 from transformers.integrations import integration_utils
 
 import aoe_train
 from aoe_train import Encoder, evaluate, train
-from tests.aoe_train.refusals import config_error, data_error
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error, shared, stderr
 from tests.aoe_train.tiny import (
     WORDS,
     card_of,
@@ -29,12 +28,12 @@ from tests.aoe_train.tiny import (
 ROWS = 90
 
 
-@pytest.fixture(scope="session")
+@shared
 def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pairs")
     return {
-        "data": str(write_pairs(folder / "train.tsv", ROWS, 1)),
-        "dev_data": str(write_pairs(folder / "dev.tsv", 30, 2)),
+        "data": write_pairs(folder / "train.tsv", ROWS, 1),
+        "dev_data": write_pairs(folder / "dev.tsv", 30, 2),
     }
 
 
@@ -69,7 +68,7 @@ class Watch(TrainerCallback):
         setattr(self, event, lambda *_, model, **__: see(model))
 
 
-@pytest.fixture(scope="module")
+@shared
 def finished(data, shallow, tmp_path_factory):
     """A finished run of two epochs; don't change it."""
     folder = tmp_path_factory.mktemp("finished")
@@ -100,13 +99,13 @@ def test_other_settings_or_inputs_are_refused(data, shallow, finished, tmp_path)
     refused(r"settings\.seed \(42 there, 7 now\).*fresh=True", seed=7)
     refused("dev_data", {**data, "dev_data": data["data"]})
     refused("backbone", backbone=save_bert(tmp_path / "heavier", seed=3))
-    other = Path(shutil.copytree(shallow, tmp_path / "other"))
+    other = shutil.copytree(shallow, tmp_path / "other")
     text = (other / "tokenizer.json").read_text()
     assert '"lowercase": true' in text
     (other / "tokenizer.json").write_text(text.replace('"lowercase": true', '"lowercase": false'))
     refused("other settings: tokenizer ", backbone=other)
     assert not finished.with_name("m.work").exists()
-    again = Path(shutil.copytree(finished, tmp_path / "m"))
+    again = shutil.copytree(finished, tmp_path / "m")
     run(data, shallow, again, seed=7, fresh=True)
     assert not same_weights(finished, again)
 
@@ -116,7 +115,7 @@ def test_best_weights_are_saved(data, shallow, out):
     record = run(data, shallow, out, optim__lr=0.01, optim__epochs=3, optim__warmup=0)
     scores = {entry["step"]: entry["eval_dev"] for entry in record["dev_history"]}
     assert record["best_step"] == max(scores, key=scores.get) != max(scores)
-    assert score(out, data["dev_data"]) == pytest.approx(record["result"]["dev"], abs=1e-4)
+    assert score(out, data["dev_data"]) == approx(record["result"]["dev"], abs=1e-4)
 
 
 def test_custom_metric_and_callbacks(data, shallow, tmp_path):
@@ -156,10 +155,10 @@ def test_average_of_weights_is_scored_and_saved(data, shallow, out):
     assert not torch.equal(
         found["embeddings.LayerNorm.weight"], passed[-1]["embeddings.LayerNorm.weight"]
     )
-    assert score(out, data["dev_data"]) == pytest.approx(record["result"]["dev"], abs=1e-4)
+    assert score(out, data["dev_data"]) == approx(record["result"]["dev"], abs=1e-4)
 
 
-@pytest.mark.parametrize(
+@cases(
     "owner, method, error",
     [
         (torch.Tensor, "backward", torch.OutOfMemoryError("CUDA out of memory.")),
@@ -231,7 +230,7 @@ def test_tensorboard_continues_after_a_kill(data, shallow, tmp_path, monkeypatch
     assert [entry["step"] for entry in record["history"]] == [1, 2, 4, 6]
 
 
-@pytest.mark.parametrize(
+@cases(
     "lines, words",
     [
         ("text\n" + "a\nthe\n" * 3, "single texts"),
@@ -246,7 +245,7 @@ def test_unusable_dev_rows(data, shallow, tmp_path, capsys, lines, words):
     held_out.write_text(lines)
     found = train(tmp_path / "set", backbone=shallow, out=tmp_path / "m", epochs=0.2, max_length=8)
     assert found.dev is None
-    told = " ".join(capsys.readouterr().err.split())
+    told = stderr(capsys)
     assert "validation split is left out" in told
     assert "texts are truncated to 8 tokens" in told
     assert words in told
@@ -254,7 +253,7 @@ def test_unusable_dev_rows(data, shallow, tmp_path, capsys, lines, words):
         run({"data": data["data"], "dev_data": str(held_out)}, shallow, tmp_path / "n")
 
 
-@pytest.mark.parametrize(
+@cases(
     "flags, top, line, lr",
     [
         (
@@ -281,7 +280,7 @@ def test_learning_rate_depends_on_the_backbones_auc(flags, top, line, lr, shallo
     ]
     given = {"batch_size": 32, "dev_data": rows[:8]} | flags
     found = train(rows, backbone=shallow, out=out, **given)
-    told = capsys.readouterr().err
+    told = stderr(capsys)
     assert "warning: 8 of the 8 dev rows of data-1 have only training texts" in " ".join(
         told.split()
     )

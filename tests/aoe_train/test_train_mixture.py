@@ -8,14 +8,14 @@ import yaml
 
 from aoe_train import plan, train
 from pairkit import ConfigError, DataError
-from tests.aoe_train.refusals import config_error, data_error
+from tests.aoe_train.shorthand import approx, config_error, data_error, read_rows, shared
 from tests.aoe_train.test_train import score
 from tests.aoe_train.tiny import card_of, same_weights, write_pairs, write_triplets
 
 FAST = {"lr": 1e-3, "epochs": 2, "batch_size": 16}
 
 
-@pytest.fixture(scope="session")
+@shared
 def files(tmp_path_factory):
     """Graded pairs, triplets, positives and held-out rows."""
     folder = tmp_path_factory.mktemp("mixture")
@@ -24,11 +24,11 @@ def files(tmp_path_factory):
     ]
     (folder / "positives.jsonl").write_text("".join(json.dumps(row) + "\n" for row in positives))
     return {
-        "stsb": str(write_pairs(folder / "stsb.tsv", 90, 1)),
-        "nli": str(write_triplets(folder / "nli.jsonl", 40, 3)),
+        "stsb": write_pairs(folder / "stsb.tsv", 90, 1),
+        "nli": write_triplets(folder / "nli.jsonl", 40, 3),
         "qa": str(folder / "positives.jsonl"),
-        "stsb-dev": str(write_pairs(folder / "stsb-dev.tsv", 30, 2)),
-        "nli-dev": str(write_triplets(folder / "nli-dev.jsonl", 20, 4)),
+        "stsb-dev": write_pairs(folder / "stsb-dev.tsv", 30, 2),
+        "nli-dev": write_triplets(folder / "nli-dev.jsonl", 20, 4),
     }
 
 
@@ -64,7 +64,7 @@ def test_three_kinds_in_one_run(files, shallow, out):
     metrics = {"stsb": "spearman", "nli": "triplet_accuracy"}
     assert {name: found["metric"] for name, found in run.dev_sets.items()} == metrics
     assert (run.dev, run.dev_metric) == (run.dev_sets["nli"]["dev"], "triplet_accuracy")
-    assert score(run.out, dev["stsb"]) == pytest.approx(run.dev_sets["stsb"]["dev"], abs=1e-4)
+    assert score(run.out, dev["stsb"]) == approx(run.dev_sets["stsb"]["dev"], abs=1e-4)
     settled = run.record["origin"]["settings"]["datasets"]
     assert settled["nli"]["objective"]["weights"]["contrastive"] == 1
     assert settled["stsb"]["objective"]["tau"]["cosent"] == 0.2
@@ -156,14 +156,17 @@ def test_dev_sets_without_a_dataset(files, shallow, out):
     dev = {"one": files["stsb-dev"], "other": files["nli-dev"]}
     run = train(files["stsb"], dev_data=dev, backbone=shallow, out=out, **FAST)
     mean = sum(found["dev"] for found in run.dev_sets.values()) / 2
-    assert (run.dev, run.dev_metric) == (pytest.approx(mean), "mean")
+    assert (run.dev, run.dev_metric) == (approx(mean), "mean")
     assert "their mean score chose" in card_of(run.out)
 
 
 def test_validation_splits_are_dev_sets(files, shallow, tmp_path):
     folder = tmp_path / "set"
     folder.mkdir()
-    for split, name in (("train", "stsb"), ("validation", "stsb-dev")):
+    for split, name in read_rows("""
+            train | stsb
+            validation | stsb-dev
+            """):
         (folder / f"{split}.tsv").write_text(Path(files[name]).read_text())
     run = train([folder, Path(files["nli"])], backbone=shallow, out=tmp_path / "m", **FAST)
     assert run.record["dev_sets"] == {"set": 30}

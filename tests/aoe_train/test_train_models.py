@@ -10,10 +10,12 @@ from safetensors.torch import load_file
 from torch.testing import assert_close
 
 import aoe_train
-from aoe_train import Encoder, export
+from aoe_train import export
+from tests.aoe_train.shorthand import approx, read_rows, stderr
 from tests.aoe_train.test_train import Watch, run
 from tests.aoe_train.tiny import (
     WORDS,
+    load,
     refusal,
     same_weights,
     save_bert,
@@ -44,7 +46,7 @@ BY_COLUMN = {"anchor": "the man: ", "positive": "a road "}
 def test_recomputation_chunks_and_padding_keep_the_weights(tmp_path):
     """With prompts, which the pooling leaves out."""
     backbone = save_bert(tmp_path / "bert", dropout=0.0)
-    data = {"data": str(write_columns(tmp_path / "data.tsv", 32, 1))}
+    data = {"data": write_columns(tmp_path / "data.tsv", 32, 1)}
     flags = {"optim__lr": 1e-4, "prompts": BY_COLUMN, "encoder__include_prompt": False}
     run(data, backbone, tmp_path / "plain", **flags)
     plain, begun = weights(tmp_path / "plain"), weights(backbone)
@@ -57,12 +59,12 @@ def test_recomputation_chunks_and_padding_keep_the_weights(tmp_path):
         run(data, backbone, tmp_path / name, **flags, **more)
         found = weights(tmp_path / name)
         assert max(float((found[part] - plain[part]).abs().max()) for part in plain) < 2e-5
-    assert Encoder.load(tmp_path / "plain").settings.include_prompt is False
+    assert load(tmp_path / "plain").settings.include_prompt is False
 
 
 @pytest.fixture(scope="session")
 def data(tmp_path_factory):
-    return {"data": str(write_pairs(tmp_path_factory.mktemp("pairs") / "train.tsv", 90, 1))}
+    return {"data": write_pairs(tmp_path_factory.mktemp("pairs") / "train.tsv", 90, 1)}
 
 
 @pytest.fixture
@@ -71,7 +73,10 @@ def ran(tmp_path):
 
 
 def test_gradient_checkpointing_of_ran_keeps_the_weights(data, ran, tmp_path):
-    for name, again in (("kept", False), ("again", True)):
+    for name, again in read_rows("""
+            kept | False
+            again | True
+            """):
         run(data, ran, tmp_path / name, run__gradient_checkpointing=again)
     assert same_weights(tmp_path / "kept", tmp_path / "again")
     assert not same_weights(tmp_path / "kept", ran)
@@ -99,7 +104,7 @@ def test_adapters_of_ran_encode_as_in_training(ran, out, tmp_path, pooling):
 
 def test_lora_model_can_be_trained_again(data, llama, tmp_path):
     def vectors(folder, **more):
-        return Encoder.load(folder, **more).encode(["the man is eating", "a dog"])
+        return load(folder, **more).encode(["the man is eating", "a dog"])
 
     run(data, llama, tmp_path / "first", lora={"rank": 2}, optim__lr=0.005)
     first = vectors(tmp_path / "first")
@@ -125,7 +130,7 @@ def test_only_weights_frozen_under_adapters_have_the_runs_precision(
     assert kinds == {frozen}
     assert np.isfinite(record["history"][-1]["loss"])
     assert record["encoder"]["pooling"] == "last"
-    assert np.isfinite(Encoder.load(out).encode(["the man is eating", "a dog"])).all()
+    assert np.isfinite(load(out).encode(["the man is eating", "a dog"])).all()
     name = "adapter_model.safetensors" if lora else "model.safetensors"
     assert {weight.dtype for weight in load_file(out / name).values()} == {torch.float32}
 
@@ -161,14 +166,14 @@ def test_trained_model_stores_its_prompts(out, tmp_path, capsys):
     from sentence_transformers import SentenceTransformer
 
     backbone = save_bert(tmp_path / "bert", spread=0.2)  # so that rounding decides no row
-    data = str(write_columns(tmp_path / "data.tsv", 24, 1))
+    data = write_columns(tmp_path / "data.tsv", 24, 1)
     dev = write_columns(tmp_path / "dev.tsv", 8, 2)
     record = run({"data": data, "dev_data": str(dev)}, backbone, out, prompts=BY_COLUMN)
     aoe_train.train(PAIRS, backbone=out, out=tmp_path / "again", epochs=0.1)
-    told = " ".join(capsys.readouterr().err.split())
+    told = stderr(capsys)
     assert "texts get none of the model's prompts (document, query)" in told
     expected = {"query": "the man: ", "document": "a road "}
-    ours, theirs = Encoder.load(out), SentenceTransformer(str(out))
+    ours, theirs = load(out), SentenceTransformer(str(out))
     assert record["encoder"]["prompts"] == ours.prompts == theirs.prompts == expected
     for name in expected:
         found = theirs.encode(["a cat"], prompt_name=name)
@@ -181,7 +186,7 @@ def test_trained_model_stores_its_prompts(out, tmp_path, capsys):
     )
     nearer = (anchor * (positive - negative)).sum(1) / np.linalg.norm(anchor, axis=1)
     assert np.abs(nearer).min() > 1e-4
-    assert record["result"]["dev"] == pytest.approx(np.mean(nearer > 0))
+    assert record["result"]["dev"] == approx(np.mean(nearer > 0))
 
 
 def test_interpolate_averages_backbone_and_trained_weights(tmp_path):

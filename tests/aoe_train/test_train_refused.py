@@ -7,6 +7,7 @@ from transformers.integrations import integration_utils
 
 from aoe_train import plan, train
 from pairkit import ConfigError, DataError
+from tests.aoe_train.shorthand import cases, shared, table
 from tests.aoe_train.test_keep_if_better import judged_rows
 from tests.aoe_train.test_train_teachers import sentences
 from tests.aoe_train.test_train_texts import Halves
@@ -19,7 +20,7 @@ BINARY = [
 ]
 
 
-@pytest.fixture(scope="module")
+@shared
 def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("data")
     graded = write_pairs(folder / "train.tsv", 90, 1)
@@ -46,49 +47,44 @@ async def is_async(vectors, labels):
     return vectors.sum() * labels.sum()
 
 
-def judged(**change):
-    return [row | change for row in judged_rows(1, 40)]
-
-
-SETTINGS = r"""
-binary | encoder.prompts.a={text} {text} | setting .*has \{text\} 2 times
-binary | optim.learning_rate=1 | unknown setting 'optim.learning_rate'
-binary | optim.lr=nan | finite
-binary | objective.layers=[1, 5] | objective.layers .*as the last layer is always trained
-binary | optim.top_layers=4 | optim\.top_layers 4: this backbone has 1 layer
-binary | objective.weights={cosent = 0, in_batch = 0, angle = 0} | all weights are 0
-binary | objective.tau.angle=20 | angle = 20: is a scale; the temperature is 0.05
-binary | optim.scheduler=bent | transformers rejects
-binary | run.trainer={max_steps = 3} | run.trainer.max_steps: expected one of adam_beta1
-binary | run.trainer={fsdp = true} | run.trainer.fsdp.*run.shard
-binary | run.trainer={optim = "schedule_free_adamw"} | starts with adamw
-binary | run.trainer={optim_args = "fast"} | run.trainer.optim or an option for it isn't usable
-binary | run.trainer={adam_beta1 = "x"} | run.trainer.optim or an option for it isn't usable
-binary | optim.scheduler=polynomial; run.trainer={lr_scheduler_kwargs = {x = 1}} | lr_scheduler_kwargs or an option
-binary | log.report_to=["tensorbord"] | log.report_to 'tensorbord': .*only .*tensorboard
-binary | run.precision=fp16 | fp16: not available on a CPU
-binary | run.shard=true | run.shard: needs several processes; .* `torchrun
-graded | optim.patience=2 | patience.*dev_data=
-graded | batches.strategy=tokens | the strategy tokens needs max_tokens
-graded | batches.max_tokens=5 | only it uses max_tokens
-alike | seed=1 | the list given: all 16 labels are 1, so there is nothing to rank.*preset='simcse'
-mixed | preset=domain | in a run of their own
-one text | preset=domain; optim.top_layers=1 | fewer than two distinct texts
-three | datasets.nil.weight=2 | datasets\.nil: no such dataset; expected nli, qa, stsb
-three | mix.dev=x | mix\.dev: no dev set 'x'; there is none: give dev_data=
-three | mix={order = "round-robin", temperature = 2} | mix\.temperature = 2: .* round-robin
-three | mix={epoch = "once", temperature = 2} | mix\.temperature = 2: .* once an epoch
-three | mix.epoch=once; datasets.nli.weight=2 | datasets\.nli\.weight: has no effect
-three | datasets.qa.preset=cosent | dataset qa: objective cosent: found positive data
-three | datasets.nli.preset=x | 'datasets\.nli\.preset' = 'x': expected one of auto, angle
-three | datasets.nli.wieght=2 | unknown setting 'datasets\.nli\.wieght'; known here: .*weight
-three | datasets.nli.objective.layers=[1] | objective.layers: differs between datasets
-"""
-
-
-@pytest.mark.parametrize("line", SETTINGS.strip().splitlines())
-def test_refused_settings(line, data, shallow, out):
-    kind, settings, message = line.split(" | ")
+@table(
+    "kind, settings, message",
+    r"""
+    binary | encoder.prompts.a={text} {text} | setting .*has \{text\} 2 times
+    binary | optim.learning_rate=1 | unknown setting 'optim.learning_rate'
+    binary | optim.lr=nan | finite
+    binary | objective.layers=[1, 5] | objective.layers .*as the last layer is always trained
+    binary | optim.top_layers=4 | optim\.top_layers 4: this backbone has 1 layer
+    binary | objective.weights={cosent = 0, in_batch = 0, angle = 0} | all weights are 0
+    binary | objective.tau.angle=20 | angle = 20: is a scale; the temperature is 0.05
+    binary | optim.scheduler=bent | transformers rejects
+    binary | run.trainer={max_steps = 3} | run.trainer.max_steps: expected one of adam_beta1
+    binary | run.trainer={fsdp = true} | run.trainer.fsdp.*run.shard
+    binary | run.trainer={optim = "schedule_free_adamw"} | starts with adamw
+    binary | run.trainer={optim_args = "fast"} | run.trainer.optim or an option for it isn't usable
+    binary | run.trainer={adam_beta1 = "x"} | run.trainer.optim or an option for it isn't usable
+    binary | optim.scheduler=polynomial; run.trainer={lr_scheduler_kwargs = {x = 1}} | lr_scheduler_kwargs or an option
+    binary | log.report_to=["tensorbord"] | log.report_to 'tensorbord': .*only .*tensorboard
+    binary | run.precision=fp16 | fp16: not available on a CPU
+    binary | run.shard=true | run.shard: needs several processes; .* `torchrun
+    graded | optim.patience=2 | patience.*dev_data=
+    graded | batches.strategy=tokens | the strategy tokens needs max_tokens
+    graded | batches.max_tokens=5 | only it uses max_tokens
+    alike | seed=1 | the list given: all 16 labels are 1, so there is nothing to rank.*preset='simcse'
+    mixed | preset=domain | in a run of their own
+    one text | preset=domain; optim.top_layers=1 | fewer than two distinct texts
+    three | datasets.nil.weight=2 | datasets\.nil: no such dataset; expected nli, qa, stsb
+    three | mix.dev=x | mix\.dev: no dev set 'x'; there is none: give dev_data=
+    three | mix={order = "round-robin", temperature = 2} | mix\.temperature = 2: .* round-robin
+    three | mix={epoch = "once", temperature = 2} | mix\.temperature = 2: .* once an epoch
+    three | mix.epoch=once; datasets.nli.weight=2 | datasets\.nli\.weight: has no effect
+    three | datasets.qa.preset=cosent | dataset qa: objective cosent: found positive data
+    three | datasets.nli.preset=x | nli\.preset' = 'x': expected one of auto, angle
+    three | datasets.nli.wieght=2 | unknown setting 'datasets\.nli\.wieght'; known here: .*weight
+    three | datasets.nli.objective.layers=[1] | objective.layers: differs between datasets
+    """,
+)
+def test_refused_settings(kind, settings, message, data, shallow, out):
     refused(data[kind], message, shallow, out, settings=settings.split("; "))
 
 
@@ -99,103 +95,82 @@ def refused(rows, message, backbone, out, **given):
     assert not out.exists()
 
 
-SHARDED = {"settings": ["run.shard=true"]}
-ARGUMENTS = [
-    ("binary", {"preset": "domain", "purpose": "group"}, "purpose: no effect here"),
-    (
-        "binary",
-        {"preset": "simcse", "labels": "0=0,1=skip"},
-        "highest label is 0, so there are no positives, which",
-    ),
-    (
-        "binary",
-        {"objective": lambda vectors: vectors.sum()},
-        r"the parameters \(vectors\), expected \(vectors",
-    ),
-    (
-        "binary",
-        {"objective": ForgetsLabels()},
-        r"ForgetsLabels: found the parameters \(vectors.*\), expected",
-    ),
-    ("binary", {"objective": is_async}, "is_async: is async; expected a plain function"),
-    (
-        "binary",
-        {"objective": lambda vectors, _: vectors.sum(-1)},
-        "returned a torch.float32 tensor of shape",
-    ),
-    ("binary", {"objective": lambda *_: 3.0}, "returned float; expected one number"),
-    ("binary", {"objective": torch.nn.MSELoss}, "an instance, not a class"),
-    (
-        "binary",
-        {"objective": lambda vectors, _: vectors.sum().detach()},
-        "does not depend on the vectors",
-    ),
-    ("binary", {"prompts": "find \ud800: "}, "lone surrogate"),
-    ("binary", {"accept_on": judged(), **SHARDED}, "accept_on= with run.shard"),
-    (
-        "binary",
-        {"accept_on": judged(), "settings": ["encoder.dense=16"]},
-        "accept_on= with encoder.dense",
-    ),
-    ("binary", {"accept_on": judged(label=1)}, "all labels are equal"),
-    (
-        "binary",
-        {"accept_on": judged(query_top=1, query_share=1, query_results=1)},
-        "has judged search results",
-    ),
-    (
-        "binary",
-        {"if_not_better": "model"},
-        "without accept_on= has no effect; give accept_on=PAIRS",
-    ),
-    ("texts", {"preset": "simcse", "purpose": "group"}, "purpose: no effect here"),
-    ("texts", {"preset": "domain", "purpose": "clustering"}, "group"),
-    (
-        "texts",
-        {"objective": Halves(), "settings": ["run.chunk=4"]},
-        "a TextObjective doesn't support .*run.chunk",
-    ),
-    (
-        "texts",
-        {"objective": Halves(), "settings": ["encoder.long_text=chunks"]},
-        "long_text=chunks",
-    ),
-    (
-        "texts",
-        {"objective": Halves(), "dims": [32, 8]},
-        "a TextObjective doesn't support .*dims and layers",
-    ),
-    (
-        "texts",
-        {"objective": Halves(), "teacher": "minilm"},
-        "a TextObjective doesn't support .*a guide or teacher",
-    ),
-    (
-        "three",
-        {"objective": {"nil": torch.sum}},
-        r"objective: no dataset 'nil'; expected nli, qa, stsb",
-    ),
-]
-
-
-@pytest.mark.parametrize("kind, given, message", ARGUMENTS, ids=[case[2] for case in ARGUMENTS])
+@table(
+    "kind, given, message",
+    r"""
+    binary | {'preset': 'domain', 'purpose': 'group'} | purpose: no effect here
+    binary | {'preset': 'simcse', 'labels': '0=0,1=skip'} | highest label is 0, so there are no positives, which
+    binary | {'prompts': 'find \ud800: '} | lone surrogate
+    binary | {'if_not_better': 'model'} | without accept_on= has no effect; give accept_on=PAIRS
+    texts | {'preset': 'simcse', 'purpose': 'group'} | purpose: no effect here
+    texts | {'preset': 'domain', 'purpose': 'clustering'} | group
+    """,
+)
 def test_refused_arguments(kind, given, message, data, shallow, out):
     refused(data[kind], message, shallow, out, **given)
 
 
+@cases(
+    "objective, message",
+    [
+        (lambda vectors: vectors.sum(), r"the parameters \(vectors\), expected \(vectors"),
+        (ForgetsLabels(), r"ForgetsLabels: found the parameters \(vectors.*\), expected"),
+        (is_async, "is_async: is async; expected a plain function"),
+        (lambda vectors, _: vectors.sum(-1), "returned a torch.float32 tensor of shape"),
+        (lambda *_: 3.0, "returned float; expected one number"),
+        (torch.nn.MSELoss, "an instance, not a class"),
+        (lambda vectors, _: vectors.sum().detach(), "does not depend on the vectors"),
+    ],
+)
+def test_refused_objectives(objective, message, shallow, out):
+    refused(BINARY, message, shallow, out, objective=objective)
+
+
+def test_an_objective_for_no_dataset(data, shallow, out):
+    message = r"objective: no dataset 'nil'; expected nli, qa, stsb"
+    refused(data["three"], message, shallow, out, objective={"nil": torch.sum})
+
+
+@table(
+    "given, message",
+    """
+    {'settings': ['run.chunk=4']} | a TextObjective doesn't support .*run.chunk
+    {'settings': ['encoder.long_text=chunks']} | a TextObjective doesn't support .*long_text=chunks
+    {'dims': [32, 8]} | a TextObjective doesn't support .*dims and layers
+    {'teacher': 'minilm'} | a TextObjective doesn't support .*a guide or teacher
+    """,
+)
+def test_settings_that_text_objectives_do_not_support(given, message, data, shallow, out):
+    refused(data["texts"], message, shallow, out, objective=Halves(), **given)
+
+
+@table(
+    "change, settings, message",
+    """
+    {} | run.shard=true | accept_on= with run.shard
+    {} | encoder.dense=16 | accept_on= with encoder.dense
+    {'label': 1} | seed=1 | all labels are equal
+    {'query_top': 1, 'query_share': 1, 'query_results': 1} | seed=1 | has judged search results
+    """,
+)
+def test_refused_judged_pairs(change, settings, message, shallow, out):
+    pairs = [row | change for row in judged_rows(1, 40)]
+    refused(BINARY, message, shallow, out, accept_on=pairs, settings=[settings])
+
+
 def test_dry_runs_are_not_sharded(shallow):
     with refusal("a dry run doesn't support run.shard"):
-        plan(BINARY, backbone=shallow, **SHARDED)
+        plan(BINARY, backbone=shallow, settings=["run.shard=true"])
 
 
-@pytest.mark.parametrize("name", ["tensorboard", "wandb", "trackio"])
+@cases("name", ["tensorboard", "wandb", "trackio"])
 def test_missing_tracker_package_is_refused(shallow, out, monkeypatch, name):
     monkeypatch.setattr(integration_utils, f"is_{name}_available", lambda: False)
     with refusal(f"log.report_to '{name}': its package is not installed; pip install {name}$"):
         train(BINARY, backbone=shallow, out=out, settings=[f"log.report_to={name}"])
 
 
-@pytest.mark.parametrize("name", ["ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED"])
+@cases("name", ["ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED"])
 def test_sharding_by_accelerate_launch_is_refused(shallow, out, monkeypatch, name):
     monkeypatch.setenv(name, "true")
     with refusal(f"{name} is set: .*run.shard"):

@@ -4,10 +4,9 @@ import pytest
 import torch
 from transformers import TrainerCallback
 
-import aoe_train
-from aoe_train import Encoder
+from aoe_train import Encoder, train
 from tests.aoe_train.conftest import Killed
-from tests.aoe_train.refusals import config_error
+from tests.aoe_train.shorthand import approx, cases, config_error, raises, read_rows, shared, table
 from tests.aoe_train.test_keep_if_better import judged_rows
 from tests.aoe_train.test_train import run, score
 from tests.aoe_train.test_train_teachers import PARTS, sentences, triplets
@@ -21,41 +20,11 @@ from tests.aoe_train.tiny import (
     write_triplets,
 )
 
-PAPERS = {"preset": "angle-paper", "optim.lr": 1e-3, "optim.batch_size": 16, "log.steps": 2}
-TWICE = PAPERS | {"optim.epochs": 2}
-ROUNDS = {"mix.order": "round-robin", "mix.epoch": "longest", "optim.accumulation": 2}
-TAUGHT = {f"objective.weights.{part}": 1 for part in PARTS} | {
-    "objective.dims": (32, 8),
-    "run.chunk": 5,
-}
+PAPERS = "preset=angle-paper; optim.lr=1e-3; optim.batch_size=16; log.steps=2"
 # Data, settings, step before which the run is killed, steps between checkpoints.
-CASES = {
-    "at the end of an epoch": ("graded", TWICE, 6, 3),
-    "averages and early stopping": (
-        "graded",
-        TWICE | {"optim.patience": 9, "optim.average": 0.9, "optim.interpolate": 0.25},
-        8,
-        3,
-    ),
-    "batches by tokens": (
-        "triplets",
-        PAPERS | {"batches.strategy": "tokens", "batches.max_tokens": 400},
-        2,
-        1,
-    ),
-    "several datasets": ("three", ROUNDS | {"optim.lr": 1e-3, "optim.epochs": 2}, 5, 3),
-    "texts": ("texts", {"preset": "domain", "optim.top_layers": 1, "optim.epochs": 1}, 3, 1),
-    "guide and teacher": ("taught", TAUGHT | {"preset": "simcse", "optim.batch_size": 8}, 2, 1),
-    "judged pairs": (
-        "judged",
-        {"preset": "cosent", "optim.epochs": 1, "optim.if_not_better": "model"},
-        5,
-        2,
-    ),
-}
 
 
-@pytest.fixture(scope="module")
+@shared
 def sources(tmp_path_factory):
     """The inputs of each case."""
     folder = tmp_path_factory.mktemp("sources")
@@ -83,22 +52,42 @@ def sources(tmp_path_factory):
     }
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_killed_run_continues_to_the_same_weights(case, sources, shallow, tmp_path, kill_at):
-    kind, settings, killed_before, every = CASES[case]
+@table(
+    "kind, settings, killed_before, every",
+    """
+    # at the end of an epoch
+    graded | PAPERS; optim.epochs=2 | 6 | 3
+    # averages and early stopping
+    graded | PAPERS; optim.epochs=2; optim.patience=9; optim.average=0.9; optim.interpolate=0.25 | 8 | 3
+    # batches by tokens
+    triplets | PAPERS; batches.strategy=tokens; batches.max_tokens=400 | 2 | 1
+    # several datasets
+    three | mix={order = "round-robin", epoch = "longest"}; optim={accumulation = 2, lr = 1e-3, epochs = 2} | 5 | 3
+    texts | preset=domain; optim.top_layers=1; optim.epochs=1 | 3 | 1
+    # guide and teacher
+    taught | preset=simcse; optim.batch_size=8; objective.dims=[32, 8]; run.chunk=5; TAUGHT | 2 | 1
+    judged | preset=cosent; optim.epochs=1; optim.if_not_better=model | 5 | 2
+    """,
+)
+def test_killed_run_continues_to_the_same_weights(
+    kind, settings, killed_before, every, sources, shallow, tmp_path, kill_at
+):
     seen = []
+    taught = "; ".join(f"objective.weights.{part}=1" for part in PARTS)
+    given = settings.replace("PAPERS", PAPERS).replace("TAUGHT", taught).split("; ")
 
-    def train(out, **more):
-        how = {**sources[kind], "settings": settings | more}
-        return aoe_train.train(backbone=shallow, out=tmp_path / out, **how)
+    def fit(out, *more):
+        how = {**sources[kind], "settings": [*given, *more]}
+        return train(backbone=shallow, out=tmp_path / out, **how)
 
     def again():
         step = killed_before // every * every
         seen.append((tmp_path / "b.work" / f"step-{step}.pt").is_file())
         assert not (tmp_path / "b").exists()
-        return train("b", **{"log.checkpoint_steps": every})
+        return fit("b", f"log.checkpoint_steps={every}")
 
-    whole, resumed = train("a"), kill_at(killed_before, again)
+    whole = fit("a")
+    resumed = kill_at(killed_before, again)
     assert seen == [False, True]
     assert same_weights(tmp_path / "a", tmp_path / "b")
     assert not same_weights(tmp_path / "a", shallow)
@@ -109,22 +98,22 @@ def test_killed_run_continues_to_the_same_weights(case, sources, shallow, tmp_pa
 
 
 def test_killed_run_continues_only_with_its_own_settings(sources, shallow, out, kill_at):
-    def train(*, fresh=False, prompts="the ", lr=1e-3):
-        settings = PAPERS | {"log.checkpoint_steps": 1, "prompts": prompts, "optim.lr": lr}
-        how = {"settings": settings, "fresh": fresh}
-        return aoe_train.train(sources["graded"]["data"], backbone=shallow, out=out, **how)
+    def fit(*settings, fresh=False):
+        given = [*PAPERS.split("; "), "log.checkpoint_steps=1", *settings]
+        data = sources["graded"]["data"]
+        return train(data, backbone=shallow, out=out, settings=given, fresh=fresh)
 
     kill_at(2)
-    with pytest.raises(Killed):
-        train()
-    for change, message in (
-        ({"prompts": "a "}, r"other settings: settings\.prompts"),
-        ({"prompts": None}, r"other settings: settings\.prompts"),
-        ({"lr": 2e-3}, r"m\.work: made from other inputs.*optim\.lr"),
-    ):
+    with raises(Killed):
+        fit("prompts=the ")
+    for change, message in read_rows(r"""
+            prompts=a  | other settings: settings\.prompts
+            optim.lr=1e-3 | other settings: settings\.prompts
+            optim.lr=2e-3 | m\.work: made from other inputs.*optim\.lr
+            """):
         with refusal(message):
-            train(**change)
-    assert train(lr=2e-3, fresh=True).steps == 6
+            fit(change)
+    assert fit("optim.lr=2e-3", fresh=True).steps == 6
 
 
 SIGN = r"training diverged at step \d+: embeddings have collapsed .* lower lr= \(now 1\)"
@@ -132,15 +121,15 @@ SIGN = r"training diverged at step \d+: embeddings have collapsed .* lower lr= \
 
 @pytest.fixture
 def data(tmp_path):
-    return {"data": str(write_pairs(tmp_path / "train.tsv", 90, 1))}
+    return {"data": write_pairs(tmp_path / "train.tsv", 90, 1)}
 
 
 @pytest.fixture
 def with_dev(data, tmp_path):
-    return {**data, "dev_data": str(write_pairs(tmp_path / "dev.tsv", 30, 2))}
+    return {**data, "dev_data": write_pairs(tmp_path / "dev.tsv", 30, 2)}
 
 
-@pytest.mark.parametrize(
+@cases(
     "flags",
     [{}, {"run__chunk": 20, "run__packing": False, "optim__accumulation": 2, "preset": "cosent"}],
 )
@@ -166,7 +155,7 @@ def test_best_weights_are_saved_as_a_model(with_dev, bert, out, tmp_path):
     assert f"the best weights of step {max(scores, key=scores.__getitem__)} are" in str(
         caught.value
     )
-    assert score(kept, with_dev["dev_data"]) == pytest.approx(max(scores.values()), abs=1e-4)
+    assert score(kept, with_dev["dev_data"]) == approx(max(scores.values()), abs=1e-4)
 
     with config_error(r"m\.work: training diverged at step \d+: .*before-divergence$"):
         run(with_dev, bert, out, **flags)  # not gone on with
@@ -186,7 +175,7 @@ def test_without_dev_data_the_newest_checkpoint_is_saved(data, llama, tmp_path):
 
 def test_diverged_checkpoint_is_not_continued(data, bert, out, tmp_path, kill_at):
     kill_at(4)
-    with pytest.raises(Killed):
+    with raises(Killed):
         run(data, bert, out, log__checkpoint_steps=2)
     (path,) = (tmp_path / "m.work").glob("step-*.pt")
     content = torch.load(path)
@@ -209,10 +198,10 @@ def test_infinite_gradient_is_detected(data, bert, out):
     how = {"lr": 1e-3, "batch_size": 16, "settings": {"log.steps": 1}}
     message = r"at step 3: the gradient became (inf|nan); .*lr= \(now 0.001\)"
     with config_error(message):
-        aoe_train.train(data["data"], backbone=bert, out=out, objective=loss, **how)
+        train(data["data"], backbone=bert, out=out, objective=loss, **how)
 
 
-@pytest.mark.parametrize(
+@cases(
     "lines",
     [
         ["text", *WORDS[:33]],

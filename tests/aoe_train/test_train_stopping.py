@@ -13,6 +13,7 @@ import pytest
 from transformers import TrainerCallback
 
 from aoe_train import train
+from tests.aoe_train.shorthand import stderr
 from tests.aoe_train.tiny import same_weights, write_pairs
 
 SCRIPT = Path(__file__).resolve().parents[2] / "docs" / "howto" / "slurm.md"
@@ -58,7 +59,7 @@ def test_stopped_run_continues_to_the_same_weights(fit, tmp_path, capsys):
         assert (out.with_name(out.name + ".work") / "step-3.pt").is_file()
         assert not out.exists()
         fit(out, progress=True)
-        assert "continuing after step 3" in " ".join(capsys.readouterr().err.split())
+        assert "continuing after step 3" in stderr(capsys)
         assert same_weights(tmp_path / "whole", out)
         assert signal.getsignal(kind) == before
 

@@ -3,15 +3,14 @@
 import json
 import random
 import shutil
-from pathlib import Path
 
 import polars as pl
 import pytest
 
 from aoe_train import Encoder, plan, train
 from pairkit import ConfigError, DataError
-from tests.aoe_train.refusals import config_error, data_error
-from tests.aoe_train.tiny import WORDS, card_of, edit, save_bert
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error, shared, table
+from tests.aoe_train.tiny import WORDS, card_of, edit, load, save_bert
 
 PARTS = ("embed_distill", "score_distill", "margin_mse")
 EVERYTHING = {f"objective.weights.{part}": 1 for part in PARTS}
@@ -22,13 +21,13 @@ def _own_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("AOE_CACHE", str(tmp_path / "cache"))
 
 
-@pytest.fixture(scope="module")
+@shared
 def teacher(tmp_path_factory):
     """A model with another size and prompts for queries and documents."""
     folder = tmp_path_factory.mktemp("teacher")
     save_bert(folder / "bert", dim=16, layers=1, seed=7)
     prompts = {"query": "the ", "document": "a "}
-    Encoder.load(folder / "bert", pooling="avg", prompts=prompts).save(folder / "model")
+    load(folder / "bert", pooling="avg", prompts=prompts).save(folder / "model")
     return folder / "model"
 
 
@@ -62,9 +61,7 @@ def run(data, backbone, out, **settings):
     return train(data, backbone=backbone, out=out, **how(**settings))
 
 
-@pytest.mark.parametrize(
-    "prompts", [None, {"anchor": "is ", "positive": "with ", "negative": "is "}]
-)
+@cases("prompts", [None, {"anchor": "is ", "positive": "with ", "negative": "is "}])
 def test_a_teacher_reads_each_text_once_with_its_columns_prompt(
     shallow, teacher, tmp_path, monkeypatch, prompts
 ):
@@ -95,18 +92,18 @@ def test_a_teacher_reads_each_text_once_with_its_columns_prompt(
     assert len(seen) == len(expected)  # the second run reads the cache
 
 
-@pytest.mark.parametrize("data", [triplets(), sentences(24)], ids=["triplets", "texts"])
+@cases("data", [triplets(), sentences(24)], ids=["triplets", "texts"])
 def test_learning_from_oneself_costs_nothing(tmp_path, data):
     """Without dropout, the vectors of teacher and model are the same, text by text."""
     still = tmp_path / "still"
-    Encoder.load(save_bert(tmp_path / "bert", layers=1, dropout=0.0), pooling="avg").save(still)
+    load(save_bert(tmp_path / "bert", layers=1, dropout=0.0), pooling="avg").save(still)
     given = {
         "teacher.model": str(still),
         "objective.weights": {"embed_distill": 1},
         "preset": "auto",
     }
     found = run(data, still, tmp_path / "m", **given)
-    assert found.history[0]["embed_distill"] == pytest.approx(0, abs=1e-5)
+    assert found.history[0]["embed_distill"] == approx(0, abs=1e-5)
 
 
 def test_guide_and_teacher_are_recorded(shallow, teacher, out, tmp_path):
@@ -135,7 +132,7 @@ def pairs():
 
 def test_vectors_from_a_file(shallow, tmp_path):
     texts = [*sentences(16), *sentences(16, 1)]
-    vectors = Encoder.load(shallow).encode(texts)  # of the student's size
+    vectors = load(shallow).encode(texts)  # of the student's size
     brought = tmp_path / "vectors.parquet"
     settings = {"objective.weights.embed_distill": 1, "teacher.model": str(brought)}
     pl.DataFrame({"text": texts, "vector": vectors}).write_parquet(brought)
@@ -144,25 +141,16 @@ def test_vectors_from_a_file(shallow, tmp_path):
     ]
 
 
-@pytest.mark.parametrize(
+@table(
     "columns, message",
-    [
-        (
-            {"sentence": ["a"], "vector": [[1.0]]},
-            "the columns sentence, vector; expected text and vector",
-        ),
-        ({"text": ["a"], "vector": ["b"]}, "vector has no lists of numbers"),
-        (
-            {"text": ["a", "b"], "vector": [[1.0, 2.0], [1.0]]},
-            "parquet:2: vector has 1 numbers; expected 2",
-        ),
-        (
-            {"text": ["a", "b"], "vector": [[1.0], [None]]},
-            "parquet:2: vector has NaN, infinity or null",
-        ),
-        ({"text": ["a"], "vector": [["b"]]}, "parquet:1: vector has NaN, infinity or null"),
-        ({"text": ["a"], "vector": [[1]]}, r"has no vector for 32 of 32 training texts, such as"),
-    ],
+    """
+    {'sentence': ['a'], 'vector': [[1.0]]} | the columns sentence, vector; expected text and vector
+    {'text': ['a'], 'vector': ['b']} | vector has no lists of numbers
+    {'text': ['a', 'b'], 'vector': [[1.0, 2.0], [1.0]]} | parquet:2: vector has 1 numbers; expected 2
+    {'text': ['a', 'b'], 'vector': [[1.0], [None]]} | parquet:2: vector has NaN, infinity or null
+    {'text': ['a'], 'vector': [['b']]} | parquet:1: vector has NaN, infinity or null
+    {'text': ['a'], 'vector': [[1]]} | has no vector for 32 of 32 training texts, such as
+    """,
 )
 def test_invalid_vector_files_are_refused(columns, message, shallow, tmp_path):
     pl.DataFrame(columns).write_parquet(tmp_path / "vectors.parquet")
@@ -177,49 +165,41 @@ def test_invalid_vector_files_are_refused(columns, message, shallow, tmp_path):
 EMBED, SCORE = {"objective.weights.embed_distill": 1}, {"objective.weights.score_distill": 1}
 
 
-@pytest.mark.parametrize(
+@table(
     "settings, message",
-    [
-        (EMBED, "embed_distill: needs a teacher"),
-        ({"teacher.model": "TEACHER"}, r"no part of the objective \(contrastive\) learns from one"),
-        (
-            {"teacher.model": "TEACHER", "objective.projection": "principal", **EMBED},
-            "the teacher's vectors have 16 numbers, fewer than the backbone's 32",
-        ),
-        ({"guide.model": "TEACHER", "preset": "cosent"}, "has in-batch negatives to filter"),
-        ({"guide.model": "DOT"}, "compared by dot; expected a model with cosine"),
-        ({"guide.model": "RERANKER"}, "is a classifier or reranker, .*teacher_scores="),
-        (
-            {"teacher.model": "DOT", **SCORE},
-            "by dot, the model's by cosine, but score_distill needs",
-        ),
-        (
-            {"teacher.model": "x.parquet", **EMBED},
-            "no such file; give a model, or a file of vectors",
-        ),
-        ({"teacher.model": "x.npy"}, "a .npy lacks the texts"),
-        ({"teacher.prompts": "q: "}, "teacher: has settings but no model; give teacher="),
-        ({"teacher.score_range": "0,1"}, "no effect without teacher_scores="),
-        (
-            {"teacher.model": "TEACHER", "teacher.prompts": {"text": "q: "}, **EMBED},
-            "teacher.prompts: no column",
-        ),
-        (
-            {"teacher.model": "x.parquet", "teacher.prompts": "q: "},
-            "have no effect on vectors from a file",
-        ),
-    ],
+    r"""
+    objective.weights.embed_distill=1 | embed_distill: needs a teacher
+    teacher.model=TEACHER | no part of the objective \(contrastive\) learns from one
+    teacher.model=TEACHER; objective.projection=principal; EMBED | vectors have 16 numbers, fewer than the backbone's 32
+    guide.model=TEACHER; preset=cosent | has in-batch negatives to filter
+    guide.model=DOT | compared by dot; expected a model with cosine
+    guide.model=RERANKER | is a classifier or reranker, .*teacher_scores=
+    teacher.model=DOT; SCORE | by dot, the model's by cosine, but score_distill needs
+    teacher.model=x.parquet; EMBED | no such file; give a model, or a file of vectors
+    teacher.model=x.npy | a .npy lacks the texts
+    teacher.prompts=q:  | teacher: has settings but no model; give teacher=
+    teacher.score_range=0,1 | no effect without teacher_scores=
+    teacher.model=TEACHER; teacher.prompts={text = "q: "}; EMBED | teacher.prompts: no column
+    teacher.model=x.parquet; teacher.prompts=q:  | have no effect on vectors from a file
+    """,
 )
 def test_invalid_combinations_are_refused_before_encoding(
     settings, message, shallow, teacher, tmp_path
 ):
-    Encoder.load(teacher, similarity_fn_name="dot").save(tmp_path / "dot")
-    reranker = Path(shutil.copytree(teacher, tmp_path / "reranker"))
+    load(teacher, similarity_fn_name="dot").save(tmp_path / "dot")
+    reranker = shutil.copytree(teacher, tmp_path / "reranker")
     edit(reranker / "config.json", architectures=["BertForSequenceClassification"])
-    names = {"TEACHER": str(teacher), "DOT": str(tmp_path / "dot"), "RERANKER": str(reranker)}
-    given = {key: names.get(str(value), value) for key, value in settings.items()}
+    for name, value in {
+        "TEACHER": teacher,
+        "DOT": tmp_path / "dot",
+        "RERANKER": reranker,
+        "EMBED": "objective.weights.embed_distill=1",
+        "SCORE": "objective.weights.score_distill=1",
+    }.items():
+        settings = settings.replace(name, str(value))
+    given = ["preset=simcse", *settings.split("; ")]
     with config_error(message) as raised:
-        run(triplets(), shallow, tmp_path / "m", **given)
+        train(triplets(), backbone=shallow, out=tmp_path / "m", settings=given)
     assert "\n" not in str(raised.value)
     assert not (tmp_path / "cache" / "vectors").exists()
 
@@ -240,22 +220,16 @@ def put(path, rows):
     return path
 
 
-@pytest.mark.parametrize(
+@table(
     "rows, message",
-    [
-        ([{}], "found the columns anchor, positive; expected teacher_scores"),
-        (
-            [{"positive": "x", "teacher_scores": 1}],
-            "has no score for 1 training pairs, .* 'a' and 'b'",
-        ),
-        ([{"teacher_scores": [1, 2]}], ":1: found 2 scores for 1 pairs"),
-        ([{"teacher_scores": "high"}], ":1: teacher_scores is not a number"),
-        (
-            [{"teacher_scores": 1}, {"teacher_scores": 2}],
-            ":2: 'a' and 'b' have the scores 1 and 2; keep one",
-        ),
-        ([], "none.jsonl': no such file"),
-    ],
+    """
+    [{}] | found the columns anchor, positive; expected teacher_scores
+    [{'positive': 'x', 'teacher_scores': 1}] | has no score for 1 training pairs, .* 'a' and 'b'
+    [{'teacher_scores': [1, 2]}] | :1: found 2 scores for 1 pairs
+    [{'teacher_scores': 'high'}] | :1: teacher_scores is not a number
+    [{'teacher_scores': 1}, {'teacher_scores': 2}] | :2: 'a' and 'b' have the scores 1 and 2; keep one
+    [] | none.jsonl': no such file
+    """,
 )
 def test_invalid_score_files_are_refused(rows, message, shallow, tmp_path):
     pair, file = {"anchor": "a", "positive": "b"}, tmp_path / "none.jsonl"

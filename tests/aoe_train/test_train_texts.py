@@ -3,11 +3,11 @@
 import math
 
 import numpy as np
-import pytest
 import torch
 
 import aoe_train
 from aoe_train import Encoder, TextObjective, plan
+from tests.aoe_train.shorthand import approx, cases, read_rows, table
 from tests.aoe_train.test_train_teachers import sentences
 from tests.aoe_train.tiny import card_of, save_bert
 
@@ -15,14 +15,14 @@ TEXTS = list(dict.fromkeys(sentences(80)))
 FEW = {"preset": "domain", "top_layers": 1, "lr": 1e-2, "seed": 3}
 
 
-@pytest.mark.parametrize(
+@table(
     "arguments, smoothing, question",
-    [
-        ({}, 0.25, None),
-        ({"purpose": "group"}, 1, "Do both texts belong to the same topic or intent?"),
-        ({"purpose": "match"}, 0, None),
-        ({"purpose": "search"}, 0.25, "Does the second text answer the first, or ask the same?"),
-    ],
+    """
+    {} | 0.25 | None
+    {'purpose': 'group'} | 1 | Do both texts belong to the same topic or intent?
+    {'purpose': 'match'} | 0 | None
+    {'purpose': 'search'} | 0.25 | Does the second text answer the first, or ask the same?
+    """,
 )
 def test_plain_texts_become_a_model(shallow, out, tmp_path, arguments, smoothing, question):
     (tmp_path / "texts.txt").write_text("\n".join(TEXTS))
@@ -42,18 +42,12 @@ def test_plain_texts_become_a_model(shallow, out, tmp_path, arguments, smoothing
     assert review[5:] == ["400", *(("--question", question) if question else ())]
 
 
-def test_another_teacher_is_smoothed_the_same_way(shallow, tmp_path):
-    save_bert(tmp_path / "teacher", dim=16, layers=1, seed=7)
-    run = aoe_train.train(
-        TEXTS, backbone=shallow, out=tmp_path / "model", teacher=tmp_path / "teacher", **FEW
-    )
-    assert run.record["advisers"]["teacher"]["dim"] == 16
-    assert run.record["origin"]["settings"]["teacher"]["smoothing"] == 0.25
-
-
 def test_plain_texts_need_no_preset(tmp_path):
     """With enough layers the preset domain is the default; below that, SimCSE."""
-    for layers, preset in ((3, "domain"), (2, "auto")):
+    for layers, preset in read_rows("""
+            3 | domain
+            2 | auto
+            """):
         backbone = save_bert(tmp_path / f"bert{layers}", layers=layers)
         run = aoe_train.train(TEXTS, backbone=backbone, out=tmp_path / f"out{layers}")
         assert run.record["origin"]["settings"]["preset"] == preset
@@ -114,11 +108,11 @@ def test_weights_are_trained_and_saved(shallow, tmp_path):
     assert "Halves" in card_of(tmp_path / "m")
     again = train(shallow, tmp_path / "again", epochs=3)
     assert np.array_equal(np.load(tmp_path / "again/map.npy"), np.load(tmp_path / "m/map.npy"))
-    assert again.encoder.encode(SHORT) == pytest.approx(run.encoder.encode(SHORT))
+    assert again.encoder.encode(SHORT) == approx(run.encoder.encode(SHORT))
     assert plan(SHORT, backbone=shallow, objective=Halves()).memory_mb > 0
 
 
-@pytest.mark.parametrize("prompt", [None, "q: "])
+@cases("prompt", [None, "q: "])
 def test_token_batches_give_the_encoders_vectors(prompt, shallow):
     encoder = Encoder.load(shallow, inference_only=True)
     found = np.empty((len(SHORT), encoder.dim), np.float32)
@@ -130,16 +124,18 @@ def test_token_batches_give_the_encoders_vectors(prompt, shallow):
             sizes.append(len(places))
     assert sum(sizes) == len(SHORT)
     assert len(sizes) > 1
-    assert found == pytest.approx(encoder.encode(SHORT, prompt=prompt, normalize=False), abs=1e-5)
+    assert found == approx(encoder.encode(SHORT, prompt=prompt, normalize=False), abs=1e-5)
 
 
-@pytest.mark.parametrize(
+@table(
     "texts, purpose, steps",
-    [
-        (300, "group", 68),  # 2.7 epochs of 25 steps
-        (1800, "search", 75),
-        (2500, "group", 450),  # 2,000 are drawn
-    ],
+    """
+    # 2.7 epochs of 25 steps
+    300 | group | 68
+    1800 | search | 75
+    # 2,000 are drawn
+    2500 | group | 450
+    """,
 )
 def test_steps_follow_the_number_of_texts(shallow, texts, purpose, steps):
     random = np.random.default_rng(0)

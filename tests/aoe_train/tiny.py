@@ -26,7 +26,7 @@ from transformers import (
     T5Model,
 )
 
-from aoe_train import ran
+from aoe_train import Encoder, ran
 from pairkit import ConfigError
 
 _WORDS = """
@@ -35,6 +35,13 @@ large small red blue flute guitar bread apple road river city house crash error 
 opening saving closing duplicate of not and or with on in at to from fast slow old new
 """
 WORDS = _WORDS.split()
+
+
+load = Encoder.load
+
+
+def seeded(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
 
 
 def read_json(path):

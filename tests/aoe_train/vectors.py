@@ -24,3 +24,8 @@ def difference(vectors: np.ndarray, expected: np.ndarray) -> float:
     assert vectors.shape == expected.shape
     distances = norm(vectors.astype(np.float64) - expected, axis=1)
     return float((distances / norm(expected.astype(np.float64), axis=1)).max())
+
+
+def unit(vectors: np.ndarray) -> np.ndarray:
+    """The vectors, scaled to length 1."""
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)

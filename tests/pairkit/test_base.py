@@ -23,7 +23,7 @@ from pairkit.base.printable import (
     printable,
     without_apostrophes,
 )
-from pairkit.base.settings import Settings, load_settings, merge
+from pairkit.base.settings import Settings, load_settings
 from pairkit.base.system.files import write_json
 from tests.support.linear import assert_linear, repeated
 from tests.support.refusals import config_error
@@ -46,19 +46,17 @@ class Outer(Settings):
     servers: dict[str, Server] = Field(default_factory=dict)
 
 
-TABLE = {"seed": "inner.seed", "ratio": "ratio"}
-
-
 def test_layers(tmp_path):
     file = tmp_path / "c.toml"
     file.write_text("ratio = 2.0\n[inner]\nseed = 1\nname = 'file'\n")
-    none = dict.fromkeys(TABLE)
+    none = {"inner.seed": None, "ratio": None}
     words = ["inner.seed=2", "inner.name=plain text"]
-    merged = merge(Outer, TABLE, none | {"seed": 3}, config=file, settings=words)
+    merged = load_settings(Outer, none | {"inner.seed": 3}, config=file, settings=words)
     assert merged == Outer(inner=Inner(seed=3, name="plain text"), ratio=2.0)
-    assert merge(Outer, TABLE, none, config=str(file), settings={"inner.seed": 2}).inner.seed == 2
+    by_key = load_settings(Outer, none, config=str(file), settings={"inner.seed": 2})
+    assert by_key.inner.seed == 2
     with config_error(r"inner\.seed"):
-        merge(Outer, TABLE, none | {"seed": "seven"})
+        load_settings(Outer, none | {"inner.seed": "seven"})
 
 
 @pytest.mark.parametrize(
@@ -101,7 +99,7 @@ KEY = "gsk_Ab1cD2eF3gH4"
 )
 def test_errors_show_no_other_values_and_no_keys(settings, message):
     with pytest.raises(ConfigError) as caught:
-        merge(Outer, {}, {}, settings=settings)
+        load_settings(Outer, settings=settings)
     assert str(caught.value).startswith(message)
     assert KEY not in str(caught.value)
 

@@ -16,6 +16,7 @@ from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 from pairkit import RemoteError
 from papers.__main__ import app
 from papers.suites import download, find_tasks, nli, retrieval, transfer
+from tests.aoe_train.shorthand import read_rows
 
 SIZES = {"MR": 4, "CR": 4, "SUBJ": 4, "MPQA": 4, "SST2": 1, "TREC": 1, "MRPC": 1}
 
@@ -114,7 +115,11 @@ def test_the_downloaded_files_are_those_of_the_suites(served, tmp_path, monkeypa
     monkeypatch.setattr(transfer, "_FILES", sizes)
     monkeypatch.setattr(nli, "_ROWS", dict.fromkeys(nli._ROWS, 2))
     monkeypatch.setattr(retrieval, "_FILES", {"test": (retrieval._FILES["test"][0], 2)})
-    for suite, missing in (("transfer", {}), ("nli", {"TaxiNLI"}), ("retrieval", {})):
+    for suite, missing in read_rows("""
+            transfer | {}
+            nli | {'TaxiNLI'}
+            retrieval | {}
+            """):
         assert set(find_tasks(suite, data)[1]) == set(missing), suite
     (movies,), _ = find_tasks("transfer", data, ["MR"])
     assert movies.parts[0].columns == (

@@ -8,18 +8,18 @@ from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
+import polars as pl
 import pytest
 from numpy.linalg import norm
 from numpy.random import default_rng
 from scipy import stats
 
-from aoe_train import Encoder
 from pairkit import ConfigError, DataError
 from papers.figures.halves import Zone, distances, halves
 from papers.figures.make import Request, make_figures
 from papers.figures.numbers import Pairs, density, gold_scores, levels, nearest, read_curves
-from tests.aoe_train.refusals import config_error, data_error
-from tests.aoe_train.tiny import WORDS
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error, read_rows, shared
+from tests.aoe_train.tiny import WORDS, load
 
 SMALL = Zone(above=0.5, perplexity=5)
 RUN = {
@@ -46,7 +46,7 @@ def files(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-@pytest.fixture(scope="module")
+@shared
 def pairs(tmp_path_factory):
     """Forty graded pairs; one text would be a formula to matplotlib, one holds what its font lacks."""
     choose = random.Random(0)
@@ -64,36 +64,32 @@ def test_figures_and_numbers_of_vectors(bert, pairs, tmp_path):
     out = tmp_path / "figures"
     request = Request([str(bert)], str(pairs), zone=SMALL)
     printed = make_figures(request, out, lambda _: None)
-    names = [
-        f"{name}.{suffix}"
-        for name in ("densities", "halves-bert", "pairs")
-        for suffix in ("png", "svg")
-    ]
-    assert sorted(files(out)) == sorted([*names, "figures.json"])
-    assert "curves of bert" in printed["left_out"]
     before = files(out)
-    for name, data in before.items():
-        if name.endswith(".svg"):
-            ElementTree.fromstring(data)
+    names = [
+        f"{name}.{kind}"
+        for name in ("densities", "halves-bert", "pairs")
+        for kind in ("png", "svg")
+    ]
+    assert before.keys() == {*names, "figures.json"}
+    assert "curves of bert" in printed["left_out"]
+    for name in names[1::2]:
+        ElementTree.fromstring(before[name])
     record = json.loads(before["figures.json"])
-    rows = [line.split("\t") for line in pairs.read_text().splitlines()[1:]]
-    vectors = Encoder.load(bert, precision="fp32").encode(
-        [text for row in rows for text in row[1:]]
-    )
-    one, other = vectors[::2].astype(float), vectors[1::2].astype(float)
-    cosines = (one * other).sum(1) / norm(one, axis=1) / norm(other, axis=1)
+    rows = pl.read_csv(pairs, separator="\t", quote_char=None)
+    one, other = (load(bert).encode(rows[name].to_list()) for name in ("sentence1", "sentence2"))
+    lengths = norm(one.astype(float), axis=1) * norm(other.astype(float), axis=1)
+    cosines = (one.astype(float) * other).sum(1) / lengths
     panel = record["densities"]["models"]["bert"]
-    expected = stats.spearmanr(cosines.round(12), [float(row[0]) for row in rows]).statistic
-    assert panel["spearman"] == pytest.approx(expected, rel=1e-5)
-    assert panel["saturated"] == pytest.approx((np.abs(cosines) > 0.95).mean())
+    expected = stats.spearmanr(cosines.round(12), rows["score"]).statistic
+    assert panel["spearman"] == approx(expected, rel=1e-5)
+    assert panel["saturated"] == approx((np.abs(cosines) > 0.95).mean())
     found = record["halves"]["bert"]
-    apart = norm(vectors[::2, 16:] - vectors[1::2, 16:], axis=1)[found["numbers"]]
-    assert found["original"]["imaginary"]["values"] == pytest.approx(apart, rel=1e-4)
+    apart = norm(one[:, 16:] - other[:, 16:], axis=1)[found["numbers"]]
+    assert found["original"]["imaginary"]["values"] == approx(apart, rel=1e-4)
     again = tmp_path / "again"
     make_figures(replace(request, kind="halves"), again, lambda _: None)
-    assert {name: before[name] for name in before if "halves-" in name}.items() <= files(
-        again
-    ).items()
+    for name in ("halves-bert.png", "halves-bert.svg"):
+        assert (again / name).read_bytes() == before[name]
     (out / "notes.txt").write_text("mine")
     with config_error(r"has notes\.txt, which isn't part of a set of figures"):
         make_figures(request, out, lambda _: None)
@@ -101,7 +97,10 @@ def test_figures_and_numbers_of_vectors(bert, pairs, tmp_path):
 
 def test_figures_of_a_dataset(tmp_path):
     (tmp_path / "data").mkdir()
-    for split, long in (("train", 600), ("test", 4)):
+    for split, long in read_rows("""
+            train | 600
+            test | 4
+            """):
         rows = [
             {
                 "text1": "a b c",
@@ -144,10 +143,10 @@ def test_curves_of_runs(tmp_path):
     assert read_curves(none).dev is None
     with config_error("only model folders of `aoe train` have curves"):
         read_curves("minilm")
-    for changes, message in (
-        ({"history": []}, "the history is empty"),
-        ({"history": 3}, "no readable"),
-    ):
+    for changes, message in read_rows("""
+            {'history': []} | the history is empty
+            {'history': 3} | no readable
+            """):
         with data_error(message):
             read_curves(write_run(tmp_path / "bad", **changes))
 
@@ -155,14 +154,14 @@ def test_curves_of_runs(tmp_path):
 def test_a_density_is_the_mean_of_reflected_kernels_and_has_area_one():
     values = default_rng(0).beta(8, 1, 300)
     curve = density(values, (-0.5, 1.0), bounds=(-1, 1))
-    assert np.trapezoid(curve.y, curve.x) == pytest.approx(1, abs=1e-3)
+    assert np.trapezoid(curve.y, curve.x) == approx(1, abs=1e-3)
     width = 0.9 * min(values.std(ddof=1), stats.iqr(values) / 1.34) * 300**-0.2
     kernels = stats.norm.pdf(curve.x[100], [*values, *(2 - values), *(-2 - values)], width)
-    assert curve.y[100] == pytest.approx(kernels.sum() / 300)
+    assert curve.y[100] == approx(kernels.sum() / 300)
     assert density(np.full(9, 0.3), (0, 1)).y.max() < 200  # equal values are a narrow peak
 
 
-@pytest.mark.parametrize(
+@cases(
     "labels, expected",
     [
         ([0, 1, 1], [0, 1]),
@@ -172,9 +171,7 @@ def test_a_density_is_the_mean_of_reflected_kernels_and_has_area_one():
 )
 def test_groups_by_gold_score(labels, expected):
     at = levels(np.asarray(labels, float))
-    assert at.tolist() == pytest.approx(
-        np.linspace(1, 1.9, 6).tolist() if expected is None else expected
-    )
+    assert at.tolist() == approx(np.linspace(1, 1.9, 6).tolist() if expected is None else expected)
     assert nearest(np.array([0.49, 0.5]), np.array([0.0, 1.0])).tolist() == [0, 1]
     assert gold_scores(np.asarray(labels, float)).pairs.sum() == len(labels)
 
@@ -194,7 +191,7 @@ def test_halves_of_the_pairs_in_the_zone():
     assert found.in_zone == len(found.numbers) == 15
     vectors = made().vectors
     apart = norm(vectors[30::2, :4] - vectors[31::2, :4], axis=1)
-    assert found.original.real.values == pytest.approx(apart)
+    assert found.original.real.values == approx(apart)
     fewer = halves(made(), Zone("all", most=12, perplexity=3), model="m")
     assert (fewer.in_zone, len(fewer.numbers), len(fewer.samples)) == (30, 12, 5)
     points = np.array([[0.0, 0], [3, 4]])
@@ -202,7 +199,7 @@ def test_halves_of_the_pairs_in_the_zone():
     assert (once.real.mean, once.imaginary.mean, once.imaginary_larger) == (5, 10, 1)
 
 
-@pytest.mark.parametrize(
+@cases(
     "make, message",
     [
         (lambda: Zone("score"), "--zone score: expected gold, cosine, all"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 
 import numpy as np
-import pytest
 import torch
 from transformers import AutoModel, AutoTokenizer
 
@@ -13,7 +12,8 @@ from papers.methods.bilstm import bilstm_folder, write_bilstm
 from papers.methods.flow import Flow, fit_flow, negative_log_likelihood, with_flow
 from papers.methods.whitening import whitened, whitening
 from papers.methods.word_vectors import WordVectors, is_word_vectors, read_word_vectors
-from tests.aoe_train.refusals import config_error, data_error
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error, table
+from tests.aoe_train.vectors import unit
 
 
 def drawn(count=400, dim=6):
@@ -26,12 +26,12 @@ def test_whitened_vectors_have_unit_covariance_and_keep_the_largest_directions()
     vectors = drawn()
     encode = whitened(lambda texts: vectors[: len(texts)], ["text"] * 400)
     white = encode(["text"] * 400)
-    assert white.mean(0) == pytest.approx(np.zeros(6), abs=1e-4)
-    assert np.cov(white.T, bias=True) == pytest.approx(np.eye(6), abs=1e-3)
+    assert white.mean(0) == approx(np.zeros(6), abs=1e-4)
+    assert np.cov(white.T, bias=True) == approx(np.eye(6), abs=1e-3)
     weight, _ = whitening(vectors, 2)
     directions = np.linalg.svd(vectors - vectors.mean(0), full_matrices=False)[2][:2]
-    cosines = np.abs((weight / np.linalg.norm(weight, axis=1, keepdims=True)) @ directions.T)
-    assert cosines == pytest.approx(np.eye(2), abs=1e-3)
+    cosines = np.abs(unit(weight) @ directions.T)
+    assert cosines == approx(np.eye(2), abs=1e-3)
     with config_error("expected 1 to 6, the dimension"):
         whitening(vectors, 7)
     with data_error("span 0 directions"):
@@ -45,7 +45,7 @@ def test_log_volume_of_a_flow_is_that_of_its_jacobian():
         torch.nn.init.normal_(weight, std=0.3)
     vector = torch.randn(8, dtype=torch.float64)
     derivative = torch.autograd.functional.jacobian(lambda v: flow(v).double(), vector)
-    assert flow.log_volume.item() == pytest.approx(
+    assert flow.log_volume.item() == approx(
         torch.linalg.slogdet(derivative).logabsdet.item(), abs=1e-4
     )
 
@@ -60,7 +60,7 @@ def test_fitting_a_flow_raises_the_likelihood_and_is_deterministic():
     )
     again = with_flow(lambda texts: vectors[: len(texts)], ["text"] * 300, seed=1)
     with torch.no_grad():
-        assert again(["text"] * 3) == pytest.approx(fitted(torch.from_numpy(vectors[:3])).numpy())
+        assert again(["text"] * 3) == approx(fitted(torch.from_numpy(vectors[:3])).numpy())
     with data_error("found 1 vectors"):
         fit_flow(vectors[:1])
     with config_error("vectors of 2 dimensions"):
@@ -72,7 +72,7 @@ def written(path, text):
     return path
 
 
-@pytest.mark.parametrize("name", ["w.txt", "w.vec", "w.txt.gz"])
+@cases("name", ["w.txt", "w.vec", "w.txt.gz"])
 def test_words_are_looked_up_and_averaged(name, tmp_path):
     text = "3 2\n" * name.endswith("vec") + "a 1 0\nit 0 1\n's 2 2\n. . 4 4\na 9 9\n"
     path = written(tmp_path / name, text)
@@ -86,9 +86,15 @@ def test_words_are_looked_up_and_averaged(name, tmp_path):
     assert embed(["A it", "it's", "none known"]).tolist() == [[0.5, 0.5], [1, 1.5], [0, 0]]
 
 
-@pytest.mark.parametrize(
+@table(
     "text, row",
-    [("a 1 2\nb 1\n", 2), ("a 1 x\n", 1), ("a 1 nan\n", 1), ("alone\n", 1), ("a  1 2\nb 1 2\n", 1)],
+    r"""
+    'a 1 2\nb 1\n' | 2
+    'a 1 x\n' | 1
+    'a 1 nan\n' | 1
+    'alone\n' | 1
+    'a  1 2\nb 1 2\n' | 1
+    """,
 )
 def test_errors_in_word_vector_files_name_the_row(text, row, tmp_path):
     with data_error(rf"w\.txt:{row}: "):

@@ -20,14 +20,14 @@ from papers.reproduce.recipe import read_recipe, recipe_names
 from papers.reproduce.reproduce import Options, reproduce
 from papers.reproduce.scoring import Scoring
 from papers.suites.mteb import evaluate_mteb
-from tests.aoe_train.refusals import config_error
+from tests.aoe_train.shorthand import cases, config_error, shared, table
 from tests.docs.test_commands_are_known import tree
 from tests.papers import hub
 
 Reproduce = Callable[..., dict[str, Any]]
 
 
-@pytest.fixture(scope="module")
+@shared
 def root(tmp_path_factory):
     """A folder with the models at their Hub ids, and the data."""
     root = tmp_path_factory.mktemp("full")
@@ -89,14 +89,14 @@ def check(name, found, rows):
         )
 
 
-@pytest.mark.parametrize("name", recipe_names())
+@cases("name", recipe_names())
 def test_recipes_run_on_data_of_the_hub(name, full):
     last = rows_of(name)[-1:]
     check(name, full(name, *last), last)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", recipe_names())
+@cases("name", recipe_names())
 def test_every_row_runs_on_data_of_the_hub(name, full):
     check(name, full(name), rows_of(name))
 
@@ -183,21 +183,20 @@ def resolved(name, scale="full"):
     return {run.row: run for run in reversed(runs)}
 
 
-@pytest.mark.parametrize("line", SETTINGS.strip().splitlines())
-def test_settings_are_the_papers(line):
+@table("name, row, values", SETTINGS)
+def test_settings_are_the_papers(name, row, values):
     """The papers' values change nothing."""
-    name, row, values = line.split(" | ")
     given = resolved(name)[row].settings
     papers = load_settings(TrainSettings, below=given, assignments=values.split("; "))
     assert papers == TrainSettings.model_validate(given)
 
 
-@pytest.mark.parametrize("name, row, data", DATA)
+@cases("name, row, data", DATA)
 def test_data_are_the_papers(name, row, data):
     assert resolved(name)[row].source.train == data
 
 
-@pytest.mark.parametrize("name", recipe_names())
+@cases("name", recipe_names())
 def test_rows_differ(name):
     for scale in read_recipe(name).scales:
         runs = [repr(replace(run, row="", seed=0)) for run in resolved(name, scale).values()]

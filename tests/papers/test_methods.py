@@ -7,13 +7,12 @@ import random
 from itertools import pairwise
 
 import numpy as np
-import pytest
 import torch
 from safetensors.torch import load_file
 from torch.testing import assert_close
 
 import aoe_train
-from aoe_train import Encoder, TextBatch
+from aoe_train import TextBatch
 from pairkit import RemoteError
 from papers.methods import NAMES, method
 from papers.methods.bilstm import write_bilstm
@@ -24,8 +23,8 @@ from papers.methods.isbert import NGrams, information_loss
 from papers.methods.objectives import Phase, in_batch_angle_emb, phase_similarity
 from papers.methods.promptbert import fill_template, template_bias, templates
 from tests.aoe_train.conftest import Killed
-from tests.aoe_train.refusals import config_error
-from tests.aoe_train.tiny import WORDS, card_of, save_generator, save_words
+from tests.aoe_train.shorthand import approx, cases, config_error, raises, shared, table
+from tests.aoe_train.tiny import WORDS, card_of, load, save_generator, save_words
 
 TEXT_METHODS = [
     name for name in NAMES if name not in ("angle-phase", "in-batch-angle-emb", "infersent")
@@ -56,13 +55,13 @@ def begun(name, encoder, kind="single", **options):
     return made
 
 
-@pytest.fixture(scope="module")
+@shared
 def texts():
     words = random.Random(4)
     return [" ".join(words.sample(WORDS, words.randint(3, 9))) for _ in range(16)]
 
 
-@pytest.mark.parametrize("name", [*TEXT_METHODS, "infersent", "consert-joint"])
+@cases("name", [*TEXT_METHODS, "infersent", "consert-joint"])
 def test_a_killed_training_continues_to_the_same_weights(name, texts, shallow, tmp_path, kill_at):
     data = texts
     backbone, options = shallow, {}
@@ -90,7 +89,7 @@ def test_a_killed_training_continues_to_the_same_weights(name, texts, shallow, t
     assert all(np.isfinite(entry["loss"]) for entry in whole.history)
     assert made().__class__.__name__ in card_of(tmp_path / "whole")
     kill_at(3)
-    with pytest.raises(Killed):
+    with raises(Killed):
         train("killed")
     train("killed")
     files = sorted(path.name for path in (tmp_path / "whole").glob("*.safetensors"))
@@ -98,28 +97,28 @@ def test_a_killed_training_continues_to_the_same_weights(name, texts, shallow, t
     for file in files:
         expected, found = (load_file(tmp_path / folder / file) for folder in ("whole", "killed"))
         assert all(torch.equal(expected[key], found[key]) for key in expected)
-    encoder = Encoder.load(tmp_path / "whole", inference_only=True)
+    encoder = load(tmp_path / "whole", inference_only=True)
     read = made().reader(encoder, tmp_path / "whole")
     assert read(texts[:3]).shape == (3, encoder.dim)
-    assert read(texts)[:3] == pytest.approx(read(texts[:3]), abs=1e-5)  # whatever the batch
+    assert read(texts)[:3] == approx(read(texts[:3]), abs=1e-5)  # whatever the batch
 
 
-@pytest.mark.parametrize(
+@table(
     "name, kind, given, words",
-    [
-        ("diffcse", "single", {"dense": [8]}, "remove encoder.dense"),
-        ("consert", "single", {"prompts": {"query": "q: "}}, "remove the prompts"),
-        ("infersent", "binary", {}, "expected a BiLSTM over word vectors"),
-        ("infersent", "positive", {}, "found positive rows, expected"),
-        ("consert-joint", "single", {}, "found single rows, expected binary or triplet rows"),
-        ("ct", "positive", {}, "found positive rows, expected"),
-        ("bow", "single", {}, "method 'bow': expected one of"),
-    ],
+    """
+    diffcse | single | {'dense': [8]} | remove encoder.dense
+    consert | single | {'prompts': {'query': 'q: '}} | remove the prompts
+    infersent | binary | {} | expected a BiLSTM over word vectors
+    infersent | positive | {} | found positive rows, expected
+    consert-joint | single | {} | found single rows, expected binary or triplet rows
+    ct | positive | {} | found positive rows, expected
+    bow | single | {} | method 'bow': expected one of
+    """,
 )
 def test_unsuitable_models_and_rows_are_refused(name, kind, given, words, shallow):
     options = {"generator": "none"} if name == "diffcse" else {}
     with config_error(words):
-        begun(name, Encoder.load(shallow, **given), kind, **options)
+        begun(name, load(shallow, **given), kind, **options)
 
 
 def test_ct_by_hand():
@@ -128,15 +127,11 @@ def test_ct_by_hand():
     # Scores: [[1, 0, 2], [2, 2, 0], [2, 1, 2]]; one negative each: (0, 1), (1, 2), (2, 0)
     same = softplus(-1) + softplus(-2) + softplus(-2)
     other = softplus(0) + softplus(0) + softplus(2)
-    assert tension_loss(first, second, torch.arange(3), 1).item() == pytest.approx(
-        (same + other) / 6
-    )
+    assert tension_loss(first, second, torch.arange(3), 1).item() == approx((same + other) / 6)
     every = other + softplus(2) + softplus(2) + softplus(1)
-    assert tension_loss(first, second, torch.arange(3), 7).item() == pytest.approx(
-        (same + every) / 9
-    )
+    assert tension_loss(first, second, torch.arange(3), 7).item() == approx((same + every) / 9)
     copies = tension_loss(first[[0, 0]], first[[0, 0]], torch.tensor([4, 4]), 7)
-    assert copies.item() == pytest.approx(softplus(-1))  # a copy of a text is not a negative
+    assert copies.item() == approx(softplus(-1))  # a copy of a text is not a negative
 
 
 def test_isbert_by_hand():
@@ -148,11 +143,9 @@ def test_isbert_by_hand():
     same = (softplus(-1) + softplus(-2) + softplus(-3)) / 3
     others = (softplus(3) + softplus(0) + softplus(2)) / 3
     owners = torch.tensor([0, 0, 1])
-    assert information_loss(local, vectors, owners, torch.arange(2)).item() == pytest.approx(
-        same + others
-    )
+    assert information_loss(local, vectors, owners, torch.arange(2)).item() == approx(same + others)
     copies = information_loss(local, vectors, owners, torch.zeros(2, dtype=torch.long))
-    assert copies.item() == pytest.approx(same)
+    assert copies.item() == approx(same)
 
 
 def test_ngrams_of_a_text_do_not_depend_on_other_texts():
@@ -172,7 +165,7 @@ def test_ngrams_of_a_text_do_not_depend_on_other_texts():
 def test_consert_by_hand_and_its_views(bert):
     # Views (1, 0) and (1, 0) of one, (0, 1) and (0, 1) of the other, tau 1: -log(e / (e + 1 + 1)) each
     found = in_batch_angle_emb(torch.eye(2), torch.eye(2), torch.ones(2, dtype=torch.bool), 1.0)
-    assert found.item() == pytest.approx(math.log(math.e + 2) - 1)
+    assert found.item() == approx(math.log(math.e + 2) - 1)
     torch.manual_seed(0)
     batch = batch_of(3, 9, 9)
     mixed = shuffled(batch, own(batch))
@@ -180,7 +173,7 @@ def test_consert_by_hand_and_its_views(bert):
     for before, after in zip(batch.sequences(), mixed.sequences(), strict=True):
         assert sorted(after.tolist()) == sorted(before.tolist())
         assert (after[0], after[-1]) == (2, 3)
-    model = Encoder.load(bert).model.train()
+    model = load(bert).model.train()
     with without_dropout(model):
         one, other = batch.vectors(model), batch.vectors(model)
     assert torch.equal(one, other)
@@ -188,9 +181,9 @@ def test_consert_by_hand_and_its_views(bert):
     assert model.training
 
 
-@pytest.mark.parametrize("packing", [True, False])
+@cases("packing", [True, False])
 def test_feature_cutoff_is_the_same_for_all_tokens_of_a_text(packing, bert):
-    model = Encoder.load(bert, packing=packing).model
+    model = load(bert, packing=packing).model
     seen = []
     batch = batch_of(2, 5, 5)
     torch.manual_seed(1)
@@ -218,7 +211,7 @@ def test_infersent_by_hand():
 
 
 def test_promptbert_reads_texts_within_its_templates(bert):
-    encoder = Encoder.load(bert, max_length=40)
+    encoder = load(bert, max_length=40)
     first, _ = templates(encoder)
     mask = encoder.tokenizer.mask_token_id
     within = fill_template(batch_of(2, 40), first)
@@ -236,7 +229,7 @@ def test_promptbert_reads_texts_within_its_templates(bert):
 
 def test_diffcse_replaces_only_ordinary_tokens(bert, tmp_path):
     save_generator(bert, tmp_path / "generator")
-    encoder = Encoder.load(bert)
+    encoder = load(bert)
     diffcse = begun("diffcse", encoder, generator=str(tmp_path / "generator"))
     ids = torch.tensor([[2, 8, 9, 10, 3], [2, 11, 3, -100, -100]])
     mask = torch.tensor([[0, 1, 1, 1, 0], [0, 1, 0, 0, 0]], dtype=torch.bool)
@@ -244,7 +237,7 @@ def test_diffcse_replaces_only_ordinary_tokens(bert, tmp_path):
     assert torch.equal(edited[~mask], ids[~mask])
     assert torch.equal(replaced == 1, (edited != ids) & (ids != -100))
     assert (replaced[ids == -100] == -100).all()
-    with pytest.raises(
+    with raises(
         RemoteError, match="none: no such folder, and the Hub lacks it or can't be reached"
     ):
         begun("diffcse", encoder, generator=str(tmp_path / "none"))
@@ -262,12 +255,12 @@ def test_phase_by_polar_form_and_as_a_ranking():
         np.sin((np.angle(z) - np.angle(w)) / 2) ** 2, axis=1, weights=np.abs(z) * np.abs(w)
     )
     scores = 1.01 - np.sqrt(square + 1e-4)
-    assert phase_similarity(one, other).numpy() == pytest.approx(scores)
+    assert phase_similarity(one, other).numpy() == approx(scores)
     labels = torch.tensor([0.0, 1.0, 0.0, 1.0, 0.5])
     terms = [
         math.exp(scores[j] - scores[i]) for i in range(5) for j in range(5) if labels[i] > labels[j]
     ]
-    assert Phase()(vectors, labels).item() == pytest.approx(math.log(1 + sum(terms)))
+    assert Phase()(vectors, labels).item() == approx(math.log(1 + sum(terms)))
     assert torch.autograd.gradcheck(lambda given: Phase(0.2)(given, labels), vectors)
 
 
@@ -278,4 +271,4 @@ def test_the_in_batch_negatives_of_angle_emb_by_hand():
     from_e1 = math.log(1 + math.exp(0.6) + math.exp(-1))
     from_e2 = math.log(1 + math.exp(0.8) + 1)
     loss = in_batch_angle_emb(first, second, torch.tensor([True, False]), 1.0)
-    assert loss.item() == pytest.approx((from_e1 + from_e2) / 4, abs=1e-6)
+    assert loss.item() == approx((from_e1 + from_e2) / 4, abs=1e-6)

@@ -11,6 +11,7 @@ from papers.__main__ import app
 from papers.reproduce.recipe import read_recipe, reproduced_rows
 from papers.suites import SUITES
 from papers.suites.published import PUBLISHED
+from tests.aoe_train.shorthand import approx
 
 ROWS = {  # as counted in the papers
     "AoE, Table 1": 15,
@@ -79,7 +80,7 @@ def test_published_means_are_those_of_their_rows(table):
     for row in table.rows if len(table.columns) > 1 else ():
         *figures, mean = table.scores(row).values()
         near = 0.04 if row in MISPRINTED else 0.011
-        assert not figures or mean == pytest.approx(fmean(figures), abs=near), row
+        assert not figures or mean == approx(fmean(figures), abs=near), row
 
 
 def test_the_command_lists_all_rows(capsys):

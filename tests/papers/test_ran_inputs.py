@@ -6,7 +6,6 @@ import gzip
 
 import numpy as np
 import polars as pl
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,7 +21,7 @@ from papers.ran.masked_lm import RanForMaskedLM
 from papers.ran.masking import IGNORED, Vocabulary, mask_words
 from papers.ran.settings import MaskSettings, PretrainSettings
 from papers.ran.tokenizer import load_tokenizer
-from tests.aoe_train.refusals import config_error, data_error
+from tests.aoe_train.shorthand import cases, config_error, data_error, raises, read_rows
 from tests.aoe_train.tiny import bytelevel, wordpiece
 
 TOKENIZER = wordpiece()
@@ -102,12 +101,12 @@ def test_lines_and_columns_are_texts(tmp_path):
     paths = [tmp_path / name for name in ("a.txt", "b.txt.gz", "c.jsonl")]
     assert list(read_texts(paths, "text")) == ["the dog", "the cat", "a boat", "a car"]
     assert list(read_texts([tmp_path / "d.parquet"], "body")) == ["a road"]
-    for name, column, words in (
-        ("c.jsonl", "body", "no column 'body'; found text"),
-        ("latin.txt", "text", "latin.txt:1: is not UTF-8"),
-        ("plain.gz", "text", "plain.gz:1: not readable"),
-        ("missing.txt", "text", "missing.txt: no such"),
-    ):
+    for name, column, words in read_rows("""
+            c.jsonl | body | no column 'body'; found text
+            latin.txt | text | latin.txt:1: is not UTF-8
+            plain.gz | text | plain.gz:1: not readable
+            missing.txt | text | missing.txt: no such
+            """):
         with data_error(words):
             list(read_texts([tmp_path / name], column))
 
@@ -148,7 +147,7 @@ def test_a_vocabulary_file_makes_a_wordpiece_tokenizer(tmp_path):
         assert again("the cats").data == {"input_ids": [6, 7, 8], "attention_mask": [1, 1, 1]}
 
 
-@pytest.mark.parametrize(
+@cases(
     "vocabulary, words",
     [
         (b"[PAD]\nthe\n", r"lacks \[UNK\], \[CLS\]"),
@@ -172,9 +171,9 @@ def test_inputs_without_tokens_or_padding_are_refused(tmp_path, llama):
     for folder, words in ((tmp_path, "no tokenizer"), (llama, "no padding token")):
         with config_error(words):
             load_tokenizer(folder)
-    with pytest.raises(ValidationError, match="expected `tokenizer`"):
+    with raises(ValidationError, match="expected `tokenizer`"):
         PretrainSettings(texts=(tmp_path,), out=tmp_path)
-    with pytest.raises(ValidationError, match="expected at most 1"):
+    with raises(ValidationError, match="expected at most 1"):
         MaskSettings(masked=0.8, random=0.3)
 
 

@@ -25,7 +25,15 @@ from papers.reproduce.runner import Record
 from papers.reproduce.table import markdown, summary
 from papers.reproduce.training_data import TrainingData, prepare, training_data
 from tests import forked
-from tests.aoe_train.refusals import config_error, data_error
+from tests.aoe_train.shorthand import (
+    approx,
+    cases,
+    config_error,
+    data_error,
+    raises,
+    read_rows,
+    table,
+)
 from tests.aoe_train.tiny import save_words, write_pairs
 
 RECIPE = """
@@ -112,8 +120,8 @@ def modified(root, old, new):
 def test_runs_are_ordered_by_seed_and_settings_by_layer(root, recipe):
     given = ["optim.epochs=2", "optim.scheduler=cosine"]
     runs, skipped = plan(recipe, "small", FOLDERS, assignments=given)
-    rows = [("none", 0), ("CoSENT", 0), ("CT", 0), ("CoSENT", 1), ("CT", 1)]
-    assert [(run.row, run.seed) for run in runs] == rows
+    names = [f"{run.row} {run.seed}" for run in runs]
+    assert names == ["none 0", "CoSENT 0", "CT 0", "CoSENT 1", "CT 1"]
     assert not skipped
     assert runs[3].settings == {
         "preset": "cosent-paper",
@@ -153,46 +161,40 @@ def test_a_row_has_its_own_data_and_seed_and_the_encoder_of_its_backbone(root):
     assert found.labels == {"yes": 1}
 
 
-def table(path, *rows):
-    path.write_text("\n".join(rows) + "\n")
-
-
 def test_samples_of_rows_and_single_texts(root):
-    data, folders = root / "data", Folders(root / "data", root / "work")
+    data = root / "data"
+
+    def read(source, texts=None):
+        return training_data(source, Folders(data, root / "work"), texts)
+
+    def trained_on(*given):
+        return pl.read_parquet(read(*given).train)
+
     source = Source(train="{data}/train.tsv", dev="{data}/dev.tsv", rows=10)
-    found = training_data(source, folders)
-    rows = pl.read_parquet(found.train)
+    rows = trained_on(source)
     assert (rows.columns, rows.height) == (["text1", "text2", "label"], 10)
-    assert found.dev == str(data / "dev.tsv")
-    assert training_data(source, folders) == found
+    assert read(source).dev == str(data / "dev.tsv")
+    assert read(source) == read(source)
     whole = source.model_copy(update={"rows": None})
-    assert training_data(whole, folders) == TrainingData(
-        str(data / "train.tsv"), str(data / "dev.tsv")
-    )
-    assert pl.read_parquet(training_data(whole, folders, Texts()).train)["text"].is_unique().all()
-    table(data / "own.csv", "body,more", "first text,x", "second text,y", "third text,z")
-    chosen = training_data(
-        whole, folders, Texts(of="{data}/own.csv", columns={"text": "body"}, first=2)
-    ).train
-    assert pl.read_parquet(chosen)["text"].to_list() == ["first text", "second text"]
-    table(
-        data / "triplets.jsonl",
-        json.dumps({"anchor": "a", "positive": "b", "negatives": ["c", "d"]}),
-    )
-    bare = training_data(Source(train="{data}/triplets.jsonl"), folders, Texts()).train
-    assert sorted(pl.read_parquet(bare)["text"]) == ["a", "b", "c", "d"]
+    assert read(whole) == TrainingData(str(data / "train.tsv"), str(data / "dev.tsv"))
+    assert trained_on(whole, Texts())["text"].is_unique().all()
+    (data / "own.csv").write_text("body,more\nfirst text,x\nsecond text,y\nthird text,z\n")
+    first = Texts(of="{data}/own.csv", columns={"text": "body"}, first=2)
+    assert trained_on(whole, first)["text"].to_list() == ["first text", "second text"]
+    row = '{"anchor": "a", "positive": "b", "negatives": ["c", "d"]}\n'
+    (data / "triplets.jsonl").write_text(row)
+    bare = trained_on(Source(train="{data}/triplets.jsonl"), Texts())
+    assert sorted(bare["text"]) == ["a", "b", "c", "d"]
     for name in ("words", "held"):  # words for labels, which are replaced in held-out rows too
-        rows_ = [f"a {name} {n}\tb {n}\t{'yes' if n % 2 else 'no'}" for n in range(8)]
-        table(data / f"{name}.tsv", "text1\ttext2\tlabel", *rows_)
+        rows = [f"a {name} {n}\tb {n}\t{'yes' if n % 2 else 'no'}\n" for n in range(8)]
+        (data / f"{name}.tsv").write_text("text1\ttext2\tlabel\n" + "".join(rows))
     source = Source(train="{data}/words.tsv", dev="{data}/held.tsv", labels={"yes": 1, "no": 0})
-    assert training_data(source, folders).labels == {"yes": 1, "no": 0}
-    cut = training_data(source.model_copy(update={"rows": 4}), folders)
+    assert read(source).labels == {"yes": 1, "no": 0}
+    cut = read(source.model_copy(update={"rows": 4}))
     assert cut.labels is None
-    assert set(pl.read_parquet(str(cut.dev))["label"]) == {0, 1}
-    both = training_data(
-        source.model_copy(update={"train": ("{data}/words.tsv", "{data}/held.tsv")}), folders
-    )
-    assert pl.read_parquet(both.train).height == 16
+    assert {*pl.read_parquet(cut.dev)["label"]} == {0, 1}
+    both = {"train": ("{data}/words.tsv", "{data}/held.tsv")}
+    assert trained_on(source.model_copy(update=both)).height == 16
 
 
 def test_reproduce_writes_a_table_and_skips_finished_runs(root, recipe, monkeypatch):
@@ -207,7 +209,7 @@ def test_reproduce_writes_a_table_and_skips_finished_runs(root, recipe, monkeypa
     assert cosent["held"]["paper"] == 81.5
     assert cosent["held"]["deviation"] is not None
     # the best weights were chosen on the very rows that the column shows
-    assert cosent["dev"]["mean"] == pytest.approx(cosent["held"]["mean"], abs=0.01)
+    assert cosent["dev"]["mean"] == approx(cosent["held"]["mean"], abs=0.01)
     assert not list((root / "out" / "models").iterdir())
     text = (root / "out" / "table.md").read_text()
     assert "| CoSENT |" in text
@@ -218,7 +220,7 @@ def test_reproduce_writes_a_table_and_skips_finished_runs(root, recipe, monkeypa
     monkeypatch.setattr(aoe_train, "train", None)  # would fail if it were called
     assert reproduce(recipe, options(root), say=no_output) == found
     for assignments in (("optim.lr=0.5",), ()):  # other settings, then other data
-        with pytest.raises(TypeError):
+        with raises(TypeError):
             reproduce(recipe, options(root, assignments=assignments), say=no_output)
         path = root / "data" / "train.tsv"
         path.write_text(path.read_text() + path.read_text().splitlines()[-1] + "\n")
@@ -239,9 +241,7 @@ def test_a_damaged_record_is_repeated_with_the_same_scores(root, recipe):
 def test_a_failed_run_does_not_stop_the_remaining_runs(root, recipe):
     messages = []
     hot = options(root, seeds=(0,), only=("none", "CoSENT"), assignments=("optim.lr=1e30",))
-    with pytest.raises(
-        PairkitError, match="1 of 2 runs failed, first CoSENT: training diverged at step "
-    ):
+    with raises(PairkitError, match="1 of 2 runs failed, first CoSENT: training diverged at step "):
         reproduce(recipe, hot, say=messages.append)
     assert any(words.startswith("none, seed 0: held") for words in messages)
     text = (root / "out" / "table.md").read_text()
@@ -249,15 +249,16 @@ def test_a_failed_run_does_not_stop_the_remaining_runs(root, recipe):
     assert "Changed: optim.lr=1e30." in text
 
 
-@pytest.mark.parametrize(
+@table(
     "row, differs",
-    [
-        ("whiten = { dim = 4 }", True),
-        ("flow = {}", True),
-        ('method = "promptbert"\nsettings.encoder.max_length = 40', True),
-        ('settings.encoder.pooling = "max"', True),
-        ('settings.encoder.pooling = "cls"', False),  # as it is in any case
-    ],
+    r"""
+    whiten = { dim = 4 } | True
+    flow = {} | True
+    'method = "promptbert"\nsettings.encoder.max_length = 40' | True
+    settings.encoder.pooling = "max" | True
+    # as it is in any case
+    settings.encoder.pooling = "cls" | False
+    """,
 )
 def test_rows_without_training_can_change_how_texts_are_encoded(root, row, differs):
     made = modified(root, NONE, f'{NONE}\n\n[[runs]]\nname = "other"\ntrain = false\n{row}')
@@ -273,30 +274,22 @@ def test_averaged_word_vectors_are_a_row(root):
     assert [row["row"] for row in found["rows"]] == ["average"]
 
 
-@pytest.mark.parametrize(
+@table(
     "old, new, says",
-    [
-        ('name = "held"', 'name = "dev"', "two columns would be named 'dev'"),
-        (
-            'name = "held"',
-            'name = "held"\nmetric = "roc"',
-            "metric 'roc': dev.tsv has spearman, pearson",
-        ),
-        ('name = "held"', 'name = "held"\nmean = true', "a column with a name has one task"),
-        ('"Tiny"', "3", "title"),
-        ('name = "CT"', 'name = "CoSENT"', "two runs have the same or similar names"),
-        ("seeds = [0, 1]", "sedes = [0, 1]", "unknown setting"),
-        (
-            "paper = { held = 81.5 }",
-            'paper = "AoE, Table 1: X"',
-            "no published scores 'AoE, Table 1: X'",
-        ),
-        ('"ct"', '"bow"', "CT: method 'bow': expected one of"),
-        ('"ct"', '"diffcse"', "CT: DiffCse.__init__() missing 1 required positional argument"),
-    ],
+    r"""
+    name = "held" | name = "dev" | two columns would be named 'dev'
+    name = "held" | 'name = "held"\nmetric = "roc"' | metric 'roc': dev.tsv has spearman, pearson
+    name = "held" | 'name = "held"\nmean = true' | a column with a name has one task
+    '"Tiny"' | '3' | title
+    name = "CT" | name = "CoSENT" | two runs have the same or similar names
+    seeds = [0, 1] | sedes = [0, 1] | unknown setting
+    paper = { held = 81.5 } | paper = "AoE, Table 1: X" | no published scores 'AoE, Table 1: X'
+    '"ct"' | '"bow"' | CT: method 'bow': expected one of
+    '"ct"' | '"diffcse"' | CT: DiffCse.__init__() missing 1 required positional argument
+    """,
 )
 def test_bad_recipes_fail_before_training(root, old, new, says):
-    with pytest.raises(ConfigError) as caught:
+    with raises(ConfigError) as caught:
         reproduce(modified(root, old, new), options(root), say=no_output)
     assert says in str(caught.value)
     assert not (root / "out" / "runs").exists()
@@ -304,12 +297,12 @@ def test_bad_recipes_fail_before_training(root, old, new, says):
 
 def test_errors_name_missing_recipes_rows_and_files(root, recipe):
     folders = Folders(root, root)
-    for given, words in (
-        ({"only": ["BERT"]}, "has the rows none, CoSENT, CT"),
-        ({"seeds": [0, 0]}, "--seeds 0,0: a seed is given twice"),
-        ({"assignments": ["seed=3"]}, "--set seed=3: rows and runs differ in it"),
-        ({"assignments": ["optim.lr"]}, "expected key=value"),
-    ):
+    for given, words in read_rows("""
+            {'only': ['BERT']} | has the rows none, CoSENT, CT
+            {'seeds': [0, 0]} | --seeds 0,0: a seed is given twice
+            {'assignments': ['seed=3']} | --set seed=3: rows and runs differ in it
+            {'assignments': ['optim.lr']} | expected key=value
+            """):
         with config_error(words):
             plan(recipe, "small", folders, **given)
     messages = []
@@ -343,8 +336,8 @@ def test_mean_and_deviation_by_hand(recipe):
         Record("CoSENT", seed, "k", "b", {"held": value}) for seed, value in enumerate((0.8, 0.9))
     ]
     (row,) = summary(recipe, records, ["held"])
-    assert row["figures"]["held"]["mean"] == pytest.approx(85)
-    assert row["figures"]["held"]["deviation"] == pytest.approx(50**0.5)
+    assert row["figures"]["held"]["mean"] == approx(85)
+    assert row["figures"]["held"]["deviation"] == approx(50**0.5)
     found = {
         "scale": "small",
         "backbone": "b",
@@ -370,7 +363,7 @@ def test_differences_are_tested_over_the_seeds(root):
     ]
     rows = summary(made, records, ["first", "held"])
     expected = stats.ttest_rel(scores["CT"], scores["CoSENT"]).pvalue
-    assert [row["p"] for row in rows] == [None, None, pytest.approx(expected)]
+    assert [row["p"] for row in rows] == [None, None, approx(expected)]
     found = {
         "scale": "small",
         "backbone": "b",
@@ -400,18 +393,18 @@ def test_list_dry_run_and_usage_errors(root, monkeypatch, capsys):
     papers(*given, "--only", "none", "--json")
     assert [row["row"] for row in json.loads(capsys.readouterr().out)["rows"]] == ["none"]
     monkeypatch.chdir(root)
-    for arguments, words in (
-        ((), "name a recipe; `python -m papers reproduce --list` lists them"),
-        (("stsb", "--scale", "huge"), "--scale huge: expected smoke, small, full"),
-        (("stsb", "--seeds", "one"), "--seeds one: expected numbers"),
-        (("nothing",), "nothing: no such recipe; expected "),
-        (("stsb",), "needs --data-dir"),
-    ):
+    for arguments, words in read_rows("""
+            () | name a recipe; `python -m papers reproduce --list` lists them
+            ('stsb', '--scale', 'huge') | --scale huge: expected smoke, small, full
+            ('stsb', '--seeds', 'one') | --seeds one: expected numbers
+            ('nothing',) | 'nothing: no such recipe; expected '
+            ('stsb',) | needs --data-dir
+            """):
         with config_error(re.escape(words)):
             papers(*arguments)
 
 
-@pytest.mark.parametrize("place", ["out", "out/*/models/*"])
+@cases("place", ["out", "out/*/models/*"])
 def test_sigterm_ends_the_command(root, place):
     """While data is read, and while a model is trained."""
     given = ("--data-dir", "data", "--out", "out", "--only", "CoSENT", "--set", "optim.epochs=400")

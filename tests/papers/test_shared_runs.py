@@ -15,7 +15,7 @@ from pairkit.base.system.folders import locked
 from papers.reproduce import workers
 from papers.reproduce.reproduce import FIGURES, TABLE, SharedRuns, reproduce
 from tests import forked
-from tests.aoe_train.refusals import config_error
+from tests.aoe_train.shorthand import config_error, raises, table
 from tests.papers.test_reproduce import no_output, options, papers, recipe, root  # noqa: F401 - two fixtures
 
 SET = ("--set", "optim.epochs=6")
@@ -27,7 +27,7 @@ def begin(root, *arguments):  # noqa: F811
     return forked.begin("papers", "reproduce", *given, cwd=root, err=str(root / "err"))
 
 
-def table(out):
+def cells(out):
     """The cells of a table, without the seconds."""
     lines = (out / TABLE).read_text().splitlines()
     return [line.split("|")[:-2] for line in lines if line.startswith("|")]
@@ -61,7 +61,7 @@ def test_the_table_of_workers_with_one_killed_is_that_of_one_process(root, recip
     process.join(300)
     assert process.exitcode == 0, (root / "err").read_text()
     (out,) = lock.iterdir()
-    assert table(out) == table(root / "out")
+    assert cells(out) == cells(root / "out")
     assert len([*(out / "runs").iterdir()]) == 5
     assert (root / "err").read_text().count(" of 5: ") == 6  # the killed one's run began twice
 
@@ -78,20 +78,20 @@ def test_a_command_does_the_runs_of_another_one_that_is_killed(root, recipe):  #
     other.join(300)
     assert (killed.join(), killed.exitcode, other.exitcode) == (None, -signal.SIGKILL, 0)
     (out,) = (root / "shared").iterdir()
-    assert table(out) == table(root / "out")
+    assert cells(out) == cells(root / "out")
     assert len([*(out / "runs").iterdir()]) == 5
 
 
 def test_a_failed_run_is_not_repeated_by_other_processes(root, recipe, monkeypatch):  # noqa: F811
     hot = options(root, seeds=(0,), only=("CoSENT",), assignments=("optim.lr=1e30",))
-    with pytest.raises(PairkitError, match="1 of 1 runs failed, first CoSENT: training diverged"):
+    with raises(PairkitError, match="1 of 1 runs failed, first CoSENT: training diverged"):
         reproduce(recipe, hot, say=no_output)
     monkeypatch.setattr(aoe_train, "train", None)  # would fail if it were called
     other = SharedRuns(recipe, hot, no_output)
     other.work()
-    with pytest.raises(PairkitError, match="1 of 1 runs failed"):
+    with raises(PairkitError, match="1 of 1 runs failed"):
         other.finish()
-    with pytest.raises(TypeError):  # a new command repeats it
+    with raises(TypeError):  # a new command repeats it
         reproduce(recipe, hot, say=no_output)
 
 
@@ -120,9 +120,14 @@ def test_records_of_two_machines_make_one_table(root, recipe, tmp_path, monkeypa
     ]
 
 
-@pytest.mark.parametrize(
+@table(
     "listed, count, found",
-    [("2,5", 8, ["2", "5"]), (None, 3, ["0", "1", "2"]), (None, 0, [None]), ("", 0, [None])],
+    """
+    '2,5' | 8 | ['2', '5']
+    None | 3 | ['0', '1', '2']
+    None | 0 | [None]
+    '' | 0 | [None]
+    """,
 )
 def test_each_worker_has_a_gpu(listed, count, found, monkeypatch):
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)

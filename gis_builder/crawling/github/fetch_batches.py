@@ -23,7 +23,7 @@ _FILL = 0.7  # target share of the limit: parts differ in size, and few should e
 _GITHUB_START = 1199145600  # 2008-01-01; imported issues may be older than their repository
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Window:
     """Creation times from `start` to `end` inclusive, in epoch seconds; None is unbounded."""
 
@@ -43,7 +43,11 @@ class Window:
 
 
 def split_window(
-    window: Window, count: int, limit: int, first: int, last: int
+    window: Window,
+    count: int,
+    limit: int,
+    first: int,
+    last: int,
 ) -> tuple[Window, ...]:
     """Split a window with `count` results into adjacent ones; returns none if it is only a second."""
     if (start := window.start) is None:
@@ -138,7 +142,10 @@ class Crawl:
         """Query the server's schema; without introspection there are no optional fields."""
         try:
             reply, _ = ask_sized(
-                self.client, BatchSize(1), lambda _: INTROSPECTION, self.settings.attempts
+                self.client,
+                BatchSize(1),
+                lambda _: INTROSPECTION,
+                self.settings.attempts,
             )
         except RequestRefused:
             return Server()
@@ -158,10 +165,19 @@ class Crawl:
     ) -> tuple[HttpReply[T], int]:
         """Query the first items, as many as the server allows; returns the reply and their number."""
         return ask_sized(
-            self.client, size, lambda count: query(items[:count]), self.settings.attempts
+            self.client,
+            size,
+            lambda count: query(items[:count]),
+            self.settings.attempts,
         )
 
-    def report(self, repo: str, stage: str, done: int, total: int) -> None:
+    def report(
+        self,
+        repo: str,
+        stage: str,
+        done: int,
+        total: int,
+    ) -> None:
         """Send the progress of a stage to the listener."""
         self.listener(Advanced(repo, stage, done, total, self.client.points_left))
 
@@ -183,7 +199,10 @@ class BatchSize:
 
 
 def ask_sized(
-    client: Client, size: BatchSize, build: Callable[[int], GraphQuery[T]], attempts: int
+    client: Client,
+    size: BatchSize,
+    build: Callable[[int], GraphQuery[T]],
+    attempts: int,
 ) -> tuple[HttpReply[T], int]:
     """Query `size.now` items, or fewer if the query is too heavy; returns the reply and their number."""
     failures = 0

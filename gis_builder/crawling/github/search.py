@@ -23,8 +23,7 @@ from gis_builder.crawling.github.fetch_batches import (
 from gis_builder.crawling.github.nodes import SearchPage
 from gis_builder.crawling.github.sweep import sweep
 from gis_builder.settings.crawl_settings import CrawlSettings
-from gis_builder.store import CrawlTask, Page, RepoRow
-from gis_builder.store.issue_records import IssueRef
+from gis_builder.store import CrawlTask, IssueRef, Page, RepoRow
 from pairkit.base.errors import BadReply, RemoteError
 
 _KIND = "search"
@@ -35,7 +34,10 @@ def search(crawl: Crawl, row: RepoRow) -> None:
     """Find and fetch likely duplicates; continues where it was stopped."""
     has_begun = bool(crawl.store.tasks(row.full_name, _KIND))
     if not has_begun and is_cheaper_swept(
-        row.full_name, row.issue_count, row.labels, crawl.settings
+        row.full_name,
+        row.issue_count,
+        row.labels,
+        crawl.settings,
     ):
         sweep(crawl, row)
         return
@@ -46,7 +48,10 @@ def search(crawl: Crawl, row: RepoRow) -> None:
 
 
 def is_cheaper_swept(
-    repo: str, issues: int, labels: Sequence[str], settings: CrawlSettings
+    repo: str,
+    issues: int,
+    labels: Sequence[str],
+    settings: CrawlSettings,
 ) -> bool:
     """Whether a sweep takes no more queries than the searches."""
     pages = ceil(issues / settings.thread_batch)
@@ -92,7 +97,12 @@ def _discover(crawl: Crawl, row: RepoRow) -> None:
         crawl.report(row.full_name, "search", total - left, total)
 
 
-def _probe(crawl: Crawl, row: RepoRow, task: CrawlTask, lists: dict[str, Pages]) -> None:
+def _probe(
+    crawl: Crawl,
+    row: RepoRow,
+    task: CrawlTask,
+    lists: dict[str, Pages],
+) -> None:
     """Send a search that the server may reject in a query of its own: a rejection fails the whole query."""
     try:
         _search(crawl, row, [task], BatchSize(1), lists)
@@ -101,7 +111,11 @@ def _probe(crawl: Crawl, row: RepoRow, task: CrawlTask, lists: dict[str, Pages])
 
 
 def _search(
-    crawl: Crawl, row: RepoRow, tasks: Sequence[CrawlTask], size: BatchSize, lists: dict[str, Pages]
+    crawl: Crawl,
+    row: RepoRow,
+    tasks: Sequence[CrawlTask],
+    size: BatchSize,
+    lists: dict[str, Pages],
 ) -> None:
     for failures in range(1, crawl.settings.attempts + 1):
         reply, count = crawl.ask(size, tasks, crawl.queries.searches)
@@ -127,7 +141,12 @@ def _search(
 
 
 def _add_results(
-    crawl: Crawl, row: RepoRow, page: Page, task: CrawlTask, results: SearchPage, pages: Pages
+    crawl: Crawl,
+    row: RepoRow,
+    page: Page,
+    task: CrawlTask,
+    results: SearchPage,
+    pages: Pages,
 ) -> None:
     """Queue the issues of a page of results; split a search whose results exceed the server's limit."""
     limit = crawl.settings.search_limit

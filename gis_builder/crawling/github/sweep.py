@@ -67,11 +67,16 @@ def _list_all(crawl: Crawl, start: CrawlTask, total: int) -> None:
     task = stored[0] if stored else start
     size = BatchSize(crawl.settings.thread_batch)
     pages = Pages(
-        f"{start.repo} issues", task.cursor, limit=list_limit(total) if total else MAX_ITEMS
+        f"{start.repo} issues",
+        task.cursor,
+        limit=list_limit(total) if total else MAX_ITEMS,
     )
     while not task.done:
         query = partial(
-            crawl.queries.listing, start.repo, after=task.cursor, since=task.state.get("since")
+            crawl.queries.listing,
+            start.repo,
+            after=task.cursor,
+            since=task.state.get("since"),
         )
         reply, count = ask_sized(crawl.client, size, query, crawl.settings.attempts)
         task = _save_page(crawl, task, reply, count, size, pages)
@@ -129,7 +134,10 @@ def _save_page(
 
 
 def _retry_or_skip(
-    crawl: Crawl, task: CrawlTask, listing: Listing | None, pages: Pages
+    crawl: Crawl,
+    task: CrawlTask,
+    listing: Listing | None,
+    pages: Pages,
 ) -> CrawlTask:
     """Retry a page of one issue; after too many failures, skip the issue with a warning."""
     failures = task.state.get("failures", 0) + 1

@@ -306,32 +306,3 @@ def field_of(model: str, key: str) -> FieldInfo:
         settings = settings.model_fields[section].annotation
     field: FieldInfo = settings.model_fields[last]
     return field
-
-
-def setting_keys(function: Callable[..., Any]) -> dict[str, str]:
-    """The parameters of a function that are settings, with their dotted keys."""
-    return {each.name: each.option.setting for each in parameters(function) if each.option.setting}
-
-
-def same_arguments(
-    function: Callable[P, Any],
-) -> Callable[[Callable[[dict[str, Any]], R]], Callable[P, R]]:
-    """Decorate a function of one mapping so that it takes the arguments of another function."""
-
-    def taking(implementation: Callable[[dict[str, Any]], R]) -> Callable[P, R]:
-        signature = inspect.signature(function)
-
-        @wraps(implementation)
-        def call(*arguments: P.args, **keywords: P.kwargs) -> R:
-            given = signature.bind(*arguments, **keywords)
-            given.apply_defaults()
-            return implementation(given.arguments)
-
-        returned = inspect.signature(implementation).return_annotation
-        docstring = inspect.getdoc(implementation) or ""
-        declared = replace(_declared(function), docstring=docstring, same_texts=function)
-        signature_ = signature.replace(return_annotation=returned)
-        vars(call).update(declared=declared, __signature__=signature_)
-        return call
-
-    return taking

@@ -19,9 +19,8 @@ from pairkit.base.system.address import Address, origin_of
 
 _BODY_HEADERS = ("Content-Type", "Content-Length")
 _ANSWERED = (200, 201)  # 201: gateways that create an answer for a POST
-_IDLE_S = (
-    4.0  # many servers drop connections after 5 s; closing earlier avoids sending on a closing one
-)
+# Many servers drop connections after 5 s; closing earlier avoids sending on a closing one.
+_IDLE_S = 4.0
 _NOT_SENT = (
     httpx2.ConnectError,
     httpx2.ConnectTimeout,
@@ -81,19 +80,19 @@ class GuardedClient(httpx2.AsyncClient):
             headers = {
                 name.lower(): self._masking.text(text) for name, text in response.headers.items()
             }
-            raise ExchangeFailed(RefusedCall(Refusal.of(response.status_code, body), headers))
+            refusal = Refusal.of(response.status_code, body)
+            raise ExchangeFailed(RefusedCall(refusal, headers))
         return httpx2.Response(200, content=body, request=request)
 
     def _rebuilt(self, request: httpx2.Request) -> httpx2.Request:
         """The request without headers that the SDK takes from the environment."""
         if origin_of(str(request.url)) != self._address.origin:
-            raise ExchangeFailed(
-                BadReply(f"{self._address.url}: a request to another server was not sent")
-            )
+            message = f"{self._address.url}: a request to another server was not sent"
+            raise ExchangeFailed(BadReply(message))
         headers = httpx2.Headers({"Host": request.url.netloc.decode("ascii")})
-        headers.update(
-            {name: request.headers[name] for name in _BODY_HEADERS if name in request.headers}
-        )
+        for name in _BODY_HEADERS:
+            if name in request.headers:
+                headers[name] = request.headers[name]
         headers.update(self._sent_headers)
         return httpx2.Request(request.method, request.url, headers=headers, stream=request.stream)
 
@@ -107,18 +106,16 @@ class GuardedClient(httpx2.AsyncClient):
                 "timeout", "no connection in time", was_sent=not isinstance(error, _NOT_SENT)
             )
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
-            detail = one_line(self._masking.text(f"{type(error).__name__}: {error}".rstrip(": ")))
-            if (
-                isinstance(error.__cause__, ssl.SSLCertVerificationError)
-                or "CERTIFICATE_VERIFY" in detail
-            ):
+            text = f"{type(error).__name__}: {error}".rstrip(": ")
+            detail = one_line(self._masking.text(text))
+            is_unknown_authority = isinstance(error.__cause__, ssl.SSLCertVerificationError)
+            if is_unknown_authority or "CERTIFICATE_VERIFY" in detail:
                 detail += "; set ca_file or SSL_CERT_FILE to the certificate of its authority"
             failure = NoAnswer("connection", detail, was_sent=not isinstance(error, _NOT_SENT))
         else:
             return
-        raise ExchangeFailed(
-            failure
-        )  # outside of `except`, as a traceback would show the unmasked error
+        # Outside of `except`, as a traceback would show the unmasked error.
+        raise ExchangeFailed(failure)
 
 
 async def _read(response: httpx2.Response, max_bytes: int) -> bytes:

@@ -33,6 +33,5 @@ def peak_rss_mb() -> float:
     import resource  # missing on Windows, where only the encoder works
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return round(
-        peak / (1 << 20 if sys.platform == "darwin" else 1 << 10), 1
-    )  # bytes there, KiB on Linux
+    units_per_mb = 1 << 20 if sys.platform == "darwin" else 1 << 10  # bytes there, KiB on Linux
+    return round(peak / units_per_mb, 1)

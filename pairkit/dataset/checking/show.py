@@ -44,12 +44,12 @@ class ShownPair:
         title = _plain(f"{self.where}; label {row['label']:g}")
         caption = _plain(_caption(row))
         table = Table(box=box.ROUNDED, show_lines=True, title=title, caption=caption, expand=True)
-        for side in ("1", "2"):
+        repo = row.get("repo") or ""
+        for side, repo_of_side in (("1", repo), ("2", row.get("repo2") or repo)):
             number = row.get(f"number{side}")
-            repo = (row.get("repo2") if side == "2" else None) or row.get("repo") or ""
-            issue = "" if number is None else f": {repo}#{number}"
+            issue = "" if number is None else f": {repo_of_side}#{number}"
             table.add_column(_plain(f"text{side}{issue}"), ratio=1, overflow="fold")
-        table.add_row(*(_marked(*pair, self.common) for pair in ((text1, text2), (text2, text1))))
+        table.add_row(_marked(text1, text2, self.common), _marked(text2, text1, self.common))
         return table
 
     def __repr__(self) -> str:
@@ -91,11 +91,9 @@ def _caption(row: dict[str, Any]) -> str:
         details = f"{evidence['kind']} by {who} on {day}: {evidence['url']}"
         relation = row.get("relation")
         confidence = row.get("confidence")
-        return (
-            f"{relation} ({confidence:.2f}), {details}"
-            if relation and confidence is not None
-            else details
-        )
+        if relation and confidence is not None:
+            return f"{relation} ({confidence:.2f}), {details}"
+        return details
     kind = row.get("negative_kind")
     return f"drawn as a {kind} negative" if kind else ""
 
@@ -105,12 +103,10 @@ def _plain(text: str) -> Text:
 
 
 def _marked(text: str, partner: str, common: frozenset[str]) -> Text:
+    shared = distinct_words(text) & distinct_words(partner)
     shown = text if len(text) <= _MAX_CHARS else text[:_MAX_CHARS].rstrip() + " …"
-    pieces = split_at_words(
-        printable(shown), distinct_words(text) & distinct_words(partner) - common
-    )
-    marked = Text.assemble(
-        *((piece, "bold yellow" if is_shared else "") for piece, is_shared in pieces)
-    )
+    marked = Text()
+    for piece, is_shared in split_at_words(printable(shown), shared - common):
+        marked.append(piece, "bold yellow" if is_shared else "")
     marked.highlight_regex(r"\A[^\n]*", "bold")
     return marked

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -96,39 +97,48 @@ def build_result(
 ) -> MadeDataset:
     """A dataset from rows with the columns `split` and `DROPPED` (the drop reason)."""
     bad = joined(pairs.bad_rows for pairs in read)
-    kept = rows.filter(pl.col(DROPPED).is_null()).drop(*_RENAMED, strict=False)
-    conflicting = int(kept[CONFLICTING].sum()) if CONFLICTING in kept.columns else 0
-    kept = kept.drop(CONFLICTING, strict=False)
-    dropped = rows.filter(pl.col(DROPPED).is_not_null()).drop(CONFLICTING, strict=False)
-    dropped = dropped.drop(*_RENAMED.values(), strict=False).rename(_RENAMED, strict=False)
+    is_kept = pl.col(DROPPED).is_null()
+    kept = rows.filter(is_kept).drop(*_RENAMED, strict=False)
+    dropped = rows.filter(~is_kept).drop(CONFLICTING, *_RENAMED.values(), strict=False)
+    dropped = dropped.rename(_RENAMED, strict=False)
     if not kept.height:
         raise DataError(f"no pair is left of {rows.height:,}; nothing was written", path=name)
     first = ("split", "text1", "text2", "label")
     kept = kept.select(*first, pl.exclude(first))
+    kept_pairs = kept.drop(CONFLICTING, strict=False)
     splits = {
-        split: kept.filter(pl.col("split") == split).drop("split")
+        split: kept_pairs.filter(pl.col("split") == split).drop("split")
         for split in in_split_order(kept["split"].unique())
     }
-    reasons = (
-        dropped[_RENAMED[DROPPED]]
-        .value_counts()
-        .sort("count", _RENAMED[DROPPED], descending=[True, False])
-    )
-    skipped = sum(sum(pairs.labels.skipped.values()) for pairs in read if pairs.labels is not None)
-    counts = {reason: count for reason, count, _ in by_reason(bad)}
+
     statistics: dict[str, Any] = {
         "splits": {split: _counts(frame, kind) for split, frame in splits.items()},
-        "dropped_pairs": dict(reasons.iter_rows())
-        | ({SKIPPED: skipped} if skipped else {})
-        | counts,
+        "dropped_pairs": _drop_counts(dropped, read),
     }
-    if conflicting:
-        statistics[CONFLICTING] = conflicting
+    if CONFLICTING in kept.columns and kept[CONFLICTING].any():
+        statistics[CONFLICTING] = int(kept[CONFLICTING].sum())
     if "source" in kept.columns:
-        statistics["sources"] = dict(kept["source"].value_counts().sort("source").iter_rows())
-    labelled = any(pairs.labels is not None for pairs in read)
-    labels = LabelsRead("as in the sources", plain=True) if labelled else None
+        sources = kept["source"].value_counts().sort("source")
+        statistics["sources"] = dict(sources.iter_rows())
+    labels = None
+    if any(pairs.labels is not None for pairs in read):
+        labels = LabelsRead("as in the sources", plain=True)
     return MadeDataset(PairDataset(splits, name, kind, labels, bad), dropped, statistics)
+
+
+def _drop_counts(dropped: pl.DataFrame, read: Sequence[PairDataset]) -> dict[str, int]:
+    """Rows by drop reason, then those that readers skipped by label and for missing values."""
+    reason = _RENAMED[DROPPED]
+    sizes = dropped.group_by(reason).len().sort("len", reason, descending=[True, False])
+    counts = dict(sizes.iter_rows())
+    skipped = 0
+    for pairs in read:
+        if pairs.labels is not None:
+            skipped += sum(pairs.labels.skipped.values())
+    if skipped:
+        counts[SKIPPED] = skipped
+    bad = joined(pairs.bad_rows for pairs in read)
+    return counts | {missing: rows for missing, rows, _ in by_reason(bad)}
 
 
 def _counts(frame: pl.DataFrame, kind: LabelKind) -> dict[str, int | float]:
@@ -150,12 +160,15 @@ def run_record(
         "command": command,
         "settings": dict(settings),
         # A list, because of conflicting labels the first input's may be kept.
-        "inputs": [{"name": name, **_described(pairs)} for name, pairs in inputs.items()],
+        "inputs": [{"name": name, **_digest(content)} for name, content in inputs.items()],
     }
 
 
-def _described(pairs: PairDataset | Mapping[str, Any]) -> Mapping[str, Any]:
-    return {"rows": len(pairs), "sha256": _hash(pairs)} if isinstance(pairs, PairDataset) else pairs
+def _digest(content: PairDataset | Mapping[str, Any]) -> Mapping[str, Any]:
+    """The size and hash of pairs; those of other inputs are there already."""
+    if isinstance(content, PairDataset):
+        return {"rows": len(content), "sha256": _hash(content)}
+    return content
 
 
 def _hash(pairs: PairDataset) -> str:
@@ -172,15 +185,14 @@ def check_out(
     """Refuse an output folder with other files than a dataset of `pairs`, or with a source."""
     if out is None:
         return
-    for source in sources:
-        if not isinstance(place := contents_of(source), str | Path):
-            continue
-        home = Path(place).resolve()
-        if out.resolve() in (home, *home.parents):
-            raise ConfigError(f"{out}: would replace its source {place}; choose another folder")
-    is_same(
-        out, made_there(out, "pairs", "inputs"), run, ("command", "settings", "inputs"), fresh=fresh
-    )
+    for source in map(contents_of, sources):
+        if isinstance(source, str | Path):
+            home = Path(source).resolve()
+            if out.resolve() in (home, *home.parents):
+                message = f"{out}: would replace its source {source}; choose another folder"
+                raise ConfigError(message)
+    there = made_there(out, "pairs", "inputs")
+    is_same(out, there, run, ("command", "settings", "inputs"), fresh=fresh)
 
 
 def write_result(
@@ -195,41 +207,40 @@ def write_result(
     """Write the dataset with a card, unless `out` is None; call `check_out` before."""
     if out is None:
         return made
-    title = "".join(
-        letter if letter.isalnum() or letter in "-_." else " " for letter in out.name
-    ).strip()
     splits = with_kind(made.pairs)
-    configs = {"default" if "label" in next(iter(splits.values())).columns else "positive": splits}
-    statistics = made.statistics
-    counts = statistics["splits"]
-    lines = [
-        (
-            key.replace("_", " "),
-            *(f"{of[key]:.2f}" if key == "mean_label" else of[key] for of in counts.values()),
-        )
-        for key in next(iter(counts.values()))
-    ]
-    sections = [("", introduction), ("Counts", markdown_table(["", *counts], lines))]
-    if "sources" in statistics:
-        table = markdown_table(["source", "rows"], statistics["sources"].items())
-        sections.append(("Sources", f"The column `source` has the source of each row.\n\n{table}"))
-    if statistics["dropped_pairs"]:
-        rows = [
-            (reason.replace("_", " "), count)
-            for reason, count in statistics["dropped_pairs"].items()
-        ]
-        sections.append(("Left out", markdown_table(["reason", "rows"], rows)))
-    if conflicting := statistics.get(CONFLICTING):
-        sections.append(
-            ("Conflicting labels", f"{conflicting:,} rows are of pairs with different labels.")
-        )
-    sections += [*further, ("Limitations", limits), ("Licence", _LICENCE)]
+    is_labelled = any("label" in frame.columns for frame in splits.values())
+    configs = {"default" if is_labelled else "positive": splits}
+    sections = [("", introduction), *_count_sections(made.statistics), *further]
+    sections += [("Limitations", limits), ("Licence", _LICENCE)]
     card = dataset_card(
-        title or "Text pairs", configs=card_files(configs), rows=len(made.pairs), sections=sections
+        re.sub(r"[^\w.-]", " ", out.name).strip() or "Text pairs",
+        configs=card_files(configs),
+        rows=len(made.pairs),
+        sections=sections,
     )
-    write_dataset(out, configs, card=card, statistics=statistics, run=run)
+    write_dataset(out, configs, card=card, statistics=made.statistics, run=run)
     write_bad_rows(out, made.pairs.bad_rows)
     return replace(made, out=out)
+
+
+def _count_sections(statistics: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The sections of a card with the statistics of its dataset."""
+    splits = statistics["splits"]
+    lines = []
+    for key in next(iter(splits.values())):
+        values = [counts[key] for counts in splits.values()]
+        if key == "mean_label":
+            values = [f"{mean:.2f}" for mean in values]
+        lines.append((key.replace("_", " "), *values))
+    yield "Counts", markdown_table(["", *splits], lines)
+    if "sources" in statistics:
+        table = markdown_table(["source", "rows"], statistics["sources"].items())
+        yield "Sources", f"The column `source` has the source of each row.\n\n{table}"
+    if dropped := statistics["dropped_pairs"]:
+        rows = [(reason.replace("_", " "), count) for reason, count in dropped.items()]
+        yield "Left out", markdown_table(["reason", "rows"], rows)
+    if conflicting := statistics.get(CONFLICTING):
+        yield "Conflicting labels", f"{conflicting:,} rows are of pairs with different labels."
 
 
 _WRITTEN = "Pairs written by `pairkit.write`."
