@@ -9,7 +9,7 @@ from gis_builder.pairing.text import clean, render, render_issues, template_line
 from gis_builder.settings import TextSettings
 from gis_builder.store.issue_records import Issue, IssueRef
 from tests.support.linear import assert_linear, repeated
-from tests.support.tables import each_line, text_lines, text_table
+from tests.support.tables import each_line, table, text_lines, text_table
 
 REPO = "o/n"
 
@@ -262,34 +262,34 @@ def test_a_rare_line_and_a_small_repository_have_no_template():
     )
 
 
-@pytest.mark.parametrize(
+@table(
     "before, unit",
-    [
-        ("issue", " "),
-        ("", "issues/1-"),
-        ("", "dup #1\n"),
-        ("# ", "duplicat"),
-        ("", "\u0301\u0316"),
-        ("", "<!--\n```\n```\n"),
-        ("", "<a "),
-        ("", "&amp;"),
-        ("", "cc @a, @b\n"),
-        ("cc", " @a"),
-        ("", "@a, "),
-        ("", "x @a and "),
-        ("", "spoke "),
-        ("", "\n@a\n"),
-        ("", "A <a@b.org> "),
-        ("", "`@a"),
-        ("", "/home/"),
-        ("", "a clear and concise description of "),
-        ("", "same as #1 "),
-        ("", "![a]("),
-        ("Hello\n@ann", " "),
-        ("", "issues 1, "),
-        ("", "C:\\Users\\a b "),
-        ("", "a@b:"),
-    ],
+    r"""
+        issue | " "
+        "" | issues/1-
+        "" | "dup #1\n"
+        "# " | duplicat
+        "" | "\u0301\u0316"
+        "" | "<!--\n```\n```\n"
+        "" | "<a "
+        "" | &amp;
+        "" | "cc @a, @b\n"
+        cc | " @a"
+        "" | "@a, "
+        "" | "x @a and "
+        "" | "spoke "
+        "" | "\n@a\n"
+        "" | "A <a@b.org> "
+        "" | `@a
+        "" | /home/
+        "" | "a clear and concise description of "
+        "" | "same as #1 "
+        "" | ![a](
+        "Hello\n@ann" | " "
+        "" | "issues 1, "
+        "" | "C:\\Users\\a b "
+        "" | a@b:
+    """,
 )
 def test_hostile_bodies(before, unit):
     assert_linear(clean, repeated(unit, before))

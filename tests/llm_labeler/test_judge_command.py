@@ -12,7 +12,7 @@ from llm_labeler import CallFailed
 from tests.support.llm import Faults, Options, serve
 from tests.support.pairs import pair_table
 from tests.support.refusals import config_error, data_error, remote_error
-from tests.support.tables import each_line
+from tests.support.tables import each_line, table
 
 PAIRS = [
     ("The pump leaks.", "Water runs out of the pump.", 1, "same"),
@@ -187,12 +187,12 @@ def test_without_votes_the_error_counts_how_answers_ended(kind, ending, out):
             judged(out, llm={"a": llm})
 
 
-@pytest.mark.parametrize(
+@table(
     "changes, message",
-    [
-        ({"llm": "wordnet"}, "wordnet is a set of rules, which can't judge"),
-        ({"settings": {"task": "judge"}}, "to judge existing pairs, run `label judge`"),
-    ],
+    """
+        {'llm': 'wordnet'} | wordnet is a set of rules, which can't judge
+        {'settings': {'task': 'judge'}} | to judge existing pairs, run `label judge`
+    """,
 )
 def test_rules_and_other_tasks_can_not_judge(out, changes, message):
     with config_error(message):

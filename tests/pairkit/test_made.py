@@ -9,6 +9,7 @@ import pairkit
 from pairkit import DataError, PairDataset
 from tests.support.pairs import pair, pair_table
 from tests.support.refusals import config_error, data_error
+from tests.support.tables import table
 
 TSV = "text1\ttext2\tlabel\na b\tc d\t1\na b\te f\t0\ng h\ti j\t1\ng h\tk l\t0\nm\tn\t1\n"
 
@@ -293,13 +294,13 @@ AGAIN = [
 ]
 
 
-@pytest.mark.parametrize(
+@table(
     "conflicts, kept, dropped, counts",
-    [
-        ("drop", [3, 4, 5], [1, 2, 3, 7], {"conflicting_labels": 3, "repeated": 1}),
-        ("first", [0, 3, 4, 5], [2, 3, 7], {"repeated": 2, "conflicting_labels": 1}),
-        ("keep", [0, 1, 3, 4, 5], [3, 7], {"repeated": 2}),
-    ],
+    """
+        drop | [3, 4, 5] | [1, 2, 3, 7] | {'conflicting_labels': 3, 'repeated': 1}
+        first | [0, 3, 4, 5] | [2, 3, 7] | {'repeated': 2, 'conflicting_labels': 1}
+        keep | [0, 1, 3, 4, 5] | [3, 7] | {'repeated': 2}
+    """,
 )
 def test_repeats_and_conflicts_of_a_split(tmp_path, conflicts, kept, dropped, counts):
     frame = pair_table(AGAIN)

@@ -1,5 +1,7 @@
 """Tables of test cases as text, which stay readable with many rows of sentences."""
 
+import ast
+
 import pytest
 
 
@@ -22,3 +24,17 @@ def each_line(names, text, columns=0):
     """Run a test for each line of a text: one name is the line, several are its cells."""
     rows = text_table(text, columns) if "," in names else text_lines(text)
     return pytest.mark.parametrize(names, rows)
+
+
+def table(names, text):
+    """Run a test for each line; cells, parted by " | ", are literals of Python or else plain text."""
+    lines = [line.strip() for line in text.strip().splitlines()]
+    rows = [[_value(cell) for cell in line.split(" | ")] for line in lines]
+    return pytest.mark.parametrize(names, rows)
+
+
+def _value(cell):
+    try:
+        return ast.literal_eval(cell)
+    except (ValueError, SyntaxError):
+        return cell
