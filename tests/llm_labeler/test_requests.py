@@ -7,7 +7,7 @@ import pytest
 import llm_labeler
 from tests.support.llm import Faults, Options, reply, serve
 from tests.support.refusals import config_error, remote_error
-from tests.support.tables import each_line
+from tests.support.tables import each_line, table
 
 PLANE = "A plane is here."
 LONG = f"A {'very ' * 150}long story."
@@ -124,21 +124,18 @@ def test_refused_fields_are_not_sent_again(out):
         assert sent(server)[-1].keys() == {"model", "messages", "max_tokens", "stream"}
 
 
-@pytest.mark.parametrize(
+@table(
     "status, message, refusals",
-    [
-        (400, "System role not supported", 1),
-        (400, "Developer instruction is not enabled for models/gemma-3-27b-it", 1),
-        (400, "System messages are not supported", 1),
-        (
-            400,
-            "Unsupported value: 'messages[0].role' does not support 'system' with this model.",
-            1,
-        ),
-        (422, "Only user, assistant and tool roles are supported, got system", 1),
-        (500, "Conversation roles must alternate user/assistant/user/assistant/...", 1),
-        (400, "Request contains an invalid argument.", 2),  # the first one may be about the format
-    ],
+    """
+        400 | System role not supported | 1
+        400 | Developer instruction is not enabled for models/gemma-3-27b-it | 1
+        400 | System messages are not supported | 1
+        400 | Unsupported value: 'messages[0].role' does not support 'system' with this model. | 1
+        422 | Only user, assistant and tool roles are supported, got system | 1
+        500 | Conversation roles must alternate user/assistant/user/assistant/... | 1
+        # the first one may be about the format
+        400 | Request contains an invalid argument. | 2
+    """,
 )
 def test_a_refused_system_message_becomes_a_part_of_the_question(status, message, refusals, out):
     def respond(path, body):

@@ -16,7 +16,7 @@ import pairkit
 from pairkit import ConfigError
 from tests.contract.conftest import Done, environment, run_alone, run_here, run_pairs
 from tests.support.pairs import pair
-from tests.support.tables import each_line, text_table
+from tests.support.tables import each_line, table, text_table
 
 TSV = "text1\ttext2\tlabel\n" + "".join(f"first {n}\tsecond {n}\t{n % 2}\n" for n in range(6))
 
@@ -196,9 +196,15 @@ def full_disk():
     return Path("/dev/full").open("w")
 
 
-@pytest.mark.parametrize(
+@table(
     "stream, opened, code",
-    [("stdout", closed_pipe, 141), ("stderr", closed_pipe, 141), ("stderr", full_disk, 2)],
+    """
+        stdout | closed_pipe | 141
+        stderr | closed_pipe | 141
+        stderr | full_disk | 2
+    """,
+    closed_pipe=closed_pipe,
+    full_disk=full_disk,
 )
 def test_exit_codes_without_a_reader(pairs, stream, opened, code):
     other = {"stdout": "stderr", "stderr": "stdout"}[stream]

@@ -4,6 +4,13 @@ import ast
 
 import pytest
 
+from pairkit import AuthError, BadReply, ConfigError, DataError, RateLimited, RemoteError
+
+ERRORS = {
+    kind.__name__: kind
+    for kind in (AuthError, BadReply, ConfigError, DataError, RateLimited, RemoteError)
+}
+
 
 def text_lines(text):
     r"""The lines of a text, without blank ones and comments (`# `); `\n` in a line is a line break."""
@@ -26,14 +33,24 @@ def each_line(names, text, columns=0):
     return pytest.mark.parametrize(names, rows)
 
 
-def table(names, text):
-    """Run a test for each line; cells, parted by " | ", are literals of Python or else plain text."""
+def table(names, text, **named):
+    """Run a test for each line; its cells, parted by " | ", are rows of `values`."""
+    return pytest.mark.parametrize(names, values(text, **named))
+
+
+def values(text, **named):
+    """Rows of cells, parted by " | ": errors, names given here, literals of Python or else plain text."""
     lines = [line.strip() for line in text.strip().splitlines()]
-    rows = [[_value(cell) for cell in line.split(" | ")] for line in lines]
-    return pytest.mark.parametrize(names, rows)
+    return [
+        [_value(cell, ERRORS | named) for cell in line.split(" | ")]
+        for line in lines
+        if line[:2] != "# "
+    ]
 
 
-def _value(cell):
+def _value(cell, named):
+    if cell in named:
+        return named[cell]
     try:
         return ast.literal_eval(cell)
     except (ValueError, SyntaxError):
