@@ -12,16 +12,18 @@ from llm_labeler import CallFailed
 from tests.support.llm import Faults, Options, serve
 from tests.support.pairs import pair_table
 from tests.support.refusals import config_error, data_error, remote_error
-from tests.support.tables import each_line, table
+from tests.support.tables import each_line, table, values
 
-PAIRS = [
-    ("The pump leaks.", "Water runs out of the pump.", 1, "same"),
-    ("The pump leaks.", "The pump is new.", 0, "related"),
-    ("The pump leaks.", "Cats sleep a lot.", 1, "different"),  # wrong label
-    ("How do I log in?", "Where can I sign in?", 0, "same"),  # wrong label
-    ("How do I log in?", "How do I log out?", 0, "related"),
-    ("How do I log in?", "Which way is north?", 0, "undecided"),
-]
+PAIRS = values("""
+    The pump leaks. | Water runs out of the pump. | 1 | same
+    The pump leaks. | The pump is new. | 0 | related
+    # wrong label
+    The pump leaks. | Cats sleep a lot. | 1 | different
+    # wrong label
+    How do I log in? | Where can I sign in? | 0 | same
+    How do I log in? | How do I log out? | 0 | related
+    How do I log in? | Which way is north? | 0 | undecided
+""")
 TRUTH = {(one, other): word for one, other, _, word in PAIRS}
 ROWS = pair_table([pair[:3] for pair in PAIRS])
 

@@ -9,7 +9,7 @@ import pairkit
 from pairkit import DataError, PairDataset
 from tests.support.pairs import pair, pair_table
 from tests.support.refusals import config_error, data_error
-from tests.support.tables import table
+from tests.support.tables import table, values
 
 TSV = "text1\ttext2\tlabel\na b\tc d\t1\na b\te f\t0\ng h\ti j\t1\ng h\tk l\t0\nm\tn\t1\n"
 
@@ -283,15 +283,15 @@ def test_any_split_has_no_leaks_and_all_rows(rows, cut_negatives, seed):
     assert (report.repeated_pairs.count, report.contradictory_pairs.count) == (0, 0)
 
 
-AGAIN = [
-    ("Is it late?", "What's the time", 1),
-    ("whats the time?", "is it LATE", 0),
-    ("What’s the time!", "Is it late", 1),
-    ("C", "A language", 1),
-    ("C++", "a language.", 0),
-    ("Ｈｅｌｌｏ，你好 世界", "no", 1),
-    ("no", "hello 你好世界！", 1),
-]
+AGAIN = values("""
+    Is it late? | What's the time | 1
+    whats the time? | is it LATE | 0
+    What’s the time! | Is it late | 1
+    C | A language | 1
+    C++ | a language. | 0
+    Ｈｅｌｌｏ，你好 世界 | no | 1
+    no | hello 你好世界！ | 1
+""")
 
 
 @table(

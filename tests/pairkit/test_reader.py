@@ -9,6 +9,7 @@ import pairkit
 from tests.published import REAL, real_data, write_pairs
 from tests.support.pairs import pair
 from tests.support.refusals import config_error, data_error
+from tests.support.tables import values
 
 PAIRS = [("one", "two", 1), ("three", "four", 0)]
 
@@ -107,14 +108,15 @@ def test_bad_rows_are_skipped(tmp_path, text, usable, left_out):
     assert pairs.bad_rows.equals(pairkit.read(pairs, **rules).bad_rows)
 
 
-PUBLISHED = [  # file, kind, rows of our sample in its layout, rows of the real file
-    ("stsb/stsb-dev.tsv", "graded", 2, 1500),
-    ("pairs/mrpc-test.tsv", "binary", 3, 1725),
-    ("pairs/qqp-dev.tsv.gz", "binary", 3, 10000),
-    ("pairs/qnli-dev.tsv.gz", "binary", 3, 5463),
-    ("sick/sick-test.tsv", "graded", 2, 4927),
-    ("nli/nli-triplets.derived.tsv.gz", "binary", 6, 45864),
-]
+PUBLISHED = values("""
+    # file, kind, rows of our sample in its layout, rows of the real file
+    stsb/stsb-dev.tsv | graded | 2 | 1500
+    pairs/mrpc-test.tsv | binary | 3 | 1725
+    pairs/qqp-dev.tsv.gz | binary | 3 | 10000
+    pairs/qnli-dev.tsv.gz | binary | 3 | 5463
+    sick/sick-test.tsv | graded | 2 | 4927
+    nli/nli-triplets.derived.tsv.gz | binary | 6 | 45864
+""")
 
 
 LABELS = {"pairs/qnli-dev.tsv.gz": "0=0,1=1"}  # in GLUE, 0 is entailment

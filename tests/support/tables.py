@@ -42,7 +42,7 @@ def values(text, **named):
     """Rows of cells, parted by " | ": errors, names given here, literals of Python or else plain text."""
     lines = [line.strip() for line in text.strip().splitlines()]
     return [
-        [_value(cell, ERRORS | named) for cell in line.split(" | ")]
+        tuple(_value(cell, ERRORS | named) for cell in line.split(" | "))
         for line in lines
         if line[:2] != "# "
     ]
