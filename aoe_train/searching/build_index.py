@@ -239,7 +239,8 @@ def make(
             recall = measure(searched, Searcher(searched, index))
         about = about.model_copy(update={"recall": recall})
         write_json(folder / ABOUT, about.model_dump(mode="json"))
-        size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+        files = [path for path in folder.rglob("*") if path.is_file()]
+        size = sum(path.stat().st_size for path in files)
     examples = list[FirstResults]()
     if searched_for not in (None, earlier_purpose):
         examples = list(islice(_examples(SearchIndex(out, None)), _EXAMPLES))
@@ -273,7 +274,12 @@ def _examples(index: SearchIndex) -> Iterator[FirstResults]:
             yield FirstResults(text, *first)
 
 
-def _saved(matrix: ndarray, quantize: Quantize, folder: Path, name: str) -> IndexVectors:
+def _saved(
+    matrix: ndarray,
+    quantize: Quantize,
+    folder: Path,
+    name: str,
+) -> IndexVectors:
     """Write vectors in this format."""
     if quantize != "int8":
         np.save(folder / name, matrix, allow_pickle=False)
@@ -299,7 +305,8 @@ def measure(vectors: IndexVectors, searcher: Searcher) -> float:
 
 def _with_hashes(rows: TextRows) -> pl.DataFrame:
     encoded = (text.encode("utf-8", "surrogatepass") for text in rows.texts)
-    hashes = pl.Series(HASH, [sha256(text).hexdigest() for text in encoded], pl.String)
+    digests = [sha256(text).hexdigest() for text in encoded]
+    hashes = pl.Series(HASH, digests, pl.String)
     # Equal hashes: these are the rows of an index.
     if HASH in rows.frame.columns and rows.frame[HASH].to_list() != hashes.to_list():
         raise DataError(f"the column {HASH} is reserved for hashes of texts; rename it")
