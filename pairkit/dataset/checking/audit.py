@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
@@ -53,11 +53,8 @@ _SAME = ("same1", "same2")
 class AuditFinding:
     """A count with a few examples."""
 
-    count: int = 0
-    examples: tuple[str, ...] = ()
-
-
-_NOTHING = AuditFinding()
+    count: int
+    examples: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,19 +73,18 @@ class AuditReport(Printed):
 
     source: str
     splits: Mapping[str, SplitReport]
-    shared_issues: AuditFinding = _NOTHING  # in two splits
-    shared_clusters: AuditFinding = _NOTHING
-    near_identical: AuditFinding = _NOTHING  # groups in several splits
-    repeated_pairs: AuditFinding = _NOTHING
-    contradictory_pairs: AuditFinding = _NOTHING  # one pair with different labels
-    issues_by: str = "text"
-    label_kind: LabelKind = "binary"
-    labels: LabelsRead | None = None  # the meaning of the labels, and the rows skipped by label
+    shared_issues: AuditFinding  # in two splits
+    shared_clusters: AuditFinding
+    near_identical: AuditFinding  # groups in several splits
+    repeated_pairs: AuditFinding
+    contradictory_pairs: AuditFinding  # one pair with different labels
+    issues_by: str  # page or text
+    label_kind: LabelKind
+    labels: LabelsRead | None  # the meaning of the labels, and the rows skipped by label
     # Rows without a text or label, by reason, with the first as `file:row`; other commands refuse them.
-    bad_rows: Mapping[str, AuditFinding] = field(default_factory=dict)
-    skips_bad_rows: bool = False
-    # Rows of repeated and contradictory pairs.
-    again: pl.DataFrame = field(default_factory=pl.DataFrame)
+    bad_rows: Mapping[str, AuditFinding]
+    skips_bad_rows: bool
+    again: pl.DataFrame  # rows of repeated and contradictory pairs
 
     @property
     def leaks(self) -> list[str]:
