@@ -30,7 +30,7 @@ def read_arguments(
 ) -> tuple[LabelSettings, dict[str, LlmFunction]]:
     """Merge defaults < `below` < `config` < `settings` < arguments (`keys`: their settings)."""
     values = dict(arguments)
-    entries: dict[str, Any] = {}
+    entries: dict[str, Mapping[str, Any]] = {}
     functions: dict[str, LlmFunction] = {}
     for role in ("llm", "judges"):
         names = []
@@ -39,30 +39,24 @@ def read_arguments(
             if callable(llm):
                 functions[name] = llm
                 named = llm if hasattr(llm, "__qualname__") else type(llm)
-                entries[name] = {
-                    "kind": "function",
-                    "model": f"python:{named.__module__}.{named.__qualname__}",
-                }
+                model = f"python:{named.__module__}.{named.__qualname__}"
+                entries[name] = {"kind": "function", "model": model}
             elif llm is not None:
-                entries[name] = dict(llm)
+                entries[name] = llm
         values[role] = names or None
     # In `below`, so that the configuration can raise the concurrency of a plain function.
-    plain = {
-        name: {**entries[name], "concurrency": 1}
-        for name, function in functions.items()
-        if not is_async(function)
-    }
-    tree = {**(below or {})}
-    tree["llm"] = {**tree.get("llm", {}), **plain}
-    fields = {
-        f"llm.{name}.{key}": value
-        for name, entry in entries.items()
-        for key, value in entry.items()
-    }
-    table = {**keys, **{key: key for key in fields}}
-    merged = merge(
-        LabelSettings, table, {**values, **fields}, below=tree, config=config, settings=settings
-    )
+    tree = dict(below or {})
+    tree["llm"] = dict(tree.get("llm", {}))
+    for name, function in functions.items():
+        if not is_async(function):
+            tree["llm"][name] = {**entries[name], "concurrency": 1}
+    table = dict(keys)
+    for name, entry in entries.items():
+        for field, value in entry.items():
+            key = f"llm.{name}.{field}"
+            table[key] = key
+            values[key] = value
+    merged = merge(LabelSettings, table, values, below=tree, config=config, settings=settings)
     return merged, functions
 
 
@@ -70,22 +64,27 @@ def _with_names(llms: Any) -> list[tuple[str, Any]]:
     """Pair each name with its function or entry, or with None if the settings describe the LLM."""
     if llms is None:
         return []
+    named: list[tuple[str, Any]] = []
     if isinstance(llms, Mapping):
-        named = [*llms.items()]
+        named += llms.items()
     else:
-        elements = llms if isinstance(llms, Sequence) and not isinstance(llms, str) else [llms]
-        named = [pair for element in elements for pair in _element_with_names(element)]
+        is_list = isinstance(llms, Sequence) and not isinstance(llms, str)
+        for element in llms if is_list else [llms]:
+            named += _element_with_names(element)
+    described = []
     for name, llm in named:
-        if llm is not None and not (isinstance(name, str) and _NAME.fullmatch(name)):
+        if llm is None:
+            continue
+        if not (isinstance(name, str) and _NAME.fullmatch(name)):
             raise ConfigError(
                 f"llm: {name!r:.60} is not a name; expected letters, digits, _ and -: llm={{'mine': …}}"
             )
-        if not (llm is None or callable(llm) or isinstance(llm, Mapping)):
+        if not (callable(llm) or isinstance(llm, Mapping)):
             raise ConfigError(
                 f"llm: {name!r:.60} is {type(llm).__name__}; expected a function from prompt to answer, or"
                 " an entry such as {'kind': 'openai_compatible', …}"
             )
-    described = [name for name, llm in named if llm is not None]
+        described.append(name)
     if len({*described}) < len(described):
         raise ConfigError(
             "llm: two functions have the same name; name them: llm={'one': …, 'two': …}"
