@@ -25,6 +25,13 @@ _TRIPLET_SETTINGS = (
     ("filters", "min_kept"),
 )  # without effect on other tasks
 
+STORE_FILE = "answers.sqlite"
+RUN_FILE = "run.json"
+TEXTS_FILE = "texts.parquet"
+CANDIDATES_FILE = "candidates.parquet"
+IN_USE = "in use by another label process; wait for it or choose another --work"
+_TEXTS = {"text_id": pl.String, "text": pl.String, "row": pl.Int64}
+
 
 def check_out(out: Path, run: Mapping[str, Any], *, fresh: bool) -> None:
     """Refuse to replace a dataset that was made in another way."""
@@ -38,14 +45,6 @@ def _identity(run: Mapping[str, Any]) -> dict[str, Any]:
         "input": run["input"].get("sha256"),
         **{key: run.get(key) for key in ("settings", "llms", "prompts")},
     }
-
-
-STORE_FILE = "answers.sqlite"
-RUN_FILE = "run.json"
-TEXTS_FILE = "texts.parquet"
-CANDIDATES_FILE = "candidates.parquet"
-IN_USE = "in use by another label process; wait for it or choose another --work"
-_TEXTS = {"text_id": pl.String, "text": pl.String, "row": pl.Int64}
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,11 @@ MAX_CHARACTERS = 100_000  # of texts and sentences
 # By polarity: texts with their sentences.
 Examples = dict[Polarity, tuple[tuple[str, tuple[str, ...]], ...]]
 
+# Placeholders are replaced in one pass, so braces in a text are kept.
+_PLACEHOLDER = re.compile(r"\{(size|text|json_text|polarity)\}")
+_ADJECTIVES: Mapping[Polarity, str] = {"positive": "synonymous", "negative": "antonym"}
+_TOML_KEYS = {"system", *POLARITIES}
+
 
 def read_examples(path: Path) -> Examples:
     """Read few-shot examples in the file's order."""
@@ -63,12 +68,6 @@ def read_examples(path: Path) -> Examples:
             f" question; give at most {MAX_EXAMPLES} and {MAX_CHARACTERS:,} in --examples"
         )
     return examples
-
-
-# Placeholders are replaced in one pass, so braces in a text are kept.
-_PLACEHOLDER = re.compile(r"\{(size|text|json_text|polarity)\}")
-_ADJECTIVES: Mapping[Polarity, str] = {"positive": "synonymous", "negative": "antonym"}
-_TOML_KEYS = {"system", *POLARITIES}
 
 
 @dataclass(frozen=True, slots=True)
