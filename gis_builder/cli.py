@@ -21,14 +21,22 @@ def _build(build: Any, given: Any, *, dry_run: bool = False) -> Any:
 
 @SHARED(
     dry_run=Option(
-        "Show how columns, times and links are read, and write nothing.", panel=RUN, main=True
+        "Show how columns, times and links are read, and write nothing.",
+        panel=RUN,
+        main=True,
     )
 )
 def _import(import_tracker: Any, given: Any, *, dry_run: bool = False) -> Any:
     return crawls.preview_import(**given) if dry_run else import_tracker(**given)
 
 
-def _crawl(crawl: Any, given: Any, *, json: bool = False, quiet: bool = False) -> Any:
+def _crawl(
+    crawl: Any,
+    given: Any,
+    *,
+    json: bool = False,
+    quiet: bool = False,
+) -> Any:
     from gis_builder.crawling.status import IncompleteCrawlError
 
     try:
@@ -40,14 +48,16 @@ def _crawl(crawl: Any, given: Any, *, json: bool = False, quiet: bool = False) -
 
 @SHARED(
     explain=Option(
-        "Show the evidence on one issue, owner/name#number, and stop.", metavar="ISSUE", main=True
+        "Show the evidence on one issue, owner/name#number, and stop.",
+        metavar="ISSUE",
+        main=True,
     )
 )
 def _detect(detect: Any, given: Any, *, explain: str | None = None) -> Any:
     if explain is None:
         return detect(**given)
     given.pop("progress")
-    return crawls.explain(issue=explain, **given).text
+    return crawls.explain(issue=explain, **given)
 
 
 @SHARED(read_only=Option("Only read the hours into `work`; their files can then be deleted."))

@@ -12,7 +12,7 @@ from pairkit.base.cli.progress import Display, Listener, Progress
 from pairkit.base.cli.terminal import say
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Began:
     """A stage of `repos` repositories began."""
 
@@ -20,7 +20,7 @@ class Began:
     repos: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Waiting:
     """No request is sent until a time."""
 
@@ -29,7 +29,7 @@ class Waiting:
     until: float  # epoch seconds
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Advanced:
     """A page was stored."""
 
@@ -40,7 +40,7 @@ class Advanced:
     points_left: int | None = None  # of this worker's token
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Finished:
     """A repository finished or failed."""
 
@@ -119,7 +119,10 @@ class RunDisplay(Display):
         for stage in self._active.pop(event.repo, {}):
             self(Progress(stage, ended=True))
         self._repos = Progress(
-            self._repos.stage, self._repos.done + 1, self._repos.total, self._points_left
+            self._repos.stage,
+            self._repos.done + 1,
+            self._repos.total,
+            self._points_left,
         )
         self._show_repos()
         if event.failure and event.repo:  # a failure of all repositories is raised as an error

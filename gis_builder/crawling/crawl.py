@@ -10,12 +10,11 @@ from urllib.parse import urlsplit
 
 from gis_builder.crawl_progress import RunDisplay
 from gis_builder.crawling.github import GitHub
-from gis_builder.crawling.import_dump import import_dumps, saved_server
+from gis_builder.crawling.import_dump import GITHUB_HOST, import_dumps, saved_server
 from gis_builder.crawling.tickets import find_trackers
 from gis_builder.detection.detector import Detector, KeptVerdict
 from gis_builder.settings import BuildSettings, PoolSettings
-from gis_builder.store import RepoOutcome, RepoRow, Store
-from gis_builder.store.issue_records import IssueRef, VerdictOutcome
+from gis_builder.store import IssueRef, RepoOutcome, RepoRow, Store, VerdictOutcome
 from gis_builder.trackers.dump import BrokenRows
 from gis_builder.trackers.ticket_files import ImportOptions
 from pairkit.base.errors import ConfigError, RemoteError
@@ -23,22 +22,36 @@ from pairkit.base.errors import ConfigError, RemoteError
 _MAX_NAMED = 5  # repositories in a message
 _IMPORTED = "dump"  # the "strategy" of a saved tracker
 _CONTENT_SETTINGS = {
-    *("strategy", "all_if_small", "include_private", "phrases", "title_words", "body_phrases"),
-    *("max_phrase_share", "label_query"),
+    "strategy",
+    "all_if_small",
+    "include_private",
+    "phrases",
+    "title_words",
+    "body_phrases",
+    "max_phrase_share",
+    "label_query",
 }
 
 
 def crawl(
-    github: GitHub, store: Store, repos: Sequence[str], settings: BuildSettings, show: RunDisplay
+    github: GitHub,
+    store: Store,
+    repos: Sequence[str],
+    settings: BuildSettings,
+    show: RunDisplay,
 ) -> list[RepoRow]:
     """Fetch everything that a dataset of these repositories needs; a repeated call continues."""
     names = _fetch_threads(github, store, repos, settings)
     _complete(github, store, names, settings, show)
-    return outcomes(store, repos)
+    return store.rows_of(repos)
 
 
 def update(
-    github: GitHub, store: Store, repos: Sequence[str], settings: BuildSettings, show: RunDisplay
+    github: GitHub,
+    store: Store,
+    repos: Sequence[str],
+    settings: BuildSettings,
+    show: RunDisplay,
 ) -> list[RepoRow]:
     """Finish a crawl if necessary, then fetch the issues that changed since."""
     strategy = store.crawl_record().get("strategy")
@@ -46,32 +59,36 @@ def update(
         _must_agree(store, {"server": crawl_record(settings)["server"]})
         names = crawlable(github.check(repos))
     else:
-        crawl_settings = settings.crawl.model_copy(
-            update={"strategy": strategy or settings.crawl.strategy}
-        )
-        settings = settings.model_copy(update={"crawl": crawl_settings})
+        if strategy is not None:
+            same_strategy = settings.crawl.model_copy(update={"strategy": strategy})
+            settings = settings.model_copy(update={"crawl": same_strategy})
         names = _fetch_threads(github, store, repos, settings)
     github.update(names)
     _complete(github, store, names, settings, show)
-    return outcomes(store, repos)
+    return store.rows_of(repos)
 
 
 def import_tracker(
-    store: Store, folder: Path, say: Callable[[str], None], options: ImportOptions
+    store: Store,
+    folder: Path,
+    say: Callable[[str], None],
+    options: ImportOptions,
 ) -> list[RepoRow]:
     """Fill a store from a saved tracker instead of a server; see `import_dumps`."""
     broken = BrokenRows(skip=options.skip_broken)
     dumps = find_trackers(folder, options, store.tickets(), broken)
-    record = {"strategy": _IMPORTED, **saved_server(dumps)}
+    server = saved_server(dumps)
     _must_agree(store, {"strategy": _IMPORTED})
-    old, new = (
-        each.get("server", "github.com") for each in (store.crawl_record() or record, record)
-    )
-    if old != new:
+    earlier = store.crawl_record()
+    if earlier and earlier.get("server", GITHUB_HOST) != server:
         raise ConfigError(
-            f"{store.path.parent}: contains issues of {old}, not {new}; choose another --work"
+            f"{store.path.parent}: contains issues of {earlier.get('server', GITHUB_HOST)},"
+            f" not {server}; choose another --work"
         )
     rows = import_dumps(dumps, folder, store, say, broken)
+    record = {"strategy": _IMPORTED}
+    if server != GITHUB_HOST:
+        record["server"] = server
     store.set_crawl_record(record)
     return rows
 
@@ -82,14 +99,11 @@ def crawl_record(settings: BuildSettings) -> dict[str, Any]:
     return record | {"server": urlsplit(settings.crawl.api_url).hostname}
 
 
-def outcomes(store: Store, repos: Sequence[str]) -> list[RepoRow]:
-    """The stored outcomes of these repositories, in this order, without those never looked up."""
-    rows = {row.name.lower(): row for row in store.repos()}
-    return [rows[name.lower()] for name in repos if name.lower() in rows]
-
-
 def _fetch_threads(
-    github: GitHub, store: Store, repos: Sequence[str], settings: BuildSettings
+    github: GitHub,
+    store: Store,
+    repos: Sequence[str],
+    settings: BuildSettings,
 ) -> list[str]:
     """Check the repositories and run the strategy; returns the names of those that can be crawled."""
     record = crawl_record(settings)
@@ -109,7 +123,9 @@ def _must_agree(store: Store, record: Mapping[str, Any]) -> None:
         may_differ = _CONTENT_SETTINGS
     for key in sorted(old.keys() & record.keys() - may_differ):
         if old[key] != record[key]:
-            values = f" ({old[key]}, not {record[key]})" if isinstance(old[key], str) else ""
+            values = ""
+            if isinstance(old[key], str):
+                values = f" ({old[key]}, not {record[key]})"
             raise ConfigError(
                 f"{store.path.parent}: contains a crawl with another setting of {key}{values}; choose "
                 "another working folder, or use the former setting"
@@ -121,30 +137,39 @@ def crawlable(rows: Sequence[RepoRow]) -> list[str]:
     names = [row.name for row in rows if row.is_crawlable]
     if names:
         return names
-    reasons = "; ".join(f"{row.name}: {row.detail or row.outcome}" for row in rows[:_MAX_NAMED])
-    more = f"; and {len(rows) - _MAX_NAMED} more" if len(rows) > _MAX_NAMED else ""
-    problem = f"no repository can be crawled ({reasons}{more})"
+    reasons = [f"{row.name}: {row.detail or row.outcome}" for row in rows[:_MAX_NAMED]]
+    if len(rows) > _MAX_NAMED:
+        reasons.append(f"and {len(rows) - _MAX_NAMED} more")
+    problem = f"no repository can be crawled ({'; '.join(reasons)})"
     if any(row.outcome is RepoOutcome.FAILED for row in rows):
         raise RemoteError(f"{problem}; run the same command again")
     raise ConfigError(f"{problem}; check the names and the permissions of the token")
 
 
 def _complete(
-    github: GitHub, store: Store, names: Sequence[str], settings: BuildSettings, show: RunDisplay
+    github: GitHub,
+    store: Store,
+    names: Sequence[str],
+    settings: BuildSettings,
+    show: RunDisplay,
 ) -> None:
     """Fetch the issues that verdicts depend on, mainly canonical issues, and issues for negatives."""
     repos = sorted({store.full_name(name) for name in names})
     positives = _fetch_dependencies(github, store, repos, settings, show)
-    # A sweep has fetched every issue already.
-    sampled = [repo for repo in repos if not store.tasks(repo, "sweep", done=True)]
-    github.fetch_negative_sample(
-        {repo: negative_sample_size(positives[repo], settings.pool) for repo in sampled},
-        settings.seed,
-    )
+    sizes = {}
+    for repo in repos:
+        is_swept = store.tasks(repo, "sweep", done=True)  # it has every issue already
+        if not is_swept:
+            sizes[repo] = negative_sample_size(positives[repo], settings.pool)
+    github.fetch_negative_sample(sizes, settings.seed)
 
 
 def _fetch_dependencies(
-    github: GitHub, store: Store, repos: Sequence[str], settings: BuildSettings, show: RunDisplay
+    github: GitHub,
+    store: Store,
+    repos: Sequence[str],
+    settings: BuildSettings,
+    show: RunDisplay,
 ) -> Counter[str]:
     """Fetch the issues that verdicts depend on until there are no more; count duplicates by repository."""
     detector = Detector(store, settings.detect)
@@ -152,9 +177,10 @@ def _fetch_dependencies(
     fetched: set[IssueRef] = set()
     judged: Iterable[KeptVerdict] = detector.judge_all(repos, show)
     while True:
-        unresolved: dict[IssueRef, frozenset[IssueRef]] = {}
+        unresolved = {}
         for kept in judged:
-            if new := detector.unknown(kept) - fetched:
+            new = detector.unknown(kept) - fetched
+            if new:
                 unresolved[kept.verdict.ref] = new
             elif kept.verdict.outcome is VerdictOutcome.DUPLICATE:
                 positives.update(kept.verdict.repos)
@@ -169,4 +195,6 @@ def _fetch_dependencies(
 
 def negative_sample_size(positives: int, settings: PoolSettings) -> int:
     """Number of issues to fetch for negatives, by the number of duplicates in the repository."""
-    return max(settings.at_least, round(settings.per_positive * positives)) if positives else 0
+    if not positives:
+        return 0
+    return max(settings.at_least, round(settings.per_positive * positives))

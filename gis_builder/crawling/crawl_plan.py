@@ -35,7 +35,7 @@ _CONNECTIONS_PER_POINT = 100
 _THREAD_CONNECTIONS = 3  # comments, events, labels
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RepoPlan:
     """The cost of one repository; 0 if there is nothing to fetch."""
 
@@ -62,7 +62,7 @@ class RepoPlan:
         }
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class Plan(Printed):
     """The estimated cost of a crawl by repository, and the cost of the estimate."""
 
@@ -118,10 +118,15 @@ class Plan(Printed):
         priced = [repo for repo in self.repositories if repo.requests]
         for repo in priced:
             rows.add_row(
-                repo.row.name, repo.row.issue_count, repo.points, repo.requests, f"{repo.hours:.2f}"
+                repo.row.name,
+                repo.row.issue_count,
+                repo.points,
+                repo.requests,
+                f"{repo.hours:.2f}",
             )
         rows.add_rule()
-        issues = sum({repo.row.full_name: repo.row.issue_count for repo in priced}.values())
+        issues_of = {repo.row.full_name: repo.row.issue_count for repo in priced}
+        issues = sum(issues_of.values())
         rows.add_row("all", issues, self.points, self.requests, f"{self.hours:.2f}")
         return rows
 
@@ -132,7 +137,9 @@ class Plan(Printed):
 
 
 def plan(
-    names: Sequence[str], settings: BuildSettings, open_github: Callable[[Store], GitHub]
+    names: Sequence[str],
+    settings: BuildSettings,
+    open_github: Callable[[Store], GitHub],
 ) -> Plan:
     """Look up the repositories and estimate the cost of crawling them; nothing is stored."""
     with (
@@ -143,7 +150,7 @@ def plan(
             rows = github.check(names)
         crawlable(rows)
         spent = sum(store.usage().values(), Usage())
-    priced: set[str] = set()
+    priced = set()
     repos = []
     for row in rows:
         is_new = row.is_crawlable and row.full_name not in priced
@@ -186,7 +193,8 @@ def _search(row: RepoRow, settings: BuildSettings) -> tuple[int, int]:
     targets = _batches(issues * _TARGETS_PER_ISSUE, crawl.issue_batch)
     sample = min(issues, negative_sample_size(round(issues * _DUPLICATES_PER_ISSUE), settings.pool))
     # The negative sample is drawn from all numbers, including pull requests.
-    drawn = _batches(sample * max(1.0, row.max_number / max(1, issues)), crawl.issue_batch)
+    numbers_per_issue = max(1.0, row.max_number / max(1, issues))
+    drawn = _batches(sample * numbers_per_issue, crawl.issue_batch)
     points = (
         discovery * _points(crawl.search_batch)
         + threads * _points(_THREAD_CONNECTIONS * crawl.thread_batch)

@@ -11,18 +11,32 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from itertools import count, islice
+from dataclasses import asdict, dataclass, replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import polars as pl
+from msgspec import Struct, field
 
-from gis_builder.crawling.tickets import TicketDump, find_trackers
-from gis_builder.store import Absence, CrawlTask, Page, RepoOutcome, RepoRow, Store, TopUp
+from gis_builder.crawling.tickets import TicketDump, TicketIndex, find_trackers
+from gis_builder.store import (
+    Absence,
+    CrawlTask,
+    Event,
+    Issue,
+    IssueRef,
+    Page,
+    RepoOutcome,
+    RepoRow,
+    Store,
+    Thread,
+    TicketSite,
+    TopUp,
+    pull_request,
+)
 from gis_builder.store.decoding import stamp_or_none
-from gis_builder.store.issue_records import Event, Issue, IssueRef, Thread, TicketSite, pull_request
 from gis_builder.store.store import TICKETS
 from gis_builder.trackers.dump import BrokenRows, Dump, RepoFile, Row, closing_event
 from gis_builder.trackers.rest_records import reference
@@ -34,24 +48,32 @@ from pairkit.base.system.files import write_bytes
 
 _NO_BODY = "no column for body, so texts are only titles; if there is one, give --columns body=NAME"
 SKIPPED_LINKS = "skipped_links.csv"  # in the working folder
-_ROWS, _THREADS = 1000, 200  # per transaction
+GITHUB_HOST = "github.com"
+# Per transaction
+_ROWS = 1000
+_THREADS = 200
+# Of a preview
+_SHOWN = 3  # tickets
+_WIDTH = 60  # characters of a cell
+_WORDS = 30  # kinds of words beside the ids of links
 _MAX_NAMED = 3  # files of a folder that are not read
+_MAX_REASONS = 5  # repositories without issues in a message
 _MAX_TRANSFERS = 8  # of one issue; more are taken for a cycle
 
 T = TypeVar("T")
 
 
-def saved_server(dumps: Iterable[Dump]) -> dict[str, str]:
-    """The server of the first saved issue, such as a GitHub Enterprise; empty for GitHub's own."""
+def saved_server(dumps: Iterable[Dump]) -> str:
+    """The server of the first saved issue, such as a GitHub Enterprise; else GitHub's own."""
     saved = (dump for dump in dumps if not isinstance(dump, TicketDump))
-    issue = next((row.value for dump in saved for row in dump.issues()), None) or {}
-    address = next(
-        (issue[key] for key in ("html_url", "url", "repository_url") if issue.get(key)), ""
-    )
-    host = urlsplit(str(address)).hostname
-    return (
-        {"server": host} if host and not re.fullmatch(r"(?:api\.|www\.)?github\.com", host) else {}
-    )
+    rows = chain.from_iterable(dump.issues() for dump in saved)
+    first = next(rows, None)
+    issue = first.value if first and first.value else {}
+    addresses = filter(None, map(issue.get, ("html_url", "url", "repository_url")))
+    host = urlsplit(str(next(addresses, ""))).hostname
+    if not host or re.fullmatch(r"(?:api\.|www\.)?github\.com", host):
+        return GITHUB_HOST
+    return host
 
 
 def import_dumps(
@@ -70,15 +92,22 @@ def import_dumps(
     _check_found(folder, trackers, broken.notes)
     _read_missing(dumps, trackers, store)
     _read_threads(dumps, trackers, store)
+    warnings = broken.notes
+    page = Page()
+    rows = []
     for tracker in trackers:
         _finish(tracker, trackers, store)
-        say(f"{tracker.name}: {tracker.row().issue_count:,} issues, {tracker.comments:,} comments")
-    warnings = broken.notes
-    warnings += [
-        f"{tracker.name}: {tracker.incomplete:,} issues state comments that are missing; save these, too"
-        for tracker in trackers
-        if tracker.incomplete
-    ]
+        row = tracker.row()
+        say(f"{tracker.name}: {row.issue_count:,} issues, {tracker.comments:,} comments")
+        rows.append(row)
+        page.repos += tracker.former_rows()
+        page.tasks.append(CrawlTask(tracker.name, "import", done=True))
+        if tracker.incomplete:
+            missing = f"{tracker.incomplete:,} issues state comments that are missing"
+            warnings.append(f"{tracker.name}: {missing}; save these, too")
+        if tracker.orphans:
+            orphans = f"{tracker.orphans} comments and events skipped: the dump lacks their issues"
+            page.warnings.append((tracker.name, orphans))
     for dump in dumps:
         if isinstance(dump, TicketDump):
             say(f"{dump.index.link_count:,} duplicate links")
@@ -87,32 +116,18 @@ def import_dumps(
             tickets |= dump.index.tickets
     for text in warnings:
         say(text)
-    rows = [tracker.row() for tracker in trackers]
-    former = [row for tracker in trackers for row in tracker.former_rows()]
-    orphans = [
-        (
-            tracker.name,
-            f"{tracker.orphans} comments and events skipped: the dump lacks their issues",
-        )
-        for tracker in trackers
-        if tracker.orphans
-    ]
-    finished = [CrawlTask(tracker.name, "import", done=True) for tracker in trackers]
-    store.save(
-        Page(
-            repos=[*former, *rows],
-            warnings=[*orphans, *(("", text) for text in warnings)],
-            tasks=finished,
-            notes={TICKETS: json.dumps(tickets)} if tickets else {},
-        )
-    )
+        page.warnings.append(("", text))
+    page.repos += rows
+    if tickets:
+        page.notes[TICKETS] = json.dumps(tickets)
+    store.save(page)
     return rows
 
 
 def _passed_over(dumps: Iterable[Dump]) -> list[str]:
     """A line for each reason why files are not read."""
     paths: dict[str, list[Path]] = {}
-    for path in (path for dump in dumps for path in dump.passed_over):
+    for path in chain.from_iterable(dump.passed_over for dump in dumps):
         reason = UNREADABLE.get(path.suffix.lower(), "no issues, comments or events")
         paths.setdefault(reason, []).append(path)
     lines = []
@@ -127,7 +142,8 @@ def _list_skipped(dump: TicketDump, path: Path) -> str:
     if not dump.index.skipped:
         path.unlink(missing_ok=True)
         return ""
-    rows = pl.DataFrame(dump.index.skipped, schema=["id", "duplicate_of", "reason"], orient="row")
+    columns = ["id", "duplicate_of", "reason"]
+    rows = pl.DataFrame(dump.index.skipped, schema=columns, orient="row")
     write_bytes(path, rows.write_csv().encode())
     return f"list: {path}"
 
@@ -142,10 +158,10 @@ def _read_issues(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> Non
                 tracker = trackers.get(row.repo)
                 issue = replace(row.record, repo=tracker.name)
                 tracker.note(issue)
-                stated = (row.value or {}).get("comments")
+                stated = row.value.get("comments") if row.value else None
                 tracker.stated[issue.number] = stated if isinstance(stated, int) else 0
                 if issue.is_pull and not tracker.info.private:
-                    times = issue.created_at, issue.updated_at
+                    times = (issue.created_at, issue.updated_at)
                     page.issues.append(pull_request(issue.ref, issue.title, issue.state, *times))
                 elif not issue.is_pull and tracker.has_issues:
                     closing = None if has_events else closing_event(issue)
@@ -156,41 +172,45 @@ def _read_issues(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> Non
 
 def _check_found(folder: Path, trackers: Trackers, warnings: Sequence[str]) -> None:
     rows = [tracker.row() for tracker in trackers]
-    if not any(row.is_crawlable for row in rows):
-        reasons = "; ".join(
-            [*(f"{row.name}: {row.detail or row.outcome}" for row in rows[:5]), *warnings]
-        )
-        reasons = f" ({reasons})" if reasons else ""
-        raise DataError(
-            f"contains no issue{reasons}; save the issues first, see `gis import --help`",
-            path=folder,
-        )
+    if any(row.is_crawlable for row in rows):
+        return
+    reasons = [f"{row.name}: {row.detail or row.outcome}" for row in rows[:_MAX_REASONS]]
+    reasons += warnings
+    listed = f" ({'; '.join(reasons)})" if reasons else ""
+    raise DataError(
+        f"contains no issue{listed}; save the issues first, see `gis import --help`", path=folder
+    )
 
 
 def _read_missing(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> None:
     page = Page()
-    for row in (row for dump in dumps for row in dump.missing()):
+    for row in chain.from_iterable(dump.missing() for dump in dumps):
         tracker = trackers.get(row.repo)
         if row.number in tracker.is_pull or not tracker.has_issues:
             continue
+        ref = IssueRef(tracker.name, row.number)
         to = row.record.to or ""
         if row.record.status == "transferred":
             tracker.moved[row.number] = reference(to)
-            page.missing[IssueRef(tracker.name, row.number)] = (Absence.TRANSFERRED, to)
+            page.missing[ref] = (Absence.TRANSFERRED, to)
         else:
-            page.missing[IssueRef(tracker.name, row.number)] = (Absence.DELETED, "")
+            page.missing[ref] = (Absence.DELETED, "")
     store.save(page)
 
 
 def _read_threads(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> None:
     """Store the comments and events of all issues."""
-    for comments in _batches((row for dump in dumps for row in dump.comments()), _ROWS):
+    all_comments = chain.from_iterable(dump.comments() for dump in dumps)
+    for comments in _batches(all_comments, _ROWS):
         store.save(Page(comments=list(_stored(comments, trackers))))
-    positions = count()  # order of the files; `_finish` sorts by time
-    for rows in _batches((row for dump in dumps for row in dump.events()), _ROWS):
-        store.save(
-            Page(events=[(ref, next(positions), event) for ref, event in _stored(rows, trackers)])
-        )
+    position = 0  # order of the files; `_finish` sorts by time
+    all_events = chain.from_iterable(dump.events() for dump in dumps)
+    for events in _batches(all_events, _ROWS):
+        page = Page()
+        for ref, event in _stored(events, trackers):
+            page.events.append((ref, position, event))
+            position += 1
+        store.save(page)
 
 
 def _stored(rows: Iterable[Row[T]], trackers: Trackers) -> Iterator[tuple[IssueRef, T]]:
@@ -220,21 +240,25 @@ def _resolve_thread(thread: Thread, trackers: Trackers) -> Thread:
     canonical, is_pull = trackers.follow(_canonical(issue, events))
     resolved = []
     for event in events:
-        if event.kind == "closed":
-            is_duplicate = event.state_reason == "duplicate"
-            target, target_is_pull = (canonical, is_pull) if is_duplicate else (None, False)
-        else:
+        if event.kind != "closed":
             target, target_is_pull = trackers.follow(event.target)
-        resolved.append(replace(event, target=target, target_is_pull=target_is_pull))
+            event = replace(event, target=target, target_is_pull=target_is_pull)
+        elif event.state_reason == "duplicate":
+            event = replace(event, target=canonical, target_is_pull=is_pull)
+        else:
+            event = replace(event, target=None, target_is_pull=False)
+        resolved.append(event)
+    closed_by = issue.closed_by
     closers = [event.actor for event in events if event.kind == "closed"]
-    closed_by = closers[-1] if closers and issue.closed_at else issue.closed_by
+    if closers and issue.closed_at:
+        closed_by = closers[-1]
     issue = replace(issue, closed_by=closed_by, duplicate_of=None if is_pull else canonical)
     return Thread(issue, thread.comments, tuple(resolved))
 
 
 def _canonical(issue: Issue, events: Iterable[Event]) -> IssueRef | None:
     """The target of a closed issue's last duplicate mark that was not removed."""
-    marks: list[IssueRef] = []
+    marks = []
     for event in events:
         if event.kind == "marked_as_duplicate" and event.target:
             marks.append(event.target)
@@ -249,15 +273,14 @@ def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
         yield batch
 
 
-@dataclass(slots=True)
-class DumpTracker:
+class DumpTracker(Struct):
     """The data of one repository that is kept in memory: numbers, without texts."""
 
     name: str  # as its files write it
     info: RepoFile = field(default_factory=lambda: RepoFile(""))
-    is_pull: dict[int, bool] = field(default_factory=dict)  # by number
-    moved: dict[int, IssueRef] = field(default_factory=dict)  # targets of transfers by number
-    stated: dict[int, int] = field(default_factory=dict)  # comments by number
+    is_pull: dict[int, bool] = {}  # by number
+    moved: dict[int, IssueRef] = {}  # targets of transfers by number
+    stated: dict[int, int] = {}  # comments by number
     comments: int = 0
     incomplete: int = 0  # issues that lack comments
     orphans: int = 0  # comments and events whose issue is not in the dump
@@ -282,17 +305,16 @@ class DumpTracker:
 
     def row(self) -> RepoRow:
         """The repository's row, with the fields that a crawl would store."""
-        issues = sum(not is_pull for is_pull in self.is_pull.values())
         if self.info.private:
-            return RepoRow(
-                self.name, RepoOutcome.PRIVATE, detail="private according to its repo.json"
-            )
+            detail = "private according to its repo.json"
+            return RepoRow(self.name, RepoOutcome.PRIVATE, detail=detail)
+        issues = [number for number, is_pull in self.is_pull.items() if not is_pull]
         row = RepoRow(
             self.name,
             RepoOutcome.OK,
             full_name=self.name,
             max_number=max(self.is_pull, default=0),
-            issue_count=issues,
+            issue_count=len(issues),
             created_at=stamp_or_none(self.info.created_at) or "",
             newest_at=self.newest_at,
             as_of=self.as_of,
@@ -306,7 +328,10 @@ class DumpTracker:
         if self.info.private:
             return []
         row = replace(
-            self.row(), outcome=RepoOutcome.RENAMED, detail=f"now {self.name}", listed=False
+            self.row(),
+            outcome=RepoOutcome.RENAMED,
+            detail=f"now {self.name}",
+            listed=False,
         )
         return [replace(row, name=name) for name in self.info.previous_names or ()]
 
@@ -348,10 +373,6 @@ class Trackers:
         return None, False
 
 
-_SHOWN, _WIDTH = 3, 60  # tickets, characters of a cell
-_WORDS = 30  # kinds of words beside the ids of links
-
-
 @dataclass(frozen=True, repr=False)
 class ImportPreview(Printed):
     """What an import would read.
@@ -375,7 +396,8 @@ class ImportPreview(Printed):
 
     def tables(self) -> list[ResultTable]:
         """The columns, the words of links and the first tickets."""
-        return [_table(rows) for rows in (self.columns, self.links, self.tickets) if rows]
+        parts = (self.columns, self.links, self.tickets)
+        return [_table(rows) for rows in parts if rows]
 
     def lines(self) -> list[str]:
         """The messages."""
@@ -389,40 +411,52 @@ def preview(source: Path, options: ImportOptions) -> ImportPreview:
     tickets: list[Mapping[str, str]] = []
     links: list[Mapping[str, str]] = []
     counts: Counter[str] = Counter()
-    messages: list[str] = []
     dumps = find_trackers(source, options, {}, broken)
-    messages += _passed_over(dumps)
+    messages = _passed_over(dumps)
     for dump in dumps:
-        index = dump.index if isinstance(dump, TicketDump) else None
-        keys = TicketSite.of(index.tickets).rows if index else {}
-        if isinstance(dump, TicketDump) and index:
-            links += [
-                {"words": words, "links": f"{number:,}", "column": role, "read as": kind}
-                for (role, words, kind), number in index.words.most_common(_WORDS)
-            ]
+        marks = {}
+        keys = {}
+        if isinstance(dump, TicketDump):
+            index = dump.index
+            marks = index.marks
+            site = TicketSite.of(index.tickets)
+            keys = {ref: key for ref, (key, _) in site.rows.items()}
+            links += _link_rows(index)
             for file in dump.every_file:
                 columns.add(file)
-            messages += [
-                f"{index.link_count:,} duplicate links",
-                *index.notes("an import lists them"),
-            ]
-        for repo, _, issue, _ in dump.issues():
-            counts[repo] += not issue.is_pull
-            if len(tickets) < _SHOWN and not issue.is_pull:
-                ref = issue.ref._replace(repo=repo)
-                refs = (ref, *(index.marks.get(ref, ()) if index else ()))
-                names = [keys[ref][0] if ref in keys else str(ref) for ref in refs]
-                fields = {
+            messages.append(f"{index.link_count:,} duplicate links")
+            messages += index.notes("an import lists them")
+        for row in dump.issues():
+            issue = row.record
+            if issue.is_pull:
+                continue
+            counts[row.repo] += 1
+            if len(tickets) < _SHOWN:
+                ref = IssueRef(row.repo, issue.number)
+                originals = [keys.get(mark, str(mark)) for mark in marks.get(ref, ())]
+                ticket = {
+                    "key": keys.get(ref, str(ref)),
                     "created_at": issue.created_at,
                     "state": issue.state,
                     "title": issue.title,
+                    "duplicate_of": ", ".join(originals),
                 }
-                tickets.append({"key": names[0], **fields, "duplicate_of": ", ".join(names[1:])})
+                tickets.append(ticket)
     counted = [f"{repo}: {count:,} issues" for repo, count in counts.items()]
-    messages += ["not all columns are shown; preview fewer files"] * columns.is_cut
+    if columns.is_cut:
+        messages.append("not all columns are shown; preview fewer files")
     return ImportPreview(
-        tuple(columns.rows()), tuple(links), tuple(tickets), (*counted, *messages, *broken.notes)
+        columns=tuple(columns.rows()),
+        links=tuple(links),
+        tickets=tuple(tickets),
+        messages=(*counted, *messages, *broken.notes),
     )
+
+
+def _link_rows(index: TicketIndex) -> Iterator[Mapping[str, str]]:
+    """The most frequent words beside the ids of links."""
+    for (role, words, kind), count in index.words.most_common(_WORDS):
+        yield {"words": words, "links": f"{count:,}", "column": role, "read as": kind}
 
 
 def _table(rows: Sequence[Mapping[str, str]]) -> ResultTable:

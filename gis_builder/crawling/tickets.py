@@ -16,8 +16,8 @@ from itertools import chain, count, product
 from pathlib import Path
 
 from gis_builder.crawling.link_cells import LinkKind, LinkPart, read_cell
+from gis_builder.store import Comment, Event, Issue, IssueRef, TicketRow, Tickets
 from gis_builder.store.decoding import Malformed
-from gis_builder.store.issue_records import Comment, Event, Issue, IssueRef, TicketRow, Tickets
 from gis_builder.trackers.dump import (
     BrokenRows,
     Dump,
@@ -69,16 +69,18 @@ _DIGITS = re.compile(r"[-_#]*0*(\d+)")
 
 
 def find_trackers(
-    source: Path, options: ImportOptions, known: Tickets, broken: BrokenRows
+    source: Path,
+    options: ImportOptions,
+    known: Tickets,
+    broken: BrokenRows,
 ) -> list[Dump]:
     """Find the trackers of a folder or file: dumps, tickets, and JSON of other tools."""
-    paths = [source]
+    paths = sorted(source.rglob("*"))
     if source.is_file():
+        paths = [source]
         ending = Path(source.name.lower().removesuffix(".gz")).suffix
         if ending in UNREADABLE:
             raise DataError(UNREADABLE[ending], path=source)
-    else:
-        paths = sorted(source.rglob("*"))
     files = _files_of_rows(source, paths, options)
     tickets = list(_ticket_files(source, files, options, broken))
     if not tickets:
@@ -89,7 +91,15 @@ def find_trackers(
     ticket_paths = frozenset(file.path for file in tickets)
     unreadable = [path for path in paths if path.suffix.lower() in UNREADABLE]
     rest = tuple(path for path in (*files, *unreadable) if path not in ticket_paths)
-    dump = TicketDump(source, None, options.repo, broken, tuple(tickets), rest, options, known)
+    dump = TicketDump(
+        folder=source,
+        fallback=options.repo,
+        broken=broken,
+        files=tuple(tickets),
+        rest=rest,
+        options=options,
+        known=known,
+    )
     if set(rest).isdisjoint(saved_files(source)):
         return [dump]
     return [dump, SavedDump(source, fallback=options.repo, broken=broken, tickets=ticket_paths)]
@@ -100,13 +110,15 @@ def _files_of_rows(source: Path, paths: Sequence[Path], options: ImportOptions) 
     if source.is_dir() and any(map(is_tracker_file, paths)):
         return []
     links = options.links.resolve() if options.links else None
-    return [
-        path for path in paths if file_kind(path) and (path == source or path.resolve() != links)
-    ]
+    files = [path for path in paths if file_kind(path)]
+    return [path for path in files if path == source or path.resolve() != links]
 
 
 def _ticket_files(
-    source: Path, paths: Sequence[Path], options: ImportOptions, broken: BrokenRows
+    source: Path,
+    paths: Sequence[Path],
+    options: ImportOptions,
+    broken: BrokenRows,
 ) -> Iterator[TicketFile]:
     # A table given by name is always read, so that its errors are reported.
     is_table = file_kind(source) in TABLES or options.links or options.columns
@@ -155,7 +167,7 @@ class TicketDump(Dump):
 
     def events(self) -> Iterator[Row[Event]]:
         """Yield a closing for each closed ticket, and a duplicate mark for each of its links."""
-        done: set[IssueRef] = set()
+        done = set()
         for issue, _ in self.tickets():
             ref = issue.ref
             when = issue.closed_at
@@ -186,12 +198,10 @@ class TicketDump(Dump):
     def every_file(self) -> list[TicketFile]:
         """The files of tickets, and that of links."""
         files = list(self.files)
-        if self.options.links:
-            files.append(
-                TicketFile(
-                    self.options.links, self.options.link_columns, self.broken, are_links=True
-                )
-            )
+        path = self.options.links
+        if path is not None:
+            columns = self.options.link_columns
+            files.append(TicketFile(path, columns, self.broken, are_links=True))
         return files
 
     def tickets(self) -> Iterator[tuple[Issue, Ticket]]:
@@ -204,9 +214,11 @@ class TicketDump(Dump):
                 if issue is None or ref is None or index.files[ref] != file.path:
                     continue
                 if ref in index.marks:
-                    closed_at = issue.closed_at or issue.updated_at
                     issue = replace(
-                        issue, state="closed", state_reason="duplicate", closed_at=closed_at
+                        issue,
+                        state="closed",
+                        state_reason="duplicate",
+                        closed_at=issue.closed_at or issue.updated_at,
                     )
                 yield replace(issue, repo=ref.repo, number=ref.number), ticket
 
@@ -214,16 +226,15 @@ class TicketDump(Dump):
         """The repository of a ticket, as owner/name."""
         if self.fallback:
             return self.fallback
-        full_name = ticket.repo
-        if not full_name and (page := _GITLAB_PAGE.match(ticket.url)):
-            full_name = page[1]
+        page = _GITLAB_PAGE.match(ticket.url)
+        full_name = ticket.repo or (page[1] if page else "")
         owner, _, name = full_name.rpartition("/")
         source = path if path == self.folder else self.folder.resolve()
         stem, _, _ = source.name.partition(".")
         return f"{_name_part(owner or _host(ticket.url))}/{_name_part(name or stem)}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NewTicket:
     """A ticket without a number."""
 
@@ -238,13 +249,10 @@ class TicketIndex:
 
     def __init__(self, known: Tickets) -> None:
         self.tickets = {repo: dict(rows) for repo, rows in known.items()}
-        self.links: list[tuple[Link, str]] = []  # with the repository
-        self.marks: dict[
-            IssueRef, dict[IssueRef, None]
-        ] = {}  # originals of each duplicate, in order
-        self.denials: dict[
-            IssueRef, dict[IssueRef, None]
-        ] = {}  # tickets that it does not duplicate
+        self.links: dict[tuple[Link, str], None] = {}  # with the repository, in order
+        # Originals of each duplicate, and tickets that it doesn't duplicate, in order
+        self.marks: dict[IssueRef, dict[IssueRef, None]] = {}
+        self.denials: dict[IssueRef, dict[IssueRef, None]] = {}
         # Links by role of the column, words beside the ids, and how these are read
         self.words: Counter[tuple[str, str, str]] = Counter()
         self.skipped: list[tuple[str, str, str]] = []  # ticket and link as written, reason
@@ -267,13 +275,11 @@ class TicketIndex:
             counted = ", ".join(f"{count:,} {reason}" for reason, count in causes.most_common())
             ticket, link, _ = self.skipped[0]
             first = one_line(f"{ticket} to {link}", 80)
-            notes.append(
-                f"{len(self.skipped):,} links skipped: {counted}; first {first}; {skipped}"
-            )
+            count = len(self.skipped)
+            notes.append(f"{count:,} links skipped: {counted}; first {first}; {skipped}")
         if self.repeated:
-            notes.append(
-                f"{self.repeated:,} tickets occur more than once; the last occurrence counts"
-            )
+            times = "occur more than once; the last occurrence counts"
+            notes.append(f"{self.repeated:,} tickets {times}")
         return notes
 
     def add(self, ticket: Ticket, repo: str, path: Path) -> None:
@@ -283,7 +289,7 @@ class TicketIndex:
             new = self._new.setdefault(repo, {})
             created_at = ticket.issue.created_at
             earlier = new.get(ticket.id)
-            if earlier:
+            if earlier is not None:
                 if earlier.path != path and earlier.created_at != created_at:
                     raise Malformed(
                         f"ticket {one_line(ticket.id, 80)} has another time of creation in"
@@ -292,22 +298,23 @@ class TicketIndex:
                 self.repeated += 1
             page = ticket.url if _PAGE.fullmatch(ticket.url) else ticket.id
             new[ticket.id] = NewTicket(created_at, page, ticket.priority, path)
-        self.links += [(link, repo) for link in ticket.links]
+        for link in ticket.links:
+            self.links[link, repo] = None
 
     def resolve(self) -> None:
         """Number the tickets and resolve the links, after all tickets were added."""
         for repo, new in self._new.items():
             rows = self.tickets.setdefault(repo, {})
-            numbers = _assign_numbers({id_: ticket.created_at for id_, ticket in new.items()}, rows)
+            numbers = _assign_numbers(new, rows)
             for id_, ticket in new.items():
-                rows[id_] = TicketRow(numbers[id_], ticket.page, ticket.priority)
-                ref = IssueRef(repo, numbers[id_])
+                number = numbers[id_]
+                rows[id_] = TicketRow(number, ticket.page, ticket.priority)
+                ref = IssueRef(repo, number)
                 self.files[ref] = ticket.path
                 self._by_id[id_] = None if id_ in self._by_id else ref
-        for link, repo in dict.fromkeys(self.links):
-            for part in read_cell(link.cell, link.ticket) or [
-                LinkPart(link.cell, "", LinkKind.PLAIN)
-            ]:
+        for link, repo in self.links:
+            whole = LinkPart(link.cell, "", LinkKind.PLAIN)
+            for part in read_cell(link.cell, link.ticket) or [whole]:
                 self._add_part(link, part, repo)
 
     def _add_part(self, link: Link, part: LinkPart, repo: str) -> None:
@@ -315,19 +322,22 @@ class TicketIndex:
         kind = part.kind
         if kind is LinkKind.PLAIN and link.role != "links":
             kind = LinkKind.DUPLICATE
-        is_reversed = link.role == "duplicated_by" or kind is LinkKind.REVERSED
-        source = part.ids if is_reversed else link.ticket
-        target = link.ticket if is_reversed else part.ids
+        source = link.ticket
+        target = part.ids
+        if link.role == "duplicated_by" or kind is LinkKind.REVERSED:
+            source = part.ids
+            target = link.ticket
         originals = self._find(target, repo)
         if not originals:  # such as "n/a"
             return
         self.words[link.role, part.words, kind] += 1
         for duplicate, original in product(self._find(source, repo), originals):
-            if isinstance(duplicate, str) or isinstance(original, str) or duplicate == original:
-                reason = next(
-                    (end for end in (duplicate, original) if isinstance(end, str)), _ITSELF
-                )
-                self.skipped.append((source, target, reason))
+            if isinstance(duplicate, str):
+                self.skipped.append((source, target, duplicate))
+            elif isinstance(original, str):
+                self.skipped.append((source, target, original))
+            elif duplicate == original:
+                self.skipped.append((source, target, _ITSELF))
             elif kind in (LinkKind.DUPLICATE, LinkKind.REVERSED):
                 self.marks.setdefault(duplicate, {})[original] = None
             else:
@@ -358,30 +368,27 @@ class TicketIndex:
         if _NO_LINK.fullmatch(part):
             return []
         for forms in self._forms_in(part):
-            matches: list[IssueRef | str] = list(
-                filter(None, (self._at(form, repo) for form in forms))
-            )
+            matches = [match for form in forms if (match := self._at(form, repo))]
+            refs: list[IssueRef | str] = [ref for ref in matches if isinstance(ref, IssueRef)]
             if matches:
-                return [ref for ref in matches if isinstance(ref, IssueRef)] or matches[:1]
+                return refs or matches[:1]
         return ["to a ticket outside the import" if re.search(r"\d", part) else _NO_ID]
 
     def _forms_in(self, part: str) -> Iterator[list[str]]:
         """The forms of a text to look for: the whole, then the ids in it, then the numbers."""
         yield [_form(plain_id(part))]
         if "://" in part:
-            if (
-                _host(part).lower() in self._hosts
-            ):  # otherwise the page of another project would be found
-                return
+            if _host(part).lower() in self._hosts:
+                return  # the number may be that of another project's ticket
             part = re.split(r"[/=]", part.rstrip("/"))[-1]
         words = _WORD.findall(part) + _MENTION.findall(part)
-        yield [_form(word) for word in words if re.search(r"\d", word) and not word.isdecimal()]
+        ids = [word for word in words if re.search(r"\d", word) and not word.isdecimal()]
+        yield list(map(_form, ids))
         yield [f"#{int(match[1] or match[2])}" for match in _NUMBER.finditer(part)]
 
     def _at(self, form: str, repo: str) -> IssueRef | str | None:
-        return self._forms.get((self._spelling.get(repo.lower(), repo), form)) or self._forms.get(
-            ("", form)
-        )
+        home = self._spelling.get(repo.lower(), repo)
+        return self._forms.get((home, form)) or self._forms.get(("", form))
 
     @cached_property
     def _forms(self) -> dict[tuple[str, str], IssueRef | str]:
@@ -392,7 +399,8 @@ class TicketIndex:
                 row = self.tickets[repo][id_]
                 ref = IssueRef(repo, row.number)
                 names = {_form(id_), _form(row.page)}
-                if number := _NUMBERED.fullmatch(id_):
+                number = _NUMBERED.fullmatch(id_)
+                if number is not None:
                     names.add(f"#{number[1]}")
                 for key in product(("", repo), names):
                     forms[key] = ref if forms.get(key, ref) == ref else "to one of several tickets"
@@ -419,17 +427,24 @@ class TicketIndex:
         return _MENTION.sub(reference, text)
 
 
-def _assign_numbers(created: Mapping[str, str], known: Mapping[str, TicketRow]) -> dict[str, int]:
+def _assign_numbers(
+    tickets: Mapping[str, NewTicket],
+    known: Mapping[str, TicketRow],
+) -> dict[str, int]:
     """Assign a number to each id, in order of creation."""
-    numbers = {id_: known[id_].number for id_ in created if id_ in known}
+    numbers = {id_: known[id_].number for id_ in tickets if id_ in known}
     taken = {row.number for row in known.values()}
-    new = sorted(created.keys() - numbers.keys(), key=lambda id_: (created[id_], id_))
+
+    def by_creation(id_: str) -> tuple[str, str]:
+        return tickets[id_].created_at, id_
+
+    new = sorted(tickets.keys() - known.keys(), key=by_creation)
     for id_ in new:
-        if match := _NUMBERED.fullmatch(id_):
-            number = int(match[1])
-            if number not in taken:
-                numbers[id_] = number
-                taken.add(number)
+        match = _NUMBERED.fullmatch(id_)
+        number = int(match[1]) if match else None
+        if number is not None and number not in taken:
+            numbers[id_] = number
+            taken.add(number)
     free = count(max(taken, default=0) + 1)
     return numbers | {id_: next(free) for id_ in new if id_ not in numbers}
 

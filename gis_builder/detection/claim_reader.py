@@ -14,7 +14,7 @@ from gis_builder.detection.lexicon import Code, code_pattern
 from gis_builder.detection.page import RELATES, PreparedText
 from gis_builder.detection.phrase_codes import CodedSentence, Reference
 from gis_builder.detection.rules import FOREIGN_RULES, RULES, ClaimKind, ClaimRule, compile_rule
-from gis_builder.store.issue_records import IssueRef, IssueRefs
+from gis_builder.store import IssueRef, IssueRefs
 
 
 class Stance(StrEnum):
@@ -76,12 +76,15 @@ _REQUIRED_CODES = {
 @cache
 def _compiled(*, is_foreign: bool) -> dict[ClaimKind, list[tuple[ClaimRule, re.Pattern[str]]]]:
     table = FOREIGN_RULES if is_foreign else RULES
-    return {kind: [(rule, compile_rule(rule)) for rule in rules] for kind, rules in table.items()}
+    compiled = {}
+    for kind, rules in table.items():
+        compiled[kind] = [(rule, compile_rule(rule)) for rule in rules]
+    return compiled
 
 
 def find_markers(codes: str, *, is_foreign: bool = False) -> list[Marker]:
     """The markers of a sentence in order; if two overlap, the earlier rule wins."""
-    markers: list[Marker] = []
+    markers = []
     covered = bytearray(len(codes))
     present = frozenset(codes)
     for kind, rules in _compiled(is_foreign=is_foreign).items():
@@ -97,7 +100,8 @@ def find_markers(codes: str, *, is_foreign: bool = False) -> list[Marker]:
 
 
 def _marker(kind: ClaimKind, rule: ClaimRule, match: re.Match[str]) -> Marker:
-    spans = {name: match.span(name) for name in match.re.groupindex if match.start(name) >= 0}
+    groups = match.re.groupindex
+    spans = {name: match.span(name) for name in groups if match.start(name) >= 0}
     return Marker(
         kind,
         rule,
@@ -162,7 +166,9 @@ def is_reopening(codes: str) -> bool:
 
 def is_kept_open(codes: str) -> bool:
     """Whether the speaker leaves the issue open and doesn't close it later in the text."""
-    return codes.rfind(Code.KEEP_OPEN) > codes.rfind(Code.CLOSE) and _NOT_KEPT.search(codes) is None
+    if codes.rfind(Code.KEEP_OPEN) <= codes.rfind(Code.CLOSE):
+        return False
+    return _NOT_KEPT.search(codes) is None
 
 
 _LOGIN = r"@(?P<who>[a-z\d](?:-?[a-z\d]){0,38})"
@@ -184,7 +190,8 @@ def addressee(text: str, start: int, marker: int) -> tuple[str | None, bool]:
     if owner is not None:
         return owner["who"], True
     addressed = _ADDRESSED.match(text, start) or _ADDRESSED.match(text)
-    return addressed["who"] if addressed else None, _YOURS.search(text, start, marker) is not None
+    is_theirs = _YOURS.search(text, start, marker) is not None
+    return addressed["who"] if addressed else None, is_theirs
 
 
 _LEADS_AWAY = code_pattern(
@@ -200,7 +207,9 @@ _BUT_DIFFERENT = re.compile(
 )
 _THIS = re.compile(r"\b(?:this|it|it's|mine)\b")
 _SEVERAL = re.compile(r"(?:\s+(?:of|to|as|with|for|the)\b)*+\s+(?:those|these|them|both|two)\b")
-_REACH, _FAR_REACH = 3, 40  # sentences back
+# Sentences back
+_REACH = 3
+_FAR_REACH = 40
 _MAX_SAID = 200
 
 
@@ -225,25 +234,25 @@ class SentenceReader:
     def claims(self) -> Iterator[Claim]:
         """The claims of the sentence, in order."""
         markers = find_markers(self.sentence.codes, is_foreign=self.sentence.is_foreign)
-        # "Same cause as in #1, closed that one as a duplicate of this": both claims are about #1.
         is_reversed = any(marker.is_reversed for marker in markers)
         for marker in markers:
             if self._counts(marker):
                 claim = self._claim(marker)
-                is_others = is_reversed and marker.kind is not ClaimKind.DUPLICATE
-                yield replace(claim, about_others=True) if is_others else claim
+                if is_reversed and marker.kind is not ClaimKind.DUPLICATE:
+                    # "Same cause as in #1, closed that one as a duplicate of this": both are about #1.
+                    claim = replace(claim, about_others=True)
+                yield claim
 
     def _is_preceded(self, by: re.Pattern[str], marker: Marker, reach: int) -> bool:
-        return (
-            by.search(self.sentence.codes, max(0, marker.start - reach), marker.start) is not None
-        )
+        start = max(0, marker.start - reach)
+        return by.search(self.sentence.codes, start, marker.start) is not None
 
     def _counts(self, marker: Marker) -> bool:
         """Whether a marker is a claim in its context."""
         rule = marker.rule
-        if self._is_preceded(_IN_VAIN, marker, 12) or (
-            rule.opens_list and not self._ends_in_colon()
-        ):
+        if self._is_preceded(_IN_VAIN, marker, 12):
+            return False
+        if rule.opens_list and not self._ends_in_colon():
             return False
         codes = self.sentence.codes
         if self.sentence.is_foreign and marker.targets is None and Code.CLOSE not in codes:
@@ -261,10 +270,11 @@ class SentenceReader:
 
     def _is_quoted(self, marker: Marker) -> bool:
         """Whether marker and targets are a quotation: the log has "duplicate of #1"."""
-        (start, _), (_, end) = (
-            self.sentence.spans[i] for i in (marker.start, (marker.targets or (0, 1))[1] - 1)
-        )
-        return self.page.hidden[start - 1 : start] == '"' == self.page.hidden[end : end + 1]
+        _, targets_end = marker.targets or (0, 1)
+        start, _ = self.sentence.spans[marker.start]
+        _, end = self.sentence.spans[targets_end - 1]
+        text = self.page.hidden
+        return text[start - 1 : start] == '"' and text[end : end + 1] == '"'
 
     def _claim(self, marker: Marker) -> Claim:
         page = self.page
@@ -274,8 +284,8 @@ class SentenceReader:
         about_others = bool(subjects) and all(subject.ref != page.issue for subject in subjects)
         if not targets and not about_others:
             targets = _distinct_targets(self._nearby_references(marker), page.issue)
-        begin = sentence.spans[marker.start][0]
-        end = sentence.spans[marker.end - 1][1]
+        begin, _ = sentence.spans[marker.start]
+        _, end = sentence.spans[marker.end - 1]
         who, is_theirs = addressee(page.hidden, self.start, begin)
         return Claim(
             kind=marker.kind,
@@ -302,22 +312,27 @@ class SentenceReader:
         page = self.page
         sentence = self.sentence
         here = self.index
-        for start, end in ((0, marker.start), (marker.end, len(sentence.codes))):
+        before = (0, marker.start)
+        after = (marker.end, len(sentence.codes))
+        for start, end in (before, after):
             references = _within(sentence, (start, end))
             is_meant = marker.rule.points_back or not RELATES.search(sentence.codes, start, end)
             if references and is_meant:
                 return references
         if marker.rule.opens_list:
             return page.list_after(here)
-        reach = _FAR_REACH if marker.rule.points_back or Code.CLOSE in sentence.codes else _REACH
-        before = range(here - 1, max(-1, here - 1 - reach), -1)
-        after = range(here + 1, min(len(page.spans), here + (1 if marker.rule.points_back else 2)))
-        for index in (*before, *after):
+        points_back = marker.rule.points_back
+        closes = Code.CLOSE in sentence.codes
+        reach = _FAR_REACH if points_back or closes else _REACH
+        nearest = list(range(here - 1, max(-1, here - 1 - reach), -1))
+        if not points_back and here + 1 < len(page.spans):
+            nearest.append(here + 1)
+        for index in nearest:
             references = page.references_of(index)
-            is_meant = marker.rule.points_back or page.is_pointer(index)
+            is_meant = points_back or page.is_pointer(index)
             if references and is_meant and not _LEADS_AWAY.search(page.sentence(index).codes):
                 return references
-        return page.only_reference if Code.CLOSE in sentence.codes else []
+        return page.only_reference if closes else []
 
     def _stance(self, marker: Marker) -> Stance:
         sentence = self.sentence
@@ -332,19 +347,19 @@ class SentenceReader:
         is_condition = is_likeness and begins_with_if
         if is_condition or Code.UNDECIDED in sentence.codes or self._is_qualified(marker):
             return Stance.OPEN
-        is_hedged = self._is_preceded(_HEDGE, marker, 12) or self._is_followed(
-            _HEDGED_AFTER, marker
-        )
-        return Stance.HEDGED if is_hedged else Stance.ASSERTED
+        if self._is_preceded(_HEDGE, marker, 12) or self._is_followed(_HEDGED_AFTER, marker):
+            return Stance.HEDGED
+        return Stance.ASSERTED
 
     def _is_denied(self, marker: Marker) -> bool:
         if not self.sentence.is_foreign:
             return self._is_preceded(_DENIAL, marker, 9)
-        return self._is_preceded(_FOREIGN_DENIAL, marker, 12) or self._is_followed(
-            _DENIED_AFTER, marker
-        )
+        if self._is_followed(_DENIED_AFTER, marker):
+            return True
+        return self._is_preceded(_FOREIGN_DENIAL, marker, 12)
 
     def _is_followed(self, by: re.Pattern[str], marker: Marker) -> bool:
+        """Whether a pattern follows in a language with another order of words."""
         return self.sentence.is_foreign and by.match(self.sentence.codes, marker.end) is not None
 
     def _is_qualified(self, marker: Marker) -> bool:
@@ -353,15 +368,19 @@ class SentenceReader:
             return False
         if self.sentence.is_foreign and Code.DIFFERENT in self.sentence.codes:
             return True
-        marker_end = self.sentence.spans[marker.end - 1][1]
+        _, marker_end = self.sentence.spans[marker.end - 1]
         return _BUT_DIFFERENT.search(self.page.hidden, marker_end, self.end) is not None
 
     def _ends_in_colon(self) -> bool:
-        return self.page.hidden[self.start : self.end].rstrip().endswith(":")
+        sentence = self.page.hidden[self.start : self.end]
+        return sentence.rstrip().endswith(":")
 
 
 def _within(sentence: CodedSentence, span: tuple[int, int] | None) -> list[Reference]:
-    return list(chain(*sentence.references[slice(*span)])) if span else []
+    if span is None:
+        return []
+    start, end = span
+    return list(chain(*sentence.references[start:end]))
 
 
 def _distinct_targets(references: Sequence[Reference], issue: IssueRef) -> IssueRefs:

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 
+from msgspec import Struct
+
 from gis_builder.detection.claim_reader import Claim, Stance
-from gis_builder.detection.reading import MAX_CLAIMS
+from gis_builder.detection.reading import MAX_CLAIMS, TextReading
 from gis_builder.detection.rules import ClaimKind
 from gis_builder.detection.statements import (
     MAX_CHARACTERS,
     ONE_CLICK,
     SAME_SITTING,
+    Closing,
     Role,
     Statement,
     TrackerMarks,
+    closing_of,
     instant,
     read_statements,
 )
-from gis_builder.store.issue_records import GITHUB, IssueRef, IssueRefs, Kind, Thread
+from gis_builder.store import GITHUB, Issue, IssueRef, IssueRefs, Kind, Thread
 
 KindOf = Callable[[IssueRef], Kind]
 
@@ -28,16 +32,16 @@ _ANSWER_REACH = 2  # a bare "yes" or "no" can answer a claim up to this many com
 _MENTION_REACH = 3  # statements back in which another person's mention can be a claim's target
 _ANSWER_WORDS = 30
 _FEW_WORDS = 12
+_DECIDING = (Role.CLOSER, Role.MAINTAINER)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rules:
     """Settings of one repository that change its verdicts."""
 
     allow_cross_repository: bool = False
-    one_tracker: frozenset[str] = (
-        frozenset()
-    )  # other repositories whose issues always count as targets
+    # Other repositories whose issues always count as targets.
+    one_tracker: frozenset[str] = frozenset()
     former_names: frozenset[str] = frozenset()
     site: str = GITHUB
 
@@ -78,6 +82,10 @@ class TrackedClaim:
         """Whether no later statement or event revoked the claim."""
         return self.state is ClaimState.VALID
 
+    def is_named_in(self, reading: TextReading) -> bool:
+        """Whether a text mentions a target of the claim."""
+        return not set(self.targets).isdisjoint(reading.mentions)
+
     def confirm(self, statement: Statement, stance: Stance = Stance.ASSERTED) -> None:
         """Record that a later statement supports the claim."""
         self.confirmed_by = statement
@@ -85,19 +93,26 @@ class TrackedClaim:
             self.stance = stance
 
 
-@dataclass(slots=True)
-class ClaimTracker:
+class ClaimTracker(Struct):
     """Reads statements in order of time and keeps the claims with their states."""
 
-    issue: IssueRef
-    closed_at: str
+    issue: Issue
     kind_of: KindOf  # called only if a claim doesn't name its target
-    author: str | None = None  # of the issue
-    claims: list[TrackedClaim] = field(default_factory=list)
-    statements: list[Statement] = field(default_factory=list)
+    claims: list[TrackedClaim] = []
+    statements: list[Statement] = []
     over_limit: str | None = None  # reason code if the thread is too long to be read
     _was_reopened: bool = False  # shortly before the last closing
-    _mentions: dict[int, IssueRefs] = field(default_factory=dict)  # by id() of the statement
+    _mentions: dict[int, IssueRefs] = {}  # by id() of the statement
+
+    @property
+    def closed_at(self) -> str:
+        """The time of the closing."""
+        return self.issue.closed_at or self.issue.updated_at
+
+    def closing(self) -> Closing:
+        """How the issue was closed."""
+        confirming = [tracked.confirmed_by for tracked in self.claims]
+        return closing_of(self.issue, self.statements, confirming)
 
     def add(self, statement: Statement) -> None:
         """Update the claims with the next statement."""
@@ -130,7 +145,7 @@ class ClaimTracker:
 
     def _dispute(self, statement: Statement, targets: IssueRefs) -> None:
         """Revoke the disputed claims; after the closing only the closer and maintainers can do so."""
-        if statement.when <= self.closed_at or statement.role in (Role.CLOSER, Role.MAINTAINER):
+        if statement.when <= self.closed_at or statement.role in _DECIDING:
             self.revoke(ClaimState.DISPUTED, targets)
             return
         for tracked in self.claims:
@@ -139,32 +154,34 @@ class ClaimTracker:
 
     def last_valid(self) -> TrackedClaim | None:
         """The newest valid claim with a target."""
-        return next((s for s in reversed(self.claims) if s.is_valid and s.targets), None)
+        for tracked in reversed(self.claims):
+            if tracked.is_valid and tracked.targets:
+                return tracked
+        return None
 
     def _add_claim(self, claim: Claim, statement: Statement) -> None:
         if not claim.targets and not claim.points_back and claim.stance is not Stance.ASKED:
             earlier = self.last_valid() or self._restore(statement)
             if earlier is not None:
-                is_second_voice = (
-                    claim.stance is Stance.HEDGED and statement.who != earlier.statement.who
-                )
-                earlier.confirm(statement, Stance.ASSERTED if is_second_voice else claim.stance)
+                is_second_voice = statement.who != earlier.statement.who
+                stance = claim.stance
+                if is_second_voice and stance is Stance.HEDGED:
+                    stance = Stance.ASSERTED
+                earlier.confirm(statement, stance)
                 return
-        targets = claim.targets or self._inferred_targets(claim, statement)
-        self.claims.append(
-            TrackedClaim(
-                claim,
-                targets,
-                statement,
-                len(self.statements),
-                claim.stance,
-                is_inferred=not claim.targets,
-            )
+        tracked = TrackedClaim(
+            claim=claim,
+            targets=claim.targets or self._inferred_targets(claim, statement),
+            statement=statement,
+            index=len(self.statements),
+            stance=claim.stance,
+            is_inferred=not claim.targets,
         )
+        self.claims.append(tracked)
 
     def _restore(self, statement: Statement) -> TrackedClaim | None:
         """Restore the last revoked claim if the closer or a maintainer repeats it without a target."""
-        if statement.role not in (Role.CLOSER, Role.MAINTAINER):
+        if statement.role not in _DECIDING:
             return None
         for tracked in reversed(self.claims):
             if tracked.state in _RESTORABLE and tracked.targets:
@@ -174,26 +191,23 @@ class ClaimTracker:
 
     def _inferred_targets(self, claim: Claim, claiming: Statement) -> IssueRefs:
         """The issue (or for "those", issues) named last by this person, or lately by another."""
-        rejected = {
-            ref for tracked in self.claims if not tracked.is_valid for ref in tracked.targets
-        }
+        rejected: set[IssueRef] = set()
+        for tracked in self.claims:
+            if not tracked.is_valid:
+                rejected.update(tracked.targets)
         for back, statement in enumerate(reversed(self.statements)):
-            is_own = statement.who == claiming.who
-            if back >= _MENTION_REACH and not is_own:
-                continue
             # "Related to #1" names the original only for "a dup of that", for a "this is a dup" of the next
             # speaker, and if its own speaker closes or marks the issue as a duplicate.
-            is_taken_up = (
-                (claim.is_closing or claiming.is_note)
-                if is_own
-                else (claim.about_this and back == 0)
-            )
-            is_meant = claim.points_back or is_taken_up
-            named = (
-                self.issues_named_by(statement)
-                if is_meant
-                else self.issues_pointed_at_by(statement)
-            )
+            if statement.who == claiming.who:
+                is_taken_up = claim.is_closing or claiming.is_note
+            elif back < _MENTION_REACH:
+                is_taken_up = claim.about_this and back == 0
+            else:
+                continue
+            if claim.points_back or is_taken_up:
+                named = self.issues_named_by(statement)
+            else:
+                named = self.issues_pointed_at_by(statement)
             refs = tuple(ref for ref in named if ref not in rejected)
             if refs:
                 return refs if claim.is_plural else refs[-1:]
@@ -212,11 +226,10 @@ class ClaimTracker:
     def issues_named_by(self, statement: Statement) -> IssueRefs:
         """The possible targets in a statement: those in the thread's own repository if there are any."""
         if id(statement) not in self._mentions:
-            possible = [
-                ref for ref in statement.reading.mentions if self._could_be_meant(ref, statement)
-            ]
+            mentions = statement.reading.mentions
+            possible = tuple(ref for ref in mentions if self._could_be_meant(ref, statement))
             local = tuple(ref for ref in possible if ref.repo == self.issue.repo)
-            self._mentions[id(statement)] = local or tuple(possible)
+            self._mentions[id(statement)] = local or possible
         return self._mentions[id(statement)]
 
     def issues_pointed_at_by(self, statement: Statement) -> IssueRefs:
@@ -226,13 +239,15 @@ class ClaimTracker:
 
     def _could_be_meant(self, ref: IssueRef, statement: Statement) -> bool:
         """Whether "a dup of that" may mean `ref`: anything but a pull request, even if it wasn't fetched."""
-        if ref == self.issue:
+        if ref == self.issue.ref:
             return False
         kind = self.kind_of(ref)
-        is_called_pull = ref in statement.reading.pulls
-        if ref.repo != self.issue.repo:
-            return not is_called_pull
-        return kind is Kind.ISSUE or (kind is not Kind.PULL and not is_called_pull)
+        if ref.repo == self.issue.repo:
+            if kind is Kind.ISSUE:
+                return True
+            if kind is Kind.PULL:
+                return False
+        return ref not in statement.reading.pulls
 
     def _apply_answer(self, statement: Statement) -> None:
         """Apply a statement without a claim: it may answer the last claim or give another reason."""
@@ -256,18 +271,14 @@ class ClaimTracker:
 
     def _apply_reason(self, statement: Statement) -> None:
         """Apply another reason to close: the closer's revokes every claim, other people's only guesses."""
+        reading = statement.reading
         is_closers = statement.role is Role.CLOSER and statement.when <= self.closed_at
-        if statement.reading.gives_other_reason and is_closers:
+        if reading.gives_other_reason and is_closers:
             for tracked in self.claims:
-                if tracked.is_valid and (
-                    self._was_reopened or not _is_same_breath(tracked, statement)
-                ):
+                is_earlier = self._was_reopened or not _is_same_breath(tracked, statement)
+                if tracked.is_valid and is_earlier:
                     tracked.state = ClaimState.FIXED
-        elif (
-            statement.reading.explains
-            and _has_authority(statement)
-            and self._is_by_closing(statement)
-        ):
+        elif reading.explains and self._has_authority_by_closing(statement):
             self._explain_away()
 
     def _explain_away(self) -> None:
@@ -280,37 +291,36 @@ class ClaimTracker:
         """Whether someone with authority accepts an explanation given since: "makes sense, thanks"."""
         reading = statement.reading
         accepts = reading.agrees or reading.thanks or reading.accepts_explanation
-        if not accepts or not _has_authority(statement) or not self._is_by_closing(statement):
+        if not accepts or not self._has_authority_by_closing(statement):
             return False
-        if not set(last.targets).isdisjoint(reading.mentions):
+        if last.is_named_in(reading):
             return False
         since = [
-            earlier for earlier in self.statements[last.index + 1 :] if earlier.who != statement.who
+            earlier.reading
+            for earlier in self.statements[last.index + 1 :]
+            if earlier.who != statement.who
         ]
-        if any(earlier.reading.explains for earlier in since):
+        if any(earlier.explains for earlier in since):
             return True
-        return reading.accepts_explanation and any(
-            earlier.reading.word_count > _FEW_WORDS
-            and not earlier.reading.speaks_of_duplicates
-            and set(last.targets).isdisjoint(earlier.reading.mentions)
-            for earlier in since[-1:]
-        )
+        if not since or not reading.accepts_explanation:
+            return False
+        before = since[-1]
+        is_about_duplicates = before.speaks_of_duplicates or last.is_named_in(before)
+        return before.word_count > _FEW_WORDS and not is_about_duplicates
 
-    def _is_by_closing(self, statement: Statement) -> bool:
-        return instant(statement.when) <= instant(self.closed_at) + ONE_CLICK
+    def _has_authority_by_closing(self, statement: Statement) -> bool:
+        """Whether a statement of someone with authority was made before or at the closing."""
+        is_by_closing = instant(statement.when) <= instant(self.closed_at) + ONE_CLICK
+        return _has_authority(statement) and is_by_closing
 
     def _restore_explained(self, statement: Statement) -> TrackedClaim | None:
         """Restore the last claim that was explained away if its target is named with a "yes" or "thanks"."""
         reading = statement.reading
-        if (
-            not _has_authority(statement)
-            or not (reading.agrees or reading.thanks)
-            or reading.explains
-        ):
+        accepts = (reading.agrees or reading.thanks) and not reading.explains
+        if not accepts or not _has_authority(statement):
             return None
         for tracked in reversed(self.claims):
-            is_named = not set(tracked.targets).isdisjoint(reading.mentions)
-            if tracked.state is ClaimState.EXPLAINED and is_named:
+            if tracked.state is ClaimState.EXPLAINED and tracked.is_named_in(reading):
                 tracked.state = ClaimState.VALID
                 return tracked
         return None
@@ -322,12 +332,11 @@ class ClaimTracker:
             before = self.statements[-1]
             is_for_a_fix = before.reading.gives_other_reason and before is not last.statement
             return is_named or (reading.word_count <= _ANSWER_WORDS and not is_for_a_fix)
-        is_same_speaker = statement.role is not Role.CLOSER and statement.who == last.statement.who
+        if statement.role is Role.CLOSER or last.claim.kind is not ClaimKind.DUPLICATE:
+            return False
+        is_same_speaker = statement.who == last.statement.who
         is_request = reading.is_closing and reading.word_count <= _FEW_WORDS
-        is_in_time = statement.when <= self.closed_at
-        return (
-            is_same_speaker and is_request and is_in_time and last.claim.kind is ClaimKind.DUPLICATE
-        )
+        return is_same_speaker and is_request and statement.when <= self.closed_at
 
     def _is_near(self, tracked: TrackedClaim) -> bool:
         return len(self.statements) - tracked.index <= _ANSWER_REACH
@@ -341,9 +350,8 @@ class ClaimTracker:
                 return False
         if _has_authority(statement):
             return self._is_near(last)
-        return (
-            len(self.statements) - last.index == 1 and statement.reading.word_count <= _ANSWER_WORDS
-        )
+        is_next = last.index == len(self.statements) - 1
+        return is_next and statement.reading.word_count <= _ANSWER_WORDS
 
     def _counts(self, claim: Claim, statement: Statement) -> bool:
         """Whether a claim is about this issue and comes from someone whose claims count."""
@@ -359,18 +367,20 @@ class ClaimTracker:
 
     def _is_aside(self, claim: Claim, statement: Statement) -> bool:
         """Whether a claim is about another commenter's problem: "@bob yours is a dup of #2"."""
-        replies = [
+        others = [
             earlier
             for earlier in self.statements
             if earlier.who not in (None, statement.who) and not earlier.is_note
         ]
-        is_to_last = claim.is_theirs and replies and replies[-1].role is Role.OTHER
-        addressee = claim.addressee or (replies[-1].who if is_to_last else None)
-        if addressee is None or claim.is_closing or _is_same(addressee, self.author):
+        addressee = claim.addressee
+        if addressee is None and claim.is_theirs and others and others[-1].role is Role.OTHER:
+            addressee = others[-1].who
+        if addressee is None or claim.is_closing or _is_same(addressee, self.issue.author):
             return False
-        late = (earlier.who for earlier in replies if earlier.when > self.closed_at)
-        is_reply = statement.when > self.closed_at and any(_is_same(addressee, who) for who in late)
-        return claim.is_theirs or is_reply
+        if claim.is_theirs:
+            return True
+        late = [earlier.who for earlier in others if earlier.when > self.closed_at]
+        return statement.when > self.closed_at and any(_is_same(addressee, who) for who in late)
 
 
 def _is_same_breath(tracked: TrackedClaim, statement: Statement) -> bool:
@@ -390,19 +400,23 @@ def _has_authority(statement: Statement) -> bool:
 
 
 def track_claims(
-    thread: Thread, marks: TrackerMarks, kind_of: KindOf, rules: Rules
+    thread: Thread,
+    marks: TrackerMarks,
+    kind_of: KindOf,
+    rules: Rules,
 ) -> ClaimTracker:
     """Follow a thread's claims through its statements, reopenings and removed marks."""
     issue = thread.issue
-    tracker = ClaimTracker(issue.ref, issue.closed_at or issue.updated_at, kind_of, issue.author)
-    length = (
-        len(issue.title) + len(issue.body) + sum(len(comment.body) for comment in thread.comments)
-    )
-    if length > MAX_CHARACTERS:
+    tracker = ClaimTracker(issue, kind_of)
+    texts = [issue.title, issue.body, *(comment.body for comment in thread.comments)]
+    if sum(map(len, texts)) > MAX_CHARACTERS:
         tracker.over_limit = "too_much_text"
         return tracker
     statements = read_statements(
-        thread, rules.former_names, site=rules.site, must_read=marks.says_duplicate
+        thread,
+        rules.former_names,
+        site=rules.site,
+        must_read=marks.says_duplicate,
     )
     claims = [claim for statement in statements for claim in statement.reading.claims]
     if len(claims) + sum(len(claim.targets) for claim in claims) > MAX_CLAIMS:
@@ -415,8 +429,7 @@ def track_claims(
         if marks.reopened_at is not None and when < marks.reopened_at:
             tracked.state = ClaimState.REOPENED
         for event in marks.unmarked:
-            if (
-                event.target is None or event.target in tracked.targets
-            ) and when <= event.created_at:
+            is_meant = event.target is None or event.target in tracked.targets
+            if is_meant and when <= event.created_at:
                 tracked.state = ClaimState.UNMARKED
     return tracker

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 from gis_builder.detection.claim_reader import Claim, Stance
 from gis_builder.detection.claim_tracker import (
@@ -26,10 +27,9 @@ from gis_builder.detection.statements import (
     Statement,
     TrackerMarks,
     before_closing,
-    closing_of,
     read_marks,
 )
-from gis_builder.store.issue_records import (
+from gis_builder.store import (
     Evidence,
     Issue,
     IssueRef,
@@ -75,16 +75,33 @@ _BY_ROLE = {
 _INFERRED = 0.9
 _LATE = 0.8
 _DISPUTED_LATER = 0.85
-_SHORT_REMARK, _NO_REMARK = 12, 4  # words
+_UNSEEN = 0.9  # if no target was fetched
+
+_STRONG = 0.8  # a claim of this weight decides even if an earlier one is stronger
+# Confidence in the tracker's own records, and in the original that a statement beside its label names.
+_FIELD = 0.995
+_MARKED = 0.99
+_LABEL_AND_CLAIM = 0.92
+_LABEL_AND_REFERENCE = 0.85
+_UNCERTAIN = 0.5
+_REJECTED = 0.9
+_NOT_CLAIMED = 0.99
+
+_DECIDING = (Role.CLOSER, Role.MAINTAINER)
+# Words
+_SHORT_REMARK = 12
+_NO_REMARK = 4
+_CLOSING_WORDS = 60
 
 
 def weight(tracked: TrackedClaim, closing: Closing) -> float:
     """The confidence in [0, 1] that the issue was closed for a claim; 0 if nothing indicates it."""
-    doubt = _DISPUTED_LATER if tracked.is_disputed_later else 1.0
-    values = [_weight(tracked, tracked.statement, closing)]
+    value = _weight(tracked, tracked.statement, closing)
     if tracked.confirmed_by is not None:
-        values.append(_weight(tracked, tracked.confirmed_by, closing))
-    return round(max(values) * doubt, 3)
+        value = max(value, _weight(tracked, tracked.confirmed_by, closing))
+    if tracked.is_disputed_later:
+        value *= _DISPUTED_LATER
+    return round(value, 3)
 
 
 def _weight(tracked: TrackedClaim, statement: Statement, closing: Closing) -> float:
@@ -92,7 +109,8 @@ def _weight(tracked: TrackedClaim, statement: Statement, closing: Closing) -> fl
     if tracked.stance is Stance.OPEN:
         return 0.0
     value = _BY_STANCE[tracked.stance] * _BY_KIND[claim.kind] * _BY_ROLE[statement.role]
-    value *= _INFERRED if tracked.is_inferred else 1.0
+    if tracked.is_inferred:
+        value *= _INFERRED
     before = before_closing(closing.issue, statement)
     if statement.is_note and _asserts_duplicate(tracked):
         return value
@@ -145,15 +163,14 @@ def _is_all_tracked(tracked: TrackedClaim, statement: Statement, closing: Closin
     claim = tracked.claim
     reading = statement.reading
     has_other_reason = reading.gives_other_reason or closing.gives_other_reason
+    is_at_closing = abs(before_closing(closing.issue, statement)) <= ONE_CLICK
     if claim.is_partial or (has_other_reason and not claim.is_closing):
         return False
     if claim.is_part and not reading.is_closing:
-        return abs(before_closing(closing.issue, statement)) <= ONE_CLICK
+        return is_at_closing
     if claim.is_closing or claim.about_this or reading.word_count <= _SHORT_REMARK * 2:
         return True
-    return (
-        statement.role is Role.CLOSER and abs(before_closing(closing.issue, statement)) <= ONE_CLICK
-    )
+    return statement.role is Role.CLOSER and is_at_closing
 
 
 def _has_other_reason(tracked: TrackedClaim, closing: Closing, min_words: int) -> bool:
@@ -163,9 +180,8 @@ def _has_other_reason(tracked: TrackedClaim, closing: Closing, min_words: int) -
         return False
     if tracked.statement.role is Role.CLOSER and not _is_likeness(tracked.claim):
         return False
-    return remark.reading.word_count > min_words and set(tracked.targets).isdisjoint(
-        remark.reading.mentions
-    )
+    is_long = remark.reading.word_count > min_words
+    return is_long and set(tracked.targets).isdisjoint(remark.reading.mentions)
 
 
 def _is_last_word(tracked: TrackedClaim, statement: Statement, closing: Closing) -> bool:
@@ -173,16 +189,6 @@ def _is_last_word(tracked: TrackedClaim, statement: Statement, closing: Closing)
     is_last = statement.when >= closing.last_words_at
     is_in_time = before_closing(closing.issue, statement) <= _MAX_DELAY_OF_LAST_WORD
     return _asserts_duplicate(tracked) and is_last and is_in_time
-
-
-_STRONG = 0.8
-# Confidence in the tracker's own records, and in the original that a statement beside its label names.
-_FIELD = 0.995
-_MARKED = 0.99
-_LABEL_AND_CLAIM = 0.92
-_LABEL_AND_REFERENCE = 0.85
-_DECIDING = (Role.CLOSER, Role.MAINTAINER)
-_CLOSING_WORDS = 60
 
 
 def decide(thread: Thread, kind_of: KindOf, rules: Rules = DEFAULT_RULES) -> Verdict:
@@ -194,17 +200,14 @@ def decide(thread: Thread, kind_of: KindOf, rules: Rules = DEFAULT_RULES) -> Ver
     marks = read_marks(thread)
     verdict = _from_marks(issue, marks, rules.site)
     if verdict is not None:
-        pulls = frozenset(
-            e.target for e in marks.marked if e.target is not None and e.target_is_pull
-        )
-        return _check_targets(verdict, _with_known_pulls(kind_of, pulls), rules)
-    tracker = track_claims(thread, marks, kind_of, rules)
-    if tracker.over_limit is not None:
-        return Verdict(issue.ref, VerdictOutcome.UNCERTAIN, (), 0.5, tracker.over_limit)
-    pulls = frozenset(ref for statement in tracker.statements for ref in statement.reading.pulls)
-    return _check_targets(
-        _from_claims(issue, tracker, marks), _with_known_pulls(kind_of, pulls), rules
-    )
+        pulls = {event.target for event in marks.marked if event.target_is_pull}
+    else:
+        tracker = track_claims(thread, marks, kind_of, rules)
+        if tracker.over_limit is not None:
+            return _uncertain(issue.ref, tracker.over_limit)
+        verdict = _from_claims(tracker, marks)
+        pulls = {ref for statement in tracker.statements for ref in statement.reading.pulls}
+    return _check_targets(verdict, _with_known_pulls(kind_of, pulls), rules)
 
 
 def _from_marks(issue: Issue, marks: TrackerMarks, site: str) -> Verdict | None:
@@ -222,14 +225,13 @@ def _from_marks(issue: Issue, marks: TrackerMarks, site: str) -> Verdict | None:
         evidence = Evidence("marked_event", page, event.actor, event.created_at, targets)
     elif imported is not None and imported.targets:
         comment = imported.comment
-        url = f"{page}#issuecomment-{comment.id}"
         evidence = Evidence(
-            "imported_mark",
-            url,
-            comment.author,
-            comment.created_at,
-            imported.targets,
-            imported.line,
+            kind="imported_mark",
+            url=f"{page}#issuecomment-{comment.id}",
+            who=comment.author,
+            when=comment.created_at,
+            targets=imported.targets,
+            said=imported.line,
         )
     else:
         return None
@@ -245,50 +247,55 @@ def _from_marks(issue: Issue, marks: TrackerMarks, site: str) -> Verdict | None:
 
 def _targets_of_field(original: IssueRef, marks: TrackerMarks) -> IssueRefs:
     """A ticket can have several links at one time; of GitHub's marks only the last counts."""
-    last = [
-        event.target for event in marks.marked if event.created_at == marks.marked[-1].created_at
-    ]
+    last_at = marks.marked[-1].created_at if marks.marked else None
+    last = [event.target for event in marks.marked if event.created_at == last_at]
     if original not in last:
         return (original,)
     return tuple(dict.fromkeys(filter(None, last)))
 
 
-def _from_claims(issue: Issue, tracker: ClaimTracker, marks: TrackerMarks) -> Verdict:
-    closing = closing_of(
-        issue, tracker.statements, [tracked.confirmed_by for tracked in tracker.claims]
-    )
-    weighed = [
-        (tracked, weight(tracked, closing)) for tracked in tracker.claims if tracked.is_valid
+def _uncertain(
+    ref: IssueRef,
+    reason: str,
+    targets: IssueRefs = (),
+    evidence: tuple[Evidence, ...] = (),
+) -> Verdict:
+    return Verdict(ref, VerdictOutcome.UNCERTAIN, targets, _UNCERTAIN, reason, evidence)
+
+
+def _from_claims(tracker: ClaimTracker, marks: TrackerMarks) -> Verdict:
+    weight_of = partial(weight, closing=tracker.closing())
+    accepted = [
+        tracked
+        for tracked in tracker.claims
+        if tracked.is_valid and tracked.targets and weight_of(tracked) > 0
     ]
-    accepted = [(tracked, value) for tracked, value in weighed if value > 0 and tracked.targets]
     if not accepted:
-        return _without_claim(issue, tracker, marks)
-    deciding, confidence = _deciding_claims(accepted)
-    targets = tuple(dict.fromkeys(ref for tracked in deciding for ref in tracked.targets))
+        return _without_claim(tracker, marks)
+    deciding = _deciding_claims(accepted, weight_of)
+    first = deciding[0]
     return Verdict(
-        ref=issue.ref,
+        ref=tracker.issue.ref,
         outcome=VerdictOutcome.DUPLICATE,
-        targets=targets,
-        confidence=confidence,
-        reason=_reason(deciding[0]),
-        evidence=tuple(_evidence(tracked) for tracked in deciding),
-        relation=relation_of(deciding[0].claim.kind, deciding[0].claim.marker),
+        targets=tuple(dict.fromkeys(ref for tracked in deciding for ref in tracked.targets)),
+        confidence=max(map(weight_of, deciding)),
+        reason=_reason(first),
+        evidence=tuple(map(_evidence, deciding)),
+        relation=relation_of(first.claim.kind, first.claim.marker),
     )
 
 
 def _deciding_claims(
-    accepted: Sequence[tuple[TrackedClaim, float]],
-) -> tuple[list[TrackedClaim], float]:
+    accepted: Sequence[TrackedClaim],
+    weight_of: Callable[[TrackedClaim], float],
+) -> list[TrackedClaim]:
     """The claims of the deciding statement: the last strong one, or else the strongest."""
-    strong = [tracked for tracked, value in accepted if value >= _STRONG]
-    strongest, _ = max(accepted, key=lambda pair: pair[1])
-    index = strong[-1].index if strong else strongest.index
-    together = [tracked for tracked, _ in accepted if tracked.index == index]
-    kind = next(
-        kind for kind in _BY_KIND if any(tracked.claim.kind is kind for tracked in together)
-    )
+    strong = [tracked for tracked in accepted if weight_of(tracked) >= _STRONG]
+    chosen = strong[-1] if strong else max(accepted, key=weight_of)
+    together = [tracked for tracked in accepted if tracked.index == chosen.index]
+    kind = max((tracked.claim.kind for tracked in together), key=_BY_KIND.__getitem__)
 
-    claims: list[TrackedClaim] = []
+    claims = []
     is_asserted = False
     for tracked in together:
         if tracked.claim.kind is not kind:
@@ -300,12 +307,12 @@ def _deciding_claims(
 
     if any(tracked.claim.is_added for tracked in claims):
         earlier = [
-            tracked for tracked in strong if tracked.index < index and tracked.claim.kind is kind
+            tracked
+            for tracked in strong
+            if tracked.index < chosen.index and tracked.claim.kind is kind
         ]
         claims = earlier[-1:] + claims
-    return claims, max(
-        value for tracked, value in accepted if any(tracked is claim for claim in claims)
-    )
+    return claims
 
 
 def _reason(tracked: TrackedClaim) -> str:
@@ -317,81 +324,70 @@ def _reason(tracked: TrackedClaim) -> str:
 def _evidence(tracked: TrackedClaim) -> Evidence:
     statement = tracked.statement
     role = "note" if statement.is_note else str(statement.role)
-    return Evidence(
-        f"{role}_comment",
-        statement.url,
-        statement.who,
-        statement.when,
-        tracked.targets,
-        tracked.claim.said,
-    )
+    return _naming(statement, tracked.targets, f"{role}_comment", tracked.claim.said)
 
 
-def _without_claim(issue: Issue, tracker: ClaimTracker, marks: TrackerMarks) -> Verdict:
+def _naming(
+    statement: Statement,
+    refs: IssueRefs,
+    kind: str,
+    said: str = "",
+) -> Evidence:
+    return Evidence(kind, statement.url, statement.who, statement.when, refs, said)
+
+
+def _without_claim(tracker: ClaimTracker, marks: TrackerMarks) -> Verdict:
     """The verdict if no claim explains the closing: by a label, or not a duplicate, or uncertain."""
-    evidence = tuple(_evidence(tracked) for tracked in tracker.claims)
+    ref = tracker.issue.ref
+    evidence = tuple(map(_evidence, tracker.claims))
     if marks.says_duplicate:
-        return _from_label(issue, tracker, evidence)
+        return _from_label(tracker, evidence)
     states = {tracked.state for tracked in tracker.claims}
     for state in (ClaimState.UNMARKED, ClaimState.REOPENED, ClaimState.DISPUTED, ClaimState.FIXED):
         if state in states:
-            return Verdict(issue.ref, VerdictOutcome.NOT, (), 0.9, str(state), evidence)
-    possible = [s for s in tracker.claims if s.claim.kind in (ClaimKind.DUPLICATE, ClaimKind.SAME)]
-    targets = next((tracked.targets for tracked in reversed(possible) if tracked.targets), ())
-    if targets:
-        return Verdict(
-            issue.ref, VerdictOutcome.UNCERTAIN, targets, 0.5, "claim_not_acted_on", evidence
-        )
+            return Verdict(ref, VerdictOutcome.NOT, (), _REJECTED, str(state), evidence)
+    kinds = (ClaimKind.DUPLICATE, ClaimKind.SAME)
+    possible = [tracked for tracked in tracker.claims if tracked.claim.kind in kinds]
+    for tracked in reversed(possible):
+        if tracked.targets:
+            return _uncertain(ref, "claim_not_acted_on", tracked.targets, evidence)
     if any(tracked.statement.role in _DECIDING for tracked in possible):
-        return _without_original(issue, tracker, evidence)
-    return Verdict(
-        issue.ref, VerdictOutcome.NOT, (), 0.9 if tracker.claims else 0.99, "no_claim", evidence
-    )
+        return _without_original(tracker, evidence)
+    confidence = _REJECTED if tracker.claims else _NOT_CLAIMED
+    return Verdict(ref, VerdictOutcome.NOT, (), confidence, "no_claim", evidence)
 
 
-def _from_label(issue: Issue, tracker: ClaimTracker, evidence: tuple[Evidence, ...]) -> Verdict:
+def _from_label(tracker: ClaimTracker, evidence: tuple[Evidence, ...]) -> Verdict:
     """The verdict on an issue labelled as a duplicate: the label names no original, so a statement must."""
-    claimed = _claimed_original(issue, tracker)
-    if claimed:
-        return Verdict(
-            issue.ref,
-            VerdictOutcome.DUPLICATE,
-            claimed,
-            _LABEL_AND_CLAIM,
-            "label_and_claim",
-            evidence,
-        )
-    subject = _subject_of_closing(issue, tracker)
-    if subject is not None:
-        return Verdict(
-            issue.ref,
-            VerdictOutcome.DUPLICATE,
-            subject.targets,
-            _LABEL_AND_REFERENCE,
-            "label_and_reference",
-            (*evidence, subject),
-        )
-    return _without_original(issue, tracker, evidence)
+    reason = "label_and_claim"
+    confidence = _LABEL_AND_CLAIM
+    targets = _claimed_original(tracker)
+    if not targets:
+        subject = _subject_of_closing(tracker)
+        if subject is None:
+            return _without_original(tracker, evidence)
+        reason = "label_and_reference"
+        confidence = _LABEL_AND_REFERENCE
+        targets = subject.targets
+        evidence = (*evidence, subject)
+    ref = tracker.issue.ref
+    return Verdict(ref, VerdictOutcome.DUPLICATE, targets, confidence, reason, evidence)
 
 
-def _without_original(
-    issue: Issue, tracker: ClaimTracker, evidence: tuple[Evidence, ...]
-) -> Verdict:
+def _without_original(tracker: ClaimTracker, evidence: tuple[Evidence, ...]) -> Verdict:
     """The verdict on an issue that is called a duplicate; it lists the issues that are only mentioned."""
-    nearby = _named_nearby(issue, tracker)
+    ref = tracker.issue.ref
+    nearby = _named_nearby(tracker)
     if nearby is None:
-        return Verdict(issue.ref, VerdictOutcome.UNCERTAIN, (), 0.5, "no_target", evidence)
-    evidence = (*evidence, nearby)
-    return Verdict(
-        issue.ref, VerdictOutcome.UNCERTAIN, nearby.targets, 0.5, "only_mentioned", evidence
-    )
+        return _uncertain(ref, "no_target", (), evidence)
+    return _uncertain(ref, "only_mentioned", nearby.targets, (*evidence, nearby))
 
 
-def _claimed_original(issue: Issue, tracker: ClaimTracker) -> IssueRefs:
+def _claimed_original(tracker: ClaimTracker) -> IssueRefs:
     """The targets of the last claim that a label can confirm."""
     # A label outweighs another explanation of the issue, and a fix: that of the original also fixes this one.
     states = {ClaimState.VALID, ClaimState.EXPLAINED, ClaimState.FIXED}
-    if issue.state_reason == "duplicate":
+    if tracker.issue.state_reason == "duplicate":
         states.add(ClaimState.REOPENED)  # it was closed as a duplicate again
     claimed: IssueRefs = ()
     for tracked in reversed(tracker.claims):
@@ -403,49 +399,39 @@ def _claimed_original(issue: Issue, tracker: ClaimTracker) -> IssueRefs:
     return claimed
 
 
-def _subject_of_closing(issue: Issue, tracker: ClaimTracker) -> Evidence | None:
+def _subject_of_closing(tracker: ClaimTracker) -> Evidence | None:
     """The only issue in a short closing statement, such as "Handled in #1" or "See #1"."""
+    issue = tracker.issue
+    # An unknown closer may be anyone.
+    closers = _DECIDING if issue.closed_by is not None else (*_DECIDING, Role.OTHER)
     for statement in reversed(tracker.statements):
-        is_closers = statement.role in _DECIDING or (
-            issue.closed_by is None and statement.role is Role.OTHER
-        )
+        is_short = statement.reading.word_count <= _CLOSING_WORDS
         is_at_closing = abs(before_closing(issue, statement)) <= _SAME_MOMENT
-        if not is_closers or not is_at_closing or statement.reading.word_count > _CLOSING_WORDS:
-            continue
-        refs = tracker.issues_pointed_at_by(statement)
-        if len(refs) == 1:
-            return _naming(statement, refs, "closing_statement")
+        if statement.role in closers and is_short and is_at_closing:
+            refs = tracker.issues_pointed_at_by(statement)
+            if len(refs) == 1:
+                return _naming(statement, refs, "closing_statement")
     return None
 
 
-def _named_nearby(issue: Issue, tracker: ClaimTracker) -> Evidence | None:
+def _named_nearby(tracker: ClaimTracker) -> Evidence | None:
     """The issues that the closer or a maintainer names near the closing, or the only one in the thread."""
     for role in _DECIDING:
         for statement in reversed(tracker.statements):
             refs = tracker.issues_named_by(statement)
-            is_near = abs(before_closing(issue, statement)) <= _A_DAY
+            is_near = abs(before_closing(tracker.issue, statement)) <= _A_DAY
             if statement.role is role and refs and is_near:
                 return _naming(statement, refs, f"{role}_mention")
-    named = {
-        ref: statement
-        for statement in tracker.statements
-        for ref in tracker.issues_named_by(statement)
-    }
+    named: dict[IssueRef, Statement] = {}
+    for statement in tracker.statements:
+        named |= dict.fromkeys(tracker.issues_named_by(statement), statement)
     if len(named) != 1:
         return None
     ((ref, statement),) = named.items()
     return _naming(statement, (ref,), "only_mention")
 
 
-def _naming(statement: Statement, refs: IssueRefs, kind: str) -> Evidence:
-    return Evidence(kind, statement.url, statement.who, statement.when, refs)
-
-
-_UNSEEN = 0.9  # factor of the confidence if no target was fetched
-_REJECTED = 0.9
-
-
-def _with_known_pulls(kind_of: KindOf, pulls: frozenset[IssueRef]) -> KindOf:
+def _with_known_pulls(kind_of: KindOf, pulls: Collection[IssueRef | None]) -> KindOf:
     """`kind_of`, but references that were not fetched are pull requests if the thread shows it."""
 
     def known(ref: IssueRef) -> Kind:
@@ -472,14 +458,22 @@ def _check_targets(verdict: Verdict, kind_of: KindOf, rules: Rules) -> Verdict:
         if Kind.MISSING in kinds.values():
             return _rejected(verdict, VerdictOutcome.UNCERTAIN, "target_missing", near)
         return _rejected(verdict, VerdictOutcome.NOT, "target_is_pull", near)
-    is_seen = any(kinds[ref] is Kind.ISSUE for ref in usable)
-    confidence = verdict.confidence if is_seen else round(verdict.confidence * _UNSEEN, 3)
+    confidence = verdict.confidence
+    if Kind.ISSUE not in kinds.values():
+        confidence = round(confidence * _UNSEEN, 3)
     return replace(verdict, targets=tuple(usable), confidence=confidence)
 
 
 def _rejected(
-    verdict: Verdict, outcome: VerdictOutcome, reason: str, targets: Iterable[IssueRef]
+    verdict: Verdict,
+    outcome: VerdictOutcome,
+    reason: str,
+    targets: Iterable[IssueRef],
 ) -> Verdict:
     return replace(
-        verdict, outcome=outcome, targets=tuple(targets), confidence=_REJECTED, reason=reason
+        verdict,
+        outcome=outcome,
+        targets=tuple(targets),
+        confidence=_REJECTED,
+        reason=reason,
     )

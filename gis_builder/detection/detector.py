@@ -15,8 +15,9 @@ from dataclasses import asdict, replace
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
+import msgspec
 import polars as pl
 from msgspec import Struct
 
@@ -26,15 +27,18 @@ from gis_builder.detection.decision import decide
 from gis_builder.detection.explain import explain
 from gis_builder.detection.phrase_codes import github_links
 from gis_builder.settings import DetectSettings
-from gis_builder.store import RepoRow, Store, StoredThread, full_names
-from gis_builder.store.issue_records import (
+from gis_builder.store import (
     Evidence,
     IssueRef,
     Kind,
     Relation,
+    RepoRow,
+    Store,
+    StoredThread,
     Thread,
     Verdict,
     VerdictOutcome,
+    full_names,
 )
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.dataset.parquet import read_parquet, write_parquet
@@ -47,6 +51,7 @@ CODE = ("store/issue_records.py", "trackers/markup.py", "trackers/markup.toml", 
 FILE = "verdicts.parquet"
 KEPT_FILE = "kept.parquet"
 _CHUNK = 4096
+_KEY = ("repo", "number")
 
 _TEXTS = dict.fromkeys(("kind", "url", "who", "when"), pl.String)
 _EVIDENCE = pl.Struct(_TEXTS | {"targets": pl.List(pl.String), "said": pl.String})
@@ -70,33 +75,41 @@ _INPUTS: dict[str, Any] = {
 @cache
 def code_digest(*parts: str) -> str:
     """A hash of modules (`store/issue_records.py`) and folders (`detection`) of this package."""
-    paths = [Path(__file__).parents[1] / part for part in parts]
-    files = chain.from_iterable(path.rglob("*") if path.is_dir() else (path,) for path in paths)
-    sources = [file for file in files if file.suffix in (".py", ".toml")]
-    contents = sorted((source.name, source.read_bytes()) for source in sources)
-    return hashlib.sha256(
-        b"".join(name.encode() + content for name, content in contents)
-    ).hexdigest()
+    package = Path(__file__).parents[1]
+    files: list[Path] = []
+    for part in parts:
+        path = package / part
+        files += path.rglob("*") if path.is_dir() else [path]
+    digest = hashlib.sha256()
+    for file in sorted(files, key=lambda file: file.name):
+        if file.suffix in (".py", ".toml"):
+            digest.update(file.name.encode() + file.read_bytes())
+    return digest.hexdigest()
 
 
 class _Inputs(Struct):
-    """The inputs of the last detection."""
+    """The inputs of a detection."""
 
     store: str
-    settings: Any
-    repositories: list[str]
+    settings: dict[str, Any]
+    repositories: list[str] = []
 
 
 def detect(
-    store: Store, path: Path, rows: Sequence[RepoRow], settings: DetectSettings, show: RunDisplay
+    store: Store,
+    path: Path,
+    rows: Sequence[RepoRow],
+    settings: DetectSettings,
+    show: RunDisplay,
 ) -> int:
     """Judge these repositories, write the verdicts, and return the number of threads that were judged."""
     detector = Detector(store, settings)
     for _ in detector.judge_all(full_names(rows), show):
         pass
     write_parquet(path, detector.keep(), private=True)  # verdicts quote comments
-    inputs = _inputs(store, settings) | {"repositories": [row.name for row in rows]}
-    store.set_meta(_RECORD, json.dumps(inputs))
+    inputs = _inputs(store, settings)
+    inputs.repositories = [row.name for row in rows]
+    store.set_meta(_RECORD, msgspec.json.encode(inputs).decode())
     return detector.judged_anew
 
 
@@ -106,26 +119,27 @@ def judged_rows(store: Store, settings: DetectSettings) -> list[RepoRow]:
     if not last:
         raise DataError("there are no verdicts yet; run `gis detect` first", path=store.path)
     current = _inputs(store, settings)
-    if last.store != current["store"]:
-        raise DataError(
-            "the verdicts are older than the crawl; run `gis detect` again", path=store.path
-        )
-    if last.settings != current["settings"]:
-        message = (
-            f"judged with other settings ({last.settings}); use the same, or run `gis detect` again"
-        )
+    if last.store != current.store:
+        message = "the verdicts are older than the crawl; run `gis detect` again"
+        raise DataError(message, path=store.path)
+    if last.settings != current.settings:
+        remedy = "use the same, or run `gis detect` again"
+        message = f"judged with other settings ({last.settings}); {remedy}"
         raise DataError(message, path=store.path)
     return [row for row in store.repos() if row.name in last.repositories]
 
 
+def _inputs(store: Store, settings: DetectSettings) -> _Inputs:
+    return _Inputs(store.content_hash(), settings.model_dump(mode="json"))
+
+
 def parse_issue(name: str) -> IssueRef:
     """The issue `owner/name#number`."""
-    repo, _, number = name.rpartition("#")
-    if "/" not in repo or not re.fullmatch(r"[0-9]{1,9}", number):
+    if not re.fullmatch(r"[^#]*/[^#]*#[0-9]{1,9}", name):
         raise ConfigError(
             f"issue = {name}: expected owner/name#number, such as rust-lang/rust#8051"
         )
-    return IssueRef(repo, int(number))
+    return _ref(name)
 
 
 def explain_thread(store: Store, name: str, settings: DetectSettings) -> tuple[Verdict, str]:
@@ -136,29 +150,27 @@ def explain_thread(store: Store, name: str, settings: DetectSettings) -> tuple[V
     thread = github_links(thread, store.site)
     detector = Detector(store, settings)
     verdict = detector.decide(thread, detector.kind_of)
-    return verdict, explain(thread, verdict, detector.kind_of, detector.rules(thread.issue.repo))
-
-
-def _inputs(store: Store, settings: DetectSettings) -> dict[str, Any]:
-    return {"store": store.content_hash(), "settings": settings.model_dump(mode="json")}
+    rules = detector.rules(thread.issue.repo)
+    return verdict, explain(thread, verdict, detector.kind_of, rules)
 
 
 class Detector:
     """Judges a store's threads; reuses each verdict whose inputs are unchanged."""
 
     def __init__(self, store: Store, settings: DetectSettings) -> None:
-        rows = [row for row in store.all_repos() if row.full_name]
         self._store = store
         self._settings = settings
         self._site = store.site
         self._tickets = store.tickets()
-        self._newest = {row.full_name: row.max_number for row in rows}
-        self._imported = {
-            row.full_name for row in rows if store.tasks(row.full_name, "import", done=True)
-        }
-        self._names: dict[str, set[str]] = {}
-        for row in rows:
-            self._names.setdefault(row.full_name, set()).add(row.name)
+        self._newest: dict[str, int] = {}
+        self._names: dict[str, set[str]] = {}  # also former ones
+        self._imported: set[str] = set()
+        for row in store.all_repos():
+            repo = row.full_name
+            self._newest[repo] = row.max_number
+            self._names.setdefault(repo, set()).add(row.name)
+            if store.tasks(repo, "import", done=True):
+                self._imported.add(repo)
         self._kept = VerdictCache(store.path.with_name(KEPT_FILE))
         self._judged: set[str] = set()
         self.judged_anew = 0
@@ -169,13 +181,15 @@ class Detector:
         rules_hash = self._rules_hash(repo)
         self._judged.add(repo)
         for stored in self._store.stored_threads(repo):
-            yield self._judge(stored, rules_hash, kept.get(stored.number))
+            yield self._judge(stored, rules_hash, kept.get(stored.ref.number))
 
     def judge_all(self, repos: Sequence[str], show: RunDisplay) -> Iterator[KeptVerdict]:
         """Judge several repositories."""
         total = sum(map(self._store.count_threads, repos))
         return show.counted(
-            "detecting duplicates", chain.from_iterable(map(self.judge, repos)), total
+            "detecting duplicates",
+            chain.from_iterable(map(self.judge, repos)),
+            total,
         )
 
     def judge_again(self, refs: Iterable[IssueRef]) -> Iterator[KeptVerdict]:
@@ -191,16 +205,18 @@ class Detector:
 
     def unknown(self, judged: KeptVerdict) -> frozenset[IssueRef]:
         """The issues that a verdict depends on and that were not fetched."""
-        inputs = {*(ref for ref, _ in judged.dependencies), *judged.verdict.targets}
+        inputs = set(judged.verdict.targets)
+        inputs.update(ref for ref, _ in judged.dependencies)
         return frozenset(ref for ref in inputs if self._store.kind(ref) is Kind.UNKNOWN)
 
     def _judge(
-        self, stored: StoredThread, rules_hash: bytes, kept: KeptVerdict | None
+        self,
+        stored: StoredThread,
+        rules_hash: bytes,
+        kept: KeptVerdict | None,
     ) -> KeptVerdict:
         input_hash = stored.digest(rules_hash)
-        if kept is not None and kept.input_hash != input_hash:
-            kept = None
-        if kept is not None and all(self.kind_of(ref) is kind for ref, kind in kept.dependencies):
+        if kept and kept.input_hash == input_hash and self._has_same_kinds(kept.dependencies):
             judged = kept
             origin = "reused"
         else:
@@ -211,17 +227,19 @@ class Detector:
         self._kept.add(judged)
         return judged
 
+    def _has_same_kinds(self, dependencies: _Dependencies) -> bool:
+        return all(self.kind_of(ref) is kind for ref, kind in dependencies)
+
     def _judge_anew(self, thread: Thread, input_hash: str) -> KeptVerdict:
-        dependencies: dict[IssueRef, Kind] = {}
+        dependencies = {}
 
         def kind_of(ref: IssueRef) -> Kind:
             dependencies[ref] = self.kind_of(ref)
             return dependencies[ref]
 
         self.judged_anew += 1
-        return KeptVerdict(
-            self.decide(thread, kind_of), input_hash, tuple(sorted(dependencies.items()))
-        )
+        verdict = self.decide(thread, kind_of)
+        return KeptVerdict(verdict, input_hash, tuple(sorted(dependencies.items())))
 
     def decide(self, thread: Thread, kind_of: KindOf) -> Verdict:
         """The verdict on one thread, see `judge_thread`."""
@@ -240,11 +258,13 @@ class Detector:
     def kind_of(self, ref: IssueRef) -> Kind:
         """The kind of a reference's target."""
         kind = self._store.kind(ref)
-        home = self._store.full_name(ref.repo)
-        if ref.number > self._newest.get(home, ref.number):  # it may be newer than the crawl
-            return Kind.UNKNOWN if kind is Kind.MISSING else kind
-        # An imported tracker is complete up to its newest number.
-        return Kind.MISSING if kind is Kind.UNKNOWN and home in self._imported else kind
+        repo = self._store.full_name(ref.repo)
+        is_newer = ref.number > self._newest.get(repo, ref.number)
+        if is_newer and kind is Kind.MISSING:
+            return Kind.UNKNOWN  # it may be newer than the crawl
+        if not is_newer and kind is Kind.UNKNOWN and repo in self._imported:
+            return Kind.MISSING  # an imported tracker is complete up to its newest number
+        return kind
 
     def _rules_hash(self, repo: str) -> bytes:
         """A hash of the inputs of a verdict other than the thread and the mentioned issues."""
@@ -257,7 +277,10 @@ class Detector:
 
 
 def judge_thread(
-    thread: Thread, kind_of: KindOf, rules: Rules, settings: DetectSettings
+    thread: Thread,
+    kind_of: KindOf,
+    rules: Rules,
+    settings: DetectSettings,
 ) -> Verdict:
     """The verdict on one thread; a duplicate below the minimum confidence becomes uncertain."""
     verdict = decide(thread, kind_of, rules)
@@ -266,12 +289,16 @@ def judge_thread(
     return verdict
 
 
+# Mentioned issues whose kind mattered.
+_Dependencies: TypeAlias = tuple[tuple[IssueRef, Kind], ...]
+
+
 class KeptVerdict(NamedTuple):
     """A verdict with its inputs."""
 
     verdict: Verdict
     input_hash: str  # of the thread, the settings and the code
-    dependencies: tuple[tuple[IssueRef, Kind], ...]  # mentioned issues whose kind mattered
+    dependencies: _Dependencies
 
 
 class VerdictCache:
@@ -293,7 +320,9 @@ class VerdictCache:
 
     def add(self, kept: KeptVerdict) -> None:
         """Add a verdict, which replaces an older one on the same issue."""
-        dependencies = [{"issue": str(ref), "kind": str(kind)} for ref, kind in kept.dependencies]
+        dependencies = []
+        for ref, kind in kept.dependencies:
+            dependencies.append({"issue": str(ref), "kind": str(kind)})
         self._rows.append((*_row(kept.verdict), kept.input_hash, dependencies))
         if len(self._rows) >= _CHUNK:
             self._flush()
@@ -301,16 +330,16 @@ class VerdictCache:
     def write(self, judged: Collection[str]) -> pl.DataFrame:
         """Write the file, readable only by its owner; return the verdicts of the judged repositories."""
         self._flush()
-        new = pl.concat([self._schema.to_frame(), *self._new])
-        new = new.unique(("repo", "number"), keep="last", maintain_order=True).sort(
-            "repo", "number"
-        )
+        new = pl.concat(self._new)
+        new = new.unique(_KEY, keep="last", maintain_order=True).sort(_KEY)
         rest = self._old.filter(~pl.col("repo").is_in(list(judged)))
-        write_parquet(self._path, pl.concat([rest, new]).sort("repo", "number"), private=True)
+        kept = pl.concat([rest, new]).sort(_KEY)
+        write_parquet(self._path, kept, private=True)
         return new.select(list(_VERDICT))
 
     def _flush(self) -> None:
-        self._new.append(pl.DataFrame(self._rows, schema=self._schema, orient="row"))
+        frame = pl.DataFrame(self._rows, schema=self._schema, orient="row")
+        self._new.append(frame)
         self._rows = []
 
 
@@ -323,8 +352,9 @@ def read_verdicts(path: Path, columns: Sequence[str] = tuple(_VERDICT)) -> pl.Da
 
 def read_duplicates(path: Path) -> list[Verdict]:
     """Read the duplicates in a file of verdicts."""
-    duplicates = read_verdicts(path).filter(pl.col("verdict") == VerdictOutcome.DUPLICATE.value)
-    return [_verdict(row) for row in duplicates.iter_rows(named=True)]
+    is_duplicate = pl.col("verdict") == VerdictOutcome.DUPLICATE.value
+    duplicates = read_verdicts(path).filter(is_duplicate)
+    return list(map(_verdict, duplicates.iter_rows(named=True)))
 
 
 def count_verdicts(path: Path) -> dict[str, dict[str, int]]:
@@ -337,10 +367,12 @@ def count_verdicts(path: Path) -> dict[str, dict[str, int]]:
 
 
 def _row(verdict: Verdict) -> tuple[Any, ...]:
+    """The values of the columns of `_VERDICT`."""
     repo, number = verdict.ref
-    evidence = [
-        {**asdict(item), "targets": list(map(str, item.targets))} for item in verdict.evidence
-    ]
+    evidence = []
+    for item in verdict.evidence:
+        targets = [str(ref) for ref in item.targets]
+        evidence.append(asdict(item) | {"targets": targets})
     return (
         repo,
         number,
@@ -355,16 +387,16 @@ def _row(verdict: Verdict) -> tuple[Any, ...]:
 
 
 def _verdict(row: Mapping[str, Any]) -> Verdict:
-    targets = [IssueRef(row["repo"], number) for number in row["targets"]]
-    targets += [_ref(text) for text in row["targets_elsewhere"]]
-    evidence = (
-        Evidence(**{**item, "targets": tuple(_ref(text) for text in item["targets"])})
-        for item in row["evidence"]
-    )
+    repo = row["repo"]
+    near = [IssueRef(repo, number) for number in row["targets"]]
+    evidence = []
+    for item in row["evidence"]:
+        targets = tuple(map(_ref, item["targets"]))
+        evidence.append(Evidence(**(item | {"targets": targets})))
     return Verdict(
-        ref=IssueRef(row["repo"], row["number"]),
+        ref=IssueRef(repo, row["number"]),
         outcome=VerdictOutcome(row["verdict"]),
-        targets=tuple(targets),
+        targets=(*near, *map(_ref, row["targets_elsewhere"])),
         confidence=row["confidence"],
         reason=row["reason"],
         evidence=tuple(evidence),
@@ -373,7 +405,8 @@ def _verdict(row: Mapping[str, Any]) -> Verdict:
 
 
 def _kept(row: Mapping[str, Any]) -> KeptVerdict:
-    dependencies = tuple((_ref(item["issue"]), Kind(item["kind"])) for item in row["dependencies"])
+    items = row["dependencies"]
+    dependencies = tuple((_ref(item["issue"]), Kind(item["kind"])) for item in items)
     return KeptVerdict(_verdict(row), row["digest"], dependencies)
 
 

@@ -15,8 +15,8 @@ from gis_builder.detection.claim_tracker import (
 from gis_builder.detection.decision import weight
 from gis_builder.detection.phrase_codes import comparable_thread
 from gis_builder.detection.reading import TextReading
-from gis_builder.detection.statements import Statement, closing_of, read_marks
-from gis_builder.store.issue_records import Event, IssueRefs, Thread, Verdict, VerdictOutcome
+from gis_builder.detection.statements import Statement, read_marks
+from gis_builder.store import Event, IssueRefs, Thread, Verdict, VerdictOutcome
 
 _REASONS = {
     "open": "the issue is open",
@@ -58,7 +58,12 @@ _STANCES = {
 }
 
 
-def explain(thread: Thread, verdict: Verdict, kind_of: KindOf, rules: Rules = DEFAULT_RULES) -> str:
+def explain(
+    thread: Thread,
+    verdict: Verdict,
+    kind_of: KindOf,
+    rules: Rules = DEFAULT_RULES,
+) -> str:
     """Explain a verdict: each piece of evidence with its weight, in order of time, and the reason."""
     thread = comparable_thread(thread)
     issue = thread.issue
@@ -70,10 +75,8 @@ def explain(thread: Thread, verdict: Verdict, kind_of: KindOf, rules: Rules = DE
         f"{closed if issue.closed_at else issue.state}{labels}",
         "",
     ]
-    lines += [
-        text
-        for _, text in sorted([*_event_lines(thread.events), *_statement_lines(thread, tracker)])
-    ]
+    dated_lines = [*_event_lines(thread.events), *_statement_lines(tracker)]
+    lines += [text for _, text in sorted(dated_lines)]
     outcome = "not a duplicate" if verdict.outcome is VerdictOutcome.NOT else str(verdict.outcome)
     targets = ", ".join(f"{ref} ({kind_of(ref)})" for ref in verdict.targets)
     of = f" of {targets}" if targets else ""
@@ -97,21 +100,18 @@ def _event_lines(events: tuple[Event, ...]) -> Iterator[tuple[str, str]]:
         yield event.created_at, text
 
 
-def _statement_lines(thread: Thread, tracker: ClaimTracker) -> Iterator[tuple[str, str]]:
-    closing = closing_of(
-        thread.issue, tracker.statements, [tracked.confirmed_by for tracked in tracker.claims]
-    )
+def _statement_lines(tracker: ClaimTracker) -> Iterator[tuple[str, str]]:
+    closing = tracker.closing()
     for index, statement in enumerate(tracker.statements):
         head = f"{statement.when}  {statement.who or 'someone'} ({statement.role})"
         claims = [tracked for tracked in tracker.claims if tracked.index == index]
         for tracked in claims:
-            state = (
-                f"weight {weight(tracked, closing):.2f}" if tracked.is_valid else str(tracked.state)
-            )
+            state = str(tracked.state)
+            if tracked.is_valid:
+                state = f"weight {weight(tracked, closing):.2f}"
             origin = " (inferred from another statement)" if tracked.is_inferred else ""
-            claim_text = (
-                f"{tracked.claim.kind} of {_refs(tracked.targets)}{origin}: “{tracked.claim.said}”"
-            )
+            claim = tracked.claim
+            claim_text = f"{claim.kind} of {_refs(tracked.targets)}{origin}: “{claim.said}”"
             yield statement.when, f"{head} {_STANCES[tracked.stance]} {claim_text}; {state}"
         counted = [tracked.claim for tracked in claims]
         for claim in statement.reading.claims:

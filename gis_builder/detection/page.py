@@ -32,7 +32,7 @@ from gis_builder.detection.phrase_codes import (
     sentence_spans,
     tokenise,
 )
-from gis_builder.store.issue_records import IssueRef
+from gis_builder.store import IssueRef
 from gis_builder.trackers.markup import ANY, markup
 
 _COMMENT_OR_FENCE = re.compile(r"<!--|^ {0,3}(`{3,}+(?=[^`\n]*$)|~{3,}+)", re.MULTILINE)
@@ -92,13 +92,14 @@ def _mask_other_markup(text: str) -> str:
 def _tags(text: str, pattern: re.Pattern[str]) -> Iterator[Span]:
     """Spans of the tags around visible texts; an address stays instead of a text that names no issue."""
     for match in pattern.finditer(text):
-        found = match.groupdict()
-        kept = "text" if "text" in found else 0
-        address = (found.get("url") or "").lower()
+        groups = match.groupdict()
+        start = end = match.end()
+        if "text" in groups:
+            start, end = match.span("text")
+        address = (groups.get("url") or "").lower()
         is_issue = could_refer(address) and ("github.com/" in address or address[0] == "#")
-        if is_issue and not could_refer(found["text"].lower()):
-            kept = "url"
-        start, end = match.span(kept) if kept else (match.end(), match.end())
+        if is_issue and not could_refer(groups["text"].lower()):
+            start, end = match.span("url")
         yield match.start(), start
         yield end, match.end()
 
@@ -131,7 +132,9 @@ def _comments_and_fences(text: str) -> Iterator[tuple[Span, bool]]:
         else:
             # After an unclosed comment only fences matter: continue at the next line that may open one.
             fence_line = _FENCE_BEGINS.search(text, opening.end())
-            position = fence_line.start() if fence_line else len(text)
+            if fence_line is None:
+                return
+            position = fence_line.start()
 
 
 def _fence_end(text: str, position: int, fence: str) -> int:
@@ -145,9 +148,11 @@ def _blank(text: str, spans: Iterable[Span]) -> str:
     pieces = []
     position = 0
     for start, end in spans:
-        pieces += [text[position:start], _NOT_BREAK.sub(" ", text[start:end])]
+        pieces.append(text[position:start])
+        pieces.append(_NOT_BREAK.sub(" ", text[start:end]))
         position = end
-    return "".join([*pieces, text[position:]]) if pieces else text
+    pieces.append(text[position:])
+    return "".join(pieces)
 
 
 def _hidden(text: str) -> list[Span]:
@@ -189,10 +194,13 @@ def _inline_code(text: str) -> Iterator[Span]:
             next_run[end - start] = index
     index = 0
     while index < len(runs):
+        start, _ = runs[index]
         partner = partners[index]
         if partner is not None:
-            yield runs[index][0], runs[partner][1]
-        index = 1 + (index if partner is None else partner)
+            _, end = runs[partner]
+            yield start, end
+            index = partner
+        index += 1
 
 
 def _struck(text: str) -> Iterator[Span]:
@@ -203,7 +211,8 @@ def _struck(text: str) -> Iterator[Span]:
         if text[start] == "\n":
             opened = None
         elif opened is None:
-            opened = start if end < len(text) and not text[end].isspace() else None
+            if end < len(text) and not text[end].isspace():
+                opened = start
         elif start > opened + 2 and not text[start - 1].isspace():
             yield opened, end
             opened = None
@@ -240,11 +249,11 @@ _POINTING = re.compile(
 def might_matter(text: str) -> bool:
     """Whether a comment could contain a claim; takes microseconds."""
     lower = text.lower()
-    if has_any(lower, _CLAIM_STEMS) or has_claim_stem(lower):
+    if might_guess(lower):
         return True
-    return could_refer(lower) and (
-        has_any(lower, _REFERRING_STEMS) or language_of(lower) is not None
-    )
+    if not could_refer(lower):
+        return False
+    return has_any(lower, _REFERRING_STEMS) or language_of(lower) is not None
 
 
 def might_guess(body: str) -> bool:
@@ -294,7 +303,10 @@ class PreparedText:
         """The sentence at an index, tokenised once."""
         if index not in self._sentences:
             self._sentences[index] = tokenise(
-                self.hidden, self.spans[index], self._by_start, self.language
+                self.hidden,
+                self.spans[index],
+                self._by_start,
+                self.language,
             )
         return self._sentences[index]
 
@@ -309,15 +321,17 @@ class PreparedText:
 
     def references_of(self, index: int) -> list[Reference]:
         """The references in the sentence at an index."""
-        start, end = (bisect_left(self._starts, position) for position in self.spans[index])
-        return self.references[start:end]
+        start, end = self.spans[index]
+        first = bisect_left(self._starts, start)
+        after = bisect_left(self._starts, end)
+        return self.references[first:after]
 
     def points_at(self) -> frozenset[IssueRef]:
         """The issues that a sentence is about: "see #1", "fixed in #1", "#1?"; not "similar to #1"."""
-        indices = filter(self.is_pointer, range(len(self.spans)))
-        return frozenset(
-            reference.ref for index in indices for reference in self.references_of(index)
-        )
+        refs: set[IssueRef] = set()
+        for index in filter(self.is_pointer, range(len(self.spans))):
+            refs.update(reference.ref for reference in self.references_of(index))
+        return frozenset(refs)
 
     def is_pointer(self, index: int) -> bool:
         """Whether a sentence is about the issues that it refers to."""
@@ -325,12 +339,10 @@ class PreparedText:
             return False
         sentence = self.sentence(index)
         # "Is this another bug than #1?" suggests a duplicate, but "Does this depend on #1?" doesn't.
-        if self.relates(index) and not (sentence.is_question and Code.DIFFERENT in sentence.codes):
+        codes = sentence.codes
+        if self.relates(index) and not (sentence.is_question and Code.DIFFERENT in codes):
             return False
-        return (
-            sentence.codes.count(Code.WORD) <= _FEW_WORDS
-            or _POINTS.search(sentence.codes) is not None
-        )
+        return codes.count(Code.WORD) <= _FEW_WORDS or _POINTS.search(codes) is not None
 
     def relates(self, index: int) -> bool:
         """Whether a sentence only compares its references with this issue, or is about a dependence."""
@@ -341,15 +353,16 @@ class PreparedText:
         """The only issue that the text mentions, unless a sentence only relates to it."""
         if len({reference.ref for reference in self.references}) != 1:
             return []
-        is_related = any(
-            self.references_of(index) and self.relates(index) for index in range(len(self.spans))
-        )
-        return [] if is_related else self.references[:1]
+        for index in range(len(self.spans)):
+            if self.references_of(index) and self.relates(index):
+                return []
+        return self.references[:1]
 
     def near(self, index: int) -> str:
         """The codes of a sentence and its neighbours."""
-        near = range(max(0, index - 1), min(len(self.spans), index + 2))
-        return Code.STOP.join(self.sentence(i).codes for i in near)
+        first = max(0, index - 1)
+        after = min(len(self.spans), index + 2)
+        return Code.STOP.join(self.sentence(near).codes for near in range(first, after))
 
     def list_after(self, index: int) -> list[Reference]:
         """The references of the following sentences, up to the first sentence without one."""

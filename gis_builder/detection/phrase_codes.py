@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 from itertools import chain
 
 from gis_builder.detection.lexicon import PHRASES, SIGNS, WORDS, Code, code_pattern, foreign_phrases
-from gis_builder.store.issue_records import GITHUB, IssueRef, Thread
+from gis_builder.store import GITHUB, IssueRef, Thread
 from pairkit.base.printable import comparable
 
 Span = tuple[int, int]
@@ -59,33 +59,18 @@ _LANDED_AFTER = re.compile(
     r"\s(?:has |have |is |was |just )?(?:been )?(?:landed|merged)\b", re.IGNORECASE
 )
 # Words attached to "#12" that aren't the name of a repository.
-_PLAIN_PREFIX = frozenset(
-    {
-        "issue",
-        "issues",
-        "bug",
-        "bugs",
-        "ticket",
-        "pr",
-        "pull",
-        "no",
-        "nr",
-        "gh",
-        "of",
-        "see",
-        "fixes",
-    }
-)
+_PLAIN_WORDS = "issue issues bug bugs ticket pr pull no nr gh of see fixes"
+_PLAIN_PREFIX = frozenset(_PLAIN_WORDS.split())
 # Each begins with a literal character, which the regex engine finds fast.
-_SIGNS = tuple(
-    map(
-        re.compile,
-        (
-            *(r"#\d", r"/issues/\d", r"/pull/\d", r"gh-\d"),
-            *(rf"{noun} +(?:n\S{{0,8}} )?\d" for noun in ("issues?", "bugs?", "tickets?")),
-            r"dup\w{0,12} (?:of|to) +\d",
-        ),
-    )
+_SIGNS = (
+    re.compile(r"#\d"),
+    re.compile(r"/issues/\d"),
+    re.compile(r"/pull/\d"),
+    re.compile(r"gh-\d"),
+    re.compile(r"issues? +(?:n\S{0,8} )?\d"),
+    re.compile(r"bugs? +(?:n\S{0,8} )?\d"),
+    re.compile(r"tickets? +(?:n\S{0,8} )?\d"),
+    re.compile(r"dup\w{0,12} (?:of|to) +\d"),
 )
 
 
@@ -96,9 +81,8 @@ class Reference:
     ref: IssueRef
     start: int
     end: int
-    is_anchored: bool = (
-        False  # a link to a comment, which is often cited and not meant as a duplicate
-    )
+    # A link to a comment, which is often cited and not meant as a duplicate
+    is_anchored: bool = False
     is_pull: bool = False  # by its link or the words beside it: "PR #12", "#12 has landed"
 
 
@@ -115,11 +99,14 @@ def comparable_thread(thread: Thread) -> Thread:
 
 
 def _with_texts(thread: Thread, change: Callable[[str], str]) -> Thread:
-    issue = thread.issue
-    labels = tuple(map(change, issue.labels))
-    issue = replace(issue, title=change(issue.title), body=change(issue.body), labels=labels)
-    comments = tuple(replace(comment, body=change(comment.body)) for comment in thread.comments)
-    return replace(thread, issue=issue, comments=comments)
+    issue = replace(
+        thread.issue,
+        title=change(thread.issue.title),
+        body=change(thread.issue.body),
+        labels=tuple(map(change, thread.issue.labels)),
+    )
+    comments = [replace(comment, body=change(comment.body)) for comment in thread.comments]
+    return replace(thread, issue=issue, comments=tuple(comments))
 
 
 def could_refer(lower_text: str) -> bool:
@@ -132,8 +119,8 @@ def find_references(text: str, home: str, former_names: Collection[str] = ()) ->
     if not could_refer(text.lower()):
         return []
     homes = {name.lower() for name in former_names}
-    references = (_reference(match, home, homes) for match in _REFERENCE.finditer(text))
-    return _join_links(text, [reference for reference in references if reference is not None])
+    references = [_reference(match, home, homes) for match in _REFERENCE.finditer(text)]
+    return _join_links(text, list(filter(None, references)))
 
 
 # A label of a link that only points: "[this issue](https://...)", but not "[a known issue](https://...)".
@@ -148,22 +135,22 @@ def _join_links(text: str, references: list[Reference]) -> list[Reference]:
     """The references with each Markdown link as one, since rules read it as one word."""
     joined: list[Reference] = []
     for link in references:
-        last = joined[-1] if joined else None
-        label = _POINTING_LABEL.search(text, max(0, link.start - 60), link.start)
-        if text[link.end : link.end + 1] != ")":
-            joined.append(link)
-        elif label is not None:
-            joined.append(replace(link, start=label.start(), end=link.end + 1))
-        elif (
-            last is not None
-            and text[last.end : link.start] == "]("
-            and text[max(0, last.start - 1)] == "["
-        ):
-            # "[#12](https://...)": the target is the issue that the link opens.
-            joined[-1] = replace(link, start=last.start - 1, end=link.end + 1)
-        else:
-            joined.append(link)
+        if text[link.end : link.end + 1] == ")":
+            last = joined[-1] if joined else None
+            label = _POINTING_LABEL.search(text, max(0, link.start - 60), link.start)
+            if label is not None:
+                link = replace(link, start=label.start(), end=link.end + 1)
+            elif last is not None and _is_label(text, last, link):
+                # "[#12](https://...)": the target is the issue that the link opens.
+                link = replace(link, start=last.start - 1, end=link.end + 1)
+                joined.pop()
+        joined.append(link)
     return joined
+
+
+def _is_label(text: str, label: Reference, link: Reference) -> bool:
+    """Whether a reference is the label of a Markdown link."""
+    return text[max(0, label.start - 1)] == "[" and text[label.end : link.start] == "]("
 
 
 def _reference(match: re.Match[str], home: str, homes: set[str]) -> Reference | None:
@@ -173,7 +160,8 @@ def _reference(match: re.Match[str], home: str, homes: set[str]) -> Reference | 
         rest = match["url_rest"]
         is_pull = match["url_kind"].lower() == "pull"
         is_anchored = "#" in rest and not rest.endswith("#issue")
-        return Reference(IssueRef(repo, int(match["url_number"])), start, end, is_anchored, is_pull)
+        ref = IssueRef(repo, int(match["url_number"]))
+        return Reference(ref, start, end, is_anchored, is_pull)
     if match["repo"]:
         repo = _same_home(match["repo"], home, homes)
         return Reference(IssueRef(repo, int(match["repo_number"])), start, end)
@@ -190,7 +178,8 @@ def _reference(match: re.Match[str], home: str, homes: set[str]) -> Reference | 
             or _PULL_BEFORE.search(text, max(0, start - 16), start)
             or _LANDED_AFTER.match(text, end)
         )
-        ref = IssueRef(_named(match["name"], home, homes), int(match["number"]))
+        repo = _named(match["name"], home, homes)
+        ref = IssueRef(repo, int(match["number"]))
         return Reference(ref, start, end, is_pull=is_pull)
     group = next(group for group in ("gh_number", "spoken", "bare") if match[group])
     # Only the number is the reference: the rules need the words of "dup of 12".
@@ -205,10 +194,11 @@ def _named(name: str | None, home: str, homes: set[str]) -> str:
 
 
 def _same_home(repo: str, home: str, homes: set[str]) -> str:
-    is_home = (
-        repo.lower() in homes or repo.rpartition("/")[2].lower() == home.rpartition("/")[2].lower()
-    )
-    return home if is_home else repo
+    """`home` instead of a former name of it, and instead of a fork, which has the same name."""
+    lower = repo.lower()
+    _, _, name = lower.rpartition("/")
+    _, _, home_name = home.lower().rpartition("/")
+    return home if lower in homes or name == home_name else repo
 
 
 # Words similar to "duplicate" that aren't typos of it.
@@ -234,12 +224,8 @@ def code_of(word: str) -> Code:
         return Code.THIS if word in ("that's", "it's", "they're") else Code.WORD
     if "-dup" in word:
         return code_of(word.rpartition("-")[2])
-    if (
-        word[:1] != "d"
-        or not 6 <= len(word) <= 12
-        or not {"p", "b"} & set(word)
-        or word in _NO_TYPO
-    ):
+    might_be_typo = word.startswith("d") and ("p" in word or "b" in word)
+    if not might_be_typo or not 6 <= len(word) <= 12 or word in _NO_TYPO:
         return Code.WORD
     target, code = _TYPO_OF.get(word[-1], ("duplicate", Code.DUPLICATE))
     return code if _edit_distance(word, target) <= _MAX_EDITS else Code.WORD
@@ -254,8 +240,12 @@ def _edit_distance(word: str, target: str) -> int:
         above = row
         row = [i]
         for j, expected in enumerate(target, 1):
-            cost = min(above[j] + 1, row[j - 1] + 1, above[j - 1] + (letter != expected))
-            if i > 1 and j > 1 and letter == target[j - 2] and word[i - 2] == expected:
+            substituted = above[j - 1]
+            if letter != expected:
+                substituted += 1
+            cost = min(above[j] + 1, row[j - 1] + 1, substituted)
+            is_swap = i > 1 and j > 1 and letter == target[j - 2] and word[i - 2] == expected
+            if is_swap:
                 cost = min(cost, two_above[j - 2] + 1)
             row.append(cost)
     return row[-1]
@@ -287,22 +277,19 @@ def _token(language: str | None) -> re.Pattern[str]:
     """The pattern of a token; the phrases of another language come before the English."""
     letter = rf"(?:(?!{_UNSPACED})[^\W_])" if language else r"[^\W_]"
     foreign = foreign_phrases(language, _GAP) if language else []
-    return re.compile(
-        "|".join(
-            [
-                rf"(?P<blank>[ \t]++|\[(?={REFERENCE_MARK}))",  # also the bracket of "[#12](...)"
-                rf"(?P<REFERENCE_>{REFERENCE_MARK}{_REST_OF_REFERENCE}*+)",
-                *(f"{pattern}(?P<{code.name}_f{i}>)" for i, (code, pattern) in enumerate(foreign)),
-                *_phrases(),
-                r"(?P<SEE_>(?:e\.g|i\.e|cf|etc|vs|approx|resp|incl)\.)",
-                rf"(?P<WORD_>{_UNSPACED})",
-                rf"(?P<word>@?{letter}++(?:['.-]{letter}++)*+)",
-                r"(?P<AND_>[&+/])",
-                r"(?P<QUESTION_>\?)",
-                r"(?P<COMMA_>[,:;()\[\]、，：（）—–\n]|(?<!-)-++(?=\s)|->|=>|→|⇒|…)",
-            ]
-        )
-    )
+    branches = [
+        rf"(?P<blank>[ \t]++|\[(?={REFERENCE_MARK}))",  # also the bracket of "[#12](...)"
+        rf"(?P<REFERENCE_>{REFERENCE_MARK}{_REST_OF_REFERENCE}*+)",
+        *(f"{pattern}(?P<{code.name}_f{i}>)" for i, (code, pattern) in enumerate(foreign)),
+        *_phrases(),
+        r"(?P<SEE_>(?:e\.g|i\.e|cf|etc|vs|approx|resp|incl)\.)",
+        rf"(?P<WORD_>{_UNSPACED})",
+        rf"(?P<word>@?{letter}++(?:['.-]{letter}++)*+)",
+        r"(?P<AND_>[&+/])",
+        r"(?P<QUESTION_>\?)",
+        r"(?P<COMMA_>[,:;()\[\]、，：（）—–\n]|(?<!-)-++(?=\s)|->|=>|→|⇒|…)",
+    ]
+    return re.compile("|".join(branches))
 
 
 # The stops come first and lookbehinds follow, so that the engine skips from stop to stop instead of looking
@@ -340,21 +327,22 @@ def hide_references(text: str, references: Sequence[Reference]) -> str:
     position = 0
     for reference in references:
         length = reference.end - reference.start
-        pieces += [
-            text[position : reference.start],
-            REFERENCE_MARK,
-            _REST_OF_REFERENCE * (length - 1),
-        ]
+        pieces.append(text[position : reference.start])
+        pieces.append(REFERENCE_MARK + _REST_OF_REFERENCE * (length - 1))
         position = reference.end
-    return "".join([*pieces, text[position:]])
+    pieces.append(text[position:])
+    return "".join(pieces)
 
 
 def sentence_spans(text: str) -> list[Span]:
     """The spans of the sentences; blank lines and list items also end a sentence."""
     spans = []
     start = 0
-    for end in (*(match.end() for match in _SENTENCE_END.finditer(text)), len(text)):
-        spans += [(a, b) for a, b in _pieces(text, start, end) if text[a:b].strip()]
+    ends = [match.end() for match in _SENTENCE_END.finditer(text)]
+    for end in (*ends, len(text)):
+        for piece_start, piece_end in _pieces(text, start, end):
+            if text[piece_start:piece_end].strip():
+                spans.append((piece_start, piece_end))
         start = end
     return spans
 
@@ -370,26 +358,28 @@ def _pieces(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def tokenise(
-    text: str, span: Span, by_start: dict[int, Reference], language: str | None = None
+    text: str,
+    span: Span,
+    by_start: dict[int, Reference],
+    language: str | None = None,
 ) -> CodedSentence:
     """Tokenise one sentence of a lower-case text with hidden references."""
-    codes: list[str] = []
-    spans: list[Span] = []
+    codes = []
+    spans = []
     for match in _token(language).finditer(text, *span):
         group = match.lastgroup or ""
         if group != "blank":
             codes.append(_code(group, match))
             spans.append(match.span())
-    references = [(by_start[start],) if start in by_start else () for start, _ in spans]
-    is_question = (
-        "?" in text[max(0, span[1] - 4) : span[1]] or "？" in text[max(0, span[1] - 2) : span[1]]
-    )
-    is_question = is_question or (language is not None and Code.QUESTION in codes)
-    return _with_lists(
-        CodedSentence(
-            "".join(codes), tuple(spans), tuple(references), is_question, language is not None
-        )
-    )
+    references = tuple((by_start[start],) if start in by_start else () for start, _ in spans)
+    _, end = span
+    is_foreign = language is not None
+    last_signs = text[max(0, end - 4) : end]
+    is_question = "?" in last_signs or "？" in last_signs[-2:]
+    if is_foreign and Code.QUESTION in codes:
+        is_question = True
+    sentence = CodedSentence("".join(codes), tuple(spans), references, is_question, is_foreign)
+    return _with_lists(sentence)
 
 
 def _with_lists(sentence: CodedSentence) -> CodedSentence:
@@ -398,19 +388,17 @@ def _with_lists(sentence: CodedSentence) -> CodedSentence:
     if not lists:
         return sentence
     codes = ""
-    spans = []
-    references = []
+    spans: list[Span] = []
+    references: list[tuple[Reference, ...]] = []
     position = 0
     for start, end in lists:
         codes += sentence.codes[position:start] + Code.REFERENCE
-        spans += [
-            *sentence.spans[position:start],
-            (sentence.spans[start][0], sentence.spans[end - 1][1]),
-        ]
-        references += [
-            *sentence.references[position:start],
-            tuple(chain(*sentence.references[start:end])),
-        ]
+        list_start, _ = sentence.spans[start]
+        _, list_end = sentence.spans[end - 1]
+        spans += sentence.spans[position:start]
+        spans.append((list_start, list_end))
+        references += sentence.references[position:start]
+        references.append(tuple(chain(*sentence.references[start:end])))
         position = end
     return replace(
         sentence,

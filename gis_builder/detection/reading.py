@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 from gis_builder.detection.claim_reader import (
@@ -24,8 +24,10 @@ from gis_builder.detection.lexicon import ENGLISH, Code, filled, has_any
 from gis_builder.detection.page import PreparedText, mask, might_guess
 from gis_builder.detection.phrase_codes import REFERENCE_MARK, find_references
 from gis_builder.detection.rules import ClaimKind
-from gis_builder.store.issue_records import IssueRef, IssueRefs
+from gis_builder.store import IssueRef, IssueRefs
 from pairkit.similarity.terms import segmented
+
+MAX_CLAIMS = 500  # in one thread, with their targets; people never make so many
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +37,14 @@ class TextReading:
     claims: tuple[Claim, ...] = ()
     mentions: IssueRefs = ()  # every reference, in order
     pulls: frozenset[IssueRef] = frozenset()  # mentions that the text shows to be pull requests
-    pointed_at: frozenset[IssueRef] = (
-        frozenset()
-    )  # mentions that a sentence is about: "see #1", "#1?"
+    # Mentions that a sentence is about: "see #1", "#1?"
+    pointed_at: frozenset[IssueRef] = frozenset()
     agrees: bool = False  # begins with "yes", "indeed", "you're right"
     thanks: bool = False  # "thanks", "oh", "sorry": accepts the previous statement
     disagrees: bool = False  # begins with "no,"
     says_different: bool = False  # "this is not the same", "different cause"
     gives_other_reason: bool = False  # to close the issue: fixed, works now, expected
-    explains: bool = (
-        False  # has another explanation: by design, a bug elsewhere, the reporter's mistake
-    )
+    explains: bool = False  # by design, a bug elsewhere, the reporter's mistake
     accepts_explanation: bool = False  # "makes sense", "thanks for explaining"
     speaks_of_duplicates: bool = False
     reopens: bool = False
@@ -99,10 +98,10 @@ def _present(phrases: tuple[_Phrase, ...], text: str) -> tuple[_Phrase, ...]:
 
 def _is_said(phrase: _Phrase, sentence: str) -> bool:
     match = phrase.pattern.search(sentence)
-    return (
-        match is not None
-        and _DOUBTED.search(sentence, max(0, match.start() - 40), match.start()) is None
-    )
+    if match is None:
+        return False
+    start = match.start()
+    return _DOUBTED.search(sentence, max(0, start - 40), start) is None
 
 
 def accepts_explanation(page: PreparedText) -> bool:
@@ -110,29 +109,25 @@ def accepts_explanation(page: PreparedText) -> bool:
     return _ACCEPTS.search(page.hidden) is not None
 
 
-MAX_CLAIMS = 500  # in one thread, with their targets; people never make so many
-
-
 def read(text: str, issue: IssueRef, former_names: Collection[str] = ()) -> TextReading:
     """Read a comment, body or title of `issue`; `former_names` are earlier names of its repository."""
     page = PreparedText(text, issue, former_names)
     worth_reading = page.sentences_worth_reading()
     sentences = [sentence.codes for sentence in worth_reading.values()]
-    readers = (
+    readers = [
         SentenceReader(page, index, sentence)
         for index, sentence in worth_reading.items()
         if sentence.codes
-    )
-    claims = tuple(
-        islice((claim for reader in readers for claim in reader.claims()), MAX_CLAIMS + 1)
-    )
+    ]
+    all_claims = chain.from_iterable(reader.claims() for reader in readers)
+    claims = list(islice(all_claims, MAX_CLAIMS + 1))
     codes = Code.STOP.join(sentences)
     if Code.JOKE in codes or is_kept_open(codes):
-        claims = tuple(_left_open(claim, Stance.ASSERTED) for claim in claims)
+        claims = [_left_open(claim, Stance.ASSERTED) for claim in claims]
     elif Code.UNDECIDED in codes:
-        claims = tuple(_left_open(claim) for claim in claims)
+        claims = [_left_open(claim) for claim in claims]
     return TextReading(
-        claims=claims,
+        claims=tuple(claims),
         mentions=tuple(dict.fromkeys(reference.ref for reference in page.references)),
         pulls=frozenset(reference.ref for reference in page.references if reference.is_pull),
         pointed_at=page.points_at(),
@@ -154,8 +149,9 @@ def read(text: str, issue: IssueRef, former_names: Collection[str] = ()) -> Text
 
 def _left_open(claim: Claim, *also: Stance) -> Claim:
     """The claim as an open question, if it is a guess, a question or one of these stances."""
-    is_open = claim.stance in (Stance.HEDGED, Stance.ASKED, *also)
-    return replace(claim, stance=Stance.OPEN) if is_open else claim
+    if claim.stance in (Stance.HEDGED, Stance.ASKED, *also):
+        return replace(claim, stance=Stance.OPEN)
+    return claim
 
 
 def read_body(text: str, issue: IssueRef, former_names: Collection[str] = ()) -> TextReading:

@@ -18,7 +18,7 @@ from textwrap import dedent
 from typing import NamedTuple
 
 from gis_builder.detection.lexicon import code_pattern
-from gis_builder.store.issue_records import Relation
+from gis_builder.store import Relation
 
 
 class ClaimKind(StrEnum):

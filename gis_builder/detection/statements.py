@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
+from itertools import compress, count
 
 from gis_builder.detection.lexicon import has_any, has_claim_stem
 from gis_builder.detection.page import mask, might_guess, might_matter
 from gis_builder.detection.phrase_codes import find_references
 from gis_builder.detection.reading import TextReading, read, read_body
-from gis_builder.store.issue_records import Comment, Event, Issue, IssueRef, IssueRefs, Thread
+from gis_builder.store import Comment, Event, Issue, IssueRef, IssueRefs, Thread
 
 _MAINTAINERS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
 _DUPLICATE_LABEL = re.compile(r"\bdup(?:e|licated?|licates)?\b", re.IGNORECASE)
@@ -76,7 +77,7 @@ class Statement:
     is_note: bool = False  # in the title or an edit of the body, at an unknown time
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ImportedMark:
     """Another tracker's duplicate mark, which an importer wrote into a comment; it has no event."""
 
@@ -85,7 +86,7 @@ class ImportedMark:
     line: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TrackerMarks:
     """The tracker's own records of duplicates."""
 
@@ -111,24 +112,20 @@ def read_marks(thread: Thread) -> TrackerMarks:
         if event.kind == "unmarked_as_duplicate":
             in_force.pop(event.target, None)
             unmarked.append(event)
-        elif event.kind == "marked_as_duplicate" or (
-            event.kind == "closed" and event.target is not None
-        ):
+        elif event.kind == "marked_as_duplicate" or (event.kind == "closed" and event.target):
             in_force.pop(event.target, None)  # keeps the newest mark last
             in_force[event.target] = event
-    marked = [e for e in in_force.values() if reopened_at is None or e.created_at > reopened_at]
-    is_labelled = any(map(_says_duplicate, issue.labels))
-    is_marked = any(event.target is None for event in marked)
+    marks = [e for e in in_force.values() if reopened_at is None or e.created_at > reopened_at]
+    marked = tuple(event for event in marks if event.target is not None)
     imported = _imported_mark(thread, reopened_at)
+    is_marked = imported is not None or len(marked) < len(marks)
+    is_labelled = any(map(_says_duplicate, issue.labels)) and not unmarked
     return TrackerMarks(
-        marked=tuple(event for event in marked if event.target is not None),
+        marked=marked,
         unmarked=tuple(unmarked),
         reopened_at=reopened_at,
         imported=imported,
-        says_duplicate=issue.state_reason == "duplicate"
-        or is_marked
-        or imported is not None
-        or (is_labelled and not unmarked),
+        says_duplicate=issue.state_reason == "duplicate" or is_marked or is_labelled,
     )
 
 
@@ -170,7 +167,11 @@ def _last_reopening(events: tuple[Event, ...]) -> str | None:
 
 
 def read_statements(
-    thread: Thread, former_names: Collection[str], *, site: str, must_read: bool
+    thread: Thread,
+    former_names: Collection[str],
+    *,
+    site: str,
+    must_read: bool,
 ) -> list[Statement]:
     """Read a thread's texts in order of time, body and notes first; empty if no text contains a claim."""
     issue = thread.issue
@@ -181,31 +182,31 @@ def read_statements(
         return []
     opening = list(_opening(issue, page, former_names)) if opens_with_claim else []
     last_closing = [event.actor for event in thread.events if event.kind == "closed"][-1:]
-    closers = frozenset(login for login in (issue.closed_by, *last_closing) if login is not None)
+    closers = frozenset({issue.closed_by, *last_closing} - {None})
 
     def read_comment(comment: Comment) -> Statement:
-        reading = read(comment.body, issue.ref, former_names)
-        url = f"{page}#issuecomment-{comment.id}"
         return Statement(
-            reading, _role(issue, comment, closers), comment.author, comment.created_at, url
+            reading=read(comment.body, issue.ref, former_names),
+            role=_role(issue, comment, closers),
+            who=comment.author,
+            when=comment.created_at,
+            url=f"{page}#issuecomment-{comment.id}",
         )
 
-    early = [
-        read_comment(comment) if is_likely else None
-        for comment, is_likely in zip(thread.comments, might_claim, strict=True)
-    ]
-    if not must_read and not any(
-        statement.reading.claims for statement in (*opening, *early) if statement
-    ):
+    comments: dict[int, Statement] = {}
+    for index in compress(count(), might_claim):
+        comments[index] = read_comment(thread.comments[index])
+    early = (*opening, *comments.values())
+    if not must_read and not any(statement.reading.claims for statement in early):
         return []
     # Only now are the other comments read: most threads have no claim.
-    rest = (
-        done or read_comment(comment) for comment, done in zip(thread.comments, early, strict=True)
-    )
-    return [*(opening or _opening(issue, page, former_names)), *rest]
+    statements = opening or list(_opening(issue, page, former_names))
+    for index, comment in enumerate(thread.comments):
+        statements.append(comments.get(index) or read_comment(comment))
+    return statements
 
 
-def _role(issue: Issue, comment: Comment, closers: frozenset[str]) -> Role:
+def _role(issue: Issue, comment: Comment, closers: frozenset[str | None]) -> Role:
     if comment.is_bot:
         return Role.BOT
     if comment.author in closers or (not closers and _is_at_closing(issue, comment)):
@@ -218,10 +219,9 @@ def _role(issue: Issue, comment: Comment, closers: frozenset[str]) -> Role:
 
 def _is_at_closing(issue: Issue, comment: Comment) -> bool:
     """Whether a comment was written together with the closing, so that its author must be the closer."""
-    closed_at = issue.closed_at
-    return (
-        closed_at is not None and abs(instant(closed_at) - instant(comment.created_at)) <= ONE_CLICK
-    )
+    if issue.closed_at is None:
+        return False
+    return abs(instant(issue.closed_at) - instant(comment.created_at)) <= ONE_CLICK
 
 
 def _opening(issue: Issue, page: str, former_names: Collection[str]) -> Iterator[Statement]:
@@ -232,7 +232,9 @@ def _opening(issue: Issue, page: str, former_names: Collection[str]) -> Iterator
     reading = read_body(rest, issue.ref, former_names)
     yield Statement(reading, Role.AUTHOR, issue.author, issue.created_at, page)
     title_note = _TITLE_NOTE.search(issue.title)
-    for note in (*notes, *([title_note.group()] if title_note else [])):
+    if title_note:
+        notes.append(title_note.group())
+    for note in notes:
         yield Statement(
             reading=read(note, issue.ref, former_names),
             role=Role.CLOSER if is_closer else Role.AUTHOR,
@@ -243,7 +245,7 @@ def _opening(issue: Issue, page: str, former_names: Collection[str]) -> Iterator
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Closing:
     """How the issue was closed; needed to weigh earlier claims."""
 
@@ -255,7 +257,9 @@ class Closing:
 
 
 def closing_of(
-    issue: Issue, statements: Iterable[Statement], confirming: Collection[Statement | None]
+    issue: Issue,
+    statements: Iterable[Statement],
+    confirming: Collection[Statement | None],
 ) -> Closing:
     """How the issue was closed, from its statements and those of them that confirm a claim."""
     confirming_ids = set(map(id, confirming))
@@ -267,15 +271,13 @@ def closing_of(
         if before >= timedelta(0) and statement.reading.word_count > 0:
             last_words_at = statement.when
         reading = statement.reading
-        has_own_opinion = (
-            reading.agrees or reading.thanks or reading.speaks_of_duplicates or bool(reading.claims)
-        )
         is_at_closing = -ONE_CLICK <= before <= AT_CLOSING
         if statement.role is Role.CLOSER and is_at_closing and not statement.is_note:
-            remark = None if has_own_opinion or id(statement) in confirming_ids else statement
-            gives_other_reason = gives_other_reason or (
-                remark is not None and reading.gives_other_reason
-            )
+            is_answer = reading.agrees or reading.thanks or id(statement) in confirming_ids
+            is_claim = reading.speaks_of_duplicates or len(reading.claims) > 0
+            remark = None if is_answer or is_claim else statement
+            if remark is not None and reading.gives_other_reason:
+                gives_other_reason = True
     bots = {statement.who for statement in statements if statement.role is Role.BOT}
     is_by_bot = issue.closed_by in bots or _BOT_NAME.search(issue.closed_by or "") is not None
     return Closing(issue, is_by_bot, remark, gives_other_reason, last_words_at)

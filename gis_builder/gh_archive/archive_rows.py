@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 import polars as pl
 
-from gis_builder.store.issue_records import Comment, Issue
+from gis_builder.store import Comment, Issue
 from pairkit.dataset.parquet import parquet_bytes, read_notes
 
 KEYS = 1 << 63
@@ -59,10 +59,8 @@ _EMPTY: dict[str, Any] = {
 }
 _ROW_GROUP = 2048
 _TALLIES = "ledger"  # key in a file's footer
-_MAX_REASONS, _OTHER = (
-    20,
-    "other",
-)  # reasons that are counted separately in an hour, and the name of others
+_MAX_REASONS = 20  # that are counted separately in an hour
+_OTHER = "other"
 _OPEN_HOURS = 48  # files that are open at the same time; each takes half a MiB
 Row = tuple[Any, ...]
 
@@ -88,7 +86,8 @@ class HourTally(msgspec.Struct):
 @lru_cache(1 << 16)
 def key_of(repo_id: int) -> int:
     """The key of a repository, in [0, KEYS)."""
-    return int.from_bytes(blake2b(str(repo_id).encode(), digest_size=8).digest(), "big") >> 1
+    digest = blake2b(str(repo_id).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> 1
 
 
 class Source(NamedTuple):
@@ -102,8 +101,11 @@ class Source(NamedTuple):
 
 def row(source: Source, kind: str, record: Issue | Comment | None = None, **values: Any) -> Row:
     """The row of a record, or of other values; the other columns are empty."""
-    fields = {name: getattr(record, name) for name in SCHEMA if hasattr(record, name)}
-    return tuple({**_EMPTY, **source._asdict(), **fields, "kind": kind, **values}.values())
+    columns = _EMPTY | source._asdict() | {"kind": kind}
+    for name in SCHEMA:
+        if hasattr(record, name):
+            columns[name] = getattr(record, name)
+    return tuple((columns | values).values())
 
 
 def table_of(rows: Sequence[Row]) -> pl.DataFrame:
@@ -120,39 +122,49 @@ def newest(table: pl.DataFrame) -> pl.DataFrame:
 def serialise(table: pl.DataFrame, tallies: Iterable[HourTally]) -> bytes:
     """Serialise a table with the tallies of its hours."""
     ordered = sorted(tallies, key=lambda tally: tally.hour)
-    return parquet_bytes(
-        table, row_group=_ROW_GROUP, notes={_TALLIES: msgspec.json.encode(ordered).decode()}
-    )
+    notes = {_TALLIES: msgspec.json.encode(ordered).decode()}
+    return parquet_bytes(table, row_group=_ROW_GROUP, notes=notes)
 
 
 def read_tallies(files: Iterable[Path]) -> list[HourTally]:
     """Read the tallies of files."""
-    notes = (read_notes(path)[_TALLIES] for path in files)
-    return [tally for note in notes for tally in msgspec.json.decode(note, type=list[HourTally])]
+    tallies = []
+    for path in files:
+        tallies += msgspec.json.decode(read_notes(path)[_TALLIES], type=list[HourTally])
+    return tallies
 
 
 def read_rows(files: Sequence[Path], where: pl.Expr | None = None) -> pl.DataFrame:
     """Read the newest rows of files, optionally filtered."""
-    rows = pl.scan_parquet(list(files), glob=False) if files else pl.LazyFrame(schema=SCHEMA)
-    return newest((rows if where is None else rows.filter(where)).collect())
+    if not files:
+        return pl.DataFrame(schema=SCHEMA)
+    rows = pl.scan_parquet(list(files), glob=False)
+    if where is not None:
+        rows = rows.filter(where)
+    return newest(rows.collect())
 
 
 def changed_keys(hours: Sequence[Path]) -> Iterator[bytes]:
     """Yield the file of the keys of all repositories in these hours."""
-    keys = pl.concat(
-        [pl.read_parquet(path, columns=["key"], glob=False).unique() for path in hours]
-    )
-    yield parquet_bytes(keys.unique().sort("key"))
+    keys = [pl.read_parquet(path, columns=["key"], glob=False).unique() for path in hours]
+    yield parquet_bytes(pl.concat(keys).unique().sort("key"))
 
 
-def sort_month(hours: Sequence[Path], first: int, last: int, buckets: int) -> Iterator[bytes]:
+def sort_month(
+    hours: Sequence[Path],
+    first: int,
+    last: int,
+    buckets: int,
+) -> Iterator[bytes]:
     """Yield the files of a month's buckets from `first` to before `last`; bucket 0 has the tallies."""
     inside = _within(first, last, buckets)
-    parts = (hours[start : start + _OPEN_HOURS] for start in range(0, len(hours), _OPEN_HOURS))
-    table = newest(pl.concat([read_rows(part, inside) for part in parts]))
+    starts = range(0, len(hours), _OPEN_HOURS)
+    parts = [read_rows(hours[start : start + _OPEN_HOURS], inside) for start in starts]
+    table = newest(pl.concat(parts))
     for bucket in range(first, last):
         tallies = read_tallies(hours) if bucket == 0 else []
-        yield serialise(table.filter(_within(bucket, bucket + 1, buckets)), tallies)
+        rows = table.filter(_within(bucket, bucket + 1, buckets))
+        yield serialise(rows, tallies)
 
 
 def _within(first: int, last: int, buckets: int) -> pl.Expr:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,15 +47,25 @@ SORT = ("store/issue_records.py", "gh_archive/archive_rows.py")
 EXTRACT = ("store/decoding.py", "trackers/rest_records.py", "gh_archive/extract.py", *SORT)
 JUDGE = (
     *CODE,
-    *("crawling/crawl.py", "crawling/github/negative_sample.py", "pairing"),
-    *(f"gh_archive/{name}.py" for name in ("archive_rows", "judge_threads")),
+    "crawling/crawl.py",
+    "crawling/github/negative_sample.py",
+    "pairing",
+    "gh_archive/archive_rows.py",
+    "gh_archive/judge_threads.py",
 )
 DRAW = (
-    *("pairing", "settings/negative_strategies.py", "store/issue_records.py"),
-    *(f"gh_archive/{name}.py" for name in ("judge_threads", "settle")),
+    "pairing",
+    "settings/negative_strategies.py",
+    "store/issue_records.py",
+    "gh_archive/judge_threads.py",
+    "gh_archive/settle.py",
 )
 # Settings that the second map does not depend on.
-_LATER: dict[str, bool | set[str]] = {"split": True, "pair": True, "limits": {"per_repo_max"}}
+_LATER: dict[str, bool | set[str]] = {
+    "split": True,
+    "pair": True,
+    "limits": {"per_repo_max"},
+}
 
 _MIN_BUCKETS = 16
 _BUCKET_BYTES = 96 << 20  # rows of a new bucket, which may grow to twice this size
@@ -63,7 +73,7 @@ _SORT_BYTES = 96 << 20  # rows that one task sorts
 _STALE_S = 3600.0  # age of half-written files that were left by killed processes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Job:
     """The inputs of a run."""
 
@@ -75,9 +85,11 @@ class Job:
 
     def record(self, rows: Mapping[str, Path]) -> dict[str, Any]:
         """Everything that determines the content of the dataset."""
-        contents = [[hour, path.name.split(".")[2]] for hour, path in rows.items()]
-        return {
-            **self.settings.model_dump(mode="json"),
+        contents = []
+        for hour, path in rows.items():
+            _, _, identity, _ = path.name.split(".")
+            contents.append([hour, identity])
+        return self.settings.model_dump(mode="json") | {
             "hours": f"{self.hours[0]}..{self.hours[-1]}",
             "hours_sha256": digest_of(contents),
             "excluded_sha256": digest_of(list(self.excluded)),
@@ -89,11 +101,17 @@ def read_hours(job: Job, runner: Runner, show: RunDisplay) -> HoursRead:
     with working_folder(job.work):
         run = _ArchiveRun(job, runner, show)
         run.read()
-        return HoursRead(job.work, by_month(job.hours, read_tallies(run.hours.values())))
+        tallies = read_tallies(run.hours.values())
+        return HoursRead(job.work, by_month(job.hours, tallies))
 
 
 def build_archive(
-    job: Job, out: Path, runner: Runner, show: RunDisplay, *, fresh: bool
+    job: Job,
+    out: Path,
+    runner: Runner,
+    show: RunDisplay,
+    *,
+    fresh: bool,
 ) -> ArchiveBuilt:
     """Make the dataset; the same call continues an interrupted run."""
     start = time.monotonic()
@@ -105,7 +123,8 @@ def build_archive(
         statistics = run.dataset(out, record)
         run.clean()
     show.say("auditing")
-    return ArchiveBuilt(out, job.work, statistics, checked(out), time.monotonic() - start)
+    report = checked(out)
+    return ArchiveBuilt(out, job.work, statistics, report, time.monotonic() - start)
 
 
 class _ArchiveRun:
@@ -132,26 +151,24 @@ class _ArchiveRun:
         code = _code(EXTRACT)
         read = sorted(folder.glob("[!.]*.parquet"), key=lambda path: path.stat().st_mtime)
         rows = {_stem(path): path for path in read}  # the newest
-        rows |= {
-            hour: file_named(folder, hour, "parquet", code, identity)
-            for hour, (_, identity) in self._files.items()
-        }
+        for hour, (_, identity) in self._files.items():
+            rows[hour] = file_named(folder, hour, "parquet", code, identity)
         return {hour: rows[hour] for hour in self._job.hours if hour in rows}
 
     def read(self) -> None:
         """Run the first map, on the files of the source; rows of deleted files are already there."""
-        first = next((path for path, _ in self._files.values()), None)
+        paths = {hour: path for hour, (path, _) in self._files.items()}
+        first = next(iter(paths.values()), None)
         self._runner.check_shared(self._work, first)
         tasks = [
             FileTask((self.hours[hour],), extract_hour, (path, hour))
-            for hour, (path, _) in self._files.items()
+            for hour, path in paths.items()
         ]
         self._run("reading hours", tasks)
         self._used += self.hours.values()
-        current = file_named(Path(), "", "", _code(EXTRACT)).name.split(".")[1]
-        if older := [
-            hour for hour, path in self.hours.items() if path.name.split(".")[1] != current
-        ]:
+        current = file_named(Path(), "", "", _code(EXTRACT))
+        older = [hour for hour, path in self.hours.items() if not _is_same_code(path, current)]
+        if older:
             self._show.say(
                 f"{len(older):,} hours without files, such as {older[0]}: read by another version"
             )
@@ -167,16 +184,20 @@ class _ArchiveRun:
             drawn = self._draw(judged, combined)
             dropped = pl.concat(combined.dropped).sort("label", "issue1", "issue2", "reason")
             write_parquet(self._work / DROPPED_FILE, dropped, private=True)
+            statistics = {
+                "verdicts": combined.verdicts_by_outcome(),
+                "clusters": combined.clusters,
+                "missing_negatives": check_missing(drawn.missing, self._settings.split),
+                "negatives_with_a_pool_issue": drawn.with_single,
+                "archive_repositories": dict(sorted(combined.counts.items())),
+            }
             return write_archive(
-                *(out, combined, drawn, read_tallies(rows[0]), self._job.hours),
-                statistics={
-                    "verdicts": combined.verdicts_by_outcome(),
-                    "clusters": combined.clusters,
-                    "missing_negatives": check_missing(drawn.missing, self._settings.split),
-                    "negatives_with_a_pool_issue": drawn.with_single,
-                    "archive_repositories": dict(sorted(combined.counts.items())),
-                    **drop_counts(combined.reasons, combined.removed),
-                },
+                out,
+                combined,
+                drawn,
+                read_tallies(rows[0]),
+                self._job.hours,
+                statistics=statistics | drop_counts(combined.reasons, combined.removed),
                 run={"made_by": f"gis (aoe-toolkit {__version__})", "settings": record},
                 detail=self._work / "repositories.parquet",
             )
@@ -186,37 +207,33 @@ class _ArchiveRun:
         months = defaultdict(list)
         for hour, path in self.hours.items():
             months[hour[:7]].append(path)
-        sizes = {
-            month: sum(path.stat().st_size for path in files) for month, files in months.items()
-        }
-        buckets = self._buckets(sum(sizes.values()))
-        folders = [
-            self._work / f"rows-{buckets}" / f"bucket={bucket:04d}" for bucket in range(buckets)
-        ]
+        buckets = self._buckets(_size_of(self.hours.values()))
+        rows = self._work / f"rows-{buckets}"
+        folders = [rows / f"bucket={bucket:04d}" for bucket in range(buckets)]
         files_of = []
         tasks = []
-        for month, files in months.items():
-            names = [path.name for path in files]
+        for month, hours in months.items():
+            names = [path.name for path in hours]
             outs = [file_named(folder, month, "parquet", _code(SORT), names) for folder in folders]
             files_of.append(outs)
-            parts = _power_of_two(sizes[month] / _SORT_BYTES, minimum=1, maximum=buckets)
+            parts = _power_of_two(_size_of(hours) / _SORT_BYTES, minimum=1, maximum=buckets)
+            memory = memory_for(hours, parts)
             for part in range(parts):
                 first = buckets * part // parts
                 last = buckets * (part + 1) // parts
-                arguments = (tuple(files), first, last, buckets)
-                tasks.append(
-                    FileTask(
-                        tuple(outs[first:last]), sort_month, arguments, memory_for(files, parts)
-                    )
-                )
+                arguments = (tuple(hours), first, last, buckets)
+                tasks.append(FileTask(tuple(outs[first:last]), sort_month, arguments, memory))
         self._run("sorting months", tasks)
         return [list(files) for files in zip(*files_of, strict=True)]
 
     def _buckets(self, size: int) -> int:
         """The number of buckets for rows of this size: that of an earlier run, if it suffices."""
-        known = sorted(int(path.name.partition("-")[2]) for path in self._work.glob("rows-*"))
-        sufficient = (count for count in known if size <= 2 * _BUCKET_BYTES * count)
-        return next(sufficient, _power_of_two(size / _BUCKET_BYTES, minimum=_MIN_BUCKETS))
+        names = [path.name for path in self._work.glob("rows-*")]
+        known = sorted(int(name.removeprefix("rows-")) for name in names)
+        for count in known:
+            if size <= 2 * _BUCKET_BYTES * count:
+                return count
+        return _power_of_two(size / _BUCKET_BYTES, minimum=_MIN_BUCKETS)
 
     def _judge(self, rows: Sequence[Sequence[Path]]) -> list[Path]:
         """Run the second map; returns the file of each bucket."""
@@ -224,88 +241,81 @@ class _ArchiveRun:
         excluded = tuple(self._job.excluded)
         code = [*_code(JUDGE), settings, excluded]
         names = file_named(self._work / "judged", "hours", "zlib", code, self._names)
-        outs = [
-            _with_stem(names, f"{bucket:04d}-of-{len(rows):04d}") for bucket in range(len(rows))
-        ]
-        earlier: Sequence[tuple[Path, Path] | None] = [None] * len(outs)
+        count = len(rows)
+        outs = [_with_stem(names, f"{bucket:04d}-of-{count:04d}") for bucket in range(count)]
+        earlier: Sequence[tuple[Path, Path] | None] = [None] * count
         if not all(out.exists() for out in outs):
             earlier = self._judged_earlier(names, outs)
-        self._run(
-            "detecting duplicates",
-            [
-                FileTask(
-                    (out,),
-                    judge_bucket,
-                    (tuple(files), settings, excluded, before),
-                    memory_for(files),
-                )
-                for out, files, before in zip(outs, rows, earlier, strict=True)
-            ],
-        )
+        tasks = []
+        for out, files, before in zip(outs, rows, earlier, strict=True):
+            arguments = (tuple(files), settings, excluded, before)
+            tasks.append(FileTask((out,), judge_bucket, arguments, memory_for(files)))
+        self._run("detecting duplicates", tasks)
         self._write(names, self._names)
         return outs
 
     def _judged_earlier(self, names: Path, outs: Sequence[Path]) -> list[tuple[Path, Path] | None]:
         """For each bucket, its verdicts over the most similar hours, and the keys that changed since."""
-        folder = self._work / "hours"
         names_now = set(self._names)
         changes = {
             path: sorted(names_now.symmetric_difference(unpack(path, list[str])))
-            for path in sorted(
-                names.parent.glob(f"{names.name.rpartition('.')[0].rpartition('.')[0]}.*")
-            )
+            for path in sorted(names.parent.glob("hours.*"))
+            if _is_same_code(path, names)
         }
         best = min(changes, key=lambda path: len(changes[path]), default=names)
-        hours = [folder / name for name in changes.get(best, ())]
-        if not 0 < len(hours) <= len(names_now) // 2 or not all(hour.exists() for hour in hours):
+        changed = changes.get(best, [])
+        hours = [self._work / "hours" / name for name in changed]
+        is_small = 0 < len(hours) <= len(names_now) // 2
+        if not is_small or not all(hour.exists() for hour in hours):
             return [None] * len(outs)
-        keys = file_named(names.parent, "changed", "parquet", _code(SORT), changes[best])
+        keys = file_named(names.parent, "changed", "parquet", _code(SORT), changed)
         complete(FileTask((keys,), changed_keys, (hours,)))
         judged = [_with_stem(best, _stem(out)) for out in outs]
         return [(path, keys) if path.exists() else None for path in judged]
 
     def _draw(
-        self, judged: Sequence[Path], combined: settle.CombinedBuckets
+        self,
+        judged: Sequence[Path],
+        combined: settle.CombinedBuckets,
     ) -> settle.DrawnNegatives:
         """Assign the splits and run the third map, which draws the negatives of each bucket."""
         similar_at = self._settings.pair.similar_at
+        settings = self._settings.model_dump_json(include={"pair", "seed"})
         code = _code(DRAW)
         names = [path.name for path in judged]
-        groups = file_named(
-            self._work / "near-duplicates", "groups", "zlib", code, names, similar_at
-        )
-        self._used.append(groups)
-        assignment = settle.assign_splits(
-            combined, settle.near_duplicate_groups(groups, combined.texts, similar_at)
-        )
-        settings = self._settings.model_dump_json(include={"pair", "seed"})
+        folder = self._work / "near-duplicates"
+        cached = file_named(folder, "groups", "zlib", code, names, similar_at)
+        self._used.append(cached)
+        groups = settle.near_duplicate_groups(cached, combined.texts, similar_at)
+        assigned = settle.assign_splits(combined, groups)
+        outs = []
         tasks = []
-        parts = settle.draw_inputs(combined, assignment)
+        parts = settle.draw_inputs(combined, assigned)
         for path, bucket, part in zip(judged, combined.buckets, parts, strict=True):
-            name = digest_of(pack(part))
-            draw_input = self._write(
-                file_named(self._work / "draw-inputs", _stem(path), "zlib", "", name), part
-            )
+            stem = _stem(path)
+            digest = digest_of(pack(part))
+            draw_input = file_named(self._work / "draw-inputs", stem, "zlib", "", digest)
+            self._write(draw_input, part)
             inputs = (bucket.digest, draw_input.name)
-            out = file_named(
-                self._work / "negatives", _stem(path), "zlib", [*code, settings], *inputs
-            )
+            out = file_named(self._work / "negatives", stem, "zlib", [*code, settings], *inputs)
+            outs.append(out)
             arguments = (path, draw_input, settings)
-            tasks.append(FileTask((out,), settle.draw_negatives, arguments, memory_for([path])))
+            memory = memory_for([path])
+            tasks.append(FileTask((out,), settle.draw_negatives, arguments, memory))
         self._run("drawing negatives", tasks)
-        return settle.add_negatives(combined, assignment, (task.outs[0] for task in tasks))
+        return settle.add_negatives(combined, assigned, outs)
 
-    def _write(self, path: Path, value: object) -> Path:
+    def _write(self, path: Path, value: object) -> None:
         """Write a file, unless it is there."""
         if not path.exists():
             write_bytes(path, pack(value), private=True)
         self._used.append(path)
-        return path
 
     def _run(self, name: str, tasks: Sequence[FileTask]) -> None:
         """Run the tasks that are not done."""
         remaining = [task for task in tasks if not is_done(task)]
-        for _ in self._show.counted(name, self._runner.run(remaining), len(remaining)):
+        finished = self._runner.run(remaining)
+        for _ in self._show.counted(name, finished, len(remaining)):
             pass
         self._used += [out for task in tasks for out in task.outs]
 
@@ -315,23 +325,32 @@ class _ArchiveRun:
         for path in list(superseded(self._work, set(self._used))):
             removed += path.stat().st_size
             path.unlink()
-        for folder in [*self._work.glob("rows-*/*"), *self._work.glob("rows-*")]:
+        folders = [*self._work.glob("rows-*/*"), *self._work.glob("rows-*")]
+        for folder in folders:
             with suppress(OSError):
                 folder.rmdir()
         if removed:
             self._show.say(
                 f"removed superseded files of {removed / (1 << 20):,.1f} MiB from {self._job.work}"
             )
-        for path in (
-            path for folder in {path.parent for path in self._used} for path in folder.glob(".*")
-        ):
-            with suppress(FileNotFoundError):
-                if path.stat().st_mtime < time.time() - _STALE_S:
-                    path.unlink()
+        for folder in {path.parent for path in self._used}:
+            for path in folder.glob(".*"):
+                with suppress(FileNotFoundError):
+                    if path.stat().st_mtime < time.time() - _STALE_S:
+                        path.unlink()
 
 
 def _code(parts: Sequence[str]) -> list[str]:
     return [__version__, code_digest(*parts)]
+
+
+def _is_same_code(first: Path, second: Path) -> bool:
+    """Whether the names of two files have the same hash of the code."""
+    return first.name.split(".")[1] == second.name.split(".")[1]
+
+
+def _size_of(paths: Iterable[Path]) -> int:
+    return sum(path.stat().st_size for path in paths)
 
 
 def _stem(path: Path) -> str:

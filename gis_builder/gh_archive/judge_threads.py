@@ -6,14 +6,16 @@ import re
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import timedelta
 from itertools import groupby, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 import polars as pl
+from msgspec import Struct
 
 from gis_builder.crawling.crawl import negative_sample_size
 from gis_builder.crawling.github.negative_sample import number_order
@@ -23,10 +25,10 @@ from gis_builder.detection.explain import explain
 from gis_builder.detection.statements import instant
 from gis_builder.gh_archive import archive_rows as r
 from gis_builder.pairing.build_pairs import grounds_of, mentions_of
-from gis_builder.pairing.positives import find_clusters
+from gis_builder.pairing.positives import Edge, find_clusters
 from gis_builder.pairing.text import RenderedTexts, render_issues, template_lines
 from gis_builder.settings import ArchiveSettings, DetectSettings
-from gis_builder.store.issue_records import (
+from gis_builder.store import (
     Comment,
     DuplicateCluster,
     Event,
@@ -55,15 +57,14 @@ _SAME_MOMENT = timedelta(minutes=1)
 _Row = Mapping[str, Any]
 
 
-@dataclass(slots=True)
-class RepoThreads:
+class RepoThreads(Struct):
     """The threads of a repository in the archive."""
 
     repo_id: int
     name: str
     named_at: tuple[str, int]
     former_names: frozenset[str] = frozenset()
-    threads: dict[int, Thread] = field(default_factory=dict)
+    threads: dict[int, Thread] = {}
     pulls: frozenset[int] = frozenset()
 
     @property
@@ -79,11 +80,12 @@ class RepoThreads:
     def kind_of(self, ref: IssueRef) -> Kind:
         """The kind of a reference; unknown numbers may be lost or older than the hours."""
         names = {name.lower() for name in (self.name, *self.former_names)}
-        if ref.repo.lower() not in names:
-            return Kind.UNKNOWN
-        if ref.number in self.threads:
-            return Kind.ISSUE
-        return Kind.PULL if ref.number in self.pulls else Kind.UNKNOWN
+        if ref.repo.lower() in names:
+            if ref.number in self.threads:
+                return Kind.ISSUE
+            if ref.number in self.pulls:
+                return Kind.PULL
+        return Kind.UNKNOWN
 
 
 def threads_of(rows: Iterable[_Row]) -> RepoThreads:
@@ -91,89 +93,86 @@ def threads_of(rows: Iterable[_Row]) -> RepoThreads:
     by_kind: defaultdict[str, list[_Row]] = defaultdict(list)
     for row in rows:
         by_kind[row["kind"]].append(row)
-    names = sorted(by_kind[r.REPO], key=lambda row: (row["event_at"], row["event_id"]))
+    names = sorted(by_kind[r.REPO], key=itemgetter("event_at", "event_id"))
     latest = names[-1]
     repo = RepoThreads(
-        latest["repo_id"],
-        latest["name"],
-        (latest["event_at"], latest["event_id"]),
-        frozenset(row["name"] for row in names) - {latest["name"]},
+        repo_id=latest["repo_id"],
+        name=latest["name"],
+        named_at=(latest["event_at"], latest["event_id"]),
+        former_names=frozenset(row["name"] for row in names) - {latest["name"]},
         pulls=frozenset(row["number"] for row in by_kind[r.PULL]),
     )
-    people = _People(repo.name, {row["name"] for row in by_kind[r.MEMBER]})
+    members = {row["name"] for row in by_kind[r.MEMBER]}
     comments: defaultdict[int, list[Comment]] = defaultdict(list)
     for row in by_kind[r.COMMENT]:
-        comments[row["number"]].append(
-            Comment(
-                *(row["id"], row["author"], people.association(row), row["created_at"]),
-                *(row["body"], row["is_bot"]),
-            )
+        comment = Comment(
+            id=row["id"],
+            author=row["author"],
+            author_association=_association(row, repo.name, members),
+            created_at=row["created_at"],
+            body=row["body"],
+            is_bot=row["is_bot"],
         )
+        comments[row["number"]].append(comment)
     events: defaultdict[int, list[Event]] = defaultdict(list)
     for row in by_kind[r.EVENT]:
-        events[row["number"]].append(
-            Event(row["action"], row["author"], row["created_at"], state_reason=row["state_reason"])
-        )
+        reason = row["state_reason"]
+        event = Event(row["action"], row["author"], row["created_at"], state_reason=reason)
+        events[row["number"]].append(event)
     for row in by_kind[r.ISSUE]:
-        if (number := row["number"]) not in repo.pulls:
-            issue = _issue(repo.name, row, people.association(row))
+        number = row["number"]
+        if number not in repo.pulls:
+            issue = _issue(repo.name, row, _association(row, repo.name, members))
             repo.threads[number] = _thread(issue, comments[number], events[number])
     return repo
 
 
 def _issue(repo: str, row: _Row, association: str) -> Issue:
     """The issue of a row, without `closed_by`, which the closing event has."""
-    same = (
-        "number",
-        "title",
-        "body",
-        "state",
-        "state_reason",
-        "author",
-        "created_at",
-        "closed_at",
-        "is_bot",
-    )
     return Issue(
         repo=repo,
+        number=row["number"],
+        title=row["title"],
+        body=row["body"],
+        state=row["state"],
+        state_reason=row["state_reason"],
+        author=row["author"],
         author_association=association,
+        created_at=row["created_at"],
         updated_at=row["changed_at"],
+        closed_at=row["closed_at"],
         closed_by=None,
+        is_bot=row["is_bot"],
         labels=tuple(row["labels"]),
-        **{name: row[name] for name in same},
     )
 
 
-class _People:
-    """The associations of authors with a repository, for events that lack them."""
-
-    def __init__(self, repo: str, members: set[str]) -> None:
-        self._owner = repo.partition("/")[0].lower()
-        self._members = members
-
-    def association(self, row: _Row) -> str:
-        if row["association"] is not None:
-            return str(row["association"])
-        author = row["author"]
-        if author is not None and author.lower() == self._owner:
-            return "OWNER"
-        return "MEMBER" if author in self._members else "NONE"
+def _association(row: _Row, repo: str, members: Collection[str]) -> str:
+    """The association of a row's author with the repository, which some events lack."""
+    if row["association"] is not None:
+        return str(row["association"])
+    author = row["author"]
+    if author is not None and repo.lower().startswith(f"{author.lower()}/"):
+        return "OWNER"
+    return "MEMBER" if author in members else "NONE"
 
 
 def _thread(issue: Issue, comments: list[Comment], events: list[Event]) -> Thread:
     comments.sort(key=lambda comment: (comment.created_at, comment.id))
     events.sort(key=lambda event: event.created_at)  # they were sorted by id
-    closings = [event for event in events if event.kind == "closed"]
-    if issue.state != "closed" or issue.closed_at is None:
-        return Thread(issue, tuple(comments), tuple(events))
-    if not closings or instant(closings[-1].created_at) < instant(issue.closed_at) - _SAME_MOMENT:
-        # The closing event was lost.
-        closings.append(Event("closed", None, issue.closed_at, state_reason=issue.state_reason))
-        events = sorted([*events, closings[-1]], key=lambda event: event.created_at)
-    return Thread(replace(issue, closed_by=closings[-1].actor), tuple(comments), tuple(events))
+    closed_at = issue.closed_at
+    if issue.state == "closed" and closed_at is not None:
+        closings = [event for event in events if event.kind == "closed"]
+        if not closings or instant(closings[-1].created_at) < instant(closed_at) - _SAME_MOMENT:
+            # The closing event was lost.
+            lost = Event("closed", None, closed_at, state_reason=issue.state_reason)
+            closings.append(lost)
+            events = sorted([*events, lost], key=lambda event: event.created_at)
+        issue = replace(issue, closed_by=closings[-1].actor)
+    return Thread(issue, tuple(comments), tuple(events))
 
 
-class JudgedRepo(msgspec.Struct, omit_defaults=True):
+class JudgedRepo(Struct, omit_defaults=True):
     """A repository with issues; without duplicates it has only an outcome and counts."""
 
     repo_id: int
@@ -182,14 +181,14 @@ class JudgedRepo(msgspec.Struct, omit_defaults=True):
     name: str = ""
     named_at: tuple[str, int] = ("", 0)
     clusters: list[DuplicateCluster] = []
-    grounds: list[tuple[IssueRef, IssueRef, Grounds]] = []  # of (duplicate, original)
-    texts: list[IssueText] = []
-    links: list[tuple[IssueRef, IssueRef]] = []  # the first mentions the second
-    rejected: list[tuple[IssueRef, str]] = []
+    grounds: dict[Edge, Grounds] = {}
+    texts: dict[IssueRef, IssueText] = {}
+    links: list[Edge] = []  # the first mentions the second
+    rejected: dict[IssueRef, str] = {}
     removed: dict[str, int] = {}
 
 
-class Judged(msgspec.Struct):
+class Judged(Struct):
     """The judged repositories of a bucket."""
 
     repos: list[JudgedRepo]
@@ -203,8 +202,8 @@ _Kind = TypeVar("_Kind")
 
 
 def pack(value: object) -> bytes:
-    """Serialise records; equal values give equal bytes."""
-    return zlib.compress(msgspec.msgpack.encode(value, order="deterministic"), 1)
+    """Serialise records; equal values in the same order give equal bytes."""
+    return zlib.compress(msgspec.msgpack.encode(value), 1)
 
 
 def unpack(path: Path, kind: type[_Kind]) -> _Kind:
@@ -214,12 +213,15 @@ def unpack(path: Path, kind: type[_Kind]) -> _Kind:
 
 def read_exclusions(path: Path) -> tuple[str, ...]:
     """Read a file with one entry per line, as sorted lower-case entries; ` # ` starts a comment."""
-    entries: set[str] = set()
+    entries = set()
     for row, line in read_text_lines(path):
-        entry = re.split(r"(?:^|\s)#(?:\s|$)", line.strip())[0].strip()
+        entry, *_ = re.split(r"(?:^|\s)#(?:\s|$)", line.strip())
+        entry = entry.strip()
         if entry and not _EXCLUSION.fullmatch(entry):
             raise DataError(
-                "expected owner/name, owner/*, owner/name#12 or @login", path=path, row=row
+                "expected owner/name, owner/*, owner/name#12 or @login",
+                path=path,
+                row=row,
             )
         entries.add(entry.lower().removesuffix("[bot]"))  # as in the names of authors
     return tuple(sorted(entries - {""}))
@@ -233,11 +235,12 @@ class Exclusions:
 
     def has_repo(self, *names: str) -> bool:
         """Whether a repository with any of these names is excluded."""
-        lower = [name.lower() for name in names]
-        return any(
-            name in self._entries or f"{name.partition('/')[0]}/*" in self._entries
-            for name in lower
-        )
+        for name in names:
+            lower = name.lower()
+            owner, _, _ = lower.partition("/")
+            if not self._entries.isdisjoint((lower, f"{owner}/*")):
+                return True
+        return False
 
     def has_issue(self, issue: Issue, former_names: Collection[str] = ()) -> bool:
         """Whether an issue is excluded by number or author."""
@@ -248,31 +251,32 @@ class Exclusions:
 
     def without_comments(self, thread: Thread) -> Thread:
         """Remove the comments of excluded authors, so that they are not evidence either."""
-        if not self._entries:
-            return thread
-        return replace(
-            thread, comments=tuple(c for c in thread.comments if not self._has_person(c.author))
-        )
+        kept = tuple(c for c in thread.comments if not self._has_person(c.author))
+        return replace(thread, comments=kept)
 
     def _has_person(self, login: str | None) -> bool:
         return login is not None and f"@{login.lower()}" in self._entries
 
 
 def judge_bucket(
-    files: Sequence[Path], settings: str, excluded: Sequence[str], earlier: tuple[Path, Path] | None
+    files: Sequence[Path],
+    settings: str,
+    excluded: Sequence[str],
+    earlier: tuple[Path, Path] | None,
 ) -> Iterator[bytes]:
     """Judge the repositories of a bucket; `earlier`: a judged bucket, and the keys that changed since."""
     judge = _Judge(ArchiveSettings.model_validate_json(settings), Exclusions(excluded))
     if earlier is None:
         repos = list(judge.judge(r.read_rows(files)))
     else:
-        judged = unpack(earlier[0], Judged)
-        keys = set(pl.read_parquet(earlier[1], glob=False)["key"])
-        repos = [repo for repo in judged.repos if r.key_of(repo.repo_id) not in keys]
-        repos += judge.judge(r.read_rows(files, pl.col("key").is_in(keys)))
-    repos.sort(
-        key=lambda repo: (r.key_of(repo.repo_id), repo.repo_id)
-    )  # independent of the number of buckets
+        judged, changed = earlier
+        keys = set(pl.read_parquet(changed, glob=False)["key"])
+        kept = unpack(judged, Judged).repos
+        repos = [repo for repo in kept if r.key_of(repo.repo_id) not in keys]
+        rows = r.read_rows(files, pl.col("key").is_in(keys))
+        repos += judge.judge(rows)
+    # An order that doesn't depend on the number of buckets.
+    repos.sort(key=lambda repo: (r.key_of(repo.repo_id), repo.repo_id))
     yield pack(Judged(repos))
 
 
@@ -290,10 +294,9 @@ class _Judge:
         has_enough = pl.col("state") >= self._settings.limits.min_closed
         for repo_id in issues.filter(~has_enough)["repo_id"]:
             yield JudgedRepo(repo_id, TOO_FEW)
-        kept = table.join(
-            issues.filter(has_enough), on="repo_id", how="semi", maintain_order="left"
-        )
-        for _, rows in groupby(kept.iter_rows(named=True), key=lambda row: row["repo_id"]):
+        large = issues.filter(has_enough)
+        kept = table.join(large, on="repo_id", how="semi", maintain_order="left")
+        for _, rows in groupby(kept.iter_rows(named=True), key=itemgetter("repo_id")):
             yield self._repo(threads_of(rows))
 
     def _repo(self, repo: RepoThreads) -> JudgedRepo:
@@ -311,60 +314,64 @@ class _Judge:
             return JudgedRepo(repo.repo_id, WITHOUT_DUPLICATES, verdicts)
         clusters = find_clusters(duplicates)
         texts = self._texts(repo, clusters, len(duplicates))
-        threads = [repo.threads[ref.number] for ref in texts.usable if ref.number in repo.threads]
-        mentions = {
-            (thread.issue.ref, target) for thread in threads for target in mentions_of(thread)
-        }
+        links: list[Edge] = []
+        for ref in texts.usable:
+            targets = mentions_of(repo.threads[ref.number]).intersection(texts.usable)
+            links += ((ref, target) for target in sorted(targets))
         return JudgedRepo(
-            repo.repo_id,
-            WITH_DUPLICATES,
-            verdicts,
-            repo.name,
-            repo.named_at,
-            clusters,
-            [(*edge, grounds) for edge, grounds in sorted(grounds_of(duplicates).items())],
-            [texts.usable[ref] for ref in sorted(texts.usable)],
-            sorted(mention for mention in mentions if mention[1] in texts.usable),
-            sorted(texts.rejected.items()),
-            dict(sorted(texts.removed.items())),
+            repo_id=repo.repo_id,
+            outcome=WITH_DUPLICATES,
+            verdicts=verdicts,
+            name=repo.name,
+            named_at=repo.named_at,
+            clusters=clusters,
+            grounds=grounds_of(duplicates),
+            texts=texts.usable,
+            links=links,
+            rejected=texts.rejected,
+            removed=dict(texts.removed),
         )
 
     def _texts(
-        self, repo: RepoThreads, clusters: Sequence[DuplicateCluster], duplicates: int
+        self,
+        repo: RepoThreads,
+        clusters: Sequence[DuplicateCluster],
+        duplicates: int,
     ) -> RenderedTexts:
         """Render the issues of clusters, and a sample of others for negatives."""
         settings = self._settings
-        members = {
-            ref.number for cluster in clusters for ref in cluster.members if ref.repo == repo.name
-        }
-        sample = islice(
-            sample_order(repo, settings.seed), negative_sample_size(duplicates, settings.pool)
-        )
-        issues = [
-            thread.issue for n in sorted({*members, *sample}) if (thread := repo.threads.get(n))
-        ]
-        rejected = {
-            issue.ref: reason for issue in issues if (reason := self._rejection(issue, repo))
-        }
-        accepted = (issue for issue in issues if issue.ref not in rejected)
+        size = negative_sample_size(duplicates, settings.pool)
+        numbers = set(islice(sample_order(repo, settings.seed), size))
+        for cluster in clusters:
+            numbers.update(ref.number for ref in cluster.members if ref.repo == repo.name)
+        accepted = []
+        rejected = {}
+        for number in sorted(numbers.intersection(repo.threads)):
+            issue = repo.threads[number].issue
+            if self._excluded.has_issue(issue, repo.former_names):
+                rejected[issue.ref] = EXCLUDED
+            elif issue.is_bot:
+                rejected[issue.ref] = _BY_BOT
+            else:
+                accepted.append(issue)
         template = template_lines(thread.issue for thread in repo.threads.values())
         texts = render_issues(accepted, clusters, {repo.name: template}, settings.text)
         texts.rejected |= rejected
         return texts
 
-    def _rejection(self, issue: Issue, repo: RepoThreads) -> str | None:
-        if self._excluded.has_issue(issue, repo.former_names):
-            return EXCLUDED
-        return _BY_BOT if issue.is_bot else None
-
 
 def sample_order(repo: RepoThreads, seed: int) -> Iterable[int]:
     """Shuffle the numbers of the issues; if most numbers are known, in the same order as a crawl."""
+
+    def draw(number: int) -> int:
+        return keyed_hash(seed, "pool", repo.name, number)
+
     known = len(repo.threads) + len(repo.pulls)
-    if repo.highest <= _SPARSE * known:
-        return (n for n in number_order(repo.highest, repo.name, seed) if n in repo.threads)
-    # One forged number must not create a list of millions.
-    return sorted(repo.threads, key=lambda number: keyed_hash(seed, "pool", repo.name, number))
+    if repo.highest > _SPARSE * known:
+        # One forged number must not create a list of millions.
+        return sorted(repo.threads, key=draw)
+    order = number_order(repo.highest, repo.name, seed)
+    return (number for number in order if number in repo.threads)
 
 
 def explain_archived(work: Path, name: str, settings: DetectSettings) -> tuple[Verdict, str]:
@@ -372,13 +379,14 @@ def explain_archived(work: Path, name: str, settings: DetectSettings) -> tuple[V
     issue = parse_issue(name)
     files = list(work.glob("rows-*/*/*.parquet"))
     is_name = pl.col("name").str.to_lowercase() == issue.repo.lower()
-    names = r.read_rows(files, (pl.col("kind") == r.REPO) & is_name).sort("event_at", "event_id")
-    for key, repo_id in (
-        names.select("key", "repo_id").reverse().iter_rows()
-    ):  # the latest of this name
-        rows = r.read_rows(files, (pl.col("key") == key) & (pl.col("repo_id") == repo_id))
+    names = r.read_rows(files, (pl.col("kind") == r.REPO) & is_name)
+    oldest_first = names.sort("event_at", "event_id").select("key", "repo_id")
+    for key, repo_id in reversed(oldest_first.rows()):
+        is_of_repo = (pl.col("key") == key) & (pl.col("repo_id") == repo_id)
+        rows = r.read_rows(files, is_of_repo)
         repo = threads_of(rows.iter_rows(named=True))
-        if thread := repo.threads.get(issue.number):
+        thread = repo.threads.get(issue.number)
+        if thread is not None:
             verdict = judge_thread(thread, repo.kind_of, repo.rules, settings)
             return verdict, explain(thread, verdict, repo.kind_of, repo.rules)
     raise ConfigError(

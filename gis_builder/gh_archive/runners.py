@@ -95,20 +95,23 @@ def file_named(folder: Path, stem: str, ending: str, code: object, *inputs: obje
 def superseded(work: Path, used: Collection[Path]) -> Iterator[Path]:
     """The files of tasks that are not used, but for rows of other hours."""
     stems = {path.name.partition(".")[0] for path in used}
-    for path in (path for pattern in _PATTERNS for path in work.glob(pattern)):
-        is_other = path.parent.name == "hours" and path.name.partition(".")[0] not in stems
-        if path not in used and not is_other and _NAME.fullmatch(path.name):
-            yield path
+    for pattern in _PATTERNS:
+        for path in work.glob(pattern):
+            is_other = path.parent.name == "hours" and path.name.partition(".")[0] not in stems
+            if path not in used and not is_other and _NAME.fullmatch(path.name):
+                yield path
 
 
 def digest_of(value: object) -> str:
     """The hexadecimal SHA-256 of bytes or of a JSON value."""
-    data = value if isinstance(value, bytes) else json.dumps(value, sort_keys=True).encode()
+    data = value
+    if not isinstance(data, bytes):
+        data = json.dumps(value, sort_keys=True).encode()
     return hashlib.sha256(data).hexdigest()
 
 
 def choose_runner(engine: str, workers: int | None, address: str | None) -> Runner:
-    """Choose a process pool on this machine or a Ray cluster."""
+    """A process pool on this machine or a Ray cluster."""
     cluster = address_of(engine, address)
     if cluster is None:
         return Pool(workers or cores())
@@ -300,19 +303,18 @@ class OnRay(Runner):
         write_bytes(token, os.urandom(8), private=True)
         self._stack.callback(token.unlink, missing_ok=True)
         self._shared = {path: identity_of(path) for path in (token, source) if path is not None}
-        on_nodes = [
-            self._remote.options(num_cpus=0, scheduling_strategy=self._cluster.on(node)).remote
-            for node in self._nodes
-        ]
-        checks = [self._cluster.begun(remote, None, self._shared) for remote in on_nodes]
+        checks = []
+        for node in self._nodes:
+            options = self._remote.options(num_cpus=0, scheduling_strategy=self._cluster.on(node))
+            checks.append(self._cluster.begun(options.remote, None, self._shared))
         problems = []
         for check in checks:
             with suppress(WorkerLost):  # tasks then go to other machines
-                problems.append(self._result(check)[0])
+                problem, _ = self._result(check)
+                problems.append(problem)
         if any(problems):
-            raise ConfigError(
-                f"{'; '.join(filter(None, problems))}; share both folders, or run `ray stop` there"
-            )
+            named = "; ".join(filter(None, problems))
+            raise ConfigError(f"{named}; share both folders, or run `ray stop` there")
 
     def _read_machines(self) -> None:
         """Read the machines again, as they join and leave."""
@@ -330,11 +332,9 @@ class OnRay(Runner):
     def _begin(self, attempt: _Attempt) -> Any:
         memory = attempt.task.memory << min(attempt.losses, _MAX_DOUBLINGS)
         attempt.memory = min(memory, self._max_memory)  # Ray would wait forever for more
-        untried = (
-            [node for node in self._nodes if node not in attempt.nodes] if attempt.nodes else []
-        )
         strategy = "DEFAULT"
-        if untried:
+        untried = [node for node in self._nodes if node not in attempt.nodes]
+        if attempt.nodes and untried:
             self._retries += 1
             strategy = self._cluster.on(untried[self._retries % len(untried)], soft=True)
         begin = self._remote.options(memory=attempt.memory, scheduling_strategy=strategy).remote
@@ -352,13 +352,11 @@ class OnRay(Runner):
                     f"address = {self._address}: no machine of the cluster has cores; start one with"
                     " `ray start`, and run the same command again to continue"
                 )
-            # No machine is left that has the memory of these tasks.
-            for handle in [
-                handle for handle, attempt in running.items() if attempt.memory > self._max_memory
-            ]:
-                self._cluster.ray.cancel(handle)
-                attempt = running.pop(handle)
-                running[self._begin(attempt)] = attempt
+            for handle, attempt in list(running.items()):
+                if attempt.memory > self._max_memory:  # no machine is left that has it
+                    self._cluster.ray.cancel(handle)
+                    del running[handle]
+                    running[self._begin(attempt)] = attempt
 
     def _result(self, done: Any) -> tuple[str, str]:
         try:
@@ -374,10 +372,11 @@ def _do(packed: bytes | None, shared: Mapping[Path, str | None]) -> tuple[str, s
     """Run a task on a machine of the cluster; returns the error, and the Ray node."""
     os.environ.setdefault("POLARS_MAX_THREADS", "1")  # before the task is unpickled
     try:
-        missing = [
-            path.parent for path, identity in shared.items() if identity_of(path) != identity
-        ]
-        error = f"{missing[0]} is not shared" if missing else ""
+        error = ""
+        for path, identity in shared.items():
+            if identity_of(path) != identity:
+                error = f"{path.parent} is not shared"
+                break
     except DataError as unreadable:
         error = str(unreadable)
     if packed is not None and not error:

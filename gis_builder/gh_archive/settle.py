@@ -9,24 +9,31 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from msgspec import Struct, field
 
 from gis_builder.gh_archive.judge_threads import OUTCOMES, Judged, JudgedRepo, pack, unpack
 from gis_builder.gh_archive.runners import digest_of
-from gis_builder.pairing.negatives import make_negatives, shares
+from gis_builder.pairing.negatives import Negatives, make_negatives, shares
 from gis_builder.pairing.pair_folder import Reasons, dropped_frame, reasons_of, row_order
 from gis_builder.pairing.positives import Positives, make_positives
-from gis_builder.pairing.split import BEYOND, RefTable, SameSplit, Splits, split_groups
+from gis_builder.pairing.split import (
+    BEYOND,
+    RefTable,
+    SameSplit,
+    SplitResult,
+    Splits,
+    split_groups,
+)
 from gis_builder.pairing.text import RenderedTexts
 from gis_builder.settings import SPLITS, ArchiveSettings
-from gis_builder.store.issue_records import DroppedPair, IssuePair, IssueRef, IssueText
+from gis_builder.store import DroppedPair, IssuePair, IssueRef, IssueText
 from pairkit.base.system.files import write_bytes
 from pairkit.base.system.records_on_disk import RecordsOnDisk, Scratch
 from pairkit.base.system.seeded import keyed_hash
@@ -38,7 +45,7 @@ NAME_TAKEN = "name_taken_over"
 OVER_LIMIT = "per_repo_max"
 
 
-# The latest repository of each name (in lower case), if one was deleted and created again: time and id.
+# By name in lower case, the latest repository if one was deleted and created again: (time, event) and id.
 Owners = dict[str, tuple[tuple[str, int], int]]
 
 
@@ -50,7 +57,12 @@ class _Bucket(NamedTuple):
     digest: str
 
 
-_PAIRS = {"first": pl.Int32, "second": pl.Int32, "hash": pl.UInt64, "label": pl.Int8}
+_PAIRS = {
+    "first": pl.Int32,
+    "second": pl.Int32,
+    "hash": pl.UInt64,
+    "label": pl.Int8,
+}
 
 
 class IssueTextsOnDisk:
@@ -71,7 +83,8 @@ class IssueTextsOnDisk:
     def extend(self, texts: Sequence[IssueText]) -> None:
         """Add texts."""
         issues = self._refs.indices(text.ref for text in texts)
-        self._place[issues] = np.arange(len(self), len(self) + len(issues))
+        first = len(self)
+        self._place[issues] = np.arange(first, first + len(issues))
         self._issues.extend(issues.tolist())
         self._texts.extend(texts)
 
@@ -87,10 +100,9 @@ class IssueTextsOnDisk:
 
     def of(self, refs: Iterable[IssueRef]) -> dict[IssueRef, IssueText]:
         """Read the texts of these issues."""
-        texts = (
-            self._texts[place]
-            for place in np.sort(self._place[self._refs.indices(set(refs))]).tolist()
-        )
+        places = self._place[self._refs.indices(set(refs))]
+        in_order = np.sort(places).tolist()  # of the file
+        texts = [self._texts[place] for place in in_order]
         return {text.ref: text for text in texts}
 
 
@@ -130,8 +142,7 @@ class PairsOnDisk:
         return [pairs[index] for index in indices]
 
 
-@dataclass(slots=True)
-class CombinedBuckets:
+class CombinedBuckets(Struct):
     """The judged repositories of all buckets and their positives."""
 
     settings: ArchiveSettings
@@ -140,46 +151,46 @@ class CombinedBuckets:
     texts: IssueTextsOnDisk
     pairs: PairsOnDisk
     reasons: Reasons = field(default_factory=Counter)  # of dropped issues and pairs
-    dropped: list[pl.DataFrame] = field(default_factory=list)
+    dropped: list[pl.DataFrame] = []
     verdicts: Counter[tuple[str, str]] = field(default_factory=Counter)
     counts: Counter[str] = field(default_factory=Counter)
     clusters: int = 0
     removed: Counter[str] = field(default_factory=Counter)
-    buckets: list[_Bucket] = field(default_factory=list)
+    buckets: list[_Bucket] = []
 
     def add(self, judged: Judged, owners: Owners) -> None:
         """Add a bucket."""
         for repo in judged.repos:
-            self.verdicts.update(
-                {(outcome, reason): count for outcome, reason, count in repo.verdicts}
-            )
+            for outcome, reason, count in repo.verdicts:
+                self.verdicts[outcome, reason] += count
             self.counts[repo.outcome] += 1
         start = len(self.pairs)
-        ids: dict[str, int] = {}
-        rejected: dict[IssueRef, str] = {}
-        dropped: list[DroppedPair] = []
+        ids = {}
+        rejected = {}
+        dropped = []
         for repo in judged.with_duplicates():
-            if owners[repo.name.lower()][1] == repo.repo_id:
+            _, owner = owners[repo.name.lower()]
+            if owner == repo.repo_id:
                 ids[repo.name] = repo.repo_id
                 rejected.update(repo.rejected)
                 dropped += self._add_repo(repo)
             else:
                 self.counts[NAME_TAKEN] += 1
         self.drop(rejected, dropped)
+        positives = range(start, len(self.pairs))
         digest = digest_of(pack(list(judged.with_duplicates())))
-        self.buckets.append(_Bucket(ids, range(start, len(self.pairs)), digest))
+        self.buckets.append(_Bucket(ids, positives, digest))
 
     def _add_repo(self, repo: JudgedRepo) -> list[DroppedPair]:
         """Add a repository and its positives; returns the dropped ones."""
         for cluster in repo.clusters:
             self.same_split.add(cluster.members)
         self.clusters += len(repo.clusters)
-        self.texts.extend(repo.texts)
+        self.texts.extend(list(repo.texts.values()))
         self.removed.update(repo.removed)
-        texts = RenderedTexts({text.ref: text for text in repo.texts}, dict(repo.rejected))
-        grounds = {(duplicate, original): reasons for duplicate, original, reasons in repo.grounds}
+        texts = RenderedTexts(repo.texts, repo.rejected)
         seed = self.settings.seed
-        positives = make_positives(repo.clusters, texts, grounds, self.settings.pair, seed)
+        positives = make_positives(repo.clusters, texts, repo.grounds, self.settings.pair, seed)
         _limit(positives, self.settings.limits.per_repo_max, seed)
         self.pairs.extend(positives.pairs)
         return positives.dropped
@@ -198,21 +209,25 @@ class CombinedBuckets:
 
     def groups(self, near_duplicates: Indices) -> Indices:
         """The first issue of each issue's group, connected by clusters and near-duplicate texts."""
-        return connected(
-            self.same_split.groups(), self.texts.issues, self.texts.issues[near_duplicates]
-        )
+        issues = self.texts.issues
+        return connected(self.same_split.groups(), issues, issues[near_duplicates])
 
 
 def combine_buckets(
-    paths: Sequence[Path], texts: Scratch, pairs: Scratch, settings: ArchiveSettings
+    paths: Sequence[Path],
+    texts: Scratch,
+    pairs: Scratch,
+    settings: ArchiveSettings,
 ) -> CombinedBuckets:
     """Read the buckets one by one; texts and positives are written to disk."""
     owners: Owners = {}
     refs = RefTable(_refs(paths, owners))
     combined = CombinedBuckets(
-        *(settings, refs, SameSplit(refs)),
-        IssueTextsOnDisk(texts, refs),
-        PairsOnDisk(pairs, refs, settings.seed),
+        settings=settings,
+        refs=refs,
+        same_split=SameSplit(refs),
+        texts=IssueTextsOnDisk(texts, refs),
+        pairs=PairsOnDisk(pairs, refs, settings.seed),
     )
     combined.counts.update(dict.fromkeys((*OUTCOMES, NAME_TAKEN), 0))
     for path in paths:
@@ -229,22 +244,21 @@ def _refs(paths: Iterable[Path], owners: Owners) -> Iterator[IssueRef]:
             owners[name] = max(owners.get(name, claim), claim)
             for cluster in repo.clusters:
                 yield from cluster.members
-            for text in repo.texts:
-                yield text.ref
+            yield from repo.texts
 
 
 def _limit(positives: Positives, limit: int | None, seed: int) -> None:
     """Limit the number of a repository's positives; the choice is random."""
     if limit is None or len(positives.pairs) <= limit:
         return
-    order = sorted(
-        positives.pairs, key=lambda pair: keyed_hash(seed, "limit", pair.first, pair.second)
-    )
-    excess = set(order[limit:])
+
+    def draw(pair: IssuePair) -> int:
+        return keyed_hash(seed, "limit", pair.first, pair.second)
+
+    shuffled = sorted(positives.pairs, key=draw)
+    excess = dict.fromkeys(shuffled[limit:])
+    positives.dropped += [pair.dropped(OVER_LIMIT) for pair in excess]
     positives.pairs = [pair for pair in positives.pairs if pair not in excess]
-    positives.dropped += [
-        DroppedPair(pair.first, pair.second, 1, OVER_LIMIT) for pair in order[limit:]
-    ]
 
 
 def near_duplicate_groups(out: Path, texts: IssueTextsOnDisk, threshold: float) -> Indices:
@@ -255,112 +269,83 @@ def near_duplicate_groups(out: Path, texts: IssueTextsOnDisk, threshold: float) 
     return np.frombuffer(unpack(out, bytes), np.int64)
 
 
-@dataclass(slots=True)
-class SplitAssignment:
-    """The group and split of each issue, and the split of each positive."""
-
-    group: Indices
-    issues: Codes
-    positives: Codes
-    negatives_wanted: dict[str, int]
-
-
-def assign_splits(combined: CombinedBuckets, near_duplicates: Indices) -> SplitAssignment:
+def assign_splits(combined: CombinedBuckets, near_duplicates: Indices) -> SplitResult:
     """Assign whole groups to splits, before negatives are drawn."""
-    group = combined.groups(near_duplicates)
     settings = combined.settings
     table = combined.pairs.table
-    usable = combined.texts.usable
-    ends = table["first"].to_numpy(), table["second"].to_numpy()
     assigned = split_groups(
-        combined.refs, ends, group, usable, settings.split, settings.pair.ratio, settings.seed
+        refs=combined.refs,
+        pairs=(table["first"].to_numpy(), table["second"].to_numpy()),
+        groups=combined.groups(near_duplicates),
+        usable=combined.texts.usable,
+        settings=settings.split,
+        ratio=settings.pair.ratio,
+        seed=settings.seed,
     )
-    excess = combined.pairs.at(np.flatnonzero(assigned.positives == NOWHERE).tolist())
-    combined.drop({}, [DroppedPair(pair.first, pair.second, 1, BEYOND) for pair in excess])
-    return SplitAssignment(group, assigned.issues, assigned.positives, assigned.negatives_wanted)
+    excess = np.flatnonzero(assigned.positives == NOWHERE).tolist()
+    combined.drop({}, [pair.dropped(BEYOND) for pair in combined.pairs.at(excess)])
+    return assigned
 
 
-class DrawInput(msgspec.Struct):
+class DrawInput(Struct):
     """The input for drawing a bucket's negatives."""
 
     repos: list[int]  # repositories that own their names
-    issues: list[tuple[IssueRef, str, IssueRef]]  # issue, split or empty, and group
-    positives: dict[str, list[IssuePair]]
+    splits: Splits  # of the bucket, without the numbers of negatives
     wanted: dict[str, dict[str, int]]  # by split and repository
 
 
-class BucketNegatives(msgspec.Struct):
-    """The negatives of a bucket."""
-
-    pairs: dict[str, list[IssuePair]]
-    dropped: list[DroppedPair]
-    missing: dict[str, int]
-    with_single: int
-
-
-def draw_inputs(combined: CombinedBuckets, assignment: SplitAssignment) -> Iterator[DrawInput]:
+def draw_inputs(combined: CombinedBuckets, assigned: SplitResult) -> Iterator[DrawInput]:
     """Yield the input of each bucket: splits, and the number of negatives of each repository."""
     refs = combined.refs
     usable = combined.texts.usable
-    codes = assignment.issues
     repo_of = refs.repo_at(combined.pairs.table["first"].to_numpy())
-    wanted: dict[str, dict[str, int]] = {}
-    for split, count in assignment.negatives_wanted.items():  # in proportion to positives
-        repos, counts = np.unique(
-            repo_of[assignment.positives == SPLITS.index(split)], return_counts=True
-        )
-        names = (refs.repos[repo] for repo in repos.tolist())
-        wanted[split] = dict(zip(names, shares(counts.tolist(), count), strict=True))
+    wanted = {}
+    for split, count in assigned.negatives_wanted.items():  # in proportion to positives
+        is_of_split = assigned.positives == SPLITS.index(split)
+        repos, counts = np.unique(repo_of[is_of_split], return_counts=True)
+        names = [refs.repos[repo] for repo in repos.tolist()]
+        of_repo = shares(counts.tolist(), count)
+        wanted[split] = dict(zip(names, of_repo, strict=True))
     for bucket in combined.buckets:
-        issues = np.concatenate([np.empty(0, np.int64), *map(refs.of_repo, sorted(bucket.repos))])
-        issues = issues[usable[issues]]
-        splits = [SPLITS[code] if code != NOWHERE else "" for code in codes[issues].tolist()]
-        positives: dict[str, list[IssuePair]] = {split: [] for split in wanted}
+        of_repos = [refs.of_repo(repo) for repo in sorted(bucket.repos)]
+        issues = np.concatenate([np.empty(0, np.int64), *of_repos])
         pairs = combined.pairs.at(bucket.positives)
-        codes_of_pairs = assignment.positives[bucket.positives.start : bucket.positives.stop]
-        for pair, code in zip(pairs, codes_of_pairs.tolist(), strict=True):
-            if code != NOWHERE:
-                positives[SPLITS[code]].append(pair)
-        yield DrawInput(
-            sorted(bucket.repos.values()),
-            list(zip(refs.at(issues), splits, refs.at(assignment.group[issues]), strict=True)),
-            positives,
-            {
-                split: {repo: shares[repo] for repo in bucket.repos if repo in shares}
-                for split, shares in wanted.items()
-            },
-        )
+        codes = assigned.positives[bucket.positives.start : bucket.positives.stop]
+        of_bucket = {
+            split: {repo: counts[repo] for repo in bucket.repos if repo in counts}
+            for split, counts in wanted.items()
+        }
+        splits = assigned.named(refs, issues[usable[issues]], pairs, codes)
+        yield DrawInput(sorted(bucket.repos.values()), splits, of_bucket)
 
 
 def draw_negatives(judged: Path, draw_input: Path, settings_json: str) -> Iterator[bytes]:
     """Draw the negatives of a bucket; large repositories don't make up for missing ones of others."""
     inputs = unpack(draw_input, DrawInput)
     settings = ArchiveSettings.model_validate_json(settings_json)
-    split_of = {ref: split for ref, split, _ in inputs.issues if split}
-    group = {ref: first for ref, _, first in inputs.issues}
-    drawn = BucketNegatives(
-        {split: [] for split in inputs.positives}, [], dict.fromkeys(inputs.positives, 0), 0
+    of_bucket = inputs.splits
+    drawn = Negatives(
+        pairs={split: [] for split in of_bucket.positives},
+        missing=dict.fromkeys(of_bucket.positives, 0),
     )
     for repo in unpack(judged, Judged).with_duplicates():
-        positives = {
-            split: sorted(
-                (pair for pair in pairs if pair.first.repo == repo.name),
-                key=lambda pair: (pair.first, pair.second),
-            )
-            for split, pairs in inputs.positives.items()
-        }
-        if repo.repo_id not in inputs.repos or not any(positives.values()):
+        splits = Splits(group=of_bucket.group)
+        for split, pairs in of_bucket.positives.items():
+            own = [pair for pair in pairs if pair.first.repo == repo.name]
+            splits.positives[split] = sorted(own, key=attrgetter("first", "second"))
+            splits.negatives_wanted[split] = inputs.wanted[split].get(repo.name, 0)
+        if repo.repo_id not in inputs.repos or not any(splits.positives.values()):
             continue
-        texts = {text.ref: text for text in repo.texts}
-        splits = Splits(
-            {ref: split_of[ref] for ref in texts if ref in split_of},
-            {ref: group[ref] for ref in texts},
-            positives,
-            {split: wanted.get(repo.name, 0) for split, wanted in inputs.wanted.items()},
-        )
-        links = {frozenset(link) for link in repo.links}
+        splits.of = {ref: of_bucket.of[ref] for ref in repo.texts if ref in of_bucket.of}
+        links = set(map(frozenset, repo.links))
         negatives = make_negatives(
-            splits, repo.clusters, texts, links, settings.pair, settings.seed
+            splits,
+            repo.clusters,
+            repo.texts,
+            links,
+            settings.pair,
+            settings.seed,
         )
         for split, pairs in negatives.pairs.items():
             drawn.pairs[split] += pairs
@@ -379,14 +364,16 @@ class DrawnNegatives(NamedTuple):
 
 
 def add_negatives(
-    combined: CombinedBuckets, assignment: SplitAssignment, paths: Iterable[Path]
+    combined: CombinedBuckets,
+    assigned: SplitResult,
+    paths: Iterable[Path],
 ) -> DrawnNegatives:
     """Add the negatives of the buckets, one by one."""
-    codes = array("b", assignment.positives.tobytes())
-    missing = dict.fromkeys(assignment.negatives_wanted, 0)
+    codes = array("b", assigned.positives.tobytes())
+    missing = dict.fromkeys(assigned.negatives_wanted, 0)
     with_single = 0
     for path in paths:
-        drawn = unpack(path, BucketNegatives)
+        drawn = unpack(path, Negatives)
         for name, pairs in drawn.pairs.items():
             combined.pairs.extend(pairs)
             codes.extend([SPLITS.index(name)] * len(pairs))

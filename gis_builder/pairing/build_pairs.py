@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -33,15 +33,19 @@ from gis_builder.pairing.positives import find_clusters, make_positives
 from gis_builder.pairing.split import group_near_duplicates, split_issues
 from gis_builder.pairing.text import has_word, render, render_issues, template_lines
 from gis_builder.settings import BuildSettings, SplitSettings
-from gis_builder.store import RepoOutcome, RepoRow, Store, Usage, full_names
-from gis_builder.store.issue_records import (
+from gis_builder.store import (
     Grounds,
     Issue,
     IssueRef,
     Kind,
+    RepoOutcome,
+    RepoRow,
+    Store,
     Thread,
     TicketSite,
+    Usage,
     Verdict,
+    full_names,
 )
 from gis_builder.store.store import held_store
 from pairkit import AuditReport, __version__, audit
@@ -69,15 +73,18 @@ def assemble(
     members = {ref for cluster in clusters for ref in cluster.members}
     refs = members | _negative_sample(store, rows, duplicates, settings)
     issues = show.counted("rendering texts", _issues(store, refs), len(refs))
-    templates = {
-        repo: template_lines(store.issues(repo)) for repo in sorted({ref.repo for ref in refs})
-    }
+    repos = {ref.repo for ref in refs}
+    templates = {repo: template_lines(store.issues(repo)) for repo in repos}
     texts = render_issues(issues, clusters, templates, settings.text)
     positives = make_positives(clusters, texts, grounds_of(duplicates), settings.pair, seed)
     _LOG.info(
         "%d duplicates in %d clusters, %d texts (%d rejected), %d positives (%d dropped)",
-        *(len(duplicates), len(clusters), len(texts.usable), len(texts.rejected)),
-        *(len(positives.pairs), len(positives.dropped)),
+        len(duplicates),
+        len(clusters),
+        len(texts.usable),
+        len(texts.rejected),
+        len(positives.pairs),
+        len(positives.dropped),
     )
     near_duplicates = group_near_duplicates(texts.usable, settings.pair.similar_at)
     splits = split_issues(
@@ -114,7 +121,7 @@ def assemble(
 
 def _renamed(verdict: Verdict, store: Store) -> Verdict:
     """The verdict with the present names of its targets' repositories: people write former ones."""
-    targets = (ref._replace(repo=store.full_name(ref.repo)) for ref in verdict.targets)
+    targets = [IssueRef(store.full_name(repo), number) for repo, number in verdict.targets]
     return replace(verdict, targets=tuple(targets))
 
 
@@ -130,7 +137,10 @@ def check_missing(negatives: Mapping[str, int], settings: SplitSettings) -> dict
 
 
 def run_record(
-    store: Store, rows: Iterable[RepoRow], settings: BuildSettings, crawled: Mapping[str, Any]
+    store: Store,
+    rows: Iterable[RepoRow],
+    settings: BuildSettings,
+    crawled: Mapping[str, Any],
 ) -> dict[str, Any]:
     """The content of run.json: version, settings and data, but nothing that differs between equal runs."""
     return {
@@ -149,16 +159,18 @@ def settings_record(settings: BuildSettings, crawled: Mapping[str, Any]) -> dict
 
 
 def _negative_sample(
-    store: Store, rows: Sequence[RepoRow], duplicates: Iterable[Verdict], settings: BuildSettings
+    store: Store,
+    rows: Sequence[RepoRow],
+    duplicates: Iterable[Verdict],
+    settings: BuildSettings,
 ) -> set[IssueRef]:
     """The issues used only in negatives: the sample that the crawl fetched."""
     counts = Counter(repo for verdict in duplicates for repo in verdict.repos)
     by_name = {row.full_name: row for row in rows}
     sample: set[IssueRef] = set()
     for repo in full_names(rows):
-        refs = (
-            IssueRef(repo, number) for number in sample_order(store, by_name[repo], settings.seed)
-        )
+        order = sample_order(store, by_name[repo], settings.seed)
+        refs = (IssueRef(repo, number) for number in order)
         issues = (ref for ref in refs if store.kind(ref) is Kind.ISSUE)
         sample.update(islice(issues, negative_sample_size(counts[repo], settings.pool)))
     return sample
@@ -172,13 +184,16 @@ def _issues(store: Store, refs: Collection[IssueRef]) -> Iterator[Issue]:
 
 def grounds_of(duplicates: Iterable[Verdict]) -> dict[tuple[IssueRef, IssueRef], Grounds]:
     """The grounds of each (duplicate, target), with the last evidence that names the target, if any does."""
-    grounds: dict[tuple[IssueRef, IssueRef], Grounds] = {}
+    grounds = {}
     for verdict in duplicates:
         for target in verdict.targets:
             naming = [evidence for evidence in verdict.evidence if target in evidence.targets]
             last = next(reversed(naming or verdict.evidence), None)
             grounds[verdict.ref, target] = Grounds(
-                verdict.relation, verdict.reason, verdict.confidence, last
+                verdict.relation,
+                verdict.reason,
+                verdict.confidence,
+                last,
             )
     return grounds
 
@@ -188,28 +203,23 @@ def _links(store: Store, usable: Mapping[IssueRef, object], show: RunDisplay) ->
     links: set[Link] = set()
     site = store.site
     repos = sorted({ref.repo for ref in usable})
-    threads = (
-        (repo, stored)
-        for repo in repos
-        for stored in store.stored_threads(repo, only_complete=False)
-    )
-    for repo, stored in show.counted(
-        "finding mentions", threads, sum(map(store.count_threads, repos))
-    ):
-        ref = IssueRef(repo, stored.number)
-        if ref in usable:
-            mentions = mentions_of(github_links(stored.read(), site))
-            links.update(frozenset((ref, target)) for target in mentions if target in usable)
+    total = sum(map(store.count_threads, repos))
+    stored_threads = (store.stored_threads(repo, only_complete=False) for repo in repos)
+    for stored in show.counted("finding mentions", chain.from_iterable(stored_threads), total):
+        if stored.ref in usable:
+            mentions = mentions_of(github_links(stored.read(), site)).intersection(usable)
+            links.update(frozenset((stored.ref, target)) for target in mentions)
     return links
 
 
 def mentions_of(thread: Thread) -> set[IssueRef]:
     """Every issue that a thread mentions."""
-    texts = (thread.issue.title, thread.issue.body, *(comment.body for comment in thread.comments))
-    repo = thread.issue.repo
-    return {
-        reference.ref for text in texts for reference in find_references(comparable(text), repo)
-    }
+    issue = thread.issue
+    mentions: set[IssueRef] = set()
+    for text in (issue.title, issue.body, *(comment.body for comment in thread.comments)):
+        references = find_references(comparable(text), issue.repo)
+        mentions.update(reference.ref for reference in references)
+    return mentions
 
 
 def build(
@@ -239,11 +249,17 @@ def build(
         statistics = assemble(store, rows, work / FILE, settings, crawled, out, show)
         usage = sum(store.usage().values(), Usage())
     show.say("auditing")
-    return Built(out, work, statistics, checked(out), time.monotonic() - start, rows, usage)
+    report = checked(out)
+    return Built(out, work, statistics, report, time.monotonic() - start, rows, usage)
 
 
 def pair(
-    out: Path, work: Path, settings: BuildSettings, show: RunDisplay, *, fresh: bool = False
+    out: Path,
+    work: Path,
+    settings: BuildSettings,
+    show: RunDisplay,
+    *,
+    fresh: bool = False,
 ) -> Built:
     """Make a dataset from the crawl in `work` without requests."""
     start = time.monotonic()
@@ -256,17 +272,25 @@ def pair(
         check_out(out, names, settings_record(settings, crawled), fresh=fresh)
         statistics = assemble(store, rows, work / FILE, settings, crawled, out, show)
         usage = sum(store.usage().values(), Usage())
-    return Built(out, work, statistics, checked(out), time.monotonic() - start, rows, usage)
+    report = checked(out)
+    return Built(out, work, statistics, report, time.monotonic() - start, rows, usage)
 
 
-def check_out(out: Path, repos: Sequence[str], settings: Mapping[str, Any], *, fresh: bool) -> None:
+def check_out(
+    out: Path,
+    repos: Sequence[str],
+    settings: Mapping[str, Any],
+    *,
+    fresh: bool,
+) -> None:
     """Refuse an output folder that contains anything but a dataset of the same repositories and settings."""
     run = made_there(out, "gis")
     there = run and {
         "settings": run.get("settings"),
         "repositories": sorted(run.get("repositories", ())),
     }
-    is_same(out, there, {"settings": settings, "repositories": sorted(set(repos))}, fresh=fresh)
+    wanted = {"settings": settings, "repositories": sorted(set(repos))}
+    is_same(out, there, wanted, fresh=fresh)
 
 
 def checked(out: Path) -> AuditReport:
@@ -292,10 +316,16 @@ RENDERED_COLUMNS = pl.Schema(dict.fromkeys(_TEXT_COLUMNS, pl.String()) | {"numbe
 TICKET_COLUMNS = ("key", "priority")  # only if the store has tickets of other trackers than GitHub
 
 
-def render_store(store: Store, out: Path, show: RunDisplay, *, fresh: bool) -> Counter[str]:
+def render_store(
+    store: Store,
+    out: Path,
+    show: RunDisplay,
+    *,
+    fresh: bool,
+) -> Counter[str]:
     """Render all issues, including short ones, as in a dataset, and write them to a table."""
     store.check_issues()
-    rows: list[tuple[Any, ...]] = []
+    rows = []
     counts: Counter[str] = Counter()
     repositories = store.repos()
     site = store.site
@@ -311,28 +341,24 @@ def render_store(store: Store, out: Path, show: RunDisplay, *, fresh: bool) -> C
         template = template_lines(issues)
         for issue in show.counted("rendering texts", issues, len(issues)):
             text = render(issue, template=template).text
-            is_usable = has_word(text)
-            counts["written" if is_usable else "text_empty"] += 1
-            if is_usable:
-                ref = issue.ref
-                key, ticket = tickets.get(ref, (str(ref), None))
-                named = (
-                    str(ref),
-                    key,
-                    ref.repo,
-                    ref.number,
-                    ref.page(site),
-                    text,
-                    issue.created_at,
-                )
-                rows.append(
-                    (
-                        *named,
-                        issue.state,
-                        ", ".join(issue.labels),
-                        ticket.priority if ticket else "",
-                    )
-                )
+            if not has_word(text):
+                counts["text_empty"] += 1
+                continue
+            counts["written"] += 1
+            ref = issue.ref
+            key, ticket = tickets.get(ref, (str(ref), None))
+            row = (
+                str(ref),
+                key,
+                *ref,
+                ref.page(site),
+                text,
+                issue.created_at,
+                issue.state,
+                ", ".join(issue.labels),
+                ticket.priority if ticket else "",
+            )
+            rows.append(row)
     if not rows:
         raise DataError("no issue has a text; import or crawl other issues", path=store.path)
     frame = pl.DataFrame(rows, schema=RENDERED_COLUMNS, orient="row")

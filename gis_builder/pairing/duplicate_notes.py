@@ -20,7 +20,7 @@ from gis_builder.detection.page import PreparedText
 from gis_builder.detection.phrase_codes import Span
 from gis_builder.detection.rules import ClaimKind
 from gis_builder.pairing.references import IssueMention
-from gis_builder.store.issue_records import IssueRef
+from gis_builder.store import IssueRef
 
 
 class NoteCode(StrEnum):
@@ -157,15 +157,27 @@ def _notes_in_other_languages(text: str) -> Iterator[Span]:
             if marker.targets or (marker.kind is ClaimKind.DUPLICATE and Code.WORD not in codes)
             for position in (marker.start, marker.end, *(marker.targets or ()))
         ]
-        if (
-            ends
-        ):  # from the comma before to the comma behind, or all if it says that the issue is closed
-            first = 0 if Code.CLOSE in codes else codes.rfind(Code.COMMA, 0, min(ends)) + 1
-            comma = -1 if Code.CLOSE in codes else codes.find(Code.COMMA, max(ends))
-            yield sentence.spans[first][0], end if comma < 0 else sentence.spans[comma][first == 0]
+        if not ends:
+            continue
+        # From the comma before to the comma behind, or all if it says that the issue is closed.
+        first = 0
+        comma = -1
+        if Code.CLOSE not in codes:
+            first = codes.rfind(Code.COMMA, 0, min(ends)) + 1
+            comma = codes.find(Code.COMMA, max(ends))
+        start, _ = sentence.spans[first]
+        if comma >= 0:
+            comma_start, comma_end = sentence.spans[comma]
+            end = comma_end if first == 0 else comma_start
+        yield start, end
 
 
-def _notes(text: str, start: int, end: int, references: list[Span]) -> Iterator[Span]:
+def _notes(
+    text: str,
+    start: int,
+    end: int,
+    references: list[Span],
+) -> Iterator[Span]:
     tokens = list(_tokens(text, start, end, references))
     codes = "".join(token.code for token in tokens)
     if NoteCode.DUPLICATE not in codes and not (NoteCode.SAME in codes and references):
@@ -187,19 +199,25 @@ def _note_spans(codes: str) -> Iterator[Span]:
     )
 
 
-def _note_end(tokens: list[_Token], codes: str, first: int, last: int) -> int:
+def _note_end(
+    tokens: list[_Token],
+    codes: str,
+    first: int,
+    last: int,
+) -> int:
     """The end of a note, including its full stop if it began a clause."""
     opens_clause = first == 0 or codes[first - 1] == NoteCode.STOP
-    if (
-        opens_clause
-        and last < len(codes)
-        and codes[last] in (NoteCode.STOP, NoteCode.COMMA, NoteCode.COLON)
-    ):
+    if opens_clause and codes[last : last + 1] in (NoteCode.STOP, NoteCode.COMMA, NoteCode.COLON):
         return tokens[last].end
     return tokens[last - 1].end
 
 
-def _tokens(text: str, start: int, end: int, references: list[Span]) -> Iterator[_Token]:
+def _tokens(
+    text: str,
+    start: int,
+    end: int,
+    references: list[Span],
+) -> Iterator[_Token]:
     position = start
     for ref_start, ref_end in [*references, (end, end)]:
         for match in _TOKEN.finditer(text, position, ref_start):

@@ -11,8 +11,9 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from gis_builder.pairing.sampler import (
     GapMatcher,
@@ -25,25 +26,18 @@ from gis_builder.pairing.sampler import (
 from gis_builder.pairing.split import Splits
 from gis_builder.settings import PairSettings
 from gis_builder.settings.negative_strategies import Retriever, strategy_of
-from gis_builder.store.issue_records import (
-    DroppedPair,
-    DuplicateCluster,
-    IssuePair,
-    IssueRef,
-    IssueText,
-)
+from gis_builder.store import DroppedPair, DuplicateCluster, IssuePair, IssueRef, IssueText
 from pairkit.similarity.terms import terms
 
 Link = frozenset[IssueRef]  # two issues of which one mentions the other
 
 
-@dataclass(slots=True)
-class Negatives:
+class Negatives(Struct):
     """The negatives of each split, the dropped pairs, and the number of missing negatives."""
 
-    pairs: dict[str, list[IssuePair]] = field(default_factory=dict)
-    dropped: list[DroppedPair] = field(default_factory=list)
-    missing: dict[str, int] = field(default_factory=dict)
+    pairs: dict[str, list[IssuePair]] = {}
+    dropped: list[DroppedPair] = []
+    missing: dict[str, int] = {}
     with_single: int = 0  # negatives with an issue that is in no positive of its split
 
 
@@ -65,33 +59,35 @@ def make_negatives(
     seed: int,
 ) -> Negatives:
     """Draw the negatives of each split, in each repository in proportion to its positives."""
-    cluster = {member: c.id for c in clusters for member in c.members}
+    cluster: dict[IssueRef, str] = {}
+    for duplicates in clusters:
+        cluster |= dict.fromkeys(duplicates.members, duplicates.id)
     inputs = _Inputs(cluster, splits.group, texts, linked, settings, seed)
     issues: defaultdict[tuple[str, str], list[IssueRef]] = defaultdict(list)
     for ref in sorted(splits.of):
         issues[splits.of[ref], ref.repo].append(ref)
     negatives = Negatives()
     for split, pairs in splits.positives.items():
-        drawers = [
-            _RepoNegatives(ends, issues[split, repo], inputs)
-            for repo, ends in sorted(_ends_by_repo(pairs).items())
-        ]
+        drawers = []
+        for repo, ends in sorted(_ends_by_repo(pairs).items()):
+            drawers.append(_RepoNegatives(ends, issues[split, repo], inputs))
         negatives.missing[split] = _draw(drawers, splits.negatives_wanted[split])
-        negatives.pairs[split] = [pair for drawer in drawers for pair in drawer.sampler.pairs]
-        dropped = (drop for drawer in drawers for drop in drawer.sampler.dropped)
-        negatives.dropped += [
-            drop for drop in dropped if drop.reason != "same_cluster"
-        ]  # never candidates
-        negatives.with_single += sum(drawer.with_single() for drawer in drawers)
+        negatives.pairs[split] = []
+        for drawer in drawers:
+            negatives.pairs[split] += drawer.sampler.pairs
+            negatives.with_single += drawer.with_single()
+            for drop in drawer.sampler.dropped:
+                if drop.reason != "same_cluster":  # these were never candidates
+                    negatives.dropped.append(drop)
     return negatives
 
 
 def _ends_by_repo(pairs: Iterable[IssuePair]) -> dict[str, list[PositiveEnd]]:
     """Both issues of each positive, by their own repositories."""
     by_repo: defaultdict[str, list[PositiveEnd]] = defaultdict(list)
-    for first, second in ((pair.first, pair.second) for pair in pairs):
-        by_repo[first.repo].append(PositiveEnd(first, second))
-        by_repo[second.repo].append(PositiveEnd(second, first))
+    for pair in pairs:
+        for end in (PositiveEnd(pair.first, pair.second), PositiveEnd(pair.second, pair.first)):
+            by_repo[end.issue.repo].append(end)
     return by_repo
 
 
@@ -126,7 +122,10 @@ class _RepoNegatives:
     _ranking: Callable[[int], Iterable[int]] | None
 
     def __init__(
-        self, ends: Sequence[PositiveEnd], issues: Sequence[IssueRef], inputs: _Inputs
+        self,
+        ends: Sequence[PositiveEnd],
+        issues: Sequence[IssueRef],
+        inputs: _Inputs,
     ) -> None:
         self.ends = ends
         self._paired = {end.issue for end in ends}
@@ -135,8 +134,10 @@ class _RepoNegatives:
         self._settings = inputs.settings
         self._strategy = strategy_of(self._settings.negatives)
         self._set_candidates(sorted(self._paired))
-        titles = {ref: inputs.texts[ref].text.partition("\n")[0] for ref in issues}
-        self._titles = {ref: terms(title) for ref, title in titles.items()}
+        self._titles = {}
+        for ref in issues:
+            title, _, _ = inputs.texts[ref].text.partition("\n")
+            self._titles[ref] = terms(title)
         self.sampler = NegativeSampler(ends, self._why_not, inputs.seed)
 
     def draw(self, count: int) -> int:
@@ -160,10 +161,9 @@ class _RepoNegatives:
 
     def _draw_matched(self, count: int, hard: int) -> None:
         """Draw negatives with the time gaps of the positives, as far as possible."""
-        elsewhere = (end.other for end in self.ends)
-        timeline = Timeline(
-            opening_times(self._inputs.texts, [*self._issues, *elsewhere]), self._issues
-        )
+        elsewhere = [end.other for end in self.ends]
+        opened = opening_times(self._inputs.texts, [*self._issues, *elsewhere])
+        timeline = Timeline(opened, self._issues)
         wanted = WantedGaps([timeline.gap(*end) for end in self.ends], count)
         paired = timeline.only(self._paired.__contains__)
         of_paired = GapMatcher(self.sampler, paired, wanted, self._inputs.seed)
@@ -176,16 +176,15 @@ class _RepoNegatives:
 
     def with_single(self) -> int:
         """Number of negatives with an issue that is in no positive."""
-        return sum(
-            pair.first not in self._paired or pair.second not in self._paired
-            for pair in self.sampler.pairs
-        )
+        pairs = self.sampler.pairs
+        return sum(not self._paired.issuperset((pair.first, pair.second)) for pair in pairs)
 
     def _why_not(self, first: IssueRef, second: IssueRef) -> str | None:
         """The reason code if two issues may be duplicates; the cheapest checks come first."""
         cluster = self._inputs.cluster
         group = self._inputs.group
-        if first == second or (first in cluster and cluster[first] == cluster.get(second)):
+        is_known = first in cluster and second in cluster
+        if first == second or (is_known and cluster[first] == cluster[second]):
             return "same_cluster"
         if group.get(first, first) == group.get(second, second):
             return "near_identical"
@@ -193,8 +192,11 @@ class _RepoNegatives:
             return "linked"
         if self._titles[first] and self._titles[first] == self._titles[second]:
             return "same_title"
-        share = self._bm25().share(self._index_of[first], self._index_of[second])
-        return "too_similar" if share >= self._settings.guard_share else None
+        indices = (self._index_of[first], self._index_of[second])
+        share = self._bm25().share(*indices)
+        if share >= self._settings.guard_share:
+            return "too_similar"
+        return None
 
     def _set_candidates(self, refs: Sequence[IssueRef]) -> None:
         self._refs = refs
@@ -216,9 +218,8 @@ class _RepoNegatives:
     def _candidates(self, ref: IssueRef) -> list[IssueRef]:
         """The partners that the strategy proposes for an issue, best first."""
         if self._ranking is None:
-            # The filter and the strategy share one BM25 index.
-            is_bm25 = self._strategy.rank is Retriever
-            self._ranking = (
-                self._bm25().__getitem__ if is_bm25 else self._strategy.ranking(self._texts())
-            )
+            if self._strategy.rank is Retriever:  # the filter and the strategy share one index
+                self._ranking = self._bm25().__getitem__
+            else:
+                self._ranking = self._strategy.ranking(self._texts())
         return [self._refs[index] for index in self._ranking(self._index_of[ref])]

@@ -12,14 +12,7 @@ import polars as pl
 
 from gis_builder.pairing.positives import UNLIKELY_SAME
 from gis_builder.pairing.secrets import KINDS
-from gis_builder.store.issue_records import (
-    GITHUB,
-    DroppedPair,
-    IssuePair,
-    IssueRef,
-    IssueText,
-    Relation,
-)
+from gis_builder.store import GITHUB, DroppedPair, IssuePair, IssueRef, IssueText, Relation
 from pairkit.base.errors import DataError
 from pairkit.base.system.seeded import keyed_hash
 from pairkit.dataset.making.dataset_card import dataset_card, table
@@ -132,29 +125,44 @@ def gis_card(counts: Mapping[str, Any], files: Mapping[str, Mapping[str, str]]) 
         ("Licence", _LICENCE),
     ]
     return dataset_card(
-        _TITLE, configs=files, rows=rows, sections=sections, tags=("github-issues", "long-text")
+        _TITLE,
+        configs=files,
+        rows=rows,
+        sections=sections,
+        tags=("github-issues", "long-text"),
     )
 
 
 def _counts(counts: Mapping[str, Any]) -> str:
     splits: Mapping[str, Mapping[str, Any]] = counts["splits"]
-    keys = {key: key for key in ("positive", "negative", "total")} | {
-        "texts over 512 tokens": "long_share"
-    }
-    lines = [(name, *(split[key] for split in splits.values())) for name, key in keys.items()]
-    aucs = [split["gap_auc"] for split in splits.values()]
-    lines.append(
-        ("AUC of the gap in time", *("–" if auc is None else f"{auc:.2f}" for auc in aucs))
-    )
+    lines: list[list[Any]] = [
+        ["positive"],
+        ["negative"],
+        ["total"],
+        ["texts over 512 tokens"],
+        ["AUC of the gap in time"],
+    ]
+    for split in splits.values():
+        auc = split["gap_auc"]
+        cells = [split["positive"], split["negative"], split["total"], split["long_share"]]
+        cells.append("–" if auc is None else f"{auc:.2f}")
+        for line, cell in zip(lines, cells, strict=True):
+            line.append(cell)
     count = counts["repository_count"]
     noun = "repository" if count == 1 else "repositories"
-    relations = ", ".join(
-        f"`{relation}` {count:,}" for relation, count in counts["relations"].items()
-    )
-    return f"{table(['', *splits], lines)}\n\n{count:,} {noun}. Positives by relation: {relations}."
+    relations = [f"`{relation}` {number:,}" for relation, number in counts["relations"].items()]
+    by_relation = f"Positives by relation: {', '.join(relations)}."
+    return f"{table(['', *splits], lines)}\n\n{count:,} {noun}. {by_relation}"
 
 
-_EVIDENCE = pl.Struct({"kind": pl.String, "url": pl.String, "who": pl.String, "when": pl.String})
+_EVIDENCE = pl.Struct(
+    {
+        "kind": pl.String,
+        "url": pl.String,
+        "who": pl.String,
+        "when": pl.String,
+    }
+)
 _ROWS = """
     text1 text2 label repo number1 number2 url1 url2 created_at1 created_at2 cluster relation reason
     confidence same_probability evidence negative_kind
@@ -166,7 +174,12 @@ _NUMBERS: dict[str, Any] = {
 ROWS: dict[str, Any] = dict.fromkeys(_ROWS.split(), pl.String) | _NUMBERS | {"evidence": _EVIDENCE}
 POSITIVE_ROWS = {"anchor": pl.String, "positive": pl.String}
 # `label` and `issue2` are null for an issue.
-DROPPED_SCHEMA = {"reason": pl.String, "label": pl.Int64, "issue1": pl.String, "issue2": pl.String}
+DROPPED_SCHEMA = {
+    "reason": pl.String,
+    "label": pl.Int64,
+    "issue1": pl.String,
+    "issue2": pl.String,
+}
 Reasons = Counter[
     tuple[int | None, str]
 ]  # rejected pairs by label and reason; for issues the label is None
@@ -176,7 +189,8 @@ def row_order(seed: int) -> Callable[[IssuePair], tuple[int, IssueRef, IssueRef]
     """The sort key of rows: a hash of the pair."""
 
     def key(pair: IssuePair) -> tuple[int, IssueRef, IssueRef]:
-        return keyed_hash(seed, "row", *sorted((pair.first, pair.second))), pair.first, pair.second
+        low, high = sorted((pair.first, pair.second))
+        return keyed_hash(seed, "row", low, high), pair.first, pair.second
 
     return key
 
@@ -198,7 +212,9 @@ def make_rows(
 
 
 def make_positive_rows(
-    positives: Sequence[IssuePair], texts: Mapping[IssueRef, IssueText], seed: int
+    positives: Sequence[IssuePair],
+    texts: Mapping[IssueRef, IssueText],
+    seed: int,
 ) -> pl.DataFrame:
     """The positives with the duplicate as anchor and its original as positive."""
     pairs = sorted(positives, key=row_order(seed))
@@ -212,30 +228,37 @@ def make_positive_rows(
 
 
 def _row(
-    pair: IssuePair, texts: Mapping[IssueRef, IssueText], seed: int, site: str
+    pair: IssuePair,
+    texts: Mapping[IssueRef, IssueText],
+    seed: int,
+    site: str,
 ) -> tuple[Any, ...]:
-    low, high = sorted((pair.first, pair.second))
-    first, second = (low, high) if keyed_hash(seed, "first", low, high) % 2 else (high, low)
+    first, second = sorted((pair.first, pair.second))
+    if keyed_hash(seed, "first", first, second) % 2 == 0:
+        first, second = second, first
     grounds = pair.grounds
-    evidence = grounds.evidence if grounds else None
+    stated: tuple[Any, ...] = (None, None, None)
+    evidence = None
+    if grounds is not None:
+        stated = (str(grounds.relation), grounds.reason, grounds.confidence)
+        if grounds.evidence is not None:
+            names = ("kind", "url", "who", "when")
+            evidence = {name: getattr(grounds.evidence, name) for name in names}
     return (
-        *(
-            texts[first].text,
-            texts[second].text,
-            pair.label,
-            first.repo,
-            first.number,
-            second.number,
-        ),
-        *(first.page(site), second.page(site), texts[first].created_at, texts[second].created_at),
+        texts[first].text,
+        texts[second].text,
+        pair.label,
+        first.repo,
+        first.number,
+        second.number,
+        first.page(site),
+        second.page(site),
+        texts[first].created_at,
+        texts[second].created_at,
         pair.cluster or None,
-        *(
-            (str(grounds.relation), grounds.reason, grounds.confidence)
-            if grounds
-            else (None, None, None)
-        ),
+        *stated,
         pair.same_probability,
-        evidence and {name: getattr(evidence, name) for name in ("kind", "url", "who", "when")},
+        evidence,
         pair.negative_kind or None,
         second.repo,
     )
@@ -255,35 +278,37 @@ def write_gis(
     """Write the dataset folder with the configurations `default` and `positive`."""
     if not any(positives.values()):
         raise DataError(_why_empty(statistics), path=out)
-    crosses = any(pair.first.repo != pair.second.repo for pair in chain(*positives.values()))
-    rows = {
-        split: make_rows(pairs, negatives.get(split, ()), texts, seed, site, with_repo2=crosses)
-        for split, pairs in positives.items()
-    }
-    only = {split: make_positive_rows(pairs, texts, seed) for split, pairs in positives.items()}
+    all_positives = chain(*positives.values())
+    crosses = any(pair.first.repo != pair.second.repo for pair in all_positives)
+    rows = {}
+    only = {}
+    for split, pairs in positives.items():
+        others = negatives.get(split, ())
+        rows[split] = make_rows(pairs, others, texts, seed, site, with_repo2=crosses)
+        only[split] = make_positive_rows(pairs, texts, seed)
     configs = {"default": rows, "positive": only}
-    counts = row_counts({split: counted_columns(frame) for split, frame in rows.items()}) | dict(
-        statistics
-    )
-    write_dataset(
-        out, configs, card=gis_card(counts, card_files(configs)), statistics=counts, run=run
-    )
+    columns = {split: counted_columns(frame) for split, frame in rows.items()}
+    counts = row_counts(columns) | dict(statistics)
+    card = gis_card(counts, card_files(configs))
+    write_dataset(out, configs, card=card, statistics=counts, run=run)
     return counts
 
 
 def _why_empty(statistics: Mapping[str, Any]) -> str:
-    left_out = {**statistics.get("rejected_issues", {}), **statistics.get("dropped_positives", {})}
+    left_out = dict(statistics.get("rejected_issues", {}))
+    left_out |= statistics.get("dropped_positives", {})
     if not left_out:
         return "no duplicates found; crawl or import more issues"
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in left_out.items())
-    is_short = [*left_out] == ["text_too_short"]
-    remedy = (
-        "lower text.min_words and text.min_chars" if is_short else "crawl or import more issues"
-    )
-    if UNLIKELY_SAME in left_out:
-        remedy = "lower --min-same-probability"
-    if relations := [relation for relation in Relation if f"relation_{relation}" in left_out]:
+    relations = [relation for relation in Relation if f"relation_{relation}" in left_out]
+    if relations:
         remedy = f"give --relations={','.join((Relation.DUPLICATE, *relations))}"
+    elif UNLIKELY_SAME in left_out:
+        remedy = "lower --min-same-probability"
+    elif left_out.keys() == {"text_too_short"}:
+        remedy = "lower text.min_words and text.min_chars"
+    else:
+        remedy = "crawl or import more issues"
     return f"every duplicate was rejected ({reasons}; see dropped.parquet); {remedy}"
 
 
@@ -301,7 +326,8 @@ def counted_columns(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def row_counts(
-    rows: Mapping[str, pl.DataFrame], max_repositories: int | None = None
+    rows: Mapping[str, pl.DataFrame],
+    max_repositories: int | None = None,
 ) -> dict[str, Any]:
     """Counts by split, repository, relation, evidence and kind of negative; shares of long texts."""
     all_rows = pl.concat(rows.values())
@@ -321,21 +347,23 @@ def row_counts(
 
 def _split_counts(frame: pl.DataFrame) -> dict[str, int | float | None]:
     positive = int(frame["label"].sum())
+    long_texts = int(frame["long"].sum())
+    texts = 2 * frame.height
     return {
         "positive": positive,
         "negative": frame.height - positive,
         "total": frame.height,
-        "long_share": round(int(frame["long"].sum()) / max(1, 2 * frame.height), 4),
+        "long_share": round(long_texts / max(1, texts), 4),
         "gap_auc": gap_auc(frame),
     }
 
 
 def repository_counts(frame: pl.DataFrame) -> pl.DataFrame:
     """Positives and negatives of each repository, sorted by name."""
-    counts = frame.group_by(pl.col("repo").cast(pl.String)).agg(
-        positive=pl.col("label").sum(), negative=pl.len().cast(pl.Int64) - pl.col("label").sum()
-    )
-    return counts.sort("repo")
+    positive = pl.col("label").sum()
+    negative = pl.len().cast(pl.Int64) - positive
+    by_repo = frame.group_by(pl.col("repo").cast(pl.String))
+    return by_repo.agg(positive=positive, negative=negative).sort("repo")
 
 
 def _by_name(counts: pl.DataFrame, max_repositories: int | None) -> dict[str, dict[str, int]]:
@@ -349,8 +377,10 @@ def _by_name(counts: pl.DataFrame, max_repositories: int | None) -> dict[str, di
 
 
 def _value_counts(values: pl.Series) -> dict[str, int]:
-    counts = values.drop_nulls().value_counts()
-    return dict(sorted((str(value), int(count)) for value, count in counts.iter_rows()))
+    counts = {}
+    for value, count in values.drop_nulls().value_counts().iter_rows():
+        counts[str(value)] = int(count)
+    return dict(sorted(counts.items()))
 
 
 def reasons_of(rejected: Mapping[IssueRef, str], dropped: Iterable[DroppedPair]) -> Reasons:
@@ -362,30 +392,25 @@ def reasons_of(rejected: Mapping[IssueRef, str], dropped: Iterable[DroppedPair])
 
 def drop_counts(reasons: Reasons, removed: Mapping[str, int]) -> dict[str, Any]:
     """The counts of rejected data in statistics.json, by stage."""
-
-    def of(label: int | None) -> dict[str, int]:
-        return {
-            reason: count
-            for (kind, reason), count in sorted(reasons.items(), key=str)
-            if kind == label
-        }
-
+    by_label: dict[int | None, dict[str, int]] = {None: {}, 1: {}, 0: {}}
+    for (label, reason), count in sorted(reasons.items(), key=str):
+        by_label[label][reason] = count
     return {
-        "rejected_issues": of(None),
-        "dropped_positives": of(1),
-        "dropped_negatives": of(0),
+        "rejected_issues": by_label[None],
+        "dropped_positives": by_label[1],
+        "dropped_negatives": by_label[0],
         "removed_from_texts": dict(sorted(removed.items())),
     }
 
 
 def dropped_frame(rejected: Mapping[IssueRef, str], dropped: Iterable[DroppedPair]) -> pl.DataFrame:
     """Every rejected issue and dropped pair with its reason, see `DROPPED_SCHEMA`."""
-    rows: list[tuple[str, int | None, str, str | None]] = [
-        (reason, None, str(ref), None) for ref, reason in sorted(rejected.items())
-    ]
-    rows += [
+    rows: list[tuple[str, int | None, str, str | None]] = []
+    for ref, reason in sorted(rejected.items()):
+        rows.append((reason, None, str(ref), None))
+    rows += (
         (drop.reason, drop.label, str(drop.first), str(drop.second)) for drop in sorted(dropped)
-    ]
+    )
     return pl.DataFrame(rows, schema=DROPPED_SCHEMA, orient="row")
 
 
@@ -393,16 +418,20 @@ def dropped_lines(path: Path, issue: IssueRef) -> list[str]:
     """The reasons in a file of `write_dropped` why an issue, or pairs with it, are not in the dataset."""
     if not path.exists():
         return []
-    is_of_issue = (pl.col("issue1") == str(issue)) | (pl.col("issue2") == str(issue))
+    name = str(issue)
+    is_of_issue = (pl.col("issue1") == name) | (pl.col("issue2") == name)
     kinds = {None: "issue rejected", 1: "positive dropped", 0: "negative dropped"}
-    return [
-        f"{kinds[label]} [{reason}]: {' and '.join(filter(None, issues))}"
-        for reason, label, *issues in read_parquet(path).filter(is_of_issue).iter_rows()
-    ]
+    lines = []
+    for reason, label, *issues in read_parquet(path).filter(is_of_issue).iter_rows():
+        named = " and ".join(filter(None, issues))
+        lines.append(f"{kinds[label]} [{reason}]: {named}")
+    return lines
 
 
 def write_dropped(
-    path: Path, rejected: Mapping[IssueRef, str], dropped: Iterable[DroppedPair]
+    path: Path,
+    rejected: Mapping[IssueRef, str],
+    dropped: Iterable[DroppedPair],
 ) -> None:
     """Write `dropped_frame`, readable only by its owner."""
     write_parquet(path, dropped_frame(rejected, dropped), private=True)

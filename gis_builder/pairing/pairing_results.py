@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -53,12 +54,11 @@ class _Dataset(Printed):
         splits = self.statistics["splits"]
         table = ResultTable("pairs", *splits, "all", title=str(self.out))
         for key in ("positive", "negative", "total"):
-            table.add_row(key, *(split[key] for split in splits.values()), self._sum(key))
+            counts = [split[key] for split in splits.values()]
+            table.add_row(key, *counts, sum(counts))
         long = sum(split["long_share"] * split["total"] for split in splits.values())
-        shares = [
-            *(split["long_share"] for split in splits.values()),
-            long / max(1, self._sum("total")),
-        ]
+        shares = [split["long_share"] for split in splits.values()]
+        shares.append(long / max(1, self._sum("total")))
         table.add_row("> 512 tokens", *(f"{share:.0%}" for share in shares))
         return table
 
@@ -136,17 +136,17 @@ class Built(_Dataset):
 
 def coverage(months: Mapping[str, Mapping[str, Any]]) -> str:
     """The events and losses of the requested hours."""
-    hours, events = (
-        sum(month[key] for month in months.values()) for key in ("hours", "issue_events")
-    )
-    missing, truncated = (
-        sum(len(month[key]) for month in months.values())
-        for key in ("missing_hours", "hours_broken_off")
-    )
-    broken = sum(sum(month["broken_lines"].values()) for month in months.values())
+    counts: Counter[str] = Counter()
+    for month in months.values():
+        counts["events"] += month["issue_events"]
+        counts["hours"] += month["hours"] - len(month["missing_hours"])
+        counts["missing"] += len(month["missing_hours"])
+        counts["truncated"] += len(month["hours_broken_off"])
+        counts["broken"] += sum(month["broken_lines"].values())
     return (
-        f"{events:,} events of issues in {hours - missing:,} hours; {missing:,} hours missing,"
-        f" {truncated:,} truncated, {broken:,} broken lines"
+        f"{counts['events']:,} events of issues in {counts['hours']:,} hours;"
+        f" {counts['missing']:,} hours missing, {counts['truncated']:,} truncated,"
+        f" {counts['broken']:,} broken lines"
     )
 
 
@@ -191,11 +191,8 @@ class ArchiveBuilt(_Dataset):
 
     def to_dict(self) -> dict[str, Any]:
         """The result as one flat object for scripts."""
-        return (
-            self._counts()
-            | {"hours": sum(month["hours"] for month in self.months.values())}
-            | self._effort()
-        )
+        hours = sum(month["hours"] for month in self.months.values())
+        return self._counts() | {"hours": hours} | self._effort()
 
     def notes(self) -> list[str]:
         """Counts of rejected data by reason, and the coverage of the hours; one line each."""
@@ -239,16 +236,14 @@ class Rendered(Printed):
 
 def _drop_lines(statistics: Mapping[str, object], work: Path) -> list[str]:
     """A line with reasons for each stage that rejected data, and the path of the full list."""
-    lines = {
-        key: f"{key.replace('_', ' ')}: {', '.join(f'{reason} {n:,}' for reason, n in reasons.items())}"
-        for key in (
-            "rejected_issues",
-            "dropped_positives",
-            "dropped_negatives",
-            "missing_negatives",
-        )
-        if isinstance(reasons := statistics.get(key), dict) and reasons
-    }
-    if lines.keys() - {"missing_negatives"}:
-        lines["list"] = f"list of rejected issues and pairs: {work / DROPPED_FILE}"
-    return list(lines.values())
+    lines = []
+    has_list = False
+    for key in ("rejected_issues", "dropped_positives", "dropped_negatives", "missing_negatives"):
+        reasons = statistics.get(key)
+        if isinstance(reasons, dict) and reasons:
+            counts = [f"{reason} {count:,}" for reason, count in reasons.items()]
+            lines.append(f"{key.replace('_', ' ')}: {', '.join(counts)}")
+            has_list = has_list or key != "missing_negatives"
+    if has_list:
+        lines.append(f"list of rejected issues and pairs: {work / DROPPED_FILE}")
+    return lines

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import combinations
+
+from msgspec import Struct
 
 from gis_builder.pairing.same_problem import SameProblem
 from gis_builder.pairing.text import RenderedTexts
 from gis_builder.settings import PairSettings
-from gis_builder.store.issue_records import (
+from gis_builder.store import (
     DroppedPair,
     DuplicateCluster,
     Grounds,
@@ -28,37 +30,36 @@ UNLIKELY_SAME = "low_same_probability"
 
 def find_clusters(verdicts: Iterable[Verdict]) -> list[DuplicateCluster]:
     """Join duplicates and their targets into clusters, ordered by repository and lowest number."""
-    edges = sorted(
-        {
-            (verdict.ref, target)
-            for verdict in verdicts
-            if verdict.outcome is VerdictOutcome.DUPLICATE
-            for target in verdict.targets
-            if target != verdict.ref
-        }
-    )
+    edges: set[Edge] = set()
+    for verdict in verdicts:
+        if verdict.outcome is VerdictOutcome.DUPLICATE:
+            edges.update((verdict.ref, target) for target in verdict.targets)
+    edges -= {(ref, ref) for ref, _ in edges}
     groups: Groups[IssueRef] = Groups()
-    for duplicate, target in edges:
+    for duplicate, target in sorted(edges):
         groups.join(duplicate, target)
-    edges_of: dict[IssueRef, list[Edge]] = {}
-    for edge in edges:
-        edges_of.setdefault(groups.find(edge[0]), []).append(edge)
+    edges_of: defaultdict[IssueRef, list[Edge]] = defaultdict(list)
+    for duplicate, target in sorted(edges):
+        edges_of[groups.find(duplicate)].append((duplicate, target))
     clusters = []
     for lowest, members in groups.all().items():
         duplicates = {duplicate for duplicate, _ in edges_of[lowest]}
-        canonical = next((member for member in members if member not in duplicates), lowest)
-        clusters.append(
-            DuplicateCluster(str(lowest), tuple(members), canonical, tuple(edges_of[lowest]))
+        originals = [member for member in members if member not in duplicates]
+        cluster = DuplicateCluster(
+            id=str(lowest),
+            members=tuple(members),
+            canonical=originals[0] if originals else lowest,
+            edges=tuple(edges_of[lowest]),
         )
+        clusters.append(cluster)
     return clusters
 
 
-@dataclass(slots=True)
-class Positives:
+class Positives(Struct):
     """The positives in order of cluster, and the dropped pairs."""
 
-    pairs: list[IssuePair] = field(default_factory=list)
-    dropped: list[DroppedPair] = field(default_factory=list)
+    pairs: list[IssuePair] = []
+    dropped: list[DroppedPair] = []
 
 
 def make_positives(
@@ -79,22 +80,26 @@ def make_positives(
             reason = relations.why_not(first, second) or _why_not(first, second, seen, texts)
             probability = 0.0
             if reason is None:
-                probability = same_problem.probability(
-                    texts.usable[first].text, texts.usable[second].text
-                )
+                both = (texts.usable[first].text, texts.usable[second].text)
+                probability = same_problem.probability(*both)
                 if probability < settings.min_same_probability:
                     reason = UNLIKELY_SAME
-            if reason is None and count >= settings.cluster_cap:
-                reason = "cluster_cap"
+                elif count >= settings.cluster_cap:
+                    reason = "cluster_cap"
             if reason is not None:
                 positives.dropped.append(DroppedPair(first, second, 1, reason))
                 continue
             count += 1
             seen.add(frozenset((first, second)))
-            why = grounds.get((first, second))
-            positives.pairs.append(
-                IssuePair(first, second, 1, cluster.id, why, same_probability=probability)
+            pair = IssuePair(
+                first=first,
+                second=second,
+                label=1,
+                cluster=cluster.id,
+                grounds=grounds.get((first, second)),
+                same_probability=probability,
             )
+            positives.pairs.append(pair)
     return positives
 
 
@@ -128,19 +133,19 @@ def _candidates(cluster: DuplicateCluster, settings: PairSettings, seed: int) ->
     """The edges of a cluster, then, if requested, its other pairs in random order."""
     yield from sorted(cluster.edges)
     if settings.all_within_cluster:
-        edges = {frozenset(edge) for edge in cluster.edges}
-        indirect = [
-            pair
-            for pair in combinations(sorted(cluster.members), 2)
-            if frozenset(pair) not in edges
-        ]
+        edges = set(map(frozenset, cluster.edges))
+        pairs = combinations(sorted(cluster.members), 2)
+        indirect = [pair for pair in pairs if frozenset(pair) not in edges]
         indirect.sort(key=lambda pair: keyed_hash(seed, "within", *pair))
         for low, high in indirect:
             yield (low, high) if high == cluster.canonical else (high, low)
 
 
 def _why_not(
-    first: IssueRef, second: IssueRef, seen: set[frozenset[IssueRef]], texts: RenderedTexts
+    first: IssueRef,
+    second: IssueRef,
+    seen: set[frozenset[IssueRef]],
+    texts: RenderedTexts,
 ) -> str | None:
     if first == second:
         return "self"

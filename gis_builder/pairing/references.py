@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from gis_builder.detection.phrase_codes import Span
-from gis_builder.store.issue_records import IssueRef
+from gis_builder.store import IssueRef
 
 _NUMBER = r"([1-9][0-9]{0,6})(?![A-Za-z0-9_]|\.[0-9])"
 _LINK = re.compile(
@@ -66,11 +66,11 @@ class IssueMention:
 
     def points_at(self, partners: Collection[IssueRef]) -> bool:
         """Whether it may refer to one of `partners`."""
-        return any(
-            partner.number == self.number
-            and (self.repo is None or self.repo.lower() == partner.repo.lower())
-            for partner in partners
-        )
+        for partner in partners:
+            is_home = self.repo is None or self.repo.lower() == partner.repo.lower()
+            if is_home and self.number == partner.number:
+                return True
+        return False
 
 
 def find_references(text: str) -> list[IssueMention]:
@@ -81,16 +81,17 @@ def find_references(text: str) -> list[IssueMention]:
     if "#" in text:
         references += _hashes(text)
     if "gh-" in text or "GH-" in text:
-        references += [
-            IssueMention(*match.span(), int(match[1])) for match in _SHORT.finditer(text)
-        ]
+        for match in _SHORT.finditer(text):
+            references.append(IssueMention(*match.span(), int(match[1])))
     references += _nouns(text)
+    references.sort(key=lambda reference: (reference.start, -reference.end))
     merged: list[IssueMention] = []
-    for reference in sorted(references, key=lambda r: (r.start, -r.end)):
-        if not merged or reference.start >= merged[-1].end:
+    for reference in references:
+        last = merged[-1] if merged else None
+        if last is None or reference.start >= last.end:
             merged.append(reference)
-        elif reference.end > merged[-1].end:
-            merged[-1] = replace(merged[-1], end=reference.end)
+        elif reference.end > last.end:
+            merged[-1] = replace(last, end=reference.end)
     return merged
 
 
@@ -103,11 +104,8 @@ def _links(text: str) -> Iterator[IssueMention]:
         if address:
             start -= len(address)
             owner_and_name = address.split("/")[-3:-1]
-            repo = (
-                "/".join(owner_and_name)
-                if len(owner_and_name) == 2 and all(owner_and_name)
-                else None
-            )
+            if len(owner_and_name) == 2 and all(owner_and_name):
+                repo = "/".join(owner_and_name)
         elif _is_in_word(text, start) or text[max(0, start - 1) : start] in ("_", "-"):
             continue
         if text[max(0, start - 2) : start] == "](":
@@ -122,14 +120,24 @@ def _is_in_word(text: str, position: int) -> bool:
     return before.isascii() and before.isalnum()
 
 
-def _before(text: str, position: int, backwards: re.Pattern[str], max_length: int) -> str:
+def _before(
+    text: str,
+    position: int,
+    backwards: re.Pattern[str],
+    max_length: int,
+) -> str:
     """The text before `position` that matches a pattern backwards, or an empty string."""
-    match = backwards.match(text[max(0, position - max_length) : position][::-1])
+    reversed_text = text[max(0, position - max_length) : position][::-1]
+    match = backwards.match(reversed_text)
     return match[0][::-1] if match else ""
 
 
 def _markdown_link(
-    text: str, start: int, end: int, number: int, repo: str | None
+    text: str,
+    start: int,
+    end: int,
+    number: int,
+    repo: str | None,
 ) -> Iterator[IssueMention]:
     closed = text.find(")", end, end + 200)
     label = text.rfind("[", max(0, start - 300), start - 2)
@@ -149,13 +157,11 @@ def _hashes(text: str) -> Iterator[IssueMention]:
             if name is not None:
                 repo = name[0] if "/" in name[0] else None
                 yield IssueMention(start - len(name[0]), end, int(match[1]), repo)
-        elif before in "&#$%{\\" or (
-            before == "/" and not text[max(0, start - 2) : start - 1].isdigit()
-        ):
             continue
-        elif not (
-            _is_frame(text, start, end) or _is_format(text, start) or _is_colour(text, start, end)
-        ):
+        is_path = before == "/" and not text[max(0, start - 2) : start - 1].isdigit()
+        if is_path or before in "&#$%{\\" or _is_format(text, start):
+            continue
+        if not _is_frame(text, start, end) and not _is_colour(text, start, end):
             yield IssueMention(start, end, int(match[1]))
 
 
@@ -166,9 +172,11 @@ def _nouns(text: str) -> Iterator[IssueMention]:
             continue
         if match["gap"] or len(match["number"]) >= _MIN_ATTACHED_DIGITS:
             yield IssueMention(match.end("noun"), match.end(), int(match["number"]))
-            following = match if match["noun"][-1] in "sS" else None  # "issues 12, 13 and 14"
-            while following and (following := _AND_NUMBER.match(text, following.end())):
+            is_plural = match["noun"][-1] in "sS"
+            following = _AND_NUMBER.match(text, match.end()) if is_plural else None
+            while following is not None:  # "issues 12, 13 and 14"
                 yield IssueMention(*following.span(), int(following[1]))
+                following = _AND_NUMBER.match(text, following.end())
 
 
 def _is_frame(text: str, start: int, end: int) -> bool:
@@ -176,17 +184,16 @@ def _is_frame(text: str, start: int, end: int) -> bool:
     lead = text[max(line, start - _LEAD) : start]
     if _NUMBERED.search(lead):
         return True
-    return (
-        start - line <= _LEAD
-        and _FRAME_LEAD.fullmatch(lead) is not None
-        and _FRAME.match(text, end) is not None
-    )
+    if start - line > _LEAD or not _FRAME_LEAD.fullmatch(lead):
+        return False
+    return _FRAME.match(text, end) is not None
 
 
 def _is_format(text: str, start: int) -> bool:
     """Whether the number is a width in a format string, such as Rust's `{:#10}`."""
     lead = text[max(0, start - 16) : start]
-    return lead.endswith(":") and "{" in lead and "}" not in lead[lead.rfind("{") :]
+    _, brace, inside = lead.rpartition("{")
+    return lead.endswith(":") and brace != "" and "}" not in inside
 
 
 def _is_colour(text: str, start: int, end: int) -> bool:
@@ -197,4 +204,6 @@ def _is_colour(text: str, start: int, end: int) -> bool:
     if before == after and before in ("'", '"'):
         return True
     lead = text[max(0, start - _LEAD) : start]
-    return _COLOUR_LEAD.search(lead) is not None or (after == ";" and lead.rstrip().endswith(":"))
+    if after == ";" and lead.rstrip().endswith(":"):
+        return True
+    return _COLOUR_LEAD.search(lead) is not None

@@ -24,37 +24,37 @@ class Similarities(NamedTuple):
     """How much two issues have in common, from 0 to 1; rare words count more."""
 
     text_cosine: float  # TF-IDF cosine of the texts
-    title_coverage: (
-        float  # share of a title's words that are in the other text; the lower of the two titles'
-    )
+    # Share of a title's words that are in the other text; the lower of the two titles'
+    title_coverage: float
 
 
 class SameProblem:
     """Compares texts by their words; `texts` show which words are rare."""
 
     def __init__(self, texts: Iterable[str]) -> None:
-        texts_with: Counter[str] = Counter()
-        total = 0
+        self._texts_with: Counter[str] = Counter()
+        self._total = 0
         for text in texts:
-            texts_with.update(set(words(text)))
-            total += 1
+            self._texts_with.update(set(words(text)))
+            self._total += 1
+        # A decorated method would keep this object alive.
+        self._weighted_words = lru_cache(_CACHED_TEXTS)(self._weigh_words)
 
-        def rarity(word: str) -> float:
-            return math.log((total + 1) / (texts_with[word] + 0.5))
+    def _rarity(self, word: str) -> float:
+        return math.log((self._total + 1) / (self._texts_with[word] + 0.5))
 
-        @lru_cache(_CACHED_TEXTS)  # a cache of a method would keep the counts alive
-        def weighted_words(text: str) -> dict[str, float]:
-            counts = Counter(words(text))
-            return {word: (1 + math.log(count)) * rarity(word) for word, count in counts.items()}
-
-        self._rarity = rarity
-        self._weighted_words = weighted_words
+    def _weigh_words(self, text: str) -> dict[str, float]:
+        weights = {}
+        for word, count in Counter(words(text)).items():
+            weights[word] = (1 + math.log(count)) * self._rarity(word)
+        return weights
 
     def probability(self, first: str, second: str) -> float:
         """The probability in [0, 1]; the order of the texts doesn't matter."""
         weights = read_weights()
+        similarities = self.similarities(first, second)._asdict()
         logit = weights["intercept"]
-        for name, value in self.similarities(first, second)._asdict().items():
+        for name, value in similarities.items():
             logit += weights[name] * value
         return round(1 / (1 + math.exp(-logit)), 3)
 
@@ -66,17 +66,21 @@ class SameProblem:
     def _cosine(self, first: str, second: str) -> float:
         vector = self._weighted_words(first)
         other = self._weighted_words(second)
-        product = math.fsum(
-            weight * other[word] for word, weight in vector.items() if word in other
-        )
+        shared = vector.keys() & other.keys()
+        product = math.fsum(vector[word] * other[word] for word in shared)
         lengths = math.hypot(*vector.values()) * math.hypot(*other.values())
-        return min(1.0, product / lengths) if lengths else 0.0
+        if not lengths:
+            return 0.0
+        return min(1.0, product / lengths)
 
     def _title_coverage(self, text: str, other: str) -> float:
-        title = set(words(text.partition("\n\n")[0]))
-        found = title.intersection(self._weighted_words(other))
+        first_line, _, _ = text.partition("\n\n")
+        title = set(words(first_line))
+        shared = title.intersection(self._weighted_words(other))
         total = math.fsum(map(self._rarity, title))
-        return math.fsum(map(self._rarity, found)) / total if total else 0.0
+        if not total:
+            return 0.0
+        return math.fsum(map(self._rarity, shared)) / total
 
 
 @cache

@@ -15,7 +15,7 @@ from heapq import merge
 from itertools import islice
 from typing import NamedTuple
 
-from gis_builder.store.issue_records import DroppedPair, IssuePair, IssueRef, IssueText
+from gis_builder.store import DroppedPair, IssuePair, IssueRef, IssueText
 from pairkit.base.system.seeded import keyed_hash
 
 _AN_HOUR = 3600.0  # shorter gaps count as nearly equal
@@ -27,10 +27,15 @@ def mismatch(gap: float, target: float) -> float:
 
 
 def opening_times(
-    texts: Mapping[IssueRef, IssueText], refs: Iterable[IssueRef]
+    texts: Mapping[IssueRef, IssueText],
+    refs: Iterable[IssueRef],
 ) -> dict[IssueRef, float]:
     """The opening time of each issue in seconds."""
-    return {ref: datetime.fromisoformat(texts[ref].created_at).timestamp() for ref in refs}
+    opened = {}
+    for ref in refs:
+        moment = datetime.fromisoformat(texts[ref].created_at)
+        opened[ref] = moment.timestamp()
+    return opened
 
 
 class PositiveEnd(NamedTuple):
@@ -62,21 +67,24 @@ class Timeline:
     def near(self, anchor: IssueRef, gap: float) -> Iterator[tuple[float, IssueRef]]:
         """The other issues by how well their gap to `anchor` matches `gap`, each with its mismatch."""
         time = self._opened[anchor]
-        here, after, before = (
-            bisect_left(self._times, at) for at in (time, time + gap, time - gap)
-        )
-        walks = (
+        here = bisect_left(self._times, time)
+        after = bisect_left(self._times, time + gap)
+        before = bisect_left(self._times, time - gap)
+        outwards_and_inwards = (
             range(after, len(self._order)),
             range(after - 1, here - 1, -1),
             range(before, here),
             range(before - 1, -1, -1),
         )
-        for difference, index in merge(*(self._walk(time, gap, walk) for walk in walks)):
+        walks = [self._walk(time, gap, indices) for indices in outwards_and_inwards]
+        for difference, index in merge(*walks):
             if self._order[index] != anchor:
                 yield difference, self._order[index]
 
     def _walk(self, time: float, gap: float, indices: Iterable[int]) -> Iterator[tuple[float, int]]:
-        return ((mismatch(abs(self._times[index] - time), gap), index) for index in indices)
+        for index in indices:
+            own_gap = abs(self._times[index] - time)
+            yield mismatch(own_gap, gap), index
 
 
 class WantedGaps:
@@ -84,7 +92,10 @@ class WantedGaps:
 
     def __init__(self, gaps: Sequence[float], count: int) -> None:
         ordered = sorted(gaps)
-        self._left = [ordered[(2 * i + 1) * len(ordered) // (2 * count)] for i in range(count)]
+        self._left = []
+        for index in range(count):
+            place = (2 * index + 1) * len(ordered) // (2 * count)
+            self._left.append(ordered[place])
 
     def __len__(self) -> int:
         return len(self._left)
@@ -101,9 +112,10 @@ class WantedGaps:
 
     def hardest_first(self) -> list[float]:
         """The remaining gaps, shortest and longest before the middle: the extremes fit the fewest issues."""
-        middle = (len(self._left) - 1) / 2
-        indices = sorted(range(len(self._left)), key=lambda index: (-abs(index - middle), index))
-        return [self._left[index] for index in indices]
+        count = len(self._left)
+        middle = (count - 1) / 2
+        outside_first = sorted(range(count), key=lambda index: -abs(index - middle))
+        return [self._left[index] for index in outside_first]
 
 
 _MAX_TRIES = 200  # partners to try for one random negative
@@ -143,10 +155,11 @@ class NegativeSampler:
         for anchor in self.draw_order("hard"):
             if len(self.pairs) >= goal:
                 return
-            if self.is_free(anchor):
-                for partner in candidates(anchor):
-                    if self.is_free(partner) and self.try_pair(anchor, partner, kind):
-                        break
+            if not self.is_free(anchor):
+                continue
+            for partner in candidates(anchor):
+                if self.is_free(partner) and self.try_pair(anchor, partner, kind):
+                    break
 
     def draw_random(self, count: int) -> None:
         """Pair issues of the positives at random with each other."""
@@ -154,7 +167,8 @@ class NegativeSampler:
         for turn in range(_MAX_ROUNDS):
             before = len(self.pairs)
             self._pair_up(self.draw_order(f"random {turn}"), goal)
-            if len(self.pairs) >= goal or (turn and len(self.pairs) == before):
+            is_stuck = turn > 0 and len(self.pairs) == before
+            if is_stuck or len(self.pairs) >= goal:
                 return
             self.renew_quotas()
 
@@ -189,15 +203,19 @@ class NegativeSampler:
 
     def draw_order(self, purpose: str) -> list[IssueRef]:
         """Every issue as often as it has quota left, shuffled by the seed."""
-        refs = [(ref, copy) for ref, left in self._left.items() for copy in range(left)]
-        refs.sort(key=lambda item: (keyed_hash(self._seed, purpose, *item), item))
-        return [ref for ref, _ in refs]
+        shuffled = sorted(
+            (keyed_hash(self._seed, purpose, ref, copy), ref, copy)
+            for ref, left in self._left.items()
+            for copy in range(left)
+        )
+        return [ref for _, ref, _ in shuffled]
 
     def try_pair(self, anchor: IssueRef, partner: IssueRef, kind: str) -> bool:
         """Make this negative unless it was tried before or is not allowed."""
-        if not self.is_new(anchor, partner):
+        pair = frozenset((anchor, partner))
+        if pair in self._tried:
             return False
-        self._tried.add(frozenset((anchor, partner)))
+        self._tried.add(pair)
         reason = self._why_not(anchor, partner)
         if reason is not None:
             self.dropped.append(DroppedPair(anchor, partner, 0, reason))
@@ -227,7 +245,11 @@ class GapMatcher:
     """Draws negatives with wanted gaps for a sampler."""
 
     def __init__(
-        self, sampler: NegativeSampler, timeline: Timeline, wanted: WantedGaps, seed: int
+        self,
+        sampler: NegativeSampler,
+        timeline: Timeline,
+        wanted: WantedGaps,
+        seed: int,
     ) -> None:
         self._sampler = sampler
         self._timeline = timeline
@@ -245,7 +267,11 @@ class GapMatcher:
                     self._pair_with_candidate(anchor, candidates, kind, tolerance)
 
     def _pair_with_candidate(
-        self, anchor: IssueRef, candidates: Candidates, kind: str, tolerance: float
+        self,
+        anchor: IssueRef,
+        candidates: Candidates,
+        kind: str,
+        tolerance: float,
     ) -> None:
         for partner in candidates(anchor):
             gap = self._timeline.gap(anchor, partner)
@@ -263,7 +289,8 @@ class GapMatcher:
             before = len(self._wanted)
             max_mismatch = _POOR if turn < _STRICT_TURNS else math.inf
             self._draw(f"random {turn}", self._sampler.is_free, Counter(), max_mismatch)
-            if not self._wanted or (turn >= _STRICT_TURNS and len(self._wanted) == before):
+            is_stuck = turn >= _STRICT_TURNS and len(self._wanted) == before
+            if is_stuck or not self._wanted:
                 return
             self._sampler.renew_quotas()
 
@@ -282,7 +309,11 @@ class GapMatcher:
                 return
 
     def _draw(
-        self, purpose: str, may_take: MayTake, uses: Counter[IssueRef], max_mismatch: float
+        self,
+        purpose: str,
+        may_take: MayTake,
+        uses: Counter[IssueRef],
+        max_mismatch: float,
     ) -> None:
         """Make one pair for each wanted gap if possible, and count the uses of partners."""
         anchors = deque(dict.fromkeys(self._sampler.draw_order(purpose)))
@@ -292,7 +323,8 @@ class GapMatcher:
             if turn >= until:  # removing the issues that are used up keeps the search short
                 free = free.only(may_take)
                 until = turn + max(_MIN_PAIRS, len(free) // _FRACTION)
-            if partner := self._pair_at(gap, anchors, free, may_take, max_mismatch):
+            partner = self._pair_at(gap, anchors, free, may_take, max_mismatch)
+            if partner is not None:
                 uses[partner] += 1
 
     def _pair_at(
@@ -305,20 +337,23 @@ class GapMatcher:
     ) -> IssueRef | None:
         """Make the pair of some anchors that matches the gap best, and return the partner."""
         for _ in range(_MAX_ATTEMPTS):
-            fits = self._fits(gap, anchors, free, may_take)
-            for fit in sorted(fits, key=lambda fit: (fit.mismatch, fit.tie_break)):
-                if fit.mismatch <= max_mismatch and self._sampler.try_pair(
-                    fit.anchor, fit.partner, "random"
-                ):
+            for fit in sorted(self._fits(gap, anchors, free, may_take)):
+                if fit.mismatch > max_mismatch:
+                    break
+                if self._sampler.try_pair(fit.anchor, fit.partner, "random"):
                     self._wanted.take(gap)
                     return fit.partner
         return None
 
     def _fits(
-        self, gap: float, anchors: deque[IssueRef], free: Timeline, may_take: MayTake
+        self,
+        gap: float,
+        anchors: deque[IssueRef],
+        free: Timeline,
+        may_take: MayTake,
     ) -> list[_Fit]:
         """The best partner of each of some anchors, up to the first good match."""
-        fits: list[_Fit] = []
+        fits = []
         for _ in range(min(_MAX_ANCHORS, len(anchors))):
             anchor = anchors.popleft()
             if not self._sampler.is_free(anchor):
@@ -327,7 +362,7 @@ class GapMatcher:
             for difference, partner in islice(free.near(anchor, gap), _MAX_NEIGHBOURS):
                 if may_take(partner) and self._sampler.is_new(anchor, partner):
                     tie_break = keyed_hash(self._seed, "gap", anchor, partner)
-                    fits.append(_Fit(anchor, partner, difference, tie_break))
+                    fits.append(_Fit(difference, tie_break, anchor, partner))
                     if difference <= _GOOD:
                         return fits
                     break
@@ -335,9 +370,9 @@ class GapMatcher:
 
 
 class _Fit(NamedTuple):
-    """A possible pair."""
+    """A possible pair; the best sorts first."""
 
-    anchor: IssueRef
-    partner: IssueRef
     mismatch: float  # of its gap with the wanted one
     tie_break: int
+    anchor: IssueRef
+    partner: IssueRef

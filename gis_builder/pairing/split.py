@@ -8,21 +8,16 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import chain
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from gis_builder.settings import SPLITS, SplitSettings
-from gis_builder.store.issue_records import (
-    DroppedPair,
-    DuplicateCluster,
-    IssuePair,
-    IssueRef,
-    IssueText,
-)
+from gis_builder.store import DroppedPair, DuplicateCluster, IssuePair, IssueRef, IssueText
 from pairkit.base.errors import ConfigError
 from pairkit.base.system.seeded import keyed_hash, keyed_unit
 from pairkit.dataset.making.group_splits import (
@@ -37,17 +32,19 @@ from pairkit.similarity.near_duplicates import near_identical
 
 _BITS = 24  # of an issue's number; `decoding.MAX_NUMBER` fits
 _NUMBER = (1 << _BITS) - 1
+BEYOND = "beyond_requested_size"
 
 
 class RefTable:
     """Distinct references in ascending order, identified by their index."""
 
     def __init__(self, refs: Iterable[IssueRef]) -> None:
-        codes: dict[str, int] = {}
-        keys = array(
-            "q", (codes.setdefault(ref.repo, len(codes)) << _BITS | ref.number for ref in refs)
-        )
-        self.repos = sorted(codes)  # in ascending order
+        codes: dict[str, int] = {}  # of repositories, in order of occurrence
+        keys = array("q")
+        for repo, number in refs:
+            code = codes.setdefault(repo, len(codes))
+            keys.append(code << _BITS | number)
+        self.repos = sorted(codes)
         self._rank = {repo: rank for rank, repo in enumerate(self.repos)}
         ranks = np.array([self._rank[repo] for repo in codes], np.int64)
         by_code = np.asarray(keys)
@@ -56,10 +53,6 @@ class RefTable:
     def __len__(self) -> int:
         return len(self._keys)
 
-    def __getitem__(self, index: int) -> IssueRef:
-        key = int(self._keys[index])
-        return IssueRef(self.repos[key >> _BITS], key & _NUMBER)
-
     def at(self, indices: Indices) -> Iterator[IssueRef]:
         """The references at these indices."""
         for key in self._keys[indices].tolist():
@@ -67,9 +60,10 @@ class RefTable:
 
     def indices(self, refs: Iterable[IssueRef]) -> Indices:
         """The indices of references that are in the table; (reference,)."""
-        rank = self._rank
-        keys = np.fromiter((rank[repo] << _BITS | number for repo, number in refs), np.int64)
-        return np.searchsorted(self._keys, keys)
+        keys = array("q")
+        for repo, number in refs:
+            keys.append(self._rank[repo] << _BITS | number)
+        return np.searchsorted(self._keys, np.asarray(keys))
 
     def repo_at(self, indices: Indices) -> npt.NDArray[np.int64]:
         """The index in `repos` of the repository of each reference; (reference,)."""
@@ -80,8 +74,8 @@ class RefTable:
         rank = self._rank.get(repo)
         if rank is None:
             return np.empty(0, np.int64)
-        low, high = np.searchsorted(self._keys, [rank << _BITS, (rank + 1) << _BITS])
-        return np.arange(low, high)
+        ends = [rank << _BITS, (rank + 1) << _BITS]
+        return np.arange(*np.searchsorted(self._keys, ends))
 
 
 class SameSplit:
@@ -101,16 +95,39 @@ class SameSplit:
     def groups(self) -> Indices:
         """For each reference, the lowest index in its group; (reference,)."""
         return connected(
-            singletons(len(self._refs)), np.asarray(self._first), np.asarray(self._second)
+            singletons(len(self._refs)),
+            np.asarray(self._first),
+            np.asarray(self._second),
         )
 
 
 class SplitResult(NamedTuple):
-    """The splits of issues and positives."""
+    """The groups and splits of issues, and the splits of positives."""
 
+    groups: Indices
     issues: Codes
     positives: Codes
     negatives_wanted: dict[str, int]
+
+    def named(
+        self,
+        refs: RefTable,
+        issues: Indices,
+        pairs: Sequence[IssuePair],
+        codes: Codes,
+    ) -> Splits:
+        """The splits of some issues and positives by reference."""
+        splits = Splits(positives={split: [] for split in self.negatives_wanted})
+        codes_of_issues = self.issues[issues].tolist()
+        for ref, code in zip(refs.at(issues), codes_of_issues, strict=True):
+            if code != NOWHERE:
+                splits.of[ref] = SPLITS[code]
+        lowest = refs.at(self.groups[issues])
+        splits.group = dict(zip(refs.at(issues), lowest, strict=True))
+        for pair, code in zip(pairs, codes.tolist(), strict=True):
+            if code != NOWHERE:
+                splits.positives[SPLITS[code]].append(pair)
+        return splits
 
 
 class _WeightedGroups(NamedTuple):
@@ -138,27 +155,29 @@ def split_groups(
     positives = assigned[weighted.of_positive]
     if settings.exact:
         _trim(positives, refs, pairs, weighted, assigned, targets, seed)
-    counts = np.bincount(positives[positives != NOWHERE], minlength=len(SPLITS)).tolist()
+    assigned_codes = positives[positives != NOWHERE]
+    counts = np.bincount(assigned_codes, minlength=len(SPLITS)).tolist()
     sizes = dict(zip(SPLITS, counts, strict=True))
-    requested = [split for split, target in targets.items() if target]
+    requested = [split for split in SPLITS if targets[split]]
     splits = requested + [split for split in SPLITS if sizes[split] and split not in requested]
     if settings.exact:
         _check_filled({split: sizes[split] for split in splits}, targets)
-    rows = dict(zip(SPLITS, settings.sizes or (), strict=False)) if settings.exact else {}
-    wanted = {
-        split: int(rows.get(split, round(sizes[split] * (1 + ratio)))) - sizes[split]
-        for split in splits
-    }
-    return SplitResult(
-        _issues(refs, groups, usable, weighted, assigned, settings, seed), positives, wanted
-    )
+    rows = {split: round(size * (1 + ratio)) for split, size in sizes.items()}
+    if settings.exact and settings.sizes is not None:
+        rows = dict(zip(SPLITS, map(int, settings.sizes), strict=True))
+    wanted = {split: rows[split] - sizes[split] for split in splits}
+    issues = _issues(refs, groups, usable, weighted, assigned, settings, seed)
+    return SplitResult(groups, issues, positives, wanted)
 
 
 def _weighted_groups(pairs: tuple[Indices, Indices], groups: Indices) -> _WeightedGroups:
     first, second = pairs
     order = np.lexsort((second, first))
     names, first_use, group, weights = np.unique(
-        groups[first[order]], return_index=True, return_inverse=True, return_counts=True
+        groups[first[order]],
+        return_index=True,
+        return_inverse=True,
+        return_counts=True,
     )
     by_first_use = np.argsort(first_use)
     rank = np.empty(len(names), np.int64)
@@ -171,46 +190,51 @@ def _weighted_groups(pairs: tuple[Indices, Indices], groups: Indices) -> _Weight
 def _order(refs: RefTable, weighted: _WeightedGroups, seed: int) -> Indices:
     """An order of the groups that spreads every repository evenly."""
     repos = refs.repo_at(weighted.names)
-    hashes = np.fromiter(
-        (keyed_hash(seed, "group", name) for name in refs.at(weighted.names)), np.uint64, len(repos)
-    )
-    order = np.lexsort((hashes, repos))
+    hashes = [keyed_hash(seed, "group", name) for name in refs.at(weighted.names)]
+    order = np.lexsort((np.array(hashes, np.uint64), repos))
     of_repo, begins, counts = np.unique(repos[order], return_index=True, return_counts=True)
     weights = weighted.weights[order]
     before = np.cumsum(weights) - weights
     before -= np.repeat(before[begins], counts)
-    total = np.repeat(np.add.reduceat(weights, begins) if len(begins) else weights, counts)
-    offset = np.repeat(
-        [keyed_unit(seed, "repo", refs.repos[repo]) for repo in of_repo.tolist()], counts
-    )
+    totals = np.bincount(repos, weighted.weights)[of_repo]
+    offsets = [keyed_unit(seed, "repo", refs.repos[repo]) for repo in of_repo.tolist()]
+    offset = np.repeat(offsets, counts)
     position = np.empty(len(order))
-    position[order] = (before + offset * weights) / total
+    position[order] = (before + offset * weights) / np.repeat(totals, counts)
     return np.lexsort((weighted.names, position))
 
 
-def _targets(settings: SplitSettings, ratio: float, positives: int, groups: int) -> dict[str, int]:
+def _targets(
+    settings: SplitSettings,
+    ratio: float,
+    positives: int,
+    groups: int,
+) -> dict[str, int]:
     """Number of positives for each split."""
+    targets = split_targets(positives, settings.fractions, groups)
     if settings.exact and settings.sizes is not None:
-        wanted = [_positives_of(size, ratio) for size in settings.sizes]
-        if sum(wanted) > positives:
+        targets = [_positives_of(size, ratio) for size in settings.sizes]
+        if sum(targets) > positives:
+            sizes = ",".join(f"{size:g}" for size in settings.sizes)
             largest = ",".join(map(str, _largest(settings.fractions, ratio, positives)))
             raise ConfigError(
-                f"split_sizes = {','.join(f'{size:g}' for size in settings.sizes)}: needs {sum(wanted)}"
-                f" positives, but there are {positives}; the largest possible sizes are {largest}"
+                f"split_sizes = {sizes}: needs {sum(targets)} positives, but there are {positives};"
+                f" the largest possible sizes are {largest}"
             )
-        return dict(zip(SPLITS, wanted, strict=True))
-    return dict(zip(SPLITS, split_targets(positives, settings.fractions, groups), strict=True))
+    return dict(zip(SPLITS, targets, strict=True))
 
 
 def _positives_of(rows: float, ratio: float) -> int:
-    return min(int(rows), max(1, round(rows / (1 + ratio)))) if rows else 0
+    at_least_one = max(1, round(rows / (1 + ratio)))
+    return min(int(rows), at_least_one)
 
 
 def _largest(fractions: Sequence[float], ratio: float, positives: int) -> list[int]:
-    rows = int(positives * (1 + ratio)) + 1
-    while rows and sum(_positives_of(int(rows * f), ratio) for f in fractions) > positives:
-        rows -= 1
-    return [int(rows * f) for f in fractions]
+    for rows in range(int(positives * (1 + ratio)) + 1, 0, -1):
+        sizes = [int(rows * fraction) for fraction in fractions]
+        if sum(_positives_of(size, ratio) for size in sizes) <= positives:
+            return sizes
+    return [0] * len(fractions)
 
 
 def _trim(
@@ -226,15 +250,15 @@ def _trim(
     for code, split in enumerate(SPLITS):
         of_split = np.flatnonzero(assigned == code)
         weights = weighted.weights[of_split]
-        room = np.maximum(targets[split] - (np.cumsum(weights) - weights), 0)
-        for group, limit in zip(
-            of_split[weights > room].tolist(), room[weights > room].tolist(), strict=True
-        ):
+        before = np.cumsum(weights) - weights
+        room = np.maximum(targets[split] - before, 0)
+        is_large = weights > room
+        for group, limit in zip(of_split[is_large], room[is_large], strict=True):
             members = np.flatnonzero(weighted.of_positive == group)
-            ends = zip(*(refs.at(side[members]) for side in pairs), strict=True)
+            firsts, seconds = (refs.at(side[members]) for side in pairs)
             ordered = sorted(
-                (keyed_hash(seed, "trim", *pair), pair, member)
-                for pair, member in zip(ends, members.tolist(), strict=True)
+                (keyed_hash(seed, "trim", first, second), first, second, member)
+                for first, second, member in zip(firsts, seconds, members.tolist(), strict=True)
             )
             positives[[member for *_, member in ordered[limit:]]] = NOWHERE
 
@@ -264,25 +288,20 @@ def _issues(
     single[groups[usable]] = True
     single[weighted.names] = False
     names = np.flatnonzero(single)
-    draws = np.fromiter((keyed_unit(seed, "single", name) for name in refs.at(names)), np.float64)
-    of_group[names] = draw_splits(draws, settings.fractions)
+    draws = [keyed_unit(seed, "single", name) for name in refs.at(names)]
+    of_group[names] = draw_splits(np.array(draws, np.float64), settings.fractions)
     return np.where(usable, of_group[groups], np.int8(NOWHERE))
 
 
-BEYOND = "beyond_requested_size"
-
-
-@dataclass(slots=True)
-class Splits:
+class Splits(Struct):
     """The splits of issues and positives, and the number of negatives for each split."""
 
-    of: dict[IssueRef, str]
-    group: dict[
-        IssueRef, IssueRef
-    ]  # the lowest issue; two issues of one group are never a negative
-    positives: dict[str, list[IssuePair]]
-    negatives_wanted: dict[str, int]
-    dropped: list[DroppedPair] = field(default_factory=list)
+    of: dict[IssueRef, str] = {}
+    # The lowest issue of each issue's group; two issues of one group are never a negative.
+    group: dict[IssueRef, IssueRef] = {}
+    positives: dict[str, list[IssuePair]] = {}
+    negatives_wanted: dict[str, int] = {}
+    dropped: list[DroppedPair] = []
 
 
 def split_issues(
@@ -296,36 +315,29 @@ def split_issues(
 ) -> Splits:
     """Assign issues and positives to splits, see `split_groups`."""
     tied_issues = [*(cluster.members for cluster in clusters), *near_duplicates]
-    pairs = sorted(positives, key=lambda pair: (pair.first, pair.second))
-    ends = (ref for pair in pairs for ref in (pair.first, pair.second))
-    refs = RefTable(chain(usable, ends, *tied_issues))
+    pairs = sorted(positives, key=attrgetter("first", "second"))
+    firsts = [pair.first for pair in pairs]
+    seconds = [pair.second for pair in pairs]
+    refs = RefTable(chain(usable, firsts, seconds, *tied_issues))
     same_split = SameSplit(refs)
     for members in tied_issues:
         same_split.add(members)
     groups = same_split.groups()
     is_usable = np.zeros(len(refs), np.bool_)
     is_usable[refs.indices(usable)] = True
-    first = refs.indices(pair.first for pair in pairs)
-    second = refs.indices(pair.second for pair in pairs)
-    assigned = split_groups(refs, (first, second), groups, is_usable, settings, ratio, seed)
+    ends = refs.indices(firsts), refs.indices(seconds)
+    assigned = split_groups(refs, ends, groups, is_usable, settings, ratio, seed)
 
-    splits = Splits(
-        {}, {}, {split: [] for split in assigned.negatives_wanted}, assigned.negatives_wanted
-    )
-    for pair, code in zip(pairs, assigned.positives.tolist(), strict=True):
-        if code == NOWHERE:
-            splits.dropped.append(DroppedPair(pair.first, pair.second, 1, BEYOND))
-        else:
-            splits.positives[SPLITS[code]].append(pair)
-    places = np.flatnonzero(is_usable)
-    splits.group.update(zip(refs.at(places), refs.at(groups[places]), strict=True))
-    codes = zip(refs.at(places), assigned.issues[places].tolist(), strict=True)
-    splits.of.update((ref, SPLITS[code]) for ref, code in codes if code != NOWHERE)
+    splits = assigned.named(refs, np.flatnonzero(is_usable), pairs, assigned.positives)
+    splits.negatives_wanted = assigned.negatives_wanted
+    excess = np.flatnonzero(assigned.positives == NOWHERE).tolist()
+    splits.dropped = [pairs[index].dropped(BEYOND) for index in excess]
     return splits
 
 
 def group_near_duplicates(
-    texts: Mapping[IssueRef, IssueText], threshold: float
+    texts: Mapping[IssueRef, IssueText],
+    threshold: float,
 ) -> list[list[IssueRef]]:
     """Groups of issues with near-identical texts, across repositories; each ascending."""
     refs = sorted(texts)

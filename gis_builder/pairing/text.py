@@ -23,11 +23,11 @@ were removed, the gap would reveal the label.
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from gis_builder.detection.page import comments
 from gis_builder.detection.phrase_codes import Span
@@ -49,7 +49,7 @@ from gis_builder.pairing.people import without_names, without_people
 from gis_builder.pairing.references import find_references
 from gis_builder.pairing.secrets import scrub_secrets
 from gis_builder.settings import TextSettings
-from gis_builder.store.issue_records import DuplicateCluster, Issue, IssueRef, IssueText
+from gis_builder.store import DuplicateCluster, Issue, IssueRef, IssueRefs, IssueText
 from pairkit.base.printable import normalize, same_width
 from pairkit.similarity.terms import segmented, terms
 
@@ -69,15 +69,15 @@ _LINE = re.compile(r"^(?![ ]{4}|\t)[^\n]{1,200}$", re.MULTILINE)  # except inden
 _MARKS = re.compile(r"^(?:(?:[-*+>]|\[[ xX]?\]|\d{1,2}[.)])[ \t]+)+")
 _BOLD = re.compile(r"(\*\*|__)(?:(?!\1).)+\1[:：]?")
 _ANSWER_OR_CODE = re.compile(r"\d|[:：].*\w|[{};=\\]")
+_LINES = {"byline": BYLINE, "checklist": CHECKLIST, "instruction": INSTRUCTION}
 Templates = Mapping[str, Collection[str]]  # by repository
 
 
-@dataclass(slots=True)
-class RenderedTexts:
+class RenderedTexts(Struct):
     """The text of each issue, or the reason why it has none."""
 
-    usable: dict[IssueRef, IssueText] = field(default_factory=dict)
-    rejected: dict[IssueRef, str] = field(default_factory=dict)
+    usable: dict[IssueRef, IssueText] = {}
+    rejected: dict[IssueRef, str] = {}
     removed: Counter[str] = field(default_factory=Counter)  # from usable texts, by kind
 
 
@@ -88,13 +88,16 @@ def render_issues(
     settings: TextSettings,
 ) -> RenderedTexts:
     """Render the issues; pull requests, empty and short texts are rejected with a reason code."""
-    partners = {member: cluster.members for cluster in clusters for member in cluster.members}
+    partners: dict[IssueRef, IssueRefs] = {}
+    for cluster in clusters:
+        partners |= dict.fromkeys(cluster.members, cluster.members)
     texts = RenderedTexts()
     for issue in issues:
         if issue.is_pull:
             texts.rejected[issue.ref] = "pull_request"
             continue
-        rendered = render(issue, partners.get(issue.ref, ()), templates.get(issue.repo, ()))
+        members = partners.get(issue.ref, ())
+        rendered = render(issue, members, templates.get(issue.repo, ()))
         reason = unusable(rendered.text, settings)
         if reason:
             texts.rejected[issue.ref] = reason
@@ -105,7 +108,9 @@ def render_issues(
 
 
 def render(
-    issue: Issue, members: Collection[IssueRef] = (), template: Collection[str] = ()
+    issue: Issue,
+    members: Collection[IssueRef] = (),
+    template: Collection[str] = (),
 ) -> IssueText:
     """The text of an issue; its cluster's `members` only decide how removed references are counted."""
     removed: Counter[str] = Counter()
@@ -125,17 +130,21 @@ def unusable(text: str, settings: TextSettings) -> str | None:
     """The reason code if a rendered text can't be used."""
     if not has_word(text):
         return "text_empty"
-    words = [word for word in segmented(text).split() if any(map(str.isalnum, word))]
+    parts = segmented(text).split()
+    words = [word for word in parts if any(map(str.isalnum, word))]
     if len(words) < settings.min_words or sum(map(len, words)) < settings.min_chars:
         return "text_too_short"
     return None
 
 
 def clean(
-    text: str, removed: Counter[str] | None = None, partners: Collection[IssueRef] = ()
+    text: str,
+    removed: Counter[str] | None = None,
+    partners: Collection[IssueRef] = (),
 ) -> str:
     """Apply the rules until nothing changes, so that cleaning a clean text again changes nothing."""
-    removed = Counter() if removed is None else removed
+    if removed is None:
+        removed = Counter()
     for _ in range(_MAX_PASSES):
         before = removed.total()
         text = _pass(text, removed, partners)
@@ -151,21 +160,18 @@ def _pass(text: str, removed: Counter[str], partners: Collection[IssueRef]) -> s
     removed.update(secrets)
     text = _counted(without_login_names(text), "login_name", removed)
     text = _counted(without_names(text), "person", removed)
-    text = "".join(
-        piece if code else _clean_prose(piece, removed) for piece, code in segments(text)
-    )
-    text = _cut_references(text, removed, partners)
+    pieces = []
+    for piece, is_code in segments(text):
+        pieces.append(piece if is_code else _clean_prose(piece, removed))
+    text = _cut_references("".join(pieces), removed, partners)
     return tidy_blanks(text)
 
 
 def _clean_prose(text: str, removed: Counter[str]) -> str:
     text = _counted(html_to_text(text), "html", removed)
-    for kind, pattern in (
-        ("byline", BYLINE),
-        ("checklist", CHECKLIST),
-        ("instruction", INSTRUCTION),
-    ):
-        text = _cut_counted(text, [match.span() for match in pattern.finditer(text)], kind, removed)
+    for kind, pattern in _LINES.items():
+        spans = [match.span() for match in pattern.finditer(text)]
+        text = _cut_counted(text, spans, kind, removed)
     text = _counted(without_people(text), "person", removed)
     text = _counted(images_to_words(text), "image", removed)
     plain = same_width(text)
@@ -177,15 +183,13 @@ def _cut_references(text: str, removed: Counter[str], partners: Collection[Issue
     references = find_references(same_width(text))
     if not references:
         return text
-    removed.update(
-        "partner_reference" if r.points_at(partners) else "issue_reference" for r in references
-    )
-    spans = dict(
-        replaced_reference(text, span) for span in merge(text, [r.span for r in references])
-    )
-    return cut(
-        text, spans, {start: substitute for (start, _), substitute in spans.items() if substitute}
-    )
+    for reference in references:
+        is_partner = reference.points_at(partners)
+        removed["partner_reference" if is_partner else "issue_reference"] += 1
+    spans = merge(text, [reference.span for reference in references])
+    substitutes = dict(replaced_reference(text, span) for span in spans)
+    by_start = {start: substitute for (start, _), substitute in substitutes.items() if substitute}
+    return cut(text, substitutes, by_start)
 
 
 def _counted(replaced: tuple[str, int], kind: str, removed: Counter[str]) -> str:
@@ -195,7 +199,12 @@ def _counted(replaced: tuple[str, int], kind: str, removed: Counter[str]) -> str
     return text
 
 
-def _cut_counted(text: str, spans: list[Span], kind: str, removed: Counter[str]) -> str:
+def _cut_counted(
+    text: str,
+    spans: list[Span],
+    kind: str,
+    removed: Counter[str],
+) -> str:
     if not spans:
         return text
     removed[kind] += len(spans)
@@ -206,35 +215,46 @@ def template_lines(issues: Iterable[Issue]) -> frozenset[str]:
     """Headings, questions and instructions that at least 5 of 100 issues of a repository repeat."""
     counts: Counter[str] = Counter()
     total = 0
-    for total, issue in enumerate((issue for issue in issues if not issue.is_pull), 1):
-        prose = (piece for piece, code in segments(issue.body.replace("\r", "")) if not code)
-        counts.update({line[0].strip() for piece in prose for line in _LINE.finditer(piece)})
+    for issue in issues:
+        if issue.is_pull:
+            continue
+        lines: set[str] = set()
+        for piece, is_code in segments(issue.body.replace("\r", "")):
+            if not is_code:
+                lines.update(match[0].strip() for match in _LINE.finditer(piece))
+        counts.update(lines)
+        total += 1
         if total % _REDUCED_EVERY == 0:  # to bound memory
             counts -= Counter(dict.fromkeys(counts, 1))
-    least = _MIN_SHARE * total - total // _REDUCED_EVERY if total >= _MIN_ISSUES else math.inf
-    return frozenset(
-        line for line, count in counts.items() if count >= least and _is_of_template(line)
-    )
+    if total < _MIN_ISSUES:
+        return frozenset()
+    least = _MIN_SHARE * total - total // _REDUCED_EVERY
+    frequent = (line for line, count in counts.items() if count >= least)
+    return frozenset(filter(_is_of_template, frequent))
 
 
 def without_template(text: str, template: Collection[str], removed: Counter[str]) -> str:
     """The text without these lines, except in code; they are counted."""
     if not template:
         return text
-    kept: list[str] = []
-    for piece, code in segments(text.replace("\r", "")):
-        lines = (
-            [] if code else [m.span() for m in _LINE.finditer(piece) if m[0].strip() in template]
-        )
-        removed.update(["template_line"] * len(lines))
-        kept.append(cut(piece, lines))
+    kept = []
+    for piece, is_code in segments(text.replace("\r", "")):
+        lines = []
+        if not is_code:
+            matches = _LINE.finditer(piece)
+            repeated = [match for match in matches if match[0].strip() in template]
+            lines = [match.span() for match in repeated]
+        kept.append(_cut_counted(piece, lines, "template_line", removed))
     return "".join(kept)
 
 
 def _is_of_template(line: str) -> bool:
     """Whether the form is not that of an answer, a greeting or code: "Windows 10", "Thanks!", "import os"."""
     rest = _MARKS.sub("", line, 1)
-    if line.startswith("#") or _BOLD.fullmatch(rest) or rest.rstrip("*_) ").endswith(("?", "？")):
+    is_question = rest.rstrip("*_) ").endswith(("?", "？"))
+    if is_question or line.startswith("#") or _BOLD.fullmatch(rest):
         return True
-    min_words = 2 if rest.rstrip("*_").endswith((":", "：")) else 6
-    return not _ANSWER_OR_CODE.search(rest) and len(terms(rest)) >= min_words
+    if _ANSWER_OR_CODE.search(rest):
+        return False
+    is_label = rest.rstrip("*_").endswith((":", "："))
+    return len(terms(rest)) >= (2 if is_label else 6)

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, mo
 
 from gis_builder.settings.crawl_settings import CrawlSettings as CrawlSettings
 from gis_builder.settings.negative_strategies import STRATEGIES, Rank, qualified_name
-from gis_builder.store.issue_records import Relation
+from gis_builder.store import Relation
 from pairkit.base.settings import Settings, between_commas, setting
 
 
@@ -21,7 +21,10 @@ class DetectSettings(Settings):
         "tickets of several projects are one tracker and don't need it.",
     )
     min_confidence: float = setting(
-        0.0, "Duplicates below this confidence become uncertain.", ge=0, le=1
+        0.0,
+        "Duplicates below this confidence become uncertain.",
+        ge=0,
+        le=1,
     )
 
 
@@ -29,10 +32,14 @@ class PoolSettings(Settings):
     """The sample of issues that are fetched only for negatives."""
 
     per_positive: float = setting(
-        1.0, "Possible negatives to fetch for each positive of a repository.", ge=0
+        1.0,
+        "Possible negatives to fetch for each positive of a repository.",
+        ge=0,
     )
     at_least: int = setting(
-        50, "Minimum number of possible negatives to fetch per repository.", ge=0
+        50,
+        "Minimum number of possible negatives to fetch per repository.",
+        ge=0,
     )
 
 
@@ -45,7 +52,9 @@ class TextSettings(Settings):
     """Minimum size of a rendered text."""
 
     min_chars: int = setting(
-        20, "Minimum number of characters of a text, not counting spaces.", ge=1
+        20,
+        "Minimum number of characters of a text, not counting spaces.",
+        ge=1,
     )
     min_words: int = setting(
         4,
@@ -96,7 +105,9 @@ class PairSettings(Settings):
         "Pair all issues of a cluster of duplicates, not only each duplicate with its original.",
     )
     cluster_cap: int = setting(
-        100, "Maximum number of positives from one cluster of duplicates.", ge=1
+        100,
+        "Maximum number of positives from one cluster of duplicates.",
+        ge=1,
     )
     negatives: Annotated[
         Any, AfterValidator(_negatives), PlainSerializer(qualified_name, when_used="json")
@@ -114,7 +125,10 @@ class PairSettings(Settings):
         "or none.",
     )
     ratio: float = setting(
-        PAPER_RATIO, "Number of negatives for each positive. The papers have 0.96.", ge=0, le=10
+        PAPER_RATIO,
+        "Number of negatives for each positive. The papers have 0.96.",
+        ge=0,
+        le=10,
     )
     similar_at: float = setting(
         0.8,

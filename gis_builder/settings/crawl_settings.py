@@ -90,21 +90,34 @@ class CrawlSettings(Settings):
     issue_batch: int = setting(100, "Number of issues in one query.", ge=1, le=100)
     search_batch: int = setting(8, "Number of searches in one query.", ge=1, le=20)
     comments_inline: int = setting(
-        30, "Number of comments to fetch together with their issue.", ge=1, le=100
+        30,
+        "Number of comments to fetch together with their issue.",
+        ge=1,
+        le=100,
     )
     events_inline: int = setting(
-        20, "Number of events to fetch together with their issue.", ge=1, le=100
+        20,
+        "Number of events to fetch together with their issue.",
+        ge=1,
+        le=100,
     )
     labels_inline: int = setting(
-        10, "Number of labels to fetch together with their issue.", ge=1, le=100
+        10,
+        "Number of labels to fetch together with their issue.",
+        ge=1,
+        le=100,
     )
     search_limit: int = setting(1000, "Maximum number of results of one search.", ge=1)
 
     timeout_s: float = setting(
-        30.0, "Seconds to wait for a whole response; GitHub itself times out after 10.", gt=0
+        30.0,
+        "Seconds to wait for a whole response; GitHub itself times out after 10.",
+        gt=0,
     )
     attempts: int = setting(
-        8, "Number of consecutive failures before a repository fails in this run.", ge=1
+        8,
+        "Number of consecutive failures before a repository fails in this run.",
+        ge=1,
     )
     first_attempts: int = setting(
         4,
@@ -112,10 +125,14 @@ class CrawlSettings(Settings):
         ge=1,
     )
     backoff_s: float = setting(
-        1.0, "Seconds to wait after the first failure; doubles, with jitter.", ge=0
+        1.0,
+        "Seconds to wait after the first failure; doubles, with jitter.",
+        ge=0,
     )
     secondary_wait_s: float = setting(
-        60.0, "Seconds to wait at a rate limit if the server requests no time; doubles.", ge=0
+        60.0,
+        "Seconds to wait at a rate limit if the server requests no time; doubles.",
+        ge=0,
     )
     max_wait_s: float = setting(
         3900.0,

@@ -32,7 +32,7 @@ Rank: TypeAlias = Callable[[Sequence[str]], PartnerRanking]
 """A user's strategy: maps the texts of one repository and split to a `PartnerRanking`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NegativeStrategy:
     """A strategy: the share of its negatives, the function, and the value of `negative_kind`."""
 

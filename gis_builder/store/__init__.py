@@ -1,5 +1,31 @@
-"""The store of a crawl: one SQLite file, consistent even after a kill, that every later stage reads."""
+"""The store of a crawl: one SQLite file, consistent even after a kill, that every later stage reads.
 
+Also the records that the stages exchange.
+"""
+
+from gis_builder.store.issue_records import (
+    GITHUB,
+    Comment,
+    DroppedPair,
+    DuplicateCluster,
+    Event,
+    Evidence,
+    Grounds,
+    Issue,
+    IssuePair,
+    IssueRef,
+    IssueRefs,
+    IssueText,
+    Kind,
+    Relation,
+    Thread,
+    TicketRow,
+    Tickets,
+    TicketSite,
+    Verdict,
+    VerdictOutcome,
+    pull_request,
+)
 from gis_builder.store.store import Store
 from gis_builder.store.store_tables import StoredThread
 from gis_builder.store.stored_rows import (
@@ -17,6 +43,38 @@ from gis_builder.store.stored_rows import (
 )
 
 __all__ = [
-    "RATE_LIMIT", "Absence", "CrawlTask", "Page", "RateLimit", "RepoOutcome", "RepoRow", "Store",
-    "StoredThread", "Tally", "TopUp", "Usage", "full_names",
-]  # fmt: skip
+    "GITHUB",
+    "RATE_LIMIT",
+    "Absence",
+    "Comment",
+    "CrawlTask",
+    "DroppedPair",
+    "DuplicateCluster",
+    "Event",
+    "Evidence",
+    "Grounds",
+    "Issue",
+    "IssuePair",
+    "IssueRef",
+    "IssueRefs",
+    "IssueText",
+    "Kind",
+    "Page",
+    "RateLimit",
+    "Relation",
+    "RepoOutcome",
+    "RepoRow",
+    "Store",
+    "StoredThread",
+    "Tally",
+    "Thread",
+    "TicketRow",
+    "TicketSite",
+    "Tickets",
+    "TopUp",
+    "Usage",
+    "Verdict",
+    "VerdictOutcome",
+    "full_names",
+    "pull_request",
+]

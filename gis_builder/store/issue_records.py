@@ -100,10 +100,27 @@ class Issue:
         return IssueRef(self.repo, self.number)
 
 
-def pull_request(ref: IssueRef, title: str, state: str, created_at: str, updated_at: str) -> Issue:
+def pull_request(
+    ref: IssueRef,
+    title: str,
+    state: str,
+    created_at: str,
+    updated_at: str,
+) -> Issue:
     """What is kept of a pull request, because only issues are in the dataset."""
     return Issue(
-        *(*ref, title, "", state, None, None, "NONE", created_at, updated_at, None, None),
+        repo=ref.repo,
+        number=ref.number,
+        title=title,
+        body="",
+        state=state,
+        state_reason=None,
+        author=None,
+        author_association="NONE",
+        created_at=created_at,
+        updated_at=updated_at,
+        closed_at=None,
+        closed_by=None,
         is_pull=True,
     )
 
@@ -233,6 +250,10 @@ class IssuePair:
     )
     negative_kind: str = ""  # random | hard, for a negative
     same_probability: float | None = None  # that a positive's issues describe the same problem
+
+    def dropped(self, reason: str) -> DroppedPair:
+        """The record of this pair if it is dropped."""
+        return DroppedPair(self.first, self.second, self.label, reason)
 
 
 class DroppedPair(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -130,6 +130,11 @@ class Store(AbstractContextManager["Store"]):
         """The requested repositories, by name."""
         return [row for row in self.all_repos() if row.listed]
 
+    def rows_of(self, names: Iterable[str]) -> list[RepoRow]:
+        """The rows of requested names in their order, without those never looked up."""
+        rows = {row.name.lower(): row for row in self.repos()}
+        return [rows[name.lower()] for name in names if name.lower() in rows]
+
     def threads(self, repo: str, *, only_complete: bool = True) -> Iterator[Thread]:
         """Iterate over the threads of issues by number, one at a time in memory."""
         return (stored.read() for stored in self.stored_threads(repo, only_complete=only_complete))
@@ -146,7 +151,8 @@ class Store(AbstractContextManager["Store"]):
     def stored_thread(self, ref: IssueRef) -> StoredThread | None:
         """A thread that is converted to records only on request."""
         home = self.full_name(ref.repo)
-        return next(tables.threads(self.path, home, 0, number=ref.number, pulls=True), None)
+        threads = tables.threads(self.path, home, 0, number=ref.number, pulls=True)
+        return next(threads, None)
 
     def issues(self, repo: str) -> Iterator[Issue]:
         """Iterate over the issues by number, without threads."""
@@ -197,7 +203,10 @@ class Store(AbstractContextManager["Store"]):
 
     def repo(self, name: str) -> RepoRow | None:
         """The row of a requested name."""
-        return next((row for row in self.all_repos() if row.name.lower() == name.lower()), None)
+        for row in self.all_repos():
+            if row.name.lower() == name.lower():
+                return row
+        return None
 
     def all_repos(self) -> list[RepoRow]:
         """All rows, including repositories that were not requested."""
@@ -211,16 +220,19 @@ class Store(AbstractContextManager["Store"]):
             repo,
             kind,
         )
-        tasks = [
-            CrawlTask(repo, kind, key, cursor, json.loads(state), bool(is_done))
-            for key, cursor, state, is_done in rows
-        ]
-        return [task for task in tasks if done is None or task.done == done]
+        tasks = []
+        for key, cursor, state, is_done in rows:
+            task = CrawlTask(repo, kind, key, cursor, json.loads(state), bool(is_done))
+            if done is None or task.done == done:
+                tasks.append(task)
+        return tasks
 
     def pending(self, repo: str, limit: int) -> list[IssueRef]:
         """The issues whose threads are to be fetched, by number."""
         rows = self._ask(
-            "SELECT repo, number FROM wishes WHERE repo = ? ORDER BY number LIMIT ?", repo, limit
+            "SELECT repo, number FROM wishes WHERE repo = ? ORDER BY number LIMIT ?",
+            repo,
+            limit,
         )
         return [IssueRef(*row) for row in rows]
 

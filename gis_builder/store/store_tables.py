@@ -7,22 +7,29 @@ import json
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
-from itertools import groupby
-from operator import itemgetter
+from contextlib import closing, contextmanager
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from gis_builder.store.issue_records import Comment, Event, Issue, IssueRef, Kind, Thread
-from gis_builder.store.stored_rows import Page, RepoOutcome, RepoRow, Tally
+from gis_builder.store.stored_rows import CrawlTask, Page, RepoOutcome, RepoRow, Tally
 from pairkit.base.system.database import connect, database_errors
 
 _ISSUE = (
     "number, title, body, state, state_reason, author, author_association, created_at, updated_at, "
     "closed_at, closed_by, is_pull, is_bot, labels, duplicate_of_repo, duplicate_of_number"
 )
+_COMMENTS = """
+SELECT id, author, author_association, created_at, body, is_bot FROM comments
+WHERE repo = ? AND number = ? ORDER BY id
+"""
+_EVENTS = """
+SELECT kind, actor, created_at, target_repo, target_number, target_is_pull, state_reason FROM events
+WHERE repo = ? AND number = ? ORDER BY place
+"""
 # Indices count back from the newest event, so their order is the order of time, including ties.
 _CONTENT = {
     "repos": "SELECT name, outcome, full_name FROM repos WHERE listed AND outcome <> 'failed' ORDER BY name",
@@ -36,61 +43,62 @@ _CONTENT = {
 class StoredThread:
     """The rows of a thread. Their hash shows whether the thread changed, without conversion to records."""
 
-    __slots__ = ("_repo", "_rows", "number")
+    __slots__ = ("_rows", "ref")
 
-    def __init__(self, repo: str, number: int, *rows: Any) -> None:
-        self._repo = repo
-        self.number = number
+    def __init__(self, ref: IssueRef, *rows: Any) -> None:
+        self.ref = ref
         self._rows = rows
 
     def digest(self, basis: bytes) -> str:
         """Hash the rows, with a key."""
-        return hashlib.blake2b(
-            msgspec.msgpack.encode(self._rows), digest_size=16, key=basis
-        ).hexdigest()
+        rows = msgspec.msgpack.encode(self._rows)
+        return hashlib.blake2b(rows, digest_size=16, key=basis).hexdigest()
 
     def read(self) -> Thread:
         """Convert the rows to records."""
         head, comments, events = self._rows
         return Thread(
-            _issue(self._repo, head), tuple(map(_comment, comments)), tuple(map(_event, events))
+            issue=_issue(self.ref.repo, head),
+            comments=tuple(map(_comment, comments)),
+            events=tuple(map(_event, events)),
         )
+
+
+@contextmanager
+def _snapshot(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection that reads one state of the store, while a crawl may be writing."""
+    with database_errors(path), closing(connect(path, read_only=True)) as connection:
+        connection.execute("BEGIN")
+        yield connection
 
 
 def threads(
-    path: Path, repo: str, depth: int, *, number: int | None = None, pulls: bool = False
+    path: Path,
+    repo: str,
+    depth: int,
+    *,
+    number: int | None = None,
+    pulls: bool = False,
 ) -> Iterator[StoredThread]:
     """Iterate over threads of at least `depth` by number, in one snapshot."""
-    only = " AND number = ?" if number is not None else ""
-    key: tuple[Any, ...] = (repo,) if number is None else (repo, number)
-    no_pulls = "" if pulls else " AND NOT is_pull"
-    with database_errors(path), closing(connect(path, read_only=True)) as connection:
-        connection.execute("BEGIN")  # one snapshot for the three cursors
-        issue_rows = connection.execute(
-            f"SELECT {_ISSUE} FROM issues WHERE repo = ?{only} AND depth >= ?{no_pulls} ORDER BY number",  # noqa: S608
-            (*key, depth),
-        )
-        comments = _RowGroups(
-            connection.execute(
-                "SELECT number, id, author, author_association, created_at, body, is_bot FROM comments "  # noqa: S608
-                f"WHERE repo = ?{only} ORDER BY number, id",
-                key,
-            )
-        )
-        events = _RowGroups(
-            connection.execute(
-                "SELECT number, kind, actor, created_at, target_repo, target_number, target_is_pull, "  # noqa: S608
-                f"state_reason FROM events WHERE repo = ?{only} ORDER BY number, place",
-                key,
-            )
-        )
-        for row in issue_rows:
-            yield StoredThread(repo, row[0], row, comments.take(row[0]), events.take(row[0]))
+    sql = f"SELECT {_ISSUE} FROM issues WHERE repo = ? AND depth >= ?"  # noqa: S608
+    if not pulls:
+        sql += " AND NOT is_pull"
+    values: list[Any] = [repo, depth]
+    if number is not None:
+        sql += " AND number = ?"
+        values.append(number)
+    with _snapshot(path) as connection:
+        for row in connection.execute(f"{sql} ORDER BY number", values):
+            ref = IssueRef(repo, row[0])
+            comments = connection.execute(_COMMENTS, ref).fetchall()
+            events = connection.execute(_EVENTS, ref).fetchall()
+            yield StoredThread(ref, row, comments, events)
 
 
 def issues(path: Path, repo: str) -> Iterator[Issue]:
     """Iterate over issues by number, without pull requests."""
-    with database_errors(path), closing(connect(path, read_only=True)) as connection:
+    with _snapshot(path) as connection:
         sql = f"SELECT {_ISSUE} FROM issues WHERE repo = ? AND NOT is_pull ORDER BY number"  # noqa: S608
         for row in connection.execute(sql, (repo,)):
             yield _issue(repo, row)
@@ -98,47 +106,42 @@ def issues(path: Path, repo: str) -> Iterator[Issue]:
 
 def kinds(path: Path, repo: str) -> dict[int, Kind]:
     """The kind of each known number of a repository."""
-    with database_errors(path), closing(connect(path, read_only=True)) as connection:
-        kinds_by_number = {
-            number: Kind.MISSING
-            for (number,) in connection.execute(
-                "SELECT number FROM missing WHERE repo = ?", (repo,)
-            )
-        }
-        for number, is_pull in connection.execute(
-            "SELECT number, is_pull FROM issues WHERE repo = ?", (repo,)
-        ):
+    kinds_by_number = {}
+    with _snapshot(path) as connection:
+        for (number,) in connection.execute("SELECT number FROM missing WHERE repo = ?", (repo,)):
+            kinds_by_number[number] = Kind.MISSING
+        sql = "SELECT number, is_pull FROM issues WHERE repo = ?"
+        for number, is_pull in connection.execute(sql, (repo,)):
             kinds_by_number[number] = Kind.PULL if is_pull else Kind.ISSUE
-        return kinds_by_number
+    return kinds_by_number
 
 
 def repo_row(row: Sequence[Any]) -> RepoRow:
     """Convert a row of `repos`."""
     name, outcome, *plain, labels, listed = row
-    return RepoRow(
-        *_cells(name, RepoOutcome(outcome), *plain, tuple(json.loads(labels)), bool(listed))
-    )
+    cells = [name, RepoOutcome(outcome), *plain, _names(labels), bool(listed)]
+    return RepoRow(*cells)
 
 
 def _issue(repo: str, row: Sequence[Any]) -> Issue:
     *plain, is_pull, is_bot, labels, home, number = row
     target = None if home is None else IssueRef(home, number)
-    return Issue(
-        *_cells(repo, *plain, bool(is_pull), bool(is_bot), tuple(json.loads(labels)), target)
-    )
+    cells = [repo, *plain, bool(is_pull), bool(is_bot), _names(labels), target]
+    return Issue(*cells)
+
+
+def _names(labels: str) -> tuple[str, ...]:
+    return tuple(json.loads(labels))
 
 
 def _comment(row: Sequence[Any]) -> Comment:
-    _, *plain, is_bot = row
-    return Comment(*_cells(*plain, bool(is_bot)))
-
-
-def _cells(*cells: Any) -> tuple[Any, ...]:
-    return cells  # in the order of the record's fields
+    *cells, is_bot = row
+    cells.append(bool(is_bot))
+    return Comment(*cells)
 
 
 def _event(row: Sequence[Any]) -> Event:
-    _, kind, actor, created_at, home, number, is_pull, state_reason = row
+    kind, actor, created_at, home, number, is_pull, state_reason = row
     target = None if home is None else IssueRef(home, number)
     return Event(kind, actor, created_at, target, bool(is_pull), state_reason)
 
@@ -155,10 +158,9 @@ _TALLIES = {
 
 
 def tallies(path: Path) -> dict[str, Tally]:
-    """Count the items of each repository in one snapshot; a crawl may be writing."""
+    """Count the items of each repository in one snapshot."""
     by_repo: defaultdict[str, Tally] = defaultdict(Tally)
-    with database_errors(path), closing(connect(path, read_only=True)) as connection:
-        connection.execute("BEGIN")
+    with _snapshot(path) as connection:
         for name, sql in _TALLIES.items():
             for repo, count in connection.execute(sql):
                 setattr(by_repo[repo], name, count)
@@ -172,30 +174,12 @@ def tallies(path: Path) -> dict[str, Tally]:
 def content_hash(path: Path) -> str:
     """SHA-256 of the rows of the content tables, in order."""
     digest = hashlib.sha256()
-    with database_errors(path), closing(connect(path, read_only=True)) as connection:
-        connection.execute("BEGIN")
+    with _snapshot(path) as connection:
         for table, sql in _CONTENT.items():
             digest.update(table.encode())
             for row in connection.execute(sql):
                 digest.update(json.dumps(row, ensure_ascii=False).encode() + b"\n")
     return digest.hexdigest()
-
-
-class _RowGroups:
-    """Groups sorted rows by their first column, which must be requested in ascending order."""
-
-    def __init__(self, rows: Iterable[Any]) -> None:
-        self._groups = groupby(rows, key=itemgetter(0))
-        self._next = next(self._groups, None)
-
-    def take(self, number: int) -> list[Any]:
-        while self._next is not None and self._next[0] < number:
-            self._next = next(self._groups, None)
-        if self._next is None or self._next[0] != number:
-            return []
-        rows = list(self._next[1])
-        self._next = next(self._groups, None)
-        return rows
 
 
 REPO_COLUMNS = "name, outcome, full_name, detail, max_number, issue_count, created_at, newest_at, as_of, labels, listed"
@@ -205,64 +189,32 @@ def save_page(connection: sqlite3.Connection, page: Page) -> None:
     """Write a page within the caller's transaction."""
     _save_repos(connection, page.repos)
     _save_threads(connection, page)
-    connection.executemany(
-        _INSERT_ISSUE.replace("OR REPLACE", "OR IGNORE"),
-        [_issue_values(issue, 0) for issue in page.issues],
-    )
+    insert_new = _INSERT_ISSUE.replace("OR REPLACE", "OR IGNORE")
+    connection.executemany(insert_new, (_issue_values(issue, 0) for issue in page.issues))
     connection.executemany(
         "INSERT OR REPLACE INTO missing VALUES (?, ?, ?, ?)",
-        [(*ref, status.value, detail) for ref, (status, detail) in page.missing.items()],
+        ((*ref, status, detail) for ref, (status, detail) in page.missing.items()),
     )
     _save_top_ups(connection, page)
     _save_pending(connection, page)
     connection.executemany("DELETE FROM tasks WHERE repo = ? AND kind = ?", page.dropped)
     connection.executemany(
-        "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?, ?)",
-        [
-            (
-                task.repo,
-                task.kind,
-                task.key,
-                task.cursor,
-                json.dumps(task.state, sort_keys=True),
-                task.done,
-            )
-            for task in page.tasks
-        ],
+        "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?, ?)", map(_task_values, page.tasks)
     )
     connection.executemany("INSERT OR IGNORE INTO warnings VALUES (?, ?)", page.warnings)
     connection.executemany(
         "INSERT INTO usage VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET points = points + excluded.points, "
         "requests = requests + excluded.requests, seconds = seconds + excluded.seconds",
-        [(repo, usage.points, usage.requests, usage.seconds) for repo, usage in page.usage.items()],
+        ((repo, *astuple(usage)) for repo, usage in page.usage.items()),
     )
     connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", page.notes.items())
 
 
 def _save_repos(connection: sqlite3.Connection, rows: Iterable[RepoRow]) -> None:
-    connection.executemany(
-        f"INSERT OR REPLACE INTO repos ({REPO_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?,?)",  # noqa: S608
-        [
-            (
-                *(
-                    row.name,
-                    row.outcome.value,
-                    row.full_name,
-                    row.detail,
-                    row.max_number,
-                    row.issue_count,
-                ),
-                *(
-                    row.created_at,
-                    row.newest_at,
-                    row.as_of,
-                    json.dumps(row.labels),
-                    int(row.listed),
-                ),
-            )
-            for row in rows
-        ],
-    )
+    sql = f"INSERT OR REPLACE INTO repos ({REPO_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?,?)"  # noqa: S608
+    for row in rows:
+        *plain, labels, listed = astuple(row)
+        connection.execute(sql, (*plain, json.dumps(labels), listed))
 
 
 def _save_threads(connection: sqlite3.Connection, page: Page) -> None:
@@ -273,39 +225,34 @@ def _save_threads(connection: sqlite3.Connection, page: Page) -> None:
             connection.execute(f"DELETE FROM {table} WHERE repo = ? AND number = ?", ref)  # noqa: S608
         depth = 1 if ref in unfinished else 2
         connection.execute(_INSERT_ISSUE, _issue_values(thread.issue, depth))
-        connection.executemany(_INSERT_COMMENT, [_comment_values(ref, c) for c in thread.comments])
-        count = len(thread.events)
-        connection.executemany(
-            _INSERT_EVENT,
-            [_event_values(ref, place - count, e) for place, e in enumerate(thread.events)],
-        )
+        for comment in thread.comments:
+            connection.execute(_INSERT_COMMENT, _comment_values(ref, comment))
+        for place, event in enumerate(thread.events, -len(thread.events)):
+            connection.execute(_INSERT_EVENT, _event_values(ref, place, event))
 
 
 def _save_top_ups(connection: sqlite3.Connection, page: Page) -> None:
     """Add items, replace answered top-ups by the next ones, and mark complete threads."""
-    connection.executemany(_INSERT_COMMENT, [_comment_values(ref, c) for ref, c in page.comments])
-    connection.executemany(
-        _INSERT_EVENT, [_event_values(ref, place, e) for ref, place, e in page.events]
-    )
+    for ref, comment in page.comments:
+        connection.execute(_INSERT_COMMENT, _comment_values(ref, comment))
+    for ref, place, event in page.events:
+        connection.execute(_INSERT_EVENT, _event_values(ref, place, event))
     for ref, labels in page.labels:
         sql = "SELECT labels FROM issues WHERE repo = ? AND number = ?"
         for (old,) in connection.execute(sql, ref).fetchall():
             merged = json.dumps(sorted({*json.loads(old), *labels}))
-            connection.execute(
-                "UPDATE issues SET labels = ? WHERE repo = ? AND number = ?", (merged, *ref)
-            )
-    connection.executemany(
-        "DELETE FROM top_ups WHERE repo = ? AND number = ? AND part = ?",
-        [(*top_up.ref, top_up.part) for top_up in page.topped_up],
-    )
-    connection.executemany(
-        "INSERT OR REPLACE INTO top_ups VALUES (?, ?, ?, ?, ?)",
-        [(*top_up.ref, top_up.part, top_up.before, top_up.have) for top_up in page.top_ups],
-    )
+            update = "UPDATE issues SET labels = ? WHERE repo = ? AND number = ?"
+            connection.execute(update, (merged, *ref))
+    for done in page.topped_up:
+        sql = "DELETE FROM top_ups WHERE repo = ? AND number = ? AND part = ?"
+        connection.execute(sql, (*done.ref, done.part))
+    for left in page.top_ups:
+        values = (*left.ref, left.part, left.before, left.have)
+        connection.execute("INSERT OR REPLACE INTO top_ups VALUES (?, ?, ?, ?, ?)", values)
     connection.executemany(
         "UPDATE issues SET depth = 2 WHERE repo = ?1 AND number = ?2 AND depth = 1 "
         "AND NOT EXISTS (SELECT 1 FROM top_ups WHERE repo = ?1 AND number = ?2)",
-        [top_up.ref for top_up in page.topped_up],
+        (top_up.ref for top_up in page.topped_up),
     )
 
 
@@ -325,39 +272,52 @@ _INSERT_COMMENT = "INSERT OR REPLACE INTO comments VALUES (?, ?, ?, ?, ?, ?, ?, 
 _INSERT_EVENT = "INSERT OR REPLACE INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
+def _task_values(task: CrawlTask) -> Sequence[Any]:
+    state = json.dumps(task.state, sort_keys=True)
+    return task.repo, task.kind, task.key, task.cursor, state, task.done
+
+
 def _issue_values(issue: Issue, depth: int) -> Sequence[Any]:
     return (
-        *(
-            issue.repo,
-            issue.number,
-            depth,
-            issue.title,
-            issue.body,
-            issue.state,
-            issue.state_reason,
-        ),
-        *(
-            issue.author,
-            issue.author_association,
-            issue.created_at,
-            issue.updated_at,
-            issue.closed_at,
-        ),
-        *(issue.closed_by, int(issue.is_pull), int(issue.is_bot), json.dumps(sorted(issue.labels))),
+        *issue.ref,
+        depth,
+        issue.title,
+        issue.body,
+        issue.state,
+        issue.state_reason,
+        issue.author,
+        issue.author_association,
+        issue.created_at,
+        issue.updated_at,
+        issue.closed_at,
+        issue.closed_by,
+        issue.is_pull,
+        issue.is_bot,
+        json.dumps(sorted(issue.labels)),
         *(issue.duplicate_of or (None, None)),
     )
 
 
 def _comment_values(ref: IssueRef, comment: Comment) -> Sequence[Any]:
     return (
-        *(*ref, comment.id, comment.author, comment.author_association),
-        *(comment.created_at, comment.body, int(comment.is_bot)),
+        *ref,
+        comment.id,
+        comment.author,
+        comment.author_association,
+        comment.created_at,
+        comment.body,
+        comment.is_bot,
     )
 
 
 def _event_values(ref: IssueRef, place: int, event: Event) -> Sequence[Any]:
     return (
-        *(*ref, place, event.kind, event.actor, event.created_at),
+        *ref,
+        place,
+        event.kind,
+        event.actor,
+        event.created_at,
         *(event.target or (None, None)),
-        *(int(event.target_is_pull), event.state_reason),
+        event.target_is_pull,
+        event.state_reason,
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Any
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from gis_builder.store.issue_records import Comment, Event, Issue, IssueRef, Thread
 
@@ -28,7 +28,7 @@ class RepoOutcome(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RepoRow:
     """A repository under a requested name, with the server's metadata."""
 
@@ -64,7 +64,7 @@ class Absence(StrEnum):
     WITHHELD = "withheld"  # the server fails on it permanently
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TopUp:
     """A nested connection whose beginning is still to be fetched."""
 
@@ -74,7 +74,7 @@ class TopUp:
     have: int  # number of stored items
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CrawlTask:
     """A resumable task; finished tasks stay in the store, so that they are not repeated."""
 
@@ -86,7 +86,7 @@ class CrawlTask:
     done: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Usage:
     """The cost of requests. A failed request counts as one point, because its cost is unknown."""
 
@@ -96,11 +96,13 @@ class Usage:
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
-            self.points + other.points, self.requests + other.requests, self.seconds + other.seconds
+            self.points + other.points,
+            self.requests + other.requests,
+            self.seconds + other.seconds,
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RateLimit:
     """The last known rate limit of a token, in points (GraphQL) or requests (REST)."""
 
@@ -116,7 +118,7 @@ class RateLimit:
         return f"{self.remaining:,} of {self.limit:,} points left until {reset_at}"
 
 
-@dataclass(slots=True)
+@dataclass
 class Tally:
     """The counts of stored and remaining items of a repository."""
 
@@ -135,32 +137,25 @@ class Tally:
         return self.pending + self.top_ups + self.left.total()
 
 
-@dataclass(slots=True)
-class Page:
+class Page(Struct):
     """The content of one response, stored in one transaction."""
 
-    threads: list[Thread] = field(default_factory=list)  # replace stored threads
-    issues: list[Issue] = field(
-        default_factory=list
-    )  # without threads; don't replace stored issues
-    missing: dict[IssueRef, tuple[Absence, str]] = field(default_factory=dict)
-    top_ups: list[TopUp] = field(default_factory=list)  # connections that remain
-    topped_up: list[TopUp] = field(default_factory=list)  # earlier top-ups that this page answers
-    comments: list[tuple[IssueRef, Comment]] = field(default_factory=list)
-    events: list[tuple[IssueRef, int, Event]] = field(
-        default_factory=list
-    )  # int: position from the end, < 0
-    labels: list[tuple[IssueRef, tuple[str, ...]]] = field(default_factory=list)
-    pending: list[IssueRef] = field(default_factory=list)  # threads to fetch
-    fetched: list[IssueRef] = field(default_factory=list)  # no longer pending
-    tasks: list[CrawlTask] = field(default_factory=list)
-    dropped: list[tuple[str, str]] = field(
-        default_factory=list
-    )  # repository and kind of tasks to delete
-    repos: list[RepoRow] = field(default_factory=list)
-    warnings: list[tuple[str, str]] = field(default_factory=list)  # repository, text
-    usage: dict[str, Usage] = field(default_factory=dict)
-    notes: dict[str, str] = field(default_factory=dict)  # for the table meta
+    threads: list[Thread] = []  # replace stored threads
+    issues: list[Issue] = []  # without threads; don't replace stored issues
+    missing: dict[IssueRef, tuple[Absence, str]] = {}
+    top_ups: list[TopUp] = []  # connections that remain
+    topped_up: list[TopUp] = []  # earlier top-ups that this page answers
+    comments: list[tuple[IssueRef, Comment]] = []
+    events: list[tuple[IssueRef, int, Event]] = []  # int: position from the end, < 0
+    labels: list[tuple[IssueRef, tuple[str, ...]]] = []
+    pending: list[IssueRef] = []  # threads to fetch
+    fetched: list[IssueRef] = []  # no longer pending
+    tasks: list[CrawlTask] = []
+    dropped: list[tuple[str, str]] = []  # repository and kind of tasks to delete
+    repos: list[RepoRow] = []
+    warnings: list[tuple[str, str]] = []  # repository, text
+    usage: dict[str, Usage] = {}
+    notes: dict[str, str] = {}  # for the table meta
 
     def __str__(self) -> str:
         counted = (

@@ -81,7 +81,7 @@ class Markup:
         if not any(sign in lower for sign in self.signs):
             return
         position = 0
-        unclosed: set[str] = set()
+        unclosed = set()
         while opening := self.opening.search(text, position):
             name = opening.lastgroup or ""
             closing = None if name in unclosed else self.rules[name].end_of(text, opening.end())
@@ -95,7 +95,7 @@ class Markup:
 
     def markdown(self, text: str, depth: int = _MAX_DEPTH) -> str:
         """Convert a text to Markdown."""
-        pieces: list[str] = []
+        pieces = []
         position = 0
         for block in self.blocks(text) if depth else ():
             start, end = block.span
@@ -104,20 +104,28 @@ class Markup:
                 pieces += [before, text[start:end]]
                 position = end
                 continue
-            is_within_line = before and not before.endswith("\n")
-            pieces += [before, "\n" if is_within_line else "", self._converted(block, depth)]
-            position = end + text.startswith("\n", end)
-        return "".join([*pieces, self._line(text[position:])])
+            pieces.append(before)
+            if before and not before.endswith("\n"):
+                pieces.append("\n")
+            pieces.append(self._converted(block, depth))
+            position = end
+            if text.startswith("\n", end):
+                position += 1
+        pieces.append(self._line(text[position:]))
+        return "".join(pieces)
 
     def _converted(self, block: Block, depth: int) -> str:
+        inside = block.inside
         if block.becomes == "code":
-            is_html = self.kind == "html"
-            return _fenced(unescape(self._line(block.inside)) if is_html else block.inside)
+            if self.kind == "html":
+                inside = unescape(self._line(inside))
+            return _fenced(inside)
         kind = self if block.becomes in ("quote", "text") else markup(block.becomes)
-        inside = kind.markdown(block.inside, depth - 1).strip("\n")
+        inside = kind.markdown(inside, depth - 1).strip("\n")
         if block.becomes != "quote":
             return f"{inside}\n"
-        return "".join(f"> {line}\n" for line in inside.split("\n")) + "\n"
+        quoted = [f"> {line}\n" for line in inside.split("\n")]
+        return "".join(quoted) + "\n"
 
     def inline_rules(self, text: str) -> list[InlineRule]:
         """The rules of links and formats that may occur in a text."""

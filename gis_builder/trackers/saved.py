@@ -35,7 +35,8 @@ def saved_files(folder: Path) -> list[Path]:
     """The JSON files in a folder and below it, or the file itself."""
     if folder.is_file():
         return [folder]
-    paths = (path for path in folder.rglob("*.json*") if path.name.endswith((".json", ".json.gz")))
+    endings = (".json", ".json.gz")
+    paths = [path for path in folder.rglob("*.json*") if path.name.endswith(endings)]
     return sorted(path for path in paths if not path.is_dir())
 
 
@@ -51,7 +52,9 @@ def is_known(value: Any, repo: str | None = None) -> bool:
 
 
 def read_saved(
-    path: Path, repo: str | None, broken: Callable[[DataError], None]
+    path: Path,
+    repo: str | None,
+    broken: Callable[[DataError], None],
 ) -> Iterator[tuple[int, str, Object]]:
     """Yield row, kind and REST object of a file's values; reports unknown layouts to `broken`."""
     for row, value in values(path):
@@ -89,15 +92,14 @@ def _unwrapped(value: Any, repo: str | None) -> list[Any]:
         return [value]
     issue = value.get("issue")
     if isinstance(issue, dict):
-        return [
-            issue
-            | {name: value[name] for name in ("comments", "events", "timeline") if name in value}
-        ]
+        thread = dict(issue)
+        for name in ("comments", "events", "timeline"):
+            if name in value:
+                thread[name] = value[name]
+        return [thread]
     objects = objects_in(value)
     if value.get("incomplete_results") or value.get("errors"):
-        objects.insert(
-            0, {"incomplete_results": True}
-        )  # first, as its other faults follow from this one
+        objects.insert(0, {"incomplete_results": True})  # other faults follow from this one
     beside = _dicts(value.get("comments")) + _dicts(value.get("events"))
     return objects + [item for item in beside if is_known(item, repo)]
 
@@ -129,7 +131,9 @@ def values(path: Path) -> Iterator[tuple[int, Any]]:
         raise DataError(f"{fault}; fix the file", path=path, row=row) from error
     if depth:
         raise DataError(
-            "not JSON (unbalanced brackets of an array); fix the file", path=path, row=row
+            "not JSON (unbalanced brackets of an array); fix the file",
+            path=path,
+            row=row,
         )
 
 
@@ -138,24 +142,22 @@ def _parts(value: Any, repo: str | None) -> Iterator[Part] | None:
     if not isinstance(value, dict):
         return None
     value = _without_nulls(value)
-    if isinstance(value.get("issues"), list) and isinstance(
-        value.get("repo"), str
-    ):  # of an IETF group
+    home = value.get("repo")
+    if isinstance(value.get("issues"), list) and isinstance(home, str):  # of an IETF group
         items = _dicts(value["issues"]) + _dicts(value.get("pulls"))
-        return chain.from_iterable(_listed(item, value["repo"]) for item in items)
+        return chain.from_iterable(_listed(item, home) for item in items)
     is_listed = "createdAt" in value or value.get("state") in ("OPEN", "CLOSED")
     # Linear's issues have an identifier, too, and the numbers of ServiceNow's are texts.
     if is_listed and isinstance(value.get("number"), int) and "identifier" not in value:
         return _listed(value, _repo_of(value) or repo)
     if "event" in value:
         return _event(value, value.get("issue"), repo)
-    # The address of a milestone is not that of an issue.
-    has_home = _repo_of(value) or (
-        repo and "state" in value and not value.keys() & {"url", "html_url"}
-    )
-    if "number" in value and "title" in value and has_home:
+    named = _repo_of(value)
+    if not named and "state" in value and value.keys().isdisjoint(("url", "html_url")):
+        named = repo  # the address of a milestone is not that of an issue
+    if named and value.keys() >= {"number", "title"}:
         return _issue(value, repo)
-    if "body" in value and "issue_url" in value:
+    if value.keys() >= {"body", "issue_url"}:
         return iter([("comments", value)])
     return None
 
@@ -174,13 +176,14 @@ def _embedded_comments(value: Object, repo: str | None) -> Iterator[Part]:
     """The comments in a REST issue: of github-backup, of Perceval, or a list in place of a number."""
     # A text has no time of its own.
     last_time = value.get("closed_at") or value.get("updated_at")
-    defaults = {"created_at": last_time, "issue_url": _url(value, repo)}
-    comments: list[Any] = [*_dicts(value.get("comment_data") or value.get("comments_data"))]
+    url = _url(value, repo)
+    comments: list[Any] = list(_dicts(value.get("comment_data") or value.get("comments_data")))
     if isinstance(value.get("comments"), list):
         comments += value["comments"]
     for number, comment in enumerate(comments, 1):
         fields = comment if isinstance(comment, dict) else {"body": comment}
-        yield "comments", {"id": number, **defaults, **_without_nulls(fields)}
+        defaults = {"id": number, "created_at": last_time, "issue_url": url}
+        yield "comments", defaults | _without_nulls(fields)
 
 
 def _event(value: Object, issue: Any, repo: str | None) -> Iterator[Part]:
@@ -189,7 +192,8 @@ def _event(value: Object, issue: Any, repo: str | None) -> Iterator[Part]:
     if kind == "commented":
         yield "comments", {"issue_url": _url(issue, repo)} | value
     elif kind in EVENT_KINDS or not isinstance(kind, str):
-        yield "events", value | {"issue_url": value.get("issue_url") or _url(issue, repo)}
+        url = value.get("issue_url") or _url(issue, repo)
+        yield "events", value | {"issue_url": url}
 
 
 def _listed(value: Object, repo: str | None) -> Iterator[Part]:
@@ -208,17 +212,19 @@ def _listed(value: Object, repo: str | None) -> Iterator[Part]:
         issue["pull_request"] = {}
     labels = connected(value.get("labels"))
     if isinstance(labels, list):
-        issue["labels"] = [{"name": label} if isinstance(label, str) else label for label in labels]
+        issue["labels"] = [_label(label) for label in labels]
     comments = value.get("comments")
     count = comments.get("totalCount") if isinstance(comments, dict) else None
     yield "issues", issue | {"comments": count}
 
     issue["comments"] = list(map(_renamed, _dicts(comments)))
     yield from _embedded_comments(issue, repo)
-    for node in map(
-        _renamed, _dicts(value.get("timelineItems"))
-    ):  # of an answer to a GraphQL query
-        yield from _event(_timeline_event(node, repo), value, repo)
+    for node in _dicts(value.get("timelineItems")):  # of an answer to a GraphQL query
+        yield from _event(_timeline_event(_renamed(node), repo), value, repo)
+
+
+def _label(label: Any) -> Any:
+    return {"name": label} if isinstance(label, str) else label
 
 
 def _timeline_event(node: Object, repo: str | None) -> Object:
@@ -234,8 +240,10 @@ def _timeline_event(node: Object, repo: str | None) -> Object:
 
 def _renamed(value: Object) -> Object:
     """An object of `gh` with REST's keys."""
-    renamed = {_REST_NAMES.get(name, name): field for name, field in value.items() if name != "id"}
-    if comment := _COMMENT.search(_text(value.get("url"))):
+    renamed = {_REST_NAMES.get(name, name): field for name, field in value.items()}
+    renamed.pop("id", None)
+    comment = _COMMENT.search(_text(value.get("url")))
+    if comment is not None:
         renamed["id"] = int(comment[1])
     renamed["user"] = _account(value.get("author"))
     renamed["closed_at"] = value.get("closedAt") or None
@@ -248,17 +256,18 @@ def _account(author: Any) -> Object | None:
         return {"login": author}
     if not isinstance(author, dict) or not author.get("login"):
         return None
-    return {"login": author["login"], "type": "Bot" if author.get("is_bot") else "User"}
+    kind = "Bot" if author.get("is_bot") else "User"
+    return {"login": author["login"], "type": kind}
 
 
 def _repo_of(value: Object) -> str | None:
     """The repository that an object or its addresses name."""
     home = value.get("repository")
-    name = home.get("nameWithOwner") if isinstance(home, dict) else None
-    if isinstance(name, str):
-        return name
+    if isinstance(home, dict) and isinstance(home.get("nameWithOwner"), str):
+        return str(home["nameWithOwner"])
     for key in ("url", "html_url"):
-        if match := ADDRESS.search(_text(value.get(key))):
+        match = ADDRESS.search(_text(value.get(key)))
+        if match is not None:
             return match[1]
     url = _text(value.get("repository_url"))
     if "/repos/" not in url:
@@ -272,10 +281,9 @@ def _home(repo: str | None) -> str | None:
 
 def _url(issue: Any, repo: str | None) -> str | None:
     """The address of an issue; None without its number."""
-    number = issue.get("number") if isinstance(issue, dict) else None
-    if not isinstance(number, int):
+    if not isinstance(issue, dict) or not isinstance(issue.get("number"), int):
         return None
-    return f"{_home(_repo_of(issue) or repo)}/issues/{number}"
+    return f"{_home(_repo_of(issue) or repo)}/issues/{issue['number']}"
 
 
 def _without_nulls(value: Object) -> Object:

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from functools import lru_cache
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from gis_builder.store import Comment, Issue
 from gis_builder.store.decoding import Malformed, whole_text
-from gis_builder.store.issue_records import Comment, Issue
 from gis_builder.trackers.markup import markup_kind, to_markdown
 from pairkit.base.printable import comparable, one_line
 
@@ -23,7 +23,9 @@ _DECLARED = tomllib.loads(
     Path(__file__).with_name("ticket_columns.toml").read_text(encoding="utf-8")
 )
 ROLES: dict[str, list[str]] = _DECLARED["roles"]
-TICKET, LINK = ("id", "title", "created_at"), ("id", "duplicate_of")  # required roles
+# Required roles
+TICKET = ("id", "title", "created_at")
+LINK = ("id", "duplicate_of")
 LINK_ROLES = (*LINK, "relation")
 
 SEPARATOR = re.compile(r"[,;|\n，、；]")  # of ids or labels in a cell
@@ -32,11 +34,8 @@ _WRAPPER = re.compile(
     "(?i)issues?|bugs?|tickets?|items|data|records?|results?|values?|entries|rows"
     "|repository|project|search|nodes?|edges"
 )
-NESTED = (
-    "fields",
-    "attributes",
-    "stats",
-)  # keys whose fields are read; the last has Freshdesk's times
+# Keys whose fields are read; the last has Freshdesk's times.
+NESTED = ("fields", "attributes", "stats")
 _COMMENTS = (
     "comment.comments",
     "comments",
@@ -46,7 +45,9 @@ _COMMENTS = (
     "discussion_thread.posts",
     "conversations",
 )
-_OTHER_KINDS = {key: kind for kind, keys in _DECLARED["other_kinds"].items() for key in keys}
+_OTHER_KINDS: dict[str, str] = {
+    key: kind for kind, keys in _DECLARED["other_kinds"].items() for key in keys
+}
 
 _CLOSED = re.compile(
     r"(?:closed?|resolved|done|complet(?:ed?)?|finished|solved|verified|fixed|rejected|declined|invalid|merged"
@@ -87,14 +88,8 @@ _PERSON = (
     "key",
     "identifier",
 )
-_BLOCKS = {
-    "paragraph",
-    "heading",
-    "codeBlock",
-    "blockquote",
-    "listItem",
-    "hardBreak",
-}  # of Jira's rich text
+# Of Jira's rich text
+_BLOCKS = {"paragraph", "heading", "codeBlock", "blockquote", "listItem", "hardBreak"}
 _RICH_TAGS = {"codeBlock": "{noformat}", "blockquote": "{quote}"}
 _MARKS = {"\n", *_RICH_TAGS.values()}
 
@@ -128,35 +123,45 @@ def objects_in(value: Any, depth: int = 5) -> list[Any]:
     """The objects in a wrapper such as `{"issues": [...]}`, or the value itself."""
     if not isinstance(value, dict) or not depth or "title" in roles_of(tuple(flat(value))):
         return [value]
-    inside = [(key, inner) for key, inner in value.items() if _WRAPPER.fullmatch(key)]
-    key = next(
-        (key for kind in (list, dict) for key, inner in inside if isinstance(inner, kind)), None
-    )
-    if key is None and all(isinstance(inner, dict) for inner in value.values()):
-        # By number, or by alias of a GraphQL query
-        return [item for inner in value.values() for item in objects_in(inner, depth - 1)]
-    if key is None or "key" in value:
+    wrappers = {key: inner for key, inner in value.items() if _WRAPPER.fullmatch(key)}
+    lists = [inner for inner in wrappers.values() if isinstance(inner, list)]
+    dicts = [inner for inner in wrappers.values() if isinstance(inner, dict)]
+    if lists or dicts:
+        if "key" in value:
+            return [value]
+        items = lists[0] if lists else dicts[:1]
+    elif all(isinstance(inner, dict) for inner in value.values()):
+        items = list(value.values())  # by number, or by alias of a GraphQL query
+    else:
         return [value]
-    items = value[key] if isinstance(value[key], list) else [value[key]]
-    objects = [inner for item in items for inner in objects_in(item, depth - 1)]
-    comments: dict[str, list[Any]] = {}  # Bitbucket's are beside the issues
-    for comment in value["comments"] if isinstance(value.get("comments"), list) else ():
-        comments.setdefault(cell_text(_dict(comment).get("issue")), []).append(comment)
-    comments.pop("", None)
-    comments_of = [comments.get(cell_text(_dict(each).get("id"))) for each in objects]
-    return [
-        each | {"comments": more} if more else each
-        for each, more in zip(objects, comments_of, strict=True)
-    ]
+    objects: list[Any] = []
+    for item in items:
+        objects += objects_in(item, depth - 1)
+    if (lists or dicts) and isinstance(value.get("comments"), list):
+        return _with_comments(objects, value["comments"])
+    return objects
+
+
+def _with_comments(objects: Iterable[Any], comments: Iterable[Any]) -> list[Any]:
+    """The objects with their comments, which Bitbucket has beside the issues."""
+    comments_of: dict[str, list[Any]] = {}
+    for comment in comments:
+        issue = cell_text(_dict(comment).get("issue"))
+        comments_of.setdefault(issue, []).append(comment)
+    comments_of.pop("", None)
+    with_comments = []
+    for item in objects:
+        own = comments_of.get(cell_text(_dict(item).get("id")))
+        with_comments.append(item | {"comments": own} if own else item)
+    return with_comments
 
 
 def flat(value: Mapping[str, Any]) -> dict[str, Any]:
     """An object with the fields of nested objects, and without nulls."""
-    custom = {
-        cell_text(item.get("name")): item.get("value")
-        for item in map(_dict, _at(value, "customFields"))
-    }
-    merged = {**custom, **value}
+    merged: dict[str, Any] = {}
+    for item in map(_dict, _at(value, "customFields")):
+        merged[cell_text(item.get("name"))] = item.get("value")
+    merged |= value
     merged = {name: connected(field) for name, field in merged.items()}
     for name in NESTED:
         merged |= _dict(value.get(name))
@@ -164,11 +169,11 @@ def flat(value: Mapping[str, Any]) -> dict[str, Any]:
         key = cell_text(value["key"])
         root = cell_text(value.get("self")).partition("/rest/")[0]
         merged |= {"repo": key.rpartition("-")[0], "web url": root and f"{root}/browse/{key}"}
-    comments = _at(merged, "comments")
-    if (
-        "creation_time" in merged
-    ):  # Bugzilla's first comment is the description, and `url` is not its page
-        merged = {"description": _dict(next(iter(comments), None)).get("text")} | merged
+    if "creation_time" in merged:
+        # Bugzilla's first comment is the description, and `url` is not its page.
+        comments = _at(merged, "comments")
+        first = _dict(comments[0]) if comments else {}
+        merged = {"description": first.get("text")} | merged
         merged |= {"url": "", "comments": comments[1:]}
     return {name: field for name, field in merged.items() if field is not None}
 
@@ -187,43 +192,66 @@ def cells_of(value: Any, columns: Columns, *, are_links: bool) -> Cells:
     if not isinstance(value, dict | tuple):
         raise Malformed(f"{type(value).__name__}, expected a JSON object")
     names, values = (tuple(value), tuple(value.values())) if isinstance(value, dict) else value
-    if (kind := other_kind(names)) and not columns:
+    kind = other_kind(names)
+    if kind and not columns:
         raise Malformed(f"is {kind}; import only tickets, or give their columns with --columns")
     indices = roles_of(names, tuple(columns.items()))
     is_link = are_links or ("title" not in indices and "duplicate_of" in indices)
-    if missing := [role for role in (LINK if is_link else TICKET) if role not in indices]:
-        wrong = (f"no column {columns[role]!r} for {role}" for role in missing if role in columns)
-        fault = next(wrong, f"no column for {', '.join(missing)}")
+    missing = [role for role in (LINK if is_link else TICKET) if role not in indices]
+    if missing:
         flag = "--link-columns" if are_links else "--columns"
-        remedy = f"rename columns, or give {flag} {','.join(f'{role}=NAME' for role in missing)}"
-        raise Malformed(
-            f"{fault}; the columns are {one_line(', '.join(names), 400) or '(none)'}: {remedy}"
-        )
-    return {
-        role: [values[n] for n in columns]
-        for role, columns in indices.items()
-        if role in LINK_ROLES or not is_link
-    }
+        raise Malformed(_missing_columns(missing, names, columns, flag))
+    cells: Cells = {}
+    for role, places in indices.items():
+        if role in LINK_ROLES or not is_link:
+            cells[role] = [values[place] for place in places]
+    return cells
+
+
+def _missing_columns(
+    missing: Sequence[str],
+    names: Iterable[str],
+    columns: Columns,
+    flag: str,
+) -> str:
+    """Which roles have no column, and what to do."""
+    fault = f"no column for {', '.join(missing)}"
+    wrong = [role for role in missing if role in columns]
+    if wrong:
+        fault = f"no column {columns[wrong[0]]!r} for {wrong[0]}"
+    named = one_line(", ".join(names), 400) or "(none)"
+    mapping = ",".join(f"{role}=NAME" for role in missing)
+    return f"{fault}; the columns are {named}: rename columns, or give {flag} {mapping}"
 
 
 def other_kind(names: Iterable[str]) -> str:
     """What an object with these keys is instead of a ticket; empty if unknown."""
-    return next((_OTHER_KINDS[name] for name in names if name in _OTHER_KINDS), "")
+    for name in names:
+        if name in _OTHER_KINDS:
+            return _OTHER_KINDS[name]
+    return ""
 
 
 @lru_cache(100)
 def roles_of(
-    names: tuple[str, ...], columns: tuple[tuple[str, str], ...] = ()
+    names: tuple[str, ...],
+    columns: tuple[tuple[str, str], ...] = (),
 ) -> dict[str, list[int]]:
     """The indices of each role's columns; `columns` maps roles to names."""
-    normalised = [_normalised(name) for name in names]
     mapping = dict(columns)
+    stripped: dict[str, list[int]] = {}
+    normalised: dict[str, list[int]] = {}
+    for index, name in enumerate(names):
+        stripped.setdefault(name.strip(), []).append(index)
+        normalised.setdefault(_normalised(name), []).append(index)
     by_role = {}
     for role, known in ROLES.items():
+        indices: list[int] = []
         if role in mapping:
-            indices = [index for index, name in enumerate(names) if name.strip() == mapping[role]]
+            indices = stripped.get(mapping[role], [])
         else:
-            indices = [i for name in known for i, column in enumerate(normalised) if column == name]
+            for name in known:
+                indices = indices + normalised.get(name, [])
         if indices:
             by_role[role] = indices[:1] if role in TICKET else indices
     return by_role
@@ -243,65 +271,88 @@ def read_ticket(cells: Cells, value: Any, time_of: TimeOf) -> Ticket:
         raise Malformed(f"id: expected one line of 1 to 200 characters; fix it, {_OR_SKIP}")
     if _ROUNDED.fullmatch(own_id):
         raise Malformed(f"id {own_id} was rounded by a spreadsheet; export ids as text, {_OR_SKIP}")
-    relation = one_text(cells, "relation")
-    links = [
-        Link(own_id, f"{relation} {text}".strip(), "links" if relation else role)
-        for role in ("duplicate_of", "duplicated_by", "links")
-        for text in _texts(cells, role)
-    ]
-    if isinstance(value, dict):
-        formal = [*_formal_links(value, own_id)]
-        # GitLab's id in the database: an export has only the number, in a system note.
-        links += formal or [
-            Link(own_id, f"duplicated_to_id={n}") for n in _at(value, "duplicated_to_id")
-        ]
-    link = Ticket(own_id, tuple(dict.fromkeys(links)))
+    links = tuple(dict.fromkeys(_links(cells, value, own_id)))
     if "title" not in cells:
-        return link
+        return Ticket(own_id, links)
+    kind = markup_kind(tuple(value if isinstance(value, dict) else value[0]))
+    return Ticket(
+        id=own_id,
+        links=links,
+        issue=_issue(cells, kind, time_of),
+        url=one_text(cells, "url"),
+        repo=one_text(cells, "repo"),
+        priority=one_text(cells, "priority"),
+        comments=tuple(_comments(cells, value, kind, time_of)),
+        comment_count=next(iter(cells.get("comment_count", ())), None),
+    )
+
+
+def _links(cells: Cells, value: Any, own_id: str) -> Iterator[Link]:
+    relation = one_text(cells, "relation")
+    for role in ("duplicate_of", "duplicated_by", "links"):
+        for text in _texts(cells, role):
+            yield Link(own_id, f"{relation} {text}".strip(), "links" if relation else role)
+    if isinstance(value, dict):
+        formal = list(_formal_links(value, own_id))
+        yield from formal
+        if not formal:
+            # GitLab's id in the database: an export has only the number, in a system note.
+            for number in _at(value, "duplicated_to_id"):
+                yield Link(own_id, f"duplicated_to_id={number}")
+
+
+def _issue(cells: Cells, kind: str, time_of: TimeOf) -> Issue:
+    """The issue of a ticket, without repository and number; `kind` is that of its markup."""
     title = one_text(cells, "title")
-    state, resolution = (comparable(one_text(cells, role)) for role in ("state", "resolution"))
     if not title:
         raise Malformed(f"title: empty; fill it in, {_OR_SKIP}")
     created_at = _required_time(cells, time_of)
     closed_at = _time(cells, "closed_at", time_of)
     updated_at = _time(cells, "updated_at", time_of) or closed_at or created_at
-    has_resolution = not _UNRESOLVED.fullmatch(resolution.strip("-").lower())
-    is_resolved = has_resolution or _CLOSED.fullmatch(state.lower())
+    state = comparable(one_text(cells, "state"))
+    resolution = comparable(one_text(cells, "resolution"))
     is_duplicate = any(map(_DUPLICATE.fullmatch, (state, resolution)))
-    is_closed = is_resolved or is_duplicate or (closed_at and not _OPEN.match(state.lower()))
-    kind = markup_kind(tuple(value if isinstance(value, dict) else value[0]))
+    is_resolved = not _UNRESOLVED.fullmatch(resolution.strip("-").lower())
+    is_closed = is_duplicate or is_resolved or _CLOSED.fullmatch(state.lower()) is not None
+    if closed_at and not _OPEN.match(state.lower()):
+        is_closed = True
     issue = Issue(
         repo="",
         number=0,
         title=title,
         body=to_markdown(one_text(cells, "body"), kind),
-        state="closed" if is_closed else "open",
-        state_reason=("duplicate" if is_duplicate else "completed") if is_closed else None,
+        state="open",
+        state_reason=None,
         author=one_text(cells, "author") or None,
         author_association="NONE",
         created_at=created_at,
         updated_at=updated_at,
-        closed_at=(closed_at or updated_at) if is_closed else None,
+        closed_at=None,
         closed_by=None,
         labels=_several(cells, "labels"),
     )
-    url, repo, priority = (one_text(cells, role) for role in ("url", "repo", "priority"))
-    comments = tuple(_comments(cells, value, kind, time_of))
-    stated = next(iter(cells.get("comment_count", ())), None)
-    return Ticket(own_id, link.links, issue, url, repo, priority, comments, stated)
+    if not is_closed:
+        return issue
+    reason = "duplicate" if is_duplicate else "completed"
+    return replace(issue, state="closed", state_reason=reason, closed_at=closed_at or updated_at)
 
 
-def _comments(cells: Cells, value: Any, kind: str, time_of: TimeOf) -> Iterator[Comment]:
+def _comments(
+    cells: Cells,
+    value: Any,
+    kind: str,
+    time_of: TimeOf,
+) -> Iterator[Comment]:
     if isinstance(value, dict):
-        items = next((items for path in _COMMENTS if (items := _at(value, path))), [])
+        lists = [_at(value, path) for path in _COMMENTS]
+        items = next(filter(None, lists), [])
     else:
         parts = (text.split(";", 2) for text in _texts(cells, "comments"))
         items = [dict(zip(("created", "author", "text"), part, strict=False)) for part in parts]
     for number, item in enumerate(map(_dict, items), 1):
-        fields = {
-            role: [[*item.values()][n] for n in indices]
-            for role, indices in roles_of(tuple(item)).items()
-        }
+        values = list(item.values())
+        roles = roles_of(tuple(item))
+        fields = {role: [values[index] for index in indices] for role, indices in roles.items()}
         body = to_markdown(one_text(fields, "body"), kind)
         if (body or "created_at" not in fields) and item.get("system") is not True:
             try:
@@ -333,18 +384,19 @@ def nested_roles(value: Mapping[str, Any]) -> dict[str, str]:
 def _formal_links(value: Mapping[str, Any], own_id: str) -> Iterator[Link]:
     for rule in _DECLARED["links"]:
         for item in _at(value, rule["items"]):
-            if "when" in rule and [*map(str, _at(item, rule["when"][0]))] != rule["when"][1:]:
-                continue
-            relation = " ".join(map(cell_text, _at(item, rule.get("relation", ""))))
-            source = (
-                next(map(cell_text, _at(item, rule["source"])), own_id)
-                if "source" in rule
-                else own_id
-            )
+            if "when" in rule:
+                path, *expected = rule["when"]
+                if list(map(str, _at(item, path))) != expected:
+                    continue
+            words = _at(item, rule.get("relation", ""))
+            relation = " ".join(map(cell_text, words))
+            source = own_id
+            if "source" in rule:
+                source = next(map(cell_text, _at(item, rule["source"])), own_id)
             for target in map(cell_text, _at(item, rule["target"])):
                 address = _GITLAB_API.search(target)
-                is_same = address is not None and address[1] == cell_text(value.get("project_id"))
-                target = address[2] if address and is_same else target
+                if address is not None and address[1] == cell_text(value.get("project_id")):
+                    target = address[2]
                 cell = f"{rule.get('words', relation)} {target}"
                 if rule.get("only", "") in cell:
                     yield Link(source, cell, "links")
@@ -354,10 +406,11 @@ def _at(value: Any, path: str) -> list[Any]:
     """The values at a dotted path, through lists and without nulls."""
     values = [value]
     for name in path.split("."):
-        fields = [item.get(name) for item in values if isinstance(item, dict)]
-        items = chain.from_iterable(
-            field if isinstance(field, list) else [field] for field in fields
-        )
+        items: list[Any] = []
+        for parent in values:
+            if isinstance(parent, dict):
+                field = parent.get(name)
+                items += field if isinstance(field, list) else [field]
         values = [item for item in items if item is not None]
     return values
 
@@ -374,28 +427,36 @@ def plain_id(text: str) -> str:
 
 def _texts(cells: Cells, role: str) -> list[str]:
     """The texts of a role's cells, which may be lists."""
-    values = chain.from_iterable(
-        cell if isinstance(cell, list) else [cell] for cell in cells.get(role, ())
-    )
-    return [text for text in map(str.strip, map(cell_text, values)) if text]
+    values: list[Any] = []
+    for cell in cells.get(role, ()):
+        values += cell if isinstance(cell, list) else [cell]
+    texts = [cell_text(value).strip() for value in values]
+    return [text for text in texts if text]
 
 
 def _several(cells: Cells, role: str) -> tuple[str, ...]:
     """The parts of a role's texts, which may have separators."""
-    parts = (part.strip() for text in _texts(cells, role) for part in SEPARATOR.split(text))
-    return tuple(dict.fromkeys(part for part in parts if part))
+    parts: dict[str, None] = {}
+    for text in _texts(cells, role):
+        parts |= dict.fromkeys(part.strip() for part in SEPARATOR.split(text))
+    return tuple(filter(None, parts))
 
 
 def one_text(cells: Cells, role: str) -> str:
     """The first text of a role's cells."""
-    return next((text for cell in cells.get(role, ()) if (text := cell_text(cell).strip())), "")
+    for cell in cells.get(role, ()):
+        text = cell_text(cell).strip()
+        if text:
+            return text
+    return ""
 
 
 def cell_text(cell: Any) -> str:
     """A cell as text: the name of a person, the words of Jira's rich text; empty for unknown types."""
     if isinstance(cell, dict):
-        name = next((cell[name] for name in _PERSON if isinstance(cell.get(name), str)), "")
-        return whole_text(name) or "".join(_rich_text(cell)).strip()
+        names = [cell[key] for key in _PERSON if isinstance(cell.get(key), str)]
+        name = whole_text(names[0]) if names else ""
+        return name or "".join(_rich_text(cell)).strip()
     if isinstance(cell, float) and cell.is_integer():
         return str(int(cell))
     if isinstance(cell, date):
@@ -413,12 +474,16 @@ def _rich_text(tree: Any) -> Iterator[str]:
             stack += reversed(node)
         elif isinstance(node, dict):
             attrs = _dict(node.get("attrs"))
-            texts = (node.get("text"), attrs.get("text"), attrs.get("url"))
-            text = whole_text(next((text for text in texts if text and isinstance(text, str)), ""))
-            yield f"~~{text}~~" if text.strip() and "strike" in _at(node, "marks.type") else text
+            text = ""
+            # The node's own text counts before its attributes.
+            for named in (attrs.get("url"), attrs.get("text"), node.get("text")):
+                if named and isinstance(named, str):
+                    text = whole_text(named)
+            is_struck = text.strip() != "" and "strike" in _at(node, "marks.type")
+            yield f"~~{text}~~" if is_struck else text
             kind = cell_text(node.get("type"))
-            if tag := _RICH_TAGS.get(kind, ""):
-                yield tag
+            tag = _RICH_TAGS.get(kind, "")
+            yield tag
             stack += ["\n" if kind in _BLOCKS else "", tag, node.get("content")]
         elif node in _MARKS:
             yield node

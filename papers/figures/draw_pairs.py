@@ -59,11 +59,10 @@ def count_pairs(dataset: PairDataset) -> PairCounts:
     rows = collect_rows(dataset, lambda _: None)
     frame = rows.frame
     lengths = {}
-    for split in rows.splits:
-        part = frame.filter(split=split)
+    for split, part in rows.splits.items():
         counts = np.concatenate([part["tokens1"].to_numpy(), part["tokens2"].to_numpy()])
         lengths[split] = np.log(np.maximum(counts, 1))
-    sides = {name: rows.side(side) for side, name in enumerate(rows.names)}
+    sides = {side.name: rows.of(side) for side in (rows.low, rows.high)}
     overlaps = {}
     for order in ORDERS:
         columns = {name: part[f"overlap{order}"] for name, part in sides.items()}

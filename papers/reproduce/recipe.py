@@ -225,7 +225,7 @@ def read_recipe(name: str) -> Recipe:
             f"{name}: no such recipe; expected {', '.join(recipe_names())} or a .toml file"
         )
     try:
-        return load_settings(Recipe, file=path)
+        return load_settings(Recipe, config=path)
     except ConfigError as error:
         if str(path) in str(error):
             raise

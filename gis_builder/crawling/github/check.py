@@ -27,7 +27,8 @@ def check(crawl: Crawl, names: Sequence[str], *, listed: bool = True) -> None:
     done = 0
     while done < len(unchecked):
         rows = _ask(crawl, unchecked[done:], size)
-        crawl.save("", Page(repos=[replace(row, listed=listed) for row in rows]))
+        page = Page(repos=[replace(row, listed=listed) for row in rows])
+        crawl.save("", page)
         done += len(rows)
         crawl.report("", "check", done, len(unchecked))
 
@@ -39,21 +40,27 @@ def may_be_repository(name: str) -> bool:
 
 def recheck(crawl: Crawl, name: str) -> RepoRow:
     """Check one repository again without storing the result."""
-    return _ask(crawl, [name], BatchSize(1), keep_as_of=False)[0]
+    (row,) = _ask(crawl, [name], BatchSize(1), keep_as_of=False)
+    return row
 
 
 def _unchecked(store: Store, names: Sequence[str], *, listed: bool) -> list[str]:
     """The distinct names that must be checked."""
-    rows = {name: store.repo(name) for name in names}
-    return [
-        name
-        for name, row in rows.items()
-        if not (row and row.is_crawlable and (row.listed or not listed))
-    ]
+    unchecked = []
+    for name in dict.fromkeys(names):
+        row = store.repo(name)
+        is_known = row is not None and row.is_crawlable and (row.listed or not listed)
+        if not is_known:
+            unchecked.append(name)
+    return unchecked
 
 
 def _ask(
-    crawl: Crawl, names: Sequence[str], size: BatchSize, *, keep_as_of: bool = True
+    crawl: Crawl,
+    names: Sequence[str],
+    size: BatchSize,
+    *,
+    keep_as_of: bool = True,
 ) -> list[RepoRow]:
     """Query the first of `names`, as many as one query takes."""
     for attempt in range(1, crawl.settings.attempts + 1):
@@ -64,51 +71,62 @@ def _ask(
     errors = {str(error.path[0]): error for error in reply.errors if error.path}
     rows = []
     for index, name in enumerate(names[:count]):
-        node = part(reply.data, f"r{index}", name)
-        row = _row(crawl, name, node, errors.get(f"r{index}"))
+        alias = f"r{index}"
+        node = part(reply.data, alias, name)
+        row = _row(crawl, name, node, errors.get(alias))
         old = crawl.store.repo(name)
-        # A failed crawl continues with its old data, so an update must start at the old time.
-        rows.append(replace(row, as_of=old.as_of) if keep_as_of and old and old.as_of else row)
+        if keep_as_of and old and old.as_of:
+            # A failed crawl continues with its old data, so an update must start at the old time.
+            row = replace(row, as_of=old.as_of)
+        rows.append(row)
     return rows
 
 
 def _row(
-    crawl: Crawl, name: str, node: RepositoryNode | None, error: GraphQLError | None
+    crawl: Crawl,
+    name: str,
+    node: RepositoryNode | None,
+    error: GraphQLError | None,
 ) -> RepoRow:
     if node is None:
         return _absent(name, error)
     with well_formed(name):
-        labels = [label.name for label in node.labels.nodes] if node.labels else []
-        newest = node.newest.nodes
-        fresh = node.fresh.nodes
-        if bool(newest) != bool(fresh) or (node.newest.total_count and not newest):
-            raise Malformed("the newest issue is missing")
-        row = RepoRow(
-            name=name,
-            outcome=RepoOutcome.OK,
-            full_name=node.name_with_owner,
-            max_number=max([item.number for item in (*newest, *node.pulls.nodes)], default=0),
-            issue_count=node.newest.total_count,
-            created_at=stamp_or_none(node.created_at) or "",
-            newest_at=(stamp_or_none(newest[0].created_at) or "") if newest else "",
-            as_of=stamp(fresh[0].updated_at) if fresh else "",
-            # Search syntax can't express a label with a quotation mark.
-            labels=tuple(
-                sorted(
-                    filter(_DUPLICATE_LABEL.search, (name for name in labels if '"' not in name))
-                )
-            ),
-        )
-        if node.is_private and not crawl.settings.include_private:
-            detail = "private; set include_private to crawl private repositories"
-            return RepoRow(name, RepoOutcome.PRIVATE, detail=detail)
-        if not node.has_issues_enabled:
-            return replace(row, outcome=RepoOutcome.ISSUES_DISABLED, detail="issues are disabled")
-        if not row.issue_count:
-            return replace(row, outcome=RepoOutcome.EMPTY, detail="no issues")
-        if row.full_name.lower() != name.lower():
-            return replace(row, outcome=RepoOutcome.RENAMED, detail=f"now {row.full_name}")
+        row = _described(name, node)
+    if node.is_private and not crawl.settings.include_private:
+        detail = "private; set include_private to crawl private repositories"
+        return RepoRow(name, RepoOutcome.PRIVATE, detail=detail)
+    if not node.has_issues_enabled:
+        return replace(row, outcome=RepoOutcome.ISSUES_DISABLED, detail="issues are disabled")
+    if not row.issue_count:
+        return replace(row, outcome=RepoOutcome.EMPTY, detail="no issues")
+    if row.full_name.lower() != name.lower():
+        return replace(row, outcome=RepoOutcome.RENAMED, detail=f"now {row.full_name}")
+    return row
+
+
+def _described(name: str, node: RepositoryNode) -> RepoRow:
+    """The row of a repository with the server's metadata."""
+    issues = node.newest.nodes
+    updated = node.fresh.nodes
+    if bool(issues) != bool(updated) or (node.newest.total_count and not issues):
+        raise Malformed("the newest issue is missing")
+    labels = [label.name for label in node.labels.nodes] if node.labels else []
+    # Search syntax can't express a label with a quotation mark.
+    searchable = [label for label in labels if '"' not in label]
+    numbers = [item.number for item in (*issues, *node.pulls.nodes)]
+    row = RepoRow(
+        name=name,
+        outcome=RepoOutcome.OK,
+        full_name=node.name_with_owner,
+        max_number=max(numbers, default=0),
+        issue_count=node.newest.total_count,
+        created_at=stamp_or_none(node.created_at) or "",
+        labels=tuple(sorted(filter(_DUPLICATE_LABEL.search, searchable))),
+    )
+    if not issues:
         return row
+    newest_at = stamp_or_none(issues[0].created_at) or ""
+    return replace(row, newest_at=newest_at, as_of=stamp(updated[0].updated_at))
 
 
 def _absent(name: str, error: GraphQLError | None) -> RepoRow:

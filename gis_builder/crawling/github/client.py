@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from msgspec import Raw
 from msgspec.json import Decoder
 
 from gis_builder.crawl_progress import CrawlListener, Waiting
@@ -56,7 +55,7 @@ class RequestRefused(BadReply):
     """The server rejects this query permanently."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class HttpReply(Generic[T]):
     """A value for each alias of a query, and the errors of missing parts."""
 
@@ -133,12 +132,12 @@ class Client:
     def _ask_once(self, query: GraphQuery[Any]) -> QueryAnswer:
         self._check_stop()
         start = time.monotonic()
-        raw = self._exchange.post("/graphql", json.dumps({"query": query.text}).encode())
-        answer = (
-            raw if isinstance(raw, QueryAnswer) else classify(raw.status, raw.headers, raw.body)
-        )
-        if answer.data:
-            answer = _decoded(answer, query)
+        body = json.dumps({"query": query.text}).encode()
+        raw = self._exchange.post("/graphql", body)
+        if isinstance(raw, QueryAnswer):
+            answer = raw
+        else:
+            answer = _decoded(classify(raw.status, raw.headers, raw.body), query)
         self._was_reached |= answer.has_response
         self._rate_limit = answer.rate_limit or self._rate_limit
         seconds = time.monotonic() - start
@@ -152,10 +151,9 @@ class Client:
 
     def _wait_for_limit(self, answer: QueryAnswer, waits: int) -> None:
         """Wait for the requested time, or, if there is none or it was too short, for doubling times."""
-        doubled = self._settings.secondary_wait_s * 2.0 ** (waits - 1)
-        seconds = (
-            doubled if answer.wait_s is None else max(answer.wait_s, doubled if waits > 1 else 0.0)
-        )
+        seconds = self._settings.secondary_wait_s * 2.0 ** (waits - 1)
+        if answer.wait_s is not None:
+            seconds = answer.wait_s if waits == 1 else max(answer.wait_s, seconds)
         if waits > self._settings.attempts:
             raise RateLimited(
                 f"still rate-limited ({answer.message}) after {waits - 1} waits; run the same command again "
@@ -171,24 +169,23 @@ class Client:
         self._sleep(seconds, answer.message)
 
     def _wait_after_failure(self, answer: QueryAnswer, failures: int) -> None:
-        if not self._was_reached and failures >= min(
-            self._settings.first_attempts, self._settings.attempts
-        ):
+        settings = self._settings
+        first_attempts = min(settings.first_attempts, settings.attempts)
+        if not self._was_reached and failures >= first_attempts:
             raise Unreachable(
-                f"{self._settings.graphql_url} can't be reached ({answer.message}): check api_url and the "
+                f"{settings.graphql_url} can't be reached ({answer.message}): check api_url and the "
                 "network, and run the same command again to continue"
             )
-        if failures >= self._settings.attempts:
-            self._was_reached = (
-                answer.has_response
-            )  # without one, the network may be lost: see `Unreachable`
+        if failures >= settings.attempts:
+            # Without a response, the network may be lost: see `Unreachable`.
+            self._was_reached = answer.has_response
             kind = BadReply if answer.kind is AnswerKind.BAD_REPLY else RemoteError
             raise kind(
-                f"{self._settings.graphql_url} failed {failures} consecutive times, last with: "
+                f"{settings.graphql_url} failed {failures} consecutive times, last with: "
                 f"{answer.message}; run the same command again to continue"
             )
         if answer.wait_s is not None:
-            self._sleep(min(answer.wait_s, self._settings.max_wait_s), answer.message)
+            self._sleep(min(answer.wait_s, settings.max_wait_s), answer.message)
         else:
             self.back_off(failures, answer.message)
 
@@ -223,17 +220,19 @@ def _error_of(answer: QueryAnswer, token: str) -> RemoteError:
 
 
 def _decoded(answer: QueryAnswer, query: GraphQuery[Any]) -> QueryAnswer:
-    parts: dict[str, Raw] = dict(answer.data)
-    rate = parts.pop("rateLimit", None)
+    if not answer.data:
+        return answer
+    data = {}
+    cost = 1
     try:
-        data = {
-            alias: None if bytes(part) == b"null" else decode(part, query.answer)
-            for alias, part in parts.items()
-        }
-        cost = decode(rate, _RATE) if rate is not None else None
+        for alias, part in answer.data.items():
+            if alias == "rateLimit":
+                rate = decode(part, _RATE)
+                cost = rate.cost if rate else 1
+            else:
+                data[alias] = None if bytes(part) == b"null" else decode(part, query.answer)
     except Malformed as error:
-        return replace(
-            bad_reply(f"the reply does not match the query ({error})"), rate_limit=answer.rate_limit
-        )
+        fault = bad_reply(f"the reply does not match the query ({error})")
+        return replace(fault, rate_limit=answer.rate_limit)
     kind = answer.kind if data else AnswerKind.BAD_REPLY
-    return replace(answer, kind=kind, data=data, cost=cost.cost if cost else 1)
+    return replace(answer, kind=kind, data=data, cost=cost)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -19,8 +20,7 @@ from gis_builder.crawling.github.fetch import fetch
 from gis_builder.crawling.github.fetch_batches import Crawl
 from gis_builder.crawling.github.negative_sample import fetch_negative_sample
 from gis_builder.settings.crawl_settings import CrawlSettings
-from gis_builder.store import Absence, Page, RepoOutcome, RepoRow, Store
-from gis_builder.store.issue_records import IssueRef, Kind
+from gis_builder.store import Absence, IssueRef, Kind, Page, RepoOutcome, RepoRow, Store
 from pairkit.base.errors import AuthError, RateLimited, RemoteError
 
 Job = Callable[[Crawl], None]
@@ -49,8 +49,7 @@ class GitHub(AbstractContextManager["GitHub"]):
     def check(self, repos: Sequence[str]) -> list[RepoRow]:
         """Look up the repositories and return their rows in this order."""
         self._run("check", {"": partial(check.check, names=repos)})
-        rows = {row.name.lower(): row for row in self._store.repos()}
-        return [rows[name.lower()] for name in repos]
+        return self._store.rows_of(repos)
 
     def search(self, repos: Sequence[str]) -> None:
         """Fetch the threads of likely duplicates."""
@@ -66,19 +65,16 @@ class GitHub(AbstractContextManager["GitHub"]):
 
     def fetch(self, refs: Sequence[IssueRef]) -> None:
         """Fetch issues of any repository by number, unless the store knows them already."""
-        unknown = {ref for ref in refs if self._store.kind(ref) is Kind.UNKNOWN}
-        invalid = {ref for ref in unknown if not may_be_repository(ref.repo)}
-        not_found = (Absence.NO_REPOSITORY, RepoOutcome.NOT_FOUND.value)
-        self._store.save(Page(missing=dict.fromkeys(invalid, not_found)))
-        unknown -= invalid
+        unknown = [ref for ref in refs if self._store.kind(ref) is Kind.UNKNOWN]
         self._check_new({ref.repo for ref in unknown})
         listed = {row.full_name for row in self._store.repos()}
-        groups: dict[str, list[IssueRef]] = {}
+        groups: defaultdict[str, list[IssueRef]] = defaultdict(list)
         for ref in self._drop_inaccessible(unknown):
-            current = IssueRef(self._store.full_name(ref.repo), ref.number)
+            repo = self._store.full_name(ref.repo)
             # Repositories that weren't requested share queries.
-            groups.setdefault(current.repo if current.repo in listed else "", []).append(current)
-        jobs = {repo: partial(fetch, refs=group) for repo, group in sorted(groups.items())}
+            group = repo if repo in listed else ""
+            groups[group].append(IssueRef(repo, ref.number))
+        jobs = {repo: partial(fetch, refs=groups[repo]) for repo in sorted(groups)}
         self._run("fetch", jobs)
 
     def fetch_negative_sample(self, counts: Mapping[str, int], seed: int) -> None:
@@ -94,27 +90,33 @@ class GitHub(AbstractContextManager["GitHub"]):
         for worker in self._workers:
             worker.client.close()
 
-    def _check_new(self, repos: set[str]) -> None:
+    def _check_new(self, repos: Collection[str]) -> None:
         """Look up repositories of targets that weren't requested."""
-        known = {
-            name.lower() for row in self._store.all_repos() for name in (row.name, row.full_name)
-        }
-        new = sorted(repo for repo in repos if repo.lower() not in known)
+        known = set()
+        for row in self._store.all_repos():
+            known |= {row.name.lower(), row.full_name.lower()}
+        valid = sorted(filter(may_be_repository, repos))
+        new = [repo for repo in valid if repo.lower() not in known]
         if new:
             self._run("check", {"": partial(check.check, names=new, listed=False)})
 
-    def _drop_inaccessible(self, refs: set[IssueRef]) -> set[IssueRef]:
+    def _drop_inaccessible(self, refs: Iterable[IssueRef]) -> list[IssueRef]:
         """Store the references to missing or inaccessible repositories as missing; return the others."""
-        rows = {row.name.lower(): row for row in self._store.all_repos()}
-        rows |= {row.full_name.lower(): row for row in self._store.all_repos() if row.is_crawlable}
-        row_of = {ref: rows.get(ref.repo.lower()) for ref in refs}
-        inaccessible = {
-            ref: (Absence.NO_REPOSITORY, row.outcome.value)
-            for ref, row in row_of.items()
-            if row and not row.is_crawlable and row.outcome is not RepoOutcome.FAILED
-        }
-        self._store.save(Page(missing=inaccessible))
-        return {ref for ref, row in row_of.items() if row and row.is_crawlable}
+        all_rows = self._store.all_repos()
+        rows = {row.name.lower(): row for row in all_rows}
+        rows |= {row.full_name.lower(): row for row in all_rows if row.is_crawlable}
+        accessible = []
+        page = Page()
+        for ref in refs:
+            row = rows.get(ref.repo.lower())
+            if not may_be_repository(ref.repo):
+                page.missing[ref] = (Absence.NO_REPOSITORY, RepoOutcome.NOT_FOUND.value)
+            elif row is not None and row.is_crawlable:
+                accessible.append(ref)
+            elif row is not None and row.outcome is not RepoOutcome.FAILED:
+                page.missing[ref] = (Absence.NO_REPOSITORY, row.outcome.value)
+        self._store.save(page)
+        return accessible
 
     def _for_each(self, repos: Iterable[str], stage: str, work: Callable[..., None]) -> None:
         """Run `work(crawl, row=row)` once for every crawlable repository."""
@@ -126,34 +128,37 @@ class GitHub(AbstractContextManager["GitHub"]):
         self._run(stage, jobs)
 
     def _run(self, stage: str, jobs: Mapping[str, Job]) -> None:
-        shared_failures: list[RemoteError] = []  # of jobs for several repositories
+        shared_failures = []  # of jobs for several repositories
 
         def done(name: str, worker: Crawl, failure: RemoteError | None) -> None:
             page = Page(usage={name: worker.client.take_usage()})  # of its last requests
-            if failure:
-                page.repos = [
-                    replace(row, outcome=RepoOutcome.FAILED, detail=str(failure))
-                    for row in self._store.repos()
-                    if row.full_name == name
-                ]
+            if failure is not None:
+                for row in self._store.repos():
+                    if row.full_name == name:
+                        failed = replace(row, outcome=RepoOutcome.FAILED, detail=str(failure))
+                        page.repos.append(failed)
+                if not name:
+                    shared_failures.append(failure)
             self._store.save(page)
-            if failure and not name:
-                shared_failures.append(failure)
             self._listener(Finished(name, stage, str(failure or "")))
 
         self._listener(Began(stage, len(jobs)))
-        run_jobs(jobs, self._workers[: max(1, len(jobs))], self._stop, done)
+        workers = self._workers[: max(1, len(jobs))]
+        run_jobs(jobs, workers, self._stop, done)
         if shared_failures:
             raise shared_failures[0]
 
 
 def run_jobs(
-    jobs: Mapping[str, Job], workers: Sequence[Crawl], stop: threading.Event, done: Done
+    jobs: Mapping[str, Job],
+    workers: Sequence[Crawl],
+    stop: threading.Event,
+    done: Done,
 ) -> None:
     """Distribute jobs to workers; only errors that concern every job stop the others."""
     todo: Jobs = queue.SimpleQueue()
-    for job in jobs.items():
-        todo.put(job)
+    for name, job in jobs.items():
+        todo.put((name, job))
     threads = ThreadPoolExecutor(len(workers), "crawl")
     is_interrupted = False
     try:
@@ -168,12 +173,16 @@ def run_jobs(
         is_interrupted = isinstance(error, KeyboardInterrupt)
         raise
     finally:
-        threads.shutdown(
-            wait=not is_interrupted
-        )  # after Ctrl-C, don't wait for a server that hangs
+        # After Ctrl-C, don't wait for a server that hangs.
+        threads.shutdown(wait=not is_interrupted)
 
 
-def _work(worker: Crawl, todo: Jobs, stop: threading.Event, done: Done) -> None:
+def _work(
+    worker: Crawl,
+    todo: Jobs,
+    stop: threading.Event,
+    done: Done,
+) -> None:
     """Run jobs until there are none left."""
     while not stop.is_set():
         try:

@@ -62,7 +62,7 @@ _CHUNK = 1 << 16
 _GZIP = 16 + zlib.MAX_WBITS
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Raw:
     """A response, in which the token is masked if the server echoed it."""
 
@@ -87,7 +87,9 @@ class Exchange:
         end = time.monotonic() + self._timeout_s
         # Timeouts of `requests` hold for each read. A late exchange ends in its own thread, without effect.
         threading.Thread(
-            target=self._answer, args=(answer, self._session, url, body, end), daemon=True
+            target=self._answer,
+            args=(answer, self._session, url, body, end),
+            daemon=True,
         ).start()
         with suppress(TimeoutError):
             return answer.result(self._timeout_s)
@@ -113,7 +115,11 @@ class Exchange:
             answer.set_exception(error)
 
     def _send(
-        self, session: requests.Session, url: str, body: bytes, end: float
+        self,
+        session: requests.Session,
+        url: str,
+        body: bytes,
+        end: float,
     ) -> Raw | QueryAnswer:
         with session.post(
             url,

@@ -23,8 +23,7 @@ from gis_builder.crawling.github.parse import (
     well_formed,
 )
 from gis_builder.crawling.github.responses import GraphQLError
-from gis_builder.store import Absence, Page, TopUp
-from gis_builder.store.issue_records import IssueRef
+from gis_builder.store import Absence, IssueRef, Page, TopUp
 from pairkit.base.errors import BadReply, RemoteError
 from pairkit.base.printable import one_line
 
@@ -67,7 +66,12 @@ def fetch_top_ups(crawl: Crawl, repo: str) -> None:
             crawl.client.back_off(max(failures.values()), "the server returned nothing")
 
 
-def _add_top_up(page: Page, top_up: TopUp, node: Parts, pages: Pages) -> None:
+def _add_top_up(
+    page: Page,
+    top_up: TopUp,
+    node: Parts,
+    pages: Pages,
+) -> None:
     ref = top_up.ref
     connection: NodeConnection[Any] = getattr(node, top_up.part)
     with well_formed(f"{ref} {top_up.part}"):
@@ -125,7 +129,8 @@ class Fetcher:
             reply, count = self._crawl.ask(size, waiting, query)
             failed = self._add(page, waiting[:count], reply, with_thread=with_thread)
             self._handle_failures(page, failures, failed)
-            waiting = sorted([ref for ref in failed if ref not in page.missing] + waiting[count:])
+            again = [ref for ref in failed if ref not in page.missing]
+            waiting = sorted(again + waiting[count:])
             if failed:
                 size.shrink()
         return page
@@ -139,7 +144,7 @@ class Fetcher:
         with_thread: bool,
     ) -> dict[IssueRef, str]:
         """Add the issues to the page; returns the failed ones, each with the server's message."""
-        failed: dict[IssueRef, str] = {}
+        failed = {}
         for index, (repo, group) in enumerate(groupby(refs, key=lambda ref: ref.repo)):
             issues = part(reply.data, f"r{index}", repo)
             for ref in group:
@@ -157,7 +162,10 @@ class Fetcher:
         return failed
 
     def _handle_failures(
-        self, page: Page, failures: Counter[IssueRef], failed: Mapping[IssueRef, str]
+        self,
+        page: Page,
+        failures: Counter[IssueRef],
+        failed: Mapping[IssueRef, str],
     ) -> None:
         """Skip issues that failed too often, so that one bad issue does not stop its repository."""
         if not failed:
@@ -205,7 +213,8 @@ def fetch_threads(crawl: Crawl, repo: str) -> None:
 def failure_of(errors: Sequence[GraphQLError], *alias: str) -> str:
     """The error message of an alias that needs a retry; empty if there is none."""
     for error in errors:
-        if error.needs_retry and error.path[: len(alias)] == alias[: len(error.path)]:
+        is_of_alias = error.path[: len(alias)] == alias[: len(error.path)]
+        if is_of_alias and error.needs_retry:
             return f"{error.type}: {error.message}"
     return ""
 
@@ -229,7 +238,13 @@ def _check_name(repo: str, issues: IssuesByAlias) -> None:
         )
 
 
-def _add_issue(page: Page, ref: IssueRef, node: Item, *, with_thread: bool) -> None:
+def _add_issue(
+    page: Page,
+    ref: IssueRef,
+    node: Item,
+    *,
+    with_thread: bool,
+) -> None:
     if isinstance(node, str):
         raise BadReply(
             f"{ref}: the reply does not match the query; run the same command again to continue"

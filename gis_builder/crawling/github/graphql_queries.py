@@ -16,13 +16,12 @@ from msgspec.json import Decoder
 
 from gis_builder.crawling.github import nodes
 from gis_builder.settings.crawl_settings import CrawlSettings
-from gis_builder.store import CrawlTask, TopUp
-from gis_builder.store.issue_records import IssueRef
+from gis_builder.store import CrawlTask, IssueRef, TopUp
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GraphQuery(Generic[T]):
     """A query, and the decoder for the value of each alias."""
 
@@ -61,7 +60,7 @@ _ISSUES = Decoder(nodes.IssuesByAlias)
 _PARTS = Decoder(dict[str, nodes.Parts | None])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Server:
     """The optional fields of a server."""
 
@@ -124,7 +123,10 @@ class Queries:
         return GraphQuery(_query(parts), _SEARCH_PAGE)
 
     def issues(
-        self, refs: Sequence[IssueRef], *, with_thread: bool
+        self,
+        refs: Sequence[IssueRef],
+        *,
+        with_thread: bool,
     ) -> GraphQuery[nodes.IssuesByAlias]:
         """Query issues of any repositories by number: 3 connections each with threads, else none."""
         # A fragment, because repeating the fields for each issue would make the query large.
@@ -140,7 +142,12 @@ class Queries:
         return GraphQuery(text, _ISSUES)
 
     def listing(
-        self, repo: str, count: int, after: str | None, *, since: str | None = None
+        self,
+        repo: str,
+        count: int,
+        after: str | None,
+        *,
+        since: str | None = None,
     ) -> GraphQuery[nodes.ListingRepository]:
         """List the repository's issues with threads, oldest first, or by time of update from `since` on."""
         order = "CREATED_AT" if since is None else "UPDATED_AT"
@@ -155,7 +162,9 @@ class Queries:
         return GraphQuery(text, _LISTING)
 
     def top_ups(
-        self, repo: str, top_ups: Iterable[TopUp]
+        self,
+        repo: str,
+        top_ups: Iterable[TopUp],
     ) -> GraphQuery[dict[str, nodes.Parts | None]]:
         """Query the items before the stored ones: 1 connection each, with aliases `t0` and so on."""
         inner = " ".join(

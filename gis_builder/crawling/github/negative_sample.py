@@ -11,11 +11,15 @@ from collections.abc import Iterable, Mapping
 
 from gis_builder.crawling.github.fetch import Fetcher
 from gis_builder.crawling.github.fetch_batches import Crawl
-from gis_builder.store import CrawlTask, Page, RepoRow, Store
-from gis_builder.store.issue_records import IssueRef, Kind
+from gis_builder.store import CrawlTask, IssueRef, Kind, Page, RepoRow, Store
 
 
-def fetch_negative_sample(crawl: Crawl, row: RepoRow, count: int, seed: int) -> None:
+def fetch_negative_sample(
+    crawl: Crawl,
+    row: RepoRow,
+    count: int,
+    seed: int,
+) -> None:
     """Fetch a sample without threads."""
     fetcher = Fetcher(crawl)
     repo = row.full_name
@@ -30,15 +34,18 @@ def fetch_negative_sample(crawl: Crawl, row: RepoRow, count: int, seed: int) -> 
         used = _prefix(kinds, missing)
         if not used:
             used = _fetch(crawl, fetcher, repo, kinds, missing)
-        missing -= sum(kinds[number] is Kind.ISSUE for number in used)
+        sampled = [number for number in used if kinds[number] is Kind.ISSUE]
+        missing -= len(sampled)
         remaining = remaining[len(used) :]
         crawl.report(repo, "pool", count - missing, count)
 
 
 def sample_order(store: Store, row: RepoRow, seed: int) -> list[int]:
     """The order of all numbers, as stored when the repository was first sampled."""
+    max_number = row.max_number
     stored = _stored_sample(store, row.full_name, seed)
-    max_number = row.max_number if stored is None else stored.state["max_number"]
+    if stored is not None:
+        max_number = stored.state["max_number"]
     return number_order(max_number, row.full_name, seed)
 
 
@@ -58,18 +65,24 @@ def number_order(max_number: int, repo: str, seed: int) -> list[int]:
 
 def _next_kinds(crawl: Crawl, repo: str, numbers: Iterable[int]) -> dict[int, Kind]:
     """The stored kinds of the first numbers, up to a batch of unknown ones."""
-    kinds: dict[int, Kind] = {}
+    kinds = {}
     unknown = 0
     for number in numbers:
-        kinds[number] = crawl.store.kind(IssueRef(repo, number))
-        unknown += kinds[number] is Kind.UNKNOWN
+        kind = crawl.store.kind(IssueRef(repo, number))
+        kinds[number] = kind
+        if kind is Kind.UNKNOWN:
+            unknown += 1
         if unknown == crawl.settings.issue_batch:
             break
     return kinds
 
 
 def _fetch(
-    crawl: Crawl, fetcher: Fetcher, repo: str, kinds: dict[int, Kind], count: int
+    crawl: Crawl,
+    fetcher: Fetcher,
+    repo: str,
+    kinds: dict[int, Kind],
+    count: int,
 ) -> list[int]:
     """Fetch the unknown numbers, add their kinds, and store those in the sample."""
     unknown = [IssueRef(repo, number) for number, kind in kinds.items() if kind is Kind.UNKNOWN]
@@ -88,12 +101,13 @@ def _fetch(
 
 def _prefix(kinds: Mapping[int, Kind], count: int) -> list[int]:
     """The numbers up to the `count`-th issue, or before the first unknown number."""
-    prefix: list[int] = []
+    prefix = []
     for number, kind in kinds.items():
         if kind is Kind.UNKNOWN:
             break
         prefix.append(number)
-        count -= kind is Kind.ISSUE
+        if kind is Kind.ISSUE:
+            count -= 1
         if not count:
             break
     return prefix

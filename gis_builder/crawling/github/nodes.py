@@ -6,47 +6,57 @@ from typing import Annotated, Generic, Literal, TypeVar
 
 from msgspec import Meta, field
 
-from gis_builder.store import decoding
-from gis_builder.store.decoding import Node
+from gis_builder.store.decoding import (
+    Count,
+    Cursor,
+    DecimalId,
+    Login,
+    Node,
+    Number,
+    NumberOrNone,
+    RepoName,
+    Time,
+    Word,
+)
 
 T = TypeVar("T")
 
 
-class GraphQLNode(Node, frozen=True, rename="camel"):
+class GraphQLNode(Node, rename="camel"):
     """Base of the nodes; its field names are converted to camel case."""
 
 
-class RepositoryName(GraphQLNode, frozen=True):
+class RepositoryName(GraphQLNode):
     """The repository of an issue."""
 
-    name_with_owner: decoding.RepoName
+    name_with_owner: RepoName
 
 
-class Actor(GraphQLNode, frozen=True):
+class Actor(GraphQLNode):
     """An account; `kind` is queried only where it matters."""
 
-    login: decoding.Login
+    login: Login
     kind: str = field(name="__typename", default="")
 
 
-class PreviousPage(GraphQLNode, frozen=True):
+class PreviousPage(GraphQLNode):
     """The cursor of the page before this one."""
 
     has_previous_page: bool
-    start_cursor: decoding.Cursor | None
+    start_cursor: Cursor | None
 
 
-class NextPage(GraphQLNode, frozen=True):
+class NextPage(GraphQLNode):
     """The cursor of the next page."""
 
     has_next_page: bool
-    end_cursor: decoding.Cursor | None
+    end_cursor: Cursor | None
 
 
-class NodeConnection(GraphQLNode, Generic[T], frozen=True):
+class NodeConnection(GraphQLNode, Generic[T]):
     """The last page, or an earlier one, of a nested connection."""
 
-    total_count: decoding.Count
+    total_count: Count
     page_info: PreviousPage
     nodes: list[T | None] | None
 
@@ -56,95 +66,95 @@ class NodeConnection(GraphQLNode, Generic[T], frozen=True):
         return [node for node in self.nodes or () if node is not None]
 
 
-class CommentNode(GraphQLNode, frozen=True):
+class CommentNode(GraphQLNode):
     """A comment."""
 
-    full_database_id: decoding.DecimalId
+    full_database_id: DecimalId
     author: Actor | None
-    author_association: decoding.Word
-    created_at: decoding.Time
+    author_association: Word
+    created_at: Time
     body: str | None
 
 
-class Target(GraphQLNode, frozen=True):
+class Target(GraphQLNode):
     """The target of a duplicate mark or a closing."""
 
-    number: decoding.Number
+    number: Number
     repository: RepositoryName
     kind: str = field(name="__typename", default="Issue")
 
 
-class EventNode(GraphQLNode, frozen=True):
+class EventNode(GraphQLNode):
     """An event; kinds that were not queried may lack every other field."""
 
     kind: str = field(name="__typename")
-    created_at: decoding.Time | None = None
+    created_at: Time | None = None
     actor: Actor | None = None
-    state_reason: decoding.Word | None = None
+    state_reason: Word | None = None
     canonical: Target | None = None
     duplicate_of: Target | None = None
 
 
-class LabelNode(GraphQLNode, frozen=True):
+class LabelNode(GraphQLNode):
     """The name of a label, or of a field's argument."""
 
     name: str
 
 
-class IssueNode(GraphQLNode, frozen=True):
+class IssueNode(GraphQLNode):
     """An issue, with its thread if that was queried."""
 
-    number: decoding.Number
+    number: Number
     repository: RepositoryName
     title: str
     body: str | None
     state: Literal["OPEN", "CLOSED"]
-    state_reason: decoding.Word | None
+    state_reason: Word | None
     author: Actor | None
-    author_association: decoding.Word
-    created_at: decoding.Time
-    updated_at: decoding.Time
-    closed_at: decoding.Time | None
+    author_association: Word
+    created_at: Time
+    updated_at: Time
+    closed_at: Time | None
     duplicate_of: Target | None = None
     comments: NodeConnection[CommentNode] | None = None
     events: NodeConnection[EventNode] | None = None
     labels: NodeConnection[LabelNode] | None = None
 
 
-class FoundIssue(IssueNode, frozen=True, tag_field="__typename", tag="Issue"):
+class FoundIssue(IssueNode, tag_field="__typename", tag="Issue"):
     """An issue that was queried by number."""
 
 
-class FoundPull(GraphQLNode, frozen=True, tag_field="__typename", tag="PullRequest"):
+class FoundPull(GraphQLNode, tag_field="__typename", tag="PullRequest"):
     """A pull request that was queried by number."""
 
-    number: decoding.Number
+    number: Number
     repository: RepositoryName
     title: str
     closed: bool
-    created_at: decoding.Time
-    updated_at: decoding.Time
+    created_at: Time
+    updated_at: Time
 
 
 Item = FoundIssue | FoundPull | str
 IssuesByAlias = dict[str, Item | None]  # a text is the repository's name
 
 
-class Listing(GraphQLNode, frozen=True):
+class Listing(GraphQLNode):
     """A page of a repository's issues."""
 
-    total_count: decoding.Count
+    total_count: Count
     page_info: NextPage
     nodes: list[IssueNode | None]
 
 
-class ListingRepository(GraphQLNode, frozen=True):
+class ListingRepository(GraphQLNode):
     """A repository with a page of its issues."""
 
     issues: Listing | None
 
 
-class Parts(GraphQLNode, frozen=True):
+class Parts(GraphQLNode):
     """One nested connection of an issue."""
 
     comments: NodeConnection[CommentNode] | None = None
@@ -152,73 +162,73 @@ class Parts(GraphQLNode, frozen=True):
     labels: NodeConnection[LabelNode] | None = None
 
 
-class SearchNode(GraphQLNode, frozen=True):
+class SearchNode(GraphQLNode):
     """A search result; it has a number only if it is an issue."""
 
-    number: decoding.Number | None = None
+    number: Number | None = None
 
 
-class SearchPage(GraphQLNode, frozen=True):
+class SearchPage(GraphQLNode):
     """A page of search results."""
 
-    issue_count: decoding.Count
+    issue_count: Count
     page_info: NextPage
     nodes: list[SearchNode | None]
 
 
-class NewestNode(GraphQLNode, frozen=True):
+class NewestNode(GraphQLNode):
     """The newest issue or pull request."""
 
-    number: decoding.Number
-    created_at: decoding.Time | None = None
+    number: Number
+    created_at: Time | None = None
 
 
-class UpdatedNode(GraphQLNode, frozen=True):
+class UpdatedNode(GraphQLNode):
     """The issue that was updated last."""
 
-    updated_at: decoding.Time
+    updated_at: Time
 
 
-class FirstNodes(GraphQLNode, Generic[T], frozen=True):
+class FirstNodes(GraphQLNode, Generic[T]):
     """The first nodes of a connection."""
 
     nodes: list[T]
 
 
-class CountedIssues(GraphQLNode, frozen=True):
+class CountedIssues(GraphQLNode):
     """The newest issue, and the number of issues."""
 
-    total_count: decoding.NumberOrNone
+    total_count: NumberOrNone
     nodes: list[NewestNode]
 
 
-class RepositoryNode(GraphQLNode, frozen=True):
+class RepositoryNode(GraphQLNode):
     """A repository's metadata."""
 
-    name_with_owner: decoding.RepoName
+    name_with_owner: RepoName
     is_private: bool
     has_issues_enabled: bool
-    created_at: decoding.Time | None
+    created_at: Time | None
     newest: CountedIssues
     fresh: FirstNodes[UpdatedNode]
     pulls: FirstNodes[NewestNode]
     labels: FirstNodes[LabelNode] | None
 
 
-class Field(GraphQLNode, frozen=True):
+class Field(GraphQLNode):
     """A field of a type."""
 
     name: str
     args: list[LabelNode] | None = None
 
 
-class TypeNode(GraphQLNode, frozen=True):
+class TypeNode(GraphQLNode):
     """A type of the server's schema."""
 
     fields: list[Field] | None
 
 
-class Rate(GraphQLNode, frozen=True):
+class Rate(GraphQLNode):
     """The cost of a query."""
 
     cost: Annotated[int, Meta(ge=0, le=1_000_000)]

@@ -7,9 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from gis_builder.crawling.github import nodes
-from gis_builder.store import TopUp
+from gis_builder.store import Comment, Event, Issue, IssueRef, Thread, TopUp, pull_request
 from gis_builder.store.decoding import Malformed, stamp, stamp_or_none
-from gis_builder.store.issue_records import Comment, Event, Issue, IssueRef, Thread, pull_request
 from pairkit.base.errors import BadReply
 
 _EVENT_KINDS = {
@@ -54,7 +53,9 @@ def parse_thread(node: nodes.IssueNode) -> tuple[Thread, list[TopUp]]:
 
 
 def parse_issue(
-    node: nodes.IssueNode, labels: tuple[str, ...] = (), closed_by: str | None = None
+    node: nodes.IssueNode,
+    labels: tuple[str, ...] = (),
+    closed_by: str | None = None,
 ) -> Issue:
     """Convert an issue without its thread."""
     ref = ref_of(node)
@@ -83,7 +84,11 @@ def parse_pull(node: nodes.FoundPull) -> Issue:
     with well_formed(str(ref_of(node))):
         state = "closed" if node.closed else "open"
         return pull_request(
-            ref_of(node), node.title, state, stamp(node.created_at), stamp(node.updated_at)
+            ref_of(node),
+            node.title,
+            state,
+            stamp(node.created_at),
+            stamp(node.updated_at),
         )
 
 
@@ -118,7 +123,10 @@ def parse_labels(connection: nodes.NodeConnection[nodes.LabelNode] | None) -> tu
 
 
 def next_top_up(
-    ref: IssueRef, part: str, connection: nodes.NodeConnection[Any], have: int
+    ref: IssueRef,
+    part: str,
+    connection: nodes.NodeConnection[Any],
+    have: int,
 ) -> TopUp | None:
     """The rest of a nested connection; a server under load may report it by only one of two fields."""
     count = len(connection.items)

@@ -7,7 +7,7 @@ are mapped to one `AnswerKind` here, and the client handles only these kinds.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
@@ -38,7 +38,7 @@ class AnswerKind(StrEnum):
     BAD_REPLY = "bad_reply"  # not a response to this query
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GraphQLError:
     """One error of a GraphQL response."""
 
@@ -49,9 +49,8 @@ class GraphQLError:
     @property
     def is_heavy(self) -> bool:
         """Whether the server dropped this part because of its size."""
-        return self.type in _HEAVY_TYPES or any(
-            phrase in self.message.lower() for phrase in _HEAVY_WORDS
-        )
+        lower = self.message.lower()
+        return self.type in _HEAVY_TYPES or any(phrase in lower for phrase in _HEAVY_WORDS)
 
     @property
     def needs_retry(self) -> bool:
@@ -59,7 +58,7 @@ class GraphQLError:
         return self.is_heavy or self.type not in HIDDEN_TYPES
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class QueryAnswer:
     """A classified response."""
 
@@ -75,23 +74,23 @@ class QueryAnswer:
     status: int | None = None  # HTTP status; None without a response
 
 
-class _Extensions(Node, frozen=True):
+class _Extensions(Node):
     code: str = ""
 
 
-class _Error(Node, frozen=True):
+class _Error(Node):
     message: str = ""
     type: str | None = None
     path: list[str | int] | None = None
     extensions: _Extensions | None = None
 
 
-class _GraphQLBody(Node, frozen=True):
+class _GraphQLBody(Node):
     data: dict[str, Raw] | UnsetType | None = UNSET
     errors: list[_Error] | UnsetType | None = UNSET
 
 
-class _MessageBody(Node, frozen=True):
+class _MessageBody(Node):
     message: str = ""
 
 
@@ -113,8 +112,12 @@ HIDDEN_TYPES = {*_DENIED_TYPES, "NOT_FOUND"}
 _TRANSIENT_TYPES = {"INTERNAL", "SERVICE_UNAVAILABLE", "LOADING"}
 _SECONDARY_WORDS = ("secondary rate limit", "abuse")
 _GONE = {404: "not found", 410: "deleted", 451: "withheld for legal reasons"}
-_HEAVY_STATUS = {413, 502, 504}
-_TRANSIENT_STATUS = {408, 425, 500, 503, 520, 521, 522, 523, 524}
+_KINDS = {
+    401: AnswerKind.AUTH,
+    **dict.fromkeys(_GONE, AnswerKind.NOT_FOUND),
+    **dict.fromkeys((413, 502, 504), AnswerKind.TOO_HEAVY),
+    **dict.fromkeys((408, 425, 500, 503, 520, 521, 522, 523, 524), AnswerKind.TRANSIENT),
+}
 
 
 def classify(status: int, headers: Headers, body: bytes) -> QueryAnswer:
@@ -128,19 +131,16 @@ def _classify(status: int, headers: Headers, body: bytes) -> QueryAnswer:
     if 200 <= status < 300:
         return _classify_success(headers, body)
     message = _message(body) or f"HTTP {status}"
-    if status == 401:
-        return QueryAnswer(AnswerKind.AUTH, message=message)
     if status in (403, 429):
         return _classify_refusal(status, headers, message)
+    kind = _KINDS.get(status, AnswerKind.BAD_REPLY)
     if status in _GONE:
-        return QueryAnswer(AnswerKind.NOT_FOUND, message=f"{_GONE[status]} ({message})")
-    if status in _HEAVY_STATUS:
-        return QueryAnswer(AnswerKind.TOO_HEAVY, message=message, wait_s=_retry_after(headers))
-    if status in _TRANSIENT_STATUS:
-        return QueryAnswer(AnswerKind.TRANSIENT, message=message, wait_s=_retry_after(headers))
-    if 300 <= status < 400:
-        return QueryAnswer(AnswerKind.BAD_REPLY, message=f"unexpected redirect (HTTP {status})")
-    return QueryAnswer(AnswerKind.BAD_REPLY, message=f"HTTP {status}: {message}")
+        message = f"{_GONE[status]} ({message})"
+    elif 300 <= status < 400:
+        message = f"unexpected redirect (HTTP {status})"
+    elif kind is AnswerKind.BAD_REPLY:
+        message = f"HTTP {status}: {message}"
+    return QueryAnswer(kind, wait_s=_retry_after(headers), message=message)
 
 
 def requested_wait_s(headers: Headers) -> float | None:
@@ -166,22 +166,23 @@ def _classify_success(headers: Headers, body: bytes) -> QueryAnswer:
     errors = tuple(map(_error, parsed.errors or ()))
     data = parsed.data or None
     if not errors:
-        return (
-            QueryAnswer(AnswerKind.OK, data=data)
-            if data
-            else bad_reply("a GraphQL response without data")
-        )
-    joined = one_line("; ".join(error.message for error in errors[:_MAX_SHOWN]))
+        if not data:
+            return bad_reply("a GraphQL response without data")
+        return QueryAnswer(AnswerKind.OK, data=data)
+    message = one_line("; ".join(error.message for error in errors[:_MAX_SHOWN]))
+    lower = message.lower()
     types = {error.type for error in errors}
-    if types & _LIMIT_TYPES or "api rate limit exceeded" in joined.lower():
-        return QueryAnswer(
-            AnswerKind.RATE_LIMITED, wait_s=requested_wait_s(headers), message=joined
-        )
-    if any(phrase in joined.lower() for phrase in _SECONDARY_WORDS):
-        return QueryAnswer(AnswerKind.SECONDARY, wait_s=requested_wait_s(headers), message=joined)
+    wait_s = requested_wait_s(headers)
+    if types & _LIMIT_TYPES or "api rate limit exceeded" in lower:
+        return QueryAnswer(AnswerKind.RATE_LIMITED, wait_s=wait_s, message=message)
+    if any(phrase in lower for phrase in _SECONDARY_WORDS):
+        return QueryAnswer(AnswerKind.SECONDARY, wait_s=wait_s, message=message)
     if data and any(bytes(value) != b"null" for value in data.values()):
-        return QueryAnswer(AnswerKind.PARTIAL, data=data, errors=errors, message=joined)
-    return _classify_errors(errors, types, joined)
+        return QueryAnswer(AnswerKind.PARTIAL, data=data, errors=errors, message=message)
+    kind = _kind_of(errors, types)
+    if kind is AnswerKind.BAD_REPLY:
+        message = f"the server refused the query: {message}"
+    return QueryAnswer(kind, errors=errors, message=message)
 
 
 def bad_reply(message: str) -> QueryAnswer:
@@ -189,34 +190,31 @@ def bad_reply(message: str) -> QueryAnswer:
     return QueryAnswer(AnswerKind.BAD_REPLY, message=message, final=False)
 
 
-def _classify_errors(
-    errors: tuple[GraphQLError, ...], types: set[str], message: str
-) -> QueryAnswer:
-    """Classify a response that has errors but no data."""
+def _kind_of(errors: Iterable[GraphQLError], types: Set[str]) -> AnswerKind:
+    """The kind of a response that has errors but no data."""
     if any(error.is_heavy for error in errors):
-        return QueryAnswer(AnswerKind.TOO_HEAVY, errors=errors, message=message)
+        return AnswerKind.TOO_HEAVY
     if types & _DENIED_TYPES:
-        return QueryAnswer(AnswerKind.FORBIDDEN, errors=errors, message=message)
+        return AnswerKind.FORBIDDEN
     if "NOT_FOUND" in types:
-        return QueryAnswer(AnswerKind.NOT_FOUND, errors=errors, message=message)
+        return AnswerKind.NOT_FOUND
     if types & _TRANSIENT_TYPES:
-        return QueryAnswer(AnswerKind.TRANSIENT, errors=errors, message=message)
-    return QueryAnswer(
-        AnswerKind.BAD_REPLY, errors=errors, message=f"the server refused the query: {message}"
-    )
+        return AnswerKind.TRANSIENT
+    return AnswerKind.BAD_REPLY
 
 
 def _classify_refusal(status: int, headers: Headers, message: str) -> QueryAnswer:
     """Classify 403 and 429: a primary or secondary rate limit, or no access."""
-    low = message.lower()
-    wait = requested_wait_s(headers)
-    if any(phrase in low for phrase in _SECONDARY_WORDS):
-        return QueryAnswer(AnswerKind.SECONDARY, wait_s=wait, message=message)
-    if headers.get("x-ratelimit-remaining", "").strip() == "0" or "rate limit exceeded" in low:
-        return QueryAnswer(AnswerKind.RATE_LIMITED, wait_s=wait, message=message)
-    if status == 429 or wait is not None:
-        return QueryAnswer(AnswerKind.SECONDARY, wait_s=wait, message=message)
-    return QueryAnswer(AnswerKind.FORBIDDEN, message=message)
+    lower = message.lower()
+    wait_s = requested_wait_s(headers)
+    kind = AnswerKind.FORBIDDEN
+    if any(phrase in lower for phrase in _SECONDARY_WORDS):
+        kind = AnswerKind.SECONDARY
+    elif headers.get("x-ratelimit-remaining", "").strip() == "0" or "rate limit exceeded" in lower:
+        kind = AnswerKind.RATE_LIMITED
+    elif status == 429 or wait_s is not None:
+        kind = AnswerKind.SECONDARY
+    return QueryAnswer(kind, wait_s=wait_s, message=message)
 
 
 def _message(body: bytes) -> str:
@@ -235,11 +233,13 @@ def _error(raw: _Error) -> GraphQLError:
 
 
 def _rate_limit(headers: Headers) -> RateLimit | None:
-    values = [
-        _number(headers.get(f"x-ratelimit-{name}")) for name in ("limit", "remaining", "reset")
-    ]
-    known = [int(value) for value in values if value is not None]
-    return RateLimit(*known) if len(known) == len(values) else None
+    known = []
+    for name in ("limit", "remaining", "reset"):
+        value = _number(headers.get(f"x-ratelimit-{name}"))
+        if value is None:
+            return None
+        known.append(int(value))
+    return RateLimit(*known)
 
 
 def _retry_after(headers: Headers) -> float | None:

@@ -23,8 +23,7 @@ from gis_builder.crawling.github.fetch_batches import (
 from gis_builder.crawling.github.nodes import SearchPage
 from gis_builder.crawling.github.sweep import sweep
 from gis_builder.settings.crawl_settings import CrawlSettings
-from gis_builder.store import CrawlTask, Page, RepoRow
-from gis_builder.store.issue_records import IssueRef
+from gis_builder.store import CrawlTask, IssueRef, Page, RepoRow
 from pairkit.base.errors import BadReply, RemoteError
 
 _KIND = "search"
@@ -35,7 +34,10 @@ def search(crawl: Crawl, row: RepoRow) -> None:
     """Find and fetch likely duplicates; continues where it was stopped."""
     has_begun = bool(crawl.store.tasks(row.full_name, _KIND))
     if not has_begun and is_cheaper_swept(
-        row.full_name, row.issue_count, row.labels, crawl.settings
+        row.full_name,
+        row.issue_count,
+        row.labels,
+        crawl.settings,
     ):
         sweep(crawl, row)
         return
@@ -46,7 +48,10 @@ def search(crawl: Crawl, row: RepoRow) -> None:
 
 
 def is_cheaper_swept(
-    repo: str, issues: int, labels: Sequence[str], settings: CrawlSettings
+    repo: str,
+    issues: int,
+    labels: Sequence[str],
+    settings: CrawlSettings,
 ) -> bool:
     """Whether a sweep takes no more queries than the searches."""
     pages = ceil(issues / settings.thread_batch)
@@ -70,7 +75,8 @@ def _plan(crawl: Crawl, row: RepoRow) -> None:
     if crawl.store.tasks(row.full_name, _KIND):
         return
     queries = search_queries(row.full_name, row.labels, crawl.settings)
-    crawl.save(row.full_name, Page(tasks=[_task(row, query, Window()) for query in queries]))
+    tasks = [_task(row, query, Window()) for query in queries]
+    crawl.save(row.full_name, Page(tasks=tasks))
 
 
 def _task(row: RepoRow, query: str, window: Window) -> CrawlTask:
@@ -92,7 +98,12 @@ def _discover(crawl: Crawl, row: RepoRow) -> None:
         crawl.report(row.full_name, "search", total - left, total)
 
 
-def _probe(crawl: Crawl, row: RepoRow, task: CrawlTask, lists: dict[str, Pages]) -> None:
+def _probe(
+    crawl: Crawl,
+    row: RepoRow,
+    task: CrawlTask,
+    lists: dict[str, Pages],
+) -> None:
     """Send a search that the server may reject in a query of its own: a rejection fails the whole query."""
     try:
         _search(crawl, row, [task], BatchSize(1), lists)
@@ -101,15 +112,19 @@ def _probe(crawl: Crawl, row: RepoRow, task: CrawlTask, lists: dict[str, Pages])
 
 
 def _search(
-    crawl: Crawl, row: RepoRow, tasks: Sequence[CrawlTask], size: BatchSize, lists: dict[str, Pages]
+    crawl: Crawl,
+    row: RepoRow,
+    tasks: Sequence[CrawlTask],
+    size: BatchSize,
+    lists: dict[str, Pages],
 ) -> None:
     for failures in range(1, crawl.settings.attempts + 1):
         reply, count = crawl.ask(size, tasks, crawl.queries.searches)
-        succeeded = {
-            f"s{index}": task
-            for index, task in enumerate(tasks[:count])
-            if not failure_of(reply.errors, f"s{index}")
-        }
+        succeeded = {}
+        for index, task in enumerate(tasks[:count]):
+            alias = f"s{index}"
+            if not failure_of(reply.errors, alias):
+                succeeded[alias] = task
         if succeeded:
             break
         size.shrink()
@@ -127,7 +142,12 @@ def _search(
 
 
 def _add_results(
-    crawl: Crawl, row: RepoRow, page: Page, task: CrawlTask, results: SearchPage, pages: Pages
+    crawl: Crawl,
+    row: RepoRow,
+    page: Page,
+    task: CrawlTask,
+    results: SearchPage,
+    pages: Pages,
 ) -> None:
     """Queue the issues of a page of results; split a search whose results exceed the server's limit."""
     limit = crawl.settings.search_limit
@@ -140,10 +160,12 @@ def _add_results(
             page.tasks.append(replace(task, done=True))
             return
         window = Window(task.state["start"], task.state["end"])
-        parts = split_window(window, count, limit, epoch(row.created_at), epoch(row.newest_at))
+        first = epoch(row.created_at)
+        last = epoch(row.newest_at)
+        parts = split_window(window, count, limit, first, last)
         if parts:
             page.tasks.append(replace(task, done=True))
-            page.tasks.extend(_task(row, task.state["words"], part) for part in parts)
+            page.tasks += (_task(row, task.state["words"], part) for part in parts)
             return
     numbers = [node.number for node in results.nodes if node and node.number]
     page.pending.extend(IssueRef(row.full_name, number) for number in numbers)
