@@ -187,7 +187,7 @@ _ADDRESSED = re.compile(rf"\s{{0,4}}(?:\w{{1,12}},? )?{_LOGIN}\b")
 def addressee(text: str, start: int, marker: int) -> tuple[str | None, bool]:
     """The login that a claim is addressed to, and whether the claim is about that person's problem."""
     owner = _THEIRS.search(text, start, marker)
-    if owner is not None:
+    if owner:
         return owner["who"], True
     addressed = _ADDRESSED.match(text, start) or _ADDRESSED.match(text)
     is_theirs = _YOURS.search(text, start, marker) is not None

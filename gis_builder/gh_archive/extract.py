@@ -206,7 +206,7 @@ class _HourReader:
             ),
         ]
         number = issue.number
-        if comment is not None:
+        if comment:
             record = rest_records.comment_record(comment)
             association = comment.author_association
             rows.append(r.row(source, r.COMMENT, record, number=number, association=association))

@@ -82,7 +82,7 @@ def _ends(text: str) -> tuple[datetime, datetime]:
 
 def _parse(text: str, part: str, default_hour: int) -> datetime:
     match = _DAY_OR_HOUR.fullmatch(part.strip())
-    if match is not None:
+    if match:
         with suppress(ValueError):
             day = datetime.fromisoformat(match[1]).replace(tzinfo=UTC)
             return day.replace(hour=int(match[2]) if match[2] else default_hour)

@@ -386,7 +386,7 @@ def explain_archived(work: Path, name: str, settings: DetectSettings) -> tuple[V
         rows = r.read_rows(files, is_of_repo)
         repo = threads_of(rows.iter_rows(named=True))
         thread = repo.threads.get(issue.number)
-        if thread is not None:
+        if thread:
             verdict = judge_thread(thread, repo.kind_of, repo.rules, settings)
             return verdict, explain(thread, verdict, repo.kind_of, repo.rules)
     raise ConfigError(

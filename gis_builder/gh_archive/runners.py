@@ -210,7 +210,7 @@ class Pool(Runner):
         self._pool: ProcessPoolExecutor | None = None
 
     def __exit__(self, *_: object) -> None:
-        if self._pool is not None:
+        if self._pool:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
 
@@ -271,7 +271,7 @@ def _start_worker() -> None:
 
 def _end_with_parent() -> None:
     parent = multiprocessing.parent_process()
-    if parent is not None:
+    if parent:
         parent.join()
         os._exit(1)
 

@@ -67,7 +67,7 @@ def replaced_reference(text: str, span: Span) -> tuple[Span, str]:
             return (joints, end), ""
     if (start, end) == span:
         needed = _another_issue(text, *span, ends=ends)
-        if needed is not None:
+        if needed:
             return needed
     if ends and tail is None:
         return (start, end), ""
@@ -175,7 +175,7 @@ _WRAPPERS = {
 
 def cut(text: str, spans: Iterable[Span], replacements: Mapping[int, str] | None = None) -> str:
     """Remove `spans`, their brackets, and words that join them; `replacements` are by the start of a span."""
-    pieces: list[str] = []
+    pieces = []
     position = 0
     for start, end in merge(text, spans):
         replacement = replacements.get(start, "") if replacements else ""

@@ -44,7 +44,7 @@ def sample_order(store: Store, row: RepoRow, seed: int) -> list[int]:
     """The order of all numbers, as stored when the repository was first sampled."""
     max_number = row.max_number
     stored = _stored_sample(store, row.full_name, seed)
-    if stored is not None:
+    if stored:
         max_number = stored.state["max_number"]
     return number_order(max_number, row.full_name, seed)
 
