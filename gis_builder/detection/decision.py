@@ -58,7 +58,11 @@ _MAX_DELAY = {
 }
 _MAX_DELAY_OF_LAST_WORD = timedelta(days=365)
 # Factors of the confidence.
-_BY_STANCE = {Stance.ASSERTED: 1.0, Stance.HEDGED: 0.88, Stance.ASKED: 0.72}
+_BY_STANCE = {
+    Stance.ASSERTED: 1.0,
+    Stance.HEDGED: 0.88,
+    Stance.ASKED: 0.72,
+}
 _BY_KIND = {
     ClaimKind.DUPLICATE: 1.0,
     ClaimKind.FAVOUR: 0.96,
@@ -453,7 +457,8 @@ def _check_targets(verdict: Verdict, kind_of: KindOf, rules: Rules) -> Verdict:
     if not near:
         return _rejected(verdict, VerdictOutcome.UNCERTAIN, "cross_repository", targets)
     kinds = {ref: kind_of(ref) for ref in near}
-    usable = [ref for ref in near if kinds[ref] in (Kind.ISSUE, Kind.UNKNOWN)]
+    possible = (Kind.ISSUE, Kind.UNKNOWN)
+    usable = [ref for ref in near if kinds[ref] in possible]
     if not usable:
         if Kind.MISSING in kinds.values():
             return _rejected(verdict, VerdictOutcome.UNCERTAIN, "target_missing", near)

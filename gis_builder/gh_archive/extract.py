@@ -209,7 +209,8 @@ class _HourReader:
         if comment:
             record = rest_records.comment_record(comment)
             association = comment.author_association
-            rows.append(r.row(source, r.COMMENT, record, number=number, association=association))
+            row = r.row(source, r.COMMENT, record, number=number, association=association)
+            rows.append(row)
         elif action in _ACTIONS:
             row = r.row(
                 source,

@@ -32,7 +32,8 @@ def hours_between(text: str) -> list[str]:
     today = datetime.now(UTC).date()
     if end.date() > today:
         raise ConfigError(f"hours = {text}: the range ends after today; end with {today}")
-    moments = (start + index * _HOUR for index in range((end - start) // _HOUR + 1))
+    count = (end - start) // _HOUR + 1
+    moments = [start + index * _HOUR for index in range(count)]
     return [f"{moment:%Y-%m-%d}-{moment.hour}" for moment in moments]
 
 

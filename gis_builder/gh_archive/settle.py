@@ -283,7 +283,8 @@ def assign_splits(combined: CombinedBuckets, near_duplicates: Indices) -> SplitR
         seed=settings.seed,
     )
     excess = np.flatnonzero(assigned.positives == NOWHERE).tolist()
-    combined.drop({}, [pair.dropped(BEYOND) for pair in combined.pairs.at(excess)])
+    dropped = [pair.dropped(BEYOND) for pair in combined.pairs.at(excess)]
+    combined.drop({}, dropped)
     return assigned
 
 

@@ -132,7 +132,8 @@ def _words_start(text: str, position: int, vocabulary: frozenset[str]) -> int:
 
 def _whole_clause(text: str, start: int, end: int) -> Span:
     """The span of a whole clause with one of the stops around it."""
-    before = text[max(0, start - _WINDOW) : start].rstrip(" \t")[-1:]
+    window = text[max(0, start - _WINDOW) : start]
+    before = window.rstrip(" \t")[-1:]
     if before in (",", ";", "–", "—", "-") and _CLAUSE_ENDS.match(text, end):
         return text.rfind(before, 0, start), end
     stop = _FULL_STOP.match(text, end)

@@ -85,7 +85,8 @@ def _fetch(
     count: int,
 ) -> list[int]:
     """Fetch the unknown numbers, add their kinds, and store those in the sample."""
-    unknown = [IssueRef(repo, number) for number, kind in kinds.items() if kind is Kind.UNKNOWN]
+    numbers = [number for number, kind in kinds.items() if kind is Kind.UNKNOWN]
+    unknown = [IssueRef(repo, number) for number in numbers]
     page = fetcher.resolve(unknown, with_thread=False)
     for issue in page.issues:
         kinds[issue.number] = Kind.PULL if issue.is_pull else Kind.ISSUE
