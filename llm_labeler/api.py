@@ -6,11 +6,11 @@ The functions import what they need, so that `--help` is fast.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import KW_ONLY, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Option, same_arguments, setting_keys
+from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Option, Request, parameter, takes
 from pairkit.dataset.shared_options import SHARED
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from llm_labeler.runs.arguments import LlmsGiven
     from llm_labeler.runs.assemble import Labelled
     from llm_labeler.runs.judge_pairs import JudgedPairs
+    from llm_labeler.runs.label import AskOptions
     from llm_labeler.runs.label_plan import Plan
     from llm_labeler.runs.run_report import Report, Shown
     from pairkit.base.cli.progress import Listener
@@ -75,37 +76,41 @@ _NEW_WORK = Option(
 _SETTINGS = "llm_labeler.settings:LabelSettings"
 
 
-@options(_SETTINGS, work=_NEW_WORK)
-def generate(
-    data: Source,
-    *,
-    llm: LlmsGiven,
-    out: str | Path = "pairs",
-    work: str | Path | None = None,
-    columns: Mapping[str, str] | None = None,
-    task: str | None = None,
-    size: int | None = None,
-    samples: int | None = None,
-    examples: str | Path | None = None,
-    prompt: str | Path | None = None,
-    polarity: str | None = None,
-    aggregation: str | None = None,
-    judges: LlmsGiven | None = None,
-    limit: int | None = None,
-    draw: int | None = None,
-    max_cost: float | None = None,
-    max_tokens: int | None = None,
-    max_requests: int | None = None,
-    batch: bool = False,
-    keep_going: bool = False,
-    retry_failed: bool = False,
-    local_only: bool | None = None,
-    seed: int | None = None,
-    config: str | Path | None = None,
-    settings: Mapping[str, Any] | Iterable[str] | None = None,
-    fresh: bool = False,
-    progress: bool | Listener = True,
-) -> Labelled:
+class GenerateRequest(Request, shared=options, settings=_SETTINGS):
+    """The arguments of `generate` and `plan`."""
+
+    data: Source
+    _: KW_ONLY
+    llm: LlmsGiven
+    out: str | Path = "pairs"
+    work: str | Path | None = parameter(_NEW_WORK, default=None)
+    columns: Mapping[str, str] | None = None
+    task: str | None = None
+    size: int | None = None
+    samples: int | None = None
+    examples: str | Path | None = None
+    prompt: str | Path | None = None
+    polarity: str | None = None
+    aggregation: str | None = None
+    judges: LlmsGiven | None = None
+    limit: int | None = None
+    draw: int | None = None
+    max_cost: float | None = None
+    max_tokens: int | None = None
+    max_requests: int | None = None
+    batch: bool = False
+    keep_going: bool = False
+    retry_failed: bool = False
+    local_only: bool | None = None
+    seed: int | None = None
+    config: str | Path | None = None
+    settings: Mapping[str, Any] | Iterable[str] | None = None
+    fresh: bool = False
+    progress: bool | Listener = True
+
+
+@takes(GenerateRequest)
+def generate(request: GenerateRequest) -> Labelled:
     r"""Ask LLMs for sentences with the same and with the opposite meaning, and write a dataset of pairs.
 
     Run the same command again to continue: answers are stored, and only unanswered questions are sent.
@@ -138,40 +143,26 @@ def generate(
     """
     from llm_labeler.runs import label as _label
     from llm_labeler.runs.arguments import read_arguments
-    from llm_labeler.runs.label import AskOptions
     from pairkit.base.settings import argument
 
-    given: dict[str, Any] = {
-        "llm": llm,
-        "judges": judges,
-        "task": task,
-        "size": size,
-        "samples": samples,
-    }
-    given |= {
-        "examples": examples,
-        "prompt": prompt,
-        "polarity": polarity,
-        "aggregation": aggregation,
-    }
-    given |= {"limit": limit, "draw": draw, "local_only": local_only, "seed": seed}
-    given |= {"max_cost": max_cost, "max_tokens": max_tokens, "max_requests": max_requests}
-    resolved, functions = read_arguments(
-        setting_keys(generate), given, config=config, settings=settings
+    settings, functions = read_arguments(
+        request.flags(), config=request.config, settings=request.settings
     )
-    folders = argument("out", out, Path), argument("work", work, Path | None)
-    how_to_ask = AskOptions(batch=batch, retry_failed=retry_failed, keep_going=keep_going)
     return _label.generate(
-        *(data, *folders, resolved, functions),
-        columns=argument("columns", columns, dict[str, str] | None),
-        options=how_to_ask,
-        fresh=fresh,
-        progress=progress,
+        request.data,
+        argument("out", request.out, Path),
+        argument("work", request.work, Path | None),
+        settings,
+        functions,
+        columns=argument("columns", request.columns, dict[str, str] | None),
+        options=_ask_options(request),
+        fresh=request.fresh,
+        progress=request.progress,
     )
 
 
-@same_arguments(generate)
-def plan(arguments: dict[str, Any]) -> Plan:
+@takes(GenerateRequest, same_texts=generate)
+def plan(request: GenerateRequest) -> Plan:
     """Estimate the calls, tokens and cost of `generate` without making a call.
 
     A limit that is too low for the whole run is reported.
@@ -189,18 +180,16 @@ def plan(arguments: dict[str, Any]) -> Plan:
     from llm_labeler.runs.arguments import read_arguments
     from pairkit.base.settings import argument
 
-    given = {name: arguments[name] for name in ("config", "settings")}
-    resolved, functions = read_arguments(setting_keys(generate), arguments, **given)
-    folders = (
-        argument("out", arguments["out"], Path),
-        argument("work", arguments["work"], Path | None),
+    settings, functions = read_arguments(
+        request.flags(), config=request.config, settings=request.settings
     )
     return _label.plan(
-        arguments["data"],
-        *folders,
-        resolved,
+        request.data,
+        argument("out", request.out, Path),
+        argument("work", request.work, Path | None),
+        settings,
         functions,
-        columns=argument("columns", arguments["columns"], dict[str, str] | None),
+        columns=argument("columns", request.columns, dict[str, str] | None),
     )
 
 
@@ -231,42 +220,43 @@ def parse(
     from llm_labeler.runs.label_folder import load_run_record
     from pairkit.base.settings import argument
 
-    folders = argument("work", work, Path), argument("out", out, Path)
-    recorded = load_run_record(folders[0]).settings.model_dump(mode="json")
-    resolved, _ = read_arguments(
-        setting_keys(parse),
-        {"aggregation": aggregation, "seed": seed},
-        below=recorded,
-        settings=settings,
-    )
-    return _label.parse(*folders, resolved, fresh=fresh, progress=progress)
+    work_folder = argument("work", work, Path)
+    out_folder = argument("out", out, Path)
+    recorded = load_run_record(work_folder).settings.model_dump(mode="json")
+    changes = {"ensemble.aggregation": aggregation, "seed": seed}
+    new_settings, _ = read_arguments(changes, below=recorded, settings=settings)
+    return _label.parse(work_folder, out_folder, new_settings, fresh=fresh, progress=progress)
 
 
-@options(_SETTINGS, work=_NEW_WORK)
-def judge(
-    data: Source,
-    *,
-    llm: LlmsGiven,
-    out: str | Path = "judged",
-    work: str | Path | None = None,
-    columns: Mapping[str, str] | None = None,
-    labels: Mapping[str, Meaning] | str | None = None,
-    label_range: tuple[float, float] | str | None = None,
-    limit: int | None = None,
-    draw: int | None = None,
-    max_cost: float | None = None,
-    max_tokens: int | None = None,
-    max_requests: int | None = None,
-    batch: bool = False,
-    keep_going: bool = False,
-    retry_failed: bool = False,
-    local_only: bool | None = None,
-    seed: int | None = None,
-    config: str | Path | None = None,
-    settings: Mapping[str, Any] | Iterable[str] | None = None,
-    fresh: bool = False,
-    progress: bool | Listener = True,
-) -> JudgedPairs:
+class JudgeRequest(Request, shared=options, settings=_SETTINGS):
+    """The arguments of `judge`."""
+
+    data: Source
+    _: KW_ONLY
+    llm: LlmsGiven
+    out: str | Path = "judged"
+    work: str | Path | None = parameter(_NEW_WORK, default=None)
+    columns: Mapping[str, str] | None = None
+    labels: Mapping[str, Meaning] | str | None = None
+    label_range: tuple[float, float] | str | None = None
+    limit: int | None = None
+    draw: int | None = None
+    max_cost: float | None = None
+    max_tokens: int | None = None
+    max_requests: int | None = None
+    batch: bool = False
+    keep_going: bool = False
+    retry_failed: bool = False
+    local_only: bool | None = None
+    seed: int | None = None
+    config: str | Path | None = None
+    settings: Mapping[str, Any] | Iterable[str] | None = None
+    fresh: bool = False
+    progress: bool | Listener = True
+
+
+@takes(JudgeRequest)
+def judge(request: JudgeRequest) -> JudgedPairs:
     """Let LLMs judge the pairs of a dataset, without its labels, as same, related or different.
 
     The result is a dataset with the judges' labels, and a list of the pairs whose original label they
@@ -284,29 +274,31 @@ def judge(
     """
     from llm_labeler.runs.arguments import read_arguments
     from llm_labeler.runs.judge_pairs import judge_pairs
-    from llm_labeler.runs.label import AskOptions
     from pairkit.base.settings import argument
     from pairkit.dataset.labels import label_rules
 
-    given: dict[str, Any] = {
-        "llm": llm,
-        "limit": limit,
-        "draw": draw,
-        "local_only": local_only,
-        "seed": seed,
-    }
-    given |= {"max_cost": max_cost, "max_tokens": max_tokens, "max_requests": max_requests}
-    resolved, functions = read_arguments(
-        setting_keys(judge), given, config=config, settings=settings
+    settings, functions = read_arguments(
+        request.flags(), config=request.config, settings=request.settings
     )
-    folders = argument("out", out, Path), argument("work", work, Path | None)
     return judge_pairs(
-        *(data, *folders, resolved, functions),
-        columns=columns,
-        rules=label_rules(labels, label_range),
-        options=AskOptions(batch=batch, retry_failed=retry_failed, keep_going=keep_going),
-        fresh=fresh,
-        progress=progress,
+        request.data,
+        argument("out", request.out, Path),
+        argument("work", request.work, Path | None),
+        settings,
+        functions,
+        columns=request.columns,
+        rules=label_rules(request.labels, request.label_range),
+        options=_ask_options(request),
+        fresh=request.fresh,
+        progress=request.progress,
+    )
+
+
+def _ask_options(request: GenerateRequest | JudgeRequest) -> AskOptions:
+    from llm_labeler.runs.label import AskOptions
+
+    return AskOptions(
+        batch=request.batch, retry_failed=request.retry_failed, keep_going=request.keep_going
     )
 
 
@@ -405,4 +397,4 @@ def llms(
     from llm_labeler.clients.llms import known_llms
     from llm_labeler.runs.arguments import read_arguments
 
-    return known_llms(read_arguments({}, {}, config=config, settings=settings)[0])
+    return known_llms(read_arguments({}, config=config, settings=settings)[0])

@@ -270,7 +270,7 @@ def pretrain(
 
     `papers/ran/settings.py` lists all settings.
     """
-    from pairkit.base.settings import merge
+    from pairkit.base.settings import load_settings
     from papers.ran.pretrain import pretrain as run
     from papers.ran.settings import PretrainSettings
 
@@ -281,9 +281,7 @@ def pretrain(
         "init_from": init_from,
         "fresh": fresh or None,
     }
-    settings = merge(
-        PretrainSettings, {name: name for name in flags}, flags, config=config, settings=sets
-    )
+    settings = load_settings(PretrainSettings, flags, config=config, settings=sets)
     result = run(settings, progress=not quiet)
     if json:
         print_json(result)
@@ -409,7 +407,8 @@ def reproduce(
     if scale not in get_args(Scale):
         raise ConfigError(f"--scale {scale}: expected {', '.join(get_args(Scale))}")
     at_scale = cast("Scale", scale)
-    loaded, assignments = read_recipe(recipe), tuple(sets or ())
+    loaded = read_recipe(recipe)
+    assignments = tuple(sets or ())
     options = Options(
         at_scale,
         data_dir,

@@ -1,14 +1,10 @@
 """Settings and fixtures of all tests."""
 
-from __future__ import annotations
-
 import gc
 import os
 import signal
 import sys
-from collections.abc import Generator, Iterator
 from importlib import import_module
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -31,20 +27,20 @@ settings.register_profile("search", settings.get_profile("house"), derandomize=F
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "house"))
 
 
-def pytest_configure(config: pytest.Config) -> None:
+def pytest_configure(config):
     """Hide the GPU from tests that don't need one: they compare with float32 on a CPU."""
     if "not gpu" in config.getoption("markexpr"):
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
+def pytest_xdist_auto_num_workers():
     """One more than cores, because tests wait a third of their time for servers and processes."""
     return cores() + 1
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
+def pytest_collection():
     """Exclude loaded modules (torch, the tests) from garbage collection.
 
     A collection of them takes half a second, and transformers' trainer starts one in each training.
@@ -58,20 +54,20 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def _cache(tmp_path_factory):
     """Use an empty cache of tokens and vectors for the tests of this process."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AOE_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
 
 
-def command_line(package: str) -> Any:
+def command_line(package):
     """The typer application of a package."""
     return import_module(f"{package}.__main__").application()
 
 
 @pytest.fixture
-def interruptible() -> Iterator[None]:
+def interruptible():
     """Handle SIGINT as in a terminal; processes inherit that a shell ignores it in background jobs."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield

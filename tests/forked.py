@@ -5,8 +5,6 @@ hash seed are inherited. So tests of start-up, or of bytes that must not depend 
 -m` at least once.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 import runpy
@@ -14,46 +12,35 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
 from multiprocessing import get_context
-from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 
+from tests.support.tables import text_lines
+
 # Without polars, which must not be forked.
-LIBRARIES = [
-    *(
-        "torch",
-        "scipy.stats",
-        "sklearn",
-        "transformers.masking_utils",
-        "peft",
-        "transformers.trainer",
-    ),
-    *(
-        "transformers.models.bert.modeling_bert",
-        "safetensors.torch",
-        "pydantic.main",
-        "typer",
-        "rich.markdown",
-    ),
-]
+LIBRARIES = text_lines("""
+    torch
+    scipy.stats
+    sklearn
+    transformers.masking_utils
+    peft
+    transformers.trainer
+    transformers.models.bert.modeling_bert
+    safetensors.torch
+    pydantic.main
+    typer
+    rich.markdown
+""")
 
 
-def context() -> ForkServerContext:
+def context():
     """A context for processes with the libraries, but without threads and locks of this process."""
     forkserver = get_context("forkserver")
     forkserver.set_forkserver_preload(LIBRARIES)
     return forkserver
 
 
-def begin(
-    module: str,
-    *arguments: str,
-    cwd: Path,
-    environ: Mapping[str, str] | None = None,
-    out: str = os.devnull,
-    err: str = os.devnull,
-) -> ForkServerProcess:
+def begin(module, *arguments, cwd, environ=None, out=os.devnull, err=os.devnull):
     """Start a module."""
     process = context().Process(
         target=_run, args=(module, arguments, cwd, dict(environ or os.environ), out, err)
@@ -62,9 +49,7 @@ def begin(
     return process
 
 
-def begin_ranks(
-    module: str, *arguments: str, cwd: Path, err: Path, environ: Mapping[str, str] | None = None
-) -> list[ForkServerProcess]:
+def begin_ranks(module, *arguments, cwd, err, environ=None):
     """Start two processes of one group, as torchrun does, which can be awaited or killed separately."""
     group = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2"}
     return [
@@ -84,20 +69,14 @@ def begin_ranks(
     ]
 
 
-def free_port() -> int:
+def free_port():
     """A free port of this machine."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
-def run(
-    module: str,
-    *arguments: str,
-    cwd: Path,
-    environ: Mapping[str, str] | None = None,
-    timeout_s: float = 300,
-) -> subprocess.CompletedProcess[str]:
+def run(module, *arguments, cwd, environ=None, timeout_s=300):
     """Run a module to its end; invalid UTF-8 in its output is replaced."""
     with tempfile.TemporaryDirectory() as folder:
         out, err = Path(folder, "out"), Path(folder, "err")
@@ -111,14 +90,7 @@ def run(
         return subprocess.CompletedProcess(arguments, process.exitcode, *output)
 
 
-def _run(
-    module: str,
-    arguments: tuple[str, ...],
-    cwd: Path,
-    environ: dict[str, str],
-    out: str,
-    err: str,
-) -> None:
+def _run(module, arguments, cwd, environ, out, err):
     gc.freeze()  # exclude inherited objects from garbage collection
     for number, path in ((1, out), (2, err)):
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)

@@ -3,14 +3,13 @@
 Tests use the invented tables, and also the real files if these are beside the repository.
 """
 
-from __future__ import annotations
-
 import gzip
 import random
-from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
+
+from tests.support.tables import text_lines
 
 REAL = Path(__file__).parents[2] / "shared" / "data"
 real_data = pytest.mark.skipif(
@@ -26,15 +25,47 @@ STS_SIZES = {
     "STS-B": 1379,
     "SICK-R": 4927,
 }
-WORDS = [
-    *("miller", "sailor", "baker", "fox", "heron", "owl", "teacher", "pilot", "child"),
-    *("goat", "nurse", "elk", "mends", "paints", "finds", "hides", "buys", "drops"),
-    *("washes", "lifts", "guards", "sells", "sees", "kicks", "ladder", "kettle", "drum"),
-    *("lantern", "boat", "quilt", "violin", "jar", "wheel", "cake", "map", "hat"),
-]
+WORDS = text_lines("""
+    miller
+    sailor
+    baker
+    fox
+    heron
+    owl
+    teacher
+    pilot
+    child
+    goat
+    nurse
+    elk
+    mends
+    paints
+    finds
+    hides
+    buys
+    drops
+    washes
+    lifts
+    guards
+    sells
+    sees
+    kicks
+    ladder
+    kettle
+    drum
+    lantern
+    boat
+    quilt
+    violin
+    jar
+    wheel
+    cake
+    map
+    hat
+""")
 
 
-def write_table(path: Path, head: str, rows: Iterable[Sequence[object]]) -> Path:
+def write_table(path, head, rows):
     """Write a table like the published ones: tabs, no quoting, an optional header; gzip by suffix."""
     lines = [*([head] if head else []), *("\t".join(map(str, row)) for row in rows)]
     data = ("\n".join(lines) + "\n").encode()
@@ -43,7 +74,7 @@ def write_table(path: Path, head: str, rows: Iterable[Sequence[object]]) -> Path
     return path
 
 
-def graded_pairs(count: int, seed: int) -> Iterator[tuple[float, str, str]]:
+def graded_pairs(count, seed):
     """Pairs whose score from 0 to 5 is their number of common words."""
     draw = random.Random(seed)
     for _ in range(count):
@@ -52,7 +83,7 @@ def graded_pairs(count: int, seed: int) -> Iterator[tuple[float, str, str]]:
         yield float(score), " ".join(first), " ".join(first[:score] + second[score:])
 
 
-def write_sts(folder: Path) -> Path:
+def write_sts(folder):
     """Write all seven tasks, each with its published number of pairs."""
     for seed, (name, count) in enumerate(STS_SIZES.items()):
         pairs = graded_pairs(count, seed)
@@ -75,7 +106,7 @@ def write_sts(folder: Path) -> Path:
     return folder
 
 
-def write_pairs(folder: Path) -> Path:
+def write_pairs(folder):
     """Write a few rows in each other layout, with unbalanced quotes, which are ordinary characters."""
     two = [
         ('He said "no', "He said nothing"),

@@ -1,15 +1,11 @@
 """The `>>>` examples in public docstrings run with the output shown, each in its own folder."""
 
-from __future__ import annotations
-
 import doctest
 import inspect
 import shutil
 import types
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -28,7 +24,7 @@ PAIRS = (
 )
 
 
-def with_examples(package: str) -> Iterator[doctest.DocTest]:
+def with_examples(package):
     """Yields the examples of a package and of its public names, including methods."""
     module = import_module(package)
     public = {package: module, **_public_members(package, module)}
@@ -40,8 +36,8 @@ def with_examples(package: str) -> Iterator[doctest.DocTest]:
             yield test
 
 
-def _public_members(path: str, owner: Any) -> dict[str, Any]:
-    members: dict[str, Any] = {}
+def _public_members(path, owner):
+    members = {}
     names = owner.__all__ if isinstance(owner, types.ModuleType) else vars(owner)
     for name in names:
         member = getattr(owner, name)
@@ -55,27 +51,23 @@ def _public_members(path: str, owner: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_examples_print_the_output_shown(
-    package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_examples_print_the_output_shown(package, tmp_path, monkeypatch):
     for index, test in enumerate(with_examples(package)):
         home = tmp_path / str(index)
         lay_out(home, package)
         monkeypatch.chdir(home)
-        failures: list[str] = []
+        failures = []
         runner = doctest.DocTestRunner(optionflags=OPTIONS, verbose=False)
         runner.run(test, out=failures.append)
         assert not failures, "".join(failures)
 
 
-def lay_out(home: Path, package: str) -> None:
+def lay_out(home, package):
     """Writes the files that examples use: `pairs.tsv`, `sentences.txt`, a small `model`, a `tracker`."""
     home.mkdir()
     rows = ["text1\ttext2\tlabel", *("\t".join(map(str, row)) for row in PAIRS)]
-    (home / "pairs.tsv").write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
-    (home / "sentences.txt").write_text(
-        "".join(f"{row[0]}\n" for row in PAIRS[::2]), encoding="utf-8"
-    )
+    (home / "pairs.tsv").write_text("".join(f"{row}\n" for row in rows))
+    (home / "sentences.txt").write_text("".join(f"{row[0]}\n" for row in PAIRS[::2]))
     if package == "aoe_train":
         from tests.aoe_train.tiny import save_bert
 

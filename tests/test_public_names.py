@@ -1,17 +1,13 @@
 """Compares the public names with a list, so that every change of them is deliberate."""
 
-from __future__ import annotations
-
 import ast
 import enum
 import inspect
 import sys
 import types
-from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -23,8 +19,8 @@ RENEW = "python -m tests.test_public_names"
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_public_names_are_those_of_the_list(package: str) -> None:
-    lines = FILE.read_text(encoding="utf-8").splitlines()
+def test_public_names_are_those_of_the_list(package):
+    lines = FILE.read_text().splitlines()
     expected = [line for line in lines if line.startswith(f"{package}.")]
     assert [*lines_of(package)] == expected, (
         f"the public names changed: if this is intended, run `{RENEW}`"
@@ -32,20 +28,20 @@ def test_public_names_are_those_of_the_list(package: str) -> None:
 
 
 @pytest.mark.parametrize("name", [*PACKAGES, "aoe_train.objectives.losses"])
-def test_dir_lists_public_names_only(name: str) -> None:
+def test_dir_lists_public_names_only(name):
     module = import_module(name)
     assert dir(module) == sorted(module.__all__)  # used by tab completion
     assert len({*module.__all__}) == len(module.__all__)
 
 
-def lines_of(package: str) -> Iterator[str]:
+def lines_of(package):
     """One line per public name and per public member of a class."""
     module = import_module(package)
     for name in sorted(module.__all__):
         yield from _lines(f"{package}.{name}", getattr(module, name))
 
 
-def _lines(name: str, thing: Any) -> Iterator[str]:
+def _lines(name, thing):
     if isinstance(thing, types.ModuleType):
         for inner in sorted(thing.__all__):
             yield from _lines(f"{name}.{inner}", getattr(thing, inner))
@@ -59,12 +55,12 @@ def _lines(name: str, thing: Any) -> Iterator[str]:
         yield f"{name}: {type(thing).__name__}"
 
 
-def _kind(thing: type) -> str:
+def _kind(thing):
     bases = [base.__name__ for base in thing.__bases__ if base is not object]
     return f"class of {', '.join(bases)} " if bases else "class "
 
 
-def _members(name: str, thing: type) -> Iterator[str]:
+def _members(name, thing):
     if issubclass(thing, enum.Enum):
         yield from (f"{name}.{member}" for member in thing.__members__)
         return
@@ -75,14 +71,14 @@ def _members(name: str, thing: type) -> Iterator[str]:
         if member.startswith("_") or member in given:
             continue
         if isinstance(value, property):
-            yield f"{name}.{member} -> {inspect.signature(value.fget).return_annotation}"  # type: ignore[arg-type]
+            yield f"{name}.{member} -> {inspect.signature(value.fget).return_annotation}"
         elif isinstance(value, (classmethod, staticmethod)):
             yield f"{name}.{member}{_signature(value.__func__)}"
         elif inspect.isfunction(value):
             yield f"{name}.{member}{_signature(value)}"
 
 
-def _signature(thing: Any) -> str:
+def _signature(thing):
     try:
         signature = inspect.signature(thing)
         plain = [
@@ -93,20 +89,20 @@ def _signature(thing: Any) -> str:
         return ""
 
 
-def _plain(annotation: Any) -> Any:
+def _plain(annotation):
     """An annotation without the metadata of `Annotated`."""
     if not isinstance(annotation, str) or "Annotated[" not in annotation:
         return annotation
-    expression: Any = ast.parse(annotation, mode="eval").body
+    expression = ast.parse(annotation, mode="eval").body
     return ast.unparse(expression.slice.elts[0])
 
 
-def renew() -> None:
+def renew():
     """Write the current public names to the list."""
-    lines: list[str] = []
+    lines = []
     for package in PACKAGES:
         lines += lines_of(package)
-    FILE.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    FILE.write_text("".join(f"{line}\n" for line in lines))
 
 
 if __name__ == "__main__":

@@ -22,10 +22,10 @@ ALLOWED = {
 
 
 @pytest.mark.parametrize("package", ["pairkit", "gis_builder", "llm_labeler", "aoe_train"])
-def test_nothing_else_splits_words(package: str) -> None:
+def test_nothing_else_splits_words(package):
     found = {
         str(path.relative_to(ROOT))
         for path in (ROOT / package).rglob("*.py")
-        if SPLITS.search(path.read_text(encoding="utf-8"))
+        if SPLITS.search(path.read_text())
     }
     assert found <= ALLOWED

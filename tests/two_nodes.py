@@ -1,16 +1,12 @@
 """A Ray cluster of two nodes on this machine."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import pytest
 
 
 @contextmanager
-def two_nodes(head: int = 2 << 30, second: int = 4 << 30) -> Iterator[tuple[Any, Any]]:
+def two_nodes(head=2 << 30, second=4 << 30):
     """Start a cluster of nodes with one core and this memory; yields it and its second node."""
     pytest.importorskip("ray")  # skips the test
     from ray.cluster_utils import Cluster

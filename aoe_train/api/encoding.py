@@ -4,22 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import KW_ONLY, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast, overload
 
 from aoe_train.api.parameters import FILE, MODEL, loaded, notes, options
-from pairkit.base.cli.options import OUTPUT, RUN, Option
+from pairkit.base.cli.options import OUTPUT, RUN, Request, parameter, takes
+from pairkit.base.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     import numpy as np
 
     from aoe_train.encoding.encode_run import Embed, Encoded
-    from aoe_train.encoding.encode_workers import ModelInfo, WorkerSpec
+    from aoe_train.encoding.encode_workers import ModelInfo
     from aoe_train.model.encoder import Encoder
     from aoe_train.model.quantization import Quantize
     from pairkit.base.cli.progress import Listener
+
+
+class EncodeRequest(Request, shared=options):
+    """The arguments of `encode`."""
+
+    texts: str | Path | Iterable[str]
+    _: KW_ONLY
+    model: str | Path | Encoder = parameter(options["model"], panel=MODEL)
+    out: str | Path | None = parameter(FILE, default=None, required=True)
+    columns: Mapping[str, str] | None = None
+    prompt_name: str | None = None
+    prompt: str | None = None
+    normalize: bool | None = parameter(default=None, panel=RUN)
+    layers: int | None = None
+    dim: int | None = None
+    quantize: str | None = parameter(default=None, metavar="NAME", panel=OUTPUT, main=True)
+    calibration: str | Path | np.ndarray | None = None
+    collection: str | Path | None = parameter(
+        default=None, metavar="INDEX", panel=OUTPUT, main=True
+    )
+    precision: str | None = None
+    device: str | Sequence[str] | None = parameter(default=None, metavar="NAME,…", panel=RUN)
+    batch_tokens: int | None = parameter(default=None, panel=RUN)
+    workers: int | None = parameter(default=None, panel=RUN)
+    engine: str = parameter(default="local", metavar="NAME", panel=RUN)
+    address: str | None = parameter(default=None, metavar="HOST:PORT", panel=RUN)
+    fresh: bool = False
+    progress: bool | Listener = True
 
 
 class _Options(TypedDict, total=False):
@@ -63,41 +92,8 @@ def encode(
 ) -> Encoded: ...
 
 
-@options(
-    model=replace(options["model"], panel=MODEL),
-    out=replace(FILE, required=True),
-    normalize=Option(panel=RUN),
-    collection=Option(metavar="INDEX", panel=OUTPUT, main=True),
-    quantize=Option(metavar="NAME", panel=OUTPUT, main=True),
-    device=Option(metavar="NAME,…", panel=RUN),
-    batch_tokens=Option(panel=RUN),
-    workers=Option(panel=RUN),
-    engine=Option(metavar="NAME", panel=RUN),
-    address=Option(metavar="HOST:PORT", panel=RUN),
-)
-def encode(
-    texts: str | Path | Iterable[str],
-    *,
-    model: str | Path | Encoder,
-    out: str | Path | None = None,
-    columns: Mapping[str, str] | None = None,
-    prompt_name: str | None = None,
-    prompt: str | None = None,
-    normalize: bool | None = None,
-    layers: int | None = None,
-    dim: int | None = None,
-    quantize: str | None = None,
-    calibration: str | Path | np.ndarray | None = None,
-    collection: str | Path | None = None,
-    precision: str | None = None,
-    device: str | Sequence[str] | None = None,
-    batch_tokens: int | None = None,
-    workers: int | None = None,
-    engine: str = "local",
-    address: str | None = None,
-    fresh: bool = False,
-    progress: bool | Listener = True,
-) -> np.ndarray | Encoded:
+@takes(EncodeRequest)
+def encode(request: EncodeRequest) -> np.ndarray | Encoded:
     """Write the vector of each text, in order. Run it again to continue.
 
     To continue with a pipe, send the same texts again; finished ones are not encoded twice.
@@ -146,147 +142,168 @@ def encode(
         >>> aoe_train.encode("sentences.txt", model="model", out="vectors.npy", progress=False).texts
         4
     """
+    vector_format = _checked_format(request)
+    if request.out is None:
+        return _encode_in_memory(request, vector_format)
+    return _encode_file(request, request.out, vector_format)
+
+
+def _checked_format(request: EncodeRequest) -> Quantize:
+    """The format of the vectors; texts, sizes and calibration must fit together."""
     from pydantic import PositiveInt
 
-    from aoe_train.encoding.encode_run import check_files, encode_file
-    from aoe_train.encoding.encode_workers import WorkerSpec, workers_devices
-    from aoe_train.encoding.on_ray import checked_device
-    from aoe_train.encoding.vector_file import Quantization
     from aoe_train.model.quantization import named_quantize
-    from pairkit.base.cli.progress import Display
-    from pairkit.base.errors import ConfigError, DataError
-    from pairkit.base.settings import argument, between_commas
-    from pairkit.base.system.cluster import address_of
+    from pairkit.base.settings import argument
 
+    texts = request.texts
+    out = request.out
     if not isinstance(texts, Iterable | Path):
         raise DataError(f"expected a text, a list of texts or a file; found {type(texts).__name__}")
     if isinstance(texts, Path) and out is None:
         raise ConfigError(f"{texts}: a file of texts needs `out`, the file for its vectors")
     if out is not None and not isinstance(texts, str | Path):
         raise ConfigError(f"{out}: `out` is for a file of texts; leave it out to get an array")
-    for name, number in (("dim", dim), ("workers", workers), ("batch_tokens", batch_tokens)):
-        argument(name, number, PositiveInt | None)
-    request: dict[str, Any] = {"prompt_name": prompt_name, "prompt": prompt, "normalize": normalize}
-    request |= {"dim": dim, "batch_tokens": batch_tokens}
-    vector_format = named_quantize(quantize)
-    if calibration is not None and vector_format != "int8":
+    argument("dim", request.dim, PositiveInt | None)
+    argument("workers", request.workers, PositiveInt | None)
+    argument("batch_tokens", request.batch_tokens, PositiveInt | None)
+    vector_format = named_quantize(request.quantize)
+    if request.calibration is not None and vector_format != "int8":
         raise ConfigError(
             f"--calibration is for --quantize int8, not {vector_format}; leave it out"
         )
-    devices = between_commas(device)
-    if out is None:
-        for name, value in (
-            ("workers", workers),
-            ("device", ",".join(devices[1:])),
-            ("engine", engine.removeprefix("local")),
-        ):
-            if value:
-                raise ConfigError(
-                    f"{name} {value}: only for a file of texts with `out`; leave it out"
-                )
-        with Display(progress) as show:
-            encoder = loaded(model, precision, show, notes(progress), *devices, layers=layers)
-            info, encode_texts = _encoding(encoder, request, collection)
-            ranges = _ranges(calibration, info.dim)
-            in_memory = texts if isinstance(texts, str) else [*cast("Iterable[str]", texts)]
-            return encode_texts(
-                in_memory, quantize=vector_format, calibration=ranges, progress=show
-            )
-    check_files(Path(cast("str | Path", texts)), Path(out))
-    cluster = address_of(engine, address)
-    worker_devices = (
-        workers_devices(workers, devices) if cluster is None else [checked_device(devices)]
-    )
-    spec = WorkerSpec("", precision, request, worker_devices, layers)
-    with (
-        Display(progress) as show,
-        _embedder(model, spec, cluster, workers, collection, show, notes(progress)) as (
-            info,
-            embed,
-        ),
-    ):
+    return vector_format
+
+
+def _encode_in_memory(request: EncodeRequest, vector_format: Quantize) -> np.ndarray:
+    from pairkit.base.cli.progress import Display
+    from pairkit.base.settings import between_commas
+
+    devices = between_commas(request.device)
+    of_files = {
+        "workers": request.workers,
+        "device": ",".join(devices[1:]),
+        "engine": request.engine.removeprefix("local"),
+    }
+    for name, value in of_files.items():
+        if value:
+            raise ConfigError(f"{name} {value}: only for a file of texts with `out`; leave it out")
+    texts = request.texts
+    if not isinstance(texts, str):
+        texts = [*cast("Iterable[str]", texts)]
+    with Display(request.progress) as show:
+        encoder = _loaded(request, show, *devices)
+        info, encode_texts = _encoding(request, encoder)
+        ranges = _ranges(request.calibration, info.dim)
+        return encode_texts(texts, quantize=vector_format, calibration=ranges, progress=show)
+
+
+def _encode_file(request: EncodeRequest, out: str | Path, vector_format: Quantize) -> Encoded:
+    from aoe_train.encoding.encode_run import check_files, encode_file
+    from aoe_train.encoding.vector_file import Quantization
+    from pairkit.base.cli.progress import Display
+    from pairkit.base.settings import argument
+
+    texts = cast("str | Path", request.texts)
+    check_files(Path(texts), Path(out))
+    with Display(request.progress) as show, _embedder(request, show) as (info, embed):
         return encode_file(
             str(texts),
             out,
             embed,
             info.dim,
             info.settings,
-            columns=argument("columns", columns, dict[str, str] | None),
-            quantization=Quantization(vector_format, _ranges(calibration, info.dim)),
-            fresh=fresh,
+            columns=argument("columns", request.columns, dict[str, str] | None),
+            quantization=Quantization(vector_format, _ranges(request.calibration, info.dim)),
+            fresh=request.fresh,
             show=show,
         )
 
 
-@contextmanager
-def _embedder(
-    model: str | Path | Encoder,
-    spec: WorkerSpec,
-    cluster: str | None,
-    workers: int | None,
-    collection: str | Path | None,
-    show: Listener,
-    say: Callable[[str], None],
-) -> Iterator[tuple[ModelInfo, Embed]]:
-    """A loaded model, or local or remote workers that load it; fills in the model of `spec`."""
-    from aoe_train.encoding.encode_workers import WorkerPool
-    from aoe_train.encoding.on_ray import ActorPool
-    from pairkit.base.cli.progress import Progress
-    from pairkit.base.errors import ConfigError
-    from pairkit.base.system.cluster import joined
+def _loaded(request: EncodeRequest, show: Listener, device: str | None = None) -> Encoder:
+    say = notes(request.progress)
+    return loaded(request.model, request.precision, show, say, device, layers=request.layers)
 
-    devices = spec.devices
+
+@contextmanager
+def _embedder(request: EncodeRequest, show: Listener) -> Iterator[tuple[ModelInfo, Embed]]:
+    """A loaded model, or local or remote workers that load it."""
+    from aoe_train.encoding.encode_workers import WorkerPool, WorkerSpec, workers_devices
+    from aoe_train.encoding.on_ray import ActorPool, checked_device
+    from pairkit.base.cli.progress import stage
+    from pairkit.base.settings import between_commas
+    from pairkit.base.system.cluster import address_of, joined
+
+    model = request.model
+    cluster = address_of(request.engine, request.address)
+    named = between_commas(request.device)
+    if cluster is None:
+        devices = workers_devices(request.workers, named)
+    else:
+        devices = [checked_device(named)]
     if cluster is None and len(devices) == 1:
-        encoder = loaded(model, spec.precision, show, say, devices[0], layers=spec.layers)
-        info, encode_texts = _encoding(encoder, spec.options, collection)
+        info, encode_texts = _encoding(request, _loaded(request, show, devices[0]))
         yield info, partial(map, encode_texts)
         return
-    if collection is not None:
+    if request.collection is not None:
         raise ConfigError(
             "--collection encodes in one process; leave out --workers, --engine and further devices"
         )
     if not isinstance(model, str | Path):
         option = "--engine=ray" if cluster else f"{len(devices)} workers"
         raise ConfigError(f"{option}: each worker loads the model, so give its folder or name")
-    show(Progress(name := f"load {model}"))
-    # Workers on other machines may have another working folder.
-    path = str(Path(model).absolute()) if cluster and Path(model).exists() else str(model)
-    spec = replace(spec, model=path)
+    folder = Path(model)
+    if cluster is not None and folder.exists():
+        model = folder.absolute()  # workers on other machines may have another working folder
+    spec = WorkerSpec(
+        str(model), request.precision, _encode_options(request), devices, request.layers
+    )
+    say = notes(request.progress)
     with ExitStack() as stack:
         pool: WorkerPool | ActorPool
-        if cluster is None:
-            pool = stack.enter_context(WorkerPool(spec))
-        else:
-            pool = ActorPool(stack.enter_context(joined(cluster)), spec, workers, say)
-        show(Progress(name, ended=True))
+        with stage(f"load {request.model}", show):
+            if cluster is None:
+                pool = stack.enter_context(WorkerPool(spec))
+            else:
+                pool = ActorPool(stack.enter_context(joined(cluster)), spec, request.workers, say)
         if pool.model_info.slow:
             say(pool.model_info.slow)
         yield pool.model_info, pool.vectors
 
 
+def _encode_options(request: EncodeRequest) -> dict[str, Any]:
+    """The options of `Encoder.encode`."""
+    return {
+        "prompt_name": request.prompt_name,
+        "prompt": request.prompt,
+        "normalize": request.normalize,
+        "dim": request.dim,
+        "batch_tokens": request.batch_tokens,
+    }
+
+
 def _encoding(
-    encoder: Encoder, options: Mapping[str, Any], folder: str | Path | None
+    request: EncodeRequest, encoder: Encoder
 ) -> tuple[ModelInfo, Callable[..., np.ndarray]]:
     """The function that encodes as the model or an index does, and what determines its vectors."""
     import numpy as np
 
     from aoe_train.encoding.encode_workers import model_info
 
+    folder = request.collection
+    options = _encode_options(request)
     if folder is None:
         return model_info(encoder, options)
     from aoe_train.api.searching import open_index
     from aoe_train.model.quantization import quantized
     from aoe_train.model.similarity import scaled_to_one
-    from pairkit.base.errors import ConfigError
 
-    if options["normalize"] is False:
+    if request.normalize is False:
         raise ConfigError(
             "--collection: its vectors have length 1; leave it out to keep the model's lengths"
         )
-    if (
-        options["prompt"] is None and options["prompt_name"] is None
-    ):  # the texts are like those of the index
-        options = {**options, "prompt": encoder.settings.named_prompts.document or None}
+    if request.prompt is None and request.prompt_name is None:
+        # The texts are like those of the index.
+        options["prompt"] = encoder.settings.named_prompts.document or None
     info, encode_texts = model_info(encoder, options)
     index = open_index(folder, model=encoder)
     collection = index.collection

@@ -3,73 +3,70 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aoe_train.api.parameters import notes, one_or_several, options
-from pairkit.base.cli.options import INPUT, Option
+from aoe_train.api.parameters import as_list, notes, one_or_several, options
+from pairkit.base.cli.options import INPUT, Request, parameter, takes
 
 if TYPE_CHECKING:
     from aoe_train.encoding.embedders.embedder import Function
-    from aoe_train.evaluation.evaluate_models import Sizes
+    from aoe_train.evaluation.evaluate_models import ModelRequest, Sizes
     from aoe_train.evaluation.scores import Evaluation
+    from aoe_train.evaluation.suites import TaskRequest
     from aoe_train.evaluation.tasks import EvaluationTask
     from aoe_train.model.encoder import Encoder
     from pairkit.base.cli.progress import Listener
     from pairkit.dataset.labels import Meaning
     from pairkit.dataset.reading.in_memory import Source
 
-_COMPARISON, _SERVER, _SMALL = "Comparison and intervals", "Models behind a server", "Small vectors"
+_COMPARISON = "Comparison and intervals"
+_SERVER = "Models behind a server"
+_SMALL = "Small vectors"
 
 
-@options(
-    model=replace(options["model"], read=one_or_several, repeat=True),
-    suite=Option(metavar="NAME", panel=INPUT),
-    purpose=Option(metavar="NAME", panel=INPUT, main=True),
-    data_dir=Option(metavar="DIR", panel=INPUT, main=True),
-    tasks=Option(metavar="NAME,…", panel=INPUT),
-    reports=Option(metavar="DATA", panel=INPUT),
-    against=Option(metavar="MODEL", panel=_COMPARISON, main=True),
-    endpoint=Option(metavar="URL", panel=_SERVER),
-    api_key_env=Option(metavar="NAME", panel=_SERVER),
-    against_endpoint=Option(metavar="URL", panel=_SERVER),
-    plain_http=Option(panel=_SERVER),
-    layers=Option(metavar="N,…", panel=_SMALL),
-    dim=Option(metavar="N,…", panel=_SMALL),
-    quantize=Option(metavar="NAME,…", panel=_SMALL),
-    resamples=Option(panel=_COMPARISON),
-)
-def evaluate(
-    model: str | Path | Encoder | Function | Sequence[str | Path] | None = None,
-    *,
-    suite: str | None = None,
-    data_dir: str | Path | None = None,
-    tasks: str | Sequence[str | EvaluationTask] = (),
-    data: Source | None = None,
-    reports: Source | None = None,
-    columns: Mapping[str, str] | None = None,
-    labels: Mapping[str, Meaning] | str | None = None,
-    label_range: tuple[float, float] | str | None = None,
-    bad_rows: str = "error",
-    split: str | None = None,
-    purpose: str | None = None,
-    against: str | Path | Encoder | Function | None = None,
-    endpoint: str | None = None,
-    api_key_env: str | None = None,
-    against_endpoint: str | None = None,
-    plain_http: bool = False,
-    prompt_name: str | None = None,
-    prompt: str | None = None,
-    precision: str | None = None,
-    layers: int | Sequence[int] | str | None = None,
-    dim: int | Sequence[int] | str | None = None,
-    quantize: str | Sequence[str] | None = None,
-    resamples: int = 1000,
-    seed: int = 42,
-    cache: bool = True,
-    progress: bool | Listener = True,
-) -> Evaluation:
+class EvaluateRequest(Request, shared=options):
+    """The arguments of `evaluate`."""
+
+    model: str | Path | Encoder | Function | Sequence[str | Path] | None = parameter(
+        options["model"], default=None, read=one_or_several, repeat=True
+    )
+    _: KW_ONLY
+    suite: str | None = parameter(default=None, metavar="NAME", panel=INPUT)
+    data_dir: str | Path | None = parameter(default=None, metavar="DIR", panel=INPUT, main=True)
+    tasks: str | Sequence[str | EvaluationTask] = parameter(
+        default=(), metavar="NAME,…", panel=INPUT
+    )
+    data: Source | None = None
+    reports: Source | None = parameter(default=None, metavar="DATA", panel=INPUT)
+    columns: Mapping[str, str] | None = None
+    labels: Mapping[str, Meaning] | str | None = None
+    label_range: tuple[float, float] | str | None = None
+    bad_rows: str = "error"
+    split: str | None = None
+    purpose: str | None = parameter(default=None, metavar="NAME", panel=INPUT, main=True)
+    against: str | Path | Encoder | Function | None = parameter(
+        default=None, metavar="MODEL", panel=_COMPARISON, main=True
+    )
+    endpoint: str | None = parameter(default=None, metavar="URL", panel=_SERVER)
+    api_key_env: str | None = parameter(default=None, metavar="NAME", panel=_SERVER)
+    against_endpoint: str | None = parameter(default=None, metavar="URL", panel=_SERVER)
+    plain_http: bool = parameter(default=False, panel=_SERVER)
+    prompt_name: str | None = None
+    prompt: str | None = None
+    precision: str | None = None
+    layers: int | Sequence[int] | str | None = parameter(default=None, metavar="N,…", panel=_SMALL)
+    dim: int | Sequence[int] | str | None = parameter(default=None, metavar="N,…", panel=_SMALL)
+    quantize: str | Sequence[str] | None = parameter(default=None, metavar="NAME,…", panel=_SMALL)
+    resamples: int = parameter(default=1000, panel=_COMPARISON)
+    seed: int = 42
+    cache: bool = True
+    progress: bool | Listener = True
+
+
+@takes(EvaluateRequest)
+def evaluate(request: EvaluateRequest) -> Evaluation:
     """Measure the quality of models on your own pairs or on STS test sets.
 
     Scores are shown times 100, with 95 % intervals in brackets. With your own data and another model to
@@ -129,60 +126,75 @@ def evaluate(
     """
     from pydantic import NonNegativeInt
 
-    from aoe_train.encoding.embedders.embedder import Endpoint
-    from aoe_train.evaluation.evaluate_models import ModelRequest, evaluate_models
+    from aoe_train.evaluation.evaluate_models import evaluate_models
     from aoe_train.evaluation.resample import Resampling
-    from aoe_train.evaluation.suites import TaskRequest
-    from aoe_train.settings.train_settings import Purpose, named_precision
     from pairkit.base.cli.progress import Display
-    from pairkit.base.settings import argument, between_commas
+    from pairkit.base.settings import argument
     from pairkit.dataset.labels import label_rules
 
     resampling = Resampling(
-        argument("resamples", resamples, int), argument("seed", seed, NonNegativeInt)
+        argument("resamples", request.resamples, int),
+        argument("seed", request.seed, NonNegativeInt),
     )
-    say = notes(progress)
-    checked_precision = named_precision(precision)
-    rules = label_rules(labels, label_range, bad_rows)
+    say = notes(request.progress)
+    rules = label_rules(request.labels, request.label_range, request.bad_rows)
+    models = _model_request(request)
+    tasks = _task_request(request)
+    models.check()
+    tasks.check({"--labels": request.labels, "--label-range": request.label_range})
+    with Display(request.progress) as show:
+        chosen = tasks.read(rules, say)
+        for name, reason in chosen.missing.items():
+            say(f"left out {name}: {reason}")
+        has_own_data = request.data is not None
+        return evaluate_models(models, chosen, resampling, gains=has_own_data, show=show, say=say)
+
+
+def _model_request(request: EvaluateRequest) -> ModelRequest:
+    from aoe_train.encoding.embedders.embedder import Endpoint
+    from aoe_train.evaluation.evaluate_models import ModelRequest
+    from aoe_train.settings.train_settings import Purpose, named_precision
+    from pairkit.base.settings import argument
 
     def server(url: str | None) -> Endpoint | None:
         if url is None:
             return None
-        key = api_key_env if url == endpoint else None
-        return Endpoint(url, key, plain_http)
+        key_env = request.api_key_env if url == request.endpoint else None
+        return Endpoint(url, key_env, request.plain_http)
 
-    if model is None or isinstance(model, str) or not isinstance(model, Sequence):
-        given = [] if model is None else [model]
-    else:
-        given = [*model]
-    models = ModelRequest(
-        given,
-        against,
-        endpoint=server(endpoint),
-        against_endpoint=server(against_endpoint),
-        sizes=_sizes(layers, dim, quantize),
-        purpose=argument("purpose", purpose, Purpose | None),
-        prompt=prompt,
-        prompt_name=prompt_name,
-        precision=checked_precision,
-        cache=cache,
+    return ModelRequest(
+        as_list(request.model),
+        request.against,
+        endpoint=server(request.endpoint),
+        against_endpoint=server(request.against_endpoint),
+        sizes=_sizes(request),
+        purpose=argument("purpose", request.purpose, Purpose | None),
+        prompt=request.prompt,
+        prompt_name=request.prompt_name,
+        precision=named_precision(request.precision),
+        cache=request.cache,
     )
-    chosen = between_commas(tasks) if isinstance(tasks, str) else tasks or ()
-    request = TaskRequest(suite, data_dir, tuple(chosen), data, reports, split, columns)
-    models.check()
-    request.check({"--labels": labels, "--label-range": label_range})
-    with Display(progress) as show:
-        read = request.read(rules, say)
-        for name, reason in read.missing.items():
-            say(f"left out {name}: {reason}")
-        return evaluate_models(models, read, resampling, gains=data is not None, show=show, say=say)
 
 
-def _sizes(
-    layers: int | Sequence[int] | str | None,
-    dim: int | Sequence[int] | str | None,
-    quantize: str | Sequence[str] | None,
-) -> Sizes | None:
+def _task_request(request: EvaluateRequest) -> TaskRequest:
+    from aoe_train.evaluation.suites import TaskRequest
+    from pairkit.base.settings import between_commas
+
+    tasks = request.tasks or ()
+    if isinstance(tasks, str):
+        tasks = between_commas(tasks)
+    return TaskRequest(
+        suite=request.suite,
+        data_dir=request.data_dir,
+        tasks=tuple(tasks),
+        data=request.data,
+        reports=request.reports,
+        split=request.split,
+        columns=request.columns,
+    )
+
+
+def _sizes(request: EvaluateRequest) -> Sizes | None:
     """The requested sizes of vectors; None without any."""
     from pydantic import PositiveInt
 
@@ -190,15 +202,15 @@ def _sizes(
     from aoe_train.model.quantization import named_quantize
     from pairkit.base.settings import argument, between_commas
 
-    def numbers(name: str, given: int | Sequence[int] | str | None) -> list[int | None]:
-        if given is None:
+    def numbers(name: str, values: int | Sequence[int] | str | None) -> list[int | None]:
+        if values is None:
             return [None]
-        if isinstance(given, int):
-            given = [given]
-        parts = given.split(",") if isinstance(given, str) else [*given]
+        if isinstance(values, int):
+            values = [values]
+        parts = values.split(",") if isinstance(values, str) else [*values]
         return argument(name, parts, list[PositiveInt])  # type: ignore[no-any-return]
 
-    if layers is None and dim is None and quantize is None:
+    if request.layers is None and request.dim is None and request.quantize is None:
         return None
-    formats = [named_quantize(name) for name in between_commas(quantize) or ["float32"]]
-    return Sizes(numbers("layers", layers), numbers("dim", dim), formats)
+    formats = [named_quantize(name) for name in between_commas(request.quantize) or ["float32"]]
+    return Sizes(numbers("layers", request.layers), numbers("dim", request.dim), formats)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from aoe_train.api.parameters import MODEL, options
-from pairkit.base.cli.options import OUTPUT, Option
+from pairkit.base.cli.options import OUTPUT, Request, parameter, takes
 from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -18,28 +18,27 @@ if TYPE_CHECKING:
     from pairkit.dataset.reading.in_memory import Source
 
 
-@options(
-    format=Option(metavar="NAME", panel=OUTPUT, main=True),
-    dtype=Option(metavar="NAME", panel=OUTPUT, main=True),
-    interpolate=Option(panel=MODEL, main=True),
-    default_prompt=Option(metavar="NAME", panel=MODEL),
-    backbone=Option(metavar="MODEL", panel=MODEL),
-    data=replace(options["data"], main=False),
-)
-def export(
-    model: str | Path,
-    *,
-    out: str | Path,
-    format: str = "sentence-transformers",  # noqa: A002 - named as the flag
-    dtype: str = "fp32",
-    layers: int | None = None,
-    interpolate: float | None = None,
-    default_prompt: str | None = None,
-    backbone: str | Path | None = None,
-    data: Source | None = None,
-    fresh: bool = False,
-    progress: bool | Listener = True,
-) -> Exported:
+class ExportRequest(Request, shared=options):
+    """The arguments of `export`."""
+
+    model: str | Path
+    _: KW_ONLY
+    out: str | Path
+    format: str = parameter(
+        default="sentence-transformers", metavar="NAME", panel=OUTPUT, main=True
+    )
+    dtype: str = parameter(default="fp32", metavar="NAME", panel=OUTPUT, main=True)
+    layers: int | None = None
+    interpolate: float | None = parameter(default=None, panel=MODEL, main=True)
+    default_prompt: str | None = parameter(default=None, metavar="NAME", panel=MODEL)
+    backbone: str | Path | None = parameter(default=None, metavar="MODEL", panel=MODEL)
+    data: Source | None = parameter(options["data"], default=None, main=False)
+    fresh: bool = False
+    progress: bool | Listener = True
+
+
+@takes(ExportRequest)
+def export(request: ExportRequest) -> Exported:
     """Write a model as a self-contained folder.
 
     LoRA adapters are merged, and the export's vectors are compared with the model's.
@@ -74,38 +73,38 @@ def export(
     from aoe_train.exporting import export as exporting
     from aoe_train.exporting.onnx import Loss
     from aoe_train.model.backbones.load_backbone import find_folder
-    from aoe_train.model.encoder import Encoder
     from aoe_train.model.model_folder import digest_of, exported_there
-    from pairkit.base.cli.progress import Display, Progress, stage
+    from pairkit.base.cli.progress import Display, Progress
     from pairkit.base.settings import argument
     from pairkit.base.system.folders import is_same
 
-    exporting.check(format, dtype, measured=data is not None)
-    there = exported_there(folder := argument("out", out, Path), "export")
-    if backbone is not None and interpolate is None:
+    model = request.model
+    interpolate = request.interpolate
+    exporting.check(request.format, request.dtype, measured=request.data is not None)
+    folder = argument("out", request.out, Path)
+    there = exported_there(folder, "export")
+    if request.backbone is not None and interpolate is None:
         raise ConfigError("--backbone without --interpolate has no effect; add --interpolate")
-    task = None if data is None else PairSource(data).task()
-    with Display(progress) as show:
-        with stage(f"load {model}", show):
-            chosen: dict[str, Any] = (
-                {} if default_prompt is None else {"default_prompt_name": default_prompt}
-            )
-            encoder = Encoder.load(model, device="cpu", precision="fp32", layers=layers, **chosen)
+    task = None if request.data is None else PairSource(request.data).task()
+    changes = {}
+    if request.default_prompt is not None:
+        changes["default_prompt_name"] = request.default_prompt
+    with Display(request.progress) as show:
+        encoder = _load(model, request.layers, show, **changes)
         merged = False
         if interpolate is not None:
-            first = backbone or exporting.backbone_of(model, Path(find_folder(model)))
-            with stage(f"load {first}", show):
-                start = Encoder.load(first, device="cpu", precision="fp32", layers=layers)
-                merged = exporting.mix(encoder, start, interpolate)
+            source = request.backbone or exporting.backbone_of(model, Path(find_folder(model)))
+            backbone = _load(source, request.layers, show)
+            merged = exporting.mix(encoder, backbone, interpolate)
         made_of = {
             "model": digest_of(encoder.identity()),
-            "format": format,
-            "dtype": dtype,
+            "format": request.format,
+            "dtype": request.dtype,
             "interpolate": interpolate,
-            "default_prompt": default_prompt,
+            "default_prompt": request.default_prompt,
             "data": task and digest_of({"texts": list(task.texts), "labels": task.labels.tolist()}),
         }
-        if there is not None and is_same(folder, there["made_of"], made_of, fresh=fresh):
+        if there is not None and is_same(folder, there["made_of"], made_of, fresh=request.fresh):
             loss = there["loss"] and Loss(**there["loss"])
             return exporting.Exported.from_facts(folder, there | {"loss": loss})
         show(Progress(f"write and check {folder}"))
@@ -113,13 +112,21 @@ def export(
             encoder,
             folder,
             source=find_folder(model),
-            form=cast("Format", format),
-            dtype=cast("Dtype", dtype),
+            form=cast("Format", request.format),
+            dtype=cast("Dtype", request.dtype),
             task=task,
             interpolate=interpolate,
             merged=merged,
             made_of=made_of,
         )
+
+
+def _load(model: str | Path, layers: int | None, show: Listener, **changes: Any) -> Encoder:
+    from aoe_train.model.encoder import Encoder
+    from pairkit.base.cli.progress import stage
+
+    with stage(f"load {model}", show):
+        return Encoder.load(model, device="cpu", precision="fp32", layers=layers, **changes)
 
 
 @options()
@@ -166,7 +173,8 @@ def distill(
     from pairkit.base.settings import argument
     from pairkit.base.system.folders import is_same
 
-    there = exported_there(folder := argument("out", out, Path), "distill")
+    folder = argument("out", out, Path)
+    there = exported_there(folder, "distill")
     examples = read_examples(texts, meant="texts")
     rows = examples.texts
     with Display(progress) as show:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from aoe_train.api.parameters import FOLDER, loaded, notes, one_or_several, options
+from aoe_train.api.parameters import FOLDER, as_list, loaded, notes, one_or_several, options
 from aoe_train.api.trained import compare, judge_all
-from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Option
+from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Request, parameter, takes
 from pairkit.base.cli.result_table import Printed, ResultTable
+from pairkit.base.errors import ConfigError
 from pairkit.base.printable import listed
 from pairkit.dataset.shared_options import columns_given
 
@@ -18,12 +19,22 @@ if TYPE_CHECKING:
     import polars as pl
 
     from aoe_train.model.encoder import Encoder
+    from aoe_train.searching.mining.mined_dataset import MineSettings
     from pairkit.base.cli.progress import Listener
     from pairkit.dataset.labels import Meaning
     from pairkit.dataset.reading.in_memory import Source
 
-
-_CANDIDATES, _RULES = "Candidates", "Rules for negatives"
+_CANDIDATES = "Candidates"
+_RULES = "Rules for negatives"
+_COUNTS = ("texts", "compared_texts", "queries", "differing_queries", "sampled_queries")
+_PAIRS_NEEDED = (
+    "400 judged pairs show a gain of 1.2 points of AUC in 8 of 10 cases, 200 pairs in 5 of 10"
+)
+_QUERIES_NEEDED = (
+    "with two candidates and --top 1, 200 judged pairs show a gain of 2 points of P@1 in 6 of 10 cases if an"
+    " eighth of the queries have different results, and in 1 of 10 if 40 % have; fewer than 30 sampled"
+    " queries give no verdict"
+)
 
 
 @dataclass(frozen=True, repr=False, eq=False)  # comparing data frames gives no single truth value
@@ -94,52 +105,56 @@ class Mined(Printed):
         return notes
 
 
-@options(
-    "aoe_train.searching.mining.mined_dataset:MineSettings",
-    model=replace(options["model"], panel=_CANDIDATES, read=one_or_several, repeat=True),
-    out=replace(FOLDER, main=False),
-    by=Option(setting="by", metavar="NAME", panel=_CANDIDATES, main=True),
-    corpus=Option(metavar="DATA", panel=_CANDIDATES, main=True),
-    corpus_columns=Option(metavar="A=B", panel=_CANDIDATES, read=columns_given),
-    candidates=Option(setting="candidates", metavar="NAME", panel=_CANDIDATES),
-    num_negatives=Option(setting="num_negatives", short="-n", panel=_RULES, main=True),
-    rank_range=Option(setting="rank_range", metavar="LOW,HIGH", panel=_RULES),
-    sampling=Option(setting="sampling", metavar="NAME", panel=_RULES),
-    margin=Option(setting="margin", panel=_RULES),
-    relative_margin=Option(setting="relative_margin", panel=_RULES, main=True),
-    transitive=Option(setting="transitive", panel=_RULES),
-    duplicate_threshold=Option(setting="duplicate_threshold", panel=_RULES),
-    scores=Option(setting="scores", panel=OUTPUT),
-    work=Option(metavar="DIR", panel=RUN),
-    seed=replace(options["seed"], setting="seed"),
-)
-def mine(
-    data: Source,
-    *,
-    model: str | Path | Encoder | None = None,
-    out: str | Path | None = None,
-    by: str | None = None,
-    num_negatives: int | None = None,
-    rank_range: tuple[int, int] | str | None = None,
-    sampling: str | None = None,
-    margin: float | None = None,
-    relative_margin: float | None = None,
-    corpus: Source | None = None,
-    corpus_columns: Mapping[str, str] | None = None,
-    candidates: str | None = None,
-    transitive: bool | None = None,
-    duplicate_threshold: float | None = None,
-    scores: bool = False,
-    columns: Mapping[str, str] | None = None,
-    labels: Mapping[str, Meaning] | str | None = None,
-    label_range: tuple[float, float] | str | None = None,
-    split: str | None = None,
-    precision: str | None = None,
-    seed: int | None = None,
-    work: str | Path | None = None,
-    fresh: bool = False,
-    progress: bool | Listener = True,
-) -> Mined:
+class MineRequest(
+    Request, shared=options, settings="aoe_train.searching.mining.mined_dataset:MineSettings"
+):
+    """The arguments of `mine`."""
+
+    data: Source
+    _: KW_ONLY
+    model: str | Path | Encoder | None = parameter(
+        options["model"], default=None, panel=_CANDIDATES, read=one_or_several, repeat=True
+    )
+    out: str | Path | None = parameter(FOLDER, default=None, main=False)
+    by: str | None = parameter(
+        default=None, setting="by", metavar="NAME", panel=_CANDIDATES, main=True
+    )
+    num_negatives: int | None = parameter(
+        default=None, setting="num_negatives", short="-n", panel=_RULES, main=True
+    )
+    rank_range: tuple[int, int] | str | None = parameter(
+        default=None, setting="rank_range", metavar="LOW,HIGH", panel=_RULES
+    )
+    sampling: str | None = parameter(default=None, setting="sampling", metavar="NAME", panel=_RULES)
+    margin: float | None = parameter(default=None, setting="margin", panel=_RULES)
+    relative_margin: float | None = parameter(
+        default=None, setting="relative_margin", panel=_RULES, main=True
+    )
+    corpus: Source | None = parameter(default=None, metavar="DATA", panel=_CANDIDATES, main=True)
+    corpus_columns: Mapping[str, str] | None = parameter(
+        default=None, metavar="A=B", panel=_CANDIDATES, read=columns_given
+    )
+    candidates: str | None = parameter(
+        default=None, setting="candidates", metavar="NAME", panel=_CANDIDATES
+    )
+    transitive: bool | None = parameter(default=None, setting="transitive", panel=_RULES)
+    duplicate_threshold: float | None = parameter(
+        default=None, setting="duplicate_threshold", panel=_RULES
+    )
+    scores: bool = parameter(default=False, setting="scores", panel=OUTPUT)
+    columns: Mapping[str, str] | None = None
+    labels: Mapping[str, Meaning] | str | None = None
+    label_range: tuple[float, float] | str | None = None
+    split: str | None = None
+    precision: str | None = None
+    seed: int | None = parameter(options["seed"], default=None, setting="seed")
+    work: str | Path | None = parameter(default=None, metavar="DIR", panel=RUN)
+    fresh: bool = False
+    progress: bool | Listener = True
+
+
+@takes(MineRequest)
+def mine(request: MineRequest) -> Mined:
     """Find hard negatives: similar texts that are not positives. Run it again to continue.
 
     Writes rows of anchor, positive, negative_1 to negative_n, which `aoe train` reads. Near-duplicates of an
@@ -168,80 +183,66 @@ def mine(
         >>> mined.splits["train"].columns
         ['anchor', 'positive', 'negative_1', 'negative_2']
     """
-    from aoe_train.searching.mining.mined_dataset import MineSettings, read_mining_dataset
+    from aoe_train.searching.mining.mined_dataset import read_mining_dataset
     from aoe_train.searching.mining.mining_run import run_mining
     from pairkit.base.cli.progress import Display, stage
-    from pairkit.base.errors import ConfigError
-    from pairkit.base.settings import argument, load_settings
+    from pairkit.base.settings import argument
     from pairkit.dataset.labels import label_rules
     from pairkit.dataset.reading.in_memory import source_name
 
+    settings = _mine_settings(request)
+    folder = argument("out", request.out, Path | None)
+    with Display(request.progress) as show:
+        with stage("read", show):
+            dataset = read_mining_dataset(
+                request.data,
+                settings,
+                columns=request.columns,
+                rules=label_rules(request.labels, request.label_range),
+                split=request.split,
+                corpus=request.corpus,
+                corpus_columns=request.corpus_columns,
+            )
+        encoder = None
+        if request.model is not None:
+            encoder = loaded(request.model, request.precision, show, notes(request.progress))
+        splits, statistics = run_mining(
+            dataset,
+            settings,
+            encoder,
+            out=folder,
+            work=argument("work", request.work, Path | None),
+            fresh=request.fresh,
+            show=show,
+            source=source_name(request.data),
+        )
+    return Mined(splits, statistics, folder)
+
+
+def _mine_settings(request: MineRequest) -> MineSettings:
+    """The settings, which must fit to the model and the data."""
+    from aoe_train.searching.mining.mined_dataset import MineSettings
+    from pairkit.base.settings import load_settings
+
+    model = request.model
     if isinstance(model, list):
         raise ConfigError(
             "--model: found several, expected one; `aoe sample-pairs` compares models"
         )
-    if isinstance(data, str | Path) and str(data).endswith((".txt", ".txt.gz")):
+    if isinstance(request.data, str | Path) and str(request.data).endswith((".txt", ".txt.gz")):
         raise ConfigError(
-            f"{data}: single texts have no positives; `aoe sample-pairs` draws pairs of them to judge"
+            f"{request.data}: single texts have no positives; `aoe sample-pairs` draws pairs of them to judge"
         )
-    settings = load_settings(
-        MineSettings,
-        flags={
-            "by": by or ("bm25" if model is None else "model"),
-            "num_negatives": num_negatives,
-            "rank_range": rank_range,
-            "sampling": sampling,
-            "margin": margin,
-            "relative_margin": relative_margin,
-            "candidates": candidates,
-            "transitive": transitive,
-            "duplicate_threshold": duplicate_threshold,
-            "scores": scores,
-            "seed": seed,
-        },
-    )
+    default_ranking = {"by": "bm25" if model is None else "model"}
+    settings = load_settings(MineSettings, request.flags(), below=default_ranking)
     if (model is None) != (settings.by == "bm25"):
         problem = "needs a model" if model is None else "doesn't use a model"
         raise ConfigError(
             f"by = {settings.by}: {problem}; expected bm25, or model or both with --model"
         )
-    if corpus_columns is not None and corpus is None:
+    if request.corpus_columns is not None and request.corpus is None:
         raise ConfigError("--corpus-columns: applies to a corpus; add one with --corpus")
-    with Display(progress) as show:
-        with stage("read", show):
-            material = read_mining_dataset(
-                data,
-                settings,
-                columns=columns,
-                rules=label_rules(labels, label_range),
-                split=split,
-                corpus=corpus,
-                corpus_columns=corpus_columns,
-            )
-        encoder = None if model is None else loaded(model, precision, show, notes(progress))
-        folder = argument("out", out, Path | None)
-        splits, statistics = run_mining(
-            material,
-            settings,
-            encoder,
-            out=folder,
-            work=argument("work", work, Path | None),
-            fresh=fresh,
-            show=show,
-            source=source_name(data),
-        )
-    return Mined(splits, statistics, folder)
-
-
-_COUNTS = ("texts", "compared_texts", "queries", "differing_queries", "sampled_queries")
-_PAIRS_NEEDED = (
-    "400 judged pairs show a gain of 1.2 points of AUC in 8 of 10 cases, 200 pairs in 5 of 10"
-)
-_QUERIES_NEEDED = (
-    "with two candidates and --top 1, 200 judged pairs show a gain of 2 points of P@1 in 6 of 10 cases if an"
-    " eighth of the queries have different results, and in 1 of 10 if 40 % have; fewer than 30 sampled"
-    " queries give no verdict"
-)
+    return settings
 
 
 @dataclass(frozen=True, repr=False, eq=False)  # comparing data frames gives no single truth value
@@ -296,27 +297,29 @@ class PairSample(Printed):
         return steps
 
 
-@options(
-    model=replace(options["model"], read=one_or_several, repeat=True),
-    out=replace(FOLDER, main=False),
-    queries=Option(metavar="FILE", panel=INPUT, main=True),
-    purpose=Option(metavar="NAME", panel=INPUT, main=True, repeat=True),
-    top=Option(panel=INPUT),
-)
-def sample_pairs(
-    data: Source,
-    *,
-    model: str | Path | Encoder | Sequence[str | Path | Encoder] | None = None,
-    out: str | Path | None = None,
-    queries: Source | None = None,
-    purpose: str | Sequence[str] | None = None,
-    top: int = 1,
-    columns: Mapping[str, str] | None = None,
-    precision: str | None = None,
-    seed: int = 42,
-    fresh: bool = False,
-    progress: bool | Listener = True,
-) -> PairSample:
+class SamplePairsRequest(Request, shared=options):
+    """The arguments of `sample_pairs`."""
+
+    data: Source
+    _: KW_ONLY
+    model: str | Path | Encoder | Sequence[str | Path | Encoder] | None = parameter(
+        options["model"], default=None, read=one_or_several, repeat=True
+    )
+    out: str | Path | None = parameter(FOLDER, default=None, main=False)
+    queries: Source | None = parameter(default=None, metavar="FILE", panel=INPUT, main=True)
+    purpose: str | Sequence[str] | None = parameter(
+        default=None, metavar="NAME", panel=INPUT, main=True, repeat=True
+    )
+    top: int = parameter(default=1, panel=INPUT)
+    columns: Mapping[str, str] | None = None
+    precision: str | None = None
+    seed: int = 42
+    fresh: bool = False
+    progress: bool | Listener = True
+
+
+@takes(SamplePairsRequest)
+def sample_pairs(request: SamplePairsRequest) -> PairSample:
     """Sample up to 400 pairs of your texts for people to judge, so that models can be compared.
 
     Half of them are the most similar pairs, by the mean cosine of all models; the others are spread over
@@ -350,32 +353,29 @@ def sample_pairs(
     from aoe_train.searching.mining.pair_sample import sample_pairs
     from aoe_train.settings.train_settings import Purpose
     from pairkit.base.cli.progress import Display
-    from pairkit.base.errors import ConfigError
     from pairkit.base.settings import argument, between_commas
 
-    folder = argument("out", out, Path | None)
-    seed = argument("seed", seed, NonNegativeInt)
-    top = argument("top", top, Annotated[int, Field(ge=1, le=100)])
-    purposes = [
-        argument("purpose", each, Purpose) for each in dict.fromkeys(between_commas(purpose))
-    ]
-    if model is None:
-        model = "minilm"
-    models = (
-        [model] if isinstance(model, str | Path) or not isinstance(model, Sequence) else [*model]
-    )
+    folder = argument("out", request.out, Path | None)
+    seed = argument("seed", request.seed, NonNegativeInt)
+    top = argument("top", request.top, Annotated[int, Field(ge=1, le=100)])
+    names = dict.fromkeys(between_commas(request.purpose))
+    purposes = [argument("purpose", name, Purpose) for name in names]
+    models: list[str | Path | Encoder] = as_list(request.model)
+    if request.model is None:
+        models = ["minilm"]
     if not models:
         raise ConfigError("--model: found an empty list, expected at least one model")
-    with Display(progress) as show:
-        opened = [(each, loaded(each, precision, show, notes(progress))) for each in models]
+    say = notes(request.progress)
+    with Display(request.progress) as show:
+        encoders = [loaded(model, request.precision, show, say) for model in models]
         pairs, counts = sample_pairs(
-            data,
-            opened,
+            request.data,
+            [*zip(models, encoders, strict=True)],
             seed,
             folder,
-            fresh=fresh,
-            columns=columns,
-            queries=queries,
+            fresh=request.fresh,
+            columns=request.columns,
+            queries=request.queries,
             purposes=purposes,
             top=top,
             show=show,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Option
 from pairkit.base.errors import ConfigError
@@ -15,6 +15,8 @@ from pairkit.dataset.shared_options import SHARED
 if TYPE_CHECKING:
     from aoe_train.model.encoder import Encoder
     from pairkit.base.cli.progress import Listener
+
+T = TypeVar("T")
 
 MODEL = "Model"
 _COLUMN_PROMPT = re.compile(
@@ -75,6 +77,15 @@ def named_sources(given: list[str]) -> Any:
 def one_or_several(names: list[str]) -> Any:
     """A name, a list of several, or None without any."""
     return names if len(names) > 1 else next(iter(names), None)
+
+
+def as_list(models: T | Sequence[T] | None) -> list[T]:
+    """Models from one, several or none."""
+    if models is None:
+        return []
+    if isinstance(models, str) or not isinstance(models, Sequence):
+        return [models]
+    return [*models]
 
 
 def column_prompts(given: list[str]) -> str | dict[str, str] | None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import KW_ONLY, replace
 from os.path import relpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from aoe_train.api.parameters import MODEL, notes, options
-from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Option
+from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Option, Request, parameter, takes
 from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from pairkit.base.cli.progress import Listener
     from pairkit.dataset.reading.in_memory import Source
 
-_SERVER, _LIMITS = "Server", "Limits"
+_SERVER = "Server"
+_LIMITS = "Limits"
 _INDEX_MODEL = replace(
     options["model"],
     text="The model that made the index. Default: the one that the index records.",
@@ -31,30 +32,27 @@ _INDEX_MODEL = replace(
 )
 
 
-@options(
-    purpose=Option(metavar="NAME", panel=RUN, main=True),
-    kind=Option(metavar="NAME", panel=OUTPUT),
-    quantize=Option(metavar="NAME", panel=OUTPUT),
-    remove_missing=Option(panel=OUTPUT),
-    chunk_tokens=Option(panel=INPUT),
-    link=Option(metavar="ADDRESS", panel=INPUT),
-)
-def index(
-    texts: Source,
-    *,
-    model: str | Path | Encoder,
-    out: str | Path,
-    columns: Mapping[str, str] | None = None,
-    purpose: str | None = None,
-    kind: str | None = None,
-    quantize: str = "float32",
-    remove_missing: bool = False,
-    chunk_tokens: int | None = None,
-    link: str | None = None,
-    fresh: bool = False,
-    cache: bool = True,
-    progress: bool | Listener = True,
-) -> Indexed:
+class IndexRequest(Request, shared=options):
+    """The arguments of `index`."""
+
+    texts: Source
+    _: KW_ONLY
+    model: str | Path | Encoder
+    out: str | Path
+    columns: Mapping[str, str] | None = None
+    purpose: str | None = parameter(default=None, metavar="NAME", panel=RUN, main=True)
+    kind: str | None = parameter(default=None, metavar="NAME", panel=OUTPUT)
+    quantize: str = parameter(default="float32", metavar="NAME", panel=OUTPUT)
+    remove_missing: bool = parameter(default=False, panel=OUTPUT)
+    chunk_tokens: int | None = parameter(default=None, panel=INPUT)
+    link: str | None = parameter(default=None, metavar="ADDRESS", panel=INPUT)
+    fresh: bool = False
+    cache: bool = True
+    progress: bool | Listener = True
+
+
+@takes(IndexRequest)
+def index(request: IndexRequest) -> Indexed:
     """Build a search index of texts or documents. Run it again to add some: known texts aren't encoded twice.
 
     The index is a folder with the texts' rows, vectors and words. The row of a known text is replaced by its
@@ -100,11 +98,10 @@ def index(
     from pydantic import Field
 
     from aoe_train.encoding.embedders.embedder import local_encoder
-    from aoe_train.model.backbones.packaged import PACKAGED
     from aoe_train.model.tokens.coverage import language_warning
     from aoe_train.searching.build_index import check_place, make
     from aoe_train.searching.document_rows import check_link, chunk_rows
-    from aoe_train.searching.index_rows import IN_MEMORY, read_rows
+    from aoe_train.searching.index_rows import read_rows
     from aoe_train.searching.nearest import IndexKind
     from aoe_train.settings.train_settings import Purpose
     from pairkit.base.cli.progress import Display
@@ -112,47 +109,56 @@ def index(
     from pairkit.dataset.reading.tables import is_lines
     from pairkit.extracting.documents import document_files, read_documents
 
-    folder = argument("out", out, Path)
-    vector_format = argument("quantize", quantize, Literal["float32", "int8"])
-    index_kind = argument("kind", kind, IndexKind | None)
-    searched_for = argument("purpose", purpose, Purpose | Literal["none"] | None)
-    longest = argument("chunk_tokens", chunk_tokens, Annotated[int, Field(ge=16)] | None)
-    address = argument("link", link, str | None)
+    texts = request.texts
+    folder = argument("out", request.out, Path)
+    vector_format = argument("quantize", request.quantize, Literal["float32", "int8"])
+    kind = argument("kind", request.kind, IndexKind | None)
+    purpose = argument("purpose", request.purpose, Purpose | Literal["none"] | None)
+    max_tokens = argument("chunk_tokens", request.chunk_tokens, Annotated[int, Field(ge=16)] | None)
+    link = argument("link", request.link, str | None)
     check_place(folder)
-    check_link(address)
-    roles = argument("columns", columns, dict[str, str] | None)
+    check_link(link)
+    roles = argument("columns", request.columns, dict[str, str] | None)
     has_text_per_line = isinstance(texts, str | Path) and is_lines(Path(texts))
-    documents = None if has_text_per_line else document_files(texts)
-    name = str(model) if isinstance(model, str | Path) else IN_MEMORY
-    if name not in PACKAGED and Path(name).is_dir() and not Path(name).is_absolute():
-        name = relpath(
-            Path(name).resolve(), folder.resolve()
-        )  # so that a search may run in any folder
-    with Display(progress) as show:
-        if documents is None:
-            rows = read_rows(texts, roles)
-            embedder = _embedder(model, cache=cache, progress=show)
+    has_documents = not has_text_per_line and document_files(texts) is not None
+    with Display(request.progress) as show:
+        if has_documents:
+            documents, _ = read_documents(texts, roles, show)
+            embedder = _embedder(request.model, cache=request.cache, progress=show)
+            rows = chunk_rows(documents, embedder, max_tokens, link)
         else:
-            read, _ = read_documents(texts, roles, show)
-            embedder = _embedder(model, cache=cache, progress=show)
-            rows = chunk_rows(read, embedder, longest, address)
+            rows = read_rows(texts, roles)
+            embedder = _embedder(request.model, cache=request.cache, progress=show)
         encoder = local_encoder(embedder)
         if encoder is not None:
             warning = language_warning(encoder.tokenizer, rows.texts, embedder.name)
             if warning:
-                notes(progress)(warning)
+                notes(request.progress)(warning)
         return make(
             rows,
             embedder,
             folder,
-            model=name,
-            kind=index_kind,
+            model=_recorded_name(request.model, folder),
+            kind=kind,
             quantize=vector_format,
-            purpose=searched_for,
-            remove_missing=remove_missing or documents is not None,
-            fresh=fresh,
+            purpose=purpose,
+            remove_missing=request.remove_missing or has_documents,
+            fresh=request.fresh,
             show=show,
         )
+
+
+def _recorded_name(model: str | Path | Encoder, index_folder: Path) -> str:
+    """The model's name in an index; a relative path is that from the index, which any folder can use."""
+    from aoe_train.model.backbones.packaged import PACKAGED
+    from aoe_train.searching.index_rows import IN_MEMORY
+
+    if not isinstance(model, str | Path):
+        return IN_MEMORY
+    path = Path(model)
+    if str(model) in PACKAGED or path.is_absolute() or not path.is_dir():
+        return str(model)
+    return relpath(path.resolve(), index_folder.resolve())
 
 
 @options()
@@ -308,38 +314,29 @@ def duplicates(
     )
 
 
-@options(
-    "aoe_train.searching.serve.requests:Limits",
-    index=Option(metavar="INDEX", panel=MODEL, main=True),
-    against=Option(metavar="INDEX", panel=MODEL, main=True),
-    host=Option(metavar="ADDRESS", panel=_SERVER, main=True),
-    port=Option(short="-p", panel=_SERVER, main=True),
-    name=Option(metavar="NAME", panel=MODEL),
-    key_env=Option(metavar="NAME", panel=_SERVER, main=True),
-    no_key=Option(panel=_SERVER),
-    batch_tokens=Option(setting="batch_tokens", panel=RUN),
-    max_texts=Option(setting="texts", panel=_LIMITS),
-    max_queue=Option(setting="queue", panel=_LIMITS),
-    max_body=Option(setting="body_mib", metavar="MIB", panel=_LIMITS),
-)
-def serve(
-    model: str | Path | Encoder | None = None,
-    *,
-    index: str | Path | None = None,
-    against: str | Path | None = None,
-    host: str = "127.0.0.1",
-    port: int = 8000,
-    name: str | None = None,
-    key_env: str | None = None,
-    no_key: bool = False,
-    precision: str | None = None,
-    layers: int | None = None,
-    batch_tokens: int | None = None,
-    max_texts: int | None = None,
-    max_queue: int | None = None,
-    max_body: int | None = None,
-    progress: bool | Listener = True,
-) -> EmbeddingServer:
+class ServeRequest(Request, shared=options, settings="aoe_train.searching.serve.requests:Limits"):
+    """The arguments of `serve`."""
+
+    model: str | Path | Encoder | None = None
+    _: KW_ONLY
+    index: str | Path | None = parameter(default=None, metavar="INDEX", panel=MODEL, main=True)
+    against: str | Path | None = parameter(default=None, metavar="INDEX", panel=MODEL, main=True)
+    host: str = parameter(default="127.0.0.1", metavar="ADDRESS", panel=_SERVER, main=True)
+    port: int = parameter(default=8000, short="-p", panel=_SERVER, main=True)
+    name: str | None = parameter(default=None, metavar="NAME", panel=MODEL)
+    key_env: str | None = parameter(default=None, metavar="NAME", panel=_SERVER, main=True)
+    no_key: bool = parameter(default=False, panel=_SERVER)
+    precision: str | None = None
+    layers: int | None = None
+    batch_tokens: int | None = parameter(default=None, setting="batch_tokens", panel=RUN)
+    max_texts: int | None = parameter(default=None, setting="texts", panel=_LIMITS)
+    max_queue: int | None = parameter(default=None, setting="queue", panel=_LIMITS)
+    max_body: int | None = parameter(default=None, setting="body_mib", metavar="MIB", panel=_LIMITS)
+    progress: bool | Listener = True
+
+
+@takes(ServeRequest)
+def serve(request: ServeRequest) -> EmbeddingServer:
     """Serve a model as OpenAI's /v1/embeddings, and an index as a search page at / and as /search.
 
     Requests that arrive while the model runs form the next batch. On SIGTERM or Ctrl-C, requests in progress
@@ -377,7 +374,6 @@ def serve(
     with needed_for("`aoe serve`", "serve"):
         from aoe_train.searching.serve.embedding_server import EmbeddingServer, check_open
     import os
-    from functools import partial
 
     from aoe_train.encoding.embedders.cached import open_model
     from aoe_train.searching.index import SearchIndex
@@ -387,37 +383,40 @@ def serve(
     from pairkit.base.openai_api.credentials import find_key, variable_name
     from pairkit.base.settings import argument, load_settings
 
-    given = {
-        "batch_tokens": batch_tokens,
-        "texts": max_texts,
-        "queue": max_queue,
-        "body_mib": max_body,
-    }
-    limits = load_settings(Limits, flags=given)
-    if model is None and index is None:
+    limits = load_settings(Limits, request.flags())
+    if request.model is None and request.index is None:
         raise ConfigError("nothing to serve; give --model, or --index with an index of `aoe index`")
-    if against is not None and index is None:
+    if request.against is not None and request.index is None:
         raise ConfigError("--against: needs --index, the index to compare with; give it, too")
-    check_open(host, has_key=key_env is not None, no_key=no_key)
-    variable = argument("key_env", key_env, Annotated[str, AfterValidator(variable_name)] | None)
-    key = (
-        None
-        if variable is None
-        else find_key("aoe serve", variable, os.environ, f"set {variable}").secret
+    check_open(request.host, has_key=request.key_env is not None, no_key=request.no_key)
+    variable = argument(
+        "key_env", request.key_env, Annotated[str, AfterValidator(variable_name)] | None
     )
-    folders = [argument("index", each, Path) for each in (index, against) if each is not None]
-    recorded = [recorded_model(folder) for folder in (folders if model is None else folders[1:])]
-    sources = recorded if model is None else [model, *recorded]
-    opened = partial(
-        open_model, precision=named_precision(precision), layers=layers, say=notes(progress)
-    )
-    embedders = [opened(str(source) if isinstance(source, Path) else source) for source in sources]
+    key = None
+    if variable is not None:
+        key = find_key("aoe serve", variable, os.environ, f"set {variable}").secret
+    named = (request.index, request.against)
+    folders = [argument("index", folder, Path) for folder in named if folder is not None]
+    models: list[str | Path | Encoder]
+    if request.model is None:
+        models = [recorded_model(folder) for folder in folders]
+    else:
+        models = [request.model, *(recorded_model(folder) for folder in folders[1:])]
+    embedders = [
+        open_model(
+            str(model) if isinstance(model, Path) else model,
+            precision=named_precision(request.precision),
+            layers=request.layers,
+            say=notes(request.progress),
+        )
+        for model in models
+    ]
     return EmbeddingServer(
         embedders,
-        name=name or embedders[0].name,
+        name=request.name or embedders[0].name,
         indexes=[SearchIndex(*each) for each in zip(folders, embedders, strict=False)],
-        host=host,
-        port=port,
+        host=request.host,
+        port=request.port,
         key=key,
         limits=limits,
     )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aoe_train.api.parameters import MODEL, column_prompts, named_sources, notes, options
-from pairkit.base.cli.options import INPUT, RUN, Option, same_arguments, setting_keys
+from pairkit.base.cli.options import INPUT, RUN, Request, parameter, takes
 
 if TYPE_CHECKING:
     from transformers import TrainerCallback
@@ -27,96 +27,107 @@ if TYPE_CHECKING:
 _TRAINING = "Training"
 
 
-@options(
-    "aoe_train.settings.train_settings:TrainSettings",
-    data=replace(options["data"], repeat=True, read=named_sources),
-    backbone=Option(short="-b", metavar="MODEL", panel=MODEL, main=True),
-    preset=Option(setting="preset", metavar="NAME", panel=_TRAINING, main=True),
-    purpose=Option(setting="purpose", metavar="NAME", panel=_TRAINING, main=True),
-    dims=Option(setting="objective.dims", metavar="N,…", panel=_TRAINING, main=True),
-    layers=Option(setting="objective.layers", metavar="N,…", panel=_TRAINING),
-    top_layers=Option(setting="optim.top_layers", panel=_TRAINING),
-    interpolate=Option(setting="optim.interpolate", panel=_TRAINING),
-    dev_data=Option(metavar="DATA", panel=INPUT, main=True, repeat=True, read=named_sources),
-    accept_on=Option(metavar="DATA", panel=INPUT, main=True),
-    if_not_better=Option(setting="optim.if_not_better", metavar="NAME", panel=_TRAINING),
-    labels=replace(options["labels"], setting="data.labels"),
-    label_range=replace(options["label_range"], setting="data.label_range"),
-    bad_rows=replace(options["bad_rows"], setting="data.bad_rows"),
-    conflicts=Option(setting="data.conflicts", metavar="NAME", panel=INPUT),
-    epochs=Option(setting="optim.epochs", metavar="N", panel=_TRAINING, main=True),
-    batch_size=Option(setting="optim.batch_size", panel=_TRAINING),
-    lr=Option(setting="optim.lr", panel=_TRAINING),
-    max_length=Option(setting="encoder.max_length", panel=MODEL),
-    pooling=Option(setting="encoder.pooling", metavar="NAME", panel=MODEL),
-    prompts=Option(
-        setting="prompts", metavar="TEXT", panel=MODEL, repeat=True, read=column_prompts
-    ),
-    lora=Option(panel=MODEL),
-    precision=Option(setting="run.precision", metavar="NAME", panel=RUN),
-    guide=Option(
-        "A model that filters likely false negatives in a batch (GISTEmbed): a folder, a Hub id, minilm,"
-        " smollm2, or a file of vectors. `objective.guide_margin` is the threshold. Default: none.",
+class TrainRequest(
+    Request, shared=options, settings="aoe_train.settings.train_settings:TrainSettings"
+):
+    """The arguments of `train` and `plan`."""
+
+    data: Given | None = parameter(options["data"], default=None, repeat=True, read=named_sources)
+    _: KW_ONLY
+    backbone: str | Path = parameter(
+        default="minilm", short="-b", metavar="MODEL", panel=MODEL, main=True
+    )
+    out: str | Path = "model"
+    preset: str | None = parameter(
+        default=None, setting="preset", metavar="NAME", panel=_TRAINING, main=True
+    )
+    purpose: str | None = parameter(
+        default=None, setting="purpose", metavar="NAME", panel=_TRAINING, main=True
+    )
+    dims: Sequence[int] | str | None = parameter(
+        default=None, setting="objective.dims", metavar="N,…", panel=_TRAINING, main=True
+    )
+    layers: Sequence[int] | str | None = parameter(
+        default=None, setting="objective.layers", metavar="N,…", panel=_TRAINING
+    )
+    top_layers: int | None = parameter(default=None, setting="optim.top_layers", panel=_TRAINING)
+    interpolate: float | None = parameter(
+        default=None, setting="optim.interpolate", panel=_TRAINING
+    )
+    dev_data: Given | None = parameter(
+        default=None, metavar="DATA", panel=INPUT, main=True, repeat=True, read=named_sources
+    )
+    accept_on: Source | None = parameter(default=None, metavar="DATA", panel=INPUT, main=True)
+    if_not_better: str | None = parameter(
+        default=None, setting="optim.if_not_better", metavar="NAME", panel=_TRAINING
+    )
+    columns: Mapping[str, str] | None = None
+    labels: Mapping[str, Meaning] | str | None = parameter(
+        options["labels"], default=None, setting="data.labels"
+    )
+    label_range: tuple[float, float] | str | None = parameter(
+        options["label_range"], default=None, setting="data.label_range"
+    )
+    bad_rows: str | None = parameter(options["bad_rows"], default=None, setting="data.bad_rows")
+    conflicts: str | None = parameter(
+        default=None, setting="data.conflicts", metavar="NAME", panel=INPUT
+    )
+    epochs: float | None = parameter(
+        default=None, setting="optim.epochs", metavar="N", panel=_TRAINING, main=True
+    )
+    batch_size: int | None = parameter(default=None, setting="optim.batch_size", panel=_TRAINING)
+    lr: float | None = parameter(default=None, setting="optim.lr", panel=_TRAINING)
+    max_length: int | None = parameter(default=None, setting="encoder.max_length", panel=MODEL)
+    pooling: str | None = parameter(
+        default=None, setting="encoder.pooling", metavar="NAME", panel=MODEL
+    )
+    prompts: str | Mapping[str, str] | None = parameter(
+        default=None,
+        setting="prompts",
+        metavar="TEXT",
+        panel=MODEL,
+        repeat=True,
+        read=column_prompts,
+    )
+    lora: bool | None = parameter(default=None, panel=MODEL)
+    precision: str | None = parameter(
+        default=None, setting="run.precision", metavar="NAME", panel=RUN
+    )
+    guide: str | Path | None = parameter(
+        default=None,
+        text="A model that filters likely false negatives in a batch (GISTEmbed): a folder, a Hub id,"
+        " minilm, smollm2, or a file of vectors. `objective.guide_margin` is the threshold. Default: none.",
         setting="guide.model",
         metavar="MODEL",
         panel=_TRAINING,
-    ),
-    teacher=Option(
-        "A model to imitate, or a file of its vectors that `aoe encode` wrote. The loss parts"
+    )
+    teacher: str | Path | None = parameter(
+        default=None,
+        text="A model to imitate, or a file of its vectors that `aoe encode` wrote. The loss parts"
         " `embed_distill`, `score_distill` and `margin_mse` use it. Default: none.",
         setting="teacher.model",
         metavar="MODEL",
         panel=_TRAINING,
-    ),
-    teacher_scores=Option(setting="teacher.scores", metavar="FILE", panel=_TRAINING),
-    seed=replace(options["seed"], setting="seed"),
-    revision=Option(metavar="COMMIT", panel=MODEL),
-    trust_remote_code=Option(panel=MODEL),
-    objective=Option(hidden=True),
-    dev_metric=Option(hidden=True),
-    callbacks=Option(hidden=True),
-)
-def train(
-    data: Given | None = None,
-    *,
-    backbone: str | Path = "minilm",
-    out: str | Path = "model",
-    preset: str | None = None,
-    purpose: str | None = None,
-    dims: Sequence[int] | str | None = None,
-    layers: Sequence[int] | str | None = None,
-    top_layers: int | None = None,
-    interpolate: float | None = None,
-    dev_data: Given | None = None,
-    accept_on: Source | None = None,
-    if_not_better: str | None = None,
-    columns: Mapping[str, str] | None = None,
-    labels: Mapping[str, Meaning] | str | None = None,
-    label_range: tuple[float, float] | str | None = None,
-    bad_rows: str | None = None,
-    conflicts: str | None = None,
-    epochs: float | None = None,
-    batch_size: int | None = None,
-    lr: float | None = None,
-    max_length: int | None = None,
-    pooling: str | None = None,
-    prompts: str | Mapping[str, str] | None = None,
-    lora: bool | None = None,
-    precision: str | None = None,
-    guide: str | Path | None = None,
-    teacher: str | Path | None = None,
-    teacher_scores: str | Path | None = None,
-    seed: int | None = None,
-    revision: str | None = None,
-    trust_remote_code: bool = False,
-    objective: LossFunction | Mapping[str, LossFunction] | None = None,
-    dev_metric: Callable[[Encoder], float] | None = None,
-    callbacks: Sequence[TrainerCallback] = (),
-    config: str | Path | None = None,
-    settings: Mapping[str, Any] | Iterable[str] | None = None,
-    fresh: bool = False,
-    progress: bool | Listener = True,
-) -> Trained:
+    )
+    teacher_scores: str | Path | None = parameter(
+        default=None, setting="teacher.scores", metavar="FILE", panel=_TRAINING
+    )
+    seed: int | None = parameter(options["seed"], default=None, setting="seed")
+    revision: str | None = parameter(default=None, metavar="COMMIT", panel=MODEL)
+    trust_remote_code: bool = parameter(default=False, panel=MODEL)
+    objective: LossFunction | Mapping[str, LossFunction] | None = parameter(
+        default=None, hidden=True
+    )
+    dev_metric: Callable[[Encoder], float] | None = parameter(default=None, hidden=True)
+    callbacks: Sequence[TrainerCallback] = parameter(default=(), hidden=True)
+    config: str | Path | None = None
+    settings: Mapping[str, Any] | Iterable[str] | None = None
+    fresh: bool = False
+    progress: bool | Listener = True
+
+
+@takes(TrainRequest)
+def train(request: TrainRequest) -> Trained:
     """Train a text-embedding model on pairs, triplets or plain texts. Run it again to continue.
 
     The settings that you leave out depend on the rows and the backbone; --dry-run shows them, with an
@@ -184,110 +195,105 @@ def train(
     """
     from aoe_train.api.trained import Trained
 
-    given: dict[str, Any] = {"preset": preset, "purpose": purpose, "prompts": prompts, "seed": seed}
-    given |= {"precision": precision, "dims": dims, "layers": layers, "top_layers": top_layers}
-    given |= {"interpolate": interpolate, "lora": lora, "config": config, "settings": settings}
-    given |= {"if_not_better": if_not_better, "epochs": epochs, "batch_size": batch_size, "lr": lr}
-    given |= {
-        "labels": labels,
-        "label_range": label_range,
-        "bad_rows": bad_rows,
-        "conflicts": conflicts,
-    }
-    given |= {"max_length": max_length, "pooling": pooling, "guide": guide, "teacher": teacher}
-    given |= {
-        "data": data,
-        "dev_data": dev_data,
-        "accept_on": accept_on,
-        "columns": columns,
-        "out": out,
-    }
-    given |= {"backbone": backbone, "revision": revision, "trust_remote_code": trust_remote_code}
-    given |= {"objective": objective, "dev_metric": dev_metric, "teacher_scores": teacher_scores}
-    sources, resolved = _inputs(given)
+    sources, settings = _inputs(request)
     from aoe_train.training import train as _train
     from aoe_train.training.processes import is_main, leave_group
 
     record = _train.train(
-        sources, resolved, fresh=fresh, say=notes(progress), progress=progress, callbacks=callbacks
+        sources,
+        settings,
+        fresh=request.fresh,
+        say=notes(request.progress),
+        progress=request.progress,
+        callbacks=request.callbacks,
     )
     run = Trained(sources.out, record, is_main())
     leave_group()
     return run
 
 
-@same_arguments(train)
-def plan(given: dict[str, Any]) -> Plan:
+@takes(TrainRequest, same_texts=train)
+def plan(request: TrainRequest) -> Plan:
     """Estimate the memory and time of `train` from a few steps; writes nothing."""
-    sources, resolved = _inputs(given)
+    sources, settings = _inputs(request)
     from aoe_train.training import train_plan as _plan
 
-    return _plan.plan(sources, resolved, progress=given["progress"])
+    return _plan.plan(sources, settings, progress=request.progress)
 
 
-def _inputs(given: Mapping[str, Any]) -> tuple[Sources, TrainSettings]:
+def _inputs(request: TrainRequest) -> tuple[Sources, TrainSettings]:
     """Inputs and settings; unusable names, folders and files are refused before torch is imported."""
     from aoe_train.data.run_data import check_files
     from aoe_train.model.backbones.load_backbone import check_name
     from aoe_train.model.model_folder import work_beside
 
-    settings = _settings(given)
-    sources = _sources(given, settings)
+    settings = _settings(request)
+    sources = _sources(request, settings)
     check_name(sources.backbone)
     for teacher in (settings.guide.model, settings.teacher.model):
         if teacher is not None and not Path(teacher).is_file():  # not a file of vectors
             check_name(teacher)
     work_beside(sources.out)
-    check_files(sources, settings)
-    return sources, settings
+    return check_files(sources, settings), settings
 
 
-def _settings(given: Mapping[str, Any]) -> TrainSettings:
+def _settings(request: TrainRequest) -> TrainSettings:
     from aoe_train.settings.train_settings import LoraSettings, TrainSettings
-    from pairkit.base.settings import merge
+    from pairkit.base.settings import load_settings
 
-    keys = setting_keys(train)
-    settings = merge(TrainSettings, keys, given, config=given["config"], settings=given["settings"])
-    lora = given["lora"]
-    if lora is None or (lora and settings.lora is not None):
+    settings = load_settings(
+        TrainSettings, request.flags(), config=request.config, settings=request.settings
+    )
+    if request.lora is None or (request.lora and settings.lora is not None):
         return settings
-    return settings.model_copy(update={"lora": LoraSettings() if lora else None})
+    return settings.model_copy(update={"lora": LoraSettings() if request.lora else None})
 
 
-def _sources(given: Mapping[str, Any], settings: TrainSettings) -> Sources:
+def _sources(request: TrainRequest, settings: TrainSettings) -> Sources:
     """The inputs and output of a run, from the arguments or else the settings."""
     from aoe_train.data.run_data import Sources
     from pairkit.base.errors import ConfigError
     from pairkit.base.settings import argument
-    from pairkit.dataset.reading.named_sources import named_sources
 
-    def by_name(key: str) -> dict[str, Source]:
-        sections = settings.datasets.items()
-        from_settings = {
-            name: source for name, own in sections if (source := getattr(own, key)) is not None
-        }
-        sources = {**from_settings, **({} if given[key] is None else named_sources(given[key]))}
-        return named_sources(sources) if sources else {}
-
-    data = by_name("data")
-    losses = given["objective"]
+    sections = settings.datasets.items()
+    data = _by_name({name: each.data for name, each in sections}, request.data)
+    dev_data = _by_name({name: each.dev_data for name, each in sections}, request.dev_data)
     if not data:
         raise ConfigError("no training data; give --data, or datasets.NAME.data in the settings")
-    if not isinstance(losses, Mapping):
-        losses = {} if losses is None else dict.fromkeys(data, losses)
-    if unknown := losses.keys() - data.keys():
+    return Sources(
+        dict(sorted(data.items())),
+        str(argument("backbone", request.backbone, str | Path)),
+        argument("out", request.out, Path),
+        dev_data=dev_data or None,
+        columns=request.columns,
+        judged=request.accept_on,
+        revision=request.revision,
+        trust_remote_code=request.trust_remote_code,
+        losses=_losses(request, data),
+        dev_metric=request.dev_metric,
+    )
+
+
+def _by_name(of_settings: Mapping[str, Source | None], sources: Given | None) -> dict[str, Source]:
+    """Sources by name: those of the settings, and arguments instead of them."""
+    from pairkit.dataset.reading.named_sources import named_sources
+
+    by_name = {name: source for name, source in of_settings.items() if source is not None}
+    if sources is not None:
+        by_name |= named_sources(sources)
+    return named_sources(by_name) if by_name else {}
+
+
+def _losses(request: TrainRequest, data: Collection[str]) -> Mapping[str, LossFunction]:
+    """Your own losses, by dataset."""
+    from pairkit.base.errors import ConfigError
+
+    if request.objective is None:
+        return {}
+    if not isinstance(request.objective, Mapping):
+        return dict.fromkeys(data, request.objective)
+    if unknown := request.objective.keys() - data:
         raise ConfigError(
             f"objective: no dataset {min(unknown)!r}; expected {', '.join(sorted(data))}"
         )
-    return Sources(
-        dict(sorted(data.items())),
-        str(argument("backbone", given["backbone"], str | Path)),
-        argument("out", given["out"], Path),
-        dev_data=by_name("dev_data") or None,
-        columns=given["columns"],
-        judged=given["accept_on"],
-        revision=given["revision"],
-        trust_remote_code=given["trust_remote_code"],
-        losses=losses,
-        dev_metric=given["dev_metric"],
-    )
+    return request.objective

@@ -16,7 +16,7 @@ import numpy as np
 from aoe_train.objectives.training_rows import ABSENT, Examples, TextSelection
 from aoe_train.settings.prompt_settings import (
     DEFAULT,
-    DOCUMENTS,
+    DOCUMENT,
     PLACE,
     QUERY,
     NamedPrompts,
@@ -27,10 +27,10 @@ from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
 
 _BLOCK = 1 << 16  # rows processed at once
-_DOCUMENT, _NEGATIVE = DOCUMENTS[0], "negative"
-_PAIR = "text1", "text2"
+_NEGATIVE = "negative"
+_PAIR = ("text1", "text2")
 _COLUMNS = {"binary": _PAIR, "graded": _PAIR, "single": ("text",)}
-_PROMPT_NAMES = {"anchor": QUERY, "positive": _DOCUMENT}
+_PROMPT_NAMES = {"anchor": QUERY, "positive": DOCUMENT}
 
 
 def column_names(examples: Examples) -> list[str]:
@@ -39,7 +39,7 @@ def column_names(examples: Examples) -> list[str]:
     negatives = examples.rows.shape[1] - len(columns)
     if negatives == 1:
         return [*columns, _NEGATIVE]
-    return [*columns, *(f"{_NEGATIVE}_{number + 1}" for number in range(negatives))]
+    return [*columns, *(f"{_NEGATIVE}_{number}" for number in range(1, negatives + 1))]
 
 
 @dataclass(frozen=True)
@@ -52,19 +52,19 @@ class ColumnPrompts:
 
     def by_column(self, examples: Examples) -> list[str]:
         """The prompt of each column."""
+        prompts: list[str] = []
+        is_any_named = False
         columns = column_names(examples)
-        if self.by_key and not any(
-            self.by_key.keys() & _column_keys(column, columns) for column in columns
-        ):
+        for column in columns:
+            keys = [key for key in _column_keys(column, columns) if key in self.by_key]
+            prompts.append(self.by_key[keys[0]] if keys else self.default)
+            is_any_named |= bool(keys)
+        if self.by_key and not is_any_named:
             raise ConfigError(
                 f"prompts: found {', '.join(self.by_key)}, but no prompt for rows of {', '.join(columns)}:"
-                f" add one, or name them {QUERY} (the first column) and {_DOCUMENT} (the others)"
+                f" add one, or name them {QUERY} (the first column) and {DOCUMENT} (the others)"
             )
-        keys = (_column_keys(column, columns) for column in columns)
-        return [
-            next((self.by_key[key] for key in each if key in self.by_key), self.default)
-            for each in keys
-        ]
+        return prompts
 
     def applied(self, examples: Examples) -> Examples:
         """The rows with a prompt for each text; a text with two prompts becomes two texts."""
@@ -72,9 +72,8 @@ class ColumnPrompts:
         distinct = list(dict.fromkeys(prompts))
         if len(distinct) == 1:
             return replace(examples, prompts=distinct[0])
-        codes, rows = _encode_pairs(
-            examples, [distinct.index(each) for each in prompts], len(distinct)
-        )
+        of_columns = [distinct.index(prompt) for prompt in prompts]
+        codes, rows = _encode_pairs(examples, of_columns, len(distinct))
         content_ids, prompt_ids = np.divmod(codes, len(distinct))
         return replace(
             examples,
@@ -91,29 +90,26 @@ def _encode_pairs(
     """The distinct codes text * `count` + prompt that occur, and rows of their indices."""
     used = np.zeros(len(examples.texts) * count, np.bool_)
     rows = np.full(examples.rows.shape, ABSENT, np.int64)
-    blocks = [slice(start, start + _BLOCK) for start in range(0, len(examples), _BLOCK)]
-    for block in blocks:
-        texts = examples.rows[block]
-        used[(texts * count + prompts)[texts != ABSENT]] = True
-    indices = np.cumsum(used) - 1
-    for block in blocks:
-        texts = examples.rows[block]
+    for start in range(0, len(rows), _BLOCK):
+        texts = examples.rows[start : start + _BLOCK]
         present = texts != ABSENT
-        rows[block][present] = indices[(texts * count + prompts)[present]]
+        codes = (texts * count + prompts)[present]
+        used[codes] = True
+        rows[start : start + _BLOCK][present] = codes
+    new_index = np.cumsum(used) - 1
+    for start in range(0, len(rows), _BLOCK):
+        block = rows[start : start + _BLOCK]
+        present = block != ABSENT
+        block[present] = new_index[block[present]]
     return np.flatnonzero(used), rows
 
 
 @dataclass(frozen=True)
 class RunPrompts:
-    """The prompts of all datasets of a run."""
+    """The prompts of each dataset and dev set of a run, and the encoder's settings with all of them."""
 
-    shared: ColumnPrompts
     by_dataset: Mapping[str, ColumnPrompts]
     encoder: EncoderSettings
-
-    def of(self, name: str) -> ColumnPrompts:
-        """The prompts of a dataset or dev set."""
-        return self.by_dataset.get(name, self.shared)
 
 
 def run_prompts(
@@ -125,13 +121,13 @@ def run_prompts(
     """Resolve the prompts of all datasets."""
     shared = column_prompts(settings.prompts, encoder, [*train.values(), *dev.values()])
     encoder = shared.encoder
-    by_dataset = {}
+    by_dataset = dict.fromkeys([*train, *dev], shared)
     for name, section in settings.datasets.items():
         if section.prompts is not None:
             examples = [rows[name] for rows in (train, dev) if name in rows]
             by_dataset[name] = column_prompts(section.prompts, encoder, examples, dataset=name)
             encoder = by_dataset[name].encoder
-    return RunPrompts(shared, by_dataset, encoder)
+    return RunPrompts(by_dataset, encoder)
 
 
 def column_prompts(
@@ -151,26 +147,27 @@ def column_prompts(
         return ColumnPrompts({}, "", encoder.model_copy(update={"default_prompt_name": None}))
     if isinstance(prompts, str):
         words = _words(prompts, of_model)
-        if dataset:
-            return ColumnPrompts({}, words, _with_prompts(encoder, {dataset: words}))
-        return ColumnPrompts({}, words, _with_prompts(encoder, {DEFAULT: words}, default=True))
-    columns = [column_names(each) for each in examples]
-    known = set[str]()
-    for of_rows in columns:
-        known.update(*(_column_keys(column, of_rows) for column in of_rows))
-    for key in prompts:
+        named = _with_prompts(encoder, {dataset or DEFAULT: words}, default=not dataset)
+        return ColumnPrompts({}, words, named)
+
+    columns_of = [column_names(rows) for rows in examples]
+    known = {
+        key for columns in columns_of for name in columns for key in _column_keys(name, columns)
+    }
+    by_key: dict[str, str] = {}
+    names: dict[str, str] = {}
+    for key, prompt in prompts.items():
         if key not in known:
             raise ConfigError(
-                f"prompts: no column {one_line(key, 80)!r}; expected {', '.join(columns[0])}, {QUERY} (the"
-                f" first) or {_DOCUMENT} (the others)"
+                f"prompts: no column {one_line(key, 80)!r}; expected {', '.join(columns_of[0])}, {QUERY} (the"
+                f" first) or {DOCUMENT} (the others)"
             )
-    by_key = {key: _words(prompt, of_model) for key, prompt in prompts.items()}
-    names = {_PROMPT_NAMES.get(key, key): words for key, words in by_key.items()}
-    if dataset:
-        names = {
-            name if encoder.prompts.get(name, words) == words else f"{name}-{dataset}": words
-            for name, words in names.items()
-        }
+        words = _words(prompt, of_model)
+        name = _PROMPT_NAMES.get(key, key)
+        if dataset and encoder.prompts.get(name, words) != words:
+            name = f"{name}-{dataset}"
+        by_key[key] = words
+        names[name] = words
     return ColumnPrompts(by_key, of_model.chosen(), _with_prompts(encoder, names))
 
 
@@ -189,21 +186,20 @@ def _words(prompt: str, of_model: NamedPrompts) -> str:
 def _with_prompts(
     encoder: EncoderSettings, names: Mapping[str, str], *, default: bool = False
 ) -> EncoderSettings:
-    """The settings with these prompts added; words that have a name keep it."""
+    """The settings with these prompts added, the last as `default`; words that have a name keep it."""
     prompts = dict(encoder.prompts)
-    for name, words in names.items():
-        if words not in prompts.values():
-            prompts[name] = words
-    changed: dict[str, object] = {"prompts": prompts}
-    if default:
-        (words,) = names.values()
-        changed["default_prompt_name"] = next(
-            name for name, known in prompts.items() if known == words
-        )
-    return encoder.model_copy(update=changed)
+    default_name = encoder.default_prompt_name
+    for new_name, words in names.items():
+        name = next((name for name, known in prompts.items() if known == words), new_name)
+        prompts[name] = words
+        if default:
+            default_name = name
+    return encoder.model_copy(update={"prompts": prompts, "default_prompt_name": default_name})
 
 
 def _column_keys(column: str, columns: list[str]) -> list[str]:
     """The keys that can mean a column, the most specific first."""
-    negative = [_NEGATIVE] if column.startswith(_NEGATIVE) else []
-    return [column, *negative, QUERY if column == columns[0] else _DOCUMENT]
+    role = QUERY if column == columns[0] else DOCUMENT
+    if column.startswith(_NEGATIVE):
+        return [column, _NEGATIVE, role]
+    return [column, role]

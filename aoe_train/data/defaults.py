@@ -30,7 +30,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -50,6 +50,36 @@ from aoe_train.settings.train_settings import (
 )
 from pairkit.base.errors import ConfigError
 
+BATCH_SIZE = 16
+_ROWS_TO_PROCESS = 16_000
+_LR_SMALL = 5e-6
+_LR_LARGE_DIM = 2e-5
+_LR_ADAPTERS = 3e-4
+_LR_DISTILL = 3e-4
+_LARGE_DIM = 768  # the embedding size of BERT-base
+RANKED_RIGHT = 0.98  # AUC from which pairs have nothing to teach their backbone
+
+_LAST_TOKEN = ("auto", "last")  # poolings that take a decoder's last token
+_PROMPT = f"Summarize sentence {PLACE} in one word:"  # the papers' prompt for LLaMA
+
+# The preset domain, on triplets and pairs.
+_LR_DOMAIN = 1e-4
+_BATCH_SIZE_DOMAIN = 32
+FIRST_PERSON_SHARE = 0.5  # share of first-person anchors from which rules' negatives do harm
+_FIRST_PERSON = re.compile(r"\b(?:I|i|[Mm]y|[Mm]e|[Ww]e|[Oo]ur)\b")
+UNSUITED = (
+    "warning: rules wrote the negatives of these first-person texts, where a negation is still the same"
+    " request, so the backbone's weights are kept; train on the texts themselves, without `label` (or give"
+    " --interpolate 0.7)"
+)
+
+# The preset domain, on plain texts.
+FEW_TEXTS = 200  # 300 texts of banking77 gain, 100 lose (domain_texts.csv)
+FROM_NEIGHBOURHOOD = 3  # texts that a batch takes from the neighbourhood of each of its seeds
+_BATCH_SIZE_NEIGHBOURS = 48
+_NEIGHBOURS_PER_ROOT = 0.36  # 16 of 2,000 texts; fewer of fewer, whose neighbours are further away
+_MAX_EPOCHS_OF_TEXTS = 2.7  # more epochs of few texts overfit
+
 
 class _KindDefaults(NamedTuple):
     """Defaults of a kind of rows: loss parts, learning rate, maximum epochs, temperature of rankings."""
@@ -67,32 +97,6 @@ _KINDS: Mapping[Kind, _KindDefaults] = {
     "positive": _KindDefaults(("contrastive",), 2e-5, 8),
     "single": _KindDefaults(("contrastive",), 1e-5, 8),
 }
-_LR_LARGE_DIM, _LR_SMALL, _LR_ADAPTERS, _LR_DISTILL, _LR_DOMAIN = 2e-5, 5e-6, 3e-4, 3e-4, 1e-4
-_PROMPT = f"Summarize sentence {PLACE} in one word:"  # the papers' prompt for LLaMA
-_LARGE_DIM = 768  # the embedding size of BERT-base
-_LAST_TOKEN = "auto", "last"  # poolings that take a decoder's last token
-BATCH_SIZE, _BATCH_SIZE_DOMAIN = 16, 32
-_ROWS_TO_PROCESS = 16_000
-FEW_TEXTS = 200  # 300 texts of banking77 gain, 100 lose (domain_texts.csv)
-RANKED_RIGHT = 0.98  # AUC from which pairs have nothing to teach their backbone
-_FIRST_PERSON = re.compile(r"\b(?:I|i|[Mm]y|[Mm]e|[Ww]e|[Oo]ur)\b")
-FIRST_PERSON_SHARE = 0.5  # share of first-person anchors from which rules' negatives do harm
-
-
-class _Budget(NamedTuple):
-    """Limits of the preset domain: rows in all, maximum epochs, weight of the trained model."""
-
-    rows: int
-    epochs: int
-    interpolate: float
-
-
-_NEIGHBOUR_BATCH = 48
-FROM_NEIGHBOURHOOD = 3  # texts that a batch takes from the neighbourhood of each of its seeds
-_NEIGHBOURS_PER_ROOT = (
-    0.36  # 16 of 2,000 texts; fewer of fewer texts, whose neighbours are further away
-)
-_MAX_EPOCHS_OF_TEXTS = 2.7  # more epochs of few texts overfit
 
 
 class _Recipe(NamedTuple):
@@ -108,6 +112,16 @@ _RECIPES: Mapping[Purpose, _Recipe] = {
     "search": _Recipe(0.25, 0.15, 75),
     "match": _Recipe(0.0, 0.1, 75),
 }
+
+
+class _Budget(NamedTuple):
+    """Limits of the preset domain: rows in all, maximum epochs, weight of the trained model."""
+
+    rows: int
+    epochs: int
+    interpolate: float
+
+
 _SHORT_BUDGET = _Budget(384, 1, 0.7)
 _LONG_BUDGET = _Budget(1152, 2, 1.0)
 _KEEP_BACKBONE = _SHORT_BUDGET._replace(interpolate=0.0)
@@ -125,64 +139,48 @@ class DatasetFacts(NamedTuple):
     neighbours: bool = False  # whether single texts are trained on with their neighbourhoods
 
     @property
-    def has_little_to_learn(self) -> bool:
-        """Whether there is so little to learn that small steps and one epoch are safest."""
-        return self.written or (self.auc is not None and self.auc >= RANKED_RIGHT)
-
-    @property
-    def unsuited(self) -> bool:
-        """Whether rules wrote the negatives of requests, whose meaning negation doesn't change."""
-        return (
-            self.author == "rules"
-            and self.kind == "triplet"
-            and self.first_person >= FIRST_PERSON_SHARE
-        )
-
-    @property
     def domain_budget(self) -> _Budget:
         """Limits of the preset domain for these rows."""
-        if self.unsuited:
+        if self.author == "people":
+            return _LONG_BUDGET
+        # Negation doesn't change the meaning of requests, so rules can't write their negatives.
+        is_by_rules = self.author == "rules" and self.kind == "triplet"
+        if is_by_rules and self.first_person >= FIRST_PERSON_SHARE:
             return _KEEP_BACKBONE
-        return _LONG_BUDGET if self.author == "people" else _SHORT_BUDGET
-
-
-UNSUITED = (
-    "warning: rules wrote the negatives of these first-person texts, where a negation is still the same"
-    " request, so the backbone's weights are kept; train on the texts themselves, without `label` (or give"
-    " --interpolate 0.7)"
-)
+        return _SHORT_BUDGET
 
 
 def first_person_share(texts: Sequence[str]) -> float:
     """Share of the texts in the first person (English)."""
-    return sum(_FIRST_PERSON.search(text) is not None for text in texts) / max(len(texts), 1)
+    count = sum(_FIRST_PERSON.search(text) is not None for text in texts)
+    return count / max(len(texts), 1)
 
 
 def with_decoder_defaults(settings: TrainSettings) -> TrainSettings:
     """Fill unset settings with defaults for a decoder that isn't an encoder yet."""
     if settings.preset.endswith(PAPERS):
         return settings
-    defaults: dict[str, Any] = {}
+    defaults: Tree = {}
     if "lora" not in settings.model_fields_set and settings.optim.top_layers is None:
         defaults["lora"] = {}
-    if (
-        not (settings.prompts or settings.encoder.prompts)
-        and settings.encoder.pooling in _LAST_TOKEN
-    ):
+    has_prompts = settings.prompts or settings.encoder.prompts
+    if not has_prompts and settings.encoder.pooling in _LAST_TOKEN:
         defaults["prompts"] = _PROMPT
     return _fill_unset(settings, defaults)
 
 
 def with_defaults(settings: TrainSettings, facts: DatasetFacts, *, dim: int) -> TrainSettings:
     """Fill unset settings with defaults for the rows and the backbone."""
-    optim = _optim(settings, [facts], facts.rows, dim)
-    defaults: Tree = {"objective": _objective(settings, facts.kind), "optim": optim}
+    defaults: Tree = {
+        "objective": _objective(settings, facts.kind),
+        "optim": _optim(settings, [facts], facts.rows, dim),
+    }
     if facts.neighbours:
         recipe = _RECIPES[settings.purpose or "search"]
-        neighbours = max(1, round(_NEIGHBOURS_PER_ROOT * math.sqrt(facts.rows)))
+        neighbours = round(_NEIGHBOURS_PER_ROOT * math.sqrt(facts.rows))
         defaults["teacher"] = {
             "smoothing": recipe.smoothing,
-            "neighbours": neighbours,
+            "neighbours": max(1, neighbours),
             "lexical_weight": recipe.lexical_weight,
         }
     else:
@@ -190,16 +188,38 @@ def with_defaults(settings: TrainSettings, facts: DatasetFacts, *, dim: int) -> 
     return _fill_unset(settings, defaults)
 
 
+def with_defaults_for_all(
+    settings: TrainSettings, datasets: Mapping[str, DatasetFacts], *, dim: int
+) -> TrainSettings:
+    """Fill unset settings for several datasets, and put each one's objective into its own section."""
+    _check_unused(settings)
+    sections = dict(settings.datasets)
+    for name, facts in datasets.items():
+        of_dataset = settings.of(name)
+        if learns_neighbours(of_dataset, facts.kind):
+            raise ConfigError(
+                "the preset domain trains on plain texts in a run of their own; train on the other datasets"
+                " first, and then on the texts with that model as --backbone"
+            )
+        objective = default_objective(of_dataset, facts.kind)
+        sections[name] = settings.section(name).model_copy(update={"objective": objective})
+
+    sizes = [facts.rows for facts in datasets.values()]
+    weights = [settings.section(name).weight for name in datasets]
+    passes = epoch_passes(settings.mix, weights, sizes)
+    optim = _optim(settings, [*datasets.values()], float(passes @ sizes), dim)
+    filled = _fill_unset(settings, {"optim": optim})
+    return filled.model_copy(update={"datasets": sections})
+
+
 def _check_unused(settings: TrainSettings) -> None:
     """Refuse settings for plain texts that a run doesn't use."""
-    unused = {"smoothing", "neighbours", "lexical_weight"} & settings.teacher.model_fields_set
-    names = [
-        *(["purpose"] if settings.purpose else []),
-        *(f"teacher.{name}" for name in sorted(unused)),
-    ]
-    if names:
+    of_texts = {"smoothing", "neighbours", "lexical_weight"} & settings.teacher.model_fields_set
+    unused = ["purpose"] if settings.purpose else []
+    unused += [f"teacher.{name}" for name in sorted(of_texts)]
+    if unused:
         raise ConfigError(
-            f"{', '.join(names)}: no effect here; expected plain texts as the only dataset, and the preset"
+            f"{', '.join(unused)}: no effect here; expected plain texts as the only dataset, and the preset"
             " domain"
         )
 
@@ -211,13 +231,12 @@ def seeds_in(batch_size: int) -> int:
 
 def with_domain_preset(settings: TrainSettings) -> TrainSettings:
     """The settings with the preset domain, if plain texts have no other objective or teacher."""
-    teacher = settings.teacher.model or settings.teacher.scores
-    has_other = teacher or settings.lora or "weights" in settings.objective.model_fields_set
-    if settings.preset != AUTO or has_other:
+    has_teacher = settings.teacher.model or settings.teacher.scores
+    has_weights = "weights" in settings.objective.model_fields_set
+    if settings.preset != AUTO or has_teacher or settings.lora or has_weights:
         return settings
-    return TrainSettings.model_validate(
-        {**settings.model_dump(exclude_unset=True), "preset": DOMAIN}
-    )
+    tree = settings.model_dump(exclude_unset=True)
+    return TrainSettings.model_validate({**tree, "preset": DOMAIN})
 
 
 def learns_neighbours(settings: TrainSettings, kind: Kind) -> bool:
@@ -226,42 +245,12 @@ def learns_neighbours(settings: TrainSettings, kind: Kind) -> bool:
     return kind == "single" and settings.preset == DOMAIN and not has_weights
 
 
-def with_defaults_for_all(
-    settings: TrainSettings, datasets: Mapping[str, DatasetFacts], *, dim: int
-) -> TrainSettings:
-    """Fill unset settings for several datasets, and put each one's objective into its own section."""
-    _check_unused(settings)
-    if any(learns_neighbours(settings.of(name), facts.kind) for name, facts in datasets.items()):
-        raise ConfigError(
-            "the preset domain trains on plain texts in a run of their own; train on the other datasets"
-            " first, and then on the texts with that model as --backbone"
-        )
-    sizes = [facts.rows for facts in datasets.values()]
-    passes = epoch_passes(settings.mix, dataset_weights(settings, datasets), sizes)
-    filled = _fill_unset(
-        settings, {"optim": _optim(settings, datasets.values(), float(passes @ sizes), dim)}
-    )
-    sections = {}
-    for name, facts in datasets.items():
-        objective = default_objective(settings.of(name), facts.kind)
-        sections[name] = settings.section(name).model_copy(update={"objective": objective})
-    return filled.model_copy(update={"datasets": {**settings.datasets, **sections}})
-
-
 def depends_on_auc(settings: TrainSettings) -> bool:
     """Whether defaults depend on the backbone's AUC."""
-    is_set = settings.preset == DOMAIN or settings.optim.model_fields_set & {
-        "lr",
-        "epochs",
-        "interpolate",
-    }
-    teacher = settings.teacher.model or settings.teacher.scores
-    return not (is_set or settings.lora is not None or settings.encoder.dense or teacher)
-
-
-def dataset_weights(settings: TrainSettings, names: Iterable[str]) -> list[float]:
-    """Relative frequency of each dataset's rows."""
-    return [settings.section(name).weight for name in names]
+    has_optim = settings.optim.model_fields_set & {"lr", "epochs", "interpolate"}
+    has_teacher = settings.teacher.model or settings.teacher.scores
+    has_new_weights = settings.lora is not None or settings.encoder.dense
+    return not (settings.preset == DOMAIN or has_optim or has_teacher or has_new_weights)
 
 
 def epoch_passes(mix: MixSettings, weights: Sequence[float], sizes: Sequence[int]) -> np.ndarray:
@@ -284,7 +273,8 @@ def format_choices(
     settings: TrainSettings, kind: Kind, *, rows: int, seen: int, parts: Iterable[str]
 ) -> str:
     """One line on the settings of a run that trains `parts` on `seen` rows."""
-    optim, teacher = settings.optim, settings.teacher
+    optim = settings.optim
+    teacher = settings.teacher
     if teacher.smoothing is not None:
         return (
             f"{rows:,} texts learn from their neighbours: smoothing {teacher.smoothing:g} (purpose"
@@ -297,15 +287,17 @@ def format_choices(
     )
 
 
-def format_decoder_choices(given: TrainSettings, made: TrainSettings) -> str | None:
+def format_decoder_choices(before: TrainSettings, filled: TrainSettings) -> str | None:
     """One line on the changes of `with_decoder_defaults`; None without any."""
     changes = []
-    if made.lora is not None and given.lora is None:
+    if filled.lora is not None and before.lora is None:
         changes.append(
-            f"only adapters of rank {made.lora.rank} are trained (--no-lora trains all weights)"
+            f"only adapters of rank {filled.lora.rank} are trained (--no-lora trains all weights)"
         )
-    if made.prompts != given.prompts:
-        changes.append(f"texts get the prompt {made.prompts!r} (--prompts '{PLACE}' turns it off)")
+    if filled.prompts != before.prompts:
+        changes.append(
+            f"texts get the prompt {filled.prompts!r} (--prompts '{PLACE}' turns it off)"
+        )
     return f"the backbone is a decoder: {', and '.join(changes)}" if changes else None
 
 
@@ -316,9 +308,10 @@ def unused_lengths_warning(
     similarity = encoder.similarity_fn_name
     if encoder.normalize or similarity == "cosine":
         return None
-    parts = [part for part in settings.objective.weights.active if part in RANKED | IN_BATCH]
-    if kind != "graded":  # SBERT's classifier sees whole vectors
-        parts = [part for part in parts if part != "sbert"]
+    ignores_lengths = RANKED | IN_BATCH
+    if kind != "graded":
+        ignores_lengths -= {"sbert"}  # its classifier sees whole vectors
+    parts = [part for part in settings.objective.weights.active if part in ignores_lengths]
     if not parts:
         return None
     return (
@@ -332,81 +325,96 @@ def format_epochs(count: float) -> str:
     return f"{count:g} epoch{'' if count == 1 else 's'}"
 
 
-def _lr(settings: TrainSettings, facts: DatasetFacts, dim: int) -> float:
-    if settings.lora is not None:
-        return _LR_ADAPTERS
-    if _is_distilled(settings, facts):
-        return _LR_DISTILL
-    if facts.has_little_to_learn:
-        return _LR_SMALL
-    lr = _KINDS[facts.kind].lr
-    return min(lr, _LR_LARGE_DIM) if dim >= _LARGE_DIM else lr
-
-
-def _is_distilled(settings: TrainSettings, facts: DatasetFacts) -> bool:
-    """Whether a teacher is the only source of learning; usually of a small model that has far to go."""
-    return facts.kind == "single" and settings.teacher.model is not None
-
-
 def _optim(
-    settings: TrainSettings, datasets: Iterable[DatasetFacts], epoch_rows: float, dim: int
+    settings: TrainSettings, datasets: Sequence[DatasetFacts], epoch_rows: float, dim: int
 ) -> Tree:
-    """Defaults of `optim`."""
-    each = list(datasets)
-    once = any(
-        facts.has_little_to_learn or (facts.kind == "single" and not _is_distilled(settings, facts))
-        for facts in each
-    )
-    max_epochs = min(_KINDS[facts.kind].max_epochs for facts in each)
-    epochs: float = 1 if once else min(max(round(_ROWS_TO_PROCESS / epoch_rows), 1), max_epochs)
-    lr, batch_size = min(_lr(settings, facts, dim) for facts in each), BATCH_SIZE
-    domain: Tree = {}
-    if any(facts.neighbours for facts in each):
-        lr, batch_size = _LR_DOMAIN / (2 if dim >= _LARGE_DIM else 1), _NEIGHBOUR_BATCH
-        if "batch_size" in settings.optim.model_fields_set:
-            batch_size = settings.optim.batch_size
-        # Half a step less, as the number of steps is rounded up.
-        epoch_steps = math.ceil(epoch_rows / seeds_in(batch_size))
-        steps = _RECIPES[settings.purpose or "search"].steps - 0.5
-        epochs = min(steps / epoch_steps, _MAX_EPOCHS_OF_TEXTS)
-    elif settings.preset == DOMAIN:
-        budget = min(facts.domain_budget for facts in each)
-        epochs = min(budget.rows / epoch_rows, budget.epochs)
-        lr, batch_size, domain = _LR_DOMAIN, _BATCH_SIZE_DOMAIN, {"interpolate": budget.interpolate}
-    return {
-        "lr": lr,
-        "epochs": float(epochs),
-        "batch_size": batch_size,
+    """Defaults of `optim`; the most careful of those of all datasets."""
+    limits = [_lr_and_max_epochs(settings, facts, dim) for facts in datasets]
+    epochs = max(round(_ROWS_TO_PROCESS / epoch_rows), 1)
+    optim: Tree = {
+        "lr": min(lr for lr, _ in limits),
+        "epochs": float(min(epochs, *(max_epochs for _, max_epochs in limits))),
+        "batch_size": BATCH_SIZE,
         "average": 1.0,
         "scheduler": "constant_with_warmup",
-        **domain,
+    }
+    if any(facts.neighbours for facts in datasets):
+        optim |= _neighbours_optim(settings, epoch_rows, dim)
+    elif settings.preset == DOMAIN:
+        budget = min(facts.domain_budget for facts in datasets)
+        optim |= {
+            "lr": _LR_DOMAIN,
+            "epochs": float(min(budget.rows / epoch_rows, budget.epochs)),
+            "batch_size": _BATCH_SIZE_DOMAIN,
+            "interpolate": budget.interpolate,
+        }
+    return optim
+
+
+def _neighbours_optim(settings: TrainSettings, epoch_rows: float, dim: int) -> Tree:
+    """Epochs for a fixed number of steps on plain texts."""
+    batch_size = _BATCH_SIZE_NEIGHBOURS
+    if "batch_size" in settings.optim.model_fields_set:
+        batch_size = settings.optim.batch_size
+    # Half a step less, as the number of steps is rounded up.
+    steps = _RECIPES[settings.purpose or "search"].steps - 0.5
+    epoch_steps = math.ceil(epoch_rows / seeds_in(batch_size))
+    return {
+        "lr": _LR_DOMAIN / 2 if dim >= _LARGE_DIM else _LR_DOMAIN,
+        "epochs": min(steps / epoch_steps, _MAX_EPOCHS_OF_TEXTS),
+        "batch_size": batch_size,
     }
 
 
+def _lr_and_max_epochs(settings: TrainSettings, facts: DatasetFacts, dim: int) -> tuple[float, int]:
+    """The largest learning rate and number of epochs that suit one dataset."""
+    lr = _KINDS[facts.kind].lr
+    max_epochs = _KINDS[facts.kind].max_epochs
+    if dim >= _LARGE_DIM:
+        lr = min(lr, _LR_LARGE_DIM)
+    ranks_right = facts.auc is not None and facts.auc >= RANKED_RIGHT
+    if facts.written or ranks_right:  # there is little to learn
+        lr = _LR_SMALL
+        max_epochs = 1
+    if facts.kind == "single" and settings.teacher.model is None:
+        max_epochs = 1
+    elif facts.kind == "single":  # only a teacher teaches, usually a small model that has far to go
+        lr = _LR_DISTILL
+    if settings.lora is not None:
+        lr = _LR_ADAPTERS
+    return lr, max_epochs
+
+
 def _objective(settings: TrainSettings, kind: Kind) -> Tree:
+    """Defaults of `objective`."""
     if learns_neighbours(settings, kind):
         return {"weights": {"score_distill": 1}, "score_form": "kl"}
+    objective: Tree = {}
     tau = _KINDS[kind].tau
-    taus: Tree = {} if tau is None else {"tau": {"cosent": tau, "angle": tau}}
-    return taus | (
-        {"weights": _weights(settings, kind)} if settings.preset in (AUTO, DOMAIN) else {}
-    )
+    if tau is not None:
+        objective["tau"] = {"cosent": tau, "angle": tau}
+    if settings.preset in (AUTO, DOMAIN):
+        objective["weights"] = _weights(settings, kind)
+    return objective
 
 
 def _weights(settings: TrainSettings, kind: Kind) -> Tree:
-    teacher, has_taught_part = (
-        settings.teacher,
-        TAUGHT & settings.objective.weights.model_fields_set,
-    )
-    parts: Tree = dict.fromkeys(_KINDS[kind].parts, 1)
-    if teacher.model is not None:
-        parts = {} if kind == "single" else parts
-        return parts if has_taught_part else {**parts, "embed_distill": 1}
-    if teacher.scores is None:
-        return parts
-    return {} if has_taught_part else {"margin_mse" if kind == "triplet" else "score_distill": 1}
+    """The loss parts of a kind of rows, and one that learns from the teacher unless such a part is set."""
+    weights: Tree = dict.fromkeys(_KINDS[kind].parts, 1)
+    taught_part = None
+    if settings.teacher.model is not None:
+        taught_part = "embed_distill"
+        if kind == "single":
+            weights = {}
+    elif settings.teacher.scores is not None:
+        taught_part = "margin_mse" if kind == "triplet" else "score_distill"
+        weights = {}
+    if taught_part and not TAUGHT & settings.objective.weights.model_fields_set:
+        weights[taught_part] = 1
+    return weights
 
 
 def _fill_unset(settings: TrainSettings, defaults: Tree) -> TrainSettings:
-    given: dict[str, Any] = settings.model_dump(exclude_unset=True)
-    return TrainSettings.model_validate(merged(defaults, given))
+    """The settings with these defaults beneath."""
+    tree = settings.model_dump(exclude_unset=True)
+    return TrainSettings.model_validate(merged(defaults, tree))

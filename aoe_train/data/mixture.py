@@ -17,9 +17,8 @@ from aoe_train.model.tokens.tokenised import TokenStore
 from aoe_train.objectives.training_rows import distinct_texts
 from aoe_train.settings.run_settings import MixSettings
 
-_ORDER_STREAM = (
-    1  # separates the order of datasets from the shuffling of rows, which has the same seed
-)
+# Separates the order of datasets from the shuffling of rows, which has the same seed.
+_ORDER_STREAM = 1
 
 
 class Mixture(Sampler[list[int]]):
@@ -41,18 +40,18 @@ class Mixture(Sampler[list[int]]):
         rank: int | None = None,
     ) -> None:
         """Mix datasets."""
+        self.batches = batches
+        self._round_robin = mix.order == "round-robin"
+        self._once = mix.until == "once"
+        self._seed = seed
         self._world = world
         self._rank = rank
         self._epoch = 0
-        self.batches = list(batches)
-        by_rows = mix.order == "proportional"
-        sizes = [len(each.examples) if by_rows else len(each) for each in batches]
-        counts = epoch_passes(mix, weights, sizes) * [len(each) for each in batches]
-        self.counts = np.maximum(1, np.round(counts)).astype(np.int64)
-        self.starts = np.cumsum([0, *(len(each.examples) for each in batches)])
-        self._round_robin = not by_rows
-        self._once = mix.until == "once"
-        self._seed = seed
+        rows = [len(each.examples) for each in batches]
+        self.starts = np.cumsum([0, *rows])
+        lengths = [len(each) for each in batches]
+        passes = epoch_passes(mix, weights, lengths if self._round_robin else rows)
+        self.counts = np.maximum(1, np.round(passes * lengths)).astype(np.int64)
         self._first = int(np.argmax([each.most_tokens() for each in batches]))
 
     def __len__(self) -> int:
@@ -64,13 +63,20 @@ class Mixture(Sampler[list[int]]):
 
     def __iter__(self) -> Iterator[list[int]]:
         for rows in self.plan(self._epoch):
-            size = len(rows) // self._world
-            yield (rows if self._rank is None else rows[self._rank * size :][:size]).tolist()
+            if self._rank is None:
+                yield rows.tolist()
+            else:
+                slices = np.split(rows, self._world)
+                yield slices[self._rank].tolist()
 
     def plan(self, epoch: int) -> list[np.ndarray]:
         """The epoch's batches of all ranks, each an int64 array of row numbers."""
         upcoming = [self._batches_from(dataset, epoch) for dataset in range(len(self.batches))]
-        return [self.starts[dataset] + next(upcoming[dataset]) for dataset in self.turns(epoch)]
+        plan = []
+        for dataset in self.turns(epoch):
+            rows = next(upcoming[dataset])
+            plan.append(self.starts[dataset] + rows)
+        return plan
 
     def turns(self, epoch: int) -> np.ndarray:
         """The dataset of each batch of an epoch, int64 (batch,)."""
@@ -84,7 +90,8 @@ class Mixture(Sampler[list[int]]):
         # Round by round until each dataset is through, or spread evenly over the epoch.
         position = number if self._once else (number + 0.5) / self.counts[datasets]
         tie_break = (datasets - self._first) % len(self.counts)
-        return datasets[np.lexsort((tie_break, position))]
+        order = np.lexsort((tie_break, position))
+        return datasets[order]
 
     def locate(self, rows: Sequence[int]) -> tuple[int, list[int]]:
         """The dataset of a batch's rows, and their row numbers in it."""
@@ -97,6 +104,7 @@ class Mixture(Sampler[list[int]]):
         return sum(self._rows_seen(dataset, epochs) for dataset in range(len(self.batches)))
 
     def _rows_seen(self, dataset: int, epochs: int) -> int:
+        """Number of rows of one dataset, in whole passes and the rest of one."""
         batches = self.batches[dataset]
         passes, rest = divmod(epochs * int(self.counts[dataset]), len(batches))
         seen = batches.rows_seen(passes)
@@ -140,23 +148,25 @@ def format_epoch_share(share: Mapping[str, float]) -> str:
 
 def describe(mixture: Mixture, stores: Sequence[TokenStore]) -> dict[str, float]:
     """Statistics of the first epoch's batches, over all ranks; `stores` have the datasets' tokens."""
-    per_batch = []
-    for rows in mixture.plan(0):
+    plan = mixture.plan(0)
+    tokens = []
+    all_tokens = 0  # repeated texts count each time
+    padded_tokens = 0
+    for rows in plan:
         dataset, numbers = mixture.locate(rows.tolist())
-        batch = np.asarray(numbers)
         lengths = stores[dataset].lengths
         batches = mixture.batches[dataset]
-        counts = batches.examples.token_counts(lengths, batch)
-        if_padded = counts.max(axis=0).sum() * len(counts)  # tokens, if columns were padded
-        tokens = batches.copies * lengths[distinct_texts(batches.examples.rows[batch])].sum()
-        per_batch.append((len(batch), tokens, counts.sum(), if_padded))
-    sizes, tokens, all_tokens, padded = np.array(per_batch).T
+        texts = distinct_texts(batches.examples.rows[numbers])
+        tokens.append(batches.copies * int(lengths[texts].sum()))
+        counts = batches.examples.token_counts(lengths, numbers)
+        all_tokens += int(counts.sum())
+        padded_tokens += int(counts.max(axis=0).sum()) * len(counts)
     return {
-        "steps": len(per_batch),
-        "rows_mean": float(sizes.mean()),
-        "tokens_mean": float(tokens.mean()),
-        "tokens_max": int(tokens.max()),
-        "padding_share": float(1 - all_tokens.sum() / padded.sum()),
+        "steps": len(plan),
+        "rows_mean": float(np.mean([len(rows) for rows in plan])),
+        "tokens_mean": float(np.mean(tokens)),
+        "tokens_max": max(tokens),
+        "padding_share": float(1 - all_tokens / padded_tokens),
         "left_out": sum(batches.left_out for batches in mixture.batches),
         "truncated_texts": sum(store.truncated for store in stores),
     }

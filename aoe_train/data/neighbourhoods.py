@@ -58,8 +58,10 @@ class NeighbourTeacher(TeacherVectors):
 
         dense = super().of_rows(rows)
         words = self.lexical[rows]
-        used = torch.from_numpy(words[:, np.unique(words.indices)].toarray())
-        return torch.cat([dense, used[:, None].expand(-1, dense.shape[1], -1)], dim=-1)
+        used = np.unique(words.indices)
+        lexical = torch.from_numpy(words[:, used].toarray())
+        of_columns = lexical[:, None].expand(-1, dense.shape[1], -1)
+        return torch.cat([dense, of_columns], dim=-1)
 
 
 def neighbour_teacher(
@@ -77,31 +79,37 @@ def neighbour_teacher(
         analyzer=lambda text: terms(text) or [text], sublinear_tf=True, dtype=np.float32
     )
     lexical: csr_matrix = tf_idf.fit_transform(texts)
+
     similarity = (1 - weight) * (centred @ centred.T) + weight * (lexical @ lexical.T).toarray()
     np.fill_diagonal(similarity, -np.inf)
     size = min(max(_NEIGHBOURHOOD, neighbours), len(texts) - 1)
     nearest = np.argsort(-similarity, axis=1, kind="stable")[:, :size]
+
     linked = np.zeros(similarity.shape, np.bool_)
     np.put_along_axis(linked, nearest[:, :neighbours], values=True, axis=1)
-    smoothed = scaled_to_one((linked & linked.T).astype(np.float32) @ centred + centred)
-    shares = ((1 - weight) * smoothing, smoothed), ((1 - weight) * (1 - smoothing), centred)
-    dense = np.concatenate([np.sqrt(share) * part for share, part in shares if share], axis=1)
-    column = ColumnVectors(dense.astype(np.float32), np.arange(len(texts)))
+    mutual = (linked & linked.T).astype(np.float32)
+    smoothed = scaled_to_one(mutual @ centred + centred)
+
+    parts = []
+    for share, part in ((smoothing, smoothed), (1 - smoothing, centred)):
+        if share:
+            parts.append(np.sqrt((1 - weight) * share) * part)
+    dense = np.concatenate(parts, axis=1).astype(np.float32)
+    column = ColumnVectors(dense, np.arange(len(texts)))
     return NeighbourTeacher([column] * 2, np.sqrt(weight) * lexical, nearest)
 
 
 def draw_texts(examples: Examples, seed: int) -> Examples:
     """At most `MAX_TEXTS` random texts, without near-duplicates, which would hide other neighbours."""
-    order = sorted(
-        range(len(examples.texts)), key=lambda text: keyed_hash(seed, examples.texts[text])
-    )
+    hashes = [keyed_hash(seed, text) for text in examples.texts]
+    order = sorted(range(len(hashes)), key=hashes.__getitem__)
     drawn = sorted(order[:MAX_TEXTS])
     texts = [examples.texts[text] for text in drawn]
     kept = without_near_duplicates(texts)
-    left_out = {"not_drawn": len(order) - len(drawn), "near_duplicate": len(texts) - len(kept)}
-    reading = replace(
-        examples.reading, left_out={reason: count for reason, count in left_out.items() if count}
-    )
+
+    counts = {"not_drawn": len(order) - len(texts), "near_duplicate": len(texts) - len(kept)}
+    left_out = {reason: count for reason, count in counts.items() if count}
+    reading = replace(examples.reading, left_out=left_out)
     return replace(examples, texts=kept, rows=np.arange(len(kept))[:, None], reading=reading)
 
 
@@ -137,5 +145,9 @@ class NeighbourBatches(Batches):
     def plan(self, epoch: int) -> list[np.ndarray]:
         """The epoch's batches, each an int64 array of distinct row numbers."""
         random = np.random.default_rng([self._seed, epoch, 1])
-        drawn = random.permuted(self._nearest, axis=1)[:, :FROM_NEIGHBOURHOOD]
-        return [np.unique(np.append(seeds, drawn[seeds])) for seeds in super().plan(epoch)]
+        members = random.permuted(self._nearest, axis=1)[:, :FROM_NEIGHBOURHOOD]
+        batches = []
+        for seeds in super().plan(epoch):
+            rows = np.append(seeds, members[seeds])
+            batches.append(np.unique(rows))
+        return batches

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +16,6 @@ from aoe_train.data.examples import (
     negative_counts,
     negatives_in_words,
     read_examples,
-    silent,
 )
 from aoe_train.objectives.training_rows import Examples
 from aoe_train.settings.train_settings import DOMAIN, TrainSettings
@@ -31,6 +30,17 @@ from pairkit.dataset.reading.reader import split_names
 if TYPE_CHECKING:
     from aoe_train.model.encoder import Encoder
     from aoe_train.objectives.objective import LossFunction
+
+_SMALL = 1 << 20  # bytes of files that take milliseconds to read
+
+
+@dataclass(frozen=True)
+class Data:
+    """Training rows and held-out rows by name."""
+
+    train: Mapping[str, Examples]
+    dev: Mapping[str, Examples]
+    notes: Sequence[str] = ()  # on rows that were read before the run, and not printed yet
 
 
 @dataclass(frozen=True)
@@ -47,6 +57,7 @@ class Sources:
     judged: Source | None = None
     losses: Mapping[str, LossFunction] = field(default_factory=dict)  # the user's own, by dataset
     dev_metric: Callable[[Encoder], float] | None = None  # the user's own
+    small: Data | None = None  # the rows of small files, which `check_files` has read
 
     @property
     def several(self) -> bool:
@@ -54,90 +65,99 @@ class Sources:
         return len(self.data) > 1
 
 
-_SMALL = 1 << 20  # bytes of files that are read twice, which takes milliseconds
-
-
-def check_files(sources: Sources, settings: TrainSettings) -> None:
-    """Refuse missing and empty files, and small unusable ones, before torch is imported."""
-    every = [*sources.data.values(), *(sources.dev_data or {}).values()]
-    read_twice = all(isinstance(source, str | Path) for source in every)
-    every += [] if sources.judged is None else [sources.judged]
-    total = 0
-    for source in every:
+def check_files(sources: Sources, settings: TrainSettings) -> Sources:
+    """Refuse missing and empty files, and read small ones, all before torch is imported."""
+    inputs = [*sources.data.values(), *(sources.dev_data or {}).values()]
+    is_small = all(isinstance(source, str | Path) for source in inputs)
+    if sources.judged is not None:
+        inputs.append(sources.judged)
+    size = 0
+    for source in inputs:
         files = files_of(source)
         is_on_hub = isinstance(source, str) and not files and is_hub_name(source)
         if isinstance(source, str | Path) and not files and not is_on_hub:
             parts_of(source)  # has a better message, but accepts names of tables
             raise DataError(no_such_file(Path(source)), path=source)
-        read_twice &= not is_on_hub or source is sources.judged
+        if is_on_hub and source is not sources.judged:
+            is_small = False
         sizes = [file.stat().st_size for file in files]
         if files and not any(sizes):  # some may be empty, such as those of another split
             raise DataError("is empty (0 bytes); expected rows", path=files[0])
-        total += sum(sizes)
-    if read_twice and total <= _SMALL:
-        read_data(sources, settings)
+        size += sum(sizes)
+    if not is_small or size > _SMALL:
+        return sources
+    notes: list[str] = []
+    data = read_data(sources, settings, notes.append)
+    return replace(sources, small=replace(data, notes=notes))
 
 
-@dataclass(frozen=True)
-class Data:
-    """Training rows and held-out rows by name."""
-
-    train: Mapping[str, Examples]
-    dev: Mapping[str, Examples]
-
-
-def read_data(sources: Sources, settings: TrainSettings, say: Say = silent) -> Data:
+def read_data(sources: Sources, settings: TrainSettings, say: Say) -> Data:
     """Read the rows of all datasets; labels are checked unless the user's own loss reads them."""
-    check_names(settings, sources)
+    if sources.small is not None:
+        for note in sources.small.notes:
+            say(note)
+        return sources.small
+    _check_sections(settings, sources)
     train: dict[str, Examples] = {}
-    reported: dict[str, str] = {}
+    label_notes: dict[str, str] = {}
     for name, source in sources.data.items():
-        say_of = _named_say(name, sources, say)
-        with _named_errors(name, sources):
-            rows = _reader(name, sources, settings, say_of)(source)
-            train[name] = rows
+        with _named(name, sources, say) as say_named:
+            rows = _reader(name, sources, settings, say_named)(source)
             counts = negative_counts(rows)
             if len(counts) > 1:
-                say_of(f"{source_name(source)}: negatives: {negatives_in_words(counts)}")
-            reported[name] = _report_labels(rows, source, say_of)
+                say_named(f"{source_name(source)}: negatives: {negatives_in_words(counts)}")
+            label_notes[name] = _report_labels(rows, source, say_named)
             if name not in sources.losses:
                 check_labels(rows, source, default_objective(settings.of(name), rows.kind))
-    return Data(train, _read_dev(sources, settings, reported, say))
+            train[name] = rows
+    if sources.dev_data is None:
+        dev = _validation_splits(sources, settings, say)
+    else:
+        dev = _read_dev_data(sources.dev_data, sources, settings, label_notes, say)
+    chosen = settings.mix.dev
+    if chosen is not None and chosen not in dev:
+        expected = f"expected {', '.join(dev)}" if dev else "there is none: give --dev-data"
+        raise ConfigError(f"mix.dev: no dev set {one_line(chosen, 80)!r}; {expected}")
+    return Data(train, dev)
 
 
-def _read_dev(
-    sources: Sources, settings: TrainSettings, reported: Mapping[str, str], say: Say
+def _read_dev_data(
+    dev_data: Mapping[str, Source],
+    sources: Sources,
+    settings: TrainSettings,
+    label_notes: Mapping[str, str],
+    say: Say,
 ) -> dict[str, Examples]:
-    """The given held-out rows, or else the usable validation splits."""
+    """The given held-out rows; `label_notes` on the training rows are not repeated."""
     dev: dict[str, Examples] = {}
-    for name, source in (sources.data if sources.dev_data is None else sources.dev_data).items():
-        say_of = _named_say(name, sources, say)
-        with _named_errors(name, sources):
-            read = _reader(name, sources, settings, say_of)
-            if sources.dev_data is not None:
-                splits = split_names(source)
-                rows = read(
-                    source, split="validation" if "validation" in splits else None, meant="rows"
+    for name, source in dev_data.items():
+        with _named(name, sources, say) as say_named:
+            read = _reader(name, sources, settings, say_named)
+            split = "validation" if "validation" in split_names(source) else None
+            rows = read(source, split=split, meant="rows")
+            known_note = label_notes.get(name, next(iter(label_notes.values())))
+            _report_labels(rows, source, say_named, known_note)
+            if reason := _not_scorable(rows):
+                raise DataError(
+                    f"{reason}; give other --dev-data, or none", path=source_name(source)
                 )
-                _report_labels(
-                    rows, source, say_of, reported.get(name, next(iter(reported.values())))
-                )
-                if reason := _not_scorable(rows):
-                    raise DataError(
-                        f"{reason}; give other --dev-data, or none", path=source_name(source)
-                    )
+            dev[name] = rows
+    return dev
+
+
+def _validation_splits(sources: Sources, settings: TrainSettings, say: Say) -> dict[str, Examples]:
+    """The usable validation splits of the training data."""
+    dev: dict[str, Examples] = {}
+    for name, source in sources.data.items():
+        with _named(name, sources, say) as say_named:
+            splits = split_names(source)
+            if "validation" not in splits or len(splits) == 1:
+                continue
+            rows = _reader(name, sources, settings, say_named)(source, split="validation")
+            if reason := _not_scorable(rows):
+                say_named(f"{source_name(source)}: its validation split is left out: {reason}")
+            else:
                 dev[name] = rows
-            elif "validation" in (splits := split_names(source)) and len(splits) > 1:
-                rows = read(source, split="validation")
-                if reason := _not_scorable(rows):
-                    say_of(f"{source_name(source)}: its validation split is left out: {reason}")
-                else:
-                    dev[name] = rows
-    if settings.mix.dev is not None and settings.mix.dev not in dev:
-        raise ConfigError(
-            f"mix.dev: no dev set {one_line(settings.mix.dev, 80)!r}; "
-            + (f"expected {', '.join(dev)}" if dev else "there is none: give --dev-data")
-        )
     return dev
 
 
@@ -145,26 +165,24 @@ def _reader(
     name: str, sources: Sources, settings: TrainSettings, say: Say
 ) -> Callable[..., Examples]:
     """A function that reads the rows of a dataset or dev set with its settings."""
-    (first, *others) = sources.data
-    if name not in {*sources.data, *settings.datasets} and not others:
-        name = first  # a dev set with another name than the only dataset
+    is_known = name in sources.data or name in settings.datasets
+    if not is_known and not sources.several:
+        (name,) = sources.data  # a dev set with another name than the only dataset
     of_dataset = settings.of(name)
     data = of_dataset.data
-    section = settings.datasets.get(name)
-    columns = sources.columns if section is None or section.columns is None else section.columns
-    rules = LabelRules(data.labels, data.label_range, data.bad_rows)
+    columns = settings.section(name).columns
     means_texts = of_dataset.purpose or of_dataset.preset in ("simcse", "simcse-paper", DOMAIN)
     return partial(
         read_examples,
-        columns=columns,
-        rules=rules,
+        columns=sources.columns if columns is None else columns,
+        rules=LabelRules(data.labels, data.label_range, data.bad_rows),
         conflicts=data.conflicts,
         meant="texts" if means_texts else "rows",
         say=say,
     )
 
 
-def check_names(settings: TrainSettings, sources: Sources) -> None:
+def _check_sections(settings: TrainSettings, sources: Sources) -> None:
     """Refuse settings for unknown datasets, and settings that have no effect."""
     known = dict.fromkeys([*sources.data, *(sources.dev_data or {})])
     for name, section in settings.datasets.items():
@@ -188,27 +206,23 @@ def check_names(settings: TrainSettings, sources: Sources) -> None:
 
 
 @contextmanager
-def _named_errors(name: str, sources: Sources) -> Iterator[None]:
-    """Name the dataset in errors if there are several."""
+def _named(name: str, sources: Sources, say: Say) -> Iterator[Say]:
+    """Name the dataset in messages and errors if there are several."""
     try:
-        yield
+        yield (lambda words: say(f"{name}: {words}")) if sources.several else say
     except (ConfigError, DataError) as error:
         if not sources.several and len(sources.dev_data or {}) < 2:
             raise
         raise type(error)(f"dataset {name}: {error}") from error
 
 
-def _named_say(name: str, sources: Sources, say: Say) -> Say:
-    return (lambda words: say(f"{name}: {words}")) if sources.several else say
-
-
-def _report_labels(examples: Examples, source: Source, say: Say, before: str = "") -> str:
-    """Report how labels other than 0 and 1 were read, unless `before` has reported the same."""
-    labels = examples.reading.labels
-    words = describe_labels(labels)
-    if labels is not None and words != before:
+def _report_labels(rows: Examples, source: Source, say: Say, known_note: str = "") -> str:
+    """Report how labels other than 0 and 1 were read, unless `known_note` has reported the same."""
+    labels = rows.reading.labels
+    note = describe_labels(labels)
+    if labels is not None and note != known_note:
         say(f"{source_name(source)}: {labels}")
-    return words
+    return note
 
 
 def _not_scorable(dev: Examples) -> str | None:

@@ -16,40 +16,33 @@ from aoe_train.objectives.training_rows import ABSENT, NO_OUTPUTS, Batch, Exampl
 from aoe_train.settings.run_settings import BatchSettings
 from pairkit.base.errors import ConfigError, DataError
 
+_MEGA_BATCH = 50  # batches whose rows are sorted by length at once
+
 
 def mix_labels(batches: list[np.ndarray], labels: np.ndarray) -> None:
     """Swap rows of near batches, in place, so that as many as possible have more than one label."""
-    label_of = {
-        batch: labels[rows[0]] for batch, rows in enumerate(batches) if _one_label(labels[rows])
-    }
-    for label in sorted(set(label_of.values())):
+    single_label: dict[int, float] = {}
+    for batch, rows in enumerate(batches):
+        if len(rows) > 1 and (labels[rows] == labels[rows[0]]).all():
+            single_label[batch] = labels[rows[0]]
+    for label in sorted(set(single_label.values())):
         other_labels = np.array([np.count_nonzero(labels[rows] != label) for rows in batches])
-        for batch in (batch for batch, its_label in label_of.items() if its_label == label):
-            donors = np.flatnonzero(other_labels >= 2)
-            if other_labels[batch]:  # an earlier swap has changed it
+        for batch, its_label in single_label.items():
+            if its_label != label or other_labels[batch]:  # an earlier swap has changed it
                 continue
+            donors = np.flatnonzero(other_labels >= 2)
             if not len(donors):
                 break
             donor = donors[np.argmin(np.abs(donors - batch))]
-            _swap_row(batches[batch], batches[donor], labels, label, later=bool(donor > batch))
+            # Swap the rows that are closest to the other batch.
+            candidates = np.flatnonzero(labels[batches[donor]] != label)
+            give = -1 if donor > batch else 0
+            take = candidates[0] if donor > batch else candidates[-1]
+            row = batches[batch][give]
+            batches[batch][give] = batches[donor][take]
+            batches[donor][take] = row
             other_labels[batch] += 1
             other_labels[donor] -= 1
-
-
-def _one_label(labels: np.ndarray) -> bool:
-    return len(labels) > 1 and bool((labels == labels[0]).all())
-
-
-def _swap_row(
-    batch: np.ndarray, donor: np.ndarray, labels: np.ndarray, label: float, *, later: bool
-) -> None:
-    """Swap the rows that are closest to the other batch."""
-    candidates = np.flatnonzero(labels[donor] != label)
-    give, take = (-1, candidates[0]) if later else (0, candidates[-1])
-    batch[give], donor[take] = donor[take], batch[give]
-
-
-_MEGA_BATCH = 50  # batches whose rows are sorted by length at once
 
 
 class Batches:
@@ -79,7 +72,6 @@ class Batches:
         views: bool = True,
     ) -> None:
         """Plan batches."""
-        self._world = world
         if batch_size % world:
             raise ConfigError(
                 f"batch size {batch_size}: expected a multiple of the {world} processes, at least {world}"
@@ -89,16 +81,15 @@ class Batches:
                 f"{len(examples)} rows, expected at least one for each of {world} processes; start fewer"
             )
         self.examples = examples
-        self._lengths = examples.row_lengths(lengths)
         self.copies = 2 if examples.kind == "single" and views else 1
-        self._lengths *= self.copies
+        self.left_out = len(examples) % world
+        self._lengths = self.copies * examples.row_lengths(lengths)
         self._batch_size = batch_size
         self._strategy = settings.strategy
         self._seed = seed
-        self.left_out = len(examples) % world
-        used = len(examples) - self.left_out
+        self._world = world
         if settings.max_tokens is None:
-            self._cuts = np.arange(batch_size, used, batch_size)
+            self._cuts = np.arange(batch_size, len(examples) - self.left_out, batch_size)
         else:
             sizes = np.sort(self._lengths)[self.left_out :]
             self._cuts = budget_cuts(sizes, settings.max_tokens, batch_size, world)
@@ -122,9 +113,9 @@ class Batches:
             order = self._sorted(order)
         order = order[self.left_out :]
         if self._strategy == "length":
-            run = _MEGA_BATCH * self._batch_size
-            runs = [self._sorted(order[start : start + run]) for start in range(0, len(order), run)]
-            order = np.concatenate(runs)
+            size = _MEGA_BATCH * self._batch_size
+            mega_batches = np.split(order, np.arange(size, len(order), size))
+            order = np.concatenate([self._sorted(rows) for rows in mega_batches])
         batches = np.split(order, self._cuts)
         if self.examples.labels is not None:
             mix_labels(batches, self.examples.labels)
@@ -132,8 +123,9 @@ class Batches:
             return batches
         # Rows of similar length go to different ranks, so that no rank has all the long ones.
         turns = random.permutation(len(batches))
-        first = int(np.argmax([self._lengths[batches[turn]].sum() for turn in turns]))
-        turns[[0, first]] = turns[[first, 0]]  # the largest comes first
+        sizes = [self._lengths[batches[turn]].sum() for turn in turns]
+        largest = int(np.argmax(sizes))
+        turns[[0, largest]] = turns[[largest, 0]]
         return [batches[turn].reshape(-1, self._world).T.ravel() for turn in turns]
 
     def _sorted(self, rows: np.ndarray) -> np.ndarray:
@@ -142,15 +134,16 @@ class Batches:
 
 def budget_cuts(lengths: np.ndarray, max_tokens: int, max_rows: int, step: int) -> np.ndarray:
     """Indices that split rows into batches within both limits; sizes are multiples of `step`, at least it."""
-    tokens = 0
-    start = 0
     cuts = []
-    for row, more in enumerate(lengths.reshape(-1, step).sum(axis=1).tolist()):
-        if row > start and (tokens + more > max_tokens or (row - start) * step >= max_rows):
-            cuts.append(row * step)
-            start = row
+    tokens = 0
+    rows = 0
+    for number, more in enumerate(lengths.reshape(-1, step).sum(axis=1).tolist()):
+        if rows and (tokens + more > max_tokens or rows >= max_rows):
+            cuts.append(number * step)
             tokens = 0
+            rows = 0
         tokens += more
+        rows += step
     return np.array(cuts, dtype=np.int64)
 
 
@@ -172,18 +165,21 @@ def collate(
     indices = np.arange(len(texts))
     if examples.kind != "single" or not views:
         texts, indices = np.unique(texts, return_inverse=True)
+
     order = np.argsort(store.lengths[texts], kind="stable")
+    texts = texts[order]
     new_index = np.empty_like(order)
     new_index[order] = np.arange(len(order))
-    texts = texts[order]
     in_batch = np.full_like(columns, ABSENT)
     in_batch[present] = new_index[indices]
-    content_ids = examples.content_ids
+
+    numbers = texts if examples.content_ids is None else examples.content_ids[texts]
     batch: dict[str, Any] = {
         **store.batch(texts),
         "rows": torch.from_numpy(in_batch),
-        "texts": torch.from_numpy(texts if content_ids is None else content_ids[texts]),
+        "texts": torch.from_numpy(numbers),
+        **teacher_outputs.batch(chosen),
     }
     if examples.labels is not None:
         batch["labels"] = torch.from_numpy(examples.labels[chosen])
-    return cast("Batch", {**batch, **teacher_outputs.batch(chosen)})
+    return cast("Batch", batch)

@@ -127,21 +127,19 @@ def encode_file(
     with open_partial(out, fresh=fresh) as partial:
         file = _input_file(partial, path)
         source = open_source(file, columns)
-        made_of = {
+        made_of: dict[str, Any] = {
             "parts": [_FORMAT, MAX_TEXTS],
             "text column": source.column,
             "input": sha256(source.path),
-            **({} if source.path == file else {"sheet": file.name}),
-            **settings,
-            **quantization.settings(),
         }
+        if source.path != file:
+            made_of["sheet"] = file.name
+        made_of |= {**settings, **quantization.settings()}
         if out.exists() and not fresh:
             finished = read_finished(out, made_of)
             partial.begun = False
             count = finished["texts"]
-            return Encoded(
-                out, count, finished["dim"], resumed=count, seconds=0.0, quantize=quantize
-            )
+            return Encoded(out, count, finished["dim"], count, 0.0, quantize)
         if not partial.begun:
             count = _checked(source, table=out.suffix == ".parquet")
             if count == 1 and quantize == "int8" and quantization.ranges is None:
@@ -203,9 +201,12 @@ def _fill(partial: PartialOutput, source: TextSource, embed: Embed, show: Listen
     for vectors in embed(remaining()):
         invalid = ~np.isfinite(vectors).all(axis=1)
         if invalid.any():
-            row, _ = next(islice(source.values(), partial.state.done + int(invalid.argmax()), None))
+            number = partial.state.done + int(invalid.argmax())
+            row, _ = next(islice(source.values(), number, None))
             raise DataError(
-                "the vector of this text contains NaN or infinity", path=source.path, row=row
+                "the vector of this text contains NaN or infinity",
+                path=source.path,
+                row=row,
             )
         partial.append(vectors)
         show(Progress("encode", partial.state.done, partial.state.texts))
@@ -239,7 +240,10 @@ def _finish(
 
 
 def _write_table(
-    path: Path, source: TextSource, vectors: PartialOutput, quantization: Quantization
+    path: Path,
+    source: TextSource,
+    vectors: PartialOutput,
+    quantization: Quantization,
 ) -> None:
     """Write all columns of `source` and the column `vector`, block by block."""
     import pyarrow as pa
@@ -254,7 +258,10 @@ def _write_table(
         write_errors(path),
         open_own(path, "wb") as file,
         pq.ParquetWriter(
-            file, schema.append(vector), compression="zstd", compression_level=_LEVEL
+            file,
+            schema.append(vector),
+            compression="zstd",
+            compression_level=_LEVEL,
         ) as writer,
     ):
         for table in source.tables(schema):
@@ -297,7 +304,9 @@ class TextVectors:
         return self._folder / f"vectors-{digest.hexdigest()[:32]}.npy"
 
     def load_or_make(
-        self, encoder: Callable[[], Encoder], show: Listener
+        self,
+        encoder: Callable[[], Encoder],
+        show: Listener,
     ) -> npt.NDArray[np.float32]:
         """The vectors (text, dim), mapped into memory; encoded first if they aren't cached."""
         if not self.path.is_file() or read_record(self.path) is None:

@@ -44,7 +44,8 @@ class ModelInfo:
 
     def check_same(self, other: ModelInfo, worker: str) -> None:
         """Refuse a worker whose vectors would be others."""
-        if differences := differing(self.settings, other.settings):
+        differences = differing(self.settings, other.settings)
+        if differences:
             raise ConfigError(
                 f"{worker}: loaded a model that differs from the first worker's in {'; '.join(differences)};"
                 " use devices of one kind, and don't change the model's files"
@@ -52,7 +53,8 @@ class ModelInfo:
 
 
 def model_info(
-    encoder: Encoder, options: Mapping[str, Any]
+    encoder: Encoder,
+    options: Mapping[str, Any],
 ) -> tuple[ModelInfo, Callable[..., np.ndarray]]:
     """Describe the vectors of `Encoder.encode` with these options, and return the function that encodes."""
     prompt = encoder.settings.named_prompts.chosen(
@@ -84,7 +86,10 @@ class WorkerSpec:
 
 
 def load_encoder(
-    model: str | Path, precision: str | None, device: str | None = None, layers: int | None = None
+    model: str | Path,
+    precision: str | None,
+    device: str | None = None,
+    layers: int | None = None,
 ) -> tuple[Encoder, str | None]:
     """An encoder for inference, and a note if another precision is faster."""
     from aoe_train.model.encoder import Encoder
@@ -93,13 +98,18 @@ def load_encoder(
 
     checked = named_precision(precision)
     encoder = Encoder.load(
-        model, device=device, precision=checked, inference_only=True, layers=layers
+        model,
+        device=device,
+        precision=checked,
+        inference_only=True,
+        layers=layers,
     )
     return encoder, slow_precision(checked, encoder.device)
 
 
 def load_worker(
-    spec: WorkerSpec, number: int
+    spec: WorkerSpec,
+    number: int,
 ) -> tuple[ModelInfo, Callable[[list[str]], np.ndarray]]:
     """Load the model with this worker's share of the processor's threads; see `model_info`."""
     import torch
@@ -162,7 +172,8 @@ class WorkerPool:
         free = deque(self._ready())
         while True:
             while free and sent < yielded + _AHEAD * len(self._workers):
-                if (part := next(unread, None)) is None:
+                part = next(unread, None)
+                if part is None:
                     break
                 worker = free.popleft()
                 worker.send(part)
@@ -203,7 +214,10 @@ class _Worker:
         self.pipe, theirs = CONTEXT.Pipe()
         with _no_interrupts(), theirs:
             self._process: BaseProcess = CONTEXT.Process(
-                target=_work, args=(theirs, spec, number), name=self._name, daemon=True
+                target=_work,
+                args=(theirs, spec, number),
+                name=self._name,
+                daemon=True,
             )
             self._process.start()
 

@@ -27,7 +27,11 @@ class ActorPool:
     """The interface of `WorkerPool`, on a cluster that is connected and will end the actors."""
 
     def __init__(
-        self, cluster: Cluster, spec: WorkerSpec, workers: int | None, say: Callable[[str], None]
+        self,
+        cluster: Cluster,
+        spec: WorkerSpec,
+        workers: int | None,
+        say: Callable[[str], None],
     ) -> None:
         self._cluster = cluster
         self._count, resources = _plan_actors(cluster.ray, spec.devices[0], workers)
@@ -57,8 +61,10 @@ class ActorPool:
                 job = retries.popleft() if retries else next(unread, None)
                 if job is None:
                     break
+                number, part = job
                 actor = self._free.popleft()
-                busy[self._cluster.begun(actor.vectors.remote, job[1])] = actor, *job
+                pending = self._cluster.begun(actor.vectors.remote, part)
+                busy[pending] = actor, number, part
             if not busy and not retries:
                 return
             answered = self._cluster.first([*busy, *self._loading])
@@ -95,9 +101,14 @@ class ActorPool:
         return info
 
     def _replace(self, actor: Any, number: int | None, error: WorkerLost) -> None:
+        """Start another actor; give up after repeated losses for one part, or while loading the model."""
         self._losses[number] += 1
-        if self._losses[number] > _MAX_LOSSES * (self._count if number is None else 1):
-            activity = "loading the model" if number is None else "encoding the same texts"
+        most = _MAX_LOSSES
+        activity = "encoding the same texts"
+        if number is None:
+            most *= self._count
+            activity = "loading the model"
+        if self._losses[number] > most:
             raise ConfigError(
                 f"actors were lost repeatedly while {activity} ({error}), probably because memory ran out;"
                 " run the same command again to continue, or with fewer --workers"
@@ -130,14 +141,14 @@ def _plan_actors(ray: Any, device: str | None, workers: int | None) -> tuple[int
         return workers or gpus, {"num_gpus": 1}
     if device not in (None, "cpu"):
         raise ConfigError(f"--device {device}: the cluster has no GPU; give cpu, or leave it out")
-    cores = list(filter(None, (int(node.get("CPU", 0)) for node in nodes)))
+    cores = [int(node.get("CPU", 0)) for node in nodes if node.get("CPU", 0) >= 1]
     if not cores:
         raise ConfigError("the cluster has no CPU cores; start a node with `ray start --num-cpus`")
     count = workers or len(cores)
-    each = max(cores)
-    while each > 1 and sum(core // each for core in cores) < count:
-        each -= 1
-    return count, {"num_cpus": each}
+    share = max(cores)
+    while share > 1 and sum(of_node // share for of_node in cores) < count:
+        share -= 1
+    return count, {"num_cpus": share}
 
 
 def checked_device(devices: list[str]) -> str | None:

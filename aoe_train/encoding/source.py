@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 _BLOCK_ROWS = 4096
+MAX_TEXTS = 10_000  # of a part
+MAX_CHARACTERS = 8_000_000  # of a part
+_MIN_TEXTS = 1_000
+_SHARE = 32  # later parts grow up to 1/32 of the texts before them: short inputs have parts for many workers
 
 
 def open_source(path: Path, columns: Mapping[str, str] | None = None) -> TextSource:
@@ -37,7 +41,8 @@ def open_source(path: Path, columns: Mapping[str, str] | None = None) -> TextSou
         batches = ParquetBatches(path)
         names = batches.schema.names
         sample = (row for batch in batches.read(names) for row in batch.to_pylist())
-        return ParquetSource(path, text_column(names, str(path), columns, sample), batches)
+        column = text_column(names, str(path), columns, sample)
+        return ParquetSource(path, column, batches)
     rows = partial(table_rows, path, header=has_header(path, columns))
     _, first = next(rows(), (1, None))
     if first is None:
@@ -66,17 +71,13 @@ def texts(source: TextSource) -> Iterator[str]:
         if not isinstance(value, str):
             kind = "no value" if value is None else f"a value of type {type(value).__name__}"
             raise DataError(
-                f"found {kind} in {source.column!r}; expected a text", path=source.path, row=row
+                f"found {kind} in {source.column!r}; expected a text",
+                path=source.path,
+                row=row,
             )
         if not value.strip():
             raise DataError("the text is empty; drop the row or fill it", path=source.path, row=row)
         yield without_tags(value, source.path)
-
-
-MAX_TEXTS = 10_000  # of a part
-MAX_CHARACTERS = 8_000_000  # of a part
-_MIN_TEXTS = 1_000
-_SHARE = 32  # later parts grow up to 1/32 of the texts before them: short inputs have parts for many workers
 
 
 def parts(texts: Iterable[str]) -> Iterator[list[str]]:
@@ -87,10 +88,8 @@ def parts(texts: Iterable[str]) -> Iterator[list[str]]:
     for text in texts:
         part.append(text)
         characters += len(text)
-        if (
-            len(part) >= min(MAX_TEXTS, max(_MIN_TEXTS, before // _SHARE))
-            or characters >= MAX_CHARACTERS
-        ):
+        most = min(MAX_TEXTS, max(_MIN_TEXTS, before // _SHARE))
+        if len(part) >= most or characters >= MAX_CHARACTERS:
             yield part
             before += len(part)
             part = []
@@ -119,9 +118,8 @@ class RowSource:
         for rows in self._blocks():
             names = dict.fromkeys(name for row in rows for name in row)
             with _type_errors(self.path):
-                block = pa.schema(
-                    [(name, pa.array([row.get(name) for row in rows]).type) for name in names]
-                )
+                columns = {name: pa.array([row.get(name) for row in rows]) for name in names}
+                block = pa.schema({name: column.type for name, column in columns.items()})
                 schema = pa.unify_schemas([schema, block], promote_options="permissive")
         return schema
 
@@ -150,7 +148,8 @@ class ParquetSource:
     def values(self) -> Iterator[tuple[int, object]]:
         """The text column; no other column is read."""
         batches = self.batches.read([self.column])
-        return enumerate((value for batch in batches for value in batch.column(0).to_pylist()), 1)
+        values = chain.from_iterable(batch.column(0).to_pylist() for batch in batches)
+        return enumerate(values, 1)
 
     def schema(self) -> pa.Schema:
         """The file's schema."""

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
+from numpy import ndarray
 
 from aoe_train.model.folder_checks import mapped_array
 from aoe_train.model.model_folder import working_folder
@@ -54,8 +55,10 @@ class PartialOutput:
         self.folder = folder
         self.vectors = folder / "vectors.npy"
         self._manifest = folder / _MANIFEST
+        self.state = PartialState()
         self.begun = self._manifest.is_file() and self.vectors.is_file()
-        self.state = PartialState(**read_object(self._manifest)) if self.begun else PartialState()
+        if self.begun:
+            self.state = PartialState(**read_object(self._manifest))
 
     def begin(self, made_of: Mapping[str, Any], texts: int, dim: int) -> None:
         """Start a run without any vectors."""
@@ -64,7 +67,7 @@ class PartialOutput:
         self._save(PartialState(made_of, texts, dim))
         self.begun = True
 
-    def append(self, vectors: np.ndarray) -> None:
+    def append(self, vectors: ndarray) -> None:
         """Add vectors in order; once this returns, they are safe even if the process is killed."""
         with write_errors(self.vectors), open_own(self.vectors) as file:
             file.truncate(self._offset(self.state.done))
@@ -74,15 +77,17 @@ class PartialOutput:
             os.fsync(file.fileno())
         self._save(replace(self.state, done=self.state.done + len(vectors)))
 
-    def read(self, start: int, count: int) -> np.ndarray:
+    def read(self, start: int, count: int) -> ndarray:
         """The vectors (count, dim) from index `start`."""
-        flat = np.fromfile(self.vectors, _ITEM, count * self.state.dim, offset=self._offset(start))
-        return flat.reshape(count, self.state.dim)
+        dim = self.state.dim
+        flat = np.fromfile(self.vectors, _ITEM, count * dim, offset=self._offset(start))
+        return flat.reshape(count, dim)
 
-    def blocks(self) -> Iterator[np.ndarray]:
+    def blocks(self) -> Iterator[ndarray]:
         """All vectors, in blocks (text, dim)."""
-        for start in range(0, self.state.texts, _BLOCK_VECTORS):
-            yield self.read(start, min(_BLOCK_VECTORS, self.state.texts - start))
+        texts = self.state.texts
+        for start in range(0, texts, _BLOCK_VECTORS):
+            yield self.read(start, min(_BLOCK_VECTORS, texts - start))
 
     def _offset(self, row: int) -> int:
         """The byte offset of a vector."""
@@ -116,9 +121,9 @@ class Quantization:
     """A number type, and the ranges of int8."""
 
     quantize: Quantize = "float32"
-    ranges: np.ndarray | None = None
+    ranges: ndarray | None = None
 
-    def apply(self, vectors: np.ndarray) -> np.ndarray:
+    def apply(self, vectors: ndarray) -> ndarray:
         """Quantize float32 (text, dim)."""
         return quantized(vectors, self.quantize, self.ranges)
 
@@ -126,16 +131,22 @@ class Quantization:
         """The entries of a run's settings; given `ranges` are a hash."""
         if self.quantize == "float32":
             return {}
-        ranges = None if self.ranges is None else self.ranges.astype("<f4").tobytes()
-        given = {"calibration": ranges and hashlib.sha256(ranges).hexdigest()}
-        return {"quantize": self.quantize, **(given if self.quantize == "int8" else {})}
+        settings: dict[str, Any] = {"quantize": self.quantize}
+        if self.quantize == "int8":
+            settings["calibration"] = None
+            if self.ranges is not None:
+                ranges = self.ranges.astype("<f4").tobytes()
+                settings["calibration"] = hashlib.sha256(ranges).hexdigest()
+        return settings
 
     def to_dict(self) -> dict[str, Any]:
         """The entries of an output's record; `ranges` are each dimension's minimum and maximum."""
         if self.quantize == "float32":
             return {}
-        ranges = {} if self.ranges is None else {"ranges": self.ranges.tolist()}
-        return {"quantize": self.quantize, **ranges}
+        entries: dict[str, Any] = {"quantize": self.quantize}
+        if self.ranges is not None:
+            entries["ranges"] = self.ranges.tolist()
+        return entries
 
 
 def write_vectors(path: Path, vectors: PartialOutput, quantization: Quantization) -> None:
@@ -168,8 +179,15 @@ def write_record(
     quantization: Quantization,
 ) -> None:
     """Write the record of an output of `size` bytes, just before the output appears."""
-    counts = {"texts": state.texts, "dim": state.dim, "bytes": size, **quantization.to_dict()}
-    record = {"made_by": _MADE_BY, "version": __version__, "made_of": made_of, **counts}
+    record = {
+        "made_by": _MADE_BY,
+        "version": __version__,
+        "made_of": made_of,
+        "texts": state.texts,
+        "dim": state.dim,
+        "bytes": size,
+        **quantization.to_dict(),
+    }
     write_json(record_path(out), record)
 
 
@@ -190,7 +208,7 @@ def read_record(out: Path) -> dict[str, Any] | None:
     return record if record["bytes"] == out.stat().st_size else None
 
 
-def read_ranges(path: Path, dim: int) -> np.ndarray:
+def read_ranges(path: Path, dim: int) -> ndarray:
     """float32 (2, dim): the ranges of a calibration set."""
     if not path.is_file():
         raise ConfigError(f"--calibration {path}: no such file")
@@ -207,7 +225,7 @@ def read_ranges(path: Path, dim: int) -> np.ndarray:
     return ranges
 
 
-def _blocks(path: Path) -> Iterator[np.ndarray]:
+def _blocks(path: Path) -> Iterator[ndarray]:
     remedy = "give vectors in .npy, or an int8 output of `aoe encode` with its .run.json"
     vectors = mapped_array(path, remedy)
     if vectors.ndim != 2 or not vectors.shape[1] or vectors.dtype.kind != "f":

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from aoe_train.settings.train_settings import Similarity, TrainSettings
 
 _RESAMPLES = 1000
-MOST_RESAMPLED = (
-    1000  # dev rows; with more the interval is small anyway, and scoring again takes time
-)
+# Dev rows; with more the interval is small anyway, and scoring again takes time.
+MOST_RESAMPLED = 1000
+MEAN = "mean"
 
 
 class DevMetric(NamedTuple):
@@ -40,9 +40,6 @@ class DevMetric(NamedTuple):
 
     name: str
     value: float
-
-
-MEAN = "mean"
 
 
 @dataclass(frozen=True)
@@ -61,21 +58,16 @@ class DevScores:
         if name is None or before is None or self.rows[name].n > MOST_RESAMPLED:
             return None
         ours = self.rows[name]
-        metric = self.by_set[name].name
-        comparison = compare(ours, before.rows[name], Resampling(_RESAMPLES, seed)).get(
-            metric, EVEN
-        )
-        labels = ours.labels if isinstance(ours, Correlation) else np.arange(ours.n)
-        rarer = (
-            min((labels == label).sum() for label in (0, 1))
-            if set(labels.tolist()) == {0, 1}
-            else ours.n
-        )
+        comparisons = compare(ours, before.rows[name], Resampling(_RESAMPLES, seed))
+        ahead = comparisons.get(self.by_set[name].name, EVEN)
+        rarer = ours.n
+        if isinstance(ours, Correlation) and set(ours.labels.tolist()) == {0, 1}:
+            rarer = int(min((ours.labels == label).sum() for label in (0, 1)))
         return {
-            "difference": comparison.difference,
-            "ci95": list(comparison.interval),
+            "difference": ahead.difference,
+            "ci95": list(ahead.interval),
             "rows": ours.n,
-            "too_few": too_few(ours.n, int(rarer)),
+            "too_few": too_few(ours.n, rarer),
         }
 
     @property
@@ -83,17 +75,19 @@ class DevScores:
         """The metric that chooses the best weights: of one set, or the mean of all sets."""
         if self.chosen is not None:
             return self.by_set[self.chosen]
-        if len(self.by_set) == 1:
-            return next(iter(self.by_set.values()))
-        return DevMetric(
-            MEAN, math.fsum(metric.value for metric in self.by_set.values()) / len(self.by_set)
-        )
+        metrics = list(self.by_set.values())
+        if len(metrics) == 1:
+            return metrics[0]
+        total = math.fsum(metric.value for metric in metrics)
+        return DevMetric(MEAN, total / len(metrics))
 
     @property
     def figures(self) -> list[float]:
         """The deciding metric, followed by those of all sets if there are several."""
-        each = [metric.value for metric in self.by_set.values()] if len(self.by_set) > 1 else []
-        return [self.deciding.value, *each]
+        figures = [self.deciding.value]
+        if len(self.by_set) > 1:
+            figures += [metric.value for metric in self.by_set.values()]
+        return figures
 
 
 def _score_rows(encode: Encode, examples: Examples, similarity: Similarity) -> Metrics:
@@ -148,8 +142,11 @@ def dev_scores(
             raise DataError(f"dev set {name}: {error}") from error
 
     scored = {name: score(name, rows) for name, rows in sets.items()}
-    figures = {name: DevMetric(*next(iter(rows.scores().items()))) for name, rows in scored.items()}
-    return DevScores(figures, chosen, scored)
+    by_set = {}
+    for name, metrics in scored.items():
+        metric, value = next(iter(metrics.scores().items()))
+        by_set[name] = DevMetric(metric, value)
+    return DevScores(by_set, chosen, scored)
 
 
 @dataclass(frozen=True)
@@ -164,7 +161,8 @@ class JudgedPairs:
         """Read the pairs; their labels must differ."""
         pairs = PairSource(source, say=say)
         name = source_name(source)
-        if is_search(frame := pairs.frame()):
+        frame = pairs.frame()
+        if is_search(frame):
             raise ConfigError(
                 f"--accept-on {name}: has judged search results; expected judged pairs (compare models on"
                 " search results with `aoe evaluate --against`)"
@@ -197,13 +195,19 @@ class JudgedPairs:
     def score(self, encode: Encode, similarity: Similarity) -> Metrics:
         """A model's scores of the pairs."""
         task = self.task
-        similarities = task.similarities(TaskVectors(encode, [task.texts], similarity=similarity))
+        vectors = TaskVectors(encode, [task.texts], similarity=similarity)
+        similarities = task.similarities(vectors)
         if np.isin(task.labels, (0, 1)).all():
             return binary(similarities, task.labels, self.name, probabilities=task.probabilities)
         return correlation(similarities, task.labels, self.name)
 
     def gain(
-        self, model: Metrics, backbone: Metrics, data: Iterable[Examples], *, seed: int
+        self,
+        model: Metrics,
+        backbone: Metrics,
+        data: Iterable[Examples],
+        *,
+        seed: int,
     ) -> Gain:
         """The model's gain over the backbone on pairs that aren't in its training data."""
         trained = trained_examples(self.task, training_digests(data))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import chain
+from itertools import chain, compress
 
 import polars as pl
 
@@ -41,17 +41,18 @@ def read_duplicates(source: PairSource, reports: Source | None = None) -> Duplic
     if reports is None:
         tracked, pairs = _texts_as_reports(source)
     else:
-        pairs = {
-            part: [pair for table in tables for pair in _pairs(table, source.columns)]
-            for part, tables in parts_of(source.source).items()
-        }
+        by_split: dict[str, list[tuple[str, str]]] = {}
+        for split, tables in parts_of(source.source).items():
+            by_split[split] = []
+            for table in tables:
+                by_split[split] += _pairs(table, source.columns)
+        pairs = by_split
         tracked = _reports(reports)
     queries, dropped = build_queries(tracked, pairs)
     for split, reasons in dropped.items():
         if reasons:
-            counts = ", ".join(
-                f"{count:,} that {reason}" for reason, count in sorted(reasons.items())
-            )
+            left_out = [f"{count:,} that {reason}" for reason, count in sorted(reasons.items())]
+            counts = ", ".join(left_out)
             of_split = f" of {split}" if len(pairs) > 1 else ""
             source.say(
                 f"{source.name}: left out of {len(pairs[split]):,} pairs{of_split}: {counts}"
@@ -72,7 +73,8 @@ _Queries = Sequence[DuplicateQuery]
 
 
 def _judged_and_known(
-    source: PairSource, queries: Mapping[str, _Queries]
+    source: PairSource,
+    queries: Mapping[str, _Queries],
 ) -> tuple[_Queries, _Queries]:
     """The queries to score, and those that may choose a weight."""
     where = source_name(source.source)
@@ -83,7 +85,10 @@ def _judged_and_known(
     judged = source.split or "test"
     if judged not in queries:
         raise DataError(f"no split {judged!r}; choose one of {', '.join(queries)}", path=where)
-    return queries[judged], queries.get("validation", ()) if judged == "test" else ()
+    known: _Queries = ()
+    if judged == "test":
+        known = queries.get("validation", ())
+    return queries[judged], known
 
 
 def _texts_as_reports(source: PairSource) -> tuple[TrackerReports, _Pairs]:
@@ -92,15 +97,17 @@ def _texts_as_reports(source: PairSource) -> tuple[TrackerReports, _Pairs]:
     splits = source.read()
     if any(frame["label"].dtype != pl.Int64 for frame in splits.values()):
         raise DataError("labels are scores; expected 0 and 1, see --labels", path=where)
-    rows = (row for frame in splits.values() for row in frame.select("text1", "text2").iter_rows())
-    texts = list(dict.fromkeys(text for row in rows for text in row))
+    distinct: dict[str, None] = {}
+    duplicates = {}
+    for split, frame in splits.items():
+        pairs = frame.select("text1", "text2")
+        for row in pairs.iter_rows():
+            distinct.update(dict.fromkeys(row))
+        duplicates[split] = pairs.filter(frame["label"] == 1).rows()
+    texts = list(distinct)
     source.say(
         f"{source.name}: no --reports, so only the {len(texts):,} texts of the pairs are searched"
     )
-    duplicates = {
-        split: list(frame.filter(pl.col("label") == 1).select("text1", "text2").iter_rows())
-        for split, frame in splits.items()
-    }
     return sorted_reports(texts, texts, None, where), duplicates
 
 
@@ -109,7 +116,8 @@ def _pairs(part: TablePart, columns: Mapping[str, str] | None) -> list[tuple[str
     frame = part.numbered(columns)
     where = part.where
     renamed = columns or {}
-    if unknown := {*renamed} - {*_SIDES}:
+    unknown = {*renamed} - {*_SIDES}
+    if unknown:
         raise ConfigError(
             f"--columns: found {min(unknown)}; with --reports expected duplicate and canonical"
         )
@@ -119,8 +127,9 @@ def _pairs(part: TablePart, columns: Mapping[str, str] | None) -> list[tuple[str
         duplicates, canonicals = (_ids(frame, side, where) for side in sides)
     elif not renamed and {*_GIS} <= {*names}:
         repo, number1, number2 = (_ids(frame, name, where) for name in _GIS)
-        # Only in datasets with duplicates across repositories.
-        repo2 = frame["repo2"].fill_null(repo) if "repo2" in names else repo
+        repo2 = repo
+        if "repo2" in names:  # only in datasets with duplicates across repositories
+            repo2 = frame["repo2"].fill_null(repo)
         duplicates = repo + "#" + number1
         canonicals = repo2 + "#" + number2
     else:
@@ -130,12 +139,8 @@ def _pairs(part: TablePart, columns: Mapping[str, str] | None) -> list[tuple[str
             " duplicate=NAME,canonical=NAME",
             path=where,
         )
-    pairs = list(zip(duplicates.to_list(), canonicals.to_list(), strict=True))
-    return [
-        pair
-        for pair, is_duplicate in zip(pairs, _labels(frame, where), strict=True)
-        if is_duplicate
-    ]
+    pairs = zip(duplicates.to_list(), canonicals.to_list(), strict=True)
+    return list(compress(pairs, _labels(frame, where)))
 
 
 def _reports(source: Source) -> TrackerReports:
@@ -157,10 +162,10 @@ def _reports(source: Source) -> TrackerReports:
 def _rows(frame: pl.DataFrame, where: str) -> tuple[list[str], list[str], list[datetime]]:
     """The ids, texts and times of reports; no times without their column."""
     columns_by_name = {name.lower(): name for name in reversed(frame.columns[1:])}
-    roles = {
-        role: next((columns_by_name[name] for name in names if name in columns_by_name), "")
-        for role, names in _NAMES.items()
-    }
+    roles = {}
+    for role, names in _NAMES.items():
+        matching = [columns_by_name[name] for name in names if name in columns_by_name]
+        roles[role] = next(iter(matching), "")
     if not roles["id"] or not (roles["text"] or roles["title"]):
         raise DataError(
             f"found the columns {one_line(', '.join(frame.columns[1:]))}; expected id, text or title and"
@@ -169,10 +174,13 @@ def _rows(frame: pl.DataFrame, where: str) -> tuple[list[str], list[str], list[d
         )
     parts = [roles["text"]] if roles["text"] else [roles["title"], roles["body"]]
     columns = [frame[name].cast(pl.String).fill_null("").to_list() for name in parts if name]
-    texts = [
-        "\n\n".join(part for part in row if part.strip()) for row in zip(*columns, strict=True)
-    ]
-    created = _times(frame, roles["created"], where) if roles["created"] else []
+    texts = []
+    for row in zip(*columns, strict=True):
+        written = [part for part in row if part.strip()]
+        texts.append("\n\n".join(written))
+    created: list[datetime] = []
+    if roles["created"]:
+        created = _times(frame, roles["created"], where)
     return _ids(frame, roles["id"], where).to_list(), texts, created
 
 
@@ -223,6 +231,8 @@ def _labels(frame: pl.DataFrame, where: str) -> list[bool]:
     if len(invalid):
         value = one_line(str(frame["label"][invalid[0]]), 60)
         raise DataError(
-            f"label is {value!r}; expected 0 or 1", path=where, row=frame[ROW][invalid[0]]
+            f"label is {value!r}; expected 0 or 1",
+            path=where,
+            row=frame[ROW][invalid[0]],
         )
     return (labels == 1).to_list()

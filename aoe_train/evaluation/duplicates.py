@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Final
 
 import numpy as np
+from numpy import ndarray
 
 from aoe_train.encoding.embedders.embedder import Embedder
 from aoe_train.evaluation.overlap import Overlap, overlap
@@ -33,12 +34,11 @@ DEPTHS = (1, 5, 10, 20)
 _DAYS = {"<7 days": 0, "7-29 days": 7, "30-364 days": 30, ">=365 days": 365}
 _WEIGHTS = tuple(step / 20 for step in range(21))
 BASELINES: Final[dict[Words, str]] = {"bm25": "BM25", "tfidf": "TF-IDF"}
-NO_TEXT, ABSENT, SAME_TIME, ITSELF = (
-    "contain a report without text",
-    "contain an unknown report",
-    "have two reports of the same time, so that neither is older",
-    "contain one report twice",
-)
+# Reasons to drop a pair.
+NO_TEXT = "contain a report without text"
+ABSENT = "contain an unknown report"
+SAME_TIME = "have two reports of the same time, so that neither is older"
+ITSELF = "contain one report twice"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +61,15 @@ class DuplicateQuery:
     relatives: tuple[int, ...]
 
 
-Scores = Callable[[DuplicateQuery], np.ndarray]
+Scores = Callable[[DuplicateQuery], ndarray]
 """Maps a query to the score of each candidate, (candidate,)."""
 
 
 def sorted_reports(
-    ids: Sequence[str], texts: Sequence[str], created: Sequence[datetime] | None, where: str
+    ids: Sequence[str],
+    texts: Sequence[str],
+    created: Sequence[datetime] | None,
+    where: str,
 ) -> TrackerReports:
     """Reports in order of time; those of the same time keep their order."""
     repeated = [name for name, times in Counter(ids).items() if times > 1]
@@ -78,18 +81,18 @@ def sorted_reports(
     kept = [index for index, text in enumerate(texts) if text.strip()]
     if not kept:
         raise DataError("no report has a text", path=where)
+    times = None
     if created is not None:
-        kept.sort(key=lambda index: created[index])
-    return TrackerReports(
-        [ids[index] for index in kept],
-        [texts[index] for index in kept],
-        None if created is None else [created[index] for index in kept],
-        frozenset(ids).difference(ids[index] for index in kept),
-    )
+        kept.sort(key=created.__getitem__)
+        times = [created[index] for index in kept]
+    kept_ids = [ids[index] for index in kept]
+    empty = frozenset(ids).difference(kept_ids)
+    return TrackerReports(kept_ids, [texts[index] for index in kept], times, empty)
 
 
 def build_queries(
-    reports: TrackerReports, pairs: Mapping[str, Iterable[tuple[str, str]]]
+    reports: TrackerReports,
+    pairs: Mapping[str, Iterable[tuple[str, str]]],
 ) -> tuple[dict[str, list[DuplicateQuery]], dict[str, Counter[str]]]:
     """The queries of each split from pairs (duplicate, canonical), and counts of dropped pairs by reason.
 
@@ -104,41 +107,47 @@ def build_queries(
         dropped[split] = Counter()
         targets[split] = {}
         for duplicate, canonical in dict.fromkeys(split_pairs):
-            if reason := _reason_to_drop(reports, index, duplicate, canonical):
+            reason = _reason_to_drop(reports, index, duplicate, canonical)
+            if reason:
                 dropped[split][reason] += 1
                 continue
             query = index[duplicate]
             target = index[canonical]
             groups.join(query, target)
             if reports.created is not None:
-                query, target = max(query, target), min(query, target)
+                target, query = sorted((query, target))
                 if reports.created[query] == reports.created[target]:
                     dropped[split][SAME_TIME] += 1
                     continue
             targets[split].setdefault(query, set()).add(target)
     members = {member: group for group in groups.all().values() for member in group}
-    queries = {
-        split: [
-            _query(reports, report, ids, members[report])
-            for report, ids in sorted(by_query.items())
-        ]
-        for split, by_query in targets.items()
-    }
+    queries: dict[str, list[DuplicateQuery]] = {}
+    for split, by_query in targets.items():
+        queries[split] = []
+        for report, ids in sorted(by_query.items()):
+            queries[split].append(_query(reports, report, ids, members[report]))
     return queries, dropped
 
 
 def _reason_to_drop(
-    reports: TrackerReports, index: Mapping[str, int], duplicate: str, canonical: str
+    reports: TrackerReports,
+    index: Mapping[str, int],
+    duplicate: str,
+    canonical: str,
 ) -> str:
     if duplicate == canonical:
         return ITSELF
-    if {duplicate, canonical} & reports.empty:
+    ids = {duplicate, canonical}
+    if ids & reports.empty:
         return NO_TEXT
-    return "" if {duplicate, canonical} <= index.keys() else ABSENT
+    return "" if ids <= index.keys() else ABSENT
 
 
 def _query(
-    reports: TrackerReports, report: int, targets: set[int], members: Sequence[int]
+    reports: TrackerReports,
+    report: int,
+    targets: set[int],
+    members: Sequence[int],
 ) -> DuplicateQuery:
     created = reports.created  # without times, all reports are candidates
     candidates = len(reports.ids) if created is None else bisect_left(created, created[report])
@@ -163,9 +172,11 @@ class DuplicatesTask:
     @property
     def rows(self) -> Sequence[tuple[str, ...]]:
         """The texts of each query and of its targets."""
-        return [
-            tuple(self.texts[i] for i in (query.report, *query.targets)) for query in self.queries
-        ]
+        rows = []
+        for query in self.queries:
+            reports = (query.report, *query.targets)
+            rows.append(tuple(self.texts[report] for report in reports))
+        return rows
 
     def measure(self, vectors: TaskVectors) -> TaskMetrics:
         """Rank by vectors; see `metrics`."""
@@ -183,66 +194,70 @@ class DuplicatesTask:
         by_words = self.by_words(words)
         total = np.zeros(len(_WEIGHTS))
         for query in self.known:
-            scores = by_vectors(query), by_words(query)
-            total += 1 / first_ranks(query, [fused(*scores, weight) for weight in _WEIGHTS])
+            of_vectors = by_vectors(query)
+            of_words = by_words(query)
+            rankings = [fused(of_vectors, of_words, weight) for weight in _WEIGHTS]
+            total += 1 / first_ranks(query, rankings)
         return _WEIGHTS[int(total.argmax())]
 
     def ranked(self, scores: Scores) -> TaskMetrics:
         """Metrics over all queries, by the query's length, and by the time between reports."""
         outcomes = metrics(self.queries, scores)
-        parts = {
-            name: (
-                MeanMetrics({metric: values[rows] for metric, values in outcomes.items()}),
-                len(rows),
-            )
-            for name, rows in self._parts.items()
-        }
+        parts = {}
+        for name, rows in self._parts.items():
+            of_part = {metric: values[rows] for metric, values in outcomes.items()}
+            parts[name] = MeanMetrics(of_part), len(rows)
         return TaskMetrics(MeanMetrics(outcomes), parts)
 
     def by_vectors(self, vectors: TaskVectors) -> Scores:
         """Scores by vectors, all of which are made comparable once."""
         matrix = comparable(vectors.matrix[vectors.rows(self.texts)], vectors.similarity)
 
-        def scores(query: DuplicateQuery) -> np.ndarray:
+        def scores(query: DuplicateQuery) -> ndarray:
             vector = matrix[query.report : query.report + 1]
-            return _last(
-                query, all_similarities(vector, matrix[: query.candidates], vectors.similarity)[0]
-            )
+            candidates = matrix[: query.candidates]
+            (similarities,) = all_similarities(vector, candidates, vectors.similarity)
+            return _last(query, similarities)
 
         return scores
 
     def by_words(self, words: Words) -> Scores:
         """Scores by words."""
         index = self._indexes[words]
-        return lambda query: _last(
-            query, index.scores(self.texts[query.report])[: query.candidates]
-        )
+
+        def scores(query: DuplicateQuery) -> ndarray:
+            of_all = index.scores(self.texts[query.report])
+            return _last(query, of_all[: query.candidates])
+
+        return scores
 
     @cached_property
     def _indexes(self) -> dict[Words, Bm25 | TfIdf]:
         return {words: make(self.texts) for words, make in WORD_INDEXES.items()}
 
     @cached_property
-    def _parts(self) -> Mapping[str, np.ndarray]:
+    def _parts(self) -> Mapping[str, ndarray]:
         """The queries by length in tokens and by days since their newest target, without empty parts."""
         texts = [self.texts[query.report] for query in self.queries]
         parts = {f"{name} tokens": rows for name, rows in length_buckets(texts, texts).items()}
         created = self.reports.created
         if created is None:
             return parts
-        ages = [created[query.report] - created[query.targets[-1]] for query in self.queries]
-        days = np.array([age.total_seconds() for age in ages]) / 86_400
-        return parts | rows_by_bucket(days, _DAYS)
+        days = []
+        for query in self.queries:
+            age = created[query.report] - created[query.targets[-1]]
+            days.append(age.total_seconds() / 86_400)
+        return parts | rows_by_bucket(np.array(days), _DAYS)
 
 
-def _last(query: DuplicateQuery, scores: np.ndarray) -> np.ndarray:
+def _last(query: DuplicateQuery, scores: ndarray) -> ndarray:
     """The scores, with that of the query itself, if it is a candidate, set to the minimum."""
     if query.report < query.candidates:
         scores[query.report] = scores.min()
     return scores
 
 
-def metrics(queries: Sequence[DuplicateQuery], scores: Scores) -> dict[str, np.ndarray]:
+def metrics(queries: Sequence[DuplicateQuery], scores: Scores) -> dict[str, ndarray]:
     """Each query's metrics, (query,), in [0, 1].
 
     * `recall@k`: whether a target is among the first k candidates, not counting relatives.
@@ -251,32 +266,37 @@ def metrics(queries: Sequence[DuplicateQuery], scores: Scores) -> dict[str, np.n
     """
     first = np.empty(len(queries))
     precision = np.empty(len(queries))
-    for index, query in enumerate(queries):
+    for number, query in enumerate(queries):
         ranking = scores(query)
-        (first[index],) = first_ranks(query, [ranking])
-        precision[index] = _precision(query, ranking)
-    recalls = {f"recall@{depth}": (first <= depth).astype(float) for depth in DEPTHS}
-    return {**recalls, "mrr": 1 / first, "map": precision}
+        (first[number],) = first_ranks(query, [ranking])
+        precision[number] = _precision(query, ranking)
+    outcomes = {}
+    for depth in DEPTHS:
+        outcomes[f"recall@{depth}"] = (first <= depth).astype(float)
+    return {**outcomes, "mrr": 1 / first, "map": precision}
 
 
-def first_ranks(query: DuplicateQuery, rankings: Sequence[np.ndarray]) -> np.ndarray:
+def first_ranks(query: DuplicateQuery, rankings: Sequence[ndarray]) -> ndarray:
     """The rank of the best target in each ranking, without relatives, after negatives of equal score."""
     negative = _is_negative(query)
-    return np.array(
-        [1 + _before(scores[negative], scores[[*query.targets]].max()) for scores in rankings]
-    )
+    ranks = []
+    for scores in rankings:
+        best_target = scores[[*query.targets]].max()
+        ranks.append(1 + _before(scores[negative], best_target))
+    return np.array(ranks)
 
 
-def _precision(query: DuplicateQuery, scores: np.ndarray) -> float:
+def _precision(query: DuplicateQuery, scores: ndarray) -> float:
     """Average precision over targets and relatives."""
     negatives = scores[_is_negative(query)]
     positives = -np.sort(-scores[[*query.targets, *query.relatives]])
     hits = np.arange(1, len(positives) + 1)
-    before = np.array([_before(negatives, score) for score in positives])
-    return float((hits / (before + hits)).mean())
+    negatives_before = np.array([_before(negatives, score) for score in positives])
+    precisions = hits / (negatives_before + hits)
+    return float(precisions.mean())
 
 
-def _is_negative(query: DuplicateQuery) -> np.ndarray:
+def _is_negative(query: DuplicateQuery) -> ndarray:
     """Which candidates are outside the query's duplicate group: (candidate,)."""
     negative = np.ones(query.candidates, bool)
     negative[[*query.targets, *query.relatives]] = False
@@ -285,7 +305,8 @@ def _is_negative(query: DuplicateQuery) -> np.ndarray:
     return negative
 
 
-def _before(negatives: np.ndarray, score: float) -> int:
+def _before(negatives: ndarray, score: float) -> int:
+    """The number of negatives that are ranked before this score."""
     return int((negatives >= score - ROUNDING).sum())
 
 
@@ -301,7 +322,7 @@ class _Ranking:
 
 def score_rows(
     task: DuplicatesTask,
-    models: Iterable[tuple[str, Embedder, np.ndarray | None]],
+    models: Iterable[tuple[str, Embedder, ndarray | None]],
     *,
     resamples: Resampling,
     progress: bool | Listener,
@@ -323,25 +344,34 @@ def score_rows(
 
 
 def _model_rankings(
-    task: DuplicatesTask, name: str, vectors: TaskVectors, first: str, trained: np.ndarray | None
+    task: DuplicatesTask,
+    name: str,
+    vectors: TaskVectors,
+    first: str,
+    trained: ndarray | None,
 ) -> dict[str, _Ranking]:
     """The rows of a model and its hybrids, compared with baselines and the first model."""
     trained_on = None if trained is None else overlap(task, trained)
     by_vectors = task.by_vectors(vectors)
-    over = [BASELINES["bm25"], *([first] if first else [])]
+    over = [BASELINES["bm25"]]
+    if first:
+        over.append(first)
     rows = {name: _Ranking(task.ranked(by_vectors), over, trained_on)}
     for words, baseline in BASELINES.items():
         weight = task.chosen_weight(by_vectors, words)
-        weight = WEIGHTS[words] if weight is None else weight
-        over = [baseline, name, *([f"{first} + {baseline}"] if first else [])]
+        if weight is None:
+            weight = WEIGHTS[words]
+        over = [baseline, name]
+        if first:
+            over.append(f"{first} + {baseline}")
         metrics_of_both = task.by_both(by_vectors, words, weight)
         rows[f"{name} + {baseline}"] = _Ranking(metrics_of_both, over, trained_on, weight)
     return rows
 
 
 def _score(row: _Ranking, rows: Mapping[str, _Ranking], resamples: Resampling) -> Score:
-    over = {
-        name: compare(row.metrics.whole, rows[name].metrics.whole, resamples)
-        for name in (row.over if resamples.number else ())
-    }
+    over = {}
+    if resamples.number:
+        for name in row.over:
+            over[name] = compare(row.metrics.whole, rows[name].metrics.whole, resamples)
     return Score(summarise(row.metrics, resamples), row.overlap, over=over, weight=row.weight)

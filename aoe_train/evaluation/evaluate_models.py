@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -66,8 +66,9 @@ class ModelRequest:
 
     def check(self) -> None:
         """Refuse missing models and contradictory options before anything is read."""
-        used = self.against, self.endpoint, self.sizes, self.purpose, self.prompt, self.prompt_name
-        if not self.models and any(used):
+        prompts = (self.prompt, self.prompt_name)
+        needs_model = any((self.against, self.endpoint, self.sizes, self.purpose, *prompts))
+        if not self.models and needs_model:
             raise ConfigError(_NO_MODEL)
         if self.purpose is not None and self.sizes is not None:
             raise ConfigError(
@@ -81,9 +82,12 @@ class ModelRequest:
             raise ConfigError(
                 "--against compares full vectors; leave it out, or leave out --layers, --dim and --quantize"
             )
-        folders = [] if self.endpoint is not None else [*self.models]
-        rivals = [] if self.against_endpoint is not None else [self.against]
-        for model in (*folders, *rivals):
+        local: list[object] = []
+        if self.endpoint is None:
+            local += self.models
+        if self.against_endpoint is None:
+            local.append(self.against)
+        for model in local:
             if isinstance(model, str | Path):
                 check_name(model)
         if len(self.models) < 2:
@@ -97,7 +101,7 @@ class ModelRequest:
             raise ConfigError(
                 "--against: found several --model, expected one; run once for each model"
             )
-        for model in folders:
+        for model in local:
             if isinstance(model, str | Path):
                 find_folder(model)
 
@@ -128,15 +132,7 @@ def evaluate_models(
             )
         tasks = tasks._replace(suite=f"{tasks.suite}, searched for {request.purpose}")
     if not request.models:
-        sheet = tasks.tasks[0]
-        if not isinstance(sheet, SearchTask):
-            raise ConfigError(
-                f"{_NO_MODEL} (only judged results of `aoe sample-pairs --queries` need none)"
-            )
-        candidates = score_candidates(sheet, resampling)
-        return Evaluation(
-            tasks.suite, candidates, against=next(iter(candidates)), _resampling=resampling
-        )
+        return _judged_candidates(tasks, resampling)
     plain = request.sizes is None and request.against is None and request.purpose is None
     if tasks.suite == TRACKER and plain:
         return _rank(request, cast("DuplicatesTask", tasks.tasks[0]), resampling, show, say)
@@ -144,22 +140,18 @@ def evaluate_models(
     hashes = None
     if request.against is not None:
         rival = _open(request, request.against, request.against_endpoint, show, say)
-        hashes = None if request.against_endpoint else _training_hashes(request.against)
-        if hashes is not None:
-            _warn_overlap(
-                rival.name, {task.name: overlap(task, hashes) for task in tasks.tasks}, say
-            )
+        if request.against_endpoint is None:
+            hashes = _training_hashes(request.against)
+    if rival is not None and hashes is not None:
+        rival_overlaps = {task.name: overlap(task, hashes) for task in tasks.tasks}
+        _warn_overlap(rival.name, rival_overlaps, say)
     scores: dict[str, Mapping[str, Score]] = {}
     sizes: dict[str, VectorSize] = {}
     for model in _open_models(request, show, say):
-        variants: Mapping[str, Embedder] = {model.name: model.embedder}
-        if request.sizes is not None:
-            variants = in_sizes(
-                model.embedder, model.name, request.sizes.dims, request.sizes.formats, model.layers
-            )
-        for key, variant in variants.items():
+        by_task: Mapping[str, Score] = {}
+        for key, variant in _variants(request, model).items():
             try:
-                scores[key] = score(
+                by_task = score(
                     variant,
                     tasks.tasks,
                     rival=rival,
@@ -174,21 +166,45 @@ def evaluate_models(
                 if request.sizes is None:
                     raise
                 raise DataError(f"{key}: {error}") from error
+            scores[key] = by_task
             if isinstance(variant, QuantizedEmbedder):
                 sizes[key] = variant.size()
-        overlaps = {task: each.overlap for task, each in scores[next(iter(variants))].items()}
+        overlaps = {name: scored.overlap for name, scored in by_task.items()}
         _warn_overlap(model.embedder.name, overlaps, say)
-    result = Evaluation(tasks.suite, scores, tasks.missing, sizes=sizes, _resampling=resampling)
-    return result if rival is None else replace(result, against=rival.name)
+    against = None if rival is None else rival.name
+    return Evaluation(tasks.suite, scores, tasks.missing, against, sizes, resampling)
+
+
+def _judged_candidates(tasks: ChosenTasks, resampling: Resampling) -> Evaluation:
+    """Score the candidates of a sheet of judged search results, which needs no model."""
+    sheet = tasks.tasks[0]
+    if not isinstance(sheet, SearchTask):
+        raise ConfigError(
+            f"{_NO_MODEL} (only judged results of `aoe sample-pairs --queries` need none)"
+        )
+    candidates = score_candidates(sheet, resampling)
+    first = next(iter(candidates))
+    return Evaluation(tasks.suite, candidates, against=first, _resampling=resampling)
+
+
+def _variants(request: ModelRequest, model: _OpenModel) -> Mapping[str, Embedder]:
+    """The model in all requested sizes, by name."""
+    sizes = request.sizes
+    if sizes is None:
+        return {model.name: model.embedder}
+    return in_sizes(model.embedder, model.name, sizes.dims, sizes.formats, model.layers)
 
 
 def _rank(
-    request: ModelRequest, task: DuplicatesTask, resampling: Resampling, show: Listener, say: Say
+    request: ModelRequest,
+    task: DuplicatesTask,
+    resampling: Resampling,
+    show: Listener,
+    say: Say,
 ) -> Evaluation:
     """Compare the rankings of a tracker's reports by words, by each model, and by both."""
-    models = (
-        (model.name, model.embedder, model.trained) for model in _open_models(request, show, say)
-    )
+    opened = _open_models(request, show, say)
+    models = ((model.name, model.embedder, model.trained) for model in opened)
     rows = score_rows(task, models, resamples=resampling, progress=show)
     for name, row in rows.items():
         if row.weight is None:
@@ -204,7 +220,9 @@ def _open_models(request: ModelRequest, show: Listener, say: Say) -> Iterator[_O
         embedder = _open(request, source, request.endpoint, show, say, layers)
         if request.prompt is not None or request.prompt_name is not None:
             embedder = PromptedEmbedder(
-                embedder, prompt=request.prompt, prompt_name=request.prompt_name
+                embedder,
+                prompt=request.prompt,
+                prompt_name=request.prompt_name,
             )
         is_named = len(request.models) > 1 and isinstance(source, str | Path)
         trained = None if request.endpoint else _training_hashes(source)
@@ -232,7 +250,9 @@ def _open(
 
 def _training_hashes(model: object) -> np.ndarray | None:
     """Hashes of what a model was trained on, if it has them."""
-    folder = find_folder(model) if isinstance(model, str | Path) else getattr(model, "folder", None)
+    folder: Path | None = getattr(model, "folder", None)
+    if isinstance(model, str | Path):
+        folder = find_folder(model)
     return None if folder is None else read_digests(folder)
 
 

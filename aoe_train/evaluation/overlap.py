@@ -10,11 +10,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
+from numpy import ndarray
 
 from aoe_train.evaluation.tasks import SearchText
 from aoe_train.model.folder_checks import mapped_array
@@ -24,7 +26,7 @@ from pairkit.base.system.files import write_errors
 from pairkit.similarity.same_text import same_text
 
 if TYPE_CHECKING:
-    from aoe_train.evaluation.tasks import EvaluationTask
+    from aoe_train.evaluation.tasks import EvaluationTask, Input
     from aoe_train.objectives.training_rows import Examples
 
 DIGESTS_FILE = "training_texts.npy"
@@ -47,12 +49,12 @@ class Overlap:
         )
 
 
-def digests(texts: Iterable[str]) -> np.ndarray:
+def digests(texts: Iterable[str]) -> ndarray:
     """The distinct hashes of texts, sorted: uint64 (hash,)."""
     return np.unique(np.fromiter(map(_digest, texts), np.uint64))
 
 
-def training_digests(data: Iterable[Examples]) -> np.ndarray:
+def training_digests(data: Iterable[Examples]) -> ndarray:
     """The hashes of all training texts, of labelled pairs, and of each text of these with itself."""
     hashes = [np.empty(0, np.uint64)]
     for examples in data:
@@ -65,29 +67,33 @@ def training_digests(data: Iterable[Examples]) -> np.ndarray:
     return np.unique(np.concatenate(hashes))
 
 
-def _keys(texts: Iterable[str]) -> np.ndarray:
+def _keys(texts: Iterable[str]) -> ndarray:
     """A hash of each text that is equal for texts that are the same: uint64 (text,)."""
     table = pl.DataFrame({"text": [*texts]}, schema={"text": pl.String})
-    return np.fromiter(map(_digest, table.select(same_text("text"))["text"]), np.uint64)
+    normalised = table.select(same_text("text"))["text"]
+    return np.fromiter(map(_digest, normalised), np.uint64)
 
 
-def _pair_digests(keys1: np.ndarray, keys2: np.ndarray) -> np.ndarray:
+def _pair_digests(keys1: ndarray, keys2: ndarray) -> ndarray:
     """A hash of each pair, in any order."""
-    pairs: np.ndarray = np.minimum(keys1, keys2) * _MIXER + np.maximum(keys1, keys2)
+    low = np.minimum(keys1, keys2)
+    high = np.maximum(keys1, keys2)
+    pairs: ndarray = low * _MIXER + high
     return pairs
 
 
-def write_digests(folder: Path, hashes: np.ndarray, source: Path | None = None) -> None:
+def write_digests(folder: Path, hashes: ndarray, source: Path | None = None) -> None:
     """Write hashes, and those of the model that this one was made of; equal texts give equal bytes."""
     inherited = None if source is None else read_digests(source)
     if inherited is not None:
         hashes = np.union1d(hashes, inherited)
     if len(hashes):
-        with write_errors(path := folder / DIGESTS_FILE):
+        path = folder / DIGESTS_FILE
+        with write_errors(path):
             np.save(path, hashes)
 
 
-def read_digests(folder: Path) -> np.ndarray | None:
+def read_digests(folder: Path) -> ndarray | None:
     """The hashes in a model folder, uint64 (hash,); None if it has none."""
     path = folder / DIGESTS_FILE
     if not path.is_file():
@@ -100,39 +106,47 @@ def read_digests(folder: Path) -> np.ndarray | None:
     return np.asarray(hashes)
 
 
-def trained_on(texts: Sequence[str], trained: Sequence[np.ndarray]) -> list[bool]:
+def trained_on(texts: Sequence[str], trained: Sequence[ndarray]) -> list[bool]:
     """Whether each text was trained on, by the hashes of one model or several."""
-    hashes = np.concatenate([np.empty(0, np.uint64), *trained])
-    flags: list[bool] = np.isin(np.fromiter(map(_digest, texts), np.uint64), hashes).tolist()
+    known = np.concatenate([np.empty(0, np.uint64), *trained])
+    hashes = np.fromiter(map(_digest, texts), np.uint64)
+    flags: list[bool] = np.isin(hashes, known).tolist()
     return flags
 
 
-def overlap(task: EvaluationTask, trained: np.ndarray) -> Overlap:
+def overlap(task: EvaluationTask, trained: ndarray) -> Overlap:
     """The overlap of a task with training texts."""
     rows: Sequence[Sequence[str]] | None = getattr(task, "rows", None)
     if rows is None:
-        texts_of = (item.text if isinstance(item, SearchText) else item for item in task.texts)
-        rows = [(item,) if isinstance(item, str) else item for item in texts_of]
+        rows = [_texts_of(item) for item in task.texts]
     texts = list({text for row in rows for text in row})
-    shared = {
-        text for text, is_known in zip(texts, trained_on(texts, [trained]), strict=True) if is_known
-    }
-    return Overlap(len(shared), len(texts), sum(shared.issuperset(row) for row in rows), len(rows))
+    shared = set(compress(texts, trained_on(texts, [trained])))
+    shared_rows = sum(shared.issuperset(row) for row in rows)
+    return Overlap(len(shared), len(texts), shared_rows, len(rows))
 
 
-def trained_examples(task: EvaluationTask, trained: np.ndarray) -> np.ndarray:
+def _texts_of(item: Input) -> tuple[str, ...]:
+    """The texts of one input."""
+    if isinstance(item, SearchText):
+        return (item.text,)
+    return (item,) if isinstance(item, str) else item
+
+
+def trained_examples(task: EvaluationTask, trained: ndarray) -> ndarray:
     """The numbers of the examples of labelled data, such as pairs or queries, that were trained on."""
-    numbers: np.ndarray | None = getattr(task, "row_examples", None)
+    numbers: ndarray | None = getattr(task, "row_examples", None)
     if numbers is None:
         return np.empty(0, np.int64)
     rows = getattr(task, "rows", None) or [(text, text) for text in task.texts]
-    pairs = _pair_digests(_keys(row[0] for row in rows), _keys(row[1] for row in rows))
-    examples: np.ndarray = np.unique(numbers[np.isin(pairs, trained)])
+    first = _keys(row[0] for row in rows)
+    second = _keys(row[1] for row in rows)
+    pairs = _pair_digests(first, second)
+    examples: ndarray = np.unique(numbers[np.isin(pairs, trained)])
     return examples[examples >= 0]
 
 
 def _digest(text: str) -> int:
+    """A hash of the text without differences of letter case and white space."""
     folded = " ".join(text.casefold().split())
-    return int.from_bytes(
-        hashlib.blake2b(folded.encode(errors="surrogatepass"), digest_size=8).digest(), "little"
-    )
+    encoded = folded.encode(errors="surrogatepass")
+    return int.from_bytes(hashlib.blake2b(encoded, digest_size=8).digest(), "little")

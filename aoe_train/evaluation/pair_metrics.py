@@ -1,16 +1,29 @@
-"""Metrics of cosines against labels: correlations, and classification by cosine."""
+"""Metrics of cosines against labels: correlations, and classification by cosine.
+
+A draw is a resample of the pairs, or all of them: each row of `counts` weights the pairs for one draw.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy import ndarray
 
 from aoe_train.evaluation.resample import Metrics
 from aoe_train.model.similarity import ROUNDING
 from pairkit.base.errors import DataError
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int, Num
+
+    Pairs = Num[ndarray, " pair"]
+    Accepted = Bool[ndarray, " pair"]  # pairs with predicted label 1
+    Counts = Float[ndarray, "draw pair"]
+    Draws = Float[ndarray, " draw"]
+    Curve = Float[ndarray, "draw threshold"]
 
 _FOLDS = 10
 
@@ -19,8 +32,8 @@ _FOLDS = 10
 class PairMetrics(Metrics):
     """Metrics of cosines against labels."""
 
-    cosines: np.ndarray
-    labels: np.ndarray
+    cosines: Pairs
+    labels: Pairs
 
     @property
     def n(self) -> int:
@@ -31,75 +44,82 @@ class PairMetrics(Metrics):
 class Correlation(PairMetrics):
     """Agreement of cosines with labels; `spearman` and `pearson`, each in [-1, 1]."""
 
-    def figures(self, counts: np.ndarray) -> dict[str, np.ndarray]:
+    def figures(self, counts: Counts) -> dict[str, Draws]:
         """Both coefficients, with weighted pairs."""
         return {"spearman": self.spearman(counts), "pearson": self.pearson(counts)}
 
-    def pearson(self, counts: np.ndarray) -> np.ndarray:
-        """(draw,), with pairs weighted by `counts` (draw, pair)."""
+    def pearson(self, counts: Counts) -> Draws:
+        """Pearson's coefficient, with weighted pairs."""
         return _weighted_pearson(self.cosines, self.labels.astype(float), counts)
 
-    def spearman(self, counts: np.ndarray) -> np.ndarray:
-        """(draw,), with pairs weighted by `counts` (draw, pair)."""
-        cosine_ranks, label_ranks = (order.ranks(counts) for order in self._orders)
+    def spearman(self, counts: Counts) -> Draws:
+        """Spearman's coefficient, with weighted pairs: Pearson's of the ranks."""
+        cosine_ranks = self._cosine_order.ranks(counts)
+        label_ranks = self._label_order.ranks(counts)
         return _weighted_pearson(cosine_ranks, label_ranks, counts)
 
     @cached_property
-    def _orders(self) -> tuple[_Order, _Order]:
-        return _order(self.cosines), _order(self.labels)
+    def _cosine_order(self) -> _SortedValues:
+        return _SortedValues.of(self.cosines)
+
+    @cached_property
+    def _label_order(self) -> _SortedValues:
+        return _SortedValues.of(self.labels)
 
 
-def correlation(cosines: np.ndarray, labels: np.ndarray, where: str) -> Correlation:
+def correlation(cosines: Pairs, labels: Pairs, where: str) -> Correlation:
     """Refuse cosines and labels that have no correlation."""
     if len(labels) < 2:
         raise DataError(f"{len(labels)} pairs; a correlation needs at least two", path=where)
     if not np.isfinite(cosines).all():
         raise DataError("the model's vectors contain NaN or infinity", path=where)
-    if _constant(labels):
+    if np.ptp(labels) <= ROUNDING:
         raise DataError(
             f"all labels are {labels[0]:g}; a correlation needs different labels", path=where
         )
-    if _constant(cosines):
+    if np.ptp(cosines) <= ROUNDING:
         raise DataError(
             f"all cosines are {cosines[0]:g}: the model's vectors have collapsed", path=where
         )
     return Correlation(cosines, labels)
 
 
-class _Order(NamedTuple):
+class _SortedValues(NamedTuple):
     """The sorted order of values, from which ranks are computed for any weights."""
 
-    dense_rank: np.ndarray
-    order: np.ndarray
-    starts: np.ndarray  # of each distinct value in the order
+    distinct: Int[ndarray, " pair"]  # the number of each pair's value among the distinct values
+    order: Int[ndarray, " pair"]
+    starts: Int[ndarray, " value"]  # of each distinct value in the order
 
-    def ranks(self, counts: np.ndarray) -> np.ndarray:
-        """Ranks (draw, example) with example e repeated counts[d, e] times; ties share their mean rank."""
+    @classmethod
+    def of(cls, values: Pairs) -> _SortedValues:
+        """Sort values."""
+        _, distinct = np.unique(values, return_inverse=True)
+        order = np.argsort(distinct, kind="stable")
+        steps = np.diff(distinct[order], prepend=-1)
+        return cls(distinct, order, np.flatnonzero(steps))
+
+    def ranks(self, counts: Counts) -> Counts:
+        """The pairs' ranks if each is repeated by its count; ties share their mean rank."""
         ties = np.add.reduceat(counts[:, self.order], self.starts, axis=1)
-        ranks: np.ndarray = np.cumsum(ties, axis=1) - (ties - 1) / 2
-        return ranks[:, self.dense_rank]
+        last_ranks = np.cumsum(ties, axis=1)
+        ranks: Counts = last_ranks - (ties - 1) / 2
+        return ranks[:, self.distinct]
 
 
-def _order(values: np.ndarray) -> _Order:
-    _, dense_rank = np.unique(values, return_inverse=True)
-    order = np.argsort(dense_rank, kind="stable")
-    return _Order(dense_rank, order, np.flatnonzero(np.diff(dense_rank[order], prepend=-1)))
-
-
-def _weighted_pearson(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """(draw,); NaN if all values of a draw are equal."""
+def _weighted_pearson(x: Pairs | Counts, y: Pairs | Counts, counts: Counts) -> Draws:
+    """NaN for draws in which all values are equal."""
     total = counts.sum(axis=1, keepdims=True)
     x = x - (counts * x).sum(axis=1, keepdims=True) / total
     y = y - (counts * y).sum(axis=1, keepdims=True) / total
     covariance = (counts * x * y).sum(axis=1)
-    scale = np.sqrt((counts * x * x).sum(axis=1) * (counts * y * y).sum(axis=1))
-    r = np.divide(covariance, scale, out=np.full(len(counts), np.nan), where=scale > ROUNDING)
-    clipped: np.ndarray = np.clip(r, -1, 1)  # rounding may exceed 1
+    variance_x = (counts * x * x).sum(axis=1)
+    variance_y = (counts * y * y).sum(axis=1)
+    scale = np.sqrt(variance_x * variance_y)
+    undefined = np.full(len(counts), np.nan)
+    r = np.divide(covariance, scale, out=undefined, where=scale > ROUNDING)
+    clipped: Draws = np.clip(r, -1, 1)  # rounding may exceed 1
     return clipped
-
-
-def _constant(values: np.ndarray) -> bool:
-    return bool(np.ptp(values) <= ROUNDING)
 
 
 class Thresholds(NamedTuple):
@@ -107,13 +127,6 @@ class Thresholds(NamedTuple):
 
     f1: float
     accuracy: float
-
-
-class _Accepted(NamedTuple):
-    """Masks of the pairs with predicted label 1, by the thresholds for F1 and for accuracy."""
-
-    f1: np.ndarray
-    accuracy: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -132,132 +145,143 @@ class Binary(PairMetrics):
     """
 
     thresholds: Thresholds | None = None
-    probabilities: np.ndarray | None = None
+    probabilities: Pairs | None = None
 
-    def figures(self, counts: np.ndarray) -> dict[str, np.ndarray]:
+    def figures(self, counts: Counts) -> dict[str, Draws]:
         """All metrics, with weighted pairs; NaN for draws that lack a label."""
         curve = self._curve(counts)
+        best_f1, best_accuracy = self._cross_validated
         return {
             "spearman": self._correlation.spearman(counts),
             "roc_auc": curve.roc_auc(),
             "average_precision": curve.average_precision(),
             **self._at_thresholds(counts),
-            "best_f1": self._f1(counts, self._held_out.f1),
-            "best_accuracy": self._accuracy(counts, self._held_out.accuracy),
+            "best_f1": self._f1(counts, best_f1),
+            "best_accuracy": self._accuracy(counts, best_accuracy),
             "pearson": self._correlation.pearson(counts),
         }
 
-    def roc_auc(self, counts: np.ndarray) -> np.ndarray:
-        """(draw,); labels between 0 and 1 count as fractions of a pair of label 1."""
+    def roc_auc(self, counts: Counts) -> Draws:
+        """The area under the curve; labels between 0 and 1 count as fractions of a pair of label 1."""
         return self._curve(counts).roc_auc()
 
     def best_thresholds(self) -> Thresholds:
         """The best thresholds, halfway between adjacent cosines; ties choose the highest."""
         cosines = self.cosines[self._order][self._ends]
-        limits = np.append((cosines[:-1] + cosines[1:]) / 2, cosines[-1])
-        limits = np.concatenate(
-            [[np.nextafter(cosines[0], np.inf)], limits]
-        )  # the first accepts no pair
+        above_all = np.nextafter(cosines[0], np.inf)  # accepts no pair
+        halfway = (cosines[:-1] + cosines[1:]) / 2
+        limits = np.concatenate([[above_all], halfway, [cosines[-1]]])
         curve = self._curve(np.ones((1, self.n)))
-        f1 = limits[curve.f1()[0].argmax()]
-        accuracy = limits[curve.accuracy()[0].argmax()]
-        return Thresholds(float(f1), float(accuracy))
+        best_f1 = limits[curve.f1().argmax()]
+        best_accuracy = limits[curve.accuracy().argmax()]
+        return Thresholds(float(best_f1), float(best_accuracy))
 
-    def _at_thresholds(self, counts: np.ndarray) -> dict[str, np.ndarray]:
+    def _at_thresholds(self, counts: Counts) -> dict[str, Draws]:
+        """The metrics at the given thresholds, and these."""
         if self.thresholds is None:
             return {}
-        ones = np.ones(len(counts))
+        f1, accuracy = self.thresholds
+        draws = len(counts)
         return {
-            "f1": self._f1(counts, self.cosines >= self.thresholds.f1),
-            "accuracy": self._accuracy(counts, self.cosines >= self.thresholds.accuracy),
-            "f1_threshold": self.thresholds.f1 * ones,
-            "accuracy_threshold": self.thresholds.accuracy * ones,
+            "f1": self._f1(counts, self.cosines >= f1),
+            "accuracy": self._accuracy(counts, self.cosines >= accuracy),
+            "f1_threshold": np.full(draws, f1),
+            "accuracy_threshold": np.full(draws, accuracy),
         }
 
-    def _f1(self, counts: np.ndarray, accepted: np.ndarray) -> np.ndarray:
+    def _f1(self, counts: Counts, accepted: Accepted) -> Draws:
         positive = self.labels == 1
-        total = counts @ accepted + counts @ positive  # 2 TP + FP + FN
-        return _ratio(2 * (counts @ (accepted & positive)), total)
+        hits = counts @ (accepted & positive)
+        return _ratio(2 * hits, counts @ accepted + counts @ positive)
 
-    def _accuracy(self, counts: np.ndarray, accepted: np.ndarray) -> np.ndarray:
-        share: np.ndarray = counts @ (accepted == (self.labels == 1)) / counts.sum(axis=1)
+    def _accuracy(self, counts: Counts, accepted: Accepted) -> Draws:
+        is_correct = accepted == (self.labels == 1)
+        share: Draws = counts @ is_correct / counts.sum(axis=1)
         return share
 
-    def _curve(self, counts: np.ndarray) -> _Curve:
+    def _curve(self, counts: Counts) -> _Curve:
         """The pairs accepted at each threshold, with weighted pairs."""
         ordered = counts[:, self._order]
         positive = self.labels[self._order]
         true = np.cumsum(ordered * positive, axis=1)[:, self._ends]
         false = np.cumsum(ordered * (1 - positive), axis=1)[:, self._ends]
-        start = np.zeros((len(counts), 1))
-        return _Curve(np.hstack([start, true]), np.hstack([start, false]))
+        nothing = np.zeros((len(counts), 1))
+        return _Curve(np.hstack([nothing, true]), np.hstack([nothing, false]))
 
     @cached_property
-    def _held_out(self) -> _Accepted:
-        """The pairs that are accepted at the thresholds of the other folds."""
+    def _cross_validated(self) -> tuple[Accepted, Accepted]:
+        """The pairs that are accepted at the best thresholds of the other folds, for F1 and accuracy."""
         folds = min(_FOLDS, self.n)
         fold = np.empty(self.n, np.int64)
         fold[np.argsort(self.labels, kind="stable")] = np.arange(self.n) % folds
-        accepted = np.empty((2, self.n), bool)
+        by_f1 = np.empty(self.n, bool)
+        by_accuracy = np.empty(self.n, bool)
         for number in range(folds):
             held_out = fold == number
-            limits = Binary(self.cosines[~held_out], self.labels[~held_out]).best_thresholds()
-            accepted[:, held_out] = self.cosines[held_out] >= np.array(limits)[:, None]
-        return _Accepted(*accepted)
+            others = Binary(self.cosines[~held_out], self.labels[~held_out])
+            limits = others.best_thresholds()
+            by_f1[held_out] = self.cosines[held_out] >= limits.f1
+            by_accuracy[held_out] = self.cosines[held_out] >= limits.accuracy
+        return by_f1, by_accuracy
 
     @cached_property
     def _correlation(self) -> Correlation:
         return Correlation(self.cosines, self.labels)
 
     @cached_property
-    def _order(self) -> np.ndarray:
+    def _order(self) -> Int[ndarray, " pair"]:
         """Indices of pairs, largest cosine first."""
         return np.argsort(-self.cosines, kind="stable")
 
     @cached_property
-    def _ends(self) -> np.ndarray:
+    def _ends(self) -> Int[ndarray, " threshold"]:
         """The last index of each distinct cosine in that order; equal cosines share a threshold."""
-        return np.flatnonzero(np.diff(self.cosines[self._order], append=-np.inf))
+        steps = np.diff(self.cosines[self._order], append=-np.inf)
+        return np.flatnonzero(steps)
 
 
 @dataclass(frozen=True)
 class _Curve:
-    """True and false positives at each threshold, (draw, threshold); the first accepts no pair."""
+    """True and false positives at each threshold; the first accepts no pair, and the last all."""
 
-    true: np.ndarray
-    false: np.ndarray
+    true: Curve
+    false: Curve
 
-    def roc_auc(self) -> np.ndarray:
-        """(draw,), by the trapezoidal rule."""
-        area = (np.diff(self.false) * (self.true[:, 1:] + self.true[:, :-1]) / 2).sum(axis=1)
+    def roc_auc(self) -> Draws:
+        """By the trapezoidal rule."""
+        heights = (self.true[:, 1:] + self.true[:, :-1]) / 2
+        area = (np.diff(self.false) * heights).sum(axis=1)
         return _ratio(area, self.true[:, -1] * self.false[:, -1])
 
-    def average_precision(self) -> np.ndarray:
-        """(draw,), the sum of precision times the increase of recall."""
+    def average_precision(self) -> Draws:
+        """The sum of precision times the increase of recall."""
+        true = self.true[:, 1:]
+        accepted = true + self.false[:, 1:]
+        nothing = np.zeros_like(accepted)
+        precision = np.divide(true, accepted, out=nothing, where=accepted > 0)
         increase = np.diff(self.true)
-        accepted = (self.true + self.false)[:, 1:]
-        precision = np.divide(
-            self.true[:, 1:], accepted, out=np.zeros_like(accepted), where=accepted > 0
-        )
         return _ratio((increase * precision).sum(axis=1), self.true[:, -1])
 
-    def f1(self) -> np.ndarray:
-        """(draw, threshold)."""
-        return _ratio(2 * self.true, self.true + self.false + self.true[:, -1:])
+    def f1(self) -> Curve:
+        """F1 at each threshold."""
+        accepted = self.true + self.false
+        return _ratio(2 * self.true, accepted + self.true[:, -1:])
 
-    def accuracy(self) -> np.ndarray:
-        """(draw, threshold)."""
-        correct = self.true + self.false[:, -1:] - self.false
-        share: np.ndarray = correct / (self.true[:, -1:] + self.false[:, -1:])
+    def accuracy(self) -> Curve:
+        """Accuracy at each threshold."""
+        positives = self.true[:, -1:]
+        negatives = self.false[:, -1:]
+        correct = self.true + (negatives - self.false)
+        share: Curve = correct / (positives + negatives)
         return share
 
 
 def binary(
-    cosines: np.ndarray,
-    labels: np.ndarray,
+    cosines: Pairs,
+    labels: Pairs,
     where: str,
     thresholds: Thresholds | None = None,
-    probabilities: np.ndarray | None = None,
+    probabilities: Pairs | None = None,
 ) -> Binary:
     """Refuse labels other than 0 and 1, and what `correlation` refuses."""
     invalid = labels[(labels != 0) & (labels != 1)]
@@ -271,7 +295,8 @@ def binary(
     return Binary(cosines, labels, thresholds, probabilities)
 
 
-def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+def _ratio(part: ndarray, whole: ndarray) -> ndarray:
     """`part` / `whole`; NaN if `whole` is 0."""
-    ratio: np.ndarray = np.divide(part, whole, out=np.full(np.shape(part), np.nan), where=whole > 0)
+    undefined = np.full(np.shape(part), np.nan)
+    ratio: ndarray = np.divide(part, whole, out=undefined, where=whole > 0)
     return ratio

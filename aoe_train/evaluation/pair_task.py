@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 import polars as pl
+from numpy import ndarray
 
 from aoe_train.data.examples import Say, distinct, read_examples, resolve_conflicts, silent
 from aoe_train.evaluation.pair_metrics import binary, correlation
@@ -37,16 +38,19 @@ class PairTask:
     name: str
     text1: Sequence[str]
     text2: Sequence[str]
-    labels: np.ndarray
-    parts: Mapping[str, np.ndarray]
-    probabilities: np.ndarray | None = None
+    labels: ndarray
+    parts: Mapping[str, ndarray]
+    probabilities: ndarray | None = None
     is_binary: bool = False
     dev: PairTask | None = None
 
     @property
     def texts(self) -> Sequence[str]:
         """Both sides of all pairs."""
-        return [*self.text1, *self.text2, *(self.dev.texts if self.dev else ())]
+        texts = [*self.text1, *self.text2]
+        if self.dev is not None:
+            texts += self.dev.texts
+        return texts
 
     @property
     def rows(self) -> Sequence[tuple[str, str]]:
@@ -54,11 +58,11 @@ class PairTask:
         return list(zip(self.text1, self.text2, strict=True))
 
     @property
-    def row_examples(self) -> np.ndarray:
+    def row_examples(self) -> ndarray:
         """The number of each row in the metrics."""
         return np.arange(len(self.labels))
 
-    def similarities(self, vectors: TaskVectors) -> np.ndarray:
+    def similarities(self, vectors: TaskVectors) -> ndarray:
         """float64 (pair,): cosines, or the model's other measure."""
         pairs = np.stack([vectors.rows(self.text1), vectors.rows(self.text2)], axis=1)
         return pair_similarities(vectors.matrix, pairs, vectors.similarity)
@@ -71,20 +75,18 @@ class PairTask:
             thresholds = dev.best_thresholds()
         cosines = self.similarities(vectors)
 
-        def metrics(rows: np.ndarray | slice, probabilities: np.ndarray | None = None) -> Metrics:
+        def metrics(rows: ndarray | slice, probabilities: ndarray | None) -> Metrics:
+            labels = self.labels[rows]
             if self.is_binary:
-                return binary(
-                    cosines[rows], self.labels[rows], self.name, thresholds, probabilities
-                )
-            return correlation(cosines[rows], self.labels[rows], self.name)
+                return binary(cosines[rows], labels, self.name, thresholds, probabilities)
+            return correlation(cosines[rows], labels, self.name)
 
-        def metrics_of_part(rows: np.ndarray) -> Metrics | None:
+        parts: dict[str, tuple[Metrics | None, int]] = {}
+        for name, rows in self.parts.items():
             try:
-                return metrics(rows)
+                parts[name] = metrics(rows, None), len(rows)
             except DataError:
-                return None
-
-        parts = {name: (metrics_of_part(rows), len(rows)) for name, rows in self.parts.items()}
+                parts[name] = None, len(rows)
         return TaskMetrics(metrics(slice(None), self.probabilities), parts)
 
 
@@ -104,7 +106,7 @@ def pair_task(name: str, frame: pl.DataFrame) -> PairTask:
     )
 
 
-def _probabilities(frame: pl.DataFrame) -> np.ndarray | None:
+def _probabilities(frame: pl.DataFrame) -> ndarray | None:
     """Probabilities of label 1 in a table of `label judge`; other tables may have a similar column."""
     if not {"judged", "votes", "probability"} <= {*frame.columns}:
         return None
@@ -170,47 +172,44 @@ class PairSource(NamedTuple):
         known = () if chosen is None else split_names(self.source)
         if chosen is not None and chosen not in known:
             raise DataError(f"no split {chosen!r}; choose one of {', '.join(known)}", path=where)
-        splits = dict[str, pl.DataFrame]()
         noting_once = self._replace(say=cache(self.say))
+        (frame,) = noting_once.read(chosen).values()
+        dev = None
         # With test, validation chooses thresholds; other splits may have no labels.
-        for part in (
-            ("test", "validation") if chosen == "test" and "validation" in known else (chosen,)
-        ):
-            splits |= noting_once.read(part)
-        dev = splits.get("validation") if chosen == "test" else None
-        if dev is not None and dev["label"].n_unique() < 2:
-            self.say(f"{where}: validation has only one label, so it can't choose thresholds")
-            dev = None
-        task = pair_task(self.name, splits[chosen or next(iter(splits))])
-        return replace(
-            task,
-            parts=length_buckets(task.text1, task.text2),
-            is_binary=True,
-            dev=None if dev is None else pair_task(f"{task.name}, validation", dev),
-        )
+        if chosen == "test" and "validation" in known:
+            (dev_frame,) = noting_once.read("validation").values()
+            if dev_frame["label"].n_unique() < 2:
+                self.say(f"{where}: validation has only one label, so it can't choose thresholds")
+            else:
+                dev = pair_task(f"{self.name}, validation", dev_frame)
+        task = pair_task(self.name, frame)
+        parts = length_buckets(task.text1, task.text2)
+        return replace(task, parts=parts, is_binary=True, dev=dev)
 
     def read(self, split: str | None = None) -> Mapping[str, pl.DataFrame]:
         """The splits; notes missing headers, the meaning of labels and contradictions."""
         pairs = read_pairs(
-            self.source, split=split, rules=self.rules, columns=self.columns, placed=True
+            self.source,
+            split=split,
+            rules=self.rules,
+            columns=self.columns,
+            placed=True,
         )
-        if self.columns and not all(
-            has_header(file, self.columns) for file in files_of(self.source)
-        ):
-            by_number = ", ".join(
-                f"column {number} is {role}" for role, number in self.columns.items()
-            )
-            self.say(f"{pairs.source}: no header line; {by_number}")
-        if note := describe_labels(pairs.labels):
-            self.say(f"{pairs.source}: {note}")
+
+        def note(text: str) -> None:
+            self.say(f"{pairs.source}: {text}")
+
+        columns = self.columns
+        if columns and not all(has_header(file, columns) for file in files_of(self.source)):
+            roles = [f"column {number} is {role}" for role, number in columns.items()]
+            note(f"no header line; {', '.join(roles)}")
+        meaning = describe_labels(pairs.labels)
+        if meaning:
+            note(meaning)
         for frame in pairs.splits.values():
             if frame.height:
-                resolve_conflicts(
-                    distinct(frame.select("text1", "text2", "label")),
-                    "keep",
-                    locate=partial(_place, frame),
-                    say=lambda note: self.say(f"{pairs.source}: {note}"),
-                )
+                rows = distinct(frame.select("text1", "text2", "label"))
+                resolve_conflicts(rows, "keep", locate=partial(_place, frame), say=note)
         return {name: frame.drop(FILE, ROW) for name, frame in pairs.splits.items()}
 
     def _chosen_split(self, say: Say) -> str | None:
@@ -239,17 +238,20 @@ def _place(frame: pl.DataFrame, number: int) -> str:
     return f"{frame[FILE][number]}:{frame[ROW][number]}"
 
 
-def length_buckets(text1: Sequence[str], text2: Sequence[str]) -> dict[str, np.ndarray]:
+def length_buckets(text1: Sequence[str], text2: Sequence[str]) -> dict[str, ndarray]:
     """Rows by the `estimated_tokens` of their longer text, which don't depend on the model."""
     frame = pl.DataFrame({"text1": list(text1), "text2": list(text2)})
-    counts = frame.select(
-        pl.max_horizontal(estimated_tokens(pl.col(name)) for name in frame.columns)
-    )
-    return rows_by_bucket(counts.to_series().to_numpy(), _LENGTH_BUCKETS)
+    longer = pl.max_horizontal(estimated_tokens(pl.col(name)) for name in frame.columns)
+    counts = frame.select(longer).to_series()
+    return rows_by_bucket(counts.to_numpy(), _LENGTH_BUCKETS)
 
 
-def rows_by_bucket(values: np.ndarray, starts: Mapping[str, int]) -> dict[str, np.ndarray]:
+def rows_by_bucket(values: ndarray, starts: Mapping[str, int]) -> dict[str, ndarray]:
     """The rows of each bucket that isn't empty; `starts` are the buckets' lowest values, ascending."""
     bucket = np.searchsorted(list(starts.values()), values, side="right") - 1
-    rows = {name: np.flatnonzero(bucket == number) for number, name in enumerate(starts)}
-    return {name: numbers for name, numbers in rows.items() if len(numbers)}
+    rows = {}
+    for number, name in enumerate(starts):
+        in_bucket = np.flatnonzero(bucket == number)
+        if len(in_bucket):
+            rows[name] = in_bucket
+    return rows

@@ -17,13 +17,15 @@ _SIDES = ("low", "high")  # CSS classes
 
 def gain_plots(scores: Mapping[str, Mapping[str, Score]]) -> str:
     """The difference of each metric from the other model's, with its interval, on one scale around 0."""
-    gains = {
-        f"{task if len(scores) == 1 else model}: {metric}": comparison
-        for model, by_task in scores.items()
-        for task, score in by_task.items()
-        for metric, comparison in score.comparisons.items()
-    }
-    edge = max((abs(bound) for gain in gains.values() for bound in gain.interval), default=0)
+    gains = {}
+    bounds = [0.0]
+    for model, by_task in scores.items():
+        for task, score in by_task.items():
+            for metric, comparison in score.comparisons.items():
+                name = task if len(scores) == 1 else model
+                gains[f"{name}: {metric}"] = comparison
+                bounds += map(abs, comparison.interval)
+    edge = max(bounds)
     if not edge:
         return ""
     rows = "".join(_gain_row(name, gain, edge) for name, gain in gains.items())
@@ -34,7 +36,9 @@ def gain_plots(scores: Mapping[str, Mapping[str, Score]]) -> str:
 
 def _gain_row(name: str, gain: Comparison, edge: float) -> str:
     low, high = gain.interval
-    side = _SIDES[low > 0] if low > 0 or high < 0 else ""
+    side = ""
+    if low > 0 or high < 0:
+        side = _SIDES[low > 0]
     start, middle, end = (100 + 98 * value / edge for value in (low, gain.difference, high))
     bar = f'<path class="{side}" d="M{start:.2f} 5H{end:.2f}M{middle:.2f} 1V9"/>'
     numbers = f"{100 * gain.difference:+.2f} [{100 * low:.2f}, {100 * high:.2f}]"
@@ -45,36 +49,42 @@ def cosine_plots(scores: Mapping[str, Mapping[str, Score]], against: str | None)
     """For each task with labels 0 and 1, histograms of the pairs' cosines by each model."""
     plots = []
     for task in next(iter(scores.values())):
-        by_model = {
-            name: metrics
-            for model, by_task in scores.items()
-            for name, metrics in zip((model, against or ""), by_task[task].metrics, strict=False)
-            if isinstance(metrics, Binary)
-        }
+        by_model: dict[str, Binary] = {}
+        for model, by_task in scores.items():
+            pairs = zip((model, against or ""), by_task[task].metrics, strict=False)
+            by_model |= {name: metrics for name, metrics in pairs if isinstance(metrics, Binary)}
         if by_model:
-            plots.append(
-                f'<h3>{escape(task)}</h3><div class="tables">{_histograms(by_model)}</div>'
-            )
+            histograms = _histograms(by_model)
+            plots.append(f'<h3>{escape(task)}</h3><div class="tables">{histograms}</div>')
+    if not plots:
+        return ""
     note = "<p>The better the labels are separated, the better the model. Both areas are equal.</p>"
-    return "".join(plots) + note if plots else ""
+    return "".join(plots) + note
 
 
 def _histograms(by_model: Mapping[str, Binary]) -> str:
+    """A histogram for each model, all with the same bins."""
     cosines = np.concatenate([metrics.cosines for metrics in by_model.values()])
     edges = np.linspace(cosines.min(), cosines.max(), _BINS + 1)
     axis = _line(*(f"{edges[place]:.2f}" for place in (0, _BINS // 2, _BINS)))
-    plots = ""
-    for name, metrics in by_model.items():
-        parts = [metrics.cosines[metrics.labels == label] for label in (0, 1)]
-        shares = np.array([np.histogram(part, edges)[0] / max(1, len(part)) for part in parts])
-        areas, legend = "", []
-        for label, side in enumerate(_SIDES):
-            steps = "".join(f"V{height:.4f}h1" for height in 1 - shares[label] / shares.max())
-            areas += f'<path class="{side}" d="M0 1{steps}V1Z"/>'
-            legend.append(f'<b class="{side}">label {label}: {len(parts[label]):,} pairs</b>')
-        plot = _line(*legend) + _picture(_BINS, 1, areas) + axis
-        plots += f'<figure class="plot areas"><b>{escape(name)}</b>{plot}</figure>'
-    return plots
+    return "".join(_histogram(name, metrics, edges, axis) for name, metrics in by_model.items())
+
+
+def _histogram(name: str, metrics: Binary, edges: np.ndarray, axis: str) -> str:
+    by_label = [metrics.cosines[metrics.labels == label] for label in (0, 1)]
+    heights = []
+    for cosines in by_label:
+        counts, _ = np.histogram(cosines, edges)
+        heights.append(counts / max(1, len(cosines)))
+    highest = np.max(heights)
+    areas = ""
+    legend = []
+    for label, side in enumerate(_SIDES):
+        steps = "".join(f"V{top:.4f}h1" for top in 1 - heights[label] / highest)
+        areas += f'<path class="{side}" d="M0 1{steps}V1Z"/>'
+        legend.append(f'<b class="{side}">label {label}: {len(by_label[label]):,} pairs</b>')
+    plot = _line(*legend) + _picture(_BINS, 1, areas) + axis
+    return f'<figure class="plot areas"><b>{escape(name)}</b>{plot}</figure>'
 
 
 def _picture(width: int, height: int, inner: str) -> str:
@@ -83,4 +93,5 @@ def _picture(width: int, height: int, inner: str) -> str:
 
 def _line(*parts: str) -> str:
     """Texts at both ends of a line, and between them."""
-    return f"<p>{''.join(f'<span>{part}</span>' for part in parts)}</p>"
+    spans = [f"<span>{part}</span>" for part in parts]
+    return f"<p>{''.join(spans)}</p>"

@@ -8,11 +8,13 @@ interval) and 16 (bootstrap tests); pairing by common resamples: Koehn 2004.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy import ndarray
 
 from pairkit.base.errors import ConfigError, DataError
 
@@ -30,7 +32,8 @@ class Resampling:
 
     def for_several(self, comparisons: int) -> Resampling:
         """Wider intervals, which all hold together in 95 % of cases (Bonferroni), from more resamples."""
-        return Resampling(self.number * comparisons, self.seed, 1 - (1 - self.level) / comparisons)
+        outside = (1 - self.level) / comparisons
+        return Resampling(self.number * comparisons, self.seed, 1 - outside)
 
     def __post_init__(self) -> None:
         if self.number < _MIN_RESAMPLES and self.number != 0:
@@ -55,32 +58,33 @@ class Metrics(ABC):
         """Number of examples."""
 
     @abstractmethod
-    def figures(self, counts: np.ndarray) -> Mapping[str, np.ndarray]:
+    def figures(self, counts: ndarray) -> Mapping[str, ndarray]:
         """Each metric (draw,), with example e weighted by counts[d, e]."""
 
     def scores(self) -> dict[str, float]:
         """Each metric with equal weights."""
-        return {name: float(value) for name, (value,) in self.figures(np.ones((1, self.n))).items()}
+        figures = self.figures(np.ones((1, self.n)))
+        return {name: values.item() for name, values in figures.items()}
 
 
 @dataclass(frozen=True)
 class MeanMetrics(Metrics):
     """Metrics that are means over examples, such as accuracy or nDCG, from the values (example,) of each."""
 
-    outcomes: Mapping[str, np.ndarray]
+    outcomes: Mapping[str, ndarray]
 
     @property
     def n(self) -> int:
         """Number of examples."""
         return len(next(iter(self.outcomes.values())))
 
-    def figures(self, counts: np.ndarray) -> dict[str, np.ndarray]:
+    def figures(self, counts: ndarray) -> dict[str, ndarray]:
         """Weighted means."""
         total = counts.sum(axis=1)
-        return {
-            name: counts @ np.asarray(values, float) / total
-            for name, values in self.outcomes.items()
-        }
+        means = {}
+        for name, values in self.outcomes.items():
+            means[name] = counts @ np.asarray(values, float) / total
+        return means
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +95,19 @@ class Comparison:
     interval: Interval
     p: float
 
+    def to_dict(self) -> dict[str, Any]:
+        """The object in JSON."""
+        return {"difference": self.difference, "ci95": list(self.interval), "p": self.p}
+
 
 def intervals(metrics: Metrics, resamples: Resampling) -> dict[str, Interval]:
     """The percentile bootstrap interval of each metric that is defined in some resample."""
-    (resampled,) = _resampled((metrics,), resamples)
-    return {
-        name: _interval(values, resamples.level)
-        for name, values in resampled.items()
-        if not np.isnan(values).all()
-    }
+    (resampled,) = _resampled([metrics], resamples)
+    bounds = {}
+    for name, values in resampled.items():
+        if not np.isnan(values).all():
+            bounds[name] = _interval(values, resamples.level)
+    return bounds
 
 
 def compare(model: Metrics, rival: Metrics, resamples: Resampling) -> dict[str, Comparison]:
@@ -108,7 +116,7 @@ def compare(model: Metrics, rival: Metrics, resamples: Resampling) -> dict[str, 
         raise DataError(
             f"{model.n} examples against {rival.n}; a paired test needs the same examples"
         )
-    ours, theirs = _resampled((model, rival), resamples)
+    ours, theirs = _resampled([model, rival], resamples)
     scores = model.scores()
     rival_scores = rival.scores()
     comparisons = {}
@@ -116,39 +124,41 @@ def compare(model: Metrics, rival: Metrics, resamples: Resampling) -> dict[str, 
         difference = scores[name] - rival_scores[name]
         resampled = ours[name] - theirs[name]
         defined = resampled[~np.isnan(resampled)]
-        if (
-            np.isnan(difference)
-            or not len(defined)
-            or not (np.ptp(ours[name]) or np.ptp(theirs[name]))
-        ):
+        is_constant = not (np.ptp(ours[name]) or np.ptp(theirs[name]))
+        if np.isnan(difference) or not len(defined) or is_constant:
             continue
         tail = min((defined <= 0).sum(), (defined >= 0).sum())
-        p = float(min(1, 2 * (tail + 1) / (len(defined) + 1)))
+        two_sided = 2 * (tail + 1) / (len(defined) + 1)
+        p = float(min(1, two_sided))
         comparisons[name] = Comparison(difference, _interval(resampled, resamples.level), p)
     return comparisons
 
 
-def _interval(values: np.ndarray, level: float) -> Interval:
-    low, high = np.nanpercentile(values, [50 * (1 - level), 50 * (1 + level)])
+def _interval(values: ndarray, level: float) -> Interval:
+    percentiles = [50 * (1 - level), 50 * (1 + level)]
+    low, high = np.nanpercentile(values, percentiles)
     return Interval(float(low), float(high))
 
 
-def _resampled(metrics: tuple[Metrics, ...], resamples: Resampling) -> list[dict[str, np.ndarray]]:
+def _resampled(models: Sequence[Metrics], resamples: Resampling) -> list[dict[str, ndarray]]:
     """The metrics of each model in all resamples."""
-    blocks = [
-        [model.figures(counts) for model in metrics] for counts in _counts(metrics[0].n, resamples)
-    ]
+    blocks: list[dict[str, list[ndarray]]] = [defaultdict(list) for _ in models]
+    for counts in _counts(models[0].n, resamples):
+        for model, by_name in zip(models, blocks, strict=True):
+            for name, values in model.figures(counts).items():
+                by_name[name].append(values)
     return [
-        {name: np.concatenate([block[name] for block in figures]) for name in figures[0]}
-        for figures in zip(*blocks, strict=True)
+        {name: np.concatenate(values) for name, values in by_name.items()} for by_name in blocks
     ]
 
 
-def _counts(n: int, resamples: Resampling) -> Iterator[np.ndarray]:
+def _counts(n: int, resamples: Resampling) -> Iterator[ndarray]:
     """Blocks of resamples: a row for each, with the count of each of `n` examples."""
     generator = np.random.default_rng(resamples.seed)
     step = max(1, _MAX_COUNTS // n)
     for start in range(0, resamples.number, step):
         rows = min(step, resamples.number - start)
-        drawn = generator.integers(n, size=(rows, n)) + n * np.arange(rows)[:, None]
-        yield np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n).astype(float)
+        drawn = generator.integers(n, size=(rows, n))
+        cells = drawn + n * np.arange(rows)[:, None]
+        counts = np.bincount(cells.ravel(), minlength=rows * n)
+        yield counts.reshape(rows, n).astype(float)

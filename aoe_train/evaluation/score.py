@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, TypeGuard
 
 import numpy as np
+from numpy import ndarray
 
 from aoe_train.encoding.embedders.embedder import Embedder
 from aoe_train.evaluation.overlap import Overlap, overlap, trained_examples
@@ -45,15 +46,14 @@ from pairkit.base.errors import DataError
 
 Word = Literal["better", "inconclusive", "worse", "not judged"]
 _MIN_PAIRS = 30  # with fewer, resamples are too similar
-_MIN_PER_LABEL = (
-    10  # with five of a label, one in twelve is `better` by chance; with two, one in five
-)
-_NAMES = {
-    "roc_auc": "AUC",
-    "spearman": "Spearman",
-    MRR: "MRR",
-    MAP: "MAP@10",
-}  # P@1 is its own name
+# With five of a label, one in twelve is `better` by chance; with two, one in five.
+_MIN_PER_LABEL = 10
+# P@1 is its own name.
+_NAMES = {"roc_auc": "AUC", "spearman": "Spearman", MRR: "MRR", MAP: "MAP@10"}
+TOO_FEW = "too few to tell"
+NONE_TRAINED = np.empty(0, np.int64)
+# Of models that rank pairs equally in all resamples.
+EVEN = Comparison(0.0, Interval(0.0, 0.0), 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class Gain:
 
     def to_dict(self) -> dict[str, Any]:
         """The object in JSON and run.json; metrics are not multiplied by 100."""
-        return {
+        values: dict[str, Any] = {
             "verdict": self.word,
             "metric": self.metric,
             "before": self.before,
@@ -103,43 +103,47 @@ class Gain:
             "reliability": self.reliability,
             "pairs": self.pairs,
             "rarer": self.rarer,
-            **({} if self.share is None else {"share": self.share}),
-            **({"trained_rows": self.trained_rows} if self.trained_rows else {}),
         }
+        if self.share is not None:
+            values["share"] = self.share
+        if self.trained_rows:
+            values["trained_rows"] = self.trained_rows
+        return values
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> Gain:
         """The inverse of `to_dict`."""
-        ahead = Comparison(stored["difference"], Interval(*stored["ci95"]), float("nan"))
-        metrics = stored["before"], stored["after"]
-        counts = stored["pairs"], stored["rarer"]
         return cls(
-            stored["metric"],
-            *metrics,
-            ahead,
-            stored["reliability"],
-            *counts,
-            stored.get("share"),
-            stored.get("trained_rows", 0),
-            stored["verdict"] != "not judged",
+            metric=stored["metric"],
+            before=stored["before"],
+            after=stored["after"],
+            ahead=Comparison(stored["difference"], Interval(*stored["ci95"]), float("nan")),
+            reliability=stored["reliability"],
+            pairs=stored["pairs"],
+            rarer=stored["rarer"],
+            share=stored.get("share"),
+            trained_rows=stored.get("trained_rows", 0),
+            is_judged=stored["verdict"] != "not judged",
         )
 
     def __str__(self) -> str:
         if not self.is_judged:
             return f"trained on {self.trained_rows:,} of {self.pairs:,} rows"
         low, high = (100 * bound for bound in self.ahead.interval)
-        change = f"{_NAMES.get(self.metric, self.metric)} {100 * self.before:.2f} -> {100 * self.after:.2f}"
+        name = _NAMES.get(self.metric, self.metric)
+        change = f"{name} {100 * self.before:.2f} -> {100 * self.after:.2f}"
         gained = f"{100 * self.ahead.difference:+.2f} [{low:.2f}, {high:.2f}]"
-        few = f", without {self.trained_rows:,} trained on" if self.trained_rows else ""
-        few += f": {TOO_FEW}" if too_few(self.pairs, self.rarer) else ""
+        limits = ""
+        if self.trained_rows:
+            limits = f", without {self.trained_rows:,} trained on"
+        if too_few(self.pairs, self.rarer):
+            limits += f": {TOO_FEW}"
         if self.share is not None:
-            return f"{change} on {self.pairs:,} queries with different results{few}; {gained} on all queries"
+            queries = f"{self.pairs:,} queries with different results"
+            return f"{change} on {queries}{limits}; {gained} on all queries"
         corrected = "" if self.reliability == 1 else ", corrected for uncertain labels"
         examples = {MRR: "queries", MAP: "texts"}.get(self.metric, "pairs")
-        return f"{change} ({gained}{corrected}, {self.pairs:,} {examples}{few})"
-
-
-TOO_FEW = "too few to tell"
+        return f"{change} ({gained}{corrected}, {self.pairs:,} {examples}{limits})"
 
 
 def too_few(rows: int, rarer: int) -> bool:
@@ -158,9 +162,8 @@ class Score:
     over: Mapping[str, Mapping[str, Comparison]] = field(default_factory=dict)
     weight: float | None = None
     gain: Gain | None = None
-    metrics: Sequence[Metrics] = field(
-        default=(), compare=False, repr=False
-    )  # the model's, and the rival's
+    # The model's, and the rival's.
+    metrics: Sequence[Metrics] = field(default=(), compare=False, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object: scores and `overlap`, and optionally `against`, `gain`, `over` and `weight`."""
@@ -168,24 +171,21 @@ class Score:
         if self.weight is not None:
             values["weight"] = self.weight
         if self.over:
-            values["over"] = {
-                row: {metric: _to_dict(comparison) for metric, comparison in comparisons.items()}
-                for row, comparisons in self.over.items()
-            }
+            over: dict[str, dict[str, Any]] = {}
+            for row, comparisons in self.over.items():
+                over[row] = {metric: ahead.to_dict() for metric, ahead in comparisons.items()}
+            values["over"] = over
         if self.rival is None:
             return values
-        against = {
-            metric: {
-                "value": defined(self.rival.scores[metric]),
-                **_to_dict(self.comparisons.get(metric)),
-            }
-            for metric in self.result.scores
-        }
-        return {
-            **values,
-            "against": against,
-            **({"gain": self.gain.to_dict()} if self.gain else {}),
-        }
+        against = {}
+        for metric in self.result.scores:
+            against[metric] = {"value": defined(self.rival.scores[metric])}
+            if metric in self.comparisons:
+                against[metric] |= self.comparisons[metric].to_dict()
+        values["against"] = against
+        if self.gain:
+            values["gain"] = self.gain.to_dict()
+        return values
 
 
 def score(
@@ -193,8 +193,8 @@ def score(
     tasks: Sequence[EvaluationTask],
     *,
     rival: Embedder | None = None,
-    trained: np.ndarray | None = None,
-    rival_trained: np.ndarray | None = None,
+    trained: ndarray | None = None,
+    rival_trained: ndarray | None = None,
     resamples: Resampling,
     gains: bool = False,
     purpose: Purpose | None = None,
@@ -239,7 +239,10 @@ def score_candidates(task: SearchTask, resamples: Resampling) -> dict[str, dict[
 
 
 def _metrics(
-    embedder: Embedder, tasks: Sequence[EvaluationTask], purpose: Purpose | None, show: Listener
+    embedder: Embedder,
+    tasks: Sequence[EvaluationTask],
+    purpose: Purpose | None,
+    show: Listener,
 ) -> dict[str, TaskMetrics]:
     vectors = TaskVectors(
         embedder.encode,
@@ -248,18 +251,20 @@ def _metrics(
         similarity=embedder.similarity,
         prompts=embedder.prompts,
     )
-    measured = {
-        task.name: task.measure(vectors if purpose is None else vectors.among(task.texts, purpose))
-        for task in _with_progress(tasks, "score", show)
-    }
-    return {
-        name: TaskMetrics(each) if isinstance(each, Metrics) else each
-        for name, each in measured.items()
-    }
+    by_task = {}
+    for task in _with_progress(tasks, "score", show):
+        searched = vectors if purpose is None else vectors.among(task.texts, purpose)
+        metrics = task.measure(searched)
+        if isinstance(metrics, Metrics):
+            metrics = TaskMetrics(metrics)
+        by_task[task.name] = metrics
+    return by_task
 
 
 def _with_progress(
-    tasks: Sequence[EvaluationTask], stage: str, show: Listener
+    tasks: Sequence[EvaluationTask],
+    stage: str,
+    show: Listener,
 ) -> Iterator[EvaluationTask]:
     for done, task in enumerate(tasks):
         show(Progress(stage, done, len(tasks), task.name))
@@ -271,34 +276,25 @@ def _score(
     task: EvaluationTask,
     ours: TaskMetrics,
     theirs: TaskMetrics | None,
-    trained: np.ndarray | None,
+    trained: ndarray | None,
     resamples: Resampling,
 ) -> Score:
-    compared = theirs if resamples.number else None
-    return Score(
-        summarise(ours, resamples),
-        None if trained is None else overlap(task, trained),
-        None if theirs is None else summarise(theirs),
-        compare(ours.whole, compared.whole, resamples) if compared else {},
-        metrics=[measured.whole for measured in (ours, theirs) if measured is not None],
-    )
-
-
-def _to_dict(comparison: Comparison | None) -> dict[str, Any]:
-    if comparison is None:
-        return {}
-    return {
-        "difference": comparison.difference,
-        "ci95": list(comparison.interval),
-        "p": comparison.p,
-    }
-
-
-NONE_TRAINED = np.empty(0, np.int64)
+    trained_on = None if trained is None else overlap(task, trained)
+    result = summarise(ours, resamples)
+    if theirs is None:
+        return Score(result, trained_on, metrics=[ours.whole])
+    comparisons = {}
+    if resamples.number:
+        comparisons = compare(ours.whole, theirs.whole, resamples)
+    metrics = [ours.whole, theirs.whole]
+    return Score(result, trained_on, summarise(theirs), comparisons, metrics=metrics)
 
 
 def gain(
-    model: Metrics, rival: Metrics, resamples: Resampling, trained: np.ndarray = NONE_TRAINED
+    model: Metrics,
+    rival: Metrics,
+    resamples: Resampling,
+    trained: ndarray = NONE_TRAINED,
 ) -> Gain | None:
     """Compare two models by AUC for binary labels, the first metric of searches, or Spearman's rho.
 
@@ -307,24 +303,27 @@ def gain(
     """
     if not len(trained):
         return _gain(model, rival, resamples)
-    new = np.setdiff1d(np.arange(model.n), trained)
+    is_judged = False
+    measured = None
     if 2 * len(trained) <= model.n:
-        found = _gain(_only(model, new), _only(rival, new), resamples)
-        if found is None or not np.isnan(found.after):
-            return found and replace(found, trained_rows=len(trained))
-    found = _gain(model, rival, resamples)
-    return found and replace(found, trained_rows=len(trained), is_judged=False)
+        new = np.setdiff1d(np.arange(model.n), trained)
+        measured = _gain(_only(model, new), _only(rival, new), resamples)
+        is_judged = measured is None or not np.isnan(measured.after)
+    if not is_judged:
+        measured = _gain(model, rival, resamples)
+    return measured and replace(measured, trained_rows=len(trained), is_judged=is_judged)
 
 
-def _only(metrics: Any, examples: np.ndarray) -> Any:
+def _only(metrics: Any, examples: ndarray) -> Any:
     """The metrics of some examples."""
     if isinstance(metrics, MeanMetrics):
         outcomes = {name: np.asarray(values)[examples] for name, values in metrics.outcomes.items()}
         return replace(metrics, outcomes=outcomes)
-    values = {each.name: getattr(metrics, each.name) for each in fields(metrics)}
-    chosen = {
-        name: value[examples] for name, value in values.items() if isinstance(value, np.ndarray)
-    }
+    chosen = {}
+    for field_ in fields(metrics):
+        values = getattr(metrics, field_.name)
+        if isinstance(values, ndarray):
+            chosen[field_.name] = values[examples]
     return replace(metrics, **chosen)
 
 
@@ -337,26 +336,22 @@ def _gain(model: Metrics, rival: Metrics, resamples: Resampling) -> Gain | None:
     if metric not in scores:
         return None
     factor = 1.0
-    ours = model
-    theirs = rival
-    if (
-        isinstance(model, Binary)
-        and isinstance(rival, Binary)
-        and _is_uncertain(model.probabilities)
-    ):
-        if model.n != rival.n:
-            raise DataError(f"{model.n} pairs against {rival.n}; expected the same pairs")
-        factor = float(reliability(model.probabilities, np.ones((1, model.n)))[0])
-        if not factor > 0:
-            return None
-        ours = UncertainLabels(model.cosines, model.probabilities)
-        theirs = UncertainLabels(rival.cosines, model.probabilities)
+    ours: Metrics = model
+    theirs: Metrics = rival
+    if isinstance(model, Binary) and isinstance(rival, Binary):
+        probabilities = model.probabilities
+        if _is_uncertain(probabilities):
+            if model.n != rival.n:
+                raise DataError(f"{model.n} pairs against {rival.n}; expected the same pairs")
+            factor = reliability(probabilities, np.ones((1, model.n))).item()
+            if not factor > 0:
+                return None
+            ours = UncertainLabels(model.cosines, probabilities)
+            theirs = UncertainLabels(rival.cosines, probabilities)
     ahead = compare(ours, theirs, resamples).get(metric, EVEN)
-    rarer = (
-        int(min((model.labels == label).sum() for label in (0, 1)))
-        if isinstance(model, Binary)
-        else model.n
-    )
+    rarer = model.n
+    if isinstance(model, Binary):
+        rarer = int(min((model.labels == label).sum() for label in (0, 1)))
     return Gain(metric, rival_scores[metric], scores[metric], ahead, factor, model.n, rarer)
 
 
@@ -364,40 +359,42 @@ def _search_gain(model: SearchMetrics, rival: SearchMetrics, resamples: Resampli
     """The difference of P@1 or MRR over all queries; its interval is over the judged ones."""
     metric = next(iter(model.outcomes))
     differences = model.outcomes[metric].astype(float) - rival.outcomes[metric]
-    scaled = MeanMetrics({metric: differences * (1 if model.share is None else model.share)})
-    interval = intervals(scaled, resamples)[metric]
-    ahead = Comparison(scaled.scores()[metric], interval, float("nan"))
-    metrics = rival.scores()[metric], model.scores()[metric]
+    share = 1 if model.share is None else model.share
+    over_all = MeanMetrics({metric: differences * share})
+    interval = intervals(over_all, resamples)[metric]
     return Gain(
-        metric, *metrics, ahead, 1.0, model.n, int(np.count_nonzero(differences)), model.share
+        metric=metric,
+        before=rival.scores()[metric],
+        after=model.scores()[metric],
+        ahead=Comparison(over_all.scores()[metric], interval, float("nan")),
+        reliability=1.0,
+        pairs=model.n,
+        rarer=int(np.count_nonzero(differences)),
+        share=model.share,
     )
 
 
-def _is_uncertain(probabilities: np.ndarray | None) -> TypeGuard[np.ndarray]:
+def _is_uncertain(probabilities: ndarray | None) -> TypeGuard[ndarray]:
     return probabilities is not None and not np.isin(probabilities, (0, 1)).all()
-
-
-EVEN = Comparison(
-    0.0, Interval(0.0, 0.0), 1.0
-)  # of models that rank pairs equally in all resamples
 
 
 @dataclass(frozen=True)
 class UncertainLabels(PairMetrics):
     """Cosines against probabilities of label 1."""
 
-    def figures(self, counts: np.ndarray) -> dict[str, np.ndarray]:
+    def figures(self, counts: ndarray) -> dict[str, ndarray]:
         """`roc_auc` for the true labels; above 1 if judges and models err on the same pairs."""
         measured = Binary(self.cosines, self.labels).roc_auc(counts)
-        return {"roc_auc": 0.5 + (measured - 0.5) / reliability(self.labels, counts)}
+        above_chance = (measured - 0.5) / reliability(self.labels, counts)
+        return {"roc_auc": 0.5 + above_chance}
 
 
-def reliability(probabilities: np.ndarray, counts: np.ndarray) -> np.ndarray:
+def reliability(probabilities: ndarray, counts: ndarray) -> ndarray:
     """(draw,), in [0, 1]: the factor by which uncertain labels shrink AUC - 1/2; NaN for constant labels."""
     total = counts.sum(axis=1)
     mean = counts @ probabilities / total
-    square = counts @ probabilities**2 / total
-    variance = square - mean**2
+    mean_square = counts @ probabilities**2 / total
+    variance = mean_square - mean**2
     factor = np.full(len(counts), np.nan)
     np.divide(variance, mean * (1 - mean), out=factor, where=variance > 1e-9)
     return factor

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aoe_train.encoding.embedders.embedder import VectorSize
 from aoe_train.evaluation.plots import cosine_plots, gain_plots
@@ -49,9 +50,9 @@ class Evaluation(Printed):
         Args:
             subsets: Include the parts of each task.
         """
-        title = f"{self.suite}, times 100"
         if self._rankings:
-            return list(self._ranked(subsets=subsets))
+            return self._ranked(subsets=subsets)
+        title = f"{self.suite}, times 100"
         if self.sizes:
             return [by_size(self.scores, self.sizes, title)]
         if len(self.scores) > 1:
@@ -104,17 +105,16 @@ class Evaluation(Printed):
         models, `{model: {task: ...}}`. With sizes, `{sizes: [{model, dim, quantize, bytes, tasks}]}`, and
         `layers` if requested.
         """
-        by_model = {
-            model: {name: score.to_dict() for name, score in scores.items()}
-            for model, scores in self.scores.items()
-        }
+        by_model: dict[str, dict[str, Any]] = {}
+        for model, task, score in self._each():
+            by_model.setdefault(model, {})[task] = score.to_dict()
         if self.sizes:
-            return {
-                "sizes": [
-                    self._size_dict(key) | {"tasks": tasks} for key, tasks in by_model.items()
-                ]
-            }
-        return by_model if len(by_model) > 1 else next(iter(by_model.values()))
+            sizes = [{**self._size_dict(key), "tasks": tasks} for key, tasks in by_model.items()]
+            return {"sizes": sizes}
+        if len(by_model) > 1:
+            return by_model
+        ((_, tasks),) = by_model.items()
+        return tasks
 
     def to_polars(self) -> pl.DataFrame:
         """A row for each metric: model, suite, task, subset, metric, value, low and high (95 %), n.
@@ -123,9 +123,10 @@ class Evaluation(Printed):
         """
         import polars as pl
 
-        schema = dict.fromkeys(("model", "suite", "task", "subset", "metric"), pl.String)
-        numbers = {"value": pl.Float64, "low": pl.Float64, "high": pl.Float64, "n": pl.Int64}
-        frame = pl.DataFrame(list(self._rows()), schema={**schema, **numbers}, orient="row")
+        names = dict.fromkeys(("model", "suite", "task", "subset", "metric"), pl.String)
+        numbers = dict.fromkeys(("value", "low", "high"), pl.Float64)
+        schema = {**names, **numbers, "n": pl.Int64}
+        frame = pl.DataFrame(list(self._rows()), schema, orient="row")
         if not self.sizes:
             return frame
         sizes = pl.DataFrame([{"key": key, **self._size_dict(key)} for key in self.sizes])
@@ -141,11 +142,10 @@ class Evaluation(Printed):
             resamples = f"{self._resampling.number:,} resamples, seed {self._resampling.seed}"
             parts.append(f"In brackets: 95 % bootstrap intervals ({resamples}).")
 
-        leaks = [
-            f"- {task}: {model} was {score.overlap}"
-            for model, task, score in self._each()
-            if _has_leak(score)
-        ]
+        leaks = []
+        for model, task, score in self._each():
+            if _has_leak(score):
+                leaks.append(f"- {task}: {model} was {score.overlap}")
         if leaks:
             parts.append("\n".join(leaks))
         return "\n\n".join(parts) + "\n"
@@ -161,41 +161,43 @@ class Evaluation(Printed):
         name = ", ".join(self.scores)
         if self.against is not None and self.against not in self.scores:
             name += f" against {self.against}"
+        verdicts = [f"<p>{escape(verdict)}</p>" for verdict in self.verdicts()]
+        tables = [f'<div class="scroll">{table._repr_html_()}</div>' for table in self.tables()]
         sections = {
-            "Verdict": "".join(f"<p>{escape(verdict)}</p>" for verdict in self.verdicts()),
-            "Scores": "".join(
-                f'<div class="scroll">{table._repr_html_()}</div>' for table in self.tables()
-            ),
+            "Verdict": "".join(verdicts),
+            "Scores": "".join(tables),
             "Gains": gain_plots(self.scores),
             "Cosines": "" if self.sizes else cosine_plots(self.scores, self.against),
         }
         return html_page("aoe evaluate", "Evaluation", name, sections, "")
 
-    def _ranked(self, *, subsets: bool) -> Iterator[ResultTable]:
+    def _ranked(self, *, subsets: bool) -> list[ResultTable]:
         """The tables of the suite tracker, in which `scores` has rankings instead of models."""
         (task,) = next(iter(self.scores.values()))
         scores = {ranking: by_task[task] for ranking, by_task in self.scores.items()}
-        yield rankings(scores, f"{task}: duplicates found, times 100", subsets=subsets)
+        tables = [rankings(scores, f"{task}: duplicates found, times 100", subsets=subsets)]
         if self._resampling.number:
-            yield ahead(scores, f"{task}: difference times 100, with 95 % intervals over queries")
+            title = f"{task}: difference times 100, with 95 % intervals over queries"
+            tables.append(ahead(scores, title))
+        return tables
 
     def _size_dict(self, key: str) -> dict[str, Any]:
         size = self.sizes[key]
-        depth = {} if size.layers is None else {"layers": size.layers}
-        return {
-            "model": size.model,
-            **depth,
-            "dim": size.dim,
-            "quantize": size.quantize,
-            "bytes": size.bytes,
-        }
+        values: dict[str, Any] = {"model": size.model}
+        if size.layers is not None:
+            values["layers"] = size.layers
+        return {**values, "dim": size.dim, "quantize": size.quantize, "bytes": size.bytes}
 
     def _rows(self) -> Iterator[tuple[Any, ...]]:
+        """The rows of `to_polars`."""
         for model, task, score in self._each():
-            for subset, result in ((None, score.result), *score.result.subsets.items()):
+            parts: list[tuple[str | None, Result]] = [(None, score.result)]
+            parts += score.result.subsets.items()
+            for subset, result in parts:
                 for metric, value in result.scores.items():
-                    bounds = result.intervals.get(metric, (None, None))
-                    yield model, self.suite, task, subset, metric, defined(value), *bounds, result.n
+                    low, high = result.intervals.get(metric, (None, None))
+                    names = (model, self.suite, task, subset, metric)
+                    yield *names, defined(value), low, high, result.n
 
 
 def figures(scores: Scores, title: str, *, subsets: bool) -> ResultTable:
@@ -204,7 +206,9 @@ def figures(scores: Scores, title: str, *, subsets: bool) -> ResultTable:
     is_wide = len(metrics) <= _MAX_COLUMNS
     has_leak = any(map(_has_leak, scores.values()))
 
-    headings = ["task", *(metrics if is_wide else ("metric", "figure")), "n"]
+    headings = ["task", "metric", "figure", "n"]
+    if is_wide:
+        headings = ["task", *metrics, "n"]
     if has_leak:
         headings.append("trained on")
     table = _table(title, headings)
@@ -215,15 +219,17 @@ def figures(scores: Scores, title: str, *, subsets: bool) -> ResultTable:
             if has_leak:
                 tail.append(_trained_share(score) if label == name else "")
             if is_wide:
-                table.add_row(label, *(_cell(result, metric) for metric in metrics), *tail)
+                cells = [_cell(result, metric) for metric in metrics]
+                table.add_row(label, *cells, *tail)
                 continue
             for metric in result.scores:
                 table.add_row(label, _metric_label(metric), _cell(result, metric), *tail)
 
     if is_wide and len(scores) > 1:
         means = mean_figures([score.result for score in scores.values()])
-        row = [f"mean of {len(scores)}", *(_times_100(means.get(metric)) for metric in metrics)]
-        table.add_row(*row, *[""] * (len(headings) - len(row)))
+        cells = [_times_100(means.get(metric)) for metric in metrics]
+        empty = [""] * (len(headings) - 1 - len(cells))
+        table.add_row(f"mean of {len(scores)}", *cells, *empty)
     return table
 
 
@@ -234,11 +240,15 @@ def comparisons(scores: Scores, model: str, rival: str, title: str) -> ResultTab
         if score.rival is None:
             continue
         for metric, value in score.result.scores.items():
-            theirs = score.rival.scores.get(metric)
             comparison = score.comparisons.get(metric)
-            p = "–" if comparison is None else f"{comparison.p:.3f}"
-            values = _times_100(value), _times_100(theirs)
-            table.add_row(name, _metric_label(metric), *values, _difference(comparison), p)
+            table.add_row(
+                name,
+                _metric_label(metric),
+                _times_100(value),
+                _times_100(score.rival.scores.get(metric)),
+                _difference(comparison),
+                "–" if comparison is None else f"{comparison.p:.3f}",
+            )
     return table
 
 
@@ -246,19 +256,19 @@ def side_by_side(scores: Mapping[str, Scores], title: str) -> ResultTable:
     """Several models: a row for each, with the first metric of each task; of one task several metrics."""
     tasks = next(iter(scores.values()))
     columns = _first_metrics(tasks, _MAX_COLUMNS if len(tasks) == 1 else 1)
-    gains = {model: [score.gain for score in by_task.values()] for model, by_task in scores.items()}
-    has_gains = any(map(any, gains.values()))
+    all_scores = [score for by_task in scores.values() for score in by_task.values()]
+    has_gains = any(score.gain is not None for score in all_scores)
 
-    headings = ["model", *_headings(columns)]
+    headings = ["model", *map(str, columns)]
     if has_gains:
         headings.append("difference on all queries")
     table = _table(title, headings)
 
     for model, by_task in scores.items():
-        cells = _cells(by_task, columns)
+        cells = [column.cell(by_task) for column in columns]
         if has_gains:
-            (gain,) = gains[model]
-            cells.append(_difference(None if gain is None else gain.ahead))
+            (score,) = by_task.values()
+            cells.append("–" if score.gain is None else _difference(score.gain.ahead))
         table.add_row(model, *cells)
     return table
 
@@ -269,7 +279,9 @@ def rankings(scores: Scores, title: str, *, subsets: bool) -> ResultTable:
     table = _table(title, ["ranked by", "weight", *metrics, "n"])
     for name, score in scores.items():
         for label, result in _with_parts(name, score, subsets=subsets):
-            weight = f"{score.weight:g}" if label == name and score.weight is not None else ""
+            weight = ""
+            if label == name and score.weight is not None:
+                weight = f"{score.weight:g}"
             cells = [_times_100(result.scores.get(metric)) for metric in metrics]
             table.add_row(label, weight, *cells, f"{result.n:,}")
     return table
@@ -281,22 +293,24 @@ def ahead(scores: Scores, title: str) -> ResultTable:
     table = _table(title, ["ranked by", "compared with", *metrics])
     for name, score in scores.items():
         for baseline, comparisons in score.over.items():
-            table.add_row(
-                name, baseline, *(_difference(comparisons.get(metric)) for metric in metrics)
-            )
+            differences = [_difference(comparisons.get(metric)) for metric in metrics]
+            table.add_row(name, baseline, *differences)
     return table
 
 
 def by_size(
-    scores: Mapping[str, Scores], sizes: Mapping[str, VectorSize], title: str
+    scores: Mapping[str, Scores],
+    sizes: Mapping[str, VectorSize],
+    title: str,
 ) -> ResultTable:
     """Several vector sizes: a row for each, with the first metric of each task, and their mean."""
-    columns = _first_metrics(next(iter(scores.values())), 1)
+    tasks = next(iter(scores.values()))
+    columns = _first_metrics(tasks, 1)
     has_models = len({size.model for size in sizes.values()}) > 1
     has_layers = any(size.layers is not None for size in sizes.values())
     has_mean = len(columns) > 1
 
-    headings = ["dim", "quantize", "bytes", *_headings(columns)]
+    headings = ["dim", "quantize", "bytes", *map(str, columns)]
     if has_layers:
         headings.insert(0, "layers")
     if has_models:
@@ -307,7 +321,8 @@ def by_size(
 
     for key, by_task in scores.items():
         size = sizes[key]
-        row = [f"{size.dim:,}", size.quantize, f"{size.bytes:,}", *_cells(by_task, columns)]
+        cells = [column.cell(by_task) for column in columns]
+        row = [f"{size.dim:,}", size.quantize, f"{size.bytes:,}", *cells]
         if has_layers:
             row.insert(0, str(size.layers))
         if has_models:
@@ -319,46 +334,57 @@ def by_size(
     return table
 
 
-def _first_metrics(tasks: Scores, most: int) -> list[tuple[str, str]]:
-    """The first metrics of each task, with the task's name."""
+class _Column(NamedTuple):
+    """A metric of a task."""
+
+    task: str
+    metric: str
+
+    def __str__(self) -> str:
+        return f"{self.task}, {self.metric}"
+
+    def cell(self, by_task: Scores) -> str:
+        """The score and its interval."""
+        return _cell(by_task[self.task].result, self.metric)
+
+
+def _first_metrics(tasks: Scores, most: int) -> list[_Column]:
+    """The first metrics of each task."""
     return [
-        (task, metric) for task, score in tasks.items() for metric in [*score.result.scores][:most]
+        _Column(task, metric)
+        for task, score in tasks.items()
+        for metric in islice(score.result.scores, most)
     ]
-
-
-def _headings(columns: Sequence[tuple[str, str]]) -> list[str]:
-    return [f"{task}, {metric}" for task, metric in columns]
-
-
-def _cells(by_task: Scores, columns: Sequence[tuple[str, str]]) -> list[str]:
-    return [_cell(by_task[task].result, metric) for task, metric in columns]
 
 
 def mean_figures(results: Sequence[Result]) -> dict[str, float]:
     """The mean of each metric that all results have."""
-    shared = [
-        metric for metric in results[0].scores if all(metric in result.scores for result in results)
-    ]
-    return {
-        metric: sum(result.scores[metric] for result in results) / len(results) for metric in shared
-    }
+    means = {}
+    for metric in results[0].scores:
+        values = [result.scores.get(metric) for result in results]
+        known = [value for value in values if value is not None]
+        if len(known) == len(results):
+            means[metric] = sum(known) / len(known)
+    return means
 
 
 def _with_parts(name: str, score: Score, *, subsets: bool) -> Iterator[tuple[str, Result]]:
     """The result of a task, and with `subsets` those of its parts, with their labels."""
     yield name, score.result
     if subsets:
-        yield from ((f"  {part}", result) for part, result in score.result.subsets.items())
+        for part, result in score.result.subsets.items():
+            yield f"  {part}", result
 
 
 def _metrics(scores: Scores) -> list[str]:
-    return list(
-        dict.fromkeys(metric for score in scores.values() for metric in score.result.scores)
-    )
+    """All metrics, in the order of the scores."""
+    metrics = [metric for score in scores.values() for metric in score.result.scores]
+    return list(dict.fromkeys(metrics))
 
 
 def _cell(result: Result, metric: str) -> str:
-    return _times_100(result.scores.get(metric)) + _bounds(result.intervals.get(metric))
+    score = _times_100(result.scores.get(metric))
+    return score + _bounds(result.intervals.get(metric))
 
 
 def _metric_label(metric: str) -> str:
@@ -384,7 +410,8 @@ def _has_leak(score: Score) -> bool:
 
 
 def _trained_share(score: Score) -> str:
-    return "–" if score.overlap is None else f"{score.overlap.rows / score.overlap.of_rows:.1%}"
+    overlap = score.overlap
+    return "–" if overlap is None else f"{overlap.rows / overlap.of_rows:.1%}"
 
 
 def _times_100(value: float | None) -> str:

@@ -13,10 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import polars as pl
+from numpy import ndarray
 
 from aoe_train.data.examples import Say
 from aoe_train.evaluation.resample import MeanMetrics
@@ -28,9 +30,12 @@ from pairkit.base.errors import DataError
 from pairkit.dataset.reading.parts import read_beir, split_of
 from pairkit.dataset.records import RANK
 
-P_AT_1, MRR, MAP = "P@1", "mrr", "map@10"
+P_AT_1 = "P@1"
+MRR = "mrr"
+MAP = "map@10"
 _DEPTHS = (1, 5, 10)
-_DEPTH, _MOST = 10, 100  # of metrics
+_DEPTH = 10  # of most metrics
+_MOST = 100  # of the deepest
 _DISCOUNTS = 1 / np.log2(np.arange(2, _DEPTH + 2))
 _BLOCK = 128  # queries ranked at once
 
@@ -48,11 +53,11 @@ class SearchTask:
 
     name: str
     rows: Sequence[tuple[str, str]]
-    relevant: np.ndarray
-    queries: Sequence[np.ndarray]
+    relevant: ndarray
+    queries: Sequence[ndarray]
     top: int
     share: float
-    ranks: Mapping[str, np.ndarray]  # of each row by candidate; 0 if it isn't among the first `top`
+    ranks: Mapping[str, ndarray]  # of each row by candidate; 0 if it isn't among the first `top`
 
     @property
     def texts(self) -> Sequence[SearchText]:
@@ -63,7 +68,7 @@ class SearchTask:
         return texts
 
     @property
-    def row_examples(self) -> np.ndarray:
+    def row_examples(self) -> ndarray:
         """The number of each row's query."""
         return _numbered(self.queries)
 
@@ -73,10 +78,11 @@ class SearchTask:
         scores = pair_similarities(vectors.matrix, pairs, vectors.similarity)
         ranks = np.zeros(len(scores))
         for rows in self.queries:
-            ranks[rows[np.argsort(-scores[rows], kind="stable")]] = np.arange(len(rows)) + 1
+            best_first = rows[np.argsort(-scores[rows], kind="stable")]
+            ranks[best_first] = np.arange(len(rows)) + 1
         return self.metrics(ranks)
 
-    def metrics(self, ranks: np.ndarray) -> SearchMetrics:
+    def metrics(self, ranks: ndarray) -> SearchMetrics:
         """The same by the rank of each row, or 0 if it wasn't found."""
         depths = {P_AT_1: 1}
         if self.top > 1:
@@ -100,28 +106,28 @@ def search_task(name: str, frame: pl.DataFrame, say: Say) -> SearchTask:
             "has queries of several samples; evaluate each sample separately", path=name
         )
     frame = frame.unique(["text1", "text2"], keep="first", maintain_order=True)
-    judged = frame.filter(pl.len().over("text1") == pl.col("query_results")).sort("text1", "text2")
-    if left_out := frame["text1"].n_unique() - judged["text1"].n_unique():
+    is_complete = pl.len().over("text1") == pl.col("query_results")
+    judged = frame.filter(is_complete).sort("text1", "text2")
+    left_out = frame["text1"].n_unique() - judged["text1"].n_unique()
+    if left_out:
         say(f"{name}: left out {left_out:,} queries with unjudged results")
     if judged.is_empty():
         raise DataError("no query has judgements of all its results; judge more pairs", path=name)
-    groups = judged.with_row_index().group_by("text1", maintain_order=True).agg("index")["index"]
+    queries = judged.with_row_index().group_by("text1", maintain_order=True).agg("index")
+    ranks = {}
+    for column in judged:
+        if column.name.startswith(RANK):
+            numbers = column.cast(pl.Float64, strict=False).fill_null(0)
+            ranks[column.name.removeprefix(RANK)] = numbers.to_numpy()
     ((top, share),) = samples.rows()
-    queries = [rows.to_numpy() for rows in groups]
     return SearchTask(
         name,
-        judged.select("text1", "text2").rows(),
-        judged["label"].to_numpy() == 1,
-        queries,
-        int(top),
-        share,
-        {
-            column.name.removeprefix(RANK): column.cast(pl.Float64, strict=False)
-            .fill_null(0)
-            .to_numpy()
-            for column in judged
-            if column.name.startswith(RANK)
-        },
+        rows=judged.select("text1", "text2").rows(),
+        relevant=judged["label"].to_numpy() == 1,
+        queries=[rows.to_numpy() for rows in queries["index"]],
+        top=int(top),
+        share=share,
+        ranks=ranks,
     )
 
 
@@ -132,7 +138,7 @@ def _search_texts(queries: Iterable[str], documents: Iterable[str]) -> list[Sear
     ]
 
 
-def _numbered(groups: Sequence[np.ndarray]) -> np.ndarray:
+def _numbered(groups: Sequence[ndarray]) -> ndarray:
     """The number of the group of each row, int64 (row,), if those of a group follow each other."""
     return np.repeat(np.arange(len(groups)), [len(group) for group in groups])
 
@@ -147,47 +153,57 @@ class RetrievalTask:
     @property
     def texts(self) -> Sequence[SearchText]:
         """Anchors as queries, then positives and negatives as documents."""
-        return _search_texts(*(TextSelection(self.examples.texts, side) for side in self._sides()))
+        texts = self.examples.texts
+        anchors = TextSelection(texts, self._anchors)
+        return _search_texts(anchors, TextSelection(texts, self._candidates))
 
-    def _sides(self) -> tuple[np.ndarray, np.ndarray]:
-        """The indices of anchors, and of positives and negatives."""
-        rows = self.examples.rows
-        return np.unique(rows[:, 0]), distinct_texts(rows[:, 1:])
+    @cached_property
+    def _anchors(self) -> ndarray:
+        """The indices of anchors."""
+        return np.unique(self.examples.rows[:, 0])
+
+    @cached_property
+    def _candidates(self) -> ndarray:
+        """The indices of positives and negatives."""
+        return distinct_texts(self.examples.rows[:, 1:])
 
     @property
     def rows(self) -> Sequence[tuple[str, ...]]:
         """The texts of each row."""
         texts = self.examples.texts
-        return [tuple(texts[i] for i in row if i != ABSENT) for row in self.examples.rows.tolist()]
+        rows = self.examples.rows.tolist()
+        return [tuple(texts[index] for index in row if index != ABSENT) for row in rows]
 
     @property
-    def row_examples(self) -> np.ndarray:
+    def row_examples(self) -> ndarray:
         """The number of each row's anchor."""
-        return np.unique(self.examples.rows[:, 0], return_inverse=True)[1]
+        return np.searchsorted(self._anchors, self.examples.rows[:, 0])
 
     def measure(self, vectors: TaskVectors) -> SearchMetrics:
         """MRR of each anchor's best positive, recall of its positives, and triplet accuracy: (anchor,)."""
         count = len(self.examples.texts)
-        queries, documents = self._sides()
-        encoded = np.zeros(
-            2 * count, np.int64
-        )  # of each text as a query, then of each as a document
-        encoded[np.concatenate([queries, count + documents])] = vectors.rows(self.texts)
+        # The vector of each text as a query, then of each as a document.
+        encoded = np.zeros(2 * count, np.int64)
+        used = np.concatenate([self._anchors, count + self._candidates])
+        encoded[used] = vectors.rows(self.texts)
         matrix = vectors.matrix[encoded]
         rows = self.examples.rows.copy()
         rows[:, 1:][rows[:, 1:] != ABSENT] += count
+
         ids = np.arange(2 * count) % count
         reciprocal = reciprocal_ranks(matrix, rows, vectors.similarity, content_ids=ids)
-        _, anchor, counts = np.unique(rows[:, 0], return_inverse=True, return_counts=True)
+        row_values = {f"recall@{depth}": reciprocal >= 1 / depth for depth in _DEPTHS}
+        if self.examples.kind == "triplet":
+            row_values["triplet_accuracy"] = is_nearer(matrix, rows, vectors.similarity)
+
+        anchor = self.row_examples
+        counts = np.bincount(anchor)
         best = np.zeros(len(counts))
         np.maximum.at(best, anchor, reciprocal)
-        each = {f"recall@{depth}": reciprocal >= 1 / depth for depth in _DEPTHS}
-        if self.examples.kind == "triplet":
-            each["triplet_accuracy"] = is_nearer(matrix, rows, vectors.similarity)
-        return SearchMetrics(
-            {MRR: best}
-            | {name: np.bincount(anchor, values) / counts for name, values in each.items()}
-        )
+        outcomes = {MRR: best}
+        for name, values in row_values.items():
+            outcomes[name] = np.bincount(anchor, values) / counts
+        return SearchMetrics(outcomes)
 
 
 @dataclass(frozen=True)
@@ -196,10 +212,10 @@ class GroupTask:
 
     name: str
     texts: Sequence[str]
-    groups: np.ndarray  # the group of each text, (text,)
+    groups: ndarray  # the group of each text, (text,)
 
     @property
-    def row_examples(self) -> np.ndarray:
+    def row_examples(self) -> ndarray:
         """The number of each text that is a query, else -1."""
         is_query = np.bincount(self.groups)[self.groups] > 1
         return np.where(is_query, np.cumsum(is_query) - 1, -1)
@@ -209,7 +225,7 @@ class GroupTask:
         matrix = comparable(vectors.matrix[vectors.rows(self.texts)], vectors.similarity)
         others = np.bincount(self.groups)[self.groups] - 1
         queries = np.flatnonzero(others)
-        blocks = list[np.ndarray]()
+        blocks = list[ndarray]()
         depth = min(_DEPTH, len(matrix) - 1)  # without the text itself
         for start in range(0, len(queries), _BLOCK):
             block = queries[start : start + _BLOCK]
@@ -217,10 +233,12 @@ class GroupTask:
             similarities[np.arange(len(block)), block] = -np.inf
             nearest = np.argsort(-similarities, axis=1, kind="stable")[:, :depth]
             blocks.append(self.groups[nearest] == self.groups[block][:, None])
-        same = np.concatenate(blocks)
-        precision = np.cumsum(same, axis=1) / np.arange(1, same.shape[1] + 1)
-        average = (precision * same).sum(axis=1) / np.minimum(others[queries], _DEPTH)
-        return SearchMetrics({MAP: average, P_AT_1: same[:, 0]})
+        is_same = np.concatenate(blocks)
+        ranks = np.arange(1, is_same.shape[1] + 1)
+        precision = np.cumsum(is_same, axis=1) / ranks
+        findable = np.minimum(others[queries], _DEPTH)
+        average = (precision * is_same).sum(axis=1) / findable
+        return SearchMetrics({MAP: average, P_AT_1: is_same[:, 0]})
 
 
 def group_task(name: str, rows: Examples) -> GroupTask:
@@ -241,9 +259,9 @@ class CorpusTask:
     name: str
     queries: Sequence[str]
     documents: Sequence[str]
-    relevant: Sequence[np.ndarray]  # documents of each query
-    gains: Sequence[np.ndarray]  # of these documents
-    excluded: np.ndarray  # the document with the query's id, or -1, (query,)
+    relevant: Sequence[ndarray]  # documents of each query
+    gains: Sequence[ndarray]  # of these documents
+    excluded: ndarray  # the document with the query's id, or -1, (query,)
 
     @property
     def texts(self) -> Sequence[SearchText]:
@@ -253,25 +271,41 @@ class CorpusTask:
     @property
     def rows(self) -> Sequence[tuple[str, str]]:
         """Each query with each relevant document."""
-        pairs = zip(self.queries, self.relevant, strict=True)
-        return [
-            (query, self.documents[found])
-            for query, documents in pairs
-            for found in documents.tolist()
-        ]
+        rows = []
+        for query, documents in zip(self.queries, self.relevant, strict=True):
+            rows += [(query, self.documents[number]) for number in documents.tolist()]
+        return rows
 
     @property
-    def row_examples(self) -> np.ndarray:
+    def row_examples(self) -> ndarray:
         """The number of each row's query."""
         return _numbered(self.relevant)
 
     def measure(self, vectors: TaskVectors) -> SearchMetrics:
         """NDCG and MRR at 10, recall at 10 and 100, of each query; ties count against relevant documents."""
+        ranked = self._ranked_gains(vectors)
+        first = ranked[:, :_DEPTH]
+        ideal = []
+        for gains in self.gains:
+            best = np.sort(gains)[::-1][:_DEPTH]
+            ideal.append(best @ _DISCOUNTS[: len(best)])
+        ndcg = first @ _DISCOUNTS[: first.shape[1]] / np.array(ideal)
+
+        is_hit = ranked > 0
+        rank = 1 + is_hit.argmax(axis=1)
+        reciprocal = np.where(is_hit[:, :_DEPTH].any(axis=1), 1 / rank, 0.0)
+        outcomes = {f"ndcg@{_DEPTH}": ndcg, f"mrr@{_DEPTH}": reciprocal}
+        counts = np.array([len(gains) for gains in self.gains])
+        for depth in (_DEPTH, _MOST):
+            outcomes[f"recall@{depth}"] = is_hit[:, :depth].sum(axis=1) / counts
+        return SearchMetrics(outcomes)
+
+    def _ranked_gains(self, vectors: TaskVectors) -> ndarray:
+        """The gains of the nearest documents of each query, (query, rank)."""
         matrix = comparable(vectors.matrix[vectors.rows(self.texts)], vectors.similarity)
         queries, documents = np.split(matrix, [len(self.queries)])
-        ranked = np.zeros(
-            (len(queries), min(_MOST, len(documents)))
-        )  # the gains of the nearest documents
+        depth = min(_MOST, len(documents))
+        ranked = np.zeros((len(queries), depth))
         for start in range(0, len(queries), _BLOCK):
             block = all_similarities(queries[start : start + _BLOCK], documents, vectors.similarity)
             for query, similarities in enumerate(block, start):
@@ -281,18 +315,8 @@ class CorpusTask:
                 gains = np.zeros(len(documents))
                 gains[self.relevant[query]] = self.gains[query]
                 order = np.lexsort((gains, -similarities))
-                ranked[query] = gains[order[: ranked.shape[1]]]
-        first = ranked[:, :_DEPTH]
-        hits = ranked > 0
-        best = [np.sort(gains)[::-1][:_DEPTH] for gains in self.gains]
-        ideal = np.array([gains @ _DISCOUNTS[: len(gains)] for gains in best])
-        found = np.where(hits[:, :_DEPTH].any(axis=1), 1 / (1 + hits.argmax(axis=1)), 0.0)
-        counts = np.array([len(gains) for gains in self.gains])
-        recalls = {
-            f"recall@{depth}": hits[:, :depth].sum(axis=1) / counts for depth in (_DEPTH, _MOST)
-        }
-        ndcg = first @ _DISCOUNTS[: first.shape[1]] / ideal
-        return SearchMetrics({f"ndcg@{_DEPTH}": ndcg, f"mrr@{_DEPTH}": found, **recalls})
+                ranked[query] = gains[order[:depth]]
+        return ranked
 
 
 def corpus_task(folder: Path, split: Split | None, say: Say) -> CorpusTask:
@@ -308,50 +332,56 @@ def corpus_task(folder: Path, split: Split | None, say: Say) -> CorpusTask:
         )
     judged = beir.relevant(path)
     known = judged.filter(pl.all_horizontal(pl.col("anchor", "positive").is_not_null()))
-    if left_out := len(judged) - len(known):
+    left_out = len(judged) - len(known)
+    if left_out:
         say(f"{folder.name}: left out {left_out:,} judgements of unknown queries or documents")
     if known.is_empty():
         raise DataError("no relevant document of a query", path=path)
     place_of = {name: place for place, name in enumerate(beir.corpus["id"])}
     queries = known.group_by("query", "anchor", maintain_order=True).agg("document", "gain")
-    excluded = [
-        -1 if query in relevant else place_of.get(query, -1)
-        for query, relevant in queries.select("query", "document").iter_rows()
-    ]
-    if count := len(excluded) - excluded.count(-1):
+    relevant = []
+    excluded = []
+    for query, documents in queries.select("query", "document").iter_rows():
+        relevant.append(np.array([place_of[name] for name in documents]))
+        excluded.append(-1 if query in documents else place_of.get(query, -1))
+    count = len(excluded) - excluded.count(-1)
+    if count:
         say(
             f"{folder.name}: queries for which the document with their id isn't ranked, as in BEIR: {count:,}"
         )
     return CorpusTask(
         folder.resolve().name,
-        queries["anchor"].to_list(),
-        beir.corpus["text"].to_list(),
-        [np.array([place_of[name] for name in names]) for names in queries["document"].to_list()],
-        [np.array(gains) for gains in queries["gain"].to_list()],
-        np.array(excluded),
+        queries=queries["anchor"].to_list(),
+        documents=beir.corpus["text"].to_list(),
+        relevant=relevant,
+        gains=[np.array(gains) for gains in queries["gain"].to_list()],
+        excluded=np.array(excluded),
     )
 
 
 def is_nearer(
-    vectors: np.ndarray, triplets: np.ndarray, similarity: Similarity = "cosine"
-) -> np.ndarray:
+    vectors: ndarray,
+    triplets: ndarray,
+    similarity: Similarity = "cosine",
+) -> ndarray:
     """Whether each anchor is more similar to its positive than to any negative, (row,); a tie is a miss."""
     anchors, others = np.broadcast_arrays(triplets[:, :1], triplets[:, 1:])
     pairs = np.stack([anchors.ravel(), others.ravel()], axis=1)
     # In one call, because similarities are rounded relative to the largest in a call.
     similarities = pair_similarities(vectors, pairs, similarity).reshape(others.shape)
-    nearer = (similarities[:, :1] > similarities[:, 1:] + ROUNDING) | (others[:, 1:] == ABSENT)
-    is_correct: np.ndarray = nearer.all(axis=1)
+    is_below = similarities[:, 1:] + ROUNDING < similarities[:, :1]
+    is_absent = others[:, 1:] == ABSENT
+    is_correct: ndarray = (is_below | is_absent).all(axis=1)
     return is_correct
 
 
 def reciprocal_ranks(
-    vectors: np.ndarray,
-    rows: np.ndarray,
+    vectors: ndarray,
+    rows: ndarray,
     similarity: Similarity = "cosine",
     *,
-    content_ids: np.ndarray | None = None,
-) -> np.ndarray:
+    content_ids: ndarray | None = None,
+) -> ndarray:
     """1 / the rank of each row's positive among the positives and negatives of all rows, (row,).
 
     The anchor itself and its other positives are not ranked. Ties count against the positive, so a model
@@ -365,14 +395,14 @@ def reciprocal_ranks(
     ranks = np.empty(len(rows))
     for start in range(0, len(anchors), _BLOCK):
         block = anchors[start : start + _BLOCK]
-        cosines = all_similarities(
-            comparable(vectors[block], similarity), candidate_vectors, similarity
-        )
+        queries = comparable(vectors[block], similarity)
+        cosines = all_similarities(queries, candidate_vectors, similarity)
         pair = np.flatnonzero((row >= start) & (row < start + _BLOCK))
         anchor = row[pair] - start
         positive = column[pair]
         positive_cosines = cosines[anchor, positive]
         cosines[anchor, positive] = -np.inf
         cosines[ids[block][:, None] == ids[candidates]] = -np.inf
-        ranks[pair] = 1 + (cosines[anchor] >= positive_cosines[:, None] - ROUNDING).sum(axis=1)
+        is_before = cosines[anchor] >= positive_cosines[:, None] - ROUNDING
+        ranks[pair] = 1 + is_before.sum(axis=1)
     return 1 / ranks

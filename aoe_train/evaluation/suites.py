@@ -45,14 +45,15 @@ _FILES: dict[str, dict[Split, tuple[str, int]]] = {
 STS = tuple(_FILES)
 """The default tasks, in the order of the papers' tables."""
 
-_FILES |= {
-    f"{year}.senteval-tok": {"test": (f"sts/{year}.senteval-tok.tsv", rows)}
-    for year, rows in _YEARS.items()
-}
+for _year, _rows in _YEARS.items():
+    _name = f"{_year}.senteval-tok"
+    _FILES[_name] = {"test": (f"sts/{_name}.tsv", _rows)}
 
 
 def read_sts(
-    data_dir: Path, names: Sequence[str], split: Split
+    data_dir: Path,
+    names: Sequence[str],
+    split: Split,
 ) -> tuple[list[PairTask], dict[str, str]]:
     """The tasks in a data folder, each with all its subsets, and the reasons why others are missing."""
     for name in names:
@@ -60,7 +61,8 @@ def read_sts(
             raise ConfigError(f"no task {name!r}; choose from {', '.join(_FILES)}")
     tasks: list[PairTask] = []
     missing: dict[str, str] = {}
-    for name in [name for name in _FILES if name in (names or STS)]:
+    chosen = [name for name in _FILES if name in (names or STS)]
+    for name in chosen:
         if split not in _FILES[name]:
             missing[name] = f"has no {split} split"
             continue
@@ -78,8 +80,8 @@ def read_sts(
             )
         tasks.append(pair_task(name, frame))
     if not tasks:
-        reasons = "; ".join(f"{name}: {reason}" for name, reason in missing.items())
-        raise DataError(f"contains none of the tasks ({reasons})", path=data_dir)
+        reasons = [f"{name}: {reason}" for name, reason in missing.items()]
+        raise DataError(f"contains none of the tasks ({'; '.join(reasons)})", path=data_dir)
     return tasks, missing
 
 
@@ -115,11 +117,8 @@ class TaskRequest(NamedTuple):
         if self.split not in (None, "test", "validation"):
             raise ConfigError(f"--split {self.split}: expected test or validation")
         if self.own_tasks:
-            if (
-                self.data_dir is not None
-                or self.split is not None
-                or len(self.own_tasks) < len(self.tasks)
-            ):
+            has_names = len(self.own_tasks) < len(self.tasks)
+            if self.data_dir is not None or self.split is not None or has_names:
                 raise ConfigError(
                     "your own tasks can't be combined with data_dir, split or names of tasks"
                 )
@@ -146,38 +145,44 @@ class TaskRequest(NamedTuple):
             return ChosenTasks(self.suite or "own tasks", self.own_tasks, {})
         if self.data is None:
             names = [str(name) for name in self.tasks]
-            return ChosenTasks("sts", *read_sts(Path(self.data_dir or ""), names, split or "test"))
+            folder = Path(self.data_dir or "")
+            tasks, missing = read_sts(folder, names, split or "test")
+            return ChosenTasks("sts", tasks, missing)
         if isinstance(self.data, str | Path):
             valid_path(self.data)
         source = PairSource(self.data, split, rules, say, self.columns)
-        return ChosenTasks(*self._own_data(source), {})
+        suite, task = self._own_data(source)
+        return ChosenTasks(suite, [task], {})
 
-    def _own_data(self, source: PairSource) -> tuple[str, list[EvaluationTask]]:
+    def _own_data(self, source: PairSource) -> tuple[str, EvaluationTask]:
         """The suite and task of the user's own data."""
         if self.suite == TRACKER:
-            return TRACKER, [read_duplicates(source, self.reports)]
+            return TRACKER, read_duplicates(source, self.reports)
         if self.suite == "binary":
-            return "binary", [source.binary_task()]
+            return "binary", source.binary_task()
         if self.suite is None and is_beir(source.source):
             if self.columns:
                 raise ConfigError(
                     f"--columns: BEIR's layout of {source.name} sets them; leave it out"
                 )
-            return "retrieval", [corpus_task(Path(str(source.source)), source.split, source.say)]
+            folder = Path(str(source.source))
+            return "retrieval", corpus_task(folder, source.split, source.say)
         if "group" in (self.columns or {}):
-            return "groups", [self._groups(source)]
-        if self.suite is None and (positives := source.positives()):
-            return "retrieval", [RetrievalTask(source.name, positives)]
+            return "groups", self._groups(source)
+        if self.suite is None:
+            positives = source.positives()
+            if positives:
+                return "retrieval", RetrievalTask(source.name, positives)
         frame = source.frame()
         if self.suite is None and is_search(frame):
-            return "search", [search_task(source.name, frame, source.say)]
+            return "search", search_task(source.name, frame, source.say)
         pairs = pair_task(source.name, frame)
         if self.suite == "sts" or not np.isin(pairs.labels, (0, 1)).all():
-            return "sts", [pairs]
+            return "sts", pairs
         source.say(
             "labels are 0 and 1: using AUC, F1 and accuracy (--suite=binary); --suite=sts uses correlations"
         )
-        return "binary", [source._replace(say=silent).binary_task()]
+        return "binary", source._replace(say=silent).binary_task()
 
     def _groups(self, source: PairSource) -> GroupTask:
         """The texts of a table, and the group of each."""

@@ -86,17 +86,19 @@ class TaskVectors:
 
         self.similarity = similarity
         keys = {item: prompted(item) for items in collections for item in items}
-        texts: dict[str | None, dict[str, None]] = {}
+        texts_by_prompt: dict[str | None, dict[str, None]] = {}
         for prompt, text in keys.values():
-            texts.setdefault(prompt, {})[text] = None
-        by_prompt = [(prompt, text) for prompt, group in texts.items() for text in group]
-        row = {key: number for number, key in enumerate(by_prompt)}
+            texts_by_prompt.setdefault(prompt, {})[text] = None
+        row: dict[tuple[str | None, str], int] = {}
+        inputs: list[str] = []
+        vectors = []
+        for prompt, distinct in texts_by_prompt.items():
+            texts = list(distinct)
+            for number, text in enumerate(texts, len(inputs)):
+                row[prompt, text] = number
+            inputs += texts
+            vectors.append(encode(texts) if prompt is None else encode(texts, prompt))
         self._row = {item: row[key] for item, key in keys.items()}
-        inputs = [text for _, text in by_prompt]
-        vectors = [
-            encode([*group]) if prompt is None else encode([*group], prompt)
-            for prompt, group in texts.items()
-        ]
         self.matrix = vectors[0] if len(vectors) == 1 else np.concatenate(vectors)
         shape = self.matrix.shape
         if len(shape) != 2 or shape[0] != len(inputs):
@@ -112,11 +114,10 @@ class TaskVectors:
         """These vectors as in an index for this purpose, of all inputs that aren't queries."""
         units = scaled_to_one(self.matrix.astype(np.float32))
         texts = [item for item in inputs if not (isinstance(item, SearchText) and item.is_query)]
-        collection = units[np.unique(self.rows(texts))]
+        searched = units[np.unique(self.rows(texts))]
+        collection = Collection(searched[drawn(len(searched))], purpose)
         transformed = copy(self)
-        transformed.matrix = Collection(collection[drawn(len(collection))], purpose).transform(
-            units
-        )
+        transformed.matrix = collection.transform(units)
         return transformed
 
     def rows(self, inputs: Sequence[Input]) -> np.ndarray:
@@ -166,18 +167,18 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object: scores (None if undefined), `n`, and optionally `ci95` and `subsets`."""
-        parts = {name: part.to_dict() for name, part in self.subsets.items()}
-        bounds = {metric: self.intervals.get(metric) for metric in self.scores}
-        return {
-            **{metric: defined(value) for metric, value in self.scores.items()},
-            "n": self.n,
-            **(
-                {"ci95": {m: bound and list(bound) for m, bound in bounds.items()}}
-                if self.intervals
-                else {}
-            ),
-            **({"subsets": parts} if parts else {}),
-        }
+        values: dict[str, Any] = {}
+        bounds = {}
+        for metric, value in self.scores.items():
+            interval = self.intervals.get(metric)
+            values[metric] = defined(value)
+            bounds[metric] = interval and list(interval)
+        values["n"] = self.n
+        if self.intervals:
+            values["ci95"] = bounds
+        if self.subsets:
+            values["subsets"] = {name: part.to_dict() for name, part in self.subsets.items()}
+        return values
 
 
 def defined(value: float) -> float | None:
@@ -188,8 +189,10 @@ def defined(value: float) -> float | None:
 def summarise(metrics: TaskMetrics, resamples: Resampling | None = None) -> Result:
     """The scores of a task, with bootstrap intervals if there are resamples; parts have no intervals."""
     whole = metrics.whole
-    parts = {
-        name: Result(part.scores() if part else {}, n) for name, (part, n) in metrics.parts.items()
-    }
-    bounds = intervals(whole, resamples) if resamples and resamples.number else {}
+    parts = {}
+    for name, (part, n) in metrics.parts.items():
+        parts[name] = Result({} if part is None else part.scores(), n)
+    bounds = {}
+    if resamples is not None and resamples.number:
+        bounds = intervals(whole, resamples)
     return Result(whole.scores(), whole.n, bounds, parts)

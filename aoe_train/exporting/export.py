@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import torch
+from numpy import ndarray
 
 from aoe_train.evaluation.overlap import DIGESTS_FILE
 from aoe_train.exporting.onnx import (
@@ -44,6 +45,10 @@ if TYPE_CHECKING:
     from aoe_train.model.encoder import Encoder
 
 
+Format = Literal["sentence-transformers", "onnx", "onnx-int8"]
+Dtype = Literal["fp32", "bf16", "fp16"]
+_TOLERANCE = 1e-5
+_GRAPH_TOLERANCE = 1e-4
 _SENTENCE = "The compiler panics when a file is opened from the menu, but not when it is saved. "
 
 
@@ -59,20 +64,22 @@ def probes(max_length: int) -> list[str]:
 
 
 def difference(
-    vectors: Float[np.ndarray, "text dim"], expected: Float[np.ndarray, "text dim"]
+    vectors: Float[ndarray, "text dim"],
+    expected: Float[ndarray, "text dim"],
 ) -> float:
     """The largest distance between two vectors of a text, relative to the expected one's length."""
     if vectors.shape != expected.shape:
         return float("inf")
     distances = np.linalg.norm(vectors.astype(np.float64) - expected, axis=1)
-    relative = distances / np.maximum(np.linalg.norm(expected.astype(np.float64), axis=1), 1e-12)
+    lengths = np.linalg.norm(expected.astype(np.float64), axis=1)
+    relative = distances / np.maximum(lengths, 1e-12)
     return float("inf") if np.isnan(relative).any() else float(relative.max())
 
 
 def verify(
-    encode: Callable[[Sequence[str]], np.ndarray],
+    encode: Callable[[Sequence[str]], ndarray],
     texts: Sequence[str],
-    expected: Float[np.ndarray, "text dim"],
+    expected: Float[ndarray, "text dim"],
     *,
     path: Path,
     within: float,
@@ -86,11 +93,6 @@ def verify(
             path=path,
         )
     return largest
-
-
-Format = Literal["sentence-transformers", "onnx", "onnx-int8"]
-Dtype = Literal["fp32", "bf16", "fp16"]
-_TOLERANCE, _GRAPH_TOLERANCE = 1e-5, 1e-4
 
 
 @dataclass(frozen=True)
@@ -124,13 +126,17 @@ class Exported(OutputResult):
 
     def notes(self) -> list[str]:
         """Differences of vectors, and requirements of readers."""
-        requirement = f"readers need aoe-toolkit and trust_remote_code=True: {self.needs_toolkit}"
-        return [
+        notes = [
             f"vectors differ by at most {self.difference:.0e} of their length;"
-            f" storing weights as {self.dtype} changes them by {self.rounding:.0e}",
-            *([str(self.loss)] if self.loss else []),
-            *([requirement] if self.needs_toolkit else []),
+            f" storing weights as {self.dtype} changes them by {self.rounding:.0e}"
         ]
+        if self.loss:
+            notes.append(str(self.loss))
+        if self.needs_toolkit:
+            notes.append(
+                f"readers need aoe-toolkit and trust_remote_code=True: {self.needs_toolkit}"
+            )
+        return notes
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
         """How to send it to the Hub."""
@@ -175,9 +181,17 @@ def export(
             quantize_onnx(folder)
             encode = onnx_encoder(folder, encoder.settings.named_prompts, file=graph)
             loss = measure(encoder.encode, encode, task, path=out)
-        rounding = difference(expected, original)
         done = Exported(
-            out, form, dtype, encoder.dim, merged, largest, rounding, reason, loss, interpolate
+            out,
+            form,
+            dtype,
+            dim=encoder.dim,
+            merged=merged,
+            difference=largest,
+            rounding=difference(expected, original),
+            needs_toolkit=reason,
+            loss=loss,
+            interpolate=interpolate,
         )
         _describe(done, encoder, source, folder, made_of or {})
     return done
@@ -201,10 +215,10 @@ def mix(encoder: Encoder, backbone: Encoder, share: float) -> bool:
     for model in (encoder.model, backbone.model):
         if has_lora(model.backbone):
             merge_lora(model.backbone)
-    trained, original = (dict(each.model.named_parameters()) for each in (encoder, backbone))
-    if {name: weight.shape for name, weight in trained.items()} != {
-        name: weight.shape for name, weight in original.items()
-    }:
+    trained = dict(encoder.model.named_parameters())
+    original = dict(backbone.model.named_parameters())
+    shapes = {name: weight.shape for name, weight in trained.items()}
+    if shapes != {name: weight.shape for name, weight in original.items()}:
         raise ConfigError(
             "interpolate: the weights of model and backbone have different names or shapes; give the original"
             " --backbone"
@@ -234,8 +248,11 @@ def check(form: str, dtype: str, *, measured: bool = False) -> None:
 
 
 def _write(
-    encoder: Encoder, folder: Path, graph: str | None, dtype: torch.dtype
-) -> tuple[Callable[..., np.ndarray], str | None]:
+    encoder: Encoder,
+    folder: Path,
+    graph: str | None,
+    dtype: torch.dtype,
+) -> tuple[Callable[..., ndarray], str | None]:
     """Write the folder; returns a function that encodes with it, and why readers need aoe-toolkit."""
     if graph is not None:
         with TemporaryDirectory() as model:
@@ -248,7 +265,7 @@ def _write(
     return _their_encoder(folder, trust=reason is not None), reason
 
 
-def _their_encoder(folder: Path, *, trust: bool) -> Callable[..., np.ndarray]:
+def _their_encoder(folder: Path, *, trust: bool) -> Callable[..., ndarray]:
     with needed_for("the check of an export"), quietly():
         from sentence_transformers import SentenceTransformer
 
@@ -260,7 +277,9 @@ def _their_encoder(folder: Path, *, trust: bool) -> Callable[..., np.ndarray]:
             model_kwargs={"dtype": torch.float32},
         )
     return lambda texts, prompt_name=None: model.encode(
-        list(texts), prompt_name=prompt_name, show_progress_bar=False
+        list(texts),
+        prompt_name=prompt_name,
+        show_progress_bar=False,
     )
 
 
@@ -276,16 +295,15 @@ def _describe(done: Exported, encoder: Encoder, source: Path, folder: Path, made
     if graph is None and card.is_file() and not changed and not made_of.get("default_prompt"):
         shutil.copyfile(card, folder / "README.md")
     else:
-        use = (
-            usage(name, prompts=settings.named_prompts, needs_toolkit=done.needs_toolkit)
-            if graph is None
-            else graph_usage(name, settings, graph, done.loss)
-        )
+        tags: Sequence[str] = ()
+        if graph is None:
+            use = usage(name, prompts=settings.named_prompts, needs_toolkit=done.needs_toolkit)
+        else:
+            use = graph_usage(name, settings, graph, done.loss)
+            tags = ("onnx", "transformers.js")
         about = card_data(card) if card.is_file() else {}
-        tags = () if graph is None else ("onnx", "transformers.js")
-        write_text(
-            folder / "README.md", head(name, done.dim, tags=tags, about=about) + changed + use
-        )
+        start = head(name, done.dim, tags=tags, about=about)
+        write_text(folder / "README.md", start + changed + use)
     facts: dict[str, Any] = {
         **asdict(done),
         "out": name,

@@ -33,21 +33,33 @@ class ToolkitEncoder(InputModule):
         cls, model_name_or_path: str, *, revision: str | None = None, **_: Any
     ) -> ToolkitEncoder:
         """Load a model folder or a Hub id; sentence-transformers moves it to a device."""
-        return cls(
-            Encoder.load(model_name_or_path, revision=revision, device="cpu", precision="fp32")
+        encoder = Encoder.load(
+            model_name_or_path,
+            revision=revision,
+            device="cpu",
+            precision="fp32",
         )
+        return cls(encoder)
 
     def preprocess(
-        self, inputs: Sequence[Any], prompt: str | None = None, **_: Any
+        self,
+        inputs: Sequence[Any],
+        prompt: str | None = None,
+        **_: Any,
     ) -> dict[str, Any]:
         """Tokenise `inputs` with a prompt; see `records.TokenBatch`."""
-        store = self._encoder.tokens([str(text) for text in inputs], prompt or "")
+        texts = [str(text) for text in inputs]
+        store = self._encoder.tokens(texts, prompt or "")
         return dict(store.batch(np.arange(len(store))))
 
     def forward(self, features: dict[str, Any], **_: Any) -> dict[str, Tensor]:
         """Add `sentence_embedding` to the packed tokens."""
-        batch = features["input_ids"], features["lengths"], features["pieces"]
-        vectors = self.model(*batch, features.get("prompt_lengths"))
+        vectors = self.model(
+            features["input_ids"],
+            features["lengths"],
+            features["pieces"],
+            features.get("prompt_lengths"),
+        )
         return {**features, "sentence_embedding": vectors}
 
     @property

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from numpy import ndarray
 from torch import Tensor, nn
 
 from aoe_train.evaluation.pair_metrics import correlation
@@ -49,11 +50,14 @@ if TYPE_CHECKING:
 
 INPUTS = ("input_ids", "attention_mask")
 OUTPUTS = ("last_hidden_state", "sentence_embedding")
-_PACKAGES = ("onnx", "onnxruntime", "onnxscript")
-
-
 INT8 = "onnx-int8"
 GRAPHS = {"onnx": "onnx/model.onnx", INT8: "onnx/model_qint8.onnx"}
+GRAPH = GRAPHS["onnx"]
+_PACKAGES = ("onnx", "onnxruntime", "onnxscript")
+_MAX_BYTES = 1_900_000_000  # of a protobuf file; larger weights have a separate file
+_MIN_COSINE = 0.95
+_MIN_AGREEMENT = 0.9
+_BATCH = 32
 
 
 def require_onnx() -> None:
@@ -105,10 +109,6 @@ def _errors_only() -> Iterator[None]:
         logging.disable(disabled)
 
 
-GRAPH = GRAPHS["onnx"]
-_MAX_BYTES = 1_900_000_000  # of a protobuf file; larger weights have a separate file
-
-
 class PaddedEncoder(nn.Module):
     """Backbone, pooling, dense layers, normalisation and truncation, for texts padded on the right."""
 
@@ -129,7 +129,9 @@ class PaddedEncoder(nn.Module):
         self.dim = dim
 
     def forward(
-        self, input_ids: Int[Tensor, "text token"], attention_mask: Int[Tensor, "text token"]
+        self,
+        input_ids: Int[Tensor, "text token"],
+        attention_mask: Int[Tensor, "text token"],
     ) -> tuple[Float[Tensor, "text token dim"], Float[Tensor, "text dim"]]:
         """Vectors of tokens and of texts; `attention_mask` is 1 for tokens and 0 for padding."""
         layers = self.pooling == "first-last-avg"
@@ -139,20 +141,23 @@ class PaddedEncoder(nn.Module):
             output_hidden_states=layers,
             return_dict=True,
         )
-        tokens = (
-            (output.hidden_states[1] + output.hidden_states[-1]) / 2
-            if layers
-            else output.last_hidden_state
-        )
+        tokens = output.last_hidden_state
+        if layers:
+            tokens = (output.hidden_states[1] + output.hidden_states[-1]) / 2
         vectors = pool_padded(tokens.float(), attention_mask, self.pooling)
         if self.dense is not None:
             vectors = self.dense(vectors)
-        vectors = nn.functional.normalize(vectors, dim=-1) if self.normalize else vectors
-        return tokens, vectors if self.dim is None else vectors[:, : self.dim]
+        if self.normalize:
+            vectors = nn.functional.normalize(vectors, dim=-1)
+        if self.dim is not None:
+            vectors = vectors[:, : self.dim]
+        return tokens, vectors
 
 
 def pool_padded(
-    tokens: Float[Tensor, "text token dim"], mask: Int[Tensor, "text token"], pooling: str
+    tokens: Float[Tensor, "text token dim"],
+    mask: Int[Tensor, "text token"],
+    pooling: str,
 ) -> Float[Tensor, "text dim"]:
     """Pool like `aoe_train.model.text_model`, with operations that can be traced for any length."""
     if pooling == "weighted-mean":
@@ -189,11 +194,15 @@ def write_onnx(folder: Path, model: Path, settings: EncoderSettings, dim: int) -
         backbone.config.use_cache = False
     (folder / GRAPH).parent.mkdir()
     names = dense_names(len(settings.dense))
-    dense = (
-        read_dense_layers([model / name for name in names], settings.dense, dim) if names else None
-    )
+    dense = None
+    if names:
+        dense = read_dense_layers([model / name for name in names], settings.dense, dim)
     padded = PaddedEncoder(
-        backbone, settings.pooling, normalize=settings.normalize, dense=dense, dim=settings.dim
+        backbone,
+        settings.pooling,
+        normalize=settings.normalize,
+        dense=dense,
+        dim=settings.dim,
     )
     _trace(padded.eval(), folder / GRAPH)
     for name in names:
@@ -222,8 +231,11 @@ def _refuse_unsupported(model: Path, settings: EncoderSettings) -> None:
 
 
 def onnx_encoder(
-    folder: Path, prompts: NamedPrompts | None, *, file: str = GRAPH
-) -> Callable[..., np.ndarray]:
+    folder: Path,
+    prompts: NamedPrompts | None,
+    *,
+    file: str = GRAPH,
+) -> Callable[..., ndarray]:
     """A function that encodes texts with a folder's graph, onnxruntime and optionally a `prompt_name`."""
     import onnxruntime
     from transformers import AutoTokenizer
@@ -231,12 +243,14 @@ def onnx_encoder(
     session = onnxruntime.InferenceSession(folder / file, providers=["CPUExecutionProvider"])
     tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
 
-    def encode(texts: Sequence[str], prompt_name: str | None = None) -> np.ndarray:
-        words = "" if prompts is None or prompts.around_all else prompts.chosen(name=prompt_name)
+    def encode(texts: Sequence[str], prompt_name: str | None = None) -> ndarray:
+        words = ""
+        if prompts is not None and not prompts.around_all:
+            words = prompts.chosen(name=prompt_name)
         prompted = [read_prompt(words).before + text for text in texts]
         tokens = tokenizer(prompted, padding=True, truncation=True, return_tensors="np")
         inputs = {name: tokens[name].astype("int64") for name in INPUTS}
-        vectors: np.ndarray = session.run(OUTPUTS[1:], inputs)[0]
+        vectors: ndarray = session.run(OUTPUTS[1:], inputs)[0]
         return vectors
 
     return encode
@@ -291,8 +305,6 @@ SAMPLES = (
     "Le chien dort devant la maison.",
     "Thanks!",
 )
-_MIN_COSINE, _MIN_AGREEMENT = 0.95, 0.9
-_BATCH = 32
 
 
 @dataclass(frozen=True)
@@ -309,12 +321,12 @@ class Loss:
 
     def __str__(self) -> str:
         """One line; Spearman's rho with labels is multiplied by 100, as in tables."""
-        with_labels = (
-            f"Spearman with the labels {100 * self.spearman:.2f} in fp32 and "
-            f"{100 * self.spearman_int8:.2f} in int8, "
-            if self.spearman is not None and self.spearman_int8 is not None
-            else ""
-        )
+        with_labels = ""
+        if self.spearman is not None and self.spearman_int8 is not None:
+            with_labels = (
+                f"Spearman with the labels {100 * self.spearman:.2f} in fp32 and "
+                f"{100 * self.spearman_int8:.2f} in int8, "
+            )
         return (
             f"int8 on {self.pairs:,} pairs of {self.source}: {with_labels}Spearman of their cosines with"
             f" fp32's {self.agreement:.4f}; cosine of a vector with fp32's {self.cosine_mean:.4f} (mean),"
@@ -323,8 +335,8 @@ class Loss:
 
 
 def measure(
-    expected: Callable[[Sequence[str]], np.ndarray],
-    quantized: Callable[[Sequence[str]], np.ndarray],
+    expected: Callable[[Sequence[str]], ndarray],
+    quantized: Callable[[Sequence[str]], ndarray],
     task: PairTask | None,
     *,
     path: Path,
@@ -335,22 +347,18 @@ def measure(
     rows = list(combinations(SAMPLES, 2)) if task is None else list(task.rows)
     texts = sorted({text for row in rows for text in row}, key=lambda text: (len(text), text))
     index = {text: number for number, text in enumerate(texts)}
-    pairs = np.array([[index[text] for text in row] for row in rows])
+    first = [index[text] for text, _ in rows]
+    second = [index[text] for _, text in rows]
     blocks = [texts[start : start + _BATCH] for start in range(0, len(texts), _BATCH)]
-    plain, int8 = (
-        unit(np.concatenate([encode(block) for block in blocks]))
-        for encode in (expected, quantized)
-    )
+    plain = unit(np.concatenate([expected(block) for block in blocks]))
+    int8 = unit(np.concatenate([quantized(block) for block in blocks]))
     cosines = np.einsum("ij,ij->i", plain, int8)
-    before, after = (
-        np.einsum("ij,ij->i", vectors[pairs[:, 0]], vectors[pairs[:, 1]])
-        for vectors in (plain, int8)
-    )
+    before = np.einsum("ij,ij->i", plain[first], plain[second])
+    after = np.einsum("ij,ij->i", int8[first], int8[second])
     source = "sample sentences" if task is None else task.name
     labels: dict[str, float] = {}
-    with np.errstate(
-        invalid="ignore"
-    ):  # the result is NaN for constant cosines, which is refused below
+    # The result is NaN for constant cosines, which is refused below.
+    with np.errstate(invalid="ignore"):
         if task is not None:
             correlation(before, task.labels, task.name)  # refuses constant labels
             labels = {
@@ -358,7 +366,8 @@ def measure(
                 "spearman_int8": float(spearmanr(after, task.labels).statistic),
             }
         agreement = float(spearmanr(before, after).statistic)
-    loss = Loss(len(rows), source, float(cosines.mean()), float(cosines.min()), agreement, **labels)
+    mean = float(cosines.mean())
+    loss = Loss(len(rows), source, mean, float(cosines.min()), agreement, **labels)
     if not (loss.cosine_mean >= _MIN_COSINE and loss.agreement >= _MIN_AGREEMENT):
         raise DataError(
             f"{loss}; expected a mean cosine of at least {_MIN_COSINE} and a Spearman of at least "

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from numpy import ndarray
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
@@ -34,6 +35,16 @@ if TYPE_CHECKING:
     from aoe_train.model.encoder import Encoder
 
 
+Embed = Callable[[list[str]], "Float[ndarray, 'text dim']"]
+_BLOCK_TEXTS = 1 << 12
+_MIN_TEXTS = 100
+# One of 20 texts is held out, and at most 2000.
+_HELD_OUT = 20
+_MAX_HELD_OUT = 2000
+RIDGE = 0.03
+_SIF = 1e-3
+_TOLERANCE = 1e-3  # relative to the first residual
+_MAX_STEPS = 100
 _CARD = """
 A static model: a text's vector is the mean of its tokens' vectors, scaled to length 1. It was distilled from
 {model} on {texts:,} texts without labels, and has vectors of {tokens:,} tokens, {seen:,} of which occur in
@@ -57,7 +68,8 @@ def write(
     card = source / "README.md"
     about = card_data(card) if card.is_file() else {}
     about_axes = "" if done.dim == wide else f"on their {done.dim} principal axes "
-    words = _CARD.format(**asdict(done), model=model, about=about_axes)
+    words = head(name, done.dim, tags=["static"], about=about)
+    words += _CARD.format(**asdict(done), model=model, about=about_axes)
     words += THEIRS.format(name=name, flag=', device="cpu"')
     facts = {
         **asdict(done),
@@ -69,11 +81,8 @@ def write(
     with whole_folder(done.out) as folder:
         write_static(folder, static.tokenizer.to_str(), static.table)
         write_digests(folder, digests(texts), source)
-        write_text(folder / "README.md", head(name, done.dim, tags=["static"], about=about) + words)
+        write_text(folder / "README.md", words)
         write_json(folder / "run.json", {"distill": facts})
-
-
-_BLOCK_TEXTS = 1 << 12
 
 
 def plain_tokenizer(tokenizer: PreTrainedTokenizerFast) -> Tokenizer:
@@ -95,19 +104,23 @@ def token_count(tokenizer: Tokenizer) -> int:
 
 
 def token_shares(
-    tokenizer: Tokenizer, texts: Sequence[str], longest: int | None = None
+    tokenizer: Tokenizer,
+    texts: Sequence[str],
+    longest: int | None = None,
 ) -> sparse.csr_matrix:
     """The relative frequency of each token in each text, float32 (text, token)."""
-    ids: list[np.ndarray] = []
+    ids: list[ndarray] = []
     for start in range(0, len(texts), _BLOCK_TEXTS):
         block = list(texts[start : start + _BLOCK_TEXTS])
         encodings = tokenizer.encode_batch_fast(block, add_special_tokens=False)
         ids.extend(np.asarray(encoding.ids[:longest], np.int32) for encoding in encodings)
     lengths = np.fromiter(map(len, ids), np.int64, len(ids))
-    shares = np.repeat(1 / np.maximum(lengths, 1), lengths).astype(np.float32)
+    share = 1 / np.maximum(lengths, 1)
+    shares = np.repeat(share, lengths).astype(np.float32)
     columns = np.concatenate([*ids, np.empty(0, np.int32)])
     starts = np.concatenate([[0], lengths.cumsum()])
-    matrix = sparse.csr_matrix((shares, columns, starts), (len(ids), token_count(tokenizer)))
+    shape = (len(ids), token_count(tokenizer))
+    matrix = sparse.csr_matrix((shares, columns, starts), shape)
     matrix.sum_duplicates()
     return matrix
 
@@ -117,53 +130,54 @@ def written_tokens(tokenizer: PreTrainedTokenizerFast, plain: Tokenizer) -> list
     special = set(tokenizer.all_special_ids)
     prefix = getattr(plain.model, "continuing_subword_prefix", None) or ""
     texts = plain.decode_batch([[token] for token in range(token_count(plain))])
-    return [
-        "" if token in special or "\ufffd" in text else text.strip().removeprefix(prefix)
-        for token, text in enumerate(texts)
-    ]
+    written = []
+    for token, text in enumerate(texts):
+        if token in special or "\ufffd" in text:
+            written.append("")
+        else:
+            written.append(text.strip().removeprefix(prefix))
+    return written
 
 
-RIDGE = 0.03
-_SIF = 1e-3
-_TOLERANCE = 1e-3  # relative to the first residual
-_MAX_STEPS = 100
-
-
-def rarity(shares: sparse.csr_matrix) -> Float[np.ndarray, " token"]:
+def rarity(shares: sparse.csr_matrix) -> Float[ndarray, " token"]:
     """Each token's weight a / (a + p), with its frequency p and a = 0.001 (SIF: Arora et al., 2017)."""
     counts = np.asarray(shares.sum(axis=0), np.float64).ravel()
-    weights: np.ndarray = _SIF / (_SIF + counts / max(counts.sum(), 1.0))
+    frequencies = counts / max(counts.sum(), 1.0)
+    weights: ndarray = _SIF / (_SIF + frequencies)
     return weights
 
 
 def fit(
     shares: sparse.csr_matrix,
-    targets: Float[np.ndarray, "text dim"],
-    prior: Float[np.ndarray, "token dim"],
+    targets: Float[ndarray, "text dim"],
+    prior: Float[ndarray, "token dim"],
     ridge: float = RIDGE,
     step: Callable[[], None] = lambda: None,
-) -> Float[np.ndarray, "token dim"]:
+) -> Float[ndarray, "token dim"]:
     """Token vectors, float32: ridge regression towards the optimally scaled prior."""
     predicted = shares @ prior
     square = float((predicted * predicted).sum())
-    start = prior * np.float32(float((predicted * targets).sum()) / square if square else 0.0)
+    scale = 0.0
+    if square:
+        scale = float((predicted * targets).sum()) / square
+    start = prior * np.float32(scale)
     residual = shares.T @ (targets - shares @ start)
 
-    def product(flat: np.ndarray) -> np.ndarray:
+    def product(flat: ndarray) -> ndarray:
         change = flat.reshape(residual.shape)
-        return np.asarray(shares.T @ (shares @ change) + np.float32(ridge) * change).ravel()
+        fitted = shares.T @ (shares @ change)
+        return np.asarray(fitted + np.float32(ridge) * change).ravel()
 
     normal = LinearOperator((residual.size, residual.size), product, dtype=np.float32)
     change, _ = cg(
-        normal, residual.ravel(), rtol=_TOLERANCE, maxiter=_MAX_STEPS, callback=lambda _: step()
+        normal,
+        residual.ravel(),
+        rtol=_TOLERANCE,
+        maxiter=_MAX_STEPS,
+        callback=lambda _: step(),
     )
-    vectors: np.ndarray = start + change.reshape(residual.shape)
+    vectors: ndarray = start + change.reshape(residual.shape)
     return vectors
-
-
-Embed = Callable[[list[str]], "Float[np.ndarray, 'text dim']"]
-_MIN_TEXTS = 100
-_HELD_OUT, _MAX_HELD_OUT = 20, 2000  # one of 20 texts, and at most
 
 
 @dataclass(frozen=True)
@@ -201,15 +215,20 @@ class Static:
     """A tokenizer and the vectors of its tokens, float32 (token, dim)."""
 
     tokenizer: Tokenizer
-    table: Float[np.ndarray, "token dim"]
+    table: Float[ndarray, "token dim"]
 
-    def encode(self, texts: Sequence[str]) -> Float[np.ndarray, "text dim"]:
+    def encode(self, texts: Sequence[str]) -> Float[ndarray, "text dim"]:
         """Vectors of length 1; zero for texts without tokens."""
         return scaled_to_one(token_shares(self.tokenizer, texts) @ self.table)
 
 
 def distil(
-    encoder: Encoder, embed: Embed, texts: Sequence[str], out: Path, dim: int, show: Listener
+    encoder: Encoder,
+    embed: Embed,
+    texts: Sequence[str],
+    out: Path,
+    dim: int,
+    show: Listener,
 ) -> tuple[Static, Distilled]:
     """Fit a vector for each token of a model."""
     test_texts, fitted = held_out(texts)
@@ -221,15 +240,15 @@ def distil(
     plain = plain_tokenizer(encoder.tokenizer)
     token_texts = written_tokens(encoder.tokenizer, plain)
     with_text = [token for token, text in enumerate(token_texts) if text]
-    vectors = embed([*fitted, *test_texts, *(token_texts[token] for token in with_text)])
+    written = [token_texts[token] for token in with_text]
+    vectors = embed([*fitted, *test_texts, *written])
     if not np.isfinite(vectors).all():
         raise DataError(
             "distillation: some of the model's vectors contain NaN or infinity; check the model"
         )
     vectors = scaled_to_one(vectors)
-    targets, test_vectors, of_tokens = np.split(
-        vectors, [len(fitted), len(fitted) + len(test_texts)]
-    )
+    ends = np.cumsum([len(fitted), len(test_texts)])
+    targets, test_vectors, of_tokens = np.split(vectors, ends)
     axes = kept_axes(targets, dim)
     prior = np.zeros((len(token_texts), vectors.shape[1]), np.float32)
     prior[with_text] = of_tokens - of_tokens.mean(axis=0)
@@ -241,11 +260,18 @@ def distil(
     table = fit(shares, targets @ axes, prior @ axes, step=lambda: show(Progress("fit tokens")))
     show(Progress("fit tokens", ended=True))
     static = Static(plain, table.astype(np.float32))
-    cosines = (static.encode(test_texts) * scaled_to_one(test_vectors @ axes)).sum(axis=1)
-    seen = int(np.unique(shares.indices).size)
-    return static, Distilled(
-        out, len(table), dim, len(fitted), seen, len(test_texts), float(cosines.mean())
+    expected = scaled_to_one(test_vectors @ axes)
+    cosines = (static.encode(test_texts) * expected).sum(axis=1)
+    result = Distilled(
+        out,
+        tokens=len(table),
+        dim=dim,
+        texts=len(fitted),
+        seen=int(np.unique(shares.indices).size),
+        held_out=len(test_texts),
+        agreement=float(cosines.mean()),
     )
+    return static, result
 
 
 def held_out(texts: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -253,15 +279,21 @@ def held_out(texts: Sequence[str]) -> tuple[list[str], list[str]]:
     ranked = sorted(range(len(texts)), key=lambda index: keyed_hash(0, texts[index]))
     count = min(len(texts) // _HELD_OUT, _MAX_HELD_OUT)
     chosen = set(ranked[:count])
-    return [texts[index] for index in sorted(chosen)], [
-        text for index, text in enumerate(texts) if index not in chosen
-    ]
+    test_texts = []
+    others = []
+    for index, text in enumerate(texts):
+        if index in chosen:
+            test_texts.append(text)
+        else:
+            others.append(text)
+    return test_texts, others
 
 
-def kept_axes(vectors: Float[np.ndarray, "text wide"], dim: int) -> Float[np.ndarray, "wide dim"]:
+def kept_axes(vectors: Float[ndarray, "text wide"], dim: int) -> Float[ndarray, "wide dim"]:
     """The first principal axes of vectors; the identity if all dimensions are kept."""
     wide = vectors.shape[1]
     if dim == wide:
         return np.eye(wide, dtype=np.float32)
-    axes: np.ndarray = principal_axes(torch.from_numpy(vectors))[:, :dim].numpy()
-    return axes
+    axes = principal_axes(torch.from_numpy(vectors))
+    first: ndarray = axes[:, :dim].numpy()
+    return first

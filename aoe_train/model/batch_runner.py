@@ -6,12 +6,14 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
 import torch
+from numpy import ndarray
 
 from aoe_train.model.device import one_thread, upload
 from aoe_train.model.memory import TOKENS_ACCELERATOR, batches, keep_freed_memory, tokens_at_once
@@ -30,11 +32,11 @@ Tokenise = Callable[..., TokenStore]
 """Tokenises texts with prompts; see `Encoder.tokens`."""
 
 
+@dataclass
 class BatchRunner:
     """Runs a model on texts."""
 
-    def __init__(self, model: TextModel) -> None:
-        self._model = model
+    model: TextModel
 
     def vectors(
         self,
@@ -46,7 +48,7 @@ class BatchRunner:
         show: Listener,
         *,
         halve: bool,
-    ) -> Generator[tuple[np.ndarray, torch.Tensor]]:
+    ) -> Generator[tuple[ndarray, torch.Tensor]]:
         """Text indices and vectors batch by batch; once memory runs out, all later batches are split."""
         budget = batch_tokens or TOKENS_ACCELERATOR
         parts = 1
@@ -58,49 +60,55 @@ class BatchRunner:
             limit = min(max_length or budget, budget)
             tokens = np.cumsum([min(len(text) // _CHARACTERS, limit) for text in texts])
             starts += (np.flatnonzero(np.diff(tokens // budget)) + 1).tolist()
-        with ThreadPoolExecutor(1) as producer:
-            for first, store in _stores(tokenise, texts, prompts, starts, producer, show):
-                for batch in batches(store.lengths, budget):
-                    waiting = np.array_split(batch, min(parts, len(batch)))
-                    while waiting:
-                        indices = waiting.pop()
-                        vectors = (self._vectors_if_memory if halve else self._vectors)(
-                            store, indices
-                        )
-                        if vectors is not None:
-                            yield first + indices, vectors
-                            continue
-                        parts = 2 * len(batch) // len(indices)
-                        waiting += np.array_split(indices, 2)
-                        if torch.accelerator.is_available():
-                            torch.accelerator.empty_cache()
+        for first, store in _stores(tokenise, texts, prompts, starts, show):
+            for batch in batches(store.lengths, budget):
+                waiting = np.array_split(batch, min(parts, len(batch)))
+                while waiting:
+                    indices = waiting.pop()
+                    vectors = self._run(store, indices, halve=halve)
+                    if vectors is not None:
+                        yield first + indices, vectors
+                        continue
+                    parts = 2 * len(batch) // len(indices)
+                    waiting += np.array_split(indices, 2)
+                    if torch.accelerator.is_available():
+                        torch.accelerator.empty_cache()
 
     @property
     def _device(self) -> torch.device:
-        return next(self._model.parameters()).device
+        return next(self.model.parameters()).device
 
     @cached_property  # each call needs it, even for one text
     def _tokens_on_cpu(self) -> int:
-        return tokens_at_once(cast("Any", self._model.backbone))
+        return tokens_at_once(cast("Any", self.model.backbone))
 
     @cached_property
     def _products_per_token(self) -> int:
-        layers = (
-            part for part in self._model.modules() if not isinstance(part, torch.nn.Embedding)
-        )
-        return sum(weight.numel() for layer in layers for weight in layer.parameters(recurse=False))
+        count = 0
+        for layer in self.model.modules():
+            if not isinstance(layer, torch.nn.Embedding):
+                count += sum(weight.numel() for weight in layer.parameters(recurse=False))
+        return count
 
     @property
     def _tokenises_ahead(self) -> bool:
         """Not on a CPU, for which both would compete, nor without packing, which needs all lengths."""
-        return self._device.type != "cpu" and self._model.packed
+        return self._device.type != "cpu" and self.model.packed
 
-    def _vectors_if_memory(self, store: TokenStore, texts: np.ndarray) -> torch.Tensor | None:
-        """The vectors; None if the batch needs too much memory."""
+    def _run(self, store: TokenStore, texts: ndarray, *, halve: bool) -> torch.Tensor | None:
+        """The vectors of some texts; with `halve`, None if they need too much memory together."""
+        device = self._device
         try:
-            return self._vectors(store, texts)
+            batch = store.batch(texts)
+            tokens = upload(batch["input_ids"], device)
+            products = len(tokens) * self._products_per_token
+            is_small = device.type == "cpu" and products <= _ONE_THREAD_PRODUCTS
+            with one_thread() if is_small else nullcontext():
+                vectors: torch.Tensor = self.model(
+                    tokens, batch["lengths"], batch["pieces"], batch.get("prompt_lengths")
+                )
         except (MemoryError, RuntimeError) as error:
-            if not is_out_of_memory(error):
+            if not halve or not is_out_of_memory(error):
                 raise
             if len(texts) == 1:
                 raise ConfigError(
@@ -108,16 +116,6 @@ class BatchRunner:
                     " a smaller model"
                 ) from error
             return None
-
-    def _vectors(self, store: TokenStore, texts: np.ndarray) -> torch.Tensor:
-        batch = store.batch(texts)
-        tokens = upload(batch["input_ids"], self._device)
-        products = len(tokens) * self._products_per_token
-        is_small = self._device.type == "cpu" and products <= _ONE_THREAD_PRODUCTS
-        with one_thread() if is_small else nullcontext():
-            vectors: torch.Tensor = self._model(
-                tokens, batch["lengths"], batch["pieces"], batch.get("prompt_lengths")
-            )
         return vectors
 
 
@@ -126,7 +124,6 @@ def _stores(
     texts: Sequence[str],
     prompts: str | Sequence[str],
     starts: list[int],
-    producer: ThreadPoolExecutor,
     show: Listener,
 ) -> Iterator[tuple[int, TokenStore]]:
     """The tokens of consecutive texts with the index of the first, a few stores ahead of their use."""
@@ -137,9 +134,11 @@ def _stores(
         return
     show(Progress("encode", 0, len(texts)))
     waiting: deque[tuple[int, Future[TokenStore]]] = deque()
-    for start, stop in pairwise([*starts, len(texts)]):
-        waiting.append((start, producer.submit(tokenise, texts[start:stop], prompts)))
-        if len(waiting) > _AHEAD:
-            first, tokenised = waiting.popleft()
+    with ThreadPoolExecutor(1) as producer:
+        for start, stop in pairwise([*starts, len(texts)]):
+            waiting.append((start, producer.submit(tokenise, texts[start:stop], prompts)))
+            if len(waiting) > _AHEAD:
+                first, tokenised = waiting.popleft()
+                yield first, tokenised.result()
+        for first, tokenised in waiting:
             yield first, tokenised.result()
-    yield from ((first, tokenised.result()) for first, tokenised in waiting)

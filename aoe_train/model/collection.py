@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
+from numpy import ndarray
 
 from aoe_train.model.similarity import scaled_to_one
 from aoe_train.settings.train_settings import Purpose
@@ -47,7 +48,7 @@ RECIPES: Final[Mapping[Purpose, Recipe]] = {
 }
 
 
-def drawn(count: int) -> Int[np.ndarray, " text"]:
+def drawn(count: int) -> Int[ndarray, " text"]:
     """The ascending numbers of the texts that represent a collection of this many."""
     shuffled = np.random.default_rng(_SEED).permutation(count)
     return np.sort(shuffled[:_MAX_TEXTS])
@@ -56,7 +57,7 @@ def drawn(count: int) -> Int[np.ndarray, " text"]:
 class Collection:
     """The texts of a collection, by a sample of their vectors."""
 
-    def __init__(self, sample: Float[np.ndarray, "text dim"], purpose: Purpose) -> None:
+    def __init__(self, sample: Float[ndarray, "text dim"], purpose: Purpose) -> None:
         """`sample` are the model's vectors, of length 1, of the texts that `drawn` chooses."""
         if len(sample) < _FEW_TEXTS:
             raise DataError(
@@ -72,11 +73,12 @@ class Collection:
     @property
     def identity(self) -> str:
         """A hash of everything that its vectors depend on."""
-        return hashlib.sha256(
-            f"{self._weight}".encode() + self._mean.tobytes() + self._centred.tobytes()
-        ).hexdigest()
+        digest = hashlib.sha256(f"{self._weight}".encode())
+        digest.update(self._mean.tobytes())
+        digest.update(self._centred.tobytes())
+        return digest.hexdigest()
 
-    def transform(self, vectors: Float[np.ndarray, "text dim"]) -> Float[np.ndarray, "text dim"]:
+    def transform(self, vectors: Float[ndarray, "text dim"]) -> Float[ndarray, "text dim"]:
         """The vectors to search, of length 1, for the model's vectors of texts or queries."""
         centred = scaled_to_one(vectors - self._mean)
         if not self._weight:
@@ -86,10 +88,11 @@ class Collection:
             block += self._weight * self._neighbours_mean(block)
         return scaled_to_one(centred)
 
-    def _neighbours_mean(self, block: np.ndarray) -> np.ndarray:
+    def _neighbours_mean(self, block: ndarray) -> ndarray:
         """The mean of the nearest vectors of the collection; a vector isn't its own neighbour."""
         cosines = block @ self._centred.T
         cosines[cosines > _SAME] = -1
-        nearest = np.argpartition(cosines, -self._count, axis=1)[:, -self._count :]
-        mean: np.ndarray = self._centred[nearest].mean(axis=1)
+        by_cosine = np.argpartition(cosines, -self._count, axis=1)
+        nearest = by_cosine[:, -self._count :]
+        mean: ndarray = self._centred[nearest].mean(axis=1)
         return mean

@@ -42,9 +42,11 @@ class DenseLayer(nn.Module):
     def forward(self, vectors: Float[Tensor, "text in"]) -> Float[Tensor, "text out"]:
         """Apply the layer."""
         output: Tensor = self.activation(self.linear(vectors))
-        if self.settings.residual:
-            output = output + (self.residual(vectors) if hasattr(self, "residual") else vectors)
-        return output
+        if not self.settings.residual:
+            return output
+        if hasattr(self, "residual"):
+            vectors = self.residual(vectors)
+        return output + vectors
 
 
 class DenseLayers(nn.ModuleList):
@@ -55,11 +57,11 @@ class DenseLayers(nn.ModuleList):
         def __iter__(self) -> Iterator[DenseLayer]: ...
 
     def __init__(self, layers: Sequence[DenseSettings], inputs: int) -> None:
-        sizes = [inputs, *(layer.size for layer in layers)]
-        super().__init__(
-            [DenseLayer(layer, size) for layer, size in zip(layers, sizes, strict=False)]
-        )
-        self.dim = sizes[-1]
+        super().__init__()
+        self.dim = inputs
+        for settings in layers:
+            self.append(DenseLayer(settings, self.dim))
+            self.dim = settings.size
 
     def forward(self, vectors: Float[Tensor, "text in"]) -> Float[Tensor, "text out"]:
         """Apply all layers."""
@@ -86,7 +88,9 @@ def dense_names(count: int) -> list[str]:
 
 
 def read_dense_layers(
-    folders: Sequence[Path], layers: Sequence[DenseSettings], inputs: int
+    folders: Sequence[Path],
+    layers: Sequence[DenseSettings],
+    inputs: int,
 ) -> DenseLayers:
     """Read trained layers."""
     with torch.device("meta"):
@@ -102,7 +106,8 @@ def _read_weights(layer: nn.Module, folder: Path) -> None:
     from safetensors.torch import load_file
 
     path = folder / _WEIGHTS
-    if not path.is_file() and (pickled := sorted(folder.glob("*.bin"))):
+    pickled = sorted(folder.glob("*.bin"))
+    if pickled and not path.is_file():
         raise ConfigError(
             f"{folder}: its only weights are {pickled[0].name}, a pickle, which can run code when loaded; if"
             " you trust it, load and save the model with a new release of sentence-transformers"
@@ -136,10 +141,11 @@ def write_dense_layers(folder: Path, dense: DenseLayers) -> None:
             "out_features": settings.size,
             "bias": settings.bias,
             "activation_function": f"{activation.__module__}.{activation.__qualname__}",
-            **({"use_residual": True} if settings.residual else {}),  # unknown to older releases
         }
+        if settings.residual:  # unknown to older releases
+            config["use_residual"] = True
         write_json(folder / name / "config.json", config)
-        weights = {
-            key: weight.detach().cpu().contiguous() for key, weight in layer.state_dict().items()
-        }
+        weights = {}
+        for key, weight in layer.state_dict().items():
+            weights[key] = weight.detach().cpu().contiguous()
         write_bytes(folder / name / _WEIGHTS, save(weights))

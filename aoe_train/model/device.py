@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar, cast
 
-import numpy as np
 import torch
+from numpy import ndarray
 from torch import Tensor
 from torch._C._dynamo import eval_frame
 
@@ -23,15 +23,15 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def find_device(name: str | torch.device | None) -> torch.device:
     """The device with this name; by default the accelerator if there is one, else the CPU."""
     if not name:
-        best = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+        best = None
+        if torch.accelerator.is_available():
+            best = torch.accelerator.current_accelerator()
         return best or torch.device("cpu")
+    # torch raises an AssertionError if it was built without a device.
     try:
         device = torch.device(name)
         torch.empty(0, device=device)
-    except (
-        RuntimeError,
-        AssertionError,
-    ) as error:  # AssertionError: torch was built without this device
+    except (RuntimeError, AssertionError) as error:
         raise ConfigError(
             f"device {name} isn't available ({one_line(str(error), 100)}); use cpu, or another such as cuda:0"
         ) from error
@@ -40,30 +40,32 @@ def find_device(name: str | torch.device | None) -> torch.device:
 
 def uncompiled(function: Function) -> Function:
     """Exclude a function and its callees from torch.compile, which would recompile them for every batch."""
-    return _not_compiled(function, recursive=True)
+    return _exclude(function, recursive=True)
 
 
 def only_callees_compiled(function: Function) -> Function:
     """Exclude a function whose control flow differs with each batch; its callees are compiled."""
-    return _not_compiled(function, recursive=False)
+    return _exclude(function, recursive=False)
 
 
-def _not_compiled(function: Function, *, recursive: bool) -> Function:
+def _exclude(function: Function, *, recursive: bool) -> Function:
     if not hasattr(eval_frame, "set_code_exec_strategy"):  # not a public API of torch
         return cast("Function", torch.compiler.disable(function, recursive=recursive))  # type: ignore[no-untyped-call]
     # `disable` does the same, but also imports the whole compiler, which takes as long as importing torch.
     actions = eval_frame._FrameAction
     marked = cast("Any", function)
     callees = actions.SKIP if recursive else actions.DEFAULT
-    eval_frame.set_code_exec_strategy(
-        marked.__code__, eval_frame._FrameExecStrategy(actions.SKIP, callees)
-    )
+    strategy = eval_frame._FrameExecStrategy(actions.SKIP, callees)
+    eval_frame.set_code_exec_strategy(marked.__code__, strategy)
     marked._torchdynamo_disable = True
     return function
 
 
-def upload(values: Tensor, device: torch.device) -> Tensor:
+@uncompiled
+def upload(values: Tensor | ndarray, device: torch.device) -> Tensor:
     """Copy `values` from the host to `device`."""
+    if isinstance(values, ndarray):
+        values = torch.from_numpy(values)
     if device.type != "cuda":
         return values.to(device)
     return values.pin_memory().to(device, non_blocking=True)
@@ -71,17 +73,18 @@ def upload(values: Tensor, device: torch.device) -> Tensor:
 
 def upload_batch(batch: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
     """Copy a batch to `device`; for a GPU, the data loader has pinned it."""
-    return {
-        name: value.to(device, non_blocking=True) if isinstance(value, Tensor) else value
-        for name, value in batch.items()
-    }
+    uploaded = dict(batch)
+    for name, value in batch.items():
+        if isinstance(value, Tensor):
+            uploaded[name] = value.to(device, non_blocking=True)
+    return uploaded
 
 
 def downloaded(
-    batches: Iterable[tuple[np.ndarray, Tensor]],
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    batches: Iterable[tuple[ndarray, Tensor]],
+) -> Iterator[tuple[ndarray, ndarray]]:
     """Copy vectors to the host; each batch is awaited only after the next one was started."""
-    pending: list[tuple[np.ndarray, Callable[[], np.ndarray]]] = []
+    pending: list[tuple[ndarray, Callable[[], ndarray]]] = []
     for texts, vectors in batches:
         pending.append((texts, _start_download(vectors)))
         if len(pending) > 1:
@@ -90,7 +93,7 @@ def downloaded(
     yield from ((texts, wait()) for texts, wait in pending)
 
 
-def _start_download(values: Tensor) -> Callable[[], np.ndarray]:
+def _start_download(values: Tensor) -> Callable[[], ndarray]:
     """Start copying `values` to the host; the returned function waits for them."""
     if values.device.type != "cuda":
         return values.cpu().numpy
@@ -99,7 +102,7 @@ def _start_download(values: Tensor) -> Callable[[], np.ndarray]:
     copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
     copied.record(torch.cuda.current_stream(values.device))
 
-    def wait() -> np.ndarray:
+    def wait() -> ndarray:
         copied.synchronize()
         return on_host.numpy()
 

@@ -73,7 +73,10 @@ class Encoder:
     """
 
     def __init__(
-        self, model: TextModel, tokenizer: PreTrainedTokenizerFast, settings: EncoderSettings
+        self,
+        model: TextModel,
+        tokenizer: PreTrainedTokenizerFast,
+        settings: EncoderSettings,
     ) -> None:
         self.model = model
         self.tokenizer = tokenizer
@@ -127,12 +130,13 @@ class Encoder:
             refuse_classifier(folder)
         lower = stored.pop("do_lower_case", False)
         changes = {key: value for key, value in overrides.items() if value is not None}
-        if isinstance(prompts := changes.get("prompts"), Mapping):
+        prompts = changes.get("prompts")
+        if isinstance(prompts, Mapping):
             changes["prompts"] = {**stored.get("prompts", {}), **prompts}
         settings = load_settings(EncoderSettings, flags={**stored, **changes})
-        is_plain = (
-            packing and quantization is None and not (trust_remote_code or settings.bidirectional)
-        )
+        is_plain = packing and quantization is None
+        if trust_remote_code or settings.bidirectional:
+            is_plain = False
         loaded = load_backbone(
             folder,
             trust_remote_code=trust_remote_code,
@@ -148,13 +152,19 @@ class Encoder:
         if (folder / SETTINGS_FILE).is_file() and holds_prompt(tokenizer):
             tokenizer = with_prompt(tokenizer, "")  # the settings contain the same prompt
         encoder = cls.build(
-            loaded.backbone, tokenizer, settings, packing=packing, lower=lower, dense=dense
+            loaded.backbone,
+            tokenizer,
+            settings,
+            packing=packing,
+            lower=lower,
+            dense=dense,
         )
         if inference_only and not stored and encoder.settings.pooling != "avg":
             note_once(
                 "%s: stores no pooling, so texts are pooled by %s (sentence-transformers: mean); to choose,"
                 " save Encoder.load(folder, pooling='avg')",
-                *(source, encoder.settings.pooling),
+                source,
+                encoder.settings.pooling,
             )
         encoder.folder = folder
         if quantization is not None or precision == "int8":
@@ -293,25 +303,33 @@ class Encoder:
                 f"prompt_name {prompt_name!r} is ignored, because prompt is set", stacklevel=2
             )
         prompts = prompt
-        if prompts is None or isinstance(prompts, str):
-            name = prompt_name if prompts is None else None
-            prompts = self.settings.named_prompts.chosen(prompt=prompts, name=name)
-        if is_single := isinstance(texts, str):
+        if prompts is None:
+            prompts = self.settings.named_prompts.chosen(name=prompt_name)
+        elif isinstance(prompts, str):
+            prompts = self.settings.named_prompts.chosen(prompt=prompts)
+        is_single = isinstance(texts, str)
+        if isinstance(texts, str):
             texts = [texts]
         check_texts(texts)
         size = self.size(dim)
         number_type = named_quantize(quantize)
         ranges = None if calibration is None else calibrated(calibration, size)
         vectors = np.empty((len(texts), size), dtype=np.float32)
+
         training = self.model.training
+        self.model.eval()
         done = 0
         limit = self.settings.max_length
-        self.model.eval()
+        truncates_last = dim is None and normalize is None  # as in sentence-transformers
+        scales = self.settings.normalize if normalize is None else normalize
         with torch.inference_mode(), Display(progress) as show:
             whole = self._runner.vectors(
                 self.tokens, texts, prompts, limit, batch_tokens, show, halve=halve
             )
-            truncated = ((batch, self._truncate(rows, dim, normalize)) for batch, rows in whole)
+            truncated = (
+                (batch, _truncated(rows, size, scales=scales, truncates_last=truncates_last))
+                for batch, rows in whole
+            )
             for batch, rows in downloaded(truncated):
                 vectors[batch] = rows
                 done += len(batch)
@@ -332,22 +350,15 @@ class Encoder:
         """
         return self._encode_as(self.settings.named_prompts.document, texts, options)
 
-    def _truncate(
-        self, whole: torch.Tensor, dim: int | None, normalize: bool | None
-    ) -> torch.Tensor:
-        scales = self.settings.normalize if normalize is None else normalize
-        if (
-            dim is None and normalize is None
-        ):  # as in sentence-transformers: truncated after scaling
-            return (unit(whole) if scales else whole)[:, : self.size()]
-        truncated = whole[:, : self.size(dim)]
-        return unit(truncated) if scales else truncated
-
     def _encode_as(
-        self, prompt: str, texts: str | Sequence[str], options: Mapping[str, Any]
+        self,
+        prompt: str,
+        texts: str | Sequence[str],
+        options: Mapping[str, Any],
     ) -> np.ndarray:
-        has_prompt = options.get("prompt") is not None or options.get("prompt_name") is not None
-        return self.encode(texts, **(options if has_prompt else {**options, "prompt": prompt}))
+        if options.get("prompt") is None and options.get("prompt_name") is None:
+            options = {**options, "prompt": prompt}
+        return self.encode(texts, **options)
 
     def tokens(
         self,
@@ -394,13 +405,10 @@ class Encoder:
         for indices in batches(store.lengths, batch_tokens):
             batch = store.batch(indices)
             tokens = upload(batch["input_ids"], self.device)
-            numbers = torch.from_numpy(indices.copy())
-            yield (
-                indices,
-                TextBatch(
-                    tokens, batch["lengths"], batch.get("prompt_lengths"), numbers, numbers[:, None]
-                ),
-            )
+            prompt_lengths = batch.get("prompt_lengths")
+            ids = torch.from_numpy(indices.copy())
+            rows = ids[:, None]
+            yield indices, TextBatch(tokens, batch["lengths"], prompt_lengths, ids, rows)
 
     def identity(self) -> dict[str, str | dict[str, Any]]:
         """Everything that the vectors depend on: hashes, settings, precision and device, as JSON."""
@@ -438,9 +446,8 @@ class Encoder:
             tokenizer = self.tokenizer
             prompt = self.settings.named_prompts.around_all
             if prompt is not None and not needs_toolkit(folder, self.settings):
-                tokenizer = with_prompt(
-                    tokenizer, prompt
-                )  # readers don't support words after the text
+                # Readers don't support words after the text.
+                tokenizer = with_prompt(tokenizer, prompt)
             tokenizer.save_pretrained(folder)
         name_base(folder, self.model.backbone)
         if self.model.heads is not None:
@@ -451,3 +458,17 @@ class Encoder:
     @property
     def _is_int8(self) -> bool:
         return any(isinstance(part, Int8Linear) for part in self.model.modules())
+
+
+def _truncated(
+    whole: torch.Tensor,
+    size: int,
+    *,
+    scales: bool,
+    truncates_last: bool,
+) -> torch.Tensor:
+    """Truncate vectors, and scale them to length 1 before or after that."""
+    if not truncates_last:
+        whole = whole[:, :size]
+    vectors = unit(whole) if scales else whole
+    return vectors[:, :size]

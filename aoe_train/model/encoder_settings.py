@@ -8,12 +8,13 @@ Names of modules and keys are the old ones, which old and new releases accept.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy import ndarray
 
 from aoe_train.model.backbones.changes import is_causal
 from aoe_train.model.backbones.static import StaticTable, check_static
@@ -23,6 +24,7 @@ from aoe_train.model.folder_checks import (
     KINDS,
     MODEL_FILE,
     DenseConfig,
+    Listed,
     Model,
     PoolingConfig,
     decode,
@@ -76,9 +78,8 @@ def stored_settings(folder: Path) -> dict[str, Any]:
         raise DataError(
             f"not format {_FORMAT}; use the release of aoe-toolkit that wrote it", path=path
         )
-    if (
-        words := stored.pop("prompt", None)
-    ) is not None:  # older folders have one prompt without a name
+    words = stored.pop("prompt", None)
+    if words is not None:  # older folders have one prompt without a name
         stored |= {"prompts": {DEFAULT: words}, "default_prompt_name": DEFAULT}
     try:
         return load_settings(EncoderSettings, below=stored).model_dump()
@@ -87,7 +88,10 @@ def stored_settings(folder: Path) -> dict[str, Any]:
 
 
 def stored_dense_layers(
-    folder: Path, stored: Mapping[str, Any], settings: EncoderSettings, backbone: PreTrainedModel
+    folder: Path,
+    stored: Mapping[str, Any],
+    settings: EncoderSettings,
+    backbone: PreTrainedModel,
 ) -> DenseLayers | None:
     """The dense layers in a model folder."""
     layers = EncoderSettings(dense=stored.get("dense", ())).dense
@@ -95,10 +99,10 @@ def stored_dense_layers(
         return None
     if layers != settings.dense:
         raise ConfigError(f"{folder}: has its own dense layers; leave encoder.dense out")
-    is_ours = (folder / SETTINGS_FILE).is_file()
-    folders = (
-        [folder / name for name in dense_names(len(layers))] if is_ours else dense_folders(folder)
-    )
+    if (folder / SETTINGS_FILE).is_file():
+        folders = [folder / name for name in dense_names(len(layers))]
+    else:
+        folders = _dense_folders(folder, read_modules(folder))
     return read_dense_layers(folders, layers, int(backbone.config.hidden_size))
 
 
@@ -141,7 +145,7 @@ class _Module:
 
     kind: str
     config: dict[str, Any] = field(default_factory=dict)
-    weights: dict[str, np.ndarray] = field(default_factory=dict)
+    weights: dict[str, ndarray] = field(default_factory=dict)
     path: str | None = None
 
 
@@ -174,47 +178,45 @@ def write_sentence_transformers(folder: Path, settings: EncoderSettings, dim: in
     requirements = {}
     if needs_toolkit(folder, settings):
         modules = [_Module(OUR_MODULE)]
-        requirements["aoe-toolkit"] = {
-            "specifier": ">=0.1",
-            "reason": "The model's code is in this package.",
-        }
+        reason = "The model's code is in this package."
+        requirements["aoe-toolkit"] = {"specifier": ">=0.1", "reason": reason}
     else:
         modules = [_Module("Transformer"), *_pooling(folder, settings, dim)]
         modules += [_Module("Dense", path=name) for name in dense_names(len(settings.dense))]
-        length = {} if settings.max_length is None else {"max_seq_length": settings.max_length}
-        states = {"config_args": {"output_hidden_states": True}}
-        states = states if settings.pooling == "first-last-avg" else {}
-        write_json(
-            folder / "sentence_bert_config.json", {"do_lower_case": False, **length, **states}
-        )
+        transformer: dict[str, Any] = {"do_lower_case": False}
+        if settings.max_length is not None:
+            transformer["max_seq_length"] = settings.max_length
+        if settings.pooling == "first-last-avg":
+            transformer["config_args"] = {"output_hidden_states": True}
+        write_json(folder / "sentence_bert_config.json", transformer)
     if settings.bidirectional:
         reason = "Older releases mask later tokens without a warning."
         requirements["transformers"] = {"specifier": ">=5.2", "reason": reason}
     if settings.normalize:
         modules.append(_Module("Normalize"))
     _write(folder, modules)
-    model = {
+    model: dict[str, Any] = {
         "prompts": _their_prompts(folder, settings),
         "default_prompt_name": settings.default_prompt_name,
         "similarity_fn_name": settings.similarity_fn_name,
         "requirements": requirements,
-        **({} if settings.dim is None else {"truncate_dim": settings.dim}),
     }
+    if settings.dim is not None:
+        model["truncate_dim"] = settings.dim
     write_json(folder / MODEL_FILE, model)
 
 
-def write_static(folder: Path, tokenizer: str, table: Float[np.ndarray, "token dim"]) -> None:
+def write_static(folder: Path, tokenizer: str, table: Float[ndarray, "token dim"]) -> None:
     """Write a static model: a text's vector is the mean of its tokens' vectors, scaled to length 1."""
     write_text(folder / "tokenizer.json", tokenizer)
-    table = np.ascontiguousarray(table)
-    _write(
-        folder,
-        [_Module("StaticEmbedding", weights={"embedding.weight": table}), _Module("Normalize")],
-    )
-    write_json(
-        folder / MODEL_FILE,
-        {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"},
-    )
+    weights = {"embedding.weight": np.ascontiguousarray(table)}
+    _write(folder, [_Module("StaticEmbedding", weights=weights), _Module("Normalize")])
+    model: dict[str, Any] = {
+        "prompts": {},
+        "default_prompt_name": None,
+        "similarity_fn_name": "cosine",
+    }
+    write_json(folder / MODEL_FILE, model)
 
 
 def _their_prompts(folder: Path, settings: EncoderSettings) -> dict[str, str]:
@@ -236,23 +238,26 @@ def read_sentence_transformers(folder: Path) -> dict[str, Any]:
     static = kinds[0] == "StaticEmbedding"
     first = ["StaticEmbedding"] if static else ["Transformer", "Pooling"]
     expected = [*first, *["Dense"] * kinds.count("Dense"), "Normalize"]
-    unsupported = [
-        module.type for module, kind in zip(modules, kinds, strict=True) if kind not in expected
-    ]
+    pairs = zip(modules, kinds, strict=True)
+    unsupported = [module.type for module, kind in pairs if kind not in expected]
     if unsupported or kinds not in (expected, expected[:-1]):
+        advice = ""
+        if unsupported:
+            advice = f"; use sentence-transformers for {one_line(unsupported[0])}"
         raise ConfigError(
             f"{folder}: its sentence-transformers modules are {', '.join(kinds)}; expected Transformer and"
-            " Pooling, or StaticEmbedding, optionally followed by Dense layers and Normalize"
-            + (f"; use sentence-transformers for {one_line(unsupported[0])}" if unsupported else "")
+            f" Pooling, or StaticEmbedding, optionally followed by Dense layers and Normalize{advice}"
         )
     transformer = folder / modules[0].path
-    return {
-        **(_read_static(transformer) if static else _read_pooling(folder / modules[1].path)),
-        **({} if static else _read_transformer(transformer)),
-        **({"dense": layers} if (layers := _read_dense(folder)) else {}),
-        "normalize": "Normalize" in kinds,
-        **_read_model(folder),
-    }
+    if static:
+        settings = _read_static(transformer)
+    else:
+        settings = _read_pooling(folder / modules[1].path) | _read_transformer(transformer)
+    layers = [_read_dense(layer_folder) for layer_folder in _dense_folders(folder, modules)]
+    if layers:
+        settings["dense"] = layers
+    settings["normalize"] = "Normalize" in kinds
+    return settings | _read_model(folder)
 
 
 def _read_model(folder: Path) -> dict[str, Any]:
@@ -288,10 +293,9 @@ def _pooling(folder: Path, settings: EncoderSettings, dim: int) -> list[_Module]
     if pooling == "first-last-avg":
         from transformers import AutoConfig  # knows the setting's name in each architecture
 
-        layers = int(AutoConfig.from_pretrained(folder, trust_remote_code=False).num_hidden_layers)
-        weights = np.zeros(
-            layers + 1, dtype=np.float32
-        )  # the first weight is the embedding layer's
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        layers = int(config.num_hidden_layers)
+        weights = np.zeros(layers + 1, dtype=np.float32)  # the first one is the embedding layer's
         weights[[1, layers]] = 1
         shape = {"word_embedding_dimension": dim, "num_hidden_layers": layers, "layer_start": 0}
         modules.insert(0, _Module("WeightedLayerPooling", shape, {"layer_weights": weights}))
@@ -313,48 +317,44 @@ def _write(folder: Path, modules: list[_Module]) -> None:
     write_json(folder / "modules.json", listed)
 
 
-def dense_folders(folder: Path) -> list[Path]:
+def _dense_folders(folder: Path, modules: Sequence[Listed]) -> list[Path]:
     """The folders of the dense layers of a sentence-transformers model, in order."""
-    return [
-        folder / module.path for module in read_modules(folder) if KINDS.get(module.type) == "Dense"
-    ]
+    return [folder / module.path for module in modules if KINDS.get(module.type) == "Dense"]
 
 
-def _read_dense(folder: Path) -> list[dict[str, Any]]:
-    layers = []
-    for layer_folder in dense_folders(folder):
-        path = layer_folder / "config.json"
-        dense = decode(DenseConfig, read_json(path), path)
-        unsupported = {dense.module_input_name, dense.module_output_name} - {
-            None,
-            "sentence_embedding",
-        }
-        if unsupported:
+def _read_dense(folder: Path) -> dict[str, Any]:
+    path = folder / "config.json"
+    dense = decode(DenseConfig, read_json(path), path)
+    for name in (dense.module_input_name, dense.module_output_name):
+        if name not in (None, "sentence_embedding"):
             raise ConfigError(
-                f"{layer_folder}: a Dense layer on {one_line(str(min(map(str, unsupported))), 80)}; expected"
-                " sentence_embedding"
+                f"{folder}: a Dense layer on {one_line(name, 80)}; expected sentence_embedding"
             )
-        activation = dense.activation_function.rpartition(".")[2].lower()
-        layer = {"size": dense.out_features, "activation": activation}
-        layers.append({**layer, "bias": dense.bias, "residual": dense.use_residual})
-    return layers
+    _, _, activation = dense.activation_function.rpartition(".")
+    return {
+        "size": dense.out_features,
+        "activation": activation.lower(),
+        "bias": dense.bias,
+        "residual": dense.use_residual,
+    }
 
 
 def _read_pooling(folder: Path) -> dict[str, Any]:
     path = folder / "config.json"
     config = decode(PoolingConfig, read_json(path), path)
-    known = {
-        mode: name
-        for name, (mode, *more) in _MODES.items()
-        if not more and name != "first-last-avg"
-    }
-    known |= {mode.partition("_tok")[0]: name for mode, name in known.items()}
-    if len(config.modes) != 1 or config.modes[0] not in known:
-        raise ConfigError(
-            f"{path}: pooling {config.modes}; expected one of {', '.join(sorted(known))}"
-        )
-    left_out = {} if config.include_prompt else {"include_prompt": False}
-    return {"pooling": known[config.modes[0]], **left_out}
+    known = {}
+    for name, (mode, *more) in _MODES.items():
+        if not more and name != "first-last-avg":
+            short, _, _ = mode.partition("_tok")
+            known[mode] = name
+            known[short] = name
+    modes = config.modes
+    if len(modes) != 1 or modes[0] not in known:
+        raise ConfigError(f"{path}: pooling {modes}; expected one of {', '.join(sorted(known))}")
+    settings: dict[str, Any] = {"pooling": known[modes[0]]}
+    if not config.include_prompt:
+        settings["include_prompt"] = False
+    return settings
 
 
 def _read_static(folder: Path) -> dict[str, Any]:
@@ -379,13 +379,10 @@ def _read_transformer(folder: Path) -> dict[str, Any]:
             " feature-extraction"
         )
     length = config.max_seq_length
-    if (
-        not length
-        and (limit := _number(folder / "tokenizer_config.json", "model_max_length")) < _UNLIMITED
-    ):
-        length = min(
-            limit, _number(folder / "config.json", "max_position_embeddings")
-        )  # in new releases
+    if not length:  # in new releases
+        limit = _number(folder / "tokenizer_config.json", "model_max_length")
+        if limit < _UNLIMITED:
+            length = min(limit, _number(folder / "config.json", "max_position_embeddings"))
     stored = {"max_length": length, "do_lower_case": config.do_lower_case}
     return {name: value for name, value in stored.items() if value}
 

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     import numpy as np
 
 
+ADAPTERS_FILE = "adapter_config.json"
+MODULES_FILE = "modules.json"
+MODEL_FILE = "config_sentence_transformers.json"
+_MAX_MODULES = 16
+_MAX_SIZE = 1 << 20
 _REMEDY = "copy or download the model again"
 
 
@@ -30,7 +35,11 @@ class Foreign(BaseModel):
 
     # defer_build: a run needs few of these classes, and building all takes a tenth of a second.
     model_config = ConfigDict(
-        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, defer_build=True
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        allow_inf_nan=False,
+        defer_build=True,
     )
 
 
@@ -71,11 +80,10 @@ def mapped_array(path: Path, remedy: str) -> np.ndarray:
     """The array in a .npy file, mapped into memory."""
     from numpy.lib.format import open_memmap
 
+    # numpy evaluates the header as a Python literal, which can raise anything.
     try:
         array: np.ndarray = open_memmap(path, mode="r")
-    except (
-        Exception
-    ) as error:  # numpy evaluates the header as a Python literal, which can raise anything
+    except Exception as error:
         raise DataError(f"not readable ({one_line(str(error))}); {remedy}", path=path) from error
     return array
 
@@ -89,17 +97,14 @@ def decode(model: type[F], values: Any, path: Path, remedy: str = _REMEDY) -> F:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         key = ".".join(str(part) for part in first["loc"])
-        problem = "is an unknown setting" if first["type"] == "extra_forbidden" else first["msg"]
+        problem = first["msg"]
+        if first["type"] == "extra_forbidden":
+            problem = "is an unknown setting"
         shown = repr(first["input"])[:60]
         raise DataError(
             f"{key} = {shown}: {problem[:1].lower()}{problem[1:]}; {remedy}", path=path
         ) from error
 
-
-MODULES_FILE = "modules.json"
-MODEL_FILE = "config_sentence_transformers.json"
-_MAX_MODULES = 16
-_MAX_SIZE = 1 << 20
 
 # sentence-transformers has moved its classes; listing each full name excludes everything else in the library.
 _MODULES = {
@@ -240,10 +245,9 @@ def read_modules(folder: Path) -> list[Listed]:
 
 def read_transformer(folder: Path) -> TransformerConfig:
     """A transformer's settings; older releases named the file after the architecture."""
-    files = sorted(folder.glob("sentence_*_config.json"))
-    return read_settings(
-        TransformerConfig, files[0] if files else folder / "sentence_bert_config.json"
-    )
+    path = folder / "sentence_bert_config.json"
+    path = min(folder.glob("sentence_*_config.json"), default=path)
+    return read_settings(TransformerConfig, path)
 
 
 def read_settings(model: type[F], path: Path) -> F:
@@ -251,18 +255,16 @@ def read_settings(model: type[F], path: Path) -> F:
     return decode(model, read_object(path), path)
 
 
-ADAPTERS_FILE = "adapter_config.json"
 # Any other name may be a repository of kernels that transformers would download and run.
 _IMPLEMENTATIONS = {
-    *(
-        "eager",
-        "sdpa",
-        "flash_attention_2",
-        "flash_attention_3",
-        "flash_attention_4",
-        "flex_attention",
-    ),
-    *("grouped_mm", "batched_mm"),
+    "eager",
+    "sdpa",
+    "flash_attention_2",
+    "flash_attention_3",
+    "flash_attention_4",
+    "flex_attention",
+    "grouped_mm",
+    "batched_mm",
 }
 # What config.json may count at most, as a library makes an object of each before it reads the weights.
 _MOST = {"layer": 1_000, "layers": 1_000, "groups": 1_000, "num": 1_000, "labels": 100_000}
@@ -270,30 +272,31 @@ _KERNELS = ("use_kernels", "kernel_config")
 _QUANTIZERS = (None, "bitsandbytes")  # others download kernels, or need training data
 # Settings of plain low-rank adapters. Others import modules by name; they may only be present if unset.
 _LORA = {
-    *(
-        "peft_type",
-        "base_model_name_or_path",
-        "revision",
-        "task_type",
-        "auto_mapping",
-        "peft_version",
-    ),
-    *("inference_mode", "r", "lora_alpha", "lora_dropout", "bias", "fan_in_fan_out", "use_rslora"),
-    *(
-        "use_dora",
-        "lora_bias",
-        "init_lora_weights",
-        "target_modules",
-        "rank_pattern",
-        "alpha_pattern",
-    ),
-    *("layers_to_transform", "layers_pattern"),
+    "peft_type",
+    "base_model_name_or_path",
+    "revision",
+    "task_type",
+    "auto_mapping",
+    "peft_version",
+    "inference_mode",
+    "r",
+    "lora_alpha",
+    "lora_dropout",
+    "bias",
+    "fan_in_fan_out",
+    "use_rslora",
+    "use_dora",
+    "lora_bias",
+    "init_lora_weights",
+    "target_modules",
+    "rank_pattern",
+    "alpha_pattern",
+    "layers_to_transform",
+    "layers_pattern",
 }
 _UNSET: tuple[Any, ...] = (None, False, {}, [], "")
-_DEFAULTS = {
-    "megatron_core": "megatron.core",
-    "qalora_group_size": 16,
-}  # peft writes these, with no effect
+# peft writes these, with no effect.
+_DEFAULTS = {"megatron_core": "megatron.core", "qalora_group_size": 16}
 
 
 def check_settings(folder: Path) -> None:

@@ -8,9 +8,11 @@ Fusion Functions for Hybrid Retrieval", where it beats rank fusion).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Final, Literal
 
 import numpy as np
+from numpy import ndarray
 
 from pairkit.similarity.bm25 import Bm25, Scores
 from pairkit.similarity.bm25 import words as words_of
@@ -30,33 +32,35 @@ class TfIdf:
 
         self._size = len(texts)
         self._vectorizer = TfidfVectorizer(analyzer=words_of, sublinear_tf=True)
-        try:
-            self._by_word = self._vectorizer.fit_transform(texts).T.tocsr()
-        except ValueError:  # no text contains a word
-            self._by_word = None
+        self._by_word = None
+        with suppress(ValueError):  # no text contains a word
+            by_text = self._vectorizer.fit_transform(texts)
+            self._by_word = by_text.T.tocsr()
 
     def scores(self, text: str) -> Scores:
         """The cosine of each indexed text with `text`, (text,), in [0, 1]."""
         if self._by_word is None:
             return np.zeros(self._size, np.float32)
-        cosines = self._vectorizer.transform([text]) @ self._by_word
-        return np.asarray(cosines.toarray()[0], np.float32)
+        query = self._vectorizer.transform([text])
+        (cosines,) = (query @ self._by_word).toarray()
+        return np.asarray(cosines, np.float32)
 
 
 WORD_INDEXES: Final[Mapping[Words, type[Bm25 | TfIdf]]] = {"bm25": Bm25, "tfidf": TfIdf}
 
 
-def fused(by_vectors: np.ndarray, by_words: np.ndarray, weight: float) -> np.ndarray:
+def fused(by_vectors: ndarray, by_words: ndarray, weight: float) -> ndarray:
     """Fuse two scores of the same candidates: float64 (candidate,), in [0, 1]."""
-    return weight * _scaled(by_vectors) + (1 - weight) * _scaled(by_words)
+    vector_part = weight * _scaled(by_vectors)
+    return vector_part + (1 - weight) * _scaled(by_words)
 
 
-def _scaled(scores: np.ndarray) -> np.ndarray:
+def _scaled(scores: ndarray) -> ndarray:
     """Scale to [0, 1]; equal scores become 1 if they are positive, such as that of a single row."""
     exact = scores.astype(np.float64)
     low = exact.min(initial=np.inf)
     high = exact.max(initial=-np.inf)
-    if high > low:
-        scaled: np.ndarray = (exact - low) / (high - low)
-        return scaled
-    return (exact > 0).astype(np.float64)
+    if high <= low:
+        return (exact > 0).astype(np.float64)
+    scaled: ndarray = (exact - low) / (high - low)
+    return scaled

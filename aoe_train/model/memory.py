@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy import ndarray
 
 from pairkit.base.errors import ConfigError
 from pairkit.base.system.machine import is_out_of_memory
@@ -16,11 +17,15 @@ from pairkit.base.system.machine import is_out_of_memory
 if TYPE_CHECKING:
     from torch import nn
 
-_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8  # glibc's mallopt(3)
+# Options of glibc's mallopt(3).
+_TRIM_THRESHOLD = -1
+_MMAP_THRESHOLD = -3
+_ARENA_MAX = -8
 _MAX_THRESHOLD = 32 << 20  # the largest that glibc accepts
 # Tokens per batch. On a CPU, the largest activation stays below the size from which the C library requests
 # fresh, zeroed pages each time (see `keep_freed_memory`).
-_TOKENS_CPU, TOKENS_ACCELERATOR = 8_192, 65_536
+_TOKENS_CPU = 8_192
+TOKENS_ACCELERATOR = 65_536
 _ACTIVATION_BYTES = 24 << 20
 
 
@@ -56,9 +61,9 @@ def share_memory_among_threads() -> None:
 
 
 def _set_malloc_options(options: dict[int, int]) -> None:
-    mallopt = (
-        getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform.startswith("linux") else None
-    )
+    if not sys.platform.startswith("linux"):
+        return
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         for option, value in options.items():
             mallopt(option, value)
@@ -68,28 +73,24 @@ def tokens_at_once(model: nn.Module) -> int:
     """The batch size that is fastest on a CPU; memory is rarely the limit."""
     from torch import nn  # not at the top: a server may run without torch
 
-    widest = max(
-        (
-            max(weight.shape[-2:])
-            for layer in model.modules()
-            if not isinstance(layer, nn.Embedding)
-            for weight in layer.parameters(recurse=False)
-            if weight.ndim > 1
-        ),
-        default=1,
-    )
+    widest = 1
+    for layer in model.modules():
+        if not isinstance(layer, nn.Embedding):
+            for weight in layer.parameters(recurse=False):
+                if weight.ndim > 1:
+                    widest = max(widest, *weight.shape[-2:])
     size = next(model.parameters()).element_size()
-    return min(_TOKENS_CPU, max(1, _ACTIVATION_BYTES // (widest * size)))
+    fitting = _ACTIVATION_BYTES // (widest * size)
+    return min(_TOKENS_CPU, max(1, fitting))
 
 
-def batches(lengths: np.ndarray, budget: int) -> Iterator[np.ndarray]:
+def batches(lengths: ndarray, budget: int) -> Iterator[ndarray]:
     """Indices of texts, longest first, in batches within the budget of tokens."""
     order = np.argsort(-lengths, kind="stable")
     start = 0
     while start < len(order):
-        within = int(
-            np.searchsorted(np.cumsum(lengths[order[start : start + budget]]), budget, side="right")
-        )
+        tokens = np.cumsum(lengths[order[start : start + budget]])
+        within = int(np.searchsorted(tokens, budget, side="right"))
         stop = start + max(1, within)
         yield order[start:stop][::-1]  # ascending, as packed sequences are
         start = stop

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 
 from pairkit import __version__
+from pairkit.base.cli.terminal import CommandResult
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
 from pairkit.base.system.files import remove, sha256, write_json
@@ -30,7 +31,11 @@ if TYPE_CHECKING:
     from pairkit.dataset.reading.in_memory import Source
 
 
-class OutputResult:
+RUN_FILE = "run.json"
+_MADE_BY = "aoe "
+
+
+class OutputResult(CommandResult):
     """Base of results that are a file or folder."""
 
     out: Path
@@ -46,20 +51,16 @@ class OutputResult:
     @classmethod
     def from_facts(cls, out: Path, facts: Mapping[str, Any]) -> Self:
         """The result that a folder's run.json records."""
-        return cls(
-            **{field.name: facts.get(field.name) for field in fields(cast("Any", cls))}
-            | {"out": out}
-        )
-
-
-RUN_FILE = "run.json"
-_MADE_BY = "aoe "
+        names = [field.name for field in fields(cast("Any", cls))]
+        values = {name: facts.get(name) for name in names}
+        return cls(**{**values, "out": out})
 
 
 def work_beside(out: Path) -> Path:
     """The working folder of a run: `OUT.work`."""
     check_place(out, "a model", "model")
-    if out.is_dir() and any(out.iterdir()) and read_run(out) is None:
+    has_files = out.is_dir() and any(out.iterdir())
+    if has_files and read_run(out) is None:
         raise ConfigError(
             f"{out}: contains other files than a model of `aoe train`; choose another --out"
         )
@@ -100,7 +101,11 @@ def exported_there(out: Path, command: str) -> dict[str, Any] | None:
 
 
 def begin_or_go_on(
-    out: Path, work: Path, origin: Mapping[str, Any], *, fresh: bool
+    out: Path,
+    work: Path,
+    origin: Mapping[str, Any],
+    *,
+    fresh: bool,
 ) -> dict[str, Any] | None:
     """Prepare the working folder for a run; returns the record of a finished one."""
     if fresh:
@@ -111,7 +116,8 @@ def begin_or_go_on(
             is_same(folder, run and run["origin"], origin, fresh=False)
             if run is not None and "diverged" in run:  # it would diverge again
                 raise ConfigError(f"{folder}: {one_line(str(run['diverged']), 4096)}")
-        if finished := read_run(out):
+        finished = read_run(out)
+        if finished:
             return finished
     write_json(work / RUN_FILE, {"made_by": _MADE_BY + "train", "origin": origin})
     return None
@@ -119,9 +125,8 @@ def begin_or_go_on(
 
 def mark_diverged(work: Path, origin: Mapping[str, Any], message: str) -> None:
     """Record that this run diverged, so that it isn't resumed."""
-    write_json(
-        work / RUN_FILE, {"made_by": _MADE_BY + "train", "origin": origin, "diverged": message}
-    )
+    run = {"made_by": _MADE_BY + "train", "origin": origin, "diverged": message}
+    write_json(work / RUN_FILE, run)
 
 
 def clear(work: Path) -> None:
@@ -138,9 +143,8 @@ def hash_examples(examples: Examples) -> str:
         digest.update(text.encode("utf-8", "surrogatepass") + b"\0")
     for array in (examples.rows, examples.labels):
         if array is not None:
-            digest.update(
-                np.ascontiguousarray(array).reshape(-1).data
-            )  # no copy: it may be mapped from disk
+            flat = np.ascontiguousarray(array).reshape(-1)
+            digest.update(flat.data)  # no copy: it may be mapped from disk
     return digest.hexdigest()
 
 
@@ -150,23 +154,27 @@ def hash_weights(model: nn.Module) -> str:
 
     digest = hashlib.sha256()
     for name, weight in sorted(model.named_parameters()):
+        flat = weight.detach().cpu().contiguous().flatten()
         digest.update(name.encode())
-        digest.update(weight.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+        digest.update(flat.view(torch.uint8).numpy().data)
     return digest.hexdigest()
 
 
 def hash_tokenizer(tokenizer: PreTrainedTokenizerFast) -> str:
     """SHA-256 of a tokenizer, except for truncation and padding, which every caller sets."""
     parts: dict[str, Any] = json.loads(tokenizer.backend_tokenizer.to_str())
-    lasting = {key: value for key, value in parts.items() if key not in ("truncation", "padding")}
-    return hashlib.sha256(json.dumps(lasting).encode()).hexdigest()
+    parts.pop("truncation", None)
+    parts.pop("padding", None)
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 def hash_config(config: PretrainedConfig) -> str:
     """SHA-256 of a backbone's configuration, except for its origin."""
-    origin = ("_name_or_path", "transformers_version", "architectures")
-    parts = {key: value for key, value in config.to_dict().items() if key not in origin}
-    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+    parts: dict[str, Any] = config.to_dict()
+    for origin in ("_name_or_path", "transformers_version", "architectures"):
+        parts.pop(origin, None)
+    text = json.dumps(parts, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def digest_of(identity: Mapping[str, Any]) -> str:
@@ -178,16 +186,14 @@ def hash_files(source: Source | None) -> dict[str, str]:
     """SHA-256 of a data source's files by name; empty for a Hub dataset or rows in memory."""
     if not isinstance(source, str | Path):
         return {}
-    from pairkit.dataset.reading.parts import (
-        files_of,
-    )  # imports polars, which encoding doesn't need
+    # Imports polars, which encoding doesn't need.
+    from pairkit.dataset.reading.parts import files_of
 
     files = files_of(source)
-    root = (
-        source
-        if Path(source).is_dir()
-        else os.path.commonpath([str(file.parent) for file in files] or ["."])
-    )
+    root = Path(source)
+    if not root.is_dir():
+        folders = [str(file.parent) for file in files]
+        root = Path(os.path.commonpath(folders or ["."]))
     return {str(file.relative_to(root)): sha256(file) for file in files}
 
 
@@ -200,4 +206,5 @@ def versions() -> dict[str, str]:
 def cache_dir(kind: str) -> Path:
     """`$AOE_CACHE/<kind>`, or by default `~/.cache/aoe-toolkit/<kind>`; all of it may be deleted."""
     folder = os.environ.get("AOE_CACHE")
-    return (Path(folder) if folder else Path.home() / ".cache/aoe-toolkit") / kind
+    root = Path(folder) if folder else Path.home() / ".cache/aoe-toolkit"
+    return root / kind

@@ -22,7 +22,7 @@ from aoe_train.settings.train_settings import PRECISIONS
 from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, UInt8
+    from jaxtyping import Float, Int, UInt8
     from torch import Tensor
 
     from aoe_train.settings.run_settings import Precision
@@ -33,9 +33,22 @@ Computed = Literal["fp32", "bf16", "fp16"]
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 # As `torch.cpu.get_capabilities` names them, on x86 and ARM; plain AVX-512 has none.
 _BF16_INSTRUCTIONS = ("avx512_bf16", "amx_bf16", "avx_ne_convert", "bf16")
-_SLOWER, _FASTER = 1.3, 0.5  # relative to fp32's time; in between there is no note
+# Times relative to fp32's, from which there is a note.
+_SLOWER = 1.3
+_FASTER = 0.5
 _USELESS = 0.9  # for int8, which costs some accuracy
-_ROWS, _DIM, _RUNS = 256, 512, 4  # of the measured product
+# Of the measured product.
+_ROWS = 256
+_DIM = 512
+_RUNS = 4
+_MAX_SIGNED = 127
+_MAX_UNSIGNED = 255
+_MAX_16_BIT = 64  # for weights if sums of two products have 16 bits: 2 * 255 * 64 < 2**15
+_ZERO_POINT = 128  # the code of 0 if activations have signs; code 0 is unused then
+LEAST_OF_GELU = -0.17  # rounded down from -0.169971
+_MIN_SCALE = 1e-30  # for rows of zeros
+# Tokens whose activations stay in a core's cache between two passes over them.
+_TOKENS_IN_CACHE = 256
 
 
 def has_bf16(device: torch.device) -> bool:
@@ -62,13 +75,19 @@ def slow_precision(precision: EncodingPrecision, device: torch.device) -> str | 
         return None
     if precision == "bf16" and not has_bf16(device):
         return "this processor has no instructions for bf16: computing in fp32, which is faster"
-    relative = product_time(torch.int8 if precision == "int8" else DTYPES[precision])
-    if precision == "int8" and (in_bf16 := product_time(torch.bfloat16)) < relative:
-        return (
-            f"matrix products take {relative:.2f} of fp32's time in int8 and {in_bf16:.2f} in bf16 on this"
-            " processor: --precision bf16 is faster, and closer to fp32"
-        )
-    if relative < (_USELESS if precision == "int8" else _SLOWER):
+    if precision == "int8":
+        relative = product_time(torch.int8)
+        in_bf16 = product_time(torch.bfloat16)
+        if in_bf16 < relative:
+            return (
+                f"matrix products take {relative:.2f} of fp32's time in int8 and {in_bf16:.2f} in bf16 on"
+                " this processor: --precision bf16 is faster, and closer to fp32"
+            )
+        limit = _USELESS
+    else:
+        relative = product_time(DTYPES[precision])
+        limit = _SLOWER
+    if relative < limit:
         return None
     return (
         f"matrix products take {relative:.1f} times as long in {precision} as in fp32 on this processor; fp32"
@@ -78,13 +97,10 @@ def slow_precision(precision: EncodingPrecision, device: torch.device) -> str | 
 
 def training_note(precision: Precision, device: torch.device) -> str | None:
     """A note if training would be faster in another precision."""
-    if note := slow_precision(precision, device):
-        return note
-    if (
-        device.type != "cpu"
-        or precision != "auto"
-        or (relative := product_time(torch.bfloat16)) > _FASTER
-    ):
+    if device.type != "cpu" or precision != "auto":
+        return slow_precision(precision, device)
+    relative = product_time(torch.bfloat16)
+    if relative > _FASTER:
         return None
     return (
         f"training in fp32, the default on a CPU; on this one products take {relative:.2f} of the time in"
@@ -110,9 +126,13 @@ def _product_seconds(dtype: torch.dtype) -> float:
     # As in models: torch's own layer may be half as fast.
     linear = FastLinear(_DIM, _DIM)
     x = torch.ones(_ROWS, _DIM)
+    layer: nn.Module
+    if dtype == torch.int8:
+        layer = Int8Linear(linear)
+    else:
+        layer = linear.to(dtype)
+        x = x.to(dtype)
     times = list[float]()
-    is_int8 = dtype == torch.int8
-    layer, x = (Int8Linear(linear), x) if is_int8 else (linear.to(dtype), x.to(dtype))
     for _ in range(_RUNS + 1):
         start = time.thread_time()
         layer(x)
@@ -158,15 +178,6 @@ def _computed(precision: Precision, device: torch.device) -> Computed:
     return precision
 
 
-_MAX_SIGNED, _MAX_UNSIGNED = 127, 255
-_MAX_16_BIT = 64  # for weights if sums of two products have 16 bits: 2 * 255 * 64 < 2**15
-_ZERO_POINT = 128  # the code of 0 if activations have signs; code 0 is unused then
-LEAST_OF_GELU = -0.17  # rounded down from -0.169971
-_MIN_SCALE = 1e-30  # for rows of zeros
-# Tokens whose activations stay in a core's cache between two passes over them.
-_TOKENS_IN_CACHE = 256
-
-
 class RowCodes(NamedTuple):
     """Rows as uint8 codes with their scales."""
 
@@ -179,15 +190,16 @@ class RowCodes(NamedTuple):
 def to_codes(x: Float[Tensor, "*batch in"], lower: float | None = None) -> RowCodes:
     """Round each row to codes, scaled by its largest value; `lower` is a known lower bound of all values."""
     rows = x.reshape(-1, x.shape[-1]).float()
+    shape = x.shape[:-1]
     if lower is not None:
         rows = rows - lower
         scales = rows.amax(-1, keepdim=True).clamp_(min=_MIN_SCALE).div_(_MAX_UNSIGNED)
-        return RowCodes(rows.div_(scales).round_().to(torch.uint8), 0, scales, x.shape[:-1])
+        codes = rows.div_(scales).round_().to(torch.uint8)
+        return RowCodes(codes, 0, scales, shape)
     scales = _scales(rows, _MAX_SIGNED)
-    codes = (
-        rows.div(scales).add_(_ZERO_POINT + 0.5).to(torch.uint8)
-    )  # the cast truncates, so this rounds
-    return RowCodes(codes, _ZERO_POINT, scales, x.shape[:-1])
+    shifted = rows.div(scales).add_(_ZERO_POINT + 0.5)
+    codes = shifted.to(torch.uint8)  # the cast truncates, so this rounds
+    return RowCodes(codes, _ZERO_POINT, scales, shape)
 
 
 def _scales(rows: Float[Tensor, "row in"], max_code: int) -> Float[Tensor, "row 1"]:
@@ -200,16 +212,33 @@ def _scales(rows: Float[Tensor, "row in"], max_code: int) -> Float[Tensor, "row 
 @cache
 def largest_weight_code() -> int:
     """127, or 64 on x86 without VNNI, where sums of two products saturate at 16 bits."""
-    rows = torch.full((1, 64), _MAX_UNSIGNED, dtype=torch.uint8)
-    packed = torch.ops.onednn.qlinear_prepack(
-        torch.full((1, 64), _MAX_SIGNED, dtype=torch.int8), None
-    )
+    size = 64
+    rows = torch.full((1, size), _MAX_UNSIGNED, dtype=torch.uint8)
+    weights = torch.full((1, size), _MAX_SIGNED, dtype=torch.int8)
+    packed = torch.ops.onednn.qlinear_prepack(weights, None)
     scale = torch.ones(1)
-    zero_bias = torch.zeros(1, dtype=torch.int64)
-    product = torch.ops.onednn.qlinear_pointwise(
-        *(rows, 1.0, 0, packed, scale, zero_bias, None, 1.0, 0, torch.float32, "none", [], "")
+    zeros = torch.zeros(1, dtype=torch.int64)
+    product = _int8_product(rows, 0, packed, scale, zeros, torch.float32)
+    if product.item() == size * _MAX_UNSIGNED * _MAX_SIGNED:
+        return _MAX_SIGNED
+    return _MAX_16_BIT
+
+
+def _int8_product(
+    codes: UInt8[Tensor, "token in"],
+    zero: int,
+    packed: Tensor,
+    scales: Float[Tensor, " out"],
+    zeros: Int[Tensor, " out"],
+    dtype: torch.dtype,
+) -> Float[Tensor, "token out"]:
+    """The product of codes, `zero` of which represents 0, and packed weights with their scales."""
+    output: Tensor = torch.ops.onednn.qlinear_pointwise(
+        *(codes, 1.0, zero, packed, scales, zeros),
+        *(None, 1.0, 0, dtype),  # no bias; scale, zero and type of the output
+        *("none", [], ""),  # no function after the product
     )
-    return _MAX_SIGNED if product.item() == 64 * _MAX_UNSIGNED * _MAX_SIGNED else _MAX_16_BIT
+    return output
 
 
 class Int8Linear(nn.Module):
@@ -224,14 +253,13 @@ class Int8Linear(nn.Module):
         codes = rows.div(scales).round_().to(torch.int8)
         self.weight = nn.Parameter(codes, requires_grad=False)
         self.scales = nn.Parameter(scales.flatten(), requires_grad=False)
-        bias = (
-            layer.weight.new_zeros(layer.out_features)
-            if layer.bias is None
-            else layer.bias.detach()
-        )
+        bias = layer.weight.new_zeros(layer.out_features)
+        if layer.bias is not None:
+            bias = layer.bias.detach()
         self.lower_bound: float | None = getattr(layer, "input_lower_bound", None)
         if self.lower_bound is not None:
-            bias = bias + self.lower_bound * (codes.float() * scales).sum(1).to(bias.dtype)
+            row_sums = (codes.float() * scales).sum(1)
+            bias = bias + self.lower_bound * row_sums.to(bias.dtype)
         self.bias = nn.Parameter(bias, requires_grad=False)
         self._zeros = torch.zeros(layer.out_features, dtype=torch.int64)
         self._packed = torch.ops.onednn.qlinear_prepack(codes, None)
@@ -243,21 +271,7 @@ class Int8Linear(nn.Module):
     def product(self, rows: RowCodes) -> Float[Tensor, "*batch out"]:
         """Apply the layer to rows that are codes already."""
         dtype = self.bias.dtype
-        output: Tensor = torch.ops.onednn.qlinear_pointwise(
-            *(
-                rows.codes,
-                1.0,
-                rows.zero,
-                self._packed,
-                self.scales,
-                self._zeros,
-                None,
-                1.0,
-                0,
-                dtype,
-            ),
-            *("none", [], ""),
-        )
+        output = _int8_product(rows.codes, rows.zero, self._packed, self.scales, self._zeros, dtype)
         torch.addcmul(self.bias, output, rows.scales.to(dtype), out=output)
         return output.view(*rows.shape, -1)
 
@@ -280,4 +294,6 @@ def of_one_input(layers: Sequence[nn.Module], x: Tensor) -> list[Tensor]:
 
 def in_cache(layer: nn.Module, x: Float[Tensor, "1 token dim"]) -> tuple[Tensor, ...]:
     """Split `x` so that it stays in the cache after an int8 `layer`, where memory traffic would dominate."""
-    return torch.split(x, _TOKENS_IN_CACHE, dim=1) if isinstance(layer, Int8Linear) else (x,)
+    if isinstance(layer, Int8Linear):
+        return torch.split(x, _TOKENS_IN_CACHE, dim=1)
+    return (x,)

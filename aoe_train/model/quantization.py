@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any, Literal
 
 import numpy as np
+from numpy import ndarray
 
 from pairkit.base.errors import ConfigError
 from pairkit.base.settings import argument
@@ -26,8 +27,8 @@ DTYPES: dict[Quantize, np.dtype[Any]] = {
 
 def named_quantize(name: str | None) -> Quantize:
     """Check a name; None means float32."""
-    known: Quantize = argument("quantize", name or "float32", Quantize)
-    return known
+    quantize: Quantize = argument("quantize", name or "float32", Quantize)
+    return quantize
 
 
 def checked_dim(dim: int | None, whole: int) -> int:
@@ -46,23 +47,25 @@ def width_of(dim: int, quantize: Quantize) -> int:
     return -(-dim // 8) if quantize.endswith("binary") else dim
 
 
-def value_ranges(blocks: Iterable[np.ndarray]) -> np.ndarray:
+def value_ranges(blocks: Iterable[ndarray]) -> ndarray:
     """float32 (2, dim): minimum and maximum of each dimension over blocks (text, dim)."""
-    bounds: list[np.ndarray] = []
+    bounds: list[ndarray] = []
     count = 0
     for block in blocks:
         if len(block):
             bounds += [block.min(axis=0), block.max(axis=0)]
             count += len(block)
     if count < 2:
+        vectors = "1 vector" if count else "0 vectors"
         raise ConfigError(
-            f"int8 of {count} vector{'' if count else 's'}: they have no range of values; give a calibration"
-            " set, such as the vectors that these are compared with"
+            f"int8 of {vectors}: they have no range of values; give a calibration set, such as the vectors"
+            " that these are compared with"
         )
-    return np.stack([np.min(bounds, axis=0), np.max(bounds, axis=0)]).astype(np.float32)
+    ranges = np.stack([np.min(bounds, axis=0), np.max(bounds, axis=0)])
+    return ranges.astype(np.float32)
 
 
-def calibrated(calibration: np.ndarray, dim: int) -> np.ndarray:
+def calibrated(calibration: ndarray, dim: int) -> ndarray:
     """The ranges of a calibration set (any, dim), which may be the two rows of `value_ranges`."""
     vectors = np.atleast_2d(calibration)
     if vectors.shape[1:] != (dim,):
@@ -73,24 +76,34 @@ def calibrated(calibration: np.ndarray, dim: int) -> np.ndarray:
 
 
 def quantized(
-    vectors: np.ndarray, quantize: Quantize, ranges: np.ndarray | None = None
-) -> np.ndarray:
+    vectors: ndarray,
+    quantize: Quantize,
+    ranges: ndarray | None = None,
+) -> ndarray:
     """Quantize vectors to (text, `width_of`) of a type in `DTYPES`."""
     if quantize == "float32":
         return vectors.astype(DTYPES["float32"], copy=False)
     if not len(vectors):
         return np.empty((0, width_of(vectors.shape[1], quantize)), DTYPES[quantize])
     if quantize == "int8":
-        start, step = _steps(value_ranges([vectors]) if ranges is None else ranges)
-        steps: np.ndarray = np.floor((vectors - start) / np.where(step == 0, np.float32(1), step))
+        if ranges is None:
+            ranges = value_ranges([vectors])
+        start, step = _steps(ranges)
+        nonzero_step = np.where(step == 0, np.float32(1), step)
+        steps: ndarray = np.floor((vectors - start) / nonzero_step)
         return np.asarray(steps.clip(0, _STEPS) - 128, np.int8)
     bits = np.packbits(vectors > 0, axis=-1)
-    return bits if quantize == "ubinary" else (bits ^ np.uint8(0x80)).view(np.int8)  # less 128
+    if quantize == "ubinary":
+        return bits
+    return (bits ^ np.uint8(0x80)).view(np.int8)  # less 128
 
 
 def restored(
-    codes: np.ndarray, quantize: Quantize, dim: int, ranges: np.ndarray | None = None
-) -> np.ndarray:
+    codes: ndarray,
+    quantize: Quantize,
+    dim: int,
+    ranges: ndarray | None = None,
+) -> ndarray:
     """Dequantize to float32 (text, dim): int8 codes to the middle of their step, bits to 1 or -1."""
     if quantize == "float32":
         return codes
@@ -98,12 +111,16 @@ def restored(
         if ranges is None:
             raise ConfigError("int8 vectors can't be restored without their ranges; give these")
         start, step = _steps(ranges)
-        return np.asarray(start + (codes.astype(np.float32) + 128.5) * step, np.float32)
-    packed = codes.view(np.uint8) ^ np.uint8(0x80 if quantize == "binary" else 0)
-    return np.unpackbits(packed, axis=-1, count=dim).astype(np.float32) * 2 - 1
+        middles = codes.astype(np.float32) + 128.5
+        return np.asarray(start + middles * step, np.float32)
+    packed = codes.view(np.uint8)
+    if quantize == "binary":
+        packed = packed ^ np.uint8(0x80)
+    bits = np.unpackbits(packed, axis=-1, count=dim)
+    return bits.astype(np.float32) * 2 - 1
 
 
-def _steps(ranges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _steps(ranges: ndarray) -> tuple[ndarray, ndarray]:
     """Start and width of each dimension's steps; the width of a constant dimension is 0."""
     low, high = ranges.astype(np.float32, copy=False)
     return low, (high - low) / np.float32(_STEPS)

@@ -33,9 +33,9 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 from transformers.utils.generic import can_return_tuple
 
-from aoe_train.model.device import only_callees_compiled
+from aoe_train.model.device import only_callees_compiled, upload
 from aoe_train.model.ran_windows import Step, WindowLayout
-from aoe_train.model.text_model import PackedBackbone, mean, upload_numbers
+from aoe_train.model.text_model import PackedBackbone, mean
 
 LayerNormStyle = Literal["standard", "second-moment"]
 MemoryStart = Literal["projected", "carried"]
@@ -80,14 +80,17 @@ Rotary = tuple[Float[Tensor, "slot half"], Float[Tensor, "slot half"]]
 
 
 def normalise(
-    x: Float[Tensor, "... dim"], eps: float, style: LayerNormStyle
+    x: Float[Tensor, "... dim"],
+    eps: float,
+    style: LayerNormStyle,
 ) -> Float[Tensor, "... dim"]:
     """Layer normalisation without parameters; `second-moment` divides by sqrt(mean(x²) + eps)."""
     if style == "standard":
         return F.layer_norm(x, x.shape[-1:], eps=eps)
     wide = x.float()
     scale = torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps)
-    return ((wide - wide.mean(-1, keepdim=True)) * scale).to(x.dtype)
+    centred = wide - wide.mean(-1, keepdim=True)
+    return (centred * scale).to(x.dtype)
 
 
 class RanLayerNorm(nn.Module):
@@ -121,25 +124,22 @@ class GatedLinearUnit(nn.Module):
 
 def rotary_table(slots: int, head_dim: int, base: float, device: torch.device) -> Rotary:
     """Cosine and sine of each slot's angles, one per pair of adjacent dimensions."""
-    frequencies = base ** (
-        -torch.arange(0, head_dim, 2, device=device, dtype=torch.float32) / head_dim
-    )
+    even = torch.arange(0, head_dim, 2, device=device, dtype=torch.float32)
+    frequencies = base ** (-even / head_dim)
     angles = torch.arange(slots, device=device)[:, None] * frequencies
     return angles.cos(), angles.sin()
 
 
 def rotate(
-    x: Float[Tensor, "row head slot head_dim"], rotary: Rotary
+    x: Float[Tensor, "row head slot head_dim"],
+    rotary: Rotary,
 ) -> Float[Tensor, "row head slot head_dim"]:
     """Rotate dimensions (2k, 2k + 1) of every slot by the slot's k-th angle."""
     cos, sin = (table[: x.shape[2]] for table in rotary)
     even = x[..., ::2]
     odd = x[..., 1::2]
-    return (
-        torch.stack([even * cos - odd * sin, odd * cos + even * sin], dim=-1)
-        .flatten(-2)
-        .to(x.dtype)
-    )
+    rotated = torch.stack([even * cos - odd * sin, odd * cos + even * sin], dim=-1)
+    return rotated.flatten(-2).to(x.dtype)
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,10 @@ class WindowAttention(nn.Module):
         self.norm = RanLayerNorm(config)
 
     def forward(
-        self, x: Float[Tensor, "slot dim"], step: Step, rotary: Rotary
+        self,
+        x: Float[Tensor, "slot dim"],
+        step: Step,
+        rotary: Rotary,
     ) -> Float[Tensor, "slot dim"]:
         """Attend within each row of the step; in every window positions start at 0, the memory."""
         grid = step.grid(F.silu(self.qkv(x))).unflatten(-1, (3, self.heads, -1))  # type: ignore[no-untyped-call]
@@ -179,7 +182,8 @@ class WindowAttention(nn.Module):
             dropout_p=self.attention_dropout if self.training else 0.0,
         )
         packed = step.packed(attended.transpose(1, 2).flatten(2), tokens=len(x))
-        return self.norm(self.dropout(F.silu(self.output(packed))) + self.glu(x))  # type: ignore[no-any-return]
+        output = self.dropout(F.silu(self.output(packed)))
+        return self.norm(output + self.glu(x))  # type: ignore[no-any-return]
 
 
 class RanWindow(GradientCheckpointingLayer):  # type: ignore[no-untyped-call]
@@ -205,11 +209,12 @@ class RanWindow(GradientCheckpointingLayer):  # type: ignore[no-untyped-call]
     ) -> tuple[Float[Tensor, "row dim"], Float[Tensor, "token dim"], Float[Tensor, "row dim"]]:
         """Read one window of each row."""
         x = self.dropout(self.input_norm(torch.cat([memory, tokens])))
-        read = self.dropout(normalise(self.attention(x, step, rotary), self.eps, self.style))
-        cell, outputs = read.split([len(memory), len(tokens)])
+        attended = normalise(self.attention(x, step, rotary), self.eps, self.style)
+        cell, outputs = self.dropout(attended).split([len(memory), len(tokens)])
         if previous is None:
             return cell, outputs, cell
-        return cell, outputs, self.dropout(self.memory_norm(cell + self.glu(previous[: len(cell)])))
+        gated = self.glu(previous[: len(cell)])
+        return cell, outputs, self.dropout(self.memory_norm(cell + gated))
 
 
 class MemoryReview(GradientCheckpointingLayer):  # type: ignore[no-untyped-call]
@@ -233,7 +238,8 @@ class MemoryReview(GradientCheckpointingLayer):  # type: ignore[no-untyped-call]
     ) -> Float[Tensor, "token dim"]:
         """Process the steps in turn, so that only the scores of one window per text are in memory."""
         query = F.silu(self.query(tokens))
-        key, value = layout.by_row(F.silu(self.key_value(cells))).unsqueeze(1).chunk(2, dim=-1)
+        by_row = layout.by_row(F.silu(self.key_value(cells)))
+        key, value = by_row.unsqueeze(1).chunk(2, dim=-1)
         reviewed = []
         for step, part in zip(layout.steps, query.split(layout.sizes), strict=True):  # type: ignore[no-untyped-call]
             attended = F.scaled_dot_product_attention(
@@ -244,7 +250,8 @@ class MemoryReview(GradientCheckpointingLayer):  # type: ignore[no-untyped-call]
                 dropout_p=self.attention_dropout if self.training else 0.0,
             )
             reviewed.append(step.packed(attended.squeeze(1), tokens=len(part)))
-        return self.norm(self.dropout(F.silu(self.output(torch.cat(reviewed)))) + self.glu(query))  # type: ignore[no-any-return]
+        output = self.dropout(F.silu(self.output(torch.cat(reviewed))))
+        return self.norm(output + self.glu(query))  # type: ignore[no-any-return]
 
 
 class MemoryProjection(nn.Module):
@@ -290,8 +297,9 @@ class RanLayer(nn.Module):
             cells.append(cell)
             outputs.append(read)
             previous = cell
-        packed = torch.cat(cells)
-        return self.review(torch.cat(outputs), packed, layout), packed, memory
+        all_cells = torch.cat(cells)
+        reviewed = self.review(torch.cat(outputs), all_cells, layout)
+        return reviewed, all_cells, memory
 
 
 class RanPreTrainedModel(PreTrainedModel):  # type: ignore[no-untyped-call]
@@ -308,7 +316,8 @@ class RanPreTrainedModel(PreTrainedModel):  # type: ignore[no-untyped-call]
 class RanModel(PackedBackbone, RanPreTrainedModel):  # type: ignore[no-untyped-call]
     """The encoder, for packed tokens (`forward_packed`) or a padded batch (`forward`)."""
 
-    title, varies = "Recurrent Attention Network", True  # only a second window uses the memory
+    title = "Recurrent Attention Network"
+    varies = True  # only a second window uses the memory
     poolings = ("cells", "cls", "avg", "max", "last", "cls-avg", "weighted-mean")
 
     _keys_to_ignore_on_load_unexpected = [r"^head\.", r"^lm_head\."]  # noqa: RUF012 - the prediction head's
@@ -331,15 +340,15 @@ class RanModel(PackedBackbone, RanPreTrainedModel):  # type: ignore[no-untyped-c
         lengths: Int[np.ndarray, " piece"] | Int[Tensor, " piece"],
     ) -> RanPackedOutput:
         """Encode consecutive sequences without padding."""
+        config = self.config
+        device = input_ids.device
         layout = WindowLayout.of(
-            lengths.tolist(), self.config.window_size, self.config.min_window_size, input_ids.device
+            lengths.tolist(), config.window_size, config.min_window_size, device
         )
         tokens = self.dropout(self.norm(self.embed_tokens(input_ids[layout.order])))
         widest = max(step.width for step in layout.steps)
-        rotary = rotary_table(
-            widest, self.config.head_dim, self.config.rotary_base, input_ids.device
-        )
-        memory = tokens.new_zeros(len(lengths), self.config.hidden_size)
+        rotary = rotary_table(widest, config.head_dim, config.rotary_base, device)
+        memory = tokens.new_zeros(len(lengths), config.hidden_size)
         for layer in self.layers:
             tokens, cells, memory = layer(tokens, memory, layout, rotary)
         rows = layout.rank.argsort()
@@ -347,7 +356,9 @@ class RanModel(PackedBackbone, RanPreTrainedModel):  # type: ignore[no-untyped-c
         return RanPackedOutput(tokens[layout.order.argsort()], mean[rows], memory[rows])
 
     def packed_states(
-        self, input_ids: Int[Tensor, " token"], lengths: Int[np.ndarray, " piece"]
+        self,
+        input_ids: Int[Tensor, " token"],
+        lengths: Int[np.ndarray, " piece"],
     ) -> Float[Tensor, "token dim"]:
         """The reviewed tokens."""
         return self.forward_packed(input_ids, lengths).hidden
@@ -364,7 +375,7 @@ class RanModel(PackedBackbone, RanPreTrainedModel):  # type: ignore[no-untyped-c
         if pooling != "cells":
             return None
         cells = self.forward_packed(input_ids, lengths).cells.float()
-        return mean(cells, upload_numbers(pieces, cells.device))
+        return mean(cells, upload(pieces, cells.device))
 
     def unused_modules(self, pooling: str) -> Iterable[nn.Module]:
         """The last layer's memory review, which comes after its cells."""
@@ -378,8 +389,9 @@ class RanModel(PackedBackbone, RanPreTrainedModel):  # type: ignore[no-untyped-c
         **_: Any,
     ) -> BaseModelOutputWithPooling:
         """Encode a padded batch; the vectors don't depend on the side and amount of padding."""
-        mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
-        mask = mask.bool()
+        if attention_mask is None:
+            attention_mask = torch.ones_like(input_ids)
+        mask = attention_mask.bool()
         packed = self.forward_packed(input_ids[mask], mask.sum(dim=1))
         hidden = packed.hidden.new_zeros(*input_ids.shape, self.config.hidden_size)
         hidden[mask] = packed.hidden

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
     from torch import Tensor
 
+    Rows = Int[Tensor, " row"]
+
 
 @dataclass(frozen=True)
 class Step:
@@ -27,12 +29,16 @@ class Step:
 
     def grid(self, packed: Float[Tensor, "slot dim"]) -> Float[Tensor, "row slot dim"]:
         """Arrange packed rows as a grid: memories and tokens, or only tokens."""
+        slots = self._last(len(packed))
         empty = packed.new_zeros(self.rows * self.width, packed.shape[1])
-        filled = empty.index_copy(0, self._last(len(packed)), packed)
+        filled = empty.index_copy(0, slots, packed)
         return filled.view(self.rows, self.width, -1)
 
     def packed(
-        self, grid: Float[Tensor, "row slot dim"], *, tokens: int
+        self,
+        grid: Float[Tensor, "row slot dim"],
+        *,
+        tokens: int,
     ) -> Float[Tensor, "slot dim"]:
         """Select the last `tokens` of `index` from the grid."""
         return grid.flatten(0, 1).index_select(0, self._last(tokens))
@@ -54,7 +60,11 @@ class WindowLayout:
 
     @classmethod
     def of(
-        cls, lengths: Sequence[int], window_size: int, min_window_size: int, device: torch.device
+        cls,
+        lengths: Sequence[int],
+        window_size: int,
+        min_window_size: int,
+        device: torch.device,
     ) -> WindowLayout:
         """Plan on the host, then copy to the device."""
         tokens = torch.tensor(lengths, dtype=torch.long)
@@ -74,9 +84,8 @@ class WindowLayout:
             rows = int((windows > number).sum())
             is_last = windows[:rows] == number + 1
             sizes = torch.where(is_last, tokens[:rows] - start, window_size)
-            step, source = _step(begins[:rows] + start, sizes, device)
-            steps.append(step)
-            order.append(source)
+            steps.append(_step(sizes, device))
+            order.append(_ranges(begins[:rows] + start, sizes))
         return cls(
             steps=steps,
             sizes=[len(source) for source in order],
@@ -88,26 +97,29 @@ class WindowLayout:
 
     def by_row(self, cells: Float[Tensor, "cell dim"]) -> Float[Tensor, "piece window dim"]:
         """Arrange the steps' cells by row, padded with zeros."""
-        return pad_sequence(cells.split([step.rows for step in self.steps]))  # type: ignore[no-untyped-call]
+        by_step = cells.split([step.rows for step in self.steps])  # type: ignore[no-untyped-call]
+        return pad_sequence(by_step)
 
 
-def _step(
-    begins: Int[Tensor, " row"], sizes: Int[Tensor, " row"], device: torch.device
-) -> tuple[Step, Int[Tensor, " token"]]:
+def _step(sizes: Rows, device: torch.device) -> Step:
+    """The windows of these sizes; each row begins with its memory."""
     rows = len(sizes)
     width = 1 + int(sizes.max())
-    row = torch.arange(rows).repeat_interleave(sizes)
-    starts = sizes.cumsum(0) - sizes
-    within = torch.arange(len(row)) - starts[row]
+    row_starts = torch.arange(rows) * width
+    slots = torch.cat([row_starts, _ranges(row_starts + 1, sizes)])
+    return Step(rows, width, upload(slots, device), _filled(sizes + 1, device))
 
-    memories = torch.arange(rows) * width
-    tokens = row * width + 1 + within
-    index = upload(torch.cat([memories, tokens]), device)
-    return Step(rows, width, index, _filled(sizes + 1, device)), begins[row] + within
+
+def _ranges(begins: Rows, sizes: Rows) -> Int[Tensor, " token"]:
+    """The numbers from `begins[i]` to `begins[i] + sizes[i] - 1`, for each i in turn."""
+    shift = begins - (sizes.cumsum(0) - sizes)
+    shifts = shift.repeat_interleave(sizes)
+    return shifts + torch.arange(len(shifts))
 
 
 def _filled(
-    counts: Int[Tensor, " row"], device: torch.device
+    counts: Rows,
+    device: torch.device,
 ) -> Bool[Tensor, "row 1 1 slot"] | None:
     """A mask of the first `counts` slots of each row; None if no row has padding."""
     if bool((counts == counts[0]).all()):

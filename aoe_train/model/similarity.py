@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
+from numpy import ndarray
 
 from aoe_train.settings.train_settings import Similarity
 
@@ -13,60 +12,60 @@ _DIGITS = 12  # of a cosine; further digits are rounding errors, which would bre
 _BLOCK = 8192
 
 
-def unit(vectors: np.ndarray) -> np.ndarray:
+def unit(vectors: ndarray) -> ndarray:
     """(row, dim) in float64, scaled to length 1; a zero vector stays zero, so its cosines are 0."""
     return scaled_to_one(vectors.astype(np.float64))
 
 
-def scaled_to_one(vectors: np.ndarray) -> np.ndarray:
+def scaled_to_one(vectors: ndarray) -> ndarray:
     """(row, dim), scaled to length 1 in place; a zero vector stays zero."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     np.divide(vectors, lengths, out=vectors, where=lengths > 0)
     return vectors
 
 
-def comparable(vectors: np.ndarray, similarity: Similarity) -> np.ndarray:
+def comparable(vectors: ndarray, similarity: Similarity) -> ndarray:
     """(row, dim) in float64; for cosine scaled to length 1, so that cosines are dot products."""
-    return unit(vectors) if similarity == "cosine" else vectors.astype(np.float64)
+    exact = vectors.astype(np.float64)
+    return scaled_to_one(exact) if similarity == "cosine" else exact
 
 
-def pair_similarities(vectors: np.ndarray, pairs: np.ndarray, similarity: Similarity) -> np.ndarray:
+def pair_similarities(vectors: ndarray, pairs: ndarray, similarity: Similarity) -> ndarray:
     """float64 (pair,), larger is more similar; rounding errors are removed, so that equal texts are ties."""
     exact = np.empty(len(pairs))
     for start in range(0, len(pairs), _BLOCK):  # a float64 copy of all vectors could be large
         block = slice(start, start + _BLOCK)
         first, second = (comparable(vectors[side], similarity) for side in pairs[block].T)
-        exact[block] = _COMPARED[similarity](first, second)
+        exact[block] = _similarities(first, second, similarity)
 
     scale = 1.0
     if similarity != "cosine":
-        scale = max(float(np.abs(exact).max(initial=0)), np.finfo(np.float64).tiny)
-    rounded: np.ndarray = (exact / scale).round(_DIGITS) * scale
+        largest = float(np.abs(exact).max(initial=0))
+        scale = max(largest, np.finfo(np.float64).tiny)
+    rounded: ndarray = (exact / scale).round(_DIGITS) * scale
     return rounded
 
 
-def all_similarities(queries: np.ndarray, texts: np.ndarray, similarity: Similarity) -> np.ndarray:
+def _similarities(first: ndarray, second: ndarray, similarity: Similarity) -> ndarray:
+    """The similarity of each row of `first` to the same row of `second`."""
+    similarities: ndarray
+    if similarity == "euclidean":
+        similarities = -np.linalg.norm(first - second, axis=1)
+    elif similarity == "manhattan":
+        similarities = -np.abs(first - second).sum(axis=1)
+    else:
+        similarities = np.einsum("pd,pd->p", first, second)
+    return similarities
+
+
+def all_similarities(queries: ndarray, texts: ndarray, similarity: Similarity) -> ndarray:
     """float64 (query, text): the similarity of each query to each text; see `pair_similarities`."""
     if similarity in ("cosine", "dot"):
-        products: np.ndarray = queries @ texts.T
+        products: ndarray = queries @ texts.T
         return products
     import torch
 
     order = 2.0 if similarity == "euclidean" else 1.0
-    distances: np.ndarray = torch.cdist(
-        torch.from_numpy(queries), torch.from_numpy(texts), order
-    ).numpy()
-    return -distances
-
-
-def _dots(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    dots: np.ndarray = np.einsum("pd,pd->p", first, second)
-    return dots
-
-
-_COMPARED: dict[Similarity, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
-    "cosine": _dots,
-    "dot": _dots,
-    "euclidean": lambda first, second: -np.linalg.norm(first - second, axis=1),
-    "manhattan": lambda first, second: -np.abs(first - second).sum(axis=1),
-}
+    distances = torch.cdist(torch.from_numpy(queries), torch.from_numpy(texts), order)
+    similarities: ndarray = -distances.numpy()
+    return similarities

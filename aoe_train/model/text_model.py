@@ -8,12 +8,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from aoe_train.model.device import only_callees_compiled, uncompiled, upload
+from aoe_train.model.device import only_callees_compiled, upload
 from aoe_train.model.packing.packed_run import run_packed
 from aoe_train.model.packing.sequences import Sequences
 from aoe_train.model.tokens.tokenised import ranges
-
-_PADDED_TOGETHER = 8  # texts on a CPU, in order of length
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,6 +21,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from aoe_train.model.dense_layers import DenseLayers
+
+_PADDED_TOGETHER = 8  # texts on a CPU, in order of length
 
 
 def pool(
@@ -41,16 +41,17 @@ def pool(
         return mean(last[ends - 1], pieces)
     tokens = sums(lengths, pieces)
     if pooling == "max":
-        return torch.segment_reduce(
-            last, "max", lengths=tokens, unsafe=True
-        )  # unsafe: checks would sync
+        # unsafe, because checks would wait for the device
+        return torch.segment_reduce(last, "max", lengths=tokens, unsafe=True)
     if pooling == "avg":
         return mean(last, tokens)
     if pooling == "weighted-mean":
         return _weighted_mean(last, lengths, tokens, left_out)
     if pooling == "cls-avg":
-        return (mean(last[ends - lengths], pieces) + mean(last, tokens)) / 2
-    return mean((states[1].float() + last) / 2, tokens)
+        first_tokens = mean(last[ends - lengths], pieces)
+        return (first_tokens + mean(last, tokens)) / 2
+    first_and_last = (states[1].float() + last) / 2
+    return mean(first_and_last, tokens)
 
 
 def _weighted_mean(
@@ -59,22 +60,23 @@ def _weighted_mean(
     tokens: Int[Tensor, " text"],
     left_out: Int[Tensor, " piece"] | None,
 ) -> Float[Tensor, "text dim"]:
-    shift = torch.cumsum(lengths, 0) - lengths
+    """The mean of each text's rows, weighted by their position in their piece, from 1."""
+    starts = torch.cumsum(lengths, 0) - lengths
     if left_out is not None:
-        shift = shift - left_out
+        starts = starts - left_out
     positions = torch.arange(1, len(rows) + 1, device=rows.device)
-    weights = positions - torch.repeat_interleave(shift, lengths, output_size=len(rows))
-    weights = weights[:, None].to(rows.dtype)
+    positions = positions - torch.repeat_interleave(starts, lengths, output_size=len(rows))
+    weights = positions[:, None].to(rows.dtype)
     return mean(rows * weights, tokens) / mean(weights, tokens)
 
 
 def mean(
-    rows: Float[Tensor, "part dim"], counts: Int[Tensor, " text"]
+    rows: Float[Tensor, "part dim"],
+    counts: Int[Tensor, " text"],
 ) -> Float[Tensor, "text dim"]:
     """The mean of each text's rows; `counts` are the consecutive rows of each text."""
-    owners = torch.repeat_interleave(
-        torch.arange(len(counts), device=rows.device), counts, output_size=len(rows)
-    )
+    texts = torch.arange(len(counts), device=rows.device)
+    owners = torch.repeat_interleave(texts, counts, output_size=len(rows))
     sums = rows.new_zeros(len(counts), rows.shape[1]).index_add(0, owners, rows)
     return sums / counts[:, None]
 
@@ -106,9 +108,8 @@ class TextBatch(NamedTuple):
 
     def vectors(self, model: TextModel) -> Float[Tensor, "text dim"]:
         """The texts' vectors, computed with `encoder.model` or a copy of it."""
-        vectors: Tensor = model(
-            self.input_ids, self.lengths, np.ones_like(self.lengths), self.prompt_lengths
-        )
+        pieces = np.ones_like(self.lengths)
+        vectors: Tensor = model(self.input_ids, self.lengths, pieces, self.prompt_lengths)
         return vectors
 
     def states(self, model: TextModel) -> Float[Tensor, "token hidden"]:
@@ -140,7 +141,9 @@ class PackedBackbone:
     varies: ClassVar[bool] = False
 
     def packed_states(
-        self, input_ids: Int[Tensor, " token"], lengths: Int[np.ndarray, " piece"]
+        self,
+        input_ids: Int[Tensor, " token"],
+        lengths: Int[np.ndarray, " piece"],
     ) -> Float[Tensor, "token dim"]:
         """The last hidden state of each token."""
         raise NotImplementedError
@@ -163,7 +166,12 @@ class PackedBackbone:
 
 
 class TextModel(nn.Module):
-    """The network that training optimises and encoding runs."""
+    """The network that training optimises and encoding runs.
+
+    Attributes:
+        token_dim: Dimensions of a token's vector.
+        dim: Dimensions of a text's vector.
+    """
 
     def __init__(
         self,
@@ -178,22 +186,14 @@ class TextModel(nn.Module):
         self.pooling = pooling
         self.packed = packed
         self.heads = heads
+        self.token_dim = int(backbone.config.hidden_size)
+        self.dim = self.token_dim if heads is None else heads.dim
         self._final_norm: tuple[nn.Module, ...] = ()
 
     def learn_layers(self, final_norm: nn.Module | None) -> None:
         """Prepare for `layers` in `forward`: earlier layers pass through the backbone's final norm."""
         # In a tuple, because the backbone already registers its weights.
         self._final_norm = () if final_norm is None else (final_norm,)
-
-    @property
-    def dim(self) -> int:
-        """Dimensions of a vector."""
-        return self.token_dim if self.heads is None else self.heads.dim
-
-    @property
-    def token_dim(self) -> int:
-        """Dimensions of a token's vector."""
-        return int(self.backbone.config.hidden_size)
 
     @only_callees_compiled  # its plan differs with each batch
     def forward(
@@ -223,7 +223,21 @@ class TextModel(nn.Module):
         """The last layer's hidden states, or all layers' if the pooling or `every` needs them."""
         if isinstance(self.backbone, PackedBackbone):
             return (self.backbone.packed_states(input_ids, lengths),)
-        return self._states(input_ids, lengths, every=every or self.pooling == "first-last-avg")
+        every = every or self.pooling == "first-last-avg"
+        if not self.packed:
+            return self._padded(input_ids, lengths, every=every)
+        device = input_ids.device
+        if (np.diff(lengths) >= 0).all():
+            packed = Sequences(lengths.tolist(), device)
+            return run_packed(self.backbone, input_ids, packed, layers=every)
+
+        ascending = np.argsort(lengths, kind="stable")
+        starts = np.cumsum(lengths) - lengths
+        order = ranges(starts[ascending], lengths[ascending])
+        sorted_ids = input_ids[upload(order, device)]
+        states = self.states(sorted_ids, lengths[ascending], every=every)
+        back = upload(np.argsort(order), device)
+        return tuple(state[back] for state in states)
 
     @only_callees_compiled
     def vectors(
@@ -238,50 +252,37 @@ class TextModel(nn.Module):
         device = states[-1].device
         skipped = None
         if prompt_lengths is not None:
+            starts = np.cumsum(lengths) - lengths
             left_out = np.minimum(prompt_lengths, lengths - 1)  # at least one token must remain
-            kept = upload_numbers(
-                ranges(np.cumsum(lengths) - lengths + left_out, lengths - left_out), device
-            )
-            states = tuple(state[kept] for state in states)
             lengths = lengths - left_out
-            skipped = upload_numbers(left_out, device)
-        sizes = upload_numbers(lengths, device)
-        counts = upload_numbers(pieces, device)
+            kept = upload(ranges(starts + left_out, lengths), device)
+            states = tuple(state[kept] for state in states)
+            skipped = upload(left_out, device)
+        sizes = upload(lengths, device)
+        counts = upload(pieces, device)
+        pooled = pool(states, sizes, counts, self.pooling, skipped)
         if layers:
-            depths = [*((*states[:n], self._normed(states[n])) for n in layers), states]
-            pooled = torch.stack(
-                [pool(each, sizes, counts, self.pooling, skipped) for each in depths], dim=1
-            )
-        else:
-            pooled = pool(states, sizes, counts, self.pooling, skipped)
+            by_layer = []
+            for depth in layers:
+                shallow = (*states[:depth], self._normed(states[depth]))
+                by_layer.append(pool(shallow, sizes, counts, self.pooling, skipped))
+            pooled = torch.stack([*by_layer, pooled], dim=1)
         return self._dense(pooled)
 
     def fixed_shape(
-        self, input_ids: Int[Tensor, " token"], sizes: Int[Tensor, " text"], longest: int
+        self,
+        input_ids: Int[Tensor, " token"],
+        sizes: Int[Tensor, " text"],
+        longest: int,
     ) -> Float[Tensor, "text dim"]:
         """Vectors of packed texts whose `sizes` only the device knows, for CUDA graphs."""
         packed = Sequences.on_device(sizes, len(input_ids), longest)
-        states = run_packed(
-            self.backbone, input_ids, packed, layers=self.pooling == "first-last-avg"
-        )
+        every = self.pooling == "first-last-avg"
+        states = run_packed(self.backbone, input_ids, packed, layers=every)
         return self._dense(pool(states, sizes, torch.ones_like(sizes), self.pooling))
 
     def _dense(self, pooled: Tensor) -> Tensor:
         return pooled if self.heads is None else self.heads(pooled)
-
-    @only_callees_compiled
-    def _states(self, input_ids: Tensor, lengths: np.ndarray, *, every: bool) -> tuple[Tensor, ...]:
-        if not self.packed:
-            return self._padded(input_ids, lengths, every=every)
-        if (np.diff(lengths) >= 0).all():
-            return run_packed(self.backbone, input_ids, lengths.tolist(), layers=every)
-        ascending = np.argsort(lengths, kind="stable")
-        order = ranges((np.cumsum(lengths) - lengths)[ascending], lengths[ascending])
-        forth, back = (
-            upload_numbers(indices, input_ids.device) for indices in (order, np.argsort(order))
-        )
-        states = self._states(input_ids[forth], lengths[ascending], every=every)
-        return tuple(state[back] for state in states)
 
     def _normed(self, state: Tensor) -> Tensor:
         for norm in self._final_norm:
@@ -290,18 +291,11 @@ class TextModel(nn.Module):
 
     @only_callees_compiled
     def _padded(self, input_ids: Tensor, lengths: np.ndarray, *, every: bool) -> tuple[Tensor, ...]:
-        if (
-            input_ids.device.type == "cpu" and len(lengths) > _PADDED_TOGETHER
-        ):  # padding costs time there
-            ends = np.arange(_PADDED_TOGETHER, len(lengths), _PADDED_TOGETHER)
-            sizes = np.split(lengths, ends)
-            tokens = torch.split(input_ids, [int(group.sum()) for group in sizes])
-            parts = [self._padded(*group, every=every) for group in zip(tokens, sizes, strict=True)]
-            return tuple(map(torch.cat, zip(*parts, strict=True)))
+        if input_ids.device.type == "cpu" and len(lengths) > _PADDED_TOGETHER:
+            return self._padded_in_groups(input_ids, lengths, every=every)
         shape = len(lengths), int(lengths.max())
-        slots = upload_numbers(
-            np.flatnonzero(np.arange(shape[1]) < lengths[:, None]), input_ids.device
-        )
+        is_token = np.arange(shape[1]) < lengths[:, None]
+        slots = upload(np.flatnonzero(is_token), input_ids.device)
         # The mask hides padding, but some models derive positions from the padding token's id.
         padding = int(getattr(self.backbone.config, "pad_token_id", None) or 0)
         ids = input_ids.new_full(shape, padding)
@@ -312,8 +306,20 @@ class TextModel(nn.Module):
         states = output.hidden_states if every else (output.last_hidden_state,)
         return tuple(state.flatten(0, 1).index_select(0, slots) for state in states)
 
-
-@uncompiled
-def upload_numbers(numbers: np.ndarray, device: torch.device) -> Tensor:
-    """Copy numbers to the device."""
-    return upload(torch.from_numpy(numbers), device)
+    @only_callees_compiled
+    def _padded_in_groups(
+        self,
+        input_ids: Tensor,
+        lengths: np.ndarray,
+        *,
+        every: bool,
+    ) -> tuple[Tensor, ...]:
+        """A few texts of similar length at a time, as padding costs time on a CPU."""
+        by_group = []
+        first = 0
+        for start in range(0, len(lengths), _PADDED_TOGETHER):
+            group = lengths[start : start + _PADDED_TOGETHER]
+            stop = first + int(group.sum())
+            by_group.append(self._padded(input_ids[first:stop], group, every=every))
+            first = stop
+        return tuple(torch.cat(states) for states in zip(*by_group, strict=True))

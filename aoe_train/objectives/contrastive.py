@@ -7,6 +7,7 @@ random, so some are false negatives. A guide is a model that filters them (GISTE
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal, NamedTuple
 
 import torch
@@ -32,30 +33,23 @@ class Guide(NamedTuple):
         self, queries: Float[Tensor, "anchor guide"], others: Float[Tensor, "other guide"]
     ) -> Bool[Tensor, "anchor other"]:
         """[i, j]: j is closer to i than i's anchor to its positive, minus the margin."""
-        positive = (self.first * self.second[: len(self.first)]).sum(-1)
-        margin = positive.abs() * self.margin if self.strategy == "relative" else self.margin
-        is_near: Tensor = queries @ others.T > (positive - margin)[:, None]
+        partners = self.second[: len(self.first)]
+        positive = (self.first * partners).sum(-1)
+        if self.strategy == "relative":
+            limit = positive - positive.abs() * self.margin
+        else:
+            limit = positive - self.margin
+        is_near: Tensor = queries @ others.T > limit[:, None]
         return is_near
 
 
 Duplicates = Literal["exclude", "positive", "negative"]
 
 
-def in_batch_part(context: LossContext) -> Loss:
-    """The part `in_batch`."""
-    return _part(context, "in_batch")
-
-
-def contrastive_part(context: LossContext) -> Loss:
-    """The part `contrastive`."""
+def _part(context: LossContext, name: str) -> Loss:
+    """The part `in_batch` or `contrastive`; only the latter has all options."""
     settings = context.settings
-    return _part(
-        context, "contrastive", hard_negatives=settings.hard_negatives, symmetric=settings.symmetric
-    )
-
-
-def _part(context: LossContext, name: str, **how: bool) -> Loss:
-    settings = context.settings
+    is_contrastive = name == "contrastive"
     tau = context.tau(name)
 
     def loss(pairs: Pairs) -> Tensor:
@@ -74,11 +68,16 @@ def _part(context: LossContext, name: str, **how: bool) -> Loss:
             guide,
             contrast_anchors=settings.contrast_anchors,
             contrast_positives=settings.contrast_positives,
+            hard_negatives=settings.hard_negatives or not is_contrastive,
+            symmetric=settings.symmetric and is_contrastive,
             duplicates=settings.duplicates,
-            **how,
         )
 
     return loss
+
+
+in_batch_part = partial(_part, name="in_batch")
+contrastive_part = partial(_part, name="contrastive")
 
 
 def contrastive_loss(
@@ -105,36 +104,44 @@ def contrastive_loss(
     anchors = len(positive)
     queries = unit(first)
     candidates = unit(second)
+    partners = candidates[:anchors]
+
     copies = false_negatives(texts, positive)
+    partner_copies = copies[:, :anchors]
     absent = texts[:, 1] == ABSENT
+
+    # A block has the cosines with some candidates, and a mask of those that are not negatives.
     excluded = copies if duplicates == "exclude" else absent.expand_as(copies)
+    also_positive = copies & ~absent if duplicates == "positive" else torch.zeros_like(copies)
     if guide is not None:
         excluded = excluded | guide.too_near(guide.first, guide.second)
-    also_positive = copies & ~absent if duplicates == "positive" else torch.zeros_like(copies)
-    partners = candidates[:anchors]
-    blocks = [(queries @ candidates.T, excluded)]
-    if not hard_negatives:
-        blocks = [(queries @ partners.T, excluded[:, :anchors] | ~positive)]
+    if hard_negatives:
+        blocks = [(queries @ candidates.T, excluded)]
+    else:
         also_positive = also_positive[:, :anchors] & positive
+        blocks = [(queries @ partners.T, excluded[:, :anchors] | ~positive)]
+
     if contrast_anchors:
-        excluded = _same_side(texts, positive, 0) | false_negatives(texts[:anchors], positive).T
+        excluded = _same_side(texts, positive, 0) | partner_copies.T
         if guide is not None:
             excluded = excluded | guide.too_near(guide.first, guide.first)
         blocks.append((queries @ queries.T, excluded))
+
     if contrast_positives:
-        excluded = (
-            _same_side(texts, positive, 1) | false_negatives(texts[:anchors], positive) | ~positive
-        )
+        excluded = _same_side(texts, positive, 1) | partner_copies | ~positive
         if guide is not None:
             excluded = excluded | guide.too_near(guide.second[:anchors], guide.second[:anchors])
         blocks.append((partners @ partners.T, excluded))
+
     loss = _partner_loss(blocks, positive, tau, also_positive)
     if not symmetric:
         return loss
-    excluded = false_negatives(texts[:anchors], positive).T | ~positive
+
+    excluded = partner_copies.T | ~positive
     if guide is not None:
         excluded = excluded | guide.too_near(guide.second[:anchors], guide.first)
-    return (loss + _partner_loss([(partners @ queries.T, excluded)], positive, tau)) / 2
+    reverse = _partner_loss([(partners @ queries.T, excluded)], positive, tau)
+    return (loss + reverse) / 2
 
 
 def false_negatives(
@@ -145,9 +152,9 @@ def false_negatives(
     That is the case if both are the same text, if they form a positive pair of the batch in either order, or
     if the second text is absent. Callers handle the diagonal.
     """
-    return _known_similar(texts, positive, texts[: len(positive), 0], texts[:, 1]) | (
-        texts[:, 1] == ABSENT
-    )
+    anchors = texts[: len(positive), 0]
+    others = texts[:, 1]
+    return _known_similar(texts, positive, anchors, others) | (others == ABSENT)
 
 
 def _same_side(
@@ -172,11 +179,12 @@ def _known_similar(
     # Negative pairs set (0, 0), which is true anyway: selecting positive ones would wait for the device, as
     # would assigning True, a value of the host.
     similar.index_put_((first * positive, second * positive), torch.ones_like(positive))
-    indices = torch.searchsorted(known, others.contiguous()).clamp_max(len(known) - 1)
-    is_known = known[indices] == others  # a negative may occur in no positive pair
-    return (similar | similar.T)[torch.searchsorted(known, of_pairs.contiguous())][
-        :, indices
-    ] & is_known
+    similar = similar | similar.T
+
+    rows = torch.searchsorted(known, of_pairs.contiguous())
+    columns = torch.searchsorted(known, others.contiguous()).clamp_max(len(known) - 1)
+    is_known = known[columns] == others  # a negative may occur in no positive pair
+    return similar[rows][:, columns] & is_known
 
 
 def _partner_loss(
@@ -190,7 +198,10 @@ def _partner_loss(
     excluded = torch.cat([mask for _, mask in blocks], dim=1)
     targets = torch.eye(*excluded.shape, dtype=torch.bool, device=positive.device)
     if also_positive is not None:
-        targets = targets | F.pad(also_positive, (0, excluded.shape[1] - also_positive.shape[1]))
+        missing = excluded.shape[1] - also_positive.shape[1]
+        targets = targets | F.pad(also_positive, (0, missing))
+
+    counts = targets.sum(1)
     wholes = logits.masked_fill(excluded & ~targets, -torch.inf).logsumexp(1)
-    losses = targets.sum(1) * wholes - (targets * logits).sum(1)
-    return (losses * positive).sum() / (targets.sum(1) * positive).sum().clamp_min(1)
+    losses = counts * wholes - (targets * logits).sum(1)
+    return (losses * positive).sum() / (counts * positive).sum().clamp_min(1)

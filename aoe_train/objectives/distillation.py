@@ -12,7 +12,7 @@ import torch.nn.functional as F  # noqa: N812 - the usual name
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from aoe_train.objectives.labelled_pairs import Pairs, cosine, unit
+from aoe_train.objectives.labelled_pairs import Pairs, Sides, cosine, unit
 from aoe_train.objectives.objective_checks import LossContext, TeacherSample
 from aoe_train.objectives.objective_settings import Loss
 from aoe_train.objectives.ranking_losses import ranking_loss
@@ -36,13 +36,12 @@ def margin_mse_part(context: LossContext) -> Loss:
 
     def loss(pairs: Pairs) -> Tensor:
         scores = _pair_scores(pairs, dot=context.teachers.dot)
-        columns = -1, pairs.anchors  # the positives, then each column of negatives
+        # The first row has the positives, each other one a column of negatives.
+        errors = (scores.model - scores.teacher).view(-1, pairs.anchors)
+        known = scores.known.view(-1, pairs.anchors)
 
-        errors = (scores.model - scores.teacher).view(columns)
-        differences = errors[:1] - errors[1:]
-
-        known = scores.known.view(columns)
-        counted = known[:1] & known[1:]
+        differences = errors[0] - errors[1:]
+        counted = known[0] & known[1:]
         return _masked_mean(differences.square(), counted)
 
     return loss
@@ -72,31 +71,35 @@ class EmbedDistillation(nn.Module):
         teacher_dim = context.teachers.teacher_dim or dim
         sample = context.teachers.sample
         if context.settings.projection == "principal" and sample is not None:
-            self._axes = principal_axes(sample.teacher)[:, :dim]
+            axes = principal_axes(sample.teacher)
+            self._axes = axes[:, :dim]
         elif dim != teacher_dim:
             self._projection = nn.Linear(dim, teacher_dim, bias=False)
             if sample is not None:
-                self._projection.weight.data.copy_(least_squares(sample, dim))
+                initial = least_squares(sample, dim)
+                self._projection.weight.data.copy_(initial)
 
     def forward(self, pairs: Pairs) -> Float[Tensor, ""]:
         """The loss of the batch's texts."""
-        if pairs.teacher is None:
-            raise RuntimeError("the batch has no teacher's vectors")
         rows = pairs.anchors
+        taught = _teacher_sides(pairs)
         student = torch.cat([pairs.first[:rows], pairs.second])
-        teacher = torch.cat([pairs.teacher.first[:rows], pairs.teacher.second])
-        present = torch.cat([torch.ones_like(pairs.present[:rows]), pairs.present])
+        teacher = torch.cat([taught.first[:rows], taught.second])
 
         if self._axes is not None:
             teacher = teacher @ self._axes.to(teacher.dtype)
         if self._projection is not None:
-            student = F.linear(student, self._projection.weight.to(student.dtype))
+            weight = self._projection.weight.to(student.dtype)
+            student = F.linear(student, weight)
 
         if self._form == "mse":
             distances = (student - teacher).square().mean(-1)
         else:
             distances = 1 - cosine(student, teacher)
-        return _masked_mean(distances, present)
+
+        others_present = pairs.present
+        anchors_present = torch.ones_like(others_present[:rows])
+        return _masked_mean(distances, torch.cat([anchors_present, others_present]))
 
 
 def principal_axes(vectors: Float[Tensor, "text teacher"]) -> Float[Tensor, "teacher axis"]:
@@ -104,7 +107,8 @@ def principal_axes(vectors: Float[Tensor, "text teacher"]) -> Float[Tensor, "tea
     exact = vectors.double()
     axes: Tensor = torch.linalg.eigh(exact.T @ exact).eigenvectors.flip(-1)
     # The sign of an axis is arbitrary. Its largest number becomes positive, for reproducibility.
-    signs = axes.gather(0, axes.abs().argmax(0, keepdim=True)).sign()
+    largest = axes.abs().argmax(0, keepdim=True)
+    signs = axes.gather(0, largest).sign()
     return (axes * signs).float()
 
 
@@ -114,24 +118,30 @@ def least_squares(sample: TeacherSample, dim: int) -> Float[Tensor, "teacher dim
     teacher = sample.teacher.double()
     square = student.T @ student
     diagonal = square.diagonal()
-    diagonal.add_(_RIDGE * diagonal.mean().clamp_min(1e-12))
+    ridge = _RIDGE * diagonal.mean().clamp_min(1e-12)
+    diagonal.add_(ridge)
     solution: Tensor = torch.linalg.solve(square, student.T @ teacher)
     return solution.T.float()
 
 
 def score_distill_part(context: LossContext) -> Loss:
-    """The part `score_distill`."""
+    """The part `score_distill`, in one of three forms."""
     scale = 1 / context.tau("score_distill")
     form = context.settings.score_form
+    dot = context.teachers.dot
 
     def loss(pairs: Pairs) -> Tensor:
-        scores = _all_scores(pairs, dot=context.teachers.dot)
+        if pairs.scores is None:
+            scores = _batch_scores(pairs, dot=dot)
+        else:
+            scores = _pair_scores(pairs, dot=dot)
         if form == "kl":
             model, teacher, known = (each.view(pairs.anchors, -1) for each in scores)
             return similarity_kl_loss(model, teacher, known, scale)
         if form == "ranking":
             return ranking_loss(scores.model, scores.teacher, scale, present=scores.known)
-        return _masked_mean((scores.model - scores.teacher).square(), scores.known)
+        errors = scores.model - scores.teacher
+        return _masked_mean(errors.square(), scores.known)
 
     return loss
 
@@ -155,40 +165,54 @@ def similarity_kl_loss(
     return divergence.masked_fill(~known, 0).sum(1).mean()
 
 
-def _all_scores(pairs: Pairs, *, dot: bool) -> _Scores:
-    """Scores of the first text of every row with the second texts of all rows, if there are vectors."""
-    if pairs.scores is not None or pairs.teacher is None:
-        return _pair_scores(pairs, dot=dot)
+def _batch_scores(pairs: Pairs, *, dot: bool) -> _Scores:
+    """Scores of the first text of every row with the second texts of all rows, without equal texts."""
+    rows = pairs.anchors
+    teacher = _teacher_sides(pairs)
+    is_same = pairs.texts[:rows, :1] == pairs.texts[:, 1]
+    return _Scores(
+        _all_products(pairs.first[:rows], pairs.second, dot=dot),
+        _all_products(teacher.first[:rows], teacher.second, dot=dot),
+        known=(pairs.present & ~is_same).flatten(),
+    )
 
-    def scores(first: Tensor, second: Tensor) -> Tensor:
-        first = _comparable(first[: pairs.anchors], dot=dot)
-        return (first @ _comparable(second, dot=dot).T).flatten()
 
-    is_same = pairs.texts[: pairs.anchors, :1] == pairs.texts[:, 1]
-    known = (pairs.present & ~is_same).flatten()
-    return _Scores(scores(pairs.first, pairs.second), scores(*pairs.teacher), known)
+def _all_products(
+    first: Float[Tensor, "row dim"], second: Float[Tensor, "other dim"], *, dot: bool
+) -> Float[Tensor, " pair"]:
+    """The dot product or cosine of each vector with each other one."""
+    if not dot:
+        first = unit(first)
+        second = unit(second)
+    return (first @ second.T).flatten()
 
 
 def _pair_scores(pairs: Pairs, *, dot: bool) -> _Scores:
-    """Scores of the pairs; by a file, some may be missing."""
+    """Scores of the pairs; some of a file's may be missing."""
+    similarity = _dot_product if dot else cosine
+    model = similarity(pairs.first, pairs.second)
+    if pairs.scores is None:
+        teacher = _teacher_sides(pairs)
+        return _Scores(model, similarity(teacher.first, teacher.second), pairs.present)
+    known = pairs.scores.isfinite() & pairs.present
+    scores = pairs.scores.masked_fill(~known, 0)
+    return _Scores(model, scores.to(model.dtype), known)
 
-    def scores(first: Tensor, second: Tensor) -> Tensor:
-        return (_comparable(first, dot=dot) * _comparable(second, dot=dot)).sum(-1)
 
-    model = scores(pairs.first, pairs.second)
-    if pairs.scores is not None:
-        known = pairs.scores.isfinite() & pairs.present
-        return _Scores(model, pairs.scores.masked_fill(~known, 0).to(model.dtype), known)
+def _dot_product(
+    first: Float[Tensor, "pair dim"], second: Float[Tensor, "pair dim"]
+) -> Float[Tensor, " pair"]:
+    return (first * second).sum(-1)
+
+
+def _teacher_sides(pairs: Pairs) -> Sides:
+    """The teacher's vectors, without which a run of these losses is refused."""
     if pairs.teacher is None:
-        raise RuntimeError("the batch has no teacher's vectors or scores")
-    return _Scores(model, scores(*pairs.teacher), pairs.present)
-
-
-def _comparable(vectors: Float[Tensor, "text dim"], *, dot: bool) -> Float[Tensor, "text dim"]:
-    """Vectors of which dot products are the scores."""
-    return vectors if dot else unit(vectors)
+        raise RuntimeError("the batch has no teacher's vectors")
+    return pairs.teacher
 
 
 def _masked_mean(values: Float[Tensor, " any"], counted: Bool[Tensor, " any"]) -> Float[Tensor, ""]:
     """Mean of the counted values; 0 if there are none. The others may be NaN."""
-    return values.masked_fill(~counted, 0).sum() / counted.sum().clamp_min(1)
+    total = values.masked_fill(~counted, 0).sum()
+    return total / counted.sum().clamp_min(1)

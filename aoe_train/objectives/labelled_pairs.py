@@ -11,6 +11,8 @@ from torch import Tensor
 
 from aoe_train.objectives.training_rows import ABSENT
 
+TINY = 1e-6  # shorter vectors aren't normalised, which would only amplify rounding errors
+
 
 class BatchTeachers(NamedTuple):
     """Vectors and scores of guide and teacher for a batch."""
@@ -21,7 +23,7 @@ class BatchTeachers(NamedTuple):
 
     def map(self, function: Callable[[Tensor], Tensor]) -> BatchTeachers:
         """Apply a function to each tensor."""
-        return BatchTeachers(*(None if output is None else function(output) for output in self))
+        return BatchTeachers(*(output if output is None else function(output) for output in self))
 
 
 NO_BATCH_TEACHERS = BatchTeachers()
@@ -63,15 +65,20 @@ def as_pairs(
     All positives come first, then the first negative of each row, then the second, and so on. Pairs without
     labels are labelled 1.
     """
-    rows, columns, _ = vectors.shape
-    pairs = rows * (columns - 1)
-    anchors = texts[:, 0].repeat(columns - 1)
+    rows = len(texts)
+    others = texts.shape[1] - 1
+    first, second = _sides(vectors)
+    anchors = texts[:, 0].repeat(others)
     numbers = torch.stack([anchors, texts[:, 1:].T.flatten()], dim=1)
+
     if labels is None:
-        labels = (torch.arange(pairs, device=vectors.device) < rows).to(vectors.dtype)
+        is_positive = torch.arange(rows * others, device=vectors.device) < rows
+        labels = is_positive.to(vectors.dtype)
+
     guide, teacher, scores = batch_teachers
     return Pairs(
-        *_sides(vectors),
+        first,
+        second,
         labels,
         numbers,
         anchors=rows,
@@ -82,11 +89,11 @@ def as_pairs(
 
 
 def _sides(vectors: Float[Tensor, "row column dim"]) -> Sides:
+    """Pair the first vector of each row with each of its others, column by column."""
     others = vectors.shape[1] - 1
-    return Sides(vectors[:, 0].repeat(others, 1), vectors[:, 1:].transpose(0, 1).flatten(0, 1))
-
-
-TINY = 1e-6  # shorter vectors aren't normalised, which would only amplify rounding errors
+    first = vectors[:, 0].repeat(others, 1)
+    second = vectors[:, 1:].transpose(0, 1).flatten(0, 1)
+    return Sides(first, second)
 
 
 def wide(values: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
@@ -97,7 +104,8 @@ def wide(values: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
 def unit(vectors: Float[Tensor, "*n dim"]) -> Float[Tensor, "*n dim"]:
     """Vectors scaled to length 1."""
     lengths = torch.linalg.vector_norm(vectors, dim=-1, keepdim=True)
-    return vectors / torch.where(lengths < TINY, torch.ones_like(lengths), lengths)
+    divisors = torch.where(lengths < TINY, torch.ones_like(lengths), lengths)
+    return vectors / divisors
 
 
 def cosine(

@@ -41,7 +41,6 @@ def __dir__() -> list[str]:
 
 _MAX_POSITIONS = 1 << 16  # token positions with distinct hash factors
 
-
 _ANGLE = """
 @inproceedings{li-li-2024-aoe,
     title = "{A}o{E}: Angle-optimized Embeddings for Semantic Textual Similarity",
@@ -117,15 +116,18 @@ class _Loss(nn.Module):
         if self._shares_tokens:
             columns = [dict(column) for column in features]  # copies, since the guide adds keys
         else:
-            decode = self.model.tokenizer.batch_decode
-            texts = [decode(column["input_ids"], skip_special_tokens=True) for column in features]
-            columns = [
-                {
-                    name: value.to(guide.device) if isinstance(value, Tensor) else value
-                    for name, value in guide.preprocess(column).items()
-                }
-                for column in texts
-            ]
+            columns = []
+            for column in features:
+                texts = self.model.tokenizer.batch_decode(
+                    column["input_ids"], skip_special_tokens=True
+                )
+                tokens = guide.preprocess(texts)
+                columns.append(
+                    {
+                        name: value.to(guide.device) if isinstance(value, Tensor) else value
+                        for name, value in tokens.items()
+                    }
+                )
         return torch.stack([guide(column)["sentence_embedding"] for column in columns], dim=1)
 
     def compute_loss_from_embeddings(
@@ -139,9 +141,9 @@ class _Loss(nn.Module):
         rows, columns, _ = vectors.shape
         ranks = RANKED & self.objective.settings.weights.active.keys()
         if columns < 2 or (columns == 2 and labels is None and ranks):
-            given = "1 column" if columns == 1 else f"{columns} columns"
+            found = "1 column" if columns == 1 else f"{columns} columns"
             raise ConfigError(
-                f"{type(self).__name__}: found {given} and {'no' if labels is None else 'a'} label;"
+                f"{type(self).__name__}: found {found} and {'no' if labels is None else 'a'} label;"
                 " expected two columns and a label, or anchor, positive and one or more negatives"
             )
         if texts is None:
@@ -154,9 +156,8 @@ class _Loss(nn.Module):
                 f"{type(self).__name__}: found labels from {low:g} to {high:g}; expected 0 to 1: divide them"
                 " by the scale's maximum, such as 5 for STS-B"
             )
-        loss: Tensor = self.objective(vectors, pair_labels, texts, BatchTeachers(guide=guided))[
-            "loss"
-        ]
+        parts = self.objective(vectors, pair_labels, texts, BatchTeachers(guide=guided))
+        loss: Tensor = parts["loss"]
         return loss
 
     def get_config_dict(self) -> dict[str, Any]:
@@ -252,9 +253,8 @@ def _numbers(features: list[dict[str, Tensor]]) -> Int[Tensor, "row column"] | N
     """Text numbers, a hash of the tokens; None if the features aren't padded tokens."""
     if not all(_is_padded(column) for column in features):
         return None
-    return torch.stack(
-        [_hashes(column["input_ids"], column["attention_mask"]) for column in features], dim=1
-    )
+    hashes = [_hashes(column["input_ids"], column["attention_mask"]) for column in features]
+    return torch.stack(hashes, dim=1)
 
 
 def _is_padded(column: Mapping[str, Any]) -> bool:
@@ -271,11 +271,13 @@ def _is_padded(column: Mapping[str, Any]) -> bool:
 def _hashes(ids: Int[Tensor, "row token"], mask: Int[Tensor, "row token"]) -> Int[Tensor, " row"]:
     """A hash of each text that ignores padding: the sum of token * factor of its position, modulo 2^64."""
     positions = (mask.cumsum(1) - 1).clamp(0, _MAX_POSITIONS - 1)
-    return ((ids + 1) * mask * _factors(ids.device)[positions]).sum(1)
+    factors = _factors(ids.device)[positions]
+    return ((ids + 1) * mask * factors).sum(1)
 
 
 @cache
 def _factors(device: torch.device) -> Int[Tensor, " token"]:
     """A fixed odd random number for each position."""
-    random = torch.randint(1, 2**62, (_MAX_POSITIONS,), generator=torch.Generator().manual_seed(0))
+    generator = torch.Generator().manual_seed(0)
+    random = torch.randint(1, 2**62, (_MAX_POSITIONS,), generator=generator)
     return (2 * random + 1).to(device)

@@ -59,18 +59,20 @@ class Objective(nn.Module):
         check_teacher_use(settings, dim=dim, kind=kind, teachers=teachers)
         self.settings = settings
         active = settings.weights.active
-        scale = (0.0, 1.0)
+        low = 0.0
+        high = 1.0
         if kind == "graded" and label_range is not None:
-            scale = label_range
-        low, high = scale
-        in_batch = bool(IN_BATCH & active.keys())
+            low, high = label_range
+        positive_from = 0.0
+        if IN_BATCH & active.keys():
+            positive_from = positive_threshold(settings, kind, label_range)
         self.context = LossContext(
             settings,
             dim,
             kind,
-            scale,
+            (low, high),
             margin=settings.margin and settings.margin / (high - low),
-            positive_from=positive_threshold(settings, kind, label_range) if in_batch else 0.0,
+            positive_from=positive_from,
             teachers=teachers,
         )
         self.parts = {part: PARTS[part].make(self.context) for part in active}
@@ -90,10 +92,12 @@ class Objective(nn.Module):
             vectors = wide(vectors)
             teachers = batch_teachers.map(lambda output: output.to(vectors.dtype))
             pairs = as_pairs(vectors, labels, texts, teachers)
+            losses = {part: loss(pairs) for part, loss in self.parts.items()}
             weights = self.settings.weights.active
-            parts = {part: loss(pairs) for part, loss in self.parts.items()}
-            loss = torch.stack([weights[part] * value for part, value in parts.items()]).sum()
-        return {"loss": loss, **{part: value.detach() for part, value in parts.items()}}
+            weighted = [weights[part] * loss for part, loss in losses.items()]
+            total = torch.stack(weighted).sum()
+        parts = {part: loss.detach() for part, loss in losses.items()}
+        return {"loss": total, **parts}
 
 
 LossFunction = Callable[..., Tensor]
@@ -207,22 +211,21 @@ class LayerwiseObjective(nn.Module):
         """The total "loss", the last layer's parts, and each earlier layer's loss as "layer_3"."""
         *earlier, last = vectors.unbind(-2)
         parts = self.objective(last, labels, texts, *batch_teachers)
-        losses = [self.objective(each, labels, texts, *batch_teachers)["loss"] for each in earlier]
-        loss = parts["loss"]
-        loss = (
-            loss
-            + torch.stack([w * each for w, each in zip(self.weights, losses, strict=True)]).mean()
-        )
-        parts |= {f"layer_{n}": each.detach() for n, each in zip(self.layers, losses, strict=True)}
+        weighted = []
+        for layer, weight, of_layer in zip(self.layers, self.weights, earlier, strict=True):
+            loss = self.objective(of_layer, labels, texts, *batch_teachers)["loss"]
+            parts[f"layer_{layer}"] = loss.detach()
+            weighted.append(weight * loss)
+        total = parts["loss"] + torch.stack(weighted).mean()
+
         if self.settings.align:
-            tau = self.settings.align_tau
             present = texts != ABSENT
-            align = torch.stack(
-                [divergence(each, last.detach(), present, tau) for each in earlier]
-            ).mean()
-            loss = loss + self.settings.align * align
+            tau = self.settings.align_tau
+            divergences = [divergence(each, last.detach(), present, tau) for each in earlier]
+            align = torch.stack(divergences).mean()
+            total = total + self.settings.align * align
             parts["align"] = align.detach()
-        return {**parts, "loss": loss}
+        return {**parts, "loss": total}
 
 
 def layer_weights(settings: ObjectiveSettings, layers: Sequence[int]) -> list[float]:
@@ -247,10 +250,10 @@ def divergence(
     tau: float,
 ) -> Tensor:
     """Mean of tau times the Kullback-Leibler divergence of the vectors' softmax from the targets'."""
-    logs = (wide(vectors) / tau).log_softmax(-1)
+    student = (wide(vectors) / tau).log_softmax(-1)
     target = (wide(targets) / tau).log_softmax(-1)
-    each = (target.exp() * (target - logs)).sum(-1)
-    return tau * (each * present).sum() / present.sum()
+    divergences = (target.exp() * (target - student)).sum(-1)
+    return tau * (divergences * present).sum() / present.sum()
 
 
 SingleObjective = Objective | CustomObjective
@@ -276,21 +279,15 @@ class MatryoshkaObjective(nn.Module):
 
     def forward(self, vectors: Float[Tensor, "row column dim"], *batch: Any) -> dict[str, Tensor]:
         """The total "loss", each part summed over sizes, and each size's loss as "loss_128"."""
-        by_size = {
-            size: objective(vectors[..., :size], *batch)
-            for size, objective in self._objectives.items()
-        }
-        names = dict.fromkeys(name for parts in by_size.values() for name in parts)
-        sums = {
-            name: torch.stack(
-                [self._weights[size] * parts[name] for size, parts in by_size.items()]
-            ).sum()
-            for name in names
-        }
-        return {
-            **sums,
-            **{f"loss_{size}": parts["loss"].detach() for size, parts in by_size.items()},
-        }
+        of_sizes: dict[str, Tensor] = {}
+        weighted: dict[str, list[Tensor]] = {}
+        for size, objective in self._objectives.items():
+            parts = objective(vectors[..., :size], *batch)
+            of_sizes[f"loss_{size}"] = parts["loss"].detach()
+            for name, value in parts.items():
+                weighted.setdefault(name, []).append(self._weights[size] * value)
+        sums = {name: torch.stack(values).sum() for name, values in weighted.items()}
+        return sums | of_sizes
 
 
 def make_objective(
@@ -305,18 +302,20 @@ def make_objective(
 ) -> SingleObjective | MatryoshkaObjective | LayerwiseObjective:
     """The objective of a run."""
     check_dims(settings, dim, custom=custom_loss is not None)
-    custom = None if custom_loss is None else CustomObjective(custom_loss)
-
-    def of_size(size: int) -> SingleObjective:
-        return custom or Objective(
-            settings, dim=size, kind=kind, label_range=label_range, teachers=teachers
-        )
-
-    objective: SingleObjective | MatryoshkaObjective
-    if settings.dims:
-        weights = settings.dim_weights or (1.0,) * len(settings.dims)
-        sizes = {size: of_size(size) for size in settings.dims}
-        objective = MatryoshkaObjective(sizes, dict(zip(settings.dims, weights, strict=True)))
+    sizes = settings.dims or (dim,)
+    objectives: dict[int, SingleObjective]
+    if custom_loss is not None:
+        objectives = dict.fromkeys(sizes, CustomObjective(custom_loss))
     else:
-        objective = of_size(dim)
+        objectives = {
+            size: Objective(
+                settings, dim=size, kind=kind, label_range=label_range, teachers=teachers
+            )
+            for size in sizes
+        }
+
+    objective: SingleObjective | MatryoshkaObjective = objectives[dim]
+    if settings.dims:
+        weights = settings.dim_weights or (1.0,) * len(sizes)
+        objective = MatryoshkaObjective(objectives, dict(zip(sizes, weights, strict=True)))
     return LayerwiseObjective(objective, settings, layers) if layers else objective

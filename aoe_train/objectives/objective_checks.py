@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from jaxtyping import Float
     from torch import Tensor
 
+POSITIVE_SHARE = 0.8
+LabelRange = tuple[float, float]
+
 
 @dataclass(frozen=True)
 class TeacherSample:
@@ -41,10 +44,6 @@ class TeacherInfo:
 
 
 NO_TEACHERS = TeacherInfo()
-
-
-POSITIVE_SHARE = 0.8
-LabelRange = tuple[float, float]
 
 
 def check_objective(
@@ -97,15 +96,16 @@ def check_teacher_use(
     """Refuse a guide or teacher that no part uses, and parts that lack theirs."""
     active = settings.weights.active
     taught = [part for part in active if part in TAUGHT]
-    teacher = teachers.teacher_dim is not None
-    if taught and not (teacher or teachers.scores):
+    teacher_dim = teachers.teacher_dim
+    has_teacher = teacher_dim is not None or teachers.scores
+    if taught and not has_teacher:
         raise ConfigError(f"objective {', '.join(taught)}: needs a teacher; give --teacher")
-    if (teacher or teachers.scores) and not taught:
+    if has_teacher and not taught:
         raise ConfigError(
             f"found a teacher, but no part of the objective ({', '.join(active)}) learns from one; add one,"
             " such as --set objective.weights.embed_distill=1, or leave the teacher out"
         )
-    if "embed_distill" in active and not teacher:
+    if "embed_distill" in active and teacher_dim is None:
         raise ConfigError(
             "objective embed_distill: found a teacher's scores, expected its vectors; give --teacher, or use"
             " score_distill"
@@ -115,13 +115,9 @@ def check_teacher_use(
             "objective.score_form kl: found a teacher's scores of single pairs, expected its vectors; give"
             " --teacher, or use mse or ranking"
         )
-    if (
-        teachers.teacher_dim is not None
-        and settings.projection == "principal"
-        and dim > teachers.teacher_dim
-    ):
+    if teacher_dim is not None and settings.projection == "principal" and dim > teacher_dim:
         raise ConfigError(
-            f"objective.projection principal: the teacher's vectors have {teachers.teacher_dim} numbers,"
+            f"objective.projection principal: the teacher's vectors have {teacher_dim} numbers,"
             f" fewer than the backbone's {dim}; use learned"
         )
     if not teachers.guide:
@@ -160,17 +156,18 @@ def positive_threshold(
     """The lowest label of a positive row."""
     if kind != "graded":
         return 0.5
-    if settings.positive_from is None:
-        low, high = _bounds(label_range, "positive_from")
+    threshold = settings.positive_from
+    if threshold is not None and label_range is None:
+        return threshold
+    low, high = _bounds(label_range, "positive_from")
+    if threshold is None:
         return low + POSITIVE_SHARE * (high - low)
-    if label_range is not None:
-        low, high = _bounds(label_range, "positive_from")
-        if not low < settings.positive_from <= high:
-            raise ConfigError(
-                f"positive_from = {settings.positive_from:g}: found labels from {low:g} to {high:g}; expected"
-                f" a value above {low:g}, at most {high:g}"
-            )
-    return settings.positive_from
+    if not low < threshold <= high:
+        raise ConfigError(
+            f"positive_from = {threshold:g}: found labels from {low:g} to {high:g}; expected a value above"
+            f" {low:g}, at most {high:g}"
+        )
+    return threshold
 
 
 def _bounds(label_range: LabelRange | None, who: str) -> LabelRange:
@@ -193,7 +190,7 @@ class LossContext:
     settings: ObjectiveSettings
     dim: int
     kind: Kind
-    label_range: tuple[float, float]
+    label_range: LabelRange
     margin: float
     positive_from: float
     teachers: TeacherInfo = NO_TEACHERS

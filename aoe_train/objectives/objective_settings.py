@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Field, create_model, model_validator
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from aoe_train.objectives.labelled_pairs import Pairs
+    from aoe_train.objectives.objective_checks import LossContext
 
 Loss = Callable[["Pairs"], "Tensor"]
 """The loss of labelled pairs, a scalar; an `nn.Module` if it has trainable weights."""
@@ -33,10 +34,11 @@ class LossPart(NamedTuple):
     tau: float | None
     about: str
 
-    def make(self, context: Any) -> Loss:
-        """The loss for a `LossContext`."""
-        module, _, name = self.made_by.partition(".")
-        make: Callable[[Any], Loss] = getattr(import_module(f"{__package__}.{module}"), name)
+    def make(self, context: LossContext) -> Loss:
+        """The loss for a dataset."""
+        module_name, _, name = self.made_by.partition(".")
+        module = import_module(f"{__package__}.{module_name}")
+        make: Callable[[LossContext], Loss] = getattr(module, name)
         return make(context)
 
 
@@ -70,13 +72,16 @@ PARTS: Mapping[str, LossPart] = {
     ),
 }
 
-RANKED, IN_BATCH, TAUGHT = (
-    frozenset(name for name, part in PARTS.items() if part.learns_from == source)
-    for source in ("ranking", "batch", "teacher")
-)
-
-
 _SCALES_FROM = 10  # other libraries multiply cosines by a scale, mostly 20
+
+
+def _parts_that_learn_from(source: LearnsFrom) -> frozenset[str]:
+    return frozenset(name for name, part in PARTS.items() if part.learns_from == source)
+
+
+RANKED = _parts_that_learn_from("ranking")
+IN_BATCH = _parts_that_learn_from("batch")
+TAUGHT = _parts_that_learn_from("teacher")
 
 
 class _Weights(Settings):
@@ -137,7 +142,10 @@ def _numbers(value: object) -> object:
 
 
 def _numbers_or_word(value: object) -> object:
-    return value if isinstance(value, str) and value.isalpha() else _numbers(value)
+    """One or several numbers, or a word such as `all`."""
+    if isinstance(value, str) and value.isalpha():
+        return value
+    return _numbers(value)
 
 
 class ObjectiveSettings(Settings):
@@ -225,17 +233,13 @@ class ObjectiveSettings(Settings):
     align_tau: float = setting(0.3, "Temperature of the divergence that `align` weights.", gt=0)
 
     @model_validator(mode="after")
-    def _check_layers(self) -> ObjectiveSettings:
-        if len(set(self.layers)) < len(self.layers) and self.layers != "all":
-            raise ValueError(f"layers: found a duplicate in {', '.join(map(str, self.layers))}")
+    def _check_layers_and_dims(self) -> ObjectiveSettings:
+        layers = () if self.layers == "all" else self.layers
+        for name, numbers in (("layers", layers), ("dims", self.dims)):
+            if len(set(numbers)) < len(numbers):
+                raise ValueError(f"{name}: found a duplicate in {', '.join(map(str, numbers))}")
         if self.align and not self.layers:
             raise ValueError("align: has no effect without layers; give layers, or leave it out")
-        return self
-
-    @model_validator(mode="after")
-    def _check_dims(self) -> ObjectiveSettings:
-        if len(set(self.dims)) < len(self.dims):
-            raise ValueError(f"dims: found a duplicate in {', '.join(map(str, self.dims))}")
         if self.dim_weights and len(self.dim_weights) != len(self.dims):
             raise ValueError(
                 f"dim_weights: found {len(self.dim_weights)} for {len(self.dims)} dims; expected one each"

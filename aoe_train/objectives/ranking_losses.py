@@ -11,23 +11,29 @@ from aoe_train.objectives.labelled_pairs import Pairs, cosine, unit, wide
 from aoe_train.objectives.objective_checks import LossContext
 from aoe_train.objectives.objective_settings import Loss
 
+IGNORED = -100  # the class of absent pairs
+
 
 def cosent_part(context: LossContext) -> Loss:
     """The part `cosent`: CoSENT."""
     scale = 1 / context.tau("cosent")
-    return lambda pairs: ranking_loss(
-        cosine(pairs.first, pairs.second), pairs.labels, scale, context.margin, pairs.present
-    )
+
+    def loss(pairs: Pairs) -> Tensor:
+        scores = cosine(pairs.first, pairs.second)
+        return ranking_loss(scores, pairs.labels, scale, context.margin, pairs.present)
+
+    return loss
 
 
 def angle_part(context: LossContext) -> Loss:
     """The part `angle`."""
-    return lambda pairs: ranking_loss(
-        angle_reference(pairs.first, pairs.second),
-        pairs.labels,
-        1 / context.tau("angle"),
-        present=pairs.present,
-    )
+    scale = 1 / context.tau("angle")
+
+    def loss(pairs: Pairs) -> Tensor:
+        scores = angle_reference(pairs.first, pairs.second)
+        return ranking_loss(scores, pairs.labels, scale, present=pairs.present)
+
+    return loss
 
 
 def angle_reference(
@@ -41,9 +47,8 @@ def angle_reference(
     imaginary parts. That is sqrt(2) |cos(X, Y rotated by 45 degrees)|, which is 1 for X = Y.
     """
     real, imaginary = unit(second).chunk(2, dim=-1)
-    rotated = torch.cat(
-        [real - imaginary, real + imaginary], dim=-1
-    )  # by 45 degrees, times sqrt(2)
+    # By 45 degrees, times sqrt(2).
+    rotated = torch.cat([real - imaginary, real + imaginary], dim=-1)
     return (unit(first) * rotated).sum(-1).abs()
 
 
@@ -64,26 +69,27 @@ def ranking_loss(
     """
     ordered, order = labels.sort()
     scores = wide(scores)[order]
+    if present is None:
+        absent = torch.zeros_like(order, dtype=torch.bool)
+    else:
+        absent = ~present[order]
+
     # The margin splits into a term of i and a term of j, so the sum over j stays cumulative.
     scaled = scale * (scores - margin * ordered.to(scores.dtype))
-    smaller = torch.searchsorted(ordered, ordered)  # number of strictly smaller labels
-    absent = torch.zeros_like(order, dtype=torch.bool) if present is None else ~present[order]
     counted = scaled.masked_fill(absent, -torch.inf)
-    below = F.pad(
-        counted.logcumsumexp(0), (1, 0), value=-torch.inf
-    )  # [n]: over the n smallest labels
-    terms = (below[smaller] - scaled).masked_fill(absent, -torch.inf)
+    # [n]: the logarithm of the sum over the n smallest labels.
+    sums = F.pad(counted.logcumsumexp(0), (1, 0), value=-torch.inf)
+
+    smaller = torch.searchsorted(ordered, ordered)  # number of strictly smaller labels
+    terms = (sums[smaller] - scaled).masked_fill(absent, -torch.inf)
     return F.pad(terms, (1, 0)).logsumexp(0)  # the padding is the 1 in the logarithm
-
-
-IGNORED = -100
 
 
 def sbert_part(context: LossContext) -> Loss:
     """The part `sbert`: regression on graded labels, classification of others."""
-    low, high = context.label_range
     if context.kind != "graded":
         return Classifier(context.dim)
+    low, high = context.label_range
 
     def regression(pairs: Pairs) -> Tensor:
         """Mean squared error of the cosine against labels scaled to [0, 1]."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict, overload
 
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from pairkit.dataset.labels import LabelsRead
+
+Kind = Literal["binary", "graded", "positive", "triplet", "single"]
+ABSENT = -1  # pads rows with fewer negatives than others
+_BLOCK = 1 << 16  # rows processed at once
 
 
 @dataclass(frozen=True)
@@ -52,11 +56,6 @@ class TeacherOutputs:
     vectors: dict[str, TeacherVectors] = field(default_factory=dict)
     scores: np.ndarray | None = None
 
-    @property
-    def teacher(self) -> TeacherVectors | None:
-        """The teacher's vectors, if there are any."""
-        return self.vectors.get("teacher")
-
     def batch(self, rows: np.ndarray) -> dict[str, Tensor]:
         """The vectors and scores of these rows, under the keys of `Batch`."""
         batch = {role: vectors.of_rows(rows) for role, vectors in self.vectors.items()}
@@ -69,23 +68,10 @@ class TeacherOutputs:
 
 NO_OUTPUTS = TeacherOutputs()
 
-Kind = Literal["binary", "graded", "positive", "triplet", "single"]
-_BLOCK = 1 << 16  # rows processed at once
-ABSENT = -1  # pads rows with fewer negatives than others
-
 
 def distinct_texts(columns: np.ndarray) -> np.ndarray:
     """The distinct texts of rows of `Examples`."""
     return np.unique(columns[columns != ABSENT])
-
-
-def kind_of(columns: Collection[str], *, binary: bool) -> Kind:
-    """The kind of rows with these columns."""
-    if "label" in columns:
-        return "binary" if binary else "graded"
-    if "text" in columns:
-        return "single"
-    return "triplet" if len(columns) > 2 else "positive"
 
 
 @dataclass(frozen=True)
@@ -96,24 +82,25 @@ class ReadingReport:
     conflicts: int = 0  # pairs with different labels
     conflicting_rows: int = 0  # left out because of such conflicts
     written: int = 0  # rows marked as having a text written by an LLM or by rules
-    left_out: Mapping[str, int] = field(
-        default_factory=dict
-    )  # texts that are not trained on, by reason
+    # Texts that are not trained on, by reason.
+    left_out: Mapping[str, int] = field(default_factory=dict)
     bad_rows: pl.DataFrame | None = field(default=None, compare=False)  # lack a text or label
 
     def record(self) -> dict[str, Any]:
         """The meaning of labels and the counts of rows left out by reason, for run.json."""
         from pairkit.dataset.records import by_reason
 
-        skipped = {} if self.labels is None else dict(self.labels.skipped)
-        dropped = {CONFLICT: self.conflicting_rows} if self.conflicting_rows else {}
-        reasons = [] if self.bad_rows is None else by_reason(self.bad_rows)
-        bad = {reason: count for reason, count, _ in reasons}
-        return {
-            "labels": self.labels and self.labels.meaning,
-            "conflicts": self.conflicts,
-            "left_out": skipped | dropped | bad | dict(self.left_out),
-        }
+        meaning = None
+        left_out: dict[str, int] = {}
+        if self.labels is not None:
+            meaning = self.labels.meaning
+            left_out |= self.labels.skipped
+        if self.conflicting_rows:
+            left_out[CONFLICT] = self.conflicting_rows
+        if self.bad_rows is not None:
+            left_out |= {reason: count for reason, count, _ in by_reason(self.bad_rows)}
+        left_out |= self.left_out
+        return {"labels": meaning, "conflicts": self.conflicts, "left_out": left_out}
 
 
 EMPTY_REPORT = ReadingReport()
@@ -154,20 +141,23 @@ class Examples:
 
     texts: Sequence[str]  # each once, or once for each of its prompts
     rows: np.ndarray
-    labels: (
-        np.ndarray | None
-    )  # float32 (row,) of pairs: 0 or 1 if `binary`; if `graded`, larger is closer
+    # float32 (row,) of pairs: 0 or 1 if `binary`; if `graded`, larger is closer.
+    labels: np.ndarray | None
     kind: Kind
     reading: ReadingReport = EMPTY_REPORT
     prompts: str | Sequence[str] = ""  # for all texts, or one for each
-    content_ids: np.ndarray | None = (
-        None  # int64 (text,); equal texts with other prompts have equal ids
-    )
+    # int64 (text,); equal texts with other prompts have equal ids.
+    content_ids: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def token_counts(self, lengths: np.ndarray, chosen: np.ndarray | slice) -> np.ndarray:
+    def evenly_spread(self, count: int) -> np.ndarray:
+        """At most `count` row numbers from the first to the last row, ascending int64."""
+        numbers = np.linspace(0, len(self) - 1, min(count, len(self)))
+        return np.unique(numbers.astype(np.int64))
+
+    def token_counts(self, lengths: np.ndarray, chosen: Sequence[int] | slice) -> np.ndarray:
         """Token counts of the chosen rows' texts, int64 (row, column); 0 for an absent negative."""
         rows = self.rows[chosen]
         counts: np.ndarray = lengths[rows] * (rows != ABSENT)
@@ -199,7 +189,6 @@ class Batch(TokenBatch):
     labels: NotRequired[Float[Tensor, " row"]]
     guide: NotRequired[Float[Tensor, "row column guide"]]
     teacher: NotRequired[Float[Tensor, "row column teacher"]]
-    scores: NotRequired[
-        Float[Tensor, "row other"]
-    ]  # of a row's first text with each other text, by a file
+    # Scores of a row's first text with each other text, by a file.
+    scores: NotRequired[Float[Tensor, "row other"]]
     dataset: NotRequired[int]  # its index, the same on all ranks; absent if there is only one

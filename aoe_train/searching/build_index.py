@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Literal
 
 import numpy as np
 import polars as pl
+from numpy import ndarray
 
 from aoe_train.encoding.embedders.cached import PROBE_TEXT, same_model
 from aoe_train.encoding.embedders.embedder import Embedder
@@ -55,13 +56,15 @@ from pairkit.dataset.records import as_written
 from pairkit.similarity.bm25 import Bm25
 
 MANY = 200_000  # rows from which a faiss index is the default
-_RECALL_QUERIES, _RECALL_RANK = 200, 10
+_RECALL_QUERIES = 200
+_RECALL_RANK = 10
 _SEED = 7
-_EXAMPLE_QUERIES, _EXAMPLES, _SHOWN = 100, 10, 90
+_EXAMPLE_QUERIES = 100
+_EXAMPLES = 10
+_SHOWN = 90  # characters of an example
 _WORDS_MATTER = (
     "words change the first result of these texts (`--by` and `--weight` of aoe search):"
 )
-_LABELS = "text ", "model", "both "
 
 
 @dataclass(frozen=True)
@@ -110,22 +113,26 @@ class Indexed(OutputResult):
         """Number of texts, size and recall."""
         left_out = f", {self.empty:,} rows without text left out" if self.empty else ""
         purpose = f" for {self.purpose}" if self.purpose else ""
-        earlier = (
-            f"{self.missing:,} of the texts are not in this input; --remove-missing removes them"
-        )
-        return [
+        notes = [
             f"{self.rows:,} texts{purpose}, {self.encoded:,} encoded now{left_out};"
             f" {self.bytes / self.rows:,.0f} bytes per text; {self.kind} finds {self.recall:.1%} of the ten"
-            " nearest",
-            *([earlier] if self.missing else []),
-            *([f"earlier texts removed: {self.removed:,}"] if self.removed else []),
-            *([_WORDS_MATTER] if self.examples else []),
-            *(
-                f"  {label} {one_line(text, _SHOWN)}"
-                for each in self.examples
-                for label, text in zip(_LABELS, astuple(each), strict=True)
-            ),
+            " nearest"
         ]
+        if self.missing:
+            notes.append(
+                f"{self.missing:,} of the texts are not in this input; --remove-missing removes them"
+            )
+        if self.removed:
+            notes.append(f"earlier texts removed: {self.removed:,}")
+        if self.examples:
+            notes.append(_WORDS_MATTER)
+        for example in self.examples:
+            notes += [
+                f"  text  {one_line(example.text, _SHOWN)}",
+                f"  model {one_line(example.by_model, _SHOWN)}",
+                f"  both  {one_line(example.by_both, _SHOWN)}",
+            ]
+        return notes
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
         """How to search it, and how to find duplicates."""
@@ -138,7 +145,10 @@ class Indexed(OutputResult):
 
 def check_place(out: Path) -> None:
     """Refuse to replace anything but an index, before reading the input."""
-    if out.exists() and not (out.is_dir() and (not any(out.iterdir()) or is_index(out))):
+    if not out.exists():
+        return
+    is_free = out.is_dir() and (not any(out.iterdir()) or is_index(out))
+    if not is_free:
         raise ConfigError(
             f"{out}: exists, but isn't an index of `aoe index`; choose another folder"
         )
@@ -161,29 +171,39 @@ def make(
     frame = _with_hashes(rows)
     probe = embedder.encode([PROBE_TEXT], embedder.prompts.document)
     earlier = read_index(out) if not fresh and (out / ABOUT).is_file() else None
-    missing = removed = 0
+    missing = 0
+    removed = 0
+    key = rows.key
+    small: IndexKind = "flat"
+    earlier_purpose = None
     if earlier is not None:
-        before = earlier.about.model_dump()
-        now = {"text": list(rows.columns), "vectors": quantize, "kind": kind or before["kind"]}
-        now["model"] = (
-            before["model"] if same_model(probe, earlier.probe) else f"{model}, other weights"
-        )
-        is_same(out, before, now, now.keys(), fresh=False)
-        purpose = purpose or before["purpose"]
+        before = earlier.about
+        recorded = before.model
+        if not same_model(probe, earlier.probe):
+            recorded = f"{model}, other weights"
+        now = {
+            "text": list(rows.columns),
+            "vectors": quantize,
+            "kind": kind or before.kind,
+            "model": recorded,
+        }
+        is_same(out, before.model_dump(), now, now.keys(), fresh=False)
+        key = key or before.key
+        small = before.kind
+        earlier_purpose = before.purpose
+        purpose = purpose or earlier_purpose
         others = earlier.rows.join(frame, on=HASH, how="anti", maintain_order="left")
         if remove_missing:
             removed = others.height
         else:
             frame = _added(others, frame, out)
             missing = others.height
-    key = rows.key or (None if earlier is None else earlier.about.key)
     if key not in frame.columns:  # the rows that had it were removed
         key = None
     searched_for = None if purpose == "none" else purpose
     hashes = frame[HASH].to_list()
     texts = joined(frame, rows.columns)
-    small = "flat" if earlier is None else earlier.about.kind
-    chosen: IndexKind = kind or ("hnsw" if len(texts) >= MANY else small)
+    chosen = kind or ("hnsw" if len(texts) >= MANY else small)
     check_kind(chosen)
     matrix, encoded = _vectors(texts, hashes, embedder, earlier)
     about = IndexManifest(
@@ -200,7 +220,8 @@ def make(
     with whole_folder(out) as folder:
         write_parquet(folder / ROWS, frame)
         np.save(folder / PROBE, probe, allow_pickle=False)
-        searched = vectors = _saved(matrix, quantize, folder, VECTORS)
+        vectors = _saved(matrix, quantize, folder, VECTORS)
+        searched = vectors
         if searched_for is not None:
             show(Progress(f"compare texts ({searched_for})"))
             moved = vectors.collection(searched_for).transform(matrix)
@@ -213,26 +234,28 @@ def make(
         Bm25(texts).save(folder / WORDS)
         show(Progress(f"index vectors ({chosen})"))
         index = build(searched, chosen, folder)
-        recall = 1.0 if index is None else measure(searched, Searcher(searched, index))
+        recall = 1.0
+        if index is not None:
+            recall = measure(searched, Searcher(searched, index))
         about = about.model_copy(update={"recall": recall})
         write_json(folder / ABOUT, about.model_dump(mode="json"))
         size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     examples = list[FirstResults]()
-    if searched_for not in (None, None if earlier is None else earlier.about.purpose):
+    if searched_for not in (None, earlier_purpose):
         examples = list(islice(_examples(SearchIndex(out, None)), _EXAMPLES))
     return Indexed(
         out,
-        about.rows,
-        encoded,
-        missing,
-        rows.empty,
-        about.dim,
-        chosen,
-        recall,
-        size,
-        searched_for,
-        examples,
-        removed,
+        rows=about.rows,
+        encoded=encoded,
+        missing=missing,
+        empty=rows.empty,
+        dim=about.dim,
+        kind=chosen,
+        recall=recall,
+        bytes=size,
+        purpose=searched_for,
+        examples=examples,
+        removed=removed,
     )
 
 
@@ -242,25 +265,24 @@ def _examples(index: SearchIndex) -> Iterator[FirstResults]:
     for place in shuffled[:_EXAMPLE_QUERIES]:
         (text,) = index.texts([place])
         (vector,) = index.searched.rows(slice(place, place + 1))
-        others = np.delete(
-            np.arange(len(index)), place
-        )  # the text itself would set the scale of words
-        by_model, by_both = (
-            index.ranker.ranked(text, vector, 1, others, by=by).places for by in ("model", "both")
-        )
-        first = index.texts([*by_model, *by_both])
+        others = np.delete(np.arange(len(index)), place)  # itself, it would set the scale of words
+        by_model = index.ranker.ranked(text, vector, 1, others, by="model")
+        by_both = index.ranker.ranked(text, vector, 1, others, by="both")
+        first = index.texts([*by_model.places, *by_both.places])
         if len(set(first)) == 2:
             yield FirstResults(text, *first)
 
 
-def _saved(matrix: np.ndarray, quantize: Quantize, folder: Path, name: str) -> IndexVectors:
+def _saved(matrix: ndarray, quantize: Quantize, folder: Path, name: str) -> IndexVectors:
     """Write vectors in this format."""
-    ranges = value_ranges([matrix]) if quantize == "int8" else None
-    stored = matrix if ranges is None else quantized(matrix, "int8", ranges)
-    np.save(folder / name, stored, allow_pickle=False)
-    if ranges is not None:
-        np.save(folder / RANGES[name], ranges.astype(np.float32), allow_pickle=False)
-    return IndexVectors(stored, ranges)
+    if quantize != "int8":
+        np.save(folder / name, matrix, allow_pickle=False)
+        return IndexVectors(matrix)
+    ranges = value_ranges([matrix])
+    codes = quantized(matrix, "int8", ranges)
+    np.save(folder / name, codes, allow_pickle=False)
+    np.save(folder / RANGES[name], ranges, allow_pickle=False)
+    return IndexVectors(codes, ranges)
 
 
 def measure(vectors: IndexVectors, searcher: Searcher) -> float:
@@ -269,9 +291,9 @@ def measure(vectors: IndexVectors, searcher: Searcher) -> float:
     queries = vectors.rows(np.sort(sample))
     exact = nearest(vectors, queries, _RECALL_RANK + 1).places[:, 1:]  # without the query itself
     approximate = searcher.nearest(queries, _RECALL_RANK + 1).places
-    hits = sum(
-        np.isin(row[row >= 0], places).sum() for row, places in zip(exact, approximate, strict=True)
-    )
+    hits = 0
+    for row, places in zip(exact, approximate, strict=True):
+        hits += np.isin(row[row >= 0], places).sum()
     return float(hits / max((exact >= 0).sum(), 1))
 
 
@@ -295,17 +317,19 @@ def _added(others: pl.DataFrame, frame: pl.DataFrame, out: Path) -> pl.DataFrame
 
 
 def _vectors(
-    texts: Sequence[str], hashes: Sequence[str], embedder: Embedder, earlier: IndexContent | None
-) -> tuple[np.ndarray, int]:
+    texts: Sequence[str],
+    hashes: Sequence[str],
+    embedder: Embedder,
+    earlier: IndexContent | None,
+) -> tuple[ndarray, int]:
     """Vectors of length 1, float32 (text, dim), and the number of newly encoded ones."""
     row_of = dict[str, int]()
     reused = np.empty((0, 0), np.float32)
     if earlier is not None and earlier.about.vectors == "float32":
         row_of = {digest: row for row, digest in enumerate(earlier.rows[HASH])}
         reused = earlier.vectors.rows(slice(None))
-    missing = dict.fromkeys(
-        text for text, digest in zip(texts, hashes, strict=True) if digest not in row_of
-    )
+    pairs = list(zip(texts, hashes, strict=True))
+    missing = dict.fromkeys(text for text, digest in pairs if digest not in row_of)
     new = reused
     if missing:
         new = embedder.encode(list(missing), embedder.prompts.document)
@@ -318,6 +342,9 @@ def _vectors(
         return new, len(missing)
     number = {text: row for row, text in enumerate(missing)}
     matrix = np.empty((len(texts), new.shape[1]), np.float32)
-    for row, (text, digest) in enumerate(zip(texts, hashes, strict=True)):
-        matrix[row] = reused[row_of[digest]] if digest in row_of else new[number[text]]
+    for row, (text, digest) in enumerate(pairs):
+        if digest in row_of:
+            matrix[row] = reused[row_of[digest]]
+        else:
+            matrix[row] = new[number[text]]
     return matrix, len(missing)

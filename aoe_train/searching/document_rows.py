@@ -24,37 +24,35 @@ _FOLDER_PAGES = frozenset(("index", "readme"))  # found at the address of their 
 
 
 def chunk_rows(
-    documents: Sequence[Document], embedder: Embedder, chunk_tokens: int | None, link: str | None
+    documents: Sequence[Document],
+    embedder: Embedder,
+    chunk_tokens: int | None,
+    link: str | None,
 ) -> TextRows:
     """A row for each chunk, with title, text, file, lines, anchor and url."""
     check_link(link)
     prompt = embedder.prompts.document
     encoder = local_encoder(embedder)
-    longest = (encoder and encoder.settings.max_length) or _MAX_WORDS
+    longest = _MAX_WORDS
+    if encoder is not None and encoder.settings.max_length:
+        longest = encoder.settings.max_length
     if chunk_tokens is not None and chunk_tokens > longest:
         raise ConfigError(
             f"--chunk-tokens {chunk_tokens}: {embedder.name} reads at most {longest} tokens"
         )
-    added = (
-        int(count_tokens(embedder, [_SHORTEST], prompt)[0]) - 1
-    )  # by the prompt and special tokens
+    added = count_tokens(embedder, [_SHORTEST], prompt).item() - 1  # prompt and special tokens
     max_tokens = (chunk_tokens or min(longest, _MAX_TOKENS)) - added
 
     def count(texts: Sequence[str]) -> Sequence[int]:
-        return [int(tokens) - added for tokens in count_tokens(embedder, list(texts), prompt)]
+        counts: list[int] = (count_tokens(embedder, list(texts), prompt) - added).tolist()
+        return counts
 
-    rows = [
-        (
-            chunk.title,
-            chunk.text,
-            document.name,
-            _place(document, chunk),
-            chunk.anchor,
-            _url(document, chunk, link),
-        )
-        for document in documents
-        for chunk in split_into_chunks(document, count, max_tokens)
-    ]
+    rows = []
+    for document in documents:
+        for chunk in split_into_chunks(document, count, max_tokens):
+            place = _place(document, chunk)
+            url = _url(document, chunk, link)
+            rows.append((chunk.title, chunk.text, document.name, place, chunk.anchor, url))
     if not rows:
         raise DataError("the documents have no text; expected headings or paragraphs")
     frame = pl.DataFrame(rows, dict.fromkeys(_COLUMNS, pl.String), orient="row")
@@ -65,12 +63,12 @@ def chunk_rows(
 
 def _place(document: Document, chunk: Chunk) -> str:
     """File and lines, such as "guide/install.md:12-30", or pages."""
-    numbers = f"{chunk.first}" if chunk.first == chunk.last else f"{chunk.first}-{chunk.last}"
-    return (
-        f"{document.name}:{numbers}"
-        if document.unit == "line"
-        else f"{document.name}, {document.unit} {numbers}"
-    )
+    numbers = str(chunk.first)
+    if chunk.last != chunk.first:
+        numbers += f"-{chunk.last}"
+    if document.unit == "line":
+        return f"{document.name}:{numbers}"
+    return f"{document.name}, {document.unit} {numbers}"
 
 
 def check_link(link: str | None) -> None:
@@ -84,11 +82,19 @@ def check_link(link: str | None) -> None:
 
 def _url(document: Document, chunk: Chunk, link: str | None) -> str:
     """The address of a chunk; empty if unknown."""
-    address = document.url
-    path = PurePosixPath(document.name)
     if link is None:
-        return f"{address}#{quote(chunk.anchor)}".rstrip("#") if address else ""
-    page = path.parent if path.stem.lower() in _FOLDER_PAGES else path.with_suffix("")
-    name = "" if page == PurePosixPath() else str(page)
-    values = {"file": str(path), "page": name, "anchor": chunk.anchor, "line": str(chunk.first)}
-    return link.format(**{name: quote(value) for name, value in values.items()}).rstrip("#")
+        if not document.url:
+            return ""
+        return f"{document.url}#{quote(chunk.anchor)}".rstrip("#")
+    path = PurePosixPath(document.name)
+    page = path.with_suffix("")
+    if path.stem.lower() in _FOLDER_PAGES:
+        page = path.parent
+    values = {
+        "file": str(path),
+        "page": "" if page == PurePosixPath() else str(page),
+        "anchor": chunk.anchor,
+        "line": str(chunk.first),
+    }
+    quoted = {name: quote(value) for name, value in values.items()}
+    return link.format(**quoted).rstrip("#")

@@ -6,12 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import count, islice, repeat
+from itertools import count, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
+from numpy import ndarray
 
 from aoe_train.encoding.embedders.cached import PROBE_TEXT, same_model
 from aoe_train.encoding.embedders.embedder import Embedder
@@ -84,33 +85,28 @@ class SearchHits(Printed, list[IndexHit]):
         table = ResultTable("score", "cosine", key_column, "text", left=("text",))
         for hit in self:
             cosine = "" if hit.cosine is None else f"{hit.cosine:.3f}"
-            table.add_row(
-                f"{hit.score:.3f}",
-                cosine,
-                one_line(str(hit.key), _SHOWN),
-                one_line(hit.text, _SHOWN),
-            )
+            key = one_line(str(hit.key), _SHOWN)
+            table.add_row(f"{hit.score:.3f}", cosine, key, one_line(hit.text, _SHOWN))
         return table
 
 
 class SearchQuery(NamedTuple):
-    """The arguments of `SearchIndex.search`."""
+    """The checked arguments of `SearchIndex.search`."""
 
     text: str
     top: int
     where: Mapping[str, Any]
     before: Mapping[str, Any]
-    by: str
+    by: By
     weight: float | None
 
 
 class _Search(NamedTuple):
-    """A checked query, the rows that pass its filters (None for all), and its vector as searched."""
+    """A query, the rows that pass its filters (None for all), and its vector as searched."""
 
     query: SearchQuery
-    by: By
-    rows: np.ndarray | None
-    vector: np.ndarray | None
+    rows: ndarray | None
+    vector: ndarray | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,7 +180,7 @@ class SearchIndex:
         purpose = self.about.purpose
         return None if purpose is None else self.vectors.collection(purpose)
 
-    def _transformed(self, vectors: np.ndarray) -> np.ndarray:
+    def _transformed(self, vectors: ndarray) -> ndarray:
         """Vectors to search with, of length 1, for the model's vectors (text, dim)."""
         units = scaled_to_one(np.array(vectors, np.float32))
         return units if self.collection is None else self.collection.transform(units)
@@ -194,7 +190,7 @@ class SearchIndex:
         """All rows, in index order."""
         return self._rows
 
-    def texts(self, places: Sequence[int] | np.ndarray | None = None) -> list[str]:
+    def texts(self, places: Sequence[int] | ndarray | None = None) -> list[str]:
         """The texts of all or some rows."""
         return joined(_at(self._rows.select(self.about.text), places), self.about.text)
 
@@ -203,14 +199,16 @@ class SearchIndex:
         """The column of keys; `row` if rows are identified by their number in the input."""
         return self._ids.name
 
-    def keys(self, places: Sequence[int] | np.ndarray | None = None) -> list[Any]:
+    def keys(self, places: Sequence[int] | ndarray | None = None) -> list[Any]:
         """What identifies all or some rows for people: keys, or row numbers in the input."""
         return _at(self._ids.to_frame(), places).to_series().to_list()
 
-    def keyed_rows(self, places: Sequence[int] | np.ndarray | None = None) -> pl.DataFrame:
+    def keyed_rows(self, places: Sequence[int] | ndarray | None = None) -> pl.DataFrame:
         """All or some rows, with their numbers in the input if they have no key."""
-        ids = self._ids.to_frame() if self.key_column not in self._rows.columns else pl.DataFrame()
-        return _at(pl.concat([self._rows, ids], how="horizontal"), places)
+        rows = self._rows
+        if self.key_column not in rows.columns:
+            rows = rows.with_columns(self._ids)
+        return _at(rows, places)
 
     def search(
         self,
@@ -238,42 +236,39 @@ class SearchIndex:
         """
         text = argument("text", text, str)
         top = argument("top", top, int)
-        query = SearchQuery(text, top, where or {}, before or {}, by, weight)
-        vector = (
-            None if checked(top, by, weight) == "words" or not text.strip() else self._vector(text)
-        )
-        return self.search_together([(query, vector)])[0]
+        kind = checked(top, by, weight)
+        if not text.strip():
+            raise DataError("the text is empty; expected a search query")
+        query = SearchQuery(text, top, where or {}, before or {}, kind, weight)
+        vector = None if kind == "words" else self._vector(text)
+        (hits,) = self.search_together([(query, vector)])
+        return hits
 
     def search_together(
-        self, calls: Sequence[tuple[SearchQuery, np.ndarray | None]]
+        self, calls: Sequence[tuple[SearchQuery, ndarray | None]]
     ) -> list[SearchHits]:
         """The hits of several queries with their vectors (None if by words), in one pass over the index.
 
         Raises:
-            ConfigError: Unknown column or ranking, or a number out of its range.
-            DataError: A text is blank, or the index is damaged.
+            ConfigError: Unknown column.
+            DataError: The index is damaged.
         """
-        searches = [self._prepared(query, vector) for query, vector in calls]
-        return [
-            self._hits(search, nearest)
-            for search, nearest in zip(searches, self._nearest(searches), strict=True)
-        ]
-
-    def _prepared(self, query: SearchQuery, vector: np.ndarray | None) -> _Search:
-        if not query.text.strip():
-            raise DataError("the text is empty; expected a search query")
-        by = checked(query.top, query.by, query.weight)
-        rows = allowed(self._rows, query.where, query.before)
-        if vector is not None:
-            (vector,) = self._transformed(vector[None])
-        return _Search(query, by, rows, vector)
+        searches = []
+        for query, vector in calls:
+            rows = allowed(self._rows, query.where, query.before)
+            if vector is not None:
+                (vector,) = self._transformed(vector[None])
+            searches.append(_Search(query, rows, vector))
+        nearest = self._nearest(searches)
+        return list(map(self._hits, searches, nearest))
 
     def _nearest(self, searches: Sequence[_Search]) -> list[RankedRows | None]:
         """The nearest rows of all searches that have a vector and no filters, found together."""
-        by_count = defaultdict[int, dict[int, np.ndarray]](dict)
+        by_count = defaultdict[int, dict[int, ndarray]](dict)
         for number, search in enumerate(searches):
-            if search.by != "words" and search.rows is None and search.vector is not None:
-                by_count[candidates(search.by, search.query.top)][number] = search.vector
+            query = search.query
+            if query.by != "words" and search.rows is None and search.vector is not None:
+                by_count[candidates(query.by, query.top)][number] = search.vector
 
         nearest: list[RankedRows | None] = [None] * len(searches)
         for most, vectors in by_count.items():
@@ -287,26 +282,28 @@ class SearchIndex:
         """The rows of each key. A search for a key is ranked only by words, as vectors blur keys."""
         keyed = defaultdict[str, list[int]](list)
         for place, key in enumerate(self.keys() if self.about.key else ()):
-            keyed[_folded(str(key))].append(place)
+            keyed[str(key).strip().lower()].append(place)
         return dict(keyed)
 
     def _hits(self, search: _Search, nearest: RankedRows | None) -> SearchHits:
         query = search.query
-        keyed = self._keyed.get(_folded(query.text), ())
+        keyed = self._keyed.get(query.text.strip().lower(), ())
         ranked = self.ranker.ranked(
             query.text,
             search.vector,
             query.top,
             search.rows,
-            by=search.by,
+            by=query.by,
             weight=0.0 if keyed else query.weight,
             nearest=nearest,
             keyed=keyed,
         )
         places = ranked.places.tolist()
+        scores = _score_columns(ranked)
         rows = self._rows[places].iter_rows(named=True)
-        columns = [places, *_score_columns(ranked), self.texts(places), rows, self.keys(places)]
-        return SearchHits(map(IndexHit, *columns, repeat(self.key_column)))
+        names = [self.key_column] * len(places)
+        texts = self.texts(places)
+        return SearchHits(map(IndexHit, places, *scores, texts, rows, self.keys(places), names))
 
     def search_every(
         self,
@@ -325,8 +322,13 @@ class SearchIndex:
         kind = checked(top, by, weight)
         rankings = dict[int, RankedRows]()
         size = len(self)
-        times = None if before is None else sortable(self._rows, before)
-        dated = size if times is None else size - times.null_count()
+        dated = size
+        times = None
+        names = [self.key_column]
+        if before is not None:
+            times = sortable(self._rows, before)
+            dated -= times.null_count()
+            names.append(before)
         queries = _queries(size, times)
         with Display(progress) as show:
             while block := list(islice(queries, _BLOCK_TEXTS)):
@@ -334,40 +336,50 @@ class SearchIndex:
                 texts = self.texts(places)
                 vectors = self._query_vectors(places, texts)
                 for (place, older), text, vector in zip(block, texts, vectors, strict=True):
-                    rows = np.delete(np.arange(size), place) if older is None else older
+                    others = older
+                    if others is None:
+                        others = np.delete(np.arange(size), place)
                     rankings[place] = self.ranker.ranked(
-                        text, vector, top, rows, by=kind, weight=weight
+                        text,
+                        vector,
+                        top,
+                        others,
+                        by=kind,
+                        weight=weight,
                     )
                 show(Progress("search for each text", len(rankings), dated))
             show(Progress("search for each text", dated, dated, ended=True))
-        names = list(dict.fromkeys((self.key_column, before or self.key_column)))
-        return BatchSearch(
-            _hit_table(self.keyed_rows().select(names), rankings), dated, size - dated
-        )
+        shown = self.keyed_rows().select(list(dict.fromkeys(names)))
+        return BatchSearch(_hit_table(shown, rankings), dated, size - dated)
 
-    def _query_vectors(self, places: np.ndarray, texts: Sequence[str]) -> np.ndarray:
+    def _query_vectors(self, places: ndarray, texts: Sequence[str]) -> ndarray:
         """Query vectors of length 1 of some texts of the index, (text, dim)."""
         embedder = self._embedder
         if embedder is None or embedder.prompts.query == embedder.prompts.document:
             return self.searched.rows(places)
-        return np.asarray(self._transformed(embedder.encode(list(texts), embedder.prompts.query)))
+        vectors = embedder.encode(list(texts), embedder.prompts.query)
+        return self._transformed(vectors)
 
-    def _vector(self, text: str) -> np.ndarray:
-        if self._embedder is None:
+    def _vector(self, text: str) -> ndarray:
+        """The model's vector of a query."""
+        embedder = self._embedder
+        if embedder is None:
             raise ConfigError(
                 f"{self.folder}: opened without its model; search by words, or open it with its model"
             )
-        return np.asarray(self._embedder.encode([text], self._embedder.prompts.query)[0])
+        (vector,) = embedder.encode([text], embedder.prompts.query)
+        return np.asarray(vector)
 
 
-def _queries(size: int, times: pl.Series | None) -> Iterator[tuple[int, np.ndarray | None]]:
+def _queries(size: int, times: pl.Series | None) -> Iterator[tuple[int, ndarray | None]]:
     """Each row with all older rows, in order of time; without times None instead of older rows."""
     if times is None:
-        yield from ((row, None) for row in range(size))
+        for row in range(size):
+            yield row, None
         return
     ranks = times.rank("dense").to_list()
     dated = [row for row, rank in enumerate(ranks) if rank is not None]
-    dated.sort(key=lambda row: ranks[row])
+    dated.sort(key=ranks.__getitem__)
     is_older = np.zeros(size, bool)
     older = np.empty(0, np.int64)
     first = 0
@@ -379,30 +391,25 @@ def _queries(size: int, times: pl.Series | None) -> Iterator[tuple[int, np.ndarr
         yield row, older
 
 
-def _at(rows: pl.DataFrame, places: Sequence[int] | np.ndarray | None) -> pl.DataFrame:
+def _at(rows: pl.DataFrame, places: Sequence[int] | ndarray | None) -> pl.DataFrame:
     return rows if places is None else rows[list(map(int, places))]
 
 
 def _hit_table(rows: pl.DataFrame, by_place: dict[int, RankedRows]) -> pl.DataFrame:
-    hits = [
-        (place, *hit)
-        for place, ranked in sorted(by_place.items())
-        for hit in zip(ranked.places.tolist(), count(1), *_score_columns(ranked), strict=False)
-    ]
+    """A row for each hit, with the columns `rows` of both texts."""
+    hits: list[tuple[Any, ...]] = []
+    for place, ranked in sorted(by_place.items()):
+        columns = zip(ranked.places.tolist(), count(1), *_score_columns(ranked), strict=False)
+        hits += [(place, *values) for values in columns]
     numbers = dict.fromkeys(("place1", "place2", "rank"), pl.Int64)
     scores = dict.fromkeys(("score", "cosine", "words"), pl.Float64)
     table = pl.DataFrame(hits, {**numbers, **scores}, orient="row")
     return with_rows(table, rows[table["place1"]], rows[table["place2"]])
 
 
-def _folded(key: str) -> str:
-    return key.strip().lower()
-
-
 def _score_columns(ranked: RankedRows) -> list[list[Any]]:
     """Scores, cosines and BM25 scores of hits; None for those that a ranking lacks."""
     unknown = [None] * len(ranked.places)
-    return [
-        unknown if each is None else each.tolist()
-        for each in (ranked.scores, ranked.cosines, ranked.words)
-    ]
+    cosines = unknown if ranked.cosines is None else ranked.cosines.tolist()
+    words = unknown if ranked.words is None else ranked.words.tolist()
+    return [ranked.scores.tolist(), cosines, words]

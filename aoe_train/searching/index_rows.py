@@ -14,14 +14,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, compress
 from math import isfinite
 from pathlib import Path, PurePath
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
+from numpy import ndarray
 from pydantic import Field
 
 from aoe_train.model.folder_checks import Foreign, Length, decode, mapped_array, read_json
@@ -34,17 +36,27 @@ from pairkit.dataset.negative_columns import FILE, ROW
 from pairkit.dataset.parquet import read_parquet
 from pairkit.dataset.reading.columns import document_roles, text_column
 from pairkit.dataset.reading.in_memory import Source, source_name
-from pairkit.dataset.reading.parts import TablePart, parts_of
+from pairkit.dataset.reading.parts import parts_of
 from pairkit.dataset.records import as_json as column_as_json
 from pairkit.dataset.records import as_written, leaf_types
 from pairkit.extracting.html_blocks import without_tags
 
-ABOUT, ROWS, WORDS = "index.json", "rows.parquet", "words"
-VECTORS, SEARCHED, PROBE = "vectors.npy", "searched.npy", "probe.npy"
+ABOUT = "index.json"
+ROWS = "rows.parquet"
+WORDS = "words"
+VECTORS = "vectors.npy"
+SEARCHED = "searched.npy"
+PROBE = "probe.npy"
 RANGES: Mapping[str, str] = {VECTORS: "ranges.npy", SEARCHED: "searched-ranges.npy"}
 HASH = "sha256"
 _ORIGIN = (FILE, ROW)
 HIDDEN = (HASH, *_ORIGIN)  # columns of `rows.parquet` that the input doesn't have
+IN_MEMORY = "an Encoder in memory"
+KEY = "key"  # a column of ids that people write, such as ABC-12; searched as words
+_ID = "id"  # the role of another such column
+_ID_COLUMNS = (_ID, "number", "url")
+_CHUNK_COLUMNS = {"place", "anchor"}
+_TEXT_ROLES = ("title", "body", "question", "answer")
 _REMEDY = "build the index again with --fresh"
 
 
@@ -73,9 +85,6 @@ def read_manifest(folder: Path) -> IndexManifest:
     return decode(IndexManifest, read_json(path, _REMEDY), path, _REMEDY)
 
 
-IN_MEMORY = "an Encoder in memory"
-
-
 def recorded_model(folder: Path) -> str:
     """The model that made an index; a relative path is relative to the index."""
     model = read_manifest(folder).model
@@ -95,20 +104,19 @@ class IndexContent(NamedTuple):
     rows: pl.DataFrame
     vectors: IndexVectors  # the model's, mapped into memory
     searched: IndexVectors  # the same, or those of a purpose
-    probe: np.ndarray  # (1, dim)
+    probe: ndarray  # (1, dim)
 
 
 def read_index(folder: Path) -> IndexContent:
     """Read an index, whose files must fit each other."""
     about = read_manifest(folder)
     vectors = _vectors(folder, VECTORS, about)
-    return IndexContent(
-        about,
-        _rows(folder / ROWS, about),
-        vectors,
-        vectors if about.purpose is None else _vectors(folder, SEARCHED, about),
-        np.array(_array(folder / PROBE, (1, about.dim))),
-    )
+    searched = vectors
+    if about.purpose is not None:
+        searched = _vectors(folder, SEARCHED, about)
+    rows = _rows(folder / ROWS, about)
+    probe = np.array(_array(folder / PROBE, (1, about.dim)))
+    return IndexContent(about, rows, vectors, searched, probe)
 
 
 def _vectors(folder: Path, name: str, about: IndexManifest) -> IndexVectors:
@@ -116,7 +124,8 @@ def _vectors(folder: Path, name: str, about: IndexManifest) -> IndexVectors:
     stored = _array(folder / name, (about.rows, about.dim), about.vectors)
     if about.vectors == "float32":
         return IndexVectors(stored)
-    return IndexVectors(stored, np.array(_array(folder / RANGES[name], (2, about.dim))))
+    ranges = _array(folder / RANGES[name], (2, about.dim))
+    return IndexVectors(stored, np.array(ranges))
 
 
 def _rows(path: Path, about: IndexManifest) -> pl.DataFrame:
@@ -126,15 +135,15 @@ def _rows(path: Path, about: IndexManifest) -> pl.DataFrame:
         raise DataError(f"is missing or not readable as parquet; {_REMEDY}", path=path) from error
     no_texts = any(rows.schema.get(name, pl.List).is_nested() for name in about.text)
     if rows.height != about.rows or no_texts or rows.schema.get(HASH) != pl.String:
+        columns = ", ".join((*about.text, HASH))
         raise DataError(
-            f"has {rows.height:,} rows; expected {about.rows:,} with {', '.join((*about.text, HASH))};"
-            f" {_REMEDY}",
+            f"has {rows.height:,} rows; expected {about.rows:,} with {columns}; {_REMEDY}",
             path=path,
         )
     return rows
 
 
-def _array(path: Path, shape: tuple[int, int], dtype: str = "floating") -> np.ndarray:
+def _array(path: Path, shape: tuple[int, int], dtype: str = "floating") -> ndarray:
     array = mapped_array(path, _REMEDY)
     if array.shape != shape or not np.issubdtype(array.dtype, getattr(np, dtype)):
         raise DataError(
@@ -150,12 +159,6 @@ def is_index(folder: Path) -> bool:
     return (folder / ABOUT).is_file() and {path.name for path in folder.iterdir()} <= ours
 
 
-KEY = "key"  # a column of ids that people write, such as ABC-12; searched as words
-_ID = "id"  # the role of another such column
-_ID_COLUMNS = (_ID, "number", "url")
-_CHUNK_COLUMNS = {"place", "anchor"}
-
-
 @dataclass(frozen=True)
 class TextRows:
     """Rows with their texts, the columns that form a text, how many were empty, and the column of keys."""
@@ -169,56 +172,59 @@ class TextRows:
 
 def read_rows(source: Source, column_roles: Mapping[str, str] | None = None) -> TextRows:
     """Read the rows of all tables of a source, in order."""
-    tables = [
-        _with_origin(part, column_roles)
-        for parts in parts_of(source, lines=True).values()
-        for part in parts
-    ]
-    table = pl.concat(tables, how="diagonal_relaxed") if tables else pl.DataFrame(schema=[*_ORIGIN])
+    table = pl.DataFrame(schema=[*_ORIGIN])
+    tables = list(_tables(source, column_roles))
+    if tables:
+        table = pl.concat(tables, how="diagonal_relaxed")
     origins = table.select(_ORIGIN)
     frame = table.drop(_ORIGIN)
     where = source_name(source)
-    key = _key(frame, where, column_roles)
-    text_roles = {role: name for role, name in (column_roles or {}).items() if role != _ID}
-    columns = _columns(frame, where, text_roles)
-    if odd := [name for name, dtype in frame.schema.items() if not _is_text(dtype)]:
-        note_once(
-            "%s: left out the columns %s, whose values have no text form", where, ", ".join(odd)
-        )
-    nested = [
-        column
-        for column in frame.drop(odd)
-        if column.dtype.is_nested() and not _is_list(column.dtype)
-    ]
-    frame = frame.drop(odd).with_columns(map(column_as_json, nested))
-    frame = frame.with_columns(
-        pl.Series(name, [text and without_tags(text, where) for text in frame[name]], pl.String)
-        for name in columns
-        if frame.schema[name] == pl.String
-    )
+    roles = dict(column_roles or {})
+    key = _key(frame, where, roles.pop(_ID, None))
+    columns = _columns(frame, where, roles)
+    frame = _with_texts(frame, columns, where)
     texts = joined(frame, columns)
     has_text = [not is_blank(text) for text in texts]
-    kept = [text for text in texts if not is_blank(text)]
+    kept = list(compress(texts, has_text))
     if not kept:
         raise DataError(f"no row has a text in {', '.join(columns)}", path=where)
     rows = frame.hstack(origins).filter(pl.Series(has_text, dtype=pl.Boolean))
     return TextRows(rows, columns, kept, len(texts) - len(kept), key)
 
 
-def _with_origin(part: TablePart, column_roles: Mapping[str, str] | None) -> pl.DataFrame:
-    """A table with the file and number of each row, as error messages name them."""
-    file = pl.lit(PurePath(part.where).name).alias(FILE)
-    return part.numbered(column_roles).with_columns(file)
+def _tables(source: Source, column_roles: Mapping[str, str] | None) -> Iterator[pl.DataFrame]:
+    """The tables of a source, with the file and number of each row, as error messages name them."""
+    for part in chain.from_iterable(parts_of(source, lines=True).values()):
+        file = pl.lit(PurePath(part.where).name).alias(FILE)
+        yield part.numbered(column_roles).with_columns(file)
 
 
-def _key(frame: pl.DataFrame, where: str, column_roles: Mapping[str, str] | None) -> str | None:
-    """The column of keys: as given, or of this name."""
-    names = [
-        name for name, dtype in frame.schema.items() if _is_text(dtype) and not dtype.is_nested()
-    ]
-    if column_roles is None or _ID not in column_roles:
+def _with_texts(frame: pl.DataFrame, columns: Sequence[str], where: str) -> pl.DataFrame:
+    """The columns whose values can be written as text; structures become JSON, and texts lose their tags."""
+    odd = [name for name, dtype in frame.schema.items() if not _is_text(dtype)]
+    if odd:
+        note_once(
+            "%s: left out the columns %s, whose values have no text form", where, ", ".join(odd)
+        )
+    frame = frame.drop(odd)
+    changed = []
+    for column in frame:
+        if column.dtype.is_nested() and not _is_list(column.dtype):
+            changed.append(column_as_json(column))
+        elif column.name in columns and column.dtype == pl.String:
+            texts = [text and without_tags(text, where) for text in column]
+            changed.append(pl.Series(column.name, texts, pl.String))
+    return frame.with_columns(changed)
+
+
+def _key(frame: pl.DataFrame, where: str, key: str | None) -> str | None:
+    """The column of keys: the given one, or one of this name."""
+    names = []
+    for name, dtype in frame.schema.items():
+        if _is_text(dtype) and not dtype.is_nested():
+            names.append(name)
+    if key is None:
         return KEY if KEY in names else None
-    key = column_roles[_ID]
     if key not in names:
         shown = one_line(", ".join(names))
         raise DataError(
@@ -230,9 +236,11 @@ def _key(frame: pl.DataFrame, where: str, column_roles: Mapping[str, str] | None
 def joined(frame: pl.DataFrame, columns: Sequence[str]) -> list[str]:
     """The text of each row."""
     parts = [as_written(frame[name]).fill_null("").to_list() for name in columns]
-    return [
-        "\n\n".join(part for part in row if not is_blank(part)) for row in zip(*parts, strict=True)
-    ]
+    texts = []
+    for row in zip(*parts, strict=True):
+        written = [part for part in row if not is_blank(part)]
+        texts.append("\n\n".join(written))
+    return texts
 
 
 def _is_text(dtype: Any) -> bool:
@@ -249,9 +257,8 @@ def row_ids(rows: pl.DataFrame, key: str | None) -> pl.Series:
     """What identifies each row for people, named by its column: a key, or the row's number in its file."""
     is_chunk = _CHUNK_COLUMNS.issubset(rows.columns)
     usual = ("place",) if is_chunk else _ID_COLUMNS
-    names = [
-        name for name in (key, *usual) if name in rows.columns and not rows.schema[name].is_nested()
-    ]
+    plain = {name for name, dtype in rows.schema.items() if not dtype.is_nested()}
+    names = [name for name in (key, *usual) if name in plain]
     numbers = _row_numbers(rows)
     if not names:
         return numbers
@@ -285,21 +292,22 @@ def _json_value(value: Any) -> Any:
         return None
     if isinstance(value, list):
         return [_json_value(item) for item in value]
-    return value if value is None or isinstance(value, str | int | float) else str(value)
+    if value is None or isinstance(value, str | int | float):
+        return value
+    return str(value)
 
 
-def _columns(
-    frame: pl.DataFrame, where: str, column_roles: Mapping[str, str] | None
-) -> tuple[str, ...]:
-    """The columns that form a text."""
+def _columns(frame: pl.DataFrame, where: str, roles: Mapping[str, str]) -> tuple[str, ...]:
+    """The columns that form a text; `roles` are the given ones."""
     names = frame.columns
+    has_text = roles.keys() == {"text"}
+    if not roles:
+        has_text = "text" in map(str.lower, names)
     columns = tuple[str, ...]()
-    if column_roles.keys() != {"text"} if column_roles else "text" not in map(str.lower, names):
-        roles = document_roles(frame, where, column_roles, needed=False)
-        columns = tuple(
-            roles[role] for role in ("title", "body", "question", "answer") if role in roles
-        )
-    columns = columns or (text_column(names, where, column_roles, frame.iter_rows(named=True)),)
+    if not has_text:
+        known = document_roles(frame, where, roles, needed=False)
+        columns = tuple(known[role] for role in _TEXT_ROLES if role in known)
+    columns = columns or (text_column(names, where, roles, frame.iter_rows(named=True)),)
     for name in columns:
         dtype = frame.schema[name]
         if dtype.is_nested() or not _is_text(dtype):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
+from numpy import ndarray
 
 from aoe_train.model.collection import Collection, drawn
 from aoe_train.model.quantization import restored
@@ -22,9 +23,14 @@ if TYPE_CHECKING:
 IndexKind = Literal["flat", "hnsw"]
 INDEX_FILE = "index.faiss"
 _BLOCK_VECTORS = 1 << 15
-_OVERSAMPLING, _MIN_CANDIDATES = 5, 100  # candidates of an index, per result and at least
+# Candidates of an index: per result, and at least.
+_OVERSAMPLING = 5
+_MIN_CANDIDATES = 100
 _MAX_EXACT = 20_000  # filtered rows up to which all are compared
-_LINKS, _EF_CONSTRUCTION, _EF_SEARCH = 32, 200, 128  # of HNSW's graph
+# Of HNSW's graph.
+_LINKS = 32
+_EF_CONSTRUCTION = 200
+_EF_SEARCH = 128
 _TRAINED_ON = 100_000  # vectors that train the codes
 _SEED = 1234
 
@@ -32,14 +38,14 @@ _SEED = 1234
 class Neighbours(NamedTuple):
     """The nearest, best first; ties are in index order. Missing ones have the place -1."""
 
-    scores: Float[np.ndarray, "query rank"]
-    places: Int[np.ndarray, "query rank"]
+    scores: Float[ndarray, "query rank"]
+    places: Int[ndarray, "query rank"]
 
 
 class IndexVectors:
     """Stored vectors of length 1: float32, or int8 with the ranges of each dimension."""
 
-    def __init__(self, stored: np.ndarray, ranges: np.ndarray | None = None) -> None:
+    def __init__(self, stored: ndarray, ranges: ndarray | None = None) -> None:
         self._stored = stored
         self._ranges = ranges
         self.shape: tuple[int, int] = (stored.shape[0], stored.shape[1])
@@ -48,74 +54,73 @@ class IndexVectors:
         """Number of vectors."""
         return len(self._stored)
 
-    def rows(self, places: slice | Int[np.ndarray, " row"]) -> Float[np.ndarray, "row dim"]:
+    def rows(self, places: slice | Int[ndarray, " row"]) -> Float[ndarray, "row dim"]:
         """Some vectors in float32."""
         stored = np.asarray(self._stored[places])
-        return (
-            stored
-            if self._ranges is None
-            else restored(stored, "int8", stored.shape[1], self._ranges)
-        )
+        if self._ranges is None:
+            return stored
+        return restored(stored, "int8", stored.shape[1], self._ranges)
 
     def __array__(
-        self, dtype: Any = None, copy: bool | None = None
-    ) -> Float[np.ndarray, "row dim"]:
+        self,
+        dtype: Any = None,
+        copy: bool | None = None,
+    ) -> Float[ndarray, "row dim"]:
         """All vectors in float32, for `np.asarray`."""
         return np.array(self.rows(slice(None)), dtype, copy=copy)
 
     def collection(self, purpose: Purpose) -> Collection:
         """The collection of the texts that have these vectors."""
-        return Collection(self.rows(drawn(len(self))), purpose)
+        sample = self.rows(drawn(len(self)))
+        return Collection(sample, purpose)
 
 
 def nearest(
     vectors: IndexVectors,
-    queries: Float[np.ndarray, "query dim"],
+    queries: Float[ndarray, "query dim"],
     count: int,
-    places: np.ndarray | None = None,
+    places: ndarray | None = None,
 ) -> Neighbours:
     """Exact search among all vectors, or those at ascending places."""
     total = len(vectors) if places is None else len(places)
-    # Contiguous rows are read as slices, which avoids a copy.
-    first: int | None = 0
-    if places is not None:
-        first = (
-            int(places[0]) if len(places) and places[-1] - places[0] + 1 == len(places) else None
-        )
     scores = np.empty((len(queries), 0), np.float32)
     best = np.empty((len(queries), 0), np.int64)
     for start in range(0, total, _BLOCK_VECTORS):
         stop = min(start + _BLOCK_VECTORS, total)
         block = np.arange(start, stop) if places is None else places[start:stop]
-        products = (
-            queries @ vectors.rows(block if first is None else slice(first + start, first + stop)).T
-        )
+        rows: slice | ndarray = block
+        if block[-1] - block[0] + 1 == len(block):  # contiguous rows are read without a copy
+            rows = slice(block[0], block[-1] + 1)
+        products = queries @ vectors.rows(rows).T
         scores = np.concatenate([scores, products], axis=1)
         best = np.concatenate([best, np.broadcast_to(block, products.shape)], axis=1)
         scores, best = _highest(scores, best, count)
     return _padded(scores, best, count)
 
 
-def _highest(scores: np.ndarray, places: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+def _highest(scores: ndarray, places: ndarray, count: int) -> tuple[ndarray, ndarray]:
     """The `count` highest scores of each row; ties by place, so that the result doesn't depend on blocks."""
     if scores.shape[1] > 4 * count:
         lowest = -np.partition(-scores, count - 1, axis=1)[:, count - 1]
-        width = int((scores >= lowest[:, None]).sum(axis=1).max())
-        kept = np.argpartition(-scores, min(width, scores.shape[1] - 1), axis=1)[:, :width]
+        is_high = scores >= lowest[:, None]
+        width = int(is_high.sum(axis=1).max())
+        last = min(width, scores.shape[1] - 1)
+        kept = np.argpartition(-scores, last, axis=1)[:, :width]
         scores = np.take_along_axis(scores, kept, 1)
         places = np.take_along_axis(places, kept, 1)
     order = np.lexsort((places, -scores), axis=1)[:, :count]
     return np.take_along_axis(scores, order, 1), np.take_along_axis(places, order, 1)
 
 
-def _padded(scores: np.ndarray, places: np.ndarray, count: int) -> Neighbours:
+def _padded(scores: ndarray, places: ndarray, count: int) -> Neighbours:
     missing = count - scores.shape[1]
     if missing <= 0:
         return Neighbours(scores, places)
-    rows = len(scores)
+    shape = (len(scores), missing)
+    lowest = np.full(shape, -np.inf, np.float32)
+    nowhere = np.full(shape, -1, np.int64)
     return Neighbours(
-        np.concatenate([scores, np.full((rows, missing), -np.inf, np.float32)], axis=1),
-        np.concatenate([places, np.full((rows, missing), -1, np.int64)], axis=1),
+        np.concatenate([scores, lowest], axis=1), np.concatenate([places, nowhere], axis=1)
     )
 
 
@@ -132,7 +137,10 @@ class Searcher:
         return self._index is None
 
     def nearest(
-        self, queries: Float[np.ndarray, "query dim"], count: int, places: np.ndarray | None = None
+        self,
+        queries: Float[ndarray, "query dim"],
+        count: int,
+        places: ndarray | None = None,
     ) -> Neighbours:
         """The `count` nearest vectors to each query, among all or those at ascending places."""
         is_small = places is not None and len(places) <= _MAX_EXACT
@@ -143,11 +151,13 @@ class Searcher:
         selector = {} if places is None else {"sel": faiss.IDSelectorBatch(places)}
         parameters = faiss.SearchParametersHNSW(efSearch=max(_EF_SEARCH, candidates), **selector)
         _, hits = self._index.search(queries, candidates, params=parameters)
-        ranked = [
-            nearest(self._vectors, query[None], count, np.unique(row[row >= 0]))
-            for query, row in zip(queries, hits, strict=True)
-        ]
-        return Neighbours(*map(np.concatenate, zip(*ranked, strict=True)))
+        scores = []
+        best = []
+        for query, row in zip(queries, hits, strict=True):
+            exact = nearest(self._vectors, query[None], count, np.unique(row[row >= 0]))
+            scores.append(exact.scores)
+            best.append(exact.places)
+        return Neighbours(np.concatenate(scores), np.concatenate(best))
 
 
 def build(vectors: IndexVectors, kind: IndexKind, folder: Path) -> Any:
@@ -155,19 +165,16 @@ def build(vectors: IndexVectors, kind: IndexKind, folder: Path) -> Any:
     if kind == "flat":
         return None
     faiss = _faiss(f"--kind={kind}")
-    dim = vectors.shape[1]
     threads = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(1)
     try:
-        index = faiss.IndexHNSWSQ(
-            dim, faiss.ScalarQuantizer.QT_8bit, _LINKS, faiss.METRIC_INNER_PRODUCT
-        )
+        codes = faiss.ScalarQuantizer.QT_8bit
+        index = faiss.IndexHNSWSQ(vectors.shape[1], codes, _LINKS, faiss.METRIC_INNER_PRODUCT)
         index.hnsw.efConstruction = _EF_CONSTRUCTION
-        sample: slice | np.ndarray = slice(None)
+        sample: slice | ndarray = slice(None)
         if len(vectors) > _TRAINED_ON:
-            sample = np.sort(
-                np.random.default_rng(_SEED).choice(len(vectors), _TRAINED_ON, replace=False)
-            )
+            generator = np.random.default_rng(_SEED)
+            sample = np.sort(generator.choice(len(vectors), _TRAINED_ON, replace=False))
         index.train(vectors.rows(sample))
         for start in range(0, len(vectors), _BLOCK_VECTORS):
             index.add(vectors.rows(slice(start, start + _BLOCK_VECTORS)))
@@ -194,9 +201,8 @@ def read(folder: Path, kind: IndexKind, shape: tuple[int, int]) -> Any:
     except RuntimeError as error:  # faiss raises it for all unreadable files
         raise DataError("not readable; build the index again", path=path) from error
     if (index.ntotal, index.d) != shape or not hasattr(index, "hnsw"):
-        raise DataError(
-            f"isn't hnsw of {shape[0]:,} x {shape[1]:,}; build the index again", path=path
-        )
+        rows, dim = shape
+        raise DataError(f"isn't hnsw of {rows:,} x {dim:,}; build the index again", path=path)
     return index
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
+from numpy import ndarray
 from pydantic import Field, PositiveInt
 
 from aoe_train.model.hybrid import fused
@@ -25,20 +26,26 @@ from pairkit.similarity.bm25 import Bm25, Scores, best
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
+    Rows = Int[ndarray, " row"]
+
 By = Literal["both", "model", "words"]
 _ABOVE = 1.01  # times the best score by words
 _MIN_CANDIDATES = 200  # of each ranking
 _DAY_FIRST = r"^\d{1,2}[./-]\d{1,2}[./-]\d{2}"
+_BEGINNING = "0000-01-01"  # completes a year or month
 
 
 @dataclass(frozen=True, eq=False)
 class RankedRows:
     """Ranked rows, best first."""
 
-    places: Int[np.ndarray, " hit"]
-    scores: Float[np.ndarray, " hit"]
-    cosines: Float[np.ndarray, " hit"] | None = None
-    words: Float[np.ndarray, " hit"] | None = None
+    places: Int[ndarray, " hit"]
+    scores: Float[ndarray, " hit"]
+    cosines: Float[ndarray, " hit"] | None = None
+    words: Float[ndarray, " hit"] | None = None
+
+
+_NOTHING = RankedRows(np.empty(0, np.int64), np.empty(0, np.float32))
 
 
 class Ranker:
@@ -61,9 +68,9 @@ class Ranker:
     def ranked(
         self,
         text: str,
-        vector: Float[np.ndarray, " dim"] | None,
+        vector: Float[ndarray, " dim"] | None,
         top: int,
-        allowed: Int[np.ndarray, " row"] | None,
+        allowed: Rows | None,
         *,
         by: By,
         weight: float | None = None,
@@ -87,53 +94,59 @@ class Ranker:
         if by == "model":
             return nearest
         scores = self._by_words(text, allowed, keyed)
-        weight = self._about.weight if weight is None else weight
-        places, both, cosines = fuse(self._vectors, vector, nearest.places, scores, weight, top)
-        return RankedRows(places, both, cosines, self._shares(text, scores[places]))
+        if weight is None:
+            weight = self._about.weight
+        ranked = fuse(self._vectors, vector, nearest.places, scores, weight, top)
+        return replace(ranked, words=self._shares(text, scores[ranked.places]))
 
     def nearest(
         self,
-        vectors: Float[np.ndarray, "query dim"],
+        vectors: Float[ndarray, "query dim"],
         count: int,
-        allowed: Int[np.ndarray, " row"] | None,
+        allowed: Rows | None,
     ) -> list[RankedRows]:
         """The `count` nearest rows of each vector."""
         neighbours = self.searcher.nearest(vectors, min(count, self._about.rows), allowed)
-        rows = [
-            (places[places >= 0], scores[places >= 0])
-            for scores, places in zip(*neighbours, strict=True)
-        ]
-        return [RankedRows(places, cosines, cosines) for places, cosines in rows]
+        ranked = []
+        for scores, places in zip(*neighbours, strict=True):
+            is_row = places >= 0
+            cosines = scores[is_row]
+            ranked.append(RankedRows(places[is_row], cosines, cosines))
+        return ranked
 
-    def _by_words(self, text: str, allowed: np.ndarray | None, keyed: Sequence[int]) -> np.ndarray:
+    def _by_words(self, text: str, allowed: ndarray | None, keyed: Sequence[int]) -> ndarray:
+        """The score of each row; that of rows which aren't allowed is 0."""
         scores = np.array(self._word_index.scores(text))
         if keyed:
-            scores[list(keyed)] = max(1.0, scores.max() * _ABOVE, self._word_index.most(text))
+            above_all = max(1.0, scores.max() * _ABOVE, self._word_index.most(text))
+            scores[list(keyed)] = above_all
         if allowed is not None:
             is_excluded = np.ones(len(scores), bool)
             is_excluded[allowed] = False
             scores[is_excluded] = 0
         return scores
 
-    def _shares(self, text: str, scores: np.ndarray) -> np.ndarray:
+    def _shares(self, text: str, scores: ndarray) -> ndarray:
+        """Scores relative to the highest possible one."""
         most = self._word_index.most(text)
         return scores / most if most else np.zeros(len(scores), np.float32)
 
 
 def fuse(
     vectors: IndexVectors,
-    vector: Float[np.ndarray, " dim"],
-    nearest: Int[np.ndarray, " row"],
+    vector: Float[ndarray, " dim"],
+    nearest: Rows,
     by_words: Scores,
     weight: float,
     top: int,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The best of the nearest rows and those with the best words, with their scores and cosines."""
-    places = np.union1d(nearest, best(by_words, candidates("both", top)))
+) -> RankedRows:
+    """The best of the nearest rows and those with the best words."""
+    best_words = best(by_words, candidates("both", top))
+    places = np.union1d(nearest, best_words)
     cosines = vectors.rows(places) @ vector
-    both = fused(cosines, by_words[places], weight)
-    order = np.argsort(-both, kind="stable")[:top]
-    return places[order], both[order], cosines[order]
+    scores = fused(cosines, by_words[places], weight)
+    order = np.argsort(-scores, kind="stable")[:top]
+    return RankedRows(places[order], scores[order], cosines[order])
 
 
 def candidates(by: By, top: int) -> int:
@@ -150,17 +163,21 @@ def checked(top: int, by: str, weight: float | None) -> By:
 
 
 def allowed(
-    rows: pl.DataFrame, where: Mapping[str, Any], before: Mapping[str, Any]
-) -> Int[np.ndarray, " row"] | None:
+    rows: pl.DataFrame,
+    where: Mapping[str, Any],
+    before: Mapping[str, Any],
+) -> Rows | None:
     """Ascending numbers of the rows that pass the filters; None without filters."""
     if not where and not before:
         return None
     keep = pl.repeat(value=True, n=rows.height, eager=True)
     for name, value in where.items():
-        keep &= _equal(_column(rows, "where", name), value).fill_null(value=False)
+        column = _column(rows, "where", name)
+        keep &= _equal(column, value).fill_null(value=False)
     for name, value in before.items():
         column, limit = _comparable(sortable(rows, name), _text(value))
-        keep &= (column < limit).fill_null(value=False)
+        is_before = column < limit
+        keep &= is_before.fill_null(value=False)
     return keep.arg_true().to_numpy().astype(np.int64)
 
 
@@ -184,11 +201,13 @@ def sortable(rows: pl.DataFrame, name: str) -> pl.Series:
         )
     if column.dtype != pl.String:
         return column
-    column = column.set(column.str.contains(MISSING).fill_null(value=False), None)
+    is_missing = column.str.contains(MISSING).fill_null(value=False)
+    column = column.set(is_missing, None)
     numbers = column.cast(pl.Float64, strict=False)
     if numbers.null_count() == column.null_count():
         return numbers
-    if (dates := column.filter(column.str.contains(_DAY_FIRST))).len():
+    dates = column.filter(column.str.contains(_DAY_FIRST))
+    if dates.len():
         raise ConfigError(
             f"before {name}: dates such as {one_line(dates[0], 30)} don't sort as text; write them as"
             " 2015-05-31"
@@ -211,25 +230,23 @@ def _comparable(column: pl.Series, text: str) -> tuple[pl.Series, Any]:
     try:
         if column.dtype.is_numeric():
             number = float(text)
-            return column, int(text) if text.lstrip("-").isdecimal() and abs(
-                number
-            ) < 2**63 else number
+            is_integer = text.lstrip("-").isdecimal() and abs(number) < 2**63
+            return column, int(text) if is_integer else number
+        if column.dtype == pl.Boolean:
+            return column.cast(pl.String), text.lower()
         if column.dtype not in (pl.Date, pl.Datetime):
-            return column.cast(pl.String), text.lower() if column.dtype == pl.Boolean else text
+            return column.cast(pl.String), text
         expected = "a time such as 2015, 2015-05-31 or 2015-05-31T09:30"
-        time = datetime.fromisoformat(
-            text + "0000-01-01"[len(text) :]
-        )  # the beginning of a year or month
-        utc = time if time.tzinfo is None else time.astimezone(UTC).replace(tzinfo=None)
-        return column.cast(pl.Datetime("us")), utc
+        time = datetime.fromisoformat(text + _BEGINNING[len(text) :])
+        if time.tzinfo is not None:
+            time = time.astimezone(UTC).replace(tzinfo=None)
+        return column.cast(pl.Datetime("us")), time
     except (ValueError, OverflowError) as error:
         raise ConfigError(f"{column.name}={one_line(text, 100)}: expected {expected}") from error
 
 
 def _text(value: Any) -> str:
+    """A value as texts and JSON write it."""
     if isinstance(value, date):
         return value.isoformat()
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-_NOTHING = RankedRows(np.empty(0, np.int64), np.empty(0, np.float32))

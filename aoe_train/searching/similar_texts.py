@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
+from numpy import ndarray
 
 from aoe_train.searching.index_rows import as_json, with_rows
 from aoe_train.searching.nearest import IndexVectors, Searcher
 from pairkit.base.cli.progress import Listener, Progress
+from pairkit.base.cli.terminal import CommandResult
 from pairkit.base.errors import spoken_notes
 from pairkit.base.printable import one_line
 from pairkit.dataset.table_files import write_table
@@ -24,22 +26,25 @@ if TYPE_CHECKING:
     from aoe_train.searching.index import SearchIndex
     from pairkit.base.cli.result_table import ResultTable
 
-_BLOCK_QUERIES, _BLOCK_TEXTS = 1024, 4096  # texts per product of matrices
+# Texts per product of matrices.
+_BLOCK_QUERIES = 1024
+_BLOCK_TEXTS = 4096
 _BUFFERED_PAIRS = 1 << 20  # until all but the nearest of each text are dropped
 _BLOCK_PAIRS = 4096  # that are written at a time
-_SHOWN, _MEMBERS = 100, 5  # characters per text, texts per group
+_SHOWN = 100  # characters of a text
+_MEMBERS = 5  # texts of a group
 # The default minimum; benchmarks/duplicate_thresholds.py has the measurements.
 _SAMPLE = 1000  # texts whose nearest neighbours choose it
 _DEVIATIONS = 0.75  # above their mean cosine
-_LEAST, _MOST = (
-    0.6,
-    0.99,
-)  # else texts without near-duplicates would have some, and equal texts none
-_FEW, _OF_FEW = 20, 0.8  # fewer texts have no distribution; their minimum
+# Within these, as texts without near-duplicates would have some else, and equal texts none.
+_LEAST = 0.6
+_MOST = 0.99
+_FEW = 20  # texts, which have no distribution
+_OF_FEW = 0.8  # their minimum
 
 
 @dataclass(frozen=True, eq=False)
-class NearDuplicates:
+class NearDuplicates(CommandResult):
     """Pairs of similar texts, within an index or between two.
 
     Attributes:
@@ -102,31 +107,32 @@ class NearDuplicates:
     @spoken_notes
     def notes(self) -> list[str]:
         """Counts of pairs and groups, and the threshold."""
-        groups = f" in {len(self.groups):,} groups" if self.within else ""
-        more = f"; {self.full:,} texts have more: raise --neighbours" if self.full else ""
-        pairs = (
-            f"{len(self.pairs):,} pairs of {self.texts:,} texts{groups} with a cosine of at least"
-        )
-        pairs += f" {self.min_cosine:g}{more}"
+        pairs = f"{len(self.pairs):,} pairs of {self.texts:,} texts"
+        if self.within:
+            pairs += f" in {len(self.groups):,} groups"
+        pairs += f" with a cosine of at least {self.min_cosine:g}"
+        if self.full:
+            pairs += f"; {self.full:,} texts have more: raise --neighbours"
+        notes = [pairs]
         if self.highest is not None:
             lower = math.floor(50 * self.highest) / 50
-            return [pairs, f"the highest cosine is {self.highest:.3f}; try --min-cosine {lower:g}"]
-        if not self.chosen:
-            return [pairs]
-        return [
-            pairs,
-            "the minimum was chosen by the cosines of these texts; --min-cosine sets another",
-        ]
+            notes.append(f"the highest cosine is {self.highest:.3f}; try --min-cosine {lower:g}")
+        elif self.chosen:
+            notes.append(
+                "the minimum was chosen by the cosines of these texts; --min-cosine sets another"
+            )
+        return notes
 
     def to_dict(self) -> dict[str, Any]:
         """The object of `aoe duplicates --json`."""
-        groups = [self.queries.keys(group) for group in self.groups]
-        pairs = [as_json(pair) for part in self._parts() for pair in part.iter_rows(named=True)]
+        pairs: list[dict[str, Any]] = []
+        for part in self._parts():
+            pairs += map(as_json, part.iter_rows(named=True))
         counts = {
             "texts": self.texts,
             "full": self.full,
             "min_cosine": self.min_cosine,
-            "groups": groups,
+            "groups": [self.queries.keys(group) for group in self.groups],
         }
         return {**as_json(counts), "pairs": pairs}
 
@@ -142,58 +148,67 @@ class NearDuplicates:
         for start in range(0, len(self.pairs), _BLOCK_PAIRS):
             yield self.rows(start, _BLOCK_PAIRS)
 
+    def tables(self) -> list[ResultTable]:
+        """The table of the largest groups, or of the first pairs."""
+        return [self.table()]
+
     def table(self, rows: int = 20) -> ResultTable:
         """The largest groups with their lowest cosine, or the first pairs between two indexes."""
+        return self._group_table(rows) if self.within else self._pair_table(rows)
+
+    def _group_table(self, rows: int) -> ResultTable:
         from pairkit.base.cli.result_table import ResultTable
 
-        if self.within:
-            table = ResultTable(
-                "group", "texts", "cosine", self.queries.key_column, "text", left=("text",)
-            )
-            for number, group in enumerate(self.groups[:rows], 1):
-                lowest = float(
-                    self.pairs.filter(pl.col("place1").is_in(group))["cosine"].to_numpy().min()
-                )
-                counts = (f"{number:,}", f"{len(group):,}", f"{lowest:.3f}")
-                first, *others = _shown(self.queries, group[:_MEMBERS])
-                table.add_row(*counts, *first)
-                for text in others:
-                    table.add_row("", "", "", *text)
-                if more := len(group[_MEMBERS:]):
-                    table.add_row("", "", "", "…", f"{more:,} more")
-            return table
-        shown = self.pairs.head(rows)
+        headings = ("group", "texts", "cosine", self.queries.key_column, "text")
+        table = ResultTable(*headings, left=("text",))
+        for number, group in enumerate(self.groups[:rows], 1):
+            of_group = self.pairs.filter(pl.col("place1").is_in(group))
+            lowest = of_group["cosine"].to_numpy().min()
+            first, *others = _shown(self.queries, group[:_MEMBERS])
+            table.add_row(f"{number:,}", f"{len(group):,}", f"{lowest:.3f}", *first)
+            for text in others:
+                table.add_row("", "", "", *text)
+            more = len(group) - _MEMBERS
+            if more > 0:
+                table.add_row("", "", "", "…", f"{more:,} more")
+        return table
+
+    def _pair_table(self, rows: int) -> ResultTable:
+        from pairkit.base.cli.result_table import ResultTable
+
         table = ResultTable("cosine", self.index.key_column, "text", left=("text",))
-        sides = (
-            _shown(self.queries, shown["place1"].to_list()),
-            _shown(self.index, shown["place2"].to_list()),
-        )
-        for pair, first, second in zip(shown.iter_rows(named=True), *sides, strict=True):
-            table.add_row(f"{pair['cosine']:.3f}", *first)
+        pairs = self.pairs.head(rows)
+        texts1 = _shown(self.queries, pairs["place1"].to_list())
+        texts2 = _shown(self.index, pairs["place2"].to_list())
+        for cosine, first, second in zip(pairs["cosine"], texts1, texts2, strict=True):
+            table.add_row(f"{cosine:.3f}", *first)
             table.add_row("", *second)
         return table
 
 
 def _shown(index: SearchIndex, places: list[int]) -> list[tuple[str, str]]:
     """The key of each row, and the start of its text."""
-    return [
-        (one_line(str(key), _SHOWN), one_line(text, _SHOWN))
-        for key, text in zip(index.keys(places), index.texts(places), strict=True)
-    ]
+    rows = zip(index.keys(places), index.texts(places), strict=True)
+    return [(one_line(str(key), _SHOWN), one_line(text, _SHOWN)) for key, text in rows]
 
 
 class _Pairs(NamedTuple):
     """Similar texts; within one index `first` is less than `second`."""
 
-    first: np.ndarray
-    second: np.ndarray
-    cosine: np.ndarray
+    first: ndarray
+    second: ndarray
+    cosine: ndarray
 
 
 _NO_PAIRS = _Pairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))
-_Blocks = Iterator[
-    tuple[int, np.ndarray, _Pairs]
-]  # finished texts, a text for each of its neighbours, pairs
+
+
+class _Block(NamedTuple):
+    """Similar pairs of some texts."""
+
+    finished: int  # number of texts
+    texts: ndarray  # each text, as often as it has neighbours
+    pairs: _Pairs
 
 
 @dataclass(frozen=True)
@@ -209,32 +224,41 @@ class TextComparison:
         """The default of the minimum cosine, by the nearest neighbours of a sample of texts."""
         if min(len(self.vectors), len(self.queries)) < _FEW:
             return _OF_FEW
-        places = np.unique(np.linspace(0, len(self.queries) - 1, _SAMPLE).astype(np.int64))
-        nearest = self._highest_cosines(places)
+        evenly = np.linspace(0, len(self.queries) - 1, _SAMPLE)
+        nearest = self._highest_cosines(np.unique(evenly.astype(np.int64)))
         minimum = float(nearest.mean() + _DEVIATIONS * nearest.std())
         return round(min(max(minimum, _LEAST), _MOST), 2)
 
     def highest_cosine(self) -> float:
         """The highest cosine of two texts."""
-        return float(self._highest_cosines(np.arange(len(self.queries))).max(initial=-1))
+        cosines = self._highest_cosines(np.arange(len(self.queries)))
+        return float(cosines.max(initial=-1))
 
-    def _highest_cosines(self, places: np.ndarray) -> np.ndarray:
+    def _highest_cosines(self, places: ndarray) -> ndarray:
         """The cosine of the nearest other text of each of these texts."""
         highest = []
         for start in range(0, len(places), _BLOCK_QUERIES):
             block = places[start : start + _BLOCK_QUERIES]
-            found = self.searcher.nearest(self.queries.rows(block), 1 + self.within)
-            is_other = found.places != block[:, None] if self.within else found.places >= 0
-            highest.append(np.where(is_other, found.scores, -1).max(axis=1))
+            nearest = self.searcher.nearest(self.queries.rows(block), 1 + self.within)
+            is_other = nearest.places >= 0
+            if self.within:
+                is_other = nearest.places != block[:, None]
+            cosines = np.where(is_other, nearest.scores, -1)
+            highest.append(cosines.max(axis=1))
         return np.concatenate(highest)
 
     def similar_pairs(
-        self, min_cosine: float, *, neighbours: int, show: Listener
-    ) -> tuple[Mapping[str, np.ndarray], int]:
+        self,
+        min_cosine: float,
+        *,
+        neighbours: int,
+        show: Listener,
+    ) -> tuple[Mapping[str, ndarray], int]:
         """Indices and cosines of similar pairs, and the number of texts with more than `neighbours`."""
-        blocks = self._searched(min_cosine, neighbours)
         if self.searcher.is_exact:
             blocks = self._compared(min_cosine)
+        else:
+            blocks = self._searched(min_cosine, neighbours)
         total = len(self.queries)
         counts = np.zeros(total, np.int64)
         kept = _NO_PAIRS
@@ -259,7 +283,7 @@ class TextComparison:
         }
         return ordered, int((counts > neighbours).sum())
 
-    def _compared(self, min_cosine: float) -> _Blocks:
+    def _compared(self, min_cosine: float) -> Iterator[_Block]:
         """All similar pairs, each once, by comparing all texts."""
         for start in range(0, len(self.queries), _BLOCK_QUERIES):
             block = self.queries.rows(slice(start, start + _BLOCK_QUERIES))
@@ -270,20 +294,20 @@ class TextComparison:
                 hits = np.flatnonzero(products >= min_cosine)
                 rows, columns = np.divmod(hits, products.shape[1])
                 pairs = _Pairs(rows + start, columns + first, products.ravel()[hits])
-                texts = np.concatenate([pairs.first, pairs.second]) if self.within else pairs.first
-                yield start + len(block), texts, pairs
+                texts = pairs.first
+                if self.within:
+                    texts = np.concatenate([pairs.first, pairs.second])
+                yield _Block(start + len(block), texts, pairs)
 
-    def _searched(self, min_cosine: float, neighbours: int) -> _Blocks:
+    def _searched(self, min_cosine: float, neighbours: int) -> Iterator[_Block]:
         """The similar pairs that a faiss index finds; some of them twice."""
-        count = min(
-            neighbours + 1 + self.within, len(self.vectors)
-        )  # + 1 shows whether there are more
+        # One more shows whether there are more; within one index, the text itself is also found.
+        count = min(neighbours + 1 + self.within, len(self.vectors))
         for start in range(0, len(self.queries), _BLOCK_QUERIES):
             block = self.queries.rows(slice(start, start + _BLOCK_QUERIES))
             nearest = self.searcher.nearest(block, count)
-            rows = np.broadcast_to(
-                np.arange(start, start + len(block))[:, None], nearest.places.shape
-            )
+            numbers = np.arange(start, start + len(block))
+            rows = np.broadcast_to(numbers[:, None], nearest.places.shape)
             is_similar = (nearest.scores >= min_cosine) & (nearest.places >= 0)
             if self.within:
                 is_similar &= nearest.places != rows
@@ -293,13 +317,14 @@ class TextComparison:
             pairs = _Pairs(texts, hits, cosines)
             if self.within:
                 pairs = _Pairs(np.minimum(texts, hits), np.maximum(texts, hits), cosines)
-            yield start + len(block), texts, pairs
+            yield _Block(start + len(block), texts, pairs)
 
 
 def _nearest_of_each(parts: Sequence[_Pairs], count: int, *, within: bool) -> _Pairs:
     """The distinct pairs in which one text is among the `count` nearest of the other; ties by place."""
     first, second, cosine = (np.concatenate(column) for column in zip(*parts, strict=True))
-    _, kept = np.unique(first * (second.max(initial=0) + 1) + second, return_index=True)
+    count_second = second.max(initial=0) + 1
+    _, kept = np.unique(first * count_second + second, return_index=True)
     pairs = _Pairs(first[kept], second[kept], cosine[kept])
     texts, neighbours, cosines = pairs
     if within:
@@ -310,5 +335,8 @@ def _nearest_of_each(parts: Sequence[_Pairs], count: int, *, within: bool) -> _P
     ranked = texts[order]
     ranks = np.arange(len(ranked)) - np.searchsorted(ranked, ranked)
     is_near = np.zeros(len(pairs.first), bool)
-    is_near[order[ranks < count] % max(len(is_near), 1)] = True
+    near = order[ranks < count] % max(
+        len(is_near), 1
+    )  # within one index, each pair is listed twice
+    is_near[near] = True
     return _Pairs(pairs.first[is_near], pairs.second[is_near], pairs.cosine[is_near])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -13,7 +13,6 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 from aoe_train.data.column_prompts import run_prompts
-from aoe_train.data.defaults import dataset_weights
 from aoe_train.data.mixture import Mixture
 from aoe_train.data.neighbourhoods import NeighbourBatches, NeighbourTeacher
 from aoe_train.data.run_data import Data
@@ -91,6 +90,12 @@ class Built:
         whole, rest = divmod(steps, self.steps_an_epoch)
         return whole + rest * self.args.gradient_accumulation_steps / len(self.batches)
 
+    def rows(self, steps: int) -> int:
+        """Number of rows in this many optimiser steps, over all processes."""
+        epochs, rest = divmod(steps, self.steps_an_epoch)
+        unfinished = self.batches.plan(epochs)[: rest * self.args.gradient_accumulation_steps]
+        return self.batches.rows_seen(epochs) + sum(map(len, unfinished))
+
     def save(self, folder: Path) -> None:
         """Write the encoder, and the files of a `TextObjective`."""
         backbone = self.encoder.model.backbone
@@ -106,34 +111,34 @@ class Built:
 def build(loaded: Loaded, *, placeholders: bool = False) -> Built:
     """Tokenise, plan batches, combine backbone and objectives; `placeholders` replace teachers' vectors."""
     args = loaded.process.args
-    data = loaded.data
     settings = loaded.settings
-    has_score = bool(data.dev) or loaded.sources.dev_metric is not None
+    train = loaded.data.train
+    dev = loaded.data.dev
+    has_score = bool(dev) or loaded.sources.dev_metric is not None
     if settings.optim.patience is not None and not has_score:
         raise ConfigError("optim.patience: needs dev data; give --dev-data")
     with args.main_process_first(local=False):  # fills the cache for the others
         outputs = precompute_vectors(
             loaded.teachers,
-            data.train,
+            train,
             settings.teacher,
             cache_dir("vectors"),
             loaded.process.show,
             placeholders=placeholders,
         )
-        prompts = run_prompts(settings, loaded.encoder.settings, data.train, data.dev)
+        prompts = run_prompts(settings, loaded.encoder.settings, train, dev)
         encoder = Encoder(loaded.encoder.model, loaded.encoder.tokenizer, prompts.encoder)
-        train, dev = (
-            {name: prompts.of(name).applied(rows) for name, rows in sets.items()}
-            for sets in (data.train, data.dev)
-        )
+        train = {name: prompts.by_dataset[name].applied(rows) for name, rows in train.items()}
+        dev = {name: prompts.by_dataset[name].applied(rows) for name, rows in dev.items()}
         _set_trained_weights(encoder, settings)
         datasets = [
-            _dataset(name, rows, encoder, loaded, outputs[name]) for name, rows in train.items()
+            _build_dataset(name, rows, encoder, loaded, outputs[name])
+            for name, rows in train.items()
         ]
-        model = _model(encoder, datasets, loaded)
+        model = _build_model(encoder, datasets, loaded)
         batches = Mixture(
             [dataset.batches for dataset in datasets],
-            dataset_weights(settings, train),
+            [settings.section(dataset.name).weight for dataset in datasets],
             settings.mix,
             seed=settings.seed,
             world=args.world_size,
@@ -147,52 +152,55 @@ def build(loaded: Loaded, *, placeholders: bool = False) -> Built:
         evaluate=has_score,
         find_unused=_may_leave_gradients_out(model, loaded),
     )
-    loader = _loader(datasets, batches, loaded)
+    loader = _build_loader(datasets, batches, loaded)
     return Built(loaded, args, encoder, Data(train, dev), datasets, batches, loader, model)
 
 
 def _may_leave_gradients_out(model: PairModel, loaded: Loaded) -> bool:
     """Whether a step may leave some weights without gradients."""
     backbone: Any = model.text_model.backbone
-    return (
-        isinstance(model.objective, TextObjective)  # may run a part of the network
-        or (isinstance(backbone, PackedBackbone) and backbone.varies)
-        # A batch uses one dataset's objective.
-        or (loaded.sources.several and any(True for _ in model.objective.parameters()))
-    )
+    if isinstance(model.objective, TextObjective):  # may run a part of the network
+        return True
+    if isinstance(backbone, PackedBackbone) and backbone.varies:
+        return True
+    # A batch uses one dataset's objective.
+    return loaded.sources.several and any(True for _ in model.objective.parameters())
 
 
 def _set_trained_weights(encoder: Encoder, settings: TrainSettings) -> None:
     """Freeze all weights but the trained ones: adapters, the top layers or all."""
     backbone: Any = encoder.model.backbone
-    packed = backbone if isinstance(backbone, PackedBackbone) else None
-    if settings.run.shard and packed is not None and packed.varies:
+    is_packed = isinstance(backbone, PackedBackbone)
+    if settings.run.shard and is_packed and backbone.varies:
         raise ConfigError(
-            f"run.shard: not supported for a {packed.title}, whose processes run different modules; leave it"
-            " out"
+            f"run.shard: not supported for a {backbone.title}, whose processes run different modules; leave"
+            " it out"
         )
     if settings.lora is not None:
         add_lora(backbone, settings.lora)
         use_fast_layers(backbone)
     if settings.optim.top_layers is not None:
         train_top_layers(backbone, settings.optim.top_layers)
-    for module in () if packed is None else packed.unused_modules(encoder.model.pooling):
-        module.requires_grad_(requires_grad=False)
+    if is_packed:
+        for module in backbone.unused_modules(encoder.model.pooling):
+            module.requires_grad_(requires_grad=False)
 
 
 def _check_dropout(backbone: PreTrainedModel) -> None:
     """Refuse single texts without dropout, which makes the two views of a text different."""
     if any(isinstance(module, nn.Dropout) and module.p > 0 for module in backbone.modules()):
         return
-    config = backbone.config.to_dict().items()  # in many models attention dropout isn't a module
-    if not any(value for name, value in config if name.startswith("att") and "drop" in name):
+    # In many models attention dropout isn't a module.
+    config = backbone.config.to_dict()
+    rates = [rate for name, rate in config.items() if name.startswith("att") and "drop" in name]
+    if not any(rates):
         raise ConfigError(
             "single texts need a backbone with dropout, which makes the two views of a text different; set it"
             " in config.json, such as hidden_dropout_prob 0.1, use --lora, or train on pairs"
         )
 
 
-def _model(encoder: Encoder, datasets: Sequence[Dataset], loaded: Loaded) -> PairModel:
+def _build_model(encoder: Encoder, datasets: Sequence[Dataset], loaded: Loaded) -> PairModel:
     """The text model with the objective of each dataset."""
     backbone = encoder.model.backbone
     settings = loaded.settings
@@ -207,40 +215,40 @@ def _model(encoder: Encoder, datasets: Sequence[Dataset], loaded: Loaded) -> Pai
     ):
         train_used_rows(backbone, _used_tokens(backbone, [dataset.store for dataset in datasets]))
     keep_freed_memory()
-    layers = _train_layers(encoder, loaded)
-    losses = [_loss(dataset, loaded, encoder, layers) for dataset in datasets]
+    layers = _return_layers(encoder, loaded)
+    losses = [_build_objective(dataset, loaded, encoder, layers) for dataset in datasets]
+    loss = nn.ModuleList(losses) if len(losses) > 1 else losses[0]
     # The training loop moves it, too, but a dry run has none, and sharding comes before it.
-    loss = (nn.ModuleList(losses) if len(losses) > 1 else losses[0]).to(args.device)
+    loss.to(args.device)
     return PairModel(
         encoder.model, loss, chunk=settings.run.chunk, dim=encoder.settings.dim, layers=layers
     )
 
 
-def _dataset(
+def _build_dataset(
     name: str, examples: Examples, encoder: Encoder, loaded: Loaded, teacher_outputs: TeacherOutputs
 ) -> Dataset:
+    """The tokens and batches of a dataset."""
     settings = loaded.datasets[name]
-    process = loaded.process
-    args = process.args
+    world = loaded.process.args.world_size
     custom_loss = loaded.sources.losses.get(name)
-    views = not settings.objective.weights.active.keys() <= TAUGHT
-    if custom_loss is not None:
+    if custom_loss is None:
+        views = not settings.objective.weights.active.keys() <= TAUGHT
+    else:
         views = not isinstance(custom_loss, TextObjective)
     if examples.kind == "single" and views:
         _check_dropout(encoder.model.backbone)
     store = encoder.tokens(
-        examples.texts, examples.prompts, cache_dir=cache_dir("tokens"), progress=process.show
+        examples.texts,
+        examples.prompts,
+        cache_dir=cache_dir("tokens"),
+        progress=loaded.process.show,
     )
-    size = settings.optim.batch_size * args.world_size
-    teacher = teacher_outputs.teacher
+    size = settings.optim.batch_size * world
+    teacher = teacher_outputs.vectors.get("teacher")
     if isinstance(teacher, NeighbourTeacher):
         batches: Batches = NeighbourBatches(
-            examples,
-            store.lengths,
-            size,
-            teacher.nearest,
-            seed=settings.seed,
-            world=args.world_size,
+            examples, store.lengths, size, teacher.nearest, seed=settings.seed, world=world
         )
     else:
         batches = Batches(
@@ -249,27 +257,30 @@ def _dataset(
             size,
             settings.batches,
             seed=settings.seed,
-            world=args.world_size,
+            world=world,
             views=views,
         )
     return Dataset(name, examples, store, batches, views, teacher_outputs)
 
 
-def _loss(dataset: Dataset, loaded: Loaded, encoder: Encoder, layers: tuple[int, ...]) -> nn.Module:
+def _build_objective(
+    dataset: Dataset, loaded: Loaded, encoder: Encoder, layers: tuple[int, ...]
+) -> nn.Module:
+    """The objective of a dataset."""
     examples = dataset.examples
     settings = loaded.datasets[dataset.name]
     custom_loss = loaded.sources.losses.get(dataset.name)
-    labels = examples.labels
     if isinstance(custom_loss, TextObjective):
         return prepare_objective(custom_loss, encoder, examples.kind, settings.seed)
+    label_range = None
+    if examples.labels is not None:
+        label_range = score_scale(float(examples.labels.min()), float(examples.labels.max()))
     try:
         return make_objective(
             settings.objective,
             dim=encoder.dim,
             kind=examples.kind,
-            label_range=None
-            if labels is None
-            else score_scale(float(labels.min()), float(labels.max())),
+            label_range=label_range,
             custom_loss=custom_loss,
             teachers=_teacher_info(settings, encoder, dataset.teacher_outputs, examples),
             layers=layers,
@@ -280,15 +291,19 @@ def _loss(dataset: Dataset, loaded: Loaded, encoder: Encoder, layers: tuple[int,
         raise ConfigError(f"dataset {dataset.name}: {error}") from error
 
 
-def _loader(datasets: Sequence[Dataset], batches: Mixture, loaded: Loaded) -> DataLoader[int]:
+def _build_loader(datasets: Sequence[Dataset], batches: Mixture, loaded: Loaded) -> DataLoader[int]:
     """Loads the batches with the `numbers` of their rows; with several datasets also with their `dataset`."""
 
     def collated(rows: list[int]) -> dict[str, Any]:
         number, numbers = batches.locate(rows)
         data = datasets[number]
-        batch = collate(numbers, data.examples, data.store, data.teacher_outputs, views=data.views)
-        dataset = {"dataset": number} if len(datasets) > 1 else {}
-        return {"numbers": numbers, **batch, **dataset}
+        tensors = collate(
+            numbers, data.examples, data.store, data.teacher_outputs, views=data.views
+        )
+        batch: dict[str, Any] = {"numbers": numbers, **tensors}
+        if len(datasets) > 1:
+            batch["dataset"] = number
+        return batch
 
     return DataLoader(
         range(sum(len(dataset.examples) for dataset in datasets)),  # type: ignore[arg-type]
@@ -302,13 +317,13 @@ def _teacher_info(
     settings: TrainSettings, encoder: Encoder, teacher_outputs: TeacherOutputs, examples: Examples
 ) -> TeacherInfo:
     """Information about guide and teacher for the objective."""
-    teacher = teacher_outputs.teacher
+    teacher = teacher_outputs.vectors.get("teacher")
     objective = settings.objective
     sample = None
     if teacher is not None and "embed_distill" in objective.weights.active:
         sizes = {encoder.dim, *objective.dims}
         if sizes != {teacher.dim} or objective.projection == "principal":
-            sample = _sample(encoder, teacher, examples)
+            sample = _teacher_sample(encoder, teacher, examples)
     return TeacherInfo(
         guide="guide" in teacher_outputs.vectors,
         teacher_dim=None if teacher is None else teacher.dim,
@@ -318,36 +333,35 @@ def _teacher_info(
     )
 
 
-def _sample(encoder: Encoder, teacher: TeacherVectors, examples: Examples) -> TeacherSample:
+def _teacher_sample(encoder: Encoder, teacher: TeacherVectors, examples: Examples) -> TeacherSample:
     """Vectors of some texts by both models, evenly spread over the rows."""
     columns = examples.rows.shape[1]
-    count = min(len(examples), -(-_SAMPLE // columns))
-    rows = np.unique(np.linspace(0, len(examples) - 1, count).astype(np.int64))
+    rows = examples.evenly_spread(math.ceil(_SAMPLE / columns))
     present = examples.rows[rows] != ABSENT
     texts = examples.rows[rows][present].tolist()
     prompts = examples.prompts
+    if not isinstance(prompts, str):
+        prompts = [prompts[text] for text in texts]
     vectors = encoder.encode(
-        [examples.texts[text] for text in texts],
-        prompt=prompts if isinstance(prompts, str) else [prompts[text] for text in texts],
-        normalize=False,
+        [examples.texts[text] for text in texts], prompt=prompts, normalize=False
     )
     targets = teacher.of_rows(rows)[:, :columns]
     return TeacherSample(torch.from_numpy(vectors), targets[torch.from_numpy(present)])
 
 
-def _train_layers(encoder: Encoder, loaded: Loaded) -> tuple[int, ...]:
+def _return_layers(encoder: Encoder, loaded: Loaded) -> tuple[int, ...]:
     """Let the text model return the earlier layers to train, and return their numbers."""
-    given, *others = {settings.objective.layers for settings in loaded.datasets.values()}
+    wanted, *others = {settings.objective.layers for settings in loaded.datasets.values()}
     if others:
         raise ConfigError(
             "objective.layers: differs between datasets, which share one model; set it for the run, not in"
             " datasets.NAME"
         )
-    if not given:
+    if not wanted:
         return ()
     backbone = encoder.model.backbone
     depth = count_layers(backbone)
-    layers = tuple(range(1, depth)) if given == "all" else given
+    layers = tuple(range(1, depth)) if wanted == "all" else wanted
     if not layers or max(layers) >= depth:
         raise ConfigError(
             f"objective.layers {', '.join(map(str, layers)) or 'all'}: this backbone has {depth} layers;"
@@ -359,7 +373,8 @@ def _train_layers(encoder: Encoder, loaded: Loaded) -> tuple[int, ...]:
 
 def _used_tokens(backbone: PreTrainedModel, stores: Iterable[TokenStore]) -> np.ndarray:
     """The token ids that occur, ascending, including the padding token."""
-    used = np.zeros(cast("Any", backbone).get_input_embeddings().num_embeddings, dtype=np.bool_)
+    embeddings: Any = backbone.get_input_embeddings()
+    used = np.zeros(embeddings.num_embeddings, np.bool_)
     for store in stores:
         for start in range(0, len(store.ids), _BLOCK):
             used[store.ids[start : start + _BLOCK]] = True

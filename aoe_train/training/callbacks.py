@@ -46,6 +46,9 @@ if TYPE_CHECKING:
 
 SCHEDULERS = (signal.SIGTERM, signal.SIGUSR1)  # signals of job schedulers before they end a job
 _UNHANDLED = (signal.SIG_DFL, signal.default_int_handler)
+# An adapter's product B A is 0 before training, so scaling B alone averages the product.
+_ADAPTER_A = ".lora_A."
+_MAX_SAMPLES = 100  # of weights to average; more would cost time without changing the average
 
 
 class Stopwatch:
@@ -83,10 +86,6 @@ class Stopwatch:
 class Stopped(KeyboardInterrupt):
     """A run stopped on request, with a checkpoint; the same command continues it."""
 
-    def __init__(self, step: int) -> None:
-        self.step = step
-        super().__init__(f"stopped after step {step}")
-
 
 @contextmanager
 def stop_signals(*kinds: signal.Signals) -> Iterator[Callable[[], bool]]:
@@ -104,15 +103,16 @@ def stop_signals(*kinds: signal.Signals) -> Iterator[Callable[[], bool]]:
             raise KeyboardInterrupt
         received = kind
 
-    is_main = threading.current_thread() is threading.main_thread()
-    before = {kind: signal.getsignal(kind) for kind in kinds if is_main}
-    ours = {kind: handler for kind, handler in before.items() if handler in _UNHANDLED}
-    for kind in ours:
+    handlers: dict[signal.Signals, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        handlers = {kind: signal.getsignal(kind) for kind in kinds}
+    replaced = {kind: handler for kind, handler in handlers.items() if handler in _UNHANDLED}
+    for kind in replaced:
         signal.signal(kind, receive)
     try:
         yield lambda: received is not None
     finally:
-        for kind, handler in ours.items():
+        for kind, handler in replaced.items():
             signal.signal(kind, handler)
     if received is not None and signal.getsignal(received) is signal.default_int_handler:
         raise KeyboardInterrupt
@@ -130,29 +130,22 @@ class SavePolicy:
 
     def saves(self, step: int, device: torch.device, *, logs: bool) -> bool:
         """Whether to save after this step, which `logs` or not; the same on all ranks."""
-        due = False
+        due = time.monotonic() - self._last >= self._seconds
         if not is_distributed():
-            due = self._is_due()
             self.stops = self._stop_requested()
         elif logs:
-            flags = torch.tensor(
-                [is_main() and self._is_due(), self._stop_requested()], dtype=torch.int32
-            )
+            flags = torch.tensor([is_main() and due, self._stop_requested()], dtype=torch.int32)
             flags = flags.to(device)
             torch.distributed.all_reduce(flags, torch.distributed.ReduceOp.MAX)
             due, self.stops = map(bool, flags.tolist())
-        saves = self.stops or (logs and due if self._steps is None else step % self._steps == 0)
+        if self._steps is None:
+            due = logs and due
+        else:
+            due = step % self._steps == 0
+        saves = self.stops or due
         if saves:
             self._last = time.monotonic()
         return saves
-
-    def _is_due(self) -> bool:
-        return time.monotonic() - self._last >= self._seconds
-
-
-# An adapter's product B A is 0 before training, so scaling B alone averages the product.
-_ADAPTER_A = ".lora_A."
-_MAX_SAMPLES = 100  # more would cost time without changing the average
 
 
 class WeightAverage:
@@ -174,9 +167,9 @@ class WeightAverage:
         if not self._share:
             return 0
         window = max(1, round(self._share * steps))
-        every = math.ceil(window / _MAX_SAMPLES)
-        first = steps - (window - 1) // every * every
-        return 0 if step < first else (step - first) // every + 1
+        interval = math.ceil(window / _MAX_SAMPLES)
+        first = steps - (window - 1) // interval * interval
+        return 0 if step < first else (step - first) // interval + 1
 
     @torch.no_grad()
     def add(self, model: nn.Module, step: int, steps: int) -> None:
@@ -188,19 +181,21 @@ class WeightAverage:
         if self.mean is None:
             self.mean = {name: weight.clone() for name, weight in weights.items()}
         else:
-            torch._foreach_lerp_(
-                [self.mean[name] for name in weights], list(weights.values()), 1 / count
-            )
+            means = [self.mean[name] for name in weights]
+            torch._foreach_lerp_(means, list(weights.values()), 1 / count)
 
     @torch.no_grad()
     def chosen(self, model: nn.Module) -> dict[str, Tensor] | None:
         """The weights to evaluate and save instead of the model's current ones; None for the latter."""
         if self._initial is None:
             return self.mean
-        return {
-            name: weight if _ADAPTER_A in name else self._initial[name].lerp(weight, self._weight)
-            for name, weight in (self.mean or trained_weights(model)).items()
-        }
+        chosen = {}
+        for name, weight in (self.mean or trained_weights(model)).items():
+            if _ADAPTER_A in name:
+                chosen[name] = weight
+            else:
+                chosen[name] = self._initial[name].lerp(weight, self._weight)
+        return chosen
 
     @contextmanager
     def applied(self, model: nn.Module) -> Iterator[None]:
@@ -209,15 +204,15 @@ class WeightAverage:
         if chosen is None:
             yield
             return
-        _swap(chosen, model)
+        _swap_weights(chosen, model)
         try:
             yield
         finally:
-            _swap(chosen, model)
+            _swap_weights(chosen, model)
 
 
 @torch.no_grad()
-def _swap(weights: dict[str, Tensor], model: nn.Module) -> None:
+def _swap_weights(weights: dict[str, Tensor], model: nn.Module) -> None:
     """Swap the weights with the model's one by one, to avoid a third copy of the model."""
     for name, weight in trained_weights(model).items():
         current = weight.clone()

@@ -22,6 +22,7 @@ from transformers.trainer_callback import ExportableState
 from aoe_train.training.processes import (
     gather_objects,
     gather_weights,
+    is_main,
     is_sharded,
     shard_like,
     trained_weights,
@@ -61,22 +62,22 @@ def save(run: TrainingRun) -> None:
     path = process.work / f"step-{run.state.global_step}.pt"
     with run.clock.paused():
         stateful: Any = [each for each in run.events.callbacks if isinstance(each, ExportableState)]
+        history = replace(run.state, stateful_callbacks=stateful)
         weights = {"weights": trained_weights(model), "best": run.best, "average": run.average.mean}
-        content = {
-            **{
-                name: each and gather_weights(each, main=process.is_main)
-                for name, each in weights.items()
-            },
+        content: dict[str, Any] = {
+            name: each and gather_weights(each, main=is_main()) for name, each in weights.items()
+        }
+        content |= {
             "optimiser": optimiser_state(model, run.step.optimiser),
             "schedule": run.step.schedule.state_dict(),
             "scaler": None if scaler is None else scaler.state_dict(),  # with fp16
             "random": gather_objects(_random_state(run.built.args.device)),
-            "history": json.dumps(asdict(replace(run.state, stateful_callbacks=stateful))),
+            "history": json.dumps(asdict(history)),
             "losses": run.losses.pending(),
             "seconds": run.clock.seconds,
             "name": run.name,
         }
-        if process.is_main:
+        if is_main():
             with whole_file(path) as file:
                 torch.save(content, file)
             for older in process.work.glob("*step-*.pt*"):
@@ -93,13 +94,14 @@ def restore(run: TrainingRun, checkpoint: Path) -> None:
     content = read(checkpoint)
     restore_weights(model, content["weights"])
     trained = trained_weights(model)
-    run.best = content["best"]
-    if run.best is not None and is_sharded(model):
-        run.best = {name: shard_like(weight, trained[name]) for name, weight in run.best.items()}
-    if (mean := content["average"]) is not None:
-        run.average.mean = {
-            name: shard_like(weight, trained[name]) for name, weight in mean.items()
-        }
+    best = content["best"]
+    if best is not None and is_sharded(model):
+        best = {name: shard_like(weight, trained[name]) for name, weight in best.items()}
+    run.best = best
+    mean = content["average"]
+    if mean is not None:
+        mean = {name: shard_like(weight, trained[name]) for name, weight in mean.items()}
+    run.average.mean = mean
     run.clock.seconds += content["seconds"]
     run.name = content["name"]
     run.losses.restore(content["losses"], run.built.args.device)
@@ -157,11 +159,14 @@ def load_optimiser(model: nn.Module, optimiser: Any, state: Any) -> None:
 def _random_state(device: torch.device) -> dict[str, Any]:
     """This process's random states."""
     algorithm, keys, *rest = cast("tuple[Any, ...]", np.random.get_state())
+    of_device = None
+    if device.type != "cpu":
+        of_device = torch.get_device_module(device).get_rng_state()
     return {
         "python": random.getstate(),
         "numpy": (algorithm, keys.tolist(), *rest),
         "cpu": torch.random.get_rng_state(),
-        "device": None if device.type == "cpu" else torch.get_device_module(device).get_rng_state(),
+        "device": of_device,
     }
 
 
@@ -177,12 +182,11 @@ def restore_random_state(states: dict[str, Any], device: torch.device) -> None:
 def _restored_history(history: str, callbacks: Sequence[TrainerCallback]) -> TrainerState:
     """The log; restores the callbacks' states."""
     state = TrainerState(**json.loads(history))
-    states: Any = state.stateful_callbacks
-    for name, saved in states.items():
-        same_type = (callback for callback in callbacks if type(callback).__name__ == name)
-        for callback, each in zip(
-            same_type, saved if isinstance(saved, list) else [saved], strict=False
-        ):
+    by_type: Any = state.stateful_callbacks
+    for name, saved in by_type.items():
+        same_type = [callback for callback in callbacks if type(callback).__name__ == name]
+        states = saved if isinstance(saved, list) else [saved]
+        for callback, each in zip(same_type, states, strict=False):
             for attribute, value in each.get("attributes", {}).items():
                 setattr(callback, attribute, value)
     return state

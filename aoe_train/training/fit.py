@@ -10,7 +10,6 @@ import math
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -40,6 +39,7 @@ from aoe_train.training.callbacks import (
 from aoe_train.training.loss_log import CollapseCheck, Diverged, LossLog, sample_texts, spread
 from aoe_train.training.processes import (
     copy_weights,
+    is_main,
     is_sharded,
     on_main,
     shard,
@@ -82,55 +82,63 @@ def fit(
     """Train to the end, restore the best weights, and compare the model with its backbone."""
     loaded = built.loaded
     model = built.model
+    train = built.data.train
+    dev = built.data.dev
     settings = loaded.settings
     judged = loaded.judged
-    is_main = loaded.process.is_main
     score = _dev_scorer(built)
     encode = partial(_encode, built)
     similarity = built.encoder.settings.similarity_fn_name
     before: DevScores | None = on_main(score) if score else None
-    texts = sample_texts(
-        rows.texts for rows in (*built.data.train.values(), *built.data.dev.values())
-    )
+    texts = sample_texts(rows.texts for rows in (*train.values(), *dev.values()))
     collapse = CollapseCheck(encode, texts, before=on_main(lambda: spread(encode(texts))))
-    if judged is not None and is_main:
+    if judged is not None and is_main():
         judged_before = judged.score(encode, similarity)
         weights_before = copy_weights(trained_weights(model))
     if settings.run.shard:
         shard(model)
     with stop_signals(signal.SIGINT) as interrupted:  # outside there is no step to save
         policy = SavePolicy(settings.log, lambda: stop_requested() or interrupted())
-        run = _begin(built, callbacks, policy, score, before, collapse)
-        with _sound_weights(run):
-            _resume(run)
-            run_epochs(run)
-            run.check_divergence()
-        if (best := run.best or run.average.chosen(model)) is not None:
-            checkpoints.restore_weights(model, best)
-        unshard(model)
+        run = _prepare_run(built, callbacks, policy, score, before, collapse)
+        _train_to_end(run)
+
     dev_gain = None
-    gain = None
-    can_resample = sum(map(len, built.data.dev.values())) <= MOST_RESAMPLED
-    if (
-        score is not None
-        and can_resample
-        and loaded.sources.dev_metric is None
-        and not settings.run.shard
-    ):
+    can_resample = sum(map(len, dev.values())) <= MOST_RESAMPLED
+    has_own_metric = loaded.sources.dev_metric is not None
+    if score is not None and can_resample and not has_own_metric and not settings.run.shard:
         dev_gain = on_main(lambda: score().ahead_of(before, seed=settings.seed))
+
+    gain = None
+    keeps_model = True
     if judged is not None:
         gain = on_main(
             lambda: judged.gain(
-                judged.score(encode, similarity),
-                judged_before,
-                built.data.train.values(),
-                seed=settings.seed,
+                judged.score(encode, similarity), judged_before, train.values(), seed=settings.seed
             )
         )
-    keeps_model = gain is None or settings.optim.if_not_better == "model" or gain.word == "better"
-    if is_main and not keeps_model:
-        checkpoints.restore_weights(model, weights_before)
+        keeps_model = settings.optim.if_not_better == "model" or gain.word == "better"
+        if is_main() and not keeps_model:
+            checkpoints.restore_weights(model, weights_before)
     return Fitted(built, run.state, run.clock.seconds, before, dev_gain, gain, keeps_model)
+
+
+def _train_to_end(run: TrainingRun) -> None:
+    """Train from the newest checkpoint to the end, and restore the best weights."""
+    process = run.built.loaded.process
+    model = run.built.model
+    try:
+        _resume(run)
+        run_epochs(run)
+        run.check_divergence()
+    except Diverged as error:
+        raise Diverged(f"{error}{_save_sound_weights(run)}") from error
+    except Stopped as stopped:
+        process.say(f"{process.work}: {stopped} with a checkpoint")
+        raise
+    best = run.best or run.average.chosen(model)
+    if best is not None:
+        checkpoints.restore_weights(model, best)
+    unshard(model)
 
 
 def run_epochs(run: TrainingRun) -> None:
@@ -184,37 +192,39 @@ def _batches_of_steps(run: TrainingRun, epoch: int) -> Iterator[list[dict[str, A
     args = run.built.args
     random_state = run.random_state
     run.random_state = None
-    done = 0 if random_state is None else run.state.global_step % run.built.steps_an_epoch
-    if random_state is not None and not done:
-        checkpoints.restore_random_state(random_state, args.device)
+    done = 0
+    if random_state is not None:
+        done = run.state.global_step % run.built.steps_an_epoch
+        if not done:
+            checkpoints.restore_random_state(random_state, args.device)
     run.built.batches.set_epoch(epoch)
     accumulation = args.gradient_accumulation_steps
     batches = iter(skip_first_batches(loader, done * accumulation) if done else loader)
     for step in range(done, run.built.steps_an_epoch):
         group = list(islice(batches, accumulation))
-        if (
-            random_state is not None and step == done != 0
-        ):  # starting an epoch draws a random number
+        # Starting an epoch draws a random number.
+        if random_state is not None and step == done != 0:
             checkpoints.restore_random_state(random_state, args.device)
         yield group
 
 
 def _log_evaluate_save(run: TrainingRun, norm: Tensor | None, lr: float) -> None:
     """Log, evaluate and save as callbacks have requested."""
-    if run.events.control.should_log:
+    events = run.events
+    if events.control.should_log:
         run.log_losses(norm, lr)
-    if run.events.control.should_evaluate:
+    if events.control.should_evaluate:
         run.evaluate()
-    if run.events.control.should_save:
-        if not run.events.control.should_training_stop:  # else the finished model is saved next
+    if events.control.should_save:
+        if not events.control.should_training_stop:  # else the finished model is saved next
             checkpoints.save(run)
-        run.events("on_save")
-        if run.policy.stops and not run.events.control.should_training_stop:
+        events("on_save")
+        if run.policy.stops and not events.control.should_training_stop:
             wait_for_all()
-            raise Stopped(run.state.global_step)
+            raise Stopped(f"stopped after step {run.state.global_step}")
 
 
-def _begin(
+def _prepare_run(
     built: Built,
     callbacks: Sequence[TrainerCallback],
     policy: SavePolicy,
@@ -227,7 +237,10 @@ def _begin(
     process = built.loaded.process
     model = built.model
     optim = built.loaded.settings.optim
-    (enable_full_determinism if args.full_determinism else set_seed)(args.seed)
+    if args.full_determinism:
+        enable_full_determinism(args.seed)
+    else:
+        set_seed(args.seed)
     set_verbosity(args.get_process_log_level())  # type: ignore[no-untyped-call]
     if not is_sharded(model):
         model.to(args.device)
@@ -239,18 +252,18 @@ def _begin(
         max_steps=math.ceil(args.num_train_epochs * built.steps_an_epoch),
         num_train_epochs=math.ceil(args.num_train_epochs),
         train_batch_size=args.per_device_train_batch_size,
-        is_world_process_zero=process.is_main,
+        is_world_process_zero=is_main(),
         is_local_process_zero=args.local_process_index == 0,
     )
     step = OptimiserStep(built, losses, state.max_steps)
     trackers = get_reporting_integration_callbacks(args.report_to)  # type: ignore[no-untyped-call]
+    all_callbacks: list[TrainerCallback] = [DefaultFlowCallback()]
+    all_callbacks += [tracker() for tracker in trackers]
+    if optim.patience is not None:
+        all_callbacks.append(EarlyStoppingCallback(optim.patience))
+    all_callbacks += [each() if isinstance(each, type) else each for each in callbacks]
     events = Events(
-        [
-            DefaultFlowCallback(),
-            *(tracker() for tracker in trackers),
-            *([] if optim.patience is None else [EarlyStoppingCallback(optim.patience)]),
-            *(callback() if isinstance(callback, type) else callback for callback in callbacks),
-        ],
+        all_callbacks,
         args,
         state,
         model=model,
@@ -266,26 +279,14 @@ def _begin(
     )
 
 
-@contextmanager
-def _sound_weights(run: TrainingRun) -> Iterator[None]:
-    """Save the last sound weights if the run diverges."""
-    try:
-        yield
-    except Diverged as error:
-        raise Diverged(f"{error}{_save_sound_weights(run)}") from error
-    except Stopped as stopped:
-        process = run.built.loaded.process
-        process.say(f"{process.work}: {stopped} with a checkpoint")
-        raise
-
-
 def _resume(run: TrainingRun) -> None:
     """Restore the newest checkpoint, if there is one, and open the trackers."""
     process = run.built.loaded.process
-    if (newest := checkpoints.newest(process.work)) is not None:
+    newest = checkpoints.newest(process.work)
+    if newest is not None:
         process.say(f"{process.work}: continuing after step {checkpoints.step_of(newest)}")
         checkpoints.restore(run, newest)
-    if process.is_main:
+    if is_main():
         open_trackers(
             run.events.callbacks, process, run.built.args, run.name, run.state.global_step
         )
@@ -308,7 +309,7 @@ def _save_sound_weights(run: TrainingRun) -> str:
     checkpoints.restore_weights(model, weights)
     unshard(model)
     folder = process.work / BEFORE_DIVERGENCE
-    if process.is_main:
+    if is_main():
         with whole_folder(folder) as partial:
             run.built.save(partial)
     return f"; {name} of step {step:,} are in {folder}"

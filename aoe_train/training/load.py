@@ -49,7 +49,7 @@ from aoe_train.model.packing.attention import NAME as PACKED_ATTENTION
 from aoe_train.model.precision import Computed, choose_precision, training_note
 from aoe_train.model.similarity import pair_similarities
 from aoe_train.model.tokens.coverage import language_warning
-from aoe_train.objectives.training_rows import ABSENT, TextSelection
+from aoe_train.objectives.training_rows import ABSENT
 from aoe_train.training.processes import on_main
 from aoe_train.training.teachers import load_teachers
 from pairkit.base.cli.progress import stage
@@ -95,9 +95,8 @@ def load(sources: Sources, settings: TrainSettings, process: Process) -> Loaded:
     with stage(f"load {sources.backbone}", show):
         encoder, filled = load_backbone(sources, settings, device)
     if encoder.folder is not None:
-        read_digests(
-            encoder.folder
-        )  # refuse a damaged file before training, after which it is inherited
+        # A damaged file is refused now; the trained model inherits it.
+        read_digests(encoder.folder)
     if line := format_decoder_choices(settings, filled):
         say(line)
 
@@ -109,12 +108,14 @@ def load(sources: Sources, settings: TrainSettings, process: Process) -> Loaded:
             filled = with_domain_preset(filled)
         neighbours = learns_neighbours(filled.of(name), rows.kind)
         if neighbours:
-            data = _drawn(data, sources, filled.seed, process)
+            data = _sample_texts(data, sources, filled.seed, process)
         elif depends_on_auc(filled):
-            auc = _backbone_auc(sources, data, encoder, filled, say, show)
+            auc = _score_backbone(sources, data, encoder, filled, say, show)
 
     facts = {
-        name: _facts(rows, sources.data[name], filled.data.author, auc, neighbours=neighbours)
+        name: _dataset_facts(
+            rows, sources.data[name], filled.data.author, auc, neighbours=neighbours
+        )
         for name, rows in data.train.items()
     }
     if sources.several:
@@ -124,16 +125,18 @@ def load(sources: Sources, settings: TrainSettings, process: Process) -> Loaded:
         resolved = with_defaults(filled.of(name), only, dim=encoder.dim)
     datasets = {name: resolved.of(name) for name in facts}
 
-    judged = None if sources.judged is None else JudgedPairs.read(sources.judged, say)
-    warnings = [
-        judged and judged.warning(chain.from_iterable(rows.texts for rows in data.train.values())),
-        training_note(resolved.run.precision, device),
-    ]
+    judged = None
+    warnings: list[str | None] = []
+    if sources.judged is not None:
+        judged = JudgedPairs.read(sources.judged, say)
+        trained = chain.from_iterable(rows.texts for rows in data.train.values())
+        warnings.append(judged.warning(trained))
+    warnings.append(training_note(resolved.run.precision, device))
     if not (resolved.optim.interpolate or "interpolate" in filled.optim.model_fields_set):
         warnings.append(UNSUITED)
     for name, rows in data.train.items():
-        warnings += _warnings(name, rows, datasets[name], sources, encoder)
-    warnings += _trained_on(data)
+        warnings += _dataset_warnings(name, rows, datasets[name], sources, encoder)
+    warnings += _overlap_warnings(data)
 
     return Loaded(
         process=process,
@@ -149,40 +152,47 @@ def load(sources: Sources, settings: TrainSettings, process: Process) -> Loaded:
     )
 
 
-def _drawn(data: Data, sources: Sources, seed: int, process: Process) -> Data:
+def _sample_texts(data: Data, sources: Sources, seed: int, process: Process) -> Data:
     """The data with a sample of the training texts, without near-duplicates."""
     ((name, rows),) = data.train.items()
     with stage("draw texts", process.show):
         rows = draw_texts(rows, seed)
-    left_out = [f"{n:,} {reason.replace('_', ' ')}" for reason, n in rows.reading.left_out.items()]
-    if left_out:
+    if counts := rows.reading.left_out:
+        left_out = [f"{count:,} {reason.replace('_', ' ')}" for reason, count in counts.items()]
         source = source_name(sources.data[name])
         process.say(f"{source}: {len(rows):,} texts are trained on; {', '.join(left_out)}")
     return replace(data, train={name: rows})
 
 
-def _facts(
+def _dataset_facts(
     rows: Examples, source: Source, author: Author | None, auc: float | None, *, neighbours: bool
 ) -> DatasetFacts:
     """Properties of a dataset that its defaults depend on."""
-    written, author_of_run = read_authorship(source)
+    is_from_label, author_of_run = read_authorship(source)
     author = author or author_of_run
-    written = (written and author != "people") or 2 * rows.reading.written > len(rows)
-    anchors = [rows.texts[int(text)] for text in rows.rows[:, 0]] if author == "rules" else []
+    is_mostly_written = 2 * rows.reading.written > len(rows)
+    first_person = 0.0
+    if author == "rules":
+        anchors = [rows.texts[text] for text in rows.rows[:, 0].tolist()]
+        first_person = first_person_share(anchors)
     return DatasetFacts(
-        rows.kind, len(rows), written, auc, author, first_person_share(anchors), neighbours
+        rows.kind,
+        len(rows),
+        written=is_mostly_written or (is_from_label and author != "people"),
+        auc=auc,
+        author=author,
+        first_person=first_person,
+        neighbours=neighbours,
     )
 
 
-def _warnings(
+def _dataset_warnings(
     name: str, rows: Examples, settings: TrainSettings, sources: Sources, encoder: Encoder
 ) -> Iterator[str | None]:
     """Warnings of rows that make a model worse, unused prompts, and similarities trained only in part."""
     yield language_warning(encoder.tokenizer, rows.texts, sources.backbone)
-    if (
-        rows.kind in ("single", "triplet")
-        and (texts := len(set(rows.rows[:, 0].tolist()))) < FEW_TEXTS
-    ):
+    texts = len(np.unique(rows.rows[:, 0]))
+    if rows.kind in ("single", "triplet") and texts < FEW_TEXTS:
         yield f"warning: {name}: only {texts} texts; use hundreds, as few can make the model worse"
     unused = [prompt for prompt, words in encoder.settings.prompts.items() if words]
     if unused and settings.prompts is None and encoder.settings.default_prompt_name is None:
@@ -195,19 +205,22 @@ def _warnings(
         yield f"{name}: {note}" if sources.several else note
 
 
-def _trained_on(data: Data) -> Iterator[str]:
+def _overlap_warnings(data: Data) -> Iterator[str]:
     """Warnings of held-out rows of which all texts are training texts."""
-    known = {text for rows in data.train.values() for text in rows.texts} if data.dev else set()
+    if not data.dev:
+        return
+    trained = {text for rows in data.train.values() for text in rows.texts}
     for name, rows in data.dev.items():
-        is_known = np.fromiter((text in known for text in rows.texts), np.bool_, len(rows.texts))
-        if count := int((is_known[rows.rows] | (rows.rows == ABSENT)).all(axis=1).sum()):
+        is_trained = np.array([text in trained for text in rows.texts])
+        cells = is_trained[rows.rows] | (rows.rows == ABSENT)
+        if count := int(cells.all(axis=1).sum()):
             yield (
                 f"warning: {count:,} of the {len(rows):,} dev rows of {name} have only training texts, so"
                 " their score is too high"
             )
 
 
-def _backbone_auc(
+def _score_backbone(
     sources: Sources,
     data: Data,
     encoder: Encoder,
@@ -217,26 +230,27 @@ def _backbone_auc(
 ) -> float | None:
     """The backbone's AUC on a sample of the pairs, if their labels are 0 and 1."""
     ((name, rows),) = data.train.items()
-    if rows.kind != "binary":
+    if rows.kind != "binary" or rows.labels is None:
         return None
-    chosen = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), _SAMPLE)).astype(np.int64))
+    chosen = rows.evenly_spread(_SAMPLE)
+    labels = rows.labels[chosen]
+    if len(np.unique(labels)) < 2:
+        return None
     used, indices = np.unique(rows.rows[chosen], return_inverse=True)
     sample = replace(
         rows,
-        texts=TextSelection(rows.texts, used),
+        texts=[rows.texts[text] for text in used.tolist()],
         rows=indices.reshape(len(chosen), -1),
-        labels=None if rows.labels is None else rows.labels[chosen],
+        labels=labels,
     )
-    sample = (
-        run_prompts(settings, encoder.settings, {name: sample}, data.dev).of(name).applied(sample)
-    )
-    if sample.labels is None or len(np.unique(sample.labels)) < 2:
-        return None
+    prompts = run_prompts(settings, encoder.settings, {name: sample}, data.dev)
+    sample = prompts.by_dataset[name].applied(sample)
 
     def score() -> float:
         vectors = encoder.encode([*sample.texts], prompt=sample.prompts)
         similarities = pair_similarities(vectors, sample.rows, encoder.settings.similarity_fn_name)
-        return binary(similarities, np.asarray(sample.labels), name).scores()["roc_auc"]
+        (auc,) = binary(similarities, labels, name).roc_auc(np.ones((1, len(labels))))
+        return float(auc)
 
     with stage(f"score {sources.backbone} on training pairs", show):
         auc: float = on_main(score)
@@ -260,11 +274,14 @@ def load_backbone(
     # Remote code can't be recognised as a decoder.
     if not (is_encoder or sources.trust_remote_code) and is_causal(outline(folder)):
         settings = with_decoder_defaults(settings)
+    precision: Computed = "fp32"
+    if settings.lora:
+        precision = choose_precision(settings.run.precision, device)
     encoder = Encoder.load(
         folder,
         trust_remote_code=sources.trust_remote_code,
         device=device,
-        precision=choose_precision(settings.run.precision, device) if settings.lora else "fp32",
+        precision=precision,
         packing=settings.run.packing,
         quantization=settings.lora and four_bit_config(settings.lora),
         **settings.encoder.model_dump(exclude_unset=True),
@@ -287,9 +304,9 @@ def _recompute_layers(encoder: Encoder) -> None:
     """Recompute activations in the backward pass instead of storing them (gradient checkpointing)."""
     backbone: Any = encoder.model.backbone
     # transformers 5.23 renamed the method, and warns about the old name.
-    newer = getattr(backbone, "activation_checkpointing_enable", None)
+    enable = getattr(backbone, "activation_checkpointing_enable", None)
     try:
-        (newer or backbone.gradient_checkpointing_enable)({"use_reentrant": False})
+        (enable or backbone.gradient_checkpointing_enable)({"use_reentrant": False})
     except ValueError as error:
         raise ConfigError(
             f"run.gradient_checkpointing: {type(backbone).__name__} doesn't support it; use run.chunk"
@@ -307,8 +324,8 @@ def read_authorship(source: Source) -> tuple[bool, Author | None]:
             run = read_object(folder / "run.json")
             if str(run.get("made_by")).startswith("label "):
                 llms = run.get("llms")
-                kinds = (
-                    {llm.get("kind") for llm in llms.values()} if isinstance(llms, dict) else set()
-                )
-                return True, "rules" if kinds == {"wordnet"} else None
+                kinds = []
+                if isinstance(llms, dict):
+                    kinds = [llm.get("kind") for llm in llms.values()]
+                return True, "rules" if set(kinds) == {"wordnet"} else None
     return False, None

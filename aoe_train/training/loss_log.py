@@ -30,7 +30,22 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
+# Embeddings have collapsed if the mean of 1 - cosine is below _SMALL_SPREAD and _SHRUNK times smaller than
+# before training, or _FAR_SHRUNK times smaller.
+_SMALL_SPREAD = 1e-3
+_SHRUNK = 4
+_FAR_SHRUNK = 100
+_TEXTS = 16  # from each dataset and dev set
+
+# A gradient explodes if the last entries' norms exceed _GROWTH times the first ones', and _LARGE_NORM.
+_ENTRIES = 3
+_GROWTH = 1e3
+_LARGE_NORM = 1e4
+
+
 class _Batch(NamedTuple):
+    """The losses of a batch, and what to name if they aren't finite."""
+
     parts: dict[str, Tensor]
     rows: Sequence[int]
     step: int
@@ -48,15 +63,14 @@ class LossLog:
         self, parts: dict[str, Tensor], rows: Sequence[int], step: int, dataset: str | None = None
     ) -> None:
         """Add a batch."""
-        self._batches.append(
-            _Batch({name: part.detach() for name, part in parts.items()}, rows, step, dataset)
-        )
+        detached = {name: part.detach() for name, part in parts.items()}
+        self._batches.append(_Batch(detached, rows, step, dataset))
 
     def drain(self) -> dict[str, float]:
         """The mean of each part since the last call; with several datasets also by name: `nli.loss`."""
         by_name: dict[str, list[float]] = {}
-        for batch, values in zip(self._batches, self.check(), strict=True):
-            for name, value in zip(batch.parts, values, strict=True):
+        for batch, parts in zip(self._batches, self.check(), strict=True):
+            for name, value in parts.items():
                 if batch.dataset is None or name == "loss":
                     by_name.setdefault(name, []).append(value)
                 if batch.dataset is not None:
@@ -74,22 +88,22 @@ class LossLog:
             parts = {name: part.to(device) for name, part in batch["parts"].items()}
             self._batches.append(_Batch(**batch | {"parts": parts}))
 
-    def check(self) -> list[list[float]]:
+    def check(self) -> list[dict[str, float]]:
         """The values of each batch's parts; raises an error if a loss is not finite."""
         if not self._batches:
             return []
         parts = [part.float() for batch in self._batches for part in batch.parts.values()]
         numbers = iter(torch.stack(parts).tolist())  # one transfer, since each waits for the device
-        values = [[next(numbers) for _ in batch.parts] for batch in self._batches]
-        for batch, figures in zip(self._batches, values, strict=True):
-            loss = dict(zip(batch.parts, figures, strict=True))["loss"]
-            if not math.isfinite(loss):
-                self._fail(batch, loss)
+        values = [{name: next(numbers) for name in batch.parts} for batch in self._batches]
+        for batch, parts_of_batch in zip(self._batches, values, strict=True):
+            if not math.isfinite(parts_of_batch["loss"]):
+                self._fail(batch, parts_of_batch["loss"])
         return values
 
     def _fail(self, batch: _Batch, loss: float) -> NoReturn:
         # All ranks have the same loss, so all of them call this.
-        rows = ", ".join(map(str, sorted(chain.from_iterable(gather_objects([*batch.rows])))))
+        of_ranks = gather_objects([*batch.rows])
+        rows = ", ".join(map(str, sorted(chain.from_iterable(of_ranks))))
         dataset = f" of {batch.dataset}" if batch.dataset else ""
         problem = (
             f"the loss became {loss} on a batch of rows {rows}{dataset} (counted from 0 in the training data;"
@@ -98,15 +112,6 @@ class LossLog:
         if batch.step:
             raise Diverged.at(batch.step, problem, lr=self._lr)
         raise DataError(f"{problem}, before the first step")
-
-
-# Embeddings have collapsed if the mean of 1 - cosine is below _SMALL_SPREAD and _SHRUNK times smaller than
-# before training, or _FAR_SHRUNK times smaller.
-_SMALL_SPREAD, _SHRUNK, _FAR_SHRUNK = 1e-3, 4, 100
-_TEXTS = 16  # from each dataset and dev set
-_ENTRIES = 3
-# A gradient explodes if its norm exceeds _GROWTH times the first entries' norms, and _LARGE_NORM.
-_GROWTH, _LARGE_NORM = 1e3, 1e4
 
 
 class Diverged(ConfigError):  # noqa: N818 - names the event
@@ -123,10 +128,11 @@ class Diverged(ConfigError):  # noqa: N818 - names the event
 
 def sample_texts(collections: Iterable[Sequence[str]]) -> list[str]:
     """Distinct texts for a `CollapseCheck`, some of each collection."""
-    sample = [
-        text for texts in collections for text in texts[:: max(1, len(texts) // _TEXTS)][:_TEXTS]
-    ]
-    return list(dict.fromkeys(sample))
+    sample: dict[str, None] = {}
+    for texts in collections:
+        step = max(1, len(texts) // _TEXTS)
+        sample |= dict.fromkeys(texts[::step][:_TEXTS])
+    return [*sample]
 
 
 @dataclass(frozen=True)
@@ -147,7 +153,8 @@ class CollapseCheck:
             return None
         if not math.isfinite(now):
             return "embeddings are NaN or infinite"
-        if now >= max(min(_SMALL_SPREAD, self.before / _SHRUNK), self.before / _FAR_SHRUNK):
+        small = min(_SMALL_SPREAD, self.before / _SHRUNK)
+        if now >= max(small, self.before / _FAR_SHRUNK):
             return None
         return (
             f"embeddings have collapsed (the mean cosine of {len(self.texts)} different texts is"
@@ -160,7 +167,8 @@ def spread(vectors: np.ndarray) -> float:
     if len(vectors) < 2 or not np.isfinite(vectors).all():
         return math.nan
     units = unit(vectors)
-    return float(np.square(units - units.mean(axis=0)).sum() / (len(units) - 1))
+    squares = np.square(units - units.mean(axis=0))
+    return float(squares.sum() / (len(units) - 1))
 
 
 def gradient_problem(norms: Sequence[float]) -> str | None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from aoe_train.settings.prompt_settings import NamedPrompts
     from aoe_train.settings.train_settings import EncoderSettings, TrainSettings
     from aoe_train.training.train_record import DatasetRecord, RunRecord
+
 _TAGS = ("sentence-transformers", "feature-extraction", "sentence-similarity", "angle", "aoe")
 # Names of dev metrics on the Hub, as in sentence-transformers' evaluators.
 _HUB_METRICS = {
@@ -33,48 +34,70 @@ _NUMBERS = {
     "binary": "pairs labelled 0 or 1",
     "graded": "graded pairs",
     "positive": "positive pairs",
+    "triplet": "triplets",
+    "single": "single texts",
 }
-_NUMBERS |= {"triplet": "triplets", "single": "single texts"}
+_BACKBONE = (
+    "**These are the backbone's own weights.** The training below was not shown to improve them on judged"
+    " pairs, so the trained weights were discarded."
+)
+_HASHES = (
+    "`training_texts.npy` has a 64-bit hash of each text, with which `aoe evaluate` reports overlaps with"
+    " test sets. Texts can't be read from it, but anyone who has a text can check whether it is among them."
+    " Delete the file if that must stay private."
+)
+_FRAMEWORKS = """
+
+LangChain and LlamaIndex use these prompts only if you give them:
+
+```python
+HuggingFaceEmbeddings(
+    model_name="path/to/this/folder",
+    encode_kwargs={{"prompt_name": {document}}},
+    query_encode_kwargs={{"prompt_name": {query}}},
+)  # langchain_huggingface
+HuggingFaceEmbedding(
+    "path/to/this/folder",
+    query_instruction={query_words},
+    text_instruction={document_words},
+)  # llama_index.embeddings.huggingface
+```"""
 
 
 def model_card(name: str, record: RunRecord, settings: TrainSettings, dim: int) -> str:
     """The card of a trained model."""
     about = settings.card
     backbone = record.sources.backbone
-    sources = record.sources.data
     packaged = PACKAGED.get(backbone)
+    base_model = packaged.hub_id if packaged else hub_id(backbone)
+    datasets = [hub_id(source.partition(":")[0]) for source in record.sources.data.values()]
     head = card_head(
         name,
         tags=_TAGS,
         license_id=about.license,
         language=about.language or record.languages,
-        base_model=about.base_model or (packaged.hub_id if packaged else hub_id(backbone)),
-        datasets=dict.fromkeys(
-            filter(None, (hub_id(name.partition(":")[0]) for name in sources.values()))
-        ),
-        results=_measured(record),
+        base_model=about.base_model or base_model,
+        datasets=dict.fromkeys(filter(None, datasets)),
+        results=_eval_results(record),
     )
-    sections = [
-        *([("", _BACKBONE)] if record.result.kept == "backbone" else []),
-        (
-            "",
-            f"Maps a text to a vector of {dim} numbers; texts with similar meaning have similar vectors.",
+    body = [f"# {name}"]
+    if record.result.kept == "backbone":
+        body.append(_BACKBONE)
+    body.append(
+        f"Maps a text to a vector of {dim} numbers; texts with similar meaning have similar vectors."
+    )
+    sections = {
+        "Use": _use_section(record.encoder),
+        "Training data": _data_section(record, settings),
+        "Objective": "\n\n".join(
+            [_objective_section(record, settings), *_describe_teachers(record, settings)]
         ),
-        ("Use", _use(record.encoder)),
-        ("Training data", _data(record, settings)),
-        ("Objective", "\n\n".join([_objectives(record, settings), *_teachers(record, settings)])),
-        ("Settings", _settings(record, settings)),
-        ("Results", _results(record)),
-        ("Licence", _licence(about.license, packaged)),
-    ]
-    body = [f"# {name}"] + [f"## {title}\n\n{text}" if title else text for title, text in sections]
+        "Settings": _settings_section(record, settings),
+        "Results": _results_section(record),
+        "Licence": _licence_section(about.license, packaged),
+    }
+    body += [f"## {title}\n\n{text}" for title, text in sections.items()]
     return head + "\n\n".join(body) + "\n"
-
-
-_BACKBONE = (
-    "**These are the backbone's own weights.** The training below was not shown to improve them on judged"
-    " pairs, so the trained weights were discarded."
-)
 
 
 def card_head(
@@ -109,32 +132,35 @@ def hub_id(source: str) -> str | None:
     return source if _HUB_ID.fullmatch(source) and not Path(source).exists() else None
 
 
-def _measured(record: RunRecord) -> Iterator[EvalResult]:
+def _eval_results(record: RunRecord) -> Iterator[EvalResult]:
     """Each dev set's score; the Hub merges results of the same type."""
     from huggingface_hub import EvalResult
 
     result = record.result
+    if result.dev is None:
+        return
     held_out = record.sources.dev_data or record.sources.data
     scores = {name: (dev.metric, dev.dev) for name, dev in result.dev_sets.items()}
     if not scores:
         name = next(iter([*record.dev_sets, *held_out]))
         scores = {name: (str(result.dev_metric), result.dev)}
     for name, (metric, value) in scores.items():
+        source = _base_name(held_out[name])
+        other_type = "held-out" if len(scores) == 1 else f"held-out-{name}"
         chose = " that chose the weights" if result.dev_set in (None, name) else ""
-        if result.dev is not None and value is not None:
+        if value is not None:
             yield EvalResult(
                 task_type="sentence-similarity",
                 task_name="Sentence similarity",
-                dataset_type=hub_id(_base(held_out[name]))
-                or ("held-out" if len(scores) == 1 else f"held-out-{name}"),
-                dataset_name=f"{_base(held_out[name])}, held-out rows{chose}",
+                dataset_type=hub_id(source) or other_type,
+                dataset_name=f"{source}, held-out rows{chose}",
                 metric_type=_HUB_METRICS.get(metric, metric),
                 metric_name=metric,
                 metric_value=round(value, 4),
             )
 
 
-def _licence(license_id: str, backbone: Packaged | None) -> str:
+def _licence_section(license_id: str, backbone: Packaged | None) -> str:
     known = f" The backbone's is `{backbone.license}`." if backbone else ""
     if license_id != "unknown":
         return f"`{license_id}`, as stated by the model's trainer.{known}"
@@ -144,7 +170,8 @@ def _licence(license_id: str, backbone: Packaged | None) -> str:
     )
 
 
-def _use(encoder: EncoderSettings) -> str:
+def _use_section(encoder: EncoderSettings) -> str:
+    """How to load the model and encode texts, with a note on its prompts."""
     note = prompts_note(encoder.named_prompts)
     return (
         "```python\n"
@@ -169,33 +196,17 @@ def prompts_note(prompts: NamedPrompts) -> str:
     default = f" The default is `{prompts.default}`." if prompts.default else ""
     return (
         "The model was trained with prompts: choose one with `encode(texts, prompt_name=...)`; `encode_query`"
-        f" and `encode_document` use their own.{default}\n\n" + table(("name", "prompt"), rows)
-    ) + _in_frameworks(prompts)
+        f" and `encode_document` use their own.{default}\n\n{table(('name', 'prompt'), rows)}"
+        f"{_framework_note(prompts)}"
+    )
 
 
-_FRAMEWORKS = """
-
-LangChain and LlamaIndex use these prompts only if you give them:
-
-```python
-HuggingFaceEmbeddings(
-    model_name="path/to/this/folder",
-    encode_kwargs={{"prompt_name": {document}}},
-    query_encode_kwargs={{"prompt_name": {query}}},
-)  # langchain_huggingface
-HuggingFaceEmbedding(
-    "path/to/this/folder",
-    query_instruction={query_words},
-    text_instruction={document_words},
-)  # llama_index.embeddings.huggingface
-```"""
-
-
-def _in_frameworks(prompts: NamedPrompts) -> str:
+def _framework_note(prompts: NamedPrompts) -> str:
     """How libraries that don't read prompts by name use them; empty if they can't."""
     if prompts.after_text is not None:
         return ""
-    query, document = (words or prompts.chosen() for words in (prompts.query, prompts.document))
+    query = prompts.query or prompts.chosen()
+    document = prompts.document or prompts.chosen()
     names = {words: name for name, words in prompts.known.items()}
     return _FRAMEWORKS.format(
         query=repr(names[query]),
@@ -205,17 +216,19 @@ def _in_frameworks(prompts: NamedPrompts) -> str:
     )
 
 
-def _data(record: RunRecord, settings: TrainSettings) -> str:
-    sources = record.sources.data
-    if len(record.datasets) > 1:
-        lines = [f"Several datasets; each batch has rows of one, in {settings.mix.order} order:\n"]
-        lines += [
-            f"- **{name}**: {_rows(dataset, sources[name])} In an epoch: {format_epoch_share(dataset.epoch)}."
-            for name, dataset in record.datasets.items()
-        ]
-        lines = ["\n".join([*lines, "", ""])]
-    else:
-        lines = [_rows(dataset, sources[name]) for name, dataset in record.datasets.items()]
+def _data_section(record: RunRecord, settings: TrainSettings) -> str:
+    """The training and held-out rows."""
+    rows = {
+        name: _describe_rows(dataset, record.sources.data[name])
+        for name, dataset in record.datasets.items()
+    }
+    lines = [*rows.values()]
+    if len(rows) > 1:
+        items = [f"Several datasets; each batch has rows of one, in {settings.mix.order} order:\n"]
+        for name, dataset in record.datasets.items():
+            share = format_epoch_share(dataset.epoch)
+            items.append(f"- **{name}**: {rows[name]} In an epoch: {share}.")
+        lines = ["\n".join([*items, "", ""])]
     if record.result.dev_sets:
         sizes = ", ".join(f"`{name}` {size:,}" for name, size in record.dev_sets.items())
         by = "their mean score" if record.result.dev_set is None else f"`{record.result.dev_set}`"
@@ -231,17 +244,17 @@ def _data(record: RunRecord, settings: TrainSettings) -> str:
     return " ".join(lines)
 
 
-def _rows(dataset: DatasetRecord, source: str) -> str:
+def _describe_rows(dataset: DatasetRecord, source: str) -> str:
     """Number and kind of rows, the meaning of their labels, and rows left out."""
-    lines = [f"{dataset.rows:,} {_NUMBERS[dataset.kind]} from `{_base(source)}`."]
+    lines = [f"{dataset.rows:,} {_NUMBERS[dataset.kind]} from `{_base_name(source)}`."]
     reading = dataset.reading
     if dataset.negatives:
         lines.append(f"Negatives: {negatives_in_words(dataset.negatives)}.")
     if labels := reading.get("labels"):
-        lines.append(f"Labels: {_code(labels)}.")
+        lines.append(f"Labels: {_as_code(labels)}.")
     if left_out := reading.get("left_out"):
         reasons = ", ".join(
-            f"{number:,} {_code(why.replace('_', ' '))}" for why, number in left_out.items()
+            f"{number:,} {_as_code(why.replace('_', ' '))}" for why, number in left_out.items()
         )
         lines.append(f"Rows left out: {reasons}.")
     if conflicts := reading.get("conflicts"):
@@ -249,38 +262,34 @@ def _rows(dataset: DatasetRecord, source: str) -> str:
     return " ".join(lines)
 
 
-def _code(text: str) -> str:
+def _as_code(text: str) -> str:
     """Untrusted text as code, which Markdown doesn't interpret."""
     return f"`{one_line(text, 200).replace('`', chr(39))}`"
 
 
-_HASHES = (
-    "`training_texts.npy` has a 64-bit hash of each text, with which `aoe evaluate` reports overlaps with"
-    " test sets. Texts can't be read from it, but anyone who has a text can check whether it is among them."
-    " Delete the file if that must stay private."
-)
-
-
-def _objectives(record: RunRecord, settings: TrainSettings) -> str:
+def _objective_section(record: RunRecord, settings: TrainSettings) -> str:
     """The objective, or the objectives of all datasets."""
-    custom = record.origin.get("objective") or [None] * len(record.datasets)
+    custom_losses = record.origin.get("objective") or [None] * len(record.datasets)
     if len(record.datasets) == 1:
-        return _objective(settings.objective, *custom)
-    return "\n\n".join(
-        f"### {name}\n\n{_objective(settings.of(name).objective, own)}"
-        for name, own in zip(record.datasets, custom, strict=True)
-    )
+        return _describe_objective(settings.objective, *custom_losses)
+    sections = []
+    for name, custom_loss in zip(record.datasets, custom_losses, strict=True):
+        objective = _describe_objective(settings.of(name).objective, custom_loss)
+        sections.append(f"### {name}\n\n{objective}")
+    return "\n\n".join(sections)
 
 
-def _objective(objective: ObjectiveSettings, custom: str | None) -> str:
+def _describe_objective(objective: ObjectiveSettings, custom_loss: str | None) -> str:
+    """The parts of an objective, or the name of a custom loss, and the sizes and layers."""
     lines = []
     if dims := objective.dims:
-        sizes = ", ".join(
+        weights = objective.dim_weights or [1] * len(dims)
+        sizes = [
             str(dim) if weight == 1 else f"{dim} (weight {weight:g})"
-            for dim, weight in zip(dims, objective.dim_weights or [1] * len(dims), strict=True)
-        )
+            for dim, weight in zip(dims, weights, strict=True)
+        ]
         lines.append(
-            f"Vector sizes (Matryoshka): {sizes}. Vectors can be truncated to these sizes:"
+            f"Vector sizes (Matryoshka): {', '.join(sizes)}. Vectors can be truncated to these sizes:"
             f" `encode(texts, dim={min(dims)})`, in sentence-transformers"
             f" `SentenceTransformer(folder, truncate_dim={min(dims)})`."
         )
@@ -290,8 +299,8 @@ def _objective(objective: ObjectiveSettings, custom: str | None) -> str:
             f"Earlier layers trained as outputs: {listed}. The model can be cut to these depths:"
             " `Encoder.load(folder, layers=…)`, `aoe export --layers …`."
         )
-    if custom:
-        return "\n\n".join([f"A custom loss: {_code(custom)}.", *lines])
+    if custom_loss:
+        return "\n\n".join([f"A custom loss: {_as_code(custom_loss)}.", *lines])
     parts = objective.weights.active
     taus = objective.tau.model_dump()
     if objective.score_form == "mse":  # doesn't rank
@@ -305,25 +314,24 @@ def _objective(objective: ObjectiveSettings, custom: str | None) -> str:
     return "\n\n".join([table(("part", "weight", "tau"), rows), *named, *lines])
 
 
-def _teachers(record: RunRecord, settings: TrainSettings) -> Iterator[str]:
+def _describe_teachers(record: RunRecord, settings: TrainSettings) -> Iterator[str]:
     """The guide and teacher."""
     objective = settings.objective
     taught = settings.teacher
     for role, teacher in record.advisers.items():
         if role == "teacher_scores":
-            yield f"Scores of a teacher: {_code(teacher['file'])}."
+            yield f"Scores of a teacher: {_as_code(teacher['file'])}."
             continue
-        revision = f" at {_code(teacher['revision'])}" if teacher["revision"] else ""
-        what = "weights" if "weights" in teacher else "file"
+        model = _base_name(teacher["model"] or record.sources.backbone)
+        revision = f" at {_as_code(teacher['revision'])}" if teacher["revision"] else ""
+        hashed = "weights" if "weights" in teacher else "file"
         line = (
-            f"{role.capitalize()}: {_code(_base(teacher['model'] or record.sources.backbone))}{revision},"
-            f" {teacher['dim']} numbers, SHA-256 of its {what} `{teacher[what][:16]}…`."
+            f"{role.capitalize()}: {_as_code(model)}{revision}, {teacher['dim']} numbers, SHA-256 of its"
+            f" {hashed} `{teacher[hashed][:16]}…`."
         )
-        if prompts := [
-            f"{column} {_code(words)}"
-            for column, words in teacher.get("prompts", {}).items()
-            if words
-        ]:
+        by_column = teacher.get("prompts", {})
+        prompts = [f"{column} {_as_code(words)}" for column, words in by_column.items() if words]
+        if prompts:
             line += f" Its prompts: {', '.join(prompts)}."
         if role == "guide":
             margin = f"{objective.guide_margin:g} ({objective.guide_margin_strategy})"
@@ -342,11 +350,12 @@ def _teachers(record: RunRecord, settings: TrainSettings) -> Iterator[str]:
         yield line
 
 
-def _settings(record: RunRecord, settings: TrainSettings) -> str:
+def _settings_section(record: RunRecord, settings: TrainSettings) -> str:
+    """A table of the main settings."""
     optim = settings.optim
     precision = record.origin["precision"]
     rows = [
-        ("backbone", f"`{_base(record.sources.backbone)}`"),
+        ("backbone", f"`{_base_name(record.sources.backbone)}`"),
         ("pooling", record.encoder.pooling),
         ("max length", str(record.encoder.max_length)),
         ("epochs", f"{optim.epochs:g}"),
@@ -356,57 +365,54 @@ def _settings(record: RunRecord, settings: TrainSettings) -> str:
         ("seed", str(settings.seed)),
         ("LoRA", "yes" if settings.lora else "no"),
     ]
-    return (
-        table(("setting", "value"), rows)
-        + "\n\n`run.json` has all settings and the hashes of all inputs."
-    )
+    settings_table = table(("setting", "value"), rows)
+    return f"{settings_table}\n\n`run.json` has all settings and the hashes of all inputs."
 
 
-def _results(record: RunRecord) -> str:
+def _results_section(record: RunRecord) -> str:
+    """The scores on held-out rows, and the gain on judged pairs."""
+    on_dev = _dev_table(record)
     gain = record.result.gain
     if gain is None:
-        return _dev_results(record)
-    pairs = _base(str(record.sources.judged))
+        return on_dev
+    pairs = _base_name(str(record.sources.judged))
     kept = f"The weights are the {record.result.kept}'s."
     if not gain.is_judged:
-        return (
-            f"{_dev_results(record)}\n\nThe judged pairs of `{pairs}` show no gain: {gain}. {kept}"
-        )
+        return f"{on_dev}\n\nThe judged pairs of `{pairs}` show no gain: {gain}. {kept}"
     low, high = gain.ahead.interval
     corrected = "" if gain.reliability == 1 else ", including the uncertainty of the labels"
     return (
-        f"{_dev_results(record)}\n\nOn {gain.pairs:,} judged pairs of `{pairs}`:"
+        f"{on_dev}\n\nOn {gain.pairs:,} judged pairs of `{pairs}`:"
         f" {gain.metric} {gain.before:.4f} before training and {gain.after:.4f} after it, a gain of"
         f" {gain.ahead.difference:+.4f} (95 % interval {low:.4f} to {high:.4f}{corrected}). {kept}"
     )
 
 
-def _dev_results(record: RunRecord) -> str:
+def _dev_table(record: RunRecord) -> str:
+    """The scores before training and at the last evaluations, as a table."""
     result = record.result
-    sets = record.result.dev_sets
     if result.dev is None or result.dev_before is None:
         return "There was no held-out data."
-    columns = ["eval_dev", *(f"eval_dev.{name}" for name in sets)]
-    before = [result.dev_before, *(dev.before for dev in sets.values())]
-    scores = {"before training": before}
-    scores |= {
-        f"step {each['step']}": [each[name] for name in columns]
-        for each in record.dev_history[-10:]
-    }
     head = ["weights", f"{result.dev_metric} on {result.dev_set or 'held-out rows'}"]
-    head += [f"{name}: {dev.metric}" for name, dev in sets.items()]
-    results = table(
-        head, [[weights, *(f"{score:.4f}" for score in row)] for weights, row in scores.items()]
-    )
+    before = ["before training", f"{result.dev_before:.4f}"]
+    columns = ["eval_dev"]
+    for name, dev in result.dev_sets.items():
+        head.append(f"{name}: {dev.metric}")
+        before.append(f"{dev.before:.4f}")
+        columns.append(f"eval_dev.{name}")
+    rows = [before]
+    for entry in record.dev_history[-10:]:
+        scores = [f"{entry[column]:.4f}" for column in columns]
+        rows.append([f"step {entry['step']}", *scores])
+    results = table(head, rows)
     if result.kept == "backbone":
         return results
     return f"{results}\n\nThe weights are those of step {record.best_step}."
 
 
-def _base(source: str) -> str:
+def _base_name(source: str) -> str:
     """The last part of a path, since the rest is private to this machine."""
-    return (
-        source.rstrip("/").rpartition("/")[2]
-        if source.startswith(("/", "./", "../", "~"))
-        else source
-    )
+    if not source.startswith(("/", "./", "../", "~")):
+        return source
+    _, _, name = source.rstrip("/").rpartition("/")
+    return name

@@ -71,9 +71,8 @@ class PairModel(nn.Module):
             return {"loss": loss} if isinstance(loss, Tensor) else loss
         prompts = () if prompt_lengths is None else (prompt_lengths,)
         vectors = self.embed(input_ids, lengths, pieces, *prompts)
-        return self._loss(
-            vectors, rows, texts, labels, BatchTeachers(guide, teacher, scores), dataset
-        )
+        teachers = BatchTeachers(guide, teacher, scores)
+        return self._loss(vectors, rows, texts, labels, teachers, dataset)
 
     def fixed_shape(
         self,
@@ -85,10 +84,9 @@ class PairModel(nn.Module):
         *,
         longest: int,
     ) -> dict[str, Tensor]:
-        """As `forward`, for texts of one piece whose `sizes` only the device knows; see `step_graphs`."""
-        return self._loss(
-            self.text_model.fixed_shape(input_ids, sizes, longest), rows, texts, labels
-        )
+        """As `forward`, for texts of one piece whose `sizes` are only on the device; see `step_graphs`."""
+        vectors = self.text_model.fixed_shape(input_ids, sizes, longest)
+        return self._loss(vectors, rows, texts, labels)
 
     @uncompiled  # cheap, and different for each batch and process
     def _loss(
@@ -100,12 +98,11 @@ class PairModel(nn.Module):
         batch_teachers: BatchTeachers = NO_BATCH_TEACHERS,
         dataset: int | None = None,
     ) -> dict[str, Tensor]:
-        numbers = texts[rows].masked_fill(
-            rows == ABSENT, ABSENT
-        )  # absent texts have arbitrary vectors
-        objective = (
-            self.objective if dataset is None else cast("nn.ModuleList", self.objective)[dataset]
-        )
+        """The objective of the rows of all ranks; an absent text has the vector of an arbitrary one."""
+        objective = self.objective
+        if dataset is not None:
+            objective = cast("nn.ModuleList", objective)[dataset]
+        numbers = texts[rows].masked_fill(rows == ABSENT, ABSENT)
         return objective(  # type: ignore[no-any-return]
             gather_rows(vectors[..., : self.dim][rows]),
             None if labels is None else gather_rows(labels),
@@ -124,12 +121,11 @@ class PairModel(nn.Module):
         options: dict[str, Any] = {"layers": self.layers} if self.layers else {}
         if self.chunk is None or len(pieces) <= self.chunk:
             return self.text_model(input_ids, lengths, pieces, *prompt_lengths, **options)  # type: ignore[no-any-return]
-        return torch.cat(
-            [
-                checkpoint(self.text_model, *part, use_reentrant=False, **options)
-                for part in split_texts(input_ids, lengths, pieces, self.chunk, *prompt_lengths)
-            ]
-        )
+        chunks = split_texts(input_ids, lengths, pieces, self.chunk, *prompt_lengths)
+        vectors = [
+            checkpoint(self.text_model, *chunk, use_reentrant=False, **options) for chunk in chunks
+        ]
+        return torch.cat(vectors)
 
 
 def split_texts(
@@ -142,18 +138,14 @@ def split_texts(
     """Split a batch of packed texts into batches of `size` texts; the last may be smaller."""
     token = 0
     piece = 0
-    for first in range(0, len(pieces), size):
-        counts = pieces[first : first + size]
+    for text in range(0, len(pieces), size):
+        counts = pieces[text : text + size]
         chunk = slice(piece, piece + counts.sum())
         sizes = lengths[chunk]
-        yield (
-            input_ids[token : token + sizes.sum()],
-            sizes,
-            counts,
-            *(numbers[chunk] for numbers in by_piece),
-        )
-        token += sizes.sum()
-        piece += counts.sum()
+        tokens = input_ids[token : token + sizes.sum()]
+        yield tokens, sizes, counts, *(values[chunk] for values in by_piece)
+        token += len(tokens)
+        piece += len(sizes)
 
 
 class TextObjective(nn.Module, ABC):
@@ -187,10 +179,13 @@ def prepare_objective(
 
 def check_loss_functions(sources: Sources, settings: TrainSettings) -> None:
     """Refuse invalid losses and unsupported settings before anything is read or loaded."""
+    runs_model = False
     for loss in sources.losses.values():
-        if not isinstance(loss, TextObjective):
+        if isinstance(loss, TextObjective):
+            runs_model = True
+        else:
             check_loss_function(loss)
-    if not any(isinstance(loss, TextObjective) for loss in sources.losses.values()):
+    if not runs_model:
         return
     unsupported = {
         "several datasets": sources.several,

@@ -36,10 +36,12 @@ def is_main() -> bool:
 
 def on_main(action: Callable[[], Any]) -> Any:
     """The result of `action` on every rank; only rank 0 calls it."""
-    result = [action() if is_main() else None]
-    if is_distributed():
-        dist.broadcast_object_list(result, src=0)
-    return result[0]
+    if not is_distributed():
+        return action()
+    results = [action() if is_main() else None]
+    dist.broadcast_object_list(results, src=0)
+    (result,) = results
+    return result
 
 
 def wait_for_all() -> None:
@@ -78,14 +80,16 @@ def gather_rows(values: Shaped[Tensor, "row *rest"]) -> Shaped[Tensor, "all *res
 
 def gather_objects(value: Any) -> list[Any]:
     """The values of all ranks; each rank must call it."""
-    parts = [value]
-    if is_distributed():
-        parts = [None] * dist.get_world_size()
-        dist.all_gather_object(parts, value)
+    if not is_distributed():
+        return [value]
+    parts = [None] * dist.get_world_size()
+    dist.all_gather_object(parts, value)
     return parts
 
 
 class _Gather(torch.autograd.Function):
+    """`gather_rows` and its backward pass."""
+
     @staticmethod
     def forward(ctx: Any, values: Tensor) -> Tensor:
         ctx.rows = len(values)
@@ -175,19 +179,20 @@ def trained_weights(model: nn.Module) -> dict[str, Tensor]:
 
 def copy_weights(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     """Copies of the weights: shards in place, whole weights in host memory."""
-    return {
-        name: weight.clone() if isinstance(weight, DTensor) else weight.cpu().clone()
-        for name, weight in weights.items()
-    }
+    copies = {}
+    for name, weight in weights.items():
+        copies[name] = weight.clone() if isinstance(weight, DTensor) else weight.cpu().clone()
+    return copies
 
 
 def gather_weights(weights: dict[str, Tensor], *, main: bool) -> dict[str, Tensor]:
     """The unsharded weights in host memory if `main`, else nothing; all processes must call it."""
     whole = {}
     for name, weight in weights.items():
-        tensor = weight.full_tensor() if isinstance(weight, DTensor) else weight
+        if isinstance(weight, DTensor):
+            weight = weight.full_tensor()
         if main:
-            whole[name] = tensor.detach().cpu()
+            whole[name] = weight.detach().cpu()
     return whole
 
 
@@ -205,9 +210,9 @@ def unshard(model: nn.Module) -> None:
     whole: dict[int, nn.Parameter] = {}  # by id, since modules can share a weight
     for module in model.modules():
         for name, weight in module.named_parameters(recurse=False):
-            if isinstance(weight, DTensor):
-                if id(weight) not in whole:
-                    whole[id(weight)] = nn.Parameter(
-                        weight.full_tensor().cpu(), requires_grad=weight.requires_grad
-                    )
-                setattr(module, name, whole[id(weight)])
+            if not isinstance(weight, DTensor):
+                continue
+            if id(weight) not in whole:
+                tensor = weight.full_tensor().cpu()
+                whole[id(weight)] = nn.Parameter(tensor, requires_grad=weight.requires_grad)
+            setattr(module, name, whole[id(weight)])

@@ -8,6 +8,7 @@ the second captures it. All graphs share memory and gradients, since only those 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -30,8 +31,11 @@ if TYPE_CHECKING:
     from aoe_train.training.build import Built
     from aoe_train.training.pair_model import PairModel
 
-_LEAST_TOKENS, _GROWTH, _MULTIPLE = 256, 1.25, 128  # the numbers of tokens of the shapes
-_LEAST_LONGEST = 64
+# The numbers of tokens of the shapes.
+_LEAST_TOKENS = 256
+_GROWTH = 1.25
+_MULTIPLE = 128
+_LEAST_LONGEST = 64  # upper bound of a text's tokens
 _MAX_GRAPHS = 32
 _WARM_UPS = 2  # before a capture, as libraries allocate memory in their first calls
 _UNSUPPORTED = ("prompt_lengths", "guide", "teacher", "scores", "dataset")  # parts of a batch
@@ -51,25 +55,26 @@ def choose_shape(lengths: np.ndarray, most_texts: int, limit: int) -> StepShape:
     Every padding text has at least one token, as pooling needs one, and at most `limit`, as the model may
     have no positions beyond the longest text of the run.
     """
-    longest = min(limit, max(_LEAST_LONGEST, 1 << (int(lengths.max()) - 1).bit_length()))
+    power_of_two = 1 << (int(lengths.max()) - 1).bit_length()
+    longest = min(limit, max(_LEAST_LONGEST, power_of_two))
     tokens = _LEAST_TOKENS
     while True:
         texts = most_texts + 1 + tokens // longest
         if tokens - lengths.sum() >= texts - len(lengths):
             return StepShape(tokens, texts, longest)
-        tokens = -(-int(tokens * _GROWTH) // _MULTIPLE) * _MULTIPLE
+        tokens = math.ceil(int(tokens * _GROWTH) / _MULTIPLE) * _MULTIPLE
 
 
 def padded(batch: Mapping[str, Any], shape: StepShape, padding_id: int) -> Int[Tensor, " number"]:
     """A batch's tokens, lengths, texts, rows and labels, in one vector that is uploaded at once."""
     lengths = batch["lengths"]
-    more = shape.texts - len(batch["lengths"])
-    rest = shape.tokens - int(lengths.sum())
+    texts = shape.texts - len(lengths)
+    tokens = shape.tokens - int(lengths.sum())
     numbers = [
-        np.pad(batch["input_ids"].numpy(), (0, rest), constant_values=padding_id),
+        np.pad(batch["input_ids"].numpy(), (0, tokens), constant_values=padding_id),
         lengths,
-        np.diff(np.arange(more + 1) * rest // more),
-        np.pad(batch["texts"].numpy(), (0, more)),
+        np.diff(np.arange(texts + 1) * tokens // texts),
+        np.pad(batch["texts"].numpy(), (0, texts)),
         batch["rows"].numpy().ravel(),
     ]
     if "labels" in batch:
@@ -88,9 +93,10 @@ def unpadded(
 ]:
     """The arguments of `PairModel.fixed_shape` in a vector of `padded`, without a copy of integers."""
     sizes = [shape.tokens, shape.texts, shape.texts, rows * columns]
-    ids, lengths, texts, indices, labels = torch.split(inputs, [*sizes, len(inputs) - sum(sizes)])
-    scores = labels.view(torch.float64).float() if len(labels) else None
-    return ids, lengths, indices.view(rows, columns), texts, scores
+    rest = len(inputs) - sum(sizes)
+    ids, lengths, texts, indices, label_bits = torch.split(inputs, [*sizes, rest])
+    labels = label_bits.view(torch.float64).float() if rest else None
+    return ids, lengths, indices.view(rows, columns), texts, labels
 
 
 class _Graph(NamedTuple):
@@ -116,7 +122,8 @@ class StepGraphs:
         self._names: list[str] = []  # of the loss parts
         self._gradients: dict[nn.Parameter, Tensor] = {}
         self._pool: Any = None
-        self._works = self._captures_more = True
+        self._works = True
+        self._captures_more = True
 
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, Tensor] | None:
         """Run a step up to its gradients, and return the loss parts; None if the batch must run eagerly."""
@@ -126,8 +133,10 @@ class StepGraphs:
         shape = choose_shape(batch["lengths"], self._rows * columns, self._limit)
         graph = self._graphs.get(shape)
         is_first = shape not in self._seen
-        if graph is None and not (self._captures_more and (is_first or self._may_capture())):
-            return None
+        if graph is None:
+            may_run = self._captures_more and (is_first or self._may_capture())
+            if not may_run:
+                return None
         inputs = upload(padded(batch, shape, self._padding_id), self._args.device)
         if graph is None:
             device = torch.cuda if self._args.device.type == "cuda" else torch
@@ -161,8 +170,9 @@ class StepGraphs:
         if self._args.device.type != "cuda":
             return True
         torch.cuda.empty_cache()
-        step = torch.cuda.max_memory_allocated() - torch.cuda.memory_allocated()
-        self._captures_more = torch.cuda.mem_get_info()[0] >= 2 * step
+        of_step = torch.cuda.max_memory_allocated() - torch.cuda.memory_allocated()
+        free, _ = torch.cuda.mem_get_info()
+        self._captures_more = free >= 2 * of_step
         return self._captures_more
 
     def _give_up(self, error: Exception) -> None:
@@ -175,14 +185,16 @@ class StepGraphs:
             self._say(f"continuing without CUDA graphs, which don't work for this model ({reason})")
 
     def _parts(self, values: Tensor) -> dict[str, Tensor]:
+        """The loss parts by name."""
         return dict(zip(self._names, values.unbind(), strict=True))
 
     def _body(self, inputs: Tensor, shape: StepShape, columns: int) -> Tensor:
         """Compute gradients, and return the loss parts."""
         # A graph would keep a cached cast of the weights as they were at the capture.
-        kind = self._args.device.type
-        bf16 = self._args.bf16
-        with torch.autocast(kind, torch.bfloat16, enabled=bf16, cache_enabled=False):
+        precision = torch.autocast(
+            self._args.device.type, torch.bfloat16, enabled=self._args.bf16, cache_enabled=False
+        )
+        with precision:
             tensors = unpadded(inputs, shape, self._rows, columns)
             parts = self._model.fixed_shape(*tensors, longest=shape.longest)
         parts["loss"].backward()  # type: ignore[no-untyped-call]
@@ -221,8 +233,8 @@ def make_step_graphs(built: Built) -> StepGraphs | None:
     args = built.args
     settings = built.loaded.settings
     model = built.model
-    text_model = built.model.text_model
     run = settings.run
+    has_four_bit = settings.lora is not None and settings.lora.four_bit
     if not (
         run.graphs
         and args.device.type == "cuda"
@@ -230,16 +242,17 @@ def make_step_graphs(built: Built) -> StepGraphs | None:
         and args.world_size == 1
         and settings.optim.accumulation == 1
         and not (run.chunk or run.compile or run.deterministic or run.gradient_checkpointing)
-        and not (settings.lora is not None and settings.lora.four_bit)
+        and not has_four_bit
     ):
         return None
-    objective = model.objective
-    plain = isinstance(objective, Objective | MatryoshkaObjective)
-    if not plain or any(isinstance(part, CustomObjective) for part in objective.modules()):
+    is_ours = isinstance(model.objective, Objective | MatryoshkaObjective)
+    if not is_ours or any(isinstance(each, CustomObjective) for each in model.objective.modules()):
         return None
     dataset, *others = built.datasets
-    taught = dataset.teacher_outputs.vectors or dataset.teacher_outputs.scores is not None
-    if others or taught or not _attends_by_flash(text_model, args.device):
+    outputs = dataset.teacher_outputs
+    if others or outputs.vectors or outputs.scores is not None:
+        return None
+    if not _attends_by_flash(model.text_model, args.device):
         return None
     return StepGraphs(model, args, int(dataset.store.lengths.max()), built.loaded.process.say)
 
@@ -251,6 +264,5 @@ def _attends_by_flash(text_model: Any, device: torch.device) -> bool:
     if not text_model.packed or isinstance(backbone, PackedBackbone):
         return False
     dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-    return has_flash(device) and is_for_flash(
-        torch.empty(1, 1, dim, dtype=torch.bfloat16, device="meta")
-    )
+    head = torch.empty(1, 1, dim, dtype=torch.bfloat16, device="meta")
+    return has_flash(device) and is_for_flash(head)

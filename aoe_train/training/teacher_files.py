@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 
 SCORES = "teacher_scores"
+_TEXT = "text"
+_VECTOR = "vector"
 _Pair = tuple[str, str]
 
 
@@ -61,13 +63,12 @@ def scores_from_file(
 
 
 def _read_scores(path: Path) -> dict[_Pair, float]:
+    """The scores of a file by pair of texts."""
     table = read_table(path)
     start = first_row(path)
     roles = find_roles(table, str(path))
-    numbered = table.with_row_index(ROW, offset=start)
-    rows = to_rows(
-        numbered, Roles(roles.text1, roles.text2, negatives=roles.negatives), str(path)
-    ).drop(ROW)
+    of_texts = Roles(roles.text1, roles.text2, negatives=roles.negatives)
+    rows = to_rows(table.with_row_index(ROW, offset=start), of_texts, str(path))
     column = SCORES if SCORES in table.columns else roles.label
     if not column:
         raise DataError(
@@ -76,8 +77,8 @@ def _read_scores(path: Path) -> dict[_Pair, float]:
             path=path,
         )
     known: dict[_Pair, float] = {}
-    lists = _as_lists(table[column], path, start)
-    for row, (pairs, scores) in enumerate(zip(_pairs(rows), lists, strict=True), start):
+    lists = _scores_by_row(table[column], path, start)
+    for row, (pairs, scores) in enumerate(zip(_pairs_by_row(rows), lists, strict=True), start):
         if len(pairs) != len(scores):
             raise DataError(
                 f"found {len(scores)} scores for {len(pairs)} pairs; expected one for the anchor with its"
@@ -96,20 +97,24 @@ def _read_scores(path: Path) -> dict[_Pair, float]:
     return known
 
 
-def _pairs(rows: pl.DataFrame) -> Iterator[list[_Pair]]:
+def _pairs_by_row(rows: pl.DataFrame) -> Iterator[list[_Pair]]:
+    """The pairs of each row: its anchor with the positive, then with each negative."""
     names = [NEGATIVES] if NEGATIVES in rows.columns else []
-    for anchor, positive, *negatives in rows.select("anchor", "positive", *names).iter_rows():
-        others = [positive, *(text for texts in negatives for text in texts)]
-        yield [(anchor, other) for other in others]
+    for anchor, positive, *lists in rows.select("anchor", "positive", *names).iter_rows():
+        pairs = [(anchor, positive)]
+        for negatives in lists:
+            pairs += [(anchor, negative) for negative in negatives]
+        yield pairs
 
 
-def _as_lists(column: pl.Series, path: Path, start: int) -> list[list[float]]:
+def _scores_by_row(column: pl.Series, path: Path, start: int) -> list[list[float]]:
+    """The scores of each row, a single number as a list of one."""
     if not isinstance(column.dtype, pl.List | pl.Array):
         column = column.cast(pl.Float64, strict=False).reshape((-1, 1))
-    lists: list[list[float] | None] = column.to_list()
-    for row, scores in enumerate(lists, start):
+    lists = []
+    for row, scores in enumerate(column.to_list(), start):
         if scores is None or not all(
-            isinstance(each, int | float) and np.isfinite(each) for each in scores
+            isinstance(score, int | float) and np.isfinite(score) for score in scores
         ):
             raise DataError(
                 f"{one_line(column.name)} is not a number; expected scores, as lists for rows with negatives"
@@ -117,10 +122,8 @@ def _as_lists(column: pl.Series, path: Path, start: int) -> list[list[float]]:
                 path=path,
                 row=row,
             )
-    return [list(map(float, scores or ())) for scores in lists]
-
-
-_TEXT, _VECTOR = "text", "vector"
+        lists.append([float(score) for score in scores])
+    return lists
 
 
 def vectors_from_file(path: Path, texts: Sequence[str]) -> npt.NDArray[np.float32]:
@@ -133,8 +136,9 @@ def vectors_from_file(path: Path, texts: Sequence[str]) -> npt.NDArray[np.float3
                 " `aoe encode` writes them to a .parquet",
                 path=path,
             )
-    matrix = _matrix(table[_VECTOR], path)
-    row_of = {text: row for row, text in enumerate(table[_TEXT].cast(pl.String).to_list())}
+    matrix = _vector_matrix(table[_VECTOR], path)
+    known = table[_TEXT].cast(pl.String).to_list()
+    row_of = {text: row for row, text in enumerate(known)}
     missing = [text for text in texts if text not in row_of]
     if missing:
         raise DataError(
@@ -145,21 +149,26 @@ def vectors_from_file(path: Path, texts: Sequence[str]) -> npt.NDArray[np.float3
     return np.ascontiguousarray(matrix[[row_of[text] for text in texts]])
 
 
-def _matrix(vectors: pl.Series, path: Path) -> npt.NDArray[np.float32]:
+def _vector_matrix(vectors: pl.Series, path: Path) -> npt.NDArray[np.float32]:
+    """The vectors of a table, which must have one size and be finite."""
     if not isinstance(vectors.dtype, pl.List | pl.Array):
         raise DataError(
             f"{_VECTOR} has no lists of numbers; expected a vector in each row", path=path
         )
     lists = vectors.cast(pl.List(pl.Float32), strict=False)
-    lengths = lists.list.len().fill_null(0).to_numpy()
-    wrong = (lengths != lengths[0]) | (lengths == 0)
+    sizes = lists.list.len().fill_null(0).to_numpy()
+    wrong = (sizes != sizes[0]) | (sizes == 0)
     if wrong.any():
         row = int(wrong.argmax())
-        problem = f"has {lengths[row]} numbers; expected {lengths[0]}, as in the first row"
-        raise DataError(f"{_VECTOR} {problem}", path=path, row=first_row(path) + row)
+        raise DataError(
+            f"{_VECTOR} has {sizes[row]} numbers; expected {sizes[0]}, as in the first row",
+            path=path,
+            row=first_row(path) + row,
+        )
     matrix: npt.NDArray[np.float32] = lists.explode().to_numpy().reshape(len(lists), -1)
-    if not (finite := np.isfinite(matrix).all(axis=1)).all():
-        row = first_row(path) + int(finite.argmin())
+    is_finite = np.isfinite(matrix).all(axis=1)
+    if not is_finite.all():
+        row = first_row(path) + int(is_finite.argmin())
         raise DataError(
             f"{_VECTOR} has NaN, infinity or null; expected numbers", path=path, row=row
         )

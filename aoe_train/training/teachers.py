@@ -92,24 +92,23 @@ class Teacher:
 
     @property
     def _encoder_settings(self) -> EncoderSettings | None:
+        """The settings of the model; None for a file."""
         settings = self.identity.get("settings")
         return None if settings is None else EncoderSettings.model_validate(settings)
 
     def prompts(self, examples: Examples) -> list[str]:
         """The prompt of each column."""
         settings = self._encoder_settings
+        columns = examples.rows.shape[1]
         if settings is None:
-            return [""] * examples.rows.shape[1]
+            return [""] * columns
+        prompts = self._settings.prompts
         known = settings.named_prompts
         has_anchors = examples.kind in ("positive", "triplet")
-        if (
-            self._settings.prompts is None
-            and has_anchors
-            and {QUERY, *DOCUMENTS} & known.prompts.keys()
-        ):
-            return [known.query, *[known.document] * (examples.rows.shape[1] - 1)]
+        if prompts is None and has_anchors and {QUERY, *DOCUMENTS} & known.prompts.keys():
+            return [known.query] + [known.document] * (columns - 1)
         try:
-            return column_prompts(self._settings.prompts, settings, [examples]).by_column(examples)
+            return column_prompts(prompts, settings, [examples]).by_column(examples)
         except ConfigError as error:
             raise ConfigError(f"{self.role}.{error}") from error
 
@@ -126,7 +125,8 @@ class Teacher:
             return
         parts = [part for part in _SCORE_PARTS if part in objective.weights.active]
         similarity = similarity_of(trained)
-        if parts and (similarity not in ("cosine", "dot") or taught not in (None, similarity)):
+        is_comparable = similarity in ("cosine", "dot") and taught in (None, similarity)
+        if parts and not is_comparable:
             raise ConfigError(
                 f"teacher {self.name}: its vectors are compared by {taught or similarity}, the model's by"
                 f" {similarity}, but {', '.join(parts)} needs both by cosine or both by dot; use another"
@@ -135,18 +135,15 @@ class Teacher:
 
     def record(self, examples: Examples, dim: int) -> dict[str, Any]:
         """Its entry in run.json, which the card shows."""
-        record: dict[str, Any] = {
-            "model": self.name,
-            "revision": self._settings.revision,
-            "dim": dim,
-        }
+        record = {"model": self.name, "revision": self._settings.revision, "dim": dim}
         settings = self._encoder_settings
         if settings is None:
             return {**record, **self.identity}
+        prompts = dict(zip(column_names(examples), self.prompts(examples), strict=True))
         return {
             **record,
             "weights": self.identity["weights"],
-            "prompts": dict(zip(column_names(examples), self.prompts(examples), strict=True)),
+            "prompts": prompts,
             "similarity": settings.similarity_fn_name,
         }
 
@@ -180,21 +177,7 @@ def load_teachers(
     show: Listener,
 ) -> list[Teacher]:
     """The guide and teacher of a run, identified by rank 0; datasets in `custom` have the user's own loss."""
-    teachers = []
-    sections: dict[Role, TeacherModelSettings] = {
-        "guide": settings.guide,
-        "teacher": settings.teacher,
-    }
-    for role, section in sections.items():
-        if section.model is not None:
-            teachers.append(Teacher(role, section))
-        elif section.revision or section.prompts:
-            raise ConfigError(
-                f"{role}: has settings but no model; give --{role}, or leave them out"
-            )
-        elif section is settings.teacher and settings.teacher.smoothing is not None:
-            prompted = section.model_copy(update={"prompts": settings.prompts})
-            teachers.append(Teacher(role, prompted, encoder))
+    teachers = _guide_and_teacher(settings, encoder)
     with stage("load guide and teacher", show) if teachers else nullcontext():
         identities: list[Mapping[str, Any]] = on_main(
             lambda: [teacher.identify() for teacher in teachers]
@@ -213,13 +196,33 @@ def load_teachers(
     return teachers
 
 
+def _guide_and_teacher(settings: TrainSettings, backbone: Encoder) -> list[Teacher]:
+    """Those that a run has; with smoothing, the backbone teaches itself."""
+    teachers = []
+    sections: dict[Role, TeacherModelSettings] = {
+        "guide": settings.guide,
+        "teacher": settings.teacher,
+    }
+    for role, section in sections.items():
+        if section.model is not None:
+            teachers.append(Teacher(role, section))
+        elif section.revision or section.prompts:
+            raise ConfigError(
+                f"{role}: has settings but no model; give --{role}, or leave them out"
+            )
+        elif role == "teacher" and settings.teacher.smoothing is not None:
+            prompted = section.model_copy(update={"prompts": settings.prompts})
+            teachers.append(Teacher(role, prompted, backbone))
+    return teachers
+
+
 def _check_teachers(
     teachers: Sequence[Teacher], settings: TrainSettings, encoder: Encoder, examples: Examples
 ) -> None:
     """Refuse unsupported combinations before the teachers encode texts, which can take hours."""
-    dims = {each.role: each.dim or encoder.dim for each in teachers}
-    scores = settings.teacher.scores
-    info = TeacherInfo("guide" in dims, dims.get("teacher"), scores=scores is not None)
+    dims = {teacher.role: teacher.dim or encoder.dim for teacher in teachers}
+    has_scores = settings.teacher.scores is not None
+    info = TeacherInfo("guide" in dims, dims.get("teacher"), scores=has_scores)
     check_teacher_use(settings.objective, dim=encoder.dim, kind=examples.kind, teachers=info)
     for teacher in teachers:
         teacher.check(settings.objective, encoder.settings)
@@ -242,40 +245,45 @@ def precompute_vectors(
             if placeholders and teacher.dim is not None:
                 zeros = np.zeros((1, teacher.dim), np.float32)
                 column = ColumnVectors(zeros, np.zeros(len(examples), np.int64))
-                vectors[name][teacher.role] = TeacherVectors(
-                    [column] * max(2, examples.rows.shape[1])
-                )
+                taught = TeacherVectors([column] * max(2, examples.rows.shape[1]))
             else:
-                vectors[name][teacher.role] = _vectors(teacher, examples, cache, show)
+                taught = _encode_columns(teacher, examples, cache, show)
             if teacher.role == "teacher" and settings.smoothing is not None:
-                (column, _) = vectors[name]["teacher"].columns
-                by_row = column.vectors[column.indices]
-                vectors[name]["teacher"] = neighbour_teacher(examples.texts, by_row, settings)
+                (column, _) = taught.columns
+                by_text = column.vectors[column.indices]
+                taught = neighbour_teacher(examples.texts, by_text, settings)
+            vectors[name][teacher.role] = taught
         teacher.__dict__.pop("encoder", None)  # frees its memory
-    scores: dict[str, np.ndarray] = {}
-    if settings.scores is not None:
-        file = Path(settings.scores)
-        scale = settings.score_range
-        scores = {name: scores_from_file(file, rows, scale) for name, rows in datasets.items()}
-    return {name: TeacherOutputs(vectors[name], scores.get(name)) for name in datasets}
+
+    outputs = {}
+    for name, examples in datasets.items():
+        scores = None
+        if settings.scores is not None:
+            scores = scores_from_file(Path(settings.scores), examples, settings.score_range)
+        outputs[name] = TeacherOutputs(vectors[name], scores)
+    return outputs
 
 
-def _vectors(teacher: Teacher, examples: Examples, cache: Path, show: Listener) -> TeacherVectors:
+def _encode_columns(
+    teacher: Teacher, examples: Examples, cache: Path, show: Listener
+) -> TeacherVectors:
+    """The vectors of all columns; texts of columns with the same prompt are encoded together."""
     by_column: dict[int, ColumnVectors] = {}
     prompts = teacher.prompts(examples)
     for prompt in dict.fromkeys(prompts):
-        columns = [column for column, each in enumerate(prompts) if each == prompt]
+        columns = [column for column, its_prompt in enumerate(prompts) if its_prompt == prompt]
         rows = examples.rows[:, columns]
-        used, flat = np.unique(np.where(rows == ABSENT, rows[:1, :1], rows), return_inverse=True)
+        any_text = rows[:1, :1]  # in place of absent ones
+        used, flat = np.unique(np.where(rows == ABSENT, any_text, rows), return_inverse=True)
         texts = [examples.texts[text] for text in used.tolist()]
         if teacher.file is not None:
             vectors = vectors_from_file(teacher.file, texts)
         else:
             cached = TextVectors(texts, teacher.identity, prompt, folder=cache)
             vectors = cached.load_or_make(lambda: teacher.encoder, show)
-        indices = flat.reshape(rows.shape)
-        by_column |= {
-            column: ColumnVectors(vectors, indices[:, at]) for at, column in enumerate(columns)
-        }
-    views = 2 if examples.kind == "single" else 1  # a single text is its own positive
-    return TeacherVectors([by_column[column] for column in range(len(prompts))] * views)
+        for column, indices in zip(columns, flat.reshape(rows.shape).T, strict=True):
+            by_column[column] = ColumnVectors(vectors, indices)
+    of_columns = [by_column[column] for column in range(len(prompts))]
+    if examples.kind == "single":  # a single text is its own positive
+        of_columns *= 2
+    return TeacherVectors(of_columns)

@@ -21,7 +21,7 @@ from aoe_train.evaluation.dev import check_judged
 from aoe_train.model.device import upload_batch
 from aoe_train.model.memory import memory_errors
 from aoe_train.model.precision import training_note
-from aoe_train.objectives.objective import LossFunction, loss_weights
+from aoe_train.objectives.objective import loss_weights
 from aoe_train.objectives.training_rows import distinct_texts
 from aoe_train.training.build import Built, build
 from aoe_train.training.load import load
@@ -35,7 +35,6 @@ from pairkit.base.printable import one_line
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from aoe_train.objectives.training_rows import Examples
     from aoe_train.settings.train_settings import TrainSettings
     from aoe_train.training.pair_model import PairModel
 
@@ -77,15 +76,17 @@ class Plan(Printed):
     def table(self) -> ResultTable:
         """The estimate as a table."""
         record = self.record
-        batches = self.record["batches"]
-        optim = self.record["optim"]
-        memory = record["memory_mb"]
+        batches = record["batches"]
+        optim = record["optim"]
         weights = record["parameters"]
-        dev_sets = ", ".join(f"{name} {count:,}" for name, count in record["dev_sets"].items())
-        rows = {
-            **_dataset_lines(record),
-            "dev rows": dev_sets or "none",
-            **({"judged pairs": f"{record['judged_pairs']:,}"} if "judged_pairs" in record else {}),
+        uses = [f"{use} {size:,.0f}" for use, size in record["memory_mb"].items()]
+        dev_sets = [f"{name} {count:,}" for name, count in record["dev_sets"].items()]
+
+        lines = _dataset_lines(record)
+        lines["dev rows"] = ", ".join(dev_sets) or "none"
+        if "judged_pairs" in record:
+            lines["judged pairs"] = f"{record['judged_pairs']:,}"
+        lines |= {
             "training": f"{format_epochs(optim['epochs'])}, learning rate {optim['lr']:g}, "
             f"{optim['batch_size']} rows a batch",
             "precision": "; ".join(filter(None, (record["precision"], record["precision_note"]))),
@@ -94,15 +95,15 @@ class Plan(Printed):
             f"{batches['tokens_mean']:,.0f} tokens (at most {batches['tokens_max']:,})",
             "padding avoided": f"{batches['padding_share']:.0%}",
             "parameters": f"{weights['total']:,}, of which {weights['trained']:,} are trained",
-            "memory": f"{sum(memory.values()):,.0f} MiB ("
-            + ", ".join(f"{name} {size:,.0f}" for name, size in memory.items())
-            + ")",
+            "memory": f"{self.memory_mb:,.0f} MiB ({', '.join(uses)})",
             "steps": f"{record['steps']:,}",
-            "time": f"{record['seconds']:,.0f} s, estimated; {record['pairs_per_s']:,.1f} rows a second",
-            **({"on a GPU": note} if (note := record["gpu_note"]) else {}),
+            "time": f"{self.seconds:,.0f} s, estimated; {record['pairs_per_s']:,.1f} rows a second",
         }
+        if record["gpu_note"]:
+            lines["on a GPU"] = record["gpu_note"]
+
         table = ResultTable("", "plan", left=("plan",))
-        for name, value in rows.items():
+        for name, value in lines.items():
             table.add_row(name, value)
         return table
 
@@ -128,48 +129,60 @@ def plan(sources: Sources, settings: TrainSettings, *, progress: bool | Listener
     ):
         args = start_processes(settings, Path(scratch))
         loaded = load(sources, settings, Process(args, Path(scratch), silent, show))
-        settings = loaded.settings
         built = build(loaded, placeholders=True)
-        memory = _memory(built)
-        seconds_a_batch = _probe(built)
-    data = loaded.data
-    judged = loaded.judged
-    planned = describe(built.batches, [dataset.store for dataset in built.datasets])
-    batches = math.ceil(planned["steps"] * settings.optim.epochs)
-    dev_sets = {name: len(rows) for name, rows in data.dev.items()}
-    datasets = {
-        name: _dataset(rows, loaded.datasets[name], sources.losses.get(name))
-        | {"epoch": built.batches.epoch_share(number)}
-        for number, (name, rows) in enumerate(data.train.items())
-    }
-    return Plan(
-        {
-            "rows": sum(map(len, data.train.values())),
-            "datasets": datasets,
-            "optim": settings.optim.model_dump(include={"lr", "epochs", "batch_size"}),
-            "precision": loaded.precision,
-            "precision_note": training_note(settings.run.precision, args.device),
-            "advisers": {teacher.role: teacher.name for teacher in loaded.teachers},
-            **({} if judged is None else {"judged_pairs": len(judged)}),
-            "dev_sets": dev_sets,
-            "batches": planned,
-            "steps": math.ceil(batches / settings.optim.accumulation),
-            "parameters": {
-                "total": sum(
-                    each.numel()
-                    for each in built.model.state_dict().values()
-                    if each.is_floating_point()
-                ),
-                "trained": sum(
-                    each.numel() for each in built.model.parameters() if each.requires_grad
-                ),
-            },
-            "memory_mb": memory,
-            "seconds": round(batches * seconds_a_batch, 3),
-            "pairs_per_s": round(planned["rows_mean"] / seconds_a_batch, 1),
-            "gpu_note": _GPU_NOTE if args.device.type == "cuda" else None,
+        memory = _memory_by_use(built)
+        seconds_a_batch = _seconds_a_batch(built)
+    return Plan(_plan_record(built, memory, seconds_a_batch))
+
+
+def _plan_record(
+    built: Built, memory: Mapping[str, float], seconds_a_batch: float
+) -> dict[str, Any]:
+    """The record of a plan; `memory` and `seconds_a_batch` are measured."""
+    loaded = built.loaded
+    settings = loaded.settings
+    train = built.data.train
+    batches = describe(built.batches, [dataset.store for dataset in built.datasets])
+    count = math.ceil(batches["steps"] * settings.optim.epochs)
+    weights = [each for each in built.model.state_dict().values() if each.is_floating_point()]
+    trained = [weight for weight in built.model.parameters() if weight.requires_grad]
+    datasets = {}
+    for number, dataset in enumerate(built.datasets):
+        rows = loaded.data.train[dataset.name]
+        objective = loaded.datasets[dataset.name].objective
+        datasets[dataset.name] = {
+            "rows": len(rows),
+            "kind": rows.kind,
+            "texts": len(rows.texts),
+            "labels": _label_counts(rows.labels),
+            "negatives": negative_counts(rows),
+            "reading": rows.reading.record(),
+            "objective": loss_weights(objective, loaded.sources.losses.get(dataset.name)),
+            "epoch": built.batches.epoch_share(number),
         }
-    )
+    record: dict[str, Any] = {
+        "rows": sum(map(len, train.values())),
+        "datasets": datasets,
+        "optim": settings.optim.model_dump(include={"lr", "epochs", "batch_size"}),
+        "precision": loaded.precision,
+        "precision_note": training_note(settings.run.precision, built.args.device),
+        "advisers": {teacher.role: teacher.name for teacher in loaded.teachers},
+    }
+    if loaded.judged is not None:
+        record["judged_pairs"] = len(loaded.judged)
+    return record | {
+        "dev_sets": {name: len(rows) for name, rows in built.data.dev.items()},
+        "batches": batches,
+        "steps": math.ceil(count / settings.optim.accumulation),
+        "parameters": {
+            "total": sum(each.numel() for each in weights),
+            "trained": sum(each.numel() for each in trained),
+        },
+        "memory_mb": memory,
+        "seconds": round(count * seconds_a_batch, 3),
+        "pairs_per_s": round(batches["rows_mean"] / seconds_a_batch, 1),
+        "gpu_note": _GPU_NOTE if built.args.device.type == "cuda" else None,
+    }
 
 
 def _dataset_lines(record: Mapping[str, Any]) -> dict[str, str]:
@@ -178,88 +191,74 @@ def _dataset_lines(record: Mapping[str, Any]) -> dict[str, str]:
         return _row_lines(*record["datasets"].values())
     lines = {"rows": f"{record['rows']:,} of {len(record['datasets'])} datasets"}
     for name, dataset in record["datasets"].items():
-        of_dataset = _row_lines(dataset) | {"share": format_epoch_share(dataset["epoch"])}
-        lines |= {f"{name}: {line}": value for line, value in of_dataset.items()}
+        for line, value in _row_lines(dataset).items():
+            lines[f"{name}: {line}"] = value
+        lines[f"{name}: share"] = format_epoch_share(dataset["epoch"])
     return lines
 
 
 def _row_lines(record: Mapping[str, Any]) -> dict[str, str]:
+    """Lines on the rows and the objective of a dataset."""
     labels = ", ".join(f"{label}: {count:,}" for label, count in record["labels"].items())
     reading = record["reading"]
     left_out = ", ".join(
         f"{count:,} {one_line(reason, 40)}" for reason, count in reading["left_out"].items()
     )
-    return {
+    lines = {
         "rows": f"{record['rows']:,} ({record['kind']}), {record['texts']:,} distinct texts",
         "labels": labels or "none",
         "read as": reading["labels"] or "no labels",
         "rows left out": left_out or "none",
         "pairs with different labels": f"{reading['conflicts']:,}",
-        **({"negatives": negatives_in_words(counts)} if (counts := record["negatives"]) else {}),
-        "objective": " + ".join(
-            f"{weight:g} {part}" for part, weight in record["objective"].items()
-        ),
     }
+    if record["negatives"]:
+        lines["negatives"] = negatives_in_words(record["negatives"])
+    parts = [f"{weight:g} {part}" for part, weight in record["objective"].items()]
+    return lines | {"objective": " + ".join(parts)}
 
 
-def _dataset(
-    rows: Examples, settings: TrainSettings, custom_loss: LossFunction | None
-) -> dict[str, Any]:
-    """A dataset's rows and objective for the record."""
-    return {
-        "rows": len(rows),
-        "kind": rows.kind,
-        "texts": len(rows.texts),
-        "labels": _labels(rows.labels),
-        "negatives": negative_counts(rows),
-        "reading": rows.reading.record(),
-        "objective": loss_weights(settings.objective, custom_loss),
-    }
-
-
-def _labels(labels: np.ndarray | None) -> dict[str, int]:
+def _label_counts(labels: np.ndarray | None) -> dict[str, int]:
     """Number of rows with each label; graded labels are rounded down."""
     if labels is None:
         return {}
     distinct, counts = np.unique(np.floor(labels).astype(np.int64), return_counts=True)
-    return {
-        str(label): count for label, count in zip(distinct.tolist(), counts.tolist(), strict=True)
-    }
+    return dict(zip(map(str, distinct.tolist()), counts.tolist(), strict=True))
 
 
-def _memory(built: Built) -> dict[str, float]:
+def _memory_by_use(built: Built) -> dict[str, float]:
     """MiB by use."""
     model = built.model
     args = built.args
     optim = built.loaded.settings.optim
     weights = sum(weight.nbytes for weight in (*model.parameters(), *model.buffers()))
     trained = sum(weight.nbytes for weight in model.parameters() if weight.requires_grad)
-    batch = _batch(built, max(built.batches, key=lambda rows: _tokens(built, rows)))
+    batch = _device_batch(built, max(built.batches, key=lambda rows: _count_tokens(built, rows)))
     model.train()
     with autocast(args):
         activations = saved_bytes(model, batch)
     copies = (optim.interpolate != 1) + (optim.average > 0)
-    if (
-        args.device.type == "cpu"
-    ):  # in a run on a GPU the backbone's and the best weights are in host memory
+    # In a run on a GPU the backbone's and the best weights are in host memory.
+    if args.device.type == "cpu":
         copies += (built.loaded.judged is not None) + bool(built.data.dev)
     sizes = {
         "weights": weights,
         "gradients": trained,
         "optimiser": 2 * trained,
         "copies": copies * trained,
+        "activations": activations,
     }
-    sizes["activations"] = activations
     return {name: round(size / _MIB, 1) for name, size in sizes.items()}
 
 
-def _tokens(built: Built, rows: list[int]) -> int:
+def _count_tokens(built: Built, rows: list[int]) -> int:
+    """Number of tokens of a batch."""
     number, rows = built.batches.locate(rows)
     dataset = built.datasets[number]
-    return int(dataset.store.lengths[distinct_texts(dataset.examples.rows[rows])].sum())
+    texts = distinct_texts(dataset.examples.rows[rows])
+    return int(dataset.store.lengths[texts].sum())
 
 
-def _probe(built: Built) -> float:
+def _seconds_a_batch(built: Built) -> float:
     """Seconds per training batch."""
     model = built.model
     trained = [weight for weight in model.parameters() if weight.requires_grad]
@@ -270,7 +269,7 @@ def _probe(built: Built) -> float:
     for step in [steps[-1], *steps[:-1]]:
         start = time.perf_counter()
         with autocast(built.args):
-            loss = model(**_batch(built, batches[step]))["loss"]
+            loss = model(**_device_batch(built, batches[step]))["loss"]
         loss.backward()
         torch.nn.utils.clip_grad_norm_(trained, max_norm=1.0)
         optimiser.step()
@@ -280,7 +279,8 @@ def _probe(built: Built) -> float:
     return sum(durations[1:]) / _PROBES
 
 
-def _batch(built: Built, rows: list[int]) -> dict[str, Any]:
+def _device_batch(built: Built, rows: list[int]) -> dict[str, Any]:
+    """A batch on the device."""
     batch: dict[str, Any] = built.loader.collate_fn(rows)
     batch.pop("numbers")
     return upload_batch(batch, built.args.device)
@@ -289,18 +289,19 @@ def _batch(built: Built, rows: list[int]) -> dict[str, Any]:
 def saved_bytes(model: PairModel, batch: Mapping[str, Any]) -> int:
     """Bytes that a forward pass saves for the backward pass; with chunks their inputs and one chunk."""
     weights = {weight.untyped_storage().data_ptr() for weight in model.parameters()}
-    saved = _saved(lambda: model(**batch), weights)
+    saved = _count_saved_bytes(lambda: model(**batch), weights)
     if model.chunk is not None and len(batch["pieces"]) > model.chunk:
         prompts = [batch["prompt_lengths"]] if "prompt_lengths" in batch else []
         chunks = split_texts(
             batch["input_ids"], batch["lengths"], batch["pieces"], model.chunk, *prompts
         )
         *_, longest = chunks  # texts are sorted by length
-        saved += _saved(lambda: model.text_model(*longest), weights)
+        saved += _count_saved_bytes(lambda: model.text_model(*longest), weights)
     return saved
 
 
-def _saved(forward: Callable[[], object], exclude: set[int]) -> int:
+def _count_saved_bytes(forward: Callable[[], object], exclude: set[int]) -> int:
+    """Bytes that `forward` saves, without the storages to `exclude`."""
     sizes: dict[int, int] = {}
 
     def record(tensor: Tensor) -> Tensor:

@@ -31,7 +31,6 @@ from pairkit.dataset.reading.in_memory import source_name
 from pairkit.similarity.languages import languages
 
 if TYPE_CHECKING:
-    from aoe_train.data.mixture import Mixture
     from aoe_train.training.build import Built
     from aoe_train.training.fit import Fitted
     from aoe_train.training.load import Loaded
@@ -123,7 +122,13 @@ class RunRecord(BaseModel):
         }
 
 
-_ADVISED = {"guide": {"model", "revision"}, "teacher": {"model", "revision", "scores"}}
+# Settings that don't change the model, and paths whose hashes replace them.
+_NOT_OF_MODEL: Any = {
+    "log": True,
+    "card": True,
+    "guide": {"model", "revision"},
+    "teacher": {"model", "revision", "scores"},
+}
 
 
 def origin(loaded: Loaded) -> dict[str, Any]:
@@ -131,25 +136,28 @@ def origin(loaded: Loaded) -> dict[str, Any]:
     sources = loaded.sources
     data = loaded.data
     encoder = loaded.encoder
-    judged = loaded.judged
-    names = {name: qualified_name(loss) for name, loss in sources.losses.items()}
-    settings = loaded.settings.model_dump(
-        mode="json", exclude={"log": True, "card": True, **_ADVISED}
-    )
+    result: dict[str, Any] = {}
+    if sources.losses:
+        names = {name: qualified_name(loss) for name, loss in sources.losses.items()}
+        result["objective"] = [names.get(name) for name in sources.data]
+    result |= {teacher.role: teacher.identity for teacher in loaded.teachers}
+    result |= scores_identity(loaded.settings.teacher)
+    if sources.dev_metric is not None:
+        result["dev_metric"] = {"name": qualified_name(sources.dev_metric)}
+    if loaded.judged is not None:
+        result["judged"] = loaded.judged.identity
+
+    settings = loaded.settings.model_dump(mode="json", exclude=_NOT_OF_MODEL)
     for section in settings["datasets"].values():  # the rows' hashes replace their paths
-        section.pop("data"), section.pop("dev_data")
-    metric = sources.dev_metric
-    return {
-        **({"objective": list(map(names.get, sources.data))} if names else {}),
-        **{teacher.role: teacher.identity for teacher in loaded.teachers},
-        **scores_identity(loaded.settings.teacher),
-        **({} if metric is None else {"dev_metric": {"name": qualified_name(metric)}}),
-        **({} if judged is None else {"judged": judged.identity}),
+        del section["data"]
+        del section["dev_data"]
+    has_several = max(len(data.train), len(data.dev)) > 1
+    return result | {
         "settings": settings,
-        "data": list(map(hash_examples, data.train.values())),
-        "dev_data": list(map(hash_examples, data.dev.values())),
+        "data": [hash_examples(rows) for rows in data.train.values()],
+        "dev_data": [hash_examples(rows) for rows in data.dev.values()],
         # The log has the names of several sets; a single one may be renamed.
-        "names": [*data.train, *data.dev] if max(len(data.train), len(data.dev)) > 1 else [],
+        "names": [*data.train, *data.dev] if has_several else [],
         "backbone": hash_weights(encoder.model),
         "tokenizer": hash_tokenizer(encoder.tokenizer),
         "prompts": encoder.settings.model_dump(
@@ -166,43 +174,37 @@ def run_record(fitted: Fitted, origin: Mapping[str, Any]) -> RunRecord:
     state = fitted.state
     loaded = built.loaded
     sources = loaded.sources
-    history = [  # gradient norms that overflowed, as in fp16's first steps, become None
-        {
-            name: defined(value) if isinstance(value, float) else value
-            for name, value in entry.items()
-        }
-        for entry in state.log_history
-    ]
+    dev_data = sources.dev_data or {}
+    history = [_finite(entry) for entry in state.log_history]
     dev_history = [entry for entry in history if "eval_dev" in entry]
+    datasets = {}
+    for number, dataset in enumerate(built.datasets):
+        rows = dataset.examples
+        datasets[dataset.name] = DatasetRecord(
+            rows=len(rows),
+            kind=rows.kind,
+            reading=rows.reading.record(),
+            negatives=negative_counts(rows),
+            epoch=built.batches.epoch_share(number),
+        )
     return RunRecord(
         made_by=f"aoe {__version__}",
-        result=_result(fitted, dev_history),
+        result=_result_record(fitted, dev_history),
         origin=dict(origin),
         sources=SourceNames(
             data={name: source_name(source) for name, source in sources.data.items()},
             backbone=sources.backbone,
-            dev_data={
-                name: source_name(source) for name, source in (sources.dev_data or {}).items()
-            },
+            dev_data={name: source_name(source) for name, source in dev_data.items()},
             judged=None if sources.judged is None else source_name(sources.judged),
         ),
         files={
-            key: {name: hash_files(source) for name, source in given.items()}
-            for key, given in (("data", sources.data), ("dev_data", sources.dev_data or {}))
+            "data": {name: hash_files(source) for name, source in sources.data.items()},
+            "dev_data": {name: hash_files(source) for name, source in dev_data.items()},
         },
         encoder=built.encoder.settings,
-        advisers=_teachers(built),
+        advisers=_teacher_records(built),
         batches=describe(built.batches, [dataset.store for dataset in built.datasets]),
-        datasets={
-            dataset.name: DatasetRecord(
-                rows=len(dataset.examples),
-                kind=dataset.examples.kind,
-                reading=dataset.examples.reading.record(),
-                negatives=negative_counts(dataset.examples),
-                epoch=built.batches.epoch_share(number),
-            )
-            for number, dataset in enumerate(built.datasets)
-        },
+        datasets=datasets,
         dev_sets={name: len(rows) for name, rows in built.data.dev.items()},
         languages=languages([text for rows in built.data.train.values() for text in rows.texts]),
         training_texts=loaded.settings.log.training_texts and fitted.keeps_model,
@@ -214,23 +216,27 @@ def run_record(fitted: Fitted, origin: Mapping[str, Any]) -> RunRecord:
     )
 
 
-def _result(fitted: Fitted, dev_history: Sequence[Mapping[str, Any]]) -> ResultRecord:
+def _finite(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """A log entry; gradient norms that overflowed, as in fp16's first steps, become None."""
+    return {
+        name: defined(value) if isinstance(value, float) else value for name, value in entry.items()
+    }
+
+
+def _result_record(fitted: Fitted, dev_history: Sequence[Mapping[str, Any]]) -> ResultRecord:
     """What the run has reached, with the scores of the weights that are saved."""
     state = fitted.state
     before = fitted.before
     keeps_model = fitted.keeps_model
     loaded = fitted.built.loaded
-    pairs = rows_trained(
-        fitted.built.batches, state.global_step, loaded.settings.optim.accumulation
-    )
+    pairs = fitted.built.rows(state.global_step)
     optional: dict[str, Any] = {}
     if before is not None and len(before.by_set) > 1:
-        best = [entry for entry in dev_history if entry["step"] == state.best_global_step]
+        at_best = (entry for entry in dev_history if entry["step"] == state.best_global_step)
+        best: Mapping[str, Any] = next(at_best, {})
         sets = {}
         for name, metric in before.by_set.items():
-            dev = metric.value if not keeps_model else None
-            if keeps_model and best:
-                dev = best[0][f"eval_dev.{name}"]
+            dev = best.get(f"eval_dev.{name}") if keeps_model else metric.value
             sets[name] = DevSetRecord(metric=metric.name, before=metric.value, dev=dev)
         optional["dev_sets"] = sets
         optional["dev_set"] = before.chosen
@@ -241,6 +247,8 @@ def _result(fitted: Fitted, dev_history: Sequence[Mapping[str, Any]]) -> ResultR
             **fitted.gain.to_dict(),
             "kept": "model" if keeps_model else "backbone",
         }
+    deciding = None if before is None else before.deciding
+    dev_before = None if deciding is None else deciding.value
     return ResultRecord(
         out=str(loaded.sources.out),
         steps=state.global_step,
@@ -248,24 +256,24 @@ def _result(fitted: Fitted, dev_history: Sequence[Mapping[str, Any]]) -> ResultR
         seconds=round(fitted.seconds, 3),
         pairs_per_s=round(pairs / fitted.seconds, 2),
         peak_rss_mb=peak_rss_mb(),
-        dev=state.best_metric if keeps_model or before is None else before.deciding.value,
-        dev_metric=None if before is None else before.deciding.name,
-        dev_before=None if before is None else before.deciding.value,
+        dev=state.best_metric if keeps_model else dev_before,
+        dev_metric=None if deciding is None else deciding.name,
+        dev_before=dev_before,
         **optional,
     )
 
 
-def _teachers(built: Built) -> dict[str, dict[str, Any]]:
+def _teacher_records(built: Built) -> dict[str, dict[str, Any]]:
     """Guide, teacher and file of scores by role."""
-    rows = next(iter(built.loaded.data.train.values()))
-    dataset = built.datasets[0]
-    records: dict[str, dict[str, Any]] = {
-        teacher.role: teacher.record(
-            rows, teacher.dim or dataset.teacher_outputs.vectors[teacher.role].dim
-        )
-        for teacher in built.loaded.teachers
-    }
-    if (scores := built.loaded.settings.teacher.scores) is not None:
+    loaded = built.loaded
+    first, *_ = built.datasets
+    rows = loaded.data.train[first.name]
+    records: dict[str, dict[str, Any]] = {}
+    for teacher in loaded.teachers:
+        dim = teacher.dim or first.teacher_outputs.vectors[teacher.role].dim
+        records[teacher.role] = teacher.record(rows, dim)
+    scores = loaded.settings.teacher.scores
+    if scores is not None:
         records["teacher_scores"] = {"file": Path(scores).name}
     return records
 
@@ -273,37 +281,26 @@ def _teachers(built: Built) -> dict[str, dict[str, Any]]:
 def format_run_choices(built: Built) -> Iterator[str]:
     """Lines on the chosen settings of a run; with several datasets, on each."""
     loaded = built.loaded
-    settings = built.loaded.settings
-    optim = built.loaded.settings.optim
-    if cut := sum(dataset.store.truncated for dataset in built.datasets):
-        texts = sum(len(each.examples.texts) for each in built.datasets)
-        limit = built.encoder.settings
-        yield f"{cut:,} of {texts:,} texts are truncated to {limit.max_length} tokens (--max-length)"
-    if not loaded.sources.several:
-        (dataset,) = built.datasets
-        if not settings.preset.endswith(PAPERS):
-            parts = loss_weights(settings.objective, loaded.sources.losses.get(dataset.name))
-            rows = dataset.examples
-            steps = math.ceil(optim.epochs * built.steps_an_epoch)
-            seen = rows_trained(built.batches, steps, optim.accumulation)
-            yield format_choices(settings, rows.kind, rows=len(rows), seen=seen, parts=parts)
-        return
+    settings = loaded.settings
+    optim = settings.optim
+    if truncated := sum(dataset.store.truncated for dataset in built.datasets):
+        texts = sum(len(dataset.examples.texts) for dataset in built.datasets)
+        limit = built.encoder.settings.max_length
+        yield f"{truncated:,} of {texts:,} texts are truncated to {limit} tokens (--max-length)"
     for number, dataset in enumerate(built.datasets):
-        parts = loss_weights(
-            loaded.datasets[dataset.name].objective, loaded.sources.losses.get(dataset.name)
-        )
-        yield (
-            f"{dataset.name}: {len(dataset.examples):,} {dataset.examples.kind} rows: {' + '.join(parts)};"
-            f" {format_epoch_share(built.batches.epoch_share(number))}"
-        )
+        rows = dataset.examples
+        objective = loaded.datasets[dataset.name].objective
+        parts = loss_weights(objective, loaded.sources.losses.get(dataset.name))
+        if loaded.sources.several:
+            share = format_epoch_share(built.batches.epoch_share(number))
+            yield f"{dataset.name}: {len(rows):,} {rows.kind} rows: {' + '.join(parts)}; {share}"
+        elif not settings.preset.endswith(PAPERS):
+            steps = math.ceil(optim.epochs * built.steps_an_epoch)
+            seen = built.rows(steps)
+            yield format_choices(settings, rows.kind, rows=len(rows), seen=seen, parts=parts)
+    if not loaded.sources.several:
+        return
     yield (
         f"{len(built.datasets)} datasets, {settings.mix.order}: {len(built.batches):,} batches an"
         f" epoch, {format_epochs(optim.epochs)}, learning rate {optim.lr:g}, batches of {optim.batch_size}"
     )
-
-
-def rows_trained(batches: Mixture, steps: int, accumulation: int) -> int:
-    """Number of rows in this many optimiser steps, over all processes."""
-    epochs, rest = divmod(steps, math.ceil(len(batches) / accumulation))
-    unfinished = batches.plan(epochs)[: rest * accumulation]
-    return batches.rows_seen(epochs) + sum(map(len, unfinished))

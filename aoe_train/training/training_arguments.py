@@ -35,9 +35,18 @@ PROJECT = "aoe"  # the trackers' project for all runs
 METRIC = "dev"  # the score that chooses the best weights
 # TrainingArguments that users can set. Others are settings of ours, or have no effect in our loop.
 _PASSED_ON = {
-    *("optim", "optim_args", "adam_beta1", "adam_beta2", "adam_epsilon", "lr_scheduler_kwargs"),
-    *("ddp_backend", "ddp_timeout", "tf32"),
-    *("run_name", "project", "logging_first_step"),
+    "adam_beta1",
+    "adam_beta2",
+    "adam_epsilon",
+    "ddp_backend",
+    "ddp_timeout",
+    "logging_first_step",
+    "lr_scheduler_kwargs",
+    "optim",
+    "optim_args",
+    "project",
+    "run_name",
+    "tf32",
 }
 _SHARDING = {"fsdp", "fsdp_config", "deepspeed", "parallelism_config"}
 _SHARDING_LAUNCHED = (
@@ -46,17 +55,10 @@ _SHARDING_LAUNCHED = (
     "ACCELERATE_USE_PARALLELISM_CONFIG",
 )
 _USE_SHARD = "not supported; use FSDP with --set run.shard=true under torchrun"
-_SHARDED_OPTIMISERS = (
-    "adamw_torch",
-    "adamw_torch_fused",
-)  # optimisers that support sharded weights
-_OPTIMISERS = (
-    "adamw",
-    "adafactor",
-    "sgd",
-    "adagrad",
-    "rmsprop",
-)  # others need more arguments than a name
+# Optimisers that support sharded weights.
+_SHARDED_OPTIMISERS = ("adamw_torch", "adamw_torch_fused")
+# Others need more arguments than a name.
+_OPTIMISERS = ("adamw", "adafactor", "sgd", "adagrad", "rmsprop")
 
 
 @dataclass(frozen=True)
@@ -68,11 +70,6 @@ class Process:
     say: Say  # on rank 0 only
     show: Listener
     start: float = field(default_factory=time.perf_counter)
-
-    @property
-    def is_main(self) -> bool:
-        """Whether this process writes and prints."""
-        return bool(self.args.process_index == 0)
 
 
 def start_processes(settings: TrainSettings, work: Path) -> TrainingArguments:
@@ -128,9 +125,9 @@ def start_processes(settings: TrainSettings, work: Path) -> TrainingArguments:
 
 def idle_processors(args: TrainingArguments) -> str | None:
     """A note if a single process uses one of several GPUs, or was launched as one of several on a CPU."""
-    count = torch.cuda.device_count()
     if args.world_size > 1:
         return None
+    count = torch.cuda.device_count()
     if count == 0 and "ACCELERATE_MIXED_PRECISION" in os.environ:
         return (
             "one process trains, as `accelerate launch` starts no more on a CPU; for several, start with"
@@ -165,8 +162,8 @@ def completed(
     args.ddp_find_unused_parameters = find_unused
     if evaluate:
         steps = math.ceil(batches / optim.accumulation)
-        every = max(1, math.ceil(steps / optim.evaluations))
-        args.set_evaluate(strategy="steps", steps=every, delay=0)
+        interval = max(1, math.ceil(steps / optim.evaluations))
+        args.set_evaluate(strategy="steps", steps=interval, delay=0)
         args.metric_for_best_model = METRIC
         args.greater_is_better = True
     return args
@@ -174,9 +171,11 @@ def completed(
 
 def autocast(args: TrainingArguments) -> AbstractContextManager[object]:
     """The precision of training."""
-    if not (args.bf16 or args.fp16):
-        return nullcontext()
-    return torch.autocast(args.device.type, torch.bfloat16 if args.bf16 else torch.float16)
+    if args.bf16:
+        return torch.autocast(args.device.type, torch.bfloat16)
+    if args.fp16:
+        return torch.autocast(args.device.type, torch.float16)
+    return nullcontext()
 
 
 def evaluation_precision(args: TrainingArguments) -> AbstractContextManager[object]:
@@ -187,10 +186,12 @@ def evaluation_precision(args: TrainingArguments) -> AbstractContextManager[obje
 def memory_advice(settings: TrainSettings) -> str:
     """What to change if memory ran out."""
     run = settings.run
-    chunk = f" --set run.chunk=16 (now {run.chunk or 'off'}; same result) or"
+    chunk = ""
+    if not run.shard:
+        chunk = f" --set run.chunk=16 (now {run.chunk or 'off'}; same result) or"
     return (
-        f"lower --batch-size (now {settings.optim.batch_size}) or --max-length, or use"
-        f"{'' if run.shard else chunk} --set run.gradient_checkpointing=true (slower)"
+        f"lower --batch-size (now {settings.optim.batch_size}) or --max-length, or use{chunk} --set"
+        " run.gradient_checkpointing=true (slower)"
     )
 
 
@@ -229,6 +230,7 @@ def _check_reports(names: Sequence[str]) -> None:
 
 
 def _check_trainer(options: dict[str, Any]) -> None:
+    """Refuse arguments of transformers that have no effect in our loop, or are settings of ours."""
     if sharding := sorted(options.keys() & _SHARDING):
         raise ConfigError(f"run.trainer.{sharding[0]}: {_USE_SHARD}")
     if unknown := sorted(options.keys() - _PASSED_ON):

@@ -24,6 +24,7 @@ from aoe_train.model.device import upload_batch
 from aoe_train.training.loss_log import Diverged, gradient_problem
 from aoe_train.training.processes import (
     copy_weights,
+    is_main,
     is_sharded,
     on_main,
     trained_weights,
@@ -47,6 +48,19 @@ if TYPE_CHECKING:
     from aoe_train.training.loss_log import CollapseCheck, LossLog
 
 
+# Weights without weight decay.
+_NO_DECAY = re.compile(r"bias|layernorm|rmsnorm|(?:^|\.)norm(?:$|\.)|_norm(?:$|\.)")
+# Requests of callbacks that are reset before each event, as in transformers' Trainer.
+_RESET = {
+    "on_train_begin": ["should_training_stop"],
+    "on_epoch_begin": ["should_epoch_stop"],
+    "on_step_begin": ["should_log", "should_evaluate", "should_save"],
+    "on_log": ["should_log"],
+    "on_evaluate": ["should_evaluate"],
+    "on_save": ["should_save"],
+}
+
+
 class OptimiserStep:
     """The model with its optimiser and schedule; batches are already split among the ranks."""
 
@@ -56,8 +70,8 @@ class OptimiserStep:
         self._losses = losses
         self._datasets = [dataset.name for dataset in built.datasets]
         self._graphs = make_step_graphs(built)
-        self.accelerator = _accelerator(built.args)
-        self._wrapped, self.optimiser = _wrapped(self.model, self.accelerator, built.args)
+        self.accelerator = _make_accelerator(built.args)
+        self._wrapped, self.optimiser = _wrap_model(self.model, self.accelerator, built.args)
         options: Any = self._args.lr_scheduler_kwargs
         with _rejections("lr_scheduler_kwargs"):
             self.schedule = get_scheduler(
@@ -71,22 +85,24 @@ class OptimiserStep:
 
     def no_sync(self) -> AbstractContextManager[object]:
         """Add gradients up without exchanging them; sharded ones would then take a whole model's memory."""
-        context: AbstractContextManager[object] = (
-            nullcontext() if is_sharded(self.model) else self.accelerator.no_sync(self._wrapped)
-        )
+        if is_sharded(self.model):
+            return nullcontext()
+        context: AbstractContextManager[object] = self.accelerator.no_sync(self._wrapped)
         return context
 
     def backward(self, inputs: dict[str, Any], step: int, batches: int) -> None:
         """Add the gradient of one of the `batches` of a step, and its losses to the log."""
         self._wrapped.train()
         rows = inputs.pop("numbers")
-        dataset = inputs.get("dataset")
-        if self._graphs is not None and (parts := self._graphs(inputs)) is not None:
-            self._losses.add(parts, rows, step)
+        number = inputs.get("dataset")
+        dataset = None if number is None else self._datasets[number]
+        parts = None if self._graphs is None else self._graphs(inputs)
+        if parts is not None:
+            self._losses.add(parts, rows, step, dataset)
             return
         inputs = upload_batch(inputs, self._args.device)  # while the device still computes
         parts = self._wrapped(**inputs)
-        self._losses.add(parts, rows, step, None if dataset is None else self._datasets[dataset])
+        self._losses.add(parts, rows, step, dataset)
         del inputs
         self.accelerator.backward(parts["loss"] / batches)
 
@@ -101,14 +117,11 @@ class OptimiserStep:
 
     def advance(self) -> float:
         """Advance the schedule after an update, and return the update's learning rate."""
-        lr = float(self.schedule.get_last_lr()[0])
+        lr, *_ = self.schedule.get_last_lr()
         if not self.accelerator.optimizer_step_was_skipped:
             self.schedule.step()
         self._wrapped.zero_grad()
-        return lr
-
-
-_NO_DECAY = re.compile(r"bias|layernorm|rmsnorm|(?:^|\.)norm(?:$|\.)|_norm(?:$|\.)")
+        return float(lr)
 
 
 @contextmanager
@@ -122,15 +135,19 @@ def _rejections(option: str) -> Iterator[None]:
         ) from error
 
 
-def _optimiser(model: nn.Module, args: TrainingArguments) -> torch.optim.Optimizer:
+def _make_optimiser(model: nn.Module, args: TrainingArguments) -> torch.optim.Optimizer:
     """The optimiser; biases and norms have no weight decay, as in transformers' Trainer."""
     norms = {name for name, module in model.named_modules() if isinstance(module, nn.LayerNorm)}
     decaying: list[nn.Parameter] = []
     others: list[nn.Parameter] = []
     for name, weight in model.named_parameters():
-        if weight.requires_grad:
-            decays = name.rpartition(".")[0] not in norms and not _NO_DECAY.search(name.lower())
-            (decaying if decays else others).append(weight)
+        if not weight.requires_grad:
+            continue
+        owner, _, _ = name.rpartition(".")
+        if owner in norms or _NO_DECAY.search(name.lower()):
+            others.append(weight)
+        else:
+            decaying.append(weight)
     groups = [
         {"params": decaying, "weight_decay": args.weight_decay},
         {"params": others, "weight_decay": 0.0},
@@ -148,15 +165,14 @@ def _optimiser(model: nn.Module, args: TrainingArguments) -> torch.optim.Optimiz
     return optimiser
 
 
-def _wrapped(
+def _wrap_model(
     model: nn.Module, accelerator: Accelerator, args: TrainingArguments
 ) -> tuple[nn.Module, Any]:
     """The model, prepared for precision and processes, and its optimiser."""
-    optimiser = _optimiser(model, args)
+    optimiser = _make_optimiser(model, args)
     with warnings.catch_warnings():
-        warnings.filterwarnings(
-            "ignore", "`broadcast_buffers`", FutureWarning
-        )  # a matter for accelerate
+        # A matter for accelerate.
+        warnings.filterwarnings("ignore", "`broadcast_buffers`", FutureWarning)
         if not is_sharded(model):
             wrapped, prepared = accelerator.prepare(model, optimiser)
             return wrapped, prepared
@@ -165,33 +181,20 @@ def _wrapped(
         return wrapped, accelerator.prepare(optimiser)
 
 
-def _accelerator(args: TrainingArguments) -> Accelerator:
+def _make_accelerator(args: TrainingArguments) -> Accelerator:
     """The accelerator with a run's precision, DDP options and compiler."""
     ddp = DistributedDataParallelKwargs(
         find_unused_parameters=args.ddp_find_unused_parameters,
         broadcast_buffers=args.ddp_broadcast_buffers,
     )
+    dynamo = TorchDynamoPlugin(backend=args.torch_compile_backend, mode=args.torch_compile_mode)
+    our_loop_accumulates = GradientAccumulationPlugin(num_steps=1)
     return Accelerator(
         mixed_precision=args.mixed_precision,
-        gradient_accumulation_plugin=GradientAccumulationPlugin(
-            num_steps=1
-        ),  # our loop accumulates
-        dynamo_plugin=TorchDynamoPlugin(
-            backend=args.torch_compile_backend, mode=args.torch_compile_mode
-        ),
+        gradient_accumulation_plugin=our_loop_accumulates,
+        dynamo_plugin=dynamo,
         kwargs_handlers=[ddp],
     )
-
-
-# Requests of callbacks that are reset before each event, as in transformers' Trainer.
-_RESET = {
-    "on_train_begin": ["should_training_stop"],
-    "on_epoch_begin": ["should_epoch_stop"],
-    "on_step_begin": ["should_log", "should_evaluate", "should_save"],
-    "on_log": ["should_log"],
-    "on_evaluate": ["should_evaluate"],
-    "on_save": ["should_save"],
-}
 
 
 class Events:
@@ -215,10 +218,10 @@ class Events:
         for flag in _RESET.get(event, ()):
             setattr(self.control, flag, False)
         for callback in self.callbacks:
-            control = getattr(callback, event)(
-                self._args, self.state, self.control, **self._objects, **seen
-            )
-            self.control = self.control if control is None else control
+            call = getattr(callback, event)
+            requests = call(self._args, self.state, self.control, **self._objects, **seen)
+            if requests is not None:
+                self.control = requests
 
 
 @dataclass
@@ -233,14 +236,12 @@ class TrainingRun:
     losses: LossLog  # not logged yet
     collapse: CollapseCheck
     clock: Stopwatch  # training time without evaluation and checkpoints
-    score: (
-        Callable[[], DevScores] | None
-    )  # called on rank 0, or on all ranks if the model is sharded
+    # Called on rank 0, or on all ranks if the model is sharded.
+    score: Callable[[], DevScores] | None
     before: DevScores | None  # of the backbone
     name: str  # in reports
-    best: dict[str, Tensor] | None = (
-        None  # weights; in memory, so that an evaluation writes nothing
-    )
+    # Weights; in memory, so that an evaluation writes nothing.
+    best: dict[str, Tensor] | None = None
     sound: Path | None = None  # the newest checkpoint that has not diverged
     random_state: dict[str, Any] | None = None  # of a checkpoint, with which the next epoch starts
     logged: int = 0  # step of the last log entry
@@ -266,9 +267,8 @@ class TrainingRun:
         """Show the progress, with the newest loss and dev score."""
         note = ", ".join(self._notes.values())
         state = self.state
-        process = self.built.loaded.process
-        if process.is_main:
-            process.show(Progress("train", state.global_step, state.max_steps, note, ended=ended))
+        progress = Progress("train", state.global_step, state.max_steps, note, ended=ended)
+        self.built.loaded.process.show(progress)
 
     def log_losses(self, norm: Tensor | None, lr: float) -> None:
         """Log the mean losses since the last entry."""
@@ -291,9 +291,8 @@ class TrainingRun:
             self.show()
         # fp16's loss scaling skips steps with an infinite gradient, which is no sign of divergence.
         history = [] if self.built.args.fp16 else self.state.log_history
-        self._stop_if(
-            gradient_problem([entry["grad_norm"] for entry in history if "grad_norm" in entry])
-        )
+        norms = [entry["grad_norm"] for entry in history if "grad_norm" in entry]
+        self._stop_if(gradient_problem(norms))
 
     def evaluate(self) -> None:
         """Score the dev data, and keep the weights if they are the best; all ranks get the same scores."""
@@ -302,20 +301,23 @@ class TrainingRun:
         self.check_divergence()
         model = self.built.model
         state = self.state
-        sets = [] if self.before is None or len(self.before.by_set) < 2 else self.before.by_set
-        names = [METRIC, *(f"{METRIC}.{name}" for name in sets)]
+        names = [METRIC]
+        if self.before is not None and len(self.before.by_set) > 1:
+            names += [f"{METRIC}.{name}" for name in self.before.by_set]
         with self.clock.paused():
             model.eval()
             figures = list[float]()
-            if self.built.loaded.process.is_main or is_sharded(model):
+            if is_main() or is_sharded(model):
                 with self.average.applied(model), unsharded_root(model):
                     figures = self.score().figures
             values: list[float] = on_main(lambda: figures)
             metrics = {f"eval_{name}": value for name, value in zip(names, values, strict=True)}
             self.log(metrics)
             self.events("on_evaluate", metrics=metrics)
-        if values[0] > (-math.inf if state.best_metric is None else state.best_metric):
-            state.best_metric = values[0]
+        best_before = -math.inf if state.best_metric is None else state.best_metric
+        deciding = metrics[f"eval_{METRIC}"]
+        if deciding > best_before:  # not if it is NaN
+            state.best_metric = deciding
             state.best_global_step = state.global_step
             self.best = copy_weights(self.average.chosen(model) or trained_weights(model))
 
@@ -325,7 +327,7 @@ class TrainingRun:
         model = self.built.model
         with self.clock.paused():
             spread = 0.0
-            if self.built.loaded.process.is_main or is_sharded(model):
+            if is_main() or is_sharded(model):
                 with unsharded_root(model):
                     spread = self.collapse.spread()
             self._stop_if(self.collapse.problem(on_main(lambda: spread)))

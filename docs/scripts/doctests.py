@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from importlib import import_module
+from inspect import signature
 from typing import Any
 
-from griffe import Extension, Function, Object
+from griffe import Extension, Function, Object, Parameter, ParameterKind, Parameters
 
 from pairkit.base.cli.options import documentation
 
@@ -25,13 +26,24 @@ class Doctests(Extension):
 
 
 def _complete(func: Function) -> None:
-    """Add the texts of options, and with `same_arguments` the other function's parameters."""
+    """Add the texts of options, and the arguments of a function that takes a request."""
     function = getattr(import_module(func.module.path), func.name, None)
-    declared = getattr(function, "__dict__", {})
-    if "options" in declared and func.docstring is not None:
-        func.docstring.value = documentation(function)
-    if "same_as" in declared:
-        func.parameters = func.parent.members[declared["same_as"].__name__].parameters
+    if "declared" not in getattr(function, "__dict__", {}) or func.docstring is None:
+        return
+    func.docstring.value = documentation(function)
+    if "request" in [each.name for each in func.parameters]:
+        fields = func.parent.members[str(func.parameters["request"].annotation)].members
+        func.parameters = Parameters(
+            *(
+                Parameter(
+                    name,
+                    annotation=fields[name].annotation,
+                    kind=ParameterKind[each.kind.name.lower()],
+                    default=None if each.default is each.empty else repr(each.default),
+                )
+                for name, each in signature(function).parameters.items()
+            )
+        )
 
 
 def _fenced(example: re.Match[str]) -> str:

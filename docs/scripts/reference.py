@@ -11,7 +11,6 @@ import inspect
 import re
 from collections.abc import Callable
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +79,7 @@ def _table(module: str) -> str:
 
 def _load(path: str) -> Any:
     module, _, name = path.partition(":")
-    return getattr(import_module(module), name) if find_spec(module) else {}
+    return getattr(import_module(module), name)
 
 
 PARTS: dict[str, Callable[[str], str]] = {"docstring": _docstring, "table": _table}

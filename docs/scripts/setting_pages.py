@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from pathlib import Path
 from types import NoneType, UnionType
@@ -13,7 +13,8 @@ import annotated_types
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from pairkit.base.cli.options import setting_keys
+from pairkit.base.cli.options import parameters
+from pairkit.base.cli.usage_errors import flag_of
 from pairkit.base.settings import Settings
 
 _MAX_ITEMS = 8
@@ -52,8 +53,10 @@ class Section(NamedTuple):
     settings: list[Setting]
 
 
-def setting_page(script: str, roots: Mapping[str, tuple[type[Settings], Mapping[str, str]]]) -> str:
-    """Returns the page of one console script's settings, in Markdown."""
+def setting_page(
+    script: str, roots: Mapping[str, tuple[type[Settings], Callable[..., Any]]]
+) -> str:
+    """Returns the page of one console script's settings, in Markdown; a function has their flags."""
     lines = [
         f"# Settings of `{script}`",
         "",
@@ -61,9 +64,8 @@ def setting_page(script: str, roots: Mapping[str, tuple[type[Settings], Mapping[
         "A flag beats `--set`, `--set` beats the file, and the file beats the default. An unknown key is an",
         "error.",
     ]
-    for heading, (model, table) in roots.items():
-        keys = setting_keys(table) if callable(table) else table
-        flags = {key: "--" + name.replace("_", "-") for name, key in keys.items()}
+    for heading, (model, function) in roots.items():
+        flags = {each.option.setting: flag_of(each) for each in parameters(function)}
         lines += ["", f"## {heading}"]
         for section in sections(model, flags):
             title = f"`[{section.prefix}]`" if section.prefix else "Top level"

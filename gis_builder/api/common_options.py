@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pairkit.base.cli.options import RUN, Option, setting_keys
+from pairkit.base.cli.options import RUN, Option
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.dataset.shared_options import SHARED
 
@@ -51,16 +51,6 @@ options = SHARED.extended(
     cluster_cap=Option(setting="pair.cluster_cap", panel=_PAIRS),
     seed=Option(setting="seed", panel=RUN),
 )
-
-
-def merged_settings(
-    function: Callable[..., Any], given: Mapping[str, Any], config: Any, settings: Any
-) -> BuildSettings:
-    """Merge a function's arguments with `config` and `settings`."""
-    from gis_builder.settings import BuildSettings
-    from pairkit.base.settings import merge
-
-    return merge(BuildSettings, setting_keys(function), given, config=config, settings=settings)
 
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:/")

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import KW_ONLY, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gis_builder.api.common_options import (
     display,
-    merged_settings,
     opener,
     options,
     path_of,
     read_repos,
 )
-from pairkit.base.cli.options import INPUT, OUTPUT, Option, same_arguments
+from pairkit.base.cli.options import INPUT, OUTPUT, Option, Request, parameter, takes
 from pairkit.base.errors import ConfigError
 from pairkit.dataset.shared_options import columns_given, mapping
 
@@ -31,21 +30,25 @@ if TYPE_CHECKING:
     from pairkit.base.cli.progress import Listener
 
 
-@options("gis_builder.settings:BuildSettings", update=Option(main=True))
-def crawl(
-    repos: str | Path | Iterable[str],
-    work: str | Path,
-    *,
-    update: bool = False,
-    strategy: str | None = None,
-    api_url: str | None = None,
-    token: str | None = None,
-    token_file: str | Path | None = None,
-    seed: int | None = None,
-    config: str | Path | None = None,
-    settings: Mapping[str, Any] | Iterable[str] | None = None,
-    progress: bool | Listener = True,
-) -> Crawled:
+class CrawlRequest(Request, shared=options, settings="gis_builder.settings:BuildSettings"):
+    """The arguments of `crawl`."""
+
+    repos: str | Path | Iterable[str]
+    work: str | Path
+    _: KW_ONLY
+    update: bool = parameter(default=False, main=True)
+    strategy: str | None = None
+    api_url: str | None = None
+    token: str | None = None
+    token_file: str | Path | None = None
+    seed: int | None = None
+    config: str | Path | None = None
+    settings: Mapping[str, Any] | Iterable[str] | None = None
+    progress: bool | Listener = True
+
+
+@takes(CrawlRequest)
+def crawl(request: CrawlRequest) -> Crawled:
     """Fetch issues from GitHub into the folder `work`. If a crawl was stopped, the same call continues it.
 
     Args:
@@ -61,46 +64,49 @@ def crawl(
     """
     from gis_builder.crawling import crawl as _crawl
     from gis_builder.crawling.status import Crawled, IncompleteCrawlError, read_status
+    from gis_builder.settings import BuildSettings
     from gis_builder.store import RepoOutcome
     from gis_builder.store.store import held_store
+    from pairkit.base.settings import load_settings
 
-    given: dict[str, Any] = {"strategy": strategy, "api_url": api_url, "seed": seed}
-    merged = merged_settings(crawl, given, config, settings)
-    names = read_repos(repos)
-    folder = path_of("work", work)
-    with display(progress) as show:
-        open_github = opener(merged, token, token_file, show)
+    settings = load_settings(
+        BuildSettings, request.flags(), config=request.config, settings=request.settings
+    )
+    names = read_repos(request.repos)
+    folder = path_of("work", request.work)
+    with display(request.progress) as show:
+        open_github = opener(settings, request.token, request.token_file, show)
         with held_store(folder) as store:
             with open_github(store) as github:
-                fetch = _crawl.update if update else _crawl.crawl
-                rows = fetch(github, store, names, merged, show)
+                fetch = _crawl.update if request.update else _crawl.crawl
+                rows = fetch(github, store, names, settings, show)
             crawled = Crawled(folder, rows, read_status(store))
     if any(row.outcome is RepoOutcome.FAILED for row in rows):
         raise IncompleteCrawlError(crawled)
     return crawled
 
 
-@options(
-    folder=Option(metavar="DUMP", positional=True),
-    links=Option(metavar="FILE", main=True),
-    link_columns=Option(metavar="A=B,…", panel=INPUT, read=partial(mapping, "--link-columns")),
-    columns=Option(metavar="A=B,…", panel=INPUT, read=columns_given),
-    date_format=Option(metavar="FORMAT", panel=INPUT),
-    repo=Option(metavar="OWNER/NAME", main=True),
-    skip_broken=Option(main=True),
-)
-def import_tracker(
-    folder: str | Path,
-    work: str | Path,
-    *,
-    links: str | Path | None = None,
-    link_columns: Mapping[str, str] | None = None,
-    columns: Mapping[str, str] | None = None,
-    date_format: str = "",
-    repo: str | None = None,
-    skip_broken: bool = False,
-    progress: bool | Listener = True,
-) -> Crawled:
+class ImportRequest(Request, shared=options):
+    """The arguments of `import_tracker` and `preview_import`."""
+
+    folder: str | Path = parameter(metavar="DUMP", positional=True)
+    work: str | Path
+    _: KW_ONLY
+    links: str | Path | None = parameter(default=None, metavar="FILE", main=True)
+    link_columns: Mapping[str, str] | None = parameter(
+        default=None, metavar="A=B,…", panel=INPUT, read=partial(mapping, "--link-columns")
+    )
+    columns: Mapping[str, str] | None = parameter(
+        default=None, metavar="A=B,…", panel=INPUT, read=columns_given
+    )
+    date_format: str = parameter(default="", metavar="FORMAT", panel=INPUT)
+    repo: str | None = parameter(default=None, metavar="OWNER/NAME", main=True)
+    skip_broken: bool = parameter(default=False, main=True)
+    progress: bool | Listener = True
+
+
+@takes(ImportRequest)
+def import_tracker(request: ImportRequest) -> Crawled:
     """Read a saved tracker of GitHub, or tickets of another tracker, instead of crawling.
 
     GitHub: folders of REST objects (issues.jsonl, comments.jsonl, events.jsonl), and the output of `gh api
@@ -130,31 +136,38 @@ def import_tracker(
     from gis_builder.crawling.status import Crawled, read_status
     from gis_builder.store.store import held_store
 
-    work_folder = path_of("work", work)
-    saved = path_of("folder", folder)
-    how_to_read = _import_options(
-        {
-            "links": links,
-            "link_columns": link_columns,
-            "columns": columns,
-            "date_format": date_format,
-        }
-        | {"repo": repo, "skip_broken": skip_broken}
-    )
-    with display(progress) as show, held_store(work_folder) as store:
-        rows = _crawl.import_tracker(store, saved, show.say, how_to_read)
-        return Crawled(work_folder, rows, read_status(store), is_import=True)
+    work = path_of("work", request.work)
+    saved = path_of("folder", request.folder)
+    import_options = _import_options(request)
+    with display(request.progress) as show, held_store(work) as store:
+        rows = _crawl.import_tracker(store, saved, show.say, import_options)
+        return Crawled(work, rows, read_status(store), is_import=True)
 
 
-@same_arguments(import_tracker)
-def preview_import(arguments: dict[str, Any]) -> ImportPreview:
+@takes(ImportRequest, same_texts=import_tracker)
+def preview_import(request: ImportRequest) -> ImportPreview:
     """Show how an import reads its files: columns, times, links and the first three tickets.
 
     Nothing is written.
     """
     from gis_builder.crawling.import_dump import preview
 
-    return preview(path_of("folder", arguments["folder"]), _import_options(arguments))
+    return preview(path_of("folder", request.folder), _import_options(request))
+
+
+def _import_options(request: ImportRequest) -> ImportOptions:
+    from gis_builder.trackers.ticket_files import ImportOptions
+    from pairkit.base.settings import argument
+
+    links = None if request.links is None else path_of("links", request.links)
+    return ImportOptions(
+        links=links,
+        columns=argument("columns", request.columns, dict[str, str] | None) or {},
+        repo=argument("repo", request.repo, str | None),
+        skip_broken=argument("skip_broken", request.skip_broken, bool),
+        link_columns=argument("link_columns", request.link_columns, dict[str, str] | None) or {},
+        date_format=argument("date_format", request.date_format, str),
+    )
 
 
 @options()
@@ -192,13 +205,15 @@ def detect(
     from gis_builder.detection.detection_results import Detected
     from gis_builder.detection.detector import FILE, count_verdicts
     from gis_builder.detection.detector import detect as detect_duplicates
+    from gis_builder.settings import BuildSettings
     from gis_builder.store.store import held_store
+    from pairkit.base.settings import load_settings
 
-    merged = merged_settings(detect, {}, config, settings)
+    build_settings = load_settings(BuildSettings, config=config, settings=settings)
     verdicts = path_of("work", work) / FILE
     with display(progress) as show, held_store(verdicts.parent, create=False) as store:
         store.check_issues()
-        judged_anew = detect_duplicates(store, verdicts, store.repos(), merged.detect, show)
+        judged_anew = detect_duplicates(store, verdicts, store.repos(), build_settings.detect, show)
     return Detected(verdicts, count_verdicts(verdicts), judged_anew)
 
 
@@ -226,19 +241,20 @@ def explain(
     from gis_builder.detection.detector import explain_thread
     from gis_builder.pairing.pair_folder import dropped_lines
     from gis_builder.pairing.pairing_results import DROPPED_FILE
+    from gis_builder.settings import BuildSettings
     from gis_builder.store.store import open_store
-    from pairkit.base.settings import argument
+    from pairkit.base.settings import argument, load_settings
 
-    merged = merged_settings(explain, {}, config, settings)
+    detection = load_settings(BuildSettings, config=config, settings=settings).detect
     name = argument("issue", issue, str)
     folder = path_of("work", work)
     if (folder / "hours").is_dir():
         from gis_builder.gh_archive.judge_threads import explain_archived
 
-        verdict, text = explain_archived(folder, name, merged.detect)
+        verdict, text = explain_archived(folder, name, detection)
     else:
         with open_store(folder) as store:
-            verdict, text = explain_thread(store, name, merged.detect)
+            verdict, text = explain_thread(store, name, detection)
     text = "\n".join([text, *dropped_lines(folder / DROPPED_FILE, verdict.ref)])
     targets = tuple(map(str, verdict.targets))
     return Explanation(
@@ -325,21 +341,3 @@ def suggest(
             )
         ref = IssueRef(name, ticket.number if ticket else int(key))
         return suggest_for(store, ref, folder, top)
-
-
-def _import_options(arguments: Mapping[str, Any]) -> ImportOptions:
-    """The arguments of `import_tracker` that say how to read the files."""
-    from gis_builder.trackers.ticket_files import ImportOptions
-    from pairkit.base.settings import argument
-
-    def given(name: str, kind: Any) -> Any:
-        return argument(name, arguments[name], kind)
-
-    return ImportOptions(
-        links=None if arguments["links"] is None else path_of("links", arguments["links"]),
-        columns=given("columns", dict[str, str] | None) or {},
-        repo=given("repo", str | None),
-        skip_broken=given("skip_broken", bool),
-        link_columns=given("link_columns", dict[str, str] | None) or {},
-        date_format=given("date_format", str),
-    )

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from inspect import signature
+from dataclasses import KW_ONLY
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from gis_builder.api.common_options import (
     display,
-    merged_settings,
     opener,
     options,
     path_of,
     read_repos,
 )
 from gis_builder.api.crawls import detect, import_tracker
-from pairkit.base.cli.options import Option, same_arguments, setting_keys
+from pairkit.base.cli.options import Request, parameter, takes
 from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from gis_builder.gh_archive.archive_run import Job
     from gis_builder.gh_archive.runners import Runner
     from gis_builder.pairing.pairing_results import ArchiveBuilt, Built, HoursRead
+    from gis_builder.settings import BuildSettings
     from gis_builder.settings.negative_strategies import Rank
     from pairkit.base.cli.progress import Listener
 
@@ -35,30 +35,34 @@ _SAMPLES = (
 )  # installed, source tree
 
 
-@options("gis_builder.settings:BuildSettings")
-def build(
-    repos: str | Path | Iterable[str],
-    out: str | Path = "gis-dataset",
-    *,
-    work: str | Path | None = None,
-    strategy: str | None = None,
-    api_url: str | None = None,
-    token: str | None = None,
-    token_file: str | Path | None = None,
-    split_sizes: str | Sequence[float] | None = None,
-    relations: str | Sequence[str] | None = None,
-    min_same_probability: float | None = None,
-    negatives: str | Rank | None = None,
-    match: str | None = None,
-    ratio: float | None = None,
-    all_within_cluster: bool | None = None,
-    cluster_cap: int | None = None,
-    seed: int | None = None,
-    config: str | Path | None = None,
-    settings: Mapping[str, Any] | Iterable[str] | None = None,
-    fresh: bool = False,
-    progress: bool | Listener = True,
-) -> Built:
+class BuildRequest(Request, shared=options, settings="gis_builder.settings:BuildSettings"):
+    """The arguments of `build` and `plan_of_build`."""
+
+    repos: str | Path | Iterable[str]
+    out: str | Path = "gis-dataset"
+    _: KW_ONLY
+    work: str | Path | None = None
+    strategy: str | None = None
+    api_url: str | None = None
+    token: str | None = None
+    token_file: str | Path | None = None
+    split_sizes: str | Sequence[float] | None = None
+    relations: str | Sequence[str] | None = None
+    min_same_probability: float | None = None
+    negatives: str | Rank | None = None
+    match: str | None = None
+    ratio: float | None = None
+    all_within_cluster: bool | None = None
+    cluster_cap: int | None = None
+    seed: int | None = None
+    config: str | Path | None = None
+    settings: Mapping[str, Any] | Iterable[str] | None = None
+    fresh: bool = False
+    progress: bool | Listener = True
+
+
+@takes(BuildRequest)
+def build(request: BuildRequest) -> Built:
     """Crawl repositories, detect duplicates, make pairs, split them, write the dataset and audit it.
 
     If a build was stopped, the same call continues it.
@@ -75,32 +79,31 @@ def build(
     """
     from gis_builder.pairing.build_pairs import build as build_dataset
 
-    given: dict[str, Any] = {"strategy": strategy, "api_url": api_url, "split_sizes": split_sizes}
-    given |= {"relations": relations, "negatives": negatives, "match": match, "ratio": ratio}
-    given |= {"min_same_probability": min_same_probability}
-    given |= {"all_within_cluster": all_within_cluster, "cluster_cap": cluster_cap, "seed": seed}
-    merged = merged_settings(build, given, config, settings)
-    names = read_repos(repos)
-    folder = path_of("out", out)
-    with display(progress) as show:
-        open_github = opener(merged, token, token_file, show)
-        return build_dataset(
-            names, folder, _work_of(work, folder), merged, open_github, show, fresh=fresh
-        )
+    settings = _build_settings(request)
+    names = read_repos(request.repos)
+    out = path_of("out", request.out)
+    work = _work_of(request.work, out)
+    with display(request.progress) as show:
+        open_github = opener(settings, request.token, request.token_file, show)
+        return build_dataset(names, out, work, settings, open_github, show, fresh=request.fresh)
 
 
-@options("gis_builder.settings:BuildSettings")
-def plan(
-    repos: str | Path | Iterable[str],
-    *,
-    strategy: str | None = None,
-    api_url: str | None = None,
-    token: str | None = None,
-    token_file: str | Path | None = None,
-    config: str | Path | None = None,
-    settings: Mapping[str, Any] | Iterable[str] | None = None,
-    progress: bool | Listener = True,
-) -> Plan:
+class PlanRequest(Request, shared=options, settings="gis_builder.settings:BuildSettings"):
+    """The arguments of `plan`."""
+
+    repos: str | Path | Iterable[str]
+    _: KW_ONLY
+    strategy: str | None = None
+    api_url: str | None = None
+    token: str | None = None
+    token_file: str | Path | None = None
+    config: str | Path | None = None
+    settings: Mapping[str, Any] | Iterable[str] | None = None
+    progress: bool | Listener = True
+
+
+@takes(PlanRequest)
+def plan(request: PlanRequest) -> Plan:
     """Estimate the cost of a crawl: points of GitHub's rate limit, requests and hours.
 
     Nothing is written. The estimate itself costs one point per 25 repositories.
@@ -109,40 +112,57 @@ def plan(
         ConfigError: A setting or a token is invalid, or no repository can be crawled.
         RemoteError: The server can't be reached.
     """
+    return _plan_crawl(request)
+
+
+@takes(BuildRequest, same_texts=build)
+def plan_of_build(request: BuildRequest) -> Plan:
+    """The plan of a build's crawl; options that the build would refuse are refused already."""
+    return _plan_crawl(request)
+
+
+def _plan_crawl(request: PlanRequest | BuildRequest) -> Plan:
     from gis_builder.crawling.crawl_plan import plan as plan_crawl
 
-    merged = merged_settings(plan, {"strategy": strategy, "api_url": api_url}, config, settings)
-    names = read_repos(repos)
-    with display(progress) as show:
-        return plan_crawl(names, merged, opener(merged, token, token_file, show))
+    settings = _build_settings(request)
+    names = read_repos(request.repos)
+    with display(request.progress) as show:
+        open_github = opener(settings, request.token, request.token_file, show)
+        return plan_crawl(names, settings, open_github)
 
 
-@same_arguments(build)
-def plan_of_build(arguments: dict[str, Any]) -> Plan:
-    """The plan of a build's crawl; options that the build would refuse are refused already."""
-    merged_settings(build, arguments, arguments["config"], arguments["settings"])
-    return plan(**{name: arguments[name] for name in signature(plan).parameters})
+def _build_settings(request: BuildRequest | PlanRequest | PairRequest) -> BuildSettings:
+    from gis_builder.settings import BuildSettings
+    from pairkit.base.settings import load_settings
+
+    return load_settings(
+        BuildSettings, request.flags(), config=request.config, settings=request.settings
+    )
 
 
-@options("gis_builder.settings:BuildSettings")
-def pair(
-    work: str | Path,
-    out: str | Path = "gis-dataset",
-    *,
-    split_sizes: str | Sequence[float] | None = None,
-    relations: str | Sequence[str] | None = None,
-    min_same_probability: float | None = None,
-    negatives: str | Rank | None = None,
-    match: str | None = None,
-    ratio: float | None = None,
-    all_within_cluster: bool | None = None,
-    cluster_cap: int | None = None,
-    seed: int | None = None,
-    config: str | Path | None = None,
-    settings: Mapping[str, Any] | Iterable[str] | None = None,
-    fresh: bool = False,
-    progress: bool | Listener = True,
-) -> Built:
+class PairRequest(Request, shared=options, settings="gis_builder.settings:BuildSettings"):
+    """The arguments of `pair`."""
+
+    work: str | Path
+    out: str | Path = "gis-dataset"
+    _: KW_ONLY
+    split_sizes: str | Sequence[float] | None = None
+    relations: str | Sequence[str] | None = None
+    min_same_probability: float | None = None
+    negatives: str | Rank | None = None
+    match: str | None = None
+    ratio: float | None = None
+    all_within_cluster: bool | None = None
+    cluster_cap: int | None = None
+    seed: int | None = None
+    config: str | Path | None = None
+    settings: Mapping[str, Any] | Iterable[str] | None = None
+    fresh: bool = False
+    progress: bool | Listener = True
+
+
+@takes(PairRequest)
+def pair(request: PairRequest) -> Built:
     """Make a dataset from a crawl and its verdicts, without any request to the server.
 
     Raises:
@@ -163,44 +183,34 @@ def pair(
     """
     from gis_builder.pairing.build_pairs import pair as pair_dataset
 
-    given: dict[str, Any] = {
-        "split_sizes": split_sizes,
-        "relations": relations,
-        "negatives": negatives,
-    }
-    given |= {"match": match, "ratio": ratio, "all_within_cluster": all_within_cluster}
-    given |= {"min_same_probability": min_same_probability}
-    given |= {"cluster_cap": cluster_cap, "seed": seed}
-    merged = merged_settings(pair, given, config, settings)
-    with display(progress) as show:
-        return pair_dataset(path_of("out", out), path_of("work", work), merged, show, fresh=fresh)
+    settings = _build_settings(request)
+    out = path_of("out", request.out)
+    work = path_of("work", request.work)
+    with display(request.progress) as show:
+        return pair_dataset(out, work, settings, show, fresh=request.fresh)
 
 
-@options(
-    "gis_builder.settings:ArchiveSettings",
-    hours=Option(metavar="A..B"),
-    source=Option(short="-s", metavar="DIR"),
-    exclude=Option(metavar="FILE"),
-    workers=Option(metavar="N", panel=_TASKS),
-    engine=Option(metavar="NAME", panel=_TASKS),
-    address=Option(metavar="HOST:PORT", panel=_TASKS),
-)
-def archive(
-    hours: str,
-    source: str | Path,
-    out: str | Path = "gis-archive",
-    *,
-    work: str | Path | None = None,
-    exclude: str | Path | None = None,
-    workers: int | None = None,
-    engine: str = "local",
-    address: str | None = None,
-    seed: int | None = None,
-    config: str | Path | None = None,
-    settings: Mapping[str, Any] | Iterable[str] | None = None,
-    fresh: bool = False,
-    progress: bool | Listener = True,
-) -> ArchiveBuilt:
+class ArchiveRequest(Request, shared=options, settings="gis_builder.settings:ArchiveSettings"):
+    """The arguments of `archive` and `read_hours`."""
+
+    hours: str = parameter(metavar="A..B")
+    source: str | Path = parameter(short="-s", metavar="DIR")
+    out: str | Path = "gis-archive"
+    _: KW_ONLY
+    work: str | Path | None = None
+    exclude: str | Path | None = parameter(default=None, metavar="FILE")
+    workers: int | None = parameter(default=None, metavar="N", panel=_TASKS)
+    engine: str = parameter(default="local", metavar="NAME", panel=_TASKS)
+    address: str | None = parameter(default=None, metavar="HOST:PORT", panel=_TASKS)
+    seed: int | None = None
+    config: str | Path | None = None
+    settings: Mapping[str, Any] | Iterable[str] | None = None
+    fresh: bool = False
+    progress: bool | Listener = True
+
+
+@takes(ArchiveRequest)
+def archive(request: ArchiveRequest) -> ArchiveBuilt:
     """Make a dataset from issues of all public repositories, as recorded by GH Archive.
 
     No request is sent to GitHub. If a run was stopped, the same call continues it. Runs with the same `work`
@@ -225,52 +235,57 @@ def archive(
     """
     from gis_builder.gh_archive.archive_run import build_archive
 
-    arguments: dict[str, Any] = {"hours": hours, "source": source, "out": out, "work": work}
-    arguments |= {"exclude": exclude, "seed": seed, "config": config, "settings": settings}
-    arguments |= {"workers": workers, "engine": engine, "address": address}
-    job, runner = _archive_inputs(arguments)
-    with display(progress) as show, runner:
-        return build_archive(job, path_of("out", out), runner, show, fresh=fresh)
+    job = _archive_job(request)
+    out = path_of("out", request.out)
+    with display(request.progress) as show, _runner(request) as runner:
+        return build_archive(job, out, runner, show, fresh=request.fresh)
 
 
-@same_arguments(archive)
-def read_hours(arguments: dict[str, Any]) -> HoursRead:
+@takes(ArchiveRequest, same_texts=archive)
+def read_hours(request: ArchiveRequest) -> HoursRead:
     """Only read the hours of an archive into `work`; their files can then be deleted.
 
     `archive` continues from there. Only `hours`, `source`, `work` and the tasks' options matter here.
     """
     from gis_builder.gh_archive.archive_run import read_hours as read
 
-    job, runner = _archive_inputs(arguments)
-    with display(arguments["progress"]) as show, runner:
+    job = _archive_job(request)
+    with display(request.progress) as show, _runner(request) as runner:
         return read(job, runner, show)
 
 
-def _archive_inputs(arguments: Mapping[str, Any]) -> tuple[Job, Runner]:
-    from typing import Literal
-
-    from pydantic import Field
-
+def _archive_job(request: ArchiveRequest) -> Job:
     from gis_builder.gh_archive.archive_run import Job
     from gis_builder.gh_archive.hours import hours_between
     from gis_builder.gh_archive.judge_threads import read_exclusions
-    from gis_builder.gh_archive.runners import choose_runner
     from gis_builder.settings import ArchiveSettings
-    from pairkit.base.settings import argument, merge
+    from pairkit.base.settings import argument, load_settings
 
-    layers = {name: arguments[name] for name in ("config", "settings")}
-    exclude = arguments["exclude"]
-    job = Job(
-        hours_between(argument("hours", arguments["hours"], str)),
-        path_of("source", arguments["source"]),
-        _work_of(arguments["work"], path_of("out", arguments["out"])),
-        merge(ArchiveSettings, setting_keys(archive), {"seed": arguments["seed"]}, **layers),
-        () if exclude is None else read_exclusions(path_of("exclude", exclude)),
+    excluded: Sequence[str] = ()
+    if request.exclude is not None:
+        excluded = read_exclusions(path_of("exclude", request.exclude))
+    settings = load_settings(
+        ArchiveSettings, request.flags(), config=request.config, settings=request.settings
     )
-    return job, choose_runner(
-        argument("engine", arguments["engine"], Literal["local", "ray"]),
-        argument("workers", arguments["workers"], Annotated[int, Field(ge=1)] | None),
-        argument("address", arguments["address"], str | None),
+    return Job(
+        hours=hours_between(argument("hours", request.hours, str)),
+        source=path_of("source", request.source),
+        work=_work_of(request.work, path_of("out", request.out)),
+        settings=settings,
+        excluded=excluded,
+    )
+
+
+def _runner(request: ArchiveRequest) -> Runner:
+    from pydantic import Field
+
+    from gis_builder.gh_archive.runners import choose_runner
+    from pairkit.base.settings import argument
+
+    return choose_runner(
+        argument("engine", request.engine, Literal["local", "ray"]),
+        argument("workers", request.workers, Annotated[int, Field(ge=1)] | None),
+        argument("address", request.address, str | None),
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from gis_builder.store import RateLimit, RepoOutcome, RepoRow, Store, Tally, Usage
 from pairkit.base.cli.result_table import Printed, ResultTable
+from pairkit.base.cli.terminal import CommandResult
 from pairkit.base.errors import RemoteError
 
 _MAX_NAMED = 3  # repositories with the same outcome that get a line each
@@ -210,7 +211,7 @@ def outcome_lines(rows: Iterable[RepoRow]) -> list[str]:
 
 
 @dataclass(frozen=True, repr=False)
-class Crawled:
+class Crawled(CommandResult):
     """The result of a crawl or an import.
 
     Attributes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from llm_labeler.parsing.special_tokens import split_thought
@@ -86,9 +86,9 @@ class Dialect:
         if settings.kind == "glm":
             self._chosen["thinking"] = {"type": "disabled"}  # on by default, and billed
         self.refused: set[str] = set()  # fields that the server doesn't know
-        self._has_format = self._has_system = (
-            False  # whether the server has answered a request with it
-        )
+        # Whether the server has answered a request with it.
+        self._has_format = False
+        self._has_system = False
         self.misses = Counter[AskKey]()  # unexplained refusals of each question with the format
         # OpenAI's newer models accept only the newer name, most other servers only the older one.
         names = ["max_completion_tokens", "max_tokens"]
@@ -96,14 +96,15 @@ class Dialect:
 
     def form(self, ask: Ask) -> Form:
         """The form of the next request for a question."""
-        limit = next((name for name in self._limits if name not in self.refused), self._limits[0])
-        misses = self.misses[ask.key]
         structured = self._settings.structured
+        misses = self.misses[ask.key]
+        usable = [name for name in self._limits if name not in self.refused]
+        limit, *_ = usable or self._limits
         is_merged = "system" in self.refused or misses >= _MERGED
         has_system = ask.messages[0].role == "system" and not is_merged
         is_missed = misses >= _MAX_MISSES and structured != "strict"
-        without = "response_format" in self.refused or is_missed
-        if structured == "off" or ask.schema is None or without:
+        is_refused = is_missed or "response_format" in self.refused
+        if structured == "off" or ask.schema is None or is_refused:
             return Form(limit, "", has_system)
         if self._settings.kind != "glm":
             return Form(limit, "json_schema", has_system)
@@ -117,14 +118,11 @@ class Dialect:
         settings = self._settings
         messages = [*ask.messages]
         if not form.has_system and messages[0].role == "system":
-            messages[:2] = [
-                Message("user", "\n\n".join(message.content for message in messages[:2]))
-            ]
+            merged = "\n\n".join(message.content for message in messages[:2])
+            messages[:2] = [Message("user", merged)]
         body: dict[str, Any] = {
             "model": settings.model,
-            "messages": [
-                {"role": message.role, "content": message.content} for message in messages
-            ],
+            "messages": [asdict(message) for message in messages],
             form.limit: settings.max_tokens,
         }
         if settings.seed is not None:
@@ -138,17 +136,12 @@ class Dialect:
 
     def adapt(self, ask: Ask, form: Form, refusal: Refusal) -> bool:
         """Adapt to the refusal of a request in `form`; return whether to send the next form at once."""
-        if refusal.status in (
-            401,
-            402,
-            403,
-            429,
-        ):  # OpenRouter refuses a part with 404, llama.cpp with 500
+        # OpenRouter refuses a part with 404, llama.cpp with 500.
+        if refusal.status in (401, 402, 403, 429):
             return False
         about = f"{refusal.param} {refusal.message}"
-        is_strict = self._settings.structured == "strict"
         if form.format and _FORMAT.search(about) and refusal.cause != "answer":
-            if is_strict:
+            if self._settings.structured == "strict":
                 raise ConfigError(
                     f"llm {self._name}: the server doesn't support {form.format} ({refusal.message}); "
                     f'set structured = "auto" in [llm.{self._name}]'
@@ -158,11 +151,13 @@ class Dialect:
             self.refused.add(form.limit)
         elif form.has_system and _NO_SYSTEM.search(about):
             self.refused.add("system")
-        elif refusal.status in (400, 422) and not (
-            refusal.is_explained or self.setting_error(refusal)
-        ):
+        elif self._is_unexplained(refusal):
             return self._leave_out_part(ask, form, refusal)
         return self.form(ask) != form
+
+    def _is_unexplained(self, refusal: Refusal) -> bool:
+        is_known = refusal.is_explained or self.setting_error(refusal) is not None
+        return refusal.status in (400, 422) and not is_known
 
     def _leave_out_part(self, ask: Ask, form: Form, refusal: Refusal) -> bool:
         """Leave out a part that the server has not accepted yet, as servers word its refusal differently."""
@@ -192,16 +187,21 @@ class Dialect:
                 f"llm {self._name}: the server doesn't allow such long answers ({refusal.message}); lower"
                 f" max_tokens in [llm.{self._name}]"
             )
-        names = self._chosen | self._settings.extra
-        said = f"{refusal.param} {refusal.message if _WRONG_VALUE.search(refusal.message) else ''}"
-        if "requested parameters" in said:
-            said = " ".join(names)
-        # Gemini's and xAI's names are topP and presencePenalty.
-        patterns = {name: rf"\b{re.escape(name).replace('_', '_?')}\b" for name in sorted(names)}
-        named = [
-            name for name, pattern in patterns.items() if re.search(pattern, said, re.IGNORECASE)
-        ]
-        if refusal.status not in (400, 404, 422) or not named:
+        if refusal.status not in (400, 404, 422):
+            return None
+        names = sorted(self._chosen | self._settings.extra)
+        about = refusal.param
+        if _WRONG_VALUE.search(refusal.message):
+            about = f"{about} {refusal.message}"
+        if "requested parameters" in about:
+            about = " ".join(names)
+        named = []
+        for name in names:
+            # Gemini's and xAI's names are topP and presencePenalty.
+            pattern = re.escape(name).replace("_", "_?")
+            if re.search(rf"\b{pattern}\b", about, re.IGNORECASE):
+                named.append(name)
+        if not named:
             return None
         return ConfigError(
             f"llm {self._name}: the server refused the value of {' or '.join(named)}"
@@ -231,17 +231,18 @@ def read_body(body: bytes) -> Any:
 
 def _from_events(body: bytes) -> Any:
     """The chat completion whose parts are the events of a stream."""
-    parts = list[dict[str, Any]]()
+    parts: list[dict[str, Any]] = []
     finish = None
-    whole = dict[str, Any]()
+    whole: dict[str, Any] = {}
     for event in re.finditer(rb"^data:[ \t]*(\{.*)", body, re.MULTILINE):
         whole |= {name: value for name, value in read_json(event[1]).items() if value is not None}
         for choice in _objects(whole.pop("choices", None))[:1]:
             parts += _objects([choice.get("delta") or choice.get("message")])
             finish = choice.get("finish_reason") or finish
     message = {name: "".join(_text(part.get(name)) for part in parts) for name in _PARTS}
-    choice = {"message": message, "finish_reason": finish}
-    return {"choices": [choice] if finish or any(message.values()) else [], **whole}
+    has_choice = finish or any(message.values())
+    choices = [{"message": message, "finish_reason": finish}] if has_choice else []
+    return {"choices": choices, **whole}
 
 
 def reply_of(value: Any) -> LlmReply:
@@ -253,7 +254,10 @@ def reply_of(value: Any) -> LlmReply:
     choice = next(iter(_objects(value.get("choices"))), None)
     message = {} if choice is None else choice.get("message")
     raw = _text(message.get("content")) if isinstance(message, dict) else ""
-    if (refused := _refused_in(choice or {}) or (None if raw else _refused_in(value))) is not None:
+    refused = _refused_in(choice or {})
+    if refused is None and not raw:
+        refused = _refused_in(value)
+    if refused is not None:
         raise refused
     if choice is None:
         if not value.get("error") and _BLOCKED.search(json.dumps(value)):
@@ -266,20 +270,21 @@ def reply_of(value: Any) -> LlmReply:
         if not finish:
             raise _broken("a choice without message", choice)
         message = {}
-    if not raw and (refusal := _text(message.get("refusal"))):
+    refusal = _text(message.get("refusal"))
+    if not raw and refusal:
         raw = refusal
         finish = "refusal"
     if ending_of(finish) == "failed":
-        raise CallFailed(
-            "server_error", f"the model failed during its answer ({finish})", maybe_billed=True
-        )
+        detail = f"the model failed during its answer ({finish})"
+        raise CallFailed("server_error", detail, maybe_billed=True)
     raw = raw or _misplaced(message)
-    is_empty = not split_thought(raw)[1].strip()
-    if is_empty and _BLOCKED.search(json.dumps(value)):
-        finish = "content_filter"
-    elif is_empty and ending_of(finish) in ("complete", "unknown"):
-        detail = f"status 200, but an answer without text (finish_reason {finish or 'absent'})"
-        raise CallFailed("empty_answer", detail, maybe_billed=True, usage=usage)
+    _, answer = split_thought(raw)
+    if not answer.strip():
+        if _BLOCKED.search(json.dumps(value)):
+            finish = "content_filter"
+        elif ending_of(finish) in ("complete", "unknown"):
+            detail = f"status 200, but an answer without text (finish_reason {finish or 'absent'})"
+            raise CallFailed("empty_answer", detail, maybe_billed=True, usage=usage)
     return LlmReply(raw, finish, usage, model)
 
 
@@ -288,8 +293,12 @@ def _misplaced(message: dict[str, Any]) -> str:
     calls = _objects([call.get("function") for call in _objects(message.get("tool_calls"))])
     texts = [call.get("arguments") for call in calls[:1]]
     texts += [message.get("reasoning_content"), message.get("reasoning")]
-    whole = (text.strip() for text in texts if isinstance(text, str))
-    return next((text for text in whole if text[:1] == "{" and text[-1:] == "}"), "")
+    for text in texts:
+        if isinstance(text, str):
+            bare = text.strip()
+            if bare.startswith("{") and bare.endswith("}"):
+                return bare
+    return ""
 
 
 def models_of(body: bytes) -> list[str]:
@@ -299,20 +308,18 @@ def models_of(body: bytes) -> list[str]:
     except ValueError:
         return []
     # Together's list is not in an object.
-    entries = _objects(value.get("data") if isinstance(value, dict) else value)[:_MAX_MODELS]
-    return [name for entry in entries if (name := _name(entry.get("id")))]
+    entries = _objects(value.get("data") if isinstance(value, dict) else value)
+    names = [_name(entry.get("id")) for entry in entries[:_MAX_MODELS]]
+    return [name for name in names if name]
 
 
 def usage_of(value: Any) -> TokenUsage | None:
     """The reported usage; if only a total is reported, it has the price of answers. None: unknown."""
     if not isinstance(value, dict):
         return None
-    names = (
-        ("prompt_tokens", "input_tokens"),
-        ("completion_tokens", "output_tokens"),
-        ("total_tokens",) * 2,
-    )
-    prompt, completion, total = (_count(value.get(name, value.get(alias))) for name, alias in names)
+    prompt = _count(value.get("prompt_tokens", value.get("input_tokens")))
+    completion = _count(value.get("completion_tokens", value.get("output_tokens")))
+    total = _count(value.get("total_tokens"))
     if total and not prompt and not completion:
         return TokenUsage(0, total)
     if total and not prompt:
@@ -333,16 +340,20 @@ def call_error(name: str, refused: RefusedCall) -> CallFailed | PairkitError:
             f"llm {name}: the account is exhausted ({detail}); add credit or wait, then run the same command"
             " again to continue"
         )
-    if refusal.may_pass:
-        reason = "rate_limited" if refusal.status in (429, 498) else "server_error"
-        billed = refusal.status in _MAYBE_BILLED or refusal.cause == "answer"
-        return CallFailed(reason, detail, retry_after_s=refused.retry_after_s, maybe_billed=billed)
-    return CallFailed("rejected", detail, retry=False, final=refusal.cause == "question")
+    if not refusal.may_pass:
+        return CallFailed("rejected", detail, retry=False, final=refusal.cause == "question")
+    return CallFailed(
+        "rate_limited" if refusal.status in (429, 498) else "server_error",
+        detail,
+        retry_after_s=refused.retry_after_s,
+        maybe_billed=refusal.status in _MAYBE_BILLED or refusal.cause == "answer",
+    )
 
 
 def _count(value: Any) -> int | None:
-    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_TOKENS
-    return value if is_count else None
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if 0 <= value <= MAX_TOKENS else None
 
 
 def _text(content: Any) -> str:
@@ -356,16 +367,20 @@ def _name(value: Any) -> str:
 
 
 def _objects(value: Any) -> list[dict[str, Any]]:
-    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
+    if not isinstance(value, list):
+        return []
+    return [entry for entry in value if isinstance(entry, dict)]
 
 
 def _refused_in(value: dict[str, Any]) -> RefusedCall | None:
     """The refusal in a response with status 200, as sent by gateways, and by MiniMax in `base_resp`."""
     error = value.get("error") or value.get("base_resp")
+    if not error:
+        return None
     code = error.get("code") if isinstance(error, dict) else None
     status = code if isinstance(code, int) and 400 <= code < 500 else None
     refusal = Refusal.from_value(status or 400, {"error": error})
-    return RefusedCall(refusal, {}) if error and (status or refusal.is_explained) else None
+    return RefusedCall(refusal, {}) if status or refusal.is_explained else None
 
 
 def _broken(problem: str, body: Any) -> CallFailed:
@@ -374,5 +389,7 @@ def _broken(problem: str, body: Any) -> CallFailed:
         body = Refusal.from_value(200, body).message
     if isinstance(body, bytes):
         body = body[: 4 * _EXCERPT_CHARS].decode("utf-8", "replace")
-    excerpt = one_line(body, _EXCERPT_CHARS) if isinstance(body, str) else type(body).__name__
+    excerpt = type(body).__name__
+    if isinstance(body, str):
+        excerpt = one_line(body, _EXCERPT_CHARS)
     return CallFailed("broken_reply", f"status 200, but {problem}: {excerpt}", maybe_billed=True)

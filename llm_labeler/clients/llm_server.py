@@ -40,24 +40,27 @@ _DATE = re.compile(r"-\d{4}-\d{2}-\d{2}$")
 def find_prices(settings: LlmSettings, address: Address) -> Prices:
     """Configured prices, else published ones; 0 on the user's own server; else unknown (None)."""
     prompt, completion = _published(settings, address) or (None, None)
-    return Prices(
-        prompt if settings.price_in is None else settings.price_in,
-        completion if settings.price_out is None else settings.price_out,
-    )
+    if settings.price_in is not None:
+        prompt = settings.price_in
+    if settings.price_out is not None:
+        completion = settings.price_out
+    return Prices(prompt, completion)
 
 
 def _published(settings: LlmSettings, address: Address) -> tuple[float, float] | None:
     if address.host in _PRICES:
         return _look_up(address.host, settings.model)
-    model = settings.model.rpartition("/")[2]  # gateways prefix the maker: openai/gpt-4o
-    if closed := _look_up("api.openai.com", model):
-        return closed
+    _, _, model = settings.model.rpartition("/")  # gateways prefix the maker: openai/gpt-4o
+    of_openai = _look_up("api.openai.com", model)
+    if of_openai:
+        return of_openai
     # A gateway passes on the price, and a variant such as `gpt-4o:extended` has another one.
     if any(map(_CLOSED.match, _SEPARATOR.split(settings.model.casefold()))):
         return None
     has_key = key_variable(address.host, settings.api_key_env) is not None
-    is_free = settings.local or (not has_key and _is_private(address.host))
-    return (0.0, 0.0) if is_free else _look_up("api.z.ai", model)
+    if settings.local or (not has_key and _is_private(address.host)):
+        return (0.0, 0.0)
+    return _look_up("api.z.ai", model)
 
 
 def _is_private(host: str) -> bool:
@@ -129,10 +132,11 @@ class ServerProvider(Provider):
 
     def max_usage(self, ask: Ask) -> TokenUsage:
         """Upper bound on the tokens of a call."""
-        sizes = [len(message.content.encode()) for message in ask.messages]
-        has_schema = self.dialect.form(ask).format == "json_schema"
-        schema = len(json.dumps(ask.schema).encode()) if has_schema else 0
-        prompt = sum(sizes) + _TOKENS_PER_MESSAGE * len(sizes) + _TOKENS_PER_CALL + schema
+        prompt = _TOKENS_PER_CALL
+        for message in ask.messages:
+            prompt += len(message.content.encode()) + _TOKENS_PER_MESSAGE
+        if self.dialect.form(ask).format == "json_schema":
+            prompt += len(json.dumps(ask.schema).encode())
         return TokenUsage(prompt, self._settings.max_tokens)
 
     async def check(self) -> None:
@@ -224,10 +228,12 @@ class ServerProvider(Provider):
 
     def _no_such_model(self, models: list[str], refusal: Refusal | None = None) -> ConfigError:
         close = get_close_matches(self.model, models, _SHOWN_MODELS, cutoff=0.3)
-        shown = [*close, *(model for model in models if model not in close)][:_SHOWN_MODELS]
-        more = ", …" if len(models) > len(shown) else ""
-        names = ", ".join(one_line(model, _SHOWN_CHARS) for model in shown)
-        listed = f"it has {names}{more}" if shown else "it lists none; base_url usually ends in /v1"
+        others = [model for model in models if model not in close]
+        shown = [one_line(model, _SHOWN_CHARS) for model in (close + others)[:_SHOWN_MODELS]]
+        listed = "it lists none; base_url usually ends in /v1"
+        if shown:
+            more = ", …" if len(models) > len(shown) else ""
+            listed = f"it has {', '.join(shown)}{more}"
         message = f" (HTTP {refusal.status}: {refusal.message})" if refusal else ""
         return ConfigError(
             f"llm {self.name}: no such model {self.model!r} at {self.address.url}{message}: {listed}; "
@@ -252,9 +258,8 @@ def _spellings(model: str) -> tuple[str, ...]:
 
 def _answer_parameters(name: str, settings: LlmSettings, address: Address) -> str:
     """The parameters that affect answers, as JSON."""
-    values = {field: getattr(settings, field) for field in _ANSWER_FIELDS} | {
-        "base_url": address.url
-    }
+    values = {field: getattr(settings, field) for field in _ANSWER_FIELDS}
+    values["base_url"] = address.url
     try:
         return json.dumps(values, sort_keys=True, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
@@ -287,10 +292,13 @@ def _channel(
 ) -> Channel:
     """Make a channel; the first call connects it."""
     variable = key_variable(address.host, settings.api_key_env)
-    remedy = f"set {variable} or api_key_env in [llm.{name}]"
+    key = None
+    if variable is not None:
+        remedy = f"set {variable} or api_key_env in [llm.{name}]"
+        key = find_key(f"llm {name}", variable, environ, remedy)
     connection = ServerConnection(
         address,
-        None if variable is None else find_key(f"llm {name}", variable, environ, remedy),
+        key,
         timeout_s=settings.timeout_s,
         concurrency=settings.concurrency,
         ca_file=settings.ca_file,

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import json
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
@@ -106,33 +106,47 @@ class Llms(Printed, tuple[Llm, ...]):
 
     def table(self) -> ResultTable:
         """One row per LLM."""
-        left = ("kind", "model", "server", "key")
         from llm_labeler.clients.llm_server import AS_OF
 
+        left = ("kind", "model", "server", "key")
         caption = f"$ per million tokens (?: unknown); prices that are not configured are those of {AS_OF}"
         table = ResultTable("name", *left, "$ in / out", caption=caption, left=left)
         for llm in self:
             key = llm.key_variable or "none"
             if llm.key_variable and not llm.has_key:
                 key += " (not set)"
-            prices = [
-                "?" if price is None else f"{price:g}" for price in (llm.price_in, llm.price_out)
-            ]
-            kind = _SHORT.get(llm.kind, llm.kind)
-            table.add_row(llm.name, kind, llm.model, llm.base_url or "-", key, " / ".join(prices))
+            price_in = "?" if llm.price_in is None else f"{llm.price_in:g}"
+            price_out = "?" if llm.price_out is None else f"{llm.price_out:g}"
+            table.add_row(
+                llm.name,
+                _SHORT.get(llm.kind, llm.kind),
+                llm.model,
+                llm.base_url or "-",
+                key,
+                f"{price_in} / {price_out}",
+            )
         return table
 
 
 def known_llms(settings: LabelSettings) -> Llms:
     """The LLMs that settings describe."""
-    rows = []
+    llms = []
     for name, entry in sorted(settings.llm.items()):
         provider = build(name, entry)
         variable = provider.key_variable
-        prices = (provider.prices.prompt, provider.prices.completion)
-        has_key = variable is not None and bool(os.environ.get(variable))
-        rows.append(Llm(name, entry.kind, entry.model, entry.base_url, variable, has_key, *prices))
-    return Llms(rows)
+        llms.append(
+            Llm(
+                name=name,
+                kind=entry.kind,
+                model=entry.model,
+                base_url=entry.base_url,
+                key_variable=variable,
+                has_key=variable is not None and bool(os.environ.get(variable)),
+                price_in=provider.prices.prompt,
+                price_out=provider.prices.completion,
+            )
+        )
+    return Llms(llms)
 
 
 def build(name: str, settings: LlmSettings, function: LlmFunction | None = None) -> Provider:
@@ -147,6 +161,19 @@ def build(name: str, settings: LlmSettings, function: LlmFunction | None = None)
     from llm_labeler.clients.llm_server import ServerProvider
 
     return ServerProvider(name, settings)
+
+
+def build_all(
+    names: Iterable[str], settings: LabelSettings, functions: Mapping[str, LlmFunction]
+) -> dict[str, Provider]:
+    """Make the providers of several LLMs, by name."""
+    distinct = dict.fromkeys(names)
+    return {name: build(name, settings.llm[name], functions.get(name)) for name in distinct}
+
+
+def parameters_of(providers: Mapping[str, Provider]) -> dict[str, tuple[str, str]]:
+    """The parameters of each LLM: their hash, and the parameters as JSON."""
+    return {name: (llm.parameters, llm.parameters_text) for name, llm in providers.items()}
 
 
 class FunctionProvider(Provider):
@@ -175,13 +202,15 @@ class FunctionProvider(Provider):
 
     async def reply(self, ask: Ask) -> LlmReply:
         """Call the function with the prompt."""
+        prompt = _prompt(ask)
         try:
             if is_async(self._function):
-                answer: object = await self._function(_prompt(ask))  # type: ignore[misc]  # it is async
+                answer: object = await self._function(prompt)  # type: ignore[misc]  # it is async
             else:
                 loop = asyncio.get_running_loop()
-                answer = await loop.run_in_executor(self._threads, self._function, _prompt(ask))
-                answer = await answer if inspect.isawaitable(answer) else answer
+                answer = await loop.run_in_executor(self._threads, self._function, prompt)
+                if inspect.isawaitable(answer):
+                    answer = await answer
         except (TimeoutError, ConnectionError) as error:  # repeated; any other error ends the run
             reason = "timeout" if isinstance(error, TimeoutError) else "connection"
             raise CallFailed(reason, one_line(str(error)), maybe_billed=True) from error

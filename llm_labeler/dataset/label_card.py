@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from llm_labeler.dataset.label_splits import DatasetRows, DatasetSplits
 from llm_labeler.records import POLARITIES, format_counts
 from llm_labeler.settings import AGGREGATIONS, RULES
@@ -37,49 +35,55 @@ def label_card(
 ) -> str:
     """The README of the dataset."""
     rules = [name for name, llm in run["llms"].items() if llm["kind"] == RULES]
-    only_rules = len(rules) == len(run["llms"])
+    by_rules = len(rules) == len(run["llms"])
+    task = run["settings"].get("task", "paraphrase")
     label_type, label = _LABELS[graded]
-    texts = {**CARD_TEXTS["common"], **CARD_TEXTS[run["settings"].get("task", "paraphrase")]}
-    texts |= {"type": label_type, "label": label, "names": ", ".join(map(_code, rules))}
-    limits = "\n".join((texts["limits"].format_map(texts), texts["further_limits"]))
+    texts = {
+        **CARD_TEXTS["common"],
+        **CARD_TEXTS[task],
+        "type": label_type,
+        "label": label,
+        "names": ", ".join(map(_code, rules)),
+    }
+    limits = [texts["limits"].format_map(texts), texts["further_limits"]]
     if rules:
-        limits += "\n" + texts["rules_limit"].format_map(texts)
-    if warnings := counts.get("warnings"):
-        limits += "".join(f"\n* **Warning.** {warning}." for warning in warnings)
+        limits.append(texts["rules_limit"].format_map(texts))
+    limits += [f"* **Warning.** {warning}." for warning in counts.get("warnings", ())]
     sections = [
-        ("", texts["rules" if only_rules else "llms"]),
+        ("", texts["rules" if by_rules else "llms"]),
         ("Counts", _counts(counts)),
         ("Columns", texts["columns"].format_map(texts)),
         ("Method", _method(run, texts)),
-        ("Limitations", limits),
+        ("Limitations", "\n".join(limits)),
         ("Licence", texts["licence"]),
     ]
+    total = "total" if "default" in files else "triplets"
     return dataset_card(
-        f"{texts['title']} by {'rules' if only_rules else 'LLMs'}",
+        f"{texts['title']} by {'rules' if by_rules else 'LLMs'}",
         configs=files,
-        rows=sum(
-            split["total" if "default" in files else "triplets"]
-            for split in counts["splits"].values()
-        ),
+        rows=sum(split[total] for split in counts["splits"].values()),
         sections=sections,
-        tags=("rule-based",) if only_rules else ("llm-labelled", "synthetic"),
+        tags=("rule-based",) if by_rules else ("llm-labelled", "synthetic"),
     )
 
 
 def _counts(counts: Mapping[str, Any]) -> str:
     splits: Mapping[str, Mapping[str, int]] = counts["splits"]
-    lines = [
-        ("source sentences" if key == "texts" else key, *(split[key] for split in splits.values()))
-        for key in ("texts", *POLARITIES, "total", "triplets")
-    ]
+    lines = []
+    for key in ("texts", *POLARITIES, "total", "triplets"):
+        title = "source sentences" if key == "texts" else key
+        lines.append((title, *(split[key] for split in splits.values())))
+    parts = [table(["", *splits], lines)]
+
+    changes = counts.get("negative_kinds", {})
+    if changes.keys() - {"unknown"}:
+        parts.append("By what the negative changes:")
+        parts.append(table(["", "triplets"], [*changes.items()]))
+
     by_llm = [(_code(name), *(llm[p] for p in POLARITIES)) for name, llm in counts["llms"].items()]
-    kinds = counts.get("negative_kinds", {})
-    by_kind = table(["", "triplets"], [*kinds.items()])
-    by_change = f"By what the negative changes:\n\n{by_kind}\n\n" if {*kinds} - {"unknown"} else ""
-    return (
-        f"{table(['', *splits], lines)}\n\n{by_change}By proposing LLM; a pair that several LLMs proposed is"
-        f" counted for each:\n\n{table(['', *POLARITIES], by_llm)}"
-    )
+    parts.append("By proposing LLM; a pair that several LLMs proposed is counted for each:")
+    parts.append(table(["", *POLARITIES], by_llm))
+    return "\n\n".join(parts)
 
 
 def _method(run: Mapping[str, Any], texts: Mapping[str, str]) -> str:
@@ -92,10 +96,12 @@ def _method(run: Mapping[str, Any], texts: Mapping[str, str]) -> str:
         f"{texts['size']}: {settings['size']}.",
         texts["method"].format(aggregation=aggregation, meaning=AGGREGATIONS[aggregation].meaning),
     ]
-    if any(llm["kind"] != RULES for llm in run["llms"].values()):
-        for name, prompt in run["prompts"].items():
-            fence = "`" * max(3, 1 + max(map(len, re.findall("`+", prompt)), default=0))
-            parts.append(f"Prompt ({name}):\n\n{fence}text\n{prompt}\n{fence}")
+    if all(llm["kind"] == RULES for llm in run["llms"].values()):
+        return "\n\n".join(parts)
+    for name, prompt in run["prompts"].items():
+        longest = max(map(len, re.findall("`+", prompt)), default=0)
+        fence = "`" * max(3, longest + 1)
+        parts.append(f"Prompt ({name}):\n\n{fence}text\n{prompt}\n{fence}")
     return "\n\n".join(parts)
 
 
@@ -117,21 +123,15 @@ def write(
     if not rows.rows:
         raise DataError(_why_empty(rows.dropped, statistics), path=out)
     split_rows = DatasetSplits(rows, split_of, graded=graded)
-    counts = (
-        split_rows.counts()
-        | {"dropped_pairs": dict(sorted(rows.dropped.items()))}
-        | dict(statistics)
-    )
+    dropped = dict(sorted(rows.dropped.items()))
+    counts = {**split_rows.counts(), "dropped_pairs": dropped, **statistics}
     card = label_card(counts, run, card_files(split_rows.frames), graded=split_rows.graded)
     with dataset_folder(out) as folder:
         for config, splits in split_rows.frames.items():
             for split, frame in splits.items():
-                count = -(-frame.height // SHARD_ROWS)
-                for shard in range(count):
-                    indices = pl.int_range(
-                        shard * SHARD_ROWS, min((shard + 1) * SHARD_ROWS, frame.height)
-                    )
-                    folder.add(config, split, frame.select(pl.all().gather(indices)), shard, count)
+                shards = list(frame.iter_slices(SHARD_ROWS))
+                for number, shard in enumerate(shards):
+                    folder.add(config, split, shard, number, len(shards))
         folder.finish(card=card, statistics=counts, run=run)
     return counts
 

@@ -14,13 +14,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from llm_labeler.records import POLARITIES, LabelledPair, Text
+from llm_labeler.records import POLARITIES, LabelledPair, Polarity, Text
 from llm_labeler.settings import TextSplitSettings
 from pairkit.base.system.seeded import keyed_hash, keyed_unit
 from pairkit.dataset.making.group_splits import draw_splits, text_groups
@@ -45,7 +45,23 @@ _CANDIDATES: dict[str, Any] = {
     "polarity": pl.String,
     "key": pl.UInt64,  # sort key of the rows of a split; null: not a row
 }
+# The sort key and the id of a triplet, and the indices of its candidates.
 _TRIPLETS = {"key": pl.UInt64, "id": pl.UInt32, "positive": pl.UInt32, "negative": pl.UInt32}
+
+# The unit interval of draws is cut in this order.
+_DRAWN = ("test", "validation", "train")
+_TRAIN = _DRAWN.index("train")
+# Texts in a group outside train: not a share, which would change as the input grows.
+_MAX_HELD_OUT = 10
+_MIN_GROUPS = 20  # with as many groups, no wanted split stays empty
+
+
+class _Row(NamedTuple):
+    """A pair that becomes a row of the dataset."""
+
+    key: int  # rows are sorted by it
+    number: int  # index among the pairs of its text
+    polarity: Polarity
 
 
 class DatasetRows:
@@ -56,32 +72,34 @@ class DatasetRows:
         self._seed = seed
         self.triplets = triplets
         self.texts: list[Text] = []
-        self.candidates = self.rows = 0
+        self.candidates = 0
+        self.rows = 0
         self.dropped: Counter[str] = Counter()  # pairs that are not rows, by reason
-        self._pending: list[tuple[Any, ...]] = []
+        self.triplet_rows: list[dict[str, int]] = []  # see _TRIPLETS
+        self._pending: list[dict[str, Any]] = []
         self._tables = [pl.DataFrame(schema=_CANDIDATES)]
-        self.triplet_indices: list[tuple[int, int, int, int]] = []  # see _TRIPLETS
 
     def add(self, text: Text, pairs: Sequence[LabelledPair]) -> None:
         """Add all pairs of one text."""
-        rows = self._in_order(text, pairs)
-        keys = {number: key for key, number, _ in rows}
+        rows = self._sorted_rows(text, pairs)
         self._add_triplets(rows)
+        keys = {row.number: row.key for row in rows}
         for number, pair in enumerate(pairs):
             candidate = pair.candidate
-            votes = [{"judge": vote.judge, "vote": vote.vote} for vote in pair.votes]
             self._pending.append(
-                (
-                    *(
-                        len(self.texts),
-                        candidate.candidate,
-                        candidate.polarity,
-                        list(candidate.llms),
-                        votes,
-                    ),
-                    *(pair.label, pair.reason, candidate.change, list(candidate.prompt_hashes)),
-                    *(pair.polarity, keys.get(number)),
-                )
+                {
+                    "text": len(self.texts),
+                    "candidate": candidate.candidate,
+                    "proposed": candidate.polarity,
+                    "llms": candidate.llms,
+                    "votes": [{"judge": vote.judge, "vote": vote.vote} for vote in pair.votes],
+                    "label": pair.label,
+                    "reason": pair.reason,
+                    "change": candidate.change,
+                    "prompts": candidate.prompt_hashes,
+                    "polarity": pair.polarity,
+                    "key": keys.get(number),
+                }
             )
         self.texts.append(text)
         self.candidates += len(pairs)
@@ -98,26 +116,27 @@ class DatasetRows:
     def sentences(self, texts: Sequence[Text]) -> pl.Series:
         """The texts, followed by all candidates that the aggregation kept."""
         sources = pl.Series([text.text for text in texts], dtype=pl.String)
-        return pl.concat(
-            [sources, self.table().filter(pl.col("reason").is_null())["candidate"].alias("")]
-        )
+        kept = self.table().filter(pl.col("reason").is_null())
+        return pl.concat([sources, kept["candidate"].alias("")])
 
     def write_candidates(self, path: Path) -> None:
         """Write all candidates with the reasons of their rejection."""
         table = self.table()
-        changes = ("change",) if self.triplets else ()
-        columns = (
+        ids, texts = self.texts_at(table["text"])
+        written = table.select(
+            ids,
+            texts.alias("text"),
             "candidate",
             pl.col("proposed").alias("polarity"),
             "llms",
             "votes",
             "label",
             "reason",
+            "change",
         )
-        ids, texts = self.texts_at(table["text"])
-        write_parquet(
-            path, table.select(ids, texts.alias("text"), *columns, *changes), private=True
-        )
+        if not self.triplets:
+            written = written.drop("change")
+        write_parquet(path, written, private=True)
 
     def texts_at(self, indices: pl.Series) -> tuple[pl.Series, pl.Series]:
         """The ids and the texts at these indices."""
@@ -125,39 +144,50 @@ class DatasetRows:
         texts = pl.Series("text1", [text.text for text in self.texts], pl.String)
         return ids.gather(indices), texts.gather(indices)
 
-    def _in_order(
-        self, text: Text, pairs: Sequence[LabelledPair]
-    ) -> list[tuple[int, int, LabelledPair]]:
-        """The pairs that become rows, as (key, index among the pairs, pair), sorted by key."""
+    def _sorted_rows(self, text: Text, pairs: Sequence[LabelledPair]) -> list[_Row]:
+        """The pairs that become rows, sorted by key."""
         seen: set[str] = set()
-        rows: list[tuple[int, int, LabelledPair]] = []
+        rows: list[_Row] = []
         for number, pair in enumerate(pairs):
             sentence = pair.candidate.candidate
-            if reason := pair.reason or ("repeated_pair" if sentence in seen else None):
+            reason = pair.reason
+            if reason is None and sentence in seen:
+                reason = "repeated_pair"
+            if reason is not None:
                 self.dropped[reason] += 1
                 continue
             seen.add(sentence)
-            rows.append((keyed_hash(self._seed, "row", text.text_id, sentence), number, pair))
-        polarities = {pair.polarity for _, _, pair in rows}
+            key = keyed_hash(self._seed, "row", text.text_id, sentence)
+            rows.append(_Row(key, number, pair.polarity))
+        polarities = {row.polarity for row in rows}
         if self.triplets and len(polarities) == 1:
-            self.dropped["no_negative" if "positive" in polarities else "no_positive"] += len(rows)
+            missing = "no_negative" if "positive" in polarities else "no_positive"
+            self.dropped[missing] += len(rows)
             return []
-        return sorted(rows, key=lambda row: row[:2])
+        return sorted(rows)
 
-    def _add_triplets(self, rows: Sequence[tuple[int, int, LabelledPair]]) -> None:
+    def _add_triplets(self, rows: Sequence[_Row]) -> None:
         """Make a triplet for each row of the more frequent polarity; rows of the other repeat in turn."""
-        sides = [[row for row in rows if row[2].polarity == polarity] for polarity in POLARITIES]
-        few, many = sides if len(sides[0]) < len(sides[1]) else reversed(sides)
-        for turn, (key, number, pair) in enumerate(many if few else ()):
-            index = self.candidates + number
-            partner = self.candidates + few[turn % len(few)][1]
-            both = (index, partner) if pair.polarity == "positive" else (partner, index)
-            self.triplet_indices.append((key, index, *both))
+        positives = [row for row in rows if row.polarity == "positive"]
+        negatives = [row for row in rows if row.polarity == "negative"]
+        if not positives or not negatives:
+            return
+        first = self.candidates  # index of this text's first candidate
+        frequent = positives if len(positives) >= len(negatives) else negatives
+        for turn, row in enumerate(frequent):
+            positive = positives[turn % len(positives)]
+            negative = negatives[turn % len(negatives)]
+            self.triplet_rows.append(
+                {
+                    "key": row.key,
+                    "id": first + row.number,
+                    "positive": first + positive.number,
+                    "negative": first + negative.number,
+                }
+            )
 
     def _flush(self) -> None:
-        columns = zip(*self._pending, strict=True) if self._pending else ((),) * len(_CANDIDATES)
-        data = dict(zip(_CANDIDATES, map(list, columns), strict=True))
-        self._tables.append(pl.DataFrame(data, schema=_CANDIDATES))
+        self._tables.append(pl.DataFrame(self._pending, schema=_CANDIDATES))
         self._pending = []
 
 
@@ -167,48 +197,48 @@ class DatasetSplits:
     def __init__(self, rows: DatasetRows, split_of: Mapping[str, str], *, graded: bool) -> None:
         self._source = rows
         table = rows.table().with_row_index("id")
-        splits = pl.Series(
-            [SPLITS.index(split_of[text.text_id]) for text in rows.texts], dtype=pl.UInt8
-        )
         order = ("split", "key", "id")
+        split_numbers = [SPLITS.index(split_of[text.text_id]) for text in rows.texts]
+        splits = pl.Series(split_numbers, dtype=pl.UInt8)
         table = table.with_columns(split=splits.gather(table["text"]))
         self._rows = table.filter(pl.col("key").is_not_null()).sort(order)
-        triplets = pl.DataFrame(rows.triplet_indices, schema=_TRIPLETS, orient="row")
-        triplets = triplets.with_columns(split=table["split"].gather(triplets["id"])).sort(order)
-        self._triplet_splits = triplets["split"]
-        sides = [table[triplets[polarity]] for polarity in POLARITIES]
         self.graded = graded or not self._rows["label"].is_in([0.0, 1.0]).all()
-        self._changes = sides[1]["change"]
-        configs = {} if rows.triplets else {"default": self._pairs(), "positive": self._positives()}
-        configs["triplet"] = self._triplets(*sides)
-        self.frames = {
-            config: {
-                split: frame.filter(split=number).drop("split")
-                for number, split in enumerate(SPLITS)
-            }
-            for config, frame in configs.items()
-            if frame.height
-        }
+
+        triplets = pl.DataFrame(rows.triplet_rows, schema=_TRIPLETS)
+        triplets = triplets.with_columns(split=table["split"].gather(triplets["id"])).sort(order)
+        positives = table[triplets["positive"]]
+        negatives = table[triplets["negative"]]
+        self._triplet_splits = triplets["split"]
+        self._changes = negatives["change"]
+
+        configs = {}
+        if not rows.triplets:
+            configs["default"] = self._pairs()
+            configs["positive"] = self._positives()
+        configs["triplet"] = self._triplets(positives, negatives)
+        self.frames = {name: _by_split(frame) for name, frame in configs.items() if frame.height}
 
     def counts(self) -> dict[str, Any]:
         """Counts by split and polarity, and by LLM; a pair is counted for each LLM that proposed it."""
-        splits = {split: self._counts_of(number) for number, split in enumerate(SPLITS)}
         by_llm: dict[str, dict[str, int]] = {}
         for llms, polarity in self._rows.select("llms", "polarity").iter_rows():
             for name in llms:
                 by_llm.setdefault(name, dict.fromkeys(POLARITIES, 0))[polarity] += 1
-        kinds = Counter(self._changes.fill_null("unknown").to_list())
-        return {
-            "splits": splits,
+        counts: dict[str, Any] = {
+            "splits": {split: self._counts_of(number) for number, split in enumerate(SPLITS)},
             "llms": dict(sorted(by_llm.items())),
-            **({"negative_kinds": dict(sorted(kinds.items()))} if self._source.triplets else {}),
         }
+        if self._source.triplets:
+            changes = Counter(self._changes.fill_null("unknown").to_list())
+            counts["negative_kinds"] = dict(sorted(changes.items()))
+        return counts
 
     def _counts_of(self, split: int) -> dict[str, int]:
         rows = self._rows.filter(split=split)
+        by_polarity = Counter(rows["polarity"].to_list())
         return {
             "texts": rows["text"].n_unique(),
-            **{polarity: int((rows["polarity"] == polarity).sum()) for polarity in POLARITIES},
+            **{polarity: by_polarity[polarity] for polarity in POLARITIES},
             "total": rows.height,
             "triplets": int((self._triplet_splits == split).sum()),
         }
@@ -237,30 +267,32 @@ class DatasetSplits:
     def _triplets(self, positives: pl.DataFrame, negatives: pl.DataFrame) -> pl.DataFrame:
         """The triplets, in tasks that make only triplets with their provenance."""
         ids, texts = self._source.texts_at(positives["text"])
-        both = [texts.alias("anchor"), positives["candidate"].alias("positive")]
         triplets = pl.DataFrame(
-            [*both, negatives["candidate"].alias("negative"), self._triplet_splits]
+            [
+                texts.alias("anchor"),
+                positives["candidate"].alias("positive"),
+                negatives["candidate"].alias("negative"),
+                self._triplet_splits,
+            ]
         )
         if not self._source.triplets:
             return triplets
-        provenance = {
-            name: pl.concat_list(positives[column], negatives[column]).list.unique().list.sort()
-            for name, column in (("llms", "llms"), ("prompt_hashes", "prompts"))
-        }
+
+        def merged(column: str) -> pl.Expr:
+            names = pl.concat_list(positives[column], negatives[column])
+            return names.list.unique().list.sort()
+
         return triplets.with_columns(
-            negatives["change"].alias("negative_kind"),
+            self._changes.alias("negative_kind"),
             ids,
-            **provenance,
+            llms=merged("llms"),
+            prompt_hashes=merged("prompts"),
             aggregation=pl.lit(self._source.aggregation),
         )
 
 
-# The unit interval of draws is cut in this order.
-_DRAWN = ("test", "validation", "train")
-_TRAIN = _DRAWN.index("train")
-# Texts in a group outside train: not a share, which would change as the input grows.
-_MAX_HELD_OUT = 10
-_MIN_GROUPS = 20  # with as many groups, no wanted split stays empty
+def _by_split(frame: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    return {split: frame.filter(split=number).drop("split") for number, split in enumerate(SPLITS)}
 
 
 def split_texts(
@@ -275,9 +307,7 @@ def split_texts(
     groups = connected(singletons(len(ids)), text_indices, text_indices[first_sentence])
     names = np.unique(groups)
     sizes = np.bincount(groups)[names]
-    draws = np.fromiter(
-        (keyed_unit(seed, "split", ids[name]) for name in names.tolist()), np.float64
-    )
+    draws = np.array([keyed_unit(seed, "split", ids[name]) for name in names.tolist()])
     splits = np.full(len(ids), _TRAIN, np.int8)
     splits[names] = _assign_splits(sizes, draws, settings)
     return [_DRAWN[split] for split in splits[groups].tolist()]
@@ -296,12 +326,15 @@ def _assign_splits(
 
     # Exceptions for small inputs.
     if len(sizes) and not (splits == _TRAIN).any():
-        splits[np.lexsort((draws, -sizes))[0]] = _TRAIN
-    if len(sizes) >= _MIN_GROUPS:
-        for split, share in enumerate(held_out):
-            if share > 0 and not (splits == split).any():
-                largest = np.flatnonzero(splits == np.bincount(splits).argmax())
-                excess = np.maximum(sizes[largest], max_sizes[split])
-                moved = np.lexsort((draws[largest], excess))[0]
-                splits[largest[moved]] = split
+        by_size = np.lexsort((draws, -sizes))
+        splits[by_size[0]] = _TRAIN
+    if len(sizes) < _MIN_GROUPS:
+        return splits
+    for split, share in enumerate(held_out):
+        if share > 0 and not (splits == split).any():
+            most_frequent = np.bincount(splits).argmax()
+            groups = np.flatnonzero(splits == most_frequent)
+            excess = np.maximum(sizes[groups], max_sizes[split])
+            by_excess = np.lexsort((draws[groups], excess))
+            splits[groups[by_excess[0]]] = split
     return splits

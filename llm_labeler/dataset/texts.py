@@ -53,7 +53,8 @@ def read_values(source: Source, columns: Columns) -> Values:
             " files instead of the folder",
             path=path,
         )
-    for part in splits["train"] if "train" in splits else next(iter(splits.values())):
+    first_split = next(iter(splits.values()))
+    for part in splits.get("train", first_split):
         if isinstance(part.table, Path):
             yield from _file_values(part.table, columns)
         else:
@@ -142,44 +143,49 @@ def read_texts(
     rows = 0
     for where, row, value in read_values(source, columns):
         rows += 1
-        sentence = tidy(without_tags(value, where)) if isinstance(value, str) else ""
+        sentence = ""
+        if isinstance(value, str):
+            sentence = tidy(without_tags(value, where))
         text = Text.of(sentence, row)
-        reason = why_unusable(value, sentence, settings) or (
-            "repeated" if text.text_id in kept else None
-        )
-        if reason is None:
-            kept[text.text_id] = text
-            if len(kept) == settings.limit:
-                break
-        else:
+        reason = why_unusable(value, sentence, settings)
+        if reason is None and text.text_id in kept:
+            reason = "repeated"
+        if reason is not None:
             dropped[reason] += 1
             examples.setdefault(reason, f"{where}:{row}")
+            continue
+        kept[text.text_id] = text
+        if len(kept) == settings.limit:
+            break
     if not kept:
-        why = "has no rows; give a file with one sentence per line, or a table of sentences"
-        if rows:
-            why = (
-                f"no usable text in {rows:,} rows ({format_counts(dropped)}); see the [input] settings, or"
-                " give another input"
-            )
-        raise DataError(why, path=source_name(source))
-    texts = _sample([*kept.values()], settings.draw, seed)
-    digest = sha256()
-    for text in texts:
-        data = text.text.encode()
-        digest.update(b"%d:%s" % (len(data), data))
-    hash_ = digest.hexdigest()
-    name = own_name(str(source)) if isinstance(source, str | Path) else f"in memory, {hash_[:16]}"
-    return InputTexts(name, hash_, texts, dict(sorted(dropped.items())), examples)
+        raise DataError(_why_no_text(rows, dropped), path=source_name(source))
+    texts = tuple(kept.values())
+    if settings.draw is not None:
+        keys = nsmallest(settings.draw, kept, key=partial(keyed_hash, seed, "draw"))
+        chosen = set(keys)
+        texts = tuple(text for text in texts if text.text_id in chosen)
+    digest = _digest(text.text.encode() for text in texts)
+    name = f"in memory, {digest[:16]}"
+    if isinstance(source, str | Path):
+        name = own_name(str(source))
+    return InputTexts(name, digest, texts, dict(sorted(dropped.items())), examples)
 
 
-def _sample(texts: Sequence[Text], count: int | None, seed: int) -> tuple[Text, ...]:
-    """A random sample of the texts, in their order."""
-    if count is None:
-        return tuple(texts)
-    chosen = set(
-        nsmallest(count, (text.text_id for text in texts), key=partial(keyed_hash, seed, "draw"))
+def _why_no_text(rows: int, dropped: Mapping[str, int]) -> str:
+    if not rows:
+        return "has no rows; give a file with one sentence per line, or a table of sentences"
+    return (
+        f"no usable text in {rows:,} rows ({format_counts(dropped)}); see the [input] settings, or"
+        " give another input"
     )
-    return tuple(text for text in texts if text.text_id in chosen)
+
+
+def _digest(parts: Iterable[bytes]) -> str:
+    """Hex SHA-256; the lengths keep `ab`, `c` and `a`, `bc` apart."""
+    digest = sha256()
+    for data in parts:
+        digest.update(b"%d:%s" % (len(data), data))
+    return digest.hexdigest()
 
 
 def tidy(value: str) -> str:
@@ -232,12 +238,11 @@ class ExistingPairs:
     @property
     def sha256(self) -> str:
         """Hex SHA-256 of the pairs and their labels in order."""
-        digest = sha256()
-        for split, rows in self.splits.items():
-            for row in rows.select("text1", "text2", GIVEN).iter_rows():
-                data = "\x1f".join((split, *map(str, row))).encode("utf-8", "surrogatepass")
-                digest.update(b"%d:%s" % (len(data), data))
-        return digest.hexdigest()
+        return _digest(
+            "\x1f".join((split, *map(str, row))).encode("utf-8", "surrogatepass")
+            for split, rows in self.splits.items()
+            for row in rows.select("text1", "text2", GIVEN).iter_rows()
+        )
 
 
 def read_existing_pairs(
@@ -259,18 +264,23 @@ def read_existing_pairs(
     for split, rows in dataset.splits.items():
         renamed = _with_ids(rows)
         reasons = _reasons(renamed, settings, left)
-        dropped.update(filter(None, reasons))
-        splits[split] = renamed.head(len(reasons)).filter(
-            pl.Series([why is None for why in reasons], dtype=pl.Boolean)
-        )
-        left = None if left is None else left - splits[split].height
+        dropped.update(reason for reason in reasons if reason)
+        is_usable = [reason is None for reason in reasons]
+        splits[split] = _filtered(renamed.head(len(reasons)), is_usable)
+        if left is not None:
+            left -= splits[split].height
     if not any(rows.height for rows in splits.values()):
         why = f" ({format_counts(dropped)}; see the [input] settings)" if dropped else ""
         raise DataError(f"holds no pairs to judge{why}", path=source_name(source))
     splits = _sample_pairs(splits, settings.draw, seed)
     name = source_name(source)
-    name = Path(name).name if isinstance(source, str | Path) and Path(source).exists() else name
-    return ExistingPairs(name, splits, _by_text(splits), max(highest, 1.0) / 2, +dropped)
+    if isinstance(source, str | Path) and Path(source).exists():
+        name = Path(name).name
+    return ExistingPairs(name, splits, _by_text(splits), max(highest, 1.0) / 2, dropped)
+
+
+def _filtered(rows: pl.DataFrame, is_kept: list[bool]) -> pl.DataFrame:
+    return rows.filter(pl.Series(is_kept, dtype=pl.Boolean))
 
 
 def _reasons(rows: pl.DataFrame, settings: InputSettings, limit: int | None) -> list[str | None]:
@@ -280,10 +290,13 @@ def _reasons(rows: pl.DataFrame, settings: InputSettings, limit: int | None) -> 
     for first, second, pair in rows.select("text1", "text2", PAIR).iter_rows():
         if len(seen) == limit:
             break
-        of_texts = (why_unusable(text, tidy(text), settings) for text in (first, second))
-        reasons.append(next(filter(None, of_texts), "repeated" if pair in seen else None))
-        if reasons[-1] is None:
+        reason = why_unusable(first, tidy(first), settings)
+        reason = reason or why_unusable(second, tidy(second), settings)
+        if reason is None and pair in seen:
+            reason = "repeated"
+        if reason is None:
             seen.add(pair)
+        reasons.append(reason)
     return reasons
 
 
@@ -295,18 +308,17 @@ def _sample_pairs(
         return splits
     pairs = ((split, pair) for split, rows in splits.items() for pair in rows[PAIR])
     chosen = set(nsmallest(count, pairs, key=lambda pair: keyed_hash(seed, "draw", *pair)))
-    return {
-        split: rows.filter(
-            pl.Series([(split, pair) in chosen for pair in rows[PAIR]], dtype=pl.Boolean)
-        )
-        for split, rows in splits.items()
-    }
+    sample = {}
+    for split, rows in splits.items():
+        is_chosen = [(split, pair) in chosen for pair in rows[PAIR]]
+        sample[split] = _filtered(rows, is_chosen)
+    return sample
 
 
 def _with_ids(rows: pl.DataFrame) -> pl.DataFrame:
     """Add ids of the pairs, and rename the source's columns whose names judging needs."""
     clash = {name: f"source_{name}" for name in _ADDED if name in rows.columns}
-    rows = rows.drop([new for new in clash.values() if new in rows.columns]).rename(clash)
+    rows = rows.drop(clash.values(), strict=False).rename(clash)
     ids = [
         Candidate(Text.of(first, 0).text_id, second, "positive", ()).candidate_id
         for first, second in rows.select("text1", "text2").iter_rows()

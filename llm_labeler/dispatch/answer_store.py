@@ -55,11 +55,79 @@ _REFUSED = (
 )
 
 SCHEMA = Schema("label store", _APPLICATION, 1, _TABLES)
-Row = tuple[Any, ...]
 
+# Questions.
+CHUNK = 256  # questions per query
+_ASKED = ", ".join(
+    f"json_extract(value, '$[{i}]') AS {name}" for i, name in enumerate(KEY.split(", "))
+)
+# CROSS JOIN makes SQLite look up each question instead of scanning all answers.
+_ANSWERED = (
+    f"WITH asked AS (SELECT key AS position, {_ASKED} FROM json_each(?1)) "  # noqa: S608 - constants
+    f"SELECT position FROM asked CROSS JOIN answers USING ({KEY}) WHERE length(raw) OR ?2 "
+    f"UNION SELECT position FROM asked CROSS JOIN failures USING ({KEY}) WHERE final AND ?2"
+)
+_USAGES = (
+    f"WITH asked AS (SELECT key AS position, {_ASKED} FROM json_each(?)) "  # noqa: S608 - constants
+    f"SELECT position, prompt_tokens, completion_tokens FROM asked CROSS JOIN answers USING ({KEY}) "
+    "WHERE prompt_tokens IS NOT NULL AND NOT estimated"
+)
+_BEGIN = (
+    f"INSERT INTO in_flight ({KEY}, prompt_tokens, completion_tokens, picodollars) "  # noqa: S608
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_END = "DELETE FROM in_flight WHERE attempt = ?"
+
+# Answers and failures.
+_TEXTS = 16  # texts per query of answers
 ANSWER = f"{KEY}, raw, finish, prompt_tokens, completion_tokens, model, cost, estimated"
 FAILURE = f"{KEY}, reason, detail, attempts, final"
 SAME_KEY = " AND ".join(f"{column} = ?" for column in KEY.split(", "))
+_OF_TEXTS = (
+    f"SELECT {ANSWER} FROM answers WHERE text_id IN (SELECT value FROM json_each(?)) "  # noqa: S608
+    f"AND task IN (SELECT value FROM json_each(?)) ORDER BY {KEY}"
+)
+_OF_KEY = f"SELECT {ANSWER} FROM answers WHERE {SAME_KEY}"  # noqa: S608 - constants
+_FAILURES = f"SELECT {FAILURE} FROM failures ORDER BY {KEY}"  # noqa: S608 - constants
+_SAVE_ANSWER = f"INSERT OR REPLACE INTO answers ({ANSWER}) VALUES ({', '.join('?' * 12)})"  # noqa: S608 - constants
+_SAVE_FAILURE = f"INSERT OR REPLACE INTO failures ({FAILURE}) VALUES ({', '.join('?' * 9)})"  # noqa: S608
+_DELETE_FAILURE = f"DELETE FROM failures WHERE {SAME_KEY}"  # noqa: S608 - constants
+_HAS_ANSWER = "SELECT 1 FROM answers WHERE llm = ? AND parameters = ? LIMIT 1"
+_REFUSED_FIELDS = "SELECT field FROM refused WHERE llm = ? AND parameters = ?"
+_ADD_REFUSED = "INSERT OR IGNORE INTO refused VALUES (?, ?, ?)"
+
+# Batches.
+_COLUMNS = "batch_id, llm, state, keys, requests, prompt_tokens, completion_tokens, picodollars"
+_SAVE_BATCH = (
+    f"INSERT OR REPLACE INTO batches ({_COLUMNS}, files) VALUES (?, ?, ?, ?, ?, ?, ?, ?, '{{}}')"  # noqa: S608
+)
+_BATCHES = f"SELECT {_COLUMNS} FROM batches WHERE ?1 IS NULL OR llm = ?1 ORDER BY batch_id"  # noqa: S608
+_DELETE_BATCH = "DELETE FROM batches WHERE batch_id = ?"
+
+# Spending.
+_ADDED = ("requests", "prompt_tokens", "completion_tokens", "picodollars", "unpriced", "estimated")
+_ADD = (
+    "INSERT INTO spending VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "  # noqa: S608 - constants
+    + ", ".join(f"{column} = min({column} + excluded.{column}, {MAX_AMOUNT})" for column in _ADDED)
+)
+_SPENT = f"SELECT llm, {', '.join(_ADDED)} FROM spending"  # noqa: S608 - constants
+# Unfinished calls and batches at their upper bounds.
+_BOUNDS = "prompt_tokens, completion_tokens, coalesce(picodollars, 0)"
+_IN_FLIGHT = f"SELECT llm, 1, {_BOUNDS}, picodollars IS NULL, 1 FROM in_flight"  # noqa: S608 - constants
+_IN_BATCHES = (
+    f"SELECT llm, requests, {_BOUNDS}, iif(picodollars IS NULL, requests, 0), requests "  # noqa: S608
+    "FROM batches"
+)
+
+Row = tuple[Any, ...]
+T = TypeVar("T")
+
+
+def chunks(items: Iterable[T], size: int = CHUNK) -> Iterator[list[T]]:
+    """Split items into lists of at most `size`."""
+    source = iter(items)
+    while chunk := list(islice(source, size)):
+        yield chunk
 
 
 def _encode(text: str) -> bytes:
@@ -74,41 +142,52 @@ def _key_row(key: AskKey) -> Row:
     return (key.text_id, key.task, key.llm, key.prompt_hash, key.parameters)
 
 
-def _row_key(row: Row) -> AskKey:
-    text_id, task, llm, prompt_hash, parameters = row[:5]
+def _row_key(row: Sequence[Any]) -> AskKey:
+    text_id, task, llm, prompt_hash, parameters = row
     return AskKey(text_id, llm, task, prompt_hash, parameters)
+
+
+def _keys_json(asks: Iterable[Ask]) -> str:
+    return json.dumps([_key_row(ask.key) for ask in asks])
 
 
 def _answer_row(answer: StoredAnswer) -> Row:
     reply = answer.reply
-    usage = answer.reply.usage
-    tokens = (None, None) if usage is None else (usage.prompt_tokens, usage.completion_tokens)
+    usage = reply.usage
     return (
         *_key_row(answer.key),
-        *(_encode(reply.raw), _encode(reply.finish), *tokens, _encode(reply.model)),
-        *(answer.cost, int(answer.estimated)),
+        _encode(reply.raw),
+        _encode(reply.finish),
+        usage and usage.prompt_tokens,
+        usage and usage.completion_tokens,
+        _encode(reply.model),
+        answer.cost,
+        int(answer.estimated),
     )
 
 
 def _row_answer(row: Row) -> StoredAnswer:
-    raw, finish, prompt_tokens, completion_tokens, model, cost, estimated = row[5:]
-    usage = None if prompt_tokens is None else TokenUsage(prompt_tokens, completion_tokens)
+    *key, raw, finish, prompt_tokens, completion_tokens, model, cost, estimated = row
+    usage = None
+    if prompt_tokens is not None:
+        usage = TokenUsage(prompt_tokens, completion_tokens)
     reply = LlmReply(_decode(raw), _decode(finish), usage, _decode(model))
-    return StoredAnswer(_row_key(row), reply, cost, bool(estimated))
+    return StoredAnswer(_row_key(key), reply, cost, bool(estimated))
 
 
 def _failure_row(failure: Failure) -> Row:
-    detail = _encode(failure.detail)
-    final = int(failure.final)
-    return (*_key_row(failure.key), failure.reason, detail, failure.attempts, final)
+    return (
+        *_key_row(failure.key),
+        failure.reason,
+        _encode(failure.detail),
+        failure.attempts,
+        int(failure.final),
+    )
 
 
 def _row_failure(row: Row) -> Failure:
-    reason, detail, attempts, final = row[5:]
-    return Failure(_row_key(row), reason, _decode(detail), attempts, bool(final))
-
-
-_COLUMNS = "batch_id, llm, state, keys, requests, prompt_tokens, completion_tokens, picodollars"
+    *key, reason, detail, attempts, final = row
+    return Failure(_row_key(key), reason, _decode(detail), attempts, bool(final))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,35 +209,30 @@ class SubmittedBatch:
         return replace(single, requests=size, unpriced=size * single.unpriced, estimated=size)
 
 
-def _batch(row: tuple[Any, ...]) -> SubmittedBatch:
-    batch_id, name, state, keys, _, prompt_tokens, completion_tokens, money = row
-    return SubmittedBatch(
-        *(name, batch_id, state),
-        {custom_id: _row_key(tuple(key)) for custom_id, key in json.loads(keys).items()},
-        TokenUsage(prompt_tokens, completion_tokens),
-        None if money is None else money / 1e12,
+def _batch_row(batch: SubmittedBatch) -> Row:
+    keys = {name: _key_row(key) for name, key in batch.keys.items()}
+    return (
+        batch.batch_id,
+        batch.llm,
+        batch.state,
+        json.dumps(keys),
+        len(batch.keys),
+        batch.max_usage.prompt_tokens,
+        batch.max_usage.completion_tokens,
+        None if batch.cost is None else picodollars(batch.cost),
     )
 
 
-_SAVE_BATCH = (
-    f"INSERT OR REPLACE INTO batches ({_COLUMNS}, files) VALUES (?, ?, ?, ?, ?, ?, ?, ?, '{{}}')"  # noqa: S608
-)
-_BATCHES = f"SELECT {_COLUMNS} FROM batches WHERE ?1 IS NULL OR llm = ?1 ORDER BY batch_id"  # noqa: S608
-_DELETE_BATCH = "DELETE FROM batches WHERE batch_id = ?"
-
-_ADDED = ("requests", "prompt_tokens", "completion_tokens", "picodollars", "unpriced", "estimated")
-_ADD = (
-    "INSERT INTO spending VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "  # noqa: S608 - constants
-    + ", ".join(f"{column} = min({column} + excluded.{column}, {MAX_AMOUNT})" for column in _ADDED)
-)
-_SPENT = f"SELECT llm, {', '.join(_ADDED)} FROM spending"  # noqa: S608 - constants
-# Unfinished calls and batches at their upper bounds.
-_BOUNDS = "prompt_tokens, completion_tokens, coalesce(picodollars, 0)"
-_IN_FLIGHT = f"SELECT llm, 1, {_BOUNDS}, picodollars IS NULL, 1 FROM in_flight"  # noqa: S608 - constants
-_IN_BATCHES = (
-    f"SELECT llm, requests, {_BOUNDS}, iif(picodollars IS NULL, requests, 0), requests "  # noqa: S608
-    "FROM batches"
-)
+def _row_batch(row: Row) -> SubmittedBatch:
+    batch_id, llm, state, keys, _, prompt_tokens, completion_tokens, money = row
+    return SubmittedBatch(
+        llm=llm,
+        batch_id=batch_id,
+        state=state,
+        keys={custom_id: _row_key(key) for custom_id, key in json.loads(keys).items()},
+        max_usage=TokenUsage(prompt_tokens, completion_tokens),
+        cost=None if money is None else money / 1e12,
+    )
 
 
 def _add_spending(connection: sqlite3.Connection, llm: str, spent: Spending) -> None:
@@ -171,49 +245,6 @@ def _spending_by_llm(connection: sqlite3.Connection, *queries: str) -> dict[str,
         for llm, *numbers in connection.execute(query):
             sums[llm] = sums.get(llm, Spending()) + Spending(*numbers)
     return dict(sorted(sums.items()))
-
-
-T = TypeVar("T")
-
-CHUNK = 256  # questions per query
-_TEXTS = 16  # texts per query of answers
-
-_ASKED = ", ".join(
-    f"json_extract(value, '$[{i}]') AS {name}" for i, name in enumerate(KEY.split(", "))
-)
-# CROSS JOIN makes SQLite look up each question instead of scanning all answers.
-_ANSWERED = (
-    f"WITH asked AS (SELECT key AS position, {_ASKED} FROM json_each(?1)) "  # noqa: S608 - constants
-    f"SELECT position FROM asked CROSS JOIN answers USING ({KEY}) WHERE length(raw) OR ?2 "
-    f"UNION SELECT position FROM asked CROSS JOIN failures USING ({KEY}) WHERE final AND ?2"
-)
-_USAGES = (
-    f"WITH asked AS (SELECT key AS position, {_ASKED} FROM json_each(?)) "  # noqa: S608 - constants
-    f"SELECT position, prompt_tokens, completion_tokens FROM asked CROSS JOIN answers USING ({KEY}) "
-    "WHERE prompt_tokens IS NOT NULL AND NOT estimated"
-)
-
-
-def chunks(items: Iterable[T], size: int = CHUNK) -> Iterator[list[T]]:
-    """Split items into lists of at most `size`."""
-    source = iter(items)
-    while chunk := list(islice(source, size)):
-        yield chunk
-
-
-_OF_TEXTS = (
-    f"SELECT {ANSWER} FROM answers WHERE text_id IN (SELECT value FROM json_each(?)) "  # noqa: S608
-    f"AND task IN (SELECT value FROM json_each(?)) ORDER BY {KEY}"
-)
-_SAVE_ANSWER = f"INSERT OR REPLACE INTO answers ({ANSWER}) VALUES ({', '.join('?' * 12)})"  # noqa: S608 - constants
-_SAVE_FAILURE = f"INSERT OR REPLACE INTO failures ({FAILURE}) VALUES ({', '.join('?' * 9)})"  # noqa: S608
-_DELETE_FAILURE = f"DELETE FROM failures WHERE {SAME_KEY}"  # noqa: S608 - constants
-_HAS_ANSWER = "SELECT 1 FROM answers WHERE llm = ? AND parameters = ? LIMIT 1"
-_REFUSED_FIELDS = "SELECT field FROM refused WHERE llm = ? AND parameters = ?"
-_BEGIN = (
-    f"INSERT INTO in_flight ({KEY}, prompt_tokens, completion_tokens, picodollars) "  # noqa: S608
-    "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-)
 
 
 class AnswerStore:
@@ -251,18 +282,15 @@ class AnswerStore:
         for ask in asks:
             by_key.setdefault(ask.key, ask)
         distinct = list(by_key.values())
-        keys = json.dumps([_key_row(ask.key) for ask in distinct])
+        values = (_keys_json(distinct), not retry_final)
         with database_errors(self.path):
-            answered = {
-                index for (index,) in self._connection.execute(_ANSWERED, (keys, not retry_final))
-            }
+            answered = {index for (index,) in self._connection.execute(_ANSWERED, values)}
         return [ask for index, ask in enumerate(distinct) if index not in answered]
 
     def usages(self, asks: Sequence[Ask]) -> list[tuple[Ask, TokenUsage]]:
         """The answered questions, with the token usage that the server reported."""
-        keys = json.dumps([_key_row(ask.key) for ask in asks])
         with database_errors(self.path):
-            rows = self._connection.execute(_USAGES, (keys,)).fetchall()
+            rows = self._connection.execute(_USAGES, (_keys_json(asks),)).fetchall()
         return [(asks[index], TokenUsage(*tokens)) for index, *tokens in rows]
 
     def begin(self, key: AskKey, max_usage: TokenUsage, cost: float | None) -> int:
@@ -276,13 +304,13 @@ class AnswerStore:
         """Save and charge an answer in one transaction; an earlier failure is deleted."""
         with self._writing() as connection:
             _save_answer(connection, answer)
-            _end(connection, attempt)
+            connection.execute(_END, (attempt,))
 
     def end(self, attempt: int, llm: str, spent: Spending) -> None:
         """Close and charge an attempt without an answer."""
         with self._writing() as connection:
             _add_spending(connection, llm, spent)
-            _end(connection, attempt)
+            connection.execute(_END, (attempt,))
 
     def save_failure(self, failure: Failure) -> None:
         """Record a question without an answer, replacing an earlier failure."""
@@ -303,14 +331,13 @@ class AnswerStore:
         task_list = json.dumps(sorted(tasks))
         with database_errors(self.path):
             for chunk in chunks(sorted(set(text_ids)), _TEXTS):
-                rows = self._connection.execute(
-                    _OF_TEXTS, (json.dumps(chunk), task_list)
-                ).fetchall()
+                values = (json.dumps(chunk), task_list)
+                rows = self._connection.execute(_OF_TEXTS, values).fetchall()
                 yield from map(_row_answer, rows)
 
     def answer(self, key: AskKey) -> StoredAnswer | None:
         """The answer to one question."""
-        row = self._first_row(f"SELECT {ANSWER} FROM answers WHERE {SAME_KEY}", *_key_row(key))  # noqa: S608
+        row = self._first_row(_OF_KEY, *_key_row(key))
         return None if row is None else _row_answer(row)
 
     def has_answer(self, llm: str, parameters: str) -> bool:
@@ -321,18 +348,13 @@ class AnswerStore:
         """Fields that the server of an LLM doesn't know, after adding `more`."""
         with self._writing() as connection:
             connection.execute(_REFUSED)
-            rows = [(llm, parameters, field) for field in more]
-            connection.executemany("INSERT OR IGNORE INTO refused VALUES (?, ?, ?)", rows)
-            return {
-                field
-                for (field,) in connection.execute(_REFUSED_FIELDS, (llm, parameters)).fetchall()
-            }
+            connection.executemany(_ADD_REFUSED, [(llm, parameters, field) for field in more])
+            return {field for (field,) in connection.execute(_REFUSED_FIELDS, (llm, parameters))}
 
     def failures(self) -> Iterator[Failure]:
         """Questions that failed, in the order of `answers`."""
         with database_errors(self.path):
-            sql = f"SELECT {FAILURE} FROM failures ORDER BY {KEY}"  # noqa: S608 - constants
-            yield from map(_row_failure, self._connection.execute(sql))
+            yield from map(_row_failure, self._connection.execute(_FAILURES))
 
     def spent(self) -> Spending:
         """The spending of all calls; unfinished calls and batches count at their upper bound."""
@@ -350,16 +372,12 @@ class AnswerStore:
         with self._writing() as connection:
             if replaces is not None:
                 connection.execute(_DELETE_BATCH, (replaces,))
-            money = None if batch.cost is None else picodollars(batch.cost)
-            keys = json.dumps({name: _key_row(key) for name, key in batch.keys.items()})
-            max_usage = (batch.max_usage.prompt_tokens, batch.max_usage.completion_tokens)
-            row = (batch.batch_id, batch.llm, batch.state, keys, len(batch.keys), *max_usage, money)
-            connection.execute(_SAVE_BATCH, row)
+            connection.execute(_SAVE_BATCH, _batch_row(batch))
 
     def batches(self, llm: str | None = None) -> list[SubmittedBatch]:
         """Pending batches of one LLM or of all, sorted by id."""
         with database_errors(self.path):
-            return [_batch(row) for row in self._connection.execute(_BATCHES, (llm,))]
+            return [*map(_row_batch, self._connection.execute(_BATCHES, (llm,)))]
 
     def collect_batch(
         self,
@@ -402,7 +420,3 @@ def _save_answer(connection: sqlite3.Connection, answer: StoredAnswer) -> None:
     connection.execute(_SAVE_ANSWER, _answer_row(answer))
     connection.execute(_DELETE_FAILURE, _key_row(answer.key))
     _add_spending(connection, answer.key.llm, charge_answer(answer))
-
-
-def _end(connection: sqlite3.Connection, attempt: int | None) -> None:
-    connection.execute("DELETE FROM in_flight WHERE attempt = ?", (attempt,))

@@ -52,15 +52,11 @@ async def run_batch(
 ) -> Meter:
     """Collect earlier batches, then ask the other questions and wait for the results; see `ask_all`."""
     meter = Meter(progress, None, stage, budget)
-    batchers = {
-        llm: _Batcher(
-            _with_batches(providers[llm]), store, budget, meter, poll_s, retry_final=retry_final
-        )
-        for llm in asks
-    }
-    tasks = {
-        llm: asyncio.create_task(batchers[llm].run(questions)) for llm, questions in asks.items()
-    }
+    servers = {llm: _with_batches(providers[llm]) for llm in asks}
+    tasks = {}
+    for llm, questions in asks.items():
+        batcher = _Batcher(servers[llm], store, budget, meter, poll_s, retry_final=retry_final)
+        tasks[llm] = asyncio.create_task(batcher.run(questions))
     return await finish(tasks, meter, asyncio.ALL_COMPLETED, keep_going=keep_going)
 
 
@@ -105,7 +101,8 @@ class _Batcher:
             await self._resolve_starting()
             await self._collect_all()
             questions = self._unanswered(asks)
-            if (first := next(questions, None)) is not None and await self._ask_directly(first):
+            first = next(questions, None)
+            if first is not None and await self._ask_directly(first):
                 await self._submit_all(chain(self._store.unanswered([first]), questions))
                 await self._collect_all()
         finally:  # after an error, free the reservations; submitted batches may still be billed
@@ -125,13 +122,12 @@ class _Batcher:
     async def _ask_directly(self, ask: Ask) -> bool:
         """Ask one question without a batch; return whether the budget allows more."""
         name = self._provider.name
-        breaker = BreakerSettings()
         outcome = await ask_all(
             {name: [ask]},
             {name: self._provider},
             self._store,
             self._budget,
-            breaker=breaker,
+            breaker=BreakerSettings(),
             progress=lambda progress: None,  # noqa: ARG005
             retry_final=self._retry_final,
         )
@@ -141,7 +137,6 @@ class _Batcher:
         return outcome.stopped_by is None
 
     async def _submit_all(self, asks: Iterable[Ask]) -> None:
-        name = self._provider.name
         misfits = 0
         for ask in asks:
             line = self._server.line(ask)
@@ -151,23 +146,29 @@ class _Batcher:
             if count == self._server.max_requests or size > self._server.max_bytes:
                 await self._submit()
             try:
-                cost = self._cost(max_usage)
-                while (
-                    reservation := self._budget.reserve(name, max_usage, cost, in_bulk=True)
-                ) is None:
-                    await self._submit()
-                    if self._reservations:  # collecting this LLM's batches frees them
-                        await self._collect_all()
-                    else:
-                        await self._budget.wait_for_release()
+                reservation = await self._reserve(max_usage)
             except BudgetSpent as spent:
                 self._meter.stopped_by = spent.limit
-                if (misfits := misfits + 1) >= MAX_MISFITS:
+                misfits += 1
+                if misfits >= MAX_MISFITS:
                     break
                 continue
             self._draft.add(ask, line, max_usage, reservation)
             misfits = 0
         await self._submit()
+
+    async def _reserve(self, max_usage: TokenUsage) -> Reservation:
+        """Reserve the bound of a question; while it doesn't fit, submit the draft and wait."""
+        cost = self._cost(max_usage)
+        while True:
+            reservation = self._budget.reserve(self._provider.name, max_usage, cost, in_bulk=True)
+            if reservation is not None:
+                return reservation
+            await self._submit()
+            if self._reservations:  # collecting this LLM's batches frees them
+                await self._collect_all()
+            else:
+                await self._budget.wait_for_release()
 
     async def _submit(self) -> None:
         """Start the drafted batch."""
@@ -188,12 +189,14 @@ class _Batcher:
     async def _resolve_starting(self) -> None:
         """Look up the batches that an earlier process was starting."""
         for batch in self._store.batches(self._provider.name):
-            if batch.state == _STARTING:
-                if (status := await self._server.find(batch.batch_id)) is not None:
-                    self._update(batch, status)
-                else:
-                    self._store.delete_batch(batch.batch_id)
-                    self._budget.correct(batch.max_spending, Spending())
+            if batch.state != _STARTING:
+                continue
+            status = await self._server.find(batch.batch_id)
+            if status is not None:
+                self._update(batch, status)
+            else:
+                self._store.delete_batch(batch.batch_id)
+                self._budget.correct(batch.max_spending, Spending())
 
     def _update(self, batch: SubmittedBatch, status: BatchStatus) -> None:
         updated = replace(batch, batch_id=status.batch_id, state=status.state)
@@ -236,9 +239,8 @@ class _Batcher:
         self._meter.spent += spent
         if self._reservations.keys().isdisjoint(batch.keys):
             self._budget.correct(batch.max_spending, spent)
-            self._collected.update(
-                batch.keys[name] for name in results.answers
-            )  # failures are asked again
+            # Failures are asked again.
+            self._collected.update(batch.keys[name] for name in results.answers)
             return
         self._meter.done += len(results.answers)
         self._meter.failed += len(results.failures)

@@ -18,6 +18,8 @@ from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 from fractions import Fraction
 from math import ceil
+from operator import add, sub
+from typing import NamedTuple
 
 from llm_labeler.records import Prices, StoredAnswer, TokenUsage
 from llm_labeler.settings import BudgetSettings
@@ -30,14 +32,26 @@ PROMISE = (
 )
 _PICO = 10**12
 _SHARE = 4  # unfinished calls reserve at most this fraction of the rest: a quarter
-_NO_EXCESS = (Fraction(1), Fraction(1), Fraction(1))
+_NO_EXCESS = [Fraction(1)] * 3
 
 MAX_MISFITS = 1000  # consecutive questions that don't fit into the budget before a worker stops
-
-Amounts = tuple[int, int, int]  # requests, tokens, picodollars
-
-
 MAX_AMOUNT = 1 << 62  # the sum of two still fits SQLite's integers
+
+
+class Amounts(NamedTuple):
+    """What the limits are about."""
+
+    requests: int = 0
+    tokens: int = 0
+    picodollars: int = 0
+
+    def plus(self, other: Amounts) -> Amounts:
+        """The sums."""
+        return Amounts(*map(add, self, other))
+
+    def minus(self, other: Amounts) -> Amounts:
+        """The differences."""
+        return Amounts(*map(sub, self, other))
 
 
 def picodollars(cost: float) -> int:
@@ -49,7 +63,9 @@ def money(cost: float | None) -> str:
     """Format US dollars."""
     if cost is None:
         return "unknown"
-    return "$0" if not cost else f"${cost:.2f}" if cost >= 1 else f"${cost:.4f}"
+    if not cost:
+        return "$0"
+    return f"${cost:.2f}" if cost >= 1 else f"${cost:.4f}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +80,17 @@ class Spending:
     estimated: int = 0  # calls counted at their bound, as their usage is unknown
 
     def __add__(self, other: Spending) -> Spending:
-        return Spending(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+        return Spending(*map(add, astuple(self), astuple(other)))
 
     @property
     def tokens(self) -> int:
         """Prompt and completion tokens."""
         return self.prompt_tokens + self.completion_tokens
+
+    @property
+    def amounts(self) -> Amounts:
+        """The part that limits are about."""
+        return Amounts(self.requests, self.tokens, self.picodollars)
 
     @property
     def known_cost(self) -> float:
@@ -88,14 +109,21 @@ UNBILLED = Spending(requests=1)
 def charge_answer(answer: StoredAnswer) -> Spending:
     """The spending of an answered attempt."""
     usage = answer.reply.usage
-    return UNBILLED if usage is None else charge(usage, answer.cost, estimated=answer.estimated)
+    if usage is None:
+        return UNBILLED
+    return charge(usage, answer.cost, estimated=answer.estimated)
 
 
 def charge(usage: TokenUsage, cost: float | None, *, estimated: bool = False) -> Spending:
     """The spending of one attempt."""
-    money = 0 if cost is None else picodollars(cost)
-    tokens = (usage.prompt_tokens, usage.completion_tokens)
-    return Spending(1, *tokens, money, unpriced=int(cost is None), estimated=int(estimated))
+    return Spending(
+        requests=1,
+        prompt_tokens=usage.prompt_tokens,
+        completion_tokens=usage.completion_tokens,
+        picodollars=picodollars(cost or 0.0),
+        unpriced=int(cost is None),
+        estimated=int(estimated),
+    )
 
 
 class BudgetSpent(Exception):  # noqa: N818 - named after the event
@@ -140,58 +168,60 @@ class Budget:
     _LIMITS = ("max_requests", "max_tokens", "max_cost")
 
     def __init__(self, settings: BudgetSettings, spent: Spending) -> None:
-        cost = settings.max_cost
-        max_picodollars = None if cost is None else int(Fraction(repr(cost)) * _PICO)
+        max_picodollars = None
+        if settings.max_cost is not None:
+            max_picodollars = int(Fraction(repr(settings.max_cost)) * _PICO)
         self._limits = (settings.max_requests, settings.max_tokens, max_picodollars)
-        self.spent = _amounts(spent)
-        self._reserved: Amounts = (0, 0, 0)
-        self._kept_back: Amounts = (0, 0, 0)  # for a later stage
+        self.spent = spent.amounts
+        self._reserved = Amounts()
+        self._kept_back = Amounts()  # for a later stage
         self._freed = asyncio.Event()  # reservations became less
-        self._in_flight, self._settled = Counter[str](), Counter[str]()  # calls by LLM
-        # By LLM: the largest ratio of used amounts to the bound of a call.
-        self._excess: dict[str, tuple[Fraction, Fraction, Fraction]] = {}
+        # Calls by LLM.
+        self._in_flight = Counter[str]()
+        self._settled = Counter[str]()
+        # By LLM: the largest ratio of each used amount to the bound of a call.
+        self._excess: dict[str, list[Fraction]] = {}
 
     def keep_back(self, share: float) -> None:
         """Keep a share of the rest of the budget for a later stage; 0 for none."""
-        requests, tokens, money = (
-            0 if limit is None else ceil(max(0, limit - spent) * share)
-            for limit, spent in zip(self._limits, self.spent, strict=True)
-        )
-        self._kept_back = requests, tokens, money
+        kept_back = []
+        for limit, spent in zip(self._limits, self.spent, strict=True):
+            rest = 0 if limit is None else max(0, limit - spent)
+            kept_back.append(ceil(rest * share))
+        self._kept_back = Amounts(*kept_back)
 
     def reserve(
         self, llm: str, max_usage: TokenUsage, cost: float | None, *, in_bulk: bool = False
     ) -> Reservation | None:
         """Reserve the bound of a call; None if it has to wait for other calls."""
-        plain = (1, max_usage.total, picodollars(cost or 0.0))
+        max_amounts = Amounts(1, max_usage.total, picodollars(cost or 0.0))
         excess = self._excess.get(llm, _NO_EXCESS)
-        requests, tokens, money = (
-            ceil(amount * factor) for amount, factor in zip(plain, excess, strict=True)
-        )
-        amounts = requests, tokens, money
-        share = 1 if in_bulk else _SHARE
-        fits_now = True
-        for name, limit, spent, kept_back, reserved, amount in zip(
-            self._LIMITS,
-            self._limits,
-            self.spent,
-            self._kept_back,
-            self._reserved,
-            amounts,
-            strict=True,
-        ):
+        raised = [ceil(amount * ratio) for amount, ratio in zip(max_amounts, excess, strict=True)]
+        amounts = Amounts(*raised)
+        fits = self._fits(amounts, share=1 if in_bulk else _SHARE)
+        if not fits or not (in_bulk or self._may_begin(llm, amounts)):
+            return None
+        self._reserved = self._reserved.plus(amounts)
+        self._in_flight[llm] += 1
+        return Reservation(llm, amounts, max_amounts)
+
+    def _fits(self, amounts: Amounts, share: int) -> bool:
+        """Whether a call fits beside the unfinished calls."""
+        used = self.spent.plus(self._kept_back)
+        fits = True
+        for index, name in enumerate(self._LIMITS):
+            limit = self._limits[index]
+            amount = amounts[index]
+            reserved = self._reserved[index]
             if limit is None or not amount:
                 continue
-            left = limit - spent - kept_back
+            left = limit - used[index]
             if amount > left:
                 raise BudgetSpent(name)
             allowed = left if name == "max_requests" else left // share
-            fits_now &= reserved == 0 or reserved + amount <= allowed
-        if not fits_now or not (in_bulk or self._may_begin(llm, amounts)):
-            return None
-        self._reserved = _plus(self._reserved, amounts)
-        self._in_flight[llm] += 1
-        return Reservation(llm, amounts, plain)
+            if reserved and reserved + amount > allowed:
+                fits = False
+        return fits
 
     async def wait_and_reserve(
         self, llm: str, max_usage: TokenUsage, cost: float | None
@@ -209,15 +239,10 @@ class Budget:
     def settle(self, reservation: Reservation, spent: Spending) -> None:
         """Replace a reservation by the spending of the call."""
         self.release(reservation)
-        used = _amounts(spent)
-        self.spent = _plus(self.spent, used)
+        self.spent = self.spent.plus(spent.amounts)
         if spent != UNBILLED:
             self._settled[reservation.llm] += 1
-            self._raise_bounds(reservation.llm, reservation.max_amounts, used)
-
-    def recall(self, llm: str, max_usage: Spending, used: Spending) -> None:
-        """Raise an LLM's bounds by the excess of an earlier call."""
-        self._raise_bounds(llm, _amounts(max_usage), _amounts(used))
+            self.raise_bounds(reservation.llm, reservation.max_amounts, spent.amounts)
 
     @property
     def needs_bounds(self) -> bool:
@@ -226,41 +251,33 @@ class Budget:
 
     def correct(self, counted: Spending, used: Spending) -> None:
         """Replace the bound that calls of an earlier session were counted at by their usage."""
-        self.spent = _plus(_plus(self.spent, _amounts(counted), -1), _amounts(used))
+        self.spent = self.spent.minus(counted.amounts).plus(used.amounts)
         self._freed.set()
 
     def write_off(self, reservation: Reservation) -> None:
         """Count a call whose result is not awaited at its bound."""
         self.release(reservation)
-        self.spent = _plus(self.spent, reservation.max_amounts)
+        self.spent = self.spent.plus(reservation.max_amounts)
 
     def release(self, reservation: Reservation) -> None:
         """Remove a reservation."""
-        self._reserved = _plus(self._reserved, reservation.amounts, -1)
+        self._reserved = self._reserved.minus(reservation.amounts)
         self._in_flight[reservation.llm] -= 1
         self._freed.set()
 
+    def raise_bounds(self, llm: str, bounds: Amounts, used: Amounts) -> None:
+        """Raise an LLM's bounds by the excess of a call."""
+        excess = [*self._excess.get(llm, _NO_EXCESS)]
+        for index, bound in enumerate(bounds):
+            if bound:
+                excess[index] = max(excess[index], Fraction(used[index], bound))
+        self._excess[llm] = excess
+
     def _may_begin(self, llm: str, amounts: Amounts) -> bool:
         """Whether one more concurrent call is allowed: with limits, at most as many as were answered."""
-        is_limited = any(
-            limit is not None and amount
-            for limit, amount in zip(self._limits[1:], amounts[1:], strict=True)
-        )
-        return not is_limited or self._in_flight[llm] < max(1, self._settled[llm])
-
-    def _raise_bounds(self, llm: str, bounds: Amounts, used: Amounts) -> None:
-        requests, tokens, money = (
-            max(known, Fraction(amount, maximum)) if maximum else known
-            for known, amount, maximum in zip(
-                self._excess.get(llm, _NO_EXCESS), used, bounds, strict=True
-            )
-        )
-        self._excess[llm] = requests, tokens, money
-
-
-def _amounts(spending: Spending) -> Amounts:
-    return spending.requests, spending.tokens, spending.picodollars
-
-
-def _plus(sums: Amounts, amounts: Amounts, sign: int = 1) -> Amounts:
-    return sums[0] + sign * amounts[0], sums[1] + sign * amounts[1], sums[2] + sign * amounts[2]
+        _, max_tokens, max_picodollars = self._limits
+        spends_tokens = max_tokens is not None and amounts.tokens
+        spends_money = max_picodollars is not None and amounts.picodollars
+        if not spends_tokens and not spends_money:
+            return True
+        return self._in_flight[llm] < max(1, self._settled[llm])

@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import random
 import re
-from collections import Counter, deque
+from collections import deque
 from dataclasses import dataclass
+from statistics import mode
 
 from llm_labeler.records import CallFailed
 from llm_labeler.settings import BreakerSettings
@@ -20,6 +21,15 @@ from pairkit.base.errors import RateLimited, RemoteError
 _DETAIL_CHARS = 200
 _NON_LETTERS = re.compile(r"[\W\d_]+")  # counts and ids differ between equal refusals
 _OUTAGE_S = 60.0  # shorter outages of an LLM that has answered don't stop it
+
+_SLACK_S = 0.05  # sleeping is inexact: a start may be so late without delaying the next ones
+_MINUTE_S = 60.0 + 2 * _SLACK_S
+
+_MIN_PAUSE_S = 0.2
+_MAX_PAUSE_S = 60.0
+MAX_WAIT_S = 600.0  # of consecutive 429s, or of a single requested wait
+_POLL_S = 1.0  # a wait may become shorter while it lasts
+_SMOOTHING = 0.1  # weight of the newest call in the expected number of tokens
 
 
 class Breaker:
@@ -31,47 +41,48 @@ class Breaker:
         self._max_repeats = settings.refusals
         self._repeats = 0
         self._last_refusal = ""
-        self._window: deque[tuple[str, str] | None] = deque(
-            maxlen=max(settings.window, 2 * concurrency)
-        )
+        self._window_size = max(settings.window, 2 * concurrency)
+        # Reason and detail of the last failures; None for an answer.
+        self._window: deque[tuple[str, str] | None] = deque(maxlen=self._window_size)
         self._answered_at = float("-inf")  # last answer before most calls failed
 
     def note(self, failed: CallFailed | None, now: float) -> None:
         """Count the end of an attempt; None: an answer."""
         self._note_refusal(failed)
-        window = self._window
-        window.append(None if failed is None else (failed.reason, failed.detail))
-        failures = [entry for entry in window if entry is not None]
-        if len(window) < (window.maxlen or 0) or len(failures) < self._max_failures * len(window):
-            self._answered_at = now if failed is None else self._answered_at
+        self._window.append(None if failed is None else (failed.reason, failed.detail))
+        failures = [entry for entry in self._window if entry is not None]
+        is_full = len(self._window) == self._window_size
+        if not is_full or len(failures) < self._max_failures * self._window_size:
+            if failed is None:
+                self._answered_at = now
             return
         if failed is None or now - self._answered_at < _OUTAGE_S:
             return
-        ((reason, _),) = Counter(reason for reason, _ in failures).most_common(1)
-        detail = next(detail for why, detail in reversed(failures) if why == reason)
+        most_frequent = mode(reason for reason, _ in failures)
+        details = [detail for reason, detail in failures if reason == most_frequent]
         raise RemoteError(
-            f"{self._llm}: {len(failures)} of the last {len(window)} calls failed, most with {reason} "
-            f"({detail[:_DETAIL_CHARS]}); all answers are stored: check the server and [llm.{self._llm}],"
-            " then run the same command again to continue"
+            f"{self._llm}: {len(failures)} of the last {self._window_size} calls failed, most with"
+            f" {most_frequent} ({details[-1][:_DETAIL_CHARS]}); all answers are stored: check the server and"
+            f" [llm.{self._llm}], then run the same command again to continue"
         )
 
     def _note_refusal(self, failed: CallFailed | None) -> None:
         if failed is None:
             self._repeats = 0
-        elif not failed.retry and not failed.final:
-            refusal = _NON_LETTERS.sub(" ", failed.detail)
-            self._repeats = self._repeats + 1 if refusal == self._last_refusal else 1
-            self._last_refusal = refusal
-            if self._repeats >= self._max_repeats:
-                raise RemoteError(
-                    f"{self._llm}: the server refused {self._repeats} consecutive questions with the same"
-                    f" message ({failed.detail[:_DETAIL_CHARS]}); check the server and [llm.{self._llm}], and"
-                    " run the same command again, or raise breaker.refusals if the questions are at fault"
-                )
-
-
-_SLACK_S = 0.05  # sleeping is inexact: a start may be so late without delaying the next ones
-_MINUTE_S = 60.0 + 2 * _SLACK_S
+            return
+        if failed.retry or failed.final:
+            return
+        refusal = _NON_LETTERS.sub(" ", failed.detail)
+        if refusal != self._last_refusal:
+            self._repeats = 0
+        self._last_refusal = refusal
+        self._repeats += 1
+        if self._repeats >= self._max_repeats:
+            raise RemoteError(
+                f"{self._llm}: the server refused {self._repeats} consecutive questions with the same"
+                f" message ({failed.detail[:_DETAIL_CHARS]}); check the server and [llm.{self._llm}], and"
+                " run the same command again, or raise breaker.refusals if the questions are at fault"
+            )
 
 
 @dataclass(eq=False, slots=True)
@@ -121,13 +132,6 @@ class TokenBucket:
         return amount * _MINUTE_S / self._per_minute
 
 
-_MIN_PAUSE_S = 0.2
-_MAX_PAUSE_S = 60.0
-MAX_WAIT_S = 600.0  # of consecutive 429s, or of a single requested wait
-_POLL_S = 1.0  # a wait may become shorter while it lasts
-_SMOOTHING = 0.1  # weight of the newest call in the expected number of tokens
-
-
 class RateLimiter:
     """Admits calls to one server; all times are those of the event loop."""
 
@@ -141,10 +145,13 @@ class RateLimiter:
         self._expected: float | None = None  # tokens per call, averaged over answered calls
         self._lock = asyncio.Lock()
         self._freed = asyncio.Event()
-        self._paused_until = self._paused_at = float("-inf")
+        self._paused_at = float("-inf")
+        self._paused_until = float("-inf")
         self._pause_s = _MIN_PAUSE_S
         self._refused_since: float | None = None
-        self._answered = self._refused = 0  # in this round
+        # In this round.
+        self._answered = 0
+        self._refused = 0
 
     @property
     def allowed(self) -> int:
@@ -172,8 +179,9 @@ class RateLimiter:
     def answered(self, admission: Admission, tokens: int) -> None:
         """Record an answer and the tokens that the server counted."""
         self._tokens.correct(admission, tokens)
-        before = float(tokens) if self._expected is None else self._expected
-        self._expected = before + _SMOOTHING * (tokens - before)
+        if self._expected is None:
+            self._expected = float(tokens)
+        self._expected += _SMOOTHING * (tokens - self._expected)
         self._refused_since = None
         self._pause_s = max(_MIN_PAUSE_S, self._pause_s / 2)
         self._answered += 1
@@ -185,27 +193,27 @@ class RateLimiter:
         self._tokens.correct(admission, 0)
         if self._refused_since is None:
             self._refused_since = now
-        requested_s = retry_after_s or 0.0
-        if max(requested_s, now - self._refused_since) > MAX_WAIT_S:
+        if max(retry_after_s or 0.0, now - self._refused_since) > MAX_WAIT_S:
+            requested = f", retry after {retry_after_s:.0f} s" if retry_after_s else ""
             raise RateLimited(
-                f"{self._llm}: the server accepts no calls for now (HTTP 429"
-                f"{f', retry after {requested_s:.0f} s' if requested_s else ''}); all answers are stored: run"
-                " the same command again later, or lower rpm, tpm or concurrency under"
+                f"{self._llm}: the server accepts no calls for now (HTTP 429{requested}); all answers are"
+                " stored: run the same command again later, or lower rpm, tpm or concurrency under"
                 f" [llm.{self._llm}]",
-                requested_s or _MAX_PAUSE_S,
+                retry_after_s or _MAX_PAUSE_S,
             )
         self._pause(admission, now, retry_after_s)
         self._refused += 1
         self._end_round()
 
     def _expected_tokens(self, max_usage: int) -> float:
-        return max_usage if self._expected is None else min(max_usage, self._expected)
+        if self._expected is None:
+            return max_usage
+        return min(max_usage, self._expected)
 
     def _wait_s(self, now: float, max_usage: int) -> float:
-        tokens = self._expected_tokens(max_usage)
-        return max(
-            self._paused_until - now, self._requests.wait_s(now), self._tokens.wait_s(now, tokens)
-        )
+        for_requests_s = self._requests.wait_s(now)
+        for_tokens_s = self._tokens.wait_s(now, self._expected_tokens(max_usage))
+        return max(self._paused_until - now, for_requests_s, for_tokens_s)
 
     def _pause(self, admission: Admission, now: float, requested_s: float | None) -> None:
         if requested_s is None:
@@ -219,9 +227,12 @@ class RateLimiter:
 
     def _end_round(self) -> None:
         calls = self._answered + self._refused
-        if calls >= self.allowed:
-            kept = 1 - self._refused / calls / 2
-            grown = self._allowed * kept + (self._answered > 0)
-            self._allowed = min(float(self._concurrency), max(1.0, grown))
-            self._answered = self._refused = 0
-            self._freed.set()
+        if calls < self.allowed:
+            return
+        self._allowed *= 1 - self._refused / calls / 2
+        if self._answered:
+            self._allowed += 1
+        self._allowed = min(float(self._concurrency), max(1.0, self._allowed))
+        self._answered = 0
+        self._refused = 0
+        self._freed.set()

@@ -70,7 +70,8 @@ class BatchDraft:
         name = custom_id(ask.key)
         self.lines.append(line)
         self.size += len(line) + 1  # the line break
-        self.keys[name], self.reservations[name] = ask.key, reservation
+        self.keys[name] = ask.key
+        self.reservations[name] = reservation
         self.max_usage += max_usage
 
 
@@ -114,13 +115,16 @@ class OpenAiBatches:
 
     async def upload(self, draft: BatchDraft) -> str:
         """Upload the file of a batch, which costs nothing; return its id."""
-        content = b"".join(line + b"\n" for line in draft.lines)
         upload = partial(
-            self._channel.upload, "/files", "questions.jsonl", content, purpose="batch"
+            self._channel.upload,
+            "/files",
+            "questions.jsonl",
+            b"".join(line + b"\n" for line in draft.lines),
+            purpose="batch",
+            timeout_s=_TRANSFER_S,
         )
-        return _identifier(
-            _decoded(await self._retried(lambda: upload(timeout_s=_TRANSFER_S))), "id"
-        )
+        response = await self._retried(upload)
+        return _identifier(_decoded(response), "id")
 
     async def create(self, draft: BatchDraft, file_id: str) -> BatchStatus:
         """Start a batch, never twice: after a failed call, the batch is looked up by its tag."""
@@ -138,7 +142,8 @@ class OpenAiBatches:
             failed = error
         if isinstance(failed, PairkitError) and not isinstance(failed, BadReply):
             raise failed
-        if (batch := await self.find(draft.tag)) is not None:
+        batch = await self.find(draft.tag)
+        if batch is not None:
             return batch
         raise RemoteError(
             f"llm {self._provider.name}: no batch could be started ({failed}); run the same command again"
@@ -151,22 +156,16 @@ class OpenAiBatches:
 
     async def find(self, tag: str) -> BatchStatus | None:
         """The batch with this tag, if one was started."""
-        first = path = f"/batches?limit={_PAGE}"
+        after = ""
         for _ in range(_MAX_PAGES):  # the newest batches come first
-            page = _decoded(await self._get(path))
-            entries = page.get("data")
-            if not isinstance(entries, list) or not all(
-                isinstance(entry, dict) for entry in entries
-            ):
-                raise BadReply(
-                    "the Batch API's response has no list of batches; run again to continue"
-                )
-            batches = [_batch_status(entry) for entry in entries]
-            if match := next((batch for batch in batches if batch.tag == tag), None):
-                return match
+            page = _decoded(await self._get(f"/batches?limit={_PAGE}{after}"))
+            batches = _batches_of(page)
+            for batch in batches:
+                if batch.tag == tag:
+                    return batch
             if not batches or page.get("has_more") is not True:
                 return None
-            path = f"{first}&after={batches[-1].batch_id}"
+            after = f"&after={batches[-1].batch_id}"
         raise BadReply(
             f"the Batch API lists {_MAX_PAGES} pages of batches without {tag}; run again to continue, or ask"
             " the questions without a batch, with --retry-failed"
@@ -175,9 +174,8 @@ class OpenAiBatches:
     async def results(self, status: BatchStatus) -> Iterator[ResultLine]:
         """The readable lines of both result files, decoded one by one."""
         get = partial(self._get, timeout_s=_TRANSFER_S, most_bytes=_MAX_RESULT_BYTES)
-        return chain.from_iterable(
-            [read_lines(await get(f"/files/{name}/content")) for name in status.files]
-        )
+        contents = [await get(f"/files/{name}/content") for name in status.files]
+        return chain.from_iterable(map(read_lines, contents))
 
     async def _get(
         self, path: str, *, timeout_s: float | None = None, most_bytes: int = _MAX_BYTES
@@ -249,17 +247,18 @@ async def read_results(
             if failed.maybe_billed:
                 charged(line, LlmReply("", usage=failed.usage))
         except RefusedCall as refused:
-            if (status := refused.refusal.status) not in fatal_statuses:
-                error = await provider.explain(refused)
-                if isinstance(error, CallFailed):
-                    results.failures[line.custom_id] = _failure(batch, line.custom_id, error)
-                else:  # the same error for all lines with this status
-                    results.problem = error
-                    fatal_statuses.add(status)
+            status = refused.refusal.status
+            if status in fatal_statuses:
+                continue
+            error = await provider.explain(refused)
+            if isinstance(error, CallFailed):
+                results.failures[line.custom_id] = _failure(batch, line.custom_id, error)
+            else:  # the same error for all lines with this status
+                results.problem = error
+                fatal_statuses.add(status)
     if not results.answers:  # if all questions were refused, the cause may not be the questions
-        results.failures = {
-            name: replace(failure, final=False) for name, failure in results.failures.items()
-        }
+        for name, failure in results.failures.items():
+            results.failures[name] = replace(failure, final=False)
     for name in batch.keys.keys() - results.answers.keys() - results.failures.keys():
         results.failures[name] = _failure(batch, name, _unasked(state))
     return results
@@ -272,13 +271,16 @@ def read_lines(content: bytes) -> Iterator[ResultLine]:
             value = read_json(text)
         except ValueError:
             continue
-        if not isinstance(value, dict) or not isinstance(name := value.get("custom_id"), str):
+        name = value.get("custom_id") if isinstance(value, dict) else None
+        if not isinstance(name, str):
             continue
         response = value.get("response", ())
         if response is None:
             yield ResultLine(name, None)
-        elif isinstance(response, dict) and isinstance(status := response.get("status_code"), int):
-            yield ResultLine(name, status, response.get("body"))
+        elif isinstance(response, dict):
+            status = response.get("status_code")
+            if isinstance(status, int):
+                yield ResultLine(name, status, response.get("body"))
 
 
 def _reply(line: ResultLine, state: str) -> LlmReply:
@@ -296,32 +298,39 @@ def _unasked(state: str) -> CallFailed:
 def _share(batch: SubmittedBatch) -> TokenUsage:
     """A question's share of the batch's bound, if the server reports no usage."""
     count = len(batch.keys)
-    return TokenUsage(
-        -(-batch.max_usage.prompt_tokens // count), -(-batch.max_usage.completion_tokens // count)
-    )
+    prompt = -(-batch.max_usage.prompt_tokens // count)
+    completion = -(-batch.max_usage.completion_tokens // count)
+    return TokenUsage(prompt, completion)
 
 
 def _failure(batch: SubmittedBatch, name: str, failed: CallFailed) -> Failure:
     return Failure(batch.keys[name], failed.reason, failed.detail, 1, failed.final)
 
 
+def _batches_of(page: dict[str, Any]) -> list[BatchStatus]:
+    entries = page.get("data")
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise BadReply("the Batch API's response has no list of batches; run again to continue")
+    return [_batch_status(entry) for entry in entries]
+
+
 def _batch_status(value: dict[str, Any]) -> BatchStatus:
     metadata = value.get("metadata")
-    errors = value.get("errors")
     tag = metadata.get("tag") if isinstance(metadata, dict) else None
+    errors = value.get("errors")
     problems = errors.get("data") if isinstance(errors, dict) else None
-    messages = [
-        problem["message"]
-        for problem in (problems if isinstance(problems, list) else ())
-        if isinstance(problem, dict) and isinstance(problem.get("message"), str)
-    ]
+    messages = []
+    for problem in problems if isinstance(problems, list) else ():
+        message = problem.get("message") if isinstance(problem, dict) else None
+        if isinstance(message, str):
+            messages.append(message)
     files = (name for name in ("output_file_id", "error_file_id") if value.get(name) is not None)
     return BatchStatus(
-        _identifier(value, "id"),
-        _identifier(value, "status"),
-        tag if isinstance(tag, str) else "",
-        tuple(_identifier(value, name) for name in files),
-        one_line("; ".join(messages[:3])),
+        batch_id=_identifier(value, "id"),
+        state=_identifier(value, "status"),
+        tag=tag if isinstance(tag, str) else "",
+        files=tuple(_identifier(value, name) for name in files),
+        problems=one_line("; ".join(messages[:3])),
     )
 
 

@@ -31,19 +31,32 @@ from llm_labeler.settings import BreakerSettings
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import ConfigError, PairkitError, RemoteError
 
+_LOG = logging.getLogger(__name__)
+
 _EVERY_S = 0.1
+_GRACE_S = 15.0  # for calls in flight after an error
+_MIN_BACKOFF_S = 0.5
+_MAX_BACKOFF_S = 60.0
+_RATE_LIMITED = "rate_limited"
+_REJECTED = "rejected"
+# 429s don't count as attempts, but a question that always gets one fails in the end.
+_MAX_RATE_LIMITED = 100
 
 
 class Meter:
     """Counts the calls of a stage and reports progress a few times a second."""
 
     def __init__(self, listener: Listener, total: int | None, stage: str, budget: Budget) -> None:
-        self.done = self.failed = 0  # by this session
+        # Questions of this session.
+        self.done = 0
+        self.failed = 0
         self.cached = 0  # not asked: answered before, or finally rejected
-        self.retried = self.in_flight = 0  # repeated and unfinished calls
-        self.spent = Spending()  # by this session
+        # Calls of this session.
+        self.retried = 0
+        self.in_flight = 0
+        self.spent = Spending()
         self.stopped_by: str | None = (
-            None  # the limit that was reached: max_cost, max_tokens or max_requests
+            None  # max_cost, max_tokens or max_requests, if it was reached
         )
         self.problems: Mapping[str, PairkitError] = {}  # by LLM: why it stopped early
         self._listener = listener
@@ -63,9 +76,9 @@ class Meter:
     def _note(self) -> str:
         counts = {"in flight": self.in_flight, "failed": self.failed, "repeated": self.retried}
         parts = [f"{count:,} {name}" for name, count in counts.items() if count]
-        _, tokens, picodollars = self._budget.spent  # of all sessions
-        cost = Spending(picodollars=picodollars, unpriced=self.spent.unpriced).cost
-        return ", ".join((f"{tokens:,} tokens", f"cost {money(cost)}", *parts))
+        spent = self._budget.spent  # of all sessions
+        cost = Spending(picodollars=spent.picodollars, unpriced=self.spent.unpriced).cost
+        return ", ".join((f"{spent.tokens:,} tokens", f"cost {money(cost)}", *parts))
 
 
 def joined_error(errors: Sequence[PairkitError]) -> PairkitError:
@@ -73,22 +86,24 @@ def joined_error(errors: Sequence[PairkitError]) -> PairkitError:
     if len(errors) == 1:
         return errors[0]
     messages = "; ".join(map(str, errors))
-    is_config = any(isinstance(error, ConfigError) for error in errors)
-    return (ConfigError if is_config else RemoteError)(
-        f"{len(errors)} LLMs can't be asked: {messages}"
-    )
+    joined = f"{len(errors)} LLMs can't be asked: {messages}"
+    if any(isinstance(error, ConfigError) for error in errors):
+        return ConfigError(joined)
+    return RemoteError(joined)
 
 
 def errors_by_llm(results: Mapping[str, object]) -> dict[str, PairkitError]:
     """The errors among the results of tasks; any other exception is raised."""
-    bugs = [
-        result
-        for result in results.values()
-        if isinstance(result, BaseException) and not isinstance(result, PairkitError)
-    ]
+    errors: dict[str, PairkitError] = {}
+    bugs: list[BaseException] = []
+    for llm, result in results.items():
+        if isinstance(result, PairkitError):
+            errors[llm] = result
+        elif isinstance(result, BaseException):
+            bugs.append(result)
     if bugs:  # prefer the bug to the cancellations that it caused
         raise min(bugs, key=lambda bug: isinstance(bug, asyncio.CancelledError))
-    return {llm: result for llm, result in results.items() if isinstance(result, PairkitError)}
+    return errors
 
 
 class Caller:
@@ -99,20 +114,18 @@ class Caller:
         self.meter = meter
         self._store = store
         self._budget = budget
-        self._refused = Counter[
-            str
-        ]()  # number of saved fields that the server of each LLM doesn't know
+        # Number of saved fields that the server of each LLM doesn't know.
+        self._refused = Counter[str]()
 
     def recall(self, provider: Provider, asks: Sequence[Ask]) -> None:
         """Raise the bounds of an LLM if stored answers exceed them."""
-        for ask, usage in self._store.usages(asks) if self._budget.needs_bounds else ():
+        if not self._budget.needs_bounds:
+            return
+        for ask, usage in self._store.usages(asks):
             max_usage = provider.max_usage(ask)
-            prices = provider.prices
-            self._budget.recall(
-                provider.name,
-                charge(max_usage, prices.cost(max_usage)),
-                charge(usage, prices.cost(usage)),
-            )
+            bounds = charge(max_usage, provider.prices.cost(max_usage))
+            used = charge(usage, provider.prices.cost(usage))
+            self._budget.raise_bounds(provider.name, bounds.amounts, used.amounts)
 
     async def call(self, provider: Provider, ask: Ask, max_usage: TokenUsage) -> TokenUsage:
         """Make one call and store the answer."""
@@ -140,16 +153,22 @@ class Caller:
             stored = StoredAnswer(ask.key, replace(reply, usage=usage), cost, reply.usage is None)
             spent = charge_answer(stored)
             self._store.save_answer(stored, attempt)
-            if len(provider.refused) > self._refused[provider.name]:
-                self._store.refused(provider.name, provider.parameters, provider.refused)
-                self._refused[provider.name] = len(provider.refused)
+            self._save_refused(provider)
             return usage
         finally:
             self._budget.settle(reservation, spent)
             self.meter.spent += spent
 
+    def _save_refused(self, provider: Provider) -> None:
+        """Save which fields the server doesn't know, if there are new ones."""
+        count = len(provider.refused)
+        if count > self._refused[provider.name]:
+            self._store.refused(provider.name, provider.parameters, provider.refused)
+            self._refused[provider.name] = count
+
     async def _reply(self, provider: Provider, ask: Ask) -> LlmReply:
-        if (task := asyncio.current_task()) is not None:
+        task = asyncio.current_task()
+        if task is not None:
             self.calling.add(task)
         self.meter.in_flight += 1
         try:
@@ -157,17 +176,6 @@ class Caller:
         finally:
             self.meter.in_flight -= 1
             self.calling.discard(task)
-
-
-_LOG = logging.getLogger(__name__)
-
-_GRACE_S = 15.0  # for calls in flight after an error
-_MIN_BACKOFF_S = 0.5
-_MAX_BACKOFF_S = 60.0
-_RATE_LIMITED = "rate_limited"
-_REJECTED = "rejected"
-# 429s don't count as attempts, but a question that always gets one fails in the end.
-_MAX_RATE_LIMITED = 100
 
 
 class LlmWorkers:
@@ -209,10 +217,9 @@ class LlmWorkers:
             for worker in workers:
                 worker.cancel()
             results = await asyncio.gather(*workers, return_exceptions=True)
-        ended = {
-            str(number): end for number, end in enumerate(results) if isinstance(end, Exception)
-        }
-        return next(iter(errors_by_llm(ended).values()), None)
+        failed = [result for result in results if isinstance(result, Exception)]  # not cancelled
+        errors = errors_by_llm({str(number): error for number, error in enumerate(failed)})
+        return next(iter(errors.values()), None)
 
     async def _finish_calls(self, workers: list[asyncio.Task[None]]) -> None:
         """After an error: cancel waiting workers, and give calls in flight some time to finish."""
@@ -243,14 +250,14 @@ class LlmWorkers:
                 self._next.extend(self._store.unanswered(chunk, retry_final=self._retry_final))
                 self._caller.recall(self._provider, chunk)
                 self._caller.meter.cached += len(chunk) - len(self._next)
-                await asyncio.sleep(
-                    0
-                )  # don't block the loop while many questions are answered already
+                # Don't block the loop while many questions are answered already.
+                await asyncio.sleep(0)
             return self._next.popleft()
 
     async def _settle(self, ask: Ask) -> None:
         """Repeat a call until there is an answer or a failure, or the budget is spent."""
-        tried = rate_limited = 0
+        tried = 0
+        rate_limited = 0
         while not self._closing:
             try:
                 await self._ask(ask)
@@ -259,12 +266,13 @@ class LlmWorkers:
                 self._caller.meter.stopped_by = spent.limit
                 return
             except CallFailed as failed:
-                _LOG.info(
-                    "%s: %s %s: %s", self._provider.name, ask.key.task, ask.key.text_id, failed
-                )
+                name = self._provider.name
+                _LOG.info("%s: %s %s: %s", name, ask.key.task, ask.key.text_id, failed)
                 is_rate_limited = failed.reason == _RATE_LIMITED
-                rate_limited = rate_limited + is_rate_limited
-                tried = tried + (not is_rate_limited)
+                if is_rate_limited:
+                    rate_limited += 1
+                else:
+                    tried += 1
                 if (
                     not failed.retry
                     or tried >= self._provider.attempts
@@ -300,10 +308,9 @@ class LlmWorkers:
         self._breaker.note(None, asyncio.get_running_loop().time())
 
     def _fail(self, ask: Ask, failed: CallFailed, attempts: int) -> None:
-        failure = Failure(
-            ask.key, failed.reason, failed.detail, attempts, failed.final and self._answers
-        )
-        if failed.final and not self._answers:
+        is_final = failed.final and self._answers
+        failure = Failure(ask.key, failed.reason, failed.detail, attempts, is_final)
+        if failed.final and not is_final:
             self._unconfirmed.append(failure)
         self._store.save_failure(failure)
         self._caller.meter.failed += 1

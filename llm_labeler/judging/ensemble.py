@@ -29,7 +29,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -90,9 +90,9 @@ def collect(votes: Iterable[JudgeVote]) -> Ballots:
     if masks.size:
         ballots, counts = np.unique(masks, axis=0, return_counts=True)
     classes = _CLASS[ballots]
-    judged = ballots > 0
-    unsure = (ballots > 0) & (classes == ABSTAINS)
-    return Ballots(names, classes, counts, counts @ judged, counts @ unsure)
+    is_judged = ballots > 0
+    is_unsure = is_judged & (classes == ABSTAINS)
+    return Ballots(names, classes, counts, counts @ is_judged, counts @ is_unsure)
 
 
 Floats = npt.NDArray[np.float64]
@@ -122,16 +122,15 @@ def fit(ballots: Ballots, *, smoothing: float = SMOOTHING, tolerance: float = _T
     counts = ballots.counts[voted].astype(np.float64)
     posterior = chosen.sum(axis=1) / ballots.voters[voted, None]
     accuracy, prior = _maximise(posterior, chosen, counts, smoothing)
-    converged = False
     for _ in range(_MAX_ROUNDS):
+        before = np.concatenate([accuracy, prior])
         scores = np.einsum("bjk,j->bk", chosen, log_odds(accuracy, prior.size))
         posterior = softmax(scores + np.log(np.maximum(prior, _MIN_ERROR)))
-        old, (accuracy, prior) = (accuracy, prior), _maximise(posterior, chosen, counts, smoothing)
-        change = max(float(np.abs(accuracy - old[0]).max()), float(np.abs(prior - old[1]).max()))
-        if change < tolerance:
-            converged = True
-            break
-    return Fit(accuracy, prior, posterior, converged)
+        accuracy, prior = _maximise(posterior, chosen, counts, smoothing)
+        change = np.abs(np.concatenate([accuracy, prior]) - before)
+        if change.max() < tolerance:
+            return Fit(accuracy, prior, posterior, converged=True)
+    return Fit(accuracy, prior, posterior, converged=False)
 
 
 def log_odds(accuracy: Floats, classes: int) -> Floats:
@@ -180,6 +179,14 @@ class Agreement:
     share: float  # of equal votes, in [0, 1]
 
 
+class Probabilities(NamedTuple):
+    """How probable each class of a candidate is, in the order of `CLASSES`."""
+
+    same: float
+    opposite: float
+    unrelated: float
+
+
 @dataclass(frozen=True, slots=True)
 class Judges:
     """All judges of a run, with the weights of their votes."""
@@ -192,17 +199,18 @@ class Judges:
     method: Method
     reason: str | None  # why not dawid-skene
 
-    def probabilities(self, votes: Mapping[str, Vote]) -> tuple[float, float, float]:
-        """Probabilities of same, opposite and unrelated, given votes without `unsure`."""
+    def probabilities(self, votes: Mapping[str, Vote]) -> Probabilities:
+        """Probabilities of the classes, given votes without `unsure`."""
         if self.method == "majority":
             return share_of_votes(votes)
         scores = np.log([self.prior[name] for name in CLASSES])
         for name in sorted(votes):
             judge = self.by_name.get(name)
-            accuracy = np.array((judge and judge.accuracy) or _UNKNOWN_JUDGE)
-            scores[CLASSES.index(votes[name])] += log_odds(accuracy, len(CLASSES))
-        same, opposite, unrelated = softmax(scores).tolist()
-        return same, opposite, unrelated
+            accuracy = judge.accuracy if judge else None
+            if accuracy is None:
+                accuracy = _UNKNOWN_JUDGE
+            scores[CLASSES.index(votes[name])] += log_odds(np.array(accuracy), len(CLASSES))
+        return Probabilities(*softmax(scores).tolist())
 
     def to_dict(self) -> dict[str, Any]:
         """The judges for JSON."""
@@ -219,40 +227,40 @@ def fit_judges(votes: Iterable[JudgeVote], settings: EnsembleSettings) -> Judges
         reason = f"{voting} judges voted; accuracies need {_MIN_JUDGES}"
     elif compared < settings.min_items:
         reason = f"at least two judges voted on {compared} candidates; ensemble.min_items is {settings.min_items}"
-    class_votes = ballots.counts @ ballots.chosen.sum(axis=1) + SMOOTHING
+    votes_by_class = ballots.chosen.sum(axis=1)
+    class_votes = ballots.counts @ votes_by_class + SMOOTHING
     prior = np.asarray(class_votes / class_votes.sum())
-    agreements = tuple(pairwise(ballots))
-    accuracy = dict[str, float]()
+    estimated: dict[str, float] = {}
     if reason is None:
         estimate = fit(ballots)
         if estimate.converged:
             prior = estimate.prior
-            compared_names = {name for pair in agreements for name in (pair.one, pair.other)}
-            estimates = zip(ballots.names, estimate.accuracy.tolist(), strict=True)
-            accuracy = {name: share for name, share in estimates if name in compared_names}
+            estimated = dict(zip(ballots.names, estimate.accuracy.tolist(), strict=True))
         else:
             reason = "the estimate of accuracies did not converge"
+
+    agreements = tuple(pairwise(ballots))
+    compared_names = {name for pair in agreements for name in (pair.one, pair.other)}
+    by_name = {}
     counts = zip(ballots.names, ballots.judged.tolist(), ballots.unsure.tolist(), strict=True)
+    for name, judged, unsure in counts:
+        accuracy = estimated.get(name) if name in compared_names else None
+        by_name[name] = Judge(judged, unsure, accuracy)
     return Judges(
-        by_name={
-            name: Judge(judged, unsure, accuracy.get(name)) for name, judged, unsure in counts
-        },
+        by_name=by_name,
         prior=dict(zip(CLASSES, prior.tolist(), strict=True)),
         agreements=agreements,
-        alpha=nominal_alpha(ballots.chosen.sum(axis=1), ballots.counts),
+        alpha=nominal_alpha(votes_by_class, ballots.counts),
         compared=compared,
         method="majority" if reason else "dawid-skene",
         reason=reason,
     )
 
 
-def share_of_votes(by_judge: Mapping[str, Vote]) -> tuple[float, float, float]:
-    """Shares of same, opposite and unrelated among votes; a third each without votes."""
-    votes = list(by_judge.values())
-    same, opposite, unrelated = (
-        votes.count(name) / len(votes) if votes else 1 / 3 for name in CLASSES
-    )
-    return same, opposite, unrelated
+def share_of_votes(by_judge: Mapping[str, Vote]) -> Probabilities:
+    """Shares of the classes among votes; a third each without votes."""
+    votes = list(by_judge.values()) or CLASSES
+    return Probabilities(*(votes.count(name) / len(votes) for name in CLASSES))
 
 
 def pairwise(ballots: Ballots) -> Iterator[Agreement]:
@@ -261,14 +269,21 @@ def pairwise(ballots: Ballots) -> Iterator[Agreement]:
     for first, second in combinations(range(len(ballots.names)), 2):
         both = ballots.counts * (voted[:, first] & voted[:, second])
         equal = both * (ballots.votes[:, first] == ballots.votes[:, second])
-        if n := int(both.sum()):
-            yield Agreement(ballots.names[first], ballots.names[second], n, int(equal.sum()) / n)
+        count = int(both.sum())
+        if count:
+            share = int(equal.sum()) / count
+            yield Agreement(ballots.names[first], ballots.names[second], count, share)
 
 
 _REVERSED: Mapping[Polarity, Polarity] = {"positive": "negative", "negative": "positive"}
 
 
-_Probabilities = tuple[float, float, float]  # of same, opposite, unrelated
+class _Decision(NamedTuple):
+    """The resulting polarity, why a candidate is rejected, and the probability of this result."""
+
+    polarity: Polarity
+    reason: str | None
+    confidence: float = 0.0
 
 
 def label(
@@ -280,13 +295,13 @@ def label(
     """Label candidates with `settings.aggregation`, in their order."""
     pairs = []
     for candidate in candidates:
-        candidate_votes = sorted(
-            votes.get(candidate.candidate_id, ()), key=lambda vote: (vote.judge, vote.vote)
-        )
-        if settings.aggregation == "union":
-            pairs.append(_pair(candidate, candidate.polarity, candidate_votes, None))
-        else:
-            pairs.append(_judged(candidate, candidate_votes, settings, judges))
+        unordered = votes.get(candidate.candidate_id, ())
+        ordered = sorted(unordered, key=lambda vote: (vote.judge, vote.vote))
+        as_proposed = float(candidate.polarity == "positive")
+        pair = LabelledPair(candidate, candidate.polarity, as_proposed, tuple(ordered))
+        if settings.aggregation != "union":
+            pair = _judged(pair, settings, judges)
+        pairs.append(pair)
     return pairs
 
 
@@ -300,45 +315,38 @@ def votes_by_judge(votes: Iterable[JudgeVote]) -> dict[str, Vote]:
     }
 
 
-def _pair(
-    candidate: Candidate, polarity: Polarity, votes: Sequence[JudgeVote], reason: str | None
-) -> LabelledPair:
-    return LabelledPair(candidate, polarity, float(polarity == "positive"), tuple(votes), reason)
-
-
-def _judged(
-    candidate: Candidate,
-    votes: Sequence[JudgeVote],
-    settings: EnsembleSettings,
-    judges: Judges | None,
-) -> LabelledPair:
+def _judged(pair: LabelledPair, settings: EnsembleSettings, judges: Judges | None) -> LabelledPair:
     """Label a candidate by `vote` or `weighted`."""
+    candidate = pair.candidate
+    by_judge = votes_by_judge(pair.votes) | _votes_of_proposers(candidate)
+    probabilities = share_of_votes(by_judge)
     is_weighted = settings.aggregation == "weighted"
-    by_judge = votes_by_judge(votes) | _agreement(candidate)
-    probabilities = (
-        judges.probabilities(by_judge) if is_weighted and judges else share_of_votes(by_judge)
-    )
-    polarity, reason, confidence = _decide(candidate.polarity, probabilities, settings)
+    if is_weighted and judges:
+        probabilities = judges.probabilities(by_judge)
+
+    decision = _decide(candidate.polarity, probabilities, settings)
     if not by_judge:
-        polarity = candidate.polarity
-        reason = "undecided"
-    elif is_weighted and confidence < settings.min_confidence:
-        polarity = candidate.polarity
-        reason = "unsure"
-    pair = _pair(candidate, polarity, votes, reason)
-    return replace(pair, label=min(1.0, probabilities[0])) if is_weighted else pair
+        decision = _Decision(candidate.polarity, "undecided")
+    elif is_weighted and decision.confidence < settings.min_confidence:
+        decision = _Decision(candidate.polarity, "unsure")
+    label = float(decision.polarity == "positive")
+    if is_weighted:
+        label = min(1.0, probabilities.same)
+    return replace(pair, polarity=decision.polarity, label=label, reason=decision.reason)
 
 
-def _agreement(candidate: Candidate) -> dict[str, Vote]:
+def _votes_of_proposers(candidate: Candidate) -> dict[str, Vote]:
     """A vote of each proposer if there are several; a single one can't confirm itself."""
+    if len(candidate.llms) == 1:
+        return {}
     vote: Vote = "same" if candidate.polarity == "positive" else "opposite"
-    return dict.fromkeys(candidate.llms, vote) if len(candidate.llms) > 1 else {}
+    return dict.fromkeys(candidate.llms, vote)
 
 
 def _decide(
-    polarity: Polarity, probabilities: _Probabilities, settings: EnsembleSettings
-) -> tuple[Polarity, str | None, float]:
-    """The resulting polarity, the reason for a rejection, and the probability of the most likely option."""
+    polarity: Polarity, probabilities: Probabilities, settings: EnsembleSettings
+) -> _Decision:
+    """The decision for the most probable option, if it is the only one."""
     same, opposite, unrelated = probabilities
     if polarity == "positive":
         options = {"confirmed": same, "reversed": opposite, "neither": unrelated}
@@ -349,7 +357,9 @@ def _decide(
     best = max(options.values())
     winners = [name for name, weight in options.items() if math.isclose(weight, best, rel_tol=1e-9)]
     if len(winners) > 1:
-        return polarity, "undecided", best
+        return _Decision(polarity, "undecided", best)
+    if winners == ["confirmed"]:
+        return _Decision(polarity, None, best)
     if winners == ["reversed"] and settings.reversed_pairs == "swap":
-        return _REVERSED[polarity], None, best
-    return polarity, None if winners == ["confirmed"] else "outvoted", best
+        return _Decision(_REVERSED[polarity], None, best)
+    return _Decision(polarity, "outvoted", best)

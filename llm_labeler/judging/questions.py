@@ -95,9 +95,8 @@ def judge_batches(
             proposed_ids.add(candidate.candidate_id)
     ids = sorted(by_id.keys() - proposed_ids, key=lambda id_: (keyed_hash(seed, judge, id_), id_))
     step = settings.candidates_per_call
-    return [
-        tuple(by_id[id_] for id_ in ids[start : start + step]) for start in range(0, len(ids), step)
-    ]
+    shuffled = [by_id[id_] for id_ in ids]
+    return [tuple(shuffled[start : start + step]) for start in range(0, len(ids), step)]
 
 
 def judge_asks(
@@ -115,20 +114,19 @@ def judge_asks(
 
 
 def _ask(text: Text, batch: Sequence[Candidate], judge: str, parameters: str, scale: Scale) -> Ask:
-    numbers = [str(number) for number in range(1, len(batch) + 1)]
-    sentences = {number: c.candidate for number, c in zip(numbers, batch, strict=True)}
+    sentences = {str(number): c.candidate for number, c in enumerate(batch, 1)}
     data = json.dumps({"text": text.text, "sentences": sentences}, ensure_ascii=False)
     data = _SPECIAL_TOKEN.sub(lambda match: f"\\u{ord(match[0]):04x}", data)
+    verdict = {"type": "string", "enum": list(scale.votes)}
     schema = {
         "type": "object",
-        "properties": {number: {"type": "string", "enum": list(scale.votes)} for number in numbers},
-        "required": numbers,
+        "properties": dict.fromkeys(sentences, verdict),
+        "required": list(sentences),
         "additionalProperties": False,
     }
+    prompt_hash = content_hash(scale.instructions, data)
     return Ask(
-        key=AskKey(
-            text.text_id, judge, "judge", content_hash(scale.instructions, data), parameters
-        ),
+        key=AskKey(text.text_id, judge, "judge", prompt_hash, parameters),
         messages=(Message("system", scale.instructions), Message("user", data)),
         schema=schema,
         text=text.text,
@@ -169,15 +167,20 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_Object)
 
 def _claims(text: str, size: int, ending: Ending, vocabulary: Words) -> list[Claim]:
     """The claims of all JSON values; without any, those of exactly `size` words, or of lines."""
-    if claims := [
-        claim for value in _json_values(text) for claim in _value_claims(value, size, _MAX_DEPTH)
-    ]:
+    claims: list[Claim] = []
+    for value in _json_values(text):
+        claims += _value_claims(value, size, _MAX_DEPTH)
+    if claims:
         return claims
-    whole = text[: max(text.rfind("\n"), text.rfind(","), 0)] if ending != "complete" else text
-    words = re.findall(r"[^\W_]+", whole.lower())
+    if ending != "complete":  # the last word may be incomplete
+        last_separator = max(text.rfind("\n"), text.rfind(","), 0)
+        text = text[:last_separator]
+    words = re.findall(r"[^\W_]+", text.lower())
     if len(words) == size and {*words} <= {*vocabulary}:
         return [*enumerate(words, 1)]
-    return [claim for line in whole.splitlines() for claim in _claims_of_line(line, vocabulary)]
+    for line in text.splitlines():
+        claims += _claims_of_line(line, vocabulary)
+    return claims
 
 
 def _claims_of_line(line: str, vocabulary: Words) -> Iterator[Claim]:
@@ -219,7 +222,8 @@ def _value_claims(value: Any, size: int, depth: int) -> Iterator[Claim]:
     if isinstance(value, _Object):
         yield from _object_claims(value, size, depth)
     elif value and all(isinstance(word, str) for word in value):
-        yield from enumerate(map(_word, value), 1) if len(value) == size else ()
+        if len(value) == size:
+            yield from enumerate(map(_word, value), 1)
     else:
         for inner in value:
             yield from _value_claims(inner, size, depth - 1)
@@ -229,12 +233,15 @@ def _object_claims(fields: _Object, size: int, depth: int) -> Iterator[Claim]:
     number = _field(fields, _NUMBER_KEYS)
     word = _field(fields, _WORD_KEYS)
     if number is not None and word is not None:
-        if (parsed := _number(number)) is not None:
+        parsed = _number(number)
+        if parsed is not None:
             yield parsed, _word(word)
         return
     for key, value in fields:
-        if (parsed := _number(key)) is not None:
-            yield parsed, _word(_field(value, _WORD_KEYS) if isinstance(value, _Object) else value)
+        parsed = _number(key)
+        if parsed is not None:
+            verdict = _field(value, _WORD_KEYS) if isinstance(value, _Object) else value
+            yield parsed, _word(verdict)
         elif key.lower() not in _QUESTION_KEYS:
             yield from _value_claims(value, size, depth - 1)
 
@@ -244,12 +251,16 @@ def _field(fields: _Object, names: tuple[str, ...]) -> Any:
 
 
 def _number(value: Any) -> int | None:
-    match = _NUMBER.fullmatch(str(value)) if isinstance(value, int | str) else None
+    if not isinstance(value, int | str):
+        return None
+    match = _NUMBER.fullmatch(str(value))
     return int(match[1]) if match else None
 
 
 def _word(value: Any) -> str:
-    return value.strip(" \t\n.,;:!*_\"'`").lower() if isinstance(value, str) else _UNKNOWN
+    if not isinstance(value, str):
+        return _UNKNOWN
+    return value.strip(" \t\n.,;:!*_\"'`").lower()
 
 
 _MAX_CHARACTERS = 20_000  # of an answer
@@ -262,20 +273,24 @@ def read_votes(
 ) -> list[JudgeVote]:
     """One vote for each candidate of the question, in order; never raises."""
     words: dict[int, str] = {}
-    if (ending := ending_of(finish)) not in _NO_ANSWER:
+    ending = ending_of(finish)
+    if ending not in _NO_ANSWER:
         claims = _claims(_without_wrapping(ask, raw), len(candidates), ending, tuple(scale.votes))
         words = _unambiguous(claims, scale)
-    return [
-        JudgeVote(candidate.candidate_id, ask.key.llm, scale.votes[words.get(number, "unsure")])
-        for number, candidate in enumerate(candidates, 1)
-    ]
+    votes = []
+    for number, candidate in enumerate(candidates, 1):
+        word = words.get(number, "unsure")
+        votes.append(JudgeVote(candidate.candidate_id, ask.key.llm, scale.votes[word]))
+    return votes
 
 
 def _without_wrapping(ask: Ask, raw: str) -> str:
     # Some models repeat the question, and a candidate in it could look like an answer.
     for message in ask.messages:
         raw = raw.replace(message.content, "\n")
-    return normalize("NFKC", comparable(_FENCE.sub("", split_thought(raw)[1])[:_MAX_CHARACTERS]))
+    _, answer = split_thought(raw)
+    bare = _FENCE.sub("", answer)
+    return normalize("NFKC", comparable(bare[:_MAX_CHARACTERS]))
 
 
 def _unambiguous(claims: list[Claim], scale: Scale) -> dict[int, str]:
@@ -285,9 +300,9 @@ def _unambiguous(claims: list[Claim], scale: Scale) -> dict[int, str]:
         by_number.setdefault(number, set()).add(word)
     if 0 in by_number:  # numbered from 0, so the sentences can't be identified
         return {}
-    return {
-        number: word
-        for number, words in by_number.items()
-        for word in scale.votes
-        if words == {word}
-    }
+    unambiguous = {}
+    for number, words in by_number.items():
+        word = words.pop()
+        if not words and word in scale.votes:
+            unambiguous[number] = word
+    return unambiguous

@@ -34,10 +34,10 @@ class PairExamples:
     @classmethod
     def of(cls, pairs: pl.DataFrame) -> PairExamples:
         """Count pairs and keep the first ones, shortened."""
-        shown = pairs.head(_EXAMPLES).select("text1", "text2").iter_rows()
-        return cls(
-            len(pairs), tuple(" | ".join(text[:_EXAMPLE_CHARS] for text in pair) for pair in shown)
-        )
+        examples = []
+        for first, second in pairs.head(_EXAMPLES).select("text1", "text2").iter_rows():
+            examples.append(f"{first[:_EXAMPLE_CHARS]} | {second[:_EXAMPLE_CHARS]}")
+        return cls(len(pairs), tuple(examples))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,26 +55,36 @@ def read_gold(rows: pl.DataFrame, threshold: float | None) -> GoldPairs:
     """Classify gold labels as `same` or not; leave out pairs with different labels."""
     labels = rows["label"].cast(pl.Float64)
     graded = not labels.is_in([0.0, 1.0]).all()
-    lowest = 0.5 if threshold is None else threshold
-    if graded and threshold is None:
-        low = labels.to_numpy().min()
-        high = labels.to_numpy().max()
-        if low == high:
-            raise DataError(
-                f"all gold labels are {low:g}; give --gold-threshold, the lowest label of texts with the same"
-                " meaning"
-            )
-        lowest = float(low + high) / 2
+    if threshold is None:
+        threshold = _middle(labels) if graded else 0.5
     gold = rows.select("text1", "text2").with_columns(
-        label=labels, same=labels >= lowest, key=pl.struct(normalised("text1"), normalised("text2"))
+        label=labels,
+        same=labels >= threshold,
+        key=pl.struct(normalised("text1"), normalised("text2")),
     )
     is_contradictory = pl.col("label").n_unique().over("key") > 1
     contradictory = gold.filter(is_contradictory).unique("key", keep="first", maintain_order=True)
     consistent = gold.filter(~is_contradictory)
     pairs = consistent.unique("key", keep="first", maintain_order=True)
     return GoldPairs(
-        pairs, len(consistent) - len(pairs), PairExamples.of(contradictory), graded, lowest
+        pairs=pairs,
+        repeated=len(consistent) - len(pairs),
+        contradictory=PairExamples.of(contradictory),
+        graded=graded,
+        threshold=threshold,
     )
+
+
+def _middle(labels: pl.Series) -> float:
+    """Half of the range of graded labels."""
+    low = labels.to_numpy().min()
+    high = labels.to_numpy().max()
+    if low == high:
+        raise DataError(
+            f"all gold labels are {low:g}; give --gold-threshold, the lowest label of texts with the same"
+            " meaning"
+        )
+    return float(low + high) / 2
 
 
 def normalised(column: str) -> pl.Expr:
@@ -160,11 +170,19 @@ class ScoreRow:
 
     def cells(self) -> tuple[str, ...]:
         """The cells of the table."""
-        interval = "-" if self.interval is None else "{:.2f}-{:.2f}".format(*self.interval)
-        figures = (self.recall, self.f1, self.kappa)
+        interval = "-"
+        if self.interval is not None:
+            interval = "{:.2f}-{:.2f}".format(*self.interval)
         return (
-            *(f"{self.name}, {self.polarity}", f"{self.n:,}", _figure(self.precision), interval),
-            *(*map(_figure, figures), f"{self.kept:,}/{self.candidates:,}", _figure(self.spearman)),
+            f"{self.name}, {self.polarity}",
+            f"{self.n:,}",
+            _figure(self.precision),
+            interval,
+            _figure(self.recall),
+            _figure(self.f1),
+            _figure(self.kappa),
+            f"{self.kept:,}/{self.candidates:,}",
+            _figure(self.spearman),
         )
 
 
@@ -210,21 +228,20 @@ class ScoreReport(Printed):
 
     def remarks(self) -> list[str]:
         """Lines on matched gold pairs, skipped aggregations and left-out gold pairs."""
-        left_out = {"not found": self.not_found, "contradictory": self.contradictory}
-        return [
+        remarks = [
             f"{self.found:,} of {self.gold:,} gold pairs are candidates; labels from {self.threshold:g} on"
-            " mean the same",
-            *filter(None, [describe_labels(self.labels)]),
-            *(
-                f"{aggregation}: not computed, {reason}"
-                for aggregation, reason in self.skipped.items()
-            ),
-            *(
-                f"{pairs.count:,} gold pairs {name}, such as {pairs.examples[0]}"
-                for name, pairs in left_out.items()
-                if pairs.count
-            ),
+            " mean the same"
         ]
+        labels = describe_labels(self.labels)
+        if labels:
+            remarks.append(labels)
+        for aggregation, reason in self.skipped.items():
+            remarks.append(f"{aggregation}: not computed, {reason}")
+        left_out = {"not found": self.not_found, "contradictory": self.contradictory}
+        for name, pairs in left_out.items():
+            if pairs.count:
+                remarks.append(f"{pairs.count:,} gold pairs {name}, such as {pairs.examples[0]}")
+        return remarks
 
     def to_dict(self) -> dict[str, Any]:
         """The report for JSON."""
@@ -260,23 +277,18 @@ def score_candidates(
     joined = gold_pairs.pairs.join(table, on="key", maintain_order="left_right")
     missing = gold_pairs.pairs.join(joined, on="key", how="anti", maintain_order="left")
     matched = [ScoredCandidate.of(row) for row in joined.iter_rows(named=True)]
-    need_votes = [name for name, aggregation in AGGREGATIONS.items() if aggregation.is_judged]
-    skipped: dict[str, str] = {} if judges else dict.fromkeys(need_votes, "no candidate was judged")
-    llms = sorted({llm for scored in matched for llm in scored.candidate.llms})
-    aggregations = [name for name in AGGREGATIONS if name not in skipped]
-    labelled: list[tuple[Literal["llm", "aggregation"], str, list[_Labelled]]] = [
-        *(("llm", name, _as_proposed(matched, name)) for name in llms),
-        *(
-            ("aggregation", name, _by_aggregation(matched, name, settings, judges))
-            for name in aggregations
-        ),
-    ]
+    rows: list[ScoreRow] = []
+    for llm in sorted({llm for scored in matched for llm in scored.candidate.llms}):
+        rows += _rows("llm", llm, _as_proposed(matched, llm), gold_pairs.graded)
+    skipped: dict[str, str] = {}
+    for name, aggregation in AGGREGATIONS.items():
+        if aggregation.is_judged and not judges:
+            skipped[name] = "no candidate was judged"
+            continue
+        labelled = _by_aggregation(matched, name, settings, judges)
+        rows += _rows("aggregation", name, labelled, gold_pairs.graded)
     return ScoreReport(
-        rows=tuple(
-            _row(by, name, polarity, candidates_of, gold_pairs.graded)
-            for by, name, candidates_of in labelled
-            for polarity in POLARITIES
-        ),
+        rows=tuple(rows),
         gold=len(gold_pairs.pairs),
         found=len(gold_pairs.pairs) - len(missing),
         not_found=PairExamples.of(missing),
@@ -289,41 +301,46 @@ def score_candidates(
     )
 
 
-def _row(
-    by: Literal["llm", "aggregation"],
-    name: str,
-    polarity: Polarity,
-    labelled: list[_Labelled],
-    graded: bool,
-) -> ScoreRow:
-    actual = [candidate.same == (polarity == "positive") for candidate in labelled]
-    is_predicted = [candidate.polarity == polarity for candidate in labelled]
-    right = sum(map(and_, actual, is_predicted))
-    predicted = sum(is_predicted)
+def _rows(
+    by: Literal["llm", "aggregation"], name: str, labelled: list[_Labelled], graded: bool
+) -> Iterator[ScoreRow]:
+    """A row for each polarity."""
     kept = [candidate for candidate in labelled if candidate.polarity]
-    return ScoreRow(
-        by=by,
-        name=name,
-        polarity=polarity,
-        n=predicted,
-        precision=_ratio(right, predicted),
-        interval=wilson(right, predicted),
-        recall=_ratio(right, sum(actual)),
-        f1=_ratio(2 * right, predicted + sum(actual)),
-        kept=len(kept),
-        candidates=len(labelled),
-        kappa=cohen_kappa([c.polarity == "positive" for c in kept], [c.same for c in kept]).value,
-        spearman=spearman([c.label for c in kept], [c.grade for c in kept]) if graded else None,
-    )
+    is_positive = [candidate.polarity == "positive" for candidate in kept]
+    correlation = None
+    if graded:
+        correlation = spearman([c.label for c in kept], [c.grade for c in kept])
+    for polarity in POLARITIES:
+        is_actual = [candidate.same == (polarity == "positive") for candidate in labelled]
+        is_predicted = [candidate.polarity == polarity for candidate in labelled]
+        right = sum(map(and_, is_actual, is_predicted))
+        actual = sum(is_actual)
+        predicted = sum(is_predicted)
+        yield ScoreRow(
+            by=by,
+            name=name,
+            polarity=polarity,
+            n=predicted,
+            precision=_ratio(right, predicted),
+            interval=wilson(right, predicted),
+            recall=_ratio(right, actual),
+            f1=_ratio(2 * right, predicted + actual),
+            kept=len(kept),
+            candidates=len(labelled),
+            kappa=cohen_kappa(is_positive, [candidate.same for candidate in kept]).value,
+            spearman=correlation,
+        )
 
 
 def _as_proposed(matched: list[ScoredCandidate], llm: str) -> list[_Labelled]:
     """One LLM's proposals, each labelled with the polarity that it was proposed as."""
-    return [
-        _Labelled(c.same, c.grade, c.candidate.polarity, float(c.candidate.polarity == "positive"))
-        for c in matched
-        if llm in c.candidate.llms
-    ]
+    labelled = []
+    for scored in matched:
+        if llm in scored.candidate.llms:
+            polarity = scored.candidate.polarity
+            as_proposed = float(polarity == "positive")
+            labelled.append(_Labelled(scored.same, scored.grade, polarity, as_proposed))
+    return labelled
 
 
 def _by_aggregation(
@@ -332,7 +349,8 @@ def _by_aggregation(
     votes = {scored.candidate.candidate_id: scored.votes for scored in matched}
     settings_of_name = settings.model_copy(update={"aggregation": name})
     pairs = label([scored.candidate for scored in matched], votes, settings_of_name, judges)
-    return [
-        _Labelled(scored.same, scored.grade, None if pair.reason else pair.polarity, pair.label)
-        for scored, pair in zip(matched, pairs, strict=True)
-    ]
+    labelled = []
+    for scored, pair in zip(matched, pairs, strict=True):
+        polarity = None if pair.reason else pair.polarity
+        labelled.append(_Labelled(scored.same, scored.grade, polarity, pair.label))
+    return labelled

@@ -103,6 +103,16 @@ _WITHIN = re.compile(
 _SENTENCE = re.compile(
     r"(?:sentence|text|句子|文|satz|oraci[oó]n|frase|phrase|texte|texto) ?[:：][*_]*", re.IGNORECASE
 )
+_SEPARATORS = ";；,，、"  # between sentences
+
+# The kind of change before a hard negative: `negation: …`.
+_CHANGE_LABEL = re.compile(
+    r"^([ \t]{0,20}(?:\d{1,3}[ \t]?[.):][ \t]{0,9}|[-*•][ \t]{1,9})?)"
+    rf"[*_\[(\"']{{0,3}}({'|'.join(CHANGES)})"
+    r"(?:[ \t]change)?[*_\])\"']{0,3}[ \t]{0,9}[:：–—-][*_]{0,2}[ \t]{0,9}",
+    re.IGNORECASE | re.MULTILINE,
+)
+_MAX_LINE = 4000  # characters
 
 
 def parse_answer(
@@ -125,7 +135,10 @@ def parse_answer(
     items = _without_ordinals(items)
     items = _drop_translations(items, source)
     items = _without_separators(items, source)
-    items = _mark_end(items, "cut" if unread else _ending_of(finish, answer[:_MAX_ANSWER], source))
+    ending: Ending = "cut"
+    if not unread:
+        ending = _ending_of(finish, answer, source)
+    items = _mark_end(items, ending)
 
     if size is not None:
         beyond = _kept(items)[size:]
@@ -199,12 +212,13 @@ def _read(text: str, source: SourceText) -> list[Item]:
     kept = len(_kept(strings))
     items: list[Item] = []
     for item in strings:
+        text = _plain(item.text)
         if item.reason is not None:
-            items.append(replace(item, text=tidy(_plain(item.text))))
+            items.append(replace(item, text=tidy(text)))
         elif kept == 1 and "\n" in item.text.strip():
-            items += read_lines(_plain(item.text), source)  # a list within the only string
+            items += read_lines(text, source)  # a list within the only string
         else:
-            items += refine(_plain(item.text), source, is_value=kept > 1)
+            items += refine(text, source, is_value=kept > 1)
     if not items:
         items.append(Item("", "empty_answer"))
     elif not data.is_closed:
@@ -214,21 +228,27 @@ def _read(text: str, source: SourceText) -> list[Item]:
 
 def _read_code_block(text: str, source: SourceText) -> list[Item]:
     """Read the lines of the first code block; all lines without one, or if it is empty."""
-    fences = list(_FENCE.finditer(text)) if source.lacks("`") else []
-    if not fences:
+    opening = _FENCE.search(text)
+    if opening is None or not source.lacks("`"):
         return read_lines(text, source)
-    start = fences[0].end()
-    end = fences[1].start() if len(fences) > 1 else len(text)
-    if not has_words(text[start:end]):
+    closing = _FENCE.search(text, opening.end())
+    end = closing.start() if closing else len(text)
+    block = text[opening.end() : end]
+    if not has_words(block):
         return read_lines(_FENCE.sub("", text), source)
-    items = read_lines(text[start:end], source)
-    return [*_outside(text[: fences[0].start()], source), *items, *_outside(text[end:], source)]
+    before = _outside(text[: opening.start()], source)
+    return [*before, *read_lines(block, source), *_outside(text[end:], source)]
 
 
 def _outside(text: str, source: SourceText) -> list[Item]:
     """The paragraphs around JSON or a code block."""
-    blocks = filter(has_words, (tidy(_FENCE.sub("", block)) for block in text.split("\n\n")))
-    return [Item(block, why_no_sentence(block, source) or "outside_list") for block in blocks]
+    items = []
+    for block in text.split("\n\n"):
+        paragraph = tidy(_FENCE.sub("", block))
+        if has_words(paragraph):
+            reason = why_no_sentence(paragraph, source) or "outside_list"
+            items.append(Item(paragraph, reason))
+    return items
 
 
 def _split_turns(raw: str, source: SourceText) -> tuple[list[Item], str, str]:
@@ -238,11 +258,11 @@ def _split_turns(raw: str, source: SourceText) -> tuple[list[Item], str, str]:
         return source.lacks("<") and any(_is_sentence(line, source) for line in text.split("\n"))
 
     thought, rest = split_thought(raw, is_answer)
-    if source.lacks(_FINAL):
-        finals = list(_FINAL.finditer(rest))
-        if finals and finals[-1].start():
-            thought += rest[: finals[-1].start()]
-            rest = rest[finals[-1].end() :]
+    finals = list(_FINAL.finditer(rest)) if source.lacks(_FINAL) else []
+    if finals and finals[-1].start():
+        last = finals[-1]
+        thought += rest[: last.start()]
+        rest = rest[last.end() :]
 
     question, answer, tail = split_at_tokens(rest, source)
     bare = answer.lstrip(_RULES)
@@ -273,7 +293,8 @@ def _turn_end(text: str, source: SourceText) -> int:
         match = _WITHIN.search(line)
         if match is not None and match.start() and source.lacks(_WITHIN):
             has_sentence = has_sentence or _is_sentence(line[: match.start()], source)
-            if has_sentence and not _is_about_source(line[match.end() : match.end() + 400], source):
+            question = line[match.end() : match.end() + 400]
+            if has_sentence and not _is_about_source(question, source):
                 return offset + match.start()
         has_sentence = has_sentence or _is_sentence(line, source)
         offset += len(line) + 1
@@ -285,9 +306,9 @@ def _is_sentence(line: str, source: SourceText) -> bool:
     if LABEL.match(piece):
         _, _, rest = piece.partition(":")
         piece = rest or piece
-    return (
-        has_words(piece) and why_no_sentence(piece, source) is None and not _SENTENCE.match(piece)
-    )
+    if not has_words(piece) or _SENTENCE.match(piece):
+        return False
+    return why_no_sentence(piece, source) is None
 
 
 def _is_about_source(question: str, source: SourceText) -> bool:
@@ -306,13 +327,18 @@ def _opens_turn(line: str, bare: str, below: list[str], source: SourceText) -> b
     match = source.begins(ECHO, bare) or source.begins(_SENTENCE, bare)
     if match is None or _is_about_source(bare, source):
         return False
+    if _SENTENCE.match(bare) is None:
+        return True
     question = bare[match.end() :]
     after = next(filter(None, (line.strip(_RULES) for line in below)), "")
-    answers = after.endswith((":", "：")) or HEAD.match(after) or after[:1] in ("[", "{")
-    has_question = has_words(question) and (
-        answers or names_answer(after) or names_answer(question)
+    is_answered = (
+        after.endswith((":", "："))
+        or HEAD.match(after) is not None
+        or after.startswith(("[", "{"))
+        or names_answer(after)
+        or names_answer(question)
     )
-    return bool(has_question) or _SENTENCE.match(bare) is None
+    return has_words(question) and is_answered
 
 
 def _drop_before_correction(items: list[Item]) -> list[Item]:
@@ -345,7 +371,7 @@ def _without_separators(items: list[Item], source: SourceText) -> list[Item]:
     texts = [items[index].text for index in _kept(items)]
     if len(texts) < 2:
         return items
-    for separator in ";；,，、":
+    for separator in _SEPARATORS:
         if source.lacks(separator) and all(text.endswith(separator) for text in texts[:-1]):
             return _with_texts(items, [text.rstrip(separator) for text in texts])
     return items
@@ -370,16 +396,6 @@ def _mark_end(items: list[Item], ending: Ending) -> list[Item]:
     return items
 
 
-# The kind of change before a hard negative: `negation: …`.
-_CHANGE_LABEL = re.compile(
-    r"^([ \t]{0,20}(?:\d{1,3}[ \t]?[.):][ \t]{0,9}|[-*•][ \t]{1,9})?)"
-    rf"[*_\[(\"']{{0,3}}({'|'.join(CHANGES)})"
-    r"(?:[ \t]change)?[*_\])\"']{0,3}[ \t]{0,9}[:：–—-][*_]{0,2}[ \t]{0,9}",
-    re.IGNORECASE | re.MULTILINE,
-)
-_MAX_LINE = 4000  # characters
-
-
 def parse_hard_negatives(raw: str, *, text: str, finish: str, size: int | None) -> list[Item]:
     """Like `parse_answer` for negatives; each item has the kind of change that its line begins with."""
     lines = _from_json(raw[:MAX_CHARS])
@@ -389,7 +405,8 @@ def parse_hard_negatives(raw: str, *, text: str, finish: str, size: int | None) 
 
     changes: dict[tuple[str, ...], str] = {}
     for match in _CHANGE_LABEL.finditer(lines):
-        sentence, _, _ = lines[match.end() : match.end() + _MAX_LINE].partition("\n")
+        line = lines[match.end() : match.end() + _MAX_LINE]
+        sentence, _, _ = line.partition("\n")
         changes[_words_of(sentence)] = match[2].lower()
     bare = _CHANGE_LABEL.sub(r"\1", lines)
     items = parse_answer(bare, text=text, finish=finish, size=size, polarity="negative")
@@ -398,14 +415,14 @@ def parse_hard_negatives(raw: str, *, text: str, finish: str, size: int | None) 
 
 def _from_json(raw: str) -> str | None:
     """Convert an answer that fits the schema to a list of lines; None for any other."""
+    lines = []
     try:
-        answer = json.loads(raw)
-        lines = [
-            f"{item['kind']}: {' '.join(item['sentence'].split())}" for item in answer["sentences"]
-        ]
+        for number, item in enumerate(json.loads(raw)["sentences"], 1):
+            sentence = tidy(item["sentence"])
+            lines.append(f"{number}. {item['kind']}: {sentence}")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-    return "\n".join(f"{number}. {line}" for number, line in enumerate(lines, 1))
+    return "\n".join(lines)
 
 
 def _words_of(sentence: str) -> tuple[str, ...]:

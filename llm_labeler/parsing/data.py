@@ -12,6 +12,7 @@ from typing import Any
 from llm_labeler.parsing.sentence import SourceText, has_words, polarity_of, side_of
 from llm_labeler.records import Item, Polarity
 
+_DECODER = json.JSONDecoder(strict=False)
 # An opening bracket at the start of a line or after a colon, followed by a string, a key or a bracket.
 _OPEN = re.compile(
     r"(?:^|(?<=[:：=]))[ \t]*(?P<open>[\[{](?=[\s\[{]{0,200}[\"'“‘”\]}]|(?<=\{)\s{0,200}\w{1,40}\s?:))",
@@ -21,7 +22,6 @@ _JSON = re.compile(r"[\[{] ?[\"']")
 _BETWEEN = re.compile(r"[\s,;]*")
 _FENCE = "`jsonJSON \t\n"
 _CLOSERS = ("]", "}", '"', "'", "”")
-_DECODER = json.JSONDecoder(strict=False)
 # json_repair takes quadratic time in the number of brackets and quotes: 60 ms for 500.
 _MAX_CHARS = 20_000
 _MAX_SIGNS = 500
@@ -34,7 +34,7 @@ _QUOTED = re.compile(r"([\"']).*\1", re.DOTALL)
 _FULL_WIDTH = re.compile(
     r"(?<=[\"\]}])\s{0,99}([：，、])\s{0,99}(?=[\"\[{])"
 )  # between JSON values
-_DEPTH = 8
+_MAX_DEPTH = 8  # of nested values
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +69,19 @@ def read_data(text: str, source: SourceText) -> ParsedData | None:
 
 def _broken_data(before: str, text: str) -> ParsedData | None:
     """The value at the beginning of a text, which ends at the last bracket of its kind."""
-    end = text.rfind("]" if text[0] == "[" else "}") + 1 or len(text)
+    closer = "]" if text[0] == "[" else "}"
+    end = text.rfind(closer) + 1 or len(text)
     broken = text[:end]
-    plain = _FULL_WIDTH.sub(lambda match: ":" if match[1] == "：" else ",", broken)
+    plain = _FULL_WIDTH.sub(_ascii_sign, broken)
     value = _quoted_list(plain) or _repaired(plain)
     if value is None:
         return None
     is_closed = broken.rstrip(_FENCE).endswith(_CLOSERS)
     return ParsedData(before, [value], text[end:], is_closed)
+
+
+def _ascii_sign(match: re.Match[str]) -> str:
+    return ":" if match[1] == "：" else ","
 
 
 def _decoded(text: str, start: int) -> tuple[list[Any], int]:
@@ -127,14 +132,17 @@ def _table(text: str, source: SourceText) -> ParsedData | None:
         return None
 
     names = [name or str(number) for number, name in enumerate(_cells(lines[rule - 1]))]
-    cells = takewhile(lambda line: "|" in line, lines[rule + 1 :])
-    rows = [dict(zip(names, _cells(line), strict=False)) for line in cells]
+    cells = map(_cells, takewhile(lambda line: "|" in line, lines[rule + 1 :]))
+    rows = [dict(zip(names, row, strict=False)) for row in cells]
     if not any(source.is_as_long_as(cell) for row in rows for cell in row.values()):
         return None
 
     end = rule + 1 + len(rows)
-    is_closed = end < len(lines) or lines[-1].rstrip()[-1:] == lines[rule].rstrip()[-1:]
-    return ParsedData("\n".join(lines[: rule - 1]), [rows], "\n".join(lines[end:]), is_closed)
+    before = "\n".join(lines[: rule - 1])
+    after = "\n".join(lines[end:])
+    last_signs = {lines[index].rstrip()[-1:] for index in (rule, -1)}
+    is_closed = end < len(lines) or len(last_signs) == 1
+    return ParsedData(before, [rows], after, is_closed)
 
 
 def _rule_of_table(lines: list[str]) -> int | None:
@@ -153,7 +161,7 @@ def items_of(value: Any, source: SourceText, depth: int = 0) -> Iterator[Item]:
     """Every string in a value, with a reason if it is not a sentence."""
     if isinstance(value, str):
         yield Item(value)
-    elif depth > _DEPTH:
+    elif depth > _MAX_DEPTH:
         yield Item(type(value).__name__, "unparsable")
     elif isinstance(value, list):
         for element in value:
@@ -173,11 +181,9 @@ def _items_of_fields(fields: dict[str, Any], source: SourceText, depth: int) -> 
     for name, value in fields.items():
         side = side_of(name)
         is_text = isinstance(value, str)
+        of_field = polarity_of(name) if has_requested else None
         reason = None
-        if polarity and (
-            stated not in (None, polarity)
-            or (has_requested and polarity_of(name) not in (None, polarity))
-        ):
+        if polarity and not {stated, of_field} <= {None, polarity}:
             reason = "other_polarity"
         elif is_text and len(fields) > 1 and source.equals(value):
             reason = "echo"
@@ -194,6 +200,8 @@ def _items_of_fields(fields: dict[str, Any], source: SourceText, depth: int) -> 
 def _stated_polarity(fields: dict[str, Any]) -> Polarity | None:
     """The polarity that a short value states: `{"type": "antonym", "text": …}`."""
     for value in fields.values():
-        if isinstance(value, str) and value.count(" ") < 2 and (polarity := polarity_of(value)):
-            return polarity
+        if isinstance(value, str) and value.count(" ") < 2:
+            polarity = polarity_of(value)
+            if polarity:
+                return polarity
     return None

@@ -7,7 +7,7 @@ questions and, with `min_shared`, because they share few words with the text.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -103,6 +103,7 @@ _NEGATING_WORDS = (
     "fake former once nicht kein keine nie ohne ne pas jamais sans sin nunca non niet geen"
 )
 _NEGATING = frozenset(map(stem, _NEGATING_WORDS.split()))
+_MARKUP_SIGNS = frozenset("/@<[&")
 _ASKING = re.compile(
     r"[\W_]*(?:(?:and|but|so|or|also|please|in|on|at|for|from|to|with|of|by|about|under|since"
     r"|until) )*(?:what|whats|when|where|which|who|whose|whom|why|how|is|are|am|was|were|do|does|did|can"
@@ -132,16 +133,18 @@ def reject(candidate: str, text: str, polarity: Polarity, settings: FilterSettin
 
 
 def _reject_malformed(candidate: str) -> str | None:
-    has_control = not candidate.isprintable() and any(
-        category(character) in _CONTROL and character not in _JOINERS for character in candidate
-    )
-    if has_control or "\ufffd" in candidate:
+    if "\ufffd" in candidate:
         return "control_characters"
+    if not candidate.isprintable():
+        for character in candidate:
+            if category(character) in _CONTROL and character not in _JOINERS:
+                return "control_characters"
     if not any(map(str.isalpha, candidate)):
         return "no_letters"
-    has_markup = any(sign in candidate for sign in "/@<[&") or "www." in candidate
-    is_markup = has_markup and not any(map(str.isalpha, _LINK_OR_MARKUP.sub("", candidate)))
-    return "markup_only" if is_markup else None
+    if _MARKUP_SIGNS.isdisjoint(candidate) and "www." not in candidate:
+        return None
+    rest = _LINK_OR_MARKUP.sub("", candidate)
+    return None if any(map(str.isalpha, rest)) else "markup_only"
 
 
 def _reject_unlike(candidate: str, text: str, settings: FilterSettings) -> str | None:
@@ -151,7 +154,9 @@ def _reject_unlike(candidate: str, text: str, settings: FilterSettings) -> str |
         return "wrong_script"
     if len(candidate) < settings.min_length_ratio * len(text):
         return "too_short"
-    return "too_long" if len(candidate) > settings.max_length_ratio * len(text) else None
+    if len(candidate) > settings.max_length_ratio * len(text):
+        return "too_long"
+    return None
 
 
 def _reject_copy(
@@ -172,27 +177,34 @@ def _reject_copy(
 def _reject_off_topic(
     candidate: str, text: str, polarity: Polarity, settings: FilterSettings
 ) -> str | None:
-    if polarity == "negative":
-        return "nothing_shared" if settings.min_shared and not shared(candidate, text) else None
-    if settings.same_kind and is_question(text) and not asks(candidate):
+    is_positive = polarity == "positive"
+    if is_positive and settings.same_kind and is_question(text) and not asks(candidate):
         return "not_a_question"
-    return "nothing_shared" if shared(candidate, text) < settings.min_shared else None
+    if not settings.min_shared:
+        return None
+    share = shared(candidate, text)
+    is_too_low = share < settings.min_shared if is_positive else share == 0
+    return "nothing_shared" if is_too_low else None
 
 
 def is_unchanged(candidate: str, text: str) -> bool:
     """Whether a candidate only drops words of its text or adds words at its end, without a negation."""
     if UNSPACED.search(text):  # negations are parts of words there
         return False
-    new, old = (
-        [stem(word) for word in words(sentence) if word not in _NEUTRAL]
-        for sentence in (candidate, text)
-    )
+    new = _stems(candidate)
+    old = _stems(text)
     if len(new) < 2 or 2 * len(new) < len(old):
         return False
     rest = iter(old)
     if all(word in rest for word in new):
-        return _NEGATING.isdisjoint(Counter(old) - Counter(new))
-    return len(old) > 1 and new[: len(old)] == old and _NEGATING.isdisjoint(new[len(old) :])
+        dropped = Counter(old) - Counter(new)
+        return _NEGATING.isdisjoint(dropped)
+    added = new[len(old) :]
+    return len(old) > 1 and new[: len(old)] == old and _NEGATING.isdisjoint(added)
+
+
+def _stems(sentence: str) -> list[str]:
+    return [stem(word) for word in words(sentence) if word not in _NEUTRAL]
 
 
 def reject_hard_negative(
@@ -215,7 +227,9 @@ def reject_query(
     """The reason why a sentence is not a question about a passage."""
     loose = settings.model_copy(update={"min_length_ratio": 0.0, "same_kind": False})
     reason = reject(candidate, passage, polarity, loose)
-    return reason or (None if is_question(candidate) else "asks_nothing")
+    if reason is None and not is_question(candidate):
+        return "asks_nothing"
+    return reason
 
 
 def shared(candidate: str, text: str) -> float:
@@ -244,14 +258,15 @@ def _content(sentence: str) -> frozenset[str]:
 def _trigrams(sentence: str) -> frozenset[str]:
     """Letter trigrams; none in scripts without spaces, where each character is a word."""
     folded = fold(sentence)
-    is_unspaced = not folded.isascii() and UNSPACED.search(folded) is not None
-    return (
-        frozenset() if is_unspaced else frozenset(folded[n : n + 3] for n in range(len(folded) - 2))
-    )
+    if not folded.isascii() and UNSPACED.search(folded):
+        return frozenset()
+    return frozenset(folded[start : start + 3] for start in range(len(folded) - 2))
 
 
 def _share(first: frozenset[str], second: frozenset[str]) -> float:
-    return len(first & second) / min(len(first), len(second)) if first and second else 0.0
+    if not first or not second:
+        return 0.0
+    return len(first & second) / min(len(first), len(second))
 
 
 # Returns the reason to drop an item of this text and polarity; None to keep it.
@@ -263,9 +278,8 @@ Answers = Sequence[tuple[AskKey, Sequence[Item]]]
 class Screened:
     """The proposals and candidates of one text."""
 
-    proposals: tuple[
-        Proposal, ...
-    ]  # one for each item, by LLM, polarity, prompt and position in the answer
+    # One for each item, by LLM, polarity, prompt and position in the answer.
+    proposals: tuple[Proposal, ...]
     candidates: tuple[Candidate, ...]  # positives first, sorted
 
 
@@ -284,25 +298,21 @@ def screen(
 ) -> Screened:
     """Filter the items of all answers about `text`."""
     proposals = list(_proposals(text, answers, settings, reject_item))
-    folded = [fold(proposal.candidate) if proposal.reason is None else "" for proposal in proposals]
-    by_polarity: dict[Polarity, set[str]] = {polarity: set() for polarity in POLARITIES}
-    for key, proposal in zip(folded, proposals, strict=True):
-        if proposal.reason is None:
-            by_polarity[proposal.polarity].add(key)
-    contested = set.intersection(*by_polarity.values())
-    seen: set[tuple[str, Polarity, str]] = set()
-    sources: dict[tuple[Polarity, str], list[Proposal]] = {}
-    for index, (key, proposal) in enumerate(zip(folded, proposals, strict=True)):
-        if proposal.reason is not None:
-            continue
-        if key in contested:
+    # Equal sentences but for case and punctuation have the same key.
+    keys = {index: fold(p.candidate) for index, p in enumerate(proposals) if p.reason is None}
+    polarities: dict[str, set[Polarity]] = defaultdict(set)
+    for index, key in keys.items():
+        polarities[key].add(proposals[index].polarity)
+    sources: dict[tuple[Polarity, str], list[Proposal]] = defaultdict(list)
+    for index, key in keys.items():
+        proposal = proposals[index]
+        if len(polarities[key]) > 1:
             proposals[index] = replace(proposal, reason="both_polarities")
             continue
-        identity = (proposal.llm, proposal.polarity, key)
-        if identity in seen:
+        equal = sources[proposal.polarity, key]
+        if any(earlier.llm == proposal.llm for earlier in equal):
             proposals[index] = replace(proposal, reason="repeated")
-        sources.setdefault((proposal.polarity, key), []).append(proposal)
-        seen.add(identity)
+        equal.append(proposal)
     candidates = [_candidate(equal) for equal in sources.values()]
     candidates.sort(key=lambda c: (POLARITIES.index(c.polarity), c.candidate))
     return Screened(tuple(proposals), tuple(candidates))
@@ -312,25 +322,35 @@ def _proposals(
     text: Text, answers: Answers, settings: FilterSettings, reject_item: Reject
 ) -> Iterator[Proposal]:
     """A proposal for each item, with the reason to drop it."""
-    for key, items in sorted(
-        answers, key=lambda a: (a[0].llm, a[0].task != "positive", a[0].prompt_hash)
-    ):
+    for key, items in sorted(answers, key=_answer_order):
         polarity: Polarity = "positive" if key.task == "positive" else "negative"
         for item in items:
             reason = item.reason or reject_item(item, text.text, polarity, settings)
             yield Proposal(
-                text.text_id, key.llm, polarity, key.prompt_hash, item.text, reason, item.change
+                text_id=text.text_id,
+                llm=key.llm,
+                polarity=polarity,
+                prompt_hash=key.prompt_hash,
+                candidate=item.text,
+                reason=reason,
+                change=item.change,
             )
+
+
+def _answer_order(answer: tuple[AskKey, Sequence[Item]]) -> tuple[str, bool, str]:
+    key, _ = answer
+    return key.llm, key.task != "positive", key.prompt_hash
 
 
 def _candidate(proposals: list[Proposal]) -> Candidate:
     """Merge proposals of the same sentence; the first one's spelling is kept."""
     first = proposals[0]
+    changes = (proposal.change for proposal in proposals if proposal.change)
     return Candidate(
-        first.text_id,
-        first.candidate,
-        first.polarity,
-        tuple(sorted({proposal.llm for proposal in proposals})),
-        tuple(sorted({proposal.prompt_hash for proposal in proposals})),
-        next((proposal.change for proposal in proposals if proposal.change), None),
+        text_id=first.text_id,
+        candidate=first.candidate,
+        polarity=first.polarity,
+        llms=tuple(sorted({proposal.llm for proposal in proposals})),
+        prompt_hashes=tuple(sorted({proposal.prompt_hash for proposal in proposals})),
+        change=next(changes, None),
     )

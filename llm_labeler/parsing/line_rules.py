@@ -63,12 +63,12 @@ class LineReader:
         self.numbers = [line for line in self.marked if line.mark == "number"]
         texts = [line.text for line in self.marked or lines]
         self.is_labelled = source.lacks(":：") and _have_prefix(texts, source)
-        labels = [label for line in lines if (label := LABEL.match(tidy(line.text)))]
+        labels = filter(None, (LABEL.match(tidy(line.text)) for line in lines))
         self.has_polarity = source.polarity in {polarity_of(label.group()) for label in labels}
-        self.parts: list[
-            tuple[list[str], str | None]
-        ] = []  # the lines of each text, with its reason
-        self.has_sentence = self.is_title = False  # is_title: above is a heading, or only a mark
+        # The lines of each text, with its reason.
+        self.parts: list[tuple[list[str], str | None]] = []
+        self.has_sentence = False
+        self.is_title = False  # whether a heading is above, or a mark without text
         self.section: str | None = None  # the reason to drop the lines below a heading
         self.index = 0
         self.line = Line("")
@@ -82,10 +82,9 @@ class LineReader:
                 self.is_title = True
                 continue
             reason = self._reason_by_words()
-            may_head = reason in ("preamble", "closing_note") or (
-                self.line.mark and self.text.endswith((":", "："))
-            )
-            if may_head and is_heading(self.text, self.source):
+            introduces = self.line.mark and self.text.endswith((":", "："))
+            may_be_heading = introduces or reason in ("preamble", "closing_note")
+            if may_be_heading and is_heading(self.text, self.source):
                 self.section = _section(self.text, self.section, self.source.polarity)
                 self.is_title = True
                 self.parts.append(([self.text], self.section or "preamble"))
@@ -96,20 +95,20 @@ class LineReader:
     def _reason_by_words(self) -> str | None:
         """The reason of a line by its own words, after removing a label that all sentences have."""
         reason = why_no_sentence(self.text, self.source, in_list=bool(self.line.mark))
-        label = LABEL.match(self.text) if self.has_polarity else None
-        if label and polarity_of(label.group()) not in (None, self.source.polarity):
+        fitting = (None, self.source.polarity)
+        label = LABEL.match(self.text)
+        if self.has_polarity and label and polarity_of(label.group()) not in fitting:
             reason = "other_polarity"
-        prefix = (
-            _PREFIX.match(self.text) if self.is_labelled and reason in (None, "preamble") else None
-        )
-        if (
-            prefix
-            and prefix.end() < len(self.text)
-            and polarity_of(prefix.group()) in (None, self.source.polarity)
-        ):
-            self.text = self.text[prefix.end() :]
-            reason = why_no_sentence(self.text, self.source, in_list=True)
-        return reason
+        if not self.is_labelled or reason not in (None, "preamble"):
+            return reason
+        prefix = _PREFIX.match(self.text)
+        if prefix is None or polarity_of(prefix.group()) not in fitting:
+            return reason
+        rest = self.text[prefix.end() :]
+        if not rest:
+            return reason
+        self.text = rest
+        return why_no_sentence(rest, self.source, in_list=True)
 
     def _add(self, reason: str | None) -> None:
         """Add a line that is not a heading, with its reason or the outcome of the first rule."""
@@ -135,9 +134,8 @@ class LineReader:
     @property
     def is_labelled_remark(self) -> bool:
         """Whether the line without a label is about words or sentences."""
-        return self.source.is_remark(
-            without_label(without_emphasis(self.text, self.source), self.source)
-        )
+        plain = without_emphasis(self.text, self.source)
+        return self.source.is_remark(without_label(plain, self.source))
 
     @property
     def continues(self) -> bool:
@@ -145,13 +143,11 @@ class LineReader:
         if not self.parts:
             return False
         texts, reason = self.parts[-1]
+        if reason is not None:
+            return reason == "refusal"
         last = texts[-1]  # all lines together would take quadratic time
-        is_broken = (
-            self.text[:1].islower() and not ENDED.search(last) and not self.source.lacks(ENDED)
-        )
-        return reason == "refusal" or (
-            reason is None and is_broken and not last.endswith((",", ";"))
-        )
+        is_complete = ENDED.search(last) or last.endswith((",", ";"))
+        return self.text[:1].islower() and not is_complete and not self.source.lacks(ENDED)
 
     @property
     def is_below_title(self) -> bool:
@@ -189,15 +185,16 @@ LINE_RULES = (
 
 def _have_prefix(lines: list[str], source: SourceText) -> bool:
     """Whether several lines are as long as sentences, and all of these begin with a label."""
-    long = [
-        text
-        for text in map(tidy, lines)
-        if source.is_as_long_as(text) and not why_no_sentence(text, source, in_list=True)
-    ]
-    matches = [_PREFIX.match(text) for text in long]
-    if len({match.group().split()[-1] for match in matches if match}) < 2:
-        return False
-    return all(match and source.is_as_long_as(match.string[match.end() :]) for match in matches)
+    prefixes = set()
+    for text in map(tidy, lines):
+        if not source.is_as_long_as(text) or why_no_sentence(text, source, in_list=True):
+            continue
+        prefix = _PREFIX.match(text)
+        if prefix is None or not source.is_as_long_as(text[prefix.end() :]):
+            return False
+        last_word = prefix.group().split()[-1]
+        prefixes.add(last_word)
+    return len(prefixes) > 1
 
 
 def _section(heading: str, section: str | None, polarity: Polarity | None) -> str | None:
@@ -208,4 +205,6 @@ def _section(heading: str, section: str | None, polarity: Polarity | None) -> st
     name = heading.strip("#*_ :：")
     if side_of(name) == "side_field" and size_of(name) < 4:
         return "closing_note"
-    return None if section == "closing_note" else section
+    if section == "closing_note":
+        return None
+    return section

@@ -64,12 +64,10 @@ def _lines(text: str, source: SourceText) -> list[Line]:
         text = html.unescape(_TAG.sub("\n", _INLINE_TAG.sub("", text)))
     if source.lacks("\\"):
         text = text.replace("\\n", "\n")
-    pieces = [
-        piece
-        for line in _split_introductions(text, source).split("\n")
-        if has_words(line)
-        for piece in _split_inline(line, source)
-    ]
+    pieces: list[str] = []
+    for line in _split_introductions(text, source).split("\n"):
+        if has_words(line):
+            pieces += _split_inline(line, source)
     if len(pieces) == 1 and (_INITIAL.match(pieces[0]) or _INLINE.search(source.text)):
         return [Line(pieces[0])]  # `A. fumigatus …`, `1) time and 2) money …`
 
@@ -79,9 +77,12 @@ def _lines(text: str, source: SourceText) -> list[Line]:
         plain = piece.lstrip("> \t")
         indent = len(piece.removesuffix(plain).expandtabs(4))
         mark = _MARK.match(piece)
+        ordinal = None
+        if mark and not mark["bullet"]:
+            ordinal = _ordinal(mark, last)
         if mark and mark["bullet"]:
             lines.append(Line(piece[mark.end() :], indent, "bullet"))
-        elif mark and (ordinal := _ordinal(mark, last)) is not None:
+        elif mark and ordinal is not None:
             last = ordinal or last
             lines.append(Line(piece[mark.end() :], indent, "number"))
         else:
@@ -95,8 +96,11 @@ def _ordinal(mark: re.Match[str], last: int) -> int | None:
     if mark["letter"]:
         letter = mark["letter"].lower()
         is_roman = _ROMAN[following : following + 1] == (letter,)
-        return following if is_roman or letter == chr(ord("a") + last) else None
-    ordinal = int(mark["n"]) if mark["n"] and mark["n"].isdigit() else following
+        is_next_letter = letter == chr(ord("a") + last)
+        return following if is_roman or is_next_letter else None
+    ordinal = following
+    if mark["n"] and mark["n"].isdigit():
+        ordinal = int(mark["n"])
     is_within = mark.string[mark.end() :][:1].islower()
     return None if is_within and ordinal != following else ordinal
 
@@ -125,9 +129,10 @@ def _split_inline(line: str, source: SourceText) -> list[str]:
     starts: list[int] = []
     form: tuple[str | None, ...] = ()
     for match in islice(_INLINE.finditer(line), _MAX_MARKS):
+        form_of_match = match.group("sign", "end", "end2")
         if not starts:
-            form = match.group("sign", "end", "end2")
-        elif match.group("sign", "end", "end2") != form:
+            form = form_of_match
+        elif form_of_match != form:
             continue
         ordinal = _inline_ordinal(match)
         if starts and ordinal == 1:
@@ -159,8 +164,9 @@ def _read(lines: list[Line], source: SourceText) -> list[Item]:
     pieces = LineReader(lines, source).read()
     if not any(line.mark for line in lines):
         pieces = _without_titles(pieces, source)
-        if sum(reason is None for _, reason in pieces) == 1:
-            index = [reason for _, reason in pieces].index(None)
+        reasons = [reason for _, reason in pieces]
+        if reasons.count(None) == 1:
+            index = reasons.index(None)
             paragraph, _ = pieces[index]
             pieces[index : index + 1] = _split_paragraph(paragraph, source)
 
@@ -180,14 +186,15 @@ def _without_titles(pieces: list[Piece], source: SourceText) -> list[Piece]:
         return pieces
     ended = [text for text in long if ENDED.search(text)]
     has_stops = len(ended) > 1 and ENDED.search(source.text)
-    kept = []
+    result = []
     for text, reason in pieces:
         minimum = source.size
         if has_stops and not ENDED.search(text):  # more likely a title
             minimum = 2 * source.size + 2
-        is_title = reason is None and 3 * size_of(text) < minimum
-        kept.append((text, "outside_list" if is_title else reason))
-    return kept
+        if reason is None and 3 * size_of(text) < minimum:
+            reason = "outside_list"
+        result.append((text, reason))
+    return result
 
 
 def _split_paragraph(text: str, source: SourceText) -> list[Piece]:
@@ -205,10 +212,10 @@ def _split_paragraph(text: str, source: SourceText) -> list[Piece]:
 
     width = max(len(_sentences(source.text)), 1)
     count, rest = divmod(len(sentences), width)
-    is_even = (
-        rest == 0 and count > 1 and source.wanted != 1 and (width == 1 or count == source.wanted)
-    )
-    if not is_even or unquoted(text) != text or quoted_sentences(text, source):
+    is_even = rest == 0 and count > 1
+    is_wanted = source.wanted != 1 and (width == 1 or count == source.wanted)
+    is_quoted = unquoted(text) != text or quoted_sentences(text, source)
+    if not (is_even and is_wanted) or is_quoted:
         return [(text, None)]
     return [(" ".join(sentences[n : n + width]), None) for n in range(0, len(sentences), width)]
 

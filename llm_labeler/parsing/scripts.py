@@ -52,14 +52,14 @@ def words(sentence: str) -> list[str]:
     plain = UNSPACED.sub(r" \g<0> ", _APOSTROPHE.sub("", plain))
     if plain.isascii():
         return _IGNORED_ASCII.sub(" ", plain).split()
-    return "".join(
-        " " if category(character)[0] in _IGNORED else character for character in plain
-    ).split()
+    characters = [" " if category(character)[0] in _IGNORED else character for character in plain]
+    return "".join(characters).split()
 
 
 def differing(first: Sequence[str], second: Sequence[str]) -> int:
     """Number of words that are in only one sentence, with repeats; a replaced word counts twice."""
-    return ((Counter(first) - Counter(second)) + (Counter(second) - Counter(first))).total()
+    common = Counter(first) & Counter(second)
+    return len(first) + len(second) - 2 * common.total()
 
 
 def order_similarity(first: Sequence[str], second: Sequence[str]) -> float:
@@ -79,8 +79,11 @@ def stem(word: str) -> str:
         return word
     for british, american in _BRITISH:
         word = word.replace(british, american)
-    stem = _ENDING.sub("", _ENDING.sub("", word))  # twice: things, thing; played, play
-    return stem[:-1] if len(stem) > 2 and stem[-1] == stem[-2] else stem
+    for _ in range(2):  # things, thing; played, play
+        word = _ENDING.sub("", word)
+    if len(word) > 2 and word[-1] == word[-2]:
+        return word[:-1]
+    return word
 
 
 def is_other_script(candidate: str, text: str) -> bool:
@@ -92,26 +95,27 @@ def is_other_script(candidate: str, text: str) -> bool:
     if not of_text or not of_candidate:
         return False
     main = max(of_text, key=of_text.__getitem__)
+    if main not in of_candidate:
+        return True
     candidate_main = max(of_candidate, key=of_candidate.__getitem__)
-    return main not in of_candidate or (
-        candidate_main != main and of_text.get(candidate_main, 0.0) < _MIXED
-    )
+    return candidate_main != main and of_text.get(candidate_main, 0.0) < _MIXED
 
 
 def is_translation(candidate: str, text: str) -> bool:
     """Whether two texts are in different scripts, as translations and transliterations are."""
     if len(candidate) <= _SHORT or (candidate.isascii() and text.isascii()):
         return False
-    scripts = _with_kana_as_han(shares(candidate))
-    of_text = _with_kana_as_han(shares(text)).items()
-    return bool(scripts) and any(
-        share - scripts.get(script, 0.0) > _MOSTLY for script, share in of_text
-    )
+    of_text = _with_kana_as_han(shares(text))
+    of_candidate = _with_kana_as_han(shares(candidate))
+    missing = [share - of_candidate.get(script, 0.0) for script, share in of_text.items()]
+    return bool(of_candidate) and max(missing, default=0.0) > _MOSTLY
 
 
 def _with_kana_as_han(scripts: dict[str, float]) -> dict[str, float]:
     kana = scripts.pop("KANA", 0.0)
-    return {**scripts, "CJK": scripts.get("CJK", 0.0) + kana} if kana else scripts
+    if kana:
+        scripts["CJK"] = scripts.get("CJK", 0.0) + kana
+    return scripts
 
 
 def shares(text: str) -> dict[str, float]:
@@ -123,7 +127,8 @@ def shares(text: str) -> dict[str, float]:
         if script is not None and (script != last or script in _BY_LETTER):
             counts[script] += 1
         # Digits, apostrophes and combining marks don't end a word.
-        last = script if script is not None or character.isspace() else last
+        if script is not None or character.isspace():
+            last = script
     total = counts.total()
     return {script: counts[script] / total for script in sorted(counts)}
 

@@ -138,11 +138,8 @@ class SourceText:
 
     def equals(self, piece: str) -> bool:
         """Whether a piece equals this text but for case, spaces and punctuation."""
-        return (
-            bool(self.folded)
-            and len(piece) < 3 * len(self.text) + 50
-            and fold(piece) == self.folded
-        )
+        is_far_longer = len(piece) >= 3 * len(self.text) + 50
+        return self.folded != "" and not is_far_longer and fold(piece) == self.folded
 
     def resembles(self, piece: str) -> bool:
         """Whether at least half of the words of a piece are in this text."""
@@ -168,18 +165,18 @@ class SourceText:
 
     def is_remark(self, piece: str) -> bool:
         """Whether a piece, unlike this text, is about words or sentences."""
-        return (
-            META.search(piece[:500]) is not None and self.lacks(META) and not self.resembles(piece)
-        )
+        if META.search(piece[:500]) is None:
+            return False
+        return self.lacks(META) and not self.resembles(piece)
 
 
 def why_no_sentence(piece: str, source: SourceText, *, in_list: bool = False) -> str | None:
     """The reason why a piece is not a sentence, by its words; None if it may be one."""
     bare = piece.lstrip("#*_>[(（ ")
-    if NOTHING.fullmatch(piece[:120]) or (
-        source.begins(REFUSAL, bare) and not source.resembles(piece)
-    ):
+    if NOTHING.fullmatch(piece[:120]):
         return "refusal" if has_words(piece) else "unparsable"
+    if source.begins(REFUSAL, bare) and not source.resembles(piece):
+        return "refusal"
     if source.begins(ECHO, bare) or source.equals(bare.strip("\"'“”*_ ")):
         return "echo"
     if source.begins(NOTE, bare):
@@ -259,18 +256,24 @@ def refine(piece: str, source: SourceText, *, is_value: bool = False) -> list[It
 def _split_echo(text: str, source: SourceText) -> tuple[str, str]:
     """Split `source -> sentence` or `Original: … Antonym: …`; the echo is empty without either."""
     stem = source.text.rstrip(".!?。！？").casefold()
-    index = text[: 60 + len(source.text)].casefold().find(stem) if stem else -1
-    before = text[: max(index, 0)].rstrip("\"'“‘「*_ ")
-    if index < 0 or not (before == "" or before.endswith(_COLONS)):
+    beginning = text[: 60 + len(source.text)].casefold()
+    if not stem or stem not in beginning:
+        return "", text
+    index = beginning.index(stem)
+    before = text[:index].rstrip("\"'“‘「*_ ")
+    if before and not before.endswith(_COLONS):
         return "", text
 
     end = index + len(stem)
-    start = end
-    rest = text[end:].lstrip(" \"”'’」*_.!?。/|;,")
+    after = text[end:]
+    rest = after.lstrip(" \"”'’」*_.!?。/|;,")
+    link = _LINK.match(after)
     if LABEL.match(rest):
         start = len(text) - len(rest)
-    elif link := _LINK.match(text[end:]):
-        start += link.end()
+    elif link:
+        start = end + link.end()
+    else:
+        return "", text
     if start == end or not source.is_as_long_as(text[start:]):
         return "", text
     return text[:start].rstrip(), text[start:]
@@ -299,8 +302,9 @@ def without_label(text: str, source: SourceText) -> str:
         return text
     bracket = match.group()
     is_label = size_of(bracket) < _MAX_LABEL_WORDS and re.search(r"[^\W\d_]", bracket)
-    # A piece that is only a bracket stays.
-    return text[match.end() :] or text if is_label else text
+    if is_label and match.end() < len(text):
+        return text[match.end() :]
+    return text
 
 
 def unquoted(text: str) -> str:
@@ -384,13 +388,8 @@ def _split_bracket(text: str, source: SourceText) -> tuple[str, str] | None:
     sentence = text[:start].rstrip()
     inner = bare[start + 1 : -1]
     # Round brackets before the full stop may belong to the sentence.
-    is_behind = bare == text or ENDED.search(sentence)
-    if (
-        is_behind
-        or opener not in "(（"
-        or source.is_remark(inner)
-        or is_translation(inner, sentence)
-    ):
+    is_behind = opener not in "(（" or bare == text or ENDED.search(sentence)
+    if is_behind or source.is_remark(inner) or is_translation(inner, sentence):
         return sentence, text[start:]
     return None
 
@@ -400,11 +399,8 @@ def _split_behind_sign(text: str, source: SourceText) -> tuple[str, str] | None:
         sentence = text[: match.start()]
         remark = text[match.end() :]
         sign = match.group().strip()
-        if (
-            not remark
-            or not source.lacks(_similar_signs(sign))
-            or 3 * size_of(sentence) < source.size
-        ):
+        is_short = 3 * size_of(sentence) < source.size
+        if not remark or is_short or not source.lacks(_similar_signs(sign)):
             continue
         if ENDED.search(sentence) or (sign and source.is_remark(remark)):
             return sentence.rstrip(), remark.strip()
@@ -421,8 +417,9 @@ def _similar_signs(sign: str) -> str:
 def _split_note(text: str, source: SourceText) -> tuple[str, str] | None:
     stops = [match.end() for match in islice(STOP.finditer(text), _MAX_MATCHES)]
     for start, end in pairwise([*stops, len(text)]):
+        sentence = text[:start]
         piece = text[start:end]
         is_note = NOTE.match(piece) and source.lacks(NOTE)
-        if piece and (is_note or source.is_remark(piece) or is_translation(piece, text[:start])):
-            return text[:start].rstrip(), text[start:].strip()
+        if is_note or source.is_remark(piece) or is_translation(piece, sentence):
+            return sentence.rstrip(), text[start:].strip()
     return None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import NamedTuple
 
 from llm_labeler.parsing.phrases import ECHO, SENTENCE_NAME
 from llm_labeler.parsing.sentence import SourceText, has_words
@@ -71,6 +72,14 @@ _CHAT = re.compile(
 )
 
 
+class _Span(NamedTuple):
+    """A part of an answer between special tokens."""
+
+    kind: str | None  # "prompt", "answer" or "end", by the token before it
+    start: int
+    end: int
+
+
 def split_thought(raw: str, is_answer: Callable[[str], bool] = has_words) -> tuple[str, str]:
     """Split an answer into the model's reasoning and the rest."""
     ends = [match.end() for match in _THOUGHT_END.finditer(raw)]
@@ -80,8 +89,9 @@ def split_thought(raw: str, is_answer: Callable[[str], bool] = has_words) -> tup
     first = _THOUGHT.search(raw)
     if first is not None and not _has_text(rest) and _has_text(raw[: first.start()]):
         return raw[first.start() :], raw[: first.start()]  # reasoning about the answer before it
-    if (opening := _THOUGHT.search(rest)) is not None:
-        thought = thought + rest[opening.start() :]
+    opening = _THOUGHT.search(rest)
+    if opening is not None:
+        thought += rest[opening.start() :]
         rest = rest[: opening.start()]
     return thought, rest
 
@@ -115,21 +125,21 @@ def split_at_tokens(text: str, source: SourceText) -> tuple[str, str, str]:
         text = _SPECIAL.sub(
             lambda token: token[0] if _CHAT.match(text, token.start()) else " ", text
         )
-    if not (marks := [*_CHAT.finditer(text)]):
+    marks = [*_CHAT.finditer(text)]
+    if not marks:
         return "", text, ""
     kinds = ["answer", *(match.lastgroup for match in marks)]
     starts = [0, *(match.end() for match in marks)]
     ends = [*(match.start() for match in marks), len(text)]
     spans = [
-        (kind, a, b) for kind, a, b in zip(kinds, starts, ends, strict=True) if has_words(text[a:b])
+        span for span in map(_Span, kinds, starts, ends) if has_words(text[span.start : span.end])
     ]
-    if spans and spans[0][1] == 0 and len(spans) > 1 and source.begins(ECHO, text.lstrip()):
+    if len(spans) > 1 and spans[0].start == 0 and source.begins(ECHO, text.lstrip()):
         del spans[0]
-    first = next(
-        (span for kind in ("answer", "end") for span in spans if span[0] == kind),
-        ("", len(text), len(text)),
-    )
-    before = text[: first[1]]
-    answer = text[first[1] : first[2]]
-    tail = text[first[2] :]
-    return _CHAT.sub(" ", before), _CHAT.sub(" ", answer), _CHAT.sub(" ", tail)
+
+    answer = _Span("answer", len(text), len(text))
+    for kind in ("end", "answer"):  # the latter is preferred
+        answer = next((span for span in spans if span.kind == kind), answer)
+    parts = (text[: answer.start], text[answer.start : answer.end], text[answer.end :])
+    before, inner, after = (_CHAT.sub(" ", part) for part in parts)
+    return before, inner, after

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from llm_labeler.clients.llms import LlmFunction, is_async
 from llm_labeler.settings import LabelSettings
 from pairkit.base.errors import ConfigError
-from pairkit.base.settings import between_commas, merge
+from pairkit.base.settings import between_commas, load_settings
 
 Llm: TypeAlias = str | LlmFunction
 LlmsGiven: TypeAlias = Llm | Sequence[Llm] | Mapping[str, LlmFunction | Mapping[str, Any]]
@@ -21,48 +21,31 @@ _NAME = re.compile(r"[\w-]+")
 
 
 def read_arguments(
-    keys: Mapping[str, str],
-    arguments: Mapping[str, Any],
+    flags: Mapping[str, Any],
     *,
     below: Mapping[str, Any] | None = None,
     config: str | Path | None = None,
     settings: Mapping[str, Any] | Iterable[str] | None,
 ) -> tuple[LabelSettings, dict[str, LlmFunction]]:
-    """Merge defaults < `below` < `config` < `settings` < arguments (`keys`: their settings)."""
-    values = dict(arguments)
-    entries: dict[str, Any] = {}
+    """Merge defaults < `below` < `config` < `settings` < `flags`, by dotted keys; LLMs may be functions."""
+    changes = dict(flags)
     functions: dict[str, LlmFunction] = {}
-    for role in ("llm", "judges"):
-        names = []
-        for name, llm in _with_names(values.get(role)):
-            names.append(name)
+    for key in ("llms", "judge.llms"):
+        named = _with_names(flags.get(key))
+        changes[key] = [name for name, _ in named] or None
+        for name, llm in named:
             if callable(llm):
                 functions[name] = llm
-                named = llm if hasattr(llm, "__qualname__") else type(llm)
-                entries[name] = {
-                    "kind": "function",
-                    "model": f"python:{named.__module__}.{named.__qualname__}",
-                }
+                function = llm if hasattr(llm, "__qualname__") else type(llm)
+                model = f"python:{function.__module__}.{function.__qualname__}"
+                changes |= {f"llm.{name}.kind": "function", f"llm.{name}.model": model}
             elif llm is not None:
-                entries[name] = dict(llm)
-        values[role] = names or None
+                changes |= {f"llm.{name}.{field}": value for field, value in llm.items()}
     # In `below`, so that the configuration can raise the concurrency of a plain function.
-    plain = {
-        name: {**entries[name], "concurrency": 1}
-        for name, function in functions.items()
-        if not is_async(function)
-    }
-    tree = {**(below or {})}
+    plain = {name: {"concurrency": 1} for name, llm in functions.items() if not is_async(llm)}
+    tree = dict(below or {})
     tree["llm"] = {**tree.get("llm", {}), **plain}
-    fields = {
-        f"llm.{name}.{key}": value
-        for name, entry in entries.items()
-        for key, value in entry.items()
-    }
-    table = {**keys, **{key: key for key in fields}}
-    merged = merge(
-        LabelSettings, table, {**values, **fields}, below=tree, config=config, settings=settings
-    )
+    merged = load_settings(LabelSettings, changes, below=tree, config=config, settings=settings)
     return merged, functions
 
 

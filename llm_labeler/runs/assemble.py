@@ -77,20 +77,16 @@ def judges_table(judges: Judges) -> ResultTable:
     alpha = "undefined" if judges.alpha is None else f"{judges.alpha:.2f}"
     why = f" ({judges.reason})" if judges.reason else ""
     caption = f"votes weighted by {judges.method}{why}; Krippendorff's alpha {alpha}"
-    table = ResultTable(
-        *("judge", "judged", "unsure", "accuracy", "agrees with"),
-        caption=caption,
-        left=("agrees with",),
-    )
+    columns = ("judge", "judged", "unsure", "accuracy", "agrees with")
+    table = ResultTable(*columns, caption=caption, left=("agrees with",))
     for name, judge in sorted(judges.by_name.items()):
-        shares = [
-            f"{pair.other if pair.one == name else pair.one} {pair.share:.0%}"
-            for pair in judges.agreements
-            if name in (pair.one, pair.other)
-        ]
-        table.add_row(
-            name, judge.judged, judge.unsure, accuracy_text(judge.accuracy), ", ".join(shares)
-        )
+        shares = []
+        for pair in judges.agreements:
+            if name in (pair.one, pair.other):
+                other = pair.other if pair.one == name else pair.one
+                shares.append(f"{other} {pair.share:.0%}")
+        accuracy = accuracy_text(judge.accuracy)
+        table.add_row(name, judge.judged, judge.unsure, accuracy, ", ".join(shares))
     return table
 
 
@@ -128,7 +124,10 @@ class RunResult(Printed):
 
     def tables(self) -> list[ResultTable]:
         """The judges, if there are any, and the counts."""
-        return [*([judges_table(self.judges)] if self.judges else []), self.table()]
+        tables = [self.table()]
+        if self.judges:
+            tables.insert(0, judges_table(self.judges))
+        return tables
 
     def _calls(self) -> dict[str, Any]:
         return {
@@ -145,12 +144,10 @@ class RunResult(Printed):
         spent = self.asked.spent
         cached = self.asked.cached
         calls = f"{spent.requests:,} calls ({cached:,} answered before), {spent.tokens:,} tokens"
-        in_all = (
-            ""
-            if self.spent_in_all == spent
-            else f" ({money(self.spent_in_all.cost)} in all sessions)"
-        )
-        return f"{calls}, cost {money(spent.cost)}{in_all}"
+        cost = f"{calls}, cost {money(spent.cost)}"
+        if self.spent_in_all != spent:
+            cost += f" ({money(self.spent_in_all.cost)} in all sessions)"
+        return cost
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -204,15 +201,19 @@ class Labelled(RunResult):
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
         """Commands to list dropped rows, and to train unless most texts have no pair."""
-        steps = [("see why rows were dropped", ["label", "report", "--work", str(self.work)])]
-        made = self.positives + self.negatives
+        steps = []
+        if self.dropped:
+            report = ["label", "report", "--work", str(self.work)]
+            steps.append(("see why rows were dropped", report))
+        count = self.positives + self.negatives
         triplets = self.out / "triplet"
         step = ("train on the pairs", train_command(self.out))
         if triplets.is_dir():
             step = ("train on the triplets", [*train_command(triplets), "--preset", "domain"])
-            made = self._count("triplets")
-        steps += [step] if made >= _MIN_YIELD * self.statistics["texts"] else []
-        return steps if self.dropped else steps[1:]
+            count = self._count("triplets")
+        if count >= _MIN_YIELD * self.statistics["texts"]:
+            steps.append(step)
+        return steps
 
     def __repr__(self) -> str:
         counts = f"{self.positives:,} positive and {self.negatives:,} negative pairs"
@@ -234,11 +235,9 @@ class QualityWarnings:
     """Counts proposals and answers by LLM, and derives warnings from the counts."""
 
     def __init__(self, settings: LabelSettings) -> None:
-        self._needs_positives = frozenset(
-            name
-            for name in settings.proposers
-            if settings.llm[name].kind == RULES and "positive" in settings.prompt.polarities
-        )
+        asks_for_positives = "positive" in settings.prompt.polarities
+        rules = [name for name in settings.proposers if settings.llm[name].kind == RULES]
+        self._needs_positives = rules if asks_for_positives else []
         self._counts: dict[str, Counter[str]] = {}  # by LLM
 
     def add(self, text: str, proposals: Iterable[Proposal], answers: Counter[str]) -> None:
@@ -328,22 +327,28 @@ class Notes(list[str]):
 
     def add_rejected(self, store: AnswerStore, record: RunRecord) -> None:
         """Note how many rejected questions were not repeated."""
-        if rejected := sum(
-            failure.final and record.asks(failure.key) for failure in store.failures()
-        ):
+        rejected = sum(failure.final and record.asks(failure.key) for failure in store.failures())
+        if rejected:
             self.add(
                 f"{rejected:,} questions were rejected by their server and not repeated;"
                 " --retry-failed repeats them"
             )
 
 
+@dataclass(frozen=True, slots=True)
+class StoredRun:
+    """A run with its stored answers."""
+
+    store: AnswerStore
+    record: RunRecord
+    texts: Sequence[Text]
+    screened: Iterable[TextCandidates]
+    work: Path
+
+
 def assemble(
-    store: AnswerStore,
-    record: RunRecord,
-    texts: Sequence[Text],
-    screened: Iterable[TextCandidates],
+    run: StoredRun,
     out: Path,
-    work: Path,
     asked: AskSummary,
     notes: Notes,
     *,
@@ -351,74 +356,72 @@ def assemble(
     show: Listener,
 ) -> Labelled:
     """Parse, filter, label and split the stored answers; write the dataset and WORK/candidates.parquet."""
+    record = run.record
     settings = record.settings
-    by_id = {text.text_id: text for text in texts}
-    judges = estimate_judges(screened, store, record)  # first, as `weighted` needs all votes
-    rows = DatasetRows(
-        settings.ensemble.aggregation, settings.seed, triplets=settings.task != PARAPHRASE
-    )
-    ids = sorted(by_id)
-    text_indices = array(
-        "i", range(len(ids))
-    )  # of each text, then of each candidate that may become a row
-    dropped: Counter[str] = Counter()
+    judges = estimate_judges(run.screened, run.store, record)  # first: `weighted` needs all votes
+    aggregation = settings.ensemble.aggregation
+    rows = DatasetRows(aggregation, settings.seed, triplets=settings.task != PARAPHRASE)
+    counts = Counter[str]()
+    for reason, count in record.dropped_texts.items():
+        counts[f"text_{reason}"] = count
     quality = QualityWarnings(settings)
-    answers = unjudged = proposals = 0
-    for number, judged in enumerate(with_votes(screened, store, record)):
+    ids = sorted(text.text_id for text in run.texts)
+    # Of each text, then of each candidate that may become a row.
+    text_indices = array("i", range(len(ids)))
+    answers = 0
+    proposals = 0
+    for number, judged in enumerate(with_votes(run.screened, run.store, record)):
         if not number % _REPORT_EVERY:
-            show(Progress("making pairs", number, len(texts)))
+            show(Progress("making pairs", number, len(ids)))
         pairs = label(judged.candidates, judged.votes, settings.ensemble, judges)
         rows.add(judged.text, pairs)
         quality.add(judged.text.text, judged.proposals, judged.answers)
         kept = sum(pair.reason is None for pair in pairs)
         text_indices.extend([bisect_left(ids, judged.text.text_id)] * kept)
-        dropped.update(item.reason for item in judged.proposals if item.reason is not None)
-        answers = answers + judged.answers.total()
-        unjudged = unjudged + judged.unjudged
+        answers += judged.answers.total()
         proposals += len(judged.proposals)
-    show(Progress("making pairs", len(texts), len(texts), ended=True))
-    rows.write_candidates(work / CANDIDATES_FILE)
-    sentences = rows.sentences([by_id[text_id] for text_id in ids])
-    del by_id
+        counts.update(item.reason for item in judged.proposals if item.reason is not None)
+        counts["not_judged"] += judged.unjudged
+    show(Progress("making pairs", len(ids), len(ids), ended=True))
+    rows.write_candidates(run.work / CANDIDATES_FILE)
+
+    sentences = rows.sentences(sorted(run.texts, key=lambda text: text.text_id))
     splits = split_texts(ids, sentences, np.array(text_indices), settings.split, settings.seed)
     del sentences, text_indices
     task = GenerationTask(record)
-    questions = len(texts) * sum(map(task.questions_per_text, settings.proposers))
-    rejected = sum(failure.final and task.is_of_run(failure.key) for failure in store.failures())
-    counts = {
-        **{f"text_{reason}": count for reason, count in record.dropped_texts.items()},
-        **dropped,
-        "answer_rejected": rejected,
-        "not_answered": questions - answers - rejected,
-        "not_judged": unjudged,
+    questions = len(ids) * sum(map(task.questions_per_text, settings.proposers))
+    failures = run.store.failures()
+    counts["answer_rejected"] = sum(f.final and task.is_of_run(f.key) for f in failures)
+    counts["not_answered"] = questions - answers - counts["answer_rejected"]
+    dropped = {reason: count for reason, count in sorted(counts.items()) if count}
+    statistics: dict[str, Any] = {
+        "texts": len(ids),
+        "answers": answers,
+        "proposals": proposals,
+        "candidates": rows.candidates,
+        "dropped": dropped,
+        "warnings": [*quality.warnings()],
     }
-    dropped_before = {reason: count for reason, count in sorted(counts.items()) if count}
+    if judges:
+        statistics["judges"] = judges.to_dict()
     statistics = write(
         out,
         rows,
         dict(zip(ids, splits, strict=True)),
-        graded=AGGREGATIONS[settings.ensemble.aggregation].is_graded,
-        statistics={
-            "texts": len(texts),
-            "answers": answers,
-            "proposals": proposals,
-            "candidates": rows.candidates,
-            "dropped": dropped_before,
-            "warnings": [*quality.warnings()],
-            **({"judges": judges.to_dict()} if judges else {}),
-        },
+        graded=AGGREGATIONS[aggregation].is_graded,
+        statistics=statistics,
         run=record.run_json(),
     )
     for warning in quality.warnings():
         notes.add(f"warning: {warning}")
     return Labelled(
         out=out,
-        work=work,
+        work=run.work,
         statistics=statistics,
         judges=judges,
         asked=asked,
-        dropped={**dropped_before, **rows.dropped},
-        spent_in_all=store.spent(),
+        dropped={**dropped, **rows.dropped},
+        spent_in_all=run.store.spent(),
         seconds=time.monotonic() - started,
         messages=tuple(notes),
     )

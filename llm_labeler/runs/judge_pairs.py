@@ -14,35 +14,33 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from llm_labeler.clients.llms import LlmFunction, build
+from llm_labeler.clients.llms import LlmFunction, build_all, parameters_of
 from llm_labeler.dataset.label_card import CARD_TEXTS
 from llm_labeler.dataset.label_splits import VOTES
 from llm_labeler.dataset.texts import GIVEN, PAIR, ExistingPairs, read_existing_pairs
-from llm_labeler.dispatch.answer_store import AnswerStore
-from llm_labeler.dispatch.budget import check_prices
 from llm_labeler.judging.ensemble import CLASSES, Judges, fit_judges, votes_by_judge
 from llm_labeler.judging.questions import PAIRS
 from llm_labeler.records import JudgeVote, format_counts
 from llm_labeler.runs.assemble import RunResult, accuracy_text
 from llm_labeler.runs.label import (
     AskOptions,
-    AskSession,
     ask_judges,
+    open_session,
     refuse_unanswered,
     remote_llms,
 )
-from llm_labeler.runs.label_folder import IN_USE, STORE_FILE, RunRecord, check_out
+from llm_labeler.runs.label_folder import RunRecord, check_out
 from llm_labeler.runs.prompts import Template
 from llm_labeler.runs.questions_and_votes import TextCandidates, add_votes, judge_questions
 from llm_labeler.settings import RULES, LabelSettings
-from pairkit.base.cli.progress import Display, Listener
+from pairkit.base.cli.progress import Listener
 from pairkit.base.cli.result_table import ResultTable
 from pairkit.base.cli.terminal import say
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.openai_api.channel import run_anywhere
 from pairkit.base.printable import inert
 from pairkit.base.system.files import write_bytes
-from pairkit.base.system.folders import check_apart, held_folder, work_beside
+from pairkit.base.system.folders import check_apart, work_beside
 from pairkit.dataset.labels import LabelRules
 from pairkit.dataset.making.dataset_card import dataset_card, table
 from pairkit.dataset.parquet import write_parquet
@@ -61,13 +59,12 @@ def judged_card(
     rows = [
         (name, *(split.get(name, 0) for split in splits.values())) for name in ("pairs", *VERDICTS)
     ]
-    contradicted = statistics["contradictions"]
-    same = contradicted["given_same"]
-    different = contradicted["given_other"]
-    judges = [
-        (f"`{name}`", f"`{run['llms'][name]['model']}`", accuracy_text(judge["accuracy"]))
-        for name, judge in statistics["judges"]["by_name"].items()
-    ]
+    same = statistics["contradictions"]["given_same"]
+    different = statistics["contradictions"]["given_other"]
+    judges = []
+    for name, judge in statistics["judges"]["by_name"].items():
+        model = run["llms"][name]["model"]
+        judges.append((f"`{name}`", f"`{model}`", accuracy_text(judge["accuracy"])))
     counts = (
         f"{table(['', *splits], rows)}\n\nThe judges contradict the source in {same + different:,} pairs:"
         f" {same:,} that it labels as the same, and {different:,} that it does not."
@@ -147,6 +144,12 @@ class JudgedPairs(RunResult):
 
 Votes = dict[str, list[JudgeVote]]  # by pair
 _WORDS = PAIRS["match"]  # the same words for all purposes
+_DECIDED = {
+    "judged": pl.String,
+    "confidence": pl.Float32,
+    "probability": pl.Float32,
+    "reason": pl.String,
+}
 ALL_FILE = "judged.parquet"
 CONTRADICTIONS_FILE = "contradictions.csv"
 
@@ -169,52 +172,37 @@ def judge_pairs(
     work = work or work_beside(out)
     check_apart(out, work)
     note = partial(say, quiet=progress is not True)
-    if rules_only := [name for name in settings.proposers if settings.llm[name].kind == RULES]:
-        raise ConfigError(
-            f"{rules_only[0]} is a set of rules, which can't judge; name LLMs in --llm"
-        )
-    if not settings.proposers:
-        raise ConfigError("no LLM is named; give --llm, preferably of several makers")
+    _check_judges(settings)
     pairs = read_existing_pairs(source, columns, rules, settings.input, settings.seed)
-    providers = {
-        name: build(name, settings.llm[name], functions.get(name)) for name in settings.proposers
-    }
+    providers = build_all(settings.proposers, settings, functions)
     for reason, count in pairs.dropped.items():
         note(f"{count:,} pairs are not judged: {reason} (see the [input] settings)")
-    if names := remote_llms(settings, providers):
-        note(f"the pairs may leave this machine: {', '.join(names)}")
-    parameters = {name: (p.parameters, p.parameters_text) for name, p in providers.items()}
+    remote = remote_llms(settings, providers)
+    if remote:
+        note(f"the pairs may leave this machine: {', '.join(remote)}")
     scale = PAIRS[settings.judge.purpose]
     template = Template("judge", dict.fromkeys(settings.prompt.polarities, scale.instructions))
+    parameters = parameters_of(providers)
     record = RunRecord(settings, template, parameters, pairs.name, pairs.sha256, pairs.dropped)
     run = _run_json(record)
     check_out(out, run, fresh=fresh)
-    with (
-        held_folder(work, IN_USE),
-        AnswerStore.open(work / STORE_FILE, create=True) as store,
-        Display(progress) as show,
-    ):
-        store.recover()
-        check_prices(
-            settings.budget, {name: p.prices for name, p in providers.items()}, store.spent()
-        )
+    with open_session(record, providers, work, options, progress, note) as session:
         questions = {
             name: judge_questions(_as_candidates(pairs), name, record, scale)
             for name in settings.proposers
         }
         step = settings.judge.candidates_per_call
         total = len(questions) * sum(-(-len(seconds) // step) for seconds in pairs.by_text.values())
-        session = AskSession(record, providers, store, options, show, note)
         asked = run_anywhere(ask_judges(session, questions, total=total))
         if not options.keep_going:
             refuse_unanswered(asked, ", or make the dataset without them with --keep-going")
         votes: Votes = {}
         endings = Counter[str]()
         for text in _as_candidates(pairs):
-            add_votes(text, settings.proposers, store, record, scale)
+            add_votes(text, settings.proposers, session.store, record, scale)
             votes |= text.votes
             endings += text.endings
-        spent_in_all = store.spent()
+        spent_in_all = session.store.spent()
     judges = fit_judges(chain.from_iterable(votes.values()), settings.ensemble)
     minimum = settings.ensemble.min_confidence
     judged = {
@@ -234,12 +222,22 @@ def judge_pairs(
     )
 
 
+def _check_judges(settings: LabelSettings) -> None:
+    for name in settings.proposers:
+        if settings.llm[name].kind == RULES:
+            raise ConfigError(f"{name} is a set of rules, which can't judge; name LLMs in --llm")
+    if not settings.proposers:
+        raise ConfigError("no LLM is named; give --llm, preferably of several makers")
+
+
 def _run_json(record: RunRecord) -> dict[str, Any]:
     """The content of run.json, with the settings that affect judging."""
     run = record.run_json()
-    kept = {name: run["settings"][name] for name in ("llms", "seed", "input", "judge", "ensemble")}
+    settings = {"task": "judge"}
+    for name in ("llms", "seed", "input", "judge", "ensemble"):
+        settings[name] = run["settings"][name]
     instructions = PAIRS[record.settings.judge.purpose].instructions
-    return {**run, "settings": {"task": "judge", **kept}, "prompts": {"system": instructions}}
+    return {**run, "settings": settings, "prompts": {"system": instructions}}
 
 
 def _as_candidates(pairs: ExistingPairs) -> Iterator[TextCandidates]:
@@ -257,19 +255,20 @@ def _write(
     run: Mapping[str, Any],
     endings: Mapping[str, int],
 ) -> dict[str, Any]:
-    all_rows = pl.concat(
-        [rows.with_columns(pl.lit(split).alias("split")) for split, rows in judged.items()],
-        how="diagonal_relaxed",
-    )
+    tables = [rows.with_columns(pl.lit(split).alias("split")) for split, rows in judged.items()]
+    all_rows = pl.concat(tables, how="diagonal_relaxed")
     write_parquet(work / ALL_FILE, all_rows, private=True)
-    contradictions = all_rows.filter("contradicts").sort(
-        "confidence", descending=True, maintain_order=True
-    )
+    contradictions = all_rows.filter("contradicts")
+    contradictions = contradictions.sort("confidence", descending=True, maintain_order=True)
     _write_csv(work / CONTRADICTIONS_FILE, contradictions)
-    splits = {
-        split: rows.filter(pl.col("reason").is_null()).drop("reason", PAIR, "contradicts")
-        for split, rows in judged.items()
-    }
+
+    splits = {}
+    counts = {}
+    for split, rows in judged.items():
+        decided = rows.filter(pl.col("reason").is_null())
+        verdicts = Counter(decided["judged"].to_list())
+        splits[split] = decided.drop("reason", PAIR, "contradicts")
+        counts[split] = {"pairs": decided.height, **dict(sorted(verdicts.items()))}
     dropped = Counter(pairs.dropped) + Counter(all_rows["reason"].drop_nulls().to_list())
     if not any(rows.height for rows in splits.values()):
         raise DataError(
@@ -277,14 +276,12 @@ def _write(
             " raise max_tokens in [llm.NAME] if they are cut, or name other LLMs",
             path=out,
         )
+    given_same = int((contradictions[GIVEN] >= pairs.half).sum())
     statistics = {
-        "splits": {
-            split: {"pairs": rows.height, **dict(sorted(rows["judged"].value_counts().iter_rows()))}
-            for split, rows in splits.items()
-        },
+        "splits": counts,
         "contradictions": {
-            "given_same": int((contradictions[GIVEN] >= pairs.half).sum()),
-            "given_other": int((contradictions[GIVEN] < pairs.half).sum()),
+            "given_same": given_same,
+            "given_other": contradictions.height - given_same,
         },
         "dropped": dict(sorted(dropped.items())),
         "judges": judges.to_dict(),
@@ -298,12 +295,11 @@ def _write(
 def _write_csv(path: Path, rows: pl.DataFrame) -> None:
     """Write the votes as text; only the owner may read the file."""
     votes = [
-        "; ".join(f"{vote['judge']}: {vote['vote']}" for vote in of_pair)
-        for of_pair in rows["votes"].to_list()
+        "; ".join(f"{vote['judge']}: {vote['vote']}" for vote in pair_votes)
+        for pair_votes in rows["votes"].to_list()
     ]
-    table = rows.select("split", "text1", "text2", GIVEN, "judged", "confidence").with_columns(
-        pl.Series("votes", votes, pl.String)
-    )
+    table = rows.select("split", "text1", "text2", GIVEN, "judged", "confidence")
+    table = table.with_columns(pl.Series("votes", votes, pl.String))
     write_bytes(path, inert(table).write_csv().encode("utf-8", "replace"), private=True)
 
 
@@ -322,33 +318,38 @@ def _decision(votes: list[JudgeVote], judges: Judges, min_confidence: float) -> 
         return _PairDecision(reason="unsure" if votes else "not_judged")
     probabilities = judges.probabilities(by_judge)
     best = max(probabilities)
-    same = probabilities[CLASSES.index("same")]
-    if sum(math.isclose(probability, best, rel_tol=1e-9) for probability in probabilities) > 1:
-        return _PairDecision(None, best, same, "undecided")
+    winners = [
+        name
+        for name, probability in zip(CLASSES, probabilities, strict=True)
+        if math.isclose(probability, best, rel_tol=1e-9)
+    ]
+    if len(winners) > 1:
+        return _PairDecision(None, best, probabilities.same, "undecided")
     if best < min_confidence:
-        return _PairDecision(None, best, same, "unsure")
-    return _PairDecision(_WORDS.word(CLASSES[probabilities.index(best)]), best, same)
+        return _PairDecision(None, best, probabilities.same, "unsure")
+    return _PairDecision(_WORDS.word(winners[0]), best, probabilities.same)
 
 
 def _judged(
     rows: pl.DataFrame, votes: Votes, judges: Judges, half: float, min_confidence: float
 ) -> pl.DataFrame:
     """Add the columns that the votes decide."""
-    by_pair = [votes.get(pair, []) for pair in rows[PAIR]]
-    decisions = [_decision(of_pair, judges, min_confidence) for of_pair in by_pair]
-    verdicts = pl.Series("judged", [decision.verdict for decision in decisions], pl.String)
-    votes_of_pairs = [
-        [{"judge": v.judge, "vote": _WORDS.word(v.vote)} for v in of_pair] for of_pair in by_pair
-    ]
+    decisions = []
+    votes_of_pairs = []
+    for pair in rows[PAIR]:
+        pair_votes = votes.get(pair, [])
+        decisions.append(_decision(pair_votes, judges, min_confidence))
+        votes_of_pairs.append(
+            [{"judge": vote.judge, "vote": _WORDS.word(vote.vote)} for vote in pair_votes]
+        )
+    decided = pl.DataFrame(decisions, schema=_DECIDED, orient="row")
+    is_same = decided["judged"] == "same"
+    contradicts = is_same != (rows[GIVEN] >= half)
     judged = rows.with_columns(
-        verdicts,
-        pl.Series("confidence", [decision.confidence for decision in decisions], pl.Float32),
-        pl.Series("probability", [decision.same for decision in decisions], pl.Float32),
-        pl.Series("reason", [decision.reason for decision in decisions], pl.String),
+        *decided,
         pl.Series("votes", votes_of_pairs, VOTES),
-        (verdicts == "same").cast(pl.Int64).alias("label"),
+        label=is_same.cast(pl.Int64),
+        contradicts=contradicts & decided["reason"].is_null(),
     )
-    contradicts = (pl.col("judged") == "same") != (pl.col(GIVEN) >= half)
-    judged = judged.with_columns(contradicts=contradicts & pl.col("reason").is_null())
     first = ["text1", "text2", "label", "judged", "confidence", "probability", GIVEN, "votes"]
     return judged.select(*first, pl.exclude(first))

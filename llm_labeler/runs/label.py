@@ -8,26 +8,26 @@ import time
 from collections import Counter
 from collections.abc import (
     AsyncIterator,
-    Awaitable,
     Callable,
     Collection,
     Iterable,
+    Iterator,
     Mapping,
     Sequence,
 )
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from llm_labeler.clients.llms import LlmFunction, Provider, build
+from llm_labeler.clients.llms import LlmFunction, Provider, build_all, parameters_of
 from llm_labeler.dataset.texts import InputTexts, read_texts
 from llm_labeler.dispatch.answer_store import AnswerStore
 from llm_labeler.dispatch.batch import run_batch
 from llm_labeler.dispatch.budget import Budget, Spending, check_prices
 from llm_labeler.dispatch.workers import Meter, ask_all, errors_by_llm, joined_error
 from llm_labeler.records import Ask, Text
-from llm_labeler.runs.assemble import AskSummary, Labelled, Notes, assemble
+from llm_labeler.runs.assemble import AskSummary, Labelled, Notes, StoredRun, assemble
 from llm_labeler.runs.label_folder import (
     IN_USE,
     STORE_FILE,
@@ -46,6 +46,8 @@ from pairkit.base.openai_api.channel import run_anywhere
 from pairkit.base.system.folders import check_apart, held_folder, work_beside
 from pairkit.dataset.reading.in_memory import Source
 
+_SHARE_OF_JUDGES = 0.5  # of the budget: judging costs about as much as proposing
+
 
 @dataclass(frozen=True, slots=True)
 class AskOptions:
@@ -56,36 +58,65 @@ class AskOptions:
     keep_going: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class AskSession:
-    """A run's LLMs and store, and the options of this session."""
+    """A run's LLMs and store, the options of this session, and the LLMs that can't be asked."""
 
     record: RunRecord
     providers: Mapping[str, Provider]
     store: AnswerStore
+    budget: Budget
     options: AskOptions
     show: Listener
     note: Callable[[str], None]
+    failed: dict[str, PairkitError] = field(default_factory=dict)
+    left_out: dict[str, PairkitError] = field(default_factory=dict)
 
-    def summary(self, outcomes: list[Meter], problems: Mapping[str, PairkitError]) -> AskSummary:
+    def usable(self, names: Iterable[str]) -> list[str]:
+        """The LLMs that can be asked."""
+        return [name for name in names if name not in self.failed and name not in self.left_out]
+
+    async def ask(
+        self,
+        stage: str,
+        asks: Mapping[str, Iterable[Ask]],
+        total: int | None = None,
+        kept_back: float = 0.0,
+    ) -> Meter:
+        """Ask the questions of a stage; keep a share of the budget for another stage."""
+        self.budget.keep_back(kept_back)
+        ask_singly = partial(ask_all, breaker=self.record.settings.breaker, total=total)
+        ask_stage = run_batch if self.options.batch else ask_singly
+        meter = await ask_stage(
+            asks,
+            self.providers,
+            self.store,
+            self.budget,
+            progress=self.show,
+            stage=stage,
+            retry_final=self.options.retry_failed,
+            keep_going=self.options.keep_going,
+        )
+        self.failed |= meter.problems
+        return meter
+
+    def summary(self, meters: list[Meter]) -> AskSummary:
         """The calls, spending and failures of some stages."""
-        failures = self.store.failures() if any(outcome.failed for outcome in outcomes) else ()
+        failures = self.store.failures() if any(meter.failed for meter in meters) else ()
         missing = [
             failure for failure in failures if not failure.final and self.record.asks(failure.key)
         ]
         details = {failure.detail for failure in missing}
         # A limit that stopped an earlier round no longer matters if the last round went on.
-        stopped = next(
-            (outcome.stopped_by for outcome in outcomes[-2:] if outcome.stopped_by), None
-        )
+        stopped = [meter.stopped_by for meter in meters[-2:] if meter.stopped_by]
         return AskSummary(
-            sum(outcome.cached for outcome in outcomes[:2]),
-            sum(outcome.done for outcome in outcomes),
-            sum((outcome.spent for outcome in outcomes), Spending()),
-            stopped,
-            dict(Counter(failure.reason for failure in missing)),
-            problems,
-            details.pop() if len(details) == 1 else "",
+            cached=sum(meter.cached for meter in meters[:2]),
+            answered=sum(meter.done for meter in meters),
+            spent=sum((meter.spent for meter in meters), Spending()),
+            stopped=stopped[0] if stopped else None,
+            unanswered=Counter(failure.reason for failure in missing),
+            problems=self.failed,
+            detail=details.pop() if len(details) == 1 else "",
         )
 
 
@@ -97,91 +128,88 @@ async def ask_everything(
     options = session.options
     settings = record.settings
     task = GenerationTask(record)
-    outcomes: list[Meter] = []
-    async with _asking(session) as (ask, failed, left_out):
-        proposers = [name for name in settings.proposers if name not in left_out]
+    meters: list[Meter] = []
+    async with _checked(session):
+        proposers = [name for name in settings.proposers if name not in session.left_out]
         total = len(texts) * sum(map(task.questions_per_text, proposers))
         while True:
-            proposals = {name: task.asks(texts, name) for name in proposers if name not in failed}
-            judges = [name for name in settings.judges if name not in {*failed, *left_out}]
-            first = await ask("proposing", proposals, total, _SHARE_OF_JUDGES if judges else 0.0)
-            failed |= first.problems
-            judges = [name for name in judges if name not in failed]
-            asked = session.summary([*outcomes, first], failed)
+            proposals = {name: task.asks(texts, name) for name in session.usable(proposers)}
+            kept_back = _SHARE_OF_JUDGES if session.usable(settings.judges) else 0.0
+            first = await session.ask("proposing", proposals, total, kept_back)
+            judges = session.usable(settings.judges)
+            asked = session.summary([*meters, first])
             if not judges or (asked.unanswered and not options.keep_going):
                 return asked
             screened.restart()
             questions = {name: judge_questions(screened, name, record) for name in judges}
-            second = await ask("judging", questions, None, 0.0)
-            failed |= second.problems
-            outcomes += [first, second]
+            second = await session.ask("judging", questions)
+            meters += [first, second]
             if options.batch or not first.stopped_by or not first.done or second.stopped_by:
-                return session.summary(outcomes, failed)
+                return session.summary(meters)
 
 
 async def ask_judges(
     session: AskSession, questions: Mapping[str, Iterable[Ask]], *, total: int
 ) -> AskSummary:
     """Ask judges about existing pairs."""
-    async with _asking(session) as (ask, failed, left_out):
-        usable = {
-            name: asks for name, asks in questions.items() if name not in {*failed, *left_out}
-        }
-        outcome = await ask("judging", usable, total, 0.0)
-        return session.summary([outcome], {**failed, **outcome.problems})
-
-
-_SHARE_OF_JUDGES = 0.5  # of the budget: judging costs about as much as proposing
-
-# Asks a stage's questions: its name, the questions by LLM, their number, and the share of the budget to keep
-# for another stage.
-_AskStage = Callable[[str, Mapping[str, Iterable[Ask]], int | None, float], Awaitable[Meter]]
+    async with _checked(session):
+        usable = {name: questions[name] for name in session.usable(questions)}
+        meter = await session.ask("judging", usable, total)
+        return session.summary([meter])
 
 
 @asynccontextmanager
-async def _asking(
-    session: AskSession,
-) -> AsyncIterator[tuple[_AskStage, dict[str, PairkitError], Collection[str]]]:
-    """Check the LLMs; yield a function that asks, the LLMs that failed the check, and those left out."""
+async def _checked(session: AskSession) -> AsyncIterator[None]:
+    """Find out which LLMs can't be asked, and close the connections at the end."""
     settings = session.record.settings
     providers = session.providers
-    store = session.store
     options = session.options
-    budget = Budget(settings.budget, store.spent())
-
-    async def ask(
-        stage: str, asks: Mapping[str, Iterable[Ask]], total: int | None, kept_back: float
-    ) -> Meter:
-        budget.keep_back(kept_back)
-        ask_stage = (
-            run_batch if options.batch else partial(ask_all, breaker=settings.breaker, total=total)
-        )
-        return await ask_stage(
-            *(asks, providers, store, budget),
-            progress=session.show,
-            stage=stage,
-            retry_final=options.retry_failed,
-            keep_going=options.keep_going,
-        )
-
     try:
         if not options.batch:
-            _refuse_double_payment(session.record, store, give_up=options.retry_failed)
+            _refuse_double_payment(session.record, session.store, give_up=options.retry_failed)
         checks = (provider.check() for provider in providers.values())
         results = await asyncio.gather(*checks, return_exceptions=True)
-        failed = errors_by_llm(dict(zip(providers, results, strict=True)))
-        left_out = {name: failed.pop(name) for name in sorted(settings.optional & {*failed})}
-        if len(failed) + len(left_out) == len(providers):
-            error = joined_error([*failed.values(), *left_out.values()])
-            raise ConfigError(str(error)) if left_out else error
-        if failed and not options.keep_going:
-            raise joined_error(list(failed.values()))
-        for name, error in left_out.items():
+        session.failed = errors_by_llm(dict(zip(providers, results, strict=True)))
+        for name in sorted(settings.optional & session.failed.keys()):
+            session.left_out[name] = session.failed.pop(name)
+        errors = [*session.failed.values(), *session.left_out.values()]
+        if len(errors) == len(providers):
+            error = joined_error(errors)
+            raise ConfigError(str(error)) if session.left_out else error
+        if session.failed and not options.keep_going:
+            raise joined_error([*session.failed.values()])
+        for name, error in session.left_out.items():
             session.note(f"ensemble: {name} is left out: {error}")
-        check_aggregation_can_work(settings, left_out)
-        yield ask, failed, left_out
+        check_aggregation_can_work(settings, session.left_out)
+        yield
     finally:
         await asyncio.gather(*(provider.close() for provider in providers.values()))
+
+
+@contextmanager
+def open_session(
+    record: RunRecord,
+    providers: Mapping[str, Provider],
+    work: Path,
+    options: AskOptions,
+    progress: bool | Listener,
+    note: Callable[[str], None],
+) -> Iterator[AskSession]:
+    """Open the working folder; calls that an earlier session left unfinished are charged."""
+    budget = record.settings.budget
+    with (
+        held_folder(work, IN_USE),
+        AnswerStore.open(work / STORE_FILE, create=True) as store,
+        Display(progress) as show,
+    ):
+        interrupted = store.recover()
+        if interrupted:
+            note(
+                f"{interrupted} calls were interrupted last time; each is charged at its upper bound"
+            )
+        spent = store.spent()
+        check_prices(budget, {name: llm.prices for name, llm in providers.items()}, spent)
+        yield AskSession(record, providers, store, Budget(budget, spent), options, show, note)
 
 
 def _refuse_double_payment(record: RunRecord, store: AnswerStore, *, give_up: bool) -> None:
@@ -221,42 +249,28 @@ def generate(
     if any(settings.llm[name].kind == RULES for name in providers):
         from llm_labeler.clients.wordnet import language_warning
 
-        if warning := language_warning([text.text for text in texts.texts]):
+        warning = language_warning([text.text for text in texts.texts])
+        if warning:
             notes.add(warning)
-    with (
-        held_folder(work, IN_USE),
-        AnswerStore.open(work / STORE_FILE, create=True) as store,
-        Display(progress) as show,
-    ):
+    with open_session(record, providers, work, options, progress, notes.add) as session:
         save_run(work, record, texts.texts)
-        if interrupted := store.recover():
-            notes.add(
-                f"{interrupted} calls were interrupted last time; each is charged at its upper bound"
-            )
-        check_prices(
-            settings.budget, {name: p.prices for name, p in providers.items()}, store.spent()
-        )
+        store = session.store
         screened = ScreenedTexts(store, record, {text.text_id: text for text in texts.texts})
-        session = AskSession(record, providers, store, options, show, notes.add)
         is_limited = settings.budget != BudgetSettings()
         if is_limited and not options.batch:  # which costs half
             for line in estimate(record, texts.texts, providers, store).short_of():
                 notes.add(line)
         asked = run_anywhere(ask_everything(session, texts.texts, screened))
         if not options.keep_going:
-            refuse_unanswered(
-                asked, f", or make the dataset without them: {_parse_command(work, out)}"
-            )
+            parse_command = _parse_command(work, out)
+            refuse_unanswered(asked, f", or make the dataset without them: {parse_command}")
         notes.add_rejected(store, record)
         stopped = _stopped(asked, settings, out, work)
         if stopped:
             notes.add(f"{stopped}; the dataset has the answers so far")
+        stored = StoredRun(store, record, texts.texts, screened, work)
         try:
-            return assemble(
-                *(store, record, texts.texts, screened, out, work, asked, notes),
-                started=start,
-                show=show,
-            )
+            return assemble(stored, out, asked, notes, started=start, show=session.show)
         except DataError as error:
             if not stopped:
                 raise
@@ -281,9 +295,10 @@ def _parse_command(work: Path, out: Path, **more: str) -> str:
     """The call of `parse`."""
     arguments = {"work": str(work), "out": str(out), **more}
     python = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
-    flags = (part for name, value in arguments.items() for part in (f"--{name}", value))
-    shell = shlex.join(["label", "parse", *flags])
-    return by_reader(shell=shell, python=f"llm_labeler.parse({python})")
+    words = ["label", "parse"]
+    for name, value in arguments.items():
+        words += [f"--{name}", value]
+    return by_reader(shell=shlex.join(words), python=f"llm_labeler.parse({python})")
 
 
 def parse(
@@ -306,11 +321,8 @@ def parse(
         Display(progress) as show,
     ):
         screened = ScreenedTexts(store, record, {text.text_id: text for text in texts})
-        return assemble(
-            *(store, record, texts, screened, out, work, AskSummary(), Notes(progress)),
-            started=start,
-            show=show,
-        )
+        stored = StoredRun(store, record, texts, screened, work)
+        return assemble(stored, out, AskSummary(), Notes(progress), started=start, show=show)
 
 
 def plan(
@@ -345,10 +357,9 @@ def prepare(
     check_aggregation_can_work(settings)
     template = load_template(settings.prompt, settings.task)
     texts = read_texts(source, columns=columns, settings=settings.input, seed=settings.seed)
-    names = dict.fromkeys((*settings.proposers, *settings.judges))
-    providers = {name: build(name, settings.llm[name], functions.get(name)) for name in names}
+    providers = build_all((*settings.proposers, *settings.judges), settings, functions)
     remote_llms(settings, providers)
-    parameters = {name: (p.parameters, p.parameters_text) for name, p in providers.items()}
+    parameters = parameters_of(providers)
     record = RunRecord(settings, template, parameters, texts.name, texts.sha256, texts.dropped)
     return record, texts, providers
 
@@ -400,6 +411,10 @@ def _with_settings(recorded: RunRecord, settings: LabelSettings) -> RunRecord:
 def _question_settings(settings: LabelSettings) -> tuple[object, ...]:
     prompt = settings.prompt
     return (
-        *(settings.task, settings.size, settings.samples),
-        *(prompt.template, prompt.examples, prompt.changes),
+        settings.task,
+        settings.size,
+        settings.samples,
+        prompt.template,
+        prompt.examples,
+        prompt.changes,
     )

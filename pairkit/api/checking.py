@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from pairkit.api import options
-from pairkit.base.cli.options import OUTPUT, Option
+from pairkit.base.cli.options import OUTPUT, Option, Request, parameter, takes
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.settings import argument, between_commas, load_settings
 from pairkit.dataset.labels import label_rules
@@ -244,29 +245,32 @@ def export(
     return export_pairs(pairs, folder, cast("FileFormat", format), raw=raw, fresh=fresh)
 
 
-@options(
-    n=Option(metavar="N", panel=_SAMPLE, main=True),
-    seed=Option(metavar="N", panel=_SAMPLE),
-    strata=Option(metavar="A,B,…", panel=_SAMPLE, read=between_commas),
-    each=Option(metavar="N", panel=_SAMPLE),
-    grades=Option(panel=_SAMPLE),
-    question=Option(metavar="TEXT", panel=_SAMPLE),
-)
-def review(
-    source: Source,
-    store: str | Path | None = None,
-    *,
-    n: int | None = None,
-    seed: int | None = None,
-    strata: Sequence[str] | None = None,
-    each: int | None = None,
-    grades: bool | None = None,
-    question: str | None = None,
-    columns: Mapping[str, str] | None = None,
-    labels: Mapping[str, Meaning] | str | None = None,
-    label_range: tuple[float, float] | str | None = None,
-    bad_rows: str = "error",
-) -> Review:
+class ReviewRequest(
+    Request, shared=options, settings="pairkit.reviews.review_sample:ReviewOptions"
+):
+    """The arguments of `review`."""
+
+    source: Source
+    store: str | Path | None = None
+    _: KW_ONLY
+    n: int | None = parameter(default=None, setting="n", metavar="N", panel=_SAMPLE, main=True)
+    seed: int | None = parameter(default=None, setting="seed", metavar="N", panel=_SAMPLE)
+    strata: Sequence[str] | None = parameter(
+        default=None, setting="strata", metavar="A,B,…", panel=_SAMPLE, read=between_commas
+    )
+    each: int | None = parameter(default=None, setting="each", metavar="N", panel=_SAMPLE)
+    grades: bool | None = parameter(default=None, setting="grades", panel=_SAMPLE)
+    question: str | None = parameter(
+        default=None, setting="question", metavar="TEXT", panel=_SAMPLE
+    )
+    columns: Mapping[str, str] | None = None
+    labels: Mapping[str, Meaning] | str | None = None
+    label_range: tuple[float, float] | str | None = None
+    bad_rows: str = "error"
+
+
+@takes(ReviewRequest)
+def review(request: ReviewRequest) -> Review:
     """Let people judge a sample of pairs blindly in a browser, and estimate the accuracy of the labels.
 
     Each answer is saved at once, and the same call continues a review. `pairs apply-review` and
@@ -301,11 +305,15 @@ def review(
     from pairkit.reviews.review import begin
     from pairkit.reviews.review_sample import ReviewOptions
 
-    file = argument("store", store, Path | None)
-    options = {"n": n, "seed": seed, "strata": strata}
-    options |= {"each": each, "grades": grades, "question": question}
-    review_options = load_settings(ReviewOptions, flags=options)
-    pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
-    if file is None and not isinstance(source, str | Path):
+    store = argument("store", request.store, Path | None)
+    review_options = load_settings(ReviewOptions, request.flags())
+    pairs = read(
+        request.source,
+        columns=request.columns,
+        labels=request.labels,
+        label_range=request.label_range,
+        bad_rows=request.bad_rows,
+    )
+    if store is None and not isinstance(request.source, str | Path):
         raise ConfigError("store = None: pairs in memory have no default file; give a file")
-    return begin(pairs, file, review_options)
+    return begin(pairs, store, review_options)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pairkit.api import SplitSizes, options
 from pairkit.api.checking import read
-from pairkit.base.cli.options import Option
+from pairkit.base.cli.options import Option, Request, parameter, takes
 from pairkit.base.settings import argument, split_at_commas
 from pairkit.dataset.labels import label_rules
 from pairkit.dataset.reading.in_memory import Source
@@ -58,22 +59,28 @@ def write(
     return make_written(pairs, source, folder, fresh=fresh)
 
 
-@options(sources=Option(metavar="DATASETS", repeat=True, positional=True))
-def merge(
-    sources: Sequence[Source] | Mapping[str, Source],
-    out: str | Path | None = None,
-    *,
-    conflicts: str = "error",
-    split_sizes: Sequence[float] | None = None,
-    cut_negatives: bool = False,
-    seed: int = 42,
-    columns: Mapping[str, str] | None = None,
-    labels: Mapping[str, Meaning] | str | None = None,
-    label_range: tuple[float, float] | str | None = None,
-    bad_rows: str = "error",
-    dropped: str | Path | None = None,
-    fresh: bool = False,
-) -> MadeDataset:
+class MergeRequest(Request, shared=options):
+    """The arguments of `merge`."""
+
+    sources: Sequence[Source] | Mapping[str, Source] = parameter(
+        metavar="DATASETS", repeat=True, positional=True
+    )
+    out: str | Path | None = None
+    _: KW_ONLY
+    conflicts: str = "error"
+    split_sizes: Sequence[float] | None = None
+    cut_negatives: bool = False
+    seed: int = 42
+    columns: Mapping[str, str] | None = None
+    labels: Mapping[str, Meaning] | str | None = None
+    label_range: tuple[float, float] | str | None = None
+    bad_rows: str = "error"
+    dropped: str | Path | None = None
+    fresh: bool = False
+
+
+@takes(MergeRequest)
+def merge(request: MergeRequest) -> MadeDataset:
     """Join datasets: each pair once, and no text, issue or cluster in two splits.
 
     Rows keep their splits. If two splits share a text, issue or cluster, the rows of only one
@@ -98,42 +105,43 @@ def merge(
         >>> result.statistics["dropped_pairs"], len(result.pairs)
         ({'repeated': 8}, 8)
     """
-    from pairkit.dataset.making.split_and_merge import Conflicts, make_merged, named
+    from pairkit.dataset.making.split_and_merge import make_merged, named
 
-    folder = argument("out", out, Path | None)
-    file = argument("dropped", dropped, TableFile | None)
-    settings = {
-        "conflicts": argument("conflicts", conflicts, Conflicts),
-        "split": argument("split_sizes", split_sizes, SplitSizes | None),
-        "cut_negatives": cut_negatives,
-        "seed": argument("seed", seed, int),
-    }
-    by_name = named(sources)
-    rules = label_rules(labels, label_range, bad_rows)
+    out = argument("out", request.out, Path | None)
+    dropped = argument("dropped", request.dropped, TableFile | None)
+    settings = _split_settings(
+        request, argument("split_sizes", request.split_sizes, SplitSizes | None)
+    )
+    sources = named(request.sources)
+    rules = label_rules(request.labels, request.label_range, request.bad_rows)
     pairs = {
-        name: read_pairs(source, columns=columns, rules=rules, placed=True)
-        for name, source in by_name.items()
+        name: read_pairs(source, columns=request.columns, rules=rules, placed=True)
+        for name, source in sources.items()
     }
-    made = make_merged(pairs, by_name, folder, settings=settings, fresh=fresh)
-    return _with_dropped(made, file, fresh=fresh)
+    made = make_merged(pairs, sources, out, settings=settings, fresh=request.fresh)
+    return _with_dropped(made, dropped, fresh=request.fresh)
 
 
-@options()
-def split(
-    source: Source,
-    out: str | Path | None = None,
-    *,
-    conflicts: str = "drop",
-    split_sizes: Sequence[float] = (0.8, 0.1, 0.1),
-    cut_negatives: bool = False,
-    seed: int = 42,
-    columns: Mapping[str, str] | None = None,
-    labels: Mapping[str, Meaning] | str | None = None,
-    label_range: tuple[float, float] | str | None = None,
-    bad_rows: str = "error",
-    dropped: str | Path | None = None,
-    fresh: bool = False,
-) -> MadeDataset:
+class SplitRequest(Request, shared=options):
+    """The arguments of `split`."""
+
+    source: Source
+    out: str | Path | None = None
+    _: KW_ONLY
+    conflicts: str = "drop"
+    split_sizes: Sequence[float] = (0.8, 0.1, 0.1)
+    cut_negatives: bool = False
+    seed: int = 42
+    columns: Mapping[str, str] | None = None
+    labels: Mapping[str, Meaning] | str | None = None
+    label_range: tuple[float, float] | str | None = None
+    bad_rows: str = "error"
+    dropped: str | Path | None = None
+    fresh: bool = False
+
+
+@takes(SplitRequest)
+def split(request: SplitRequest) -> MadeDataset:
     """Divide a dataset into train, validation and test that share no text, issue or cluster.
 
     Each pair is kept once, in either order of its texts. Rows that share a text, directly or through other
@@ -158,40 +166,48 @@ def split(
         >>> {name: rows.height for name, rows in result.pairs.splits.items()}
         {'train': 4, 'validation': 2, 'test': 2}
     """
-    from pairkit.dataset.making.split_and_merge import Conflicts, make_split
+    from pairkit.dataset.making.split_and_merge import make_split
 
-    folder = argument("out", out, Path | None)
-    file = argument("dropped", dropped, TableFile | None)
-    settings = {
-        "conflicts": argument("conflicts", conflicts, Conflicts),
-        "split": argument("split_sizes", split_sizes, SplitSizes),
-        "cut_negatives": cut_negatives,
-        "seed": argument("seed", seed, int),
+    out = argument("out", request.out, Path | None)
+    dropped = argument("dropped", request.dropped, TableFile | None)
+    settings = _split_settings(request, argument("split_sizes", request.split_sizes, SplitSizes))
+    rules = label_rules(request.labels, request.label_range, request.bad_rows)
+    pairs = read_pairs(request.source, columns=request.columns, rules=rules, placed=True)
+    made = make_split(pairs, request.source, out, settings=settings, fresh=request.fresh)
+    return _with_dropped(made, dropped, fresh=request.fresh)
+
+
+def _split_settings(
+    request: MergeRequest | SplitRequest, split_sizes: list[float] | None
+) -> dict[str, Any]:
+    from pairkit.dataset.making.split_and_merge import Conflicts
+
+    return {
+        "conflicts": argument("conflicts", request.conflicts, Conflicts),
+        "split": split_sizes,
+        "cut_negatives": request.cut_negatives,
+        "seed": argument("seed", request.seed, int),
     }
-    rules = label_rules(labels, label_range, bad_rows)
-    pairs = read_pairs(source, columns=columns, rules=rules, placed=True)
-    made = make_split(pairs, source, folder, settings=settings, fresh=fresh)
-    return _with_dropped(made, file, fresh=fresh)
 
 
-@options(
-    source=Option(metavar="DOCUMENTS", positional=True),
-    rules=Option(metavar="NAME,…", main=True),
-    max_chars=Option(metavar="N"),
-)
-def extract(
-    source: Source,
-    out: str | Path | None = None,
-    *,
-    rules: Sequence[str] | str | None = None,
-    columns: Mapping[str, str] | None = None,
-    max_chars: int = 1000,
-    split_sizes: Sequence[float] = (0.8, 0.1, 0.1),
-    seed: int = 42,
-    dropped: str | Path | None = None,
-    fresh: bool = False,
-    progress: bool | Listener = True,
-) -> MadeDataset:
+class ExtractRequest(Request, shared=options):
+    """The arguments of `extract`."""
+
+    source: Source = parameter(metavar="DOCUMENTS", positional=True)
+    out: str | Path | None = None
+    _: KW_ONLY
+    rules: Sequence[str] | str | None = parameter(default=None, metavar="NAME,…", main=True)
+    columns: Mapping[str, str] | None = None
+    max_chars: int = parameter(default=1000, metavar="N")
+    split_sizes: Sequence[float] = (0.8, 0.1, 0.1)
+    seed: int = 42
+    dropped: str | Path | None = None
+    fresh: bool = False
+    progress: bool | Listener = True
+
+
+@takes(ExtractRequest)
+def extract(request: ExtractRequest) -> MadeDataset:
     """Make positive pairs from the structure of documents.
 
     Such pairs help a weak model and may harm a good one: train with --accept-on, which keeps the backbone
@@ -228,20 +244,24 @@ def extract(
 
     from pairkit.extracting.extract_pairs import RULES, RuleName, make_mined
 
-    folder = argument("out", out, Path | None)
-    file = argument("dropped", dropped, TableFile | None)
-    named = [*RULES] if rules is None else split_at_commas(rules)
+    out = argument("out", request.out, Path | None)
+    dropped = argument("dropped", request.dropped, TableFile | None)
+    rules = [*RULES] if request.rules is None else split_at_commas(request.rules)
     settings = {
-        "rules": argument("rules", named, Annotated[list[RuleName], Field(min_length=1)]),
-        "max_chars": argument("max_chars", max_chars, PositiveInt),
-        "split": argument("split_sizes", split_sizes, SplitSizes),
-        "seed": argument("seed", seed, int),
+        "rules": argument("rules", rules, Annotated[list[RuleName], Field(min_length=1)]),
+        "max_chars": argument("max_chars", request.max_chars, PositiveInt),
+        "split": argument("split_sizes", request.split_sizes, SplitSizes),
+        "seed": argument("seed", request.seed, int),
     }
-    roles = argument("columns", columns, dict[str, str] | None)
     made = make_mined(
-        source, folder, columns=roles, settings=settings, fresh=fresh, progress=progress
+        request.source,
+        out,
+        columns=argument("columns", request.columns, dict[str, str] | None),
+        settings=settings,
+        fresh=request.fresh,
+        progress=request.progress,
     )
-    return _with_dropped(made, file, fresh=fresh)
+    return _with_dropped(made, dropped, fresh=request.fresh)
 
 
 @options(relabel=Option(main=True))

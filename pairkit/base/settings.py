@@ -78,56 +78,27 @@ def between_commas(value: str | Sequence[str] | None) -> list[str]:
 
 def load_settings(
     model: type[S],
-    *,
-    below: Mapping[str, Any] | None = None,
-    file: Path | None = None,
-    assignments: Iterable[str] = (),
     flags: Mapping[str, Any] | None = None,
-) -> S:
-    """Merge and validate the layers."""
-    tree: dict[str, Any] = copy.deepcopy(dict(below or {}))
-    if file is not None:
-        _overlay(tree, read_toml(file))
-    for assignment in assignments:
-        key, equals, value = assignment.partition("=")
-        if not equals:
-            name = re.split(r"[^\w.-]", assignment, maxsplit=1)[0]
-            raise ConfigError(f"setting {name!r}: expected key=value, such as {name}=1")
-        try:
-            parsed = tomllib.loads(f"value = {value.strip()}")["value"]
-        except (tomllib.TOMLDecodeError, RecursionError):
-            parsed = value.strip()
-        _put(tree, key.strip(), parsed)
-    for key, value in (flags or {}).items():
-        if value is not None:
-            _put(tree, key, value)
-    try:
-        return model.model_validate(tree)
-    except ValidationError as error:
-        first = error.errors()[:_MAX_ERRORS]
-        more = error.error_count() - _MAX_ERRORS
-        listed = "; ".join(_explain(model, e) for e in first) + (
-            f"; and {more} more" if more > 0 else ""
-        )
-        raise ConfigError(listed) from error
-    except UnicodeEncodeError as error:
-        raise ConfigError("a setting has a lone surrogate; expected valid Unicode") from error
-
-
-def merge(
-    model: type[S],
-    keys: Mapping[str, str],
-    arguments: Mapping[str, Any],
     *,
     below: Mapping[str, Any] | None = None,
     config: str | Path | None = None,
     settings: Mapping[str, Any] | Iterable[str] | None = None,
 ) -> S:
-    """Settings from keyword arguments; `keys` are the dotted keys of those that are settings."""
-    words, flags = _words_and_keys(settings)
-    flags |= {key: arguments[name] for name, key in keys.items() if arguments[name] is not None}
+    """Merge and validate defaults < `below` < `config` < `settings` < `flags`, which have dotted keys."""
+    tree: dict[str, Any] = copy.deepcopy(dict(below or {}))
     file = argument("config", config, Path | None)
-    return load_settings(model, below=below, file=file, assignments=words, flags=flags)
+    if file is not None:
+        _overlay(tree, read_toml(file))
+    for layer in (_by_key(settings), flags or {}):
+        for key, value in layer.items():
+            if value is not None:
+                _put(tree, key, value)
+    try:
+        return model.model_validate(tree)
+    except ValidationError as error:
+        raise ConfigError(_explain_all(model, error)) from error
+    except UnicodeEncodeError as error:
+        raise ConfigError("a setting has a lone surrogate; expected valid Unicode") from error
 
 
 def argument(name: str, value: Any, kind: Any) -> Any:
@@ -142,16 +113,34 @@ def argument(name: str, value: Any, kind: Any) -> Any:
         ) from error
 
 
-def _words_and_keys(settings: Any) -> tuple[list[str], dict[str, Any]]:
+def _by_key(settings: Mapping[str, Any] | Iterable[str] | None) -> dict[str, Any]:
+    """Settings from a mapping, or from texts such as `key=value`."""
     if isinstance(settings, Mapping):
-        return [], argument("settings", settings, dict[str, Any])
+        by_key: dict[str, Any] = argument("settings", settings, dict[str, Any])
+        return by_key
     if isinstance(settings, str):
-        return [settings], {}
+        return _assigned([settings])
     if settings is None or isinstance(settings, Iterable):
-        return argument("settings", list(settings or ()), list[str]), {}
+        return _assigned(argument("settings", list(settings or ()), list[str]))
     raise ConfigError(
         f"settings = {one_line(repr(settings), 100)}: expected a mapping of dotted keys, or texts key=value"
     )
+
+
+def _assigned(assignments: Iterable[str]) -> dict[str, Any]:
+    """Values by key; a value that isn't TOML is text."""
+    values = {}
+    for assignment in assignments:
+        key, equals, value = assignment.partition("=")
+        if not equals:
+            name = re.split(r"[^\w.-]", assignment, maxsplit=1)[0]
+            raise ConfigError(f"setting {name!r}: expected key=value, such as {name}=1")
+        text = value.strip()
+        try:
+            values[key.strip()] = tomllib.loads(f"value = {text}")["value"]
+        except (tomllib.TOMLDecodeError, RecursionError):
+            values[key.strip()] = text
+    return values
 
 
 def _overlay(tree: dict[str, Any], above: Mapping[str, Any]) -> None:
@@ -179,6 +168,13 @@ def _put(tree: dict[str, Any], dotted: str, value: Any) -> None:
         if not isinstance(tree, dict):
             raise ConfigError(f"{dotted}: {section} is a value, not a section")
     tree[key] = value
+
+
+def _explain_all(model: type[Settings], error: ValidationError) -> str:
+    errors = [_explain(model, each) for each in error.errors()[:_MAX_ERRORS]]
+    if error.error_count() > _MAX_ERRORS:
+        errors.append(f"and {error.error_count() - _MAX_ERRORS} more")
+    return "; ".join(errors)
 
 
 def _explain(model: type[Settings], error: Any) -> str:

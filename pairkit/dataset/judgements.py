@@ -16,7 +16,12 @@ from pydantic import Field
 
 from pairkit.base.errors import DataError, PairkitError
 from pairkit.base.settings import Settings
-from pairkit.base.system.database import Schema, database_errors, open_database, transaction
+from pairkit.base.system.database import (
+    Schema,
+    database_errors,
+    open_database,
+    transaction,
+)
 from pairkit.dataset.records import QUERY_COLUMNS, RANK, LabelKind
 
 ENDING = ".review"
@@ -57,9 +62,7 @@ class ReviewSettings(Settings):
     relations: tuple[str, ...] = ()  # possible relations of two texts, if these are asked for
     strata: tuple[str, ...] = ()  # the facts that define strata
     seed: int = 42
-    each: Annotated[int, Field(ge=1)] | None = (
-        None  # number of people who judge each pair; None for all
-    )
+    each: Annotated[int, Field(ge=1)] | None = None  # people who judge each pair; None for all
     common: tuple[str, ...] = ()  # words of many texts, which are not marked
     is_search: bool = False  # whether pairs are queries and results, with `QUERY_COLUMNS`
 
@@ -148,14 +151,14 @@ class ReviewStore:
         self.close()
 
     def begin(
-        self, settings: ReviewSettings, strata: Mapping[str, int], pairs: Iterable[JudgedPair]
+        self,
+        settings: ReviewSettings,
+        strata: Mapping[str, int],
+        pairs: Iterable[JudgedPair],
     ) -> None:
         """Save the settings and pairs in one transaction, replacing earlier ones without judgements."""
         self._pairs = self._settings = None
-        rows = [
-            (*pair[:3], float(pair.label), pair.stratum, _json(pair.facts), _json(pair.origin))
-            for pair in pairs
-        ]
+        rows = [(*pair[:-2], _json(pair.facts), _json(pair.origin)) for pair in pairs]
         with database_errors(self.path), transaction(self._connection) as connection:
             for table in ("settings", "pairs", "strata"):
                 connection.execute(f"DELETE FROM {table}")  # noqa: S608 - constant names
@@ -184,17 +187,17 @@ class ReviewStore:
     @property
     def strata(self) -> dict[str, int]:
         """The number of the dataset's pairs in each stratum."""
-        return {str(stratum): int(pairs) for stratum, pairs in self._rows("SELECT * FROM strata")}
+        return dict(self._rows("SELECT * FROM strata"))
 
     @property
     def pairs(self) -> Mapping[str, JudgedPair]:
         """The sample by id; it doesn't change."""
         if self._pairs is None:
-            rows = self._rows("SELECT * FROM pairs ORDER BY pair_id")
-            self._pairs = {
-                row[0]: JudgedPair._make((*row[:5], json.loads(row[5]), json.loads(row[6])))
-                for row in rows
-            }
+            self._pairs = {}
+            for *columns, facts, origin in self._rows("SELECT * FROM pairs ORDER BY pair_id"):
+                parsed = map(json.loads, (facts, origin))
+                pair = JudgedPair._make([*columns, *parsed])
+                self._pairs[pair.pair_id] = pair
         return self._pairs
 
     def people(self) -> list[Person]:
@@ -203,20 +206,18 @@ class ReviewStore:
 
     def invite(self, names: Sequence[str]) -> list[Person]:
         """These people, after making links for new ones."""
+        tokens = [(name, secrets.token_urlsafe(24)) for name in names]
         with database_errors(self.path), transaction(self._connection) as connection:
-            connection.executemany(
-                "INSERT OR IGNORE INTO people VALUES (?, ?)",
-                [(name, secrets.token_urlsafe(24)) for name in names],
-            )
+            connection.executemany("INSERT OR IGNORE INTO people VALUES (?, ?)", tokens)
         return [person for person in self.people() if person.name in names]
 
     def judgements(self, person: Person | None = None) -> list[ReviewJudgement]:
         """All judgements that were not undone, or those of a person, in order."""
-        of_person = "AND person = ?" if person else ""
-        query = f"SELECT {_FIELDS} FROM judgements WHERE NOT undone {of_person} ORDER BY number"  # noqa: S608
-        return [
-            ReviewJudgement(*row) for row in self._rows(query, *([person.name] if person else []))
-        ]
+        query = f"SELECT {_FIELDS} FROM judgements WHERE NOT undone ORDER BY number"  # noqa: S608
+        judgements = [ReviewJudgement(*row) for row in self._rows(query)]
+        if person is None:
+            return judgements
+        return [judgement for judgement in judgements if judgement.person == person.name]
 
     def add(self, judgements: Sequence[ReviewJudgement]) -> None:
         """Save judgements together unless the key of the first one is already saved."""
@@ -239,15 +240,13 @@ class ReviewStore:
 
     def undo(self, person: Person, *keys: str) -> None:
         """Mark judgements of this person as undone."""
+        update = "UPDATE judgements SET undone = 1 WHERE key = ? AND person = ?"
         with database_errors(self.path), transaction(self._connection) as connection:
-            connection.executemany(
-                "UPDATE judgements SET undone = 1 WHERE key = ? AND person = ?",
-                [(key, person.name) for key in keys],
-            )
+            connection.executemany(update, [(key, person.name) for key in keys])
 
-    def _rows(self, query: str, *values: str) -> list[tuple[Any, ...]]:
+    def _rows(self, query: str) -> list[tuple[Any, ...]]:
         with database_errors(self.path):
-            return self._connection.execute(query, values).fetchall()
+            return self._connection.execute(query).fetchall()
 
 
 def _json(values: Mapping[str, str]) -> str:
@@ -287,22 +286,23 @@ def judged_pairs(path: Path) -> pl.DataFrame:
         is_search = store.settings.is_search
         pairs = store.pairs
         decisions = decide(store.judgements())
-    rows = [
-        {
-            "text1": pairs[pair_id].text1,
-            "text2": pairs[pair_id].text2,
+    rows = []
+    for pair_id, decision in decisions.items():
+        if decision.value is None:
+            continue
+        pair = pairs[pair_id]
+        row: dict[str, Any] = {
+            "text1": pair.text1,
+            "text2": pair.text2,
             "label": decision.value,
             "reviewers": [*decision.people],
-            **{
-                name: float(value) if value else None
-                for name, value in pairs[pair_id].origin.items()
-                if is_search and name.startswith((*QUERY_COLUMNS, RANK))
-            },
         }
-        for pair_id, decision in decisions.items()
-        if decision.value is not None
-    ]
+        for name, value in pair.origin.items():
+            if is_search and name.startswith((*QUERY_COLUMNS, RANK)):
+                row[name] = float(value) if value else None
+        rows.append(row)
     if not rows:
         raise DataError("no pair is decided yet; judge some with `pairs review`", path=path)
     kind = pl.Int64 if binary else pl.Float32
-    return pl.DataFrame(rows, infer_schema_length=None).with_columns(pl.col("label").cast(kind))
+    table = pl.DataFrame(rows, infer_schema_length=None)
+    return table.with_columns(pl.col("label").cast(kind))

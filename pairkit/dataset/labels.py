@@ -15,7 +15,9 @@ from pairkit.base.settings import argument, split_at_commas
 
 SCORE_MAX = 5.0  # highest score (STS); scores keep their scale
 SKIP: Literal["skip"] = "skip"
-SKIPPED, CONFLICT = "skipped_label", "conflicting_labels"  # reasons for dropped rows
+# Reasons for dropped rows.
+SKIPPED = "skipped_label"
+CONFLICT = "conflicting_labels"
 
 Meaning: TypeAlias = float | Literal["skip"]
 OnBadRows = Literal["error", "skip"]
@@ -25,9 +27,8 @@ MISSING = f"^{BLANK}*(?:{_MISSING_WORDS})?{BLANK}*$"
 LEAVE_OUT = "or leave such rows out: `pairs` and `aoe train` have --bad-rows=skip"
 
 
-_LABEL_VALUE = re.compile(
-    r"[\s,]*(\S.*?)\s*=\s*([^,=\s][^,=]*?)\s*(?:,|$)"
-)  # words may have commas
+# The word may have commas.
+_LABEL_VALUE = re.compile(r"[\s,]*(\S.*?)\s*=\s*([^,=\s][^,=]*?)\s*(?:,|$)")
 
 
 def as_word(value: object) -> str:
@@ -79,7 +80,9 @@ def _low_below_high(scale: tuple[float, float]) -> tuple[float, float]:
 LabelValues = Annotated[dict[str, Meaning], BeforeValidator(_read_values)]
 """Labels to numbers or skip: `{"entailment": 1, "neutral": "skip"}` or `0=1,1=skip,2=0`."""
 LabelRange = Annotated[
-    tuple[float, float], BeforeValidator(split_at_commas), AfterValidator(_low_below_high)
+    tuple[float, float],
+    BeforeValidator(split_at_commas),
+    AfterValidator(_low_below_high),
 ]
 """The lowest and highest score of a scale: `(-1, 1)` or `-1,1`."""
 
@@ -118,10 +121,10 @@ class LabelsRead:
     plain: bool = False
 
     def __str__(self) -> str:
-        skipped = ", ".join(
-            f"{count:,} {one_line(word, 40)}" for word, count in self.skipped.items()
-        )
-        return f"labels: {self.meaning}" + (f"; rows left out: {skipped}" if skipped else "")
+        if not self.skipped:
+            return f"labels: {self.meaning}"
+        skipped = [f"{count:,} {one_line(word, 40)}" for word, count in self.skipped.items()]
+        return f"labels: {self.meaning}; rows left out: {', '.join(skipped)}"
 
 
 def describe_labels(labels: LabelsRead | None) -> str:

@@ -19,9 +19,8 @@ _NAME = re.compile(
     r"(?:hard[_-]?)?neg(?:ative)?s?(?:[_-](?:text|sentence|passage|document|doc|answer|example)s?)?[_-]?(\d*)",
     re.IGNORECASE,
 )
-_LIST = (
-    r"""(?s)^\s*\[\s*(["'].*["'])?\s*\]\s*$"""  # a list of texts in the syntax of JSON or Python
-)
+# A list of texts in the syntax of JSON or Python.
+_LIST = r"""(?s)^\s*\[\s*(["'].*["'])?\s*\]\s*$"""
 
 
 def negative_columns(names: Iterable[str]) -> tuple[str, ...]:
@@ -38,35 +37,27 @@ def by_number(digits: str) -> tuple[int, str]:
 
 def lists_of_negatives(frame: pl.DataFrame, names: Sequence[str], where: str) -> pl.Series:
     """The negatives of each row, in the order of the columns; may be empty."""
-    lists = [_as_lists(frame[name], frame[ROW], where).fill_null([]).alias(name) for name in names]
-    text = pl.element()
-    return (
-        pl.DataFrame(lists)
-        .select(
-            pl.concat_list(names)
-            .list.eval(text.filter(~text.str.contains(MISSING)))
-            .alias(NEGATIVES)
-        )
-        .to_series()
-    )
+    columns = {name: _as_lists(frame[name], frame[ROW], where).fill_null([]) for name in names}
+    is_text = ~pl.element().str.contains(MISSING)
+    lists = pl.concat_list(names).list.eval(pl.element().filter(is_text))
+    return pl.DataFrame(columns).select(lists.alias(NEGATIVES)).to_series()
 
 
 def has_lists(column: pl.Series) -> bool:
     """Whether values are lists, also as texts in the syntax of JSON or Python."""
+    if column.dtype != pl.String:
+        return isinstance(column.dtype, pl.List | pl.Array)
     filled = column.drop_nulls()
-    is_written = column.dtype == pl.String and len(filled) > 0 and filled.str.contains(_LIST).all()
-    return is_written or isinstance(column.dtype, pl.List | pl.Array)
+    return len(filled) > 0 and filled.str.contains(_LIST).all()
 
 
 def _as_lists(column: pl.Series, rows: pl.Series, where: str) -> pl.Series:
-    if isinstance(column.dtype, pl.Array):
-        column = column.cast(pl.List(column.dtype.inner))
-    if not isinstance(column.dtype, pl.List):
-        if has_lists(column):
-            return _parsed(column, rows, where)
+    if not has_lists(column):
         return column.to_frame().select(pl.concat_list(column.name)).to_series()
-    inner = column.dtype.inner
-    if isinstance(inner, (pl.List, pl.Array, pl.Struct)) or inner == pl.Binary:
+    if column.dtype == pl.String:
+        return _parsed(column, rows, where)
+    inner = column.dtype.inner  # type: ignore[attr-defined]
+    if inner.is_nested() or inner == pl.Binary:
         raise DataError(
             f"the lists in {one_line(column.name)} don't hold texts; expected texts or lists of texts",
             path=where,
@@ -76,15 +67,14 @@ def _as_lists(column: pl.Series, rows: pl.Series, where: str) -> pl.Series:
 
 def _parsed(column: pl.Series, rows: pl.Series, where: str) -> pl.Series:
     """Lists from their JSON texts."""
-    lists: list[list[str | None] | None] = []
+    lists: list[list[str | None]] = []
     for row, value in zip(rows, column, strict=True):
         try:
-            parsed = None if value is None else json.loads(value)
+            parsed = json.loads(value or "[]")
+            has_texts = all(isinstance(text, str | None) for text in parsed)
         except (ValueError, RecursionError):
-            parsed = value
-        if parsed is not None and not (
-            isinstance(parsed, list) and all(isinstance(text, str | None) for text in parsed)
-        ):
+            has_texts = False
+        if not has_texts:
             raise DataError(
                 f"{one_line(column.name)} has a list that isn't JSON; write it as JSON, or give the rows as"
                 " JSON lines or Parquet",

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import polars as pl
+import polars.selectors as cs
 from polars.datatypes import DataType, DataTypeClass
 
 from pairkit.base.cli.result_table import ResultTable, html_table
@@ -37,7 +38,8 @@ MEAN_LABEL: dict[LabelKind, tuple[str, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)  # frames can't be compared by ==
+# Without `eq`, as frames can't be compared by ==.
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class PairDataset:
     """Pairs by split; each frame has text1, text2, label, and then other columns.
 
@@ -70,13 +72,11 @@ class PairDataset:
     def table(self) -> ResultTable:
         """The number of rows and the labels of each split."""
         label, form = MEAN_LABEL[self.label_kind]
-        counts = ResultTable(
-            "split", "pairs", label, title=self.source, caption=describe_labels(self.labels)
-        )
+        caption = describe_labels(self.labels)
+        counts = ResultTable("split", "pairs", label, title=self.source, caption=caption)
         for name, frame in self.splits.items():
-            counts.add_row(
-                name, frame.height, f"{mean_label(frame):{form}}" if frame.height else None
-            )
+            mean = f"{mean_label(frame):{form}}" if frame.height else None
+            counts.add_row(name, frame.height, mean)
         return counts
 
     def __repr__(self) -> str:
@@ -85,9 +85,8 @@ class PairDataset:
         if self.label_kind == "binary":
             labels = f"labels 0 and 1 ({100 * mean:.1f} % are 1)"
         sizes = ", ".join(f"{name} {frame.height:,}" for name, frame in self.splits.items())
-        return one_line(
-            f"PairDataset of {self.source}: {len(self):,} pairs, {labels}; {sizes}", _REPR_CHARS
-        )
+        text = f"PairDataset of {self.source}: {len(self):,} pairs, {labels}; {sizes}"
+        return one_line(text, _REPR_CHARS)
 
     def _repr_html_(self) -> str:
         texts = pl.col("text1", "text2").cast(pl.String).str.slice(0, _SHOWN_CHARS)
@@ -97,22 +96,21 @@ class PairDataset:
 
 def all_texts(rows: pl.DataFrame) -> pl.Series:
     """The first texts of all pairs, then the second ones."""
-    return pl.concat([rows["text1"], rows["text2"].alias("text1")])
+    return pl.concat([rows["text1"], rows["text2"]])
 
 
 def in_split_order(splits: Iterable[str]) -> list[str]:
     """Names of splits in the usual order, then others alphabetically."""
-    return sorted(
-        splits, key=lambda name: (SPLITS.index(name) if name in SPLITS else len(SPLITS), name)
-    )
+    names = {*splits}
+    usual = [name for name in SPLITS if name in names]
+    return usual + sorted(names.difference(SPLITS))
 
 
 def named_split(frame: pl.DataFrame, split: str) -> pl.DataFrame:
     """Rows with the column `split` first; an existing one becomes `source_split`."""
-    rest = frame.drop("source_split", strict=False) if "split" in frame.columns else frame
-    return rest.rename({"split": "source_split"}, strict=False).select(
-        pl.lit(split).alias("split"), pl.all()
-    )
+    if "split" in frame.columns:
+        frame = frame.drop("source_split", strict=False).rename({"split": "source_split"})
+    return frame.select(pl.lit(split).alias("split"), pl.all())
 
 
 def leaf_types(dtype: Any) -> Iterator[DataType]:
@@ -149,26 +147,33 @@ def join_frames(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
         types = defaultdict[str, set[Any]](set)
         for frame in frames:
             for name, dtype in frame.schema.items():
-                types[name] |= {"number" if dtype.is_numeric() else dtype} - {pl.Null}
-        mixed = {name for name, of_column in types.items() if len(of_column) > 1}
+                if dtype != pl.Null:
+                    types[name].add("number" if dtype.is_numeric() else dtype)
+        mixed = [name for name, of_column in types.items() if len(of_column) > 1]
         return pl.concat([_as_texts(frame, mixed) for frame in frames], how="diagonal_relaxed")
 
 
-def _as_texts(frame: pl.DataFrame, names: Set[str]) -> pl.DataFrame:
-    return frame.with_columns(
-        as_json(column)
-        if column.dtype.is_nested() or column.dtype in (pl.Binary, pl.Duration)
-        else column.cast(pl.String)
-        for column in frame.select(names & {*frame.columns})
-    )
+def _as_texts(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    """The frame with these columns as texts."""
+    texts = []
+    for column in frame.select(cs.by_name(names, require_all=False)):
+        is_plain = _is_plain(column.dtype) and column.dtype != pl.Duration
+        texts.append(column.cast(pl.String) if is_plain else as_json(column))
+    return frame.with_columns(texts)
 
 
 def mean_label(frame: pl.DataFrame) -> float:
     """The mean of its labels; 0 for no rows."""
-    return float(frame["label"].cast(pl.Float64).sum()) / max(1, frame.height)
+    total = frame["label"].cast(pl.Float64).sum()
+    return float(total) / max(1, frame.height)
 
 
-def shard(config: str, split: str, place: int = 0, count: int = 1) -> str:
+def shard(
+    config: str,
+    split: str,
+    place: int = 0,
+    count: int = 1,
+) -> str:
     """The path of a split's shard in the folder."""
     return f"{CONFIG_FOLDERS[config]}/{split}-{place:05d}-of-{count:05d}.parquet"
 
@@ -177,14 +182,13 @@ def card_files(
     configs: Mapping[str, Mapping[str, pl.DataFrame | int]],
 ) -> dict[str, dict[str, str]]:
     """The file patterns of the card from rows or their numbers; a split without rows has no file."""
-    return {
-        config: {
-            split: f"{CONFIG_FOLDERS[config]}/{split}-*.parquet"
-            for split, rows in splits.items()
-            if (rows if isinstance(rows, int) else rows.height)
-        }
-        for config, splits in configs.items()
-    }
+    files: dict[str, dict[str, str]] = {}
+    for config, splits in configs.items():
+        files[config] = {}
+        for split, rows in splits.items():
+            if (rows if isinstance(rows, int) else rows.height) > 0:
+                files[config][split] = f"{CONFIG_FOLDERS[config]}/{split}-*.parquet"
+    return files
 
 
 def write_dataset(
@@ -211,7 +215,12 @@ class DatasetFolder:
         self._place = place
 
     def add(
-        self, config: str, split: str, rows: pl.DataFrame, place: int = 0, count: int = 1
+        self,
+        config: str,
+        split: str,
+        rows: pl.DataFrame,
+        place: int = 0,
+        count: int = 1,
     ) -> None:
         """Write shard `place` of `count`, unless it has no rows."""
         if rows.height:
@@ -271,8 +280,10 @@ def against_first(scale: float) -> pl.Expr:
 
 def unordered(first: str | pl.Expr, second: str | pl.Expr) -> tuple[pl.Expr, pl.Expr]:
     """The columns `PAIR`, which are equal for a row and its reverse."""
-    low, high = PAIR
-    return pl.min_horizontal(first, second).alias(low), pl.max_horizontal(first, second).alias(high)
+    low = pl.min_horizontal(first, second)
+    high = pl.max_horizontal(first, second)
+    low_name, high_name = PAIR
+    return low.alias(low_name), high.alias(high_name)
 
 
 QUERY_COLUMNS = ("query_top", "query_results", "query_share")
@@ -298,6 +309,7 @@ _TEXTS = (
     "relation",
     "negative_kind",
 )
+_TYPES = {**dict.fromkeys(_TEXTS, pl.String), "confidence": pl.Float64}
 WRITTEN_BY = ("llms", "prompt_hashes")
 """Columns of datasets with generated texts."""
 _EVIDENCE = ("kind", "url", "who", "when")
@@ -305,9 +317,8 @@ _EVIDENCE = ("kind", "url", "who", "when")
 
 def with_provenance(dataset: PairDataset) -> PairDataset:
     """The dataset with known columns in known types, see `typed_rows`."""
-    return replace(
-        dataset, splits={name: typed_rows(rows) for name, rows in dataset.splits.items()}
-    )
+    splits = {name: typed_rows(rows) for name, rows in dataset.splits.items()}
+    return replace(dataset, splits=splits)
 
 
 def written_rows(rows: pl.DataFrame) -> int:
@@ -324,17 +335,13 @@ def written_rows(rows: pl.DataFrame) -> int:
 
 def typed_rows(rows: pl.DataFrame) -> pl.DataFrame:
     """Rows with known columns in known types; known columns of other types are dropped."""
-    types: dict[str, type[pl.DataType]] = {
-        **dict.fromkeys(_TEXTS, pl.String),
-        "confidence": pl.Float64,
-    }
-    columns: list[pl.Series] = []
-    for name, dtype in types.items():
+    columns = []
+    for name, dtype in _TYPES.items():
         if name in rows.columns and _is_plain(rows.schema[name]):
             columns.append(rows[name].cast(dtype, strict=False))
     if "evidence" in rows.columns:
         columns += _evidence(rows["evidence"])
-    return rows.drop(*types, "evidence", strict=False).with_columns(columns)
+    return rows.drop(*_TYPES, "evidence", strict=False).with_columns(columns)
 
 
 def _is_plain(dtype: DataType | DataTypeClass) -> bool:
@@ -347,35 +354,42 @@ def _evidence(column: pl.Series) -> list[pl.Series]:
     types = dict(column.dtype) if isinstance(column.dtype, pl.Struct) else {}
     if not all(name in types and _is_plain(types[name]) for name in _EVIDENCE):
         return []
-    return [column.cast(pl.Struct(dict.fromkeys(_EVIDENCE, pl.String)), strict=False)]
+    texts = pl.Struct(dict.fromkeys(_EVIDENCE, pl.String))
+    return [column.cast(texts, strict=False)]
 
 
 # Rows that lack a text or a label, and were left out.
-_BAD_ROWS = {"file": pl.String, "row": pl.Int64, "reason": pl.String} | dict.fromkeys(
-    ("text1", "text2", "label"), pl.String
-)
+_BAD_ROWS = {
+    "file": pl.String,
+    "row": pl.Int64,
+    "reason": pl.String,
+    "text1": pl.String,
+    "text2": pl.String,
+    "label": pl.String,
+}
 
 
 def by_reason(bad: pl.DataFrame) -> Iterator[tuple[str, int, str]]:
     """Each reason with its count and the first row as `file:row`; the most frequent first."""
     first = pl.format("{}:{}", "file", "row").first()
-    counts = bad.group_by("reason", maintain_order=True).agg(pl.len(), first.alias("first"))
+    by_reason = bad.group_by("reason", maintain_order=True)
+    counts = by_reason.agg(pl.len(), first=first)
     yield from counts.sort("len", descending=True, maintain_order=True).iter_rows()
 
 
 def format_bad_rows(bad: pl.DataFrame) -> str:
     """The counts by reason in words."""
-    return "; ".join(
-        f"{reason.replace('_', ' ')} in {count:,} ({'the first is ' if count > 1 else ''}{one_line(first)})"
-        for reason, count, first in by_reason(bad)
-    )
+    reasons = []
+    for reason, count, first in by_reason(bad):
+        place = one_line(first) if count == 1 else f"the first is {one_line(first)}"
+        reasons.append(f"{reason.replace('_', ' ')} in {count:,} ({place})")
+    return "; ".join(reasons)
 
 
 def joined(frames: Iterable[pl.DataFrame | None]) -> pl.DataFrame:
     """The bad rows of several tables."""
-    return pl.concat(
-        [pl.DataFrame(schema=_BAD_ROWS), *(frame for frame in frames if frame is not None)]
-    )
+    tables = [frame for frame in frames if frame is not None]
+    return pl.concat([pl.DataFrame(schema=_BAD_ROWS), *tables])
 
 
 def report_bad_rows(bad: pl.DataFrame) -> None:

@@ -19,15 +19,6 @@ from pairkit.dataset.records import as_json, leaf_types
 ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet")
 
 
-def _refuse_bytes(rows: pl.DataFrame, file_format: str, where: Path) -> None:
-    for name, dtype in rows.schema.items():
-        if any(leaf == pl.Binary for leaf in leaf_types(dtype)):
-            raise DataError(
-                f"column {one_line(name)} has bytes, which {file_format} can't store; drop or decode it",
-                path=where,
-            )
-
-
 def _known(path: Path) -> Path:
     if path.suffix.lower() not in ENDINGS:
         raise ValueError(f"expected a name that ends in {', '.join(ENDINGS)}")
@@ -38,23 +29,30 @@ TableFile = Annotated[Path, AfterValidator(_known)]
 """A file whose ending names its format."""
 
 
-def table_bytes(path: Path, rows: pl.DataFrame, *, raw: bool = False, header: bool = True) -> bytes:
+def table_bytes(
+    path: Path,
+    rows: pl.DataFrame,
+    *,
+    raw: bool = False,
+    header: bool = True,
+) -> bytes:
     """The content of a file of this name; `raw` CSV has no apostrophes, and parts don't name them."""
     ending = path.suffix.lower()
     if ending == ".parquet":
         return parquet_bytes(rows)
-    _refuse_bytes(rows, ending[1:], path)
+    for name, dtype in rows.schema.items():
+        if any(leaf == pl.Binary for leaf in leaf_types(dtype)):
+            message = f"column {one_line(name)} has bytes, which {ending[1:]} can't store; drop or decode it"
+            raise DataError(message, path=path)
     if ending == ".jsonl":
         return rows.write_ndjson().encode()
-    flat = rows.with_columns(
-        as_json(column) for column in rows.iter_columns() if column.dtype.is_nested()
-    )
+    nested = [column for column in rows.iter_columns() if column.dtype.is_nested()]
+    flat = rows.with_columns(map(as_json, nested))
     safe = flat if raw else inert(flat)
     if header and not safe.equals(flat):
         safe = safe.with_columns(pl.lit(1).alias(APOSTROPHES))
-    return safe.write_csv(
-        separator="\t" if ending == ".tsv" else ",", include_header=header
-    ).encode()
+    separator = "\t" if ending == ".tsv" else ","
+    return safe.write_csv(separator=separator, include_header=header).encode()
 
 
 def write_table(path: Path, frames: Iterable[pl.DataFrame], schema: pl.Schema) -> None:

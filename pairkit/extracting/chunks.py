@@ -51,19 +51,21 @@ def split_into_chunks(
     The chunks of a section overlap by sentences. Code and tables are whole if a chunk can contain them; each
     part of a longer table begins with its first row.
     """
-    for (path, anchor), section in groupby(
-        _content(document), lambda block: (block.path, block.anchor)
-    ):
+    sections = groupby(_content(document), lambda block: (block.path, block.anchor))
+    for (path, anchor), section in sections:
         blocks = list(section)
         title = _title(document, path, count_tokens, max_tokens // _TITLE_SHARE)
-        budget = max_tokens - count_tokens([title])[0] - _RESERVED
+        (title_tokens,) = count_tokens([title])
+        budget = max_tokens - title_tokens - _RESERVED
         texts = [block for block in blocks if block.kind != "heading"]
         if not texts:
-            yield Chunk(title, "", anchor, blocks[0].first, blocks[0].last)
+            heading = blocks[0]
+            yield Chunk(title, "", anchor, heading.first, heading.last)
         most = budget - budget // _OVERLAP_SHARE
         for pieces in _packed(_pieces(texts, count_tokens, most), budget):
             text = "\n\n".join(piece.text for piece in pieces)
-            yield Chunk(title, text, anchor, pieces[0].first, max(piece.last for piece in pieces))
+            last = max(piece.last for piece in pieces)
+            yield Chunk(title, text, anchor, pieces[0].first, last)
 
 
 def _content(document: Document) -> Iterator[Block]:
@@ -74,18 +76,27 @@ def _content(document: Document) -> Iterator[Block]:
             yield block
 
 
-def _title(document: Document, path: Sequence[str], count_tokens: CountTokens, most: int) -> str:
+def _title(
+    document: Document,
+    path: Sequence[str],
+    count_tokens: CountTokens,
+    most: int,
+) -> str:
     """The headings that fit, from the last one back; the document's title if they don't begin with it."""
-    own = document.title or ""
+    name = document.title or ""
     headings = list(path)
-    begins_with_own = path and (path[0] in own or own in path[0])
-    if own and not begins_with_own:
-        headings.insert(0, own)
-    while len(headings) > 1 and count_tokens([_BETWEEN.join(headings)])[0] > most:
-        del headings[0]
+    is_repeated = path and (path[0] in name or name in path[0])
+    if name and not is_repeated:
+        headings.insert(0, name)
     title = _BETWEEN.join(headings)
-    while (tokens := count_tokens([title])[0]) > most and len(title) > 1:
-        title = opening_text(title, len(title) * most // (tokens + 1))
+    (tokens,) = count_tokens([title])
+    while tokens > most and len(title) > 1:
+        if len(headings) > 1:
+            del headings[0]
+            title = _BETWEEN.join(headings)
+        else:
+            title = opening_text(title, len(title) * most // (tokens + 1))
+        (tokens,) = count_tokens([title])
     return title
 
 
@@ -94,7 +105,8 @@ def _pieces(blocks: Sequence[Block], count_tokens: CountTokens, most: int) -> li
     if not blocks:
         return []
     pieces = list[_Piece]()
-    for block, tokens in zip(blocks, count_tokens([block.text for block in blocks]), strict=True):
+    token_counts = count_tokens([block.text for block in blocks])
+    for block, tokens in zip(blocks, token_counts, strict=True):
         if tokens <= most or len(block.text) < 2:
             pieces.append(_Piece(block.kind, block.text, tokens, block.first, block.last))
         else:
@@ -124,26 +136,25 @@ def _middle(text: str, *, by_lines: bool) -> int:
     middle = len(text) // 2
     margin = len(text) // 8
     inner = text[margin : len(text) - margin]
-    ends = _places_of("\n", inner) if by_lines else sentence_ends(inner)
-    ends = ends or _places_of(r"\s", inner)
-    return min((margin + end for end in ends), key=lambda end: abs(end - middle), default=middle)
-
-
-def _places_of(pattern: str, text: str) -> list[int]:
-    return [match.start() for match in re.finditer(pattern, text)]
+    if by_lines:
+        ends = [place for place, letter in enumerate(inner) if letter == "\n"]
+    else:
+        ends = sentence_ends(inner)
+    if not ends:
+        ends = [blank.start() for blank in re.finditer(r"\s", inner)]
+    cuts = [margin + end for end in ends]
+    return min(cuts, key=lambda cut: abs(cut - middle), default=middle)
 
 
 def _packed(pieces: Sequence[_Piece], budget: int) -> Iterator[list[_Piece]]:
     """Consecutive pieces of at most `budget` tokens together; the next ones begin with the last sentences."""
     chosen: list[_Piece] = []
-    used = 0
     for piece in pieces:
+        used = sum(chosen_piece.tokens for chosen_piece in chosen)
         if chosen and used + piece.tokens > budget:
             yield chosen
             chosen = _overlap(chosen[-1], budget // _OVERLAP_SHARE)
-            used = sum(each.tokens for each in chosen)
         chosen.append(piece)
-        used += piece.tokens
     if chosen:
         yield chosen
 

@@ -27,10 +27,12 @@ class Document:
     @property
     def opening(self) -> list[Block]:
         """The paragraphs of the first section that has any; of several questions and answers, none."""
-        first = next((section for section in self.sections() if section.paragraphs), Section(None))
-        is_answer = first.heading is not None and first.heading.kind == "question"
-        is_faq = is_answer and sum(block.kind == "question" for block in self.blocks) > 1
-        return [] if is_faq else first.paragraphs
+        questions = [block for block in self.blocks if block.kind == "question"]
+        for section in self.sections():
+            if section.paragraphs:
+                is_faq = section.heading in questions and len(questions) > 1
+                return [] if is_faq else section.paragraphs
+        return []
 
     def sections(self) -> Iterator[Section]:
         """Each heading or question with the paragraphs up to the next one."""

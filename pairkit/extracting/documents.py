@@ -7,6 +7,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 from pairkit.base.cli.progress import Listener, Progress
@@ -30,6 +31,7 @@ from pairkit.extracting.repeats import without_repeats
 from pairkit.extracting.sentences import is_question
 
 _LOG = logging.getLogger(__name__)
+_CARD = "README.md"  # describes a folder of tables and isn't a document
 # Labels of questions and answers, such as "Q:", "2)", "A1." and "问："
 _ASKED = re.compile(
     r"\A(?:(?:Q|Question|Frage|Pregunta|Domanda|问题?|問題?|質問)\s*\d*\s*[:：.)]\s*|\d{1,3}[.)]\s+)",
@@ -63,43 +65,48 @@ def split_questions(blocks: Iterable[Block]) -> Iterator[Block]:
             parts[-1][1].append(line)
         for kind, texts in parts:
             links = () if kind == "question" else block.links
-            yield replace(block, kind=kind, text="\n".join(texts), links=links)
-
-
-_CARD = "README.md"  # describes a folder of tables and isn't a document
+            yield replace(
+                block,
+                kind=kind,
+                text="\n".join(texts),
+                links=links,
+            )
 
 
 def read_documents(
     source: Source, columns: Mapping[str, str] | None, show: Listener
 ) -> tuple[list[Document], Counter[str]]:
     """All documents; also counts dropped files and repeated paragraphs by reason."""
+    where = source_name(source)
     unread = defaultdict[str, list[str]](list)
     files = document_files(source)
     if files is None:
         documents = list(_of_table(source, columns))
     elif columns:
-        raise ConfigError(f"{source_name(source)}: --columns is only for tables; leave it out")
+        raise ConfigError(f"{where}: --columns is only for tables; leave it out")
     else:
         documents = list(_of_files(files, unread, show))
-    dropped = Counter({reason: len(names) for reason, names in unread.items()})
-    why = ", ".join(
-        f"{reason.replace('_', ' ')} {len(names):,} (such as {one_line(names[0])})"
-        for reason, names in sorted(unread.items())
-    )
+    dropped = Counter[str]()
+    reasons = []
+    for reason, names in sorted(unread.items()):
+        dropped[reason] = len(names)
+        words = reason.replace("_", " ")
+        reasons.append(f"{words} {len(names):,} (such as {one_line(names[0])})")
+    why = ", ".join(reasons)
     if not documents:
         raise DataError(
             f"no documents ({why or 'nothing in it'}); give a table, or Markdown, HTML, reStructuredText,"
             " text, PDF or DOCX files",
-            path=source_name(source),
+            path=where,
         )
     if dropped:
-        _LOG.warning("%s: documents not read: %s", source_name(source), why)
-    documents, repeated = (documents, 0) if files is None else without_repeats(documents)
-    if repeated:
-        dropped["repeated_paragraphs"] = repeated
-        _LOG.warning(
-            "%s: left out %s paragraphs of menus and footers", source_name(source), f"{repeated:,}"
-        )
+        _LOG.warning("%s: documents not read: %s", where, why)
+    if files is not None:
+        documents, repeated = without_repeats(documents)
+        if repeated:
+            dropped["repeated_paragraphs"] = repeated
+            message = "%s: left out %s paragraphs of menus and footers"
+            _LOG.warning(message, where, f"{repeated:,}")
     return documents, dropped
 
 
@@ -113,7 +120,8 @@ class DocumentFiles:
 
     def name(self, path: Path) -> str:
         """The path below the folder; a file name may be invalid Unicode."""
-        return path.relative_to(self.home).as_posix().encode(errors="backslashreplace").decode()
+        name = path.relative_to(self.home).as_posix()
+        return name.encode(errors="backslashreplace").decode()
 
 
 def document_files(source: Source) -> DocumentFiles | None:
@@ -123,19 +131,23 @@ def document_files(source: Source) -> DocumentFiles | None:
         return None
     path = Path(contents)
     if path.is_file():
-        if not is_document(path) and not is_table(path):
-            raise ConfigError(
-                f"{path}: isn't a table or a document; save it as HTML, Markdown or text"
-            )
-        return DocumentFiles(path.parent, [path]) if is_document(path) else None
+        if is_document(path):
+            return DocumentFiles(path.parent, [path])
+        if is_table(path):
+            return None
+        raise ConfigError(f"{path}: isn't a table or a document; save it as HTML, Markdown or text")
     if not path.is_dir():
         return None
     documents = list[Path]()
     others = list[Path]()
     for file in sorted(path.rglob("*")):
-        is_hidden = any(part.startswith(".") for part in file.relative_to(path).parent.parts)
-        if not is_hidden and (file.is_symlink() or not file.is_dir()):
-            (documents if is_document(file) and file.is_file() else others).append(file)
+        folders = file.relative_to(path).parent.parts
+        if any(folder.startswith(".") for folder in folders):
+            continue
+        if file.is_file() and is_document(file):
+            documents.append(file)
+        elif file.is_symlink() or not file.is_dir():
+            others.append(file)
     if any(map(is_table, others)) and all(file == path / _CARD for file in documents):
         return None
     return DocumentFiles(path, documents, others)
@@ -146,8 +158,9 @@ def _of_files(
 ) -> Iterator[Document]:
     if files.others:
         unread["another_kind_of_file"] += map(files.name, files.others)
+    total = len(files.paths)
     for done, path in enumerate(files.paths):
-        show(Progress("read documents", done, len(files.paths)))
+        show(Progress("read documents", done, total))
         name = files.name(path)
         try:
             page = read_page(path)
@@ -155,29 +168,36 @@ def _of_files(
             unread[str(error)].append(name)
             continue
         except ConfigError:
-            if len(files.paths) == 1:
+            if total == 1:
                 raise
             unread["needs_aoe-toolkit[documents]"].append(name)
             continue
-        yield Document(name, tuple(page.blocks), page.title, unit=unit_of(path), url=page.url)
-    show(Progress("read documents", len(files.paths), len(files.paths), ended=True))
+        blocks = tuple(page.blocks)
+        yield Document(name, blocks, page.title, unit=unit_of(path), url=page.url)
+    show(Progress("read documents", total, total, ended=True))
 
 
 def _of_table(source: Source, columns: Mapping[str, str] | None) -> Iterator[Document]:
-    for part in (part for parts in parts_of(source).values() for part in parts):
+    for part in chain.from_iterable(parts_of(source).values()):
         frame = part.numbered(columns)
         where = part.where
         roles = document_roles(frame.drop(ROW), where, columns)
-        texts = {role: as_text(frame, name, where).fill_null("") for role, name in roles.items()}
+        texts = {}
+        for role, name in roles.items():
+            texts[role] = as_text(frame, name, where).fill_null("")
         table = part.table.name if isinstance(part.table, Path) else where
         for place, number in enumerate(frame[ROW]):
             row = {role: column[place] for role, column in texts.items()}
             name = row.get("document") or f"{table}:{number}"
             body = row.get("body", "")
             blocks = blocks_of_cell(body)
-            blocks = plain_blocks(body) if blocks is None else blocks
-            blocks = [replace(block, first=number, last=number) for block in blocks]
+            if blocks is None:
+                blocks = plain_blocks(body)
+            in_row = tuple(replace(block, first=number, last=number) for block in blocks)
             asked = None
             if "question" in row:
-                asked = without_tags(row["question"], where), without_tags(row["answer"], where)
-            yield Document(name, tuple(blocks), row.get("title"), asked, number, "row")
+                asked = (
+                    without_tags(row["question"], where),
+                    without_tags(row["answer"], where),
+                )
+            yield Document(name, in_row, row.get("title"), asked, number, "row")

@@ -8,6 +8,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from heapq import nsmallest
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
@@ -36,20 +37,18 @@ from pairkit.extracting.sentences import opening_text
 from pairkit.similarity.terms import is_unspaced
 
 # Link texts without information on the target.
-_GENERIC_LINKS = frozenset(
-    (
-        "here",
-        "click here",
-        "this",
-        "link",
-        "this link",
-        "this page",
-        "more",
-        "read more",
-        "see also",
-        "next",
-    )
-)
+_GENERIC_LINKS = {
+    "here",
+    "click here",
+    "this",
+    "link",
+    "this link",
+    "this page",
+    "more",
+    "read more",
+    "see also",
+    "next",
+}
 _MIN_CHARS = 3  # of a text, unless each character may be a word
 _LETTER = re.compile(r"[^\W\d_]")
 
@@ -58,31 +57,29 @@ def drop_unusable(
     pairs: Sequence[MinedPair], *, max_chars: int
 ) -> list[tuple[MinedPair, str | None]]:
     """The rows with texts cut, each with the reason for leaving it out, or None."""
-    cut = [
-        replace(
-            pair,
-            anchor=opening_text(pair.anchor, max_chars),
-            positive=opening_text(pair.positive, max_chars),
-        )
-        for pair in pairs
-    ]
-    reasons = [_why_unusable(pair) for pair in cut]
-    targets: defaultdict[str, set[str]] = defaultdict(set)
-    for pair, reason in zip(cut, reasons, strict=True):
+    cut = []
+    targets = defaultdict[str, set[str]](set)
+    for pair in pairs:
+        anchor = opening_text(pair.anchor, max_chars)
+        positive = opening_text(pair.positive, max_chars)
+        pair = replace(pair, anchor=anchor, positive=positive)
+        reason = _why_unusable(pair)
+        cut.append((pair, reason))
         if reason is None and pair.names:
-            targets[pair.anchor.casefold()].add(pair.positive.casefold())
+            targets[anchor.casefold()].add(positive.casefold())
     seen: set[frozenset[str]] = set()
-    for number, pair in enumerate(cut):
-        key = frozenset((pair.anchor.casefold(), pair.positive.casefold()))
-        if reasons[number] is not None:
-            continue
-        if pair.names and len(targets[pair.anchor.casefold()]) > 1:
-            reasons[number] = "ambiguous"
-        elif key in seen:
-            reasons[number] = "repeated"
-        else:
-            seen.add(key)
-    return list(zip(cut, reasons, strict=True))
+    checked = []
+    for pair, reason in cut:
+        anchor = pair.anchor.casefold()
+        texts = frozenset((anchor, pair.positive.casefold()))
+        if reason is None and pair.names and len(targets[anchor]) > 1:
+            reason = "ambiguous"
+        elif reason is None and texts in seen:
+            reason = "repeated"
+        elif reason is None:
+            seen.add(texts)
+        checked.append((pair, reason))
+    return checked
 
 
 def _why_unusable(pair: MinedPair) -> str | None:
@@ -100,8 +97,7 @@ def _why_unusable(pair: MinedPair) -> str | None:
     return "same_texts" if pair.anchor.casefold() == pair.positive.casefold() else None
 
 
-_COLUMNS = {"anchor": pl.String, "positive": pl.String, "rule": pl.String, "url1": pl.String}
-_COLUMNS |= {"url2": pl.String, "place": pl.String}
+_COLUMNS = ("text1", "text2", "rule", "url1", "url2", "place")
 _ABOUT = """
 Pairs of texts from the structure of documents, which no one checked. Made by
 `pairs extract`. No document is in two splits, and neither are near-identical texts (Jaccard similarity of
@@ -135,19 +131,24 @@ def make_mined(
     chosen = [rule for rule in RULES if rule in settings["rules"]]
     with Display(progress) as show:
         read, unread = read_documents(source, columns, show)
-        documents = [replace(each, blocks=tuple(split_questions(each.blocks))) for each in read]
+        documents = []
+        for document in read:
+            blocks = tuple(split_questions(document.blocks))
+            documents.append(replace(document, blocks=blocks))
         run = _run(documents, settings, columns)
         check_out(out, run, [source], fresh=fresh)
         pairs = drop_unusable(
-            _mine_pairs(documents, chosen, settings, show), max_chars=settings["max_chars"]
+            _mine_pairs(documents, chosen, settings, show),
+            max_chars=settings["max_chars"],
         )
         with stage("divide into splits", show):
             rows = _divide_pairs(pairs, settings)
     made = build_result(rows, "binary", str(out or source_name(source)))
+    rule_counts = made.pairs.rows["rule"].value_counts().sort("rule")
     statistics = {
         "documents": len(documents),
-        "documents_dropped": dict(sorted((+unread).items())),
-        "rules": dict(made.pairs.rows["rule"].value_counts().sort("rule").iter_rows()),
+        "documents_dropped": dict(sorted(unread.items())),
+        "rules": dict(rule_counts.iter_rows()),
         **made.statistics,
     }
     made = replace(made, statistics=statistics)
@@ -179,34 +180,29 @@ def _divide_pairs(
     pairs: Sequence[tuple[MinedPair, str | None]], settings: Mapping[str, Any]
 ) -> pl.DataFrame:
     """Rows with their split; links between splits are dropped, as they connect all documents."""
+    table = [
+        (pair.anchor, pair.positive, pair.rule, pair.document, pair.target, pair.place)
+        for pair, _ in pairs
+    ]
+    rows = pl.DataFrame(table, schema=dict.fromkeys(_COLUMNS, pl.String), orient="row")
     reasons = [reason for _, reason in pairs]
-    rows = pl.DataFrame(
-        [
-            (row.anchor, row.positive, row.rule, row.document, row.target, row.place)
-            for row, _ in pairs
-        ],
-        schema=_COLUMNS,
-        orient="row",
-    ).rename({"anchor": "text1", "positive": "text2"})
-    rows = rows.with_columns(pl.Series(DROPPED, reasons, pl.String), label=pl.lit(1, pl.Int64))
+    dropped = pl.Series(DROPPED, reasons, pl.String)
+    rows = rows.with_columns(dropped, label=pl.lit(1, pl.Int64))
     is_kept = pl.col(DROPPED).is_null()
     kept = rows.filter(is_kept).drop(DROPPED)
-    left_out = rows.filter(~is_kept)
     if not kept.height:
         counts = listed(Counter(filter(None, reasons)))
         raise DataError(f"no pairs ({counts or 'the rules found none'}); choose other rules")
     is_of_one_document = (kept["url1"] == kept["url2"]).to_numpy()
-    divided = divide(
-        kept,
-        settings["split"],
-        settings["seed"],
-        None if is_of_one_document.all() else is_of_one_document,
-    )
-    return pl.concat([divided, left_out], how="diagonal")
+    binds = None if is_of_one_document.all() else is_of_one_document
+    divided = divide(kept, settings["split"], settings["seed"], binds)
+    return pl.concat([divided, rows.filter(~is_kept)], how="diagonal")
 
 
 def _run(
-    documents: Sequence[Document], settings: Mapping[str, Any], columns: Mapping[str, str] | None
+    documents: Sequence[Document],
+    settings: Mapping[str, Any],
+    columns: Mapping[str, str] | None,
 ) -> dict[str, Any]:
     digest = hashlib.sha256()
     for document in documents:
@@ -251,10 +247,12 @@ Strategy = Callable[[Document, Corpus], Iterator[MinedPair]]
 
 def title_body(document: Document, _: Corpus) -> Iterator[MinedPair]:
     """The title and the beginning of the text."""
-    if document.title and (opening := document.opening):
+    opening = document.opening
+    if document.title and opening:
         body = " ".join(block.text for block in opening)
         name = document.name
-        yield MinedPair("title-body", document.title, body, name, name, document.place(opening[0]))
+        place = document.place(opening[0])
+        yield MinedPair("title-body", document.title, body, name, name, place)
 
 
 def question_answer(document: Document, _: Corpus) -> Iterator[MinedPair]:
@@ -263,10 +261,9 @@ def question_answer(document: Document, _: Corpus) -> Iterator[MinedPair]:
     if document.asked is not None:
         yield MinedPair("question-answer", *document.asked, name, name, f"row {document.row}")
     for block, following in pairwise(document.blocks):
-        if (block.kind, following.kind) == ("question", "paragraph"):
-            yield MinedPair(
-                "question-answer", block.text, following.text, name, name, document.place(block)
-            )
+        if block.kind == "question" and following.kind == "paragraph":
+            place = document.place(block)
+            yield MinedPair("question-answer", block.text, following.text, name, name, place)
 
 
 def section(document: Document, corpus: Corpus) -> Iterator[MinedPair]:
@@ -278,13 +275,12 @@ def section(document: Document, corpus: Corpus) -> Iterator[MinedPair]:
             place = document.place(part.heading)
             yield MinedPair("section", part.heading.text, opening, name, name, place)
         if part.heading is not None and len(part.paragraphs) > 1:
-            order = sorted(
-                range(len(part.paragraphs)),
-                key=lambda number: keyed_hash(
-                    corpus.seed, "section", name, part.paragraphs[number].text, number
-                ),
-            )
-            first, second = (part.paragraphs[number] for number in sorted(order[:2]))
+            hashes = [
+                keyed_hash(corpus.seed, "section", name, block.text, number)
+                for number, block in enumerate(part.paragraphs)
+            ]
+            chosen = nsmallest(2, range(len(hashes)), key=hashes.__getitem__)
+            first, second = (part.paragraphs[number] for number in sorted(chosen))
             place = document.place(first)
             yield MinedPair("section", first.text, second.text, name, name, place, names=False)
 
@@ -321,10 +317,7 @@ def _target(name: str, target: str, corpus: Corpus) -> Document | None:
     path = unquote(parts.path)
     base = "" if path.startswith("/") else posixpath.dirname(name)
     place = posixpath.normpath(posixpath.join(base, path.lstrip("/")))
-    tried = (
-        place,
-        *(place + end for end in (".md", ".html", "/index.md", "/index.html", "/README.md")),
-    )
-    return next(
-        (corpus.documents[candidate] for candidate in tried if candidate in corpus.documents), None
-    )
+    for ending in ("", ".md", ".html", "/index.md", "/index.html", "/README.md"):
+        if place + ending in corpus.documents:
+            return corpus.documents[place + ending]
+    return None

@@ -25,20 +25,21 @@ def without_repeats(documents: Sequence[Document]) -> tuple[list[Document], int]
     if len(documents) < _MIN_DOCUMENTS:
         return list(documents), 0
     names = _common(_TITLE_PARTS.split(document.title or "") for document in documents)
-    names |= _common(block.path[:1] for document in documents for block in document.blocks[:1])
+    first_blocks = [document.blocks[0] for document in documents if document.blocks]
+    names |= _common(block.path[:1] for block in first_blocks)
     repeated = _common([block.text for block in _margins(document)] for document in documents)
 
     kept: list[Document] = []
     count = 0
     for document in documents:
         left_out = [block for block in _margins(document) if block.text in repeated]
-        blocks = [_without_name(block, names) for block in document.blocks if block not in left_out]
+        count += len(left_out)
+        blocks = [block for block in document.blocks if block not in left_out]
+        blocks = [_without_name(block, names) for block in blocks]
         # A heading without a path was the site's name.
         blocks = [block for block in blocks if block.kind != "heading" or block.path]
-        kept.append(
-            replace(document, blocks=tuple(blocks), title=_short_title(document.title, names))
-        )
-        count += len(left_out)
+        title = _short_title(document.title, names)
+        kept.append(replace(document, blocks=tuple(blocks), title=title))
     return kept, count
 
 
@@ -52,12 +53,13 @@ def _common(texts_of_documents: Iterable[Sequence[str]]) -> set[str]:
 def _margins(document: Document) -> list[Block]:
     """The first and last paragraphs."""
     paragraphs = [block for block in document.blocks if block.kind == "paragraph"]
-    return [*paragraphs[:_MARGIN], *paragraphs[max(_MARGIN, len(paragraphs) - _MARGIN) :]]
+    others = paragraphs[_MARGIN:]
+    return paragraphs[:_MARGIN] + others[-_MARGIN:]
 
 
 def _without_name(block: Block, names: Collection[str]) -> Block:
     """A block without the site's name as the first of the headings above it."""
-    if block.path[:1] and block.path[0] in names:
+    if block.path and block.path[0] in names:
         return replace(block, path=block.path[1:])
     return block
 

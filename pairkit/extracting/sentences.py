@@ -15,9 +15,8 @@ _SENTENCE_END = re.compile(
 def is_question(text: str) -> bool:
     """Whether a text is a single question."""
     line = collapse_spaces(text)
-    return (
-        line.endswith(_QUESTION_MARKS) and len(line) <= _QUESTION_CHARS and not sentence_ends(line)
-    )
+    is_short = len(line) <= _QUESTION_CHARS
+    return line.endswith(_QUESTION_MARKS) and is_short and not sentence_ends(line)
 
 
 def collapse_spaces(text: str) -> str:
@@ -27,7 +26,12 @@ def collapse_spaces(text: str) -> str:
 
 def sentence_ends(line: str) -> list[int]:
     """Where a sentence ends before another one."""
-    return [end.end() for end in _SENTENCE_END.finditer(line) if not (end[1] or "").islower()]
+    ends = []
+    for match in _SENTENCE_END.finditer(line):
+        next_letter = match[1] or ""
+        if not next_letter.islower():
+            ends.append(match.end())
+    return ends
 
 
 def opening_text(text: str, max_chars: int) -> str:
@@ -35,7 +39,8 @@ def opening_text(text: str, max_chars: int) -> str:
     line = collapse_spaces(text)
     if len(line) <= max_chars:
         return line
-    if ends := [end for end in sentence_ends(line[: 2 * max_chars]) if end <= max_chars]:
+    ends = [end for end in sentence_ends(line[: 2 * max_chars]) if end <= max_chars]
+    if ends:
         return line[: ends[-1]]
     head, space, _ = line[: max_chars + 1].rpartition(" ")
     return head if space else line[:max_chars]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,21 +19,30 @@ from pairkit.reports.counts import (
     NOT_RECORDED,
     ORDERS,
     ReportRows,
+    SampledPairs,
     choose_samples,
     collect_rows,
     count,
 )
 from pairkit.reports.page import generator, html_page
-from pairkit.similarity.measures import COMMON_SHARE, common_words, distinct_words, split_at_words
+from pairkit.similarity.measures import (
+    COMMON_SHARE,
+    common_words,
+    distinct_words,
+    split_at_words,
+)
 
 # Counts that are not whole numbers, with their headings and formats.
-_FORMATS = {"long_share": ("> 512 tokens", ".0%"), "gap_auc": ("AUC of the gap in time", ".4f")}
+_FORMATS = {
+    "long_share": ("> 512 tokens", ".0%"),
+    "gap_auc": ("AUC of the gap in time", ".4f"),
+}
 _COMMAND = "pairs report"
 _MARKER = generator(_COMMAND)
 _MAX_CHARS = 6000  # of each text
 _MAX_TITLE = 200
 _MAX_SOURCES = 60
-_SIDES = ("low", "high")  # CSS classes
+
 _COUNTS = (
     "Tokens are estimated without a tokenizer. AUC of the gap: the probability that a positive's issues were"
     " opened closer in time than a negative's. At 0.5, dates do not reveal the label."
@@ -83,13 +93,17 @@ def _split_table(counts: Mapping[str, Any], title: str = "", note: str = "") -> 
 
 
 def make_report(
-    dataset: PairDataset, out: Path | None, *, seed: int, fresh: bool, progress: bool | Listener
+    dataset: PairDataset,
+    out: Path | None,
+    *,
+    seed: int,
+    fresh: bool,
+    progress: bool | Listener,
 ) -> Report:
     """Count and write the page; equal input gives equal bytes."""
-    page = beside(dataset.source, "report.html") if out is None else out
-    if page.is_dir() or (
-        page.exists() and _MARKER not in page.read_text("utf-8", errors="replace")
-    ):
+    page = out or beside(dataset.source, "report.html")
+    is_page = page.is_file() and _MARKER in page.read_text("utf-8", errors="replace")
+    if page.exists() and not is_page:
         raise ConfigError(
             f"{page}: is not a page of `pairs report`; choose another file, such as report.html"
         )
@@ -103,20 +117,18 @@ def make_report(
 
 
 def _render(name: str, counts: Mapping[str, Any], rows: ReportRows) -> str:
-    common = common_words(all_texts(rows.frame).unique())
-    cut = (
-        ""
-        if rows.cut is None
-        else f"<p>Labels are scores, divided at {rows.cut:g} on this page.</p>"
-    )
+    cut = ""
+    if rows.cut is not None:
+        cut = f"<p>Labels are scores, divided at {rows.cut:g} on this page.</p>"
     splits = _split_table(counts, note=_COUNTS)
+    common = common_words(all_texts(rows.frame).unique())
+    samples = [_sample(sample, rows, common) for sample in choose_samples(rows, counts["seed"])]
     sections = {
         "Pairs and splits": f'{cut}<div class="scroll">{splits._repr_html_()}</div>',
         "Sources": _source_table(counts, rows),
         "Kinds of pairs": _kind_table(counts, rows),
         "What was left out, and why": _drop_tables(counts),
-        "Sample pairs": f"<p>{_SAMPLES}</p>"
-        + "".join(_group(*sample, rows, common) for sample in choose_samples(rows, counts["seed"])),
+        "Sample pairs": f"<p>{_SAMPLES}</p>{''.join(samples)}",
     }
     foot = f", seed {counts['seed']}. The texts belong to their authors."
     return html_page(_COMMAND, "Dataset report", name, sections, foot)
@@ -129,108 +141,107 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[object]], note: str = 
 def _source_table(counts: Mapping[str, Any], rows: ReportRows) -> str:
     if rows.named_by is None:
         return ""
-    sources = list(counts["sources"].items())
-    body = [
-        (name, c[rows.keys[1]], c[rows.keys[0]], sum(c.values()))
-        for name, c in sources[:_MAX_SOURCES]
+    sources = counts["sources"]
+    lines = [
+        (name, pairs[rows.high.key], pairs[rows.low.key], sum(pairs.values()))
+        for name, pairs in islice(sources.items(), _MAX_SOURCES)
     ]
-    note = f"The largest {_MAX_SOURCES} of {len(sources):,}." if len(sources) > _MAX_SOURCES else ""
-    return _table([rows.named_by, rows.names[1], rows.names[0], "pairs"], body, note)
+    note = ""
+    if len(sources) > _MAX_SOURCES:
+        note = f"The largest {_MAX_SOURCES} of {len(sources):,}."
+    return _table([rows.named_by, rows.high.name, rows.low.name, "pairs"], lines, note)
 
 
 def _kind_table(counts: Mapping[str, Any], rows: ReportRows) -> str:
     """The mean overlaps of each side and of its kinds."""
     lines: list[tuple[object, ...]] = []
-    for side in (1, 0):
-        key, name = rows.keys[side], rows.names[side]
-        kinds = counts["kinds"][key]
-        overlaps = {
-            f"{name}: {_words(kind)}": values
-            for kind, values in kinds.items()
-            if kind != NOT_RECORDED
-        }
-        total = {
-            "pairs": sum(values["pairs"] for values in kinds.values()),
-            "overlap": counts["overlap"][key],
-        }
-        for label, values in ({name: total} | overlaps).items():
-            shares = (None if value is None else f"{value:.1f} %" for value in values["overlap"])
-            lines.append((label, values["pairs"], *shares))
-    return _table(["kind", "pairs", *(f"{order}-gram" for order in ORDERS)], lines, _OVERLAP)
+
+    def add_line(name: str, pairs: int, overlaps: Sequence[float | None]) -> None:
+        shares = (None if overlap is None else f"{overlap:.1f} %" for overlap in overlaps)
+        lines.append((name, pairs, *shares))
+
+    for side in (rows.high, rows.low):
+        kinds = counts["kinds"][side.key]
+        total = sum(kind["pairs"] for kind in kinds.values())
+        add_line(side.name, total, counts["overlap"][side.key])
+        for name, kind in kinds.items():
+            if name != NOT_RECORDED:
+                add_line(f"{side.name}: {_words(name)}", kind["pairs"], kind["overlap"])
+    header = ["kind", "pairs", *(f"{order}-gram" for order in ORDERS)]
+    return _table(header, lines, _OVERLAP)
 
 
 def _drop_tables(counts: Mapping[str, Any]) -> str:
-    tables = [
-        _table([title, "number"], [(_words(reason), number) for reason, number in reasons.items()])
-        for title, reasons in counts["dropped"].items()
-    ]
-    return f'<div class="tables">{"".join(tables)}</div>' if tables else ""
+    tables = ""
+    for title, reasons in counts["dropped"].items():
+        lines = [(_words(reason), number) for reason, number in reasons.items()]
+        tables += _table([title, "number"], lines)
+    return tables and f'<div class="tables">{tables}</div>'
 
 
 def _words(key: str) -> str:
     return key.replace("_", " ")
 
 
-def _group(
-    side: int,
-    kind: str,
-    pairs: Sequence[Mapping[str, Any]],
-    rows: ReportRows,
-    common: frozenset[str],
-) -> str:
-    of_kind = "" if kind == NOT_RECORDED else f": {_words(kind)}"
-    heading = escape(rows.names[side].capitalize() + of_kind)
-    cards = "".join(_card(pair, rows, common) for pair in pairs)
-    return f'<h3 class="{_SIDES[side]}">{heading}</h3>{cards}'
+def _sample(sample: SampledPairs, rows: ReportRows, common: frozenset[str]) -> str:
+    side = sample.side
+    heading = side.name.capitalize()
+    if sample.kind != NOT_RECORDED:
+        heading += f": {_words(sample.kind)}"
+    css_class = "low" if side == rows.low else "high"
+    html = f'<h3 class="{css_class}">{escape(heading)}</h3>'
+    for pair in sample.pairs:
+        label = side.name if rows.cut is None else f"score {pair['label']:.3g}"
+        html += f'<article class="pair {css_class}">{_card(pair, label, common)}</article>'
+    return html
 
 
-def _card(pair: Mapping[str, Any], rows: ReportRows, common: frozenset[str]) -> str:
-    side = int(pair["side"])
-    label = rows.names[side] if rows.cut is None else f"score {pair['label']:.3g}"
+def _card(pair: Mapping[str, Any], label: str, common: frozenset[str]) -> str:
     shares = (pair[f"overlap{order}"] for order in ORDERS)
     overlaps = " / ".join("–" if share is None else f"{share:.0f}" for share in shares)
-    facts = [
-        str(pair["split"]),
-        str(pair.get("source") or ""),
-        f"1-, 2-, 3-gram overlap {overlaps} %",
-    ]
+    facts = (pair["split"], pair["source"], f"1-, 2-, 3-gram overlap {overlaps} %")
     spans = "".join(f"<span>{escape(fact)}</span>" for fact in facts if fact)
-    marked = (distinct_words(pair["text1"]) & distinct_words(pair["text2"])) - common
-    texts = "".join(_text(pair, number, marked) for number in (1, 2))
     header = f"<header><b>{escape(label)}</b>{spans}{_evidence(pair)}</header>"
-    return (
-        f'<article class="pair {_SIDES[side]}">{header}<div class="sides">{texts}</div></article>'
-    )
+    shared = distinct_words(pair["text1"]) & distinct_words(pair["text2"])
+    texts = "".join(_text(pair, number, shared - common) for number in (1, 2))
+    return f'{header}<div class="sides">{texts}</div>'
 
 
 def _evidence(pair: Mapping[str, Any]) -> str:
     evidence = pair.get("evidence")
-    if not isinstance(evidence, dict) or not evidence.get("url"):
+    if not evidence or not evidence["url"]:
         return ""
-    who, when = evidence.get("who") or "an unknown account", str(evidence.get("when") or "")[:10]
-    return f"<span>{link(evidence['url'], f'evidence: {who} {when}'.strip())}</span>"
+    who = evidence["who"] or "an unknown account"
+    when = (evidence["when"] or "")[:10]
+    text = f"evidence: {who} {when}".strip()
+    return f"<span>{link(evidence['url'], text)}</span>"
 
 
 def _text(pair: Mapping[str, Any], number: int, marked: set[str]) -> str:
-    issue, day = pair.get(f"number{number}"), str(pair.get(f"created_at{number}") or "")[:10]
-    name = f"#{issue}" if issue is not None else f"text{number}"
-    head = [
+    issue = pair.get(f"number{number}")
+    name = f"text{number}" if issue is None else f"#{issue}"
+    day = str(pair.get(f"created_at{number}") or "")[:10]
+    facts = [
         link(pair.get(f"url{number}"), name),
-        escape(f"{pair[f'tokens{number}']:,} tokens"),
-        escape(day),
+        f"{pair[f'tokens{number}']:,} tokens",
     ]
-    text = str(pair[f"text{number}"])
+    if day:
+        facts.append(escape(day))
+
+    text = pair[f"text{number}"]
     title, newline, body = text.partition("\n")
     if not newline or len(title) > _MAX_TITLE:
-        title, body = "", text
+        title = ""
+        body = text
+    html = f"<strong>{_marked(title, marked)}</strong>\n" if title else ""
+    html += _marked(body[:_MAX_CHARS], marked)
     left_out = len(body) - _MAX_CHARS
-    more = f'<p class="more">… {left_out:,} more characters</p>' if left_out > 0 else ""
+    if left_out > 0:
+        html += f'<p class="more">… {left_out:,} more characters</p>'
     # Long texts scroll; tabindex makes them reachable from the keyboard.
     return (
-        f"<section><h4>{' · '.join(part for part in head if part)}</h4>"
-        f'<div class="text" dir="auto" tabindex="0">'
-        + (f"<strong>{_marked(title, marked)}</strong>\n" if title else "")
-        + f"{_marked(body[:_MAX_CHARS], marked)}{more}</div></section>"
+        f"<section><h4>{' · '.join(facts)}</h4>"
+        f'<div class="text" dir="auto" tabindex="0">{html}</div></section>'
     )
 
 

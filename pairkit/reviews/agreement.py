@@ -14,7 +14,8 @@ Scale = Literal["nominal", "interval"]
 Interval = tuple[float, float]
 _Array = NDArray[np.float64]
 
-_Z = 1.959963984540054  # half width of the central 95 % of a normal distribution, in standard deviations
+# Half the width of the central 95 % of a normal distribution, in standard deviations.
+_Z = 1.959963984540054
 _RESAMPLES = 2000
 _SEED = 42
 _TAILS = (2.5, 97.5)  # percentiles
@@ -41,7 +42,8 @@ def wilson(right: float, n: float) -> Interval | None:
     square = _Z * _Z
     scale = 1 + square / n
     centre = (share + square / (2 * n)) / scale
-    half = _Z / scale * math.sqrt(share * (1 - share) / n + square / (4 * n * n))
+    variance = share * (1 - share) / n
+    half = _Z / scale * math.sqrt(variance + square / (4 * n * n))
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
@@ -50,9 +52,11 @@ def weighted_share(right: Sequence[bool], weights: Sequence[float]) -> Figure:
     if not right:
         return Figure(None, None, 0)
     weight = np.asarray(weights, np.float64)
-    value = float(weight @ np.asarray(right, np.float64) / weight.sum())
-    effective = float(weight.sum() ** 2 / (weight @ weight))
-    return Figure(value, wilson(value * effective, effective), len(right))
+    total = weight.sum()
+    share = float(weight @ np.asarray(right, np.float64) / total)
+    effective_size = float(total**2 / (weight @ weight))
+    interval = wilson(share * effective_size, effective_size)
+    return Figure(share, interval, len(right))
 
 
 def cohen_kappa(
@@ -60,10 +64,11 @@ def cohen_kappa(
 ) -> Figure:
     """Agreement of two judges beyond chance (at most 1); undefined if all answers are equal."""
     values = np.unique([*judge1, *judge2])
-    tables = np.zeros((len(judge1), len(values), len(values)))
-    first = np.searchsorted(values, judge1)
-    second = np.searchsorted(values, judge2)
-    tables[np.arange(len(judge1)), first, second] = 1
+    answers1 = np.searchsorted(values, judge1)
+    answers2 = np.searchsorted(values, judge2)
+    pairs = np.arange(len(judge1))
+    tables = np.zeros((len(pairs), len(values), len(values)))
+    tables[pairs, answers1, answers2] = 1
     return _figure(tables, _distances(values, scale), _KAPPA)
 
 
@@ -72,9 +77,11 @@ def krippendorff_alpha(units: Sequence[Sequence[float]], scale: Scale = "nominal
     paired = [unit for unit in units if len(unit) > 1]
     values = np.unique([value for unit in paired for value in unit])
     tables = np.zeros((len(paired), len(values), len(values)))
-    for number, unit in enumerate(paired):
-        counts = np.bincount(np.searchsorted(values, unit), minlength=len(values)).astype(float)
-        tables[number] = (np.outer(counts, counts) - np.diag(counts)) / (len(unit) - 1)
+    for table, unit in zip(tables, paired, strict=True):
+        answers = np.searchsorted(values, unit)
+        counts = np.bincount(answers, minlength=len(values)).astype(float)
+        table[:] = np.outer(counts, counts) - np.diag(counts)
+        table /= len(unit) - 1
     return _figure(tables, _distances(values, scale), _ALPHA)
 
 
@@ -84,18 +91,21 @@ def nominal_alpha(tally: NDArray[np.integer], counts: NDArray[np.integer]) -> fl
     is_paired = judges > 1
     votes = tally[is_paired].astype(np.float64)
     weights = counts[is_paired] / (judges[is_paired] - 1)
-    table = (votes.T * weights) @ votes - np.diag(weights @ votes)
-    alpha = float(_beyond_chance(table, 1 - np.eye(len(table)), _ALPHA))
+    with_itself = np.diag(weights @ votes)
+    table = (votes.T * weights) @ votes - with_itself
+    differ = 1 - np.eye(len(table))
+    alpha = float(_beyond_chance(table, differ, _ALPHA))
     return None if math.isnan(alpha) else alpha
 
 
 def _beyond_chance(tables: _Array, distances: _Array, correction: int) -> _Array:
     """1 - observed / expected disagreement of tables `(…, value, value)`; NaN if none is expected."""
-    of_first = tables.sum(-1)
-    of_second = tables.sum(-2)
-    by_chance = of_first[..., :, None] * of_second[..., None, :]
-    expected = (by_chance * distances).sum((-2, -1))
-    observed = (tables * distances).sum((-2, -1)) * (of_first.sum(-1) - correction)
+    both = (-2, -1)
+    of_first = tables.sum(-1, keepdims=True)
+    of_second = tables.sum(-2, keepdims=True)
+    answers = of_first.sum(both)
+    expected = (of_first * of_second * distances).sum(both)
+    observed = (tables * distances).sum(both) * (answers - correction)
     ratio: _Array = observed / np.where(expected > 0, expected, np.nan)
     return 1 - ratio
 
@@ -109,20 +119,30 @@ def _distances(values: ArrayLike, scale: Scale) -> _Array:
 
 
 def _figure(tables: _Array, distances: _Array, correction: int) -> Figure:
-    """Agreement by the sum of all tables, with a percentile bootstrap interval over pairs."""
+    """Agreement by the sum of all tables, with an interval."""
     n = len(tables)
     whole = tables.sum(0)
-    value = float(_beyond_chance(whole, distances, correction)) if n else math.nan
+    value = float(_beyond_chance(whole, distances, correction))
     if math.isnan(value):
         return Figure(None, None, n)
-    if value == 1:
-        worst = _beyond_chance(_most_disagreement(whole, distances, n), distances, correction)
-        return Figure(value, (float(worst), 1.0), n)
-    distinct, counts = np.unique(tables.reshape(n, -1), axis=0, return_counts=True)
-    drawn = np.random.default_rng(_SEED).multinomial(n, counts / n, size=_RESAMPLES)
-    resampled = (drawn @ distinct).reshape(_RESAMPLES, *distances.shape)
-    low, high = np.nanpercentile(_beyond_chance(resampled, distances, correction), _TAILS)
-    return Figure(value, (float(low), float(high)), n)
+    if value < 1:
+        resampled = _resampled(tables)
+        agreement = _beyond_chance(resampled, distances, correction)
+        low, high = np.nanpercentile(agreement, _TAILS).tolist()
+        return Figure(value, (low, high), n)
+    worst = _most_disagreement(whole, distances, n)
+    low = float(_beyond_chance(worst, distances, correction))
+    return Figure(value, (low, 1.0), n)
+
+
+def _resampled(tables: _Array) -> _Array:
+    """The sums of tables that are drawn again with replacement, for a percentile bootstrap."""
+    n = len(tables)
+    distinct, counts = np.unique(tables, axis=0, return_counts=True)
+    generator = np.random.default_rng(_SEED)
+    drawn = generator.multinomial(n, counts / n, size=_RESAMPLES)
+    sums: _Array = np.tensordot(drawn, distinct, axes=1)
+    return sums
 
 
 def _most_disagreement(agreed: _Array, distances: _Array, n: int) -> _Array:

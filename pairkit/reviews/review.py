@@ -35,18 +35,24 @@ from pairkit.dataset.making.made import (
 from pairkit.dataset.reading.in_memory import Source
 from pairkit.dataset.reading.reader import read_frames
 from pairkit.dataset.records import PairDataset
-from pairkit.reviews.review_report import HEADING, ReviewReport, is_right, make_review_report
+from pairkit.reviews.review_report import (
+    HEADING,
+    ReviewReport,
+    is_right,
+    make_review_report,
+)
 from pairkit.reviews.review_sample import (
     ReviewOptions,
     dataset_digest,
     draw_sample,
     pair_id,
-    sample_size,
 )
 from pairkit.reviews.review_server import ReviewServer
 
 PORT = 8750
+REJECTED = "rejected_by_people"
 _MAX_NAME = 60
+_WORDS = {value: word for word, value in LABELS.items()}
 
 
 class Review:
@@ -89,7 +95,10 @@ class Review:
         with ReviewStore(self.path) as store:
             rows = store.judgements()
         return pl.DataFrame(
-            rows, schema=[*ReviewJudgement._fields], orient="row", infer_schema_length=None
+            rows,
+            schema=[*ReviewJudgement._fields],
+            orient="row",
+            infer_schema_length=None,
         )
 
     def report(self) -> ReviewReport:
@@ -103,21 +112,23 @@ class Review:
 
     def __repr__(self) -> str:
         with ReviewStore(self.path) as store:
-            pairs = len(store.pairs)
-            judgements = len(store.judgements())
-            people = len(store.people())
-        return f"Review({str(self.path)!r}: {pairs:,} pairs, {judgements:,} judgements, {people:,} people)"
+            pairs = f"{len(store.pairs):,} pairs"
+            judgements = f"{len(store.judgements()):,} judgements"
+            people = f"{len(store.people()):,} people"
+        return f"Review({str(self.path)!r}: {pairs}, {judgements}, {people})"
 
 
 def begin(dataset: PairDataset, place: Path | None, options: ReviewOptions) -> Review:
     """See `pairkit.review`."""
     path = place or review_beside(dataset.source)
     with ReviewStore(path, create=True) as store:
-        difference = _difference(store, dataset, options) if store.is_begun else None
-        if not store.is_begun or (difference and not store.judgements()):
-            store.begin(*draw_sample(dataset, options))
-        elif difference:
-            raise difference
+        if store.is_begun:
+            difference = _difference(store, dataset, options)
+            if difference is None:
+                return Review(path)
+            if store.judgements():
+                raise difference
+        store.begin(*draw_sample(dataset, options))
     return Review(path)
 
 
@@ -135,19 +146,19 @@ def _difference(
     if begun.digest != dataset_digest(dataset):
         about = f"is a review of other pairs than those of {one_line(dataset.source)}; {remedy}"
         return DataError(about, path=store.path)
-    have: dict[str, object] = {
+    there: dict[str, object] = {
         "strata": begun.strata,
         "seed": begun.seed,
         "each": begun.each,
         "grades": begun.asked == "grades",
         "question": begun.question,
+        "n": len(store.pairs),
     }
-    asked = {name: getattr(options, name) for name in have}
+    asked = options.model_dump(exclude_none=True)
     if options.n:
-        have["n"] = len(store.pairs)
-        asked["n"] = min(sample_size(options, begun.pairs), begun.pairs)
-    for name, value in have.items():
-        if asked[name] is not None and asked[name] != value:
+        asked["n"] = min(options.n, begun.pairs)
+    for name, value in there.items():
+        if asked.get(name, value) != value:
             difference = f"{name} = {one_line(str(value))}, not {one_line(str(asked[name]))}"
             return ConfigError(
                 f"{store.path}: was begun with {difference}; leave out {name}, or {remedy}"
@@ -156,12 +167,13 @@ def _difference(
 
 
 def _names(reviewers: Sequence[str]) -> list[str]:
-    names = [one_line(name.strip(), None) for name in reviewers]
-    if bad := [name for name in names if not 0 < len(name) <= _MAX_NAME]:
-        raise ConfigError(
-            f"reviewer = {one_line(bad[0])!r}: expected a name of 1 to {_MAX_NAME} letters"
-        )
-    return list(dict.fromkeys(names))
+    names = dict.fromkeys(one_line(name.strip(), None) for name in reviewers)
+    for name in names:
+        if not 0 < len(name) <= _MAX_NAME:
+            raise ConfigError(
+                f"reviewer = {one_line(name)!r}: expected a name of 1 to {_MAX_NAME} letters"
+            )
+    return [*names]
 
 
 def _login() -> str:
@@ -171,13 +183,11 @@ def _login() -> str:
         return "reviewer"
 
 
-REJECTED = "rejected_by_people"
 _APPLIED = """
 Made by `pairs apply-review` from a dataset that people reviewed in part: {what}. `reviewed` marks the
 judged pairs, `reviewers` is the number of people, `decision` their answer.
 """
 _BEFORE = "About the dataset before {what}:\n\n"
-_WORDS = {value: word for word, value in LABELS.items()}
 
 
 def apply_review(
@@ -218,36 +228,32 @@ def _decided(
 ) -> tuple[pl.DataFrame, int]:
     """All rows with their decision and drop reason; and the number of changed labels."""
     rows = dataset.rows
-    row_decisions = [
-        decisions.get(pair_id(text1, text2, ordered=settings.is_search))
-        for text1, text2 in rows.select("text1", "text2").iter_rows()
-    ]
-    before = rows["label"].cast(pl.Float64).to_list()
-    labels = [*before]
+    labels = rows["label"].cast(pl.Float64).to_list()
+    changed = 0
     reasons: list[str | None] = [None] * rows.height
-    for row, decision in enumerate(row_decisions):
-        if (
-            decision is None
-            or decision.value is None
-            or is_right(labels[row], decision.value, settings)
-        ):
+    reviewers: list[int | None] = [None] * rows.height
+    words: list[str | None] = [None] * rows.height
+    for row, texts in enumerate(rows.select("text1", "text2").iter_rows()):
+        decision = decisions.get(pair_id(*texts, ordered=settings.is_search))
+        if decision is None:
+            continue
+        reviewers[row] = len(decision.people)
+        words[row] = _word(decision, settings)
+        value = decision.value
+        if value is None or is_right(labels[row], value, settings):
             continue
         if relabel:
-            labels[row] = _label(decision.value, settings)
+            label = _label(value, settings)
+            changed += label != labels[row]
+            labels[row] = label
         else:
             reasons[row] = REJECTED
-    changed = sum(new != old for new, old in zip(labels, before, strict=True))
+    judged = pl.Series("reviewers", reviewers, pl.Int64)
     table = rows.with_columns(
         pl.Series("label", labels, pl.Float64).cast(rows["label"].dtype),
-        pl.Series("reviewed", [decision is not None for decision in row_decisions], pl.Boolean),
-        pl.Series(
-            "reviewers", [decision and len(decision.people) for decision in row_decisions], pl.Int64
-        ),
-        pl.Series(
-            "decision",
-            [decision and _word(decision, settings) for decision in row_decisions],
-            pl.String,
-        ),
+        judged.is_not_null().alias("reviewed"),
+        judged,
+        pl.Series("decision", words, pl.String),
         pl.Series(DROPPED, reasons, pl.String),
     )
     return table, changed

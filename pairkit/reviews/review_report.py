@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
@@ -17,8 +17,6 @@ from pairkit.dataset.judgements import (
     SKIP,
     TOP_GRADE,
     UNSURE,
-    JudgedPair,
-    PairDecision,
     ReviewJudgement,
     ReviewSettings,
     ReviewStore,
@@ -26,7 +24,13 @@ from pairkit.dataset.judgements import (
 )
 from pairkit.dataset.making.dataset_card import table as markdown_table
 from pairkit.dataset.making.dataset_card import with_section
-from pairkit.reviews.agreement import Figure, Scale, cohen_kappa, krippendorff_alpha, weighted_share
+from pairkit.reviews.agreement import (
+    Figure,
+    Scale,
+    cohen_kappa,
+    krippendorff_alpha,
+    weighted_share,
+)
 from pairkit.reviews.review_sample import FACTS
 
 HEADING = "Inspected by hand"
@@ -34,9 +38,6 @@ RELATION = "relation that people gave"
 _CARD = "README.md"
 _MAX_CARD_VALUES = 20  # facts with more values (such as repositories) are not in the card
 _TOLERANCE = 1  # grades between a correct score and people's
-
-
-_Judged = tuple[JudgedPair, PairDecision]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,21 +75,21 @@ def agreement(
 ) -> tuple[dict[tuple[str, str], Figure], Figure]:
     """Cohen's kappa of each two reviewers of the same pairs, and Krippendorff's alpha of all reviewers."""
     scale: Scale = "nominal" if settings.asked == "labels" else "interval"
-    answers = defaultdict[str, dict[str, float]](dict)
-    units = defaultdict[str, list[float]](list)
+    by_person = defaultdict[str, dict[str, float]](dict)
+    by_pair = defaultdict[str, list[float]](list)
     for judgement in sorted(judgements, key=lambda each: (each.person, each.pair_id)):
         if judgement.answer in settings.answers:
             value = settings.answers[judgement.answer]
-            answers[judgement.person][judgement.pair_id] = value
-            units[judgement.pair_id].append(value)
+            by_person[judgement.person][judgement.pair_id] = value
+            by_pair[judgement.pair_id].append(value)
     kappas = {}
-    for person1, person2 in combinations(answers, 2):
-        if both := sorted(answers[person1].keys() & answers[person2].keys()):
-            first, second = (
-                [answers[name][pair_id] for pair_id in both] for name in (person1, person2)
-            )
+    for (person1, answers1), (person2, answers2) in combinations(by_person.items(), 2):
+        if both := sorted(answers1.keys() & answers2.keys()):
+            first = [answers1[pair_id] for pair_id in both]
+            second = [answers2[pair_id] for pair_id in both]
             kappas[person1, person2] = cohen_kappa(first, second, scale)
-    return kappas, krippendorff_alpha([units[pair_id] for pair_id in sorted(units)], scale)
+    units = [by_pair[pair_id] for pair_id in sorted(by_pair)]
+    return kappas, krippendorff_alpha(units, scale)
 
 
 def _reviewer_work(judgements: Iterable[ReviewJudgement]) -> dict[str, ReviewerWork]:
@@ -137,22 +138,28 @@ class ReviewReport(Printed):
 
     def words(self) -> str:
         """One line, as for a card: `inspected by hand: 10.0 %, precision 0.97 [0.95, 0.98], kappa 0.91`."""
-        parts = [f"inspected by hand: {100 * self.total.judged / self.settings.pairs:.1f} %"]
-        positive = (
-            self.by.get("label", {}).get("1") if self.settings.label_kind == "binary" else None
-        )
-        name, estimate = ("precision", positive) if positive else ("right", self.total)
-        parts.append(f"{name} {_format_figure(estimate.right)}")
+        words = f"inspected by hand: {100 * self.total.judged / self.settings.pairs:.1f} %"
+        positives = self.by["label"].get("1")
+        if self.settings.label_kind == "binary" and positives:
+            words += f", precision {_format_figure(positives.right)}"
+        else:
+            words += f", right {_format_figure(self.total.right)}"
         if len(self.kappa) == 1:
-            parts.append(f"kappa {_format_figure(next(iter(self.kappa.values())))}")
+            (kappa,) = self.kappa.values()
+            words += f", kappa {_format_figure(kappa)}"
         elif self.kappa:
-            parts.append(f"alpha {_format_figure(self.alpha)}")
-        return ", ".join(parts)
+            words += f", alpha {_format_figure(self.alpha)}"
+        return words
 
     def tables(self) -> list[ResultTable]:
         """Accuracy of the labels by fact, agreement, and the work of each reviewer."""
         shares = ResultTable(
-            *("of", "judged", "unsure", "disputed", "right", "95 %"),
+            "of",
+            "judged",
+            "unsure",
+            "disputed",
+            "right",
+            "95 %",
             title=f"{self.settings.dataset}: {self.words()}",
             caption="\n".join(self.remarks()),
         )
@@ -161,20 +168,17 @@ class ReviewReport(Printed):
             shares.add_rule()
             for value, estimate in values.items():
                 shares.add_row(f"{fact}: {value}", *_cells(estimate))
-        shown = [shares]
-        if self.kappa:
-            agreed = ResultTable(
-                "agreement of", "measure", "pairs", "value", "95 %", left=["measure"]
-            )
-            for pair, figure in self.kappa.items():
-                agreed.add_row(" and ".join(pair), "Cohen's kappa", figure.n, *_figure(figure))
-            agreed.add_row("all", "Krippendorff's alpha", self.alpha.n, *_figure(self.alpha))
-            shown.append(agreed)
         people = ResultTable("reviewer", "judged", "unsure", "skipped", "minutes", "s each")
         for name, work in self.people.items():
             times = f"{work.minutes:.1f}", f"{work.seconds_each:.1f}"
             people.add_row(name, work.judged, work.unsure, work.skipped, *times)
-        return [*shown, people]
+        if not self.kappa:
+            return [shares, people]
+        agreed = ResultTable("agreement of", "measure", "pairs", "value", "95 %", left=["measure"])
+        for pair, figure in self.kappa.items():
+            agreed.add_row(" and ".join(pair), "Cohen's kappa", figure.n, *_figure(figure))
+        agreed.add_row("all", "Krippendorff's alpha", self.alpha.n, *_figure(self.alpha))
+        return [shares, agreed, people]
 
     def remarks(self) -> list[str]:
         """Notes on the figures."""
@@ -195,11 +199,9 @@ class ReviewReport(Printed):
     def section(self) -> str:
         """The section for the dataset card, as Markdown."""
         number = len(self.people)
-        who = (
-            "one person, who did not see the labels"
-            if number == 1
-            else f"{number} people, who saw neither labels nor each other's answers"
-        )
+        who = f"{number} people, who saw neither labels nor each other's answers"
+        if number == 1:
+            who = "one person, who did not see the labels"
         words = self.words()
         judged = f"{self.total.judged:,} of {self.settings.pairs:,} pairs were judged"
         lines = [
@@ -209,23 +211,16 @@ class ReviewReport(Printed):
         ]
         if self.disputed:
             lines.append(f"Reviewers disagreed on {self.disputed:,} pairs.")
-        rows = [
-            (
-                f"{fact}: {value}",
-                estimate.judged,
-                estimate.unsure + estimate.disputed,
-                *_figure(estimate.right),
-            )
-            for fact, values in self.by.items()
-            if len(values) <= _MAX_CARD_VALUES
-            for value, estimate in values.items()
-        ]
-        return "\n\n".join(
-            [
-                *lines,
-                markdown_table(["pairs", "judged", "undecided", "label is right", "95 %"], rows),
-            ]
-        )
+        rows = []
+        for fact, values in self.by.items():
+            if len(values) > _MAX_CARD_VALUES:
+                continue
+            for value, estimate in values.items():
+                undecided = estimate.unsure + estimate.disputed
+                figure = _figure(estimate.right)
+                rows.append((f"{fact}: {value}", estimate.judged, undecided, *figure))
+        header = ["pairs", "judged", "undecided", "label is right", "95 %"]
+        return "\n\n".join([*lines, markdown_table(header, rows)])
 
     def save_card(self, folder: str | Path) -> None:
         """Write the results into the card of a dataset folder, replacing those of an earlier review.
@@ -259,39 +254,44 @@ def make_review_report(store: ReviewStore) -> ReviewReport:
     pairs = store.pairs
     judgements = store.judgements()
     decisions = decide(judgements)
-    judged = [(pairs[pair_id], decision) for pair_id, decision in decisions.items()]
-    if not judged:
+    if not decisions:
         raise DataError("no pair is judged yet; judge some with `pairs review`", path=store.path)
-    decided = Counter(pair.stratum for pair, decision in judged if decision.value is not None)
+    decided = Counter(
+        pairs[pair_id].stratum
+        for pair_id, decision in decisions.items()
+        if decision.value is not None
+    )
 
-    def estimate(some: Sequence[_Judged]) -> ReviewEstimate:
-        states = Counter(decision.state for _, decision in some)
-        values = [(pair, decision.value) for pair, decision in some if decision.value is not None]
-        right = [is_right(pair.label, value, settings) for pair, value in values]
-        weights = [strata[pair.stratum] / decided[pair.stratum] for pair, _ in values]
+    def estimate(pair_ids: Collection[str]) -> ReviewEstimate:
+        states = Counter(decisions[pair_id].state for pair_id in pair_ids)
+        right = []
+        weights = []
+        for pair_id in pair_ids:
+            pair = pairs[pair_id]
+            value = decisions[pair_id].value
+            if value is not None:
+                right.append(is_right(pair.label, value, settings))
+                weights.append(strata[pair.stratum] / decided[pair.stratum])
         share = weighted_share(right, weights)
-        return ReviewEstimate(len(some), states["unsure"], states["disputed"], share)
+        return ReviewEstimate(len(pair_ids), states["unsure"], states["disputed"], share)
 
-    def estimates(value_of: Callable[[_Judged], str]) -> dict[str, ReviewEstimate]:
-        values = sorted({*map(value_of, judged)} - {""})
-        return {
-            value: estimate([item for item in judged if value_of(item) == value])
-            for value in values
-        }
-
-    by = {fact: estimates(lambda item, fact=fact: item[0].facts.get(fact, "")) for fact in FACTS}  # type: ignore[misc]
-    by[RELATION] = estimates(lambda item: item[1].relation)
+    by = {}
+    for fact in (*FACTS, RELATION):
+        groups = defaultdict[str, list[str]](list)
+        for pair_id, decision in decisions.items():
+            facts = {**pairs[pair_id].facts, RELATION: decision.relation}
+            if value := facts.get(fact):
+                groups[value].append(pair_id)
+        # A fact with one value in all pairs adds nothing.
+        if fact == "label" or any(len(group) < len(decisions) for group in groups.values()):
+            by[fact] = {value: estimate(groups[value]) for value in sorted(groups)}
     kappa, alpha = agreement(judgements, settings)
     return ReviewReport(
         settings=settings,
         sample=len(pairs),
-        total=estimate(judged),
-        by={  # a fact with one value in all pairs adds nothing
-            fact: values
-            for fact, values in by.items()
-            if fact == "label" or (values and next(iter(values.values())).judged < len(judged))
-        },
-        unseen={name: size for name, size in strata.items() if not decided[name]},
+        total=estimate(decisions),
+        by=by,
+        unseen={stratum: size for stratum, size in strata.items() if not decided[stratum]},
         kappa=kappa,
         alpha=alpha,
         disputed=sum(decision.differs for decision in decisions.values()),
@@ -304,12 +304,18 @@ def _cells(estimate: ReviewEstimate) -> tuple[Any, ...]:
 
 
 def _figure(figure: Figure) -> tuple[str, str]:
-    value = "–" if figure.value is None else f"{figure.value:.2f}"
-    return value, "–" if figure.interval is None else "{:.2f}–{:.2f}".format(*figure.interval)
+    """The value and its interval, for a table."""
+    value = interval = "–"
+    if figure.value is not None:
+        value = f"{figure.value:.2f}"
+    if figure.interval is not None:
+        interval = "{:.2f}–{:.2f}".format(*figure.interval)
+    return value, interval
 
 
 def _format_figure(figure: Figure) -> str:
     if figure.value is None:
         return "not defined"
-    interval = "" if figure.interval is None else " [{:.2f}, {:.2f}]".format(*figure.interval)
-    return f"{figure.value:.2f}{interval}"
+    if figure.interval is None:
+        return f"{figure.value:.2f}"
+    return "{:.2f} [{:.2f}, {:.2f}]".format(figure.value, *figure.interval)

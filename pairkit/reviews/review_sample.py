@@ -20,6 +20,7 @@ from pairkit.dataset.records import (
     PAIR,
     QUERY_COLUMNS,
     RANK,
+    LabelKind,
     PairDataset,
     all_texts,
     is_search,
@@ -36,14 +37,34 @@ QUESTION = "Do both texts say the same?"
 ISSUES = "Do both issues describe the same problem?"
 SEARCH = "Does the second text answer the first, or ask the same?"
 RESULTS = "Which results answer the query, or ask the same?"
-FACTS = ("label", "evidence", "llm", "confidence", "judges", "relation", "source", "split")
+FACTS = (
+    "label",
+    "evidence",
+    "llm",
+    "confidence",
+    "judges",
+    "relation",
+    "source",
+    "split",
+)
 """Possible strata, in the order of preference."""
 _SOURCES = ("repo", "project", "system", "source", "genre")
 _CONFIDENCE_BANDS = (0.5, 0.7, 0.8, 0.9, 0.95)
 _ORIGIN_COLUMNS = (
-    *("relation", "reason", "confidence", "url1", "url2"),
-    *("repo", "repo2", "number1", "number2", "negative_kind"),
-    *("polarity", "aggregation", "rule", "task"),
+    "relation",
+    "reason",
+    "confidence",
+    "url1",
+    "url2",
+    "repo",
+    "repo2",
+    "number1",
+    "number2",
+    "negative_kind",
+    "polarity",
+    "aggregation",
+    "rule",
+    "task",
     *QUERY_COLUMNS,
 )
 _AGREED = 0.8  # judges agree if at least this share of the votes is equal
@@ -64,60 +85,73 @@ def draw_sample(
     dataset: PairDataset, options: ReviewOptions
 ) -> tuple[ReviewSettings, dict[str, int], list[JudgedPair]]:
     """The settings, strata and pairs of a review: a few of every stratum, the rest in proportion."""
-    rows = _once(dataset)
-    of_search = is_search(rows)
-    has_relations = "relation" in rows.columns
-    graded = dataset.label_kind == "graded" and not of_search
-    top = 1.0 if dataset.label_kind == "binary" or rows["label"].to_numpy().max() <= 1 else 5.0
-    size = rows.height if options.n is None and of_search else sample_size(options, rows.height)
+    rows = _distinct_pairs(dataset)
+    top = 1.0
+    if dataset.label_kind == "graded" and rows["label"].to_numpy().max() > 1:
+        top = 5.0
+    size = options.n or math.ceil(_SHARE * rows.height)
+    if is_search(rows):
+        size = options.n or rows.height
     facts = [facts_of(row, top=top) for row in rows.iter_rows(named=True)]
-    asks_grades = graded if options.grades is None else options.grades
-    question = ISSUES if has_relations else QUESTION
-    if of_search:
-        question = SEARCH if options.grades else RESULTS
     settings = ReviewSettings(
         dataset=own_name(dataset.source),
         digest=_hash(rows),
         pairs=rows.height,
         label_kind=dataset.label_kind,
         top=top,
-        asked="grades" if asks_grades else "labels",
-        question=options.question or question,
-        relations=_RELATIONS if has_relations else (),
-        strata=_by(options.strata, facts, size),
+        strata=_strata_facts(options.strata, facts, size),
         seed=42 if options.seed is None else options.seed,
         each=options.each,
         common=tuple(sorted(common_words(all_texts(rows).unique()))),
-        is_search=of_search,
+        is_search=is_search(rows),
+        **_question(rows, dataset.label_kind, options),
     )
     strata = [_stratum(known, settings.strata) for known in facts]
-    texts = rows.select("text1", "text2").iter_rows()
-    keys = [keyed_hash(settings.seed, "review", *pair) for pair in texts]
     sizes = dict(sorted(Counter(strata).items()))
     left = in_proportion(sizes, size, _MIN_PER_STRATUM)
+    texts = rows.select("text1", "text2").iter_rows()
+    keys = [keyed_hash(settings.seed, "review", *pair) for pair in texts]
     pairs = []
     for number in sorted(range(rows.height), key=keys.__getitem__):
-        if left[strata[number]]:
-            left[strata[number]] -= 1
+        stratum = strata[number]
+        if left[stratum]:
+            left[stratum] -= 1
             row = rows.row(number, named=True)
-            text1 = row["text1"]
-            text2 = row["text2"]
-            label = float(row["label"])
-            known = (strata[number], facts[number], origin_of(row))
-            pairs.append(
-                JudgedPair(pair_id(text1, text2, ordered=of_search), text1, text2, label, *known)
+            pair = JudgedPair(
+                pair_id=pair_id(row["text1"], row["text2"], ordered=settings.is_search),
+                text1=row["text1"],
+                text2=row["text2"],
+                label=float(row["label"]),
+                stratum=stratum,
+                facts=facts[number],
+                origin=origin_of(row),
             )
+            pairs.append(pair)
     return settings, sizes, pairs
 
 
-def sample_size(options: ReviewOptions, pairs: int) -> int:
-    """Size of the sample of a dataset with this number of pairs."""
-    return options.n or math.ceil(_SHARE * pairs)
+def _question(rows: pl.DataFrame, kind: LabelKind, options: ReviewOptions) -> dict[str, Any]:
+    """What people are asked: the question, the kind of answers, and possible relations."""
+    relations: tuple[str, ...] = ()
+    question = QUESTION
+    asks_grades = options.grades
+    if "relation" in rows.columns:
+        relations = _RELATIONS
+        question = ISSUES
+    if is_search(rows):
+        question = SEARCH if options.grades else RESULTS
+    elif asks_grades is None:
+        asks_grades = kind == "graded"
+    return {
+        "question": options.question or question,
+        "asked": "grades" if asks_grades else "labels",
+        "relations": relations,
+    }
 
 
 def dataset_digest(dataset: PairDataset) -> str:
     """A hash of the distinct pairs with their labels, in any order."""
-    return _hash(_once(dataset))
+    return _hash(_distinct_pairs(dataset))
 
 
 def _hash(rows: pl.DataFrame) -> str:
@@ -131,27 +165,25 @@ def pair_id(text1: str, text2: str, *, ordered: bool = False) -> str:
     return hashlib.blake2b(f"{len(low)}\n{low}{high}".encode(), digest_size=16).hexdigest()
 
 
-def _once(dataset: PairDataset) -> pl.DataFrame:
+def _distinct_pairs(dataset: PairDataset) -> pl.DataFrame:
     """Each distinct pair with its split and provenance."""
     if not len(dataset):
         raise DataError("has no pairs to review", path=dataset.source)
     rows = with_provenance(dataset).rows
     pair = ("text1", "text2") if is_search(rows) else PAIR
-    return (
-        rows.with_columns(unordered("text1", "text2"))
-        .unique(pair, keep="first", maintain_order=True)
-        .drop(PAIR)
-    )
+    keyed = rows.with_columns(unordered("text1", "text2"))
+    return keyed.unique(pair, keep="first", maintain_order=True).drop(PAIR)
 
 
-def _by(
-    options: Sequence[str] | None, facts: Sequence[Mapping[str, str]], size: int
+def _strata_facts(
+    names: tuple[str, ...] | None, facts: Sequence[Mapping[str, str]], size: int
 ) -> tuple[str, ...]:
-    """The facts that define strata: the given ones, or the first for which the sample is large enough."""
-    if options is not None:
-        if unknown := [name for name in options if name not in FACTS]:
-            raise ConfigError(f"strata = {unknown[0]}: expected some of {', '.join(FACTS)}")
-        return tuple(options)
+    """The facts that define strata: these names, or the first for which the sample is large enough."""
+    if names is not None:
+        for name in names:
+            if name not in FACTS:
+                raise ConfigError(f"strata = {name}: expected some of {', '.join(FACTS)}")
+        return names
     chosen = tuple[str, ...]()
     strata = 1
     for name in FACTS:
@@ -169,36 +201,35 @@ def _stratum(facts: Mapping[str, str], by: Sequence[str]) -> str:
 
 def facts_of(row: Mapping[str, Any], *, top: float) -> dict[str, str]:
     """The known facts about a row, by the names of `FACTS`."""
-    evidence = row.get("evidence")
-    votes = row.get("votes")
-    kind = evidence.get("kind") if isinstance(evidence, Mapping) else None
     label = row["label"]
     is_class = label in (0, 1) and top == 1
+    evidence = (row.get("evidence") or {}).get("kind")
+    if not evidence and row.get("negative_kind"):
+        evidence = f"{row['negative_kind']} negative"
+    sources = [row[name] for name in _SOURCES if isinstance(row.get(name), str)]
     known = {
         "label": f"{label:g}" if is_class else f"grade {round(5 * label / top)}",
-        "evidence": kind
-        or (f"{row['negative_kind']} negative" if row.get("negative_kind") else None),
+        "evidence": evidence,
         "llm": _names(row.get("llms")),
         "confidence": _band(row.get("confidence")),
-        "judges": judges_agree(votes) if isinstance(votes, list) else None,
+        "judges": _judges(row.get("votes")),
         "relation": row.get("relation"),
-        "source": next((row[name] for name in _SOURCES if isinstance(row.get(name), str)), None),
+        "source": sources[0] if sources else None,
         "split": row["split"],
     }
     return {name: str(value) for name, value in known.items() if value is not None}
 
 
-def judges_agree(votes: object) -> str:
+def _judges(votes: object) -> str | None:
     """Whether the judges of a pair agree, from its column `votes` (structures with the field `vote`)."""
-    answers = [vote["vote"] for vote in votes] if isinstance(votes, Sequence) else []
+    if not isinstance(votes, list):
+        return None
+    answers = [vote["vote"] for vote in votes]
     decided = [vote for vote in answers if vote != "unsure"]
     if not decided:
         return "judges unsure" if answers else "not judged"
-    return (
-        "judges agree"
-        if max(map(decided.count, decided)) / len(answers) >= _AGREED
-        else "judges differ"
-    )
+    majority = max(map(decided.count, decided))
+    return "judges agree" if majority / len(answers) >= _AGREED else "judges differ"
 
 
 def _band(confidence: object) -> str | None:
@@ -217,11 +248,12 @@ def _names(llms: object) -> str | None:
 def origin_of(row: Mapping[str, Any]) -> dict[str, str]:
     """The provenance of a row, shown after it was judged, as texts."""
     origin: dict[str, str] = {}
-    if isinstance(evidence := row.get("evidence"), Mapping):
-        origin |= {
-            f"evidence {name}": str(value) for name, value in evidence.items() if value is not None
-        }
-    origin |= {name: str(row[name]) for name in _ORIGIN_COLUMNS if row.get(name) is not None}
+    for name, value in (row.get("evidence") or {}).items():
+        if value is not None:
+            origin[f"evidence {name}"] = str(value)
+    for name in _ORIGIN_COLUMNS:
+        if row.get(name) is not None:
+            origin[name] = str(row[name])
     origin |= {name: str(row[name] or "") for name in row if name.startswith(RANK)}
     if llms := _names(row.get("llms")):
         origin["llms"] = llms

@@ -7,7 +7,7 @@ person's token in a header, which other pages can't send. There are no cookies a
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence, Set
 from datetime import UTC, datetime
 from itertools import groupby
 from statistics import median
@@ -46,11 +46,20 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import ASGIApp
 
+    Endpoint = Callable[[Request], Awaitable[Response]]
+
 MOST_BYTES = 16 << 10  # of a request's body
 _SCHEME = "Bearer "
 _CONNECTIONS = 256
 _RECEIVE_S = 30
 _STOP_S = 2
+_RECENT = 30  # judgements from which the speed is computed
+_MAX_S = 600.0  # cap for the time on one pair, as the person may have left
+MOST_CHARS = 200_000  # of a text
+MOST_RESULTS = 9  # of a query at a time, as each has a number key
+# Up to this length, different words of similar texts are marked, not shared ones.
+_SHORT_CHARS = 500
+_PART = "."  # between the page's key and a number, in the keys of a turn's further answers
 
 
 class ReviewServer(HttpServer):
@@ -107,27 +116,20 @@ def application(store: ReviewStore, hosts: Collection[str]) -> ASGIApp:
         check_own_page(request.headers, hosts, is_page=True)
         return Plain(html, media_type="text/html; charset=utf-8", headers=page_headers)
 
-    def answering(act: Callable[[ReviewerSession, Any], None]) -> Callable[[Request], Any]:
+    def answering(act: Callable[[ReviewerSession, bytes], None] | None) -> Endpoint:
         async def answer(request: Request) -> Response:
             check_own_page(request.headers, hosts)
-            body = (
-                await json_body(request, MOST_BYTES, _RECEIVE_S)
-                if request.method == "POST"
-                else b""
-            )
+            body = await json_body(request, MOST_BYTES, _RECEIVE_S) if act else b""
             person = authenticated_person(request.headers.get("authorization", ""), store.people())
             if person is None:
                 return reply({"error": "this link is not valid; ask for yours again"}, 401)
             session = sessions.setdefault(person, ReviewerSession(store, person))
-            status = 200
-            error = None
             try:
-                if request.method == "POST":
+                if act:
                     act(session, body)
-            except AnsweredError as again:
-                status = 409
-                error = str(again)
-            return reply({**session.state(), "error": error}, status)
+            except AnsweredError as error:
+                return reply({**session.state(), "error": str(error)}, 409)
+            return reply({**session.state(), "error": None})
 
         return answer
 
@@ -140,24 +142,12 @@ def application(store: ReviewStore, hosts: Collection[str]) -> ASGIApp:
     return Starlette(
         routes=[
             Route("/", home, methods=["GET"]),
-            Route("/api/state", answering(lambda *_: None), methods=["GET"]),
-            Route(
-                "/api/judge",
-                answering(
-                    lambda session, body: session.judge(SentJudgement.model_validate_json(body))
-                ),
-                methods=["POST"],
-            ),
-            Route(
-                "/api/undo",
-                answering(
-                    lambda session, body: session.undo(SentUndo.model_validate_json(body).key)
-                ),
-                methods=["POST"],
-            ),
+            Route("/api/state", answering(None), methods=["GET"]),
+            Route("/api/judge", answering(ReviewerSession.judge), methods=["POST"]),
+            Route("/api/undo", answering(ReviewerSession.undo), methods=["POST"]),
             Route(
                 "/api/skipped",
-                answering(lambda session, _: session.take_up_skipped()),
+                answering(ReviewerSession.take_up_skipped),
                 methods=["POST"],
             ),
         ],
@@ -167,37 +157,28 @@ def application(store: ReviewStore, hosts: Collection[str]) -> ASGIApp:
 
 def authenticated_person(authorization: str, people: Sequence[Person]) -> Person | None:
     """The person whose token is in the header; all tokens are compared, each in constant time."""
-    token = authorization.removeprefix(_SCHEME).encode("utf-8", "replace")
-    if not authorization.startswith(_SCHEME):
-        return None
-    matching = [person for person in people if hmac.compare_digest(person.token.encode(), token)]
-    return matching[0] if matching else None
-
-
-_RECENT = 30  # judgements from which the speed is computed
-_MAX_S = 600.0  # cap for the time on one pair, as the person may have left
-MOST_CHARS = 200_000  # of a text
-MOST_RESULTS = 9  # of a query at a time, as each has a number key
-_SHORT_CHARS = (
-    500  # up to this length, different words of similar texts are marked, not shared ones
-)
-_PART = "."  # between the page's key and a number, in the keys of a turn's further answers
-Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{8,64}$")]
+    sent = authorization.encode("utf-8", "replace")
+    matching = None
+    for person in people:
+        if hmac.compare_digest(f"{_SCHEME}{person.token}".encode(), sent):
+            matching = person
+    return matching
 
 
 class SentUndo(Settings):
     """The judgement that the page undoes."""
 
-    key: Key
+    key: Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{8,64}$")]
+
+
+_PairId = Annotated[str, Field(max_length=64)]
+_Answer = Annotated[str, Field(max_length=10)]
 
 
 class SentJudgement(SentUndo):
     """The answers on a pair, or on the results of a query, as the page sends them."""
 
-    answers: Annotated[
-        dict[Annotated[str, Field(max_length=64)], Annotated[str, Field(max_length=10)]],
-        Field(min_length=1, max_length=MOST_RESULTS),
-    ]
+    answers: Annotated[dict[_PairId, _Answer], Field(min_length=1, max_length=MOST_RESULTS)]
     relation: Annotated[str, Field(max_length=20)] = ""
     note: Annotated[str, Field(max_length=2000)] = ""
     seconds: Annotated[float, Field(ge=0)] = 0.0
@@ -210,23 +191,22 @@ class ReviewerSession:
         self._store = store
         self._person = person
         self._settings = store.settings
-        self._turns_by_people: dict[
-            tuple[str, ...], list[list[str]]
-        ] = {}  # changes when people are added
+        # Changes when people are added.
+        self._turns_by_people: dict[tuple[str, ...], list[list[str]]] = {}
 
     def state(self) -> dict[str, Any]:
         """The state of the page: next turn, progress and last judgement."""
         judgements = self._store.judgements(self._person)
         turns = self._turns()
         done = {judgement.pair_id: judgement.answer for judgement in judgements}
-        left = [
-            pairs
-            for turn in turns
-            if (pairs := [pair_id for pair_id in turn if pair_id not in done])
-        ]
+        left = [[pair_id for pair_id in turn if pair_id not in done] for turn in turns]
+        left = [pair_ids for pair_ids in left if pair_ids]
         skipped = sum({done.get(pair_id) for pair_id in turn} == {SKIP} for turn in turns)
-        first = [judgement for judgement in judgements if judgement.key == _sent_key(judgement)]
-        recent = [judgement.seconds for judgement in first if judgement.answer != SKIP][-_RECENT:]
+        recent = [
+            judgement.seconds
+            for judgement in judgements
+            if judgement.key == _sent_key(judgement) and judgement.answer != SKIP
+        ][-_RECENT:]
         return {
             "person": self._person.name,
             "dataset": self._settings.dataset,
@@ -250,70 +230,74 @@ class ReviewerSession:
         whole = [printable(text.replace("\r\n", "\n")) for text in texts]
         shown = [text[:MOST_CHARS] for text in whole]
         # Words aren't marked in results, as this would favour rankings by words.
-        kind = "shared"
+        marks = "shared"
         marked = [set[str]()] * len(shown)
         if not self._settings.by_query:
-            kind, marked = marked_words(shown[0], shown[1], frozenset(self._settings.common))
+            marks, marked = marked_words(shown[0], shown[1], {*self._settings.common})
         parts = [
             {"pieces": split_at_words(text, words), "left_out": len(full) - len(text)}
             for full, text, words in zip(whole, shown, marked, strict=True)
         ]
-        return {"id": pair_ids[0], "ids": [*pair_ids], "marks": kind, "texts": parts}
+        return {"id": pair_ids[0], "ids": pair_ids, "marks": marks, "texts": parts}
 
-    def judge(self, sent: SentJudgement) -> None:
+    def judge(self, body: bytes) -> None:
         """Save the answers of a turn; those that are sent again are saved once."""
-        turn = next((turn for turn in self._turns() if {*sent.answers} <= {*turn}), None)
+        sent = SentJudgement.model_validate_json(body)
+        is_own = any({*sent.answers} <= {*turn} for turn in self._turns())
         allowed = {*self._settings.answers, UNSURE, SKIP}
-        if turn is None or not {*sent.answers.values()} <= allowed:
+        if not is_own or not {*sent.answers.values()} <= allowed:
             raise RefusedError(422, "expected an answer to one of your pairs")
         if sent.relation not in {"", *self._settings.relations}:
             raise RefusedError(422, "expected one of the relations of this review")
         now = datetime.now(UTC).isoformat(timespec="seconds")
         note = sent.note.encode("utf-8", "replace").decode()
-        key = sent.key
-        seconds = min(sent.seconds, _MAX_S)
-        judgements = list[ReviewJudgement]()
-        for pair_id, answer in sent.answers.items():
-            said = (answer, sent.relation, note, seconds, now)
-            judgements.append(ReviewJudgement(key, pair_id, self._person.name, *said))
-            key, seconds = (
-                f"{sent.key}{_PART}{len(judgements)}",
-                0,
-            )  # the time is that of the first answer
+        judgements = [
+            ReviewJudgement(
+                key=f"{sent.key}{_PART}{number}" if number else sent.key,
+                pair_id=pair_id,
+                person=self._person.name,
+                answer=answer,
+                relation=sent.relation,
+                note=note,
+                seconds=0 if number else min(sent.seconds, _MAX_S),
+                at=now,
+            )
+            for number, (pair_id, answer) in enumerate(sent.answers.items())
+        ]
         self._store.add(judgements)
 
-    def undo(self, key: str) -> None:
+    def undo(self, body: bytes) -> None:
         """Undo the answers of a turn, so that it is shown again."""
-        mine = self._store.judgements(self._person)
-        self._store.undo(self._person, *(each.key for each in mine if _sent_key(each) == key))
+        key = SentUndo.model_validate_json(body).key
+        self._undo_if(lambda judgement: _sent_key(judgement) == key)
 
-    def take_up_skipped(self) -> None:
+    def take_up_skipped(self, _: bytes) -> None:
         """Show the skipped pairs again."""
+        self._undo_if(lambda judgement: judgement.answer == SKIP)
+
+    def _undo_if(self, is_chosen: Callable[[ReviewJudgement], bool]) -> None:
         mine = self._store.judgements(self._person)
-        self._store.undo(
-            self._person, *(judgement.key for judgement in mine if judgement.answer == SKIP)
-        )
+        self._store.undo(self._person, *(each.key for each in filter(is_chosen, mine)))
 
     def _turns(self) -> list[list[str]]:
         people = tuple(person.name for person in self._store.people())
-        settings = self._settings
         if people not in self._turns_by_people:
-            pairs = self._store.pairs.values()
-            together = {
-                pair.pair_id: pair.text1 if settings.is_search else pair.pair_id for pair in pairs
-            }
-            mine = pairs_of(
-                self._person.name, together, people, seed=settings.seed, each=settings.each
-            )
-            size = MOST_RESULTS if settings.by_query else 1
-            groups = [[*group] for _, group in groupby(mine, key=together.__getitem__)]
-            turns = [
-                group[start : start + size]
-                for group in groups
-                for start in range(0, len(group), size)
-            ]
-            self._turns_by_people = {people: turns}
+            self._turns_by_people = {people: self._turns_among(people)}
         return self._turns_by_people[people]
+
+    def _turns_among(self, people: Sequence[str]) -> list[list[str]]:
+        settings = self._settings
+        groups = {
+            pair.pair_id: pair.text1 if settings.is_search else pair.pair_id
+            for pair in self._store.pairs.values()
+        }
+        mine = pairs_of(self._person.name, groups, people, seed=settings.seed, each=settings.each)
+        size = MOST_RESULTS if settings.by_query else 1
+        turns = []
+        for _, group in groupby(mine, key=groups.__getitem__):
+            pair_ids = [*group]
+            turns += [pair_ids[start : start + size] for start in range(0, len(pair_ids), size)]
+        return turns
 
     def _last(self, mine: Sequence[ReviewJudgement]) -> dict[str, Any] | None:
         """The last answers; of a pair also its provenance, while ranks would reveal who found a result."""
@@ -321,17 +305,18 @@ class ReviewerSession:
             return None
         key = _sent_key(mine[-1])
         turn = [judgement for judgement in mine if _sent_key(judgement) == key]
-        known = {
+        first = turn[0]
+        last = {
             "key": key,
-            "pair": turn[0].pair_id,
+            "pair": first.pair_id,
             "answers": {judgement.pair_id: judgement.answer for judgement in turn},
-            "relation": turn[0].relation,
-            "note": turn[0].note,
+            "relation": first.relation,
+            "note": first.note,
         }
         if self._settings.by_query:
-            return known
-        pair = self._store.pairs[turn[0].pair_id]
-        return {**known, "label": f"{pair.label:g}", "origin": dict(pair.origin)}
+            return last
+        pair = self._store.pairs[first.pair_id]
+        return {**last, "label": f"{pair.label:g}", "origin": pair.origin}
 
 
 def _sent_key(judgement: ReviewJudgement) -> str:
@@ -343,14 +328,16 @@ def marked_words(text1: str, text2: str, common: Set[str]) -> tuple[str, list[se
     """The words that both texts share, or the different words of similar texts."""
     own1 = {*terms(text1)}
     own2 = {*terms(text2)}
-    if len(own1 & own2) >= len(own1 | own2) / 3 and max(len(text1), len(text2)) <= _SHORT_CHARS:
+    are_similar = len(own1 & own2) >= len(own1 | own2) / 3
+    if are_similar and max(len(text1), len(text2)) <= _SHORT_CHARS:
         return "own", [own1 - own2, own2 - own1]
-    return "shared", [(distinct_words(text1) & distinct_words(text2)) - common] * 2
+    shared = distinct_words(text1) & distinct_words(text2)
+    return "shared", [shared - common] * 2
 
 
 def pairs_of(
     person: str,
-    together: Mapping[str, str],
+    groups: Mapping[str, str],
     people: Sequence[str],
     *,
     seed: int,
@@ -358,12 +345,13 @@ def pairs_of(
 ) -> list[str]:
     """A person's pairs in an own order by group; with `each`, rendezvous hashing picks the people."""
 
-    def assigned(group: str) -> list[str]:
-        return sorted(people, key=lambda name: keyed_hash(seed, "whose", group, name))[:each]
+    def is_assigned(group: str) -> bool:
+        by_hash = sorted(people, key=lambda name: keyed_hash(seed, "whose", group, name))
+        return person in by_hash[:each]
 
-    mine = [
-        pair_id for pair_id, group in together.items() if each is None or person in assigned(group)
-    ]
-    return sorted(
-        mine, key=lambda pair: [keyed_hash(seed, "turn", person, x) for x in (together[pair], pair)]
-    )
+    def order(pair_id: str) -> tuple[int, int]:
+        of_group = keyed_hash(seed, "turn", person, groups[pair_id])
+        return of_group, keyed_hash(seed, "turn", person, pair_id)
+
+    mine = [pair_id for pair_id, group in groups.items() if each is None or is_assigned(group)]
+    return sorted(mine, key=order)

@@ -40,32 +40,34 @@ class Bm25:
     def __init__(self, texts: Sequence[str]) -> None:
         import bm25s
 
-        self._vocabulary: dict[str, int] = {}
-        number = self._vocabulary.setdefault
+        vocabulary: dict[str, int] = {}
         documents = [
-            [number(word, len(self._vocabulary)) for word in words(text)] for text in texts
+            [vocabulary.setdefault(word, len(vocabulary)) for word in words(text)] for text in texts
         ]
         # bm25s needs at least one word; texts without words score 0.
-        number("", len(self._vocabulary))
+        vocabulary[""] = len(vocabulary)
+        self._vocabulary = vocabulary
         self._size = len(documents)
         self._index: bm25s.BM25 = bm25s.BM25()
-        with np.errstate(invalid="ignore"):  # if no text has a word
-            if documents:
-                self._index.index((documents, self._vocabulary), show_progress=False)
+        if documents:
+            with np.errstate(invalid="ignore"):  # if no text has a word
+                self._index.index((documents, vocabulary), show_progress=False)
 
     def most(self, text: str) -> float:
         """An upper bound of all scores for `text`: the sum of each word's highest score."""
-        known = self._known(text)
         if not self._size:
             return 0.0
         starts = self._index.scores["indptr"]
         scores = self._index.scores["data"]
-        return float(sum(scores[starts[word] : starts[word + 1]].max(initial=0) for word in known))
+        highest = 0.0
+        for word in self._known(text):
+            highest += scores[starts[word] : starts[word + 1]].max(initial=0)
+        return float(highest)
 
     def save(self, folder: Path) -> None:
         """Write the index into an existing folder."""
-        names = [word for word, _ in sorted(self._vocabulary.items(), key=lambda entry: entry[1])]
-        write_json(folder / _WORDS, {"texts": self._size, "words": names})
+        # In the order of their numbers, as each got the next one.
+        write_json(folder / _WORDS, {"texts": self._size, "words": [*self._vocabulary]})
         if self._size:
             self._index.save(folder, show_progress=False)
 
@@ -87,7 +89,8 @@ class Bm25:
             raise DataError("not readable; build the index again", path=folder) from error
         if not fits:
             raise DataError(
-                f"isn't of the words of {texts:,} texts; build the index again", path=folder
+                f"isn't of the words of {texts:,} texts; build the index again",
+                path=folder,
             )
         return index
 
@@ -95,16 +98,22 @@ class Bm25:
         """Whether the arrays fit each other, so that no search fails or reads beyond them."""
         if not self._size:
             return True
-        scores, texts, starts = (self._index.scores[name] for name in ("data", "indices", "indptr"))
+        arrays = self._index.scores
+        scores = arrays["data"]
+        texts = arrays["indices"]
+        starts = arrays["indptr"]
         kinds = [array.dtype.kind + str(array.ndim) for array in (scores, texts, starts)]
-        ends = (0, len(scores), len(texts))
-        return (
+        has_shape = (
             kinds == ["f1", "i1", "i1"]
-            and self._index.scores["num_docs"] == self._size
+            and arrays["num_docs"] == self._size
             and len(starts) == len(self._vocabulary) + 1
-            and (int(starts[0]), int(starts[-1]), int(starts[-1])) == ends
-            and bool((starts[1:] >= starts[:-1]).all())
-            and (not len(texts) or bool(texts.min() >= 0 and texts.max() < self._size))
+        )
+        return has_shape and bool(
+            starts[0] == 0
+            and starts[-1] == len(scores) == len(texts)
+            and (starts[1:] >= starts[:-1]).all()
+            and texts.min(initial=0) >= 0
+            and texts.max(initial=0) < self._size
         )
 
     def scores(self, text: str) -> Scores:
@@ -122,10 +131,10 @@ class Bm25:
 
 def best(scores: Scores, count: int) -> npt.NDArray[np.intp]:
     """The indices of the `count` highest positive scores, best first; ties by index."""
+    is_candidate = scores > 0
     if 0 < count < len(scores):
         # All scores from the count-th best on, so that partition doesn't cut ties arbitrarily.
-        threshold = float(np.partition(scores, -count)[-count])
-        likely = np.flatnonzero((scores >= threshold) & (scores > 0))
-    else:
-        likely = np.flatnonzero(scores > 0)
-    return likely[np.lexsort((likely, -scores[likely]))][:count]
+        is_candidate &= scores >= np.partition(scores, -count)[-count]
+    candidates = np.flatnonzero(is_candidate)
+    by_score = np.argsort(-scores[candidates], kind="stable")
+    return candidates[by_score][:count]

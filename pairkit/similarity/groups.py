@@ -56,18 +56,14 @@ def singletons(count: int) -> Indices:
     return np.arange(count, dtype=np.int32 if count < 1 << 31 else np.int64)
 
 
-_EVERY = slice(None)
-
-
 class NumberedGroups:
     """Disjoint groups of many numbers, each named after its smallest member."""
 
     def __init__(self, names: Indices) -> None:
-        self._parents = (
-            names.copy()
-        )  # of each number, a smaller member of its group; its own if it is first
+        # Of each number, a smaller member of its group; its own if it is first.
+        self._parents = names.copy()
 
-    def names(self, members: Indices | slice = _EVERY) -> Indices:
+    def names(self, members: Indices | slice = slice(None)) -> Indices:
         """The group of each of these numbers."""
         while True:
             parents = self._parents[members]
@@ -86,8 +82,10 @@ class NumberedGroups:
             is_apart = first != second
             first = first[is_apart]
             second = second[is_apart]
+            low = np.minimum(first, second)
+            high = np.maximum(first, second)
             # A group of several pairs keeps one parent; the next round joins it with the others.
-            np.minimum.at(self._parents, np.maximum(first, second), np.minimum(first, second))
+            np.minimum.at(self._parents, high, low)
 
 
 def connected(groups: Indices, first: Indices, second: Indices) -> Indices:

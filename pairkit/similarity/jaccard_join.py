@@ -23,7 +23,7 @@ pairs are compared by matrix products, about 10^8 pairs per second.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -47,6 +47,7 @@ _PRODUCT = 7e-11
 _GATHER = 1e-7
 _PAIR = 1e-8
 _CALL = 5e-4
+_GOLDEN_RATIO = np.uint64(0x9E3779B97F4A7C15)
 
 
 def tied_sets(sets: Sequence[Hashes], threshold: float) -> Indices:
@@ -63,9 +64,15 @@ def tied_sets(sets: Sequence[Hashes], threshold: float) -> Indices:
 
     rows = np.arange(len(sets))
     groups = NumberedGroups(rows)
-    _join_similar(
-        _Sets(rows, sizes, np.zeros_like(sizes), sizes, items, weights), threshold, groups
+    all_sets = _Sets(
+        rows=rows,
+        sizes=sizes,
+        private=np.zeros_like(sizes),
+        counts=sizes,
+        items=items,
+        weights=weights,
     )
+    _join_similar(all_sets, threshold, groups)
     return groups.names()
 
 
@@ -94,13 +101,16 @@ class _Sets:
         """The places of the entries of these sets, (entry,)."""
         counts = self.counts[indices]
         starts = self.ends[indices] - counts
-        ends = np.cumsum(counts)
-        return np.arange(counts.sum()) + np.repeat(starts - ends + counts, counts)
+        new_starts = np.cumsum(counts) - counts
+        shifts: Ints = np.repeat(starts - new_starts, counts)
+        return shifts + np.arange(len(shifts))
 
     def sums(self, values: Ints) -> Ints:
         """The sum of `values` (entry,) for each set, (set,)."""
         totals = np.concatenate([[0], np.cumsum(values)])
-        return np.asarray(totals[self.ends] - totals[self.ends - self.counts], np.int64)
+        starts = self.ends - self.counts
+        sums: Ints = totals[self.ends] - totals[starts]
+        return sums
 
 
 def _join_similar(sets: _Sets, threshold: float, groups: NumberedGroups) -> None:
@@ -109,7 +119,8 @@ def _join_similar(sets: _Sets, threshold: float, groups: NumberedGroups) -> None
         return
     sets = _differences(sets)
     weight = sets.private + sets.sums(sets.weights[sets.items])
-    excess = weight - sets.sizes * ((1 - threshold) / (1 + threshold))
+    largest_difference = (1 - threshold) / (1 + threshold)
+    excess = weight - sets.sizes * largest_difference
     search = _Search(sets, weight, excess, threshold, groups)
     hub = int(excess.argmin())
     search.compare_with(hub)
@@ -126,47 +137,61 @@ def _are_one(groups: NumberedGroups, members: Ints) -> bool:
 
 def _differences(sets: _Sets) -> _Sets:
     """Differences of the sets from the elements of most of them; items are numbered rarest first."""
+    sets, keys = _merge_items(sets)
     count = len(sets.rows)
-    owners = sets.owners
-    items: Items = sets.items
-
-    # Merge items of the same sets: these have equal sums of the sets' random keys.
-    keys = mixed(np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15))
-    sums = np.zeros(len(sets.weights), np.uint64)
-    np.add.at(sums, items, keys[owners])
-    sums, first, merged = np.unique(sums, return_index=True, return_inverse=True)
-    set_counts = np.bincount(items, minlength=len(sets.weights))[first]
-    weights = _sum_by(merged, sets.weights, len(first))
-    is_first = first[merged[items]] == items
-    owners = owners[is_first]
-    items = merged[items[is_first]]
+    set_counts = np.bincount(sets.items, minlength=len(keys))
 
     # For items of most sets, list the sets without them.
     is_common = 2 * set_counts > count
-    owners, items = _flipped(owners, items, is_common, count)
+    owners, items = _flipped(sets, is_common)
     set_counts = np.where(is_common, count - set_counts, set_counts)
 
     # Items of a single set can't be common.
-    is_shared = set_counts[items] > 1
-    private = sets.private + _sum_by(owners[~is_shared], weights[items[~is_shared]], count)
-    owners = owners[is_shared]
-    items = items[is_shared]
+    is_shared = set_counts > 1
+    is_kept = is_shared[items]
+    weights_of_private = sets.weights[items[~is_kept]]
+    private = sets.private + _sum_by(owners[~is_kept], weights_of_private, count)
 
-    rarest_first = np.lexsort((sums, set_counts))
-    rarest_first = rarest_first[set_counts[rarest_first] > 1]
-    rank = np.zeros(len(set_counts), np.int64)
+    rarest_first = np.lexsort((keys, set_counts))
+    rarest_first = rarest_first[is_shared[rarest_first]]
+    rank = np.zeros(len(keys), np.int64)
     rank[rarest_first] = np.arange(len(rarest_first))
     width = max(1, len(rarest_first))
-    ordered = np.sort(owners * width + rank[items])
-    counts = np.bincount(ordered // width, minlength=count)
-    items = (ordered % width).astype(np.int32)
-    return _Sets(sets.rows, sets.sizes, private, counts, items, weights[rarest_first])
+    entries = np.sort(owners[is_kept] * width + rank[items[is_kept]])
+    return replace(
+        sets,
+        private=private,
+        counts=np.bincount(entries // width, minlength=count),
+        items=(entries % width).astype(np.int32),
+        weights=sets.weights[rarest_first],
+    )
+
+
+def _merge_items(sets: _Sets) -> tuple[_Sets, Hashes]:
+    """The sets with one item in place of all that the same sets have; and a key of each item."""
+    # Items of the same sets have equal sums of the sets' random keys.
+    numbers = np.arange(1, len(sets.rows) + 1, dtype=np.uint64)
+    set_keys = mixed(numbers * _GOLDEN_RATIO)
+    item_keys = np.zeros(len(sets.weights), np.uint64)
+    np.add.at(item_keys, sets.items, set_keys[sets.owners])
+    keys, first, merged = np.unique(item_keys, return_index=True, return_inverse=True)
+
+    is_first = first[merged[sets.items]] == sets.items
+    merged_sets = replace(
+        sets,
+        counts=sets.sums(is_first),
+        items=merged[sets.items[is_first]],
+        weights=_sum_by(merged, sets.weights, len(keys)),
+    )
+    return merged_sets, keys
 
 
 def mixed(values: Hashes) -> Hashes:
     """The finaliser of SplitMix64, which spreads similar values."""
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    values = values ^ (values >> np.uint64(30))
+    values = values * np.uint64(0xBF58476D1CE4E5B9)
+    values = values ^ (values >> np.uint64(27))
+    values = values * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> np.uint64(31))
 
 
@@ -175,25 +200,28 @@ def _sum_by(places: Items, values: Ints, count: int) -> Ints:
     return np.bincount(places, weights=values, minlength=count).astype(np.int64)
 
 
-def _flipped(owners: Ints, items: Items, is_common: Mask, count: int) -> tuple[Ints, Items]:
-    """Entries in which a common item means that the set lacks it."""
+def _flipped(sets: _Sets, is_common: Mask) -> tuple[Ints, Items]:
+    """Owners and items of entries in which a common item means that the set lacks it."""
+    owners = sets.owners
+    items = sets.items
     common = np.flatnonzero(is_common)
     if not len(common):
         return owners, items
     of_common = is_common[items]
-    owners_found = [owners[~of_common]]
-    items_found = [items[~of_common]]
+    all_owners = [owners[~of_common]]
+    all_items = [items[~of_common]]
     holders = owners[of_common]
     columns = np.searchsorted(common, items[of_common])
     step = max(1, _ENTRIES // len(common))
-    for start in range(0, count, step):
-        low, high = np.searchsorted(holders, [start, start + step])
-        lacks = np.ones((min(step, count - start), len(common)), np.bool_)
+    for start in range(0, len(sets.rows), step):
+        end = min(start + step, len(sets.rows))
+        low, high = np.searchsorted(holders, [start, end])
+        lacks = np.ones((end - start, len(common)), np.bool_)
         lacks[holders[low:high] - start, columns[low:high]] = False
-        indices, lacking = np.nonzero(lacks)
-        owners_found.append(indices + start)
-        items_found.append(common[lacking])
-    return np.concatenate(owners_found), np.concatenate(items_found)
+        rows, lacking = np.nonzero(lacks)
+        all_owners.append(rows + start)
+        all_items.append(common[lacking])
+    return np.concatenate(all_owners), np.concatenate(all_items)
 
 
 @dataclass(frozen=True)
@@ -208,7 +236,10 @@ class _Sharing:
     def where(self, is_chosen: Mask) -> _Sharing:
         """Some of the items."""
         return _Sharing(
-            self.holders, self.items[is_chosen], self.starts[is_chosen], self.sizes[is_chosen]
+            holders=self.holders,
+            items=self.items[is_chosen],
+            starts=self.starts[is_chosen],
+            sizes=self.sizes[is_chosen],
         )
 
 
@@ -234,31 +265,41 @@ class _Search:
 
     def compare_outside(self, hub: int, is_outside: Mask) -> None:
         """Join similar pairs with a set outside the hub's group; these have a common item."""
-        sets = self.sets
-        least = np.where(is_outside, self.excess[hub], self.excess[is_outside].min())
+        least_outside = self.excess[is_outside].min()
+        least_other = np.where(is_outside, self.excess[hub], least_outside)
         # The weight that a set must have in common with any other set.
-        need = np.maximum(np.ceil((self.excess + least) / 2 - _TOLERANCE), 1)
+        need = np.ceil((self.excess + least_other) / 2 - _TOLERANCE)
+        need = np.maximum(need, 1)
         sharing = self._sharing(need)
         if not len(sharing.items):
             return
 
-        able = np.flatnonzero(sets.private + need <= self.weight)
+        able = np.flatnonzero(self.sets.private + need <= self.weight)
         outside = able[is_outside[able]]
-        is_few = sharing.sizes <= _FEW
-        seconds_of_products = len(outside) * len(able) * max(8, len(sets.weights)) * _PRODUCT
-        pairs = float((sharing.sizes.astype(float) ** 2).sum())
-        gathered = sharing.sizes.sum() * sets.counts.mean()
-        if seconds_of_products <= pairs * _PAIR + (~is_few).sum() * _CALL + gathered * _GATHER:
-            self._compare_all(outside, able[~is_outside[able]])
-            return
+        inside = able[~is_outside[able]]
+        width = max(8, len(self.sets.weights))
+        seconds_for_all = len(outside) * len(able) * width * _PRODUCT
+        if seconds_for_all <= self._seconds_by_items(sharing):
+            self._compare_all(outside, inside)
+        else:
+            self._compare_by_items(sharing)
 
+    def _seconds_by_items(self, sharing: _Sharing) -> float:
+        """The estimated time of `_compare_by_items`."""
+        sizes = sharing.sizes
+        pairs = (sizes.astype(float) ** 2).sum()
+        calls = (sizes > _FEW).sum()
+        gathered = sizes.sum() * self.sets.counts.mean()
+        return float(pairs * _PAIR + calls * _CALL + gathered * _GATHER)
+
+    def _compare_by_items(self, sharing: _Sharing) -> None:
+        """Compare the sets that share an item: few pair by pair, many by a search among them."""
+        is_few = sharing.sizes <= _FEW
         self._compare_few(sharing.where(is_few))
         many = sharing.where(~is_few)
-        for item, start, size in zip(
-            many.items.tolist(), many.starts.tolist(), many.sizes.tolist(), strict=True
-        ):
+        for item, start, size in zip(many.items, many.starts, many.sizes, strict=True):
             members = many.holders[start : start + size]
-            if not _are_one(self.groups, sets.rows[members]):
+            if not _are_one(self.groups, self.sets.rows[members]):
                 _join_similar(self._after(members, item), self.threshold, self.groups)
 
     def _sharing(self, need: Floats) -> _Sharing:
@@ -266,44 +307,52 @@ class _Search:
         sets = self.sets
         owners = sets.owners
         weights = sets.weights[sets.items]
-        totals = np.cumsum(weights)
+        totals = np.concatenate([[0], np.cumsum(weights)])
         # The weight of an entry and the following ones of its set.
-        remaining = np.concatenate([[0], totals])[sets.ends][owners] - totals + weights
+        remaining = totals[sets.ends][owners] - totals[:-1]
         entries = np.flatnonzero(remaining >= need[owners])
-        entries = entries[np.argsort(sets.items[entries], kind="stable")]
+        by_item = np.argsort(sets.items[entries], kind="stable")
+        entries = entries[by_item]
         holders = owners[entries]
-        items, starts, sizes = np.unique(sets.items[entries], return_index=True, return_counts=True)
+        items, starts, sizes = np.unique(
+            sets.items[entries],
+            return_index=True,
+            return_counts=True,
+        )
         sharing = _Sharing(holders, items, starts, sizes)
         if not len(items):
             return sharing
         names = self.groups.names(sets.rows)[holders]
-        is_mixed = np.minimum.reduceat(names, starts) != np.maximum.reduceat(names, starts)
-        return sharing.where(is_mixed)
+        lowest = np.minimum.reduceat(names, starts)
+        highest = np.maximum.reduceat(names, starts)
+        return sharing.where(lowest != highest)
 
     def _join_if_similar(self, low: Ints, high: Ints, common: Ints) -> None:
         """Join pairs that reach the threshold, given the common weight of their differences."""
         sizes = self.sets.sizes[low] + self.sets.sizes[high]
-        shared = (sizes - self.weight[low] - self.weight[high] + 2 * common) / 2
+        different = self.weight[low] + self.weight[high] - 2 * common
+        shared = (sizes - different) / 2
         is_similar = shared / (sizes - shared) >= self.threshold
         rows = self.sets.rows
         self.groups.join(rows[low[is_similar]], rows[high[is_similar]])
 
-    def _after(self, members: Ints, item: int) -> _Sets:
+    def _after(self, members: Ints, item: np.signedinteger[Any]) -> _Sets:
         """The sets that share an item; earlier items become private, as their own search covers them."""
         sets = self.sets
-        owners = np.repeat(np.arange(len(members)), sets.counts[members])
+        count = len(members)
+        owners = np.repeat(np.arange(count), sets.counts[members])
         items = sets.items[sets.entries(members)]
         is_before = items < item
         is_after = items > item
-        private = _sum_by(owners[is_before], sets.weights[items[is_before]], len(members))
+        before = _sum_by(owners[is_before], sets.weights[items[is_before]], count)
         known, numbered = np.unique(items[is_after], return_inverse=True)
         return _Sets(
-            sets.rows[members],
-            sets.sizes[members],
-            sets.private[members] + private,
-            np.bincount(owners[is_after], minlength=len(members)),
-            numbered.astype(np.int32),
-            sets.weights[known],
+            rows=sets.rows[members],
+            sizes=sets.sizes[members],
+            private=sets.private[members] + before,
+            counts=np.bincount(owners[is_after], minlength=count),
+            items=numbered.astype(np.int32),
+            weights=sets.weights[known],
         )
 
     def _compare_few(self, sharing: _Sharing) -> None:
@@ -314,11 +363,15 @@ class _Search:
             starts = sharing.starts[sharing.sizes == size]
             members = sharing.holders[starts[:, None] + np.arange(size)]
             low, high = np.triu_indices(size, 1)
-            keys.append(np.unique(members[:, low] * count + members[:, high]))
-        low, high = np.divmod(np.unique(np.concatenate(keys)), count)
+            pairs = members[:, low] * count + members[:, high]
+            keys.append(np.unique(pairs))
+        distinct = np.unique(np.concatenate(keys))
+        low, high = np.divmod(distinct, count)
+
         most_common = self.weight - self.sets.private
+        most_of_pair = np.minimum(most_common[low], most_common[high])
         need = (self.excess[low] + self.excess[high]) / 2 - _TOLERANCE
-        is_able = np.minimum(most_common[low], most_common[high]) >= need
+        is_able = most_of_pair >= need
         low = low[is_able]
         high = high[is_able]
         for batch in self._batches(low, high):
@@ -330,7 +383,8 @@ class _Search:
         start = 0
         while start < len(low):
             done = work[start - 1] if start else 0
-            end = max(start + 1, int(np.searchsorted(work, done + _ENTRIES // 4)))
+            end = int(np.searchsorted(work, done + _ENTRIES // 4))
+            end = max(start + 1, end)
             yield slice(start, end)
             start = end
 
@@ -348,41 +402,47 @@ class _Search:
         sets = self.sets
         width = max(1, len(sets.weights))
         both = np.concatenate([low, high])
-        pairs = np.repeat(np.tile(np.arange(len(low)), 2), sets.counts[both])
-        keys = np.sort(pairs * width + sets.items[sets.entries(both)])
+        pair_numbers = np.tile(np.arange(len(low)), 2)
+        pairs = np.repeat(pair_numbers, sets.counts[both])
+        items = sets.items[sets.entries(both)]
+        keys = np.sort(pairs * width + items)
         is_twice = keys[1:] == keys[:-1]
         pair, item = np.divmod(keys[1:][is_twice], width)
         return _sum_by(pair, sets.weights[item], len(low))
 
     def _compare_all(self, outside: Ints, inside: Ints) -> None:
         """Compare sets outside with each other and with those inside, by matrix products."""
-        rows = self.sets.rows
-        weights = self.sets.weights.astype(np.float32)
         every = np.concatenate([outside, inside])
+        weights = self.sets.weights.astype(np.float32)
         width = max(64, _ENTRIES // max(_BATCH, len(weights)))
         for left in range(0, len(outside), _BATCH):
             batch = outside[left : left + _BATCH]
             twice = 2 * self._dense(batch) * weights
-            need = (self.excess[batch] - 0.01).astype(np.float32)
             for right in range(left, len(every), width):
-                others = every[right : right + width]
-                is_apart = self.groups.names(rows[batch])[:, None] != self.groups.names(
-                    rows[others]
-                )
-                if not is_apart.any():
-                    continue
-                common = twice @ self._dense(others).T
-                common -= self.excess[others].astype(np.float32)
-                is_candidate = (common >= need[:, None]) & is_apart
-                # One by one, as each that joins a group leaves fewer to compare.
-                for index in np.flatnonzero(is_candidate.any(axis=1)).tolist():
-                    candidates = others[is_candidate[index]]
-                    self._compare_pairs(np.full_like(candidates, batch[index]), candidates)
+                self._compare_block(batch, twice, every[right : right + width])
+
+    def _compare_block(self, batch: Ints, twice: npt.NDArray[np.float32], others: Ints) -> None:
+        """Compare each set of a batch, given twice the weights of its items, with the others."""
+        names = self.groups.names(self.sets.rows[batch])
+        names_of_others = self.groups.names(self.sets.rows[others])
+        is_apart = names[:, None] != names_of_others
+        if not is_apart.any():
+            return
+        need = (self.excess[batch] - 0.01).astype(np.float32)
+        common = twice @ self._dense(others).T
+        common -= self.excess[others].astype(np.float32)
+        is_candidate = (common >= need[:, None]) & is_apart
+        # One by one, as each that joins a group leaves fewer to compare.
+        for index in np.flatnonzero(is_candidate.any(axis=1)):
+            candidates = others[is_candidate[index]]
+            self._compare_pairs(np.full_like(candidates, batch[index]), candidates)
 
     def _dense(self, indices: Ints) -> npt.NDArray[np.float32]:
         """The items of these sets as a matrix of 0 and 1, (set, item)."""
         sets = self.sets
-        table = np.zeros((len(indices), len(sets.weights)), np.float32)
-        owners = np.repeat(np.arange(len(indices)), sets.counts[indices])
-        table[owners, sets.items[sets.entries(indices)]] = 1
+        rows = np.arange(len(indices))
+        owners = np.repeat(rows, sets.counts[indices])
+        items = sets.items[sets.entries(indices)]
+        table = np.zeros((len(rows), len(sets.weights)), np.float32)
+        table[owners, items] = 1
         return table

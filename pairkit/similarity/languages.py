@@ -13,26 +13,24 @@ _CHARS = 1000  # characters of each
 _ROWS = 2000  # of a dataset, from which texts are sampled
 _LEAST_SHARE = 0.1  # of the texts, in a language that is named; short texts are often mistaken
 _ENGLISH_BACKBONE = "minilm"
-_MULTILINGUAL_BACKBONE = (
-    "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"  # needs no prompt
-)
+# Needs no prompt.
+_MULTILINGUAL_BACKBONE = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
 
 
 def train_command(dataset: Path) -> list[str]:
     """A command that trains on a dataset's folder."""
-    tables = sorted(dataset.rglob("*.parquet"))
-    texts = (
-        pl.read_parquet(tables[0], columns=[0], n_rows=_ROWS).to_series().to_list()
-        if tables
-        else []
-    )
+    texts: list[str] = []
+    for table in sorted(dataset.rglob("*.parquet"))[:1]:
+        first_column = pl.read_parquet(table, columns=[0], n_rows=_ROWS)
+        texts = first_column.to_series().to_list()
+    backbone = backbone_for(texts)
     return [
         "aoe",
         "train",
         "--data",
         str(dataset),
         "--backbone",
-        backbone_for(texts),
+        backbone,
         "--out",
         "model",
     ]
@@ -51,11 +49,16 @@ def languages(texts: Sequence[str]) -> list[str]:
         import py3langid
 
         counts = Counter(py3langid.classify(text)[0] for text in sample)
-    except (ImportError, OSError):  # not installed, or no room for the temporary file that it makes
+    except (
+        ImportError,
+        OSError,
+    ):  # not installed, or no room for the temporary file that it makes
         return []
-    return [code for code, count in counts.most_common() if count >= _LEAST_SHARE * len(sample)]
+    least = _LEAST_SHARE * len(sample)
+    return [code for code, count in counts.most_common() if count >= least]
 
 
 def sampled(texts: Sequence[str]) -> list[str]:
     """The beginnings of some of the texts."""
-    return [text[:_CHARS] for text in texts[:: max(1, len(texts) // _TEXTS)]]
+    step = max(1, len(texts) // _TEXTS)
+    return [text[:_CHARS] for text in texts[::step]]

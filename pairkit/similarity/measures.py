@@ -27,16 +27,15 @@ def estimated_tokens(text: pl.Expr) -> pl.Expr:
 
 def count_long(*columns: str) -> pl.Expr:
     """The number of a row's texts with more than 512 tokens."""
-    return pl.sum_horizontal(
-        (estimated_tokens(pl.col(name)) > LONG_TOKENS).cast(pl.Int64) for name in columns
-    )
+    is_long = [estimated_tokens(pl.col(name)) > LONG_TOKENS for name in columns]
+    return pl.sum_horizontal(is_long).cast(pl.Int64)
 
 
 def share_long(frame: pl.DataFrame, *columns: str) -> float:
     """The share of texts with more than 512 tokens, in [0, 1]; 0 without rows."""
-    if not frame.height:
-        return 0.0
-    return float(frame.select(count_long(*columns).sum()).item()) / (frame.height * len(columns))
+    texts = frame.height * len(columns)
+    long = frame.select(count_long(*columns).sum()).item()
+    return float(long / texts) if texts else 0.0
 
 
 def opening_times() -> list[pl.Expr]:
@@ -54,13 +53,16 @@ def gap_auc(frame: pl.DataFrame, label: str = "label") -> float | None:
     else:
         return None
     gap = (first - second).abs()
-    gaps = frame.select(gap.alias("gap"), positive=pl.col(label) > 0).drop_nulls()
-    positives = int(gaps["positive"].sum())
+    gaps = frame.select(gap=gap, positive=pl.col(label) > 0).drop_nulls()
+    is_positive = gaps["positive"]
+    positives = int(is_positive.sum())
     negatives = gaps.height - positives
     if not positives or not negatives:
         return None
-    ranks = float(gaps["gap"].rank("average").filter(gaps["positive"]).sum())
-    larger = (ranks - positives * (positives + 1) / 2) / (positives * negatives)
+    ranks = gaps["gap"].rank("average")
+    rank_sum = float(ranks.filter(is_positive).sum())
+    smallest_sum = positives * (positives + 1) / 2
+    larger = (rank_sum - smallest_sum) / (positives * negatives)
     return round(1 - larger, 4)
 
 

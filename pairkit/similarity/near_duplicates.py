@@ -17,6 +17,7 @@ import logging
 import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import chain, combinations, islice
@@ -29,7 +30,13 @@ import numpy.typing as npt
 from rensa import RMinHash
 
 from pairkit.base.system.files import write_errors
-from pairkit.similarity.groups import Indices, NumberedGroups, connected, shared, singletons
+from pairkit.similarity.groups import (
+    Indices,
+    NumberedGroups,
+    connected,
+    shared,
+    singletons,
+)
 from pairkit.similarity.jaccard_join import Hashes, mixed, tied_sets
 from pairkit.similarity.terms import terms
 
@@ -44,7 +51,7 @@ _LOG = logging.getLogger(__name__)
 _BANDS = 16
 _ROWS = 8  # of a band
 _SEED = 20240621
-_IN_MEMORY = 64 << 20  # bytes of hashes in memory, before they are written to disk
+_IN_MEMORY = 4 << 20  # bytes of each band's hashes in memory, before they are written to disk
 _FEW = 8  # families up to this size are compared pair by pair
 _NO_WORDS = bytes(16)
 
@@ -61,9 +68,8 @@ class TextSequence(Protocol):
 
 @lru_cache(1 << 16)
 def _word_hash(word: str) -> int:
-    return int.from_bytes(
-        blake2b(word.encode("utf-8", "replace"), digest_size=8).digest(), "little"
-    )
+    digest = blake2b(word.encode("utf-8", "replace"), digest_size=8).digest()
+    return int.from_bytes(digest, "little")
 
 
 def shingle_sets(texts: Iterable[str]) -> Iterator[Hashes]:
@@ -77,32 +83,43 @@ def shingle_sets(texts: Iterable[str]) -> Iterator[Hashes]:
 def _shingles(texts: Sequence[str]) -> tuple[Hashes, npt.NDArray[np.int64]]:
     """Hashes of all word triples (of all words if fewer), and the end of each text."""
     words = [terms(text) for text in texts]
-    word_counts = np.fromiter(map(len, words), np.int64, len(words))
-    hashes = np.fromiter(map(_word_hash, chain.from_iterable(words)), np.uint64)
+    word_counts = np.array([len(words_of_text) for words_of_text in words], np.int64)
+    all_words = chain.from_iterable(words)
+    hashes = np.fromiter(map(_word_hash, all_words), np.uint64)
 
     widths = np.minimum(word_counts, len(MULTIPLIERS))
     counts = np.where(word_counts > 0, word_counts - widths + 1, 0)  # triples of each text
     ends = np.cumsum(counts)
+    starts = ends - counts
     starts_of_words = np.cumsum(word_counts) - word_counts
-    first_words = np.arange(counts.sum()) + np.repeat(starts_of_words - (ends - counts), counts)
+    shifts = np.repeat(starts_of_words - starts, counts)
+    first_words = np.arange(len(shifts)) + shifts
 
     triples = np.zeros(len(first_words), np.uint64)
     for index, multiplier in enumerate(MULTIPLIERS):
         has_word = np.repeat(widths > index, counts)
-        triples[has_word] += mixed(hashes + multiplier)[first_words[has_word] + index]
+        word = first_words[has_word] + index
+        triples[has_word] += mixed(hashes + multiplier)[word]
     return mixed(triples), ends
 
 
 def families(texts: TextSequence, rows: Indices) -> Iterator[Indices]:
     """Sorted groups of texts whose sketches agree in a band, directly or through others."""
-    with write_errors(Path(gettempdir())), SpooledTemporaryFile(_IN_MEMORY) as file:
-        bands = _Bands(file, len(rows))
+    with write_errors(Path(gettempdir())), ExitStack() as opened:
+        files = [opened.enter_context(SpooledTemporaryFile(_IN_MEMORY)) for _ in range(_BANDS)]
         for start in range(0, len(rows), CHUNK):
-            batch = [texts[row] for row in rows[start : start + CHUNK].tolist()]
-            bands.write(start, band_hashes(batch))
-        groups = join_bands(map(bands.read, range(_BANDS)), len(rows))
+            chunk = rows[start : start + CHUNK]
+            batch = [texts[row] for row in chunk.tolist()]
+            for file, hashes in zip(files, band_hashes(batch), strict=True):
+                file.write(hashes.tobytes())
+        groups = join_bands(map(_read_hashes, files), len(rows))
     for family in shared(groups):
         yield rows[family]
+
+
+def _read_hashes(file: IO[bytes]) -> Hashes:
+    file.seek(0)
+    return np.frombuffer(file.read(), np.uint64)
 
 
 def join_bands(bands: Iterable[Hashes], count: int) -> Indices:
@@ -128,56 +145,40 @@ def band_hashes(texts: Sequence[str]) -> Hashes:
     matrix = RMinHash.digest_matrix_from_flat_token_hashes(
         triples, offsets, num_perm=_BANDS * _ROWS, seed=_SEED
     )
-    sketches = np.array(matrix.to_rows(), dtype=np.uint64).reshape(len(ends), _BANDS, _ROWS)
-    hashes = np.zeros((len(ends), _BANDS), dtype=np.uint64)
-    for row in range(_ROWS):
-        hashes = mixed(hashes + sketches[:, :, row] + MULTIPLIERS[0])
-    return np.ascontiguousarray(hashes.T)
-
-
-class _Bands:
-    """A file of hashes, band by band."""
-
-    def __init__(self, file: IO[bytes], texts: int) -> None:
-        self._file = file
-        self._texts = texts
-
-    def write(self, start: int, hashes: Hashes) -> None:
-        """Write the hashes (band, text) of texts from `start` on."""
-        for band, batch in enumerate(hashes):
-            self._file.seek(8 * (band * self._texts + start))
-            self._file.write(batch.tobytes())
-
-    def read(self, band: int) -> Hashes:
-        """The hashes of one band, (text,)."""
-        self._file.seek(8 * band * self._texts)
-        return np.frombuffer(self._file.read(8 * self._texts), np.uint64)
+    sketches = np.array(matrix.to_rows(), np.uint64).reshape(len(ends), _BANDS, _ROWS)
+    hashes = np.zeros((_BANDS, len(ends)), np.uint64)
+    for row_of_bands in sketches.T:
+        hashes = mixed(hashes + row_of_bands + MULTIPLIERS[0])
+    return hashes
 
 
 def near_identical(texts: TextSequence, threshold: float = DEFAULT_THRESHOLD) -> list[list[int]]:
     """Sorted groups of two or more indices of near-identical texts, directly or through others."""
-    return [members.tolist() for members in shared(near_identical_to(texts, threshold))]
+    groups = near_identical_to(texts, threshold)
+    return [members.tolist() for members in shared(groups)]
 
 
 def without_near_duplicates(texts: Sequence[str]) -> list[str]:
     """The first text of each group of near-identical ones, in the order of the texts."""
-    return [texts[index] for index in np.unique(near_identical_to(texts)).tolist()]
+    first = np.unique(near_identical_to(texts))
+    return [texts[index] for index in first.tolist()]
 
 
 def near_identical_to(texts: TextSequence, threshold: float = DEFAULT_THRESHOLD) -> Indices:
     """The smallest index in each text's group; its own if it is in no group; (text,)."""
-    first, has_words = _equal(texts)
-    is_distinct = first == singletons(len(first))
+    first, has_words = _first_equal(texts)
+    themselves = singletons(len(first))
     low = array("q")
     high = array("q")
-    for family in families(texts, np.flatnonzero(has_words & is_distinct)):
+    for family in families(texts, np.flatnonzero(has_words & (first == themselves))):
         members = family.tolist()
         sets = list(shingle_sets(texts[member] for member in members))
         for one, other in _tied(sets, threshold):
             low.append(members[one])
             high.append(members[other])
     groups = connected(first, np.array(low, np.int64), np.array(high, np.int64))
-    count = len(np.unique(groups[groups != singletons(len(groups))]))
+    repeats = groups[groups != themselves]
+    count = len(np.unique(repeats))
     _LOG.info("near-identical at %g: %d groups among %d texts", threshold, count, len(groups))
     return groups
 
@@ -190,20 +191,24 @@ def jaccard(set1: Hashes, set2: Hashes) -> float:
     return common / (len(set1) + len(set2) - common)
 
 
-def _equal(texts: TextSequence) -> tuple[Indices, npt.NDArray[np.bool_]]:
+def _first_equal(texts: TextSequence) -> tuple[Indices, npt.NDArray[np.bool_]]:
     """The index of the first equal text, and whether the text has words; (text,) both."""
     hashes = bytearray()
     for text in iter(texts):
         hashes += _text_hash(text)
     digests = np.frombuffer(hashes, np.uint64).reshape(-1, 2)
-    has_words = (digests != 0).any(axis=1)
-    one, other = _equal_neighbours(digests[:, 0])
+    half, other_half = digests.T
+    has_words = (half != 0) | (other_half != 0)
     # Half of the hash agrees for few texts, so that comparing the whole is fast.
-    rows = np.unique(np.concatenate([one, other]))
+    rows = np.unique(np.concatenate(_equal_neighbours(half)))
     rows = rows[has_words[rows]]
-    rows = rows[np.lexsort((digests[rows, 1], digests[rows, 0]))]
-    equal = (digests[rows[1:]] == digests[rows[:-1]]).all(axis=1)
-    return connected(singletons(len(texts)), rows[:-1][equal], rows[1:][equal]), has_words
+    by_hash = np.lexsort((other_half[rows], half[rows]))
+    rows = rows[by_hash]
+    before = rows[:-1]
+    after = rows[1:]
+    is_equal = (digests[before] == digests[after]).all(axis=1)
+    first = connected(singletons(len(texts)), before[is_equal], after[is_equal])
+    return first, has_words
 
 
 def _text_hash(text: str) -> bytes:
@@ -217,8 +222,8 @@ def _text_hash(text: str) -> bytes:
 def _tied(sets: Sequence[Hashes], threshold: float) -> Iterator[tuple[int, int]]:
     """Pairs of indices that connect all similar sets."""
     if len(sets) <= _FEW:
-        for low, high in combinations(range(len(sets)), 2):
-            if jaccard(sets[low], sets[high]) >= threshold:
+        for (low, set1), (high, set2) in combinations(enumerate(sets), 2):
+            if jaccard(set1, set2) >= threshold:
                 yield low, high
         return
     first_of: dict[bytes, int] = {}
@@ -229,6 +234,6 @@ def _tied(sets: Sequence[Hashes], threshold: float) -> Iterator[tuple[int, int]]
             yield first, index
     distinct = list(first_of.values())
     groups = tied_sets([sets[index] for index in distinct], threshold)
-    for index, group in zip(distinct, groups.tolist(), strict=True):
+    for index, group in zip(distinct, groups, strict=True):
         if distinct[group] != index:
             yield distinct[group], index

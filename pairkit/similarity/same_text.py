@@ -43,17 +43,16 @@ _SEED = secrets.randbits(63)  # random, so that no one can construct collisions
 
 def first_of_same(texts: Sequence[str] | pl.Series) -> Indices:
     """For each text the place of the first one that is the same."""
-    blocks = [texts[start : start + _BLOCK] for start in range(0, len(texts), _BLOCK)]
-    hashes = [_hashes(block) for block in blocks]
-    _, first, group = np.unique(
-        np.concatenate([*hashes, _hashes([])]), return_index=True, return_inverse=True
-    )
+    blocks = (texts[start : start + _BLOCK] for start in range(0, len(texts), _BLOCK))
+    hashes = np.concatenate([_hashes([]), *map(_hashes, blocks)])
+    _, first, group = np.unique(hashes, return_index=True, return_inverse=True)
     return first[group]
 
 
 def _hashes(texts: Sequence[str] | pl.Series) -> npt.NDArray[np.uint64]:
     table = pl.DataFrame({_TEXT: texts}, schema={_TEXT: pl.String})
-    return table.select(same_text(_TEXT).hash(_SEED)).to_series().to_numpy()
+    hashes = table.select(same_text(_TEXT).hash(_SEED))
+    return hashes.to_series().to_numpy()
 
 
 def same_text(text: str) -> pl.Expr:

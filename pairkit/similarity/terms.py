@@ -16,9 +16,8 @@ UNSPACED = (
 )
 """Characters of scripts without blanks (Han, Kana, Thai, Lao, Myanmar, Khmer), for a class of a pattern."""
 
-MARKS = "".join(
-    chr(code) for code in range(0x300, 0x3100) if unicodedata.category(chr(code))[0] == "M"
-)
+_CANDIDATES = map(chr, range(0x300, 0x3100))
+MARKS = "".join(sign for sign in _CANDIDATES if unicodedata.category(sign).startswith("M"))
 """Marks, such as the vowel signs of Hindi, which belong to their word but are not in `\\w`."""
 
 _RUN = re.compile(f"[{UNSPACED}]+")
@@ -53,5 +52,6 @@ def places(text: str) -> Iterator[tuple[str, int, int]]:
         start, end = match.span()
         if match["run"] is None or end - start == 1:
             yield match[0].lower(), start, end
-        else:
-            yield from ((text[at : at + 2], at, at + 2) for at in range(start, end - 1))
+            continue
+        for place in range(start, end - 1):
+            yield text[place : place + 2], place, place + 2

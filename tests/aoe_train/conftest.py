@@ -2,9 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,6 +21,12 @@ def bert(tmp_path_factory):
 def copy(bert, tmp_path):
     """A copy of the tiny BERT that a test can damage."""
     return Path(shutil.copytree(bert, tmp_path / "copy"))
+
+
+@pytest.fixture
+def out(tmp_path) -> Path:
+    """Where a test writes its model or index."""
+    return tmp_path / "m"
 
 
 @pytest.fixture(scope="session")
@@ -57,8 +61,8 @@ def kill_at(monkeypatch):
     """Returns a function that kills the next run after some steps, and resumes `train` if given."""
     from transformers import DefaultFlowCallback  # part of every run
 
-    def arm(step: int, train: Callable[[], Any] | None = None) -> Any:
-        def on_step_begin(_: Any, __: Any, state: Any, *___: Any, **____: Any) -> None:
+    def arm(step, train=None):
+        def on_step_begin(_, __, state, *___, **____):
             if state.global_step == step:
                 monkeypatch.setattr(DefaultFlowCallback, "on_step_begin", lambda *_, **__: None)
                 raise Killed

@@ -42,7 +42,7 @@ class Server:
         owner = self
 
         class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
+            def do_POST(self):
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
                 owner.asked.append(body)
                 owner.keys.append(self.headers["authorization"])
@@ -55,7 +55,7 @@ class Server:
                 self.end_headers()
                 self.wfile.write(payload)
 
-            def log_message(self, *_: object) -> None:
+            def log_message(self, *_):
                 pass
 
         server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

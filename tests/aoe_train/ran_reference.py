@@ -8,19 +8,19 @@ Variables = Mapping[str, np.ndarray]
 Norm = Callable[[np.ndarray], np.ndarray]
 
 
-def second_moment(x: np.ndarray) -> np.ndarray:
+def second_moment(x):
     return (x - x.mean()) / np.sqrt((x**2).mean() + 1e-7)
 
 
-def standard(x: np.ndarray) -> np.ndarray:
+def standard(x):
     return (x - x.mean()) / np.sqrt(((x - x.mean()) ** 2).mean() + 1e-7)
 
 
-def sigmoid(x: np.ndarray) -> np.ndarray:
+def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
-def softmax(x: np.ndarray) -> np.ndarray:
+def softmax(x):
     shifted = np.exp(x - x.max())
     return shifted / shifted.sum()
 
@@ -28,40 +28,31 @@ def softmax(x: np.ndarray) -> np.ndarray:
 class Reference:
     """One sequence at a time, one token at a time."""
 
-    def __init__(
-        self,
-        variables: Variables,
-        heads: int,
-        window: int,
-        shortest: int,
-        *,
-        norm: Norm,
-        project: bool,
-    ):
+    def __init__(self, variables, heads, window, shortest, *, norm, project):
         self.values = {name: value.astype(np.float64) for name, value in variables.items()}
         self.heads, self.window, self.shortest = heads, window, shortest
         self.norm, self.project = norm, project
 
-    def ln(self, name: str, x: np.ndarray) -> np.ndarray:
+    def ln(self, name, x):
         return self.norm(x) * self.values[f"{name}/gamma"] + self.values[f"{name}/beta"]
 
-    def dense(self, name: str, x: np.ndarray) -> np.ndarray:
+    def dense(self, name, x):
         return x @ self.values[f"{name}/kernel"] + self.values[f"{name}/bias"]
 
-    def swish(self, name: str, x: np.ndarray) -> np.ndarray:
+    def swish(self, name, x):
         y = self.dense(name, x)
         return y * sigmoid(y)
 
-    def glu(self, name: str, x: np.ndarray) -> np.ndarray:
+    def glu(self, name, x):
         return self.dense(f"{name}/dense-t", x) * sigmoid(self.dense(f"{name}/dense-g", x))
 
-    def windows(self, length: int) -> list[tuple[int, int]]:
+    def windows(self, length):
         starts = list(range(0, length, self.window))
         if len(starts) > 1 and length - starts[-1] < self.shortest:
             starts.pop()
         return list(zip(starts, [*starts[1:], length], strict=True))
 
-    def attend(self, name: str, z: list[np.ndarray]) -> list[np.ndarray]:
+    def attend(self, name, z):
         q, k, v = ([self.swish(f"{name}/dense-{part}", x) for x in z] for part in "qkv")
         size = len(q[0]) // self.heads
         outputs = []
@@ -81,7 +72,7 @@ class Reference:
             for o, x in zip(outputs, z, strict=True)
         ]
 
-    def review(self, name: str, o: np.ndarray, cells: list[np.ndarray]) -> np.ndarray:
+    def review(self, name, o, cells):
         query = self.swish(f"{name}/dense-q", o)
         keys = [self.swish(f"{name}/dense-k", cell) for cell in cells]
         weights = softmax(np.array([query @ key / np.sqrt(len(query)) for key in keys]))
@@ -93,7 +84,7 @@ class Reference:
             self.swish(f"{name}/dense-o", read) + self.glu(f"{name}/glu", query),
         )
 
-    def layer(self, number: int, x: list[np.ndarray], g: np.ndarray):
+    def layer(self, number, x, g):
         name = f"rannet/ran-{number}"
         if number == 0 or self.project:
             start = g @ self.values[f"{name}/cell-initializer/kernel"]
@@ -114,7 +105,7 @@ class Reference:
             cells.append(c)
         return [self.review(f"{name}/output-attn", o, cells) for o in outputs], cells, g
 
-    def encode(self, ids: list[int], layers: int):
+    def encode(self, ids, layers):
         """Reviewed tokens, cells and memory of the last layer."""
         embeddings = self.values["rannet/token-embedding/embeddings"]
         x = [self.ln("rannet/embedding-layernorm", embeddings[number]) for number in ids]
@@ -123,7 +114,7 @@ class Reference:
             x, cells, g = self.layer(number, x, g)
         return np.array(x), np.array(cells), g
 
-    def logits(self, hidden: np.ndarray) -> np.ndarray:
+    def logits(self, hidden):
         rows = [
             self.ln("rannet/mlm-hidden/layernorm", self.swish("rannet/mlm-hidden/dense", row))
             for row in hidden
@@ -134,7 +125,7 @@ class Reference:
         )
 
 
-def turned(x: np.ndarray, position: int) -> np.ndarray:
+def turned(x, position):
     """Rotary positions: each pair of adjacent numbers is a complex number, rotated."""
     pairs = x[::2] + 1j * x[1::2]
     angles = position * 10000.0 ** (-2 * np.arange(len(pairs)) / len(x))

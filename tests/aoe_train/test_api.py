@@ -7,41 +7,34 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import polars as pl
-import pytest
 import torch
 from torch import nn
 
-import aoe_train
-from pairkit import ConfigError, DataError, PairDataset, Progress
-from tests.aoe_train.tiny import WORDS, weights, write_pairs
+from aoe_train import encode, evaluate, losses, plan, train
+from pairkit import ConfigError, PairDataset, Progress
+from tests.aoe_train.shorthand import cases, config_error, data_error, raises, shared, stderr
+from tests.aoe_train.tiny import WORDS, card_of, load, read_json, same_weights, write_pairs
 
-HOW: dict[str, Any] = {
-    "lr": 1e-3,
-    "epochs": 1,
-    "batch_size": 16,
-    "settings": {"log.steps": 2},
-    "progress": False,
-}
+HOW = {"lr": 1e-3, "epochs": 1, "batch_size": 16, "settings": {"log.steps": 2}}
 
 
-@pytest.fixture(scope="module")
-def train_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@shared
+def train_file(tmp_path_factory):
     return write_pairs(tmp_path_factory.mktemp("api") / "train.tsv", 48, 1)
 
 
-@pytest.fixture(scope="module")
-def dev_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@shared
+def dev_file(tmp_path_factory):
     return write_pairs(tmp_path_factory.mktemp("api") / "dev.tsv", 30, 2)
 
 
-def rows(path: Path) -> list[dict[str, Any]]:
+def rows(path):
     return pl.read_csv(path, separator="\t", quote_char=None).to_dicts()
 
 
-def squared(vectors: torch.Tensor, labels: torch.Tensor | None) -> torch.Tensor:
+def squared(vectors, labels):
     """Regression of cosines on scores from 0 to 5."""
     assert labels is not None
     assert vectors.shape[1:] == (2, 32)
@@ -51,28 +44,21 @@ def squared(vectors: torch.Tensor, labels: torch.Tensor | None) -> torch.Tensor:
 class Scaled(nn.Module):
     """A loss with a trained weight."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.scale = nn.Parameter(torch.ones(()))
 
-    def forward(self, vectors: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    def forward(self, vectors, labels):
         cosines = torch.cosine_similarity(vectors[:, 0], vectors[:, 1])
         return (self.scale * cosines - labels / 5).square().mean()
 
 
 def test_rows_in_memory_and_their_file_give_the_same_model(train_file, dev_file, shallow, tmp_path):
-    kept = aoe_train.train(
-        train_file, backbone=shallow, dev_data=dev_file, out=tmp_path / "file", **HOW
-    )
-    run = aoe_train.train(
-        rows(train_file),
-        backbone=shallow,
-        dev_data=pl.DataFrame(rows(dev_file)),
-        out=tmp_path / "rows",
-        **HOW,
-    )
-    one, other = weights(kept.out), weights(run.out)
-    assert all(torch.equal(one[name], other[name]) for name in one)
+    how = {"backbone": shallow, **HOW}
+    kept = train(train_file, dev_data=dev_file, out=tmp_path / "file", **how)
+    held_out = pl.DataFrame(rows(dev_file))
+    run = train(rows(train_file), dev_data=held_out, out=tmp_path / "rows", **how)
+    assert same_weights(kept.out, run.out)
     assert (run.steps, run.pairs, run.dev_metric) == (3, 48, "spearman")
     assert run.dev == kept.dev
     assert repr(run).startswith(f"Trained({str(run.out)!r}, 3 steps, 48 rows, ")
@@ -80,65 +66,46 @@ def test_rows_in_memory_and_their_file_give_the_same_model(train_file, dev_file,
     assert [entry["step"] for entry in run.history if "loss" in entry] == [1, 2, 3]
     assert any("eval_dev" in entry for entry in run.history)
     assert run.encoder is run.encoder
-    assert run.encoder.encode(["the man"]).shape == (1, run.encoder.dim)
-    record = json.loads((run.out / "run.json").read_text())
+    record = read_json(run.out / "run.json")
     assert record["sources"]["data"] == {"data-1": "the list given"}
     assert record["files"]["data"] == {"data-1": {}}
-    again = aoe_train.train(
-        rows(train_file), backbone=shallow, dev_data=dev_file, out=run.out, **HOW
-    )
+    again = train(rows(train_file), dev_data=dev_file, out=run.out, **how)
     assert again.record == record  # finished already
 
 
-def test_numeric_classes_need_an_explicit_mapping(shallow, tmp_path):
-    nli = [
-        {"sentence1": f"the man {row}", "sentence2": f"a man {row % 7}", "label": row % 3}
-        for row in range(48)
-    ]
-    table = pl.DataFrame([*nli, {"sentence1": "a man 0", "sentence2": "the man 0", "label": 2}])
-    with pytest.raises(DataError, match=r"^the DataFrame given:3: label 2: 0, 1, 2 may be classes"):
-        aoe_train.train(table, backbone=shallow, out=tmp_path / "m", **HOW)
-    mapping: Any = {"labels": {0: 1, 1: "skip", 2: 0}, "conflicts": "drop"}
-    other = [*nli, {**nli[0], "label": 3}]
-    with pytest.raises(
-        DataError, match=r"^the list given:49: label 3 has no meaning"
-    ):  # dev rows likewise
-        aoe_train.train(
-            table, backbone=shallow, dev_data=other, out=tmp_path / "m", **mapping, **HOW
-        )
-    run = aoe_train.train(
-        table, backbone=shallow, dev_data=nli, out=tmp_path / "m", **mapping, **HOW
-    )
+def test_numeric_classes_need_an_explicit_mapping(shallow, out):
+    nli = [{"text1": f"the man {n}", "text2": f"a man {n % 7}", "label": n % 3} for n in range(48)]
+    table = pl.DataFrame([*nli, {"text1": "a man 0", "text2": "the man 0", "label": 2}])
+    how = {"backbone": shallow, "out": out, **HOW}
+    with data_error(r"^the DataFrame given:3: label 2: 0, 1, 2 may be classes"):
+        train(table, **how)
+    how |= {"labels": {0: 1, 1: "skip", 2: 0}, "conflicts": "drop"}
+    with data_error(r"^the list given:49: label 3 has no meaning"):  # dev rows likewise
+        train(table, dev_data=[*nli, {**nli[0], "label": 3}], **how)
+    run = train(table, dev_data=nli, **how)
     text = "0=1, 1=skip, 2=0"
     reading = {"labels": text, "conflicts": 1, "left_out": {"1": 16, "conflicting_labels": 2}}
     read = {"rows": 31, "kind": "binary", "reading": reading}
     assert read.items() <= run.record["datasets"]["data-1"].items()
     assert run.record["origin"]["settings"]["data"]["labels"] == {"0": 1, "1": "skip", "2": 0}
-    card = (run.out / "README.md").read_text()
-    assert "Labels: `0=1, 1=skip, 2=0`. Rows left out: 16 `1`, 2 `conflicting labels`." in card
-    planned = aoe_train.plan(
-        table, backbone=shallow, settings=["data.labels={0 = 1, 1 = 'skip', 2 = 0}"]
-    )
-    read = {"reading": {"labels": text, "conflicts": 1, "left_out": {"1": 16}}}
-    assert read.items() <= planned.to_dict()["datasets"]["data-1"].items()
-    how: dict[str, Any] = {"resamples": 0, "cache": False, "progress": False}
-    (scores,) = (
-        aoe_train.evaluate(run.out, data=table, labels=mapping["labels"], **how).to_dict().values()
-    )
+    told = f"Labels: `{text}`. Rows left out: 16 `1`, 2 `conflicting labels`."
+    assert told in card_of(run.out)
+    planned = plan(table, backbone=shallow, settings=["data.labels={0 = 1, 1 = 'skip', 2 = 0}"])
+    reading = planned.to_dict()["datasets"]["data-1"]["reading"]
+    assert reading == {"labels": text, "conflicts": 1, "left_out": {"1": 16}}
+    (scores,) = evaluate(run.out, data=table, labels=how["labels"], resamples=0).to_dict().values()
     assert scores["n"] == 33
 
 
 def test_progress_function_gets_a_loss_from_the_first_step(
     train_file, dev_file, shallow, tmp_path, capfd, monkeypatch
 ):
-    seen: list[Progress] = []
+    seen = []
     how = {**HOW, "progress": seen.append, "settings": {"log.steps": 100}}
     monkeypatch.setenv("AOE_CACHE", str(tmp_path / "tokens"))
-    aoe_train.train(train_file, backbone=shallow, dev_data=dev_file, out=tmp_path / "m", **how)
-    stages = list(dict.fromkeys(at.stage for at in seen))
-    assert stages == [
-        *(f"read {train_file}", f"load {shallow}", "tokenise", "evaluate on dev data", "train")
-    ]
+    train(train_file, backbone=shallow, dev_data=dev_file, out=tmp_path / "m", **how)
+    stages = [f"read {train_file}", f"load {shallow}", "tokenise", "evaluate on dev data", "train"]
+    assert [*dict.fromkeys(at.stage for at in seen)] == stages
     steps = [at for at in seen if at.stage == "train" and not at.ended]
     assert [(at.done, at.total) for at in steps] == [(0, 3), (1, 3), (2, 3), (3, 3)]
     assert all(at.note.startswith("loss ") for at in steps[1:])
@@ -151,192 +118,169 @@ def test_arguments_override_settings_and_settings_override_the_file(
 ):
     (tmp_path / "c.toml").write_text("[optim]\nlr = 1.0\nbatch_size = 8\nepochs = 2.0\n")
     settings = {"optim.lr": 0.5, "optim.batch_size": 24, "encoder.similarity_fn_name": "dot"}
-    how: dict[str, Any] = {
-        "backbone": shallow,
-        "out": tmp_path / "m",
-        "config": tmp_path / "c.toml",
-    }
-    run = aoe_train.train(train_file, lr=1e-3, settings=settings, progress=True, **how)
+    how = {"backbone": shallow, "out": tmp_path / "m", "config": tmp_path / "c.toml"}
+    run = train(train_file, lr=1e-3, settings=settings, progress=True, **how)
     optim = run.record["origin"]["settings"]["optim"]
     assert (optim["lr"], optim["batch_size"], optim["epochs"]) == (1e-3, 24, 2.0)
-    assert "compares vectors by dot, but cosent, in_batch, angle train" in capsys.readouterr().err
+    assert "compares vectors by dot, but cosent, in_batch, angle train" in stderr(capsys)
 
 
-def test_custom_loss_is_used_and_recorded(train_file, shallow, tmp_path, capsys):
-    how = {**HOW, "progress": True}
-    run = aoe_train.train(
-        train_file, backbone=shallow, out=tmp_path / "m", objective=squared, **how
-    )
-    told = capsys.readouterr().err
-    assert f"graded rows: {__name__}.squared, learning rate" in told
-    assert run.record["origin"]["objective"] == [f"{__name__}.squared"]
+def test_custom_loss_is_used_and_recorded(train_file, shallow, out, tmp_path, capsys):
+    how = {"backbone": shallow, **HOW}
+    run = train(train_file, out=out, objective=squared, **how)
+    name = f"{__name__}.squared"
+    assert f"graded rows: {name}, learning rate" in stderr(capsys)
+    assert run.record["origin"]["objective"] == [name]
     assert "cosine" not in run.record["history"][0]
-    moved = weights(run.out), weights(shallow)
-    assert any(not torch.equal(moved[0][name], moved[1][name]) for name in moved[0])
-    with pytest.raises(ConfigError, match="other settings: objective"):
-        aoe_train.train(train_file, backbone=shallow, out=run.out, **HOW)
-    card = (run.out / "README.md").read_text()
-    assert f"## Objective\n\nA custom loss: `{__name__}.squared`.\n" in card
+    assert not same_weights(run.out, shallow)
+    with config_error("other settings: objective"):
+        train(train_file, out=out, **how)
+    assert f"## Objective\n\nA custom loss: `{name}`.\n" in card_of(out)
     # A custom loss can learn from rows with equal labels, and a module's weights are trained.
-    alike, own = [{**row, "score": 5.0} for row in rows(train_file)], Scaled()
-    aoe_train.train(alike, backbone=shallow, out=tmp_path / "alike", objective=own, **HOW)
+    alike = [{**row, "score": 5.0} for row in rows(train_file)]
+    own = Scaled()
+    train(alike, out=tmp_path / "alike", objective=own, **how)
     assert float(own.scale.detach()) != 1
-    plan = aoe_train.plan(train_file, backbone=shallow, objective=own, **HOW)
-    assert plan.record["datasets"].popitem()[1]["objective"] == {f"{__name__}.Scaled": 1.0}
-    assert "cosine" not in str(plan)
+    planned = plan(train_file, objective=own, **how)
+    assert planned.record["datasets"].popitem()[1]["objective"] == {f"{__name__}.Scaled": 1.0}
+    assert "cosine" not in str(planned)
 
 
-@pytest.mark.parametrize("suite", ["sts", "binary"])
+@cases("suite", ["sts", "binary"])
 def test_evaluation_pairs_are_read_like_training_pairs(suite, train_file, shallow, capsys):
     pairs = rows(train_file)
     pairs.append({**pairs[3], "score": 0.0 if pairs[3]["score"] else 5.0})
     if suite == "binary":
         pairs = [{**row, "score": int(row["score"] > 2)} for row in pairs]
-    named = [{"a": row["sentence1"], "b": row["sentence2"], "says": row["score"]} for row in pairs]
-    how: dict[str, Any] = {"suite": suite, "resamples": 0, "cache": False}
-    expected = aoe_train.evaluate(shallow, data=pairs, **how).to_dict()
-    told = capsys.readouterr().err
-    assert re.search(
-        r"1 pairs have different labels, .* list given:4, .* list given:49\); they are", told
-    )
+    how = {"suite": suite, "resamples": 0}
+    expected = evaluate(shallow, data=pairs, **how).to_dict()
+    told = stderr(capsys)
+    both = r"1 pairs have different labels, .* list given:4, .* list given:49\); they are"
+    assert re.search(both, told)
+    named = pl.DataFrame(pairs).rename({"sentence1": "a", "sentence2": "b", "score": "says"})
     columns = {"text1": "a", "text2": "b", "label": "says"}
-    assert aoe_train.evaluate(shallow, data=named, columns=columns, **how).to_dict() == expected
-    with pytest.raises(ConfigError, match="columns= needs data="):
-        aoe_train.evaluate(shallow, data_dir=".", columns=columns)
+    found = evaluate(shallow, data=named.to_dicts(), columns=columns, **how)
+    assert found.to_dict() == expected
+    with config_error("columns= needs data="):
+        evaluate(shallow, data_dir=".", columns=columns)
 
 
-@pytest.mark.parametrize("form", ["dataset", "csv", "mixed"])
+@cases("form", ["dataset", "csv", "mixed"])
 def test_rows_by_llms_are_recognised(form, shallow, tmp_path):
     said = {"llms": ["chatgpt"], "prompt_hashes": ["a1"]}
     own = [
         {"text1": word, "text2": f"a {word}", "label": n % 2} for n, word in enumerate(WORDS[:40])
     ]
     frame = pl.from_dicts([row | said for row in own])
-    data: Any = {"dataset": PairDataset({"train": frame}, "made")}
+    data = {"dataset": PairDataset({"train": frame}, "made")}
     data["mixed"] = pl.concat([frame.head(9), pl.from_dicts(own[9:])], how="diagonal")
     path = tmp_path / "train.csv"
     listed = pl.col("llms", "prompt_hashes").map_elements(
         lambda each: json.dumps(each.to_list()), pl.String
     )
     frame.with_columns(listed).write_csv(path)
-    plan = aoe_train.plan(data.get(form, path), backbone=shallow, progress=False)
-    assert plan.record["optim"]["lr"] == (5e-5 if form == "mixed" else 5e-6)
+    planned = plan(data.get(form, path), backbone=shallow)
+    assert planned.record["optim"]["lr"] == (5e-5 if form == "mixed" else 5e-6)
 
 
 def test_plan_writes_nothing(train_file, shallow, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    plan = aoe_train.plan(
-        rows(train_file), backbone=shallow, batch_size=8, epochs=1, progress=False
-    )
-    assert plan.to_dict()["steps"] == 6
-    assert plan.memory_mb > 0
-    assert "1 epoch, learning rate 5e-05, 8 rows a batch" in repr(plan)
-    assert "<table>" in plan._repr_html_()
-    assert not list(tmp_path.iterdir())
+    planned = plan(rows(train_file), backbone=shallow, batch_size=8, epochs=1)
+    assert planned.to_dict()["steps"] == 6
+    assert planned.memory_mb > 0
+    assert "1 epoch, learning rate 5e-05, 8 rows a batch" in repr(planned)
+    assert "<table>" in planned._repr_html_()
+    assert not [*tmp_path.iterdir()]
 
 
 def test_evaluation_as_tables(dev_file, shallow, tmp_path):
-    encoder, how = aoe_train.Encoder.load(shallow), {"cache": False, "progress": False}
-    found = aoe_train.evaluate(encoder, data=rows(dev_file), resamples=100, **how)
+    found = evaluate(load(shallow), data=rows(dev_file), resamples=100)
     scores = found.to_dict()["the list given"]
     (row,) = found.to_polars().filter(metric="spearman").to_dicts()
-    assert [row["value"], [row["low"], row["high"]]] == [
-        scores["spearman"],
-        scores["ci95"]["spearman"],
-    ]
+    assert row["value"] == scores["spearman"]
+    assert [row["low"], row["high"]] == scores["ci95"]["spearman"]
     assert (row["model"], row["suite"], row["n"]) == ("encoder", "sts", 30)
     assert f"{100 * scores['spearman']:.2f} [" in repr(found)
     assert "<table>" in found._repr_html_()
     assert "## sts, times 100" in found.to_markdown()
-    encoder.save(tmp_path / "copy")
-    both = aoe_train.evaluate([shallow, tmp_path / "copy"], data=dev_file, resamples=0, **how)
-    assert list(both.to_dict()) == [str(shallow), str(tmp_path / "copy")]
+    copied = shutil.copytree(shallow, tmp_path / "copy")
+    both = evaluate([shallow, copied], data=dev_file, resamples=0)
+    assert [*both.to_dict()] == [str(shallow), str(copied)]
     assert both.to_polars()["model"].unique().len() == 2
     assert "| model |" in both.to_markdown()
 
 
-def test_bad_rows_are_written_next_to_the_model(train_file, shallow, tmp_path, capsys):
-    data, out = tmp_path / "train.tsv", tmp_path / "model"
-    lines = train_file.read_text().splitlines()
-    without_text = "\t".join([" ", *lines[1].split("\t")[1:]])
-    data.write_text("\n".join([lines[0], without_text, *lines[1:9], ""]))
-    how: dict[str, Any] = {"backbone": shallow, "out": out, "epochs": 1, "progress": False}
-    with pytest.raises(DataError, match=r"train\.tsv:2: .*bad_rows='skip'"):
-        aoe_train.train(data, **how)
-    run = aoe_train.train(data, bad_rows="skip", **how | {"progress": True})
-    assert run.pairs == 8
-    assert f"{data}: rows left out: empty" in " ".join(capsys.readouterr().err.split())
-    assert json.loads((tmp_path / "model.bad-rows.jsonl").read_text())["row"] == 2
+def test_bad_rows_are_written_next_to_the_model(train_file, shallow, out, tmp_path, capsys):
+    data = tmp_path / "train.tsv"
+    head, first, *lines = train_file.read_text().splitlines()
+    without_text = " \t" + first.partition("\t")[2]
+    data.write_text("\n".join([head, without_text, first, *lines[:7], ""]))
+    how = {"backbone": shallow, "out": out, "epochs": 1}
+    with data_error(r"train\.tsv:2: .*bad_rows='skip'"):
+        train(data, **how)
+    assert train(data, bad_rows="skip", **how).pairs == 8
+    assert f"{data}: rows left out: empty" in stderr(capsys)
+    assert read_json(tmp_path / "m.bad-rows.jsonl")["row"] == 2
 
 
 def test_encode_returns_an_array_or_writes_a_file(shallow, tmp_path):
     texts = ["the cat", "a dog", "the man on the road"]
-    vectors = aoe_train.encode(texts, model=shallow, progress=False)
-    column = aoe_train.encode(
-        pl.Series(texts), model=aoe_train.Encoder.load(shallow), progress=False
-    )
-    assert (vectors == column).all()
-    (tmp_path / "t.txt").write_text("".join(f"{text}\n" for text in texts))
-    seen: list[Progress] = []
-    done = aoe_train.encode(
-        tmp_path / "t.txt", model=shallow, out=tmp_path / "v.npy", progress=seen.append
-    )
+    vectors = encode(texts, model=shallow)
+    assert (vectors == encode(pl.Series(texts), model=load(shallow))).all()
+    file = tmp_path / "t.txt"
+    file.write_text("\n".join(texts))
+    seen = []
+    done = encode(file, model=shallow, out=tmp_path / "v.npy", progress=seen.append)
     assert (done.texts, done.dim) == vectors.shape
     assert Progress("encode", 3, 3) in seen
-    with pytest.raises(ConfigError, match="needs `out`"):
-        aoe_train.encode(tmp_path / "t.txt", model=shallow)
-    with pytest.raises(ConfigError, match="is for a file of texts"):
-        aoe_train.encode(texts, model=shallow, out=tmp_path / "w.npy")
-    with pytest.raises(ConfigError, match="precision='half': expected auto"):
-        aoe_train.encode(texts, model=shallow, precision="half")
+    with config_error("needs `out`"):
+        encode(file, model=shallow)
+    with config_error("is for a file of texts"):
+        encode(texts, model=shallow, out=tmp_path / "w.npy")
+    with config_error("precision='half': expected auto"):
+        encode(texts, model=shallow, precision="half")
 
 
-ANY: Any = aoe_train  # called as no type checker lets one
 FOUR = [
     {"text1": "a man", "text2": f"a dog {word}", "label": place % 2}
     for place, word in enumerate("abcd")
 ]
 
 
-@pytest.mark.parametrize(
+@cases(
     "texts", [None, 5, {"a man"}, {"a": 1}, pl.DataFrame({"text": ["a man"]}), b"a man", iter("a")]
 )
 def test_encode_accepts_only_texts(texts, bert):
-    encoder = aoe_train.Encoder.load(bert)
-    with pytest.raises(DataError, match="expected a text, or a list of texts; found"):
+    encoder = load(bert)
+    with data_error("expected a text, or a list of texts; found"):
         encoder.encode(texts)
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
+@cases(
+    "call, message",
     [
-        (
-            lambda: ANY.encode(["a man"], model=None, progress=False),
-            "model = None: expected a folder",
-        ),
-        (lambda: ANY.evaluate(FOUR[0], data=FOUR, progress=False), "model = {"),
-        (lambda: ANY.evaluate([], data=FOUR, progress=False), "no model to evaluate"),
-        (lambda: ANY.evaluate(data=FOUR, against="m", progress=False), "no model to evaluate"),
-        (lambda: ANY.evaluate("m", data=FOUR, seed="x", progress=False), "seed = 'x': "),
-        (lambda: ANY.evaluate("m", data=FOUR, resamples="x", progress=False), "resamples = 'x': "),
-        (lambda: ANY.evaluate("m", data=FOUR, suite=3, progress=False), "suite=3: expected sts"),
-        (lambda: ANY.train(FOUR, out=None, progress=False), "out = None: "),
-        (lambda: ANY.train(FOUR, out="m", backbone=None, progress=False), "backbone = None: "),
+        (lambda: encode(["a man"], model=None), "model = None: expected a folder"),
+        (lambda: evaluate(FOUR[0], data=FOUR), "model = {"),
+        (lambda: evaluate([], data=FOUR), "no model to evaluate"),
+        (lambda: evaluate(data=FOUR, against="m"), "no model to evaluate"),
+        (lambda: evaluate("m", data=FOUR, seed="x"), "seed = 'x': "),
+        (lambda: evaluate("m", data=FOUR, resamples="x"), "resamples = 'x': "),
+        (lambda: evaluate("m", data=FOUR, suite=3), "suite=3: expected sts"),
+        (lambda: train(FOUR, out=None), "out = None: "),
+        (lambda: train(FOUR, out="m", backbone=None), "backbone = None: "),
+        (lambda: losses.AngleLoss(nn.Identity(), tau=0), "setting 'tau.angle' = 0: "),
     ],
 )
 def test_errors_name_the_wrong_argument(call, message):
-    with pytest.raises(ConfigError) as raised:
+    with raises(ConfigError) as raised:
         call()
     assert str(raised.value).startswith(message)
+    assert "\n" not in str(raised.value)
 
 
 def test_plan_refuses_unknown_arguments():
-    with pytest.raises(TypeError, match="unexpected keyword argument 'batchsize'"):
-        ANY.plan(FOUR, batchsize=2)
-    with pytest.raises(ConfigError) as raised:
-        aoe_train.losses.AngleLoss(torch.nn.Identity(), tau=0)
-    assert str(raised.value).startswith("setting 'tau.angle' = 0: ")
-    assert "\n" not in str(raised.value)
+    with raises(TypeError, match="unexpected keyword argument 'batchsize'"):
+        plan(FOUR, batchsize=2)
 
 
 WRONG_INPUTS = r"""
@@ -367,30 +311,25 @@ assert "torch" not in sys.modules
 
 
 def test_inputs_are_checked_before_torch_is_imported(tmp_path):
-    (tmp_path / "empty.tsv").touch()
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "pairs.tsv").write_text("text1\ttext2\tlabel\na man\ta dog\t1\na cat\ta car\t0\n")
-    (tmp_path / "splits").mkdir()
-    (tmp_path / "splits" / "test.tsv").touch()
-    shutil.copy(tmp_path / "pairs.tsv", tmp_path / "splits" / "train.tsv")
-    how = {
-        "env": {**os.environ, "PYTHONPATH": str(Path(aoe_train.__file__).parents[1])},
-        "cwd": tmp_path,
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", WRONG_INPUTS], **how, capture_output=True, text=True
-    )
+    for folder in ("folder", "splits"):
+        (tmp_path / folder).mkdir()
+    for name in ("empty.tsv", "splits/test.tsv"):
+        (tmp_path / name).touch()
+    for name in ("pairs.tsv", "splits/train.tsv"):
+        rows = "text1\ttext2\tlabel\na man\ta dog\t1\na cat\ta car\t0\n"
+        (tmp_path / name).write_text(rows)
+    environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    command = [sys.executable, "-c", WRONG_INPUTS]
+    done = subprocess.run(command, env=environ, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
-def test_error_in_a_custom_loss_gets_a_note_on_its_arguments(bert, tmp_path):
-    def own(vectors: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+def test_error_in_a_custom_loss_gets_a_note_on_its_arguments(bert, out):
+    def own(vectors, labels):
         return torch.nn.functional.mse_loss(vectors[:, 0] @ vectors[:, 1], labels[:, None, None])
 
-    with pytest.raises(RuntimeError) as raised:
-        aoe_train.train(
-            FOUR, backbone=bert, out=tmp_path / "m", objective=own, batch_size=2, progress=False
-        )
+    with raises(RuntimeError) as raised:
+        train(FOUR, backbone=bert, out=out, objective=own, batch_size=2)
     (note,) = raised.value.__notes__
     assert "own: called with vectors (row, column, dim) of shape (2, 2, " in note
     assert "and labels (2,); expected one number" in note

@@ -1,27 +1,23 @@
 """Static models: vectors equal sentence-transformers', and uses that need a network are refused."""
 
 import json
-from pathlib import Path
 
 import numpy as np
-import pytest
+from numpy.random import default_rng
 from safetensors.numpy import save_file
 from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer
 
-import aoe_train
-from aoe_train import Encoder
-from pairkit import ConfigError, DataError
-from tests.aoe_train.shell import aoe
+from aoe_train import export, index, search, train
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error, table
 from tests.aoe_train.test_search import sentences
+from tests.aoe_train.tiny import load
 
 DIM = 12
 TEXTS = [*sentences(60), "", "  ", "\u4f60\u597d \U0001f600", "a man " * 700]
 
 
-def static(
-    folder: Path, bert: Path, *, path: str = "", dense: bool = False, cut: int | None = None
-) -> Path:
+def static(folder, bert, *, path="", dense=False, cut=None):
     """A folder as written by sentence-transformers, with a random table."""
     part = folder / path
     part.mkdir(parents=True)
@@ -30,7 +26,7 @@ def static(
     if cut is not None:
         raw.enable_truncation(cut)
     raw.save(str(part / "tokenizer.json"))
-    table = np.random.default_rng(0).normal(size=(raw.get_vocab_size(), DIM)).astype(np.float32)
+    table = default_rng(0).normal(size=(raw.get_vocab_size(), DIM)).astype(np.float32)
     save_file({"embedding.weight": table}, part / "model.safetensors")
     kinds = ["StaticEmbedding", *(["Dense"] if dense else []), "Normalize"]
     places = [path, *(f"{number}_{kind}" for number, kind in enumerate(kinds[1:], 1))]
@@ -38,13 +34,13 @@ def static(
         (folder / places[1]).mkdir()
         shape = {"in_features": DIM, "out_features": 5, "bias": False}
         (folder / places[1] / "config.json").write_text(json.dumps(shape))
-        matrix = np.random.default_rng(1).normal(size=(5, DIM)).astype(np.float32)
+        matrix = default_rng(1).normal(size=(5, DIM)).astype(np.float32)
         save_file({"linear.weight": matrix}, folder / places[1] / "model.safetensors")
     write_modules(folder, kinds, places)
     return folder
 
 
-def write_modules(folder: Path, kinds: list[str], places: list[str]) -> None:
+def write_modules(folder, kinds, places):
     """Write modules.json."""
     listed = [
         {
@@ -58,26 +54,26 @@ def write_modules(folder: Path, kinds: list[str], places: list[str]) -> None:
     (folder / "modules.json").write_text(json.dumps(listed))
 
 
-@pytest.mark.parametrize(
+@cases(
     "form",
     [{}, {"path": "0_StaticEmbedding"}, {"dense": True}, {"cut": 7}],
     ids=["root", "part", "dense", "cut"],
 )
 def test_vectors_equal_sentence_transformers(bert, tmp_path, form):
     folder = static(tmp_path / "model", bert, **form)
-    encoder = Encoder.load(folder)
-    theirs = SentenceTransformer(str(folder), device="cpu").encode(TEXTS)
+    encoder = load(folder)
+    theirs = SentenceTransformer(str(folder)).encode(TEXTS)
     found = encoder.encode(TEXTS)
     assert np.abs(found - theirs).max() <= 1e-6
     assert (found[60:62] == 0).all()  # they have no token, and are no error
     assert encoder.settings.max_length == form.get("cut")
-    assert encoder.encode("a dog") == pytest.approx(encoder.encode(["a dog", TEXTS[0]])[0])
+    assert encoder.encode("a dog") == approx(encoder.encode(["a dog", TEXTS[0]])[0])
 
 
 def test_model2vec_folders_with_mapping_and_weights(bert, tmp_path):
     folder = static(tmp_path / "model", bert)
     tokens = Tokenizer.from_file(str(folder / "tokenizer.json")).get_vocab_size()
-    random = np.random.default_rng(2)
+    random = default_rng(2)
     parts = {
         "embeddings": random.normal(size=(9, DIM)).astype(np.float16),
         "mapping": random.integers(0, 9, tokens),
@@ -88,29 +84,29 @@ def test_model2vec_folders_with_mapping_and_weights(bert, tmp_path):
     (folder / "config.json").write_text(
         '{"model_type": "model2vec", "hidden_dim": 12, "normalize": true}'
     )
-    theirs = SentenceTransformer(str(folder), device="cpu").encode(TEXTS)
+    theirs = SentenceTransformer(str(folder)).encode(TEXTS)
     assert (
-        np.abs(Encoder.load(folder).encode(TEXTS) - theirs).max() < 1e-3
+        np.abs(load(folder).encode(TEXTS) - theirs).max() < 1e-3
     )  # which rounds to float16 between
     parts["mapping"][3] = 9
     save_file(parts, folder / "model.safetensors")
-    with pytest.raises(DataError, match="mapping: expected the index of a row for each token"):
-        Encoder.load(folder)
+    with data_error("mapping: expected the index of a row for each token"):
+        load(folder)
 
 
-@pytest.mark.parametrize(
-    ("settings", "named"),
-    [
-        ({"pooling": "max"}, "encoder.pooling max: a static model averages"),
-        ({"layers": 1}, "encoder.layers: a static"),
-        ({"include_prompt": False}, "include_prompt false"),
-        ({"bidirectional": True}, "encoder.bidirectional"),
-        ({"precision": "int8"}, "fewer bits: not possible for a static model"),
-    ],
+@table(
+    "settings, named",
+    """
+    {'pooling': 'max'} | encoder.pooling max: a static model averages
+    {'layers': 1} | encoder.layers: a static
+    {'include_prompt': False} | include_prompt false
+    {'bidirectional': True} | encoder.bidirectional
+    {'precision': 'int8'} | fewer bits: not possible for a static model
+    """,
 )
 def test_settings_that_need_a_network_are_refused(bert, tmp_path, settings, named):
-    with pytest.raises(ConfigError, match=named):
-        Encoder.load(static(tmp_path / "model", bert), **settings)
+    with config_error(named):
+        load(static(tmp_path / "model", bert), **settings)
 
 
 def test_training_saving_and_export_are_refused(bert, tmp_path):
@@ -119,22 +115,22 @@ def test_training_saving_and_export_are_refused(bert, tmp_path):
         {"text1": "a dog", "text2": f"the {one}", "label": int(one == "dog")}
         for one in ("dog", "cat")
     ]
-    out = {"out": tmp_path / "out", "progress": False}
+    out = {"out": tmp_path / "out"}
     for call, message in (
         (
-            lambda: aoe_train.train(rows * 8, backbone=folder, **out),
+            lambda: train(rows * 8, backbone=folder, **out),
             r"training: not possible .*`aoe distill`",
         ),
-        (lambda: Encoder.load(folder).save(tmp_path / "out"), "not possible for a static model"),
-        (lambda: aoe_train.export(folder, **out), "export: not possible for a static model"),
+        (lambda: load(folder).save(tmp_path / "out"), "not possible for a static model"),
+        (lambda: export(folder, **out), "export: not possible for a static model"),
     ):
-        with pytest.raises(ConfigError, match=message):
+        with config_error(message):
             call()
         assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize(
-    ("file", "content", "message"),
+@cases(
+    "file, content, message",
     [
         (
             "model.safetensors",
@@ -149,17 +145,11 @@ def test_training_saving_and_export_are_refused(bert, tmp_path):
 def test_damaged_folders(file, content, message, bert, tmp_path):
     path = static(tmp_path / "model", bert) / file
     path.write_bytes(content) if isinstance(content, bytes) else save_file(content, path)
-    with pytest.raises(DataError, match=message):
-        Encoder.load(tmp_path / "model")
+    with data_error(message):
+        load(tmp_path / "model")
 
 
-def test_index_and_command_accept_a_static_model(bert, tmp_path):
-    folder, texts = str(static(tmp_path / "model", bert)), tmp_path / "texts.txt"
-    texts.write_text("\n".join(sentences(30)))
-    assert (
-        aoe_train.index(texts, model=folder, out=tmp_path / "index", progress=False).encoded == 30
-    )
-    hits = aoe_train.search(tmp_path / "index", sentences(30)[4], by="model")
-    assert (hits[0].place, round(hits[0].cosine or 0, 5)) == (4, 1)
-    aoe("encode", texts, "-m", folder, "-o", tmp_path / "v.npy", "-q")
-    assert np.load(tmp_path / "v.npy").shape == (30, DIM)
+def test_an_index_accepts_a_static_model(bert, tmp_path, out):
+    index(sentences(30), model=static(tmp_path / "model", bert), out=out)
+    (hit,) = search(out, sentences(30)[4], by="model", top=1)
+    assert (hit.place, hit.cosine) == (4, approx(1, abs=1e-5))

@@ -1,28 +1,26 @@
 """Purposes: vectors among those of a collection, in indexes, evaluation and encoding."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import polars as pl
 import pytest
 
-import aoe_train
+from aoe_train import Encoder, duplicates, encode, evaluate, open_index, sample_pairs, search_every
+from aoe_train import index as build
 from aoe_train.model.collection import Collection, drawn
 from pairkit import ConfigError, DataError
+from tests.aoe_train.shorthand import approx, cases, config_error, read_rows, table
 from tests.aoe_train.test_search import sentences
 from tests.aoe_train.tiny import save_bert
 
-QUIET: dict[str, Any] = {"cache": False, "progress": False}
 PURPOSES = ("group", "search", "match")
 TEXTS = sentences(80)
 
 
-def unit(vector: np.ndarray) -> np.ndarray:
+def unit(vector):
     return vector / np.linalg.norm(vector)
 
 
-def grouped(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def grouped(seed=0):
     """Vectors of length 1 in twenty groups of ten, with more noise than group, and the groups."""
     random = np.random.default_rng(seed)
     groups = np.repeat(np.arange(20), 10)
@@ -30,7 +28,7 @@ def grouped(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return np.array([unit(vector) for vector in noisy], np.float32), groups
 
 
-@pytest.mark.parametrize("purpose", PURPOSES)
+@cases("purpose", PURPOSES)
 def test_a_vector_is_centred_and_moved_to_its_neighbours(purpose):
     vectors, _ = grouped()
     queries = grouped(1)[0][:5]
@@ -45,21 +43,7 @@ def test_a_vector_is_centred_and_moved_to_its_neighbours(purpose):
         nearest = sorted(others, key=lambda other: -float(other @ moved))[:4]  # sqrt(200) / 4
         wanted.append(unit(moved + np.mean(nearest, axis=0)) if purpose == "group" else moved)
     found = Collection(vectors, purpose).transform(np.concatenate([queries, vectors[:5]]))
-    assert found == pytest.approx(np.array(wanted), abs=1e-5)
-
-
-def test_neighbours_bring_groups_together():
-    vectors, groups = grouped()
-    precision = {}
-    for name, found in [
-        ("model", vectors),
-        ("group", Collection(vectors, "group").transform(vectors)),
-    ]:
-        cosines = found @ found.T
-        np.fill_diagonal(cosines, -1)
-        nearest = np.argsort(-cosines, axis=1)[:, :9]
-        precision[name] = (groups[nearest] == groups[:, None]).mean()
-    assert precision["group"] > precision["model"] + 0.1
+    assert found == approx(np.array(wanted), abs=1e-5)
 
 
 def test_a_large_collection_is_represented_by_a_sample():
@@ -70,41 +54,45 @@ def test_a_large_collection_is_represented_by_a_sample():
     assert chosen[-1] > 45_000
 
 
-def stored(folder: Path, name: str = "searched") -> np.ndarray:
+def stored(folder, name="searched"):
     return np.load(folder / f"{name}.npy")
 
 
-@pytest.mark.parametrize("quantize", ["float32", "int8"])
+@cases("quantize", ["float32", "int8"])
 def test_another_purpose_encodes_nothing_again_except_for_int8(bert, tmp_path, quantize):
-    out, options = tmp_path / "index", {"model": bert, "quantize": quantize, **QUIET}
-    aoe_train.index(TEXTS, out=out, **options)
+    out, options = tmp_path / "index", {"model": bert, "quantize": quantize}
+    build(TEXTS, out=out, **options)
     assert not (out / "searched.npy").exists()
     for purpose in PURPOSES:
-        made = aoe_train.index(TEXTS, out=out, purpose=purpose, **options)
+        made = build(TEXTS, out=out, purpose=purpose, **options)
         assert (made.purpose, made.encoded) == (purpose, 0 if quantize == "float32" else len(TEXTS))
         fresh = tmp_path / purpose
-        aoe_train.index(TEXTS, out=fresh, purpose=purpose, **options)
+        build(TEXTS, out=fresh, purpose=purpose, **options)
         for name in ("vectors.npy", "searched.npy", "index.json"):
             assert (out / name).read_bytes() == (fresh / name).read_bytes()
         assert ("searched-ranges.npy" in {path.name for path in out.iterdir()}) == (
             quantize == "int8"
         )
-    more = aoe_train.index([*TEXTS, "the new boat"], out=out, **options)
+    more = build([*TEXTS, "the new boat"], out=out, **options)
     assert (more.rows, more.purpose) == (len(TEXTS) + 1, "match")
     assert more.examples == []  # they were shown before
-    again = aoe_train.index([*TEXTS, "the new boat"], out=out, purpose="none", **options)
+    again = build([*TEXTS, "the new boat"], out=out, purpose="none", **options)
     assert again.purpose is None
     assert not (out / "searched.npy").exists()
 
 
 def test_a_text_of_the_index_is_found_first_and_words_count_by_purpose(bert, tmp_path):
-    for purpose, weight in (("group", 0.9), ("search", 0.8), ("match", 0.75)):
+    for purpose, weight in read_rows("""
+            group | 0.9
+            search | 0.8
+            match | 0.75
+            """):
         out = tmp_path / purpose
-        aoe_train.index(TEXTS, model=bert, out=out, purpose=purpose, **QUIET)
-        index = aoe_train.open_index(out)
+        build(TEXTS, model=bert, out=out, purpose=purpose)
+        index = open_index(out)
         (hit,) = index.search(TEXTS[7], by="model", top=1)
-        assert (hit.place, hit.cosine) == (7, pytest.approx(1, abs=1e-4))
-        assert index.search("zzz", top=1)[0].score == pytest.approx(weight)  # no text has this word
+        assert (hit.place, hit.cosine) == (7, approx(1, abs=1e-4))
+        assert index.search("zzz", top=1)[0].score == approx(weight)  # no text has this word
         every = index.search_every(by="model", top=1).hits
         vectors = stored(out)
         cosines = vectors @ vectors.T
@@ -113,11 +101,11 @@ def test_a_text_of_the_index_is_found_first_and_words_count_by_purpose(bert, tmp
         assert not np.allclose(vectors, stored(out, "vectors"))
 
 
-def test_texts_of_which_words_change_the_first_result_are_shown(bert, tmp_path):
-    made = aoe_train.index(TEXTS, model=bert, out=tmp_path / "index", purpose="match", **QUIET)
+def test_texts_of_which_words_change_the_first_result_are_shown(bert, out, tmp_path):
+    made = build(TEXTS, model=bert, out=out, purpose="match")
     found = {}
     for by in ("model", "both"):
-        hits = aoe_train.search_every(tmp_path / "index", by=by, top=1, progress=False).hits
+        hits = search_every(out, by=by, top=1).hits
         found[by] = [TEXTS[place] for place in hits["place2"]]  # the text itself isn't ranked
     assert 0 < len(made.examples) <= 10
     for example in made.examples:
@@ -126,24 +114,22 @@ def test_texts_of_which_words_change_the_first_result_are_shown(bert, tmp_path):
         assert example.by_model != example.by_both
     assert made.to_dict()["examples"][0]["by_both"] == made.examples[0].by_both
     assert f"  text  {made.examples[0].text}" in made.notes()
-    assert not aoe_train.index(TEXTS, model=bert, out=tmp_path / "plain", **QUIET).examples
+    assert not build(TEXTS, model=bert, out=tmp_path / "plain").examples
 
 
-@pytest.mark.parametrize("kind", ["flat", "hnsw"])
+@cases("kind", ["flat", "hnsw"])
 def test_near_duplicates_are_those_of_the_model(bert, tmp_path, kind):
     if kind == "hnsw":
         pytest.importorskip("faiss")
-    aoe_train.index(TEXTS, model=bert, out=tmp_path / "plain", **QUIET)
-    made = aoe_train.index(
-        TEXTS, model=bert, out=tmp_path / "group", purpose="group", kind=kind, **QUIET
-    )
+    build(TEXTS, model=bert, out=tmp_path / "plain")
+    made = build(TEXTS, model=bert, out=tmp_path / "group", purpose="group", kind=kind)
     assert made.recall > 0.9
     wanted, found = (
-        aoe_train.duplicates(tmp_path / name, min_cosine=0.8, neighbours=80, progress=False).pairs
+        duplicates(tmp_path / name, min_cosine=0.8, neighbours=80).pairs
         for name in ("plain", "group")
     )
     assert found.select("place1", "place2").equals(wanted.select("place1", "place2"))
-    assert found["cosine"].to_numpy() == pytest.approx(wanted["cosine"].to_numpy(), abs=1e-5)
+    assert found["cosine"].to_numpy() == approx(wanted["cosine"].to_numpy(), abs=1e-5)
 
 
 def test_evaluation_follows_the_purpose():
@@ -152,7 +138,7 @@ def test_evaluation_follows_the_purpose():
         {"text": [f"text {number}" for number in range(200)], "group": groups.astype(str)}
     )
 
-    def model(texts: list[str]) -> np.ndarray:
+    def model(texts):
         return 3 * vectors[[int(text.split()[1]) for text in texts]]  # of any length
 
     for purpose in (None, *PURPOSES):
@@ -164,86 +150,80 @@ def test_evaluation_follows_the_purpose():
             "purpose": purpose,
             "resamples": 0,
         }
-        (scores,) = aoe_train.evaluate(model, data=rows, **options, **QUIET).to_dict().values()
-        assert scores["P@1"] == pytest.approx((groups[cosines.argmax(axis=1)] == groups).mean())
+        (scores,) = evaluate(model, data=rows, **options).to_dict().values()
+        assert scores["P@1"] == approx((groups[cosines.argmax(axis=1)] == groups).mean())
 
 
 def test_vectors_of_a_collection_are_those_of_its_index(bert, tmp_path):
     out = tmp_path / "index"
-    aoe_train.index(TEXTS, model=bert, out=out, purpose="group", **QUIET)
+    build(TEXTS, model=bert, out=out, purpose="group")
     texts = tmp_path / "texts.txt"
-    texts.write_text("\n".join(TEXTS), encoding="utf-8")
-    options = {"model": bert, "collection": out, "progress": False}
+    texts.write_text("\n".join(TEXTS))
+    options = {"model": bert, "collection": out}
     file = tmp_path / "vectors.npy"
-    aoe_train.encode(texts, out=file, **options)
-    assert np.load(file) == pytest.approx(stored(out), abs=1e-5)
-    assert aoe_train.encode(TEXTS, **options) == pytest.approx(stored(out), abs=1e-5)
-    assert aoe_train.encode(TEXTS[3], **options) == pytest.approx(stored(out)[3], abs=1e-5)
-    bits = aoe_train.encode(TEXTS, quantize="ubinary", **options)
+    encode(texts, out=file, **options)
+    assert np.load(file) == approx(stored(out), abs=1e-5)
+    assert encode(TEXTS, **options) == approx(stored(out), abs=1e-5)
+    assert encode(TEXTS[3], **options) == approx(stored(out)[3], abs=1e-5)
+    bits = encode(TEXTS, quantize="ubinary", **options)
     assert (np.unpackbits(bits, axis=1) == (stored(out) > 0)).mean() > 0.99
-    with pytest.raises(ConfigError, match="other settings: collection"):
-        aoe_train.encode(texts, out=file, model=bert, progress=False)
+    with config_error("other settings: collection"):
+        encode(texts, out=file, model=bert)
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"collection": "plain"}, "has no purpose"),
-        ({"model": "other"}, "differ from those of"),
-        ({"dim": 8}, "has 32 dimensions"),
-        ({"normalize": False}, "have length 1"),
-        ({"workers": 2, "out": "vectors.npy"}, "encodes in one process"),
-    ],
+@table(
+    "change, words",
+    """
+    {'collection': 'plain'} | has no purpose
+    {'model': 'other'} | differ from those of
+    {'dim': 8} | has 32 dimensions
+    {'normalize': False} | have length 1
+    """,
 )
-def test_a_collection_that_does_not_fit_is_refused(bert, tmp_path, change, words):
-    aoe_train.index(TEXTS, model=bert, out=tmp_path / "index", purpose="group", **QUIET)
-    aoe_train.index(TEXTS, model=bert, out=tmp_path / "plain", **QUIET)
-    (tmp_path / "texts.txt").write_text("\n".join(TEXTS), encoding="utf-8")
+def test_a_collection_that_does_not_fit_is_refused(bert, tmp_path, monkeypatch, change, words):
+    monkeypatch.chdir(tmp_path)
+    build(TEXTS, model=bert, out="index", purpose="group")
+    build(TEXTS, model=bert, out="plain")
     save_bert(tmp_path / "other", seed=9)
-    options = {"model": bert, "collection": tmp_path / "index", "progress": False, **change}
-    places = {
-        "plain": tmp_path / "plain",
-        "other": tmp_path / "other",
-        "vectors.npy": tmp_path / "vectors.npy",
-    }
-    options = {name: places.get(value, value) for name, value in options.items()}
-    texts = str(tmp_path / "texts.txt") if "out" in options else TEXTS
-    with pytest.raises(ConfigError, match=words):
-        aoe_train.encode(texts, **options)
+    with config_error(words):
+        encode(TEXTS, **{"model": bert, "collection": "index", **change})
 
 
-@pytest.mark.parametrize(
-    ("texts", "purpose", "error", "words"),
+def test_vectors_of_a_collection_are_encoded_in_one_process(bert, out, tmp_path):
+    build(TEXTS, model=bert, out=out, purpose="group")
+    (tmp_path / "texts.txt").write_text("\n".join(TEXTS))
+    how = {"collection": out, "out": tmp_path / "vectors.npy", "workers": 2}
+    with config_error("encodes in one process"):
+        encode(tmp_path / "texts.txt", model=bert, **how)
+
+
+@cases(
+    "texts, purpose, error, words",
     [
         (TEXTS[:49], "group", DataError, "needs at least 50 texts"),
         (TEXTS, "groups", ConfigError, "expected 'group', 'search' or 'match'"),
     ],
 )
-def test_a_purpose_that_does_not_fit_is_refused(bert, tmp_path, texts, purpose, error, words):
+def test_a_purpose_that_does_not_fit_is_refused(bert, out, texts, purpose, error, words):
     with pytest.raises(error, match=words):
-        aoe_train.index(texts, model=bert, out=tmp_path / "index", purpose=purpose, **QUIET)
-    assert not (tmp_path / "index").exists()
+        build(texts, model=bert, out=out, purpose=purpose)
+    assert not out.exists()
 
 
-def test_vectors_of_a_collection_have_the_prompt_for_documents(bert, tmp_path):
+def test_vectors_of_a_collection_have_the_prompt_for_documents(bert, out):
     prompts = {"query": "the man: ", "document": "a car: "}
-    prompted = aoe_train.Encoder.load(bert, prompts=prompts)
-    aoe_train.index(TEXTS, model=prompted, out=tmp_path / "index", purpose="group", **QUIET)
-    options = {"model": prompted, "collection": tmp_path / "index", "progress": False}
-    assert aoe_train.encode(TEXTS, **options) == pytest.approx(stored(tmp_path / "index"), abs=1e-5)
-    query = aoe_train.encode(TEXTS, prompt_name="query", **options)
-    assert not np.allclose(query, stored(tmp_path / "index"), atol=1e-3)
+    prompted = Encoder.load(bert, prompts=prompts)
+    build(TEXTS, model=prompted, out=out, purpose="group")
+    options = {"model": prompted, "collection": out}
+    assert encode(TEXTS, **options) == approx(stored(out), abs=1e-5)
+    query = encode(TEXTS, prompt_name="query", **options)
+    assert not np.allclose(query, stored(out), atol=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [({"dim": [8]}, "compares full vectors"), ({"data": "sheet"}, "give it to `aoe sample-pairs`")],
-)
-def test_a_purpose_that_evaluation_cannot_follow_is_refused(bert, tmp_path, change, words):
+def test_purposes_that_evaluation_cannot_follow_are_refused(bert, tmp_path):
     models = [bert, save_bert(tmp_path / "other", seed=9)]
-    sheet = aoe_train.sample_pairs(TEXTS, model=models, queries=TEXTS, progress=False).pairs
-    sources = {"sheet": sheet.with_columns(label=pl.lit(1.0)), "texts": TEXTS}
-    options = {"data": "texts", **change}
-    options["data"] = sources[options["data"]]
-    with pytest.raises(ConfigError, match=words):
-        aoe_train.evaluate(bert, purpose="group", **options, **QUIET)
+    sheet = sample_pairs(TEXTS, model=models, queries=TEXTS).pairs.with_columns(label=pl.lit(1.0))
+    with config_error("compares full vectors"):
+        evaluate(bert, data=TEXTS, purpose="group", dim=[8])
+    with config_error("give it to `aoe sample-pairs`"):
+        evaluate(bert, data=sheet, purpose="group")

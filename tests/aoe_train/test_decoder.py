@@ -1,9 +1,6 @@
 """Decoders as encoders: adapters, bidirectional attention and padding."""
 
-import json
 import shutil
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -12,9 +9,8 @@ from sentence_transformers import SentenceTransformer
 from transformers import AutoModel, LlamaModel
 
 import aoe_train
-from aoe_train import Encoder
-from pairkit import ConfigError, DataError
-from tests.aoe_train.tiny import edit, save_llama
+from tests.aoe_train.shorthand import config_error, data_error, read_rows, shared
+from tests.aoe_train.tiny import edit, load, read_json, save_llama
 
 TEXTS = ["a cat is playing", "large error when opening the file", "no", "bread or apple " * 30]
 ROWS = [
@@ -24,7 +20,7 @@ ROWS = [
 ]
 
 
-def train(backbone: str | Path, out: Path, **options: Any) -> Encoder:
+def train(backbone, out, **options):
     """Train adapters for a few steps."""
     settings = {
         "encoder.pooling": "last",
@@ -32,20 +28,14 @@ def train(backbone: str | Path, out: Path, **options: Any) -> Encoder:
         "lora.dropout": 0,
         **options.pop("settings", {}),
     }
-    how: dict[str, Any] = {
-        "epochs": 2,
-        "batch_size": 4,
-        "lr": 0.02,
-        "lora": True,
-        "prompts": "{text}",
-    }
-    how |= {"preset": "cosent", "progress": False, **options}
+    how = {"epochs": 2, "batch_size": 4, "lr": 0.02, "lora": True, "prompts": "{text}"}
+    how |= {"preset": "cosent", **options}
     run = aoe_train.train(ROWS, backbone=backbone, out=out, settings=settings, **how)
     return run.encoder
 
 
-@pytest.fixture(scope="module")
-def tuned(llama: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+@shared
+def tuned(llama, tmp_path_factory):
     out = tmp_path_factory.mktemp("tuned") / "m"
     train(llama, out)
     return out
@@ -62,39 +52,37 @@ def test_adapters_of_every_linear_layer_learn_and_the_backbone_stays(llama, tune
         name.partition(".lora_")[0].removeprefix("base_model.model.") for name in stored
     } == linear
     assert not (tuned / "model.safetensors").exists()
-    encoder = Encoder.load(tuned, device="cpu")
+    encoder = load(tuned)
     weights = dict(encoder.model.backbone.named_parameters())
     for name, weight in backbone.named_parameters():
         kept = weights.get(name, weights.get(name.replace("proj.", "proj.base_layer.")))
         assert kept is not None
         assert torch.equal(kept, weight)
-    plain = Encoder.load(llama, device="cpu", pooling="last").encode(TEXTS)
+    plain = load(llama, pooling="last").encode(TEXTS)
     assert abs(encoder.encode(TEXTS) - plain).max() > 0.01
 
 
 def test_sentence_transformers_loads_adapters_and_damaged_ones_are_refused(tuned, tmp_path):
-    expected = Encoder.load(tuned, device="cpu").encode(TEXTS)
-    theirs = SentenceTransformer(str(tuned), device="cpu").encode(TEXTS)
+    expected = load(tuned).encode(TEXTS)
+    theirs = SentenceTransformer(str(tuned)).encode(TEXTS)
     assert abs(theirs - expected).max() < 1e-5
-    damaged = Path(shutil.copytree(tuned, tmp_path / "damaged"))
+    damaged = shutil.copytree(tuned, tmp_path / "damaged")
     weights = load_file(damaged / "adapter_model.safetensors")
     del weights[min(weights)]
     save_file(weights, damaged / "adapter_model.safetensors")
-    with pytest.raises(DataError, match=r"don't match config\.json: 1 are missing"):
-        Encoder.load(damaged, device="cpu")
+    with data_error(r"don't match config\.json: 1 are missing"):
+        load(damaged)
 
 
-def test_impossible_adapters(llama, tmp_path, monkeypatch):
+def test_impossible_adapters(llama, out, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    for settings, message in (
-        (
-            {"lora.targets": "query,key"},
-            r"query.*key.*down_proj.*q_proj",
-        ),  # names the layers that exist
-        ({"lora.four_bit": True}, "four_bit needs a CUDA device"),
-    ):
-        with pytest.raises(ConfigError, match=message):
-            train(llama, tmp_path / "m", settings=settings)
+    for settings, message in read_rows("""
+            # names the layers that exist
+            {'lora.targets': 'query,key'} | query.*key.*down_proj.*q_proj
+            {'lora.four_bit': True} | four_bit needs a CUDA device
+            """):
+        with config_error(message):
+            train(llama, out, settings=settings)
 
 
 def test_adapters_store_the_commit_of_a_hub_base(llama, tmp_path, monkeypatch):
@@ -107,32 +95,18 @@ def test_adapters_store_the_commit_of_a_hub_base(llama, tmp_path, monkeypatch):
     (kept / "refs").mkdir()
     (kept / "refs" / "main").write_text("a" * 40)
     encoder = train("org/llama", tmp_path / "adapters", epochs=1)
-    about = json.loads((tmp_path / "adapters/adapter_config.json").read_text())
+    about = read_json(tmp_path / "adapters/adapter_config.json")
     assert (about["base_model_name_or_path"], about["revision"]) == ("org/llama", "a" * 40)
     (kept / "refs" / "main").write_text(
         "b" * 40
     )  # a new commit doesn't change the base of the adapters
-    again = Encoder.load(tmp_path / "adapters", device="cpu")
+    again = load(tmp_path / "adapters")
     assert abs(again.encode(TEXTS) - encoder.encode(TEXTS)).max() < 1e-5
     again.save(tmp_path / "copied")
-    copied = json.loads((tmp_path / "copied/adapter_config.json").read_text())
+    copied = read_json(tmp_path / "copied/adapter_config.json")
     for written in (about, copied):
         written["target_modules"].sort()  # peft writes a set
     assert {**copied, "inference_mode": False} == about
-
-
-@pytest.mark.parametrize("attention", ["eager", "sdpa"])
-def test_bidirectional_attention_ignores_padding(llama, attention):
-    backbone = Encoder.load(llama, device="cpu", bidirectional=True).model.backbone
-    backbone.set_attn_implementation(attention)
-    ids, mask = torch.tensor([[10, 11, 12, 13]]), torch.tensor([[1, 1, 1, 1, 0, 0, 0]])
-    padded = torch.nn.functional.pad(ids, (0, 3), value=5)
-    with torch.no_grad():
-        found = backbone(input_ids=padded, attention_mask=mask).last_hidden_state[:, 0]
-        expected = backbone(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state[
-            :, 0
-        ]
-    assert abs(found - expected).max() < 1e-5
 
 
 def test_a_model_that_stays_causal_is_refused(llama, monkeypatch):
@@ -140,18 +114,18 @@ def test_a_model_that_stays_causal_is_refused(llama, monkeypatch):
     monkeypatch.setattr(
         LlamaModel, "forward", lambda *a, **k: forward(*a, **{**k, "is_causal": True})
     )
-    with pytest.raises(ConfigError, match="both directions"):
-        Encoder.load(llama, device="cpu", bidirectional=True)
+    with config_error("both directions"):
+        load(llama, bidirectional=True)
 
 
-def test_the_padding_token_is_an_existing_token(llama, tmp_path):
-    tokenizer = Encoder.load(llama, device="cpu").tokenizer
+def test_the_padding_token_is_an_existing_token(llama, out):
+    tokenizer = load(llama).tokenizer
     assert tokenizer.pad_token == "</s>"
     assert tokenizer.pad_token_id < len(tokenizer)
-    folder = Path(shutil.copytree(llama, tmp_path / "m"))
+    folder = shutil.copytree(llama, out)
     edit(folder / "tokenizer_config.json", eos_token=None, bos_token=None)
-    with pytest.raises(ConfigError, match="no padding token"):
-        Encoder.load(folder, device="cpu")
+    with config_error("no padding token"):
+        load(folder)
 
 
 @pytest.mark.gpu

@@ -2,12 +2,8 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from functools import cache, partial
-from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -17,11 +13,19 @@ from sentence_transformers.sentence_transformer.modules import Normalize, Poolin
 from torch import nn
 from transformers import AutoTokenizer, T5EncoderModel
 
-import aoe_train
-from aoe_train import Encoder
+from aoe_train import encode, export, train
 from pairkit import ConfigError, DataError
-from tests.aoe_train.tiny import save_bert, save_gemma, save_llama, save_t5
-from tests.aoe_train.vectors import difference, probes
+from tests.aoe_train.shorthand import cases, config_error, raises, shared
+from tests.aoe_train.tiny import (
+    difference,
+    load,
+    probes,
+    read_json,
+    save_bert,
+    save_gemma,
+    save_llama,
+    save_t5,
+)
 
 TEXTS = [*probes(40), "bread", "a large blue car is on the road . " * 3, "the dog"]
 PAIRS = "large-large small-large red-red blue-red old-new slow-slow fast-slow new-new"
@@ -30,21 +34,15 @@ ROWS = [
     {"text1": f"a {one} cat is playing", "text2": f"the {two} cat is eating", "score": score}
     for (one, two), score in zip((pair.split("-") for pair in PAIRS.split()), SCORES, strict=True)
 ]
-QUICK: dict[str, Any] = {
-    "epochs": 2,
-    "batch_size": 4,
-    "lr": 1e-3,
-    "preset": "cosent",
-    "progress": False,
-}
+QUICK = {"epochs": 2, "batch_size": 4, "lr": 1e-3, "preset": "cosent"}
 QUICK["settings"] = {"log.checkpoint_steps": 1}
 
 
 added = partial(Dense, 32, use_residual=True)
-LINEAR: dict[str, Any] = {"bias": False, "activation_function": nn.Identity()}
+LINEAR = {"bias": False, "activation_function": nn.Identity()}
 # As LaBSE (the first token through a tanh), sentence-T5 (the mean through a matrix), EmbeddingGemma (the mean
 # through a wide layer and back), and two layers that add what came in, one of them through a matrix.
-KINDS: dict[str, tuple[Callable[[Path], Path], str, Callable[[], list[nn.Module]]]] = {
+KINDS = {
     "labse": (lambda path: save_bert(path, layers=1), "cls", lambda: [Dense(32, 24), Normalize()]),
     "t5": (save_t5, "mean", lambda: [Dense(32, 24, **LINEAR), Normalize()]),
     "gemma": (
@@ -60,12 +58,12 @@ KINDS: dict[str, tuple[Callable[[Path], Path], str, Callable[[], list[nn.Module]
 }
 
 
-@pytest.fixture(scope="module")
+@shared
 def folders(tmp_path_factory):
     """A folder of each kind, saved by sentence-transformers on first use."""
 
     @cache
-    def folder(kind: str) -> Path:
+    def folder(kind):
         place = tmp_path_factory.mktemp(kind)
         save, pooling, heads = KINDS[kind]
         torch.manual_seed(1)
@@ -73,41 +71,41 @@ def folders(tmp_path_factory):
         if kind == "residual":
             transformer.tokenizer.pad_token = "</s>"
         modules = [transformer, Pooling(32, pooling), *heads()]
-        SentenceTransformer(modules=modules, device="cpu").save(str(place / "theirs"))
+        SentenceTransformer(modules=modules).save(str(place / "theirs"))
         return place / "theirs"
 
     return folder
 
 
-def theirs(folder: Path) -> np.ndarray:
-    return SentenceTransformer(str(folder), device="cpu").encode(TEXTS, batch_size=3)
+def theirs(folder):
+    return SentenceTransformer(str(folder)).encode(TEXTS, batch_size=3)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_load_from_and_save_for_sentence_transformers(kind, folders, tmp_path):
+@cases("kind", KINDS)
+def test_load_from_and_save_for_sentence_transformers(kind, folders, out):
     folder = folders(kind)
     expected = theirs(folder)
-    ours = Encoder.load(folder, device="cpu")
+    ours = load(folder)
     assert ours.model.packed is (kind != "t5")
     assert difference(ours.encode(TEXTS), expected) < 1e-6
     assert ours.dim == expected.shape[1]
-    ours.save(tmp_path / "m")
-    assert difference(theirs(tmp_path / "m"), expected) < 1e-6
-    again = Encoder.load(tmp_path / "m", device="cpu", inference_only=True)
+    ours.save(out)
+    assert difference(theirs(out), expected) < 1e-6
+    again = load(out, inference_only=True)
     assert (again.encode(TEXTS) == ours.encode(TEXTS)).all() or kind == "labse"
     assert difference(again.encode(TEXTS), expected) < 1e-6
     assert again.settings == ours.settings
 
 
-@pytest.mark.parametrize(
-    ("kind", "lora"),
+@cases(
+    "kind, lora",
     [("labse", False), ("gemma", False), ("residual", True)],
     ids=["bert", "gemma", "lora"],
 )
-def test_dense_layers_learn_and_keep_their_shape(kind, lora, folders, tmp_path):
+def test_dense_layers_learn_and_keep_their_shape(kind, lora, folders, out, tmp_path):
     """With adapters, dense layers are trained as a whole."""
-    before = Encoder.load(folders(kind), device="cpu")
-    run = aoe_train.train(ROWS, backbone=folders(kind), out=tmp_path / "m", lora=lora, **QUICK)
+    before = load(folders(kind))
+    run = train(ROWS, backbone=folders(kind), out=out, lora=lora, **QUICK)
     trained = run.encoder
     assert trained.settings.dense == before.settings.dense
     learnt = dict(trained.model.heads.named_parameters())
@@ -121,22 +119,22 @@ def test_dense_layers_learn_and_keep_their_shape(kind, lora, folders, tmp_path):
         )
         used = (one != other).any(dim=1)
         assert 5 < int(used.sum()) < len(used) / 2  # words that occur, and no others
-    assert difference(theirs(tmp_path / "m"), trained.encode(TEXTS)) < 1e-6
+    assert difference(theirs(out), trained.encode(TEXTS)) < 1e-6
 
 
 def test_dense_layers_in_an_onnx_graph(folders, tmp_path, monkeypatch):
     """In fp32, and in int8 from the same graph."""
     onnxruntime = pytest.importorskip("onnxruntime")
     folder = folders("labse")
-    done = aoe_train.export(folder, out=tmp_path / "graph", format="onnx", progress=False)
-    assert done.dim == Encoder.load(folder, device="cpu").dim
+    done = export(folder, out=tmp_path / "graph", format="onnx")
+    assert done.dim == load(folder).dim
     tokens = AutoTokenizer.from_pretrained(tmp_path / "graph")(
         TEXTS, padding=True, truncation=True, return_tensors="np"
     )
     graph = onnxruntime.InferenceSession(tmp_path / "graph/onnx/model.onnx")
     inputs = {name: tokens[name] for name in ("input_ids", "attention_mask")}
     assert difference(graph.run(["sentence_embedding"], inputs)[0], theirs(folder)) < 1e-5
-    listed = json.loads((tmp_path / "graph/modules.json").read_text())
+    listed = read_json(tmp_path / "graph/modules.json")
     assert [(tmp_path / "graph" / one["path"] / "config.json").is_file() for one in listed[1:]] == [
         True
     ] * 3
@@ -145,50 +143,49 @@ def test_dense_layers_in_an_onnx_graph(folders, tmp_path, monkeypatch):
     )  # cosines are almost equal here
     copy = partial(shutil.copytree, tmp_path / "graph", dirs_exist_ok=True)
     monkeypatch.setattr("aoe_train.exporting.export.write_onnx", lambda out, *_: copy(out))
-    smaller = aoe_train.export(folder, out=tmp_path / "int8", format="onnx-int8", progress=False)
+    smaller = export(folder, out=tmp_path / "int8", format="onnx-int8")
     assert smaller.dim == done.dim
     assert smaller.loss.cosine_mean > 0.95
 
 
-def test_a_new_layer_is_trained_and_the_run_is_recognised(bert, tmp_path):
+def test_a_new_layer_is_trained_and_the_run_is_recognised(bert, out, tmp_path):
     settings = {
         **QUICK["settings"],
         "encoder.dense": [{"size": 8, "activation": "tanh", "bias": False}],
     }
     options = {**QUICK, "settings": settings}
-    run = aoe_train.train(ROWS, backbone=bert, out=tmp_path / "m", **options)
+    run = train(ROWS, backbone=bert, out=out, **options)
     assert run.encoder.dim == 8
-    assert difference(theirs(tmp_path / "m"), run.encoder.encode(TEXTS)) < 1e-6
-    config = json.loads((tmp_path / "m/dense_1/config.json").read_text())
+    assert difference(theirs(out), run.encoder.encode(TEXTS)) < 1e-6
+    config = read_json(tmp_path / "m/dense_1/config.json")
     assert (config["in_features"], config["out_features"], config["bias"]) == (32, 8, False)
     told = []
     options["progress"] = lambda at: told.append(at.stage)
-    assert aoe_train.train(ROWS, backbone=bert, out=tmp_path / "m", **options).steps == run.steps
+    assert train(ROWS, backbone=bert, out=out, **options).steps == run.steps
     assert "train" not in told  # the same run: finished already
 
 
-@pytest.mark.parametrize(
-    "given", [[0], ["x"], [{"size": 8, "activation": "os.system"}], 1.5, [True, {}]]
-)
+@cases("given", [[0], ["x"], [{"size": 8, "activation": "os.system"}], 1.5, [True, {}]])
 def test_invalid_layers(given, bert):
-    with pytest.raises(ConfigError):
-        Encoder.load(bert, dense=given)
+    with raises(ConfigError):
+        load(bert, dense=given)
 
 
-def damaged(folder: Path, **changes: Any) -> None:
-    config = json.loads((folder / "2_Dense/config.json").read_text())
+def damaged(folder, **changes):
+    config = read_json(folder / "2_Dense/config.json")
     (folder / "2_Dense/config.json").write_text(json.dumps({**config, **changes}))
 
 
 WEIGHTS = "2_Dense/model.safetensors"
 
 
-@pytest.mark.parametrize(
-    ("harm", "error", "message"),
+@cases(
+    "harm, error, message",
     [
         (
             lambda folder: (folder / WEIGHTS).rename(folder / "2_Dense/pytorch_model.bin"),
-            *(ConfigError, r"its only weights are pytorch_model.bin, a pickle"),
+            ConfigError,
+            r"its only weights are pytorch_model.bin, a pickle",
         ),
         (
             lambda folder: (folder / WEIGHTS).unlink(),
@@ -207,28 +204,28 @@ WEIGHTS = "2_Dense/model.safetensors"
         ),
     ],
 )
-def test_what_is_refused(harm, error, message, folders, tmp_path):
-    harm(shutil.copytree(folders("labse"), tmp_path / "m"))
-    with pytest.raises(error, match=message):
-        Encoder.load(tmp_path / "m", device="cpu")
-    with pytest.raises(ConfigError, match=r"has its own dense layers; leave encoder\.dense out"):
-        Encoder.load(folders("labse"), device="cpu", dense=[8])
+def test_what_is_refused(harm, error, message, folders, out):
+    harm(shutil.copytree(folders("labse"), out))
+    with raises(error, match=message):
+        load(out)
+    with config_error(r"has its own dense layers; leave encoder\.dense out"):
+        load(folders("labse"), dense=[8])
 
 
-@pytest.mark.parametrize("normalizes", [True, False])
-def test_truncate_dim_of_a_folder_is_kept(bert, tmp_path, *, normalizes):
+@cases("normalizes", [True, False])
+def test_truncate_dim_of_a_folder_is_kept(bert, out, tmp_path, *, normalizes):
     """A stored `dim` truncates scaled vectors; a requested one truncates before scaling, as theirs does."""
     modules = [
         Transformer(str(bert), max_seq_length=40),
         Pooling(32, "mean"),
         *[Normalize()] * normalizes,
     ]
-    model = SentenceTransformer(modules=modules, device="cpu", truncate_dim=12)
+    model = SentenceTransformer(modules=modules, truncate_dim=12)
     model.save(str(tmp_path / "theirs"))
-    ours = Encoder.load(tmp_path / "theirs", device="cpu")
+    ours = load(tmp_path / "theirs")
     assert ours.settings.dim == ours.dim == 12
-    ours.save(tmp_path / "m")
-    for encoder in (ours, Encoder.load(tmp_path / "m", device="cpu")):
+    ours.save(out)
+    for encoder in (ours, load(out)):
         assert difference(encoder.encode(TEXTS), model.encode(TEXTS)) < 1e-6
         asked = {"normalize_embeddings": True, "truncate_dim": 20}
         assert (
@@ -237,23 +234,23 @@ def test_truncate_dim_of_a_folder_is_kept(bert, tmp_path, *, normalizes):
         )
         scaled = model.encode(TEXTS, normalize_embeddings=True)
         assert difference(encoder.encode(TEXTS, normalize=True), scaled) < 1e-6
-    assert difference(theirs(tmp_path / "m"), model.encode(TEXTS)) < 1e-6
-    found = aoe_train.encode(TEXTS, model=ours, progress=False)
+    assert difference(theirs(out), model.encode(TEXTS)) < 1e-6
+    found = encode(TEXTS, model=ours)
     assert (found == ours.encode(TEXTS)).all()
-    with pytest.raises(ConfigError, match="dim 33: this model's vectors have 32 dimensions"):
-        Encoder.load(bert, device="cpu", dim=33)
+    with config_error("dim 33: this model's vectors have 32 dimensions"):
+        load(bert, dim=33)
 
 
 def test_training_with_truncated_vectors(bert, tmp_path):
     """The loss sees only the kept dimensions."""
     how = {**QUICK, "settings": {**QUICK["settings"], "encoder.dim": 8, "encoder.pooling": "avg"}}
-    assert aoe_train.train(ROWS, backbone=bert, out=tmp_path / "m", **how).encoder.dim == 8
-    with pytest.raises(ConfigError, match=r"objective.dims 32: this backbone's vectors have 8"):
-        aoe_train.train(ROWS, backbone=bert, out=tmp_path / "n", dims=[32, 8], **how)
+    assert train(ROWS, backbone=bert, out=tmp_path / "m", **how).encoder.dim == 8
+    with config_error(r"objective.dims 32: this backbone's vectors have 8"):
+        train(ROWS, backbone=bert, out=tmp_path / "n", dims=[32, 8], **how)
 
 
 def test_a_t5_is_loaded_without_its_decoder(tmp_path):
-    encoder = Encoder.load(save_t5(tmp_path / "t5", decoder=True), device="cpu", pooling="avg")
+    encoder = load(save_t5(tmp_path / "t5", decoder=True), pooling="avg")
     theirs = T5EncoderModel.from_pretrained(tmp_path / "t5").eval()
     ids = encoder.tokenizer("a cat is playing", return_tensors="pt")["input_ids"]
     expected = theirs(input_ids=ids).last_hidden_state[0].mean(0).detach().numpy()

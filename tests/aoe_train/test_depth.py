@@ -1,99 +1,93 @@
 """The first layers of a model: the same vectors as in training and in sentence-transformers."""
 
-from typing import Any
-
-import pytest
 from sentence_transformers import SentenceTransformer
 
-import aoe_train
-from aoe_train import Encoder
-from pairkit import ConfigError
+from aoe_train import encode, evaluate, export, train
+from tests.aoe_train.shorthand import cases, config_error, shared, table
 from tests.aoe_train.test_dense_layers import ROWS
-from tests.aoe_train.tiny import save_bert, save_gemma, save_llama, save_t5
-from tests.aoe_train.vectors import difference
+from tests.aoe_train.tiny import difference, load, save_bert, save_gemma, save_llama, save_t5
 
 TEXTS = ["a cat is playing", "the dog", "a large blue car is on the road with a small bird"]
-SAVE: dict[str, Any] = {"bert": save_bert, "llama": save_llama, "gemma": save_gemma, "t5": save_t5}
+SAVE = {"bert": save_bert, "llama": save_llama, "gemma": save_gemma, "t5": save_t5}
 DEEP = {
     "preset": "cosent",
     "epochs": 2,
     "batch_size": 4,
     "lr": 1e-3,
-    "progress": False,
     "layers": "all",
     "dims": [32, 8],
     "settings": {"objective.align": 0.5, "log.checkpoint_steps": 1},
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "pooling"),
-    [("bert", "first-last-avg"), ("llama", "avg"), ("gemma", "first-last-avg"), ("t5", "avg")],
+@table(
+    "name, pooling",
+    """
+    bert | first-last-avg
+    llama | avg
+    gemma | first-last-avg
+    t5 | avg
+    """,
 )
 def test_a_cut_model_is_saved_and_loaded(name, pooling, tmp_path):
     folder = SAVE[name](tmp_path / "m", layers=3)
-    cut = Encoder.load(folder, device="cpu", pooling=pooling, layers=2)
+    cut = load(folder, pooling=pooling, layers=2)
     assert layers_of(cut) == 2
-    assert (
-        difference(
-            Encoder.load(folder, device="cpu", pooling=pooling).encode(TEXTS), cut.encode(TEXTS)
-        )
-        > 0
-    )
+    assert difference(load(folder, pooling=pooling).encode(TEXTS), cut.encode(TEXTS)) > 0
     cut.save(tmp_path / "cut")
-    again = Encoder.load(tmp_path / "cut", device="cpu")
+    again = load(tmp_path / "cut")
     assert difference(again.encode(TEXTS), cut.encode(TEXTS)) < 1e-6
     if name != "llama":  # its tokenizer has no padding token
-        theirs = SentenceTransformer(str(tmp_path / "cut"), device="cpu").encode(TEXTS)
+        theirs = SentenceTransformer(str(tmp_path / "cut")).encode(TEXTS)
         assert difference(theirs, cut.encode(TEXTS)) < 1e-6
 
 
-def layers_of(encoder: Encoder) -> int:
+def layers_of(encoder):
     return int(encoder.model.backbone.config.num_hidden_layers)
 
 
 def test_layers_of_a_packed_bert(bert):
-    one = Encoder.load(bert, device="cpu", layers=1, inference_only=True).encode(TEXTS)
-    assert (one == Encoder.load(bert, device="cpu", layers=1).encode(TEXTS)).all()
-    assert (one != Encoder.load(bert, device="cpu").encode(TEXTS)).any()
-    assert (one == aoe_train.encode(TEXTS, model=bert, layers=1, progress=False)).all()
+    one = load(bert, layers=1, inference_only=True).encode(TEXTS)
+    assert (one == load(bert, layers=1).encode(TEXTS)).all()
+    assert (one != load(bert).encode(TEXTS)).any()
+    assert (one == encode(TEXTS, model=bert, layers=1)).all()
 
 
-@pytest.mark.parametrize("count", [0, 3])
+@cases("count", [0, 3])
 def test_layer_counts_out_of_range(bert, count):
-    with pytest.raises(ConfigError, match=r"layers 3: this backbone has 2|expected at least 1"):
-        Encoder.load(bert, device="cpu", layers=count)
+    with config_error(r"layers 3: this backbone has 2|expected at least 1"):
+        load(bert, layers=count)
 
 
-@pytest.fixture(scope="module")
+@shared
 def three(tmp_path_factory):
     """A BERT of three layers without dropout."""
     return save_bert(tmp_path_factory.mktemp("three") / "bert", layers=3, dropout=0)
 
 
-def test_adapters_of_some_layers(three, tmp_path):
+def test_adapters_of_some_layers(three, out, tmp_path):
     settings = {"encoder.layers": 2, "lora.rank": 2}
     options = {**DEEP, "layers": None, "dims": None, "settings": settings}
-    run = aoe_train.train(ROWS, backbone=three, out=tmp_path / "m", lora=True, **options)
-    again = Encoder.load(tmp_path / "m", device="cpu")
+    run = train(ROWS, backbone=three, out=out, lora=True, **options)
+    again = load(out)
     assert layers_of(again) == 2
     assert (again.encode(TEXTS) == run.encoder.encode(TEXTS)).all()
-    theirs = SentenceTransformer(str(tmp_path / "m"), device="cpu", trust_remote_code=True)
+    theirs = SentenceTransformer(str(out), trust_remote_code=True)
     assert difference(theirs.encode(TEXTS), again.encode(TEXTS)) < 1e-6
-    done = aoe_train.export(tmp_path / "m", out=tmp_path / "one", layers=1, progress=False)
+    done = export(out, out=tmp_path / "one", layers=1)
     assert done.merged
-    assert layers_of(Encoder.load(tmp_path / "one", device="cpu")) == 1
+    assert layers_of(load(tmp_path / "one")) == 1
 
 
 def test_one_table_of_layers_and_sizes(bert):
-    options: dict[str, Any] = {"data": ROWS, "resamples": 0, "cache": False, "progress": False}
-    table = aoe_train.evaluate(bert, layers="2,1", dim=[32, 8], **options)
+    options = {"data": ROWS, "resamples": 0}
+    table = evaluate(bert, layers="2,1", dim=[32, 8], **options)
     told = table.to_dict()["sizes"]
     assert [(one["layers"], one["dim"]) for one in told] == [(2, 32), (2, 8), (1, 32), (1, 8)]
     assert [*table.to_polars()["layers"].unique().sort()] == [1, 2]
     (grid,) = table.tables()
     assert "layers" in str(grid)
-    alone = aoe_train.evaluate(bert, dim=[32, 8], **options).to_dict()["sizes"]
+    alone = evaluate(bert, dim=[32, 8], **options).to_dict()["sizes"]
     assert [one["tasks"] for one in told[:2]] == [one["tasks"] for one in alone]
     assert told[2]["tasks"] != told[0]["tasks"]
     assert "layers" not in alone[0]
@@ -102,31 +96,25 @@ def test_one_table_of_layers_and_sizes(bert):
         (bert, {"quantize": "int4"}, "quantize = 'int4': expected"),
         (bert, {"dim": 64}, "dim 64: this model's vectors have 32 dimensions"),
         (bert, {"dim": 8, "against": "minilm"}, "against= compares full vectors"),
-        (
-            Encoder.load(bert, device="cpu"),
-            {"layers": 1},
-            "layers can't be set for a loaded Encoder",
-        ),
+        (load(bert), {"layers": 1}, "layers can't be set for a loaded Encoder"),
     ):
-        with pytest.raises(ConfigError, match=message):
-            aoe_train.evaluate(model, **given, **options)
+        with config_error(message):
+            evaluate(model, **given, **options)
 
 
-@pytest.mark.parametrize(
-    ("name", "layer", "after"),
-    [
-        ("bert", "encoder.layer.2.", ()),
-        ("t5", "encoder.block.2.", ("encoder.final_layer_norm.",)),
-        ("gemma", "layers.2.", ("norm.",)),
-    ],
+@table(
+    "name, layer, after",
+    """
+    bert | encoder.layer.2. | ()
+    t5 | encoder.block.2. | ('encoder.final_layer_norm.',)
+    gemma | layers.2. | ('norm.',)
+    """,
 )
 def test_only_the_last_layers_learn(name, layer, after, tmp_path):
     backbone = SAVE[name](tmp_path / "m", layers=3)
     how = {**DEEP, "layers": None, "dims": None, "settings": {"optim.average": 0}}
-    aoe_train.train(ROWS, backbone=backbone, out=tmp_path / "out", top_layers=1, **how)
-    before, found = (
-        Encoder.load(tmp_path / folder, device="cpu").model.backbone for folder in ("m", "out")
-    )
+    train(ROWS, backbone=backbone, out=tmp_path / "out", top_layers=1, **how)
+    before, found = (load(tmp_path / folder).model.backbone for folder in ("m", "out"))
     moved = {
         key
         for key, weight in found.named_parameters()

@@ -1,7 +1,6 @@
 """Distillation: the fit equals a dense solution, and sentence-transformers reads the folder."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sentence_transformers import SentenceTransformer
 
-import aoe_train
+from aoe_train import Encoder, distill, evaluate
 from aoe_train.exporting.static_model import (
     fit,
     held_out,
@@ -19,25 +18,24 @@ from aoe_train.exporting.static_model import (
     token_shares,
     written_tokens,
 )
-from pairkit import ConfigError, DataError
-from tests.aoe_train.shell import aoe
+from tests.aoe_train.shorthand import aoe, approx, cases, config_error, data_error
 from tests.aoe_train.test_search import sentences
-from tests.aoe_train.tiny import bytelevel, wordpiece
+from tests.aoe_train.tiny import bytelevel, card_of, read_json, wordpiece
 
 
 def test_token_frequencies_by_hand():
     plain = plain_tokenizer(wordpiece())
     shares = token_shares(plain, ["the dog the", "", "a cat"])
     the, dog, cat, a = (plain.token_to_id(word) for word in ("the", "dog", "cat", "a"))
-    assert shares[0, the] == pytest.approx(2 / 3)
-    assert shares[0, dog] == pytest.approx(1 / 3)
+    assert shares[0, the] == approx(2 / 3)
+    assert shares[0, dog] == approx(1 / 3)
     assert shares[1].nnz == 0
     assert shares[2, [a, cat]].toarray().ravel().tolist() == [0.5, 0.5]
     cut = token_shares(plain, ["the dog the"], longest=1)
     assert cut[0, the] == 1
     assert cut.nnz == 1
     weights = rarity(sparse.csr_matrix([[1.0, 0, 0], [0.5, 0.5, 0]]))
-    assert weights == pytest.approx([0.001 / 0.751, 0.001 / 0.251, 1])
+    assert weights == approx([0.001 / 0.751, 0.001 / 0.251, 1])
 
 
 def test_token_texts_exclude_special_and_incomplete_ones():
@@ -67,32 +65,32 @@ def test_fit_equals_the_dense_solution(seed, texts, tokens, ridge):
         shares.T @ shares + ridge * np.eye(tokens), shares.T @ wanted + ridge * scale * prior
     )
     found = fit(sparse.csr_matrix(shares), wanted, prior, ridge)
-    assert found == pytest.approx(dense, abs=2e-2 * (1 + np.abs(dense).max()))
+    assert found == approx(dense, abs=2e-2 * (1 + np.abs(dense).max()))
 
 
 @pytest.fixture
-def texts(tmp_path: Path) -> Path:
+def texts(tmp_path):
     path = tmp_path / "texts.txt"
     path.write_text("\n".join(sentences(300)))
     return path
 
 
-@pytest.mark.parametrize("dim", [None, 8])
+@cases("dim", [None, 8])
 def test_sentence_transformers_reads_the_folder(bert, texts, tmp_path, dim):
-    done = aoe_train.distill(texts, model=bert, out=tmp_path / "static", dim=dim, progress=False)
+    done = distill(texts, model=bert, out=tmp_path / "static", dim=dim)
     assert (done.texts, done.held_out, done.dim) == (285, 15, dim or 32)
-    theirs = SentenceTransformer(str(tmp_path / "static"), device="cpu")
+    theirs = SentenceTransformer(str(tmp_path / "static"))
     kept = held_out(sentences(300))[0]
     assert set(held_out(sentences(300)[::-1])[0]) == set(kept)  # whatever their order
-    ours, found = aoe_train.Encoder.load(bert).encode(kept, normalize=True), theirs.encode(kept)
-    assert np.linalg.norm(found, axis=1) == pytest.approx(1, abs=1e-5)
-    record = json.loads((tmp_path / "static" / "run.json").read_text())["distill"]
+    ours, found = Encoder.load(bert).encode(kept, normalize=True), theirs.encode(kept)
+    assert np.linalg.norm(found, axis=1) == approx(1, abs=1e-5)
+    record = read_json(tmp_path / "static" / "run.json")["distill"]
     assert record["agreement"] == done.agreement
-    card = (tmp_path / "static" / "README.md").read_text()
+    card = card_of(tmp_path / "static")
     assert f"{done.agreement:.3f}" in card
     assert ("8 principal axes" in card) == (dim == 8)
     if dim is None:
-        assert (ours * found).sum(1).mean() == pytest.approx(done.agreement, abs=1e-5)
+        assert (ours * found).sum(1).mean() == approx(done.agreement, abs=1e-5)
         shuffled = (ours * found[::-1]).sum(1).mean()
         assert done.agreement > shuffled + 0.1 * (1 - shuffled)
 
@@ -100,12 +98,12 @@ def test_sentence_transformers_reads_the_folder(bert, texts, tmp_path, dim):
 def test_the_command_and_its_errors(bert, texts, tmp_path):
     few, static = tmp_path / "few.txt", tmp_path / "static"
     few.write_text("\n".join(sentences(50)))
-    with pytest.raises(DataError, match="found 50 texts; expected at least 110"):
-        aoe_train.distill(few, model=bert, out=static, progress=False)
-    with pytest.raises(ConfigError, match="dim=33: the model's vectors have 32 numbers"):
-        aoe_train.distill(texts, model=bert, out=static, dim=33, progress=False)
-    assert json.loads(aoe("distill", texts, "-m", bert, "-o", static, "--json"))["texts"] == 285
-    again = aoe_train.distill(texts, model=bert, out=static, progress=False)
+    with data_error("found 50 texts; expected at least 110"):
+        distill(few, model=bert, out=static)
+    with config_error("dim=33: the model's vectors have 32 numbers"):
+        distill(texts, model=bert, out=static, dim=33)
+    assert json.loads(aoe(f"distill {texts} -m {bert} -o {static} --json"))["texts"] == 285
+    again = distill(texts, model=bert, out=static)
     assert (again.texts, again.out) == (285, static)
     rows = [{"text1": one, "text2": "a dog", "score": len(one) % 5} for one in sentences(20)]
-    assert aoe_train.evaluate(static, data=rows, resamples=0, progress=False).to_dict()
+    assert evaluate(static, data=rows, resamples=0).to_dict()

@@ -6,9 +6,6 @@ import json
 import shutil
 import tracemalloc
 import zlib
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -17,8 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import aoe_train
-from aoe_train import Encoded, Encoder
+from aoe_train import Encoder
 from pairkit import ConfigError, DataError
+from tests.aoe_train.shorthand import cases, config_error, data_error, raises, read_rows, table
+from tests.aoe_train.tiny import load, read_json
 
 DIM = 32
 PARTS = [1000, 1000, 300]  # texts that are encoded and stored together
@@ -27,17 +26,17 @@ PARTS = [1000, 1000, 300]  # texts that are encoded and stored together
 class Fake(Encoder):
     """Vectors of a text's checksum that also contain the batch size, which may affect real models."""
 
-    def __init__(self, bert: Path, stop_before: int | None = None, version: str = "1") -> None:
-        real = Encoder.load(bert, device="cpu")
+    def __init__(self, bert, stop_before=None, version="1"):
+        real = load(bert)
         super().__init__(real.model, real.tokenizer, real.settings)
-        self.calls: list[int] = []
+        self.calls = []
         self.stop_before, self.version = stop_before, version
-        self.change: Callable[[list[str], np.ndarray], np.ndarray] = lambda _, vectors: vectors
+        self.change = lambda _, vectors: vectors
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self):
         return {"weights": self.version}
 
-    def encode(self, texts: Any, **_: object) -> np.ndarray:
+    def encode(self, texts, **_):
         if len(self.calls) == self.stop_before:
             raise KeyboardInterrupt
         self.calls.append(len(texts))
@@ -46,16 +45,16 @@ class Fake(Encoder):
 
 
 @pytest.fixture
-def fake(bert: Path) -> Fake:
+def fake(bert):
     return Fake(bert)
 
 
-def run(path: str | Path, out: Path, model: Encoder, **options: Any) -> Encoded:
-    return aoe_train.encode(path, model=model, out=out, **{"progress": False, **options})
+def run(path, out, model, **options):
+    return aoe_train.encode(path, model=model, out=out, **options)
 
 
 @pytest.fixture
-def lines(tmp_path: Path) -> Path:
+def lines(tmp_path):
     path = tmp_path / "in.txt"
     path.write_text(
         "".join(f"text {number} {'x' * (number % 7)}\n" for number in range(sum(PARTS)))
@@ -63,12 +62,12 @@ def lines(tmp_path: Path) -> Path:
     return path
 
 
-def leftovers(out: Path) -> list[str]:
+def leftovers(out):
     names = (path.name for path in out.parent.iterdir())
     return sorted(name for name in names if name.startswith((out.name, f".{out.name}")))
 
 
-def record(out: Path) -> dict[str, Any]:
+def record(out):
     return dict(json.loads(out.with_name(f"{out.name}.run.json").read_text()))
 
 
@@ -89,14 +88,14 @@ def test_vectors_in_the_order_of_the_input(lines, tmp_path, fake):
 TABLE = pl.DataFrame(
     {"id": ["1", "2", "3"], "body": ["a b", 'said "so"', "é\u2028x"], "lang": ["en", "", "fr"]}
 )
-WRITERS: dict[str, Callable[[], str]] = {
+WRITERS = {
     ".csv.gz": TABLE.write_csv,
     ".tsv": lambda: TABLE.write_csv(separator="\t", quote_style="never"),
     ".jsonl": TABLE.write_ndjson,
 }
 
 
-@pytest.mark.parametrize("kind", [*WRITERS, ".parquet"])
+@cases("kind", [*WRITERS, ".parquet"])
 def test_a_table_keeps_its_columns(tmp_path, kind, fake):
     path = tmp_path / f"in{kind}"
     if kind == ".parquet":
@@ -148,7 +147,7 @@ def test_a_stopped_run_resumes_to_the_same_bytes(bert, tmp_path_factory, stops, 
     for stop in stops:
         if done + 1000 * stop > 2000:
             break
-        with pytest.raises(KeyboardInterrupt):
+        with raises(KeyboardInterrupt):
             run(path, out, Fake(bert, stop_before=stop))
         assert not out.exists()
         done += 1000 * stop
@@ -162,12 +161,12 @@ def test_a_stopped_run_resumes_to_the_same_bytes(bert, tmp_path_factory, stops, 
 
 def test_other_settings_do_not_resume_a_run(lines, tmp_path, bert):
     out, other = tmp_path / "out.npy", Fake(bert, version="2")
-    with pytest.raises(KeyboardInterrupt):
+    with raises(KeyboardInterrupt):
         run(lines, out, Fake(bert, stop_before=1))
-    with pytest.raises(ConfigError, match=r"model\.weights \(1 there, 2 now\).*fresh=True"):
+    with config_error(r"model\.weights \(1 there, 2 now\).*fresh=True"):
         run(lines, out, other)
     lines.write_text(lines.read_text() + "one more\n")
-    with pytest.raises(ConfigError, match=r"differs in input \("):
+    with config_error(r"differs in input \("):
         run(lines, out, Fake(bert))
     assert run(lines, out, other, fresh=True).texts == 2301
 
@@ -175,16 +174,16 @@ def test_other_settings_do_not_resume_a_run(lines, tmp_path, bert):
 def test_an_existing_output_is_replaced_only_with_fresh(lines, tmp_path, fake):
     out = tmp_path / "out.npy"
     out.write_text("precious")
-    with pytest.raises(ConfigError, match="already exists; give fresh=True"):
+    with config_error("already exists; give fresh=True"):
         run(lines, out, fake)
-    with pytest.raises(DataError):  # nor if its replacement can't be made
+    with raises(DataError):  # nor if its replacement can't be made
         run(tmp_path / "none.txt", out, fake, fresh=True)
     assert out.read_text() == "precious"
     assert leftovers(out) == ["out.npy"]
     run(lines, out, fake, fresh=True)
     assert np.load(out).shape == (2300, DIM)
     out.write_text("another file of that name")
-    with pytest.raises(ConfigError, match="already exists; give fresh=True"):
+    with config_error("already exists; give fresh=True"):
         run(lines, out, fake)
 
 
@@ -201,11 +200,11 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("name", BAD)
+@cases("name", BAD)
 def test_bad_inputs_are_refused_before_encoding(tmp_path, name, fake):
     data, message = BAD[name]
     (tmp_path / name).write_bytes(data)
-    with pytest.raises(DataError, match=message):
+    with data_error(message):
         run(tmp_path / name, tmp_path / "out.npy", fake)
     assert fake.calls == []
     assert leftovers(tmp_path / "out") == []
@@ -214,54 +213,47 @@ def test_bad_inputs_are_refused_before_encoding(tmp_path, name, fake):
 def test_columns_that_do_not_fit_into_a_table(tmp_path, fake):
     path, table = tmp_path / "in.jsonl", tmp_path / "in.parquet"
     path.write_text('{"text": "a", "id": 1}\n{"text": "b", "id": "x"}\n')
-    with pytest.raises(DataError, match="no common type"):
+    with data_error("no common type"):
         run(path, tmp_path / "out.parquet", fake)
     run(path, tmp_path / "out.npy", fake)
     path.write_text('{"text": "a", "vector": [1]}\n')
-    with pytest.raises(ConfigError, match="has a column 'vector' already"):
+    with config_error("has a column 'vector' already"):
         run(path, tmp_path / "out.parquet", fake)
-    for texts, message in (
-        (["a", None], r"in\.parquet:2: found no value in 'text'"),
-        ([], "has no rows"),
-    ):
+    for texts, message in read_rows(r"""
+            ['a', None] | in\.parquet:2: found no value in 'text'
+            [] | has no rows
+            """):
         pl.DataFrame({"text": texts}, schema={"text": pl.String}).write_parquet(table)
-        with pytest.raises(DataError, match=message):
+        with data_error(message):
             run(table, tmp_path / "table.npy", fake)
 
 
-@pytest.mark.parametrize(
-    ("path", "out", "options", "message"),
-    [
-        ("in.txt", "out.bin", {}, r"out\.bin: expected \.npy or \.parquet"),
-        ("in.doc", "out.npy", {}, r"in\.doc: unknown file type '\.doc'; give \.parquet"),
-        (
-            "in.txt",
-            "out.npy",
-            {"columns": {"text": "body"}},
-            "columns={'text': 'body'}: .* has no columns",
-        ),
-        ("in.txt", "folder.npy", {}, "is a folder; choose another out="),
-        ("folder.npy", "out.npy", {}, "is a folder; give one file"),
-        ("no.txt", "out.npy", {}, "no such file"),
-    ],
+@table(
+    "path, out, options, message",
+    r"""
+    in.txt | out.bin | {} | out\.bin: expected \.npy or \.parquet
+    in.doc | out.npy | {} | in\.doc: unknown file type '\.doc'; give \.parquet
+    in.txt | out.npy | {'columns': {'text': 'body'}} | columns={'text': 'body'}: .* has no columns
+    in.txt | folder.npy | {} | is a folder; choose another out=
+    folder.npy | out.npy | {} | is a folder; give one file
+    no.txt | out.npy | {} | no such file
+    """,
 )
 def test_a_bad_command(lines, path, out, options, message, fake):
     (lines.parent / "folder.npy").mkdir()
     (lines.parent / "in.doc").touch()
-    with pytest.raises((ConfigError, DataError), match=message):
+    with raises((ConfigError, DataError), match=message):
         run(lines.parent / path, lines.parent / out, fake, **options)
 
 
 def test_a_reranker_has_no_vectors(lines, tmp_path, bert):
-    reranker = Path(shutil.copytree(bert, tmp_path / "reranker"))
-    config = json.loads((reranker / "config.json").read_text())
+    reranker = shutil.copytree(bert, tmp_path / "reranker")
+    config = read_json(reranker / "config.json")
     config["architectures"] = ["BertForSequenceClassification"]
     (reranker / "config.json").write_text(json.dumps(config))
-    with pytest.raises(
-        ConfigError, match=r"is a classifier or reranker, .* has no vectors of texts"
-    ):
-        aoe_train.encode(lines, model=reranker, out=tmp_path / "out.npy", progress=False)
-    assert Encoder.load(reranker, device="cpu").dim  # as a backbone
+    with config_error(r"is a classifier or reranker, .* has no vectors of texts"):
+        aoe_train.encode(lines, model=reranker, out=tmp_path / "out.npy")
+    assert load(reranker).dim  # as a backbone
 
 
 def test_faults_during_encoding(lines, tmp_path, bert):
@@ -270,26 +262,26 @@ def test_faults_during_encoding(lines, tmp_path, bert):
         [[text.startswith("text 6 ")] for text in texts], np.nan, vectors
     )
 
-    def start_again(_: list[str], vectors: np.ndarray) -> np.ndarray:
-        with pytest.raises(ConfigError, match="in use by another run"):
+    def start_again(_, vectors):
+        with config_error("in use by another run"):
             run(lines, tmp_path / "one.npy", Fake(bert))
         return vectors
 
-    def change_input(_: list[str], vectors: np.ndarray) -> np.ndarray:
+    def change_input(_, vectors):
         lines.write_text("gone\n")
         return vectors
 
     second.change, shrink.change = start_again, change_input
-    with pytest.raises(DataError, match=r"in\.txt:7: .*NaN"):
+    with data_error(r"in\.txt:7: .*NaN"):
         run(lines, tmp_path / "nan.npy", nan)
     run(lines, tmp_path / "one.npy", second)
     lines.write_text(lines.read_text() * 10)  # more than is read ahead
-    with pytest.raises(DataError, match="was changed while being read"):
+    with data_error("was changed while being read"):
         run(lines, tmp_path / "out.npy", shrink)
 
 
 def test_memory_does_not_grow_with_the_input(tmp_path, fake):
-    def peak(texts: int) -> int:
+    def peak(texts):
         path = tmp_path / f"{texts}.txt"
         path.write_text("".join(f"{number:0199d}\n" for number in range(texts)))
         tracemalloc.start()
@@ -313,24 +305,29 @@ def test_ranges_of_a_calibration_set(lines, tmp_path, fake):
         assert np.array_equal(np.array(record(out)["ranges"], np.float32), expected)
 
 
-@pytest.mark.parametrize(
-    ("made", "message"),
-    [
-        (np.zeros((3, DIM + 1), np.float32), "have 33 dimensions, expected 32"),
-        (np.zeros((3, DIM), np.int8), "expected vectors .* of floats"),
-        (np.full((3, DIM), np.nan, np.float32), "NaN"),
-        (np.zeros((1, DIM), np.float32), "int8 of 1 vector"),
-        (b"no array", "give vectors in .npy"),
-        (b"\x93NUMPY\1\0\x0a\0{'descr': ", "give vectors in .npy"),
-        (np.zeros((3, 0), np.float32), "expected vectors .* of floats"),
-        (None, "no such file"),
-    ],
+@table(
+    "shape, kind, value, message",
+    """
+    (3, 33) | float32 | 0 | have 33 dimensions, expected 32
+    (3, 32) | int8 | 0 | expected vectors .* of floats
+    (3, 32) | float32 | nan | NaN
+    (1, 32) | float32 | 0 | int8 of 1 vector
+    (3, 0) | float32 | 0 | expected vectors .* of floats
+    """,
 )
-def test_invalid_calibration_sets(made, message, lines, tmp_path, fake):
+def test_invalid_calibration_sets(shape, kind, value, message, lines, tmp_path, fake):
     path = tmp_path / "given.npy"
-    if isinstance(made, bytes):
-        path.write_bytes(made)
-    elif made is not None:
-        np.save(path, made)
-    with pytest.raises((ConfigError, DataError), match=message):
+    np.save(path, np.full(shape, value, kind))
+    with raises((ConfigError, DataError), match=message):
         run(lines, tmp_path / "out.npy", fake, quantize="int8", calibration=path)
+
+
+def test_calibration_files_that_are_not_arrays(lines, tmp_path, fake):
+    path = tmp_path / "given.npy"
+    how = {"quantize": "int8", "calibration": path}
+    with config_error("no such file"):
+        run(lines, tmp_path / "out.npy", fake, **how)
+    for content in (b"no array", b"\x93NUMPY\1\0\x0a\0{'descr': "):
+        path.write_bytes(content)
+        with raises((ConfigError, DataError), match="give vectors in .npy"):
+            run(lines, tmp_path / "out.npy", fake, **how)

@@ -2,18 +2,15 @@
 
 import os
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 
-import aoe_train
-from aoe_train import Encoder
+from aoe_train import encode
 from aoe_train.encoding import encode_run
 from aoe_train.encoding import encode_workers as workers
 from aoe_train.encoding.encode_workers import WorkerPool, WorkerSpec, workers_devices
@@ -21,25 +18,26 @@ from aoe_train.encoding.on_ray import ActorPool, _plan_actors
 from pairkit import ConfigError
 from pairkit.base.system.cluster import Cluster
 from tests import forked
-from tests.aoe_train.tiny import write_texts
+from tests.aoe_train.shorthand import config_error, table
+from tests.aoe_train.tiny import load, write_texts
 
 encode_file = partial(encode_run.encode_file, show=lambda _: None)
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick(monkeypatch):
     """Workers are forked, so they need not import torch."""
     monkeypatch.setattr(workers, "CONTEXT", forked.context())
 
 
 @pytest.fixture
-def texts(tmp_path: Path) -> Path:
+def texts(tmp_path):
     path = write_texts(tmp_path / "in.txt")
     path.write_text(path.read_text() * 70)
     return path
 
 
-def team(bert: Path, count: int = 2) -> WorkerPool:
+def team(bert, count=2):
     return WorkerPool(WorkerSpec(str(bert), "fp32", {}, [None] * count))
 
 
@@ -49,14 +47,14 @@ def test_workers_give_the_same_bytes_and_a_killed_one_is_reported(
     monkeypatch.setattr(
         workers, "_AHEAD", 1
     )  # three parts or more are left, so each worker gets another
-    encoder = Encoder.load(bert, precision="fp32")
+    encoder = load(bert, precision="fp32")
     settings = {"model": encoder.identity(), "prompt": "", "normalize": False, "batch tokens": None}
     whole, out = tmp_path / "whole.npy", tmp_path / "out.npy"
     encode_file(texts, whole, partial(map, encoder.encode), encoder.dim, settings)
     with team(bert) as both:
         assert both.model_info.settings == settings
 
-        def killed(parts: Iterator[list[str]]) -> Iterator[np.ndarray]:
+        def killed(parts):
             for number, vectors in enumerate(both.vectors(parts)):
                 yield vectors
                 if number == 2:
@@ -65,7 +63,7 @@ def test_workers_give_the_same_bytes_and_a_killed_one_is_reported(
         message = (
             r"^worker 2 of 2: was killed \(SIGKILL\), perhaps because the system ran out of memory"
         )
-        with pytest.raises(ConfigError, match=message):
+        with config_error(message):
             encode_file(texts, out, killed, both.model_info.dim, both.model_info.settings)
     assert not out.exists()
     done = encode_file(texts, out, partial(map, encoder.encode), encoder.dim, settings)
@@ -80,7 +78,7 @@ def test_a_worker_ends_with_its_parent_and_reports_errors(bert):
         worker.pipe.close()  # as when the parent is killed
         worker._process.join(60)
         assert worker._process.exitcode == 0
-    with pytest.raises(ConfigError, match="'nothing'"):
+    with config_error("'nothing'"):
         WorkerPool(WorkerSpec(str(bert), "fp32", {"prompt_name": "nothing"}, [None, None]))
 
 
@@ -89,30 +87,28 @@ def test_devices_of_workers():
     assert workers_devices(3, []) == [None, None, None]
     assert workers_devices(None, ["cuda:0", "cuda:1"]) == ["cuda:0", "cuda:1"]
     assert workers_devices(4, ["cuda:0", "cuda:1"]) == ["cuda:0", "cuda:1", "cuda:0", "cuda:1"]
-    with pytest.raises(ConfigError, match="vectors of cpu and cuda differ; choose one kind"):
+    with config_error("vectors of cpu and cuda differ; choose one kind"):
         workers_devices(2, ["cuda:0", "cpu"])
-    with pytest.raises(
-        ConfigError, match="workers=1: expected at least one for each of the 2 devices"
-    ):
+    with config_error("workers=1: expected at least one for each of the 2 devices"):
         workers_devices(1, ["cuda:0", "cuda:1"])
 
 
 def test_workers_from_python(bert, texts, tmp_path):
     one, two = tmp_path / "one.npy", tmp_path / "two.npy"
-    aoe_train.encode(texts, model=bert, out=one, dim=16, quantize="int8", progress=False)
-    aoe_train.encode(texts, model=bert, out=two, dim=16, quantize="int8", workers=2, progress=False)
+    encode(texts, model=bert, out=one, dim=16, quantize="int8")
+    encode(texts, model=bert, out=two, dim=16, quantize="int8", workers=2)
     assert one.read_bytes() == two.read_bytes()
     assert (tmp_path / "one.npy.run.json").read_bytes() == (
         tmp_path / "two.npy.run.json"
     ).read_bytes()
-    with pytest.raises(ConfigError, match="2 workers: each worker loads the model"):
-        aoe_train.encode(texts, model=Encoder.load(bert), out=two, workers=2)
-    with pytest.raises(ConfigError, match=r"workers 2: only for a file of texts"):
-        aoe_train.encode(["a cat"], model=bert, workers=2)
-    with pytest.raises(ConfigError, match="device nonsense isn't available"):
-        aoe_train.encode(["a cat"], model=bert, device="nonsense", progress=False)
-    with pytest.raises(ConfigError, match="the Encoder is already on cpu"):
-        aoe_train.encode(["a cat"], model=Encoder.load(bert), device="cpu")
+    with config_error("2 workers: each worker loads the model"):
+        encode(texts, model=load(bert), out=two, workers=2)
+    with config_error(r"workers 2: only for a file of texts"):
+        encode(["a cat"], model=bert, workers=2)
+    with config_error("device nonsense isn't available"):
+        encode(["a cat"], model=bert, device="nonsense")
+    with config_error("the Encoder is already on cpu"):
+        encode(["a cat"], model=load(bert), device="cpu")
 
 
 class _RayError(Exception):
@@ -120,7 +116,7 @@ class _RayError(Exception):
 
 
 class _RayTaskError(_RayError):
-    def __init__(self, cause: Exception) -> None:
+    def __init__(self, cause):
         self.cause = cause
 
 
@@ -143,27 +139,25 @@ class InOneProcess:
         RaySystemError=OSError,
     )
 
-    def __init__(
-        self, cores: Iterable[int], lost: Callable[[int, str], bool] = lambda *_: False
-    ) -> None:
+    def __init__(self, cores, lost=lambda *_: False):
         self._cores, self._lost = cores, lost
         self._choose = random.Random(0)
         self.begun = self.killed = 0
 
-    def nodes(self) -> list[dict[str, Any]]:
+    def nodes(self):
         return [{"Alive": True, "Resources": {"CPU": float(count)}} for count in self._cores]
 
-    def remote(self, **_: object) -> Callable[[type], Any]:
-        def made(kind: type) -> Any:
+    def remote(self, **_):
+        def made(kind):
             return SimpleNamespace(remote=lambda *given: self._actor(kind(*given)))
 
         return made
 
-    def _actor(self, own: Any) -> Any:
+    def _actor(self, own):
         self.begun += 1
         number = self.begun
 
-        def method(name: str) -> Any:
+        def method(name):
             own_method = getattr(own, name)
             return SimpleNamespace(
                 remote=lambda *given: Call(number, name, partial(own_method, *given))
@@ -171,11 +165,11 @@ class InOneProcess:
 
         return SimpleNamespace(load=method("load"), vectors=method("vectors"))
 
-    def wait(self, references: list[Call], timeout: float | None) -> tuple[list[Any], list[Any]]:
+    def wait(self, references, timeout):
         del timeout
         return [self._choose.choice(references)], []
 
-    def get(self, reference: Call) -> Any:
+    def get(self, reference):
         if self._lost(reference.actor, reference.name):
             raise _RayError
         try:
@@ -183,19 +177,19 @@ class InOneProcess:
         except ConfigError as error:
             raise _RayTaskError(error) from error
 
-    def kill(self, _: object) -> None:
+    def kill(self, _):
         self.killed += 1
 
 
 GPUS = {"Alive": True, "Resources": {"CPU": 8.0, "GPU": 2.0}}
 
 
-def worker_spec(bert: Path, device: str | None = None) -> WorkerSpec:
+def worker_spec(bert, device=None):
     return WorkerSpec(str(bert), "fp32", {}, [device])
 
 
 def test_lost_actors_do_not_change_the_output(bert, texts, tmp_path):
-    encoder = Encoder.load(bert, precision="fp32")
+    encoder = load(bert, precision="fp32")
     settings = {"model": encoder.identity(), "prompt": "", "normalize": False, "batch tokens": None}
     whole, out = tmp_path / "whole.npy", tmp_path / "out.npy"
     encode_file(texts, whole, partial(map, encoder.encode), encoder.dim, settings)
@@ -213,7 +207,7 @@ def test_lost_actors_do_not_change_the_output(bert, texts, tmp_path):
 def test_errors_that_end_a_run(bert, tmp_path):
     always = InOneProcess([2], lambda _, name: name == "vectors")
     actors = ActorPool(Cluster(always, "auto"), worker_spec(bert), 2, pytest.fail)
-    with pytest.raises(ConfigError, match="lost repeatedly while encoding the same texts"):
+    with config_error("lost repeatedly while encoding the same texts"):
         list(actors.vectors([["a cat"]]))
     assert always.killed == 3
     loading = InOneProcess([2], lambda _, name: name == "load")
@@ -223,43 +217,48 @@ def test_errors_that_end_a_run(bert, tmp_path):
         (InOneProcess([2]), worker_spec(bert, "cuda"), "device='cuda': the cluster has no GPU"),
         (InOneProcess([0]), worker_spec(bert), "has no CPU cores"),
     ):
-        with pytest.raises(ConfigError, match=words):
+        with config_error(words):
             ActorPool(Cluster(ray, "auto"), spec, 2, pytest.fail)
 
 
-@pytest.mark.parametrize(
-    ("nodes", "device", "workers", "expected"),
-    [
-        ([4, 4], None, None, (2, {"num_cpus": 4})),  # one a machine, with all of its cores
-        ([1, 64, 64], None, None, (3, {"num_cpus": 32})),
-        ([4, 4], None, 4, (4, {"num_cpus": 2})),
-        ([4, 4], None, 9, (9, {"num_cpus": 1})),  # one waits
-        ([GPUS, GPUS, {**GPUS, "Alive": False}], None, None, (4, {"num_gpus": 1})),
-        ([GPUS, GPUS], "cuda", 3, (3, {"num_gpus": 1})),
-        ([GPUS, GPUS], "cpu", None, (2, {"num_cpus": 8})),
-    ],
+@table(
+    "nodes, device, workers, expected",
+    """
+    # one a machine, with all of its cores
+    [4, 4] | None | None | (2, {'num_cpus': 4})
+    [1, 64, 64] | None | None | (3, {'num_cpus': 32})
+    [4, 4] | None | 4 | (4, {'num_cpus': 2})
+    # one waits
+    [4, 4] | None | 9 | (9, {'num_cpus': 1})
+    ['GPU', 'GPU', 'dead'] | None | None | (4, {'num_gpus': 1})
+    ['GPU', 'GPU'] | cuda | 3 | (3, {'num_gpus': 1})
+    ['GPU', 'GPU'] | cpu | None | (2, {'num_cpus': 8})
+    """,
 )
 def test_resources_of_an_actor(nodes, device, workers, expected):
-    listed = nodes if isinstance(nodes[0], dict) else InOneProcess(nodes).nodes()
+    known = {"GPU": GPUS, "dead": {**GPUS, "Alive": False}}
+    listed = [known.get(node) or InOneProcess([node]).nodes()[0] for node in nodes]
     assert _plan_actors(SimpleNamespace(nodes=lambda: listed), device, workers) == expected
 
 
-def test_options_that_conflict_with_a_cluster(bert, texts, tmp_path):
-    nobody: dict[str, Any] = {"engine": "ray", "address": "127.0.0.1:1"}
-    for given, words in (
-        ({"engine": "ray"}, "needs address="),
-        ({"address": "127.0.0.1:1"}, "is for engine='ray'"),
-        ({"engine": "spark"}, "expected local or ray"),
-        (nobody, "no Ray cluster answers there"),
-        (
-            {**nobody, "device": "cuda:0,cuda:1"},
-            "device='cuda:0,cuda:1': on a cluster only the kind",
-        ),
-        ({**nobody, "model": Encoder.load(bert)}, "engine='ray': each worker loads the model"),
-    ):
-        with pytest.raises(ConfigError, match=words):
-            aoe_train.encode(
-                texts, **{"model": bert, "out": tmp_path / "out.npy", "progress": False, **given}
-            )
-    with pytest.raises(ConfigError, match="engine ray: only for a file of texts"):
-        aoe_train.encode(["a cat"], model=bert, engine="ray")
+@table(
+    "given, words",
+    """
+    {'engine': 'ray'} | needs address=
+    {'address': '127.0.0.1:1'} | is for engine='ray'
+    {'engine': 'spark'} | expected local or ray
+    {'engine': 'ray', 'address': '127.0.0.1:1'} | no Ray cluster answers there
+    {'engine': 'ray', 'address': '127.0.0.1:1', 'device': 'cuda:0,cuda:1'} | 'cuda:0,cuda:1': on a cluster only the kind
+    """,
+)
+def test_options_that_conflict_with_a_cluster(bert, texts, tmp_path, given, words):
+    with config_error(words):
+        encode(texts, model=bert, out=tmp_path / "out.npy", **given)
+
+
+def test_each_worker_of_a_cluster_loads_the_model(bert, texts, tmp_path):
+    ray = {"engine": "ray", "address": "127.0.0.1:1"}
+    with config_error("engine='ray': each worker loads the model"):
+        encode(texts, model=load(bert), out=tmp_path / "out.npy", **ray)
+    with config_error("engine ray: only for a file of texts"):
+        encode(["a cat"], model=bert, engine="ray")

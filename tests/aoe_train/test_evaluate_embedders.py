@@ -1,34 +1,30 @@
 """Models that are evaluated: functions, sizes of vectors, and the cache of vectors."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 
-import aoe_train
-from aoe_train import Encoder
+from aoe_train import Encoder, evaluate
 from pairkit import ConfigError, DataError
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error, raises, read_rows
+from tests.aoe_train.tiny import unit
 
 TEXTS = ["a man is playing a flute", "the dog is eating", "a red boat", "a cat"]
-FEW = {"resamples": 0, "progress": False, "suite": "sts"}
+FEW = {"resamples": 0, "suite": "sts"}
 
 
 class Counting(Encoder):
     """A deterministic model that records its calls."""
 
-    def __init__(
-        self, bert: Path, turn: float = 0.0, fails_after: int | None = None, **settings: Any
-    ) -> None:
-        real = Encoder.load(bert, device="cpu", **settings)
+    def __init__(self, bert, turn=0.0, fails_after=None, **settings):
+        real = Encoder.load(bert, **settings)
         super().__init__(real.model, real.tokenizer, real.settings)
         self.turn, self.fails_after = turn, fails_after
-        self.calls: list[list[str]] = []
+        self.calls = []
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self):
         return {"name": "counting"}
 
-    def encode(self, texts: Any, *, prompt: str | None = None, **_: object) -> np.ndarray:
+    def encode(self, texts, *, prompt=None, **_):
         if self.fails_after is not None and len(self.calls) == self.fails_after:
             raise KeyboardInterrupt
         self.calls.append(texts)
@@ -38,17 +34,17 @@ class Counting(Encoder):
         )
 
 
-def evaluated(model: Any, texts: list[str] = TEXTS, **options: Any) -> dict[str, Any]:
+def evaluated(model, texts=TEXTS, **options):
     """The scores of pairs of the first text and each one."""
     rows = [
         {"text1": texts[0], "text2": text, "score": place % 6} for place, text in enumerate(texts)
     ]
-    (found,) = aoe_train.evaluate(model, data=rows, **{**FEW, **options}).to_dict().values()
+    (found,) = evaluate(model, data=rows, **{**FEW, **options}).to_dict().values()
     return dict(found)
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("AOE_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"
 
@@ -66,7 +62,7 @@ def test_each_text_is_encoded_once_and_restored_exactly(bert):
 
 def test_a_killed_run_resumes_and_long_texts_have_smaller_batches(bert):
     texts = [f"text {number} {'a' * (number % 50)}" for number in range(5000)]
-    with pytest.raises(KeyboardInterrupt):
+    with raises(KeyboardInterrupt):
         evaluated(Counting(bert, fails_after=3), texts)
     rest = Counting(bert)
     assert evaluated(rest, texts) == evaluated(Counting(bert), texts, cache=False)
@@ -79,11 +75,11 @@ def test_a_killed_run_resumes_and_long_texts_have_smaller_batches(bert):
 class Longer(Counting):
     """Its vectors have twice as many dimensions."""
 
-    def encode(self, texts: Any, **options: Any) -> np.ndarray:
+    def encode(self, texts, **options):
         return np.hstack([super().encode(texts, **options)] * 2)
 
 
-@pytest.mark.parametrize("kind", [Counting, Longer])
+@cases("kind", [Counting, Longer])
 def test_vectors_of_a_changed_model_are_deleted(bert, capsys, kind):
     evaluated(Counting(bert))
     other = kind(bert, turn=-5.0)
@@ -97,7 +93,7 @@ def test_vectors_of_a_changed_model_are_deleted(bert, capsys, kind):
 
 
 def test_only_finite_vectors_are_cached(bert):
-    with pytest.raises(DataError, match="vectors of 4 of 4 texts contain NaN or infinity"):
+    with data_error("vectors of 4 of 4 texts contain NaN or infinity"):
         evaluated(broken := Counting(bert, turn=float("nan")))
     broken.turn = 0.0
     evaluated(broken)
@@ -107,7 +103,7 @@ def test_only_finite_vectors_are_cached(bert):
 def test_vectors_are_cached_per_prompt(bert):
     prompts = {"query": "q: ", "a": "a"}
     model = Counting(bert, prompts=prompts)
-    asked: list[dict[str, Any]] = [{}, *({"prompt": prompt} for prompt in ("", "a"))]
+    asked = [{}, *({"prompt": prompt} for prompt in ("", "a"))]
     asked += [{"prompt_name": name} for name in ("query", "a")]
     found = [evaluated(model, **options) for options in asked]
     assert found[0] == found[1]
@@ -116,11 +112,11 @@ def test_vectors_are_cached_per_prompt(bert):
     again = Counting(bert, prompts=prompts)
     assert [evaluated(again, **options) for options in asked] == found
     assert {len(call) for call in again.calls} == {1}
-    for options, message in (
-        ({"prompt_name": "x"}, "no prompt 'x'; this model has 'query', 'document', 'a'"),
-        ({"prompt": "a", "prompt_name": "query"}, "give only one of them"),
-    ):
-        with pytest.raises(ConfigError, match=message):
+    for options, message in read_rows("""
+            {'prompt_name': 'x'} | no prompt 'x'; this model has 'query', 'document', 'a'
+            {'prompt': 'a', 'prompt_name': 'query'} | give only one of them
+            """):
+        with config_error(message):
             evaluated(model, **options)
 
 
@@ -132,7 +128,7 @@ def test_errors_of_the_cache(bert, cache, tmp_path, monkeypatch):
     damaged.write_bytes(b"not a database" * 100)
     for folder, error in ((tmp_path / "damaged", DataError), (damaged, ConfigError)):
         monkeypatch.setenv("AOE_CACHE", str(folder))
-        with pytest.raises(error, match=r"the cache of vectors is unusable .*cache=False"):
+        with raises(error, match=r"the cache of vectors is unusable .*cache=False"):
             evaluated(Counting(bert))
 
 
@@ -140,45 +136,42 @@ def test_all_sizes_of_a_model_encode_its_texts_once(bert):
     class Wide(Counting):
         """Vectors of length 1 in five dimensions."""
 
-        def encode(self, texts: Any, **_: object) -> np.ndarray:
+        def encode(self, texts, **_):
             self.calls.append(texts)
             drawn = np.array(
                 [np.random.default_rng([*text.encode()]).normal(size=5) for text in texts]
             )
-            return (drawn / np.linalg.norm(drawn, axis=1, keepdims=True)).astype(np.float32)
+            return unit(drawn).astype(np.float32)
 
     rows = [{"text1": TEXTS[0], "text2": text, "score": place} for place, text in enumerate(TEXTS)]
-    model, how = Wide(bert), {"data": rows, "cache": False, **FEW}
-    formats = ["float32", "int8", "ubinary"]
-    told = aoe_train.evaluate(model, dim=[5, 3], quantize=formats, **how).to_dict()["sizes"]
-    assert [(one["dim"], one["bytes"]) for one in told] == [
-        (5, 20),
-        (5, 5),
-        (5, 1),
-        (3, 12),
-        (3, 3),
-        (3, 1),
-    ]
+    model = Wide(bert)
+    how = {"dim": [5, 3], "quantize": ["float32", "int8", "ubinary"], "cache": False, **FEW}
+    told = evaluate(model, data=rows, **how).to_dict()["sizes"]
+    sizes = [(one["dim"], one["bytes"]) for one in told]
+    assert sizes == [(5, 20), (5, 5), (5, 1), (3, 12), (3, 3), (3, 1)]
     assert [len(call) for call in model.calls] == [4]
     exact, rounded, bits, short, *_ = (one["tasks"]["the list given"]["pearson"] for one in told)
     vectors = Wide(bert).encode(TEXTS)
-    assert exact == pytest.approx(np.corrcoef(vectors @ vectors[0], range(4))[0, 1], abs=1e-6)
-    assert rounded == pytest.approx(exact, abs=0.01)
-    signs = np.sign(vectors)
-    assert bits == pytest.approx(np.corrcoef(signs @ signs[0], range(4))[0, 1], abs=1e-6)
-    cut = vectors[:, :3] / np.linalg.norm(vectors[:, :3], axis=1, keepdims=True)
-    assert short == pytest.approx(np.corrcoef(cut @ cut[0], range(4))[0, 1], abs=1e-6)
+
+    def correlation(vectors):
+        return np.corrcoef(vectors @ vectors[0], range(4))[0, 1]
+
+    assert exact == approx(correlation(vectors), abs=1e-6)
+    assert rounded == approx(exact, abs=0.01)
+    assert bits == approx(correlation(np.sign(vectors)), abs=1e-6)
+    cut = unit(vectors[:, :3])
+    assert short == approx(correlation(cut), abs=1e-6)
 
 
 def test_functions(cache):
-    def embed(texts: list[str]) -> list[list[float]]:
+    def embed(texts):
         return [[1.0, len(text)] for text in texts]
 
-    assert evaluated(embed, ["a", "four", "far too long"])["spearman"] == pytest.approx(-1)
+    assert evaluated(embed, ["a", "four", "far too long"])["spearman"] == approx(-1)
     assert not list(cache.rglob("*.sqlite"))  # nothing identifies a function
-    with pytest.raises(ConfigError, match="no prompt 'missing'"):
+    with config_error("no prompt 'missing'"):
         evaluated(embed, prompt_name="missing")
-    wrong: list[Any] = [[[1.0]], [[np.nan]] * 3, [[1.0], [1.0, 2.0], [1.0]]]
+    wrong = [[[1.0]], [[np.nan]] * 3, [[1.0], [1.0, 2.0], [1.0]]]
     for rows in wrong:
-        with pytest.raises(DataError, match=r"^<lambda>: "):
+        with data_error(r"^<lambda>: "):
             evaluated(lambda texts, rows=rows: rows, TEXTS[:3])

@@ -1,39 +1,36 @@
 """An endpoint with OpenAI's protocol: requests, and errors for faulty replies."""
 
 import asyncio
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
-import aoe_train
-from pairkit import AuthError, BadReply, ConfigError, DataError, RateLimited, RemoteError
-from tests.aoe_train.embeddings_server import Answer, Server, listing, serving, vector
+from aoe_train import evaluate
+from pairkit import BadReply, ConfigError, DataError, RemoteError
+from tests.aoe_train.embeddings_server import listing, serving, vector
+from tests.aoe_train.shorthand import config_error, data_error, raises, table
 
 
-def evaluated(
-    texts: list[str], url: str | None, *, model: Any = "m", **options: Any
-) -> dict[str, Any]:
+def evaluated(texts, url, *, model="m", **options):
     """Scores of pairs of these texts, which the server encodes."""
     rows = [
         {"text1": texts[0], "text2": text, "score": place % 6} for place, text in enumerate(texts)
     ]
-    how = {"cache": False, "resamples": 0, "progress": False, "suite": "sts", **options}
-    (found,) = aoe_train.evaluate(model, endpoint=url, data=rows, **how).to_dict().values()
+    how = {"cache": False, "resamples": 0, "suite": "sts", **options}
+    (found,) = evaluate(model, endpoint=url, data=rows, **how).to_dict().values()
     return dict(found)
 
 
-async def no_pause(*_: object) -> None:
+async def no_pause(*_):
     """Doesn't wait."""
 
 
 @pytest.fixture(autouse=True)
-def no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_key(monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
+def server():
     with serving() as found:
         yield found
 
@@ -47,7 +44,7 @@ def test_vectors_in_text_order_from_several_requests(server):
     evaluated(["a" * 150_000, "b" * 150_000, "c", "d"], server.url + "/embeddings")
     assert [len(asked["input"]) for asked in server.asked[3:]] == [1, 3]  # long texts
 
-    async def notebook() -> Any:  # within a running loop
+    async def notebook():  # within a running loop
         return evaluated(["a", "b", "cc"], server.url)
 
     assert asyncio.run(notebook())["n"] == 3
@@ -62,11 +59,11 @@ def test_a_key_is_sent_only_to_its_host_and_never_shown(server, monkeypatch):
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "Authorization: Bearer sk-of-openai")
     evaluated(TEXTS, server.url)
     server.answer = lambda texts, _: (400, {"error": {"message": "what is sk-secret doing here"}})
-    with pytest.raises(DataError) as caught:
+    with raises(DataError) as caught:
         evaluated(TEXTS, server.url, api_key_env="MINE")
     assert server.keys == [None, "Bearer sk-secret"]
     assert "sk-secret" not in str(caught.value)
-    with pytest.raises(ConfigError, match="plain http"):
+    with config_error("plain http"):
         evaluated(TEXTS, "http://host.example/v1", api_key_env="MINE")
 
 
@@ -92,81 +89,67 @@ def test_temporary_failures_are_retried(server, monkeypatch):
     assert evaluated(TEXTS, server.url)["n"] == 3
     assert len(server.asked) == 3
     server.answer = lambda texts, n: (200, listing(texts, dim=n))
-    with pytest.raises(BadReply, match="vectors of 4 dimensions, after vectors of 3"):
+    with raises(BadReply, match="vectors of 4 dimensions, after vectors of 3"):
         evaluated([f"text {number}" for number in range(200)], server.url)
-    with pytest.raises(RemoteError, match=r"m at http://127\.0\.0\.1:9/v1: can't be reached"):
+    with raises(RemoteError, match=r"m at http://127\.0\.0\.1:9/v1: can't be reached"):
         evaluated(TEXTS, "http://127.0.0.1:9/v1")
 
 
-def refused(status: int, **said: str) -> Answer:
-    return status, {"error": said}
-
-
-@pytest.mark.parametrize(
-    ("answer", "error", "words"),
-    [
-        (refused(401, message="bad key"), AuthError, "refused a request without a key (HTTP 401)"),
-        (refused(400, message="Incorrect API key"), AuthError, "(HTTP 400: Incorrect API key)"),
-        (
-            refused(404, message="no model m"),
-            ConfigError,
-            "no such model or address (HTTP 404: no model m)",
-        ),
-        (refused(429, message="slow down"), RateLimited, "rate limit (HTTP 429: slow down)"),
-        (refused(429, code="insufficient_quota", message="pay"), RemoteError, "HTTP 429: pay"),
-        (refused(400, message="8192 tokens at most"), DataError, "the longest has 4 characters"),
-        (refused(500, message="oops"), RemoteError, "HTTP 500: oops"),
-        (
-            (200, {"data": [{"index": 0, "embedding": [1.0]}]}),
-            BadReply,
-            "isn't a list of 2 vectors",
-        ),
-        ((200, b'{"data": ' + b"[" * 200_000), BadReply, "isn't a list of 2 vectors"),
-        (
-            (200, {"data": [{"index": n, "embedding": [1e300]} for n in range(2)]}),
-            BadReply,
-            "infinite, NaN",
-        ),
-        ((200, listing(["a", "b", "c"])), BadReply, "returned 3 vectors for 2 texts"),
-        (
-            (200, {"data": [{"index": n, "embedding": [1.0] * (n + 1)} for n in range(2)]}),
-            BadReply,
-            "2 vectors of equal length",
-        ),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
+@table(
+    "status, answer, error, words",
+    """
+    401 | {'error': {'message': 'bad key'}} | AuthError | refused a request without a key (HTTP 401)
+    400 | {'error': {'message': 'Incorrect API key'}} | AuthError | (HTTP 400: Incorrect API key)
+    404 | {'error': {'message': 'no m'}} | ConfigError | no such model or address (HTTP 404: no m)
+    429 | {'error': {'message': 'slow down'}} | RateLimited | rate limit (HTTP 429: slow down)
+    429 | {'error': {'code': 'insufficient_quota', 'message': 'pay'}} | RemoteError | HTTP 429: pay
+    400 | {'error': {'message': '8192 tokens at most'}} | DataError | the longest has 4 characters
+    500 | {'error': {'message': 'oops'}} | RemoteError | HTTP 500: oops
+    200 | {'data': [{'index': 0, 'embedding': [1.0]}]} | BadReply | isn't a list of 2 vectors
+    200 | NESTED | BadReply | isn't a list of 2 vectors
+    200 | {'data': [{'index': 0, 'embedding': [1e300]}, {'index': 1, 'embedding': [1e300]}]} | BadReply | infinite, NaN
+    200 | THREE | BadReply | returned 3 vectors for 2 texts
+    200 | {'data': [{'index': 0, 'embedding': [1.0]}, {'index': 1, 'embedding': [1.0, 1.0]}]} | BadReply | equal length
+    """,
+    NESTED=b'{"data": ' + b"[" * 200_000,
+    THREE=listing(["a", "b", "c"]),
 )
-def test_errors_for_bad_replies(server, monkeypatch, answer, error, words):
+def test_errors_for_bad_replies(server, monkeypatch, status, answer, error, words):
     monkeypatch.setattr("asyncio.sleep", no_pause)
-    server.answer = lambda *_: answer
-    with pytest.raises(error) as caught:
+    server.answer = lambda *_: (status, answer)
+    with raises(error) as caught:
         evaluated(["a", "long"], server.url)
     assert type(caught.value) is error
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "words"), [("", "is empty"), (" \n", "is empty"), ("\ud800", "surrogate")]
+@table(
+    "text, words",
+    r"""
+    '' | is empty
+    ' \n' | is empty
+    '\ud800' | surrogate
+    """,
 )
 def test_texts_that_are_refused(server, text, words):
     class Task:
         name, texts, measure = "mine", ["a", text], None
 
-    with pytest.raises(DataError, match=words):
-        aoe_train.evaluate("m", endpoint=server.url, tasks=[Task()], cache=False, progress=False)
+    with data_error(words):
+        evaluate("m", endpoint=server.url, tasks=[Task()], cache=False)
     assert not server.asked
 
 
-@pytest.mark.parametrize(
-    ("url", "words"),
-    [
-        ("http://me:pw@host/v1", "holds a user or password"),
-        ("https://api.openai.com/v1", "no key; set OPENAI_API_KEY"),
-    ],
+@table(
+    "url, words",
+    """
+    http://me:pw@host/v1 | holds a user or password
+    https://api.openai.com/v1 | no key; set OPENAI_API_KEY
+    """,
 )
 def test_addresses_that_are_refused(url, words):
-    with pytest.raises(ConfigError) as caught:
+    with raises(ConfigError) as caught:
         evaluated(TEXTS, url)
     assert words in str(caught.value)
     assert "pw" not in str(caught.value)

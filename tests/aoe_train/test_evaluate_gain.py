@@ -1,22 +1,21 @@
 """Intervals, paired tests, and whether a model is better than another."""
 
 import json
-from typing import Any
 
 import numpy as np
-import pytest
+from numpy.random import default_rng
 from scipy import stats
 
-import aoe_train
+from aoe_train import evaluate
 from aoe_train.evaluation.pair_metrics import Binary, Correlation, correlation
 from aoe_train.evaluation.resample import Comparison, Interval, Resampling, compare, intervals
 from aoe_train.evaluation.score import Gain, UncertainLabels, gain, reliability
-from pairkit import DataError
+from tests.aoe_train.shorthand import approx, data_error
 from tests.aoe_train.tiny import save_bert
 
 
-def noisy(n: int, seed: int, noise: float) -> tuple[np.ndarray, np.ndarray]:
-    generator = np.random.default_rng(seed)
+def noisy(n, seed, noise):
+    generator = default_rng(seed)
     labels = generator.integers(0, 6, n).astype(float)
     return labels / 5 + generator.normal(0, noise, n), labels
 
@@ -35,26 +34,24 @@ def test_intervals_equal_scipys_and_depend_only_on_the_seed(monkeypatch):
             method="percentile",
             random_state=2,
         ).confidence_interval
-        assert ours[name] == pytest.approx((theirs.low, theirs.high), abs=0.02)
+        assert ours[name] == approx((theirs.low, theirs.high), abs=0.02)
     assert intervals(judged, Resampling(2000, 8)) != ours
     monkeypatch.setattr("aoe_train.evaluation.resample._MAX_COUNTS", 1000)
     assert intervals(judged, Resampling(2000, 1)) == ours
-    with pytest.raises(DataError, match="150 examples against 49"):
+    with data_error("150 examples against 49"):
         compare(judged, correlation(*noisy(49, 0, 0.3), "task"), Resampling(100, 0))
 
 
 def test_p_values():
     labels = noisy(300, 1, 0.1)[1]
     good, bad, alike = (
-        correlation(labels / 5 + np.random.default_rng(seed).normal(0, noise, 300), labels, "task")
+        correlation(labels / 5 + default_rng(seed).normal(0, noise, 300), labels, "task")
         for seed, noise in ((1, 0.1), (2, 0.8), (3, 0.1))
     )
     ahead = compare(good, bad, Resampling(999, 0))["spearman"]
-    assert ahead.difference == pytest.approx(good.scores()["spearman"] - bad.scores()["spearman"])
+    assert ahead.difference == approx(good.scores()["spearman"] - bad.scores()["spearman"])
     assert ahead.interval.low > 0
-    assert ahead.p == pytest.approx(
-        2 / 1000
-    )  # no resample on the other side: the least that 999 can tell
+    assert ahead.p == approx(2 / 1000)  # no resample on the other side: the least that 999 can tell
     level = compare(good, alike, Resampling(999, 0))["spearman"]
     assert level.p > 0.05
     assert level.interval.low < 0 < level.interval.high
@@ -66,7 +63,7 @@ RIGHT, HALF = np.tile([0.9, 0.8, 0.2, 0.1], 20), np.tile([0.9, 0.15, 0.2, 0.1], 
 HOW = Resampling(200, 1)
 
 
-def some(low: float, high: float, reliability: float = 1.0) -> Gain:
+def some(low, high, reliability=1.0):
     middle = (low + high) / 2
     return Gain(
         "roc_auc",
@@ -82,7 +79,7 @@ def some(low: float, high: float, reliability: float = 1.0) -> Gain:
 def test_the_verdict_follows_from_the_interval():
     assert [
         some(*ends).word for ends in ((0.004, 0.018), (0.0, 0.01), (-0.01, 0.01), (-0.02, -0.001))
-    ] == [*("better", "inconclusive", "inconclusive", "worse")]
+    ] == ["better", "inconclusive", "inconclusive", "worse"]
     assert str(some(0.004, 0.018)) == "AUC 89.32 -> 90.41 (+1.10 [0.40, 1.80], 1,412 pairs)"
     assert "[0.40, 1.80], corrected for uncertain labels, 1,412 pairs)" in str(
         some(0.004, 0.018, 0.8)
@@ -97,34 +94,27 @@ def test_a_gain_by_hand():
         (HALF, 2 * HALF, "inconclusive", 0),  # ranks all pairs alike
     ):
         found = gain(Binary(after, LABELS), Binary(before, LABELS), HOW)
-        assert found is not None
         assert (found.word, found.ahead.difference, found.reliability) == (word, difference, 1)
         assert found.after == found.before + difference
     scores = np.tile([5.0, 4, 1, 0], 20)
     by_rank = gain(Correlation(RIGHT, scores), Correlation(HALF, scores), HOW)
-    assert by_rank is not None
-    assert (by_rank.metric, by_rank.after) == ("spearman", pytest.approx(1))
+    assert (by_rank.metric, by_rank.after) == ("spearman", approx(1))
     assert str(by_rank).startswith("Spearman ")
 
 
+def against_half(after, **options):
+    """The gain over the model that is half right."""
+    return gain(Binary(after, LABELS, **options), Binary(HALF, LABELS, **options), HOW)
+
+
 def test_intervals_widen_with_label_uncertainty():
-    def width(sure: float) -> float:
-        probabilities = np.where(LABELS == 1, sure, 1 - sure)
-        found = gain(
-            Binary(RIGHT, LABELS, probabilities=probabilities),
-            Binary(HALF, LABELS, probabilities=probabilities),
-            HOW,
-        )
-        assert found is not None
+    def width(sure):
+        found = against_half(RIGHT, probabilities=np.where(LABELS == 1, sure, 1 - sure))
         return found.ahead.interval.high - found.ahead.interval.low
 
     assert width(1.0) < width(0.9) < width(0.7)
-    doubt = Binary(RIGHT, LABELS, probabilities=np.full(80, 0.5))
-    assert gain(doubt, doubt, HOW) is None
-    certain = gain(
-        Binary(RIGHT, LABELS, probabilities=LABELS), Binary(HALF, LABELS, probabilities=LABELS), HOW
-    )
-    assert certain == gain(Binary(RIGHT, LABELS), Binary(HALF, LABELS), HOW)
+    assert against_half(RIGHT, probabilities=np.full(80, 0.5)) is None
+    assert against_half(RIGHT, probabilities=LABELS) == against_half(RIGHT)
 
 
 def test_too_few_pairs_show_nothing():
@@ -133,54 +123,54 @@ def test_too_few_pairs_show_nothing():
         (28, "inconclusive", "], 28 pairs: too few to tell)"),
         (32, "better", "], 32 pairs)"),
     ):
-        found = gain(
-            Binary(RIGHT[:pairs], LABELS[:pairs]), Binary(HALF[:pairs], LABELS[:pairs]), HOW
-        )
-        assert found is not None
-        assert (found.ahead.interval.low > 0, found.word, str(found).endswith(end)) == (
-            True,
-            word,
-            True,
-        )
-    labels = np.array([1.0] * 3 + [0] * 197)
-    better, worse = np.where(labels == 1, 0.9, 0.1), np.where(labels == 1, 0.3, 0.1)
-    better[50:60], worse[50:60] = 0.2, 0.5
+        labels = LABELS[:pairs]
+        found = gain(Binary(RIGHT[:pairs], labels), Binary(HALF[:pairs], labels), HOW)
+        assert found.ahead.interval.low > 0
+        assert found.word == word
+        assert str(found).endswith(end)
     for positives, word in ((3, "inconclusive"), (10, "better")):
-        labels[:positives], better[:positives], worse[:positives] = 1, 0.9, 0.3
-        found = gain(Binary(better, labels), Binary(worse, labels), HOW)
-        assert found is not None
-        assert (found.rarer, found.ahead.interval.low > 0, found.word) == (positives, True, word)
+        labels = np.arange(200.0) < positives
+        better = np.where(labels, 0.9, 0.1)
+        worse = np.where(labels, 0.3, 0.1)
+        better[50:60] = 0.2
+        worse[50:60] = 0.5
+        found = gain(Binary(better, labels * 1.0), Binary(worse, labels * 1.0), HOW)
+        assert found.ahead.interval.low > 0
+        assert (found.rarer, found.word) == (positives, word)
 
 
 def test_gains_of_an_evaluation(tmp_path, capsys):
     """With labels 0 and 1, and with the probabilities of `label judge`."""
-    rows: list[dict[str, Any]] = [
-        {"text1": f"a {word}", "text2": f"the {other}", "label": int(word == other)}
-        for word in ("man", "dog", "plane")
+    rows = [
+        {"text1": f"a {one}", "text2": f"the {other}", "label": int(one == other)}
+        for one in ("man", "dog", "plane")
         for other in ("man", "dog", "plane", "cat")
     ]
-    bert, copy = save_bert(tmp_path / "bert", seed=1), save_bert(tmp_path / "other", seed=2)
-    how: dict[str, Any] = {"against": str(copy), "resamples": 100, "cache": False}
-    plain = aoe_train.evaluate(str(bert), data=rows, **how)
+    model = save_bert(tmp_path / "bert", seed=1)
+    against = save_bert(tmp_path / "other", seed=2)
+
+    def compared(rows, resamples=100):
+        return evaluate(model, data=rows, against=against, resamples=resamples)
+
+    def gain_of(rows):
+        (found,) = compared(rows).gains.values()
+        return found
+
+    told = compared(rows).to_dict()["the list given"]
     assert "using AUC, F1 and accuracy (suite='binary')" in capsys.readouterr().err
-    (found,) = plain.gains.values()
-    told = plain.to_dict()["the list given"]
+    found = gain_of(rows)
     assert told["gain"] == json.loads(json.dumps(found.to_dict()))
     assert {"pearson", "spearman", "roc_auc", "best_accuracy"} <= told.keys()
     assert (found.reliability, found.pairs, found.after) == (1, 12, told["roc_auc"])
     judged = [
         {**row, "judged": "", "votes": [], "probability": 0.1 + 0.8 * row["label"]} for row in rows
     ]
-    (doubted,) = aoe_train.evaluate(str(bert), data=judged, **how).gains.values()
+    doubted = gain_of(judged)
     assert doubted.reliability < 1
     assert (doubted.after, doubted.before) == (found.after, found.before)
-    strange = [{**row, "probability": 7.5} for row in judged]
-    (taken,) = aoe_train.evaluate(str(bert), data=strange, **how).gains.values()
-    assert taken.reliability == 1
-    scores = [{**row, "label": 0.5 + row["label"]} for row in rows]
-    (by_rank,) = aoe_train.evaluate(str(bert), data=scores, **how).gains.values()
-    assert by_rank.metric == "spearman"
-    assert not aoe_train.evaluate(str(bert), data=rows, **{**how, "resamples": 0}).gains
+    assert gain_of([{**row, "probability": 7.5} for row in judged]).reliability == 1
+    assert gain_of([{**row, "label": 0.5 + row["label"]} for row in rows]).metric == "spearman"
+    assert not compared(rows, resamples=0).gains
 
 
 once = np.ones((1, 4))
@@ -188,14 +178,12 @@ once = np.ones((1, 4))
 
 def test_reliability_by_hand():
     assert reliability(np.array([1.0, 1, 0, 0]), once) == [1]
-    assert reliability(np.array([0.9, 0.9, 0.1, 0.1]), once) == pytest.approx(
+    assert reliability(np.array([0.9, 0.9, 0.1, 0.1]), once) == approx(
         [0.16 / 0.25]
     )  # mean square 0.41
     assert np.isnan(reliability(np.array([0.5] * 4), once)[0])  # judges that tell nothing
     twice = np.array([[2.0, 0, 0, 2]])  # the second and third pair don't stand there
-    assert reliability(np.array([1, 0.5, 0.5, 0.5]), twice) == pytest.approx(
-        [0.0625 / (0.75 * 0.25)]
-    )
+    assert reliability(np.array([1, 0.5, 0.5, 0.5]), twice) == approx([0.0625 / (0.75 * 0.25)])
 
 
 def test_corrected_auc_by_hand():
@@ -203,4 +191,4 @@ def test_corrected_auc_by_hand():
     # label 1 above label 0, from the top: 0.9 (0.9 + 0.1 + 0.9) + 0.1 (0.1 + 0.9) + 0.9 * 0.9, each pair with
     # itself half: 4 * 0.09 / 2; of 2 * 2
     measured = (1.71 + 0.1 + 0.81 + 0.18) / 4
-    assert judged.scores()["roc_auc"] == pytest.approx(0.5 + (measured - 0.5) / 0.64)
+    assert judged.scores()["roc_auc"] == approx(0.5 + (measured - 0.5) / 0.64)

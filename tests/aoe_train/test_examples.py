@@ -1,40 +1,37 @@
 """Training rows as distinct texts, and conflicting rows."""
 
 import json
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from aoe_train.data import examples as reading
 from aoe_train.data.examples import distinct, negative_counts, negatives_in_words, read_examples
-from aoe_train.objectives.training_rows import ABSENT, Examples
-from pairkit import ConfigError, DataError
+from aoe_train.objectives.training_rows import ABSENT
+from tests.aoe_train.shorthand import config_error, data_error, table
 
 
-def put(path: Path, text: str) -> Path:
-    path.write_text(text, encoding="utf-8")
+def put(path, text):
+    path.write_text(text)
     return path
 
 
-def columns_of(examples: Examples) -> list[list[str]]:
+def columns_of(examples):
     """The texts of each row without absent negatives."""
     return [[examples.texts[number] for number in row if number != ABSENT] for row in examples.rows]
 
 
-@pytest.mark.parametrize(
-    ("content", "kind", "texts", "rows"),
-    [
-        ("text1,text2,label\nb,a,1\na,c,0\nb,b,0\n", "binary", "bac", [[0, 1], [1, 2], [0, 0]]),
-        ("text1,text2,label\nA,a,1\nA ,á,0.5\n", "graded", ["A", "a", "A ", "á"], [[0, 1], [2, 3]]),
-        ("id,anchor,positive\n1,a,b\n2,b,c\n", "positive", "abc", [[0, 1], [1, 2]]),
-        ("negative,anchor,positive\nc,a,b\n", "triplet", "abc", [[0, 1, 2]]),
-        ("sentence\na\nb\na\n", "single", "ab", [[0], [1], [0]]),
-    ],
+@table(
+    "content, kind, texts, rows",
+    r"""
+    'text1,text2,label\nb,a,1\na,c,0\nb,b,0\n' | binary | bac | [[0, 1], [1, 2], [0, 0]]
+    'text1,text2,label\nA,a,1\nA ,á,0.5\n' | graded | ['A', 'a', 'A ', 'á'] | [[0, 1], [2, 3]]
+    'id,anchor,positive\n1,a,b\n2,b,c\n' | positive | abc | [[0, 1], [1, 2]]
+    'negative,anchor,positive\nc,a,b\n' | triplet | abc | [[0, 1, 2]]
+    'sentence\na\nb\na\n' | single | ab | [[0], [1], [0]]
+    """,
 )
 def test_kinds_of_rows(tmp_path, content, kind, texts, rows):
     examples = read_examples(put(tmp_path / "a.csv", content))
@@ -65,7 +62,7 @@ def test_row_with_far_too_many_negatives_is_refused(tmp_path, monkeypatch):
     rows = [{"anchor": f"a{n}", "positive": f"p{n}", "negatives": [f"n{n}"]} for n in range(100)]
     many = {"anchor": "a", "positive": "p", "negatives": [f"m{n}" for n in range(30)]}
     path = put(tmp_path / "rows.jsonl", "\n".join(map(json.dumps, [*rows[:7], many, *rows[7:]])))
-    with pytest.raises(DataError, match=r"rows.jsonl:8: has 30 negatives, the average row 1.3; "):
+    with data_error(r"rows.jsonl:8: has 30 negatives, the average row 1.3; "):
         read_examples(str(path))
     assert read_examples([many] * 100).rows.shape == (100, 32)
 
@@ -86,14 +83,14 @@ def test_different_numbers_of_negatives(tmp_path):
 def test_missing_training_split_is_refused(tmp_path):
     for name in ("dev", "test"):
         put(tmp_path / f"{name}.csv", "text1,text2,label\na,b,1\n")
-    with pytest.raises(ConfigError, match="found splits validation, test; expected train"):
+    with config_error("found splits validation, test; expected train"):
         read_examples(tmp_path)
     assert len(read_examples(tmp_path, split="dev")) == 1
-    with pytest.raises(DataError, match="no rows; expected at least one"):
+    with data_error("no rows; expected at least one"):
         read_examples(put(tmp_path / "a.csv", "text1,text2,label\n"))
 
 
-def rows_of(examples: Examples) -> list[tuple[Any, ...]]:
+def rows_of(examples):
     texts = [tuple(row) for row in columns_of(examples)]
     return (
         texts
@@ -105,16 +102,16 @@ def rows_of(examples: Examples) -> list[tuple[Any, ...]]:
 CONTRADICTING = "text1,text2,label\na,b,1\nc,d,0\nb,a,0\na,b,1\ne,e,0\n"
 
 
-@pytest.mark.parametrize(
-    ("conflicts", "left"),
-    [
-        ("keep", [("a", "b", 1), ("c", "d", 0), ("b", "a", 0), ("a", "b", 1), ("e", "e", 0)]),
-        ("drop", [("c", "d", 0)]),
-        ("first", [("a", "b", 1), ("c", "d", 0), ("a", "b", 1)]),
-    ],
+@table(
+    "conflicts, left",
+    """
+    keep | [('a', 'b', 1), ('c', 'd', 0), ('b', 'a', 0), ('a', 'b', 1), ('e', 'e', 0)]
+    drop | [('c', 'd', 0)]
+    first | [('a', 'b', 1), ('c', 'd', 0), ('a', 'b', 1)]
+    """,
 )
 def test_conflicting_labels(tmp_path, conflicts, left):
-    path, told = put(tmp_path / "a.csv", CONTRADICTING), list[str]()
+    path, told = put(tmp_path / "a.csv", CONTRADICTING), []
     examples = read_examples(path, conflicts=conflicts, say=told.append)
     assert rows_of(examples) == [((one, other), label) for one, other, label in left]
     assert [*examples.texts] == list(
@@ -130,11 +127,9 @@ def test_conflicting_labels(tmp_path, conflicts, left):
 
 def test_conflict_error_names_both_rows(tmp_path):
     path = put(tmp_path / "a.csv", CONTRADICTING)
-    with pytest.raises(
-        DataError, match=r"1 in .*a\.csv:2, 0 in .*a\.csv:4\); set conflicts to drop"
-    ):
+    with data_error(r"1 in .*a\.csv:2, 0 in .*a\.csv:4\); set conflicts to drop"):
         read_examples(path, conflicts="error")
-    with pytest.raises(DataError, match="no row would be left"):
+    with data_error("no row would be left"):
         read_examples(
             put(tmp_path / "b.csv", "text1,text2,label\na,b,1\nb,a,0\n"), conflicts="drop"
         )
@@ -157,16 +152,19 @@ def test_row_numbers_are_those_of_the_file(tmp_path):
     text = "premise,hypothesis,label\nx,y,neutral\na,b,entailment\nx,y,neutral\na,b,contradiction\n"
     put(tmp_path / "train-0.csv", "premise,hypothesis,label\nu,v,neutral\n")
     put(tmp_path / "train-1.csv", text)
-    told: list[str] = []
+    told = []
     examples = read_examples(tmp_path, say=told.append)
     assert "train-1.csv:3, 0 in" in told[0]
     assert "train-1.csv:5)" in told[0]
     assert examples.reading.record()["left_out"] == {"neutral": 3}
 
 
-@pytest.mark.parametrize(
-    ("conflicts", "left"),
-    [("drop", [("a", "b", "c")]), ("first", [("a", "b", "c"), ("g", "h", "i")])],
+@table(
+    "conflicts, left",
+    """
+    drop | [('a', 'b', 'c')]
+    first | [('a', 'b', 'c'), ('g', 'h', 'i')]
+    """,
 )
 def test_conflicting_triplets(tmp_path, conflicts, left):
     lines = [
@@ -177,7 +175,7 @@ def test_conflicting_triplets(tmp_path, conflicts, left):
         "i,g,x",
     ]  # i is the negative of g, and its positive
     path = put(tmp_path / "a.csv", "\n".join(["anchor,positive,negative", *lines, ""]))
-    told: list[str] = []
+    told = []
     assert rows_of(read_examples(path, conflicts=conflicts, say=told.append)) == left
     assert told[0].startswith(
         "3 pairs have different labels, such as 'd' and 'd' (1 as a text and itself, 0 in"

@@ -2,61 +2,56 @@
 
 import json
 import re
-from pathlib import Path
-from typing import Any
 
-import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 
 import aoe_train
-from aoe_train import Encoder
-from pairkit import ConfigError, DataError
-from tests.aoe_train.shell import aoe
+from aoe_train import train
+from tests.aoe_train.shorthand import aoe, cases, config_error, data_error, table
 from tests.aoe_train.test_dense_layers import ROWS
-from tests.aoe_train.tiny import around, save_bert
-from tests.aoe_train.vectors import difference, probes
+from tests.aoe_train.tiny import around, card_of, difference, load, probes, read_json, save_bert
 
 
-def export(model: Path, out: Path, **options: Any) -> aoe_train.Exported:
-    return aoe_train.export(model, out=out, progress=False, **options)
+def export(model, out, **options):
+    return aoe_train.export(model, out=out, **options)
 
 
-def adapted(llama: Path, folder: Path) -> Encoder:
+def adapted(llama, folder):
     """A model folder with adapters that change the vectors."""
     settings = {"encoder.bidirectional": True, "encoder.pooling": "last", "lora.rank": 4}
-    options: dict[str, Any] = {
-        "prompts": "the {text} in one word:",
-        "lora": True,
-        "settings": settings,
-    }
-    aoe_train.train(
-        ROWS, backbone=llama, out=folder, preset="cosent", epochs=1, progress=False, **options
-    )
+    options = {"prompts": "the {text} in one word:", "lora": True, "settings": settings}
+    train(ROWS, backbone=llama, out=folder, preset="cosent", epochs=1, **options)
     weights = load_file(folder / "adapter_model.safetensors")
     torch.manual_seed(0)
     noisy = {name: torch.randn_like(weight) / 10 for name, weight in weights.items()}
     save_file(noisy, folder / "adapter_model.safetensors", {"format": "pt"})
-    return Encoder.load(folder, device="cpu")
+    return load(folder)
 
 
 def test_adapters_are_merged_into_a_self_contained_folder(llama, tmp_path):
     encoder, texts, out = adapted(llama, tmp_path / "m"), probes(64), tmp_path / "x"
     expected = encoder.encode(texts)
-    plain = Encoder.load(llama, device="cpu", pooling="last", bidirectional=True)
+    plain = load(llama, pooling="last", bidirectional=True)
     assert difference(plain.encode(texts), expected) > 0.1
-    result = json.loads(aoe("export", "--model", tmp_path / "m", "--out", out, "--json"))
+    result = json.loads(aoe(f"export --model {tmp_path}/m --out {out} --json"))
     said = (result["out"], result["merged"], result["dim"], result["needs_toolkit"])
     assert said == (str(out), True, 32, None)
     assert max(result["difference"], result["rounding"]) < 1e-5
     assert not list(out.glob("adapter*"))
     assert not any("lora" in name for name in load_file(out / "model.safetensors"))
-    assert difference(SentenceTransformer(str(out), device="cpu").encode(texts), expected) < 1e-5
-    assert difference(Encoder.load(out, device="cpu").encode(texts), expected) < 1e-5
+    assert difference(SentenceTransformer(str(out)).encode(texts), expected) < 1e-5
+    assert difference(load(out).encode(texts), expected) < 1e-5
 
 
-@pytest.mark.parametrize(("dtype", "within"), [("bf16", 0.1), ("fp16", 0.01)])
+@table(
+    "dtype, within",
+    """
+    bf16 | 0.1
+    fp16 | 0.01
+    """,
+)
 def test_half_precision_weights(bert, tmp_path, dtype, within):
     done = export(bert, tmp_path / "x", dtype=dtype)
     assert done.difference < 1e-5
@@ -67,11 +62,9 @@ def test_half_precision_weights(bert, tmp_path, dtype, within):
 
 def test_card_and_run_record(bert, tmp_path):
     model = tmp_path / "m"
-    Encoder.load(
-        bert, device="cpu", long_text="chunks", max_length=16, **around("the {text}")
-    ).save(model)
+    load(bert, long_text="chunks", max_length=16, **around("the {text}")).save(model)
     done = export(model, tmp_path / "x")
-    card = (tmp_path / "x/README.md").read_text()
+    card = card_of(tmp_path / "x")
     assert card.startswith("---\nlibrary_name: sentence-transformers\n")
     for words in (
         'SentenceTransformer("x", trust_remote_code=True)',
@@ -79,76 +72,74 @@ def test_card_and_run_record(bert, tmp_path):
         "`the {text}`",
     ):
         assert words in card
-    record = json.loads((tmp_path / "x/run.json").read_text())
+    record = read_json(tmp_path / "x/run.json")
     assert record["export"]["needs_toolkit"] == done.needs_toolkit
     assert str(tmp_path) not in json.dumps(record["export"] | {"made_of": None})
     (model / "README.md").write_text("# The card\n")  # as of a trained model
     (model / "run.json").write_text('{"seed": 7}')
     export(model, tmp_path / "y")
-    assert (tmp_path / "y/README.md").read_text() == "# The card\n"
-    record = json.loads((tmp_path / "y/run.json").read_text())
+    assert card_of(tmp_path / "y") == "# The card\n"
+    record = read_json(tmp_path / "y/run.json")
     assert (record["seed"], record["export"]["format"]) == (7, "sentence-transformers")
 
 
 NAMED = {"query": "the man: ", "passage": "a road "}
 
 
-@pytest.mark.parametrize(("default", "of_queries"), [(None, ""), ("passage", "a road ")])
-def test_plain_encode_of_an_export_uses_the_chosen_prompt(bert, tmp_path, default, of_queries):
+@table(
+    "default, of_queries",
+    """
+    None | ''
+    passage | 'a road '
+    """,
+)
+def test_plain_encode_of_an_export_uses_the_chosen_prompt(bert, out, tmp_path, default, of_queries):
     """Without a choice it uses none, since plain `encode` of queries would get the documents' prompt."""
-    Encoder.load(bert, pooling="avg", device="cpu", prompts=NAMED).save(tmp_path / "m")
+    load(bert, pooling="avg", prompts=NAMED).save(out)
     (tmp_path / "m/README.md").write_text("# Its card\n")
-    export(tmp_path / "m", tmp_path / "x", default_prompt=default)
-    theirs = SentenceTransformer(str(tmp_path / "x"), device="cpu")
+    export(out, tmp_path / "x", default_prompt=default)
+    theirs = SentenceTransformer(str(tmp_path / "x"))
     assert theirs.default_prompt_name == default
     texts = ["a cat", "the road"]
     assert difference(theirs.encode(texts), theirs.encode(texts, prompt=of_queries)) < 1e-6
-    assert (
-        difference(theirs.encode(texts), Encoder.load(tmp_path / "x", device="cpu").encode(texts))
-        < 1e-6
-    )
+    assert difference(theirs.encode(texts), load(tmp_path / "x").encode(texts)) < 1e-6
     assert (
         difference(
             theirs.encode(texts, prompt_name="query"), theirs.encode(texts, prompt="the man: ")
         )
         < 1e-6
     )
-    card = (tmp_path / "x/README.md").read_text()
+    card = card_of(tmp_path / "x")
     assert ("The default is `passage`." in card) == (default is not None)
-    with pytest.raises(
-        ConfigError, match="no prompt 'title'; this model has 'query', 'document', 'passage'"
-    ):
-        export(tmp_path / "m", tmp_path / "y", default_prompt="title")
+    with config_error("no prompt 'title'; this model has 'query', 'document', 'passage'"):
+        export(out, tmp_path / "y", default_prompt="title")
 
 
-@pytest.mark.parametrize(
-    ("prompts", "default", "query", "document"),
-    [
-        (NAMED, None, "the man: ", "a road "),
-        (NAMED, "passage", "the man: ", "a road "),
-        ({"query": "the man: "}, None, "the man: ", ""),
-        ({"document": "a road "}, None, "", "a road "),
-        ({"default": "is "}, "default", "is ", "is "),
-    ],
+@table(
+    "prompts, default, query, document",
+    """
+    NAMED | None | 'the man: ' | 'a road '
+    NAMED | passage | 'the man: ' | 'a road '
+    {'query': 'the man: '} | None | 'the man: ' | ''
+    {'document': 'a road '} | None | '' | 'a road '
+    {'default': 'is '} | default | 'is ' | 'is '
+    """,
+    NAMED=NAMED,
 )
 def test_the_card_has_the_lines_for_langchain_and_llamaindex(
     bert, tmp_path, prompts, default, query, document
 ):
     """Run with stand-ins that hand the arguments to sentence-transformers as both libraries do."""
     folder = tmp_path / "m"
-    Encoder.load(
-        bert, pooling="avg", device="cpu", prompts=prompts, default_prompt_name=default
-    ).save(folder)
+    load(bert, pooling="avg", prompts=prompts, default_prompt_name=default).save(folder)
     export(folder, tmp_path / "x")
-    (code,) = re.findall(
-        r"```python\n(HuggingFaceEmb.*?)```", (tmp_path / "x/README.md").read_text(), re.DOTALL
-    )
-    found: list[Any] = []
+    (code,) = re.findall(r"```python\n(HuggingFaceEmb.*?)```", card_of(tmp_path / "x"), re.DOTALL)
+    found = []
     stand_in = {"HuggingFaceEmbeddings": lambda **given: found.append(given)}
     stand_in["HuggingFaceEmbedding"] = lambda *given, **named: found.append(named)
     exec(code.replace("path/to/this/folder", str(tmp_path / "x")), stand_in)
     chain, index = found
-    theirs, text = SentenceTransformer(chain["model_name"], device="cpu"), ["a cat"]
+    theirs, text = SentenceTransformer(chain["model_name"]), ["a cat"]
     for kwargs, words in (
         (chain["encode_kwargs"], document),
         (chain["query_encode_kwargs"], query),
@@ -157,42 +148,36 @@ def test_the_card_has_the_lines_for_langchain_and_llamaindex(
     assert index == {"query_instruction": query, "text_instruction": document}
 
 
-@pytest.mark.parametrize("wrong", ["vectors", "prompts"])
-def test_a_failed_verification_leaves_no_files(bert, tmp_path, monkeypatch, wrong):
+@cases("wrong", ["vectors", "prompts"])
+def test_a_failed_verification_leaves_no_files(bert, out, tmp_path, monkeypatch, wrong):
     prompts = {"query": "the man: ", "document": "a road "}
-    settings: dict[str, Any] = {
-        "pooling": "avg",
-        "prompts": prompts,
-        "default_prompt_name": "query",
-    }
-    Encoder.load(bert, device="cpu", **settings).save(tmp_path / "m")
+    settings = {"pooling": "avg", "prompts": prompts, "default_prompt_name": "query"}
+    load(bert, **settings).save(out)
     encode = SentenceTransformer.encode
 
-    def other(
-        self: SentenceTransformer, texts: list[str], prompt_name: str | None = None, **more: Any
-    ) -> Any:
+    def other(self, texts, prompt_name=None, **more):
         return encode(self, texts, **more) * (1 if wrong == "prompts" else 0.99)
 
     monkeypatch.setattr(SentenceTransformer, "encode", other)
-    with pytest.raises(DataError, match=r"the export's vectors differ.*nothing was written"):
-        export(tmp_path / "m", tmp_path / "x")
+    with data_error(r"the export's vectors differ.*nothing was written"):
+        export(out, tmp_path / "x")
     assert [path.name for path in tmp_path.iterdir()] == ["m"]
 
 
-@pytest.mark.parametrize("adapters", [False, True])
-def test_weights_are_averaged_with_the_backbones(adapters, llama, tmp_path):
+@cases("adapters", [False, True])
+def test_weights_are_averaged_with_the_backbones(adapters, llama, out, tmp_path):
     if adapters:
         backbone, trained = llama, tmp_path / "merged"
-        adapted(llama, tmp_path / "m")
-        export(tmp_path / "m", trained)
+        adapted(llama, out)
+        export(out, trained)
     else:
-        backbone, trained = save_bert(tmp_path / "one"), save_bert(tmp_path / "m", seed=1)
+        backbone, trained = save_bert(tmp_path / "one"), save_bert(out, seed=1)
         (trained / "README.md").write_text("# The card of the trained model\n")
-    (tmp_path / "m" / "run.json").write_text(json.dumps({"sources": {"backbone": str(backbone)}}))
-    done = export(tmp_path / "m", tmp_path / "mixed", interpolate=0.25)
+    (out / "run.json").write_text(json.dumps({"sources": {"backbone": str(backbone)}}))
+    done = export(out, tmp_path / "mixed", interpolate=0.25)
     assert (done.interpolate, done.merged) == (0.25, adapters)
-    assert json.loads((tmp_path / "mixed/run.json").read_text())["export"]["interpolate"] == 0.25
-    card = (tmp_path / "mixed/README.md").read_text()
+    assert read_json(tmp_path / "mixed/run.json")["export"]["interpolate"] == 0.25
+    card = card_of(tmp_path / "mixed")
     assert "Weights: 0.25 x trained + 0.75 x backbone" in card
     assert "The card of the trained model" not in card
     first, last, mixed = (
@@ -204,7 +189,7 @@ def test_weights_are_averaged_with_the_backbones(adapters, llama, tmp_path):
 
 def test_export_errors(tmp_path):
     one, wide = save_bert(tmp_path / "one", layers=1), save_bert(tmp_path / "wide", layers=2)
-    mixed: dict[str, Any] = {"interpolate": 0.5}
+    mixed = {"interpolate": 0.5}
     for given, words in (
         (mixed, "its run.json doesn't name its backbone; give backbone="),
         ({**mixed, "backbone": wide}, "different names or shapes"),
@@ -214,6 +199,6 @@ def test_export_errors(tmp_path):
         ({"dtype": "int8"}, "a dtype of fp32, bf16, fp16"),
         ({"out": one}, "already exists"),
     ):
-        with pytest.raises(ConfigError, match=words):
+        with config_error(words):
             export(one, **{"out": tmp_path / "out", **given})
     assert not (tmp_path / "out").exists()

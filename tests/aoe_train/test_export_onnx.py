@@ -1,28 +1,25 @@
 """ONNX graphs in fp32 and int8: files, vectors, and the loss by int8."""
 
 import importlib.util
-import json
 import shutil
-from collections.abc import Callable, Sequence
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 import torch
+from numpy.testing import assert_allclose
 
 import aoe_train
 from aoe_train import Encoder
-from aoe_train.evaluation.pair_task import PairSource, PairTask
+from aoe_train.evaluation.pair_task import PairSource
 from aoe_train.exporting import export as exports
 from aoe_train.exporting import onnx as graphs
 from aoe_train.exporting.export import difference, export, probes
 from aoe_train.exporting.onnx import GRAPHS, Loss, PaddedEncoder, measure, onnx_encoder
 from aoe_train.model.encoder_settings import EncoderSettings
-from pairkit import ConfigError, DataError
-from tests.aoe_train.tiny import around
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error, shared
+from tests.aoe_train.tiny import around, card_of, read_json
 
 POOLINGS = ["cls", "avg", "max", "last", "cls-avg", "weighted-mean"]
 needs_packages = pytest.mark.skipif(
@@ -31,11 +28,11 @@ needs_packages = pytest.mark.skipif(
 )
 
 
-def load(folder: Path, **settings: Any) -> Encoder:
-    return Encoder.load(folder, device="cpu", precision="fp32", **settings)
+def load(folder, **settings):
+    return Encoder.load(folder, precision="fp32", **settings)
 
 
-@pytest.mark.parametrize("pooling", [*POOLINGS, "first-last-avg"])
+@cases("pooling", [*POOLINGS, "first-last-avg"])
 def test_padded_encoder_equals_encoder(llama, pooling):
     encoder = load(llama, pooling=pooling, max_length=48, normalize=True, bidirectional=True)
     backbone = load(llama, bidirectional=True, packing=False).model.backbone
@@ -52,8 +49,8 @@ def test_padded_encoder_equals_encoder(llama, pooling):
 PROMPTS = {"query": "the man: ", "document": "a road "}
 
 
-@pytest.fixture(scope="module")
-def exported(shallow: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Encoder, Path]:
+@shared
+def exported(shallow, tmp_path_factory):
     """A model with prompts and its exported graph, shared because tracing takes seconds."""
     folder = tmp_path_factory.mktemp("onnx") / "x"
     encoder = load(
@@ -76,35 +73,32 @@ def test_a_graph_and_the_code_in_its_card(exported, monkeypatch):
     assert names >= {"onnx/model.onnx", "config.json", "tokenizer.json", "tokenizer_config.json"}
     assert names >= {"1_Pooling/config.json", "sentence_bert_config.json", "README.md", "run.json"}
     assert not any(name.endswith((".safetensors", ".data")) for name in names)
-    assert json.loads((folder / "run.json").read_text())["export"]["format"] == "onnx"
-    saved = json.loads((folder / "config_sentence_transformers.json").read_text())
+    assert read_json(folder / "run.json")["export"]["format"] == "onnx"
+    saved = read_json(folder / "config_sentence_transformers.json")
     assert (saved["prompts"], saved["default_prompt_name"]) == (PROMPTS, "query")
-    encode, card = (
-        onnx_encoder(folder, encoder.settings.named_prompts),
-        (folder / "README.md").read_text(),
-    )
+    encode, card = (onnx_encoder(folder, encoder.settings.named_prompts), card_of(folder))
     for name in (None, *PROMPTS):
         expected = encoder.encode(["a cat"], prompt_name=name)
-        np.testing.assert_allclose(encode(["a cat"], prompt_name=name), expected, atol=1e-5)
+        assert_allclose(encode(["a cat"], prompt_name=name), expected, atol=1e-5)
     assert "| `document` | `a road ` |" in card
     monkeypatch.chdir(folder.parent)
-    np.testing.assert_allclose(vectors_of_card(card), encoder.encode([FLUTE], prompt=""), atol=1e-5)
+    assert_allclose(vectors_of_card(card), encoder.encode([FLUTE], prompt=""), atol=1e-5)
 
 
 FLUTE = "A man is playing a flute."
 
 
-def vectors_of_card(card: str) -> np.ndarray:
+def vectors_of_card(card):
     """Vectors of FLUTE, computed by the code in a card."""
-    found: dict[str, Any] = {}
+    found = {}
     exec(card.split("```python\n")[2].split("```")[0], found)
     return np.asarray(found["vectors"])
 
 
 @pytest.mark.slow
 @needs_packages
-@pytest.mark.parametrize(
-    ("backbone", "settings"),
+@cases(
+    "backbone, settings",
     [
         ("bert", {"pooling": "first-last-avg", "max_length": 40}),
         ("llama", {"pooling": "last", **around("the {text} in one word:"), "max_length": 48}),
@@ -119,7 +113,7 @@ def test_graphs(request, tmp_path, backbone, settings):
     agrees(tmp_path / "x", encoder)
 
 
-def agrees(folder: Path, encoder: Encoder) -> None:
+def agrees(folder, encoder):
     """The graph accepts any number of texts of any length."""
     encode = onnx_encoder(folder, encoder.settings.named_prompts)
     texts = [*probes(48), "a cat . " * 4]
@@ -130,25 +124,21 @@ def agrees(folder: Path, encoder: Encoder) -> None:
 @needs_packages
 def test_ran_has_no_onnx_export(tmp_path):
     (tmp_path / "config.json").write_text('{"model_type": "ran"}')
-    with pytest.raises(
-        ConfigError, match=r"recurrent steps depends.*format='sentence-transformers'"
-    ):
+    with config_error(r"recurrent steps depends.*format='sentence-transformers'"):
         graphs.write_onnx(tmp_path, tmp_path, EncoderSettings(pooling="cls"), 32)
 
 
 def test_missing_packages_are_named(bert, tmp_path, monkeypatch):
     found = {"onnx": SimpleNamespace()}
     monkeypatch.setattr(graphs, "find_spec", found.get)
-    with pytest.raises(
-        ConfigError, match=r"ONNX needs onnxruntime, onnxscript.*aoe-toolkit\[onnx\]"
-    ):
-        export(Encoder.load(bert, device="cpu"), tmp_path / "x", source=bert, form="onnx")
+    with config_error(r"ONNX needs onnxruntime, onnxscript.*aoe-toolkit\[onnx\]"):
+        export(Encoder.load(bert), tmp_path / "x", source=bert, form="onnx")
     assert not (tmp_path / "x").exists()
 
 
 @needs_packages
-@pytest.mark.parametrize(
-    ("settings", "told"),
+@cases(
+    "settings, told",
     [
         ({"long_text": "chunks"}, "it reads long texts in chunks"),
         ({"include_prompt": False}, "ignores the tokens of prompts"),
@@ -159,8 +149,8 @@ def test_missing_packages_are_named(bert, tmp_path, monkeypatch):
     ],
 )
 def test_models_that_can_not_be_graphs(bert, tmp_path, settings, told):
-    encoder = Encoder.load(bert, device="cpu", **settings)
-    with pytest.raises(ConfigError, match=told):
+    encoder = Encoder.load(bert, **settings)
+    with config_error(told):
         export(encoder, tmp_path / "x", source=bert, form="onnx")
 
 
@@ -175,11 +165,11 @@ PAIRS = pl.DataFrame(
 )
 
 
-def encoding(vectors: dict[str, list[float]]) -> Callable[[Sequence[str]], np.ndarray]:
+def encoding(vectors):
     return lambda texts: np.array([vectors[text] for text in texts], dtype=np.float32)
 
 
-def task(labels: Sequence[float] = (0, 5, 2.5)) -> PairTask:
+def task(labels=(0, 5, 2.5)):
     return PairSource(PAIRS.with_columns(label=pl.Series(labels, dtype=pl.Float64))).task()
 
 
@@ -187,10 +177,10 @@ def test_loss_by_hand(monkeypatch, tmp_path):
     monkeypatch.setattr(graphs, "_MIN_AGREEMENT", 0.4)
     found = measure(encoding(VECTORS), encoding(TURNED), task(), path=tmp_path)
     # Cosines of the pairs: 0, 0.8, 0.6 became 0, 0.6, 0.8; their ranks 1, 3, 2 and 1, 2, 3.
-    assert found.agreement == pytest.approx(0.5)
-    assert (found.spearman, found.spearman_int8) == (pytest.approx(1), pytest.approx(0.5))
-    assert found.cosine_least == pytest.approx(0.96)
-    assert found.cosine_mean == pytest.approx(2.96 / 3)
+    assert found.agreement == approx(0.5)
+    assert (found.spearman, found.spearman_int8) == (approx(1), approx(0.5))
+    assert found.cosine_least == approx(0.96)
+    assert found.cosine_mean == approx(2.96 / 3)
     assert str(found) == (
         "int8 on 3 pairs of the DataFrame given: Spearman with the labels 100.00 in fp32 and 50.00 in int8,"
         " Spearman of their cosines with fp32's 0.5000; cosine of a vector with fp32's 0.9867 (mean), 0.9600"
@@ -199,12 +189,12 @@ def test_loss_by_hand(monkeypatch, tmp_path):
 
 
 def test_too_much_loss_is_refused(tmp_path):
-    with pytest.raises(DataError, match=r"0\.5000;.*at least 0\.9: int8 is too imprecise"):
+    with data_error(r"0\.5000;.*at least 0\.9: int8 is too imprecise"):
         measure(encoding(VECTORS), encoding(TURNED), task(), path=tmp_path)
-    with pytest.raises(DataError, match="all labels are 1"):
+    with data_error("all labels are 1"):
         measure(encoding(VECTORS), encoding(VECTORS), task([1, 1, 1]), path=tmp_path)
     nan = {text: [float("nan")] * 2 for text in VECTORS}
-    with pytest.raises(DataError, match="nan"):
+    with data_error("nan"):
         measure(encoding(VECTORS), encoding(nan), task(), path=tmp_path)
 
 
@@ -224,23 +214,23 @@ def test_int8_export(exported, tmp_path, monkeypatch):
     assert done.difference < 1e-4
     assert isinstance(done.loss, Loss)
     assert done.loss.cosine_mean > 0.95
-    card = (tmp_path / "x/README.md").read_text()
+    card = card_of(tmp_path / "x")
     assert f"{done.loss}." in card
     assert 'backend="onnx", model_kwargs={"file_name": "onnx/model_qint8.onnx"}' in card
     assert '{model_file_name: "model_qint8", dtype: "fp32"}' in card
-    assert json.loads((tmp_path / "x/run.json").read_text())["export"]["loss"]["pairs"] == 190
+    assert read_json(tmp_path / "x/run.json")["export"]["loss"]["pairs"] == 190
     monkeypatch.chdir(tmp_path)
     assert difference(vectors_of_card(card), encoder.encode([FLUTE], prompt="")) < 0.3
 
 
 @needs_packages
-@pytest.mark.parametrize(
-    ("how", "words"),
+@cases(
+    "how, words",
     [
         ({"format": "onnx", "dtype": "bf16"}, "always in fp32"),
         ({"data": PAIRS}, "data= measures the loss by int8"),
     ],
 )
 def test_options_that_conflict_with_a_graph(tmp_path, how, words):
-    with pytest.raises(ConfigError, match=words):
-        aoe_train.export("minilm", out=tmp_path / "x", progress=False, **how)
+    with config_error(words):
+        aoe_train.export("minilm", out=tmp_path / "x", **how)

@@ -1,19 +1,14 @@
 """Indexes of folders of documents."""
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 import aoe_train
-from pairkit import ConfigError, DataError
-from tests.aoe_train.shell import aoe
-
-QUIET: dict[str, Any] = {"cache": False, "progress": False}
+from aoe_train import Encoder, open_index
+from tests.aoe_train.shorthand import aoe, data_error, table
 
 
 @pytest.fixture
-def handbook(tmp_path: Path) -> Path:
+def handbook(tmp_path):
     folder = tmp_path / "handbook"
     (folder / "rules").mkdir(parents=True)
     (folder / "index.md").write_text("# The house\n\nAn old house in the city.\n")
@@ -23,15 +18,11 @@ def handbook(tmp_path: Path) -> Path:
     return folder
 
 
-def test_chunks_name_their_place_and_address(bert: Path, handbook: Path, tmp_path: Path) -> None:
+def test_chunks_name_their_place_and_address(bert, handbook, out):
     aoe_train.index(
-        handbook,
-        model=bert,
-        out=tmp_path / "index",
-        link="https://a.example/{page}?l={line}#{anchor}",
-        **QUIET,
+        handbook, model=bert, out=out, link="https://a.example/{page}?l={line}#{anchor}"
     )
-    index = aoe_train.open_index(tmp_path / "index")
+    index = open_index(out)
     hit, *_ = index.search("dog park", by="words")
     assert hit.row == {
         "title": "Dogs > When may they run?",
@@ -44,61 +35,46 @@ def test_chunks_name_their_place_and_address(bert: Path, handbook: Path, tmp_pat
     assert hit.text == "Dogs > When may they run?\n\nA dog may run in the park."
     assert (hit.key_column, hit.key) == ("place", "rules/dogs.md:5")
     assert index.rows["url"][0] == "https://a.example/?l=3#the-house"
-    output = aoe("search", tmp_path / "index", "dog park", "--where", "file=rules/dogs.md")
-    assert "rules/dogs.md:5" in output
+    assert "rules/dogs.md:5" in aoe(f"search {out} 'dog park' --where file=rules/dogs.md")
 
 
-def test_an_index_follows_its_folder(bert: Path, handbook: Path, tmp_path: Path) -> None:
+def test_an_index_follows_its_folder(bert, handbook, tmp_path):
     out = tmp_path / "index"
-    first = aoe_train.index(handbook, model=bert, out=out, **QUIET)
+    first = aoe_train.index(handbook, model=bert, out=out)
     assert (first.rows, first.encoded, first.removed) == (2, 2, 0)
     (handbook / "index.md").unlink()
     (handbook / "new.md").write_text("# The boat\n\nA red boat on the river.\n")
-    second = aoe_train.index(handbook, model=bert, out=out, **QUIET)
+    second = aoe_train.index(handbook, model=bert, out=out)
     assert (second.rows, second.encoded, second.removed, second.missing) == (2, 1, 1, 0)
     assert "earlier texts removed: 1" in second.notes()
-    assert aoe_train.open_index(out, words_only=True).rows["file"].to_list() == [
-        "new.md",
-        "rules/dogs.md",
-    ]
+    assert open_index(out, words_only=True).rows["file"].to_list() == ["new.md", "rules/dogs.md"]
 
 
-def test_no_chunk_is_longer_than_the_model_reads(bert: Path, tmp_path: Path) -> None:
+def test_no_chunk_is_longer_than_the_model_reads(bert, out, tmp_path):
     (tmp_path / "a.md").write_text("# Dogs\n\n" + "the dog is running in the city. " * 400)
-    aoe_train.index(tmp_path / "a.md", model=bert, out=tmp_path / "index", chunk_tokens=32, **QUIET)
-    texts = aoe_train.open_index(tmp_path / "index", words_only=True)
-    encoder = aoe_train.Encoder.load(bert)
+    aoe_train.index(tmp_path / "a.md", model=bert, out=out, chunk_tokens=32)
+    texts = open_index(out, words_only=True)
+    encoder = Encoder.load(bert)
     lengths = encoder.tokens(texts.texts(range(len(texts)))).lengths
     assert lengths.max() <= 32
     assert len(texts) > 50
 
 
-@pytest.mark.parametrize(
-    ("given", "error", "message"),
-    [
-        (
-            {"link": "https://a.example/{name}"},
-            ConfigError,
-            "expected an address with {file}, {page}",
-        ),
-        ({"chunk_tokens": 100_000}, ConfigError, "reads at most"),
-        ({"columns": {"text": "a"}}, ConfigError, "only for tables"),
-    ],
+@table(
+    "given, error, message",
+    """
+    {'link': 'https://a.example/{name}'} | ConfigError | expected an address with {file}, {page}
+    {'chunk_tokens': 100000} | ConfigError | reads at most
+    {'columns': {'text': 'a'}} | ConfigError | only for tables
+    """,
 )
-def test_options_that_do_not_fit(
-    bert: Path,
-    handbook: Path,
-    tmp_path: Path,
-    given: dict[str, Any],
-    error: type[Exception],
-    message: str,
-) -> None:
+def test_options_that_do_not_fit(bert, handbook, out, given, error, message):
     with pytest.raises(error, match=message):
-        aoe_train.index(handbook, model=bert, out=tmp_path / "index", **given, **QUIET)
+        aoe_train.index(handbook, model=bert, out=out, **given)
 
 
-def test_a_folder_without_text(bert: Path, tmp_path: Path) -> None:
+def test_a_folder_without_text(bert, tmp_path):
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "a.md").write_text("---\ntitle: x\n---\n")
-    with pytest.raises(DataError, match="no text"):
-        aoe_train.index(tmp_path / "docs", model=bert, out=tmp_path / "index", **QUIET)
+    with data_error("no text"):
+        aoe_train.index(tmp_path / "docs", model=bert, out=tmp_path / "index")

@@ -2,26 +2,23 @@
 
 import json
 import shutil
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 
-from aoe_train import Encoder
-from pairkit import ConfigError, DataError
+from tests.aoe_train.shorthand import cases, config_error, data_error, raises, table
 from tests.aoe_train.test_model_folder import write_modules
-from tests.aoe_train.tiny import around, edit, save_ran
-from tests.aoe_train.vectors import difference, probes
+from tests.aoe_train.tiny import around, difference, edit, load, probes, read_json, save_ran
 
 POOLINGS = ["cls", "avg", "max", "last", "cls-avg", "first-last-avg", "weighted-mean"]
 PROMPT = "the {text} in one word:"
 
 
-def agrees(folder: Path, encoder: Encoder, **options: Any) -> None:
+def agrees(folder, encoder, **options):
     """sentence-transformers gives our vectors, in batches of mixed length."""
     texts = [
         *probes(encoder.settings.max_length or 1),
@@ -29,58 +26,44 @@ def agrees(folder: Path, encoder: Encoder, **options: Any) -> None:
         "a large blue car is on the road . " * 3,
     ]
     expected = encoder.encode(texts)
-    found = SentenceTransformer(str(folder), device="cpu", **options).encode(texts, batch_size=3)
+    found = SentenceTransformer(str(folder), **options).encode(texts, batch_size=3)
     assert difference(found, expected) < 1e-5
     assert abs(np.linalg.norm(found, axis=1) - 1).max() < 1e-5 or not encoder.settings.normalize
 
 
-@pytest.mark.parametrize(
-    ("backbone", "pooling"),
+@cases(
+    "backbone, pooling",
     [("bert", pooling) for pooling in POOLINGS] + [("llama", "last"), ("llama", "cls-avg")],
 )
-def test_every_pooling(request, tmp_path, backbone, pooling):
+def test_every_pooling(request, out, backbone, pooling):
     llama = {"bidirectional": True, **around(PROMPT)}
     more = llama if backbone == "llama" else {"normalize": pooling == "avg"}
-    encoder = Encoder.load(
-        request.getfixturevalue(backbone), device="cpu", pooling=pooling, max_length=48, **more
-    )
-    encoder.save(tmp_path / "m")
-    agrees(tmp_path / "m", encoder)
+    encoder = load(request.getfixturevalue(backbone), pooling=pooling, max_length=48, **more)
+    encoder.save(out)
+    agrees(out, encoder)
     if backbone == "llama":  # a long text loses its own end, not the prompt's
-        theirs = SentenceTransformer(str(tmp_path / "m"), device="cpu")
+        theirs = SentenceTransformer(str(out))
         ids = theirs.preprocess(["x" * 500])["input_ids"][0]
         assert len(ids) == 48
         assert theirs.tokenizer.decode(ids).endswith(" in one word:")
 
 
-def test_chunks_use_our_module_also_after_resaving(bert, tmp_path):
-    how: dict[str, Any] = {"max_length": 16, "long_text": "chunks", "normalize": True}
-    encoder = Encoder.load(bert, device="cpu", pooling="avg", **how)
-    encoder.save(tmp_path / "m")
-    agrees(tmp_path / "m", encoder, trust_remote_code=True)
-    with pytest.raises(ValueError, match="trust_remote_code"):
-        SentenceTransformer(str(tmp_path / "m"), device="cpu")
-    theirs = SentenceTransformer(str(tmp_path / "m"), device="cpu", trust_remote_code=True)
+def test_chunks_use_our_module_also_after_resaving(bert, out, tmp_path):
+    how = {"max_length": 16, "long_text": "chunks", "normalize": True}
+    encoder = load(bert, pooling="avg", **how)
+    encoder.save(out)
+    agrees(out, encoder, trust_remote_code=True)
+    with raises(ValueError, match="trust_remote_code"):
+        SentenceTransformer(str(out))
+    theirs = SentenceTransformer(str(out), trust_remote_code=True)
     theirs.save(str(tmp_path / "theirs"))
     agrees(tmp_path / "theirs", encoder, trust_remote_code=True)
 
 
-@pytest.mark.parametrize("pooling", ["cells", "avg"])
-def test_ran_uses_our_module(tmp_path, pooling):
-    ran = save_ran(tmp_path / "ran")
-    encoder = Encoder.load(ran, device="cpu", pooling=pooling, max_length=200, normalize=True)
-    encoder.save(tmp_path / "m")
-    agrees(tmp_path / "m", encoder, trust_remote_code=True)
-
-
 def test_requirements_of_readers(bert, llama, tmp_path):
-    def requirements(folder: Path, **settings: Any) -> set[str]:
-        Encoder.load(folder, device="cpu", **settings).save(tmp_path / "m")
-        return set(
-            json.loads((tmp_path / "m/config_sentence_transformers.json").read_text())[
-                "requirements"
-            ]
-        )
+    def requirements(folder, **settings):
+        load(folder, **settings).save(tmp_path / "m")
+        return set(read_json(tmp_path / "m/config_sentence_transformers.json")["requirements"])
 
     assert requirements(bert) == set()
     assert requirements(bert, long_text="chunks") == {"aoe-toolkit"}
@@ -88,25 +71,22 @@ def test_requirements_of_readers(bert, llama, tmp_path):
     assert requirements(save_ran(tmp_path / "ran")) == {"aoe-toolkit"}
 
 
-def test_lower_casing_survives_saving(bert, tmp_path):
-    source = Path(shutil.copytree(bert, tmp_path / "source"))
-    normalizer = {
-        **json.loads((source / "tokenizer.json").read_text())["normalizer"],
-        "lowercase": False,
-    }
+def test_lower_casing_survives_saving(bert, out, tmp_path):
+    source = shutil.copytree(bert, tmp_path / "source")
+    normalizer = {**read_json(source / "tokenizer.json")["normalizer"], "lowercase": False}
     edit(source / "tokenizer.json", normalizer=normalizer)
     texts = ["A Cat on the ROAD", "a cat on the road"]
-    plain = Encoder.load(source, device="cpu", pooling="cls", max_length=40).encode(texts)
+    plain = load(source, pooling="cls", max_length=40).encode(texts)
     assert abs(plain[0] - plain[1]).max() > 1e-2  # the tokenizer alone tells them apart
     write_modules(source, "Transformer", "Pooling", pooling={"pooling_mode_cls_token": True})
     edit(source / "sentence_bert_config.json", max_seq_length=40, do_lower_case=True)
 
-    lowered = Encoder.load(source, device="cpu")
+    lowered = load(source)
     expected = lowered.encode(texts)
     np.testing.assert_allclose(expected[0], expected[1], atol=1e-6)
-    lowered.save(tmp_path / "m")
-    assert difference(Encoder.load(tmp_path / "m", device="cpu").encode(texts), expected) < 1e-6
-    theirs = SentenceTransformer(str(tmp_path / "m"), device="cpu").encode(texts)
+    lowered.save(out)
+    assert difference(load(out).encode(texts), expected) < 1e-6
+    theirs = SentenceTransformer(str(out)).encode(texts)
     assert difference(theirs, expected) < 1e-5
 
 
@@ -122,20 +102,18 @@ TEXTS = [
 ]
 
 
-def theirs(
-    source: Path, folder: Path, *, pooling: str = "mean", include_prompt: bool = True, **model: Any
-) -> SentenceTransformer:
+def theirs(source, folder, *, pooling="mean", include_prompt=True, **model):
     """A folder as written by sentence-transformers."""
     transformer = Transformer(str(source), max_seq_length=32)
     transformer.tokenizer.pad_token = (
         transformer.tokenizer.pad_token or transformer.tokenizer.eos_token
     )
     parts = [transformer, Pooling(32, pooling, include_prompt=include_prompt)]
-    SentenceTransformer(modules=parts, device="cpu", **model).save(str(folder))
-    return SentenceTransformer(str(folder), device="cpu")
+    SentenceTransformer(modules=parts, **model).save(str(folder))
+    return SentenceTransformer(str(folder))
 
 
-def agree(ours: Encoder, model: SentenceTransformer, texts: list[str] = TEXTS) -> None:
+def agree(ours, model, texts=TEXTS):
     """Both give the same vectors for each prompt, in batches of mixed length."""
     assert ours.prompts == model.prompts
     assert ours.settings.default_prompt_name == model.default_prompt_name
@@ -149,125 +127,109 @@ def agree(ours: Encoder, model: SentenceTransformer, texts: list[str] = TEXTS) -
     assert difference(ours.encode_document(texts), model.encode_document(texts)) < 1e-6
 
 
-@pytest.mark.parametrize(
-    ("which", "pooling", "include_prompt"),
-    [
-        ("bert", "mean", False),
-        ("bert", "max", True),
-        ("llama", "cls", False),
-        ("llama", "lasttoken", True),
-        ("llama", "weightedmean", False),
-    ],
+@table(
+    "which, pooling, include_prompt",
+    """
+    bert | mean | False
+    bert | max | True
+    llama | cls | False
+    llama | lasttoken | True
+    llama | weightedmean | False
+    """,
 )
 def test_named_prompts_equal_sentence_transformers(
     which, pooling, include_prompt, tmp_path, request
 ):
-    options: dict[str, Any] = {"pooling": pooling, "include_prompt": include_prompt}
+    options = {"pooling": pooling, "include_prompt": include_prompt}
     named = {"prompts": NAMED, "default_prompt_name": "title", "similarity_fn_name": "dot"}
     model = theirs(request.getfixturevalue(which), tmp_path / "theirs", **named, **options)
     # Of an empty text some of their poolings of no token at all make infinity.
     texts = (
         TEXTS if which == "bert" or include_prompt else [text for text in TEXTS if len(text) > 1]
     )
-    ours = Encoder.load(tmp_path / "theirs", device="cpu")
+    ours = load(tmp_path / "theirs")
     agree(ours, model, texts)
     ours.save(tmp_path / "ours")
-    again = SentenceTransformer(str(tmp_path / "ours"), device="cpu")
-    agree(Encoder.load(tmp_path / "ours", device="cpu"), again, texts)
+    again = SentenceTransformer(str(tmp_path / "ours"))
+    agree(load(tmp_path / "ours"), again, texts)
     assert (again.prompts, again.default_prompt_name) == (model.prompts, "title")
     assert again.similarity_fn_name == ours.settings.similarity_fn_name == "dot"
     assert again[1].include_prompt is include_prompt
 
 
-def test_encode_document_uses_the_prompt_passage(bert, tmp_path):
-    model = theirs(bert, tmp_path / "m", prompts={"query": "the man: ", "passage": "a road "})
+def test_encode_document_uses_the_prompt_passage(bert, out, tmp_path):
+    model = theirs(bert, out, prompts={"query": "the man: ", "passage": "a road "})
     (network := tmp_path / "m/0_Transformer").mkdir()  # as before release 2.0
     for name in ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"):
-        (tmp_path / "m" / name).rename(network / name)
+        (out / name).rename(network / name)
     modules = (tmp_path / "m/modules.json").read_text()
     (tmp_path / "m/modules.json").write_text(
         modules.replace('"path": ""', '"path": "0_Transformer"')
     )
-    ours = Encoder.load(tmp_path / "m", device="cpu")
+    ours = load(out)
     expected = model.encode(["a cat"], prompt_name="passage")  # their encode_document overlooks it
     assert difference(ours.encode_document(["a cat"]), expected) < 1e-6
-    np.testing.assert_array_equal(ours.encode_document("a cat"), ours.encode_document(["a cat"])[0])
+    assert_array_equal(ours.encode_document("a cat"), ours.encode_document(["a cat"])[0])
     (tmp_path / "m/1_Pooling/config.json").unlink()
-    with pytest.raises(DataError, match=r"1_Pooling/config\.json: .* No such file"):
-        Encoder.load(tmp_path / "m")
+    with data_error(r"1_Pooling/config\.json: .* No such file"):
+        load(out)
 
 
-@pytest.mark.parametrize("which", ["bert", "llama"])
-def test_a_prompt_around_the_text_is_in_the_tokenizer(which, tmp_path, request):
+@cases("which", ["bert", "llama"])
+def test_a_prompt_around_the_text_is_in_the_tokenizer(which, out, tmp_path, request):
     source = request.getfixturevalue(which)
-    encoder = Encoder.load(source, device="cpu", max_length=40, **around(PROMPT))
-    encoder.save(tmp_path / "m")
-    ours = Encoder.load(tmp_path / "m", device="cpu")
-    model = SentenceTransformer(str(tmp_path / "m"), device="cpu")
+    encoder = load(source, max_length=40, **around(PROMPT))
+    encoder.save(out)
+    ours = load(out)
+    model = SentenceTransformer(str(out))
     for name in (None, "default", "query", "document"):
         expected = encoder.encode(TEXTS, prompt_name=name)
         assert difference(ours.encode(TEXTS, prompt_name=name), expected) < 1e-6
         assert difference(model.encode(TEXTS, prompt_name=name), expected) < 1e-6
-    plain = Encoder.load(source, device="cpu", max_length=40)
-    np.testing.assert_array_equal(ours.encode(TEXTS, prompt=""), plain.encode(TEXTS))
+    plain = load(source, max_length=40)
+    assert_array_equal(ours.encode(TEXTS, prompt=""), plain.encode(TEXTS))
     model.save(str(tmp_path / "again"))  # without our settings
-    again = Encoder.load(tmp_path / "again", device="cpu")
+    again = load(tmp_path / "again")
     assert difference(again.encode(TEXTS), encoder.encode(TEXTS)) < 1e-6
 
 
-def test_prompts_around_the_text_with_others_use_our_module(bert, tmp_path):
+def test_prompts_around_the_text_with_others_use_our_module(bert, out):
     prompts = {"default": PROMPT, "title": "is a cat on the road"}
-    encoder = Encoder.load(
-        bert, device="cpu", max_length=32, prompts=prompts, default_prompt_name="default"
-    )
-    encoder.save(tmp_path / "m")
-    model = SentenceTransformer(str(tmp_path / "m"), device="cpu", trust_remote_code=True)
-    agree(Encoder.load(tmp_path / "m", device="cpu"), model)
+    encoder = load(bert, max_length=32, prompts=prompts, default_prompt_name="default")
+    encoder.save(out)
+    model = SentenceTransformer(str(out), trust_remote_code=True)
+    agree(load(out), model)
     assert difference(model.encode(TEXTS, prompt=PROMPT), encoder.encode(TEXTS)) < 1e-6
 
 
 def test_prompt_errors(bert, tmp_path):
-    encoder = Encoder.load(bert, device="cpu", max_length=16, prompts={"query": "the man: "})
-    with pytest.raises(
-        ConfigError, match=r"no prompt 'title'; this model has 'query', 'document'$"
-    ):
+    encoder = load(bert, max_length=16, prompts={"query": "the man: "})
+    with config_error(r"no prompt 'title'; this model has 'query', 'document'$"):
         encoder.encode("a cat", prompt_name="title")
     for prompt in ("the " * 14, "the {text}" + " man" * 13):
-        with pytest.raises(
-            ConfigError, match="max_length 16 leaves no room for text: prompt and special"
-        ):
+        with config_error("max_length 16 leaves no room for text: prompt and special"):
             encoder.encode("a cat", prompt=prompt)
-    with pytest.raises(ConfigError, match="once at most"):
+    with config_error("once at most"):
         encoder.encode("a cat", prompt="{text} {text}")
     with pytest.warns(UserWarning, match="prompt_name 'query' is ignored"):
         encoder.encode("a cat", prompt="the ", prompt_name="query")
-    with pytest.raises(
-        ConfigError, match=r"include_prompt is false, but the prompt .* has words after"
-    ):
-        Encoder.load(bert, device="cpu", include_prompt=False).encode("a cat", prompt=PROMPT)
+    with config_error(r"include_prompt is false, but the prompt .* has words after"):
+        load(bert, include_prompt=False).encode("a cat", prompt=PROMPT)
 
 
-@pytest.mark.parametrize(
-    ("more", "error", "told"),
-    [
-        (
-            {"prompts": {"q": "query {text}"}},
-            ConfigError,
-            "'q' contains {text}, which sentence-transformers",
-        ),
-        ({"truncate_dim": 33}, ConfigError, "dim 33: this model's vectors have 32 dimensions"),
-        (
-            {"default_prompt_name": "q"},
-            ConfigError,
-            "no prompt 'q'; this model has 'query', 'document'",
-        ),
-        ({"similarity_fn_name": "hamming"}, DataError, "similarity_fn_name = 'hamming'"),
-    ],
+@table(
+    "more, error, told",
+    """
+    {'prompts': {'q': 'query {text}'}} | ConfigError | 'q' contains {text}, which sentence-transformers
+    {'truncate_dim': 33} | ConfigError | dim 33: this model's vectors have 32 dimensions
+    {'default_prompt_name': 'q'} | ConfigError | no prompt 'q'; this model has 'query', 'document'
+    {'similarity_fn_name': 'hamming'} | DataError | similarity_fn_name = 'hamming'
+    """,
 )
-def test_unsupported_model_settings(bert, tmp_path, more, error, told):
-    Encoder.load(bert, device="cpu").save(tmp_path / "m")
+def test_unsupported_model_settings(bert, out, tmp_path, more, error, told):
+    load(bert).save(out)
     (tmp_path / "m/aoe.json").unlink()
     (tmp_path / "m/config_sentence_transformers.json").write_text(json.dumps(more))
-    with pytest.raises(error) as refused:
-        Encoder.load(tmp_path / "m", device="cpu")
+    with raises(error) as refused:
+        load(out)
     assert told in str(refused.value)

@@ -2,21 +2,18 @@
 
 import json
 import random
-from pathlib import Path
-from typing import Any
 
-import pytest
+import polars as pl
 
-import aoe_train
-from pairkit import ConfigError
-from tests.aoe_train.tiny import WORDS, same_weights, save_bert
+from aoe_train import Encoder, evaluate, train
+from tests.aoe_train.shorthand import approx, config_error, shared, stderr
+from tests.aoe_train.tiny import WORDS, card_of, same_weights, save_bert
 from tests.conftest import command_line
 
 TOPICS, OTHERS = WORDS[:8], WORDS[8:40]
-Rows = list[dict[str, Any]]
 
 
-def judged_rows(seed: int, pairs: int = 120) -> Rows:
+def judged_rows(seed, pairs=120):
     """Pairs labelled 1 if they share a topic word; other shared words are misleading."""
     draw = random.Random(seed)
     rows = []
@@ -33,19 +30,19 @@ def judged_rows(seed: int, pairs: int = 120) -> Rows:
     return rows
 
 
-@pytest.fixture(scope="module")
+@shared
 def bert(tmp_path_factory):
     return save_bert(tmp_path_factory.mktemp("guard") / "bert", seed=3)
 
 
-@pytest.fixture(scope="module")
+@shared
 def train_file(tmp_path_factory):
     path = tmp_path_factory.mktemp("rows") / "train.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in judged_rows(7, 320)))
     return path
 
 
-@pytest.fixture(scope="module")
+@shared
 def few(train_file):
     """The first rows, for tests that don't need a good model."""
     path = train_file.with_name("few.jsonl")
@@ -53,123 +50,95 @@ def few(train_file):
     return path
 
 
-def run(data: Any, bert: Path, out: Path, **more: Any) -> aoe_train.Trained:
-    how: dict[str, Any] = {
-        "epochs": 6,
-        "batch_size": 16,
-        "lr": 2e-3,
-        "preset": "cosent",
-        "progress": False,
-    }
-    return aoe_train.train(data, backbone=bert, out=out, **how | more)
+def run(data, bert, out, **more):
+    how = {"epochs": 6, "batch_size": 16, "lr": 2e-3, "preset": "cosent"}
+    return train(data, backbone=bert, out=out, **how | more)
 
 
-def shuffled(path: Path) -> Rows:
+def shuffled(path):
     """The same texts with inverted labels."""
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     return [{**row, "label": 1 - row["label"]} for row in rows]
 
 
-def test_better_model_is_saved(train_file, bert, tmp_path):
-    found = run(train_file, bert, tmp_path / "m", accept_on=judged_rows(1), epochs=4, lr=4e-3)
-    assert found.gain is not None
+def test_better_model_is_saved(train_file, bert, out):
+    found = run(train_file, bert, out, accept_on=judged_rows(1), epochs=4, lr=4e-3)
     assert (found.kept, found.gain.word, found.gain.pairs) == ("model", "better", 120)
-    assert not same_weights(tmp_path / "m", bert)
-    how = {"against": bert, "resamples": 1000, "cache": False, "progress": False}
-    (again,) = aoe_train.evaluate(tmp_path / "m", data=judged_rows(1), **how).gains.values()
-    assert again.after == pytest.approx(found.gain.after, abs=1e-3)
-    assert again.before == pytest.approx(found.gain.before, abs=1e-3)
-    card = (tmp_path / "m" / "README.md").read_text()
+    assert not same_weights(out, bert)
+    rows = judged_rows(1)
+    (again,) = evaluate(out, data=rows, against=bert, resamples=100).gains.values()
+    assert (again.after, again.before) == approx((found.gain.after, found.gain.before), abs=1e-3)
+    card = card_of(out)
     assert "The weights are the model's." in " ".join(card.split())
     assert "backbone's own weights" not in card
 
 
-def test_backbone_is_saved_if_the_model_is_worse(few, bert, tmp_path, capsys):
-    more: dict[str, Any] = {
-        "accept_on": judged_rows(1),
-        "dev_data": judged_rows(2, 24),
-        "epochs": 1,
-    }
-    found = run(shuffled(few), bert, tmp_path / "m", **more)
-    assert found.gain is not None
+def test_backbone_is_saved_if_the_model_is_worse(few, bert, out):
+    more = {"accept_on": judged_rows(1), "dev_data": judged_rows(2, 24), "epochs": 1}
+    found = run(shuffled(few), bert, out, **more)
     assert found.gain.word != "better"
     assert found.kept == "backbone"
-    assert same_weights(tmp_path / "m", bert)
+    assert same_weights(out, bert)
     assert found.dev == found.dev_before
     assert found.record["best_step"] is None
-    assert not (tmp_path / "m" / "training_texts.npy").exists()  # it has seen none of them
-    card = " ".join((tmp_path / "m" / "README.md").read_text().split())
+    assert not (out / "training_texts.npy").exists()  # it has seen none of them
+    card = " ".join(card_of(out).split())
     assert "**These are the backbone's own weights.**" in card
     assert "The weights are the backbone's." in card
     assert found.to_dict()["judged"]["verdict"] == found.gain.word
     assert "kept: backbone" in repr(found)
-    again = run(shuffled(few), bert, tmp_path / "m", **more)  # is finished already
-    assert again.kept == "backbone"
-    assert str(again.gain) == str(found.gain)
+    again = run(shuffled(few), bert, out, **more)  # is finished already
+    assert (again.kept, str(again.gain)) == ("backbone", str(found.gain))
 
 
-def test_command_reports_the_gain(few, bert, tmp_path, capsys):
+def test_command_reports_the_gain(few, bert, out, tmp_path, capsys):
     for name, rows in (("judged", judged_rows(1)), ("wrong", shuffled(few))):
-        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    flags = [
-        "train",
-        "-d",
-        tmp_path / "wrong.jsonl",
-        "-b",
-        bert,
-        "-o",
-        tmp_path / "m",
-        "--epochs",
-        1,
-    ]
-    flags += ["--accept-on", tmp_path / "judged.jsonl", "--lr", 2e-3, "--preset", "cosent"]
+        pl.DataFrame(rows).write_ndjson(tmp_path / f"{name}.jsonl")
+    how = f"--accept-on {tmp_path}/judged.jsonl --lr 0.002 --preset cosent --epochs 1"
+    flags = f"train -d {tmp_path}/wrong.jsonl -b {bert} -o {out} {how}".split()
     aoe = command_line("aoe_train")
-    aoe([*map(str, flags), "--if-not-better", "model"], standalone_mode=False)
+    aoe([*flags, "--if-not-better", "model"], standalone_mode=False)
     found = told(capsys)
     assert "judged pairs: AUC " in found
     assert "kept the backbone" not in found
-    assert not same_weights(tmp_path / "m", bert)
-    aoe([*map(str, flags), "--dry-run", "--json"], standalone_mode=False)
+    assert not same_weights(out, bert)
+    aoe([*flags, "--dry-run", "--json"], standalone_mode=False)
     assert json.loads(capsys.readouterr().out)["judged_pairs"] == 120
 
 
-def test_changed_judged_pairs_are_refused(few, bert, tmp_path, capsys):
-    run(few, bert, tmp_path / "m", epochs=1, accept_on=judged_rows(1))
-    doubt = {"judged": "", "votes": []}
-    doubted = [{**row, **doubt, "probability": 0.1 + 0.8 * row["label"]} for row in judged_rows(1)]
+def test_changed_judged_pairs_are_refused(few, bert, out, tmp_path, capsys):
+    rows = judged_rows(1)
+    run(few, bert, out, epochs=1, accept_on=rows)
+    doubted = [
+        {**row, "judged": "", "votes": [], "probability": 0.1 + 0.8 * row["label"]} for row in rows
+    ]
     for other in (judged_rows(2), doubted):
-        with pytest.raises(ConfigError, match="judged"):
-            run(few, bert, tmp_path / "m", epochs=1, accept_on=other)
+        with config_error("judged"):
+            run(few, bert, out, epochs=1, accept_on=other)
     capsys.readouterr()
-    same = run(
-        judged_rows(1), bert, tmp_path / "n", epochs=0.2, accept_on=judged_rows(1), progress=True
-    )
-    assert same.gain is not None
-    assert (same.gain.word, str(same.gain), same.kept) == (
-        *("not judged", "trained on 120 of 120 rows", "backbone"),
-    )
+    same = run(rows, bert, tmp_path / "n", epochs=0.2, accept_on=rows)
+    assert (same.gain.word, str(same.gain)) == ("not judged", "trained on 120 of 120 rows")
+    assert same.kept == "backbone"
     assert "warning: the list given: the model is trained on 120 of its 120" in told(capsys)
 
 
-def told(capsys: pytest.CaptureFixture[str]) -> str:
-    return " ".join(capsys.readouterr().err.split())
+def told(capsys):
+    return stderr(capsys)
 
 
-def test_notes_on_rows_and_missing_comparison(few, bert, tmp_path, capsys):
-    found = run(few, bert, tmp_path / "m", epochs=0.3, progress=True)
+def test_notes_on_rows_and_missing_comparison(few, bert, out, tmp_path, capsys):
+    found = run(few, bert, out, epochs=0.3)
     assert "32 of 96 binary rows: cosent" in told(capsys)
-    said = [*found.notes()]
-    assert said[0].startswith("2 steps over 32 of 96 rows in ")
-    assert said[1].startswith("not shown to be better than its backbone; give ")
+    steps, comparison, *_ = found.notes()
+    assert steps.startswith("2 steps over 32 of 96 rows in ")
+    assert comparison.startswith("not shown to be better than its backbone; give ")
     judged = run(few, bert, tmp_path / "judged", epochs=0.3, accept_on=judged_rows(1))
-    assert "not shown to be better" not in " ".join(judged.notes()).replace(
-        "the model was not shown", ""
-    )
+    assert not [note for note in judged.notes() if note.startswith("not shown to be better")]
 
 
-def test_rejected_adapters_are_reset(few, bert, tmp_path):
-    found = run(shuffled(few), bert, tmp_path / "m", accept_on=judged_rows(1), lora=True, epochs=1)
+def test_rejected_adapters_are_reset(few, bert, out):
+    found = run(shuffled(few), bert, out, accept_on=judged_rows(1), lora=True, epochs=1)
     assert found.kept == "backbone"
     texts = [row["text1"] for row in judged_rows(1, 8)]
-    before = aoe_train.Encoder.load(bert).encode(texts)
-    assert found.encoder.encode(texts) == pytest.approx(before, abs=1e-6)
+    before = Encoder.load(bert).encode(texts)
+    assert found.encoder.encode(texts) == approx(before, abs=1e-6)

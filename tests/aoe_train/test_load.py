@@ -3,28 +3,27 @@
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
-from aoe_train import Encoder
 from pairkit import ConfigError, DataError, RemoteError
-from tests.aoe_train.tiny import edit
+from tests.aoe_train.shorthand import cases, config_error, raises, table
+from tests.aoe_train.tiny import edit, load
 
 
-def pickled(folder: Path) -> None:
+def pickled(folder):
     torch.save({}, folder / "pytorch_model.bin")
     (folder / "model.safetensors").unlink()
 
 
-def cut_in_half(folder: Path) -> None:
+def cut_in_half(folder):
     whole = (folder / "model.safetensors").read_bytes()
     (folder / "model.safetensors").write_bytes(whole[: len(whole) // 2])
 
 
-@pytest.mark.parametrize(
-    ("source", "error", "message"),
+@cases(
+    "source, error, message",
     [
         *(
             (name, ConfigError, "no such folder")
@@ -36,39 +35,49 @@ def cut_in_half(folder: Path) -> None:
     ],
 )
 def test_invalid_model_names_are_refused(source, error, message):
-    with pytest.raises(error, match=message):
-        Encoder.load(source)
+    with raises(error, match=message):
+        load(source)
 
 
-def pointer(folder: Path) -> None:
+def pointer(folder):
     (folder / "model.safetensors").write_text(
         "version https://git-lfs.github.com/spec/v1\noid sha256:1\n"
     )
 
 
-def changed(**fields: object) -> Any:
-    return lambda folder: edit(folder / "config.json", **fields)
-
-
-@pytest.mark.parametrize(
-    ("harm", "error", "message"),
+@cases(
+    "harm, error, message",
     [
         (pickled, ConfigError, "pickle"),
         (lambda folder: (folder / "model.safetensors").unlink(), ConfigError, "no weights"),
         (cut_in_half, DataError, "not loadable"),
         (pointer, DataError, "run `git lfs pull`"),
         (lambda folder: (folder / "tokenizer.json").unlink(), DataError, "has no tokenizer"),
-        (changed(num_hidden_layers=3), DataError, "match config.json"),
-        (changed(num_hidden_layers=1), DataError, "match config.json"),
-        (changed(intermediate_size=40), DataError, "match config.json"),
-        (changed(model_type="quantum"), ConfigError, "architecture"),
     ],
 )
 def test_damaged_folders_are_refused(copy, harm, error, message):
     harm(copy)
+    refused(copy, error, message)
+
+
+def refused(folder, error, message):
     for only in (True, False):
-        with pytest.raises(error, match=message):
-            Encoder.load(copy, inference_only=only)
+        with raises(error, match=message):
+            load(folder, inference_only=only)
+
+
+@table(
+    "fields, error, message",
+    """
+    {'num_hidden_layers': 3} | DataError | match config.json
+    {'num_hidden_layers': 1} | DataError | match config.json
+    {'intermediate_size': 40} | DataError | match config.json
+    {'model_type': 'quantum'} | ConfigError | architecture
+    """,
+)
+def test_configurations_of_other_weights_are_refused(copy, fields, error, message):
+    edit(copy / "config.json", **fields)
+    refused(copy, error, message)
 
 
 CODE = """
@@ -102,31 +111,31 @@ def offline(monkeypatch):
 
 
 @pytest.mark.usefixtures("offline")
-@pytest.mark.parametrize("revision", [None, "main", "abc123"])
+@cases("revision", [None, "main", "abc123"])
 def test_unpinned_code_is_refused_before_any_download(revision):
-    with pytest.raises(ConfigError, match="pin the commit"):
-        Encoder.load("org/m", trust_remote_code=True, revision=revision)
+    with config_error("pin the commit"):
+        load("org/m", trust_remote_code=True, revision=revision)
 
 
 def test_pinned_or_local_code_runs(own, monkeypatch):
     monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: own)
     for source, revision in ((own, None), ("org/m", "a" * 40)):
-        encoder = Encoder.load(source, revision=revision, trust_remote_code=True)
+        encoder = load(source, revision=revision, trust_remote_code=True)
         assert type(encoder.model.backbone).__name__ == "FunctionEmbedder"
-    with pytest.raises(ConfigError, match="trust_remote_code=True"):
-        Encoder.load(own)
+    with config_error("trust_remote_code=True"):
+        load(own)
 
 
-@pytest.mark.parametrize("name", ["config.json", "tokenizer_config.json"])
+@cases("name", ["config.json", "tokenizer_config.json"])
 def test_code_of_another_repository_is_refused(own, name, monkeypatch):
     edit(own / name, auto_map={"AutoModel": "other/m--own.FunctionEmbedder"})
     monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: own)
     for source in (own, "org/m"):
-        with pytest.raises(ConfigError, match="another repository"):
-            Encoder.load(source, revision="a" * 40, trust_remote_code=True)
+        with config_error("another repository"):
+            load(source, revision="a" * 40, trust_remote_code=True)
 
 
-def adapters(folder: Path, copy: Path, base: str) -> Path:
+def adapters(folder, copy, base):
     folder.mkdir()
     shutil.copy(copy / "model.safetensors", folder / "adapter_model.safetensors")
     config = {"peft_type": "LORA", "base_model_name_or_path": base}
@@ -134,31 +143,31 @@ def adapters(folder: Path, copy: Path, base: str) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(
-    ("base", "expected", "message"),
-    [
-        ("nobody/nothing-of-this-name", RemoteError, "Hub could not be reached"),
-        ("/nowhere/at/all", ConfigError, "no such folder"),
-        ("", DataError, "base_model_name_or_path"),
-    ],
+@table(
+    "base, expected, message",
+    """
+    nobody/nothing-of-this-name | RemoteError | Hub could not be reached
+    /nowhere/at/all | ConfigError | no such folder
+    '' | DataError | base_model_name_or_path
+    """,
 )
 def test_missing_base_of_adapters(copy, tmp_path, base, expected, message):
     folder = adapters(tmp_path / "adapters", copy, base)
-    with pytest.raises(expected, match=message) as caught:
-        Encoder.load(folder)
+    with raises(expected, match=message) as caught:
+        load(folder)
     assert str(folder) in str(caught.value)
     assert base in str(caught.value)
 
 
 @pytest.mark.usefixtures("offline")
 def test_base_of_adapters_is_checked_like_a_model(own, tmp_path):
-    with pytest.raises(ConfigError, match="pin the commit"):
-        Encoder.load(adapters(tmp_path / "a", own, "org/m"), trust_remote_code=True)
+    with config_error("pin the commit"):
+        load(adapters(tmp_path / "a", own, "org/m"), trust_remote_code=True)
     edit(own / "config.json", auto_map={"AutoModel": "other/m--own.FunctionEmbedder"})
     folder = adapters(tmp_path / "b", own, str(own))
-    with pytest.raises(ConfigError, match="another repository"):
-        Encoder.load(folder, trust_remote_code=True)
+    with config_error("another repository"):
+        load(folder, trust_remote_code=True)
     edit(own / "config.json", auto_map=None, model_type="bert")
     pickled(own)
-    with pytest.raises(ConfigError, match="pickle"):
-        Encoder.load(folder)
+    with config_error("pickle"):
+        load(folder)

@@ -2,8 +2,8 @@
 
 import json
 import random
-from pathlib import Path
-from typing import Any
+from collections import defaultdict
+from itertools import chain
 
 import numpy as np
 import polars as pl
@@ -11,52 +11,57 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import aoe_train
-from aoe_train import Encoder, Mined
-from pairkit import ConfigError, DataError, Progress
-from tests.aoe_train.shell import aoe
-from tests.aoe_train.tiny import WORDS
+from aoe_train import Encoder, mine
+from pairkit import ConfigError, DataError
+from tests.aoe_train.shorthand import (
+    aoe,
+    approx,
+    cases,
+    config_error,
+    data_error,
+    raises,
+    read_rows,
+    shared,
+    table,
+)
+from tests.aoe_train.tiny import WORDS, load
 
 
-def mined(data: Any, **options: Any) -> Mined:
-    return aoe_train.mine(data, progress=False, **options)
-
-
-def negatives(rows: pl.DataFrame) -> list[list[str]]:
+def negatives(rows):
     names = [name for name in rows.columns if name.startswith("negative_")]
     return [[text for text in row if text is not None] for row in rows.select(names).iter_rows()]
 
 
 SHIPS = pl.DataFrame(
-    {
-        "text1": ["the red boat sinks", "the red boat sinks", "a dog barks loudly", "a cat sleeps"],
-        "text2": ["crimson ship going under", "boat of red goes down", "loud dog", "the red car"],
-        "label": [1, 1, 1, 0],
-    }
+    read_rows("""
+    the red boat sinks | crimson ship going under | 1
+    the red boat sinks | boat of red goes down | 1
+    a dog barks loudly | loud dog | 1
+    a cat sleeps | the red car | 0
+    """),
+    ["text1", "text2", "label"],
+    orient="row",
 )
 
 
 def test_the_nearest_by_words_that_are_no_positives():
     """Of the anchor's words red is in two other texts: one is its positive, the other is taken."""
-    found = mined(SHIPS, num_negatives=1)
-    rows = found.splits["train"]
-    assert rows.rows()[0] == ("the red boat sinks", "crimson ship going under", "the red car")
-    assert rows.rows()[1] == ("the red boat sinks", "boat of red goes down", "the red car")
+    found = mine(SHIPS, num_negatives=1)
+    assert found.splits["train"].rows()[:2] == [
+        ("the red boat sinks", "crimson ship going under", "the red car"),
+        ("the red boat sinks", "boat of red goes down", "the red car"),
+    ]
     assert found.statistics["dropped_rows"] == {"not_positive": 1}
-    data = pl.DataFrame(
-        {"text1": ["red boat", "red boat"], "text2": ["ship", "red car"], "label": [1, 0]}
-    )
-    assert mined(data).statistics["splits"]["train"]["labelled_negatives"] == 1
+    data = pl.DataFrame({"text1": ["red boat"] * 2, "text2": ["ship", "red car"], "label": [1, 0]})
+    assert mine(data).statistics["splits"]["train"]["labelled_negatives"] == 1
 
 
 def test_a_row_that_gets_none_is_counted():
-    data = pl.DataFrame(
-        {"anchor": ["red boat", "zebra"], "positive": ["big ship", "striped horse"]}
-    )
-    with pytest.raises(DataError, match="no row got a negative"):
-        mined(data)
-    more = pl.DataFrame({"anchor": ["red boat", "zebra"], "positive": ["big ship", "red horse"]})
-    found = mined(more, num_negatives=2)
+    data = {"anchor": ["red boat", "zebra"], "positive": ["big ship", "striped horse"]}
+    with data_error("no row got a negative"):
+        mine(pl.DataFrame(data))
+    data["positive"][1] = "red horse"
+    found = mine(pl.DataFrame(data), num_negatives=2)
     assert found.splits["train"].rows() == [("red boat", "big ship", "red horse", None)]
     assert found.statistics["dropped_rows"] == {"no_negative": 1}
     assert found.statistics["splits"]["train"]["rows_with_fewer"] == 1
@@ -65,68 +70,59 @@ def test_a_row_that_gets_none_is_counted():
 class Given(Encoder):
     """A model with a given cosine of each text with all anchors, which are the texts without one."""
 
-    def __init__(self, bert: Path, cosines: dict[str, float]) -> None:
-        real = Encoder.load(bert, device="cpu")
+    def __init__(self, bert, cosines):
+        real = load(bert)
         super().__init__(real.model, real.tokenizer, real.settings)
         self.cosines = cosines
 
-    def encode(self, texts: Any, **_: object) -> np.ndarray:
+    def encode(self, texts, **_):
         first = np.array([self.cosines.get(text, 1) for text in texts], np.float32)
         return np.pad(np.stack([first, np.sqrt(1 - first**2)], axis=1), ((0, 0), (0, self.dim - 2)))
 
 
 def test_two_rankings_alternate(bert):
-    model = Given(
-        bert, {"red ship": 0.1, "red boat sinks": 0.3, "a dog": 0.2, "a cat": 0.4, "yes": 0.9}
-    )
+    cosines = {"red ship": 0.1, "red boat sinks": 0.3, "a dog": 0.2, "a cat": 0.4}
     data = pl.DataFrame({"anchor": ["red boat"], "positive": ["yes"]})
-    corpus = ["red ship", "red boat sinks", "a dog", "a cat"]
-    found = mined(data, corpus=corpus, model=model, by="both", num_negatives=4, scores=True).splits[
-        "train"
-    ]
+    how = {"by": "both", "num_negatives": 4, "scores": True}
+    model = Given(bert, cosines | {"yes": 0.9})
+    found = mine(data, corpus=[*cosines], model=model, **how).splits["train"]
     assert negatives(found) == [["a cat", "red boat sinks", "red ship", "a dog"]]
-    assert found["scores"].to_list() == [pytest.approx([0.9, 0.4, 0.3, 0.1, 0.2])]
+    assert found["scores"].to_list() == [approx([0.9, 0.4, 0.3, 0.1, 0.2])]
 
 
-@pytest.mark.parametrize(("transitive", "expected"), [(True, {"w"}), (False, {"y", "z", "w"})])
+@table(
+    "transitive, expected",
+    """
+    True | {'w'}
+    False | {'y', 'z', 'w'}
+    """,
+)
 def test_near_duplicates_positives_and_clusters_are_excluded(bert, transitive, expected):
     rows = [("a b c d e f g", "x", ""), ("x", "y", "c"), ("z", "v", "c")]
-    data = pl.DataFrame(rows, schema=["text1", "text2", "cluster"], orient="row").with_columns(
-        label=1
-    )
+    data = pl.DataFrame(rows, ["text1", "text2", "cluster"], orient="row").with_columns(label=1)
     corpus = ["A b c d  e f g!", *"xyzw"]
-    found = mined(data, corpus=corpus, model=Given(bert, {}), transitive=transitive).splits["train"]
-    assert set(negatives(found)[0]) == expected
+    found = mine(data, corpus=corpus, model=Given(bert, {}), transitive=transitive).splits["train"]
+    assert {*negatives(found)[0]} == expected
 
 
 CLUSTERED = pl.DataFrame(
-    {
-        "text1": [
-            "file error one",
-            "file error two",
-            "file error three",
-            "other error",
-            "big bird",
-        ],
-        "text2": [
-            "crash on open",
-            "panics when opening",
-            "does not start",
-            "words here",
-            "small bird",
-        ],
-        "label": [1, 1, 1, 1, 1],
-        "cluster": ["x", "x", "x", "y", "z"],
-    }
+    read_rows("""
+    file error one | crash on open | 1 | x
+    file error two | panics when opening | 1 | x
+    file error three | does not start | 1 | x
+    other error | words here | 1 | y
+    big bird | small bird | 1 | z
+    """),
+    ["text1", "text2", "label", "cluster"],
+    orient="row",
 )
 
 
 def test_clusters_are_kept_apart_and_the_estimate_counts_what_they_save():
     """Of each of the three anchors the two others are nearest; by the cluster they are positives."""
-    found = mined(CLUSTERED.drop("cluster"), num_negatives=2)
-    texts = [text for row in negatives(found.splits["train"]) for text in row]
-    assert "file error two" in texts
-    with_clusters = mined(CLUSTERED, num_negatives=2)
+    found = mine(CLUSTERED.drop("cluster"), num_negatives=2).splits["train"]
+    assert "file error two" in chain(*negatives(found))
+    with_clusters = mine(CLUSTERED, num_negatives=2)
     assert negatives(with_clusters.splits["train"])[:3] == [["other error"]] * 3
     estimate = with_clusters.statistics["false_negatives"]
     assert (estimate["positives"], estimate["telling"], estimate["mined"]) == (6, 6, 8)
@@ -142,208 +138,179 @@ _ROWS = st.lists(st.tuples(_TEXT, _TEXT, st.sampled_from([1, 1, 0])), min_size=3
 @given(_ROWS, st.booleans(), st.integers(1, 4), st.sampled_from(["top", "random"]))
 def test_no_positive_is_ever_mined(rows, transitive, count, sampling):
     rows = [*rows, ("a man", "the man", 1)]
-    data = pl.DataFrame(rows, schema=["text1", "text2", "label"], orient="row")
-    options: dict[str, Any] = {
-        "num_negatives": count,
-        "sampling": sampling,
-        "transitive": transitive,
-    }
+    data = pl.DataFrame(rows, ["text1", "text2", "label"], orient="row")
+    how = {"num_negatives": count, "sampling": sampling, "transitive": transitive}
     try:
-        found = mined(data, **options)
+        found = mine(data, **how)
     except DataError:
         return  # no row got a negative
     table = found.splits["train"]
-    assert table.equals(mined(data, **options).splits["train"])
-    partners: dict[str, set[str]] = {}
-    for one, other, label in rows:
-        if label:
-            partners.setdefault(one, {one}).add(other)
-            partners.setdefault(other, {other}).add(one)
-    everyone = {text for one, other, _ in rows for text in (one, other)}
-    for row, texts in zip(table.iter_rows(named=True), negatives(table), strict=True):
-        assert 1 <= len(texts) <= count
-        assert len(set(texts)) == len(texts)
-        assert set(texts) <= everyone - partners[row["anchor"]]
-    told = found.statistics
+    assert table.equals(mine(data, **how).splits["train"])
     positives = {(one, other) for one, other, label in rows if label}
-    assert table.height + told["dropped_rows"].get("no_negative", 0) == len(positives)
+    partners = defaultdict(set)
+    for one, other in positives:
+        partners[one] |= {one, other}
+        partners[other] |= {one, other}
+    everyone = {text for one, other, _ in rows for text in (one, other)}
+    for anchor, texts in zip(table["anchor"], negatives(table), strict=True):
+        assert 1 <= len(texts) == len({*texts}) <= count
+        assert {*texts} <= everyone - partners[anchor]
+    dropped = found.statistics["dropped_rows"].get("no_negative", 0)
+    assert table.height + dropped == len(positives)
 
 
 def test_splits_share_no_text_also_with_a_corpus():
     draw = random.Random(1)
-    texts = (" ".join(draw.choices(WORDS, k=8)) for _ in range(1000))
-    splits = {
-        name: pl.DataFrame(
-            {side: [next(texts) for _ in range(n)] for side in ("anchor", "positive")}
-        )
-        for name, n in (("train", 40), ("test", 10))
-    }
-    corpus = [next(texts) for _ in range(100)] + splits["train"]["positive"].to_list()
-    found = mined(splits, corpus=corpus, num_negatives=3)
-    used = {
-        name: {
-            each for row in rows.drop("scores", strict=False).iter_rows() for each in row if each
-        }
-        for name, rows in found.splits.items()
-    }
+    texts = [" ".join(draw.choices(WORDS, k=8)) for _ in range(200)]
+    train = pl.DataFrame({"anchor": texts[:40], "positive": texts[40:80]})
+    test = pl.DataFrame({"anchor": texts[80:90], "positive": texts[90:100]})
+    corpus = [*texts[100:], *train["positive"]]
+    found = mine({"train": train, "test": test}, corpus=corpus, num_negatives=3)
+    used = {name: {*chain(*rows.iter_rows())} - {None} for name, rows in found.splits.items()}
     assert not used["train"] & used["test"]
-    assert used["test"] & set(corpus)
-    assert not used["test"] & {*splits["train"]["anchor"], *splits["train"]["positive"]}
+    assert used["test"] & {*corpus}
+    assert not used["test"] & {*texts[:80]}
 
 
-def tuples(seed: int, rows: int) -> pl.DataFrame:
+def tuples(seed, rows):
     choose = random.Random(seed)
     texts = [" ".join(choose.sample(WORDS, k=5)) for _ in range(2 * rows)]
     return pl.DataFrame({"anchor": texts[:rows], "positive": texts[rows:]})
 
 
-@pytest.mark.parametrize("by", ["model", "both"])
+@cases("by", ["model", "both"])
 def test_anchors_are_queries_and_candidates_documents(bert, by):
-    prompts = {"query": "the man is", "document": "a red boat"}
-    encoder = Encoder.load(bert, device="cpu", precision="fp32", prompts=prompts)
-    found = mined(tuples(2, 12), model=encoder, by=by, num_negatives=2, scores=True).splits["train"]
+    encoder = load(bert, prompts={"query": "the man is", "document": "a red boat"})
+    found = mine(tuples(2, 12), model=encoder, by=by, num_negatives=2, scores=True).splits["train"]
     for row, texts in zip(found.iter_rows(named=True), negatives(found), strict=True):
         vectors = encoder.encode_document([row["positive"], *texts], normalize=True)
         cosines = vectors @ encoder.encode_query(row["anchor"], normalize=True)
-        assert row["scores"] == pytest.approx(cosines, abs=1e-5)
+        assert row["scores"] == approx(cosines, abs=1e-5)
 
 
-def write_tuples(folder: Path) -> Path:
+def write_tuples(folder):
     folder.mkdir()
     for seed, (name, rows) in enumerate({"train": 30, "test": 12}.items()):
         tuples(seed, rows).write_ndjson(folder / f"{name}.jsonl")
     return folder
 
 
-@pytest.mark.parametrize("kept", [True, False])
-def test_a_run_that_was_stopped_goes_on_with_its_vectors(bert, tmp_path, monkeypatch, kept):
+@cases("kept", [True, False])
+def test_a_run_that_was_stopped_goes_on_with_its_vectors(bert, out, tmp_path, monkeypatch, kept):
     data = write_tuples(tmp_path / "data")
 
-    def stop(*_: Any, **__: Any) -> Any:
+    def stop(*_, **__):
         raise KeyboardInterrupt
 
-    def stop_mining(at: Progress) -> None:
+    def stop_mining(at):
         if at.stage.startswith("mine "):
             stop()
 
-    encoder, work = (
-        Encoder.load(bert, precision="fp32"),
-        {"work": tmp_path / "work"} if kept else {},
-    )
-    with pytest.raises(KeyboardInterrupt):
-        aoe_train.mine(data, model=encoder, out=tmp_path / "out", progress=stop_mining, **work)
-    assert not (tmp_path / "out").exists()
-    whole = mined(data, model=encoder).splits["train"]
+    encoder = load(bert)
+    work = {"work": tmp_path / "work"} if kept else {}
+    with raises(KeyboardInterrupt):
+        mine(data, model=encoder, out=out, progress=stop_mining, **work)
+    assert not out.exists()
+    whole = mine(data, model=encoder).splits["train"]
     monkeypatch.setattr(Encoder, "encode", stop)
-    assert mined(data, model=encoder, out=tmp_path / "out", **work).splits["train"].equals(whole)
-    assert not (tmp_path / "out.work").exists()
+    assert mine(data, model=encoder, out=out, **work).splits["train"].equals(whole)
+    assert not out.with_name("m.work").exists()
     if kept:  # also for a run with other rules
-        other = mined(data, model=encoder, out=tmp_path / "other", rank_range=(5, 40), **work)
+        other = mine(data, model=encoder, out=tmp_path / "other", rank_range=(5, 40), **work)
         assert not other.splits["train"].equals(whole)
 
 
-@pytest.mark.parametrize(
-    ("data", "options", "words"),
-    [
-        (SHIPS, {"by": "model"}, "needs a model"),
-        (SHIPS, {"by": "bm25", "model": "minilm"}, "doesn't use a model"),
-        (SHIPS, {"rank_range": "50,10"}, "such as 10,50"),
-        (SHIPS, {"rank_range": (0, 3), "num_negatives": 5}, "5 negatives from 3 candidates"),
-        (SHIPS, {"corpus_columns": {"text": "body"}}, "applies to a corpus"),
-        (SHIPS, {"model": ["minilm", "smollm2"]}, "found several, expected one"),
-        ("texts.txt", {}, "`aoe sample-pairs` draws pairs"),
-        (SHIPS.with_columns(label=pl.Series([4.2, 5.0, 0.5, 1.0])), {}, "labels are scores"),
-        (SHIPS.with_columns(label=pl.lit(0)), {}, "no positives"),
-        (SHIPS, {"corpus": SHIPS}, "expected single texts"),
-    ],
+@table(
+    "data, options, words",
+    """
+    SHIPS | {'by': 'model'} | needs a model
+    SHIPS | {'by': 'bm25', 'model': 'minilm'} | doesn't use a model
+    SHIPS | {'rank_range': '50,10'} | such as 10,50
+    SHIPS | {'rank_range': (0, 3), 'num_negatives': 5} | 5 negatives from 3 candidates
+    SHIPS | {'corpus_columns': {'text': 'body'}} | applies to a corpus
+    SHIPS | {'model': ['minilm', 'smollm2']} | found several, expected one
+    texts.txt | {} | `aoe sample-pairs` draws pairs
+    SCORED | {} | labels are scores
+    APART | {} | no positives
+    """,
+    SHIPS=SHIPS,
+    SCORED=SHIPS.with_columns(label=pl.Series([4.2, 5.0, 0.5, 1.0])),
+    APART=SHIPS.with_columns(label=pl.lit(0)),
 )
 def test_what_can_not_be_mined(data, options, words):
-    with pytest.raises((ConfigError, DataError), match=words):
-        mined(data, **options)
+    with raises((ConfigError, DataError), match=words):
+        mine(data, **options)
 
 
-def test_the_command_makes_a_dataset_that_training_reads(bert: Path, tmp_path: Path):
-    data, out = write_tuples(tmp_path / "data"), tmp_path / "mined"
-    command = (
-        "mine",
-        "--data",
-        data,
-        "--model",
-        bert,
-        "--out",
-        out,
-        "--num-negatives",
-        "3",
-        "--json",
-    )
-    printed = json.loads(aoe(*command, "--quiet"))
+def test_a_corpus_has_single_texts():
+    with data_error("expected single texts"):
+        mine(SHIPS, corpus=SHIPS)
+
+
+def test_the_command_makes_a_dataset_that_training_reads(bert, out, tmp_path):
+    data = write_tuples(tmp_path / "data")
+    command = f"mine --data {data} --model {bert} --out {out} --num-negatives"
+    printed = json.loads(aoe(f"{command} 3 --json --quiet"))
     rows = {path.name.split("-")[0]: pl.read_parquet(path) for path in out.rglob("*.parquet")}
     assert rows.keys() == {"train", "test"}
-    columns = [f"negative_{number}" for number in (1, 2, 3)]
+    columns = ["negative_1", "negative_2", "negative_3"]
     assert rows["train"].columns == ["anchor", "positive", *columns]
-    count = sum(rows["train"][column].drop_nulls().len() for column in columns)
+    count = rows["train"].select(columns).count().sum_horizontal().item()
     assert printed["splits"]["train"]["negatives"] == count
-    assert not out.with_name("mined.work").exists()
-    files = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
-    assert json.loads(aoe(*command)) == printed
-    aoe(*command, "--fresh")
-    assert files == {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
-    with pytest.raises(ConfigError, match=r"other settings: settings\.num_negatives .*fresh=True"):
-        aoe(*command[:-2], "2")
+    assert not out.with_name("m.work").exists()
+
+    def files():
+        return {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+
+    before = files()
+    assert json.loads(aoe(f"{command} 3 --json")) == printed
+    aoe(f"{command} 3 --json --fresh")
+    assert files() == before
+    with config_error(r"other settings: settings\.num_negatives .*fresh=True"):
+        aoe(f"{command} 2")
 
 
-def test_random_negatives_are_of_the_range_and_the_seed_and_a_finished_run_returns_them(
-    tmp_path: Path,
-):
-    source = {split: tuples(seed, 40) for seed, split in enumerate(("train", "test"))}
+def test_random_negatives_are_of_the_range_and_the_seed_and_a_finished_run_returns_them(out):
+    source = {"train": tuples(0, 40), "test": tuples(1, 40)}
 
-    def found(**options: Any) -> dict[str, pl.DataFrame]:
-        return mined(source, rank_range=(3, 12), scores=True, candidates="all", **options).splits
+    def found(**how):
+        return mine(source, rank_range=(3, 12), scores=True, candidates="all", **how).splits
 
-    how: dict[str, Any] = {
-        "out": tmp_path / "mined",
-        "num_negatives": 2,
-        "sampling": "random",
-        "seed": 1,
-    }
-    once, again, anew = found(**how), found(**how), found(**{**how, "out": None})
+    how = {"num_negatives": 2, "sampling": "random"}
+    once, again, anew = (
+        found(**how, seed=1, out=out),
+        found(**how, seed=1, out=out),
+        found(**how, seed=1),
+    )
     assert [*again] == [*once] == ["train", "test"]
-    assert all(
-        again[split].equals(once[split]) and anew[split].equals(once[split]) for split in source
-    )
-    assert not once["train"].equals(found(num_negatives=2, sampling="random")["train"])
+    for split in source:
+        assert once[split].equals(again[split])
+        assert once[split].equals(anew[split])
+    assert not once["train"].equals(found(**how)["train"])
     in_range = negatives(found(num_negatives=9)["train"])
-    assert all(
-        {*some} <= {*every} for some, every in zip(negatives(once["train"]), in_range, strict=True)
-    )
+    for some, every in zip(negatives(once["train"]), in_range, strict=True):
+        assert {*some} <= {*every}
     assert negatives(once["train"]) != negatives(found(num_negatives=2)["train"])
 
 
-@pytest.fixture(scope="module")
-def real(minilm: Path) -> tuple[Encoder, Any]:
+@shared
+def real(minilm):
     """One model, as we load it and as sentence-transformers does; its cosines are far enough apart."""
     library = pytest.importorskip("sentence_transformers")
-    return Encoder.load(minilm, device="cpu", precision="fp32"), library.SentenceTransformer(
-        str(minilm), device="cpu"
-    )
+    return load(minilm, precision="fp32"), library.SentenceTransformer(str(minilm))
 
 
-@pytest.mark.parametrize(
-    ("ours", "theirs"),
-    [
-        ({}, {}),
-        ({"corpus": True}, {}),
-        ({"margin": 0.05, "rank_range": (0, 30)}, {"absolute_margin": 0.05, "range_max": 30}),
-        (
-            {"relative_margin": 0.1, "rank_range": (0, 30)},
-            {"relative_margin": 0.1, "range_max": 30},
-        ),
-        ({"rank_range": (1, 24)}, {"range_min": 1, "range_max": 24}),
-    ],
+@table(
+    "ours, theirs",
+    """
+    {} | {}
+    {'corpus': True} | {}
+    {'margin': 0.05, 'rank_range': (0, 30)} | {'absolute_margin': 0.05, 'range_max': 30}
+    {'relative_margin': 0.1, 'rank_range': (0, 30)} | {'relative_margin': 0.1, 'range_max': 30}
+    {'rank_range': (1, 24)} | {'range_min': 1, 'range_max': 24}
+    """,
 )
-def test_as_sentence_transformers(
-    real: tuple[Encoder, Any], ours: dict[str, Any], theirs: dict[str, Any]
-):
+def test_as_sentence_transformers(real, ours, theirs):
     from datasets import Dataset
     from sentence_transformers.util import mine_hard_negatives
 
@@ -351,15 +318,14 @@ def test_as_sentence_transformers(
     data = tuples(0, 25)
     if "corpus" in ours:  # theirs has the positives in any case
         corpus = tuples(7, 30)["anchor"].to_list()
-        ours, theirs = {"corpus": [*corpus, *data["positive"]]}, {"corpus": corpus}
+        ours = {"corpus": [*corpus, *data["positive"]]}
+        theirs = {"corpus": corpus}
     pairs = Dataset.from_dict(data.to_dict(as_series=False))
-    how: dict[str, Any] = {"num_negatives": 3, "output_format": "n-tuple", "verbose": False}
+    how = {"num_negatives": 3, "output_format": "n-tuple", "verbose": False}
     expected = mine_hard_negatives(pairs, model, **how, **theirs)
-    found = mined(data, model=encoder, num_negatives=3, **ours)
+    found = mine(data, model=encoder, num_negatives=3, **ours)
     rows = found.splits["train"].drop_nulls()
-    rules = {*ours} - {"rank_range", "corpus"}
-    assert rules <= {
-        name for name, count in found.statistics["turned_down_candidates"].items() if count
-    }
+    turned_down = found.statistics["turned_down_candidates"]
+    assert all(turned_down[rule] for rule in {*ours} - {"rank_range", "corpus"})
     assert rows.rows() == pl.DataFrame(expected.to_dict()).rows()
     assert rows.height > 10

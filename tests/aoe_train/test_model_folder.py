@@ -5,13 +5,10 @@ import os
 import pickle
 import random
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,46 +20,31 @@ from benchmarks.hostile_texts import MARKUP
 from benchmarks.mutated import mutated
 from pairkit import ConfigError, DataError, PairkitError
 from tests.aoe_train.conftest import Killed
-from tests.aoe_train.tiny import edit
+from tests.aoe_train.shorthand import cases, raises, shared, table
+from tests.aoe_train.tiny import edit, read_json
 from tests.support.linear import assert_linear, repeated
 
 
-def refused(load: Callable[[], object], error: type[PairkitError], message: str) -> None:
-    with pytest.raises(error, match=message) as caught:
+def refused(load, error, message):
+    with raises(error, match=message) as caught:
         load()
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("fields", "error", "message"),
-    [
-        ({"attn_implementation": "evil/kernel"}, ConfigError, "would download and run code"),
-        (
-            {"_attn_implementation": "evil/kernel@main:x"},
-            ConfigError,
-            "would download and run code",
-        ),
-        (
-            {"text_config": {"attn_implementation": "evil/kernel"}},
-            ConfigError,
-            "would download and run code",
-        ),
-        (
-            {"attn_implementation": {"text": "evil/kernel"}},
-            ConfigError,
-            "would download and run code",
-        ),
-        ({"experts_implementation": "evil/kernel"}, ConfigError, "would download and run code"),
-        ({"use_kernels": True}, ConfigError, "would download and run code"),
-        ({"quantization_config": {"quant_method": "mxfp4"}}, ConfigError, "quantized by 'mxfp4'"),
-        (
-            {"num_hidden_layers": 10**9},
-            ConfigError,
-            "num_hidden_layers = 1000000000: expected at most 1,000",
-        ),
-        ({"text_config": {"num_labels": 10**9}}, ConfigError, "num_labels = 1000000000"),
-        ({"hidden_size": "wide"}, DataError, "not loadable"),
-    ],
+@table(
+    "fields, error, message",
+    """
+    {'attn_implementation': 'evil/kernel'} | ConfigError | would download and run code
+    {'_attn_implementation': 'evil/kernel@main:x'} | ConfigError | would download and run code
+    {'text_config': {'attn_implementation': 'evil/kernel'}} | ConfigError | would download and run code
+    {'attn_implementation': {'text': 'evil/kernel'}} | ConfigError | would download and run code
+    {'experts_implementation': 'evil/kernel'} | ConfigError | would download and run code
+    {'use_kernels': True} | ConfigError | would download and run code
+    {'quantization_config': {'quant_method': 'mxfp4'}} | ConfigError | quantized by 'mxfp4'
+    {'num_hidden_layers': 1000000000} | ConfigError | num_hidden_layers = 1000000000: expected at most 1,000
+    {'text_config': {'num_labels': 1000000000}} | ConfigError | num_labels = 1000000000
+    {'hidden_size': 'wide'} | DataError | not loadable
+    """,
 )
 def test_refused_configurations(copy, fields, error, message):
     edit(copy / "config.json", **fields)
@@ -81,25 +63,25 @@ def test_accepted_configurations(copy):
     )  # by transformers, as it isn't installed
 
 
-@pytest.mark.parametrize(
+@cases(
     "name", ["config.json", "tokenizer.json", "tokenizer_config.json", "aoe.json", "modules.json"]
 )
-@pytest.mark.parametrize("content", [b"[" * 200_000, b"{", b"\xff", b"[]", b"1" * 5000])
+@cases("content", [b"[" * 200_000, b"{", b"\xff", b"[]", b"1" * 5000])
 def test_hostile_json(copy, name, content):
     (copy / name).write_bytes(content)
     refused(lambda: Encoder.load(copy), DataError, rf"{name}")
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"megatron_config": {"a": 1}, "megatron_core": "evil"}, "megatron_co"),
-        ({"megatron_core": "evil"}, "megatron_core is set"),
-        ({"layer_replication": [[0, 10**9]]}, "layer_replication is set"),
-        ({"peft_type": "XLORA"}, "plain low-rank adapters"),
-        ({}, "consists of adapters"),
-        ({"base_model_name_or_path": "/nowhere"}, "its adapters, /nowhere, can't be loaded"),
-    ],
+@table(
+    "fields, message",
+    """
+    {'megatron_config': {'a': 1}, 'megatron_core': 'evil'} | megatron_co
+    {'megatron_core': 'evil'} | megatron_core is set
+    {'layer_replication': [[0, 1000000000]]} | layer_replication is set
+    {'peft_type': 'XLORA'} | plain low-rank adapters
+    {} | consists of adapters
+    {'base_model_name_or_path': '/nowhere'} | its adapters, /nowhere, can't be loaded
+    """,
 )
 def test_only_plain_low_rank_adapters_are_accepted(copy, fields, message):
     shutil.copy(copy / "model.safetensors", copy / "adapter_model.safetensors")
@@ -121,7 +103,7 @@ def test_a_tokenizer_rule_that_takes_too_long(copy):
         "invert": False,
     }
     edit(copy / "tokenizer.json", pre_tokenizer=split)
-    encoder = Encoder.load(copy, device="cpu")
+    encoder = Encoder.load(copy)
     refused(lambda: encoder.encode(["a" * 40 + "!"]), DataError, "tokenizer failed on")
     merged = {"vocab": {"a": 0, "b": 1, "ab": 2}, "merges": [["a", "b"]]}
     edit(
@@ -133,7 +115,7 @@ def test_a_tokenizer_rule_that_takes_too_long(copy):
 # Folders of sentence-transformers
 
 
-def write_modules(folder: Path, *kinds: str, pooling: dict[str, Any] | None = None) -> Path:
+def write_modules(folder, *kinds, pooling=None):
     """Write modules.json, with the transformer in the folder itself."""
     types = [kind if "." in kind else f"sentence_transformers.models.{kind}" for kind in kinds]
     listed = [
@@ -151,10 +133,10 @@ def write_modules(folder: Path, *kinds: str, pooling: dict[str, Any] | None = No
 class Bomb:
     """Creates a file when it is unpickled."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path):
         self.path = path
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self):
         return Path.touch, (self.path,)
 
 
@@ -167,59 +149,44 @@ def test_a_router_of_release_5_is_not_opened(copy, tmp_path):
     assert not (tmp_path / "ran").exists()
 
 
-@pytest.mark.parametrize(
-    ("kinds", "pooling", "message"),
-    [
-        *(
-            (["Transformer", "Pooling", kind], None, f"use sentence-transformers for .*{kind}")
-            for kind in (
-                "sentence_transformers.util.misc.import_from_string",
-                "CLIPModel",
-                "os.system",
-            )
-        ),
-        (["Transformer", "Pooling", "Normalize", "Dense"], None, "Normalize, Dense"),
-        (["StaticEmbedding", "Pooling"], None, "StaticEmbedding, Pooling"),
-        (["Transformer"], None, "are Transformer;"),
-        (
-            ["Transformer", "Pooling"],
-            {"pooling_mode_mean_sqrt_len_tokens": True},
-            "mean_sqrt_len_tokens",
-        ),
-        (
-            ["Transformer", "Pooling"],
-            {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True},
-            "cls_token.*mean_tokens",
-        ),
-        (["Transformer", "Pooling"], {"pooling_mode": "median"}, "median"),
-    ],
+@table(
+    "kinds, pooling, message",
+    """
+    Transformer Pooling sentence_transformers.util.misc.import_from_string | None | for .*import_from_string
+    Transformer Pooling CLIPModel | None | use sentence-transformers for .*CLIPModel
+    Transformer Pooling os.system | None | use sentence-transformers for .*os.system
+    Transformer Pooling Normalize Dense | None | Normalize, Dense
+    StaticEmbedding Pooling | None | StaticEmbedding, Pooling
+    Transformer | None | are Transformer;
+    Transformer Pooling | {'pooling_mode_mean_sqrt_len_tokens': True} | mean_sqrt_len_tokens
+    Transformer Pooling | {'pooling_mode_cls_token': True, 'pooling_mode_mean_tokens': True} | cls_token.*mean_tokens
+    Transformer Pooling | {'pooling_mode': 'median'} | median
+    """,
 )
 def test_unlisted_modules_and_poolings_are_refused(copy, kinds, pooling, message):
-    write_modules(copy, *kinds, pooling=pooling)
+    write_modules(copy, *kinds.split(), pooling=pooling)
     refused(lambda: Encoder.load(copy), ConfigError, message)
 
 
 DENSE, TRANSFORMER = "2_m/config.json", "sentence_bert_config.json"
 
 
-@pytest.mark.parametrize(
-    ("file", "fields", "message"),
-    [
-        (DENSE, {"activation_function": "os.system"}, "activation_function = 'os.system'"),
-        (DENSE, {"activation_function": "torch.nn.modules.module.Module"}, "activation_function"),
-        (DENSE, {"activation_function": "torch.hub.load"}, "activation_function"),
-        (DENSE, {"in_features": "32"}, "in_features"),
-        (DENSE, {"own": 1}, "own = 1: is an unknown setting"),
-        (TRANSFORMER, {"model_args": {"trust_remote_code": True}}, "trust_remote_code"),
-        (
-            TRANSFORMER,
-            {"model_kwargs": {"attn_implementation": "evil/kernel"}},
-            "attn_implementation",
-        ),
-        (TRANSFORMER, {"tokenizer_name_or_path": "evil/tokenizer"}, "tokenizer_name_or_path"),
-        (TRANSFORMER, {"processing_kwargs": {"chat_template": {}}}, "processing_kwargs"),
-        (TRANSFORMER, {"max_seq_length": -1}, "max_seq_length"),
-    ],
+@table(
+    "file, fields, message",
+    """
+    DENSE | {'activation_function': 'os.system'} | activation_function = 'os.system'
+    DENSE | {'activation_function': 'torch.nn.modules.module.Module'} | activation_function
+    DENSE | {'activation_function': 'torch.hub.load'} | activation_function
+    DENSE | {'in_features': '32'} | in_features
+    DENSE | {'own': 1} | own = 1: is an unknown setting
+    TRANSFORMER | {'model_args': {'trust_remote_code': True}} | trust_remote_code
+    TRANSFORMER | {'model_kwargs': {'attn_implementation': 'evil/kernel'}} | attn_implementation
+    TRANSFORMER | {'tokenizer_name_or_path': 'evil/tokenizer'} | tokenizer_name_or_path
+    TRANSFORMER | {'processing_kwargs': {'chat_template': {}}} | processing_kwargs
+    TRANSFORMER | {'max_seq_length': -1} | max_seq_length
+    """,
+    DENSE=DENSE,
+    TRANSFORMER=TRANSFORMER,
 )
 def test_unlisted_settings_of_modules_are_refused(copy, file, fields, message):
     write_modules(copy, "Transformer", "Pooling", "Dense")
@@ -229,10 +196,10 @@ def test_unlisted_settings_of_modules_are_refused(copy, file, fields, message):
     refused(lambda: Encoder.load(copy), DataError, message)
 
 
-@pytest.mark.parametrize("path", ["../other", "/etc", "a/b", "..", "1_m/../.."])
+@cases("path", ["../other", "/etc", "a/b", "..", "1_m/../.."])
 def test_module_paths_outside_the_folder_are_refused(copy, path):
     write_modules(copy, "Transformer", "Pooling")
-    listed = json.loads((copy / "modules.json").read_text())
+    listed = read_json(copy / "modules.json")
     listed[1]["path"] = path
     (copy / "modules.json").write_text(json.dumps(listed))
     refused(lambda: Encoder.load(copy), DataError, "path = ")
@@ -247,8 +214,8 @@ ROWS = [
 
 
 def test_hash_files_that_are_pickles_or_too_large(copy, tmp_path):
-    def evaluate() -> object:
-        return aoe_train.evaluate(copy, data=ROWS, resamples=0, progress=False)
+    def evaluate():
+        return aoe_train.evaluate(copy, data=ROWS, resamples=0)
 
     path = copy / "training_texts.npy"
     np.save(path, np.array([Bomb(tmp_path / "ran")], dtype=object), allow_pickle=True)
@@ -271,17 +238,12 @@ def test_hash_files_that_are_pickles_or_too_large(copy, tmp_path):
 
 
 def test_pickled_training_states_are_refused(bert, tmp_path, kill_at):
-    def train() -> object:
-        options = {
-            "epochs": 3,
-            "batch_size": 2,
-            "settings": {"log.checkpoint_steps": 1},
-            "progress": False,
-        }
+    def train():
+        options = {"epochs": 3, "batch_size": 2, "settings": {"log.checkpoint_steps": 1}}
         return aoe_train.train(ROWS, backbone=bert, out=tmp_path / "m", preset="cosent", **options)
 
     kill_at(2)
-    with pytest.raises(Killed):
+    with raises(Killed):
         train()
     (state,) = (tmp_path / "m.work").glob("step-*.pt")
     torch.save({"optimiser": Bomb(tmp_path / "ran")}, state)
@@ -290,8 +252,8 @@ def test_pickled_training_states_are_refused(bert, tmp_path, kill_at):
 
 
 def test_a_modified_packaged_model_is_refused(minilm, tmp_path, monkeypatch):
-    assert Encoder.load("minilm", device="cpu").dim == 384
-    copy = Path(shutil.copytree(minilm, tmp_path / "model"))
+    assert Encoder.load("minilm").dim == 384
+    copy = shutil.copytree(minilm, tmp_path / "model")
     found = SimpleNamespace(origin=str(tmp_path / "__init__.py"))
     monkeypatch.setattr("importlib.util.find_spec", lambda _: found)
     for name in (
@@ -307,14 +269,14 @@ def test_a_modified_packaged_model_is_refused(minilm, tmp_path, monkeypatch):
         message = rf"{name} differs from the published.*give the folder"
         refused(lambda: Encoder.load("minilm"), ConfigError, message)
         if name == "config.json":
-            assert Encoder.load(copy, device="cpu").dim == 384
+            assert Encoder.load(copy).dim == 384
         if size:
             os.truncate(copy / name, size)
         else:
             (copy / name).unlink()
 
 
-@pytest.fixture(scope="module")
+@shared
 def saved(shallow, tmp_path_factory):
     """A folder of sentence-transformers with all kinds of settings, and one of ours."""
     theirs = tmp_path_factory.mktemp("saved") / "theirs"
@@ -324,8 +286,8 @@ def saved(shallow, tmp_path_factory):
         "normalize": True,
         "pooling": "avg",
     }
-    Encoder.load(shallow, device="cpu", dense=[4], **options).save(theirs)
-    ours = Path(shutil.copytree(theirs, theirs.parent / "ours"))
+    Encoder.load(shallow, dense=[4], **options).save(theirs)
+    ours = shutil.copytree(theirs, theirs.parent / "ours")
     (theirs / "aoe.json").unlink()
     return theirs, ours
 
@@ -340,15 +302,13 @@ def test_mutated_values_are_refused_in_one_line(saved, number, seed):
     before = path.read_text()
     path.write_text(json.dumps(mutated(json.loads(before), random.Random(seed))))
     told = refusal_of(
-        lambda: Encoder.load(
-            ours if path.name == "aoe.json" else theirs, device="cpu", inference_only=True
-        )
+        lambda: Encoder.load(ours if path.name == "aoe.json" else theirs, inference_only=True)
     )
     path.write_text(before)
     assert ("\n" in told, len(told) < 2000) == (False, True)
 
 
-def refusal_of(call: Callable[[], object]) -> str:
+def refusal_of(call):
     try:
         call()
     except (ConfigError, DataError) as error:
@@ -359,7 +319,7 @@ def refusal_of(call: Callable[[], object]) -> str:
 UNITS = [*SIGNS[::4], *MARKUP[::40], "[CLS]##", "\r\n\u0301", "a/..", "{text} "]
 
 
-@pytest.mark.parametrize("name", AOE)
+@cases("name", AOE)
 def test_repetitions_take_linear_time(name):
     parse = AOE[name]()
     for unit in UNITS:

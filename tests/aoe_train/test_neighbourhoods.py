@@ -1,18 +1,19 @@
 """Texts without labels: the smoothed teacher, and batches of neighbourhoods."""
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.random import default_rng
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from aoe_train.data.examples import read_examples
 from aoe_train.data.neighbourhoods import MAX_TEXTS, NeighbourBatches, draw_texts, neighbour_teacher
 from aoe_train.settings.run_settings import TeacherSettings
+from tests.aoe_train.shorthand import approx
 from tests.aoe_train.test_train_texts import TEXTS
 from tests.aoe_train.tiny import WORDS
 
-quick = settings(max_examples=25, deadline=None)
+quick = settings(max_examples=25)
 
 
 def dense_teacher(texts, vectors, smoothing, neighbours, weight):
@@ -42,11 +43,11 @@ def dense_teacher(texts, vectors, smoothing, neighbours, weight):
     weight=st.sampled_from([0, 0.2, 0.9]),
 )
 def test_the_teacher_equals_its_formulas(seed, smoothing, neighbours, weight):
-    vectors = np.random.default_rng(seed).normal(size=(len(TEXTS), 6))
+    vectors = default_rng(seed).normal(size=(len(TEXTS), 6))
     given = TeacherSettings(smoothing=smoothing, neighbours=neighbours, lexical_weight=weight)
     teacher = neighbour_teacher(TEXTS, vectors.astype(np.float32), given)
     expected, nearest = dense_teacher(TEXTS, vectors, smoothing, neighbours, weight)
-    rows = np.random.default_rng(seed).permutation(len(TEXTS))[:12]
+    rows = default_rng(seed).permutation(len(TEXTS))[:12]
     found = teacher.of_rows(rows).numpy()
     assert (found[:, 0] == found[:, 1]).all()
     np.testing.assert_allclose(found[:, 0] @ found[:, 0].T, expected[np.ix_(rows, rows)], atol=2e-5)
@@ -63,7 +64,7 @@ def test_smoothing_by_hand():
         np.arange(4)
     )
     found = np.degrees(np.arctan2(*rows[:, 0, :2].numpy().T[::-1]))
-    assert found.tolist() == pytest.approx([5, 5, 80, 80], abs=1e-3)
+    assert found.tolist() == approx([5, 5, 80, 80], abs=1e-3)
 
 
 def test_words_of_chinese_texts_count():
@@ -73,7 +74,7 @@ def test_words_of_chinese_texts_count():
     rows = neighbour_teacher(texts, np.eye(4, dtype=np.float32), given).of_rows(np.arange(4))[:, 0]
     similarity = (rows @ rows.T).numpy()
     assert similarity[0, 1] > similarity[0, 2] + 0.1
-    assert similarity[0, 2] == pytest.approx(similarity[0, 3], abs=1e-6)
+    assert similarity[0, 2] == approx(similarity[0, 3], abs=1e-6)
 
 
 def test_texts_without_words_and_collapsed_vectors_are_finite():

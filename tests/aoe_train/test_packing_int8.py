@@ -3,7 +3,6 @@
 import re
 
 import numpy as np
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,28 +21,23 @@ from aoe_train.model.precision import (
     weights_dtype,
 )
 from aoe_train.model.quantization import quantized, restored, value_ranges
-from pairkit import ConfigError
+from tests.aoe_train.shorthand import approx, cases, config_error, table
 
 TEXTS = ["the man is playing", "a dog", "the old city and the small red boat", "x", "a cat " * 20]
 
 
-@pytest.mark.parametrize(
-    ("rows", "least", "zero", "expected", "scale"),
-    [  # 63.5 goes up
-        (
-            [[1, -2, 0.5], [0, 0, 0], [3, 3, -1]],
-            {},
-            128,
-            [[64, -127, 32], [0] * 3, [127, 127, -42]],
-            2 / 127,
-        ),
-        ([[-0.5, 0, 2.05], [-0.5] * 3], {"lower": -0.5}, 0, [[0, 50, 255], [0, 0, 0]], 0.01),
-    ],
+@table(
+    "rows, least, zero, expected, scale",
+    """
+    # 63.5 goes up
+    [[1, -2, 0.5], [0, 0, 0], [3, 3, -1]] | {} | 128 | [[64, -127, 32], [0, 0, 0], [127, 127, -42]] | 0.01574803
+    [[-0.5, 0, 2.05], [-0.5, -0.5, -0.5]] | {'lower': -0.5} | 0 | [[0, 50, 255], [0, 0, 0]] | 0.01
+    """,
 )
 def test_codes_of_a_row_by_hand(rows, least, zero, expected, scale):
     codes, found, scales, shape = to_codes(torch.tensor(rows), **least)
     assert (found, (codes.int() - found).tolist()) == (zero, expected)
-    assert scales[0, 0].item() == pytest.approx(scale)
+    assert scales[0, 0].item() == approx(scale, rel=1e-5)
     assert shape == (len(rows),)
 
 
@@ -60,7 +54,7 @@ def test_products_of_whole_numbers_are_exact():
         assert torch.allclose(found, plain(rows), rtol=1e-5, atol=0.1)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(1, 40), st.integers(0, 39), st.floats(-1e4, 1e4, width=32))
 def test_rows_do_not_depend_on_each_other(count, place, loud):
     torch.manual_seed(count)
@@ -72,51 +66,48 @@ def test_rows_do_not_depend_on_each_other(count, place, loud):
         assert torch.equal(layer(rows[[place]])[0], layer(others)[place])
 
 
-@pytest.mark.parametrize("only", [True, False])
+@cases("only", [True, False])
 def test_vectors_do_not_depend_on_the_batch(minilm, only):
-    encoder = Encoder.load(minilm, precision="int8", device="cpu", inference_only=only)
+    encoder = Encoder.load(minilm, precision="int8", inference_only=only)
     assert isinstance(encoder.model.backbone, PackedBert) == only
     texts = [*TEXTS, *(f"the {number}th of many texts" for number in range(30)), "long " * 400]
     together = encoder.encode(texts)
     alone = np.stack([encoder.encode(text) for text in texts[:5]])
     assert np.abs(together[:5] - alone).max() < 5e-3  # sums in another order may turn a code
-    exact = Encoder.load(minilm, precision="fp32", device="cpu", inference_only=True).encode(texts)
+    exact = Encoder.load(minilm, precision="fp32", inference_only=True).encode(texts)
     cosines = (together * exact).sum(1)
     assert cosines.min() > 0.98
     assert cosines.mean() < 1 - 1e-5  # it is int8 that ran
 
 
 def test_int8_is_only_for_encoding(bert, tmp_path):
-    encoder = Encoder.load(bert, precision="int8", device="cpu")
-    with pytest.raises(ConfigError, match="an int8 model can't be saved; load it in fp32"):
+    encoder = Encoder.load(bert, precision="int8")
+    with config_error("an int8 model can't be saved; load it in fp32"):
         encoder.save(tmp_path / "copy")
-    with pytest.raises(ConfigError, match=r"precision.*int8 is for encoding only"):
+    with config_error(r"precision.*int8 is for encoding only"):
         train(
             data=[("a dog", "a cat", 1)], backbone=str(bert), out=tmp_path / "m", precision="int8"
         )
     (tmp_path / "t.txt").write_text("a dog\na cat\n")
-    how = {"model": bert, "out": tmp_path / "v.npy", "progress": False}
+    how = {"model": bert, "out": tmp_path / "v.npy"}
     encode(tmp_path / "t.txt", precision="int8", **how)
-    with pytest.raises(ConfigError, match=r"other settings: .*precision"):
+    with config_error(r"other settings: .*precision"):
         encode(tmp_path / "t.txt", precision="fp32", **how)
 
 
-SLOW, LIKE, FAST = 4.8, 1.1, 0.14  # times of fp32: of plain AVX-512, of no consequence, of AMX
-
-
-@pytest.mark.parametrize(
-    ("wanted", "device", "times", "told"),
-    [
-        (
-            "bf16",
-            "cpu",
-            SLOW,
-            "products take 4.8 times as long in bf16 as in fp32 .* fp32 is faster",
-        ),
-        *(("bf16", "cpu", LIKE, None), ("bf16", "cpu", FAST, None), ("bf16", "cuda", SLOW, None)),
-        *(("auto", "cpu", SLOW, None), ("auto", "cpu", LIKE, None), ("auto", "cuda", FAST, None)),
-        ("auto", "cpu", FAST, "in fp32, .* take 0.14 of the time in bf16: --precision bf16"),
-    ],
+# Times of fp32: of plain AVX-512 4.8, of no consequence 1.1, of AMX 0.14.
+@table(
+    "wanted, device, times, told",
+    """
+    bf16 | cpu | 4.8 | products take 4.8 times as long in bf16 as in fp32 .* fp32 is faster
+    bf16 | cpu | 1.1 | None
+    bf16 | cpu | 0.14 | None
+    bf16 | cuda | 4.8 | None
+    auto | cpu | 4.8 | None
+    auto | cpu | 1.1 | None
+    auto | cuda | 0.14 | None
+    auto | cpu | 0.14 | in fp32, .* take 0.14 of the time in bf16: --precision bf16
+    """,
 )
 def test_notes_on_the_precision_of_training(wanted, device, times, told, monkeypatch):
     monkeypatch.setattr(_precision, "product_time", lambda _: times)
@@ -127,16 +118,18 @@ def test_notes_on_the_precision_of_training(wanted, device, times, told, monkeyp
     assert slow == (None if wanted == "auto" else found)
 
 
-@pytest.mark.parametrize(
-    ("flags", "by_onednn", "computed"),
-    [
-        ({"avx2": True}, False, "fp32"),
-        ({"avx512_f": True, "avx512_bf16": False}, True, "fp32"),  # oneDNN would emulate it
-        ({"avx512_bf16": True}, True, "bf16"),
-        ({"amx_bf16": True}, True, "bf16"),
-        ({"avx512_bf16": True}, False, "fp32"),  # a build or setting that hides the instructions
-        ({"neon": True, "bf16": True}, True, "bf16"),
-    ],
+@table(
+    "flags, by_onednn, computed",
+    """
+    {'avx2': True} | False | fp32
+    # oneDNN would emulate it
+    {'avx512_f': True, 'avx512_bf16': False} | True | fp32
+    {'avx512_bf16': True} | True | bf16
+    {'amx_bf16': True} | True | bf16
+    # a build or setting that hides the instructions
+    {'avx512_bf16': True} | False | fp32
+    {'neon': True, 'bf16': True} | True | bf16
+    """,
 )
 def test_a_processor_without_bf16_computes_in_fp32(flags, by_onednn, computed, monkeypatch):
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: flags)
@@ -149,13 +142,13 @@ def test_a_processor_without_bf16_computes_in_fp32(flags, by_onednn, computed, m
     assert ("computing in fp32" in note) == (computed == "fp32")
 
 
-@pytest.mark.parametrize(
-    ("int8", "bf16", "told"),
-    [
-        (0.3, 4.0, None),
-        (0.3, 0.2, "0.30 of fp32's time in int8 and 0.20 in bf16 .*--precision bf16 is faster"),
-        (1.1, 4.0, "1.1 times as long in int8 as in fp32"),
-    ],
+@table(
+    "int8, bf16, told",
+    """
+    0.3 | 4.0 | None
+    0.3 | 0.2 | 0.30 of fp32's time in int8 and 0.20 in bf16 .*--precision bf16 is faster
+    1.1 | 4.0 | 1.1 times as long in int8 as in fp32
+    """,
 )
 def test_notes_on_int8(int8, bf16, told, monkeypatch):
     monkeypatch.setattr(
@@ -168,7 +161,7 @@ def test_notes_on_int8(int8, bf16, told, monkeypatch):
 seeds = st.integers(0, 10**6)
 
 
-def drawn(seed: int, rows: int = 7, dim: int = 12) -> np.ndarray:
+def drawn(seed, rows=7, dim=12):
     return np.random.default_rng(seed).normal(size=(rows, dim)).astype(np.float32)
 
 
@@ -179,8 +172,8 @@ def test_constant_dimensions():
     assert restored(codes, "int8", 2, value_ranges([vectors]))[:, 0].tolist() == [3, 3]
 
 
-@pytest.mark.parametrize("quantize", ["float32", "int8", "binary", "ubinary"])
-@settings(max_examples=30, deadline=None)
+@cases("quantize", ["float32", "int8", "binary", "ubinary"])
+@settings(max_examples=30)
 @given(seed=seeds, dim=st.integers(1, 20))
 def test_codes_equal_sentence_transformers(quantize, seed, dim):
     from sentence_transformers.util.quantization import quantize_embeddings
@@ -199,7 +192,7 @@ def test_codes_equal_sentence_transformers(quantize, seed, dim):
     assert (none.shape, none.dtype) == ((0, ours.shape[1]), ours.dtype)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seed=seeds)
 def test_restored_values_are_within_half_a_step(seed):
     vectors = drawn(seed)

@@ -1,12 +1,9 @@
 """Fast layers, buckets of packed sequences, and training only the used rows of an embedding."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
-import pytest
 import torch
 from torch import nn
+from torch.testing import assert_close
 from transformers import AutoModel
 
 from aoe_train.model.packing import layers
@@ -18,9 +15,10 @@ from aoe_train.model.packing.layers import (
     train_used_rows,
 )
 from aoe_train.model.packing.packed_run import use_fast_layers
+from tests.aoe_train.shorthand import approx, cases, table
 
 
-def _both(bias: bool) -> tuple[nn.Linear, nn.Linear]:
+def _both(bias):
     torch.manual_seed(0)
     plain, fast = nn.Linear(24, 40, bias=bias), nn.Linear(24, 40, bias=bias)
     fast.load_state_dict(plain.state_dict())
@@ -36,9 +34,9 @@ CHOICES = {
 }
 
 
-@pytest.mark.parametrize("products", CHOICES.values(), ids=CHOICES)
-@pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("shape", [(24,), (7, 24), (2, 7, 24)])
+@cases("products", CHOICES.values(), ids=CHOICES)
+@cases("bias", [True, False])
+@cases("shape", [(24,), (7, 24), (2, 7, 24)])
 def test_linear_and_its_gradients(bias, shape, products, monkeypatch):
     if products is not None:
         monkeypatch.setattr(layers, "_onednn_products", lambda: products)
@@ -46,34 +44,32 @@ def test_linear_and_its_gradients(bias, shape, products, monkeypatch):
     assert type(fast) is FastLinear
     x = torch.randn(shape, requires_grad=True)
     a, b = plain(x), fast(x)
-    torch.testing.assert_close(a, b, atol=1e-5, rtol=0)
+    assert_close(a, b, atol=1e-5, rtol=0)
     gradients = [
         torch.autograd.grad(out.square().sum(), [x, *layer.parameters()])
         for out, layer in ((a, plain), (b, fast))
     ]
-    torch.testing.assert_close(*gradients, atol=1e-4, rtol=1e-5)
+    assert_close(*gradients, atol=1e-4, rtol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("capability", "intel", "bf16", "products"),
-    [
-        ("AVX512", True, True, {torch.float32: ("forward",), torch.bfloat16: ("forward",)}),
-        ("AVX512", True, False, {torch.float32: ("forward",)}),
-        (
-            "AVX512",
-            False,
-            True,
-            {torch.float32: ("forward", "gradients"), torch.bfloat16: ("forward",)},
-        ),
-        *((capability, False, True, {}) for capability in ("AVX2", "SVE256", "DEFAULT")),
-        ("AVX2", True, False, {}),
-    ],
+@table(
+    "capability, intel, bf16, products",
+    """
+    AVX512 | True | True | {'float32': ('forward',), 'bfloat16': ('forward',)}
+    AVX512 | True | False | {'float32': ('forward',)}
+    AVX512 | False | True | {'float32': ('forward', 'gradients'), 'bfloat16': ('forward',)}
+    AVX2 | False | True | {}
+    SVE256 | False | True | {}
+    DEFAULT | False | True | {}
+    AVX2 | True | False | {}
+    """,
 )
 def test_which_products_are_onednns(capability, intel, bf16, products, monkeypatch):
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
     monkeypatch.setattr(layers, "_is_intel", lambda: intel)
     monkeypatch.setattr(layers, "onednn_has_bf16", lambda: bf16)
-    assert layers._onednn_products.__wrapped__() == products
+    expected = {getattr(torch, dtype): kinds for dtype, kinds in products.items()}
+    assert layers._onednn_products.__wrapped__() == expected
 
 
 def test_linear_under_autocast_equals_torch():
@@ -107,7 +103,7 @@ def test_dropout_scales_values_and_gradients():
     y.sum().backward()
     assert torch.equal(x.grad, y.detach())
     values = y.detach().unique().tolist()
-    assert values == pytest.approx([0, 256 / 230])
+    assert values == approx([0, 256 / 230])
     assert abs(y.detach().mean() - 1) < 0.01
     assert torch.equal(layer.eval()(x), x)
 
@@ -115,11 +111,11 @@ def test_dropout_scales_values_and_gradients():
 USED = np.array([2, 3, 5, 9, 12])
 
 
-def _model(folder: Path) -> Any:
+def _model(folder):
     return AutoModel.from_pretrained(folder, add_pooling_layer=False).eval()
 
 
-def _trained(folder: Path, rows: bool) -> Any:
+def _trained(folder, rows):
     model = _model(folder).train()
     for layer in model.modules():
         if isinstance(layer, torch.nn.Dropout):

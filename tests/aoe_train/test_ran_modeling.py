@@ -3,15 +3,18 @@ import torch
 from huggingface_hub.errors import StrictDataclassClassValidationError
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.autograd import grad
+from torch.testing import assert_close
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoConfig, AutoModel
 
 from aoe_train import ran as network
+from tests.aoe_train.shorthand import approx, cases, table
 
 WINDOW = 8
 
 
-def ran(**changes) -> network.RanModel:
+def ran(**changes):
     torch.manual_seed(0)
     sizes = {
         "vocab_size": 50,
@@ -30,11 +33,11 @@ MODEL = ran()
 EXACT = ran().double()
 
 
-def text(length: int, seed: int = 0) -> torch.Tensor:
+def text(length, seed=0):
     return torch.randint(1, 50, (length,), generator=torch.Generator().manual_seed(seed))
 
 
-def padded(texts: list[torch.Tensor], width: int, *, left: bool = False):
+def padded(texts, width, *, left=False):
     ids, mask = torch.zeros(2, len(texts), width, dtype=torch.long)
     for row, tokens in enumerate(texts):
         place = slice(width - len(tokens), None) if left else slice(0, len(tokens))
@@ -52,43 +55,37 @@ def test_vectors_do_not_depend_on_batch_or_padding(lengths, further, left):
         packed = EXACT.forward_packed(torch.cat(texts), torch.tensor(lengths))
         for row, tokens in enumerate(texts):
             alone = EXACT.forward_packed(tokens, torch.tensor([len(tokens)]))
-            torch.testing.assert_close(
-                together.pooler_output[row], alone.cells[0], atol=1e-12, rtol=0
-            )
-            torch.testing.assert_close(packed.memory[row], alone.memory[0], atol=1e-12, rtol=0)
+            assert_close(together.pooler_output[row], alone.cells[0], atol=1e-12, rtol=0)
+            assert_close(packed.memory[row], alone.memory[0], atol=1e-12, rtol=0)
             hidden = together.last_hidden_state[row]
-            torch.testing.assert_close(hidden[mask[row].bool()], alone.hidden, atol=1e-12, rtol=0)
+            assert_close(hidden[mask[row].bool()], alone.hidden, atol=1e-12, rtol=0)
             assert not hidden[~mask[row].bool()].any()
 
 
-@pytest.mark.parametrize(
-    "changes", [{}, {"ln_style": "second-moment"}, {"memory_start": "carried"}]
-)
+@cases("changes", [{}, {"ln_style": "second-moment"}, {"memory_start": "carried"}])
 def test_gradients_flow_through_the_memory(changes):
     model = ran(num_hidden_layers=1, **changes)
     tokens = text(3 * WINDOW)
     inputs = model.embed_tokens(tokens).detach().requires_grad_()
     model.embed_tokens = Given(inputs)
-    seen: list[torch.Tensor] = []
+    seen = []
     # What the last window's attention gives, before the memory review, which sees all cells anyway.
     model.layers[0].window.register_forward_hook(lambda _m, _i, out: seen.append(out[1]))
     model.forward_packed(tokens, torch.tensor([len(tokens)]))
-    (gradient,) = torch.autograd.grad(
-        seen[-1].square().mul(torch.arange(16)).sum(), inputs, retain_graph=True
-    )
+    (gradient,) = grad(seen[-1].square().mul(torch.arange(16)).sum(), inputs, retain_graph=True)
     assert gradient[:WINDOW].abs().sum(1).gt(0).all()
-    (gradient,) = torch.autograd.grad(seen[0].square().mul(torch.arange(16)).sum(), inputs)
+    (gradient,) = grad(seen[0].square().mul(torch.arange(16)).sum(), inputs)
     assert not gradient[WINDOW:].any()
 
 
 class Given(torch.nn.Module):
     """Replaces the embeddings by vectors that require gradients."""
 
-    def __init__(self, vectors: torch.Tensor) -> None:
+    def __init__(self, vectors):
         super().__init__()
         self.vectors = vectors
 
-    def forward(self, _: torch.Tensor) -> torch.Tensor:
+    def forward(self, _):
         return self.vectors
 
 
@@ -101,7 +98,7 @@ def test_every_parameter_learns_from_a_long_text():
     assert still == {"layers.0.start.dense.weight", "layers.0.start.norm.weight"}
 
 
-def work(model: network.RanModel, texts: list[torch.Tensor]) -> int:
+def work(model, texts):
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         model.forward_packed(torch.cat(texts), torch.tensor([len(tokens) for tokens in texts]))
     return counter.get_total_flops()
@@ -109,7 +106,7 @@ def work(model: network.RanModel, texts: list[torch.Tensor]) -> int:
 
 def test_work_is_linear_in_length_without_padding():
     one, two = (work(MODEL, [text(length)]) for length in (160, 320))
-    assert two / one == pytest.approx(2, rel=0.05)
+    assert two / one == approx(2, rel=0.05)
     texts = [text(160, 0), *(text(8, n) for n in range(1, 5))]
     assert work(MODEL, texts) < 1.25 * work(MODEL, texts[:1])  # there are 1.2 times as many tokens
 
@@ -134,17 +131,25 @@ def test_saved_and_loaded_by_the_auto_classes(tmp_path):
         )
 
 
-@pytest.mark.parametrize(
-    "sizes", [{"head_dim": 7}, {"min_window_size": 0}, {"window_size": 8, "min_window_size": 9}]
-)
+@cases("sizes", [{"head_dim": 7}, {"min_window_size": 0}, {"window_size": 8, "min_window_size": 9}])
 def test_impossible_sizes_are_refused(sizes):
     with pytest.raises(StrictDataclassClassValidationError, match=r"odd|expected 1 to"):
         network.RanConfig(**sizes)
 
 
-@pytest.mark.parametrize(
-    ("length", "windows"),
-    [(0, 1), (1, 1), (8, 1), (10, 1), (11, 2), (16, 2), (18, 2), (19, 3), (160, 20)],
+@table(
+    "length, windows",
+    """
+    0 | 1
+    1 | 1
+    8 | 1
+    10 | 1
+    11 | 2
+    16 | 2
+    18 | 2
+    19 | 3
+    160 | 20
+    """,
 )
 def test_a_short_tail_is_part_of_the_previous_window(length, windows):
     model, read = ran(num_hidden_layers=1), []

@@ -4,23 +4,29 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
+from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
-import pytest
 
-import aoe_train
+from aoe_train import Encoder, duplicates, open_index, search
+from aoe_train import index as build
 from aoe_train.searching.ranking import candidates
-from pairkit import ConfigError, DataError
-from tests.aoe_train.shell import aoe
-from tests.aoe_train.tiny import WORDS, save_bert
+from tests.aoe_train.shorthand import (
+    aoe,
+    approx,
+    cases,
+    config_error,
+    data_error,
+    read_rows,
+    shared,
+    table,
+)
+from tests.aoe_train.tiny import WORDS, read_json, save_bert
 
-QUIET: dict[str, Any] = {"cache": False, "progress": False}
 TEXTS = [
     "the dog is running",
     "a red boat on the river",
@@ -29,13 +35,13 @@ TEXTS = [
 ]
 
 
-def sentences(count: int, seed: int = 5) -> list[str]:
+def sentences(count, seed=5):
     random = np.random.default_rng(seed)
     drawn = (" ".join(random.choice(WORDS, random.integers(4, 9))) for _ in range(3 * count))
     return list(dict.fromkeys(drawn))[:count]
 
 
-def issues(count: int = 60) -> pl.DataFrame:
+def issues(count=60):
     texts = sentences(count)
     return pl.DataFrame(
         {
@@ -48,94 +54,81 @@ def issues(count: int = 60) -> pl.DataFrame:
     )
 
 
-@pytest.fixture(scope="module")
-def made(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+@shared
+def made(bert, tmp_path_factory):
     folder = tmp_path_factory.mktemp("search") / "index"
-    aoe_train.index(issues(), model=bert, out=folder, **QUIET)
+    build(issues(), model=bert, out=folder)
     return folder
 
 
-def test_a_search_for_a_key_finds_its_row_first(bert, tmp_path):
+def test_a_search_for_a_key_finds_its_row_first(bert, out):
     keys = [f"SUP-{number}" for number in range(1, 61)]  # words of one digit don't count
     rows = issues().drop("number").with_columns(id=pl.lit("tickets/t#1"), key=pl.Series(keys))
-    aoe_train.index(rows, model=bert, out=tmp_path / "index", **QUIET)
-    index = aoe_train.open_index(tmp_path / "index")
+    build(rows, model=bert, out=out)
+    index = open_index(out)
     for key in keys[::7]:
         for by in ("both", "words"):
             assert index.search(key.lower(), by=by)[0].key == key
 
 
-def test_a_key_is_found_before_texts_with_the_same_words(bert, tmp_path):
+def test_a_key_is_found_before_texts_with_the_same_words(bert, out):
     keys = ["7", "SUP-77", *map(str, range(10, 49))]
     rows = pl.DataFrame({"key": keys, "text": ["SUP-77", *sentences(40)]})
-    aoe_train.index(rows, model=bert, out=tmp_path / "index", **QUIET)
-    index = aoe_train.open_index(tmp_path / "index", words_only=True)
+    build(rows, model=bert, out=out)
+    index = open_index(out, words_only=True)
     assert [hit.key for hit in index.search("sup-77", by="words")] == ["SUP-77", "7"]
     (hit,) = index.search("7", by="words")  # one digit is not a word
     assert (hit.key, hit.score, hit.words) == ("7", 1, 0)
 
 
-@pytest.mark.parametrize(
-    ("by", "top", "count"), [("model", 60, 60), ("both", 10, 200), ("both", 60, 240)]
+@table(
+    "by, top, count",
+    """
+    model | 60 | 60
+    both | 10 | 200
+    both | 60 | 240
+    """,
 )
 def test_more_hits_are_chosen_among_more_candidates(by, top, count):
     assert candidates(by, top) == count
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "columns", "key_column", "keys"),
-    [
-        ("a.csv", "text,n\na boat,1\n\n,2\na dog,3\n", None, "row", [2, 5]),
-        ("a.txt", "a boat\n\na dog\n", None, "row", [1, 3]),
-        (
-            "a.jsonl",
-            '{"text": "", "row": 8}\n{"text": "a dog", "row": 9}\n',
-            None,
-            "row of the source",
-            [2],
-        ),
-        ("a.csv", "a boat,x\na dog,y\n", {"text": "1"}, "row", [1, 2]),
-        ("a.csv", "place,text\nRome,a dog\n", None, "row", [2]),
-        (
-            "a.csv",
-            "Ticket,Subject\nAB-1,a boat\n,a dog\n",
-            {"id": "Ticket"},
-            "Ticket or row",
-            ["AB-1", "row 3"],
-        ),
-    ],
+@table(
+    "name, content, columns, key_column, keys",
+    r"""
+    a.csv | 'text,n\na boat,1\n\n,2\na dog,3\n' | None | row | [2, 5]
+    a.txt | 'a boat\n\na dog\n' | None | row | [1, 3]
+    a.jsonl | '{"text": "", "row": 8}\n{"text": "a dog", "row": 9}\n' | None | row of the source | [2]
+    a.csv | 'a boat,x\na dog,y\n' | {'text': '1'} | row | [1, 2]
+    a.csv | 'place,text\nRome,a dog\n' | None | row | [2]
+    a.csv | 'Ticket,Subject\nAB-1,a boat\n,a dog\n' | {'id': 'Ticket'} | Ticket or row | ['AB-1', 'row 3']
+    """,
 )
 def test_a_row_is_named_by_its_key_or_its_row_in_the_file(
-    bert, tmp_path, name, content, columns, key_column, keys
+    bert, out, tmp_path, name, content, columns, key_column, keys
 ):
     (tmp_path / name).write_text(content)
-    index = indexed(tmp_path / name, bert, tmp_path / "index", columns)
+    index = indexed(tmp_path / name, bert, out, columns)
     assert (index.key_column, index.keys()) == (key_column, keys)
     hit = index.search("a dog", by="words")[0]
-    assert (hit.key_column, hit.key, index.keys([hit.place])) == (key_column, keys[-1], keys[-1:])
-    found = aoe_train.duplicates(tmp_path / "index", min_cosine=-1, progress=False)
+    assert (hit.key_column, hit.key) == (key_column, keys[-1])
+    found = duplicates(out, min_cosine=-1)
     assert found.to_dict()["groups"] == ([keys] if len(keys) > 1 else [])
-    near = found.rows()
-    every = index.search_every(by="words", progress=False).hits
-    for table in (near, every):
-        assert set(table.select(f"{key_column}_1", f"{key_column}_2").iter_rows()) <= {
-            (*keys,),
-            (*keys[::-1],),
-        }
+    for table in (found.rows(), index.search_every(by="words").hits):
+        pairs = table.select(f"{key_column}_1", f"{key_column}_2").rows()
+        assert {*pairs} <= {(*keys,), (*keys[::-1],)}
 
 
 def test_rows_of_several_files_have_the_name_of_the_file(bert, tmp_path):
     for name in ("a-1.csv", "a-2.csv"):
         (tmp_path / name).write_text(f"text\na dog of {name}\n")
-    assert indexed(tmp_path / "a-*.csv", bert, tmp_path / "index").keys() == [
-        "a-1.csv:2",
-        "a-2.csv:2",
-    ]
+    index = indexed(tmp_path / "a-*.csv", bert, tmp_path / "index")
+    assert index.keys() == ["a-1.csv:2", "a-2.csv:2"]
 
 
 def test_vectors_are_an_array_and_hits_a_table(made, quantized):
     for folder in (made, quantized):
-        index = aoe_train.open_index(folder, words_only=True)
+        index = open_index(folder, words_only=True)
         vectors = np.asarray(index.vectors)
         assert (vectors.shape, vectors.dtype) == ((60, 32), np.float32)
         assert len(index.texts()) == len(index.keys()) == 60
@@ -145,24 +138,22 @@ def test_vectors_are_an_array_and_hits_a_table(made, quantized):
     assert hits._repr_html_().startswith("<table>")
 
 
-@pytest.fixture(scope="module")
-def quantized(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+@shared
+def quantized(bert, tmp_path_factory):
     folder = tmp_path_factory.mktemp("quantized") / "index"
-    aoe_train.index(issues(), model=bert, out=folder, quantize="int8", **QUIET)
+    build(issues(), model=bert, out=folder, quantize="int8")
     return folder
 
 
-def indexed(
-    rows: Any, model: Path, out: Path, columns: dict[str, str] | None = None
-) -> aoe_train.SearchIndex:
-    aoe_train.index(rows, model=model, out=out, columns=columns, **QUIET)
-    return aoe_train.open_index(out, words_only=True)
+def indexed(rows, model, out, columns=None):
+    build(rows, model=model, out=out, columns=columns)
+    return open_index(out, words_only=True)
 
 
-def test_rows_without_the_key_of_an_earlier_index_replace_it(bert, tmp_path):
-    indexed([{"key": "A-1", "text": "a crash"}], bert, tmp_path / "index")
-    aoe_train.index(["a leak"], model=bert, out=tmp_path / "index", remove_missing=True, **QUIET)
-    assert aoe_train.open_index(tmp_path / "index", words_only=True).key_column == "row"
+def test_rows_without_the_key_of_an_earlier_index_replace_it(bert, out):
+    indexed([{"key": "A-1", "text": "a crash"}], bert, out)
+    build(["a leak"], model=bert, out=out, remove_missing=True)
+    assert open_index(out, words_only=True).key_column == "row"
 
 
 def test_text_columns_of_a_table(bert, tmp_path, caplog):
@@ -170,22 +161,14 @@ def test_text_columns_of_a_table(bert, tmp_path, caplog):
     first = issues(3).row(0, named=True)
     assert index.texts([0]) == [f"{first['title']}\n\n{first['body']}"]
     assert index.rows.columns == issues().columns
-    assert indexed(issues(3), bert, tmp_path / "body", {"text": "body"}).texts([0]) == [
-        first["body"]
-    ]
-    html = [
-        {"text": "<p>one <b>word</b></p>\n<ul><li>two</li></ul>"},
-        {"text": "<T> is a type of List<T>"},
-    ]
-    assert indexed(html, bert, tmp_path / "html").texts([0, 1]) == [
-        "one word\ntwo",
-        html[1]["text"],
-    ]
-    lines = tmp_path / "texts.txt"
-    lines.write_text("one\ntwo\n")
-    assert indexed(lines, bert, tmp_path / "lines").texts([0, 1]) == ["one", "two"]
+    body = indexed(issues(3), bert, tmp_path / "body", {"text": "body"})
+    assert body.texts([0]) == [first["body"]]
+    html = "<p>one <b>word</b></p>\n<ul><li>two</li></ul>"
+    generic = "<T> is a type of List<T>"
+    index = indexed([{"text": html}, {"text": generic}], bert, tmp_path / "html")
+    assert index.texts([0, 1]) == ["one word\ntwo", generic]
     rows = [{"text": "one"}, {"text": " "}, {"text": None}]
-    made = aoe_train.index(rows, model=bert, out=tmp_path / "empty", **QUIET)
+    made = build(rows, model=bert, out=tmp_path / "empty")
     assert (made.rows, made.empty) == (1, 2)
     odd = {"bytes": b"\xff", "span": timedelta(1), "thing": object(), "image": {"bytes": b"x"}}
     kept = {"text": "one", "day": date(2024, 1, 2), "meta": {}, "tags": ["a"]}
@@ -194,22 +177,60 @@ def test_text_columns_of_a_table(bert, tmp_path, caplog):
     assert "left out the columns bytes, span, thing, image" in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("rows", "columns", "words"),
-    [
-        ([{"a": "x", "b": 1}, {"c": 2}], {}, "no known text column among a, b, c; name it"),
-        ([{"a": "x"}], {"text": "b"}, "no column 'b' for text; there are a"),
-        ([{"text": ["x"]}], {}, "contains lists"),
-        ([{"text": " "}], {}, "no row has a text in text"),
-        ([{"a": timedelta(1)}], {"text": "a"}, "the column 'a' contains Duration"),
-    ],
+@table(
+    "rows, columns, words",
+    """
+    [{'a': 'x', 'b': 1}, {'c': 2}] | {} | no known text column among a, b, c; name it
+    [{'a': 'x'}] | {'text': 'b'} | no column 'b' for text; there are a
+    [{'text': ['x']}] | {} | contains lists
+    [{'text': ' '}] | {} | no row has a text in text
+    SPAN | {'text': 'a'} | the column 'a' contains Duration
+    """,
+    SPAN=[{"a": timedelta(1)}],
 )
 def test_tables_without_texts_are_refused(rows, columns, words):
-    with pytest.raises(DataError, match=words):
-        aoe_train.index(rows, model="m", out="nowhere", columns=columns, **QUIET)
+    with data_error(words):
+        build(rows, model="m", out="nowhere", columns=columns)
 
 
-def test_filters_and_json_of_all_column_types(bert, tmp_path):
+FILTERS = """
+where | day | 2024-01-02 | [0]
+where | day | DAY | [0]
+where | at | 2024-01-02 | [0]
+where | at | AT | [0]
+where | kind | a | [0]
+where | kind | other | []
+where | none | x | []
+where | score | '1' | [2]
+where | score | 1 | [2]
+where | score | 2.5 | [1]
+where | count | '3' | [0]
+where | count | 3.5 | []
+where | count | BIG_AND_ONE | []
+where | price | '1.5' | [0]
+where | open | True | [0]
+where | open | 'False' | [1]
+where | tags | b | [0]
+where | tags | c | []
+before | day | '2024' | []
+before | day | 2024-02 | [0]
+before | day | 2024-01-03 | [0]
+before | day | DAY | []
+before | at | 2024-01-02T00:00:01Z | [0]
+before | at | AT | []
+before | score | 2 | [2]
+before | score | '2.5' | [2]
+before | count | 3.5 | [0]
+before | count | BIG | [0]
+before | count | BIG_AND_ONE | [0, 1]
+before | count | HUGE | [0, 1]
+before | price | '1.75' | [0]
+before | cells | '30' | [0]
+before | cells | 9.5 | []
+"""
+
+
+def test_filters_and_json_of_all_column_types(bert, out):
     columns = {
         "text": ["a dog"] * 3,
         "day": [date(2024, 1, 2), None, None],
@@ -224,48 +245,32 @@ def test_filters_and_json_of_all_column_types(bert, tmp_path):
         "cells": ["9.50", "100", "n/a"],  # as in CSV
         "german": ["31.12.2023", "2024", None],
     }
-    opened = indexed(pl.DataFrame(columns), bert, tmp_path / "index")
-    at = datetime(2024, 1, 2, 2, tzinfo=timezone(timedelta(hours=2)))
-    where = {
-        "day": {"2024-01-02": [0], date(2024, 1, 2): [0]},
-        "at": {"2024-01-02": [0], at: [0]},
-        "kind": {"a": [0], "other": []},
-        "none": {"x": []},
-        "score": {"1": [2], 1: [2], 2.5: [1]},
-        "count": {"3": [0], 3.5: [], 2**60 + 1: []},
-        "price": {"1.5": [0]},
-        "open": {True: [0], "False": [1]},
-        "tags": {"b": [0], "c": []},
+    index = indexed(pl.DataFrame(columns), bert, out)
+    values = {
+        "DAY": date(2024, 1, 2),
+        "AT": datetime(2024, 1, 2, 2, tzinfo=timezone(timedelta(hours=2))),
+        "BIG": 2**60,
+        "BIG_AND_ONE": 2**60 + 1,
+        "HUGE": 2**200,
     }
-    before = {
-        "day": {"2024": [], "2024-02": [0], "2024-01-03": [0], date(2024, 1, 2): []},
-        "at": {"2024-01-02T00:00:01Z": [0], at: []},
-        "score": {2: [2], "2.5": [2]},
-        "count": {3.5: [0], 2**60: [0], 2**60 + 1: [0, 1], 2**63: [0, 1], 2**200: [0, 1]},
-        "price": {"1.75": [0]},
-        "cells": {"30": [0], 9.5: []},
-    }
-    for option, columns in (("where", where), ("before", before)):
-        for column, wanted in columns.items():
-            for value, places in wanted.items():
-                hits = opened.search("dog", by="words", **{option: {column: value}})
-                assert [hit.place for hit in hits] == places, (option, column, value)
-    for column, words in (
-        ("count", "count=x: expected a number"),
-        ("day", "day=x: expected a time such as 2015"),
-        ("tags", "before tags: contains lists"),
-        ("german", "before german: dates such as 31.12.2023 don't sort as text"),
-    ):
-        with pytest.raises(ConfigError, match=words):
-            opened.search("dog", by="words", before={column: "x"})
-    newer = opened.search_every(before="cells", by="words", progress=False)
+    for option, column, value, places in read_rows(FILTERS, **values):
+        hits = index.search("dog", by="words", **{option: {column: value}})
+        assert [hit.place for hit in hits] == places, (option, column, value)
+    for column, words in read_rows("""
+            count | count=x: expected a number
+            day | day=x: expected a time such as 2015
+            tags | before tags: contains lists
+            german | before german: dates such as 31.12.2023 don't sort as text
+            """):
+        with config_error(words):
+            index.search("dog", by="words", before={column: "x"})
+    newer = index.search_every(before="cells", by="words")
     assert (newer.undated, newer.hits.select("place1", "place2").rows()) == (1, [(1, 0)])
-    row = json.loads(json.dumps(opened.search("dog", by="words")[0].to_dict(), allow_nan=False))[
-        "row"
-    ]
+    hit = json.dumps(index.search("dog", by="words")[0].to_dict(), allow_nan=False)
+    row = json.loads(hit)["row"]
     assert (row["day"], row["score"], row["price"]) == ("2024-01-02", None, "1.50")
-    near = aoe_train.duplicates(tmp_path / "index", min_cosine=-1, progress=False).to_dict()
-    assert json.loads(json.dumps(near, allow_nan=False))["pairs"][0]["score_1"] is None
+    near = json.dumps(duplicates(out, min_cosine=-1).to_dict(), allow_nan=False)
+    assert json.loads(near)["pairs"][0]["score_1"] is None
 
 
 def test_the_recorded_model_is_relative_to_the_index(bert, tmp_path, monkeypatch):
@@ -274,182 +279,168 @@ def test_the_recorded_model_is_relative_to_the_index(bert, tmp_path, monkeypatch
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "link").symlink_to("disk/far")
     monkeypatch.chdir(tmp_path)
-    for model, out in (
-        ("model", Path("link/index")),
-        (aoe_train.Encoder.load(bert), tmp_path / "unnamed"),
-    ):
-        aoe_train.index(pl.Series(["7", "☺"]), model=model, out=out, **QUIET)  # no words
+    for model, out in (("model", Path("link/index")), (Encoder.load(bert), tmp_path / "unnamed")):
+        build(pl.Series(["7", "☺"]), model=model, out=out)  # no words
     monkeypatch.chdir(tmp_path / "other")
-    (hit, _) = aoe_train.search("../link/index", "8")
+    (hit, _) = search("../link/index", "8")
     assert (hit.score, hit.words) == (0.65, 0)
     shutil.rmtree(tmp_path / "model")
-    for folder, model in (
-        ("../link/index", r"(\.\./){3}model"),
-        ("../unnamed", "an Encoder in memory"),
-    ):
-        with pytest.raises(
-            ConfigError, match=f"its model, {model}, isn't there; give it as model="
-        ):
-            aoe_train.open_index(folder)
+    for folder, model in read_rows(r"""
+            ../link/index | (\.\./){3}model
+            ../unnamed | an Encoder in memory
+            """):
+        with config_error(f"its model, {model}, isn't there; give it as model="):
+            open_index(folder)
 
 
 def test_a_single_text_and_repeated_texts(bert, tmp_path):
-    aoe_train.index([TEXTS[0]], model=bert, out=tmp_path / "one", **QUIET)
-    (only,) = aoe_train.search(tmp_path / "one", TEXTS[0], model=bert)
+    build([TEXTS[0]], model=bert, out=tmp_path / "one")
+    (only,) = search(tmp_path / "one", TEXTS[0], model=bert)
     assert (only.text, only.score) == (TEXTS[0], 1)
-    alone = aoe_train.duplicates(tmp_path / "one", progress=False)
+    alone = duplicates(tmp_path / "one")
     assert (alone.texts, alone.full, alone.pairs.height, alone.groups) == (1, 0, 0, [])
     rows = [TEXTS[0]] * 5 + [TEXTS[1]]
-    made = aoe_train.index(rows, model=bert, out=tmp_path / "five", **QUIET)
+    made = build(rows, model=bert, out=tmp_path / "five")
     assert (made.rows, made.encoded) == (6, 2)
-    found = aoe_train.duplicates(
-        tmp_path / "five", min_cosine=0.999999, neighbours=10**6, progress=False
-    )
+    found = duplicates(tmp_path / "five", min_cosine=0.999999, neighbours=10**6)
     places = list(found.pairs.filter(pl.col("place2") < 5).select("place1", "place2").iter_rows())
     assert places == [(one, other) for one in range(5) for other in range(one + 1, 5)]
     assert found.full == 0
 
 
-def test_search_by_both_fuses_vectors_and_words(bert, made):
-    index = aoe_train.open_index(made, model=bert)
+@shared
+def opened(bert, made):
+    return open_index(made, model=bert)
+
+
+def test_search_by_both_fuses_vectors_and_words(opened):
+    index = opened
     for asked in ("the compiler panics", sentences(60)[7], "nothing known"):
         wanted = np.zeros(len(index))
-        for by, weight in (("model", 0.65), ("words", 0.35)):
+        for by, weight in read_rows("""
+                model | 0.65
+                words | 0.35
+                """):
             scores = np.zeros(len(index))
             for hit in index.search(asked, by=by, top=len(index)):
                 scores[hit.place] = hit.score
             wanted += weight * (scores - scores.min()) / max(np.ptp(scores), 1e-9)
         found = index.search(asked)
-        assert [hit.score for hit in found] == pytest.approx(
-            sorted(wanted, reverse=True)[:10], abs=5e-3
-        )
+        assert [hit.score for hit in found] == approx(sorted(wanted, reverse=True)[:10], abs=5e-3)
         assert found[0].place == wanted.argmax()
     assert found[0].text == index.texts([found[0].place])[0]
     assert found[0].row["number"] == found[0].place + 1
 
 
-def test_search_by_both_finds_what_only_the_words_find(bert, tmp_path):
+def test_search_by_both_finds_what_only_the_words_find(bert, out):
     # The model knows none of the single words, so that their vectors equal that of the query.
     texts = [
         *(f"aa{number}" for number in range(400)),
         "the dog is running to the river after zx9981",
     ]
-    aoe_train.index(pl.DataFrame({"text": texts}), model=bert, out=tmp_path / "index", **QUIET)
-    index = aoe_train.open_index(tmp_path / "index")
+    build(pl.DataFrame({"text": texts}), model=bert, out=out)
+    index = open_index(out)
     nearest = index.search("zx9981", by="model", top=200)
     assert 400 not in [hit.place for hit in nearest]
     assert [hit.place for hit in index.search("zx9981", by="words")] == [400]
     assert 400 in [hit.place for hit in index.search("zx9981", weight=0.5)]
 
 
-def test_search_by_one_ranking_and_with_filters(made, bert):
-    index = aoe_train.open_index(made, model=bert)
-    asked = index.texts([9])[0]
-    by_model = index.search(asked, by="model", top=3)
-    assert (by_model[0].place, len(by_model)) == (9, 3)
-    assert by_model[0].score == by_model[0].cosine == pytest.approx(1, abs=1e-5)
-    by_words = aoe_train.search(made, asked, by="words", top=3)
-    assert by_words[0].place == 9
-    assert by_words[0].cosine is None
-    assert 0.5 < by_words[0].words <= 1
-    closed = index.search(asked, where={"state": "closed", "number": 10})
-    assert [hit.place for hit in closed] == [9]
-    assert {hit.row["state"] for hit in index.search(asked, where={"state": "open"})} == {"open"}
-    assert index.search(asked, where={"state": "lost"}) == []
+def test_search_by_one_ranking_and_with_filters(made, opened):
+    asked = opened.texts([9])[0]
+    (by_model,) = opened.search(asked, by="model", top=1)
+    assert by_model.place == 9
+    assert by_model.score == by_model.cosine == approx(1, abs=1e-5)
+    (by_words,) = search(made, asked, by="words", top=1)
+    assert (by_words.place, by_words.cosine) == (9, None)
+    assert 0.5 < by_words.words <= 1
+    (closed,) = opened.search(asked, where={"state": "closed", "number": 10})
+    assert closed.place == 9
 
 
-def test_search_errors(made, bert, other_bert, tmp_path):
-    index, unopened = (
-        aoe_train.open_index(made, model=bert),
-        aoe_train.open_index(made, words_only=True),
-    )
-    for opened, wrong, words in (
-        (index, {"by": "luck"}, "by = 'luck': expected 'both', 'model' or 'words'"),
-        (unopened, {"by": "luck"}, "by = 'luck': expected 'both', 'model' or 'words'"),
-        (unopened, {}, "opened without its model"),
-        (index, {"top": 0}, "top = 0: expected more than 0"),
-        (index, {"text": None}, "text = None: expected text"),
-        (index, {"weight": 2}, "weight = 2: expected at most 1"),
-        (
-            index,
-            {"where": {"sha256": "x"}},
-            "where sha256: no such column; choose from number, title",
-        ),
+def test_search_errors(made, opened, other_bert, tmp_path):
+    words_only = open_index(made, words_only=True)
+    for index, wrong, words in read_rows(
+        """
+            opened | {'by': 'luck'} | by = 'luck': expected 'both', 'model' or 'words'
+            words_only | {'by': 'luck'} | by = 'luck': expected 'both', 'model' or 'words'
+            words_only | {} | opened without its model
+            opened | {'top': 0} | top = 0: expected more than 0
+            opened | {'text': None} | text = None: expected text
+            opened | {'weight': 2} | weight = 2: expected at most 1
+            opened | {'where': {'sha256': 'x'}} | where sha256: no such column; choose from number, title
+            """,
+        opened=opened,
+        words_only=words_only,
     ):
-        with pytest.raises(ConfigError, match=words):
-            opened.search(**{"text": "a dog", **wrong})
-    with pytest.raises(DataError, match="the text is empty"):
-        index.search(" ")
-    with pytest.raises(ConfigError, match=r"no index\.json; make an index first, with `aoe index`"):
-        aoe_train.search(tmp_path, "a dog")
-    with pytest.raises(ConfigError, match="differ from those of other; give the same model"):
-        aoe_train.open_index(made, model=other_bert)
+        with config_error(words):
+            index.search(**{"text": "a dog", **wrong})
+    with data_error("the text is empty"):
+        opened.search(" ")
+    with config_error(r"no index\.json; make an index first, with `aoe index`"):
+        search(tmp_path, "a dog")
+    with config_error("differ from those of other; give the same model"):
+        open_index(made, model=other_bert)
 
 
-@pytest.fixture(scope="module")
-def other_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@shared
+def other_bert(tmp_path_factory):
     return save_bert(tmp_path_factory.mktemp("models") / "other", seed=9)
 
 
-def arrays(
-    change: Callable[[np.ndarray], np.ndarray], *names: str
-) -> dict[str, Callable[[Path], None]]:
-    """A change of each of these arrays."""
+def array(change):
+    """A change of a stored array."""
 
-    def changed(path: Path) -> None:
+    def changed(path):
         array = change(np.array(np.load(path)))
         path.unlink()
         np.save(path, array, allow_pickle=True)
 
-    return dict.fromkeys(names, changed)
+    return changed
 
 
-def manifest(**values: Any) -> Callable[[Path], None]:
+def manifest(**values):
     """A change of a JSON file."""
-    return lambda path: path.write_text(json.dumps(json.loads(path.read_text()) | values)) and None
+    return lambda path: path.write_text(json.dumps(read_json(path) | values))
 
 
-def table(change: Callable[[pl.DataFrame], pl.DataFrame]) -> Callable[[Path], None]:
+def table(change):
     """A change of a Parquet file."""
     return lambda path: change(pl.read_parquet(path)).write_parquet(path)
 
 
-WORDS_FILE = "words/words.json"
-ARRAYS = ["vectors.npy", "probe.npy", "ranges.npy"]
-ARRAYS += [f"words/{name}.csc.index.npy" for name in ("indices", "indptr")]
-DAMAGES: dict[str, dict[str, Callable[[Path], None]]] = {
-    "missing": dict.fromkeys(["vectors.npy", "rows.parquet", WORDS_FILE], Path.unlink),
-    "cut": dict.fromkeys(
-        ["index.json", *ARRAYS, "rows.parquet"], lambda path: os.truncate(path, 90)
-    ),
-    "short": arrays(lambda array: array[:-1], *ARRAYS),
-    "pickled": arrays(lambda array: array.astype(object), "vectors.npy"),
-    "float": arrays(lambda array: array / 1.0, "vectors.npy", "words/indices.csc.index.npy"),
-    "narrow": arrays(lambda array: array[:, :-1], "vectors.npy", "probe.npy"),
-    "beyond": arrays(lambda array: array + 60, *ARRAYS[3:]),
-    "below": arrays(lambda array: array - 61, *ARRAYS[3:]),
-    "descending": arrays(lambda array: array[::-1], ARRAYS[4]),
-    "another dim": {"index.json": manifest(dim=31)},
-    "another number": {"index.json": manifest(rows=59), WORDS_FILE: manifest(texts=59)},
-    "another format": {"index.json": manifest(vectors="float32", kind="hnsw")},
-    "no object": {"index.json": lambda path: path.write_text("[]") and None},
-    "other words": {WORDS_FILE: manifest(words=["a"])},
-    "no words": {WORDS_FILE: manifest(words=7)},
-    "no hashes": {"rows.parquet": table(lambda rows: rows.drop("sha256"))},
-    "lists": {"rows.parquet": table(lambda rows: rows.with_columns(title=pl.concat_list("title")))},
-}
+WORDS_ARRAYS = "words/indices.csc.index.npy words/indptr.csc.index.npy"
+ARRAYS = f"vectors.npy probe.npy ranges.npy {WORDS_ARRAYS}"
+DAMAGES = [
+    (Path.unlink, "vectors.npy rows.parquet words/words.json"),
+    (lambda path: os.truncate(path, 90), f"index.json rows.parquet {ARRAYS}"),
+    (array(lambda array: array[:-1]), ARRAYS),
+    (array(lambda array: array.astype(object)), "vectors.npy"),
+    (array(lambda array: array / 1.0), "vectors.npy words/indices.csc.index.npy"),
+    (array(lambda array: array[:, :-1]), "vectors.npy probe.npy"),
+    (array(lambda array: array + 60), WORDS_ARRAYS),
+    (array(lambda array: array - 61), WORDS_ARRAYS),
+    (array(lambda array: array[::-1]), "words/indptr.csc.index.npy"),
+    (manifest(dim=31), "index.json"),
+    (manifest(rows=59), "index.json"),
+    (manifest(texts=59), "words/words.json"),
+    (manifest(vectors="float32", kind="hnsw"), "index.json"),
+    (lambda path: path.write_text("[]"), "index.json"),
+    (manifest(words=["a"]), "words/words.json"),
+    (manifest(words=7), "words/words.json"),
+    (table(lambda rows: rows.drop("sha256")), "rows.parquet"),
+    (table(lambda rows: rows.with_columns(title=pl.concat_list("title"))), "rows.parquet"),
+]
 
 
-@pytest.mark.parametrize(
-    ("damage", "file"), [(damage, file) for damage in DAMAGES for file in DAMAGES[damage]]
-)
+@cases("damage, file", [(damage, file) for damage, files in DAMAGES for file in files.split()])
 def test_damaged_indexes(bert, quantized, tmp_path, damage, file):
-    copied = Path(shutil.copytree(quantized, tmp_path / "index"))
-    DAMAGES[damage][file](copied / file)
-    with pytest.raises(DataError, match=r"index.*: .*build the index again"):
-        aoe_train.search(copied, sentences(60)[7], model=bert)
+    copied = shutil.copytree(quantized, tmp_path / "index")
+    damage(copied / file)
+    with data_error(r"index.*: .*build the index again"):
+        search(copied, sentences(60)[7], model=bert)
     if file == "index.json":
-        assert aoe_train.index(issues(), model=bert, out=copied, fresh=True, **QUIET).rows == 60
+        assert build(issues(), model=bert, out=copied, fresh=True).rows == 60
 
 
 def test_near_duplicates_equal_a_full_comparison(made, tmp_path):
@@ -457,40 +448,35 @@ def test_near_duplicates_equal_a_full_comparison(made, tmp_path):
     cosines = vectors @ vectors.T
     least = float(np.quantile(cosines, 0.9))
     wanted = {(one, other) for one, other in np.argwhere(cosines >= least).tolist() if one < other}
-    found = aoe_train.duplicates(made, min_cosine=least, neighbours=60, progress=False)
-    assert set(found.pairs.select("place1", "place2").iter_rows()) == wanted
+    found = duplicates(made, min_cosine=least, neighbours=60)
+    assert {*found.pairs.select("place1", "place2").rows()} == wanted
     assert found.pairs["cosine"].is_sorted(descending=True)
     assert found.rows()["number_1"].to_list() == [place + 1 for place in found.pairs["place1"]]
-    assert {place for group in found.groups for place in group} == {
-        one for pair in wanted for one in pair
-    }
+    assert {*chain(*found.groups)} == {*chain(*wanted)}
     assert found.full == 0
     degrees = (cosines >= least).sum(axis=1) - 1
-    nearest = aoe_train.duplicates(made, min_cosine=least, neighbours=1, progress=False)
+    nearest = duplicates(made, min_cosine=least, neighbours=1)
     assert nearest.full == (degrees > 1).sum()
     np.fill_diagonal(cosines, -1)
-    assert set(nearest.pairs.select("place1", "place2").iter_rows()) == {
+    assert {*nearest.pairs.select("place1", "place2").rows()} == {
         tuple(sorted((place, int(cosines[place].argmax())))) for place in np.flatnonzero(degrees)
     }
-    for name, read in (
-        ("pairs.parquet", pl.read_parquet),
-        ("pairs.jsonl", pl.read_ndjson),
-        ("pairs.csv", pl.read_csv),
+    for suffix, read in (
+        ("parquet", pl.read_parquet),
+        ("jsonl", pl.read_ndjson),
+        ("csv", pl.read_csv),
     ):
-        found.write(tmp_path / name)
-        written = read(tmp_path / name)
+        found.write(tmp_path / f"pairs.{suffix}")
+        written = read(tmp_path / f"pairs.{suffix}")
         assert written.columns == found.rows().columns
-        groups = [
-            {row["place1"], row["place2"]} - {*found.groups[row["group"] - 1]}
-            for row in written.to_dicts()
-        ]
-        assert groups == [set()] * len(wanted)
+        for row in written.to_dicts():
+            assert {row["place1"], row["place2"]} <= {*found.groups[row["group"] - 1]}
     assert pl.read_parquet(tmp_path / "pairs.parquet").equals(found.rows())
-    for name, message in (
-        ("pairs.parquet", "already exists"),
-        ("pairs.txt", "expected the name of a .csv or .tsv or .jsonl or .parquet file"),
-    ):
-        with pytest.raises(ConfigError, match=message):
+    for name, message in read_rows("""
+            pairs.parquet | already exists
+            pairs.txt | expected the name of a .csv or .tsv or .jsonl or .parquet file
+            """):
+        with config_error(message):
             found.write(tmp_path / name)
 
 
@@ -499,116 +485,106 @@ def test_the_default_minimum_follows_the_nearest_neighbours(made, bert, tmp_path
     cosines = vectors @ vectors.T
     np.fill_diagonal(cosines, -1)
     nearest = cosines.max(axis=1)
-    found = aoe_train.duplicates(made, progress=False)
+    found = duplicates(made)
     assert found.min_cosine == round(max(0.6, min(0.99, nearest.mean() + 0.75 * nearest.std())), 2)
     assert found.to_dict()["min_cosine"] == found.min_cosine
     assert found.notes()[1].startswith(
         "the minimum was chosen by the cosines of these texts; min_cosine="
     )
-    assert len(aoe_train.duplicates(made, min_cosine=0.9, progress=False).notes()) == 1
-    aoe_train.index(issues().head(5), model=bert, out=tmp_path / "few", **QUIET)
-    assert aoe_train.duplicates(tmp_path / "few", progress=False).min_cosine == 0.8
-    between = aoe_train.duplicates(made, against=tmp_path / "few", progress=False)
-    assert between.min_cosine == 0.8
+    assert len(duplicates(made, min_cosine=0.9).notes()) == 1
+    few = tmp_path / "few"
+    build(issues().head(5), model=bert, out=few)
+    assert duplicates(few).min_cosine == duplicates(made, against=few).min_cosine == 0.8
 
 
 def test_without_a_pair_the_highest_cosine_is_reported(bert, tmp_path):
-    texts = list(dict.fromkeys(TEXTS))[:30]
-    aoe_train.index(texts, model=bert, out=tmp_path / "index", **QUIET)
-    vectors = np.load(tmp_path / "index" / "vectors.npy")
-    highest = float(np.triu(vectors @ vectors.T, 1).max())
-    found = aoe_train.duplicates(tmp_path / "index", min_cosine=1, progress=False)
+    build(TEXTS, model=bert, out=tmp_path)
+    vectors = np.load(tmp_path / "vectors.npy")
+    found = duplicates(tmp_path, min_cosine=1)
     assert found.pairs.is_empty()
-    assert found.highest == pytest.approx(highest, abs=1e-6)
+    assert found.highest == approx(np.triu(vectors @ vectors.T, 1).max(), abs=1e-6)
     number = float(re.search(r"try min_cosine=([\d.]+)", found.notes()[1])[1])
-    assert len(aoe_train.duplicates(tmp_path / "index", min_cosine=number, progress=False).pairs)
+    assert len(duplicates(tmp_path, min_cosine=number).pairs)
 
 
 def test_the_table_shows_the_groups(bert, tmp_path):
     long = "the dog\nis \x1b[31mrunning " + "far " * 60
     rows = [{"key": f"A-{number}", "text": long} for number in range(1, 8)]
     rows += [{"key": f"B-{number}", "text": "the compiler panics"} for number in range(2)]
-    aoe_train.index(rows, model=bert, out=tmp_path / "index", **QUIET)
-    found = aoe_train.duplicates(tmp_path / "index", min_cosine=0.999999, progress=False)
+    build(rows, model=bert, out=tmp_path)
+    found = duplicates(tmp_path, min_cosine=0.999999)
     assert [len(group) for group in found.groups] == [7, 2]
-    told = str(found.table())
-    lines = [line for line in told.splitlines() if "A-" in line]
-    assert [line.split()[:4] for line in lines[:2]] == [
-        ["1", "7", "1.000", "A-1"],
-        ["A-2", "the", "dog", "is"],
-    ]
-    assert len(lines) == 5
-    assert "2 more" in told
-    assert all("the dog is \ufffd[31mrunning far" in line and line.endswith("…") for line in lines)
-    assert [line.split()[:4] for line in told.splitlines() if "B-0" in line] == [
-        ["2", "2", "1.000", "B-0"]
-    ]
+    shown = str(found.table())
+    first, second, *more = (line for line in shown.splitlines() if "A-" in line)
+    assert first.split()[:4] == ["1", "7", "1.000", "A-1"]
+    assert second.split()[:4] == ["A-2", "the", "dog", "is"]
+    assert len(more) == 3
+    assert "2 more" in shown
+    assert "the dog is \ufffd[31mrunning far" in second
+    assert second.endswith("…")
+    assert re.search(r"^ *2 +2 +1.000 +B-0", shown, re.MULTILINE)
 
 
 def test_near_duplicates_between_two_indexes(made, bert, other_bert, tmp_path):
-    aoe_train.index(issues().head(5), model=bert, out=tmp_path / "new", **QUIET)
-    found = aoe_train.duplicates(made, min_cosine=0.999, against=tmp_path / "new", progress=False)
-    assert {(place, place) for place in range(5)} <= {
-        *found.pairs.select("place1", "place2").iter_rows()
-    }
+    build(issues().head(5), model=bert, out=tmp_path / "new")
+    found = duplicates(made, min_cosine=0.999, against=tmp_path / "new")
+    pairs = found.pairs.select("place1", "place2").rows()
+    assert {(place, place) for place in range(5)} <= {*pairs}
     same = found.rows().filter(pl.col("place1") == pl.col("place2"))
     assert same["title_1"].to_list() == same["title_2"].to_list()
     assert found.groups == []
-    aoe_train.index(TEXTS, model=other_bert, out=tmp_path / "theirs", **QUIET)
-    for how, words in (
-        ({"against": tmp_path / "theirs"}, "another model than"),
-        ({"min_cosine": 3}, "min_cosine = 3: expected at most 1"),
-    ):
-        with pytest.raises(ConfigError, match=words):
-            aoe_train.duplicates(made, progress=False, **how)
+    build(TEXTS, model=other_bert, out=tmp_path / "theirs")
+    with config_error("another model than"):
+        duplicates(made, against=tmp_path / "theirs")
+    with config_error("min_cosine = 3: expected at most 1"):
+        duplicates(made, min_cosine=3)
 
 
 def test_the_three_commands(bert, tmp_path):
-    data, out = tmp_path / "issues.parquet", str(tmp_path / "index")
+    data = tmp_path / "issues.parquet"
+    out = tmp_path / "index"
     issues().drop("labels").write_parquet(data)
-    assert json.loads(aoe("index", data, "-m", bert, "-o", out, "--json", "-q"))["rows"] == 60
-    asked = ["search", out, "the compiler panics", "--where", "state=open", "-n", "2"]
-    assert "number" in aoe(*asked)
-    hits = json.loads(aoe(*asked, "--json"))["hits"]
+    assert json.loads(aoe(f"index {data} -m {bert} -o {out} --json -q"))["rows"] == 60
+    asked = f"search {out} 'the compiler panics' --where state=open -n 2"
+    assert "number" in aoe(asked)
+    hits = json.loads(aoe(asked, "--json"))["hits"]
     assert [hit["row"]["state"] for hit in hits] == ["open", "open"]
-    with pytest.raises(ConfigError, match="expected COLUMN=VALUE"):
-        aoe("search", out, "x", "--where", "state")
-    pairs = aoe("duplicates", out, "--min-cosine", "-1", "--json", "-q", "--neighbours", "60")
+    with config_error("expected COLUMN=VALUE"):
+        aoe(f"search {out} x --where state")
+    pairs = aoe(f"duplicates {out} --min-cosine -1 --json -q --neighbours 60")
     assert len(json.loads(pairs)["pairs"]) == 60 * 59 / 2
 
 
-@pytest.mark.parametrize("quantize", ["float32", "int8"])
-def test_vectors_of_an_earlier_index_are_reused(bert: Path, tmp_path: Path, quantize: str):
-    out, whole = tmp_path / "index", tmp_path / "whole"
-    how: dict[str, Any] = {"model": bert, "quantize": quantize, **QUIET}
-    first = aoe_train.index(sentences(40), out=out, **how)
+@cases("quantize", ["float32", "int8"])
+def test_vectors_of_an_earlier_index_are_reused(bert, tmp_path, quantize):
+    out = tmp_path / "index"
+    whole = tmp_path / "whole"
+    how = {"model": bert, "quantize": quantize}
+    first = build(sentences(40), out=out, **how)
     assert (first.rows, first.encoded, first.kind, first.recall) == (40, 40, "flat", 1.0)
     texts = [*sentences(50)[5:], "the dog the dog"]
-    again = aoe_train.index(texts, out=out, remove_missing=True, **how)
-    assert (again.rows, again.encoded) == (46, 11 if quantize == "float32" else 46)
-    aoe_train.index(texts, out=whole, **how)
+    again = build(texts, out=out, remove_missing=True, **how)
+    exact = quantize == "float32"
+    assert (again.rows, again.encoded) == (46, 11 if exact else 46)
+    build(texts, out=whole, **how)
     assert (out / "rows.parquet").read_bytes() == (whole / "rows.parquet").read_bytes()
-    assert np.load(out / "vectors.npy") == pytest.approx(np.load(whole / "vectors.npy"), abs=1e-6)
-    assert np.load(out / "vectors.npy").dtype == quantize
-    assert aoe_train.search(out, texts[11], model=bert)[0].text == texts[11]
-    assert aoe_train.index(texts, out=out, **how).encoded == (0 if quantize == "float32" else 46)
+    vectors = np.load(out / "vectors.npy")
+    assert vectors == approx(np.load(whole / "vectors.npy"), abs=1e-6)
+    assert vectors.dtype == quantize
+    assert search(out, texts[11], model=bert)[0].text == texts[11]
+    assert build(texts, out=out, **how).encoded == (0 if exact else 46)
 
 
-def test_other_folders_and_columns_are_not_replaced(bert: Path, tmp_path: Path):
+def test_other_folders_and_columns_are_not_replaced(bert, tmp_path):
     out = tmp_path / "index"
     (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(ConfigError, match="isn't an index of `aoe index`"):
-        aoe_train.index(TEXTS, model=bert, out=tmp_path, progress=False)
+    with config_error("isn't an index of `aoe index`"):
+        build(TEXTS, model=bert, out=tmp_path)
     assert (tmp_path / "mine.txt").read_text() == "mine"
-    with pytest.raises(ConfigError, match="kind = 'tree': expected 'flat' or 'hnsw'"):
-        aoe_train.index(TEXTS, model=bert, out=out, kind="tree", progress=False)
-    with pytest.raises(DataError, match="the column sha256 is reserved"):
-        aoe_train.index([{"text": "a dog", "sha256": "mine"}], model=bert, out=out, **QUIET)
-    aoe_train.index(TEXTS, model=bert, out=out, **QUIET)
-    how: dict[str, Any] = {
-        "model": bert,
-        "out": tmp_path / "anew",
-        "columns": {"text": "text"},
-        **QUIET,
-    }
-    assert aoe_train.index(out / "rows.parquet", **how).rows == len(TEXTS)
+    with config_error("kind = 'tree': expected 'flat' or 'hnsw'"):
+        build(TEXTS, model=bert, out=out, kind="tree")
+    with data_error("the column sha256 is reserved"):
+        build([{"text": "a dog", "sha256": "mine"}], model=bert, out=out)
+    build(TEXTS, model=bert, out=out)
+    anew = build(out / "rows.parquet", model=bert, out=tmp_path / "anew", columns={"text": "text"})
+    assert anew.rows == len(TEXTS)

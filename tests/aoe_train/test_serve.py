@@ -8,61 +8,59 @@ import shutil
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import repeat
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import openai
 import pytest
 import requests
+from numpy.testing import assert_allclose
 
-import aoe_train
-from aoe_train import EmbeddingServer, Encoder
-from pairkit import ConfigError
+from aoe_train import Encoder, index, search, serve
+from tests.aoe_train.shorthand import cases, config_error, raises, read_rows, shared, table
 from tests.aoe_train.test_search import issues, sentences
 
 KEY = "a-key-of-nobody"
 LONG = " ".join(["dog"] * 500)
 
 
-@pytest.fixture(scope="module")
-def encoder(bert: Path) -> Encoder:
+@shared
+def encoder(bert):
     return Encoder.load(bert, prompts={"query": "find: "})
 
 
-def serving(encoder: Encoder, **options: Any) -> EmbeddingServer:
-    return aoe_train.serve(encoder, name="m", port=0, progress=False, **options)
+def serving(encoder, **options):
+    return serve(encoder, name="m", port=0, **options)
 
 
-@pytest.fixture(scope="module")
-def server(encoder: Encoder) -> Iterator[EmbeddingServer]:
+@shared
+def server(encoder):
     """A shared server."""
     with serving(encoder, max_body=1, max_texts=64) as running:
         yield running
 
 
-def client(server: EmbeddingServer, key: str = "any") -> openai.OpenAI:
+def client(server, key="any"):
     return openai.OpenAI(base_url=f"{server.url}/v1", api_key=key, max_retries=0)
 
 
-def post(
-    server: EmbeddingServer, body: object, path: str = "/v1/embeddings", **headers: str
-) -> Any:
+def post(server, body, path="/v1/embeddings", **headers):
     sent = body if isinstance(body, bytes) else json.dumps(body).encode()
     told = {"content-type": "application/json", **headers}
     return requests.post(server.url + path, data=sent, headers=told, timeout=60)
 
 
-def raw(server: EmbeddingServer, *parts: bytes, times: int = 1) -> tuple[bytes, int]:
+def connect(server):
+    return socket.create_connection(("127.0.0.1", int(server.url.rpartition(":")[2])), 60)
+
+
+def raw(server, *parts, times=1):
     """The server's answer until it closes the connection, and the number of parts that it accepted."""
-    taken, answer = 0, b""
-    with socket.create_connection(
-        ("127.0.0.1", int(server.url.rpartition(":")[2])), 60
-    ) as connection:
+    taken = 0
+    answer = b""
+    with connect(server) as connection:
         with suppress(ConnectionError):
             for part in (*parts[:-1], *repeat(parts[-1], times)):
                 connection.sendall(part)
@@ -73,7 +71,7 @@ def raw(server: EmbeddingServer, *parts: bytes, times: int = 1) -> tuple[bytes, 
     return answer, taken
 
 
-def head(server: EmbeddingServer, *lines: str) -> bytes:
+def head(server, *lines):
     host = server.url.removeprefix("http://")
     told = [
         "POST /v1/embeddings HTTP/1.1",
@@ -84,61 +82,71 @@ def head(server: EmbeddingServer, *lines: str) -> bytes:
     return "\r\n".join([*told, "", ""]).encode()
 
 
-def alive(server: EmbeddingServer) -> bool:
+def get(server, path="", **headers):
+    return requests.get(server.url + path, headers=headers, timeout=60)
+
+
+def alive(server):
     return post(server, {"input": "a dog"}).status_code == 200
 
 
-def waiting(server: EmbeddingServer) -> int:
+def waiting(server):
     """The number of texts in the queue."""
-    return int(requests.get(f"{server.url}/health", timeout=60).json()["queue"]["texts"])
+    return get(server, "/health").json()["queue"]["texts"]
 
 
-@pytest.mark.parametrize(("encoding", "dimensions"), [("float", 8), ("base64", 8), (None, None)])
+@table(
+    "encoding, dimensions",
+    """
+    float | 8
+    base64 | 8
+    None | None
+    """,
+)
 def test_openai_client_gets_the_vectors_of_encode(server, encoder, encoding, dimensions):
     texts = [*sentences(20), LONG]
-    given = {"encoding_format": encoding, "dimensions": dimensions}
-    more: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    reply = client(server).embeddings.create(input=texts, model="m", **more)
-    vectors: list[Any] = [entry.embedding for entry in reply.data]
+    api = client(server)
+    more = {"encoding_format": encoding, "dimensions": dimensions} if encoding else {}
+    reply = api.embeddings.create(input=texts, model="m", **more)
+    vectors = [entry.embedding for entry in reply.data]
     if encoding == "base64":  # which the client decodes itself only by default
         vectors = [np.frombuffer(base64.b64decode(vector), "<f4") for vector in vectors]
-    np.testing.assert_allclose(vectors, encoder.encode(texts, dim=dimensions), atol=1e-6)
-    assert [entry.index for entry in reply.data] == list(range(len(texts)))
-    tokens = int(encoder.tokens(texts).lengths.sum())
-    assert (reply.usage.prompt_tokens, reply.usage.total_tokens, reply.model) == (
-        tokens,
-        tokens,
-        "m",
-    )
-    one = client(server).embeddings.create(
-        input="a dog", model="m", extra_body={"prompt_name": "query"}
-    )
-    np.testing.assert_allclose(one.data[0].embedding, encoder.encode_query("a dog"), atol=1e-6)
-    assert [model.id for model in client(server).models.list()] == ["m"]
-    assert client(server).models.retrieve("m").id == "m"
-    with pytest.raises(openai.NotFoundError, match="this server has 'm'"):
-        client(server).embeddings.create(input="a dog", model="text-embedding-3-small")
+    assert_allclose(vectors, encoder.encode(texts, dim=dimensions), atol=1e-6)
+    assert [entry.index for entry in reply.data] == [*range(len(texts))]
+    tokens = encoder.tokens(texts).lengths.sum()
+    assert reply.usage.prompt_tokens == reply.usage.total_tokens == tokens
+    assert reply.model == "m"
+    query = {"prompt_name": "query"}
+    one = api.embeddings.create(input="a dog", model="m", extra_body=query)
+    assert_allclose(one.data[0].embedding, encoder.encode_query("a dog"), atol=1e-6)
+    assert [model.id for model in api.models.list()] == ["m"]
+    assert api.models.retrieve("m").id == "m"
+    with raises(openai.NotFoundError, match="this server has 'm'"):
+        api.embeddings.create(input="a dog", model="text-embedding-3-small")
 
 
-@pytest.mark.parametrize(
-    ("body", "status", "words"),
-    [
-        (b'{"input": NaN}', 400, "JSON is malformed"),
-        (b'{"input": "a", "x": ' + b"[" * 200_000, 400, "nested too deep"),
-        (b'{"input": "\xff"}', 400, "utf-8"),
-        (b'{"input": "a\\uDC00 dog"}', 400, "invalid utf-16 surrogate pair"),
-        (b"[]", 400, "Expected `object`"),
-        ({"input": [1, 2, 3]}, 400, "token ids"),
-        ({"input": []}, 400, "input is empty"),
-        ({"input": ["a dog", " "]}, 400, r"text 1 \(from 0\) is empty"),
-        ({"input": ["a"] * 65}, 400, "65 texts in one request; send at most 64"),
-        ({"input": ["a"] * 10**6}, 413, "more than 1,048,576 bytes"),
-        ({"input": [True]}, 400, "got `bool`"),
-        ({"input": "a", "encoding_format": "int8"}, 400, "encoding_format"),
-        ({"input": "a", "dimensions": 33}, 400, "expected 1 to 32"),
-        ({"input": "a", "prompt_name": "lost"}, 400, "lost"),
-        ({"input": "a", "model": "other"}, 404, "this server has 'm'"),
-    ],
+@table(
+    "body, status, words",
+    r"""
+    b'{"input": NaN}' | 400 | JSON is malformed
+    NESTED | 400 | nested too deep
+    b'{"input": "\xff"}' | 400 | utf-8
+    b'{"input": "a\\uDC00 dog"}' | 400 | invalid utf-16 surrogate pair
+    b'[]' | 400 | Expected `object`
+    {'input': [1, 2, 3]} | 400 | token ids
+    {'input': []} | 400 | input is empty
+    {'input': ['a dog', ' ']} | 400 | text 1 \(from 0\) is empty
+    MANY | 400 | 65 texts in one request; send at most 64
+    LARGE | 413 | more than 1,048,576 bytes
+    {'input': [True]} | 400 | got `bool`
+    {'input': 'a', 'encoding_format': 'int8'} | 400 | encoding_format
+    {'input': 'a', 'dimensions': 33} | 400 | expected 1 to 32
+    {'input': 'a', 'prompt_name': 'lost'} | 400 | lost
+    {'input': 'a', 'model': 'other'} | 404 | this server has 'm'
+    """,
+    NESTED=b'{"input": "a", "x": ' + b"[" * 200_000,
+    MANY={"input": ["a"] * 65},
+    LARGE={"input": ["a"] * 10**6},
 )
 def test_errors_of_embedding_requests(server, body, status, words):
     answer = post(server, body)
@@ -156,7 +164,7 @@ def test_bodies_are_refused_before_they_are_read(server):
     assert alive(server)
 
 
-@pytest.mark.parametrize(
+@cases(
     "parts",
     [
         [
@@ -179,29 +187,30 @@ def test_other_hosts_origins_and_types_are_refused(server):
     assert post(server, body, Origin="http://evil.example").status_code == 403
     assert post(server, body, **{"content-type": "text/plain"}).status_code == 415
     link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
-    assert requests.get(server.url, headers=link, timeout=60).status_code == 200
+    assert get(server, **link).status_code == 200
     for path in ("/v1/models", "/health", "/search"):
-        assert requests.get(server.url + path, headers=link, timeout=60).status_code == 403
+        assert get(server, path, **link).status_code == 403
     localhost = server.url.replace("127.0.0.1", "localhost").removeprefix("http://")
     assert post(server, body, Host=localhost).status_code == 200
-    assert requests.get(f"{server.url}/nowhere", timeout=60).status_code == 404
-    assert requests.get(f"{server.url}/v1/embeddings", timeout=60).status_code == 405
+    assert get(server, "/nowhere").status_code == 404
+    assert get(server, "/v1/embeddings").status_code == 405
     assert post(server, {"text": "a"}, "/search").status_code == 404
 
 
 def test_a_key_is_required_except_for_health(encoder, monkeypatch):
     monkeypatch.setenv("KEY", KEY)
     with serving(encoder, key_env="KEY") as server:
-        assert len(client(server, KEY).embeddings.create(input="a dog", model="m").data) == 1
-        with pytest.raises(openai.AuthenticationError, match="needs a key"):
+        assert client(server, KEY).embeddings.create(input="a dog", model="m").data
+        with raises(openai.AuthenticationError, match="needs a key"):
             client(server, KEY[:-1]).embeddings.create(input="a dog", model="m")
-        for value in (None, KEY, "Bearer ", "Bearer \xff"):
-            answer = post(
-                server, {"input": "a dog"}, **({} if value is None else {"Authorization": value})
-            )
+        for headers in (
+            {},
+            *({"Authorization": value} for value in (KEY, "Bearer ", "Bearer \xff")),
+        ):
+            answer = post(server, {"input": "a dog"}, **headers)
             assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
-        assert requests.get(f"{server.url}/health", timeout=60).status_code == 200
-        assert requests.get(f"{server.url}/v1/models", timeout=60).status_code == 401
+        assert get(server, "/health").status_code == 200
+        assert get(server, "/v1/models").status_code == 401
 
 
 def test_the_address_for_other_machines(encoder, monkeypatch):
@@ -213,32 +222,30 @@ def test_the_address_for_other_machines(encoder, monkeypatch):
 
 
 def test_invalid_options_of_serve(bert, monkeypatch):
-    for options, words in (
-        ({"host": "0.0.0.0"}, "other machines could use this server"),
-        ({"key_env": "NOWHERE_SET"}, "no key; set NOWHERE_SET"),
-        ({"max_texts": 0}, "texts"),
-        ({"host": "192.0.2.1", "no_key": True}, "can't be used"),
-        ({"index": "nowhere"}, "nowhere"),
-    ):
-        with pytest.raises(ConfigError, match=words):
-            aoe_train.serve(bert, port=0, progress=False, **options)
+    for options, words in read_rows("""
+            {'host': '0.0.0.0'} | other machines could use this server
+            {'key_env': 'NOWHERE_SET'} | no key; set NOWHERE_SET
+            {'max_texts': 0} | texts
+            {'host': '192.0.2.1', 'no_key': True} | can't be used
+            {'index': 'nowhere'} | nowhere
+            """):
+        with config_error(words):
+            serve(bert, port=0, **options)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        with pytest.raises(ConfigError, match="can't be used"):
-            aoe_train.serve(bert, port=taken.getsockname()[1], progress=False)
+        with config_error("can't be used"):
+            serve(bert, port=taken.getsockname()[1])
 
 
-def test_search_in_an_index(bert, tmp_path):
-    out = tmp_path / "index"
-    aoe_train.index(issues(), model=bert, out=out, cache=False, progress=False)
-    with aoe_train.serve(bert, index=out, port=0, progress=False) as server:
-        how: dict[str, Any] = {"top": 3, "where": {"state": "open"}, "before": {"number": 40}}
+def test_search_in_an_index(bert, out):
+    index(issues(), model=bert, out=out)
+    with serve(bert, index=out, port=0) as server:
+        how = {"top": 3, "where": {"state": "open"}, "before": {"number": 40}}
         hits = post(server, {"text": sentences(60)[7], **how}, "/search").json()["hits"]
-        wanted = aoe_train.search(out, sentences(60)[7], **how)
-        assert [(hit["place"], hit["text"]) for hit in hits] == [
-            (hit.place, hit.text) for hit in wanted
-        ]
+        wanted = search(out, sentences(60)[7], **how)
+        assert [hit["place"] for hit in hits] == [hit.place for hit in wanted]
+        assert [hit["text"] for hit in hits] == [hit.text for hit in wanted]
         assert hits[0]["row"]["state"] == "open"
         for wrong, words in (
             ({"text": " "}, "the text is empty"),
@@ -248,56 +255,48 @@ def test_search_in_an_index(bert, tmp_path):
             ({"text": "a", "wieght": 1}, "wieght"),
         ):
             answer = post(server, wrong, "/search")
-            assert (answer.status_code, words in answer.json()["error"]["message"]) == (400, True)
+            assert answer.status_code == 400
+            assert words in answer.json()["error"]["message"]
 
 
 def test_the_page_of_two_indexes(bert, tmp_path, monkeypatch):
-    aoe_train.index(issues(), model=bert, out=tmp_path / "one", cache=False, progress=False)
+    index(issues(), model=bert, out=tmp_path / "one")
     hostile = [{"text": f"a dog {mark}", "url": f"{mark}:x"} for mark in ("<b>", "javascript")]
-    aoe_train.index(hostile, model=bert, out=tmp_path / "two", cache=False, progress=False)
+    index(hostile, model=bert, out=tmp_path / "two")
     monkeypatch.setenv("KEY", KEY)
-    given: dict[str, Any] = {
-        "index": tmp_path / "one",
-        "against": tmp_path / "two",
-        "key_env": "KEY",
-    }
-    with aoe_train.serve(port=0, progress=False, **given) as server:
-        page = requests.get(server.url, timeout=60)  # has no data, so it needs no key
+    given = {"index": tmp_path / "one", "against": tmp_path / "two", "key_env": "KEY"}
+    with serve(port=0, **given) as server:
+        page = get(server)  # has no data, so it needs no key
         policy = page.headers["content-security-policy"]
         (script,) = re.findall(r"<script>(.*?)</script>", page.text, re.DOTALL)
         digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
         assert f"script-src 'sha256-{digest}';" in policy
         assert policy.startswith("default-src 'none'; ")
         assert not re.search(r"innerHTML|https?://|src=", page.text)
-        assert (
-            requests.get(server.url, headers={"Host": "evil.example"}, timeout=60).status_code
-            == 421
-        )
-        assert requests.get(f"{server.url}/search", timeout=60).status_code == 401
+        assert get(server, Host="evil.example").status_code == 421
+        assert get(server, "/search").status_code == 401
         own = {"Authorization": f"Bearer {KEY}"}
-        told = requests.get(f"{server.url}/search", headers=own, timeout=60).json()["indexes"]
-        assert [(index["texts"], index["columns"]) for index in told] == [
-            (60, ["title", "body"]),
-            (2, ["text"]),
-        ]
+        one, two = get(server, "/search", **own).json()["indexes"]
+        assert (one["texts"], one["columns"]) == (60, ["title", "body"])
+        assert (two["texts"], two["columns"]) == (2, ["text"])
         for number, name in enumerate(("number", "url")):
-            (hit,) = post(
-                server, {"text": "a dog", "top": 1, "index": number}, "/search", **own
-            ).json()["hits"]
+            asked = {"text": "a dog", "top": 1, "index": number}
+            (hit,) = post(server, asked, "/search", **own).json()["hits"]
             assert (hit["key_column"], hit["key"]) == (name, hit["row"][name])
-    with pytest.raises(ConfigError, match="nothing to serve"):
-        aoe_train.serve(port=0, progress=False)
+    with config_error("nothing to serve"):
+        serve(port=0)
 
 
 class Held(Encoder):
     """A model that waits for an event."""
 
-    def __init__(self, encoder: Encoder) -> None:
+    def __init__(self, encoder):
         super().__init__(encoder.model, encoder.tokenizer, encoder.settings)
-        self.begun, self.let = threading.Event(), threading.Event()
-        self.batches: list[int] = []
+        self.begun = threading.Event()
+        self.let = threading.Event()
+        self.batches = []
 
-    def encode(self, texts: Any, **options: Any) -> np.ndarray:
+    def encode(self, texts, **options):
         self.begun.set()
         self.let.wait(60)
         if "crash" in texts:
@@ -316,7 +315,7 @@ def test_a_full_queue_returns_429(encoder):
         answer = post(server, {"input": "a cat"})
         assert answer.status_code == 429
         assert int(answer.headers["retry-after"]) >= 1
-        with pytest.raises(openai.RateLimitError):
+        with raises(openai.RateLimitError):
             client(server).embeddings.create(input="a cat", model="m")
         held.let.set()
         assert first.result().status_code == 200
@@ -325,25 +324,22 @@ def test_a_full_queue_returns_429(encoder):
 
 def test_waiting_texts_form_a_batch_without_disconnected_clients(encoder):
     held = Held(encoder)
+    texts = sentences(8)
     with serving(held) as server, ThreadPoolExecutor(9) as pool:
         first = pool.submit(post, server, {"input": "a dog"})
         held.begun.wait(60)
-        others = [
-            pool.submit(post, server, {"input": [text, "a red boat"]}) for text in sentences(8)
-        ]
+        others = [pool.submit(post, server, {"input": [text, "a red boat"]}) for text in texts]
         body = json.dumps({"input": ["a bird"] * 50}).encode()
-        with socket.create_connection(
-            ("127.0.0.1", int(server.url.rpartition(":")[2])), 60
-        ) as leaving:
+        with connect(server) as leaving:
             leaving.sendall(head(server, f"Content-Length: {len(body)}") + body)
             until(lambda: waiting(server) == 67)
         until(lambda: waiting(server) == 17)
         held.let.set()
         assert {one.result().status_code for one in (first, *others)} == {200}
         assert held.batches == [1, 16]
-        for text, one in zip(sentences(8), others, strict=True):
+        for text, one in zip(texts, others, strict=True):
             found = one.result().json()["data"][0]["embedding"]
-            np.testing.assert_allclose(found, encoder.encode(text), atol=1e-5)
+            assert_allclose(found, encoder.encode(text), atol=1e-5)
 
 
 def test_a_failing_text_fails_only_its_request(encoder, capfd):
@@ -361,7 +357,7 @@ def test_a_failing_text_fails_only_its_request(encoder, capfd):
     assert "the model failed" in capfd.readouterr().err
 
 
-def until(holds: Callable[[], bool]) -> None:
+def until(holds):
     """Wait until a condition holds."""
     end = time.monotonic() + 60
     while not holds():
@@ -369,36 +365,46 @@ def until(holds: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="there is no chromium on this machine")
-def test_the_page_in_a_browser(bert, tmp_path):
+@pytest.fixture
+def browse():
+    """A function that opens a page in a narrow window."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as running:
+        path = shutil.which("chromium")
+        browser = running.chromium.launch(executable_path=path, args=["--no-sandbox"])
+
+        def open_page(url, faults=None):
+            page = browser.new_page(viewport={"width": 390, "height": 844})
+            if faults is not None:
+                page.on("pageerror", lambda error: faults.append(str(error)))
+                page.on("console", lambda message: faults.append(message.text))
+                page.on("dialog", lambda dialog: faults.append(dialog.message))
+            page.goto(url)
+            return page
+
+        yield open_page
+        browser.close()
+
+
+in_a_browser = pytest.mark.skipif(shutil.which("chromium") is None, reason="there is no chromium")
+
+
+@pytest.mark.slow
+@in_a_browser
+def test_the_page_in_a_browser(bert, out, browse):
     hostile = ["<img src=x onerror=alert(1)> a dog", "a dog\n\n</script><script>alert(2)</script>"]
     rows = [{"text": text, "url": "javascript:alert(3)"} for text in hostile]
     rows.append({"text": "a red boat", "url": "https://example.org/boat"})
-    aoe_train.index(rows, model=bert, out=tmp_path / "ix", cache=False, progress=False)
-    faults: list[str] = []
-    with (
-        aoe_train.serve(
-            index=tmp_path / "ix", against=tmp_path / "ix", port=0, progress=False
-        ) as server,
-        playwright.sync_playwright() as running,
-    ):
-        browser = running.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
-        )
-        page = browser.new_page(viewport={"width": 390, "height": 844})
-        page.on("pageerror", lambda error: faults.append(str(error)))
-        page.on("console", lambda message: faults.append(message.text))
-        page.on("dialog", lambda dialog: faults.append(dialog.message))
-        page.goto(server.url)
+    index(rows, model=bert, out=out)
+    faults = []
+    with serve(index=out, against=out, port=0) as server:
+        page = browse(server.url, faults)
         page.wait_for_selector("h2:visible")
         page.keyboard.type("a dog")
         page.wait_for_selector("summary:visible")
-        assert {*page.locator("section:visible .text").all_inner_texts()} >= {hostile[0]}
-        assert page.locator("section:visible summary a").all_inner_texts() == [
-            "https://example.org/boat"
-        ]
+        assert hostile[0] in page.locator("section:visible .text").all_inner_texts()
+        links = page.locator("section:visible summary a").all_inner_texts()
+        assert links == ["https://example.org/boat"]
         page.keyboard.press("ArrowDown")
         page.keyboard.press("Enter")
         page.wait_for_selector("details[open] dl")
@@ -407,42 +413,29 @@ def test_the_page_in_a_browser(bert, tmp_path):
         assert page.evaluate("document.documentElement.scrollWidth") == 390
         page.click("section:visible h2 button")
         assert page.inner_text("section:visible h2 span").endswith("3 texts")
-        browser.close()
     assert faults == []
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="there is no chromium on this machine")
-def test_the_page_asks_for_the_key_and_shows_short_columns(bert, tmp_path, monkeypatch):
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    rows = [
-        {
-            "text": "a red boat",
-            "customer": "<b>Miller</b>",
-            "tags": ["a", "b"],
-            "note": "long " * 20,
-        }
-    ]
-    aoe_train.index(rows, model=bert, out=tmp_path / "ix", cache=False, progress=False)
+@in_a_browser
+def test_the_page_asks_for_the_key_and_shows_short_columns(bert, out, browse, monkeypatch):
+    facts = {"customer": "<b>Miller</b>", "tags": ["a", "b"], "note": "long " * 20}
+    index([{"text": "a red boat", **facts}], model=bert, out=out)
     monkeypatch.setenv("KEY", KEY)
-    with (
-        aoe_train.serve(index=tmp_path / "ix", key_env="KEY", port=0, progress=False) as server,
-        playwright.sync_playwright() as running,
-    ):
-        browser = running.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
-        )
-        page = browser.new_page(viewport={"width": 390, "height": 844})
-        page.goto(f"{server.url}?q=boat")
-        for key, shown in (("wrong", "#trouble:visible"), (KEY, "summary")):
+    with serve(index=out, key_env="KEY", port=0) as server:
+        page = browse(f"{server.url}?q=boat")
+        for key, shown in read_rows(
+            """
+                wrong | '#trouble:visible'
+                KEY | summary
+                """,
+            KEY=KEY,
+        ):
             page.fill("#key:visible", key)
             page.keyboard.press("Enter")
             page.wait_for_selector(shown)
-        assert page.locator(".facts span").all_inner_texts() == [
-            "customer <b>Miller</b>",
-            "tags a,b",
-        ]
+        shown = page.locator(".facts span").all_inner_texts()
+        assert shown == ["customer <b>Miller</b>", "tags a,b"]
         assert page.evaluate("document.documentElement.scrollWidth") == 390
         page.goto(server.page_url)
         page.wait_for_selector("#box:visible")
-        browser.close()

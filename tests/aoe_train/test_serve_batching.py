@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -34,10 +33,10 @@ class Words:
     name, identity, separator, prompts = "words", "words", "\n", NamedPrompts({})
     similarity: Any = "cosine"
 
-    def __init__(self) -> None:
-        self.batches: list[tuple[str | None, list[str]]] = []
+    def __init__(self):
+        self.batches = []
 
-    def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
+    def encode(self, texts, prompt=None):
         self.batches.append((prompt, texts))
         return np.array([[len(text), hash((prompt, text)) % 10_007] for text in texts], np.float32)
 
@@ -45,23 +44,21 @@ class Words:
 class Held(Words):
     """Waits for an event before its first batch."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.let_go = threading.Event()
-        self.held: list[str] = []
+        self.held = []
 
-    def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
+    def encode(self, texts, prompt=None):
         self.held = texts
         assert self.let_go.wait(600)
         return super().encode(texts, prompt)
 
 
-def encoded(
-    model: Words, requests: list[tuple[list[str], str | None]], batch_tokens: int
-) -> list[np.ndarray]:
+def encoded(model, requests, batch_tokens):
     """The vectors of concurrent requests."""
 
-    async def ask() -> list[np.ndarray]:
+    async def ask():
         batcher = Batcher(model, batch_tokens=batch_tokens, most_texts=10_000)
         try:
             done = await asyncio.gather(
@@ -99,7 +96,7 @@ def test_each_text_is_encoded_once_in_batches_of_one_prompt(requests, batch_toke
 def test_small_requests_overtake_a_large_one():
     model = Held()
 
-    async def ask() -> None:
+    async def ask():
         batcher = Batcher(model, batch_tokens=100, most_texts=10_000)
         requests = [[f"large {number}" for number in range(1000)], ["small"]]
         jobs = [asyncio.ensure_future(batcher.encode(texts)) for texts in requests]
@@ -124,16 +121,16 @@ class Panic(BaseException):
 
 @pytest.mark.parametrize("fault", [ValueError, Panic])
 def test_waiting_calls_run_together_and_fail_separately(fault):
-    model, batches = Held(), list[list[int]]()
+    model, batches = Held(), []
 
-    def halves(numbers: list[int]) -> list[int]:
+    def halves(numbers):
         batches.append(numbers)
         assert numbers  # otherwise it would be called for nothing, for ever
         if any(number % 2 for number in numbers):
             raise fault
         return [number // 2 for number in numbers]
 
-    async def ask() -> None:
+    async def ask():
         batcher = Batcher(model, batch_tokens=100, most_texts=10_000)
         texts = asyncio.ensure_future(batcher.encode(["a"]))
         while not batcher._running._work_queue.empty() or batcher._drain is None:
@@ -156,7 +153,7 @@ def test_waiting_calls_run_together_and_fail_separately(fault):
     assert batches == [[2, 4, 5, 6, 8], [2], [4], [5], [6], [8], [10]]
 
 
-def limited(model: Words, **limits: Any) -> EmbeddingServer:
+def limited(model, **limits):
     """A server with limits that have no flag."""
     return EmbeddingServer(
         [model], name="m", host="127.0.0.1", port=0, key=None, limits=Limits(**limits)
@@ -229,7 +226,7 @@ main()
 
 
 @contextmanager
-def serving(folder: Path, *flags: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
+def serving(folder, *flags):
     """A server of a model that waits for a file if a text is "wait"."""
     command = [sys.executable, "-c", SERVER, "serve", "--model", "slow", "--json"]
     path = os.environ.get("PYTHONPATH", "") or str(Path.cwd())
@@ -240,7 +237,6 @@ def serving(folder: Path, *flags: str) -> Iterator[tuple[subprocess.Popen[str], 
         cwd=folder,
         env={**os.environ, "PYTHONPATH": path, "THE_KEY": "k"},
     )
-    assert process.stdout is not None
     try:
         yield process, json.loads(process.stdout.readline())
     finally:
@@ -249,7 +245,7 @@ def serving(folder: Path, *flags: str) -> Iterator[tuple[subprocess.Popen[str], 
         process.stdout.close()
 
 
-def ask(url: str, text: str) -> requests.Response:
+def ask(url, text):
     return requests.post(
         f"{url}/v1/embeddings",
         json={"input": text},
@@ -292,7 +288,7 @@ def test_sigterm_finishes_requests_and_sigkill_allows_a_restart(tmp_path):
             assert ask(url, "wait").json()["data"][0]["embedding"] == [4.0, 1.0]
 
 
-def reached(url: str) -> bool:
+def reached(url):
     try:
         return requests.get(f"{url}/health", timeout=60).status_code == 200
     except requests.ConnectionError:

@@ -1,9 +1,8 @@
 """Presets, defaults and authorship as functions of the rows, where a run would take long."""
 
 import json
-from typing import Any, get_args
+from typing import get_args
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,15 +21,16 @@ from aoe_train.objectives.training_rows import Kind
 from aoe_train.settings.train_settings import EncoderSettings, TrainSettings
 from aoe_train.training.load import read_authorship
 from pairkit.base.settings import load_settings
+from tests.aoe_train.shorthand import cases, table
 
 
-def of(kind: Kind = "graded", rows: int = 1000, dim: int = 384, **flags: Any) -> TrainSettings:
+def of(kind="graded", rows=1000, dim=384, **flags):
     return with_defaults(
         load_settings(TrainSettings, flags=flags), DatasetFacts(kind, rows), dim=dim
     )
 
 
-@pytest.mark.parametrize("preset", OBJECTIVES)
+@cases("preset", OBJECTIVES)
 def test_presets_and_paper_presets(preset):
     settings, papers = (
         load_settings(TrainSettings, flags={"preset": name}) for name in (preset, f"{preset}-paper")
@@ -49,24 +49,23 @@ def test_presets_and_paper_presets(preset):
             assert default_objective(one, kind) == of(kind, preset=one.preset).objective
 
 
-@pytest.mark.parametrize(
-    ("flags", "depends"),
-    [
-        *((flags, True) for flags in ({}, {"optim.batch_size": 8})),
-        *(
-            (flags, False)
-            for flags in ({"optim.lr": 1e-5}, {"optim.epochs": 2}, {"optim.interpolate": 0.5})
-        ),
-        *(
-            (flags, False)
-            for flags in ({"preset": "domain"}, {"preset": "angle-paper"}, {"lora": True})
-        ),
-        *((flags, False) for flags in ({"encoder.dense": "16"}, {"teacher.model": "minilm"})),
-    ],
-    ids=str,
+@table(
+    "setting, depends",
+    """
+    seed=1 | True
+    optim.batch_size=8 | True
+    optim.lr=1e-5 | False
+    optim.epochs=2 | False
+    optim.interpolate=0.5 | False
+    preset=domain | False
+    preset=angle-paper | False
+    lora={} | False
+    encoder.dense=16 | False
+    teacher.model=minilm | False
+    """,
 )
-def test_auc_is_ignored_if_training_is_configured(flags, depends):
-    assert depends_on_auc(load_settings(TrainSettings, flags=flags)) is depends
+def test_auc_is_ignored_if_training_is_configured(setting, depends):
+    assert depends_on_auc(load_settings(TrainSettings, settings=[setting])) is depends
 
 
 @given(rows=st.integers(1, 10**9), dim=st.integers(2, 8192))
@@ -80,20 +79,24 @@ def test_epochs_by_number_of_rows(rows, dim):
         assert epochs * rows <= 32_000 or epochs == 1
 
 
-@pytest.mark.parametrize("flags", [{}, {"teacher.model": "minilm"}], ids=str)
-@pytest.mark.parametrize("kind", get_args(Kind))
+@cases("flags", [{}, {"teacher.model": "minilm"}], ids=str)
+@cases("kind", get_args(Kind))
 def test_defaults_fit_each_kind_and_don_t_change_again(kind, flags):
     chosen = of(kind, **flags)
     check_objective(chosen.objective, dim=384, kind=kind, label_range=(0.0, 5.0))
     assert with_defaults(chosen, DatasetFacts(kind, 1000), dim=384) == chosen
 
 
-@pytest.mark.parametrize(
-    ("author", "rows", "epochs", "interpolate"),
-    [
-        *((None, 96, 1, 0.7), (None, 384, 1, 0.7), (None, 1536, 0.25, 0.7)),
-        *(("people", 768, 1.5, 1.0), ("people", 96, 2, 1.0), ("rules", 96, 1, 0.7)),
-    ],
+@table(
+    "author, rows, epochs, interpolate",
+    """
+    None | 96 | 1 | 0.7
+    None | 384 | 1 | 0.7
+    None | 1536 | 0.25 | 0.7
+    people | 768 | 1.5 | 1.0
+    people | 96 | 2 | 1.0
+    rules | 96 | 1 | 0.7
+    """,
 )
 def test_domain_budget_by_rows_and_author(author, rows, epochs, interpolate):
     settings = load_settings(TrainSettings, flags={"preset": "domain"})
@@ -120,8 +123,13 @@ def test_first_person_share():
     assert first_person_share([]) == 0
 
 
-@pytest.mark.parametrize(
-    ("kinds", "author"), [(["wordnet"], "rules"), (["openai", "wordnet"], None), ([], None)]
+@table(
+    "kinds, author",
+    """
+    ['wordnet'] | rules
+    ['openai', 'wordnet'] | None
+    [] | None
+    """,
 )
 def test_authorship_from_run_json(tmp_path, kinds, author):
     llms = {f"llm {number}": {"kind": kind} for number, kind in enumerate(kinds)}
@@ -132,15 +140,15 @@ def test_authorship_from_run_json(tmp_path, kinds, author):
     assert read_authorship("rows.tsv") == (False, None)
 
 
-@pytest.mark.parametrize(
-    ("kind", "preset", "encoder", "parts"),
-    [
-        ("graded", "auto", {"similarity_fn_name": "dot"}, "cosent, in_batch, angle"),
-        ("graded", "sbert", {"similarity_fn_name": "manhattan"}, "sbert"),
-        ("binary", "sbert", {"similarity_fn_name": "dot"}, None),
-        ("positive", "simcse", {"similarity_fn_name": "dot", "normalize": True}, None),
-        ("positive", "simcse", {}, None),
-    ],
+@table(
+    "kind, preset, encoder, parts",
+    """
+    graded | auto | {'similarity_fn_name': 'dot'} | cosent, in_batch, angle
+    graded | sbert | {'similarity_fn_name': 'manhattan'} | sbert
+    binary | sbert | {'similarity_fn_name': 'dot'} | None
+    positive | simcse | {'similarity_fn_name': 'dot', 'normalize': True} | None
+    positive | simcse | {} | None
+    """,
 )
 def test_untrained_lengths_are_reported(kind, preset, encoder, parts):
     found = unused_lengths_warning(of(kind, preset=preset), kind, EncoderSettings(**encoder))

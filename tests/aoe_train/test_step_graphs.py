@@ -6,11 +6,11 @@ replaced by a function that runs the step again.
 
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from torch.testing import assert_close
 from transformers import BertConfig, BertModel, LlamaConfig, LlamaModel
 
 from aoe_train.model.device import upload_batch
@@ -22,13 +22,9 @@ from aoe_train.objectives.training_rows import TeacherOutputs
 from aoe_train.settings.train_settings import TrainSettings
 from aoe_train.training import step_graphs, training_run
 from aoe_train.training.pair_model import PairModel
-from aoe_train.training.step_graphs import (
-    StepGraphs,
-    StepShape,
-    choose_shape,
-    make_step_graphs,
-    padded,
-)
+from aoe_train.training.step_graphs import StepGraphs, choose_shape, make_step_graphs, padded
+from pairkit.base.settings import load_settings
+from tests.aoe_train.shorthand import cases, read_rows, table
 from tests.aoe_train.test_no_waiting import META, attended, no_assignment
 from tests.aoe_train.test_train import run
 from tests.aoe_train.test_trainer_parts import built, settings
@@ -44,7 +40,7 @@ LONG = {"vocab_size": 90, "max_position_embeddings": 40, **SIZES}
 ROWS, LIMIT, WORDS = 8, 40, 90
 
 
-def backbone(name: str, dropout: float) -> Any:
+def backbone(name, dropout):
     if name == "llama":
         llama = LlamaModel(LlamaConfig(num_key_value_heads=2, **LONG))
         llama.embed_tokens.requires_grad_(requires_grad=False)  # as with adapters
@@ -53,9 +49,7 @@ def backbone(name: str, dropout: float) -> Any:
     return BertModel(BertConfig(**LONG, **rates), add_pooling_layer=False)
 
 
-def pair_model(
-    name: str = "bert", pooling: str = "avg", dropout: float = 0.0, **objective: Any
-) -> PairModel:
+def pair_model(name="bert", pooling="avg", dropout=0.0, **objective):
     torch.manual_seed(0)
     register()
     network = backbone(name, dropout)
@@ -66,7 +60,7 @@ def pair_model(
     return PairModel(TextModel(network, pooling, packed=True), loss).train()
 
 
-def batch(seed: int = 0, columns: int = 2, texts: int = 13, longest: int = 30) -> dict[str, Any]:
+def batch(seed=0, columns=2, texts=13, longest=30):
     random = np.random.default_rng(seed)
     lengths = np.sort(random.integers(2, longest, texts))
     rows = random.integers(0, texts, (ROWS, columns))
@@ -95,9 +89,9 @@ def flash(monkeypatch):
 @pytest.fixture
 def captured(flash, monkeypatch):
     """Shapes whose step was captured; a replay runs the step again."""
-    found: list[StepShape] = []
+    found = []
 
-    def capture(self: StepGraphs, inputs: torch.Tensor, step: Any) -> Any:
+    def capture(self, inputs, step):
         values = step()
         found.append(next(shape for shape in self._seen if shape not in [*self._graphs, *found]))
         return step_graphs._Graph(inputs, values, lambda: values.copy_(step()))
@@ -106,14 +100,12 @@ def captured(flash, monkeypatch):
     return found
 
 
-def graphs(model: PairModel, say: Any = print, limit: int = LIMIT) -> StepGraphs:
-    args: Any = SimpleNamespace(
-        device=torch.device("cpu"), bf16=False, per_device_train_batch_size=ROWS
-    )
+def graphs(model, say=print, limit=LIMIT):
+    args = SimpleNamespace(device=torch.device("cpu"), bf16=False, per_device_train_batch_size=ROWS)
     return StepGraphs(model, args, limit, say)
 
 
-def gradients(model: PairModel) -> dict[str, torch.Tensor]:
+def gradients(model):
     found = {
         name: weight.grad.clone()
         for name, weight in model.named_parameters()
@@ -123,23 +115,23 @@ def gradients(model: PairModel) -> dict[str, torch.Tensor]:
     return found
 
 
-def eager(model: PairModel, made: dict[str, Any]) -> dict[str, torch.Tensor]:
+def eager(model, made):
     parts = model(**upload_batch(made, torch.device("cpu")))
     parts["loss"].backward()
     return {name: part.detach() for name, part in parts.items()}
 
 
-@pytest.mark.parametrize(
-    ("name", "pooling", "columns", "objective"),
-    [
-        ("bert", "avg", 2, {"dims": [32, 8]}),
-        ("bert", "cls", 4, {"kind": "triplet"}),
-        ("bert", "max", 2, {"weights": {"cosent": 1, "in_batch": 1, "sbert": 1}}),
-        ("bert", "cls-avg", 3, {"kind": "triplet", "contrast_anchors": True, "symmetric": True}),
-        ("bert", "first-last-avg", 2, {}),
-        ("llama", "last", 2, {}),
-        ("llama", "weighted-mean", 4, {"kind": "triplet"}),
-    ],
+@table(
+    "name, pooling, columns, objective",
+    """
+    bert | avg | 2 | {'dims': [32, 8]}
+    bert | cls | 4 | {'kind': 'triplet'}
+    bert | max | 2 | {'weights': {'cosent': 1, 'in_batch': 1, 'sbert': 1}}
+    bert | cls-avg | 3 | {'kind': 'triplet', 'contrast_anchors': True, 'symmetric': True}
+    bert | first-last-avg | 2 | {}
+    llama | last | 2 | {}
+    llama | weighted-mean | 4 | {'kind': 'triplet'}
+    """,
 )
 def test_loss_and_gradients_are_those_of_the_plain_step(name, pooling, columns, objective, request):
     model = pair_model(name, pooling, **objective)
@@ -150,39 +142,41 @@ def test_loss_and_gradients_are_those_of_the_plain_step(name, pooling, columns, 
     for each, (parts, slopes) in zip(made, expected, strict=True):
         found = steps(each)
         assert found is not None
-        torch.testing.assert_close(found, parts, rtol=1e-5, atol=1e-6)
-        torch.testing.assert_close(gradients(model), slopes, rtol=1e-3, atol=1e-5)
+        assert_close(found, parts, rtol=1e-5, atol=1e-6)
+        assert_close(gradients(model), slopes, rtol=1e-3, atol=1e-5)
     assert len(found_shapes) == 1  # at the second batch
 
 
-@pytest.mark.parametrize(
-    ("lengths", "most", "limit", "expected"),
-    [
-        ([5] * 16, 16, 512, (256, 21, 64)),
-        ([5] * 16, 16, 12, (256, 38, 12)),  # no longer than the longest text of the run
-        ([16] * 16, 16, 512, (384, 23, 64)),  # full: five padding texts need a token each
-        ([10] * 15 + [65], 16, 512, (256, 19, 128)),
-        ([100] * 127 + [400], 128, 512, (15_104, 158, 512)),
-        ([2] * 3, 128, 512, (256, 133, 64)),  # 130 padding texts
-    ],
+@table(
+    "numbers, most, limit, expected",
+    """
+    {5: 16} | 16 | 512 | (256, 21, 64)
+    # no longer than the longest text of the run
+    {5: 16} | 16 | 12 | (256, 38, 12)
+    # full: five padding texts need a token each
+    {16: 16} | 16 | 512 | (384, 23, 64)
+    {10: 15, 65: 1} | 16 | 512 | (256, 19, 128)
+    {100: 127, 400: 1} | 128 | 512 | (15104, 158, 512)
+    # 130 padding texts
+    {2: 3} | 128 | 512 | (256, 133, 64)
+    """,
 )
-def test_choice_of_a_shape(lengths, most, limit, expected):
-    shape = choose_shape(np.array(lengths), most, limit)
+def test_choice_of_a_shape(numbers, most, limit, expected):
+    lengths = np.repeat([*numbers], [*numbers.values()])
+    count = len(lengths)
+    shape = choose_shape(lengths, most, limit)
     assert tuple(shape) == expected
-    made = batch()
-    rest = shape.tokens - sum(lengths)
-    made |= {"input_ids": torch.ones(sum(lengths), dtype=torch.int64), "lengths": np.array(lengths)}
-    sizes = padded(made | {"texts": torch.arange(len(lengths))}, shape, 0)[shape.tokens :][
-        : shape.texts
-    ]
-    assert sizes[: len(lengths)].tolist() == lengths
-    assert sizes[len(lengths) :].sum() == rest
+    ids = torch.ones(lengths.sum(), dtype=torch.int64)
+    made = batch() | {"input_ids": ids, "lengths": lengths, "texts": torch.arange(count)}
+    sizes = padded(made, shape, 0)[shape.tokens : shape.tokens + shape.texts]
+    assert sizes[:count].tolist() == lengths.tolist()
+    assert sizes[count:].sum() == shape.tokens - lengths.sum()
     assert sizes.min() >= 1
-    assert sizes[len(lengths) :].max() <= min(limit, shape.longest)
+    assert sizes[count:].max() <= min(limit, shape.longest)
 
 
 def test_captures_change_no_random_number(captured):
-    def losses(*, fresh: bool) -> list[Any]:
+    def losses(*, fresh):
         model, found = pair_model(dropout=0.1), []
         steps = graphs(model)
         torch.manual_seed(1)
@@ -193,11 +187,11 @@ def test_captures_change_no_random_number(captured):
 
     expected = losses(fresh=True)
     assert not captured
-    torch.testing.assert_close(losses(fresh=False), expected, rtol=0, atol=0)
+    assert_close(losses(fresh=False), expected, rtol=0, atol=0)
     assert captured
 
 
-@pytest.mark.parametrize(
+@cases(
     "other",
     [
         {"prompt_lengths": np.ones(13, np.int64)},
@@ -214,22 +208,22 @@ def test_other_batches_run_eagerly(other):
     assert graphs(pair_model())(batch() | other) is None
 
 
-@pytest.mark.parametrize(
-    ("error", "noted"),
+@cases(
+    "error, noted",
     [
         (RuntimeError("operation not permitted\nwhen capturing"), True),
         (torch.OutOfMemoryError("CUDA out of memory"), False),
     ],
 )
 def test_without_a_capture_the_batch_runs_eagerly(error, noted, captured, monkeypatch):
-    model, notes = pair_model(dropout=0.1), list[str]()
+    model, notes = pair_model(dropout=0.1), []
     steps = graphs(model, notes.append)
     short, long = batch(), batch(texts=16, longest=38)
     assert all(steps(short) is not None for _ in range(2))  # captured
     assert steps(long) is not None
     model.zero_grad()
 
-    def fail(_: Any, __: Any, step: Any) -> Any:
+    def fail(_, __, step):
         step()
         raise error
 
@@ -246,23 +240,20 @@ def test_without_a_capture_the_batch_runs_eagerly(error, noted, captured, monkey
 
 
 def test_a_model_without_fixed_shapes_runs_eagerly(monkeypatch):
-    notes = list[str]()
+    notes = []
     monkeypatch.setattr(PairModel, "fixed_shape", lambda *_, **__: 1 / 0)
     steps = graphs(pair_model(), notes.append)
     assert steps(batch()) is steps(batch()) is None
     assert len(notes) == 1
 
 
-@pytest.mark.parametrize(("free", "captures"), [(10, True), (7, False)])
+@table("free, captures", "10 | True\n7 | False")
 def test_a_capture_leaves_memory_for_an_eager_step(free, captures, monkeypatch):
     steps = graphs(pair_model())
     steps._args.device = torch.device("cuda")
-    for name, value in {
-        "max_memory_allocated": 9,
-        "memory_allocated": 5,
-        "mem_get_info": (free, 80),
-    }.items():
-        monkeypatch.setattr(torch.cuda, name, lambda value=value: value)
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda: 9)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda: 5)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (free, 80))
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
     assert steps._may_capture() is captures
 
@@ -282,61 +273,54 @@ def test_nothing_waits(flash, monkeypatch):
 
 @pytest.fixture
 def pairs(tmp_path):
-    return {"data": str(write_pairs(tmp_path / "train.tsv", 70, 1))}
+    return {"data": write_pairs(tmp_path / "train.tsv", 70, 1)}
 
 
 def test_plain_runs_use_graphs_and_others_dont(shallow, pairs, tmp_path, monkeypatch):
-    setup = built(settings(**{"run.precision": "bf16"}), pairs["data"], shallow, tmp_path)
+    plain = {"run.precision": "bf16"}
+    setup = built(settings(**plain), pairs["data"], shallow, tmp_path)
     monkeypatch.setattr(step_graphs, "has_flash", lambda device: device.type == "cuda")
-    args = SimpleNamespace(
-        device=torch.device("cuda"), bf16=True, world_size=1, per_device_train_batch_size=16
-    )
+    on_gpu = {"device": torch.device("cuda"), "bf16": True, "world_size": 1}
+    on_gpu["per_device_train_batch_size"] = 16
 
-    def uses(changes: Any = {}, args: Any = args, **other: Any) -> bool:  # noqa: B006
-        chosen = settings(**{"run.precision": "bf16", "run.graphs": True, **changes})
+    def uses(*assignments, args=on_gpu, **other):
+        given = ["preset=angle-paper", "run.precision=bf16", "run.graphs=true", *assignments]
+        chosen = load_settings(TrainSettings, settings=given)
         loaded = replace(setup.loaded, settings=chosen)
-        return make_step_graphs(replace(setup, args=args, loaded=loaded, **other)) is not None
+        changed = replace(setup, args=SimpleNamespace(**args), loaded=loaded, **other)
+        return make_step_graphs(changed) is not None
 
-    def changed(thing: Any, **fields: Any) -> Any:
+    def changed(thing, **fields):
         return SimpleNamespace(**{**vars(thing), **fields})
 
     assert uses()
-    for changes in (
-        {"run.graphs": False},
-        {"run.chunk": 8},
-        {"run.compile": True},
-        {"run.deterministic": True},
-        {"run.gradient_checkpointing": True},
-        {"optim.accumulation": 2},
-        {"lora": {"four_bit": True}},
-    ):
-        assert not uses(changes), changes
+    for (setting,) in read_rows("""
+            run.graphs=false
+            run.chunk=8
+            run.compile=true
+            run.deterministic=true
+            run.gradient_checkpointing=true
+            optim.accumulation=2
+            lora.four_bit=true
+            """):
+        assert not uses(setting), setting
     for fields in ({"device": torch.device("cpu")}, {"bf16": False}, {"world_size": 2}):
-        assert not uses(args=changed(args, **fields)), fields
+        assert not uses(args=on_gpu | fields), fields
     (dataset,) = setup.datasets
     assert not uses(datasets=[dataset, dataset])
     for taught in (TeacherOutputs({"guide": None}), TeacherOutputs(scores=np.ones(3))):
         assert not uses(datasets=[changed(dataset, teacher_outputs=taught)])
-    custom = make_objective(
-        settings().objective,
-        dim=32,
-        kind="graded",
-        label_range=(0, 1),
-        custom_loss=lambda v, _: v.sum(),
-    )
-    layers = make_objective(
-        settings().objective, dim=32, kind="graded", label_range=(0, 1), layers=(1,)
-    )
+    how = {"dim": 32, "kind": "graded", "label_range": (0, 1)}
+    custom = make_objective(settings().objective, custom_loss=lambda v, _: v.sum(), **how)
+    layers = make_objective(settings().objective, layers=(1,), **how)
+    text_model = setup.model.text_model
     for objective in (custom, layers, torch.nn.ModuleList([setup.model.objective])):
-        model = changed(setup.model, text_model=setup.model.text_model, objective=objective)
-        assert not uses(model=model)
-    monkeypatch.setattr(
-        setup.model.text_model.backbone.config, "num_attention_heads", 8
-    )  # of 4 numbers
-    assert uses() is (32 // 8 % 8 == 0)
-    monkeypatch.undo()
+        assert not uses(model=changed(setup.model, text_model=text_model, objective=objective))
+    with monkeypatch.context() as patch:
+        patch.setattr(text_model.backbone.config, "num_attention_heads", 8)  # of 4 numbers
+        assert not uses()
     monkeypatch.setattr(step_graphs, "has_flash", lambda _: True)
-    monkeypatch.setattr(setup.model.text_model, "packed", False)
+    monkeypatch.setattr(text_model, "packed", False)
     assert not uses()
 
 
@@ -344,7 +328,7 @@ def test_plain_runs_use_graphs_and_others_dont(shallow, pairs, tmp_path, monkeyp
 def on_cpu(captured, monkeypatch):
     """Runs on a CPU use graphs."""
 
-    def make(built: Any) -> StepGraphs:
+    def make(built):
         return StepGraphs(
             built.model, built.args, int(built.datasets[0].store.lengths.max()), print
         )
@@ -361,4 +345,4 @@ def test_a_killed_run_continues_to_the_same_weights_but_for_rounding(
     run(pairs, shallow, tmp_path / "a", **FLAGS)
     kill_at(9, lambda: run(pairs, shallow, tmp_path / "b", **FLAGS))
     whole, resumed = weights(tmp_path / "a"), weights(tmp_path / "b")
-    torch.testing.assert_close(resumed, whole, rtol=0, atol=1e-6)
+    assert_close(resumed, whole, rtol=0, atol=1e-6)

@@ -1,11 +1,11 @@
 """Pooling by hand, and packed texts against padded ones for several architectures."""
 
 import threading
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from numpy.testing import assert_array_equal
 from torch import nn
 from transformers import (
     AutoModel,
@@ -30,9 +30,9 @@ from aoe_train.model.packing.packed_run import can_pack, use_fast_layers
 from aoe_train.model.text_model import TextModel, pool
 from aoe_train.model.tokens.tokenised import TokenStore
 from aoe_train.settings.train_settings import EncoderSettings
-from pairkit import ConfigError
+from tests.aoe_train.shorthand import cases, config_error, table
 from tests.aoe_train.test_depth import SAVE, TEXTS
-from tests.aoe_train.vectors import difference
+from tests.aoe_train.tiny import difference
 
 POOLINGS = ["cls", "last", "avg", "max", "cls-avg", "first-last-avg", "weighted-mean"]
 TOKENS = torch.tensor(
@@ -40,18 +40,18 @@ TOKENS = torch.tensor(
 )  # a text of two pieces (1 + 2), one of 2
 
 
-@pytest.mark.parametrize(
-    ("pooling", "expected"),
-    [
-        ("cls", [[2, 6], [7, 2]]),
-        ("last", [[3, 4], [9, 6]]),
-        ("avg", [[3, 4], [8, 4]]),
-        ("max", [[5, 8], [9, 6]]),
-        ("cls-avg", [[2.5, 5], [7.5, 3]]),
-        ("first-last-avg", [[4.5, 6], [12, 6]]),
-        # Indices 1, then 1 and 2; then 1 and 2.
-        ("weighted-mean", [[(1 + 3 + 2 * 5) / 4, (8 + 4) / 4], [(7 + 2 * 9) / 3, (2 + 2 * 6) / 3]]),
-    ],
+@table(
+    "pooling, expected",
+    """
+    cls | [[2, 6], [7, 2]]
+    last | [[3, 4], [9, 6]]
+    avg | [[3, 4], [8, 4]]
+    max | [[5, 8], [9, 6]]
+    cls-avg | [[2.5, 5], [7.5, 3]]
+    first-last-avg | [[4.5, 6], [12, 6]]
+    # Indices 1, then 1 and 2: (1 + 3 + 2 * 5) / 4 and (8 + 4) / 4; then 1 and 2: 25 / 3 and 14 / 3.
+    weighted-mean | [[3.5, 3], [8.3333333, 4.6666667]]
+    """,
 )
 def test_pooling_by_hand(pooling, expected):
     states = (torch.zeros(5, 2), TOKENS * 2, TOKENS)
@@ -67,7 +67,7 @@ def test_weighted_mean_counts_ignored_tokens():
     assert torch.allclose(found, torch.tensor(expected))
 
 
-def _small(kind: Any, config: Any, **more: Any) -> Any:
+def _small(kind, config, **more):
     torch.manual_seed(0)
     sizes = {"vocab_size": 60, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
     return kind(config(**{**sizes, "intermediate_size": 48, "max_position_embeddings": 80, **more}))
@@ -94,13 +94,13 @@ MODELS = {
 }
 
 
-def _batch(lengths: list[int]) -> tuple[torch.Tensor, np.ndarray, np.ndarray]:
+def _batch(lengths):
     generator = torch.Generator().manual_seed(1)
     ids = torch.randint(5, 60, (sum(lengths),), generator=generator)
     return ids, np.array(lengths), np.ones(len(lengths), dtype=np.int64)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@cases("name", MODELS)
 def test_packed_equals_padded_for_each_architecture(name):
     backbone = MODELS[name]().eval()
     assert can_pack(backbone) == (name != "mpnet")  # which has a position bias of its own
@@ -115,8 +115,8 @@ def test_packed_equals_padded_for_each_architecture(name):
         )
 
 
-@pytest.mark.parametrize("pooling", POOLINGS)
-@pytest.mark.parametrize("which", ["bert", "llama"])
+@cases("pooling", POOLINGS)
+@cases("which", ["bert", "llama"])
 def test_packed_equals_padded_for_every_pooling(pooling, which, request):
     backbone = AutoModel.from_pretrained(request.getfixturevalue(which)).eval()
     use_fast_layers(backbone)
@@ -125,13 +125,18 @@ def test_packed_equals_padded_for_every_pooling(pooling, which, request):
     assert torch.allclose(packed, padded, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("name", "pooling"),
-    [("bert", "first-last-avg"), ("llama", "avg"), ("gemma", "first-last-avg"), ("t5", "avg")],
+@table(
+    "name, pooling",
+    """
+    bert | first-last-avg
+    llama | avg
+    gemma | first-last-avg
+    t5 | avg
+    """,
 )
 def test_vectors_of_a_layer_equal_a_model_cut_there(name, pooling, tmp_path):
     folder = SAVE[name](tmp_path, layers=3)
-    options: dict[str, Any] = {"device": "cpu", "pooling": pooling}
+    options = {"device": "cpu", "pooling": pooling}
     whole = Encoder.load(folder, **options)
     whole.model.learn_layers(after_layers(whole.model.backbone))
     batch = whole.tokens(TEXTS).batch(np.arange(3))
@@ -144,7 +149,7 @@ def test_vectors_of_a_layer_equal_a_model_cut_there(name, pooling, tmp_path):
         assert difference(found[:, number - 1].numpy(), cut.encode(TEXTS)) < 1e-6
 
 
-@pytest.mark.parametrize("name", ["modernbert", "mistral", "distilbert", "roberta"])
+@cases("name", ["modernbert", "mistral", "distilbert", "roberta"])
 def test_the_final_norm_is_found(name):
     backbone = MODELS[name]()
     norm = after_layers(backbone)
@@ -153,18 +158,17 @@ def test_the_final_norm_is_found(name):
     keep_layers(backbone, 1)
     cut = backbone.eval()(input_ids=torch.arange(5, 12)[None]).last_hidden_state
     if name in ("modernbert", "mistral"):  # the others have dropout
-        assert norm is not None
         assert torch.allclose(norm(hidden[1]), cut, atol=1e-5)
 
 
 def test_backbones_that_cannot_be_cut():
     backbone = MODELS["mistral"]()
     backbone.norm = nn.Sequential(backbone.norm, nn.Tanh())
-    with pytest.raises(ConfigError, match="its last layer is followed by more than a norm"):
+    with config_error("its last layer is followed by more than a norm"):
         after_layers(backbone)
     backbone = MODELS["roberta"]()
     backbone.config.num_hidden_layers = 7
-    with pytest.raises(ConfigError, match="has no single list of layers"):
+    with config_error("has no single list of layers"):
         count_layers(backbone)
 
 
@@ -179,18 +183,18 @@ def test_batches_keep_the_budget():
     assert found[0] == [1]
 
 
-def ahead(monkeypatch: pytest.MonkeyPatch, fails: BaseException | None = None) -> list[str]:
+def ahead(monkeypatch, fails=None):
     """Tokenise while the model runs, as on a GPU; returns the events, and `fails` at the fourth slice."""
-    events: list[str] = []
+    events = []
     build, forward = TokenStore.build, TextModel.forward
 
-    def tokenised(*args: Any, **options: Any) -> TokenStore:
+    def tokenised(*args, **options):
         if fails is not None and events.count("tokens") == 3:
             raise fails
         events.append("tokens")
         return build(*args, **options)
 
-    def computed(*args: Any) -> Any:
+    def computed(*args):
         events.append("vectors")
         return forward(*args)
 
@@ -222,15 +226,13 @@ def test_texts_are_tokenised_while_the_model_runs(bert, monkeypatch):
             events[:at].count("tokens") - events[:at].count("vectors") for at in range(len(events))
         ]
         assert max(waiting) <= 4  # one in use, three ahead
-    np.testing.assert_array_equal(encoder.encode(LONG_AND_SHORT), expected[""])  # of one batch
-    np.testing.assert_array_equal(
-        encoder.encode(LONG_AND_SHORT, prompt=["the {text} is:"] * 80), by_text
-    )
+    assert_array_equal(encoder.encode(LONG_AND_SHORT), expected[""])  # of one batch
+    assert_array_equal(encoder.encode(LONG_AND_SHORT, prompt=["the {text} is:"] * 80), by_text)
     assert encoder.encode([]).shape == (0, 32)
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), ValueError("the fourth")])
-@pytest.mark.parametrize("where", ["tokens", "vectors"])
+@cases("error", [KeyboardInterrupt(), ValueError("the fourth")])
+@cases("where", ["tokens", "vectors"])
 def test_errors_of_both_threads_end_encoding(error, where, bert, monkeypatch):
     encoder, threads = Encoder.load(bert), threading.active_count()
     ahead(monkeypatch, error if where == "tokens" else None)

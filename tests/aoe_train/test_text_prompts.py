@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import AutoTokenizer, LlamaTokenizer, PreTrainedTokenizerFast, Qwen2Config
 
@@ -20,29 +21,30 @@ from aoe_train.model.tokens.special_tokens import (
     with_prompt,
 )
 from aoe_train.model.tokens.tokenised import TokenStore, windows
-from aoe_train.objectives.training_rows import ABSENT, Examples, Kind
+from aoe_train.objectives.training_rows import ABSENT, Examples
 from aoe_train.settings.prompt_settings import NamedPrompts, Prompt, read_prompt, written_out
 from aoe_train.settings.train_settings import EncoderSettings
 from pairkit import ConfigError
+from tests.aoe_train.shorthand import cases, config_error, table
 from tests.aoe_train.tiny import bytelevel, wordpiece
 
 PROMPT = "Summarize sentence {text} in one word:"
 TEXTS = ["the cat", "a dog is running!", "x"]
 
 
-def _pieces() -> dict[str, int]:
+def _pieces():
     characters = [*'abcdefghijklmnopqrstuvwxyzS!:"▁']
     return {word: number for number, word in enumerate(["<unk>", "<s>", "</s>", *characters])}
 
 
-def metaspace() -> PreTrainedTokenizerFast:
+def metaspace():
     """A tokenizer whose class rebuilds its Rust part when loaded."""
     tokenizer = LlamaTokenizer(vocab=_pieces(), merges=[], add_bos_token=True, model_max_length=64)
     assert tokenizer("a").input_ids[0] == tokenizer.bos_token_id
     return tokenizer
 
 
-def legacy_sentencepiece() -> PreTrainedTokenizerFast:
+def legacy_sentencepiece():
     """LLaMA 2's old tokenizer.json, whose normaliser inserts the marks of spaces."""
     tokenizer = Tokenizer(models.BPE(_pieces(), merges=[], unk_token="<unk>"))
     tokenizer.normalizer = normalizers.Sequence(
@@ -54,7 +56,7 @@ def legacy_sentencepiece() -> PreTrainedTokenizerFast:
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", model_max_length=64)
 
 
-def roberta() -> PreTrainedTokenizerFast:
+def roberta():
     raw = bytelevel().backend_tokenizer
     raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
     raw.post_processor = processors.RobertaProcessing(("</s>", 1), ("<s>", 0), trim_offsets=True)
@@ -67,10 +69,8 @@ MAKERS = [wordpiece, bytelevel, metaspace, legacy_sentencepiece, roberta]
 SPACED = [wordpiece, metaspace, legacy_sentencepiece, roberta]
 
 
-@pytest.mark.parametrize("maker", SPACED)
-@pytest.mark.parametrize(
-    "prompt", [PROMPT, "{text} in one word:", "query: {text}", 'in {text}" word']
-)
+@cases("maker", SPACED)
+@cases("prompt", [PROMPT, "{text} in one word:", "query: {text}", 'in {text}" word'])
 def test_tokens_equal_those_of_the_prompted_text(maker, prompt):
     plain = maker()
     prompted = with_prompt(plain, prompt)
@@ -79,7 +79,7 @@ def test_tokens_equal_those_of_the_prompted_text(maker, prompt):
         assert plain(text).input_ids != prompted(text).input_ids
 
 
-@pytest.mark.parametrize("maker", MAKERS)
+@cases("maker", MAKERS)
 def test_the_prompt_survives_saving(maker, tmp_path):
     prompted = with_prompt(maker(), PROMPT)
     prompted.save_pretrained(tmp_path)
@@ -90,7 +90,7 @@ def test_the_prompt_survives_saving(maker, tmp_path):
     assert loaded.padding_side == prompted.padding_side
 
 
-@pytest.mark.parametrize("kind", ["BertTokenizer", "Qwen2Tokenizer"])
+@cases("kind", ["BertTokenizer", "Qwen2Tokenizer"])
 def test_prompt_survives_tokenizer_classes_that_rebuild(kind, minilm, tmp_path):
     if kind == "BertTokenizer":
         plain = AutoTokenizer.from_pretrained(minilm)
@@ -107,7 +107,7 @@ def test_prompt_survives_tokenizer_classes_that_rebuild(kind, minilm, tmp_path):
     assert loaded.model_max_length == plain.model_max_length
 
 
-@pytest.mark.parametrize("maker", MAKERS)
+@cases("maker", MAKERS)
 def test_prompt_replaces_the_previous_one(maker):
     twice = with_prompt(with_prompt(maker(), PROMPT), "query: {text}")
     assert twice(TEXTS).input_ids == with_prompt(maker(), "query: {text}")(TEXTS).input_ids
@@ -136,11 +136,11 @@ def test_prompt_tokens_are_a_prefix(words, text, maker):
 def test_too_long_prompt_is_refused():
     words = " ".join(["the"] * 61)
     assert len(with_prompt(wordpiece(), words + " {text}")("").input_ids) == 63
-    with pytest.raises(ConfigError, match="max_length 64 leaves no room"):
+    with config_error("max_length 64 leaves no room"):
         with_prompt(wordpiece(), words + " the {text}")
 
 
-@pytest.mark.parametrize(("text", "most"), [("a cat " * 10**6, 10_000), ("x" * 6 * 10**6, 700_000)])
+@cases("text, most", [("a cat " * 10**6, 10_000), ("x" * 6 * 10**6, 700_000)])
 def test_only_the_start_of_a_long_text_is_read(text, most, monkeypatch):
     read, encode = [], tokens._encode
     monkeypatch.setattr(
@@ -165,46 +165,39 @@ def test_windows_are_even_and_as_few_as_possible(length, room, data):
     assert fewer == 0 or fewer * room - (fewer - 1) * overlap < length
 
 
-PAPERS = "Summarize sentence {text} in one word:"
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        ("", Prompt("")),
-        ("query: ", Prompt("query: ")),
-        ("{text}", Prompt("")),
-        ("query: {text}", Prompt("query: ")),
-        (PAPERS, Prompt("Summarize sentence ", " in one word:")),
-        ("all of {this} and {{that}}", Prompt("all of {this} and {{that}}")),
-    ],
+@table(
+    "words, before, after",
+    """
+    '' | '' | ''
+    'query: ' | 'query: ' | ''
+    '{text}' | '' | ''
+    'query: {text}' | 'query: ' | ''
+    'Summarize sentence {text} in one word:' | 'Summarize sentence ' | ' in one word:'
+    all of {this} and {{that}} | all of {this} and {{that}} | ''
+    """,
 )
-def test_prompt_before_or_around_the_text(words, expected):
-    assert read_prompt(words) == expected
-    assert written_out(words, "{text} {0}") == expected.before + "{text} {0}" + expected.after
+def test_prompt_before_or_around_the_text(words, before, after):
+    assert read_prompt(words) == Prompt(before, after)
+    assert written_out(words, "{text} {0}") == before + "{text} {0}" + after
 
 
-@pytest.mark.parametrize(
-    ("own", "default", "query", "document", "around_all"),
-    [
-        ({}, None, "", "", None),
-        ({"corpus": "c: "}, None, "", "c: ", None),
-        ({"query": "q: ", "corpus": "c: ", "passage": "p: "}, None, "q: ", "p: ", None),
-        ({"corpus": "c: ", "passage": "p: ", "document": "d: "}, None, "", "d: ", None),
-        (
-            {"passage": "p: ", "document": ""},
-            None,
-            "",
-            "p: ",
-            None,
-        ),  # as ST saves one that has none
-        ({"d": "d: "}, "d", "", "", None),  # as in sentence-transformers, not the default
-        # A default prompt with words after the text goes around queries, too.
-        ({"default": PAPERS}, "default", PAPERS, PAPERS, PAPERS),
-        ({"default": PAPERS}, None, "", "", None),
-        ({"default": PAPERS, "query": "q: "}, "default", "q: ", PAPERS, None),
-        ({"default": "q: {text}"}, "default", "", "", None),
-    ],
+@table(
+    "own, default, query, document, around_all",
+    """
+    {} | None | '' | '' | None
+    {'corpus': 'c: '} | None | '' | 'c: ' | None
+    {'query': 'q: ', 'corpus': 'c: ', 'passage': 'p: '} | None | 'q: ' | 'p: ' | None
+    {'corpus': 'c: ', 'passage': 'p: ', 'document': 'd: '} | None | '' | 'd: ' | None
+    # as ST saves one that has none
+    {'passage': 'p: ', 'document': ''} | None | '' | 'p: ' | None
+    # as in sentence-transformers, not the default
+    {'d': 'd: '} | d | '' | '' | None
+    # A default prompt with words after the text goes around queries, too.
+    {'default': 'say {text}:'} | default | say {text}: | say {text}: | say {text}:
+    {'default': 'say {text}:'} | None | '' | '' | None
+    {'default': 'say {text}:', 'query': 'q: '} | default | 'q: ' | say {text}: | None
+    {'default': 'q: {text}'} | default | '' | '' | None
+    """,
 )
 def test_prompts_of_queries_and_documents(own, default, query, document, around_all):
     prompts = NamedPrompts(own, default)
@@ -220,7 +213,7 @@ NAMED = EncoderSettings(
 )
 
 
-def rows(kind: Kind, *numbers: list[int]) -> Examples:
+def rows(kind, *numbers):
     count = max(max(row) for row in numbers) + 1
     return Examples([f"text {number}" for number in range(count)], np.array(numbers), None, kind)
 
@@ -230,9 +223,7 @@ NEGATIVES = rows("triplet", [0, 1, 2, 3], [1, 0, 3, ABSENT])
 PAIRS = rows("graded", [0, 1], [1, 2])
 
 
-def prompted(
-    given: dict[str, str], examples: Examples, encoder: EncoderSettings = PLAIN
-) -> list[list[str | None]]:
+def prompted(given, examples, encoder=PLAIN):
     """The prompted texts of each row."""
     found = column_prompts(given, encoder, [examples]).applied(examples)
     prompts = (
@@ -250,23 +241,18 @@ def test_text_in_two_columns_has_two_prompts():
     ]
     found = column_prompts(given, PLAIN, [TRIPLETS]).applied(TRIPLETS)
     assert len(found.texts) == len({*zip(found.texts, found.prompts, strict=True)}) == 8
-    np.testing.assert_array_equal(found.content_ids[found.rows], TRIPLETS.rows)
-    np.testing.assert_array_equal(
-        np.array(found.texts)[found.rows], np.array(TRIPLETS.texts)[TRIPLETS.rows]
-    )
+    assert_array_equal(found.content_ids[found.rows], TRIPLETS.rows)
+    assert_array_equal(np.array(found.texts)[found.rows], np.array(TRIPLETS.texts)[TRIPLETS.rows])
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ({"query": "q: "}, ["q: text 0", "text 1", "text 2", "text 3"]),
-        ({"document": "d: "}, ["text 0", "d: text 1", "d: text 2", "d: text 3"]),
-        ({"negative": "n: "}, ["text 0", "text 1", "n: text 2", "n: text 3"]),
-        (
-            {"document": "d: ", "negative_2": "n: ", "positive": ""},
-            ["text 0", "text 1", "d: text 2", "n: text 3"],
-        ),
-    ],
+@table(
+    "given, expected",
+    """
+    {'query': 'q: '} | ['q: text 0', 'text 1', 'text 2', 'text 3']
+    {'document': 'd: '} | ['text 0', 'd: text 1', 'd: text 2', 'd: text 3']
+    {'negative': 'n: '} | ['text 0', 'text 1', 'n: text 2', 'n: text 3']
+    {'document': 'd: ', 'negative_2': 'n: ', 'positive': ''} | ['text 0', 'text 1', 'd: text 2', 'n: text 3']
+    """,
 )
 def test_most_specific_column_key_wins(given, expected):
     assert prompted(given, NEGATIVES)[0] == expected
@@ -282,8 +268,8 @@ def test_default_prompt_and_prompts_by_name():
     assert prompted({"text2": "t"}, PAIRS, NAMED)[0] == ["title: text 0", "title: text 1"]
 
 
-@pytest.mark.parametrize(
-    ("given", "encoder", "prompts", "default"),
+@cases(
+    "given, encoder, prompts, default",
     [
         ("{text}", NAMED, NAMED.prompts, None),
         ("query: ", PLAIN, {"default": "query: "}, "default"),
@@ -299,17 +285,14 @@ def test_prompt_for_all_texts_becomes_the_default(given, encoder, prompts, defau
     assert (found.applied(PAIRS).prompts, found.applied(PAIRS).texts) == (expected, PAIRS.texts)
 
 
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [
-        ("", "prompts: empty"),
-        ({"anchor": "{text} {text}"}, "once at most"),
-        (
-            {"question": "q: "},
-            "no column 'question'; expected anchor, positive, negative, query (the first)",
-        ),
-        ({"anchor": "query"}, "the model doesn't define a prompt 'query'; give its words"),
-    ],
+@table(
+    "given, told",
+    """
+    '' | prompts: empty
+    {'anchor': '{text} {text}'} | once at most
+    {'question': 'q: '} | no column 'question'; expected anchor, positive, negative, query (the first)
+    {'anchor': 'query'} | the model doesn't define a prompt 'query'; give its words
+    """,
 )
 def test_invalid_column_prompts_are_refused(given, told):
     with pytest.raises(ConfigError) as error:
@@ -319,7 +302,7 @@ def test_invalid_column_prompts_are_refused(given, told):
 
 def test_dev_rows_without_a_prompt_are_refused():
     found = column_prompts({"anchor": "q: "}, PLAIN, [TRIPLETS, PAIRS])
-    with pytest.raises(ConfigError, match="found anchor, but no prompt for rows of text1, text2"):
+    with config_error("found anchor, but no prompt for rows of text1, text2"):
         found.applied(PAIRS)
     assert (
         column_prompts({"query": "q: "}, PLAIN, [TRIPLETS, PAIRS]).applied(PAIRS).content_ids

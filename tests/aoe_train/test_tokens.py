@@ -1,19 +1,15 @@
 """The tokens of texts: truncated or in chunks, with prompts, and cached."""
 
-from collections.abc import Sequence
 from itertools import chain, pairwise
-from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aoe_train import Encoder
-from pairkit import ConfigError, DataError, Progress
 from tests import forked
-from tests.aoe_train.tiny import around, save_bert, save_llama
+from tests.aoe_train.shorthand import cases, config_error, data_error, shared, table
+from tests.aoe_train.tiny import around, load, save_bert, save_llama
 
 TEXTS = ["the cat is running", "a dog", "", "the man on the road is not in the city", "?"]
 KINDS = ["bert", "llama", "template"]
@@ -22,41 +18,34 @@ LISTS = st.lists(
 )
 
 
-@pytest.fixture(scope="module")
-def encoders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Encoder]:
+@shared
+def encoders(tmp_path_factory):
     """Models with WordPiece and byte-level tokens, and one with a prompt in its tokenizer."""
     folder = tmp_path_factory.mktemp("tokens")
     save_llama(folder / "llama", layers=1)
     bert = save_bert(folder / "bert", layers=1, length=512)
-    Encoder.load(bert, device="cpu", **around("a {text} or")).save(folder / "template")
+    load(bert, **around("a {text} or")).save(folder / "template")
     (folder / "template/aoe.json").unlink()
     (folder / "template/config_sentence_transformers.json").unlink()
-    return {kind: Encoder.load(folder / kind, device="cpu") for kind in KINDS}
+    return {kind: load(folder / kind) for kind in KINDS}
 
 
-@pytest.fixture(scope="module")
-def encoder(encoders: dict[str, Encoder]) -> Encoder:
+@shared
+def encoder(encoders):
     return encoders["bert"]
 
 
-def tokens(
-    encoder: Encoder,
-    texts: Sequence[str],
-    prompts: Any = "",
-    *,
-    cache: Path | None = None,
-    **how: Any,
-) -> Any:
+def tokens(encoder, texts, prompts="", *, cache=None, **how):
     """The tokens of texts with these settings."""
     changed = Encoder(encoder.model, encoder.tokenizer, encoder.settings.model_copy(update=how))
     return changed.tokens(texts, prompts, cache_dir=cache)
 
 
-def split(flat: list[Any], lengths: list[int]) -> list[list[Any]]:
+def split(flat, lengths):
     return [flat[start:stop] for start, stop in pairwise(np.cumsum([0, *lengths]))]
 
 
-def pieces_of(store: Any, numbers: Sequence[int]) -> list[list[list[int]]]:
+def pieces_of(store, numbers):
     """Each text's pieces, each a list of ids."""
     batch = store.batch(numbers)
     whole = split(batch["input_ids"].tolist(), batch["lengths"].tolist())
@@ -78,7 +67,7 @@ def test_truncated_texts_equal_the_tokenizers(encoders, texts, max_length, kind,
     assert store.truncated == sum(len(tokenizer(text).input_ids) > max_length for text in texts)
 
 
-def special_tokens_of(tokenizer: Any) -> tuple[list[int], list[int]]:
+def special_tokens_of(tokenizer):
     """The tokens before and after those of a text."""
     encoded = tokenizer("?")
     place = encoded.sequence_ids(0).index(0)
@@ -103,7 +92,7 @@ def test_chunks_lose_nothing(encoders, texts, max_length, overlap, kind):
 
 
 def test_a_large_vocabulary_needs_wider_numbers(bert):
-    encoder = Encoder.load(bert, device="cpu")
+    encoder = load(bert)
     encoder.tokenizer.add_tokens([f"q{number}" for number in range(1 << 16)])
     store = tokens(encoder, ["q65535"], max_length=8)
     assert store.ids.dtype == np.int32
@@ -114,29 +103,29 @@ def test_texts_without_tokens(encoder, bert):
     assert tokens(encoder, [" ", "\x00"], max_length=8).lengths.tolist() == [2, 2]
     store = tokens(encoder, [], max_length=8)
     assert len(store) == sum(len(part) for part in store.batch([]).values()) == 0
-    bare = Encoder.load(bert, device="cpu")
+    bare = load(bert)
     bare.tokenizer.backend_tokenizer.post_processor = None
-    with pytest.raises(DataError, match=r"text ' ' has no tokens.*\(2 such texts\)"):
+    with data_error(r"text ' ' has no tokens.*\(2 such texts\)"):
         tokens(bare, ["cat", " ", "\t"], max_length=8)
 
 
-@pytest.mark.parametrize(
-    ("how", "message"),
-    [
-        ({"max_length": 2}, "max_length 2 leaves no room"),
-        ({"max_length": 4, "long_text": "chunks", "overlap": 2}, "expected 0 to 1, half of"),
-        ({"max_length": 6, "long_text": "chunks", "overlap": -1}, "expected 0 to 2, half of"),
-        ({"max_length": 6, "overlap": 1}, "only chunks can overlap"),
-        ({"max_length": 9, "prompts": ["", ""]}, "2 prompts for 5 texts"),
-    ],
+@table(
+    "how, message",
+    """
+    {'max_length': 2} | max_length 2 leaves no room
+    {'max_length': 4, 'long_text': 'chunks', 'overlap': 2} | expected 0 to 1, half of
+    {'max_length': 6, 'long_text': 'chunks', 'overlap': -1} | expected 0 to 2, half of
+    {'max_length': 6, 'overlap': 1} | only chunks can overlap
+    {'max_length': 9, 'prompts': ['', '']} | 2 prompts for 5 texts
+    """,
 )
 def test_bad_settings(how, message, encoder):
     prompts = how.pop("prompts", "")
-    with pytest.raises(ConfigError, match=message):
+    with config_error(message):
         tokens(encoder, TEXTS, prompts, **how)
 
 
-def same(one: Any, other: Any) -> bool:
+def same(one, other):
     names = ("ids", "piece_ends", "text_ends", "truncated")
     return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in names)
 
@@ -149,12 +138,7 @@ def test_a_prompt_for_each_text(encoder, tmp_path):
         assert pieces_of(store, [number]) == pieces_of(single, [0])
     assert "prompt_lengths" not in store.batch([0])
     prompts[2] = "a"
-    how: dict[str, Any] = {
-        "max_length": 9,
-        "include_prompt": False,
-        "long_text": "chunks",
-        "cache": tmp_path,
-    }
+    how = {"max_length": 9, "include_prompt": False, "long_text": "chunks", "cache": tmp_path}
     for _ in range(2):  # made, and read again
         store = tokens(encoder, TEXTS, prompts, **how)
         # [CLS] and words, of each piece: pooling ignores these
@@ -163,7 +147,7 @@ def test_a_prompt_for_each_text(encoder, tmp_path):
 
 def test_the_cache_is_reused(encoder, tmp_path):
     first = tokens(encoder, TEXTS, cache=tmp_path)
-    seen: list[Progress] = []
+    seen = []
     again = encoder.tokens(TEXTS, cache_dir=tmp_path, progress=seen.append)
     assert seen == []  # not tokenised again
     assert same(first, again)
@@ -173,7 +157,7 @@ def test_the_cache_is_reused(encoder, tmp_path):
 
 
 def test_whatever_changes_the_tokens_changes_the_key(encoders, encoder, tmp_path):
-    how: dict[str, Any] = {"max_length": 7, "cache": tmp_path}
+    how = {"max_length": 7, "cache": tmp_path}
     for texts in (TEXTS, TEXTS[::-1], ["ab", "c"], ["a", "bc"], [f"a {TEXTS[0]}", *TEXTS[1:]]):
         tokens(encoder, texts, **how)
     tokens(encoders["template"], TEXTS, **how)
@@ -194,8 +178,8 @@ def test_whatever_changes_the_tokens_changes_the_key(encoders, encoder, tmp_path
     assert len(list(tmp_path.iterdir())) == 13
 
 
-def build(model: Path, cache: Path | None) -> Any:
-    return tokens(Encoder.load(model, device="cpu"), TEXTS, cache=cache)
+def build(model, cache):
+    return tokens(load(model), TEXTS, cache=cache)
 
 
 def test_concurrent_processes_build_the_same_cache(bert, tmp_path):
@@ -209,20 +193,20 @@ def test_concurrent_processes_build_the_same_cache(bert, tmp_path):
 
 def test_a_cache_that_cant_be_written(encoder, tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigError, match="can't be written"):
+    with config_error("can't be written"):
         tokens(encoder, TEXTS, cache=tmp_path / "file")
 
 
-@pytest.mark.parametrize("text", ["\ud800", "a cat " * 2000 + "\ud800"], ids=["short", "long"])
-@pytest.mark.parametrize("cached", [True, False])
+@cases("text", ["\ud800", "a cat " * 2000 + "\ud800"], ids=["short", "long"])
+@cases("cached", [True, False])
 def test_half_a_surrogate_pair(encoder, tmp_path, cached, text):
-    with pytest.raises(DataError, match="contains half a surrogate pair"):
+    with data_error("contains half a surrogate pair"):
         tokens(encoder, ["a", text], max_length=8, cache=tmp_path if cached else None)
 
 
-@pytest.mark.parametrize("kind", ["bert", "llama"])
-@pytest.mark.parametrize("max_length", [8, 300])
-@pytest.mark.parametrize(
+@cases("kind", ["bert", "llama"])
+@cases("max_length", [8, 300])
+@cases(
     "text",
     [
         "the cat is running " * 5000,

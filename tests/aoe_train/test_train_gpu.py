@@ -2,16 +2,15 @@
 
 import math
 from functools import partial
-from typing import Any
 
-import numpy as np
 import pytest
 import torch
+from numpy.linalg import norm
 from safetensors.torch import load_file
 
-from aoe_train import Encoder
+from tests.aoe_train.shorthand import approx, cases
 from tests.aoe_train.test_train import run
-from tests.aoe_train.tiny import WORDS, same_weights, save_bert, save_llama, write_pairs
+from tests.aoe_train.tiny import WORDS, load, same_weights, save_bert, save_llama, write_pairs
 
 pytestmark = [
     pytest.mark.gpu,
@@ -23,20 +22,20 @@ TEXTS = [" ".join(WORDS[start : start + count]) for start in range(4) for count 
 @pytest.fixture
 def data(tmp_path):
     return {
-        "data": str(write_pairs(tmp_path / "train.tsv", 60, 1)),
-        "dev_data": str(write_pairs(tmp_path / "dev.tsv", 20, 2)),
+        "data": write_pairs(tmp_path / "train.tsv", 60, 1),
+        "dev_data": write_pairs(tmp_path / "dev.tsv", 20, 2),
     }
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-@pytest.mark.parametrize("name", ["bert", "llama"])
+@cases("precision", ["fp32", "bf16"])
+@cases("name", ["bert", "llama"])
 def test_vectors_equal_those_of_a_cpu(request, name, precision):
     folder = request.getfixturevalue(name)
     there, here = (
-        Encoder.load(folder, device=device, precision=chosen).encode(TEXTS)
+        load(folder, device=device, precision=chosen).encode(TEXTS)
         for device, chosen in (("cuda", precision), ("cpu", "fp32"))
     )
-    cosines = (there * here).sum(1) / np.linalg.norm(there, axis=1) / np.linalg.norm(here, axis=1)
+    cosines = (there * here).sum(1) / norm(there, axis=1) / norm(here, axis=1)
     assert cosines.min() > (1 - 1e-5 if precision == "fp32" else 0.999)
 
 
@@ -48,11 +47,11 @@ def test_deterministic_run_resumes_with_the_same_weights(data, bert, tmp_path, k
     assert resumed["history"] == whole["history"]
 
 
-@pytest.mark.parametrize("name", ["bert", "llama"])
+@cases("name", ["bert", "llama"])
 def test_graphs_give_the_losses_of_eager_steps(data, name, tmp_path, kill_at, monkeypatch, capsys):
     replays, replay = [], torch.cuda.CUDAGraph.replay
 
-    def counted(self: torch.cuda.CUDAGraph) -> None:
+    def counted(self):
         replays.append(replay(self))
 
     monkeypatch.setattr(torch.cuda.CUDAGraph, "replay", counted)
@@ -60,11 +59,7 @@ def test_graphs_give_the_losses_of_eager_steps(data, name, tmp_path, kill_at, mo
     save = partial(save_bert, dropout=0.0) if name == "bert" else save_llama
     folder = save(tmp_path / name, dim=64)
     pooling = "last" if name == "llama" else "avg"
-    flags: dict[str, Any] = {
-        "optim__epochs": 3,
-        "run__precision": "bf16",
-        "encoder__pooling": pooling,
-    }
+    flags = {"optim__epochs": 3, "run__precision": "bf16", "encoder__pooling": pooling}
     if name == "llama":
         flags["lora"] = {"rank": 4, "alpha": 4, "dropout": 0.0}
     eager = run(data, folder, tmp_path / "a", **flags)
@@ -80,25 +75,23 @@ def test_graphs_give_the_losses_of_eager_steps(data, name, tmp_path, kill_at, mo
         [entry["loss"] for entry in each["history"] if "loss" in entry]
         for each in (eager, graphs, resumed)
     ]
-    assert losses[1] == pytest.approx(losses[0], rel=0.05)
-    assert losses[2] == pytest.approx(losses[1], rel=0.05)
+    assert losses[1] == approx(losses[0], rel=0.05)
+    assert losses[2] == approx(losses[1], rel=0.05)
 
 
-@pytest.mark.parametrize(
-    "more", [{}, {"run__gradient_checkpointing": True}, {"run__chunk": 8}], ids=str
-)
-def test_adapters_of_a_decoder_are_trained(data, llama, tmp_path, more):
+@cases("more", [{}, {"run__gradient_checkpointing": True}, {"run__chunk": 8}], ids=str)
+def test_adapters_of_a_decoder_are_trained(data, llama, out, more):
     flags = {"lora": {"rank": 4, "alpha": 4}, "encoder__pooling": "last", "optim__lr": 1e-2}
-    record = run(data, llama, tmp_path / "m", **flags, **more)
-    found = load_file(tmp_path / "m" / "adapter_model.safetensors")
+    record = run(data, llama, out, **flags, **more)
+    found = load_file(out / "adapter_model.safetensors")
     assert math.isfinite(record["result"]["dev"])
     assert any(value.any() for name, value in found.items() if "lora_B" in name)
     assert all(value.dtype == torch.float32 for name, value in found.items() if "lora" in name)
-    assert Encoder.load(tmp_path / "m").encode(TEXTS).shape == (len(TEXTS), 32)
+    assert load(out).encode(TEXTS).shape == (len(TEXTS), 32)
 
 
 def test_packed_and_padded_runs_agree(data, bert, tmp_path):
     flags = {"run__precision": "bf16", "encoder__pooling": "avg"}
     packed = run(data, bert, tmp_path / "a", **flags)
     padded = run(data, bert, tmp_path / "b", run__packing=False, **flags)
-    assert packed["result"]["dev"] == pytest.approx(padded["result"]["dev"], abs=5)
+    assert packed["result"]["dev"] == approx(padded["result"]["dev"], abs=5)

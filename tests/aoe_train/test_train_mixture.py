@@ -2,21 +2,20 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-import torch
 import yaml
 
-import aoe_train
+from aoe_train import plan, train
 from pairkit import ConfigError, DataError
+from tests.aoe_train.shorthand import approx, config_error, data_error, read_rows, shared
 from tests.aoe_train.test_train import score
-from tests.aoe_train.tiny import same_weights, write_pairs, write_triplets
+from tests.aoe_train.tiny import card_of, same_weights, write_pairs, write_triplets
 
-FAST: dict[str, Any] = {"lr": 1e-3, "epochs": 2, "batch_size": 16, "progress": False}
+FAST = {"lr": 1e-3, "epochs": 2, "batch_size": 16}
 
 
-@pytest.fixture(scope="session")
+@shared
 def files(tmp_path_factory):
     """Graded pairs, triplets, positives and held-out rows."""
     folder = tmp_path_factory.mktemp("mixture")
@@ -25,23 +24,23 @@ def files(tmp_path_factory):
     ]
     (folder / "positives.jsonl").write_text("".join(json.dumps(row) + "\n" for row in positives))
     return {
-        "stsb": str(write_pairs(folder / "stsb.tsv", 90, 1)),
-        "nli": str(write_triplets(folder / "nli.jsonl", 40, 3)),
+        "stsb": write_pairs(folder / "stsb.tsv", 90, 1),
+        "nli": write_triplets(folder / "nli.jsonl", 40, 3),
         "qa": str(folder / "positives.jsonl"),
-        "stsb-dev": str(write_pairs(folder / "stsb-dev.tsv", 30, 2)),
-        "nli-dev": str(write_triplets(folder / "nli-dev.jsonl", 20, 4)),
+        "stsb-dev": write_pairs(folder / "stsb-dev.tsv", 30, 2),
+        "nli-dev": write_triplets(folder / "nli-dev.jsonl", 20, 4),
     }
 
 
-def three(files: dict[str, str]) -> dict[str, str]:
+def three(files):
     return {name: files[name] for name in ("stsb", "nli", "qa")}
 
 
-def dev_of(files: dict[str, str]) -> dict[str, str]:
+def dev_of(files):
     return {"stsb": files["stsb-dev"], "nli": files["nli-dev"]}
 
 
-def test_three_kinds_in_one_run(files, shallow, tmp_path):
+def test_three_kinds_in_one_run(files, shallow, out):
     dev = dev_of(files)
     settings = {
         "log.steps": 2,
@@ -50,9 +49,7 @@ def test_three_kinds_in_one_run(files, shallow, tmp_path):
         "mix.dev": "nli",
     }
     settings |= {f"datasets.{name}.prompts": {"anchor": f"the {name} "} for name in ("nli", "qa")}
-    run = aoe_train.train(
-        three(files), dev_data=dev, backbone=shallow, out=tmp_path / "m", settings=settings, **FAST
-    )
+    run = train(three(files), dev_data=dev, backbone=shallow, out=out, settings=settings, **FAST)
     # 6 + 3 + 2 * 2 batches an epoch
     assert (run.steps, run.pairs) == (2 * 13, 2 * (90 + 40 + 2 * 20))
     datasets = run.record["datasets"]
@@ -67,7 +64,7 @@ def test_three_kinds_in_one_run(files, shallow, tmp_path):
     metrics = {"stsb": "spearman", "nli": "triplet_accuracy"}
     assert {name: found["metric"] for name, found in run.dev_sets.items()} == metrics
     assert (run.dev, run.dev_metric) == (run.dev_sets["nli"]["dev"], "triplet_accuracy")
-    assert score(run.out, dev["stsb"]) == pytest.approx(run.dev_sets["stsb"]["dev"], abs=1e-4)
+    assert score(run.out, dev["stsb"]) == approx(run.dev_sets["stsb"]["dev"], abs=1e-4)
     settled = run.record["origin"]["settings"]["datasets"]
     assert settled["nli"]["objective"]["weights"]["contrastive"] == 1
     assert settled["stsb"]["objective"]["tau"]["cosent"] == 0.2
@@ -77,8 +74,8 @@ def test_three_kinds_in_one_run(files, shallow, tmp_path):
     _told_by_the_card(run.out)
 
 
-def _told_by_the_card(out: Path) -> None:
-    _, head, body = (out / "README.md").read_text().split("---\n", 2)
+def _told_by_the_card(out):
+    _, head, body = card_of(out).split("---\n", 2)
     ((model),) = yaml.safe_load(head)["model-index"]
     named = [result["dataset"]["name"] for result in model["results"]]
     assert named == [
@@ -96,32 +93,30 @@ def _told_by_the_card(out: Path) -> None:
 
 
 def test_one_named_dataset_equals_a_plain_run(files, shallow, tmp_path):
-    plain = aoe_train.train(
-        files["stsb"], backbone=shallow, out=tmp_path / "a", preset="cosent", **FAST
-    )
+    plain = train(files["stsb"], backbone=shallow, out=tmp_path / "a", preset="cosent", **FAST)
     settings = {
         "datasets.x.preset": "cosent",
         "datasets.x.data": files["stsb"],
         "mix.order": "round-robin",
     }
-    named = aoe_train.train(backbone=shallow, out=tmp_path / "b", settings=settings, **FAST)
+    named = train(backbone=shallow, out=tmp_path / "b", settings=settings, **FAST)
     assert same_weights(named.out, plain.out)
     assert named.record["batches"] == plain.record["batches"]
     assert named.record["datasets"] == {"x": plain.record["datasets"]["stsb"]}
 
 
-def test_one_objective_per_dataset(files, shallow, tmp_path):
-    seen: list[tuple[int, ...]] = []
+def test_one_objective_per_dataset(files, shallow, out):
+    seen = []
 
-    def own(vectors: torch.Tensor, labels: torch.Tensor | None) -> torch.Tensor:
+    def own(vectors, labels):
         assert labels is None
         seen.append(tuple(vectors.shape))
         return (vectors[:, 0] - vectors[:, 1]).square().mean()
 
-    run = aoe_train.train(
+    run = train(
         {"stsb": files["stsb"], "qa": files["qa"]},
         backbone=shallow,
-        out=tmp_path / "m",
+        out=out,
         objective={"qa": own},
         settings={"datasets.stsb.preset": "sbert", "datasets.stsb.batch_size": 8},
         **FAST,
@@ -132,7 +127,7 @@ def test_one_objective_per_dataset(files, shallow, tmp_path):
     assert run.record["datasets"]["stsb"]["epoch"]["batches"] == 12  # 90 rows, 8 a batch
 
 
-def test_labels_and_columns_of_each_dataset(files, shallow, tmp_path):
+def test_labels_and_columns_of_each_dataset(files, shallow, out):
     rows = [
         {"q": f"the man {n}", "d": f"a woman {n}", "label": "yes" if n % 2 else "no"}
         for n in range(20)
@@ -142,48 +137,44 @@ def test_labels_and_columns_of_each_dataset(files, shallow, tmp_path):
         "datasets.faq.columns": {"text1": "q", "text2": "d", "label": "label"},
         "datasets.faq.labels": {"yes": 1, "no": 0},
     }
-    run = aoe_train.train(data, backbone=shallow, out=tmp_path / "m", settings=settings, **FAST)
+    run = train(data, backbone=shallow, out=out, settings=settings, **FAST)
     assert run.record["datasets"]["faq"]["kind"] == "binary"
     assert run.record["datasets"]["faq"]["reading"]["labels"]
     assert run.record["sources"]["data"] == {"stsb": files["stsb"], "faq": "the list given"}
     del settings["datasets.faq.labels"]
     data["faq"] = [row | {"label": "perhaps"} for row in rows]
-    with pytest.raises(DataError, match=r"^dataset faq: the list given"):
-        aoe_train.plan(data, backbone=shallow, settings=settings, **FAST)
+    with data_error(r"^dataset faq: the list given"):
+        plan(data, backbone=shallow, settings=settings, **FAST)
 
 
-def test_dev_sets_without_a_dataset(files, shallow, tmp_path):
+def test_dev_sets_without_a_dataset(files, shallow, out):
     given, settings = {"stsb": files["stsb"]}, {"datasets.other.weight": 2}
-    with pytest.raises(
-        ConfigError,
-        match=r"datasets\.other\.weight: has no effect, as other is only held out; expected stsb",
+    with config_error(
+        r"datasets\.other\.weight: has no effect, as other is only held out; expected stsb"
     ):
-        aoe_train.plan(
-            given, dev_data={"other": files["stsb-dev"]}, backbone=shallow, settings=settings
-        )
+        plan(given, dev_data={"other": files["stsb-dev"]}, backbone=shallow, settings=settings)
     dev = {"one": files["stsb-dev"], "other": files["nli-dev"]}
-    run = aoe_train.train(files["stsb"], dev_data=dev, backbone=shallow, out=tmp_path / "m", **FAST)
+    run = train(files["stsb"], dev_data=dev, backbone=shallow, out=out, **FAST)
     mean = sum(found["dev"] for found in run.dev_sets.values()) / 2
-    assert (run.dev, run.dev_metric) == (pytest.approx(mean), "mean")
-    assert "their mean score chose" in (run.out / "README.md").read_text()
+    assert (run.dev, run.dev_metric) == (approx(mean), "mean")
+    assert "their mean score chose" in card_of(run.out)
 
 
 def test_validation_splits_are_dev_sets(files, shallow, tmp_path):
     folder = tmp_path / "set"
     folder.mkdir()
-    for split, name in (("train", "stsb"), ("validation", "stsb-dev")):
+    for split, name in read_rows("""
+            train | stsb
+            validation | stsb-dev
+            """):
         (folder / f"{split}.tsv").write_text(Path(files[name]).read_text())
-    run = aoe_train.train(
-        [folder, Path(files["nli"])], backbone=shallow, out=tmp_path / "m", **FAST
-    )
+    run = train([folder, Path(files["nli"])], backbone=shallow, out=tmp_path / "m", **FAST)
     assert run.record["dev_sets"] == {"set": 30}
     assert run.dev_metric == "spearman"
     assert [*run.record["datasets"]] == ["nli", "set"]
 
 
-def test_nan_loss_names_the_dataset(files, shallow, tmp_path):
+def test_nan_loss_names_the_dataset(files, shallow, out):
     objective = {"qa": lambda vectors, _: vectors.sum() * float("nan")}
     with pytest.raises((ConfigError, DataError), match=r"rows [\d, ]+ of qa \(counted from 0"):
-        aoe_train.train(
-            three(files), backbone=shallow, out=tmp_path / "m", objective=objective, **FAST
-        )
+        train(three(files), backbone=shallow, out=out, objective=objective, **FAST)

@@ -1,19 +1,21 @@
 """Training of several backbones, adapters and prompts, and averaging with the backbone."""
 
 import random
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from numpy.testing import assert_allclose
 from safetensors.torch import load_file
+from torch.testing import assert_close
 
 import aoe_train
-from aoe_train import Encoder
+from aoe_train import export
+from tests.aoe_train.shorthand import approx, read_rows, stderr
 from tests.aoe_train.test_train import Watch, run
 from tests.aoe_train.tiny import (
     WORDS,
+    load,
     refusal,
     same_weights,
     save_bert,
@@ -22,14 +24,14 @@ from tests.aoe_train.tiny import (
     write_pairs,
 )
 
-FAST: dict[str, Any] = {"epochs": 2, "batch_size": 4, "lr": 1e-3, "progress": False}
+FAST = {"epochs": 2, "batch_size": 4, "lr": 1e-3}
 PAIRS = [
     {"text1": f"a {one}", "text2": f"the {two}", "label": n % 2}
     for n, (one, two) in enumerate(zip(WORDS[:8], WORDS[8:16], strict=True))
 ]
 
 
-def write_columns(path: Path, rows: int, seed: int) -> Path:
+def write_columns(path, rows, seed):
     """Rows whose texts occur in several columns."""
     words = random.Random(seed)
     texts = [" ".join(words.sample(WORDS, 4)) for _ in range(rows)]
@@ -44,7 +46,7 @@ BY_COLUMN = {"anchor": "the man: ", "positive": "a road "}
 def test_recomputation_chunks_and_padding_keep_the_weights(tmp_path):
     """With prompts, which the pooling leaves out."""
     backbone = save_bert(tmp_path / "bert", dropout=0.0)
-    data = {"data": str(write_columns(tmp_path / "data.tsv", 32, 1))}
+    data = {"data": write_columns(tmp_path / "data.tsv", 32, 1)}
     flags = {"optim__lr": 1e-4, "prompts": BY_COLUMN, "encoder__include_prompt": False}
     run(data, backbone, tmp_path / "plain", **flags)
     plain, begun = weights(tmp_path / "plain"), weights(backbone)
@@ -57,12 +59,12 @@ def test_recomputation_chunks_and_padding_keep_the_weights(tmp_path):
         run(data, backbone, tmp_path / name, **flags, **more)
         found = weights(tmp_path / name)
         assert max(float((found[part] - plain[part]).abs().max()) for part in plain) < 2e-5
-    assert Encoder.load(tmp_path / "plain").settings.include_prompt is False
+    assert load(tmp_path / "plain").settings.include_prompt is False
 
 
 @pytest.fixture(scope="session")
 def data(tmp_path_factory):
-    return {"data": str(write_pairs(tmp_path_factory.mktemp("pairs") / "train.tsv", 90, 1))}
+    return {"data": write_pairs(tmp_path_factory.mktemp("pairs") / "train.tsv", 90, 1)}
 
 
 @pytest.fixture
@@ -71,41 +73,38 @@ def ran(tmp_path):
 
 
 def test_gradient_checkpointing_of_ran_keeps_the_weights(data, ran, tmp_path):
-    for name, again in (("kept", False), ("again", True)):
+    for name, again in read_rows("""
+            kept | False
+            again | True
+            """):
         run(data, ran, tmp_path / name, run__gradient_checkpointing=again)
     assert same_weights(tmp_path / "kept", tmp_path / "again")
     assert not same_weights(tmp_path / "kept", ran)
 
 
 @pytest.mark.parametrize("pooling", ["cells", "avg"])
-def test_adapters_of_ran_encode_as_in_training(ran, tmp_path, pooling):
+def test_adapters_of_ran_encode_as_in_training(ran, out, tmp_path, pooling):
     from sentence_transformers import SentenceTransformer
 
-    texts, seen = [row["text1"] for row in PAIRS], list[np.ndarray]()
+    texts, seen = [row["text1"] for row in PAIRS], []
 
-    def metric(encoder: Encoder) -> float:
+    def metric(encoder):
         seen.append(encoder.encode(texts))
         return len(seen) / 9
 
     run = aoe_train.train(
-        PAIRS,
-        backbone=ran,
-        out=tmp_path / "m",
-        lora=True,
-        pooling=pooling,
-        dev_metric=metric,
-        **FAST,
+        PAIRS, backbone=ran, out=out, lora=True, pooling=pooling, dev_metric=metric, **FAST
     )
     assert np.abs(seen[0] - seen[-1]).max() > 1e-3
-    np.testing.assert_allclose(run.encoder.encode(texts), seen[-1], atol=1e-5)
-    theirs = SentenceTransformer(str(tmp_path / "m"), trust_remote_code=True)
-    np.testing.assert_allclose(theirs.encode(texts), seen[-1], atol=1e-5)
-    assert aoe_train.export(tmp_path / "m", out=tmp_path / "merged", progress=False).merged
+    assert_allclose(run.encoder.encode(texts), seen[-1], atol=1e-5)
+    theirs = SentenceTransformer(str(out), trust_remote_code=True)
+    assert_allclose(theirs.encode(texts), seen[-1], atol=1e-5)
+    assert export(out, out=tmp_path / "merged").merged
 
 
 def test_lora_model_can_be_trained_again(data, llama, tmp_path):
-    def vectors(folder: Path, **more: Any) -> np.ndarray:
-        return Encoder.load(folder, **more).encode(["the man is eating", "a dog"])
+    def vectors(folder, **more):
+        return load(folder, **more).encode(["the man is eating", "a dog"])
 
     run(data, llama, tmp_path / "first", lora={"rank": 2}, optim__lr=0.005)
     first = vectors(tmp_path / "first")
@@ -116,24 +115,24 @@ def test_lora_model_can_be_trained_again(data, llama, tmp_path):
         assert (tmp_path / name / "model.safetensors").exists()
 
 
-@pytest.mark.parametrize(("lora", "frozen"), [({"rank": 2}, torch.bfloat16), (None, torch.float32)])
+@pytest.mark.parametrize("lora, frozen", [({"rank": 2}, torch.bfloat16), (None, torch.float32)])
 def test_only_weights_frozen_under_adapters_have_the_runs_precision(
-    data, llama, tmp_path, lora, frozen, monkeypatch
+    data, llama, out, lora, frozen, monkeypatch
 ):
     monkeypatch.setattr(
         "aoe_train.model.precision._cpu_has_bf16", lambda: True
     )  # also if it's emulated
-    kinds: set[torch.dtype] = set()
+    kinds = set()
     watch = Watch(
         "on_train_begin", lambda model: kinds.add(model.text_model.backbone.norm.weight.dtype)
     )
-    record = run(data, llama, tmp_path / "m", callbacks=[watch], lora=lora, run__precision="bf16")
+    record = run(data, llama, out, callbacks=[watch], lora=lora, run__precision="bf16")
     assert kinds == {frozen}
     assert np.isfinite(record["history"][-1]["loss"])
     assert record["encoder"]["pooling"] == "last"
-    assert np.isfinite(Encoder.load(tmp_path / "m").encode(["the man is eating", "a dog"])).all()
+    assert np.isfinite(load(out).encode(["the man is eating", "a dog"])).all()
     name = "adapter_model.safetensors" if lora else "model.safetensors"
-    assert {weight.dtype for weight in load_file(tmp_path / "m" / name).values()} == {torch.float32}
+    assert {weight.dtype for weight in load_file(out / name).values()} == {torch.float32}
 
 
 def test_single_texts_need_dropout(tmp_path):
@@ -160,27 +159,25 @@ def test_column_prompts_equal_prompted_texts(tmp_path):
     base = save_bert(tmp_path / "bert", dropout=0)
     run({"data": str(plain)}, base, tmp_path / "a", prompts=BY_COLUMN, **flags)
     run({"data": str(tmp_path / "written.tsv")}, base, tmp_path / "b", **flags)
-    torch.testing.assert_close(
-        weights(tmp_path / "a"), weights(tmp_path / "b"), atol=1e-5, rtol=1e-4
-    )
+    assert_close(weights(tmp_path / "a"), weights(tmp_path / "b"), atol=1e-5, rtol=1e-4)
 
 
-def test_trained_model_stores_its_prompts(tmp_path, capsys):
+def test_trained_model_stores_its_prompts(out, tmp_path, capsys):
     from sentence_transformers import SentenceTransformer
 
     backbone = save_bert(tmp_path / "bert", spread=0.2)  # so that rounding decides no row
-    data = str(write_columns(tmp_path / "data.tsv", 24, 1))
+    data = write_columns(tmp_path / "data.tsv", 24, 1)
     dev = write_columns(tmp_path / "dev.tsv", 8, 2)
-    record = run({"data": data, "dev_data": str(dev)}, backbone, tmp_path / "m", prompts=BY_COLUMN)
-    aoe_train.train(PAIRS, backbone=tmp_path / "m", out=tmp_path / "again", epochs=0.1)
-    told = " ".join(capsys.readouterr().err.split())
+    record = run({"data": data, "dev_data": str(dev)}, backbone, out, prompts=BY_COLUMN)
+    aoe_train.train(PAIRS, backbone=out, out=tmp_path / "again", epochs=0.1)
+    told = stderr(capsys)
     assert "texts get none of the model's prompts (document, query)" in told
     expected = {"query": "the man: ", "document": "a road "}
-    ours, theirs = Encoder.load(tmp_path / "m"), SentenceTransformer(str(tmp_path / "m"))
+    ours, theirs = load(out), SentenceTransformer(str(out))
     assert record["encoder"]["prompts"] == ours.prompts == theirs.prompts == expected
     for name in expected:
         found = theirs.encode(["a cat"], prompt_name=name)
-        np.testing.assert_allclose(ours.encode(["a cat"], prompt_name=name), found, atol=1e-6)
+        assert_allclose(ours.encode(["a cat"], prompt_name=name), found, atol=1e-6)
     # The saved weights score best on texts with their prompts.
     columns = zip(*(line.split("\t") for line in dev.read_text().splitlines()[1:]), strict=True)
     anchor, positive, negative = (
@@ -189,19 +186,17 @@ def test_trained_model_stores_its_prompts(tmp_path, capsys):
     )
     nearer = (anchor * (positive - negative)).sum(1) / np.linalg.norm(anchor, axis=1)
     assert np.abs(nearer).min() > 1e-4
-    assert record["result"]["dev"] == pytest.approx(np.mean(nearer > 0))
+    assert record["result"]["dev"] == approx(np.mean(nearer > 0))
 
 
 def test_interpolate_averages_backbone_and_trained_weights(tmp_path):
     backbone = save_bert(tmp_path / "bert", layers=1)
 
-    def train(name: str, share: float = 0.25) -> None:
+    def train(name, share=0.25):
         aoe_train.train(PAIRS, backbone=backbone, out=tmp_path / name, interpolate=share, **FAST)
 
     train("trained", 1)
     train("mixed")
     first, trained, mixed = (weights(tmp_path / name) for name in ("bert", "trained", "mixed"))
-    torch.testing.assert_close(
-        mixed, {name: first[name].lerp(trained[name], 0.25) for name in mixed}
-    )
+    assert_close(mixed, {name: first[name].lerp(trained[name], 0.25) for name in mixed})
     assert sum(not torch.equal(weight, first[name]) for name, weight in mixed.items()) > 5

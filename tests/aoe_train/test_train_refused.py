@@ -1,14 +1,13 @@
 """Settings, data and objectives that a run refuses in one line, before it writes anything."""
 
-from typing import Any
-
 import pytest
 import torch
 from transformers import BertModel
 from transformers.integrations import integration_utils
 
-import aoe_train
+from aoe_train import plan, train
 from pairkit import ConfigError, DataError
+from tests.aoe_train.shorthand import cases, shared, table
 from tests.aoe_train.test_keep_if_better import judged_rows
 from tests.aoe_train.test_train_teachers import sentences
 from tests.aoe_train.test_train_texts import Halves
@@ -21,8 +20,8 @@ BINARY = [
 ]
 
 
-@pytest.fixture(scope="module")
-def data(tmp_path_factory) -> dict[str, Any]:
+@shared
+def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("data")
     graded = write_pairs(folder / "train.tsv", 90, 1)
     nli = write_triplets(folder / "nli.jsonl", 40, 3)
@@ -40,197 +39,145 @@ def data(tmp_path_factory) -> dict[str, Any]:
 class ForgetsLabels(torch.nn.Module):
     """A module whose `forward` lacks the labels."""
 
-    def forward(self, vectors: torch.Tensor) -> torch.Tensor:
+    def forward(self, vectors):
         return vectors.sum()
 
 
-async def is_async(vectors: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+async def is_async(vectors, labels):
     return vectors.sum() * labels.sum()
 
 
-def trainer(**options: Any) -> dict[str, Any]:
-    return {"settings": {"run.trainer": options}}
+@table(
+    "kind, settings, message",
+    r"""
+    binary | encoder.prompts.a={text} {text} | setting .*has \{text\} 2 times
+    binary | optim.learning_rate=1 | unknown setting 'optim.learning_rate'
+    binary | optim.lr=nan | finite
+    binary | objective.layers=[1, 5] | objective.layers .*as the last layer is always trained
+    binary | optim.top_layers=4 | optim\.top_layers 4: this backbone has 1 layer
+    binary | objective.weights={cosent = 0, in_batch = 0, angle = 0} | all weights are 0
+    binary | objective.tau.angle=20 | angle = 20: is a scale; the temperature is 0.05
+    binary | optim.scheduler=bent | transformers rejects
+    binary | run.trainer={max_steps = 3} | run.trainer.max_steps: expected one of adam_beta1
+    binary | run.trainer={fsdp = true} | run.trainer.fsdp.*run.shard
+    binary | run.trainer={optim = "schedule_free_adamw"} | starts with adamw
+    binary | run.trainer={optim_args = "fast"} | run.trainer.optim or an option for it isn't usable
+    binary | run.trainer={adam_beta1 = "x"} | run.trainer.optim or an option for it isn't usable
+    binary | optim.scheduler=polynomial; run.trainer={lr_scheduler_kwargs = {x = 1}} | lr_scheduler_kwargs or an option
+    binary | log.report_to=["tensorbord"] | log.report_to 'tensorbord': .*only .*tensorboard
+    binary | run.precision=fp16 | fp16: not available on a CPU
+    binary | run.shard=true | run.shard: needs several processes; .* `torchrun
+    graded | optim.patience=2 | patience.*dev_data=
+    graded | batches.strategy=tokens | the strategy tokens needs max_tokens
+    graded | batches.max_tokens=5 | only it uses max_tokens
+    alike | seed=1 | the list given: all 16 labels are 1, so there is nothing to rank.*preset='simcse'
+    mixed | preset=domain | in a run of their own
+    one text | preset=domain; optim.top_layers=1 | fewer than two distinct texts
+    three | datasets.nil.weight=2 | datasets\.nil: no such dataset; expected nli, qa, stsb
+    three | mix.dev=x | mix\.dev: no dev set 'x'; there is none: give dev_data=
+    three | mix={order = "round-robin", temperature = 2} | mix\.temperature = 2: .* round-robin
+    three | mix={epoch = "once", temperature = 2} | mix\.temperature = 2: .* once an epoch
+    three | mix.epoch=once; datasets.nli.weight=2 | datasets\.nli\.weight: has no effect
+    three | datasets.qa.preset=cosent | dataset qa: objective cosent: found positive data
+    three | datasets.nli.preset=x | nli\.preset' = 'x': expected one of auto, angle
+    three | datasets.nli.wieght=2 | unknown setting 'datasets\.nli\.wieght'; known here: .*weight
+    three | datasets.nli.objective.layers=[1] | objective.layers: differs between datasets
+    """,
+)
+def test_refused_settings(kind, settings, message, data, shallow, out):
+    refused(data[kind], message, shallow, out, settings=settings.split("; "))
 
 
-def setting(**settings: Any) -> dict[str, Any]:
-    return {"settings": {name.replace("__", "."): value for name, value in settings.items()}}
-
-
-def judged(**change: Any) -> list[dict[str, Any]]:
-    return [row | change for row in judged_rows(1, 40)]
-
-
-REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
-    "binary": [
-        (setting(encoder__prompts__a="{text} {text}"), r"setting .*has \{text\} 2 times"),
-        (setting(optim__learning_rate=1), "unknown setting 'optim.learning_rate'"),
-        ({"lr": float("nan")}, "finite"),
-        ({"layers": [1, 5]}, "objective.layers .*as the last layer is always trained"),
-        ({"top_layers": 4}, r"optim\.top_layers 4: this backbone has 1 layer"),
-        (
-            setting(objective__weights=dict.fromkeys(("cosent", "in_batch", "angle"), 0)),
-            "all weights are 0",
-        ),
-        (setting(objective__tau__angle=20), "angle = 20: is a scale; the temperature is 0.05"),
-        (setting(optim__scheduler="bent"), "transformers rejects"),
-        (trainer(max_steps=3), "run.trainer.max_steps: expected one of adam_beta1"),
-        (trainer(fsdp=True), "run.trainer.fsdp.*run.shard"),
-        (trainer(optim="schedule_free_adamw"), "starts with adamw"),
-        (trainer(optim_args="fast"), "run.trainer.optim or an option for it isn't usable"),
-        (trainer(adam_beta1="x"), "run.trainer.optim or an option for it isn't usable"),
-        (
-            {
-                "settings": {
-                    "optim.scheduler": "polynomial",
-                    "run.trainer": {"lr_scheduler_kwargs": {"x": 1}},
-                }
-            },
-            "run.trainer.lr_scheduler_kwargs or an option",
-        ),
-        (
-            setting(log__report_to=["tensorbord"]),
-            "log.report_to 'tensorbord': .*only .*tensorboard",
-        ),
-        ({"precision": "fp16"}, "fp16: not available on a CPU"),
-        (setting(run__shard=True), "run.shard: needs several processes; .* `torchrun"),
-        ({"preset": "domain", "purpose": "group"}, "purpose: no effect here"),
-        (
-            {"preset": "simcse", "labels": "0=0,1=skip"},
-            "highest label is 0, so there are no positives, which",
-        ),
-        (
-            {"objective": lambda vectors: vectors.sum()},
-            r"the parameters \(vectors\), expected \(vectors",
-        ),
-        (
-            {"objective": ForgetsLabels()},
-            r"ForgetsLabels: found the parameters \(vectors: .*\), expected",
-        ),
-        ({"objective": is_async}, "is_async: is async; expected a plain function"),
-        (
-            {"objective": lambda vectors, _: vectors.sum(-1)},
-            "returned a torch.float32 tensor of shape",
-        ),
-        ({"objective": lambda *_: 3.0}, "returned float; expected one number"),
-        ({"objective": torch.nn.MSELoss}, "an instance, not a class"),
-        ({"prompts": "find \ud800: "}, "lone surrogate"),
-        (
-            {"objective": lambda vectors, _: vectors.sum().detach()},
-            "does not depend on the vectors",
-        ),
-        ({"accept_on": judged(), **setting(run__shard=True)}, "accept_on= with run.shard"),
-        ({"accept_on": judged(), **setting(encoder__dense=16)}, "accept_on= with encoder.dense"),
-        ({"accept_on": judged(label=1)}, "all labels are equal"),
-        (
-            {"accept_on": judged(query_top=1, query_share=1, query_results=1)},
-            "has judged search results",
-        ),
-        ({"if_not_better": "model"}, "without accept_on= has no effect; give accept_on=PAIRS"),
-    ],
-    "graded": [
-        (setting(optim__patience=2), "patience.*dev_data="),
-        (setting(batches__strategy="tokens"), "the strategy tokens needs max_tokens"),
-        (setting(batches__max_tokens=5), "only it uses max_tokens"),
-    ],
-    "alike": [
-        ({}, "the list given: all 16 labels are 1, so there is nothing to rank.*preset='simcse'"),
-    ],
-    "texts": [
-        ({"preset": "simcse", "purpose": "group"}, "purpose: no effect here"),
-        ({"preset": "domain", "purpose": "clustering"}, "group"),
-        *(
-            ({"objective": Halves(), **given}, f"a TextObjective doesn't support .*{named}")
-            for given, named in (
-                (setting(run__chunk=4), "run.chunk"),
-                (setting(encoder__long_text="chunks"), "long_text=chunks"),
-                ({"dims": [32, 8]}, "dims and layers"),
-                ({"teacher": "minilm"}, "a guide or teacher"),
-            )
-        ),
-    ],
-    "mixed": [
-        ({"preset": "domain"}, "in a run of their own"),
-    ],
-    "one text": [
-        ({"preset": "domain", "top_layers": 1}, "fewer than two distinct texts"),
-    ],
-    "three": [
-        (
-            setting(datasets__nil__weight=2),
-            r"datasets\.nil: no such dataset; expected nli, qa, stsb",
-        ),
-        (setting(mix__dev="x"), r"mix\.dev: no dev set 'x'; there is none: give dev_data="),
-        (
-            setting(mix={"order": "round-robin", "temperature": 2}),
-            r"mix\.temperature = 2: .* round-robin",
-        ),
-        (
-            setting(mix={"epoch": "once", "temperature": 2}),
-            r"mix\.temperature = 2: .* once an epoch",
-        ),
-        (
-            setting(mix__epoch="once", datasets__nli__weight=2),
-            r"datasets\.nli\.weight: has no effect",
-        ),
-        (
-            setting(datasets__qa__preset="cosent"),
-            "dataset qa: objective cosent: found positive data",
-        ),
-        (
-            setting(datasets__nli__preset="x"),
-            r"'datasets\.nli\.preset' = 'x': expected one of auto, angle",
-        ),
-        (
-            setting(datasets__nli__wieght=2),
-            r"unknown setting 'datasets\.nli\.wieght'; known here: .*weight",
-        ),
-        (
-            setting(datasets__nli__objective__layers=[1]),
-            "objective.layers: differs between datasets",
-        ),
-        ({"objective": {"nil": torch.sum}}, r"objective: no dataset 'nil'; expected nli, qa, stsb"),
-    ],
-}
-
-
-CASES = [(kind, *case) for kind, cases in REFUSED.items() for case in cases]
-
-
-@pytest.mark.parametrize(("kind", "given", "message"), CASES, ids=[case[2] for case in CASES])
-def test_refused_runs(kind, given, message, data, shallow, tmp_path):
+def refused(rows, message, backbone, out, **given):
     with pytest.raises((ConfigError, DataError), match=message) as raised:
-        aoe_train.train(data[kind], backbone=shallow, out=tmp_path / "m", progress=False, **given)
+        train(rows, backbone=backbone, out=out, **given)
     assert "\n" not in str(raised.value)
-    assert not (tmp_path / "m").exists()
+    assert not out.exists()
+
+
+@table(
+    "kind, given, message",
+    r"""
+    binary | {'preset': 'domain', 'purpose': 'group'} | purpose: no effect here
+    binary | {'preset': 'simcse', 'labels': '0=0,1=skip'} | highest label is 0, so there are no positives, which
+    binary | {'prompts': 'find \ud800: '} | lone surrogate
+    binary | {'if_not_better': 'model'} | without accept_on= has no effect; give accept_on=PAIRS
+    texts | {'preset': 'simcse', 'purpose': 'group'} | purpose: no effect here
+    texts | {'preset': 'domain', 'purpose': 'clustering'} | group
+    """,
+)
+def test_refused_arguments(kind, given, message, data, shallow, out):
+    refused(data[kind], message, shallow, out, **given)
+
+
+@cases(
+    "objective, message",
+    [
+        (lambda vectors: vectors.sum(), r"the parameters \(vectors\), expected \(vectors"),
+        (ForgetsLabels(), r"ForgetsLabels: found the parameters \(vectors.*\), expected"),
+        (is_async, "is_async: is async; expected a plain function"),
+        (lambda vectors, _: vectors.sum(-1), "returned a torch.float32 tensor of shape"),
+        (lambda *_: 3.0, "returned float; expected one number"),
+        (torch.nn.MSELoss, "an instance, not a class"),
+        (lambda vectors, _: vectors.sum().detach(), "does not depend on the vectors"),
+    ],
+)
+def test_refused_objectives(objective, message, shallow, out):
+    refused(BINARY, message, shallow, out, objective=objective)
+
+
+def test_an_objective_for_no_dataset(data, shallow, out):
+    message = r"objective: no dataset 'nil'; expected nli, qa, stsb"
+    refused(data["three"], message, shallow, out, objective={"nil": torch.sum})
+
+
+@table(
+    "given, message",
+    """
+    {'settings': ['run.chunk=4']} | a TextObjective doesn't support .*run.chunk
+    {'settings': ['encoder.long_text=chunks']} | a TextObjective doesn't support .*long_text=chunks
+    {'dims': [32, 8]} | a TextObjective doesn't support .*dims and layers
+    {'teacher': 'minilm'} | a TextObjective doesn't support .*a guide or teacher
+    """,
+)
+def test_settings_that_text_objectives_do_not_support(given, message, data, shallow, out):
+    refused(data["texts"], message, shallow, out, objective=Halves(), **given)
+
+
+@table(
+    "change, settings, message",
+    """
+    {} | run.shard=true | accept_on= with run.shard
+    {} | encoder.dense=16 | accept_on= with encoder.dense
+    {'label': 1} | seed=1 | all labels are equal
+    {'query_top': 1, 'query_share': 1, 'query_results': 1} | seed=1 | has judged search results
+    """,
+)
+def test_refused_judged_pairs(change, settings, message, shallow, out):
+    pairs = [row | change for row in judged_rows(1, 40)]
+    refused(BINARY, message, shallow, out, accept_on=pairs, settings=[settings])
 
 
 def test_dry_runs_are_not_sharded(shallow):
     with refusal("a dry run doesn't support run.shard"):
-        aoe_train.plan(BINARY, backbone=shallow, **setting(run__shard=True))
+        plan(BINARY, backbone=shallow, settings=["run.shard=true"])
 
 
-@pytest.mark.parametrize("name", ["tensorboard", "wandb", "trackio"])
-def test_missing_tracker_package_is_refused(shallow, tmp_path, monkeypatch, name):
+@cases("name", ["tensorboard", "wandb", "trackio"])
+def test_missing_tracker_package_is_refused(shallow, out, monkeypatch, name):
     monkeypatch.setattr(integration_utils, f"is_{name}_available", lambda: False)
     with refusal(f"log.report_to '{name}': its package is not installed; pip install {name}$"):
-        aoe_train.train(
-            BINARY, backbone=shallow, out=tmp_path / "m", **setting(log__report_to=name)
-        )
+        train(BINARY, backbone=shallow, out=out, settings=[f"log.report_to={name}"])
 
 
-@pytest.mark.parametrize("name", ["ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED"])
-def test_sharding_by_accelerate_launch_is_refused(shallow, tmp_path, monkeypatch, name):
+@cases("name", ["ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED"])
+def test_sharding_by_accelerate_launch_is_refused(shallow, out, monkeypatch, name):
     monkeypatch.setenv(name, "true")
     with refusal(f"{name} is set: .*run.shard"):
-        aoe_train.train(BINARY, backbone=shallow, out=tmp_path / "m")
+        train(BINARY, backbone=shallow, out=out)
 
 
-def test_unsupported_gradient_checkpointing_is_refused(shallow, tmp_path, monkeypatch):
+def test_unsupported_gradient_checkpointing_is_refused(shallow, out, monkeypatch):
     monkeypatch.setattr(BertModel, "supports_gradient_checkpointing", False)
     with refusal(r"gradient_checkpointing: BertModel.*run\.chunk"):
-        aoe_train.train(
-            BINARY,
-            backbone=shallow,
-            out=tmp_path / "m",
-            **setting(run__gradient_checkpointing=True),
-        )
+        train(BINARY, backbone=shallow, out=out, settings=["run.gradient_checkpointing=true"])

@@ -1,15 +1,12 @@
 """Killed runs continue to the same weights; diverged ones are stopped and keep the last sound weights."""
 
-from typing import Any
-
 import pytest
 import torch
 from transformers import TrainerCallback
 
-import aoe_train
-from aoe_train import Encoder
-from pairkit import ConfigError
+from aoe_train import Encoder, train
 from tests.aoe_train.conftest import Killed
+from tests.aoe_train.shorthand import approx, cases, config_error, raises, read_rows, shared, table
 from tests.aoe_train.test_keep_if_better import judged_rows
 from tests.aoe_train.test_train import run, score
 from tests.aoe_train.test_train_teachers import PARTS, sentences, triplets
@@ -23,41 +20,12 @@ from tests.aoe_train.tiny import (
     write_triplets,
 )
 
-PAPERS = {"preset": "angle-paper", "optim.lr": 1e-3, "optim.batch_size": 16, "log.steps": 2}
-TWICE = PAPERS | {"optim.epochs": 2}
-ROUNDS = {"mix.order": "round-robin", "mix.epoch": "longest", "optim.accumulation": 2}
-TAUGHT = {f"objective.weights.{part}": 1 for part in PARTS} | {
-    "objective.dims": (32, 8),
-    "run.chunk": 5,
-}
+PAPERS = "preset=angle-paper; optim.lr=1e-3; optim.batch_size=16; log.steps=2"
 # Data, settings, step before which the run is killed, steps between checkpoints.
-CASES: dict[str, tuple[str, dict[str, Any], int, int]] = {
-    "at the end of an epoch": ("graded", TWICE, 6, 3),
-    "averages and early stopping": (
-        *(
-            "graded",
-            TWICE | {"optim.patience": 9, "optim.average": 0.9, "optim.interpolate": 0.25},
-            8,
-            3,
-        ),
-    ),
-    "batches by tokens": (
-        *("triplets", PAPERS | {"batches.strategy": "tokens", "batches.max_tokens": 400}, 2, 1),
-    ),
-    "several datasets": ("three", ROUNDS | {"optim.lr": 1e-3, "optim.epochs": 2}, 5, 3),
-    "texts": ("texts", {"preset": "domain", "optim.top_layers": 1, "optim.epochs": 1}, 3, 1),
-    "guide and teacher": ("taught", TAUGHT | {"preset": "simcse", "optim.batch_size": 8}, 2, 1),
-    "judged pairs": (
-        "judged",
-        {"preset": "cosent", "optim.epochs": 1, "optim.if_not_better": "model"},
-        5,
-        2,
-    ),
-}
 
 
-@pytest.fixture(scope="module")
-def sources(tmp_path_factory) -> dict[str, dict[str, Any]]:
+@shared
+def sources(tmp_path_factory):
     """The inputs of each case."""
     folder = tmp_path_factory.mktemp("sources")
     graded, dev = write_pairs(folder / "train.tsv", 90, 1), write_pairs(folder / "dev.tsv", 30, 2)
@@ -84,22 +52,42 @@ def sources(tmp_path_factory) -> dict[str, dict[str, Any]]:
     }
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_killed_run_continues_to_the_same_weights(case, sources, shallow, tmp_path, kill_at):
-    kind, settings, killed_before, every = CASES[case]
-    seen: list[bool] = []
+@table(
+    "kind, settings, killed_before, every",
+    """
+    # at the end of an epoch
+    graded | PAPERS; optim.epochs=2 | 6 | 3
+    # averages and early stopping
+    graded | PAPERS; optim.epochs=2; optim.patience=9; optim.average=0.9; optim.interpolate=0.25 | 8 | 3
+    # batches by tokens
+    triplets | PAPERS; batches.strategy=tokens; batches.max_tokens=400 | 2 | 1
+    # several datasets
+    three | mix={order = "round-robin", epoch = "longest"}; optim={accumulation = 2, lr = 1e-3, epochs = 2} | 5 | 3
+    texts | preset=domain; optim.top_layers=1; optim.epochs=1 | 3 | 1
+    # guide and teacher
+    taught | preset=simcse; optim.batch_size=8; objective.dims=[32, 8]; run.chunk=5; TAUGHT | 2 | 1
+    judged | preset=cosent; optim.epochs=1; optim.if_not_better=model | 5 | 2
+    """,
+)
+def test_killed_run_continues_to_the_same_weights(
+    kind, settings, killed_before, every, sources, shallow, tmp_path, kill_at
+):
+    seen = []
+    taught = "; ".join(f"objective.weights.{part}=1" for part in PARTS)
+    given = settings.replace("PAPERS", PAPERS).replace("TAUGHT", taught).split("; ")
 
-    def train(out: str, **more: Any) -> aoe_train.Trained:
-        how = {**sources[kind], "settings": settings | more, "progress": False}
-        return aoe_train.train(backbone=shallow, out=tmp_path / out, **how)
+    def fit(out, *more):
+        how = {**sources[kind], "settings": [*given, *more]}
+        return train(backbone=shallow, out=tmp_path / out, **how)
 
-    def again() -> aoe_train.Trained:
+    def again():
         step = killed_before // every * every
         seen.append((tmp_path / "b.work" / f"step-{step}.pt").is_file())
         assert not (tmp_path / "b").exists()
-        return train("b", **{"log.checkpoint_steps": every})
+        return fit("b", f"log.checkpoint_steps={every}")
 
-    whole, resumed = train("a"), kill_at(killed_before, again)
+    whole = fit("a")
+    resumed = kill_at(killed_before, again)
     assert seen == [False, True]
     assert same_weights(tmp_path / "a", tmp_path / "b")
     assert not same_weights(tmp_path / "a", shallow)
@@ -109,25 +97,23 @@ def test_killed_run_continues_to_the_same_weights(case, sources, shallow, tmp_pa
     assert not (tmp_path / "b.work").exists()
 
 
-def test_killed_run_continues_only_with_its_own_settings(sources, shallow, tmp_path, kill_at):
-    def train(*, fresh: bool = False, prompts: Any = "the ", lr: float = 1e-3) -> aoe_train.Trained:
-        settings = PAPERS | {"log.checkpoint_steps": 1, "prompts": prompts, "optim.lr": lr}
-        how: dict[str, Any] = {"settings": settings, "fresh": fresh, "progress": False}
-        return aoe_train.train(
-            sources["graded"]["data"], backbone=shallow, out=tmp_path / "m", **how
-        )
+def test_killed_run_continues_only_with_its_own_settings(sources, shallow, out, kill_at):
+    def fit(*settings, fresh=False):
+        given = [*PAPERS.split("; "), "log.checkpoint_steps=1", *settings]
+        data = sources["graded"]["data"]
+        return train(data, backbone=shallow, out=out, settings=given, fresh=fresh)
 
     kill_at(2)
-    with pytest.raises(Killed):
-        train()
-    for change, message in (
-        ({"prompts": "a "}, r"other settings: settings\.prompts"),
-        ({"prompts": None}, r"other settings: settings\.prompts"),
-        ({"lr": 2e-3}, r"m\.work: made from other inputs.*optim\.lr"),
-    ):
+    with raises(Killed):
+        fit("prompts=the ")
+    for change, message in read_rows(r"""
+            prompts=a  | other settings: settings\.prompts
+            optim.lr=1e-3 | other settings: settings\.prompts
+            optim.lr=2e-3 | m\.work: made from other inputs.*optim\.lr
+            """):
         with refusal(message):
-            train(**change)
-    assert train(lr=2e-3, fresh=True).steps == 6
+            fit(change)
+    assert fit("optim.lr=2e-3", fresh=True).steps == 6
 
 
 SIGN = r"training diverged at step \d+: embeddings have collapsed .* lower lr= \(now 1\)"
@@ -135,91 +121,87 @@ SIGN = r"training diverged at step \d+: embeddings have collapsed .* lower lr= \
 
 @pytest.fixture
 def data(tmp_path):
-    return {"data": str(write_pairs(tmp_path / "train.tsv", 90, 1))}
+    return {"data": write_pairs(tmp_path / "train.tsv", 90, 1)}
 
 
 @pytest.fixture
 def with_dev(data, tmp_path):
-    return {**data, "dev_data": str(write_pairs(tmp_path / "dev.tsv", 30, 2))}
+    return {**data, "dev_data": write_pairs(tmp_path / "dev.tsv", 30, 2)}
 
 
-@pytest.mark.parametrize(
+@cases(
     "flags",
     [{}, {"run__chunk": 20, "run__packing": False, "optim__accumulation": 2, "preset": "cosent"}],
 )
-def test_collapse_is_detected(data, bert, tmp_path, flags):
-    with pytest.raises(ConfigError, match=SIGN) as caught:
-        run(data, bert, tmp_path / "m", optim__lr=1, optim__epochs=2, **flags)
+def test_collapse_is_detected(data, bert, out, tmp_path, flags):
+    with config_error(SIGN) as caught:
+        run(data, bert, out, optim__lr=1, optim__epochs=2, **flags)
     assert "\n" not in str(caught.value)
-    assert not (tmp_path / "m").exists()
+    assert not out.exists()
     assert not (tmp_path / "m.work").exists()  # nothing to keep
 
 
-def test_best_weights_are_saved_as_a_model(with_dev, bert, tmp_path):
-    scores: dict[int, float] = {}
+def test_best_weights_are_saved_as_a_model(with_dev, bert, out, tmp_path):
+    scores = {}
 
     class Scores(TrainerCallback):
-        def on_evaluate(self, _: Any, state: Any, *__: Any, metrics: Any, **___: Any) -> None:
+        def on_evaluate(self, _, state, *__, metrics, **___):
             scores[state.global_step] = metrics["eval_dev"]
 
     flags = {"optim__lr": 0.1, "optim__epochs": 6, "optim__warmup": 0.5}
     kept = tmp_path / "m.work" / "before-divergence"
-    with pytest.raises(ConfigError, match=f"the best weights of step .* are in {kept}$") as caught:
-        run(with_dev, bert, tmp_path / "m", callbacks=[Scores()], **flags)
+    with config_error(f"the best weights of step .* are in {kept}$") as caught:
+        run(with_dev, bert, out, callbacks=[Scores()], **flags)
     assert f"the best weights of step {max(scores, key=scores.__getitem__)} are" in str(
         caught.value
     )
-    assert score(kept, with_dev["dev_data"]) == pytest.approx(max(scores.values()), abs=1e-4)
+    assert score(kept, with_dev["dev_data"]) == approx(max(scores.values()), abs=1e-4)
 
-    with pytest.raises(
-        ConfigError, match=r"m\.work: training diverged at step \d+: .*before-divergence$"
-    ):
-        run(with_dev, bert, tmp_path / "m", **flags)  # not gone on with
-    run(with_dev, bert, tmp_path / "m", fresh=True)
+    with config_error(r"m\.work: training diverged at step \d+: .*before-divergence$"):
+        run(with_dev, bert, out, **flags)  # not gone on with
+    run(with_dev, bert, out, fresh=True)
     assert not (tmp_path / "m.work").exists()
 
 
 def test_without_dev_data_the_newest_checkpoint_is_saved(data, llama, tmp_path):
     kept = tmp_path / "m.work" / "before-divergence"
     flags = {"optim__lr": 1, "optim__epochs": 3, "optim__warmup": 0.9, "log__checkpoint_steps": 1}
-    with pytest.raises(ConfigError, match=r"; the weights of step \d+ are in ") as caught:
+    with config_error(r"; the weights of step \d+ are in ") as caught:
         run(data, llama, tmp_path / "m", **flags)
     assert Encoder.load(kept).encode(["the man", "a red boat"]).shape == (2, 32)
     (checkpoint,) = (tmp_path / "m.work").glob("step-*.pt")
     assert f"the weights of step {checkpoint.stem[5:]} are" in str(caught.value)
 
 
-def test_diverged_checkpoint_is_not_continued(data, bert, tmp_path, kill_at):
+def test_diverged_checkpoint_is_not_continued(data, bert, out, tmp_path, kill_at):
     kill_at(4)
-    with pytest.raises(Killed):
-        run(data, bert, tmp_path / "m", log__checkpoint_steps=2)
+    with raises(Killed):
+        run(data, bert, out, log__checkpoint_steps=2)
     (path,) = (tmp_path / "m.work").glob("step-*.pt")
     content = torch.load(path)
     torch.save(
         content | {"weights": {name: 0 * weight for name, weight in content["weights"].items()}},
         path,
     )
-    with pytest.raises(
-        ConfigError, match=r"training diverged at step [24]: embeddings .*fresh=True$"
-    ):
-        run(data, bert, tmp_path / "m", log__checkpoint_steps=2)
+    with config_error(r"training diverged at step [24]: embeddings .*fresh=True$"):
+        run(data, bert, out, log__checkpoint_steps=2)
 
 
-def test_infinite_gradient_is_detected(data, bert, tmp_path):
-    calls: list[int] = []
+def test_infinite_gradient_is_detected(data, bert, out):
+    calls = []
 
-    def loss(vectors: torch.Tensor, _: Any) -> torch.Tensor:
+    def loss(vectors, _):
         calls.append(1)
         vectors.register_hook(lambda gradient: gradient * (float("inf") if len(calls) == 3 else 1))
         return vectors.square().mean()
 
-    how = {"lr": 1e-3, "batch_size": 16, "settings": {"log.steps": 1}, "progress": False}
+    how = {"lr": 1e-3, "batch_size": 16, "settings": {"log.steps": 1}}
     message = r"at step 3: the gradient became (inf|nan); .*lr= \(now 0.001\)"
-    with pytest.raises(ConfigError, match=message):
-        aoe_train.train(data["data"], backbone=bert, out=tmp_path / "m", objective=loss, **how)
+    with config_error(message):
+        train(data["data"], backbone=bert, out=out, objective=loss, **how)
 
 
-@pytest.mark.parametrize(
+@cases(
     "lines",
     [
         ["text", *WORDS[:33]],
@@ -231,9 +213,9 @@ def test_infinite_gradient_is_detected(data, bert, tmp_path):
     ],
     ids=["single texts", "batches of one label, one of one row", "two rows"],
 )
-def test_unusual_batches_are_no_divergence(lines, bert, tmp_path):
+def test_unusual_batches_are_no_divergence(lines, bert, out, tmp_path):
     (tmp_path / "rows.tsv").write_text("\n".join(lines) + "\n")
     preset = "cosent" if "label" in lines[0] else "simcse"
     flags = {"preset": preset, "batches__strategy": "shuffle", "optim__epochs": 2}
-    run({"data": str(tmp_path / "rows.tsv")}, bert, tmp_path / "m", **flags)
-    assert all(weight.isfinite().all() for weight in weights(tmp_path / "m").values())
+    run({"data": str(tmp_path / "rows.tsv")}, bert, out, **flags)
+    assert all(weight.isfinite().all() for weight in weights(out).values())

@@ -8,12 +8,12 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 from transformers import TrainerCallback
 
-import aoe_train
+from aoe_train import train
+from tests.aoe_train.shorthand import stderr
 from tests.aoe_train.tiny import same_weights, write_pairs
 
 SCRIPT = Path(__file__).resolve().parents[2] / "docs" / "howto" / "slurm.md"
@@ -30,10 +30,10 @@ def _default_sigterm(interruptible):
 class Signals(TrainerCallback):
     """Send this process a signal at the end of a step."""
 
-    def __init__(self, kind: int, step: int) -> None:
+    def __init__(self, kind, step):
         self._kind, self._step = kind, step
 
-    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_step_end(self, args, state, control, **_):
         if state.global_step == self._step:
             os.kill(os.getpid(), self._kind)
 
@@ -43,9 +43,9 @@ def fit(shallow, tmp_path_factory):
     """Train six steps."""
     data = write_pairs(tmp_path_factory.mktemp("pairs") / "train.tsv", 90, 0)
 
-    def fit(out: Path, *callbacks: TrainerCallback, progress: bool = False) -> aoe_train.Trained:
-        how: dict[str, Any] = {"preset": "angle-paper", "batch_size": 16, "progress": progress}
-        return aoe_train.train(data, backbone=shallow, out=out, callbacks=callbacks, **how)
+    def fit(out, *callbacks, progress=False):
+        how = {"preset": "angle-paper", "batch_size": 16, "progress": progress}
+        return train(data, backbone=shallow, out=out, callbacks=callbacks, **how)
 
     return fit
 
@@ -59,36 +59,36 @@ def test_stopped_run_continues_to_the_same_weights(fit, tmp_path, capsys):
         assert (out.with_name(out.name + ".work") / "step-3.pt").is_file()
         assert not out.exists()
         fit(out, progress=True)
-        assert "continuing after step 3" in " ".join(capsys.readouterr().err.split())
+        assert "continuing after step 3" in stderr(capsys)
         assert same_weights(tmp_path / "whole", out)
         assert signal.getsignal(kind) == before
 
 
-def test_second_ctrl_c_stops_immediately(fit, tmp_path):
+def test_second_ctrl_c_stops_immediately(fit, out):
     with pytest.raises(KeyboardInterrupt) as ended:
-        fit(tmp_path / "m", Signals(signal.SIGINT, 3), Signals(signal.SIGINT, 3))
+        fit(out, Signals(signal.SIGINT, 3), Signals(signal.SIGINT, 3))
     assert "stopped" not in str(ended.value)
     assert signal.getsignal(signal.SIGINT) == signal.default_int_handler
 
 
-def test_signal_at_the_last_step_finishes_the_run(fit, tmp_path):
-    fit(tmp_path / "m", Signals(signal.SIGTERM, 6))
-    assert (tmp_path / "m" / "model.safetensors").exists()
+def test_signal_at_the_last_step_finishes_the_run(fit, out, tmp_path):
+    fit(out, Signals(signal.SIGTERM, 6))
+    assert (out / "model.safetensors").exists()
     assert not (tmp_path / "m.work").exists()
 
 
-def test_ignored_signals_stop_nothing(fit, tmp_path):
+def test_ignored_signals_stop_nothing(fit, out):
     before = signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     try:
-        assert fit(tmp_path / "m", Signals(signal.SIGUSR1, 3)).steps == 6
+        assert fit(out, Signals(signal.SIGUSR1, 3)).steps == 6
         assert signal.getsignal(signal.SIGUSR1) == signal.SIG_IGN
     finally:
         signal.signal(signal.SIGUSR1, before)
 
 
-def test_a_run_outside_the_main_thread_handles_no_signals(fit, tmp_path):
+def test_a_run_outside_the_main_thread_handles_no_signals(fit, out):
     with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(fit, tmp_path / "m").result().steps == 6
+        assert pool.submit(fit, out).result().steps == 6
 
 
 @pytest.fixture
@@ -100,13 +100,13 @@ def job(tmp_path):
     return ["bash", str(tmp_path / "job.sh")]
 
 
-def stand_in(folder: Path, name: str, line: str) -> None:
+def stand_in(folder, name, line):
     folder.mkdir(exist_ok=True)
     (folder / name).write_text(f"#!/bin/bash\n{line}\n")
     (folder / name).chmod(0o755)
 
 
-@pytest.mark.parametrize(("ends_with", "queued"), [(130, "requeue 77\n"), (0, "")])
+@pytest.mark.parametrize("ends_with, queued", [(130, "requeue 77\n"), (0, "")])
 def test_documented_slurm_script_forwards_the_signal(job, tmp_path, ends_with, queued):
     """The training ends after its signal, stopped or finished."""
     bin_folder, log = tmp_path / "bin", tmp_path / "queued"
@@ -135,7 +135,7 @@ def test_all_processes_of_torchrun_stop_at_one_step(shallow, tmp_path):
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "AOE_CACHE": str(tmp_path / "cache")}
     environment["PYTHONPATH"] = str(SCRIPT.parents[2])
 
-    def begin(out: str) -> subprocess.Popen[bytes]:
+    def begin(out):
         command = (
             f"{sys.executable} -m torch.distributed.run --standalone {handled} --nproc-per-node 2"
             f" -m aoe_train train --data {data} --backbone {shallow} --out {out} --set log.steps=2 -q"
@@ -155,11 +155,11 @@ def test_all_processes_of_torchrun_stop_at_one_step(shallow, tmp_path):
     assert same_weights(tmp_path / "whole", tmp_path / "stopped")
 
 
-def children_of(pid: int) -> list[int]:
+def children_of(pid):
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-def handles_the_signal(pid: int | None) -> bool:
+def handles_the_signal(pid):
     """Whether training has started, which then catches SIGUSR1."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()

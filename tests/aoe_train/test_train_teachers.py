@@ -3,19 +3,15 @@
 import json
 import random
 import shutil
-from pathlib import Path
-from typing import Any
 
-import numpy as np
 import polars as pl
 import pytest
 
-import aoe_train
-from aoe_train import Encoder
+from aoe_train import Encoder, plan, train
 from pairkit import ConfigError, DataError
-from tests.aoe_train.tiny import WORDS, edit, save_bert
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error, shared, table
+from tests.aoe_train.tiny import WORDS, card_of, edit, load, save_bert
 
-Rows = list[dict[str, Any]]
 PARTS = ("embed_distill", "score_distill", "margin_mse")
 EVERYTHING = {f"objective.weights.{part}": 1 for part in PARTS}
 
@@ -25,24 +21,22 @@ def _own_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("AOE_CACHE", str(tmp_path / "cache"))
 
 
-@pytest.fixture(scope="module")
+@shared
 def teacher(tmp_path_factory):
     """A model with another size and prompts for queries and documents."""
     folder = tmp_path_factory.mktemp("teacher")
     save_bert(folder / "bert", dim=16, layers=1, seed=7)
     prompts = {"query": "the ", "document": "a "}
-    Encoder.load(folder / "bert", pooling="avg", prompts=prompts, device="cpu").save(
-        folder / "model"
-    )
+    load(folder / "bert", pooling="avg", prompts=prompts).save(folder / "model")
     return folder / "model"
 
 
-def sentences(count: int, seed: int = 0) -> list[str]:
+def sentences(count, seed=0):
     drawn = random.Random(seed)
     return [" ".join(drawn.sample(WORDS, drawn.randint(3, 7))) for _ in range(count)]
 
 
-def triplets(rows: int = 24) -> Rows:
+def triplets(rows=24):
     """Rows with one or two negatives, and texts that repeat in other columns."""
     drawn, texts = random.Random(3), sentences(30)
     names = ("anchor", "positive", "negative_1")
@@ -52,7 +46,7 @@ def triplets(rows: int = 24) -> Rows:
     return found
 
 
-def how(**settings: Any) -> dict[str, Any]:
+def how(**settings):
     given = {
         "preset": "simcse",
         "optim.lr": 1e-3,
@@ -60,23 +54,21 @@ def how(**settings: Any) -> dict[str, Any]:
         "optim.epochs": 1,
         "log.steps": 1,
     }
-    return {"settings": given | settings, "progress": False}
+    return {"settings": given | settings}
 
 
-def run(data: Any, backbone: Path, out: Path, **settings: Any) -> aoe_train.Trained:
-    return aoe_train.train(data, backbone=backbone, out=out, **how(**settings))
+def run(data, backbone, out, **settings):
+    return train(data, backbone=backbone, out=out, **how(**settings))
 
 
-@pytest.mark.parametrize(
-    "prompts", [None, {"anchor": "is ", "positive": "with ", "negative": "is "}]
-)
+@cases("prompts", [None, {"anchor": "is ", "positive": "with ", "negative": "is "}])
 def test_a_teacher_reads_each_text_once_with_its_columns_prompt(
     shallow, teacher, tmp_path, monkeypatch, prompts
 ):
-    seen: list[tuple[str, str]] = []
+    seen = []
     original = Encoder.encode
 
-    def encode(self: Encoder, texts: Any, *, prompt: Any = None, **options: Any) -> np.ndarray:
+    def encode(self, texts, *, prompt=None, **options):
         if self.dim == 16:
             seen.extend((prompt, text) for text in texts)
         return original(self, texts, prompt=prompt, **options)
@@ -100,23 +92,23 @@ def test_a_teacher_reads_each_text_once_with_its_columns_prompt(
     assert len(seen) == len(expected)  # the second run reads the cache
 
 
-@pytest.mark.parametrize("data", [triplets(), sentences(24)], ids=["triplets", "texts"])
+@cases("data", [triplets(), sentences(24)], ids=["triplets", "texts"])
 def test_learning_from_oneself_costs_nothing(tmp_path, data):
     """Without dropout, the vectors of teacher and model are the same, text by text."""
     still = tmp_path / "still"
-    Encoder.load(save_bert(tmp_path / "bert", layers=1, dropout=0.0), pooling="avg").save(still)
+    load(save_bert(tmp_path / "bert", layers=1, dropout=0.0), pooling="avg").save(still)
     given = {
         "teacher.model": str(still),
         "objective.weights": {"embed_distill": 1},
         "preset": "auto",
     }
     found = run(data, still, tmp_path / "m", **given)
-    assert found.history[0]["embed_distill"] == pytest.approx(0, abs=1e-5)
+    assert found.history[0]["embed_distill"] == approx(0, abs=1e-5)
 
 
-def test_guide_and_teacher_are_recorded(shallow, teacher, tmp_path):
+def test_guide_and_teacher_are_recorded(shallow, teacher, out, tmp_path):
     settings = EVERYTHING | {"guide.model": str(teacher), "teacher.model": str(teacher)}
-    found = run(triplets(), shallow, tmp_path / "m", **settings)
+    found = run(triplets(), shallow, out, **settings)
     assert {*PARTS, "contrastive"} <= found.history[0].keys()
     told = found.record["advisers"]["teacher"]
     assert told["prompts"] == {
@@ -128,11 +120,11 @@ def test_guide_and_teacher_are_recorded(shallow, teacher, tmp_path):
     assert told["dim"] == 16
     assert found.record["origin"]["teacher"]["weights"] == told["weights"]
     other = save_bert(tmp_path / "other", dim=16, layers=1, seed=8)
-    with pytest.raises(ConfigError, match=r"other settings: .*teacher\.weights"):
-        run(triplets(), shallow, tmp_path / "m", **settings | {"teacher.model": str(other)})
+    with config_error(r"other settings: .*teacher\.weights"):
+        run(triplets(), shallow, out, **settings | {"teacher.model": str(other)})
 
 
-def pairs() -> Rows:
+def pairs():
     return [
         {"anchor": a, "positive": b} for a, b in zip(sentences(16), sentences(16, 1), strict=True)
     ]
@@ -140,7 +132,7 @@ def pairs() -> Rows:
 
 def test_vectors_from_a_file(shallow, tmp_path):
     texts = [*sentences(16), *sentences(16, 1)]
-    vectors = Encoder.load(shallow, device="cpu").encode(texts)  # of the student's size
+    vectors = load(shallow).encode(texts)  # of the student's size
     brought = tmp_path / "vectors.parquet"
     settings = {"objective.weights.embed_distill": 1, "teacher.model": str(brought)}
     pl.DataFrame({"text": texts, "vector": vectors}).write_parquet(brought)
@@ -149,25 +141,16 @@ def test_vectors_from_a_file(shallow, tmp_path):
     ]
 
 
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [
-        (
-            {"sentence": ["a"], "vector": [[1.0]]},
-            "the columns sentence, vector; expected text and vector",
-        ),
-        ({"text": ["a"], "vector": ["b"]}, "vector has no lists of numbers"),
-        (
-            {"text": ["a", "b"], "vector": [[1.0, 2.0], [1.0]]},
-            "parquet:2: vector has 1 numbers; expected 2",
-        ),
-        (
-            {"text": ["a", "b"], "vector": [[1.0], [None]]},
-            "parquet:2: vector has NaN, infinity or null",
-        ),
-        ({"text": ["a"], "vector": [["b"]]}, "parquet:1: vector has NaN, infinity or null"),
-        ({"text": ["a"], "vector": [[1]]}, r"has no vector for 32 of 32 training texts, such as"),
-    ],
+@table(
+    "columns, message",
+    """
+    {'sentence': ['a'], 'vector': [[1.0]]} | the columns sentence, vector; expected text and vector
+    {'text': ['a'], 'vector': ['b']} | vector has no lists of numbers
+    {'text': ['a', 'b'], 'vector': [[1.0, 2.0], [1.0]]} | parquet:2: vector has 1 numbers; expected 2
+    {'text': ['a', 'b'], 'vector': [[1.0], [None]]} | parquet:2: vector has NaN, infinity or null
+    {'text': ['a'], 'vector': [['b']]} | parquet:1: vector has NaN, infinity or null
+    {'text': ['a'], 'vector': [[1]]} | has no vector for 32 of 32 training texts, such as
+    """,
 )
 def test_invalid_vector_files_are_refused(columns, message, shallow, tmp_path):
     pl.DataFrame(columns).write_parquet(tmp_path / "vectors.parquet")
@@ -175,92 +158,78 @@ def test_invalid_vector_files_are_refused(columns, message, shallow, tmp_path):
         "objective.weights.embed_distill": 1,
         "teacher.model": str(tmp_path / "vectors.parquet"),
     }
-    with pytest.raises(DataError, match=message):
+    with data_error(message):
         run(pairs(), shallow, tmp_path / "m", **settings)
 
 
 EMBED, SCORE = {"objective.weights.embed_distill": 1}, {"objective.weights.score_distill": 1}
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        (EMBED, "embed_distill: needs a teacher"),
-        ({"teacher.model": "TEACHER"}, r"no part of the objective \(contrastive\) learns from one"),
-        (
-            {"teacher.model": "TEACHER", "objective.projection": "principal", **EMBED},
-            "the teacher's vectors have 16 numbers, fewer than the backbone's 32",
-        ),
-        ({"guide.model": "TEACHER", "preset": "cosent"}, "has in-batch negatives to filter"),
-        ({"guide.model": "DOT"}, "compared by dot; expected a model with cosine"),
-        ({"guide.model": "RERANKER"}, "is a classifier or reranker, .*teacher_scores="),
-        (
-            {"teacher.model": "DOT", **SCORE},
-            "by dot, the model's by cosine, but score_distill needs",
-        ),
-        (
-            {"teacher.model": "x.parquet", **EMBED},
-            "no such file; give a model, or a file of vectors",
-        ),
-        ({"teacher.model": "x.npy"}, "a .npy lacks the texts"),
-        ({"teacher.prompts": "q: "}, "teacher: has settings but no model; give teacher="),
-        ({"teacher.score_range": "0,1"}, "no effect without teacher_scores="),
-        (
-            {"teacher.model": "TEACHER", "teacher.prompts": {"text": "q: "}, **EMBED},
-            "teacher.prompts: no column",
-        ),
-        (
-            {"teacher.model": "x.parquet", "teacher.prompts": "q: "},
-            "have no effect on vectors from a file",
-        ),
-    ],
+@table(
+    "settings, message",
+    r"""
+    objective.weights.embed_distill=1 | embed_distill: needs a teacher
+    teacher.model=TEACHER | no part of the objective \(contrastive\) learns from one
+    teacher.model=TEACHER; objective.projection=principal; EMBED | vectors have 16 numbers, fewer than the backbone's 32
+    guide.model=TEACHER; preset=cosent | has in-batch negatives to filter
+    guide.model=DOT | compared by dot; expected a model with cosine
+    guide.model=RERANKER | is a classifier or reranker, .*teacher_scores=
+    teacher.model=DOT; SCORE | by dot, the model's by cosine, but score_distill needs
+    teacher.model=x.parquet; EMBED | no such file; give a model, or a file of vectors
+    teacher.model=x.npy | a .npy lacks the texts
+    teacher.prompts=q:  | teacher: has settings but no model; give teacher=
+    teacher.score_range=0,1 | no effect without teacher_scores=
+    teacher.model=TEACHER; teacher.prompts={text = "q: "}; EMBED | teacher.prompts: no column
+    teacher.model=x.parquet; teacher.prompts=q:  | have no effect on vectors from a file
+    """,
 )
 def test_invalid_combinations_are_refused_before_encoding(
     settings, message, shallow, teacher, tmp_path
 ):
-    Encoder.load(teacher, device="cpu", similarity_fn_name="dot").save(tmp_path / "dot")
-    reranker = Path(shutil.copytree(teacher, tmp_path / "reranker"))
+    load(teacher, similarity_fn_name="dot").save(tmp_path / "dot")
+    reranker = shutil.copytree(teacher, tmp_path / "reranker")
     edit(reranker / "config.json", architectures=["BertForSequenceClassification"])
-    names = {"TEACHER": str(teacher), "DOT": str(tmp_path / "dot"), "RERANKER": str(reranker)}
-    given = {key: names.get(str(value), value) for key, value in settings.items()}
-    with pytest.raises(ConfigError, match=message) as raised:
-        run(triplets(), shallow, tmp_path / "m", **given)
+    for name, value in {
+        "TEACHER": teacher,
+        "DOT": tmp_path / "dot",
+        "RERANKER": reranker,
+        "EMBED": "objective.weights.embed_distill=1",
+        "SCORE": "objective.weights.score_distill=1",
+    }.items():
+        settings = settings.replace(name, str(value))
+    given = ["preset=simcse", *settings.split("; ")]
+    with config_error(message) as raised:
+        train(triplets(), backbone=shallow, out=tmp_path / "m", settings=given)
     assert "\n" not in str(raised.value)
     assert not (tmp_path / "cache" / "vectors").exists()
 
 
 def test_custom_loss_refuses_a_guide_and_plan_encodes_nothing(shallow, teacher, tmp_path):
     both = {"guide.model": str(teacher), "teacher.model": str(teacher)}
-    with pytest.raises(ConfigError, match="a custom loss can't use a guide"):
-        aoe_train.plan(
+    with config_error("a custom loss can't use a guide"):
+        plan(
             triplets(), backbone=shallow, objective=lambda vectors, _: vectors.sum(), **how(**both)
         )
-    found = aoe_train.plan(triplets(), backbone=shallow, **how(**both, **EVERYTHING))
+    found = plan(triplets(), backbone=shallow, **how(**both, **EVERYTHING))
     assert found.record["advisers"] == {"guide": str(teacher), "teacher": str(teacher)}
     assert not (tmp_path / "cache" / "vectors").exists()
 
 
-def put(path: Path, rows: Rows) -> Path:
+def put(path, rows):
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
 
 
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        ([{}], "found the columns anchor, positive; expected teacher_scores"),
-        (
-            [{"positive": "x", "teacher_scores": 1}],
-            "has no score for 1 training pairs, .* 'a' and 'b'",
-        ),
-        ([{"teacher_scores": [1, 2]}], ":1: found 2 scores for 1 pairs"),
-        ([{"teacher_scores": "high"}], ":1: teacher_scores is not a number"),
-        (
-            [{"teacher_scores": 1}, {"teacher_scores": 2}],
-            ":2: 'a' and 'b' have the scores 1 and 2; keep one",
-        ),
-        ([], "none.jsonl': no such file"),
-    ],
+@table(
+    "rows, message",
+    """
+    [{}] | found the columns anchor, positive; expected teacher_scores
+    [{'positive': 'x', 'teacher_scores': 1}] | has no score for 1 training pairs, .* 'a' and 'b'
+    [{'teacher_scores': [1, 2]}] | :1: found 2 scores for 1 pairs
+    [{'teacher_scores': 'high'}] | :1: teacher_scores is not a number
+    [{'teacher_scores': 1}, {'teacher_scores': 2}] | :2: 'a' and 'b' have the scores 1 and 2; keep one
+    [] | none.jsonl': no such file
+    """,
 )
 def test_invalid_score_files_are_refused(rows, message, shallow, tmp_path):
     pair, file = {"anchor": "a", "positive": "b"}, tmp_path / "none.jsonl"
@@ -270,22 +239,22 @@ def test_invalid_score_files_are_refused(rows, message, shallow, tmp_path):
         run([pair], shallow, tmp_path / "m", **{"preset": "auto", "teacher.scores": str(file)})
 
 
-def scored() -> Rows:
+def scored():
     """Triplets with the scores of a teacher."""
     drawn, texts = random.Random(1), sentences(90)
     names = ("anchor", "positive", "negative")
-    rows: Rows = [dict(zip(names, drawn.sample(texts, 3), strict=True)) for _ in range(16)]
+    rows = [dict(zip(names, drawn.sample(texts, 3), strict=True)) for _ in range(16)]
     return [{**row, "teacher_scores": [drawn.uniform(5, 9), drawn.uniform(-9, 3)]} for row in rows]
 
 
-def test_scores_are_matched_by_text_trained_and_recorded(shallow, tmp_path):
+def test_scores_are_matched_by_text_trained_and_recorded(shallow, out, tmp_path):
     data = put(tmp_path / "rows.jsonl", scored())
     settings = {"preset": "auto", "teacher.scores": str(data), "teacher.score_range": "-10,10"}
-    found = run(data, shallow, tmp_path / "m", **settings)
+    found = run(data, shallow, out, **settings)
     assert found.record["origin"]["settings"]["objective"]["weights"]["margin_mse"] == 1
     assert found.history[0]["margin_mse"] == found.history[0]["loss"]
     assert found.record["advisers"] == {"teacher_scores": {"file": "rows.jsonl"}}
-    assert "Scores of a teacher: `rows.jsonl`." in (tmp_path / "m" / "README.md").read_text()
+    assert "Scores of a teacher: `rows.jsonl`." in card_of(out)
     # Rows in another order, or pairs with a score each, give the same losses.
     turned = put(tmp_path / "turned.jsonl", scored()[::-1])
     listed = tmp_path / "pairs.tsv"
@@ -298,7 +267,7 @@ def test_scores_are_matched_by_text_trained_and_recorded(shallow, tmp_path):
     for file in (turned, listed):
         again = run(data, shallow, tmp_path / file.stem, **settings | {"teacher.scores": str(file)})
         assert again.history == found.history
-    with pytest.raises(ConfigError, match="scores, expected its vectors"):
+    with config_error("scores, expected its vectors"):
         run(data, shallow, tmp_path / "n", **settings, **EMBED)
-    with pytest.raises(ConfigError, match="found single texts, expected pairs or triplets"):
+    with config_error("found single texts, expected pairs or triplets"):
         run(sentences(8), shallow, tmp_path / "n", **settings | SCORE)

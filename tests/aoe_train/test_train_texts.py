@@ -1,76 +1,61 @@
 """Runs on texts without labels, also with objectives that run the model themselves."""
 
 import math
-from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pytest
 import torch
 
 import aoe_train
-from aoe_train import Encoder, TextBatch, TextObjective
+from aoe_train import Encoder, TextObjective, plan
+from tests.aoe_train.shorthand import approx, cases, read_rows, table
 from tests.aoe_train.test_train_teachers import sentences
-from tests.aoe_train.tiny import save_bert
+from tests.aoe_train.tiny import card_of, save_bert
 
 TEXTS = list(dict.fromkeys(sentences(80)))
-FEW = {"preset": "domain", "top_layers": 1, "lr": 1e-2, "progress": False, "seed": 3}
+FEW = {"preset": "domain", "top_layers": 1, "lr": 1e-2, "seed": 3}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "smoothing", "question"),
-    [
-        ({}, 0.25, None),
-        ({"purpose": "group"}, 1, "Do both texts belong to the same topic or intent?"),
-        ({"purpose": "match"}, 0, None),
-        ({"purpose": "search"}, 0.25, "Does the second text answer the first, or ask the same?"),
-    ],
+@table(
+    "arguments, smoothing, question",
+    """
+    {} | 0.25 | None
+    {'purpose': 'group'} | 1 | Do both texts belong to the same topic or intent?
+    {'purpose': 'match'} | 0 | None
+    {'purpose': 'search'} | 0.25 | Does the second text answer the first, or ask the same?
+    """,
 )
-def test_plain_texts_become_a_model(shallow, tmp_path, arguments, smoothing, question):
+def test_plain_texts_become_a_model(shallow, out, tmp_path, arguments, smoothing, question):
     (tmp_path / "texts.txt").write_text("\n".join(TEXTS))
-    run = aoe_train.train(
-        tmp_path / "texts.txt", backbone=shallow, out=tmp_path / "m", **FEW, **arguments
-    )
-    planned = aoe_train.plan(TEXTS, backbone=shallow, **FEW, **arguments)
-    assert run.steps == planned.record["steps"] == math.ceil(2.7 * math.ceil(len(TEXTS) / 12))
+    how = {"backbone": shallow, **FEW, **arguments}
+    run = aoe_train.train(tmp_path / "texts.txt", out=out, **how)
+    steps = math.ceil(2.7 * math.ceil(len(TEXTS) / 12))
+    assert run.steps == plan(TEXTS, **how).record["steps"] == steps
     settings = run.record["origin"]["settings"]
-    assert (settings["teacher"]["smoothing"], settings["objective"]["score_form"]) == (
-        smoothing,
-        "kl",
-    )
+    assert settings["teacher"]["smoothing"] == smoothing
+    assert settings["objective"]["score_form"] == "kl"
     assert run.history[-1]["score_distill"] < run.history[0]["score_distill"]
-    card = (tmp_path / "m" / "README.md").read_text()
-    assert f"Smoothing {smoothing:g} over 3 mutual neighbours" in card
+    assert f"Smoothing {smoothing:g} over 3 mutual neighbours" in card_of(out)
     (_, sample), (_, review), (_, compare) = run.next_steps()
     assert (sample[1], review[1], compare[1]) == ("sample-pairs", "review", "evaluate")
-    assert sample[-2:] == [
-        *(("--purpose", arguments["purpose"]) if arguments else ("--out", "to-judge"))
-    ]
+    purpose = ["--purpose", arguments["purpose"]] if arguments else ["--out", "to-judge"]
+    assert sample[-2:] == purpose
     assert review[5:] == ["400", *(("--question", question) if question else ())]
-
-
-def test_another_teacher_is_smoothed_the_same_way(shallow, tmp_path):
-    save_bert(tmp_path / "teacher", dim=16, layers=1, seed=7)
-    run = aoe_train.train(
-        TEXTS, backbone=shallow, out=tmp_path / "model", teacher=tmp_path / "teacher", **FEW
-    )
-    assert run.record["advisers"]["teacher"]["dim"] == 16
-    assert run.record["origin"]["settings"]["teacher"]["smoothing"] == 0.25
 
 
 def test_plain_texts_need_no_preset(tmp_path):
     """With enough layers the preset domain is the default; below that, SimCSE."""
-    for layers, preset in ((3, "domain"), (2, "auto")):
+    for layers, preset in read_rows("""
+            3 | domain
+            2 | auto
+            """):
         backbone = save_bert(tmp_path / f"bert{layers}", layers=layers)
-        run = aoe_train.train(
-            TEXTS, backbone=backbone, out=tmp_path / f"out{layers}", progress=False
-        )
+        run = aoe_train.train(TEXTS, backbone=backbone, out=tmp_path / f"out{layers}")
         assert run.record["origin"]["settings"]["preset"] == preset
         assert ("score_distill" in run.history[-1]) == (preset == "domain")
 
 
-def test_an_unchanged_model_has_no_next_steps(shallow, tmp_path):
-    run = aoe_train.train(TEXTS, backbone=shallow, out=tmp_path / "m", **FEW, interpolate=0)
+def test_an_unchanged_model_has_no_next_steps(shallow, out):
+    run = aoe_train.train(TEXTS, backbone=shallow, out=out, **FEW, interpolate=0)
     assert run.next_steps() == []
 
 
@@ -89,23 +74,23 @@ SHORT = [
 class Halves(TextObjective):
     """Compares each text, through a trained matrix, with itself without the last token."""
 
-    def begin(self, encoder: Encoder, kind: str) -> None:
+    def begin(self, encoder, kind):
         self.kind = kind
         self.map = torch.nn.Linear(encoder.dim, encoder.dim)
 
-    def forward(self, model: Any, batch: TextBatch) -> dict[str, torch.Tensor]:
+    def forward(self, model, batch):
         shorter = batch.with_sequences([tokens[:-1] for tokens in batch.sequences()])
         near = torch.cosine_similarity(
             self.map(batch.vectors(model)), shorter.vectors(model)
         ).mean()
         return {"loss": 2 - near, "near": near.detach()}
 
-    def save(self, folder: Path) -> None:
+    def save(self, folder):
         np.save(folder / "map.npy", self.map.weight.detach().numpy())
 
 
-def train(shallow: Path, out: Path, objective: Any = None, **given: Any) -> aoe_train.Trained:
-    options = {"batch_size": 4, "lr": 1e-3, "progress": False, **given}
+def train(shallow, out, objective=None, **given):
+    options = {"batch_size": 4, "lr": 1e-3, **given}
     return aoe_train.train(
         SHORT, backbone=shallow, out=out, objective=objective or Halves(), **options
     )
@@ -120,16 +105,16 @@ def test_weights_are_trained_and_saved(shallow, tmp_path):
     assert last["loss"] < first["loss"]
     assert "near" in first
     assert np.load(tmp_path / "m/map.npy").shape == (run.encoder.dim, run.encoder.dim)
-    assert "Halves" in (tmp_path / "m/README.md").read_text()
+    assert "Halves" in card_of(tmp_path / "m")
     again = train(shallow, tmp_path / "again", epochs=3)
     assert np.array_equal(np.load(tmp_path / "again/map.npy"), np.load(tmp_path / "m/map.npy"))
-    assert again.encoder.encode(SHORT) == pytest.approx(run.encoder.encode(SHORT))
-    assert aoe_train.plan(SHORT, backbone=shallow, objective=Halves(), progress=False).memory_mb > 0
+    assert again.encoder.encode(SHORT) == approx(run.encoder.encode(SHORT))
+    assert plan(SHORT, backbone=shallow, objective=Halves()).memory_mb > 0
 
 
-@pytest.mark.parametrize("prompt", [None, "q: "])
+@cases("prompt", [None, "q: "])
 def test_token_batches_give_the_encoders_vectors(prompt, shallow):
-    encoder = Encoder.load(shallow, device="cpu", inference_only=True)
+    encoder = Encoder.load(shallow, inference_only=True)
     found = np.empty((len(SHORT), encoder.dim), np.float32)
     sizes = []
     with torch.inference_mode():
@@ -139,21 +124,21 @@ def test_token_batches_give_the_encoders_vectors(prompt, shallow):
             sizes.append(len(places))
     assert sum(sizes) == len(SHORT)
     assert len(sizes) > 1
-    assert found == pytest.approx(encoder.encode(SHORT, prompt=prompt, normalize=False), abs=1e-5)
+    assert found == approx(encoder.encode(SHORT, prompt=prompt, normalize=False), abs=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("texts", "purpose", "steps"),
-    [
-        (300, "group", 68),  # 2.7 epochs of 25 steps
-        (1800, "search", 75),
-        (2500, "group", 450),  # 2,000 are drawn
-    ],
+@table(
+    "texts, purpose, steps",
+    """
+    # 2.7 epochs of 25 steps
+    300 | group | 68
+    1800 | search | 75
+    # 2,000 are drawn
+    2500 | group | 450
+    """,
 )
 def test_steps_follow_the_number_of_texts(shallow, texts, purpose, steps):
     random = np.random.default_rng(0)
     letters = np.array([*"abcdefghijklmnopqrstuvwxyz"])
     distinct = ["".join(random.choice(letters, 24)) for _ in range(texts)]
-    assert (
-        aoe_train.plan(distinct, backbone=shallow, **FEW, purpose=purpose).record["steps"] == steps
-    )
+    assert plan(distinct, backbone=shallow, **FEW, purpose=purpose).record["steps"] == steps

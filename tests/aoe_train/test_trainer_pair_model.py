@@ -8,7 +8,8 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import Tensor, nn
+from torch import nn
+from torch.testing import assert_close
 
 from aoe_train.training.pair_model import PairModel, split_texts
 from aoe_train.training.processes import repeated_layers
@@ -20,46 +21,46 @@ from tests.aoe_train.two_ranks import WORDS, AllPairs, Bag, batch, deep_model, t
 class Dropped(nn.Module):
     """A text model with dropout."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.bag = Bag()
 
-    def forward(self, input_ids: Tensor, lengths: np.ndarray, pieces: np.ndarray) -> Tensor:
+    def forward(self, input_ids, lengths, pieces):
         return torch.dropout(self.bag(input_ids, lengths, pieces), 0.5, train=True)
 
 
-def gradients(model: PairModel) -> dict[str, Tensor]:
+def gradients(model):
     torch.manual_seed(7)
     model.zero_grad()
     model(**batch(0, 0, 1))["loss"].backward()
     return {name: weight.grad.clone() for name, weight in model.named_parameters()}
 
 
-def models(kind: type[nn.Module], chunk: int | None) -> PairModel:
+def models(kind, chunk):
     torch.manual_seed(0)
     return PairModel(kind(), AllPairs(), chunk=chunk).double()
 
 
 @pytest.mark.parametrize("chunk", [1, 5, 16, 99])
 def test_chunks_keep_gradients(chunk):
-    torch.testing.assert_close(gradients(models(Bag, chunk)), gradients(models(Bag, None)))
+    assert_close(gradients(models(Bag, chunk)), gradients(models(Bag, None)))
 
 
 def test_chunks_keep_gradients_of_earlier_layers():
     whole = triplet_gradients(deep_model(), 0, 1)
     for chunk in (1, 7):
-        torch.testing.assert_close(triplet_gradients(deep_model(chunk), 0, 1), whole)
+        assert_close(triplet_gradients(deep_model(chunk), 0, 1), whole)
 
 
 def test_recomputed_chunks_have_the_same_dropout():
     class ByHand(PairModel):
-        def embed(self, input_ids: Tensor, lengths: np.ndarray, pieces: np.ndarray) -> Tensor:
+        def embed(self, input_ids, lengths, pieces):
             parts = split_texts(input_ids, lengths, pieces, 5)
             return torch.cat([self.text_model(*part) for part in parts])
 
     torch.manual_seed(0)
     by_hand = ByHand(Dropped(), AllPairs()).double()
-    torch.testing.assert_close(gradients(models(Dropped, 5)), gradients(by_hand))
+    assert_close(gradients(models(Dropped, 5)), gradients(by_hand))
 
 
 @given(
@@ -81,15 +82,15 @@ def test_split_texts_keeps_every_text_whole(pieces, size):
 
 def test_saved_bytes_counts_what_backward_needs():
     class Square(nn.Module):
-        def __init__(self) -> None:
+        def __init__(self):
             super().__init__()
             self.weight = nn.Linear(1, 4)
 
-        def forward(self, input_ids: Tensor, lengths: np.ndarray, pieces: np.ndarray) -> Tensor:
+        def forward(self, input_ids, lengths, pieces):
             return self.weight(input_ids.double()[:, None]).square()[: len(pieces)]
 
     class Sum(nn.Module):
-        def forward(self, vectors: Tensor, *_: object) -> dict[str, Tensor]:
+        def forward(self, vectors, *_):
             return {"loss": vectors.sum()}
 
     ids = torch.arange(1000) % WORDS
@@ -114,7 +115,7 @@ def test_two_ranks_equal_one_with_the_doubled_batch(tmp_path):
         assert rank.exitcode == 0, (tmp_path / str(number)).read_text()
 
 
-def stack(*members: nn.Module) -> nn.Module:
+def stack(*members):
     holder = nn.Module()
     holder.layers = nn.ModuleList(members)
     return holder

@@ -3,12 +3,8 @@
 import math
 import os
 import sys
-import time
-from contextlib import suppress
 from itertools import pairwise
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,12 +15,13 @@ from torch import nn
 from transformers.integrations.integration_utils import WandbCallback
 
 import aoe_train
+from aoe_train import encode, evaluate, mine
 from aoe_train.data.run_data import Sources
 from aoe_train.model import precision
 from aoe_train.model.precision import choose_precision
 from aoe_train.settings.train_settings import TrainSettings
-from aoe_train.training.build import Built, build
-from aoe_train.training.callbacks import Stopwatch, WeightAverage, open_trackers
+from aoe_train.training.build import build
+from aoe_train.training.callbacks import WeightAverage, open_trackers
 from aoe_train.training.load import load
 from aoe_train.training.loss_log import (
     CollapseCheck,
@@ -40,37 +37,22 @@ from aoe_train.training.training_arguments import (
     idle_processors,
     start_processes,
 )
-from pairkit import DataError
 from pairkit.base.settings import load_settings
+from tests.aoe_train.shorthand import approx, cases, table
 from tests.aoe_train.tiny import WORDS, refusal, save_ran, write_pairs
 
 
-def settings(**flags: Any) -> TrainSettings:
+def settings(**flags):
     return load_settings(
         TrainSettings, flags={"preset": "angle-paper", "optim.batch_size": 16, **flags}
     )
 
 
-def built(given: TrainSettings, data: str, backbone: Path, out: Path) -> Built:
+def built(given, data, backbone, out):
     """The inputs of a training loop of one process."""
     sources = Sources({"rows": data}, str(backbone), out / "m")
     process = Process(start_processes(settings(), out), out, print, lambda _: None)
     return build(load(sources, given, process))
-
-
-def test_the_stopwatch_counts_only_running_time(monkeypatch):
-    now = [100.0]
-    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
-    watch = Stopwatch()
-    with suppress(ValueError), watch.running():
-        now[0] += 1
-        with watch.paused():
-            now[0] += 20
-            assert watch.seconds == 1
-        now[0] += 2
-        raise ValueError
-    now[0] += 40
-    assert watch.seconds == 3
 
 
 # The log of the losses
@@ -80,10 +62,14 @@ def parts(loss, in_batch=0.0):
     return {"loss": torch.tensor(loss), "in_batch": torch.tensor(in_batch)}
 
 
-@pytest.mark.parametrize("loss", [math.nan, math.inf])
-@pytest.mark.parametrize(
-    ("step", "error", "words"),
-    [(0, DataError, "before the first step"), (7, Diverged, r"at step 7: .*lower lr= \(now 0.5\)")],
+@cases("loss", [math.nan, math.inf])
+@table(
+    "step, error, words",
+    r"""
+    0 | DataError | before the first step
+    7 | Diverged | at step 7: .*lower lr= \(now 0.5\)
+    """,
+    Diverged=Diverged,
 )
 def test_error_names_the_rows_of_the_first_bad_batch(loss, step, error, words):
     log = LossLog(0.5)
@@ -98,59 +84,63 @@ def test_error_names_the_rows_of_the_first_bad_batch(loss, step, error, words):
 # Divergence
 
 
-@pytest.mark.parametrize(
-    ("vectors", "expected"),
-    [
-        ([[3, 0], [0, 2]], 1.0),
-        ([[1, 0], [-1, 0]], 2.0),
-        ([[1, 0], [5, 0]], 0.0),
-        ([[1, 0], [0, 1], [-1, 0]], 4 / 3),  # cosines 0, 0, -1
-        ([[1, 0], [0.6, 0.8]], 0.4),
-        *(
-            (vectors, math.nan)
-            for vectors in ([[1, 0]], [[1, 0], [math.nan, 0]], [[math.inf, 0], [1, 0]])
-        ),
-    ],
+@table(
+    "vectors, expected",
+    """
+    [[3, 0], [0, 2]] | 1.0
+    [[1, 0], [-1, 0]] | 2.0
+    [[1, 0], [5, 0]] | 0.0
+    # cosines 0, 0, -1
+    [[1, 0], [0, 1], [-1, 0]] | 1.33333333
+    [[1, 0], [0.6, 0.8]] | 0.4
+    [[1, 0]] | nan
+    [[1, 0], [None, 0]] | nan
+    [[1e999, 0], [1, 0]] | nan
+    """,
 )
 def test_spread_is_the_mean_distance_of_cosines_from_1(vectors, expected):
-    assert spread(np.array(vectors, np.float32)) == pytest.approx(expected, abs=1e-7, nan_ok=True)
+    assert spread(np.array(vectors, np.float32)) == approx(expected, abs=1e-7, nan_ok=True)
 
 
 def check_sign(found, sign):
     assert (found is None) if sign is None else (found is not None and sign in found)
 
 
-@pytest.mark.parametrize(
-    ("before", "now", "sign"),
-    [
-        (0.5, 0.4, None),
-        (0.5, 0.004, "is 0.996000, before training 0.500000"),
-        (0.05, 0.0009, "is 0.999100, before training 0.950000"),
-        (0.5, 0.0, "mean cosine of 3 different texts is 1.000000"),
-        (1e-5, 9e-6, None),  # born with cosines near 1, as small random models are
-        (1e-5, 1e-7, "embeddings have collapsed"),
-        (0.5, math.nan, "embeddings are NaN or infinite"),
-        (math.nan, 0.0, None),  # nothing to compare with
-    ],
+@table(
+    "before, now, sign",
+    """
+    0.5 | 0.4 | None
+    0.5 | 0.004 | is 0.996000, before training 0.500000
+    0.05 | 0.0009 | is 0.999100, before training 0.950000
+    0.5 | 0.0 | mean cosine of 3 different texts is 1.000000
+    # born with cosines near 1, as small random models are
+    1e-5 | 9e-6 | None
+    1e-5 | 1e-7 | embeddings have collapsed
+    0.5 | nan | embeddings are NaN or infinite
+    # nothing to compare with
+    nan | 0.0 | None
+    """,
 )
 def test_collapse_check(before, now, sign):
-    check = CollapseCheck(
-        lambda texts: np.eye(len(texts)), sample_texts([["a", "b"], ["c", "a"]]), before
-    )
+    texts = sample_texts([["a", "b"], ["c", "a"]])
+    check = CollapseCheck(lambda texts: np.eye(len(texts)), texts, before)
     check_sign(check.problem(now), sign)
 
 
-@pytest.mark.parametrize(
-    ("norms", "sign"),
-    [
-        ([], None),
-        ([5.0, math.inf], "gradient became inf"),
-        ([300.0, 200.0, 100.0, 5.0, 4.0, 3.0], None),
-        ([5.0, 4.0, 3.0, 2e4, 3e4, 4e4], "grew from 5 to 4e+04"),
-        ([5.0, 4.0, 3.0, 2e4, 3.0, 4e4], None),  # now and then a batch is far off, and clipped
-        ([0.0, 0.0, 0.0, 50.0, 60.0, 70.0], None),  # batches that rank nothing come first
-        ([5.0, 2e4, 3e4, 4e4], None),  # too early to say
-    ],
+@table(
+    "norms, sign",
+    """
+    [] | None
+    [5.0, 1e999] | gradient became inf
+    [300.0, 200.0, 100.0, 5.0, 4.0, 3.0] | None
+    [5.0, 4.0, 3.0, 2e4, 3e4, 4e4] | grew from 5 to 4e+04
+    # now and then a batch is far off, and clipped
+    [5.0, 4.0, 3.0, 2e4, 3.0, 4e4] | None
+    # batches that rank nothing come first
+    [0.0, 0.0, 0.0, 50.0, 60.0, 70.0] | None
+    # too early to say
+    [5.0, 2e4, 3e4, 4e4] | None
+    """,
 )
 def test_gradients(norms, sign):
     check_sign(gradient_problem(norms), sign)
@@ -159,7 +149,7 @@ def test_gradients(norms, sign):
 # Reports, against stand-ins for packages that are not installed here
 
 
-@pytest.mark.parametrize("url", ["https://wandb.test/run", None])
+@cases("url", ["https://wandb.test/run", None])
 def test_wandb_folder_and_id(tmp_path, monkeypatch, url):
     monkeypatch.delenv("WANDB_DIR", raising=False)
     monkeypatch.delenv("WANDB_PROJECT", raising=False)
@@ -172,7 +162,7 @@ def test_wandb_folder_and_id(tmp_path, monkeypatch, url):
 
     callback = WandbCallback.__new__(WandbCallback)
     callback._wandb = SimpleNamespace(run=None, init=init)
-    process: Any = SimpleNamespace(work=tmp_path / "m.work", say=said.append)
+    process = SimpleNamespace(work=tmp_path / "m.work", say=said.append)
     open_trackers([callback], process, SimpleNamespace(run_name=None, project="aoe"), "m-1", 0)
     home = str(tmp_path / "m.runs")
     assert asked == {"id": "m-1", "name": "m-1", "project": "aoe", "dir": home, "resume": "allow"}
@@ -199,9 +189,13 @@ def test_idle_processors_are_reported(tmp_path, monkeypatch):
     assert args.ddp_broadcast_buffers is False
 
 
-@pytest.mark.parametrize(
-    ("deterministic", "before", "after"),
-    [(False, None, None), (True, None, ":4096:8"), (True, ":16:8", ":16:8")],
+@table(
+    "deterministic, before, after",
+    """
+    False | None | None
+    True | None | :4096:8
+    True | :16:8 | :16:8
+    """,
 )
 def test_deterministic_cublas_workspace(deterministic, before, after, tmp_path, monkeypatch):
     monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", before or "")
@@ -224,21 +218,24 @@ def test_emulated_bf16_is_not_chosen(monkeypatch):
     assert choose_precision("auto", torch.device("cpu")) == "fp32"
 
 
-@pytest.mark.parametrize(
-    ("given", "optimiser", "words"),
-    [
-        ({"run.chunk": 8}, "adamw_torch_fused", "run.chunk, as processes"),
-        ({"run.compile": True}, "adamw_torch_fused", "run.compile;"),
-        ({"lora.four_bit": True}, "adamw_torch_fused", "lora.four_bit"),
-        ({}, "adafactor", "the optimiser adafactor"),
-    ],
-    ids=str,
+@table(
+    "setting, optimiser, words",
+    """
+    run.chunk=8 | adamw_torch_fused | run.chunk, as processes
+    run.compile=true | adamw_torch_fused | run.compile;
+    lora.four_bit=true | adamw_torch_fused | lora.four_bit
+    seed=1 | adafactor | the optimiser adafactor
+    """,
 )
-def test_settings_that_sharding_does_not_support(given, optimiser, words):
-    args: Any = SimpleNamespace(world_size=2, optim=optimiser)
+def test_settings_that_sharding_does_not_support(setting, optimiser, words):
+    args = SimpleNamespace(world_size=2, optim=optimiser)
+    given, sharded = (
+        load_settings(TrainSettings, settings=[setting, f"run.shard={shard}"])
+        for shard in ("false", "true")
+    )
     with refusal(f"run.shard doesn't support {words}"):
-        _check_shard(settings(**given, **{"run.shard": True}), args)
-    _check_shard(settings(**given), args)
+        _check_shard(sharded, args)
+    _check_shard(given, args)
 
 
 def test_ran_cannot_be_sharded(tmp_path):
@@ -251,21 +248,21 @@ def test_slow_precision_is_reported(shallow, tmp_path, monkeypatch, capsys):
     train_file = write_pairs(tmp_path / "train.tsv", 20, 1)
     monkeypatch.setattr(precision, "product_time", lambda _: 4.6)
     monkeypatch.setattr(precision, "_cpu_has_bf16", lambda: True)
-    plan = aoe_train.plan(train_file, backbone=shallow, precision="bf16", progress=False)
+    plan = aoe_train.plan(train_file, backbone=shallow, precision="bf16")
     assert "bf16; matrix products take 4.6 times as long" in str(plan).replace("\n", " ")
-    how: dict[str, Any] = {"precision": "bf16", "progress": True}
+    how = {"precision": "bf16", "progress": True}
     pairs = [{"anchor": f"{word} a", "positive": f"a {word}"} for word in WORDS[:40]]
     for call in (
-        lambda: aoe_train.encode(["a dog"], model=shallow, **how),
-        lambda: aoe_train.evaluate(shallow, data=train_file, resamples=0, cache=False, **how),
-        lambda: aoe_train.mine(pairs, model=shallow, **how),
+        lambda: encode(["a dog"], model=shallow, **how),
+        lambda: evaluate(shallow, data=train_file, resamples=0, **how),
+        lambda: mine(pairs, model=shallow, **how),
     ):
         capsys.readouterr()
         call()
         assert "products take 4.6 times as long in bf16" in capsys.readouterr().err
 
 
-def pass_through(average: WeightAverage, model: nn.Module, values: list[float]) -> None:
+def pass_through(average, model, values):
     """Set the model's weights to one of `values` after each step."""
     for step, value in enumerate(values, start=1):
         with torch.no_grad():

@@ -1,4 +1,4 @@
-"""Small random models with real tokenizers, and data to train them on."""
+"""Small random models with real tokenizers, data to train them on, and comparisons of their vectors."""
 
 import json
 import random
@@ -7,8 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from numpy.linalg import norm
 from safetensors.torch import load_file
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import (
@@ -26,68 +28,31 @@ from transformers import (
     T5Model,
 )
 
-from aoe_train import ran
+from aoe_train import Encoder, ran
 from pairkit import ConfigError
 
-WORDS = [
-    *[
-        "a",
-        "the",
-        "man",
-        "woman",
-        "child",
-        "dog",
-        "cat",
-        "bird",
-        "plane",
-        "boat",
-        "car",
-        "is",
-        "are",
-        "was",
-    ],
-    *[
-        "playing",
-        "eating",
-        "running",
-        "flying",
-        "taking",
-        "off",
-        "large",
-        "small",
-        "red",
-        "blue",
-        "flute",
-    ],
-    *[
-        "guitar",
-        "bread",
-        "apple",
-        "road",
-        "river",
-        "city",
-        "house",
-        "crash",
-        "error",
-        "file",
-        "compiler",
-    ],
-    *[
-        "panics",
-        "when",
-        "opening",
-        "saving",
-        "closing",
-        "duplicate",
-        "of",
-        "not",
-        "and",
-        "or",
-        "with",
-        "on",
-    ],
-    *["in", "at", "to", "from", "fast", "slow", "old", "new"],
-]
+_WORDS = """
+a the man woman child dog cat bird plane boat car is are was playing eating running flying taking off
+large small red blue flute guitar bread apple road river city house crash error file compiler panics when
+opening saving closing duplicate of not and or with on in at to from fast slow old new
+"""
+WORDS = _WORDS.split()
+
+
+load = Encoder.load
+
+
+def seeded(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def read_json(path):
+    return json.loads(path.read_text())
+
+
+def card_of(folder: Path) -> str:
+    """The model card in a folder."""
+    return (folder / "README.md").read_text()
 
 
 def write_pairs(path: Path, rows: int, seed: int) -> Path:
@@ -122,7 +87,7 @@ def refusal(message: str | None) -> AbstractContextManager[Any]:
     return nullcontext() if message is None else pytest.raises(ConfigError, match=message)
 
 
-def edit(path: Path, **fields: object) -> Path:
+def edit(path: Path, **fields) -> Path:
     """Set fields of a JSON file."""
     whole = json.loads(path.read_text()) if path.is_file() else {}
     path.parent.mkdir(exist_ok=True)
@@ -220,7 +185,7 @@ def save_bert(
     return _save(folder, kind, BertConfig, wordpiece(length), seed, **_sizes(dim, layers), **more)
 
 
-def save_generator(backbone: Path, folder: Path, *, seed: int = 0) -> None:
+def save_generator(backbone: Path, folder: Path, *, seed: int = 0):
     """A small masked language model with the tokenizer of `backbone`."""
     tokenizer = AutoTokenizer.from_pretrained(backbone)
     more = {"num_attention_heads": 2, "intermediate_size": 16, "max_position_embeddings": 64}
@@ -302,12 +267,7 @@ def _sizes(dim: int, layers: int) -> dict[str, int]:
 
 
 def _save(
-    folder: Path,
-    kind: Any,
-    config: Any,
-    tokenizer: PreTrainedTokenizerFast,
-    seed: int,
-    **sizes: Any,
+    folder: Path, kind, config, tokenizer: PreTrainedTokenizerFast, seed: int, **sizes
 ) -> Path:
     """A model with random weights, and its tokenizer."""
     torch.manual_seed(seed)
@@ -319,3 +279,29 @@ def _save(
 def around(words: str) -> dict[str, object]:
     """Encoder settings with this default prompt."""
     return {"prompts": {"default": words}, "default_prompt_name": "default"}
+
+
+_SENTENCE = "The compiler panics when a file is opened from the menu, but not when it is saved. "
+
+
+def probes(max_length: int) -> list[str]:
+    """Texts to encode: short ones, several scripts, and one longer than `max_length` tokens."""
+    return [
+        "crash",
+        "A man is playing a flute.",
+        "naïve Straße 東京 🙂",
+        _SENTENCE,
+        _SENTENCE * max_length,
+    ]
+
+
+def difference(vectors: np.ndarray, expected: np.ndarray) -> float:
+    """The largest distance between two vectors of a text, relative to the expected one's length."""
+    assert vectors.shape == expected.shape
+    distances = norm(vectors.astype(np.float64) - expected, axis=1)
+    return float((distances / norm(expected.astype(np.float64), axis=1)).max())
+
+
+def unit(vectors: np.ndarray) -> np.ndarray:
+    """The vectors, scaled to length 1."""
+    return vectors / norm(vectors, axis=1, keepdims=True)

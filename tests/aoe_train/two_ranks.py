@@ -3,14 +3,14 @@
 import os
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import torch
 import torch.distributed as dist
-from torch import Tensor, nn
+from torch import nn
 from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
+from torch.testing import assert_close
 
 from aoe_train.objectives.objective import make_objective
 from aoe_train.objectives.objective_checks import TeacherInfo
@@ -37,18 +37,12 @@ ROWS, DIM, WORDS, TAUGHT = 8, 6, 40, 3
 class Bag(nn.Module):
     """A text model: the mean of its tokens' embeddings, through two layers."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.embedding = nn.Embedding(WORDS, DIM)
         self.layers = nn.ModuleList([nn.Linear(DIM, DIM), nn.Linear(DIM, DIM)])
 
-    def forward(
-        self,
-        input_ids: Tensor,
-        lengths: np.ndarray,
-        pieces: np.ndarray,
-        layers: tuple[int, ...] = (),
-    ) -> Tensor:
+    def forward(self, input_ids, lengths, pieces, layers=()):
         states = [
             torch.stack(
                 [part.mean(0) for part in self.embedding(input_ids).split(lengths.tolist())]
@@ -64,13 +58,11 @@ class Bag(nn.Module):
 class AllPairs(nn.Module):
     """An objective in which all rows depend on each other, with a trained weight."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.scale = nn.Parameter(torch.ones(1))  # FSDP takes no scalars
 
-    def forward(
-        self, vectors: Tensor, labels: Tensor | None, texts: Tensor, *_: object
-    ) -> dict[str, Tensor]:
+    def forward(self, vectors, labels, texts, *_):
         cosines = torch.cosine_similarity(vectors[:, 0], vectors[:, 1]) * self.scale
         ranks = (cosines[None] - cosines[:, None]) * (labels[:, None] - labels[None]).sign()
         apart = (
@@ -80,12 +72,12 @@ class AllPairs(nn.Module):
         return {"loss": apart + 0 * texts.sum()}
 
 
-def model(chunk: int | None) -> PairModel:
+def model(chunk):
     torch.manual_seed(0)
     return PairModel(Bag(), AllPairs(), chunk=chunk).double()
 
 
-def texts(seed: int, columns: int, rank: int, world: int) -> tuple[dict[str, Any], range]:
+def texts(seed, columns, rank, world):
     """A rank's slice of a batch of texts, and its row numbers."""
     random = torch.Generator().manual_seed(seed)
     lengths = torch.randint(1, 5, (ROWS, columns), generator=random)
@@ -102,7 +94,7 @@ def texts(seed: int, columns: int, rank: int, world: int) -> tuple[dict[str, Any
     return made, range(rank * share, (rank + 1) * share)
 
 
-def batch(step: int, rank: int, world: int) -> dict[str, Any]:
+def batch(step, rank, world):
     """A rank's slice of a step's batch."""
     made, rows = texts(step, 2, rank, world)
     random = torch.Generator().manual_seed(step)
@@ -110,7 +102,7 @@ def batch(step: int, rank: int, world: int) -> dict[str, Any]:
     return made | {"labels": labels[rows.start : rows.stop]}
 
 
-def steps(wrapped: nn.Module, rank: int, world: int) -> list[Tensor]:
+def steps(wrapped, rank, world):
     optimiser = torch.optim.SGD(wrapped.parameters(), lr=0.5)
     history = []
     for step in range(4):
@@ -121,7 +113,7 @@ def steps(wrapped: nn.Module, rank: int, world: int) -> list[Tensor]:
     return history
 
 
-def triplet_gradients(wrapped: nn.Module, rank: int, world: int) -> Tensor:
+def triplet_gradients(wrapped, rank, world):
     """Gradients on rows with one to three negatives, a guide and a teacher."""
     made, rows = texts(5, 5, rank, world)
     made["rows"][::2, 3:] = ABSENT
@@ -133,7 +125,7 @@ def triplet_gradients(wrapped: nn.Module, rank: int, world: int) -> Tensor:
     return torch.cat([weight.grad.flatten() for weight in wrapped.parameters()])
 
 
-def triplet_model() -> PairModel:
+def triplet_model():
     torch.manual_seed(1)
     weights = Weights(
         cosent=1, in_batch=1, angle=1, contrastive=1, embed_distill=1, score_distill=1, margin_mse=1
@@ -145,7 +137,7 @@ def triplet_model() -> PairModel:
     ).double()
 
 
-def deep_model(chunk: int | None = None) -> PairModel:
+def deep_model(chunk=None):
     torch.manual_seed(2)
     weights = Weights(cosent=1, contrastive=1)
     wanted = ObjectiveSettings(weights=weights, dims=(DIM, 3), layers=(1,), align=0.5)
@@ -153,11 +145,11 @@ def deep_model(chunk: int | None = None) -> PairModel:
     return PairModel(Bag(), objective, layers=(1,), chunk=chunk).double()
 
 
-def flat(weights: dict[str, Tensor]) -> Tensor:
+def flat(weights):
     return torch.cat([weight.flatten() for weight in weights.values()])
 
 
-def name_the_rows_of_all_ranks() -> None:
+def name_the_rows_of_all_ranks():
     log = LossLog(lr=0.1)
     log.add({"loss": torch.tensor(float("nan"))}, [7 - dist.get_rank(), dist.get_rank()], 0)
     try:
@@ -168,7 +160,7 @@ def name_the_rows_of_all_ranks() -> None:
     raise SystemExit("the rows of a bad batch are not those of both ranks")
 
 
-def check_sharding(alone: list[Tensor]) -> None:
+def check_sharding(alone):
     """Sharded weights take the same steps as whole ones, and are gathered again."""
     rank = dist.get_rank()
     shared = model(None)
@@ -181,7 +173,7 @@ def check_sharding(alone: list[Tensor]) -> None:
     if abs(held - len(alone[0]) / 2) > 10:
         raise SystemExit(f"rank {rank} holds {held} of {len(alone[0])} numbers")
     for weights, expected in zip(steps(shared, rank, 2), alone, strict=True):
-        torch.testing.assert_close(weights, expected, rtol=1e-12, atol=1e-12)
+        assert_close(weights, expected, rtol=1e-12, atol=1e-12)
     weights = gather_weights(trained_weights(shared), main=True)
     if gather_weights(trained_weights(shared), main=False):
         raise SystemExit("weights where none are wanted")
@@ -191,22 +183,18 @@ def check_sharding(alone: list[Tensor]) -> None:
     ):  # in memory, and as in a checkpoint
         restore_weights(shared, {name: 0 * weight for name, weight in weights.items()})
         restore_weights(shared, kept)
-        torch.testing.assert_close(
-            gather_weights(trained_weights(shared), main=True), weights, rtol=0, atol=0
-        )
+        assert_close(gather_weights(trained_weights(shared), main=True), weights, rtol=0, atol=0)
     check_optimiser(shared)
     with torch.inference_mode(), unsharded_root(shared):  # a part by itself, as dev data are scored
         vectors = shared.text_model(**text_batch(9))
     unshard(shared)
     if any(isinstance(weight, DTensor) for weight in shared.parameters()):
         raise SystemExit("a weight is still shared out")
-    torch.testing.assert_close(
-        flat(dict(shared.named_parameters())), alone[-1], rtol=1e-12, atol=1e-12
-    )
-    torch.testing.assert_close(shared.text_model(**text_batch(9)), vectors)
+    assert_close(flat(dict(shared.named_parameters())), alone[-1], rtol=1e-12, atol=1e-12)
+    assert_close(shared.text_model(**text_batch(9)), vectors)
 
 
-def check_optimiser(shared: PairModel) -> None:
+def check_optimiser(shared):
     """The optimiser's state is saved whole and sharded again."""
     path = Path(os.environ["KEEP"]) / "optimiser.pt"
     found = []
@@ -231,11 +219,11 @@ def check_optimiser(shared: PairModel) -> None:
         raise SystemExit("the optimiser's state is not what it was")
 
 
-def text_batch(step: int) -> dict[str, Any]:
+def text_batch(step):
     return {name: batch(step, 0, 1)[name] for name in ("input_ids", "lengths", "pieces")}
 
 
-def main() -> None:
+def main():
     alone = steps(model(None), 0, 1)  # before there are ranks to gather from
     triplets = [triplet_gradients(make(), 0, 1) for make in (triplet_model, deep_model)]
     if float((alone[-1] - alone[0]).abs().max()) < 1e-3:
@@ -248,11 +236,11 @@ def main() -> None:
         for weights, expected in zip(together, alone, strict=True):  # after each step
             everyone = [torch.empty_like(weights) for _ in range(2)]
             dist.all_gather(everyone, weights)
-            torch.testing.assert_close(everyone[0], everyone[1], rtol=0, atol=0)
-            torch.testing.assert_close(weights, expected, rtol=1e-12, atol=1e-12)
+            assert_close(everyone[0], everyone[1], rtol=0, atol=0)
+            assert_close(weights, expected, rtol=1e-12, atol=1e-12)
     for make, expected in zip((triplet_model, deep_model), triplets, strict=True):
         found = triplet_gradients(DistributedDataParallel(make()), dist.get_rank(), 2)
-        torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-12)
+        assert_close(found, expected, rtol=1e-9, atol=1e-12)
     check_sharding(alone)
     leave_group()
 

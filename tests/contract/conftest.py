@@ -1,7 +1,5 @@
 """The command lines as people run them: in this process, or alone where the process is the point."""
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -9,11 +7,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -38,11 +35,11 @@ class Done:
     err: str
 
     @property
-    def result(self) -> dict[str, Any]:
+    def result(self):
         return json.loads(self.out.strip().splitlines()[-1])
 
     @property
-    def error(self) -> str:
+    def error(self):
         """The one line of the error; anything more on stderr than stages is a failure."""
         (line,) = [line for line in self.err.splitlines() if line.startswith("error: ")]
         assert "Traceback" not in self.err
@@ -52,7 +49,7 @@ class Done:
 Gis = Callable[..., Done]
 
 
-def environment(**more: str) -> dict[str, str]:
+def environment(**more):
     """This process's environment without anybody's tokens and keys, and with more."""
     private = ("GITHUB_", "GH_", "OPENAI_")
     return {
@@ -66,18 +63,13 @@ def environment(**more: str) -> dict[str, str]:
     }
 
 
-def run_here(
-    package: str,
-    *arguments: str,
-    environ: Mapping[str, str] | None = None,
-    cwd: Path | None = None,
-) -> Done:
+def run_here(package, *arguments, environ=None, cwd=None):
     """Run a package's command line in this process."""
     streams = [io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2)]
-    code: Any = 0
+    code = 0
     with (
         patch.dict(os.environ, environ or environment(), clear=True),
-        patch.object(sys, "argv", [package, *arguments]),
+        patch.object(sys, "argv", [package, *map(str, arguments)]),
         chdir(cwd or Path.cwd()),
         redirect_stdout(streams[0]),
         redirect_stderr(streams[1]),
@@ -90,9 +82,7 @@ def run_here(
     return Done(int(code or 0), out, err)
 
 
-def run_alone(
-    package: str, *arguments: str, environ: Mapping[str, str], cwd: Path | None = None
-) -> Done:
+def run_alone(package, *arguments, environ, cwd=None):
     """Run a package in a process that begins alone, slowly, as people's do."""
     done = subprocess.run(
         [sys.executable, "-m", package, *arguments],
@@ -107,13 +97,7 @@ def run_alone(
     return Done(done.returncode, done.stdout, done.stderr)
 
 
-def killed_when(
-    ready: Callable[[], object],
-    package: str,
-    *arguments: str,
-    environ: Mapping[str, str],
-    cwd: Path | None = None,
-) -> bool:
+def killed_when(ready, package, *arguments, environ, cwd=None):
     """Kill a package that began alone, once it is ready for that; whether it was still at work."""
     quiet = subprocess.DEVNULL
     command = [sys.executable, "-m", package, *arguments]
@@ -124,31 +108,37 @@ def killed_when(
     return process.wait() == -signal.SIGKILL
 
 
-def run_pairs(*arguments: str) -> Done:
+def run_pairs(*arguments):
     return run_here("pairkit", *arguments)
 
 
-def run_gis(*arguments: str, token: str | None = "any", cwd: Path | None = None) -> Done:
+def run_gis(*arguments, token="any", cwd=None):
     given = {} if token is None else {"GITHUB_TOKEN": token}
     return run_here("gis_builder", *arguments, cwd=cwd, environ=environment(**given))
 
 
 @pytest.fixture(scope="session")
-def gis() -> Gis:
+def gis():
     return run_gis
 
 
 @pytest.fixture(scope="session")
-def sample_url() -> Iterator[str]:
+def sample_url():
     with serve(SAMPLE) as server:
         yield server.url
 
 
 @pytest.fixture(scope="session")
-def sample_build(sample_url: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
+def sample_build(sample_url, tmp_path_factory):
     """A dataset of the sample, built once by a process of its own."""
     out = tmp_path_factory.mktemp("sample") / "gis"
     flags = ("--repos", SAMPLE_REPOS, "--api-url", sample_url, "--out", str(out), "--json")
     done = run_alone("gis_builder", "build", *flags, environ=environment(GITHUB_TOKEN="any"))
     assert done.code == 0, done.err
     return out, done
+
+
+@pytest.fixture
+def out(tmp_path):
+    """Where a test writes its dataset."""
+    return tmp_path / "out"

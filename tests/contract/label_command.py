@@ -1,16 +1,11 @@
 """Run `label` with LLMs on emulated servers."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
-from tests.contract.conftest import Done, environment, run_here
-from tests.support.llm import Faults, Options, Server, serve
+from tests.contract.conftest import environment, run_here
+from tests.support.llm import Faults, Options, serve
 
 MEMBERS = ("chatgpt", "llama", "chatglm")
 KEYS = {"EMULATED_API_KEY": "the-right-secret-key"}
@@ -18,15 +13,15 @@ PASSING = Faults(share=0.3, first=3, retry_after_s=0.02)
 BRIEF = replace(PASSING, kinds=("rate_limited", "unavailable"))  # with a Retry-After
 
 
-def run_label(*arguments: object, keys: Mapping[str, str] = KEYS) -> Done:
-    return run_here("llm_labeler", *map(str, arguments), environ=environment(**keys))
+def run_label(*arguments, keys=KEYS):
+    return run_here("llm_labeler", *arguments, environ=environment(**keys))
 
 
-def generate(source: Path, out: Path, *more: object, keys: Mapping[str, str] = KEYS) -> Done:
+def generate(source, out, *more, keys=KEYS):
     return run_label("generate", "--data", source, "--out", out, *more, "--json", keys=keys)
 
 
-def llms_file(path: Path, urls: Mapping[str, str], **more: Any) -> Path:
+def llms_file(path, urls, **more):
     """Write a configuration with the address of each LLM."""
     settings = {"price_in": 1.0, "price_out": 2.0, "api_key_env": "EMULATED_API_KEY", **more}
     lines = []
@@ -34,17 +29,17 @@ def llms_file(path: Path, urls: Mapping[str, str], **more: Any) -> Path:
         lines += [f"[llm.{name}]", 'kind = "openai_compatible"']
         entry = {"base_url": url, "model": name, **settings}
         lines += [f"{key} = {json.dumps(value)}" for key, value in entry.items()]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    path.write_text("\n".join(lines) + "\n")
     return path
 
 
-def one_llm(folder: Path, url: str, **more: Any) -> tuple[str, ...]:
+def one_llm(folder, url, **more):
     """The flags for the LLM `llama` at an address."""
     config = llms_file(folder / "l.toml", {"llama": url}, **{"model": "emulated", **more})
     return ("--llm", "llama", "--config", str(config))
 
 
-def sentences(path: Path, number: int) -> Path:
+def sentences(path, number):
     """Write a file of distinct sentences."""
     things = (
         "The nurse",
@@ -75,11 +70,11 @@ def sentences(path: Path, number: int) -> Path:
         f"{things[n % 7]} {deeds[n // 7 % 6]} {times[n // 42 % 6]} for {n // 252 + 2} weeks."
         for n in range(number)
     ]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    path.write_text("\n".join(lines) + "\n")
     return path
 
 
-def tree(folder: Path) -> dict[str, bytes]:
+def tree(folder):
     """The bytes of every file of a dataset."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
@@ -89,9 +84,7 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 
 @contextmanager
-def ensemble(
-    folder: Path, faults: Faults | None = None, *, latency_s: float = 0.0
-) -> Iterator[tuple[tuple[str, ...], list[Server]]]:
+def ensemble(folder, faults=None, *, latency_s=0.0):
     """Serve the papers' three LLMs, each on its own server; the flags for them."""
     with ExitStack() as stack:
         servers = [
@@ -107,5 +100,5 @@ def ensemble(
         yield ("--llm", "ensemble", "--config", str(llms_file(folder / "llms.toml", urls))), servers
 
 
-def requests(servers: list[Server]) -> int:
+def requests(servers):
     return sum(server.stats.requests for server in servers)

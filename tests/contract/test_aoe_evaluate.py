@@ -1,10 +1,7 @@
 """The command line of `aoe evaluate`, with tiny models and a file of the published size."""
 
-from __future__ import annotations
-
 import json
 import shutil
-from pathlib import Path
 
 import pytest
 import torch
@@ -12,13 +9,14 @@ from safetensors.torch import load_file, save_file
 
 import gis_builder
 from tests.aoe_train.tiny import WORDS, save_bert
-from tests.contract.conftest import SAMPLE, Done, environment, run_here
+from tests.contract.conftest import SAMPLE, environment, run_here
+from tests.support.tables import each_line
 
 ROWS = 1379  # pairs in the published test part of STS-B
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(tmp_path_factory):
     """A folder with two models, one that returns NaN, one without weights, and data."""
     folder = tmp_path_factory.mktemp("aoe")
     save_bert(folder / "bert", dropout=0.0)
@@ -44,15 +42,15 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(place: Path, *arguments: str, code: int = 0, cache: str = "cache") -> Done:
+def run(place, *arguments, code=0, cache="cache"):
     environ = environment(AOE_CACHE=cache, HF_HUB_OFFLINE="1")
     found = run_here("aoe_train", "evaluate", *arguments, cwd=place, environ=environ)
     assert found.code == code, found.err
     return found
 
 
-def test_json_output_is_one_object_and_reproducible(place: Path) -> None:
-    flags = (
+def test_json_output_is_one_object_and_reproducible(place):
+    flags = [
         "--model",
         "bert",
         "--suite",
@@ -62,7 +60,7 @@ def test_json_output_is_one_object_and_reproducible(place: Path) -> None:
         "--resamples",
         "200",
         "--json",
-    )
+    ]
     cache = "cache-of-two"
     files = ("--out", "told.json", "--markdown", "told.md")
     done = run(place, *flags, *files, "--against", "wide", cache=cache)
@@ -84,7 +82,7 @@ def test_json_output_is_one_object_and_reproducible(place: Path) -> None:
     assert again == {key: value for key, value in figures.items() if key != "against"}
 
 
-def test_columns_by_number_for_a_file_without_header(place: Path) -> None:
+def test_columns_by_number_for_a_file_without_header(place):
     (place / "bare.tsv").write_text(
         "1\tdog\ta dog\n0\tcat\ta car\n1\tboat\ta boat\n0\tthe man\ta bird\n"
     )
@@ -97,24 +95,13 @@ def test_columns_by_number_for_a_file_without_header(place: Path) -> None:
     assert "best_accuracy, cross-validated" in " ".join(done.out.split())
 
 
-def test_duplicates_suite_searches_all_issues_of_a_crawl(place: Path) -> None:
-    gis_builder.import_tracker(SAMPLE / "quarryhq", place / "gis.work", progress=False)
-    gis_builder.detect(place / "gis.work", progress=False)
-    gis_builder.pair(place / "gis.work", place / "gis", progress=False)
-    gis_builder.render(place / "gis.work", place / "issues.parquet", progress=False)
-    flags = (
-        "--suite",
-        "tracker",
-        "--data",
-        "gis",
-        "--reports",
-        "issues.parquet",
-        "--resamples",
-        "100",
-    )
-    done = run(
-        place, "--model", "bert", "--model", "wide", *flags, "--markdown", "told.md", "--json"
-    )
+def test_duplicates_suite_searches_all_issues_of_a_crawl(place):
+    gis_builder.import_tracker(SAMPLE / "quarryhq", place / "gis.work")
+    gis_builder.detect(place / "gis.work")
+    gis_builder.pair(place / "gis.work", place / "gis")
+    gis_builder.render(place / "gis.work", place / "issues.parquet")
+    flags = "--suite tracker --data gis --reports issues.parquet --resamples 100 --json"
+    done = run(place, *f"--model bert --model wide {flags} --markdown told.md".split())
     found = {row: tasks["gis"] for row, tasks in done.result.items()}
     hybrids = [f"{model} + {words}" for model in ("bert", "wide") for words in ("BM25", "TF-IDF")]
     assert {*found} == {"BM25", "TF-IDF", "bert", "wide", *hybrids}
@@ -128,59 +115,40 @@ def test_duplicates_suite_searches_all_issues_of_a_crawl(place: Path) -> None:
     assert "| BM25 |" in (place / "told.md").read_text()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "words"),
-    [
-        (("--model", "hollow"), 2, "hollow: no weights; expected model.safetensors"),
-        (("--model", "nan"), 3, "contain NaN or infinity, first"),
-        (
-            ("--model", "bert", "--data-dir", "cut"),
-            3,
-            "has 1,378 rows instead of the published 1,379",
-        ),
-        (("--model", "bert", "--tasks", "STS-B", "--split", "validation"), 3, "stsb-dev.tsv"),
-        (("--model", "bert", "--split", "train"), 2, "--split train: expected test or validation"),
-        (("--model", "bert", "--precision", "int3"), 2, "--precision int3"),
-        (("--model", "bert", "--resamples", "9"), 2, "--resamples 9"),
-        (
-            ("--model", "bert", "--against-endpoint", "http://h/v1"),
-            2,
-            "--against-endpoint without --against",
-        ),
-        (("--model", "bert", "--model", "bert"), 2, "--model: a duplicate among bert, bert"),
-        (
-            ("--model", "bert", "--model", "wide", "--against", "bert"),
-            2,
-            "--against: found several --model",
-        ),
-        (("--model", "bert", "--model", "./none"), 2, "none: no such folder"),
-        (
-            ("--model", "bert", "--data", "same.tsv"),
-            3,
-            "same.tsv: all cosines are 1: the model's vectors",
-        ),
-    ],
+@each_line(
+    "code, words, arguments",
+    """
+        2 | hollow: no weights; expected model.safetensors | --model hollow
+        3 | contain NaN or infinity, first | --model nan
+        3 | has 1,378 rows instead of the published 1,379 | --model bert --data-dir cut
+        3 | stsb-dev.tsv | --model bert --tasks STS-B --split validation
+        2 | --split train: expected test or validation | --model bert --split train
+        2 | --precision int3 | --model bert --precision int3
+        2 | --resamples 9 | --model bert --resamples 9
+        2 | --against-endpoint without --against | --model bert --against-endpoint http://h/v1
+        2 | --model: a duplicate among bert, bert | --model bert --model bert
+        2 | --against: found several --model | --model bert --model wide --against bert
+        2 | none: no such folder | --model bert --model ./none
+        3 | same.tsv: all cosines are 1: the model's vectors | --model bert --data same.tsv
+    """,
 )
-def test_bad_input_gives_one_line_and_an_exit_code(
-    place: Path, arguments: tuple[str, ...], code: int, words: str
-) -> None:
-    data = () if "--data" in arguments else ("--data-dir", "data")
-    done = run(place, *data, *arguments, code=code)
+def test_bad_input_gives_one_line_and_an_exit_code(place, code, words, arguments):
+    data = "" if "--data " in arguments else "--data-dir data "
+    done = run(place, *f"{data}{arguments}".split(), code=int(code))
     assert words in done.error
     assert not done.out
 
 
-def test_several_models_in_one_table(place: Path) -> None:
-    flags = ("--model", "bert", "--model", "wide", "--data-dir", "data", "--resamples", "100")
-    told = run(place, *flags, "--json").result
+def test_several_models_in_one_table(place):
+    flags = ["--data-dir", "data", "--resamples", "100"]
+    both = ["--model", "bert", "--model", "wide", *flags]
+    told = run(place, *both, "--json").result
     assert {name: list(tasks) for name, tasks in told.items()} == {
         "bert": ["STS-B"],
         "wide": ["STS-B"],
     }
-    alone = run(
-        place, "--model", "wide", "--data-dir", "data", "--resamples", "100", "--json"
-    ).result
+    alone = run(place, "--model", "wide", *flags, "--json").result
     assert told["wide"] == alone
-    shown = run(place, *flags).out
+    shown = run(place, *both).out
     assert "STS-B, spearman" in shown
     assert all(f"{100 * tasks['STS-B']['spearman']:.2f} [" in shown for tasks in told.values())

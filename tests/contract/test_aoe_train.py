@@ -1,12 +1,10 @@
 """The command line of `aoe train`, with a tiny backbone."""
 
-from __future__ import annotations
-
 import json
 import re
+import shlex
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -22,36 +20,36 @@ from tests.contract.train_command import (
     fill,
     run,
 )
+from tests.support.tables import each_line
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     """A folder with a backbone without dropout, and pairs."""
     return fill(tmp_path_factory.mktemp("aoe"))
 
 
-@pytest.mark.parametrize(
-    ("given", "arguments", "code", "words"),
-    [
-        ({}, ("--set", "optim.warmup=hot"), 2, "setting 'optim.warmup' = 'hot'"),
-        ({}, ("--prompts", "{text} {text}"), 2, "{text}"),
-        ({"data": "missing.tsv"}, (), 3, "missing.tsv"),
-        ({"data": "empty.tsv"}, (), 3, "empty.tsv"),
-        ({"backbone": "no/such-model"}, (), 4, "no/such-model"),
-    ],
-    ids=str,
+@each_line(
+    "code, words, arguments",
+    """
+        2 | setting 'optim.warmup' = 'hot' | --set optim.warmup=hot
+        2 | {text} | --prompts '{text} {text}'
+        3 | missing.tsv | --data missing.tsv
+        3 | empty.tsv | --data empty.tsv
+        4 | no/such-model | --backbone no/such-model
+    """,
 )
-def test_bad_input(
-    folder: Path, given: dict[str, str], arguments: tuple[str, ...], code: int, words: str
-) -> None:
+def test_bad_input(folder, code, words, arguments):
     (folder / "empty.tsv").write_text("sentence1\tsentence2\tscore\n")
-    done = run(folder, *arguments, out="refused", **given)
-    assert (done.code, words in done.error) == (code, True), done.err
+    option, *values = shlex.split(arguments)
+    given = {option.removeprefix("--"): values[0]} if option in ("--data", "--backbone") else {}
+    done = run(folder, *([] if given else [option, *values]), out="refused", **given)
+    assert (done.code, words in done.error) == (int(code), True), done.err
     assert not (folder / "refused").exists()
     assert not (folder / "refused.work").exists()
 
 
-def test_divergence_ends_both_processes(folder: Path, tmp_path: Path) -> None:
+def test_divergence_ends_both_processes(folder, tmp_path):
     flags = (*DEV, "--lr", "0.5", "--epochs", "6", "--set", "optim.warmup=0.5")
     ranks = begin_ranks(folder, *flags, out="far", err=tmp_path)
     for rank in ranks:
@@ -65,7 +63,7 @@ def test_divergence_ends_both_processes(folder: Path, tmp_path: Path) -> None:
     assert Encoder.load(folder / "far.work" / "before-divergence").encode("the man").shape == (32,)
 
 
-def test_help_loads_nothing_heavy() -> None:
+def test_help_loads_nothing_heavy():
     program = (
         "import sys; from aoe_train.api.cli import app; app(['train', '--help'], standalone_mode=False); "
         "sys.exit('torch' in sys.modules)"
@@ -77,13 +75,13 @@ def test_help_loads_nothing_heavy() -> None:
 
 
 @pytest.fixture(scope="module")
-def trained(folder: Path) -> Done:
+def trained(folder):
     done = run(folder, *DEV, "--json", out="model")
     assert done.code == 0, done.err
     return done
 
 
-def test_json_ends_with_one_object(folder: Path, trained: Done) -> None:
+def test_json_ends_with_one_object(folder, trained):
     assert len(trained.out.splitlines()) == 1
     result = trained.result
     assert list(result)[:7] == [
@@ -106,7 +104,7 @@ def test_json_ends_with_one_object(folder: Path, trained: Done) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mixture", [False, True])
-def test_two_processes_train_the_same_model(folder: Path, *, mixture: bool) -> None:
+def test_two_processes_train_the_same_model(folder, *, mixture):
     flags = ("--set", "batches.strategy=shuffle", "--lr", "2e-5", "--json", "--fresh")
     flags += MIXTURE if mixture else ()
     one = run(folder, *flags, "--batch-size", "16", out="one")

@@ -1,11 +1,8 @@
 """The packages together: from sentences without labels to a model; suggestions of older issues."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from itertools import cycle
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -15,22 +12,23 @@ import gis_builder
 import llm_labeler
 import pairkit
 from tests.aoe_train.tiny import save_bert
-from tests.contract.conftest import SAMPLE, Done, environment, run_here
+from tests.contract.conftest import SAMPLE, environment, run_here
 from tests.docs.blocks import ROOT, to_run
 from tests.pairkit.review_material import judge_all
+from tests.support.tables import text_lines
 
-WORDS = (
-    "doctor",
-    "pain",
-    "fever",
-    "medicine",
-    "child",
-    "treatment",
-    "letter",
-    "book",
-    "house",
-    "river",
-)
+WORDS = text_lines("""
+    doctor
+    pain
+    fever
+    medicine
+    child
+    treatment
+    letter
+    book
+    house
+    river
+""")
 SENTENCES = [
     f"The {one} {verb} the {adjective} {other}."
     for one, other in zip(WORDS, WORDS[3:] + WORDS[:3], strict=True)
@@ -40,7 +38,7 @@ SENTENCES = [
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(tmp_path_factory):
     """A folder with sentences and a tiny backbone."""
     folder = tmp_path_factory.mktemp("domain")
     save_bert(folder / "bert")
@@ -48,66 +46,38 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(place: Path, package: str, *arguments: str) -> Done:
-    done = run_here(package, *arguments, cwd=place, environ=environment(AOE_CACHE="cache"))
+def run(place, package, arguments):
+    """Run a command line in the folder."""
+    environ = environment(AOE_CACHE="cache")
+    done = run_here(package, *shlex.split(arguments), cwd=place, environ=environ)
     assert done.code == 0, done.err
     return done
 
 
+DOMAIN = "--preset domain --top-layers 1 --lr 1e-2 --batch-size 8 --backbone bert"
+
+
 @pytest.fixture(scope="module")
-def pairs(place: Path) -> Done:
+def pairs(place):
     """The command that writes pairs of the sentences."""
-    return run(
-        *(
-            place,
-            "llm_labeler",
-            "generate",
-            "--data",
-            "sentences.txt",
-            "--llm",
-            "wordnet",
-            "--draw",
-            "50",
-        ),
-        *("--out", "pairs", "--set", "split.test=0.4", "--json"),
-    )
+    flags = "--data sentences.txt --llm wordnet --draw 50 --set split.test=0.4 --json"
+    return run(place, "llm_labeler", f"generate {flags} --out pairs")
 
 
 @pytest.fixture(scope="module")
-def own(place: Path, pairs: Done) -> Done:
+def own(place, pairs):
     """The command that trains the model `own` on these pairs."""
-    return run(
-        *(
-            place,
-            "aoe_train",
-            "train",
-            "--data",
-            "pairs/triplet",
-            "--backbone",
-            "bert",
-            "--out",
-            "own",
-        ),
-        *("--preset", "domain", "--top-layers", "1", "--lr", "1e-2", "--batch-size", "8"),
-    )
+    return run(place, "aoe_train", f"train --data pairs/triplet --out own {DOMAIN}")
 
 
-def test_from_sentences_to_figures_beside_baselines(place: Path, pairs: Done) -> None:
+def test_from_sentences_to_figures_beside_baselines(place, pairs):
     assert pairs.result["positives"] > 10
-    few = ("--backbone", "bert", "--batch-size", "8", "--json", "-q")
-    domain = ("--preset", "domain", "--top-layers", "1", "--lr", "1e-2")
-    trained = run(
-        place, "aoe_train", "train", "--data", "pairs/triplet", "--out", "model", *domain, *few
-    )
+    trained = run(place, "aoe_train", f"train --data pairs/triplet --out model {DOMAIN} --json -q")
     assert trained.result["steps"] > 0
-    run(
-        *(place, "aoe_train", "train", "--data", "sentences.txt", "--out", "simcse"),
-        *("--preset", "simcse", "--lr", "1e-4", "--epochs", "1", *few),
-    )
-    models = [word for name in ("bert", "simcse", "model") for word in ("--model", name)]
-    told = run(
-        place, "aoe_train", "evaluate", *models, "--data", "pairs", "--resamples", "0", "--json"
-    ).result
+    simcse = "--preset simcse --lr 1e-4 --epochs 1 --backbone bert --batch-size 8"
+    run(place, "aoe_train", f"train --data sentences.txt --out simcse {simcse}")
+    models = "--model bert --model simcse --model model"
+    told = run(place, "aoe_train", f"evaluate {models} --data pairs --resamples 0 --json").result
     assert list(told) == ["bert", "simcse", "model"]
     figures = {name: told[name]["pairs"]["spearman"] for name in told}
     assert len(set(figures.values())) == 3
@@ -117,54 +87,33 @@ def test_from_sentences_to_figures_beside_baselines(place: Path, pairs: Done) ->
     assert told["bert"]["pairs"]["overlap"] is None
 
 
-def test_rules_on_texts_in_the_first_person_keep_the_backbone(place: Path) -> None:
+def test_rules_on_texts_in_the_first_person_keep_the_backbone(place):
     asked = (f"I know that {line[:1].lower()}{line[1:]}\n" for line in SENTENCES)
     (place / "requests.txt").write_text("".join(asked))
-    run(
-        place,
-        "llm_labeler",
-        "generate",
-        "--data",
-        "requests.txt",
-        "--llm",
-        "wordnet",
-        "--out",
-        "asked",
-    )
-    how = (
-        "--data",
-        "asked/triplet",
-        "--backbone",
-        "bert",
-        "--preset",
-        "domain",
-        "--top-layers",
-        "1",
-    )
-    told = run(place, "aoe_train", "train", "--out", "kept", *how)
+    run(place, "llm_labeler", "generate --data requests.txt --llm wordnet --out asked")
+    how = "--data asked/triplet --backbone bert --preset domain --top-layers 1"
+    told = run(place, "aoe_train", f"train --out kept {how}")
     assert "the backbone's weights are kept" in told.err
     assert "aoe sample-pairs" not in told.err
-    run(place, "aoe_train", "train", "--out", "people", *how, "--set", "data.author=people")
+    run(place, "aoe_train", f"train --out people {how} --set data.author=people")
     before, kept, moved = (
-        aoe_train.Encoder.load(place / name).encode(SENTENCES[:4], progress=False)
+        aoe_train.Encoder.load(place / name).encode(SENTENCES[:4])
         for name in ("bert", "kept", "people")
     )
     assert (before == kept).all()
     assert not (before == moved).all()
 
 
-def test_suggestions_are_the_hits_of_a_search(place: Path, tmp_path: Path) -> None:
+def test_suggestions_are_the_hits_of_a_search(place, tmp_path):
     repo, issue = "quarryhq/quarry", 603
-    gis_builder.import_tracker(SAMPLE / "quarryhq", tmp_path / "work", progress=False)
-    gis_builder.detect(tmp_path / "work", progress=False)
-    gis_builder.render(tmp_path / "work", tmp_path / "issues.parquet", progress=False)
+    gis_builder.import_tracker(SAMPLE / "quarryhq", tmp_path / "work")
+    gis_builder.detect(tmp_path / "work")
+    gis_builder.render(tmp_path / "work", tmp_path / "issues.parquet")
     issues = pl.read_parquet(tmp_path / "issues.parquet")
-    aoe_train.index(
-        issues, model=place / "bert", out=tmp_path / "index", cache=False, progress=False
-    )
+    aoe_train.index(issues, model=place / "bert", out=tmp_path / "index", cache=False)
     found = gis_builder.suggest(repo, issue, index=tmp_path / "index", work=tmp_path / "work")
     assert len(found.suggestions) == 5
-    hits = aoe_train.search_every(tmp_path / "index", before="created_at", progress=False)
+    hits = aoe_train.search_every(tmp_path / "index", before="created_at")
     own = hits.hits.filter(id_1=f"{repo}#{issue}").sort("rank").head(5)
     assert [f"{repo}#{one.number}" for one in found.suggestions] == own["id_2"].to_list()
     for name in ("cosine", "words"):
@@ -173,19 +122,16 @@ def test_suggestions_are_the_hits_of_a_search(place: Path, tmp_path: Path) -> No
         )
 
 
-def test_pairs_of_own_texts_are_judged_and_compare_a_model_with_its_backbone(
-    place: Path, own: Done
-) -> None:
-    commands = [shlex.split(line) for line in own.err.splitlines() if line.startswith("  ")][-3:]
-    assert [command[:2] for command in commands] == [
-        ["aoe", "sample-pairs"],
-        ["pairs", "review"],
-        ["aoe", "evaluate"],
-    ]
-    modules = {"aoe": "aoe_train", "pairs": "pairkit"}
-    drawn = run(place, modules["aoe"], *commands[0][1:], "--json").result
+def test_pairs_of_own_texts_are_judged_and_compare_a_model_with_its_backbone(place, own):
+    lines = [line.strip() for line in own.err.splitlines() if line.startswith("  ")][-3:]
+    draw, review_it, evaluate = lines
+    assert draw.startswith("aoe sample-pairs")
+    assert review_it.startswith("pairs review")
+    assert evaluate.startswith("aoe evaluate")
+    draw = f"{draw.removeprefix('aoe ')} --json"
+    drawn = run(place, "aoe_train", draw).result
     assert drawn["pairs"] >= 15
-    assert run(place, modules["aoe"], *commands[0][1:], "--json").result == drawn
+    assert run(place, "aoe_train", draw).result == drawn
     pairs = pl.read_parquet(place / "to-judge" / "data" / "test-*.parquet")
     sides = pairs["text1"].to_list() + pairs["text2"].to_list()
     assert len(set(sides)) == len(sides)
@@ -194,24 +140,23 @@ def test_pairs_of_own_texts_are_judged_and_compare_a_model_with_its_backbone(
     answers = cycle(["no", "yes"])
     judge_all(review, lambda _: next(answers))
     assert review.judgements().height == drawn["pairs"]
-    found = run(place, modules["aoe"], *commands[2][1:], "--json").result["to-judge.review"]
+    told = run(place, "aoe_train", f"{evaluate.removeprefix('aoe ')} --json").result
+    found = told["to-judge.review"]
     assert found["gain"]["pairs"] == drawn["pairs"]
     low, high = found["gain"]["ci95"]
     assert low <= found["gain"]["difference"] <= high
 
 
 @pytest.mark.usefixtures("own")
-def test_people_and_llms_judge_search_results_alike(place: Path) -> None:
+def test_people_and_llms_judge_search_results_alike(place):
     """Both find texts with the same last word relevant."""
     models, sheet = [str(place / name) for name in ("bert", "own")], place / "searched"
-    drawn = aoe_train.sample_pairs(
-        SENTENCES, model=models, queries=SENTENCES, out=sheet, progress=False
-    )
+    drawn = aoe_train.sample_pairs(SENTENCES, model=models, queries=SENTENCES, out=sheet)
 
-    def relevant(query: str, result: str) -> bool:
+    def relevant(query, result):
         return query.split()[-1] == result.split()[-1]
 
-    def judge(prompt: str) -> str:
+    def judge(prompt):
         data = json.loads(prompt[prompt.index('{"text"') :])
         pairs = (
             (number, relevant(data["text"], text)) for number, text in data["sentences"].items()
@@ -220,20 +165,15 @@ def test_people_and_llms_judge_search_results_alike(place: Path) -> None:
 
     review = pairkit.review(sheet)
     judge_all(review, lambda pair: "yes" if relevant(*pair.splitlines()) else "no")
-    llm_labeler.judge(sheet, llm={"a": judge}, out=place / "judged", progress=False)
+    llm_labeler.judge(sheet, llm={"a": judge}, out=place / "judged")
     gains = [
         gain.to_dict()
         for data in (review.path, place / "judged")
-        for gain in aoe_train.evaluate(
-            models[1], against=models[0], data=data, progress=False
-        ).gains.values()
+        for gain in aoe_train.evaluate(models[1], against=models[0], data=data).gains.values()
     ]
     assert gains[0] == gains[1]
     by_people, by_llm = (
-        {
-            name: gain.to_dict()
-            for name, gain in aoe_train.evaluate(data=data, progress=False).gains.items()
-        }
+        {name: gain.to_dict() for name, gain in aoe_train.evaluate(data=data).gains.items()}
         for data in (review.path, place / "judged")
     )
     assert by_people == by_llm
@@ -243,14 +183,14 @@ def test_people_and_llms_judge_search_results_alike(place: Path) -> None:
     assert gains[0]["pairs"] == drawn.counts["sampled_queries"]
 
 
-def test_the_commands_of_the_page_index_and_search(tmp_path: Path) -> None:
+def test_the_commands_of_the_page_index_and_search(tmp_path):
     (tmp_path / "data").mkdir()
-    head, *rows = (ROOT / "data" / "sample_requests.csv").read_text(encoding="utf-8").splitlines()
+    head, *rows = (ROOT / "data" / "sample_requests.csv").read_text().splitlines()
     half = "\n".join([head, *rows[::2]])
-    (tmp_path / "data" / "sample_requests.csv").write_text(half, encoding="utf-8")
+    (tmp_path / "data" / "sample_requests.csv").write_text(half)
     save_bert(tmp_path / "deep", layers=3)
     (block,) = to_run(ROOT / "docs" / "howto" / "domain.md", "sh")
-    commands = [shlex.split(line.replace("minilm", "deep")) for line in block.text.splitlines()]
-    done = [run(tmp_path, "aoe_train", *arguments) for _, *arguments in commands]
-    assert [command[1] for command in commands] == ["index", "search"]
+    lines = [line.removeprefix("aoe ") for line in block.text.splitlines()]
+    done = [run(tmp_path, "aoe_train", line.replace("minilm", "deep")) for line in lines]
+    assert [line.split()[0] for line in lines] == ["index", "search"]
     assert len(done[1].out.splitlines()) == 5  # two lines of heading, and three texts

@@ -1,31 +1,21 @@
 """Invalid input of `gis` ends with a one-line message and the right exit code."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 import polars as pl
 import pytest
 
-from tests.contract.conftest import Done, Gis
 from tests.gis_builder.conftest import closed, comment, issue, write_tracker
 from tests.support.github import serve
+from tests.support.tables import each_line
 
 ONE = "quarryhq/quarry"
 
 
-def write_repo(
-    folder: Path,
-    name: str,
-    bodies: Mapping[int, str | None],
-    duplicates: Mapping[int, int] | None = None,
-    **info: object,
-) -> None:
+def write_repo(folder, name, bodies, duplicates=None, **info):
     """Write a tracker of closed issues with comments of the owner that close some as duplicates."""
 
-    def at(day: int) -> str:
+    def at(day):
         return f"2020-01-0{day}T00:00:00Z"
 
     times = {"created_at": at(1), "updated_at": at(3)}
@@ -42,12 +32,12 @@ def write_repo(
     write_tracker(folder, name, info, issues=issues, comments=comments)
 
 
-def lorem(number: int) -> str:
+def lorem(number):
     return " ".join(f"word{number * 37 % 101}x{place * number % 89}" for place in range(60))
 
 
 @pytest.fixture(scope="module")
-def odd_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def odd_url(tmp_path_factory):
     """The URL of a server with unusual repositories."""
     folder = tmp_path_factory.mktemp("odd")
     plain = {number: lorem(number) for number in range(1, 12)}
@@ -58,8 +48,12 @@ def odd_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     write_repo(folder, "odd/empty", {})
     write_repo(folder, "odd/new-name", plain, previous_names=["odd/old-name"])
     bodies = (
-        *(None, "", "\U0001f980 " * 50, "long line " * 6000),
-        *("one\r\ntwo\r\n" * 30, "nul \u0000 in it " * 20),
+        None,
+        "",
+        "\U0001f980 " * 50,
+        "long line " * 6000,
+        "one\r\ntwo\r\n" * 30,
+        "nul \u0000 in it " * 20,
     )
     odd = dict(enumerate(bodies, 1))
     targets = {number: lorem(number) for number in range(51, 60)}
@@ -68,56 +62,40 @@ def odd_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield server.url
 
 
-def build(
-    gis: Gis, url: str, out: Path, *flags: str, repos: str = "good/one", **options: object
-) -> Done:
-    return gis("build", "--repos", repos, "--api-url", url, "--out", str(out), *flags, **options)
+def build(gis, url, out, *flags, repos="good/one", **options):
+    return gis("build", "--repos", repos, "--api-url", url, "--out", out, *flags, **options)
 
 
-@pytest.mark.parametrize(
-    ("flags", "token", "code", "says"),
-    [
-        ((), None, 2, "set GITHUB_TOKEN"),
-        ((), "bad", 4, "rejects the token"),
-        ((), "noaccess", 2, "no repository can be crawled (good/one"),
-        (("--repos", "good/onne"), "any", 2, "good/onne"),
-        (("--repos", "good/calm"), "any", 3, "no duplicates found"),
-        (
-            ("--api-url", "http://127.0.0.1:9", "--set", "crawl.backoff_s=0.01"),
-            "any",
-            4,
-            "can't be reached",
-        ),
-        (("--split-sizes", "5000,10,10"), "any", 2, "largest possible sizes"),
-        (("--split-sizes", "nan,nan,nan"), "any", 2, "finite number"),
-        (("--split-sizes", "0.5,0.1", "--dry-run"), "any", 2, "expected three numbers"),
-        (("--split-sizes", "a,b,c", "--dry-run"), "any", 2, "three numbers"),
-        (("--split-sizes", "0.5,0.1,0.1", "--dry-run"), "any", 2, "add up to 1"),
-        (("--split-sizes", "-1,2,3", "--dry-run"), "any", 2, "negative"),
-        (("--split-sizes", "0,1,0", "--dry-run"), "any", 2, "train"),
-        (("--strategy", "fast"), "any", 2, "'search' or 'all'"),
-        (("--set", "pair.rato=1"), "any", 2, "unknown setting 'pair.rato'"),
-        (("--config", "nosuch.toml"), "any", 2, "no such configuration file"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
+@each_line(
+    "code, says, token, flags",
+    """
+        2 | set GITHUB_TOKEN | |
+        4 | rejects the token | bad |
+        2 | no repository can be crawled (good/one | noaccess |
+        2 | good/onne | any | --repos good/onne
+        3 | no duplicates found | any | --repos good/calm
+        4 | can't be reached | any | --api-url http://127.0.0.1:9 --set crawl.backoff_s=0.01
+        2 | largest possible sizes | any | --split-sizes 5000,10,10
+        2 | finite number | any | --split-sizes nan,nan,nan
+        2 | expected three numbers | any | --split-sizes 0.5,0.1 --dry-run
+        2 | three numbers | any | --split-sizes a,b,c --dry-run
+        2 | add up to 1 | any | --split-sizes 0.5,0.1,0.1 --dry-run
+        2 | negative | any | --split-sizes -1,2,3 --dry-run
+        2 | train | any | --split-sizes 0,1,0 --dry-run
+        2 | 'search' or 'all' | any | --strategy fast
+        2 | unknown setting 'pair.rato' | any | --set pair.rato=1
+        2 | no such configuration file | any | --config nosuch.toml
+    """,
 )
-def test_invalid_builds_end_with_a_message(
-    gis: Gis,
-    odd_url: str,
-    tmp_path: Path,
-    flags: tuple[str, ...],
-    token: str | None,
-    code: int,
-    says: str,
-) -> None:
-    done = build(gis, odd_url, tmp_path / "o", *flags, token=token)
-    assert done.code == code, done.err
+def test_invalid_builds_end_with_a_message(gis, odd_url, tmp_path, code, says, token, flags):
+    done = build(gis, odd_url, tmp_path / "o", *flags.split(), token=token or None)
+    assert done.code == int(code), done.err
     assert says in done.error
     assert not (tmp_path / "o").exists()
     assert token or not (tmp_path / "o.work").exists()
 
 
-def test_odd_repositories_do_not_stop_the_good_one(gis: Gis, odd_url: str, tmp_path: Path) -> None:
+def test_odd_repositories_do_not_stop_the_good_one(gis, odd_url, tmp_path):
     outcomes = {
         "good/one": "ok",
         "odd/private": "not_found",  # GitHub's response without access
@@ -136,7 +114,7 @@ def test_odd_repositories_do_not_stop_the_good_one(gis: Gis, odd_url: str, tmp_p
 
 
 @pytest.mark.parametrize("flag", [(), ("--strategy", "all")])
-def test_odd_bodies(gis: Gis, odd_url: str, tmp_path: Path, flag: tuple[str, ...]) -> None:
+def test_odd_bodies(gis, odd_url, tmp_path, flag):
     out = tmp_path / "o"
     done = build(gis, odd_url, out, "--split-sizes", "1,0,0", *flag, repos="odd/bodies")
     assert done.code == 0, done.err

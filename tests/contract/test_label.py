@@ -1,7 +1,5 @@
 """`label` on the command line, with emulated servers that fail."""
 
-from __future__ import annotations
-
 import json
 import stat
 from pathlib import Path
@@ -15,7 +13,6 @@ from tests.contract.label_command import (
     KEYS,
     ensemble,
     generate,
-    llms_file,
     one_llm,
     requests,
     run_label,
@@ -25,7 +22,7 @@ from tests.llm_labeler.llm_server import responding
 from tests.support.llm import Faults, Options, serve
 
 
-def test_an_unavailable_llm_does_not_stop_the_others(tmp_path: Path) -> None:
+def test_an_unavailable_llm_does_not_stop_the_others(tmp_path):
     """A server with an exhausted account."""
     source, out = sentences(tmp_path / "s.txt", 10), tmp_path / "out"
     with ensemble(tmp_path) as (flags, servers), serve(faults=Faults(1.0, ("quota",))) as broke:
@@ -48,47 +45,18 @@ def test_an_unavailable_llm_does_not_stop_the_others(tmp_path: Path) -> None:
         assert mended.code == 0, mended.err
 
 
-def test_judging_without_an_unavailable_llm_exits_with_4(tmp_path: Path) -> None:
-    pairs, out = tmp_path / "p.csv", tmp_path / "out"
-    pairs.write_text("text1,text2,label\n" + "".join(f"A cat {n}.,Cats {n}.,1\n" for n in range(6)))
-    with serve() as good, serve(faults=Faults(1.0, ("quota",))) as broke:
-        urls = {"good": good.base_url, "bad": broke.base_url}
-        config = llms_file(tmp_path / "l.toml", urls, model="emulated")
-        flags = ("--data", pairs, "--out", out, "--llm", "good,bad", "--config", config, "--json")
-        done, kept = run_label("judge", *flags), run_label("judge", *flags, "--keep-going")
-    assert (done.code, "bad: the account is exhausted" in done.error) == (4, True), done.err
-    assert (kept.code, "was made without all answers of bad" in kept.error) == (4, True), kept.err
-    assert sum(split["pairs"] for split in kept.result["splits"].values()) > 0
-
-
-@pytest.mark.parametrize("aggregation", [pytest.param("vote", marks=pytest.mark.slow), "weighted"])
-def test_aggregations(tmp_path: Path, aggregation: str) -> None:
-    source = sentences(tmp_path / "s.txt", 40)  # enough to estimate accuracies
-    with ensemble(tmp_path) as (flags, servers):
-        done = generate(source, tmp_path / "out", *flags, "--aggregation", aggregation)
-        assert done.code == 0, done.err
-        asked = requests(servers)
-        assert asked > 240  # including judging
-        # Another aggregation needs no call.
-        places = ("--work", tmp_path / "out.work", "--out", tmp_path / "union")
-        parsed = run_label("parse", *places, "--aggregation", "union", "--json")
-        assert parsed.code == 0, parsed.err
-        assert parsed.result["calls"] == 0
-        assert parsed.result["pairs"] >= done.result["pairs"] > 0
-        assert requests(servers) == asked
-    labels = pl.concat(pairkit.read(tmp_path / "out").splits.values())["label"]
-    assert labels.dtype == (pl.Float32 if aggregation == "weighted" else pl.Int64)
-
-
-def test_show_and_report(tmp_path: Path) -> None:
+def test_show_and_report(tmp_path, out):
     source = sentences(tmp_path / "s.txt", 8)
     with ensemble(tmp_path) as (flags, _):
-        assert generate(source, tmp_path / "out", *flags, "--aggregation", "vote").code == 0
+        assert generate(source, out, *flags, "--aggregation", "vote").code == 0
     work = tmp_path / "out.work"
     for path in work.iterdir():
         assert path.name == "lock" or stat.S_IMODE(path.stat().st_mode) == 0o600, path
     shown = run_label("show", "row:3", "--work", work)
     assert shown.code == 0, shown.err
+    places = ("--work", work, "--out", tmp_path / "union")
+    parsed = run_label("parse", *places, "--aggregation", "union", "--json")
+    assert (parsed.code, parsed.result["calls"]) == (0, 0), parsed.err
     sentence = source.read_text().splitlines()[2]
     for words in (
         sentence,
@@ -108,7 +76,7 @@ def test_show_and_report(tmp_path: Path) -> None:
     assert run_label("report", "--work", work, "--json", "--quiet").err == ""
     assert "llama" in run_label("report", "--work", work).out
     gold = tmp_path / "gold.csv"
-    rows = pl.concat(pairkit.read(tmp_path / "out").splits.values()).head(10)
+    rows = pl.concat(pairkit.read(out).splits.values()).head(10)
     rows.select("text1", "text2", "label").write_csv(gold)
     score = ("evaluate", "--work", work, "--gold", gold)
     assert run_label(*score, "--json").result["found"] == 10
@@ -118,18 +86,18 @@ def test_show_and_report(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("limit", "most"),
+    "limit, most",
     [
         ("--max-cost", 0.004),
         pytest.param("--max-tokens", 2_000, marks=pytest.mark.slow),
         pytest.param("--max-requests", 15, marks=pytest.mark.slow),
     ],
 )
-def test_a_budget_is_kept_over_sessions(tmp_path: Path, limit: str, most: float) -> None:
+def test_a_budget_is_kept_over_sessions(tmp_path, out, limit, most):
     source = sentences(tmp_path / "s.txt", 12)
     with ensemble(tmp_path, BRIEF) as (flags, servers):
         for _ in range(2):
-            done = generate(source, tmp_path / "out", *flags, limit, most)
+            done = generate(source, out, *flags, limit, most)
             assert done.code == 4, done.err
             assert done.error.endswith(f"to continue, raise {limit} and run the same command again")
             assert "parse(" not in done.err  # the reader's interface is the shell
@@ -138,14 +106,14 @@ def test_a_budget_is_kept_over_sessions(tmp_path: Path, limit: str, most: float)
             assert f"; {limit}={most:,} covers about " in done.err
             assert done.result["cost_in_all"] <= most or limit != "--max-cost"
         assert limit != "--max-requests" or requests(servers) <= most
-        more = generate(source, tmp_path / "out", *flags)
+        more = generate(source, out, *flags)
         assert more.code == 0, more.err
         assert "not_answered" not in more.result["dropped"]
 
 
-def test_rejected_questions_are_repeated_on_request(tmp_path: Path) -> None:
+def test_rejected_questions_are_repeated_on_request(tmp_path):
     source = tmp_path / "s.txt"
-    source.write_text("The nurse is kind.\n" + "A very long story. " * 40 + "\n", encoding="utf-8")
+    source.write_text("The nurse is kind.\n" + "A very long story. " * 40 + "\n")
     with serve(Options(context_chars=500)) as server:
         flags = one_llm(tmp_path, server.base_url, concurrency=1)
         for more, asked in (((), 4), ((), 0), (("--retry-failed",), 2)):
@@ -156,7 +124,7 @@ def test_rejected_questions_are_repeated_on_request(tmp_path: Path) -> None:
             assert len([r for r in server.requests[before:] if r.method == "POST"]) == asked
 
 
-def test_a_key_in_a_response_is_never_stored(tmp_path: Path) -> None:
+def test_a_key_in_a_response_is_never_stored(tmp_path):
     source = sentences(tmp_path / "s.txt", 6)
     key = KEYS["EMULATED_API_KEY"]
     message = {"role": "assistant", "content": f"1. You sent Bearer {key}.\n2. The nurse is {key}."}

@@ -1,41 +1,38 @@
 """`label` reports bad input in one line and with the right exit code."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from tests.contract.label_command import KEYS, generate, one_llm, run_label, sentences
 from tests.support.llm import Faults, Options, serve
+from tests.support.tables import each_line, table
 
 WORDNET = ("--llm", "wordnet")
 
 
 @pytest.fixture
-def source(tmp_path: Path) -> Path:
+def source(tmp_path):
     return sentences(tmp_path / "s.txt", 6)
 
 
-@pytest.mark.parametrize(
-    ("flags", "says"),
-    [
-        (("--llm", "chatgpt"), "no key; set OPENAI_API_KEY"),
-        ((*WORDNET, "--size", "0"), "--size 0: "),
-        ((*WORDNET, "--aggregation", "vote"), "rules can't judge"),
-        (("--llm", "chatgpt", "--local-only"), "may send text to another machine"),
-        ((*WORDNET, "--columns", "text=body"), "--columns"),
-    ],
+@each_line(
+    "flags, says",
+    """
+        --llm chatgpt | no key; set OPENAI_API_KEY
+        --llm wordnet --size 0 | --size 0:
+        --llm wordnet --aggregation vote | rules can't judge
+        --llm chatgpt --local-only | may send text to another machine
+        --llm wordnet --columns text=body | --columns
+    """,
 )
-def test_settings(source: Path, tmp_path: Path, flags: tuple[str, ...], says: str) -> None:
-    done = generate(source, tmp_path / "out", *flags)
+def test_settings(source, out, flags, says):
+    done = generate(source, out, *flags.split())
     assert done.code == 2, done.err
     assert says in done.error
-    assert not (tmp_path / "out").exists()
+    assert not (out).exists()
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "code", "says"),
+    "name, content, code, says",
     [
         ("none.txt", None, 2, "no such file"),
         ("bad.txt", b"\x81 good", 3, "UTF-8"),
@@ -45,7 +42,7 @@ def test_settings(source: Path, tmp_path: Path, flags: tuple[str, ...], says: st
         ("nul.txt", b"one\0two\n", 3, "unusable_characters 1"),
     ],
 )
-def test_sentences(tmp_path: Path, name: str, content: bytes | None, code: int, says: str) -> None:
+def test_sentences(tmp_path, name, content, code, says):
     path = tmp_path / name
     if content is not None:
         path.write_bytes(content)
@@ -55,46 +52,29 @@ def test_sentences(tmp_path: Path, name: str, content: bytes | None, code: int, 
     assert name in done.error
 
 
-@pytest.mark.parametrize(("kind", "reason"), [("html", "broken_reply"), ("hang", "timeout")])
-def test_a_server_that_never_answers_well(
-    source: Path, tmp_path: Path, kind: str, reason: str
-) -> None:
+@pytest.mark.parametrize("kind, reason", [("html", "broken_reply"), ("hang", "timeout")])
+def test_a_server_that_never_answers_well(source, tmp_path, out, kind, reason):
     with serve(Options(), Faults(1.0, (kind,))) as server:
         wait = {"attempts": 2, "timeout_s": 0.3 if kind == "hang" else 60}
-        done = generate(source, tmp_path / "out", *one_llm(tmp_path, server.base_url, **wait))
+        done = generate(source, out, *one_llm(tmp_path, server.base_url, **wait))
     assert done.code == 4, done.err
     assert reason in done.error
     assert "run the same command again" in done.error
-    assert not (tmp_path / "out").exists()
+    assert not (out).exists()
 
 
-def test_unreported_usage_is_charged_at_its_bound(source: Path, tmp_path: Path) -> None:
-    work = tmp_path / "out.work"
-    with serve(faults=Faults(1.0, ("no_usage",))) as server:
-        done = generate(source, tmp_path / "out", *one_llm(tmp_path, server.base_url))
-    assert done.result["tokens"] > 12 * 500
-    report = run_label("report", "--work", work, "--json").result
-    assert report["llms"]["llama"]["estimated_calls"] == 12
-
-
-@pytest.mark.parametrize(
-    ("change", "keys", "code", "says"),
-    [
-        ({}, {"EMULATED_API_KEY": "a-wrong-secret-key"}, 4, "EMULATED_API_KEY"),
-        ({}, {}, 2, "no key; set EMULATED_API_KEY"),
-        ({"model": "nope"}, KEYS, 2, "no such model 'nope'"),
-        (
-            {"base_url": "http://127.0.0.1:9/v1"},
-            KEYS,
-            4,
-            "can't be reached at http://127.0.0.1:9/v1",
-        ),
-        ({"base_url": "ftp://127.0.0.1/v1"}, KEYS, 2, "http"),
-    ],
+@table(
+    "change, keys, code, says",
+    """
+        {} | {'EMULATED_API_KEY': 'a-wrong-secret-key'} | 4 | EMULATED_API_KEY
+        {} | {} | 2 | no key; set EMULATED_API_KEY
+        {'model': 'nope'} | KEYS | 2 | no such model 'nope'
+        {'base_url': 'http://127.0.0.1:9/v1'} | KEYS | 4 | can't be reached at http://127.0.0.1:9/v1
+        {'base_url': 'ftp://127.0.0.1/v1'} | KEYS | 2 | http
+    """,
+    KEYS=KEYS,
 )
-def test_permanent_errors_end_the_run(
-    source: Path, tmp_path: Path, change: dict[str, str], keys: dict[str, str], code: int, says: str
-) -> None:
+def test_permanent_errors_end_the_run(source, tmp_path, change, keys, code, says):
     with serve(Options(api_key=KEYS["EMULATED_API_KEY"])) as server:
         flags = one_llm(tmp_path, server.base_url, **change)
         done = generate(source, tmp_path / "out", *flags, keys=keys)
@@ -103,7 +83,7 @@ def test_permanent_errors_end_the_run(
     assert "secret" not in done.err
 
 
-def test_other_folders_are_not_replaced(source: Path, tmp_path: Path) -> None:
+def test_other_folders_are_not_replaced(source, tmp_path):
     out, taken = tmp_path / "out", tmp_path / "taken"
     taken.mkdir()
     (taken / "thesis.tex").write_text("years of work")
@@ -118,13 +98,3 @@ def test_other_folders_are_not_replaced(source: Path, tmp_path: Path) -> None:
         "parse", "--work", tmp_path / "out.work", "--out", tmp_path / "p", "--set", "size=9"
     )
     assert (parse.code, "change them with `label generate`" in parse.error) == (2, True), parse.err
-
-
-@pytest.mark.parametrize("command", ["parse", "show", "report", "evaluate"])
-def test_folders_that_are_not_working_folders(tmp_path: Path, command: str) -> None:
-    gold = tmp_path / "gold.csv"
-    gold.write_text("text1,text2,label\na b,c d,1\n")
-    more = {"show": ["row:1"], "evaluate": ["--gold", gold]}.get(command, [])
-    done = run_label(command, *more, "--work", tmp_path / "none")
-    assert done.code == 2, done.err
-    assert "not a working folder" in done.error

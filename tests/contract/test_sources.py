@@ -1,12 +1,5 @@
 """What the Python page promises: pairs and sentences from a path, from memory, or from another function."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
-import pandas
 import polars as pl
 import pytest
 
@@ -18,12 +11,12 @@ from tests.aoe_train.tiny import WORDS, save_bert, write_pairs
 from tests.contract.conftest import SAMPLE
 from tests.pairkit.review_material import judge_all
 
-quiet: dict[str, Any] = {"progress": False}
+quiet = {}
 SENTENCES = [f"the {one} is near a {other}" for one in WORDS[5:25] for other in WORDS[25:30]]
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sources")
     save_bert(folder / "bert", dropout=0.0)
     write_pairs(folder / "pairs.tsv", 60, 1)
@@ -33,31 +26,24 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def in_memory(place: Path) -> pl.DataFrame:
+def in_memory(place):
     return pairkit.read(place / "pairs.tsv")["train"]
 
 
-def mined(place: Path, out: Path | None = None) -> pairkit.MadeDataset:
+def mined(place, out=None):
     rows = pl.DataFrame({"question": SENTENCES, "answer": [f"about {text}" for text in SENTENCES]})
     return pairkit.extract(rows.to_pandas(), out, split_sizes=(0.5, 0, 0.5), **quiet)
 
 
-def reviewed(place: Path) -> pairkit.Review:
+def reviewed(place):
     review = pairkit.review(place / "pairs.tsv", place / "pairs.review", n=40, grades=True)
     judge_all(review, lambda text: str(len(text) % 6))
     return review
 
 
-def datasets(place: Path) -> Any:
-    return pytest.importorskip("datasets").Dataset.from_list(in_memory(place).to_dicts())
-
-
-PAIRS: dict[str, Callable[[Path], Any]] = {
+PAIRS = {
     "path": lambda place: place / "pairs.tsv",
-    "dicts": lambda place: in_memory(place).to_dicts(),
     "polars": in_memory,
-    "pandas": lambda place: in_memory(place).to_pandas(),
-    "datasets": datasets,
     "read": lambda place: pairkit.read(place / "pairs.tsv"),
     "write": lambda place: pairkit.write(in_memory(place), place / "written"),
     "split": lambda place: pairkit.split(place / "pairs.tsv", split_sizes=(1, 0, 0)),
@@ -78,7 +64,7 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
 
 
 @pytest.mark.parametrize("kind", PAIRS)
-def test_pairs_are_read_trained_on_and_evaluated(place: Path, tmp_path: Path, kind: str) -> None:
+def test_pairs_are_read_trained_on_and_evaluated(place, tmp_path, kind):
     source = PAIRS[kind](place)
     assert len(pairkit.read(source)) > 20
     run = aoe_train.train(
@@ -89,12 +75,10 @@ def test_pairs_are_read_trained_on_and_evaluated(place: Path, tmp_path: Path, ki
     assert pairkit.audit(source).splits
 
 
-TEXTS: dict[str, Callable[[Path], Any]] = {
+TEXTS = {
     "path": lambda place: place / "sentences.txt",
     "list": lambda _: SENTENCES,
-    "dicts": lambda _: [{"text": text} for text in SENTENCES],
     "polars": lambda _: pl.DataFrame({"text": SENTENCES}),
-    "pandas": lambda _: pandas.DataFrame({"text": SENTENCES}),
     "render": lambda place: gis_builder.render(
         place / "gis.work", place / "issues.parquet", **quiet
     ),
@@ -102,7 +86,7 @@ TEXTS: dict[str, Callable[[Path], Any]] = {
 
 
 @pytest.mark.parametrize("kind", TEXTS)
-def test_sentences_are_indexed_sampled_and_labelled(place: Path, tmp_path: Path, kind: str) -> None:
+def test_sentences_are_indexed_sampled_and_labelled(place, tmp_path, kind):
     source = TEXTS[kind](place)
     model = place / "bert"
     assert aoe_train.index(source, model=model, out=tmp_path / "index", **quiet).rows > 20

@@ -1,17 +1,12 @@
 """The command `aoe train` with a tiny backbone, run in the folder that `fill` makes."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 from safetensors.torch import load_file
 
 from tests import forked
 from tests.aoe_train.tiny import save_bert, write_pairs, write_triplets
-from tests.contract.conftest import Done, environment, run_here
+from tests.contract.conftest import environment, run_here
 
-FLAGS = (
+FLAGS = [
     "--preset",
     "angle-paper",
     "--lr",
@@ -22,13 +17,13 @@ FLAGS = (
     "3",
     "--seed",
     "5",
-)
+]
 DEV = ("--dev-data", "dev.tsv")
 # In addition to train.tsv; sbert has weights that batches of the other dataset don't use.
 MIXTURE = ("--data", "other=triplets.jsonl", "--set", "datasets.other.preset=sbert")
 
 
-def fill(folder: Path) -> Path:
+def fill(folder):
     """Make a backbone without dropout, and pairs."""
     save_bert(folder / "bert", dropout=0.0)
     write_pairs(folder / "train.tsv", 96, 1)
@@ -37,26 +32,24 @@ def fill(folder: Path) -> Path:
     return folder
 
 
-def environ() -> dict[str, str]:
+def environ():
     return environment(HF_HUB_OFFLINE="1", AOE_CACHE="cache")
 
 
-def command(
-    *arguments: str, out: str, data: str = "train.tsv", backbone: str = "bert"
-) -> list[str]:
+def command(*arguments, out, data="train.tsv", backbone="bert"):
     given = ["--data", data, "--backbone", backbone, "--out", out]
     return ["aoe_train", "train", *given, *FLAGS, *arguments]
 
 
-def run(folder: Path, *arguments: str, **given: Any) -> Done:
+def run(folder, *arguments, **given):
     return run_here(*command(*arguments, **given), cwd=folder, environ=environ())
 
 
-def begin_ranks(folder: Path, *arguments: str, out: str, err: Path) -> list[Any]:
+def begin_ranks(folder, *arguments, out, err):
     return forked.begin_ranks(*command(*arguments, out=out), cwd=folder, err=err, environ=environ())
 
 
-def difference(folder: Path, one: str, other: str) -> float:
+def difference(folder, one, other):
     found = [load_file(folder / name / "model.safetensors") for name in (one, other)]
     assert found[0].keys() == found[1].keys()
     return max(float((found[0][name] - found[1][name]).abs().max()) for name in found[0])

@@ -1,30 +1,34 @@
 """The code blocks of the documents."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
+from tests.support.tables import text_lines
+
 ROOT = Path(__file__).resolve().parents[2]
 _DOCS = ROOT / "docs"
-RUN = (
+RUN = [
+    ROOT / "README.md",
     *(
-        ROOT / "README.md",
-        _DOCS / "start.md",
-        _DOCS / "howto" / "duplicates.md",
-        _DOCS / "howto" / "extend.md",
-        _DOCS / "howto" / "faq.md",
-        _DOCS / "howto" / "groups.md",
-        _DOCS / "howto" / "python.md",
-        _DOCS / "howto" / "mixtures.md",
-        _DOCS / "howto" / "objectives.md",
-        _DOCS / "howto" / "search.md",
-        _DOCS / "howto" / "vector-databases.md",
+        _DOCS / name
+        for name in text_lines("""
+            start.md
+            howto/duplicates.md
+            howto/extend.md
+            howto/faq.md
+            howto/groups.md
+            howto/python.md
+            howto/mixtures.md
+            howto/objectives.md
+            howto/search.md
+            howto/vector-databases.md
+        """)
     ),
     *sorted((_DOCS / "tutorials").glob("*.md")),
-)
+]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 
 _FENCE = re.compile(r"^```(\w*)$")
@@ -43,9 +47,14 @@ class Block:
     measured: bool
 
 
-def blocks_of(page: Path) -> Iterator[Block]:
+def each_page(pages):
+    """Run a test for each document."""
+    return pytest.mark.parametrize("page", pages, ids=lambda page: str(page.relative_to(ROOT)))
+
+
+def blocks_of(page):
     """All blocks of a page, in order."""
-    lines = page.read_text(encoding="utf-8").splitlines()
+    lines = page.read_text().splitlines()
     number = 0
     while number < len(lines):
         if fence := _FENCE.match(lines[number]):
@@ -59,22 +68,22 @@ def blocks_of(page: Path) -> Iterator[Block]:
         number += 1
 
 
-def without_figures(line: str) -> str:
+def without_figures(line):
     """A line of output without decimals, which differ between processors and are compared with results."""
     return re.sub(r"[+-]?\d+\.\d+", "#", line)
 
 
-def to_run(page: Path, language: str) -> list[Block]:
+def to_run(page, language):
     """The blocks of a page in one language that run one after another."""
     return [
         block for block in blocks_of(page) if block.language == language and block.not_run is None
     ]
 
 
-def shown(page: Path, language: str) -> list[str]:
+def shown(page, language):
     """The output that a page shows for one language; of a step in both languages it is the shell's."""
-    lines: list[str] = []
-    ran: set[str] = set()
+    lines = []
+    ran = set()
     for block in blocks_of(page):
         if block.language == "text":
             if block.not_run is None and language == ("sh" if "sh" in ran else "python"):

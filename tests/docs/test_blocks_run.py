@@ -1,7 +1,5 @@
 """The code blocks of README, "Get started" and the tutorials run in order and print the output shown."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os
@@ -9,7 +7,6 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -28,7 +25,7 @@ FAST = {
 }  # pages whose Python runs in the fast suite
 
 
-def _cases() -> list[object]:
+def _cases():
     return [
         pytest.param(
             page,
@@ -43,7 +40,7 @@ def _cases() -> list[object]:
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path, monkeypatch):
     """A clean current folder with the `data/` of this tree."""
     folder = tmp_path / "clean"
     folder.mkdir()
@@ -54,8 +51,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(("page", "language"), _cases())
-def test_blocks_run_and_print_the_output_shown(page: Path, language: str, home: Path) -> None:
+@pytest.mark.parametrize("page, language", _cases())
+def test_blocks_run_and_print_the_output_shown(page, language, home):
     text = "".join(f"# {page.name}:{block.line}\n{block.text}" for block in to_run(page, language))
     text = text.replace("8000", str(free_port())).replace(
         "intfloat/multilingual-e5-small", "minilm"
@@ -72,16 +69,14 @@ def test_blocks_run_and_print_the_output_shown(page: Path, language: str, home: 
     assert [line for line in shown(page, language) if line not in lines] == []
 
 
-def test_every_output_shown_is_checked() -> None:
+def test_every_output_shown_is_checked():
     for page in RUN:
         written = [line for block in to_run(page, "text") for line in block.text.splitlines()]
         languages = [language for language in ("sh", "python") if to_run(page, language)]
         assert sum(len(shown(page, language)) for language in languages) == len(written), page
 
 
-def with_a_tiny_model(
-    page: str, home: Path, changes: dict[str, str], times: int = 1
-) -> dict[str, Any]:
+def with_a_tiny_model(page, home, changes, times=1):
     """Runs the Python of a page with a tiny model and few pairs, and returns the variables."""
     tiny = home.with_name("tiny")
     lay_out(tiny, "aoe_train")
@@ -91,7 +86,7 @@ def with_a_tiny_model(
     for old, new in {'"minilm"': '"./model"', **changes}.items():
         assert old in text
         text = text.replace(old, new)
-    names: dict[str, Any] = {}
+    names = {}
     for _ in range(times):
         exec(text, names)
     return names
@@ -100,21 +95,21 @@ def with_a_tiny_model(
 NO_DEMO = {"import gis_builder\n": "", 'gis_builder.demo("issues").pairs': '"pairs.tsv"'}
 
 
-def test_training_tutorial_runs_with_a_tiny_model(home: Path) -> None:
+def test_training_tutorial_runs_with_a_tiny_model(home):
     changes = {**NO_DEMO, '"model"': '"trained"', "128": "32"}
     names = with_a_tiny_model("tutorials/train.md", home, changes)
     assert names["vectors"].shape == (2, names["run"].encoder.dim)
 
 
 @pytest.mark.slow
-def test_topics_by_bertopic(home: Path) -> None:
+def test_topics_by_bertopic(home):
     pytest.importorskip("bertopic")
     indexing, topics, *_ = (
         block
         for block in blocks_of(ROOT / "docs" / "howto" / "groups.md")
         if block.language == "python"
     )
-    names: dict[str, Any] = {}
+    names = {}
     exec(indexing.text + topics.text, names)
     assert len(names["numbers"]) == len(names["index"])
     assert Path("map.html").stat().st_size
@@ -122,7 +117,7 @@ def test_topics_by_bertopic(home: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", ["search.md", "small-vectors.md"])
-def test_commands_of_a_howto_run(page: str, home: Path) -> None:
+def test_commands_of_a_howto_run(page, home):
     rows = [
         "text1\ttext2\tlabel",
         *(f"The cat has {n} mice.\tA cat saw {n} mice.\t{n % 6}" for n in range(24)),
@@ -140,7 +135,7 @@ def test_commands_of_a_howto_run(page: str, home: Path) -> None:
     in_shell(text, home.parent / "bin")
 
 
-def test_tuning_example_runs_with_a_tiny_model(home: Path) -> None:
+def test_tuning_example_runs_with_a_tiny_model(home):
     changes = {
         **NO_DEMO,
         "epochs=epochs": "epochs=epochs, dev_data=pairs",
@@ -154,7 +149,7 @@ def test_tuning_example_runs_with_a_tiny_model(home: Path) -> None:
     assert study.best_value == study.trials[study.best_trial.number].value
 
 
-def test_search_tutorial_runs_with_a_tiny_model(home: Path) -> None:
+def test_search_tutorial_runs_with_a_tiny_model(home):
     names = with_a_tiny_model("tutorials/search.md", home, {"8000": str(free_port())})
     assert names["index"].search("E0417", by="words")[0].row["id"] == 5
     assert all(hit.row["state"] == "open" for hit in names["still_open"])
@@ -162,26 +157,24 @@ def test_search_tutorial_runs_with_a_tiny_model(home: Path) -> None:
 
 
 @pytest.mark.parametrize("package", ["langchain_core", "llama_index.core", "qdrant_client"])
-def test_documents_reach_libraries_for_rag(package: str, home: Path) -> None:
+def test_documents_reach_libraries_for_rag(package, home):
     pytest.importorskip(package)
     lay_out(home / "tiny", "aoe_train")
     os.chdir(home / "tiny")
     howto = ROOT / "docs" / "howto"
-    aoe_train.index(
-        howto, model="./model", out="handbook", link="https://example.org/{page}", progress=False
-    )
+    aoe_train.index(howto, model="./model", out="handbook", link="https://example.org/{page}")
     (text,) = (
         block.text
         for block in to_run(howto / "rag.md", "python")
         if f"from {package}" in block.text
     )
-    names: dict[str, Any] = {}
+    names = {}
     exec(text.replace('"minilm"', '"./model"'), names)
     assert len(names["sources"]) == 4
     assert all(source.startswith("https://example.org/") for source in names["sources"])
 
 
-def test_reranker_example_trains_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reranker_example_trains_a_model(tmp_path, monkeypatch):
     lay_out(tmp_path / "clean", "aoe_train")
     monkeypatch.chdir(tmp_path / "clean")
     monkeypatch.setenv("AOE_CACHE", str(tmp_path / "cache"))
@@ -197,7 +190,7 @@ def test_reranker_example_trains_a_model(tmp_path: Path, monkeypatch: pytest.Mon
     ):
         assert old in text
         text = text.replace(old, new)
-    names: dict[str, Any] = {}
+    names = {}
     exec(text, names)
     scored = pl.read_ndjson("scored.jsonl")
     assert scored.columns == ["text1", "text2", "label", "teacher_scores"]
@@ -206,7 +199,7 @@ def test_reranker_example_trains_a_model(tmp_path: Path, monkeypatch: pytest.Mon
     assert (Path("trained") / "run.json").is_file()
 
 
-def in_shell(text: str, scripts: Path) -> str:
+def in_shell(text, scripts):
     """Runs text in a shell that has the commands of this tree, and returns its output."""
     ends = "trap 'kill $(jobs -p) 2>/dev/null || true' EXIT"
     command = ["bash", "-c", f"set -euo pipefail\n{ends}\n{text}"]
@@ -227,10 +220,10 @@ def in_shell(text: str, scripts: Path) -> str:
     return result.stdout
 
 
-def _scripts(folder: Path) -> Path:
+def _scripts(folder):
     """Makes the console scripts of this tree, which need not be installed."""
     folder.mkdir()
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     for name, entry in project["scripts"].items():
         script = folder / name
         package = entry.partition(".")[0]

@@ -1,33 +1,28 @@
 """Each command line in the documents has a known command, flags and settings."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import tomllib
-from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.main import get_command
 
 from tests.conftest import command_line
-from tests.docs.blocks import PAGES, ROOT, blocks_of
+from tests.docs.blocks import PAGES, ROOT, blocks_of, each_page
 
-SCRIPTS: dict[str, str] = {
+SCRIPTS = {
     name: entry.partition(".")[0]
-    for name, entry in tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
-        "project"
-    ]["scripts"].items()
+    for name, entry in tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "scripts"
+    ].items()
 }
 _DEFAULT = re.compile(r"\. \[default: [^\]]+\]$")  # at the end of a help text
 MODULES = {package: script for script, package in SCRIPTS.items()}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_command_lines_are_valid(page: Path) -> None:
+@each_page(PAGES)
+def test_command_lines_are_valid(page):
     for line, words in command_lines(page):
         script, name, *arguments = words
         assert name in tree(script).commands, f"{page}:{line}: unknown command {script} {name}"
@@ -37,12 +32,12 @@ def test_command_lines_are_valid(page: Path) -> None:
             pytest.fail(f"{page}:{line}: {shlex.join(words)}: {error}")
 
 
-def test_there_are_command_lines() -> None:
+def test_there_are_command_lines():
     assert sum(1 for page in PAGES for _ in command_lines(page)) > 50
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_help_ends_with_the_default(script: str) -> None:
+def test_help_ends_with_the_default(script):
     helps = {
         f"{script} {name} {param.name}": param.help
         for name, command in tree(script).commands.items()
@@ -52,12 +47,12 @@ def test_help_ends_with_the_default(script: str) -> None:
     assert {name: text for name, text in helps.items() if not _DEFAULT.search(text)} == {}
 
 
-def test_help_lists_the_main_command_first() -> None:
+def test_help_lists_the_main_command_first():
     first = {script: next(iter(tree(script).commands)) for script in SCRIPTS}
     assert first == {"gis": "build", "label": "generate", "aoe": "train", "pairs": "audit"}
 
 
-def command_lines(page: Path) -> Iterator[tuple[int, list[str]]]:
+def command_lines(page):
     """Yields the words of each line that runs one of our scripts, the script first."""
     for block in blocks_of(page):
         if block.language in {"sh", "bash"}:
@@ -66,7 +61,7 @@ def command_lines(page: Path) -> Iterator[tuple[int, list[str]]]:
                     yield block.line, words
 
 
-def _own_words(words: list[str]) -> list[str]:
+def _own_words(words):
     for index, word in enumerate(words):
         if word == "-m" and words[index + 1] in MODULES:
             return [MODULES[words[index + 1]], *words[index + 2 :]]
@@ -74,6 +69,6 @@ def _own_words(words: list[str]) -> list[str]:
 
 
 @cache
-def tree(script: str) -> Any:
+def tree(script):
     """The command line of a script."""
     return get_command(command_line(SCRIPTS[script]))

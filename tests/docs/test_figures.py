@@ -5,21 +5,17 @@ Figures that follow from others are calculated: `<!-- results: a.csv; 1.2 = 81.1
 `<!-- not measured: why -->` exempts the next block: a setting, a limit, an example.
 """
 
-from __future__ import annotations
-
 import ast
 import itertools
 import math
 import operator
 import re
-from collections.abc import Callable, Iterator
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from tests.docs.blocks import ROOT, RUN
+from tests.docs.blocks import ROOT, RUN, each_page
 
 RESULTS = ROOT / "benchmarks" / "results"
 PAGES = (
@@ -46,7 +42,7 @@ _CELL = re.compile(rf"[-+−]?{_NUMBER}(?:[()\[\], ±%+-]| to |{_NUMBER})*")
 _DEVIATION = re.compile(rf" ± ({_NUMBER})")
 _BOUND = re.compile(rf", [-+]?({_NUMBER})\]")
 _FIRST_OF_TWO = re.compile(rf"{_NUMBER} ± $|\[[-+]?{_NUMBER}, [-+]?$")
-_OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
+_OPERATORS = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -76,11 +72,11 @@ class Figure(NamedTuple):
     second: str | None = None
     cell: tuple[str, ...] = ()  # all numbers of its cell, if it is in a table
 
-    def is_among(self, lines: list[list[float]]) -> bool:
+    def is_among(self, lines):
         """Whether one line of the results has this number, rounded as shown, and those beside it."""
         return any(self._is_in(line) for line in lines)
 
-    def _is_in(self, line: list[float]) -> bool:
+    def _is_in(self, line):
         """Whether the second number follows this one, and the line has all numbers of the cell."""
         is_found = any(
             self._rounds_to(self.text, number)
@@ -91,7 +87,7 @@ class Figure(NamedTuple):
             any(self._rounds_to(text, number) for number in line) for text in self.cell
         )
 
-    def _rounds_to(self, text: str, number: float) -> bool:
+    def _rounds_to(self, text, number):
         """Whether a number, or its percentage, is shown as this text."""
         shown = float(text.replace(",", ""))
         half = 0.5 * 10 ** -len(text.partition(".")[2]) + 1e-9
@@ -102,16 +98,16 @@ class Figure(NamedTuple):
 _CONFIDENCE = ("95", True)  # per cent, of all intervals
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_figures_have_results(page: Path) -> None:
-    assert [*faults(page.read_text(encoding="utf-8"), runs=page in RUN)] == []
+@each_page(PAGES)
+def test_figures_have_results(page):
+    assert [*faults(page.read_text(), runs=page in RUN)] == []
 
 
 SECTION = "# Small vectors\n\n<!-- results: small_vectors.csv; 1.2 = 81.15 - 79.96 -->\n\n"
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    "text, expected",
     [
         (SECTION + "128 dimensions cost 1.2 points.", []),
         (SECTION + "128 dimensions cost 1.3 points.", ["1.3 isn't in small_vectors.csv"]),
@@ -138,14 +134,14 @@ SECTION = "# Small vectors\n\n<!-- results: small_vectors.csv; 1.2 = 81.15 - 79.
         ("<!-- results: missing.csv -->\n\nText.", ["missing.csv: no such file"]),
     ],
 )
-def test_wrong_figures_are_found(text: str, expected: list[str]) -> None:
+def test_wrong_figures_are_found(text, expected):
     found = [*faults(text, runs=False)]
     assert len(found) == len(expected)
     for fault, beginning in zip(found, expected, strict=True):
         assert fault.startswith(beginning)
 
 
-def faults(text: str, *, runs: bool) -> Iterator[str]:
+def faults(text, *, runs):
     """Yields what is wrong with the figures of a page; `runs` if tests compare its output."""
     for passage in passages(text, runs=runs):
         visible = _HIDDEN.sub(" ", passage.text)
@@ -167,9 +163,9 @@ def faults(text: str, *, runs: bool) -> Iterator[str]:
             yield from (f"{number} isn't in {files}: {beginning}" for number in wrong)
 
 
-def passages(text: str, *, runs: bool) -> Iterator[Passage]:
+def passages(text, *, runs):
     """Yields marks, without text, and the blocks of a page that may have figures."""
-    mark: Mark | None = None
+    mark = None
     is_exempt = False
     for block in _BLOCK.finditer(text):
         content = block[0]
@@ -192,7 +188,7 @@ def passages(text: str, *, runs: bool) -> Iterator[Passage]:
         is_exempt = False
 
 
-def mark_faults(mark: Mark) -> Iterator[str]:
+def mark_faults(mark):
     """Yields missing files and wrong calculations of a mark."""
     yield from (f"{name}: no such file" for name in mark.files if not path_of(name).is_file())
     results = lines_of_files(mark.files)
@@ -208,7 +204,7 @@ def mark_faults(mark: Mark) -> Iterator[str]:
             yield f"{shown} isn't {calculation}"
 
 
-def figures(text: str, *, is_marked: bool) -> Iterator[Figure]:
+def figures(text, *, is_marked):
     """Yields the measured figures of a block; if it is marked, also whole numbers of intervals and tables."""
     for line in lines_of(text.replace("*", "")):
         cells = numeric_cells(line) if is_marked else {}
@@ -230,13 +226,13 @@ def figures(text: str, *, is_marked: bool) -> Iterator[Figure]:
                 )
 
 
-def lines_of(text: str) -> list[str]:
+def lines_of(text):
     """The rows of a table or of output; prose as one line."""
     is_table = text.startswith("|") or "\n|" in text
     return text.splitlines() if is_table else [" ".join(text.split())]
 
 
-def numeric_cells(line: str) -> dict[int, tuple[str, ...]]:
+def numeric_cells(line):
     """The numbers of each cell without words of a table's row, by the bars before it; none of a range."""
     if not line.startswith("|"):
         return {}
@@ -250,7 +246,7 @@ def numeric_cells(line: str) -> dict[int, tuple[str, ...]]:
     return numbers
 
 
-def value(node: ast.expr) -> float:
+def value(node):
     """The value of a calculation."""
     if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
         return float(node.value)
@@ -258,29 +254,29 @@ def value(node: ast.expr) -> float:
     return _OPERATORS[type(node.op)](value(node.left), value(node.right))
 
 
-def lines_of_mark(mark: Mark) -> list[list[float]]:
+def lines_of_mark(mark):
     """The numbers that figures under a mark may have, by the line of the results."""
     calculated = [line.partition(" = ")[0].replace(",", "") for line in mark.sums]
     return lines_of_files(mark.files) + [[float(number)] for number in calculated]
 
 
-def lines_of_files(names: list[str]) -> list[list[float]]:
+def lines_of_files(names):
     """The numbers of result files by line."""
     return [line for name in names for line in numbers_by_line(path_of(name))]
 
 
-def path_of(name: str) -> Path:
+def path_of(name):
     """The path of a file of results, or of one by its path in the repository."""
     return ROOT / name if "/" in name else RESULTS / name
 
 
 @cache
-def numbers_by_line(path: Path) -> list[list[float]]:
+def numbers_by_line(path):
     """The numbers of each line of a file; none if it is missing."""
     if not path.is_file():
         return []
     number = re.compile(r"(?<![\w.])\d+(?:,\d{3}(?=[ \"]))*(?:\.\d+)?")
     return [
         [float(found.replace(",", "")) for found in number.findall(line)]
-        for line in path.read_text(encoding="utf-8").splitlines()
+        for line in path.read_text().splitlines()
     ]

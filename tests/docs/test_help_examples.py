@@ -1,11 +1,7 @@
 """The examples of `--help` read files of a clone, or what other examples write."""
 
-from __future__ import annotations
-
 import shlex
-from collections.abc import Iterator
 from functools import cache
-from typing import Any
 
 import pytest
 
@@ -13,7 +9,9 @@ from tests.docs.blocks import ROOT
 from tests.docs.test_commands_are_known import SCRIPTS, tree
 
 SOURCES = {"DATA", "DATASET", "DATASETS", "DIR", "DOCUMENTS", "DUMP", "FILE", "FILE|NAMES"} | {
-    *("INDEX", "INPUT", "MODEL")
+    "INDEX",
+    "INPUT",
+    "MODEL",
 }
 WRITTEN = {"out", "work", "html", "markdown"}
 # From a package, the Hub, an API, the network, or downloaded first.
@@ -26,7 +24,7 @@ ELSEWHERE = {"minilm", "-", "rust-lang/rust", "text-embedding-3-small", "data-di
 ASIDE = {"demo.review", "pairs.review", "results.review"}  # of `pairs review`, beside its dataset
 
 
-def examples() -> Iterator[tuple[str, str, str]]:
+def examples():
     """Yields the script, the command, and each line of its examples."""
     for script in SCRIPTS:
         for name, command in tree(script).commands.items():
@@ -35,12 +33,12 @@ def examples() -> Iterator[tuple[str, str, str]]:
 
 
 @cache
-def arguments(script: str, name: str, line: str) -> dict[tuple[str, str], set[str]]:
+def arguments(script, name, line):
     """Parses an example; returns its values by name and kind of the parameter."""
     words = shlex.split(line)
     while words and words.pop(0) != name:
         pass
-    command: Any = tree(script).commands[name]
+    command = tree(script).commands[name]
     context = command.make_context(name, words)
     return {
         (param.name, param.metavar or ""): {*texts(context.params[param.name])}
@@ -48,7 +46,7 @@ def arguments(script: str, name: str, line: str) -> dict[tuple[str, str], set[st
     }
 
 
-def texts(value: Any) -> Iterator[str]:
+def texts(value):
     """Yields paths and names in a value of a parameter; a name before `=` is left out."""
     if isinstance(value, list | tuple):
         for each in value:
@@ -58,7 +56,7 @@ def texts(value: Any) -> Iterator[str]:
 
 
 @cache
-def outputs() -> set[str]:
+def outputs():
     """All files and folders that examples write, with the work folder of each dataset."""
     written = set(ASIDE)
     for example in examples():
@@ -69,7 +67,7 @@ def outputs() -> set[str]:
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_inputs_exist_or_are_written_by_an_example(script: str) -> None:
+def test_inputs_exist_or_are_written_by_an_example(script):
     known = outputs() | ELSEWHERE
     missing = {
         value: example[2]
@@ -83,6 +81,6 @@ def test_inputs_exist_or_are_written_by_an_example(script: str) -> None:
     assert missing == {}
 
 
-def test_examples_read_the_sample_data() -> None:
+def test_examples_read_the_sample_data():
     lines = [line for _, _, line in examples()]
     assert sum("data/sample" in line for line in lines) > len(lines) / 4

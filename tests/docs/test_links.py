@@ -1,18 +1,14 @@
 """Each relative link of a document leads to a committed file, and to an existing heading in it."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess
 from collections import Counter
-from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 
 import pytest
 
-from tests.docs.blocks import ROOT
+from tests.docs.blocks import ROOT, each_page
 
 _CODE = re.compile(r"^(```|~~~).*?^\1$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)[^)]*\)|\b(?:src|srcset|href)=\"([^\"]+)\"")
@@ -20,7 +16,7 @@ _HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
 _EXTERNAL = re.compile(r"[a-z][a-z0-9+.-]*:")
 
 
-def _committed() -> list[Path]:
+def _committed():
     """Files that git tracks or does not ignore; none outside of a checkout."""
     listing = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
@@ -37,7 +33,7 @@ DOCUMENTS = [path for path in COMMITTED if path.suffix in {".md", ".ipynb"}]
 pytestmark = pytest.mark.skipif(not COMMITTED, reason="not a checkout of git")
 
 
-def test_documents_are_found() -> None:
+def test_documents_are_found():
     assert {
         ROOT / "README.md",
         ROOT / "docs" / "index.md",
@@ -45,21 +41,19 @@ def test_documents_are_found() -> None:
     } <= {*DOCUMENTS}
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_links_are_valid(document: Path) -> None:
-    assert [
-        f"{link}: {fault}" for link in links(document) if (fault := broken(document, link))
-    ] == []
+@each_page(DOCUMENTS)
+def test_links_are_valid(page):
+    assert [f"{link}: {fault}" for link in links(page) if (fault := broken(page, link))] == []
 
 
-def links(document: Path) -> Iterator[str]:
+def links(document):
     """Yields the relative links of a document."""
     for markdown, html in _LINK.findall(_CODE.sub("", _text(document))):
         if not _EXTERNAL.match(markdown or html):
             yield markdown or html
 
 
-def broken(document: Path, link: str) -> str | None:
+def broken(document, link):
     """Returns the fault of a link, if it has one."""
     name, _, anchor = link.partition("#")
     target = (document.parent / name).resolve() if name else document
@@ -70,9 +64,9 @@ def broken(document: Path, link: str) -> str | None:
     return None
 
 
-def anchors(text: str) -> set[str]:
+def anchors(text):
     """The anchors of a document's headings, by GitHub's rule."""
-    seen: Counter[str] = Counter()
+    seen = Counter()
     slugs = set()
     for heading in _HEADING.findall(
         re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
@@ -85,8 +79,8 @@ def anchors(text: str) -> set[str]:
 
 
 @cache
-def _text(document: Path) -> str:
-    text = document.read_text(encoding="utf-8")
+def _text(document):
+    text = document.read_text()
     if document.suffix != ".ipynb":
         return text
     cells = json.loads(text)["cells"]

@@ -1,13 +1,10 @@
 """Files, settings and commands that documents and the Makefile name exist."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
+from tests.docs.blocks import each_page
 from tests.docs.test_commands_are_known import SCRIPTS, tree
 from tests.docs.test_links import COMMITTED, ROOT
 from tests.docs.test_words import PAGES
@@ -20,25 +17,25 @@ FILES = [path.relative_to(ROOT).as_posix() for path in COMMITTED]
 TOP = {name.partition("/")[0] for name in FILES}
 
 
-def spans(page: Path) -> Iterator[str]:
+def spans(page):
     """Yields the code spans of a page."""
-    yield from re.findall(r"`([^`\n]+)`", _BLOCK.sub("", page.read_text(encoding="utf-8")))
+    yield from re.findall(r"`([^`\n]+)`", _BLOCK.sub("", page.read_text()))
 
 
-def exists(name: str) -> bool:
+def exists(name):
     """Whether the end of a committed file's path, or of one of its folders, has this name."""
     return any(f"/{path}/".find(f"/{name.strip('/')}/") >= 0 for path in FILES)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_files_exist(page: Path) -> None:
+@each_page(PAGES)
+def test_files_exist(page):
     named = [span for span in spans(page) if _FILE.fullmatch(span)]
     ours = [name for name in named if name.endswith(".py") or name.partition("/")[0] in TOP]
     assert [name for name in ours if not exists(name)] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_settings_exist(page: Path) -> None:
+@each_page(PAGES)
+def test_settings_exist(page):
     reference = [*(ROOT / "docs" / "reference").glob("*-settings.md")]
     keys = {span.strip("[]") for settings in reference for span in spans(settings)}
     sections = {key.partition(".")[0] for key in keys if "." in key} - {
@@ -49,7 +46,7 @@ def test_settings_exist(page: Path) -> None:
     assert [found[0] for found in ours if found[1] not in keys] == []
 
 
-def test_the_sample_data_is_described() -> None:
+def test_the_sample_data_is_described():
     described = {*spans(ROOT / "data" / "README.md")}
     samples = {path.name + "/" * path.is_dir() for path in (ROOT / "data").iterdir()} - {
         "README.md"
@@ -57,10 +54,10 @@ def test_the_sample_data_is_described() -> None:
     assert samples - described == set()
 
 
-def test_the_makefile_runs_known_commands() -> None:
+def test_the_makefile_runs_known_commands():
     lines = re.findall(
         rf"\$\(BIN\)/({'|'.join(SCRIPTS)}) ([\w-]+)(.*)",
-        (ROOT / "Makefile").read_text(encoding="utf-8"),
+        (ROOT / "Makefile").read_text(),
     )
     assert len(lines) >= 8
     for script, name, rest in lines:

@@ -1,9 +1,6 @@
 """Each script that results, benchmarks, documents and comments name exists."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,37 +20,15 @@ NAMING = [
 pytestmark = pytest.mark.skipif(not COMMITTED, reason="not a checkout of git")
 
 
-def test_named_scripts_exist() -> None:
-    texts = {path: path.read_text(encoding="utf-8") for path in NAMING if path != Path(__file__)}
+def test_named_scripts_exist():
+    texts = {path: path.read_text() for path in NAMING if path != Path(__file__)}
     missing = {
         str(path.relative_to(ROOT)): [*missing_scripts(path, text)] for path, text in texts.items()
     }
     assert {path: names for path, names in missing.items() if names} == {}
 
 
-@pytest.mark.parametrize(
-    ("page", "text", "expected"),
-    [
-        (
-            "aoe_train/x.py",
-            "# `benchmarks/domain.py` and benchmarks/gone.py chose it",
-            ["benchmarks/gone.py"],
-        ),
-        ("benchmarks/results/x.csv", "# Seconds: benchmarks/gone.py --all", ["benchmarks/gone.py"]),
-        ("benchmarks/README.md", "by `domain.py --out F` and `gone.py`", ["gone.py"]),
-        ("docs/concepts.md", "your own `gone.py`", []),
-        (
-            "benchmarks/README.md",
-            "`python -m papers.gone` and `python -m tests.forked`",
-            ["papers.gone"],
-        ),
-    ],
-)
-def test_missing_scripts_are_found(page: str, text: str, expected: list[str]) -> None:
-    assert [*missing_scripts(ROOT / page, text)] == expected
-
-
-def missing_scripts(page: Path, text: str) -> Iterator[str]:
+def missing_scripts(page, text):
     """Yields the scripts and results that a text names and the repository lacks."""
     yield from (name for name in _PATH.findall(text) if not (ROOT / name).is_file())
     if page.is_relative_to(ROOT / "benchmarks"):

@@ -1,17 +1,15 @@
 """The site builds strictly, loads nothing from other servers, and has all pages."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from tests.docs.blocks import ROOT
+from tests.support.tables import each_line
 
 pytest.importorskip("zensical")
 _LOADED = re.compile(
@@ -19,7 +17,7 @@ _LOADED = re.compile(
 )
 
 
-def run(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def run(*arguments, folder):
     """Runs a module or script in a folder, with our packages on the path."""
     env = {
         **os.environ,
@@ -29,9 +27,9 @@ def run(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
 
 
-def build(folder: Path) -> subprocess.CompletedProcess[str]:
+def build(folder):
     """Builds the site from the staged pages of a folder."""
-    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    text = (ROOT / "mkdocs.yml").read_text()
     for old, new in (
         ("docs_dir: build/pages", "docs_dir: pages"),
         ("paths: [.]", f"paths: ['{ROOT}']"),
@@ -43,13 +41,13 @@ def build(folder: Path) -> subprocess.CompletedProcess[str]:
     return run("-m", "zensical", "build", "--strict", "--clean", folder=folder)
 
 
-def stage(folder: Path) -> None:
+def stage(folder):
     staged = run(str(ROOT / "docs" / "scripts" / "pages.py"), str(folder / "pages"), folder=ROOT)
     assert staged.returncode == 0, staged.stderr
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     stage(folder)
     built = build(folder)
@@ -57,14 +55,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "site"
 
 
-def test_every_page_is_in_the_navigation(site: Path) -> None:
-    listed = set(re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8")))
+def test_every_page_is_in_the_navigation(site):
+    listed = set(re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text()))
     assert {
         page.relative_to(site).with_suffix(".md").as_posix() for page in site.rglob("*.html")
     } - {"404.md"} == listed
 
 
-def test_no_page_loads_from_another_server(site: Path) -> None:
+def test_no_page_loads_from_another_server(site):
     pages = list(site.rglob("*.html"))
     assert len(pages) > 40
     assert {
@@ -72,7 +70,7 @@ def test_no_page_loads_from_another_server(site: Path) -> None:
     } == {}
 
 
-def test_every_picture_exists(site: Path) -> None:
+def test_every_picture_exists(site):
     pictures = [
         (page.parent / source).resolve()
         for page in site.rglob("*.html")
@@ -82,28 +80,28 @@ def test_every_picture_exists(site: Path) -> None:
     assert [picture for picture in pictures if not picture.is_file()] == []
 
 
-@pytest.mark.parametrize(
-    ("query", "page"),
-    [
-        ("RAG", "howto/rag"),
-        ("clustering", "howto/groups"),
-        ("topic model", "howto/groups"),
-        ("8 GPUs", "howto/slurm"),
-        ("cite", "howto/reproduce"),
-        ("duplicates", "howto/duplicates"),
-        ("LangChain", "howto/rag"),
-        ("cost", "howto/cost"),
-        ("Windows", "howto/machines"),
-        ("proxy", "howto/machines"),
-        ("out of memory", "howto/machines"),
-        ("quantization", "howto/small-vectors"),
-        ("semantic search", "howto/search"),
-        ("custom loss", "howto/extend"),
-        ("hyperparameter", "howto/objectives"),
-        ("Optuna", "howto/objectives"),
-    ],
+@each_line(
+    "query, page",
+    """
+        RAG | howto/rag
+        clustering | howto/groups
+        topic model | howto/groups
+        8 GPUs | howto/slurm
+        cite | howto/reproduce
+        duplicates | howto/duplicates
+        LangChain | howto/rag
+        cost | howto/cost
+        Windows | howto/machines
+        proxy | howto/machines
+        out of memory | howto/machines
+        quantization | howto/small-vectors
+        semantic search | howto/search
+        custom loss | howto/extend
+        hyperparameter | howto/objectives
+        Optuna | howto/objectives
+    """,
 )
-def test_words_that_readers_search_for_are_in_a_heading(site: Path, query: str, page: str) -> None:
+def test_words_that_readers_search_for_are_in_a_heading(site, query, page):
     """Words in headings rank first in the search, which compares beginnings of words."""
     sections = json.loads((site / "search.json").read_text("utf-8"))["items"]
     headings = [
@@ -112,25 +110,25 @@ def test_words_that_readers_search_for_are_in_a_heading(site: Path, query: str, 
     assert [heading for heading in headings if re.search(rf"(?i)\b{query}", heading)]
 
 
-def test_the_reference_has_every_command(site: Path) -> None:
+def test_the_reference_has_every_command(site):
     for script, command in (("gis", "build"), ("label", "generate"), ("aoe", "train")):
         assert f'id="{script}-{command}"' in (site / "reference" / f"{script}.html").read_text(
             "utf-8"
         )
 
 
-def test_links_to_files_outside_docs_lead_to_pages(site: Path) -> None:
+def test_links_to_files_outside_docs_lead_to_pages(site):
     assert 'href="reference/aoe_train.html"' in (site / "index.html").read_text("utf-8")
     assert 'href="../about/design.html"' in (site / "howto" / "extend.html").read_text("utf-8")
     assert 'href="../howto/evaluate.html"' in (site / "tutorials" / "train.html").read_text("utf-8")
 
 
-def test_tables_of_the_reference_stack_on_a_phone(site: Path) -> None:
+def test_tables_of_the_reference_stack_on_a_phone(site):
     page = (site / "reference" / "aoe.html").read_text("utf-8")
     assert page.count('<div class="stack">') == page.count("<table>") > 20
 
 
-def test_shell_and_python_are_tabs(site: Path) -> None:
+def test_shell_and_python_are_tabs(site):
     page = (site / "tutorials" / "train.html").read_text("utf-8")
     source = (ROOT / "docs" / "tutorials" / "train.md").read_text("utf-8")
     assert (

@@ -1,14 +1,10 @@
 """Help and documents use the same terms."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.docs.blocks import ROOT
+from tests.docs.blocks import ROOT, each_page
 from tests.docs.test_commands_are_known import SCRIPTS, tree
 
 PAGES = (
@@ -26,17 +22,17 @@ INSTEAD = {
 }
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_documents(page: Path) -> None:
-    assert [*avoided_terms(page.read_text(encoding="utf-8"))] == []
+@each_page(PAGES)
+def test_documents(page):
+    assert [*avoided_terms(page.read_text())] == []
 
 
-def test_readme_is_short() -> None:
-    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 700
+def test_readme_is_short():
+    assert len((ROOT / "README.md").read_text().split()) <= 700
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_help(script: str) -> None:
+def test_help(script):
     for name, command in tree(script).commands.items():
         helps = [
             command.help or "",
@@ -45,7 +41,7 @@ def test_help(script: str) -> None:
         assert [*avoided_terms("\n".join(helps))] == [], f"{script} {name}"
 
 
-def avoided_terms(text: str) -> Iterator[str]:
+def avoided_terms(text):
     """Yields the terms to avoid in a text, with those to use."""
     for pattern, instead in INSTEAD.items():
         for term in re.finditer(pattern, text):

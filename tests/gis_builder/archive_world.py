@@ -1,12 +1,9 @@
 """Converts threads to hours of an archive, with an event for each opening, comment, closing and reopening."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import sqlite3
 import sys
-from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,13 +26,11 @@ class Thread(NamedTuple):
     events: list[dict[str, Any]]
 
 
-def account(login: str | None, *, is_bot: int = False) -> dict[str, str]:
+def account(login, *, is_bot=False):
     return {"login": login or "ghost", "type": "Bot" if is_bot else "User"}
 
 
-def events_of(
-    repo_id: int, threads: Iterable[Thread], pulls: Iterable[tuple[str, int, str]] = ()
-) -> list[dict[str, Any]]:
+def events_of(repo_id, threads, pulls=()):
     """The events of one repository by time; `pulls` has name, number and time of each pull request."""
     found = [event for thread in threads for event in _of_thread(thread)]
     found += [
@@ -48,13 +43,13 @@ def events_of(
     return found
 
 
-def saved_threads(work: Path) -> dict[str, list[Thread]]:
+def saved_threads(work):
     """The complete threads of a working folder by repository."""
     with closing(sqlite3.connect(work / "store.sqlite")) as connection:
         connection.row_factory = sqlite3.Row
 
-        def read(table: str, order: str) -> dict[tuple[str, int], list[dict[str, Any]]]:
-            rows: dict[tuple[str, int], list[dict[str, Any]]] = {}
+        def read(table, order):
+            rows = {}
             for row in map(dict, connection.execute(f"SELECT * FROM {table} ORDER BY {order}")):
                 rows.setdefault((row["repo"], row["number"]), []).append(row)
             return rows
@@ -64,7 +59,7 @@ def saved_threads(work: Path) -> dict[str, list[Thread]]:
             read("comments", "id"),
             read("events", "place"),
         )
-    threads: dict[str, list[Thread]] = {}
+    threads = {}
     for ref, (issue,) in issues.items():
         if issue["depth"] == 2 and not issue["is_pull"]:
             threads.setdefault(ref[0], []).append(
@@ -73,7 +68,7 @@ def saved_threads(work: Path) -> dict[str, list[Thread]]:
     return threads
 
 
-def lines_of(events: Iterable[dict[str, Any]]) -> list[bytes]:
+def lines_of(events):
     """Events as the lines of an archive, by time, each with an id."""
     ordered = sorted(events, key=lambda event: event["created_at"])
     return [
@@ -82,7 +77,7 @@ def lines_of(events: Iterable[dict[str, Any]]) -> list[bytes]:
     ]
 
 
-def write_hours(folder: Path, lines: Sequence[bytes], hours: Sequence[str]) -> None:
+def write_hours(folder, lines, hours):
     """Divide lines evenly among hours, in order."""
     folder.mkdir(parents=True, exist_ok=True)
     for place, hour in enumerate(hours):
@@ -91,11 +86,11 @@ def write_hours(folder: Path, lines: Sequence[bytes], hours: Sequence[str]) -> N
         (folder / f"{hour}.json.gz").write_bytes(gzip.compress(data, mtime=0))
 
 
-def save_dump(folder: Path, threads: list[Thread]) -> None:
+def save_dump(folder, threads):
     """Save threads as a dump, without duplicate marks."""
     from .conftest import write_lines  # imports the fixtures below
 
-    lines: dict[str, list[dict[str, Any]]] = {"issues": [], "comments": [], "events": []}
+    lines = {"issues": [], "comments": [], "events": []}
     for thread in threads:
         issue = thread.issue
         url = f"https://api.github.com/repos/{issue['repo']}"
@@ -113,17 +108,17 @@ def save_dump(folder: Path, threads: list[Thread]) -> None:
         write_lines(folder / f"{name}.jsonl", values)
 
 
-def _closings(thread: Thread) -> list[dict[str, Any]]:
+def _closings(thread):
     return [event for event in thread.events if event["kind"] in ("closed", "reopened")]
 
 
-def _of_thread(thread: Thread) -> Iterator[dict[str, Any]]:
+def _of_thread(thread):
     issue = thread.issue
-    happened: list[tuple[str, int, dict[str, Any]]] = [(issue["created_at"], 0, issue)]
+    happened = [(issue["created_at"], 0, issue)]
     happened += [(comment["created_at"], 1, comment) for comment in thread.comments]
     happened += [(event["created_at"], 2, event) for event in _closings(thread)]
     happened.sort(key=lambda item: item[:2])
-    closed_at: str | None = None
+    closed_at = None
     for at, kind, what in happened:
         if kind == 2:
             closed_at = at if what["kind"] == "closed" else None
@@ -142,14 +137,14 @@ def _of_thread(thread: Thread) -> Iterator[dict[str, Any]]:
             yield base | {"type": "IssuesEvent", "actor": account(actor), "payload": payload}
 
 
-def _comment(comment: dict[str, Any]) -> dict[str, Any]:
+def _comment(comment):
     """The REST object of a comment."""
     user = account(comment["author"], is_bot=comment["is_bot"])
     same = ("id", "author_association", "created_at", "body")
     return {"user": user, **{name: comment[name] for name in same}}
 
 
-def _issue(issue: dict[str, Any], at: str, closed_at: str | None) -> dict[str, Any]:
+def _issue(issue, at, closed_at):
     """The REST object of an issue at a time."""
     return {
         **{
@@ -165,7 +160,7 @@ def _issue(issue: dict[str, Any], at: str, closed_at: str | None) -> dict[str, A
     }
 
 
-def files(folder: Path) -> dict[str, bytes]:
+def files(folder):
     """The contents of a folder's files by name."""
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
@@ -174,32 +169,32 @@ def files(folder: Path) -> dict[str, bytes]:
     }
 
 
-def tables(folder: Path) -> dict[str, bytes]:
+def tables(folder):
     return {name: data for name, data in files(folder).items() if name.endswith(".parquet")}
 
 
-def times(work: Path) -> dict[str, int]:
+def times(work):
     """The modification times of the tasks' files."""
     paths = (path for path in work.glob("*/**/*.*.*.*") if path.is_file())
     return {path.relative_to(work).as_posix(): path.stat().st_mtime_ns for path in paths}
 
 
 @pytest.fixture(scope="module")
-def threads(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Thread]]:
+def threads(tmp_path_factory):
     """The threads of two sample trackers."""
     work = tmp_path_factory.mktemp("archive") / "gis.work"
-    gis_builder.import_tracker(SOURCES, work, progress=False)
+    gis_builder.import_tracker(SOURCES, work)
     return dict(sorted(saved_threads(work).items())[:2])
 
 
 @pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory, threads: dict[str, list[Thread]]) -> Path:
+def source(tmp_path_factory, threads):
     folder = tmp_path_factory.mktemp("archive") / "hours"
     write_hours(folder, world(threads), HOURS)
     return folder
 
 
-def world(threads: dict[str, list[Thread]]) -> list[bytes]:
+def world(threads):
     """The lines of an archive of these repositories."""
     return lines_of(
         event
@@ -208,15 +203,15 @@ def world(threads: dict[str, list[Thread]]) -> list[bytes]:
     )
 
 
-def build(source: Path, out: Path, **more: Any) -> Any:
-    return gis_builder.archive(RANGE, source, out, **{"workers": 1, "progress": False, **more})
+def build(source, out, **more):
+    return gis_builder.archive(RANGE, source, out, **{"workers": 1, **more})
 
 
-def command(source: Path, out: Path, *more: str) -> list[str]:
+def command(source, out, *more):
     flags = ("--hours", RANGE, "--source", str(source), "--out", str(out), "-q")
     return [sys.executable, "-m", "gis_builder", "archive", *flags, *more]
 
 
 @pytest.fixture(scope="module")
-def built(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def built(source, tmp_path_factory):
     return build(source, tmp_path_factory.mktemp("archive") / "gis")

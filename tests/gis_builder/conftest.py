@@ -1,26 +1,24 @@
 """A small saved tracker, and servers and stores for tests."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Iterable, Iterator
+import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
-from graphql import GraphQLSchema, build_schema
+from graphql import build_schema
 
 import gis_builder
-from tests.support.github import Server, serve
+from tests.support.github import serve
 
 from .archive_world import built, source, threads  # noqa: F401
 
 API = "https://api.github.com/repos"
 OFFICIAL = Path(__file__).parents[3] / "shared" / "github"
+DATA = Path(__file__).with_name("data")
 DAY = "2020-01-{:02d}T12:00:00Z"
 
 
-def issue(repo: str, number: int, **fields: Any) -> dict[str, Any]:
+def issue(repo, number, **fields):
     """An open issue by ann, opened on day `number`; `fields` override its defaults."""
     texts = {"title": f"Issue {number}", "body": f"Body of {number}", "labels": []}
     state = {"state": "open", **dict.fromkeys(("state_reason", "closed_at", "closed_by"))}
@@ -36,45 +34,41 @@ def issue(repo: str, number: int, **fields: Any) -> dict[str, Any]:
     )
 
 
-def closed(by: str, day: int, reason: str = "completed") -> dict[str, Any]:
+def closed(by, day, reason="completed"):
     """The fields of a closed issue."""
     state = {"state": "closed", "state_reason": reason, "closed_by": {"login": by}}
     return state | dict.fromkeys(("closed_at", "updated_at"), DAY.format(day))
 
 
-def comment(
-    repo: str, number: int, id_: int, body: str, login: str = "max", day: int = 20
-) -> dict[str, Any]:
+def comment(repo, number, id_, body, login="max", day=20):
     """A comment of a maintainer."""
     author = {"user": {"login": login, "type": "User"}, "author_association": "MEMBER"}
     times = dict.fromkeys(("created_at", "updated_at"), DAY.format(day))
     return {"issue_url": f"{API}/{repo}/issues/{number}", "id": id_, "body": body} | author | times
 
 
-def event(repo: str, number: int, kind: str, day: int, **fields: Any) -> dict[str, Any]:
+def event(repo, number, kind, day, **fields):
     """An event by max."""
     about = {"event": kind, "actor": {"login": "max"}, "created_at": DAY.format(day)}
     return {"issue_url": f"{API}/{repo}/issues/{number}", **about, **fields}
 
 
-def write_lines(path: Path, rows: Iterable[dict[str, Any]]) -> None:
+def write_lines(path, rows):
     """Write JSON lines."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
-def write_tracker(root: Path, name: str, info: dict[str, Any] | None = None, **files: Any) -> None:
+def write_tracker(root, name, info=None, **files):
     """Write one repository: `repo.json` and a file of JSON lines for each of `files`."""
     folder = root / name
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "repo.json").write_text(
-        json.dumps({"full_name": name, **(info or {})}), encoding="utf-8"
-    )
+    (folder / "repo.json").write_text(json.dumps({"full_name": name, **(info or {})}))
     for stem, rows in files.items():
         write_lines(folder / f"{stem}.jsonl", rows)
 
 
-def write_world(root: Path, remarks: int = 5) -> Path:
+def write_world(root, remarks=5):
     """acme/rocket with seven issues, acme/fuel with two; a private, an issueless and an empty repository.
 
     | acme/rocket | |
@@ -88,76 +82,20 @@ def write_world(root: Path, remarks: int = 5) -> Path:
     | 7, 8 | deleted; transferred to acme/fuel#2 |
     | 9 | closed as not planned, perhaps a duplicate of 8; its author's account is gone |
     """
-    rocket, moved = "acme/rocket", "acme/fuel#2"
-    write_tracker(
-        root,
-        rocket,
-        {"previous_names": ["acme/missile"], "description": "To the moon"},
-        issues=[
-            issue(rocket, 1, title="Crash on start", labels=[{"name": "bug"}, {"name": "ui"}]),
-            issue(
-                rocket,
-                2,
-                title="It dies",
-                labels=[{"name": "Duplicate"}],
-                **closed("max", 21, "duplicate"),
-            ),
-            issue(rocket, 3, pull_request={"merged_at": DAY.format(22)}, **closed("max", 22)),
-            issue(rocket, 4, body=None, **closed("max", 23)),
-            issue(rocket, 5, state_reason="reopened", updated_at=DAY.format(24)),
-            issue(
-                rocket,
-                6,
-                user={"login": "helper[bot]", "type": "Bot"},
-                **closed("max", 25, "duplicate"),
-            ),
-            issue(rocket, 9, user=None, **closed("ann", 26, "not_planned")),
-        ],
-        comments=[
-            comment(rocket, 2, 12, "Duplicate of #1, closing.", day=21),
-            comment(rocket, 2, 11, "Is this known? \U0001f680", "ann"),
-            comment(rocket, 6, 13, "same as acme/fuel#1"),
-            comment(rocket, 3, 14, "a duplicate, of course"),
-            comment(rocket, 9, 15, "dup of #8", day=26),
-            *(comment(rocket, 4, 1000 + n, f"remark {n}", day=10) for n in range(remarks)),
-        ],
-        events=[
-            event(rocket, 2, "marked_as_duplicate", 21, canonical="acme/rocket#1"),
-            event(rocket, 2, "closed", 21, state_reason="duplicate"),
-            event(rocket, 4, "closed", 23, state_reason="completed"),
-            event(rocket, 5, "marked_as_duplicate", 11, canonical="acme/rocket#1"),
-            event(rocket, 5, "closed", 12, state_reason="duplicate"),
-            event(rocket, 5, "unmarked_as_duplicate", 13, canonical="acme/rocket#1"),
-            event(rocket, 5, "reopened", 24),
-            event(rocket, 6, "closed", 25, state_reason="duplicate"),
-            event(rocket, 6, "marked_as_duplicate", 25, canonical="acme/fuel#1"),
-            event(rocket, 9, "closed", 26, state_reason="not_planned"),
-        ],
-        missing=[
-            {"number": 7, "status": "deleted"},
-            {"number": 8, "status": "transferred", "to": moved},
-        ],
-    )
-    fuel = "acme/fuel"
-    write_tracker(
-        root,
-        fuel,
-        issues=[issue(fuel, 1, title="Leak"), issue(fuel, 2, title="Came from afar")],
-        comments=[comment(fuel, 1, 500, "hm")],
-    )
-    write_tracker(root, "acme/vault", {"private": True}, issues=[issue("acme/vault", 1)])
-    write_tracker(root, "acme/quiet", {"has_issues": False})
-    write_tracker(root, "acme/void", {"empty": True})
+    shutil.copytree(DATA / "world", root, dirs_exist_ok=True)
+    own = [comment("acme/rocket", 4, 1000 + n, f"remark {n}", day=10) for n in range(remarks)]
+    with (root / "acme/rocket/comments.jsonl").open("a") as file:
+        file.writelines(json.dumps(each) + "\n" for each in own)
     return root
 
 
 @pytest.fixture(scope="session")
-def tiny_dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tiny_dump(tmp_path_factory):
     return write_world(tmp_path_factory.mktemp("tiny"), remarks=120)
 
 
 @pytest.fixture(scope="module")
-def station_dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def station_dump(tmp_path_factory):
     from .crawl_world import STATION, station_rows  # imports the functions above
 
     root = tmp_path_factory.mktemp("station")
@@ -166,30 +104,42 @@ def station_dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def station(station_dump: Path) -> Iterator[Server]:
+def station(station_dump):
     with serve(station_dump) as server:
         yield server
 
 
 @pytest.fixture(scope="module")
-def tiny(tiny_dump: Path) -> Iterator[Server]:
+def tiny(tiny_dump):
     with serve(tiny_dump) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> gis_builder.Built:
+def demo(tmp_path_factory):
     """The dataset of the sample trackers, made without a token."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("GITHUB_TOKEN", raising=False)
-        return gis_builder.demo(tmp_path_factory.mktemp("demo") / "demo", progress=False)
+        return gis_builder.demo(tmp_path_factory.mktemp("demo") / "demo")
 
 
 @pytest.fixture(scope="session")
-def official() -> GraphQLSchema:
+def official():
     """GitHub's published schema with the fields of 2025."""
     files = [OFFICIAL / "schema.graphql", OFFICIAL / "schema-extensions.graphql"]
     if not all(file.exists() for file in files):
         pytest.skip("GitHub's published schema is not at ../shared/github")
     # The published schema repeats two fields of EnterpriseOwnerInfo, so it can't be validated.
-    return build_schema("\n".join(file.read_text("utf-8") for file in files), assume_valid=True)
+    return build_schema("\n".join(file.read_text() for file in files), assume_valid=True)
+
+
+@pytest.fixture
+def out(tmp_path):
+    """Where a test writes its dataset."""
+    return tmp_path / "out"
+
+
+@pytest.fixture
+def work(tmp_path):
+    """The working folder of a test."""
+    return tmp_path / "work"

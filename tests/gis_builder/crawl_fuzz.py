@@ -4,14 +4,9 @@ The seed determines the strategy, which responses are changed, and how. Each cra
 error of ours and the right exit code, within a bound on the number of requests.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import random
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 from urllib.parse import urlsplit
 
@@ -30,7 +25,6 @@ MOST_REQUESTS = 4000
 _RIGHT_CODES = {3, 4}  # data errors and remote errors
 
 PLANS = ("search", "sweep", "update")
-Response = tuple[int, dict[str, str], bytes]
 
 
 class Wrong(AssertionError):  # noqa: N818
@@ -40,7 +34,7 @@ class Wrong(AssertionError):  # noqa: N818
 class World:
     """The unchanged responses of the test server, cached."""
 
-    def __init__(self, dump: Path) -> None:
+    def __init__(self, dump):
         options = Options(points=10**9, window_s=10**6)
         self._service = Service(
             Catalogue([dump]),
@@ -49,9 +43,9 @@ class World:
             faults=FaultPlan(),
             clock=lambda: 1_700_000_000.0,
         )
-        self._known: dict[tuple[str, str, bytes], Response] = {}
+        self._known = {}
 
-    def answer(self, method: str, url: str, body: bytes) -> Response:
+    def answer(self, method, url, body):
         """Status, headers and body of a request."""
         key = (method, url, body)
         if key not in self._known:
@@ -65,7 +59,7 @@ class World:
         return self._known[key]
 
 
-def settings_of(draw: random.Random, plan: str) -> dict[str, Any]:
+def settings_of(draw, plan):
     """Settings with small pages and without waits."""
     crawl = {
         "strategy": "search" if "search" in plan else "all",
@@ -82,7 +76,7 @@ def settings_of(draw: random.Random, plan: str) -> dict[str, Any]:
     return {f"crawl.{name}": value for name, value in crawl.items()} | {"pool.at_least": 2}
 
 
-def fuzz_answers(world: World, folder: Path, seed: int) -> tuple[str, int]:
+def fuzz_answers(world, folder, seed):
     """Run a crawl with changed responses; returns `ok` or the name of the error, and the requests."""
     draw = random.Random(seed)
     plan = draw.choice(PLANS)
@@ -91,7 +85,7 @@ def fuzz_answers(world: World, folder: Path, seed: int) -> tuple[str, int]:
     changer = Changer(draw)
     count = 0
 
-    def respond(method: str, url: str, body: bytes) -> Response:
+    def respond(method, url, body):
         nonlocal count
         count += 1
         if count > MOST_REQUESTS:
@@ -104,16 +98,16 @@ def fuzz_answers(world: World, folder: Path, seed: int) -> tuple[str, int]:
     return how, count
 
 
-def patched_exchange(respond: Callable[[str, str, bytes], Response]) -> Any:
+def patched_exchange(respond):
     """Let this function respond to every request."""
 
-    def send(_self: Exchange, _session: object, url: str, body: bytes, _end: float) -> Raw:
+    def send(_self, _session, url, body, _end):
         return Raw(*respond("POST", url, body))
 
     return patch.object(Exchange, "_send", send)
 
 
-def _ended(run: Callable[[], None], seed: int, plan: str) -> str:
+def _ended(run, seed, plan):
     try:
         run()
     except PairkitError as error:
@@ -129,69 +123,82 @@ def _ended(run: Callable[[], None], seed: int, plan: str) -> str:
     return "ok"
 
 
-def crawl_into(plan: str, settings: dict[str, Any], folder: Path) -> None:
+def crawl_into(plan, settings, folder):
     for update in (False, True) if plan == "update" else (False,):
-        access: dict[str, Any] = {"api_url": URL, "token": "one", "progress": False}
+        access = {"api_url": URL, "token": "one"}
         gis_builder.crawl(ROCKET, folder, update=update, settings=settings, **access)
     contents(folder)  # must be readable
 
 
-_ODD: tuple[Any, ...] = (
-    *(None, True, False, 0, -1, 1, 2**31, 2**63, 2**64, 10**400, 0.5, 1e308, -(2**63) - 1),
-    *(
-        "",
-        "x",
-        " ",
-        "\x00",
-        "\ud800",
-        "a\udc00b",
-        "\u202e\x1b[31m\r\n",
-        "x" * 70_000,
-        "9" * 400,
-        "@evil/x",
-    ),
-    *(
-        "2020-13-45T99:99:99Z",
-        "0000-00-00T00:00:00Z",
-        "0001-01-01T00:00:00Z",
-        "9999-12-31T23:59:59-23:59",
-    ),
-    *(
-        "2020-01-01",
-        "2020-01-01T00:00:00",
-        "2020-01-01T00:00:00+14:00",
-        "now",
-        "http://[",
-        "//evil",
-        "a/b",
-    ),
-    *(
-        "CLOSED",
-        "open",
-        "Issue",
-        "PullRequest",
-        "ghost",
-        "../..",
-        "NOT_FOUND",
-        "RATE_LIMITED",
-        "INTERNAL",
-    ),
-    *([], {}, [None], [[]], {"": None}, [5], {"path": 5}, {"nodes": None}, {"nodes": [None]}),
+_ODD = (
+    None,
+    True,
+    False,
+    0,
+    -1,
+    1,
+    2**31,
+    2**63,
+    2**64,
+    10**400,
+    0.5,
+    1e308,
+    -(2**63) - 1,
+    "",
+    "x",
+    " ",
+    "\x00",
+    "\ud800",
+    "a\udc00b",
+    "\u202e\x1b[31m\r\n",
+    "x" * 70_000,
+    "9" * 400,
+    "@evil/x",
+    "2020-13-45T99:99:99Z",
+    "0000-00-00T00:00:00Z",
+    "0001-01-01T00:00:00Z",
+    "9999-12-31T23:59:59-23:59",
+    "2020-01-01",
+    "2020-01-01T00:00:00",
+    "2020-01-01T00:00:00+14:00",
+    "now",
+    "http://[",
+    "//evil",
+    "a/b",
+    "CLOSED",
+    "open",
+    "Issue",
+    "PullRequest",
+    "ghost",
+    "../..",
+    "NOT_FOUND",
+    "RATE_LIMITED",
+    "INTERNAL",
+    [],
+    {},
+    [None],
+    [[]],
+    {"": None},
+    [5],
+    {"path": 5},
+    {"nodes": None},
+    {"nodes": [None]},
 )
-_ODD_ERRORS: tuple[Any, ...] = (
-    *(
-        5,
-        {},
-        [],
-        [5],
-        [None],
-        [{}],
-        [{"path": 5}],
-        [{"path": [None]}],
-        [{"path": [[]]}],
-        [{"message": 5}],
-    ),
-    *([{"type": 5}], [{"extensions": 5}], [{"extensions": {"code": []}}], [{"message": "\ud800"}]),
+_ODD_ERRORS = (
+    5,
+    {},
+    [],
+    [5],
+    [None],
+    [{}],
+    [{"path": 5}],
+    [{"path": [None]}],
+    [{"path": [[]]}],
+    [{"message": 5}],
+    [{"type": 5}],
+    [{"extensions": 5}],
+    [{"extensions": {"code": []}}],
+    [{"message": "\ud800"}],
     *(
         [{"type": kind, "message": "m", "path": ["r0"]}]
         for kind in ("NOT_FOUND", "FORBIDDEN", "INTERNAL")
@@ -225,24 +232,24 @@ _STATUS += (500, 502, 503, 504, 599, 999)
 class Changer:
     """Changes responses at random, also by inserting parts of earlier ones."""
 
-    def __init__(self, draw: random.Random) -> None:
+    def __init__(self, draw):
         self._draw = draw
-        self._seen: list[Any] = []
-        self._bodies: list[bytes] = []
+        self._seen = []
+        self._bodies = []
 
-    def change(self, status: int, headers: dict[str, str], body: bytes) -> Response:
+    def change(self, status, headers, body):
         """Change a response."""
         case = self._draw.randrange(9)
         if case == 0:
             return self._draw.choice(_STATUS), headers, body
         return status, headers, self._bytes(body) if case == 1 else self._json(body)
 
-    def _bytes(self, body: bytes) -> bytes:
+    def _bytes(self, body):
         draw, place = self._draw, self._draw.randrange(len(body) + 1)
         self._bodies = [*self._bodies[-20:], body]
         start, rest = body[:place], body[place:]
         whole = (b"", b"null", b"[]", b"{}", b'""', b"0", b"\xef\xbb\xbf{}", b"<html>")
-        changes: tuple[Callable[[], bytes], ...] = (
+        changes = (
             lambda: start,
             lambda: start + b"[" * 200_000 + rest,
             lambda: b'{"data":' + b'{"a":' * 100_000,
@@ -256,7 +263,7 @@ class Changer:
         )
         return draw.choice(changes)()
 
-    def _json(self, body: bytes) -> bytes:
+    def _json(self, body):
         try:
             value = json.loads(body)
         except ValueError:
@@ -265,7 +272,7 @@ class Changer:
             value = self._turned(value)
         return json.dumps(value).encode()
 
-    def _turned(self, value: Any) -> Any:
+    def _turned(self, value):
         draw = self._draw
         found = list(places(value))
         if not found:
@@ -291,18 +298,18 @@ class Changer:
                 box[key] = self._near(old)
         return value
 
-    def _odd(self, values: Sequence[Any]) -> Any:
+    def _odd(self, values):
         """A copy of a random value, because inserted values may be changed again."""
         return copy.deepcopy(self._draw.choice(values))
 
-    def _never_ending(self, value: Any) -> None:
+    def _never_ending(self, value):
         """Let every list announce another page and a wrong count."""
         announce_pages(value, self._draw.choice((None, "", "same", f"c{self._draw.random()}")))
         for box, key in list(places(value)):
             if key in ("totalCount", "issueCount"):
                 box[key] = self._draw.choice((2**31 - 1, 10**6, 0, 10**400))
 
-    def _near(self, old: Any) -> Any:
+    def _near(self, old):
         """Another value of the same type."""
         if isinstance(old, bool):
             return not old
@@ -313,7 +320,7 @@ class Changer:
         return [old]
 
 
-def announce_pages(value: Any, cursor: str | None) -> None:
+def announce_pages(value, cursor):
     """Let every list of a response announce another page."""
     for box, key in list(places(value)):
         if key in ("hasNextPage", "hasPreviousPage"):
@@ -322,7 +329,7 @@ def announce_pages(value: Any, cursor: str | None) -> None:
             box[key] = cursor
 
 
-def places(value: Any) -> Iterator[tuple[Any, Any]]:
+def places(value):
     """Iterate over every object or list and its keys."""
     inner = (
         value.items()

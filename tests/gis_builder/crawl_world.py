@@ -1,17 +1,10 @@
 """A tracker of many pages, and settings with small pages and short waits."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from email.message import Message
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from pathlib import Path
 from threading import Thread
-from typing import Any
 
 import gis_builder
-from tests.support.github import Server
 
 from .conftest import comment, event, issue
 
@@ -19,26 +12,26 @@ STATION = "acme/station"
 LAST = 90
 
 
-def moment(number: int, minutes: int = 0) -> str:
+def moment(number, minutes=0):
     """A time in 2020, later for higher numbers."""
     return (
         f"2020-{1 + number // 28:02}-{1 + number % 28:02}T{minutes // 60:02}:{minutes % 60:02}:00Z"
     )
 
 
-def is_pull(number: int) -> bool:
+def is_pull(number):
     return number % 4 == 3
 
 
-def is_duplicate(number: int) -> bool:
+def is_duplicate(number):
     return number % 5 == 0 and not is_pull(number)
 
 
-def comment_count(number: int) -> int:
+def comment_count(number):
     return 45 if number % 30 == 0 else number % 8
 
 
-def station_rows() -> dict[str, list[dict[str, Any]]]:
+def station_rows():
     """Every fourth number is a pull request, every fifth a duplicate; some threads are long."""
     numbers = [number for number in range(1, LAST + 1) if number % 17]  # every 17th was deleted
     return {
@@ -51,7 +44,7 @@ def station_rows() -> dict[str, list[dict[str, Any]]]:
 
 
 # Small pages and short waits.
-QUICK: dict[str, Any] = {
+QUICK = {
     "all_if_small": False,
     "thread_batch": 7,
     "issue_batch": 9,
@@ -71,16 +64,16 @@ QUICK: dict[str, Any] = {
 
 
 def crawled(
-    server: Server,
-    work: Path,
-    repos: str | list[str] = STATION,
+    server,
+    work,
+    repos=STATION,
     *,
-    token: str = "one",
-    update: bool = False,
-    at_least: int = 15,
-    progress: Any = False,
-    **changes: Any,
-) -> gis_builder.Crawled:
+    token="one",
+    update=False,
+    at_least=15,
+    progress=False,
+    **changes,
+):
     """Crawl with settings for small pages, and a sample of at least 15 issues for negatives."""
     settings = {f"crawl.{name}": value for name, value in (QUICK | changes).items()}
     access = {"api_url": server.url, "token": token, "seed": 1, "progress": progress}
@@ -89,11 +82,11 @@ def crawled(
 
 
 @contextmanager
-def serving(respond: Callable[[str, Message], tuple[int, dict[str, str], bytes]]) -> Iterator[str]:
+def serving(respond):
     """Serve status, headers and body by path and headers; yields the root URL."""
 
     class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
+        def do_POST(self):
             self.rfile.read(int(self.headers["Content-Length"] or 0))
             status, headers, body = respond(self.path, self.headers)
             self.send_response(status)
@@ -104,7 +97,7 @@ def serving(respond: Callable[[str, Message], tuple[int, dict[str, str], bytes]]
 
         do_GET = do_POST  # noqa: N815
 
-        def log_message(self, *args: object) -> None:
+        def log_message(self, *args):
             pass
 
     server = HTTPServer(("127.0.0.1", 0), Handler)
@@ -114,7 +107,7 @@ def serving(respond: Callable[[str, Message], tuple[int, dict[str, str], bytes]]
     server.server_close()
 
 
-def _issue(number: int) -> dict[str, Any]:
+def _issue(number):
     closed = is_duplicate(number) or number % 2 == 0
     user = None if number % 11 == 0 else {"login": f"user{number % 9}", "type": "User"}
     row = issue(STATION, 1, title=f"Trouble {number}", user=user)
@@ -130,14 +123,14 @@ def _issue(number: int) -> dict[str, Any]:
     return row | ({"pull_request": {}} if is_pull(number) else {})
 
 
-def _comment(number: int, place: int) -> dict[str, Any]:
+def _comment(number, place):
     says = "Duplicate of #1" if is_duplicate(number) and place == 0 else f"remark {place}"
     id_ = 3_000_000_000 + number * 1000 + place  # more than 32 bits, like new comments
     times = dict.fromkeys(("created_at", "updated_at"), moment(number, place))
     return comment(STATION, number, id_, says) | times
 
 
-def _events(number: int) -> list[dict[str, Any]]:
+def _events(number):
     closings = 4 if number % 10 == 0 else int(number % 2 == 0 or is_duplicate(number))
     kinds = [kind for _ in range(closings) for kind in ("closed", "reopened")][
         : max(0, 2 * closings - 1)

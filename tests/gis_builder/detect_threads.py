@@ -1,12 +1,8 @@
 """Small threads for the tests of detection: an issue by ann, closed by mia, who is a member."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from textwrap import dedent
-from typing import Any
 
 import pytest
 
@@ -19,7 +15,6 @@ from gis_builder.store.issue_records import (
     IssueRef,
     Kind,
     Thread,
-    Verdict,
     VerdictOutcome,
 )
 
@@ -29,17 +24,17 @@ MEMBERS = ("mia", "max")
 DUPLICATE = VerdictOutcome.DUPLICATE
 
 
-def ref(number: int, repo: str = REPO) -> IssueRef:
+def ref(number, repo=REPO):
     return IssueRef(repo, number)
 
 
-def at(hours: float) -> str:
+def at(hours):
     """The time this many hours before the closing; negative for later."""
     moment = datetime.fromisoformat(CLOSED_AT) - timedelta(hours=hours)
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def said(who: str | None, body: str, hours: float = 0.01, *, is_bot: bool = False) -> Comment:
+def said(who, body, hours=0.01, *, is_bot=False):
     """A comment; mia and max are members."""
     association = "MEMBER" if who in MEMBERS else "NONE"
     return Comment(int(1e6 - hours * 100), who, association, at(hours), body, is_bot)
@@ -48,11 +43,11 @@ def said(who: str | None, body: str, hours: float = 0.01, *, is_bot: bool = Fals
 _EVENTS = {"marked": "marked_as_duplicate", "unmarked": "unmarked_as_duplicate"}
 
 
-def talk(*lines: str) -> list[Comment | Event]:
+def talk(*lines):
     """Comments from `bob 30: dup of #1`, 30 hours before the closing (default 0.01), and events by mia from
     `!marked 3 #1`.
     """
-    parts: list[Comment | Event] = []
+    parts = []
     for line in lines:
         if line.startswith("!"):
             kind, hours, *target = line[1:].split()
@@ -66,7 +61,7 @@ def talk(*lines: str) -> list[Comment | Event]:
     return parts
 
 
-def cases(table: str) -> list[Any]:
+def cases(table):
     """Parameters for `check` from lines such as `#1 bob: dup of #1 | mia: Yes.` below a rule."""
     params, rule = [], ""
     for line in dedent(table).strip().splitlines():
@@ -78,7 +73,7 @@ def cases(table: str) -> list[Any]:
     return params
 
 
-def check(expected: str, lines: Sequence[str], **fields: Any) -> None:
+def check(expected, lines, **fields):
     """Expect a duplicate of `#1` or of `#1,#2`, or a verdict with a reason code, or `no` duplicate."""
     verdict = decided(*talk(*lines), **fields)
     if verdict.outcome is DUPLICATE:
@@ -87,11 +82,11 @@ def check(expected: str, lines: Sequence[str], **fields: Any) -> None:
         assert expected in ("no", verdict.reason)
 
 
-def event(kind: str, hours: float, target: int | None = None, **fields: Any) -> Event:
+def event(kind, hours, target=None, **fields):
     return Event(kind, "mia", at(hours), None if target is None else ref(target), **fields)
 
 
-def thread(*parts: Comment | Event, **fields: Any) -> Thread:
+def thread(*parts, **fields):
     """Closed issue number 100 with these comments and events, and other `fields` than usual."""
     issue = Issue(
         repo=REPO,
@@ -112,7 +107,7 @@ def thread(*parts: Comment | Event, **fields: Any) -> Thread:
     return Thread(replace(issue, **fields), comments, events)
 
 
-def kind_of(target: IssueRef) -> Kind:
+def kind_of(target):
     """Numbers below 500 are issues, below 600 pull requests, below 700 not fetched; others are missing."""
     if target.number < 500:
         return Kind.ISSUE
@@ -121,11 +116,11 @@ def kind_of(target: IssueRef) -> Kind:
     )
 
 
-def decided(*parts: Comment | Event, **fields: Any) -> Verdict:
+def decided(*parts, **fields):
     return decide(thread(*parts, **fields), kind_of)
 
 
-def explained(*parts: Comment | Event, **fields: Any) -> str:
+def explained(*parts, **fields):
     """The explanation of the verdict."""
     given = thread(*parts, **fields)
     return explain(given, decide(given, kind_of), kind_of)

@@ -1,14 +1,10 @@
 """A task that fails; apart from the tests, because each new worker imports it."""
 
-from __future__ import annotations
-
 import errno
 import os
-from collections.abc import Iterator
-from pathlib import Path
 
 
-def attempted(log: Path, failures: int, signal_number: int) -> Iterator[bytes]:
+def attempted(log, failures, signal_number):
     """Fail a number of times, with an error or by a signal, then write."""
     with log.open("a") as file:
         file.write(".")

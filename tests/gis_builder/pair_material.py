@@ -1,7 +1,5 @@
 """Small trackers for tests of pairs, splits and datasets."""
 
-from __future__ import annotations
-
 import random
 from functools import cache
 
@@ -20,13 +18,11 @@ AREAS = ("window", "parser", "socket", "theme", "linker")
 WORDS = [f"{area}{thing}" for area in AREAS for thing in "abcdefgh"]
 
 
-def ref(number: int, repo: str = "o/n") -> IssueRef:
+def ref(number, repo="o/n"):
     return IssueRef(repo, number)
 
 
-def cluster(
-    *numbers: int, repo: str = "o/n", edges: tuple[tuple[int, int], ...] | None = None
-) -> DuplicateCluster:
+def cluster(*numbers, repo="o/n", edges=None):
     """A cluster with its lowest issue as canonical; by default, every other issue has an edge to it."""
     members = tuple(ref(number, repo) for number in sorted(numbers))
     if edges is None:
@@ -36,7 +32,7 @@ def cluster(
 
 
 @cache
-def text_of(issue: IssueRef, *, words: int = 30) -> IssueText:
+def text_of(issue, *, words=30):
     """A different text for every issue, the same in every run."""
     generator = random.Random(str(issue))
     body = " ".join(f"{generator.choice(WORDS)}{generator.randrange(50)}" for _ in range(words))
@@ -47,23 +43,21 @@ def text_of(issue: IssueRef, *, words: int = 30) -> IssueText:
     )
 
 
-def texts_of(*issues: IssueRef) -> RenderedTexts:
+def texts_of(*issues):
     return RenderedTexts(usable={issue: text_of(issue) for issue in issues})
 
 
-def evidence(issue: IssueRef) -> Evidence:
+def evidence(issue):
     return Evidence(
         "closer_comment", f"{issue.page(GITHUB)}#issuecomment-1", "maintainer", "2020-01-02"
     )
 
 
-def grounds(issue: IssueRef, relation: Relation = Relation.DUPLICATE) -> Grounds:
+def grounds(issue, relation=Relation.DUPLICATE):
     return Grounds(relation, "closer_duplicate", 0.98, evidence(issue))
 
 
-def tracker(
-    clusters: int, singles: int = 0, repo: str = "o/n", size: int = 2
-) -> tuple[list[DuplicateCluster], list[IssueRef]]:
+def tracker(clusters, singles=0, repo="o/n", size=2):
     """Clusters of `size` issues, then `singles` issues without a duplicate; the clusters and all issues."""
     parts = [cluster(*range(k * size + 1, k * size + size + 1), repo=repo) for k in range(clusters)]
     issues = [ref(number, repo) for number in range(1, clusters * size + singles + 1)]

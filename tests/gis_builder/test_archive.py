@@ -1,22 +1,15 @@
 """`gis archive`: equal datasets of any workers and settings, its card, limits, and failing tasks."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import shutil
-from pathlib import Path
-from typing import Any
 
 import polars as pl
-import pytest
 
 import gis_builder
-from pairkit import ConfigError, DataError
 from tests.gis_builder.archive_world import (
     HOURS,
     RANGE,
-    Thread,
     build,
     events_of,
     files,
@@ -25,9 +18,11 @@ from tests.gis_builder.archive_world import (
     times,
     write_hours,
 )
+from tests.support.refusals import config_error, data_error
+from tests.support.tables import each_line
 
 
-def test_card_run_and_notes_describe_the_dataset(built: Any) -> None:
+def test_card_run_and_notes_describe_the_dataset(built):
     assert built.positives > 30
     built.audit.check()
     card = (built.out / "README.md").read_text()
@@ -44,16 +39,14 @@ def test_card_run_and_notes_describe_the_dataset(built: Any) -> None:
     assert f"list of rejected issues and pairs: {built.work / 'dropped.parquet'}" in built.notes()
 
 
-def test_verdicts_and_pairs_equal_those_of_a_build(
-    built: Any, threads: dict[str, list[Thread]], tmp_path: Path
-) -> None:
+def test_verdicts_and_pairs_equal_those_of_a_build(built, threads, tmp_path):
     """Compare with an import of the same threads without duplicate marks."""
     for repo, own in threads.items():
         save_dump(tmp_path / "dump" / repo, own)
     work = tmp_path / "gis.work"
-    gis_builder.import_tracker(tmp_path / "dump", work, progress=False)
-    gis_builder.detect(work, progress=False)
-    other = gis_builder.pair(work, tmp_path / "gis", progress=False)
+    gis_builder.import_tracker(tmp_path / "dump", work)
+    gis_builder.detect(work)
+    other = gis_builder.pair(work, tmp_path / "gis")
     mine = {(row["url1"], row["url2"]): row for row in built.pairs.rows.to_dicts() if row["label"]}
     theirs = {
         (row["url1"], row["url2"]): row for row in other.pairs.rows.to_dicts() if row["label"]
@@ -65,16 +58,14 @@ def test_verdicts_and_pairs_equal_those_of_a_build(
             assert mine[key][name] == theirs[key][name]
 
 
-def test_hours_can_be_read_and_deleted_one_by_one(
-    built: Any, source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_hours_can_be_read_and_deleted_one_by_one(built, source, tmp_path, capsys):
     folder, work = tmp_path / "hours", tmp_path / "gis.work"
     for hour in HOURS:
         folder.mkdir()
         shutil.copy(
             source / f"{hour}.json.gz", folder / f"{hour[:11]}0{hour[11:]}.json.gz"
         )  # two digits
-        read = gis_builder.read_hours(hour, folder, work=work, workers=1, progress=False)
+        read = gis_builder.read_hours(hour, folder, work=work, workers=1)
         assert isinstance(read, gis_builder.HoursRead)
         assert "in 1 hours; 0 hours missing" in read.notes()[0]
         shutil.rmtree(folder)
@@ -90,10 +81,7 @@ def test_hours_can_be_read_and_deleted_one_by_one(
     )
 
 
-def test_changed_settings_repeat_only_dependent_tasks(
-    built: Any, source: Path, tmp_path: Path
-) -> None:
-    work = tmp_path / "work"
+def test_changed_settings_repeat_only_dependent_tasks(built, source, tmp_path, work):
     shutil.copytree(built.work, work)
     pairs = {"pair.ratio": 0.5, "pair.relations": "all", "split.sizes": "0.5,0.25,0.25"}
     for settings, is_judged_again in (
@@ -112,7 +100,7 @@ def test_changed_settings_repeat_only_dependent_tasks(
             assert files(made.out) == files(scratch.out) != files(built.out)
 
 
-def test_limits_and_takedowns(built: Any, source: Path, tmp_path: Path) -> None:
+def test_limits_and_takedowns(built, source, tmp_path):
     rows = built.pairs.rows.filter(pl.col("label") == 1)
     repo = rows["repo"].sort()[0]
     others = sorted(set(rows["repo"]) - {repo})
@@ -129,31 +117,29 @@ def test_limits_and_takedowns(built: Any, source: Path, tmp_path: Path) -> None:
     assert other.statistics["rejected_issues"]["excluded"] == 1
     assert other.statistics["dropped_positives"]["per_repo_max"] > 0
     assert "has more than 5 positives" in (other.out / "README.md").read_text()
-    with pytest.raises(
-        DataError, match=r"no pairs: .* in 6 hours; 741 hours missing, 0 truncated, 0 broken"
-    ):
+    with data_error(r"no pairs: .* in 6 hours; 741 hours missing, 0 truncated, 0 broken"):
         build(source, tmp_path / "none", settings={"limits.min_closed": 10_000})
 
 
-@pytest.mark.parametrize(
-    ("words", "why"),
-    [
-        ("2014-12-31..2015-01-01", "have no texts"),
-        ("2015-01-02..2015-01-01", "ends before"),
-        ("0001-01-01..9999-12-31", "have no texts"),
-        ("2015-01-01..9999-12-31", "ends after today"),
-        ("2015-02-30", "expected days"),
-        ("2015-01-01-24", "expected days"),
-        ("yesterday", "expected days"),
-        ("..2015-01-01", "expected days"),
-    ],
+@each_line(
+    "words, why",
+    """
+        2014-12-31..2015-01-01 | have no texts
+        2015-01-02..2015-01-01 | ends before
+        0001-01-01..9999-12-31 | have no texts
+        2015-01-01..9999-12-31 | ends after today
+        2015-02-30 | expected days
+        2015-01-01-24 | expected days
+        yesterday | expected days
+        ..2015-01-01 | expected days
+    """,
 )
-def test_invalid_ranges_of_hours(words: str, why: str) -> None:
-    with pytest.raises(ConfigError, match=why):
-        gis_builder.read_hours(words, "none", progress=False)
+def test_invalid_ranges_of_hours(words, why):
+    with config_error(why):
+        gis_builder.read_hours(words, "none")
 
 
-def test_the_card_names_losses(source: Path, tmp_path: Path) -> None:
+def test_the_card_names_losses(source, tmp_path):
     """After May 23 of 2025 the archive lacks events; old events lack the authors' associations."""
     hours = ["2025-05-23-23", "2025-05-24-0", "2025-05-24-1"]
     (tmp_path / "hours").mkdir()
@@ -164,7 +150,7 @@ def test_the_card_names_losses(source: Path, tmp_path: Path) -> None:
     cards = []
     for last in ("2025-05-23-23", "2025-05-24-1"):
         made = gis_builder.archive(
-            f"2025-05-23-23..{last}", tmp_path / "hours", tmp_path / last, workers=1, progress=False
+            f"2025-05-23-23..{last}", tmp_path / "hours", tmp_path / last, workers=1
         )
         cards.append((made.out / "README.md").read_text())
     sparse = "**After 2025-05-23 the archive lacks most events.**"
@@ -173,9 +159,7 @@ def test_the_card_names_losses(source: Path, tmp_path: Path) -> None:
     assert "events lack the author's association" in cards[0]
 
 
-def test_a_recreated_repository_replaces_the_former_one(
-    threads: dict[str, list[Thread]], tmp_path: Path
-) -> None:
+def test_a_recreated_repository_replaces_the_former_one(threads, tmp_path):
     own = next(iter(threads.values()))
     before = [t._replace(issue=t.issue | {"title": "Older: " + t.issue["title"]}) for t in own]
     early = events_of(2, before)
@@ -188,15 +172,15 @@ def test_a_recreated_repository_replaces_the_former_one(
     assert made.statistics["archive_repositories"]["name_taken_over"] == 1
 
 
-def test_invalid_archive_arguments(tmp_path: Path) -> None:
+def test_invalid_archive_arguments(tmp_path):
     (tmp_path / "empty").mkdir()
-    with pytest.raises(DataError, match=r"2015-01-01-0\.json\.gz"):
+    with data_error(r"2015-01-01-0\.json\.gz"):
         build(tmp_path / "empty", tmp_path / "gis")
     (tmp_path / "folder" / f"{HOURS[0]}.json.gz").mkdir(parents=True)
     (tmp_path / "loop").mkdir()
     (tmp_path / "loop" / f"{HOURS[0]}.json.gz").symlink_to(f"{HOURS[0]}.json.gz")
     for name, why in (("folder", "is a folder, pipe or device"), ("loop", "not readable")):
-        with pytest.raises(DataError, match=rf"{HOURS[0]}\.json\.gz: {why}"):
+        with data_error(rf"{HOURS[0]}\.json\.gz: {why}"):
             build(tmp_path / name, tmp_path / "gis")
     ray = {"engine": "ray", "workers": None}
     for given, why in (
@@ -209,11 +193,11 @@ def test_invalid_archive_arguments(tmp_path: Path) -> None:
         ({**ray, "address": "127.0.0.1:1"}, "no Ray cluster answers"),
         ({"engine": "ray", "address": "127.0.0.1:1"}, "not available on a cluster"),
     ):
-        with pytest.raises(ConfigError, match=why):
+        with config_error(why):
             build(tmp_path / "none", tmp_path / "gis", **given)
 
 
-def test_a_verdict_of_an_archive_is_explained(built: Any, threads: dict[str, list[Thread]]) -> None:
+def test_a_verdict_of_an_archive_is_explained(built, threads):
     dropped = pl.read_parquet(built.work / "dropped.parquet").row(0, named=True)
     why = gis_builder.explain(built.work, dropped["issue1"])
     assert why.outcome
@@ -221,5 +205,5 @@ def test_a_verdict_of_an_archive_is_explained(built: Any, threads: dict[str, lis
     pair = built.pairs.rows.filter(pl.col("label") == 1).row(0, named=True)
     ends = [f"{pair['repo']}#{pair[name].rpartition('/')[2]}" for name in ("url1", "url2")]
     assert "duplicate" in {gis_builder.explain(built.work, end).outcome for end in ends}
-    with pytest.raises(ConfigError, match="not among the issues"):
+    with config_error("not among the issues"):
         gis_builder.explain(built.work, f"{next(iter(threads))}#999999")

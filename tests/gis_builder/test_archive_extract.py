@@ -1,12 +1,7 @@
 """Rows of an hour of the archive, and counts of its unreadable lines."""
 
-from __future__ import annotations
-
 import gzip
 import json
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -19,10 +14,9 @@ from tests.pairkit.peak import peak_mib
 
 HOUR = "2015-01-01-0"
 AT = "2015-01-01T00:{:02d}:00Z"
-Hour = tuple[list[dict[str, Any]], dict[str, Any]]
 
 
-def issue(number: int, **more: Any) -> dict[str, Any]:
+def issue(number, **more):
     texts = {"title": "Crash", "body": "it crashes", "user": {"login": "ann"}, "state": "open"}
     times = {"created_at": AT.format(0), "updated_at": AT.format(0), "closed_at": None}
     return (
@@ -33,9 +27,7 @@ def issue(number: int, **more: Any) -> dict[str, Any]:
     )
 
 
-def event(
-    number: int, kind: str, payload: dict[str, Any], repo: str = "acme/rocket", **more: Any
-) -> bytes:
+def event(number, kind, payload, repo="acme/rocket", **more):
     head = {
         "id": str(number),
         "type": kind,
@@ -46,11 +38,11 @@ def event(
     return json.dumps(whole, separators=(",", ":")).encode()
 
 
-def opened(number: int, shown: dict[str, Any], **more: Any) -> bytes:
+def opened(number, shown, **more):
     return event(number, "IssuesEvent", {"action": "opened", "issue": shown}, **more)
 
 
-def comment(number: int, on: int, body: str | None = "me too", **more: Any) -> bytes:
+def comment(number, on, body="me too", **more):
     said = {
         "id": 50 + number,
         "user": {"login": "bob"},
@@ -66,25 +58,25 @@ def comment(number: int, on: int, body: str | None = "me too", **more: Any) -> b
 STARTED = event(60, "WatchEvent", {"action": "started"})
 
 
-def extracted(folder: Path) -> Hour:
+def extracted(folder):
     """The rows of the only hour of a folder, and its counts."""
     work = folder / f"work-{len(list(folder.glob('work-*')))}"
-    read = gis_builder.read_hours(HOUR, folder, work=work, workers=1, progress=False)
+    read = gis_builder.read_hours(HOUR, folder, work=work, workers=1)
     (rows,) = work.glob("hours/*.parquet")
     return pl.read_parquet(rows).rows(named=True), read.months["2015-01"]
 
 
-def read(folder: Path, lines: Sequence[bytes]) -> Hour:
+def read(folder, lines):
     data = b"".join(line + b"\n" for line in lines)
     (folder / f"{HOUR}.json.gz").write_bytes(gzip.compress(data))
     return extracted(folder)
 
 
-def comments_in(rows: list[dict[str, Any]]) -> int:
+def comments_in(rows):
     return sum(row["kind"] == "comment" for row in rows)
 
 
-def test_an_issue_with_its_comment_and_closing(tmp_path: Path) -> None:
+def test_an_issue_with_its_comment_and_closing(tmp_path):
     closed = issue(3, state="closed", closed_at=AT.format(9), updated_at=AT.format(9))
     closing = event(9, "IssuesEvent", {"action": "closed", "issue": closed})
     rows, counts = read(
@@ -109,7 +101,7 @@ def test_an_issue_with_its_comment_and_closing(tmp_path: Path) -> None:
     assert len({row["key"] for row in rows}) == 1
 
 
-def test_only_the_number_of_a_pull_request_is_kept(tmp_path: Path) -> None:
+def test_only_the_number_of_a_pull_request_is_kept(tmp_path):
     on_pull = {"action": "created", "issue": issue(5, pull_request={"url": "x"}), "comment": None}
     lines = [event(1, "PullRequestEvent", {"number": 4}), event(2, "IssueCommentEvent", on_pull)]
     rows, counts = read(tmp_path, lines)
@@ -120,7 +112,7 @@ def test_only_the_number_of_a_pull_request_is_kept(tmp_path: Path) -> None:
     assert counts["issue_events"] == 0
 
 
-def test_pushers_are_kept_if_events_lack_associations(tmp_path: Path) -> None:
+def test_pushers_are_kept_if_events_lack_associations(tmp_path):
     pushes = [
         event(2, "PushEvent", {"commits": []}),
         event(3, "MemberEvent", {"member": {"login": "eve"}}),
@@ -134,10 +126,13 @@ def test_pushers_are_kept_if_events_lack_associations(tmp_path: Path) -> None:
         assert counts["events_without_association"] == len(members) // 2
 
 
-def test_malformed_lines_are_counted_by_reason(tmp_path: Path) -> None:
+def test_malformed_lines_are_counted_by_reason(tmp_path):
     good, deep = comment(1, 3), b"[" * 100_000 + b"]" * 100_000
     broken = [
-        *(good[:-20], b"not json", b'{"id":"8","type":"IssuesEvent","payload":7}', b"\xff\xfe}"),
+        good[:-20],
+        b"not json",
+        b'{"id":"8","type":"IssuesEvent","payload":7}',
+        b"\xff\xfe}",
         good.replace(b'"public":true', b'"public":' + deep),
         comment(4, 3, user=[1]),
         opened(6, issue(0)),
@@ -155,7 +150,7 @@ def test_malformed_lines_are_counted_by_reason(tmp_path: Path) -> None:
     assert any(reason.startswith("payload.comment.user") for reason in counts["broken_lines"])
 
 
-def test_the_number_of_reasons_is_bounded(tmp_path: Path) -> None:
+def test_the_number_of_reasons_is_bounded(tmp_path):
     lines = [opened(1, issue(1, labels=[{"name": "x"}] * place + [1])) for place in range(40)]
     _, counts = read(tmp_path, [*lines, *[STARTED] * 40])
     assert sum(counts["broken_lines"].values()) == 40
@@ -172,7 +167,7 @@ OLDER = {"type": "IssuesEvent", "id": "9", "repo": {"id": 7}, "created_at": "201
 
 
 @pytest.mark.parametrize(
-    ("lost", "kept", "why"),
+    "lost, kept, why",
     [
         (
             b"junk",
@@ -185,9 +180,7 @@ OLDER = {"type": "IssuesEvent", "id": "9", "repo": {"id": 7}, "created_at": "201
     ],
     ids=["most lines", "2012", "2011", "half of the lines"],
 )
-def test_an_hour_that_is_mostly_lost_is_refused(
-    tmp_path: Path, lost: bytes, kept: int, why: str
-) -> None:
+def test_an_hour_that_is_mostly_lost_is_refused(tmp_path, lost, kept, why):
     lines = [*[lost] * 4, *[STARTED] * kept]
     if not why:
         assert read(tmp_path, lines)[1]["broken_lines"] == {"truncated line": 4}
@@ -196,7 +189,7 @@ def test_an_hour_that_is_mostly_lost_is_refused(
         read(tmp_path, lines)
 
 
-def test_a_truncated_file_is_read_to_its_end(tmp_path: Path) -> None:
+def test_a_truncated_file_is_read_to_its_end(tmp_path):
     whole = gzip.compress(b"".join(comment(n % 60, n) + b"\n" for n in range(1, 2000)))
     path = tmp_path / f"{HOUR}.json.gz"
     path.write_bytes(whole[: len(whole) // 2])
@@ -206,7 +199,9 @@ def test_a_truncated_file_is_read_to_its_end(tmp_path: Path) -> None:
     assert "not readable" in counts["hours_broken_off"][HOUR]
     for data, why in (
         (whole[:-4] + b"\0\0\0\0", ""),  # a wrong checksum
-        *((b"no gzip at all", ""), (b"", "no line"), (gzip.compress(b"\n"), "no line")),
+        (b"no gzip at all", ""),
+        (b"", "no line"),
+        (gzip.compress(b"\n"), "no line"),
     ):
         path.write_bytes(data)
         rows, counts = extracted(tmp_path)
@@ -214,7 +209,7 @@ def test_a_truncated_file_is_read_to_its_end(tmp_path: Path) -> None:
         assert bool(rows) is (len(data) > 99)
 
 
-def test_a_too_long_line_is_skipped_and_counted(tmp_path: Path) -> None:
+def test_a_too_long_line_is_skipped_and_counted(tmp_path):
     with gzip.open(tmp_path / f"{HOUR}.json.gz", "wb", 1) as file:
         file.write(comment(1, 3) + b"\n")
         for _ in range(40):
@@ -231,9 +226,7 @@ def test_a_too_long_line_is_skipped_and_counted(tmp_path: Path) -> None:
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(max_size=300), st.integers(0, 600), st.integers(0, 60))
-def test_every_line_is_counted_as_event_or_broken(
-    tmp_path_factory: pytest.TempPathFactory, noise: bytes, at: int, cut: int
-) -> None:
+def test_every_line_is_counted_as_event_or_broken(tmp_path_factory, noise, at, cut):
     line = comment(1, 3)
     broken = (line[:at] + noise + line[at + cut :]).replace(b"\n", b"")
     rows, counts = read(tmp_path_factory.mktemp("hour"), [comment(2, 4), broken, comment(3, 5)])

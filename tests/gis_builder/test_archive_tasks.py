@@ -1,7 +1,5 @@
 """Inside an archive: threads from rows, what is judged again, names of files, and failing tasks."""
 
-from __future__ import annotations
-
 import ast
 import re
 import signal
@@ -9,9 +7,7 @@ import socket
 import subprocess
 import time
 import tracemalloc
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,17 +17,16 @@ from gis_builder.gh_archive import archive_rows as r
 from gis_builder.gh_archive.archive_run import DRAW, EXTRACT, JUDGE, SORT
 from gis_builder.gh_archive.judge_threads import (
     Exclusions,
-    RepoThreads,
     read_exclusions,
     sample_order,
     threads_of,
 )
 from gis_builder.gh_archive.runners import FileTask, OnRay, Pool
-from gis_builder.store.issue_records import Comment, Event, Issue, IssueRef, Kind
-from pairkit import DataError
+from gis_builder.store.issue_records import Comment, Event, IssueRef, Kind
 from tests.gis_builder.archive_world import build, command, files
 from tests.gis_builder.failing_task import attempted
 from tests.gis_builder.test_archive_extract import comment, comments_in, event, read
+from tests.support.refusals import data_error
 from tests.two_nodes import two_nodes
 
 from .detect_threads import thread
@@ -39,9 +34,7 @@ from .detect_threads import thread
 PACKAGE = Path(gis_builder.__file__).parent
 
 
-def test_workers_and_buckets_do_not_change_the_dataset(
-    built: Any, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_and_buckets_do_not_change_the_dataset(built, source, tmp_path, monkeypatch):
     assert files(build(source, tmp_path / "two", workers=2).out) == files(built.out)
     for buckets, size in (
         (1, 1 << 30),
@@ -57,7 +50,7 @@ def test_workers_and_buckets_do_not_change_the_dataset(
 
 
 @pytest.mark.parametrize(
-    ("parts", "own"),
+    "parts, own",
     [
         (EXTRACT, ["extract", "archive_rows"]),
         (SORT, ["archive_rows"]),
@@ -66,12 +59,10 @@ def test_workers_and_buckets_do_not_change_the_dataset(
     ],
     ids=["extract", "sort", "judge", "draw"],
 )
-def test_file_names_hash_all_imported_code(parts: Sequence[str], own: list[str]) -> None:
+def test_file_names_hash_all_imported_code(parts, own):
     # Settings are hashed separately; `runners` does not affect contents.
     known = {part.removesuffix(".py") for part in parts} | {"settings", "gh_archive/runners"}
-    trees = [
-        ast.parse((PACKAGE / f"gh_archive/{name}.py").read_text(encoding="utf-8")) for name in own
-    ]
+    trees = [ast.parse((PACKAGE / f"gh_archive/{name}.py").read_text()) for name in own]
     imported = {
         f"{path}/{alias.name}" if (PACKAGE / path / f"{alias.name}.py").exists() else path
         for tree in trees
@@ -86,7 +77,7 @@ def test_file_names_hash_all_imported_code(parts: Sequence[str], own: list[str])
     }
 
 
-def test_memory_of_an_hour_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_of_an_hour_is_bounded(tmp_path, monkeypatch):
     lines = [comment(n % 60, 1 + n % 7, f"{n:05d} " * 100, id=n) for n in range(100)]
     rows, _ = read(tmp_path, lines)
     inside = "gis_builder.gh_archive.extract"
@@ -106,8 +97,8 @@ def test_memory_of_an_hour_is_bounded(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("how", [0, signal.SIGKILL], ids=["an error", "a killed worker"])
-def test_failed_tasks_are_repeated_and_at_last_listed(tmp_path: Path, how: int) -> None:
-    def tasks(*failures: int) -> list[FileTask]:
+def test_failed_tasks_are_repeated_and_at_last_listed(tmp_path, how):
+    def tasks(*failures):
         folder = tmp_path / "-".join(map(str, failures))
         folder.mkdir()
         return [
@@ -117,16 +108,13 @@ def test_failed_tasks_are_repeated_and_at_last_listed(tmp_path: Path, how: int) 
 
     why = "worker lost (killed), probably for lack of memory; use fewer" if how else "Input/output"
     given = tasks(0, 2, 0, 0, 9)
-    with (
-        Pool(2) as pool,
-        pytest.raises(DataError, match=rf"1 of 5 tasks failed \(4\).*{re.escape(why)}"),
-    ):
+    with Pool(2) as pool, data_error(rf"1 of 5 tasks failed \(4\).*{re.escape(why)}"):
         list(pool.run(given))
     assert [task.outs[0].exists() for task in given] == [True, True, True, True, False]
 
 
 @pytest.mark.slow
-def test_a_ray_cluster_makes_the_same_bytes(built: Any, source: Path, tmp_path: Path) -> None:
+def test_a_ray_cluster_makes_the_same_bytes(built, source, tmp_path):
     """Kill a node during the run. Slow, because a cluster takes half a minute to start."""
     with two_nodes() as (cluster, second):
         ray = {"engine": "ray", "address": cluster.address, "workers": None}
@@ -143,9 +131,7 @@ def test_a_ray_cluster_makes_the_same_bytes(built: Any, source: Path, tmp_path: 
 
 
 @pytest.mark.slow
-def test_a_cluster_without_its_largest_machine_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_cluster_without_its_largest_machine_goes_on(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("gis_builder.gh_archive.runners._REREAD_S", 0.2)
     given = [(n, (tmp_path / f"{n}.log", n % 3, 0)) for n in range(9)]
     tasks = [
@@ -158,9 +144,7 @@ def test_a_cluster_without_its_largest_machine_goes_on(
                 cluster.remove_node(second, allow_graceful=False)
         assert all(task.outs[0].exists() for task in tasks)
         (tmp_path / ".shared").write_text("that of another machine")
-        with pytest.raises(
-            DataError, match=rf"host {socket.gethostname()}: {tmp_path} is not shared"
-        ):
+        with data_error(rf"host {socket.gethostname()}: {tmp_path} is not shared"):
             list(
                 ray.run(
                     [FileTask((tmp_path / "last.out",), attempted, (tmp_path / "last.log", 0, 0))]
@@ -169,15 +153,15 @@ def test_a_cluster_without_its_largest_machine_goes_on(
     assert "state-dump" not in "".join(capsys.readouterr())
 
 
-def place(minute: int, event_id: int | None = None) -> r.Source:
+def place(minute, event_id=None):
     return r.Source(r.key_of(7), 7, f"2015-01-01T00:{minute:02d}:00Z", event_id or minute)
 
 
-def at(minute: int) -> str:
+def at(minute):
     return f"2015-01-01T00:{minute:02d}:00Z"
 
 
-def issue(number: int, minute: int, **more: Any) -> Issue:
+def issue(number, minute, **more):
     still_open = {"state": "open", "state_reason": None, "closed_at": None, "closed_by": None}
     given = {
         "title": "t",
@@ -190,30 +174,30 @@ def issue(number: int, minute: int, **more: Any) -> Issue:
     return thread(repo="acme/rocket", number=number, **given).issue
 
 
-def shown(number: int, minute: int, association: str | None = "NONE", **more: Any) -> r.Row:
+def shown(number, minute, association="NONE", **more):
     own = issue(number, minute, **more)
     return r.row(place(minute), r.ISSUE, own, changed_at=own.updated_at, association=association)
 
 
-def said(number: int, minute: int, author: str, association: str | None) -> r.Row:
+def said(number, minute, author, association):
     own = Comment(minute, author, "NONE", at(minute), f"by {author}")
     return r.row(place(minute), r.COMMENT, own, number=number, association=association)
 
 
-def done(number: int, minute: int, kind: str = "closed", actor: str = "max") -> r.Row:
+def done(number, minute, kind="closed", actor="max"):
     values = {"number": number, "id": minute, "created_at": at(minute)}
     return r.row(place(minute), r.EVENT, action=kind, author=actor, **values)
 
 
-def named(minute: int, name: str) -> r.Row:
+def named(minute, name):
     return r.row(place(minute), r.REPO, name=name)
 
 
-def repo(rows: Sequence[r.Row]) -> RepoThreads:
+def repo(rows):
     return threads_of(r.table_of([named(0, "acme/rocket"), *rows]).iter_rows(named=True))
 
 
-def test_the_latest_name_of_a_repository_counts() -> None:
+def test_the_latest_name_of_a_repository_counts():
     found = repo([named(9, "acme/Comet"), named(4, "acme/probe"), shown(1, 2)])
     assert found.name == found.threads[1].issue.repo == "acme/Comet"
     assert found.rules.former_names == {"acme/rocket", "acme/probe"}
@@ -221,7 +205,7 @@ def test_the_latest_name_of_a_repository_counts() -> None:
     assert found.named_at == (at(9), 9)
 
 
-def test_kinds_of_references() -> None:
+def test_kinds_of_references():
     found = repo([shown(1, 2), r.row(place(3), r.PULL, number=5)])
     kinds = [found.kind_of(IssueRef("acme/rocket", number)) for number in (1, 5, 6)]
     assert kinds == [Kind.ISSUE, Kind.PULL, Kind.UNKNOWN]
@@ -229,7 +213,7 @@ def test_kinds_of_references() -> None:
     assert found.highest == 5
 
 
-def test_pushers_and_owners_are_members_without_an_association() -> None:
+def test_pushers_and_owners_are_members_without_an_association():
     member = r.row(place(1), r.MEMBER, name="max")
     given = (("max", None), ("Acme", None), ("eve", None), ("max", "NONE"))
     comments = [said(1, minute, *each) for minute, each in enumerate(given, 2)]
@@ -237,14 +221,14 @@ def test_pushers_and_owners_are_members_without_an_association() -> None:
     assert [c.author_association for c in thread.comments] == ["MEMBER", "OWNER", "NONE", "NONE"]
 
 
-def test_the_last_closing_decides_closed_by() -> None:
+def test_the_last_closing_decides_closed_by():
     closed = shown(1, 8, state="closed", closed_at=at(8))
     thread = repo([closed, done(1, 3), done(1, 5, "reopened"), done(1, 8, actor="eve")]).threads[1]
     assert thread.issue.closed_by == "eve"
     assert [event.kind for event in thread.events] == ["closed", "reopened", "closed"]
 
 
-def test_a_lost_closing_event_is_restored() -> None:
+def test_a_lost_closing_event_is_restored():
     closed = shown(1, 9, state="closed", closed_at=at(8))
     thread = repo([closed, done(1, 3), done(1, 5, "reopened")]).threads[1]
     assert thread.issue.closed_by is None
@@ -257,7 +241,7 @@ def test_a_lost_closing_event_is_restored() -> None:
     assert len(near.events) == 1
 
 
-def test_exclusions(tmp_path: Path) -> None:
+def test_exclusions(tmp_path):
     path = tmp_path / "out.txt"
     path.write_text(
         "# asked on 3 May\nAcme/Rocket#3  # a person\nacme/*\n\n@Ann\n@Helper[bot]\nfoo/bar\n"
@@ -271,11 +255,11 @@ def test_exclusions(tmp_path: Path) -> None:
     assert list(map(out.has_issue, found)) == [True, True, False]
     for entry in ("foo bar", "foo/bar#012"):
         path.write_text(f"foo/bar\n{entry}\n")
-        with pytest.raises(DataError, match=r"out\.txt:2: expected owner/name"):
+        with data_error(r"out\.txt:2: expected owner/name"):
             read_exclusions(path)
 
 
-def test_a_forged_number_does_not_exhaust_memory() -> None:
+def test_a_forged_number_does_not_exhaust_memory():
     honest = repo([shown(number, 2) for number in range(1, 9)])
     as_crawled = [n for n in number_order(8, "acme/rocket", 42) if n in honest.threads]
     assert list(sample_order(honest, 42)) == as_crawled

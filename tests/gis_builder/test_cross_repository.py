@@ -1,46 +1,42 @@
 """Duplicates across repositories: the projects of imported tickets, and repositories of GitHub on request."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Iterable, Sequence
 from itertools import product
-from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
 
 import gis_builder
 from pairkit import audit, read, show
+from tests.support.tables import text_lines
 
 from .conftest import closed, comment, event, issue, write_tracker
 from .working_folder import imported, verdicts
 
-WORDS = (
-    "upload",
-    "login",
-    "export",
-    "theme",
-    "search",
-    "print",
-    "sound",
-    "menu",
-    "cursor",
-    "backup",
-)
+WORDS = text_lines("""
+    upload
+    login
+    export
+    theme
+    search
+    print
+    sound
+    menu
+    cursor
+    backup
+""")
 ORIGINALS = range(1, 11)
 DUPLICATES = range(11, 21)  # 11 of 1, 12 of 2, …
 
 
-def texts(number: int) -> tuple[str, str]:
+def texts(number):
     """Title and body of an issue; those of a duplicate and its original have a word in common."""
     word = WORDS[number % 10]
     body = " ".join(f"{word}{step} fails{number} since{step * number}" for step in range(12))
     return f"The {word} broke in case {number}", body
 
 
-def write_tickets(path: Path, projects: Sequence[str] = ("alpha", "beta")) -> Path:
+def write_tickets(path, projects=("alpha", "beta")):
     """Duplicates in `alpha` of originals in `beta`: half have links, half comments that name the key."""
     header = "Key,Title,Description,Created,Closed,Project key,Duplicate of,Comment\n"
     rows = []
@@ -55,11 +51,11 @@ def write_tickets(path: Path, projects: Sequence[str] = ("alpha", "beta")) -> Pa
         times = f"2024-01-{number:02} 10:00,2024-02-01 09:00"
         rows.append(f"ALPHA-{number},{title},{body} see {original},{times},alpha,{link},{remark}")
     kept = [row for row in rows if any(f",{project}," in row for project in projects)]
-    path.write_text(header + "\n".join(kept) + "\n", encoding="utf-8")
+    path.write_text(header + "\n".join(kept) + "\n")
     return path
 
 
-def write_repositories(root: Path) -> Path:
+def write_repositories(root):
     """Duplicates in `o/a` of originals in `o/b`; half name it by its former name, or in another case."""
     named = ((number, *texts(number)) for number in ORIGINALS)
     originals = [issue("o/b", number, title=title, body=body) for number, title, body in named]
@@ -77,7 +73,7 @@ def write_repositories(root: Path) -> Path:
     return root
 
 
-def next_texts(texts: Sequence[str]) -> Iterable[list[int]]:
+def next_texts(texts):
     """A strategy of a user."""
     return [[other for other in range(len(texts)) if other != index] for index in range(len(texts))]
 
@@ -85,9 +81,9 @@ def next_texts(texts: Sequence[str]) -> Iterable[list[int]]:
 STRATEGIES = [*product(("random", "hard", "mixed", next_texts), ("time", "none"))]
 
 
-def check_pairs(work: Path, out: Path, first: str, second: str, settings: dict[str, Any]) -> None:
+def check_pairs(work, out, first, second, settings):
     """All ten duplicates are positives, and each negative is within one repository; both are used."""
-    built = gis_builder.pair(work, out, settings=settings, progress=False)
+    built = gis_builder.pair(work, out, settings=settings)
     rows = pl.concat(built.pairs.splits.values())
     ends = (
         {(row["repo"], row["number1"]), (row["repo2"], row["number2"])}
@@ -102,23 +98,21 @@ def check_pairs(work: Path, out: Path, first: str, second: str, settings: dict[s
 
 
 @pytest.fixture(scope="module")
-def tickets(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tickets(tmp_path_factory):
     root = tmp_path_factory.mktemp("tickets")
     imported(write_tickets(root / "t.csv"), root / "work")
     return root
 
 
-@pytest.mark.parametrize(("negatives", "match"), STRATEGIES)
-def test_projects_of_one_import_are_one_tracker(
-    tickets: Path, tmp_path: Path, negatives: Any, match: str
-) -> None:
-    detected = gis_builder.detect(tickets / "work", progress=False)
+@pytest.mark.parametrize("negatives, match", STRATEGIES)
+def test_projects_of_one_import_are_one_tracker(tickets, out, negatives, match):
+    detected = gis_builder.detect(tickets / "work")
     assert (detected.duplicates, detected.notes()) == (10, [])
     settings = {"pair.negatives": negatives, "pair.match": match}
-    check_pairs(tickets / "work", tmp_path / "out", "tickets/alpha", "tickets/beta", settings)
-    rows = pl.concat(read(tmp_path / "out").splits.values())
+    check_pairs(tickets / "work", out, "tickets/alpha", "tickets/beta", settings)
+    rows = pl.concat(read(out).splits.values())
     assert not rows["text1"].str.contains("(?i)(beta|alpha)").any()
-    shown = repr(show(tmp_path / "out", label=1))
+    shown = repr(show(out, label=1))
     assert "tickets/alpha#1" in shown
     assert "tickets/beta#" in shown
 
@@ -132,14 +126,14 @@ def test_projects_of_one_import_are_one_tracker(
         "api#1",
     ],
 )
-def test_comments_name_tickets_of_other_projects(tmp_path: Path, said: str) -> None:
+def test_comments_name_tickets_of_other_projects(tmp_path, work, said):
     page = "https://gitlab.example.com/g/{}/-/issues/1"
     note = {
         "note": f"Duplicate of {said}",
         "created_at": "2024-02-01",
         "author": {"username": "max"},
     }
-    rows: list[dict[str, Any]] = [
+    rows = [
         {
             "iid": 1,
             "title": texts(n)[0],
@@ -151,38 +145,35 @@ def test_comments_name_tickets_of_other_projects(tmp_path: Path, said: str) -> N
     ]
     rows[1] |= {"state": "closed", "closed_at": "2024-02-01", "notes": [note]}
     path = tmp_path / "t.json"
-    path.write_text(json.dumps(rows), encoding="utf-8")
-    imported(path, tmp_path / "work")
-    assert verdicts(tmp_path / "work")["g/web#1"][:2] == ("duplicate", ["g/api#1"])
+    path.write_text(json.dumps(rows))
+    imported(path, work)
+    assert verdicts(work)["g/web#1"][:2] == ("duplicate", ["g/api#1"])
 
 
-def test_a_project_that_is_imported_later_changes_the_verdicts(tmp_path: Path) -> None:
-    work = tmp_path / "work"
+def test_a_project_that_is_imported_later_changes_the_verdicts(tmp_path, work):
     imported(write_tickets(tmp_path / "t.csv", ["alpha"]), work)
-    assert gis_builder.detect(work, progress=False).duplicates == 0
+    assert gis_builder.detect(work).duplicates == 0
     imported(write_tickets(tmp_path / "t.csv"), work)
-    assert gis_builder.detect(work, progress=False).duplicates == 10
+    assert gis_builder.detect(work).duplicates == 10
 
 
-@pytest.mark.parametrize(("negatives", "match"), STRATEGIES)
-def test_repositories_of_github_on_request(tmp_path: Path, negatives: Any, match: str) -> None:
-    work = tmp_path / "work"
+@pytest.mark.parametrize("negatives, match", STRATEGIES)
+def test_repositories_of_github_on_request(tmp_path, work, negatives, match):
     imported(write_repositories(tmp_path / "dump"), work)
-    detected = gis_builder.detect(work, progress=False)
+    detected = gis_builder.detect(work)
     assert detected.duplicates == 0
     assert detected.notes() == [
         "10 closed issues name an original in another repository, so they are uncertain;"
         " --set detect.allow_cross_repository=true makes them duplicates"
     ]
     accepted = {"detect.allow_cross_repository": True}
-    assert gis_builder.detect(work, settings=accepted, progress=False).notes() == []
+    assert gis_builder.detect(work, settings=accepted).notes() == []
     settings = accepted | {"pair.negatives": negatives, "pair.match": match}
     check_pairs(work, tmp_path / "out", "o/a", "o/b", settings)
 
 
-def test_tickets_of_a_github_dump_keep_the_setting(tmp_path: Path) -> None:
+def test_tickets_of_a_github_dump_keep_the_setting(tmp_path, work):
     """Only repositories with tickets are one tracker."""
-    work = tmp_path / "work"
     imported(write_tickets(tmp_path / "t.csv"), work)
     issues = [issue("o/a", 1, **closed("max", 25))]
     comments = [comment("o/a", 1, 1, "Duplicate of tickets/beta#1.", day=25)]
@@ -192,15 +183,15 @@ def test_tickets_of_a_github_dump_keep_the_setting(tmp_path: Path) -> None:
     assert verdicts(work)["o/a#1"] == ("uncertain", ["tickets/beta#1"], "cross_repository")
 
 
-def test_a_dataset_within_repositories_has_no_second_one(tmp_path: Path) -> None:
+def test_a_dataset_within_repositories_has_no_second_one(tmp_path, work):
     path = tmp_path / "t.json"
     rows = [
         {"id": n, "title": texts(n)[0], "body": texts(n)[1], "created_at": f"2024-01-{n:02}"}
         for n in (1, 2, 3, 4)
     ]
     rows[1] |= {"duplicate_of": 1, "closed_at": "2024-02-01"}
-    path.write_text(json.dumps(rows), encoding="utf-8")
-    imported(path, tmp_path / "work")
-    gis_builder.detect(tmp_path / "work", progress=False)
-    built = gis_builder.pair(tmp_path / "work", tmp_path / "out", progress=False)
+    path.write_text(json.dumps(rows))
+    imported(path, work)
+    gis_builder.detect(work)
+    built = gis_builder.pair(work, tmp_path / "out")
     assert "repo2" not in next(iter(built.pairs.splits.values())).columns

@@ -1,17 +1,14 @@
 """A dataset's rows, counts and files, and why there is none."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
-from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
 
 import gis_builder
 from pairkit import DataError
+from tests.support.tables import text_table
 
 from .conftest import closed, comment, issue, write_tracker
 from .working_folder import imported
@@ -19,7 +16,7 @@ from .working_folder import imported
 REPO = "quarryhq/quarry"
 
 
-def test_rows_have_their_provenance(demo: Any) -> None:
+def test_rows_have_their_provenance(demo):
     rows = demo.pairs.rows
     assert rows.columns[1:4] == ["text1", "text2", "label"]
     is_pair = pl.col("url1").str.ends_with("/239") | pl.col("url2").str.ends_with("/239")
@@ -44,7 +41,7 @@ def test_rows_have_their_provenance(demo: Any) -> None:
     )
 
 
-def test_the_order_of_rows_and_texts_is_independent_of_the_label(demo: Any) -> None:
+def test_the_order_of_rows_and_texts_is_independent_of_the_label(demo):
     for rows in demo.pairs.splits.values():
         labels = rows["label"].to_list()
         assert labels not in (sorted(labels), sorted(labels, reverse=True))
@@ -55,7 +52,7 @@ def test_the_order_of_rows_and_texts_is_independent_of_the_label(demo: Any) -> N
             assert 0.2 < newer_first.item() < 0.8
 
 
-def test_counts_are_those_of_the_rows(demo: Any) -> None:
+def test_counts_are_those_of_the_rows(demo):
     statistics = json.loads((demo.out / "statistics.json").read_text())
     assert statistics == demo.statistics
     rows = demo.pairs.rows
@@ -80,29 +77,17 @@ def test_counts_are_those_of_the_rows(demo: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "remark", "message"),
-    [
-        ("It dies at once, always.", "Thanks.", "no duplicates found"),
-        (
-            "",
-            "Duplicate of #1",
-            r"every duplicate was rejected \(text_empty 1; see dropped.parquet\); crawl",
-        ),
-        (
-            "It dies.",
-            "Duplicate of #1",
-            r"\(text_too_short 1; .*\); lower text.min_words and text.min_chars",
-        ),
-        (
-            "It dies at once, always.",
-            "Duplicate of #1",
-            r"\(same_text 1; see dropped.parquet\); crawl or",
-        ),
-        ("It dies at once, always.", "Merged into #1.", r"relations='duplicate,superseded'"),
-    ],
+    "body, remark, message",
+    text_table(r"""
+        It dies at once, always. | Thanks. | no duplicates found
+         | Duplicate of #1 | every duplicate was rejected \(text_empty 1; see dropped.parquet\); crawl
+        It dies. | Duplicate of #1 | \(text_too_short 1; .*\); lower text.min_words and text.min_chars
+        It dies at once, always. | Duplicate of #1 | \(same_text 1; see dropped.parquet\); crawl or
+        It dies at once, always. | Merged into #1. | relations='duplicate,superseded'
+    """),
     ids=["none", "empty", "short", "identical", "merged"],
 )
-def test_no_dataset_without_positives(tmp_path: Path, body: str, remark: str, message: str) -> None:
+def test_no_dataset_without_positives(tmp_path, work, out, body, remark, message):
     issues = [
         issue("o/n", 1, title="", body=body),
         issue("o/n", 2, title="", body=body, **closed("max", 9)),
@@ -110,9 +95,8 @@ def test_no_dataset_without_positives(tmp_path: Path, body: str, remark: str, me
     write_tracker(
         tmp_path / "dump", "o/n", issues=issues, comments=[comment("o/n", 2, 1, remark, day=9)]
     )
-    work = tmp_path / "work"
     imported(tmp_path / "dump", work)
-    gis_builder.detect(work, progress=False)
+    gis_builder.detect(work)
     with pytest.raises(DataError, match=message):
-        gis_builder.pair(work, tmp_path / "out", progress=False)
-    assert not (tmp_path / "out").exists()
+        gis_builder.pair(work, out)
+    assert not (out).exists()

@@ -1,8 +1,8 @@
 """How later statements change a claim: confirmed, completed, disputed, or explained otherwise."""
 
-from __future__ import annotations
-
 import pytest
+
+from tests.support.tables import each_line, text_lines
 
 from .detect_threads import cases, check, decided, talk
 
@@ -14,7 +14,7 @@ WORDS_10, WORDS_29 = " ".join(["word"] * 10), " ".join(["word"] * 29)
 
 
 @pytest.mark.parametrize(
-    ("expected", "lines"),
+    "expected, lines",
     cases(f"""
         A yes answers one of the two comments before it
             #1 {ASKED} | mia: Yes.
@@ -106,18 +106,18 @@ WORDS_10, WORDS_29 = " ".join(["word"] * 10), " ".join(["word"] * 29)
             #1 bob 9: Me too. | eve 8: Mine crashes. | ann 7: I see. | mia: Your problem is a dup of #1.
     """),
 )
-def test_claims(expected: str, lines: list[str]) -> None:
+def test_claims(expected, lines):
     check(expected, lines)
 
 
-def test_a_question_becomes_a_guess_if_its_speaker_repeats_it() -> None:
+def test_a_question_becomes_a_guess_if_its_speaker_repeats_it():
     assert decided(*talk(ASKED, "bob 1: It seems to be a dup.")).confidence == 0.757  # 0.88 x 0.86
 
 
 @pytest.mark.parametrize(
     "those", ["those", "them", "those two", "these two", "both", "both of them"]
 )
-def test_a_plural_means_all_issues_of_the_last_mention(those: str) -> None:
+def test_a_plural_means_all_issues_of_the_last_mention(those):
     earlier = ["bob 5: See #3.", "bob 4: It seems related to #1 and #2."]
     check("#1,#2", [*earlier, f"mia: This is a dupe of {those}. Closing."])
     check("#2", [*earlier, "mia: This is a dupe of that. Closing."])
@@ -129,63 +129,64 @@ LONG = (
     "eve 3: A frame is only handed on once both halves were drawn, and the second half waits for the clock "
     "of the slower screen, so that nothing tears."
 )
-REASONS = [
-    *("Actually, this is a bug in the Cairo bindings.", "It's a problem with your `fontconfig`."),
-    *(
-        "That's an upstream bug, I told them.",
-        "I reported it upstream.",
-        "Turns out the menu draws twice.",
-    ),
-    *("This is by design: frames are dropped below the fold.", "It works as intended."),
-    *("This is expected on two screens.", "We decided long ago that this isn't a bug."),
-    *("Not a bug, the docs say so.", "It was my own mistake, the file was empty."),
-    *(
-        "It turned out to be a misconfiguration.",
-        "I misread the manual.",
-        "Sorry, I forgot to call `flush`.",
-    ),
-    *(
-        "User error.",
-        "The actual cause was a stale cache.",
-        "This is just because the buffer is shared.",
-    ),
-    *("It's due to the compositor's clock.", "Updating the driver fixed it."),
-    *("It went away after upgrading to 2.1.", "I can't reproduce it any more."),
-    *("I could not reproduce this on main.", "It no longer happens here."),
-    "It works fine with the new release.",
-]
+REASONS = text_lines("""
+    Actually, this is a bug in the Cairo bindings.
+    It's a problem with your `fontconfig`.
+    That's an upstream bug, I told them.
+    I reported it upstream.
+    Turns out the menu draws twice.
+    This is by design: frames are dropped below the fold.
+    It works as intended.
+    This is expected on two screens.
+    We decided long ago that this isn't a bug.
+    Not a bug, the docs say so.
+    It was my own mistake, the file was empty.
+    It turned out to be a misconfiguration.
+    I misread the manual.
+    Sorry, I forgot to call `flush`.
+    User error.
+    The actual cause was a stale cache.
+    This is just because the buffer is shared.
+    It's due to the compositor's clock.
+    Updating the driver fixed it.
+    It went away after upgrading to 2.1.
+    I can't reproduce it any more.
+    I could not reproduce this on main.
+    It no longer happens here.
+    It works fine with the new release.
+""")
 
 
 @pytest.mark.parametrize("reason", REASONS)
-def test_another_explanation_revokes_a_guess(reason: str) -> None:
+def test_another_explanation_revokes_a_guess(reason):
     for who in ("mia", "ann"):
         check("no", [UNSURE, f"{who} 1: {reason}", "mia: Closing."])
 
 
-@pytest.mark.parametrize(
+@each_line(
     "comment",
-    [
-        *("I see it too, on two screens.", "Does it happen with one screen?", "Is this by design?"),
-        *("Could it be an upstream bug?", "I don't think this is by design."),
-        "Here is a smaller example. It takes three windows and a menu.",
-        *("If it turns out to be the menu I'll say so.", "It is caused by the same loop as #1."),
-        *(
-            "This is a bug in the loop that #1 speaks of.",
-            "This is not a bug that we will have in 2.1.",
-        ),
-        "It never works as intended.",
-        *(
-            "Here is the log; the driver is 1.2, the system was updated in May.",
-            "Thanks for the log!",
-        ),
-    ],
+    """
+        I see it too, on two screens.
+        Does it happen with one screen?
+        Is this by design?
+        Could it be an upstream bug?
+        I don't think this is by design.
+        Here is a smaller example. It takes three windows and a menu.
+        If it turns out to be the menu I'll say so.
+        It is caused by the same loop as #1.
+        This is a bug in the loop that #1 speaks of.
+        This is not a bug that we will have in 2.1.
+        It never works as intended.
+        Here is the log; the driver is 1.2, the system was updated in May.
+        Thanks for the log!
+    """,
 )
-def test_other_comments_leave_a_guess_valid(comment: str) -> None:
+def test_other_comments_leave_a_guess_valid(comment):
     check("#1", [UNSURE, f"ann 1: {comment}", "mia: Closing."])
 
 
 @pytest.mark.parametrize(
-    ("expected", "lines"),
+    "expected, lines",
     cases(f"""
         Without an explanation the guess counts
             #1 {UNSURE} | mia: Closing.
@@ -221,16 +222,16 @@ def test_other_comments_leave_a_guess_valid(comment: str) -> None:
             no {UNSURE} | ann -0.005: It was my own mistake.
     """),
 )
-def test_guesses(expected: str, lines: list[str]) -> None:
+def test_guesses(expected, lines):
     check(expected, lines)
 
 
-def test_an_authors_note_in_the_body_can_explain() -> None:
+def test_an_authors_note_in_the_body_can_explain():
     body = "It flickers. Possibly this is a dup of #1.\n\nEdit: it was my own mistake."
     check("no", [], body=body, closed_by="ann")
 
 
-def test_marks_outweigh_explanations() -> None:
+def test_marks_outweigh_explanations():
     explained = [UNSURE, "mia 1: This is by design."]
     check("#1", explained, labels=("duplicate",))
     check("#1", [*explained, "!marked 0 #1"])

@@ -1,10 +1,10 @@
 """Marks, labels and notes beside what people say, and marks that importers copied into comments."""
 
-from __future__ import annotations
-
-from typing import Any
+import json
 
 import pytest
+
+from tests.support.tables import each_line
 
 from .detect_threads import DUPLICATE, cases, check, decided, event, ref, said
 
@@ -12,7 +12,7 @@ YEARS = 3 * 365 * 24.0
 
 
 @pytest.mark.parametrize(
-    ("expected", "lines"),
+    "expected, lines",
     cases(rf"""
         A mark beats words, and the last mark stands
             #1 !marked 3 #1 | !closed 0
@@ -50,35 +50,37 @@ YEARS = 3 * 365 * 24.0
             no zoe {YEARS}: The status of the duplicate entry in the table is wrong.
     """),
 )
-def test_marks(expected: str, lines: list[str]) -> None:
+def test_marks(expected, lines):
     check(expected, lines)
 
 
 LABELS = [{"labels": (label,)} for label in ("duplicate", "kind/duplicate")]
 
 
-@pytest.mark.parametrize(
-    ("expected", "lines", "fields"),
-    [
-        ("#1", ["mia 0.001: Closing in favour of #1."], {"closed_by": None}),  # an unknown closer
-        ("#1", [], {"title": "(dup of #1) The window flickers"}),
-        ("#1", [], {"title": "[duplicate] It flickers", "body": "Ah, that's #1."}),
-        ("no", [], {"title": "dup(2) is called twice", "body": "see #1"}),
-        ("#1", [], {"body": "It flickers.\n\nEDIT: duplicate of #1"}),
-        ("no", [], {"title": "Duplicate tabs", "body": "Is this a duplicate? I searched."}),
-        ("claim_not_acted_on", [], {"body": "This might be a duplicate of #1."}),
-        ("#1", ["mia: Yes, it is. Closing."], {"body": "This might be a duplicate of #1."}),
-        *(
-            (expected, [f"mia: {words}"], fields)
-            for fields in ({"state_reason": "duplicate"}, *LABELS)
-            for words, expected in (("#1", "#1"), ("Known, see #1.", "#1"), ("Known.", "no_target"))
-        ),
-        ("no", ["mia: #1"], {}),
-        ("no", ["mia: #1"], {"labels": ("deduplication",)}),
-    ],
+@each_line(
+    "expected, comment, fields",
+    r"""
+        # of an unknown closer
+        #1 | mia 0.001: Closing in favour of #1. | {"closed_by": null}
+        #1 | | {"title": "(dup of #1) The window flickers"}
+        #1 | | {"title": "[duplicate] It flickers", "body": "Ah, that's #1."}
+        no | | {"title": "dup(2) is called twice", "body": "see #1"}
+        #1 | | {"body": "It flickers.\u000a\u000aEDIT: duplicate of #1"}
+        no | | {"title": "Duplicate tabs", "body": "Is this a duplicate? I searched."}
+        claim_not_acted_on | | {"body": "This might be a duplicate of #1."}
+        #1 | mia: Yes, it is. Closing. | {"body": "This might be a duplicate of #1."}
+        no | mia: #1 | {}
+        no | mia: #1 | {"labels": ["deduplication"]}
+    """,
 )
-def test_labels_and_notes(expected: str, lines: list[str], fields: dict[str, Any]) -> None:
-    check(expected, lines, **fields)
+def test_labels_and_notes(expected, comment, fields):
+    check(expected, [comment] if comment else [], **json.loads(fields))
+
+
+@pytest.mark.parametrize("fields", [{"state_reason": "duplicate"}, *LABELS])
+def test_a_closing_label_needs_a_named_original(fields):
+    for words, expected in (("#1", "#1"), ("Known, see #1.", "#1"), ("Known.", "no_target")):
+        check(expected, [f"mia: {words}"], **fields)
 
 
 MARKED_BY_LABEL = cases(r"""
@@ -129,12 +131,12 @@ MARKED_BY_LABEL = cases(r"""
 
 
 @pytest.mark.parametrize("fields", [{"state_reason": "duplicate"}, *LABELS])
-@pytest.mark.parametrize(("expected", "lines"), MARKED_BY_LABEL)
-def test_a_label_names_no_original(expected: str, lines: list[str], fields: dict[str, Any]) -> None:
+@pytest.mark.parametrize("expected, lines", MARKED_BY_LABEL)
+def test_a_label_names_no_original(expected, lines, fields):
     check(expected, lines, **fields)
 
 
-def test_a_closing_as_duplicate_confirms_a_claim_from_before_a_reopening() -> None:
+def test_a_closing_as_duplicate_confirms_a_claim_from_before_a_reopening():
     lines = [
         "mia 50: Dup of #1.",
         "mia 40: Reopening to change the version.",
@@ -152,12 +154,12 @@ def test_a_closing_as_duplicate_confirms_a_claim_from_before_a_reopening() -> No
         "Unlike #1, it is random.",
     ],
 )
-def test_a_label_and_a_number_in_the_body_are_no_duplicate(body: str) -> None:
+def test_a_label_and_a_number_in_the_body_are_no_duplicate(body):
     assert decided(body=body, state_reason="duplicate").outcome is not DUPLICATE
 
 
 @pytest.mark.parametrize(
-    ("expected", "lines"),
+    "expected, lines",
     cases(r"""
         A bare "duplicate" means an issue that was pointed at
             #1 bob 9: See #1. | mia: Duplicate.
@@ -197,11 +199,11 @@ def test_a_label_and_a_number_in_the_body_are_no_duplicate(body: str) -> None:
             reopened mia 9: Duplicate of #1 | mia 4: Reopening, it is another problem.
     """),
 )
-def test_a_bare_duplicate(expected: str, lines: list[str]) -> None:
+def test_a_bare_duplicate(expected, lines):
     check(expected, lines)
 
 
-def test_named_originals_are_more_certain_than_closing_statements() -> None:
+def test_named_originals_are_more_certain_than_closing_statements():
     fields = {"state_reason": "duplicate"}
     claimed = decided(said("bob", "Duplicate of #1", 99), said("mia", "Fixed.", 0.01), **fields)
     pointed = decided(said("mia", "Handled in #1"), **fields)
@@ -209,13 +211,13 @@ def test_named_originals_are_more_certain_than_closing_statements() -> None:
     assert claimed.confidence > pointed.confidence
 
 
-def test_a_target_that_was_not_fetched_counts_less() -> None:
+def test_a_target_that_was_not_fetched_counts_less():
     seen, unseen = decided(said("mia", "dup of #1")), decided(said("mia", "dup of #650"))
     assert unseen.outcome is DUPLICATE
     assert unseen.confidence < seen.confidence
 
 
-def test_reasons_of_marks() -> None:
+def test_reasons_of_marks():
     assert decided(event("marked_as_duplicate", 3, 1)).reason == "marked_event"
     pull = event("marked_as_duplicate", 1, 650, target_is_pull=True)
     assert decided(pull, event("closed", 0)).reason == "target_is_pull"
@@ -224,7 +226,7 @@ def test_reasons_of_marks() -> None:
     assert (merged.reason, merged.confidence) == ("imported_mark", 0.99)
 
 
-def test_evidence_of_a_verdict() -> None:
+def test_evidence_of_a_verdict():
     (evidence,) = decided(said("mia", "Duplicate of #1")).evidence
     assert (evidence.who, evidence.targets, evidence.said) == ("mia", (ref(1),), "Duplicate of #1")
     assert evidence.url.startswith("https://github.com/o/n/issues/100#issuecomment-")

@@ -1,15 +1,14 @@
 """The claims and remarks in single texts."""
 
-from __future__ import annotations
-
 from textwrap import dedent
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gis_builder.detection.claim_reader import Claim, Stance
+from gis_builder.detection.claim_reader import Stance
 from gis_builder.detection.reading import read, read_body
+from tests.support.tables import table
 
 from .detect_threads import ref
 
@@ -17,12 +16,12 @@ HERE = ref(100)
 _WORDS = "dup of #1 not closing as this is same issue ? . , #2 yes in favor that"
 
 
-def only(text: str) -> Claim:
+def only(text):
     (claim,) = read(text, HERE).claims
     return claim
 
 
-def rows(table: str) -> list[tuple[str, str]]:
+def rows(table):
     """Pairs of a heading and an indented text below it."""
     pairs, heading = [], ""
     for line in dedent(table).strip().splitlines():
@@ -33,7 +32,7 @@ def rows(table: str) -> list[tuple[str, str]]:
     return pairs
 
 
-def summary(text: str) -> str:
+def summary(text):
     """The kinds and targets of the claims about this issue, or `others` for claims about other issues."""
     claims = read(text, HERE).claims
     own = [
@@ -44,7 +43,7 @@ def summary(text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("expected", "text"),
+    "expected, text",
     rows(r"""
         duplicate #1
             this is a dup for #1
@@ -134,12 +133,12 @@ def summary(text: str) -> str:
             Same cause reported in another thread, closed that one as duplicate of this.
     """),
 )
-def test_claims(expected: str, text: str) -> None:
+def test_claims(expected, text):
     assert summary(text) == expected
 
 
 @pytest.mark.parametrize(
-    ("stance", "text"),
+    "stance, text",
     rows("""
         asserted
             dup of #1
@@ -167,35 +166,24 @@ def test_claims(expected: str, text: str) -> None:
             It's only close to being a duplicate of #1
     """),
 )
-def test_stance(stance: str, text: str) -> None:
+def test_stance(stance, text):
     assert only(text).stance == stance
 
 
-@pytest.mark.parametrize(
-    ("texts", "points_back"),
-    [
-        (
-            ["Dupe of ^---", "dup of that one", "a dupe of the above", "closing in favor of that"],
-            True,
-        ),
-        (
-            [
-                "Looks like a dupe; thanks!",
-                "Yes, this is a duplicate.",
-                "Dup.",
-                "Sorry for the dup!",
-            ],
-            False,
-        ),
-    ],
+@table(
+    "texts, points_back",
+    """
+        ['Dupe of ^---', 'dup of that one', 'a dupe of the above', 'closing in favor of that'] | True
+        ['Looks like a dupe; thanks!', 'Yes, this is a duplicate.', 'Dup.', 'Sorry for the dup!'] | False
+    """,
 )
-def test_claims_without_a_number(texts: list[str], points_back: bool) -> None:
+def test_claims_without_a_number(texts, points_back):
     for text in texts:
         assert (only(text).targets, only(text).points_back) == ((), points_back)
 
 
 @pytest.mark.parametrize(
-    ("field", "positive", "negative"),
+    "field, positive, negative",
     [
         ("agrees", ["Yes, closing."], []),
         (
@@ -218,16 +206,16 @@ def test_claims_without_a_number(texts: list[str], points_back: bool) -> None:
         ("reopens", ["Reopening, it is back."], ["Please reopen if it comes back."]),
     ],
 )
-def test_remarks(field: str, positive: list[str], negative: list[str]) -> None:
+def test_remarks(field, positive, negative):
     assert all(getattr(read(text, HERE), field) for text in positive)
     assert not any(getattr(read(text, HERE), field) for text in negative)
 
 
-def test_a_correction() -> None:
+def test_a_correction():
     assert only("I meant #2").corrects
 
 
-def test_a_body_only_guesses() -> None:
+def test_a_body_only_guesses():
     assert [c.stance for c in read_body("This is a duplicate of #1, sorry.", HERE).claims] == [
         Stance.HEDGED
     ]
@@ -236,13 +224,13 @@ def test_a_body_only_guesses() -> None:
     assert read_body("Same as #1", HERE).mentions == (ref(1),)
 
 
-def test_quotes_are_shortened() -> None:
+def test_quotes_are_shortened():
     assert only("Well,\n  dup of #1. Bye.").said == "Well, dup of #1"
     assert len(only("dup of #1 " + "and so on " * 60).said) == 200
 
 
 @given(st.lists(st.sampled_from(_WORDS.split())))
-def test_any_words_are_read(words: list[str]) -> None:
+def test_any_words_are_read(words):
     text = " ".join(words)
     reading = read(text, HERE)
     assert all(set(claim.targets) <= set(reading.mentions) for claim in reading.claims)

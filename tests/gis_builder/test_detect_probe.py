@@ -1,10 +1,5 @@
 """The same tracker gives the same verdicts, whether imported or crawled with either strategy."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import polars as pl
 from typer.testing import CliRunner
 
@@ -13,10 +8,9 @@ from tests.conftest import command_line
 from .conftest import closed, comment, event, issue, write_tracker
 
 HOME = "acme/probe"
-Verdicts = dict[tuple[str, int], tuple[Any, ...]]
 
 
-def talk(number: int, *remarks: str, **fields: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def talk(number, *remarks, **fields):
     """An issue that max closed with the last of `remarks`, and one comment a day."""
     first = 20 - len(remarks)
     comments = [
@@ -26,7 +20,7 @@ def talk(number: int, *remarks: str, **fields: Any) -> tuple[dict[str, Any], lis
     return issue(HOME, number, **closed("max", 19), **fields), comments
 
 
-def write_probe(root: Path) -> Path:
+def write_probe(root):
     """A tracker with references to missing and moved issues, other repositories and pull requests.
 
     #1 to #3 are issues, #4 is a pull request, #5 was deleted, #6 was moved to acme/other#1.
@@ -81,7 +75,7 @@ def write_probe(root: Path) -> Path:
     return root
 
 
-def gis(*arguments: object) -> None:
+def gis(*arguments):
     done = CliRunner().invoke(
         command_line("gis_builder"),
         [str(argument) for argument in arguments],
@@ -90,23 +84,23 @@ def gis(*arguments: object) -> None:
     assert done.exit_code == 0, done.output
 
 
-def detected(work: Path) -> Verdicts:
+def detected(work):
     gis("detect", "--work", work)
     rows = pl.read_parquet(work / "verdicts.parquet").drop("evidence").iter_rows()
     return {(repo, number): tuple(map(str, rest)) for repo, number, *rest in rows}
 
 
-def imported(folder: Path, work: Path) -> Verdicts:
+def imported(folder, work):
     gis("import", folder, "--work", work, "-q")
     return detected(work)
 
 
-def crawled(url: str, repos: str, work: Path, *flags: str) -> Verdicts:
+def crawled(url, repos, work, *flags):
     gis("crawl", "--repos", repos, "--work", work, "--api-url", url, "-q", *flags)
     return detected(work)
 
 
-def test_verdicts_of_the_probe(tmp_path: Path) -> None:
+def test_verdicts_of_the_probe(tmp_path):
     verdicts = imported(write_probe(tmp_path / "probe"), tmp_path / "work")
     of = {number: values for (repo, number), values in verdicts.items() if repo == HOME}
     assert of[10][::4] == ("uncertain", "cross_repository")  # not #1, which is mentioned before

@@ -1,40 +1,36 @@
 """The verdict on every variety of duplicate in the sample trackers is the labelled one."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from .working_folder import Verdicts, imported, stored, verdicts
+from .working_folder import imported, stored, verdicts
 
 SAMPLE = Path(__file__).parents[2] / "data" / "sample"
 
 
 @pytest.fixture(scope="module")
-def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def work(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sample") / "work"
     imported(SAMPLE, folder)
     return folder
 
 
 @pytest.fixture(scope="module")
-def found(work: Path) -> Verdicts:
+def found(work):
     return verdicts(work, allow_cross_repository=True)
 
 
 @pytest.fixture(scope="module")
-def still_open(work: Path) -> set[str]:
+def still_open(work):
     return set(stored(work, "SELECT repo || '#' || number FROM issues WHERE state = 'open'"))
 
 
-def labels() -> Iterator[Any]:
+def labels():
     for path in sorted(SAMPLE.glob("*/*/truth.jsonl")):
         repo = "/".join(path.parts[-3:-1])
-        for line in path.read_text(encoding="utf-8").splitlines():
+        for line in path.read_text().splitlines():
             row = json.loads(line)
             row["targets"] = [
                 t if isinstance(t, str) else f"{repo}#{t}" for t in row.get("targets", ())
@@ -44,10 +40,8 @@ def labels() -> Iterator[Any]:
             )
 
 
-@pytest.mark.parametrize(("issue", "row"), list(labels()))
-def test_each_variety(
-    found: Verdicts, still_open: set[str], issue: str, row: dict[str, Any]
-) -> None:
+@pytest.mark.parametrize("issue, row", list(labels()))
+def test_each_variety(found, still_open, issue, row):
     outcome, targets, reason = found[issue]
     if issue in still_open:
         assert (outcome, reason) == ("not", "open")
@@ -57,13 +51,13 @@ def test_each_variety(
         assert set(targets) == set(row["targets"])
 
 
-def test_unlabelled_issues_are_not_duplicates(found: Verdicts) -> None:
+def test_unlabelled_issues_are_not_duplicates(found):
     others = found.keys() - {param.values[0] for param in labels()}
     assert len(others) > 100
     assert {found[issue][0] for issue in others} == {"not"}
 
 
-def test_another_repository_is_uncertain_by_default(work: Path) -> None:
+def test_another_repository_is_uncertain_by_default(work):
     found = verdicts(work)
     crossing = [
         param.values[0] for param in labels() if param.values[1]["variety"] == "cross-repository"

@@ -1,40 +1,38 @@
 """Relations and explanations of verdicts, and verdicts in twelve languages."""
 
-from __future__ import annotations
-
 import csv
 import re
 from collections import Counter
 from pathlib import Path
-from typing import Any
 from unicodedata import normalize
 
 import pytest
 
 from gis_builder.detection import lexicon
+from tests.support.tables import each_line, table
 
 from .detect_threads import DUPLICATE, check, decided, explained, said, talk
 
 
-@pytest.mark.parametrize(
-    ("words", "relation"),
-    [
-        ("Closing as a duplicate of #12.", "duplicate"),
-        ("This is the same issue as #12, closing.", "same"),
-        ("This has already been reported as #12.", "reported"),
-        ("This is a known issue, see #12.", "reported"),
-        ("Closing in favour of #12.", "superseded"),
-        ("This is tracked in #12.", "tracked"),
-        ("This is part of #12.", "part-of"),
-        ("This is merely a special case of #12.", "part-of"),
-    ],
+@each_line(
+    "words, relation",
+    """
+        Closing as a duplicate of #12. | duplicate
+        This is the same issue as #12, closing. | same
+        This has already been reported as #12. | reported
+        This is a known issue, see #12. | reported
+        Closing in favour of #12. | superseded
+        This is tracked in #12. | tracked
+        This is part of #12. | part-of
+        This is merely a special case of #12. | part-of
+    """,
 )
-def test_relation(words: str, relation: str) -> None:
+def test_relation(words, relation):
     verdict = decided(said("mia", words, 0))
     assert (verdict.relation, [target.number for target in verdict.targets]) == (relation, [12])
 
 
-def test_an_explanation() -> None:
+def test_an_explanation():
     others = (
         "bob 30: Duplicate of #2?",
         "ann 20: Not a dup, see the log.",
@@ -42,13 +40,13 @@ def test_an_explanation() -> None:
     )
     text = explained(*talk(*others, "mia: Closing as a duplicate of #1.", "!closed 0"))
     parts = [
-        *(
-            "bob (other) asks about",
-            "disputed",
-            "ann (author) denies",
-            "max (maintainer) refers to other",
-        ),
-        *("mia (closer)", "event closed", "verdict: duplicate of o/n#1"),
+        "bob (other) asks about",
+        "disputed",
+        "ann (author) denies",
+        "max (maintainer) refers to other",
+        "mia (closer)",
+        "event closed",
+        "verdict: duplicate of o/n#1",
     ]
     positions = [text.index(part) for part in parts]
     assert positions == sorted(positions)
@@ -59,33 +57,19 @@ def test_an_explanation() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("lines", "fields", "words"),
-    [
-        (
-            [],
-            {"title": "Flicker (dup of #1)"},
-            "a note in title or body calls it a duplicate, and it was",
-        ),
-        (
-            ["bob: Tracked in #1."],
-            {},
-            "a bystander says that it is tracked elsewhere, and it was closed for",
-        ),
-        (["mia 2: dup of #1", "!reopened 1"], {}, "it was reopened after the claim"),
-        (
-            ["bob 9: dup of #1", "mia: Works for me"],
-            {},
-            "gives another reason (fixed, works, expected)",
-        ),
-        (["bob 9: dup of #1", "mia: Yes."], {}, "mia (closer) agrees"),
-        (["bob 9: dup of #1", "mia: No, it isn't."], {}, "mia (closer) disagrees"),
-        (["bob 9: dup of #1", "mia: That's a different bug."], {}, "distinguishes two issues"),
-    ],
+@table(
+    "lines, fields, words",
+    """
+        [] | {'title': 'Flicker (dup of #1)'} | a note in title or body calls it a duplicate, and it was
+        ['bob: Tracked in #1.'] | {} | a bystander says that it is tracked elsewhere, and it was closed for
+        ['mia 2: dup of #1', '!reopened 1'] | {} | it was reopened after the claim
+        ['bob 9: dup of #1', 'mia: Works for me'] | {} | gives another reason (fixed, works, expected)
+        ['bob 9: dup of #1', 'mia: Yes.'] | {} | mia (closer) agrees
+        ['bob 9: dup of #1', "mia: No, it isn't."] | {} | mia (closer) disagrees
+        ['bob 9: dup of #1', "mia: That's a different bug."] | {} | distinguishes two issues
+    """,
 )
-def test_explained_remarks_and_reasons(
-    lines: list[str], fields: dict[str, Any], words: str
-) -> None:
+def test_explained_remarks_and_reasons(lines, fields, words):
     assert words in explained(*talk(*lines), **fields)
 
 
@@ -93,7 +77,7 @@ DATA = Path(__file__).with_name("data")
 LANGUAGES = Path(lexicon.__file__).with_name("languages")
 
 
-def rows_of(name: str) -> list[tuple[str, str, list[str]]]:
+def rows_of(name):
     """Rows of a language, the expected targets or `no`, and the lines of a thread."""
     with (DATA / name).open(encoding="utf-8", newline="") as file:
         rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
@@ -103,9 +87,9 @@ def rows_of(name: str) -> list[tuple[str, str, list[str]]]:
         ]
 
 
-def test_held_out() -> None:
+def test_held_out():
     """At first, 60 of 70 English threads and 30 of 30 others were right; phrases were added afterwards."""
-    right: Counter[bool] = Counter()
+    right = Counter()
     for language, expected, lines in rows_of("held_out.tsv"):
         verdict = decided(*talk(*lines))
         targets = ",".join(f"#{target.number}" for target in verdict.targets)
@@ -114,8 +98,8 @@ def test_held_out() -> None:
     assert right[False] >= 26
 
 
-@pytest.mark.parametrize(("language", "expected", "lines"), rows_of("languages.tsv"))
-def test_each_language(language: str, expected: str, lines: list[str]) -> None:
+@pytest.mark.parametrize("language, expected, lines", rows_of("languages.tsv"))
+def test_each_language(language, expected, lines):
     check(expected, lines)
 
 
@@ -126,10 +110,8 @@ WIDE = {
 
 
 @pytest.mark.parametrize("language", sorted(path.name for path in LANGUAGES.glob("*.toml")))
-def test_the_form_of_letters_does_not_matter(language: str) -> None:
-    phrases = set(
-        re.findall(r"[^\W\d_][\w' ]+", (LANGUAGES / language).read_text(encoding="utf-8"))
-    )
+def test_the_form_of_letters_does_not_matter(language):
+    phrases = set(re.findall(r"[^\W\d_][\w' ]+", (LANGUAGES / language).read_text()))
     for text in (f"{phrase} #1" for phrase in phrases):
         forms = [normalize("NFD", text), text.translate(WIDE), f"\ufeff{text}", "\u200b".join(text)]
         verdicts = [decided(said("mia", form, 0)) for form in [text, *forms]]

@@ -1,11 +1,10 @@
 """Confidences and time limits, computed by hand: stance x kind of claim x role."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import Any
 
 import pytest
+
+from tests.support.tables import table
 
 from .detect_threads import DUPLICATE, cases, decided, event, said, talk
 
@@ -14,14 +13,14 @@ WEEK, YEAR = 7 * DAY, 365 * DAY
 REMARK = "The old clock was taken out last week and nobody will miss"  # twelve words
 
 
-def confidence(*parts: Any, **fields: Any) -> float:
+def confidence(*parts, **fields):
     """The confidence of a duplicate, or 0 for another verdict."""
     verdict = decided(*parts, **fields)
     return verdict.confidence if verdict.outcome is DUPLICATE else 0.0
 
 
 @pytest.mark.parametrize(
-    ("expected", "lines"),
+    "expected, lines",
     cases(f"""
         Role
             0.98 mia: Dup of #1.
@@ -62,11 +61,11 @@ def confidence(*parts: Any, **fields: Any) -> float:
             0 mia 5: same as #1 | mia: Nobody will ever miss it.
     """),
 )
-def test_confidence(expected: str, lines: list[str]) -> None:
+def test_confidence(expected, lines):
     assert confidence(*talk(*lines)) == float(expected)
 
 
-def test_a_claim_at_the_limit_of_strong_is_kept_beside_a_later_one() -> None:
+def test_a_claim_at_the_limit_of_strong_is_kept_beside_a_later_one():
     first, doubt = (
         said("mia", "Closing in favour of #1.", 1),
         said("bob", "This is not a dup of #1.", -1),
@@ -76,7 +75,7 @@ def test_a_claim_at_the_limit_of_strong_is_kept_beside_a_later_one() -> None:
     assert [target.number for target in both.targets] == [1, 2]
 
 
-def test_the_last_strong_claim_decides() -> None:
+def test_the_last_strong_claim_decides():
     lines = [
         "mia 5: Duplicate of #1",
         "mia 0.5: Closing in favour of #2.",
@@ -87,7 +86,7 @@ def test_the_last_strong_claim_decides() -> None:
 
 
 @pytest.mark.parametrize("earlier", [[], ["eve"], ["bob", "bob"]])
-def test_the_closer_is_the_actor_of_the_last_closing(earlier: list[str]) -> None:
+def test_the_closer_is_the_actor_of_the_last_closing(earlier):
     guess = said("eve", "I think this is a dup of #1.", -0.1)
     for closer, expected in (("eve", 0.862), ("bob", 0.0)):
         closings = [
@@ -98,7 +97,7 @@ def test_the_closer_is_the_actor_of_the_last_closing(earlier: list[str]) -> None
 
 
 @pytest.mark.parametrize(
-    ("who", "words", "max_hours"),
+    "who, words, max_hours",
     [
         ("bob", "I think this is a dup of #1.", 3 * DAY),
         ("bob", "Is this a dup of #1?", DAY),
@@ -115,21 +114,21 @@ def test_the_closer_is_the_actor_of_the_last_closing(earlier: list[str]) -> None
         ("mia", "I think this is a dup of #1.", 3 * DAY),
     ],
 )
-def test_maximum_time_before_the_closing(who: str, words: str, max_hours: float) -> None:
+def test_maximum_time_before_the_closing(who, words, max_hours):
     assert confidence(said(who, words, max_hours)) > 0
     assert confidence(said(who, words, max_hours + MOMENT)) == 0
 
 
 @pytest.mark.parametrize(
-    ("who", "max_hours"), [("mia", 7 * DAY), ("max", DAY), ("ann", DAY), ("bob", 10 * MINUTE)]
+    "who, max_hours", [("mia", 7 * DAY), ("max", DAY), ("ann", DAY), ("bob", 10 * MINUTE)]
 )
-def test_maximum_time_after_the_closing(who: str, max_hours: float) -> None:
+def test_maximum_time_after_the_closing(who, max_hours):
     same = "In favour of #1."
     assert confidence(said(who, same, -max_hours)) > 0
     assert confidence(said(who, same, -max_hours - MOMENT)) == 0
 
 
-def test_a_bot_closes_at_once_or_for_another_reason() -> None:
+def test_a_bot_closes_at_once_or_for_another_reason():
     for name in ("bors", "release-bot", "some_robot"):
         assert confidence(said("bob", "dup of #1", 0.9), closed_by=name) > 0
         assert confidence(said("bob", "dup of #1", 1.1), closed_by=name) == 0
@@ -138,31 +137,29 @@ def test_a_bot_closes_at_once_or_for_another_reason() -> None:
     assert confidence(said("max", "Probably a duplicate of #1", DAY), closed_by="bors") == 0
 
 
-def test_an_authors_note_counts_if_it_asserts_a_duplicate() -> None:
+def test_an_authors_note_counts_if_it_asserts_a_duplicate():
     assert confidence(title="Flicker (duplicate of #1)") == 0.9
     assert confidence(title="Flicker (possible duplicate of #1)") == 0
     assert confidence(body="It flickers.\n\nEDIT: dup of #1") == 0.9
     assert confidence(body="It flickers.\n\nEDIT: same as #1") == 0
 
 
-def test_the_last_change_replaces_an_unknown_closing_time() -> None:
+def test_the_last_change_replaces_an_unknown_closing_time():
     claim = said("bob", "Same as #1.", DAY)
     assert confidence(claim, closed_at=None) > 0
     assert confidence(claim, closed_at=None, updated_at="2020-02-01T00:00:00Z") == 0
 
 
-@pytest.mark.parametrize(
-    ("lines", "fields", "reason", "expected"),
-    [
-        ([], {"state": "open", "closed_at": None}, "open", 1.0),
-        (["mia: Thanks."], {}, "no_claim", 0.99),
-        (["bob 30: dup of #1", "mia: Not a dup of #1."], {}, "disputed", 0.9),
-        (["bob 30: dup of #1", "mia: Fixed in 2.0."], {}, "fixed", 0.9),
-        (["bob 900: This is a duplicate of #1?"], {}, "claim_not_acted_on", 0.5),
-    ],
+@table(
+    "lines, fields, reason, expected",
+    """
+        [] | {'state': 'open', 'closed_at': None} | open | 1.0
+        ['mia: Thanks.'] | {} | no_claim | 0.99
+        ['bob 30: dup of #1', 'mia: Not a dup of #1.'] | {} | disputed | 0.9
+        ['bob 30: dup of #1', 'mia: Fixed in 2.0.'] | {} | fixed | 0.9
+        ['bob 900: This is a duplicate of #1?'] | {} | claim_not_acted_on | 0.5
+    """,
 )
-def test_confidence_of_other_verdicts(
-    lines: list[str], fields: dict[str, Any], reason: str, expected: float
-) -> None:
+def test_confidence_of_other_verdicts(lines, fields, reason, expected):
     verdict = decided(*talk(*lines), **fields)
     assert (verdict.reason, verdict.confidence) == (reason, expected)

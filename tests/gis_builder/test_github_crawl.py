@@ -1,17 +1,16 @@
 """Crawls of the test server with either strategy: complete, cheap, and unaffected by faults."""
 
-from __future__ import annotations
-
+import json
 import logging
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 import gis_builder
-from pairkit import AuthError, BadReply, Progress, RateLimited, RemoteError
+import pairkit
+from pairkit import AuthError, RateLimited, RemoteError
 from tests.contract.conftest import SAMPLE
-from tests.support.github import FaultPlan, Options, Rule, Server, resolvers, serve
+from tests.support.github import FaultPlan, Options, Rule, resolvers, serve
+from tests.support.tables import each_line
 
 from .conftest import closed, comment, issue, write_tracker
 from .crawl_world import LAST, STATION, comment_count, crawled, is_duplicate, is_pull, station_rows
@@ -21,13 +20,8 @@ ROCKET, FUEL = "acme/rocket", "acme/fuel"
 QUARRY = "quarryhq/quarry"
 
 
-@pytest.fixture
-def work(tmp_path: Path) -> Path:
-    return tmp_path / "work"
-
-
 @pytest.fixture(scope="module")
-def undisturbed(station: Server, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def undisturbed(station, tmp_path_factory):
     """The working folder of an undisturbed crawl by strategy."""
     folders = {
         strategy: tmp_path_factory.mktemp("undisturbed") / "work" for strategy in ("search", "all")
@@ -37,12 +31,12 @@ def undisturbed(station: Server, tmp_path_factory: pytest.TempPathFactory) -> di
     return folders
 
 
-def threads(work: Path) -> list[int]:
+def threads(work):
     """The numbers of complete threads."""
     return stored(work, "SELECT number FROM issues WHERE depth = 2 AND NOT is_pull ORDER BY number")
 
 
-def test_each_repository_has_its_own_outcome(tiny: Server, work: Path) -> None:
+def test_each_repository_has_its_own_outcome(tiny, work):
     names = ["acme/missile", "acme/Rocket", "acme/vault", "acme/quiet", "acme/void", "acme/nowhere"]
     before = tiny.stats.points
     rows = crawled(tiny, work, names, strategy="all").repositories
@@ -58,7 +52,7 @@ def test_each_repository_has_its_own_outcome(tiny: Server, work: Path) -> None:
     assert stored(work, f"SELECT number, depth FROM issues WHERE repo = '{FUEL}'") == [(1, 0)]
 
 
-def test_only_missing_repositories_are_looked_up_again(tiny: Server, work: Path) -> None:
+def test_only_missing_repositories_are_looked_up_again(tiny, work):
     crawled(tiny, work, [ROCKET, FUEL])
     before = tiny.stats.requests
     crawled(tiny, work, [ROCKET, FUEL])
@@ -68,7 +62,7 @@ def test_only_missing_repositories_are_looked_up_again(tiny: Server, work: Path)
     assert tiny.stats.requests == before + 2
 
 
-def test_a_search_stores_only_candidates_completely(undisturbed: dict[str, Path]) -> None:
+def test_a_search_stores_only_candidates_completely(undisturbed):
     issues = [number for number in range(1, LAST + 1) if number % 17 and not is_pull(number)]
     assert threads(undisturbed["all"]) == issues
     candidates = [number for number in issues if is_duplicate(number) and comment_count(number)]
@@ -81,7 +75,7 @@ def test_a_search_stores_only_candidates_completely(undisturbed: dict[str, Path]
         assert of_threads <= rows["all"]
 
 
-def test_a_too_frequent_phrase_is_skipped_with_a_warning(station: Server, work: Path) -> None:
+def test_a_too_frequent_phrase_is_skipped_with_a_warning(station, work):
     done = crawled(station, work, phrases=("remark", "duplicate"), max_phrase_share=0.4)
     assert len(threads(work)) < 25
     ((repo, words),) = done.status.warnings
@@ -89,7 +83,7 @@ def test_a_too_frequent_phrase_is_skipped_with_a_warning(station: Server, work: 
     assert '"remark" in:comments' in words
 
 
-def test_the_cost_is_that_of_the_server(station_dump: Path, work: Path) -> None:
+def test_the_cost_is_that_of_the_server(station_dump, work):
     with serve(station_dump) as server:
         cost = crawled(server, work).to_dict()
         assert (cost["points"], cost["requests"]) == (server.stats.points, server.stats.requests)
@@ -98,7 +92,7 @@ def test_the_cost_is_that_of_the_server(station_dump: Path, work: Path) -> None:
     assert f"{5000 - cost['points']:,} of 5,000 points left until" in repr(status)
 
 
-def test_a_server_without_the_newer_fields(tiny_dump: Path, work: Path) -> None:
+def test_a_server_without_the_newer_fields(tiny_dump, work):
     with serve(tiny_dump, options=Options(without_duplicate_of=True)) as server:
         crawled(server, work, ROCKET, strategy="all")
     targets = "SELECT target_repo, target_number FROM events WHERE number = 2 AND target_number"
@@ -106,10 +100,8 @@ def test_a_server_without_the_newer_fields(tiny_dump: Path, work: Path) -> None:
 
 
 @pytest.mark.parametrize("hidden", [0, 1, 2])
-def test_counted_comments_that_the_server_hides_are_a_warning(
-    station: Server, work: Path, monkeypatch: pytest.MonkeyPatch, hidden: int
-) -> None:
-    def connection(info: resolvers.Info, *args: Any, **page: Any) -> resolvers.Node:
+def test_counted_comments_that_the_server_hides_are_a_warning(station, work, monkeypatch, hidden):
+    def connection(info, *args, **page):
         found = shown(info, *args, **page)
         counted = hidden if info.field_name == "comments" else 0
         return found | {"totalCount": found["totalCount"] + counted}
@@ -121,9 +113,7 @@ def test_counted_comments_that_the_server_hides_are_a_warning(
     assert ((STATION, expected) in warnings) is (hidden > 0)
 
 
-def test_names_in_texts_that_are_no_repositories_need_no_request(
-    tmp_path: Path, work: Path
-) -> None:
+def test_names_in_texts_that_are_no_repositories_need_no_request(tmp_path, work):
     """They must not end the crawl either."""
     names = ["f\u00f6\u00f6/bar", "_a/b", "-x/y", "a..b/c"]
     issues = [issue(ROCKET, number, **closed("max", 9)) for number in range(1, 5)]
@@ -137,9 +127,7 @@ def test_names_in_texts_that_are_no_repositories_need_no_request(
     assert [row[0] for row in contents(work)["missing"]] == sorted(names)
 
 
-def test_the_sample_for_negatives_does_not_depend_on_batches(
-    station: Server, tmp_path: Path
-) -> None:
+def test_the_sample_for_negatives_does_not_depend_on_batches(station, tmp_path):
     samples = {}
     for batch, count in ((9, 20), (100, 20), (9, 30), (9, 1000)):
         work = tmp_path / f"{batch}-{count}"
@@ -158,7 +146,7 @@ def test_the_sample_for_negatives_does_not_depend_on_batches(
     assert samples[9, 1000] == [n for n in range(1, LAST + 1) if n % 17 and not is_pull(n)]
 
 
-def test_an_update_equals_a_new_crawl(station: Server, tmp_path: Path, work: Path) -> None:
+def test_an_update_equals_a_new_crawl(station, tmp_path, work):
     crawled(station, work, strategy="all")
     rows = station_rows()
     changed = next(row for row in rows["issues"] if row["number"] == 8)
@@ -186,17 +174,11 @@ MIXED += ["rate_limited_200", "secondary_403", "too_many_429"]
 
 @pytest.mark.parametrize("strategy", ["search", "all"])
 @pytest.mark.parametrize(
-    ("kinds", "share"), [(MIXED, 0.08), (["partial"], 0.25)], ids=["mixed", "partial"]
+    "kinds, share", [(MIXED, 0.08), (["partial"], 0.25)], ids=["mixed", "partial"]
 )
 def test_faults_do_not_change_the_content(
-    *,
-    station_dump: Path,
-    work: Path,
-    undisturbed: dict[str, Path],
-    strategy: str,
-    kinds: list[str],
-    share: float,
-) -> None:
+    *, station_dump, work, undisturbed, strategy, kinds, share
+):
     # Limits of the faults that cause real waits.
     limits = {"rate_limited_200": 1, "stalled": 2}
     rules = tuple(Rule(kind=kind, probability=share, limit=limits.get(kind)) for kind in kinds)
@@ -209,15 +191,13 @@ def test_faults_do_not_change_the_content(
 
 
 @pytest.mark.parametrize(
-    ("repos", "error", "message"),
+    "repos, error, message",
     [
         (STATION, gis_builder.IncompleteCrawlError, "the connection failed"),
         ([STATION, "acme/twin"], RemoteError, "can't be reached"),  # at once, without trying each
     ],
 )
-def test_a_crawl_continues_after_the_network_was_lost(
-    *, tmp_path: Path, work: Path, repos: Any, error: type[RemoteError], message: str
-) -> None:
+def test_a_crawl_continues_after_the_network_was_lost(*, tmp_path, work, repos, error, message):
     rows = station_rows()
     write_tracker(tmp_path / "dump", STATION, **rows)
     twin = [
@@ -228,11 +208,11 @@ def test_a_crawl_continues_after_the_network_was_lost(
     server = serve(tmp_path / "dump")
     port = int(server.url.rpartition(":")[2])
 
-    def lose_network(at: Progress) -> None:
+    def lose_network(at):
         if at.stage == f"{STATION}: sweeping" and at.done:
             server.close()
 
-    lost: dict[str, Any] = {"attempts": 3, "first_attempts": 2, "progress": lose_network}
+    lost = {"attempts": 3, "first_attempts": 2, "progress": lose_network}
     with pytest.raises(error, match=message):
         crawled(server, work, repos, strategy="all", **lost)
     with serve(tmp_path / "dump", port=port) as again:
@@ -241,70 +221,26 @@ def test_a_crawl_continues_after_the_network_was_lost(
     assert contents(work) == contents(tmp_path / "calm")
 
 
-@pytest.mark.parametrize(
-    ("kind", "plan", "settings", "error", "message"),
-    [
-        (
-            "dropped",
-            {},
-            {"attempts": 3},
-            RemoteError,
-            "can't be reached .the connection failed .*again",
-        ),
-        (
-            "truncated",
-            {},
-            {"attempts": 3},
-            BadReply,
-            "failed 3 consecutive times.*not a GraphQL resp",
-        ),
-        (
-            "504",
-            {},
-            {"attempts": 4},
-            RemoteError,
-            "too heavy for the server .*even for a single item",
-        ),
-        (
-            "stalled",
-            {"stall_s": 9},
-            {"attempts": 1, "timeout_s": 0.2},
-            RemoteError,
-            "no response in time",
-        ),
-        (
-            "too_many_429",
-            {"retry_after_s": 0},
-            {"attempts": 2},
-            RateLimited,
-            "still .* after 2 waits",
-        ),
-        (
-            "too_many_429",
-            {"retry_after_s": 999},
-            {"max_wait_s": 5},
-            RateLimited,
-            "for 999 s more; run",
-        ),
-    ],
+@each_line(
+    "kind, error, message, plan, settings",
+    """
+        dropped | RemoteError | can't be reached .the connection failed .*again | {} | {"attempts": 3}
+        truncated | BadReply | failed 3 consecutive times.*not a GraphQL resp | {} | {"attempts": 3}
+        504 | RemoteError | too heavy for the server .*even for a single item | {} | {"attempts": 4}
+        stalled | RemoteError | no response in time | {"stall_s": 9} | {"attempts": 1, "timeout_s": 0.2}
+        too_many_429 | RateLimited | still .* after 2 waits | {"retry_after_s": 0} | {"attempts": 2}
+        too_many_429 | RateLimited | for 999 s more; run | {"retry_after_s": 999} | {"max_wait_s": 5}
+    """,
 )
-def test_a_fault_that_never_ends(
-    *,
-    tiny_dump: Path,
-    work: Path,
-    kind: str,
-    plan: dict[str, Any],
-    settings: dict[str, Any],
-    error: type[RemoteError],
-    message: str,
-) -> None:
-    faults = FaultPlan(rules=(Rule(kind=kind, probability=1),), **plan)
-    quick = {"secondary_wait_s": 0.0, **settings}
-    with serve(tiny_dump, faults=faults) as server, pytest.raises(error, match=message):
+def test_a_fault_that_never_ends(*, tiny_dump, work, kind, error, message, plan, settings):
+    faults = FaultPlan(rules=(Rule(kind=kind, probability=1),), **json.loads(plan))
+    quick = {"secondary_wait_s": 0.0, **json.loads(settings)}
+    expected = getattr(pairkit, error)
+    with serve(tiny_dump, faults=faults) as server, pytest.raises(expected, match=message):
         crawled(server, work, ROCKET, **quick)
 
 
-def test_waits_double_if_a_limit_states_no_time(tiny_dump: Path, work: Path) -> None:
+def test_waits_double_if_a_limit_states_no_time(tiny_dump, work):
     rule = Rule(kind="secondary_403", probability=1, retry_after=False)
     with serve(tiny_dump, faults=FaultPlan(rules=(rule,))) as server:
         with pytest.raises(RateLimited):
@@ -312,17 +248,15 @@ def test_waits_double_if_a_limit_states_no_time(tiny_dump: Path, work: Path) -> 
         assert server.stats.requests == 4  # after 0.01, 0.02 and 0.04 seconds
 
 
-def test_waits_for_points_follow_the_clock_of_the_server(tiny_dump: Path, work: Path) -> None:
-    seen: list[Progress] = []
+def test_waits_for_points_follow_the_clock_of_the_server(tiny_dump, work):
+    seen = []
     late, few = FaultPlan(clock_skew_s=-5000.0), Options(points=4, window_s=1)
     with serve(tiny_dump, faults=late, options=few) as server:
         crawled(server, work, ROCKET, strategy="all", max_wait_s=4, progress=seen.append)
     assert any(at.note.startswith("waiting until ") for at in seen)
 
 
-def test_pages_shrink_until_the_server_can_answer(
-    station_dump: Path, undisturbed: dict[str, Path], work: Path
-) -> None:
+def test_pages_shrink_until_the_server_can_answer(station_dump, undisturbed, work):
     rule = Rule(kind="502", page_over=46)
     whole = {
         "comments_inline": 45,
@@ -335,23 +269,21 @@ def test_pages_shrink_until_the_server_can_answer(
     assert contents(work) == contents(undisturbed["all"])
 
 
-def test_several_tokens_give_the_same_content(tiny: Server, tmp_path: Path) -> None:
+def test_several_tokens_give_the_same_content(tiny, tmp_path):
     works = [tmp_path / tokens for tokens in ("one", "one,two,three")]
     for work in works:
         crawled(tiny, work, [ROCKET, FUEL], token=work.name, strategy="all")
     assert contents(works[0]) == contents(works[1])
 
 
-def test_a_rejected_token_ends_the_crawl(tiny: Server, work: Path) -> None:
+def test_a_rejected_token_ends_the_crawl(tiny, work):
     for tokens in ("bad", "bad,bad2"):
         with pytest.raises(AuthError, match="rejects"):
             crawled(tiny, work, [ROCKET, FUEL], token=tokens)
 
 
-@pytest.mark.parametrize(("all_if_small", "kind"), [(True, "sweep"), (False, "search")])
-def test_small_repositories_are_swept(
-    station: Server, work: Path, all_if_small: bool, kind: str
-) -> None:
+@pytest.mark.parametrize("all_if_small, kind", [(True, "sweep"), (False, "search")])
+def test_small_repositories_are_swept(station, work, all_if_small, kind):
     """The station takes two or three pages, and a search with many phrases far more."""
     crawled(
         station, work, phrases=[f"word{place}" for place in range(40)], all_if_small=all_if_small
@@ -359,23 +291,16 @@ def test_small_repositories_are_swept(
     assert stored(work, "SELECT DISTINCT kind FROM tasks WHERE kind <> 'pool'") == [kind]
 
 
-def test_logs_have_requests_and_verdicts_but_no_token(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_logs_have_requests_and_verdicts_but_no_token(tmp_path, caplog):
     secret = "ghp_" + "s3cr3t" * 6
     with serve(SAMPLE) as server:
-        access: Any = {
-            "api_url": server.url,
-            "token": secret,
-            "progress": False,
-            "work": tmp_path / "w",
-        }
+        access = {"api_url": server.url, "token": secret, "work": tmp_path / "w"}
         gis_builder.crawl([QUARRY], **access)
         assert not caplog.messages  # no logging by default
         caplog.set_level(logging.INFO, "gis_builder")
         usage = gis_builder.crawl([QUARRY], update=True, **access).status.usage
         requests = [said for said in caplog.messages if said.startswith("200 ok in ")]
-        gis_builder.detect(tmp_path / "w", progress=False)
+        gis_builder.detect(tmp_path / "w")
     assert usage.requests > len(requests) > 0  # also those of the first crawl
     assert all(" points, " in said and " left: {" in said for said in requests)
     assert any(said.startswith(f"{QUARRY}: stored threads ") for said in caplog.messages)

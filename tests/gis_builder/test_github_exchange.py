@@ -1,12 +1,9 @@
 """Hostile servers: slow, endless, compressed and invalid responses end within the deadline and size limit."""
 
-from __future__ import annotations
-
 import gzip
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 import pytest
@@ -20,25 +17,23 @@ from pairkit.base.system.address import read_address
 SECRET = "ghp_0123456789abcdef0123456789abcdef0123"
 LONG_S = 30.0  # far longer than a test takes
 
-Behaviour = Callable[[socket.socket], None]
-
 
 @pytest.fixture
-def wire() -> Iterator[Callable[[Behaviour], str]]:
+def wire():
     """A function that starts a server with this behaviour on each connection."""
     stop, listeners = threading.Event(), []
 
-    def start(behave: Behaviour) -> str:
+    def start(behave):
         listener = socket.create_server(("127.0.0.1", 0))
         listeners.append(listener)
 
-        def accept() -> None:
+        def accept():
             with suppress(OSError):
                 while not stop.is_set():
                     peer, _ = listener.accept()
                     threading.Thread(target=serve, args=(peer,), daemon=True).start()
 
-        def serve(peer: socket.socket) -> None:
+        def serve(peer):
             with suppress(OSError), peer:
                 while not stop.is_set() and peer.recv(1 << 16):
                     behave(peer)
@@ -52,7 +47,7 @@ def wire() -> Iterator[Callable[[Behaviour], str]]:
         listener.close()
 
 
-def ask(url: str, timeout_s: float = 0.3) -> Raw | QueryAnswer:
+def ask(url, timeout_s=0.3):
     asked = Exchange(read_address(url, "--api-url", ""), Token(SECRET, url), timeout_s)
     try:
         return asked.post("/graphql", b"{}")
@@ -60,8 +55,8 @@ def ask(url: str, timeout_s: float = 0.3) -> Raw | QueryAnswer:
         asked.close()
 
 
-def drip(head: bytes, byte: bytes) -> Behaviour:
-    def behave(peer: socket.socket) -> None:
+def drip(head, byte):
+    def behave(peer):
         peer.sendall(head)
         while True:
             peer.sendall(byte)
@@ -70,17 +65,17 @@ def drip(head: bytes, byte: bytes) -> Behaviour:
     return behave
 
 
-def say(*parts: bytes) -> Behaviour:
+def say(*parts):
     return lambda peer: peer.sendall(b"".join(parts))
 
 
-def whole(body: bytes, *headers: bytes, status: bytes = b"200 OK") -> Behaviour:
+def whole(body, *headers, status=b"200 OK"):
     length = b"content-length: %d" % len(body)
     return say(b"\r\n".join((b"HTTP/1.1 " + status, length, *headers, b"", body)))
 
 
 @pytest.mark.parametrize(
-    ("head", "byte"),
+    "head, byte",
     [
         (b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n", b" "),
         (
@@ -93,13 +88,13 @@ def whole(body: bytes, *headers: bytes, status: bytes = b"200 OK") -> Behaviour:
     ],
     ids=["body", "endless body", "chunks", "headers", "continue"],
 )
-def test_slow_responses_end_at_the_deadline(wire, head: bytes, byte: bytes) -> None:
+def test_slow_responses_end_at_the_deadline(wire, head, byte):
     answer = ask(wire(drip(head, byte)))
     assert isinstance(answer, QueryAnswer)
     assert answer.kind in (AnswerKind.TOO_HEAVY, AnswerKind.TRANSIENT)
 
 
-def test_large_bodies_are_cut_at_the_limit(wire, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_bodies_are_cut_at_the_limit(wire, monkeypatch):
     monkeypatch.setattr(exchange, "_MAX_BYTES", 1 << 20)
     bomb = gzip.compress(bytes(50 << 20))
     assert ask(wire(whole(bomb, b"content-encoding: gzip")), LONG_S).message.startswith(
@@ -107,7 +102,7 @@ def test_large_bodies_are_cut_at_the_limit(wire, monkeypatch: pytest.MonkeyPatch
     )
     flood = b"HTTP/1.1 200 OK\r\n\r\n" + b" " * (1 << 20)
 
-    def behave(peer: socket.socket) -> None:
+    def behave(peer):
         peer.sendall(flood)
         while True:
             peer.sendall(b" " * 65536)
@@ -116,7 +111,7 @@ def test_large_bodies_are_cut_at_the_limit(wire, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(
-    ("body", "header", "message"),
+    "body, header, message",
     [
         (gzip.compress(b"{}" * 999, mtime=0)[:-9], b"content-encoding: gzip", "truncated"),
         (b"{}", b"content-encoding: gzip", "damaged"),
@@ -124,20 +119,20 @@ def test_large_bodies_are_cut_at_the_limit(wire, monkeypatch: pytest.MonkeyPatch
         (b"{}", b"content-encoding: br", "not requested"),
     ],
 )
-def test_invalid_content_encodings(wire, body: bytes, header: bytes, message: str) -> None:
+def test_invalid_content_encodings(wire, body, header, message):
     answer = ask(wire(whole(body, header)), LONG_S)
     assert answer.kind is AnswerKind.BAD_REPLY
     assert message in answer.message
 
 
-def test_gzip_is_decompressed(wire) -> None:
+def test_gzip_is_decompressed(wire):
     assert (
         ask(wire(whole(gzip.compress(b'{"a": 1}'), b"Content-Encoding: gzip")), LONG_S).body
         == b'{"a": 1}'
     )
 
 
-def test_an_echoed_token_is_masked(wire) -> None:
+def test_an_echoed_token_is_masked(wire):
     body = f'{{"data": {{"node": {{"body": "you sent Bearer {SECRET}"}}}}}}'.encode()
     answer = ask(
         wire(whole(gzip.compress(body), b"content-encoding: gzip", b"x-echo: " + SECRET.encode()))
@@ -158,8 +153,8 @@ def test_an_echoed_token_is_masked(wire) -> None:
         b"HTTP/1.1 429 Slow\r\nretry-after: " + b"9" * 400 + b"\r\ncontent-length: 0\r\n\r\n",
     ],
 )
-def test_invalid_http_does_not_raise(wire, said: bytes) -> None:
-    def behave(peer: socket.socket) -> None:
+def test_invalid_http_does_not_raise(wire, said):
+    def behave(peer):
         peer.sendall(said)
         peer.shutdown(socket.SHUT_WR)
 

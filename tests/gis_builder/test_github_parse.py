@@ -1,9 +1,5 @@
 """Nodes that a real server may send and the test server does not; its threads equal those of an import."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 
 from gis_builder.crawling.github.nodes import IssueNode
@@ -13,11 +9,10 @@ from gis_builder.store.issue_records import IssueRef
 from pairkit import BadReply
 
 HOME = {"nameWithOwner": "acme/rocket"}
-REF = IssueRef("acme/rocket", 4)
 DAY = "2020-01-02T00:00:00Z"
 
 
-def connection(*nodes: Any, total: int | None = None, before: str | None = None) -> dict[str, Any]:
+def connection(*nodes, total=None, before=None):
     page = {"hasPreviousPage": before is not None, "startCursor": before}
     return {
         "totalCount": len(nodes) if total is None else total,
@@ -26,7 +21,7 @@ def connection(*nodes: Any, total: int | None = None, before: str | None = None)
     }
 
 
-def fields(**changes: Any) -> dict[str, Any]:
+def fields(**changes):
     texts = {
         "title": "Crash",
         "body": "It \x00 does\r\n",
@@ -46,11 +41,11 @@ def fields(**changes: Any) -> dict[str, Any]:
     )
 
 
-def node(**changes: Any) -> IssueNode:
+def node(**changes):
     return convert(fields(**changes), IssueNode)
 
 
-def test_the_target_of_a_mark_may_be_a_pull_request() -> None:
+def test_the_target_of_a_mark_may_be_a_pull_request():
     target = {
         "__typename": "PullRequest",
         "number": 9,
@@ -71,7 +66,7 @@ def test_the_target_of_a_mark_may_be_a_pull_request() -> None:
     )
 
 
-def test_invalid_nodes_are_named() -> None:
+def test_invalid_nodes_are_named():
     for field in ("title", "author", "state", "repository", "authorAssociation"):
         with pytest.raises(Malformed, match=field):
             convert({name: value for name, value in fields().items() if name != field}, IssueNode)

@@ -1,25 +1,22 @@
 """Queries are valid in the published schema."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
-from graphql import GraphQLSchema, parse, validate
 from graphql import build_schema as build_text
+from graphql import parse, validate
 from graphql.utilities import find_breaking_changes
 
-from gis_builder.crawling.github.graphql_queries import INTROSPECTION, GraphQuery, Queries, Server
+from gis_builder.crawling.github.graphql_queries import INTROSPECTION, Queries, Server
 from gis_builder.settings.crawl_settings import CrawlSettings
 from gis_builder.store import CrawlTask, TopUp
 from gis_builder.store.issue_records import IssueRef
 from tests.support.github.graphql_api import SCHEMA_TEXT, build_schema
+from tests.support.tables import each_line
 
 HOSTILE = 'a"b\\c\n\N{ROCKET}'
 REFS = [IssueRef("acme/fuel", 2), IssueRef("acme/rocket", 1), IssueRef("acme/rocket", 7)]
 
 
-def every_query(server: Server) -> list[GraphQuery[Any]]:
+def every_query(server):
     queries = Queries(CrawlSettings(label_query=HOSTILE), server)
     after = {"comments": HOSTILE, "events": HOSTILE, "labels": ""}
     top_ups = [TopUp(REFS[0], part, cursor, 1) for part, cursor in after.items()]
@@ -41,28 +38,28 @@ NEWEST = Server(duplicate_of=True, closed_duplicate_of=True, enable_duplicate=Tr
 
 
 @pytest.mark.parametrize("server", [NEWEST, Server()], ids=["new fields", "without"])
-def test_queries_are_valid_on_the_test_server(server: Server) -> None:
+def test_queries_are_valid_on_the_test_server(server):
     own = build_schema(without_duplicate_of=server is not NEWEST)
     for query in every_query(server):
         assert validate(own, parse(query.text)) == []
 
 
-def test_the_test_schema_is_compatible_with_github(official: GraphQLSchema) -> None:
+def test_the_test_schema_is_compatible_with_github(official):
     assert find_breaking_changes(build_text(SCHEMA_TEXT), official) == []
 
 
-def test_queries_are_valid_on_github(official: GraphQLSchema) -> None:
+def test_queries_are_valid_on_github(official):
     for query in [*every_query(NEWEST), *every_query(Server())]:
         assert validate(official, parse(query.text)) == []
 
 
-@pytest.mark.parametrize(
-    ("root", "url"),
-    [
-        ("https://api.github.com", "https://api.github.com/graphql"),
-        ("http://127.0.0.1:8000/", "http://127.0.0.1:8000/graphql"),
-        ("https://git.example/api/v3", "https://git.example/api/graphql"),
-    ],
+@each_line(
+    "root, url",
+    """
+        https://api.github.com | https://api.github.com/graphql
+        http://127.0.0.1:8000/ | http://127.0.0.1:8000/graphql
+        https://git.example/api/v3 | https://git.example/api/graphql
+    """,
 )
-def test_graphql_urls(root: str, url: str) -> None:
+def test_graphql_urls(root, url):
     assert CrawlSettings(api_url=root).graphql_url == url

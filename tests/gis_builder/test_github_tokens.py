@@ -1,14 +1,9 @@
 """Sources of tokens, and their protection."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import traceback
-from collections.abc import Iterator
-from email.message import Message
 from pathlib import Path
-from typing import Any
 
 import pytest
 import requests
@@ -24,6 +19,7 @@ from gis_builder.crawling.github.graphql_queries import GraphQuery
 from gis_builder.settings import CrawlSettings
 from gis_builder.store import Store
 from pairkit import AuthError, ConfigError, PairkitError
+from tests.support.tables import table
 
 from .crawl_world import serving
 
@@ -32,25 +28,20 @@ API = "https://api.github.com"
 VIEWER = GraphQuery("{ viewer { login } }", Decoder(dict[str, str]))
 
 
-def secrets(tokens: tuple[Token, ...]) -> list[str]:
+def secrets(tokens):
     return [token.reveal() for token in tokens]
 
 
-@pytest.mark.parametrize(
-    ("content", "environ", "expected"),
-    [
-        (None, {"GITHUB_TOKEN": "a,b", "GITHUB_TOKENS": "b, c"}, ["a", "b", "c"]),
-        (
-            b"# mine\n\none # of ana\ntwo\n",
-            {"GITHUB_TOKEN": "a"},
-            ["one", "two"],
-        ),  # precedes the environment
-        (b"\xef\xbb\xbftoken\r\n", {}, ["token"]),
-    ],
+@table(
+    "content, environ, expected",
+    r"""
+        None | {'GITHUB_TOKEN': 'a,b', 'GITHUB_TOKENS': 'b, c'} | ['a', 'b', 'c']
+        # precedes the environment
+        b'# mine\n\none # of ana\ntwo\n' | {'GITHUB_TOKEN': 'a'} | ['one', 'two']
+        b'\xef\xbb\xbftoken\r\n' | {} | ['token']
+    """,
 )
-def test_from_a_file_or_the_environment(
-    tmp_path: Path, content: bytes | None, environ: dict[str, str], expected: list[str]
-) -> None:
+def test_from_a_file_or_the_environment(tmp_path, content, environ, expected):
     file = tmp_path / "tokens"
     if content:
         file.write_bytes(content)
@@ -60,7 +51,7 @@ def test_from_a_file_or_the_environment(
     assert len(tokens) == 1 or [token.name for token in tokens] == names
 
 
-def test_the_gh_tool_is_the_last_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_gh_tool_is_the_last_source(tmp_path, monkeypatch):
     tool = tmp_path / "gh"
     tool.write_text('#!/bin/sh\necho "gho_$1_$2_$4"\n')
     tool.chmod(0o755)
@@ -73,7 +64,7 @@ KEYED = KEYLESS | {"GITHUB_APP_PRIVATE_KEY": SECRET}
 
 
 @pytest.mark.parametrize(
-    ("environ", "file", "message"),
+    "environ, file, message",
     [
         ({}, b"# none\n", "contains no token"),
         ({}, "tök\x07en\n".encode(), "contains invalid characters"),
@@ -94,13 +85,7 @@ KEYED = KEYLESS | {"GITHUB_APP_PRIVATE_KEY": SECRET}
         ),
     ],
 )
-def test_sources_without_a_token(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    environ: dict[str, str],
-    file: bytes | None,
-    message: str,
-) -> None:
+def test_sources_without_a_token(tmp_path, monkeypatch, environ, file, message):
     for name in ("GITHUB_TOKEN", "GITHUB_TOKENS"):
         monkeypatch.delenv(name, raising=False)
     for name, value in (environ | {"PATH": ""}).items():
@@ -108,7 +93,7 @@ def test_sources_without_a_token(
     (tmp_path / "tokens").write_bytes(file or b"")
     tokens = None if file is None else tmp_path / "tokens"
     with pytest.raises((ConfigError, AuthError), match=message) as error:
-        gis_builder.plan("a/b", api_url="http://127.0.0.1:9", token_file=tokens, progress=False)
+        gis_builder.plan("a/b", api_url="http://127.0.0.1:9", token_file=tokens)
     trace = "".join(traceback.format_exception(error.value))
     assert SECRET not in trace
     assert "tök" not in str(error.value)
@@ -117,10 +102,10 @@ def test_sources_without_a_token(
 INSTALLATION = b'{"token": "ghs_installation", "expires_at": "2099-01-01T00:00:00Z"}'
 
 
-def app_server(status: int = 201, location: str = "", body: bytes = INSTALLATION) -> Any:
+def app_server(status=201, location="", body=INSTALLATION):
     """Serve an installation's token, or a redirect, for requests signed with a key."""
 
-    def respond(path: str, headers: Message) -> tuple[int, dict[str, str], bytes]:
+    def respond(path, headers):
         assert path == "/app/installations/2/access_tokens"
         assert headers["Authorization"].startswith("Bearer ey")
         return status, {"Content-Type": "application/json", "Location": location}, body
@@ -129,7 +114,7 @@ def app_server(status: int = 201, location: str = "", body: bytes = INSTALLATION
 
 
 @pytest.fixture(scope="module")
-def app_environ(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def app_environ(tmp_path_factory):
     """The environment of an app whose key is in a file."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     file = tmp_path_factory.mktemp("app") / "key.pem"
@@ -140,25 +125,24 @@ def app_environ(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {"GITHUB_APP_ID": "1", path: str(file), id_: "2"}
 
 
-@pytest.mark.parametrize(
-    ("status", "location", "message"),
-    [
-        (301, "http://[", r"\(ValueError\)"),
-        (301, "http://localhost:9/moved", r"\(RuntimeError\)"),  # nothing is sent to another host
-        (201, "", r"\(BadAttributeException\)"),
-        (500, "", "HTTP 500"),
-    ],
+@table(
+    "status, location, message",
+    r"""
+        301 | http://[ | \(ValueError\)
+        # nothing is sent to another host
+        301 | http://localhost:9/moved | \(RuntimeError\)
+        201 | "" | \(BadAttributeException\)
+        500 | "" | HTTP 500
+    """,
 )
-def test_redirects_and_invalid_responses_to_an_app(
-    app_environ: dict[str, str], status: int, location: str, message: str
-) -> None:
+def test_redirects_and_invalid_responses_to_an_app(app_environ, status, location, message):
     with app_server(status, location, b'{"token": [5]}') as url:
         (token,) = find_tokens(url, environ=app_environ)
         with pytest.raises(AuthError, match=message):
             token.reveal()
 
 
-def test_an_app_uses_its_installation_token(app_environ: dict[str, str]) -> None:
+def test_an_app_uses_its_installation_token(app_environ):
     path = Path(app_environ["GITHUB_APP_PRIVATE_KEY_PATH"])
     app_environ = app_environ | {"GITHUB_APP_PRIVATE_KEY": path.read_text()}
     del app_environ["GITHUB_APP_PRIVATE_KEY_PATH"]
@@ -168,7 +152,7 @@ def test_an_app_uses_its_installation_token(app_environ: dict[str, str]) -> None
     assert request.headers["Authorization"] == "Bearer ghs_installation"
 
 
-def test_a_token_is_not_printed_copied_or_pickled() -> None:
+def test_a_token_is_not_printed_copied_or_pickled():
     token = Token(SECRET, API)
     assert SECRET not in f"{token} {token!r} {[token]} {(token,)!s}"
     assert not hasattr(token, "__dict__") or SECRET not in str(vars(token))
@@ -180,7 +164,7 @@ def test_a_token_is_not_printed_copied_or_pickled() -> None:
     assert Token("t", API).mask("try") == "try"
 
 
-def test_a_token_is_sent_only_to_its_origin() -> None:
+def test_a_token_is_sent_only_to_its_origin():
     token = Token(SECRET, API)
     ours = requests.Request("POST", "HTTPS://API.github.com:443/graphql", auth=token).prepare()
     assert ours.headers["Authorization"] == f"Bearer {SECRET}"
@@ -194,7 +178,7 @@ def test_a_token_is_sent_only_to_its_origin() -> None:
         assert "Authorization" not in theirs.headers
 
 
-def test_plain_http_needs_permission() -> None:
+def test_plain_http_needs_permission():
     environ = {"GITHUB_TOKEN": SECRET}
     with pytest.raises(ConfigError, match=r"over plain http, .* set crawl\.plain_http to true"):
         find_tokens("http://git.example", environ=environ)
@@ -206,15 +190,15 @@ def test_plain_http_needs_permission() -> None:
         assert find_tokens(url, environ=environ, plain_http=allowed)
 
 
-HEARD: list[str | None] = []  # not a local variable, because a test searches those for the token
+HEARD = []  # not a local variable, because a test searches those for the token
 
 
 @pytest.fixture
-def hostile() -> Iterator[str]:
+def hostile():
     """The URL of a server that responds with the status in the path and echoes the token."""
     HEARD.clear()
 
-    def respond(path: str, headers: Message) -> tuple[int, dict[str, str], bytes]:
+    def respond(path, headers):
         HEARD.append(token := headers["Authorization"])
         status = int(path.split("/")[1])
         body = f'{{"message": "you sent {token}", "errors": [{{"message": "you sent {token}"}}]}}'.encode()
@@ -226,13 +210,7 @@ def hostile() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("status", [200, 206, 301, 307, 400, 401, 403, 404, 429, 500, 502])
-def test_no_error_output_or_store_contains_the_token(
-    hostile: str,
-    status: int,
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
+def test_no_error_output_or_store_contains_the_token(hostile, status, tmp_path, caplog, capfd):
     caplog.set_level("DEBUG")
     settings = CrawlSettings(
         api_url=f"{hostile}/{status}",
@@ -241,7 +219,7 @@ def test_no_error_output_or_store_contains_the_token(
         secondary_wait_s=0.001,
         timeout_s=2,
     )
-    messages: list[str] = []
+    messages = []
     tokens = find_tokens(settings.api_url, environ={"GITHUB_TOKEN": SECRET})
     with (
         Store.open(tmp_path / "store.sqlite", create=True) as store,
@@ -259,9 +237,7 @@ def test_no_error_output_or_store_contains_the_token(
     assert not [text for text in everything if SECRET in text]
 
 
-def test_proxies_and_netrc_are_ignored_for_this_machine(
-    hostile: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_proxies_and_netrc_are_ignored_for_this_machine(hostile, tmp_path, monkeypatch):
     netrc = tmp_path / "netrc"
     netrc.write_text("machine 127.0.0.1 login me password wrong\n")
     monkeypatch.setenv("NETRC", str(netrc))

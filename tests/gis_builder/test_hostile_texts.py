@@ -3,47 +3,44 @@
 `benchmarks/hostile_texts.py` finds such units; these once took from ten seconds to hours.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 
 from tests.support.linear import assert_linear, repeated
+from tests.support.tables import table
 
 from .detect_threads import DUPLICATE, decided, event, explained, ref, said
 
 MAX_CHARACTERS = 4_000_000  # of a thread that is read
 
 
-@pytest.mark.parametrize(
-    ("before", "unit"),
-    [
-        ("Duplicate of #2", ", #3"),
-        ("Duplicate of #2", " and #3"),
-        ("dup of\n", "#3\n"),
-        ("", "dup of #12, "),
-        ("", "duplicate of #3 ~~a "),
-        ("", "closing as a duplicate. "),
-        ("", "the very "),
-        ("same", " "),
-        ("dup of #1. ", "-"),
-        ("dup of #1. ", "."),
-        ("dup of #1 ", "`"),
-        ("dup of #1 ", "<pre "),
-        ("", "dup"),
-        ("", "status: "),
-        ("status", "_to "),
-        ("", "_merged into "),
-        ("", "*** this bug is a duplicate of "),
-    ],
+@table(
+    "before, unit",
+    r"""
+        Duplicate of #2 | , #3
+        Duplicate of #2 | " and #3"
+        "dup of\n" | "#3\n"
+        "" | "dup of #12, "
+        "" | "duplicate of #3 ~~a "
+        "" | "closing as a duplicate. "
+        "" | "the very "
+        same | " "
+        "dup of #1. " | -
+        "dup of #1. " | .
+        "dup of #1 " | `
+        "dup of #1 " | "<pre "
+        "" | dup
+        "" | "status: "
+        status | "_to "
+        "" | "_merged into "
+        "" | "*** this bug is a duplicate of "
+    """,
 )
-def test_hostile_comments(before: str, unit: str) -> None:
+def test_hostile_comments(before, unit):
     assert_linear(lambda text: decided(said("mia", text)), repeated(unit, before))
 
 
-def test_many_events() -> None:
-    def reopened(size: int) -> list[Any]:
+def test_many_events():
+    def reopened(size):
         events = [
             event(kind, hours) for hours in range(size, 0, -1) for kind in ("closed", "reopened")
         ]
@@ -52,14 +49,14 @@ def test_many_events() -> None:
     assert_linear(lambda parts: decided(*parts), reopened, 8_000)
 
 
-def test_a_long_list_of_references() -> None:
+def test_a_long_list_of_references():
     many = ", ".join(f"#{number}" for number in range(1, 41))
     verdict = decided(said("mia", f"Duplicate of {many}."))
     assert verdict.targets == tuple(ref(number) for number in range(1, 41))
 
 
 @pytest.mark.parametrize(
-    ("parts", "reason"),
+    "parts, reason",
     [
         (said("bob", "dup of #1, " * 5_000, 2), "too_many_claims"),
         (said("bob", "Duplicate of " + ", ".join(f"#{n}" for n in range(1, 490)) + ".", 2), None),
@@ -71,7 +68,7 @@ def test_a_long_list_of_references() -> None:
     ],
     ids=["claims", "within", "references", "text"],
 )
-def test_limits_of_a_thread(parts: Any, reason: str | None) -> None:
+def test_limits_of_a_thread(parts, reason):
     hostile = parts, said("mia", "Closing as a dup of #7.")
     verdict = decided(*hostile)
     if reason is None:
@@ -81,18 +78,18 @@ def test_limits_of_a_thread(parts: Any, reason: str | None) -> None:
         assert f"[{reason}]" in explained(*hostile)
 
 
-def test_marks_count_in_a_thread_over_the_limit() -> None:
+def test_marks_count_in_a_thread_over_the_limit():
     hostile = said("bob", "dup of #1, " * 5_000), event("marked_as_duplicate", 1, 7)
     assert decided(*hostile).targets == (ref(7),)
 
 
-def test_the_limit_includes_the_body() -> None:
+def test_the_limit_includes_the_body():
     assert decided(said("mia", "dup of #1"), body="x" * MAX_CHARACTERS).reason == "too_much_text"
 
 
-def test_a_very_long_sentence_is_read_in_pieces() -> None:
+def test_a_very_long_sentence_is_read_in_pieces():
     assert decided(said("mia", "word " * 3_000 + "dup of #1")).targets == (ref(1),)
 
 
-def test_letters_with_a_longer_lower_case() -> None:
+def test_letters_with_a_longer_lower_case():
     assert decided(said("mia", "İİİİİİ dup of #1 İ")).targets == (ref(1),)

@@ -1,12 +1,7 @@
 """Markup of other trackers than GitHub: quoted, coded and struck words are nobody's claim, links are read."""
 
-from __future__ import annotations
-
 import csv
 import json
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -14,16 +9,16 @@ import pytest
 import gis_builder
 from gis_builder.trackers.markup import to_markdown
 from tests.support.linear import assert_linear, repeated
+from tests.support.tables import text_lines
 
 from .detect_threads import DUPLICATE, decided, said
 from .working_folder import imported, stored, verdicts
 
 DAY, CLOSED = "2024-03-01T10:00:00Z", "2024-04-01T10:00:00Z"
-Ticket = Callable[[int, str, str], dict[str, Any]]  # from a number, a body and a closing comment
 
 
-def jira(number: int, body: Any, comment: Any) -> dict[str, Any]:
-    fields: dict[str, Any] = {"summary": f"Crash {number}", "description": body, "created": DAY}
+def jira(number, body, comment):
+    fields = {"summary": f"Crash {number}", "description": body, "created": DAY}
     if comment:
         fields |= {"status": {"name": "Closed"}, "resolutiondate": CLOSED}
         fields["comment"] = {"comments": [{"body": comment, "created": CLOSED}]}
@@ -31,7 +26,7 @@ def jira(number: int, body: Any, comment: Any) -> dict[str, Any]:
     return {"id": str(number), "key": f"APP-{number}", "self": f"{site}{number}", "fields": fields}
 
 
-def other(number: int, body: str, comment: str, **keys: Any) -> dict[str, Any]:
+def other(number, body, comment, **keys):
     """A ticket of an unknown tracker."""
     ticket = {"id": number, "title": f"Crash {number}", "body": body, "created_at": DAY, **keys}
     if comment:
@@ -40,12 +35,12 @@ def other(number: int, body: str, comment: str, **keys: Any) -> dict[str, Any]:
     return ticket
 
 
-def trac(number: int, body: str, comment: str) -> dict[str, Any]:
+def trac(number, body, comment):
     return other(number, body, comment, changetime=CLOSED)
 
 
-def redmine(number: int, body: str, comment: str) -> dict[str, Any]:
-    ticket: dict[str, Any] = {"id": number, "subject": f"Crash {number}", "created_on": DAY}
+def redmine(number, body, comment):
+    ticket = {"id": number, "subject": f"Crash {number}", "created_on": DAY}
     ticket |= {"description": body, "done_ratio": 0, "status": {"name": "New"}}
     if comment:
         ticket |= {"status": {"name": "Closed"}, "closed_on": CLOSED}
@@ -53,14 +48,9 @@ def redmine(number: int, body: str, comment: str) -> dict[str, Any]:
     return ticket
 
 
-def gitlab(number: int, body: str, comment: str) -> dict[str, Any]:
+def gitlab(number, body, comment):
     page = f"https://git.example.com/acme/app/-/issues/{number}"
-    ticket: dict[str, Any] = {
-        "iid": number,
-        "title": f"Crash {number}",
-        "created_at": DAY,
-        "web_url": page,
-    }
+    ticket = {"iid": number, "title": f"Crash {number}", "created_at": DAY, "web_url": page}
     ticket |= {"description": body, "state": "closed" if comment else "opened"}
     if comment:
         note = {"note": comment, "system": False, "created_at": CLOSED, "author": {"name": "bo"}}
@@ -68,11 +58,11 @@ def gitlab(number: int, body: str, comment: str) -> dict[str, Any]:
     return ticket
 
 
-def phabricator(number: int, body: str, comment: str) -> dict[str, Any]:
+def phabricator(number, body, comment):
     return other(number, body, comment) | {"id": f"T{number}"}
 
 
-def bulk(root: Path, make: Ticket, bodies: list[str], comments: list[str]) -> Path:
+def bulk(root, make, bodies, comments):
     """An import of ticket 30, and of closed tickets from 101 with these bodies and comments."""
     pairs = zip(bodies, comments, strict=True)
     tickets = [make(101 + n, body, comment) for n, (body, comment) in enumerate(pairs)]
@@ -82,14 +72,14 @@ def bulk(root: Path, make: Ticket, bodies: list[str], comments: list[str]) -> Pa
     return work
 
 
-def rich(*blocks: tuple[str, str]) -> dict[str, Any]:
+def rich(*blocks):
     """A text of version 3 of Jira's API, from types and texts of its blocks."""
     content = [{"type": kind, "content": [{"type": "text", "text": text}]} for kind, text in blocks]
     return {"type": "doc", "version": 1, "content": content}
 
 
 # By tracker: closing comments that claim to duplicate ticket 30, and others that do not.
-CLAIMS: dict[str, tuple[Any, list[Any], list[Any]]] = {
+CLAIMS = {
     "jira": (
         jira,
         [
@@ -205,7 +195,7 @@ CLAIMS: dict[str, tuple[Any, list[Any], list[Any]]] = {
 
 
 @pytest.mark.parametrize("name", CLAIMS)
-def test_closing_comments_of_a_known_tracker(tmp_path: Path, name: str) -> None:
+def test_closing_comments_of_a_known_tracker(tmp_path, name):
     make, claims, others = CLAIMS[name]
     comments = [*claims, *others]
     work = bulk(tmp_path, make, ["Wait."] * len(comments), comments)
@@ -216,7 +206,7 @@ def test_closing_comments_of_a_known_tracker(tmp_path: Path, name: str) -> None:
     assert named == [str(comment) for comment in claims]
 
 
-def test_comments_in_a_table_of_jira(tmp_path: Path) -> None:
+def test_comments_in_a_table_of_jira(tmp_path, work):
     header = ["Issue key", "Summary", "Created", "Resolved", "Status", "Comment"]
     comments = [
         "{code}Duplicate of AB-30{code} is printed",
@@ -227,10 +217,10 @@ def test_comments_in_a_table_of_jira(tmp_path: Path) -> None:
         [f"AB-{n}", "Crash", DAY, CLOSED, "Closed", f"{CLOSED};bo;{text}"]
         for n, text in enumerate(comments, 31)
     ]
-    with (tmp_path / "jira.csv").open("w", newline="", encoding="utf-8") as file:
+    with (tmp_path / "jira.csv").open("w", newline="") as file:
         csv.writer(file).writerows([header, ["AB-30", "Crash", DAY, "", "Open", ""], *rows])
-    imported(tmp_path / "jira.csv", tmp_path / "work")
-    assert [targets for _, targets, _ in verdicts(tmp_path / "work").values()] == [
+    imported(tmp_path / "jira.csv", work)
+    assert [targets for _, targets, _ in verdicts(work).values()] == [
         [],
         [],
         [],
@@ -239,43 +229,43 @@ def test_comments_in_a_table_of_jira(tmp_path: Path) -> None:
 
 
 # Signs that cannot be anything else count in any text, also of GitHub.
-ANYWHERE = [
-    'Duplicate of <a href="https://github.com/o/n/issues/30">#30</a>',
-    'Duplicate of <a href="https://github.com/o/n/issues/30">this one</a>',
-    '<p>Duplicate of <a href="https://dev.example.com/_workitems/edit/30" data-vss-mention="1">#30</a></p>',
-    'Duplicate of <a class="external" href="http://tracker.example.com/issues/30">Bug #30</a>',
-    "Duplicate of <a class=x href='/o/n/issues/30'>#30</a>.",
-    "Duplicate of [url=https://github.com/o/n/issues/30]this one[/url]",
-    "[b]Duplicate of #30[/b]",
-    "[quote=bob]It crashes.[/quote]\nDuplicate of #30",
-    "{quote}One{quote} Duplicate of #30. {quote}Two{quote}",
-    "The route /errors/{code} and {code}. Duplicate of #30",
-    "`{quote}` is printed. Duplicate of #30. `{quote}`",
-    "Duplicate of {color:#123}#30{color}",
-    "[quote]It crashes.[quote]\nDuplicate of #30",
-    '<a id="c3"></a>Comment 3:\n\n<pre>Duplicate of <a href="https://example.com/30">issue #30</a>.</pre>',
-]
-NOWHERE = [
-    "{quote}Duplicate of #30{quote}\nNo, it is another problem.",
-    "{code}\nDuplicate of #30\n{code}\nfixed in the last release",
-    "{noformat}\nduplicate of #30\n{noformat}",
-    "bq. Duplicate of #30\n\nNo, it is another problem.",
-    "bc. Duplicate of #30\n\nfixed",
-    "[quote=bob]Duplicate of #30[/quote] No.",
-    "[QUOTE author=bob link=x][quote]Yes.[/quote]Duplicate of #30[/QUOTE] No.",
-    "[code=java]duplicate of #30[/code] fixed",
-    "{{{\nduplicate of #30\n}}}\nfixed",
-    "<blockquote>Duplicate of #30</blockquote> No.",
-    "<pre>duplicate of #30</pre>",
-    "<del>Duplicate of #30</del> fixed",
-    "[s]Duplicate of #30[/s] fixed",
-    '[quote="bob, post:2, topic:30"]\nDuplicate of #30\n[/quote]\nNo.',
-    "The colour is {color:#30}red{color}. Duplicate.",
-]
+ANYWHERE = text_lines(r"""
+    Duplicate of <a href="https://github.com/o/n/issues/30">#30</a>
+    Duplicate of <a href="https://github.com/o/n/issues/30">this one</a>
+    <p>Duplicate of <a href="https://dev.example.com/_workitems/edit/30" data-vss-mention="1">#30</a></p>
+    Duplicate of <a class="external" href="http://tracker.example.com/issues/30">Bug #30</a>
+    Duplicate of <a class=x href='/o/n/issues/30'>#30</a>.
+    Duplicate of [url=https://github.com/o/n/issues/30]this one[/url]
+    [b]Duplicate of #30[/b]
+    [quote=bob]It crashes.[/quote]\nDuplicate of #30
+    {quote}One{quote} Duplicate of #30. {quote}Two{quote}
+    The route /errors/{code} and {code}. Duplicate of #30
+    `{quote}` is printed. Duplicate of #30. `{quote}`
+    Duplicate of {color:#123}#30{color}
+    [quote]It crashes.[quote]\nDuplicate of #30
+    <a id="c3"></a>Comment 3:\n\n<pre>Duplicate of <a href="https://example.com/30">issue #30</a>.</pre>
+""")
+NOWHERE = text_lines(r"""
+    {quote}Duplicate of #30{quote}\nNo, it is another problem.
+    {code}\nDuplicate of #30\n{code}\nfixed in the last release
+    {noformat}\nduplicate of #30\n{noformat}
+    bq. Duplicate of #30\n\nNo, it is another problem.
+    bc. Duplicate of #30\n\nfixed
+    [quote=bob]Duplicate of #30[/quote] No.
+    [QUOTE author=bob link=x][quote]Yes.[/quote]Duplicate of #30[/QUOTE] No.
+    [code=java]duplicate of #30[/code] fixed
+    {{{\nduplicate of #30\n}}}\nfixed
+    <blockquote>Duplicate of #30</blockquote> No.
+    <pre>duplicate of #30</pre>
+    <del>Duplicate of #30</del> fixed
+    [s]Duplicate of #30[/s] fixed
+    [quote="bob, post:2, topic:30"]\nDuplicate of #30\n[/quote]\nNo.
+    The colour is {color:#30}red{color}. Duplicate.
+""")
 
 
 @pytest.mark.parametrize("comment", [*ANYWHERE, *NOWHERE])
-def test_closing_comments_of_any_tracker(tmp_path: Path, comment: str) -> None:
+def test_closing_comments_of_any_tracker(tmp_path, comment):
     expected = (30,) if comment in ANYWHERE else ()
     verdict = decided(said("mia", comment))
     assert tuple(target.number for target in verdict.targets) == expected
@@ -285,7 +275,7 @@ def test_closing_comments_of_any_tracker(tmp_path: Path, comment: str) -> None:
         assert len(verdicts(work)["tickets/tickets#101"][1]) == len(expected)
 
 
-TEXTS: list[tuple[Ticket, str, str]] = [
+TEXTS = [
     (jira, "He says {quote}One.\nTwo.{quote} No.", "He says \n> One.\n> Two.\n\n No."),
     (jira, "{code:java|title=x}\na = `b`\n{code}\r\nEnd.", "```\na = `b`\n```\nEnd."),
     (jira, "{noformat}\n```\n{noformat}", "````\n```\n````\n"),
@@ -346,76 +336,66 @@ TEXTS: list[tuple[Ticket, str, str]] = [
 
 
 @pytest.mark.parametrize("make", [jira, trac, redmine, other, gitlab])
-def test_bodies_become_markdown(tmp_path: Path, make: Ticket) -> None:
+def test_bodies_become_markdown(tmp_path, make):
     own = [(body, expected) for kind, body, expected in TEXTS if kind is make]
     work = bulk(tmp_path, make, [body for body, _ in own], ["Fixed."] * len(own))
     bodies = stored(work, "SELECT body FROM issues WHERE number > 100 ORDER BY number")
     assert bodies == [expected for _, expected in own]
 
 
-def test_the_dataset_has_words_and_code_without_markup(tmp_path: Path) -> None:
+def test_the_dataset_has_words_and_code_without_markup(tmp_path):
     body = "h2. Steps\n{color:red}Open{color} !a.png!\n{code}\nrun()\n{code}\n{quote}Slow; see APP-30.{quote}"
     work = bulk(tmp_path, jira, [body], ["Fixed."])
-    texts = pl.read_parquet(
-        gis_builder.render(work, tmp_path / "texts.parquet", progress=False).out
-    )
+    texts = pl.read_parquet(gis_builder.render(work, tmp_path / "texts.parquet").out)
     (text,) = texts.filter(number=101)["text"]
     assert text == "Crash 101\n\n## Steps\nOpen\n```\nrun()\n```\n> Slow."
 
 
 UNITS = [
-    *(
-        "{quote}a",
-        "{quote",
-        "{code}\n",
-        "{code:a",
-        "{noformat}x ",
-        "bq. x\n",
-        "bc. x\n\n",
-        "{panel:title=",
-    ),
-    *(
-        "[quote]",
-        "[quote][/quote]",
-        "[code]x",
-        "[url=https://x.y/",
-        "[b]x[/",
-        "{{{\n",
-        "{{{#!div\n",
-    ),
-    *(
-        "<a href='http://x'>a",
-        "<a href ",
-        "<pre>",
-        "<blockquote>",
-        "<blockquote></blockquote>",
-        '<img alt="a',
-    ),
-    *(
-        "[a|http://x",
-        "[^a",
-        "!a",
-        "-a b- ",
-        " -a",
-        '"a":http://',
-        "@a ",
-        "= a ",
-        "=" + " " * 200,
-        "<a " + "href=http://" * 110 + "x" * 1500,
-        "{{a",
-        "comment:1:",
-        "{html}<p>",
-    ),
+    "{quote}a",
+    "{quote",
+    "{code}\n",
+    "{code:a",
+    "{noformat}x ",
+    "bq. x\n",
+    "bc. x\n\n",
+    "{panel:title=",
+    "[quote]",
+    "[quote][/quote]",
+    "[code]x",
+    "[url=https://x.y/",
+    "[b]x[/",
+    "{{{\n",
+    "{{{#!div\n",
+    "<a href='http://x'>a",
+    "<a href ",
+    "<pre>",
+    "<blockquote>",
+    "<blockquote></blockquote>",
+    '<img alt="a',
+    "[a|http://x",
+    "[^a",
+    "!a",
+    "-a b- ",
+    " -a",
+    '"a":http://',
+    "@a ",
+    "= a ",
+    "=" + " " * 200,
+    "<a " + "href=http://" * 110 + "x" * 1500,
+    "{{a",
+    "comment:1:",
+    "{html}<p>",
 ]
 
 
 @pytest.mark.parametrize("kind", ["any", "jira", "trac", "textile", "html"])
-def test_hostile_texts_take_linear_time(kind: str) -> None:
+def test_hostile_texts_take_linear_time(kind):
     start, end = ("<p>", "</p>") if kind == "html" else ("", "")
     for unit in UNITS:
         assert_linear(lambda text: to_markdown(text, kind), repeated(unit, start, end), 16_384)
 
 
-def test_hostile_nesting_is_bounded() -> None:
+def test_hostile_nesting_is_bounded():
     nested = "[quote]" * 50_000 + "a" + "[/quote]" * 50_000
     assert len(to_markdown(nested, "any")) < 2 * len(nested)

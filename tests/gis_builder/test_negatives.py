@@ -1,48 +1,38 @@
 """Negatives: which pairs are allowed, how often issues are used, their time gaps, and what is dropped."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import chain
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gis_builder.pairing.negatives import Negatives, make_negatives
+from gis_builder.pairing.negatives import make_negatives
 from gis_builder.pairing.pair_folder import make_rows
 from gis_builder.pairing.positives import make_positives
 from gis_builder.pairing.sampler import Timeline
-from gis_builder.pairing.split import Splits, split_issues
+from gis_builder.pairing.split import split_issues
 from gis_builder.settings import PairSettings, SplitSettings
-from gis_builder.store.issue_records import (
-    DuplicateCluster,
-    Grounds,
-    IssuePair,
-    IssueRef,
-    IssueText,
-    Relation,
-)
+from gis_builder.store.issue_records import DuplicateCluster, Relation
 from pairkit.similarity.measures import gap_auc
 
 from .pair_material import cluster, grounds, ref, text_of, texts_of, tracker
 
 
 def draw(
-    clusters: list[DuplicateCluster],
-    issues: list[IssueRef],
-    texts: dict[IssueRef, IssueText] | None = None,
-    linked: Any = frozenset(),
-    ties: tuple[tuple[IssueRef, ...], ...] = (),
-    sizes: str | None = None,
-    seed: int = 0,
-    grounds_of: dict[Any, Grounds] | None = None,
-    **fields: Any,
-) -> tuple[Splits, Negatives]:
+    clusters,
+    issues,
+    texts=None,
+    linked=frozenset(),
+    ties=(),
+    sizes=None,
+    seed=0,
+    grounds_of=None,
+    **fields,
+):
     settings = PairSettings(**{"ratio": 1.0} | fields)
     usable = texts_of(*issues)
     usable.usable.update(texts or {})
@@ -54,11 +44,11 @@ def draw(
     return splits, negatives
 
 
-def all_pairs(negatives: Negatives) -> list[IssuePair]:
+def all_pairs(negatives):
     return list(chain.from_iterable(negatives.pairs.values()))
 
 
-def uses(pairs: list[IssuePair]) -> Counter[IssueRef]:
+def uses(pairs):
     return Counter(chain.from_iterable((pair.first, pair.second) for pair in pairs))
 
 
@@ -67,7 +57,7 @@ BOTH = pytest.mark.parametrize("match", ["time", "none"])
 
 @BOTH
 @pytest.mark.parametrize("kind", ["random", "hard", "mixed"])
-def test_negatives_are_allowed_pairs_in_the_requested_number(kind: str, match: str) -> None:
+def test_negatives_are_allowed_pairs_in_the_requested_number(kind, match):
     parts = [tracker(60, singles=40, repo=f"o/{name}") for name in "abc"]
     clusters = [c for part, _ in parts for c in part]
     issues = [i for _, part in parts for i in part]
@@ -91,7 +81,7 @@ def test_negatives_are_allowed_pairs_in_the_requested_number(kind: str, match: s
 
 @BOTH
 @pytest.mark.parametrize("kind", ["random", "hard"])
-def test_issues_are_used_equally_often_for_both_labels(kind: str, match: str) -> None:
+def test_issues_are_used_equally_often_for_both_labels(kind, match):
     clusters, issues = tracker(100, singles=200, size=3)
     splits, negatives = draw(clusters, issues, negatives=kind, match=match)
     positive, negative = uses(list(chain(*splits.positives.values()))), uses(all_pairs(negatives))
@@ -102,7 +92,7 @@ def test_issues_are_used_equally_often_for_both_labels(kind: str, match: str) ->
 
 
 @BOTH
-def test_the_draw_depends_on_the_seed_not_on_the_order(match: str) -> None:
+def test_the_draw_depends_on_the_seed_not_on_the_order(match):
     clusters, issues = tracker(50, singles=10)
     _, one = draw(clusters, issues, negatives="mixed", match=match)
     _, other = draw(clusters[::-1], issues[::-1], negatives="mixed", match=match)
@@ -112,7 +102,7 @@ def test_the_draw_depends_on_the_seed_not_on_the_order(match: str) -> None:
 
 
 @BOTH
-def test_more_negatives_than_positives(match: str) -> None:
+def test_more_negatives_than_positives(match):
     clusters, issues = tracker(40)
     _, negatives = draw(clusters, issues, ratio=3.0, match=match)
     assert len(all_pairs(negatives)) == 120
@@ -122,7 +112,7 @@ def test_more_negatives_than_positives(match: str) -> None:
 
 
 @BOTH
-def test_a_single_cluster_needs_issues_without_duplicates(match: str) -> None:
+def test_a_single_cluster_needs_issues_without_duplicates(match):
     clusters, issues = tracker(1, singles=30)
     _, negatives = draw(clusters, issues, sizes="1,0,0", match=match)
     assert negatives.with_single == len(all_pairs(negatives)) == 1
@@ -135,7 +125,7 @@ def test_a_single_cluster_needs_issues_without_duplicates(match: str) -> None:
     assert none.missing == {"train": 1}
 
 
-def test_other_repositories_replace_missing_negatives() -> None:
+def test_other_repositories_replace_missing_negatives():
     small, small_issues = tracker(1, repo="o/a")
     large, large_issues = tracker(20, repo="o/b")
     _, negatives = draw(small + large, small_issues + large_issues, sizes="1,0,0")
@@ -143,7 +133,7 @@ def test_other_repositories_replace_missing_negatives() -> None:
     assert Counter(pair.first.repo for pair in all_pairs(negatives)) == {"o/b": 21}
 
 
-def test_hard_negatives_are_the_most_similar() -> None:
+def test_hard_negatives_are_the_most_similar():
     clusters = [cluster(1, 2), cluster(3, 4), cluster(5, 6), cluster(7, 8)]
     issues = [ref(n) for n in range(1, 9)]
     texts = texts_of(*issues).usable
@@ -160,7 +150,7 @@ def test_hard_negatives_are_the_most_similar() -> None:
     assert {ref(1), ref(5)} in [{pair.first, pair.second} for pair in all_pairs(several)]
 
 
-def test_likely_duplicates_are_dropped_with_a_reason() -> None:
+def test_likely_duplicates_are_dropped_with_a_reason():
     clusters = [cluster(1, 2), cluster(3, 4)]
     issues = [ref(n) for n in range(1, 5)]
     texts = texts_of(*issues).usable
@@ -180,7 +170,7 @@ def test_likely_duplicates_are_dropped_with_a_reason() -> None:
     assert negatives.missing == {"train": 3}
 
 
-def test_near_identical_issues_are_not_negatives() -> None:
+def test_near_identical_issues_are_not_negatives():
     clusters = [cluster(1, 2), cluster(3, 4)]
     _, negatives = draw(
         clusters, [ref(n) for n in range(1, 5)], ties=((ref(1), ref(3)),), sizes="1,0,0"
@@ -189,7 +179,7 @@ def test_near_identical_issues_are_not_negatives() -> None:
     assert {drop.reason for drop in negatives.dropped} == {"near_identical"}
 
 
-def test_excluded_relations_still_tie_issues() -> None:
+def test_excluded_relations_still_tie_issues():
     """1 ← 2 is a pair, 3 has an excluded relation: all are in one split and never a negative."""
     others, _ = tracker(40)
     moved = [cluster(*(member.number + 10 for member in c.members)) for c in others]
@@ -209,7 +199,7 @@ def test_excluded_relations_still_tie_issues() -> None:
 DAY = 86_400
 
 
-def at(seconds: int) -> str:
+def at(seconds):
     return (datetime(2010, 1, 1) + timedelta(seconds=seconds)).isoformat() + "Z"
 
 
@@ -218,9 +208,7 @@ def at(seconds: int) -> str:
     st.integers(0, 29),
     st.one_of(st.just(0), st.integers(0, 10**6)),
 )
-def test_issues_are_offered_by_how_well_their_gap_fits(
-    times: list[int], place: int, gap: int
-) -> None:
+def test_issues_are_offered_by_how_well_their_gap_fits(times, place, gap):
     opened = {ref(number): float(time) for number, time in enumerate(times)}
     anchor = ref(place % len(times))
     offered = list(Timeline(opened, opened.keys()).near(anchor, gap))
@@ -229,12 +217,10 @@ def test_issues_are_offered_by_how_well_their_gap_fits(
     assert differences == sorted(differences)
 
 
-def years(
-    clusters: int, singles: int
-) -> tuple[list[DuplicateCluster], list[IssueRef], dict[IssueRef, IssueText]]:
+def years(clusters, singles):
     """Clusters of two issues opened within days of each other, and single issues, over five years."""
     generator = random.Random(7)
-    texts: dict[IssueRef, IssueText] = {}
+    texts = {}
     for k in range(clusters):
         start = generator.randrange(5 * 360 * DAY)
         for index, delay in enumerate((0, int(generator.expovariate(1 / (20 * DAY))))):
@@ -248,10 +234,10 @@ def years(
 
 
 @pytest.mark.parametrize("kind", ["random", "hard", "mixed"])
-def test_negatives_have_the_gaps_of_positives(kind: str) -> None:
+def test_negatives_have_the_gaps_of_positives(kind):
     clusters, issues, texts = years(150, 100)
 
-    def auc(match: str) -> float:
+    def auc(match):
         splits, negatives = draw(clusters, issues, texts, negatives=kind, match=match)
         assert not any(negatives.missing.values())
         assert {s: len(p) for s, p in negatives.pairs.items()} == splits.negatives_wanted
@@ -264,11 +250,11 @@ def test_negatives_have_the_gaps_of_positives(kind: str) -> None:
 
 @BOTH
 @pytest.mark.parametrize("kind", ["random", "hard", "mixed"])
-def test_positives_across_repositories(kind: str, match: str) -> None:
+def test_positives_across_repositories(kind, match):
     """Their issues are in negatives of their own repositories, as often, with the gaps of positives."""
     within, issues, texts = years(300, 200)
 
-    def moved(issue: IssueRef) -> IssueRef:
+    def moved(issue):
         return issue._replace(repo="o/other") if issue.number % 2 else issue
 
     clusters = []
@@ -289,7 +275,7 @@ def test_positives_across_repositories(kind: str, match: str) -> None:
 
 
 @BOTH
-def test_the_only_two_issues_of_a_repository_are_a_negative(match: str) -> None:
+def test_the_only_two_issues_of_a_repository_are_a_negative(match):
     clusters = []
     for number in (1, 2):
         members = (ref(number, "o/a"), ref(number, "o/b"))

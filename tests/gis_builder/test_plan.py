@@ -1,16 +1,13 @@
 """Look-ups of repositories, and estimated costs of crawls, compared with manual results and the server."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import gis_builder
 from pairkit import ConfigError, RemoteError
-from tests.support.github import Server, serve
+from tests.support.github import serve
 
 from .crawl_world import serving
 
@@ -18,10 +15,10 @@ SAMPLE = Path(__file__).resolve().parents[2] / "data" / "sample"
 NAMES = sorted(
     f"{path.parent.parent.name}/{path.parent.name}" for path in SAMPLE.glob("*/*/repo.json")
 )
-ACCESS: dict[str, Any] = {"token": "t", "progress": False}
+ACCESS = {"token": "t"}
 
 
-def cost(issues: int, max_number: int, strategy: str, **changes: Any) -> dict[str, Any]:
+def cost(issues, max_number, strategy, **changes):
     """The plan for a repository of this size."""
     newest = {
         "totalCount": issues,
@@ -31,7 +28,7 @@ def cost(issues: int, max_number: int, strategy: str, **changes: Any) -> dict[st
     return look_up({"data": {"r0": node}}, strategy=strategy, **changes).to_dict()
 
 
-def test_the_cost_of_a_sweep() -> None:
+def test_the_cost_of_a_sweep():
     # 15,813 / 49 = 322.7 pages, of 1 + 3 * 49 = 148 connections: a point each.
     # 316.3 / 49 = 6.5 queries for the beginnings of long threads.
     rust = cost(15_813, 30_664, "all")
@@ -45,14 +42,14 @@ def test_the_cost_of_a_sweep() -> None:
     )  # limited by the points
 
 
-def test_the_cost_of_a_search() -> None:
+def test_the_cost_of_a_search():
     rust = cost(15_813, 30_664, "search")
     assert 0.8 < rust["points"] / 139 < 1.2  # benchmarks/README.md
     assert cost(10, 10, "search")["points"] < 20
 
 
 @pytest.mark.parametrize("strategy", ["all", "search"])
-def test_a_plan_of_the_sample(tmp_path: Path, strategy: str) -> None:
+def test_a_plan_of_the_sample(work, strategy):
     names = [
         *NAMES,
         "lumenbase/lumen-tsdb",
@@ -64,7 +61,7 @@ def test_a_plan_of_the_sample(tmp_path: Path, strategy: str) -> None:
         assert planned.spent.requests == server.stats.requests
         before = server.stats.requests
         if strategy == "all":
-            gis_builder.crawl(NAMES, tmp_path / "work", **access)
+            gis_builder.crawl(NAMES, work, **access)
             spent = server.stats.requests - before
             assert abs(spent - planned.requests) <= 6  # targets in other repositories
     result = planned.to_dict()
@@ -81,13 +78,13 @@ def test_a_plan_of_the_sample(tmp_path: Path, strategy: str) -> None:
     assert f"This estimate cost {planned.spent.points} points" in shown
 
 
-def test_only_missing_repositories_are_an_error(tiny: Server, tmp_path: Path) -> None:
+def test_only_missing_repositories_are_an_error(tiny, work):
     names = [f"acme/gone-{n}" for n in range(7)]
     access = ACCESS | {"api_url": tiny.url}
     for run in (
         lambda: gis_builder.plan(names, **access),
-        lambda: gis_builder.crawl(names, tmp_path / "work", **access),
-        lambda: gis_builder.crawl(names, tmp_path / "work", update=True, **access),
+        lambda: gis_builder.crawl(names, work, **access),
+        lambda: gis_builder.crawl(names, work, update=True, **access),
     ):
         with pytest.raises(
             ConfigError, match=r"gone-0: no such repository.*gone-4: .* and 2 more\); check"
@@ -95,7 +92,7 @@ def test_only_missing_repositories_are_an_error(tiny: Server, tmp_path: Path) ->
             run()
 
 
-def test_many_missing_repositories_share_a_line(tiny: Server) -> None:
+def test_many_missing_repositories_share_a_line(tiny):
     names = ["acme/rocket", *(f"acme/gone-{n}" for n in range(55))]
     planned = gis_builder.plan(names, api_url=tiny.url, **ACCESS)
     assert "55 repositories not found (no such repository" in repr(planned)
@@ -120,29 +117,27 @@ SCHEMA = {"data": {"issue": None, "closed": None}}
 FOUND = {"data": {"r0": NODE}}
 
 
-def absent(type_: str, message: str = "no") -> dict[str, Any]:
+def absent(type_, message="no"):
     error = {"type": type_, "path": ["r0"], "message": message}
     return {"data": {"r0": None, "rateLimit": {"cost": 1}}, "errors": [error]}
 
 
-def look_up(*answers: Any, **changes: Any) -> gis_builder.Plan:
+def look_up(*answers, **changes):
     """Plan a crawl of a repository, with these answers in order."""
     left = [SCHEMA, *answers]
 
-    def respond(_path: str, _headers: object) -> tuple[int, dict[str, str], bytes]:
+    def respond(_path, _headers):
         return 200, {}, json.dumps(left.pop(0)).encode()
 
     settings = {f"crawl.{name}": value for name, value in ({"backoff_s": 0.001} | changes).items()}
     with serving(respond) as url:
-        return gis_builder.plan(
-            "acme/vault", api_url=url, token="t", settings=settings, progress=False
-        )
+        return gis_builder.plan("acme/vault", api_url=url, token="t", settings=settings)
 
 
 @pytest.mark.parametrize(
     "answers", [[FOUND], [absent("INTERNAL"), FOUND]], ids=["at once", "retried"]
 )
-def test_a_private_repository_that_is_wanted(answers: list[Any]) -> None:
+def test_a_private_repository_that_is_wanted(answers):
     row = look_up(*answers, include_private=True).repositories[0].row
     assert (row.outcome, row.detail, row.max_number, row.as_of) == (
         "ok",
@@ -154,7 +149,7 @@ def test_a_private_repository_that_is_wanted(answers: list[Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answers", "error", "detail"),
+    "answers, error, detail",
     [
         ([FOUND], ConfigError, "include_private"),
         ([absent("FORBIDDEN", "SAML enforcement")], ConfigError, "SAML enforcement"),
@@ -167,6 +162,6 @@ def test_a_private_repository_that_is_wanted(answers: list[Any]) -> None:
     ],
     ids=["private", "not for this token", "missing", "failed for good"],
 )
-def test_refused_look_ups(answers: list[Any], error: type[Exception], detail: str) -> None:
+def test_refused_look_ups(answers, error, detail):
     with pytest.raises(error, match=f"no repository can be crawled .acme/vault: .*{detail}"):
         look_up(*answers, attempts=2)

@@ -1,19 +1,16 @@
 """The public functions on the sample trackers."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
 
 import gis_builder
-from pairkit import ConfigError, DataError, Progress
 from tests.gis_builder.crawl_world import crawled
-from tests.support.github import Server, serve
+from tests.support.github import serve
+from tests.support.refusals import config_error, data_error
+from tests.support.tables import table
 
 from .conftest import issue, write_tracker
 
@@ -21,8 +18,8 @@ SAMPLE = Path(__file__).resolve().parents[2] / "data" / "sample"
 REPO = "quarryhq/quarry"
 
 
-def test_a_build_from_lists_and_keywords(tmp_path: Path) -> None:
-    reported: list[Progress] = []
+def test_a_build_from_lists_and_keywords(tmp_path):
+    reported = []
     with serve(SAMPLE) as server:
         built = gis_builder.build(
             [REPO, "github.com/northbeam/ferry"],
@@ -34,9 +31,7 @@ def test_a_build_from_lists_and_keywords(tmp_path: Path) -> None:
             settings={"pair.cluster_cap": 5},
             progress=reported.append,
         )
-        plan = gis_builder.plan(
-            [REPO], api_url=server.url, token="any", strategy="all", progress=False
-        )
+        plan = gis_builder.plan([REPO], api_url=server.url, token="any", strategy="all")
     assert built.work == tmp_path / "gis.work"
     assert [row.name for row in built.repositories] == [REPO, "northbeam/ferry"]
     assert built.positives + built.negatives == sum(
@@ -55,9 +50,7 @@ def test_a_build_from_lists_and_keywords(tmp_path: Path) -> None:
     assert last == 2
 
 
-def test_a_failed_repository_is_reported_with_all_outcomes(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_failed_repository_is_reported_with_all_outcomes(tmp_path, capsys):
     plan = tmp_path / "plan.toml"
     plan.write_text('[[rules]]\nkind = "dropped"\nat = [3, 4]\n')
     quick = {"crawl.attempts": 2, "crawl.backoff_s": 0, "crawl.strategy": "all"}
@@ -71,7 +64,7 @@ def test_a_failed_repository_is_reported_with_all_outcomes(
     assert [row.outcome for row in caught.value.crawled.repositories] == ["ok", "failed"]
 
 
-def by_length(texts: Sequence[str]) -> list[list[int]]:
+def by_length(texts):
     """Rank texts by similar length."""
     places = range(len(texts))
     return [
@@ -82,11 +75,9 @@ def by_length(texts: Sequence[str]) -> list[list[int]]:
     ]
 
 
-def test_negatives_from_a_function(demo: Any, tmp_path: Path) -> None:
+def test_negatives_from_a_function(demo, tmp_path):
     work = demo.work
-    built = gis_builder.pair(
-        work, tmp_path / "own", negatives=by_length, match="none", progress=False
-    )
+    built = gis_builder.pair(work, tmp_path / "own", negatives=by_length, match="none")
     name = f"{by_length.__module__}.by_length"
     assert json.loads((built.out / "run.json").read_text())["settings"]["pair"]["negatives"] == name
     assert built.statistics["negative_kinds"][name] > 0.8 * built.negatives
@@ -94,31 +85,31 @@ def test_negatives_from_a_function(demo: Any, tmp_path: Path) -> None:
     lengths = [train[text].str.len_chars().cast(int) for text in ("text1", "text2")]
     gaps = (lengths[0] - lengths[1]).abs()
     assert gaps.filter(train["label"] == 0).median() < gaps.filter(train["label"] == 1).median()
-    with pytest.raises(ConfigError, match="other settings"):
-        gis_builder.pair(work, tmp_path / "own", negatives="hard", match="none", progress=False)
-    with pytest.raises(ConfigError, match=r"expected random, mixed, hard, or in Python a function"):
-        gis_builder.pair(work, tmp_path / "own", negatives="os:system", progress=False)
+    with config_error("other settings"):
+        gis_builder.pair(work, tmp_path / "own", negatives="hard", match="none")
+    with config_error(r"expected random, mixed, hard, or in Python a function"):
+        gis_builder.pair(work, tmp_path / "own", negatives="os:system")
 
 
 @pytest.mark.parametrize(
-    ("rank", "message"),
+    "rank, message",
     [
         (lambda texts: [[len(texts)] for _ in texts], "expected indices of"),
         (lambda _texts: [], "text . has none"),
         (lambda texts: [["best"] for _ in texts], "a list of indices"),
     ],
 )
-def test_an_invalid_ranking_is_refused(demo: Any, tmp_path: Path, rank: Any, message: str) -> None:
-    with pytest.raises(DataError, match=f"negatives by .*{message}"):
-        gis_builder.pair(demo.work, tmp_path / "gis", negatives=rank, progress=False)
+def test_an_invalid_ranking_is_refused(demo, tmp_path, rank, message):
+    with data_error(f"negatives by .*{message}"):
+        gis_builder.pair(demo.work, tmp_path / "gis", negatives=rank)
 
 
-def test_issues_are_rendered_as_in_a_dataset(tmp_path: Path) -> None:
+def test_issues_are_rendered_as_in_a_dataset(tmp_path):
     work, file = tmp_path / "gis.work", tmp_path / "issues.parquet"
-    gis_builder.import_tracker(SAMPLE / "quarryhq", work, progress=False)
-    gis_builder.detect(work, progress=False)
-    pairs = gis_builder.pair(work, tmp_path / "gis", progress=False).pairs.rows
-    counts = gis_builder.render(work, file, progress=False).counts
+    gis_builder.import_tracker(SAMPLE / "quarryhq", work)
+    gis_builder.detect(work)
+    pairs = gis_builder.pair(work, tmp_path / "gis").pairs.rows
+    counts = gis_builder.render(work, file).counts
     rows = pl.read_parquet(file)
     assert rows.columns == ["id", "repo", "number", "url", "text", "created_at", "state", "labels"]
     assert rows.height == counts["written"] == rows["id"].n_unique()
@@ -130,21 +121,21 @@ def test_issues_are_rendered_as_in_a_dataset(tmp_path: Path) -> None:
         )
 
 
-def test_issues_without_text_are_counted(tmp_path: Path) -> None:
+def test_issues_without_text_are_counted(tmp_path, work):
     empty = {2: "", 3: "**EDIT:**", 4: "? - :-( \N{CRAB}"}
     issues = [
         issue("ann/tool", 1),
         *(issue("ann/tool", n, title="", body=body) for n, body in empty.items()),
     ]
     write_tracker(tmp_path / "saved", "ann/tool", issues=issues)
-    gis_builder.import_tracker(tmp_path / "saved", tmp_path / "work", progress=False)
-    rendered = gis_builder.render(tmp_path / "work", tmp_path / "issues.parquet", progress=False)
+    gis_builder.import_tracker(tmp_path / "saved", work)
+    rendered = gis_builder.render(work, tmp_path / "issues.parquet")
     assert rendered.to_dict() == {"out": str(rendered.out), "written": 1, "text_empty": 3}
 
 
-def test_a_renamed_repository_is_rendered_once(tiny: Server, tmp_path: Path) -> None:
-    crawled(tiny, tmp_path / "work", ["acme/missile", "acme/rocket"], strategy="all")
-    rendered = gis_builder.render(tmp_path / "work", tmp_path / "issues.parquet", progress=False)
+def test_a_renamed_repository_is_rendered_once(tiny, tmp_path, work):
+    crawled(tiny, work, ["acme/missile", "acme/rocket"], strategy="all")
+    rendered = gis_builder.render(work, tmp_path / "issues.parquet")
     assert sum(rendered.counts.values()) == 6
     assert pl.read_parquet(rendered.out)["id"].is_unique().all()
 
@@ -153,27 +144,25 @@ SUN = "acme/sun"
 
 
 @pytest.fixture(scope="module")
-def sun(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def sun(tmp_path_factory):
     root = tmp_path_factory.mktemp("sun")
     write_tracker(
         root / "dump", SUN, issues=[issue(SUN, 1, title="...", body="edit:"), issue(SUN, 4)]
     )
-    gis_builder.import_tracker(root / "dump", root / "sun", progress=False)
+    gis_builder.import_tracker(root / "dump", root / "sun")
     return root / "sun"
 
 
-@pytest.mark.parametrize(
-    ("given", "error", "words"),
-    [
-        ({"issue": 1, "top": 0}, ConfigError, "top 0: expected 1 to 50"),
-        ({"issue": 999}, DataError, "acme/sun#999: no such issue"),
-        ({"issue": 1}, DataError, "acme/sun#1: its text has no words to search for"),
-        ({"issue": "SUN-4"}, ConfigError, "expected a number or the key of a ticket of acme/sun"),
-        ({"issue": 4}, ConfigError, "aoe search: .*no index.json"),
-    ],
+@table(
+    "given, error, words",
+    """
+        {'issue': 1, 'top': 0} | ConfigError | top 0: expected 1 to 50
+        {'issue': 999} | DataError | acme/sun#999: no such issue
+        {'issue': 1} | DataError | acme/sun#1: its text has no words to search for
+        {'issue': 'SUN-4'} | ConfigError | expected a number or the key of a ticket of acme/sun
+        {'issue': 4} | ConfigError | aoe search: .*no index.json
+    """,
 )
-def test_invalid_requests(
-    sun: Path, tmp_path: Path, given: dict[str, Any], error: type[Exception], words: str
-) -> None:
+def test_invalid_requests(sun, tmp_path, given, error, words):
     with pytest.raises(error, match=words):
         gis_builder.suggest(SUN, work=sun, index=tmp_path / "none", **given)

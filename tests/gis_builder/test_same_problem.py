@@ -1,11 +1,8 @@
 """The probability of the same problem, in any script, and the option that drops unlikely pairs."""
 
-from __future__ import annotations
-
 import csv
 import json
 from itertools import pairwise
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -67,7 +64,7 @@ REPORTS = {
 
 
 @pytest.mark.parametrize("texts", REPORTS.values(), ids=REPORTS)
-def test_the_order_of_probabilities_in_any_script(texts: tuple[str, ...]) -> None:
+def test_the_order_of_probabilities_in_any_script(texts):
     every = [text for of_language in REPORTS.values() for text in of_language]
     report, same, related, other = texts
     found = [
@@ -79,9 +76,7 @@ def test_the_order_of_probabilities_in_any_script(texts: tuple[str, ...]) -> Non
 
 
 @given(st.lists(st.text(max_size=80), max_size=4), st.text(max_size=80), st.text(max_size=80))
-def test_a_probability_between_0_and_1_the_same_in_both_directions(
-    texts: list[str], first: str, second: str
-) -> None:
+def test_a_probability_between_0_and_1_the_same_in_both_directions(texts, first, second):
     same_problem = SameProblem([*texts, first, second])
     probability = same_problem.probability(first, second)
     assert 0 <= probability <= 1
@@ -89,11 +84,11 @@ def test_a_probability_between_0_and_1_the_same_in_both_directions(
     assert probability <= same_problem.probability(first, first)
 
 
-def test_more_words_in_common_are_more_probable() -> None:
+def test_more_words_in_common_are_more_probable():
     words = [f"word{n}" for n in range(20)]
     others = [f"other{n}" for n in range(20)]
 
-    def text(count: int) -> str:
+    def text(count):
         mixed = [*words[:count], *others[count:]]
         return f"{' '.join(mixed[:4])}\n\n{' '.join(mixed[4:])}"
 
@@ -104,7 +99,7 @@ def test_more_words_in_common_are_more_probable() -> None:
     assert found[0] < 0.5 < 0.9 < found[20]
 
 
-def test_the_words_of_each_title_are_looked_for_in_the_other_text() -> None:
+def test_the_words_of_each_title_are_looked_for_in_the_other_text():
     one, reworded = (
         "Printer jams\n\nIt stops.",
         "Paper is stuck\n\nThe printer jams; the paper is stuck.",
@@ -120,7 +115,7 @@ def test_the_words_of_each_title_are_looked_for_in_the_other_text() -> None:
     )
 
 
-def test_frequent_words_count_less() -> None:
+def test_frequent_words_count_less():
     titles = [
         f"crash when opening {word}"
         for word in ("report", "printer", "window", "invoice", "picture")
@@ -131,15 +126,15 @@ def test_frequent_words_count_less() -> None:
     assert of_template < of_content
 
 
-def test_linear_time() -> None:
-    def compare(text: str) -> float:
+def test_linear_time():
+    def compare(text):
         return SameProblem([text]).probability(text, text[::-1])
 
     assert_linear(compare, lambda size: "\n\n" + "".join(f"w{n} " for n in range(size // 8)))
 
 
 @pytest.fixture
-def work(tmp_path: Path) -> Path:
+def work(tmp_path):
     """A tracker in which two tickets are closed as duplicates, one of them of a related problem."""
     report, same, related, other = REPORTS["English"]
     closed = ("closed", "2024-02-01T00:00:00Z")
@@ -150,19 +145,19 @@ def work(tmp_path: Path) -> Path:
         ("4", other, "open", "", ""),
     ]
     path = tmp_path / "tickets.csv"
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with path.open("w", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(["id", "title", "body", "created_at", "state", "closed_at", "duplicate_of"])
         for id_, text, state, closed_at, target in tickets:
             title, _, body = text.partition("\n\n")
             rows.writerow([id_, title, body, f"2024-01-0{id_}T00:00:00Z", state, closed_at, target])
     folder = tmp_path / "work"
-    gis_builder.import_tracker(path, folder, progress=False)
-    gis_builder.detect(folder, progress=False)
+    gis_builder.import_tracker(path, folder)
+    gis_builder.detect(folder)
     return folder
 
 
-def numbers(out: Path) -> dict[frozenset[int], float]:
+def numbers(out):
     """The probability of each positive, by the numbers of its issues."""
     rows = pl.read_parquet(out / "data" / "*.parquet")
     assert rows.filter(pl.col("label") == 0)["same_probability"].is_null().all()
@@ -170,8 +165,8 @@ def numbers(out: Path) -> dict[frozenset[int], float]:
     return {frozenset((first, second)): value for first, second, value in found.iter_rows()}
 
 
-def test_the_option_drops_and_counts_unlikely_pairs(work: Path, tmp_path: Path) -> None:
-    gis_builder.pair(work, tmp_path / "all", progress=False)
+def test_the_option_drops_and_counts_unlikely_pairs(work, tmp_path):
+    gis_builder.pair(work, tmp_path / "all")
     every = numbers(tmp_path / "all")
     assert every.keys() == {frozenset((1, 2)), frozenset((1, 3))}
     threshold = str(every[frozenset((1, 2))])
@@ -180,14 +175,14 @@ def test_the_option_drops_and_counts_unlikely_pairs(work: Path, tmp_path: Path) 
     ran = CliRunner().invoke(app, command)
     assert ran.exit_code == 0, ran.output
     assert numbers(out).keys() == {frozenset((1, 2))}
-    counts = json.loads((out / "statistics.json").read_text("utf-8"))
+    counts = json.loads((out / "statistics.json").read_text())
     assert counts["dropped_positives"] == {"low_same_probability": 1}
     dropped = pl.read_parquet(work / "dropped.parquet").filter(pl.col("label") == 1)
     assert dropped.select("reason").rows() == [("low_same_probability",)]
-    settings = json.loads((out / "run.json").read_text("utf-8"))["settings"]["pair"]
+    settings = json.loads((out / "run.json").read_text())["settings"]["pair"]
     assert settings["min_same_probability"] == float(threshold)
 
 
-def test_dropping_every_pair_names_the_option(work: Path, tmp_path: Path) -> None:
+def test_dropping_every_pair_names_the_option(work, out):
     with pytest.raises(DataError, match=r"low_same_probability 2.*lower min_same_probability"):
-        gis_builder.pair(work, tmp_path / "out", min_same_probability=1, progress=False)
+        gis_builder.pair(work, out, min_same_probability=1)

@@ -1,14 +1,10 @@
 """Saved trackers: their layouts, and imports that equal a crawl."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import shutil
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,160 +12,43 @@ import gis_builder
 from pairkit import DataError
 from tests.support.github import serve
 from tests.support.linear import assert_linear, repeated
+from tests.support.refusals import data_error
 
-from .conftest import API, closed, comment, event, issue, write_tracker
+from .conftest import DATA, closed, comment, issue, write_tracker
 from .crawl_world import crawled
 from .working_folder import contents, imported, stored, verdicts
 
 HOME = "acme/probe"
-ISSUES = [
-    issue(HOME, 1, title="It fails"),
-    issue(HOME, 2, title="It stops", **closed("max", 21, "duplicate")),
-    issue(HOME, 3, title="A change", pull_request={}, **closed("max", 9)),
-    issue(HOME, 4, title="It hangs", **closed("max", 22)),
-]
-COMMENTS = [
-    comment(HOME, 2, 7, "Duplicate of #1", day=21),
-    comment(HOME, 4, 8, "Dup of #3, closing", day=22),
-]
-EVENTS = [event(HOME, 2, kind, 21) for kind in ("closed", "marked_as_duplicate")]
-EVENTS.append(event(HOME, 4, "closed", 22))
-# Of repos/OWNER/NAME/issues/events, each with its issue instead of its address.
-REPOSITORY_EVENTS = [
-    {"event": "labeled", "id": 1},
-    *(
-        {k: e[k] for k in e if k != "issue_url"} | {"issue": ISSUES[int(e["issue_url"][-1]) - 1]}
-        for e in EVENTS
-    ),
-]
-
-
-def paginated(root: Path) -> None:
-    """Two pages of issues as `][`, one of comments, and events with unknown kinds."""
-    pages = json.dumps(ISSUES[:2]) + json.dumps(ISSUES[2:])
-    (root / "whatever.json").write_text(pages)
-    with gzip.open(root / "messages.json.gz", "wt") as file:
-        pull = {
-            "id": 9,
-            "issue_url": "",
-            "pull_request_url": f"https://git.acme.org/{HOME}/pulls/3",
-        }
-        json.dump([*COMMENTS, COMMENTS[0] | pull], file)
-    (root / "e.json").write_text(json.dumps(REPOSITORY_EVENTS))
-
-
-def listed(value: dict[str, Any]) -> dict[str, Any]:
-    number = value["number"]
-    own = [c for c in COMMENTS if c["issue_url"].endswith(f"/{number}")]
-    return {
-        "number": number,
-        "title": value["title"],
-        "body": value["body"],
-        "state": value["state"].upper(),
-        "stateReason": (value["state_reason"] or "").upper(),
-        "author": {"login": value["user"]["login"], "is_bot": False},
-        "createdAt": value["created_at"],
-        "updatedAt": value["updated_at"],
-        "closedAt": value["closed_at"],
-        "labels": [{"name": "a bug"}],
-        "url": f"https://github.com/{HOME}/issues/{number}",
-        "comments": [
-            {
-                "author": {"login": c["user"]["login"]},
-                "authorAssociation": "MEMBER",
-                "body": c["body"],
-                "createdAt": c["created_at"],
-                "url": f"https://github.com/{HOME}/issues/2#issuecomment-{c['id']}",
-            }
-            for c in own
-        ],
-    }
-
-
-def gh_list(root: Path) -> None:
-    (root / "issues.json").write_text(json.dumps([listed(i) for i in ISSUES if i["number"] != 3]))
-
-
-def own(rows: list[dict[str, Any]], number: int) -> list[dict[str, Any]]:
-    return [row for row in rows if row["issue_url"].endswith(f"/{number}")]
-
-
-def github_backup(root: Path) -> None:
-    folder = root / "repositories" / "probe" / "issues"
-    folder.mkdir(parents=True)
-    for value in ISSUES:
-        number = value["number"]
-        inside = {"comment_data": own(COMMENTS, number), "event_data": own(EVENTS, number)}
-        (folder / f"{number}.json").write_text(json.dumps(value | inside))
-
-
-# Other files of backups: a tool's state, labels, milestones.
-OTHERS = {
-    "labels.json": [{"id": 7, "name": "a bug", "color": "d73a4a"}],
-    "milestone.json": {
-        "number": 1,
-        "title": "Soon",
-        "url": f"{API}/{HOME}/milestones/1",
-        "state": "open",
-    },
-    "state.json": {"version": 2, "last_backup": "2024-01-01T00:00:00Z", "failed_issues": []},
+LAYOUTS = {
+    "paginated": "pages of issues and of comments, and events of unknown kinds",
+    "gh_list": "an answer of `gh issue list`",
+    "github_backup": "a file for each issue",
+    "graphql": "an answer to a query, whose lists are connections",
+    "perceval": "JSON lines of Perceval, with comments and timelines",
+    "bundles": "files of a script: an issue with its comments and events, and lists of all",
 }
+# Marks of duplicates in a layout; the others have only the kind of the event.
+MARKS = {"gh_list": [], "graphql": [1]}
 
 
-def graphql(root: Path) -> None:
-    """The answer to a query, whose lists are connections."""
-    issues = [listed(i) for i in ISSUES if i["number"] != 3]
-    nodes = [
-        i
-        | {"labels": {"nodes": i["labels"]}}
-        | {"comments": {"totalCount": 1, "edges": [{"node": c} for c in i["comments"]]}}
-        for i in issues
-    ]
-    canonical = {"number": 1, "repository": {"nameWithOwner": HOME}}
-    mark = {
-        "__typename": "MarkedAsDuplicateEvent",
-        "createdAt": nodes[1]["closedAt"],
-        "canonical": canonical,
-    }
-    nodes[1]["timelineItems"] = {"nodes": [mark]}
-    (root / "a.json").write_text(json.dumps({"data": {"repository": {"issues": {"nodes": nodes}}}}))
+def copied(layout, root):
+    """A saved tracker, with pages of comments as gzip files."""
+    shutil.copytree(DATA / "layouts" / layout, root)
+    for path in root.glob("messages.json"):
+        path.with_name("messages.json.gz").write_bytes(gzip.compress(path.read_bytes()))
+        path.unlink()
+    return root
 
 
-def perceval(root: Path) -> None:
-    """Issues of Perceval in JSON lines, with their comments and with a timeline."""
-    lines = [
-        {
-            "backend_name": "GitHub",
-            "data": i | {"comments_data": own(COMMENTS, n), "timeline": own(EVENTS, n)},
-        }
-        for n, i in enumerate(ISSUES, 1)
-    ]
-    (root / "perceval.json").write_text("\n".join(map(json.dumps, lines)))
-
-
-def bundles(root: Path) -> None:
-    """Files of a script: an issue with what belongs to it, and all that the API returns in one object."""
-    for n, i in enumerate(ISSUES[:3], 1):
-        beside = {"comments": own(COMMENTS, n), "events": own(EVENTS, n)}
-        (root / f"{n}.json").write_text(json.dumps({"issue": i, **beside}))
-    rest = {"issues": ISSUES[3:], "comments": own(COMMENTS, 4), "events": own(EVENTS, 4)}
-    (root / "rest.json").write_text(json.dumps(rest))
-
-
-@pytest.mark.parametrize("save", [paginated, gh_list, github_backup, graphql, perceval, bundles])
-def test_every_layout_gives_the_same_verdicts(
-    save: Callable[[Path], None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    root, work = tmp_path / "saved", tmp_path / "work"
-    root.mkdir()
-    save(root)
-    for name, other in OTHERS.items():
-        (root / name).write_text(json.dumps(other))
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_layout_gives_the_same_verdicts(layout, tmp_path, capsys):
+    root, work = copied(layout, tmp_path / "saved"), tmp_path / "work"
+    others = DATA / "other_files"  # of backups: a tool's state, labels, milestones
+    shutil.copytree(others, root, dirs_exist_ok=True)
     (row,) = imported(root, work, progress=True).repositories
     skipped = [line for line in capsys.readouterr().err.splitlines() if "skipped" in line]
-    assert [line.partition(":")[0] for line in skipped] == [
-        ", ".join(f"{root}/{n}" for n in sorted(OTHERS))
-    ]
+    names = ", ".join(f"{root}/{path.name}" for path in sorted(others.iterdir()))
+    assert [line.partition(":")[0] for line in skipped] == [names]
     assert (row.full_name, row.issue_count) == (HOME, 3)
     found = verdicts(work)
     assert sorted(found) == [f"{HOME}#{number}" for number in (1, 2, 4)]
@@ -178,21 +57,19 @@ def test_every_layout_gives_the_same_verdicts(
     texts = stored(work, "SELECT body FROM comments WHERE number <> 3 ORDER BY number")
     assert texts == ["Duplicate of #1", "Dup of #3, closing"]
     marks = stored(work, "SELECT target_number FROM events WHERE kind = 'marked_as_duplicate'")
-    assert marks == {gh_list: [], graphql: [1]}.get(save, [None])
+    assert marks == MARKS.get(layout, [None])
 
 
-def test_a_folder_of_what_the_api_returns(tmp_path: Path, work: Path) -> None:
+def test_a_folder_of_what_the_api_returns(work):
     """Other kinds of events are ignored, and comments that issues state but that are missing are reported."""
-    issues = [i | {"comments": 1} for i in ISSUES]
-    write_tracker(tmp_path, HOME, issues=issues, comments=COMMENTS, events=REPOSITORY_EVENTS)
-    warnings = imported(tmp_path, work).status.warnings
+    warnings = imported(DATA / "layouts" / "api", work).status.warnings
     assert [text for _, text in warnings if "1 issues state comments that are missing" in text]
     kinds = stored(work, "SELECT number, kind FROM events ORDER BY number, place")
     assert kinds == [(2, "closed"), (2, "marked_as_duplicate"), (4, "closed")]
 
 
-def test_an_address_takes_linear_time(tmp_path: Path) -> None:
-    def refused(url: str) -> None:
+def test_an_address_takes_linear_time(tmp_path):
+    def refused(url):
         (tmp_path / "x.json").write_text(json.dumps({"number": 1, "title": "x", "url": url}))
         with suppress(DataError):
             gis_builder.preview_import(tmp_path / "x.json", tmp_path / "work")
@@ -203,15 +80,8 @@ def test_an_address_takes_linear_time(tmp_path: Path) -> None:
 ROCKET = "acme/rocket"
 
 
-@pytest.fixture
-def work(tmp_path: Path) -> Path:
-    return tmp_path / "work"
-
-
 @pytest.mark.parametrize("name", ["tiny", "station"])
-def test_an_import_equals_a_sweep(
-    name: str, tiny_dump: Path, station_dump: Path, work: Path, tmp_path: Path
-) -> None:
+def test_an_import_equals_a_sweep(name, tiny_dump, station_dump, work, tmp_path):
     folder = {"tiny": tiny_dump, "station": station_dump}[name]
     rows = imported(folder, work).repositories
     homes = sorted(row.full_name for row in rows if row.is_crawlable)
@@ -230,7 +100,7 @@ def test_an_import_equals_a_sweep(
     assert verdicts(work).items() >= verdicts(tmp_path / "swept").items() != []
 
 
-def test_outcomes_kinds_and_former_names(tiny_dump: Path, work: Path) -> None:
+def test_outcomes_kinds_and_former_names(tiny_dump, work):
     outcomes = {row.name: row.outcome.value for row in imported(tiny_dump, work).repositories}
     others = {"acme/quiet": "issues_disabled", "acme/vault": "private", "acme/void": "empty"}
     assert outcomes == {ROCKET: "ok", "acme/fuel": "ok", **others}
@@ -243,16 +113,16 @@ def test_outcomes_kinds_and_former_names(tiny_dump: Path, work: Path) -> None:
     assert stored(work, "SELECT * FROM issues WHERE repo = 'acme/vault'") == []
 
 
-def test_a_repeated_import_replaces_the_first(tmp_path: Path, tiny_dump: Path, work: Path) -> None:
+def test_a_repeated_import_replaces_the_first(tmp_path, tiny_dump, work):
     """Also one that ended at a damaged line, whose threads are incomplete."""
     saved = Path(shutil.copytree(tiny_dump, tmp_path / "saved"))
     events = saved / ROCKET / "events.jsonl"
     whole = events.read_text()
     events.write_text(whole + "{\n")
-    with pytest.raises(DataError, match=r"events\.jsonl:11: "):
+    with data_error(r"events\.jsonl:11: "):
         imported(saved, work)
-    with pytest.raises(DataError, match="contains no issues"):
-        gis_builder.detect(work, progress=False)
+    with data_error("contains no issues"):
+        gis_builder.detect(work)
     assert stored(work, "SELECT * FROM repos") == []
     assert stored(work, "SELECT * FROM issues WHERE depth = 2") == []
     events.write_text(whole)
@@ -264,7 +134,7 @@ def test_a_repeated_import_replaces_the_first(tmp_path: Path, tiny_dump: Path, w
     assert contents(work) == once
 
 
-def test_closings_are_implied_without_events(tmp_path: Path, work: Path) -> None:
+def test_closings_are_implied_without_events(tmp_path, work):
     rows = [issue(ROCKET, 1, **closed("max", 5)), issue(ROCKET, 2)]
     write_tracker(tmp_path / "dump", ROCKET, issues=rows, comments=[comment(ROCKET, 9, 1, "lost")])
     ((_, message),) = imported(tmp_path / "dump", work).status.warnings
@@ -273,7 +143,7 @@ def test_closings_are_implied_without_events(tmp_path: Path, work: Path) -> None
     assert stored(work, "SELECT closed_by FROM issues ORDER BY number") == ["max", None]
 
 
-def test_accounts_are_named_as_in_graphql(tmp_path: Path, work: Path) -> None:
+def test_accounts_are_named_as_in_graphql(tmp_path, work):
     bot = issue(ROCKET, 1, user={"login": "fix[bot]"}, **closed("ghost", 5))
     reopened = issue(ROCKET, 2, user={"login": "ci", "type": "Bot"}, closed_by={"login": "eve"})
     write_tracker(tmp_path / "dump", ROCKET, issues=[bot, reopened])
@@ -282,8 +152,8 @@ def test_accounts_are_named_as_in_graphql(tmp_path: Path, work: Path) -> None:
     assert people == [("fix", 1, None), ("ci", 1, None)]
 
 
-def test_a_folder_without_a_tracker(tmp_path: Path, work: Path) -> None:
-    with pytest.raises(DataError, match="contains no tracker"):
+def test_a_folder_without_a_tracker(tmp_path, work):
+    with data_error("contains no tracker"):
         imported(tmp_path, work)
 
 
@@ -292,7 +162,7 @@ NO_LINKS = {"html_url": None, "diff_url": None, "patch_url": None}
 
 @pytest.mark.parametrize("name", ["issues.jsonl", "all.json"])
 @pytest.mark.parametrize(
-    ("fields", "kept"),
+    "fields, kept",
     [
         ({"pull_request": None, "event": None, "createdAt": None, "comments": None}, []),
         ({"pull_request": NO_LINKS}, []),
@@ -306,13 +176,11 @@ NO_LINKS = {"html_url": None, "diff_url": None, "patch_url": None}
         ),
     ],
 )
-def test_issues_that_pandas_or_datasets_saved(
-    tmp_path: Path, work: Path, name: str, fields: dict[str, object], kept: list[str] | None
-) -> None:
+def test_issues_that_pandas_or_datasets_saved(tmp_path, work, name, fields, kept):
     """Absent keys become null, times milliseconds; comments are embedded. None: it is a pull request."""
     lines = [issue(ROCKET, 1) | fields, issue(ROCKET, 2)]
     (tmp_path / "saved").mkdir()
-    (tmp_path / "saved" / name).write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    (tmp_path / "saved" / name).write_text("\n".join(map(json.dumps, lines)))
     imported(tmp_path / "saved", work)
     pulls = "SELECT number FROM issues WHERE is_pull"
     assert stored(work, pulls) == ([1] if kept is None else [])

@@ -1,7 +1,5 @@
 """Windows of searches: no second is lost, and none is searched twice."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,16 +9,14 @@ SECONDS = st.integers(1_200_000_000, 1_900_000_000)
 EDGES = st.none() | SECONDS
 
 
-def holds(window: Window, second: int) -> bool:
+def holds(window, second):
     return (window.start is None or window.start <= second) and (
         window.end is None or second <= window.end
     )
 
 
 @given(EDGES, EDGES, SECONDS, SECONDS, st.integers(1001, 10**6), SECONDS)
-def test_split_windows_cover_every_second_once(
-    start: int | None, end: int | None, first: int, last: int, count: int, second: int
-) -> None:
+def test_split_windows_cover_every_second_once(start, end, first, last, count, second):
     if start is not None and end is not None:
         start, end = min(start, end), max(start, end)
     window = Window(start, end)
@@ -36,7 +32,7 @@ def test_split_windows_cover_every_second_once(
 
 
 @given(start=SECONDS, length=st.integers(0, 10**9))
-def test_splitting_ends_at_single_seconds(start: int, length: int) -> None:
+def test_splitting_ends_at_single_seconds(start, length):
     window, depth = Window(start, start + length), 0
     while parts := split_window(window, 10**6, 1000, start, start + length):
         window, depth = parts[0], depth + 1

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import importlib.util
 import re
 import sys
@@ -11,6 +9,7 @@ import pytest
 from gis_builder.pairing.pair_folder import gis_card
 from gis_builder.pairing.secrets import KINDS, scrub_secrets
 from tests.support.linear import assert_linear, repeated
+from tests.support.tables import text_lines
 
 BODY = "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 HEX = "0123456789abcdef"
@@ -23,33 +22,31 @@ DJANGO = "5y!k#2x(9@v$z&1w=u^e7-q)t+b*m3n0_j8h6g4f%d"
 
 KEY_LABELS = ("токен: ", "密钥：", "clé d'API : ", "API-Schlüssel: ", "APIキー：")
 PASSWORD_LABELS = (
-    *(
-        "密码：",
-        "用户名：admin 密碼: ",
-        "密码是 ",
-        "パスワード：",
-        "비밀번호: ",
-        "Логин: ann, пароль: ",
-    ),
-    *(
-        "Passwort: ",
-        "mot de passe : ",
-        "mot de passe\xa0: ",
-        "la contraseña es ",
-        "senha: ",
-        "Hasło: ",
-    ),
-    *("şifre: ", "wachtwoord: ", "Parola: ", "**密码：** ", "__Password:__ ", "- **Passwort:** "),
+    "密码：",
+    "用户名：admin 密碼: ",
+    "密码是 ",
+    "パスワード：",
+    "비밀번호: ",
+    "Логин: ann, пароль: ",
+    "Passwort: ",
+    "mot de passe : ",
+    "mot de passe\xa0: ",
+    "la contraseña es ",
+    "senha: ",
+    "Hasło: ",
+    "şifre: ",
+    "wachtwoord: ",
+    "Parola: ",
+    "**密码：** ",
+    "__Password:__ ",
+    "- **Passwort:** ",
 )
 
 
 # Secrets are between « and ». They are put together here, so that no scanner takes this file for a leak.
 SECRETS = {
     "secret_github": [f"token «ghp_{BODY}»", f"«gho_{BODY}».", f"«github_pat_11ABC_{BODY}»"],
-    "secret_aws": [
-        "«AKIA" + "IOSFODNN7ABCDEFG»",
-        f"aws_secret_access_key = «{BODY}+/ab»",
-    ],
+    "secret_aws": ["«AKIA" + "IOSFODNN7ABCDEFG»", f"aws_secret_access_key = «{BODY}+/ab»"],
     "secret_chat": [
         "«xoxb-" + "123456789012-abcdefghij»",
         "https://hooks.slack.com/services/«" + "T00000000/B00000000/XXXX»",
@@ -76,11 +73,9 @@ SECRETS = {
         "«tskey-" + f"auth-{BODY}»",
     ],
     "secret_url_password": [
-        *(
-            "postgres://user:«hunter2»@db.example/x",
-            "proxy = svc:«hunter2»@db:5432",
-            "sqlplus hr/«tiger»@db",
-        ),
+        "postgres://user:«hunter2»@db.example/x",
+        "proxy = svc:«hunter2»@db:5432",
+        "sqlplus hr/«tiger»@db",
         "'root:«hunter2»@tcp(db:3306)/app'",
     ],
     "secret_authorization": [
@@ -129,16 +124,18 @@ SECRETS = {
         "**Password:** `«abc»`",
         "**Password**: `«abc»`",
         'Kennwort = "«geheim»"',
-        "| password | «abc» |",
-        "| user | ann |\n| **Passwort** | `«hunter2»` |",
-        "<tr><td>password</td><td>«hunter2»</td></tr>",
-        'ConvertTo-SecureString -String "«P@ssw0rd!»" -AsPlainText -Force',
-        "C: AUTH PLAIN «AGFubgBodW50ZXIy»",
-        "S: 334 UGFzc3dvcmQ6\nC: «aHVudGVyMg==»",
-        'echo "db.example:5432:*:ann:«hunter2»" > ~/.pgpass',
-        "storePassword '«android»'",
-        "<password>«{COQLCE6DU6GtcS5P=}»</password>",
-        'find_element(By.ID, "password").send_keys("«hunter2»")',
+        *text_lines(r"""
+        | password | «abc» |
+        | user | ann |\n| **Passwort** | `«hunter2»` |
+        <tr><td>password</td><td>«hunter2»</td></tr>
+        ConvertTo-SecureString -String "«P@ssw0rd!»" -AsPlainText -Force
+        C: AUTH PLAIN «AGFubgBodW50ZXIy»
+        S: 334 UGFzc3dvcmQ6\nC: «aHVudGVyMg==»
+        echo "db.example:5432:*:ann:«hunter2»" > ~/.pgpass
+        storePassword '«android»'
+        <password>«{COQLCE6DU6GtcS5P=}»</password>
+        find_element(By.ID, "password").send_keys("«hunter2»")
+    """),
     ],
     "secret_registry": [f'{{"auths": {{"x": {{"auth": "«{BODY}==»"}}}}}}'],
     "secret_private_key": [
@@ -196,9 +193,9 @@ COMPASS=north-by-northwest-12
 
 
 @pytest.mark.parametrize(
-    ("kind", "marked"), [(kind, text) for kind, rows in SECRETS.items() for text in rows]
+    "kind, marked", [(kind, text) for kind, rows in SECRETS.items() for text in rows]
 )
-def test_secrets_are_replaced(kind: str, marked: str) -> None:
+def test_secrets_are_replaced(kind, marked):
     scrubbed, counts = scrub_secrets(marked.translate({ord("«"): None, ord("»"): None}))
     assert counts == {kind: 1}
     assert scrubbed == re.sub(
@@ -210,74 +207,79 @@ def test_secrets_are_replaced(kind: str, marked: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("git@github.com:owner/name.git", "[closure@main.rs:1:46]", "npm install pkg@1.2.3"),
-        *(
-            "let token = parser.next_token_after_whitespace();",
-            "token: syntax::parse::token::Token",
-        ),
-        *("password: ********", "api_key = your-api-key-goes-here-0000"),
-        *(
-            "sk-estimator-doc-link-container-id",
-            "a commit 0123456789abcdef0123456789abcdef01234567",
-        ),
-        *(
-            "@property def x",
-            "Authorization: required for every request",
-            "http://localhost:8080/path@2",
-        ),
-        *("the bearer acknowledges", "password: String,", "password = get_password(user)"),
-        *("login(user=user, password=settings.PASSWORD)", "DB_PASSWORD=${DB_PASSWORD}"),
-        *(
-            "DB_PASSWORD=<your password>",
-            "PASS: minisketch/test",
-            "test run-pass: enum-dispatch.rs ... ok",
-        ),
-        *("PWD=/home/user/src", "the password is required", "Cookie: session=..."),
-        *("Cookie: lang=en; consent=1", "configure --disable-rpass --python=/usr/bin/python2"),
-        *(
-            "https://play.example/?code=fn%20main%28%29%20%7B%0A%20let%20x1",
-            "password_hash: argon2id",
-        ),
-        *('{"password": "Passwort"}', "postgres://app:${DB_PASSWORD}@db/app"),
-        *(f"cache-key: linux-{'0123456789abcdef' * 2}", "test password::verifies_hash ... ok"),
-        "docker run -u 1000:1000 image",
-        *(
-            "密码：错误",
-            "密码不正确",
-            "Passwort: falsch",
-            "пароль: не принимается",
-            "mot de passe : requis",
-        ),
-        *("| password | string |", "| user | password |\n|---|---|\n| a | b |"),
-        "| password | role |\n|---|---|",
-        *("**Password:** required", "AUTH PLAIN is offered", "wandb login fails on startup"),
-        *(
-            "ConvertTo-SecureString $password -AsPlainText",
-            "<b>{someComponentName}</b>",
-            "mfa.enabled=true",
-        ),
-        *("SECRET_KEY = os.environ['SECRET_KEY']", "localhost:5432:refused", "ключ: значение"),
-        *("execute_pass (pass=0x1761680) at", "KeyUsage: x509.KeyUsageKey2Encipherment"),
-        *(
-            "eyJ starts\nof_a_very_long_identifier_in_code_12",
-            "mongodb://<user>:<password>@localhost:27017",
-        ),
-        *(
-            "npm install org/pkg@1.2.3:80",
-            "image:tag@sha256:12ab",
-            "my key is missing",
-            "user root\npass through it",
-        ),
-        *(
-            "the api key is your-api-key-goes-here-0000",
-            "set -x PASSWORD $argv",
-            'PASSWORD = "#{password}"',
-        ),
-        *("a:b@c", "at 12:30@host:80", "password: &default", "token: !!str", "connect to a/b@c"),
+        *text_lines("""
+        git@github.com:owner/name.git
+        [closure@main.rs:1:46]
+        npm install pkg@1.2.3
+        let token = parser.next_token_after_whitespace();
+        token: syntax::parse::token::Token
+        password: ********
+        api_key = your-api-key-goes-here-0000
+        sk-estimator-doc-link-container-id
+        a commit 0123456789abcdef0123456789abcdef01234567
+        @property def x
+        Authorization: required for every request
+        http://localhost:8080/path@2
+        the bearer acknowledges
+        password: String,
+        password = get_password(user)
+        login(user=user, password=settings.PASSWORD)
+        DB_PASSWORD=${DB_PASSWORD}
+        DB_PASSWORD=<your password>
+        PASS: minisketch/test
+        test run-pass: enum-dispatch.rs ... ok
+        PWD=/home/user/src
+        the password is required
+        Cookie: session=...
+        Cookie: lang=en; consent=1
+        configure --disable-rpass --python=/usr/bin/python2
+        https://play.example/?code=fn%20main%28%29%20%7B%0A%20let%20x1
+        password_hash: argon2id
+        {"password": "Passwort"}
+        postgres://app:${DB_PASSWORD}@db/app
+    """),
+        f"cache-key: linux-{'0123456789abcdef' * 2}",
+        *text_lines(r"""
+        test password::verifies_hash ... ok
+        docker run -u 1000:1000 image
+        密码：错误
+        密码不正确
+        Passwort: falsch
+        пароль: не принимается
+        mot de passe : requis
+        | password | string |
+        | user | password |\n|---|---|\n| a | b |
+        | password | role |\n|---|---|
+        **Password:** required
+        AUTH PLAIN is offered
+        wandb login fails on startup
+        ConvertTo-SecureString $password -AsPlainText
+        <b>{someComponentName}</b>
+        mfa.enabled=true
+        SECRET_KEY = os.environ['SECRET_KEY']
+        localhost:5432:refused
+        ключ: значение
+        execute_pass (pass=0x1761680) at
+        KeyUsage: x509.KeyUsageKey2Encipherment
+        eyJ starts\nof_a_very_long_identifier_in_code_12
+        mongodb://<user>:<password>@localhost:27017
+        npm install org/pkg@1.2.3:80
+        image:tag@sha256:12ab
+        my key is missing
+        user root\npass through it
+        the api key is your-api-key-goes-here-0000
+        set -x PASSWORD $argv
+    """),
+        'PASSWORD = "#{password}"',
+        "a:b@c",
+        "at 12:30@host:80",
+        "password: &default",
+        "token: !!str",
+        "connect to a/b@c",
         *ORDINARY_NAMES.strip().splitlines(),
     ],
 )
-def test_other_texts_stay(text: str) -> None:
+def test_other_texts_stay(text):
     assert scrub_secrets(text) == (text, {})
 
 
@@ -285,7 +287,7 @@ TOKEN = f"ghp_{BODY}"
 
 
 @pytest.mark.parametrize(
-    ("text", "left"),
+    "text, left",
     [
         ("password=&quot;hunter2!&quot;", 'password="[secret]"'),
         ("&lt;password&gt;hunter2&lt;/password&gt;", "<password>[secret]</password>"),
@@ -297,23 +299,23 @@ TOKEN = f"ghp_{BODY}"
         ("a&amp;b %3D ＃１\npassword: hunter2", "a&amp;b %3D ＃１\npassword: [secret]"),
     ],
 )
-def test_encoded_secrets_are_replaced(text: str, left: str) -> None:
+def test_encoded_secrets_are_replaced(text, left):
     assert scrub_secrets(text)[0] == left
 
 
 @pytest.mark.parametrize(
     "text", [f"AKIA{'ABCD2345' * 2},{BODY}+/ab", f"AKIA{'ABCD2345' * 2} / {BODY}+/ab"]
 )
-def test_a_secret_beside_its_id_is_replaced(text: str) -> None:
+def test_a_secret_beside_its_id_is_replaced(text):
     assert BODY not in scrub_secrets(text)[0]
 
 
-def test_the_card_lists_every_kind() -> None:
+def test_the_card_lists_every_kind():
     card = gis_card({"splits": {}, "repository_count": 0, "relations": {}}, {})
     assert [what for what in KINDS.values() if what not in card] == []
 
 
-def test_a_rejected_value_does_not_hide_the_next_one() -> None:
+def test_a_rejected_value_does_not_hide_the_next_one():
     scrubbed, _ = scrub_secrets('password: "password"\npassword: "hunter2"')
     assert scrubbed == 'password: "password"\npassword: "[secret]"'
 
@@ -321,56 +323,52 @@ def test_a_rejected_value_does_not_hide_the_next_one() -> None:
 @pytest.mark.parametrize(
     "unit",
     [
-        *(
-            "password",
-            "key-",
-            "eyJ",
-            "-----BEGIN PRIVATE KEY-----",
-            "a@b.",
-            "Cookie: a=b;",
-            "密码：",
-        ),
-        *(
-            "пароль: ",
-            "| password |",
-            "eyJabcdefghijklmnop\nabcdefghijklmnopqrstuvwxyz\n",
-            "SECRET_KEY='",
-        ),
-        *("--token-name", "AUTH PLAIN ", "<td>password</td><td>", "wandb login -a ", "clé d'api"),
-        *(
-            'login(key="',
-            "a:5432:",
-            "abcd\n",
-            "user a\n",
-            '"password": {',
-            "my api ",
-            "a:b@c:",
-            "set -x ",
-            "sqlplus ",
-        ),
-        *(
-            "&quot;",
-            "ＡＢ\u200b",
-            "MIIEpAIBAAKCAQEA",
-            "AKIA",
-            "0123456789abcdef" * 2 + "\n",
-            "password: <<A\n",
-        ),
+        "password",
+        "key-",
+        "eyJ",
+        "-----BEGIN PRIVATE KEY-----",
+        "a@b.",
+        "Cookie: a=b;",
+        "密码：",
+        "пароль: ",
+        "| password |",
+        "eyJabcdefghijklmnop\nabcdefghijklmnopqrstuvwxyz\n",
+        "SECRET_KEY='",
+        "--token-name",
+        "AUTH PLAIN ",
+        "<td>password</td><td>",
+        "wandb login -a ",
+        "clé d'api",
+        'login(key="',
+        "a:5432:",
+        "abcd\n",
+        "user a\n",
+        '"password": {',
+        "my api ",
+        "a:b@c:",
+        "set -x ",
+        "sqlplus ",
+        "&quot;",
+        "ＡＢ\u200b",
+        "MIIEpAIBAAKCAQEA",
+        "AKIA",
+        "0123456789abcdef" * 2 + "\n",
+        "password: <<A\n",
     ],
 )
-def test_a_hostile_text_takes_linear_time(unit: str) -> None:
+def test_a_hostile_text_takes_linear_time(unit):
     """Beginnings of many patterns; `benchmarks/hostile_texts.py` tries thousands."""
     assert_linear(scrub_secrets, repeated(unit))
 
 
-def test_planted_credentials_are_replaced_and_similar_texts_stay() -> None:
+def test_planted_credentials_are_replaced_and_similar_texts_stay():
     path = Path(__file__).parents[2] / "benchmarks" / "planted_secrets.py"
     spec = importlib.util.spec_from_file_location("planted_secrets", path)
     assert spec is not None
     assert spec.loader is not None
     sys.modules["planted_secrets"] = planted = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(planted)
-    replaced: dict[str, list[bool]] = defaultdict(list)
+    replaced = defaultdict(list)
     for case in planted.plant(seed=1, per_kind=60):
         replaced[case.kind].append(case.secret not in scrub_secrets(case.text)[0])
     shares = {kind: sum(results) / len(results) for kind, results in replaced.items()}

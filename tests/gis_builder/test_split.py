@@ -1,7 +1,5 @@
 """Clusters, positives, and splits of whole groups in the requested sizes."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from dataclasses import replace
@@ -12,34 +10,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gis_builder.pairing.positives import find_clusters, make_positives
-from gis_builder.pairing.split import BEYOND, RefTable, Splits, group_near_duplicates, split_issues
+from gis_builder.pairing.split import BEYOND, RefTable, group_near_duplicates, split_issues
 from gis_builder.settings import PAPER_RATIO, PairSettings, SplitSettings
 from gis_builder.store.decoding import MAX_NUMBER
-from gis_builder.store.issue_records import (
-    DuplicateCluster,
-    IssuePair,
-    IssueRef,
-    Relation,
-    Verdict,
-    VerdictOutcome,
-)
+from gis_builder.store.issue_records import IssueRef, Relation, Verdict, VerdictOutcome
 from pairkit import ConfigError
+from tests.support.tables import each_line
 
 from .pair_material import cluster, grounds, ref, text_of, texts_of, tracker
 
 
-def positives_of(clusters: list[DuplicateCluster], issues: list[IssueRef]) -> list[IssuePair]:
+def positives_of(clusters, issues):
     return make_positives(clusters, texts_of(*issues), {}, PairSettings(), 0).pairs
 
 
-def split(
-    clusters: list[DuplicateCluster],
-    issues: list[IssueRef],
-    sizes: str | None = None,
-    ties: tuple[tuple[IssueRef, ...], ...] = (),
-    ratio: float = 1.0,
-    seed: int = 0,
-) -> Splits:
+def split(clusters, issues, sizes=None, ties=(), ratio=1.0, seed=0):
     return split_issues(
         positives_of(clusters, issues),
         clusters,
@@ -51,37 +36,36 @@ def split(
     )
 
 
-def sizes_of(splits: Splits) -> dict[str, int]:
+def sizes_of(splits):
     return {name: len(pairs) for name, pairs in splits.positives.items()}
 
 
-@pytest.mark.parametrize(
-    ("clusters", "sizes", "expected"),
-    [
-        (100, "0.8,0.1,0.1", {"train": 80, "validation": 10, "test": 10}),
-        (
-            7,
-            "0.5,0.25,0.25",
-            {"train": 3, "validation": 2, "test": 2},
-        ),  # the largest remainders round up
-        (11, "0.75,0.15,0.1", {"train": 8, "validation": 2, "test": 1}),
-        (5, "0.9,0.05,0.05", {"train": 3, "validation": 1, "test": 1}),  # no split is empty
-        (3, None, {"train": 1, "validation": 1, "test": 1}),
-        (3, "1,0,0", {"train": 3}),
-        (20, "0.9,0,0.1", {"train": 18, "test": 2}),
-        (100, "160,20,20", {"train": 80, "validation": 10, "test": 10}),
-    ],
+@each_line(
+    "clusters, sizes, expected",
+    """
+        100 | 0.8,0.1,0.1 | train 80 validation 10 test 10
+        # the largest remainders round up
+        7 | 0.5,0.25,0.25 | train 3 validation 2 test 2
+        11 | 0.75,0.15,0.1 | train 8 validation 2 test 1
+        # no split is empty
+        5 | 0.9,0.05,0.05 | train 3 validation 1 test 1
+        3 | | train 1 validation 1 test 1
+        3 | 1,0,0 | train 3
+        20 | 0.9,0,0.1 | train 18 test 2
+        100 | 160,20,20 | train 80 validation 10 test 10
+    """,
 )
-def test_sizes(clusters: int, sizes: str | None, expected: dict[str, int]) -> None:
-    assert sizes_of(split(*tracker(clusters), sizes)) == expected
+def test_sizes(clusters, sizes, expected):
+    found = sizes_of(split(*tracker(int(clusters)), sizes or None))
+    assert " ".join(f"{name} {count}" for name, count in found.items()) == expected
 
 
-def test_an_impossible_size_names_the_largest_possible_ones() -> None:
+def test_an_impossible_size_names_the_largest_possible_ones():
     with pytest.raises(ConfigError, match=r"needs 30 positives, but there are 20; .* are 32,4,4$"):
         split(*tracker(20), "48,6,6")
 
 
-def test_the_papers_counts() -> None:
+def test_the_papers_counts():
     clusters, issues = tracker(11100)
     splits = split(clusters, issues, "18565,1547,1548", ratio=PAPER_RATIO)
     rows = {
@@ -92,7 +76,7 @@ def test_the_papers_counts() -> None:
     assert len(splits.dropped) == 11100 - sum(sizes_of(splits).values())
 
 
-def test_clusters_that_do_not_fit_are_trimmed_or_refused() -> None:
+def test_clusters_that_do_not_fit_are_trimmed_or_refused():
     issues = [ref(n) for n in range(1, 12)]
     large = cluster(*range(1, 12))  # ten pairs in one group
     splits = split([large], issues, "8,0,0")
@@ -102,7 +86,7 @@ def test_clusters_that_do_not_fit_are_trimmed_or_refused() -> None:
         split([large], issues, "6,2,2")
 
 
-def test_repositories_are_spread_evenly() -> None:
+def test_repositories_are_spread_evenly():
     parts = [tracker(40, repo=f"o/{name}") for name in "abcde"]
     clusters = [c for part, _ in parts for c in part]
     issues = [i for _, part in parts for i in part]
@@ -118,9 +102,7 @@ def test_repositories_are_spread_evenly() -> None:
     st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99)), max_size=8),
     st.integers(0, 2**40),
 )
-def test_groups_are_never_divided(
-    members: list[int], tied: list[tuple[int, int]], seed: int
-) -> None:
+def test_groups_are_never_divided(members, tied, seed):
     clusters, number = [], 1
     for size in members:
         clusters.append(cluster(*range(number, number + size)))
@@ -136,7 +118,7 @@ def test_groups_are_never_divided(
         assert all(splits.of[pair.first] == splits.of[pair.second] == name for pair in pairs)
 
 
-def test_the_order_of_input_does_not_matter_and_the_seed_does() -> None:
+def test_the_order_of_input_does_not_matter_and_the_seed_does():
     clusters, issues = tracker(60, singles=60)
     shuffled, mixed = clusters[:], issues[:]
     random.Random(1).shuffle(shuffled)
@@ -145,7 +127,7 @@ def test_the_order_of_input_does_not_matter_and_the_seed_does() -> None:
     assert split(clusters, issues).of != split(clusters, issues, seed=1).of
 
 
-def test_more_data_moves_few_issues() -> None:
+def test_more_data_moves_few_issues():
     clusters, issues = tracker(300, singles=300)
     before = split(clusters, issues).of
     more = [*clusters, cluster(9001, 9002)]
@@ -154,7 +136,7 @@ def test_more_data_moves_few_issues() -> None:
     assert moved <= 6
 
 
-def test_near_identical_texts_are_tied_across_repositories() -> None:
+def test_near_identical_texts_are_tied_across_repositories():
     texts = {issue: text_of(issue) for issue in (ref(1), ref(2), ref(3), ref(1, "p/q"))}
     texts[ref(3)] = replace(texts[ref(3)], text=texts[ref(1)].text + " again")
     texts[ref(1, "p/q")] = replace(texts[ref(1, "p/q")], text=texts[ref(1)].text)
@@ -170,7 +152,7 @@ REFS = st.builds(
 
 
 @given(st.lists(REFS, max_size=40))
-def test_a_table_of_references_is_sorted(refs: list[IssueRef]) -> None:
+def test_a_table_of_references_is_sorted(refs):
     table = RefTable(refs)
     expected = sorted(set(refs))
     assert list(table.at(np.arange(len(table)))) == expected
@@ -183,7 +165,7 @@ def test_a_table_of_references_is_sorted(refs: list[IssueRef]) -> None:
         assert list(table.at(table.of_repo(repo))) == [r for r in expected if r.repo == repo]
 
 
-def test_each_edge_is_a_pair_with_its_grounds() -> None:
+def test_each_edge_is_a_pair_with_its_grounds():
     chain = cluster(1, 5, 9, edges=((5, 1), (9, 5)))
     grounds_of = {(ref(5), ref(1)): grounds(ref(5))}
     positives = make_positives(
@@ -195,14 +177,14 @@ def test_each_edge_is_a_pair_with_its_grounds() -> None:
     assert positives.dropped == []
 
 
-def test_two_issues_are_paired_once() -> None:
+def test_two_issues_are_paired_once():
     cycle = cluster(1, 2, edges=((1, 2), (2, 1), (2, 2)))
     positives = make_positives([cycle], texts_of(ref(1), ref(2)), {}, PairSettings(), 0)
     assert len(positives.pairs) == 1
     assert Counter(drop.reason for drop in positives.dropped) == {"repeated": 1, "self": 1}
 
 
-def test_unusable_texts_drop_the_pair_with_a_reason() -> None:
+def test_unusable_texts_drop_the_pair_with_a_reason():
     texts = texts_of(ref(1), ref(2))
     texts.rejected[ref(3)] = "text_too_short"
     texts.usable[ref(5)] = replace(text_of(ref(5)), text=text_of(ref(1)).text)
@@ -212,7 +194,7 @@ def test_unusable_texts_drop_the_pair_with_a_reason() -> None:
     assert dropped == {3: "text_too_short", 4: "not_fetched", 5: "same_text"}
 
 
-def test_all_within_cluster_with_a_cap_keeps_the_edges() -> None:
+def test_all_within_cluster_with_a_cap_keeps_the_edges():
     numbers = range(1, 7)
     texts = texts_of(*map(ref, numbers))
     all_pairs = PairSettings(all_within_cluster=True)
@@ -226,7 +208,7 @@ def test_all_within_cluster_with_a_cap_keeps_the_edges() -> None:
     assert Counter(drop.reason for drop in capped.dropped) == {"cluster_cap": 8}
 
 
-def test_only_selected_relations_make_pairs() -> None:
+def test_only_selected_relations_make_pairs():
     """1 ← 2 duplicate, 2 ← 3 superseded, 3 ← 4 duplicate: an excluded edge separates two pairs."""
     chain = cluster(1, 2, 3, 4, edges=((2, 1), (3, 2), (4, 3)))
     grounds_of = {(ref(2), ref(1)): grounds(ref(2)), (ref(4), ref(3)): grounds(ref(4))}
@@ -246,7 +228,7 @@ def test_only_selected_relations_make_pairs() -> None:
     assert len(make_positives([chain], texts, grounds_of, both, 0).pairs) == 6
 
 
-def test_invalid_relations() -> None:
+def test_invalid_relations():
     assert PairSettings(relations="all").relations == tuple(Relation)
     with pytest.raises(
         ValueError, match="unknown relation 'supersedes'; expected all, or some of duplicate"
@@ -256,20 +238,18 @@ def test_invalid_relations() -> None:
         PairSettings(relations=())
 
 
-def duplicate(
-    number: int, *targets: int, outcome: VerdictOutcome = VerdictOutcome.DUPLICATE
-) -> Verdict:
+def duplicate(number, *targets, outcome=VerdictOutcome.DUPLICATE):
     return Verdict(ref(number), outcome, tuple(map(ref, targets)), 0.9, "test")
 
 
-def numbers(*verdicts: Verdict) -> list[tuple[str, list[int], int]]:
+def numbers(*verdicts):
     return [
         (cluster.id, [member.number for member in cluster.members], cluster.canonical.number)
         for cluster in find_clusters(verdicts)
     ]
 
 
-def test_clusters_of_pairs_chains_stars_and_cycles() -> None:
+def test_clusters_of_pairs_chains_stars_and_cycles():
     assert numbers(duplicate(2, 1)) == [("o/n#1", [1, 2], 1)]
     assert numbers(duplicate(1, 2), duplicate(2, 3)) == [("o/n#1", [1, 2, 3], 3)]
     assert numbers(duplicate(5, 9), duplicate(7, 9)) == [("o/n#5", [5, 7, 9], 9)]
@@ -278,7 +258,7 @@ def test_clusters_of_pairs_chains_stars_and_cycles() -> None:
     assert numbers(duplicate(2, 1), duplicate(4, 3)) == [("o/n#1", [1, 2], 1), ("o/n#3", [3, 4], 3)]
 
 
-def test_only_duplicates_of_other_issues_count() -> None:
+def test_only_duplicates_of_other_issues_count():
     assert (
         numbers(duplicate(2, 1, outcome=VerdictOutcome.UNCERTAIN), duplicate(3, 3), duplicate(4))
         == []
@@ -291,11 +271,9 @@ edges = st.lists(
 
 
 @given(edges, st.randoms(use_true_random=False))
-def test_clusters_do_not_depend_on_the_order_of_verdicts(
-    pairs: list[tuple[int, list[int]]], random: object
-) -> None:
+def test_clusters_do_not_depend_on_the_order_of_verdicts(pairs, random):
     verdicts = [duplicate(number, *targets) for number, targets in pairs]
     shuffled = list(verdicts)
-    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    random.shuffle(shuffled)
     assert find_clusters(shuffled) == find_clusters(verdicts)
     assert find_clusters([*verdicts, *shuffled]) == find_clusters(verdicts)

@@ -1,29 +1,24 @@
 """The status of a crawl while it runs and afterwards."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 import gis_builder
-from tests.support.github import Server
 
 from .crawl_world import STATION, crawled
 from .working_folder import stored
 
 
 @pytest.mark.parametrize(
-    ("strategy", "expected"),
+    "strategy, expected",
     [
         ("search", "searching, reading threads, completing threads"),
         ("all", "sweeping, completing threads"),
     ],
 )
-def test_stages_of_a_crawl(station: Server, tmp_path: Path, strategy: str, expected: str) -> None:
+def test_stages_of_a_crawl(station, tmp_path, strategy, expected):
     work, seen = tmp_path / "work", []
 
-    def look(_: object) -> None:
+    def look(_):
         seen.append(gis_builder.status(work))
 
     done = crawled(station, work, [STATION, "acme/nowhere"], strategy=strategy, progress=look)

@@ -1,10 +1,7 @@
 """The store: pages and threads, snapshots, hashes, invalid files; lists of repositories and sites."""
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -14,9 +11,11 @@ import pytest
 import gis_builder
 from gis_builder.api.common_options import read_repos
 from gis_builder.store import Page, Store
-from gis_builder.store.issue_records import Issue, Thread
+from gis_builder.store.issue_records import Thread
 from gis_builder.store.store import site_at
 from pairkit import ConfigError, DataError
+from tests.support.refusals import config_error, data_error
+from tests.support.tables import table
 
 from .detect_threads import thread
 from .working_folder import imported, verdicts
@@ -26,16 +25,16 @@ SAMPLE = Path(__file__).resolve().parents[2] / "data" / "sample"
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
+def store(tmp_path):
     with Store.open(tmp_path / "store.sqlite", create=True) as opened:
         yield opened
 
 
-def an_issue(number: int, **changes: object) -> Issue:
+def an_issue(number, **changes):
     return thread(**{"repo": REPO, "number": number, "title": f"title {number}", **changes}).issue
 
 
-def test_reading_uses_a_snapshot(store: Store) -> None:
+def test_reading_uses_a_snapshot(store):
     store.save(Page(threads=[Thread(an_issue(n)) for n in range(1, 4)]))
     reader = store.threads(REPO)
     first = next(reader)
@@ -43,19 +42,19 @@ def test_reading_uses_a_snapshot(store: Store) -> None:
     assert [first.issue.number, *(t.issue.number for t in reader)] == [1, 2, 3]
 
 
-def of_a_newer_version(path: Path) -> None:
+def of_a_newer_version(path):
     Store.open(path, create=True).close()
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA user_version = 99")
 
 
-def of_another_program(path: Path) -> None:
+def of_another_program(path):
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE songs (name)")
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
+    "make, message",
     [
         (lambda _: None, "no such store; run `gis import` or `gis crawl` first"),
         (
@@ -66,15 +65,13 @@ def of_another_program(path: Path) -> None:
     ],
     ids=["absent", "newer", "another program's"],
 )
-def test_invalid_stores_end_in_a_one_line_error(
-    tmp_path: Path, make: Callable[[Path], object], message: str
-) -> None:
+def test_invalid_stores_end_in_a_one_line_error(tmp_path, make, message):
     make(tmp_path / "store.sqlite")
     for use in (gis_builder.status, gis_builder.detect):
         with pytest.raises((ConfigError, DataError), match=message) as caught:
             use(tmp_path)
         assert "\n" not in str(caught.value)
-    with pytest.raises(ConfigError, match="no such folder"):
+    with config_error("no such folder"):
         gis_builder.detect(tmp_path / "misspelt")
     assert not (tmp_path / "misspelt").exists()
 
@@ -85,7 +82,7 @@ LISTED = (
 ).encode()
 
 
-def test_lists_of_repositories(tmp_path: Path) -> None:
+def test_lists_of_repositories(tmp_path):
     file = tmp_path / "repos.txt"
     file.write_bytes(LISTED)
     assert read_repos(str(file)) == ["rust-lang/rust", "Vercel/next.js", "a/b", "c/d"]
@@ -101,27 +98,27 @@ def test_lists_of_repositories(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "source", ["", "nosuch.txt", "a/b,c", "a/b/c", "a/..", "-a/b", "a/b\0", "x" * 300]
 )
-def test_invalid_lists_of_repositories(source: str) -> None:
-    with pytest.raises(ConfigError, match="neither an existing file nor owner/name"):
-        gis_builder.plan(source, token="t", progress=False)
+def test_invalid_lists_of_repositories(source):
+    with config_error("neither an existing file nor owner/name"):
+        gis_builder.plan(source, token="t")
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "expected one owner/name per line"),
-        (b"# nothing\n\n", "expected one owner/name per line"),
-        (b"\xff\xfe\x00a", "expected owner/name"),
-        (b"a/b\n\nbump.tech glide\n", r"repos.txt:3: 'bump.tech glide' is not a repository"),
-    ],
+@table(
+    "content, message",
+    r"""
+        b'' | expected one owner/name per line
+        b'# nothing\n\n' | expected one owner/name per line
+        b'\xff\xfe\x00a' | expected owner/name
+        b'a/b\n\nbump.tech glide\n' | repos.txt:3: 'bump.tech glide' is not a repository
+    """,
 )
-def test_invalid_files_of_repositories(tmp_path: Path, content: bytes, message: str) -> None:
+def test_invalid_files_of_repositories(tmp_path, content, message):
     (tmp_path / "repos.txt").write_bytes(content)
-    with pytest.raises(DataError, match=message):
-        gis_builder.plan(tmp_path / "repos.txt", token="t", progress=False)
+    with data_error(message):
+        gis_builder.plan(tmp_path / "repos.txt", token="t")
 
 
-def test_sites_of_api_hosts() -> None:
+def test_sites_of_api_hosts():
     sites = {
         "api.github.com": "https://github.com",
         "api.acme.ghe.com": "https://acme.ghe.com",
@@ -132,7 +129,7 @@ def test_sites_of_api_hosts() -> None:
     assert {host: site_at(host) for host in sites} == sites
 
 
-def test_urls_belong_to_the_server(tmp_path: Path) -> None:
+def test_urls_belong_to_the_server(tmp_path):
     """Saved addresses name it, such as a GitHub Enterprise; links in texts to it are references."""
     work, saved = tmp_path / "work", Path(shutil.copytree(SAMPLE / "quarryhq", tmp_path / "saved"))
     for path in saved.rglob("*.jsonl"):
@@ -141,12 +138,12 @@ def test_urls_belong_to_the_server(tmp_path: Path) -> None:
     imported(saved, work)
     imported(SAMPLE / "quarryhq", tmp_path / "github")
     assert verdicts(work) == verdicts(tmp_path / "github")
-    rows = gis_builder.pair(work, tmp_path / "gis", progress=False).pairs.rows
-    rendered = gis_builder.render(work, tmp_path / "issues.parquet", progress=False)
+    rows = gis_builder.pair(work, tmp_path / "gis").pairs.rows
+    rendered = gis_builder.render(work, tmp_path / "issues.parquet")
     evidence = rows.filter(pl.col("label") == 1)["evidence"].struct.field("url")
     links = [rows["url1"], rows["url2"], evidence, pl.read_parquet(rendered.out)["url"]]
     found = pl.concat([link.alias("url") for link in links])
     assert found.len() > 50
     assert found.str.starts_with("https://git.acme.org/").all()
-    with pytest.raises(ConfigError, match=r"contains issues of git\.acme\.org, not github\.com"):
+    with config_error(r"contains issues of git\.acme\.org, not github\.com"):
         imported(SAMPLE / "quarryhq", work)

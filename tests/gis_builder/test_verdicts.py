@@ -1,19 +1,15 @@
 """Verdicts of a working folder: their reuse, what they depend on, and the settings that a crawl keeps."""
 
-from __future__ import annotations
-
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
 
 import gis_builder
-from pairkit import ConfigError, DataError
 from tests.support.github import serve
+from tests.support.refusals import config_error, data_error
 
 from .working_folder import imported, stored, verdicts
 
@@ -22,18 +18,18 @@ REPO = "quarryhq/quarry"
 
 
 @pytest.fixture
-def saved(tmp_path: Path) -> Path:
+def saved(tmp_path):
     """One sample tracker that a test may change."""
     return Path(shutil.copytree(SAMPLE / REPO, tmp_path / "saved"))
 
 
 @pytest.fixture
-def work(saved: Path, tmp_path: Path) -> Path:
+def work(saved, tmp_path):
     imported(saved, tmp_path / "work")
     return tmp_path / "work"
 
 
-def changed(saved: Path, work: Path, stem: str, change: Callable[[dict[str, Any]], object]) -> None:
+def changed(saved, work, stem, change):
     """Change the lines of a file and import it again."""
     path = saved / f"{stem}.jsonl"
     rows = [json.loads(line) for line in path.read_text().splitlines()]
@@ -43,12 +39,12 @@ def changed(saved: Path, work: Path, stem: str, change: Callable[[dict[str, Any]
     imported(saved, work)
 
 
-def judged_anew(work: Path, **settings: Any) -> int:
+def judged_anew(work, **settings):
     dotted = {f"detect.{name}": value for name, value in settings.items()}
-    return gis_builder.detect(work, settings=dotted, progress=False).judged_anew
+    return gis_builder.detect(work, settings=dotted).judged_anew
 
 
-def test_duplicates_below_the_minimum_confidence_are_uncertain(work: Path) -> None:
+def test_duplicates_below_the_minimum_confidence_are_uncertain(work):
     sure = {issue for issue, (outcome, *_) in verdicts(work).items() if outcome == "duplicate"}
     strict = verdicts(work, min_confidence=0.97)
     still = {issue for issue, (outcome, *_) in strict.items() if outcome == "duplicate"}
@@ -58,14 +54,14 @@ def test_duplicates_below_the_minimum_confidence_are_uncertain(work: Path) -> No
     assert still
 
 
-def test_only_changed_threads_are_judged_again(saved: Path, work: Path) -> None:
+def test_only_changed_threads_are_judged_again(saved, work):
     (threads,) = stored(work, "SELECT count(*) FROM issues WHERE depth = 2 AND NOT is_pull")
     assert judged_anew(work) == threads
     first = (work / "verdicts.parquet").read_bytes()
     assert judged_anew(work) == 0
     assert (work / "verdicts.parquet").read_bytes() == first
 
-    def deny(comment: dict[str, Any]) -> None:
+    def deny(comment):
         if comment["issue_url"].endswith("/issues/58"):
             comment["body"] = "No duplicate at all, it is another bug."
 
@@ -77,7 +73,7 @@ def test_only_changed_threads_are_judged_again(saved: Path, work: Path) -> None:
     assert judged_anew(work) == threads
 
 
-def test_a_thread_is_judged_again_if_its_target_changes(saved: Path, work: Path) -> None:
+def test_a_thread_is_judged_again_if_its_target_changes(saved, work):
     """#58 is a duplicate of #41, which becomes a pull request."""
     assert verdicts(work)[f"{REPO}#58"][:2] == ("duplicate", [f"{REPO}#41"])
     other = work.with_name("other")
@@ -92,10 +88,10 @@ def test_a_thread_is_judged_again_if_its_target_changes(saved: Path, work: Path)
     assert verdicts(other)[f"{REPO}#58"][0] != "duplicate"
 
 
-def test_a_build_judges_each_thread_once(tmp_path: Path) -> None:
+def test_a_build_judges_each_thread_once(tmp_path):
     """Detection reuses the verdicts that the crawl needed to find further issues."""
     with serve(SAMPLE) as server:
-        access: dict[str, Any] = {"api_url": server.url, "token": "any", "progress": False}
+        access = {"api_url": server.url, "token": "any"}
         gis_builder.crawl(REPO, tmp_path, strategy="all", **access)
     kept = (tmp_path / "kept.parquet").read_bytes()
     assert judged_anew(tmp_path) == 0
@@ -103,44 +99,44 @@ def test_a_build_judges_each_thread_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["quarry#1", REPO, f"{REPO}#x", f"{REPO}#99999"])
-def test_only_issues_can_be_explained(work: Path, name: str) -> None:
-    with pytest.raises(ConfigError, match=r"^issue = "):
+def test_only_issues_can_be_explained(work, name):
+    with config_error(r"^issue = "):
         gis_builder.explain(work, name)
 
 
-def test_pairs_need_verdicts_on_the_current_crawl_and_settings(saved: Path, work: Path) -> None:
-    def pair(**settings: Any) -> None:
-        gis_builder.pair(work, work.with_name("gis"), settings=settings, progress=False)
+def test_pairs_need_verdicts_on_the_current_crawl_and_settings(saved, work):
+    def pair(**settings):
+        gis_builder.pair(work, work.with_name("gis"), settings=settings)
 
-    with pytest.raises(DataError, match="run `gis detect` first"):
+    with data_error("run `gis detect` first"):
         pair()
-    gis_builder.detect(work, progress=False)
-    with pytest.raises(DataError, match="judged with other settings"):
+    gis_builder.detect(work)
+    with data_error("judged with other settings"):
         pair(**{"detect.min_confidence": 0.9})
     pair()
     changed(saved, work, "issues", lambda issue: issue.update(body="edited"))
-    with pytest.raises(DataError, match="older than the crawl"):
+    with data_error("older than the crawl"):
         pair()
 
 
-def test_a_crawl_keeps_its_settings(tmp_path: Path) -> None:
+def test_a_crawl_keeps_its_settings(tmp_path):
     with serve(SAMPLE) as server:
 
-        def crawl(*, update: bool = False, **given: Any) -> None:
-            given = {"api_url": server.url, "token": "t", "progress": False, **given}
+        def crawl(*, update=False, **given):
+            given = {"api_url": server.url, "token": "t", **given}
             gis_builder.crawl(REPO, tmp_path, update=update, **given)
 
         crawl()
         requests = server.stats.requests
-        with pytest.raises(ConfigError, match="setting of server"):
+        with config_error("setting of server"):
             crawl(api_url="http://other.example", settings={"crawl.plain_http": True})
-        with pytest.raises(ConfigError, match="setting of phrases"):
+        with config_error("setting of phrases"):
             crawl(settings={"crawl.phrases": ("dup",)})
-        with pytest.raises(ConfigError, match="setting of strategy"):
+        with config_error("setting of strategy"):
             imported(SAMPLE, tmp_path)
         assert server.stats.requests == requests
         crawl(strategy="all")  # fetches everything in any case
-        with pytest.raises(ConfigError, match=r"setting of strategy \(all, not search\)"):
+        with config_error(r"setting of strategy \(all, not search\)"):
             crawl()
         crawl(update=True)  # with the strategy of the crawl
         crawl(strategy="all")

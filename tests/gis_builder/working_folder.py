@@ -1,15 +1,10 @@
 """A working folder as its user sees it: imports, verdicts, and the rows of `store.sqlite`."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
-from pathlib import Path
-from typing import Any
 
 import gis_builder
 
-Verdicts = dict[str, tuple[str, list[str], str]]
 _CONTENT = {
     "repos": "SELECT name, full_name, outcome FROM repos WHERE listed AND outcome <> 'failed' ORDER BY 1",
     "issues": "SELECT * FROM issues ORDER BY repo, number",
@@ -19,27 +14,27 @@ _CONTENT = {
 }
 
 
-def imported(source: Path, work: Path, **options: Any) -> gis_builder.Crawled:
-    """Import a saved tracker without output."""
-    return gis_builder.import_tracker(source, work, **{"progress": False, **options})
+def imported(source, work, **options):
+    """Import a saved tracker."""
+    return gis_builder.import_tracker(source, work, **options)
 
 
-def stored(work: Path, sql: str) -> list[Any]:
+def stored(work, sql):
     """The rows that a query finds in the store, or their values if they have only one column."""
     with closing(sqlite3.connect(f"file:{work / 'store.sqlite'}?mode=ro", uri=True)) as connection:
         rows = connection.execute(sql).fetchall()
     return [row[0] if len(row) == 1 else row for row in rows]
 
 
-def contents(work: Path) -> dict[str, list[Any]]:
+def contents(work):
     """Everything that was fetched or imported."""
     return {table: stored(work, sql) for table, sql in _CONTENT.items()}
 
 
-def verdicts(work: Path, **settings: Any) -> Verdicts:
+def verdicts(work, **settings):
     """Outcome, targets and reason of each issue."""
     dotted = {f"detect.{name}": value for name, value in settings.items()}
-    rows = gis_builder.detect(work, settings=dotted, progress=False).verdicts.iter_rows(named=True)
+    rows = gis_builder.detect(work, settings=dotted).verdicts.iter_rows(named=True)
     return {
         f"{row['repo']}#{row['number']}": (
             row["verdict"],

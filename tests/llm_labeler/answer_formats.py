@@ -1,8 +1,5 @@
 """Invented answers of LLMs with their sentences: the files of `answers/`."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,15 +21,15 @@ class Format:
     raw: str
     expected: tuple[str, ...]
 
-    def parsed(self) -> tuple[str, ...]:
+    def parsed(self):
         """The parsed sentences."""
         items = parse_answer(self.raw, text=self.text, size=self.size, polarity=self.polarity)
         return tuple(item.text for item in items if item.reason is None)
 
 
-def read(name: str) -> Iterator[Format]:
+def read(name):
     """Read the formats of one file."""
-    chunks = ("\n" + (FOLDER / f"{name}.txt").read_text(encoding="utf-8")).split("\n%% ")[1:]
+    chunks = ("\n" + (FOLDER / f"{name}.txt").read_text()).split("\n%% ")[1:]
     for head, answer, expected in zip(chunks[::3], chunks[1::3], chunks[2::3], strict=True):
         title, text = head.split("\n", 1)
         label, polarity, size = title.split(" | ")

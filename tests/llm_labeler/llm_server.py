@@ -1,16 +1,11 @@
 """Helpers for tests of LLMs on servers."""
 
-from __future__ import annotations
-
 import asyncio
-from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
-
-import pytest
+from typing import TypeVar
 
 from llm_labeler.clients.llm_server import ServerProvider
-from llm_labeler.records import Ask, AskKey, LlmReply, Message, content_hash
+from llm_labeler.records import Ask, AskKey, Message, content_hash
 from llm_labeler.settings import LlmSettings
 from tests.support.llm import Options, reply, serve
 
@@ -22,7 +17,7 @@ KEYS["glm"] = "ZHIPUAI_API_KEY"
 ENVIRON = {**dict.fromkeys(KEYS.values(), KEY), "OTHER_KEY": "sk-wrong"}
 
 
-def an_ask(number: int = 1, *, schema: dict[str, Any] | None = None, llm: str = "llama") -> Ask:
+def an_ask(number=1, *, schema=None, llm="llama"):
     text = f"Patient {number} is fine."
     prompt = (
         f"Your job is to generate 3 synonymous sentences of a given input sentence. Input sentence: {text}. "
@@ -32,7 +27,7 @@ def an_ask(number: int = 1, *, schema: dict[str, Any] | None = None, llm: str = 
     return Ask(key, (Message("user", prompt),), schema, text, 3)
 
 
-def settings(base_url: str, **fields: Any) -> LlmSettings:
+def settings(base_url, **fields):
     entry = {
         "kind": "openai_compatible",
         "model": "emulated",
@@ -44,48 +39,48 @@ def settings(base_url: str, **fields: Any) -> LlmSettings:
     return LlmSettings(**(entry | {"api_key_env": named} | fields))
 
 
-def provider(base_url: str, *, name: str = "llama", **fields: Any) -> ServerProvider:
+def provider(base_url, *, name="llama", **fields):
     return ServerProvider(name, settings(base_url, **fields), environ=ENVIRON)
 
 
-def as_anthropic(base_url: str, monkeypatch: pytest.MonkeyPatch) -> ServerProvider:
+def as_anthropic(base_url, monkeypatch):
     """An LLM on a server that counts as Anthropic's."""
     monkeypatch.setattr("llm_labeler.clients.llm_server.ANTHROPIC_HOST", "127.0.0.1")
     return provider(base_url, kind="anthropic")
 
 
-def address_and_key(kind: str, **fields: Any) -> tuple[str, str | None]:
+def address_and_key(kind, **fields):
     """The address of an LLM, and the key that is sent to it."""
     asked = ServerProvider("mine", LlmSettings(kind=kind, model="m", **fields), environ=ENVIRON)
     return asked.address.url, asked.channel.key and asked.channel.key.secret
 
 
-def run(main: Coroutine[Any, Any, T]) -> T:
+def run(main):
     return asyncio.run(main)
 
 
-async def _with(asked: ServerProvider, call: Coroutine[Any, Any, T]) -> T:
+async def _with(asked, call):
     try:
         return await call
     finally:
         await asked.close()
 
 
-def finished(asked: ServerProvider, call: Coroutine[Any, Any, T]) -> T:
+def finished(asked, call):
     """Run a call, and close the connections."""
     return run(_with(asked, call))
 
 
-def reply_of(asked: ServerProvider, ask: Ask | None = None) -> LlmReply:
+def reply_of(asked, ask=None):
     return finished(asked, asked.reply(ask or an_ask()))
 
 
-def check(asked: ServerProvider) -> None:
+def check(asked):
     finished(asked, asked.check())
 
 
 @contextmanager
-def responding(status: int, body: str, **headers: str) -> Iterator[str]:
+def responding(status, body, **headers):
     """The address of a server with one response to every request."""
     with serve(Options(respond=lambda *_: reply(status, body, **headers))) as server:
         yield server.base_url

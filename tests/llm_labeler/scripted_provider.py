@@ -1,18 +1,15 @@
 """A provider with scripted answers, and an event loop with virtual time."""
 
-from __future__ import annotations
-
 import asyncio
 import selectors
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from llm_labeler.clients.llms import Provider
-from llm_labeler.dispatch.answer_store import AnswerStore
 from llm_labeler.dispatch.budget import Budget
-from llm_labeler.dispatch.workers import Meter, ask_all
+from llm_labeler.dispatch.workers import ask_all
 from llm_labeler.records import (
     POLARITIES,
     Ask,
@@ -20,12 +17,10 @@ from llm_labeler.records import (
     LlmReply,
     Message,
     Prices,
-    StoredAnswer,
     TokenUsage,
     content_hash,
 )
 from llm_labeler.settings import BreakerSettings, BudgetSettings
-from pairkit import Progress
 
 T = TypeVar("T")
 
@@ -34,16 +29,16 @@ ACTUAL = TokenUsage(80, 20)
 PRICES = Prices(1.0, 2.0)
 
 
-def an_ask(number: int, llm: str = "tester", task: str = "positive") -> Ask:
-    key = AskKey(content_hash(str(number)), llm, task, "prompt", "parameters")  # type: ignore[arg-type]
+def an_ask(number, llm="tester", task="positive"):
+    key = AskKey(content_hash(str(number)), llm, task, "prompt", "parameters")
     return Ask(key, (Message("user", f"question {number}"),), text=str(number), size=1)
 
 
-def answer_at_once(ask: Ask, attempt: int) -> LlmReply | Exception:
+def answer_at_once(ask, attempt):
     return LlmReply(f"answer to {ask.text}", usage=ACTUAL)
 
 
-def answers_in(store: AnswerStore) -> list[StoredAnswer]:
+def answers_in(store):
     """All stored answers but those of judges."""
     texts = [text_id for (text_id,) in store._connection.execute("SELECT text_id FROM answers")]
     return [*store.answers(POLARITIES, texts)]
@@ -52,7 +47,7 @@ def answers_in(store: AnswerStore) -> list[StoredAnswer]:
 Script = Callable[[Ask, int], LlmReply | BaseException]
 
 
-def fails(error: Exception, when: Callable[[Ask, int], bool] = lambda ask, attempt: True) -> Script:
+def fails(error, when=lambda ask, attempt: True):
     """A script that fails if `when` is true, and answers otherwise."""
     return lambda ask, attempt: error if when(ask, attempt) else answer_at_once(ask, attempt)
 
@@ -81,10 +76,10 @@ class Scripted(Provider):
     in_flight: int = 0
     most_in_flight: int = 0
 
-    def max_usage(self, ask: Ask) -> TokenUsage:
+    def max_usage(self, ask):
         return self.bounds(ask)
 
-    async def reply(self, ask: Ask) -> LlmReply:
+    async def reply(self, ask):
         self.asked[ask.key] += 1
         self.starts.append(asyncio.get_running_loop().time())
         reply = self.script(ask, self.asked[ask.key])
@@ -99,12 +94,12 @@ class Scripted(Provider):
         return reply
 
 
-class _Selector(selectors.DefaultSelector):  # type: ignore[misc, valid-type]
+class _Selector(selectors.DefaultSelector):
     """Advances the time instead of waiting, as there are no events on files."""
 
     now = 0.0
 
-    def select(self, timeout: float | None = None) -> Any:
+    def select(self, timeout=None):
         if timeout is None:
             raise AssertionError("everybody waits and nothing can happen any more")
         self.now += max(0.0, timeout)
@@ -114,33 +109,33 @@ class _Selector(selectors.DefaultSelector):  # type: ignore[misc, valid-type]
 class VirtualLoop(asyncio.SelectorEventLoop):
     """An event loop with virtual time."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self._virtual = _Selector()
         super().__init__(self._virtual)
 
-    def time(self) -> float:
+    def time(self):
         return self._virtual.now
 
 
-def run(main: Coroutine[Any, Any, T]) -> T:
+def run(main):
     """`asyncio.run` with virtual time."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(main)
 
 
 async def ask_in(
-    store: AnswerStore,
-    *providers: Scripted,
-    count: int = 10,
-    questions: Callable[[str], Iterable[Ask]] | None = None,
-    budget: BudgetSettings | None = None,
-    breaker: BreakerSettings | None = None,
-    progress: Callable[[Progress], None] = lambda progress: None,
-    **options: Any,
-) -> Meter:
+    store,
+    *providers,
+    count=10,
+    questions=None,
+    budget=None,
+    breaker=None,
+    progress=lambda progress: None,
+    **options,
+):
     """`ask_all` with `count` questions for each provider, or with `questions`."""
 
-    def asks(llm: str) -> Iterable[Ask]:
+    def asks(llm):
         return (an_ask(number, llm) for number in range(count))
 
     streams = {provider.name: (questions or asks)(provider.name) for provider in providers}

@@ -1,29 +1,22 @@
 """Texts of questions, and the answers that a run has stored."""
 
-from __future__ import annotations
-
 import json
 import re
 import sqlite3
-from collections.abc import Sequence
 from contextlib import closing
-from pathlib import Path
-from typing import Any
 
 import polars as pl
 
 import llm_labeler
 
-RuleAnswers = dict[tuple[str, str], list[str]]
 
-
-def text_of(prompt: str) -> str:
+def text_of(prompt):
     """The text of a question."""
     text = re.findall(r'^(?:Sentence|Passage): (".*")$', prompt, re.MULTILINE)[-1]
     return str(json.loads(text))
 
 
-def raw_answers(work: Path) -> dict[tuple[str, str], str]:
+def raw_answers(work):
     """The raw answers by text and task, of a run with one LLM."""
     texts = dict(pl.read_parquet(work / "texts.parquet").select("text_id", "text").iter_rows())
     with closing(sqlite3.connect(work / "answers.sqlite")) as store:
@@ -31,7 +24,7 @@ def raw_answers(work: Path) -> dict[tuple[str, str], str]:
     return {(texts[text_id], task): raw.decode() for text_id, task, raw in rows}
 
 
-def add_pending_batch(work: Path, llm: str) -> None:
+def add_pending_batch(work, llm):
     """Record that an answered question of an LLM is also in a pending batch."""
     with closing(sqlite3.connect(work / "answers.sqlite")) as store, store:
         key = store.execute(
@@ -41,10 +34,10 @@ def add_pending_batch(work: Path, llm: str) -> None:
         store.execute("INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
 
 
-def by_rules(out: Path, texts: Sequence[str], **options: Any) -> RuleAnswers:
+def by_rules(out, texts, **options):
     """The rules' sentences by text and polarity, the best first."""
     settings = {"input.max_chars": 10_000}
-    given = {"size": 100, "progress": False, "settings": settings, **options}
+    given = {"size": 100, "settings": settings, **options}
     result = llm_labeler.generate(texts, llm="wordnet", out=out, **given)
     return {
         asked: [line.partition(". ")[2] for line in raw.splitlines()]

@@ -1,16 +1,12 @@
 """The label of a candidate by its judges' votes: a run of all cases, and further aggregations of it."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
 
 import llm_labeler
+from tests.support.tables import text_table
 
 WORDS = {"s": "same", "o": "opposite", "u": "unrelated", "?": "unsure"}
 JUDGES = 5
@@ -18,13 +14,15 @@ VOTED = [  # polarity, a letter per judge (the others are unsure), and why `vote
     ("positive", "s", None),
     ("positive", "sso", None),
     ("positive", "s??", None),
-    ("positive", "so", "undecided"),
-    ("positive", "sou", "undecided"),
-    ("positive", "??", "undecided"),
-    ("positive", "u", "outvoted"),
-    ("positive", "suu", "outvoted"),
-    ("positive", "o", "outvoted"),
-    ("positive", "ou", "undecided"),
+    *text_table("""
+    positive | so | undecided
+    positive | sou | undecided
+    positive | ?? | undecided
+    positive | u | outvoted
+    positive | suu | outvoted
+    positive | o | outvoted
+    positive | ou | undecided
+"""),
     ("negative", "o", None),
     ("negative", "u", None),
     ("negative", "ou", None),  # neither is `same`
@@ -37,19 +35,19 @@ VOTED = [  # polarity, a letter per judge (the others are unsure), and why `vote
 ]
 
 
-def sentence(polarity: str, letters: str) -> str:
+def sentence(polarity, letters):
     return f"Case {letters.replace('?', 'x')} {polarity}."
 
 
-def proposing(prompt: str) -> str:
+def proposing(prompt):
     """Proposes a sentence if it is asked for the polarity of the case."""
     text = json.loads(prompt.rpartition("Sentence: ")[2])
     polarity = "negative" if "say the opposite" in prompt else "positive"
     return f"1. Then {text}" if polarity in text else "None"
 
 
-def judging(number: int) -> Callable[[str], str]:
-    def judge(prompt: str) -> str:
+def judging(number):
+    def judge(prompt):
         data = json.loads(prompt[prompt.index('{"text"') :])
         letters = data["text"].split()[1].replace("x", "?").ljust(JUDGES, "?")
         return json.dumps(dict.fromkeys(data["sentences"], WORDS[letters[number]]))
@@ -58,7 +56,7 @@ def judging(number: int) -> Callable[[str], str]:
 
 
 @pytest.fixture(scope="module")
-def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def work(tmp_path_factory):
     texts = [sentence(polarity, letters) for polarity, letters, _ in VOTED]
     judges = {f"j{number}": judging(number) for number in range(JUDGES)}
     result = llm_labeler.generate(
@@ -68,25 +66,22 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
         aggregation="vote",
         out=tmp_path_factory.mktemp("votes") / "out",
         settings={"filters.min_length_ratio": 0},
-        progress=False,
     )
     assert result.problem is None
     return result.work
 
 
 @pytest.fixture
-def aggregate(
-    work: Path, tmp_path: Path
-) -> Callable[..., dict[tuple[str, str], tuple[str, float] | str]]:
+def aggregate(work, tmp_path):
     """By case: polarity and label of its pair, or why there is none."""
 
-    def by_case(
-        aggregation: str, **ensemble: Any
-    ) -> dict[tuple[str, str], tuple[str, float] | str]:
+    def by_case(aggregation, **ensemble):
         settings = {f"ensemble.{name}": value for name, value in ensemble.items()}
-        given = {"aggregation": aggregation, "settings": settings, "fresh": True, "progress": False}
+        given = {"aggregation": aggregation, "settings": settings, "fresh": True}
         result = llm_labeler.parse(work, out=tmp_path / "out", **given)
-        pairs = pl.concat(result.pairs.splits.values()).select("text1", "polarity", "label").rows()
+        found = result.pairs.rows
+        assert found["label"].dtype == (pl.Float32 if aggregation == "weighted" else pl.Int64)
+        pairs = found.select("text1", "polarity", "label").rows()
         kept = {text: (polarity, label) for text, polarity, label in pairs}
         reasons = dict(
             pl.read_parquet(work / "candidates.parquet").select("text", "reason").iter_rows()
@@ -100,35 +95,32 @@ def aggregate(
     return by_case
 
 
-Aggregate = Callable[..., dict[tuple[str, str], Any]]
-
-
-def as_proposed(polarity: str) -> tuple[str, float]:
+def as_proposed(polarity):
     return polarity, float(polarity == "positive")
 
 
-def test_union_keeps_all_and_vote_the_confirmed_ones(aggregate: Aggregate) -> None:
+def test_union_keeps_all_and_vote_the_confirmed_ones(aggregate):
     assert aggregate("union") == {(p, letters): as_proposed(p) for p, letters, _ in VOTED}
     assert aggregate("vote") == {
         (p, letters): reason or as_proposed(p) for p, letters, reason in VOTED
     }
 
 
-def test_unrelated_does_not_confirm_a_negative_if_disabled(aggregate: Aggregate) -> None:
+def test_unrelated_does_not_confirm_a_negative_if_disabled(aggregate):
     result = aggregate("vote", unrelated_is_negative=False)
     changed = {"u": "outvoted", "ou": "undecided", "oouss": "undecided", "ouss": "outvoted"}
     assert {letters: result["negative", letters] for letters in changed} == changed
     assert result["negative", "oou"] == ("negative", 0.0)
 
 
-def test_reversed_pairs_are_swapped_on_request(aggregate: Aggregate) -> None:
+def test_reversed_pairs_are_swapped_on_request(aggregate):
     result = aggregate("vote", reversed_pairs="swap")
     assert result["positive", "o"] == ("negative", 0.0)
     assert result["negative", "s"] == result["negative", "sso"] == ("positive", 1.0)
     assert result["positive", "u"] == "outvoted"
 
 
-def test_weighted_falls_back_to_shares_of_few_votes(aggregate: Aggregate) -> None:
+def test_weighted_falls_back_to_shares_of_few_votes(aggregate):
     result = aggregate("weighted", min_confidence=0.6)
     assert result["positive", "sso"] == ("positive", pytest.approx(2 / 3))
     assert result["negative", "oouss"] == ("negative", pytest.approx(2 / 5))

@@ -1,14 +1,9 @@
 """The public functions of `llm_labeler`: arguments, results and errors."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re
 import threading
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -19,11 +14,10 @@ from pairkit import ConfigError, Progress
 from tests.contract.label_command import tree
 
 TEXTS = ["The nurse takes a pill.", "A doctor drinks cold water.", "My aunt walks slowly at night."]
-Asked = Callable[[str], str]
 
 
-def counting(asked: list[str]) -> Asked:
-    def mine(prompt: str) -> str:
+def counting(asked):
+    def mine(prompt):
         asked.append(prompt)
         sentence = json.loads(prompt.rpartition("Sentence: ")[2])
         if "say the opposite" in prompt:
@@ -33,37 +27,35 @@ def counting(asked: list[str]) -> Asked:
     return mine
 
 
-def generate(
-    source: Any, out: Path, asked: list[str] | None = None, **more: Any
-) -> llm_labeler.Labelled:
-    arguments = {"llm": counting([] if asked is None else asked), "progress": False, **more}
+def generate(source, out, asked=None, **more):
+    arguments = {"llm": counting([] if asked is None else asked), **more}
     return llm_labeler.generate(source, out=out, **arguments)
 
 
-def test_generate_works_in_a_running_event_loop(tmp_path: Path) -> None:
-    async def later(prompt: str) -> str:
+def test_generate_works_in_a_running_event_loop(out):
+    async def later(prompt):
         await asyncio.sleep(0)
         return counting([])(prompt)
 
-    async def cell() -> llm_labeler.Labelled:
-        return generate(TEXTS, tmp_path / "out", llm=later)
+    async def cell():
+        return generate(TEXTS, out, llm=later)
 
     result = asyncio.run(cell())
     assert result.positives == 6
     assert result.pairs.splits["train"]["llms"].explode().unique().to_list() == ["later"]
 
 
-def test_results_and_reports(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    result = generate(TEXTS, tmp_path / "out")
+def test_results_and_reports(tmp_path, out, caplog):
+    result = generate(TEXTS, out)
     assert repr(result).startswith(
         f"Labelled('{tmp_path}/out': 6 positive and 6 negative pairs of 3 texts"
     )
     assert "<table>" in result._repr_html_()
     assert result.pairs is result.pairs
     assert [step[:2] for _, step in result.next_steps()] == [["aoe", "train"]]
-    assert result.pairs.splits["train"].equals(pairkit.read(tmp_path / "out").splits["train"])
+    assert result.pairs.splits["train"].equals(pairkit.read(out).splits["train"])
     with pytest.raises(AttributeError):
-        result.out = tmp_path  # type: ignore[misc]
+        result.out = tmp_path
     report = llm_labeler.report(result.work)
     assert (report.llms["mine"].proposals, report.llms["mine"].pairs) == (12, 12)
     assert "mine" in repr(report)
@@ -98,77 +90,70 @@ def test_results_and_reports(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
     assert found.threshold == pytest.approx(0.5)
 
 
-def test_the_report_says_what_a_drop_reason_means(tmp_path: Path) -> None:
+def test_the_report_says_what_a_drop_reason_means(tmp_path):
     text, reply = (
         "A man plays the guitar.",
         "1. A man plays the guitar.\n2. A man is playing guitar.",
     )
-    how: dict[str, Any] = {
-        "llm": {"me": lambda _: reply},
-        "polarity": "positive",
-        "progress": False,
-    }
+    how = {"llm": {"me": lambda _: reply}, "polarity": "positive"}
     result = llm_labeler.generate([text], out=tmp_path / "o", **how)
     assert re.search(r"echo +1 +a repetition of the prompt", repr(llm_labeler.report(result.work)))
 
 
-def test_run_json_has_the_qualified_name_of_a_function(tmp_path: Path) -> None:
-    result = generate(TEXTS, tmp_path / "out", llm={"first": counting([])})
-    run = json.loads((tmp_path / "out" / "run.json").read_text())
+def test_run_json_has_the_qualified_name_of_a_function(tmp_path, out):
+    result = generate(TEXTS, out, llm={"first": counting([])})
+    run = json.loads((out / "run.json").read_text())
     assert run["llms"]["first"]["kind"] == "function"
     assert run["llms"]["first"]["model"] == f"python:{__name__}.counting.<locals>.mine"
-    again = llm_labeler.parse(result.work, out=tmp_path / "again", progress=False)
+    again = llm_labeler.parse(result.work, out=tmp_path / "again")
     assert tree(again.out) == tree(result.out)
 
 
-def test_progress_goes_to_a_function_and_nothing_to_the_terminal(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    seen: list[Progress] = []
-    result = generate(TEXTS, tmp_path / "out", progress=seen.append)
+def test_progress_goes_to_a_function_and_nothing_to_the_terminal(out, capsys):
+    seen = []
+    result = generate(TEXTS, out, progress=seen.append)
     assert {at.stage for at in seen} == {"proposing", "making pairs"}
     assert seen[-1] == Progress("making pairs", 3, 3, ended=True)
     assert "the sentences may leave this machine: mine" in result.messages
     assert capsys.readouterr() == ("", "")
 
 
-def test_the_error_on_unknown_prices_has_a_working_remedy(tmp_path: Path) -> None:
-    asked: list[str] = []
+def test_the_error_on_unknown_prices_has_a_working_remedy(out):
+    asked = []
     with pytest.raises(ConfigError, match="price of mine is unknown") as caught:
-        generate(TEXTS, tmp_path / "out", asked, max_cost=5)
+        generate(TEXTS, out, asked, max_cost=5)
     assert asked == []
     entries = re.findall(
         r"settings='(.*?)'", str(caught.value).replace("=X", "=10").replace("=Y", "=20")
     )
     assert len(entries) == 2
-    assert 0 < (generate(TEXTS, tmp_path / "out", max_cost=5, settings=entries).cost or 0) < 5
+    assert 0 < (generate(TEXTS, out, max_cost=5, settings=entries).cost or 0) < 5
     assert re.search(
-        r"0 tokens, cost \$0 \(\$0\.\d+ in all",
-        repr(generate(TEXTS, tmp_path / "out", settings=entries)),
+        r"0 tokens, cost \$0 \(\$0\.\d+ in all", repr(generate(TEXTS, out, settings=entries))
     )
 
 
-ANY: Any = llm_labeler  # without type checks
+ANY = llm_labeler  # without type checks
 
 
 LATER = f"python:{__name__}.answer_later"
 
 
-def answer(prompt: str) -> str:
+def answer(prompt):
     return prompt
 
 
-async def answer_later(prompt: str) -> str:
+async def answer_later(prompt):
     return prompt
 
 
 class Answering:
-    async def __call__(self, prompt: str) -> str:
+    async def __call__(self, prompt):
         return prompt
 
 
 @pytest.mark.parametrize(
-    ("llms", "models"),
+    "llms, models",
     [
         ("chatgpt, llama", {"chatgpt": "gpt-4o-mini", "llama": "meta-llama/Llama-3.1-8B-Instruct"}),
         (answer, {"answer": f"python:{__name__}.answer"}),
@@ -178,23 +163,23 @@ class Answering:
         ({"one": {"kind": "wordnet"}}, {"one": "wordnet rules"}),
     ],
 )  # fmt: skip
-def test_llms_by_name_function_and_entry(llms: Any, models: dict[str, str]) -> None:
+def test_llms_by_name_function_and_entry(llms, models):
     plan = llm_labeler.plan(TEXTS, llm=llms)
     assert {estimate.llm: estimate.model for estimate in plan.estimates} == models
     ensemble = llm_labeler.plan(TEXTS, llm="ensemble").estimates
     assert [estimate.llm for estimate in ensemble] == ["chatgpt", "llama", "chatglm"]
 
 
-def test_plain_functions_are_called_one_after_another_unless_configured(tmp_path: Path) -> None:
+def test_plain_functions_are_called_one_after_another_unless_configured(tmp_path):
     running, together = set[int](), threading.Barrier(3)
 
-    def alone(prompt: str) -> str:
+    def alone(prompt):
         assert not running
         running.add(threading.get_ident())
         running.remove(threading.get_ident())
         return counting([])(prompt)
 
-    def in_threes(prompt: str) -> str:
+    def in_threes(prompt):
         together.wait(60)
         return counting([])(prompt)
 
@@ -205,8 +190,8 @@ def test_plain_functions_are_called_one_after_another_unless_configured(tmp_path
     assert three.positives == 6
 
 
-QUIET = {"llm": "wordnet", "progress": False}
-ARGUMENTS: list[tuple[dict[str, Any], str]] = [
+QUIET = {"llm": "wordnet"}
+ARGUMENTS = [
     ({"llm": lambda prompt: prompt}, "'<lambda>' is not a name; .* llm={'mine': …}"),
     ({"llm": [answer, answer]}, "two functions have the same name"),
     ({"llm": [3]}, "'int' is int; expected a function"),
@@ -222,7 +207,7 @@ ARGUMENTS: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    "call, message",
     [
         *(
             (lambda given=given: ANY.generate(TEXTS, **QUIET | given), message)
@@ -235,9 +220,7 @@ ARGUMENTS: list[tuple[dict[str, Any], str]] = [
         (lambda: ANY.evaluate([], work="work", gold_threshold="x"), "^gold_threshold = 'x': "),
     ],
 )
-def test_a_wrong_argument_is_named_in_one_line(
-    call: Callable[[], object], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wrong_argument_is_named_in_one_line(call, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError, match=message) as raised:
         call()

@@ -1,31 +1,27 @@
 """Proposing and judging: failures and budgets; plans."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import socket
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
 
 import llm_labeler
 from llm_labeler import CallFailed
-from pairkit import ConfigError, DataError, RemoteError
+from tests.support.refusals import config_error, data_error, remote_error
+from tests.support.tables import table
 
 from .stored_answers import add_pending_batch
 
 TEXTS = ["The nurse takes a pill.", "A doctor drinks cold water."]
 
 
-def answering(name: str, *failures: CallFailed) -> Callable[[str], str]:
+def answering(name, *failures):
     """An LLM that proposes and confirms; its first calls on the first sentence raise `failures`."""
     left = [*failures]
 
-    def llm(prompt: str) -> str:
+    def llm(prompt):
         if "Sentence: " not in prompt:
             return json.dumps({str(number): "same" for number in range(1, 9)})
         if "nurse" in prompt and left:
@@ -35,51 +31,49 @@ def answering(name: str, *failures: CallFailed) -> Callable[[str], str]:
     return llm
 
 
-def generate(
-    out: Path, *failures: CallFailed, texts: list[str] = TEXTS, **more: Any
-) -> llm_labeler.Labelled:
+def generate(out, *failures, texts=TEXTS, **more):
     llms = {"ann": answering("ann", *failures), "bob": answering("bob")}
-    given = {"polarity": "positive", "progress": False, **more}
+    given = {"polarity": "positive", **more}
     return llm_labeler.generate(texts, llm=llms, out=out, aggregation="vote", **given)
 
 
-def test_a_rejected_question_does_not_stop_judging(tmp_path: Path) -> None:
+def test_a_rejected_question_does_not_stop_judging(out):
     rejected = CallFailed("rejected", "against the rules", retry=False, final=True)
-    result = generate(tmp_path / "out", rejected)
+    result = generate(out, rejected)
     assert result.dropped["answer_rejected"] == 1
     assert result.positives > 0
     assert "not_judged" not in result.dropped
 
 
-def test_judging_waits_for_all_proposals(tmp_path: Path) -> None:
+def test_judging_waits_for_all_proposals(tmp_path, out):
     passing = CallFailed("rejected", "not now", retry=False)
-    with pytest.raises(RemoteError, match=r"no answer to 1 questions \(rejected 1: not now\)"):
-        generate(tmp_path / "out", passing)
+    with remote_error(r"no answer to 1 questions \(rejected 1: not now\)"):
+        generate(out, passing)
     report = llm_labeler.report(tmp_path / "out.work")
     assert (report.failures, report.llms["bob"].kept) == ({"rejected": 1}, 4)
-    assert "not_judged" not in generate(tmp_path / "out").dropped
+    assert "not_judged" not in generate(out).dropped
 
 
-def test_part_of_the_budget_is_kept_for_judges(tmp_path: Path) -> None:
+def test_part_of_the_budget_is_kept_for_judges(tmp_path, out):
     texts = [f"The nurse takes pill number {number}." for number in range(20)]
-    result = generate(tmp_path / "out", texts=texts, max_requests=40)
+    result = generate(out, texts=texts, max_requests=40)
     assert result.asked.stopped == "max_requests"
     assert result.asked.spent.requests >= 36
     assert 36 <= result.positives <= 40  # 4 per text, for 2 questions and 2 to judges
     parameters = f"work='{result.work}', out='{result.out}-unjudged', aggregation='union'"
     command = f"`llm_labeler.parse({parameters})` makes"
     assert any(command in line for line in result.messages)
-    rest = generate(tmp_path / "out", texts=texts)
+    rest = generate(out, texts=texts)
     assert (rest.positives, rest.asked.stopped) == (80, None)
     assert generate(tmp_path / "enough", texts=texts, max_requests=80).asked.stopped is None
-    with pytest.raises(DataError, match=r"no pair is left .*`llm_labeler.parse.*union"):
+    with data_error(r"no pair is left .*`llm_labeler.parse.*union"):
         generate(tmp_path / "few", texts=texts, max_requests=2, polarity="negative")
 
 
 @pytest.mark.parametrize("aggregation", ["vote", "weighted"])
-def test_llms_that_write_the_same_sentence_confirm_it(tmp_path: Path, aggregation: str) -> None:
+def test_llms_that_write_the_same_sentence_confirm_it(out, aggregation):
     llms = {name: answering("she") for name in ("ann", "bob")}
-    given = {"out": tmp_path / "out", "aggregation": aggregation, "progress": False}
+    given = {"out": out, "aggregation": aggregation}
     result = llm_labeler.generate(TEXTS, llm=llms, polarity="positive", **given)
     assert (result.positives, dict(result.dropped)) == (4, {})
     assert result.statistics["judges"]["by_name"] == {}  # no one judged
@@ -89,37 +83,31 @@ def test_llms_that_write_the_same_sentence_confirm_it(tmp_path: Path, aggregatio
     ]
 
 
-def test_the_accuracy_of_uncompared_judges_is_not_estimated(tmp_path: Path) -> None:
-    result = generate(tmp_path / "out")  # each judges the other's sentences
+def test_the_accuracy_of_uncompared_judges_is_not_estimated(out):
+    result = generate(out)  # each judges the other's sentences
     judges = result.statistics["judges"]["by_name"]
     assert judges == {name: {"judged": 4, "unsure": 0, "accuracy": None} for name in ("ann", "bob")}
     assert "0.50" not in str(result.tables()[0])
 
 
-def test_questions_in_a_pending_batch_are_not_asked(tmp_path: Path) -> None:
-    result = generate(tmp_path / "out")
+def test_questions_in_a_pending_batch_are_not_asked(out):
+    result = generate(out)
     add_pending_batch(result.work, "ann")
-    with pytest.raises(
-        ConfigError, match=r"1 questions are in a pending batch of ann .* batch=True, or"
-    ):
-        generate(tmp_path / "out")
+    with config_error(r"1 questions are in a pending batch of ann .* batch=True, or"):
+        generate(out)
     before = result.spent_in_all.requests
-    assert generate(tmp_path / "out", retry_failed=True).spent_in_all.requests == before + 1
-    assert generate(tmp_path / "out").asked.spent.requests == 0
+    assert generate(out, retry_failed=True).spent_in_all.requests == before + 1
+    assert generate(out).asked.spent.requests == 0
 
 
-def of_ensemble(out: Path, *members: str, **more: Any) -> llm_labeler.Labelled:
+def of_ensemble(out, *members, **more):
     settings = {"ensemble.members": [*members], "llm.llama.base_url": "http://127.0.0.1:9/v1"}
-    return llm_labeler.generate(
-        TEXTS, llm="ensemble", out=out, settings=settings, progress=False, **more
-    )
+    return llm_labeler.generate(TEXTS, llm="ensemble", out=out, settings=settings, **more)
 
 
-def test_the_ensemble_leaves_out_unavailable_members(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_ensemble_leaves_out_unavailable_members(out, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    result = of_ensemble(tmp_path / "out", "chatgpt", "llama", "wordnet")
+    result = of_ensemble(out, "chatgpt", "llama", "wordnet")
     assert result.positives > 0
     assert result.problem is None
     lines = [line for line in result.messages if line.startswith("ensemble: ")]
@@ -130,40 +118,36 @@ def test_the_ensemble_leaves_out_unavailable_members(
     assert "start the server" in lines[1]
 
 
-def test_only_private_servers_are_advised_to_be_started(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def unknown(*_: object, **__: object) -> list[Any]:
+def test_only_private_servers_are_advised_to_be_started(out, monkeypatch):
+    def unknown(*_, **__):
         raise socket.gaierror("no such host")
 
     monkeypatch.setattr(socket, "getaddrinfo", unknown)
     far = {"kind": "openai_compatible", "model": "m", "base_url": "https://llm.example/v1"}
-    with pytest.raises(RemoteError, match="check the network, or set base_url"):
-        llm_labeler.generate(TEXTS, llm={"far": far}, out=tmp_path / "out", progress=False)
+    with remote_error("check the network, or set base_url"):
+        llm_labeler.generate(TEXTS, llm={"far": far}, out=out)
 
 
-def test_an_ensemble_without_enough_members_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_ensemble_without_enough_members_is_refused(tmp_path, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    with pytest.raises(ConfigError, match=r"2 LLMs can't be asked: .*OPENAI_API_KEY.*; llm llama"):
+    with config_error(r"2 LLMs can't be asked: .*OPENAI_API_KEY.*; llm llama"):
         of_ensemble(tmp_path / "none", "chatgpt", "llama")
-    with pytest.raises(ConfigError, match="wordnet is the only one, so no pair could result"):
+    with config_error("wordnet is the only one, so no pair could result"):
         of_ensemble(tmp_path / "vote", "chatgpt", "llama", "wordnet", aggregation="vote")
-    with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
+    with config_error("OPENAI_API_KEY"):
         of_ensemble(tmp_path / "named", "wordnet", "chatgpt", judges="chatgpt", aggregation="vote")
 
 
-def test_an_error_of_one_llm_is_reported_after_the_others_ended(tmp_path: Path) -> None:
-    async def waits(prompt: str) -> str:
+def test_an_error_of_one_llm_is_reported_after_the_others_ended(out):
+    async def waits(prompt):
         await asyncio.sleep(60)
         return ""
 
-    def breaks(prompt: str) -> str:
+    def breaks(prompt):
         raise ZeroDivisionError("of mine")
 
     with pytest.raises(ZeroDivisionError, match="of mine"):
-        llm_labeler.generate(TEXTS, llm=[waits, breaks], out=tmp_path / "out", progress=False)
+        llm_labeler.generate(TEXTS, llm=[waits, breaks], out=out)
 
 
 TEXT = "x" * 40
@@ -177,28 +161,20 @@ PRICED = {**SERVER, "price_in": 1.0, "price_out": 10.0}
 
 
 @pytest.fixture
-def planned(tmp_path: Path) -> Callable[..., llm_labeler.Plan]:
+def planned(tmp_path):
     """The plan of a text and a short prompt for the LLMs a, b and c."""
     prompt = tmp_path / "own.toml"
     prompt.write_text('positive = "{size} of {text}"\nnegative = "{size} un {text}"')
 
-    def plan(*llms: str, entry: Any = SERVER, **options: Any) -> llm_labeler.Plan:
-        given: dict[str, Any] = {
-            "prompt": str(prompt),
-            "size": 2,
-            "out": tmp_path / "out",
-            **options,
-        }
+    def plan(*llms, entry=SERVER, **options):
+        given = {"prompt": str(prompt), "size": 2, "out": tmp_path / "out", **options}
         fields = {f"llm.{name}.{key}": value for name in "abc" for key, value in entry.items()}
         return llm_labeler.plan([TEXT], llm=",".join(llms or ("a",)), settings=fields, **given)
 
     return plan
 
 
-Planned = Callable[..., llm_labeler.Plan]
-
-
-def test_an_estimate_computed_by_hand(planned: Planned) -> None:
+def test_an_estimate_computed_by_hand(planned):
     (one,) = planned(entry=PRICED).estimates
     assert (one.questions, one.missing) == (2, 2)
     # A prompt of 45 bytes has 11 tokens, two sentences of 40 bytes times 1.3 have 26. Twice.
@@ -210,7 +186,7 @@ def test_an_estimate_computed_by_hand(planned: Planned) -> None:
     assert one.leaves_machine
 
 
-def test_an_unknown_price_is_not_zero_and_judging_is_estimated(planned: Planned) -> None:
+def test_an_unknown_price_is_not_zero_and_judging_is_estimated(planned):
     plan = planned()
     assert plan.cost is None
     assert plan.to_dict()["llms"]["a"]["cost"] is None
@@ -223,21 +199,16 @@ def test_an_unknown_price_is_not_zero_and_judging_is_estimated(planned: Planned)
     assert only_judge.tokens > 250  # at least the instructions of a judge
 
 
-@pytest.mark.parametrize(
-    ("budget", "short"),
-    [
-        ({}, []),
-        ({"max_cost": 1.0, "max_tokens": 10_000, "max_requests": 2}, []),
-        (
-            {"max_cost": 0.0004},
-            ["$0.0005, of which $0 are spent; max_cost=0.0004 covers about 74% of"],
-        ),
-        ({"max_tokens": 70, "max_requests": 1}, ["max_requests=1 covers", "max_tokens=70 covers"]),
-    ],
+@table(
+    "budget, short",
+    """
+        {} | []
+        {'max_cost': 1.0, 'max_tokens': 10000, 'max_requests': 2} | []
+        {'max_cost': 0.0004} | ['$0.0005, of which $0 are spent; max_cost=0.0004 covers about 74% of']
+        {'max_tokens': 70, 'max_requests': 1} | ['max_requests=1 covers', 'max_tokens=70 covers']
+    """,
 )
-def test_a_limit_that_is_too_low_for_the_run_is_reported(
-    budget: dict[str, float], short: list[str], planned: Planned
-) -> None:
+def test_a_limit_that_is_too_low_for_the_run_is_reported(budget, short, planned):
     plan = planned(entry=PRICED, **budget)
     lines = plan.to_dict()["short_of"]
     assert len(lines) == len(short)
@@ -245,23 +216,21 @@ def test_a_limit_that_is_too_low_for_the_run_is_reported(
     assert all(line in str(plan.table().caption) for line in lines)
 
 
-@pytest.mark.parametrize(
-    ("llms", "options", "refused"),
-    [
-        ("a", {"aggregation": "vote"}, True),
-        ("a", {"aggregation": "weighted"}, True),
-        ("a", {"aggregation": "vote", "judges": "a"}, True),
-        ("a", {"aggregation": "vote", "judges": "b"}, False),
-        ("ab", {"aggregation": "weighted"}, False),
-        ("a", {}, False),
-    ],
+@table(
+    "llms, options, refused",
+    """
+        a | {'aggregation': 'vote'} | True
+        a | {'aggregation': 'weighted'} | True
+        a | {'aggregation': 'vote', 'judges': 'a'} | True
+        a | {'aggregation': 'vote', 'judges': 'b'} | False
+        ab | {'aggregation': 'weighted'} | False
+        a | {} | False
+    """,
 )
-def test_an_aggregation_that_can_give_no_pair_is_refused(
-    llms: str, options: dict[str, str], refused: bool, planned: Planned
-) -> None:
+def test_an_aggregation_that_can_give_no_pair_is_refused(llms, options, refused, planned):
     if not refused:
         planned(*llms, **options)
         return
-    with pytest.raises(ConfigError, match="no pair could result") as caught:
+    with config_error("no pair could result") as caught:
         planned(*llms, **options)
     assert "\n" not in str(caught.value)

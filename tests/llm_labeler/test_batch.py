@@ -1,11 +1,6 @@
 """Questions through the Batch API: kills, faults and budgets."""
 
-from __future__ import annotations
-
-import json
-from collections.abc import Callable, Iterable
 from itertools import count
-from typing import Any
 
 import pytest
 
@@ -13,8 +8,7 @@ from llm_labeler.dispatch.answer_store import AnswerStore, SubmittedBatch
 from llm_labeler.dispatch.batch import run_batch
 from llm_labeler.dispatch.budget import Budget, charge
 from llm_labeler.dispatch.openai_batches import OpenAiBatches, read_lines, read_results
-from llm_labeler.dispatch.workers import Meter
-from llm_labeler.records import Ask, TokenUsage
+from llm_labeler.records import TokenUsage
 from llm_labeler.settings import BudgetSettings
 from pairkit import BadReply, ConfigError, RemoteError
 from pairkit.base.openai_api.channel import Channel
@@ -22,30 +16,23 @@ from pairkit.base.openai_api.refusals import NoAnswer, Refusal, RefusedCall
 from tests.llm_labeler.llm_server import an_ask, provider, run
 from tests.llm_labeler.scripted_provider import answers_in
 from tests.support.llm import Options, serve
+from tests.support.tables import table
 
 PRICES = {"price_in": 1.0, "price_out": 2.0}
 
 
 @pytest.fixture
-def half_price(monkeypatch: pytest.MonkeyPatch) -> None:
+def half_price(monkeypatch):
     """Treat the test server as OpenAI, which gives a discount."""
     monkeypatch.setattr(OpenAiBatches, "maker", "127.0.0.1")
 
 
-def batch(
-    base_url: str,
-    store: AnswerStore,
-    asks: Iterable[Ask] | int = 20,
-    *,
-    budget: BudgetSettings | None = None,
-    progress: Callable[[Any], None] = lambda progress: None,
-    **fields: Any,
-) -> Meter:
+def batch(base_url, store, asks=20, *, budget=None, progress=lambda progress: None, **fields):
     """Run a batch as one process."""
     asked = provider(base_url, **({"kind": "openai"} | PRICES | fields))
     questions = map(an_ask, range(asks)) if isinstance(asks, int) else asks
 
-    async def main() -> Meter:
+    async def main():
         limits = Budget(budget or BudgetSettings(), store.spent())
         try:
             return await run_batch(
@@ -62,14 +49,14 @@ def batch(
     return run(main())
 
 
-def answered(store: AnswerStore) -> int:
+def answered(store):
     return len(answers_in(store))
 
 
 @pytest.mark.usefixtures("half_price")
-def test_answers_match_their_questions_at_half_the_price(store: AnswerStore) -> None:
+def test_answers_match_their_questions_at_half_the_price(store):
     with serve(Options(batch_s=0.05)) as server:
-        seen: list[Any] = []
+        seen = []
         outcome = batch(server.base_url, store, progress=seen.append)
         assert server.stats.batches == 1
         again = batch(server.base_url, store, 25)
@@ -94,7 +81,7 @@ class Killed(BaseException):
     """Simulates a kill: no code may catch it."""
 
 
-POINTS: dict[str, tuple[str, int]] = {
+POINTS = {
     "uploaded": ("upload", 1),
     "written down": ("save_batch", 1),
     "started": ("create", 1),
@@ -105,18 +92,18 @@ POINTS: dict[str, tuple[str, int]] = {
 }
 
 
-def killed_at(point: str, base_url: str, store: AnswerStore) -> None:
+def killed_at(point, base_url, store):
     """A run that is killed after the n-th time of a step."""
     name, times = POINTS[point]
-    owner: Any = AnswerStore if hasattr(AnswerStore, name) else OpenAiBatches
+    owner = AnswerStore if hasattr(AnswerStore, name) else OpenAiBatches
     plain, turns = getattr(owner, name), count(1)
 
-    def end(result: Any) -> Any:
+    def end(result):
         if next(turns) == times:
             raise Killed
         return result
 
-    async def step(*args: Any, **kwargs: Any) -> Any:
+    async def step(*args, **kwargs):
         return end(await plain(*args, **kwargs))
 
     with pytest.MonkeyPatch.context() as patched:
@@ -127,7 +114,7 @@ def killed_at(point: str, base_url: str, store: AnswerStore) -> None:
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_a_killed_run_continues_without_a_second_batch(point: str, store: AnswerStore) -> None:
+def test_a_killed_run_continues_without_a_second_batch(point, store):
     with serve(Options(batch_s=0.05)) as server:
         killed_at(point, server.base_url, store)
         assert server.stats.batches == (0 if point in ("written down", "uploaded") else 1)
@@ -144,9 +131,7 @@ def test_a_killed_run_continues_without_a_second_batch(point: str, store: Answer
     assert before.requests == (1 if point == "uploaded" else 20)
 
 
-def test_a_batch_is_found_on_a_later_page(
-    store: AnswerStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_batch_is_found_on_a_later_page(store, monkeypatch):
     monkeypatch.setattr("llm_labeler.dispatch.openai_batches._PAGE", 2)
 
     with serve() as server:
@@ -162,7 +147,7 @@ def test_a_batch_is_found_on_a_later_page(
         assert server.stats.asked_again == 0
 
 
-def test_a_batch_that_the_server_does_not_know(store: AnswerStore) -> None:
+def test_a_batch_that_the_server_does_not_know(store):
     with serve(Options(batch_s=60)) as server:
         killed_at("adopted", server.base_url, store)
     with serve() as another, pytest.raises(ConfigError, match="has no such batch"):
@@ -171,7 +156,7 @@ def test_a_batch_that_the_server_does_not_know(store: AnswerStore) -> None:
 
 
 @pytest.mark.usefixtures("half_price")
-def test_the_budget_limits_batches(store: AnswerStore) -> None:
+def test_the_budget_limits_batches(store):
     max_usage = provider("http://localhost:1/v1", kind="openai", **PRICES)
     one = max_usage.prices.cost(max_usage.max_usage(an_ask(11))) or 0.0
     asks = [an_ask(number) for number in range(11, 31)]
@@ -188,7 +173,7 @@ def test_the_budget_limits_batches(store: AnswerStore) -> None:
 
 
 @pytest.mark.parametrize("point", ["written down", "adopted"])
-def test_unused_budget_of_an_earlier_batch_is_available(point: str, store: AnswerStore) -> None:
+def test_unused_budget_of_an_earlier_batch_is_available(point, store):
     """A pending batch counts at its bound until its state is known."""
 
     with serve() as server:
@@ -200,9 +185,7 @@ def test_unused_budget_of_an_earlier_batch_is_available(point: str, store: Answe
         assert outcome.spent.tokens < limit / 2
 
 
-def test_batches_respect_the_size_limits(
-    store: AnswerStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_batches_respect_the_size_limits(store, monkeypatch):
     monkeypatch.setattr(OpenAiBatches, "max_requests", 8)
     with serve() as server:
         assert batch(server.base_url, store).done == 20
@@ -213,19 +196,17 @@ def test_batches_respect_the_size_limits(
 
 
 @pytest.mark.parametrize(
-    ("page", "error"),
+    "page, error",
     [
         ('{"data": [{"id": "b%d", "status": "completed"}], "has_more": true}', "100 pages of batches"),
         ('{"data": [' + "[]," * 1_000_000 + "[]]}", "not a usable JSON object"),
         ('{"data": [3]}', "no list of batches"),
     ],
 )  # fmt: skip
-def test_pages_and_sizes_of_lists_are_bounded(
-    page: str, error: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pages_and_sizes_of_lists_are_bounded(page, error, monkeypatch):
     pages = count(1)
 
-    async def get(*_: Any, **__: Any) -> bytes:
+    async def get(*_, **__):
         return page.replace("%d", str(next(pages))).encode()
 
     monkeypatch.setattr(Channel, "get", get)
@@ -239,26 +220,23 @@ FULL = RefusedCall(Refusal(429, "Too many are enqueued."), {})
 LOST = NoAnswer("timeout", "no answer", was_sent=True)
 
 
-@pytest.mark.parametrize(
-    ("method", "fault", "times", "error"),
-    [
-        ("upload", BUSY, 3, None),
-        ("upload", BUSY, 100, "can't reach the Batch API"),
-        ("post", FULL, 1, r"could be started .*Too many are enqueued\."),
-        ("post", LOST, 1, None),  # the batch is looked up
-    ],
+@table(
+    "method, fault, times, error",
+    r"""
+        upload | BUSY | 3 | None
+        upload | BUSY | 100 | can't reach the Batch API
+        post | FULL | 1 | could be started .*Too many are enqueued\.
+        # the batch is looked up
+        post | LOST | 1 | None
+    """,
+    BUSY=BUSY,
+    FULL=FULL,
+    LOST=LOST,
 )
-def test_transfers_that_fail(
-    method: str,
-    fault: Exception,
-    times: int,
-    error: str | None,
-    store: AnswerStore,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_transfers_that_fail(method, fault, times, error, store, monkeypatch):
     plain, left = getattr(Channel, method), [times]
 
-    async def faulty(channel: Channel, path: str, *args: Any, **options: Any) -> Any:
+    async def faulty(channel, path, *args, **options):
         if path in ("/files", "/batches") and left[0] > 0:
             left[0] -= 1
             if fault is LOST:
@@ -278,37 +256,34 @@ def test_transfers_that_fail(
     assert answered(store) == 20
 
 
-def test_result_lines_are_matched_by_custom_id() -> None:
-    def line(name: str, status: int, body: Any) -> str:
-        return json.dumps({"custom_id": name, "response": {"status_code": status, "body": body}})
+YES = '{"choices": [{"message": {"content": "1. yes"}}]}'
+EMPTY = """\
+{"choices": [{"message": {"content": ""}}], "usage": {"prompt_tokens": 9, "completion_tokens": 1}}"""
+QUOTA = '{"error": {"code": "insufficient_quota", "message": "You exceeded your current quota"}}'
+# With lines that are no results; an answer replaces a failure in any order.
+OUTPUT = f"""\
+{{"custom_id": "f", "response": {{"status_code": 200, "body": {YES}}}}}
+{{"custom_id": "unknown", "response": {{"status_code": 200, "body": {YES}}}}}
+{{"custom_id": "b", "response": {{"status_code": 200, "body": []}}}}
+{{"custom_id": "f", "response": {{"status_code": 500, "body": {{}}}}}}
+{{
+[]
+{{"custom_id": "c"}}
+{{"custom_id": "d", "response": 3}}
+\ufffd
+{{"custom_id": "g", "response": {{"status_code": 500, "body": {{}}}}}}
+{{"custom_id": "g", "response": {{"status_code": 200, "body": {YES}}}}}
+{{"custom_id": "h", "response": {{"status_code": 200, "body": {EMPTY}}}}}"""
+ERRORS = f"""\
+{{"custom_id": "e", "response": {{"status_code": 429, "body": {QUOTA}}}}}
+{{"custom_id": "c", "response": {{"status_code": 429, "body": {QUOTA}}}}}
+{{"custom_id": "a", "response": {{"status_code": 503, "body": "busy"}}}}"""
 
+
+def test_result_lines_are_matched_by_custom_id():
     keys = {name: an_ask(number).key for number, name in enumerate("abcdefgh")}
     waiting = SubmittedBatch("llama", "batch_1", "completed", keys, TokenUsage(801, 80), 1.0)
-    empty = {
-        "choices": [{"message": {"content": ""}}],
-        "usage": {"prompt_tokens": 9, "completion_tokens": 1},
-    }
-    completion = {"choices": [{"message": {"content": "1. yes"}}]}
-    quota = {"error": {"code": "insufficient_quota", "message": "You exceeded your quota"}}
-    output = [
-        *(line(name, 200, completion) for name in ("f", "unknown")),
-        *(line("b", 200, []), line("f", 500, {})),
-        *(
-            "{",
-            "[]",
-            '{"custom_id": "c"}',
-            '{"custom_id": "d", "response": 3}',
-            "\ufffd",
-        ),  # not result lines
-        *(
-            line("g", 500, {}),
-            line("g", 200, completion),
-        ),  # an answer replaces a failure in any order
-    ]
-    output.append(line("h", 200, empty))
-    errors = [line("e", 429, quota), line("c", 429, quota), line("a", 503, "busy")]
-    files = ["\n".join(lines).encode() for lines in (output, errors)]
-
+    files = (OUTPUT.encode(), ERRORS.encode())
     asked = provider("http://localhost:1/v1", kind="openai", **PRICES)
     lines = [line for content in files for line in read_lines(content)]
     results = run(read_results(asked, waiting, "completed", lines, 0.5))

@@ -1,40 +1,32 @@
 """What a server may do with a batch of questions."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 import llm_labeler
 from pairkit import AuthError, ConfigError
-from tests.support.llm import Faults, Options, Server, serve
+from tests.support.llm import Faults, Options, serve
 
 TEXTS = [f"Patient {number} is fine." for number in range(60)]
 
 
-def batch(
-    server: Server, out: Path, texts: Sequence[str] = TEXTS[:20], **fields: Any
-) -> llm_labeler.Labelled:
+def batch(server, out, texts=TEXTS[:20], **fields):
     """One question about each text; the first one is asked directly."""
     llm = {"kind": "openai", "model": "emulated", "base_url": server.base_url, **fields}
-    given: Any = {"polarity": "positive", "keep_going": True, "fresh": True, "progress": False}
+    given = {"polarity": "positive", "keep_going": True, "fresh": True}
     return llm_labeler.generate(texts, llm={"llama": llm}, out=out, batch=True, **given)
 
 
-def answers(result: llm_labeler.Labelled) -> int:
+def answers(result):
     return llm_labeler.report(result.work).llms["llama"].answers
 
 
 @pytest.mark.parametrize("ends", ["expired", "cancelled"])
-def test_unanswered_questions_of_a_batch_are_asked_again(ends: Any, tmp_path: Path) -> None:
+def test_unanswered_questions_of_a_batch_are_asked_again(ends, out):
     with serve(Options(batch_ends=ends)) as server:
-        first = batch(server, tmp_path / "out")  # each second of the other 19 is answered
+        first = batch(server, out)  # each second of the other 19 is answered
         assert (answers(first), first.asked.unanswered) == (11, {"timeout": 9})
         assert ends in first.asked.detail
-        again = batch(server, tmp_path / "out")
+        again = batch(server, out)
         assert (answers(again), again.asked.cached, again.asked.unanswered) == (
             16,
             11,
@@ -43,18 +35,18 @@ def test_unanswered_questions_of_a_batch_are_asked_again(ends: Any, tmp_path: Pa
         assert server.stats.asked_again == 0
 
 
-def test_a_batch_that_the_server_rejects(tmp_path: Path) -> None:
+def test_a_batch_that_the_server_rejects(out):
     with serve(Options(batch_ends="failed")) as server:
-        result = batch(server, tmp_path / "out")
+        result = batch(server, out)
     assert "rejected batch batch_1 (emulated)" in str(result.problem)
     assert result.spent_in_all.requests == 1
 
 
-def test_faults_of_single_lines(tmp_path: Path) -> None:
+def test_faults_of_single_lines(out):
     with serve(
         faults=Faults(1.0, ("server_error", "refusal", "no_usage", "empty"), first=1)
     ) as server:
-        result = batch(server, tmp_path / "out", TEXTS, price_in=1.0, price_out=2.0)
+        result = batch(server, out, TEXTS, price_in=1.0, price_out=2.0)
         assert server.stats.faults.keys() == {"server_error", "refusal", "no_usage", "empty"}
     unanswered = result.asked.unanswered
     assert unanswered.keys() == {"server_error", "empty_answer"}
@@ -67,25 +59,23 @@ def test_faults_of_single_lines(tmp_path: Path) -> None:
     assert result.dropped["refusal"] == server.stats.faults["refusal"]
 
 
-def test_questions_that_the_server_rejects_are_not_asked_again(tmp_path: Path) -> None:
+def test_questions_that_the_server_rejects_are_not_asked_again(out):
     texts = [*TEXTS[:5], f"A {'very ' * 200}long story.", *TEXTS[6:10]]
     with serve(Options(context_chars=1000)) as server:
-        result = batch(server, tmp_path / "out", texts)
+        result = batch(server, out, texts)
         assert (answers(result), result.dropped) == (9, {"answer_rejected": 1})
-        again = batch(server, tmp_path / "out", texts)
+        again = batch(server, out, texts)
         assert (again.asked.cached, again.asked.spent.requests) == (10, 0)
 
 
-def test_a_wrong_key_is_detected_before_a_batch_is_submitted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wrong_key_is_detected_before_a_batch_is_submitted(out, monkeypatch):
     monkeypatch.setenv("OTHER_KEY", "sk-wrong")
     with serve(Options(api_key="sk-right")) as server:
         with pytest.raises(AuthError, match="OTHER_KEY"):
-            batch(server, tmp_path / "out", api_key_env="OTHER_KEY")
+            batch(server, out, api_key_env="OTHER_KEY")
         assert server.stats.batches == 0
 
 
-def test_llms_without_a_batch_api_are_refused(tmp_path: Path) -> None:
+def test_llms_without_a_batch_api_are_refused(out):
     with serve() as server, pytest.raises(ConfigError, match="llm llama: has no Batch API"):
-        batch(server, tmp_path / "out", kind="glm")
+        batch(server, out, kind="glm")

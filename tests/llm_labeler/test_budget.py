@@ -1,12 +1,8 @@
 """Budgets are never exceeded and fully used: the accounts, then runs with servers of any bill."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from fractions import Fraction
-from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,16 +13,16 @@ from llm_labeler.dispatch.answer_store import AnswerStore
 from llm_labeler.dispatch.budget import (
     Budget,
     BudgetSpent,
-    Reservation,
     Spending,
     charge,
     check_prices,
     money,
     picodollars,
 )
-from llm_labeler.records import Ask, LlmReply, Prices, TokenUsage
+from llm_labeler.records import LlmReply, Prices, TokenUsage
 from llm_labeler.settings import BudgetSettings
 from pairkit import AuthError, ConfigError
+from tests.support.tables import table
 
 from .scripted_provider import (
     ACTUAL,
@@ -45,9 +41,7 @@ from .scripted_provider import (
     completion=st.integers(0, 10**6),
     micro=st.tuples(st.integers(0, 10**8), st.integers(0, 10**8)),
 )
-def test_costs_in_picodollars_are_exact(
-    prompt: int, completion: int, micro: tuple[int, int]
-) -> None:
+def test_costs_in_picodollars_are_exact(prompt, completion, micro):
     cost = Prices(micro[0] / 1e6, micro[1] / 1e6).cost(TokenUsage(prompt, completion))
     assert cost is not None
     exact = prompt * micro[0] + completion * micro[1]  # in picodollars
@@ -60,7 +54,7 @@ def test_costs_in_picodollars_are_exact(
     ]  # to 15 digits, then up
 
 
-def test_an_unknown_price_is_not_zero() -> None:
+def test_an_unknown_price_is_not_zero():
     known, unknown = Prices(0.0, 0.0), Prices(1.0, None)
     limited = BudgetSettings(max_cost=1.0)
     check_prices(limited, {"free": known}, Spending())
@@ -73,14 +67,14 @@ def test_an_unknown_price_is_not_zero() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "limit"),
+    "settings, limit",
     [
         (BudgetSettings(max_requests=3), "max_requests"),
         (BudgetSettings(max_tokens=30), "max_tokens"),
         (BudgetSettings(max_cost=0.3), "max_cost"),  # as floats, three times 0.1 is more than 0.3
     ],
 )
-def test_limits_are_reached_exactly(settings: BudgetSettings, limit: str) -> None:
+def test_limits_are_reached_exactly(settings, limit):
     budget = Budget(settings, charge(TokenUsage(4, 6), 0.1))
     one, two = (hold(budget, 4, 6, 0.1, in_bulk=True) for _ in range(2))
     assert budget.reserve("a", TokenUsage(4, 6), 0.1, in_bulk=True) is None  # not now
@@ -92,7 +86,7 @@ def test_limits_are_reached_exactly(settings: BudgetSettings, limit: str) -> Non
     assert spent.value.limit == limit
 
 
-def test_a_share_of_the_rest_is_kept_for_a_later_stage() -> None:
+def test_a_share_of_the_rest_is_kept_for_a_later_stage():
     budget = Budget(BudgetSettings(max_tokens=110), charge(TokenUsage(4, 6), None))
     budget.keep_back(0.3)
     with pytest.raises(BudgetSpent):
@@ -104,22 +98,22 @@ def test_a_share_of_the_rest_is_kept_for_a_later_stage() -> None:
         budget.reserve("a", TokenUsage(51, 0), None)
 
 
-@pytest.mark.parametrize(
-    ("cost", "expected"),
-    [
-        (None, "unknown"),
-        (0.0, "$0"),
-        (0.00004, "$0.0000"),
-        (0.5, "$0.5000"),
-        (1.0, "$1.00"),
-        (12.345, "$12.35"),
-    ],
+@table(
+    "cost, expected",
+    """
+        None | unknown
+        0.0 | $0
+        4e-05 | $0.0000
+        0.5 | $0.5000
+        1.0 | $1.00
+        12.345 | $12.35
+    """,
 )
-def test_money(cost: float | None, expected: str) -> None:
+def test_money(cost, expected):
     assert money(cost) == expected
 
 
-def test_free_calls_ignore_a_spent_cost_limit() -> None:
+def test_free_calls_ignore_a_spent_cost_limit():
     budget = Budget(BudgetSettings(max_cost=1.0), charge(TokenUsage(1, 1), 3.0))
     assert budget.reserve("a", TokenUsage(5, 5), 0.0) is not None
     with pytest.raises(BudgetSpent):
@@ -130,16 +124,14 @@ def test_free_calls_ignore_a_spent_cost_limit() -> None:
     assert None not in [budget.reserve("a", TokenUsage(5, 5), None) for _ in range(4)]
 
 
-def hold(
-    budget: Budget, prompt: int, completion: int, cost: float | None = None, **options: Any
-) -> Reservation:
+def hold(budget, prompt, completion, cost=None, **options):
     """Reserve a call of the LLM `a`."""
     reservation = budget.reserve("a", TokenUsage(prompt, completion), cost, **options)
     assert reservation is not None
     return reservation
 
 
-def test_concurrent_calls_start_at_one_and_double() -> None:
+def test_concurrent_calls_start_at_one_and_double():
     budget = Budget(BudgetSettings(max_tokens=10**6), Spending())
     rounds = []
     for _ in range(6):
@@ -163,11 +155,11 @@ def test_concurrent_calls_start_at_one_and_double() -> None:
     maximum=st.integers(1, 64),
 )
 def test_a_limit_is_exceeded_at_most_by_the_excess_of_calls_in_flight(
-    limit: int, max_usage: int, ratios: list[int], maximum: int
-) -> None:
+    limit, max_usage, ratios, maximum
+):
     """Servers may count up to eight times the bound."""
     budget = Budget(BudgetSettings(max_tokens=limit), Spending())
-    flying: list[tuple[Reservation, int]] = []
+    flying = []
     used = excess = 0
     for ratio in ratios:
         try:
@@ -192,7 +184,7 @@ def test_a_limit_is_exceeded_at_most_by_the_excess_of_calls_in_flight(
 class Billing:
     """A server with random faults and an exact bill."""
 
-    def __init__(self, draw: random.Random, name: str) -> None:
+    def __init__(self, draw, name):
         self.draw = draw
         self.micro = (
             draw.randint(0, 20_000_000),
@@ -211,12 +203,12 @@ class Billing:
             bounds=lambda ask: sizes[int(ask.text)],
         )
 
-    def exact(self, usage: TokenUsage) -> Fraction:
+    def exact(self, usage):
         return Fraction(
             usage.prompt_tokens * self.micro[0] + usage.completion_tokens * self.micro[1], 10**12
         )
 
-    def script(self, ask: Ask, attempt: int) -> LlmReply | BaseException:
+    def script(self, ask, attempt):
         max_usage = self.provider.max_usage(ask)
         used = TokenUsage(
             self.draw.randint(0, max_usage.prompt_tokens),
@@ -236,7 +228,7 @@ class Billing:
         return LlmReply("x", usage=used if kind == "usage" else None)
 
 
-def check(store: AnswerStore, draw: random.Random) -> bool:
+def check(store, draw):
     """Check one run; return whether its budget ended it."""
     servers = [Billing(draw, name) for name in ("a", "b")]
     budget = BudgetSettings(
@@ -277,7 +269,7 @@ def check(store: AnswerStore, draw: random.Random) -> bool:
 
 
 @pytest.mark.parametrize("runs", [40, pytest.param(1000, marks=pytest.mark.slow)])
-def test_random_runs_keep_their_budget_and_use_it(tmp_path: Path, runs: int) -> None:
+def test_random_runs_keep_their_budget_and_use_it(tmp_path, runs):
     stopped = 0
     for seed in range(runs):
         path = tmp_path / f"{seed}.sqlite"
@@ -288,8 +280,8 @@ def test_random_runs_keep_their_budget_and_use_it(tmp_path: Path, runs: int) -> 
     assert runs / 3 < stopped < runs
 
 
-def test_bounds_stay_raised_in_the_next_session(store: AnswerStore) -> None:
-    def dear(ask: Ask, attempt: int) -> LlmReply:
+def test_bounds_stay_raised_in_the_next_session(store):
+    def dear(ask, attempt):
         return LlmReply("x", usage=TokenUsage(500, 100))
 
     for _ in range(6):
@@ -297,7 +289,7 @@ def test_bounds_stay_raised_in_the_next_session(store: AnswerStore) -> None:
     assert store.spent().tokens == 5 * 600
 
 
-def test_bounds_are_raised_by_the_ratio_to_the_plain_bound() -> None:
+def test_bounds_are_raised_by_the_ratio_to_the_plain_bound():
     budget = Budget(BudgetSettings(max_tokens=10**6), Spending())
     raised = []
     for used in (50, 200, 300, 150, 450):
@@ -308,16 +300,16 @@ def test_bounds_are_raised_by_the_ratio_to_the_plain_bound() -> None:
     assert hold(budget, 60, 40).amounts == (1, 450, 0)
 
 
-def test_a_question_beyond_the_budget_does_not_stop_smaller_ones(store: AnswerStore) -> None:
+def test_a_question_beyond_the_budget_does_not_stop_smaller_ones(store):
     provider = Scripted(bounds=lambda ask: TokenUsage(10**6, 1) if ask.text == "0" else BOUND)
     outcome = run(ask_in(store, provider, count=30, budget=BudgetSettings(max_tokens=10_000)))
     assert (outcome.done, outcome.stopped_by) == (29, "max_tokens")
 
 
-def test_a_spent_budget_stops_reading_questions(store: AnswerStore) -> None:
+def test_a_spent_budget_stops_reading_questions(store):
     pulled = 0
 
-    def stream(llm: str):
+    def stream(llm):
         nonlocal pulled
         for number in range(100_000):
             pulled += 1
@@ -332,7 +324,7 @@ def test_a_spent_budget_stops_reading_questions(store: AnswerStore) -> None:
 class Dying(Scripted):
     """Answers twice; then one call hangs, and the next finds the key refused."""
 
-    async def reply(self, ask: Ask) -> LlmReply:
+    async def reply(self, ask):
         self.asked[ask.key] += 1
         if self.asked.total() == 3:
             await asyncio.sleep(100_000)
@@ -341,7 +333,7 @@ class Dying(Scripted):
         return LlmReply("x", usage=ACTUAL)
 
 
-def test_reservations_of_a_failed_llm_are_freed(store: AnswerStore) -> None:
+def test_reservations_of_a_failed_llm_are_freed(store):
     dead, alive = Dying(name="dead"), Scripted(name="alive", latency_s=1.0)
     budget = BudgetSettings(max_tokens=2000)
     outcome = run(ask_in(store, dead, alive, count=40, budget=budget, keep_going=True))

@@ -1,13 +1,8 @@
 """The dataset folder that a run writes: rows, card, statistics and run.json."""
 
-from __future__ import annotations
-
 import json
 import random
-from collections.abc import Sequence
 from itertools import groupby
-from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -15,6 +10,7 @@ import pytest
 import llm_labeler
 import pairkit
 from pairkit import ConfigError, DataError
+from tests.support.tables import table
 
 from .stored_answers import text_of
 
@@ -22,7 +18,7 @@ TEXTS = [f"Sentence number {number} is about thing {number}." for number in rang
 ONLY_TRAIN = {"split.validation": 0.0, "split.test": 0.0}
 
 
-def ann(prompt: str) -> str:
+def ann(prompt):
     text = text_of(prompt)
     if "say the opposite" in prompt:
         return json.dumps([f"It is wrong that {text}", f"Nobody says that {text}"])
@@ -31,22 +27,22 @@ def ann(prompt: str) -> str:
     )
 
 
-def bob(prompt: str) -> str:
+def bob(prompt):
     return ann(prompt) if "say the opposite" in prompt else "None"
 
 
-def generate(out: Path, texts: Sequence[str] = TEXTS, **options: Any) -> llm_labeler.Labelled:
-    given = {"llm": [ann], "out": out, "progress": False, **options}
+def generate(out, texts=TEXTS, **options):
+    given = {"llm": [ann], "out": out, **options}
     return llm_labeler.generate(texts, **given)
 
 
-def train(result: llm_labeler.Labelled) -> pl.DataFrame:
+def train(result):
     return result.pairs.splits["train"]
 
 
-def test_labels_and_texts_are_mixed(tmp_path: Path) -> None:
+def test_labels_and_texts_are_mixed(out):
     texts = [f"Sentence {number} is about the thing with number {number}." for number in range(300)]
-    frame = train(generate(tmp_path / "out", texts, settings=ONLY_TRAIN))
+    frame = train(generate(out, texts, settings=ONLY_TRAIN))
     assert frame.height == 1500
     labels = frame["label"].to_list()
     assert max(len(list(run)) for _, run in groupby(labels)) < 40  # 0.6 ** 40 is 1e-9
@@ -55,7 +51,7 @@ def test_labels_and_texts_are_mixed(tmp_path: Path) -> None:
     assert all(batch["text1"].n_unique() > 20 for batch in batches)
 
 
-def test_the_order_of_rows_depends_only_on_their_content(tmp_path: Path) -> None:
+def test_the_order_of_rows_depends_only_on_their_content(tmp_path):
     turned = [TEXTS, TEXTS[::-1], TEXTS[1::2]]
     whole, reverse, few = (
         train(generate(tmp_path / str(turn), texts, settings=ONLY_TRAIN))
@@ -68,11 +64,11 @@ def test_the_order_of_rows_depends_only_on_their_content(tmp_path: Path) -> None
     assert whole.sort("text1", "text2").equals(other.sort("text1", "text2"))
 
 
-def drawn(out: Path, task: str) -> tuple[llm_labeler.Labelled, pl.DataFrame]:
+def drawn(out, task):
     """A run whose LLMs draw from few sentences, so that they often agree, and its kept candidates."""
     draw = random.Random(task)
 
-    def llm(prompt: str) -> str:
+    def llm(prompt):
         is_negative = "say the opposite" in prompt or "misled" in prompt
         said = text_of(prompt)[:-1] + (", never" if is_negative else ", so")
         kinds = ("negation: ", "entity: ", "") if is_negative and task == "triplet" else ("",)
@@ -87,8 +83,8 @@ def drawn(out: Path, task: str) -> tuple[llm_labeler.Labelled, pl.DataFrame]:
     return result, table.filter(pl.col("reason").is_null())
 
 
-def test_each_kept_candidate_is_one_row_with_its_provenance(tmp_path: Path) -> None:
-    result, kept = drawn(tmp_path / "out", "paraphrase")
+def test_each_kept_candidate_is_one_row_with_its_provenance(out):
+    result, kept = drawn(out, "paraphrase")
     rows = pl.concat(result.pairs.splits.values())
     columns = ["text_id", "text2", "polarity", "llms", "votes", "label"]
     kept = kept.rename({"candidate": "text2"}).with_columns(pl.col("label").cast(pl.Int64))
@@ -104,11 +100,9 @@ def test_each_kept_candidate_is_one_row_with_its_provenance(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("task", ["paraphrase", "triplet"])
-def test_triplets_have_each_sentence_of_texts_with_both_polarities(
-    task: str, tmp_path: Path
-) -> None:
-    result, kept = drawn(tmp_path / "out", task)
-    sides: dict[str, dict[str, dict[str, Any]]] = {}
+def test_triplets_have_each_sentence_of_texts_with_both_polarities(task, out):
+    result, kept = drawn(out, task)
+    sides = {}
     for row in kept.iter_rows(named=True):
         of_text = sides.setdefault(row["text"], {"positive": {}, "negative": {}})
         of_text[row["polarity"]][row["candidate"]] = row
@@ -130,8 +124,8 @@ def test_triplets_have_each_sentence_of_texts_with_both_polarities(
         assert dropped == sum(len(side) for of_text in one_sided for side in of_text.values()) > 0
 
 
-def test_files_of_the_dataset_folder(tmp_path: Path) -> None:
-    result = generate(tmp_path / "out", llm=[ann, bob])
+def test_files_of_the_dataset_folder(out):
+    result = generate(out, llm=[ann, bob])
     files = {
         path.relative_to(result.out).as_posix() for path in result.out.rglob("*") if path.is_file()
     }
@@ -153,17 +147,19 @@ def test_files_of_the_dataset_folder(tmp_path: Path) -> None:
     assert statistics["llms"] == both
 
 
-@pytest.mark.parametrize(
-    ("polarity", "folders"), [("positive", ["data", "positive"]), ("negative", ["data"])]
+@table(
+    "polarity, folders",
+    """
+        positive | ['data', 'positive']
+        negative | ['data']
+    """,
 )
-def test_a_configuration_without_rows_is_left_out(
-    polarity: str, folders: list[str], tmp_path: Path
-) -> None:
-    result = generate(tmp_path / "out", polarity=polarity)
+def test_a_configuration_without_rows_is_left_out(polarity, folders, out):
+    result = generate(out, polarity=polarity)
     assert sorted(path.name for path in result.out.iterdir() if path.is_dir()) == folders
 
 
-def test_the_card(tmp_path: Path) -> None:
+def test_the_card(tmp_path):
     prompt = tmp_path / "own.toml"
     words = "Say {text} in ```other``` words, {size} times.\nSentence: {json_text}"
     negative = "{size} that say the opposite.\nSentence: {json_text}"
@@ -182,7 +178,7 @@ def test_the_card(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("llms", "says", "title"),
+    "llms, says, title",
     [
         (["wordnet"], "**No LLM was used.**", "Sentence pairs by rules"),
         (
@@ -192,17 +188,15 @@ def test_the_card(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_the_card_names_rules(tmp_path: Path, llms: list[Any], says: str, title: str) -> None:
-    result = generate(tmp_path / "out", ["The doctor treats the child."], llm=llms)
+def test_the_card_names_rules(out, llms, says, title):
+    result = generate(out, ["The doctor treats the child."], llm=llms)
     card = (result.out / "README.md").read_text()
     assert all(words in card for words in (says, f"pretty_name: {title}"))
     assert ("Prompt (" in card) == (ann in llms)
 
 
 @pytest.mark.usefixtures("small_shards")
-def test_a_large_dataset_is_written_in_shards_and_read_as_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_large_dataset_is_written_in_shards_and_read_as_one(tmp_path, monkeypatch):
     shards = generate(tmp_path / "shards", settings=ONLY_TRAIN)
     monkeypatch.undo()
     whole = generate(tmp_path / "whole", settings=ONLY_TRAIN)
@@ -219,7 +213,7 @@ def test_a_large_dataset_is_written_in_shards_and_read_as_one(
 
 
 @pytest.mark.parametrize(
-    ("answer", "options", "message"),
+    "answer, options, message",
     [
         (lambda prompt: text_of(prompt), {}, r"no pair is left .*\(echo 6\); a: 3 of 3 negatives repeat"),
         (lambda _: "", {}, r"\(empty_answer 6\); a: 6 of 6 answers have no sentence"),
@@ -229,17 +223,15 @@ def test_a_large_dataset_is_written_in_shards_and_read_as_one(
          r"3 of 3 sentences have little to do .*: look at some with `label show`, and try prompt="),
     ],
 )  # fmt: skip
-def test_a_dataset_without_pairs_is_refused(
-    tmp_path: Path, answer: Any, options: dict[str, Any], message: str
-) -> None:
+def test_a_dataset_without_pairs_is_refused(out, answer, options, message):
     with pytest.raises(DataError, match=message) as caught:
-        generate(tmp_path / "out", TEXTS[:3], llm={"a": answer}, **options)
+        generate(out, TEXTS[:3], llm={"a": answer}, **options)
     assert ("[filters]" in str(caught.value)) == ("max_requests" not in options)
     assert str(caught.value).count("look at some") == ("max_requests" not in options)
-    assert not (tmp_path / "out").exists()
+    assert not (out).exists()
 
 
-def test_run_json_has_the_settings_without_credentials(tmp_path: Path) -> None:
+def test_run_json_has_the_settings_without_credentials(tmp_path):
     prompt = tmp_path / "mine.txt"
     prompt.write_text("{size} {polarity} ones.\nSentence: {json_text}")
     settings = {"llm.llama.base_url": "http://user:secret@host/v1"}
@@ -257,10 +249,10 @@ def test_run_json_has_the_settings_without_credentials(tmp_path: Path) -> None:
     assert "secret" not in json.dumps(run)
 
 
-def test_a_moved_file_is_the_same_input_and_another_prompt_another_dataset(tmp_path: Path) -> None:
+def test_a_moved_file_is_the_same_input_and_another_prompt_another_dataset(tmp_path, out):
     for file in (tmp_path / "s.txt", tmp_path / "moved.txt"):
         file.write_text("\n".join(TEXTS[:3]))
-        llm_labeler.generate(file, llm=[ann], out=tmp_path / "out", progress=False)
+        llm_labeler.generate(file, llm=[ann], out=out)
     for change in ({"size": 9}, {"llm": {"ann": bob}}, {"prompt": "paper"}):
         with pytest.raises(ConfigError, match="fresh=True"):
-            generate(tmp_path / "out", TEXTS[:3], **change)
+            generate(out, TEXTS[:3], **change)

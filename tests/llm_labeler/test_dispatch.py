@@ -1,16 +1,13 @@
 """Every question gets an answer or a failure, and every call is charged."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 
 import pytest
 
 from llm_labeler import CallFailed
-from llm_labeler.dispatch.answer_store import AnswerStore
 from llm_labeler.dispatch.budget import Spending
-from llm_labeler.records import Ask, LlmReply
+from llm_labeler.records import LlmReply
 from pairkit import AuthError, ConfigError, Progress, RemoteError
 
 from .scripted_provider import (
@@ -29,7 +26,7 @@ PICO_ACTUAL = 80 * 1_000_000 + 20 * 2_000_000  # of one call at 1 and 2 dollars 
 PICO_BOUND = 100 * 1_000_000 + 50 * 2_000_000
 
 
-def test_llms_run_concurrently_and_each_answer_is_stored_and_charged(store: AnswerStore) -> None:
+def test_llms_run_concurrently_and_each_answer_is_stored_and_charged(store):
     quick, slow = Scripted(name="quick", latency_s=0.1), Scripted(name="slow", latency_s=100.0)
     outcome = run(ask_in(store, quick, slow, count=40))
     assert quick.starts[-1] < 2
@@ -47,7 +44,7 @@ def test_llms_run_concurrently_and_each_answer_is_stored_and_charged(store: Answ
     assert outcome.spent == store.spent() == each + each
 
 
-def test_retries_back_off(store: AnswerStore) -> None:
+def test_retries_back_off(store):
     script = fails(CallFailed("timeout", ""), lambda ask, attempt: attempt < 6)
     provider = Scripted(script, attempts=6)
     assert run(ask_in(store, provider, count=1)).done == 1
@@ -61,7 +58,7 @@ def test_retries_back_off(store: AnswerStore) -> None:
     assert patient.starts == [0, 40]
 
 
-def test_a_waiting_retry_blocks_no_calls(store: AnswerStore) -> None:
+def test_a_waiting_retry_blocks_no_calls(store):
     script = fails(
         CallFailed("server_error", "503", retry_after_s=0.6),
         lambda ask, attempt: int(ask.text) % 10 == 0 and attempt == 1,
@@ -71,8 +68,8 @@ def test_a_waiting_retry_blocks_no_calls(store: AnswerStore) -> None:
     assert provider.starts[-1] < 1100 * 0.2 / 10 * 1.1  # 22 s is optimal
 
 
-def test_failures_are_stored_and_the_run_continues(store: AnswerStore) -> None:
-    def script(ask: Ask, attempt: int) -> LlmReply | Exception:
+def test_failures_are_stored_and_the_run_continues(store):
+    def script(ask, attempt):
         if ask.text == "2":
             return CallFailed("rejected", "too long", retry=False, final=True)
         if ask.text == "4":
@@ -101,7 +98,7 @@ AT_BOUND = Spending(1, 100, 50, PICO_BOUND, estimated=1)
 
 
 @pytest.mark.parametrize(
-    ("reply", "charged"),
+    "reply, charged",
     [
         (LlmReply("x", usage=ACTUAL), Spending(1, 80, 20, PICO_ACTUAL)),
         (LlmReply("x"), AT_BOUND),
@@ -110,9 +107,7 @@ AT_BOUND = Spending(1, 100, 50, PICO_BOUND, estimated=1)
         (CallFailed("rate_limited", "", retry=False), Spending(1)),
     ],
 )
-def test_charges_of_failed_calls(
-    store: AnswerStore, reply: LlmReply | Exception, charged: Spending
-) -> None:
+def test_charges_of_failed_calls(store, reply, charged):
     outcome = run(ask_in(store, Scripted(lambda ask, attempt: reply), count=1))
     assert outcome.spent == store.spent() == charged
     assert not store.recover()
@@ -123,8 +118,8 @@ def test_charges_of_failed_calls(
         assert answer.reply == replace(reply, usage=BOUND if charged.estimated else ACTUAL)
 
 
-def test_refusals_of_all_questions_are_not_final(store: AnswerStore) -> None:
-    def script(ask: Ask, attempt: int) -> LlmReply | Exception:
+def test_refusals_of_all_questions_are_not_final(store):
+    def script(ask, attempt):
         if int(ask.text) >= 60:  # an unknown message for a spent credit
             return CallFailed("rejected", f"HTTP 400: see ticket {ask.text}", retry=False)
         return answer_at_once(ask, attempt)
@@ -139,7 +134,7 @@ def test_refusals_of_all_questions_are_not_final(store: AnswerStore) -> None:
     assert list(store.failures()) == []
 
 
-def test_a_refusal_is_final_once_the_llm_answers_others(store: AnswerStore) -> None:
+def test_a_refusal_is_final_once_the_llm_answers_others(store):
     script = fails(
         CallFailed("rejected", "the context is too long", retry=False, final=True),
         lambda ask, attempt: int(ask.text) < 20,
@@ -153,7 +148,7 @@ def test_a_refusal_is_final_once_the_llm_answers_others(store: AnswerStore) -> N
     assert not late.asked
 
 
-def test_an_error_stops_one_llm_and_finishes_calls_in_flight(store: AnswerStore) -> None:
+def test_an_error_stops_one_llm_and_finishes_calls_in_flight(store):
     script = fails(AuthError("refused key"), lambda ask, attempt: ask.text == "20")
     failing, other = (
         Scripted(script, latency_s=0.1),
@@ -168,12 +163,12 @@ def test_an_error_stops_one_llm_and_finishes_calls_in_flight(store: AnswerStore)
     assert not store.recover()
 
 
-def test_after_an_error_hanging_calls_are_cancelled(store: AnswerStore) -> None:
-    async def stuck(seconds: float) -> None:
+def test_after_an_error_hanging_calls_are_cancelled(store):
+    async def stuck(seconds):
         await asyncio.sleep(seconds)
 
     class Stuck(Scripted):
-        async def reply(self, ask: Ask) -> LlmReply:
+        async def reply(self, ask):
             await stuck(0.1 if ask.text == "0" else 1e6)
             raise AuthError("refused")
 
@@ -183,8 +178,8 @@ def test_after_an_error_hanging_calls_are_cancelled(store: AnswerStore) -> None:
     assert store.spent_by_llm()["tester"] == Spending(3, 200, 100, 2 * PICO_BOUND, estimated=2)
 
 
-def test_an_unwritable_store_ends_the_run(store: AnswerStore) -> None:
-    def script(ask: Ask, attempt: int) -> LlmReply | Exception:
+def test_an_unwritable_store_ends_the_run(store):
+    def script(ask, attempt):
         if ask.text == "9":
             store._connection.execute("PRAGMA query_only = ON")
         return answer_at_once(ask, attempt)
@@ -196,10 +191,10 @@ def test_an_unwritable_store_ends_the_run(store: AnswerStore) -> None:
 
 
 @pytest.mark.parametrize("at_s", [0.0, 0.05, 0.35, 1.0])
-def test_cancelling_leaves_the_store_consistent(store: AnswerStore, at_s: float) -> None:
+def test_cancelling_leaves_the_store_consistent(store, at_s):
     provider = Scripted(latency_s=0.1)
 
-    async def main() -> None:
+    async def main():
         run_ = asyncio.create_task(ask_in(store, provider, count=1000))
         await asyncio.sleep(at_s)
         run_.cancel()
@@ -217,8 +212,8 @@ def test_cancelling_leaves_the_store_consistent(store: AnswerStore, at_s: float)
     assert not answered & again.asked.keys()
 
 
-def test_progress_is_reported_at_intervals_and_at_the_end(store: AnswerStore) -> None:
-    seen: list[Progress] = []
+def test_progress_is_reported_at_intervals_and_at_the_end(store):
+    seen = []
     run(ask_in(store, Scripted(latency_s=0.01), count=400, progress=seen.append, total=400))
     assert 5 < len(seen) < 15  # 1 s in all
     assert [p.done for p in seen] == sorted(p.done for p in seen)

@@ -1,19 +1,15 @@
 """Why proposals are dropped: the tables of each polarity are the answers of one run."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 import llm_labeler
 from pairkit import DataError
+from tests.support.tables import text_lines, text_table
 
 from .stored_answers import text_of
 
@@ -21,123 +17,131 @@ TEXT = "The doctor gave the child two tablets yesterday."
 QUESTION = "How many words should a personal essay have?"
 BAKERY = "The old bakery closes at six."
 LONG = "It is known that " + "the dose and " * 40 + "the result are safe."
-Case = tuple[str, str, str | None]  # a text, its candidate, and why it is dropped; None: it is kept
 
-EITHER: list[Case] = [  # of both polarities
-    (TEXT, "A physician handed the child 2 pills the day before.", None),
-    (TEXT, TEXT, "echo"),
-    (TEXT, "the doctor gave the child two tablets, yesterday!!", "echo"),
+
+def cases(table):
+    """Reason, text (`TEXT` if it is empty) and candidate by line."""
+    rows = text_table(table)
+    return [
+        (text or TEXT, candidate, None if reason == "kept" else reason)
+        for reason, text, candidate in rows
+    ]
+
+
+EITHER = [  # of both polarities
+    *cases("""
+    kept |  | A physician handed the child 2 pills the day before.
+    echo |  | The doctor gave the child two tablets yesterday.
+    echo |  | the doctor gave the child two tablets, yesterday!!
+    no_letters |  | 2 + 2 = 4 (100 %), 5 - 3 = 2! 1 + 1 = 2
+    markup_only |  | https://example.org/doctor/child/tablets
+    markup_only |  | [doctor](https://example.org/tablets)
+    markup_only |  | <img src='doctor.png' alt='a child with tablets'/>
+    kept |  | See https://example.org for the doctor's tablets.
+    meta |  | This is the opposite of a doctor giving tablets.
+    meta |  | I would say, as an AI, that tablets were given.
+    meta |  | A synonymous sentence about tablets and a doctor.
+    # Behind a sentence, they would be remarks.
+    wrong_script | The doctor gave the child two tablets. Or two. | 昨天医生给了孩子两片药,医生给了孩子两片药。
+    wrong_script | The doctor gave the child two tablets yesterday. Or a few. | Врач вчера дал ребёнку две таблетки.
+    wrong_script | The doctor gave the child two tablets yesterday. Or both. | أعطى الطبيب الطفل قرصين أمس.
+    too_short |  | Two pills.
+    # A script is part of a text from a fifth on: one English word among three characters, not among five.
+    kept | 我用GPS定 | The GPS of 我
+    wrong_script | 我用GPS定位它 | The GPS of 我
+    kept | 使用 PyTorch DataLoader 时 num_workers 会崩溃 | PyTorch 的 DataLoader 用 num_workers 就会崩
+    kept | 使用 PyTorch DataLoader 时 num_workers 会崩溃 | 数据加载器在多进程时会崩溃
+    wrong_script | 使用 PyTorch DataLoader 时 num_workers 会崩溃 | The loader crashes with workers
+    # without letters, and so without a script
+    kept | ²³ ²³ ²³ | Squares and cubes.
+    wrong_script | There is a bug in PyTorch | 这个 bug 在 PyTorch 里
+    wrong_script | 北京的医院非常大 | 東京の病院はとても大きいです
+    kept | Beta blockers lower pressure | β-blockers lower blood pressure
+    kept | The opposite of the word hot is cold. | The opposite of the word cold is hot, too.
+    """),
     (TEXT, "The doctor gave the child \x1b[31mtwo pills.", "control_characters"),
     (TEXT, "The doctor gave the \ufffd two pills.", "control_characters"),
     (TEXT, "The doctor \u202egave the child two pills.", "control_characters"),
     (TEXT, "The doctor gave \ud800 the child pills.", "control_characters"),
     (TEXT, "The doctor gave \ue000 the child pills.", "control_characters"),
-    (TEXT, "2 + 2 = 4 (100 %), 5 - 3 = 2! 1 + 1 = 2", "no_letters"),
-    (TEXT, "https://example.org/doctor/child/tablets", "markup_only"),
-    (TEXT, "[doctor](https://example.org/tablets)", "markup_only"),
-    (TEXT, "<img src='doctor.png' alt='a child with tablets'/>", "markup_only"),
-    (TEXT, "See https://example.org for the doctor's tablets.", None),
     (TEXT, "The opposite of the sentence is that no tablet was given.", "meta"),
-    (TEXT, "This is the opposite of a doctor giving tablets.", "meta"),
-    (TEXT, "I would say, as an AI, that tablets were given.", "meta"),
-    (TEXT, "A synonymous sentence about tablets and a doctor.", "meta"),
-    # Behind a sentence, they would be remarks.
-    (f"{TEXT} Or two.", "昨天医生给了孩子两片药,医生给了孩子两片药。", "wrong_script"),
-    (f"{TEXT} Or a few.", "Врач вчера дал ребёнку две таблетки.", "wrong_script"),
-    (f"{TEXT} Or both.", "أعطى الطبيب الطفل قرصين أمس.", "wrong_script"),
-    (TEXT, "Two pills.", "too_short"),
     (TEXT, "The doctor gave pills. " * 9 + "The doctor gave pills.", "too_long"),
-    # A script is part of a text from a fifth on: one English word among three characters, not among five.
-    ("我用GPS定", "The GPS of 我", None),
-    ("我用GPS定位它", "The GPS of 我", "wrong_script"),
-    (
-        "使用 PyTorch DataLoader 时 num_workers 会崩溃",
-        "PyTorch 的 DataLoader 用 num_workers 就会崩",
-        None,
-    ),
-    ("使用 PyTorch DataLoader 时 num_workers 会崩溃", "数据加载器在多进程时会崩溃", None),
-    (
-        "使用 PyTorch DataLoader 时 num_workers 会崩溃",
-        "The loader crashes with workers",
-        "wrong_script",
-    ),
-    ("²³ ²³ ²³", "Squares and cubes.", None),  # without letters, and so without a script
-    ("There is a bug in PyTorch", "这个 bug 在 PyTorch 里", "wrong_script"),
-    ("北京的医院非常大", "東京の病院はとても大きいです", "wrong_script"),
-    ("Beta blockers lower pressure", "β-blockers lower blood pressure", None),
-    ("The opposite of the word hot is cold.", "The opposite of the word cold is hot, too.", None),
 ]
-POSITIVE: list[Case] = [
-    (QUESTION, "The answer is 3200 words.", "not_a_question"),
-    (QUESTION, "A personal essay should have 650 words.", "not_a_question"),
-    (QUESTION, "How long should a personal essay be?", None),
-    (QUESTION, "Tell me the right length of a personal essay.", None),
-    ("你吃饭了吗？", "我刚刚在家吃过饭。", "not_a_question"),
-    (BAKERY, "Certainly, happy to help today!", None),
+POSITIVE = [
+    *cases("""
+    not_a_question | How many words should a personal essay have? | The answer is 3200 words.
+    not_a_question | How many words should a personal essay have? | A personal essay should have 650 words.
+    kept | How many words should a personal essay have? | How long should a personal essay be?
+    kept | How many words should a personal essay have? | Tell me the right length of a personal essay.
+    not_a_question | 你吃饭了吗？ | 我刚刚在家吃过饭。
+    kept | The old bakery closes at six. | Certainly, happy to help today!
+    """)
 ]
 # Each is a valid positive.
-NEGATIVE: list[Case] = [
-    (TEXT, "The doctor did not give the child two tablets yesterday.", None),
-    (TEXT, "The doctor gave the child two tablets today.", None),
-    (TEXT, "The doctor gave the child three tablets yesterday.", None),
-    (TEXT, "No doctor gave the child two tablets yesterday.", None),
-    (TEXT, "A doctor gave a child two tablets yesterday.", "near_copy"),
-    (TEXT, "The doctors gave the child two tablet yesterday.", "near_copy"),
-    (TEXT, "The child gave the doctor two tablets yesterday.", None),
+NEGATIVE = [
+    *cases("""
+    kept |  | The doctor did not give the child two tablets yesterday.
+    kept |  | The doctor gave the child two tablets today.
+    kept |  | The doctor gave the child three tablets yesterday.
+    kept |  | No doctor gave the child two tablets yesterday.
+    near_copy |  | A doctor gave a child two tablets yesterday.
+    near_copy |  | The doctors gave the child two tablet yesterday.
+    kept |  | The child gave the doctor two tablets yesterday.
     # One word can make a negative.
+    # Small differences do, unlike spelling and inflection.
+    kept | Hypertension is common. | Hypotension is common.
+    kept | It is legal. | It is illegal.
+    kept | He was careful. | He was careless.
+    kept | It rose in 2018. | It rose in 2019.
+    kept | You can enter. | You cannot enter.
+    kept | x > 5 holds. | x < 5 holds.
+    kept | 这种药是安全的。 | 这种药是不安全的。
+    near_copy | The colour is organised. | The color is organized.
+    near_copy | He doesn't know. | He does not know.
+    near_copy | She can't swim. | She cannot swim.
+    near_copy | He likes the dog. | He liked a dog.
+    kept | He failed to reach the top. | He reached the top.
+    kept | Das Wasser ist nicht warm. | Das Wasser ist warm.
+    kept | Cats like milk. | Cats like milk less than water.
+    kept | She hardly eats meat. | She eats meat.
+    kept | 这种药是不安全的。 | 这种药是安全的。
+    # Dropping or adding words only doesn't.
+    unchanged |  | The doctor gave the child tablets.
+    # "given" is a new word here
+    kept |  | A doctor has given the child two tablets.
+    unchanged |  | The doctor gave two tablets yesterday.
+    kept |  | The doctor gave the child no tablets.
+    kept |  | The doctor gave the child three tablets.
+    kept |  | The child gave the doctor two tablets.
+    kept |  | The doctor could give the child two tablets.
+    kept |  | The doctor refused the child two tablets.
+    kept |  | The doctor gave the child two sweets yesterday.
+    kept |  | Yesterday the doctor failed.
+    """),
     (LONG, LONG.replace("safe", "unsafe"), None),
     (LONG, LONG.replace("are", "are not"), None),
     (LONG, LONG.replace("are safe", "aren't safe"), None),
     (LONG, LONG.replace("dose", "doses"), "near_copy"),
-    # Small differences do, unlike spelling and inflection.
-    ("Hypertension is common.", "Hypotension is common.", None),
-    ("It is legal.", "It is illegal.", None),
-    ("He was careful.", "He was careless.", None),
-    ("It rose in 2018.", "It rose in 2019.", None),
-    ("You can enter.", "You cannot enter.", None),
-    ("x > 5 holds.", "x < 5 holds.", None),
-    ("这种药是安全的。", "这种药是不安全的。", None),
-    ("The colour is organised.", "The color is organized.", "near_copy"),
-    ("He doesn't know.", "He does not know.", "near_copy"),
-    ("She can't swim.", "She cannot swim.", "near_copy"),
-    ("He likes the dog.", "He liked a dog.", "near_copy"),
-    ("He failed to reach the top.", "He reached the top.", None),
-    ("Das Wasser ist nicht warm.", "Das Wasser ist warm.", None),
-    ("Cats like milk.", "Cats like milk less than water.", None),
-    ("She hardly eats meat.", "She eats meat.", None),
-    ("这种药是不安全的。", "这种药是安全的。", None),
-    # Dropping or adding words only doesn't.
-    (TEXT, "The doctor gave the child tablets.", "unchanged"),
-    (TEXT, "A doctor has given the child two tablets.", None),  # "given" is a new word here
-    (TEXT, "The doctor gave two tablets yesterday.", "unchanged"),
     (TEXT, "The doctor gave the child two tablets yesterday in the evening.", "unchanged"),
     (TEXT, "The doctor gave the child two tablets yesterday by mistake, but not today.", None),
-    (TEXT, "The doctor gave the child no tablets.", None),
-    (TEXT, "The doctor gave the child three tablets.", None),
-    (TEXT, "The child gave the doctor two tablets.", None),
-    (TEXT, "The doctor could give the child two tablets.", None),
-    (TEXT, "The doctor refused the child two tablets.", None),
-    (TEXT, "The doctor gave the child two sweets yesterday.", None),
-    (TEXT, "Yesterday the doctor failed.", None),
 ]
 POSITIVES = [*EITHER, *POSITIVE, *((text, candidate, None) for text, candidate, _ in NEGATIVE)]
 NEGATIVES = [*EITHER, *NEGATIVE]
-Reasons = Mapping[tuple[str, str], str | None]
 
 
-def reasons(out: Path, cases: Sequence[Case], **options: Any) -> Reasons:
+def reasons(out, cases, **options):
     """Why each candidate of a text was dropped."""
-    answers: dict[str, list[str]] = {}
+    answers = {}
     for text, candidate, _ in cases:
         answers.setdefault(text, []).append(candidate)
 
-    def answer(prompt: str) -> str:
+    def answer(prompt):
         return json.dumps({"sentences": answers[text_of(prompt)]})
 
     with suppress(DataError):  # no pair may be left
-        given = {"size": 100, "progress": False, "polarity": "positive"} | options
+        given = {"size": 100, "polarity": "positive"} | options
         llm_labeler.generate([*answers], llm={"one": answer}, out=out, **given)
-    found: dict[tuple[str, str], str | None] = {}
+    found = {}
     for text, candidates in answers.items():
         proposed = [
             p.reason for p in gathered(text, out).proposals if p.polarity == given["polarity"]
@@ -146,28 +150,28 @@ def reasons(out: Path, cases: Sequence[Case], **options: Any) -> Reasons:
     return found
 
 
-def gathered(text: str, out: Path) -> Any:
+def gathered(text, out):
     """The proposals and candidates of a text."""
     return llm_labeler.show(text, work=out.with_name(f"{out.name}.work")).gathered
 
 
 @pytest.fixture(scope="module")
-def positives(tmp_path_factory: pytest.TempPathFactory) -> Reasons:
+def positives(tmp_path_factory):
     return reasons(tmp_path_factory.mktemp("positives") / "out", POSITIVES)
 
 
 @pytest.fixture(scope="module")
-def negatives(tmp_path_factory: pytest.TempPathFactory) -> Reasons:
+def negatives(tmp_path_factory):
     return reasons(tmp_path_factory.mktemp("negatives") / "out", NEGATIVES, polarity="negative")
 
 
 @pytest.mark.parametrize("case", POSITIVES, ids=lambda case: case[1][:60])
-def test_positives(positives: Reasons, case: Case) -> None:
+def test_positives(positives, case):
     assert positives[case[:2]] == case[2]
 
 
 @pytest.mark.parametrize("case", NEGATIVES, ids=lambda case: case[1][:60])
-def test_negatives(negatives: Reasons, case: Case) -> None:
+def test_negatives(negatives, case):
     assert negatives[case[:2]] == case[2]
 
 
@@ -176,7 +180,7 @@ NURSE = "The nurse gave the child two tablets yesterday."
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "polarity", "cases"),
+    "name, value, polarity, cases",
     [
         ("same_script", False, "positive", [(TEXT, "Врач вчера дал ребёнку две таблетки.", None)]),
         ("min_length_ratio", 0, "positive", [(TEXT, "Two pills.", None)]),
@@ -202,12 +206,8 @@ NURSE = "The nurse gave the child two tablets yesterday."
         ]),
     ],
 )  # fmt: skip
-def test_settings_of_filters(
-    name: str, value: float, polarity: str, cases: list[Case], tmp_path: Path
-) -> None:
-    result = reasons(
-        tmp_path / "out", cases, polarity=polarity, settings={f"filters.{name}": value}
-    )
+def test_settings_of_filters(name, value, polarity, cases, out):
+    result = reasons(out, cases, polarity=polarity, settings={f"filters.{name}": value})
     assert result == {(text, candidate): reason for text, candidate, reason in cases}
 
 
@@ -218,7 +218,7 @@ TESTED = "The pump was tested in winter and leaked twice, so that it was sent ba
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "reason"),
+    "text, line, reason",
     [
         (TEXT, "tense: The doctor gave the child tablets.", None),
         (TEXT, "negation: The doctor gave the child tablets.", "unchanged"),
@@ -231,29 +231,27 @@ TESTED = "The pump was tested in winter and leaked twice, so that it was sent ba
         ),
     ],
 )
-def test_hard_negatives(text: str, line: str, reason: str | None, tmp_path: Path) -> None:
+def test_hard_negatives(text, line, reason, out):
     answers = {"paraphrase": "1. So it was, they say.", "hard": f"1. {line}"}
     with suppress(DataError):
         llm_labeler.generate(
             [text], llm={"one": lambda prompt: answers["hard" if "misled" in prompt else "paraphrase"]},
-            task="triplet", out=tmp_path / "out", progress=False,
+            task="triplet", out=out,
             settings={"prompt.changes": ["negation", "tense", "role"]},
         )  # fmt: skip
-    assert gathered(text, tmp_path / "out").proposals[-1].reason == reason
+    assert gathered(text, out).proposals[-1].reason == reason
 
 
-def test_a_query_must_be_a_question(tmp_path: Path) -> None:
-    def answer(prompt: str) -> str:
+def test_a_query_must_be_a_question(out):
+    def answer(prompt):
         return (
             "1. Who sings?\n2. The pump leaked."
             if "does not answer" in prompt
             else "1. What leaked?"
         )
 
-    llm_labeler.generate(
-        [TESTED], llm={"one": answer}, task="query", out=tmp_path / "out", progress=False
-    )
-    proposals = gathered(TESTED, tmp_path / "out").proposals
+    llm_labeler.generate([TESTED], llm={"one": answer}, task="query", out=out)
+    proposals = gathered(TESTED, out).proposals
     assert [proposal.reason for proposal in proposals] == [None, None, "asks_nothing"]
 
 
@@ -262,21 +260,21 @@ def test_a_query_must_be_a_question(tmp_path: Path) -> None:
 SAID = "A man plays a guitar."
 
 
-def screened(out: Path, **answers: tuple[list[str], list[str]]) -> Any:
+def screened(out, **answers):
     """Proposals and candidates of LLMs with these positives and negatives."""
 
-    def llm(sentences: tuple[list[str], list[str]]) -> Callable[[str], str]:
+    def llm(sentences):
         return lambda prompt: json.dumps(sentences["say the opposite" in prompt])
 
     with suppress(DataError):
         llms = {name: llm(sentences) for name, sentences in answers.items()}
-        llm_labeler.generate([SAID], llm=llms, out=out, size=9, progress=False)
+        llm_labeler.generate([SAID], llm=llms, out=out, size=9)
     return gathered(SAID, out)
 
 
-def test_a_candidate_has_all_its_proposers_and_repeats_are_dropped(tmp_path: Path) -> None:
+def test_a_candidate_has_all_its_proposers_and_repeats_are_dropped(out):
     result = screened(
-        tmp_path / "out",
+        out,
         llama=(["someone plays a guitar"], []),
         chatgpt=(["Someone plays a guitar."], []),
         chatglm=(["Sure!", "SOMEONE plays a guitar!", "someone plays a guitar"], []),
@@ -291,9 +289,9 @@ def test_a_candidate_has_all_its_proposers_and_repeats_are_dropped(tmp_path: Pat
     ]  # fmt: skip
 
 
-def test_sentences_of_both_polarities_are_dropped(tmp_path: Path) -> None:
+def test_sentences_of_both_polarities_are_dropped(out):
     result = screened(
-        tmp_path / "out",
+        out,
         a=(["Someone strums a guitar.", "A guy plays a guitar."], ["No."]),
         b=(
             ["No."],
@@ -312,23 +310,27 @@ def test_sentences_of_both_polarities_are_dropped(tmp_path: Path) -> None:
     assert [(c.candidate, c.polarity) for c in result.candidates] == kept
 
 
-def test_a_dropped_negative_does_not_contest_a_positive(tmp_path: Path) -> None:
+def test_a_dropped_negative_does_not_contest_a_positive(out):
     near = "The man played a guitar."
-    result = screened(tmp_path / "out", a=([near], []), b=([], [near]))
+    result = screened(out, a=([near], []), b=([], [near]))
     assert [p.reason for p in result.proposals if p.candidate == near] == [None, "near_copy"]
     assert [candidate.polarity for candidate in result.candidates] == ["positive"]
 
 
-def test_every_sentence_is_a_proposal_and_each_kept_one_belongs_to_a_candidate(
-    tmp_path: Path,
-) -> None:
+def test_every_sentence_is_a_proposal_and_each_kept_one_belongs_to_a_candidate(tmp_path):
     draw = random.Random(6)
-    sentences = [
-        *("a man plays a guitar", "Someone plays a guitar.", "someone plays a guitar!", "123"),
-        *("Nobody plays a guitar.", "The man played guitars.", "A man doesn't play.", "No."),
-    ]
+    sentences = text_lines("""
+        a man plays a guitar
+        Someone plays a guitar.
+        someone plays a guitar!
+        123
+        Nobody plays a guitar.
+        The man played guitars.
+        A man doesn't play.
+        No.
+    """)
 
-    def plain(sentence: str) -> str:
+    def plain(sentence):
         return sentence.lower().strip(".!")
 
     for turn in range(12):

@@ -1,12 +1,8 @@
 """Mutated responses of a server: a run ends with a dataset or a known error."""
 
-from __future__ import annotations
-
 import json
 import random
 import re
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,25 +11,40 @@ from benchmarks.mutated import mutated
 from pairkit import PairkitError
 from tests.support.llm import Options, reply, serve
 
-DEEP: Any = "deep"
+DEEP = "deep"
 for _ in range(150):  # can still be copied when nested twice
     DEEP = [DEEP] if _ % 2 else {"text": DEEP}
-JUNK: list[Any] = [
-    *(None, True, False, 0, -1, 1, 2**63, -(2**63), 10**4000, 1e308, -0.5),
-    *(
-        "",
-        "x",
-        "\ud800",
-        "\udfff\ud800",
-        "\0",
-        "\n\r\x1b[2J",
-        "9" * 400,
-        "[" * 5000,
-        "é" * 3000,
-        "NaN",
-        "-1",
-    ),
-    *([], [None], [[]], {}, {"": None}, {"message": []}, [{"text": ["a"]}], DEEP),
+JUNK = [
+    None,
+    True,
+    False,
+    0,
+    -1,
+    1,
+    2**63,
+    -(2**63),
+    10**4000,
+    1e308,
+    -0.5,
+    "",
+    "x",
+    "\ud800",
+    "\udfff\ud800",
+    "\0",
+    "\n\r\x1b[2J",
+    "9" * 400,
+    "[" * 5000,
+    "é" * 3000,
+    "NaN",
+    "-1",
+    [],
+    [None],
+    [[]],
+    {},
+    {"": None},
+    {"message": []},
+    [{"text": ["a"]}],
+    DEEP,
 ]
 FAULT = {"message": "m", "type": "t", "param": "p", "code": 400, "metadata": {"raw": "r"}}
 MESSAGE = {
@@ -57,11 +68,11 @@ BATCH = {"id": "b", **FILES, "metadata": {"tag": "t"}, "errors": {"data": [{"mes
 class Mutating:
     """Responds with mutated JSON, sometimes with changed, missing or additional bytes."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed):
         self.draw = random.Random(seed)
         self.names = ["a"]  # of the questions in a batch
 
-    def respond(self, path: str, body: Any) -> Any:
+    def respond(self, path, body):
         if path.endswith("/files"):
             self.names = re.findall(r'"custom_id": "(\w+)"', body.decode())
             return reply(200, self.mutate({"id": "f"}))
@@ -78,7 +89,7 @@ class Mutating:
         status = self.draw.choice([200, 200, 200, 302, 400, 401, 403, 404, 413, 422, 429, 500])
         return reply(status, self.mutate(REPLY if status == 200 else ERROR))
 
-    def mutate(self, value: Any) -> bytes:
+    def mutate(self, value):
         changed = mutated(value, self.draw, JUNK) if self.draw.random() < 0.7 else value
         text = json.dumps(changed, ensure_ascii=self.draw.random() < 0.5)
         body = bytearray(text.encode("utf-8", "surrogatepass"))
@@ -90,19 +101,14 @@ class Mutating:
 
 @pytest.mark.usefixtures("short_waits")
 @pytest.mark.parametrize("runs", [25, pytest.param(400, marks=pytest.mark.slow)])
-def test_mutated_responses_end_in_a_dataset_or_a_known_error(runs: int, tmp_path: Path) -> None:
+def test_mutated_responses_end_in_a_dataset_or_a_known_error(runs, tmp_path):
     ends = set[str]()
     for seed in range(runs):
         with serve(Options(respond=Mutating(seed).respond)) as server:
             llm = {"kind": "openai", "model": "emulated", "base_url": server.base_url}
             llm |= {"attempts": 2, "seed": 1, "concurrency": 1}  # so that responses come in order
             texts = [f"Patient {number} is fine." for number in range(4)]
-            given: Any = {
-                "llm": {"a": llm},
-                "polarity": "positive",
-                "keep_going": True,
-                "progress": False,
-            }
+            given = {"llm": {"a": llm}, "polarity": "positive", "keep_going": True}
             try:
                 result = llm_labeler.generate(
                     texts, out=tmp_path / str(seed), batch=seed % 2 > 0, **given

@@ -1,12 +1,7 @@
 """`judge`: questions, labels and contradictions of existing pairs."""
 
-from __future__ import annotations
-
 import json
 import re
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -14,25 +9,29 @@ import pytest
 import llm_labeler
 import pairkit
 from llm_labeler import CallFailed
-from pairkit import ConfigError, DataError, RemoteError
 from tests.support.llm import Faults, Options, serve
+from tests.support.pairs import pair_table
+from tests.support.refusals import config_error, data_error, remote_error
+from tests.support.tables import each_line, table, values
 
-PAIRS = [
-    ("The pump leaks.", "Water runs out of the pump.", 1, "same"),
-    ("The pump leaks.", "The pump is new.", 0, "related"),
-    ("The pump leaks.", "Cats sleep a lot.", 1, "different"),  # wrong label
-    ("How do I log in?", "Where can I sign in?", 0, "same"),  # wrong label
-    ("How do I log in?", "How do I log out?", 0, "related"),
-    ("How do I log in?", "Which way is north?", 0, "undecided"),
-]
+PAIRS = values("""
+    The pump leaks. | Water runs out of the pump. | 1 | same
+    The pump leaks. | The pump is new. | 0 | related
+    # wrong label
+    The pump leaks. | Cats sleep a lot. | 1 | different
+    # wrong label
+    How do I log in? | Where can I sign in? | 0 | same
+    How do I log in? | How do I log out? | 0 | related
+    How do I log in? | Which way is north? | 0 | undecided
+""")
 TRUTH = {(one, other): word for one, other, _, word in PAIRS}
-ROWS = pl.DataFrame([pair[:3] for pair in PAIRS], schema=["text1", "text2", "label"], orient="row")
+ROWS = pair_table([pair[:3] for pair in PAIRS])
 
 
-def judge_of(undecided: str, seen: list[str] | None = None) -> Callable[[str], str]:
+def judge_of(undecided, seen=None):
     """A judge that knows the truth, and answers `undecided` if there is none."""
 
-    def judge(prompt: str) -> str:
+    def judge(prompt):
         if seen is not None:
             seen.append(prompt)
         data = json.loads(prompt[prompt.index('{"text"') :])
@@ -45,17 +44,17 @@ def judge_of(undecided: str, seen: list[str] | None = None) -> Callable[[str], s
     return judge
 
 
-def judged(out: Path, source: Any = ROWS, **changes: Any) -> llm_labeler.JudgedPairs:
+def judged(out, source=ROWS, **changes):
     llms = {
         name: judge_of(word)
         for name, word in zip("abc", ("same", "related", "different"), strict=True)
     }
-    return llm_labeler.judge(source, **{"llm": llms, "out": out, "progress": False} | changes)
+    return llm_labeler.judge(source, **{"llm": llms, "out": out} | changes)
 
 
-def test_decided_pairs_get_labels_and_others_are_counted(tmp_path: Path) -> None:
-    result = judged(tmp_path / "out")
-    rows = pairkit.read(tmp_path / "out")["train"]
+def test_decided_pairs_get_labels_and_others_are_counted(out):
+    result = judged(out)
+    rows = pairkit.read(out)["train"]
     decided = {(row["text1"], row["text2"]): row for row in rows.iter_rows(named=True)}
     assert {key: row["judged"] for key, row in decided.items()} == {
         key: word for key, word in TRUTH.items() if word != "undecided"
@@ -81,22 +80,19 @@ def test_decided_pairs_get_labels_and_others_are_counted(tmp_path: Path) -> None
     assert "5 pairs; 2 labels contradicted, 1 pairs left out" in repr(result)
 
 
-def test_contradicted_labels_are_listed(tmp_path: Path) -> None:
-    result = judged(tmp_path / "out")
+def test_contradicted_labels_are_listed(out):
+    result = judged(out)
     assert result.statistics["contradictions"] == {"given_same": 1, "given_other": 1}
     listed = pl.read_csv(result.contradictions)
     assert {
         (row["text2"], row["given_label"], row["judged"]) for row in listed.iter_rows(named=True)
-    } == {
-        ("Cats sleep a lot.", 1, "different"),
-        ("Where can I sign in?", 0, "same"),
-    }
+    } == {("Cats sleep a lot.", 1, "different"), ("Where can I sign in?", 0, "same")}
     assert listed["votes"][0].startswith("a: ")
     assert pl.read_parquet(result.work / "judged.parquet").height == len(PAIRS)
 
 
-def test_judges_see_no_labels_and_no_other_votes(tmp_path: Path) -> None:
-    seen: list[str] = []
+def test_judges_see_no_labels_and_no_other_votes(tmp_path):
+    seen = []
     swapped = ROWS.with_columns(label=1 - pl.col("label"))
     for name, rows in (("one", ROWS), ("two", swapped)):
         judge, sure = {"a": judge_of("same", seen)}, {"ensemble.min_confidence": 0}
@@ -108,32 +104,30 @@ def test_judges_see_no_labels_and_no_other_votes(tmp_path: Path) -> None:
     assert "opposite of" not in seen[0]
 
 
-@pytest.mark.parametrize(
-    ("purpose", "same"),
-    [
-        ("match", "one could stand for the other"),
-        ("search", "one answers the other"),
-        ("group", "they belong to the same topic, or have the same intent"),
-    ],
+@each_line(
+    "purpose, same",
+    """
+        match | one could stand for the other
+        search | one answers the other
+        group | they belong to the same topic, or have the same intent
+    """,
 )
-def test_what_counts_as_the_same_follows_the_purpose(
-    purpose: str, same: str, tmp_path: Path
-) -> None:
-    seen: list[str] = []
+def test_what_counts_as_the_same_follows_the_purpose(purpose, same, out):
+    seen = []
     wanted = {"judge.purpose": purpose, "ensemble.min_confidence": 0}
-    judged(tmp_path / "out", llm={"a": judge_of("same", seen)}, settings=wanted)
+    judged(out, llm={"a": judge_of("same", seen)}, settings=wanted)
     assert all(same in prompt for prompt in seen)
-    assert same in json.loads((tmp_path / "out" / "run.json").read_text())["prompts"]["system"]
+    assert same in json.loads((out / "run.json").read_text())["prompts"]["system"]
 
 
-def test_splits_and_columns_are_kept_and_repeats_dropped(tmp_path: Path) -> None:
+def test_splits_and_columns_are_kept_and_repeats_dropped(tmp_path, out):
     source = tmp_path / "pairs"
     source.mkdir()
     rows = ROWS.with_columns(votes=pl.lit("old"), topic=pl.lit("x"))
     pl.concat([rows, rows.head(1)]).write_parquet(source / "train.parquet")
     rows.head(2).write_parquet(source / "test.parquet")
-    result = judged(tmp_path / "out", source)
-    dataset = pairkit.read(tmp_path / "out")
+    result = judged(out, source)
+    dataset = pairkit.read(out)
     assert {split: frame.height for split, frame in dataset.splits.items()} == {
         "train": 5,
         "test": 2,
@@ -142,31 +136,29 @@ def test_splits_and_columns_are_kept_and_repeats_dropped(tmp_path: Path) -> None
     assert result.statistics["dropped"] == {"repeated": 1, "undecided": 1}
 
 
-def test_graded_labels_from_half_on_mean_the_same(tmp_path: Path) -> None:
+def test_graded_labels_from_half_on_mean_the_same(out):
     graded = ROWS.with_columns(label=pl.Series([4.5, 1.0, 0.5, 1.0, 2.0, 0.0]))
-    result = judged(tmp_path / "out", graded)
+    result = judged(out, graded)
     assert result.statistics["contradictions"] == {"given_same": 0, "given_other": 1}
 
 
-def test_a_single_judge_has_no_accuracy(tmp_path: Path) -> None:
-    result = judged(tmp_path / "out", llm={"a": judge_of("same")})
+def test_a_single_judge_has_no_accuracy(tmp_path, out):
+    result = judged(out, llm={"a": judge_of("same")})
     assert re.search(r"\ba +6 +0 +-\s", str(result.tables()[0]))
-    assert re.search(r"`a` \| .* \| - \|", (tmp_path / "out" / "README.md").read_text())
+    assert re.search(r"`a` \| .* \| - \|", (out / "README.md").read_text())
     assert re.search(r"0\.\d\d", str(judged(tmp_path / "all").tables()[0]))
 
 
-def test_failures_are_reported_as_a_problem(tmp_path: Path) -> None:
-    def down(_: str) -> str:
+def test_failures_are_reported_as_a_problem(tmp_path, out):
+    def down(_):
         raise CallFailed("rejected", "<html>Login", retry=False)
 
     llms = {"a": judge_of("same"), "down": down}
-    with pytest.raises(RemoteError, match=r"no answer to 2 questions \(rejected 2: <html>Login\)"):
-        judged(tmp_path / "out", llm=llms)
-    with pytest.raises(
-        RemoteError, match=r"Login\); check the server and its \[llm.NAME\], then run"
-    ):
+    with remote_error(r"no answer to 2 questions \(rejected 2: <html>Login\)"):
+        judged(out, llm=llms)
+    with remote_error(r"Login\); check the server and its \[llm.NAME\], then run"):
         judged(tmp_path / "none", llm={"down": down})
-    result = judged(tmp_path / "out", llm=llms, keep_going=True)
+    result = judged(out, llm=llms, keep_going=True)
     assert result.problem is not None
     assert result.problem.exit_code == 4
     assert judged(tmp_path / "whole").problem is None
@@ -174,58 +166,52 @@ def test_failures_are_reported_as_a_problem(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["filtered", "events", "invalid_json", "refused_format"])
 @pytest.mark.usefixtures("short_waits")
-def test_judges_on_unusual_servers(kind: Any, tmp_path: Path) -> None:
+def test_judges_on_unusual_servers(kind, out):
     options = Options(format_error="Input validation error" if kind == "refused_format" else "")
     faults = Faults(0.0 if options.format_error else 0.5, (kind,))
     with serve(options, faults) as server:
         llm = {"kind": "openai_compatible", "model": "emulated", "base_url": server.base_url}
         judges = {"llm": {"a": llm}, "settings": {"judge.candidates_per_call": 1}}
-        result = judged(tmp_path / "out", **judges)
+        result = judged(out, **judges)
         assert result.asked.spent.requests == server.stats.requests
         calls = server.stats.requests
-        assert judged(tmp_path / "out", **judges).asked.spent.requests == 0
+        assert judged(out, **judges).asked.spent.requests == 0
         assert server.stats.requests == calls
     filtered = server.stats.faults["filtered"]
     assert result.statistics["dropped"] == ({"unsure": filtered} if filtered else {})
 
 
-@pytest.mark.parametrize(("kind", "ending"), [("refusal", "refused"), ("filtered", "filtered")])
-def test_without_votes_the_error_counts_how_answers_ended(
-    kind: Any, ending: str, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("kind, ending", [("refusal", "refused"), ("filtered", "filtered")])
+def test_without_votes_the_error_counts_how_answers_ended(kind, ending, out):
     with serve(faults=Faults(1.0, (kind,))) as server:
         llm = {"kind": "openai_compatible", "model": "emulated", "base_url": server.base_url}
-        with pytest.raises(
-            DataError, match=rf"undecided \(.*; answers: {ending} \d+\); raise max_tokens"
-        ):
-            judged(tmp_path / "out", llm={"a": llm})
+        with data_error(rf"undecided \(.*; answers: {ending} \d+\); raise max_tokens"):
+            judged(out, llm={"a": llm})
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"llm": "wordnet"}, "wordnet is a set of rules, which can't judge"),
-        ({"settings": {"task": "judge"}}, "to judge existing pairs, run `label judge`"),
-    ],
+@table(
+    "changes, message",
+    """
+        {'llm': 'wordnet'} | wordnet is a set of rules, which can't judge
+        {'settings': {'task': 'judge'}} | to judge existing pairs, run `label judge`
+    """,
 )
-def test_rules_and_other_tasks_can_not_judge(
-    tmp_path: Path, changes: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(ConfigError, match=message):
-        judged(tmp_path / "out", **changes)
+def test_rules_and_other_tasks_can_not_judge(out, changes, message):
+    with config_error(message):
+        judged(out, **changes)
 
 
-def test_pairs_beyond_the_length_limits_are_dropped(tmp_path: Path) -> None:
+def test_pairs_beyond_the_length_limits_are_dropped(tmp_path):
     long = ("The pump leaks.", "x" * 3000, 1)
     rows = pl.concat([ROWS, pl.DataFrame([long], schema=ROWS.columns, orient="row")])
     result = judged(tmp_path / "out", rows)
     assert result.statistics["dropped"] == {"too_long": 1, "undecided": 1}
-    with pytest.raises(DataError, match=r"no pairs to judge \(too_short 6\W.* \[input\]"):
+    with data_error(r"no pairs to judge \(too_short 6\W.* \[input\]"):
         judged(tmp_path / "none", settings={"input.min_chars": 100})
 
 
-def test_a_sample_depends_on_seed_and_content(tmp_path: Path) -> None:
-    def drawn(name: str, rows: pl.DataFrame, seed: int) -> set[tuple[str, str]]:
+def test_a_sample_depends_on_seed_and_content(tmp_path):
+    def drawn(name, rows, seed):
         result = judged(tmp_path / name, rows, draw=2, seed=seed)
         return {
             *pl.read_parquet(result.work / "judged.parquet").select("text1", "text2").iter_rows()
@@ -237,8 +223,8 @@ def test_a_sample_depends_on_seed_and_content(tmp_path: Path) -> None:
     assert any(drawn(str(seed), ROWS, seed) != first for seed in (2, 3, 4))
 
 
-def test_the_limit_counts_usable_pairs(tmp_path: Path) -> None:
-    result = judged(tmp_path / "out", limit=2, settings={"input.max_chars": 24})
+def test_the_limit_counts_usable_pairs(out):
+    result = judged(out, limit=2, settings={"input.max_chars": 24})
     assert result.statistics["dropped"] == {"too_long": 1}  # nothing after the second usable pair
-    texts = pairkit.read(tmp_path / "out")["train"]["text2"].to_list()
+    texts = pairkit.read(out)["train"]["text2"].to_list()
     assert texts == ["The pump is new.", "Cats sleep a lot."]

@@ -1,10 +1,7 @@
 """The judges' estimated accuracies, and labels from votes weighted by them."""
 
-from __future__ import annotations
-
 import json
 import random
-from collections.abc import Mapping, Sequence
 
 import pytest
 from hypothesis import given, settings
@@ -20,17 +17,17 @@ from llm_labeler.judging.ensemble import (
     label,
     votes_by_judge,
 )
-from llm_labeler.records import VOTES, Candidate, JudgeVote, LabelledPair, Polarity, Vote
+from llm_labeler.records import VOTES, Candidate, JudgeVote
 from llm_labeler.settings import EnsembleSettings
 from tests.support.linear import assert_linear
 
 SETTINGS = EnsembleSettings(min_items=50)
 SKILLS = {"ann": 0.9, "bob": 0.75, "eve": 0.55}
 PRIOR = (0.5, 0.3, 0.2)
-WORDS: dict[str, Vote] = {"s": "same", "o": "opposite", "u": "unrelated", "?": "unsure"}
+WORDS = {"s": "same", "o": "opposite", "u": "unrelated", "?": "unsure"}
 
 
-def votes_of(*votes: str) -> list[JudgeVote]:
+def votes_of(*votes):
     """Votes from one string per candidate and one letter per judge; `-`: not asked."""
     return [
         JudgeVote(f"c{position}", f"j{number}", WORDS[letter])
@@ -48,7 +45,7 @@ JUDGED = (
 ANY_VOTES = st.lists(st.builds(JudgeVote, *JUDGED), max_size=60)
 
 
-def test_contradictory_votes_abstain() -> None:
+def test_contradictory_votes_abstain():
     twice = [
         JudgeVote("c", "ann", "same"),
         JudgeVote("c", "ann", "opposite"),
@@ -62,7 +59,7 @@ def test_contradictory_votes_abstain() -> None:
 FIVE = SKILLS | {"max": 0.8, "zoe": 0.4}
 
 
-def test_accuracies_equal_those_of_crowdkit() -> None:
+def test_accuracies_equal_those_of_crowdkit():
     ballots = collect(judgements(classes(100, PRIOR, 3), FIVE, 3, unsure=0.1, leave_out=True))
     result = fit(ballots, smoothing=0.0, tolerance=1e-10).accuracy.tolist()
     crowdkits = {"ann": 0.8743, "bob": 0.6913, "eve": 0.5737, "max": 0.8617, "zoe": 0.6107}
@@ -70,7 +67,7 @@ def test_accuracies_equal_those_of_crowdkit() -> None:
 
 
 @pytest.mark.parametrize("leave_out", [False, True])
-def test_accuracies_of_simulated_judges_are_recovered(leave_out: bool) -> None:
+def test_accuracies_of_simulated_judges_are_recovered(leave_out):
     truth = classes(6000, PRIOR, 5)
     judges = fit_judges(judgements(truth, SKILLS, 5, unsure=0.1, leave_out=leave_out), SETTINGS)
     assert judges.method == "dawid-skene"
@@ -83,9 +80,7 @@ def test_accuracies_of_simulated_judges_are_recovered(leave_out: bool) -> None:
 
 @settings(max_examples=40)
 @given(ANY_VOTES, st.randoms(use_true_random=False))
-def test_estimates_ignore_order_and_stay_in_range(
-    votes: list[JudgeVote], order: random.Random
-) -> None:
+def test_estimates_ignore_order_and_stay_in_range(votes, order):
     settings = EnsembleSettings(min_items=1)
     shuffled = list(votes)
     order.shuffle(shuffled)
@@ -103,7 +98,7 @@ def test_estimates_ignore_order_and_stay_in_range(
 
 
 @pytest.mark.parametrize(
-    ("votes", "words"),
+    "votes, words",
     [
         ([], "0 judges"),
         (votes_of(*["ss"] * 60), "2 judges"),
@@ -115,23 +110,21 @@ def test_estimates_ignore_order_and_stay_in_range(
         ),  # single votes are not compared
     ],
 )
-def test_few_votes_fall_back_to_the_majority(votes: list[JudgeVote], words: str) -> None:
+def test_few_votes_fall_back_to_the_majority(votes, words):
     judges = fit_judges(votes, SETTINGS)
     assert judges.method == "majority"
     assert judges.reason is not None
     assert words in judges.reason
 
 
-def test_an_unconverged_estimate_falls_back_to_the_majority(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_unconverged_estimate_falls_back_to_the_majority(monkeypatch):
     monkeypatch.setattr("llm_labeler.judging.ensemble._MAX_ROUNDS", 1)
     judges = fit_judges(judgements(classes(100, PRIOR, 1), SKILLS, 1), SETTINGS)
     assert judges.method == "majority"
     assert judges.reason == "the estimate of accuracies did not converge"
 
 
-def test_majority_figures_computed_by_hand() -> None:
+def test_majority_figures_computed_by_hand():
     judges = fit_judges(votes_of("sss", "sso", "u??", "-oo"), SETTINGS)
     assert judges.compared == 3
     assert judges.by_name["j0"].judged == 3
@@ -146,50 +139,36 @@ def test_majority_figures_computed_by_hand() -> None:
     }
 
 
-def _judgements_of(items: int) -> list[JudgeVote]:
+def _judgements_of(items):
     return judgements(classes(items, PRIOR, 4), SKILLS | {"max": 0.7}, 4, unsure=0.05)
 
 
-def test_fitting_takes_linear_time() -> None:
+def test_fitting_takes_linear_time():
     assert fit_judges(_judgements_of(10_000), SETTINGS).method == "dawid-skene"
     assert_linear(lambda votes: fit_judges(iter(votes), SETTINGS), _judgements_of, 10_000)
 
 
-def classes(n: int, prior: Sequence[float], seed: int) -> dict[str, Vote]:
+def classes(n, prior, seed):
     """Draw the true classes of n candidates."""
     chance = random.Random(seed)
     return {f"{k:016x}": chance.choices(CLASSES, prior)[0] for k in range(n)}
 
 
-def judgements(
-    truth: Mapping[str, Vote],
-    accuracy: Mapping[str, float],
-    seed: int,
-    *,
-    unsure: float = 0.0,
-    leave_out: bool = False,
-) -> list[JudgeVote]:
+def judgements(truth, accuracy, seed, *, unsure=0.0, leave_out=False):
     """Simulate votes; with `leave_out`, each judge in turn has proposed a candidate and doesn't judge it."""
     chance = random.Random(seed)
     votes = []
     for position, (id_, right) in enumerate(truth.items()):
         for number, (judge, skill) in enumerate(accuracy.items()):
             wrong = [name for name in CLASSES if name != right]
-            vote: Vote = right if chance.random() < skill else chance.choice(wrong)
+            vote = right if chance.random() < skill else chance.choice(wrong)
             if leave_out and position % len(accuracy) == number:
                 continue
             votes.append(JudgeVote(id_, judge, "unsure" if chance.random() < unsure else vote))
     return votes
 
 
-def weighted(
-    polarity: Polarity,
-    letters: str,
-    prior: tuple[float, float, float] = (1 / 3, 1 / 3, 1 / 3),
-    *,
-    min_confidence: float = 0.6,
-    **accuracy: float,
-) -> LabelledPair:
+def weighted(polarity, letters, prior=(1 / 3, 1 / 3, 1 / 3), *, min_confidence=0.6, **accuracy):
     """A candidate labelled by judges of these accuracies, with a vote of each."""
     candidate = Candidate("text", "words", polarity, ("ann",))
     votes = [JudgeVote("", f"j{number}", WORDS[letter]) for number, letter in enumerate(letters)]
@@ -201,7 +180,7 @@ def weighted(
     return pair
 
 
-def test_weighted_label_computed_by_hand() -> None:
+def test_weighted_label_computed_by_hand():
     pair = weighted("positive", "so", (0.5, 0.25, 0.25), j0=0.8, j1=0.6)
     same, opposite, unrelated = 0.5 * 0.8 * 0.2, 0.25 * 0.1 * 0.6, 0.25 * 0.1 * 0.2  # Bayes
     assert pair.label == pytest.approx(same / (same + opposite + unrelated))
@@ -214,7 +193,7 @@ def test_weighted_label_computed_by_hand() -> None:
 
 
 @pytest.mark.parametrize(
-    ("letters", "prior", "accuracy", "expected"),
+    "letters, prior, accuracy, expected",
     [
         ("?", (0.2, 0.5, 0.3), {"j0": 0.9}, 0.2),  # no vote
         (
@@ -226,7 +205,5 @@ def test_weighted_label_computed_by_hand() -> None:
         ("s", (1 / 3, 1 / 3, 1 / 3), {"other": 0.9}, 0.5),  # an unknown judge has a low weight
     ],
 )
-def test_weights_of_unusual_judges(
-    letters: str, prior: tuple[float, float, float], accuracy: dict[str, float], expected: float
-) -> None:
+def test_weights_of_unusual_judges(letters, prior, accuracy, expected):
     assert weighted("positive", letters, prior, **accuracy).label == pytest.approx(expected)

@@ -1,7 +1,5 @@
 """TokenBucket, limiter and breaker, in virtual time."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest
@@ -9,16 +7,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from llm_labeler import CallFailed
-from llm_labeler.dispatch.answer_store import AnswerStore
 from llm_labeler.dispatch.limits import MAX_WAIT_S, Breaker, RateLimiter, TokenBucket
-from llm_labeler.records import Ask, LlmReply
 from llm_labeler.settings import BreakerSettings
 from pairkit import RateLimited, RemoteError
+from tests.support.tables import each_line, text_table
 
 from .scripted_provider import Scripted, answer_at_once, ask_in, fails, run
 
 
-def most_in_a_minute(starts: list[float], amounts: list[float] | None = None) -> float:
+def most_in_a_minute(starts, amounts=None):
     amounts = amounts or [1.0] * len(starts)
     return max(
         sum(amount for at, amount in zip(starts, amounts, strict=True) if begin <= at < begin + 60)
@@ -34,12 +31,10 @@ def most_in_a_minute(starts: list[float], amounts: list[float] | None = None) ->
     late=st.lists(st.floats(0, 0.2), min_size=1, max_size=5),
 )
 @example(per_minute=6000, amounts=[900.0, *[500.0] * 10, 900.0], idle=[], late=[0.0])
-def test_no_minute_exceeds_the_limit(
-    per_minute: int, amounts: list[float], idle: list[float], late: list[float]
-) -> None:
+def test_no_minute_exceeds_the_limit(per_minute, amounts, idle, late):
     bucket, now = TokenBucket(per_minute), 0.0
-    starts: list[float] = []
-    used: list[float] = []
+    starts = []
+    used = []
     for number in range(min(400, 3 * per_minute)):
         amount = min(per_minute, amounts[number % len(amounts)])
         while (wait_s := bucket.wait_s(now, amount)) > 0:
@@ -52,7 +47,7 @@ def test_no_minute_exceeds_the_limit(
     assert most_in_a_minute(starts, used) <= per_minute + 1e-6
 
 
-def test_a_call_beyond_the_limit_of_a_minute_starts_after_a_minute_without_calls() -> None:
+def test_a_call_beyond_the_limit_of_a_minute_starts_after_a_minute_without_calls():
     bucket = TokenBucket(100)
     bucket.start(0.0, 500.0)
     assert bucket.wait_s(0.0, 500.0) > 60
@@ -60,25 +55,27 @@ def test_a_call_beyond_the_limit_of_a_minute_starts_after_a_minute_without_calls
 
 
 @pytest.mark.parametrize(
-    ("counted", "amount", "now", "wait_s"),
+    "counted, amount, now, wait_s",
     [
-        (90, 10, 55, 0),
-        (90, 20, 55, 5.1),  # more than 100 in the minute
-        (90, 20, 61, 0),
-        (10, 80, 55, 0),
-        (10, 95, 55, 5.1),
-        (10, 95, 30, 30.1),
+        [float(cell) for cell in row]
+        for row in text_table("""
+            90 | 10 | 55 | 0
+            # more than 100 in the minute
+            90 | 20 | 55 | 5.1
+            90 | 20 | 61 | 0
+            10 | 80 | 55 | 0
+            10 | 95 | 55 | 5.1
+            10 | 95 | 30 | 30.1
+        """)
     ],
 )
-def test_corrected_amounts_count_in_their_minute(
-    counted: float, amount: float, now: float, wait_s: float
-) -> None:
+def test_corrected_amounts_count_in_their_minute(counted, amount, now, wait_s):
     bucket = TokenBucket(100)
     bucket.correct(bucket.start(0.0, 50.0), counted)
     assert max(0.0, bucket.wait_s(now, amount)) == pytest.approx(wait_s)
 
 
-def test_a_late_correction_delays_the_next_start_only_by_its_spacing() -> None:
+def test_a_late_correction_delays_the_next_start_only_by_its_spacing():
     bucket = TokenBucket(100)
     early = bucket.start(0.0, 10.0)
     bucket.start(50.0, 10.0)
@@ -87,52 +84,55 @@ def test_a_late_correction_delays_the_next_start_only_by_its_spacing() -> None:
     assert bucket.wait_s(70.0, 90.0) <= 0
 
 
-@pytest.mark.parametrize(
-    ("used", "starts"),
-    [
-        ([100, 100, 100, 100], [0, 1, 2, 3]),  # the bound is 100 tokens, or a second
-        ([400, 100, 100, 100], [0, 4, 5, 6]),  # more than the bound delays the next call
-        ([100, 100, 400, 100], [0, 1, 2, 6]),
-        ([20, 20, 20, 20], [0, 0.2, 0.4, 0.6]),  # less brings it forward
-        ([100, 20, 20, 100], [0, 1, 1.2, 1.4]),
-    ],
+@each_line(
+    "used, starts",
+    """
+        # the bound is 100 tokens, or a second
+        100 100 100 100 | 0 1 2 3
+        # more than the bound delays the next call
+        400 100 100 100 | 0 4 5 6
+        100 100 400 100 | 0 1 2 6
+        # less brings it forward
+        20 20 20 20 | 0 0.2 0.4 0.6
+        100 20 20 100 | 0 1 1.2 1.4
+    """,
 )
-def test_an_answer_corrects_the_tokens_of_its_call(used: list[int], starts: list[float]) -> None:
-    async def main() -> list[float]:
+def test_an_answer_corrects_the_tokens_of_its_call(used, starts):
+    async def main():
         limiter = RateLimiter("tester", 1, None, 6000)
         found = []
-        for tokens in used:
+        for tokens in map(int, used.split()):
             admission = await limiter.enter(100)
             found.append(admission.started_at)
             limiter.leave()
             limiter.answered(admission, tokens)
         return found
 
-    assert run(main()) == pytest.approx(starts, abs=0.2)
+    assert run(main()) == pytest.approx([*map(float, starts.split())], abs=0.2)
 
 
-def test_requests_per_minute_are_limited(store: AnswerStore) -> None:
+def test_requests_per_minute_are_limited(store):
     provider = Scripted(rpm=120, concurrency=50, latency_s=1.0)
     run(ask_in(store, provider, count=300))
     assert most_in_a_minute(provider.starts) in (119, 120)
     assert provider.starts[-1] == pytest.approx(150, rel=0.02)
 
 
-def test_tokens_per_minute_follow_actual_usage(store: AnswerStore) -> None:
+def test_tokens_per_minute_follow_actual_usage(store):
     provider = Scripted(tpm=60_000, concurrency=50, latency_s=1.0)  # bound 150, actual 100
     run(ask_in(store, provider, count=1000))
     assert provider.starts[-1] == pytest.approx(100, rel=0.05)
     assert most_in_a_minute(provider.starts, [100.0] * 1000) <= 60_000 * 1.05
 
 
-def test_concurrency_is_limited(store: AnswerStore) -> None:
+def test_concurrency_is_limited(store):
     provider = Scripted(concurrency=7, latency_s=1.0)
     run(ask_in(store, provider, count=70))
     assert provider.most_in_flight == 7
     assert provider.starts[-1] == pytest.approx(9.0)
 
 
-def test_a_429_pauses_all_calls_until_retry_after(store: AnswerStore) -> None:
+def test_a_429_pauses_all_calls_until_retry_after(store):
     script = fails(
         CallFailed("rate_limited", "slow down", retry_after_s=30),
         lambda ask, attempt: ask.text == "5" and attempt == 1,
@@ -146,15 +146,13 @@ def test_a_429_pauses_all_calls_until_retry_after(store: AnswerStore) -> None:
 class Server:
     """Accepts `limit` concurrent calls, or `rpm` per minute, and answers 429 to others."""
 
-    def __init__(
-        self, limit: int | None = None, rpm: int | None = None, wish_s: float | None = None
-    ) -> None:
+    def __init__(self, limit=None, rpm=None, wish_s=None):
         self.limit, self.rpm, self.wish_s = limit, rpm, wish_s
-        self.accepted: list[float] = []
+        self.accepted = []
         self.refused = 0
         self.provider = Scripted(self.script, concurrency=64, latency_s=0.2)
 
-    def script(self, ask: Ask, attempt: int) -> LlmReply | Exception:
+    def script(self, ask, attempt):
         now = asyncio.get_running_loop().time()
         recent = sum(1 for at in self.accepted[-(self.rpm or 1) :] if now - at < 60)
         if (self.limit is not None and self.provider.in_flight >= self.limit) or recent == self.rpm:
@@ -164,7 +162,7 @@ class Server:
         return answer_at_once(ask, attempt)
 
 
-def test_concurrency_adapts_to_the_server(store: AnswerStore) -> None:
+def test_concurrency_adapts_to_the_server(store):
     server = Server(limit=5)
     outcome = run(ask_in(store, server.provider, count=1000))
     assert (outcome.done, outcome.failed) == (1000, 0)
@@ -173,7 +171,7 @@ def test_concurrency_adapts_to_the_server(store: AnswerStore) -> None:
 
 
 @pytest.mark.parametrize("wish_s", [None, 2.0])
-def test_the_rate_adapts_to_the_server(store: AnswerStore, wish_s: float | None) -> None:
+def test_the_rate_adapts_to_the_server(store, wish_s):
     server = Server(rpm=300, wish_s=wish_s)
     outcome = run(ask_in(store, server.provider, count=1500))
     assert (outcome.done, outcome.failed) == (1500, 0)
@@ -183,7 +181,7 @@ def test_the_rate_adapts_to_the_server(store: AnswerStore, wish_s: float | None)
     assert server.refused < 1500
 
 
-def test_concurrency_recovers_after_429s(store: AnswerStore) -> None:
+def test_concurrency_recovers_after_429s(store):
     script = fails(
         CallFailed("rate_limited", "not yet"),
         lambda ask, attempt: asyncio.get_running_loop().time() < 10,
@@ -194,7 +192,7 @@ def test_concurrency_recovers_after_429s(store: AnswerStore) -> None:
     assert len(late) >= 140  # 160 a second is full speed
 
 
-def test_ten_minutes_of_429s_end_the_run(store: AnswerStore) -> None:
+def test_ten_minutes_of_429s_end_the_run(store):
     provider = Scripted(fails(CallFailed("rate_limited", "", retry_after_s=7200)))
     with pytest.raises(
         RateLimited, match=r"tester: the server accepts no calls .* retry after 7200 s"
@@ -211,7 +209,7 @@ def test_ten_minutes_of_429s_end_the_run(store: AnswerStore) -> None:
     assert len(provider.starts) < 100
 
 
-def test_a_question_that_always_gets_429_fails(store: AnswerStore) -> None:
+def test_a_question_that_always_gets_429_fails(store):
     script = fails(CallFailed("rate_limited", ""), lambda ask, attempt: ask.text == "3")
     outcome = run(ask_in(store, Scripted(script, concurrency=2, latency_s=1), count=2000))
     assert (outcome.done, outcome.failed) == (1999, 1)
@@ -219,8 +217,8 @@ def test_a_question_that_always_gets_429_fails(store: AnswerStore) -> None:
     assert (failure.reason, failure.final, failure.attempts) == ("rate_limited", False, 100)
 
 
-def test_an_answer_resets_the_time_of_429s() -> None:
-    async def main() -> None:
+def test_an_answer_resets_the_time_of_429s():
+    async def main():
         limiter = RateLimiter("tester", 1, None, None)
         for pause_s, answers in ((0.0, False), (0.0, True), (MAX_WAIT_S + 1, False)):
             await asyncio.sleep(pause_s)
@@ -235,9 +233,9 @@ def test_an_answer_resets_the_time_of_429s() -> None:
 
 
 @given(st.lists(st.booleans(), max_size=200), st.integers(5, 20), st.floats(0.1, 1.0))
-def test_the_breaker_opens_at_the_set_share(oks: list[bool], window: int, share: float) -> None:
+def test_the_breaker_opens_at_the_set_share(oks, window, share):
     breaker = Breaker("tester", BreakerSettings(window=window, max_failures=share), concurrency=1)
-    seen: list[bool] = []
+    seen = []
     for number, ok in enumerate(oks):
         seen.append(ok)
         last = seen[-window:]
@@ -250,8 +248,8 @@ def test_the_breaker_opens_at_the_set_share(oks: list[bool], window: int, share:
         assert not due
 
 
-def test_the_breaker_tolerates_a_failed_round_and_a_short_outage(store: AnswerStore) -> None:
-    def is_down(ask: Ask, attempt: int) -> bool:
+def test_the_breaker_tolerates_a_failed_round_and_a_short_outage(store):
+    def is_down(ask, attempt):
         return (now := asyncio.get_running_loop().time()) < 0.1 or 5 <= now < 35
 
     script = fails(CallFailed("connection", "reset"), is_down)
@@ -259,7 +257,7 @@ def test_the_breaker_tolerates_a_failed_round_and_a_short_outage(store: AnswerSt
     assert run(ask_in(store, provider, count=2000, breaker=BreakerSettings(window=5))).done == 2000
 
 
-def test_the_breaker_names_the_most_frequent_reason_and_its_last_detail() -> None:
+def test_the_breaker_names_the_most_frequent_reason_and_its_last_detail():
     breaker = Breaker("a", BreakerSettings(window=5, max_failures=0.8), concurrency=1)
     reasons = [
         ("timeout", "slow"),
@@ -275,7 +273,7 @@ def test_the_breaker_names_the_most_frequent_reason_and_its_last_detail() -> Non
         breaker.note(CallFailed("connection", "refused"), 122.0)
 
 
-def test_only_consecutive_equal_refusals_end_a_run() -> None:
+def test_only_consecutive_equal_refusals_end_a_run():
     breaker = Breaker("a", BreakerSettings(refusals=3), concurrency=1)
     alike = CallFailed("rejected", "no such field", retry=False)
     breaker.note(alike, 0)

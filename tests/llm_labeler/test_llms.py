@@ -1,90 +1,71 @@
 """LLMs: their prices, keys and addresses, and functions as LLMs."""
 
-from __future__ import annotations
-
 import asyncio
-from collections.abc import Mapping
+import json
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 import llm_labeler
 from llm_labeler import CallFailed
-from pairkit import ConfigError
+from tests.support.refusals import config_error
+from tests.support.tables import each_line, text_table
 
 from .llm_server import KEY, address_and_key
 
 TEXTS = ["The nurse takes a pill.", "A doctor drinks cold water."]
 OWN = {"kind": "openai_compatible", "model": "m", "local": True}
-GATEWAY = "http://localhost:4000/v1"
-HERE = "http://localhost:8000/v1"
-# Entries with US dollars per million prompt and answer tokens.
-PRICES: list[tuple[dict[str, Any], tuple[float | None, float | None]]] = [
-    ({"kind": "openai", "model": "gpt-4o-mini"}, (0.15, 0.60)),
-    ({"kind": "openai", "model": "gpt-4o-mini-2024-07-18"}, (0.15, 0.60)),
-    ({"kind": "openai", "model": "gpt-4o-2024-05-13"}, (5.0, 15.0)),
-    ({"kind": "openai", "model": "gpt-99"}, (None, None)),
-    ({"kind": "openai", "model": "ft:gpt-4o-mini:me"}, (None, None)),
-    ({"kind": "openai", "model": "gpt-4o-mini", "price_in": 0.1}, (0.1, 0.60)),
-    ({"kind": "openai", "model": "gpt-4o-mini", "price_in": 0.0, "price_out": 0.0}, (0.0, 0.0)),
+# US dollars per million prompt and answer tokens of entries.
+PRICES = text_table("""
+    # in | out | kind | model | address | other fields
+    0.15 | 0.6 | openai | gpt-4o-mini |  |
+    0.15 | 0.6 | openai | gpt-4o-mini-2024-07-18 |  |
+    5 | 15 | openai | gpt-4o-2024-05-13 |  |
+    None | None | openai | gpt-99 |  |
+    None | None | openai | ft:gpt-4o-mini:me |  |
+    0.1 | 0.6 | openai | gpt-4o-mini |  | {"price_in": 0.1}
+    0 | 0 | openai | gpt-4o-mini |  | {"price_in": 0.0, "price_out": 0.0}
     # gateways pass on the price, also local ones
-    ({"kind": "openai", "model": "gpt-4o-mini", "base_url": "https://x.example/v1"}, (0.15, 0.60)),
-    ({"kind": "openai", "model": "gpt-4o-mini", "base_url": GATEWAY}, (0.15, 0.60)),
-    (
-        {"kind": "server", "model": "openai/gpt-4o", "base_url": "http://127.0.0.1:4000/v1"},
-        (2.5, 10.0),
-    ),
-    ({"kind": "openai", "model": "gpt-4o", "base_url": GATEWAY, "local": True}, (2.5, 10.0)),
+    0.15 | 0.6 | openai | gpt-4o-mini | https://x.example/v1 |
+    0.15 | 0.6 | openai | gpt-4o-mini | http://localhost:4000/v1 |
+    2.5 | 10 | server | openai/gpt-4o | http://127.0.0.1:4000/v1 |
+    2.5 | 10 | openai | gpt-4o | http://localhost:4000/v1 | {"local": true}
     # closed models are never free, and a variant's price is unknown
-    *(
-        ({**OWN, "model": model, "base_url": GATEWAY}, expected)
-        for model, expected in (
-            ("GPT-4o", (2.5, 10.0)),
-            ("OpenAI/GPT-4o-2024-08-06", (2.5, 10.0)),
-            ("gpt-4o:extended", (None, None)),
-            ("openai/gpt-4o@2024", (None, None)),
-            ("ft:gpt-4o-mini:me", (None, None)),
-            ("gpt-5.1", (None, None)),
-            ("anthropic/claude-sonnet-4.5", (None, None)),
-            ("vertex_ai:gemini-2.5-pro", (None, None)),
-            ("o3-mini", (None, None)),
-            ("openai/gpt-oss-20b", (0.0, 0.0)),
-        )
-    ),
-    ({"kind": "glm", "model": "glm-4-flash"}, (0.0, 0.0)),
-    ({"kind": "glm", "model": "glm-4.6"}, (None, None)),  # in yuan
-    ({"kind": "glm", "model": "glm-4.6", "base_url": "https://api.z.ai/api/paas/v4"}, (0.60, 2.20)),
+    2.5 | 10 | openai_compatible | GPT-4o | http://localhost:4000/v1 | {"local": true}
+    2.5 | 10 | openai_compatible | OpenAI/GPT-4o-2024-08-06 | http://localhost:4000/v1 | {"local": true}
+    None | None | openai_compatible | gpt-4o:extended | http://localhost:4000/v1 | {"local": true}
+    None | None | openai_compatible | openai/gpt-4o@2024 | http://localhost:4000/v1 | {"local": true}
+    None | None | openai_compatible | ft:gpt-4o-mini:me | http://localhost:4000/v1 | {"local": true}
+    None | None | openai_compatible | gpt-5.1 | http://localhost:4000/v1 | {"local": true}
+    None | None | openai_compatible | anthropic/claude-sonnet-4.5 | http://localhost:4000/v1 | {"local": true}
+    None | None | openai_compatible | vertex_ai:gemini-2.5-pro | http://localhost:4000/v1 | {"local": true}
+    None | None | openai_compatible | o3-mini | http://localhost:4000/v1 | {"local": true}
+    0 | 0 | openai_compatible | openai/gpt-oss-20b | http://localhost:4000/v1 | {"local": true}
+    # in yuan, but for z.ai
+    0 | 0 | glm | glm-4-flash |  |
+    None | None | glm | glm-4.6 |  |
+    0.6 | 2.2 | glm | glm-4.6 | https://api.z.ai/api/paas/v4 |
     # private servers without a key are free
-    *(
-        (
-            {"kind": "openai_compatible", "model": model, "base_url": f"http://{host}/v1", **more},
-            expected,
-        )
-        for host, model, more, expected in (
-            ("localhost:8000", "m", {}, (0.0, 0.0)),
-            ("[::1]:8000", "m", {}, (0.0, 0.0)),
-            ("10.0.0.7:8000", "m", {}, (0.0, 0.0)),
-            ("[fd00::7]:8000", "m", {}, (0.0, 0.0)),
-            ("ollama:11434", "m", {}, (0.0, 0.0)),
-            ("gpu.home.arpa", "m", {}, (0.0, 0.0)),
-            ("localhost:8000", "z-ai/glm-4.6", {}, (0.0, 0.0)),
-            ("localhost:8000", "m", {"api_key_env": "A_KEY"}, (None, None)),
-            ("localhost:8000", "m", {"api_key_env": "A_KEY", "local": True}, (0.0, 0.0)),
-            ("localhost:8000", "claude-sonnet-4.5", {}, (None, None)),
-            ("8.8.8.8", "m", {}, (None, None)),
-            ("localhost.example.com", "m", {}, (None, None)),
-            ("api.example.com", "z-ai/glm-4.6", {}, (0.60, 2.20)),
-        )
-    ),
-    ({**OWN, "base_url": HERE}, (0.0, 0.0)),
-    ({**OWN, "model": "glm-4.6", "base_url": HERE}, (0.0, 0.0)),
-    ({**OWN, "base_url": "http://localhost:1/v1", "price_out": 2}, (0.0, 2.0)),
-]
+    0 | 0 | openai_compatible | m | http://localhost:8000/v1 |
+    0 | 0 | openai_compatible | m | http://[::1]:8000/v1 |
+    0 | 0 | openai_compatible | m | http://10.0.0.7:8000/v1 |
+    0 | 0 | openai_compatible | m | http://[fd00::7]:8000/v1 |
+    0 | 0 | openai_compatible | m | http://ollama:11434/v1 |
+    0 | 0 | openai_compatible | m | http://gpu.home.arpa/v1 |
+    0 | 0 | openai_compatible | z-ai/glm-4.6 | http://localhost:8000/v1 |
+    None | None | openai_compatible | m | http://localhost:8000/v1 | {"api_key_env": "A_KEY"}
+    0 | 0 | openai_compatible | m | http://localhost:8000/v1 | {"api_key_env": "A_KEY", "local": true}
+    None | None | openai_compatible | claude-sonnet-4.5 | http://localhost:8000/v1 |
+    None | None | openai_compatible | m | http://8.8.8.8/v1 |
+    None | None | openai_compatible | m | http://localhost.example.com/v1 |
+    0.6 | 2.2 | openai_compatible | z-ai/glm-4.6 | http://api.example.com/v1 |
+    0 | 0 | openai_compatible | m | http://localhost:8000/v1 | {"local": true}
+    0 | 0 | openai_compatible | glm-4.6 | http://localhost:8000/v1 | {"local": true}
+    0 | 2 | openai_compatible | m | http://localhost:1/v1 | {"local": true, "price_out": 2}
+""")
 
 
-def listed(*entries: Mapping[str, Any]) -> dict[str, llm_labeler.Llm]:
+def listed(*entries):
     """The listed LLMs by name, with these entries as `llm-0`, `llm-1`, …"""
     fields = {
         f"llm.llm-{number}.{key}": value
@@ -95,84 +76,78 @@ def listed(*entries: Mapping[str, Any]) -> dict[str, llm_labeler.Llm]:
 
 
 @cache
-def priced() -> dict[str, llm_labeler.Llm]:
-    return listed(*(entry for entry, _ in PRICES))
+def priced():
+    entries = []
+    for _, _, kind, model, url, more in PRICES:
+        address = {"base_url": url} if url else {}
+        entries.append({"kind": kind, "model": model, **address, **json.loads(more or "{}")})
+    return listed(*entries)
 
 
 @pytest.mark.parametrize("number", range(len(PRICES)))
-def test_prices(number: int) -> None:
-    entry, expected = PRICES[number]
+def test_prices(number):
     llm = priced()[f"llm-{number}"]
-    assert (llm.price_in, llm.price_out) == expected, entry
+    expected = [None if price == "None" else float(price) for price in PRICES[number][:2]]
+    assert [llm.price_in, llm.price_out] == expected, PRICES[number]
+
+
+def test_built_in_llms_have_prices():
     built_in = [priced()[name] for name in ("chatgpt", "llama", "chatglm")]
     assert None not in [price for llm in built_in for price in (llm.price_in, llm.price_out)]
 
 
 @pytest.mark.parametrize(
-    ("entry", "message"),
+    "entry, message",
     [
-        ({**OWN, "base_url": "http://10.0.0.7:8000/v1"}, "local = true, but .* is another machine"),
-        (
-            {**OWN, "base_url": "https://api.openai.com/v1"},
-            "local = true, but .* is another machine",
-        ),
-        ({"kind": "openai_compatible", "model": "m"}, r"no address; set base_url in \[llm.llm-0\]"),
-        (
-            {"kind": "openai_compatible", "model": "m", "base_url": "host:8000/v1"},
-            "llm llm-0: base_url",
-        ),
-        ({"kind": "openai"}, "no model"),
-        (
-            {"kind": "anthropic", "model": "m", "structured": "strict"},
-            "Anthropic's endpoint ignores schemas",
+        *(
+            (json.loads(entry), message)
+            for message, entry in text_table(r"""
+        no address; set base_url in \[llm.llm-0\] | {"kind": "openai_compatible", "model": "m"}
+        llm llm-0: base_url | {"kind": "openai_compatible", "model": "m", "base_url": "host:8000/v1"}
+        no model | {"kind": "openai"}
+        Anthropic's endpoint ignores schemas | {"kind": "anthropic", "model": "m", "structured": "strict"}
+        extra has model | {"kind": "openai", "model": "m", "extra": {"model": 1}}
+        extra has n | {"kind": "openai", "model": "m", "extra": {"n": 1}}
+        extra has stream | {"kind": "openai", "model": "m", "extra": {"stream": 1}}
+        extra has max_tokens | {"kind": "openai", "model": "m", "extra": {"max_tokens": 1}}
+        has api_key; .*api_key_env | {"kind": "openai", "model": "m", "extra": {"x": [{"api_key": "?"}]}}
+        has x-apiKey; .*api_key_env | {"kind": "openai", "model": "m", "extra": {"x": [{"x-apiKey": "?"}]}}
+        has token; .*api_key_env | {"kind": "openai", "model": "m", "extra": {"x": [{"token": "?"}]}}
+        has access_token; .*api_key_env | {"kind": "openai", "model": "m", "extra": {"x": [{"access_token": "?"}]}}
+        has Authorization; .*api_key_env | {"kind": "openai", "model": "m", "extra": {"x": [{"Authorization": "?"}]}}
+        has password; .*api_key_env | {"kind": "openai", "model": "m", "extra": {"x": [{"password": "?"}]}}
+        has secret; .*api_key_env | {"kind": "openai", "model": "m", "extra": {"x": [{"secret": "?"}]}}
+        """)
         ),
         *(
-            ({"kind": "openai", "model": "m", "extra": {name: 1}}, f"extra has {name}")
-            for name in ("model", "n", "stream", "max_tokens")
+            ({**OWN, "base_url": url}, "local = true, but .* is another machine")
+            for url in ("http://10.0.0.7:8000/v1", "https://api.openai.com/v1")
         ),
         *(
             (
-                {"kind": "openai", "model": "m", "extra": {"x": [{name: "?"}]}},
-                f"has {name}; .* in api_key_env",
+                {"kind": "openai", "model": "m", "extra": {"x": value}},
+                "extra can't be written as JSON",
             )
-            for name in (
-                "api_key",
-                "x-apiKey",
-                "token",
-                "access_token",
-                "Authorization",
-                "password",
-                "secret",
-            )
-        ),
-        (
-            {"kind": "openai", "model": "m", "extra": {"x": float("nan")}},
-            "extra can't be written as JSON",
-        ),
-        (
-            {"kind": "openai", "model": "m", "extra": {"x": {1, 2}}},
-            "extra can't be written as JSON",
+            for value in (float("nan"), {1, 2})
         ),
     ],
 )
-def test_inconsistent_entries_are_refused(entry: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message) as caught:
+def test_inconsistent_entries_are_refused(entry, message):
+    with config_error(message) as caught:
         listed(entry)
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("kind", "url", "variable"),
-    [
-        ("openai", "https://api.openai.com/v1", "OPENAI_API_KEY"),
-        ("glm", "https://open.bigmodel.cn/api/paas/v4", "ZHIPUAI_API_KEY"),
-        ("anthropic", "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY"),
-        ("gemini", "https://generativelanguage.googleapis.com/v1beta/openai", "GEMINI_API_KEY"),
-    ],
+@each_line(
+    "kind, url, variable",
+    """
+        openai | https://api.openai.com/v1 | OPENAI_API_KEY
+        glm | https://open.bigmodel.cn/api/paas/v4 | ZHIPUAI_API_KEY
+        anthropic | https://api.anthropic.com/v1 | ANTHROPIC_API_KEY
+        gemini | https://generativelanguage.googleapis.com/v1beta/openai | GEMINI_API_KEY
+    """,
 )
-def test_each_provider_has_its_own_address_and_key(
-    kind: str, url: str, variable: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_provider_has_its_own_address_and_key(kind, url, variable, monkeypatch):
     assert address_and_key(kind) == (url, KEY)
     assert address_and_key(kind, base_url="https://llm.example/v1") == (
         "https://llm.example/v1",
@@ -192,42 +167,42 @@ def test_each_provider_has_its_own_address_and_key(
 # Functions
 
 
-def by_function(function: Any, out: Path, **options: Any) -> llm_labeler.Labelled:
-    given = {"out": out, "polarity": "positive", "progress": False, **options}
+def by_function(function, out, **options):
+    given = {"out": out, "polarity": "positive", **options}
     return llm_labeler.generate(TEXTS, llm={"mine": function}, **given)
 
 
-def answer(prompt: str) -> str:
+def answer(prompt):
     assert "\n\nWrite 3 different sentences" in prompt  # the system message and the question
     return f"1. So it is, as they say: {prompt[-20:]}"
 
 
-async def later(prompt: str) -> str:
+async def later(prompt):
     await asyncio.sleep(0)
     return answer(prompt)
 
 
 class Answering:
-    def __call__(self, prompt: str) -> str:
+    def __call__(self, prompt):
         return answer(prompt)
 
 
 @pytest.mark.parametrize("function", [answer, later, Answering(), lambda prompt: later(prompt)])
-def test_plain_async_and_objects(function: Any, tmp_path: Path) -> None:
-    result = by_function(function, tmp_path / "out")
+def test_plain_async_and_objects(function, out):
+    result = by_function(function, out)
     assert (result.positives, result.asked.spent.estimated, result.cost) == (2, 2, None)
 
 
 @pytest.mark.parametrize(
-    ("raised", "reason"),
+    "raised, reason",
     [
         (TimeoutError("slow"), "timeout"),
         (ConnectionError("gone"), "connection"),
         (CallFailed("x", "y"), "x"),
     ],
 )
-def test_temporary_failures_of_functions(raised: Exception, reason: str, tmp_path: Path) -> None:
-    def fails(prompt: str) -> str:
+def test_temporary_failures_of_functions(raised, reason, tmp_path):
+    def fails(prompt):
         if "nurse" in prompt:
             raise raised
         return answer(prompt)
@@ -239,20 +214,18 @@ def test_temporary_failures_of_functions(raised: Exception, reason: str, tmp_pat
         by_function(lambda _: 1 / 0, tmp_path / "other")
 
 
-def test_wrong_return_types_and_missing_functions(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="returned int; expected a str"):
-        by_function(len, tmp_path / "out")
-    with pytest.raises(ConfigError, match="no function; pass one from Python"):
-        by_function({"kind": "function", "model": "m"}, tmp_path / "out")
+def test_wrong_return_types_and_missing_functions(out):
+    with config_error("returned int; expected a str"):
+        by_function(len, out)
+    with config_error("no function; pass one from Python"):
+        by_function({"kind": "function", "model": "m"}, out)
 
 
-def test_functions_are_priced_and_remote_unless_local(tmp_path: Path) -> None:
+def test_functions_are_priced_and_remote_unless_local(out):
     for is_local, cost in ((False, None), (True, 0.0)):
         settings = {"llm.mine.local": is_local}
-        plan = llm_labeler.plan(
-            TEXTS, llm={"mine": answer}, settings=settings, out=tmp_path / "out"
-        )
+        plan = llm_labeler.plan(TEXTS, llm={"mine": answer}, settings=settings, out=out)
         (estimate,) = plan.estimates
         assert (estimate.cost, estimate.leaves_machine) == (cost, not is_local)
-    with pytest.raises(ConfigError, match="mine may send text to another machine"):
-        by_function(answer, tmp_path / "out", local_only=True)
+    with config_error("mine may send text to another machine"):
+        by_function(answer, out, local_only=True)

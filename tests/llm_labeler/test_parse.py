@@ -1,13 +1,12 @@
-from __future__ import annotations
-
 import json
 import re
 
 import pytest
 
 from llm_labeler.parsing.answer import REASONS, parse_answer, parse_hard_negatives
-from llm_labeler.parsing.line_rules import JOINED, LINE_RULES, LineRule
-from llm_labeler.records import Ending, Item, ending_of
+from llm_labeler.parsing.line_rules import JOINED, LINE_RULES
+from llm_labeler.records import Item, ending_of
+from tests.support.tables import each_line, text_lines, text_table
 
 TEXT = "A man is playing a guitar."
 ONE = "Someone plays the guitar."
@@ -17,12 +16,12 @@ ZH_TEXT = "一个男人在弹吉他。"
 ZH_ONE, ZH_TWO = "有人正在弹奏吉他。", "男子弹着吉他。"
 
 
-def kept(raw: str, text: str = TEXT, **options: object) -> list[str]:
-    return [item.text for item in parse_answer(raw, text=text, **options) if item.reason is None]  # type: ignore[arg-type]
+def kept(raw, text=TEXT, **options):
+    return [item.text for item in parse_answer(raw, text=text, **options) if item.reason is None]
 
 
-def reasons(raw: str, text: str = TEXT, **options: object) -> list[str | None]:
-    return [item.reason for item in parse_answer(raw, text=text, **options)]  # type: ignore[arg-type]
+def reasons(raw, text=TEXT, **options):
+    return [item.reason for item in parse_answer(raw, text=text, **options)]
 
 
 @pytest.mark.parametrize(
@@ -74,7 +73,7 @@ def reasons(raw: str, text: str = TEXT, **options: object) -> list[str | None]:
         f"1.\n{ONE}\n2.\n\n{TWO}\n3.\n{THREE}",
     ],
 )
-def test_list_formats(raw: str) -> None:
+def test_list_formats(raw):
     assert kept(raw) == [ONE, TWO, THREE]
 
 
@@ -93,74 +92,67 @@ def test_list_formats(raw: str) -> None:
         f'{{"sentences"：["{ZH_ONE}"，"{ZH_TWO}"]}}',
     ],
 )
-def test_chinese_formats(raw: str) -> None:
+def test_chinese_formats(raw):
     assert kept(raw, ZH_TEXT) == [ZH_ONE, ZH_TWO]
 
 
 @pytest.mark.parametrize(
-    ("raw", "expected"),
+    "expected, raw",
     [
-        (f"Sure! Here are 3 synonymous sentences:\n\n1. {ONE}", ["preamble", None]),
-        (f"Sure! Here are 3 synonymous sentences: 1. {ONE}\n2. {TWO}", ["preamble", None, None]),
-        (f"Sure!\n\nHere are the sentences:\n- {ONE}", ["preamble", "preamble", None]),
-        (f'Here\'s an antonym sentence: "{ONE}"', ["preamble", None]),
-        (f"Certainly! {ONE}", ["preamble", None]),
-        (f"**Synonymous sentences:**\n1. {ONE}", ["preamble", None]),
-        (f"## Antonyms\n- {ONE}", ["preamble", None]),
-        (f"Three of them\n1. {ONE}", ["outside_list", None]),
-        (f"1. {ONE}\n\nI hope this helps!", [None, "closing_note"]),
-        (f"1. {ONE}\nLet me know if you need more.", [None, "closing_note"]),
-        (f"{ONE}\n\nNote: the tense was changed.", [None, "closing_note"]),
-        (f"1. {ONE} (Note: the tense was changed.)", [None, "remark"]),
-        (f"1. {ONE}\n   - the tense was changed\n2. {TWO}", [None, "sub_item", None]),
-        (f"1. Synonyms:\n   - {ONE}\n   - {TWO}", ["preamble", None, None]),
-        (f"Input sentence: {TEXT}\nOutput:\n1. {ONE}", ["echo", None]),
-        (f"Input sentence: {TEXT} Output: {ONE}", ["echo", None]),
-        (f"Original: {TEXT}\nAntonym: {ONE}", ["echo", None]),
-        (f"1. Original: {TEXT}\n   Antonym: {ONE}", ["echo", None]),
-        (f"Original: {TEXT} / Antonym: {ONE}", ["echo", None]),
-        (f"Original: {TEXT} -> New sentence: {ONE}", ["echo", None]),
-        (f"<think>Hm.\n1. no</think>1. {ONE}", ["thinking", None]),
-        (f"Hm.\n1. no</think>1. {ONE}", ["thinking", None]),
-        ("<think>Hm.\n1. no", ["thinking"]),
-        (f"<s>[INST] Write. [/INST] {ONE}</s>", ["echo", None]),
-        (f"<|user|>\nWrite.<|assistant|>\n{ONE}", ["echo", None]),
-        (
-            f"<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>{ONE}",
-            ["thinking", None],
+        ("empty_answer", ""),
+        ("empty_answer", " \n\t"),
+        *text_table(
+            rf"""
+        preamble kept | Sure! Here are 3 synonymous sentences:\n\n1. {ONE}
+        preamble kept kept | Sure! Here are 3 synonymous sentences: 1. {ONE}\n2. {TWO}
+        preamble preamble kept | Sure!\n\nHere are the sentences:\n- {ONE}
+        preamble kept | Here's an antonym sentence: "{ONE}"
+        preamble kept | Certainly! {ONE}
+        preamble kept | **Synonymous sentences:**\n1. {ONE}
+        preamble kept | ## Antonyms\n- {ONE}
+        outside_list kept | Three of them\n1. {ONE}
+        kept closing_note | 1. {ONE}\n\nI hope this helps!
+        kept closing_note | 1. {ONE}\nLet me know if you need more.
+        kept closing_note | {ONE}\n\nNote: the tense was changed.
+        kept remark | 1. {ONE} (Note: the tense was changed.)
+        kept sub_item kept | 1. {ONE}\n   - the tense was changed\n2. {TWO}
+        preamble kept kept | 1. Synonyms:\n   - {ONE}\n   - {TWO}
+        echo kept | Input sentence: {TEXT}\nOutput:\n1. {ONE}
+        echo kept | Input sentence: {TEXT} Output: {ONE}
+        echo kept | Original: {TEXT}\nAntonym: {ONE}
+        echo kept | 1. Original: {TEXT}\n   Antonym: {ONE}
+        echo kept | Original: {TEXT} / Antonym: {ONE}
+        echo kept | Original: {TEXT} -> New sentence: {ONE}
+        thinking kept | <think>Hm.\n1. no</think>1. {ONE}
+        thinking kept | Hm.\n1. no</think>1. {ONE}
+        thinking | <think>Hm.\n1. no
+        echo kept | <s>[INST] Write. [/INST] {ONE}</s>
+        echo kept | <|user|>\nWrite.<|assistant|>\n{ONE}
+        thinking kept | <|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>{ONE}
+        kept runaway | 1. {ONE}\n\nInput sentence: Dogs bark.\nOutput:\n1. A dog barks.
+        kept runaway | 1. {ONE}<|im_end|>\n<|im_start|>user\nMore!<|im_end|>
+        echo kept | | Original | Antonym |\n|---|---|\n| {TEXT} | {ONE} |
+        echo kept side_field | {{"original": "{TEXT}", "antonym": "{ONE}", "why": "tense"}}
+        preamble kept not_text closing_note | The JSON: {{"sentences": ["{ONE}", 7]}} Enjoy
+        kept | {{"{TEXT}": "{ONE}"}}
+        unparsable | [1]
+        empty_answer | []
+        empty_answer | {{"sentences": []}}
+        side_field | {{"error": "overloaded"}}
+        unparsable | ---\n***
+        unparsable | <!DOCTYPE html><html><body>502 Bad Gateway</body></html>
+        kept | <html><body><ul><li>{ONE}</li></ul></body></html>
+        kept refusal | {ONE}\nI'm sorry, I cannot generate more sentences.\nIt is too short.
+        kept cut_off | ["{ONE}", "{TWO[:20]}
+        kept kept | {{"sentences": ["{ONE}", "{TWO}"
+            """,
+            columns=2,
         ),
-        (f"1. {ONE}\n\nInput sentence: Dogs bark.\nOutput:\n1. A dog barks.", [None, "runaway"]),
-        (f"1. {ONE}<|im_end|>\n<|im_start|>user\nMore!<|im_end|>", [None, "runaway"]),
-        (f"| Original | Antonym |\n|---|---|\n| {TEXT} | {ONE} |", ["echo", None]),
-        (
-            f'{{"original": "{TEXT}", "antonym": "{ONE}", "why": "tense"}}',
-            ["echo", None, "side_field"],
-        ),
-        (
-            f'The JSON: {{"sentences": ["{ONE}", 7]}} Enjoy',
-            ["preamble", None, "not_text", "closing_note"],
-        ),
-        (f'{{"{TEXT}": "{ONE}"}}', [None]),
-        ("[1]", ["unparsable"]),
-        ("[]", ["empty_answer"]),
-        ('{"sentences": []}', ["empty_answer"]),
-        ('{"error": "overloaded"}', ["side_field"]),
-        ("", ["empty_answer"]),
-        (" \n\t", ["empty_answer"]),
-        ("---\n***", ["unparsable"]),
-        ("<!DOCTYPE html><html><body>502 Bad Gateway</body></html>", ["unparsable"]),
-        (f"<html><body><ul><li>{ONE}</li></ul></body></html>", [None]),
-        (
-            f"{ONE}\nI'm sorry, I cannot generate more sentences.\nIt is too short.",
-            [None, "refusal"],
-        ),
-        (f'["{ONE}", "{TWO[:20]}', [None, "cut_off"]),
-        (f'{{"sentences": ["{ONE}", "{TWO}"', [None, None]),
     ],
 )
-def test_other_parts_of_answers_have_reasons(raw: str, expected: list[str | None]) -> None:
+def test_other_parts_of_answers_have_reasons(expected, raw):
     items = parse_answer(raw, text=TEXT)
-    assert [item.reason for item in items] == expected
+    assert [item.reason or "kept" for item in items] == expected.split()
     assert [item.text for item in items if item.reason is None] in ([], [ONE], [ONE, TWO])
 
 
@@ -183,7 +175,7 @@ ENDS = """
 
 @pytest.mark.parametrize("pair", re.findall(r"\S+ \S+", THOUGHTS))
 @pytest.mark.parametrize("answer", [LIST, json.dumps([ONE, TWO])])
-def test_reasoning_between_tokens_of_any_form(pair: str, answer: str) -> None:
+def test_reasoning_between_tokens_of_any_form(pair, answer):
     opening, closing = pair.split()
     assert kept(f"{opening}\n{DRAFTS}{closing}\n{answer}") == [ONE, TWO]
     assert kept(f"{answer}\n<thinking>{DRAFTS}</thinking>") == [ONE, TWO]
@@ -191,7 +183,7 @@ def test_reasoning_between_tokens_of_any_form(pair: str, answer: str) -> None:
 
 @pytest.mark.parametrize("end", ENDS.split())
 @pytest.mark.parametrize("answer", [LIST, json.dumps([ONE, TWO])])
-def test_end_marks_of_any_form(end: str, answer: str) -> None:
+def test_end_marks_of_any_form(end, answer):
     assert kept(f"{answer}{end}") == kept(f"{answer}\n{end}") == [ONE, TWO]
 
 
@@ -208,30 +200,32 @@ def test_end_marks_of_any_form(end: str, answer: str) -> None:
         f"{LIST}\n\n<analysis>\nBoth keep the meaning.\n</analysis>",
     ],
 )
-def test_tokens_around_sentences(raw: str) -> None:
+def test_tokens_around_sentences(raw):
     assert kept(raw) == [ONE, TWO]
 
 
 @pytest.mark.parametrize(
     "raw",
     [
-        "I'm sorry, but I can't assist with that request.",
-        "As an AI language model, I cannot write that.\n1. Ask a person.\n2. Ask a book.",
-        "Sorry, I am unable to provide that.\n\nIs there another sentence?",
-        "I cannot fulfill your request.",
-        "Could you please provide the sentence?",
-        "很抱歉，我无法生成反义句。",
-        "作为一个人工智能语言模型，我不能回答这个问题。",
-        "对不起，我不太明白您的问题。",
-        "对不起，我还没有学会回答这个问题。",
-        "Es tut mir leid, aber ich kann bei dieser Anfrage nicht helfen.",
-        "Als KI-Sprachmodell kann ich dazu keine Ratschläge geben. Fragen Sie einen Arzt.",
-        "Je suis désolé, mais je ne peux pas vous aider avec cette demande.",
-        "Lo siento, pero no puedo ayudar con esa solicitud.",
-        "Mi dispiace, ma non posso aiutarti con questa richiesta.",
-        "Desculpe, mas não posso ajudar com esse pedido.",
-        "Het spijt me, maar ik kan niet helpen met dit verzoek.",
-        "Извините, я не могу помочь с этим запросом.",
+        *text_lines(r"""
+        I'm sorry, but I can't assist with that request.
+        As an AI language model, I cannot write that.\n1. Ask a person.\n2. Ask a book.
+        Sorry, I am unable to provide that.\n\nIs there another sentence?
+        I cannot fulfill your request.
+        Could you please provide the sentence?
+        很抱歉，我无法生成反义句。
+        作为一个人工智能语言模型，我不能回答这个问题。
+        对不起，我不太明白您的问题。
+        对不起，我还没有学会回答这个问题。
+        Es tut mir leid, aber ich kann bei dieser Anfrage nicht helfen.
+        Als KI-Sprachmodell kann ich dazu keine Ratschläge geben. Fragen Sie einen Arzt.
+        Je suis désolé, mais je ne peux pas vous aider avec cette demande.
+        Lo siento, pero no puedo ayudar con esa solicitud.
+        Mi dispiace, ma non posso aiutarti con questa richiesta.
+        Desculpe, mas não posso ajudar com esse pedido.
+        Het spijt me, maar ik kan niet helpen met dit verzoek.
+        Извините, я не могу помочь с этим запросом.
+    """),
         "عذرًا، لا أستطيع المساعدة في هذا الطلب.",
         "申し訳ございませんが、お手伝いできません。",
         "죄송합니다. 그 요청은 도와드릴 수 없어요.",
@@ -241,103 +235,104 @@ def test_tokens_around_sentences(raw: str) -> None:
         "No further antonyms.",
     ],
 )
-def test_refusals(raw: str) -> None:
+def test_refusals(raw):
     assert set(reasons(raw)) == {"refusal"}
 
 
-def test_apologies_of_customers_are_kept() -> None:
+def test_apologies_of_customers_are_kept():
     for raw in (
-        *("すみません、手伝っていただけませんか。", "申し訳ありませんが、もう一度お答えください。"),
-        *("すみません、リクエストが送信されません。", "죄송하지만 요청을 취소할 수 없나요?"),
-        *("क्षमा करें, मुझे कोई मदद नहीं मिली।", "Xin lỗi, tôi không nhận được hỗ trợ."),
+        "すみません、手伝っていただけませんか。",
+        "申し訳ありませんが、もう一度お答えください。",
+        "すみません、リクエストが送信されません。",
+        "죄송하지만 요청을 취소할 수 없나요?",
+        "क्षमा करें, मुझे कोई मदद नहीं मिली।",
+        "Xin lỗi, tôi không nhận được hỗ trợ.",
     ):
         assert "refusal" not in reasons(raw)
 
 
-@pytest.mark.parametrize(
-    ("finish", "reason"),
-    [
-        ("content_filter", "filtered"),
-        ("SAFETY", "filtered"),
-        ("error", "failed"),
-        ("tool_calls", "empty_answer"),
-        ("refusal", "refusal"),
-    ],
+@each_line(
+    "finish, reason",
+    """
+        content_filter | filtered
+        SAFETY | filtered
+        error | failed
+        tool_calls | empty_answer
+        refusal | refusal
+    """,
 )
-def test_empty_answers_have_the_reason_of_their_ending(finish: str, reason: str) -> None:
+def test_empty_answers_have_the_reason_of_their_ending(finish, reason):
     assert reasons("", finish=finish) == [reason]
     assert finish != "refusal" or reasons("No.", finish=finish) == [reason]
     assert reasons(f"1. {ONE}\n\nNote: I have", finish="length") == [None, "closing_note"]
 
 
 @pytest.mark.parametrize("raw", ["", " \n", "<think>The user wants"])
-def test_a_limit_reached_before_the_answer_is_reported(raw: str) -> None:
+def test_a_limit_reached_before_the_answer_is_reported(raw):
     assert reasons(raw, finish="length")[-1] == "limit_spent"
     assert "max_tokens" in REASONS["limit_spent"]
 
 
 @pytest.mark.parametrize(
-    ("text", "answer"),
+    "text, answer",
     [
-        (
-            "I'm sorry, I can't help you with the request.",
-            "I am sorry, I can't assist you with the request.",
-        ),
-        ("Let me know when you arrive.", "Let me know once you get there."),
-        ("Patients with diabetes should eat well.", "If you have diabetes, you should eat well."),
-        (
-            "The symptoms include fever and cough.",
-            "The symptoms include the following: fever, cough.",
-        ),
-        ("Here is the list: one and two.", "Here are the items: one and two."),
-        ("Output: the volume is wrong", "Output: the volume is bad"),
-        ("Sentence 1: wrong", "Sentence 1: bad"),
-        ("Note: it rains.", "Note: rain falls."),
-        ("E. coli grows in milk.", "E. coli thrives in milk."),
-        ("A. fumigatus is a mould.", "A. fumigatus belongs to the moulds."),
-        ("A -> B is fast", "A -> B runs quickly"),
-        ("It takes 1) time and 2) money.", "1) time and 2) money are what it takes."),
-        ('Parsing of {"a": "b"} fails', 'It can\'t parse: {"a": "b"}'),
-        ("Use <li> for items.", "<li> is for items."),
+        *text_table("""
+        I'm sorry, I can't help you with the request. | I am sorry, I can't assist you with the request.
+        Let me know when you arrive. | Let me know once you get there.
+        Patients with diabetes should eat well. | If you have diabetes, you should eat well.
+        The symptoms include fever and cough. | The symptoms include the following: fever, cough.
+        Here is the list: one and two. | Here are the items: one and two.
+        Output: the volume is wrong | Output: the volume is bad
+        Sentence 1: wrong | Sentence 1: bad
+        Note: it rains. | Note: rain falls.
+        E. coli grows in milk. | E. coli thrives in milk.
+        A. fumigatus is a mould. | A. fumigatus belongs to the moulds.
+        A -> B is fast | A -> B runs quickly
+        It takes 1) time and 2) money. | 1) time and 2) money are what it takes.
+        Parsing of {"a": "b"} fails | It can't parse: {"a": "b"}
+        Use <li> for items. | <li> is for items.
+    """),
         ("He said so.", 'He said "yes" and she said "no"'),
         ("He said so.", '"Yes" was what he said, not "no"'),
         ("The value |x| is below |y|.", "|x| is smaller than |y|."),
-        ("The dogs' bowl", "The bowl of the dogs'"),
-        ("It lasts from 10:30 to 11:00.", "10:30 to 11:00 is when it lasts."),
-        ("It costs 3.5 dollars.", "3.5 dollars is what it costs."),
-        ("Two things. They differ.", "There are two things. They are different."),
-        ("He is a student.", "You are a helpful student."),
-        ("我是一个学生。", "你是一个学生。"),
-        ("Ich kann morgen nicht helfen.", "Leider kann ich morgen nicht helfen."),
-        ("Dr. Smith lives on St. John Ave.", "On St. John Ave. is where Dr. Smith lives."),
+        *text_table("""
+        The dogs' bowl | The bowl of the dogs'
+        It lasts from 10:30 to 11:00. | 10:30 to 11:00 is when it lasts.
+        It costs 3.5 dollars. | 3.5 dollars is what it costs.
+        Two things. They differ. | There are two things. They are different.
+        He is a student. | You are a helpful student.
+        我是一个学生。 | 你是一个学生。
+        Ich kann morgen nicht helfen. | Leider kann ich morgen nicht helfen.
+        Dr. Smith lives on St. John Ave. | On St. John Ave. is where Dr. Smith lives.
+    """),
     ],
 )
-def test_sentences_that_look_like_markup_are_unchanged(text: str, answer: str) -> None:
+def test_sentences_that_look_like_markup_are_unchanged(text, answer):
     assert parse_answer(answer, text=text) == [Item(answer)]
 
 
 @pytest.mark.parametrize(
     "raw", [f"1. {ONE}\n2. {TWO[:20]}", f'["{ONE}", "{TWO[:20]}', f"{ONE}\n{TWO[:20]}"]
 )
-@pytest.mark.parametrize(
-    ("finish", "reason"),
-    [
-        ("length", "cut_off"),
-        ("MAX_TOKENS", "cut_off"),
-        ("model_length", "cut_off"),
-        ("content_filter", "filtered"),
-        ("sensitive", "filtered"),
-        ("abort", "failed"),
-        ("tool_calls", "unknown_end"),
-        ("", "unknown_end"),
-    ],
+@each_line(
+    "finish, reason",
+    """
+        length | cut_off
+        MAX_TOKENS | cut_off
+        model_length | cut_off
+        content_filter | filtered
+        sensitive | filtered
+        abort | failed
+        tool_calls | unknown_end
+         | unknown_end
+    """,
 )
-def test_a_possibly_truncated_sentence_is_dropped(raw: str, finish: str, reason: str) -> None:
+def test_a_possibly_truncated_sentence_is_dropped(raw, finish, reason):
     assert parse_answer(raw, text=TEXT, finish=finish) == [Item(ONE), Item(TWO[:20], reason)]
 
 
 @pytest.mark.parametrize("finish", ["", "tool_calls", "length", "content_filter", "other"])
-def test_valid_json_is_complete_whatever_its_finish_reason(finish: str) -> None:
+def test_valid_json_is_complete_whatever_its_finish_reason(finish):
     sentences = json.dumps({"sentences": [ONE, TWO]})
     for raw in (sentences, f"Here you are:\n```json\n{sentences}\n```", f'["{ONE}", "{TWO}"]'):
         assert kept(raw, finish=finish) == [ONE, TWO]
@@ -350,7 +345,7 @@ def test_valid_json_is_complete_whatever_its_finish_reason(finish: str) -> None:
     assert {*reasons(sentences, finish="refusal")} == {"refusal"}
 
 
-def test_sentences_beyond_the_requested_size_are_dropped() -> None:
+def test_sentences_beyond_the_requested_size_are_dropped():
     raw = f"1. {ONE}\n2. {TWO}\n3. {THREE}"
     assert reasons(raw, size=2) == [None, None, "beyond_size"]
     assert reasons(raw, size=5) == [None, None, None]
@@ -363,7 +358,7 @@ SISTERS = "It belongs to two sisters."
 
 
 @pytest.mark.parametrize(
-    ("raw", "text", "expected"),
+    "raw, text, expected",
     [
         (
             "crash on start\nfails at launch",
@@ -402,11 +397,11 @@ SISTERS = "It belongs to two sisters."
         ("1. 'Someone' plays the 'guitar'", TEXT, ["'Someone' plays the 'guitar'"]),
     ],
 )
-def test_the_sentences_of_small_answers(raw: str, text: str, expected: list[str]) -> None:
+def test_the_sentences_of_small_answers(raw, text, expected):
     assert kept(raw, text) == expected
 
 
-def test_a_paragraph_is_split_by_the_sentences_of_the_text() -> None:
+def test_a_paragraph_is_split_by_the_sentences_of_the_text():
     paragraph = "A man plays. Someone strums. A guy makes music."
     assert kept(paragraph) == ["A man plays.", "Someone strums.", "A guy makes music."]
     assert kept(paragraph, size=1) == [paragraph]
@@ -415,13 +410,13 @@ def test_a_paragraph_is_split_by_the_sentences_of_the_text() -> None:
     assert kept(four, "They came. They saw.", size=3) == [four]
 
 
-def test_dropped_pieces_are_shortened() -> None:
+def test_dropped_pieces_are_shortened():
     (item,) = parse_answer("<think>" + "word " * 1000, text=TEXT)
     assert len(item.text) == 500
     assert item.text.endswith("…")
 
 
-FINISHES: dict[Ending, str] = {
+FINISHES = {
     "complete": "stop STOP end_turn eos_token stop_sequence COMPLETE endTurn FINISH_REASON_STOP reason_stop",
     "cut": "length MAX_TOKENS model_length model_context_window_exceeded max-tokens maxTokens token_limit",
     "refused": "refusal",
@@ -431,13 +426,13 @@ FINISHES: dict[Ending, str] = {
 }
 
 
-@pytest.mark.parametrize(("ending", "words"), FINISHES.items(), ids=FINISHES)
-def test_finish_reasons_of_many_servers(ending: Ending, words: str) -> None:
+@pytest.mark.parametrize("ending, words", FINISHES.items(), ids=FINISHES)
+def test_finish_reasons_of_many_servers(ending, words):
     assert {word: ending_of(word) for word in words.split()} == dict.fromkeys(words.split(), ending)
 
 
 @pytest.mark.parametrize("rule", LINE_RULES, ids=lambda rule: rule.example)
-def test_rules_of_lines(rule: LineRule) -> None:
+def test_rules_of_lines(rule):
     last = parse_answer(rule.example, text="The man plays music.", size=2)[-1]
     *_, line = rule.example.split("\n")
     if rule.outcome == JOINED:

@@ -1,7 +1,5 @@
 """Formats of answers."""
 
-from __future__ import annotations
-
 import json
 import re
 
@@ -26,7 +24,7 @@ MISSES = (
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_sentences_of_answers(name: str) -> None:
+def test_the_sentences_of_answers(name):
     formats = [*read(name)]
     wrong = [answer.name for answer in formats if answer.parsed() != answer.expected]
     assert wrong == [answer.name for answer in formats if answer.name in MISSES]
@@ -38,7 +36,7 @@ def test_the_sentences_of_answers(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_items_have_all_text_of_an_answer_but_marks_labels_and_names(name: str) -> None:
+def test_items_have_all_text_of_an_answer_but_marks_labels_and_names(name):
     for answer in read(name):
         items = parse_answer(
             answer.raw, text=answer.text, size=answer.size, polarity=answer.polarity
@@ -47,7 +45,7 @@ def test_items_have_all_text_of_an_answer_but_marks_labels_and_names(name: str) 
         assert 3 * sum(len(item.text) for item in items) >= len(bare), answer.name
 
 
-def test_the_filters_keep_what_the_answers_hold() -> None:
+def test_the_filters_keep_what_the_answers_hold():
     kept = [
         reject_rewrite(Item(sentence), answer.text, answer.polarity, FilterSettings()) is None
         for name in NAMES
@@ -61,7 +59,7 @@ TEXT = "The old pump may leak in winter."
 NOT, SUMMER = "The old pump may not leak in winter.", "The old pump may leak in summer."
 
 
-def read_changes(raw: str, size: int | None = None) -> list[tuple[str, str | None, str | None]]:
+def read_changes(raw, size=None):
     items = parse_hard_negatives(raw, text=TEXT, finish="stop", size=size)
     return [(item.text, item.change, item.reason) for item in items]
 
@@ -86,11 +84,11 @@ WANTED = [(NOT, "negation", None), (SUMMER, "entity", None)]
         ),
     ],
 )
-def test_the_kind_precedes_the_sentence(raw: str) -> None:
+def test_the_kind_precedes_the_sentence(raw):
     assert read_changes(raw) == WANTED
 
 
-def test_sentences_without_a_kind_or_beyond_the_requested_size() -> None:
+def test_sentences_without_a_kind_or_beyond_the_requested_size():
     assert read_changes(f"1. {NOT}\n2. entity: {SUMMER}") == [
         (NOT, None, None),
         (SUMMER, "entity", None),
@@ -100,5 +98,5 @@ def test_sentences_without_a_kind_or_beyond_the_requested_size() -> None:
 
 
 @given(st.text(max_size=300))
-def test_any_answer_is_parsed(raw: str) -> None:
+def test_any_answer_is_parsed(raw):
     assert read_changes(raw)

@@ -1,8 +1,4 @@
-from __future__ import annotations
-
 import json
-import re
-from collections.abc import Callable
 
 import pytest
 from hypothesis import example, given, settings
@@ -15,29 +11,40 @@ from llm_labeler.parsing.phrases import CORRECTS, THINKS
 from llm_labeler.parsing.sentence import _LINK, SourceText, without_emphasis
 from llm_labeler.records import Ask, AskKey, Candidate
 from tests.support.linear import assert_linear, repeated
+from tests.support.tables import text_lines, text_table
 
 TEXT = "A man is playing a guitar."
-SMALL = [
-    *("dog", "plays", "well-known", "it's", "quickly", "β-blocker", "naïve"),
-    *("10:30", "3.5", "C++", "x_1", "A/B"),
-]
-TRICKY = [
-    "see fig. 1. for more",
-    "takes 3.5 mg daily",
-    "has 1) one and 2) two",
-    'says "yes" twice',
-    "says “no” once",
-    "(n = 3) wins",
-    "e.g. Dr. Smith",
-    "costs $5 - 7",
-    "is 5 * 3",
-    "uses A [1] and B",
-    "follows these: red, green",
-]
+SMALL = text_lines("""
+    dog
+    plays
+    well-known
+    it's
+    quickly
+    β-blocker
+    naïve
+    10:30
+    3.5
+    C++
+    x_1
+    A/B
+""")
+TRICKY = text_lines("""
+    see fig. 1. for more
+    takes 3.5 mg daily
+    has 1) one and 2) two
+    says "yes" twice
+    says “no” once
+    (n = 3) wins
+    e.g. Dr. Smith
+    costs $5 - 7
+    is 5 * 3
+    uses A [1] and B
+    follows these: red, green
+""")
 FIRST = ["The", "Every", "Über", "Somebody's", "Its", "Sarah", "Fifty", "В"]
 
 
-def tidy(sentence: str) -> str:
+def tidy(sentence):
     return " ".join(sentence.split())
 
 
@@ -62,49 +69,52 @@ simple = st.lists(
 )
 
 
-def numbered(form: str) -> Callable[[list[str]], str]:
+def numbered(form):
     return lambda texts: "\n".join(form.format(n=n, s=s) for n, s in enumerate(texts, start=1))
 
 
-def lettered(form: str) -> Callable[[list[str]], str]:
+def lettered(form):
     return lambda texts: "\n".join(form.format(n="abcdef"[n], s=s) for n, s in enumerate(texts))
 
 
-def wrapped(texts: list[str]) -> str:
+def wrapped(texts):
     """Sentences over two lines, broken before the last word."""
     return "\n".join(
         f"{n}. " + "\n   ".join(s.rsplit(" ", 1)) for n, s in enumerate(texts, start=1)
     )
 
 
-def drifting(texts: list[str]) -> str:
+def drifting(texts):
     forms = ["{n}. {s}", "{n}) {s}", "{n}: {s}", "- {s}", "* {s}", "({n}) {s}"]
     return "\n".join(forms[n % len(forms)].format(n=n + 1, s=s) for n, s in enumerate(texts))
 
 
-SHAPES: dict[str, Callable[[list[str]], str]] = {
-    "1.": numbered("{n}. {s}"),
-    "1)": numbered("{n}) {s}"),
-    "(1)": numbered("({n}) {s}"),
-    "1:": numbered("{n}: {s}"),
-    "1、": numbered("{n}、{s}"),
-    "（1）": numbered("（{n}）{s}"),
-    "blank lines": numbered("{n}. {s}\n"),
-    "bold": numbered("**{n}.** {s}"),
-    "all bold": numbered("**{n}. {s}**"),
-    "quoted": numbered('{n}. "{s}"'),
-    "curly": numbered("{n}. “{s}”"),
-    "corner": numbered("{n}. 「{s}」"),
-    "label": numbered("Sentence {n}: {s}"),
-    "long label": numbered("{n}. Synonymous sentence {n}: {s}"),
-    "bold label": numbered("- **Option {n}:** {s}"),
+NUMBERED = text_table(r"""
+    1. | {n}. {s}
+    1) | {n}) {s}
+    (1) | ({n}) {s}
+    1: | {n}: {s}
+    1、 | {n}、{s}
+    （1） | （{n}）{s}
+    blank lines | {n}. {s}\n
+    bold | **{n}.** {s}
+    all bold | **{n}. {s}**
+    quoted | {n}. "{s}"
+    curly | {n}. “{s}”
+    corner | {n}. 「{s}」
+    label | Sentence {n}: {s}
+    long label | {n}. Synonymous sentence {n}: {s}
+    bold label | - **Option {n}:** {s}
+    - | - {s}
+    * | * {s}
+    • | • {s}
+""")
+SHAPES = {
+    **{name: numbered(form) for name, form in NUMBERED},
     "circled": lambda texts: "\n".join(
         f"{chr(0x245F + n)} {s}" for n, s in enumerate(texts, start=1)
     ),
     "a)": lettered("{n}) {s}"),
-    "-": numbered("- {s}"),
-    "*": numbered("* {s}"),
-    "•": numbered("• {s}"),
     "wrapped": wrapped,
     "drifting": drifting,
     "lines": "\n".join,
@@ -145,7 +155,7 @@ SHAPES: dict[str, Callable[[list[str]], str]] = {
 @pytest.mark.parametrize("shape", SHAPES)
 @settings(max_examples=25)
 @given(sentences)
-def test_rendered_sentences_are_parsed(shape: str, texts: list[str]) -> None:
+def test_rendered_sentences_are_parsed(shape, texts):
     result = [
         item.text for item in parse_answer(SHAPES[shape](texts), text=TEXT) if item.reason is None
     ]
@@ -157,7 +167,7 @@ def test_rendered_sentences_are_parsed(shape: str, texts: list[str]) -> None:
 )
 @settings(max_examples=15)
 @given(st.lists(chinese, min_size=2, max_size=5))
-def test_rendered_chinese_sentences_are_parsed(shape: str, texts: list[str]) -> None:
+def test_rendered_chinese_sentences_are_parsed(shape, texts):
     items = parse_answer(SHAPES[shape](texts), text="一个男人在弹吉他。")
     result = [item.text for item in items if item.reason is None]
     assert result == texts
@@ -165,7 +175,7 @@ def test_rendered_chinese_sentences_are_parsed(shape: str, texts: list[str]) -> 
 
 @settings(max_examples=50)
 @given(simple)
-def test_one_line_of_several_sentences(texts: list[str]) -> None:
+def test_one_line_of_several_sentences(texts):
     for raw in (" ".join(texts), " ".join(f"{n}. {s}" for n, s in enumerate(texts, start=1))):
         result = [item.text for item in parse_answer(raw, text=TEXT) if item.reason is None]
         assert result == [tidy(sentence) for sentence in texts]
@@ -189,7 +199,7 @@ anything = st.one_of(rubble, st.text(st.characters(), max_size=60))
     st.sampled_from(["stop", "length", "refusal", "content_filter", "x"]),
     st.one_of(st.none(), st.integers(1, 4)),
 )
-def test_any_string_is_parsed(raw: str, text: str, finish: str, size: int | None) -> None:
+def test_any_string_is_parsed(raw, text, finish, size):
     items = parse_answer(raw, text=text, finish=finish, size=size)
     assert items
     assert items == parse_answer(raw, text=text, finish=finish, size=size)
@@ -205,7 +215,7 @@ def test_any_string_is_parsed(raw: str, text: str, finish: str, size: int | None
 @settings(max_examples=150)
 @given(rubble)
 @example("**I'm sorry, but I can't generate that.** 1. ")
-def test_parsing_is_stable(raw: str) -> None:
+def test_parsing_is_stable(raw):
     good = [item.text for item in parse_answer(raw, text=TEXT) if item.reason is None]
     again = parse_answer(json.dumps(good), text=TEXT)
     # Labels and echoes of the source would be removed.
@@ -264,14 +274,14 @@ ADVERSARIES = {
 }
 
 
-def test_a_run_of_emoji_within_a_sentence_takes_linear_time() -> None:
+def test_a_run_of_emoji_within_a_sentence_takes_linear_time():
     source = SourceText.of("A dog runs.")
     assert_linear(lambda text: without_emphasis(text, source), repeated("✅", "Same", "x"), 16_000)
 
 
 @pytest.mark.parametrize("name", ADVERSARIES)
-def test_hostile_answers_take_linear_time(name: str) -> None:
-    def parse(answer: str) -> object:
+def test_hostile_answers_take_linear_time(name):
+    def parse(answer):
         return parse_answer(answer, text=TEXT, size=3)
 
     assert_linear(parse, lambda size: ADVERSARIES[name][:size], 24_000)
@@ -281,14 +291,14 @@ def test_hostile_answers_take_linear_time(name: str) -> None:
     "make",
     [repeated("ab\n", "{"), repeated("a b\n", "I'm sorry, I can't help with this request.\n")],
 )
-def test_lines_that_continue_each_other_take_linear_time(make: Callable[[int], str]) -> None:
+def test_lines_that_continue_each_other_take_linear_time(make):
     assert_linear(
         lambda raw: parse_answer(raw, text=TEXT, size=3, polarity="positive"), make, 96_000
     )
 
 
 @pytest.mark.parametrize(
-    ("pattern", "unit", "end"),
+    "pattern, unit, end",
     [
         (CORRECTS, "hmmm, ", "x"),
         (CORRECTS, "oh well no ", "x"),
@@ -301,19 +311,19 @@ def test_lines_that_continue_each_other_take_linear_time(make: Callable[[int], s
         (_RULE, " -- ", ":"),
     ],
 )
-def test_nested_repeats_take_linear_time(pattern: re.Pattern[str], unit: str, end: str) -> None:
+def test_nested_repeats_take_linear_time(pattern, unit, end):
     match = pattern.fullmatch if pattern is _RULE else pattern.match
     assert_linear(match, repeated(unit, after=end))
 
 
 @pytest.mark.parametrize("unit", ["[", '{"a":', "1", "1: ", "<think>", "`", " "])
-def test_votes_are_read_in_linear_time(unit: str) -> None:
+def test_votes_are_read_in_linear_time(unit):
     ask = Ask(AskKey("t", "judge", "judge", "", ""), ())
     pair = (Candidate("t", "a", "positive", ()), Candidate("t", "b", "positive", ()))
     assert_linear(lambda raw: read_votes(ask, pair, raw, "stop"), repeated(unit))
 
 
-def test_characters_beyond_a_million_are_ignored() -> None:
+def test_characters_beyond_a_million_are_ignored():
     items = parse_answer("1. One.\n2. Two.\n" + " " * MAX_CHARS + "3. Three.", text=TEXT)
     found = [(item.text, item.reason) for item in items]
     assert found == [("One.", None), ("Two.", "cut_off"), ("3. Three.", "unread")]

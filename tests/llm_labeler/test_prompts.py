@@ -1,42 +1,40 @@
 """The prompts that LLMs get: templates, few-shot examples and samples."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from contextlib import suppress
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 import llm_labeler
-from pairkit import ConfigError, DataError
+from pairkit import DataError
+from tests.support.refusals import config_error, data_error
+from tests.support.tables import table
 
 FLUTE = "A man is playing a flute."
 PUMP = "The old pump often leaks in winter."
 ANSWER = "1. In winter the aged pump leaks often."
 
 
-SEEN: list[str] = []
+SEEN = []
 
 
-async def mine(prompt: str) -> str:
+async def mine(prompt):
     SEEN.append(prompt)
     return ANSWER
 
 
-def prompts(out: Path, *texts: str, **options: Any) -> list[str]:
+def prompts(out, *texts, **options):
     """The messages of each question, joined, in the order of texts and polarities."""
     SEEN.clear()
-    given = {"progress": False, "settings": {"llm.mine.concurrency": 1}, **options}
+    given = {"settings": {"llm.mine.concurrency": 1}, **options}
     with suppress(DataError):  # no pair may be left
         llm_labeler.generate(texts, llm=mine, out=out, **given)
     return [*SEEN]
 
 
-def test_the_papers_prompt_is_verbatim(tmp_path: Path) -> None:
-    assert prompts(tmp_path / "out", FLUTE, prompt="paper") == [
+def test_the_papers_prompt_is_verbatim(out):
+    assert prompts(out, FLUTE, prompt="paper") == [
         f"You are a highly smart {meaning}-meaning sentence-generating system. Your job is to generate 3 "
         f"{kind} sentences of a given input sentence. Input sentence: {FLUTE}. Output:"
         for meaning, kind in (("same", "synonymous"), ("opposite", "antonym"))
@@ -46,7 +44,7 @@ def test_the_papers_prompt_is_verbatim(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["He {said} so.", 'A {"a": {size}} of {text} "quoted" \\ here', "猫 {polarity} é"]
 )
-def test_braces_and_quotes_of_a_text_are_kept(text: str, tmp_path: Path) -> None:
+def test_braces_and_quotes_of_a_text_are_kept(text, tmp_path):
     own = tmp_path / "own.txt"
     own.write_text('Give {"a": {size}} {polarity} for {text} and {other}\n')
     expected = [
@@ -59,7 +57,7 @@ def test_braces_and_quotes_of_a_text_are_kept(text: str, tmp_path: Path) -> None
         assert json.loads(question.partition("Sentence: ")[2]) == text
 
 
-def test_a_table_of_templates(tmp_path: Path) -> None:
+def test_a_table_of_templates(tmp_path):
     table = tmp_path / "own.toml"
     table.write_text(
         'system = "S"\npositive = "{size} same {text}"\nnegative = "{size} other {json_text}"'
@@ -68,33 +66,33 @@ def test_a_table_of_templates(tmp_path: Path) -> None:
     assert prompts(tmp_path / "out", '"x"', prompt=table, size=2) == expected
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "says"),
-    [
-        ("a.txt", "{size} {polarity}", r"no \{text}"),
-        ("a.txt", "{text} {polarity}", r"no \{size}"),
-        ("a.txt", "{size} {text}", r"no \{polarity}"),
-        ("a.toml", 'positive = "{size} {text}"', "no negative prompt"),
-        ("a.toml", "positive = 1", "expected strings"),
-        ("a.toml", "positive = ", "can't be read"),
-        ("a.toml", 'other = "{text}"', "expected strings"),
-        ("papr", None, "no such template"),
-    ],
+@table(
+    "name, content, says",
+    r"""
+        a.txt | {size} {polarity} | no \{text}
+        a.txt | {text} {polarity} | no \{size}
+        a.txt | {size} {text} | no \{polarity}
+        a.toml | positive = "{size} {text}" | no negative prompt
+        a.toml | positive = 1 | expected strings
+        a.toml | "positive = " | can't be read
+        a.toml | other = "{text}" | expected strings
+        papr | None | no such template
+    """,
 )
-def test_unusable_templates(tmp_path: Path, name: str, content: str | None, says: str) -> None:
+def test_unusable_templates(tmp_path, name, content, says):
     path = tmp_path / name
     if content is not None:
         path.write_text(content)
-    with pytest.raises(ConfigError, match=says) as caught:
+    with config_error(says) as caught:
         llm_labeler.plan([PUMP], llm="wordnet", prompt=path)
     assert str(path) in str(caught.value)
 
 
-def test_questions_are_identified_by_text_prompt_and_size(tmp_path: Path) -> None:
+def test_questions_are_identified_by_text_prompt_and_size(tmp_path):
     work = tmp_path / "out.work"
     prompts(tmp_path / "out", FLUTE, PUMP)
 
-    def missing(*texts: str, **options: Any) -> int:
+    def missing(*texts, **options):
         return llm_labeler.plan(texts, llm=mine, work=work, **options).estimates[0].missing
 
     fresh = {"out": tmp_path / "new"}
@@ -106,29 +104,29 @@ def test_questions_are_identified_by_text_prompt_and_size(tmp_path: Path) -> Non
     ) == (4, 4)
 
 
-def test_only_answers_of_the_run_are_used(tmp_path: Path) -> None:
+def test_only_answers_of_the_run_are_used(out):
     for options in ({}, {"size": 4}, {"prompt": "paper"}):
-        prompts(tmp_path / "out", PUMP, FLUTE, fresh=True, **options)
-    result = llm_labeler.generate([PUMP], llm=mine, out=tmp_path / "out", fresh=True,
-                                  polarity="positive", size=4, progress=False)  # fmt: skip
+        prompts(out, PUMP, FLUTE, fresh=True, **options)
+    result = llm_labeler.generate([PUMP], llm=mine, out=out, fresh=True,
+                                  polarity="positive", size=4)  # fmt: skip
     assert (result.asked.cached, result.statistics["answers"]) == (1, 1)
     run = json.loads((result.out / "run.json").read_text())
     assert set(run["prompts"]) == {"system", "positive"}
 
 
-def test_a_damaged_working_folder_is_refused(tmp_path: Path) -> None:
+def test_a_damaged_working_folder_is_refused(tmp_path):
     (tmp_path / "run.json").write_text('{"settings": {"size": 0}}')
-    with pytest.raises(ConfigError, match=r"not a working folder .*give its OUT\.work"):
+    with config_error(r"not a working folder .*give its OUT\.work"):
         llm_labeler.report(tmp_path)  # a dataset
     (tmp_path / "texts.parquet").touch()
-    with pytest.raises(DataError, match="damaged"):
+    with data_error("damaged"):
         llm_labeler.report(tmp_path)
 
 
 # Few-shot examples
 
 
-def test_examples_are_messages_before_the_question(tmp_path: Path) -> None:
+def test_examples_are_messages_before_the_question(tmp_path):
     few, own = tmp_path / "few.jsonl", tmp_path / "own.toml"
     own.write_text(
         'system = "Be brief."\npositive = "{size} of {text}"\nnegative = "{size} against {text}"'
@@ -152,10 +150,9 @@ def test_examples_are_messages_before_the_question(tmp_path: Path) -> None:
         assert "\n\n1. It is cold.\n\n" in negative
 
 
-def test_run_json_has_only_the_hash_of_examples(tmp_path: Path) -> None:
+def test_run_json_has_only_the_hash_of_examples(tmp_path, out):
     file = tmp_path / "few.csv"
     file.write_text("text1,text2,label\nA secret text.,A hidden text.,1\n")
-    out = tmp_path / "out"
     (prompt,) = prompts(out, PUMP, polarity="positive", examples=file)
     assert "A hidden text." in prompt
     published = (out / "run.json").read_text() + (out / "README.md").read_text()
@@ -164,7 +161,7 @@ def test_run_json_has_only_the_hash_of_examples(tmp_path: Path) -> None:
     assert prompt.startswith(
         llm_labeler.show(PUMP, work=tmp_path / "out.work").prompts["positive"][0][1]
     )
-    with pytest.raises(ConfigError, match="samples, prompt and examples change the questions"):
+    with config_error("samples, prompt and examples change the questions"):
         llm_labeler.parse(out.with_name("out.work"), out=tmp_path / "b", settings={"samples": 2})
 
 
@@ -176,28 +173,26 @@ def test_run_json_has_only_the_hash_of_examples(tmp_path: Path) -> None:
         f"text,{'long ' * 20_000},1\n",
     ],
 )
-def test_too_many_examples_are_refused(tmp_path: Path, rows: str) -> None:
+def test_too_many_examples_are_refused(tmp_path, rows):
     file = tmp_path / "long.csv"
     file.write_text("text1,text2,label\n" + rows)
-    with pytest.raises(
-        ConfigError, match=r"example texts with .* characters .* give at most 32 and 100,000"
-    ):
+    with config_error(r"example texts with .* characters .* give at most 32 and 100,000"):
         llm_labeler.plan([PUMP], llm="wordnet", examples=file)
 
 
 # Samples
 
 
-def test_samples_are_further_questions(tmp_path: Path) -> None:
-    asked: Counter[str] = Counter()
+def test_samples_are_further_questions(out):
+    asked = Counter()
 
-    def answer(prompt: str) -> str:
+    def answer(prompt):
         asked[prompt] += 1
         return f"1. The aged pump leaks in winter, as {'seen' if asked[prompt] % 2 else 'heard'}."
 
-    def sampled(number: int) -> llm_labeler.Labelled:
-        return llm_labeler.generate([PUMP], llm=answer, out=tmp_path / "out", fresh=True, samples=number,
-                                    polarity="positive", progress=False)  # fmt: skip
+    def sampled(number):
+        return llm_labeler.generate([PUMP], llm=answer, out=out, fresh=True, samples=number,
+                                    polarity="positive")  # fmt: skip
 
     first, again = sampled(1), sampled(2)
     assert [*asked.values()] == [2]
@@ -205,12 +200,10 @@ def test_samples_are_further_questions(tmp_path: Path) -> None:
     assert (first.positives, again.positives) == (1, 2)
     more = sampled(3)
     assert (more.positives, more.dropped) == (2, {"repeated": 1})
-    assert json.loads((tmp_path / "out" / "run.json").read_text())["settings"]["samples"] == 3
+    assert json.loads((out / "run.json").read_text())["settings"]["samples"] == 3
 
 
-def test_samples_at_temperature_0_are_refused(tmp_path: Path) -> None:
+def test_samples_at_temperature_0_are_refused(tmp_path):
     cold = {"llm.chatgpt.temperature": 0}
-    with pytest.raises(
-        ConfigError, match="all answers of chatgpt are equal at temperature 0; set llm"
-    ):
+    with config_error("all answers of chatgpt are equal at temperature 0; set llm"):
         llm_labeler.plan([PUMP], llm="chatgpt", samples=2, settings=cold)

@@ -1,11 +1,6 @@
 """Warnings about the quality of a run's pairs, in its result, statistics and card."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,14 +14,14 @@ SPENT = {"message": {"content": ""}, "finish_reason": "length"}
 GOOD = {"message": {"content": "1. Is one of these doors open?"}, "finish_reason": "stop"}
 
 
-def warnings(out: Path, answers: Mapping[str, str], **options: Any) -> list[str]:
+def warnings(out, answers, **options):
     """The warnings of a run with these answers by text, with a second LLM whose sentences are fine."""
 
-    def fine(prompt: str) -> str:
+    def fine(prompt):
         return f"1. {text_of(prompt).replace('Which', 'So which')}"
 
-    given = {"polarity": "positive", "progress": False, **options}
-    llms: Mapping[str, Any] = {"ann": lambda prompt: answers[text_of(prompt)], "fine": fine}
+    given = {"polarity": "positive", **options}
+    llms = {"ann": lambda prompt: answers[text_of(prompt)], "fine": fine}
     result = llm_labeler.generate([*answers], llm=llms, out=out, **given)
     card = (result.out / "README.md").read_text()
     assert all(f"* **Warning.** {warning}." in card for warning in result.statistics["warnings"])
@@ -36,11 +31,11 @@ def warnings(out: Path, answers: Mapping[str, str], **options: Any) -> list[str]
     return [*result.statistics["warnings"]]
 
 
-def answered(*answers: str) -> dict[str, str]:
+def answered(*answers):
     return dict(zip(QUESTIONS, answers, strict=False))
 
 
-def negatives(old: str, new: str, number: int) -> dict[str, str]:
+def negatives(old, new, number):
     return {text: f"1. {text.replace(old, new)}" for text in QUESTIONS[:number]}
 
 
@@ -52,7 +47,7 @@ IS_OPEN, ASKS, UNLIKE = (
 
 
 @pytest.mark.parametrize(
-    ("answers", "polarity", "expected"),
+    "answers, polarity, expected",
     [
         (answered(IS_OPEN, IS_OPEN, IS_OPEN, ASKS), "positive", "ann: 3 of 4 sentences have little to do"),
         (answered(UNLIKE, UNLIKE, UNLIKE), "positive", "ann: 3 of 3 sentences have little to do"),
@@ -66,29 +61,25 @@ IS_OPEN, ASKS, UNLIKE = (
         (negatives("open", "closed", 3), "negative", ""),
     ],
 )  # fmt: skip
-def test_warnings_by_llm(
-    answers: dict[str, str], polarity: str, expected: str, tmp_path: Path
-) -> None:
-    found = warnings(tmp_path / "out", answers, polarity=polarity)
+def test_warnings_by_llm(answers, polarity, expected, out):
+    found = warnings(out, answers, polarity=polarity)
     lines = [line for line in found if line.startswith("ann")]
     assert [line[: len(expected)] for line in lines] == ([expected] if expected else [])
     assert not lines or "label show" in lines[0]
 
 
-def test_rules_without_positives(tmp_path: Path) -> None:
+def test_rules_without_positives(tmp_path):
     llms = {"fine": lambda prompt: f"1. Nun, {text_of(prompt)}", "wordnet": {"kind": "wordnet"}}
     texts, out = ["Der Bildschirm wird schwarz.", "Wie kann ich bezahlen?"], tmp_path / "out"
-    result = llm_labeler.generate(texts, llm=llms, out=out, polarity="positive", progress=False)
+    result = llm_labeler.generate(texts, llm=llms, out=out, polarity="positive")
     assert [line.partition(";")[0] for line in result.statistics["warnings"]] == [
         "wordnet: no positives"
     ]
 
 
-@pytest.mark.parametrize(("spent", "is_warned"), [(3, True), (2, False)])
-def test_answers_that_reach_the_token_limit_before_they_begin(
-    spent: int, is_warned: bool, tmp_path: Path
-) -> None:
-    def respond(path: str, body: Any) -> Any:
+@pytest.mark.parametrize("spent, is_warned", [(3, True), (2, False)])
+def test_answers_that_reach_the_token_limit_before_they_begin(spent, is_warned, out):
+    def respond(path, body):
         if path.endswith("models"):
             return None
         number = QUESTIONS.index(text_of(body["messages"][-1]["content"]))
@@ -98,9 +89,7 @@ def test_answers_that_reach_the_token_limit_before_they_begin(
 
     with serve(Options(respond=respond)) as server:
         llm = {"kind": "server", "model": "emulated", "base_url": server.base_url}
-        result = llm_labeler.generate(
-            QUESTIONS, llm={"ann": llm}, out=tmp_path / "out", polarity="positive", progress=False
-        )
+        result = llm_labeler.generate(QUESTIONS, llm={"ann": llm}, out=out, polarity="positive")
     lines = [line for line in result.statistics["warnings"] if "reached the token limit" in line]
     assert [line.partition(" answers")[0] for line in lines] == ["ann: 3 of 4"] * is_warned
     assert all("llm.ann.max_tokens" in line for line in lines)

@@ -1,30 +1,25 @@
 """Responses of servers: one run gets the response of each case to a text of its own."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 import llm_labeler
-from pairkit import AuthError, PairkitError, RemoteError
 from tests.support.llm import Options, reply, serve
+from tests.support.tables import table, text_table
 
 USAGE = {"prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 12}
-NESTED: Any = "a"
+NESTED = "a"
 for _ in range(20):
     NESTED = [{"text": NESTED}]
 
 
-def completion(message: Any, finish: Any = "stop", **fields: Any) -> dict[str, Any]:
+def completion(message, finish="stop", **fields):
     return {"model": "m-1", "choices": [{"message": message, "finish_reason": finish}], **fields}
 
 
-def events(*words: str) -> bytes:
+def events(*words):
     """A stream that breaks off."""
     parts = [{"model": "m-1", "choices": [{"delta": {"content": word}}]} for word in words]
     data = [*parts, {"choices": [None], "id": 1}]
@@ -32,42 +27,33 @@ def events(*words: str) -> bytes:
 
 
 WHOLE, DONE = json.dumps(completion({"content": "1. a"})).encode(), b"\r\n\r\ndata: [DONE]\r\n\r\n"
-CALL = {"function": {"name": "answer", "arguments": ' {"1": "same"}\n'}}
 FILTERED = {"content_filter_results": {"hate": {"filtered": True}}}
-ANSWERS: list[tuple[Any, str, str]] = [  # response, raw answer, finish reason
+ARGUMENTS = {"function": {"name": "answer", "arguments": ' {"1": "same"}\n'}}
+THINKING = [{"type": "thinking", "thinking": NESTED}, {"text": "a"}]
+BLOCKED = "content_filter: PROHIBITED_CONTENT"
+ANSWERS = [  # response, raw answer, finish reason
     *(
-        (completion(message, finish), *expected)
-        for message, finish, expected in (
-            ({"content": "<think>x</think>1. a"}, "stop", ("<think>x</think>1. a", "stop")),
-            ({"content": None, "refusal": "No."}, "stop", ("No.", "refusal")),
-            ({"content": "a", "refusal": None}, "length", ("a", "length")),
-            ({"content": None}, "content_filter", ("", "content_filter")),
-            ({"content": "", "reasoning_content": "so much"}, "length", ("", "length")),
-            ({"content": "a"}, "sensitive", ("a", "sensitive")),
-            ({"content": "a"}, None, ("a", "")),
-            ({"content": "a"}, 3, ("a", "")),
-            ({"content": "a"}, "MAX_TOKENS", ("a", "MAX_TOKENS")),
-            ({"content": [{"type": "text", "text": "a"}, {"text": "b"}]}, "stop", ("ab", "stop")),
-            ({"content": "\ud800"}, "stop", ("\ud800", "stop")),
-            (
-                None,
-                "content_filter: PROHIBITED_CONTENT",
-                ("", "content_filter: PROHIBITED_CONTENT"),
-            ),
-            ({}, "SAFETY", ("", "SAFETY")),
-            (
-                {"content": [{"type": "thinking", "thinking": NESTED}, {"text": "a"}]},
-                "stop",
-                ("a", "stop"),
-            ),
-            ({"content": None, "reasoning_content": '{"a": []}'}, "stop", ('{"a": []}', "stop")),
-            (
-                {"content": None, "tool_calls": [CALL]},
-                "tool_calls",
-                ('{"1": "same"}', "tool_calls"),
-            ),
-        )
+        (completion(json.loads(message), json.loads(finish)), json.loads(raw), expected)
+        for raw, expected, finish, message in text_table(r"""
+        # raw answer | finish reason | as the server states it | message
+        "<think>x</think>1. a" | stop | "stop" | {"content": "<think>x</think>1. a"}
+        "No." | refusal | "stop" | {"content": null, "refusal": "No."}
+        "a" | length | "length" | {"content": "a", "refusal": null}
+        "" | content_filter | "content_filter" | {"content": null}
+        "" | length | "length" | {"content": "", "reasoning_content": "so much"}
+        "a" | sensitive | "sensitive" | {"content": "a"}
+        "a" |  | null | {"content": "a"}
+        "a" |  | 3 | {"content": "a"}
+        "a" | MAX_TOKENS | "MAX_TOKENS" | {"content": "a"}
+        "ab" | stop | "stop" | {"content": [{"type": "text", "text": "a"}, {"text": "b"}]}
+        "\ud800" | stop | "stop" | {"content": "\ud800"}
+        "" | SAFETY | "SAFETY" | {}
+        "{\"a\": []}" | stop | "stop" | {"content": null, "reasoning_content": "{\"a\": []}"}
+        """)
     ),
+    (completion(None, BLOCKED), "", BLOCKED),
+    (completion({"content": THINKING}), "a", "stop"),
+    (completion({"tool_calls": [ARGUMENTS]}, "tool_calls"), '{"1": "same"}', "tool_calls"),
     (
         {"choices": [], "promptFeedback": {"blockReason": "SAFETY"}, "model": "m-1"},
         "",
@@ -92,54 +78,69 @@ ANSWERS: list[tuple[Any, str, str]] = [  # response, raw answer, finish reason
         "",
     ),
 ]
-USAGES: list[tuple[Any, tuple[int, int] | None]] = [  # as reported, and as counted; None: unknown
-    (USAGE, (5, 7)),
-    ({"total_tokens": 12}, (0, 12)),
-    ({"input_tokens": 5, "output_tokens": 7}, (5, 7)),
-    ({"prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 212}, (5, 207)),  # with reasoning
-    ({"prompt_tokens": 5, "total_tokens": 12}, (5, 7)),
-    ({"completion_tokens": 7, "total_tokens": 12}, (5, 7)),
-    ({"prompt_tokens": None, "completion_tokens": None, "total_tokens": 12}, (0, 12)),
-    *(
-        (usage, None)
-        for usage in (
-            {"prompt_tokens": 0, "completion_tokens": 0},  # some servers don't count
-            {"prompt_tokens": 0, "completion_tokens": 7},
-            None,
-            {},
-            {"prompt_tokens": 5},
-            {"input_tokens": 5},
-            {"prompt_tokens": -1, "completion_tokens": 1},
-            {"prompt_tokens": "5", "completion_tokens": 1},
-            {"prompt_tokens": True, "completion_tokens": 1},
-            {"prompt_tokens": 1e30, "completion_tokens": 1},
-            {"prompt_tokens": 10**8 + 1, "completion_tokens": 1},
-            {"prompt_tokens": 1, "completion_tokens": 1 << 40},
-            [1, 2],
-        )
-    ),
+# Tokens of prompt and answer as they are counted, and the usage as it is reported.
+USAGES = [
+    (json.loads(usage), None if counted == "unknown" else tuple(map(int, counted.split())))
+    for counted, usage in text_table("""
+        5 7 | {"prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 12}
+        0 12 | {"total_tokens": 12}
+        5 7 | {"input_tokens": 5, "output_tokens": 7}
+        5 207 | {"prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 212}
+        5 7 | {"prompt_tokens": 5, "total_tokens": 12}
+        5 7 | {"completion_tokens": 7, "total_tokens": 12}
+        0 12 | {"prompt_tokens": null, "completion_tokens": null, "total_tokens": 12}
+        unknown | {"prompt_tokens": 0, "completion_tokens": 0}
+        unknown | {"prompt_tokens": 0, "completion_tokens": 7}
+        unknown | null
+        unknown | {}
+        unknown | {"prompt_tokens": 5}
+        unknown | {"input_tokens": 5}
+        unknown | {"prompt_tokens": -1, "completion_tokens": 1}
+        unknown | {"prompt_tokens": "5", "completion_tokens": 1}
+        unknown | {"prompt_tokens": true, "completion_tokens": 1}
+        unknown | {"prompt_tokens": 1e+30, "completion_tokens": 1}
+        unknown | {"prompt_tokens": 100000001, "completion_tokens": 1}
+        unknown | {"prompt_tokens": 1, "completion_tokens": 1099511627776}
+        unknown | [1, 2]
+    """)
 ]
-FAILURES: list[tuple[Any, str]] = [  # response and reason
+FAILURES = [  # response and reason
+    *(
+        (body.encode(), reason)
+        for reason, body in text_table("""
+        broken_reply | <html><body>Log in</body></html>
+        broken_reply | {"choices": [{"mess
+        broken_reply | []
+        broken_reply | null
+        broken_reply | {"error": {"message": "overloaded"}}
+        broken_reply | {"choices": []}
+        broken_reply | {"choices": null}
+        broken_reply | {"choices": [null]}
+        broken_reply | {"choices": [{"text": "a"}]}
+        broken_reply | data: [DONE]
+        broken_reply | data: {
+        broken_reply | data: {"error": {"message": "overloaded"}}
+        empty_answer | {"model": "m-1", "choices": [{"message": {"content": ""}, "finish_reason": "stop"}]}
+        empty_answer | {"model": "m-1", "choices": [{"message": {"content": null}, "finish_reason": null}]}
+        empty_answer | {"model": "m-1", "choices": [{"message": {}, "finish_reason": "stop"}]}
+        empty_answer | {"model": "m-1", "choices": [{"message": {"content": "<think>So"}, "finish_reason": "stop"}]}
+        empty_answer | data: {"choices": [{"delta": {"reasoning": "so much"}, "finish_reason": "stop"}]}
+        broken_reply | {"choices": null, "base_resp": {"status_code": 1002, "status_msg": "rate limit"}}
+        broken_reply | {"error": {"message": "upstream says no", "code": 502}}
+        broken_reply | {"error": {"message": "upstream says no", "code": "402"}}
+        broken_reply | {"error": {"message": "upstream says no", "code": null}}
+        server_error | {"choices": [{"error": {"message": "no", "code": 502}, "finish_reason": "error"}]}
+    """)
+    ),
     *(
         (body, "broken_reply")
         for body in (
             b"",
-            b"<html><body>Log in</body></html>",
-            b'{"choices": [{"mess',
             b"\xff\xfe",
-            b"[]",
-            b"null",
-            b'{"error": {"message": "overloaded"}}',
-            b'{"choices": []}',
-            b'{"choices": null}',
-            b'{"choices": [null]}',
-            b'{"choices": [{"text": "a"}]}',
             b"[" * 100_000,
             b'{"choices": [' + b"[]," * 1_000_000 + b"[]]}",
-            b"data: [DONE]",
-            b"data: {",
-            b'data: {"error": {"message": "overloaded"}}',
             NESTED,
+            completion({"content": ""}, error={"message": "upstream says no", "code": 502}),
         )
     ),
     *(
@@ -147,37 +148,13 @@ FAILURES: list[tuple[Any, str]] = [  # response and reason
         for finish in ("network_error", "error", "abort", "ERROR", "MALFORMED_FUNCTION_CALL")
     ),
     *(
-        (completion(message, finish), "empty_answer")
-        for message, finish in (
-            ({"content": ""}, "stop"),
-            ({"content": None}, None),
-            ({"content": " \n"}, "eos"),
-            ({}, "stop"),
-            ({"content": NESTED}, "stop"),
-            ({"content": None, "tool_calls": [None, 3], "reasoning": "so much"}, "stop"),
-            ({"content": "<think>So much.</think>\n"}, "stop"),
-            ({"content": "<think>So much."}, "stop"),
+        (completion(message), "empty_answer")
+        for message in (
+            {"content": " \n"},
+            {"content": NESTED},
+            {"content": None, "tool_calls": [None, 3], "reasoning": "so much"},
+            {"content": "<think>So much.</think>\n"},
         )
-    ),
-    (
-        b'data: {"choices": [{"delta": {"reasoning": "so much"}, "finish_reason": "stop"}]}',
-        "empty_answer",
-    ),
-    (
-        {"choices": None, "base_resp": {"status_code": 1002, "status_msg": "rate limit"}},
-        "broken_reply",
-    ),
-    *(
-        ({"error": {"message": "upstream says no", "code": code}}, "broken_reply")
-        for code in (502, "402", None)
-    ),
-    (
-        completion({"content": ""}, error={"message": "upstream says no", "code": 502}),
-        "broken_reply",
-    ),
-    (
-        {"choices": [{"error": {"message": "no", "code": 502}, "finish_reason": "error"}]},
-        "server_error",
     ),
 ]
 RESPONSES = [
@@ -188,16 +165,14 @@ RESPONSES = [
 GOOD = completion({"content": "1. So it is said."}, usage=USAGE)
 
 
-def text_of(number: int) -> str:
+def text_of(number):
     return f"This is case number {number}."
 
 
-def run(
-    out: Path, response: Callable[[str], Any], texts: list[str], **options: Any
-) -> llm_labeler.Labelled:
+def run(out, response, texts, **options):
     """Label texts with a server that responds to each question in this way."""
 
-    def respond(path: str, body: Any) -> Any:
+    def respond(path, body):
         if path.endswith("models"):
             return None
         value = response(json.loads(body["messages"][-1]["content"].rpartition("Sentence: ")[2]))
@@ -205,12 +180,12 @@ def run(
 
     with serve(Options(respond=respond)) as server:
         llm = {"kind": "server", "model": "emulated", "base_url": server.base_url, "attempts": 1}
-        given = {"polarity": "positive", "keep_going": True, "progress": False, **options}
+        given = {"polarity": "positive", "keep_going": True, **options}
         return llm_labeler.generate(texts, llm={"mine": llm}, out=out, **given)
 
 
 @pytest.fixture(scope="module")
-def shown(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], llm_labeler.Shown]:
+def shown(tmp_path_factory):
     """What was stored about a case."""
     texts = {text_of(number): response for number, response in enumerate(RESPONSES)}
     settings = {"breaker.max_failures": 1.0, "breaker.refusals": 10**6}
@@ -227,7 +202,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], llm_label
 
 
 @pytest.mark.parametrize("number", range(len(ANSWERS)))
-def test_answers(shown: Callable[[int], llm_labeler.Shown], number: int) -> None:
+def test_answers(shown, number):
     (answer,) = shown(number).answers
     assert (answer.reply.raw, answer.reply.finish, answer.reply.model) == (
         *ANSWERS[number][1:],
@@ -237,7 +212,7 @@ def test_answers(shown: Callable[[int], llm_labeler.Shown], number: int) -> None
 
 
 @pytest.mark.parametrize("number", range(len(USAGES)))
-def test_usage(shown: Callable[[int], llm_labeler.Shown], number: int) -> None:
+def test_usage(shown, number):
     (answer,) = shown(len(ANSWERS) + number).answers
     usage, counted = USAGES[number][1], answer.reply.usage
     assert counted is not None
@@ -246,24 +221,22 @@ def test_usage(shown: Callable[[int], llm_labeler.Shown], number: int) -> None:
 
 
 @pytest.mark.parametrize("number", range(len(FAILURES)))
-def test_unusable_responses(shown: Callable[[int], llm_labeler.Shown], number: int) -> None:
+def test_unusable_responses(shown, number):
     (failure,) = shown(len(ANSWERS) + len(USAGES) + number).failures
     assert (failure.reason, failure.final) == (FAILURES[number][1], False)
     assert len(failure.detail) < 200
 
 
-@pytest.mark.parametrize(
-    ("code", "error", "message"),
-    [
-        (402, RemoteError, "the account is exhausted"),
-        ("insufficient_quota", RemoteError, "the account is exhausted"),
-        (403, AuthError, "refused a call without a key with HTTP 403"),
-        (404, RemoteError, "HTTP 404 although the server lists emulated"),
-    ],
+@table(
+    "code, error, message",
+    """
+        402 | RemoteError | the account is exhausted
+        insufficient_quota | RemoteError | the account is exhausted
+        403 | AuthError | refused a call without a key with HTTP 403
+        404 | RemoteError | HTTP 404 although the server lists emulated
+    """,
 )
-def test_a_refusal_in_a_response_with_status_200(
-    code: Any, error: type[PairkitError], message: str, tmp_path: Path
-) -> None:
+def test_a_refusal_in_a_response_with_status_200(code, error, message, tmp_path):
     fault = {"error": {"message": "upstream says no: no such model", "code": code}}
     empty = {**fault, **completion({"content": None})}
     for number, value in enumerate((fault, {**fault, "choices": []}, empty, {"choices": [fault]})):

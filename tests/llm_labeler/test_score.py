@@ -1,25 +1,17 @@
 """`evaluate`: labels of LLMs and aggregations against human labels."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
 
 import llm_labeler
-from llm_labeler import ScoreReport, ScoreRow
 from pairkit import DataError
 
 WORDS = {"s": "same", "o": "opposite", "u": "unrelated", "?": "unsure"}
 
 
-def row(
-    text: str, words: str, polarity: str, llms: str, votes: str | None = None
-) -> dict[str, Any]:
+def row(text, words, polarity, llms, votes=None):
     """A row of the table; each letter of `llms` is an LLM, each of `votes` a vote of judge 0, 1, …"""
     judge_votes = [
         {"judge": f"j{n}", "vote": WORDS[letter]} for n, letter in enumerate(votes or "")
@@ -35,7 +27,7 @@ def row(
     }
 
 
-def gold(*pairs: tuple[str, str, float]) -> pl.DataFrame:
+def gold(*pairs):
     return pl.DataFrame(pairs, schema=["text1", "text2", "label"], orient="row")
 
 
@@ -54,27 +46,19 @@ GOLD = gold(
 )
 
 
-def rows(report: ScoreReport) -> dict[tuple[str, str], ScoreRow]:
+def rows(report):
     return {(one.name, one.polarity): one for one in report.rows}
 
 
-Score = Callable[..., ScoreReport]
-
-
 @pytest.fixture(scope="module")
-def score(tmp_path_factory: pytest.TempPathFactory) -> Score:
+def score(tmp_path_factory):
     """The report on a table of candidates, in the working folder of a run with these settings."""
 
-    def of_table(
-        gold: pl.DataFrame = GOLD,
-        table: Any = TABLE,
-        threshold: float | None = None,
-        **ensemble: Any,
-    ) -> ScoreReport:
-        out: Path = tmp_path_factory.mktemp("score") / "out"
+    def of_table(gold=GOLD, table=TABLE, threshold=None, **ensemble):
+        out = tmp_path_factory.mktemp("score") / "out"
         ensemble = {"min_confidence": 0.5} | ensemble
         settings = {f"ensemble.{name}": value for name, value in ensemble.items()}
-        given = {"polarity": "positive", "settings": settings, "progress": False}
+        given = {"polarity": "positive", "settings": settings}
         work = llm_labeler.generate(
             ["A text."], llm={"a": lambda _: "1. No text."}, out=out, **given
         ).work
@@ -85,11 +69,11 @@ def score(tmp_path_factory: pytest.TempPathFactory) -> Score:
 
 
 @pytest.fixture(scope="module")
-def report(score: Score) -> ScoreReport:
+def report(score):
     return score()
 
 
-def test_scores_of_llms_computed_by_hand(report: ScoreReport) -> None:
+def test_scores_of_llms_computed_by_hand(report):
     a, a_negative = rows(report)["a", "positive"], rows(report)["a", "negative"]
     # a: p1 and p2 right; n1 wrong, n2 right
     assert (a.n, a.precision, a.recall, a.f1) == (2, 1.0, pytest.approx(2 / 3), pytest.approx(0.8))
@@ -99,7 +83,7 @@ def test_scores_of_llms_computed_by_hand(report: ScoreReport) -> None:
     assert ("c", "positive") not in rows(report)  # without gold labels
 
 
-def test_scores_of_aggregations_computed_by_hand(report: ScoreReport) -> None:
+def test_scores_of_aggregations_computed_by_hand(report):
     result = rows(report)
     assert [one.name for one in report.rows if one.by == "aggregation"][::2] == [
         "union",
@@ -119,7 +103,7 @@ def test_scores_of_aggregations_computed_by_hand(report: ScoreReport) -> None:
     assert report.judges.by_name["j0"].judged == 7  # including votes without a gold label
 
 
-def test_intervals_and_table(report: ScoreReport) -> None:
+def test_intervals_and_table(report):
     union = rows(report)["union", "positive"]
     assert union.interval == pytest.approx((0.2077, 0.9385), abs=1e-4)
     table = report.table()
@@ -129,14 +113,14 @@ def test_intervals_and_table(report: ScoreReport) -> None:
     assert json.loads(json.dumps(report.to_dict()))["gold"] == 6
 
 
-def test_without_votes_judged_aggregations_are_skipped(score: Score) -> None:
+def test_without_votes_judged_aggregations_are_skipped(score):
     result = score(table=pl.DataFrame(TABLE).with_columns(votes=pl.col("votes").list.head(0)))
     assert {one.name for one in result.rows if one.by == "aggregation"} == {"union"}
     assert set(result.skipped) == {"vote", "weighted"}
     assert result.judges is None
 
 
-def test_swapped_pairs_are_scored_with_their_new_polarity(score: Score) -> None:
+def test_swapped_pairs_are_scored_with_their_new_polarity(score):
     result = rows(score(reversed_pairs="swap"))["vote", "positive"]
     assert (result.n, result.precision, result.recall) == (
         2,
@@ -145,13 +129,13 @@ def test_swapped_pairs_are_scored_with_their_new_polarity(score: Score) -> None:
     )  # p1, and n1 swapped
 
 
-def test_matching_ignores_case_space_and_width(score: Score) -> None:
+def test_matching_ignores_case_space_and_width(score):
     table = [row("Ａ  text\n", "The  Ｗords ", "positive", "a", "s")]
     result = score(gold(("a TEXT", "the words", 1), ("the words", "a text", 1)), table)
     assert (result.found, result.not_found.examples) == (1, ("the words | a text",))
 
 
-def test_unmatched_gold_is_reported(score: Score) -> None:
+def test_unmatched_gold_is_reported(score):
     unknown = gold(*((f"t{n}", "x" * 100, 0) for n in range(7)))
     result = score(pl.concat([GOLD, unknown]))
     assert (result.gold, result.found, result.not_found.count) == (13, 6, 7)
@@ -162,14 +146,14 @@ def test_unmatched_gold_is_reported(score: Score) -> None:
     assert undefined == {(0, None, None, None, None)}
 
 
-def test_repeated_and_contradictory_gold_is_reported(score: Score) -> None:
+def test_repeated_and_contradictory_gold_is_reported(score):
     result = score(pl.concat([GOLD, gold(("T", "P1", 1), ("t", "n3", 1))]))
     assert (result.gold, result.repeated, result.contradictory.count) == (5, 1, 1)
     assert result.contradictory.examples == ("t | n3",)
     assert rows(result)["union", "negative"].n == 2
 
 
-def test_a_sentence_of_both_polarities_is_scored_twice(score: Score) -> None:
+def test_a_sentence_of_both_polarities_is_scored_twice(score):
     result = rows(
         score(table=[row("t", "p1", "positive", "a", ""), row("t", "p1", "negative", "b", "")])
     )
@@ -180,7 +164,7 @@ GRADES = {"p1": 5.0, "p2": 4.0, "p3": 2.0, "n1": 3.0, "n2": 1.0, "n3": 0.0}
 GRADED = gold(*(("t", words, grade) for words, grade in GRADES.items()))
 
 
-def test_graded_labels(score: Score) -> None:
+def test_graded_labels(score):
     result = score(GRADED)
     assert (result.graded, result.threshold) == (True, 2.5)
     union = rows(result)["union", "positive"]
@@ -193,6 +177,6 @@ def test_graded_labels(score: Score) -> None:
     assert rows(score(GRADED, threshold=4))["union", "positive"].recall == 1
 
 
-def test_constant_gold_labels_are_refused(score: Score) -> None:
+def test_constant_gold_labels_are_refused(score):
     with pytest.raises(DataError, match=r"all gold labels are 0\.5"):
         score(GOLD.with_columns(label=pl.lit(0.5)))

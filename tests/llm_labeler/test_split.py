@@ -1,19 +1,16 @@
 """The split of each text, for any texts and candidates."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
 
 import numpy as np
 import polars as pl
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llm_labeler.dataset import label_splits as _split
 from llm_labeler.settings import TextSplitSettings
 from pairkit.similarity.same_text import first_of_same
+from tests.support.tables import table
 
 EVEN = TextSplitSettings(validation=0.3, test=0.3)
 LETTERS = "abcdefghij"
@@ -22,12 +19,7 @@ SENTENCES = st.text(st.sampled_from("ab AＡß."), min_size=1, max_size=4)
 WORLDS = st.lists(st.tuples(SENTENCES, st.lists(SENTENCES, max_size=3)), max_size=60)
 
 
-def split_texts(
-    texts: Mapping[str, str],
-    candidates: Sequence[tuple[str, str]],
-    settings: TextSplitSettings,
-    seed: int,
-) -> dict[str, str]:
+def split_texts(texts, candidates, settings, seed):
     """The split of each text by id."""
     ids = sorted(texts)
     sentences = [*map(texts.__getitem__, ids), *(sentence for _, sentence in candidates)]
@@ -38,16 +30,16 @@ def split_texts(
     return dict(zip(ids, splits, strict=True))
 
 
-def words(number: int) -> str:
+def words(number):
     """A sentence without words of other numbers' sentences."""
     return " ".join(f"{letter}{number}" for letter in LETTERS)
 
 
-def unrelated(count: int, start: int = 0) -> dict[str, str]:
+def unrelated(count, start=0):
     return {f"t{number:05}": words(number) for number in range(start, start + count)}
 
 
-def world(drawn: list[tuple[str, list[str]]]) -> tuple[dict[str, str], list[tuple[str, str]]]:
+def world(drawn):
     texts = {f"t{number:03}": text for number, (text, _) in enumerate(drawn)}
     return texts, [
         (f"t{number:03}", each) for number, (_, words) in enumerate(drawn) for each in words
@@ -55,11 +47,11 @@ def world(drawn: list[tuple[str, list[str]]]) -> tuple[dict[str, str], list[tupl
 
 
 @given(WORLDS, st.integers(0, 5))
-def test_no_sentence_is_in_two_splits(drawn: list[tuple[str, list[str]]], seed: int) -> None:
+def test_no_sentence_is_in_two_splits(drawn, seed):
     texts, candidates = world(drawn)
     split_of = split_texts(texts, candidates, EVEN, seed)
     sentences = [*texts.items(), *candidates]
-    seen: defaultdict[int, set[str]] = defaultdict(set)
+    seen = defaultdict(set)
     for (text_id, _), same in zip(
         sentences, first_of_same([text for _, text in sentences]), strict=True
     ):
@@ -69,17 +61,15 @@ def test_no_sentence_is_in_two_splits(drawn: list[tuple[str, list[str]]], seed: 
 
 @settings(max_examples=40)
 @given(WORLDS, st.randoms(use_true_random=False))
-def test_the_order_of_input_does_not_matter(
-    drawn: list[tuple[str, list[str]]], random: object
-) -> None:
+def test_the_order_of_input_does_not_matter(drawn, random):
     texts, candidates = world(drawn)
     shuffled, others = list(texts.items()), list(candidates)
-    random.shuffle(shuffled)  # type: ignore[attr-defined]
-    random.shuffle(others)  # type: ignore[attr-defined]
+    random.shuffle(shuffled)
+    random.shuffle(others)
     assert split_texts(dict(shuffled), others, EVEN, 1) == split_texts(texts, candidates, EVEN, 1)
 
 
-def test_near_identical_texts_are_in_one_split() -> None:
+def test_near_identical_texts_are_in_one_split():
     long = " ".join(words(number) for number in range(5))
     texts = {"a": long, "b": long + " indeed", "c": words(9)}
     for seed in range(40):
@@ -87,7 +77,7 @@ def test_near_identical_texts_are_in_one_split() -> None:
         assert split_of["a"] == split_of["b"]
 
 
-def test_shares_are_met_on_average() -> None:
+def test_shares_are_met_on_average():
     texts = unrelated(2000)
     counts = Counter(
         split_texts(texts, [], TextSplitSettings(validation=0.1, test=0.2), 3).values()
@@ -100,7 +90,7 @@ def test_shares_are_met_on_average() -> None:
     )
 
 
-def test_added_texts_change_no_split() -> None:
+def test_added_texts_change_no_split():
     before = split_texts(unrelated(400), [], TextSplitSettings(), 42)
     after = split_texts(unrelated(700), [], TextSplitSettings(), 42)
     assert {text_id: after[text_id] for text_id in before} == before
@@ -112,9 +102,7 @@ def test_added_texts_change_no_split() -> None:
     st.integers(20, 45), st.sampled_from([0.0, 0.01, 0.05, 0.3, 0.49]), st.sampled_from([0.0, 0.01, 0.5]),
     st.integers(0, 1000), st.integers(1, 12),
 )  # fmt: skip
-def test_no_requested_split_is_empty_with_twenty_groups(
-    groups: int, validation: float, test: float, seed: int, size: int
-) -> None:
+def test_no_requested_split_is_empty_with_twenty_groups(groups, validation, test, seed, size):
     texts = unrelated(groups * size)
     # Texts of a group share a candidate.
     candidates = [
@@ -127,15 +115,19 @@ def test_no_requested_split_is_empty_with_twenty_groups(
 
 
 @given(st.integers(1, 19), st.integers(0, 1000))
-def test_train_is_never_empty(count: int, seed: int) -> None:
+def test_train_is_never_empty(count, seed):
     split_of = split_texts(unrelated(count), [], TextSplitSettings(validation=0.49, test=0.5), seed)
     assert "train" in split_of.values()
 
 
-@pytest.mark.parametrize(
-    ("size", "possible"), [(10, {"train", "validation", "test"}), (11, {"train"})]
+@table(
+    "size, possible",
+    """
+        10 | {'train', 'validation', 'test'}
+        11 | {'train'}
+    """,
 )
-def test_groups_of_more_than_ten_texts_are_in_train(size: int, possible: set[str]) -> None:
+def test_groups_of_more_than_ten_texts_are_in_train(size, possible):
     texts = unrelated(100)
     shared = [(text_id, "Not at all.") for text_id in list(texts)[:size]]
     chosen = set[str]()

@@ -1,13 +1,11 @@
 """The store of answers, failures, batches and spending."""
 
-from __future__ import annotations
-
 import tracemalloc
 from dataclasses import replace
 
 import pytest
 
-from llm_labeler.dispatch.answer_store import AnswerStore, SubmittedBatch
+from llm_labeler.dispatch.answer_store import SubmittedBatch
 from llm_labeler.dispatch.budget import Spending
 from llm_labeler.records import AskKey, LlmReply, StoredAnswer, TokenUsage
 from pairkit import DataError
@@ -15,16 +13,16 @@ from pairkit import DataError
 KEY = AskKey("t1", "chatgpt", "positive", "p1", "q1")
 
 
-def an_answer(key: AskKey = KEY, raw: str = "1. hello", **changes: object) -> StoredAnswer:
+def an_answer(key=KEY, raw="1. hello", **changes):
     reply = LlmReply(raw, "stop", TokenUsage(10, 5), "gpt")
-    return replace(StoredAnswer(key, reply, 0.25), **changes)  # type: ignore[arg-type]
+    return replace(StoredAnswer(key, reply, 0.25), **changes)
 
 
-def key_of(number: int, **changes: str) -> AskKey:
-    return replace(KEY, text_id=f"{number:04}", **changes)  # type: ignore[arg-type]
+def key_of(number, **changes):
+    return replace(KEY, text_id=f"{number:04}", **changes)
 
 
-def test_a_slow_reader_does_not_block_checkpoints(store: AnswerStore) -> None:
+def test_a_slow_reader_does_not_block_checkpoints(store):
     """Proposals are read for hours while judges answer; one long read transaction would grow the log."""
     for number in range(300):
         store.save_answer(an_answer(key_of(number)))
@@ -42,7 +40,7 @@ BATCH = SubmittedBatch(
 )
 
 
-def test_a_failed_collection_changes_nothing(store: AnswerStore) -> None:
+def test_a_failed_collection_changes_nothing(store):
     def answers():
         yield an_answer()
         raise KeyboardInterrupt
@@ -56,7 +54,7 @@ def test_a_failed_collection_changes_nothing(store: AnswerStore) -> None:
     assert store.spent() == Spending()
 
 
-def test_an_answer_and_its_charge_are_one_transaction(store: AnswerStore) -> None:
+def test_an_answer_and_its_charge_are_one_transaction(store):
     attempt = store.begin(KEY, TokenUsage(100, 50), 2.0)
     store._connection.execute("DROP TABLE spending")
     with pytest.raises(DataError):
@@ -64,7 +62,7 @@ def test_an_answer_and_its_charge_are_one_transaction(store: AnswerStore) -> Non
     assert store.answer(KEY) is None
 
 
-def test_memory_does_not_grow_with_the_number_of_answers(store: AnswerStore) -> None:
+def test_memory_does_not_grow_with_the_number_of_answers(store):
     raw = "x" * 100_000
     for number in range(300):
         store.save_answer(an_answer(key_of(number), raw=raw))

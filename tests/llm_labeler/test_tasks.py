@@ -1,10 +1,6 @@
 """The tasks that make triplets."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,6 +8,7 @@ import llm_labeler
 import pairkit
 from pairkit import ConfigError, DataError
 from tests.support.llm import serve
+from tests.support.tables import table
 
 KINDS = {"negation", "antonym", "entity", "number", "role", "tense", "modality"}
 SENTENCES = [
@@ -22,83 +19,72 @@ SENTENCES = [
 ]
 
 
-def generate(out: Path, **changes: Any) -> llm_labeler.Labelled:
-    return llm_labeler.generate(
-        SENTENCES, **{"out": out, "llm": "wordnet", "progress": False} | changes
-    )
+def generate(out, **changes):
+    return llm_labeler.generate(SENTENCES, **{"out": out, "llm": "wordnet"} | changes)
 
 
-def test_rules_make_triplets_for_training(tmp_path: Path) -> None:
-    result = generate(
-        tmp_path / "out", task="triplet", settings={"split.validation": 0.0, "split.test": 0.0}
-    )
+def test_rules_make_triplets_for_training(out):
+    result = generate(out, task="triplet", settings={"split.validation": 0.0, "split.test": 0.0})
     rows = result.pairs.splits["train"]
     assert {"negative_kind", "text_id", "llms", "prompt_hashes", "aggregation"} <= {*rows.columns}
     assert set(rows["text1"]) == set(SENTENCES[:3])
     assert set(rows["negative_kind"].drop_nulls()) <= KINDS
-    statistics = json.loads((tmp_path / "out" / "statistics.json").read_text())
+    statistics = json.loads((out / "statistics.json").read_text())
     assert sum(statistics["negative_kinds"].values()) == statistics["splits"]["train"]["triplets"]
     assert statistics["splits"]["train"]["texts"] == 3
     assert result.statistics == statistics
-    assert "hard negative" in (tmp_path / "out" / "README.md").read_text()
-    assert [path.name for path in sorted((tmp_path / "out").iterdir()) if path.is_dir()] == [
-        "triplet"
-    ]
+    assert "hard negative" in (out / "README.md").read_text()
+    assert [path.name for path in sorted((out).iterdir()) if path.is_dir()] == ["triplet"]
 
 
-def test_texts_without_both_polarities_are_counted(tmp_path: Path) -> None:
-    def answer(prompt: str) -> str:
+def test_texts_without_both_polarities_are_counted(out):
+    def answer(prompt):
         return "" if "misled" in prompt else "1. In many people, stress can lead to insomnia."
 
     with pytest.raises(DataError, match="no_negative 1"):
-        generate(tmp_path / "out", llm=answer, task="triplet", limit=1)
+        generate(out, llm=answer, task="triplet", limit=1)
 
 
-def test_only_requested_kinds_are_made(tmp_path: Path) -> None:
-    result = generate(tmp_path / "out", task="triplet", settings={"prompt.changes": "negation"})
+def test_only_requested_kinds_are_made(out):
+    result = generate(out, task="triplet", settings={"prompt.changes": "negation"})
     assert set(result.statistics["negative_kinds"]) == {"negation"}
 
 
-def test_queries_become_triplets(tmp_path: Path) -> None:
+def test_queries_become_triplets(out):
     positive, negative = "What can stress cause in children?", "Which children have no stress?"
 
-    def answer(prompt: str) -> str:
+    def answer(prompt):
         return f"1. {negative if 'does not answer' in prompt else positive}"
 
-    generate(tmp_path / "out", llm=answer, task="query", limit=1)
-    rows = pairkit.read(tmp_path / "out").splits["train"].select("text1", "text2", "label").rows()
+    generate(out, llm=answer, task="query", limit=1)
+    rows = pairkit.read(out).splits["train"].select("text1", "text2", "label").rows()
     assert sorted(rows) == [(SENTENCES[0], positive, 1), (SENTENCES[0], negative, 0)]
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"task": "triplet", "polarity": "positive"}, "makes triplets, which need both"),
-        ({"task": "triplet", "prompt": "paper"}, "belongs to the task paraphrase; leave it out"),
-        (
-            {"task": "query", "llm": "chatgpt", "aggregation": "vote"},
-            "pairs texts of different meaning",
-        ),
-        ({"llm": "gpt-4o"}, "give llm='chatgpt' settings='llm.chatgpt.model=gpt-4o'"),
-        ({"llm": "claude-x"}, "no LLM is named 'claude-x'; .*llm.claude.kind=anthropic"),
-        ({"llm": "mistral"}, r"or add \[llm.mistral\] to a file for config="),
-        ({"task": "triple"}, "expected 'paraphrase', 'triplet' or 'query'"),
-        ({"task": "triplet", "settings": {"prompt.changes": "mood"}}, "negation"),
-    ],
+@table(
+    "changes, message",
+    r"""
+        {'task': 'triplet', 'polarity': 'positive'} | makes triplets, which need both
+        {'task': 'triplet', 'prompt': 'paper'} | belongs to the task paraphrase; leave it out
+        {'task': 'query', 'llm': 'chatgpt', 'aggregation': 'vote'} | pairs texts of different meaning
+        {'llm': 'gpt-4o'} | give llm='chatgpt' settings='llm.chatgpt.model=gpt-4o'
+        {'llm': 'claude-x'} | no LLM is named 'claude-x'; .*llm.claude.kind=anthropic
+        {'llm': 'mistral'} | or add \[llm.mistral\] to a file for config=
+        {'task': 'triple'} | expected 'paraphrase', 'triplet' or 'query'
+        {'task': 'triplet', 'settings': {'prompt.changes': 'mood'}} | negation
+    """,
 )
-def test_impossible_settings_of_tasks_give_one_line(
-    tmp_path: Path, changes: dict[str, Any], message: str
-) -> None:
+def test_impossible_settings_of_tasks_give_one_line(out, changes, message):
     with pytest.raises(ConfigError, match=message) as error:
-        generate(tmp_path / "out", **changes)
+        generate(out, **changes)
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("task", ["triplet", "query"])
-def test_answers_with_a_schema_are_read(tmp_path: Path, task: str) -> None:
+def test_answers_with_a_schema_are_read(out, task):
     with serve() as server:
         llms = {"mine": {"kind": "server", "model": "emulated", "base_url": server.base_url}}
-        result = generate(tmp_path / "out", llm=llms, task=task, limit=2)
+        result = generate(out, llm=llms, task=task, limit=2)
     assert result.statistics["splits"]["train"]["triplets"] == 6
     assert result.statistics["negative_kinds"] == {
         "negation" if task == "triplet" else "unknown": 6

@@ -1,22 +1,19 @@
 """The sentences that `generate` reads from files and datasets, and the rows that it can't use."""
 
-from __future__ import annotations
-
 import json
 import random
 from dataclasses import dataclass
 from itertools import count
-from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
 
 import llm_labeler
-from pairkit import DataError, RemoteError
+from tests.support.refusals import data_error, remote_error
+from tests.support.tables import table
 
 PLAIN = ["Tea is hot.", "Ice is cold.", "Is it late?"]
-FILTERS: dict[str, Any] = dict.fromkeys(("filters.same_kind", "filters.same_script"), False)
+FILTERS = dict.fromkeys(("filters.same_kind", "filters.same_script"), False)
 FILTERS |= {"filters.min_length_ratio": 0.0, "filters.max_length_ratio": 99.0}
 _NUMBERS = count()
 
@@ -33,10 +30,10 @@ class Read:
     sha256: str
 
 
-def read(source: Path | str, folder: Path, column: str | None = None, **options: Any) -> Read:
+def read(source, folder, column=None, **options):
     """Label the sentences with an LLM that has one answer for all of them."""
     out = folder / f"out-{next(_NUMBERS)}"
-    given = {"polarity": "positive", "progress": False, "settings": FILTERS, **options}
+    given = {"polarity": "positive", "settings": FILTERS, **options}
     columns = {"text": column} if column else None
     result = llm_labeler.generate(
         str(source), llm={"one": lambda _: "1. So they say."}, columns=columns, out=out, **given
@@ -53,11 +50,11 @@ def read(source: Path | str, folder: Path, column: str | None = None, **options:
     )
 
 
-def frame(**columns: list[Any]) -> pl.DataFrame:
+def frame(**columns):
     return pl.DataFrame(columns)
 
 
-def test_lines_of_a_text_file(tmp_path: Path) -> None:
+def test_lines_of_a_text_file(tmp_path):
     path = tmp_path / "s.txt"
     path.write_bytes(
         "\ufeffTea is hot.\r\nIce is cold.\n\n Is it late? \nTea is hot.\n42\n".encode()
@@ -71,26 +68,24 @@ def test_lines_of_a_text_file(tmp_path: Path) -> None:
     ]
 
 
-def test_the_column_is_given_or_recognised_by_name(tmp_path: Path) -> None:
+def test_the_column_is_given_or_recognised_by_name(tmp_path):
     path = tmp_path / "s.csv"
     path.write_text("title,text,body\nA title,A text,A body\n")
     assert read(path, tmp_path).texts == ["A text"]
     assert read(path, tmp_path, "body").texts == ["A body"]
-    with pytest.raises(
-        DataError, match=r"s\.csv: no column 'boddy' for text; there are title, text, body"
-    ):
+    with data_error(r"s\.csv: no column 'boddy' for text; there are title, text, body"):
         read(path, tmp_path, "boddy")
     path.write_text("head,body\nA head,A body\n")
-    with pytest.raises(DataError, match=r"no known text column among head, body.*columns="):
+    with data_error(r"no known text column among head, body.*columns="):
         read(path, tmp_path)
 
 
-def test_some_objects_may_lack_the_column(tmp_path: Path) -> None:
+def test_some_objects_may_lack_the_column(tmp_path):
     path = tmp_path / "s.jsonl"
     path.write_text('{"id": 1}\n\n{"id": 2, "note": "Tea is hot."}\n')
     result = read(path, tmp_path, "note")
     assert (result.texts, result.rows, result.dropped) == (["Tea is hot."], [3], {"empty": 1})
-    with pytest.raises(DataError, match="no column 'notes' for text; there are id"):
+    with data_error("no column 'notes' for text; there are id"):
         read(path, tmp_path, "notes")
     (tmp_path / "s.json").write_text(
         json.dumps([*PLAIN, 7, None, [1]])
@@ -99,15 +94,15 @@ def test_some_objects_may_lack_the_column(tmp_path: Path) -> None:
     assert (result.texts, result.dropped) == (PLAIN, {"empty": 1, "not_text": 2})
 
 
-def test_a_sentence_as_header_is_refused(tmp_path: Path) -> None:
+def test_a_sentence_as_header_is_refused(tmp_path):
     path = tmp_path / "s.csv"
     path.write_text("Tea is usually hot.\nIce is cold.\n")
-    with pytest.raises(DataError, match="header line seems to be missing"):
+    with data_error("header line seems to be missing"):
         read(path, tmp_path)
     assert read(path, tmp_path, "Tea is usually hot.").texts == ["Ice is cold."]
 
 
-def test_the_first_texts_of_a_pair_dataset_are_read(tmp_path: Path) -> None:
+def test_the_first_texts_of_a_pair_dataset_are_read(tmp_path):
     (tmp_path / "set/data").mkdir(parents=True)
     texts = {"train": ["Tea is hot.", "Tea is hot.", "Ice is cold."], "test": ["Not me."] * 3}
     for split, first in texts.items():
@@ -122,21 +117,21 @@ def test_the_first_texts_of_a_pair_dataset_are_read(tmp_path: Path) -> None:
     assert read(tmp_path / "triplets", tmp_path).texts == PLAIN
 
 
-def test_a_folder_without_a_train_split(tmp_path: Path) -> None:
+def test_a_folder_without_a_train_split(tmp_path):
     folder = tmp_path / "set"
     folder.mkdir()
     frame(text=PLAIN).write_ndjson(folder / "test.jsonl")
-    with pytest.raises(DataError, match="has no train split"):
+    with data_error("has no train split"):
         read(folder, tmp_path)
     (folder / "test.jsonl").rename(folder / "all.jsonl")
     assert read(folder, tmp_path).texts == PLAIN
 
 
-def test_a_hub_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_hub_name(monkeypatch, tmp_path):
     datasets = pytest.importorskip("datasets")
-    asked: list[object] = []
+    asked = []
 
-    def load_dataset(*names: object) -> object:
+    def load_dataset(*names):
         asked.append(names)
         return datasets.DatasetDict(
             {"test": datasets.Dataset.from_dict({"sentence1": ["No."]}),
@@ -148,31 +143,31 @@ def test_a_hub_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert (result.texts, result.name) == (PLAIN, "owner/some-set:part")
     assert asked == [("owner/some-set", "part")]
 
-    def fail(*_names: object) -> object:
+    def fail(*_names):
         raise ConnectionError("offline")
 
     monkeypatch.setattr(datasets, "load_dataset", fail)
-    with pytest.raises(RemoteError, match="owner/some-set: no such file or folder; loading"):
+    with remote_error("owner/some-set: no such file or folder; loading"):
         read("owner/some-set", tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "match"),
-    [
-        ("s.csv", b"text\n", "has no rows"),
-        ("s.json", b'[\n"ok",\n}', r"s\.json:3: not JSON"),
-        ("s.txt", b"\n12\n \n", r"s\.txt: no usable text in 3 rows \(empty 2, no_letters 1\)"),
-    ],
+@table(
+    "name, content, match",
+    r"""
+        s.csv | b'text\n' | has no rows
+        s.json | b'[\n"ok",\n}' | s\.json:3: not JSON
+        s.txt | b'\n12\n \n' | s\.txt: no usable text in 3 rows \(empty 2, no_letters 1\)
+    """,
 )
-def test_unusable_inputs_are_refused(tmp_path: Path, name: str, content: bytes, match: str) -> None:
+def test_unusable_inputs_are_refused(tmp_path, name, content, match):
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(DataError, match=match) as caught:
+    with data_error(match) as caught:
         llm_labeler.plan(tmp_path / name, llm="wordnet")
     assert "\n" not in str(caught.value)
     assert caught.value.exit_code == 3
 
 
-def test_unusable_rows_are_counted_with_an_example(tmp_path: Path) -> None:
+def test_unusable_rows_are_counted_with_an_example(tmp_path):
     path = tmp_path / "s.jsonl"
     rows = [
         "Tea is hot.",
@@ -194,7 +189,7 @@ def test_unusable_rows_are_counted_with_an_example(tmp_path: Path) -> None:
     assert f"{path}:5: not used, too_long" in result.examples
 
 
-def test_the_limit_counts_usable_texts(tmp_path: Path) -> None:
+def test_the_limit_counts_usable_texts(tmp_path):
     (tmp_path / "s.txt").write_bytes(
         b"\nTea is hot.\nTea is hot.\nIce is cold.\nIs it late?\n\xff\n"
     )
@@ -202,7 +197,7 @@ def test_the_limit_counts_usable_texts(tmp_path: Path) -> None:
     assert (result.texts, result.rows) == (PLAIN[:2], [2, 4])
 
 
-def test_the_hash_depends_only_on_the_sentences(tmp_path: Path) -> None:
+def test_the_hash_depends_only_on_the_sentences(tmp_path):
     (tmp_path / "a.txt").write_text("\n".join(PLAIN))
     frame(number=[1, 2, 3], text=PLAIN).write_parquet(tmp_path / "b.parquet")
     (tmp_path / "c.txt").write_text("\n".join(reversed(PLAIN)))
@@ -211,12 +206,12 @@ def test_the_hash_depends_only_on_the_sentences(tmp_path: Path) -> None:
     assert len(a) == 64
 
 
-def test_every_row_is_kept_or_counted(tmp_path: Path) -> None:
+def test_every_row_is_kept_or_counted(tmp_path):
     draw = random.Random(4)
     characters = [*"ab. 1?\t\r\x0b\x0c\x85\u2028\x00é猫\U0001f600\ufeff\u200b"]
     lines = ["".join(draw.choices(characters, k=draw.randint(0, 6))) for _ in range(400)]
     path = tmp_path / "s.txt"
-    path.write_text("\n".join([*lines, "One that will do."]), encoding="utf-8", newline="")
+    path.write_text("\n".join([*lines, "One that will do."]), newline="")
     result = read(path, tmp_path)
     assert len(result.texts) + sum(result.dropped.values()) == len(lines) + 1
     assert len(set(result.texts)) == len(result.texts)
@@ -224,7 +219,7 @@ def test_every_row_is_kept_or_counted(tmp_path: Path) -> None:
     assert len(result.examples) == len(result.dropped) > 3
 
 
-def test_a_sample_depends_on_the_seed_and_keeps_the_order(tmp_path: Path) -> None:
+def test_a_sample_depends_on_the_seed_and_keeps_the_order(tmp_path):
     lines = [f"Sentence number {number} is here." for number in range(100)]
     path, reversed_lines = tmp_path / "s.txt", tmp_path / "t.txt"
     path.write_text("\n".join(lines))

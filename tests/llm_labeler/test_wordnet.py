@@ -1,72 +1,65 @@
 """Paraphrases and opposites by rules over WordNet: one run labels the texts of all tables."""
 
-from __future__ import annotations
-
 import json
 import random
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 import llm_labeler
+from tests.support.tables import table, text_table, values
 
-from .stored_answers import RuleAnswers, by_rules
-
-Candidates = Callable[[str], list[str]]
+from .stored_answers import by_rules
 
 
 @pytest.fixture(scope="module")
-def answers(tmp_path_factory: pytest.TempPathFactory) -> RuleAnswers:
+def answers(tmp_path_factory):
     return by_rules(tmp_path_factory.mktemp("rules") / "out", TEXTS)
 
 
 @pytest.fixture(scope="module")
-def same(answers: RuleAnswers) -> Candidates:
+def same(answers):
     return lambda text: answers[text, "positive"]
 
 
 @pytest.fixture(scope="module")
-def opposite(answers: RuleAnswers) -> Candidates:
+def opposite(answers):
     return lambda text: answers[text, "negative"]
 
 
-PARAPHRASES = [
-    ("The doctor treats the child.", "The physician treats the child."),
-    ("Doctors treat the child.", "Physicians treat the child."),
-    ("The doctor often treats a child.", "The doctor frequently treats a child."),
-    ("They saw a large house.", "They saw a big house."),
-    ("She got worse because of the rain.", "She got worse due to the rain."),
-    ("She got worse because of the rain.", "She worsened because of the rain."),
-    ("He visits cities such as Paris.", "He visits cities like Paris."),
-    ("The child cannot sleep.", "The child can't sleep."),
-    ("I don't sleep.", "I do not sleep."),
-    ("The ship is able to carry bread.", "The ship can carry bread."),
-    ("In order to sleep, she reads.", "To sleep, she reads."),
-    ("However, the river rises.", "Nevertheless, the river rises."),
-    ("If the child eats bread, the rain stops.", "The rain stops if the child eats bread."),
-    ("The light is red because the ship is late.", "Because the ship is late, the light is red."),
-    ("In the village, the river rises.", "The river rises in the village."),
-    ("A letter is written by the doctor.", "The doctor writes a letter."),
-    ("Fever may be caused by a large river.", "A large river may cause fever."),
-    ("The doctor treats the child.", "The child is treated by the doctor."),
-    ("A cat is eating bread.", "Bread is being eaten by a cat."),
-    ("I like cats and dogs.", "I like dogs and cats."),
-    ("What are the symptoms of fever?", "Which symptoms does fever have?"),
-    ("What causes fever ?", "What is the cause of fever?"),
-    ("How to prevent fever", "How can fever be prevented"),
-    ("How do I open a book?", "How can I open a book?"),
-    ("The doctor often treats a child.", "The physician frequently treats a child."),  # two changes
-    ("The babies were born in the hospital.", "The infants were born in the hospital."),
-    (
-        "If you have a fever, you should see a doctor.",
-        "You should see a doctor if you have a fever.",
-    ),
-]
+PARAPHRASES = values("""
+    The doctor treats the child. | The physician treats the child.
+    Doctors treat the child. | Physicians treat the child.
+    The doctor often treats a child. | The doctor frequently treats a child.
+    They saw a large house. | They saw a big house.
+    She got worse because of the rain. | She got worse due to the rain.
+    She got worse because of the rain. | She worsened because of the rain.
+    He visits cities such as Paris. | He visits cities like Paris.
+    The child cannot sleep. | The child can't sleep.
+    I don't sleep. | I do not sleep.
+    The ship is able to carry bread. | The ship can carry bread.
+    In order to sleep, she reads. | To sleep, she reads.
+    However, the river rises. | Nevertheless, the river rises.
+    If the child eats bread, the rain stops. | The rain stops if the child eats bread.
+    The light is red because the ship is late. | Because the ship is late, the light is red.
+    In the village, the river rises. | The river rises in the village.
+    A letter is written by the doctor. | The doctor writes a letter.
+    Fever may be caused by a large river. | A large river may cause fever.
+    The doctor treats the child. | The child is treated by the doctor.
+    A cat is eating bread. | Bread is being eaten by a cat.
+    I like cats and dogs. | I like dogs and cats.
+    What are the symptoms of fever? | Which symptoms does fever have?
+    What causes fever ? | What is the cause of fever?
+    How to prevent fever | How can fever be prevented
+    How do I open a book? | How can I open a book?
+    # two changes
+    The doctor often treats a child. | The physician frequently treats a child.
+    The babies were born in the hospital. | The infants were born in the hospital.
+    If you have a fever, you should see a doctor. | You should see a doctor if you have a fever.
+""")
 
 
-@pytest.mark.parametrize(("text", "expected"), PARAPHRASES)
-def test_paraphrases(same: Candidates, text: str, expected: str) -> None:
+@pytest.mark.parametrize("text, expected", PARAPHRASES)
+def test_paraphrases(same, text, expected):
     assert expected in same(text)
 
 
@@ -110,26 +103,26 @@ NEGATIONS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "expected"), NEGATIONS)
-def test_negations_are_added_and_removed(opposite: Candidates, text: str, expected: str) -> None:
+@pytest.mark.parametrize("text, expected", NEGATIONS)
+def test_negations_are_added_and_removed(opposite, text, expected):
     assert opposite(text)[0] == expected
 
 
-ANTONYMS = [
-    ("The river rises slowly.", "The river rises quickly."),
-    ("They saw a large house.", "They saw a small house."),
-    ("They saw larger houses.", "They saw smaller houses."),
-    ("It is a dangerous book.", "It is a harmless book."),
-    ("All children sleep.", "No children sleep."),
-    ("The doctor always sleeps.", "The doctor never sleeps."),
-    ("The rain got worse.", "The rain got better."),
-    ("They closed the book.", "They opened the book."),
-    ("He is an unhappy child.", "He is a happy child."),
-]
+ANTONYMS = text_table("""
+    The river rises slowly. | The river rises quickly.
+    They saw a large house. | They saw a small house.
+    They saw larger houses. | They saw smaller houses.
+    It is a dangerous book. | It is a harmless book.
+    All children sleep. | No children sleep.
+    The doctor always sleeps. | The doctor never sleeps.
+    The rain got worse. | The rain got better.
+    They closed the book. | They opened the book.
+    He is an unhappy child. | He is a happy child.
+""")
 
 
-@pytest.mark.parametrize(("text", "expected"), ANTONYMS)
-def test_antonyms(opposite: Candidates, text: str, expected: str) -> None:
+@pytest.mark.parametrize("text, expected", ANTONYMS)
+def test_antonyms(opposite, text, expected):
     assert expected in opposite(text)
 
 
@@ -143,7 +136,7 @@ UNSAFE = [
 
 
 @pytest.mark.parametrize("text", UNSAFE)
-def test_unsafe_opposites_are_left_out(opposite: Candidates, text: str) -> None:
+def test_unsafe_opposites_are_left_out(opposite, text):
     assert not [it for it in opposite(text) if " not " in it or "harmless" in it or "small" in it]
 
 
@@ -151,7 +144,7 @@ COMPOUND = "White blood cells fight infection."
 LIST = "the old doctor often sleeps " * 40 + "."
 
 
-def test_compounds_lists_and_inverted_questions(same: Candidates, opposite: Candidates) -> None:
+def test_compounds_lists_and_inverted_questions(same, opposite):
     assert not any("Why is not" in text or "Why do not" in text for text in same(INVERTED))
     assert COMPOUND not in opposite(COMPOUND)
     assert same(LIST) == opposite(LIST) == []
@@ -170,9 +163,7 @@ NO_INTENTS = [
 ]
 
 
-def test_positives_keep_the_intent_and_negatives_the_thing(
-    same: Candidates, opposite: Candidates
-) -> None:
+def test_positives_keep_the_intent_and_negatives_the_thing(same, opposite):
     assert set(same(TREATMENTS)) == {
         "How is blue knee fever treated?",
         "What is the treatment for blue knee fever?",
@@ -184,7 +175,7 @@ def test_positives_keep_the_intent_and_negatives_the_thing(
     assert not set(same(TREATMENTS)) & set(others)
 
 
-def test_general_questions_and_plural_things(same: Candidates, opposite: Candidates) -> None:
+def test_general_questions_and_plural_things(same, opposite):
     others = " ".join(opposite(DELAY))
     assert "prevent a delay" in others
     assert "treat" not in others
@@ -194,7 +185,7 @@ def test_general_questions_and_plural_things(same: Candidates, opposite: Candida
 
 
 @pytest.mark.parametrize("text", NO_INTENTS)
-def test_other_texts_have_no_intent(same: Candidates, opposite: Candidates, text: str) -> None:
+def test_other_texts_have_no_intent(same, opposite, text):
     assert not [
         it for it in (*same(text), *opposite(text)) if "complications" in it or "reason for" in it
     ]
@@ -202,7 +193,14 @@ def test_other_texts_have_no_intent(same: Candidates, opposite: Candidates, text
 
 TEXTS = [
     *(text for table in (PARAPHRASES, NEGATIONS, ANTONYMS) for text, _ in table),
-    *(*UNSAFE, *NO_INTENTS, INVERTED, COMPOUND, LIST, TREATMENTS, DELAY, SWEATS),
+    *UNSAFE,
+    *NO_INTENTS,
+    INVERTED,
+    COMPOUND,
+    LIST,
+    TREATMENTS,
+    DELAY,
+    SWEATS,
 ]
 
 # Any text
@@ -216,7 +214,7 @@ WORDS = [*_PLAIN.split(), "猫", "é"]
 
 
 @pytest.mark.parametrize("task", ["paraphrase", "triplet", "query"])
-def test_candidates_are_distinct_and_differ_from_the_text(task: str, tmp_path: Path) -> None:
+def test_candidates_are_distinct_and_differ_from_the_text(task, tmp_path):
     draw = random.Random(3)
     texts = [" ".join(draw.choices(WORDS, k=draw.randint(3, 14))) for _ in range(150)]
     texts += [TREATMENTS, "Blue knee fever is a rare disorder that begins at sea."]
@@ -232,7 +230,7 @@ def test_candidates_are_distinct_and_differ_from_the_text(task: str, tmp_path: P
 # As an LLM
 
 
-def test_rules_are_free_and_local_and_asked_once(tmp_path: Path) -> None:
+def test_rules_are_free_and_local_and_asked_once(tmp_path):
     text = "The doctor often treats a child."
     (estimate,) = llm_labeler.plan([text], llm="wordnet", local_only=True).estimates
     assert (estimate.tokens, estimate.at_most, estimate.cost, estimate.leaves_machine) == (
@@ -242,9 +240,7 @@ def test_rules_are_free_and_local_and_asked_once(tmp_path: Path) -> None:
         False,
     )
     once, often = (
-        llm_labeler.generate(
-            [text], llm="wordnet", out=tmp_path / str(n), samples=n, progress=False
-        )
+        llm_labeler.generate([text], llm="wordnet", out=tmp_path / str(n), samples=n)
         for n in (1, 4)
     )
     assert (once.cost, once.asked.spent.requests) == (0.0, 2)
@@ -255,25 +251,14 @@ def test_rules_are_free_and_local_and_asked_once(tmp_path: Path) -> None:
     assert "samples" not in run["settings"]
 
 
-@pytest.mark.parametrize(
-    ("texts", "is_english"),
-    [
-        (
-            [
-                "How do I reset my card?",
-                "a dog runs",
-                "borrow checker fails on closures",
-                "It is hot.",
-            ],
-            True,
-        ),
-        (
-            ["Wie kann ich mein Passwort ändern?", "Der Bildschirm wird schwarz", "It is hot."],
-            False,
-        ),
-        (["如何更改我的密码？", "我的密码", "It is hot."], False),
-    ],
+@table(
+    "texts, is_english",
+    """
+        ['How do I reset my card?', 'a dog runs', 'borrow checker fails on closures', 'It is hot.'] | True
+        ['Wie kann ich mein Passwort ändern?', 'Der Bildschirm wird schwarz', 'It is hot.'] | False
+        ['如何更改我的密码？', '我的密码', 'It is hot.'] | False
+    """,
 )
-def test_other_languages_are_warned_of(texts: list[str], is_english: bool, tmp_path: Path) -> None:
-    result = llm_labeler.generate(texts, llm="wordnet", out=tmp_path / "out", progress=False)
+def test_other_languages_are_warned_of(texts, is_english, out):
+    result = llm_labeler.generate(texts, llm="wordnet", out=out)
     assert any("most sentences are not English" in line for line in result.messages) != is_english

@@ -1,7 +1,5 @@
 """The rules' lexicon, articles, codes and tables."""
 
-from __future__ import annotations
-
 from importlib import resources
 
 import pytest
@@ -12,28 +10,37 @@ from llm_labeler.clients.wordnet.substitutions import PhraseTable, parse, read_t
 from llm_labeler.clients.wordnet.tagged_sentence import TaggedSentence
 from llm_labeler.clients.wordnet.wordnet_lexicon import with_article_for
 from tests.support.linear import assert_linear, repeated
+from tests.support.tables import each_line
 
 
 @pytest.mark.slow  # the words below are a short version
 @pytest.mark.skipif(not (DEBIAN / "data.noun").is_file(), reason="no wordnet-base here")
-def test_the_lexicon_follows_from_wordnet() -> None:
+def test_the_lexicon_follows_from_wordnet():
     shipped = resources.files("llm_labeler.clients.wordnet") / "lexicon.tsv"
-    assert shipped.read_text(encoding="utf-8") == derive()
+    assert shipped.read_text() == derive()
 
 
-@pytest.mark.parametrize(
-    ("word", "article"),
-    [
-        ("doctor", "a"), ("infant", "an"), ("hour", "an"), ("unit", "a"), ("uniform", "a"), ("unhappy", "an"),
-        ("useful", "a"), ("one-time", "a"), ("European", "a"), ("MRI", "an"), ("CT", "a"), ("8", "an"),
-        ("11", "an"), ("unimportant", "an"),
-    ],
-)  # fmt: skip
-def test_articles(word: str, article: str) -> None:
+@each_line("word, article", """
+        doctor | a
+        infant | an
+        hour | an
+        unit | a
+        uniform | a
+        unhappy | an
+        useful | a
+        one-time | a
+        European | a
+        MRI | an
+        CT | a
+        8 | an
+        11 | an
+        unimportant | an
+    """)  # fmt: skip
+def test_articles(word, article):
     assert with_article_for(word) == article
 
 
-def test_the_syntax_of_tables() -> None:
+def test_the_syntax_of_tables():
     table = PhraseTable("""
 # a remark
 @ 0.9
@@ -43,7 +50,7 @@ go* away > disappear*; about {#} > around {}
 doctor+ <> physician+; high {nI.} <> low {}
 """)
 
-    def changed(text: str) -> list[tuple[str, float]]:
+    def changed(text):
         sentence = TaggedSentence(text)
         return [
             (sentence.apply(change.edits), change.confidence) for change in table.changes(sentence)
@@ -63,7 +70,7 @@ doctor+ <> physician+; high {nI.} <> low {}
 
 
 @pytest.mark.parametrize("name", ["paraphrases", "contrasts", "questions"])
-def test_the_rules_of_the_tables_are_valid(name: str) -> None:
+def test_the_rules_of_the_tables_are_valid(name):
     rules = list(parse(read_table(name)))
     assert len(rules) > 30
     assert all(left != right and 0.75 <= sure < 1 for left, right, sure in rules)
@@ -73,15 +80,15 @@ def test_the_rules_of_the_tables_are_valid(name: str) -> None:
 LONG_WORDS = [("", "a", ""), ("", "1", "@a"), ("http://", "a/", ""), ("", "a-", "")]
 
 
-@pytest.mark.parametrize(("before", "unit", "after"), LONG_WORDS)
-def test_a_long_word_takes_linear_time(before: str, unit: str, after: str) -> None:
+@pytest.mark.parametrize("before, unit, after", LONG_WORDS)
+def test_a_long_word_takes_linear_time(before, unit, after):
     """The tagger is quadratic in the length of a word."""
     text = repeated(unit, f"My doctor said {before}", f"{after} is good.")
     assert candidates(text(65_536), "positive", 9)[0].startswith("My physician said")
     assert_linear(lambda long: candidates(long, "positive", 9), text)
 
 
-def test_a_long_list_takes_linear_time() -> None:
+def test_a_long_list_takes_linear_time():
     assert_linear(
         lambda text: candidates(text, "positive", 9), repeated("the old doctor often sleeps ")
     )

@@ -1,19 +1,14 @@
 """A server whose response to each connection is defined by the test."""
 
-from __future__ import annotations
-
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-
-Answer = Callable[[asyncio.StreamWriter, bytes], Awaitable[None]]
 
 
 @asynccontextmanager
-async def serving(answer: Answer) -> AsyncIterator[int]:
+async def serving(answer):
     """Yield the port; `answer` receives the head of each request."""
 
-    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def handle(reader, writer):
         try:
             head = await reader.readuntil(b"\r\n\r\n")
             await answer(writer, head)
@@ -30,12 +25,12 @@ async def serving(answer: Answer) -> AsyncIterator[int]:
         server.close()
 
 
-def whole(body: bytes, status: int = 200, **headers: str) -> Answer:
+def whole(body, status=200, **headers):
     """A complete response; underscores in header names become hyphens."""
     lines = [f"HTTP/1.1 {status} X", f"content-length: {len(body)}", "connection: close"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
 
-    async def answer(writer: asyncio.StreamWriter, head: bytes) -> None:
+    async def answer(writer, head):
         writer.write("\r\n".join([*lines, "", ""]).encode() + body)
 
     return answer

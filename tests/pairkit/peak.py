@@ -1,7 +1,5 @@
 """Peak memory of code, measured in its own process."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
@@ -28,7 +26,7 @@ print((peak() - before) / 1024)
 """
 
 
-def peak_mib(imports: str, code: str, path: Path) -> tuple[str, float]:
+def peak_mib(imports, code, path):
     """The output of `code` with `path` as `sys.argv[1]`, and its peak MiB without imports.
 
     What became of it is "done", or the words of a DataError.

@@ -1,15 +1,11 @@
 """A dataset to review, and a client that acts as the page."""
 
-from __future__ import annotations
-
 import json
 import socket
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from contextlib import contextmanager
 
 import requests
 
@@ -23,7 +19,7 @@ HOSTILE = [
 ]
 
 
-def rows(number: int = 60) -> list[dict[str, Any]]:
+def rows(number=60):
     """Pairs of issues: duplicates by maintainers and others, and negatives."""
     made = []
     for place in range(number):
@@ -47,42 +43,41 @@ def rows(number: int = 60) -> list[dict[str, Any]]:
 class Reviewer:
     """A reviewer with a link."""
 
-    def __init__(self, link: str) -> None:
+    def __init__(self, link):
         self.url, _, token = link.partition("/#")
         self.session = requests.Session()
         self.session.headers["Authorization"] = f"Bearer {token}"
 
-    def state(self) -> dict[str, Any]:
+    def state(self):
         """The state that the page shows."""
         return self.checked(self.session.get(f"{self.url}/api/state", timeout=30))
 
-    def post(self, path: str, body: dict[str, Any]) -> requests.Response:
+    def post(self, path, body):
         """Send a request as the page does."""
         return self.session.post(f"{self.url}/api/{path}", json=body, timeout=30)
 
-    def say(self, answer: str, **more: Any) -> dict[str, Any]:
+    def say(self, answer, **more):
         """Judge the current pair."""
         return self.checked(self.post("judge", self.judgement(self.state(), answer, **more)))
 
     @staticmethod
-    def judgement(state: dict[str, Any], answer: str, **more: Any) -> dict[str, Any]:
+    def judgement(state, answer, **more):
         """A judgement of the pair, or of all results of the query, in a state."""
         pair = state["pair"]
         answers = dict.fromkeys(pair.get("ids", [pair["id"]]), answer)
         return {"key": str(uuid.uuid4()), "answers": answers, "seconds": 1} | more
 
     @staticmethod
-    def checked(answer: requests.Response) -> dict[str, Any]:
+    def checked(answer):
         """The state in a response."""
         answer.raise_for_status()
-        state: dict[str, Any] = answer.json()
-        return state
+        return answer.json()
 
 
 class Served:
     """`pairs review` in a process of its own, which can be killed and started again at its port."""
 
-    def __init__(self, dataset: Path, *flags: str) -> None:
+    def __init__(self, dataset, *flags):
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
         self._command = [
@@ -97,24 +92,29 @@ class Served:
         self._command += ["--port", str(port), *flags]
         self.start()
 
-    def start(self) -> None:
+    def start(self):
         self.process = subprocess.Popen(self._command, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
-        self.links: dict[str, str] = json.loads(self.process.stdout.readline())["links"]
+        self.links = json.loads(self.process.stdout.readline())["links"]
 
-    def kill(self) -> None:
+    def kill(self):
         self.process.kill()
         self.process.communicate()
 
 
-def text_in(shown: dict[str, Any]) -> str:
+@contextmanager
+def ann_at(review):
+    """The reviewer Ann at a server of a review."""
+    with review.serve(["ann"], port=0) as server:
+        yield Reviewer(server.links["ann"])
+
+
+def text_in(shown):
     """The text on one side of the page."""
     return "".join(text for text, _ in shown["pieces"])
 
 
-def judge_all(
-    review: Any, answer: Callable[[str], str] | None = None, person: str = "ann", **more: Any
-) -> None:
+def judge_all(review, answer=None, person="ann", **more):
     """One person judges every pair by its texts; by default all are the same."""
     with review.serve([person], port=0) as server:
         reviewer = Reviewer(server.links[person])

@@ -1,9 +1,5 @@
-from __future__ import annotations
-
 import json
 from collections import Counter
-from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -11,26 +7,25 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import pairkit
-from pairkit import ConfigError, DataError, LeakError, PairDataset, audit
+from pairkit import LeakError, PairDataset, audit
 from tests.contract.conftest import run_pairs
+from tests.support.pairs import pair, pair_table
+from tests.support.refusals import config_error, data_error
 
 LONG = "the parser stops at the first comma of a list and says nothing about it in any log that we keep here"
 
 
-def dataset(**splits: list[tuple[str, str, int]]) -> PairDataset:
-    frames = {
-        name: pl.DataFrame(rows, schema=["text1", "text2", "label"], orient="row")
-        for name, rows in splits.items()
-    }
+def dataset(**splits):
+    frames = {name: pair_table(rows) for name, rows in splits.items()}
     return PairDataset(frames, "made up")
 
 
-def issues(*rows: tuple[Any, ...]) -> pl.DataFrame:
+def issues(*rows):
     return pl.DataFrame(rows, SCHEMA, orient="row")
 
 
 @pytest.mark.parametrize(
-    ("train", "test", "leaks"),
+    "train, test, leaks",
     [
         ([("a b c", "d e f", 1), ("a b c", "g h i", 0)], ("j k l", "m n o", 1), []),
         ([("a b c", "d e f", 1)], ("a b c", "m n o", 0), ["1 shared texts"]),
@@ -38,11 +33,12 @@ def issues(*rows: tuple[Any, ...]) -> pl.DataFrame:
         ([(LONG, "d e f", 1), (f"{LONG} today", "x y z", 0)], ("j k l", "m n o", 1), []),
     ],
 )
-def test_texts_in_two_splits(train: list[Any], test: Any, leaks: list[str]) -> None:
+def test_texts_in_two_splits(train, test, leaks):
     report = audit(dataset(train=train, test=[test]))
     assert report.leaks == json.loads(json.dumps(report.to_dict()))["leaks"] == leaks
     assert (report.splits["train"].pairs, report.splits["train"].positive_share) == (
-        *(len(train), 0.5 if len(train) == 2 else 1),
+        len(train),
+        0.5 if len(train) == 2 else 1,
     )
     assert repr(report).splitlines()[-1] == (f"LEAKS: {leaks[0]}" if leaks else "no leaks")
     if leaks:
@@ -52,7 +48,7 @@ def test_texts_in_two_splits(train: list[Any], test: Any, leaks: list[str]) -> N
         assert report.shared_issues.examples == ("a b c  in train, test",)
 
 
-def test_issues_by_url_and_clusters() -> None:
+def test_issues_by_url_and_clusters():
     train = issues(("p q r", "p q", 1, "https://e.x/1", "https://e.x/2", "o/n#1"))
     test = issues(("s t u", "s t", 1, "https://e.x/2", "https://e.x/3", "o/n#1"))
     report = audit(PairDataset({"train": train, "test": test}, "x"))
@@ -62,7 +58,7 @@ def test_issues_by_url_and_clusters() -> None:
     assert report.leaks == ["1 shared issues", "1 shared clusters"]
 
 
-def test_equal_texts_of_issues_in_two_splits() -> None:
+def test_equal_texts_of_issues_in_two_splits():
     frame = issues(("a b c", "d e f", 1, "1", "2", None))
     other = issues(("a b c", "g h i", 0, "3", "4", None))
     report = audit(PairDataset({"train": frame, "validation": other}, "x"))
@@ -70,7 +66,7 @@ def test_equal_texts_of_issues_in_two_splits() -> None:
     assert report.near_identical.examples == ("a b c  in train, validation",)
 
 
-def test_repeated_and_contradictory_pairs() -> None:
+def test_repeated_and_contradictory_pairs():
     rows = [
         ("a b", "c d", 1),
         ("e f", "g h", 1),
@@ -88,10 +84,10 @@ def test_repeated_and_contradictory_pairs() -> None:
 
 
 @pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
-def test_repeats_and_contradictions_in_a_file(tmp_path: Path, ending: str) -> None:
+def test_repeats_and_contradictions_in_a_file(tmp_path, ending):
     path, out = tmp_path / "pairs.csv", tmp_path / f"again.{ending}"
     path.write_text('text1,text2,label\nA b!,"say ""c""",1\nx,y,0\n\nsay c,a B,0\ne,f,1\nF,e.,1\n')
-    assert run_pairs("audit", str(path), "--out", str(out)).code == 0
+    assert run_pairs("audit", path, "--out", out).code == 0
     reading = {"csv": pl.read_csv, "jsonl": pl.read_ndjson, "parquet": pl.read_parquet}
     found = pl.read_csv(out, separator="\t") if ending == "tsv" else reading[ending](out)
     assert {*found["file"]} == {str(path)}
@@ -101,13 +97,11 @@ def test_repeats_and_contradictions_in_a_file(tmp_path: Path, ending: str) -> No
         ("repeat", 2, 6, "e", 1),
         ("repeat", 2, 7, "F", 1),
     ]
-    with pytest.raises(
-        ConfigError, match=r"out = .*again\.xlsx.*: expected a name that ends in \.csv, \.tsv"
-    ):
+    with config_error(r"out = .*again\.xlsx.*: expected a name that ends in \.csv, \.tsv"):
         audit(path, tmp_path / "again.xlsx")
 
 
-def test_rows_without_url_are_identified_by_text() -> None:
+def test_rows_without_url_are_identified_by_text():
     about = (("a", "c", 1, None), ("b", "d", 1, " "), ("b", "d", 0, ""))
     frame = issues(*((*row, "u", None) for row in about))
     report = audit(
@@ -117,26 +111,24 @@ def test_rows_without_url_are_identified_by_text() -> None:
     assert report.shared_issues.examples == ("a  in train, test",)
 
 
-def test_empty_split() -> None:
+def test_empty_split():
     report = audit(dataset(train=[("a b c", "d e f", 1)], test=[]))
     assert report.splits["test"].pairs == 0
     assert report.leaks == []
-    with pytest.raises(DataError, match="has no rows"):
+    with data_error("has no rows"):
         audit(dataset(train=[], test=[]))
 
 
-def test_bad_rows(tmp_path: Path) -> None:
+def test_bad_rows(tmp_path):
     path = tmp_path / "pairs.csv"
     path.write_text("text1,text2,label\na,b,yes\n,d,no\ne,f,\ng,,no\ni,j,\n")
     report = audit(path)
     assert report.to_dict()["bad_rows"]["empty_label"] == {"count": 2, "examples": (f"{path}:4",)}
     assert "rows left out: empty label" in repr(report)
-    with pytest.raises(
-        DataError, match=r"empty label in 2 \(first: .*csv:4\), empty text1 in 1 .*:3\)"
-    ):
+    with data_error(r"empty label in 2 \(first: .*csv:4\), empty text1 in 1 .*:3\)"):
         report.check()
     assert report.next_steps()[0][1] == ["pairs", "report", str(path), "--bad-rows", "skip"]
-    assert [run_pairs("audit", str(path), *more).code for more in ((), ("--bad-rows", "skip"))] == [
+    assert [run_pairs("audit", path, *more).code for more in ((), ("--bad-rows", "skip"))] == [
         3,
         0,
     ]
@@ -145,10 +137,10 @@ def test_bad_rows(tmp_path: Path) -> None:
     assert (skipped.bad_rows, skipped.splits["train"].pairs) == (report.bad_rows, 1)
 
 
-def test_bad_rows_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_bad_rows_file(tmp_path, caplog):
     path, out = tmp_path / "pairs.csv", tmp_path / "out"
     path.write_text("text1,text2,label\na,b,yes\n,d,no\ne,f,\ng,h,no\n")
-    with pytest.raises(DataError, match=r"pairs\.csv:4: label None is missing; .*bad_rows='skip'"):
+    with data_error(r"pairs\.csv:4: label None is missing; .*bad_rows='skip'"):
         pairkit.write(path, out)
     made = pairkit.write(path, out, bad_rows="skip")
     assert made.statistics["dropped_pairs"] == {"empty_text1": 1, "empty_label": 1}
@@ -159,13 +151,13 @@ def test_bad_rows_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None
     rows = [json.loads(line) for line in kept.read_text().splitlines()]
     found = [(row["row"], row["reason"], row["text2"]) for row in rows]
     assert found == [(3, "empty_text1", "d"), (4, "empty_label", "f")]
-    with pytest.raises(ConfigError, match="bad_rows = 'drop'"):
+    with config_error("bad_rows = 'drop'"):
         pairkit.read(path, bad_rows="drop")
 
 
 TEXTS = ["", " ", "one two three four", "one two three four five", "six seven eight", "nine"]
 NAMES = ("text1", "text2", "label", "url1", "url2", "cluster")
-SCHEMA: dict[str, Any] = {**dict.fromkeys(NAMES, pl.String), "label": pl.Int64}
+SCHEMA = {**dict.fromkeys(NAMES, pl.String), "label": pl.Int64}
 ROWS = st.lists(
     st.tuples(
         st.sampled_from(TEXTS),
@@ -180,7 +172,7 @@ ROWS = st.lists(
 )
 
 
-def write_shards(folder: Path, split: str, *shards: pl.DataFrame) -> None:
+def write_shards(folder, split, *shards):
     folder.mkdir(exist_ok=True)
     for place, rows in enumerate(shards):
         rows.write_parquet(folder / f"{split}-{place:05d}-of-{len(shards):05d}.parquet")
@@ -188,9 +180,7 @@ def write_shards(folder: Path, split: str, *shards: pl.DataFrame) -> None:
 
 @settings(max_examples=10)
 @given(st.lists(ROWS, min_size=1, max_size=3), ROWS, st.booleans())
-def test_audit_of_shards(
-    tmp_path_factory: pytest.TempPathFactory, train: list[list[Any]], test: list[Any], pages: bool
-) -> None:
+def test_audit_of_shards(tmp_path_factory, train, test, pages):
     assume(test or any(train))
     folder = tmp_path_factory.mktemp("sharded") / "made"
     dropped = [] if pages else ["url1"]
@@ -206,10 +196,8 @@ def test_audit_of_shards(
     assert found.to_dict() == expected | {"bad_rows": found.to_dict()["bad_rows"]}
 
 
-def test_labels_of_shards(tmp_path: Path) -> None:
-    rows = [
-        pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [word]}) for word in ("yes", "no")
-    ]
+def test_labels_of_shards(tmp_path):
+    rows = [pl.DataFrame(pair(["a"], ["b"], [word])) for word in ("yes", "no")]
     write_shards(tmp_path / "words", "train", *rows)
     report = pairkit.audit(tmp_path / "words", labels={"yes": 1, "no": 0})
     assert report.splits["train"].positive_share == 0.5

@@ -1,12 +1,8 @@
 """Settings, text for terminals, tables and progress."""
 
-from __future__ import annotations
-
 import io
 import json
 import re
-from pathlib import Path
-from typing import Any, Literal
 
 import polars as pl
 import pytest
@@ -27,9 +23,11 @@ from pairkit.base.printable import (
     printable,
     without_apostrophes,
 )
-from pairkit.base.settings import Settings, load_settings, merge
+from pairkit.base.settings import Settings, load_settings
 from pairkit.base.system.files import write_json
 from tests.support.linear import assert_linear, repeated
+from tests.support.refusals import config_error
+from tests.support.tables import each_line, table
 
 
 class Inner(Settings):
@@ -48,42 +46,40 @@ class Outer(Settings):
     servers: dict[str, Server] = Field(default_factory=dict)
 
 
-TABLE = {"seed": "inner.seed", "ratio": "ratio"}
-
-
-def test_layers(tmp_path: Path) -> None:
+def test_layers(tmp_path):
     file = tmp_path / "c.toml"
     file.write_text("ratio = 2.0\n[inner]\nseed = 1\nname = 'file'\n")
-    none = dict.fromkeys(TABLE)
+    none = {"inner.seed": None, "ratio": None}
     words = ["inner.seed=2", "inner.name=plain text"]
-    merged = merge(Outer, TABLE, none | {"seed": 3}, config=file, settings=words)
+    merged = load_settings(Outer, none | {"inner.seed": 3}, config=file, settings=words)
     assert merged == Outer(inner=Inner(seed=3, name="plain text"), ratio=2.0)
-    assert merge(Outer, TABLE, none, config=str(file), settings={"inner.seed": 2}).inner.seed == 2
-    with pytest.raises(ConfigError, match=r"inner\.seed"):
-        merge(Outer, TABLE, none | {"seed": "seven"})
+    by_key = load_settings(Outer, none, config=str(file), settings={"inner.seed": 2})
+    assert by_key.inner.seed == 2
+    with config_error(r"inner\.seed"):
+        load_settings(Outer, none | {"inner.seed": "seven"})
 
 
-@pytest.mark.parametrize(
-    ("assignments", "message"),
-    [
-        (["inner.sed=3"], r"unknown setting 'inner.sed'; known here: name, seed"),
-        (["sed=3"], r"unknown setting 'sed'; known here: inner, ratio, servers"),
-        (["ratio=-1"], r"setting 'ratio' = -1: expected at least 0"),
-        (["inner.seed=x"], r"setting 'inner.seed' = 'x': expected a whole number"),
-        (["inner"], r"expected key=value"),
-        (["ratio=1", "ratio.x=2"], r"ratio is a value, not a section"),
-    ],
+@table(
+    "assignments, message",
+    """
+        ['inner.sed=3'] | unknown setting 'inner.sed'; known here: name, seed
+        ['sed=3'] | unknown setting 'sed'; known here: inner, ratio, servers
+        ['ratio=-1'] | setting 'ratio' = -1: expected at least 0
+        ['inner.seed=x'] | setting 'inner.seed' = 'x': expected a whole number
+        ['inner'] | expected key=value
+        ['ratio=1', 'ratio.x=2'] | ratio is a value, not a section
+    """,
 )
-def test_invalid_values(assignments: list[str], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        load_settings(Outer, assignments=assignments)
+def test_invalid_values(assignments, message):
+    with config_error(message):
+        load_settings(Outer, settings=assignments)
 
 
 KEY = "gsk_Ab1cD2eF3gH4"
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    "settings, message",
     [
         (
             {"servers.x": {"api_key": KEY}},
@@ -101,23 +97,23 @@ KEY = "gsk_Ab1cD2eF3gH4"
         ([5, KEY], "settings = 5: expected text"),
     ],
 )
-def test_errors_show_no_other_values_and_no_keys(settings: Any, message: str) -> None:
+def test_errors_show_no_other_values_and_no_keys(settings, message):
     with pytest.raises(ConfigError) as caught:
-        merge(Outer, {}, {}, settings=settings)
+        load_settings(Outer, settings=settings)
     assert str(caught.value).startswith(message)
     assert KEY not in str(caught.value)
 
 
-def test_invalid_toml(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no such configuration file"):
-        load_settings(Outer, file=tmp_path / "none.toml")
+def test_invalid_toml(tmp_path):
+    with config_error("no such configuration file"):
+        load_settings(Outer, config=tmp_path / "none.toml")
     bad = tmp_path / "bad.toml"
     bad.write_text("a = = 1")
-    with pytest.raises(ConfigError, match="not readable as TOML"):
-        load_settings(Outer, file=bad)
+    with config_error("not readable as TOML"):
+        load_settings(Outer, config=bad)
 
 
-def test_one_line() -> None:
+def test_one_line():
     assert printable("a\x1b[2Jb\tc\nd\u202ee\x9b") == "a\ufffd[2Jb\tc\nd\ufffde\ufffd"
     assert not any(map(holds_no_text, ("", "a\tb\r\nc", "\u2028\u202e\U0001f469")))
     assert all(map(holds_no_text, ("\x00", "a\x0bb", "\x1b[31m", "\x7f", "\x9f", "half \ud83d")))
@@ -131,7 +127,7 @@ def test_one_line() -> None:
 
 
 @given(st.text(st.characters(codec=None)))
-def test_any_text_can_be_printed(text: str) -> None:
+def test_any_text_can_be_printed(text):
     line = one_line(text)
     assert len(line.splitlines()) <= 1
     line.encode()
@@ -139,11 +135,11 @@ def test_any_text_can_be_printed(text: str) -> None:
     assert printable(printable(text)) == printable(text)
 
 
-FORMS: tuple[Literal["NFC", "NFKC"], ...] = ("NFC", "NFKC")
+FORMS = ("NFC", "NFKC")
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_normalize_limits_marks(form: Literal["NFC", "NFKC"]) -> None:
+def test_normalize_limits_marks(form):
     assert normalize(form, "x" + "\u0316" * 30 + "y") == "x" + "\u0316" * 30 + "y"
     assert normalize(form, "x" + "\u0316" * 31 + "y") == "x" + "\u0316" * 30 + "y"
 
@@ -152,7 +148,7 @@ def test_normalize_limits_marks(form: Literal["NFC", "NFKC"]) -> None:
 @pytest.mark.parametrize(
     "unit", ["\u0316\u0301", "a\u0316\u0301", "\u0316", "…\u0301\u0316", "ﷺ\u0301"]
 )
-def test_normalize_takes_linear_time(form: Literal["NFC", "NFKC"], unit: str) -> None:
+def test_normalize_takes_linear_time(form, unit):
     assert_linear(lambda text: normalize(form, text), repeated(unit, "same "), 200_000)
 
 
@@ -160,7 +156,7 @@ _SIGNS = st.text(alphabet="'=+-@\t\r\n＝＋－＠ ab", max_size=6)
 
 
 @given(st.lists(_SIGNS | st.text(max_size=5), min_size=1, max_size=8))
-def test_inert_and_back(texts: list[str]) -> None:
+def test_inert_and_back(texts):
     rows = pl.DataFrame({"text": texts}, schema={"text": pl.String})
     sheet = inert(rows)
     assert not any(
@@ -172,7 +168,7 @@ def test_inert_and_back(texts: list[str]) -> None:
     assert sheet.select(plain).equals(rows.select(plain))
 
 
-def drawn(table: ResultTable, width: int) -> list[str]:
+def drawn(table, width):
     console = Console(file=io.StringIO(), width=width, color_system=None)
     with console.capture() as text:
         console.print(table)
@@ -180,7 +176,7 @@ def drawn(table: ResultTable, width: int) -> list[str]:
 
 
 @pytest.mark.parametrize("width", [24, *range(60, 121)])
-def test_narrow_terminal(width: int) -> None:
+def test_narrow_terminal(width):
     table = ResultTable("model", *(f"task {place}" for place in range(12)), "mean")
     table.add_row("a folder with a long name of many words", *range(1_000_000, 1_000_012), 3)
     lines = drawn(table, width)
@@ -189,7 +185,7 @@ def test_narrow_terminal(width: int) -> None:
         assert f"{number:,}" in "\n".join(lines).split()
 
 
-def test_cells_are_not_markup() -> None:
+def test_cells_are_not_markup():
     table = ResultTable("who", "<b>", title="[red]")
     table.add_row("[bold]dependabot[bot]", "<script>\x1b[2J")
     assert "[bold]dependabot[bot]" in str(table)
@@ -203,22 +199,22 @@ class Clock:
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+def clock(monkeypatch):
     clock = Clock()
     monkeypatch.setattr(module.time, "monotonic", lambda: clock.now)
     return clock
 
 
-def console(*, terminal: bool) -> Console:
+def console(*, terminal):
     return Console(file=io.StringIO(), force_terminal=terminal, width=120, soft_wrap=True)
 
 
-def written(console: Console) -> str:
+def written(console):
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
 
-def test_lines_without_terminal(clock: Clock) -> None:
+def test_lines_without_terminal(clock):
     log = console(terminal=False)
     with Display(console=log) as show:
         for second in range(200):
@@ -229,7 +225,7 @@ def test_lines_without_terminal(clock: Clock) -> None:
     assert len(lines) == 4  # at 10, 70, 130 and 190 seconds
 
 
-def test_bar_on_terminal(clock: Clock) -> None:
+def test_bar_on_terminal(clock):
     screen = console(terminal=True)
     with Display(console=screen) as show:
         show(Progress("[b]training[/b]", 0, 10))
@@ -239,24 +235,24 @@ def test_bar_on_terminal(clock: Clock) -> None:
     assert "1 of 10 (10%), 45 s each, 6 min 45 s left, loss 0.5" in written(screen)
 
 
-def test_durations() -> None:
+def test_durations():
     words = {0.0421: "42 ms", 8.4: "8 s", 65: "1 min 05 s", 7_800: "2 h 10 min", 273_600: "3 d 4 h"}
     assert {seconds: duration(seconds) for seconds in words} == words
 
 
-@pytest.mark.parametrize(
+@each_line(
     "key",
-    [
-        "sk-proj-abcdef123456789",
-        "ghp_abcdefghijklmnopqrstuvwxyz012345",
-        "github_pat_11ABCDEFG0abcdefghij",
-        "hf_abcdefghijklmnop1234",
-        "glpat-abcdefghij12345678",
-        "AKIAIOSFODNN7EXAMPLE",
-        "lin_oauth_0123456789ab",
-    ],
+    """
+        sk-proj-abcdef123456789
+        ghp_abcdefghijklmnopqrstuvwxyz012345
+        github_pat_11ABCDEFG0abcdefghij
+        hf_abcdefghijklmnop1234
+        glpat-abcdefghij12345678
+        AKIAIOSFODNN7EXAMPLE
+        lin_oauth_0123456789ab
+    """,
 )
-def test_messages_and_records_have_no_keys(tmp_path: Path, key: str) -> None:
+def test_messages_and_records_have_no_keys(tmp_path, key):
     assert (
         str(ConfigError(f"setting {key!r}: expected key=value"))
         == "setting '[key]': expected key=value"
@@ -265,7 +261,7 @@ def test_messages_and_records_have_no_keys(tmp_path: Path, key: str) -> None:
     assert json.loads((tmp_path / "run.json").read_text()) == {"extra": {"user": "[key]"}}
 
 
-def test_ordinary_words_are_no_keys() -> None:
+def test_ordinary_words_are_no_keys():
     text = (
         "sk-learn-contrib, hf_transfer_enabled, task-2024-11-28-run and the risk-based-approach-2"
     )

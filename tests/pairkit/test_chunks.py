@@ -1,36 +1,30 @@
 """Documents of all formats as chunks."""
 
-from __future__ import annotations
-
 import io
 import zipfile
-from collections.abc import Callable, Sequence
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pairkit import ConfigError
-from pairkit.extracting.chunks import Chunk, split_into_chunks
+from pairkit.extracting.chunks import split_into_chunks
 from pairkit.extracting.document import Document
 from pairkit.extracting.documents import read_documents
 from pairkit.extracting.html_blocks import Block
 
-Row = tuple[str, str, str, str]
 
-
-def words(texts: Sequence[str]) -> list[int]:
+def words(texts):
     return [len(text.split()) for text in texts]
 
 
-def chunks_of(folder: Path, max_tokens: int = 200) -> dict[str, list[Chunk]]:
+def chunks_of(folder, max_tokens=200):
     documents, _ = read_documents(folder, None, lambda _: None)
     return {each.name: list(split_into_chunks(each, words, max_tokens)) for each in documents}
 
 
-def rows_of(tmp_path: Path, name: str, content: str) -> list[Row]:
+def rows_of(tmp_path, name, content):
     """Title, text, anchor and lines of each chunk."""
     (tmp_path / name).write_text(content)
     (chunks,) = chunks_of(tmp_path).values()
@@ -111,7 +105,7 @@ HTML = """\
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "rows"),
+    "name, content, rows",
     [
         (
             "a.md",
@@ -158,13 +152,11 @@ HTML = """\
         ("a.txt", "One.\n\nTwo,\nthree.\n", [("", "One.\n\nTwo,\nthree.", "", "1-4")]),
     ],
 )
-def test_chunks_have_headings_anchors_and_lines(
-    tmp_path: Path, name: str, content: str, rows: list[Row]
-) -> None:
+def test_chunks_have_headings_anchors_and_lines(tmp_path, name, content, rows):
     assert rows_of(tmp_path, name, content) == rows
 
 
-def test_what_most_pages_repeat_is_left_out_and_counted(tmp_path: Path) -> None:
+def test_what_most_pages_repeat_is_left_out_and_counted(tmp_path):
     for number in range(5):
         (tmp_path / f"{number}.html").write_text(
             f"<title>Part {number} | Acme wiki</title><h1>Acme wiki</h1><p>Signed in as Ann.</p>"
@@ -178,7 +170,7 @@ def test_what_most_pages_repeat_is_left_out_and_counted(tmp_path: Path) -> None:
     ]
 
 
-def test_pages_of_other_encodings_and_damaged_files(tmp_path: Path) -> None:
+def test_pages_of_other_encodings_and_damaged_files(tmp_path):
     page = "<meta charset=gb18030><h1>指南</h1><p>水泵输送水。</p>"
     (tmp_path / "zh.html").write_bytes(page.encode("gb18030"))
     for name in ("a.pdf", "a.docx", "b.docx"):
@@ -190,28 +182,28 @@ def test_pages_of_other_encodings_and_damaged_files(tmp_path: Path) -> None:
     assert dropped == {"damaged_or_encrypted": 3, "nested_too_deeply": 1, "too_large": 1}
 
 
-def zipped(name: str, content: bytes) -> bytes:
+def zipped(name, content):
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(name, content)
     return buffer.getvalue()
 
 
-def test_columns_are_refused_for_documents(tmp_path: Path) -> None:
+def test_columns_are_refused_for_documents(tmp_path):
     (tmp_path / "a.md").write_text("# A\n")
     with pytest.raises(ConfigError, match="only for tables"):
         read_documents(tmp_path, {"text": "a"}, lambda _: None)
 
 
-def document(*blocks: Block) -> Document:
+def document(*blocks):
     return Document("a.md", blocks)
 
 
-def paragraph(text: str, line: int = 1) -> Block:
+def paragraph(text, line=1):
     return Block("paragraph", text, line, line)
 
 
-def test_chunks_of_a_section_overlap_by_sentences() -> None:
+def test_chunks_of_a_section_overlap_by_sentences():
     sentences = [f"Sentence {number} has five words." for number in range(30)]
     first, second, *_ = split_into_chunks(document(*map(paragraph, sentences)), words, 80)
     assert second.text.startswith(first.text.rpartition("\n\n")[2])
@@ -221,7 +213,7 @@ def test_chunks_of_a_section_overlap_by_sentences() -> None:
     assert second.text.partition(".")[0] in first.text
 
 
-def test_a_long_table_is_cut_between_rows_below_its_header() -> None:
+def test_a_long_table_is_cut_between_rows_below_its_header():
     lines = [f"{number} | value {number}" for number in range(60)]
     table = Block("table", "\n".join(["no | value", *lines]), 10, 70)
     chunks = list(split_into_chunks(document(table), words, 60))
@@ -233,7 +225,7 @@ def test_a_long_table_is_cut_between_rows_below_its_header() -> None:
     assert [chunk.text for chunk in split_into_chunks(document(whole), words, 60)] == [whole.text]
 
 
-def characters(texts: Sequence[str]) -> list[int]:
+def characters(texts):
     return list(map(len, texts))
 
 
@@ -250,10 +242,8 @@ def characters(texts: Sequence[str]) -> list[int]:
     ),
     st.integers(32, 80),
 )
-def test_chunks_keep_all_words_within_the_limit(
-    count: Callable[[Sequence[str]], list[int]], parts: list[tuple[str, str]], limit: int
-) -> None:
-    blocks = [Block(kind, text, 1, 9, (text,) if kind == "heading" else ()) for kind, text in parts]  # type: ignore[arg-type]
+def test_chunks_keep_all_words_within_the_limit(count, parts, limit):
+    blocks = [Block(kind, text, 1, 9, (text,) if kind == "heading" else ()) for kind, text in parts]
     chunks = list(split_into_chunks(document(*blocks), count, limit))
     for chunk in chunks:
         assert sum(count([chunk.title, chunk.text])) <= limit + chunk.text.count("\n\n") * 2

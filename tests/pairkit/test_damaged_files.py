@@ -1,10 +1,5 @@
-from __future__ import annotations
-
 import io
-import json
 import struct
-from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -12,8 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pairkit
-from pairkit import ConfigError, DataError, PairkitError
+from pairkit import PairkitError
 from tests.pairkit.test_tables import spreadsheet
+from tests.support.refusals import config_error, data_error
+from tests.support.tables import each_line, table
 
 FRAME = pl.DataFrame(
     {
@@ -26,13 +23,13 @@ FRAME = pl.DataFrame(
 FLAT = FRAME.drop("more").write_csv().encode()
 
 
-def _parquet() -> bytes:
+def _parquet():
     file = io.BytesIO()
     FRAME.write_parquet(file)
     return file.getvalue()
 
 
-def _arrow() -> bytes:
+def _arrow():
     file = io.BytesIO()
     FRAME.write_ipc_stream(file)
     return file.getvalue()
@@ -74,9 +71,7 @@ CHANGES = st.lists(
 @settings(max_examples=25)
 @given(CHANGES)
 @pytest.mark.parametrize("name", FILES)
-def test_damaged_files_give_an_error_with_their_name(
-    tmp_path_factory: pytest.TempPathFactory, name: str, changes: list[tuple[float, int, bytes]]
-) -> None:
+def test_damaged_files_give_an_error_with_their_name(tmp_path_factory, name, changes):
     path, data = tmp_path_factory.getbasetemp() / name, bytearray(FILES[name])
     for place, taken, put in changes:
         start = int(place * len(data))
@@ -96,19 +91,19 @@ LOOP = struct.pack("<Q16x5H10xI8xI", 0xE11AB1A1E011CFD0, 62, 3, 0xFFFE, 9, 6, 1,
 )
 
 
-@pytest.mark.parametrize(
-    ("further", "message"),
-    [
-        ('<c r="XFD1048576"><v>1', FAR),
-        ('<c r="ZZZZZZZ99999999999"><v>1', "not readable as a spreadsheet"),
-        ('<c r="D2" t="s"><v>9', "not readable as a spreadsheet"),
-        (LOOP, FAR),
-        ('<c r="XFD2" t="str"><v>', None),
-    ],
+@table(
+    "further, message",
+    """
+        <c r="XFD1048576"><v>1 | FAR
+        <c r="ZZZZZZZ99999999999"><v>1 | not readable as a spreadsheet
+        <c r="D2" t="s"><v>9 | not readable as a spreadsheet
+        LOOP | FAR
+        <c r="XFD2" t="str"><v> | None
+    """,
+    FAR=FAR,
+    LOOP=LOOP,
 )
-def test_spreadsheets_that_abort_their_reader(
-    tmp_path: Path, further: str | bytes, message: str | None
-) -> None:
+def test_spreadsheets_that_abort_their_reader(tmp_path, further, message):
     pytest.importorskip("fastexcel")
     path = tmp_path / "a.xlsx"
     if isinstance(further, bytes):
@@ -118,14 +113,14 @@ def test_spreadsheets_that_abort_their_reader(
     if message is None:
         assert pairkit.read(path)["train"].columns == ["text1", "text2", "label"]
         return
-    with pytest.raises(DataError, match=rf"a\.xlsx: .*{message}.*save it again as CSV$"):
+    with data_error(rf"a\.xlsx: .*{message}.*save it again as CSV$"):
         pairkit.read(path)
 
 
 TWO_ROWS = "text1,text2,label\n{0},b,1\nc,d,0\n"
 
 
-def put(folder: Path, *names: str) -> Path:
+def put(folder, *names):
     for name in names:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -133,23 +128,23 @@ def put(folder: Path, *names: str) -> Path:
     return folder
 
 
-def found(source: str | Path) -> dict[str, list[str]]:
+def found(source):
     """The files of each split, by the first text of each."""
     return {
         split: rows["text1"].to_list()[::2] for split, rows in pairkit.read(source).splits.items()
     }
 
 
-def test_shards(tmp_path: Path) -> None:
+def test_shards(tmp_path):
     put(tmp_path, "part-00001-ab1.c000.csv", "part-00000-ab1.c000.csv", "_SUCCESS")
     assert found(tmp_path) == {"train": ["part-00000-ab1.c000", "part-00001-ab1.c000"]}
     assert found(put(tmp_path / "test", "run.json.csv")) == {"train": ["run.json"]}
     put(tmp_path, "notes.csv")
-    with pytest.raises(DataError, match="no data files named after a split"):
+    with data_error("no data files named after a split"):
         pairkit.read(tmp_path)
 
 
-def test_glob_pattern(tmp_path: Path) -> None:
+def test_glob_pattern(tmp_path):
     put(
         tmp_path,
         "a/one.csv",
@@ -163,18 +158,16 @@ def test_glob_pattern(tmp_path: Path) -> None:
     folder = put(tmp_path / "d", "train/0.csv", "test/1.csv")
     assert found(f"{folder}/*/*.csv") == {"train": ["0"], "test": ["1"]}
     assert found(tmp_path / "c" / "*-1.csv") == {"train": ["train-1"], "validation": ["dev-1"]}
-    with pytest.raises(
-        DataError, match=r"matches dev-1\.csv, which is named after a split, and other\.csv"
-    ):
+    with data_error(r"matches dev-1\.csv, which is named after a split, and other\.csv"):
         pairkit.read(f"{tmp_path}/c/*")
-    with pytest.raises(DataError, match="no table matches this pattern"):
+    with data_error("no table matches this pattern"):
         pairkit.read(f"{tmp_path}/b/*.md")
 
 
-def test_file_name_that_looks_like_a_pattern(tmp_path: Path) -> None:
+def test_file_name_that_looks_like_a_pattern(tmp_path):
     put(tmp_path, "a[1].csv", "a1.csv")
     assert found(tmp_path / "a[1].csv") == {"train": ["a[1]"]}
-    with pytest.raises(ConfigError, match="no such file or folder"):
+    with config_error("no such file or folder"):
         pairkit.read("nowhere")
 
 
@@ -185,7 +178,7 @@ SAVED = [
 
 
 @pytest.fixture
-def saved(tmp_path: Path) -> Path:
+def saved(tmp_path):
     datasets = pytest.importorskip("datasets")
     table = datasets.Dataset.from_list(SAVED)
     datasets.DatasetDict(test=table, validation=table.select([1]), train=table).save_to_disk(
@@ -195,7 +188,7 @@ def saved(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_all_splits_or_one(saved: Path) -> None:
+def test_all_splits_or_one(saved):
     pairs = pairkit.read(saved / "all")
     assert {name: frame.to_dicts() for name, frame in pairs.splits.items()} == {
         "train": SAVED,
@@ -208,36 +201,20 @@ def test_all_splits_or_one(saved: Path) -> None:
     assert pairkit.read(saved / "all" / "test" / "data-00000-of-00001.arrow")["train"].height == 2
 
 
-@pytest.mark.parametrize(
-    ("file", "content", "message"),
-    [
-        (
-            "dataset_dict.json",
-            {"splits": ["../../saved/one"]},
-            r"all/one/state\.json: no such file",
-        ),
-        ("dataset_dict.json", {"splits": [".."]}, r"all/state\.json: no such file"),
-        ("dataset_dict.json", {"splits": []}, "lists no data"),
-        ("dataset_dict.json", [], "expected one JSON object"),
-        (
-            "train/state.json",
-            {"_data_files": [{"filename": "/etc/passwd"}]},
-            "train/passwd: unknown file",
-        ),
-        (
-            "train/state.json",
-            {"_data_files": [{"filename": "gone.arrow"}]},
-            r"gone\.arrow: no such file",
-        ),
-        ("train/state.json", {"_data_files": [7]}, "train/7: unknown file type"),
-        (
-            "train/state.json",
-            {"_indices_data_files": [{"filename": "i.arrow"}]},
-            "selects rows by indices",
-        ),
-    ],
+@each_line(
+    "file, message, content",
+    r"""
+        dataset_dict.json | all/one/state\.json: no such file | {"splits": ["../../saved/one"]}
+        dataset_dict.json | all/state\.json: no such file | {"splits": [".."]}
+        dataset_dict.json | lists no data | {"splits": []}
+        dataset_dict.json | expected one JSON object | []
+        train/state.json | train/passwd: unknown file | {"_data_files": [{"filename": "/etc/passwd"}]}
+        train/state.json | gone\.arrow: no such file | {"_data_files": [{"filename": "gone.arrow"}]}
+        train/state.json | train/7: unknown file type | {"_data_files": [7]}
+        train/state.json | selects rows by indices | {"_indices_data_files": [{"filename": "i.arrow"}]}
+    """,
 )
-def test_invalid_saved_datasets(saved: Path, file: str, content: Any, message: str) -> None:
-    (saved / "all" / file).write_text(json.dumps(content))
+def test_invalid_saved_datasets(saved, file, message, content):
+    (saved / "all" / file).write_text(content)
     with pytest.raises(PairkitError, match=message):
         pairkit.read(saved / "all")

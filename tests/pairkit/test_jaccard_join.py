@@ -1,7 +1,4 @@
-from __future__ import annotations
-
 import random
-from collections.abc import Iterable
 from itertools import combinations
 
 import numpy as np
@@ -11,17 +8,17 @@ from hypothesis import strategies as st
 
 from pairkit.similarity import jaccard_join
 from pairkit.similarity.groups import Groups
-from pairkit.similarity.jaccard_join import Hashes, tied_sets
+from pairkit.similarity.jaccard_join import tied_sets
 from tests.support.linear import assert_linear
 
 THRESHOLDS = [0.05, 0.5, 2 / 3, 0.75, 0.8, 0.9, 1.0]
 
 
-def hashes(elements: Iterable[int]) -> Hashes:
+def hashes(elements):
     return np.unique(np.array([*elements], np.uint64) * np.uint64(0x9E3779B97F4A7C15))
 
 
-def by_pairs(sets: list[set[int]], threshold: float) -> list[int]:
+def by_pairs(sets, threshold):
     groups = Groups(range(len(sets)))
     for one, other in combinations(range(len(sets)), 2):
         if len(sets[one] & sets[other]) / len(sets[one] | sets[other]) >= threshold:
@@ -29,14 +26,14 @@ def by_pairs(sets: list[set[int]], threshold: float) -> list[int]:
     return [groups.find(place) for place in range(len(sets))]
 
 
-def joined(sets: list[set[int]], threshold: float) -> list[int]:
+def joined(sets, threshold):
     labels = tied_sets([hashes(elements) for elements in sets], threshold).tolist()
-    first: dict[int, int] = {}
+    first = {}
     return [first.setdefault(label, place) for place, label in enumerate(labels)]
 
 
 @st.composite
-def families(draw: st.DrawFn) -> list[set[int]]:
+def families(draw):
     """Random sets, variants of a template, and sets with slots of few values."""
     count = draw(st.integers(2, 40))
     random_ = random.Random(draw(st.integers(0, 2**32)))
@@ -64,9 +61,7 @@ def families(draw: st.DrawFn) -> list[set[int]]:
     product=st.sampled_from([0.0, 7e-11, 1.0]),
     entries=st.sampled_from([8, 1 << 22]),
 )
-def test_groups_equal_those_of_all_pairs(
-    sets: list[set[int]], threshold: float, few: int, product: float, entries: int
-) -> None:
+def test_groups_equal_those_of_all_pairs(sets, threshold, few, product, entries):
     with pytest.MonkeyPatch.context() as patch:  # so that every method is used
         patch.setattr(jaccard_join, "_FEW", few)
         patch.setattr(jaccard_join, "_PRODUCT", product)
@@ -74,7 +69,7 @@ def test_groups_equal_those_of_all_pairs(
         assert joined(sets, threshold) == by_pairs(sets, threshold)
 
 
-def test_pair_at_the_threshold() -> None:
+def test_pair_at_the_threshold():
     assert joined([], 0.8) == []
     # Four of five elements; 17 of 20.
     assert joined([{1, 2, 3, 4}, {1, 2, 3, 4, 5}, {9}], 0.8) == [0, 0, 2]
@@ -83,7 +78,7 @@ def test_pair_at_the_threshold() -> None:
 
 
 @pytest.mark.parametrize("own", [5, 12, 30])
-def test_similar_sets_are_not_compared_pairwise(own: int) -> None:
+def test_similar_sets_are_not_compared_pairwise(own):
     """A template of 100 elements plus own elements: above, just below and far below the threshold."""
     sets = [{*range(100), *range(1000 * n, 1000 * n + own)} for n in range(1, 8001)]
     assert len(set(joined(sets[:50], 0.8))) == (1 if own <= 12 else 50)

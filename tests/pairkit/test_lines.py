@@ -1,17 +1,13 @@
-from __future__ import annotations
-
 import gzip
 import os
 import random
 import re
 from itertools import islice
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairkit import DataError
 from pairkit.base.system import text_lines as lines
 from pairkit.base.system.text_lines import (
     read_lines,
@@ -22,18 +18,19 @@ from pairkit.base.system.text_lines import (
 )
 from pairkit.dataset.reading.tables import read_table
 from tests.pairkit.peak import peak_mib
+from tests.support.refusals import data_error
 
 MIB = 1 << 20
 
 
-def bomb(path: Path, unit: bytes, mib: int) -> Path:
+def bomb(path, unit, mib):
     """A gzip file that decompresses to `mib` MiB of one repeated unit."""
     member = gzip.compress(unit * (16 * MIB // len(unit)), mtime=0)
     path.write_bytes(member * (mib // 16))
     return path
 
 
-def one_line(path: Path, mib: int) -> Path:
+def one_line(path, mib):
     """A long line that compresses like text."""
     block = random.Random(1).randbytes(MIB).hex().encode()[:MIB]
     with gzip.open(path, "wb", 1) if path.suffix == ".gz" else path.open("wb") as file:
@@ -43,7 +40,7 @@ def one_line(path: Path, mib: int) -> Path:
 
 
 @given(st.binary(max_size=200), st.booleans())
-def test_lines(tmp_path_factory: pytest.TempPathFactory, data: bytes, packed: bool) -> None:
+def test_lines(tmp_path_factory, data, packed):
     path = tmp_path_factory.getbasetemp() / ("any.gz" if packed else "any.txt")
     path.write_bytes(gzip.compress(data) if packed else data)
     found = list(read_lines(path))
@@ -52,17 +49,17 @@ def test_lines(tmp_path_factory: pytest.TempPathFactory, data: bytes, packed: bo
     assert all(line.endswith(b"\n") for _, line in found[:-1])
 
 
-def test_lines_before_damage_are_read(tmp_path: Path) -> None:
+def test_lines_before_damage_are_read(tmp_path):
     path = tmp_path / "a.txt.gz"
     path.write_bytes(gzip.compress(b"one\ntwo\n") + b"rubbish")
     found = read_lines(path)
     assert [line for _, line in islice(found, 2)] == [b"one\n", b"two\n"]
-    with pytest.raises(DataError, match=r"a\.txt\.gz:3: not readable"):
+    with data_error(r"a\.txt\.gz:3: not readable"):
         next(found)
 
 
 @pytest.mark.parametrize("name", ["zeros.gz", "letters.txt"])
-def test_long_lines_take_bounded_memory(tmp_path: Path, name: str) -> None:
+def test_long_lines_take_bounded_memory(tmp_path, name):
     path = tmp_path / name
     _ = bomb(path, b"\0", 128) if name == "zeros.gz" else one_line(path, 32)
     imports = "from pairkit.base.system.text_lines import read_lines"
@@ -74,26 +71,24 @@ def test_long_lines_take_bounded_memory(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["a.csv.gz", "a.tsv.gz", "a.jsonl.gz", "a.json.gz", "a.parquet.gz"]
 )
-def test_limit_on_decompressed_tables(
-    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_limit_on_decompressed_tables(tmp_path, name, monkeypatch):
     monkeypatch.setattr(lines, "FREE_BYTES", MIB)
-    with pytest.raises(DataError, match="decompresses to more than 200 times its size"):
+    with data_error("decompresses to more than 200 times its size"):
         read_table(bomb(tmp_path / name, b" " * 1000 + b"\n", 16))
 
 
-def test_limit_on_whole_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limit_on_whole_files(tmp_path, monkeypatch):
     path = tmp_path / "a.json"
     path.write_text("[" + " " * 2 * MIB + "]")
-    with pytest.raises(DataError, match=r"a\.json: has more than 1 MiB; split the file"):
+    with data_error(r"a\.json: has more than 1 MiB; split the file"):
         read_whole(path, MIB)
     monkeypatch.setattr(lines, "MAX_WHOLE_BYTES", MIB)
-    with pytest.raises(DataError, match=r"name it \.jsonl"):
+    with data_error(r"name it \.jsonl"):
         read_table(path)
 
 
 @pytest.mark.parametrize(
-    ("data", "found"),
+    "data, found",
     [
         ("\ufeffone\r\ntwo\u2028three\n".encode(), ["one\r\n", "two\u2028three\n"]),
         *(("eins\nzwölf\n".encode(code), ["eins\n", "zwölf\n"]) for code in ("utf-16", "cp1252")),
@@ -120,13 +115,11 @@ def test_limit_on_whole_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         (b"\xff\xfea", "a.txt:1: not readable"),
     ],
 )
-def test_encodings(
-    tmp_path: Path, data: bytes, found: list[str] | str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_encodings(tmp_path, data, found, caplog):
     path = tmp_path / "a.txt"
     path.write_bytes(data)
     if isinstance(found, str):
-        with pytest.raises(DataError, match=found):
+        with data_error(found):
             list(read_text_lines(path))
         return
     assert [*read_text_lines(path)] == [*read_text_lines(path)] == [*enumerate(found, 1)]
@@ -136,7 +129,7 @@ def test_encodings(
 
 
 @pytest.mark.parametrize(
-    ("line", "says"),
+    "line, says",
     [
         ("[" * 100_000, "too deep or too large"),
         ("9" * 100_000, "too deep or too large"),
@@ -146,19 +139,19 @@ def test_encodings(
         ('{"\\udc00": 1}', "lone surrogate"),
     ],
 )
-def test_invalid_objects_name_their_row(tmp_path: Path, line: str, says: str) -> None:
+def test_invalid_objects_name_their_row(tmp_path, line, says):
     path = tmp_path / "a.jsonl"
     path.write_text(f'{{"a": "\\ud83d\\ude00"}}\n\n{line}\n')
     found = read_objects(path)
     assert next(found) == (1, {"a": "\U0001f600"})
-    with pytest.raises(DataError, match=r"a\.jsonl:3: .*" + says):
+    with data_error(r"a\.jsonl:3: .*" + says):
         next(found)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
 @pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
-def test_pipes_are_refused(tmp_path: Path, name: str) -> None:
+def test_pipes_are_refused(tmp_path, name):
     os.mkfifo(tmp_path / name)
     for read in (read_table, read_whole, lambda path: list(read_lines(path))):
-        with pytest.raises(DataError, match="is not a regular file"):
+        with data_error("is not a regular file"):
             read(tmp_path / name)

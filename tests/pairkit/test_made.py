@@ -1,8 +1,4 @@
-from __future__ import annotations
-
 import json
-from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -10,27 +6,33 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pairkit
-from pairkit import ConfigError, DataError, PairDataset
+from pairkit import DataError, PairDataset
+from tests.support.pairs import pair, pair_table
+from tests.support.refusals import config_error, data_error
+from tests.support.tables import table, values
 
 TSV = "text1\ttext2\tlabel\na b\tc d\t1\na b\te f\t0\ng h\ti j\t1\ng h\tk l\t0\nm\tn\t1\n"
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train.tsv").write_text(TSV)
     return tmp_path
 
 
-def fingerprint(folder: Path) -> dict[str, bytes]:
+def fingerprint(folder):
     paths = (path for path in folder.rglob("*") if path.is_file())
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
 
 
-def test_merged_folder(home: Path) -> None:
+def test_merged_folder(home):
     made = pairkit.merge({"a|b": "train.tsv"}, "out")
     assert {*fingerprint(home / "out")} == {
-        *("README.md", "run.json", "statistics.json", "data/train-00000-of-00001.parquet")
+        "README.md",
+        "run.json",
+        "statistics.json",
+        "data/train-00000-of-00001.parquet",
     }
     shard = home / "out/data/train-00000-of-00001.parquet"
     assert pl.read_parquet(shard).columns == ["text1", "text2", "label", "source"]
@@ -44,17 +46,17 @@ def test_merged_folder(home: Path) -> None:
     assert "| a\\|b | 5 |" in card
 
 
-def test_sources_are_not_replaced(home: Path) -> None:
+def test_sources_are_not_replaced(home):
     for out in (".", "train.tsv"):
-        with pytest.raises(ConfigError, match="would replace"):
+        with config_error("would replace"):
             pairkit.merge(["train.tsv"], out, fresh=True)
     pairkit.merge(["train.tsv"], "made")
-    with pytest.raises(ConfigError, match="would replace its source made"):
+    with config_error("would replace its source made"):
         pairkit.split("made", "made", fresh=True)
 
 
 @pytest.mark.parametrize(
-    ("out", "message"),
+    "out, message",
     [
         *((out, "a dataset needs a folder of its own; give it a name") for out in (".", "..", "/")),
         ("train.tsv", "train.tsv: is a file; choose another folder"),
@@ -62,19 +64,19 @@ def test_sources_are_not_replaced(home: Path) -> None:
         ("made", "made: has data/notes.txt, which isn't part of a dataset of `pairs`"),
     ],
 )
-def test_unusable_output_folders(home: Path, out: str, message: str) -> None:
+def test_unusable_output_folders(home, out, message):
     pairkit.write("train.tsv", "made")
     (home / "made/data/notes.txt").touch()
     (home / "mine").mkdir()
     for run in ("[" * 100_000, "{", "[]", "1" * 5_000, "\udcff", "", "{}"):
         (home / "mine/run.json").write_bytes(run.encode(errors="surrogateescape"))
-        with pytest.raises(ConfigError, match=message):
-            pairkit.write([{"text1": "a", "text2": "b", "label": 1}], out, fresh=True)
+        with config_error(message):
+            pairkit.write([pair("a", "b")], out, fresh=True)
 
 
-def test_no_pairs_left(home: Path) -> None:
+def test_no_pairs_left(home):
     (home / "other.tsv").write_text("text1\ttext2\tlabel\na\tb\t1\nb\ta\t0\n")
-    with pytest.raises(DataError, match="no pair is left of 2"):
+    with data_error("no pair is left of 2"):
         pairkit.merge(["other.tsv"], "out", conflicts="drop")
     assert not (home / "out").exists()
 
@@ -82,7 +84,7 @@ def test_no_pairs_left(home: Path) -> None:
 LONG = "the parser stops at the first comma of a list and says nothing about it in any log that we keep here"
 
 
-def pairs(name: str = "x", **splits: list[tuple[Any, ...]]) -> PairDataset:
+def pairs(name="x", **splits):
     schema = ["text1", "text2", "label", "cluster", "url1", "url2"]
     frames = {
         split: pl.DataFrame(
@@ -94,14 +96,14 @@ def pairs(name: str = "x", **splits: list[tuple[Any, ...]]) -> PairDataset:
     return PairDataset(frames, name)
 
 
-def texts(made: pairkit.MadeDataset) -> dict[str, list[tuple[Any, ...]]]:
+def texts(made):
     return {
         split: rows.select("source", "text1", "text2", "label").rows()
         for split, rows in made.pairs.splits.items()
     }
 
 
-def test_merged_pairs_occur_once_with_source(tmp_path: Path) -> None:
+def test_merged_pairs_occur_once_with_source(tmp_path):
     one = pairs(train=[("a", "b", 1), ("b", "a", 1), ("c", "d", 0)])
     other = pairs(train=[("d", "c", 0), ("e", "f", 1)])
     made = pairkit.merge({"one": one, "other": other}, dropped=tmp_path / "dropped.parquet")
@@ -111,7 +113,7 @@ def test_merged_pairs_occur_once_with_source(tmp_path: Path) -> None:
         (tmp_path / "mine.csv", "already exists with other"),
         (tmp_path, "expected a name"),
     ):
-        with pytest.raises(ConfigError, match=words):
+        with config_error(words):
             pairkit.merge({"one": one, "other": other}, dropped=file)
     assert texts(made) == {
         "train": [("one", "a", "b", 1), ("one", "c", "d", 0), ("other", "e", "f", 1)]
@@ -124,7 +126,7 @@ def test_merged_pairs_occur_once_with_source(tmp_path: Path) -> None:
     ]
 
 
-def test_conflicts() -> None:
+def test_conflicts():
     one, other = (
         pairs(train=[("k", "l", 1), ("a", "b", 1)]),
         pairs(test=[("b", "a", 0), ("m", "n", 0)]),
@@ -140,14 +142,12 @@ def test_conflicts() -> None:
     assert dropped.statistics["dropped_pairs"] == {"conflicting_labels": 2}
     first = pairkit.merge({"one": one, "other": other}, conflicts="first")
     assert texts(first)["train"] == [("one", "k", "l", 1), ("one", "a", "b", 1)]
-    with pytest.raises(
-        ConfigError, match="conflicts = 'all': expected 'drop', 'first', 'error' or 'keep'"
-    ):
+    with config_error("conflicts = 'all': expected 'drop', 'first', 'error' or 'keep'"):
         pairkit.merge([one], conflicts="all")
 
 
 @pytest.mark.parametrize(
-    ("train", "test", "reason"),
+    "train, test, reason",
     [
         (("a", "b", 1), ("a", "c", 0), "shared_with_test"),
         ((LONG, "b", 1), ("x", LONG + " today", 0), "shared_with_test"),
@@ -156,16 +156,14 @@ def test_conflicts() -> None:
         (("a", "b", 1, "k#1"), ("c", "d", 1, "k#2"), None),
     ],
 )
-def test_shared_texts_stay_in_the_split_of_lowest_rank(
-    train: tuple[Any, ...], test: tuple[Any, ...], reason: str | None
-) -> None:
+def test_shared_texts_stay_in_the_split_of_lowest_rank(train, test, reason):
     made = pairkit.merge([pairs(train=[train, ("y", "z", 1)]), pairs(test=[test])])
     assert made.statistics["dropped_pairs"] == ({reason: 1} if reason else {})
     assert made.pairs["test"].height == 1
     assert pairkit.audit(made.pairs).leaks == []
 
 
-def test_dropped_rows_connect_no_texts() -> None:
+def test_dropped_rows_connect_no_texts():
     """A dropped validation row doesn't keep its other text out of train."""
     validation = [("a", "b", 1), ("v", "w", 1)]
     made = pairkit.merge(
@@ -174,11 +172,9 @@ def test_dropped_rows_connect_no_texts() -> None:
     assert sizes(made) == {"train": 1, "validation": 1, "test": 1}
 
 
-def test_columns_of_different_types_are_kept() -> None:
-    one = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1], "who": ["x"], "n": [1]})
-    other = pl.DataFrame(
-        {"text1": ["c"], "text2": ["d"], "label": [0], "who": [["y", "z"]], "n": [0.5]}
-    )
+def test_columns_of_different_types_are_kept():
+    one = pl.DataFrame(pair(["a"], ["b"], [1], who=["x"], n=[1]))
+    other = pl.DataFrame(pair(["c"], ["d"], [0], who=[["y", "z"]], n=[0.5]))
     made = pairkit.merge({"one": one, "other": other})
     assert made.pairs["train"].select("source", "text1", "who", "n").rows() == [
         ("one", "a", "x", 1.0),
@@ -186,10 +182,10 @@ def test_columns_of_different_types_are_kept() -> None:
     ]
 
 
-def test_sources_of_earlier_merges() -> None:
+def test_sources_of_earlier_merges():
     first = pairkit.merge({"one": pairs(train=[("a", "b", 1)])}).pairs
     assert pairkit.merge({"again": first}).pairs["train"]["source"].to_list() == ["again/one"]
-    numbered = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1], "source": [7]})
+    numbered = pl.DataFrame(pair(["a"], ["b"], [1], source=[7]))
     assert pairkit.merge({"x": numbered}).pairs["train"]["source"].to_list() == ["x/7"]
 
 
@@ -207,7 +203,7 @@ SETS = st.lists(
 
 @settings(max_examples=25)
 @given(SETS, st.sampled_from(["drop", "first"]))
-def test_any_merge_has_no_leaks_and_all_rows(sets: list[Any], conflicts: str) -> None:
+def test_any_merge_has_no_leaks_and_all_rows(sets, conflicts):
     given_ = [pairs(**splits) for splits in sets]
     try:
         made = pairkit.merge(given_, conflicts=conflicts)
@@ -222,19 +218,19 @@ def test_any_merge_has_no_leaks_and_all_rows(sets: list[Any], conflicts: str) ->
 
 
 MANY = pl.DataFrame(
-    {
-        "text1": [f"text {n // 2}" for n in range(400)],
-        "text2": [f"other {n}" for n in range(400)],
-        "label": [n % 2 for n in range(400)],
-    }
+    pair(
+        [f"text {n // 2}" for n in range(400)],
+        [f"other {n}" for n in range(400)],
+        [n % 2 for n in range(400)],
+    )
 )
 
 
-def sizes(made: pairkit.MadeDataset) -> dict[str, int]:
+def sizes(made):
     return {split: rows.height for split, rows in made.pairs.splits.items()}
 
 
-def test_split_sizes_and_seed() -> None:
+def test_split_sizes_and_seed():
     made = pairkit.split(MANY)
     assert sizes(made) == {"train": 320, "validation": 40, "test": 40}
     assert pairkit.audit(made.pairs).leaks == []
@@ -246,12 +242,10 @@ def test_split_sizes_and_seed() -> None:
     assert {*pairkit.split(MANY, seed=2).pairs["test"]["text2"]} != test
 
 
-def test_connected_pairs() -> None:
+def test_connected_pairs():
     text2 = pl.when(pl.col("label") == 0).then(pl.lit("the same")).otherwise("text2")
     ring = MANY.with_columns(text2=text2)
-    with pytest.raises(
-        DataError, match=r"400 of 400 rows are connected.*validation would get 0 rows of 40"
-    ):
+    with data_error(r"400 of 400 rows are connected.*validation would get 0 rows of 40"):
         pairkit.split(ring)
     made = pairkit.split(ring, cut_negatives=True)
     assert pairkit.audit(made.pairs).leaks == []
@@ -263,8 +257,8 @@ def test_connected_pairs() -> None:
 @pytest.mark.parametrize(
     "shares", [(), (0, 0, 0), (-1, 1, 1), (float("nan"), 1, 1), (float("inf"), 1, 1)]
 )
-def test_invalid_sizes(shares: tuple[float, ...]) -> None:
-    with pytest.raises(ConfigError, match="expected sizes of train, validation and test, such as"):
+def test_invalid_sizes(shares):
+    with config_error("expected sizes of train, validation and test, such as"):
         pairkit.split(MANY, split_sizes=shares)
 
 
@@ -275,14 +269,8 @@ NUMBERED = st.lists(
 
 @settings(max_examples=25)
 @given(NUMBERED, st.booleans(), st.integers(0, 3))
-def test_any_split_has_no_leaks_and_all_rows(
-    rows: list[Any], cut_negatives: bool, seed: int
-) -> None:
-    frame = pl.DataFrame(
-        [(f"one {a}", f"two {b}", label) for a, b, label in rows],
-        schema=["text1", "text2", "label"],
-        orient="row",
-    )
+def test_any_split_has_no_leaks_and_all_rows(rows, cut_negatives, seed):
+    frame = pair_table([(f"one {a}", f"two {b}", label) for a, b, label in rows])
     try:
         made = pairkit.split(frame, cut_negatives=cut_negatives, seed=seed)
     except DataError as error:
@@ -295,29 +283,27 @@ def test_any_split_has_no_leaks_and_all_rows(
     assert (report.repeated_pairs.count, report.contradictory_pairs.count) == (0, 0)
 
 
-AGAIN = [
-    ("Is it late?", "What's the time", 1),
-    ("whats the time?", "is it LATE", 0),
-    ("What’s the time!", "Is it late", 1),
-    ("C", "A language", 1),
-    ("C++", "a language.", 0),
-    ("Ｈｅｌｌｏ，你好 世界", "no", 1),
-    ("no", "hello 你好世界！", 1),
-]
+AGAIN = values("""
+    Is it late? | What's the time | 1
+    whats the time? | is it LATE | 0
+    What’s the time! | Is it late | 1
+    C | A language | 1
+    C++ | a language. | 0
+    Ｈｅｌｌｏ，你好 世界 | no | 1
+    no | hello 你好世界！ | 1
+""")
 
 
-@pytest.mark.parametrize(
-    ("conflicts", "kept", "dropped", "counts"),
-    [
-        ("drop", [3, 4, 5], [1, 2, 3, 7], {"conflicting_labels": 3, "repeated": 1}),
-        ("first", [0, 3, 4, 5], [2, 3, 7], {"repeated": 2, "conflicting_labels": 1}),
-        ("keep", [0, 1, 3, 4, 5], [3, 7], {"repeated": 2}),
-    ],
+@table(
+    "conflicts, kept, dropped, counts",
+    """
+        drop | [3, 4, 5] | [1, 2, 3, 7] | {'conflicting_labels': 3, 'repeated': 1}
+        first | [0, 3, 4, 5] | [2, 3, 7] | {'repeated': 2, 'conflicting_labels': 1}
+        keep | [0, 1, 3, 4, 5] | [3, 7] | {'repeated': 2}
+    """,
 )
-def test_repeats_and_conflicts_of_a_split(
-    tmp_path: Path, conflicts: str, kept: list[int], dropped: list[int], counts: dict[str, int]
-) -> None:
-    frame = pl.DataFrame(AGAIN, schema=["text1", "text2", "label"], orient="row")
+def test_repeats_and_conflicts_of_a_split(tmp_path, conflicts, kept, dropped, counts):
+    frame = pair_table(AGAIN)
     file = tmp_path / "left-out.jsonl"
     made = pairkit.split(
         frame, tmp_path / "out", conflicts=conflicts, split_sizes=(1, 0, 0), dropped=file
@@ -330,10 +316,10 @@ def test_repeats_and_conflicts_of_a_split(
     assert json.loads((tmp_path / "out/run.json").read_text())["settings"]["conflicts"] == conflicts
 
 
-def test_conflicts_of_scores() -> None:
+def test_conflicts_of_scores():
     """Scores that differ by less than a fifth of their scale are repeats."""
     rows = [("a", "b", 4.5), ("b", "a", 4.0), ("c", "d", 4.5), ("d", "c", 3.0)]
-    scores = pl.DataFrame(rows, schema=["text1", "text2", "label"], orient="row")
+    scores = pair_table(rows)
     made = pairkit.split(scores, split_sizes=(1, 0, 0))
     assert made.pairs["train"].rows() == [("a", "b", 4.5)]
     assert made.statistics["dropped_pairs"] == {"conflicting_labels": 2, "repeated": 1}

@@ -1,15 +1,13 @@
-from __future__ import annotations
-
 import json
 import random
-from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
 
 import pairkit
 from pairkit import ConfigError, DataError
+from tests.support.refusals import config_error, data_error
+from tests.support.tables import table
 
 HANDBOOK = """\
 ---
@@ -52,7 +50,7 @@ MOTORS = """\
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     home = tmp_path / "docs"
     (home / "sub").mkdir(parents=True)
     (home / "book.md").write_text(HANDBOOK)
@@ -62,16 +60,16 @@ def folder(tmp_path: Path) -> Path:
     return home
 
 
-def mined(source: Any, **more: Any) -> pairkit.MadeDataset:
-    return pairkit.extract(source, **{"split_sizes": (1, 0, 0), "progress": False} | more)
+def mined(source, **more):
+    return pairkit.extract(source, **{"split_sizes": (1, 0, 0)} | more)
 
 
-def found(source: Any, rules: str, **more: Any) -> list[tuple[str, str]]:
+def found(source, rules, **more):
     rows = mined(source, rules=rules, **more).pairs.rows
     return list(rows.select("text1", "text2").iter_rows())
 
 
-def test_titles_and_questions(folder: Path) -> None:
+def test_titles_and_questions(folder):
     assert found(folder, "title-body") == [
         ("The pump handbook", "A pump moves water. See how to repair a pump, here and a shop."),
         ("Motors & more", "A motor turns the first pump by a belt. It is loud."),
@@ -100,7 +98,7 @@ FAQS = {
 
 
 @pytest.mark.parametrize(
-    ("name", "pairs"),
+    "name, pairs",
     {
         "labels.md": {"Can I swim?": "In May.", "And dive?": "No."},
         "lines.txt": {"Where?": "Here.", "When?": "Now, or later?"},
@@ -115,12 +113,12 @@ FAQS = {
         "cells.csv": {"Safe?": "Yes & no.", "Big?": "<T> < <b> or </b>."},
     }.items(),
 )
-def test_questions_of_faqs(tmp_path: Path, name: str, pairs: dict[str, str]) -> None:
+def test_questions_of_faqs(tmp_path, name, pairs):
     (tmp_path / name).write_text(FAQS[name])
     assert dict(found(tmp_path / name, "question-answer")) == pairs
 
 
-def test_sections_and_links(folder: Path) -> None:
+def test_sections_and_links(folder):
     pairs = found(folder, "section")
     assert ("Clean the pump each week.", "Replace the filter each month.") in pairs
     assert ("Motors", "A motor turns the first pump by a belt.") in pairs
@@ -139,7 +137,7 @@ def test_sections_and_links(folder: Path) -> None:
     assert made.statistics["dropped_pairs"] == {"idle_words": 1}  # "here"
 
 
-def test_tables_of_documents(tmp_path: Path) -> None:
+def test_tables_of_documents(tmp_path):
     path = tmp_path / "faq.csv"
     path.write_text("ask,reply,page\nWhere is it?,In the cellar.,a\nWho knows,The porter.,a\n")
     given = {"question": "ask", "answer": "reply", "document": "page"}
@@ -155,27 +153,27 @@ def test_tables_of_documents(tmp_path: Path) -> None:
     assert mined(articles).pairs.rows["url1"].n_unique() == 2
 
 
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [
-        ({"heading": "a"}, "'heading': expected one of text, title, body"),
-        ({"title": "b"}, "no column 'b'"),
-        ({"question": "a"}, "'question': also give answer"),
-        ({"title": "a"}, "expected title and body, question and answer, or text"),
-        (None, r"question and answer, or text; rename them or give columns=\{'text': 'a'\}"),
-    ],
+@table(
+    "columns, message",
+    r"""
+        {'heading': 'a'} | 'heading': expected one of text, title, body
+        {'title': 'b'} | no column 'b'
+        {'question': 'a'} | 'question': also give answer
+        {'title': 'a'} | expected title and body, question and answer, or text
+        None | question and answer, or text; rename them or give columns=\{'text': 'a'\}
+    """,
 )
-def test_invalid_mappings(columns: Any, message: str) -> None:
+def test_invalid_mappings(columns, message):
     with pytest.raises((ConfigError, DataError), match=message):
         mined([{"a": "x"}], columns=columns)
-    with pytest.raises(DataError, match=r"columns=\{'question': 'Frage', 'answer': 'Antwort'\}"):
+    with data_error(r"columns=\{'question': 'Frage', 'answer': 'Antwort'\}"):
         mined([{"Frage": "Wann beginnt die Messe?", "Antwort": "Sie beginnt um neun Uhr."}])
     for rules in ("sections", ""):
-        with pytest.raises(ConfigError, match=f"rules = '{rules}'"):
+        with config_error(f"rules = '{rules}'"):
             mined([{"text": "x"}], rules=rules)
 
 
-def test_drop_reasons(tmp_path: Path) -> None:
+def test_drop_reasons(tmp_path):
     rows = [
         {"title": "Overview", "body": "Of pumps."},
         {"title": "overview", "body": "Of motors."},  # ambiguous
@@ -207,7 +205,7 @@ def test_drop_reasons(tmp_path: Path) -> None:
     }
 
 
-def collection(count: int) -> list[dict[str, str]]:
+def collection(count):
     draw = random.Random(5)
     words = [
         f"{one}{other}" for one in "bdfglmnprst" for other in ("a", "eno", "iru", "oka", "usta")
@@ -221,11 +219,11 @@ def collection(count: int) -> list[dict[str, str]]:
     ]
 
 
-def test_documents_are_in_one_split(tmp_path: Path) -> None:
-    how: dict[str, Any] = {"progress": False}
+def test_documents_are_in_one_split(tmp_path):
+    how = {}
     made = pairkit.extract(collection(60), tmp_path / "a", **how)
     assert {"train", "validation", "test"} == made.pairs.splits.keys()
-    owner: dict[str, set[str]] = {}
+    owner = {}
     for split, rows in made.pairs.splits.items():
         for name in (*rows["url1"], *rows["url2"]):
             owner.setdefault(name, set()).add(split)
@@ -235,15 +233,15 @@ def test_documents_are_in_one_split(tmp_path: Path) -> None:
     assert {*other.pairs["train"]["url1"]} != {*made.pairs["train"]["url1"]}
 
 
-def test_a_single_faq_has_no_title_pair_and_needs_its_split_sizes(tmp_path: Path) -> None:
+def test_a_single_faq_has_no_title_pair_and_needs_its_split_sizes(tmp_path):
     text = "".join(f"## Is {n} good?\n\nYes, {n} is.\n\n" for n in range(9))
     (tmp_path / "faq.md").write_text(f"# FAQ\n\n{text}")
-    with pytest.raises(DataError, match=r"would get 0 rows of \d; give other split_sizes="):
-        pairkit.extract(tmp_path / "faq.md", progress=False)
+    with data_error(r"would get 0 rows of \d; give other split_sizes="):
+        pairkit.extract(tmp_path / "faq.md")
     assert {*mined(tmp_path / "faq.md").pairs.rows["rule"]} == {"question-answer"}
 
 
-def test_card_is_not_a_document(tmp_path: Path) -> None:
+def test_card_is_not_a_document(tmp_path):
     folder = tmp_path / "articles"
     (folder / "data").mkdir(parents=True)
     body = "Of the {} things that are told here, none is new."
@@ -261,7 +259,7 @@ def test_card_is_not_a_document(tmp_path: Path) -> None:
     assert made.statistics["documents_dropped"] == {"another_kind_of_file": 1}
 
 
-def test_written_dataset(folder: Path, tmp_path: Path) -> None:
+def test_written_dataset(folder, tmp_path):
     out = tmp_path / "mined"
     made = mined(folder, out=out)
     names = ["README.md", "positive", "run.json", "statistics.json"]
@@ -275,8 +273,8 @@ def test_written_dataset(folder: Path, tmp_path: Path) -> None:
     assert "| links | 3 |" in card
     assert "idle words" in card
     assert json.loads((out / "run.json").read_text())["command"] == "extract"
-    with pytest.raises(ConfigError, match="would replace"):
+    with config_error("would replace"):
         mined(folder, out=folder)
-    output: list[str] = []
+    output = []
     mined(folder, progress=lambda at: output.append(at.stage))
     assert {"read documents", "extract pairs", "divide into splits"} <= {*output}

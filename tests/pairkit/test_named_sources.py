@@ -1,14 +1,11 @@
-from __future__ import annotations
-
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
 
 import pairkit
-from pairkit import ConfigError
 from pairkit.dataset.reading.named_sources import named_sources, named_words
+from tests.support.refusals import config_error
 
 ROWS = [{"text1": "a", "text2": "b", "label": 1}]
 
@@ -26,34 +23,30 @@ ROWS = [{"text1": "a", "text2": "b", "label": 1}]
     ],
     ids=["rows", "texts", "frame", "splits", "train", "columns", "empty"],
 )
-def test_single_source(source: Any) -> None:
+def test_single_source(source):
     ((name, found),) = named_sources(source).items()
     assert found is source
     assert name == "data-1"
 
 
-def test_a_mapping_gives_names() -> None:
+def test_a_mapping_gives_names():
     assert named_sources({"nli": Path("a.tsv"), "more": ROWS}) == {"nli": "a.tsv", "more": ROWS}
-    with pytest.raises(
-        ConfigError, match=r"'a.b' can't be the name of a dataset; expected letters"
-    ):
+    with config_error(r"'a.b' can't be the name of a dataset; expected letters"):
         named_sources({"a.b": "x.tsv"})
 
 
-def test_mapping_of_splits() -> None:
+def test_mapping_of_splits():
     for named in (
         {"train": "train.tsv"},
         {"dev": "dev.tsv", "test": "t.tsv"},
         {"dev": ROWS, "more": ROWS},
     ):
         assert named_sources(named) == named
-    with pytest.raises(
-        ConfigError, match=r"^train and validation are names of splits: give held-out rows"
-    ):
+    with config_error(r"^train and validation are names of splits: give held-out rows"):
         named_sources({"train": "a.tsv", "dev": "b.tsv"})
 
 
-def test_lists_of_sources(tmp_path: Path) -> None:
+def test_lists_of_sources(tmp_path):
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "train.tsv").write_text("x")
@@ -65,15 +58,13 @@ def test_lists_of_sources(tmp_path: Path) -> None:
     assert [*named_sources([pairkit.read(ROWS), Path("x.csv")])][1] == "x"
     for rows in ([("a", "b", 1), ("c", "d", 0)], [["a", "b", 1]]):  # not two datasets
         assert [*named_sources(rows)] == ["data-1"]
-    with pytest.raises(
-        ConfigError, match=r"'no.tsv': no such file or folder, but others of the list exist"
-    ):
+    with config_error(r"'no.tsv': no such file or folder, but others of the list exist"):
         named_sources([*paths, "no.tsv"])
-    with pytest.raises(ConfigError, match=r"two datasets are named"):
+    with config_error(r"two datasets are named"):
         named_sources([Path(paths[0]), Path(paths[0])])
 
 
-def test_command_line_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_line_sources(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a=b.tsv").write_text("x")
     assert named_words(["nli=x/nli.tsv", "owner/stsb", "a=b.tsv"]) == {

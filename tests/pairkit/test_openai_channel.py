@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import asyncio
 import gzip
 import json
@@ -9,14 +7,11 @@ import sys
 import traceback
 import tracemalloc
 import zlib
-from collections.abc import Coroutine, Mapping
 from contextlib import closing
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from pairkit import BadReply, ConfigError
+from pairkit import BadReply
 from pairkit.base.openai_api.channel import (
     MOST_BYTES,
     Channel,
@@ -28,27 +23,22 @@ from pairkit.base.openai_api.credentials import Key, Masking
 from pairkit.base.openai_api.refusals import NoAnswer, RefusedCall
 from pairkit.base.openai_api.sdk import ExchangeFailed, GuardedClient
 from pairkit.base.system.address import read_address
-from tests.pairkit.exchange_server import Answer, serving, whole
+from tests.pairkit.exchange_server import serving, whole
+from tests.support.refusals import config_error
+from tests.support.tables import table
 
 KEY = Key("sk-secret/0123456789", "MINE")
 
 
-def channel(url: str, environ: Mapping[str, str] | None = None, **more: Any) -> Channel:
+def channel(url, environ=None, **more):
     address = read_address(url, "base_url", "http://localhost:8000/v1")
     return Channel(
         ServerConnection(address, **{"key": KEY, "timeout_s": 5.0, **more}), environ or {}
     )
 
 
-def exchange(
-    answer: Answer,
-    environ: Mapping[str, str] | None = None,
-    path: str = "/models",
-    method: str = "get",
-    most_bytes: int = MOST_BYTES,
-    **more: Any,
-) -> bytes:
-    async def main() -> bytes:
+def exchange(answer, environ=None, path="/models", method="get", most_bytes=MOST_BYTES, **more):
+    async def main():
         async with serving(answer) as port:
             opened = channel(f"http://127.0.0.1:{port}/v1", environ, **more)
             try:
@@ -61,19 +51,19 @@ def exchange(
     return asyncio.run(main())
 
 
-def noting(heads: list[bytes], answer: Answer) -> Answer:
+def noting(heads, answer):
     """The answer, after noting the head of the request."""
 
-    async def note(writer: asyncio.StreamWriter, head: bytes) -> None:
+    async def note(writer, head):
         heads.append(head)
         await answer(writer, head)
 
     return note
 
 
-def sent(environ: Mapping[str, str], **more: Any) -> str:
+def sent(environ, **more):
     """The request head in lower case."""
-    heads: list[bytes] = []
+    heads = []
     exchange(noting(heads, whole(b"{}")), environ, **more)
     return heads[0].decode().lower()
 
@@ -88,7 +78,7 @@ ENVIRON = {
 }
 
 
-def test_headers_and_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_headers_and_keys(monkeypatch):
     for name, value in ENVIRON.items():
         monkeypatch.setenv(name, value)
     head = sent(ENVIRON)
@@ -105,7 +95,7 @@ def test_headers_and_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "custom-secret" not in head
 
 
-ODD: dict[str, str] = {
+ODD = {
     "OPENAI_API_KEY": "sk of Zoë",
     "OPENAI_ADMIN_KEY": "Zoë",
     "OPENAI_ORG_ID": "Zoë",
@@ -116,7 +106,7 @@ ODD: dict[str, str] = {
 }
 
 
-def test_the_environment_of_the_sdk_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_of_the_sdk_is_ignored(monkeypatch):
     for name, value in ODD.items():
         monkeypatch.setenv(name, value)
     head = sent(ODD, method="post")
@@ -127,20 +117,20 @@ def test_the_environment_of_the_sdk_is_ignored(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_no_retries_by_the_client(status: int) -> None:
-    heads: list[bytes] = []
+def test_no_retries_by_the_client(status):
+    heads = []
     refused = whole(b"{}", status, retry_after_ms="1", x_should_retry="true")
     with pytest.raises(RefusedCall):
         exchange(noting(heads, refused))
     assert len(heads) == 1
 
 
-def test_the_client_sends_only_to_its_address() -> None:
-    async def main() -> None:
-        heads: list[bytes] = []
+def test_the_client_sends_only_to_its_address():
+    async def main():
+        heads = []
         async with serving(noting(heads, whole(b"{}"))) as other:
             address = read_address("http://127.0.0.1:9/v1", "base_url", "")
-            limits: Any = {"max_bytes": 9, "concurrency": 1, "connect_s": 5}
+            limits = {"max_bytes": 9, "concurrency": 1, "connect_s": 5}
             client = GuardedClient(address, {}, Masking([]), verify=True, **limits)
             for url in (
                 f"http://127.0.0.1:{other}/v1/models",
@@ -154,8 +144,8 @@ def test_the_client_sends_only_to_its_address() -> None:
     asyncio.run(main())
 
 
-def test_unsafe_addresses_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"over plain http, .* the key; use https"):
+def test_unsafe_addresses_are_refused():
+    with config_error(r"over plain http, .* the key; use https"):
         channel("http://llm.example/v1")
     channel("http://llm.example/v1", plain_http=True)
     channel("http://llm.example/v1", key=None)
@@ -163,24 +153,30 @@ def test_unsafe_addresses_are_refused() -> None:
         exchange(whole(b"{}"), path="//evil.example/x")
 
 
-def test_no_proxy_for_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_proxy_for_loopback(monkeypatch):
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     assert exchange(whole(b"{}")) == b"{}"
 
 
-def test_a_socks_proxy_needs_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_socks_proxy_needs_a_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "socksio", None)
     monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:9")
     message = r"^https://llm\.example: a SOCKS proxy .* pip install 'httpx2\[socks\]', give an http:// proxy"
-    with pytest.raises(ConfigError, match=message):
+    with config_error(message):
         asyncio.run(channel("https://llm.example").get("/models"))
 
 
-@pytest.mark.parametrize(
-    ("coding", "status"), [("gzip", 200), ("deflate", 200), ("gzip, gzip", 200), ("gzip", 500)]
+@table(
+    "coding, status",
+    """
+        gzip | 200
+        deflate | 200
+        gzip, gzip | 200
+        gzip | 500
+    """,
 )
-def test_decompression_limit(coding: str, status: int) -> None:
+def test_decompression_limit(coding, status):
     blank = b" " * (1 << 27)
     packed = zlib.compress(blank, 1) if coding == "deflate" else gzip.compress(blank, 1)
     if coding == "gzip, gzip":
@@ -198,8 +194,8 @@ def test_decompression_limit(coding: str, status: int) -> None:
 
 
 @pytest.mark.parametrize("status", [200, 400])
-def test_echoed_key_is_masked(status: int) -> None:
-    async def echo(writer: asyncio.StreamWriter, head: bytes) -> None:
+def test_echoed_key_is_masked(status):
+    async def echo(writer, head):
         body = json.dumps({"error": {"message": head.decode()}}).replace("/", "\\/").encode()
         await whole(body, status, x_echo=f"Bearer {KEY.secret}", retry_after=KEY.secret)(
             writer, head
@@ -215,17 +211,17 @@ def test_echoed_key_is_masked(status: int) -> None:
     assert "[key]" in output
 
 
-def test_traceback_has_no_key() -> None:
+def test_traceback_has_no_key():
     with pytest.raises(NoAnswer) as caught:
         exchange(sends(b"HTTP/1.1 ", KEY.secret.encode(), b"\r\n\r\n"))
     assert "0123456789" not in "".join(traceback.format_exception(caught.value))
     assert "[key]" in caught.value.detail
 
 
-def sends(*pieces: bytes, repeat: bytes = b"") -> Answer:
+def sends(*pieces, repeat=b""):
     """Bytes as they are, the last again and again."""
 
-    async def send(writer: asyncio.StreamWriter, _: bytes) -> None:
+    async def send(writer, _):
         writer.write(b"".join(pieces))
         for _ in range(1000 if repeat else 0):
             writer.write(repeat)
@@ -239,7 +235,7 @@ OK = b"HTTP/1.1 200 OK\r\n"
 
 
 @pytest.mark.parametrize(
-    ("answer", "reason"),
+    "answer, reason",
     [
         *(
             (sends(head), "connection")
@@ -254,37 +250,37 @@ OK = b"HTTP/1.1 200 OK\r\n"
         (sends(OK, b"content-length: 1000\r\n\r\n", repeat=b" "), "timeout"),
     ],
 )
-def test_invalid_or_slow_answers(answer: Answer, reason: str) -> None:
+def test_invalid_or_slow_answers(answer, reason):
     with pytest.raises(NoAnswer) as caught:
         exchange(answer, timeout_s=0.3 if reason == "timeout" else 5.0)
     assert (caught.value.reason, caught.value.was_sent) == (reason, True)
 
 
-async def doubled(number: int) -> int:
+async def doubled(number):
     await asyncio.sleep(0)
     return 2 * number
 
 
-def within_a_loop(main: Coroutine[Any, Any, Any]) -> Any:
+def within_a_loop(main):
     """Run within a loop that ignores SIGINT, as in a notebook."""
 
-    async def cell() -> Any:
+    async def cell():
         return run_anywhere(main)
 
     with closing(asyncio.new_event_loop()) as loop:
         return loop.run_until_complete(cell())
 
 
-def test_run_anywhere() -> None:
+def test_run_anywhere():
     assert run_anywhere(doubled(2)) == 4
     assert within_a_loop(doubled(3)) == 6
 
 
 @pytest.mark.usefixtures("interruptible")
-def test_ctrl_c_cancels_the_thread() -> None:
-    ended: list[str] = []
+def test_ctrl_c_cancels_the_thread():
+    ended = []
 
-    async def long() -> None:
+    async def long():
         try:
             os.kill(os.getpid(), signal.SIGINT)
             await asyncio.sleep(60)
@@ -297,14 +293,12 @@ def test_ctrl_c_cancels_the_thread() -> None:
     assert ended == ["cancelled"]
 
 
-def test_unreadable_certificates(tmp_path: Path) -> None:
+def test_unreadable_certificates(tmp_path):
     assert trusted(None, {}) is True
     (tmp_path / "empty.pem").touch()
     for ca_file, environ, name in (
         (tmp_path / "none.pem", {}, "ca_file"),
         (None, {"SSL_CERT_FILE": str(tmp_path / "empty.pem")}, "SSL_CERT_FILE"),
     ):
-        with pytest.raises(
-            ConfigError, match=f"^{name} names .*which has no readable certificates"
-        ):
+        with config_error(f"^{name} names .*which has no readable certificates"):
             trusted(ca_file, environ)

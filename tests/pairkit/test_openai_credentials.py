@@ -1,8 +1,4 @@
-from __future__ import annotations
-
 import json
-from pathlib import Path
-from typing import Any
 from urllib.parse import quote, urlsplit
 
 import pytest
@@ -11,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from urllib3.util import parse_url
 
-from pairkit import BadReply, ConfigError
+from pairkit import BadReply
 from pairkit.base.openai_api.credentials import (
     Key,
     Masking,
@@ -20,10 +16,12 @@ from pairkit.base.openai_api.credentials import (
     key_variable,
     variable_name,
 )
-from pairkit.base.system.address import Address, Origin, is_path, origin_of, read_address
+from pairkit.base.system.address import Origin, is_path, origin_of, read_address
+from tests.support.refusals import config_error
+from tests.support.tables import table
 
 
-def test_default_keys_are_sent_only_to_their_provider() -> None:
+def test_default_keys_are_sent_only_to_their_provider():
     assert key_variable("api.openai.com", None) == "OPENAI_API_KEY"
     assert (
         key_variable("open.bigmodel.cn", None)
@@ -46,26 +44,28 @@ def test_default_keys_are_sent_only_to_their_provider() -> None:
 @pytest.mark.parametrize(
     "key",
     [
-        *(
-            "sk-proj-Ab1cD2eF",
-            "gsk_Ab1cD2eF3gH4iJ5k",
-            "hf_aBcDeFgHiJkLmNoP",
-            "AIzaSyA1b2C3d4E5f6",
-            "a.b",
-        ),
-        *("", " ", "AKIAIOSFODNN7EXAMPLE", "0123456789abcdef0123456789abcdef", "A_" * 40),
+        "sk-proj-Ab1cD2eF",
+        "gsk_Ab1cD2eF3gH4iJ5k",
+        "hf_aBcDeFgHiJkLmNoP",
+        "AIzaSyA1b2C3d4E5f6",
+        "a.b",
+        "",
+        " ",
+        "AKIAIOSFODNN7EXAMPLE",
+        "0123456789abcdef0123456789abcdef",
+        "A_" * 40,
     ],
 )
-def test_a_key_is_not_the_name_of_a_variable(key: str) -> None:
+def test_a_key_is_not_the_name_of_a_variable(key):
     with pytest.raises(ValueError, match="such as OPENAI_API_KEY, not a key") as caught:
         variable_name(key)
     assert not key.strip() or key not in str(caught.value)
     if key:
-        with pytest.raises(ConfigError, match="api_key_env: expected the name"):
+        with config_error("api_key_env: expected the name"):
             key_variable("api.openai.com", key)
 
 
-def test_openai_headers_are_sent_only_to_openai() -> None:
+def test_openai_headers_are_sent_only_to_openai():
     environ = {
         "OPENAI_ORG_ID": "org",
         "OPENAI_PROJECT_ID": "project",
@@ -74,23 +74,23 @@ def test_openai_headers_are_sent_only_to_openai() -> None:
     headers = {"OpenAI-Organization": "org", "OpenAI-Project": "project"}
     assert headers_for("api.openai.com", environ) == headers
     assert headers_for("evil.example", environ) == headers_for("127.0.0.1", environ) == {}
-    with pytest.raises(ConfigError, match="can't be sent"):
+    with config_error("can't be sent"):
         headers_for("api.openai.com", {"OPENAI_ORG_ID": "Zoë"})
 
 
-def test_key_from_variable_or_file(tmp_path: Path) -> None:
+def test_key_from_variable_or_file(tmp_path):
     assert find_key("llm c", "MINE", {"MINE": " sk-1\n"}, "") == Key("sk-1", "MINE")
     file = tmp_path / "key"
     file.write_text("sk-3\n")
     assert find_key("llm c", "MINE", {"MINE_FILE": str(file)}, "") == Key("sk-3", "MINE_FILE")
     assert "sk-3" not in repr(Key("sk-3", "MINE"))
-    with pytest.raises(ConfigError, match="can't be read"):
+    with config_error("can't be read"):
         find_key("llm c", "MINE", {"MINE_FILE": str(tmp_path / "none")}, "")
     for environ in ({}, {"MINE": " "}, {"MINE_FILE": ""}):
-        with pytest.raises(ConfigError, match="llm c: no key; set MINE"):
+        with config_error("llm c: no key; set MINE"):
             find_key("llm c", "MINE", environ, "set MINE")
     for secret in ("sk-é", "two words", "a\nb", "nul\0"):
-        with pytest.raises(ConfigError, match="MINE isn't a key") as caught:
+        with config_error("MINE isn't a key") as caught:
             find_key("llm c", "MINE", {"MINE": secret}, "")
         assert secret not in str(caught.value)
 
@@ -111,13 +111,13 @@ KEYS = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=8, m
         quote(KEY, safe="").lower().replace("ab", "Ab"),
     ],
 )
-def test_masking_of_escaped_keys(spelt: str) -> None:
+def test_masking_of_escaped_keys(spelt):
     assert Masking([KEY]).body(f'{{"a": "Bearer {spelt}"}}'.encode()) == b'{"a": "Bearer [key]"}'
 
 
 @settings(max_examples=40)
 @given(KEYS, st.text(max_size=20), st.text(max_size=20))
-def test_masking_of_any_key(key: str, before: str, after: str) -> None:
+def test_masking_of_any_key(key, before, after):
     masking = Masking([key, "", "short"])
     for spelt in (key, quote(key, safe=""), json.dumps(key)[1:-1]):
         masked = masking.text(before + spelt + after)
@@ -125,7 +125,7 @@ def test_masking_of_any_key(key: str, before: str, after: str) -> None:
         assert "[key]" in masked
 
 
-def test_short_keys_are_not_masked() -> None:
+def test_short_keys_are_not_masked():
     for key in ("", "EMPTY", "ollama", "none", "sk-1234"):
         assert Masking([key]).text(f"The jar is {key}.") == f"The jar is {key}."
     assert Masking([]).body(b"\xff\x00 \\ %") == b"\xff\x00 \\ %"
@@ -135,7 +135,7 @@ def test_short_keys_are_not_masked() -> None:
 @pytest.mark.parametrize(
     "escape", [str, lambda text: text.replace("/", "\\/"), lambda text: quote(text, safe="")]
 )
-def test_masking_of_the_beginning_of_a_long_key(escape: Any) -> None:
+def test_masking_of_the_beginning_of_a_long_key(escape):
     key = "sk-proj/Ab1cD2eF3gH4iJ5k"
     for shown in (key[:10], key[:13], key[:10] + "***5k", key):
         assert Masking([key]).text(f'"Wrong key {escape(shown)}."').startswith('"Wrong key [key]')
@@ -147,21 +147,22 @@ def test_masking_of_the_beginning_of_a_long_key(escape: Any) -> None:
 ROOT = "https://api.example"
 
 
-def parsed(text: str) -> Address:
+def parsed(text):
     return read_address(text, "--api-url", ROOT)
 
 
-@pytest.mark.parametrize(
-    ("text", "url", "origin"),
-    [
-        ("HTTPS://Api.Example:443/", ROOT, ("https", "api.example", 443)),
-        ("http://localhost:00080/v1/", "http://localhost/v1", ("http", "localhost", 80)),
-        ("https://x:8443/api/v3", "https://x:8443/api/v3", ("https", "x", 8443)),
-        ("http://[0:0::1]:8000", "http://[::1]:8000", ("http", "[::1]", 8000)),
-        ("http://gpu_box:1/v1", "http://gpu_box:1/v1", ("http", "gpu_box", 1)),
-    ],
+@table(
+    "text, url, origin",
+    """
+        HTTPS://Api.Example:443/ | ROOT | ('https', 'api.example', 443)
+        http://localhost:00080/v1/ | http://localhost/v1 | ('http', 'localhost', 80)
+        https://x:8443/api/v3 | https://x:8443/api/v3 | ('https', 'x', 8443)
+        http://[0:0::1]:8000 | http://[::1]:8000 | ('http', '[::1]', 8000)
+        http://gpu_box:1/v1 | http://gpu_box:1/v1 | ('http', 'gpu_box', 1)
+    """,
+    ROOT=ROOT,
 )
-def test_addresses(text: str, url: str, origin: tuple[str, str, int]) -> None:
+def test_addresses(text, url, origin):
     assert (parsed(text).url, parsed(text).origin) == (url, origin)
 
 
@@ -170,44 +171,38 @@ NO_ADDRESSES = {
     "a query or a fragment": ["https://api.example/?key=hunter2", "https://api.example/#hunter2"],
     "xn--": ["https://b\u00fccher.example", "https://api.example\u3002evil"],
     "expected a server's root, such as https://api.example": [
-        *(
-            "ftp://x",
-            "https://",
-            "https://x:",
-            "https://x:0",
-            "https://x:65536",
-            "https://[",
-            "https://[::1",
-        ),
-        *(
-            "https://[::1%25eth0]",
-            "https://[1]",
-            "https://a\\b",
-            "https://a\tb",
-            "https://x\n",
-            " https://x",
-        ),
-        *(
-            "https://x//y",
-            "https://data..example",
-            "https://.example",
-            f"https://{'a' * 64}.example",
-        ),
+        "ftp://x",
+        "https://",
+        "https://x:",
+        "https://x:0",
+        "https://x:65536",
+        "https://[",
+        "https://[::1",
+        "https://[::1%25eth0]",
+        "https://[1]",
+        "https://a\\b",
+        "https://a\tb",
+        "https://x\n",
+        " https://x",
+        "https://x//y",
+        "https://data..example",
+        "https://.example",
+        f"https://{'a' * 64}.example",
     ],
 }
 
 
 @pytest.mark.parametrize(
-    ("text", "words"), [(text, words) for words, texts in NO_ADDRESSES.items() for text in texts]
+    "text, words", [(text, words) for words, texts in NO_ADDRESSES.items() for text in texts]
 )
-def test_invalid_addresses(text: str, words: str) -> None:
-    with pytest.raises(ConfigError, match=words) as caught:
+def test_invalid_addresses(text, words):
+    with config_error(words) as caught:
         parsed(text)
     assert "hunter2" not in str(caught.value)
     assert str(caught.value).startswith("api_url=")
 
 
-def test_loopback() -> None:
+def test_loopback():
     for host in ("localhost:1", "LOCALHOST", "127.8.9.1", "[::1]:2"):
         assert parsed(f"http://{host}").is_loopback
     for host in (
@@ -220,24 +215,28 @@ def test_loopback() -> None:
 
 
 EVIL = [
-    *(
-        "@evil/x",
-        "//evil/x",
-        "/\\evil",
-        "\\\\evil",
-        ".evil/x",
-        ":8@evil/",
-        "https://evil/",
-        "",
-        "x",
-    ),
-    *("/a\r\nHost: evil", "/a\tb", "/a b", "/a#b", "/\x00", "/\u2028", "/\ud800"),
+    "@evil/x",
+    "//evil/x",
+    "/\\evil",
+    "\\\\evil",
+    ".evil/x",
+    ":8@evil/",
+    "https://evil/",
+    "",
+    "x",
+    "/a\r\nHost: evil",
+    "/a\tb",
+    "/a b",
+    "/a#b",
+    "/\x00",
+    "/\u2028",
+    "/\ud800",
 ]
 
 
 @pytest.mark.parametrize("path", EVIL)
 @pytest.mark.parametrize("root", [ROOT, f"{ROOT}/api/v3"])
-def test_paths_to_other_hosts(path: str, root: str) -> None:
+def test_paths_to_other_hosts(path, root):
     with pytest.raises(BadReply, match="is not a path on this server"):
         parsed(root).join(path)
     assert not is_path(path)
@@ -255,7 +254,7 @@ PARTS = st.sampled_from(
 @given(st.lists(PARTS | HOSTS | st.characters(), max_size=8).map("".join))
 @example("/\\evil")
 @example("/?x=@evil//")
-def test_joined_urls_stay_on_the_server(text: str) -> None:
+def test_joined_urls_stay_on_the_server(text):
     address = parsed("https://api.example/api/v3")
     try:
         url = address.join(text)
@@ -268,7 +267,7 @@ def test_joined_urls_stay_on_the_server(text: str) -> None:
 
 
 @pytest.mark.parametrize("dots", ["..", ".", "%2e%2e", ".%2E", "%2e", "%2E."])
-def test_paths_upwards(dots: str) -> None:
+def test_paths_upwards(dots):
     address = parsed("http://h/tenant/api")
     for path in (f"/{dots}", f"/{dots}/{dots}/admin", f"/a/{dots}/b", f"/a/{dots}?x=1"):
         with pytest.raises(BadReply, match="is not a path on this server"):
@@ -276,5 +275,5 @@ def test_paths_upwards(dots: str) -> None:
     assert (
         address.join(f"/a..b/.{dots}x?next=/../") == f"http://h/tenant/api/a..b/.{dots}x?next=/../"
     )
-    with pytest.raises(ConfigError, match="expected a server's root"):
+    with config_error("expected a server's root"):
         parsed(f"http://h/tenant/{dots}")

@@ -1,31 +1,29 @@
-from __future__ import annotations
-
 import gzip
 from datetime import timedelta
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
 import pairkit
-from pairkit import ConfigError, DataError
 from tests.published import REAL, real_data, write_pairs
+from tests.support.pairs import pair
+from tests.support.refusals import config_error, data_error
+from tests.support.tables import values
 
 PAIRS = [("one", "two", 1), ("three", "four", 0)]
 
 
-def put(path: Path, text: str) -> Path:
+def put(path, text):
     path.parent.mkdir(exist_ok=True)
     if path.suffix == ".gz":
         path.write_bytes(gzip.compress(text.encode()))
     else:
-        path.write_text(text, encoding="utf-8")
+        path.write_text(text)
     return path
 
 
-def rows(source: Path, **arguments: Any) -> list[tuple[Any, ...]]:
+def rows(source, **arguments):
     dataset = pairkit.read(source, **arguments)
     return pl.concat(dataset.splits.values()).select("text1", "text2", "label").rows()
 
@@ -35,7 +33,7 @@ HEADERS = ("sentence1,sentence2,score", "question1,question2,is_duplicate", "Que
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "columns", "expected"),
+    "name, text, columns, expected",
     [
         (
             "pairs.CSV",
@@ -59,22 +57,20 @@ HEADERS = ("sentence1,sentence2,score", "question1,question2,is_duplicate", "Que
         ),  # names, not numbers
     ],
 )
-def test_files(
-    tmp_path: Path, name: str, text: str, columns: dict[str, str] | None, expected: str
-) -> None:
+def test_files(tmp_path, name, text, columns, expected):
     path = put(tmp_path / "a[b]*?" / name, text)  # not a pattern
     assert rows(path, columns=columns) == [("one", "two", 1), (expected, "four", 0)]
 
 
-def test_explicit_mapping(tmp_path: Path) -> None:
+def test_explicit_mapping(tmp_path):
     path = put(tmp_path / "a.csv", "text1,title,body,label,same\nx,one,two,y,1\n")
     dataset = pairkit.read(path, columns={"text1": "title", "text2": "body", "label": "same"})
     assert dataset.splits["train"].to_dicts() == [
-        {"text1": "one", "text2": "two", "label": 1, "source_text1": "x", "source_label": "y"}
+        pair("one", "two", source_text1="x", source_label="y")
     ]
 
 
-def test_folder_of_splits(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_folder_of_splits(tmp_path, caplog):
     for name, text in (
         ("test", "e,f,1"),
         ("my-dev", "c,d,0.5"),
@@ -90,12 +86,12 @@ def test_folder_of_splits(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> N
     assert dataset.splits["train"]["text1"].to_list() == ["a", "g"]
     assert {frame["label"].dtype for frame in dataset.splits.values()} == {pl.Float32}
     assert list(pairkit.read(tmp_path, split="dev").splits) == ["validation"]
-    with pytest.raises(DataError, match="no split 'x'; there are train, validation, test"):
+    with data_error("no split 'x'; there are train, validation, test"):
         pairkit.read(tmp_path, split="x")
 
 
 @pytest.mark.parametrize(
-    ("text", "usable", "left_out"),
+    "text, usable, left_out",
     [
         ("text1,text2,label\na,b,yes\n,b,no\nc,d,\ne,f,maybe\n,f,maybe\n,,\n\ng,h,no\n", ["a", "g"],
          [(3, "empty_text1"), (4, "empty_label")]),
@@ -103,32 +99,31 @@ def test_folder_of_splits(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> N
         ("anchor,positive\na,b\n,c\nd,\n", ["a"], [(3, "empty_anchor"), (4, "empty_positive")]),
     ],
 )  # fmt: skip
-def test_bad_rows_are_skipped(
-    tmp_path: Path, text: str, usable: list[str], left_out: list[tuple[int, str]]
-) -> None:
-    rules: dict[str, Any] = {"labels": "maybe=skip", "bad_rows": "skip"}
+def test_bad_rows_are_skipped(tmp_path, text, usable, left_out):
+    rules = {"labels": "maybe=skip", "bad_rows": "skip"}
     pairs = pairkit.read(put(tmp_path / "a.csv", text), **rules)
     assert pairs["train"]["text1"].unique(maintain_order=True).to_list() == usable
     assert pairs.bad_rows is not None
     assert pairs.bad_rows.select("row", "reason").rows() == left_out
-    assert pairs.bad_rows.equals(pairkit.read(pairs, **rules).bad_rows)  # type: ignore[arg-type]
+    assert pairs.bad_rows.equals(pairkit.read(pairs, **rules).bad_rows)
 
 
-PUBLISHED = [  # file, kind, rows of our sample in its layout, rows of the real file
-    ("stsb/stsb-dev.tsv", "graded", 2, 1500),
-    ("pairs/mrpc-test.tsv", "binary", 3, 1725),
-    ("pairs/qqp-dev.tsv.gz", "binary", 3, 10000),
-    ("pairs/qnli-dev.tsv.gz", "binary", 3, 5463),
-    ("sick/sick-test.tsv", "graded", 2, 4927),
-    ("nli/nli-triplets.derived.tsv.gz", "binary", 6, 45864),
-]
+PUBLISHED = values("""
+    # file, kind, rows of our sample in its layout, rows of the real file
+    stsb/stsb-dev.tsv | graded | 2 | 1500
+    pairs/mrpc-test.tsv | binary | 3 | 1725
+    pairs/qqp-dev.tsv.gz | binary | 3 | 10000
+    pairs/qnli-dev.tsv.gz | binary | 3 | 5463
+    sick/sick-test.tsv | graded | 2 | 4927
+    nli/nli-triplets.derived.tsv.gz | binary | 6 | 45864
+""")
 
 
 LABELS = {"pairs/qnli-dev.tsv.gz": "0=0,1=1"}  # in GLUE, 0 is entailment
 
 
-@pytest.mark.parametrize(("name", "kind", "count", "_"), PUBLISHED)
-def test_layouts(tmp_path: Path, name: str, kind: str, count: int, _: int) -> None:
+@pytest.mark.parametrize("name, kind, count, _", PUBLISHED)
+def test_layouts(tmp_path, name, kind, count, _):
     dataset = pairkit.read(write_pairs(tmp_path) / name, labels=LABELS.get(name))
     assert (dataset.label_kind, len(dataset)) == (kind, count)
     (frame,) = dataset.splits.values()
@@ -136,44 +131,44 @@ def test_layouts(tmp_path: Path, name: str, kind: str, count: int, _: int) -> No
 
 
 @real_data
-@pytest.mark.parametrize(("name", "kind", "_", "count"), PUBLISHED)
-def test_published_datasets(name: str, kind: str, _: int, count: int) -> None:
+@pytest.mark.parametrize("name, kind, _, count", PUBLISHED)
+def test_published_datasets(name, kind, _, count):
     dataset = pairkit.read(REAL / name, labels=LABELS.get(name))
     assert (dataset.label_kind, len(dataset)) == (kind, count)
 
 
 @pytest.mark.parametrize("source", ["x" * 300, f"{'x' * 300}/y.csv", f"{'o' * 300}/name"])
-def test_too_long_path(source: str) -> None:
-    with pytest.raises(ConfigError, match=r"not a valid path \(File name too long\)"):
+def test_too_long_path(source):
+    with config_error(r"not a valid path \(File name too long\)"):
         pairkit.read(source)
 
 
 @pytest.mark.parametrize("name", ["text2", "label"])
-def test_columns_of_bytes(tmp_path: Path, name: str) -> None:
-    columns = {"text1": ["a", "b"], "text2": [b"c", b"d"], "label": [b"1", b"0"]}
+def test_columns_of_bytes(tmp_path, name):
+    columns = pair(["a", "b"], [b"c", b"d"], [b"1", b"0"])
     pl.DataFrame(columns).write_parquet(tmp_path / "a.parquet")
     assert pairkit.read(tmp_path / "a.parquet").splits["train"]["text2"].to_list() == ["c", "d"]
     pl.DataFrame(columns | {name: [b"1", b"\xff"]}).write_parquet(tmp_path / "a.parquet")
-    with pytest.raises(DataError, match=rf"a\.parquet:2: {name} has bytes that aren't UTF-8"):
+    with data_error(rf"a\.parquet:2: {name} has bytes that aren't UTF-8"):
         pairkit.read(tmp_path / "a.parquet")
 
 
-def test_row_numbers_without_header(tmp_path: Path) -> None:
+def test_row_numbers_without_header(tmp_path):
     (tmp_path / "pairs.tsv").write_text("a\tb\t1\nc\t\t0\n")
-    with pytest.raises(DataError, match=r"pairs\.tsv:2: "):
+    with data_error(r"pairs\.tsv:2: "):
         pairkit.read(tmp_path / "pairs.tsv", columns=BY_NUMBER)
-    with pytest.raises(DataError, match="no column '4' for label; there are 1, 2, 3"):
+    with data_error("no column '4' for label; there are 1, 2, 3"):
         pairkit.read(tmp_path / "pairs.tsv", columns={**BY_NUMBER, "label": "4"})
-    with pytest.raises(DataError, match="no such file"):
+    with data_error("no such file"):
         pairkit.read(tmp_path / "none.tsv", columns=BY_NUMBER)
 
 
 @pytest.mark.parametrize(
-    ("other", "text"), [(["u"], '["u"]'), ([["u"]], '[["u"]]'), (timedelta(1), '"1 day, 0:00:00"')]
+    "other, text", [(["u"], '["u"]'), ([["u"]], '[["u"]]'), (timedelta(1), '"1 day, 0:00:00"')]
 )
-def test_columns_of_several_types_become_texts(tmp_path: Path, other: object, text: str) -> None:
+def test_columns_of_several_types_become_texts(tmp_path, other, text):
     for split, page in (("train-0", other), ("train-1", "u"), ("test", other)):
-        row = {"text1": ["a"], "text2": ["b"], "label": [1], "page": [page]}
+        row = pair(["a"], ["b"], [1], page=[page])
         pl.DataFrame(row).write_parquet(tmp_path / f"{split}.parquet")
     assert pairkit.read(tmp_path)["train"]["page"].to_list() == [text, "u"]
     assert pairkit.read(tmp_path).rows["page"].to_list() == [text, "u", text]
@@ -185,24 +180,28 @@ TABLE = [
 ]
 
 
-def _pandas() -> Any:
+def _pandas():
     return pytest.importorskip("pandas").DataFrame(TABLE, index=[7, 8])
 
 
-def _hub() -> Any:
+def _hub():
     return pytest.importorskip("datasets").Dataset.from_list(TABLE)
 
 
 @pytest.mark.parametrize(
     "make",
     [
-        *(lambda: TABLE, lambda: pl.DataFrame(TABLE), lambda: pl.LazyFrame(TABLE), _pandas, _hub),
+        lambda: TABLE,
+        lambda: pl.DataFrame(TABLE),
+        lambda: pl.LazyFrame(TABLE),
+        _pandas,
+        _hub,
         lambda: {name: [row[name] for row in TABLE] for name in TABLE[0]},
         lambda: {**_pandas().to_dict("series"), "score": np.array([4.5, 0.0])},
     ],
     ids=["dicts", "polars", "lazy", "pandas", "datasets", "columns", "arrays"],
 )
-def test_tables_are_read_like_files(make: Any, tmp_path: Path) -> None:
+def test_tables_are_read_like_files(make, tmp_path):
     pl.DataFrame(TABLE).write_parquet(tmp_path / "rows.parquet")
     expected = pairkit.read(tmp_path / "rows.parquet")
     found = pairkit.read(make())
@@ -210,7 +209,7 @@ def test_tables_are_read_like_files(make: Any, tmp_path: Path) -> None:
     assert found.splits["train"].equals(expected.splits["train"])
 
 
-def test_tables_by_split(caplog: pytest.LogCaptureFixture) -> None:
+def test_tables_by_split(caplog):
     splits = {"test": TABLE, "dev": pl.DataFrame(TABLE), "train": TABLE[:1]}
     assert [*pairkit.read(splits).splits] == ["train", "validation", "test"]
     assert pairkit.read(splits).splits["train"].height == 1
@@ -223,7 +222,7 @@ def test_tables_by_split(caplog: pytest.LogCaptureFixture) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "message"),
+    "source, message",
     [
         (7, "found int"),
         ([], "^the list given: is empty; expected a dict for each row"),
@@ -235,18 +234,18 @@ def test_tables_by_split(caplog: pytest.LogCaptureFixture) -> None:
             ["one", "two"],
             "the list given: has single texts, expected pairs; `aoe sample-pairs` draws",
         ),
-        ([{"text1": "", "text2": "b", "label": 1}], "the list given:1"),
+        ([pair("", "b")], "the list given:1"),
         (pl.DataFrame({"a": [1]}), "the DataFrame given: found the columns a"),
         ({"train": TABLE, "test": b"x"}, "the dict given, test"),
         ({}, "the dict given: is empty"),
         ({1: TABLE}, "the split 1 has no name"),
     ],
 )
-def test_invalid_tables(source: Any, message: str) -> None:
-    with pytest.raises(DataError, match=message):
+def test_invalid_tables(source, message):
+    with data_error(message):
         pairkit.read(source)
 
 
-def test_streamed_dataset() -> None:
-    with pytest.raises(DataError, match="is streamed"):
+def test_streamed_dataset():
+    with data_error("is streamed"):
         pairkit.read(_hub().to_iterable_dataset())

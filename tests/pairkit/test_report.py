@@ -1,44 +1,40 @@
-from __future__ import annotations
-
 import json
 import re
-from collections.abc import Callable
 from html.parser import HTMLParser
-from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
 
 import pairkit
-from pairkit import ConfigError, DataError, PairDataset, Report
+from pairkit import ConfigError, DataError, PairDataset
+from tests.support.pairs import pair
 
 HOSTILE = "</div><script>alert(1)</script><img src=http://evil.example/x onerror=alert(2)> \x1b[31m &amp; \u202e"
 
 
-def row(number: int, label: int, **fields: Any) -> dict[str, Any]:
+def row(number, label, **fields):
     evidence = {
         "kind": "closer_comment",
         "url": "https://github.com/acme/rocket/issues/1#issuecomment-1",
     }
-    plain = {
-        "text1": f"Crash number {number}\n\nthe parser crashes on start {number}",
-        "text2": f"Parser crashes {number}\n\nit crashes on every start, alas {number}",
-        "label": label,
-        "repo": "acme/rocket" if number % 3 else "acme/fuel",
-        "number1": number,
-        "number2": number + 1000,
-        "url1": f"https://github.com/acme/rocket/issues/{number}",
-        "url2": f"https://github.com/acme/rocket/issues/{number + 1000}",
-        "created_at1": "2020-01-01T00:00:00Z",
-        "created_at2": "2020-01-02T00:00:00Z",
-        "evidence": {**evidence, "who": "max", "when": "2020-01-03T00:00:00Z"} if label else None,
-        "negative_kind": None if label else ("hard" if number % 2 else "random"),
-    }
+    plain = pair(
+        f"Crash number {number}\n\nthe parser crashes on start {number}",
+        f"Parser crashes {number}\n\nit crashes on every start, alas {number}",
+        label,
+        repo="acme/rocket" if number % 3 else "acme/fuel",
+        number1=number,
+        number2=number + 1000,
+        url1=f"https://github.com/acme/rocket/issues/{number}",
+        url2=f"https://github.com/acme/rocket/issues/{number + 1000}",
+        created_at1="2020-01-01T00:00:00Z",
+        created_at2="2020-01-02T00:00:00Z",
+        evidence={**evidence, "who": "max", "when": "2020-01-03T00:00:00Z"} if label else None,
+        negative_kind=None if label else ("hard" if number % 2 else "random"),
+    )
     return plain | fields
 
 
-def dataset(source: Path | str = "somewhere") -> PairDataset:
+def dataset(source="somewhere"):
     train = [row(n, n % 2, negative_kind=None if n % 2 else "random") for n in range(1, 13)]
     train += [
         row(20, 0, negative_kind="hard"),
@@ -54,7 +50,7 @@ def dataset(source: Path | str = "somewhere") -> PairDataset:
     return PairDataset(dict(zip(("train", "test"), frames, strict=True)), str(source))
 
 
-def written(folder: Path) -> Path:
+def written(folder):
     """The dataset as files with statistics."""
     folder.mkdir(parents=True)
     for split, rows in dataset().splits.items():
@@ -65,22 +61,17 @@ def written(folder: Path) -> Path:
         "verdicts": {"duplicate": {"closer_same": 9}, "not": {"open": 2}},
         "clusters": 3,
     }
-    (folder / "statistics.json").write_text(json.dumps(statistics), encoding="utf-8")
+    (folder / "statistics.json").write_text(json.dumps(statistics))
     return folder
 
 
-Made = Callable[..., Report]
-
-
 @pytest.fixture
-def made(tmp_path: Path) -> Made:
+def made(tmp_path):
     """Make a report."""
-    return lambda source, **more: pairkit.report(
-        source, tmp_path / "r.html", progress=False, **more
-    )
+    return lambda source, **more: pairkit.report(source, tmp_path / "r.html", **more)
 
 
-def graded(*scores: float) -> PairDataset:
+def graded(*scores):
     texts = {f"text{side}": [f"{side} {n}" for n in range(len(scores))] for side in (1, 2)}
     frame = pl.DataFrame({**texts, "label": pl.Series(scores, dtype=pl.Float32)})
     return PairDataset({"train": frame}, "scores.tsv", "graded")
@@ -89,30 +80,30 @@ def graded(*scores: float) -> PairDataset:
 class Page(HTMLParser):
     """Tags with attributes, and the text."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path):
         super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.tags = []
         self.text = ""
-        self.source = path.read_text(encoding="utf-8")
+        self.source = path.read_text()
         self.feed(self.source)
 
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag, attributes):
         self.tags.append((tag, dict(attributes)))
 
-    def handle_data(self, data: str) -> None:
+    def handle_data(self, data):
         self.text += data
 
-    def values(self, name: str) -> list[str]:
+    def values(self, name):
         return [value for _, attributes in self.tags if (value := attributes.get(name))]
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+def report(tmp_path_factory):
     source = written(tmp_path_factory.mktemp("report") / "acme")
-    return pairkit.report(dataset(source), progress=False)
+    return pairkit.report(dataset(source))
 
 
-def test_sections(report: Report) -> None:
+def test_sections(report):
     assert report.page.name == "acme.report.html"
     page = Page(report.page)
     for text in (
@@ -130,7 +121,7 @@ def test_sections(report: Report) -> None:
     assert {address[1:] for address in page.values("href") if address.startswith("#")} <= {*ids}
 
 
-def test_page_runs_nothing(report: Report) -> None:
+def test_page_runs_nothing(report):
     page = Page(report.page)
     assert not {"script", "link", "img", "iframe", "object", "base", "form"} & {
         tag for tag, _ in page.tags
@@ -142,10 +133,8 @@ def test_page_runs_nothing(report: Report) -> None:
     assert HOSTILE.replace("\x1b", "\ufffd").replace("\u202e", "\ufffd") in page.text
 
 
-def test_graded_labels_without_provenance(made: Made) -> None:
-    frame = pl.DataFrame(
-        {"text1": ["a b", "c d", "!"], "text2": ["a b", "c", "?"], "label": [5.0, 2.5, 0.0]}
-    )
+def test_graded_labels_without_provenance(made):
+    frame = pl.DataFrame(pair(["a b", "c d", "!"], ["a b", "c", "?"], [5.0, 2.5, 0.0]))
     found = made(PairDataset({"test": frame}, "s.tsv", "graded"))
     text = Page(found.page).text
     assert "score 2.5 or more" in text
@@ -160,26 +149,24 @@ def test_graded_labels_without_provenance(made: Made) -> None:
     assert made(graded(0.7, 0.7), fresh=True).counts["splits"]["all"]["high"] == 2
 
 
-def test_sources_are_escaped(made: Made) -> None:
+def test_sources_are_escaped(made):
     names = ["<script>x</script>", "two\nlines\x1b", "a", "b"]
-    frame = pl.DataFrame(
-        {"text1": ["a"] * 4, "text2": ["b"] * 4, "label": [1, 0, 1, 0], "source": names}
-    )
+    frame = pl.DataFrame(pair(["a"] * 4, ["b"] * 4, [1, 0, 1, 0], source=names))
     found = made(PairDataset({"train": frame}, "odd"))
     assert "script" not in {tag for tag, _ in Page(found.page).tags}
     assert "<script>x</script>" in Page(found.page).text
 
 
-def test_other_files_are_not_replaced(tmp_path: Path) -> None:
+def test_other_files_are_not_replaced(tmp_path):
     mine = tmp_path / "pairs.tsv"
     mine.write_bytes(b"text1\ttext2\tlabel\n\xff\n")
     for target in (mine, tmp_path):
         with pytest.raises(ConfigError, match="is not a page of `pairs report`"):
-            pairkit.report(dataset(), target, progress=False)
+            pairkit.report(dataset(), target)
     assert mine.read_bytes().endswith(b"\xff\n")
 
 
-def test_counts_by_split_source_and_kind(made: Made) -> None:
+def test_counts_by_split_source_and_kind(made):
     found = made(dataset()).counts
     assert list(found["splits"]) == ["train", "test", "all"]
     keys = ("positive", "negative", "total", "texts")
@@ -196,9 +183,9 @@ def test_counts_by_split_source_and_kind(made: Made) -> None:
     assert found["kinds"]["positive"]["closer_comment"]["pairs"] == 8
 
 
-def test_columns_of_other_types_are_ignored(made: Made) -> None:
+def test_columns_of_other_types_are_ignored(made):
     odd = pl.DataFrame(
-        {"text1": ["a"], "text2": ["b"], "label": [0], "negative_kind": [[1]], "source": [{"a": 1}]}
+        pair(["a"], ["b"], [0], negative_kind=[[1]], source=[{"a": 1}])
         | {"evidence": [{"kind": ["x"]}]}
     )
     found = made(PairDataset({"train": odd}, "odd")).counts
@@ -206,29 +193,29 @@ def test_columns_of_other_types_are_ignored(made: Made) -> None:
     assert found["sources"] == {"unknown": {"positive": 0, "negative": 1}}
 
 
-def test_datasets_that_cannot_be_reported(made: Made) -> None:
+def test_datasets_that_cannot_be_reported(made):
     with pytest.raises(DataError, match="somewhere: has no rows"):
         made(PairDataset({"train": dataset().splits["train"].clear()}, "somewhere"))
 
 
-def test_drop_reasons(tmp_path: Path, made: Made) -> None:
+def test_drop_reasons(tmp_path, made):
     folder = written(tmp_path / "d")
     assert [*made(folder).counts["dropped"].items()] == [
         ("Positives dropped", {"not_fetched": 57, "same_text": 4}),
         ("Threads judged not to be duplicates", {"open": 2}),
     ]
     odd = {"dropped": [1], "dropped_positives": {"a": "many", "b": 0}, "verdicts": 7}
-    (folder / "statistics.json").write_text(json.dumps(odd), encoding="utf-8")
+    (folder / "statistics.json").write_text(json.dumps(odd))
     assert made(folder, fresh=True).counts["dropped"] == {}
 
 
-def cards(made: Report) -> list[str]:
+def cards(made):
     """The sample pairs of a page, without their splits."""
-    found = re.findall(r"<article.*?</article>", made.page.read_text(encoding="utf-8"), re.DOTALL)
+    found = re.findall(r"<article.*?</article>", made.page.read_text(), re.DOTALL)
     return sorted(card.partition("overlap")[2] for card in found)
 
 
-def test_samples(made: Made) -> None:
+def test_samples(made):
     found = cards(made(dataset()))
     assert len(found) == 16
     mixed = dataset().rows.sample(fraction=1, shuffle=True, seed=1)
@@ -237,20 +224,22 @@ def test_samples(made: Made) -> None:
     page = made(big, fresh=True)
     assert len(cards(page)) == 20
     assert re.findall(r"<h3.*?>(.*?)</h3>", Page(page.page).source) == [
-        *("Positive: closer comment", "Negative: random", "Negative: hard")
+        "Positive: closer comment",
+        "Negative: random",
+        "Negative: hard",
     ]
 
 
-def test_only_https_links(made: Made) -> None:
+def test_only_https_links(made):
     refused = (
-        *(
-            "http://github.com/x",
-            "javascript:alert(1)",
-            " https://github.com",
-            "HTTPS:x",
-            "https://",
-        ),
-        *("https://[bad", "https://me@evil.example/", "//evil.example"),
+        "http://github.com/x",
+        "javascript:alert(1)",
+        " https://github.com",
+        "HTTPS:x",
+        "https://",
+        "https://[bad",
+        "https://me@evil.example/",
+        "//evil.example",
     )
     accepted = "https://github.com/a/b/issues/1?a=1&b=2", 'https://a.example/"onclick="'
     rows = [row(number, 0, url1=url, url2="") for number, url in enumerate((*refused, *accepted))]

@@ -1,12 +1,7 @@
 """The page in a real browser; needs playwright and Chromium. `test_review_server` has the fast tests."""
 
-from __future__ import annotations
-
 import shutil
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,14 +18,14 @@ PAIRS = 30
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
+def browser():
     with playwright.sync_playwright() as running:
         found = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield found
         found.close()
 
 
-def opened(browser: Any, link: str, faults: list[str], **more: Any) -> Any:
+def opened(browser, link, faults, **more):
     page = browser.new_context(**more).new_page()
     page.set_default_timeout(60_000)
     page.on("pageerror", lambda error: faults.append(str(error)))
@@ -40,7 +35,7 @@ def opened(browser: Any, link: str, faults: list[str], **more: Any) -> Any:
     return page
 
 
-def press(page: Any, key: str) -> None:
+def press(page, key):
     """Answer by key and wait for the next pair."""
     before = page.text_content("#count")
     page.keyboard.press(key)
@@ -49,7 +44,7 @@ def press(page: Any, key: str) -> None:
     )
 
 
-def test_judging_by_keys_and_a_killed_server(browser: Any, tmp_path: Path) -> None:
+def test_judging_by_keys_and_a_killed_server(browser, tmp_path):
     dataset, faults = tmp_path / "d", list[str]()
     hostile = [{"text1": text, "text2": f"{text} again", "label": 1} for text in HOSTILE]
     pairkit.write(pairkit.read(rows(PAIRS - len(hostile)) + hostile), dataset)
@@ -85,7 +80,7 @@ def test_judging_by_keys_and_a_killed_server(browser: Any, tmp_path: Path) -> No
     assert faults == []
 
 
-def test_results_are_judged_by_keys(browser: Any, tmp_path: Path) -> None:
+def test_results_are_judged_by_keys(browser, tmp_path):
     about = {"label": 0.5, "query_top": 1, "query_results": 3, "query_share": 1.0}
     sheet = [
         {"text1": f"query {query}", "text2": f"result {query} {place}", **about}
@@ -97,7 +92,7 @@ def test_results_are_judged_by_keys(browser: Any, tmp_path: Path) -> None:
         page = opened(browser, server.links["ann"], faults, viewport={"width": 390, "height": 780})
         buttons = page.locator("#results button")
 
-        def place_of(letter: str) -> int:
+        def place_of(letter):
             texts = page.locator("#results .text").all_text_contents()
             return next(place for place, text in enumerate(texts, 1) if text.endswith(letter))
 
@@ -129,7 +124,7 @@ def test_results_are_judged_by_keys(browser: Any, tmp_path: Path) -> None:
     assert faults == []
 
 
-def test_content_security_policy(browser: Any, tmp_path: Path) -> None:
+def test_content_security_policy(browser, tmp_path):
     with pairkit.review(rows(12), tmp_path / "r.review").serve(["ann"], port=0) as server:
         page = opened(browser, server.links["ann"], [])
         for attempt in (

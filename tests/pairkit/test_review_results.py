@@ -1,32 +1,28 @@
-from __future__ import annotations
-
 import json
 import sqlite3
 from contextlib import closing
 from dataclasses import astuple
 from math import sqrt
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 import pairkit
-from pairkit import ConfigError, DataError, LeakError, Review
+from pairkit import LeakError
 from tests.pairkit.review_material import judge_all, rows
+from tests.support.pairs import pair
+from tests.support.refusals import config_error, data_error
+from tests.support.tables import table
 
 WORDS = {"y": "yes", "n": "no", "u": "unsure", "s": "skip"}
 
 
-def reviewed(place: Path, labels: tuple[float, ...] = (1,) * 6, **answers: str) -> Review:
+def reviewed(place, labels=(1,) * 6, **answers):
     """A review of all pairs with a letter or grade for each pair, by person."""
-    pairs = [
-        {"text1": f"{n} one", "text2": f"other {n}", "label": label}
-        for n, label in enumerate(labels)
-    ]
+    pairs = [pair(f"{n} one", f"other {n}", label) for n, label in enumerate(labels)]
     review = pairkit.review(pairs, place / "d.review", n=len(pairs))
 
-    def judge(person: str, letters: str) -> None:
-        def answer(texts: str) -> str:
+    def judge(person, letters):
+        def answer(texts):
             letter = letters[int(texts.split()[0])]
             return WORDS.get(letter, letter)
 
@@ -37,7 +33,7 @@ def reviewed(place: Path, labels: tuple[float, ...] = (1,) * 6, **answers: str) 
     return review
 
 
-def wilson(share: float, n: float) -> Any:
+def wilson(share, n):
     square = 1.959964**2
     centre, half = (
         share + square / (2 * n),
@@ -48,10 +44,10 @@ def wilson(share: float, n: float) -> Any:
     )
 
 
-def test_weighted_shares(tmp_path: Path) -> None:
+def test_weighted_shares(tmp_path):
     kinds = ["closer"] * 80 + ["other"] * 15 + ["none"] * 5
     rows = [
-        {"text1": f"{kind} {n}", "text2": f"text {n}", "label": int(kind != "none")}
+        pair(f"{kind} {n}", f"text {n}", int(kind != "none"))
         | {"evidence": {"kind": kind, "url": "u", "who": "eve", "when": "2020"}}
         for n, kind in enumerate(kinds)
     ]
@@ -76,7 +72,7 @@ def test_weighted_shares(tmp_path: Path) -> None:
     assert "common" not in output["settings"]
 
 
-def test_unsure_and_disputed_pairs(tmp_path: Path) -> None:
+def test_unsure_and_disputed_pairs(tmp_path):
     found = reviewed(tmp_path, ann="yyuyys", bob="ynuyys").report()
     assert (found.total.judged, found.total.unsure, found.total.disputed) == (5, 1, 1)
     assert (found.total.right.value, found.disputed) == (1, 1)
@@ -85,22 +81,22 @@ def test_unsure_and_disputed_pairs(tmp_path: Path) -> None:
     assert found.to_dict()["kappa"]["ann and bob"]["n"] == 4
 
 
-def test_kappa(tmp_path: Path) -> None:
+def test_kappa(tmp_path):
     found = reviewed(tmp_path, ann="ynyyyy", bob="ynyynn").report()
     # 4 of 6 agree; by chance 5/6 * 3/6 + 1/6 * 3/6 = 1/2
     low, high = found.kappa["ann", "bob"].interval or (0, 0)
     assert f"kappa 0.33 [{low:.2f}, {high:.2f}]" in found.words()
 
 
-def test_relations(tmp_path: Path) -> None:
-    pairs = [{"text1": f"a{n}", "text2": f"b{n}", "label": 1, "relation": "same"} for n in range(2)]
+def test_relations(tmp_path):
+    pairs = [pair(f"a{n}", f"b{n}", relation="same") for n in range(2)]
     review = pairkit.review(pairs, tmp_path / "d.review", n=2)
     judge_all(review, relation="related")
     judge_all(review, lambda texts: "yes" if "a0" in texts else "skip", "bob", relation="duplicate")
     assert {*review.report().by["relation that people gave"]} == {"duplicate", "related"}
 
 
-def test_three_reviewers(tmp_path: Path) -> None:
+def test_three_reviewers(tmp_path):
     found = reviewed(tmp_path, ann="yynnyy", bob="yynyyy", dora="ynnnss").report()
     assert [*found.kappa] == [("ann", "bob"), ("ann", "dora"), ("bob", "dora")]
     assert f"alpha {found.alpha.value:.2f} [" in found.words()
@@ -109,7 +105,7 @@ def test_three_reviewers(tmp_path: Path) -> None:
     assert "Krippendorff" in found._repr_html_()
 
 
-def test_grades(tmp_path: Path) -> None:
+def test_grades(tmp_path):
     review = reviewed(tmp_path, (1.0, 1.0, 1.0, 1.0, 4.5), ann="1152s", bob="2312s")
     found = review.report()
     # scores of 1 against mean grades of 1.5, 2, 3 and 2
@@ -118,27 +114,31 @@ def test_grades(tmp_path: Path) -> None:
     assert sorted(pairkit.read(review.path)["test"]["label"]) == [1.5, 2, 2, 3]
 
 
-@pytest.mark.parametrize(
-    ("labels", "grades", "answer", "right"),
-    [
-        *(((1,), None, "yes", True), ((0,), None, "yes", False)),
-        *(((1,), True, "3", True), ((1,), True, "2", False), ((0,), True, "2", True)),
-        *(((3.2,), None, "4", True), ((3.2,), None, "5", False), ((0.5,), None, "3", True)),
-        *(((0.5,), False, "yes", True), ((2.4,), False, "yes", False)),
-    ],
+@table(
+    "labels, grades, answer, right",
+    """
+        (1,) | None | yes | True
+        (0,) | None | yes | False
+        (1,) | True | "3" | True
+        (1,) | True | "2" | False
+        (0,) | True | "2" | True
+        (3.2,) | None | "4" | True
+        (3.2,) | None | "5" | False
+        (0.5,) | None | "3" | True
+        (0.5,) | False | yes | True
+        (2.4,) | False | yes | False
+    """,
 )
-def test_right_labels(
-    tmp_path: Path, labels: tuple[float, ...], grades: bool | None, answer: str, right: bool
-) -> None:
-    pairs = [{"text1": "a", "text2": "b", "label": label} for label in labels]
+def test_right_labels(tmp_path, labels, grades, answer, right):
+    pairs = [pair("a", "b", label) for label in labels]
     review = pairkit.review(pairs, tmp_path / "d.review", grades=grades)
     judge_all(review, lambda _: answer)
     assert review.report().total.right.value == right
 
 
-def test_card_section(tmp_path: Path) -> None:
+def test_card_section(tmp_path):
     folder = tmp_path / "data"
-    pairkit.write([{"text1": "a", "text2": "b", "label": 1}], folder)
+    pairkit.write([pair("a", "b")], folder)
     before = (folder / "README.md").read_text()
     review = reviewed(tmp_path, ann="yyynss")
     review.report().save_card(folder)
@@ -153,11 +153,11 @@ def test_card_section(tmp_path: Path) -> None:
     assert "6 of 6 pairs were judged by 2 people" in twice
     a, b = twice.index("## Inspected by hand"), twice.index("## Limitations")
     assert twice[:a] + twice[b:] == before
-    with pytest.raises(ConfigError, match="no readable dataset card"):
+    with config_error("no readable dataset card"):
         review.report().save_card(tmp_path / "nothing")
 
 
-def test_majority(tmp_path: Path) -> None:
+def test_majority(tmp_path):
     review = reviewed(tmp_path, (1,) * 5, ann="yyyus", bob="ynnss", cid="nsnss")
     pairs = pairkit.read(review.path)
     assert pairs.label_kind == "binary"
@@ -169,43 +169,43 @@ def test_majority(tmp_path: Path) -> None:
     assert (found.total.unsure, found.total.disputed, found.disputed) == (1, 1, 3)
 
 
-def test_reviews_without_results(tmp_path: Path) -> None:
+def test_reviews_without_results(tmp_path):
     review = reviewed(tmp_path, (1,))
-    with pytest.raises(DataError, match="no pair is judged yet"):
+    with data_error("no pair is judged yet"):
         review.report()
     judge_all(review, lambda _: "unsure")
-    with pytest.raises(DataError, match="no pair is decided yet"):
+    with data_error("no pair is decided yet"):
         pairkit.read(review.path)
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    "change, message",
     [
         ("PRAGMA application_id = 7", "not a review"),
         ("DELETE FROM settings", "a review without settings"),
     ],
 )
-def test_other_databases_are_refused(tmp_path: Path, change: str, message: str) -> None:
+def test_other_databases_are_refused(tmp_path, change, message):
     path = reviewed(tmp_path, (1,)).path
     with closing(sqlite3.connect(path, isolation_level=None)) as plain:
         plain.execute(change)
-    with pytest.raises(DataError, match=message):
+    with data_error(message):
         pairkit.read(path)
 
 
 @pytest.fixture
-def dataset(tmp_path: Path) -> Path:
+def dataset(tmp_path):
     made = pairkit.write({"train": rows(20)[:14], "test": rows(20)[14:]}, tmp_path / "d")
     assert made.out is not None
     return made.out
 
 
-def judged_by_ann(dataset: Path, answers: dict[str, str]) -> None:
+def judged_by_ann(dataset, answers):
     """Judge all pairs by their texts, by default `yes`."""
     judge_all(pairkit.review(dataset, n=1000), lambda text: answers.get(text.split()[1], "yes"))
 
 
-def test_rejected_pairs(dataset: Path, tmp_path: Path) -> None:
+def test_rejected_pairs(dataset, tmp_path):
     judged_by_ann(dataset, {"0": "no", "1": "no", "2": "unsure", "19": "no"})
     before = pairkit.read(dataset)
     made = pairkit.apply_review(dataset, tmp_path / "out")
@@ -222,7 +222,7 @@ def test_rejected_pairs(dataset: Path, tmp_path: Path) -> None:
     assert "| rejected by people | 8 |" in card
 
 
-def test_relabelled_pairs(dataset: Path, tmp_path: Path) -> None:
+def test_relabelled_pairs(dataset, tmp_path):
     judged_by_ann(dataset, {"0": "no", "1": "no", "2": "unsure"})
     made = pairkit.apply_review(dataset, tmp_path / "out", relabel=True)
     labels = {row["text1"].split()[1]: row["label"] for row in made.pairs.rows.to_dicts()}
@@ -231,20 +231,20 @@ def test_relabelled_pairs(dataset: Path, tmp_path: Path) -> None:
     assert made.statistics["dropped_pairs"] == {}
 
 
-def test_all_rows_of_a_pair(tmp_path: Path) -> None:
+def test_all_rows_of_a_pair(tmp_path):
     pairs = [
-        {"text1": "a b", "text2": "c d", "label": 1},
-        {"text1": "e f", "text2": "g h", "label": 1},
+        pair("a b", "c d"),
+        pair("e f", "g h"),
     ]
-    turned = {"text1": "c d", "text2": "a b", "label": 1}
+    turned = pair("c d", "a b")
     store = tmp_path / "r.review"
     judge_all(pairkit.review(pairs, store, n=1000), lambda text: "no" if "a" in text else "yes")
     made = pairkit.apply_review([*pairs, turned], store=store)
     assert made.statistics["dropped_pairs"] == {"rejected_by_people": 2}
 
 
-def test_graded_dataset(tmp_path: Path) -> None:
-    pairs = [{"text1": f"a {n}", "text2": f"b {n}", "label": n / 10} for n in range(10)]
+def test_graded_dataset(tmp_path):
+    pairs = [pair(f"a {n}", f"b {n}", n / 10) for n in range(10)]
     store = tmp_path / "r.review"
     judge_all(pairkit.review(pairs, store, n=1000), lambda _: "4")
     made = pairkit.apply_review(pairs, store=store, relabel=True)
@@ -254,7 +254,7 @@ def test_graded_dataset(tmp_path: Path) -> None:
     assert made.statistics["relabelled_pairs"] == 6
 
 
-def test_leaks_write_nothing(dataset: Path, tmp_path: Path) -> None:
+def test_leaks_write_nothing(dataset, tmp_path):
     judged_by_ann(dataset, {})
     leaking = {"train": rows(20), "test": rows(20)[3:5]}
     with pytest.raises(LeakError):
@@ -262,11 +262,9 @@ def test_leaks_write_nothing(dataset: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_missing_or_other_review(dataset: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no such review"):
+def test_missing_or_other_review(dataset, tmp_path):
+    with config_error("no such review"):
         pairkit.apply_review(dataset, tmp_path / "out")
     judged_by_ann(dataset, {})
-    with pytest.raises(DataError, match="has no pair of"):
-        pairkit.apply_review(
-            [{"text1": "x", "text2": "y", "label": 1}], store=tmp_path / "d.review"
-        )
+    with data_error("has no pair of"):
+        pairkit.apply_review([pair("x", "y")], store=tmp_path / "d.review")

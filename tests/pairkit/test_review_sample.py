@@ -1,10 +1,6 @@
-from __future__ import annotations
-
 import json
 from collections import Counter
-from collections.abc import Callable
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -13,28 +9,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pairkit
-from pairkit import ConfigError, DataError, Review, ReviewReport
-from tests.pairkit.review_material import Reviewer, judge_all, rows, text_in
+from tests.pairkit.review_material import Reviewer, ann_at, judge_all, rows, text_in
+from tests.support.pairs import pair
+from tests.support.refusals import config_error, data_error
 
-Begun = Callable[..., Review]
 EVIDENCE = {"kind": "closer_comment", "url": "u", "who": "eve", "when": "2020"}
 
 
 @pytest.fixture
-def begun(tmp_path: Path) -> Begun:
+def begun(tmp_path):
     """Begin a review."""
     return lambda source, **wanted: pairkit.review(
         source, tmp_path / f"{len([*tmp_path.iterdir()])}.review", **wanted
     )
 
 
-def reported(review: Review) -> ReviewReport:
+def reported(review):
     """The report after all drawn pairs were judged."""
     judge_all(review)
     return review.report()
 
 
-def counts(found: ReviewReport) -> dict[str, dict[str, int]]:
+def counts(found):
     """The number of judged pairs by fact and value; a fact that all pairs share is left out."""
     return {
         fact: {value: each.judged for value, each in by.items()} for fact, by in found.by.items()
@@ -42,7 +38,7 @@ def counts(found: ReviewReport) -> dict[str, dict[str, int]]:
 
 
 @pytest.mark.parametrize(
-    ("labels", "facts", "expected"),
+    "labels, facts, expected",
     [
         (
             [1, 0],
@@ -66,23 +62,20 @@ def counts(found: ReviewReport) -> dict[str, dict[str, int]]:
             [
                 {"votes": [{"judge": "c", "vote": vote} for vote in votes]}
                 for votes in (
-                    *(
-                        ["same"] * 4 + ["opposite"],
-                        ["same", "opposite"],
-                        ["same", "unsure", "unsure"],
-                    ),
-                    *(["unsure"], []),
+                    ["same"] * 4 + ["opposite"],
+                    ["same", "opposite"],
+                    ["same", "unsure", "unsure"],
+                    ["unsure"],
+                    [],
                 )
             ],
             {"judges": {"judges agree", "judges differ", "judges unsure", "not judged"}},
         ),
     ],
 )
-def test_facts(
-    begun: Begun, labels: list[float], facts: list[Any], expected: dict[str, set[str]]
-) -> None:
+def test_facts(begun, labels, facts, expected):
     pairs = [
-        {"text1": f"a{n}", "text2": f"b{n}", "label": label, **more}
+        pair(f"a{n}", f"b{n}", label, **more)
         for n, (label, more) in enumerate(zip(labels, facts, strict=True))
     ]
     found = counts(reported(begun(pairs, n=len(pairs))))
@@ -91,7 +84,7 @@ def test_facts(
     } | expected
 
 
-def test_default_sample(begun: Begun) -> None:
+def test_default_sample(begun):
     found = reported(begun(rows(300)))
     assert (found.settings.pairs, found.sample) == (300, 30)
     assert found.settings.strata == ("label", "evidence")
@@ -101,10 +94,10 @@ def test_default_sample(begun: Begun) -> None:
     assert counts(found)["evidence"] == drawn
 
 
-def test_the_seed_decides_and_the_order_does_not(begun: Begun) -> None:
+def test_the_seed_decides_and_the_order_does_not(begun):
     table = pl.DataFrame(rows(200))
 
-    def ids(review: Review) -> set[str]:
+    def ids(review):
         judge_all(review)
         return {*review.judgements()["pair_id"]}
 
@@ -113,17 +106,17 @@ def test_the_seed_decides_and_the_order_does_not(begun: Begun) -> None:
     pairkit.review(table.reverse(), first.path)  # these are the same pairs
 
 
-def test_number_of_strata_depends_on_the_sample_size(begun: Begun) -> None:
+def test_number_of_strata_depends_on_the_sample_size(begun):
     assert reported(begun(rows(60), n=20)).settings.strata == ("label",)
     assert reported(begun(rows(60), n=30)).settings.strata == ("label", "evidence")
     assert reported(begun(rows(60), n=12, strata=["evidence"])).settings.strata == ("evidence",)
     assert reported(begun(rows(60), n=12, strata=[])).settings.strata == ()
-    with pytest.raises(ConfigError, match="strata = colour: expected some of label, evidence"):
+    with config_error("strata = colour: expected some of label, evidence"):
         begun(rows(), strata=["colour"])
 
 
-def test_grades_for_scores(begun: Begun) -> None:
-    scored = [{"text1": f"a{n}", "text2": f"b{n}", "label": n / 4} for n in range(20)]
+def test_grades_for_scores(begun):
+    scored = [pair(f"a{n}", f"b{n}", n / 4) for n in range(20)]
     found = reported(begun(scored)).settings
     assert (found.asked, found.top) == ("grades", 5.0)
     assert reported(begun(scored, grades=False)).settings.asked == "labels"
@@ -133,10 +126,10 @@ def test_grades_for_scores(begun: Begun) -> None:
 ABOUT = {"query_top": 1, "query_results": 2, "query_share": 0.25}
 
 
-def sheet(results: dict[str, list[str]], **more: Any) -> list[dict[str, Any]]:
+def sheet(results, **more):
     """Queries with results to judge; the candidate A found the first one, and B the last one."""
     return [
-        {"text1": query, "text2": text, "label": 0.5, **ABOUT}
+        pair(query, text, 0.5, **ABOUT)
         | {
             "rank of A": 1 if text == texts[0] else None,
             "rank of B": 1 if text == texts[-1] else None,
@@ -147,25 +140,24 @@ def sheet(results: dict[str, list[str]], **more: Any) -> list[dict[str, Any]]:
     ]
 
 
-def test_results_of_a_query_are_judged_together(begun: Begun) -> None:
+def test_results_of_a_query_are_judged_together(begun):
     results = {f"q{n}": [f"one{n}", f"other{n}"] for n in range(6)} | {
         "q0": ["q1", "q2"],
         "q1": ["q0", "q2"],
     }
     rows = sheet(results)
     review, seen = begun(rows), dict[str, set[str]]()
-    with review.serve(["ann"], port=0) as server:
-        ann = Reviewer(server.links["ann"])
+    with ann_at(review) as ann:
         state = ann.state()
         assert (state["asked"], state["progress"]["all"]) == ("results", len(results))
-        while (pair := state["pair"]) is not None:
+        while (shown := state["pair"]) is not None:
             assert "rank" not in json.dumps(state)  # also after an answer
-            assert not any(marked for text in pair["texts"] for _, marked in text["pieces"])
-            query, *texts = map(text_in, pair["texts"])
+            assert not any(marked for text in shown["texts"] for _, marked in text["pieces"])
+            query, *texts = map(text_in, shown["texts"])
             seen[query] = {*texts}
             fits = {
                 pair_id: "yes" if text == "q1" else "no"
-                for pair_id, text in zip(pair["ids"], texts, strict=True)
+                for pair_id, text in zip(shown["ids"], texts, strict=True)
             }
             state = ann.checked(ann.post("judge", ann.judgement(state, "no", answers=fits)))
             assert state["progress"]["seconds_each"] == 1
@@ -184,13 +176,12 @@ def test_results_of_a_query_are_judged_together(begun: Begun) -> None:
     assert applied.filter(decision="yes").select("text1", "text2").rows() == [("q0", "q1")]
 
 
-def test_results_with_grades_are_judged_one_by_one(begun: Begun) -> None:
+def test_results_with_grades_are_judged_one_by_one(begun):
     review = begun(sheet({f"q{n}": [f"one{n}", f"other{n}"] for n in range(6)}), grades=True, n=12)
     queries = []
-    with review.serve(["ann"], port=0) as server:
-        ann = Reviewer(server.links["ann"])
-        while (pair := ann.state()["pair"]) is not None:
-            query, _ = map(text_in, pair["texts"])
+    with ann_at(review) as ann:
+        while (shown := ann.state()["pair"]) is not None:
+            query, _ = map(text_in, shown["texts"])
             queries.append(query)
             ann.say("4")
     assert len(queries) == 12
@@ -201,10 +192,9 @@ def test_results_with_grades_are_judged_one_by_one(begun: Begun) -> None:
     )
 
 
-def test_a_query_is_undone_skipped_and_sent_again_as_a_whole(begun: Begun) -> None:
+def test_a_query_is_undone_skipped_and_sent_again_as_a_whole(begun):
     review = begun(sheet({"q": ["a", "b", "c"], "r": ["d", "e"]}))
-    with review.serve(["ann"], port=0) as server:
-        ann = Reviewer(server.links["ann"])
+    with ann_at(review) as ann:
         first = ann.state()
         sent = ann.judgement(first, "no")
         sent["answers"][first["pair"]["ids"][-1]] = "yes"
@@ -225,18 +215,17 @@ def test_a_query_is_undone_skipped_and_sent_again_as_a_whole(begun: Begun) -> No
         assert ann.post("judge", ann.judgement(first, "no", answers=of_two)).status_code == 422
 
 
-def test_more_results_than_number_keys_are_shown_in_parts(begun: Begun) -> None:
+def test_more_results_than_number_keys_are_shown_in_parts(begun):
     review, sizes = begun(sheet({"q": [f"text {n}" for n in range(20)]})), []
-    with review.serve(["ann"], port=0) as server:
-        ann = Reviewer(server.links["ann"])
-        while (pair := ann.state()["pair"]) is not None:
-            sizes.append(len(pair["ids"]))
+    with ann_at(review) as ann:
+        while (shown := ann.state()["pair"]) is not None:
+            sizes.append(len(shown["ids"]))
             ann.say("no")
     assert sizes == [9, 9, 2]
     assert pairkit.read(review.path)["test"].height == 20
 
 
-def test_settings_are_fixed_after_judgements(tmp_path: Path) -> None:
+def test_settings_are_fixed_after_judgements(tmp_path):
     place = tmp_path / "r.review"
     assert len(pairkit.review(rows(), place, n=9).judgements()) == 0
     found = pairkit.review(rows(), place, n=12)  # before any judgement
@@ -246,25 +235,25 @@ def test_settings_are_fixed_after_judgements(tmp_path: Path) -> None:
     pairkit.review(rows(), place)
     pairkit.review(rows(), place, n=12, seed=42)
     for wrong in ({"n": 9}, {"seed": 7}, {"grades": True}, {"strata": ["split"]}, {"each": 2}):
-        with pytest.raises(ConfigError, match="was begun with"):
+        with config_error("was begun with"):
             pairkit.review(rows(), place, **wrong)
-    with pytest.raises(DataError, match="a review of other pairs"):
+    with data_error("a review of other pairs"):
         pairkit.review(rows(59), place)
 
 
-def test_pairs_in_memory_need_a_file_for_the_review() -> None:
-    with pytest.raises(ConfigError, match="store = None"):
+def test_pairs_in_memory_need_a_file_for_the_review():
+    with config_error("store = None"):
         pairkit.review(rows())
 
 
-def test_second_server_uses_another_port(begun: Begun) -> None:
+def test_second_server_uses_another_port(begun):
     review = begun(rows())
     with review.serve(["ann"]) as one, review.serve() as other:
         assert one.url != other.url
         assert [*one.links] == [*other.links] == ["ann"]  # known reviewers keep their links
 
 
-def test_each_pair_has_its_number_of_people(begun: Begun) -> None:
+def test_each_pair_has_its_number_of_people(begun):
     review = begun(rows(40), n=40, each=2)
     with review.serve(["ann", "bob", "cid"], port=0) as server:
         assert len(server.links) == 3
@@ -275,10 +264,8 @@ def test_each_pair_has_its_number_of_people(begun: Begun) -> None:
     assert kept["pair_id"].n_unique() == 40
 
 
-def test_everyone_judges_each_distinct_pair_in_an_own_order(begun: Begun) -> None:
-    turned = [
-        {"text1": row["text2"], "text2": row["text1"], "label": row["label"]} for row in rows(40)
-    ]
+def test_everyone_judges_each_distinct_pair_in_an_own_order(begun):
+    turned = [pair(row["text2"], row["text1"], row["label"]) for row in rows(40)]
     review = begun([*rows(40), *turned], n=1000)
     for person in ("ann", "bob"):
         judge_all(review, person=person)
@@ -291,7 +278,7 @@ def test_everyone_judges_each_distinct_pair_in_an_own_order(begun: Begun) -> Non
 
 
 NUMBER = 6
-PAIRS = [{"text1": f"one {n}", "text2": f"other {n}", "label": 1} for n in range(NUMBER)]
+PAIRS = [pair(f"one {n}", f"other {n}") for n in range(NUMBER)]
 ACTIONS = st.lists(
     st.tuples(
         st.sampled_from(
@@ -305,9 +292,7 @@ ACTIONS = st.lists(
 
 @settings(max_examples=8)
 @given(ACTIONS)
-def test_any_sequence_of_actions(
-    tmp_path_factory: pytest.TempPathFactory, actions: list[tuple[str, bool]]
-) -> None:
+def test_any_sequence_of_actions(tmp_path_factory, actions):
     review = pairkit.review(PAIRS, tmp_path_factory.mktemp("session") / "d.review", n=NUMBER)
     server = review.serve(["ann"], port=0)
     ann, sent, kept = Reviewer(server.links["ann"]), list[dict[str, Any]](), dict[str, str]()
@@ -328,7 +313,7 @@ def test_any_sequence_of_actions(
             del kept[state["last"]["pair"]]
         elif action == "take up":
             ann.checked(ann.post("skipped", {}))
-            kept = {pair: answer for pair, answer in kept.items() if answer != "skip"}
+            kept = {each: answer for each, answer in kept.items() if answer != "skip"}
         elif action == "restart":
             server.close()
             server = review.serve(["ann"], port=0)
@@ -343,8 +328,8 @@ def test_any_sequence_of_actions(
     server.close()
 
 
-def test_long_texts_are_cut(tmp_path: Path) -> None:
-    pairs = [{"text1": "x " * 150_000, "text2": "y", "label": 1}]
+def test_long_texts_are_cut(tmp_path):
+    pairs = [pair("x " * 150_000, "y")]
     with pairkit.review(pairs, tmp_path / "d.review").serve(["ann"], port=0) as server:
         shown = Reviewer(server.links["ann"]).state()["pair"]["texts"]
     assert [side["left_out"] for side in shown] == [100_000, 0]

@@ -1,48 +1,45 @@
-from __future__ import annotations
-
 import json
 import re
 import shutil
 import socket
 import threading
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import requests
 
 import pairkit
-from pairkit import ConfigError, Review, ReviewServer
+from pairkit import ConfigError, Review
 from tests.contract.conftest import run_pairs
 from tests.pairkit.review_material import HOSTILE, Reviewer, Served, judge_all, rows, text_in
+from tests.support.tables import each_line, table, text_table
 
 
 @pytest.fixture
-def review(tmp_path: Path) -> Review:
+def review(tmp_path):
     return pairkit.review(rows(40), tmp_path / "r.review", n=12)
 
 
 @pytest.fixture
-def server(review: Review) -> Iterator[ReviewServer]:
+def server(review):
     with review.serve(["ann", "bob"], port=0) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ReviewServer, Review]]:
+def lasting(tmp_path_factory):
     """A shared server for tests without changes."""
     review = pairkit.review(rows(40), tmp_path_factory.mktemp("lasting") / "r.review", n=12)
     with review.serve(["ann", "bob"], port=0) as running:
         yield running, review
 
 
-def people(server: ReviewServer) -> tuple[Reviewer, Reviewer]:
+def people(server):
     return Reviewer(server.links["ann"]), Reviewer(server.links["bob"])
 
 
-def test_judging_all_pairs(server: ReviewServer, review: Review) -> None:
+def test_judging_all_pairs(server, review):
     ann, _ = people(server)
     state = ann.state()
     assert state["question"] == "Do both issues describe the same problem?"
@@ -68,7 +65,7 @@ def test_judging_all_pairs(server: ReviewServer, review: Review) -> None:
     assert set(kept["relation"]) == {"related"}
 
 
-def test_two_tabs(server: ReviewServer, review: Review) -> None:
+def test_two_tabs(server, review):
     ann, _ = people(server)
     one, other = ann.state(), ann.state()
     first = ann.judgement(one, "yes")
@@ -83,7 +80,7 @@ def test_two_tabs(server: ReviewServer, review: Review) -> None:
     assert review.judgements()["answer"].to_list() == ["yes"]
 
 
-def test_undo_and_skip(server: ReviewServer, review: Review) -> None:
+def test_undo_and_skip(server, review):
     ann, _ = people(server)
     state = ann.say("yes", note="first thought", relation="duplicate")
     before = state["last"]
@@ -100,7 +97,7 @@ def test_undo_and_skip(server: ReviewServer, review: Review) -> None:
     assert review.judgements().is_empty()
 
 
-def test_hostile_texts(tmp_path: Path) -> None:
+def test_hostile_texts(tmp_path):
     pairs = [{"text1": text, "text2": f"{text} and more", "label": 1} for text in HOSTILE]
     seen = set()
     with pairkit.review(pairs, tmp_path / "r.review", n=1000).serve(["ann"], port=0) as running:
@@ -112,20 +109,22 @@ def test_hostile_texts(tmp_path: Path) -> None:
     assert seen == {(text, f"{text} and more") for text in shown}
 
 
-@pytest.mark.parametrize(
-    ("path", "mode", "status"),
-    [("/", "navigate", 200), ("/", "no-cors", 403), ("/api/state", "navigate", 403)],
+@table(
+    "path, mode, status",
+    """
+        / | navigate | 200
+        / | no-cors | 403
+        /api/state | navigate | 403
+    """,
 )
-def test_links_from_other_sites_lead_only_to_the_page(
-    lasting: tuple[ReviewServer, Review], path: str, mode: str, status: int
-) -> None:
+def test_links_from_other_sites_lead_only_to_the_page(lasting, path, mode, status):
     headers = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": mode}
     assert (
         requests.get(f"{lasting[0].url}{path}", headers=headers, timeout=30).status_code == status
     )
 
 
-def test_page_and_headers(lasting: tuple[ReviewServer, Review]) -> None:
+def test_page_and_headers(lasting):
     server, _ = lasting
     answer = requests.get(server.url, timeout=30)
     policy = answer.headers["content-security-policy"]
@@ -145,27 +144,25 @@ def test_page_and_headers(lasting: tuple[ReviewServer, Review]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("headers", "status"),
-    [
-        ({"Host": "attacker.example"}, 421),
-        ({"Host": "127.0.0.1"}, 421),
-        ({"Host": "127.0.0.1:1"}, 421),
-        ({"Origin": "http://attacker.example"}, 403),
-        ({"Origin": "null"}, 403),
-        ({"Sec-Fetch-Site": "cross-site"}, 403),
-        ({"Sec-Fetch-Site": "same-site"}, 403),
-        ({"Content-Type": "text/plain"}, 415),
-        ({"Content-Type": "application/x-www-form-urlencoded"}, 415),
-        ({"Authorization": ""}, 401),
-        ({"Authorization": "Bearer "}, 401),
-        ({"Authorization": "Bearer " + "A" * 32}, 401),
-        ({"Authorization": "Basic YW5uOmFubg=="}, 401),
-        ({"Authorization": "Bearer é"}, 401),
-    ],
+    "status, header",
+    text_table(f"""
+        421 | Host: attacker.example
+        421 | Host: 127.0.0.1
+        421 | Host: 127.0.0.1:1
+        403 | Origin: http://attacker.example
+        403 | Origin: null
+        403 | Sec-Fetch-Site: cross-site
+        403 | Sec-Fetch-Site: same-site
+        415 | Content-Type: text/plain
+        415 | Content-Type: application/x-www-form-urlencoded
+        401 | Authorization:
+        401 | Authorization: Bearer
+        401 | Authorization: Bearer {"A" * 32}
+        401 | Authorization: Basic YW5uOmFubg==
+        401 | Authorization: Bearer é
+    """),
 )
-def test_other_requests_are_refused(
-    lasting: tuple[ReviewServer, Review], headers: dict[str, str], status: int
-) -> None:
+def test_other_requests_are_refused(lasting, status, header):
     server, review = lasting
     ann, _ = people(server)
     body = json.dumps(ann.judgement(ann.state(), "yes"))
@@ -173,16 +170,18 @@ def test_other_requests_are_refused(
         "Content-Type": "application/json",
         "Authorization": str(ann.session.headers["Authorization"]),
     }
-    answer = requests.post(f"{server.url}/api/judge", data=body, headers=mine | headers, timeout=30)
-    assert answer.status_code == status
+    name, _, value = header.partition(":")
+    mine[name] = value.strip()
+    answer = requests.post(f"{server.url}/api/judge", data=body, headers=mine, timeout=30)
+    assert answer.status_code == int(status)
     assert answer.headers["x-frame-options"] == "DENY"
     assert review.judgements().is_empty()
 
 
-def _bodies() -> list[tuple[bytes, int]]:
+def _bodies():
     deep = b"[" * 8000 + b"]" * 8000
     good = {"key": "k" * 8, "answers": {"x": "yes"}, "seconds": 1}
-    odd: list[dict[str, Any]] = [
+    odd = [
         good,  # an unknown pair
         {**good, "seconds": -1},
         {**good, "key": "../../etc"},
@@ -209,10 +208,8 @@ def _bodies() -> list[tuple[bytes, int]]:
     ]
 
 
-@pytest.mark.parametrize(("body", "status"), _bodies())
-def test_invalid_bodies_change_nothing(
-    lasting: tuple[ReviewServer, Review], body: bytes, status: int
-) -> None:
+@pytest.mark.parametrize("body, status", _bodies())
+def test_invalid_bodies_change_nothing(lasting, body, status):
     server, review = lasting
     ann, _ = people(server)
     answer = ann.session.post(
@@ -227,11 +224,19 @@ def test_invalid_bodies_change_nothing(
     assert ann.state()["pair"] is not None
 
 
-@pytest.mark.parametrize(
+@each_line(
     "path",
-    ["/etc/passwd", "/../../etc/passwd", "/%2e%2e/page.js", "/page.js", "/api", "/docs", "//evil"],
+    """
+        /etc/passwd
+        /../../etc/passwd
+        /%2e%2e/page.js
+        /page.js
+        /api
+        /docs
+        //evil
+    """,
 )
-def test_other_paths(lasting: tuple[ReviewServer, Review], path: str) -> None:
+def test_other_paths(lasting, path):
     server, _ = lasting
     host, port = server.url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=30) as raw:
@@ -245,7 +250,7 @@ def test_other_paths(lasting: tuple[ReviewServer, Review], path: str) -> None:
     assert b"root:" not in answer
 
 
-def test_body_without_length(lasting: tuple[ReviewServer, Review]) -> None:
+def test_body_without_length(lasting):
     server, _ = lasting
     ann, _ = people(server)
     answer = ann.session.post(
@@ -257,7 +262,7 @@ def test_body_without_length(lasting: tuple[ReviewServer, Review]) -> None:
     assert answer.status_code == 413
 
 
-def test_names_of_people(review: Review) -> None:
+def test_names_of_people(review):
     with pytest.raises(ConfigError, match="a name of 1 to 60 letters"):
         review.serve([" "])
     with review.serve(["<b>ann</b>", "\u202ebob"], port=0) as running:
@@ -265,7 +270,7 @@ def test_names_of_people(review: Review) -> None:
         assert "\u202e" not in "".join(running.links)
 
 
-def test_killed_server_keeps_judgements(tmp_path: Path) -> None:
+def test_killed_server_keeps_judgements(tmp_path):
     dataset = tmp_path / "d"
     pairkit.write(rows(60), dataset)
     served = Served(dataset, "--n", "30", "--reviewer", "ann")
@@ -304,14 +309,14 @@ def test_killed_server_keeps_judgements(tmp_path: Path) -> None:
     assert kept.height == kept["pair_id"].n_unique() == 30
 
 
-def test_report_and_apply_commands(tmp_path: Path) -> None:
+def test_report_and_apply_commands(tmp_path):
     dataset = tmp_path / "d"
     pairkit.write(rows(30), dataset)
     judge_all(pairkit.review(dataset, n=1000))
-    output = run_pairs("review", str(dataset), "--report", "--card").out
+    output = run_pairs("review", dataset, "--report", "--card").out
     assert "inspected by hand: 100.0 %, precision 1.00 [" in output
     assert "evidence: random negative" in output
     assert "## Inspected by hand" in (dataset / "README.md").read_text()
-    done = run_pairs("apply-review", str(dataset), "--out", str(tmp_path / "out"), "--quiet")
+    done = run_pairs("apply-review", dataset, "--out", tmp_path / "out", "--quiet")
     assert "left out: rejected by people 10" in done.out
     assert len(pairkit.read(tmp_path / "out")) == 20

@@ -1,14 +1,9 @@
 """Readers of rows and texts, which training, encoding and labelling use, and their limits."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import stat
 import struct
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pyarrow as pa
@@ -20,7 +15,7 @@ from hypothesis import strategies as st
 from aoe_train.encoding.source import open_source
 from aoe_train.searching.index_rows import read_rows as read_index_rows
 from llm_labeler.dataset.texts import read_values
-from pairkit import ConfigError, DataError, PairkitError, read
+from pairkit import DataError, PairkitError, read
 from pairkit.dataset.labels import label_rules
 from pairkit.dataset.parquet import stream_parquet, write_parquet
 from pairkit.dataset.reading import tables, untrusted_tables
@@ -29,17 +24,19 @@ from pairkit.dataset.reading.tables import read_table, table_rows
 from pairkit.dataset.reading.untrusted_tables import ParquetBatches
 from tests.pairkit.peak import peak_mib
 from tests.pairkit.test_tables import ROWS, SAME, put, spreadsheet
+from tests.support.refusals import config_error, data_error
+from tests.support.tables import table
 
 
 @pytest.mark.parametrize("case", SAME)
-def test_the_same_rows_for_every_reader(tmp_path: Path, case: str) -> None:
+def test_the_same_rows_for_every_reader(tmp_path, case):
     path, first = put(tmp_path, *SAME[case]), [text for text, *_ in ROWS]
     assert [row["text1"] for _, row in table_rows(path)] == first
     assert [value for _, _, value in read_values(path, {"text": "text1"})] == first
     assert read_index_rows(path, {"text": "text1"}).texts == first
 
 
-def test_sheets_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sheets_by_name(tmp_path, monkeypatch):
     pytest.importorskip("fastexcel")
     path = spreadsheet(tmp_path / "a.xlsx", {"A": [("text",)], "B": [("text",), ("x",)]})
     assert [*table_rows(tmp_path / "a.xlsx:B")] == [(2, {"text": "x"})]
@@ -49,13 +46,11 @@ def test_sheets_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert (sheet.path, [*sheet.values()]) == (path, [(2, "x")])
     monkeypatch.setattr(untrusted_tables, "FREE_BYTES", 0)
     monkeypatch.setattr(untrusted_tables, "MAX_RATIO", 0)
-    with pytest.raises(DataError, match="more than 0 times its size"):
+    with data_error("more than 0 times its size"):
         read_table(path)
 
 
-def test_blank_lines_of_a_text_file_are_left_out(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_blank_lines_of_a_text_file_are_left_out(tmp_path, caplog):
     path = put(tmp_path, "a.txt", b"one\n\n two\n\n")
     assert [*open_source(path).values()] == [(1, "one"), (3, " two")]
     assert "blank lines left out: 2" in caplog.text
@@ -63,13 +58,13 @@ def test_blank_lines_of_a_text_file_are_left_out(
         assert read_rows(source)["train"]["text"].to_list() == ["one", " two"]
 
 
-def test_lists_of_positives() -> None:
+def test_lists_of_positives():
     rows = [
         {"query": "q", "pos": ["a", "b"], "neg": ["c"], "pos_scores": [0.9, 0.8]},
         {"query": "r", "pos": [], "neg": ["d"], "pos_scores": []},
         {"query": "s", "pos": ["e"], "neg": ["f", ""], "pos_scores": [0.5]},
     ]
-    with pytest.raises(DataError, match=r":2: positive is empty"):
+    with data_error(r":2: positive is empty"):
         read_rows(rows)
     skip = label_rules(None, None, "skip")
     found = read_rows(rows, rules=skip)
@@ -85,7 +80,7 @@ def test_lists_of_positives() -> None:
     ]
 
 
-def test_single_texts(tmp_path: Path) -> None:
+def test_single_texts(tmp_path):
     lone = put(tmp_path, "a.csv", b"sentence\none\n")
     for source in (lone, pl.Series(["one"])):
         assert read_rows(source)["train"].to_dicts() == [{"text": "one"}]
@@ -95,11 +90,11 @@ def test_single_texts(tmp_path: Path) -> None:
         [{"text": "one"}],
         f"{titles}:2",
     )
-    with pytest.raises(DataError, match="found the columns id, title"):
+    with data_error("found the columns id, title"):
         read_rows(titles)
-    with pytest.raises(DataError, match=r"or give columns=\{'text': 'text'\}"):
+    with data_error(r"or give columns=\{'text': 'text'\}"):
         read_rows(put(tmp_path, "c.csv", b"intent,text\nx,one\n"))
-    with pytest.raises(ConfigError, match="perhaps negatives, or only text; found text1"):
+    with config_error("perhaps negatives, or only text; found text1"):
         read_rows(titles, columns={"text1": "title"})
 
 
@@ -108,7 +103,7 @@ TICKETS = {"id": ["AB-1", "AB-2", "AB-3"], "status": ["open", "closed", "open"],
 
 
 @pytest.mark.parametrize(
-    ("table", "means", "proposed"),
+    "table, means, proposed",
     [
         (TICKETS, "rows", "text=note"),
         (TICKETS, "pairs", "text1=NAME,text2=NAME,label=NAME"),
@@ -123,14 +118,14 @@ TICKETS = {"id": ["AB-1", "AB-2", "AB-3"], "status": ["open", "closed", "open"],
         ({"a": [1, 2], "b": ["1.5", "2024-01-02 10:00"]}, "rows", "text=NAME"),
     ],
 )  # fmt: skip
-def test_proposed_columns(table: dict[str, Any], means: Any, proposed: str) -> None:
+def test_proposed_columns(table, means, proposed):
     with pytest.raises(DataError) as raised:
         read_rows(table, meant=means)
     roles = dict(part.split("=") for part in proposed.split(","))
     assert f"give columns={roles}, with" in str(raised.value)
 
 
-def test_text_files(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_text_files(tmp_path, caplog):
     path = put(tmp_path, "dev.txt", "one\x0c\u2028\ttwo\r\n\nthree\n".encode())
     found = read_rows(path, rules=label_rules(None, None, "skip"))
     assert found["validation"]["text"].to_list() == ["one\x0c\u2028\ttwo", "three"]
@@ -140,7 +135,7 @@ def test_text_files(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert "table.txt: each line is read as one text; name it .tsv" in caplog.text
 
 
-def rows_or_error(read: Any) -> Any:
+def rows_or_error(read):
     try:
         return read()
     except PairkitError as error:
@@ -160,12 +155,8 @@ LINE = st.lists(st.sampled_from(["a", "b c"]) | QUOTED_CELL | CELL, min_size=1, 
     st.booleans(),
 )
 def test_a_whole_table_has_the_rows_that_are_read_one_by_one(
-    tmp_path_factory: pytest.TempPathFactory,
-    name: str,
-    lines: list[list[str]],
-    end: str,
-    well_formed: bool,
-) -> None:
+    tmp_path_factory, name, lines, end, well_formed
+):
     path = tmp_path_factory.getbasetemp() / name
     separator = "\t" if name == "a.tsv" else ","
     shown = [["h", "i"], *([(line * 2)[:2] for line in lines] if well_formed else lines)]
@@ -175,15 +166,16 @@ def test_a_whole_table_has_the_rows_that_are_read_one_by_one(
     assert whole == one_by_one
 
 
-@pytest.mark.parametrize(
-    ("llms", "count"),
-    [
-        ([["chatgpt"], ["llama", "chatgpt"], [], None], 2),
-        (['["wordnet"]', "[]", "", None], 1),  # as in CSV
-        ([1, 2, 3, 4], 0),
-    ],
+@table(
+    "llms, count",
+    """
+        [['chatgpt'], ['llama', 'chatgpt'], [], None] | 2
+        # as in CSV
+        ['["wordnet"]', '[]', '', None] | 1
+        [1, 2, 3, 4] | 0
+    """,
 )
-def test_rows_with_generated_texts(llms: list[object], count: int) -> None:
+def test_rows_with_generated_texts(llms, count):
     rows = pl.DataFrame({"text": ["a"] * 4, "llms": llms, "prompt_hashes": [["x"]] * 4})
     columns = {"text": "text"}
     assert read_rows(rows, columns=columns).written == {"train": count}
@@ -204,12 +196,12 @@ MANY = pl.DataFrame(
 @pytest.mark.parametrize("codec", ["zstd", "snappy", "none", "gzip"])
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 @pytest.mark.parametrize("dictionary", [True, False])
-def test_valid_files(tmp_path: Path, codec: str, version: str, dictionary: bool) -> None:
+def test_valid_files(tmp_path, codec, version, dictionary):
     path = tmp_path / "a.parquet"
     how = {"compression": codec, "data_page_version": version, "use_dictionary": dictionary}
     pq.write_table(MANY.to_arrow(), path, row_group_size=700, data_page_size=2000, **how)
     assert read_table(path).equals(MANY)
-    packed: Any = codec if codec == "zstd" else "lz4" if codec == "gzip" else None
+    packed = codec if codec == "zstd" else "lz4" if codec == "gzip" else None
     (tmp_path / "a.arrow").write_bytes(stream(MANY, compression=packed))
     assert read_table(tmp_path / "a.arrow").equals(MANY)
     MANY.clear().write_parquet(path)
@@ -217,7 +209,7 @@ def test_valid_files(tmp_path: Path, codec: str, version: str, dictionary: bool)
 
 
 @pytest.mark.parametrize(
-    ("columns", "says"),
+    "columns, says",
     [
         ({"text1": ["a"] * 200_000}, "has more than"),
         ({"text1": ["a"], "x": [[7] * 50_000]}, "has more than"),
@@ -227,9 +219,7 @@ def test_valid_files(tmp_path: Path, codec: str, version: str, dictionary: bool)
         ({f"c{n}": [1] for n in range(60)}, "has more than 50 columns"),
     ],
 )
-def test_decompression_bombs(
-    tmp_path: Path, columns: dict[str, Any], says: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_decompression_bombs(tmp_path, columns, says, monkeypatch):
     monkeypatch.setattr(untrusted_tables, "FREE_VALUES", 1000)
     monkeypatch.setattr(untrusted_tables, "MAX_COLUMNS", 50)
     monkeypatch.setattr(untrusted_tables, "FREE_BYTES", 1 << 20)
@@ -239,13 +229,13 @@ def test_decompression_bombs(
         packed.write_bytes(
             path.read_bytes() if packed == path else gzip.compress(path.read_bytes())
         )
-        with pytest.raises(DataError, match=says):
+        with data_error(says):
             read_table(packed)
 
 
 @pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
 @pytest.mark.parametrize("nested", [False, True])
-def test_memory_for_a_repeated_long_text(tmp_path: Path, name: str, nested: bool) -> None:
+def test_memory_for_a_repeated_long_text(tmp_path, name, nested):
     """An Arrow dictionary: 100 kB for each of 40,000 rows in a file of a few kB."""
     texts = pa.DictionaryArray.from_arrays(pa.array([0] * 40_000, pa.int32()), ["a" * 100_000])
     column = pa.ListArray.from_arrays(list(range(0, 40_001, 20)), texts) if nested else texts
@@ -261,7 +251,7 @@ def test_memory_for_a_repeated_long_text(tmp_path: Path, name: str, nested: bool
     assert mib < 100  # 4 GB decompressed
 
 
-def test_batch_size_with_repeated_long_texts(tmp_path: Path) -> None:
+def test_batch_size_with_repeated_long_texts(tmp_path):
     path = tmp_path / "a.parquet"
     texts = pa.DictionaryArray.from_arrays(pa.array([0] * 9_000, pa.int8()), ["x" * (900 << 10)])
     pq.write_table(pa.table({"text": texts}), path)
@@ -269,32 +259,32 @@ def test_batch_size_with_repeated_long_texts(tmp_path: Path) -> None:
     assert 1000 < next(batches).num_rows < 1200
 
 
-def test_too_many_distinct_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_distinct_keys(tmp_path, monkeypatch):
     path = tmp_path / "a.jsonl"
     path.write_text("\n".join(f'{{"text1": "a", "k{n}": 1}}' for n in range(300)))
     assert read_table(path).shape == (300, 301)
     monkeypatch.setattr(tables, "FREE_VALUES", 1000)
-    with pytest.raises(DataError, match="has 301 distinct keys in 300 lines"):
+    with data_error("has 301 distinct keys in 300 lines"):
         read_table(path)
     path.write_text("\n".join(f'{{"text1": {{"k{n}": [{{"x{n}": 1}}]}}}}' for n in range(300)))
-    with pytest.raises(DataError, match="distinct keys in 300 lines"):
+    with data_error("distinct keys in 300 lines"):
         read_table(path)
 
 
-def stream(rows: pl.DataFrame, **options: Any) -> bytes:
+def stream(rows, **options):
     file = io.BytesIO()
     rows.write_ipc_stream(file, **options)
     return file.getvalue()
 
 
-def test_rows_without_bytes(tmp_path: Path) -> None:
+def test_rows_without_bytes(tmp_path):
     """A column of nulls has no bytes, so that its header may state any number of rows."""
     claimed, many = struct.pack("<q", 12_345), 1 << 40
     data = stream(pl.DataFrame({name: [None] * 12_345 for name in ("text1", "text2", "label")}))
     assert claimed in data
     path = tmp_path / "a.arrow"
     path.write_bytes(data.replace(claimed, struct.pack("<q", many)))
-    with pytest.raises(DataError, match=r"has more than|not readable as an Arrow stream"):
+    with data_error(r"has more than|not readable as an Arrow stream"):
         read_table(path)
 
 
@@ -305,7 +295,7 @@ SCHEMA = {
 }
 
 
-def table(rows: int) -> pl.DataFrame:
+def numbered(rows):
     return pl.DataFrame(
         [(f"row {n}", ["a", "b"][: n % 3], [{"judge": "x"}] * (n % 2)) for n in range(rows)],
         schema=SCHEMA,
@@ -314,22 +304,22 @@ def table(rows: int) -> pl.DataFrame:
 
 
 @pytest.mark.parametrize("rows", [0, 1, 20_000])
-def test_stream_parquet(tmp_path: Path, rows: int) -> None:
+def test_stream_parquet(tmp_path, rows):
     one, other = tmp_path / "one.parquet", tmp_path / "deep/other.parquet"
-    write_parquet(one, table(rows), private=True)
-    stream_parquet(other, [table(0), table(rows)], SCHEMA)
+    write_parquet(one, numbered(rows), private=True)
+    stream_parquet(other, [numbered(0), numbered(rows)], SCHEMA)
     assert one.read_bytes() == other.read_bytes()
     assert stat.S_IMODE(one.stat().st_mode) == 0o600
 
 
-def test_failed_write_keeps_the_old_file(tmp_path: Path) -> None:
-    def frames() -> Iterator[pl.DataFrame]:
-        yield table(20_000)
+def test_failed_write_keeps_the_old_file(tmp_path):
+    def frames():
+        yield numbered(20_000)
         raise DataError("damaged")
 
     path = tmp_path / "t.parquet"
     path.write_bytes(b"before")
-    with pytest.raises(DataError, match="damaged"):
+    with data_error("damaged"):
         stream_parquet(path, frames(), SCHEMA)
     assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [
         ("t.parquet", b"before")

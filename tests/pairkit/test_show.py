@@ -1,40 +1,39 @@
-from __future__ import annotations
-
 import csv
 import io
 import json
-from pathlib import Path
 
 import polars as pl
 import pytest
 from rich.console import Console
 
 import pairkit
-from pairkit import ConfigError, DataError, PairDataset
+from pairkit import PairDataset
+from tests.support.pairs import pair
+from tests.support.refusals import config_error, data_error
 
 EVIDENCE = {"kind": "closer_comment", "url": "https://github.com/a/b/issues/1", "who": "eve"}
 ROWS = pl.DataFrame(
-    {
-        "text1": ["Crash on startup with the parser", "Dark mode", "x " * 900],
-        "text2": ["The parser fails at startup", "Slow scrolling", "y"],
-        "label": [1, 0, 0],
-        "repo": ["a/b", "a/b", "a/b"],
-        "number1": [1, 3, 5],
-        "number2": [2, 4, 6],
-        "evidence": [EVIDENCE | {"when": "2020-01-01T00:00:00Z"}, None, None],
-        "negative_kind": [None, "hard", "random"],
-    }
+    pair(
+        ["Crash on startup with the parser", "Dark mode", "x " * 900],
+        ["The parser fails at startup", "Slow scrolling", "y"],
+        [1, 0, 0],
+        repo=["a/b", "a/b", "a/b"],
+        number1=[1, 3, 5],
+        number2=[2, 4, 6],
+        evidence=[EVIDENCE | {"when": "2020-01-01T00:00:00Z"}, None, None],
+        negative_kind=[None, "hard", "random"],
+    )
 )
 DATASET = PairDataset({"test": ROWS}, "somewhere")
 
 
-def drawn(place: int, label: int | None = None) -> str:
+def drawn(place, label=None):
     console = Console(file=io.StringIO(), width=100, force_terminal=True, color_system="standard")
     console.print(pairkit.show(DATASET, row=place, label=label))
-    return console.file.getvalue()  # type: ignore[attr-defined]
+    return console.file.getvalue()
 
 
-def test_shared_words_and_evidence() -> None:
+def test_shared_words_and_evidence():
     picture = drawn(0)
     assert "\x1b[1;33mparser\x1b[0m" in picture
     assert "\x1b[1;33mwith\x1b[0m" not in picture
@@ -42,30 +41,30 @@ def test_shared_words_and_evidence() -> None:
     assert "closer_comment by eve on 2020-01-01" in picture
 
 
-def test_row_number_with_label() -> None:
+def test_row_number_with_label():
     assert "drawn as a hard negative" in drawn(0, label=0)
     assert "drawn as a random negative" in drawn(1, label=0)
 
 
-def test_missing_split_or_row() -> None:
-    with pytest.raises(ConfigError, match="somewhere has test"):
+def test_missing_split_or_row():
+    with config_error("somewhere has test"):
         pairkit.show(DATASET, split="train")
-    with pytest.raises(ConfigError, match="has 1 such rows, counted from 0"):
+    with config_error("has 1 such rows, counted from 0"):
         pairkit.show(DATASET, row=1, label=1)
 
 
-def test_plain_text_and_pictures() -> None:
-    pair = pairkit.show(DATASET)
-    assert "Crash on startup" in repr(pair)
-    assert "\x1b" not in repr(pair)
-    assert pair._repr_html_().startswith("<svg")
+def test_plain_text_and_pictures():
+    shown = pairkit.show(DATASET)
+    assert "Crash on startup" in repr(shown)
+    assert "\x1b" not in repr(shown)
+    assert shown._repr_html_().startswith("<svg")
     assert "…" in pairkit.show(DATASET, row=2).to_svg()
     assert "Crash on startup" in DATASET._repr_html_()
 
 
-def test_texts_are_not_markup() -> None:
+def test_texts_are_not_markup():
     evidence = {"kind": "note", "url": "http://x/[/y]", "who": "dup[bot]", "when": "2020-01-01"}
-    row = {"text1": "[/b] \x1b[31m", "text2": "[red]", "label": 1}
+    row = pair("[/b] \x1b[31m", "[red]")
     row |= {"repo": "[/a]/b", "number1": 1, "number2": 2}
     dataset = PairDataset({"[/s]": pl.DataFrame([row | {"evidence": evidence}])}, "x")
     console = Console(file=io.StringIO(), width=100)
@@ -89,7 +88,7 @@ EXPORTED = pl.DataFrame(
 )
 
 
-def test_export(tmp_path: Path) -> None:
+def test_export(tmp_path):
     dataset = PairDataset({"train": EXPORTED}, "x")
     (lines,) = pairkit.export(dataset, tmp_path)
     assert [json.loads(line) for line in lines.read_text().splitlines()] == EXPORTED.to_dicts()
@@ -101,7 +100,7 @@ def test_export(tmp_path: Path) -> None:
     ]
 
 
-def test_apostrophes_that_export_adds_are_removed_by_reading(tmp_path: Path) -> None:
+def test_apostrophes_that_export_adds_are_removed_by_reading(tmp_path):
     texts = ["=1", "'=1", "''-a", "'tis", "plain", "- b", "'"]
     rows = [{"text1": text, "text2": "@b", "label": 1, "=n": text} for text in texts]
     (sheet,) = pairkit.export(rows, tmp_path, format="csv")
@@ -109,11 +108,11 @@ def test_apostrophes_that_export_adds_are_removed_by_reading(tmp_path: Path) -> 
     sheet.write_text("text1,text2\n'=1,'tis\n")  # a user's own
     assert pairkit.read(sheet, columns={"anchor": "text1", "positive": "text2"}).splits[
         "train"
-    ].row(0)[:2] == (*("'=1", "'tis"),)
+    ].row(0)[:2] == ("'=1", "'tis")
 
 
 @pytest.mark.parametrize("mark", ["=", "+", "-", "@", "\t", "\r", "\n", "＝"])
-def test_formulas_are_escaped(tmp_path: Path, mark: str) -> None:
+def test_formulas_are_escaped(tmp_path, mark):
     text = mark + 'cmd|"/c calc"!A1'
     rows = [(text, "b", 1, -1, None), ("1=1", " -", 0, 2, text)]
     frame = pl.DataFrame(rows, schema=["text1", "text2", "label", "n", f"{mark}more"], orient="row")
@@ -121,26 +120,21 @@ def test_formulas_are_escaped(tmp_path: Path, mark: str) -> None:
     with sheet.open(encoding="utf-8", newline="") as file:
         header, *rows = csv.reader(file)
     assert header == ["text1", "text2", "label", "n", f"'{mark}more", "apostrophes_added"]
-    assert rows == [
-        [f"'{text}", "b", "1", "-1", "", "1"],
-        ["1=1", " -", "0", "2", f"'{text}", "1"],
-    ]
+    assert rows == [[f"'{text}", "b", "1", "-1", "", "1"], ["1=1", " -", "0", "2", f"'{text}", "1"]]
     (sheet,) = pairkit.export(
         PairDataset({"train": frame}, "x"), tmp_path / "b", format="csv", raw=True
     )
     with sheet.open(encoding="utf-8", newline="") as file:
         assert [row[0] for row in csv.reader(file)] == ["text1", text, "1=1"]
     (lines,) = pairkit.export(PairDataset({"train": frame}, "x"), tmp_path / "c")
-    assert json.loads(lines.read_text(encoding="utf-8").splitlines()[0])["text1"] == text
+    assert json.loads(lines.read_text().splitlines()[0])["text1"] == text
 
 
 @pytest.mark.parametrize("value", [b"x", [b"x"], {"a": [b"x"]}])
 @pytest.mark.parametrize("file_format", ["jsonl", "csv"])
-def test_columns_of_bytes_are_refused(tmp_path: Path, value: object, file_format: str) -> None:
-    frame = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1], "raw": [value]})
-    with pytest.raises(
-        DataError, match=f"train.{file_format}: column raw has bytes, which {file_format} can't"
-    ):
+def test_columns_of_bytes_are_refused(tmp_path, value, file_format):
+    frame = pl.DataFrame(pair(["a"], ["b"], [1], raw=[value]))
+    with data_error(f"train.{file_format}: column raw has bytes, which {file_format} can't"):
         pairkit.export(PairDataset({"train": frame}, "x"), tmp_path, format=file_format)
     assert list(tmp_path.iterdir()) == []
 
@@ -150,19 +144,23 @@ WHOLE = {"kind": "said", "url": "u", "who": None, "when": "2020"}
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "expected"),
+    "name, value, expected",
     [
-        *(("cluster", 7, "7"), ("cluster", None, None), ("number1", 7, "7")),
-        *(("confidence", "0.5", 0.5), ("confidence", "much", None)),
-        *(
-            ("evidence", WHOLE, WHOLE),
-            ("evidence", WHOLE | {"who": 7, "more": 1}, WHOLE | {"who": "7"}),
-        ),
-        *(("cluster", [1], DROPPED), ("repo", {"a": 1}, DROPPED), ("repo", b"\xff", DROPPED)),
-        *(("evidence", "it was said", DROPPED), ("evidence", {"kind": "x", "url": "y"}, DROPPED)),
+        ("cluster", 7, "7"),
+        ("cluster", None, None),
+        ("number1", 7, "7"),
+        ("confidence", "0.5", 0.5),
+        ("confidence", "much", None),
+        ("evidence", WHOLE, WHOLE),
+        ("evidence", WHOLE | {"who": 7, "more": 1}, WHOLE | {"who": "7"}),
+        ("cluster", [1], DROPPED),
+        ("repo", {"a": 1}, DROPPED),
+        ("repo", b"\xff", DROPPED),
+        ("evidence", "it was said", DROPPED),
+        ("evidence", {"kind": "x", "url": "y"}, DROPPED),
         ("evidence", WHOLE | {"who": [1]}, DROPPED),
     ],
 )
-def test_provenance_columns_are_typed(name: str, value: object, expected: object) -> None:
+def test_provenance_columns_are_typed(name, value, expected):
     rows = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1], name: [value]})
     assert pairkit.show(rows).row.get(name, DROPPED) == expected

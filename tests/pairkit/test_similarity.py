@@ -1,7 +1,5 @@
 """Terms, BM25, groups and near-duplicates."""
 
-from __future__ import annotations
-
 import random
 from itertools import combinations
 from math import log
@@ -27,10 +25,11 @@ from pairkit.similarity.measures import (
 from pairkit.similarity.near_duplicates import jaccard, near_identical, shingle_sets
 from pairkit.similarity.same_text import first_of_same
 from pairkit.similarity.terms import places, terms
+from tests.support.tables import text_lines
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    "text, expected",
     [
         ("Can't open the_file 12 times!", ["can", "t", "open", "the_file", "12", "times"]),
         ("Straße, café", ["straße", "café"]),
@@ -46,12 +45,12 @@ from pairkit.similarity.terms import places, terms
         ("", []),
     ],
 )
-def test_terms_by_script(text: str, expected: list[str]) -> None:
+def test_terms_by_script(text, expected):
     assert terms(text) == expected
 
 
 @given(st.text())
-def test_places_are_those_of_the_terms(text: str) -> None:
+def test_places_are_those_of_the_terms(text):
     found = [*places(text)]
     assert [text[start:end].lower() for _, start, end in found] == [term for term, _, _ in found]
     if comparable(text).lower() == text:
@@ -59,12 +58,12 @@ def test_places_are_those_of_the_terms(text: str) -> None:
 
 
 @given(st.text())
-def test_every_letter_and_digit_is_in_a_term(text: str) -> None:
+def test_every_letter_and_digit_is_in_a_term(text):
     found = set("".join(terms(text)))
     assert {letter for letter in comparable(text).lower() if letter.isalnum()} <= found
 
 
-def frame(*rows: tuple[int, int, int]) -> pl.DataFrame:
+def frame(*rows):
     """Rows of (day of the first, day of the second, label)."""
     times = [
         (f"2020-01-{one:02}T00:00:00Z", f"2020-01-{other:02}T00:00:00Z", y)
@@ -74,73 +73,61 @@ def frame(*rows: tuple[int, int, int]) -> pl.DataFrame:
 
 
 SAME = [
-    *(
-        "Hello, World! | “hello”  world…",
-        "Ｆｕｌｌ　ｗｉｄｔｈ | full width",
-        "Cafe\u0301 | CAFÉ",
-        "don’t | do n't",
-    ),
-    *(
-        "你好，世界！ | 你好 世界",
-        "用 Python 写 | 用Python写。",
-        "สวัสดี ครับ | สวัสดีครับ",
-        "हैं। | हैं",
-        "ΟΔΟΣ | οδος.",
-    ),
-    *(
-        "GPT-4 | gpt 4",
-        "U.S. law | US law",
-        "a = b | a=b",
-        "مرحبا؟ | مرحبا",
-        "안녕, 세상 | 안녕 세상",
-        "... | ...",
-    ),
+    "Hello, World! | “hello”  world…",
+    "Ｆｕｌｌ　ｗｉｄｔｈ | full width",
+    "Cafe\u0301 | CAFÉ",
+    "don’t | do n't",
+    "你好，世界！ | 你好 世界",
+    "用 Python 写 | 用Python写。",
+    "สวัสดี ครับ | สวัสดีครับ",
+    "हैं। | हैं",
+    "ΟΔΟΣ | οδος.",
+    "GPT-4 | gpt 4",
+    "U.S. law | US law",
+    "a = b | a=b",
+    "مرحبا؟ | مرحبا",
+    "안녕, 세상 | 안녕 세상",
+    "... | ...",
 ]
-DIFFERENT = [
-    *(
-        "C | C++",
-        "C | C#",
-        "F | F#",
-        "1.5 | 15",
-        "-5 | 5",
-        "10² | 102",
-        "gpt-3 | gpt-4",
-        "iPhone 4 | iPhone 5",
-    ),
-    *(
-        "it is | it is not",
-        "isn't | is",
-        "$5 | €5",
-        "5% | 5",
-        "a != b | a = b",
-        "? | !",
-        "MX-10 | MX-100",
-    ),
-    *(
-        "the rapist | therapist",
-        "resume | résumé",
-        "we'll | well",
-        "是 | 不是",
-        "12:30 | 1230",
-        "1 2 | 12",
-    ),
-]
+DIFFERENT = text_lines("""
+    C | C++
+    C | C#
+    F | F#
+    1.5 | 15
+    -5 | 5
+    10² | 102
+    gpt-3 | gpt-4
+    iPhone 4 | iPhone 5
+    it is | it is not
+    isn't | is
+    $5 | €5
+    5% | 5
+    a != b | a = b
+    ? | !
+    MX-10 | MX-100
+    the rapist | therapist
+    resume | résumé
+    we'll | well
+    是 | 不是
+    12:30 | 1230
+    1 2 | 12
+""")
 
 
-def test_same_texts() -> None:
+def test_same_texts():
     for listed, differ in ((SAME, False), (DIFFERENT, True)):
         first = [first_of_same(pair.split(" | ")).tolist() for pair in listed]
         assert dict(zip(listed, first, strict=True)) == {pair: [0, int(differ)] for pair in listed}
 
 
-def test_gap_auc() -> None:
+def test_gap_auc():
     """Gaps 1 and 5 of positives against 3 and 5 of negatives: 1 < 3, 1 < 5, 5 > 3, 5 = 5."""
     assert gap_auc(frame((1, 2, 1), (9, 4, 1), (1, 4, 0), (7, 2, 0))) == (1 + 1 + 0 + 0.5) / 4
     assert gap_auc(frame((1, 2, 1), (1, 9, 0))) == 1.0
     assert gap_auc(frame((1, 9, 1), (1, 2, 0))) == 0.0
 
 
-def test_estimated_tokens() -> None:
+def test_estimated_tokens():
     frame = pl.DataFrame({"t": ["", "a cat", "compilation", "x += 12345;"]})
     # Two special tokens; six letters, two digits or one sign each.
     assert frame.select(estimated_tokens(pl.col("t"))).to_series().to_list() == [2, 4, 4, 9]
@@ -150,7 +137,7 @@ def test_estimated_tokens() -> None:
     assert share_long(rows.clear(), "one") == 0.0
 
 
-def test_common_words() -> None:
+def test_common_words():
     texts = [f"the parser{n}" for n in range(400)] + ["rare word"] * 20 + ["often seen"] * 24
     assert common_words(texts) == {"the", "often", "seen"}  # more than a twentieth of 444 texts
     assert common_words(["startup crash"] * 10) == frozenset()
@@ -158,7 +145,7 @@ def test_common_words() -> None:
     assert distinct_words("We 保存文件 now") == {"now", "保存", "存文", "文件"}
 
 
-def test_split_at_words() -> None:
+def test_split_at_words():
     assert split_at_words("Crash, crashes", {"crash"}) == [("Crash", True), (", crashes", False)]
     assert split_at_words("", {"crash"}) == []
     pieces = [("文件保", True), ("存", False), ("失败", True)]
@@ -167,7 +154,7 @@ def test_split_at_words() -> None:
 
 @settings(max_examples=40)
 @given(st.text(), st.sets(st.text(max_size=5), max_size=5))
-def test_pieces_join_to_the_text(text: str, marked: set[str]) -> None:
+def test_pieces_join_to_the_text(text, marked):
     marked |= set(sorted(distinct_words(text))[:2])
     pieces = split_at_words(text, marked)
     assert "".join(piece for piece, _ in pieces) == text
@@ -179,8 +166,8 @@ TIES = st.lists(st.tuples(st.integers(0, 15), st.integers(0, 15)), max_size=25)
 
 @settings(max_examples=40)
 @given(TIES)
-def test_groups_are_connected_components(ties: list[tuple[int, int]]) -> None:
-    groups: Groups[int] = Groups(range(16))
+def test_groups_are_connected_components(ties):
+    groups = Groups(range(16))
     near = {n: {n} for n in range(16)}
     for one, other in ties:
         groups.join(one, other)
@@ -199,9 +186,7 @@ PAIRS = st.lists(st.tuples(st.integers(0, 19), st.integers(0, 19)), max_size=30)
 
 @settings(max_examples=40)
 @given(PAIRS, PAIRS)
-def test_connected_equals_union_find(
-    some: list[tuple[int, int]], more: list[tuple[int, int]]
-) -> None:
+def test_connected_equals_union_find(some, more):
     expected, groups = Groups(range(20)), singletons(20)
     for pairs in (some, more):
         for one, other in pairs:
@@ -220,7 +205,7 @@ def test_connected_equals_union_find(
 BOATS = ["red boat", "red car red", "blue", "..."]
 
 
-def test_score() -> None:
+def test_score():
     """As Lucene: idf * tf / (tf + k1 * (1 - b + b * length / mean length)); lengths 2, 3, 1, 0."""
     scores = Bm25(BOATS).scores("RED red")
     idf = log(1 + (4 - 2 + 0.5) / (2 + 0.5))
@@ -233,13 +218,13 @@ def test_score() -> None:
     assert Bm25([]).scores("red").tolist() == []
 
 
-def test_best() -> None:
+def test_best():
     scores = np.array([0, 2, 1, 2, 1, 0.5], np.float32)
     assert best(scores, 3).tolist() == [1, 3, 2]
     assert best(scores, 6).tolist() == best(scores, 99).tolist() == [1, 3, 2, 4, 5]
 
 
-def test_a_search_by_words_finds_a_reworded_chinese_sentence_first() -> None:
+def test_a_search_by_words_finds_a_reworded_chinese_sentence_first():
     texts = ["无法保存文件，磁盘已满", "打开编辑器时窗口崩溃", "网络连接超时，请检查设置"]
     assert best(Bm25(texts).scores("磁盘满了，文件保存不了"), 1).tolist() == [0]
 
@@ -247,22 +232,22 @@ def test_a_search_by_words_finds_a_reworded_chinese_sentence_first() -> None:
 VOCABULARY = [f"w{n}" for n in range(300)]
 
 
-def text(seed: int, words: int = 60) -> str:
+def text(seed, words=60):
     return " ".join(random.Random(seed).choices(VOCABULARY, k=words))
 
 
-def changed(original: str, *places: int) -> str:
+def changed(original, *places):
     words = original.split()
     for place in places:
         words[place] = "other"
     return " ".join(words)
 
 
-def similarity(*texts: str) -> float:
+def similarity(*texts):
     return jaccard(*shingle_sets(texts))
 
 
-def test_similarity() -> None:
+def test_similarity():
     # abc bcd cde | abc bcd cdf: two of four triples are common.
     assert similarity("a b c d e", "a b c d f") == pytest.approx(2 / 4)
     assert similarity("A, b c!", "a b c") == 1.0
@@ -273,7 +258,7 @@ def test_similarity() -> None:
     assert similarity(*chinese) > 0.6
 
 
-def test_near_identical() -> None:
+def test_near_identical():
     texts = [text(n) for n in range(200)]
     texts += [changed(texts[3], 30), texts[7].upper(), changed(texts[9], 5, 15, 25, 35, 45, 55)]
     assert near_identical(texts) == [[3, 200], [7, 201]]
@@ -281,7 +266,7 @@ def test_near_identical() -> None:
 
 
 @pytest.mark.parametrize("others", [0, 8])  # small families are compared pair by pair
-def test_a_pair_at_the_threshold_is_near_identical(others: int) -> None:
+def test_a_pair_at_the_threshold_is_near_identical(others):
     shorter = text(4, 82)  # 80 triples
     at, below = (f"{shorter} {text(5, more)}" for more in (20, 21))
     assert [similarity(shorter, longer) for longer in (at, below)] == [0.8, 80 / 101]
@@ -291,7 +276,7 @@ def test_a_pair_at_the_threshold_is_near_identical(others: int) -> None:
         assert ([0, 1] in found) is is_found
 
 
-def of_template(seed: int, slots: int, *, values: int) -> str:
+def of_template(seed, slots, *, values):
     """A text of 90 words with a number of slots, each with one of several values."""
     words, random_ = text(1, 90).split(), random.Random(seed)
     for slot in range(slots):
@@ -306,7 +291,7 @@ def of_template(seed: int, slots: int, *, values: int) -> str:
     st.sampled_from([2, 1000]),
     st.randoms(use_true_random=False),
 )
-def test_template(seeds: list[int], slots: int, values: int, random_: random.Random) -> None:
+def test_template(seeds, slots, values, random_):
     """Groups need similarity, don't depend on order, and a subset has no additional ones."""
     texts = [of_template(seed, slots, values=values) for seed in seeds]
     exact = Groups(range(len(texts)))
@@ -327,7 +312,7 @@ def test_template(seeds: list[int], slots: int, values: int, random_: random.Ran
 @given(
     st.lists(st.tuples(st.integers(0, 6), st.integers(0, 59)), max_size=40), st.integers(0, 3000)
 )
-def test_texts_on_disk(kinds: list[tuple[int, int]], in_memory: int) -> None:
+def test_texts_on_disk(kinds, in_memory):
     texts = [changed(text(kind), place) for kind, place in kinds]
     expected = near_identical(texts)
     with pytest.MonkeyPatch.context() as patch:
@@ -336,8 +321,8 @@ def test_texts_on_disk(kinds: list[tuple[int, int]], in_memory: int) -> None:
         assert near_identical(texts) == expected
 
 
-@pytest.mark.parametrize(("changes", "least"), [(3, 0.99), (6, 0.93)])
-def test_recall_at_the_threshold(changes: int, least: float) -> None:
+@pytest.mark.parametrize("changes, least", [(3, 0.99), (6, 0.93)])
+def test_recall_at_the_threshold(changes, least):
     """Pairs at 0.9 almost surely, at 0.8 with probability 0.95."""
     count = 300
     first = [" ".join(f"p{n}w{k}" for k in range(170)) for n in range(count)]

@@ -1,18 +1,22 @@
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pairkit.base.system.seeded import in_proportion, in_turns, keyed_hash
 from pairkit.reviews.agreement import Figure, cohen_kappa, krippendorff_alpha, wilson
+from tests.support.tables import table
 
 
-@pytest.mark.parametrize(
-    ("right", "n", "low", "high"),
-    [(8, 10, 0.4902, 0.9433), (0, 10, 0.0, 0.2775), (10, 10, 0.7225, 1.0), (1, 1, 0.2065, 1.0)],
+@table(
+    "right, n, low, high",
+    """
+        8 | 10 | 0.4902 | 0.9433
+        0 | 10 | 0.0 | 0.2775
+        10 | 10 | 0.7225 | 1.0
+        1 | 1 | 0.2065 | 1.0
+    """,
 )
-def test_wilson(right: int, n: int, low: float, high: float) -> None:
+def test_wilson(right, n, low, high):
     assert wilson(right, n) == pytest.approx((low, high), abs=1e-4)
     assert wilson(0, 0) is None
 
@@ -27,7 +31,7 @@ JUDGES = [
 ]
 
 
-def test_alpha() -> None:
+def test_alpha():
     units = [
         [answer for answer in unit if answer is not None] for unit in zip(*JUDGES, strict=True)
     ]
@@ -38,7 +42,7 @@ def test_alpha() -> None:
     assert krippendorff_alpha(units).n == 11  # the twelfth was judged by one alone
 
 
-def test_interval_of_perfect_agreement() -> None:
+def test_interval_of_perfect_agreement():
     assert cohen_kappa([], []) == Figure(None, None, 0)
     # Wilson's bound for 50 of 50 is 0.9287: of 50 pairs 3.57 may be disagreements, by chance half of them are
     found = cohen_kappa([1] * 25 + [0] * 25, [1] * 25 + [0] * 25)
@@ -50,7 +54,7 @@ def test_interval_of_perfect_agreement() -> None:
     assert few[0] < 0.95
 
 
-def test_keyed_hash() -> None:
+def test_keyed_hash():
     assert keyed_hash(0, "split", "o/n#1") == 8697922999653496411
     assert keyed_hash(0, "a", "b") != keyed_hash(0, "ab")
     assert keyed_hash(0, "a") != keyed_hash(1, "a")
@@ -60,7 +64,7 @@ SIZES = st.dictionaries(st.text(max_size=3), st.integers(0, 30), max_size=14)
 
 
 @given(SIZES, st.integers(0, 40))
-def test_in_turns(sizes: dict[str, int], total: int) -> None:
+def test_in_turns(sizes, total):
     dealt = in_turns(sizes, total)
     filled = {kind: size for kind, size in sizes.items() if size}
     assert set(dealt) == set(filled)
@@ -70,7 +74,7 @@ def test_in_turns(sizes: dict[str, int], total: int) -> None:
 
 
 @given(SIZES, st.integers(0, 400), st.integers(0, 3))
-def test_any_proportions(sizes: dict[str, int], total: int, least: int) -> None:
+def test_any_proportions(sizes, total, least):
     dealt = in_proportion(sizes, total, least)
     assert dealt.keys() == sizes.keys()
     assert sum(dealt.values()) == min(total, sum(sizes.values()))

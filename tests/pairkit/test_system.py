@@ -1,13 +1,10 @@
 """Files, folders, databases, servers and clusters."""
 
-from __future__ import annotations
-
 import asyncio
 import http.client
 import os
 import signal
 import socket
-import sqlite3
 import stat
 import subprocess
 import sys
@@ -15,59 +12,43 @@ import threading
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
-from pairkit import ConfigError, DataError, RemoteError
+from pairkit import DataError, RemoteError
 from pairkit.base.system import database
 from pairkit.base.system.cluster import Cluster, WorkerLost, joined
 from pairkit.base.system.database import Schema, connect, database_errors, open_database
-from pairkit.base.system.files import (
-    check_free,
-    open_own,
-    whole_folder,
-    write_errors,
-)
+from pairkit.base.system.files import check_free, open_own, whole_folder, write_errors
 from pairkit.base.system.folders import check_apart, differing, held_folder
 from pairkit.base.system.http_server import LOOPBACK, HttpServer, listening_socket
 from pairkit.base.system.machine import is_out_of_memory
+from tests.support.refusals import config_error, data_error, remote_error
+from tests.support.tables import each_line, table
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_full_disk() -> None:
+def test_full_disk():
     path = Path("/dev/full")
-    with (
-        pytest.raises(ConfigError, match="No space left"),
-        write_errors(path),
-        path.open("wb") as file,
-    ):
+    with config_error("No space left"), write_errors(path), path.open("wb") as file:
         file.write(b"x" * 10_000)
 
 
-@pytest.mark.parametrize(
-    ("message", "reason"),
-    [
-        (
-            "Error while serializing: I/O error: No space left on device (os error 28)",
-            "No space left",
-        ),
-        (
-            "[enforce fail at inline_container.cc:672] . unexpected pos 9760 vs 9652",
-            "most likely no space",
-        ),
-        ("288000 requested and 30688 written", "most likely no space"),  # an OSError of numpy
-    ],
+@table(
+    "message, reason",
+    """
+        Error while serializing: I/O error: No space left on device (os error 28) | No space left
+        [enforce fail at inline_container.cc:672] . unexpected pos 9760 vs 9652 | most likely no space
+        # an OSError of numpy
+        288000 requested and 30688 written | most likely no space
+    """,
 )
-def test_disk_errors_wrapped_by_libraries(message: str, reason: str) -> None:
-    with (
-        pytest.raises(ConfigError, match=rf"a: can't be written \({reason}"),
-        write_errors(Path("a")),
-    ):
+def test_disk_errors_wrapped_by_libraries(message, reason):
+    with config_error(rf"a: can't be written \({reason}"), write_errors(Path("a")):
         raise OSError(message) if "requested" in message else RuntimeError(message)
 
 
-def test_killed_writer_keeps_the_old_folder(tmp_path: Path) -> None:
+def test_killed_writer_keeps_the_old_folder(tmp_path):
     out = tmp_path / "out"
     with whole_folder(out) as partial:
         (partial / "a").write_text("1")
@@ -95,7 +76,7 @@ def test_killed_writer_keeps_the_old_folder(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
 
 
-def test_open_own(tmp_path: Path) -> None:
+def test_open_own(tmp_path):
     path = tmp_path / "a"
     with open_own(path, private=True) as file:
         file.write(b"one")
@@ -108,24 +89,24 @@ def test_open_own(tmp_path: Path) -> None:
     assert path.read_bytes() == b""
 
 
-def test_check_free(tmp_path: Path) -> None:
+def test_check_free(tmp_path):
     (tmp_path / "a.txt").touch()
     for suffix, words in (("", "already exists"), (".npy", "expected the name of a .npy file")):
-        with pytest.raises(ConfigError, match=words):
+        with config_error(words):
             check_free(tmp_path / "a.txt", suffix)
 
 
 @pytest.mark.parametrize("work", ["pairs", "pairs/work", "pairs/a/b"])
-def test_working_folder_in_the_dataset_folder(work: str) -> None:
-    with pytest.raises(ConfigError, match="would replace"):
+def test_working_folder_in_the_dataset_folder(work):
+    with config_error("would replace"):
         check_apart(Path("pairs"), Path(work))
     check_apart(Path("work/pairs"), Path("work"))
 
 
-def test_lock(tmp_path: Path) -> None:
+def test_lock(tmp_path):
     with (
         held_folder(tmp_path / "w", "busy; wait"),
-        pytest.raises(ConfigError, match="w: busy; wait"),
+        config_error("w: busy; wait"),
         held_folder(tmp_path / "w", "busy; wait"),
     ):
         pass
@@ -133,7 +114,7 @@ def test_lock(tmp_path: Path) -> None:
         pass
 
 
-def test_differing() -> None:
+def test_differing():
     there = {"seed": 1, "model": {"name": "a", "layers": [1, 2]}, "gone": True}
     here = {"seed": 2, "model": {"name": "a", "layers": (1, 2)}}
     assert differing(there, here) == ["gone (True there, None now)", "seed (1 there, 2 now)"]
@@ -143,18 +124,18 @@ def test_differing() -> None:
 TOYS = Schema("toy store", 0x544F5931, 2, "CREATE TABLE toys (name TEXT);")
 
 
-def opened(path: Path, schema: Schema = TOYS) -> sqlite3.Connection:
+def opened(path, schema=TOYS):
     return open_database(path, schema, create=False, absent="nothing is here")
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Path:
+def store(tmp_path):
     path = tmp_path / "deep" / "toys.sqlite"
     open_database(path, TOYS, create=True, absent="").close()
     return path
 
 
-def test_new_file_is_private(store: Path) -> None:
+def test_new_file_is_private(store):
     assert stat.S_IMODE(store.stat().st_mode) == 0o600
     connection = opened(store)
     connection.execute("INSERT INTO toys VALUES ('bear')")
@@ -162,35 +143,38 @@ def test_new_file_is_private(store: Path) -> None:
     assert opened(store).execute("SELECT name FROM toys").fetchall() == [("bear",)]
 
 
-def test_other_versions(store: Path) -> None:
+def test_other_versions(store):
     for version, words in ((1, "newer version"), (3, "an older version")):
-        with pytest.raises(DataError, match=words):
+        with data_error(words):
             opened(store, Schema("toy store", TOYS.application, version, ""))
 
 
-def test_invalid_database(tmp_path: Path) -> None:
+def test_invalid_database(tmp_path):
     path = tmp_path / "no.sqlite"
     path.write_bytes(b"nothing of the kind" * 60)
-    with pytest.raises(DataError, match="move it away"):
+    with data_error("move it away"):
         opened(path)
 
 
-def test_busy_database(store: Path) -> None:
+def test_busy_database(store):
     first, second = opened(store), opened(store)
-    with pytest.raises(ConfigError, match="can't be read or written"), database_errors(store):
+    with config_error("can't be read or written"), database_errors(store):
         connect(store, read_only=True).execute("INSERT INTO toys VALUES ('bear')")
     second.execute("PRAGMA busy_timeout = 10")
     first.execute("BEGIN IMMEDIATE")
-    with pytest.raises(ConfigError, match="another process writes"), database_errors(store):
+    with config_error("another process writes"), database_errors(store):
         second.execute("BEGIN IMMEDIATE")
 
 
-@pytest.mark.parametrize(
-    ("kind", "mode"), [("nfs4", "delete"), ("fuse.sshfs", "delete"), ("ext4", "wal")]
+@each_line(
+    "kind, mode",
+    """
+        nfs4 | delete
+        fuse.sshfs | delete
+        ext4 | wal
+    """,
 )
-def test_write_ahead_log_only_on_local_disks(
-    store: Path, kind: str, mode: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_write_ahead_log_only_on_local_disks(store, kind, mode, monkeypatch):
     mounts, shared = store.with_name("mounts"), store.parent / "my files"
     place = str(shared).replace(" ", "\\040")
     mounts.write_text(f"/dev/sda / ext4 rw 0 0\nserver:/home {place} {kind} rw 0 0\n")
@@ -206,13 +190,10 @@ def test_write_ahead_log_only_on_local_disks(
             assert names == (set() if mode == "delete" else {f"{name}-wal", f"{name}-shm"})
 
 
-def test_ray_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ray_is_not_installed(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     message = r"engine='ray' needs ray, .* 'aoe-toolkit\[ray\]'"
-    with (
-        socket.create_server(("127.0.0.1", 0)) as listening,
-        pytest.raises(ConfigError, match=message),
-    ):
+    with socket.create_server(("127.0.0.1", 0)) as listening, config_error(message):
         joined(f"127.0.0.1:{listening.getsockname()[1]}").__enter__()
 
 
@@ -222,12 +203,12 @@ class RayError(Exception):
 
 # Errors of tasks are also of the class of the cause.
 KINDS = {"RayTaskError": (OSError,), "LocalRayletDiedError": (), "RaySystemError": ()}
-RAY: Any = SimpleNamespace(RayError=RayError)
+RAY = SimpleNamespace(RayError=RayError)
 vars(RAY).update({name: type(name, (RayError, *more), {}) for name, more in KINDS.items()})
 
 
 @pytest.mark.parametrize(
-    ("raised", "expected", "words"),
+    "raised, expected, words",
     [
         (RAY.RayTaskError(), DataError, "^a.json:3: a fault of its own$"),
         (RAY.LocalRayletDiedError(), RemoteError, "run the same command again"),
@@ -235,23 +216,21 @@ vars(RAY).update({name: type(name, (RayError, *more), {}) for name, more in KIND
         (RayError(), WorkerLost, "RayError"),
     ],
 )
-def test_errors_of_tasks_and_workers(
-    raised: Exception, expected: type[Exception], words: str
-) -> None:
-    def fail(*_: object, **__: object) -> None:
+def test_errors_of_tasks_and_workers(raised, expected, words):
+    def fail(*_, **__):
         raise raised
 
     cluster = Cluster(SimpleNamespace(get=fail, wait=fail, exceptions=RAY), "auto")
     with pytest.raises(expected, match=words):
         cluster.fetched(object())
     if expected is RemoteError:
-        with pytest.raises(RemoteError, match=words):
+        with remote_error(words):
             cluster.first([object()])
-        with pytest.raises(RemoteError, match=words):
+        with remote_error(words):
             cluster.begun(fail, 1)
 
 
-def test_first_finished_call() -> None:
+def test_first_finished_call():
     ray = SimpleNamespace(wait=lambda references, timeout: (references[1:2], []), exceptions=RAY)
     assert Cluster(ray, "auto").first(["a", "b"], 1.0) == "b"
     assert Cluster(ray, "auto").first(["a"], 1.0) is None
@@ -267,16 +246,16 @@ def test_first_finished_call() -> None:
         RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
     ],
 )
-def test_out_of_memory_messages(error: BaseException) -> None:
+def test_out_of_memory_messages(error):
     assert is_out_of_memory(error)
 
 
-def test_other_errors() -> None:
+def test_other_errors():
     assert not is_out_of_memory(RuntimeError("size mismatch"))
     assert not is_out_of_memory(ValueError("out of memory"))
 
 
-def get(port: int) -> tuple[int, bytes, dict[str, str]]:
+def get(port):
     connection = http.client.HTTPConnection(LOOPBACK, port, timeout=30)
     connection.request("GET", "/")
     answer = connection.getresponse()
@@ -298,9 +277,9 @@ def test_close_finishes_requests_and_frees_the_port():
     listening = listening_socket(LOOPBACK, 0)
     port = listening.getsockname()[1]
     server = HttpServer(application, listening, name="test", connections=8, receive_s=30, stop_s=30)
-    with pytest.raises(ConfigError, match=f"port {port} of 127.0.0.1 can't be used"):
+    with config_error(f"port {port} of 127.0.0.1 can't be used"):
         listening_socket(LOOPBACK, port)
-    answers: list[tuple[int, bytes, dict[str, str]]] = []
+    answers = []
     asking = threading.Thread(target=lambda: answers.append(get(port)))
     asking.start()
     assert begun.wait(30)
@@ -318,6 +297,6 @@ def test_close_finishes_requests_and_frees_the_port():
 
 
 @pytest.mark.parametrize("port", [-1, 65_536, 99_999])
-def test_ports_out_of_range_are_refused(port: int):
-    with pytest.raises(ConfigError, match=rf"port=.*{port}.*: expected 0 .* to 65535"):
+def test_ports_out_of_range_are_refused(port):
+    with config_error(rf"port=.*{port}.*: expected 0 .* to 65535"):
         listening_socket(LOOPBACK, port)

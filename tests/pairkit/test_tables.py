@@ -1,18 +1,15 @@
 """Tables as people save them: what each file has, or the message that names the row and a remedy."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import zipfile
-from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
 
 import pairkit
 from pairkit import DataError, PairkitError
+from tests.support.tables import text_table
 
 HEAD = "text1,text2,label\n"
 ROWS = [("Grüße, Bob", "Hallo", 1), ("A dog", "A cat", 0)]
@@ -23,7 +20,7 @@ QUOTED = pl.DataFrame(OBJECTS).write_csv(separator="\t", quote_style="always")
 AS_IS = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in OBJECTS)
 LINES = "".join(json.dumps(row) + "\n" for row in OBJECTS)
 
-SAME: dict[str, tuple[str, bytes]] = {
+SAME = {
     "UTF-8": ("a.csv", PLAIN.encode()),
     "Excel's CSV UTF-8": ("a.csv", SEMICOLONS.encode("utf-8-sig").replace(b"\n", b"\r\n")),
     "Excel's CSV": ("a.csv", SEMICOLONS.encode("cp1252")),
@@ -77,18 +74,18 @@ SAME: dict[str, tuple[str, bytes]] = {
 }
 
 
-def put(folder: Path, name: str, data: bytes) -> Path:
+def put(folder, name, data):
     (folder / name).write_bytes(data)
     return folder / name
 
 
 @pytest.mark.parametrize("case", SAME)
-def test_the_same_rows(tmp_path: Path, case: str) -> None:
+def test_the_same_rows(tmp_path, case):
     pairs = pairkit.read(put(tmp_path, *SAME[case]))["train"]
     assert pairs.select("text1", "text2", "label").rows() == ROWS
 
 
-def test_blank_rows_are_ignored_but_counted_as_rows(tmp_path: Path) -> None:
+def test_blank_rows_are_ignored_but_counted_as_rows(tmp_path):
     path = put(tmp_path, "a.csv", (HEAD + "a,b,1\n\n,,\nc,d,0\n").encode())
     assert pairkit.read(path)["train"]["text1"].to_list() == ["a", "c"]
     path.write_text(HEAD + "a,b,1\n\n,,\nc,,0\n")
@@ -96,7 +93,7 @@ def test_blank_rows_are_ignored_but_counted_as_rows(tmp_path: Path) -> None:
         pairkit.read(path)
 
 
-TEXTS: dict[str, tuple[str, str, list[str]]] = {
+TEXTS = {
     "line breaks and quotation marks in a cell": (
         "a.csv",
         'text,n\n"a\r\n""b""\n",1\n',
@@ -127,7 +124,7 @@ TEXTS: dict[str, tuple[str, str, list[str]]] = {
 
 
 @pytest.mark.parametrize("case", TEXTS)
-def test_texts_do_not_change(tmp_path: Path, case: str) -> None:
+def test_texts_do_not_change(tmp_path, case):
     name, content, texts = TEXTS[case]
     read = pairkit.read(
         put(tmp_path, name, content.encode()), columns={"anchor": "text", "positive": "n"}
@@ -136,128 +133,78 @@ def test_texts_do_not_change(tmp_path: Path, case: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "message"),
+    "name, message, content",
     [
+        *text_table(r"""
+        a.csv | :2: text after a quoted cell; .* as "", not as \\" | HEAD"He said \"yes\"",b,1\n
+        a.csv | :3: 4 cells, expected 3, .* quote texts with ',' | HEADa,b,1\nc, d,e,1\n
+        a.csv | :3: lines 3 to 4: a quotation mark opens a cell | HEADa,b,1\n"c,d,0\ne,f,1\n
+        a.csv | :3: repeats the first row | HEADa,b,1\nHEAD
+        a.csv | :2: 3 cells, .*',', or delete rows above the header | Export of May\nHEAD
+        a.csv | : found the columns x, y, .*\{'anchor': 'NAME', 'positive': 'NAME'\} | x,y\nA text.,label\n
+        a.csv | :3: text1 is empty; fill it, .*bad_rows='skip' | HEADa,b,1\n ,b,1\n
+        a.csv | : is empty; expected a line |
+        a.txt | : unknown file type '\.txt'; .* name a table in a text file \.csv |
+        a.csv | : found the columns text1, Text 2, label, expected | text1 ,Text 2,label\na,b,1\n
+        a.csv | :2: text2 is '#N/A', so missing; .*bad_rows='skip' | HEADa,#N/A,1\n
+        a.jsonl | :1: label nan is missing | {"text1": "a", "text2": "b", "label": NaN}\n
+        a.jsonl | :3: not JSON | LINES{"text1": "a"\n
+        a.jsonl | :3: the column text1 has lists or structures | LINES{"text1": ["a"], "text2": "b", "label": 1}\n
+        a.jsonl | :3: not JSON .lone surrogate | LINES{"text1": "\ud83d x", "text2": "b"}\n
+        # Python 3.13 names the comma.
+        a.json | :[23]: not JSON | [\n{"text1": "a"},\n]
+        a.json | : found an object with the keys text1; expected an array of rows | {"text1": "a"}
+        a.json | : is an answer of the Hub's dataset viewer | {"rows": [{"row_idx": 0, "row": {}}]}
+        a.json | : found an object with the keys a, b; expected an array | {"a": [{}], "b": [{}]}
+        a.json | : not readable as json .*surrogates | [{"text1": "\ud800", "text2": "b", "label": 1}]
+        a.json | : found an object .* pandas: orient='records' | {"text1": {"0": "a"}}
+        a.jsonl | :1: list, expected a JSON object, such as {"anchor": … | ["a", "b"]\n
+        a.csv | : found the columns Export, column_2.* delete rows above the header | Export,,\nHEAD
+        a.csv | : found .* columns=\{'text1': 'text1', .* 'label': 'NAME'\} | id,text1,text2,dup\n
+        a.jsonl | : has answers of Prodigy.* 'label': 'answer' | {"answer": "reject", "_task_hash": 1}
+        a.xlsx | : not readable as a spreadsheet | PK
+        """),
         (
             "a.csv",
-            HEAD + '"He said \\"yes\\"",b,1\n',
-            r':2: text after a quoted cell; .* as "", not as \\"',
-        ),
-        ("a.csv", HEAD + "a,b,1\nc, d,e,1\n", r":3: 4 cells, expected 3, .* quote texts with ','"),
-        (
-            "a.csv",
-            HEAD + 'a,b,1\n"c,d,0\ne,f,1\n',
-            r":3: lines 3 to 4: a quotation mark opens a cell",
-        ),
-        ("a.csv", HEAD + "a,b,1\n" + HEAD, ":3: repeats the first row"),
-        (
-            "a.csv",
-            PLAIN.encode("utf-16-le").decode("latin-1"),
             ":1: has NUL characters, as in UTF-16",
+            PLAIN.encode("utf-16-le").decode("latin-1"),
         ),
         (
             "a.csv",
-            "a,same,score,b\nA text of several words.,Another of several words.,1,2\n",
             r".*\{'text1': 'a', 'text2': 'same', 'label': 'score'\}",
-        ),
-        ("a.csv", "Export of May\n" + HEAD, ":2: 3 cells, .*',', or delete rows above the header"),
-        (
-            "a.csv",
-            "x,y\nA text.,label\n",
-            r": found the columns x, y, .*\{'anchor': 'NAME', 'positive': 'NAME'\}",
+            "a,same,score,b\nA text of several words.,Another of several words.,1,2\n",
         ),
         *(
-            ("a.csv", f"{HEAD}{blank}{blank},b,1\n", ":2: text1 is empty")
+            ("a.csv", ":2: text1 is empty", f"HEAD{blank}{blank},b,1\n")
             for blank in ["\x00", "\xad", "\u200b", "\u2060", "⠀", "ㅤ", "️", "\ufeff"]
         ),
-        ("a.csv", HEAD + "a,b,1\n ,b,1\n", ":3: text1 is empty; fill it, .*bad_rows='skip'"),
-        ("a.csv", "", ": is empty; expected a line"),
-        ("a.txt", "", r": unknown file type '\.txt'; .* name a table in a text file \.csv"),
-        (
-            "a.csv",
-            "text1 ,Text 2,label\na,b,1\n",
-            ": found the columns text1, Text 2, label, expected",
-        ),
-        ("a.csv", HEAD + "a,#N/A,1\n", ":2: text2 is '#N/A', so missing; .*bad_rows='skip'"),
-        ("a.jsonl", '{"text1": "a", "text2": "b", "label": NaN}\n', ":1: label nan is missing"),
-        ("a.jsonl", LINES + '{"text1": "a"\n', ":3: not JSON"),
         (
             "a.jsonl",
-            LINES + '{"text1": ["a"], "text2": "b", "label": 1}\n',
-            ":3: the column text1 has lists or structures",
-        ),
-        (
-            "a.jsonl",
-            LINES * 5_000 + '{"text1": {"en": "a"}, "text2": "b", "label": 1}\n',
             ":10001: the column text1 has lists or struct",
+            LINES * 5_000 + '{"text1": {"en": "a"}, "text2": "b", "label": 1}\n',
         ),
         (
             "a.json",
-            '[{"text1": "x", "text2": ["a", {}], "label": 1}, {"text1": "y", "text2": "b", "label": 0}]',
             ":1: the column text2 has lists",
+            '[{"text1": "x", "text2": ["a", {}], "label": 1}, {"text1": "y", "text2": "b", "label": 0}]',
         ),
-        ("a.csv", ",".join(map(str, range(20_000))), ": has more than 10,000 columns"),
-        (
-            "a.jsonl",
-            LINES + '{"text1": "\\ud83d x", "text2": "b"}\n',
-            ":3: not JSON .lone surrogate",
-        ),
-        ("a.json", '[\n{"text1": "a"},\n]', ":[23]: not JSON"),  # Python 3.13 names the comma
-        (
-            "a.json",
-            '{"text1": "a"}',
-            ": found an object with the keys text1; expected an array of rows",
-        ),
-        (
-            "a.json",
-            '{"rows": [{"row_idx": 0, "row": {}}]}',
-            ": is an answer of the Hub's dataset viewer",
-        ),
-        (
-            "a.json",
-            '{"a": [{}], "b": [{}]}',
-            ": found an object with the keys a, b; expected an array",
-        ),
-        (
-            "a.json",
-            '[{"text1": "\\ud800", "text2": "b", "label": 1}]',
-            ": not readable as json .*surrogates",
-        ),
-        ("a.json", '{"text1": {"0": "a"}}', ": found an object .* pandas: orient='records'"),
-        ("a.jsonl", '["a", "b"]\n', """:1: list, expected a JSON object, such as {"anchor": …"""),
+        ("a.csv", ": has more than 10,000 columns", ",".join(map(str, range(20_000)))),
         (
             "a.csv",
-            "PK\3\4",
             ": is compressed; name a gzip file .gz, a spreadsheet .xlsx, or unpack it",
+            "PK\3\4",
         ),
-        (
-            "a.csv",
-            "Export,,\n" + HEAD,
-            ": found the columns Export, column_2.* delete rows above the header",
-        ),
-        (
-            "a.csv",
-            "id,text1,text2,dup\n",
-            r": found .* columns=\{'text1': 'text1', .* 'label': 'NAME'\}",
-        ),
-        (
-            "a.jsonl",
-            '{"answer": "reject", "_task_hash": 1}',
-            ": has answers of Prodigy.* 'label': 'answer'",
-        ),
-        ("a.xlsx", "PK", ": not readable as a spreadsheet"),
     ],
 )
-def test_messages_name_row_and_remedy(
-    tmp_path: Path, name: str, content: str, message: str
-) -> None:
-    path = put(tmp_path, name, content.encode())
+def test_messages_name_row_and_remedy(tmp_path, name, message, content):
+    whole = content.replace("HEAD", HEAD).replace("LINES", LINES)
+    path = put(tmp_path, name, whole.encode())
     with pytest.raises(PairkitError, match=rf"a\.\w+{message}") as raised:
         pairkit.read(path)
     assert "\n" not in str(raised.value)
 
 
-def test_missing_values_are_counted(tmp_path: Path) -> None:
+def test_missing_values_are_counted(tmp_path):
     words = ("nan", "None", "NULL", "\\N", "#N/A", "<NA>", "#REF!", " ")
     path = put(
         tmp_path, "a.csv", (HEAD + "".join(f"a,{word},1\n" for word in (*words, "none"))).encode()
@@ -281,7 +228,7 @@ BOOK = f'<workbook xmlns="{MAIN}" xmlns:r="{LINKS}"><sheets>{{}}</sheets></workb
 PARTS = f'<Relationships xmlns="{OOXML}/package/2006/relationships">{{}}</Relationships>'
 
 
-def spreadsheet(path: Path, sheets: dict[str, list[tuple[Any, ...]]]) -> Path:
+def spreadsheet(path, sheets):
     """A minimal .xlsx file; None is an empty cell."""
     listed = parts = ""
     with zipfile.ZipFile(path, "w") as file:
@@ -304,7 +251,7 @@ def spreadsheet(path: Path, sheets: dict[str, list[tuple[Any, ...]]]) -> Path:
     return path
 
 
-def test_spreadsheets(tmp_path: Path) -> None:
+def test_spreadsheets(tmp_path):
     pytest.importorskip("fastexcel")
     rows = [("text1", "text2", "label", "id "), (*ROWS[0], 7), (), (*ROWS[1], 8), (None, " ")]
     path = spreadsheet(tmp_path / "a.xlsx", {"Pairs": rows, "B": [("text",), ("x",)]})
@@ -317,8 +264,8 @@ def test_spreadsheets(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("as_pandas", [True, False])
-def test_rows_in_memory_are_read_like_files(as_pandas: bool) -> None:
-    rows: Any = [{" text1": "a", "text2": "b", "label": label} for label in (1, "", None, 0.0)]
+def test_rows_in_memory_are_read_like_files(as_pandas):
+    rows = [{" text1": "a", "text2": "b", "label": label} for label in (1, "", None, 0.0)]
     source = pytest.importorskip("pandas").DataFrame(rows) if as_pandas else rows
     found = pairkit.read(source, bad_rows="skip")
     assert found["train"]["label"].to_list() == [1, 0]

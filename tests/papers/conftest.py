@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from pairkit.base.errors import shell
-from tests.aoe_train.conftest import bert, kill_at, llama, minilm, shallow
+from tests.aoe_train.conftest import bert, kill_at, llama, minilm, out, shallow
 
-__all__ = ["bert", "kill_at", "llama", "minilm", "shallow"]
+__all__ = ["bert", "kill_at", "llama", "minilm", "out", "shallow"]
 
 
 @pytest.fixture(autouse=True)

@@ -6,32 +6,32 @@ import math
 import re
 from pathlib import Path
 
-import pytest
 import torch
-from torch import Tensor
 
 from aoe_train.objectives.contrastive import contrastive_loss
 from aoe_train.objectives.labelled_pairs import cosine, unit
 from aoe_train.objectives.objective import Objective
 from aoe_train.objectives.objective_settings import ObjectiveSettings, Taus, Weights
 from aoe_train.objectives.ranking_losses import angle_reference, ranking_loss
+from tests.aoe_train.shorthand import approx
+from tests.aoe_train.tiny import seeded
 
 PAGE = (Path(__file__).parents[2] / "papers" / "equations.md").read_text(encoding="utf-8")
 TAU = 0.05
 
 
-def pairs(count: int = 6, dim: int = 8) -> tuple[Tensor, Tensor]:
-    generator = torch.Generator().manual_seed(3)
+def pairs(count=6, dim=8):
+    generator = seeded(3)
     first, second = torch.randn(2, count, dim, generator=generator, dtype=torch.float64)
     return first, second
 
 
-def halves(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def halves(first, second):
     """a, b, c, d of arXiv Eq. 3 and ACL Eq. 1."""
-    return *first.chunk(2, dim=-1), *second.chunk(2, dim=-1)  # type: ignore[return-value]
+    return *first.chunk(2, dim=-1), *second.chunk(2, dim=-1)
 
 
-def ranked(scores: Tensor, labels: Tensor, tau: float, sign: int) -> float:
+def ranked(scores, labels, tau, sign):
     """log(1 + sum over label_i > label_j of exp(sign * (score_i - score_j) / tau))."""
     total = 1.0
     for i, high in enumerate(labels):
@@ -41,7 +41,7 @@ def ranked(scores: Tensor, labels: Tensor, tau: float, sign: int) -> float:
     return math.log(total)
 
 
-def printed_contrast(first: Tensor, second: Tensor, targets: list[list[int]]) -> float:
+def printed_contrast(first, second, targets):
     """arXiv Eq. 2 and ACL Eq. 4: a sum over the positives `targets` of each first text."""
     cosines = unit(first) @ unit(second).T / TAU
     return float(
@@ -49,9 +49,9 @@ def printed_contrast(first: Tensor, second: Tensor, targets: list[list[int]]) ->
     )
 
 
-def ours(first: Tensor, second: Tensor, texts: list[list[int]], **options: object) -> float:
+def ours(first, second, texts, **options):
     positive = torch.ones(len(first), dtype=torch.bool)
-    return contrastive_loss(first, second, torch.tensor(texts), positive, TAU, **options).item()  # type: ignore
+    return contrastive_loss(first, second, torch.tensor(texts), positive, TAU, **options).item()
 
 
 def test_equation_6_is_1_for_every_input():
@@ -81,11 +81,9 @@ def test_the_angle_is_a_similarity_of_the_whole_vectors():
 def test_equation_7_ranks_the_other_way_round():
     first, second = pairs()
     labels, scores = torch.tensor([1.0, 0, 1, 0, 1, 0]), angle_reference(first, second)
-    assert ranking_loss(scores, labels, 1 / TAU).item() == pytest.approx(
-        ranked(scores, labels, TAU, -1)
-    )
+    assert ranking_loss(scores, labels, 1 / TAU).item() == approx(ranked(scores, labels, TAU, -1))
     reversed_loss = ranked(scores, labels, TAU, 1)  # as printed
-    assert reversed_loss == pytest.approx(ranking_loss(-scores, labels, 1 / TAU).item())
+    assert reversed_loss == approx(ranking_loss(-scores, labels, 1 / TAU).item())
     better = scores + labels  # positives score higher
     assert ranked(better, labels, TAU, 1) > reversed_loss
 
@@ -93,15 +91,13 @@ def test_equation_7_ranks_the_other_way_round():
 def test_equation_1_is_ours():
     (first, second), labels = pairs(), torch.tensor([1.0, 0, 0.5, 0, 1, 0.5])
     scores = cosine(first, second)
-    assert ranking_loss(scores, labels, 1 / TAU).item() == pytest.approx(
-        ranked(scores, labels, TAU, -1)
-    )
+    assert ranking_loss(scores, labels, 1 / TAU).item() == approx(ranked(scores, labels, TAU, -1))
 
 
 def test_the_contrast_is_a_mean_instead_of_a_sum():
     first, second = pairs()
     printed = printed_contrast(first, second, [[i] for i in range(6)])
-    assert ours(first, second, [[i, 10 + i] for i in range(6)]) == pytest.approx(printed / 6)
+    assert ours(first, second, [[i, 10 + i] for i in range(6)]) == approx(printed / 6)
 
 
 def test_copies_of_a_positive():
@@ -119,22 +115,20 @@ def test_copies_of_a_positive():
         rule: ours(first, second, texts, duplicates=rule)
         for rule in ("positive", "exclude", "negative")
     }
-    assert found["positive"] == pytest.approx(assigned / 6)
-    assert found["negative"] == pytest.approx(
-        printed_contrast(first, second, [[0], [1], [2], [3]]) / 4
-    )
+    assert found["positive"] == approx(assigned / 6)
+    assert found["negative"] == approx(printed_contrast(first, second, [[0], [1], [2], [3]]) / 4)
     left_out = sum(
         printed_contrast(first[[i]], second[kept], [[0]])
         for i, kept in ((0, [0, 2, 3]), (1, [1, 2, 3]))
     )
     left_out += sum(printed_contrast(first[[i]], second, [[i]]) for i in (2, 3))
-    assert found["exclude"] == pytest.approx(left_out / 4)
+    assert found["exclude"] == approx(left_out / 4)
     figures = [f"{value:.2f}" for value in (found["positive"], found["exclude"], found["negative"])]
     assert re.findall(r"\d\.\d\d", PAGE[PAGE.index("toy batch") :]) == figures
 
 
 def test_hard_negatives_are_candidates_beyond_equation_4():
-    generator = torch.Generator().manual_seed(4)
+    generator = seeded(4)
     vectors = torch.randn(5, 3, 8, generator=generator, dtype=torch.float64)
     numbers = torch.arange(15).reshape(5, 3)
     first, positives = vectors[:, 0], vectors[:, 1]
@@ -147,5 +141,5 @@ def test_hard_negatives_are_candidates_beyond_equation_4():
         losses[hard] = Objective(settings, dim=8, kind="triplet")(vectors, None, numbers)[
             "loss"
         ].item()
-    assert losses[False] == pytest.approx(printed)
+    assert losses[False] == approx(printed)
     assert losses[True] > printed

@@ -5,23 +5,24 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
+import polars as pl
 import pytest
+from numpy.linalg import norm
+from numpy.random import default_rng
 from scipy import stats
 
-from aoe_train import Encoder
 from pairkit import ConfigError, DataError
 from papers.figures.halves import Zone, distances, halves
 from papers.figures.make import Request, make_figures
 from papers.figures.numbers import Pairs, density, gold_scores, levels, nearest, read_curves
-from tests.aoe_train.tiny import WORDS
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error, read_rows, shared
+from tests.aoe_train.tiny import WORDS, load
 
 SMALL = Zone(above=0.5, perplexity=5)
-RUN: dict[str, Any] = {
+RUN = {
     "origin": {
         "settings": {"objective": {"weights": {"cosent": 1.0, "in_batch": 0.0, "angle": 2.0}}}
     },
@@ -35,18 +36,18 @@ RUN: dict[str, Any] = {
 }
 
 
-def write_run(folder: Path, **changes: object) -> str:
+def write_run(folder, **changes):
     folder.mkdir(exist_ok=True)
     (folder / "run.json").write_text(json.dumps({**RUN, **changes}))
     return str(folder)
 
 
-def files(folder: Path) -> dict[str, bytes]:
+def files(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-@pytest.fixture(scope="module")
-def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@shared
+def pairs(tmp_path_factory):
     """Forty graded pairs; one text would be a formula to matplotlib, one holds what its font lacks."""
     choose = random.Random(0)
     texts = [" ".join(choose.choices(WORDS, k=6)) for _ in range(78)] + [
@@ -59,48 +60,47 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_figures_and_numbers_of_vectors(bert: Path, pairs: Path, tmp_path: Path):
+def test_figures_and_numbers_of_vectors(bert, pairs, tmp_path):
     out = tmp_path / "figures"
     request = Request([str(bert)], str(pairs), zone=SMALL)
     printed = make_figures(request, out, lambda _: None)
-    names = [
-        f"{name}.{suffix}"
-        for name in ("densities", "halves-bert", "pairs")
-        for suffix in ("png", "svg")
-    ]
-    assert sorted(files(out)) == sorted([*names, "figures.json"])
-    assert "curves of bert" in printed["left_out"]
     before = files(out)
-    for name, data in before.items():
-        if name.endswith(".svg"):
-            ElementTree.fromstring(data)
+    names = [
+        f"{name}.{kind}"
+        for name in ("densities", "halves-bert", "pairs")
+        for kind in ("png", "svg")
+    ]
+    assert before.keys() == {*names, "figures.json"}
+    assert "curves of bert" in printed["left_out"]
+    for name in names[1::2]:
+        ElementTree.fromstring(before[name])
     record = json.loads(before["figures.json"])
-    rows = [line.split("\t") for line in pairs.read_text().splitlines()[1:]]
-    vectors = Encoder.load(bert, precision="fp32").encode(
-        [text for row in rows for text in row[1:]]
-    )
-    one, other = vectors[::2].astype(float), vectors[1::2].astype(float)
-    cosines = (one * other).sum(1) / np.linalg.norm(one, axis=1) / np.linalg.norm(other, axis=1)
+    rows = pl.read_csv(pairs, separator="\t", quote_char=None)
+    one, other = (load(bert).encode(rows[name].to_list()) for name in ("sentence1", "sentence2"))
+    lengths = norm(one.astype(float), axis=1) * norm(other.astype(float), axis=1)
+    cosines = (one.astype(float) * other).sum(1) / lengths
     panel = record["densities"]["models"]["bert"]
-    expected = stats.spearmanr(cosines.round(12), [float(row[0]) for row in rows]).statistic
-    assert panel["spearman"] == pytest.approx(expected, rel=1e-5)
-    assert panel["saturated"] == pytest.approx((np.abs(cosines) > 0.95).mean())
+    expected = stats.spearmanr(cosines.round(12), rows["score"]).statistic
+    assert panel["spearman"] == approx(expected, rel=1e-5)
+    assert panel["saturated"] == approx((np.abs(cosines) > 0.95).mean())
     found = record["halves"]["bert"]
-    apart = np.linalg.norm(vectors[::2, 16:] - vectors[1::2, 16:], axis=1)[found["numbers"]]
-    assert found["original"]["imaginary"]["values"] == pytest.approx(apart, rel=1e-4)
+    apart = norm(one[:, 16:] - other[:, 16:], axis=1)[found["numbers"]]
+    assert found["original"]["imaginary"]["values"] == approx(apart, rel=1e-4)
     again = tmp_path / "again"
     make_figures(replace(request, kind="halves"), again, lambda _: None)
-    assert {name: before[name] for name in before if "halves-" in name}.items() <= files(
-        again
-    ).items()
+    for name in ("halves-bert.png", "halves-bert.svg"):
+        assert (again / name).read_bytes() == before[name]
     (out / "notes.txt").write_text("mine")
-    with pytest.raises(ConfigError, match=r"has notes\.txt, which isn't part of a set of figures"):
+    with config_error(r"has notes\.txt, which isn't part of a set of figures"):
         make_figures(request, out, lambda _: None)
 
 
-def test_figures_of_a_dataset(tmp_path: Path):
+def test_figures_of_a_dataset(tmp_path):
     (tmp_path / "data").mkdir()
-    for split, long in (("train", 600), ("test", 4)):
+    for split, long in read_rows("""
+            train | 600
+            test | 4
+            """):
         rows = [
             {
                 "text1": "a b c",
@@ -119,11 +119,11 @@ def test_figures_of_a_dataset(tmp_path: Path):
     assert found["pairs"]["long_texts"] == {"train": 1 / 8, "test": 0}
     assert found["pairs"]["mean_overlap"]["1-gram"] == {"negative": 0, "positive": 50}
     assert found["pairs"]["sources"] == {"r/0": 4, "r/1": 4}
-    with pytest.raises(ConfigError, match="--kind densities needs --model"):
+    with config_error("--kind densities needs --model"):
         Request((), "x.tsv", kind="densities")
 
 
-def test_curves_of_runs(tmp_path: Path):
+def test_curves_of_runs(tmp_path):
     models = [write_run(tmp_path / name) for name in ("one", "two")]
     printed = make_figures(Request(models, kind="curves"), tmp_path / "out", lambda _: None)
     assert printed["files"] == ["curves.png", "curves.svg"]
@@ -133,7 +133,6 @@ def test_curves_of_runs(tmp_path: Path):
         "cosent",
         "angle",
     ]  # in_batch had no weight; the learning rate is no part
-    assert found.dev is not None
     assert (found.dev.metric, found.dev.best_step) == ("spearman", 15)
     assert (found.dev.curve.x.tolist(), found.dev.curve.y.tolist()) == (
         [0, 15, 20],
@@ -141,45 +140,43 @@ def test_curves_of_runs(tmp_path: Path):
     )
     none = write_run(tmp_path / "none", result={"dev_metric": None}, dev_history=[], best_step=None)
     assert read_curves(none).dev is None
-    with pytest.raises(ConfigError, match="only model folders of `aoe train` have curves"):
+    with config_error("only model folders of `aoe train` have curves"):
         read_curves("minilm")
-    for changes, message in (
-        ({"history": []}, "the history is empty"),
-        ({"history": 3}, "no readable"),
-    ):
-        with pytest.raises(DataError, match=message):
+    for changes, message in read_rows("""
+            {'history': []} | the history is empty
+            {'history': 3} | no readable
+            """):
+        with data_error(message):
             read_curves(write_run(tmp_path / "bad", **changes))
 
 
 def test_a_density_is_the_mean_of_reflected_kernels_and_has_area_one():
-    values = np.random.default_rng(0).beta(8, 1, 300)
+    values = default_rng(0).beta(8, 1, 300)
     curve = density(values, (-0.5, 1.0), bounds=(-1, 1))
-    assert np.trapezoid(curve.y, curve.x) == pytest.approx(1, abs=1e-3)
+    assert np.trapezoid(curve.y, curve.x) == approx(1, abs=1e-3)
     width = 0.9 * min(values.std(ddof=1), stats.iqr(values) / 1.34) * 300**-0.2
     kernels = stats.norm.pdf(curve.x[100], [*values, *(2 - values), *(-2 - values)], width)
-    assert curve.y[100] == pytest.approx(kernels.sum() / 300)
+    assert curve.y[100] == approx(kernels.sum() / 300)
     assert density(np.full(9, 0.3), (0, 1)).y.max() < 200  # equal values are a narrow peak
 
 
-@pytest.mark.parametrize(
-    ("labels", "expected"),
+@cases(
+    "labels, expected",
     [
         ([0, 1, 1], [0, 1]),
         (np.arange(0, 5.1, 0.2), [0, 1, 2, 3, 4, 5]),
         (np.arange(1, 2, 0.1), None),
     ],
 )
-def test_groups_by_gold_score(labels: Any, expected: list[float] | None):
+def test_groups_by_gold_score(labels, expected):
     at = levels(np.asarray(labels, float))
-    assert at.tolist() == pytest.approx(
-        np.linspace(1, 1.9, 6).tolist() if expected is None else expected
-    )
+    assert at.tolist() == approx(np.linspace(1, 1.9, 6).tolist() if expected is None else expected)
     assert nearest(np.array([0.49, 0.5]), np.array([0.0, 1.0])).tolist() == [0, 1]
     assert gold_scores(np.asarray(labels, float)).pairs.sum() == len(labels)
 
 
-def made(dim: int = 8) -> Pairs:
-    draw = np.random.default_rng(0)
+def made(dim=8):
+    draw = default_rng(0)
     rows = np.arange(60).reshape(-1, 2)
     texts = [str(n) for n in range(30)]
     labels = np.linspace(0, 5, 30)
@@ -192,8 +189,8 @@ def test_halves_of_the_pairs_in_the_zone():
     found = halves(made(), Zone(above=0.5, perplexity=3), model="m")
     assert found.in_zone == len(found.numbers) == 15
     vectors = made().vectors
-    apart = np.linalg.norm(vectors[30::2, :4] - vectors[31::2, :4], axis=1)
-    assert found.original.real.values == pytest.approx(apart)
+    apart = norm(vectors[30::2, :4] - vectors[31::2, :4], axis=1)
+    assert found.original.real.values == approx(apart)
     fewer = halves(made(), Zone("all", most=12, perplexity=3), model="m")
     assert (fewer.in_zone, len(fewer.numbers), len(fewer.samples)) == (30, 12, 5)
     points = np.array([[0.0, 0], [3, 4]])
@@ -201,8 +198,8 @@ def test_halves_of_the_pairs_in_the_zone():
     assert (once.real.mean, once.imaginary.mean, once.imaginary_larger) == (5, 10, 1)
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
+@cases(
+    "make, message",
     [
         (lambda: Zone("score"), "--zone score: expected gold, cosine, all"),
         (lambda: Zone(above=1), "--above 1"),
@@ -215,6 +212,6 @@ def test_halves_of_the_pairs_in_the_zone():
         (lambda: halves(made(), Zone(), model="m"), "needs 92 texts or more"),
     ],
 )
-def test_invalid_requests(make: Any, message: str):
+def test_invalid_requests(make, message):
     with pytest.raises((ConfigError, DataError), match=message):
         make()

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import gzip
-from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pytest
 import torch
 from transformers import AutoModel, AutoTokenizer
 
-from pairkit import ConfigError, DataError
 from papers.methods.bilstm import bilstm_folder, write_bilstm
 from papers.methods.flow import Flow, fit_flow, negative_log_likelihood, with_flow
 from papers.methods.whitening import whitened, whitening
 from papers.methods.word_vectors import WordVectors, is_word_vectors, read_word_vectors
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error, table
+from tests.aoe_train.tiny import unit
 
 
-def drawn(count: int = 400, dim: int = 6) -> np.ndarray:
+def drawn(count=400, dim=6):
     generator = np.random.default_rng(0)
     found = generator.normal(size=(count, dim)) @ generator.normal(size=(dim, dim)) + 3
     return np.asarray(found, np.float32)
@@ -28,15 +26,15 @@ def test_whitened_vectors_have_unit_covariance_and_keep_the_largest_directions()
     vectors = drawn()
     encode = whitened(lambda texts: vectors[: len(texts)], ["text"] * 400)
     white = encode(["text"] * 400)
-    assert white.mean(0) == pytest.approx(np.zeros(6), abs=1e-4)
-    assert np.cov(white.T, bias=True) == pytest.approx(np.eye(6), abs=1e-3)
+    assert white.mean(0) == approx(np.zeros(6), abs=1e-4)
+    assert np.cov(white.T, bias=True) == approx(np.eye(6), abs=1e-3)
     weight, _ = whitening(vectors, 2)
     directions = np.linalg.svd(vectors - vectors.mean(0), full_matrices=False)[2][:2]
-    cosines = np.abs((weight / np.linalg.norm(weight, axis=1, keepdims=True)) @ directions.T)
-    assert cosines == pytest.approx(np.eye(2), abs=1e-3)
-    with pytest.raises(ConfigError, match="expected 1 to 6, the dimension"):
+    cosines = np.abs(unit(weight) @ directions.T)
+    assert cosines == approx(np.eye(2), abs=1e-3)
+    with config_error("expected 1 to 6, the dimension"):
         whitening(vectors, 7)
-    with pytest.raises(DataError, match="span 0 directions"):
+    with data_error("span 0 directions"):
         whitening(vectors[:1].repeat(4, 0), None)
 
 
@@ -47,7 +45,7 @@ def test_log_volume_of_a_flow_is_that_of_its_jacobian():
         torch.nn.init.normal_(weight, std=0.3)
     vector = torch.randn(8, dtype=torch.float64)
     derivative = torch.autograd.functional.jacobian(lambda v: flow(v).double(), vector)
-    assert flow.log_volume.item() == pytest.approx(
+    assert flow.log_volume.item() == approx(
         torch.linalg.slogdet(derivative).logabsdet.item(), abs=1e-4
     )
 
@@ -62,20 +60,20 @@ def test_fitting_a_flow_raises_the_likelihood_and_is_deterministic():
     )
     again = with_flow(lambda texts: vectors[: len(texts)], ["text"] * 300, seed=1)
     with torch.no_grad():
-        assert again(["text"] * 3) == pytest.approx(fitted(torch.from_numpy(vectors[:3])).numpy())
-    with pytest.raises(DataError, match="found 1 vectors"):
+        assert again(["text"] * 3) == approx(fitted(torch.from_numpy(vectors[:3])).numpy())
+    with data_error("found 1 vectors"):
         fit_flow(vectors[:1])
-    with pytest.raises(ConfigError, match="vectors of 2 dimensions"):
+    with config_error("vectors of 2 dimensions"):
         fit_flow(vectors[:, :2])
 
 
-def written(path: Path, text: str) -> Path:
+def written(path, text):
     path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
     return path
 
 
-@pytest.mark.parametrize("name", ["w.txt", "w.vec", "w.txt.gz"])
-def test_words_are_looked_up_and_averaged(name: str, tmp_path: Path):
+@cases("name", ["w.txt", "w.vec", "w.txt.gz"])
+def test_words_are_looked_up_and_averaged(name, tmp_path):
     text = "3 2\n" * name.endswith("vec") + "a 1 0\nit 0 1\n's 2 2\n. . 4 4\na 9 9\n"
     path = written(tmp_path / name, text)
     assert is_word_vectors(str(path))
@@ -88,22 +86,28 @@ def test_words_are_looked_up_and_averaged(name: str, tmp_path: Path):
     assert embed(["A it", "it's", "none known"]).tolist() == [[0.5, 0.5], [1, 1.5], [0, 0]]
 
 
-@pytest.mark.parametrize(
-    ("text", "row"),
-    [("a 1 2\nb 1\n", 2), ("a 1 x\n", 1), ("a 1 nan\n", 1), ("alone\n", 1), ("a  1 2\nb 1 2\n", 1)],
+@table(
+    "text, row",
+    r"""
+    'a 1 2\nb 1\n' | 2
+    'a 1 x\n' | 1
+    'a 1 nan\n' | 1
+    'alone\n' | 1
+    'a  1 2\nb 1 2\n' | 1
+    """,
 )
-def test_errors_in_word_vector_files_name_the_row(text: str, row: int, tmp_path: Path):
-    with pytest.raises(DataError, match=rf"w\.txt:{row}: "):
+def test_errors_in_word_vector_files_name_the_row(text, row, tmp_path):
+    with data_error(rf"w\.txt:{row}: "):
         read_word_vectors(written(tmp_path / "w.txt", text))
-    with pytest.raises(DataError, match="no word vectors"):
+    with data_error("no word vectors"):
         read_word_vectors(written(tmp_path / "empty.txt", ""))
 
 
-def test_padding_does_not_change_a_bilstm_over_word_vectors(tmp_path: Path):
+def test_padding_does_not_change_a_bilstm_over_word_vectors(tmp_path):
     words = written(tmp_path / "w.txt", "a 1 0 0\ndog 0 1 0\nruns 0 0 1\n")
     write_bilstm(words, tmp_path / "bilstm", size=4)
-    model: Any = AutoModel.from_pretrained(tmp_path / "bilstm")
-    tokenizer: Any = AutoTokenizer.from_pretrained(tmp_path / "bilstm")
+    model = AutoModel.from_pretrained(tmp_path / "bilstm")
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "bilstm")
     assert tokenizer.tokenize("A dog runs, it's") == ["a", "dog", "runs", "[UNK]", "[UNK]", "[UNK]"]
     together = tokenizer(["a dog runs", "dog"], padding=True, return_tensors="pt")
     alone = tokenizer(["dog"], return_tensors="pt")

@@ -13,21 +13,22 @@ import pytest
 
 import aoe_train
 from aoe_train.settings.train_settings import TrainSettings
-from pairkit import ConfigError
+from pairkit.base.settings import load_settings
 from papers.methods.bilstm import write_bilstm
-from papers.reproduce.plan import Folders, Run, plan
-from papers.reproduce.recipe import Scale, read_recipe, recipe_names
+from papers.reproduce.plan import Folders, plan
+from papers.reproduce.recipe import read_recipe, recipe_names
 from papers.reproduce.reproduce import Options, reproduce
 from papers.reproduce.scoring import Scoring
 from papers.suites.mteb import evaluate_mteb
+from tests.aoe_train.shorthand import cases, config_error, shared, table
 from tests.docs.test_commands_are_known import tree
 from tests.papers import hub
 
 Reproduce = Callable[..., dict[str, Any]]
 
 
-@pytest.fixture(scope="module")
-def root(tmp_path_factory) -> Path:
+@shared
+def root(tmp_path_factory):
     """A folder with the models at their Hub ids, and the data."""
     root = tmp_path_factory.mktemp("full")
     hub.write_models(root)
@@ -36,16 +37,16 @@ def root(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def full(root: Path, tmp_path: Path, monkeypatch) -> Reproduce:
+def full(root, tmp_path, monkeypatch):
     """A function that runs a recipe, or some rows of it."""
     train = aoe_train.train
 
-    def without_bitsandbytes(*arguments: Any, settings: Any, **more: Any) -> Any:
+    def without_bitsandbytes(*arguments, settings, **more):
         if lora := settings.get("lora"):
             settings = {**settings, "lora": {**lora, "four_bit": False}}
         return train(*arguments, settings=settings, **more)
 
-    def without_llms(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+    def without_llms(command, **_):
         name, *arguments = command[4:]
         tree("label").commands[name].make_context(name, [*arguments])  # checks the options
         hub.write_labelled(Path(arguments[arguments.index("--out") + 1]))
@@ -63,18 +64,18 @@ def full(root: Path, tmp_path: Path, monkeypatch) -> Reproduce:
     )  # slow, and not new
     hub.few_rows(monkeypatch)
 
-    def run(name: str, *only: str) -> dict[str, Any]:
+    def run(name, *only):
         options = Options("full", root / "data", tmp_path / "out", seeds=(0,), only=only)
         return reproduce(read_recipe(name), options, say=print)
 
     return run
 
 
-def rows_of(name: str) -> list[str]:
+def rows_of(name):
     return [row.name for row in read_recipe(name).runs if row.at("full").skip is None]
 
 
-def check(name: str, found: dict[str, Any], rows: list[str]) -> None:
+def check(name, found, rows):
     """All rows have scores, and the published ones are of columns that exist."""
     assert [row["row"] for row in found["rows"]] == rows
     published = {row.name: row.published for row in read_recipe(name).runs}
@@ -88,27 +89,25 @@ def check(name: str, found: dict[str, Any], rows: list[str]) -> None:
         )
 
 
-@pytest.mark.parametrize("name", recipe_names())
-def test_recipes_run_on_data_of_the_hub(name: str, full: Reproduce):
+@cases("name", recipe_names())
+def test_recipes_run_on_data_of_the_hub(name, full):
     last = rows_of(name)[-1:]
     check(name, full(name, *last), last)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", recipe_names())
-def test_every_row_runs_on_data_of_the_hub(name: str, full: Reproduce):
+@cases("name", recipe_names())
+def test_every_row_runs_on_data_of_the_hub(name, full):
     check(name, full(name), rows_of(name))
 
 
 def test_mteb_is_named_before_a_model_is_loaded(monkeypatch):
     monkeypatch.setitem(sys.modules, "mteb", None)  # as if it were not installed
-    with pytest.raises(
-        ConfigError, match=r"suite mteb needs mteb.*pip install 'aoe-toolkit\[mteb\]'"
-    ):
+    with config_error(r"suite mteb needs mteb.*pip install 'aoe-toolkit\[mteb\]'"):
         Scoring(read_recipe("mteb").at("full").evaluate, Folders(None, Path("w")))
 
 
-def test_mteb_tasks(root: Path, monkeypatch):
+def test_mteb_tasks(root, monkeypatch):
     mteb = pytest.importorskip("mteb", reason="extra: mteb is not installed")
     from mteb.mocks import mock_tasks
 
@@ -122,84 +121,83 @@ def test_mteb_tasks(root: Path, monkeypatch):
 
 
 # The settings of rows at scale `full`, as the papers or the authors' code have them; see papers/settings.md.
-PAIRS = {"data": ("sentence-transformers/all-nli:pair-class",)}
-BERT = {"pooling": "cls", "lr": 5e-5, "max_length": 128, "strategy": "shuffle"}
-LLAMA = {"pooling": "last", "lr": 1e-4, "lora": (32, 32, 0.1, ("q_proj", "v_proj"), True)}
-LLAMA_NLI = LLAMA | {"max_length": 50, "batch": (120, 4), "epochs": 1}
-ANGLE = {"weights": {"cosent": 1, "in_batch": 1, "angle": 1}, "tau": (0.05, 0.05, 1.0)}
-ANGLE |= {"duplicates": "positive"}
-AOE = {"weights": {"angle": 1, "contrastive": 1}, "tau": (0.05, 0.05, 0.05)}
-SETTINGS: dict[tuple[str, str], dict[str, Any]] = {
-    ("stsb", "AnglE"): BERT | ANGLE,
-    ("stsb", "AoE"): BERT | AOE,
-    ("gis", "AoE"): BERT | AOE | {"max_length": 512},
-    **{(name, "AnglE"): BERT | ANGLE for name in ("mrpc", "qqp", "qnli")},
-    ("retrieval", "AnglE"): BERT | ANGLE | PAIRS,
-    ("retrieval", "AoE"): BERT | AOE | {"data": ("sentence-transformers/nli-for-simcse:triplet",)},
-    ("nli", "SBERT, own settings"): BERT
-    | {"pooling": "avg", "lr": 2e-5, "batch": (16, 1), "epochs": 1},
-    ("nli", "SimCSE, own settings"): BERT
-    | {"max_length": 32, "batch": (512, 1), "epochs": 3, "duplicates": "negative"},
-    ("nli", "AnglE"): BERT | ANGLE | PAIRS,
-    ("nli", "AoE"): BERT | AOE,
-    ("nli-llama", "AnglE"): LLAMA_NLI
-    | ANGLE
-    | {"weights": {"cosent": 1, "in_batch": 35, "angle": 1}},
-    ("nli-llama", "AnglE, quoted prompt"): {"prompts": 'Summarize sentence "{text}" in one word:"'},
-    ("nli-llama", "AoE"): LLAMA_NLI | AOE | {"prompts": "Summarize sentence {text} in one word:"},
-    ("stsb-llama", "AoE"): LLAMA | AOE,
-    ("transfer", "AoE, LLaMA 7B"): LLAMA_NLI | AOE,
-    ("transfer", "AnglE, LLaMA 7B"): LLAMA_NLI
-    | ANGLE
-    | PAIRS
-    | {"weights": {"cosent": 1, "in_batch": 35, "angle": 1}, "precision": "bf16"},
-    ("transfer", "SimCSE, RoBERTa"): {"pooling": "cls", "lr": 1e-5, "batch": (512, 1)},
-    ("ablation", "AnglE, copies are negatives"): BERT | ANGLE | {"duplicates": "negative"},
-    ("ablation-nli", "only angle"): BERT | {"weights": {"angle": 1}, "tau": (0.05, 0.05, 0.05)},
-    ("seeds", "AoE, seed 42"): BERT | AOE | {"seed": 42},
-    ("unsupervised", "whitening"): {"pooling": "first-last-avg"},
-    ("unsupervised", "CT"): {"pooling": "avg", "lr": 1e-5},
-    ("unsupervised", "IS-BERT"): {"pooling": "avg", "lr": 2e-5},
-    ("unsupervised", "SimCSE"): {"pooling": "cls", "lr": 3e-5, "batch": (64, 1), "epochs": 1},
-}
+BERT = "encoder.pooling=cls; encoder.max_length=128; optim.lr=5e-5; batches.strategy=shuffle"
+ADAPTERS = (
+    'lora={rank = 32, alpha = 32, dropout = 0.1, targets = ["q_proj", "v_proj"], four_bit = true}'
+)
+LLAMA = f"encoder.pooling=last; optim.lr=1e-4; {ADAPTERS}"
+LLAMA_NLI = (
+    f"{LLAMA}; encoder.max_length=50; optim.batch_size=120; optim.accumulation=4; optim.epochs=1"
+)
+THREE = "objective.weights={cosent = 1, in_batch = 1, angle = 1, contrastive = 0, sbert = 0}"
+TAUS = "objective.tau={cosent = 0.05, in_batch = 0.05, angle = 1.0}"
+ANGLE = f"{THREE}; {TAUS}; objective.duplicates=positive"
+TRIPLE = f"{ANGLE}; objective.weights.in_batch=35"
+TAU = "objective.tau={angle = 0.05, contrastive = 0.05}"
+AOE = (
+    f"objective.weights={{cosent = 0, in_batch = 0, angle = 1, contrastive = 1, sbert = 0}}; {TAU}"
+)
+SIMCSE = (
+    "encoder.max_length=32; optim.batch_size=512; optim.epochs=3; objective.duplicates=negative"
+)
+SETTINGS = f"""
+stsb | AnglE | {BERT}; {ANGLE}
+stsb | AoE | {BERT}; {AOE}
+gis | AoE | {BERT}; {AOE}; encoder.max_length=512
+mrpc | AnglE | {BERT}; {ANGLE}
+qqp | AnglE | {BERT}; {ANGLE}
+qnli | AnglE | {BERT}; {ANGLE}
+retrieval | AnglE | {BERT}; {ANGLE}
+retrieval | AoE | {BERT}; {AOE}
+nli | SBERT, own settings | {BERT}; encoder.pooling=avg; optim.lr=2e-5; optim.batch_size=16; optim.epochs=1
+nli | SimCSE, own settings | {BERT}; {SIMCSE}
+nli | AnglE | {BERT}; {ANGLE}
+nli | AoE | {BERT}; {AOE}
+nli-llama | AnglE | {LLAMA_NLI}; {TRIPLE}
+nli-llama | AnglE, quoted prompt | prompts=Summarize sentence "{{text}}" in one word:"
+nli-llama | AoE | {LLAMA_NLI}; {AOE}; prompts=Summarize sentence {{text}} in one word:
+stsb-llama | AoE | {LLAMA}; {AOE}
+transfer | AoE, LLaMA 7B | {LLAMA_NLI}; {AOE}
+transfer | AnglE, LLaMA 7B | {LLAMA_NLI}; {TRIPLE}
+transfer | SimCSE, RoBERTa | encoder.pooling=cls; optim.lr=1e-5; optim.batch_size=512; optim.accumulation=1
+ablation | AnglE, copies are negatives | {BERT}; {ANGLE}; objective.duplicates=negative
+ablation-nli | only angle | {BERT}; {AOE}; objective.weights.contrastive=0
+seeds | AoE, seed 42 | {BERT}; {AOE}; seed=42
+unsupervised | whitening | encoder.pooling=first-last-avg
+unsupervised | CT | encoder.pooling=avg; optim.lr=1e-5
+unsupervised | IS-BERT | encoder.pooling=avg; optim.lr=2e-5
+unsupervised | SimCSE | encoder.pooling=cls; optim.lr=3e-5; optim.batch_size=64; optim.epochs=1
+"""
+NLI_PAIRS = ("sentence-transformers/all-nli:pair-class",)
+DATA = [
+    ("retrieval", "AnglE", NLI_PAIRS),
+    ("retrieval", "AoE", ("sentence-transformers/nli-for-simcse:triplet",)),
+    ("nli", "AnglE", NLI_PAIRS),
+    ("transfer", "AnglE, LLaMA 7B", NLI_PAIRS),
+]
 
 
-def resolved(name: str, scale: Scale = "full") -> dict[str, Run]:
+def resolved(name, scale="full"):
     """The first run of each row."""
     runs, _ = plan(read_recipe(name), scale, Folders(Path("d"), Path("w")))
     return {run.row: run for run in reversed(runs)}
 
 
-def chosen(run: Run) -> dict[str, Any]:
-    """The settings that the table above names."""
-    settings = TrainSettings.model_validate(run.settings)
-    tau, lora, optim = settings.objective.tau, settings.lora, settings.optim
-    return {
-        "data": run.source.train,
-        "precision": run.precision,
-        "pooling": settings.encoder.pooling,
-        "max_length": settings.encoder.max_length,
-        "prompts": settings.prompts,
-        "seed": settings.seed,
-        "lr": optim.lr,
-        "batch": (optim.batch_size, optim.accumulation),
-        "epochs": optim.epochs,
-        "strategy": settings.batches.strategy,
-        "weights": settings.objective.weights.active,
-        "tau": (tau.cosent, tau.in_batch, tau.angle),
-        "duplicates": settings.objective.duplicates,
-        "lora": lora and (lora.rank, lora.alpha, lora.dropout, lora.targets, lora.four_bit),
-    }
+@table("name, row, values", SETTINGS)
+def test_settings_are_the_papers(name, row, values):
+    """The papers' values change nothing."""
+    given = resolved(name)[row].settings
+    papers = load_settings(TrainSettings, below=given, settings=values.split("; "))
+    assert papers == TrainSettings.model_validate(given)
 
 
-@pytest.mark.parametrize(("name", "row"), SETTINGS)
-def test_settings_are_the_papers(name: str, row: str):
-    found = chosen(resolved(name)[row])
-    assert {key: found[key] for key in SETTINGS[name, row]} == SETTINGS[name, row]
+@cases("name, row, data", DATA)
+def test_data_are_the_papers(name, row, data):
+    assert resolved(name)[row].source.train == data
 
 
-@pytest.mark.parametrize("name", recipe_names())
-def test_rows_differ(name: str):
+@cases("name", recipe_names())
+def test_rows_differ(name):
     for scale in read_recipe(name).scales:
         runs = [repr(replace(run, row="", seed=0)) for run in resolved(name, scale).values()]
         assert len(set(runs)) == len(runs)

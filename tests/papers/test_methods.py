@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 import random
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pytest
 import torch
 from safetensors.torch import load_file
+from torch.testing import assert_close
 
 import aoe_train
-from aoe_train import Encoder, TextBatch
-from pairkit import ConfigError, RemoteError
+from aoe_train import TextBatch
+from pairkit import RemoteError
 from papers.methods import NAMES, method
 from papers.methods.bilstm import write_bilstm
 from papers.methods.consert import features_cut, shuffled, without_dropout
@@ -25,18 +23,19 @@ from papers.methods.isbert import NGrams, information_loss
 from papers.methods.objectives import Phase, in_batch_angle_emb, phase_similarity
 from papers.methods.promptbert import fill_template, template_bias, templates
 from tests.aoe_train.conftest import Killed
-from tests.aoe_train.tiny import WORDS, save_generator, save_words
+from tests.aoe_train.shorthand import approx, cases, config_error, raises, shared, table
+from tests.aoe_train.tiny import WORDS, card_of, load, save_generator, save_words
 
 TEXT_METHODS = [
     name for name in NAMES if name not in ("angle-phase", "in-batch-angle-emb", "infersent")
 ]
 
 
-def softplus(x: float) -> float:
+def softplus(x):
     return math.log1p(math.exp(x))
 
 
-def batch_of(*lengths: int) -> TextBatch:
+def batch_of(*lengths):
     """Texts of [CLS], so many tokens, and [SEP]."""
     ids = [
         [2, *range(10 * row, 10 * row + length), 3] for row, length in enumerate(lengths, start=1)
@@ -46,28 +45,26 @@ def batch_of(*lengths: int) -> TextBatch:
     return TextBatch(tokens, np.array([len(text) for text in ids]), None, numbers, numbers[:, None])
 
 
-def own(batch: TextBatch) -> torch.Tensor:
+def own(batch):
     return ~torch.isin(batch.input_ids, torch.tensor([2, 3]))
 
 
-def begun(name: str, encoder: Encoder, kind: str = "single", **options: Any) -> Any:
-    made: Any = method(name, **options)
+def begun(name, encoder, kind="single", **options):
+    made = method(name, **options)
     made.begin(encoder, kind)
     return made
 
 
-@pytest.fixture(scope="module")
-def texts() -> list[str]:
+@shared
+def texts():
     words = random.Random(4)
     return [" ".join(words.sample(WORDS, words.randint(3, 9))) for _ in range(16)]
 
 
-@pytest.mark.parametrize("name", [*TEXT_METHODS, "infersent", "consert-joint"])
-def test_a_killed_training_continues_to_the_same_weights(
-    name: str, texts: list[str], shallow: Path, tmp_path: Path, kill_at: Any
-):
-    data: Any = texts
-    backbone, options = shallow, dict[str, str]()
+@cases("name", [*TEXT_METHODS, "infersent", "consert-joint"])
+def test_a_killed_training_continues_to_the_same_weights(name, texts, shallow, tmp_path, kill_at):
+    data = texts
+    backbone, options = shallow, {}
     if name in ("infersent", "consert-joint"):
         data = [
             {"text1": a, "text2": b, "label": n % 2} for n, (a, b) in enumerate(pairwise(texts))
@@ -79,25 +76,20 @@ def test_a_killed_training_continues_to_the_same_weights(
         options = {"generator": str(tmp_path / "generator")}
         save_generator(shallow, tmp_path / "generator")
 
-    def made() -> Any:
+    def made():
         return method(name, **options)
 
-    def train(out: str) -> aoe_train.Trained:
+    def train(out):
         settings = {"log.checkpoint_steps": 2, "optim.lr": 1e-3, "encoder": dict(made().encoder)}
-        how: dict[str, Any] = {
-            "batch_size": 8,
-            "epochs": 2,
-            "settings": settings,
-            "progress": False,
-        }
+        how = {"batch_size": 8, "epochs": 2, "settings": settings}
         return aoe_train.train(data, backbone=backbone, out=tmp_path / out, objective=made(), **how)
 
     whole = train("whole")
     assert whole.steps == 4
     assert all(np.isfinite(entry["loss"]) for entry in whole.history)
-    assert made().__class__.__name__ in (tmp_path / "whole/README.md").read_text()
+    assert made().__class__.__name__ in card_of(tmp_path / "whole")
     kill_at(3)
-    with pytest.raises(Killed):
+    with raises(Killed):
         train("killed")
     train("killed")
     files = sorted(path.name for path in (tmp_path / "whole").glob("*.safetensors"))
@@ -105,30 +97,28 @@ def test_a_killed_training_continues_to_the_same_weights(
     for file in files:
         expected, found = (load_file(tmp_path / folder / file) for folder in ("whole", "killed"))
         assert all(torch.equal(expected[key], found[key]) for key in expected)
-    encoder = Encoder.load(tmp_path / "whole", device="cpu", inference_only=True)
+    encoder = load(tmp_path / "whole", inference_only=True)
     read = made().reader(encoder, tmp_path / "whole")
     assert read(texts[:3]).shape == (3, encoder.dim)
-    assert read(texts)[:3] == pytest.approx(read(texts[:3]), abs=1e-5)  # whatever the batch
+    assert read(texts)[:3] == approx(read(texts[:3]), abs=1e-5)  # whatever the batch
 
 
-@pytest.mark.parametrize(
-    ("name", "kind", "given", "words"),
-    [
-        ("diffcse", "single", {"dense": [8]}, "remove encoder.dense"),
-        ("consert", "single", {"prompts": {"query": "q: "}}, "remove the prompts"),
-        ("infersent", "binary", {}, "expected a BiLSTM over word vectors"),
-        ("infersent", "positive", {}, "found positive rows, expected"),
-        ("consert-joint", "single", {}, "found single rows, expected binary or triplet rows"),
-        ("ct", "positive", {}, "found positive rows, expected"),
-        ("bow", "single", {}, "method 'bow': expected one of"),
-    ],
+@table(
+    "name, kind, given, words",
+    """
+    diffcse | single | {'dense': [8]} | remove encoder.dense
+    consert | single | {'prompts': {'query': 'q: '}} | remove the prompts
+    infersent | binary | {} | expected a BiLSTM over word vectors
+    infersent | positive | {} | found positive rows, expected
+    consert-joint | single | {} | found single rows, expected binary or triplet rows
+    ct | positive | {} | found positive rows, expected
+    bow | single | {} | method 'bow': expected one of
+    """,
 )
-def test_unsuitable_models_and_rows_are_refused(
-    name: str, kind: str, given: dict[str, Any], words: str, shallow: Path
-):
+def test_unsuitable_models_and_rows_are_refused(name, kind, given, words, shallow):
     options = {"generator": "none"} if name == "diffcse" else {}
-    with pytest.raises(ConfigError, match=words):
-        begun(name, Encoder.load(shallow, device="cpu", **given), kind, **options)
+    with config_error(words):
+        begun(name, load(shallow, **given), kind, **options)
 
 
 def test_ct_by_hand():
@@ -137,15 +127,11 @@ def test_ct_by_hand():
     # Scores: [[1, 0, 2], [2, 2, 0], [2, 1, 2]]; one negative each: (0, 1), (1, 2), (2, 0)
     same = softplus(-1) + softplus(-2) + softplus(-2)
     other = softplus(0) + softplus(0) + softplus(2)
-    assert tension_loss(first, second, torch.arange(3), 1).item() == pytest.approx(
-        (same + other) / 6
-    )
+    assert tension_loss(first, second, torch.arange(3), 1).item() == approx((same + other) / 6)
     every = other + softplus(2) + softplus(2) + softplus(1)
-    assert tension_loss(first, second, torch.arange(3), 7).item() == pytest.approx(
-        (same + every) / 9
-    )
+    assert tension_loss(first, second, torch.arange(3), 7).item() == approx((same + every) / 9)
     copies = tension_loss(first[[0, 0]], first[[0, 0]], torch.tensor([4, 4]), 7)
-    assert copies.item() == pytest.approx(softplus(-1))  # a copy of a text is not a negative
+    assert copies.item() == approx(softplus(-1))  # a copy of a text is not a negative
 
 
 def test_isbert_by_hand():
@@ -157,11 +143,9 @@ def test_isbert_by_hand():
     same = (softplus(-1) + softplus(-2) + softplus(-3)) / 3
     others = (softplus(3) + softplus(0) + softplus(2)) / 3
     owners = torch.tensor([0, 0, 1])
-    assert information_loss(local, vectors, owners, torch.arange(2)).item() == pytest.approx(
-        same + others
-    )
+    assert information_loss(local, vectors, owners, torch.arange(2)).item() == approx(same + others)
     copies = information_loss(local, vectors, owners, torch.zeros(2, dtype=torch.long))
-    assert copies.item() == pytest.approx(same)
+    assert copies.item() == approx(same)
 
 
 def test_ngrams_of_a_text_do_not_depend_on_other_texts():
@@ -171,17 +155,17 @@ def test_ngrams_of_a_text_do_not_depend_on_other_texts():
     alone = [
         filters(part, torch.zeros(len(part), dtype=torch.long)) for part in tokens.split([3, 1, 3])
     ]
-    torch.testing.assert_close(together, torch.cat(alone))
+    assert_close(together, torch.cat(alone))
     width = filters[1]  # of three tokens: ReLU(w . h + b), zeros beyond the ends
     padded = torch.cat([torch.zeros(1, 8), tokens[:3], torch.zeros(1, 8)])
     expected = torch.relu((width.weight * padded[0:3].T[None]).sum((1, 2)) + width.bias)
-    torch.testing.assert_close(together[0, 3:6], expected)
+    assert_close(together[0, 3:6], expected)
 
 
-def test_consert_by_hand_and_its_views(bert: Path):
+def test_consert_by_hand_and_its_views(bert):
     # Views (1, 0) and (1, 0) of one, (0, 1) and (0, 1) of the other, tau 1: -log(e / (e + 1 + 1)) each
     found = in_batch_angle_emb(torch.eye(2), torch.eye(2), torch.ones(2, dtype=torch.bool), 1.0)
-    assert found.item() == pytest.approx(math.log(math.e + 2) - 1)
+    assert found.item() == approx(math.log(math.e + 2) - 1)
     torch.manual_seed(0)
     batch = batch_of(3, 9, 9)
     mixed = shuffled(batch, own(batch))
@@ -189,7 +173,7 @@ def test_consert_by_hand_and_its_views(bert: Path):
     for before, after in zip(batch.sequences(), mixed.sequences(), strict=True):
         assert sorted(after.tolist()) == sorted(before.tolist())
         assert (after[0], after[-1]) == (2, 3)
-    model = Encoder.load(bert, device="cpu").model.train()
+    model = load(bert).model.train()
     with without_dropout(model):
         one, other = batch.vectors(model), batch.vectors(model)
     assert torch.equal(one, other)
@@ -197,10 +181,10 @@ def test_consert_by_hand_and_its_views(bert: Path):
     assert model.training
 
 
-@pytest.mark.parametrize("packing", [True, False])
-def test_feature_cutoff_is_the_same_for_all_tokens_of_a_text(packing: bool, bert: Path):
-    model = Encoder.load(bert, device="cpu", packing=packing).model
-    seen: list[torch.Tensor] = []
+@cases("packing", [True, False])
+def test_feature_cutoff_is_the_same_for_all_tokens_of_a_text(packing, bert):
+    model = load(bert, packing=packing).model
+    seen = []
     batch = batch_of(2, 5, 5)
     torch.manual_seed(1)
     with features_cut(model, batch.lengths, 0.5):
@@ -226,8 +210,8 @@ def test_infersent_by_hand():
     assert classes(torch.tensor([[4, 5, -1]]), None).tolist() == [[1, 0, -100]]
 
 
-def test_promptbert_reads_texts_within_its_templates(bert: Path):
-    encoder = Encoder.load(bert, device="cpu", max_length=40)
+def test_promptbert_reads_texts_within_its_templates(bert):
+    encoder = load(bert, max_length=40)
     first, _ = templates(encoder)
     mask = encoder.tokenizer.mask_token_id
     within = fill_template(batch_of(2, 40), first)
@@ -238,16 +222,14 @@ def test_promptbert_reads_texts_within_its_templates(bert: Path):
     nothing = fill_template(batch_of(0), first)
     model = encoder.model
     expected = nothing.states(model)[-first.mask]
-    torch.testing.assert_close(
-        template_bias(model, nothing, first)[0], expected, atol=1e-5, rtol=1e-4
-    )
+    assert_close(template_bias(model, nothing, first)[0], expected, atol=1e-5, rtol=1e-4)
     (shift,) = template_bias(model, fill_template(batch_of(3), first), first)
     assert not torch.allclose(shift, expected, atol=1e-4)  # other positions
 
 
-def test_diffcse_replaces_only_ordinary_tokens(bert: Path, tmp_path: Path):
+def test_diffcse_replaces_only_ordinary_tokens(bert, tmp_path):
     save_generator(bert, tmp_path / "generator")
-    encoder = Encoder.load(bert, device="cpu")
+    encoder = load(bert)
     diffcse = begun("diffcse", encoder, generator=str(tmp_path / "generator"))
     ids = torch.tensor([[2, 8, 9, 10, 3], [2, 11, 3, -100, -100]])
     mask = torch.tensor([[0, 1, 1, 1, 0], [0, 1, 0, 0, 0]], dtype=torch.bool)
@@ -255,12 +237,12 @@ def test_diffcse_replaces_only_ordinary_tokens(bert: Path, tmp_path: Path):
     assert torch.equal(edited[~mask], ids[~mask])
     assert torch.equal(replaced == 1, (edited != ids) & (ids != -100))
     assert (replaced[ids == -100] == -100).all()
-    with pytest.raises(
+    with raises(
         RemoteError, match="none: no such folder, and the Hub lacks it or can't be reached"
     ):
         begun("diffcse", encoder, generator=str(tmp_path / "none"))
     (tmp_path / "generator" / "model.safetensors").unlink()
-    with pytest.raises(ConfigError, match="not a masked language model in safetensors"):
+    with config_error("not a masked language model in safetensors"):
         begun("diffcse", encoder, generator=str(tmp_path / "generator"))
 
 
@@ -273,12 +255,12 @@ def test_phase_by_polar_form_and_as_a_ranking():
         np.sin((np.angle(z) - np.angle(w)) / 2) ** 2, axis=1, weights=np.abs(z) * np.abs(w)
     )
     scores = 1.01 - np.sqrt(square + 1e-4)
-    assert phase_similarity(one, other).numpy() == pytest.approx(scores)
+    assert phase_similarity(one, other).numpy() == approx(scores)
     labels = torch.tensor([0.0, 1.0, 0.0, 1.0, 0.5])
     terms = [
         math.exp(scores[j] - scores[i]) for i in range(5) for j in range(5) if labels[i] > labels[j]
     ]
-    assert Phase()(vectors, labels).item() == pytest.approx(math.log(1 + sum(terms)))
+    assert Phase()(vectors, labels).item() == approx(math.log(1 + sum(terms)))
     assert torch.autograd.gradcheck(lambda given: Phase(0.2)(given, labels), vectors)
 
 
@@ -289,4 +271,4 @@ def test_the_in_batch_negatives_of_angle_emb_by_hand():
     from_e1 = math.log(1 + math.exp(0.6) + math.exp(-1))
     from_e2 = math.log(1 + math.exp(0.8) + 1)
     loss = in_batch_angle_emb(first, second, torch.tensor([True, False]), 1.0)
-    assert loss.item() == pytest.approx((from_e1 + from_e2) / 4, abs=1e-6)
+    assert loss.item() == approx((from_e1 + from_e2) / 4, abs=1e-6)

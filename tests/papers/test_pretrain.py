@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import random
 from pathlib import Path
 
@@ -9,17 +8,18 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModel, AutoTokenizer, Trainer
 
-from pairkit import ConfigError
 from papers.ran.pretrain import _read_embeddings as read_embeddings
 from papers.ran.pretrain import pretrain
 from papers.ran.settings import PretrainSettings, RanSizes
 from tests.aoe_train.conftest import Killed
+from tests.aoe_train.shorthand import cases, config_error
+from tests.aoe_train.tiny import read_json
 
 SIZES = RanSizes(dim=32, layers=1, heads=2, head_dim=8, window=16, dropout=0)
 
 
 @pytest.fixture
-def texts(tmp_path: Path) -> Path:
+def texts(tmp_path):
     choose = random.Random(0)
     drawn = [
         (choose.choice(["dog", "cat", "bird"]), choose.choice(["large", "small"]))
@@ -34,7 +34,7 @@ def texts(tmp_path: Path) -> Path:
     return path
 
 
-def settings(texts: Path, bert: Path, **changes) -> PretrainSettings:
+def settings(texts, bert, **changes):
     values = {
         "texts": (texts,),
         "out": texts.with_name("ran"),
@@ -51,13 +51,13 @@ def settings(texts: Path, bert: Path, **changes) -> PretrainSettings:
     return PretrainSettings(**values | changes)
 
 
-def test_the_loss_falls_and_the_output_is_a_model_folder(texts: Path, bert: Path):
-    result = pretrain(settings(texts, bert, steps=40, log_steps=10), progress=False)
+def test_the_loss_falls_and_the_output_is_a_model_folder(texts, bert):
+    result = pretrain(settings(texts, bert, steps=40, log_steps=10))
     assert result["steps"] == 40
     assert result["loss_last"] < 0.6 * result["loss_first"]
     out = Path(result["out"])
     assert not out.with_name("ran.work").exists()
-    run = json.loads((out / "run.json").read_text())
+    run = read_json(out / "run.json")
     assert run["corpus"]["texts"] == 61
     assert run["corpus"]["sequences"] > 61
     assert run["inputs"].keys() == {str(texts)}
@@ -68,8 +68,8 @@ def test_the_loss_falls_and_the_output_is_a_model_folder(texts: Path, bert: Path
     assert AutoModel.from_pretrained(out)(**batch).pooler_output.shape == (1, 32)
 
 
-@pytest.mark.parametrize(
-    ("changes", "sign"),
+@cases(
+    "changes, sign",
     [
         ({"lr": 1e30, "steps": 30}, "the loss became nan"),
         ({"lr": 3, "steps": 30, "log_steps": 1}, r"the loss rose from 5\.\d+ to \d+"),
@@ -80,12 +80,10 @@ def test_the_loss_falls_and_the_output_is_a_model_folder(texts: Path, bert: Path
     ],
     ids=["no number", "far above its beginning", "after the last entry"],
 )
-def test_a_diverged_run_stops(texts: Path, bert: Path, changes: dict[str, float], sign: str):
+def test_a_diverged_run_stops(texts, bert, changes, sign):
     run = settings(texts, bert, **changes)
-    with pytest.raises(
-        ConfigError, match=rf"diverged at step \d+: {sign}.* --fresh .* --set lr="
-    ) as caught:
-        pretrain(run, progress=False)
+    with config_error(rf"diverged at step \d+: {sign}.* --fresh .* --set lr=") as caught:
+        pretrain(run)
     assert "\n" not in str(caught.value)
     assert str(caught.value).endswith(
         f"its newest checkpoint is {max(run.out.parent.glob('ran.work/c*-*'))}"
@@ -93,18 +91,16 @@ def test_a_diverged_run_stops(texts: Path, bert: Path, changes: dict[str, float]
     assert not run.out.exists()
 
 
-@pytest.mark.parametrize("checkpointing", [False, True])
-def test_a_killed_run_continues_to_the_same_weights(
-    texts: Path, bert: Path, monkeypatch, checkpointing: bool
-):
+@cases("checkpointing", [False, True])
+def test_a_killed_run_continues_to_the_same_weights(texts, bert, monkeypatch, checkpointing):
     undisturbed = settings(
         texts, bert, out=texts.with_name("whole"), gradient_checkpointing=checkpointing
     )
-    expected = pretrain(undisturbed, progress=False)
+    expected = pretrain(undisturbed)
     broken = settings(texts, bert, gradient_checkpointing=checkpointing)
     step = Trainer.training_step
 
-    def killed_later(trainer: Trainer, *args, **kwargs):
+    def killed_later(trainer, *args, **kwargs):
         if trainer.state.global_step == 5:
             raise Killed
         return step(trainer, *args, **kwargs)
@@ -112,13 +108,13 @@ def test_a_killed_run_continues_to_the_same_weights(
     with monkeypatch.context() as patch:
         patch.setattr(Trainer, "training_step", killed_later)
         with pytest.raises(Killed):
-            pretrain(broken, progress=False)
+            pretrain(broken)
     assert not broken.out.exists()
     # The newest checkpoint was not whole yet.
     (texts.with_name("ran.work") / "checkpoint-4" / "trainer_state.json").unlink()
-    with pytest.raises(ConfigError, match="other settings or texts"):
-        pretrain(broken.model_copy(update={"lr": 0.5}), progress=False)
-    result = pretrain(broken, progress=False)
+    with config_error("other settings or texts"):
+        pretrain(broken.model_copy(update={"lr": 0.5}))
+    result = pretrain(broken)
     names = ("steps", "tokens", "loss_first", "loss_last")
     assert [result[name] for name in names] == [expected[name] for name in names]
     weights = [load_file(out / "model.safetensors") for out in (undisturbed.out, broken.out)]
@@ -126,13 +122,11 @@ def test_a_killed_run_continues_to_the_same_weights(
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
 
 
-def test_embeddings_of_another_encoder_and_fresh(texts: Path, bert: Path):
+def test_embeddings_of_another_encoder_and_fresh(texts, bert):
     sizes = SIZES.model_copy(update={"dim": 999})
     how = {"tokenizer": None, "init_from": bert, "sizes": sizes, "lr": 1e-9, "weight_decay": 0}
-    model = AutoModel.from_pretrained(
-        pretrain(settings(texts, bert, steps=1, **how), progress=False)["out"]
-    )
+    model = AutoModel.from_pretrained(pretrain(settings(texts, bert, steps=1, **how))["out"])
     torch.testing.assert_close(model.embed_tokens.weight, read_embeddings(bert), atol=1e-6, rtol=0)
-    with pytest.raises(ConfigError, match="already exists"):
-        pretrain(settings(texts, bert, steps=1), progress=False)
-    assert pretrain(settings(texts, bert, steps=2, fresh=True), progress=False)["steps"] == 2
+    with config_error("already exists"):
+        pretrain(settings(texts, bert, steps=1))
+    assert pretrain(settings(texts, bert, steps=2, fresh=True))["steps"] == 2

@@ -10,7 +10,8 @@ import pytest
 from papers.__main__ import app
 from papers.reproduce.recipe import read_recipe, reproduced_rows
 from papers.suites import SUITES
-from papers.suites.published import PUBLISHED, PublishedTable
+from papers.suites.published import PUBLISHED
+from tests.aoe_train.shorthand import approx
 
 ROWS = {  # as counted in the papers
     "AoE, Table 1": 15,
@@ -42,7 +43,7 @@ def test_no_row_is_left_out():
     )
 
 
-def origin(row: str) -> str:
+def origin(row):
     """The row, or that of another table with the same scores."""
     source, _, name = row.partition(": ")
     scores = PUBLISHED[source].rows[name]
@@ -50,7 +51,7 @@ def origin(row: str) -> str:
 
 
 @pytest.mark.parametrize("row", EVERY)
-def test_each_row_has_recipes_for_its_columns_or_a_reason(row: str):
+def test_each_row_has_recipes_for_its_columns_or_a_reason(row):
     source, _, name = origin(row).partition(": ")
     table = PUBLISHED[source]
     recipes = [where.partition(": ")[0] for where in reproduced_rows().get(origin(row), [])]
@@ -59,9 +60,9 @@ def test_each_row_has_recipes_for_its_columns_or_a_reason(row: str):
     assert not recipes or {*table.scores(name)} <= columns | {*table.reasons}
 
 
-def columns_of(recipe: str) -> set[str]:
+def columns_of(recipe):
     """The columns of a recipe's table at scale full."""
-    columns: set[str] = set()
+    columns = set()
     for column in read_recipe(recipe).at("full").evaluate:
         own = (
             SUITES[column.suite].tasks
@@ -74,12 +75,12 @@ def columns_of(recipe: str) -> set[str]:
 
 
 @pytest.mark.parametrize("table", PUBLISHED.values(), ids=PUBLISHED)
-def test_published_means_are_those_of_their_rows(table: PublishedTable):
+def test_published_means_are_those_of_their_rows(table):
     assert table.suite in {"sts", "", *SUITES}
     for row in table.rows if len(table.columns) > 1 else ():
         *figures, mean = table.scores(row).values()
         near = 0.04 if row in MISPRINTED else 0.011
-        assert not figures or mean == pytest.approx(fmean(figures), abs=near), row
+        assert not figures or mean == approx(fmean(figures), abs=near), row
 
 
 def test_the_command_lists_all_rows(capsys):

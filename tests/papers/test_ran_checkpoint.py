@@ -7,7 +7,6 @@ import os
 import shutil
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 from unittest.mock import ANY
 
 import numpy as np
@@ -15,33 +14,35 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose
 
 from aoe_train import ran
-from pairkit import ConfigError, DataError
+from pairkit import DataError
 from papers.ran import tensor_bundle
 from papers.ran.convert import convert_checkpoint
 from papers.ran.masked_lm import RanForMaskedLM
 from papers.ran.tensor_bundle import read_bundle
 from tests.aoe_train.ran_reference import Reference, second_moment, standard
+from tests.aoe_train.shorthand import cases, data_error, read_rows
 
 CHECKPOINT = Path(__file__).parents[1] / "aoe_train" / "data" / "ran.ckpt"
 TEXTS = [list(np.random.default_rng(n).integers(1, 20, n)) for n in (1, 5, 8, 10, 11, 16, 29)]
 
 
-def batch(model: RanForMaskedLM):
+def batch(model):
     ids = torch.tensor([number for text in TEXTS for number in text])
     with torch.no_grad():
         return model.ran.forward_packed(ids, torch.tensor([len(text) for text in TEXTS]))
 
 
-def check(model: RanForMaskedLM, reference: Reference) -> None:
+def check(model, reference):
     packed = batch(model)
     hidden = packed.hidden.split([len(text) for text in TEXTS])
     for row, text in enumerate(TEXTS):
         expected, cells, memory = reference.encode(text, layers=2)
-        np.testing.assert_allclose(hidden[row], expected, atol=1e-5)
-        np.testing.assert_allclose(packed.cells[row], cells.mean(axis=0), atol=1e-5)
-        np.testing.assert_allclose(packed.memory[row], memory, atol=1e-5)
+        assert_allclose(hidden[row], expected, atol=1e-5)
+        assert_allclose(packed.cells[row], cells.mean(axis=0), atol=1e-5)
+        assert_allclose(packed.memory[row], memory, atol=1e-5)
 
 
 def test_outputs_follow_the_published_equations():
@@ -51,9 +52,7 @@ def test_outputs_follow_the_published_equations():
     check(model, reference)
     with torch.no_grad():
         logits = model(torch.tensor([TEXTS[-1]])).logits[0]
-    np.testing.assert_allclose(
-        logits, reference.logits(reference.encode(TEXTS[-1], 2)[0]), atol=1e-4
-    )
+    assert_allclose(logits, reference.logits(reference.encode(TEXTS[-1], 2)[0]), atol=1e-4)
 
 
 def test_our_style_differs_only_in_norm_and_start():
@@ -74,7 +73,7 @@ def test_our_style_differs_only_in_norm_and_start():
     check(model, Reference(variables, 3, 8, 3, norm=standard, project=True))
 
 
-def test_sizes_are_inferred_and_survive_a_model_folder(tmp_path: Path):
+def test_sizes_are_inferred_and_survive_a_model_folder(tmp_path):
     model = convert_checkpoint(CHECKPOINT.with_name("ran.ckpt.index"), heads=3)
     names = ("vocab_size", "hidden_size", "num_hidden_layers", "head_dim", "window_size")
     assert [getattr(model.config, name) for name in names] == [20, 8, 2, 4, 256]
@@ -83,17 +82,21 @@ def test_sizes_are_inferred_and_survive_a_model_folder(tmp_path: Path):
     assert torch.equal(batch(again).cells, batch(model).cells)
 
 
-def copy(folder: Path) -> Path:
+def copy(folder):
     for path in CHECKPOINT.parent.glob("ran.ckpt.[id]*"):
         shutil.copy(path, folder)
     return folder
 
 
-def test_the_number_of_heads_must_be_known_and_fit(tmp_path: Path):
-    for folder, heads, error, words in (
-        (CHECKPOINT, None, ConfigError, "number of heads"),
-        (CHECKPOINT, 5, ConfigError, "5 heads don't divide 12 dimensions"),
-        (tmp_path, 3, DataError, "0 checkpoints"),
+def test_the_number_of_heads_must_be_known_and_fit(tmp_path):
+    for folder, heads, error, words in read_rows(
+        """
+            CHECKPOINT | None | ConfigError | number of heads
+            CHECKPOINT | 5 | ConfigError | 5 heads don't divide 12 dimensions
+            tmp_path | 3 | DataError | 0 checkpoints
+            """,
+        CHECKPOINT=CHECKPOINT,
+        tmp_path=tmp_path,
     ):
         with pytest.raises(error, match=words):
             convert_checkpoint(folder, heads=heads)
@@ -103,8 +106,8 @@ def test_the_number_of_heads_must_be_known_and_fit(tmp_path: Path):
     assert (config.num_attention_heads, config.head_dim, config.window_size) == (6, 2, 32)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
+@cases(
+    "change, message",
     [
         (
             lambda v: v.pop("rannet/ran-1/cell-glu/dense-t/bias"),
@@ -118,11 +121,11 @@ def test_the_number_of_heads_must_be_known_and_fit(tmp_path: Path):
         (lambda v: v.pop("rannet/token-embedding/embeddings"), "no variables of a RAN"),
     ],
 )
-def test_other_variables_are_refused(change, message: str, monkeypatch):
+def test_other_variables_are_refused(change, message, monkeypatch):
     variables = read_bundle(CHECKPOINT)
     change(variables)
     monkeypatch.setattr("papers.ran.convert.read_bundle", lambda _: variables)
-    with pytest.raises(DataError, match=message):
+    with data_error(message):
         convert_checkpoint(CHECKPOINT, heads=3)
 
 
@@ -136,12 +139,12 @@ def test_reads_the_values_that_tensorflow_reads():
 
 
 @pytest.fixture
-def checkpoint(tmp_path: Path) -> Path:
+def checkpoint(tmp_path):
     return copy(tmp_path) / "ran.ckpt"
 
 
-@pytest.mark.parametrize(
-    ("damage", "words"),
+@cases(
+    "damage, words",
     [
         (lambda index, data: data.unlink(), "data-00000-of-00001: not readable"),
         (
@@ -157,9 +160,9 @@ def checkpoint(tmp_path: Path) -> Path:
         (lambda index, data: os.truncate(index, 17 << 20), "larger than 16 MiB"),
     ],
 )
-def test_damaged_files_are_named(checkpoint: Path, damage: Any, words: str):
+def test_damaged_files_are_named(checkpoint, damage, words):
     damage(Path(f"{checkpoint}.index"), Path(f"{checkpoint}.data-00000-of-00001"))
-    with pytest.raises(DataError, match=words):
+    with data_error(words):
         read_bundle(checkpoint)
 
 
@@ -168,9 +171,7 @@ def test_damaged_files_are_named(checkpoint: Path, damage: Any, words: str):
     st.integers(0, 200),
 )
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_mutated_index_is_data_or_an_error(
-    checkpoint: Path, monkeypatch, places: list[tuple[int, int]], cut: int
-):
+def test_a_mutated_index_is_data_or_an_error(checkpoint, monkeypatch, places, cut):
     """Checksums are made to fit, so that the code behind them is reached."""
     monkeypatch.setattr(tensor_bundle, "_masked_crc32c", lambda _: ANY)
     content = bytearray(Path(f"{CHECKPOINT}.index").read_bytes())

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import gzip
-from pathlib import Path
 
 import numpy as np
 import polars as pl
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
 from pydantic import ValidationError
 from torch.nn import functional
+from torch.testing import assert_close
 from transformers import AutoTokenizer
 
 from aoe_train import ran
-from pairkit import ConfigError, DataError
 from papers.ran.corpus import read_texts, tokenize_corpus
 from papers.ran.masked_lm import RanForMaskedLM
 from papers.ran.masking import IGNORED, Vocabulary, mask_words
 from papers.ran.settings import MaskSettings, PretrainSettings
 from papers.ran.tokenizer import load_tokenizer
+from tests.aoe_train.shorthand import cases, config_error, data_error, raises, read_rows
 from tests.aoe_train.tiny import bytelevel, wordpiece
 
 TOKENIZER = wordpiece()
@@ -30,9 +30,9 @@ SPECIAL = sorted(TOKENIZER.all_special_ids)
 TOKENS = st.lists(st.integers(0, len(TOKENIZER) - 1), min_size=1, max_size=60).map(np.array)
 
 
-def words(ids: np.ndarray) -> list[list[int]]:
+def words(ids):
     """Indices of each word, by the plain definition."""
-    found: list[list[int]] = []
+    found = []
     open_word = False
     for place, token in enumerate(TOKENIZER.convert_ids_to_tokens(ids.tolist())):
         if ids[place] in SPECIAL:
@@ -47,11 +47,11 @@ def words(ids: np.ndarray) -> list[list[int]]:
 
 @settings(max_examples=40)
 @given(TOKENS, st.integers(0, 2**31), st.floats(0.05, 0.9))
-def test_whole_words_are_hidden_up_to_the_share(ids: np.ndarray, seed: int, share: float):
+def test_whole_words_are_hidden_up_to_the_share(ids, seed, share):
     shown, labels = mask_words(ids, VOCABULARY, MaskSettings(share=share), (seed, 0, 0))
     hidden = labels != IGNORED
-    np.testing.assert_array_equal(labels[hidden], ids[hidden])
-    np.testing.assert_array_equal(shown[~hidden], ids[~hidden])
+    assert_array_equal(labels[hidden], ids[hidden])
+    assert_array_equal(shown[~hidden], ids[~hidden])
     for word in words(ids):
         assert hidden[word].all() or not hidden[word].any()
     ordinary = sum(len(word) for word in words(ids))
@@ -79,7 +79,7 @@ def test_shares_of_masked_random_and_unchanged_tokens():
 def test_masks_depend_on_seed_epoch_and_row():
     ids = np.arange(5, 45)
     first = [mask_words(ids, VOCABULARY, MaskSettings(), (1, 2, 3)) for _ in range(2)]
-    np.testing.assert_array_equal(first[0], first[1])
+    assert_array_equal(first[0], first[1])
     for key in ((2, 2, 3), (1, 3, 3), (1, 2, 4)):
         assert not np.array_equal(first[0], mask_words(ids, VOCABULARY, MaskSettings(), key))
     shown, labels = mask_words(
@@ -87,12 +87,12 @@ def test_masks_depend_on_seed_epoch_and_row():
     )  # which stay
     assert shown.tolist() == SPECIAL
     assert (labels == IGNORED).all()
-    with pytest.raises(ConfigError, match="no mask token"):
+    with config_error("no mask token"):
         Vocabulary.of(bytelevel())
 
 
-def test_lines_and_columns_are_texts(tmp_path: Path):
-    (tmp_path / "a.txt").write_text("the dog\n\n  \nthe cat", encoding="utf-8")
+def test_lines_and_columns_are_texts(tmp_path):
+    (tmp_path / "a.txt").write_text("the dog\n\n  \nthe cat")
     (tmp_path / "b.txt.gz").write_bytes(gzip.compress(b"a boat\n"))
     (tmp_path / "c.jsonl").write_text('{"text": "a car"}\n{"text": null}\n{"text": " "}\n')
     pl.DataFrame({"body": ["a road"], "text": ["no"]}).write_parquet(tmp_path / "d.parquet")
@@ -101,13 +101,13 @@ def test_lines_and_columns_are_texts(tmp_path: Path):
     paths = [tmp_path / name for name in ("a.txt", "b.txt.gz", "c.jsonl")]
     assert list(read_texts(paths, "text")) == ["the dog", "the cat", "a boat", "a car"]
     assert list(read_texts([tmp_path / "d.parquet"], "body")) == ["a road"]
-    for name, column, words in (
-        ("c.jsonl", "body", "no column 'body'; found text"),
-        ("latin.txt", "text", "latin.txt:1: is not UTF-8"),
-        ("plain.gz", "text", "plain.gz:1: not readable"),
-        ("missing.txt", "text", "missing.txt: no such"),
-    ):
-        with pytest.raises(DataError, match=words):
+    for name, column, words in read_rows("""
+            c.jsonl | body | no column 'body'; found text
+            latin.txt | text | latin.txt:1: is not UTF-8
+            plain.gz | text | plain.gz:1: not readable
+            missing.txt | text | missing.txt: no such
+            """):
+        with data_error(words):
             list(read_texts([tmp_path / name], column))
 
 
@@ -115,7 +115,7 @@ def test_lines_and_columns_are_texts(tmp_path: Path):
 @given(
     st.lists(st.text("the cat zx", max_size=40), max_size=8), st.integers(8, 20), st.integers(8, 30)
 )
-def test_sequences_are_the_texts_in_pieces(texts: list[str], length: int, text_length: int):
+def test_sequences_are_the_texts_in_pieces(texts, length, text_length):
     texts = [*texts, "dog"]
     corpus = tokenize_corpus(texts, TOKENIZER, length=length, text_length=text_length)
     expected = [TOKENIZER(text).input_ids for text in texts]
@@ -132,8 +132,8 @@ def test_sequences_are_the_texts_in_pieces(texts: list[str], length: int, text_l
 ENTRIES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "\u2028", "the", "cat", "##s", "Cat"]
 
 
-def test_a_vocabulary_file_makes_a_wordpiece_tokenizer(tmp_path: Path):
-    (tmp_path / "vocab.txt").write_text("\n".join(ENTRIES) + "\n", encoding="utf-8")
+def test_a_vocabulary_file_makes_a_wordpiece_tokenizer(tmp_path):
+    (tmp_path / "vocab.txt").write_text("\n".join(ENTRIES) + "\n")
     tokenizer = load_tokenizer(tmp_path / "vocab.txt")
     assert len(tokenizer) == len(ENTRIES)
     assert tokenizer("The Cats").data == {"input_ids": [6, 7, 8], "attention_mask": [1, 1, 1]}
@@ -147,37 +147,37 @@ def test_a_vocabulary_file_makes_a_wordpiece_tokenizer(tmp_path: Path):
         assert again("the cats").data == {"input_ids": [6, 7, 8], "attention_mask": [1, 1, 1]}
 
 
-@pytest.mark.parametrize(
-    ("vocabulary", "words"),
+@cases(
+    "vocabulary, words",
     [
         (b"[PAD]\nthe\n", r"lacks \[UNK\], \[CLS\]"),
         ("\n".join([*ENTRIES, "cat"]).encode(), "1 duplicate entries"),
         (b"\xff", "not readable as UTF-8"),
     ],
 )
-def test_bad_vocabularies_are_refused(vocabulary: bytes, words: str, tmp_path: Path):
+def test_bad_vocabularies_are_refused(vocabulary, words, tmp_path):
     (tmp_path / "vocab.txt").write_bytes(vocabulary)
-    with pytest.raises(DataError, match=words):
+    with data_error(words):
         load_tokenizer(tmp_path / "vocab.txt")
 
 
-def test_inputs_without_tokens_or_padding_are_refused(tmp_path: Path, llama: Path):
+def test_inputs_without_tokens_or_padding_are_refused(tmp_path, llama):
     bare = wordpiece()
     bare.backend_tokenizer.post_processor = None
     corpus = tokenize_corpus(["the dog", "\u200b", "cat"], bare, length=8, text_length=8)
     assert (len(corpus), corpus.texts, corpus.empty) == (2, 2, 1)
-    with pytest.raises(DataError, match="no text to train on: 1 texts without a token"):
+    with data_error("no text to train on: 1 texts without a token"):
         tokenize_corpus(["\u200b"], bare, length=8, text_length=8)
     for folder, words in ((tmp_path, "no tokenizer"), (llama, "no padding token")):
-        with pytest.raises(ConfigError, match=words):
+        with config_error(words):
             load_tokenizer(folder)
-    with pytest.raises(ValidationError, match="expected `tokenizer`"):
+    with raises(ValidationError, match="expected `tokenizer`"):
         PretrainSettings(texts=(tmp_path,), out=tmp_path)
-    with pytest.raises(ValidationError, match="expected at most 1"):
+    with raises(ValidationError, match="expected at most 1"):
         MaskSettings(masked=0.8, random=0.3)
 
 
-def model() -> RanForMaskedLM:
+def model():
     torch.manual_seed(0)
     sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "head_dim": 4}
     config = ran.RanConfig(
@@ -198,9 +198,9 @@ def test_the_loss_is_the_mean_over_the_labelled_tokens():
         full, sparse = lm(IDS, MASK).logits, lm(IDS, MASK, labels=LABELS)
         halved = lm(IDS, MASK, labels=LABELS, num_items_in_batch=8).loss
     expected = functional.cross_entropy(full.flatten(0, 1), LABELS.flatten())
-    torch.testing.assert_close(sparse.loss, expected)
-    torch.testing.assert_close(sparse.logits, full[LABELS != -100])
-    torch.testing.assert_close(halved, expected / 2)
+    assert_close(sparse.loss, expected)
+    assert_close(sparse.logits, full[LABELS != -100])
+    assert_close(halved, expected / 2)
     nothing = lm(IDS, MASK, labels=torch.full_like(IDS, -100)).loss
     nothing.backward()
     assert nothing.item() == 0

@@ -9,23 +9,31 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
 from scipy import stats
 
 import aoe_train
-from pairkit import ConfigError, DataError, PairkitError
+from pairkit import ConfigError, PairkitError
 from papers.__main__ import app
 from papers.reproduce.consent import list_actions
 from papers.reproduce.plan import Folders, merged, plan
-from papers.reproduce.recipe import Recipe, Source, Texts, read_recipe, recipe_names
+from papers.reproduce.recipe import Source, Texts, read_recipe, recipe_names
 from papers.reproduce.reproduce import Options, reproduce
 from papers.reproduce.runner import Record
 from papers.reproduce.table import markdown, summary
 from papers.reproduce.training_data import TrainingData, prepare, training_data
 from tests import forked
+from tests.aoe_train.shorthand import (
+    approx,
+    cases,
+    config_error,
+    data_error,
+    raises,
+    read_rows,
+    table,
+)
 from tests.aoe_train.tiny import save_words, write_pairs
 
 RECIPE = """
@@ -77,7 +85,7 @@ NONE = 'name = "none"\ntrain = false'
 
 
 @pytest.fixture
-def root(tmp_path: Path, shallow: Path) -> Path:
+def root(tmp_path, shallow):
     """A data folder with a recipe beside it."""
     data = tmp_path / "data"
     data.mkdir()
@@ -89,31 +97,31 @@ def root(tmp_path: Path, shallow: Path) -> Path:
 
 
 @pytest.fixture
-def recipe(root: Path) -> Recipe:
+def recipe(root):
     """The recipe."""
     return read_recipe(str(root / "tiny.toml"))
 
 
-def no_output(_: str) -> None:
+def no_output(_):
     pass
 
 
-def options(root: Path, **given: Any) -> Options:
+def options(root, **given):
     """Options for all runs at scale small."""
     return Options("small", root / "data", root / "out", **given)
 
 
-def modified(root: Path, old: str, new: str) -> Recipe:
+def modified(root, old, new):
     """The recipe with a replacement."""
     (root / "changed.toml").write_text(RECIPE.replace(old, new, 1))
     return read_recipe(str(root / "changed.toml"))
 
 
-def test_runs_are_ordered_by_seed_and_settings_by_layer(root: Path, recipe: Recipe):
+def test_runs_are_ordered_by_seed_and_settings_by_layer(root, recipe):
     given = ["optim.epochs=2", "optim.scheduler=cosine"]
     runs, skipped = plan(recipe, "small", FOLDERS, assignments=given)
-    rows = [("none", 0), ("CoSENT", 0), ("CT", 0), ("CoSENT", 1), ("CT", 1)]
-    assert [(run.row, run.seed) for run in runs] == rows
+    names = [f"{run.row} {run.seed}" for run in runs]
+    assert names == ["none 0", "CoSENT 0", "CT 0", "CoSENT 1", "CT 1"]
     assert not skipped
     assert runs[3].settings == {
         "preset": "cosent-paper",
@@ -136,7 +144,7 @@ def test_runs_are_ordered_by_seed_and_settings_by_layer(root: Path, recipe: Reci
     assert runs[0].settings["optim"]["lr"] == 1e-5  # which the method brings
 
 
-def test_a_row_has_its_own_data_and_seed_and_the_encoder_of_its_backbone(root: Path):
+def test_a_row_has_its_own_data_and_seed_and_the_encoder_of_its_backbone(root):
     own = 'seed = 42\nscales.small = { data = ["{data}/a.tsv", "{data}/b.tsv"], labels = { yes = 1 } }'
     made = modified(
         root, 'method = "ct"', f'method = "infersent"\nbackbone = "{{data}}/ran"\n{own}'
@@ -153,50 +161,44 @@ def test_a_row_has_its_own_data_and_seed_and_the_encoder_of_its_backbone(root: P
     assert found.labels == {"yes": 1}
 
 
-def table(path: Path, *rows: str) -> None:
-    path.write_text("\n".join(rows) + "\n")
+def test_samples_of_rows_and_single_texts(root):
+    data = root / "data"
 
+    def read(source, texts=None):
+        return training_data(source, Folders(data, root / "work"), texts)
 
-def test_samples_of_rows_and_single_texts(root: Path):
-    data, folders = root / "data", Folders(root / "data", root / "work")
+    def trained_on(*given):
+        return pl.read_parquet(read(*given).train)
+
     source = Source(train="{data}/train.tsv", dev="{data}/dev.tsv", rows=10)
-    found = training_data(source, folders)
-    rows = pl.read_parquet(found.train)
+    rows = trained_on(source)
     assert (rows.columns, rows.height) == (["text1", "text2", "label"], 10)
-    assert found.dev == str(data / "dev.tsv")
-    assert training_data(source, folders) == found
+    assert read(source).dev == str(data / "dev.tsv")
+    assert read(source) == read(source)
     whole = source.model_copy(update={"rows": None})
-    assert training_data(whole, folders) == TrainingData(
-        str(data / "train.tsv"), str(data / "dev.tsv")
-    )
-    assert pl.read_parquet(training_data(whole, folders, Texts()).train)["text"].is_unique().all()
-    table(data / "own.csv", "body,more", "first text,x", "second text,y", "third text,z")
-    chosen = training_data(
-        whole, folders, Texts(of="{data}/own.csv", columns={"text": "body"}, first=2)
-    ).train
-    assert pl.read_parquet(chosen)["text"].to_list() == ["first text", "second text"]
-    table(
-        data / "triplets.jsonl",
-        json.dumps({"anchor": "a", "positive": "b", "negatives": ["c", "d"]}),
-    )
-    bare = training_data(Source(train="{data}/triplets.jsonl"), folders, Texts()).train
-    assert sorted(pl.read_parquet(bare)["text"]) == ["a", "b", "c", "d"]
+    assert read(whole) == TrainingData(str(data / "train.tsv"), str(data / "dev.tsv"))
+    assert trained_on(whole, Texts())["text"].is_unique().all()
+    (data / "own.csv").write_text("body,more\nfirst text,x\nsecond text,y\nthird text,z\n")
+    first = Texts(of="{data}/own.csv", columns={"text": "body"}, first=2)
+    assert trained_on(whole, first)["text"].to_list() == ["first text", "second text"]
+    row = '{"anchor": "a", "positive": "b", "negatives": ["c", "d"]}\n'
+    (data / "triplets.jsonl").write_text(row)
+    bare = trained_on(Source(train="{data}/triplets.jsonl"), Texts())
+    assert sorted(bare["text"]) == ["a", "b", "c", "d"]
     for name in ("words", "held"):  # words for labels, which are replaced in held-out rows too
-        rows_ = [f"a {name} {n}\tb {n}\t{'yes' if n % 2 else 'no'}" for n in range(8)]
-        table(data / f"{name}.tsv", "text1\ttext2\tlabel", *rows_)
+        rows = [f"a {name} {n}\tb {n}\t{'yes' if n % 2 else 'no'}\n" for n in range(8)]
+        (data / f"{name}.tsv").write_text("text1\ttext2\tlabel\n" + "".join(rows))
     source = Source(train="{data}/words.tsv", dev="{data}/held.tsv", labels={"yes": 1, "no": 0})
-    assert training_data(source, folders).labels == {"yes": 1, "no": 0}
-    cut = training_data(source.model_copy(update={"rows": 4}), folders)
+    assert read(source).labels == {"yes": 1, "no": 0}
+    cut = read(source.model_copy(update={"rows": 4}))
     assert cut.labels is None
-    assert set(pl.read_parquet(str(cut.dev))["label"]) == {0, 1}
-    both = training_data(
-        source.model_copy(update={"train": ("{data}/words.tsv", "{data}/held.tsv")}), folders
-    )
-    assert pl.read_parquet(both.train).height == 16
+    assert {*pl.read_parquet(cut.dev)["label"]} == {0, 1}
+    both = {"train": ("{data}/words.tsv", "{data}/held.tsv")}
+    assert trained_on(source.model_copy(update=both)).height == 16
 
 
-def test_reproduce_writes_a_table_and_skips_finished_runs(root: Path, recipe: Recipe, monkeypatch):
-    messages: list[str] = []
+def test_reproduce_writes_a_table_and_skips_finished_runs(root, recipe, monkeypatch):
+    messages = []
     found = reproduce(recipe, options(root), say=messages.append)
     assert [(row["row"], row["seeds"]) for row in found["rows"]] == [
         ("none", 1),
@@ -207,7 +209,7 @@ def test_reproduce_writes_a_table_and_skips_finished_runs(root: Path, recipe: Re
     assert cosent["held"]["paper"] == 81.5
     assert cosent["held"]["deviation"] is not None
     # the best weights were chosen on the very rows that the column shows
-    assert cosent["dev"]["mean"] == pytest.approx(cosent["held"]["mean"], abs=0.01)
+    assert cosent["dev"]["mean"] == approx(cosent["held"]["mean"], abs=0.01)
     assert not list((root / "out" / "models").iterdir())
     text = (root / "out" / "table.md").read_text()
     assert "| CoSENT |" in text
@@ -218,30 +220,28 @@ def test_reproduce_writes_a_table_and_skips_finished_runs(root: Path, recipe: Re
     monkeypatch.setattr(aoe_train, "train", None)  # would fail if it were called
     assert reproduce(recipe, options(root), say=no_output) == found
     for assignments in (("optim.lr=0.5",), ()):  # other settings, then other data
-        with pytest.raises(TypeError):
+        with raises(TypeError):
             reproduce(recipe, options(root, assignments=assignments), say=no_output)
         path = root / "data" / "train.tsv"
         path.write_text(path.read_text() + path.read_text().splitlines()[-1] + "\n")
 
 
-def test_a_damaged_record_is_repeated_with_the_same_scores(root: Path, recipe: Recipe):
+def test_a_damaged_record_is_repeated_with_the_same_scores(root, recipe):
     only = options(root, only=("CT",), seeds=(1,), keep_models=True)
     first = reproduce(recipe, only, say=no_output)
     (record,) = (root / "out" / "runs").iterdir()
     record.write_text("{")
-    messages: list[str] = []
+    messages = []
     assert reproduce(recipe, only, say=messages.append)["rows"] == first["rows"]
     assert "unreadable record" in messages[0]
     fresh = options(root, only=("none",), fresh=True, seeds=(7,))
     assert [row["row"] for row in reproduce(recipe, fresh, say=no_output)["rows"]] == ["none"]
 
 
-def test_a_failed_run_does_not_stop_the_remaining_runs(root: Path, recipe: Recipe):
-    messages: list[str] = []
+def test_a_failed_run_does_not_stop_the_remaining_runs(root, recipe):
+    messages = []
     hot = options(root, seeds=(0,), only=("none", "CoSENT"), assignments=("optim.lr=1e30",))
-    with pytest.raises(
-        PairkitError, match="1 of 2 runs failed, first CoSENT: training diverged at step "
-    ):
+    with raises(PairkitError, match="1 of 2 runs failed, first CoSENT: training diverged at step "):
         reproduce(recipe, hot, say=messages.append)
     assert any(words.startswith("none, seed 0: held") for words in messages)
     text = (root / "out" / "table.md").read_text()
@@ -249,89 +249,80 @@ def test_a_failed_run_does_not_stop_the_remaining_runs(root: Path, recipe: Recip
     assert "Changed: optim.lr=1e30." in text
 
 
-@pytest.mark.parametrize(
-    ("row", "differs"),
-    [
-        ("whiten = { dim = 4 }", True),
-        ("flow = {}", True),
-        ('method = "promptbert"\nsettings.encoder.max_length = 40', True),
-        ('settings.encoder.pooling = "max"', True),
-        ('settings.encoder.pooling = "cls"', False),  # as it is in any case
-    ],
+@table(
+    "row, differs",
+    r"""
+    whiten = { dim = 4 } | True
+    flow = {} | True
+    'method = "promptbert"\nsettings.encoder.max_length = 40' | True
+    settings.encoder.pooling = "max" | True
+    # as it is in any case
+    settings.encoder.pooling = "cls" | False
+    """,
 )
-def test_rows_without_training_can_change_how_texts_are_encoded(
-    root: Path, row: str, differs: bool
-):
+def test_rows_without_training_can_change_how_texts_are_encoded(root, row, differs):
     made = modified(root, NONE, f'{NONE}\n\n[[runs]]\nname = "other"\ntrain = false\n{row}')
     found = reproduce(made, options(root, only=("none", "other")), say=no_output)
     none, other = (each["figures"]["held"]["mean"] for each in found["rows"])
     assert (none != other) == differs
 
 
-def test_averaged_word_vectors_are_a_row(root: Path):
+def test_averaged_word_vectors_are_a_row(root):
     words = save_words(root / "words.txt")
     made = modified(root, NONE, f'name = "average"\ntrain = false\nbackbone = "{words}"')
     found = reproduce(made, options(root, only=("average",)), say=no_output)
     assert [row["row"] for row in found["rows"]] == ["average"]
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "says"),
-    [
-        ('name = "held"', 'name = "dev"', "two columns would be named 'dev'"),
-        (
-            'name = "held"',
-            'name = "held"\nmetric = "roc"',
-            "metric 'roc': dev.tsv has spearman, pearson",
-        ),
-        ('name = "held"', 'name = "held"\nmean = true', "a column with a name has one task"),
-        ('"Tiny"', "3", "title"),
-        ('name = "CT"', 'name = "CoSENT"', "two runs have the same or similar names"),
-        ("seeds = [0, 1]", "sedes = [0, 1]", "unknown setting"),
-        (
-            "paper = { held = 81.5 }",
-            'paper = "AoE, Table 1: X"',
-            "no published scores 'AoE, Table 1: X'",
-        ),
-        ('"ct"', '"bow"', "CT: method 'bow': expected one of"),
-        ('"ct"', '"diffcse"', "CT: DiffCse.__init__() missing 1 required positional argument"),
-    ],
+@table(
+    "old, new, says",
+    r"""
+    name = "held" | name = "dev" | two columns would be named 'dev'
+    name = "held" | 'name = "held"\nmetric = "roc"' | metric 'roc': dev.tsv has spearman, pearson
+    name = "held" | 'name = "held"\nmean = true' | a column with a name has one task
+    '"Tiny"' | '3' | title
+    name = "CT" | name = "CoSENT" | two runs have the same or similar names
+    seeds = [0, 1] | sedes = [0, 1] | unknown setting
+    paper = { held = 81.5 } | paper = "AoE, Table 1: X" | no published scores 'AoE, Table 1: X'
+    '"ct"' | '"bow"' | CT: method 'bow': expected one of
+    '"ct"' | '"diffcse"' | CT: DiffCse.__init__() missing 1 required positional argument
+    """,
 )
-def test_bad_recipes_fail_before_training(root: Path, old: str, new: str, says: str):
-    with pytest.raises(ConfigError) as caught:
+def test_bad_recipes_fail_before_training(root, old, new, says):
+    with raises(ConfigError) as caught:
         reproduce(modified(root, old, new), options(root), say=no_output)
     assert says in str(caught.value)
     assert not (root / "out" / "runs").exists()
 
 
-def test_errors_name_missing_recipes_rows_and_files(root: Path, recipe: Recipe):
+def test_errors_name_missing_recipes_rows_and_files(root, recipe):
     folders = Folders(root, root)
-    for given, words in (
-        ({"only": ["BERT"]}, "has the rows none, CoSENT, CT"),
-        ({"seeds": [0, 0]}, "--seeds 0,0: a seed is given twice"),
-        ({"assignments": ["seed=3"]}, "--set seed=3: rows and runs differ in it"),
-        ({"assignments": ["optim.lr"]}, "expected key=value"),
-    ):
-        with pytest.raises(ConfigError, match=words):
+    for given, words in read_rows("""
+            {'only': ['BERT']} | has the rows none, CoSENT, CT
+            {'seeds': [0, 0]} | --seeds 0,0: a seed is given twice
+            {'assignments': ['seed=3']} | --set seed=3: rows and runs differ in it
+            {'assignments': ['optim.lr']} | expected key=value
+            """):
+        with config_error(words):
             plan(recipe, "small", folders, **given)
-    messages: list[str] = []
+    messages = []
     lost = modified(root, 'name = "CoSENT"', 'name = "CoSENT"\nbackbone = "{data}/ran"')
     reproduce(lost, options(root, only=("none", "CoSENT")), say=messages.append)
     assert messages[0] == f"skipped CoSENT: no backbone at {root / 'data' / 'ran'}"
     (root / "data" / "train.tsv").unlink()
-    with pytest.raises(DataError, match=r"train\.tsv: no such file"):
+    with data_error(r"train\.tsv: no such file"):
         reproduce(recipe, options(root), say=no_output)
 
 
-def test_prepare_runs_only_our_own_commands(tmp_path: Path, monkeypatch):
+def test_prepare_runs_only_our_own_commands(tmp_path, monkeypatch):
     folders = Folders(None, tmp_path)
-    with pytest.raises(ConfigError, match="`rm -r x` is not one of gis import, gis detect"):
+    with config_error("`rm -r x` is not one of gis import, gis detect"):
         prepare(Source(train="x", prepare=(("rm", "-r", "x"),)), folders, no_output)
-    messages: list[str] = []
+    messages = []
     source = Source(
         train="x", prepare=(("gis", "pair", "--work", "{work}/w", "--out", "{work}/pairs"),)
     )
-    with pytest.raises(DataError, match=r"`gis pair .*` failed with exit code [23]"):
+    with data_error(r"`gis pair .*` failed with exit code [23]"):
         prepare(source, folders, messages.append)
     done = subprocess.CompletedProcess[str]([], 0)
     monkeypatch.setattr("papers.reproduce.training_data.subprocess.run", lambda *_, **__: done)
@@ -340,13 +331,13 @@ def test_prepare_runs_only_our_own_commands(tmp_path: Path, monkeypatch):
     assert messages == [f"$ gis pair --work {tmp_path}/w --out {tmp_path}/pairs"] * 2  # done once
 
 
-def test_mean_and_deviation_by_hand(recipe: Recipe):
+def test_mean_and_deviation_by_hand(recipe):
     records = [
         Record("CoSENT", seed, "k", "b", {"held": value}) for seed, value in enumerate((0.8, 0.9))
     ]
     (row,) = summary(recipe, records, ["held"])
-    assert row["figures"]["held"]["mean"] == pytest.approx(85)
-    assert row["figures"]["held"]["deviation"] == pytest.approx(50**0.5)
+    assert row["figures"]["held"]["mean"] == approx(85)
+    assert row["figures"]["held"]["deviation"] == approx(50**0.5)
     found = {
         "scale": "small",
         "backbone": "b",
@@ -362,7 +353,7 @@ def test_mean_and_deviation_by_hand(recipe: Recipe):
     assert list(row["figures"]) == ["dev", "Z", "Z long", "A", "mean"]  # parts behind their whole
 
 
-def test_differences_are_tested_over_the_seeds(root: Path):
+def test_differences_are_tested_over_the_seeds(root):
     made = modified(root, 'about = "Two rows."', 'about = "Two rows."\ncompare = "CoSENT"')
     scores = {"none": [0.5], "CoSENT": [0.80, 0.82, 0.81], "CT": [0.70, 0.74, 0.73]}
     records = [
@@ -372,7 +363,7 @@ def test_differences_are_tested_over_the_seeds(root: Path):
     ]
     rows = summary(made, records, ["first", "held"])
     expected = stats.ttest_rel(scores["CT"], scores["CoSENT"]).pvalue
-    assert [row["p"] for row in rows] == [None, None, pytest.approx(expected)]
+    assert [row["p"] for row in rows] == [None, None, approx(expected)]
     found = {
         "scale": "small",
         "backbone": "b",
@@ -384,16 +375,16 @@ def test_differences_are_tested_over_the_seeds(root: Path):
     page = markdown(made, found)
     assert f"| {expected:.2g} | 3 |" in page
     assert "p: paired t-test of held against CoSENT over the seeds." in page
-    with pytest.raises(ConfigError, match="compare: no row 'BERT'; expected none, CoSENT, CT"):
+    with config_error("compare: no row 'BERT'; expected none, CoSENT, CT"):
         modified(root, 'about = "Two rows."', 'about = "Two rows."\ncompare = "BERT"')
 
 
-def papers(*arguments: object) -> None:
+def papers(*arguments):
     """Run the command in this process; errors are raised."""
     app(["reproduce", *map(str, arguments)], standalone_mode=False)
 
 
-def test_list_dry_run_and_usage_errors(root: Path, monkeypatch, capsys):
+def test_list_dry_run_and_usage_errors(root, monkeypatch, capsys):
     papers("--list", "--json")
     assert list(json.loads(capsys.readouterr().out)) == recipe_names()
     given = (root / "tiny.toml", "--data-dir", root / "data", "--out", root / "out")
@@ -402,19 +393,19 @@ def test_list_dry_run_and_usage_errors(root: Path, monkeypatch, capsys):
     papers(*given, "--only", "none", "--json")
     assert [row["row"] for row in json.loads(capsys.readouterr().out)["rows"]] == ["none"]
     monkeypatch.chdir(root)
-    for arguments, words in (
-        ((), "name a recipe; `python -m papers reproduce --list` lists them"),
-        (("stsb", "--scale", "huge"), "--scale huge: expected smoke, small, full"),
-        (("stsb", "--seeds", "one"), "--seeds one: expected numbers"),
-        (("nothing",), "nothing: no such recipe; expected "),
-        (("stsb",), "needs --data-dir"),
-    ):
-        with pytest.raises(ConfigError, match=re.escape(words)):
+    for arguments, words in read_rows("""
+            () | name a recipe; `python -m papers reproduce --list` lists them
+            ('stsb', '--scale', 'huge') | --scale huge: expected smoke, small, full
+            ('stsb', '--seeds', 'one') | --seeds one: expected numbers
+            ('nothing',) | 'nothing: no such recipe; expected '
+            ('stsb',) | needs --data-dir
+            """):
+        with config_error(re.escape(words)):
             papers(*arguments)
 
 
-@pytest.mark.parametrize("place", ["out", "out/*/models/*"])
-def test_sigterm_ends_the_command(root: Path, place: str):
+@cases("place", ["out", "out/*/models/*"])
+def test_sigterm_ends_the_command(root, place):
     """While data is read, and while a model is trained."""
     given = ("--data-dir", "data", "--out", "out", "--only", "CoSENT", "--set", "optim.epochs=400")
     process = forked.begin(
@@ -429,19 +420,19 @@ def test_sigterm_ends_the_command(root: Path, place: str):
     assert "run the same command again to continue" in (root / "err").read_text()
 
 
-def test_an_untrusted_recipe_lists_its_actions_and_needs_consent(root: Path, monkeypatch, capsys):
+def test_an_untrusted_recipe_lists_its_actions_and_needs_consent(root, monkeypatch, capsys):
     command = 'prepare = [["gis", "detect", "--work", "{work}/w"]]\nrows = 16'
     found = modified(root, "rows = 16", command)
     assert list_actions(found, "small") == ["runs    gis detect --work {work}/w"]
     assert list_actions(found, "full") == ["loads   somebody/bert", "loads   somebody/pairs"]
     assert "loads   mteb" in list_actions(read_recipe("mteb"), "full")
     monkeypatch.setattr(sys, "stdin", io.StringIO())
-    with pytest.raises(ConfigError, match="nothing was run; check the actions above and add --yes"):
+    with config_error("nothing was run; check the actions above and add --yes"):
         papers(root / "changed.toml", "--data-dir", root / "data", "--out", root / "out")
     assert "runs    gis detect --work {work}/w" in capsys.readouterr().err
     assert not (root / "out").exists()
     outside = modified(root, '"{data}/train.tsv"', '"{data}/../train.tsv"')
-    with pytest.raises(ConfigError, match="expected a path below"):
+    with config_error("expected a path below"):
         list_actions(outside, "small")
-    with pytest.raises(ConfigError, match="without control characters"):
+    with config_error("without control characters"):
         modified(root, '"somebody/bert"', '"some\\u001bbody/bert"')

@@ -5,42 +5,40 @@ from __future__ import annotations
 import shutil
 import signal
 import time
-from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 
 import aoe_train
-from pairkit import ConfigError, PairkitError
+from pairkit import PairkitError
 from pairkit.base.system.folders import locked
 from papers.reproduce import workers
-from papers.reproduce.recipe import Recipe
 from papers.reproduce.reproduce import FIGURES, TABLE, SharedRuns, reproduce
 from tests import forked
+from tests.aoe_train.shorthand import config_error, raises, table
 from tests.papers.test_reproduce import no_output, options, papers, recipe, root  # noqa: F401 - two fixtures
 
 SET = ("--set", "optim.epochs=6")
 ASSIGNED = ("optim.epochs=6",)
 
 
-def begin(root: Path, *arguments: str) -> Any:  # noqa: F811
+def begin(root, *arguments):  # noqa: F811
     given = ("tiny.toml", "--data-dir", "data", "--out", "shared", *SET, *arguments)
     return forked.begin("papers", "reproduce", *given, cwd=root, err=str(root / "err"))
 
 
-def table(out: Path) -> list[list[str]]:
+def cells(out):
     """The cells of a table, without the seconds."""
     lines = (out / TABLE).read_text().splitlines()
     return [line.split("|")[:-2] for line in lines if line.startswith("|")]
 
 
-def training(root: Path) -> list[Path]:  # noqa: F811
+def training(root):  # noqa: F811
     return [*root.glob("shared/*/models/*")]
 
 
 @pytest.mark.slow
-def test_the_table_of_workers_with_one_killed_is_that_of_one_process(root: Path, recipe: Recipe):  # noqa: F811
+def test_the_table_of_workers_with_one_killed_is_that_of_one_process(root, recipe):  # noqa: F811
     reproduce(recipe, options(root, assignments=ASSIGNED), say=no_output)
     process = begin(root, "--workers", "2")
     while not training(root):
@@ -63,12 +61,12 @@ def test_the_table_of_workers_with_one_killed_is_that_of_one_process(root: Path,
     process.join(300)
     assert process.exitcode == 0, (root / "err").read_text()
     (out,) = lock.iterdir()
-    assert table(out) == table(root / "out")
+    assert cells(out) == cells(root / "out")
     assert len([*(out / "runs").iterdir()]) == 5
     assert (root / "err").read_text().count(" of 5: ") == 6  # the killed one's run began twice
 
 
-def test_a_command_does_the_runs_of_another_one_that_is_killed(root: Path, recipe: Recipe):  # noqa: F811
+def test_a_command_does_the_runs_of_another_one_that_is_killed(root, recipe):  # noqa: F811
     reproduce(recipe, options(root, assignments=ASSIGNED), say=no_output)
     killed = begin(root)
     while not training(root):
@@ -80,35 +78,32 @@ def test_a_command_does_the_runs_of_another_one_that_is_killed(root: Path, recip
     other.join(300)
     assert (killed.join(), killed.exitcode, other.exitcode) == (None, -signal.SIGKILL, 0)
     (out,) = (root / "shared").iterdir()
-    assert table(out) == table(root / "out")
+    assert cells(out) == cells(root / "out")
     assert len([*(out / "runs").iterdir()]) == 5
 
 
-def test_a_failed_run_is_not_repeated_by_other_processes(root: Path, recipe: Recipe, monkeypatch):  # noqa: F811
+def test_a_failed_run_is_not_repeated_by_other_processes(root, recipe, monkeypatch):  # noqa: F811
     hot = options(root, seeds=(0,), only=("CoSENT",), assignments=("optim.lr=1e30",))
-    with pytest.raises(PairkitError, match="1 of 1 runs failed, first CoSENT: training diverged"):
+    with raises(PairkitError, match="1 of 1 runs failed, first CoSENT: training diverged"):
         reproduce(recipe, hot, say=no_output)
     monkeypatch.setattr(aoe_train, "train", None)  # would fail if it were called
     other = SharedRuns(recipe, hot, no_output)
     other.work()
-    with pytest.raises(PairkitError, match="1 of 1 runs failed"):
+    with raises(PairkitError, match="1 of 1 runs failed"):
         other.finish()
-    with pytest.raises(TypeError):  # a new command repeats it
+    with raises(TypeError):  # a new command repeats it
         reproduce(recipe, hot, say=no_output)
 
 
-def test_fresh_is_refused_while_another_process_does_a_run(root: Path, recipe: Recipe):  # noqa: F811
+def test_fresh_is_refused_while_another_process_does_a_run(root, recipe):  # noqa: F811
     given = options(root, only=("none",), fresh=True)
-    with (
-        locked(root / "out" / "claims" / "none-0-x"),
-        pytest.raises(ConfigError, match="another process does"),
-    ):
+    with locked(root / "out" / "claims" / "none-0-x"), config_error("another process does"):
         reproduce(recipe, given, say=no_output)
     reproduce(recipe, given, say=no_output)
     assert (root / "out" / FIGURES).exists()
 
 
-def test_records_of_two_machines_make_one_table(root: Path, recipe: Recipe, tmp_path, monkeypatch):  # noqa: F811
+def test_records_of_two_machines_make_one_table(root, recipe, tmp_path, monkeypatch):  # noqa: F811
     """With the same data in another folder."""
     there = tmp_path / "there"
     shutil.copytree(root / "data", there / "data")
@@ -125,13 +120,16 @@ def test_records_of_two_machines_make_one_table(root: Path, recipe: Recipe, tmp_
     ]
 
 
-@pytest.mark.parametrize(
-    ("listed", "count", "found"),
-    [("2,5", 8, ["2", "5"]), (None, 3, ["0", "1", "2"]), (None, 0, [None]), ("", 0, [None])],
+@table(
+    "listed, count, found",
+    """
+    '2,5' | 8 | ['2', '5']
+    None | 3 | ['0', '1', '2']
+    None | 0 | [None]
+    '' | 0 | [None]
+    """,
 )
-def test_each_worker_has_a_gpu(
-    listed: str | None, count: int, found: list[str | None], monkeypatch
-):
+def test_each_worker_has_a_gpu(listed, count, found, monkeypatch):
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if listed is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", listed)
@@ -141,5 +139,5 @@ def test_each_worker_has_a_gpu(
 
 def test_torchrun_is_refused(monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "8")
-    with pytest.raises(ConfigError, match="start without it, with --workers N"):
+    with config_error("start without it, with --workers N"):
         papers("stsb", "--data-dir", "data")

@@ -26,7 +26,7 @@ def functions(package: str) -> Iterator[Callable[..., Any]]:
     module = importlib.import_module(package)
     for name in module.__all__:
         function = getattr(module, name)
-        if inspect.isfunction(function) and hasattr(function, "options"):
+        if inspect.isfunction(function) and hasattr(function, "declared"):
             yield function
 
 

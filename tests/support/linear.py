@@ -1,9 +1,6 @@
 """Checks linear time by growth instead of seconds, so that the result does not depend on the machine."""
 
-from __future__ import annotations
-
 import gc
-from collections.abc import Callable
 from time import process_time
 from typing import TypeVar
 
@@ -16,9 +13,7 @@ _NOISE_S = 1e-3  # shorter times are noise of clock and scheduler
 _ENOUGH_S = 0.05  # a shorter input that takes this long shows the growth as well
 
 
-def assert_linear(
-    run: Callable[[_T], object], make: Callable[[int], _T], size: int = 65_536
-) -> None:
+def assert_linear(run, make, size=65_536):
     """Fail if `run` takes more than linearly longer for `make(size)` than for `make(size // 4)`.
 
     The fastest of several tries counts; making the input is not measured. An eighth of `size` suffices if
@@ -39,12 +34,12 @@ def assert_linear(
     )
 
 
-def repeated(unit: str, before: str = "", after: str = "") -> Callable[[int], str]:
+def repeated(unit, before="", after=""):
     """A function that makes a text of a given length by repeating one unit."""
     return lambda size: before + unit * (size // len(unit)) + after
 
 
-def _cpu_seconds(run: Callable[[_T], object], given: _T) -> float:
+def _cpu_seconds(run, given):
     collecting = gc.isenabled()
     gc.disable()  # a collection takes half a second if many tests are loaded
     try:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
+from numpy import ndarray
 
 from aoe_train.encoding.embedders.embedder import (
     Embedder,
@@ -36,7 +37,9 @@ _SCHEMA = Schema(
     tables="CREATE TABLE vectors (text BLOB PRIMARY KEY, vector BLOB NOT NULL);",
 )
 _QUERY_KEYS = 500  # per query; SQLite allows at least 999
-_TEXTS, _CHARACTERS = 2048, 400_000  # per transaction: seconds of work, which a kill may lose
+# Per transaction: seconds of work, which a kill may lose.
+_TEXTS = 2048
+_CHARACTERS = 400_000
 PROBE_TEXT = (
     "Nine clerks quietly filed the yellow maps, and a model is known again by how it reads this."
 )
@@ -55,13 +58,14 @@ class CachedEmbedder(EmbedderWrapper):
         say: Callable[[str], None] = say,
     ) -> None:
         super().__init__(embedder)
-        known = store and embedder.identity
-        self._store = VectorStore(cache_dir("vectors"), embedder.identity) if known else None
+        self._store: VectorStore | None = None
+        if store and embedder.identity:
+            self._store = VectorStore(cache_dir("vectors"), embedder.identity)
         self._progress = progress
         self._say = say
         self._dim: int | None = None  # set after the model was checked
 
-    def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
+    def encode(self, texts: list[str], prompt: str | None = None) -> ndarray:
         """Vectors, float32 (text, dim); new ones are stored batch by batch, so that a killed run resumes."""
         if not texts:
             return np.empty((0, 0), np.float32)
@@ -86,12 +90,16 @@ class CachedEmbedder(EmbedderWrapper):
                 done += len(batch)
                 show(Progress(stage, done, len(rows)))
             show(Progress(stage, done, len(rows), ended=True))
-        found = cast("np.ndarray", matrix)  # there is at least one text
-        return found if len(rows) == len(texts) else found[[rows[text] for text in texts]]
+        distinct = cast("ndarray", matrix)  # there is at least one text
+        if len(rows) == len(texts):
+            return distinct
+        return distinct[[rows[text] for text in texts]]
 
     def _cached(
-        self, rows: Mapping[str, int], prompt: str | None
-    ) -> tuple[np.ndarray | None, list[str]]:
+        self,
+        rows: Mapping[str, int],
+        prompt: str | None,
+    ) -> tuple[ndarray | None, list[str]]:
         """A matrix (text, dim) with the cached vectors, and the texts that are not cached."""
         texts = list(rows)
         if self._store is None:
@@ -125,10 +133,12 @@ class CachedEmbedder(EmbedderWrapper):
 
 def _cache_keys(texts: list[str], prompt: str | None) -> list[str]:
     """The keys of texts with a prompt; with the default prompt they are the texts."""
-    return texts if prompt is None else [f"\0{len(prompt)}\0{prompt}{text}" for text in texts]
+    if prompt is None:
+        return texts
+    return [f"\0{len(prompt)}\0{prompt}{text}" for text in texts]
 
 
-def same_model(probe: np.ndarray, cached: np.ndarray) -> bool:
+def same_model(probe: ndarray, cached: ndarray) -> bool:
     """Whether two vectors of `PROBE_TEXT` are equal up to effects of batches, precision and releases."""
     if probe.shape != cached.shape:
         return False
@@ -143,22 +153,21 @@ class VectorStore:
         with self._errors():
             self._connection = open_database(self._path, _SCHEMA, create=True, absent="")
 
-    def find(self, texts: Sequence[str]) -> dict[str, np.ndarray]:
+    def find(self, texts: Sequence[str]) -> dict[str, ndarray]:
         """The vectors of the stored texts among at most `_QUERY_KEYS`, float32 (dim,) each."""
         text_of = {_key(text): text for text in texts}
         marks = ",".join("?" * len(text_of))
         query = f"SELECT text, vector FROM vectors WHERE text IN ({marks})"  # noqa: S608 - placeholders
         with self._errors():
-            rows = self._connection.execute(query, [*text_of])
+            rows = self._connection.execute(query, list(text_of))
             return {text_of[key]: np.frombuffer(vector, "<f4") for key, vector in rows}
 
-    def keep(self, texts: Sequence[str], vectors: np.ndarray) -> None:
+    def keep(self, texts: Sequence[str], vectors: ndarray) -> None:
         """Add all vectors without NaN or infinity, in one transaction."""
-        rows = [
-            (_key(text), vector.astype("<f4").tobytes())
-            for text, vector in zip(texts, vectors, strict=True)
-            if np.isfinite(vector).all()
-        ]
+        rows = []
+        for text, vector in zip(texts, vectors, strict=True):
+            if np.isfinite(vector).all():
+                rows.append((_key(text), vector.astype("<f4").tobytes()))
         with self._errors(), transaction(self._connection):
             self._connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
 
@@ -180,7 +189,8 @@ class VectorStore:
 
 
 def _key(text: str) -> bytes:
-    return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).digest()
+    encoded = text.encode(errors="surrogatepass")
+    return hashlib.blake2b(encoded, digest_size=16).digest()
 
 
 def open_model(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+from numpy import ndarray
 
 from aoe_train.model.model_folder import digest_of, versions
 from aoe_train.model.quantization import (
@@ -52,7 +53,7 @@ class Embedder(Protocol):
     prompts: NamedPrompts
     similarity: Similarity  # by which its vectors are compared
 
-    def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
+    def encode(self, texts: list[str], prompt: str | None = None) -> ndarray:
         """Vectors, float32 (text, dim), of texts with this prompt, or the model's default prompt."""
         ...
 
@@ -77,12 +78,12 @@ class PromptedEmbedder(EmbedderWrapper):
         self._words = embedder.prompts.chosen(prompt=prompt, name=prompt_name)
         self.prompts = NamedPrompts({})  # for every text the chosen one
 
-    def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
+    def encode(self, texts: list[str], prompt: str | None = None) -> ndarray:
         """See `Embedder`."""
         return self._embedder.encode(texts, self._words if prompt is None else prompt)
 
 
-def count_tokens(embedder: Embedder, texts: list[str], prompt: str | None = None) -> np.ndarray:
+def count_tokens(embedder: Embedder, texts: list[str], prompt: str | None = None) -> ndarray:
     """Tokens of each text that the model reads; without `token_counts` the number of words."""
     if hasattr(embedder, "token_counts"):
         return np.asarray(embedder.token_counts(texts, prompt))
@@ -117,13 +118,14 @@ class LocalEmbedder:
         self.prompts = encoder.settings.named_prompts
         self.similarity = encoder.settings.similarity_fn_name
 
-    def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
+    def encode(self, texts: list[str], prompt: str | None = None) -> ndarray:
         """Vectors, float32 (text, dim)."""
         return self._encoder.encode(texts, prompt=prompt)
 
-    def token_counts(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
+    def token_counts(self, texts: list[str], prompt: str | None = None) -> ndarray:
         """Tokens of each text; safe to call from another thread than `encode`."""
-        return self._encoder.tokens(texts, self.prompts.chosen(prompt=prompt, name=None)).lengths
+        words = self.prompts.chosen(prompt=prompt)
+        return self._encoder.tokens(texts, words).lengths
 
 
 def local_encoder(embedder: Embedder) -> Encoder | None:
@@ -145,9 +147,11 @@ class FunctionEmbedder:
         self.name: str = getattr(function, "__name__", type(function).__name__)
         self._function = function
 
-    def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
+    def encode(self, texts: list[str], prompt: str | None = None) -> ndarray:
         """Vectors, float32 (text, dim); the prompt is part of the texts that the function receives."""
-        prompted = [written_out(prompt, text) for text in texts] if prompt else list(texts)
+        prompted = list(texts)
+        if prompt:
+            prompted = [written_out(prompt, text) for text in texts]
         try:
             vectors = np.asarray(self._function(prompted), np.float32)
         except (TypeError, ValueError) as error:
@@ -185,7 +189,7 @@ class QuantizedEmbedder(EmbedderWrapper):
         dim: int | None,
         quantize: Quantize,
         layers: int | None,
-        whole: dict[str | None, tuple[list[str], np.ndarray]],
+        whole: dict[str | None, tuple[list[str], ndarray]],
     ) -> None:
         """`whole` has the texts and vectors of the embedder's last call by prompt, for all sizes."""
         super().__init__(embedder)
@@ -199,17 +203,17 @@ class QuantizedEmbedder(EmbedderWrapper):
         """The size of the vectors, after the first call of `encode`."""
         return VectorSize(self.name, self._dim or 0, self._quantize, self._layers)
 
-    def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
+    def encode(self, texts: list[str], prompt: str | None = None) -> ndarray:
         """See `Embedder`."""
-        if prompt not in self._whole or self._whole[prompt][0] != texts:
-            self._whole[prompt] = texts, self._embedder.encode(texts, prompt)
-        _, whole = self._whole[prompt]
+        encoded, whole = self._whole.get(prompt, (None, np.empty(0)))
+        if encoded != texts:
+            whole = self._embedder.encode(texts, prompt)
+            self._whole[prompt] = texts, whole
         self._dim = checked_dim(self._dim, whole.shape[1])
         vectors = cut_to(whole, self._dim)
         ranges = value_ranges([vectors]) if self._quantize == "int8" else None
-        return restored(
-            quantized(vectors, self._quantize, ranges), self._quantize, self._dim, ranges
-        )
+        codes = quantized(vectors, self._quantize, ranges)
+        return restored(codes, self._quantize, self._dim, ranges)
 
 
 def in_sizes(
@@ -220,24 +224,25 @@ def in_sizes(
     layers: int | None,
 ) -> dict[str, QuantizedEmbedder]:
     """A model in all sizes and number types, by name; every text is encoded once."""
-    whole: dict[str | None, tuple[list[str], np.ndarray]] = {}
+    whole: dict[str | None, tuple[list[str], ndarray]] = {}
     depth = ""
     if layers is not None:
         depth = f", {layers} layer" if layers == 1 else f", {layers} layers"
     sizes = {}
     for dim in dims:
         size = f", {dim}" if dim else ""
-        for how in quantize:
-            key = f"{name}{depth}{size}, {how}"
-            sizes[key] = QuantizedEmbedder(embedder, name, dim, how, layers, whole)
+        for number_type in quantize:
+            key = f"{name}{depth}{size}, {number_type}"
+            sizes[key] = QuantizedEmbedder(embedder, name, dim, number_type, layers, whole)
     return sizes
 
 
-def cut_to(whole: np.ndarray, dim: int) -> np.ndarray:
+def cut_to(whole: ndarray, dim: int) -> ndarray:
     """Truncate vectors (text, dim), and scale them to length 1 if the whole ones had it."""
     if dim == whole.shape[1]:
         return whole
     vectors = np.ascontiguousarray(whole[:, :dim])
-    if np.abs(np.linalg.norm(whole, axis=1) - 1).max(initial=0) > _ROUNDING:
+    lengths = np.linalg.norm(whole, axis=1)
+    if np.abs(lengths - 1).max(initial=0) > _ROUNDING:
         return vectors
     return scaled_to_one(vectors)

@@ -7,6 +7,7 @@ import json
 import os
 
 import numpy as np
+from numpy import ndarray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from aoe_train.encoding.embedders.embedder import Endpoint, in_batches
@@ -27,10 +28,13 @@ from pairkit.base.openai_api.refusals import NoAnswer, RefusedCall, patiently
 from pairkit.base.printable import one_line
 from pairkit.base.system.address import read_address
 
-_TEXTS, _CHARACTERS = 128, 200_000  # per request; a longer text has its own request
+# Per request; a longer text has its own request.
+_TEXTS = 128
+_CHARACTERS = 200_000
 _MAX_DIM = 65_536
 _TIMEOUT_S = 120.0
-_TRIES, _PAUSE_S = 7, 0.5
+_TRIES = 7
+_PAUSE_S = 0.5
 _SHOWN = 60
 _WAIT_S = 60.0  # for a rate limit without a waiting time
 
@@ -50,38 +54,42 @@ class EndpointEmbedder:
         remedy = f"set {variable}, or name another variable as --api-key-env"
         key = None if variable is None else find_key("--endpoint", variable, os.environ, remedy)
         self._connection = ServerConnection(
-            address, key, timeout_s=_TIMEOUT_S, plain_http=endpoint.plain_http
+            address,
+            key,
+            timeout_s=_TIMEOUT_S,
+            plain_http=endpoint.plain_http,
         )
-        Channel(
-            self._connection, os.environ
-        )  # checks early whether the key may be sent to this address
+        Channel(self._connection, os.environ)  # checks whether the key may be sent to this address
         self._where = f"{model} at {address.url}"
-        self.identity = hashlib.sha256(json.dumps([f"{address.url}/", model]).encode()).hexdigest()
+        identity = json.dumps([f"{address.url}/", model])
+        self.identity = hashlib.sha256(identity.encode()).hexdigest()
         self._dim: int | None = None
 
-    def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
+    def encode(self, texts: list[str], prompt: str | None = None) -> ndarray:
         """Vectors, float32 (text, dim); prompts are sent as part of the texts."""
         if not texts:
             return np.empty((0, self._dim or 0), np.float32)
         for text in texts:
             _check(text)
-        prompted = [written_out(prompt, text) for text in texts] if prompt else texts
-        return np.concatenate(
-            run_anywhere(self._request_all(list(in_batches(prompted, _TEXTS, _CHARACTERS))))
-        )
+        if prompt:
+            texts = [written_out(prompt, text) for text in texts]
+        batches = list(in_batches(texts, _TEXTS, _CHARACTERS))
+        return np.concatenate(run_anywhere(self._request_all(batches)))
 
-    async def _request_all(self, batches: list[list[str]]) -> list[np.ndarray]:
+    async def _request_all(self, batches: list[list[str]]) -> list[ndarray]:
         channel = Channel(self._connection, os.environ)
         try:
             return [await self._request(channel, batch) for batch in batches]
         finally:
             await channel.close()
 
-    async def _request(self, channel: Channel, texts: list[str]) -> np.ndarray:
+    async def _request(self, channel: Channel, texts: list[str]) -> ndarray:
         request = {"input": texts, "model": self.name, "encoding_format": "float"}
         try:
             body = await patiently(
-                lambda: channel.post("/embeddings", request), tries=_TRIES, pause_s=_PAUSE_S
+                lambda: channel.post("/embeddings", request),
+                tries=_TRIES,
+                pause_s=_PAUSE_S,
             )
         except RefusedCall as refused:
             raise _explain_refusal(refused, self._where, channel.key, texts) from refused
@@ -126,7 +134,7 @@ class _Vectors(BaseModel):
     data: list[_Vector]
 
 
-def _read(body: bytes, n: int, where: str) -> np.ndarray:
+def _read(body: bytes, n: int, where: str) -> ndarray:
     """Vectors of `n` texts in the texts' order; a reply may list them in another order."""
     try:
         entries = _Vectors.model_validate_json(body).data
@@ -146,7 +154,10 @@ def _read(body: bytes, n: int, where: str) -> np.ndarray:
 
 
 def _explain_refusal(
-    refused: RefusedCall, where: str, key: Key | None, texts: list[str]
+    refused: RefusedCall,
+    where: str,
+    key: Key | None,
+    texts: list[str],
 ) -> PairkitError:
     """The error for an HTTP error status."""
     refusal = refused.refusal

@@ -49,11 +49,11 @@ def add_lora(backbone: PreTrainedModel, settings: LoraSettings) -> None:
     try:
         backbone.add_adapter(adapter)
     except ValueError as error:
-        layers = {
-            name.rpartition(".")[2]
-            for name, m in backbone.named_modules()
-            if isinstance(m, nn.Linear)
-        }
+        layers = set()
+        for path, module in backbone.named_modules():
+            if isinstance(module, nn.Linear):
+                _, _, name = path.rpartition(".")
+                layers.add(name)
         raise ConfigError(
             f"lora.targets {settings.targets}: {one_line(str(error))}; this backbone's linear layers are"
             f" {', '.join(sorted(layers))}"
@@ -65,14 +65,18 @@ def add_lora(backbone: PreTrainedModel, settings: LoraSettings) -> None:
 
 def name_base(folder: Path, backbone: PreTrainedModel) -> None:
     """Store the base of any adapters in `folder` by Hub id and commit, or by name, not as a cache folder."""
-    path = folder / ADAPTERS_FILE
-    base = Path(backbone.name_or_path or "")
     if not has_lora(backbone):
         return
-    name, commit = hub_origin(base) or (
-        SMOLLM2 if base.name == CACHED_AS else str(base.absolute()),
-        None,
-    )
+    base = Path(backbone.name_or_path or "")
+    origin = hub_origin(base)
+    commit = None
+    if origin is not None:
+        name, commit = origin
+    elif base.name == CACHED_AS:
+        name = SMOLLM2
+    else:
+        name = str(base.absolute())
+    path = folder / ADAPTERS_FILE
     about = json.loads(path.read_text(encoding="utf-8"))
     write_json(path, {**about, "base_model_name_or_path": name, "revision": commit})
 
@@ -80,7 +84,9 @@ def name_base(folder: Path, backbone: PreTrainedModel) -> None:
 def hub_origin(folder: str | Path) -> tuple[str, str] | None:
     """Hub id and commit of a folder in the Hub's cache; None for other folders."""
     match = _SNAPSHOT.search(Path(folder).as_posix())
-    return None if match is None else (match["name"].replace("--", "/"), match["commit"])
+    if match is None:
+        return None
+    return match["name"].replace("--", "/"), match["commit"]
 
 
 def has_lora(backbone: nn.Module) -> bool:
@@ -202,7 +208,8 @@ def train_top_layers(backbone: Any, count: int) -> None:
             f"optim.top_layers {count}: this backbone has {len(layers)} layers; expected 1 to {len(layers)}"
         )
     trained = [*layers[-count:]]
-    if (norm := after_layers(backbone)) is not None:
+    norm = after_layers(backbone)
+    if norm is not None:
         trained.append(norm)
     trainable = {id(weight) for part in trained for weight in part.parameters()}
     for weight in backbone.parameters():
@@ -212,7 +219,8 @@ def train_top_layers(backbone: Any, count: int) -> None:
 
 def count_layers(backbone: Any) -> int:
     """The number of layers."""
-    return len(_find_layers(backbone)[1])
+    _, layers = _find_layers(backbone)
+    return len(layers)
 
 
 def has_deep_layers(backbone: Any) -> bool:
@@ -228,21 +236,23 @@ def after_layers(backbone: Any) -> nn.Module | None:
     """The norm between the last layer and the backbone's output, or None; found by running the backbone."""
     parent, layers = _find_layers(backbone)
     outputs: list[Tensor] = []
-    hook = layers[-1].register_forward_hook(
-        lambda _layer, _inputs, output: outputs.append(
-            output[0] if isinstance(output, tuple) else output
-        )
-    )
+
+    def keep_output(_layer: nn.Module, _inputs: Any, output: Tensor | tuple[Tensor, ...]) -> None:
+        outputs.append(output[0] if isinstance(output, tuple) else output)
+
+    hook = layers[-1].register_forward_hook(keep_output)
     training = backbone.training
     backbone.eval()
     try:
         ids = torch.arange(_PROBE_TOKENS, device=next(backbone.parameters()).device)[None]
         final = backbone(input_ids=ids).last_hidden_state
-        if _equal(outputs[0], final):
+        (last,) = outputs
+        if _equal(last, final):
             return None
-        for part in parent.children():
-            if "norm" in type(part).__name__.lower() and _equal(part(outputs[0]), final):
-                return part
+        for module in parent.children():
+            is_norm = "norm" in type(module).__name__.lower()
+            if is_norm and _equal(module(last), final):
+                return module
     finally:
         hook.remove()
         backbone.train(training)
@@ -259,9 +269,8 @@ def _equal(a: Tensor, b: Tensor) -> bool:
 def _find_layers(backbone: Any) -> tuple[nn.Module, nn.ModuleList]:
     """The list of layers, and the module that contains it."""
     count = getattr(backbone.config, "num_hidden_layers", None)
-    candidates = [
-        (parent, layers) for parent, layers in _module_lists(backbone) if len(layers) == count
-    ]
+    lists = _module_lists(backbone)
+    candidates = [(parent, layers) for parent, layers in lists if len(layers) == count]
     if len(candidates) != 1 or isinstance(backbone, PackedBackbone):
         raise ConfigError(
             f"{type(backbone).__name__}: has no single list of layers that run one after the other; leave out"

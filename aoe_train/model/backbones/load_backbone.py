@@ -29,6 +29,8 @@ _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _NAMES = " or ".join(PACKAGED)
 _NO_TOKENIZER = "backend tokenizer"  # in transformers' message
 _FEWEST_TOKENS = 4  # an empty T5 or DeBERTa tokenizer has one or two, beside special ones
+_PICKLES = (".bin", ".pt", ".pth", ".ckpt")
+_ENCODERS = {"t5": "T5EncoderModel", "mt5": "MT5EncoderModel", "umt5": "UMT5EncoderModel"}
 # Tokenizer, configuration, safetensors, hashes of training texts; no pickles, no other frameworks' weights.
 _FETCHED = ["*.json", "*.safetensors", "*.txt", "*.model", "*.py", "training_texts.npy"]
 
@@ -69,7 +71,8 @@ def check_name(source: str | Path) -> None:
         raise ConfigError(
             f"{source}: no such folder; expected a model folder, a Hub id, or {_NAMES}"
         )
-    if close := get_close_matches(name.lower(), PACKAGED, 1, cutoff=0.8):
+    close = get_close_matches(name.lower(), PACKAGED, 1, cutoff=0.8)
+    if close:
         raise ConfigError(f"{source}: no such folder or packaged model; did you mean {close[0]}?")
 
 
@@ -116,9 +119,8 @@ def load_backbone(
     if is_static(folder):
         table, static_tokenizer = read_static(folder, dtype or torch.float32)
         return LoadedBackbone(cast("Any", table), static_tokenizer)
-    if modules := read_modules(
-        folder
-    ):  # sentence-transformers before 2.0 has a folder for the network
+    modules = read_modules(folder)
+    if modules:  # sentence-transformers before 2.0 has a folder for the network
         folder = folder / modules[0].path
     _check_model(folder)
     adapted = (folder / ADAPTERS_FILE).is_file()
@@ -150,15 +152,11 @@ def load_backbone(
                 keep_layers(backbone, layers)
             if adapted:  # separately, because from_pretrained would search for the base by name
                 reports[folder] = backbone.load_adapter(str(folder)).to_dict()
-    except (
-        Exception
-    ) as error:  # transformers, tokenizers and safetensors raise anything for damaged files
+    except Exception as error:  # libraries raise anything for damaged files
         raise _explained(folder, error) from error
     for part, loading_info in reports.items():
         _check_weights(part, backbone, loading_info)
-    if (
-        type(backbone).__name__ in _ENCODERS.values()
-    ):  # a T5: load it twice into one embedding layer
+    if type(backbone).__name__ in _ENCODERS.values():  # a T5 loads two copies of its embeddings
         backbone.encoder.embed_tokens = backbone.get_input_embeddings()
     return LoadedBackbone(backbone, tokenizer)
 
@@ -185,9 +183,10 @@ def outline(folder: Path) -> PreTrainedModel:
         folder = _find_base(folder, trust_remote_code=False)
     try:
         config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        encoder = _ENCODERS.get(config.model_type)
         with quietly(), torch.device("meta"):
-            if (name := _ENCODERS.get(config.model_type)) is not None:
-                return cast("PreTrainedModel", getattr(transformers, name)(config))
+            if encoder is not None:
+                return cast("PreTrainedModel", getattr(transformers, encoder)(config))
             return cast("Any", transformers.AutoModel).from_config(config, trust_remote_code=False)  # type: ignore[no-any-return]
     except Exception as error:  # transformers and torch raise anything for invalid settings
         raise _explained(folder, error) from error
@@ -197,18 +196,15 @@ def _check_model(folder: Path) -> None:
     check_settings(folder)
     if not any((folder / name).is_file() for name in ("config.json", ADAPTERS_FILE)):
         raise ConfigError(f"{folder}: no config.json; expected the folder of a transformers model")
-    if not any(folder.glob("*.safetensors")):
-        pickled = sorted(
-            path.name
-            for path in folder.iterdir()
-            if path.suffix in (".bin", ".pt", ".pth", ".ckpt")
-        )
-        raise ConfigError(
-            f"{folder}: its only weights are {pickled[0]}, a pickle, which can run code when loaded; if you"
-            " trust it, load and save the model with a new release of the library that wrote it"
-            if pickled
-            else f"{folder}: no weights; expected model.safetensors"
-        )
+    if any(folder.glob("*.safetensors")):
+        return
+    pickled = sorted(path.name for path in folder.iterdir() if path.suffix in _PICKLES)
+    if not pickled:
+        raise ConfigError(f"{folder}: no weights; expected model.safetensors")
+    raise ConfigError(
+        f"{folder}: its only weights are {pickled[0]}, a pickle, which can run code when loaded; if you"
+        " trust it, load and save the model with a new release of the library that wrote it"
+    )
 
 
 def _find_base(folder: Path, *, trust_remote_code: bool) -> Path:
@@ -293,9 +289,6 @@ def _explained(folder: Path, error: Exception) -> Exception:
     return DataError(
         f"not loadable ({type(error).__name__}: {text}); copy or download it again", path=folder
     )
-
-
-_ENCODERS = {"t5": "T5EncoderModel", "mt5": "MT5EncoderModel", "umt5": "UMT5EncoderModel"}
 
 
 def model_class(folder: Path) -> Any:

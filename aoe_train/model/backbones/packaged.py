@@ -51,7 +51,10 @@ def _convert(source: Path, folder: Path) -> None:
         with quietly():
             tokenizer = AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name)
             backbone, report = AutoModel.from_pretrained(
-                source.parent, gguf_file=source.name, dtype=torch.float32, output_loading_info=True
+                source.parent,
+                gguf_file=source.name,
+                dtype=torch.float32,
+                output_loading_info=True,
             )
     except Exception as error:  # gguf and transformers raise anything for invalid files
         cause = f"{type(error).__name__}: {one_line(str(error), 200)}"

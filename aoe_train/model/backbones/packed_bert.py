@@ -75,14 +75,19 @@ class _SelfAttention(nn.Module):
 
     def forward(self, x: Tensor, packed: Sequences) -> Tensor:
         size = x.shape[-1] // self.num_heads
-        query, key, value = (
-            part.view(*x.shape[:-1], -1, size).transpose(1, 2)
-            for part in of_one_input((self.query, self.key, self.value), x)
+        by_head = (*x.shape[:-1], -1, size)
+        outputs = of_one_input((self.query, self.key, self.value), x)
+        query, key, value = (output.view(by_head).transpose(1, 2) for output in outputs)
+        attended, _ = packed_attention(
+            self,
+            query,
+            key,
+            value,
+            None,
+            packed=packed,
+            scaling=size**-0.5,
         )
-        output, _ = packed_attention(
-            self, query, key, value, None, packed=packed, scaling=size**-0.5
-        )
-        return output.reshape(x.shape)
+        return attended.reshape(x.shape)
 
 
 class _Output(nn.Module):
@@ -111,7 +116,7 @@ class _Layer(nn.Module):
     def forward(self, x: Tensor, packed: Sequences) -> Tensor:
         x = self.attention["output"](self.attention["self"](x, packed), x)
         up = self.intermediate["dense"]
-        parts = [self.output(gelu(up(part)), part) for part in in_cache(up, x)]
+        parts: list[Tensor] = [self.output(gelu(up(part)), part) for part in in_cache(up, x)]
         return torch.cat(parts, dim=1) if len(parts) > 1 else parts[0]
 
 
@@ -138,15 +143,16 @@ class PackedBert(nn.Module):
         **_: Any,
     ) -> _States:
         """Hidden states (1, token, dim) under transformers' names: the last layer's, and optionally all."""
-        states: list[Float[Tensor, "1 token dim"]] = [self.embeddings(input_ids, position_ids)]
+        state: Float[Tensor, "1 token dim"] = self.embeddings(input_ids, position_ids)
+        states = []
         layers: Any = self.encoder["layer"]
         for layer in layers:
-            states = (
-                [*states, layer(states[-1], packed)]
-                if output_hidden_states
-                else [layer(states[-1], packed)]
-            )
-        return _States(states[-1], tuple(states) if output_hidden_states else None)
+            if output_hidden_states:
+                states.append(state)
+            state = layer(state, packed)
+        if not output_hidden_states:
+            return _States(state, None)
+        return _States(state, (*states, state))
 
 
 def read_bert(folder: Path, dtype: torch.dtype) -> PackedBert | None:
@@ -159,8 +165,8 @@ def read_bert(folder: Path, dtype: torch.dtype) -> PackedBert | None:
     config: Any = AutoConfig.from_pretrained(folder, trust_remote_code=False)
     try:
         with safe_open(folder / _WEIGHTS, framework="pt") as file:
-            shapes = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
-            shapes.pop(_UNUSED, None)
+            names = set(file.keys()) - {_UNUSED}
+            shapes = {name: tuple(file.get_slice(name).get_shape()) for name in names}
             model = _empty_model(config, shapes)
             if model is None:
                 return None
@@ -174,38 +180,31 @@ def read_bert(folder: Path, dtype: torch.dtype) -> PackedBert | None:
 
 def _is_plain(folder: Path) -> bool:
     """Whether the configuration is that of an unmodified BERT."""
-    config = read_object(folder / "config.json")
     files = [path.name for path in folder.glob("*.safetensors")]
-    return (
-        files == [_WEIGHTS]
-        and not (folder / ADAPTERS_FILE).exists()
-        and "model_type" in config
-        and all(config.get(key, value) == value for key, value in _PLAIN.items())
-    )
+    if files != [_WEIGHTS] or (folder / ADAPTERS_FILE).exists():
+        return False
+    config = read_object(folder / "config.json")
+    if "model_type" not in config:
+        return False
+    return all(config.get(key, value) == value for key, value in _PLAIN.items())
 
 
 def _empty_model(config: Any, shapes: dict[str, tuple[int, ...]]) -> PackedBert | None:
     """The network without its weights; None unless it needs exactly weights of these shapes."""
-    ends = {
-        "embeddings.word_embeddings.weight": (config.vocab_size, config.hidden_size),
-        "embeddings.position_embeddings.weight": (
-            config.max_position_embeddings,
-            config.hidden_size,
-        ),
-        "embeddings.token_type_embeddings.weight": (config.type_vocab_size, config.hidden_size),
-        f"encoder.layer.{config.num_hidden_layers - 1}.output.dense.weight": (
-            config.hidden_size,
-            config.intermediate_size,
-        ),
-    }  # checked first, so that a configuration can't request a network larger than the file
-    if any(shapes.get(name) != shape for name, shape in ends.items()):
+    dim = config.hidden_size
+    last_layer = f"encoder.layer.{config.num_hidden_layers - 1}"
+    # Checked first, so that a configuration can't request a network larger than the file.
+    expected = {
+        "embeddings.word_embeddings.weight": (config.vocab_size, dim),
+        "embeddings.position_embeddings.weight": (config.max_position_embeddings, dim),
+        "embeddings.token_type_embeddings.weight": (config.type_vocab_size, dim),
+        f"{last_layer}.output.dense.weight": (dim, config.intermediate_size),
+    }
+    if any(shapes.get(name) != shape for name, shape in expected.items()):
         return None
-    if config.hidden_size % config.num_attention_heads:
+    if dim % config.num_attention_heads:
         return None
     with torch.device("meta"):
         model = PackedBert(config, pooler="pooler.dense.weight" in shapes)
-    return (
-        model
-        if {name: tuple(part.shape) for name, part in model.named_parameters()} == shapes
-        else None
-    )
+    own_shapes = {name: tuple(weight.shape) for name, weight in model.named_parameters()}
+    return model if own_shapes == shapes else None

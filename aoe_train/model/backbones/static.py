@@ -16,8 +16,9 @@ from torch import nn
 from torch.nn.functional import embedding_bag
 from transformers import PreTrainedConfig
 
+from aoe_train.model.device import upload
 from aoe_train.model.folder_checks import KINDS, check_settings, panics_as_errors, read_modules
-from aoe_train.model.text_model import PackedBackbone, upload_numbers
+from aoe_train.model.text_model import PackedBackbone
 from pairkit.base.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ class StaticConfig(PreTrainedConfig):  # type: ignore[no-untyped-call]
 class StaticTable(PackedBackbone, nn.Module):
     """The vectors of tokens; it can encode, but can't be trained or saved."""
 
-    title, poolings = "static model", ("avg",)
+    title = "static model"
+    poolings = ("avg",)
 
     def __init__(self, table: Float[Tensor, "token dim"]) -> None:
         super().__init__()
@@ -63,7 +65,7 @@ class StaticTable(PackedBackbone, nn.Module):
         """The mean of each text's tokens; there are no hidden states."""
         del pooling
         ends = np.cumsum(lengths)[np.cumsum(pieces) - 1]
-        starts = upload_numbers(np.concatenate([[0], ends[:-1]]), input_ids.device)
+        starts = upload(np.concatenate([[0], ends[:-1]]), input_ids.device)
         means: Tensor = embedding_bag(input_ids, self.embedding.weight, starts, mode="mean")
         return means.float()
 
@@ -79,16 +81,16 @@ def read_static(folder: Path, dtype: torch.dtype) -> tuple[StaticTable, PreTrain
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerFast
 
-    module = folder / read_modules(folder)[0].path
+    first, *_ = read_modules(folder)
+    module = folder / first.path
     for checked in {folder, module}:
         check_settings(checked)
+    path = module / "tokenizer.json"
     try:
         with panics_as_errors("on its own rules"):
-            raw = Tokenizer.from_file(str(module / "tokenizer.json"))
+            raw = Tokenizer.from_file(str(path))
     except Exception as error:  # tokenizers raises plain Exception
-        raise DataError(
-            f"no tokenizer ({error}); {_REMEDY}", path=module / "tokenizer.json"
-        ) from error
+        raise DataError(f"no tokenizer ({error}); {_REMEDY}", path=path) from error
     raw.post_processor = None  # it would add special tokens
     table = _read_table(module / _WEIGHTS)
     highest = max(raw.get_vocab(with_added_tokens=True).values(), default=-1)
@@ -139,10 +141,10 @@ def _read_table(path: Path) -> Float[Tensor, "token dim"]:
     if table is None or table.ndim != 2:
         raise DataError(f"contains no table of token vectors; {_REMEDY}", path=path)
     rows = stored.get("mapping")
-    weights = stored.get("weights")
     if rows is not None:
         rows = rows.long()
-        if rows.ndim != 1 or not len(rows) or int(rows.min()) < 0 or int(rows.max()) >= len(table):
+        is_list = rows.ndim == 1 and len(rows) > 0
+        if not is_list or int(rows.min()) < 0 or int(rows.max()) >= len(table):
             raise DataError(
                 f"mapping: expected the index of a row for each token; {_REMEDY}", path=path
             )
@@ -152,6 +154,7 @@ def _read_table(path: Path) -> Float[Tensor, "token dim"]:
             )
         table = table[rows]
     table = table.float()
+    weights = stored.get("weights")
     if weights is not None:
         if weights.shape != (len(table),):
             raise DataError(

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
     from aoe_train.model.packing.sequences import Bucket, Sequences
 
+    Heads = Float[Tensor, "token head dim"]
+    KeyHeads = Float[Tensor, "token kv dim"]
+
 
 NAME = "aoe_packed"
 # Distance, as a logarithm, of a row's sum of exponentials from overflow: values are multiplied by it.
@@ -53,15 +56,19 @@ def packed_attention(
     **features: Any,
 ) -> tuple[Float[Tensor, "1 token head dim"], None]:
     """Exact attention within each sequence."""
-    unsupported = [name for name in _UNSUPPORTED if features.get(name) is not None]
-    if unsupported:
-        raise TypeError(f"packed attention doesn't support {unsupported[0]}")
-    causal = bool(getattr(module, "is_causal", False) if is_causal is None else is_causal)
-    scaling = 1 / math.sqrt(query.shape[-1]) if scaling is None else scaling
-    options = Options(scaling, dropout, causal, sliding_window)
+    for name in _UNSUPPORTED:
+        if features.get(name) is not None:
+            raise TypeError(f"packed attention doesn't support {name}")
+    if is_causal is None:
+        is_causal = bool(getattr(module, "is_causal", False))
+    if scaling is None:
+        scaling = 1 / math.sqrt(query.shape[-1])
+    options = Options(scaling, dropout, is_causal, sliding_window)
     # Under autocast, rotary positions leave queries and keys in float32, while values have autocast's type.
     kind = query.device.type
-    dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else value.dtype
+    dtype = value.dtype
+    if torch.is_autocast_enabled(kind):
+        dtype = torch.get_autocast_dtype(kind)
     q, k, v = (part[0].transpose(0, 1).to(dtype) for part in (query, key, value))
     if packed.flash and is_for_flash(q):
         return flash(q, k, v, packed.bounds, packed.longest, *options)[None], None
@@ -70,12 +77,12 @@ def packed_attention(
 
 @uncompiled  # each batch's lengths would cause a compilation
 def _by_lengths(
-    query: Float[Tensor, "token head dim"],
-    key: Float[Tensor, "token kv dim"],
-    value: Float[Tensor, "token kv dim"],
+    query: Heads,
+    key: KeyHeads,
+    value: KeyHeads,
     packed: Sequences,
     options: Options,
-) -> Float[Tensor, "token head dim"]:
+) -> Heads:
     """Attention over buckets of similar lengths, padded to the longest."""
     groups = query.shape[1] // key.shape[1]
     if groups > 1:
@@ -87,21 +94,21 @@ def _by_lengths(
 
 def _is_for_torch(query: Tensor, packed: Sequences) -> bool:
     """Whether to use torch's attention."""
-    if (
-        query.device.type != "cpu" or query.dtype == torch.float16
-    ):  # float16 can't hold sums of exponentials
+    if query.device.type != "cpu":
         return True
-    is_long = packed.lengths[0] >= _TORCH_FASTER_FROM and query.dtype == torch.float32
-    return is_long and torch.is_inference_mode_enabled()
+    if query.dtype == torch.float16:  # it can't hold sums of exponentials
+        return True
+    is_long = packed.lengths[0] >= _TORCH_FASTER_FROM
+    return is_long and query.dtype == torch.float32 and torch.is_inference_mode_enabled()
 
 
 def _by_bucket(
-    query: Float[Tensor, "token head dim"],
-    key: Float[Tensor, "token head dim"],
-    value: Float[Tensor, "token head dim"],
+    query: Heads,
+    key: Heads,
+    value: Heads,
     packed: Sequences,
     options: Options,
-) -> Float[Tensor, "token head dim"]:
+) -> Heads:
     """Attention with torch's own function."""
     scaling, dropout, causal, window = options
     outputs = []
@@ -109,12 +116,22 @@ def _by_bucket(
         q, k, v = (bucket.grid(part).transpose(1, 2) for part in (query, key, value))
         # Causal queries never see padding, which comes last; without a mask torch can use faster kernels.
         plain = causal and (window is None or bucket.length <= window)
-        bias = None if plain else bucket.bias(causal=causal, window=window, dtype=query.dtype)
-        out = functional.scaled_dot_product_attention(
-            q, k, v, attn_mask=bias, dropout_p=dropout, is_causal=plain, scale=scaling
-        ).transpose(1, 2)
-        out = out.reshape(-1, *out.shape[2:])
-        outputs.append(out if bucket.even else out.index_select(0, bucket.slots))
+        bias = None
+        if not plain:
+            bias = bucket.bias(causal=causal, window=window, dtype=query.dtype)
+        grid = functional.scaled_dot_product_attention(
+            q,
+            k,
+            v,
+            attn_mask=bias,
+            dropout_p=dropout,
+            is_causal=plain,
+            scale=scaling,
+        )
+        out = grid.transpose(1, 2).flatten(0, 1)
+        if not bucket.even:
+            out = out.index_select(0, bucket.slots)
+        outputs.append(out)
     return torch.cat(outputs)
 
 
@@ -125,15 +142,20 @@ class _Attention(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, query: Tensor, key: Tensor, value: Tensor, packed: Sequences, options: Options
+        ctx: Any,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        packed: Sequences,
+        options: Options,
     ) -> Tensor:
-        scaling, dropout, causal, window = options
-        out = query.new_empty(query.shape)
+        dropout = options.dropout
         seed = draw_seed() if dropout else 0
+        out = query.new_empty(query.shape)
         normalisers = []
         for number, bucket in enumerate(packed.buckets):
             q, k, v = (bucket.heads(part) for part in (query, key, value))
-            scores = _scores(bucket, q.mul(scaling), k, causal=causal, window=window)
+            scores = _scores(bucket, q.mul(options.scaling), k, options)
             weights, total, normaliser = _exponentials(scores)
             normalisers.append(normaliser)
             if dropout:
@@ -149,31 +171,30 @@ class _Attention(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> tuple[Tensor | None, ...]:
         query, key, value, out, *normalisers = ctx.saved_tensors
-        packed, (scaling, dropout, causal, window), seed = ctx.meta
+        packed, options, seed = ctx.meta
         gradient = gradients[0].to(query.dtype)
         deltas = (gradient * out).sum(-1, keepdim=True, dtype=_sum_dtype(out))
         to_query, to_key, to_value = (
             torch.empty_like(part, memory_format=torch.contiguous_format)
             for part in (query, key, value)
         )
-        for number, (bucket, normaliser) in enumerate(
-            zip(packed.buckets, normalisers, strict=True)
-        ):
+        buckets = zip(packed.buckets, normalisers, strict=True)
+        for number, (bucket, normaliser) in enumerate(buckets):
             q, k, v = (bucket.heads(part) for part in (query, key, value))
             # Zeros: padding must not contribute to gradients.
             g, delta = (bucket.heads(part, zeros=True) for part in (gradient, deltas))
-            q = q.mul(scaling)
-            weights = _scores(bucket, q, k, causal=causal, window=window).sub_(normaliser).exp_()
+            q = q.mul(options.scaling)
+            weights = _scores(bucket, q, k, options).sub_(normaliser).exp_()
             from_value = torch.bmm(g, v.transpose(1, 2))
             kept = weights
-            if dropout:
-                mask, share = keep_mask(weights.shape, dropout, seed + number)
+            if options.dropout:
+                mask, share = keep_mask(weights.shape, options.dropout, seed + number)
                 keep = mask.to(weights.dtype)
                 kept = (weights * keep).mul_(1 / share)
                 from_value.mul_(keep).mul_(1 / share)
             bucket.put_heads(torch.bmm(kept.transpose(1, 2), g), to_value)
             from_scores = from_value.sub_(delta).mul_(weights)
-            bucket.put_heads(torch.bmm(from_scores, k).mul_(scaling), to_query)
+            bucket.put_heads(torch.bmm(from_scores, k).mul_(options.scaling), to_query)
             bucket.put_heads(torch.bmm(from_scores.transpose(1, 2), q), to_key)
         return to_query, to_key, to_value, None, None
 
@@ -181,7 +202,8 @@ class _Attention(torch.autograd.Function):
 def _exponentials(scores: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Unnormalised weights, their sum per row, and the logarithm of the normaliser."""
     # Scores are usually too small to overflow; subtracting each row's maximum takes two slow passes.
-    safe = math.log(torch.finfo(scores.dtype).max) - math.log(scores.shape[-1]) - _OVERFLOW_MARGIN
+    overflow = math.log(torch.finfo(scores.dtype).max)
+    safe = overflow - math.log(scores.shape[-1]) - _OVERFLOW_MARGIN
     if scores.max() <= safe:
         weights = scores.exp()
         total = weights.sum(-1, keepdim=True)
@@ -198,11 +220,10 @@ def _sum_dtype(values: Tensor) -> torch.dtype:
     return torch.promote_types(values.dtype, torch.float32)
 
 
-def _scores(
-    bucket: Bucket, query: Tensor, key: Tensor, *, causal: bool, window: int | None
-) -> Tensor:
+def _scores(bucket: Bucket, query: Tensor, key: Tensor, options: Options) -> Tensor:
+    """Products of scaled queries and keys; -inf for hidden keys."""
     scores = torch.bmm(query, key.transpose(1, 2))
-    bias = bucket.bias(causal=causal, window=window, dtype=scores.dtype)
+    bias = bucket.bias(causal=options.causal, window=options.window, dtype=scores.dtype)
     if bias is not None:
         scores.view(bucket.size, -1, *scores.shape[1:]).add_(bias)
     return scores

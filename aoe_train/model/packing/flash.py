@@ -11,13 +11,16 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
     from torch import Tensor
 
+    Heads = Float[Tensor, "token head dim"]
+    KeyHeads = Float[Tensor, "token kv dim"]
+
 _DTYPES = (torch.float16, torch.bfloat16)
 _MAX_HEAD_DIM = 256
 _MULTIPLE = 8  # of head sizes
 _MIN_CAPABILITY = (8, 0)  # Ampere
 
 
-def is_for_flash(query: Float[Tensor, "token head dim"]) -> bool:
+def is_for_flash(query: Heads) -> bool:
     """Whether the kernels support this type and head size."""
     dim = query.shape[-1]
     return query.dtype in _DTYPES and dim <= _MAX_HEAD_DIM and dim % _MULTIPLE == 0
@@ -40,16 +43,16 @@ def has_flash(device: torch.device) -> bool:
 
 
 def flash(
-    query: Float[Tensor, "token head dim"],
-    key: Float[Tensor, "token kv dim"],
-    value: Float[Tensor, "token kv dim"],
+    query: Heads,
+    key: KeyHeads,
+    value: KeyHeads,
     bounds: Int[Tensor, " bound"],
     longest: int,
     scaling: float,
     dropout: float,
     causal: bool,
     window: int | None,
-) -> Float[Tensor, "token head dim"]:
+) -> Heads:
     """Attention within each sequence, from one bound to the next; `kv` divides `head`."""
     sides = {} if window is None else {"window_size_left": window - 1}
     if window is not None and not causal:

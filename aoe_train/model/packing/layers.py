@@ -8,6 +8,7 @@ parameters.
 
 from __future__ import annotations
 
+import math
 import platform
 from functools import cache
 from pathlib import Path
@@ -31,24 +32,25 @@ def draw_seed() -> int:
 
 
 @uncompiled
-def keep_mask(
-    shape: torch.Size | tuple[int, ...], p: float, seed: int
-) -> tuple[torch.Tensor, float]:
+def keep_mask(shape: torch.Size, p: float, seed: int) -> tuple[Tensor, float]:
     """Which elements are kept (int8: 1 or 0), and the expected share of these: `1 - p` to within 1/512.
 
     A random byte is compared with a threshold, so `p` is rounded to 256ths; dividing by the exact share keeps
     the mean exact. torch converts int8 to floats five times as fast as bool.
     """
     threshold = round(p * 256)
-    count = int(np.prod(shape))
-    random = np.random.SFC64(seed).random_raw(-(-count // 8)).view(np.uint8)[:count]
-    keep = torch.from_numpy((random >= threshold).view(np.int8)).view(shape)
+    count = math.prod(shape)
+    words = np.random.SFC64(seed).random_raw(-(-count // 8))
+    random = words.view(np.uint8)[:count]
+    is_kept = random >= threshold
+    keep = torch.from_numpy(is_kept.view(np.int8)).view(shape)
     return keep, 1 - threshold / 256
 
 
 def onednn_has_bf16() -> bool:
     """Whether oneDNN supports bf16 here; with plain AVX-512, it emulates it."""
-    return bool(getattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: False)())
+    is_supported = getattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", None)
+    return is_supported is not None and bool(is_supported())
 
 
 @cache
@@ -63,10 +65,9 @@ def _onednn_products() -> dict[torch.dtype, tuple[str, ...]]:
         return {}
     if torch.backends.cpu.get_cpu_capability() != "AVX512":
         return {}
-    # torch multiplies with MKL, which uses AVX-512 on Intel's processors only.
-    products: dict[torch.dtype, tuple[str, ...]] = {torch.float32: ("forward", "gradients")}
-    if _is_intel():
-        products[torch.float32] = ("forward",)
+    products: dict[torch.dtype, tuple[str, ...]] = {torch.float32: ("forward",)}
+    if not _is_intel():  # torch multiplies with MKL, which uses AVX-512 on Intel's processors only
+        products[torch.float32] = ("forward", "gradients")
     if onednn_has_bf16():
         products[torch.bfloat16] = ("forward",)
     return products
@@ -81,7 +82,8 @@ def _is_intel() -> bool:
 
 def _by_onednn(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """A linear layer by oneDNN."""
-    return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")  # type: ignore[no-any-return]
+    product: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+    return product
 
 
 def _backward_product(left: Tensor, right: Tensor) -> Tensor:
@@ -94,24 +96,36 @@ def _backward_product(left: Tensor, right: Tensor) -> Tensor:
 class _Linear(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype
+        ctx: Any,
+        x: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        dtype: torch.dtype,
     ) -> Tensor:
         rows = x.reshape(-1, x.shape[-1]).to(dtype)
-        cast = weight.to(dtype)
-        ctx.save_for_backward(rows, cast)
+        cast_weight = weight.to(dtype)
+        ctx.save_for_backward(rows, cast_weight)
         ctx.meta = x.shape, x.dtype, weight.dtype
-        result = _by_onednn(rows, cast, None if bias is None else bias.to(dtype))
+        if bias is not None:
+            bias = bias.to(dtype)
+        result = _by_onednn(rows, cast_weight, bias)
         return result.view(*x.shape[:-1], -1)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> tuple[Tensor | None, ...]:
         rows, weight = ctx.saved_tensors
         shape, dtype, weight_dtype = ctx.meta
-        need_x, need_weight, need_bias = ctx.needs_input_grad[:3]
+        need_x, need_weight, need_bias, _ = ctx.needs_input_grad
         gradient = gradients[0].reshape(-1, weight.shape[0]).to(rows.dtype)
-        to_x = _backward_product(gradient, weight).view(shape).to(dtype) if need_x else None
-        to_weight = _backward_product(gradient.t(), rows).to(weight_dtype) if need_weight else None
-        to_bias = gradient.sum(0, dtype=torch.float32).to(weight_dtype) if need_bias else None
+        to_x = None
+        if need_x:
+            to_x = _backward_product(gradient, weight).view(shape).to(dtype)
+        to_weight = None
+        if need_weight:
+            to_weight = _backward_product(gradient.t(), rows).to(weight_dtype)
+        to_bias = None
+        if need_bias:
+            to_bias = gradient.sum(0, dtype=torch.float32).to(weight_dtype)
         return to_x, to_weight, to_bias, None
 
 
@@ -127,8 +141,9 @@ class FastLinear(nn.Linear):
         """Apply the layer; torch computes it elsewhere and for other types."""
         if not _is_ours(input) or not torch.backends.mkldnn.enabled:
             return super().forward(input)
-        casts = torch.is_autocast_enabled("cpu")
-        dtype = torch.get_autocast_dtype("cpu") if casts else self.weight.dtype
+        dtype = self.weight.dtype
+        if torch.is_autocast_enabled("cpu"):
+            dtype = torch.get_autocast_dtype("cpu")
         if dtype not in _onednn_products():
             return super().forward(input)
         return cast("Tensor", _Linear.apply(input, self.weight, self.bias, dtype))  # type: ignore[no-untyped-call]
@@ -145,7 +160,8 @@ class _Dropout(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> tuple[Tensor | None, ...]:
         (keep,) = ctx.saved_tensors
-        return (gradients[0] * keep.to(gradients[0].dtype)).mul_(1 / ctx.share), None
+        (gradient,) = gradients
+        return (gradient * keep.to(gradient.dtype)).mul_(1 / ctx.share), None
 
 
 class FastDropout(nn.Dropout):
@@ -181,9 +197,8 @@ class UsedRows(nn.Embedding):
         if self.training:
             return nn.functional.embedding(row, self.weight)
         trained = nn.functional.embedding(row.clamp(min=0), self.weight)
-        return torch.where(
-            (row >= 0)[..., None], trained, nn.functional.embedding(input, self.rest)
-        )
+        frozen = nn.functional.embedding(input, self.rest)
+        return torch.where((row >= 0)[..., None], trained, frozen)
 
     def whole(self) -> Float[Tensor, "token dim"]:
         """The whole embedding with its current weights."""
@@ -205,24 +220,19 @@ class UsedRows(nn.Embedding):
 
 def train_used_rows(backbone: Any, used: np.ndarray) -> bool:
     """Train only the embedding rows `used`; False for one that is frozen, sparse, tied or a subclass."""
-    embedding = backbone.get_input_embeddings()
-    output = (
-        backbone.get_output_embeddings() if hasattr(backbone, "get_output_embeddings") else None
-    )
-    others = [module for module in backbone.modules() if module is not embedding]
-    tied = any(getattr(module, "weight", None) is embedding.weight for module in [*others, output])
-    if (
-        type(embedding) is not nn.Embedding
-        or tied
-        or not embedding.weight.requires_grad
-        or embedding.max_norm
-        or embedding.sparse
-        or embedding.scale_grad_by_freq
-    ):
+    embedding: Any = backbone.get_input_embeddings()
+    if type(embedding) is not nn.Embedding or not embedding.weight.requires_grad:
         return False
-    rows = cast("UsedRows", embedding)
-    rows.__class__ = UsedRows  # in place, because other objects refer to the module
-    rows.freeze_except(torch.as_tensor(used, dtype=torch.int64, device=embedding.weight.device))
+    if embedding.max_norm or embedding.sparse or embedding.scale_grad_by_freq:
+        return False
+    others = [module for module in backbone.modules() if module is not embedding]
+    if hasattr(backbone, "get_output_embeddings"):
+        others.append(backbone.get_output_embeddings())
+    if any(getattr(module, "weight", None) is embedding.weight for module in others):
+        return False
+    embedding.__class__ = UsedRows  # in place, because other objects refer to the module
+    rows = torch.as_tensor(used, dtype=torch.int64, device=embedding.weight.device)
+    cast("UsedRows", embedding).freeze_except(rows)
     return True
 
 

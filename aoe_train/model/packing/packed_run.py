@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -15,6 +17,9 @@ from aoe_train.model.packing.sequences import Sequences
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
     from torch import Tensor
+
+    TokenVectors = Float[Tensor, "token dim"]
+    TokenIds = Int[Tensor, " token"]
 
 
 # Largest relative difference between a token's packed and single vectors that rounding explains: in float32,
@@ -39,41 +44,39 @@ def position_offset(backbone: Any) -> int:
     return 0 if padding is None else int(padding) + 1
 
 
+@contextmanager
+def _attention(config: Any, name: str) -> Iterator[None]:
+    """Set the attention implementation for the duration of a call."""
+    before = config._attn_implementation
+    config._attn_implementation = name
+    try:
+        yield
+    finally:
+        config._attn_implementation = before
+
+
 @only_callees_compiled
 def run_packed(
     backbone: Any,
-    input_ids: Int[Tensor, " token"],
-    lengths: list[int] | Sequences,
+    input_ids: TokenIds,
+    packed: Sequences,
     *,
     layers: bool = False,
-) -> tuple[Float[Tensor, "token dim"], ...]:
+) -> tuple[TokenVectors, ...]:
     """Hidden states of packed sequences, ascending by length: the last layer's, or (`layers`) all."""
-    packed = lengths if isinstance(lengths, Sequences) else Sequences(lengths, input_ids.device)
-    with _attention(backbone):
+    options: dict[str, bool] = {}
+    if hasattr(backbone.config, "use_cache"):
+        options["use_cache"] = False
+    with _attention(backbone.config, NAME):
         output = backbone(
             input_ids=input_ids[None],
             position_ids=packed.positions[None] + position_offset(backbone),
             packed=packed,
             output_hidden_states=layers,
-            **({"use_cache": False} if hasattr(backbone.config, "use_cache") else {}),
+            **options,
         )
     states = output.hidden_states if layers else (output.last_hidden_state,)
     return tuple(state[0] for state in states)
-
-
-class _attention:  # noqa: N801 - used as a function
-    """Sets the attention implementation for the duration of a call."""
-
-    def __init__(self, backbone: Any, name: str = NAME) -> None:
-        self.config = backbone.config
-        self.name = name
-
-    def __enter__(self) -> None:
-        self.before = self.config._attn_implementation
-        self.config._attn_implementation = self.name
-
-    def __exit__(self, *_: object) -> None:
-        self.config._attn_implementation = self.before
 
 
 @torch.no_grad()
@@ -85,16 +88,15 @@ def can_pack(backbone: Any) -> bool:
     try:
         generator = torch.Generator().manual_seed(0)
         lengths = sorted([3, 5, 5, 9, *_beyond_window(backbone.config)])
-        ids = [
-            torch.randint(5, backbone.config.vocab_size, (n,), generator=generator) for n in lengths
-        ]
-        ids = [part.to(backbone.device) for part in ids]
+        words = backbone.config.vocab_size
+        ids = [torch.randint(5, words, (length,), generator=generator) for length in lengths]
+        ids = [tokens.to(backbone.device) for tokens in ids]
         with one_thread():
-            (packed,) = run_packed(backbone, torch.cat(ids), lengths)
+            (packed,) = run_packed(backbone, torch.cat(ids), Sequences(lengths, backbone.device))
             single = _single(backbone, ids)
-            tolerance = (
-                _TOLERANCE if packed.dtype == torch.float32 else _rounding(backbone, ids, single)
-            )
+            tolerance = _TOLERANCE
+            if packed.dtype != torch.float32:
+                tolerance = _rounding(backbone, ids, single)
     except (TypeError, KeyError, AttributeError, ValueError, RuntimeError, IndexError):
         return False
     finally:
@@ -102,31 +104,39 @@ def can_pack(backbone: Any) -> bool:
     return _difference(packed, single) <= tolerance
 
 
-def _single(backbone: Any, ids: list[Int[Tensor, " token"]]) -> Float[Tensor, "token dim"]:
+def _single(backbone: Any, ids: list[TokenIds]) -> TokenVectors:
     """Token vectors, with each sequence in its own batch."""
-    return torch.cat([backbone(input_ids=part[None]).last_hidden_state[0] for part in ids])
+    outputs = [backbone(input_ids=tokens[None]) for tokens in ids]
+    return torch.cat([output.last_hidden_state[0] for output in outputs])
 
 
 def _difference(
-    vectors: Float[Tensor, "token dim"], reference: Float[Tensor, "token dim"]
+    vectors: TokenVectors,
+    reference: TokenVectors,
 ) -> float:
     """The largest distance of a token's two vectors, relative to the length of its reference."""
-    vectors = vectors.float()
     reference = reference.float()
-    return float(((vectors - reference).norm(dim=-1) / reference.norm(dim=-1)).max())
+    distances = (vectors.float() - reference).norm(dim=-1)
+    return float((distances / reference.norm(dim=-1)).max())
 
 
 def _rounding(
-    backbone: Any, ids: list[Int[Tensor, " token"]], single: Float[Tensor, "token dim"]
+    backbone: Any,
+    ids: list[TokenIds],
+    single: TokenVectors,
 ) -> float:
     """The tolerance in half precision, where transformers' own implementations differ by some percent."""
     implementation = "sdpa" if backbone.config._attn_implementation == "eager" else "eager"
-    with _attention(backbone, implementation):
-        return max(_HALF_TOLERANCE, _TIMES * _difference(_single(backbone, ids), single))
+    with _attention(backbone.config, implementation):
+        difference = _difference(_single(backbone, ids), single)
+    return max(_HALF_TOLERANCE, _TIMES * difference)
 
 
 def _beyond_window(config: Any) -> list[int]:
     """A length beyond the backbone's sliding window, if it has one."""
     window = getattr(config, "sliding_window", None)
+    if not window:
+        return []
     positions = getattr(config, "max_position_embeddings", 0)
-    return [window + 3] if window and window + 3 <= min(positions, _MAX_PROBE) else []
+    length = window + 3
+    return [length] if length <= min(positions, _MAX_PROBE) else []

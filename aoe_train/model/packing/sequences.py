@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,10 @@ from aoe_train.model.packing.flash import has_flash
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
     from torch import Tensor
+
+    Heads = Float[Tensor, "token head dim"]
+    HeadGrid = Float[Tensor, "sequence_head position dim"]
+    Lengths = Int[Tensor, " sequence"]
 
 
 # A bucket's overhead, as the number of scores (sequences x length x length, one head) that take as long.
@@ -36,65 +40,56 @@ class _HeadIndices:
     grid: Int[Tensor, " row"]
 
 
-@dataclass(frozen=True)
 class Bucket:
-    """Neighbouring sequences that attention pads to one length."""
+    """Neighbouring sequences that attention pads to one length.
 
-    first: int
-    tokens: int
-    lengths: tuple[int, ...]
-    sizes: Int[Tensor, " sequence"]
-    _biases: dict[tuple[bool, int | None, torch.dtype], Tensor | None] = field(
-        default_factory=dict, repr=False
-    )
-    _indices: dict[int, _HeadIndices] = field(default_factory=dict, repr=False)
+    Attributes:
+        size: Number of sequences.
+        length: Length of the longest sequence.
+        even: Whether all sequences have the same length, so no padding is needed.
+    """
 
-    @property
-    def device(self) -> torch.device:
-        """The tokens' device."""
-        return self.sizes.device
-
-    @property
-    def size(self) -> int:
-        """Number of sequences."""
-        return len(self.lengths)
-
-    @property
-    def length(self) -> int:
-        """Length of the longest sequence."""
-        return self.lengths[-1]
-
-    @property
-    def even(self) -> bool:
-        """Whether all sequences have the same length, so no padding is needed."""
-        return self.lengths[0] == self.lengths[-1]
+    def __init__(self, first: int, lengths: list[int], sizes: Lengths) -> None:
+        """`first` is the index of the first token; `sizes` are the lengths on the tokens' device."""
+        self.size = len(lengths)
+        self.length = lengths[-1]
+        self.even = lengths[0] == lengths[-1]
+        self._sizes = sizes
+        self._device = sizes.device
+        self._count = sum(lengths)
+        self._tokens = slice(first, first + self._count)
+        self._biases: dict[tuple[bool, int | None, torch.dtype], Tensor | None] = {}
+        self._indices: dict[int, _HeadIndices] = {}
 
     @cached_property
     def slots(self) -> Int[Tensor, " token"]:
         """Each token's index in the flattened, padded (sequence, position) grid."""
-        starts = torch.cumsum(self.sizes, 0) - self.sizes
-        shift = torch.arange(self.size, device=self.device) * self.length - starts
-        return _from_starts(shift, self.sizes, self.tokens)
+        starts = torch.cumsum(self._sizes, 0) - self._sizes
+        rows = torch.arange(self.size, device=self._device)
+        return _from_starts(rows * self.length - starts, self._sizes, self._count)
 
-    def grid(
-        self, packed: Float[Tensor, "token head dim"]
-    ) -> Float[Tensor, "sequence position head dim"]:
+    def grid(self, packed: Heads) -> Float[Tensor, "sequence position head dim"]:
         """This bucket's tokens, padded with zeros."""
-        tokens = packed[self.first : self.first + self.tokens]
+        tokens = packed[self._tokens]
         shape = (self.size, self.length, *packed.shape[1:])
         if self.even:
             return tokens.view(shape)
         padded = tokens.new_zeros(self.size * self.length, *packed.shape[1:])
-        return padded.index_copy_(0, self.slots, tokens).view(shape)
+        padded.index_copy_(0, self.slots, tokens)
+        return padded.view(shape)
 
     def heads(
-        self, packed: Float[Tensor, "token head dim"], *, zeros: bool = False
-    ) -> Float[Tensor, "sequence_head position dim"]:
+        self,
+        packed: Heads,
+        *,
+        zeros: bool = False,
+    ) -> HeadGrid:
         """The same for each head, in one pass; padding is zeros or repeats a token."""
         _, count, dim = packed.shape
         if self.even:
-            return self.grid(packed).transpose(1, 2).reshape(-1, self.length, dim)
-        tokens = packed[self.first : self.first + self.tokens].reshape(-1, dim)
+            by_head = self.grid(packed).transpose(1, 2)
+            return by_head.reshape(-1, self.length, dim)
+        tokens = packed[self._tokens].reshape(-1, dim)
         indices = self._head_indices(count)
         rows = tokens.index_select(0, indices.tokens)
         if zeros:
@@ -103,11 +98,11 @@ class Bucket:
 
     def put_heads(
         self,
-        grid: Float[Tensor, "sequence_head position dim"],
-        packed: Float[Tensor, "token head dim"],
+        grid: HeadGrid,
+        packed: Heads,
     ) -> None:
         """Write the grid back to this bucket's tokens."""
-        tokens = packed[self.first : self.first + self.tokens]
+        tokens = packed[self._tokens]
         count, dim = tokens.shape[1:]
         if self.even:
             by_position = grid.view(self.size, count, self.length, dim).transpose(1, 2)
@@ -117,49 +112,59 @@ class Bucket:
             torch.index_select(grid.view(-1, dim), 0, indices, out=tokens.view(-1, dim))
 
     def _head_indices(self, count: int) -> _HeadIndices:
+        """The indices for this many heads, which all layers share."""
         if count in self._indices:
             return self._indices[count]
         head = torch.arange(count)
         at = torch.arange(self.length)
-        sizes = self.sizes
-        starts = torch.cumsum(sizes, 0) - sizes
-        tokens = starts[:, None] + torch.minimum(at[None, :], sizes[:, None] - 1)
-        padded = (at[None, None, :] >= sizes[:, None, None]).expand(-1, count, -1)
-        sequence = self.slots // self.length
-        position = self.slots % self.length
-        grid = (sequence[:, None] * count + head) * self.length + position[:, None]
+        sizes = self._sizes[:, None]
+        starts = torch.cumsum(self._sizes, 0)[:, None] - sizes
+        tokens = starts + torch.minimum(at, sizes - 1)
+        is_padding = (at >= sizes)[:, None, :].expand(-1, count, -1)
+
+        sequence = self.slots[:, None] // self.length
+        position = self.slots[:, None] % self.length
+        grid = (sequence * count + head) * self.length + position
         self._indices[count] = _HeadIndices(
             tokens=(tokens[:, None, :] * count + head[:, None]).flatten(),
-            padding=padded.flatten().nonzero().squeeze(1),
+            padding=is_padding.flatten().nonzero().squeeze(1),
             grid=grid.flatten(),
         )
         return self._indices[count]
 
     def bias(
-        self, *, causal: bool, window: int | None, dtype: torch.dtype
+        self,
+        *,
+        causal: bool,
+        window: int | None,
+        dtype: torch.dtype,
     ) -> Float[Tensor, "sequence 1 position position"] | None:
         """Added to scores: -inf for hidden keys, except in rows of padding, which would become NaN."""
         key = (causal, window, dtype)
         if key not in self._biases:
-            self._biases[key] = self._bias(causal=causal, window=window, dtype=dtype)
+            sees_all = not causal and (window is None or self.length <= window)
+            self._biases[key] = None
+            if not (self.even and sees_all):
+                self._biases[key] = self._bias(causal=causal, window=window, dtype=dtype)
         return self._biases[key]
 
-    def _bias(self, *, causal: bool, window: int | None, dtype: torch.dtype) -> Tensor | None:
-        if self.even and not causal and (window is None or self.length <= window):
-            return None
-        at = torch.arange(self.length, device=self.device)
-        sizes = self.sizes[:, None, None]
-        distance = at[:, None] - at[None, :]
-        visible = at[None, None, :] < sizes
+    def _bias(self, *, causal: bool, window: int | None, dtype: torch.dtype) -> Tensor:
+        at = torch.arange(self.length, device=self._device)
+        sizes = self._sizes[:, None, None]
+        query = at[:, None]
+        distance = query - at
+        visible = at < sizes
         if causal:
             visible = visible & (distance >= 0)
         if window is not None:
             visible = visible & (distance.abs() < window)
-        visible = visible | (at[None, :, None] >= sizes)
-        width = self.length if self.device.type == "cpu" else -(-self.length // _ALIGNED) * _ALIGNED
-        bias = torch.zeros(*visible.shape[:-1], width, dtype=dtype, device=self.device)[
-            ..., : self.length
-        ]
+        visible = visible | (query >= sizes)
+
+        width = self.length
+        if self._device.type != "cpu":
+            width = -(-self.length // _ALIGNED) * _ALIGNED
+        shape = (self.size, self.length, width)
+        bias = torch.zeros(shape, dtype=dtype, device=self._device)[..., : self.length]
         return bias.masked_fill_(~visible, -torch.inf)[:, None]
 
 
@@ -172,21 +177,20 @@ class Sequences:
         self._set(upload(torch.tensor(lengths), device), sum(lengths), lengths[-1])
 
     @classmethod
-    def on_device(cls, sizes: Int[Tensor, " sequence"], tokens: int, longest: int) -> Sequences:
+    def on_device(cls, sizes: Lengths, tokens: int, longest: int) -> Sequences:
         """Sequences in any order whose lengths only the device knows; they need FlashAttention."""
         sequences = cls.__new__(cls)
         sequences._set(sizes, tokens, longest)
         return sequences
 
-    def _set(self, sizes: Int[Tensor, " sequence"], tokens: int, longest: int) -> None:
+    def _set(self, sizes: Lengths, tokens: int, longest: int) -> None:
         self.sizes = sizes
         self.device = sizes.device
         ends = torch.cumsum(sizes, 0)
         self.positions: Int[Tensor, " token"] = _from_starts(sizes - ends, sizes, tokens)
         # Attributes, not properties, so that torch.compile treats them as inputs that change with each batch.
-        self.bounds: Int[Tensor, " sequence+1"] = torch.nn.functional.pad(ends, (1, 0)).to(
-            torch.int32
-        )
+        bounds = torch.nn.functional.pad(ends, (1, 0))
+        self.bounds: Int[Tensor, " sequence+1"] = bounds.to(torch.int32)
         self.longest = longest
         self.flash = has_flash(self.device)
 
@@ -202,20 +206,21 @@ class Sequences:
             cost = _BUCKET_COST
             limit = _BUCKET_LIMIT
         for last in best_cuts(self.lengths, cost, limit):
-            lengths = tuple(self.lengths[first:last])
-            buckets.append(Bucket(token, sum(lengths), lengths, self.sizes[first:last]))
+            lengths = self.lengths[first:last]
+            buckets.append(Bucket(token, lengths, self.sizes[first:last]))
             first = last
             token += sum(lengths)
         return buckets
 
 
 def _from_starts(
-    shift: Int[Tensor, " sequence"], sizes: Int[Tensor, " sequence"], total: int
+    shift: Lengths,
+    sizes: Lengths,
+    total: int,
 ) -> Int[Tensor, " token"]:
     """Each token's index plus its sequence's shift, without waiting for the device."""
-    return torch.arange(total, device=sizes.device) + torch.repeat_interleave(
-        shift, sizes, output_size=total
-    )
+    indices = torch.arange(total, device=sizes.device)
+    return indices + torch.repeat_interleave(shift, sizes, output_size=total)
 
 
 def best_cuts(lengths: list[int], start_cost: int, limit: int) -> list[int]:
@@ -227,22 +232,23 @@ def best_cuts(lengths: list[int], start_cost: int, limit: int) -> list[int]:
     trying all divisions would take longer than it saves.
     """
     bounds = [0]  # of runs of equal lengths, or parts of these
-    for end in range(1, len(lengths) + 1):
-        if end == len(lengths) or lengths[end - 1] != lengths[end]:
-            step = max(1, limit // lengths[end - 1] ** 2)
+    for end, length in enumerate(lengths, 1):
+        if end == len(lengths) or length != lengths[end]:
+            step = max(1, limit // length**2)
             bounds += [*range(bounds[-1] + step, end, step), end]
 
-    best = [0.0]  # the lowest cost up to each bound
+    costs = [0.0]  # the lowest up to each bound
     cut = [0]  # the bound at which the last of these buckets begins
     for number, end in enumerate(bounds[1:]):
+        square = lengths[end - 1] ** 2
         options = []
         for before in range(number, -1, -1):
-            scores = (end - bounds[before]) * lengths[end - 1] ** 2
+            scores = (end - bounds[before]) * square
             if scores > limit and before < number:
                 break
-            options.append((best[before] + start_cost + scores, before))
+            options.append((costs[before] + start_cost + scores, before))
         cost, before = min(options)
-        best.append(cost)
+        costs.append(cost)
         cut.append(before)
 
     chosen = []

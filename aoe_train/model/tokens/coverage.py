@@ -13,25 +13,31 @@ _MOST_UNKNOWN = 0.05  # share of unknown tokens
 # Letters a token. With an English vocabulary, English and code have 3.5 or more, German and French less than
 # 2.8. A multilingual one has 3.8 for German, 1.3 for Chinese and 1.9 for Korean; others split these scripts
 # into single characters or bytes.
-_MIN_LATIN_LETTERS, _MIN_OTHER_LETTERS = 3.0, 1.2
+_MIN_LATIN_LETTERS = 3.0
+_MIN_OTHER_LETTERS = 1.2
 _LAST_LATIN = "\u024f"
 
 
 def language_warning(tokenizer: Any, texts: Sequence[str], name: str) -> str | None:
     """A warning if the texts' language is not the backbone's; None if it is, or too few texts tell."""
     sample = sampled(texts)
-    characters = [character for text in sample for character in text if character.isalpha()]
-    encodings = raw_tokenizer(tokenizer).encode_batch(sample, add_special_tokens=False)
-    pieces = [piece for encoding in encodings for piece in encoding.tokens]
-    unknown = pieces.count(tokenizer.unk_token)
-    tokens = unknown + sum(
-        any(map(str.isalpha, piece)) for piece in pieces if piece != tokenizer.unk_token
-    )
-    if len(characters) < _FEW or not tokens:
+    letters = [character for text in sample for character in text if character.isalpha()]
+    unknown = 0
+    tokens = 0
+    for encoding in raw_tokenizer(tokenizer).encode_batch(sample, add_special_tokens=False):
+        for token in encoding.tokens:
+            if token == tokenizer.unk_token:
+                unknown += 1
+            elif any(map(str.isalpha, token)):
+                tokens += 1
+    tokens += unknown
+    if len(letters) < _FEW or not tokens:
         return None
-    latin = sum(character <= _LAST_LATIN for character in characters)
-    min_letters = _MIN_LATIN_LETTERS if 2 * latin > len(characters) else _MIN_OTHER_LETTERS
-    size = len(characters) / tokens
+    min_letters = _MIN_OTHER_LETTERS
+    latin = sum(letter <= _LAST_LATIN for letter in letters)
+    if 2 * latin > len(letters):
+        min_letters = _MIN_LATIN_LETTERS
+    size = len(letters) / tokens
     if size >= min_letters and unknown <= _MOST_UNKNOWN * tokens:
         return None
     return (

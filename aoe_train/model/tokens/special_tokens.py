@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 
+# Names of a prompt's tokens in tokenizer.json.
+_PREFIX = "prompt_prefix"
+_SUFFIX = "prompt_suffix"
+
+
 class SpecialTokens(NamedTuple):
     """Token ids before and after those of a text."""
 
@@ -60,17 +65,13 @@ def special_tokens_of(raw: Tokenizer) -> SpecialTokens:
     """The special tokens that a tokenizer adds to the letter a."""
     with panics_as_errors("on the letter 'a'"):
         encoding = raw.encode("a")
-    text_tokens = [
-        index for index, sequence in enumerate(encoding.sequence_ids) if sequence is not None
-    ]
-    if not text_tokens:
+    positions = enumerate(encoding.sequence_ids)
+    of_text = [position for position, sequence in positions if sequence is not None]
+    if not of_text:
         raise ConfigError(
             "the tokenizer has no token for the letter 'a', not even an unknown one; use another tokenizer"
         )
-    return SpecialTokens(encoding.ids[: text_tokens[0]], encoding.ids[text_tokens[-1] + 1 :])
-
-
-_PREFIX, _SUFFIX = "prompt_prefix", "prompt_suffix"  # their names in tokenizer.json
+    return SpecialTokens(encoding.ids[: min(of_text)], encoding.ids[max(of_text) + 1 :])
 
 
 @dataclass(frozen=True)
@@ -95,9 +96,8 @@ def prompt_tokens(raw: Tokenizer, words: str) -> PromptTokens:
     special = special_tokens_of(raw)
     if prompt.after:
         prefix, suffix = _prefix_and_suffix(raw, prompt)
-        return PromptTokens(
-            "", [], SpecialTokens([*special.before, *prefix], [*suffix, *special.after])
-        )
+        around = SpecialTokens([*special.before, *prefix], [*suffix, *special.after])
+        return PromptTokens("", [], around)
     return PromptTokens(prompt.before, _ids(raw, prompt.before), special)
 
 
@@ -105,16 +105,14 @@ def with_prompt(tokenizer: PreTrainedTokenizerFast, words: str) -> PreTrainedTok
     """A copy of `tokenizer` that puts a prompt around each text; it replaces a previous prompt."""
     raw = copy.deepcopy(raw_tokenizer(tokenizer))
     around = _prefix_and_suffix(raw, read_prompt(words))
-    special = special_tokens_of(raw)
-    steps = _post_processor(raw)
-    named = {
-        name: entry["ids"]
-        for step in steps
-        for name, entry in step.get("special_tokens", {}).items()
-    }
-    prefix = len(named.get(_PREFIX, ()))
-    suffix = len(named.get(_SUFFIX, ()))
-    special = SpecialTokens(special.before[: len(special.before) - prefix], special.after[suffix:])
+    before, after = special_tokens_of(raw)
+    for step in _post_processor(raw):
+        previous = step.get("special_tokens", {})
+        if _PREFIX in previous:
+            before = before[: -len(previous[_PREFIX]["ids"])]
+        if _SUFFIX in previous:
+            after = after[len(previous[_SUFFIX]["ids"]) :]
+    special = SpecialTokens(before, after)
     raw.post_processor = _template(raw, special, around)
     special_tokens_of(raw).text_limit(tokenizer.model_max_length)
     return generic_tokenizer(tokenizer, raw)
@@ -131,12 +129,12 @@ def _prefix_and_suffix(raw: Tokenizer, prompt: Prompt) -> SpecialTokens:
     anchor = _ids(raw, "a")
     if _ids(raw, "a a") != anchor * 2:  # spaces are characters, as in byte-level BPE
         return SpecialTokens(_ids(raw, before), _ids(raw, after))
+    prefix = _ids(raw, before.strip(" "))
     joined = _ids(raw, "a" + after)
-    if (
-        joined[: len(anchor)] == anchor
-    ):  # tokenised as the continuation of a word, without inserting a space
-        return SpecialTokens(_ids(raw, before.strip(" ")), joined[len(anchor) :])
-    return SpecialTokens(_ids(raw, before.strip(" ")), _ids(raw, after))
+    # Tokenised as the continuation of a word, so that no space is inserted.
+    if joined[: len(anchor)] == anchor:
+        return SpecialTokens(prefix, joined[len(anchor) :])
+    return SpecialTokens(prefix, _ids(raw, after))
 
 
 def _ids(raw: Tokenizer, text: str) -> list[int]:
@@ -147,15 +145,18 @@ def _post_processor(raw: Tokenizer) -> list[dict[str, Any]]:
     """The post-processing steps, as in tokenizer.json."""
     if raw.post_processor is None:
         return []
-    whole = json.loads(
-        raw.post_processor.__getstate__()
-    )  # `raw.to_str` would also serialise the vocabulary
-    steps: list[dict[str, Any]] = whole["processors"] if whole["type"] == "Sequence" else [whole]
+    # `raw.to_str` would also serialise the vocabulary.
+    whole: dict[str, Any] = json.loads(raw.post_processor.__getstate__())
+    if whole["type"] != "Sequence":
+        return [whole]
+    steps: list[dict[str, Any]] = whole["processors"]
     return steps
 
 
 def _template(
-    raw: Tokenizer, special: SpecialTokens, around: SpecialTokens
+    raw: Tokenizer,
+    special: SpecialTokens,
+    around: SpecialTokens,
 ) -> processors.PostProcessor:
     """[special tokens] prefix TEXT suffix [special tokens]; keeps a ByteLevel step, which trims offsets."""
     parts = {
@@ -165,26 +166,26 @@ def _template(
         _SUFFIX: around.after,
         "special_after": special.after,
     }
-    parts = {name: ids for name, ids in parts.items() if ids is None or ids}
-    entries = [
-        {"id": name, "ids": ids, "tokens": [raw.id_to_token(i) for i in ids]}
-        for name, ids in parts.items()
-        if ids
-    ]
-    single = " ".join(parts)
-    template = processors.TemplateProcessing(
-        single=single, pair=f"{single} {single.replace('$A', '$B')}", special_tokens=entries
-    )
-    trims = [step for step in _post_processor(raw) if step.get("trim_offsets")]
-    return (
-        processors.Sequence([processors.ByteLevel(trim_offsets=True), template])
-        if trims
-        else template
-    )
+    names = []
+    entries = []
+    for name, ids in parts.items():
+        if ids is None:
+            names.append(name)
+        elif ids:
+            names.append(name)
+            tokens = [raw.id_to_token(token) for token in ids]
+            entries.append({"id": name, "ids": ids, "tokens": tokens})
+    single = " ".join(names)
+    pair = f"{single} {single.replace('$A', '$B')}"
+    template = processors.TemplateProcessing(single=single, pair=pair, special_tokens=entries)
+    if any(step.get("trim_offsets") for step in _post_processor(raw)):
+        return processors.Sequence([processors.ByteLevel(trim_offsets=True), template])
+    return template
 
 
 def generic_tokenizer(
-    tokenizer: PreTrainedTokenizerFast, raw: Tokenizer
+    tokenizer: PreTrainedTokenizerFast,
+    raw: Tokenizer,
 ) -> PreTrainedTokenizerFast:
     """`raw` in a class that loads tokenizer.json as it is; others replace template and normalizer."""
     return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]

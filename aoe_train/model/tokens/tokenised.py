@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import torch
+from numpy import ndarray
 
 from aoe_train.model.folder_checks import panics_as_errors
 from aoe_train.model.tokens.special_tokens import (
@@ -35,6 +36,17 @@ if TYPE_CHECKING:
 
 
 LongText = Literal["truncate", "chunks"]
+_CALL_TEXTS = 4096  # per call of the tokenizer, which divides them among its threads
+_MAPPED = ("ids", "piece_ends", "text_ends", "prompt_lengths")
+_TRUNCATED = "truncated.npy"
+_LAYOUT = "4"  # increment it when the same texts and settings result in other arrays
+UNLIMITED = 1 << 30
+"""Maximum tokens of a piece if neither model nor settings have a limit."""
+# Characters that are read of a text per token that is kept: at first, and if they were too few. Most tokens
+# have 1 to 6.
+_CHARACTERS = (16, 128, 1024)
+_MIN_TOKENS = 256  # more than the tokens of one word that was cut
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def check_texts(texts: Any) -> None:
@@ -45,18 +57,6 @@ def check_texts(texts: Any) -> None:
     for index, text in enumerate(texts):
         if not isinstance(text, str):
             raise DataError(f"text {index} (from 0) is {type(text).__name__}; expected a string")
-
-
-def _check_overlap(limit: int, mode: LongText, overlap: int) -> None:
-    """Refuse overlaps above half a chunk, by which an untrusted folder could slow down encoding."""
-    if overlap and mode != "chunks":
-        raise ConfigError(
-            f"overlap {overlap} with long_text {mode!r}: only chunks can overlap; use long_text chunks"
-        )
-    if not 0 <= overlap <= limit // 2:
-        raise ConfigError(
-            f"overlap {overlap}: expected 0 to {limit // 2}, half of a chunk's {limit} tokens"
-        )
 
 
 def windows(length: int, limit: int, overlap: int) -> list[tuple[int, int]]:
@@ -76,23 +76,14 @@ def windows(length: int, limit: int, overlap: int) -> list[tuple[int, int]]:
     return spans
 
 
-_CALL_TEXTS = 4096  # per call of the tokenizer, which divides them among its threads
-_MAPPED = ("ids", "piece_ends", "text_ends", "prompt_lengths")
-_TRUNCATED = "truncated.npy"
-_LAYOUT = "4"  # increment it when the same texts and settings result in other arrays
-UNLIMITED = 1 << 30
-"""Maximum tokens of a piece if neither model nor settings have a limit."""
-_SURROGATE = re.compile("[\ud800-\udfff]")
-
-
 @dataclass(frozen=True)
 class TokenStore:
     """Token ids of texts, each cut into pieces that fit into the model."""
 
-    ids: np.ndarray
-    piece_ends: np.ndarray
-    text_ends: np.ndarray
-    prompt_lengths: np.ndarray
+    ids: ndarray
+    piece_ends: ndarray
+    text_ends: ndarray
+    prompt_lengths: ndarray
     truncated: int
 
     @classmethod
@@ -113,9 +104,8 @@ class TokenStore:
         """Tokenise `texts`, or load them from the cache."""
         raw = raw_tokenizer(tokenizer)
         distinct, numbers = _distinct_prompts(prompts, len(texts))
-        cuts = [
-            _Cut(prompt_tokens(raw, words), max_length, long_text, overlap) for words in distinct
-        ]
+        tokenised = [prompt_tokens(raw, words) for words in distinct]
+        cuts = [_Cut(prompt, max_length, long_text, overlap) for prompt in tokenised]
         end_tokens = None if include_prompt else _end_tokens(tokenizer, distinct)
         left_out = [cut.prompt_length(end_tokens) for cut in cuts]
         job = _Job(texts, numbers, raw, cuts, left_out, progress, empty=empty)
@@ -129,11 +119,11 @@ class TokenStore:
         return len(self.text_ends) - 1
 
     @cached_property
-    def lengths(self) -> np.ndarray:
+    def lengths(self) -> ndarray:
         """int64 (text,): tokens of each text in all its pieces."""
         return np.diff(self.piece_ends[self.text_ends])
 
-    def batch(self, texts: Sequence[int] | np.ndarray) -> TokenBatch:
+    def batch(self, texts: Sequence[int] | ndarray) -> TokenBatch:
         """The tokens of texts, by index and in this order; an index may be repeated."""
         texts = np.asarray(texts, dtype=np.int64)
         first = self.text_ends[texts]
@@ -141,11 +131,8 @@ class TokenStore:
         pieces = ranges(first, counts)
         starts = self.piece_ends[pieces]
         lengths = self.piece_ends[pieces + 1] - starts
-        batch = TokenBatch(
-            input_ids=torch.from_numpy(self.ids[ranges(starts, lengths)].astype(np.int64)),
-            lengths=lengths,
-            pieces=counts,
-        )
+        ids = self.ids[ranges(starts, lengths)].astype(np.int64)
+        batch = TokenBatch(input_ids=torch.from_numpy(ids), lengths=lengths, pieces=counts)
         if self._has_prompt_lengths:
             batch["prompt_lengths"] = np.repeat(self.prompt_lengths[texts], counts)
         return batch
@@ -155,61 +142,50 @@ class TokenStore:
         return bool(self.prompt_lengths.any())
 
 
-def ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
+def ranges(starts: ndarray, counts: ndarray) -> ndarray:
     """The numbers from `starts[i]` to `starts[i] + counts[i] - 1`, for each i in turn."""
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
     return np.repeat(starts - ends + counts, counts) + np.arange(total)
 
 
-# Characters read per kept token: initially, the growth factor, and at most. Most tokens have 1 to 6.
-_CHARACTERS, _GROWTH, _MAX_CHARACTERS = 16, 8, 1024
-_MIN_TOKENS = 256  # more than the tokens of one word that was cut
-
-
-def _encode_starts(raw: Tokenizer, texts: list[str], kept: list[int | None]) -> list[Encoding]:
-    """Encode the start of each text, which contains its first `kept` tokens; None encodes all of it."""
+def _encode_starts(raw: Tokenizer, texts: list[str], needed: list[int | None]) -> list[Encoding]:
+    """Encode the start of each text, which contains the `needed` tokens; None encodes all of it."""
     encodings: dict[int, Encoding] = {}
     waiting = list(range(len(texts)))
-    characters = _CHARACTERS
-    while waiting:
-        needed = {
-            index: max(count, _MIN_TOKENS)
-            for index in waiting
-            if (count := kept[index]) is not None
-        }
-        starts = [
-            texts[index][: characters * needed[index]] if index in needed else texts[index]
-            for index in waiting
-        ]
+    for characters in _CHARACTERS:
+        if not waiting:
+            break
+        starts = []
+        cut = []
+        for index in waiting:
+            tokens = needed[index]
+            start = texts[index] if tokens is None else texts[index][: characters * tokens]
+            starts.append(start)
+            if len(start) < len(texts[index]):
+                cut.append(index)
         encodings.update(zip(waiting, _encode(raw, starts), strict=True))
-        cut = [
-            index
-            for index, start in zip(waiting, starts, strict=True)
-            if len(start) < len(texts[index])
-        ]
-        if characters == _CHARACTERS:
+        if characters == _CHARACTERS[0]:
             _refuse_surrogates([texts[index] for index in cut])
         # Tokens near the cut may differ from those of the whole text, so twice as many are needed.
-        waiting = [index for index in cut if len(encodings[index]) < 2 * needed[index]]
-        if characters == _MAX_CHARACTERS:
-            break
-        characters *= _GROWTH
+        waiting = [index for index in cut if len(encodings[index]) < 2 * (needed[index] or 0)]
     return [encodings[index] for index in range(len(texts))]
 
 
 def _refuse_surrogates(texts: list[str]) -> None:
-    if invalid := next(filter(_SURROGATE.search, texts), None):
-        raise DataError(
-            f"text {invalid[:60]!r} contains half a surrogate pair; fix or drop its rows"
-        )
+    """Report a text that can't be encoded as UTF-8."""
+    for text in texts:
+        if _SURROGATE.search(text):
+            raise DataError(
+                f"text {text[:60]!r} contains half a surrogate pair; fix or drop its rows"
+            )
 
 
 def _encode(raw: Tokenizer, texts: list[str]) -> list[Encoding]:
     try:
         with panics_as_errors(f"on a text, such as {texts[0][:60]!r}"):
             return raw.encode_batch_fast(texts, add_special_tokens=False)
-    except TypeError:  # a text can't be encoded as UTF-8
+    except TypeError:
         _refuse_surrogates(texts)
         raise
 
@@ -218,42 +194,52 @@ def _encode(raw: Tokenizer, texts: list[str]) -> list[Encoding]:
 class _Cut:
     """Cuts the tokens of a prompt and a text into pieces that each contain the prompt."""
 
-    prompt_tokens: PromptTokens
+    prompt: PromptTokens
     max_length: int
     long_text: LongText
     overlap: int
 
     def __post_init__(self) -> None:
-        special = self.prompt_tokens.special
-        whole = SpecialTokens([*special.before, *self.prompt_tokens.ids], special.after)
-        _check_overlap(whole.text_limit(self.max_length), self.long_text, self.overlap)
+        """Refuse overlaps above half a chunk, by which an untrusted folder could slow down encoding."""
+        special = self.prompt.special
+        around = SpecialTokens([*special.before, *self.prompt.ids], special.after)
+        limit = around.text_limit(self.max_length)
+        if self.overlap and self.long_text != "chunks":
+            raise ConfigError(
+                f"overlap {self.overlap} with long_text {self.long_text!r}: only chunks can overlap; use"
+                " long_text chunks"
+            )
+        if not 0 <= self.overlap <= limit // 2:
+            raise ConfigError(
+                f"overlap {self.overlap}: expected 0 to {limit // 2}, half of a chunk's {limit} tokens"
+            )
 
     def pieces(self, ids: list[int]) -> tuple[list[list[int]], bool]:
         """The pieces, and whether the text was truncated."""
-        special = self.prompt_tokens.special
-        shared = self.prompt_tokens.shared(ids)
+        special = self.prompt.special
+        shared = self.prompt.shared(ids)
         before = [*special.before, *ids[:shared]]
-        remaining = ids[shared:]
+        text = ids[shared:]
         limit = self.max_length - len(before) - len(special.after)
-        is_truncated = self.long_text == "truncate" and len(remaining) > limit
-        spans = [(0, limit)]
-        if self.long_text == "chunks":
-            spans = windows(len(remaining), limit, self.overlap)
-        return [[*before, *remaining[slice(*span)], *special.after] for span in spans], is_truncated
+        if self.long_text == "truncate":
+            return [[*before, *text[:limit], *special.after]], len(text) > limit
+        spans = windows(len(text), limit, self.overlap)
+        pieces = [[*before, *text[start:stop], *special.after] for start, stop in spans]
+        return pieces, False
 
-    @property
-    def max_tokens(self) -> int | None:
-        """The maximum number of kept tokens of prompt and text; None for all."""
+    @cached_property
+    def needed_tokens(self) -> int | None:
+        """The tokens of prompt and text that are computed; None for all."""
         if self.long_text == "chunks" or self.max_length >= UNLIMITED:
             return None
-        return self.max_length + len(self.prompt_tokens.ids)
+        return max(_MIN_TOKENS, self.max_length + len(self.prompt.ids))
 
     def prompt_length(self, end_tokens: Sequence[int] | None) -> int:
         """The prompt's tokens as sentence-transformers counts them: without a final one of `end_tokens`."""
-        if end_tokens is None or not self.prompt_tokens.text:
+        if end_tokens is None or not self.prompt.text:
             return 0
-        special = self.prompt_tokens.special
-        ids = [*special.before, *self.prompt_tokens.ids, *special.after]
+        special = self.prompt.special
+        ids = [*special.before, *self.prompt.ids, *special.after]
         return len(ids) - (ids[-1] in end_tokens)
 
 
@@ -261,60 +247,53 @@ class _Job(NamedTuple):
     """Texts to tokenise, with their prompts."""
 
     texts: Sequence[str]
-    prompts: np.ndarray  # (text,): index of a cut
+    prompts: ndarray  # (text,): index of a cut
     raw: Tokenizer
     cuts: Sequence[_Cut]
     left_out: Sequence[int]  # tokens of each cut's prompt that pooling ignores
     progress: Listener | None
     empty: bool = False  # whether a text may have no tokens
 
-    @property
-    def dtype(self) -> np.dtype[np.generic]:
-        """The type of the ids."""
-        return np.dtype(np.uint16 if self.raw.get_vocab_size() <= 1 << 16 else np.int32)
-
 
 class _Tokens(NamedTuple):
     """Tokens of some texts."""
 
-    ids: np.ndarray  # of all pieces
-    piece_lengths: np.ndarray
-    piece_counts: np.ndarray  # of each text
+    ids: ndarray  # of all pieces
+    piece_lengths: ndarray
+    piece_counts: ndarray  # of each text
     truncated: int  # number of texts
 
 
 def _tokenise(job: _Job) -> Iterator[_Tokens]:
     """The tokens of a few thousand texts at a time."""
-    texts = job.texts
     progress = job.progress
-    for first in range(0, len(texts), _CALL_TEXTS):
+    total = len(job.texts)
+    dtype = np.uint16 if job.raw.get_vocab_size() <= 1 << 16 else np.int32
+    for first in range(0, max(total, 1), _CALL_TEXTS):
         block = slice(first, first + _CALL_TEXTS)
-        all_pieces: list[list[int]] = []
+        cuts = [job.cuts[number] for number in job.prompts[block].tolist()]
+        pairs = zip(cuts, job.texts[block], strict=True)
+        joined = [cut.prompt.text + text for cut, text in pairs]
+        encodings = _encode_starts(job.raw, joined, [cut.needed_tokens for cut in cuts])
+        pieces: list[list[int]] = []
         counts: list[int] = []
         truncated = 0
-        cuts = [job.cuts[number] for number in job.prompts[block].tolist()]
-        joined = [
-            cut.prompt_tokens.text + text for cut, text in zip(cuts, texts[block], strict=True)
-        ]
-        encodings = _encode_starts(job.raw, joined, [cut.max_tokens for cut in cuts])
         for cut, encoding in zip(cuts, encodings, strict=True):
             text_pieces, is_truncated = cut.pieces(encoding.ids)
-            truncated += is_truncated
+            pieces += text_pieces
             counts.append(len(text_pieces))
-            all_pieces += text_pieces
-        lengths = np.fromiter(map(len, all_pieces), np.int64, len(all_pieces))
-        ids = np.fromiter(chain.from_iterable(all_pieces), job.dtype, int(lengths.sum()))
+            truncated += is_truncated
+        lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))
+        ids = np.fromiter(chain.from_iterable(pieces), dtype, int(lengths.sum()))
         yield _Tokens(ids, lengths, np.array(counts, np.int64), truncated)
-        if progress:
-            progress(Progress("tokenise", first + len(cuts), len(texts)))
+        if progress and total:
+            progress(Progress("tokenise", first + len(cuts), total))
     if progress:
-        progress(Progress("tokenise", len(texts), len(texts), ended=True))
+        progress(Progress("tokenise", total, total, ended=True))
 
 
 def _in_memory(job: _Job) -> TokenStore:
-    none = np.empty(0, np.int64)
-    blocks = [_Tokens(none.astype(job.dtype), none, none, 0), *_tokenise(job)]
-    ids, lengths, counts, truncated = zip(*blocks, strict=True)
+    ids, lengths, counts, truncated = zip(*_tokenise(job), strict=True)
     store = TokenStore(
         ids=np.concatenate(ids),
         piece_ends=np.cumsum(np.concatenate([[0], *lengths]), dtype=np.int64),
@@ -333,14 +312,14 @@ def _in_memory(job: _Job) -> TokenStore:
 
 def _on_disk(job: _Job, folder: Path) -> TokenStore:
     """The same arrays, mapped from files that processes and later runs share."""
-    if (cached := _mapped(folder)) is not None:
+    cached = _mapped(folder)
+    if cached is not None:
         return cached
     store = _in_memory(job)
     with write_errors(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
-        partial = Path(
-            mkdtemp(prefix=".partial-", dir=folder.parent)
-        )  # another run may write the same files
+        # Another run may write the same files.
+        partial = Path(mkdtemp(prefix=".partial-", dir=folder.parent))
         for name in _MAPPED:
             np.save(partial / f"{name}.npy", getattr(store, name))
         np.save(partial / _TRUNCATED, store.truncated)
@@ -356,16 +335,16 @@ def _on_disk(job: _Job, folder: Path) -> TokenStore:
 def _mapped(folder: Path) -> TokenStore | None:
     """The saved arrays; None if they are missing or damaged."""
     try:
-        # As plain arrays, because indexing a memmap is slow.
-        arrays = {
-            name: np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r")) for name in _MAPPED
-        }
+        arrays = {}
+        for name in _MAPPED:
+            mapped = np.load(folder / f"{name}.npy", mmap_mode="r")
+            arrays[name] = np.asarray(mapped)  # indexing a memmap is slow
         return TokenStore(**arrays, truncated=int(np.load(folder / _TRUNCATED)))
     except (OSError, ValueError, EOFError):
         return None
 
 
-def _distinct_prompts(prompts: str | Sequence[str], count: int) -> tuple[list[str], np.ndarray]:
+def _distinct_prompts(prompts: str | Sequence[str], count: int) -> tuple[list[str], ndarray]:
     """The distinct prompts, and the index of each text's prompt."""
     if isinstance(prompts, str):
         return [prompts], np.broadcast_to(np.int64(0), count)
@@ -376,30 +355,28 @@ def _distinct_prompts(prompts: str | Sequence[str], count: int) -> tuple[list[st
     if isinstance(prompts, TextSelection):
         return list(prompts.values), prompts.indices
     index: dict[str, int] = {}
-    numbers = np.fromiter(
-        (index.setdefault(words, len(index)) for words in prompts), np.int64, count
-    )
-    return list(index) or [""], numbers
+    numbers = [index.setdefault(words, len(index)) for words in prompts]
+    return list(index) or [""], np.array(numbers, np.int64)
 
 
-def _key(texts: Sequence[str], prompts: np.ndarray, *settings: object) -> str:
+def _key(texts: Sequence[str], prompts: ndarray, *settings: object) -> str:
     """Hex SHA-256 of texts, their prompts, and settings."""
     digest = hashlib.sha256(repr((_LAYOUT, *settings)).encode())
     for start in range(0, len(texts), _CALL_TEXTS):
-        encoded = [
-            text.encode(errors="surrogatepass") for text in texts[start : start + _CALL_TEXTS]
-        ]
+        block = slice(start, start + _CALL_TEXTS)
+        encoded = [text.encode(errors="surrogatepass") for text in texts[block]]
         digest.update(np.fromiter(map(len, encoded), np.int64, len(encoded)).tobytes())
-        digest.update(np.ascontiguousarray(prompts[start : start + _CALL_TEXTS]).tobytes())
+        digest.update(np.ascontiguousarray(prompts[block]).tobytes())
         digest.update(b"".join(encoded))
     return digest.hexdigest()
 
 
 def _end_tokens(tokenizer: PreTrainedTokenizerFast, prompts: Sequence[str]) -> list[int]:
     """The special tokens: one that follows a prompt doesn't belong to it."""
-    if words := next((words for words in prompts if read_prompt(words).after), None):
-        raise ConfigError(
-            f"include_prompt is false, but the prompt {one_line(words, 80)!r} has words after the text, which"
-            " pooling can't ignore; use a prompt that ends with {text}"
-        )
+    for words in prompts:
+        if read_prompt(words).after:
+            raise ConfigError(
+                f"include_prompt is false, but the prompt {one_line(words, 80)!r} has words after the text,"
+                " which pooling can't ignore; use a prompt that ends with {text}"
+            )
     return list(tokenizer.all_special_ids)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy import ndarray
 
 from aoe_train.model.collection import RECIPES
 from aoe_train.model.hybrid import WEIGHTS
@@ -28,12 +29,15 @@ class CandidateVectors(NamedTuple):
 
     name: str
     documents: IndexVectors
-    queries: np.ndarray
+    queries: ndarray
     weight: float
 
 
 def candidate_vectors(
-    model: str, documents: np.ndarray, queries: np.ndarray, purposes: Sequence[Purpose]
+    model: str,
+    documents: ndarray,
+    queries: ndarray,
+    purposes: Sequence[Purpose],
 ) -> Iterator[CandidateVectors]:
     """The vectors of a model as it is, and then for each purpose."""
     vectors = IndexVectors(documents)
@@ -41,10 +45,9 @@ def candidate_vectors(
     for purpose in purposes:
         collection = vectors.collection(purpose)
         searched = IndexVectors(collection.transform(documents))
+        moved_queries = collection.transform(queries)
         weight = RECIPES[purpose].weight
-        yield CandidateVectors(
-            f"{model}, {purpose}", searched, collection.transform(queries), weight
-        )
+        yield CandidateVectors(f"{model}, {purpose}", searched, moved_queries, weight)
 
 
 class Asked(NamedTuple):
@@ -52,26 +55,28 @@ class Asked(NamedTuple):
 
     queries: Sequence[str]
     words: Bm25
-    groups: np.ndarray  # of each query
-    document_groups: np.ndarray
+    groups: ndarray  # of each query
+    document_groups: ndarray
 
     def results(
-        self, vectors: Sequence[CandidateVectors], top: int
+        self,
+        vectors: Sequence[CandidateVectors],
+        top: int,
     ) -> Mapping[str, list[list[int]]]:
         """What each candidate finds first for each query, without near-duplicates of the query."""
         count = min(candidates_to_fuse("both", top) + 1, len(self.document_groups))
-        found = defaultdict[str, list[list[int]]](list)
+        results = defaultdict[str, list[list[int]]](list)
         for start in range(0, len(self.queries), _BATCH):
             batch = slice(start, start + _BATCH)
             near = [nearest(each.documents, each.queries[batch], count).places for each in vectors]
-            for query, of_query in enumerate(zip(*near, strict=True), start):
+            for query, by_candidate in enumerate(zip(*near, strict=True), start):
                 is_same = self.document_groups == self.groups[query]
                 by_words = np.where(is_same, 0, self.words.scores(self.queries[query]))
-                for (name, documents, queries, weight), places in zip(
-                    vectors, of_query, strict=True
-                ):
+                for candidate, places in zip(vectors, by_candidate, strict=True):
                     kept = places[~is_same[places]]
-                    both, *_ = fuse(documents, queries[query], kept, by_words, weight, top)
-                    found[name].append(kept[:top].tolist())
-                    found[f"{name}, words"].append(both.tolist())
-        return found
+                    vector = candidate.queries[query]
+                    weight = candidate.weight
+                    both = fuse(candidate.documents, vector, kept, by_words, weight, top)
+                    results[candidate.name].append(kept[:top].tolist())
+                    results[f"{candidate.name}, words"].append(both.places.tolist())
+        return results

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 Indices = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-REPEATED, NOT_POSITIVE = "repeated", "not_positive"
-
+REPEATED = "repeated"
+NOT_POSITIVE = "not_positive"
 _CANDIDATES_PER_NEGATIVE = 10
 
 
@@ -88,7 +88,8 @@ class MineSettings(Settings):
                 f"rank_range {low},{high}: expected the number of candidates to skip and the last rank, such"
                 " as 10,50"
             )
-        if self.num_negatives > (high - low) * (2 if self.by == "both" else 1):
+        rankings = 2 if self.by == "both" else 1
+        if self.num_negatives > (high - low) * rankings:
             raise ValueError(
                 f"{self.num_negatives} negatives from {high - low} candidates in the range {low},{high};"
                 " widen the range, or lower num_negatives"
@@ -121,22 +122,22 @@ class KnownPositives:
         self.unit = near_identical_to(texts, threshold).astype(np.int64)
         pairs = self.unit[_as_pairs(positives)]
         ties = np.concatenate([pairs, self.unit[_as_pairs(clustered)]])
-        self.family = connected(np.arange(len(texts)), ties[:, 0], ties[:, 1])[self.unit]
-        partners: defaultdict[int, set[int]] = defaultdict(set)
+        first_units, second_units = ties.T
+        families = connected(np.arange(len(texts)), first_units, second_units)
+        self.family = families[self.unit]
+        self._transitive = transitive
+        self._partners: defaultdict[int, set[int]] = defaultdict(set)
         for first, second in pairs.tolist():
-            partners[first].add(second)
-            partners[second].add(first)
+            self._partners[first].add(second)
+            self._partners[second].add(first)
         self._unit_sizes = np.bincount(self.unit, minlength=len(texts))
         self._family_sizes = np.bincount(self.family, minlength=len(texts))
-        self._partners, self._transitive = partners, transitive
 
     def excluded(self, text: int, others: Indices) -> Mask:
         """Which of the others can't be negatives of a text: its near-duplicates and positives."""
-        return (
-            self.belong_together(text, others)
-            if self._transitive
-            else self._among(self._positive_units(text), others)
-        )
+        if self._transitive:
+            return self.belong_together(text, others)
+        return self._among(self._positive_units(text), others)
 
     def most_excluded(self, text: int) -> int:
         """Upper bound of the number of texts that `excluded` can mark."""
@@ -155,13 +156,14 @@ class KnownPositives:
     def has_further(self, anchor: int, positive: int) -> bool:
         """Whether the family has texts other than near-duplicates of these two."""
         units = {int(self.unit[anchor]), int(self.unit[positive])}
-        return int(self._family_sizes[self.family[anchor]]) > int(
-            self._unit_sizes[list(units)].sum()
-        )
+        family_size = self._family_sizes[self.family[anchor]]
+        return bool(family_size > self._unit_sizes[list(units)].sum())
 
     def _positive_units(self, text: int) -> list[int]:
+        """The units of a text and of its positives."""
         unit = int(self.unit[text])
-        return [unit, *(self._partners.get(unit, set()) - {unit})]
+        partners = self._partners.get(unit, set())
+        return [unit, *(partners - {unit})]
 
     def _among(self, units: list[int], others: Indices) -> Mask:
         return np.asarray(np.isin(self.unit[others], units))
@@ -224,9 +226,11 @@ def read_mining_dataset(
             path=pairs.source,
         )
     numbers: dict[str, int] = {}  # of the distinct texts, in order of appearance
-    rows = {name: _rows(frame, numbers) for name, frame in pairs.splits.items()}
+    rows = {name: _Rows.of(frame, numbers) for name, frame in pairs.splits.items()}
     corpus_texts = [] if corpus is None else _corpus(corpus, numbers, corpus_columns)
-    positives = [pair for columns in rows.values() for pair in _pairs_labelled(*columns, 1)]
+    positives: list[tuple[int, int]] = []
+    for of_split in rows.values():
+        positives += of_split.labelled(1)
     if not positives:
         raise DataError(
             "no positives; expected pairs labelled 1, or the columns anchor and positive",
@@ -240,32 +244,48 @@ def read_mining_dataset(
         threshold=settings.duplicate_threshold,
         transitive=settings.transitive,
     )
-    use_all = (settings.candidates or ("positives" if pairs.labels is None else "all")) == "all"
-    candidates = {
-        name: np.unique(np.concatenate([first, second] if use_all else [second]))
-        for name, (first, second, _) in rows.items()
-    }
+    chosen = settings.candidates or ("positives" if pairs.labels is None else "all")
+    candidates = {}
+    for name, of_split in rows.items():
+        candidates[name] = np.unique(of_split.second)
+        if chosen == "all":
+            candidates[name] = np.union1d(of_split.first, of_split.second)
     if corpus is not None:
         candidates = _corpus_by_split(corpus_texts, distinct, known, rows, settings.seed)
-    parts = {name: _part(*columns, candidates[name]) for name, columns in rows.items()}
+    parts = {name: _part(of_split, candidates[name]) for name, of_split in rows.items()}
     return MiningDataset(distinct, known, parts)
-
-
-_Rows = tuple[Indices, Indices, Indices]
 
 
 def _indices(texts: Iterable[str], numbers: dict[str, int]) -> Indices:
     """The numbers of texts; new ones are added."""
-    return np.fromiter((numbers.setdefault(text, len(numbers)) for text in texts), np.int64)
+    return np.array([numbers.setdefault(text, len(numbers)) for text in texts], np.int64)
 
 
-def _rows(frame: pl.DataFrame, numbers: dict[str, int]) -> _Rows:
-    sides = (_indices(frame[name], numbers) for name in ("text1", "text2"))
-    return *sides, frame["label"].cast(pl.Int64).to_numpy()  # type: ignore[return-value]
+class _Rows(NamedTuple):
+    """The pairs of a split, as indices of texts, with their labels."""
+
+    first: Indices
+    second: Indices
+    labels: Indices
+
+    @classmethod
+    def of(cls, frame: pl.DataFrame, numbers: dict[str, int]) -> _Rows:
+        """The rows of a table; `numbers` of its new texts are added."""
+        first = _indices(frame["text1"], numbers)
+        second = _indices(frame["text2"], numbers)
+        return cls(first, second, frame["label"].cast(pl.Int64).to_numpy())
+
+    def labelled(self, label: int) -> list[tuple[int, int]]:
+        """The pairs with a label."""
+        chosen = self.labels == label
+        pairs = zip(self.first[chosen].tolist(), self.second[chosen].tolist(), strict=True)
+        return list(pairs)
 
 
 def _corpus(
-    source: Source, numbers: dict[str, int], columns: Mapping[str, str] | None
+    source: Source,
+    numbers: dict[str, int],
+    columns: Mapping[str, str] | None,
 ) -> list[int]:
     rows = read_rows(source, columns=columns)
     report_bad_rows(rows.bad_rows)
@@ -281,13 +301,6 @@ def _corpus(
     return indices
 
 
-def _pairs_labelled(
-    first: Indices, second: Indices, labels: Indices, label: int
-) -> Iterator[tuple[int, int]]:
-    chosen = labels == label
-    return zip(first[chosen].tolist(), second[chosen].tolist(), strict=True)
-
-
 def _clusters(pairs: PairDataset, rows: Mapping[str, _Rows]) -> Iterator[tuple[int, int]]:
     """Pairs of texts of one cluster; only positives count as members."""
     first: dict[str, int] = {}
@@ -295,9 +308,9 @@ def _clusters(pairs: PairDataset, rows: Mapping[str, _Rows]) -> Iterator[tuple[i
         if "cluster" not in frame.columns:
             continue
         texts, _, labels = rows[name]
-        for text, is_positive, cluster in zip(
-            texts.tolist(), labels.tolist(), frame["cluster"].to_list(), strict=True
-        ):
+        clusters = frame["cluster"].to_list()
+        members = zip(texts.tolist(), labels.tolist(), clusters, strict=True)
+        for text, is_positive, cluster in members:
             if is_positive and cluster:
                 yield first.setdefault(cluster, text), text
 
@@ -317,10 +330,9 @@ def _corpus_by_split(
     indices = np.unique(corpus)
     units = known.unit[indices]
     new_units = np.unique(units[split_of[units] == NOWHERE])
-    draws = np.fromiter(
-        (keyed_unit(seed, "split", texts[unit]) for unit in new_units.tolist()), np.float64
-    )
-    split_of[new_units] = draw_splits(draws, [len(first) for first, *_ in rows.values()])
+    draws = [keyed_unit(seed, "split", texts[unit]) for unit in new_units.tolist()]
+    sizes = [len(of_split.first) for of_split in rows.values()]
+    split_of[new_units] = draw_splits(np.array(draws, np.float64), sizes)
     return {name: indices[split_of[units] == number] for number, name in enumerate(rows)}
 
 
@@ -328,13 +340,15 @@ def _as_pairs(pairs: Iterable[tuple[int, int]]) -> Indices:
     return np.array([*pairs], np.int64).reshape(-1, 2)
 
 
-def _part(first: Indices, second: Indices, labels: Indices, candidates: Indices) -> MiningSplit:
-    rows = list(_pairs_labelled(first, second, labels, 1))
-    distinct = list(dict.fromkeys(rows))
-    negatives = frozenset(
-        (min(pair), max(pair)) for pair in _pairs_labelled(first, second, labels, 0)
-    )
-    counts = {NOT_POSITIVE: len(labels) - len(rows), REPEATED: len(rows) - len(distinct)}
+def _part(rows: _Rows, candidates: Indices) -> MiningSplit:
+    """A split with each positive once."""
+    pairs = rows.labelled(1)
+    distinct = list(dict.fromkeys(pairs))
+    negatives = frozenset((min(pair), max(pair)) for pair in rows.labelled(0))
+    counts = {
+        NOT_POSITIVE: len(rows.labels) - len(pairs),
+        REPEATED: len(pairs) - len(distinct),
+    }
     dropped = {reason: count for reason, count in counts.items() if count}
     anchors, positives = _as_pairs(distinct).T
     return MiningSplit(anchors, positives, candidates, negatives, dropped)

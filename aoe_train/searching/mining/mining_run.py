@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -65,11 +65,11 @@ def _write(
 
 def _counts(statistics: Mapping[str, Any]) -> str:
     splits = statistics["splits"]
-    names = ("rows", "negatives", "rows_with_fewer")
-    return markdown_table(
-        ["", *splits],
-        [(name.replace("_", " "), *(counts[name] for counts in splits.values())) for name in names],
-    )
+    rows = []
+    for name in ("rows", "negatives", "rows_with_fewer"):
+        counts = [of_split[name] for of_split in splits.values()]
+        rows.append((name.replace("_", " "), *counts))
+    return markdown_table(["", *splits], rows)
 
 
 def run_mining(
@@ -90,18 +90,18 @@ def run_mining(
         "settings": settings.model_dump(mode="json"),
         "inputs": {"data": dataset.digest(), "model": digest_of(identity) if identity else None},
     }
-    if out is not None and (statistics := finished(out, run, fresh=fresh)) is not None:
+    earlier = None if out is None else finished(out, run, fresh=fresh)
+    if out is not None and earlier is not None:
         shards = {split: out / shard(_CONFIG, split) for split in dataset.parts}
-        return {
-            split: pl.read_parquet(path) for split, path in shards.items() if path.exists()
-        }, statistics
+        splits = {split: pl.read_parquet(path) for split, path in shards.items() if path.exists()}
+        return splits, earlier
     with _working(out, work) as folder:
         vectors = None if encoder is None else embed(encoder, identity, dataset, folder, show)
-        mined = {
-            name: mine_split(dataset, part, settings, vectors, show, f"mine {name}")
-            for name, part in dataset.parts.items()
-            if len(part.anchors)
-        }
+        mined = {}
+        for name, part in dataset.parts.items():
+            if len(part.anchors):
+                stage = f"mine {name}"
+                mined[name] = mine_split(dataset, part, settings, vectors, show, stage)
         statistics = _statistics(mined)
         splits = {name: split.rows for name, split in mined.items() if split.rows.height}
         if not splits:
@@ -131,34 +131,38 @@ def _working(out: Path | None, work: Path | None) -> Iterator[Path]:
 
 
 def _statistics(mined: Mapping[str, MinedSplit]) -> dict[str, Any]:
-    splits = list(mined.values())
+    counts = {}
+    dropped = Counter[str]()
+    turned_down = Counter[str]()
+    false_negatives = Counter[str]()
+    for name, split in mined.items():
+        dropped += split.dropped
+        turned_down += split.turned_down
+        false_negatives += split.false_negatives
+        counts[name] = {
+            "rows": split.rows.height,
+            "negatives": split.negatives,
+            "rows_with_fewer": split.fewer,
+            "labelled_negatives": split.labelled,
+        }
     return {
-        "splits": {
-            name: {
-                "rows": split.rows.height,
-                "negatives": split.negatives,
-                "rows_with_fewer": split.fewer,
-                "labelled_negatives": split.labelled,
-            }
-            for name, split in mined.items()
-        },
-        "dropped_rows": _summed(split.dropped for split in splits),
-        "turned_down_candidates": _summed(split.turned_down for split in splits),
-        "false_negatives": _false_negatives(
-            sum((split.false_negatives for split in splits), Counter())
-        ),
+        "splits": counts,
+        "dropped_rows": dict(sorted(dropped.items())),
+        "turned_down_candidates": dict(sorted(turned_down.items())),
+        "false_negatives": _false_negatives(false_negatives),
     }
-
-
-def _summed(counts: Iterable[Counter[str]]) -> dict[str, int]:
-    total = sum(counts, Counter[str]())
-    return dict(sorted(total.items()))
 
 
 def _false_negatives(counts: Counter[str]) -> dict[str, Any]:
     """The counts, and the share of false negatives: of all, and of anchors with further positives."""
-    shares = {"share": counts["mined"], "share_where_known": counts["telling"]}
+
+    def share(mined: int) -> float | None:
+        return round(counts["positives"] / mined, 4) if mined else None
+
     return {
-        **{name: counts[name] for name in ("mined", "telling", "positives")},
-        **{name: round(counts["positives"] / of, 4) if of else None for name, of in shares.items()},
+        "mined": counts["mined"],
+        "telling": counts["telling"],
+        "positives": counts["positives"],
+        "share": share(counts["mined"]),
+        "share_where_known": share(counts["telling"]),
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from aoe_train.searching.mining.mined_dataset import MineSettings, MiningDataset, MiningSplit
 
 Scores = npt.NDArray[np.float32]
+BEFORE_RANGE = "before_range"
+KNOWN = "anchor_or_known_positive"
+NO_NEGATIVE = "no_negative"
+_BLOCK_ANCHORS = 256
+_BLOCK_SCORES = 4_000_000
 
 
 class VectorTable:
@@ -60,20 +65,22 @@ def embed(
     """Encode texts with the model's prompts for queries and documents; only once if these are equal."""
     parts = dataset.parts.values()
     queries = np.unique(np.concatenate([part.anchors for part in parts]))
-    documents = np.unique(
-        np.concatenate([each for part in parts for each in (part.candidates, part.positives)])
-    )
+    candidates = [part.candidates for part in parts]
+    positives = [part.positives for part in parts]
+    documents = np.unique(np.concatenate([*candidates, *positives]))
 
     def table(indices: Indices, prompt: str) -> VectorTable:
-        chosen = [dataset.texts[index] for index in indices.tolist()]
-        vectors = TextVectors(chosen, identity, prompt, normalize=True, folder=work)
-        return VectorTable(vectors.load_or_make(lambda: encoder, show), indices)
+        texts = [dataset.texts[index] for index in indices.tolist()]
+        vectors = TextVectors(texts, identity, prompt, normalize=True, folder=work)
+        matrix = vectors.load_or_make(lambda: encoder, show)
+        return VectorTable(matrix, indices)
 
     prompts = encoder.settings.named_prompts
     if prompts.query == prompts.document:
         both = table(np.union1d(queries, documents), prompts.query)
         return MiningVectors(both, both)
-    return MiningVectors(table(queries, prompts.query), table(documents, prompts.document))
+    of_queries = table(queries, prompts.query)
+    return MiningVectors(of_queries, table(documents, prompts.document))
 
 
 class ByModel:
@@ -86,10 +93,10 @@ class ByModel:
 
     def best(self, texts: Indices, count: int) -> tuple[Indices, Scores]:
         """The `count` best candidates of each text, padded with -1, and their scores (text, rank)."""
-        scores, places = nearest(
-            self._stored, self._vectors.queries.rows(texts), count, self._candidates
-        )
-        return np.where(places < 0, -1, self._vectors.documents.indices[places]), scores
+        queries = self._vectors.queries.rows(texts)
+        scores, places = nearest(self._stored, queries, count, self._candidates)
+        indices = self._vectors.documents.indices[places]
+        return np.where(places < 0, -1, indices), scores
 
     def scores(self, text: int, others: Indices) -> Scores:
         """The scores of candidates or positives."""
@@ -121,10 +128,8 @@ class ByWords:
 
     def scores(self, text: int, others: Indices) -> Scores:
         """The scores of candidates or positives."""
-        return self._index.scores(self._texts[text])[np.searchsorted(self._indexed, others)]
-
-
-BEFORE_RANGE, KNOWN = "before_range", "anchor_or_known_positive"
+        scores = self._index.scores(self._texts[text])
+        return scores[np.searchsorted(self._indexed, others)]
 
 
 class CandidateRanking(NamedTuple):
@@ -140,11 +145,6 @@ class ChosenNegatives(NamedTuple):
     indices: Indices
     scores: Scores
     turned_down: Counter[str]
-
-
-_BLOCK_ANCHORS = 256
-_BLOCK_SCORES = 4_000_000
-NO_NEGATIVE = "no_negative"
 
 
 @dataclass
@@ -182,13 +182,12 @@ def mine_split(
     miner = _Miner(dataset, part, settings, rankers)
     done = 0
     anchors = list(miner.positives)
-    for block, count in _blocks(anchors, dataset.known, settings.window[1], len(part.candidates)):
-        rankings = [ranker.best(block, count) for ranker in rankers]
+    _, high = settings.window
+    for block, count in _blocks(anchors, dataset.known, high, len(part.candidates)):
+        of_block = [ranker.best(block, count) for ranker in rankers]
         for row, anchor in enumerate(block.tolist()):
-            miner.mine(
-                anchor,
-                [CandidateRanking(indices[row], scores[row]) for indices, scores in rankings],
-            )
+            rankings = [CandidateRanking(indices[row], scores[row]) for indices, scores in of_block]
+            miner.mine(anchor, rankings)
         done += len(block)
         show(Progress(stage, done, len(anchors)))
     show(Progress(stage, ended=True))
@@ -218,6 +217,7 @@ class _Miner:
         self._split = MinedSplit(dropped=Counter(part.dropped))
 
     def mine(self, anchor: int, rankings: list[CandidateRanking]) -> None:
+        """Choose the negatives of an anchor, and those that each of its rows would get alone."""
         known = self._dataset.known
         positives = self.positives[anchor]
         scores = [0.0] * len(positives)
@@ -231,11 +231,11 @@ class _Miner:
             self._positive_scores[anchor, positive] = score
             seen = [known.seen_by_row(anchor, positive, ranking.indices) for ranking in rankings]
             negatives = self._choose(anchor, rankings, seen, score).indices
-            self._split.false_negatives.update(
-                mined=len(negatives),
-                telling=len(negatives) if known.has_further(anchor, positive) else 0,
-                positives=int(known.belong_together(anchor, negatives).sum()),
-            )
+            counts = self._split.false_negatives
+            counts["mined"] += len(negatives)
+            counts["positives"] += int(known.belong_together(anchor, negatives).sum())
+            if known.has_further(anchor, positive):
+                counts["telling"] += len(negatives)
 
     def _choose(
         self,
@@ -250,10 +250,14 @@ class _Miner:
         for (indices, scores), marks in zip(rankings, excluded, strict=True):
             ranked = int((indices >= 0).sum())
             remaining = np.flatnonzero(~marks[:ranked])[:high]
+            last = remaining[-1] if len(remaining) == high else ranked
             counts[BEFORE_RANGE] += min(low, len(remaining))
-            counts[KNOWN] += int(marks[: remaining[-1] if len(remaining) == high else ranked].sum())
-            windows.append(CandidateRanking(indices[remaining[low:]], scores[remaining[low:]]))
-        indices, scores = windows[0] if len(windows) == 1 else self._alternate(text, windows)
+            counts[KNOWN] += int(marks[:last].sum())
+            within = remaining[low:]
+            windows.append(CandidateRanking(indices[within], scores[within]))
+        indices, scores = windows[0]
+        if len(windows) > 1:
+            indices, scores = self._alternate(text, windows)
         fits = np.ones(len(indices), bool)
         for reason, turned_down in self._rules(scores, positive_score):
             counts[reason] += int((fits & turned_down).sum())
@@ -264,9 +268,8 @@ class _Miner:
     def _alternate(self, text: int, windows: Sequence[CandidateRanking]) -> CandidateRanking:
         """Merge rankings alternately without repeats, with the scores that the rules use."""
         by_rank = zip_longest(*(window.indices.tolist() for window in windows))
-        merged = dict.fromkeys(
-            index for indices in by_rank for index in indices if index is not None
-        )
+        merged = dict.fromkeys(chain.from_iterable(by_rank))
+        merged.pop(None, None)
         candidates = np.array([*merged], np.int64)
         return CandidateRanking(candidates, self._scores(text, candidates))
 
@@ -280,6 +283,7 @@ class _Miner:
             yield "relative_margin", scores > positive - abs(positive) * relative_margin
 
     def _sample(self, text: int, indices: Indices, fits: Indices) -> Indices:
+        """The candidates of `fits` that become negatives, in order of rank."""
         count = self._settings.num_negatives
         texts = self._dataset.texts
         if self._settings.sampling == "top" or len(fits) <= count:
@@ -287,7 +291,8 @@ class _Miner:
         anchor = texts[text]
         seed = self._settings.seed
         keys = [keyed_hash(seed, anchor, texts[index]) for index in indices[fits].tolist()]
-        return np.sort(fits[np.argsort(np.array(keys, np.uint64), kind="stable")[:count]])
+        shuffled = fits[np.argsort(np.array(keys, np.uint64), kind="stable")]
+        return np.sort(shuffled[:count])
 
     def split(self) -> MinedSplit:
         """The rows with at least one negative, in the order of the input."""
@@ -303,33 +308,37 @@ class _Miner:
                 continue
             split.negatives += len(indices)
             split.fewer += len(indices) < count
-            split.labelled += sum(
-                (min(anchor, index), max(anchor, index)) in self._part.negatives
-                for index in indices
-            )
-            padding = [None] * (count - len(indices))
-            row: list[object] = [texts[index] for index in (anchor, positive, *indices)] + padding
+            for index in indices:
+                pair = (min(anchor, index), max(anchor, index))
+                split.labelled += pair in self._part.negatives
+            row: list[object] = [texts[index] for index in (anchor, positive, *indices)]
+            row += [None] * (count - len(indices))
             if self._settings.scores:
                 row.append([self._positive_scores[anchor, positive], *chosen.scores.tolist()])
             rows.append(row)
-        names = ["anchor", "positive", *(f"negative_{number}" for number in range(1, count + 1))]
-        scores = {"scores": pl.List(pl.Float32)} if self._settings.scores else {}
-        schema: dict[str, Any] = {**dict.fromkeys(names, pl.String), **scores}
+        names = [f"negative_{number}" for number in range(1, count + 1)]
+        schema: dict[str, Any] = dict.fromkeys(("anchor", "positive", *names), pl.String)
+        if self._settings.scores:
+            schema["scores"] = pl.List(pl.Float32)
         split.rows = pl.DataFrame(rows, schema=schema, orient="row")
         return split
 
 
 def _blocks(
-    anchors: list[int], known: KnownPositives, high: int, most: int
+    anchors: list[int],
+    known: KnownPositives,
+    high: int,
+    most: int,
 ) -> Iterator[tuple[Indices, int]]:
     """Blocks of anchors, and the number of candidates that surely fills the range of each."""
     needed = {anchor: min(most, high + known.most_excluded(anchor)) for anchor in anchors}
     ordered = sorted(anchors, key=lambda anchor: (needed[anchor], anchor))
     start = 0
     while start < len(ordered):
+        block = ordered[start : start + _BLOCK_ANCHORS]
         size = _BLOCK_ANCHORS
-        while size > 1 and size * needed[ordered[start : start + size][-1]] > _BLOCK_SCORES:
+        while size > 1 and size * needed[block[-1]] > _BLOCK_SCORES:
             size //= 2
-        block = ordered[start : start + size]
+            block = block[:size]
         yield np.array(block, np.int64), max(1, needed[block[-1]])
         start += size

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
+from numpy import ndarray
 
 from aoe_train.evaluation.overlap import read_digests, trained_on
 from aoe_train.model.backbones.load_backbone import find_folder
@@ -83,26 +84,25 @@ def sample_pairs(
     name = source_name(source)
     texts = sorted(set(read_rows(source, columns).texts))
     query_texts = [] if queries is None else _query_texts(queries, columns)
-    run = {
-        "made_by": f"aoe sample-pairs (aoe-toolkit {__version__})",
-        "settings": {
-            "seed": seed,
-            **({"top": top, "purposes": [*purposes]} if query_texts else {}),
-        },
-        "inputs": {
-            "data": _digest(texts),
-            **({"queries": _digest(query_texts)} if query_texts else {}),
-            "model": [digest_of(encoder.identity()) for _, encoder in models],
-        },
-    }
-    if out is not None and (statistics := finished(out, run, fresh=fresh)) is not None:
-        return pl.read_parquet(out / shard("default", "test")), statistics
-    digests = [
-        read_digests(find_folder(model)) for model, _ in models if isinstance(model, str | Path)
-    ]
-    chosen = _choose_texts(
-        query_texts or texts, [each for each in digests if each is not None], seed
-    )
+    settings: dict[str, Any] = {"seed": seed}
+    inputs: dict[str, Any] = {"data": _digest(texts)}
+    introduction = _INTRODUCTION
+    if query_texts:
+        settings |= {"top": top, "purposes": [*purposes]}
+        inputs["queries"] = _digest(query_texts)
+        introduction += _SHEET
+    inputs["model"] = [digest_of(encoder.identity()) for _, encoder in models]
+    made_by = f"aoe sample-pairs (aoe-toolkit {__version__})"
+    run = {"made_by": made_by, "settings": settings, "inputs": inputs}
+    earlier = None if out is None else finished(out, run, fresh=fresh)
+    if out is not None and earlier is not None:
+        return pl.read_parquet(out / shard("default", "test")), earlier
+    training_hashes = []
+    for model, _ in models:
+        hashes = read_digests(find_folder(model)) if isinstance(model, str | Path) else None
+        if hashes is not None:
+            training_hashes.append(hashes)
+    chosen = _choose_texts(query_texts or texts, training_hashes, seed)
     encoders = [encoder for _, encoder in models]
     _check_different(names, encoders, [*chosen[:_BATCH], *texts[:_BATCH]], show)
     if query_texts:
@@ -115,9 +115,11 @@ def sample_pairs(
     statistics = {"pairs": pairs.height, "texts": len(texts), **counts}
     if out is not None:
         configs = {"default": {"test": pairs}}
-        sections = [("", _INTRODUCTION + (_SHEET if query_texts else ""))]
         card = dataset_card(
-            out.name, configs=card_files(configs), rows=pairs.height, sections=sections
+            out.name,
+            configs=card_files(configs),
+            rows=pairs.height,
+            sections=[("", introduction)],
         )
         write_dataset(out, configs, card=card, statistics=statistics, run=run)
     return pairs, statistics
@@ -137,14 +139,17 @@ def _digest(texts: Sequence[str]) -> str:
 
 
 def _check_different(
-    names: Sequence[str], encoders: Sequence[Encoder], texts: list[str], show: Listener
+    names: Sequence[str],
+    encoders: Sequence[Encoder],
+    texts: list[str],
+    show: Listener,
 ) -> None:
     """Refuse models with equal vectors, as no judgement can show a difference, and models with one name."""
     vectors = [encoder.encode(texts, normalize=True, progress=show) for encoder in encoders]
-    for (name1, vectors1), (name2, vectors2) in combinations(zip(names, vectors, strict=True), 2):
-        if vectors1.shape == vectors2.shape and np.allclose(
-            vectors1, vectors2, rtol=0, atol=_ROUNDING
-        ):
+    named = zip(names, vectors, strict=True)
+    for (name1, vectors1), (name2, vectors2) in combinations(named, 2):
+        same_shape = vectors1.shape == vectors2.shape
+        if same_shape and np.allclose(vectors1, vectors2, rtol=0, atol=_ROUNDING):
             raise ConfigError(
                 f"{name1} and {name2} give equal vectors, so there is no difference to judge; if training"
                 " kept the backbone, there is no new model"
@@ -156,27 +161,35 @@ def _check_different(
 
 
 def _choose_texts(
-    texts: Sequence[str], training_hashes: Sequence[np.ndarray], seed: int
+    texts: Sequence[str],
+    training_hashes: Sequence[ndarray],
+    seed: int,
 ) -> list[str]:
     """A random sample without near-duplicates; texts that no model was trained on come first."""
     seen = trained_on(texts, training_hashes)
-    order = sorted(zip(seen, (keyed_hash(seed, text) for text in texts), texts, strict=True))
+    shuffled = [keyed_hash(seed, text) for text in texts]
+    order = sorted(zip(seen, shuffled, texts, strict=True))
     return without_near_duplicates([text for _, _, text in order[:_MAX_TEXTS]])
 
 
 def _draw_pairs(
-    texts: Sequence[str], vectors: Sequence[np.ndarray], seed: int, source: str
+    texts: Sequence[str],
+    vectors: Sequence[ndarray],
+    seed: int,
+    source: str,
 ) -> pl.DataFrame:
     """text1, text2 and the mean cosine as `label`; `vectors` are each model's, of unit length (text, dim)."""
     if len(texts) < 2:
         raise DataError("fewer than two distinct texts; expected enough to form pairs", path=source)
     first, second = np.triu_indices(len(texts), 1)
-    cosine = np.stack([(matrix @ matrix.T)[first, second] for matrix in vectors]).mean(axis=0)
+    cosines = [(matrix @ matrix.T)[first, second] for matrix in vectors]
+    cosine = np.mean(cosines, axis=0)
     top = np.argsort(-cosine, kind="stable")[: _PAIRS_PER_TEXT * len(texts)]
     first = first[top]
     second = second[top]
     cosine = cosine[top]
-    bands = np.digitize(cosine, np.linspace(cosine[-1], cosine[0], _BANDS + 1)[1:-1])
+    edges = np.linspace(cosine[-1], cosine[0], _BANDS + 1)
+    bands = np.digitize(cosine, edges[1:-1])
     shuffled = np.random.default_rng(seed).permutation(len(cosine))
     by_band = [shuffled[bands[shuffled] == band].tolist() for band in reversed(range(_BANDS))]
     drawn = list(_alternate(range(len(cosine)), by_band, first, second))[:_MAX_PAIRS]
@@ -190,23 +203,25 @@ def _draw_pairs(
 def _alternate(
     by_cosine: Sequence[int],
     by_band: Sequence[Sequence[int]],
-    first: np.ndarray,
-    second: np.ndarray,
+    first: ndarray,
+    second: ndarray,
 ) -> Iterator[int]:
     """Alternate between the most similar pair and one of each band, skipping pairs with a used text."""
     used = set[int]()
     nearest = iter(by_cosine)
-    queues = [queue for band in by_band for queue in (nearest, iter(band))]
+    queues: list[Iterator[int]] = []
+    for band in by_band:
+        queues += [nearest, iter(band)]
     while queues:
         for queue in [*queues]:
-            pair = next(
-                (pair for pair in queue if used.isdisjoint((first[pair], second[pair]))), None
-            )
-            if pair is None:
-                queues.remove(queue)
+            for pair in queue:
+                texts = {first[pair], second[pair]}
+                if used.isdisjoint(texts):
+                    used |= texts
+                    yield pair
+                    break
             else:
-                used |= {first[pair], second[pair]}
-                yield pair
+                queues.remove(queue)
 
 
 def _draw_results(
@@ -230,10 +245,10 @@ def _draw_results(
         of_documents = encoder.encode_document(documents, normalize=True, progress=show)
         vectors += candidate_vectors(name, of_documents, of_queries, purposes)
     show(Progress("search"))
-    results = Asked(queries, Bm25(documents), groups[len(texts) :], places).results(vectors, top)
-    differ = [
-        query for query in range(len(queries)) if _differs([of[query] for of in results.values()])
-    ]
+    asked = Asked(queries, Bm25(documents), groups[len(texts) :], places)
+    results = asked.results(vectors, top)
+    by_query = enumerate(zip(*results.values(), strict=True))
+    differ = [query for query, by_candidate in by_query if _differs(by_candidate)]
     if not differ:
         raise DataError(
             f"all {len(results)} candidates find the same first {top} for all {len(queries):,} queries; give"
@@ -242,20 +257,20 @@ def _draw_results(
         )
     rows = list[dict[str, Any]]()
     sampled = 0
+    share = len(differ) / len(queries)
     for query in differ:
-        first = {RANK + name: of[query] for name, of in results.items()}
+        first = {RANK + name: by_query[query] for name, by_query in results.items()}
         union = [*dict.fromkeys(chain.from_iterable(first.values()))]
         if rows and len(rows) + len(union) > _MAX_PAIRS:
             break
         sampled += 1
         cosines = [each.documents.rows(np.array(union)) @ each.queries[query] for each in vectors]
-        about = dict(zip(QUERY_COLUMNS, (top, len(union), len(differ) / len(queries)), strict=True))
+        about = dict(zip(QUERY_COLUMNS, (top, len(union), share), strict=True))
         for place, cosine in zip(union, np.mean(cosines, axis=0).tolist(), strict=True):
-            pair = {"text1": queries[query], "text2": documents[place], "label": cosine}
-            ranks = {
-                name: ranked.index(place) + 1 for name, ranked in first.items() if place in ranked
-            }
-            rows.append({**pair, **about, **dict.fromkeys(first), **ranks})
+            row = {"text1": queries[query], "text2": documents[place], "label": cosine, **about}
+            for name, ranked in first.items():
+                row[name] = ranked.index(place) + 1 if place in ranked else None
+            rows.append(row)
     pairs = pl.DataFrame(rows, infer_schema_length=None)
     counts = {
         "compared_texts": len(documents),
@@ -267,4 +282,5 @@ def _draw_results(
 
 def _differs(results: Sequence[list[int]]) -> bool:
     """Whether lists of results have another first one or other members."""
-    return len({(*ranked[:1], frozenset(ranked)) for ranked in results}) > 1
+    distinct = {(*ranked[:1], frozenset(ranked)) for ranked in results}
+    return len(distinct) > 1

@@ -18,6 +18,7 @@ from queue import SimpleQueue
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
+from numpy import ndarray
 
 from aoe_train.encoding.embedders.embedder import Embedder, count_tokens, in_batches
 from aoe_train.searching.serve.requests import RefusalError
@@ -31,9 +32,9 @@ R = TypeVar("R")
 
 @dataclass(eq=False, slots=True)
 class _Job:
-    rows: list[np.ndarray]
+    rows: list[ndarray]
     left: int
-    vectors: asyncio.Future[np.ndarray]
+    vectors: asyncio.Future[ndarray]
 
 
 class _QueuedTexts(NamedTuple):
@@ -84,7 +85,7 @@ class Batcher:
         self._calls: SimpleQueue[_Call] = SimpleQueue()
         self._drain: asyncio.Task[None] | None = None
 
-    async def encode(self, texts: list[str], prompt: str | None = None) -> tuple[np.ndarray, int]:
+    async def encode(self, texts: list[str], prompt: str | None = None) -> tuple[ndarray, int]:
         """The vectors (text, dim) of a request's texts, and the number of their tokens."""
         with self._counted(len(texts)):
             loop = asyncio.get_running_loop()

@@ -128,7 +128,9 @@ class EmbeddingServer(HttpServer):
             self._check(request, is_open=is_open)
             if isinstance(content := respond(request), bytes):
                 return Response(
-                    content, headers=self._page_headers, media_type="text/html; charset=utf-8"
+                    content,
+                    headers=self._page_headers,
+                    media_type="text/html; charset=utf-8",
                 )
             return _json(msgspec.json.encode(content))
 

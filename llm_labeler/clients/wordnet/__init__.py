@@ -20,22 +20,24 @@ from llm_labeler.clients.llms import Provider
 from llm_labeler.clients.wordnet.annotator import candidates
 from llm_labeler.clients.wordnet.hard_negatives import hard_negatives, same_meaning
 from llm_labeler.clients.wordnet.question_rules import queries
+from llm_labeler.clients.wordnet.tagged_sentence import word_set
 from llm_labeler.records import Ask, LlmReply, Polarity, Prices, TokenUsage
 from llm_labeler.settings import LlmSettings
 from pairkit.similarity.terms import terms
 
 VERSION = 3  # of the rules; answers of other versions are not reused
 
-_FREQUENT = (
+_FREQUENT = word_set(
     "a an and are can does for from how is it my not of on that the this to what when with you"
 )
 
 
 def language_warning(texts: Sequence[str]) -> str | None:
     """A warning if fewer than half of the texts, of up to some 200, have a frequent English word."""
-    sample = texts[:: max(1, len(texts) // 200)]
-    frequent = {*_FREQUENT.split()}
-    if 2 * sum(not frequent.isdisjoint(terms(text)) for text in sample) >= len(sample):
+    step = max(1, len(texts) // 200)
+    sample = texts[::step]
+    english = [text for text in sample if not _FREQUENT.isdisjoint(terms(text))]
+    if 2 * len(english) >= len(sample):
         return None
     return (
         "warning: most sentences are not English, and the rules of wordnet know only English; use an LLM, or"
@@ -48,12 +50,14 @@ class WordnetProvider(Provider):
 
     def __init__(self, name: str, settings: LlmSettings) -> None:
         # Equal versions give equal answers on every machine.
-        versions = {
+        parameters = {
+            "kind": "wordnet",
+            "llm": False,
             "rules": VERSION,
-            **{library: version(library) for library in ("hanta", "lemminflect")},
+            "hanta": version("hanta"),
+            "lemminflect": version("lemminflect"),
         }
-        parameters = json.dumps({"kind": "wordnet", "llm": False, **versions}, sort_keys=True)
-        super().__init__(name, settings, parameters, Prices(0.0, 0.0))
+        super().__init__(name, settings, json.dumps(parameters, sort_keys=True), Prices(0.0, 0.0))
         self.model = settings.model or "wordnet rules"
 
     def max_usage(self, ask: Ask) -> TokenUsage:  # noqa: ARG002 - a Provider
@@ -69,15 +73,12 @@ class WordnetProvider(Provider):
 
 def _lines(ask: Ask) -> list[str]:
     """The candidates; the kind precedes a hard negative."""
-    polarity: Polarity = (
-        "positive" if ask.key.task == "positive" else "negative"
-    )  # rules never judge
+    polarity: Polarity = "positive" if ask.key.task == "positive" else "negative"
     if ask.labelling == "query":
         return queries(ask.text, polarity, ask.size)
     if ask.labelling != "triplet":
         return candidates(ask.text, polarity, ask.size)
     if polarity == "positive":
         return same_meaning(ask.text, ask.size)
-    return [
-        f"{kind}: {sentence}" for kind, sentence in hard_negatives(ask.text, ask.size, ask.changes)
-    ]
+    negatives = hard_negatives(ask.text, ask.size, ask.changes)
+    return [f"{kind}: {sentence}" for kind, sentence in negatives]

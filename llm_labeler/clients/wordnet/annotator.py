@@ -50,13 +50,15 @@ def rephrased(text: str, table: str = "questions") -> Iterator[tuple[str, float]
 def _rules(table: str) -> tuple[tuple[re.Pattern[str], str, float], ...]:
     rules = []
     for left, right, confidence in parse(read_table(table)):
-        pieces = [*enumerate(re.split(r"\{(\w+)\}", left))]
-        parts = (
-            f"(?P<{piece}>{_PARTS[piece]})" if n % 2 else re.escape(piece) for n, piece in pieces
-        )
-        pattern = re.compile(rf"{''.join(parts)}\s*(?P<end>\?*)", re.IGNORECASE)
+        wording = re.sub(r"\\\{(\w+)\\\}", _part, re.escape(left))
+        pattern = re.compile(rf"{wording}\s*(?P<end>\?*)", re.IGNORECASE)
         rules.append((pattern, right, confidence))
     return tuple(rules)
+
+
+def _part(match: re.Match[str]) -> str:
+    name = match[1]
+    return f"(?P<{name}>{_PARTS[name]})"
 
 
 _MIN_CONFIDENCE = 0.78
@@ -73,7 +75,8 @@ def candidates(text: str, polarity: Polarity, size: int) -> list[str]:
     sentence = TaggedSentence(" ".join(text.split()))
     if not 0 < len(sentence.words) <= _MAX_TOKENS:
         return []
-    if questions := intent_questions(sentence.text, polarity):
+    questions = intent_questions(sentence.text, polarity)
+    if questions:
         return questions[:size]
     changes = _paraphrases(sentence) if polarity == "positive" else opposites(sentence)
     ranked = sorted(distinct(sentence, changes), key=lambda pair: (-pair[1], pair[0]))
@@ -81,10 +84,8 @@ def candidates(text: str, polarity: Polarity, size: int) -> list[str]:
 
 
 def _paraphrases(sentence: TaggedSentence) -> Iterator[Change]:
-    whole = (0, len(sentence.words))
-    yield from (
-        Change(confidence, (Edit(*whole, text),)) for text, confidence in rephrased(sentence.text)
-    )
+    for text, confidence in rephrased(sentence.text):
+        yield Change(confidence, (Edit(0, len(sentence.words), text),))
     yield from reorderings(sentence)
     small = [*phrase_table("paraphrases").changes(sentence), *synonym_changes(sentence)]
     yield from small
@@ -98,55 +99,49 @@ def opposites(sentence: TaggedSentence) -> Iterator[Change]:
     """Changes that negate a sentence or replace a word by an antonym."""
     if not sentence.is_question:
         yield from (assertions if sentence.is_negative else denials)(sentence)
-    contrasts = (
-        change
-        for change in phrase_table("contrasts").changes(sentence)
-        if not in_compound(sentence, change.edits[0])
-    )
-    for change in (*contrasts, *antonym_changes(sentence)):
-        if _is_opposite(sentence, change.edits[0]):
-            before = slice(1, change.edits[0].start)
-            is_subordinate = "(" in sentence.words[before] or set("WS") & set(
-                sentence.codes[before]
-            )
-            yield Change(change.confidence * (_SUBORDINATE if is_subordinate else 1), change.edits)
+    contrasts = phrase_table("contrasts").changes(sentence)
+    changes = [change for change in contrasts if not in_compound(sentence, change.first)]
+    for change in (*changes, *antonym_changes(sentence)):
+        if not _is_opposite(sentence, change.first):
+            continue
+        before = slice(1, change.first.start)
+        confidence = change.confidence
+        if "(" in sentence.words[before] or set("WS") & set(sentence.codes[before]):
+            confidence *= _SUBORDINATE
+        yield Change(confidence, change.edits)
 
 
 def _is_opposite(sentence: TaggedSentence, edit: Edit) -> bool:
     """Whether an opposite word makes the sentence an opposite."""
-    if (
-        sentence.codes[edit.start] == "J"
-        and "".join(sentence.words[edit.end : edit.end + 1])[:1].isupper()
-    ):
+    after = "".join(sentence.words[edit.end : edit.end + 1])
+    if sentence.codes[edit.start] == "J" and after[:1].isupper():
         return False  # part of a name
-    if sentence.is_question and set(sentence.codes[edit.start : edit.end]) & set("JRDe"):
+    if sentence.is_question and set("JRDe") & set(sentence.codes[edit.start : edit.end]):
         return False
     causes = edit.text.startswith(("prevent", "forbid", "cause"))
-    if causes and set(sentence.low[edit.end : edit.end + 7]) & _AFTER:
+    if causes and not _AFTER.isdisjoint(sentence.low[edit.end : edit.end + 7]):
         return False  # "cause to do" needs "prevent from doing"
-    near = sentence.low[max(0, edit.start - 3) : edit.end + 1]
-    return not sentence.is_negative or (
-        edit.start > 0
-        and sentence.low[0] != "no"
-        and edit.text not in _QUANTITIES
-        and not _NOT & set(near)
-    )
+    if not sentence.is_negative:
+        return True
+    if edit.start == 0 or sentence.low[0] == "no" or edit.text in _QUANTITIES:
+        return False
+    return _NOT.isdisjoint(sentence.low[max(0, edit.start - 3) : edit.end + 1])
 
 
 def distinct(sentence: TaggedSentence, changes: Iterable[Change]) -> list[tuple[str, float]]:
     """The distinct results of changes with their confidences, without changes of names."""
+    original = sentence.text.casefold()
     results: dict[str, tuple[str, float]] = {}
     for change in changes:
-        if change.confidence < _MIN_CONFIDENCE or any(
-            _changes_name(sentence, edit) for edit in change.edits
-        ):
+        if change.confidence < _MIN_CONFIDENCE:
+            continue
+        if any(_changes_name(sentence, edit) for edit in change.edits):
             continue
         text = sentence.apply(change.edits)
         key = text.casefold()
-        if key != sentence.text.casefold() and (
-            key not in results or results[key][1] < change.confidence
-        ):
-            results[key] = text, change.confidence
+        _, best = results.get(key, ("", 0.0))
+        if key != original and best < change.confidence:
+            results[key] = (text, change.confidence)
     return list(results.values())
 
 
@@ -154,8 +149,8 @@ def _changes_name(sentence: TaggedSentence, edit: Edit) -> bool:
     """Whether an edit of a part of the sentence changes a capitalised word inside it."""
     if edit.start == 0 and edit.end == len(sentence.words):
         return False
-    return any(
-        sentence.words[index][:1].isupper() and sentence.codes[index] != "P"
-        for index in range(max(edit.start, 1), edit.end)
-        if sentence.codes[index - 1] != "."
-    )
+    for index in range(max(edit.start, 1), edit.end):
+        is_capital = sentence.words[index][:1].isupper() and sentence.codes[index] != "P"
+        if is_capital and sentence.codes[index - 1] != ".":
+            return True
+    return False

@@ -42,47 +42,65 @@ _AS_WELL = word_set("also too")
 # Words that `no` replaces.
 _NUMEROUS = word_set("a an some many several various multiple different numerous other")
 _NO_ORDER = word_set("let thank see welcome please")
+_CONNECTING = word_set("because but so both ; while although")
+_LONG = 45  # tokens
+# Groups of codes.
+_NOMINAL = frozenset("nsPE")
+_AFTER_PAST = frozenset("DPITnsRJ#")
+_PREDICATE = re.compile("BR*[Je]")
+_CODES_OF_HAVE = {"has": "z", "had": "d"}
+_AUXILIARIES = {"z": "does", "v": "do", "d": "did"}
 
 
 def denials(sentence: TaggedSentence) -> Iterator[Change]:
     """Negations of the main clause of an affirmative sentence."""
     verb = main_verb(sentence)
     start = main_start(sentence)
-    if verb is None or start is None or _NARROWING & set(sentence.low[verb + 1 : verb + 3]):
+    if verb is None or start is None:
+        return
+    if not _NARROWING.isdisjoint(sentence.low[verb + 1 : verb + 3]):
         return
     if verb == start:
         yield from _forbidden(sentence, verb)
-    elif sentence.low[start] not in _QUANTIFIED and set(sentence.codes[start:verb]) & set("nsPE"):
-        adjective = re.compile("BR*[Je]").match(sentence.codes, verb)
-        if adjective and is_prefixed(word := sentence.low[adjective.end() - 1]):
+        return
+    has_subject = not _NOMINAL.isdisjoint(sentence.codes[start:verb])
+    if sentence.low[start] in _QUANTIFIED or not has_subject:
+        return
+    predicate = _PREDICATE.match(sentence.codes, verb)
+    if predicate:
+        end = predicate.end()
+        adjective = sentence.low[end - 1]
+        if is_prefixed(adjective):
             # "correct" is better than "not incorrect"
-            yield Change(0.95, (Edit(adjective.end() - 1, adjective.end(), word[2:]),))
-        elif edits := _negated(sentence, verb):
-            yield Change(_confidence(sentence, verb), edits)
+            yield Change(0.95, (Edit(end - 1, end, adjective[2:]),))
+            return
+    edits = _negated(sentence, verb)
+    if edits:
+        yield Change(_confidence(sentence, verb), edits)
 
 
 def _forbidden(sentence: TaggedSentence, verb: int) -> Iterator[Change]:
-    follows = sentence.codes[verb + 1 : verb + 2]
-    if not follows or sentence.low[verb] in _NO_ORDER or sentence.low[verb + 1] == "of":
+    after = sentence.code_at(verb + 1)
+    if not after or sentence.low[verb] in _NO_ORDER or sentence.low[verb + 1] == "of":
         return
     if has_later_verb(sentence.codes[verb + 1 :]):
         return  # a heading that begins with a noun
-    if follows in "DPI" or (follows in "nsJgTR#" and sentence.codes[verb] == "b"):
+    if after in "DPI" or (after in "nsJgTR#" and sentence.codes[verb] == "b"):
         word = sentence.words[verb]
-        yield Change(0.9, (Edit(verb, verb + 1, f"do not {word.lower() if verb == 0 else word}"),))
+        if verb == 0:
+            word = word.lower()
+        yield Change(0.9, (Edit(verb, verb + 1, f"do not {word}"),))
 
 
 def _negated(sentence: TaggedSentence, verb: int) -> Edits:
     code = sentence.codes[verb]
     word = sentence.low[verb]
-    after = sentence.codes[verb + 1 : verb + 2]
     if code == "B" and sentence.codes[verb - 1] == "E":
         return _there_is_no(sentence, verb)
-    if code in "MB" or (
-        code == "H" and sentence.codes[verb + 1 :].lstrip("R")[:1] in ("e", "b", "d")
-    ):
+    after_adverbs = sentence.codes[verb + 1 :].lstrip("R")
+    if code in "MB" or (code == "H" and after_adverbs.startswith(("e", "b", "d"))):
         return _with_not(sentence, verb, "cannot" if word == "can" else f"{word} not")
-    if code == "O" or (code == "d" and after not in tuple("DPITnsRJ#")):
+    if code == "O" or (code == "d" and sentence.code_at(verb + 1) not in _AFTER_PAST):
         return ()
     if code == "v" and sentence.codes[-1] not in ".,":
         return ()  # a heading, in which nouns may be tagged as verbs
@@ -90,12 +108,14 @@ def _negated(sentence: TaggedSentence, verb: int) -> Edits:
 
 
 def _with_not(sentence: TaggedSentence, verb: int, text: str) -> Edits:
-    after = "".join(sentence.low[verb + 1 : verb + 2])
     if sentence.codes[verb - 1] == "R" and sentence.low[verb - 1] not in _AS_WELL:
         return ()  # "you always will not"
+    end = verb + 1
+    after = sentence.word_at(end)
     if after in UNDENIABLE:
         return ()
-    end = verb + 2 if after in _AS_WELL else verb + 1
+    if after in _AS_WELL:
+        end += 1
     return (Edit(verb, end, text), *_some_to_any(sentence, end))
 
 
@@ -103,37 +123,40 @@ def _with_do(sentence: TaggedSentence, verb: int) -> Edits:
     code = sentence.codes[verb]
     word = sentence.low[verb]
     if code == "H":
-        code = {"has": "z", "had": "d"}.get(word, "v")
+        code = _CODES_OF_HAVE.get(word, "v")
         base = "have"
     else:
         base = word if code == "v" else other_lemma(word)
-    if not base or base == "be" or sentence.codes[verb + 1 : verb + 2] == "C":
+    if base in ("", "be") or sentence.code_at(verb + 1) == "C":
         return ()
     first = verb
-    while first > 0 and sentence.codes[first - 1] == "R":
+    while sentence.code_at(first - 1) == "R":
         first -= 1
     adverbs = sentence.low[first:verb]
-    if UNDENIABLE & set(adverbs):
+    if not UNDENIABLE.isdisjoint(adverbs):
         return ()
-    auxiliary = {"z": "does", "v": "do", "d": "did"}[code]
-    words = [auxiliary, "not", *(adverb for adverb in adverbs if adverb not in _AS_WELL), base]
-    return (Edit(first, verb + 1, " ".join(words)), *_some_to_any(sentence, verb + 1))
+    kept = [adverb for adverb in adverbs if adverb not in _AS_WELL]
+    negated = " ".join((_AUXILIARIES[code], "not", *kept, base))
+    return (Edit(first, verb + 1, negated), *_some_to_any(sentence, verb + 1))
 
 
 def _there_is_no(sentence: TaggedSentence, verb: int) -> Edits:
     end = verb + 1
-    if sentence.low[end : end + 1] == ("also",):
+    if sentence.word_at(end) == "also":
         end += 1
-    if sentence.low[end : end + 1] and sentence.low[end] in _NUMEROUS:
+    if sentence.word_at(end) in _NUMEROUS:
         end += 1
-    elif sentence.codes[end : end + 1] not in tuple("Jns"):
+    elif sentence.code_at(end) not in ("J", "n", "s"):
         return ()
     return (Edit(verb, end, f"{sentence.words[verb]} no"),)
 
 
 def _some_to_any(sentence: TaggedSentence, index: int) -> Edits:
-    index += sentence.codes[index : index + 1] in ("v", "e")
-    return (Edit(index, index + 1, "any"),) if sentence.low[index : index + 1] == ("some",) else ()
+    if sentence.code_at(index) in ("v", "e"):
+        index += 1
+    if sentence.word_at(index) != "some":
+        return ()
+    return (Edit(index, index + 1, "any"),)
 
 
 def _confidence(sentence: TaggedSentence, verb: int) -> float:
@@ -142,13 +165,15 @@ def _confidence(sentence: TaggedSentence, verb: int) -> float:
         confidence -= 0.05  # "may" and "may not" can both be true
     if sentence.codes[verb] in "dv":
         confidence -= 0.05
-    if set(sentence.low[verb:]) & {"because", "but", "so", "both", ";", "while", "although"}:
+    if not _CONNECTING.isdisjoint(sentence.low[verb:]):
         confidence -= 0.1
-    if set(sentence.low[:2]) & PARTIAL:
+    if not PARTIAL.isdisjoint(sentence.low[:2]):
         confidence -= 0.25
     if re.search("C[zd]", sentence.codes[verb:]):
         confidence -= 0.1  # the verb after `and` is not negated
-    return confidence - 0.1 * (len(sentence.words) > 45)
+    if len(sentence.words) > _LONG:
+        confidence -= 0.1
+    return confidence
 
 
 # Words that need a `not` before them.
@@ -165,64 +190,70 @@ _MASS = word_set(
 _CONTRACTED = re.compile(r"(is|are|was|were|could|would|should|have|has|had)n't")
 _IRREGULAR = {"can't": "can", "cannot": "can", "won't": "will"}
 _DO = {"do": "v", "does": "z", "did": "d"}
+_PHRASE = re.compile("[Jneg]*(?=[Jns])[ns]")  # codes after `no`
 
 
 def assertions(sentence: TaggedSentence) -> Iterator[Change]:
     """Changes that drop one `not` or `no`."""
-    main = main_verb(sentence)
+    verb = main_verb(sentence)
     for index in range(len(sentence.low)):
         edits = _affirmed(sentence, index)
         after = sentence.low[index + 1 :]
-        if edits and not set(after[:3]) & _POLAR and "until" not in after:
-            near = main is not None and abs(index - main) <= 2
-            any_ = index + 1 + after[:4].index("any") if "any" in after[:4] else None
-            some = () if any_ is None else (Edit(any_, any_ + 1, "some"),)
-            if not (near and sentence.low[0] in PARTIAL):
-                yield Change(0.93 if near else 0.82, (*edits, *some))
+        if not edits or "until" in after or not _POLAR.isdisjoint(after[:3]):
+            continue
+        is_near_verb = verb is not None and abs(index - verb) <= 2
+        if is_near_verb and sentence.low[0] in PARTIAL:
+            continue
+        if "any" in after[:4]:
+            any_index = index + 1 + after.index("any")
+            edits = (*edits, Edit(any_index, any_index + 1, "some"))
+        yield Change(0.93 if is_near_verb else 0.82, edits)
 
 
 def _affirmed(sentence: TaggedSentence, index: int) -> Edits:
     word = sentence.low[index]
     before = sentence.codes[index - 1] if index else "^"
     contracted = _CONTRACTED.fullmatch(word)
-    if contracted or word in _IRREGULAR:
-        return (Edit(index, index + 1, contracted[1] if contracted else _IRREGULAR[word]),)
+    if contracted:
+        return (Edit(index, index + 1, contracted[1]),)
+    if word in _IRREGULAR:
+        return (Edit(index, index + 1, _IRREGULAR[word]),)
     if word.removesuffix("n't") in _DO and word not in _DO:
         return _without_do(sentence, index, index + 1)
     if word == "not" and before == "O":
         return _without_do(sentence, index - 1, index + 1)
     if word == "not" and before in "BMH" and "or" not in sentence.low[index - 2 : index + 2]:
         return (Edit(index, index + 1, ""),)
-    if word == "no" and sentence.low[index + 1 : index + 2] == ("longer",) and before in "PnsBMH":
+    if word == "no" and sentence.word_at(index + 1) == "longer" and before in "PnsBMH":
         return (Edit(index, index + 2, "still"),)
-    return _without_no(sentence, index) if word == "no" and before in "HvzdBI^" else ()
+    if word == "no" and before in "HvzdBI^":
+        return _without_no(sentence, index)
+    return ()
 
 
 def _without_do(sentence: TaggedSentence, start: int, adverbs: int) -> Edits:
     """Change `does not often cause` to `often causes`."""
     end = adverbs
-    while sentence.codes[end : end + 1] == "R":
+    while sentence.code_at(end) == "R":
         end += 1
-    if sentence.codes[end : end + 1] not in ("v", "H") or (
-        start and sentence.codes[start - 1] in "CT"
-    ):
+    if sentence.code_at(end) not in ("v", "H") or sentence.code_at(start - 1) in ("C", "T"):
         return ()
-    verb = inflected_verb(sentence.low[end], _DO[sentence.low[start].removesuffix("n't")])
+    auxiliary = sentence.low[start].removesuffix("n't")
+    verb = inflected_verb(sentence.low[end], _DO[auxiliary])
     return (Edit(start, end + 1, " ".join((*sentence.words[adverbs:end], verb))),)
 
 
 def _without_no(sentence: TaggedSentence, index: int) -> Edits:
-    phrase = re.compile("[Jneg]*(?=[Jns])[ns]").match(sentence.codes, index + 1)
+    phrase = _PHRASE.match(sentence.codes, index + 1)
     if not phrase:
         return ()
-    word = sentence.low[phrase.end() - 1]
-    if sentence.codes[phrase.end() - 1] == "s":
-        return (
-            Edit(
-                index, index + 1, "some" if index == 0 or sentence.codes[index - 1] == "I" else ""
-            ),
-        )
-    is_mass = word in _MASS or word.endswith(("ing", "ness", "ence"))
-    return (
-        Edit(index, index + 1, "some" if is_mass else with_article_for(sentence.words[index + 1])),
-    )
+    noun = phrase.end() - 1
+    word = sentence.low[noun]
+    if sentence.codes[noun] == "s":
+        is_after_preposition = sentence.code_at(index - 1) == "I"
+        new = "some" if index == 0 or is_after_preposition else ""
+    elif word in _MASS or word.endswith(("ing", "ness", "ence")):
+        new = "some"
+    else:
+        new = with_article_for(sentence.words[index + 1])
+    return (Edit(index, index + 1, new),)

@@ -37,6 +37,7 @@ _PLAIN = word_set(
     """
 )
 _IDIOMS = frozenset(("other hand", "one hand", "by mouth", "by heart", "by hand", "on foot"))
+_NAMING = frozenset("nsgJx#")  # codes
 _CONFIDENCE = 0.93
 _CONFIDENCE_OF_PHRASES = 0.94
 
@@ -53,12 +54,12 @@ def entity_changes(sentence: TaggedSentence) -> Iterator[Change]:
     """One change for each thing that has a sibling which the sentence doesn't mention."""
     start = 0
     while start < len(sentence.words):
-        for length in range(_MAX_WORDS, 0, -1):
-            end = start + length
-            if end <= len(sentence.words) and (sibling := _sibling(sentence, start, end)):
-                yield meaning_change(
-                    "entity", _confidence(sentence, start, end), Edit(start, end, sibling)
-                )
+        longest = min(start + _MAX_WORDS, len(sentence.words))
+        for end in range(longest, start, -1):
+            sibling = _sibling(sentence, start, end)
+            if sibling:
+                confidence = _confidence(sentence, start, end)
+                yield meaning_change("entity", confidence, Edit(start, end, sibling))
                 start = end - 1
                 break
         start += 1
@@ -67,12 +68,11 @@ def entity_changes(sentence: TaggedSentence) -> Iterator[Change]:
 def _confidence(sentence: TaggedSentence, start: int, end: int) -> float:
     """Lower for items of lists, and in the second half of the sentence."""
     confidence = _CONFIDENCE_OF_PHRASES if end - start > 1 else _CONFIDENCE
-    listed = sentence.codes[end : end + 1] in (",", "C") or (
-        start and sentence.codes[start - 1] in ",C"
-    )
-    return (
-        confidence - (0.06 if listed else 0.0) - (0.02 if start > len(sentence.words) // 2 else 0.0)
-    )
+    if sentence.code_at(end) in (",", "C") or sentence.code_at(start - 1) in (",", "C"):
+        confidence -= 0.06
+    if start > len(sentence.words) // 2:
+        confidence -= 0.02
+    return confidence
 
 
 def _sibling(sentence: TaggedSentence, start: int, end: int) -> str | None:
@@ -80,13 +80,16 @@ def _sibling(sentence: TaggedSentence, start: int, end: int) -> str | None:
     if match is None:
         return None
     group, matched, is_plural = match
-    if group.governs and sentence.codes[end : end + 1] != "I":
+    if group.governs and sentence.code_at(end) != "I":
         return None
     if not _stands_alone(sentence, start, end, literal=group.literal):
         return None
     text = f" {' '.join(sentence.low)} "
-    forms = {name: {name.lower(), plural(name.lower())} for name in group.names if name != matched}
-    siblings = [name for name in forms if not any(f" {form} " in text for form in forms[name])]
+    siblings = []
+    for name in group.names:
+        forms = (name.lower(), plural(name.lower()))
+        if name != matched and not any(f" {form} " in text for form in forms):
+            siblings.append(name)
     if not siblings:
         return None
     chosen = min(siblings, key=lambda sibling: keyed_hash(0, sentence.text, sibling))
@@ -103,41 +106,44 @@ def _look_up(
         group = groups.get(name)
         if group and (group.literal or sentence.codes[end - 1] != "s"):
             return group, name, False
-    singular = next((lemma for lemma in lemmas(low[-1], "n") if lemma != low[-1]), None)
-    if singular is None:
-        return None
-    name = " ".join((*low[:-1], singular))
-    group = groups.get(name)
-    return (group, name, True) if group and not group.literal else None
+    *before, last = low
+    for lemma in lemmas(last, "n"):
+        if lemma != last:
+            name = " ".join((*before, lemma))
+            group = groups.get(name)
+            return (group, name, True) if group and not group.literal else None
+    return None
 
 
 def _stands_alone(sentence: TaggedSentence, start: int, end: int, *, literal: bool) -> bool:
     """Whether the words are not part of a longer name."""
     codes = sentence.codes
     low = sentence.low
-    if not literal and not set(codes[start:end]) <= set("nsgJx#"):
+    before = sentence.word_at(start - 1)
+    after = sentence.word_at(end)
+    code_before = sentence.code_at(start - 1)
+    if codes[end - 1] in "vzd" or " ".join(low[max(0, start - 1) : end]) in _IDIOMS:
         return False
-    if codes[end - 1] in "vzd" or (end - start == 1 and codes[start] not in "nsgx" and not literal):
+    if literal:
+        has_name = start == 0 and sentence.words[0][:1].isupper()
+    else:
+        has_name = any(word[:1].isupper() for word in sentence.words[max(start, 1) : end])
+        is_noun = codes[start] in "nsgx" or end - start > 1
+        if not is_noun or not _NAMING.issuperset(codes[start:end]):
+            return False
+    if has_name:
         return False
-    if " ".join(low[max(0, start - 1) : end]) in _IDIOMS:
+    if sentence.code_at(end) in ("n", "s", "g") and after not in _HEADS:
         return False
-    if start == 0 and literal and sentence.words[0][:1].isupper():
+    if code_before in ("n", "g", "x") or (code_before in ("J", "e") and before not in _PLAIN):
         return False
-    before = codes[start - 1 : start] if start else ""
-    after = codes[end : end + 1]
-    if after in ("n", "s", "g") and low[end] not in _HEADS:
-        return False
-    if before in ("n", "g", "x") or (before in ("J", "e") and low[start - 1] not in _PLAIN):
-        return False
-    if low[end : end + 1] == ("(",) or "(" in low[max(0, start - 1) : start]:
+    if before == "(" or after == "(":
         return False  # brackets repeat a thing in other words
-    if {*low[max(0, start - 1) : start], *low[end : end + 1]} & {"-", "/", "'"}:
+    if {before, after} & {"-", "/", "'"}:
         return False
-    if any(word[:1].isupper() for word in sentence.words[max(start, 1) : end]) and not literal:
+    if after and after not in _HEADS and is_compound((*low[start:end], after)):
         return False
-    if end < len(low) and is_compound((*low[start:end], low[end])) and low[end] not in _HEADS:
-        return False
-    return not (start and before == "J" and is_compound(low[start - 1 : end]))
+    return not (code_before == "J" and is_compound(low[start - 1 : end]))
 
 
 @cache

@@ -9,6 +9,8 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import replace
+from operator import itemgetter
+from typing import NamedTuple
 
 from llm_labeler.clients.wordnet.annotator import candidates, distinct, opposites, rephrased
 from llm_labeler.clients.wordnet.denials import UNDENIABLE
@@ -39,75 +41,65 @@ _AMISS = word_set(
 def opposite_changes(sentence: TaggedSentence) -> Iterator[Change]:
     """Changes that negate a sentence or replace a word by an antonym."""
     for change in opposites(sentence):
-        edit = change.edits[0]
-        is_amiss = set(sentence.low[edit.start : edit.end]) & _AMISS and not _NO & {
-            *edit.text.split()
-        }
+        edit = change.first
+        is_denial = not _NO.isdisjoint(edit.text.split())
+        is_amiss = _AMISS & sentence.replaced(edit) and not is_denial
         if not is_amiss and not _is_misread(sentence, edit) and _fits(sentence, edit):
             yield _of_kind(sentence, change)
     yield from _impossible(sentence)
     for change in phrase_table("opposites").changes(sentence):
-        edit = change.edits[0]
-        if not in_compound(sentence, edit) and _fits(sentence, edit):
+        if not in_compound(sentence, change.first) and _fits(sentence, change.first):
             yield replace(change, kind="antonym")
 
 
 def _is_misread(sentence: TaggedSentence, edit: Edit) -> bool:
     """Whether a negated word may not be the clause's verb: another verb follows, or it is a participle."""
-    if sentence.low[edit.start : edit.start + 1] in (("called",), ("be",)):
+    if sentence.word_at(edit.start) in ("called", "be"):
         return True
-    if edit.text.endswith(" no") and sentence.low[edit.end : edit.end + 1] in (
-        ("number",),
-        ("lot",),
-    ):
+    if edit.text.endswith(" no") and sentence.word_at(edit.end) in ("number", "lot"):
         return True  # "there are a number of"
-    return edit.text.startswith(("do not", "does not", "did not")) and has_later_verb(
-        sentence.codes[edit.end :]
-    )
+    is_denial = edit.text.startswith(("do not", "does not", "did not"))
+    return is_denial and has_later_verb(sentence.codes[edit.end :])
 
 
 def _fits(sentence: TaggedSentence, edit: Edit) -> bool:
     """Whether a replacement fits: not next to an equal word, brackets or a degree."""
-    low = sentence.low
     start = edit.start
     end = edit.end
-    if edit.text.lower() in low[max(0, start - 3) : start] + low[end : end + 3]:
+    near = sentence.low[max(0, start - 3) : start] + sentence.low[end : end + 3]
+    if edit.text.lower() in near:
         return False  # "from mild to mild"
-    if (low[end : end + 1] == ("(",) and sentence.codes[start] in "JRnse") or low[
-        max(0, start - 1) : start
-    ] == ("(",):
+    code = sentence.codes[start]
+    before = sentence.word_at(start - 1)
+    if before == "(" or (sentence.word_at(end) == "(" and code in "JRnse"):
         return False
-    return not (
-        start and low[start - 1] in _DEGREES and end == start + 1 and sentence.codes[start] in "JR"
-    )
+    is_graded = before in _DEGREES and end == start + 1 and code in "JR"
+    return not is_graded
 
 
 def _of_kind(sentence: TaggedSentence, change: Change) -> Change:
-    edit = change.edits[0]
-    removed = {*sentence.low[edit.start : edit.end]}
-    negates = bool(_NO & {*edit.text.lower().split()}) != bool(_NO & removed)
-    if negates and removed & _POSSIBLE:
-        return meaning_change(
-            "negation", 0.0, *change.edits
-        )  # "may" and "may not" can both be true
-    return replace(change, kind="negation" if negates else "antonym")
+    removed = sentence.replaced(change.first)
+    has_denial = not _NO.isdisjoint(change.first.text.lower().split())
+    had_denial = not _NO.isdisjoint(removed)
+    if has_denial == had_denial:
+        return replace(change, kind="antonym")
+    if removed & _POSSIBLE:  # "may" and "may not" can both be true
+        change = replace(change, confidence=0.0)
+    return replace(change, kind="negation")
 
 
 def _impossible(sentence: TaggedSentence) -> Iterator[Change]:
     """Change `may cause` to `cannot cause`."""
     index = main_verb(sentence)
-    if (
-        index is None
-        or sentence.low[index] not in _POSSIBLE
-        or sentence.is_negative
-        or sentence.is_question
-    ):
+    if index is None or sentence.low[index] not in _POSSIBLE:
         return
-    if "sometimes" in sentence.low:
+    if sentence.is_negative or sentence.is_question or "sometimes" in sentence.low:
         return
-    also = sentence.low[index + 1 : index + 2] == ("also",)
-    if sentence.codes[index + 1 + also : index + 2 + also] in ("v", "b", "H"):
-        yield meaning_change("negation", 0.93, Edit(index, index + 1 + also, "cannot"))
+    end = index + 1
+    if sentence.word_at(end) == "also":
+        end += 1
+    if sentence.code_at(end) in ("v", "b", "H"):
+        yield meaning_change("negation", 0.93, Edit(index, end, "cannot"))
 
 
 _OTHER_MODALS = {
@@ -131,30 +123,26 @@ _SELDOM = word_set("sometimes often occasionally rarely usually seldom eventuall
 def modality_changes(sentence: TaggedSentence) -> Iterator[Change]:
     """Replace the modal verb of the main clause."""
     index = main_verb(sentence)
-    if (
-        index is None
-        or sentence.codes[index] != "M"
-        or sentence.is_negative
-        or sentence.is_question
-    ):
+    if index is None or sentence.codes[index] != "M":
         return
-    if _SELDOM & set(sentence.low) or (
-        sentence.low[0] == "in" and sentence.low[1] in ("some", "many", "rare")
-    ):
+    if sentence.is_negative or sentence.is_question or not _SELDOM.isdisjoint(sentence.low):
         return
-    after = sentence.low[index + 1 : index + 2]
-    if sentence.low[index] in _OTHER_MODALS and after != ("not",):
-        new, confidence = _OTHER_MODALS[sentence.low[index]]
-        if sentence.low[index] == "can" and not _ACTING & set(sentence.low[:index]):
-            new = "will always"  # for "it can cause", "it must cause" doesn't fit
-        elif (
-            new == "will always"
-            and _ACTING & set(sentence.low[:index])
-            and after[0] not in _HAPPENING
-        ):
-            new = "must"
-        skipped = after == ("also",)
-        yield meaning_change("modality", confidence, Edit(index, index + 1 + skipped, new))
+    if sentence.low[0] == "in" and sentence.low[1] in ("some", "many", "rare"):
+        return
+    modal = sentence.low[index]
+    after = sentence.word_at(index + 1)
+    if modal not in _OTHER_MODALS or after == "not":
+        return
+    new, confidence = _OTHER_MODALS[modal]
+    is_acting = not _ACTING.isdisjoint(sentence.low[:index])
+    if modal == "can" and not is_acting:
+        new = "will always"  # for "it can cause", "it must cause" doesn't fit
+    elif new == "will always" and is_acting and after not in _HAPPENING:
+        new = "must"
+    end = index + 1
+    if after == "also":
+        end += 1
+    yield meaning_change("modality", confidence, Edit(index, end, new))
 
 
 # Adverbs that contradict "no longer".
@@ -169,33 +157,39 @@ def tense_changes(sentence: TaggedSentence) -> Iterator[Change]:
     index = main_verb(sentence)
     if index is None or sentence.is_negative or sentence.is_question:
         return
-    if _FREQUENCY & set(sentence.low[: index + 1]):
+    if not _FREQUENCY.isdisjoint(sentence.low[: index + 1]):
         return
     if set("WS") & set(sentence.codes[:index]) or has_later_verb(sentence.codes[index + 1 :]):
         return  # it may be another clause's verb
-    code = sentence.codes[index]
-    low = sentence.low[index]
-    after = sentence.codes[index + 1 : index + 3]
-    if low in _PERFECT and after == "be":
+    verb = sentence.low[index]
+    after = sentence.code_at(index + 1)
+    if verb in _PERFECT and after == "b" and sentence.code_at(index + 2) == "e":
         yield meaning_change("tense", 0.93, Edit(index, index + 2, "will be"))
-    elif low in _PERFECT and after[:1] == "e":
+    elif verb in _PERFECT and after == "e":
         base = other_lemma(sentence.low[index + 1])
         if base:
             yield meaning_change("tense", 0.92, Edit(index, index + 2, f"will {base}"))
-    elif low in ("was", "were") and after[:1] == "e":
+    elif verb in ("was", "were") and after == "e":
         yield meaning_change("tense", 0.93, Edit(index, index + 1, "will be"))
-    elif low == "will" and after[:1] == "b":
+    elif verb == "will" and after == "b":
         yield meaning_change("tense", 0.9, Edit(index, index + 2, "has been"))
-    elif low in ("is", "are") and after[:1] in ("e", "g") and sentence.codes[index - 1] != "E":
-        yield meaning_change("tense", 0.86, Edit(index, index + 1, f"{low} no longer"))
-    elif code == "z" and not UNDENIABLE & set(sentence.low[index - 1 : index]):
+    elif verb in ("is", "are") and after in ("e", "g") and sentence.codes[index - 1] != "E":
+        yield meaning_change("tense", 0.86, Edit(index, index + 1, f"{verb} no longer"))
+    elif sentence.codes[index] == "z" and sentence.word_at(index - 1) not in UNDENIABLE:
         yield meaning_change("tense", 0.84, Edit(index, index, "no longer"))
 
 
-_WORDS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-_OTHER_WORDS = dict(
-    zip(_WORDS, ("five", "six", "nine", "two", "three", "four", "five", "six", "four"), strict=True)
-)
+_OTHER_WORDS = {
+    "two": "five",
+    "three": "six",
+    "four": "nine",
+    "five": "two",
+    "six": "three",
+    "seven": "four",
+    "eight": "five",
+    "nine": "six",
+    "ten": "four",
+}
 # At most 15 digits before the point, as a float is exact up to there.
 _DIGITS = re.compile(r"\d{1,3}(?:,\d{3}){1,4}|\d{1,15}(?:\.\d{1,15})?")
 _GROUPED = re.compile(r"\d,$")  # before the rest of a number
@@ -232,52 +226,68 @@ def _end(sentence: TaggedSentence, index: int) -> int:
 
 def _other_number(sentence: TaggedSentence, index: int, end: int) -> str | None:
     low = sentence.slice(index, end).lower()
-    before = sentence.low[index - 1] if index else ""
-    after = sentence.low[end] if end < len(sentence.low) else ""
+    before = sentence.word_at(index - 1)
+    after = sentence.word_at(end)
+    code_after = sentence.code_at(end)
     if low in _OTHER_WORDS:
-        counts = sentence.codes[end : end + 1] in ("s", "J", "n") and before not in (
-            "type",
-            *_RANGE,
-        )
-        return _OTHER_WORDS[low] if counts and after not in _RANGE else None
-    if match := _WITH_UNIT.fullmatch(low):
-        return f"{round(_multiple(int(match[1])))}{match[2]}"
+        is_range = before in _RANGE or after in _RANGE
+        is_count = code_after in ("s", "J", "n") and before != "type"
+        return _OTHER_WORDS[low] if is_count and not is_range else None
+    with_unit = _WITH_UNIT.fullmatch(low)
+    if with_unit:
+        return f"{round(_multiple(int(with_unit[1])))}{with_unit[2]}"
     if not _DIGITS.fullmatch(low) or after in _RANGE or before in _RANGE or before in "([#.-/$:":
         return None
-    if after in ("/", ":", ",", ".") and "".join(sentence.low[end + 1 : end + 2])[:1].isdigit():
+    if after in ("/", ":", ",", ".") and sentence.word_at(end + 1)[:1].isdigit():
         return None
     if before in _RANKED:
-        rank = int(low) if low.isdigit() else 0
-        return (
-            str({1: 2, 2: 1}.get(rank, rank + 1 if rank % 2 else rank - 1))
-            if 0 < rank < 30
-            else None
-        )
+        return _other_rank(low)
     if after in ("(", "halves"):
         return None
-    if after in _PER_CENT and {*sentence.low[end + 1 : end + 2]} & _RANGE:
+    if after in _PER_CENT and sentence.word_at(end + 1) in _RANGE:
         return None
     if after in _PER_CENT and "." not in low and "," not in low:
-        share = int(low)
-        return str(
-            100 - share if 0 < share < 100 and abs(50 - share) > 10 else 20 if share > 20 else 80
-        )
+        return _other_share(int(low))
     if low.isdigit() and 1900 <= int(low) < 2100:
         return str(int(low) - 20) if before in _DATED else None
-    counts = sentence.codes[end : end + 1] == "s" or after in _UNITS
-    return _scaled(low) if counts else None
+    if code_after == "s" or after in _UNITS:
+        return _scaled(low)
+    return None
+
+
+def _other_rank(low: str) -> str | None:
+    """The partner of a small ordinal: 2 and 1, 4 and 3."""
+    rank = int(low) if low.isdigit() else 0
+    if not 0 < rank < 30:
+        return None
+    return str(rank + 1 if rank % 2 else rank - 1)
+
+
+def _other_share(share: int) -> str:
+    """A percentage that differs by more than 20."""
+    if 0 < share < 100 and abs(50 - share) > 10:
+        return str(100 - share)
+    return "20" if share > 20 else "80"
 
 
 def _multiple(number: float) -> float:
-    return number * 3 if number <= 30 else number / 2 if number % 2 == 0 else number * 2
+    if number <= 30:
+        return number * 3
+    return number / 2 if number % 2 == 0 else number * 2
 
 
 def _scaled(low: str) -> str:
-    number = float(low.replace(",", ""))
-    scaled = _multiple(number)
-    if "." in low:
-        return f"{scaled:.{len(low.partition('.')[2])}f}"
+    scaled = _multiple(float(low.replace(",", "")))
+    _, point, decimals = low.partition(".")
+    if point:
+        return f"{scaled:.{len(decimals)}f}"
     return f"{round(scaled):,}" if "," in low else str(round(scaled))
+
+
+class _HardNegative(NamedTuple):
+    kind: ChangeKind
+    sentence: str
+    confidence: float
 
 
 _MIN_CONFIDENCE = 0.83
@@ -291,7 +301,8 @@ _BAD = word_set(
 )
 # Questions about two things.
 _TWO_THINGS = re.compile(r" of choice|\bcause\b.* to [a-z]|between .* and .* and ", re.IGNORECASE)
-_SHORTEST, _LONGEST = 4, 40  # tokens
+_SHORTEST = 4  # tokens
+_LONGEST = 40
 
 
 def hard_negatives(
@@ -301,20 +312,24 @@ def hard_negatives(
     sentence = TaggedSentence(" ".join(text.split()))
     if not is_fit(sentence):
         return []
-    best: dict[str, tuple[float, ChangeKind, str]] = {}
+    best: dict[str, _HardNegative] = {}
     for change in changes(sentence):
-        if (kind := change.kind) and kind in kinds and change.confidence >= _MIN_CONFIDENCE:
-            for candidate, confidence in distinct(sentence, [change]):
-                key = candidate.casefold()
-                if key not in best or best[key][0] < confidence:
-                    best[key] = (confidence, kind, candidate)
-    ranked = sorted(best.values(), key=lambda entry: (-entry[0], entry[2]))
-    turns: Counter[ChangeKind] = Counter()
-    placed = []
-    for confidence, kind, candidate in ranked:
-        placed.append((turns[kind], -confidence, candidate, kind))
-        turns[kind] += 1
-    return [(kind, candidate) for _, _, candidate, kind in sorted(placed)[:size]]
+        kind = change.kind
+        if kind is None or kind not in kinds or change.confidence < _MIN_CONFIDENCE:
+            continue
+        for candidate, confidence in distinct(sentence, [change]):
+            key = candidate.casefold()
+            if key not in best or best[key].confidence < confidence:
+                best[key] = _HardNegative(kind, candidate, confidence)
+
+    # The best of each kind, then the second best of each, and so on.
+    ranks: Counter[ChangeKind] = Counter()
+    ranked: list[tuple[int, _HardNegative]] = []
+    for negative in sorted(best.values(), key=lambda n: (-n.confidence, n.sentence)):
+        ranked.append((ranks[negative.kind], negative))
+        ranks[negative.kind] += 1
+    ranked.sort(key=itemgetter(0))
+    return [(negative.kind, negative.sentence) for _, negative in ranked[:size]]
 
 
 def changes(sentence: TaggedSentence) -> Iterator[Change]:
@@ -328,7 +343,7 @@ def changes(sentence: TaggedSentence) -> Iterator[Change]:
 
 
 def same_meaning(text: str, size: int) -> list[str]:
-    """Up to `size` paraphrases."""
+    """Up to `size` paraphrases; those with other contractions come last."""
     sentence = TaggedSentence(" ".join(text.split()))
     if not is_fit(sentence):
         return []
@@ -336,19 +351,22 @@ def same_meaning(text: str, size: int) -> list[str]:
     is_odd = has_odd_plural(sentence)
     rules = () if _TWO_THINGS.search(sentence.text) else rephrased(sentence.text, "hard_questions")
     questions = [question for question, _ in sorted(rules, key=lambda rule: (-rule[1], rule[0]))]
-    wordings = dict.fromkeys(questions + candidates(text, "positive", size + _SPARE))
-    ranked = []
-    for index, candidate in enumerate(wordings):
+    plain = []
+    contracted = []
+    for candidate in dict.fromkeys(questions + candidates(text, "positive", size + _SPARE)):
         new = Counter(TaggedSentence(candidate).low)
-        is_bad = (
-            "not not" in candidate or "choice for" in candidate or _BAD & {*new} ^ _BAD & {*old}
-        )
-        if not is_bad and not (is_odd and candidate.split()[0] != sentence.words[0]):
-            is_contracted = any(
-                "'" in word for word in (new - old) + (old - new)
-            )  # `isn't` for `is not`
-            ranked.append((is_contracted, index, candidate))
-    return [candidate for _, _, candidate in sorted(ranked)[:size]]
+        if "not not" in candidate or "choice for" in candidate:
+            continue
+        if _BAD & new.keys() != _BAD & old.keys():
+            continue
+        if is_odd and not candidate.startswith(f"{sentence.words[0]} "):
+            continue
+        differing = (new - old) + (old - new)
+        if any("'" in word for word in differing):  # `isn't` for `is not`
+            contracted.append(candidate)
+        else:
+            plain.append(candidate)
+    return (plain + contracted)[:size]
 
 
 def is_fit(sentence: TaggedSentence) -> bool:

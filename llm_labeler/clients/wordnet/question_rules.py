@@ -93,11 +93,22 @@ _HEADS = {
 # Words of sentences that answer nothing.
 _OPEN = word_set("unknown unclear uncertain variable depend depends dependent")
 _VERBS = word_set("include includes are is")
+_COUNTING = word_set("in percent %")
+_OCCURS = ("affects ", "affect ", "occurs ", "occur ")
+_DEFINED = re.compile("BDR?[Jeng]*[ns]")  # codes: "is a rare disease"
 _VERB_PHRASES = {
     "cause": ("is caused by ", "are caused by ", "results from ", "result from "),
     "treatment": ("is treated ", "are treated ", "can be treated ", "may be treated "),
     "diagnosis": ("is diagnosed ", "are diagnosed "),
 }
+
+
+class _Answered(NamedTuple):
+    """The thing that a sentence is about, its topic, and whether the thing is plural."""
+
+    thing: str
+    topic: str
+    plural: bool
 
 
 def queries(passage: str, polarity: Polarity, size: int) -> list[str]:
@@ -106,41 +117,44 @@ def queries(passage: str, polarity: Polarity, size: int) -> list[str]:
     answered = next(_answered(TaggedSentence(first[0])), None) if first else None
     if answered is None:
         return []
-    thing, topic, plural = answered
-    forms = {"x": thing, "is": "are" if plural else "is", "does": "do" if plural else "does"}
+    forms = {
+        "x": answered.thing,
+        "is": "are" if answered.plural else "is",
+        "does": "do" if answered.plural else "does",
+    }
     if polarity == "positive":
-        return [question.format_map(forms) for question in _TOPICS[topic].questions][:size]
+        questions = _TOPICS[answered.topic].questions
+        return [question.format_map(forms) for question in questions[:size]]
     words = set(re.findall(r"[a-z]+", passage.lower()))
-    unmentioned = [
-        name
-        for name, candidate in _TOPICS.items()
-        if name not in (topic, "what")
-        and not any(word.startswith(candidate.hints) for word in words)
-    ]
+    unmentioned = []
+    for name, topic in _TOPICS.items():
+        is_hinted = any(word.startswith(topic.hints) for word in words)
+        if name not in (answered.topic, "what") and not is_hinted:
+            unmentioned.append(name)
     unmentioned.sort(key=lambda name: keyed_hash(0, passage, name))
-    return [_TOPICS[name].questions[0].format_map(forms) for name in unmentioned][:size]
+    return [_TOPICS[name].questions[0].format_map(forms) for name in unmentioned[:size]]
 
 
-def _answered(sentence: TaggedSentence) -> Iterator[tuple[str, str, bool]]:
-    """The thing that a sentence is about, its topic, and whether the thing is plural."""
-    if sentence.is_negative or not sentence.codes.endswith(".") or _OPEN & {*sentence.low}:
+def _answered(sentence: TaggedSentence) -> Iterator[_Answered]:
+    """What a sentence answers, by its beginning."""
+    low = sentence.low
+    if sentence.is_negative or not sentence.codes.endswith(".") or not _OPEN.isdisjoint(low):
         return
-    match = _ABOUT.match(sentence.codes, 1 if sentence.low[:1] == ("the",) else 0)
-    has_verb = match and {*sentence.low[match.end() : match.end() + 2]} & _VERBS
-    if (
-        match
-        and has_verb
-        and sentence.low[match.start(1)] in _HEADS
-        and _is_name(sentence, *match.span(2))
-    ):
-        topic = _HEADS[sentence.low[match.start(1)]]
-        yield sentence.slice(*match.span(2)), topic, is_plural(sentence, *match.span(2))
+    about = _ABOUT.match(sentence.codes, 1 if sentence.word_at(0) == "the" else 0)
+    if about and not _VERBS.isdisjoint(low[about.end() : about.end() + 2]):
+        start, end = about.span(2)
+        head = low[about.start(1)]
+        if head in _HEADS and _is_name(sentence, start, end):
+            plural = is_plural(sentence, start, end)
+            yield _Answered(sentence.slice(start, end), _HEADS[head], plural)
     thing = _THING.match(sentence.codes)
-    if thing and _is_name(sentence, *thing.span(1)) and (topic := _topic(sentence, thing.end(1))):
+    if thing and _is_name(sentence, *thing.span(1)):
         end = thing.end(1)
-        is_single = _SINGULAR & {*sentence.low[end : end + 2]} or has_odd_plural(sentence)
-        plural = is_plural(sentence, 0, end) and not is_single
-        yield within(sentence, end), topic, plural
+        topic = _topic(sentence, end)
+        if topic:
+            is_single = _SINGULAR & {*low[end : end + 2]} or has_odd_plural(sentence)
+            plural = is_plural(sentence, 0, end) and not is_single
+            yield _Answered(within(sentence, end), topic, plural)
 
 
 def _topic(sentence: TaggedSentence, start: int) -> str:
@@ -151,14 +165,11 @@ def _topic(sentence: TaggedSentence, start: int) -> str:
     for topic, beginnings in _VERB_PHRASES.items():
         if words.startswith(beginnings):
             return topic
-    counts = {"in", "percent", "%"} & {*low[:8]} and "#" in codes[:8]
-    if (
-        words.startswith(("affects ", "affect ", "occurs ", "occur "))
-        and counts
-        and "age" not in low[:8]
-    ):
+    beginning = low[:8]
+    counts = "#" in codes[:8] and not _COUNTING.isdisjoint(beginning)
+    if words.startswith(_OCCURS) and counts and "age" not in beginning:
         return "frequency"
-    defined = re.match("BDR?[Jeng]*[ns]", codes)
+    defined = _DEFINED.match(codes)
     if defined and low[1] in ("a", "an") and low[defined.end() - 1] in _ILLNESS:
         return "what"
     return ""

@@ -92,30 +92,27 @@ def _active(sentence: TaggedSentence, match: re.Match[str]) -> Iterator[SwappedT
     if match[3] == "z":
         lemma = next(iter(lemmas(lemma, "v")), "")
     preposition = sentence.slice(*match.span(4)).lower()
-    if (
-        lemma not in _DIRECTED
-        or preposition != _WITH.get(lemma, "")
-        or not _can_swap(sentence, left, right)
-    ):
+    is_directed = lemma in _DIRECTED and preposition == _WITH.get(lemma, "")
+    if not is_directed or not _can_swap(sentence, left, right):
         return
-    middle = sentence.slice(left[1], right[0])
+    words = [*sentence.words[match.end(1) : match.start(5)]]
     if not match[2].startswith("M"):
         form = inflected_verb(lemma, "v" if is_plural(sentence, *right) else "z")
-        words = sentence.words
-        middle = " ".join((*words[left[1] : verb], form, *words[verb + 1 : right[0]]))
-    yield _sentence(sentence, right, middle, left), 0.94
+        words[verb - match.end(1)] = form
+    yield _sentence(sentence, right, " ".join(words), left), 0.94
 
 
 def _passive(sentence: TaggedSentence, match: re.Match[str]) -> Iterator[SwappedText]:
     """Change `A is caused by B` to `B is caused by A`."""
     left = match.span(1)
     right = match.span(4)
-    by = match.start(3) + 1
-    if sentence.low[by] != "by" or not _can_swap(sentence, left, right):
+    be_index = match.end(1)
+    by_index = match.start(3) + 1
+    if sentence.low[by_index] != "by" or not _can_swap(sentence, left, right):
         return
-    be = _agreeing(sentence, left[1], is_plural(sentence, *right))
+    be = _agreeing(sentence, be_index, is_plural(sentence, *right))
     if be:
-        middle = " ".join((be, *sentence.words[left[1] + 1 : by + 1]))
+        middle = " ".join((be, *sentence.words[be_index + 1 : by_index + 1]))
         yield _sentence(sentence, right, middle, left), 0.93
 
 
@@ -123,40 +120,41 @@ def _kind_of(sentence: TaggedSentence, match: re.Match[str]) -> Iterator[Swapped
     """Change `A is a kind of B` to `B is a kind of A`."""
     left = match.span(1)
     right = match.span(4)
-    kind, of = sentence.low[right[0] - 2 : right[0]]
+    end = match.start(4)
+    kind, of = sentence.low[end - 2 : end]
     if kind not in _OF or of != "of" or not _can_swap(sentence, left, right):
         return
     if not is_plural(sentence, *right) and not is_plural(sentence, *left):
-        yield _sentence(sentence, right, sentence.slice(left[1], right[0]), left), 0.92
+        middle = sentence.slice(match.end(1), end)
+        yield _sentence(sentence, right, middle, left), 0.92
 
 
 def _asked(sentence: TaggedSentence) -> Iterator[SwappedText]:
     """Change `Can A cause B?` to `Can B cause A?`; the verb is tagged as a noun, so its word is compared."""
-    for verb in range(2, len(sentence.low) - 2):
+    last = len(sentence.low) - 1
+    for verb in range(2, last - 1):
         lemma = sentence.low[verb]
-        if lemma not in _DIRECTED or not re.fullmatch(_THING, sentence.codes[1:verb]):
+        if lemma not in _DIRECTED:
             continue
-        right_start = verb + 1
+        start = verb + 1
         if lemma in _WITH:
-            if sentence.low[right_start] != _WITH[lemma]:
+            if sentence.low[start] != _WITH[lemma]:
                 continue
-            right_start += 1
+            start += 1
         left = (1, verb)
-        right = (right_start, len(sentence.low) - 1)
-        if not re.fullmatch(_THING, sentence.codes[right_start:-1]) or not _can_swap(
-            sentence, left, right
-        ):
+        right = (start, last)
+        are_things = all(
+            re.fullmatch(_THING, sentence.codes[slice(*span)]) for span in (left, right)
+        )
+        if not are_things or not _can_swap(sentence, left, right):
             continue
         first = sentence.words[0]
         if sentence.low[0] in ("do", "does"):
             first = "Do" if is_plural(sentence, *right) else "Does"
-        swapped = (
-            first,
-            sentence.slice(*right),
-            sentence.slice(verb, right_start),
-            sentence.slice(*left),
-        )
-        yield " ".join(swapped) + sentence.text[sentence.spans[-2][1] :], 0.95
+        middle = sentence.slice(verb, start)
+        swapped = (first, sentence.slice(*right), middle, sentence.slice(*left))
+        _, end = sentence.spans[-2]
+        yield " ".join(swapped) + sentence.text[end:], 0.95
 
 
 def _can_swap(sentence: TaggedSentence, left: Span, right: Span) -> bool:
@@ -170,18 +168,22 @@ def _can_swap(sentence: TaggedSentence, left: Span, right: Span) -> bool:
 
 def _sentence(sentence: TaggedSentence, first: Span, middle: str, last: Span) -> str:
     """`First middle last.`."""
-    end = sentence.text[sentence.spans[-1][0] :] if sentence.codes[-1] == "." else ""
-    tail = within(sentence, last[1]) if last[0] == 0 else sentence.slice(*last)
-    return f"{capital(sentence.slice(*first))} {middle} {tail}{end}"
+    final = ""
+    if sentence.codes.endswith("."):
+        start, _ = sentence.spans[-1]
+        final = sentence.text[start:]
+    start, end = last
+    tail = within(sentence, end) if start == 0 else sentence.slice(start, end)
+    return f"{capital(sentence.slice(*first))} {middle} {tail}{final}"
 
 
 def within(sentence: TaggedSentence, end: int) -> str:
     """The first words in lower case, unless an unknown word is a name."""
     word = sentence.low[0]
-    is_known = sentence.codes[0] in "DPIRC#" or any(
-        lemmas(word, pos) for pos in ("n", "v", "a", "r")
-    )
-    return sentence.opening(end) if is_known else sentence.slice(0, end)
+    is_known = sentence.codes[0] in "DPIRC#"
+    if is_known or any(lemmas(word, pos) for pos in ("n", "v", "a", "r")):
+        return sentence.opening(end)
+    return sentence.slice(0, end)
 
 
 def _agreeing(sentence: TaggedSentence, verb: int, plural: bool) -> str | None:
@@ -196,11 +198,9 @@ def _compared(sentence: TaggedSentence) -> Iterator[SwappedText]:
     if "than" not in sentence.low:
         return
     for match in _COMPARED.finditer(sentence.codes):
-        left = match.span(1)
-        right = match.span(3)
-        has_same_preposition = sentence.low[left[0] - 1] == sentence.low[right[0] - 1]
+        has_same_preposition = sentence.low[match.start(1) - 1] == sentence.low[match.start(3) - 1]
         if sentence.low[match.start(2)] == "than" and has_same_preposition:
-            yield _exchanged(sentence, left, right), 0.95
+            yield _exchanged(sentence, match.span(1), match.span(3)), 0.95
 
 
 def _from_to(sentence: TaggedSentence) -> Iterator[SwappedText]:
@@ -208,28 +208,30 @@ def _from_to(sentence: TaggedSentence) -> Iterator[SwappedText]:
     for match in _FROM_TO.finditer(sentence.codes):
         left = match.span(1)
         right = match.span(3)
-        is_way = sentence.low[left[0] - 1] == "from" and sentence.low[match.start(2)] == "to"
-        verb = sentence.low[max(0, left[0] - 2)]
+        start = match.start(1)
+        is_way = sentence.low[start - 1] == "from" and sentence.low[match.start(2)] == "to"
+        verb = sentence.low[max(0, start - 2)]
         moves = verb in _MOVING or not _MOVING.isdisjoint(lemmas(verb, "v"))
         if is_way and moves and _can_swap(sentence, left, right):
             yield _exchanged(sentence, left, right), 0.94
 
 
 def _exchanged(sentence: TaggedSentence, left: Span, right: Span) -> str:
-    text = sentence.text
     left_start, left_end = _characters(sentence, left)
     right_start, right_end = _characters(sentence, right)
-    between = text[left_end:right_start]
-    return (
-        text[:left_start]
-        + text[right_start:right_end]
-        + between
-        + text[left_start:left_end]
-        + text[right_end:]
+    text = sentence.text
+    parts = (
+        text[:left_start],
+        text[right_start:right_end],
+        text[left_end:right_start],
+        text[left_start:left_end],
+        text[right_end:],
     )
+    return "".join(parts)
 
 
 def _characters(sentence: TaggedSentence, span: Span) -> tuple[int, int]:
-    first = sentence.spans[span[0]]
-    last = sentence.spans[span[1] - 1]
-    return first[0], last[1]
+    first, last = span
+    start, _ = sentence.spans[first]
+    _, end = sentence.spans[last - 1]
+    return start, end

@@ -32,6 +32,15 @@ from llm_labeler.clients.wordnet.wordnet_lexicon import (
 )
 
 _VERBS = "vzdegH"
+_NOUNS = "ns"
+_POS: dict[str, Pos] = {
+    **dict.fromkeys("ns", "n"),
+    **dict.fromkeys("vzdeg", "v"),
+    "J": "a",
+    "R": "r",
+}
+_DEGREES = frozenset(("more", "most", "less", "least"))
+_MAX_WORDS = 3  # of a compound
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,23 +57,21 @@ class PhraseTable:
     """Rules, indexed by their first word."""
 
     def __init__(self, text: str) -> None:
-        self.rules = [
-            PhraseRule(
-                tuple(left.removeprefix("^ ").split()),
-                tuple(right.split()),
-                left.startswith("^ "),
-                confidence,
-            )
-            for left, right, confidence in parse(text)
-        ]
+        self.rules: list[PhraseRule] = []
         self._by_word: dict[str, list[PhraseRule]] = defaultdict(list)
-        for rule in self.rules:
-            self._by_word["{" if rule.left[0][0] == "{" else rule.left[0].rstrip("*+")].append(rule)
+        for left, right, confidence in parse(text):
+            words = tuple(left.removeprefix("^ ").split())
+            rule = PhraseRule(words, tuple(right.split()), left.startswith("^ "), confidence)
+            first, *_ = words
+            key = "{" if first.startswith("{") else first.rstrip("*+")
+            self.rules.append(rule)
+            self._by_word[key].append(rule)
 
     def changes(self, sentence: TaggedSentence) -> Iterator[Change]:
         """The changes of all matching rules, from left to right."""
         for start in range(len(sentence.words)):
-            for key in (*sorted({sentence.low[start], *_lemmas(sentence, start)}), "{"):
+            keys = {sentence.low[start], *_lemmas(sentence, start)}
+            for key in (*sorted(keys), "{"):
                 for rule in self._by_word.get(key, ()):
                     edit = _match(sentence, start, rule)
                     if edit:
@@ -110,8 +117,11 @@ def _reversed(left: str, right: str) -> tuple[str, str]:
 
 def _lemmas(sentence: TaggedSentence, index: int) -> tuple[str, ...]:
     code = sentence.codes[index]
-    pos: Pos | None = "v" if code in _VERBS else "n" if code in "ns" else None
-    return lemmas(sentence.low[index], pos) if pos else ()
+    if code in _VERBS:
+        return lemmas(sentence.low[index], "v")
+    if code in _NOUNS:
+        return lemmas(sentence.low[index], "n")
+    return ()
 
 
 def _match(sentence: TaggedSentence, start: int, rule: PhraseRule) -> Edit | None:
@@ -119,67 +129,69 @@ def _match(sentence: TaggedSentence, start: int, rule: PhraseRule) -> Edit | Non
     if end > len(sentence.words) or (rule.opening and start > 0):
         return None
     kept: list[str] = []
-    code = ""
+    code = ""  # of the inflected word
     for index, part in enumerate(rule.left, start):
-        if part[0] == "{":
-            if sentence.codes[index] not in part:
-                return None
-            kept.append(sentence.words[index])
-        elif part[-1] in "*+" and len(part) > 1:
-            code = sentence.codes[index]
-            allowed = _VERBS if part[-1] == "*" else "ns"
-            if code not in allowed or part[:-1] not in _lemmas(sentence, index):
-                return None
-        elif sentence.low[index] != part:
+        if not _fits(sentence, index, part):
             return None
+        if part.startswith("{"):
+            kept.append(sentence.words[index])
+        elif _is_inflected(part):
+            code = sentence.codes[index]
     if code == "H":
         code = {"has": "z", "had": "d", "having": "g"}.get(sentence.low[start], "v")
     words = [kept.pop(0) if part == "{}" else _form(part, code) for part in rule.right]
     # Leave out equal words at both ends.
     while end - start > 1 and words and words[0].lower() == sentence.low[start]:
-        start = start + 1
-        words = words[1:]
+        start += 1
+        del words[0]
     while end - start > 1 and words and words[-1].lower() == sentence.low[end - 1]:
-        end = end - 1
-        words = words[:-1]
+        end -= 1
+        del words[-1]
     return Edit(start, end, " ".join(words))
 
 
+def _is_inflected(part: str) -> bool:
+    return part.endswith(("*", "+")) and len(part) > 1
+
+
+def _fits(sentence: TaggedSentence, index: int, part: str) -> bool:
+    """Whether a token fits a part of a rule's left side."""
+    code = sentence.codes[index]
+    if part.startswith("{"):
+        return code in part
+    if not _is_inflected(part):
+        return sentence.low[index] == part
+    codes = _VERBS if part.endswith("*") else _NOUNS
+    return code in codes and part[:-1] in _lemmas(sentence, index)
+
+
 def _form(part: str, code: str) -> str:
-    if part[-1] == "*":
+    if part.endswith("*"):
         return inflected_verb(part[:-1], code)
-    if part[-1] == "+":
+    if part.endswith("+"):
         return plural(part[:-1]) if code == "s" else part[:-1]
     return part
-
-
-_POS: dict[str, Pos] = {
-    **dict.fromkeys("ns", "n"),
-    **dict.fromkeys("vzdeg", "v"),
-    "J": "a",
-    "R": "r",
-}
-_DEGREES = frozenset(("more", "most", "less", "least"))
-_MAX_WORDS = 3  # of a compound
 
 
 def synonym_changes(sentence: TaggedSentence) -> Iterator[Change]:
     """One change for each word with a safe synonym."""
     for index, pos, word in _replaced(sentence, synonyms):
-        if index and sentence.low[index - 1] in _DEGREES:
+        if sentence.word_at(index - 1) in _DEGREES:
             continue  # "most commonly", but not "most usually"
-        before = sentence.codes[max(index - 1, 0) : index]
-        after = sentence.codes[index + 1 : index + 2]
-        is_beside_noun = after in ("n", "s") or before in ("n", "g")
-        if not (pos == "n" and is_beside_noun):
-            yield Change(0.84 if pos in "ra" else 0.82, (Edit(index, index + 1, word),))
+        is_before_noun = sentence.code_at(index + 1) in ("n", "s")
+        is_behind_noun = sentence.code_at(index - 1) in ("n", "g")
+        if pos == "n" and (is_before_noun or is_behind_noun):
+            continue
+        confidence = 0.84 if pos in "ra" else 0.82
+        yield Change(confidence, (Edit(index, index + 1, word),))
 
 
 def antonym_changes(sentence: TaggedSentence) -> Iterator[Change]:
     """One change for each adjective, adverb or verb with a direct opposite."""
     for index, pos, word in _replaced(sentence, antonyms):
-        is_predicate = index > 0 and sentence.codes[index - 1] in "BbR"
-        confidence = {"a": 0.88 if is_predicate else 0.8, "r": 0.82, "v": 0.78}[pos]
+        confidence = {"a": 0.8, "r": 0.82, "v": 0.78}[pos]
+        if pos == "a" and sentence.code_at(index - 1) in ("B", "b", "R"):  # a predicate
+            confidence = 0.88
         yield Change(confidence, (Edit(index, index + 1, word),))
 
 
@@ -194,19 +206,22 @@ def _replaced(
     """The index and part of speech of each replaceable word, with the inflected best alternative."""
     for index, code in enumerate(sentence.codes):
         pos = _POS.get(code)
-        word = sentence.words[index]
-        is_lower = word.islower() or (index == 0 and word[1:].islower())
-        is_plain = (
-            word.isalpha() and is_lower and len(word) > 3 and sentence.low[index] not in _DEGREES
-        )
-        lemma = _only_lemma(sentence.low[index], pos, code) if pos and is_plain else None
-        if (
-            pos
-            and lemma
-            and (words := alternatives(lemma, pos))
-            and not _in_compound(sentence, index)
-        ):
-            yield index, pos, _inflected(words[0], code, sentence.low[index], lemma)
+        if pos is None or not _is_plain(sentence, index):
+            continue
+        low = sentence.low[index]
+        lemma = _only_lemma(low, pos, code)
+        if lemma is None:
+            continue
+        words = alternatives(lemma, pos)
+        if words and not _in_compound(sentence, index):
+            yield index, pos, _inflected(words[0], code, low, lemma)
+
+
+def _is_plain(sentence: TaggedSentence, index: int) -> bool:
+    """Whether a word has more than three letters and is neither a name nor a degree."""
+    word = sentence.words[index]
+    is_lower = word.islower() or (index == 0 and word[1:].islower())
+    return is_lower and word.isalpha() and len(word) > 3 and sentence.low[index] not in _DEGREES
 
 
 def _only_lemma(low: str, pos: Pos, code: str) -> str | None:
@@ -214,8 +229,8 @@ def _only_lemma(low: str, pos: Pos, code: str) -> str | None:
     candidates = lemmas(low, pos)
     if code in "zdegs":
         candidates = tuple(lemma for lemma in candidates if lemma != low) or candidates
-    elif low in candidates:
-        return low if pos in "ar" or len(candidates) == 1 else None
+    elif low in candidates and pos in "ar":
+        return low
     return candidates[0] if len(candidates) == 1 else None
 
 

@@ -56,6 +56,8 @@ _FINITE = "MBHOzd"
 _FINITE_NOT_PAST = "MBHOz"
 _AFTER_A_DETERMINER = "JnsDgeR#"
 _STARTS_A_CLAUSE = "DPnsJEv#R"
+_SUBJECTS = ("n", "s", "P", "W")
+_OBJECTS = ("vP", "zP", "dP", "gP")  # with their verb: "help you relax"
 _LONGEST_INTRODUCTION = 14  # tokens
 
 
@@ -152,6 +154,11 @@ class Change:
     edits: Edits
     kind: ChangeKind | None = None  # of a hard negative
 
+    @property
+    def first(self) -> Edit:
+        """The first edit, which most changes have alone."""
+        return self.edits[0]
+
 
 @dataclass(frozen=True)
 class TaggedSentence:
@@ -182,11 +189,20 @@ class TaggedSentence:
     @property
     def is_question(self) -> bool:
         """Whether it is a question, also as a heading."""
-        return (
-            "?" in self.words
-            or self.codes.startswith(("W", "M", "O"))
-            or self.low[:1] in (("is",), ("are",))
-        )
+        begins = self.codes.startswith(("W", "M", "O")) or self.word_at(0) in ("is", "are")
+        return begins or "?" in self.words
+
+    def word_at(self, index: int) -> str:
+        """The lower-case token at an index; empty outside of the sentence."""
+        return self.low[index] if 0 <= index < len(self.low) else ""
+
+    def code_at(self, index: int) -> str:
+        """The code of the token at an index; empty outside of the sentence."""
+        return self.codes[index] if 0 <= index < len(self.codes) else ""
+
+    def replaced(self, edit: Edit) -> set[str]:
+        """The lower-case tokens that an edit replaces."""
+        return set(self.low[edit.start : edit.end])
 
     @property
     def is_negative(self) -> bool:
@@ -197,14 +213,16 @@ class TaggedSentence:
         """The text of tokens `start` to before `end`."""
         if start >= end:
             return ""
-        return self.text[self.spans[start][0] : self.spans[end - 1][1]]
+        first, _ = self.spans[start]
+        _, last = self.spans[end - 1]
+        return self.text[first:last]
 
     def opening(self, end: int) -> str:
         """The text before token `end`, in lower case unless it begins with a name."""
         text = self.slice(0, end)
-        is_name = _tags(self.words)[0] == "NP0"
-        is_article = self.low[0] == "a"
-        if is_name or not (is_article or text[1:2].islower()):
+        first_tag, *_ = _tags(self.words)
+        is_lower = text[1:2].islower() or self.low[0] == "a"
+        if first_tag == "NP0" or not is_lower:
             return text
         return text[:1].lower() + text[1:]
 
@@ -212,21 +230,24 @@ class TaggedSentence:
         """Apply edits, and adapt capitals and articles."""
         text = self.text
         # From the last to the first, so that earlier spans stay valid.
-        for edit in sorted(edits, key=lambda each: -each.start):
+        for edit in sorted(edits, key=lambda edit: -edit.start):
             text = self._apply(edit, text)
         text = text.strip()
         return capital(text) if self.text[:1].isupper() else text
 
     def _apply(self, edit: Edit, text: str) -> str:
-        start = self.spans[edit.start][0] if edit.start < len(self.spans) else len(text)
+        start = len(text)
+        if edit.start < len(self.spans):
+            start, _ = self.spans[edit.start]
         before = text[:start]
+        after = text[start:]
         new = edit.text
         if edit.start == edit.end:
-            after = text[start:]
             if new:
                 new += " "
         else:
-            after = text[self.spans[edit.end - 1][1] :]
+            _, end = self.spans[edit.end - 1]
+            after = text[end:]
             if self.words[edit.start][:1].isupper() and self.low[edit.start] != "i":
                 new = capital(new)
         if not new:  # a word is dropped with one of the spaces around it
@@ -325,24 +346,20 @@ def _is_finite(sentence: TaggedSentence, index: int, start: int, open_clauses: i
     codes = sentence.codes
     code = codes[index]
     before = codes[start:index].rstrip("RN")[-1:]
-    is_noun = not open_clauses and has_later_verb(codes[index + 1 :])
     if code in "HO" and before in ("M", "T"):
         return False
+    if code not in "dv":
+        return code in _FINITE
+    if not open_clauses and has_later_verb(codes[index + 1 :]):
+        return False  # the word may be a noun
     if code == "d":
         # Not in a reduced relative clause: "the protein produced by this gene is …".
-        is_passive = sentence.low[index + 1 : index + 2] == ("by",)
-        return before in ("n", "s", "P", "W") and not is_noun and not is_passive
-    if code == "v":
+        return before in _SUBJECTS and sentence.word_at(index + 1) != "by"
+    if before == "P":
         up_to_subject = codes[:index].rstrip("RN")
-        is_object = before == "P" and up_to_subject.endswith(
-            ("vP", "zP", "dP", "gP")
-        )  # "help you relax"
-        if is_noun or is_object:
-            return False
-        if before == "P":
-            return sentence.low[len(up_to_subject) - 1] in _PLURAL_SUBJECTS
-        return before in ("s", "W")
-    return code in _FINITE
+        is_object = up_to_subject.endswith(_OBJECTS)
+        return not is_object and sentence.low[len(up_to_subject) - 1] in _PLURAL_SUBJECTS
+    return before in ("s", "W")
 
 
 def meaning_change(kind: ChangeKind, confidence: float, *edits: Edit) -> Change:

@@ -2,7 +2,7 @@
 
 The signature has a parameter's name, type and default, the docstring its text. `Options` adds what the
 command line needs, and texts that several functions share. If an option is a setting, its model has the
-default and the text.
+default and the text. A function with many parameters takes a `Request`, whose fields declare all of this.
 """
 
 from __future__ import annotations
@@ -11,15 +11,16 @@ import inspect
 import re
 import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from functools import cached_property, wraps
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar, dataclass_transform
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
 P = ParamSpec("P")
+Q = TypeVar("Q")
 R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -155,28 +156,94 @@ class Options(dict[str, Option]):
         """Declare a public function's options; `settings` is the model, as `module:Class`."""
 
         def declare(function: F) -> F:
-            declared = {"options": self.extended(**further), "settings": settings}
-            vars(function).update(declared, text=inspect.getdoc(function))
+            text = inspect.getdoc(function) or ""
+            vars(function)["declared"] = Declared(self.extended(**further), settings, text)
             return function
 
         return declare
 
 
+@dataclass(frozen=True)
+class Declared:
+    """What a public function declares for its command and its documentation."""
+
+    options: Options
+    settings: str = ""  # their model, as `module:Class`
+    docstring: str = ""  # without the texts of options
+    same_texts: Callable[..., Any] | None = None  # has the texts that the docstring lacks
+
+    def option(self, name: str) -> Option:
+        """The option of a parameter."""
+        return self.options.get(name, Option())
+
+
+def parameter(shared: Option = Option(), *, default: Any = MISSING, **changes: Any) -> Any:
+    """A field of a request; `changes` are those of a shared option."""
+    return field(default=default, metadata={"option": replace(shared, **changes)})
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(parameter,))
+class Request:
+    """Base of the typed arguments of a public function with many parameters.
+
+    A field without `parameter` has the shared option of its name.
+    """
+
+    declared: ClassVar[Declared]
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]  # so that type checkers know `fields`
+
+    def __init_subclass__(cls, *, shared: Options, settings: str = "") -> None:
+        dataclass(frozen=True, eq=False, repr=False)(cls)
+        own = {each.name: each.metadata["option"] for each in fields(cls) if each.metadata}
+        cls.declared = Declared(shared.extended(**own), settings)
+
+    def flags(self) -> dict[str, Any]:
+        """The arguments that are settings, by their dotted keys."""
+        arguments = {}
+        for each in fields(self):
+            if key := self.declared.option(each.name).setting:
+                arguments[key] = getattr(self, each.name)
+        return arguments
+
+
+def takes(
+    request: Callable[P, Q], *, same_texts: Callable[..., Any] | None = None
+) -> Callable[[Callable[[Q], R]], Callable[P, R]]:
+    """Decorate a function of one request so that it takes the request's fields as arguments.
+
+    Arguments and errors that its docstring lacks are those of the function `same_texts`.
+    """
+
+    def decorate(implementation: Callable[[Q], R]) -> Callable[P, R]:
+        @wraps(implementation)
+        def call(*arguments: P.args, **keywords: P.kwargs) -> R:
+            return implementation(request(*arguments, **keywords))
+
+        returned = inspect.signature(implementation).return_annotation
+        signature = inspect.signature(request).replace(return_annotation=returned)
+        docstring = inspect.getdoc(implementation) or ""
+        declared = replace(vars(request)["declared"], docstring=docstring, same_texts=same_texts)
+        vars(call).update(declared=declared, __signature__=signature)
+        if same_texts is None:  # a TypeError names this function
+            vars(request)["__init__"].__qualname__ = implementation.__name__
+        return call
+
+    return decorate
+
+
 def parameters(function: Callable[..., Any], *, of_command: bool = True) -> list[Parameter]:
     """The parameters of a function; for a command, without those only for Python."""
-    declared = vars(function)
-    options = declared.get("options", {})
-    model = declared.get("settings", "")
+    declared = _declared(function)
     entries = _entries(_sections(function).get("Args", ""))
     declared_parameters = []
     for name, parameter in inspect.signature(function).parameters.items():
-        option = options.get(name, Option())
+        option = declared.option(name)
         if of_command and (option.hidden or name == "progress"):
             continue
         default = None if of_command and option.optional else parameter.default
         text = entries.get(name, "")
         declared_parameters.append(
-            Parameter(name, str(parameter.annotation), default, option, text, model)
+            Parameter(name, str(parameter.annotation), default, option, text, declared.settings)
         )
     return declared_parameters
 
@@ -207,12 +274,18 @@ def documentation(function: Callable[..., Any]) -> str:
 
 
 def _sections(function: Callable[..., Any]) -> dict[str, str]:
-    """The sections of a docstring by title; `same_arguments` adds the other's `Args` and `Raises`."""
-    declared = vars(function)
-    first, *rest = _SECTION.split(declared.get("text") or inspect.getdoc(function) or "")
-    other = _sections(declared["same_as"]) if "same_as" in declared else {}
+    """The sections of a docstring by title, with `Args` and `Raises` of a function of the same texts."""
+    declared = _declared(function)
+    first, *rest = _SECTION.split(declared.docstring)
+    other = {} if declared.same_texts is None else _sections(declared.same_texts)
     same = {title: text for title, text in other.items() if title in ("Args", "Raises")}
     return {**same, "": first, **dict(zip(rest[::2], rest[1::2], strict=True))}
+
+
+def _declared(function: Callable[..., Any]) -> Declared:
+    return vars(function).get("declared") or Declared(
+        Options(), docstring=inspect.getdoc(function) or ""
+    )
 
 
 def _entries(section: str) -> dict[str, str]:
@@ -233,30 +306,3 @@ def field_of(model: str, key: str) -> FieldInfo:
         settings = settings.model_fields[section].annotation
     field: FieldInfo = settings.model_fields[last]
     return field
-
-
-def setting_keys(function: Callable[..., Any]) -> dict[str, str]:
-    """The parameters of a function that are settings, with their dotted keys."""
-    return {each.name: each.option.setting for each in parameters(function) if each.option.setting}
-
-
-def same_arguments(
-    function: Callable[P, Any],
-) -> Callable[[Callable[[dict[str, Any]], R]], Callable[P, R]]:
-    """Decorate a function of one mapping so that it takes the arguments of another function."""
-
-    def taking(implementation: Callable[[dict[str, Any]], R]) -> Callable[P, R]:
-        signature = inspect.signature(function)
-
-        @wraps(implementation)
-        def call(*arguments: P.args, **keywords: P.kwargs) -> R:
-            given = signature.bind(*arguments, **keywords)
-            given.apply_defaults()
-            return implementation(given.arguments)
-
-        returned = inspect.signature(implementation).return_annotation
-        declared = {**vars(function), "text": inspect.getdoc(implementation), "same_as": function}
-        vars(call).update(declared, __signature__=signature.replace(return_annotation=returned))
-        return call
-
-    return taking

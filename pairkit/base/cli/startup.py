@@ -23,7 +23,7 @@ def lazy_names(
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module = import_module(origins[name])
         value: Any = getattr(module, name, None) or import_module(f"{module.__name__}.{name}")
-        if "options" in getattr(value, "__dict__", ()):
+        if "declared" in getattr(value, "__dict__", ()):
             value.__doc__ = documentation(value)
         setattr(sys.modules[package], name, value)  # so that `__getattr__` is called once
         return value

@@ -51,10 +51,17 @@ class Channel:
         further = headers_for(self.address.host, environ)
         if (self.key or further) and not connection.plain_http:
             self.address.guard("the key", "allow that with plain_http")
-        credential = {"Authorization": f"Bearer {self.key.secret}"} if self.key else {}
-        self._headers = {"Accept": "*/*", "Accept-Encoding": "identity", **credential, **further}
-        self._headers["User-Agent"] = f"aoe-toolkit/{__version__}"
-        self._masking = Masking([self.key.secret if self.key else "", *further.values()])
+        secrets = [*further.values()]
+        self._headers = {
+            "Accept": "*/*",
+            "Accept-Encoding": "identity",
+            "User-Agent": f"aoe-toolkit/{__version__}",
+            **further,
+        }
+        if self.key:
+            secrets.append(self.key.secret)
+            self._headers["Authorization"] = f"Bearer {self.key.secret}"
+        self._masking = Masking(secrets)
 
     async def post(
         self, path: str, value: Mapping[str, Any], *, most_bytes: int = MOST_BYTES
@@ -69,12 +76,23 @@ class Channel:
         return await self._exchange("get", path, timeout_s=timeout_s, most_bytes=most_bytes)
 
     async def upload(
-        self, path: str, name: str, content: bytes, *, purpose: str, timeout_s: float
+        self,
+        path: str,
+        name: str,
+        content: bytes,
+        *,
+        purpose: str,
+        timeout_s: float,
     ) -> bytes:
         """Upload a file and return the response body."""
-        form: dict[str, Any] = {"body": {"purpose": purpose}, "files": [("file", (name, content))]}
-        headers = {"Content-Type": "multipart/form-data"}
-        return await self._exchange("post", path, timeout_s=timeout_s, headers=headers, **form)
+        return await self._exchange(
+            "post",
+            path,
+            timeout_s=timeout_s,
+            headers={"Content-Type": "multipart/form-data"},
+            body={"purpose": purpose},
+            files=[("file", (name, content))],
+        )
 
     async def close(self) -> None:
         """Close the connections, if there are any."""
@@ -84,10 +102,8 @@ class Channel:
     def _sdk(self, max_bytes: int) -> Sdk:
         if max_bytes in self._sdks:
             return self._sdks[max_bytes]
-        from pairkit.base.openai_api.sdk import (
-            GuardedClient,
-            Sdk,
-        )  # the SDK takes half a second to import
+        # The SDK takes half a second to import.
+        from pairkit.base.openai_api.sdk import GuardedClient, Sdk
 
         try:
             client = GuardedClient(
@@ -129,13 +145,15 @@ class Channel:
 
 def trusted(ca_file: Path | None, environ: Mapping[str, str]) -> ssl.SSLContext | bool:
     """The trusted certificates; True for those of the system."""
-    named = {"ca_file": ca_file} | {
-        name: environ.get(name) for name in ("SSL_CERT_FILE", "SSL_CERT_DIR")
+    named = {
+        "ca_file": ca_file,
+        "SSL_CERT_FILE": environ.get("SSL_CERT_FILE"),
+        "SSL_CERT_DIR": environ.get("SSL_CERT_DIR"),
     }
     for source, path in named.items():
         if path:
             try:
-                return _context("capath" if source == "SSL_CERT_DIR" else "cafile", path)
+                return _context(path, is_folder=source == "SSL_CERT_DIR")
             except (OSError, ssl.SSLError) as error:
                 raise ConfigError(
                     f"{source} names {path}, which has no readable certificates ({error}); fix or unset it"
@@ -144,10 +162,11 @@ def trusted(ca_file: Path | None, environ: Mapping[str, str]) -> ssl.SSLContext 
 
 
 @cache
-def _context(argument: str, path: str | Path) -> ssl.SSLContext:
+def _context(path: str | Path, *, is_folder: bool) -> ssl.SSLContext:
     """A context that all channels share, because reading a system's certificates takes 20 ms."""
-    given: dict[str, Any] = {argument: path}
-    return ssl.create_default_context(**given)
+    if is_folder:
+        return ssl.create_default_context(capath=path)
+    return ssl.create_default_context(cafile=path)
 
 
 T = TypeVar("T")
@@ -159,9 +178,8 @@ def run_anywhere(main: Coroutine[Any, Any, T]) -> T:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(main)
-    from anyio.from_thread import (
-        start_blocking_portal,
-    )  # needed by the SDK, so that it is installed
+    # Needed by the SDK, so that it is installed.
+    from anyio.from_thread import start_blocking_portal
 
     async def wait() -> T:
         return await main

@@ -56,7 +56,12 @@ def key_variable(host: str, named: str | None) -> str | None:
         raise ConfigError(f"api_key_env: {error}") from error
 
 
-def find_key(who: str, variable: str, environ: Mapping[str, str], remedy: str) -> Key:
+def find_key(
+    who: str,
+    variable: str,
+    environ: Mapping[str, str],
+    remedy: str,
+) -> Key:
     """The value of the variable, or the content of the file that `VARIABLE_FILE` names."""
     secret = environ.get(variable, "").strip()
     source = variable
@@ -76,18 +81,20 @@ def headers_for(host: str, environ: Mapping[str, str]) -> dict[str, str]:
     """Headers from OpenAI's environment variables; empty for other hosts."""
     if host != OPENAI_HOST:
         return {}
-    named = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
-    values = {
-        header: environ[name].strip()
-        for header, name in named.items()
-        if environ.get(name, "").strip()
+    named = {
+        "OpenAI-Organization": "OPENAI_ORG_ID",
+        "OpenAI-Project": "OPENAI_PROJECT_ID",
     }
-    for header, value in values.items():
+    headers = {}
+    for header, variable in named.items():
+        value = environ.get(variable, "").strip()
         if not _can_be_sent(value):
             raise ConfigError(
                 f"the environment's header {header!r} for OpenAI can't be sent; fix or unset it"
             )
-    return values
+        if value:
+            headers[header] = value
+    return headers
 
 
 def _can_be_sent(text: str) -> bool:
@@ -106,10 +113,9 @@ def _read(who: str, file: Path) -> str:
 
 MASK = "[key]"
 _MIN_CHARS = 8  # shorter keys such as "EMPTY" or "ollama" aren't secrets and may occur in any text
-_MIN_LONG, _PREFIX = (
-    20,
-    10,
-)  # characters of a key whose beginning is masked, too, and of this beginning
+# Characters of a key whose beginning is masked, too, and of this beginning.
+_MIN_LONG = 20
+_PREFIX = 10
 
 
 class Masking:
@@ -117,12 +123,13 @@ class Masking:
 
     def __init__(self, secrets: Iterable[str]) -> None:
         """Secrets shorter than eight characters are ignored."""
-        hidden = sorted(
-            {secret for secret in secrets if len(secret) >= _MIN_CHARS}, key=len, reverse=True
-        )
-        self._patterns = [(secret.encode(), _spelt(secret)) for secret in hidden]
+        hidden = {secret for secret in secrets if len(secret) >= _MIN_CHARS}
         begins = [secret[:_PREFIX] for secret in hidden if len(secret) >= _MIN_LONG]
-        self._patterns += [(begin.encode(), _spelt(begin, rb"[\w*.=-]*")) for begin in begins]
+        self._patterns: list[tuple[bytes, re.Pattern[bytes]]] = []
+        for secret in sorted(hidden, key=len, reverse=True):
+            self._patterns.append((secret.encode(), _spelt(secret)))
+        for begin in begins:
+            self._patterns.append((begin.encode(), _spelt(begin, rb"[\w*.=-]*")))
 
     def body(self, body: bytes) -> bytes:
         """The body without secrets, plain or escaped as in JSON or URLs."""

@@ -19,9 +19,8 @@ from pairkit.base.system.address import Address, origin_of
 
 _BODY_HEADERS = ("Content-Type", "Content-Length")
 _ANSWERED = (200, 201)  # 201: gateways that create an answer for a POST
-_IDLE_S = (
-    4.0  # many servers drop connections after 5 s; closing earlier avoids sending on a closing one
-)
+# Many servers drop connections after 5 s; closing earlier avoids sending on a closing one.
+_IDLE_S = 4.0
 _NOT_SENT = (
     httpx2.ConnectError,
     httpx2.ConnectTimeout,
@@ -72,7 +71,12 @@ class GuardedClient(httpx2.AsyncClient):
         """Send the SDK's request and read the whole response."""
         outgoing = self._rebuilt(request)
         with self._failures():
-            response = await super().send(outgoing, stream=True, auth=None, follow_redirects=False)
+            response = await super().send(
+                outgoing,
+                stream=True,
+                auth=None,
+                follow_redirects=False,
+            )
             try:
                 body = self._masking.body(await _read(response, self._max_bytes))
             finally:
@@ -81,19 +85,19 @@ class GuardedClient(httpx2.AsyncClient):
             headers = {
                 name.lower(): self._masking.text(text) for name, text in response.headers.items()
             }
-            raise ExchangeFailed(RefusedCall(Refusal.of(response.status_code, body), headers))
+            refusal = Refusal.of(response.status_code, body)
+            raise ExchangeFailed(RefusedCall(refusal, headers))
         return httpx2.Response(200, content=body, request=request)
 
     def _rebuilt(self, request: httpx2.Request) -> httpx2.Request:
         """The request without headers that the SDK takes from the environment."""
         if origin_of(str(request.url)) != self._address.origin:
-            raise ExchangeFailed(
-                BadReply(f"{self._address.url}: a request to another server was not sent")
-            )
+            message = f"{self._address.url}: a request to another server was not sent"
+            raise ExchangeFailed(BadReply(message))
         headers = httpx2.Headers({"Host": request.url.netloc.decode("ascii")})
-        headers.update(
-            {name: request.headers[name] for name in _BODY_HEADERS if name in request.headers}
-        )
+        for name in _BODY_HEADERS:
+            if name in request.headers:
+                headers[name] = request.headers[name]
         headers.update(self._sent_headers)
         return httpx2.Request(request.method, request.url, headers=headers, stream=request.stream)
 
@@ -104,21 +108,21 @@ class GuardedClient(httpx2.AsyncClient):
             yield
         except httpx2.TimeoutException as error:
             failure = NoAnswer(
-                "timeout", "no connection in time", was_sent=not isinstance(error, _NOT_SENT)
+                "timeout",
+                "no connection in time",
+                was_sent=not isinstance(error, _NOT_SENT),
             )
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
-            detail = one_line(self._masking.text(f"{type(error).__name__}: {error}".rstrip(": ")))
-            if (
-                isinstance(error.__cause__, ssl.SSLCertVerificationError)
-                or "CERTIFICATE_VERIFY" in detail
-            ):
+            text = f"{type(error).__name__}: {error}".rstrip(": ")
+            detail = one_line(self._masking.text(text))
+            is_unknown_authority = isinstance(error.__cause__, ssl.SSLCertVerificationError)
+            if is_unknown_authority or "CERTIFICATE_VERIFY" in detail:
                 detail += "; set ca_file or SSL_CERT_FILE to the certificate of its authority"
             failure = NoAnswer("connection", detail, was_sent=not isinstance(error, _NOT_SENT))
         else:
             return
-        raise ExchangeFailed(
-            failure
-        )  # outside of `except`, as a traceback would show the unmasked error
+        # Outside of `except`, as a traceback would show the unmasked error.
+        raise ExchangeFailed(failure)
 
 
 async def _read(response: httpx2.Response, max_bytes: int) -> bytes:
@@ -138,9 +142,15 @@ class Sdk(openai.AsyncOpenAI):
     def __init__(self, address: Address, client: GuardedClient) -> None:
         # Without a value, the SDK reads a variable of the environment.
         unset: dict[str, Any] = dict.fromkeys(
-            ("api_key", "admin_api_key", "organization", "project", "webhook_secret"), ""
+            ("api_key", "admin_api_key", "organization", "project", "webhook_secret"),
+            "",
         )
-        super().__init__(base_url=address.url, max_retries=0, http_client=client, **unset)
+        super().__init__(
+            base_url=address.url,
+            max_retries=0,
+            http_client=client,
+            **unset,
+        )
 
     @property
     def default_headers(self) -> dict[str, str | openai.Omit]:
@@ -148,11 +158,16 @@ class Sdk(openai.AsyncOpenAI):
         return {"Content-Type": "application/json"}
 
     async def exchange(
-        self, method: str, url: str, headers: Mapping[str, str] | None = None, **request: Any
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str] | None = None,
+        **request: Any,
     ) -> bytes:
         """The body of a response with status 200."""
         # The credentials are in the headers of `GuardedClient`.
-        options: Any = {"headers": {"Authorization": openai.Omit(), **(headers or {})}}
+        sent_headers = {"Authorization": openai.Omit(), **(headers or {})}
+        options: Any = {"headers": sent_headers}
         call: Callable[..., Awaitable[httpx2.Response]] = self.get if method == "get" else self.post
         try:
             response = await call(url, cast_to=httpx2.Response, options=options, **request)

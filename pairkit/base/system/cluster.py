@@ -46,17 +46,16 @@ class Cluster:
     def machines(self) -> list[tuple[str, int, int]]:
         """The id, cores and memory in bytes of each machine that can run calls now."""
         with self._node_errors():
-            _connect(
-                self._address
-            )  # without its first node, Ray would end this process after a minute
-            nodes = [
-                (node["NodeID"], node["Resources"]) for node in self.ray.nodes() if node["Alive"]
-            ]
-        return [
-            (node, int(resources.get("CPU", 0)), int(resources.get("memory", 0)))
-            for node, resources in nodes
-            if resources.get("CPU", 0) >= 1
-        ]
+            # Without its first node, Ray would end this process after a minute.
+            _connect(self._address)
+            nodes = self.ray.nodes()
+        machines = []
+        for node in nodes:
+            resources = node["Resources"]
+            cores = int(resources.get("CPU", 0))
+            if node["Alive"] and cores:
+                machines.append((node["NodeID"], cores, int(resources.get("memory", 0))))
+        return machines
 
     def on(self, node: str, *, soft: bool = False) -> Any:
         """The strategy for calls on this machine; if `soft`, also on others if it is lost."""
@@ -92,7 +91,11 @@ class Cluster:
             yield
         except exceptions.RayTaskError:  # may also be of the class of the task's error
             raise
-        except (OSError, exceptions.LocalRayletDiedError, exceptions.RaySystemError) as error:
+        except (
+            OSError,
+            exceptions.LocalRayletDiedError,
+            exceptions.RaySystemError,
+        ) as error:
             raise RemoteError(
                 "the cluster's first Ray node, or the one on this machine, has ended; start it with"
                 " `ray start`, and run the same command again to continue"
@@ -146,7 +149,8 @@ def _check_answers(address: str) -> None:
 
 def _connect(address: str) -> None:
     host, _, port = address.rpartition(":")
-    socket.create_connection((host.strip("[]"), int(port)), _CONNECT_S).close()
+    place = (host.strip("[]"), int(port))
+    socket.create_connection(place, _CONNECT_S).close()
 
 
 def this_node() -> str:

@@ -13,7 +13,10 @@ from pairkit.base.system.files import open_own, write_errors
 
 _MOUNTS = Path("/proc/self/mounts")
 _NOT_WRITABLE = (
-    *(sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR),
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_IOERR,
     sqlite3.SQLITE_PERM,
 )
 # Prefixes of names of network file systems.
@@ -88,16 +91,24 @@ def _is_shared(path: Path) -> bool:
     """Whether a file is on a network file system (on Linux)."""
     if not _MOUNTS.exists():
         return False
-    home = path.absolute().resolve()
-    mounts = (line.split() for line in _MOUNTS.read_text(errors="replace").splitlines())
-    kinds = {
-        Path(fields[1].replace("\\040", " ")): fields[2] for fields in mounts if len(fields) > 2
-    }
-    kind = next((kinds[place] for place in (home, *home.parents) if place in kinds), "")
-    return kind.startswith(_SHARED)
+    kinds = {}
+    for mount in _MOUNTS.read_text(errors="replace").splitlines():
+        _, place, kind, *_ = mount.split()
+        kinds[Path(place.replace("\\040", " "))] = kind
+    home = path.resolve()
+    for folder in (home, *home.parents):
+        if folder in kinds:
+            return kinds[folder].startswith(_SHARED)
+    return False
 
 
-def open_database(path: Path, schema: Schema, *, create: bool, absent: str) -> sqlite3.Connection:
+def open_database(
+    path: Path,
+    schema: Schema,
+    *,
+    create: bool,
+    absent: str,
+) -> sqlite3.Connection:
     """Open a file of this kind; with `create`, make it if it is missing."""
     if not create and not path.is_file():
         raise ConfigError(f"{path}: {absent}")
@@ -131,29 +142,32 @@ def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
         raise
 
 
-def prepare(connection: sqlite3.Connection, path: Path, schema: Schema, *, create: bool) -> None:
+def prepare(
+    connection: sqlite3.Connection,
+    path: Path,
+    schema: Schema,
+    *,
+    create: bool,
+) -> None:
     """Make the tables of a new file, or check kind and version of an existing one."""
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     application = connection.execute("PRAGMA application_id").fetchone()[0]
-    is_new = (
-        not version and not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
-    )
-    if is_new and create:
+    has_tables = connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+    if create and not version and not has_tables:
         connection.executescript(
             f"BEGIN IMMEDIATE; {schema.tables} PRAGMA application_id = {schema.application};"
             f"PRAGMA user_version = {schema.version}; COMMIT;"
         )
         return
     if application != schema.application:
-        raise DataError(
-            f"not a {schema.name}: move it away and run again, or use another working folder",
-            path=path,
-        )
+        remedy = "move it away and run again, or use another working folder"
+        raise DataError(f"not a {schema.name}: {remedy}", path=path)
     if version != schema.version:
-        is_newer = version > schema.version
-        age, remedy = (
-            ("a newer", "update aoe-toolkit") if is_newer else ("an older", "move it away")
-        )
+        age = "an older"
+        remedy = "move it away"
+        if version > schema.version:
+            age = "a newer"
+            remedy = "update aoe-toolkit"
         raise DataError(
             f"made by {age} version ({version}, here {schema.version}): {remedy}, or choose another working"
             " folder",

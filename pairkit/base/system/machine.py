@@ -15,8 +15,12 @@ def cores() -> int:
 
 # Out-of-memory messages in torch's RuntimeErrors, for devices, the host and libraries.
 _REFUSED = (
-    *("out of memory", "defaultcpuallocator", "can't allocate memory", "std::bad_alloc"),
-    *("could not create a memory", "cublas_status_alloc_failed"),  # oneDNN, cuBLAS
+    "out of memory",
+    "defaultcpuallocator",
+    "can't allocate memory",
+    "std::bad_alloc",
+    "could not create a memory",
+    "cublas_status_alloc_failed",  # oneDNN, cuBLAS
 )
 
 
@@ -33,6 +37,5 @@ def peak_rss_mb() -> float:
     import resource  # missing on Windows, where only the encoder works
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return round(
-        peak / (1 << 20 if sys.platform == "darwin" else 1 << 10), 1
-    )  # bytes there, KiB on Linux
+    units_per_mb = 1 << 20 if sys.platform == "darwin" else 1 << 10  # bytes there, KiB on Linux
+    return round(peak / units_per_mb, 1)

@@ -32,9 +32,8 @@ def scratch_file(folder: Path) -> Iterator[Scratch]:
     try:
         yield Scratch(folder, file)
     finally:
-        with suppress(
-            OSError
-        ):  # closing flushes again what could not be written, which was reported
+        # Closing flushes again what could not be written, which was reported.
+        with suppress(OSError):
             file.close()
 
 

@@ -10,9 +10,10 @@ _SPAN = 1 << 64
 
 def keyed_hash(seed: int, *about: object) -> int:
     """A 64-bit hash of the seed and the string forms of `about`."""
-    text = "\x1f".join(str(part) for part in about)
+    text = "\x1f".join(map(str, about))
     key = (seed % _SPAN).to_bytes(8, "little")
-    return int.from_bytes(blake2b(text.encode(), digest_size=8, key=key).digest(), "little")
+    digest = blake2b(text.encode(), digest_size=8, key=key).digest()
+    return int.from_bytes(digest, "little")
 
 
 def keyed_unit(seed: int, *about: object) -> float:
@@ -23,24 +24,23 @@ def keyed_unit(seed: int, *about: object) -> float:
 def in_turns(sizes: Mapping[str, int], total: int) -> dict[str, int]:
     """Distribute `total` among kinds in turns, up to the size of each kind."""
     quotas = {kind: 0 for kind, size in sizes.items() if size}
-    while sum(quotas.values()) < total:
-        open_kinds = [kind for kind in quotas if quotas[kind] < sizes[kind]]
-        if not open_kinds:
-            break
-        for kind in open_kinds[: total - sum(quotas.values())]:
+    left = min(total, sum(sizes.values()))
+    while left > 0:
+        open_kinds = [kind for kind, quota in quotas.items() if quota < sizes[kind]]
+        for kind in open_kinds[:left]:
             quotas[kind] += 1
+        left -= len(open_kinds)
     return quotas
 
 
 def in_proportion(sizes: Mapping[str, int], total: int, least: int) -> dict[str, int]:
     """Quotas: at least `least` of each stratum (if it is as large), the rest by size."""
     smallest = {kind: min(size, least) for kind, size in sizes.items()}
-    quotas = dict.fromkeys(sizes, 0) | in_turns(smallest, total)
-    kinds = sorted(sizes)
-    rest = [sizes[kind] - quotas[kind] for kind in kinds]
+    quotas = dict.fromkeys(sorted(sizes), 0) | in_turns(smallest, total)
+    rest = [sizes[kind] - quota for kind, quota in quotas.items()]
     left = min(total - sum(quotas.values()), sum(rest))
     if left > 0:
-        for kind, more in zip(kinds, apportion(left, rest), strict=True):
+        for kind, more in zip(quotas, apportion(left, rest), strict=True):
             quotas[kind] += more
     return quotas
 
@@ -48,10 +48,10 @@ def in_proportion(sizes: Mapping[str, int], total: int, least: int) -> dict[str,
 def apportion(total: int, shares: Sequence[float]) -> list[int]:
     """Whole numbers in these proportions that add up to `total` (largest remainders)."""
     exact = [total * share / sum(shares) for share in shares]
-    counts = [int(number) for number in exact]
-    by_remainder = sorted(
-        range(len(counts)), key=lambda place: (counts[place] - exact[place], place)
-    )
-    for place in by_remainder[: total - sum(counts)]:
+    counts = [*map(int, exact)]
+    left = total - sum(counts)
+    places = range(len(counts))
+    by_remainder = sorted(places, key=lambda place: counts[place] - exact[place])
+    for place in by_remainder[:left]:
         counts[place] += 1
     return counts

@@ -37,17 +37,16 @@ from pairkit.similarity.same_text import same_text
 
 _EXAMPLES = 5
 _EXAMPLE_CHARS = 60
-_CONTRADICTION, _REPEAT = "contradiction", "repeat"  # kinds of pairs that occur several times
-_LISTED = (
-    "kind",
-    "group",
-    "split",
-    "file",
-    "row",
-    "text1",
-    "text2",
-    "label",
-)  # columns of the file
+# Kinds of pairs that occur several times.
+_CONTRADICTION = "contradiction"
+_REPEAT = "repeat"
+# Columns of the file that lists these.
+_LISTED = ("kind", "group", "split", "file", "row", "text1", "text2", "label")
+_SEED = secrets.randbits(63)  # random, so that no one can construct collisions
+_BATCH = 1 << 13  # rows
+_KEYS = ("key1", "key2")
+_TEXTS = ("text1", "text2")
+_SAME = ("same1", "same2")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +55,9 @@ class AuditFinding:
 
     count: int = 0
     examples: tuple[str, ...] = ()
+
+
+_NOTHING = AuditFinding()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,22 +76,19 @@ class AuditReport(Printed):
 
     source: str
     splits: Mapping[str, SplitReport]
-    shared_issues: AuditFinding = field(default_factory=AuditFinding)  # in two splits
-    shared_clusters: AuditFinding = field(default_factory=AuditFinding)
-    near_identical: AuditFinding = field(default_factory=AuditFinding)  # groups in several splits
-    repeated_pairs: AuditFinding = field(default_factory=AuditFinding)
-    contradictory_pairs: AuditFinding = field(
-        default_factory=AuditFinding
-    )  # one pair with different labels
+    shared_issues: AuditFinding = _NOTHING  # in two splits
+    shared_clusters: AuditFinding = _NOTHING
+    near_identical: AuditFinding = _NOTHING  # groups in several splits
+    repeated_pairs: AuditFinding = _NOTHING
+    contradictory_pairs: AuditFinding = _NOTHING  # one pair with different labels
     issues_by: str = "text"
     label_kind: LabelKind = "binary"
     labels: LabelsRead | None = None  # the meaning of the labels, and the rows skipped by label
     # Rows without a text or label, by reason, with the first as `file:row`; other commands refuse them.
     bad_rows: Mapping[str, AuditFinding] = field(default_factory=dict)
     skips_bad_rows: bool = False
-    again: pl.DataFrame = field(
-        default_factory=pl.DataFrame
-    )  # rows of repeated and contradictory pairs
+    # Rows of repeated and contradictory pairs.
+    again: pl.DataFrame = field(default_factory=pl.DataFrame)
 
     @property
     def leaks(self) -> list[str]:
@@ -122,25 +121,35 @@ class AuditReport(Printed):
         if self.leaks:
             raise LeakError("leaks between splits: " + ", ".join(self.leaks), path=self.source)
         if self.bad_rows and not self.skips_bad_rows:
-            listed = ", ".join(
+            reasons = [
                 f"{reason.replace('_', ' ')} in {finding.count:,} (first: {finding.examples[0]})"
                 for reason, finding in self.bad_rows.items()
-            )
-            raise DataError(
-                f"unusable rows: {listed}; fill them, drop them, {LEAVE_OUT}", path=self.source
-            )
+            ]
+            message = f"unusable rows: {', '.join(reasons)}; fill them, drop them, {LEAVE_OUT}"
+            raise DataError(message, path=self.source)
 
     def tables(self) -> tuple[ResultTable, ResultTable]:
         """The counts of each split, and the findings."""
+        return self._split_table(), self._finding_table()
+
+    def _split_table(self) -> ResultTable:
         label, form = MEAN_LABEL[self.label_kind]
         splits = ResultTable(
-            "split", "pairs", label, "> 512 tokens", "same text", title=self.source
+            "split",
+            "pairs",
+            label,
+            "> 512 tokens",
+            "same text",
+            title=self.source,
+            caption=describe_labels(self.labels),
         )
-        splits.caption = describe_labels(self.labels)
         for name, split in self.splits.items():
             mean = f"{split.positive_share:{form}}"
             long = f"{split.long_share:.1%}"
             splits.add_row(name, split.pairs, mean, long, split.same_text)
+        return splits
+
+    def _finding_table(self) -> ResultTable:
         findings = {
             f"issues in two splits (by {self.issues_by})": self.shared_issues,
             "clusters in two splits": self.shared_clusters,
@@ -148,18 +157,21 @@ class AuditReport(Printed):
             "repeated pairs": self.repeated_pairs,
             "pairs with two labels": self.contradictory_pairs,
         }
-        findings |= {
-            f"rows left out: {key.replace('_', ' ')}": bad for key, bad in self.bad_rows.items()
-        }
-        has_examples = any(finding.examples for finding in findings.values())
-        columns = ("found", "number", "such as") if has_examples else ("found", "number")
+        for reason, rows in self.bad_rows.items():
+            findings[f"rows left out: {reason.replace('_', ' ')}"] = rows
         verdict = "LEAKS: " + ", ".join(self.leaks) if self.leaks else "no leaks"
-        results = ResultTable(*columns, left=["such as"], caption=verdict)
+        if not any(finding.examples for finding in findings.values()):
+            results = ResultTable("found", "number", caption=verdict)
+            for name, finding in findings.items():
+                results.add_row(name, finding.count)
+            return results
+        results = ResultTable("found", "number", "such as", left=["such as"], caption=verdict)
         for name, finding in findings.items():
-            results.add_row(name, finding.count, *(finding.examples[:1] or ("",) * has_examples))
-            for example in finding.examples[1:]:
+            first, *others = finding.examples or ("",)
+            results.add_row(name, finding.count, first)
+            for example in others:
                 results.add_row("", "", example)
-        return splits, results
+        return results
 
 
 def audit_pairs(pairs: PairFrames, *, skips_bad_rows: bool = False) -> AuditReport:
@@ -171,24 +183,23 @@ def audit_pairs(pairs: PairFrames, *, skips_bad_rows: bool = False) -> AuditRepo
             texts, first.splits_of_texts(), list(pairs.splits), equal_too=pairs.by_page
         )
     number = pl.Int64 if pairs.label_kind == "binary" else pl.Float32
-    again = _pairs_seen_again(suspects, first.scale).with_columns(pl.col("label").cast(number))
+    again = _pairs_seen_again(suspects, first.scale)
+    again = again.with_columns(pl.col("label").cast(number))
+    urls = ("url1", "url2") if pairs.by_page else ()
+    reports = {}
+    for split, rows, labels, long, same in first.counts.iter_rows():
+        positive_share = round(labels / max(1, rows), 4)
+        long_share = round(long / max(1, 2 * rows), 4)
+        reports[split] = SplitReport(rows, positive_share, long_share, same)
     return AuditReport(
         source=pairs.source,
-        splits={
-            split: SplitReport(
-                pairs=pairs,
-                positive_share=round(labels / max(1, pairs), 4),
-                long_share=round(long / max(1, 2 * pairs), 4),
-                same_text=same,
-            )
-            for split, pairs, labels, long, same in first.counts.iter_rows()
-        },
+        splits=reports,
         shared_issues=_shared(suspects, {"key1": "issue1", "key2": "issue2"}),
         shared_clusters=_shared(suspects, {"cluster_key": "cluster"}),
         near_identical=near_identical,
         repeated_pairs=_finding(again, _REPEAT),
         contradictory_pairs=_finding(again, _CONTRADICTION),
-        again=again.select(*_LISTED, *(("url1", "url2") if pairs.by_page else ())),
+        again=again.select(*_LISTED, *urls),
         issues_by="page" if pairs.by_page else "text",
         label_kind=pairs.label_kind,
         labels=pairs.labels,
@@ -202,8 +213,9 @@ def audit_pairs(pairs: PairFrames, *, skips_bad_rows: bool = False) -> AuditRepo
 
 def _shared(rows: pl.DataFrame, columns: Mapping[str, str]) -> AuditFinding:
     """Values that are in more than one split, from columns of keys and of values."""
+    values = [rows.select("split", key=key, value=value) for key, value in columns.items()]
     shared = (
-        pl.concat([rows.select("split", key=key, value=value) for key, value in columns.items()])
+        pl.concat(values)
         .filter(pl.col("key") != 0)
         .group_by("key")
         .agg(pl.col("split").unique(), pl.col("value").min())
@@ -211,9 +223,12 @@ def _shared(rows: pl.DataFrame, columns: Mapping[str, str]) -> AuditFinding:
         .sort("value")
     )
     first = shared.select("value", "split").head(_EXAMPLES).iter_rows()
-    return AuditFinding(
-        shared.height, tuple(f"{_short(value)}  in {_listed(of)}" for value, of in first)
-    )
+    examples = tuple(_crossing(_short(value), splits) for value, splits in first)
+    return AuditFinding(shared.height, examples)
+
+
+def _crossing(what: str, splits: Iterable[str]) -> str:
+    return f"{what}  in {', '.join(in_split_order(splits))}"
 
 
 def _near_identical(
@@ -227,7 +242,8 @@ def _near_identical(
     group = near_identical_to(texts)
     sizes = np.bincount(group, minlength=len(group))
     text, split = splits_of
-    in_split = np.unique(group[text].astype(np.int64) * len(splits) + split)
+    group_of_text = group[text].astype(np.int64)
+    in_split = np.unique(group_of_text * len(splits) + split)
     names, split_counts = np.unique(in_split // len(splits), return_counts=True)
     crossing = names[split_counts > 1]
     if not equal_too:
@@ -235,36 +251,33 @@ def _near_identical(
 
     several_texts_first = crossing[np.argsort(sizes[crossing] == 1, kind="stable")]
     examples: list[str] = []
-    for name in several_texts_first[:_EXAMPLES].tolist():
+    for name in several_texts_first[:_EXAMPLES]:
         members = np.flatnonzero(group == name)
-        shown = " ~ ".join(_short(texts[place]) for place in members[:2].tolist())
+        first_texts = [texts[place] for place in members[:2].tolist()]
+        shown = " ~ ".join(map(_short, first_texts))
         codes = np.unique(split[np.isin(text, members)])
-        examples.append(f"{shown}  in {_listed(splits[code] for code in codes.tolist())}")
+        examples.append(_crossing(shown, [splits[code] for code in codes]))
     return AuditFinding(len(crossing), tuple(examples))
 
 
 def _pairs_seen_again(rows: pl.DataFrame, scale: float) -> pl.DataFrame:
     """All rows of pairs that occur several times, contradictions before repeats."""
-    several = rows.filter(pl.col("pair").is_duplicated())
-    kind = pl.when(differ(scale, ["pair"])).then(pl.lit(_CONTRADICTION)).otherwise(pl.lit(_REPEAT))
-    placed = several.with_columns(kind.alias("kind")).with_row_index("place")
-    by_pair = placed.sort("kind", pl.col("place").min().over("pair"), maintain_order=True).drop(
-        "place"
-    )
-    return by_pair.with_columns(group=pl.col("pair").rle_id().cast(pl.Int64) + 1)
+    several = rows.filter(pl.col("pair").is_duplicated()).with_row_index("place")
+    is_contradiction = differ(scale, ["pair"])
+    kind = pl.when(is_contradiction).then(pl.lit(_CONTRADICTION)).otherwise(pl.lit(_REPEAT))
+    first_place = pl.col("place").min().over("pair")
+    by_pair = several.sort(kind, first_place, maintain_order=True)
+    number = pl.col("pair").rle_id().cast(pl.Int64) + 1
+    return by_pair.with_columns(kind.alias("kind"), number.alias("group"))
 
 
 def _finding(again: pl.DataFrame, kind: str) -> AuditFinding:
     """The number of pairs of a kind, with the first ones."""
-    pairs = again.filter(pl.col("kind") == kind).unique("group", maintain_order=True)
+    of_kind = again.filter(pl.col("kind") == kind)
+    pairs = of_kind.unique("group", maintain_order=True)
     first = pairs.select("issue1", "issue2").head(_EXAMPLES).iter_rows()
-    return AuditFinding(
-        pairs.height, tuple(f"{_short(one)} | {_short(other)}" for one, other in first)
-    )
-
-
-def _listed(splits: Iterable[str]) -> str:
-    return ", ".join(in_split_order(splits))
+    examples = tuple(f"{_short(one)} | {_short(other)}" for one, other in first)
+    return AuditFinding(pairs.height, examples)
 
 
 def _short(text: str) -> str:
@@ -272,11 +285,6 @@ def _short(text: str) -> str:
 
 
 # The two passes: first over hashes of all rows, then over rows with colliding hashes.
-_SEED = secrets.randbits(63)  # random, so that no one can construct collisions
-_BATCH = 1 << 13  # rows
-_KEYS = ("key1", "key2")
-_TEXTS = ("text1", "text2")
-_SAME = ("same1", "same2")
 
 
 class FirstPass:
@@ -290,32 +298,34 @@ class FirstPass:
             keys_of_rows = hashes_of(rows)
             self.scale = max(self.scale, label_scale(rows["label"]))
             counts.append(_counts(rows.hstack(keys_of_rows), split))
-            hashes.append(keys_of_rows.with_columns(pl.lit(code, pl.Int16).alias("split")))
+            hashes.append(keys_of_rows.with_columns(split=pl.lit(code, pl.Int16)))
         self.counts = pl.concat(counts).group_by("split", maintain_order=True).sum()
         hashed = pl.concat(hashes)
-        keys = pl.concat([hashed.select("split", pl.col(key).alias("key")) for key in _KEYS])
-        self.is_suspect = hashed.select(
+        keys = pl.concat([hashed.select("split", key=key) for key in _KEYS])
+        is_suspect = (
             pl.any_horizontal(pl.col(_KEYS).is_in(_in_two(keys, "key").implode()))
             | pl.col("cluster_key").is_in(_in_two(hashed, "cluster_key").implode())
             | pl.col("pair").is_duplicated()
-        ).to_series()
-        self.keys_of_suspects = hashed.drop("split").filter(self.is_suspect)
-        texts = hashed.select("split", pl.concat_list(_SAME).alias("text")).explode("text")
-        present = pl.col("text") != 0
-        self.is_new = (
-            texts.select(present & pl.col("text").is_first_distinct()).to_series().to_numpy()
         )
-        self._texts = texts.filter(present)
+        self.is_suspect = hashed.select(is_suspect).to_series()
+        self.keys_of_suspects = hashed.drop("split").filter(self.is_suspect)
+        texts = hashed.select("split", text=pl.concat_list(_SAME)).explode("text")
+        is_text = texts["text"] != 0
+        self.is_new = is_text & texts["text"].is_first_distinct()
+        self._texts = texts.filter(is_text)
 
     def splits_of_texts(self) -> tuple[Indices, Indices]:
         """Numbers of texts (in order of first occurrence), and the number of the split of each."""
-        known = self._texts.select(pl.col("text").unique(maintain_order=True)).with_row_index(
-            "number"
+        distinct = self._texts.select("text").unique(maintain_order=True)
+        known = distinct.with_row_index("number")
+        numbered = self._texts.join(
+            known,
+            on="text",
+            how="left",
+            maintain_order="left",
         )
-        numbered = self._texts.join(known, on="text", how="left", maintain_order="left")
-        return numbered["number"].cast(pl.Int64).to_numpy(), numbered["split"].cast(
-            pl.Int64
-        ).to_numpy()
+        numbers = numbered.select(pl.col("number", "split").cast(pl.Int64))
+        return numbers["number"].to_numpy(), numbers["split"].to_numpy()
 
 
 def second_pass(
@@ -326,11 +336,11 @@ def second_pass(
     kept: list[pl.DataFrame] = []
     start = 0
     for _, _, rows in key_rows(pairs):
-        end = start + 2 * rows.height
-        new = np.flatnonzero(first.is_new[start:end]).tolist()
-        sides = rows["text1"], rows["text2"]
-        texts.extend(sides[index % 2][index // 2] for index in new)
-        kept.append(_copied(rows.filter(first.is_suspect[start // 2 : end // 2])))
+        end = start + rows.height
+        both = rows.select(text=pl.concat_list(_TEXTS)).explode("text")
+        is_new = first.is_new[2 * start : 2 * end]
+        texts.extend(both["text"].filter(is_new))
+        kept.append(_copied(rows.filter(first.is_suspect[start:end])))
         start = end
     suspects = pl.concat(kept).hstack(first.keys_of_suspects)
     issues = {f"issue{side}": pl.coalesce(f"url{side}", f"text{side}") for side in (1, 2)}
@@ -343,36 +353,35 @@ def key_rows(pairs: PairFrames) -> Iterator[tuple[int, str, pl.DataFrame]]:
         for read in readers:
             rows = read()
             for start in range(0, max(1, rows.height), _BATCH):  # also without rows
-                yield (
-                    code,
-                    split,
-                    _columns(rows[start : start + _BATCH], split, by_page=pairs.by_page),
-                )
+                batch = rows[start : start + _BATCH]
+                yield code, split, _columns(batch, split, by_page=pairs.by_page)
 
 
 def _counts(rows: pl.DataFrame, split: str) -> pl.DataFrame:
+    is_same = pl.col("same1") == pl.col("same2")
     return rows.select(
-        pl.lit(split).alias("split"),
-        pl.len().cast(pl.Int64).alias("pairs"),
-        pl.col("label").sum().alias("labels"),
-        count_long(*_TEXTS).sum().alias("long"),
-        (pl.col("same1") == pl.col("same2")).sum().cast(pl.Int64).alias("same"),
+        split=pl.lit(split),
+        pairs=pl.len().cast(pl.Int64),
+        labels=pl.col("label").sum(),
+        long=count_long(*_TEXTS).sum(),
+        same=is_same.sum().cast(pl.Int64),
     )
 
 
 def _columns(rows: pl.DataFrame, split: str, *, by_page: bool) -> pl.DataFrame:
-    texts = [pl.col(name).fill_null("") for name in _TEXTS]
-    urls = [_known(rows, f"url{side}") if by_page else pl.lit(None, pl.String) for side in (1, 2)]
-    # In a merged dataset, only some rows may have a page.
-    pages = [pl.when(url.str.strip_chars() != "").then(url) for url in urls]
+    pages = {}
+    for name in ("url1", "url2"):
+        url = _known(rows, name) if by_page else pl.lit(None, pl.String)
+        # In a merged dataset, only some rows may have a page.
+        pages[name] = pl.when(url.str.strip_chars() != "").then(url)
     return rows.select(
-        pl.lit(split).alias("split"),
-        pl.col(FILE).alias("file"),
-        pl.col(ROW).alias("row"),
-        *texts,
+        pl.col(_TEXTS).fill_null(""),
         pl.col("label").cast(pl.Float64),
-        *(page.alias(f"url{side}") for side, page in enumerate(pages, 1)),
-        _known(rows, "cluster").alias("cluster"),
+        **pages,
+        split=pl.lit(split),
+        file=FILE,
+        row=ROW,
+        cluster=_known(rows, "cluster"),
     )
 
 
@@ -383,21 +392,26 @@ def _known(rows: pl.DataFrame, name: str) -> pl.Expr:
 def hashes_of(rows: pl.DataFrame) -> pl.DataFrame:
     """A hash of each text, issue (its page or text), pair and cluster; 0 for blank values."""
     keyed = rows.with_columns(
-        same1=same_text("text1"), same2=same_text("text2"), cluster_key="cluster"
+        same1=same_text("text1"),
+        same2=same_text("text2"),
+        cluster_key="cluster",
     )
-    keyed = keyed.with_columns(key1=pl.coalesce("url1", "same1"), key2=pl.coalesce("url2", "same2"))
-    names = (*_KEYS, "cluster_key", *_SAME)
-    is_blank = pl.col(names).str.strip_chars().fill_null("") == ""
-    hashes = pl.when(is_blank).then(0).otherwise(pl.col(names).hash(_SEED)).name.keep()
-    return keyed.with_columns(unordered(*_KEYS)).select(
-        hashes, pl.struct(PAIR).hash(_SEED).alias("pair")
+    keyed = keyed.with_columns(
+        key1=pl.coalesce("url1", "same1"),
+        key2=pl.coalesce("url2", "same2"),
     )
+    keyed = keyed.with_columns(unordered(*_KEYS))
+    values = pl.col(*_KEYS, "cluster_key", *_SAME)
+    is_blank = values.str.strip_chars().fill_null("") == ""
+    hashes = pl.when(is_blank).then(0).otherwise(values.hash(_SEED)).name.keep()
+    return keyed.select(hashes, pair=pl.struct(PAIR).hash(_SEED))
 
 
 def _in_two(hashed: pl.DataFrame, name: str) -> pl.Series:
     """Hashes that occur in two splits."""
-    once = hashed.select("split", name).filter(pl.col(name) != 0).unique()
-    return once.filter(pl.col(name).is_duplicated())[name].unique()
+    present = hashed.select("split", name).filter(pl.col(name) != 0)
+    once_a_split = present.unique()[name]
+    return once_a_split.filter(once_a_split.is_duplicated()).unique()
 
 
 def _copied(rows: pl.DataFrame) -> pl.DataFrame:

@@ -43,13 +43,19 @@ class ShownPair:
         # As `Text`, because rich would read `[bot]` in a dataset as markup.
         title = _plain(f"{self.where}; label {row['label']:g}")
         caption = _plain(_caption(row))
-        table = Table(box=box.ROUNDED, show_lines=True, title=title, caption=caption, expand=True)
-        for side in ("1", "2"):
+        table = Table(
+            box=box.ROUNDED,
+            show_lines=True,
+            title=title,
+            caption=caption,
+            expand=True,
+        )
+        repo = row.get("repo") or ""
+        for side, repo_of_side in (("1", repo), ("2", row.get("repo2") or repo)):
             number = row.get(f"number{side}")
-            repo = (row.get("repo2") if side == "2" else None) or row.get("repo") or ""
-            issue = "" if number is None else f": {repo}#{number}"
+            issue = "" if number is None else f": {repo_of_side}#{number}"
             table.add_column(_plain(f"text{side}{issue}"), ratio=1, overflow="fold")
-        table.add_row(*(_marked(*pair, self.common) for pair in ((text1, text2), (text2, text1))))
+        table.add_row(_marked(text1, text2, self.common), _marked(text2, text1, self.common))
         return table
 
     def __repr__(self) -> str:
@@ -60,14 +66,24 @@ class ShownPair:
 
     def to_svg(self) -> str:
         """The table as SVG."""
-        console = Console(record=True, width=_WIDTH, file=io.StringIO(), force_terminal=True)
+        console = Console(
+            record=True,
+            width=_WIDTH,
+            file=io.StringIO(),
+            force_terminal=True,
+        )
         console.print(self)
         return console.export_svg(title="pairs show")
 
     _repr_html_ = to_svg
 
 
-def pick_pair(dataset: PairDataset, split: str | None, number: int, label: int | None) -> ShownPair:
+def pick_pair(
+    dataset: PairDataset,
+    split: str | None,
+    number: int,
+    label: int | None,
+) -> ShownPair:
     """Row `number` of a split (default: the last split), counted among rows with `label` if given."""
     split = split or [*dataset.splits][-1]
     if split not in dataset.splits:
@@ -91,11 +107,9 @@ def _caption(row: dict[str, Any]) -> str:
         details = f"{evidence['kind']} by {who} on {day}: {evidence['url']}"
         relation = row.get("relation")
         confidence = row.get("confidence")
-        return (
-            f"{relation} ({confidence:.2f}), {details}"
-            if relation and confidence is not None
-            else details
-        )
+        if relation and confidence is not None:
+            return f"{relation} ({confidence:.2f}), {details}"
+        return details
     kind = row.get("negative_kind")
     return f"drawn as a {kind} negative" if kind else ""
 
@@ -105,12 +119,10 @@ def _plain(text: str) -> Text:
 
 
 def _marked(text: str, partner: str, common: frozenset[str]) -> Text:
+    shared = distinct_words(text) & distinct_words(partner)
     shown = text if len(text) <= _MAX_CHARS else text[:_MAX_CHARS].rstrip() + " …"
-    pieces = split_at_words(
-        printable(shown), distinct_words(text) & distinct_words(partner) - common
-    )
-    marked = Text.assemble(
-        *((piece, "bold yellow" if is_shared else "") for piece, is_shared in pieces)
-    )
+    marked = Text()
+    for piece, is_shared in split_at_words(printable(shown), shared - common):
+        marked.append(piece, "bold yellow" if is_shared else "")
     marked.highlight_regex(r"\A[^\n]*", "bold")
     return marked

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-_SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
+# The Hub's names for numbers of rows below these.
+_SIZES = {
+    1_000: "n<1K",
+    10_000: "1K<n<10K",
+    100_000: "10K<n<100K",
+    1_000_000: "100K<n<1M",
+    math.inf: "1M<n<10M",
+}
 
 
 def dataset_card(
@@ -17,39 +25,49 @@ def dataset_card(
     tags: Sequence[str] = (),
 ) -> str:
     """A card in Markdown with a YAML head that lists the files of each configuration."""
-    head = ["---", f"pretty_name: {title}", "task_categories:", "- sentence-similarity", "tags:"]
+    head = [
+        "---",
+        f"pretty_name: {title}",
+        "task_categories:",
+        "- sentence-similarity",
+        "tags:",
+    ]
     head += [f"- {tag}" for tag in ("sentence-pairs", *tags)]
-    size = next((name for limit, name in _SIZES if rows < limit), "1M<n<10M")
-    head += ["size_categories:", f"- {size}", "configs:"]
-    for index, (config, files) in enumerate(configs.items()):
+    sizes = [name for limit, name in _SIZES.items() if rows < limit]
+    head += ["size_categories:", f"- {sizes[0]}", "configs:"]
+    first, *_ = configs
+    for config, files in configs.items():
         head.append(f"- config_name: {config}")
-        if index == 0:
+        if config == first:
             head.append("  default: true")
         head.append("  data_files:")
         for split, pattern in files.items():
             head += [f"  - split: {split}", f"    path: {pattern}"]
-    body = [f"# {title}"]
+    head += ["---", "\n"]
+    body = f"# {title}\n"
     for heading, text in sections:
-        body += [f"## {heading}" if heading else "", text.strip()]
-    return "\n".join([*head, "---", ""]) + "\n" + "\n\n".join(part for part in body if part) + "\n"
+        if heading:
+            body += f"\n## {heading}\n"
+        body += f"\n{text.strip()}\n"
+    return "\n".join(head) + body
 
 
 def with_section(card: str, heading: str, text: str) -> str:
     """The card with this section, which replaces an earlier one or goes before `Limitations` or last."""
     card = f"{card.rstrip()}\n\n"
     section = f"## {heading}\n\n{text.strip()}\n\n"
-    place = rf"^## {re.escape(heading)}$.*?(?=^## |\Z)"
-    if not re.search(place, card, re.MULTILINE | re.DOTALL):
-        place = r"^(?=## Limitations)|\Z"
-    card = re.sub(place, lambda _: section, card, count=1, flags=re.MULTILINE | re.DOTALL)
+    place = rf"(?ms)^## {re.escape(heading)}$.*?(?=^## |\Z)"
+    if not re.search(place, card):
+        place = r"(?m)^(?=## Limitations)|\Z"
+    card = re.sub(place, lambda _: section, card, count=1)
     return card.rstrip("\n") + "\n"
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A Markdown table with thousands separators; all columns but the first are right-aligned."""
-    marks = ["---", *["---:"] * (len(header) - 1)]
-    lines = [header, marks, *(map(_cell, row) for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    marks = ["---"] + ["---:"] * (len(header) - 1)
+    cells = [[_cell(value) for value in row] for row in rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (header, marks, *cells))
 
 
 def _cell(value: object) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -40,7 +42,12 @@ from pairkit.similarity.measures import share_long
 _LOG = logging.getLogger(__name__)
 FEW_ROWS = 50  # too few to train on
 DROPPED = "why it is left out"  # a column, null for kept rows; unlikely to exist in a dataset
-_RENAMED = {DROPPED: "left_out", FILE: "source_file", ROW: "source_row"}  # columns of dropped rows
+# Columns of dropped rows.
+_RENAMED = {
+    DROPPED: "left_out",
+    FILE: "source_file",
+    ROW: "source_row",
+}
 CONFLICTING = "conflicting_rows"  # a column: whether a row's pair has several labels and is kept
 _LIMITS = """
 * The limitations of the source datasets apply: see their cards.
@@ -51,7 +58,8 @@ The source datasets have their own licences; check these before you share this d
 """
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)  # frames can't be compared by ==
+# Without `eq`, as frames can't be compared by ==.
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class MadeDataset(Printed):
     """A dataset made from other datasets or documents.
 
@@ -92,43 +100,58 @@ class MadeDataset(Printed):
 
 
 def build_result(
-    rows: pl.DataFrame, kind: LabelKind, name: str, read: Sequence[PairDataset] = ()
+    rows: pl.DataFrame,
+    kind: LabelKind,
+    name: str,
+    read: Sequence[PairDataset] = (),
 ) -> MadeDataset:
     """A dataset from rows with the columns `split` and `DROPPED` (the drop reason)."""
-    bad = joined(pairs.bad_rows for pairs in read)
-    kept = rows.filter(pl.col(DROPPED).is_null()).drop(*_RENAMED, strict=False)
-    conflicting = int(kept[CONFLICTING].sum()) if CONFLICTING in kept.columns else 0
-    kept = kept.drop(CONFLICTING, strict=False)
-    dropped = rows.filter(pl.col(DROPPED).is_not_null()).drop(CONFLICTING, strict=False)
-    dropped = dropped.drop(*_RENAMED.values(), strict=False).rename(_RENAMED, strict=False)
-    if not kept.height:
+    is_kept = rows[DROPPED].is_null()
+    if not is_kept.any():
         raise DataError(f"no pair is left of {rows.height:,}; nothing was written", path=name)
+    kept = rows.filter(is_kept).drop(*_RENAMED, strict=False)
+    dropped = rows.filter(~is_kept)
+    dropped = dropped.drop(CONFLICTING, *_RENAMED.values(), strict=False)
+    dropped = dropped.rename(_RENAMED, strict=False)
+    bad = joined(pairs.bad_rows for pairs in read)
     first = ("split", "text1", "text2", "label")
     kept = kept.select(*first, pl.exclude(first))
+    kept_pairs = kept.drop(CONFLICTING, strict=False)
     splits = {
-        split: kept.filter(pl.col("split") == split).drop("split")
+        split: kept_pairs.filter(pl.col("split") == split).drop("split")
         for split in in_split_order(kept["split"].unique())
     }
-    reasons = (
-        dropped[_RENAMED[DROPPED]]
-        .value_counts()
-        .sort("count", _RENAMED[DROPPED], descending=[True, False])
-    )
-    skipped = sum(sum(pairs.labels.skipped.values()) for pairs in read if pairs.labels is not None)
-    counts = {reason: count for reason, count, _ in by_reason(bad)}
+
     statistics: dict[str, Any] = {
         "splits": {split: _counts(frame, kind) for split, frame in splits.items()},
-        "dropped_pairs": dict(reasons.iter_rows())
-        | ({SKIPPED: skipped} if skipped else {})
-        | counts,
+        "dropped_pairs": _drop_counts(dropped, read, bad),
     }
-    if conflicting:
-        statistics[CONFLICTING] = conflicting
+    if CONFLICTING in kept.columns and kept[CONFLICTING].any():
+        statistics[CONFLICTING] = int(kept[CONFLICTING].sum())
     if "source" in kept.columns:
-        statistics["sources"] = dict(kept["source"].value_counts().sort("source").iter_rows())
-    labelled = any(pairs.labels is not None for pairs in read)
-    labels = LabelsRead("as in the sources", plain=True) if labelled else None
+        sources = kept["source"].value_counts().sort("source")
+        statistics["sources"] = dict(sources.iter_rows())
+    labels = None
+    if any(pairs.labels is not None for pairs in read):
+        labels = LabelsRead("as in the sources", plain=True)
     return MadeDataset(PairDataset(splits, name, kind, labels, bad), dropped, statistics)
+
+
+def _drop_counts(
+    dropped: pl.DataFrame,
+    read: Sequence[PairDataset],
+    bad: pl.DataFrame,
+) -> dict[str, int]:
+    """Rows by drop reason, then those that readers skipped by label and for missing values."""
+    reasons = dropped[_RENAMED[DROPPED]].sort()
+    counts = dict(Counter(reasons).most_common())
+    skipped = 0
+    for pairs in read:
+        if pairs.labels is not None:
+            skipped += sum(pairs.labels.skipped.values())
+    if skipped:
+        counts[SKIPPED] = skipped
+    return counts | {missing: rows for missing, rows, _ in by_reason(bad)}
 
 
 def _counts(frame: pl.DataFrame, kind: LabelKind) -> dict[str, int | float]:
@@ -142,7 +165,9 @@ def _counts(frame: pl.DataFrame, kind: LabelKind) -> dict[str, int | float]:
 
 
 def run_record(
-    command: str, inputs: Mapping[str, PairDataset | Mapping[str, Any]], settings: Mapping[str, Any]
+    command: str,
+    inputs: Mapping[str, PairDataset | Mapping[str, Any]],
+    settings: Mapping[str, Any],
 ) -> dict[str, Any]:
     """The content of run.json, which is equal for equal runs."""
     return {
@@ -150,37 +175,39 @@ def run_record(
         "command": command,
         "settings": dict(settings),
         # A list, because of conflicting labels the first input's may be kept.
-        "inputs": [{"name": name, **_described(pairs)} for name, pairs in inputs.items()],
+        "inputs": [{"name": name, **_digest(content)} for name, content in inputs.items()],
     }
 
 
-def _described(pairs: PairDataset | Mapping[str, Any]) -> Mapping[str, Any]:
-    return {"rows": len(pairs), "sha256": _hash(pairs)} if isinstance(pairs, PairDataset) else pairs
-
-
-def _hash(pairs: PairDataset) -> str:
+def _digest(content: PairDataset | Mapping[str, Any]) -> Mapping[str, Any]:
+    """The size and hash of pairs; those of other inputs are there already."""
+    if not isinstance(content, PairDataset):
+        return content
     digest = hashlib.sha256()
-    for split, frame in pairs.splits.items():
-        digest.update(f"{split}\n".encode())
-        digest.update(frame.select("text1", "text2", "label").write_ndjson().encode())
-    return digest.hexdigest()
+    for split, frame in content.splits.items():
+        pairs = frame.select("text1", "text2", "label")
+        digest.update(f"{split}\n{pairs.write_ndjson()}".encode())
+    return {"rows": len(content), "sha256": digest.hexdigest()}
 
 
 def check_out(
-    out: Path | None, run: Mapping[str, Any], sources: Iterable[Source], *, fresh: bool
+    out: Path | None,
+    run: Mapping[str, Any],
+    sources: Iterable[Source],
+    *,
+    fresh: bool,
 ) -> None:
     """Refuse an output folder with other files than a dataset of `pairs`, or with a source."""
     if out is None:
         return
-    for source in sources:
-        if not isinstance(place := contents_of(source), str | Path):
-            continue
-        home = Path(place).resolve()
-        if out.resolve() in (home, *home.parents):
-            raise ConfigError(f"{out}: would replace its source {place}; choose another folder")
-    is_same(
-        out, made_there(out, "pairs", "inputs"), run, ("command", "settings", "inputs"), fresh=fresh
-    )
+    for source in map(contents_of, sources):
+        if isinstance(source, str | Path):
+            home = Path(source).resolve()
+            if out.resolve() in (home, *home.parents):
+                message = f"{out}: would replace its source {source}; choose another folder"
+                raise ConfigError(message)
+    there = made_there(out, "pairs", "inputs")
+    is_same(out, there, run, ("command", "settings", "inputs"), fresh=fresh)
 
 
 def write_result(
@@ -195,48 +222,62 @@ def write_result(
     """Write the dataset with a card, unless `out` is None; call `check_out` before."""
     if out is None:
         return made
-    title = "".join(
-        letter if letter.isalnum() or letter in "-_." else " " for letter in out.name
-    ).strip()
     splits = with_kind(made.pairs)
-    configs = {"default" if "label" in next(iter(splits.values())).columns else "positive": splits}
-    statistics = made.statistics
-    counts = statistics["splits"]
-    lines = [
-        (
-            key.replace("_", " "),
-            *(f"{of[key]:.2f}" if key == "mean_label" else of[key] for of in counts.values()),
-        )
-        for key in next(iter(counts.values()))
-    ]
-    sections = [("", introduction), ("Counts", markdown_table(["", *counts], lines))]
-    if "sources" in statistics:
-        table = markdown_table(["source", "rows"], statistics["sources"].items())
-        sections.append(("Sources", f"The column `source` has the source of each row.\n\n{table}"))
-    if statistics["dropped_pairs"]:
-        rows = [
-            (reason.replace("_", " "), count)
-            for reason, count in statistics["dropped_pairs"].items()
-        ]
-        sections.append(("Left out", markdown_table(["reason", "rows"], rows)))
-    if conflicting := statistics.get(CONFLICTING):
-        sections.append(
-            ("Conflicting labels", f"{conflicting:,} rows are of pairs with different labels.")
-        )
-    sections += [*further, ("Limitations", limits), ("Licence", _LICENCE)]
+    is_labelled = any("label" in frame.columns for frame in splits.values())
+    configs = {"default" if is_labelled else "positive": splits}
+    sections = [("", introduction), *_count_sections(made.statistics), *further]
+    sections += [("Limitations", limits), ("Licence", _LICENCE)]
     card = dataset_card(
-        title or "Text pairs", configs=card_files(configs), rows=len(made.pairs), sections=sections
+        re.sub(r"[^\w.-]", " ", out.name).strip() or "Text pairs",
+        configs=card_files(configs),
+        rows=len(made.pairs),
+        sections=sections,
     )
-    write_dataset(out, configs, card=card, statistics=statistics, run=run)
+    write_dataset(
+        out,
+        configs,
+        card=card,
+        statistics=made.statistics,
+        run=run,
+    )
     write_bad_rows(out, made.pairs.bad_rows)
     return replace(made, out=out)
+
+
+def _count_sections(statistics: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The sections of a card with the statistics of its dataset."""
+    splits = statistics["splits"]
+    lines = []
+    for key in next(iter(splits.values())):
+        values = [counts[key] for counts in splits.values()]
+        if key == "mean_label":
+            values = [f"{mean:.2f}" for mean in values]
+        lines.append((key.replace("_", " "), *values))
+    yield "Counts", markdown_table(["", *splits], lines)
+    if "sources" in statistics:
+        table = markdown_table(["source", "rows"], statistics["sources"].items())
+        yield "Sources", f"The column `source` has the source of each row.\n\n{table}"
+    if dropped := statistics["dropped_pairs"]:
+        rows = {reason.replace("_", " "): count for reason, count in dropped.items()}
+        yield "Left out", markdown_table(["reason", "rows"], rows.items())
+    if conflicting := statistics.get(CONFLICTING):
+        yield (
+            "Conflicting labels",
+            f"{conflicting:,} rows are of pairs with different labels.",
+        )
 
 
 _WRITTEN = "Pairs written by `pairkit.write`."
 _NO_REASON = pl.lit(None, pl.String).alias(DROPPED)
 
 
-def make_written(pairs: PairDataset, source: Source, out: Path, *, fresh: bool) -> MadeDataset:
+def make_written(
+    pairs: PairDataset,
+    source: Source,
+    out: Path,
+    *,
+    fresh: bool,
+) -> MadeDataset:
     """See `pairkit.write`."""
     rows = pairs.rows.with_columns(_NO_REASON)
     made = build_result(rows, pairs.label_kind, str(out), [pairs])
@@ -249,7 +290,12 @@ FileFormat = Literal["jsonl", "csv"]
 
 
 def export_pairs(
-    dataset: PairDataset, out: Path, file_format: FileFormat, *, raw: bool, fresh: bool
+    dataset: PairDataset,
+    out: Path,
+    file_format: FileFormat,
+    *,
+    raw: bool,
+    fresh: bool,
 ) -> list[Path]:
     """Write each split as `out/<split>.jsonl` or `.csv`; nested columns become JSON text in CSV."""
     if file_format not in get_args(FileFormat):

@@ -50,8 +50,6 @@ from pairkit.dataset.records import (
 from pairkit.similarity.groups import Indices, connected
 from pairkit.similarity.same_text import same_text
 
-_PAGES = (("url1", "text1"), ("url2", "text2"))  # the page and text of an issue
-_CLUSTERS = (("cluster", "text1"), ("cluster", "text2"))
 _PLACE = "place of the row"
 _RANK = "rank of the split"
 _KEY = "page or cluster"
@@ -59,10 +57,9 @@ _TEXT = "number of the text"
 
 CROSSES = "crosses_splits"
 REPEATED = "repeated"
-RANKS, OTHER_RANK = (
-    {"test": 0, "validation": 1, "train": 3},
-    2,
-)  # rows stay in the split of lowest rank
+# Rows stay in the split of lowest rank.
+_RANKS = {"test": 0, "validation": 1, "train": 3}
+_OTHER_RANK = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,20 +76,22 @@ def connect_texts(rows: pl.DataFrame) -> ConnectedTexts:
     """Group texts that are the same, near-identical, of one page, or of one cluster."""
     rows = typed_rows(rows)  # columns of these names may have other types
     distinct = all_texts(rows).unique().sort()
-    sides = {name: distinct.search_sorted(rows[name]) for name in ("text1", "text2")}
     texts = distinct.to_list()
+    first = distinct.search_sorted(rows["text1"])
+    second = distinct.search_sorted(rows["text2"])
     groups = text_groups(texts)
-    for columns in (_PAGES, _CLUSTERS):
+    for key1, key2 in (("url1", "url2"), ("cluster", "cluster")):
         parts = [
-            pl.DataFrame({_KEY: rows[key], _TEXT: sides[text]})
-            for key, text in columns
+            pl.DataFrame({_KEY: rows[key], _TEXT: side})
+            for key, side in ((key1, first), (key2, second))
             if key in rows.columns
         ]
         if parts:
             members = pl.concat(parts).filter(pl.col(_KEY) != "")
-            first = members.select(pl.col(_TEXT).first().over(_KEY)).to_series()
-            groups = connected(groups, first.to_numpy(), members[_TEXT].to_numpy())
-    return ConnectedTexts(texts, groups, sides["text1"].to_numpy(), sides["text2"].to_numpy())
+            leader = pl.col(_TEXT).first().over(_KEY)
+            leaders = members.select(leader).to_series()
+            groups = connected(groups, leaders.to_numpy(), members[_TEXT].to_numpy())
+    return ConnectedTexts(texts, groups, first.to_numpy(), second.to_numpy())
 
 
 def keep_apart(rows: pl.DataFrame) -> pl.DataFrame:
@@ -108,25 +107,27 @@ def keep_apart(rows: pl.DataFrame) -> pl.DataFrame:
     owner: dict[int, str] = {}
     reasons: list[str | None] = [None] * rows.height
     for split in sorted(of_split, key=_strength):
+        kept = set[int]()
         for row in of_split[split]:
-            owners = {owner.get(group, split) for group in (first_groups[row], second_groups[row])}
-            others = owners - {split}
+            groups_of_row = {first_groups[row], second_groups[row]}
+            others = {owner[group] for group in groups_of_row & owner.keys()}
             if others:
                 reasons[row] = f"shared_with_{min(others, key=_strength)}"
-        # Only rows that stay own their texts.
-        for row in of_split[split]:
-            if reasons[row] is None:
-                owner[first_groups[row]] = split
-                owner[second_groups[row]] = split
+            else:
+                kept |= groups_of_row
+        owner |= dict.fromkeys(kept, split)  # only rows that stay own their texts
     return rows.with_columns(pl.Series(DROPPED, reasons, pl.String))
 
 
 def _strength(split: str) -> tuple[int, str]:
-    return RANKS.get(split, OTHER_RANK), split
+    return _RANKS.get(split, _OTHER_RANK), split
 
 
 def divide(
-    rows: pl.DataFrame, split_sizes: Sequence[float], seed: int, binds: Mask | None = None
+    rows: pl.DataFrame,
+    split_sizes: Sequence[float],
+    seed: int,
+    binds: Mask | None = None,
 ) -> pl.DataFrame:
     """Assign rows to new splits so that no text, issue or cluster is in two.
 
@@ -143,12 +144,14 @@ def divide(
     row_counts = np.bincount(groups[first[is_binding]], minlength=len(groups))
     with_rows = np.flatnonzero(row_counts)
     others = np.setdiff1d(groups, with_rows)  # groups of rows that don't bind
+    weights = np.maximum(row_counts, 1)
     split_of = np.full(len(groups), NOWHERE, np.int8)
-    for names, weights in ((others, np.ones_like(others)), (with_rows, row_counts[with_rows])):
-        hashes = [keyed_hash(seed, "group", connected_texts.texts[name]) for name in names.tolist()]
+    for names in (others, with_rows):
+        texts = [connected_texts.texts[name] for name in names]
+        hashes = [keyed_hash(seed, "group", text) for text in texts]
         order = np.argsort(np.array(hashes, np.uint64), kind="stable")
-        targets = split_targets(int(weights.sum()), shares, len(names))
-        split_of[names] = fill_splits(order, weights, targets)
+        targets = split_targets(int(weights[names].sum()), shares, len(names))
+        split_of[names] = fill_splits(order, weights[names], targets)
 
     splits = split_of[groups[first]]
     crosses = pl.Series(splits != split_of[groups[second]])
@@ -157,34 +160,39 @@ def divide(
         if not _is_positive(rows).all():
             remedy = f"let only positives connect them (--cut-negatives), or {remedy}"
         _check_sizes(splits, targets, int(row_counts.max(initial=0)), remedy)
+    split_names = [SPLITS[split] for split in splits.tolist()]
     return rows.with_columns(
-        pl.Series("split", [SPLITS[split] for split in splits.tolist()], pl.String),
+        pl.Series("split", split_names, pl.String),
         pl.when(crosses).then(pl.lit(CROSSES)).alias(DROPPED),
     )
 
 
 def _shares(split_sizes: Sequence[float]) -> list[float]:
     """The share of each split, in [0, 1]."""
-    if (
-        len(split_sizes) != len(SPLITS)
-        or min(split_sizes) < 0
-        or not 0 < sum(split_sizes) < float("inf")
-    ):
-        sizes = ",".join(f"{share:g}" for share in split_sizes)
+    total = sum(split_sizes)
+    is_valid = len(split_sizes) == len(SPLITS) and min(split_sizes) >= 0
+    if not is_valid or not 0 < total < float("inf"):
+        sizes = ",".join(f"{size:g}" for size in split_sizes)
         raise ConfigError(
             f"split_sizes = {sizes}: expected sizes of train, validation and test, such as 0.8,0.1,0.1"
         )
-    return [size / sum(split_sizes) for size in split_sizes]
+    return [size / total for size in split_sizes]
 
 
 def _is_positive(rows: pl.DataFrame) -> Mask:
     """Which labels are in the upper half of their range."""
     labels = rows["label"].cast(pl.Float64).to_numpy()
-    middle = (labels.min(initial=np.inf) + labels.max(initial=-np.inf)) / 2
-    return np.asarray(labels >= middle)
+    lowest = labels.min(initial=np.inf)
+    highest = labels.max(initial=-np.inf)
+    return np.asarray(labels >= (lowest + highest) / 2)
 
 
-def _check_sizes(splits: Codes, targets: Sequence[int], largest: int, remedy: str) -> None:
+def _check_sizes(
+    splits: Codes,
+    targets: Sequence[int],
+    largest: int,
+    remedy: str,
+) -> None:
     """Refuse splits of less than half the requested rows."""
     counts = np.bincount(splits, minlength=len(SPLITS)).tolist()
     for split, count, target in zip(SPLITS, counts, targets, strict=True):
@@ -230,9 +238,8 @@ cluster is in two splits, and neither are near-identical texts (Jaccard similari
 
 def named(sources: Sequence[Source] | Mapping[str, Source]) -> dict[str, Source]:
     """The sources by name: the keys of a mapping, the last parts of paths, or numbers."""
-    is_single = isinstance(
-        contents_of(cast("Source", sources)), str | Path | PairDataset
-    ) or hasattr(sources, "columns")
+    contents = contents_of(cast("Source", sources))
+    is_single = isinstance(contents, str | Path | PairDataset) or hasattr(sources, "columns")
     if is_single or not sources:
         raise ConfigError("nothing to merge; give a list of datasets")
     if isinstance(sources, Mapping):
@@ -240,9 +247,11 @@ def named(sources: Sequence[Source] | Mapping[str, Source]) -> dict[str, Source]
     by_name: dict[str, Source] = {}
     for place, source in enumerate(sources, 1):
         contents = contents_of(source)
-        name = contents.source if isinstance(contents, PairDataset) else contents
-        plain = Path(name).name if isinstance(name, str | Path) else str(place)
-        by_name[plain if plain and plain not in by_name else f"{plain}-{place}"] = source
+        where = contents.source if isinstance(contents, PairDataset) else contents
+        name = Path(where).name if isinstance(where, str | Path) else str(place)
+        if not name or name in by_name:
+            name = f"{name}-{place}"
+        by_name[name] = source
     return by_name
 
 
@@ -272,22 +281,24 @@ def _scale(pairs: PairDataset) -> str:
 def _split_once(rows: pl.DataFrame, settings: Mapping[str, Any]) -> pl.DataFrame:
     """Rows with their splits, each pair once; and the dropped ones."""
     marked = mark_repeated(rows, settings["conflicts"])
-    alive = marked.filter(pl.col(DROPPED).is_null()).drop(DROPPED)
+    is_kept = marked[DROPPED].is_null()
+    alive = marked.filter(is_kept).drop(DROPPED)
     if settings["split"] is None:
         apart = keep_apart(alive)
     else:
         binds = _is_positive(alive) if settings["cut_negatives"] else None
         apart = divide(alive, settings["split"], settings["seed"], binds)
-    return pl.concat([apart, marked.filter(pl.col(DROPPED).is_not_null())], how="diagonal")
+    return pl.concat([apart, marked.filter(~is_kept)], how="diagonal")
 
 
 def mark_repeated(rows: pl.DataFrame, conflicts: Conflicts) -> pl.DataFrame:
     """Mark rows that repeat a pair: the first in the split of lowest rank stays."""
-    rank = pl.col("split").replace_strict(RANKS, default=OTHER_RANK).alias(_RANK)
-    same1, same2 = (rows.select(same_text(text)).to_series() for text in ("text1", "text2"))
+    rank = pl.col("split").replace_strict(_RANKS, default=_OTHER_RANK).alias(_RANK)
     scale = label_scale(rows["label"])
-    keyed = rows.with_row_index(_PLACE).with_columns(rank, *unordered(pl.lit(same1), pl.lit(same2)))
-    keyed = keyed.with_columns(differ(scale).alias(CONFLICTING))
+    same = rows.select(same1=same_text("text1"), same2=same_text("text2"))
+    keys = same.select(unordered("same1", "same2"))
+    keyed = rows.with_row_index(_PLACE).hstack(keys)
+    keyed = keyed.with_columns(rank, differ(scale).alias(CONFLICTING))
     if conflicts == "error":
         _refuse(keyed.filter(CONFLICTING))
 
@@ -296,9 +307,11 @@ def mark_repeated(rows: pl.DataFrame, conflicts: Conflicts) -> pl.DataFrame:
     lost = pl.when(is_lost).then(pl.lit(CONFLICT))
     marked = keyed.with_columns(lost.alias(DROPPED), is_kept.alias(CONFLICTING))
     side = pl.when(CONFLICTING).then("label")  # each label of a kept conflict occurs once
-    kept_place = pl.col(_PLACE).sort_by(_RANK, _PLACE).first().over(*PAIR, DROPPED, side)
-    repeated = pl.when(kept_place != pl.col(_PLACE)).then(pl.lit(REPEATED))
-    return marked.select(*rows.columns, CONFLICTING, pl.coalesce(DROPPED, repeated).alias(DROPPED))
+    first_place = pl.col(_PLACE).sort_by(_RANK, _PLACE).first()
+    is_repeated = pl.col(_PLACE) != first_place.over(*PAIR, DROPPED, side)
+    repeated = pl.when(is_repeated).then(pl.lit(REPEATED))
+    dropped = pl.coalesce(DROPPED, repeated).alias(DROPPED)
+    return marked.select(*rows.columns, CONFLICTING, dropped)
 
 
 def _refuse(differing: pl.DataFrame) -> None:
@@ -312,28 +325,30 @@ def _refuse(differing: pl.DataFrame) -> None:
             for row in group.iter_rows(named=True)
         ]
         conflicts.append(f"{one_line(group['text1'][0], 60)!r} ({'; '.join(places)})")
-    more = f" and {len(groups) - _MAX_CONFLICTS:,} more" if len(groups) > _MAX_CONFLICTS else ""
+    listed = ", ".join(conflicts)
+    if len(groups) > _MAX_CONFLICTS:
+        listed += f" and {len(groups) - _MAX_CONFLICTS:,} more"
     raise DataError(
-        f"pairs with different labels ({len(groups):,}): {', '.join(conflicts)}{more}; leave them out"
+        f"pairs with different labels ({len(groups):,}): {listed}; leave them out"
         " with --conflicts=drop, take the first label with --conflicts=first, or keep them with"
         " --conflicts=keep"
     )
 
 
-def _named(frame: pl.DataFrame, name: str, split: str, where: str) -> pl.DataFrame:
+def _named(
+    frame: pl.DataFrame,
+    name: str,
+    split: str,
+    where: str,
+) -> pl.DataFrame:
     """A split's rows with their source; the source from an earlier merge is appended."""
     source = pl.lit(name)
     dtype = frame.schema.get("source")
     if dtype is not None and not dtype.is_nested() and dtype != pl.Binary:
-        inner = pl.col("source").cast(pl.String)
-        source = (
-            pl.when(inner.is_null())
-            .then(source)
-            .otherwise(pl.concat_str(pl.lit(f"{name}/"), inner))
-        )
-    file = pl.col(FILE).str.replace(
-        where, name, literal=True
-    )  # the same for several tables in memory
+        earlier = pl.concat_str(pl.lit(f"{name}/"), pl.col("source").cast(pl.String))
+        source = pl.coalesce(earlier, source)
+    # The same for several tables in memory.
+    file = pl.col(FILE).str.replace(where, name, literal=True)
     return named_split(frame, split).with_columns(file, source.alias("source"))
 
 

@@ -43,15 +43,13 @@ _PAIR_NAMES = _pairs("""
     sentence_a sentence_b, question sentence, query document, query passage, query text
 """)
 _LABEL_NAMES = (
-    *(
-        "label",
-        "score",
-        "is_duplicate",
-        "similarity",
-        "similarity_score",
-        "relatedness_score",
-        "relevance",
-    ),
+    "label",
+    "score",
+    "is_duplicate",
+    "similarity",
+    "similarity_score",
+    "relatedness_score",
+    "relevance",
     "gold_label",
 )
 _POSITIVE_LABELS = ("label", "score")  # of rows with positives
@@ -62,6 +60,24 @@ _POSITIVE_NAMES = _pairs("""
 _MAPPED = ("text1", "text2", "label", "anchor", "positive", "text")
 _MAPPED_NEGATIVE = re.compile(r"negative(_\d+)?")
 _NO_NEGATIVES = "none"  # `negative=none` in a mapping ignores the columns of negatives
+_DOCUMENT_NAMES = {
+    "title": ("title", "headline", "subject", "summary"),
+    "body": ("body", "text", "content", "abstract", "description"),
+    "question": ("question", "query"),
+    "answer": ("answer", "response"),
+}
+# The title only without a body.
+TEXT_COLUMNS = (
+    "text",
+    "sentence",
+    "sentence1",
+    "text1",
+    "anchor",
+    "premise",
+    "content",
+    "question",
+    "title",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +128,8 @@ def _first_of(usual: Sequence[str], names: Sequence[str]) -> str:
 
 def _by_lower_case(names: Sequence[str]) -> dict[str, str]:
     """The columns by their names in lower case; the first, unless one has just this name."""
-    return {name.lower(): name for name in reversed(names)} | {name: name for name in names}
+    in_lower_case = {name.lower(): name for name in reversed(names)}
+    return in_lower_case | {name: name for name in names}
 
 
 def _known_roles(frame: pl.DataFrame, where: str, meant: Meant) -> Roles:
@@ -150,14 +167,23 @@ def _known_roles(frame: pl.DataFrame, where: str, meant: Meant) -> Roles:
 
 
 def known_pair(
-    names: Sequence[str], usual: Sequence[Sequence[str]] = (*_PAIR_NAMES, *_POSITIVE_NAMES)
+    names: Sequence[str],
+    usual: Sequence[Sequence[str]] = (*_PAIR_NAMES, *_POSITIVE_NAMES),
 ) -> list[str]:
     """The columns of two texts, in upper or lower case; else empty."""
     known = _by_lower_case(names)
-    return next(([known[name] for name in pair] for pair in usual if {*pair} <= known.keys()), [])
+    for pair in usual:
+        if {*pair} <= known.keys():
+            return [known[name] for name in pair]
+    return []
 
 
-def _advice(frame: pl.DataFrame, pair: Sequence[str], label: str, meant: Meant) -> str:
+def _advice(
+    frame: pl.DataFrame,
+    pair: Sequence[str],
+    label: str,
+    meant: Meant,
+) -> str:
     """`--columns` with the likely columns of a pair and its label, or of a text."""
     lengths = text_lengths(frame.iter_rows(named=True))
     names = frame.columns
@@ -178,34 +204,39 @@ def _pair_option(pair: Sequence[str], label: str, *, is_labelled: bool = True) -
 
 
 def _check_mapping(
-    given: Mapping[str, str], known: Sequence[str], names: Sequence[str], where: str
+    columns: Mapping[str, str],
+    roles: Sequence[str],
+    names: Sequence[str],
+    where: str,
 ) -> None:
     """Refuse unknown roles, and columns that don't exist."""
-    for role, name in given.items():
-        if role not in known:
-            raise ConfigError(f"column mapping {role!r}: expected one of {', '.join(known)}")
+    for role, name in columns.items():
+        if role not in roles:
+            raise ConfigError(f"column mapping {role!r}: expected one of {', '.join(roles)}")
         if name not in names:
             shown = one_line(", ".join(names)) or "(none)"
             raise DataError(f"no column {name!r} for {role}; there are {shown}", path=where)
 
 
 def _mapped_roles(
-    names: list[str], where: str, columns: Mapping[str, str], *, single: bool
+    names: list[str],
+    where: str,
+    columns: Mapping[str, str],
+    *,
+    single: bool,
 ) -> Roles:
-    numbered = [key for key in columns if _MAPPED_NEGATIVE.fullmatch(key)]
-    without = columns.get("negative") == _NO_NEGATIVES
-    used = {key: name for key, name in columns.items() if not (without and key == "negative")}
-    _check_mapping(used, [*_MAPPED, *(numbered or ("negative", "negative_1", "…"))], names, where)
-    keys = columns.keys() - set(numbered)
-    if keys == {"text1", "text2", "label"} and (without or not numbered):
-        return Roles(columns["text1"], columns["text2"], columns["label"])
-    if keys == {"anchor", "positive"}:
-        ordered = (
-            () if without else sorted(numbered, key=lambda key: by_number(key[len("negative_") :]))
-        )
-        return Roles(
-            columns["anchor"], columns["positive"], negatives=tuple(columns[key] for key in ordered)
-        )
+    used = {**columns}
+    if columns.get("negative") == _NO_NEGATIVES:
+        del used["negative"]
+    negatives = [role for role in used if _MAPPED_NEGATIVE.fullmatch(role)]
+    known = [*_MAPPED, *(negatives or ("negative", "negative_1", "…"))]
+    _check_mapping(used, known, names, where)
+    if used.keys() == {"text1", "text2", "label"}:
+        return Roles(used["text1"], used["text2"], used["label"])
+    if used.keys() == {"anchor", "positive", *negatives}:
+        negatives.sort(key=lambda role: by_number(role[len("negative_") :]))
+        in_order = tuple(used[role] for role in negatives)
+        return Roles(used["anchor"], used["positive"], negatives=in_order)
     if single and columns.keys() == {"text"}:
         return Roles(columns["text"], "")
     also = ", or only text" if single else ""
@@ -213,17 +244,6 @@ def _mapped_roles(
         "a column mapping names text1, text2 and label, or anchor, positive and perhaps negatives"
         f"{also}; found {', '.join(columns)}"
     )
-
-
-_DOCUMENT_NAMES = {
-    "title": ("title", "headline", "subject", "summary"),
-    "body": ("body", "text", "content", "abstract", "description"),
-    "question": ("question", "query"),
-    "answer": ("answer", "response"),
-}
-TEXT_COLUMNS = (
-    "text", "sentence", "sentence1", "text1", "anchor", "premise", "content", "question", "title",
-)  # fmt: skip  # the title only without a body
 
 
 def text_column(
@@ -243,8 +263,9 @@ def text_column(
         return columns["text"]
     is_document = _first_of(["body", "question", "answer"], names)
     column = _first_of(TEXT_COLUMNS[:-1] if is_document else TEXT_COLUMNS, names)
-    if not column and 1 in (len(names), len(strings)):
-        column = next(iter(names if len(names) == 1 else strings))
+    for candidates in (names, strings):
+        if not column and len(candidates) == 1:
+            (column,) = candidates
     if not column:
         raise DataError(
             f"no known text column among {one_line(', '.join(names)) or '(none)'}; name it, such as"
@@ -252,24 +273,31 @@ def text_column(
             path=where,
         )
     if len(names) > 1 and column != "text":
-        note_once("%s: the texts are in %s; else give --columns text=NAME", where, one_line(column))
+        note_once(
+            "%s: the texts are in %s; else give --columns text=NAME",
+            where,
+            one_line(column),
+        )
     return column
 
 
 def document_roles(
-    frame: pl.DataFrame, where: str, columns: Mapping[str, str] | None, *, needed: bool = True
+    frame: pl.DataFrame,
+    where: str,
+    columns: Mapping[str, str] | None,
+    *,
+    needed: bool = True,
 ) -> dict[str, str]:
     """The columns of title, body, question and answer; `needed` refuses a table without body and question."""
     names = frame.columns
     if columns:
         _check_mapping(columns, ["text", *_DOCUMENT_NAMES, "document"], names, where)
-        roles = {"body" if role == "text" else role: name for role, name in columns.items()}
+        roles = {**columns}
+        if "text" in roles:
+            roles["body"] = roles.pop("text")
     else:
-        roles = {
-            role: name
-            for role, usual in _DOCUMENT_NAMES.items()
-            if (name := _first_of(usual, names))
-        }
+        roles = {role: _first_of(usual, names) for role, usual in _DOCUMENT_NAMES.items()}
+        roles = {role: name for role, name in roles.items() if name}
     for role, partner in (("question", "answer"), ("answer", "question")):
         if role in roles and partner not in roles:
             if columns:
@@ -278,7 +306,8 @@ def document_roles(
     if needed and not {"question", "body"} & roles.keys():
         lengths = text_lengths(frame.iter_rows(named=True))
         option = text_option(lengths)
-        if len(names) == len(lengths) == 2 and min(lengths.values()) >= MIN_LENGTH:
+        are_long = min(lengths.values(), default=0) >= MIN_LENGTH
+        if len(names) == len(lengths) == 2 and are_long:
             option = columns_option(question=names[0], answer=names[1])
         raise DataError(
             f"found the columns {one_line(', '.join(names))}, expected title and body, question and answer,"
@@ -292,56 +321,70 @@ def document_roles(
 
 
 def label_column(
-    frame: pl.DataFrame, roles: Roles, where: str, classes: Sequence[str]
+    frame: pl.DataFrame,
+    roles: Roles,
+    where: str,
+    classes: Sequence[str],
 ) -> LabelColumn:
     """The labels of a table."""
     values = frame[roles.label]
     check_flat(values, frame[ROW], where)
     if values.dtype == pl.Binary:
         values = as_text(frame, roles.label, where)
-    once = pl.repeat(1, frame.height, dtype=pl.Int64, eager=True)
-    return LabelColumn(values, frame[ROW], once, where, (roles.text1, roles.text2), classes)
+    texts = (roles.text1, roles.text2)
+    return LabelColumn(values, frame[ROW], _all_labels(1, frame), where, texts, classes)
 
 
 def to_pairs(
-    frame: pl.DataFrame, roles: Roles, where: str, labels: pl.Series | None
+    frame: pl.DataFrame,
+    roles: Roles,
+    where: str,
+    labels: pl.Series | None,
 ) -> pl.DataFrame:
     """Rows with text1, text2, label and other columns; a triplet becomes a positive and its negatives."""
     frame = _with_texts(frame.drop(roles.unwanted), roles, where)
     if labels is not None:
         frame = frame.filter(labels.is_not_null())
         labels = labels.drop_nulls()
-        binary = ((labels == 0) | (labels == 1)).all()
+        binary = labels.is_in([0.0, 1.0]).all()
         labels = labels.cast(pl.Int64 if binary else pl.Float32).alias(roles.label)
-        pairs = _rows(frame, roles.text1, roles.text2, labels)
-    else:
-        positives = _one_positive(frame, roles)
-        ones = pl.repeat(1, positives.height, dtype=pl.Int64, eager=True)
-        pairs = _rows(positives, roles.text1, roles.text2, ones)
-        if roles.negatives:
-            lists = lists_of_negatives(frame, roles.negatives, where)
-            pairs = pairs.drop(roles.negatives)
-            rows = frame.drop(roles.text2, *roles.negatives).with_columns(lists).explode(NEGATIVES)
-            zeros = pl.repeat(0, rows.height, dtype=pl.Int64, eager=True)
-            negatives = _rows(rows, roles.text1, NEGATIVES, zeros)
-            pairs = pl.concat([pairs, negatives]).sort(ROW, maintain_order=True)
-    return pairs
+        return _rows(frame, roles.text1, roles.text2, labels)
+    positives = _one_positive(frame, roles)
+    pairs = _rows(positives, roles.text1, roles.text2, _all_labels(1, positives))
+    if not roles.negatives:
+        return pairs
+    lists = lists_of_negatives(frame, roles.negatives, where)
+    others = frame.drop(roles.text2, *roles.negatives)
+    rows = others.with_columns(lists).explode(NEGATIVES)
+    negatives = _rows(rows, roles.text1, NEGATIVES, _all_labels(0, rows))
+    both = pl.concat([pairs.drop(roles.negatives), negatives])
+    return both.sort(ROW, maintain_order=True)
+
+
+def _all_labels(label: int, rows: pl.DataFrame) -> pl.Series:
+    # Without a name, as columns of its name are replaced.
+    return pl.repeat(label, rows.height, dtype=pl.Int64, eager=True).alias("")
 
 
 def to_rows(
-    frame: pl.DataFrame, roles: Roles, where: str, labels: pl.Series | None = None
+    frame: pl.DataFrame,
+    roles: Roles,
+    where: str,
+    labels: pl.Series | None = None,
 ) -> pl.DataFrame:
     """Rows as in the source: pairs with labels, positives with negatives, or single texts."""
     if labels is not None:
         return to_pairs(frame, roles, where, labels).select("text1", "text2", "label", ROW)
     frame = _with_texts(frame, roles, where)
-    names = (
-        {"anchor": roles.text1, "positive": roles.text2} if roles.text2 else {"text": roles.text1}
-    )
-    lists = [lists_of_negatives(frame, roles.negatives, where)] if roles.negatives else []
-    frame = _one_positive(frame.with_columns(lists), roles)
-    columns = [pl.col(column).alias(name) for name, column in names.items()]
-    return frame.select(*columns, *(series.name for series in lists), ROW)
+    if not roles.text2:
+        return frame.select(pl.col(roles.text1).alias("text"), ROW)
+    anchor = pl.col(roles.text1).alias("anchor")
+    positive = pl.col(roles.text2).alias("positive")
+    columns = [anchor, positive]
+    if roles.negatives:
+        frame = frame.with_columns(lists_of_negatives(frame, roles.negatives, where))
+        columns.append(pl.col(NEGATIVES))
+    return _one_positive(frame, roles).select(*columns, ROW)
 
 
 def _one_positive(frame: pl.DataFrame, roles: Roles) -> pl.DataFrame:
@@ -355,16 +398,17 @@ def _has_lists(frame: pl.DataFrame, roles: Roles) -> bool:
 
 def _with_texts(frame: pl.DataFrame, roles: Roles, where: str) -> pl.DataFrame:
     """The frame with all columns of texts cast to String, or List of String."""
-    lists = [name for name in roles.negatives if isinstance(frame[name].dtype, pl.List | pl.Array)]
     if _has_lists(frame, roles):
-        lists.append(roles.text2)
         positives = lists_of_negatives(frame, [roles.text2], where)
         frame = frame.with_columns(positives.alias(roles.text2))
-    columns = filter(None, (roles.text1, roles.text2, *roles.negatives))
-    names = [name for name in columns if name not in lists]
-    for name in names:
+    texts = []
+    for name in filter(None, (roles.text1, roles.text2, *roles.negatives)):
+        may_be_list = name in roles.negatives or (name == roles.text2 and not roles.label)
+        if may_be_list and isinstance(frame[name].dtype, pl.List | pl.Array):
+            continue
         check_flat(frame[name], frame[ROW], where)
-    return frame.with_columns([as_text(frame, name, where) for name in names])
+        texts.append(as_text(frame, name, where))
+    return frame.with_columns(texts)
 
 
 def check_flat(column: pl.Series, rows: pl.Series, where: str) -> None:
@@ -381,11 +425,11 @@ def check_flat(column: pl.Series, rows: pl.Series, where: str) -> None:
 def _first_structure(column: pl.Series, rows: pl.Series) -> int:
     """The row of the first list or structure."""
     is_structure = column.is_not_null()
-    if column.dtype == pl.List(
-        pl.String
-    ):  # texts beside structures, which have a null at their end, in JSON
+    if column.dtype == pl.List(pl.String):
+        # In JSON, these are texts beside structures, which have a null at their end.
         is_marked = (column.list.len() > 1).fill_null(value=False)
-        is_structure = is_marked if is_marked.any() else is_structure
+        if is_marked.any():
+            is_structure = is_marked
     return int(rows[is_structure.arg_max() or 0])
 
 
@@ -414,40 +458,55 @@ def _decoded(column: pl.Series) -> pl.Series:
     return pl.Series(column.name, texts, pl.String)
 
 
-def _rows(frame: pl.DataFrame, text1: str, text2: str, label: pl.Series) -> pl.DataFrame:
+def _rows(
+    frame: pl.DataFrame,
+    text1: str,
+    text2: str,
+    label: pl.Series,
+) -> pl.DataFrame:
     """text1, text2, label, then other columns, with the prefix `source_` for equal names."""
-    rest = frame.drop({text1, text2, label.name} & set(frame.columns))
-    rest = rest.rename(
-        {name: f"source_{name}" for name in ("text1", "text2", "label") if name in rest.columns}
+    names = {name: f"source_{name}" for name in ("text1", "text2", "label")}
+    rest = frame.drop(text1, text2, label.name, strict=False)
+    rest = rest.rename(names, strict=False)
+    pairs = frame.select(
+        as_written(frame[text1]).alias("text1"),
+        as_written(frame[text2]).alias("text2"),
+        label.alias("label"),
     )
-    texts = frame.select(
-        as_written(frame[text1]).alias("text1"), as_written(frame[text2]).alias("text2")
-    )
-    return pl.concat([texts, label.alias("label").to_frame(), rest], how="horizontal")
+    return pairs.hstack(rest)
 
 
 def missing_texts(frame: pl.DataFrame, roles: Roles, where: str) -> Iterator[tuple[str, pl.Series]]:
     """For each required text: the reason why rows lack it, and a mask of these rows."""
     frame = _with_texts(frame, roles, where)
-    names: tuple[str, ...] = ("text1", "text2")
+    columns = {"text1": roles.text1, "text2": roles.text2}
     if not roles.label:
-        names = ("anchor", "positive") if roles.text2 else ("text",)
-    for name, column in zip(names, (roles.text1, roles.text2), strict=False):
+        columns = {"anchor": roles.text1, "positive": roles.text2}
+    if not roles.text2:
+        columns = {"text": roles.text1}
+    for name, column in columns.items():
         texts = frame[column]
         if texts.dtype == pl.List:
             yield f"empty_{name}", texts.list.len() == 0
             continue
         texts = texts.fill_null("")
-        missing = texts.str.contains(MISSING)
-        blank = texts.str.contains(f"^{BLANK}*$")
-        yield f"empty_{name}", blank
-        yield f"placeholder_{name}", missing & ~blank
+        is_missing = texts.str.contains(MISSING)
+        is_blank = texts.str.contains(f"^{BLANK}*$")
+        yield f"empty_{name}", is_blank
+        yield f"placeholder_{name}", is_missing & ~is_blank
     if roles.negatives:
-        yield "empty_negative", lists_of_negatives(frame, roles.negatives, where).list.len() == 0
+        yield (
+            "empty_negative",
+            lists_of_negatives(frame, roles.negatives, where).list.len() == 0,
+        )
 
 
 def missing_text(
-    frame: pl.DataFrame, roles: Roles, where: str, reason: str, place: int
+    frame: pl.DataFrame,
+    roles: Roles,
+    where: str,
+    reason: str,
+    place: int,
 ) -> DataError:
     """The error for a row that lacks a text."""
     kind, _, name = reason.partition("_")

@@ -29,17 +29,19 @@ def fetch_dataset(name: str) -> Mapping[str, Any]:
 
 
 def fetch_model(
-    name: str, revision: str | None, files: Sequence[str], *, called: str, instead: str
+    name: str,
+    revision: str | None,
+    files: Sequence[str],
+    *,
+    called: str,
+    instead: str,
 ) -> Path:
     """The folder of a model from the Hub, downloaded unless it is cached."""
     from huggingface_hub import errors, snapshot_download
 
+    options: dict[str, Any] = {"allow_patterns": [*files], "ignore_patterns": _IGNORED}
     try:
-        return Path(
-            snapshot_download(
-                name, revision=revision, allow_patterns=[*files], ignore_patterns=_IGNORED
-            )
-        )
+        return Path(snapshot_download(name, revision=revision, **options))
     except errors.GatedRepoError as error:
         raise AuthError(
             f"{called}: accept its terms on the Hub and set HF_TOKEN to your token"

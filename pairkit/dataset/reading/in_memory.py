@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, cast
 
@@ -59,11 +59,11 @@ def contents_of(source: Source) -> str | Path | InMemory:
         return source
     if type(source).__name__ == "Series":  # a column of polars or pandas
         return cast("list[str]", cast("Any", source).to_list())
-    parts: Iterator[Any] = (
-        getattr(source, name, None) for name in ("out", "pairs", "splits", "path")
-    )
-    kinds = (Path, PairDataset, pl.DataFrame, Mapping)
-    return next((part for part in parts if isinstance(part, kinds)), cast("InMemory", source))
+    for name in ("out", "pairs", "splits", "path"):
+        part: Any = getattr(source, name, None)
+        if isinstance(part, Path | PairDataset | pl.DataFrame | Mapping):
+            return part
+    return cast("InMemory", source)
 
 
 def source_name(source: Source) -> str:
@@ -71,9 +71,9 @@ def source_name(source: Source) -> str:
     source = contents_of(source)
     if isinstance(source, str | Path):
         return str(source)
-    return (
-        source.source if isinstance(source, PairDataset) else f"the {type(source).__name__} given"
-    )
+    if isinstance(source, PairDataset):
+        return source.source
+    return f"the {type(source).__name__} given"
 
 
 def tables_in_memory(source: InMemory) -> dict[str, pl.DataFrame]:
@@ -85,35 +85,37 @@ def tables_in_memory(source: InMemory) -> dict[str, pl.DataFrame]:
         return {"train": _table(source, where)}
     if not source:
         raise DataError("is empty; expected at least one split", path=where)
-    if unnamed := [name for name in source if not isinstance(name, str)]:
-        raise DataError(
-            f"the split {unnamed[0]!r} has no name; expected a str such as 'train'", path=where
-        )
+    for name in source:
+        if not isinstance(name, str):
+            message = f"the split {name!r} has no name; expected a str such as 'train'"
+            raise DataError(message, path=where)
     return {name: _table(table, f"{where}, {name}") for name, table in source.items()}
 
 
 def _has_columns(source: Mapping[str, Any]) -> bool:
     """Whether a mapping has columns, such as `{"text": [...], "id": [...]}`, and not tables by split."""
-    names = [re.match("train|val|dev|test", str(name).lower()) for name in source]
-    return not all(names) and all(map(_is_column, source.values()))
+    is_split = [re.match("(?i)train|val|dev|test", str(name)) for name in source]
+    return not all(is_split) and all(map(_is_column, source.values()))
 
 
 def _is_column(values: Any) -> bool:
     """Whether these are the values of a column: a sequence, an array or a Series, and not rows."""
-    is_array = hasattr(values, "__len__") and (
-        hasattr(values, "tolist") or hasattr(values, "to_frame")
-    )
-    is_listed = is_array or (isinstance(values, Sequence) and not isinstance(values, str))
-    return is_listed and not isinstance(next(iter(values), None), Mapping)
+    is_array = hasattr(values, "tolist") or hasattr(values, "to_frame")
+    is_listed = isinstance(values, Sequence) and not isinstance(values, str)
+    if not is_listed and not (is_array and hasattr(values, "__len__")):
+        return False
+    return not isinstance(next(iter(values), None), Mapping)
 
 
 def with_kind(pairs: PairDataset) -> dict[str, pl.DataFrame]:
     """The tables by split; pairs of a source without labels, all of them positives, as such."""
     splits = dict(pairs.splits)
-    labels = set[float]().union(*(frame["label"].unique() for frame in splits.values()))
-    renamed = any({"anchor", "positive"} & {*frame.columns} for frame in splits.values())
-    if labels != {1} or pairs.labels is not None or renamed:
+    if pairs.labels is not None or not len(pairs):
         return splits
+    for frame in splits.values():
+        has_negatives = {*frame["label"].unique()} - {1}
+        if has_negatives or {"anchor", "positive"} & {*frame.columns}:
+            return splits
     names = {"text1": "anchor", "text2": "positive"}
     return {name: frame.drop("label").rename(names) for name, frame in splits.items()}
 
@@ -130,11 +132,7 @@ def classes_in_memory(source: InMemory) -> dict[str, ClassNames]:
 def _table(source: Any, where: str) -> pl.DataFrame:
     table = _frame(source, where)
     names = column_names(table.columns)
-    return (
-        table
-        if names == table.columns
-        else table.rename(dict(zip(table.columns, names, strict=True)))
-    )
+    return table.rename(dict(zip(table.columns, names, strict=True)))
 
 
 def _frame(source: Any, where: str) -> pl.DataFrame:
@@ -176,8 +174,9 @@ def _from_arrow(source: Any) -> pl.DataFrame:
         if not hasattr(source, "to_dict"):
             raise
     # A column of pandas with values of several kinds becomes texts, as in a file.
-    rows = source.astype(object).where(source.notna(), None).to_dict("records")
-    return frame_of([{str(name): value for name, value in row.items()} for row in rows])
+    objects = source.astype(object).where(source.notna(), None)
+    objects.columns = [*map(str, objects.columns)]
+    return frame_of(objects.to_dict("records"))
 
 
 def _from_rows(rows: Sequence[Any], where: str) -> pl.DataFrame:
@@ -190,10 +189,9 @@ def _from_rows(rows: Sequence[Any], where: str) -> pl.DataFrame:
     if all(isinstance(row, Mapping) for row in rows):
         return frame_of(rows)
     kind = Mapping if isinstance(rows[0], Mapping) else str
-    number, odd = next(
-        (number, row) for number, row in enumerate(rows, 1) if not isinstance(row, kind)
-    )
+    is_odd = [not isinstance(row, kind) for row in rows]
+    place = is_odd.index(True)
     raise TypeError(
-        f"row {number} is {type(odd).__name__}; expected a dict for each row, such as"
+        f"row {place + 1} is {type(rows[place]).__name__}; expected a dict for each row, such as"
         " {'text1': …, 'text2': …, 'label': 1}, or a text for each row"
     )

@@ -49,21 +49,27 @@ _OPPOSITES = """
     gleich verschieden, gleich ungleich, identique différent, igual diferente, uguale diverso,
     gelijk verschillend, 相同 不同
 """
+_NEGATED = ("duplicate", "equivalent", "paraphrase", "entailment", "similar")
+_WORD_PAIRS = (
+    *(pair.split() for pair in _OPPOSITES.split(",")),
+    *((word, f"not_{word}") for word in _NEGATED),
+)
+# The words of a line have a certain meaning if no others occur.
 _CERTAIN: tuple[Mapping[str, Meaning], ...] = (
-    *({similar: 1.0, other: 0.0} for similar, other in map(str.split, _OPPOSITES.split(","))),
+    *({similar: 1.0, other: 0.0} for similar, other in _WORD_PAIRS),
     {"accept": 1.0, "reject": 0.0, "ignore": SKIP},
-    *(
-        {word: 1.0, f"not_{word}": 0.0}
-        for word in ("duplicate", "equivalent", "paraphrase", "entailment", "similar")
-    ),
     _NLI,
     _INITIALS,
 )
-_MEANINGS = {
-    word: {line[word] for line in _CERTAIN if word in line} for line in _CERTAIN for word in line
-}
-_NO_GOLD: Mapping[str, Meaning] = {"-": SKIP, "-1": SKIP}  # no gold label, in datasets with classes
-_SCORE_NAMES = ("score", "similarity", "similarity_score", "relatedness_score", "relevance")
+# No gold label, in datasets with classes.
+_NO_GOLD: Mapping[str, Meaning] = {"-": SKIP, "-1": SKIP}
+_SCORE_NAMES = (
+    "score",
+    "similarity",
+    "similarity_score",
+    "relatedness_score",
+    "relevance",
+)
 _NLI_TEXTS = (("premise", "hypothesis"), ("question", "sentence"))
 _OF_NLI = {-1.0, 0.0, 1.0, 2.0}
 _NLI_NUMBERS = {"0": "1", "2": "0"}  # entailment, contradiction
@@ -89,19 +95,16 @@ class LabelColumn:
         """The labels as texts in NFKC, numbers of classes as class names, with decimal points for commas."""
         visible = self.values.cast(pl.String).str.replace_all(INVISIBLE, "")
         # NFKC, so that numbers in full width are numbers
-        words = (
-            visible.str.normalize("NFKC").str.strip_chars().str.replace(_DECIMAL_COMMA, "$1.$2$3")
-        )
-        if not self.values.dtype.is_integer() or not self.classes:
-            return words
-        names = {str(number): name for number, name in enumerate(self.classes)}
-        return words.replace(names)
+        words = visible.str.normalize("NFKC").str.strip_chars()
+        words = words.str.replace(_DECIMAL_COMMA, "$1.$2$3")
+        if self.values.dtype.is_integer():
+            names = {str(number): name for number, name in enumerate(self.classes)}
+            words = words.replace(names)
+        return words
 
     @cached_property
     def numbers(self) -> pl.Series:
         """The labels as float64; null for words."""
-        if self.values.dtype == pl.Boolean:
-            return pl.Series(self.values.name, [None] * len(self.values), pl.Float64)
         if self.values.dtype.is_numeric() and not self.classes:
             return self.values.cast(pl.Float64)
         is_percent = self.words.str.ends_with("%").fill_null(value=False)
@@ -115,10 +118,10 @@ class LabelColumn:
         if not meanings:
             return known
         for word in self.words.unique(maintain_order=True):
-            numbers = (str(number) for number, name in enumerate(self.classes) if name == word)
-            for name in (as_word(word), *numbers):
-                if name in meanings:
-                    known.setdefault(word, name)
+            numbers = [str(number) for number, name in enumerate(self.classes) if name == word]
+            names = [name for name in (as_word(word), *numbers) if name in meanings]
+            if names:
+                known[word] = names[0]
         return known
 
     def is_known(self, meanings: Mapping[str, Meaning]) -> pl.Series:
@@ -134,27 +137,31 @@ class LabelColumn:
 
     def filter(self, kept: pl.Series) -> LabelColumn:
         """The labels of these rows."""
+        values = self.values.filter(kept)
+        rows = self.rows.filter(kept)
+        times = self.times.filter(kept)
         return replace(
             self,
-            values=self.values.filter(kept),
-            rows=self.rows.filter(kept),
-            times=self.times.filter(kept),
+            values=values,
+            rows=rows,
+            times=times,
         )
 
     def distinct(self) -> LabelColumn:
         """Each distinct label once, which is enough to decide their meaning."""
-        kind = self.values.dtype
-        values = (
-            self.values.cast(pl.String)
-            if isinstance(kind, pl.Categorical | pl.Enum)
-            else self.values
-        )
+        values = self.values
+        if isinstance(values.dtype, pl.Categorical | pl.Enum):
+            values = values.cast(pl.String)
         table = pl.DataFrame({"value": values, "row": self.rows, "times": self.times})
-        each = table.group_by("value", maintain_order=True).agg(
-            pl.col("row").first(), pl.col("times").sum()
+        by_value = table.group_by("value", maintain_order=True)
+        distinct = by_value.agg(pl.col("row").first(), pl.col("times").sum())
+        labels = distinct["value"].alias(values.name)
+        return replace(
+            self,
+            values=labels,
+            rows=distinct["row"],
+            times=distinct["times"],
         )
-        labels = each["value"].alias(self.values.name)
-        return replace(self, values=labels, rows=each["row"], times=each["times"])
 
     def refuse(self, rows: pl.Series, message: str) -> None:
         """Raise `error` if any row is selected."""
@@ -165,9 +172,8 @@ class LabelColumn:
         """An error for the first selected row, whose label replaces `{label}` in the message."""
         place = rows.fill_null(value=False).arg_max() or 0
         label = one_line(repr(self.values[place]), _SHOWN_CHARS)
-        return DataError(
-            message.replace("{label}", label), path=self.where, row=int(self.rows[place])
-        )
+        message = message.replace("{label}", label)
+        return DataError(message, path=self.where, row=int(self.rows[place]))
 
 
 @dataclass(frozen=True)
@@ -195,7 +201,8 @@ def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> LabelMea
     rest = [column.filter(~column.is_known(user_values)) for column in columns]
     for column in rest:
         column.refuse(
-            column.missing(), f"label {{label}} is missing; fill it, drop the row, {LEAVE_OUT}"
+            column.missing(),
+            f"label {{label}} is missing; fill it, drop the row, {LEAVE_OUT}",
         )
 
     known: Mapping[str, Meaning] = {}
@@ -203,13 +210,12 @@ def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> LabelMea
     if is_words:
         known = _certain_words(columns, rest, user_values)
     elif rules.scale is None:
-        # If users gave a meaning to some numbers, others are refused, even 0 and 1.
-        if any(
-            name.isdecimal() for column in columns for name in column.known(user_values).values()
-        ):
+        used = {name for column in columns for name in column.known(user_values).values()}
+        if any(map(str.isdecimal, used)):
+            # If users gave a meaning to some numbers, others are refused, even 0 and 1.
             for column in rest:
                 column.refuse(column.numbers.is_not_null(), _lacks(user_values))
-        _check_numbers(rest, [column.numbers for column in rest])
+        _check_numbers(rest)
 
     listed, skipped = _in_use(columns, {**user_values, **known})
     if listed and not is_words:
@@ -218,20 +224,26 @@ def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> LabelMea
     labels = [meaning.of(column) for column in columns]
     binary = all(numbers.is_in([0.0, 1.0]).all() for numbers in labels)
     found = [listed] if listed else []
+    plain = False
     if rules.scale is not None:
         low, high = rules.scale
         found.append(f"scores from {low:g} to {high:g}, made 0 to 1")
-        return replace(meaning, read=LabelsRead(", ".join(found), skipped), binary=binary)
+    else:
+        _check_scores(columns, labels)
+        plain = binary and not listed
+        of_rest = [column.numbers for column in rest if len(column.values)]
+        if not is_words and (of_rest or not listed):
+            found.append(_format_numbers(of_rest or labels, plain=binary))
+    read = LabelsRead(", ".join(found), skipped, plain)
+    return replace(meaning, read=read, binary=binary)
 
+
+def _check_scores(columns: Sequence[LabelColumn], labels: Sequence[pl.Series]) -> None:
+    """Refuse numbers below 0 or above the highest score."""
     for column, numbers in zip(columns, labels, strict=True):
         is_outside = (numbers < 0) | (numbers > SCORE_MAX)
         if is_outside.any():
             raise column.error(is_outside, _outside(labels))
-    of_rest = [column.numbers for column in rest if len(column.values)]
-    if not is_words and (of_rest or not listed):
-        found.append(_format_numbers(of_rest or labels, plain=binary))
-    read = LabelsRead(", ".join(found), skipped, binary and not listed)
-    return replace(meaning, read=read, binary=binary)
 
 
 def _outside(labels: Sequence[pl.Series]) -> str:
@@ -244,20 +256,22 @@ def _outside(labels: Sequence[pl.Series]) -> str:
 
 
 def _certain_words(
-    columns: Sequence[LabelColumn], rest: Sequence[LabelColumn], user_values: Mapping[str, Meaning]
+    columns: Sequence[LabelColumn],
+    rest: Sequence[LabelColumn],
+    user_values: Mapping[str, Meaning],
 ) -> Mapping[str, Meaning]:
     """The meaning of words without a user-defined one, if all are in one line of `_CERTAIN`."""
-    words = [*dict.fromkeys(as_word(word) for column in rest for word in column.words.unique())]
+    words = [as_word(word) for column in rest for word in column.words.unique()]
     names = {word: _plain_name(word) for word in words}
-    declared = {_plain_name(name) for column in columns for name in (*column.classes, *user_values)}
-    line = next((line for line in _CERTAIN if _fits(line, {*names.values()}, declared)), None)
-    if line is None:
-        raise _unknown_words(rest, words)
-    known = {**line, **_NO_GOLD}
-    return {
-        word: known[names[word]]
-        for word in sorted(words, key=lambda word: [*known].index(names[word]))
-    }
+    classes = [name for column in columns for name in column.classes]
+    declared = {_plain_name(name) for name in (*classes, *user_values)}
+    for line in _CERTAIN:
+        if _fits(line, {*names.values()}, declared):
+            known = {**line, **_NO_GOLD}
+            order = [*known]
+            in_order = sorted(names, key=lambda word: order.index(names[word]))
+            return {word: known[names[word]] for word in in_order}
+    raise _unknown_words(rest, sorted(names))
 
 
 def _fits(line: Mapping[str, Meaning], names: set[str], declared: set[str]) -> bool:
@@ -281,47 +295,56 @@ def _plain_name(word: str) -> str:
 
 
 def _unknown_words(columns: Sequence[LabelColumn], words: Sequence[str]) -> DataError:
-    listed = ", ".join(one_line(word, 40) for word in sorted(words)[:_MAX_LABELS])
-    listed += ", …" if len(words) > _MAX_LABELS else ""
-    odd = sorted(
-        {as_word(word) for each in columns for word in each.words.filter(each.numbers.is_null())}
-    )
-    column = next(column for column in columns if column.numbers.is_null().any())
-    known = [word for word in column.words.unique() if _plain_name(word) in _MEANINGS]
-    unknown = column.numbers.is_null() & ~column.words.is_in(known)
-    return column.error(
-        unknown if unknown.any() else column.numbers.is_null(),
+    listed = ", ".join(one_line(word, 40) for word in words[:_MAX_LABELS])
+    if len(words) > _MAX_LABELS:
+        listed += ", …"
+    odd = set[str]()
+    for column in columns:
+        words_of_column = column.words.filter(column.numbers.is_null())
+        odd |= {as_word(word) for word in words_of_column}
+    first = next(column for column in columns if column.numbers.is_null().any())
+    is_word = first.numbers.is_null()
+    known = [word for word in first.words.unique() if _possible_meanings(word)]
+    is_unknown = is_word & ~first.words.is_in(known)
+    return first.error(
+        is_unknown if is_unknown.any() else is_word,
         f"label {{label}}; expected 0 or 1, or a score from 0 to {SCORE_MAX:g}. Found {listed}:"
-        f" {_choice(odd[:_MAX_LABELS])}",
+        f" {_choice(sorted(odd)[:_MAX_LABELS])}",
     )
+
+
+def _possible_meanings(word: str) -> set[Meaning]:
+    name = _plain_name(word)
+    return {line[name] for line in _CERTAIN if name in line}
 
 
 def _choice(words: Sequence[str]) -> str:
     """What users may give as `--labels`; only they know which unknown words mean similar."""
-    known = {
-        word: f"{value:g}"
-        for word in words
-        for value in (0.0, 1.0)
-        if _MEANINGS.get(_plain_name(word)) == {value}
-    }
-    others = SKIP if {"0", "1"} <= {*known.values()} else "X"
-    meanings = [[known.get(word, others) for word in words]]
+    known = {}
+    for word in words:
+        if _possible_meanings(word) == {1.0}:
+            known[word] = "1"
+        elif _possible_meanings(word) == {0.0}:
+            known[word] = "0"
     if len(words) == 2 and not known:
-        meanings = [["1", "0"], ["0", "1"]]
-    choices = [
-        "--labels " + quote(",".join(map("=".join, zip(words, values, strict=True))))
-        for values in meanings
-    ]
-    numbers = "where X is 1 (similar), 0 or skip" if "X" in meanings[0] else "where 1 is similar"
-    return f"set {' or '.join(choices)}, {numbers}"
+        one, other = words
+        first_is_similar = _labels_option({one: "1", other: "0"})
+        second_is_similar = _labels_option({one: "0", other: "1"})
+        return f"set {first_is_similar} or {second_is_similar}, where 1 is similar"
+    others = SKIP if {*known.values()} == {"0", "1"} else "X"
+    values = {word: known.get(word, others) for word in words}
+    where = "where X is 1 (similar), 0 or skip" if "X" in values.values() else "where 1 is similar"
+    return f"set {_labels_option(values)}, {where}"
+
+
+def _labels_option(values: Mapping[str, str]) -> str:
+    return "--labels " + quote(",".join(f"{word}={value}" for word, value in values.items()))
 
 
 def _by_word(column: LabelColumn, meanings: Mapping[str, Meaning]) -> pl.Series:
     """The number of each label; null for skip."""
-    known = column.known(meanings)
-    numbers = {
-        word: None if meanings[name] == SKIP else meanings[name] for word, name in known.items()
-    }
+    known = column.known(meanings).items()
+    numbers = {word: meanings[name] for word, name in known if meanings[name] != SKIP}
     return column.words.replace_strict(numbers, default=None, return_dtype=pl.Float64)
 
 
@@ -334,15 +357,10 @@ def _in_use(
     for column in columns:
         known = column.known(meanings)
         used |= {*known.values()}
-        left_out = [word for word, name in known.items() if meanings[name] == SKIP]
-        is_left_out = column.words.is_in(left_out)
-        for word, times in zip(
-            column.words.filter(is_left_out), column.times.filter(is_left_out), strict=True
-        ):
-            skipped[as_word(word)] += times
-    listed = (
-        f"{word}={_format_meaning(value)}" for word, value in meanings.items() if word in used
-    )
+        for word, times in zip(column.words, column.times, strict=True):
+            if word in known and meanings[known[word]] == SKIP:
+                skipped[as_word(word)] += times
+    listed = [f"{name}={_format_meaning(meanings[name])}" for name in meanings if name in used]
     return ", ".join(listed), dict(skipped)
 
 
@@ -358,22 +376,28 @@ def _format_meaning(value: Meaning) -> str:
     return value if isinstance(value, str) else f"{value:g}"
 
 
-def _scaled(column: LabelColumn, labels: pl.Series, low: float, high: float) -> pl.Series:
+def _scaled(
+    column: LabelColumn,
+    labels: pl.Series,
+    low: float,
+    high: float,
+) -> pl.Series:
     outside = (labels < low) | (labels > high)
     message = f"label {{label}} is outside the label range {low:g},{high:g}; widen the range or drop the row"
     column.refuse(outside, message)
     return (labels - low) / (high - low)
 
 
-def _check_numbers(columns: Sequence[LabelColumn], labels: Sequence[pl.Series]) -> None:
+def _check_numbers(columns: Sequence[LabelColumn]) -> None:
     """Refuse whole numbers that may be classes."""
-    series = [column.values for column in columns]  # float32 for the scores of pair datasets
-    is_score = any(
-        numbers.name.lower() in _SCORE_NAMES or numbers.dtype == pl.Float32 for numbers in series
-    )
-    if is_score or any((numbers != numbers.round()).any() for numbers in labels):
+    for column in columns:
+        # Scores of pair datasets are float32.
+        if column.values.name.lower() in _SCORE_NAMES or column.values.dtype == pl.Float32:
+            return
+    numbers = pl.concat([column.numbers for column in columns])
+    if (numbers != numbers.round()).any():
         return
-    distinct = set[float]().union(*(numbers.unique() for numbers in labels))
+    distinct = {*numbers.unique()}
     if distinct <= {0.0, 1.0}:
         for column in columns:
             text1, text2 = column.texts
@@ -384,17 +408,17 @@ def _check_numbers(columns: Sequence[LabelColumn], labels: Sequence[pl.Series]) 
                     " meaning with --labels 0=1,1=0 or --labels 0=0,1=1",
                 )
     elif distinct <= _OF_NLI | {3.0, 4.0}:
-        explain = _stray if _are_stray(columns, labels) else _may_be_classes
+        explain = _stray if _are_stray(columns, numbers) else _may_be_classes
         message = explain(sorted(distinct))
-        for column, numbers in zip(columns, labels, strict=True):
-            column.refuse((numbers < 0) | (numbers > 1), message)
+        for column in columns:
+            column.refuse((column.numbers < 0) | (column.numbers > 1), message)
 
 
-def _are_stray(columns: Sequence[LabelColumn], labels: Sequence[pl.Series]) -> bool:
+def _are_stray(columns: Sequence[LabelColumn], numbers: pl.Series) -> bool:
     """Whether few labels are beside 0 and 1, which both occur often."""
     times = pl.concat(column.times for column in columns)
-    numbers = pl.concat(labels)
-    zeros, ones = (int(times.filter(numbers == number).sum()) for number in (0, 1))
+    zeros = int(times.filter(numbers == 0).sum())
+    ones = int(times.filter(numbers == 1).sum())
     others = int(times.sum()) - zeros - ones
     return others <= _STRAY_SHARE * (zeros + ones) < min(zeros, ones)
 

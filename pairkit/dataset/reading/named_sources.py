@@ -29,24 +29,32 @@ def named_sources(sources: Given) -> dict[str, Source]:
         named = _with_names([(None, cast("Source", sources))])
     else:
         named = _with_names([(None, source) for source in sources])
-    return {
-        name: str(source) if isinstance(source, Path) else source for name, source in named.items()
-    }
+    for name, source in named.items():
+        if isinstance(source, Path):
+            named[name] = str(source)
+    return named
 
 
 def named_words(arguments: Sequence[str]) -> dict[str, Source]:
     """The sources of a command line, each `SOURCE` or `name=SOURCE`; see `named_sources`."""
-    named = ((word, None if Path(word).exists() else _NAMED.fullmatch(word)) for word in arguments)
-    return _with_names([(named[1], named[2]) if named else (None, word) for word, named in named])
+    sources: list[tuple[str | None, Source]] = []
+    for word in arguments:
+        named = _NAMED.fullmatch(word)
+        if named and not Path(word).exists():
+            sources.append((named[1], named[2]))
+        else:
+            sources.append((None, word))
+    return _with_names(sources)
 
 
 def _by_name(sources: Mapping[Any, Any]) -> dict[str, Source]:
-    splits = {split_name(name) for name in sources if isinstance(name, str)} & {*SPLITS}
-    tables = not any(
-        isinstance(source, str | Path | PairDataset | Mapping) for source in sources.values()
-    )
-    is_split = "train" in splits or all(split_name(str(name)) in SPLITS for name in sources)
-    if tables and (is_split or known_pair([str(name) for name in sources])):  # or columns
+    names = [str(name) for name in sources]
+    splits = {*map(split_name, names)}.intersection(SPLITS)
+    other_kinds = (str, Path, PairDataset, Mapping)
+    has_tables = not any(isinstance(source, other_kinds) for source in sources.values())
+    has_splits = "train" in splits or all(split_name(name) in SPLITS for name in names)
+    has_columns = known_pair(names)
+    if has_tables and (has_splits or has_columns):
         return {"data-1": cast("Source", sources)}
     if "train" in splits and len(splits) > 1:
         raise ConfigError(
@@ -65,11 +73,12 @@ def _check_name(name: Any) -> str:
 
 
 def _with_names(sources: Sequence[tuple[str | None, Source]]) -> dict[str, Source]:
-    short = [name or _name(source, number) for number, (name, source) in enumerate(sources, 1)]
+    numbered = [*enumerate(sources, 1)]
+    short_names = [name or _name(source, number) for number, (name, source) in numbered]
     named: dict[str, Source] = {}
-    for number, (name, source) in enumerate(sources, 1):
-        unique = short[number - 1]
-        if name is None and short.count(unique) > 1:
+    for number, (name, source) in numbered:
+        unique = name or _name(source, number)
+        if name is None and short_names.count(unique) > 1:
             unique = _name(source, number, parts=2)
         if unique in named:
             raise ConfigError(
@@ -82,11 +91,8 @@ def _with_names(sources: Sequence[tuple[str | None, Source]]) -> dict[str, Sourc
 
 def _is_table(sources: Sequence[Any]) -> bool:
     """Whether a list has rows, not sources."""
-    if (
-        not sources
-        or all(isinstance(item, Mapping) for item in sources)
-        or any(map(_is_row, sources))
-    ):
+    has_dicts = all(isinstance(item, Mapping) for item in sources)  # also if it is empty
+    if has_dicts or any(map(_is_row, sources)):
         return True
     if not all(isinstance(item, str) for item in sources):
         return False
@@ -107,7 +113,9 @@ def _is_row(item: Any) -> bool:
 
 def _exists(path: str) -> bool:
     try:
-        return Path(path).exists() or (has_magic(path) and any(iglob(path)))  # noqa: PTH207 - any folder
+        if has_magic(path) and any(iglob(path)):  # noqa: PTH207 - any folder
+            return True
+        return Path(path).exists()
     except (OSError, ValueError):  # a text too long for a path
         return False
 
@@ -118,6 +126,8 @@ def _name(source: Source, number: int, *, parts: int = 1) -> str:
     where = contents.source if isinstance(contents, PairDataset) else contents
     if not isinstance(where, str | Path):
         return f"data-{number}"
-    *above, last = Path(str(where).replace(":", "-")).parts[-parts:] or [""]
-    plain = "-".join([*above, last.lstrip(".").partition(".")[0]])
-    return re.sub(r"[^\w-]+", "-", plain).strip("-") or f"data-{number}"
+    path = Path(str(where).replace(":", "-"))
+    *above, last = path.parts[-parts:] or [""]
+    stem, _, _ = last.lstrip(".").partition(".")
+    name = "-".join([*above, stem])
+    return re.sub(r"[^\w-]+", "-", name).strip("-") or f"data-{number}"

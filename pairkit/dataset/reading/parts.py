@@ -40,14 +40,18 @@ from pairkit.dataset.reading.tables import (
 from pairkit.dataset.records import CONFIG_FOLDERS, in_split_order
 
 _SPLIT_NAME = re.compile(
-    r"(?:^|[-_.])(train(?:ing)?|validation|valid|val|dev|test(?:ing)?)(?=[-_.]|$)", re.IGNORECASE
+    r"(?:^|[-_.])(train(?:ing)?|validation|valid|val|dev|test(?:ing)?)(?=[-_.]|$)",
+    re.IGNORECASE,
 )
 _SAME_SPLIT = {"training": "train", "testing": "test"} | dict.fromkeys(
     ("valid", "val", "dev"), "validation"
 )
-_NO_DATA = re.compile(
-    r"\..*|~\$.*|(?:statistics|run)\.json"
-)  # files of macOS, of Excel, and our records
+# Files of macOS, of Excel, and our records.
+_NO_DATA = re.compile(r"\..*|~\$.*|(?:statistics|run)\.json")
+_STATE_FILE = "state.json"  # of each split that `Dataset.save_to_disk` wrote
+_CORPUS = "corpus"
+_QUERIES = "queries"
+_QRELS = "qrels"
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[\w.-]+)?(?::[\w.-]+)?")
 
 
@@ -64,15 +68,15 @@ class TablePart(NamedTuple):
         if isinstance(self.table, pl.DataFrame):
             return self.table, 1
         header = has_header(self.table, columns)
-        return read_table(self.table, lines=self.lines, header=header), first_row(
-            self.table, header=header
-        )
+        rows = read_table(self.table, lines=self.lines, header=header)
+        return rows, first_row(self.table, header=header)
 
     def numbered(self, columns: Mapping[str, str] | None = None) -> pl.DataFrame:
         """The rows with their numbers as `ROW`, without blank rows of CSV files and spreadsheets."""
         frame, first = self.read(columns)
         rows = frame.drop(ROW, strict=False).with_row_index(ROW, offset=first)
-        if not frame.width or isinstance(self.table, pl.DataFrame) or not is_sheet(self.table):
+        may_have_blank = isinstance(self.table, Path) and is_sheet(self.table)
+        if not frame.width or not may_have_blank:
             return rows
         return rows.filter(pl.any_horizontal(pl.exclude(ROW).is_not_null()))
 
@@ -85,9 +89,10 @@ def parts_of(source: Source, *, lines: bool = False) -> dict[str, list[TablePart
     path = valid_path(source)
     if is_beir(path):
         beir = read_beir(path)
-        return _by_split(
-            {file.stem: [TablePart(str(file), beir.pairs(file))] for file in beir.judgements}
-        )
+        tables = {}
+        for file in beir.judgements:
+            tables[file.stem] = [TablePart(str(file), beir.pairs(file))]
+        return _by_split(tables)
     if path.is_dir():
         saved = saved_files(path)
         files = _in_folder(path) if saved is None else saved
@@ -96,9 +101,8 @@ def parts_of(source: Source, *, lines: bool = False) -> dict[str, list[TablePart
     elif not path.exists() and has_magic(str(source)):
         files = _matching(str(source), lines=lines)
     elif path.name.endswith(ENDING) and path.is_file():
-        return {
-            "test": [TablePart(str(path), judged_pairs(path))]
-        }  # reviewed pairs are for evaluation
+        # Reviewed pairs are for evaluation.
+        return {"test": [TablePart(str(path), judged_pairs(path))]}
     elif "://" in str(source):
         raise ConfigError(f"{source}: is on the web; download it, and give the file")
     elif path.exists() or is_table(path):
@@ -107,12 +111,12 @@ def parts_of(source: Source, *, lines: bool = False) -> dict[str, list[TablePart
         return _in_memory(fetch_dataset(str(source)), str(source))
     else:
         raise ConfigError(f"{source}: no such file or folder, and no Hub id such as owner/dataset")
-    return _by_split(
-        {
-            name: [TablePart(str(file), file, lines=lines and is_lines(file)) for file in listed]
-            for name, listed in files.items()
-        }
-    )
+    parts = {}
+    for split, paths in files.items():
+        parts[split] = [
+            TablePart(str(file), file, lines=lines and is_lines(file)) for file in paths
+        ]
+    return _by_split(parts)
 
 
 def is_hub_name(source: str | Path) -> bool:
@@ -159,17 +163,12 @@ def _in_memory(source: InMemory, where: str) -> dict[str, list[TablePart]]:
     tables = tables_in_memory(source)
     classes = classes_in_memory(source)
     lines = isinstance(source, Sequence) and isinstance(source[0], str)
-    several = len(tables) > 1
-    return _by_split(
-        {
-            name: [
-                TablePart(
-                    f"{where}, {name}" if several else where, table, classes.get(name, {}), lines
-                )
-            ]
-            for name, table in tables.items()
-        }
-    )
+    parts = {}
+    for split, table in tables.items():
+        place = f"{where}, {split}" if len(tables) > 1 else where
+        classes_of_split = classes.get(split, {})
+        parts[split] = [TablePart(place, table, classes_of_split, lines)]
+    return _by_split(parts)
 
 
 def _by_split(tables: Mapping[str, Sequence[TablePart]]) -> dict[str, list[TablePart]]:
@@ -190,12 +189,14 @@ def _in_folder(folder: Path) -> dict[str, list[Path]]:
     if named:
         if others := [path.name for path in unnamed if path.suffix.lower() != ".json"]:
             note_once(
-                "%s: not read: %s, not named after a split", folder, one_line(", ".join(others))
+                "%s: not read: %s, not named after a split",
+                folder,
+                one_line(", ".join(others)),
             )
         return named
-    if (
-        len({re.sub(r"\d+", "0", path.name) for path in unnamed}) == 1
-    ):  # shards differ only in digits
+    # Shards differ only in digits.
+    names = {re.sub(r"\d+", "0", path.name) for path in unnamed}
+    if len(names) == 1:
         return {"train": unnamed}
     raise DataError(
         "no data files named after a split, such as train.jsonl or data/train-00000-of-00001.parquet; give"
@@ -210,7 +211,8 @@ def _matching(pattern: str, *, lines: bool) -> dict[str, list[Path]]:
     files = [path for path in _glob(pattern) if is_table(path) or (lines and is_lines(path))]
     if not files:
         raise DataError(
-            "no table matches this pattern; give a file, a folder or another pattern", path=pattern
+            "no table matches this pattern; give a file, a folder or another pattern",
+            path=pattern,
         )
     named, unnamed = _named(files, by_folder=has_magic(str(Path(pattern).parent)))
     if named and unnamed:
@@ -223,7 +225,8 @@ def _matching(pattern: str, *, lines: bool) -> dict[str, list[Path]]:
 
 
 def _glob(pattern: str) -> list[Path]:
-    return [path for path in map(Path, sorted(glob(pattern))) if path.is_file()]  # noqa: PTH207 - any folder
+    paths = map(Path, sorted(glob(pattern)))  # noqa: PTH207 - any folder
+    return [path for path in paths if path.is_file()]
 
 
 def _named(
@@ -233,9 +236,10 @@ def _named(
     named: dict[str, list[Path]] = {}
     unnamed = []
     for path in files:
-        if match := _SPLIT_NAME.search(path.name) or (
-            by_folder and _SPLIT_NAME.fullmatch(path.parent.name)
-        ):
+        match = _SPLIT_NAME.search(path.name)
+        if match is None and by_folder:
+            match = _SPLIT_NAME.fullmatch(path.parent.name)
+        if match:
             named.setdefault(split_name(match[1]), []).append(path)
         else:
             unnamed.append(path)
@@ -244,24 +248,22 @@ def _named(
 
 def _data_folder(folder: Path) -> Path:
     """The folder with the tables: `data`, the first configuration of our datasets, or the folder itself."""
-    if (folder / CONFIG_FOLDERS["default"]).is_dir():
-        return folder / CONFIG_FOLDERS["default"]
-    record = folder / "run.json"
-    there = [folder / name for name in CONFIG_FOLDERS.values() if (folder / name).is_dir()]
-    return there[0] if there and record.is_file() else folder
-
-
-_STATE_FILE = "state.json"  # of each split that `Dataset.save_to_disk` wrote
+    for config, name in CONFIG_FOLDERS.items():
+        is_ours = config == "default" or (folder / "run.json").is_file()
+        if is_ours and (folder / name).is_dir():
+            return folder / name
+    return folder
 
 
 def saved_files(folder: Path) -> dict[str, list[Path]] | None:
     """The Arrow files of each split of a saved `datasets.Dataset`; None for other folders."""
-    if (listed := folder / "dataset_dict.json").is_file():
+    listed = folder / "dataset_dict.json"
+    if listed.is_file():
         return {name: _arrow_files(folder / name) for name in _names(listed, "splits")}
     if not (folder / _STATE_FILE).is_file():
         return None
     split = read_object(folder / _STATE_FILE).get("_split")
-    return {split if isinstance(split, str) else "train": _arrow_files(folder)}
+    return {str(split or "train"): _arrow_files(folder)}
 
 
 def _arrow_files(folder: Path) -> list[Path]:
@@ -287,9 +289,6 @@ def _names(file: Path, key: str) -> list[str]:
 #   corpus.jsonl, or .jsonl.gz    _id, text, optionally title
 #   queries.jsonl, or .jsonl.gz   _id, text
 #   qrels/{train,dev,test}.tsv    query-id, corpus-id, score (0: not relevant); or JSON lines
-_CORPUS = "corpus"
-_QUERIES = "queries"
-_QRELS = "qrels"
 
 
 def is_beir(source: object) -> bool:
@@ -319,31 +318,40 @@ class BeirFolder:
         if rows.width != 3 or rows.columns[:2] != ["query-id", "corpus-id"]:
             raise DataError("expected the columns query-id, corpus-id and score", path=path)
         rows.columns = ["query", "document", "gain"]
+        ids = pl.col("query", "document").cast(pl.String)
         gain = pl.col("gain").cast(pl.Float64, strict=False)
-        ids = pl.col("query", "document")
-        rows = rows.with_row_index("row", offset=first_row(path)).with_columns(
-            gain, ids.cast(pl.String)
-        )
-        if (wrong := rows.filter(~pl.col("gain").is_finite().fill_null(value=False))).height:
+        rows = rows.with_row_index("row", offset=first_row(path)).with_columns(ids, gain)
+        is_number = pl.col("gain").is_finite().fill_null(value=False)
+        wrong = rows.filter(~is_number)
+        if wrong.height:
             raise DataError("expected a number as score", path=path, row=wrong["row"][0])
-        rows = rows.filter(pl.col("gain") > 0).unique(["query", "document"], maintain_order=True)
-        for side, text, table in (
-            ("query", "anchor", self.queries),
-            ("document", "positive", self.corpus),
-        ):
-            texts = table.rename({"id": side, "text": text})
-            rows = rows.join(texts, on=side, how="left", maintain_order="left")
-        return rows
+        relevant = rows.filter(pl.col("gain") > 0)
+        rows = relevant.unique(["query", "document"], maintain_order=True)
+        queries = self.queries.rename({"id": "query", "text": "anchor"})
+        corpus = self.corpus.rename({"id": "document", "text": "positive"})
+        rows = rows.join(
+            queries,
+            on="query",
+            how="left",
+            maintain_order="left",
+        )
+        return rows.join(
+            corpus,
+            on="document",
+            how="left",
+            maintain_order="left",
+        )
 
     def pairs(self, path: Path) -> pl.DataFrame:
         """Each query with each relevant document, as anchor and positive."""
         rows = self.relevant(path)
-        unknown = rows.filter(pl.any_horizontal(pl.col("anchor", "positive").is_null()))
-        for row, query, document in unknown.select("row", "query", "document").iter_rows():
-            ids = one_line(f"{query} or {document}")
-            raise DataError(
-                f"no query or document with the id {ids}; remove the row", path=path, row=row
-            )
+        lacks_text = pl.col("anchor").is_null() | pl.col("positive").is_null()
+        unknown = rows.filter(lacks_text)
+        if unknown.height:
+            first = unknown.row(0, named=True)
+            ids = one_line(f"{first['query']} or {first['document']}")
+            message = f"no query or document with the id {ids}; remove the row"
+            raise DataError(message, path=path, row=first["row"])
         return rows.select("anchor", "positive")
 
 
@@ -352,9 +360,9 @@ def read_beir(folder: Path) -> BeirFolder:
     judgements = sorted(filter(is_table, (folder / _QRELS).iterdir()))
     if not judgements:
         raise DataError("has no table such as test.tsv", path=folder / _QRELS)
-    return BeirFolder(
-        _texts(_beir_file(folder, _CORPUS)), _texts(_beir_file(folder, _QUERIES)), judgements
-    )
+    corpus = _texts(_beir_file(folder, _CORPUS))
+    queries = _texts(_beir_file(folder, _QUERIES))
+    return BeirFolder(corpus, queries, judgements)
 
 
 def _texts(path: Path) -> pl.DataFrame:
@@ -364,16 +372,13 @@ def _texts(path: Path) -> pl.DataFrame:
     names = [name for name in ("title", "text") if name in table.columns]
     for name in ("_id", *names):
         check_flat(table[name], table[ROW], str(path))
-    text = pl.concat_str(
-        pl.col(names).cast(pl.String).fill_null(""), separator=" "
-    ).str.strip_chars()
-    texts = table.select(ROW, id=pl.col("_id").cast(pl.String), text=text).unique(
-        ["id", "text"], keep="first", maintain_order=True
-    )
+    parts = pl.col(names).cast(pl.String).fill_null("")
+    text = pl.concat_str(parts, separator=" ").str.strip_chars()
+    texts = table.select(ROW, id=pl.col("_id").cast(pl.String), text=text)
+    texts = texts.unique(["id", "text"], keep="first", maintain_order=True)
     repeated = texts.filter(~pl.col("id").is_first_distinct())
     if repeated.height:
         row, name = repeated.select(ROW, "id").row(0)
-        raise DataError(
-            f"a second text with the id {one_line(str(name))}; remove one", path=path, row=row
-        )
+        message = f"a second text with the id {one_line(str(name))}; remove one"
+        raise DataError(message, path=path, row=row)
     return texts.drop(ROW)

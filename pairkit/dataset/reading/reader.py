@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,7 +27,11 @@ from pairkit.dataset.reading.columns import (
     to_rows,
 )
 from pairkit.dataset.reading.in_memory import Source, contents_of, source_name
-from pairkit.dataset.reading.label_meaning import LabelColumn, LabelMeaning, decide_labels
+from pairkit.dataset.reading.label_meaning import (
+    LabelColumn,
+    LabelMeaning,
+    decide_labels,
+)
 from pairkit.dataset.reading.parts import TablePart, parts_of, split_name
 from pairkit.dataset.reading.proposed_columns import Meant
 from pairkit.dataset.reading.tables import class_names_of_file, is_parquet
@@ -73,26 +77,35 @@ class SourceTable:
         """Find the columns of a table; without `hold`, no row stays in memory."""
         where = part.where
         frame = part.numbered(columns)
-        classes = class_names_of_file(part.table) if isinstance(part.table, Path) else part.classes
+        classes = part.classes
+        if isinstance(part.table, Path):
+            classes = class_names_of_file(part.table)
         roles = find_roles(frame.drop(ROW), where, columns, meant)
-        read_as = (
-            f"{role} from {one_line(name if isinstance(name, str) else ', '.join(name), 60)}"
-            for role, name in asdict(roles).items()
-            if name
-        )
-        _LOG.info("%s: %d rows, %s", where, frame.height, ", ".join(read_as))
-        splits = (
-            frame["split"].drop_nulls().unique() if frame.schema.get("split") == pl.String else ()
-        )
-        if len(splits) > 1 and {*map(split_name, splits)} <= {*SPLITS}:
-            note_once("%s: the column split is not used, so all rows are in one split", where)
+        _LOG.info("%s: %d rows, %s", where, frame.height, _read_as(roles))
+        if frame.schema.get("split") == pl.String:
+            splits = frame["split"].drop_nulls().unique()
+            if len(splits) > 1 and {*map(split_name, splits)} <= {*SPLITS}:
+                note_once(
+                    "%s: the column split is not used, so all rows are in one split",
+                    where,
+                )
         names = classes.get(roles.label, ())
         distinct = None
         if roles.label:
             distinct = label_column(frame, roles, where, names).distinct()
-            distinct = distinct.filter(~distinct.missing()) if skips else distinct
-        held = frame if hold else None
-        return cls(where, part, columns, roles, names, held, frame.clear(), distinct, skips)
+            if skips:
+                distinct = distinct.filter(~distinct.missing())
+        return cls(
+            where=where,
+            part=part,
+            columns=columns,
+            roles=roles,
+            classes=names,
+            held=frame if hold else None,
+            head=frame.clear(),
+            distinct=distinct,
+            skips=skips,
+        )
 
     def whole(self) -> pl.DataFrame:
         """All rows, with the column `ROW`."""
@@ -107,38 +120,60 @@ class SourceTable:
         if roles.label:
             column = label_column(frame, roles, self.where, self.classes)
             missing = column.missing() & self.skips
+            known = meaning.of(column.filter(~missing))
             labels = pl.repeat(None, frame.height, dtype=pl.Float64, eager=True)
-            labels = labels.scatter((~missing).arg_true(), meaning.of(column.filter(~missing)))
+            labels = labels.scatter((~missing).arg_true(), known)
             lacking = [(reason, rows & labels.is_not_null()) for reason, rows in lacking]
             lacking.insert(0, ("empty_label", missing))
-        reasons = pl.select(
-            reason=pl.coalesce(pl.when(rows).then(pl.lit(reason)) for reason, rows in lacking)
-        ).to_series()
+        each_reason = [pl.when(rows).then(pl.lit(reason)) for reason, rows in lacking]
+        reasons = pl.select(pl.coalesce(each_reason)).to_series()
         kept = reasons.is_null()
         if kept.all():
             return UsableRows(frame, labels, None)
         if not self.skips and not self.part.lines:  # blank lines of a text file are always left out
             place = kept.arg_min() or 0
             raise missing_text(frame, roles, self.where, reasons[place], place)
-        values = {
-            name: as_json(frame[column])
-            if frame[column].dtype.is_nested()
-            else frame[column].cast(pl.String)
-            for name, column in zip(("text1", "text2", "label"), astuple(roles)[:3], strict=True)
-            if column
+        bad = self._bad_rows(frame.filter(~kept), reasons.drop_nulls())
+        if labels is not None:
+            labels = labels.filter(kept)
+        return UsableRows(frame.filter(kept), labels, bad)
+
+    def _bad_rows(self, frame: pl.DataFrame, reasons: pl.Series) -> pl.DataFrame:
+        """Rows that lack a label or text, with their reasons."""
+        columns: dict[str, pl.Expr | pl.Series] = {
+            "file": pl.lit(self.where),
+            "row": frame[ROW].cast(pl.Int64),
+            "reason": reasons,
         }
-        file = pl.repeat(self.where, frame.height, eager=True)
-        rows = frame[ROW].cast(pl.Int64)
-        table = pl.DataFrame({"file": file, "row": rows, "reason": reasons, **values})
-        bad = pl.concat([joined([]), table.filter(~kept)], how="diagonal")
-        return UsableRows(frame.filter(kept), None if labels is None else labels.filter(kept), bad)
+        roles = self.roles
+        for name, role in (
+            ("text1", roles.text1),
+            ("text2", roles.text2),
+            ("label", roles.label),
+        ):
+            if role:
+                column = frame[role]
+                is_nested = column.dtype.is_nested()
+                columns[name] = as_json(column) if is_nested else column.cast(pl.String)
+        return pl.concat([joined([]), frame.select(**columns)], how="diagonal")
 
     def pairs(self, rows: UsableRows, *, placed: bool = False) -> pl.DataFrame:
         """The rows as pairs; if `placed`, with the columns `FILE` and `ROW`."""
         pairs = to_pairs(rows.frame, self.roles, self.where, rows.labels)
         if not placed:
             return pairs.drop(ROW)
-        return pairs.with_columns(pl.lit(self.where).alias(FILE), pl.col(ROW).cast(pl.Int64))
+        file = pl.lit(self.where).alias(FILE)
+        return pairs.with_columns(file, pl.col(ROW).cast(pl.Int64))
+
+
+def _read_as(roles: Roles) -> str:
+    """The columns of the roles in words."""
+    read_as = []
+    for role, name in asdict(roles).items():
+        if name:
+            listed = name if isinstance(name, str) else ", ".join(name)
+            read_as.append(f"{role} from {one_line(listed, 60)}")
+    return ", ".join(read_as)
 
 
 class UsableRows(NamedTuple):
@@ -155,9 +190,7 @@ class SplitRows:
 
     splits: Mapping[str, pl.DataFrame]
     labels: LabelsRead | None
-    places: Mapping[
-        str, Sequence[tuple[str, pl.Series]]
-    ]  # tables, each with the numbers of its rows
+    places: Mapping[str, Sequence[tuple[str, pl.Series]]]  # tables with the numbers of their rows
     written: Mapping[str, int] = field(default_factory=dict)
     bad_rows: pl.DataFrame = field(default_factory=pl.DataFrame)
 
@@ -200,26 +233,24 @@ def read_pairs(
     splits: dict[str, pl.DataFrame] = {}
     bad: list[pl.DataFrame | None] = []
     for name, tables in by_split.items():
-        rows = [table.usable(meaning) for table in tables]
-        bad += [each.bad for each in rows]
-        frames = [
-            table.pairs(each, placed=placed) for table, each in zip(tables, rows, strict=True)
-        ]
+        frames = []
+        for table in tables:
+            rows = table.usable(meaning)
+            bad.append(rows.bad)
+            frames.append(table.pairs(rows, placed=placed))
         splits[name] = join_frames(frames)
-    report_bad_rows(left_out := joined(bad))
+    left_out = joined(bad)
+    report_bad_rows(left_out)
     labels = meaning.read
     if isinstance(source, PairDataset):
         labels = source.labels
         left_out = joined([source.bad_rows, left_out])
-    binary = all(frame["label"].dtype == pl.Int64 for frame in splits.values())
-    if not binary:
-        splits = {
-            name: rows.with_columns(pl.col("label").cast(pl.Float32))
-            for name, rows in splits.items()
-        }
-    return PairDataset(
-        splits, source_name(source), "binary" if binary else "graded", labels, left_out
-    )
+    kind: LabelKind = "binary"
+    if any(frame["label"].dtype != pl.Int64 for frame in splits.values()):
+        kind = "graded"
+        for name, frame in splits.items():
+            splits[name] = frame.with_columns(pl.col("label").cast(pl.Float32))
+    return PairDataset(splits, source_name(source), kind, labels, left_out)
 
 
 def read_rows(
@@ -237,32 +268,32 @@ def read_rows(
     splits: dict[str, pl.DataFrame] = {}
     places: dict[str, list[tuple[str, pl.Series]]] = {}
     bad: list[pl.DataFrame | None] = []
+    written = dict.fromkeys(by_split, 0)
     for name, tables in by_split.items():
-        usable = [table.usable(meaning) for table in tables]
-        bad += [rows.bad for rows in usable]
-        frames = [
-            to_rows(rows.frame, table.roles, table.where, rows.labels)
-            for table, rows in zip(tables, usable, strict=True)
-        ]
-        places[name] = [
-            (table.where, frame[ROW]) for table, frame in zip(tables, frames, strict=True)
-        ]
-        splits[name] = join_frames([frame.drop(ROW) for frame in frames])
-        if any(splits[name].select(pl.all().has_nulls()).row(0)):  # as some files lack a column
+        places[name] = []
+        frames = []
+        for table in tables:
+            usable = table.usable(meaning)
+            bad.append(usable.bad)
+            rows = to_rows(usable.frame, table.roles, table.where, usable.labels)
+            places[name].append((table.where, rows[ROW]))
+            frames.append(rows.drop(ROW))
+            written[name] += written_rows(table.whole())
+        splits[name] = join_frames(frames)
+        has_nulls = splits[name].select(pl.all().has_nulls())
+        if any(has_nulls.row(0)):  # as some files lack a column
             raise DataError(
                 f"the files of {name} have different kinds of rows; together they have the columns"
                 f" {one_line(', '.join(splits[name].columns))}; read them separately",
                 path=source_name(source),
             )
-    written = {
-        name: sum(written_rows(table.whole()) for table in tables)
-        for name, tables in by_split.items()
-    }
     return SplitRows(splits, meaning.read, places, written, joined(bad))
 
 
 def read_frames(
-    source: Source, columns: Mapping[str, str] | None = None, rules: LabelRules = AS_FOUND
+    source: Source,
+    columns: Mapping[str, str] | None = None,
+    rules: LabelRules = AS_FOUND,
 ) -> PairFrames:
     """The pairs of a source, with `FILE` and `ROW`, one Parquet file at a time; bad rows are collected."""
     source = contents_of(source)
@@ -275,17 +306,19 @@ def read_frames(
         bad[table.where] = joined([rows.bad])
         return typed_rows(table.pairs(rows, placed=True))
 
-    known = [
-        {name for table in of for name in typed_rows(table.head).columns}
-        for of in by_split.values()
-    ]
+    splits = {}
+    has_pages = True
+    for split, tables in by_split.items():
+        columns_of_split = {name for table in tables for name in typed_rows(table.head).columns}
+        has_pages = has_pages and {"url1", "url2"} <= columns_of_split
+        splits[split] = [partial(read, table) for table in tables]
     return PairFrames(
-        {name: [partial(read, table) for table in tables] for name, tables in by_split.items()},
-        all({"url1", "url2"} <= names for names in known),
-        source_name(source),
-        "binary" if meaning.binary else "graded",
-        source.labels if isinstance(source, PairDataset) else meaning.read,
-        bad,
+        splits=splits,
+        by_page=has_pages,
+        source=source_name(source),
+        label_kind="binary" if meaning.binary else "graded",
+        labels=source.labels if isinstance(source, PairDataset) else meaning.read,
+        bad=bad,
     )
 
 
@@ -310,19 +343,27 @@ def _open(
     chosen = [split_name(split)] if split else [*parts]
     if split and chosen[0] not in parts:
         raise DataError(
-            f"no split {chosen[0]!r}; there are {', '.join(parts)}", path=source_name(source)
+            f"no split {chosen[0]!r}; there are {', '.join(parts)}",
+            path=source_name(source),
         )
 
-    def opened(part: TablePart) -> SourceTable:
-        hold = holds_parquet or not is_parquet(part.table)
-        return SourceTable.open(
-            part, columns, skips=rules.bad_rows == "skip", meant=meant, hold=hold
-        )
-
-    tables = {name: [opened(part) for part in parts[name]] for name in chosen}
-    labels = [
-        table.distinct for of in tables.values() for table in of if table.distinct is not None
-    ]
+    skips = rules.bad_rows == "skip"
+    tables: dict[str, list[SourceTable]] = {}
+    labels = []
+    for name in chosen:
+        tables[name] = []
+        for part in parts[name]:
+            hold = holds_parquet or not is_parquet(part.table)
+            table = SourceTable.open(
+                part,
+                columns,
+                skips=skips,
+                meant=meant,
+                hold=hold,
+            )
+            tables[name].append(table)
+            if table.distinct is not None:
+                labels.append(table.distinct)
     meaning = decide_labels(labels, rules)
     if labels:
         _LOG.info("%s: %s", labels[0].where, meaning.read)

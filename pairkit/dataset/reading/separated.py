@@ -23,7 +23,12 @@ import polars as pl
 
 from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
-from pairkit.base.system.text_lines import MAX_LINE_BYTES, note_once, read_text_lines, read_whole
+from pairkit.base.system.text_lines import (
+    MAX_LINE_BYTES,
+    note_once,
+    read_text_lines,
+    read_whole,
+)
 from pairkit.dataset.parquet import POLARS_ERRORS
 from pairkit.dataset.reading.untrusted_tables import check_width
 
@@ -36,7 +41,10 @@ _WIDE = 1_000  # columns
 
 
 def records(
-    path: Path, broken: Callable[[DataError], None] | None = None, *, header: bool = True
+    path: Path,
+    broken: Callable[[DataError], None] | None = None,
+    *,
+    header: bool = True,
 ) -> Iterator[tuple[int, list[str]]]:
     """Records with numbers from 1, the header; blank lines have no cells. `broken` gets their errors."""
     reader = _reader(path)
@@ -109,11 +117,8 @@ def named_records(path: Path, *, header: bool) -> tuple[list[str], Iterator[tupl
         return names, chain([(number, cells)], rows)
     repeated = [name for name, times in Counter(cells).items() if name and times > 1]
     if repeated:
-        note_once(
-            "%s: several columns are named %s; a number tells them apart",
-            path,
-            one_line(repeated[0]),
-        )
+        name = one_line(repeated[0])
+        note_once("%s: several columns are named %s; a number tells them apart", path, name)
     return column_names(cells), rows
 
 
@@ -122,20 +127,19 @@ def read_separated(path: Path, *, header: bool) -> pl.DataFrame:
     names, rows = named_records(path, header=header)
     if not names:
         raise DataError(
-            "is empty; expected a line with the names of the columns, then rows", path=path
+            "is empty; expected a line with the names of the columns, then rows",
+            path=path,
         )
     table = _read_by_polars(path, names) if header else None
     if table is None:
         schema = dict.fromkeys(names, pl.String)
         blocks = [pl.DataFrame(schema=schema)]
-        while block := [_padded(cells, len(names)) for _, cells in islice(rows, _BLOCK)]:
+        while block := [cells for _, cells in islice(rows, _BLOCK)]:
+            for cells in block:
+                cells += [""] * (len(names) - len(cells))
             blocks.append(pl.DataFrame(block, schema, orient="row"))
         table = pl.concat(blocks)
-    return table.select(pl.when(pl.col(name) != "").then(pl.col(name)) for name in names)
-
-
-def _padded(cells: list[str], width: int) -> list[str]:
-    return cells + [""] * (width - len(cells))
+    return table.with_columns(pl.when(pl.all() != "").then(pl.all()))
 
 
 def _read_by_polars(path: Path, names: list[str]) -> pl.DataFrame | None:
@@ -149,7 +153,12 @@ def _read_by_polars(path: Path, names: list[str]) -> pl.DataFrame | None:
         if has_lone_returns or not _quotes_wrap_cells(data, form.separator):
             return None
         schema = dict.fromkeys(names, pl.String)
-        table = pl.read_csv(data, has_header=False, separator=form.separator, schema=schema)
+        table = pl.read_csv(
+            data,
+            has_header=False,
+            separator=form.separator,
+            schema=schema,
+        )
     except (*POLARS_ERRORS, DataError, ValueError):
         return None
     if _rows_differ_from_records(table):
@@ -164,20 +173,22 @@ def _quotes_wrap_cells(data: bytes, separator: str) -> bool:
     marks = np.flatnonzero(text == ord('"'))
     if separator == "\t" or len(marks) % 2:
         return not len(marks)
-    around = [*f'{separator}\n"'.encode()]
-    before = text[marks[::2] - 1]
-    after = text[marks[1::2] + 1]
-    return bool(np.isin(before, around).all() and np.isin(after, [*around, ord("\r")]).all())
+    before_opening = text[marks[::2] - 1]
+    after_closing = text[marks[1::2] + 1]
+    ends_of_cells = [*f'{separator}\n"'.encode()]
+    opens_cells = np.isin(before_opening, ends_of_cells)
+    closes_cells = np.isin(after_closing, [*ends_of_cells, ord("\r")])
+    return bool(opens_cells.all() and closes_cells.all())
 
 
 def _rows_differ_from_records(table: pl.DataFrame) -> bool:
     """Whether a row is blank, repeats the header, or may be too long."""
     cells = pl.all().fill_null("")
-    is_blank = ~pl.any_horizontal(cells.str.contains(r"[^\s\x1c-\x1f]"))
+    has_text = pl.any_horizontal(cells.str.contains(r"[^\s\x1c-\x1f]"))
     is_header = pl.all_horizontal(cells == cells.first())
     size = pl.sum_horizontal(cells.str.len_bytes())
-    is_odd = is_blank.any() | (is_header.sum() > 1) | (size.max() > MAX_LINE_BYTES // 4)
-    return bool(table.select(is_odd).item())
+    is_plain = has_text.all() & (is_header.sum() == 1) & (size.max() <= MAX_LINE_BYTES // 4)
+    return not table.select(is_plain).item()
 
 
 def column_names(names: Iterable[str]) -> list[str]:
@@ -219,19 +230,18 @@ def _form(path: Path) -> _Form:
     _, line = next(read_text_lines(path), (1, ""))
     line = line.split("\r")[0].rstrip("\n")
     if "\0" in line:
-        raise DataError(
-            "has NUL characters, as in UTF-16 without a byte order mark; save it as UTF-8",
-            path=path,
-            row=1,
-        )
+        message = "has NUL characters, as in UTF-16 without a byte order mark; save it as UTF-8"
+        raise DataError(message, path=path, row=1)
     if path.name.lower().removesuffix(".gz").endswith(".tsv"):
         return _Form("\t")
     if hint := _HINT.fullmatch(line):
         return _Form(hint[1], has_hint=True)
     plain = _QUOTED.sub("", line)
     separator = max(",;\t|", key=plain.count)
+    if separator == "\t":
+        return _Form(separator)
     _, *others = plain.split(separator)
-    is_padded = separator != "\t" and bool(others) and all(name.startswith(" ") for name in others)
+    is_padded = bool(others) and all(name.startswith(" ") for name in others)
     return _Form(separator, is_padded)
 
 
@@ -241,8 +251,8 @@ def _is_quoted(path: Path) -> bool:
     needs_quotes = next(_lines(path), "").startswith('"')
     for _, line in read_text_lines(path):
         if '"' in line:
-            opens_cells = opens_cells or bool(_OPENS_CELL.search(line))
-            needs_quotes = needs_quotes or '""' in line
+            opens_cells |= bool(_OPENS_CELL.search(line))
+            needs_quotes |= '""' in line
     if not opens_cells:
         return False
     width = 0
@@ -251,7 +261,7 @@ def _is_quoted(path: Path) -> bool:
             width = width or len(cells)
             if len(cells) > width:
                 return False
-            needs_quotes = needs_quotes or any("\t" in cell or "\n" in cell for cell in cells)
+            needs_quotes |= any("\t" in cell or "\n" in cell for cell in cells)
     except csv.Error:
         return False
     return needs_quotes

@@ -8,11 +8,12 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import islice, zip_longest
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Any, TypeAlias, TypeGuard
 
 import polars as pl
+import polars.selectors as cs
 
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import as_before_inert, one_line
@@ -31,7 +32,12 @@ from pairkit.base.system.text_lines import (
     readable,
 )
 from pairkit.dataset.parquet import POLARS_ERRORS
-from pairkit.dataset.reading.separated import column_names, named_records, read_separated, records
+from pairkit.dataset.reading.separated import (
+    column_names,
+    named_records,
+    read_separated,
+    records,
+)
 from pairkit.dataset.reading.sheets import read_sheet
 from pairkit.dataset.reading.untrusted_tables import (
     FREE_VALUES,
@@ -50,10 +56,16 @@ SHEETS = (".xlsx", ".xls", ".ods")
 SUFFIXES = (".parquet", *_JSON_LINES, ".json", *_SEPARATED, ".arrow", *SHEETS)
 _SHEET = re.compile(r"(.+\.(?:xlsx|xls|ods)):(.+)", re.IGNORECASE)
 _LONE_SURROGATE = re.compile(
-    rb"\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..\\u[dD])[c-fC-F])", re.DOTALL
+    rb"\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..\\u[dD])[c-fC-F])",
+    re.DOTALL,
 )
 _STRUCTURE = r"(?s)^\s*(?:\[.*\]|\{.*\})\s*$"
 _BLOCK = 8192  # JSON objects that are held as Python objects
+# Of Squad, the Hub's viewer, and web APIs.
+_ARRAYS = ("data", "rows", "items", "records")
+_INFO_FILE = "dataset_info.json"  # of `save_to_disk`
+_PARQUET_KEY = "huggingface"
+_MAX_CLASSES = 1000
 
 
 def is_table(path: Path) -> bool:
@@ -84,9 +96,11 @@ def first_row(path: Path, *, header: bool = True) -> int:
 def has_header(path: Path, columns: Mapping[str, str] | None) -> bool:
     """Whether a CSV or TSV file has a header; not if columns are given by numbers that aren't names."""
     used = {*(columns or {}).values()} - {"none"}
-    if not used or not all(name.isdecimal() for name in used) or format_of(path) not in _SEPARATED:
+    are_numbers = bool(used) and all(map(str.isdecimal, used))
+    if not are_numbers or format_of(path) not in _SEPARATED:
         return True
-    return used <= {*column_names(next(records(path), (1, []))[1])}
+    _, cells = next(records(path), (1, []))
+    return used <= {*column_names(cells)}
 
 
 def table_rows(path: Path, *, header: bool = True) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -94,7 +108,8 @@ def table_rows(path: Path, *, header: bool = True) -> Iterator[tuple[int, dict[s
     kind = format_of(path)
     if kind in _SEPARATED:
         names, rows = named_records(path, header=header)
-        yield from ((row, dict(zip_longest(names, cells, fillvalue=""))) for row, cells in rows)
+        for row, cells in rows:
+            yield row, dict(zip_longest(names, cells, fillvalue=""))
     elif kind in _JSON_LINES:
         yield from read_objects(path)
     else:
@@ -133,12 +148,15 @@ def format_of(path: Path) -> str:
 def sheet_of(path: Path) -> tuple[Path, str | None]:
     """The file and the name of a sheet in `book.xlsx:Sheet`."""
     match = _SHEET.fullmatch(path.name)
-    return (path.with_name(match[1]), match[2]) if match else (path, None)
+    if match is None:
+        return path, None
+    return path.with_name(match[1]), match[2]
 
 
 def _read_sheet(path: Path) -> pl.DataFrame:
     table = read_sheet(*sheet_of(path))
-    return table.with_columns(map(_whole_numbers, table.select(pl.col(pl.Float64))))
+    numbers = table.select(pl.col(pl.Float64))
+    return table.with_columns(map(_whole_numbers, numbers))
 
 
 def _whole_numbers(column: pl.Series) -> pl.Series:
@@ -148,14 +166,16 @@ def _whole_numbers(column: pl.Series) -> pl.Series:
 
 
 def _read_parquet(path: Path) -> pl.DataFrame:
-    packed = is_gzipped(path)
-    with (
-        io.BytesIO(read_whole(path, remedy="decompress it")) if packed else path.open("rb") as file
-    ):
-        check_parquet(file, path)
-        file.seek(0)
+    if is_gzipped(path):
+        content = io.BytesIO(read_whole(path, remedy="decompress it"))
+        check_parquet(content, path)
+        content.seek(0)
+        table = pl.read_parquet(content)
+    else:
+        with path.open("rb") as file:
+            check_parquet(file, path)
         # glob=False, as a path may contain brackets and stars.
-        table = pl.read_parquet(file if packed else path, glob=False)
+        table = pl.read_parquet(path, glob=False)
     check_texts(table, path)
     return table
 
@@ -169,10 +189,10 @@ def _read_json_lines(path: Path) -> pl.DataFrame:
             types = pl.scan_ndjson(io.BytesIO(lines), infer_schema_length=None).collect_schema()
             _check_keys(types, lines.count(b"\n") + 1, path, len(lines))
             table = pl.read_ndjson(io.BytesIO(lines), infer_schema_length=None)
-            if not any(
-                column.str.contains(_STRUCTURE).any() for column in table.select(pl.col(pl.String))
-            ):
-                return table  # polars writes lists beside texts as texts
+            # Polars writes lists beside texts as texts.
+            texts = table.select(pl.col(pl.String))
+            if not any(column.str.contains(_STRUCTURE).any() for column in texts):
+                return table
     del lines
     return _from_objects((value for _, value in read_objects(path)), path)
 
@@ -182,9 +202,6 @@ def _read_json(path: Path) -> pl.DataFrame:
     if not all(isinstance(value, dict) for value in values):
         raise DataError("expected an array of objects (pandas: orient='records')", path=path)
     return _from_objects(values, path)
-
-
-_ARRAYS = ("data", "rows", "items", "records")  # of Squad, the Hub's viewer, and web APIs
 
 
 def _is_rows(value: Any) -> bool:
@@ -201,9 +218,9 @@ def json_values(path: Path) -> list[Any]:
             json.loads(text.lstrip().partition("\n")[0])  # so the file may have JSON lines
             return [value for _, value in read_json_lines(path)]
         raise
-    while isinstance(values, dict):
-        arrays = [name for name in _ARRAYS if isinstance(values.get(name), list)]
-        arrays = arrays[:1] or [name for name, value in values.items() if _is_rows(value)]
+    if isinstance(values, dict):
+        arrays = [values[name] for name in _ARRAYS if isinstance(values.get(name), list)]
+        arrays = arrays[:1] or [value for value in values.values() if _is_rows(value)]
         if len(arrays) != 1:
             keys = one_line(", ".join(values), 200)
             raise DataError(
@@ -211,7 +228,7 @@ def json_values(path: Path) -> list[Any]:
                 " pandas: orient='records')",
                 path=path,
             )
-        values = values[arrays[0]]
+        (values,) = arrays
     if not isinstance(values, list):
         raise DataError("expected an array of rows", path=path)
     if _is_rows(values) and "row_idx" in values[0]:
@@ -230,39 +247,47 @@ def _from_objects(objects: Iterable[Mapping[str, Any]], path: Path) -> pl.DataFr
     schema = dict[str, Any]()
     remaining = iter(objects)
     while block := list(islice(remaining, _BLOCK)):
-        frames.append(frame_of(block))
+        frame = frame_of(block)
         rows += len(block)
-        schema |= frames[-1].schema
+        schema |= frame.schema
         _check_keys(schema, rows, path, path.stat().st_size)
+        frames.append(frame)
     return join_frames(_with_lists(frames)) if frames else pl.DataFrame()
 
 
 def frame_of(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     """A table of rows; values of several kinds become texts, or lists if some are lists or structures."""
-    names = dict.fromkeys(name for row in rows for name in row)
-    return pl.DataFrame([_column(name, [row.get(name) for row in rows]) for name in names])
+    columns = []
+    for name in dict.fromkeys(chain.from_iterable(rows)):
+        values = [row.get(name) for row in rows]
+        columns.append(_column(name, values))
+    return pl.DataFrame(columns)
 
 
 def _column(name: str, values: Sequence[Any]) -> pl.Series:
-    filled = [value for value in values if value is not None]
-    nested = sum(isinstance(value, list | dict) for value in filled)
-    return (
-        _lists(name, values) if 0 < nested < len(filled) else pl.Series(name, values, strict=False)
-    )
+    is_nested = {isinstance(value, list | dict) for value in values if value is not None}
+    if is_nested == {True, False}:
+        return _lists(name, values)
+    return pl.Series(name, values, strict=False)
 
 
 def _with_lists(frames: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
     """Frames with lists in each column of texts that has lists or structures in another frame."""
-    nested = {name for frame in frames for name, dtype in frame.schema.items() if dtype.is_nested()}
-    texts = {name for frame in frames for name, dtype in frame.schema.items() if dtype == pl.String}
-    return [
-        frame.with_columns(
+    nested = set[str]()
+    texts = set[str]()
+    for frame in frames:
+        nested |= {*frame.select(cs.nested()).columns}
+        texts |= {*frame.select(cs.string()).columns}
+    changed = []
+    for frame in frames:
+        mixed = frame.select(nested & texts & {*frame.columns})
+        lists = [
             _lists(column.name, column.to_list())
-            for column in frame.select(nested & texts & {*frame.columns})
+            for column in mixed
             if column.dtype != pl.List(pl.String)
-        )
-        for frame in frames
-    ]
+        ]
+        changed.append(frame.with_columns(lists))
+    return changed
 
 
 def _lists(name: str, values: Sequence[Any]) -> pl.Series:
@@ -302,7 +327,12 @@ def _read_arrow(path: Path) -> pl.DataFrame:
     return frame
 
 
-def _check_keys(schema: Mapping[str, Any], rows: int, path: Path, size: int) -> None:
+def _check_keys(
+    schema: Mapping[str, Any],
+    rows: int,
+    path: Path,
+    size: int,
+) -> None:
     """Refuse too many distinct keys: each becomes a column with a value in every row."""
     keys = sum(1 for dtype in schema.values() for _ in leaf_types(dtype))
     if keys > MAX_COLUMNS or keys * rows > max(FREE_VALUES, MAX_VALUES_PER_BYTE * size):
@@ -324,10 +354,6 @@ _READERS: Mapping[str, Callable[[Path], pl.DataFrame]] = {
 ClassNames: TypeAlias = Mapping[str, tuple[str, ...]]
 """The class names of each column, in the order of class numbers."""
 
-_INFO_FILE = "dataset_info.json"  # of `save_to_disk`
-_PARQUET_KEY = "huggingface"
-_MAX_CLASSES = 1000
-
 
 def class_names_of_file(path: Path) -> ClassNames:
     """The class names of a file written by `datasets`; empty for other files."""
@@ -347,12 +373,13 @@ def class_names_of_features(features: Any) -> ClassNames:
         return {}
     class_names = {}
     for column, feature in features.items():
-        kind = feature.get("_type") if isinstance(feature, Mapping) else type(feature).__name__
-        names = (
-            feature.get("names")
-            if isinstance(feature, Mapping)
-            else getattr(feature, "names", None)
-        )
-        if kind == "ClassLabel" and isinstance(names, list) and len(names) <= _MAX_CLASSES:
+        if not isinstance(feature, Mapping):
+            feature = {
+                "_type": type(feature).__name__,
+                "names": getattr(feature, "names", None),
+            }
+        names = feature.get("names")
+        is_class = feature.get("_type") == "ClassLabel" and isinstance(names, list)
+        if is_class and len(names) <= _MAX_CLASSES:
             class_names[column] = tuple(map(str, names))
     return class_names

@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 
 MAX_COLUMNS = 10_000
 MAX_VALUES_PER_BYTE = 8  # one bit for each of nearly equal values
-_UNREADABLE = "not readable as parquet (%s); write or download it again"
 FREE_VALUES = 1 << 22  # allowed in a column of any file
+ROWS = 4096  # of a batch, at most
+_BATCH_BYTES = 8 << 20  # of a batch, on average
+_REPEATED_BYTES = 1 << 30  # of a batch in which each row has its column's longest dictionary
+_READ_AHEAD = 1 << 20  # bytes of each column
 
 
 def check_parquet(file: IO[bytes], path: Path) -> Any:
@@ -31,13 +34,13 @@ def check_parquet(file: IO[bytes], path: Path) -> Any:
         size = file.seek(0, 2)
         check_width(metadata.num_columns, path)
         groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-        columns = [
-            [group.column(place) for group in groups] for place in range(metadata.num_columns)
-        ]
-        values = [sum(chunk.num_values for chunk in chunks) for chunks in columns]
-        values += [metadata.num_rows, sum(group.num_rows for group in groups)]
-        unpacked = sum(chunk.total_uncompressed_size for chunks in columns for chunk in chunks)
-    check_expansion(max(values), unpacked, path, size)
+        most_values = max(metadata.num_rows, sum(group.num_rows for group in groups))
+        unpacked = 0
+        for column in range(metadata.num_columns):
+            chunks = [group.column(column) for group in groups]
+            most_values = max(most_values, sum(chunk.num_values for chunk in chunks))
+            unpacked += sum(chunk.total_uncompressed_size for chunk in chunks)
+    check_expansion(most_values, unpacked, path, size)
     return metadata
 
 
@@ -45,11 +48,17 @@ def check_width(columns: int, path: Path) -> None:
     """Refuse a table with too many columns."""
     if columns > MAX_COLUMNS:
         raise DataError(
-            f"has more than {MAX_COLUMNS:,} columns; keep only texts and labels", path=path
+            f"has more than {MAX_COLUMNS:,} columns; keep only texts and labels",
+            path=path,
         )
 
 
-def check_expansion(values: int, unpacked: int, path: Path, size: int) -> None:
+def check_expansion(
+    values: int,
+    unpacked: int,
+    path: Path,
+    size: int,
+) -> None:
     """Refuse more values in a column, or more decompressed bytes, than a file of this size may have."""
     limit = max(FREE_VALUES, MAX_VALUES_PER_BYTE * size)
     if values > limit:
@@ -76,7 +85,8 @@ def _parquet(path: Path) -> Iterator[None]:
 
 def check_texts(table: pl.DataFrame, path: Path) -> None:
     """Refuse a table with long texts that are stored once for very many rows."""
-    check_size(sum(map(_text_bytes, table.iter_columns())), path, path.stat().st_size)
+    texts = sum(map(_text_bytes, table.iter_columns()))
+    check_size(texts, path, path.stat().st_size)
 
 
 def check_size(texts: int, path: Path, size: int) -> None:
@@ -99,16 +109,13 @@ def _text_bytes(column: pl.Series) -> int:
         return sum(map(_text_bytes, column.struct.unnest().iter_columns()))
     if dtype == pl.Binary:
         return int(column.bin.size().cast(pl.Int64).sum())
-    if not isinstance(dtype, pl.String | pl.Categorical | pl.Enum):
+    if dtype == pl.String:
+        return int(column.str.len_bytes().cast(pl.Int64).sum())
+    if not isinstance(dtype, pl.Categorical | pl.Enum):
         return 0
-    each, times = column.alias("").value_counts(name="times") if dtype != pl.String else (column, 1)
-    return int((each.cast(pl.String).str.len_bytes().cast(pl.Int64) * times).sum())
-
-
-ROWS = 4096  # of a batch, at most
-_BATCH_BYTES = 8 << 20  # of a batch, on average
-_REPEATED_BYTES = 1 << 30  # of a batch in which each row has its column's longest dictionary
-_READ_AHEAD = 1 << 20  # bytes of each column
+    distinct, times = column.alias("").value_counts(name="times")
+    sizes = distinct.cast(pl.String).str.len_bytes().cast(pl.Int64)
+    return int((sizes * times).sum())
 
 
 class ParquetBatches:
@@ -130,7 +137,11 @@ class ParquetBatches:
         import pyarrow.parquet as pq
 
         first_row = 1
-        how = {"metadata": self._metadata, "buffer_size": _READ_AHEAD, "pre_buffer": False}
+        how = {
+            "metadata": self._metadata,
+            "buffer_size": _READ_AHEAD,
+            "pre_buffer": False,
+        }
         with _parquet(self.path), pq.ParquetFile(self.path, **how) as file:
             for batch in file.iter_batches(self._batch_rows(columns), columns=list(columns)):
                 self._check(batch, first_row)
@@ -139,18 +150,19 @@ class ParquetBatches:
 
     def _batch_rows(self, columns: Sequence[str]) -> int:
         """Rows per batch; allows for a dictionary that stores a long text once for many rows."""
-        average = longest = 1
+        average = 1
+        longest = 1
         with self.path.open("rb") as file:
             for number in range(self._metadata.num_row_groups):
                 group = self._metadata.row_group(number)
-                chunks = (group.column(column) for column in range(group.num_columns))
-                selected = [
-                    chunk for chunk in chunks if chunk.path_in_schema.split(".")[0] in columns
-                ]
-                size = sum(chunk.total_uncompressed_size for chunk in selected)
+                size = 0
+                for column in range(group.num_columns):
+                    chunk = group.column(column)
+                    if chunk.path_in_schema.split(".")[0] in columns:
+                        size += chunk.total_uncompressed_size
+                        longest = max(longest, _dictionary_bytes(file, chunk))
                 average = max(average, size // max(1, group.num_rows))
-                longest = max(longest, *(_dictionary_bytes(file, chunk) for chunk in selected), 0)
-        return min(ROWS, max(1, _BATCH_BYTES // average), max(1, _REPEATED_BYTES // longest))
+        return max(1, min(ROWS, _BATCH_BYTES // average, _REPEATED_BYTES // longest))
 
     def _check(self, batch: pa.RecordBatch, first_row: int) -> None:
         """Check UTF-8, which other libraries rely on."""
@@ -159,9 +171,11 @@ class ParquetBatches:
         try:
             batch.validate(full=True)
         except pa.ArrowInvalid as error:
-            for number in range(batch.num_rows if batch.num_rows > 1 else 0):  # find the row
-                self._check(batch.slice(number, 1), first_row + number)
-            message = _UNREADABLE % one_line(str(error), 200)
+            if batch.num_rows > 1:
+                for number in range(batch.num_rows):  # find the row
+                    self._check(batch.slice(number, 1), first_row + number)
+            reason = one_line(str(error), 200)
+            message = f"not readable as parquet ({reason}); write or download it again"
             raise DataError(message, path=self.path, row=first_row) from error
 
 
@@ -171,12 +185,11 @@ def _dictionary_bytes(file: IO[bytes], chunk: Any) -> int:
         return 0
     file.seek(chunk.dictionary_page_offset)
     header = file.read(16)
-    zigzag = shift = 0
-    for byte in header[3:]:
-        zigzag |= (byte & 0x7F) << shift
-        shift += 7
+    if not header[:1] == header[2:3] == b"\x15":  # not the first fields of a page header
+        return int(chunk.total_uncompressed_size)
+    zigzag = 0
+    for place, byte in enumerate(header[3:]):
+        zigzag |= (byte & 0x7F) << (7 * place)
         if byte < 0x80:
             break
-    return (
-        zigzag >> 1 if header[:1] == header[2:3] == b"\x15" else int(chunk.total_uncompressed_size)
-    )
+    return zigzag >> 1

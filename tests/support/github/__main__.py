@@ -3,8 +3,6 @@
 A command after `--` is run while the server is up; `{url}` in it is replaced by the server's address.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import subprocess
@@ -14,7 +12,7 @@ from pathlib import Path
 from tests.support.github import Options, serve
 
 
-def main() -> int:
+def main():
     """Serve until Ctrl-C, or until the command has ended."""
     words = sys.argv[1:]
     end = words.index("--") if "--" in words else len(words)

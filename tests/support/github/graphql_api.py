@@ -9,11 +9,8 @@ Example: `search(first: 100)` with `comments(last: 30)`, `timelineItems(last: 20
 requests, 3 points, and 100 + 3,000 + 2,000 + 1,000 = 6,100 nodes.
 """
 
-from __future__ import annotations
-
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -26,13 +23,9 @@ from graphql import (
     FragmentSpreadNode,
     GraphQLError,
     GraphQLInterfaceType,
-    GraphQLNamedType,
     GraphQLObjectType,
-    GraphQLSchema,
     InlineFragmentNode,
     ObjectTypeExtensionNode,
-    OperationDefinitionNode,
-    SelectionSetNode,
     build_ast_schema,
     execute_sync,
     get_named_type,
@@ -42,10 +35,10 @@ from graphql import (
     value_from_ast_untyped,
 )
 
-from tests.support.github.resolvers import ROOT, Context, GraphQLRefusal
+from tests.support.github.resolvers import ROOT, GraphQLRefusal
 
 MAX_NODES = 500_000
-SCHEMA_TEXT = Path(__file__).with_name("schema.graphql").read_text(encoding="utf-8")
+SCHEMA_TEXT = Path(__file__).with_name("schema.graphql").read_text()
 _REQUESTS_A_POINT = 100
 _UNKNOWN_FIELD = re.compile(r"Cannot query field '(\w+)' on type '(\w+)'")
 
@@ -53,7 +46,7 @@ _UNKNOWN_FIELD = re.compile(r"Cannot query field '(\w+)' on type '(\w+)'")
 class Refused(Exception):  # noqa: N818 - it becomes a whole answer
     """The request is not executed; the response has only errors."""
 
-    def __init__(self, *errors: dict[str, Any], status: int = 200) -> None:
+    def __init__(self, *errors, status=200):
         self.errors, self.status = errors, status
         super().__init__(errors[0]["message"])
 
@@ -67,7 +60,7 @@ class Price:
     largest_page: int = 0  # the largest `first` or `last` in it
 
     @property
-    def points(self) -> int:
+    def points(self):
         """Points, at least 1; a half is rounded up."""
         return max(1, (self.requests + _REQUESTS_A_POINT // 2) // _REQUESTS_A_POINT)
 
@@ -81,7 +74,7 @@ class Prepared:
     price: Price
 
 
-def build_schema(*, without_duplicate_of: bool = False) -> GraphQLSchema:
+def build_schema(*, without_duplicate_of=False):
     """The current schema, or GitHub's schema before May 2025."""
     document = parse(SCHEMA_TEXT)
     if without_duplicate_of:
@@ -95,11 +88,11 @@ def build_schema(*, without_duplicate_of: bool = False) -> GraphQLSchema:
 class GraphQLApi:
     """Parses, validates and executes against one schema."""
 
-    def __init__(self, schema: GraphQLSchema) -> None:
+    def __init__(self, schema):
         self._schema = schema
         self._parsed = lru_cache(256)(self._parse)
 
-    def prepare(self, body: bytes) -> Prepared:
+    def prepare(self, body):
         """Parse and price the body of a POST."""
         query, variables = _read(body)
         document = self._parsed(query)
@@ -116,7 +109,7 @@ class GraphQLApi:
             )
         return Prepared(document, variables, cost)
 
-    def execute(self, prepared: Prepared, context: Context) -> dict[str, Any]:
+    def execute(self, prepared, context):
         """The response: `data`, and `errors` of fields that could not be resolved."""
         result = execute_sync(
             self._schema,
@@ -130,12 +123,12 @@ class GraphQLApi:
                 error.original_error, GraphQLRefusal
             ):
                 raise error.original_error  # a bug of this server must not look like a response
-        answer: dict[str, Any] = {"data": result.data}
+        answer = {"data": result.data}
         if result.errors:
             answer["errors"] = [_format(error) for error in result.errors]
         return answer
 
-    def _parse(self, query: str) -> DocumentNode | list[GraphQLError]:
+    def _parse(self, query):
         try:
             document = parse(query)
         except GraphQLError as error:
@@ -143,12 +136,7 @@ class GraphQLApi:
         return validate(self._schema, document) or document
 
 
-def price(
-    schema: GraphQLSchema,
-    document: DocumentNode,
-    operation: OperationDefinitionNode,
-    variables: Mapping[str, Any],
-) -> Price:
+def price(schema, document, operation, variables):
     """The price of one operation of a valid document."""
     fragments = {
         one.name.value: one
@@ -157,9 +145,7 @@ def price(
     }
     requests = nodes = largest_page = 0
 
-    def walk(
-        selection: SelectionSetNode | None, parent: GraphQLNamedType | None, parents: int
-    ) -> None:
+    def walk(selection, parent, parents):
         nonlocal requests, nodes, largest_page
         for member in selection.selections if selection else ():
             if isinstance(member, InlineFragmentNode):
@@ -192,7 +178,7 @@ def price(
     return Price(requests, nodes, largest_page)
 
 
-def _size(field: FieldNode, variables: Mapping[str, Any]) -> int:
+def _size(field, variables):
     """The page size; an invalid one, which is refused later, costs nothing."""
     given = {
         one.name.value: value_from_ast_untyped(one.value, dict(variables))
@@ -202,7 +188,7 @@ def _size(field: FieldNode, variables: Mapping[str, Any]) -> int:
     return max(0, size) if isinstance(size, int) else 0
 
 
-def _read(body: bytes) -> tuple[str, dict[str, Any]]:
+def _read(body):
     try:
         request = json.loads(body)
     except ValueError:
@@ -213,9 +199,9 @@ def _read(body: bytes) -> tuple[str, dict[str, Any]]:
     return query, request.get("variables") or {}
 
 
-def _format(error: GraphQLError) -> dict[str, Any]:
+def _format(error):
     """An error in GitHub's shape."""
-    formatted: dict[str, Any] = {"message": error.message}
+    formatted = {"message": error.message}
     if isinstance(error.original_error, GraphQLRefusal):
         formatted["type"] = error.original_error.kind
     if error.path:

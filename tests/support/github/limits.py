@@ -1,11 +1,8 @@
 """Rate limits: points per window for each token and API."""
 
-from __future__ import annotations
-
 import math
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 
@@ -19,12 +16,12 @@ class Quota:
     reset: int  # Unix time of the end of the window, by the server's clock
 
     @property
-    def remaining(self) -> int:
+    def remaining(self):
         """Points left; never negative."""
         return max(0, self.limit - self.used)
 
     @property
-    def headers(self) -> dict[str, str]:
+    def headers(self):
         """The headers that every answer carries."""
         return {
             "x-ratelimit-limit": str(self.limit),
@@ -38,25 +35,18 @@ class Quota:
 class RateLimits:
     """Counts the points of each token; a window starts with the first request after the last window."""
 
-    def __init__(
-        self,
-        points: int,
-        window_s: float,
-        *,
-        skew_s: float = 0.0,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
+    def __init__(self, points, window_s, *, skew_s=0.0, clock=time.time):
         self._points, self._window_s = points, window_s
         self._skew_s = skew_s
         self._clock = clock
-        self._spent: dict[tuple[str, str], tuple[int, int]] = {}  # points, end of the window
+        self._spent = {}  # points, end of the window
         self._lock = threading.Lock()
 
-    def quota(self, token: str, resource: str) -> Quota:
+    def quota(self, token, resource):
         """The quota of `token`, without spending."""
         return self.spend(token, resource, 0)
 
-    def spend(self, token: str, resource: str, points: int) -> Quota:
+    def spend(self, token, resource, points):
         """Spend `points` and return the quota. The last points of a window may be overspent, as on GitHub."""
         with self._lock:
             used, end = self._spent.get((token, resource), (0, 0))

@@ -3,25 +3,17 @@
 A field is a value, or a function that the executor calls with the field's arguments.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache, partial
-from typing import Any, TypeAlias, TypeVar
 
-from graphql import FieldNode, GraphQLResolveInfo
+from graphql import FieldNode
 
 from tests.support.github.limits import Quota
 from tests.support.github.search import REACHABLE, Search, SearchRefusal
-from tests.support.github.trackers import Account, Catalogue, Comment, Event, Issue, Repository
-
-T = TypeVar("T")
-Node = dict[str, Any]
-Info: TypeAlias = GraphQLResolveInfo[Any]
+from tests.support.github.trackers import Catalogue
 
 MAX_PAGE = 100
 _COUNTS = {"totalCount", "issueCount"}  # need no first or last
@@ -36,7 +28,7 @@ _TYPES = {
 class GraphQLRefusal(Exception):  # noqa: N818 - it becomes one entry of an answer's `errors`
     """One field can't be resolved; `kind` is GitHub's `type` of the error."""
 
-    def __init__(self, kind: str, message: str) -> None:
+    def __init__(self, kind, message):
         self.kind = kind
         super().__init__(message)
 
@@ -54,16 +46,8 @@ class Context:
 
 
 def connection(
-    info: Info,
-    items: Sequence[T],
-    render: Callable[[T], Node],
-    *,
-    reachable: int | None = None,
-    first: int | None = None,
-    last: int | None = None,
-    after: str | None = None,
-    before: str | None = None,
-) -> Node:
+    info, items, render, *, reachable=None, first=None, last=None, after=None, before=None
+):
     """A Relay connection over the first `reachable` items."""
     _check_size(info, first, last)
     total = len(items) if reachable is None else min(len(items), reachable)
@@ -84,12 +68,12 @@ def connection(
     }
 
 
-def encode_cursor(position: int) -> str:
+def encode_cursor(position):
     """The cursor of the item at `position`, as opaque as GitHub's."""
     return base64.b64encode(f"cursor:v2:{position}".encode()).decode()
 
 
-def _position(cursor: str) -> int:
+def _position(cursor):
     try:
         return int(base64.b64decode(cursor, validate=True).decode().removeprefix("cursor:v2:"))
     except (binascii.Error, ValueError):
@@ -97,7 +81,7 @@ def _position(cursor: str) -> int:
         raise GraphQLRefusal("INVALID_CURSOR_ARGUMENTS", words) from None
 
 
-def _check_size(info: Info, first: int | None, last: int | None) -> None:
+def _check_size(info, first, last):
     name = info.field_name
     for argument, size in (("first", first), ("last", last)):
         if size is not None and not 0 <= size <= MAX_PAGE:
@@ -113,7 +97,7 @@ def _check_size(info: Info, first: int | None, last: int | None) -> None:
         )
 
 
-def _asked(info: Info) -> set[str]:
+def _asked(info):
     chosen = [node.selection_set for node in info.field_nodes if node.selection_set]
     return {
         member.name.value if isinstance(member, FieldNode) else "…"
@@ -122,7 +106,7 @@ def _asked(info: Info) -> set[str]:
     }
 
 
-def _actor(account: Account | None) -> Node | None:
+def _actor(account):
     """An account; a bot's login lacks the `[bot]` that REST shows."""
     if account is None:
         return None
@@ -130,7 +114,7 @@ def _actor(account: Account | None) -> Node | None:
     return {"__typename": account.kind, "login": login}
 
 
-def _repository_node(repository: Repository) -> Node:
+def _repository_node(repository):
     first = next(iter(repository.issues.values()), None)
     born = first.created_at if first else "2010-01-01T00:00:00Z"
     return {
@@ -146,7 +130,7 @@ def _repository_node(repository: Repository) -> Node:
     }
 
 
-def _issue_node(repository: Repository, issue: Issue) -> Node:
+def _issue_node(repository, issue):
     return {
         "__typename": "PullRequest" if issue.is_pull else "Issue",
         "number": issue.number,
@@ -168,7 +152,7 @@ def _issue_node(repository: Repository, issue: Issue) -> Node:
     }
 
 
-def _comment_node(comment: Comment) -> Node:
+def _comment_node(comment):
     return {
         "fullDatabaseId": str(comment.id),
         "author": _actor(comment.author),
@@ -178,11 +162,11 @@ def _comment_node(comment: Comment) -> Node:
     }
 
 
-def _label_node(name: str) -> Node:
+def _label_node(name):
     return {"name": name}
 
 
-def _event_node(issue: Issue, event: Event) -> Node:
+def _event_node(issue, event):
     is_duplicate = event.kind == "closed" and event.state_reason == "duplicate"
     target = partial(_follow, issue.canonical if is_duplicate else event.canonical)
     return {
@@ -196,13 +180,13 @@ def _event_node(issue: Issue, event: Event) -> Node:
 
 
 def _issues(
-    repository: Repository,
-    info: Info,
+    repository,
+    info,
     *,
-    filterBy: dict[str, str] | None = None,  # noqa: N803 - GitHub's names, here and below
-    orderBy: dict[str, str] | None = None,  # noqa: N803
-    **page: Any,
-) -> Node:
+    filterBy=None,  # noqa: N803 - GitHub's names, here and below
+    orderBy=None,  # noqa: N803
+    **page,
+):
     since = (filterBy or {}).get("since", "")
     listed = _listed(repository, is_pull=False, **_order(orderBy))
     found = [issue for issue in listed if issue.updated_at >= since]
@@ -212,17 +196,17 @@ def _issues(
 
 
 def _pull_requests(
-    repository: Repository,
-    info: Info,
+    repository,
+    info,
     *,
-    orderBy: dict[str, str] | None = None,  # noqa: N803
-    **page: Any,
-) -> Node:
+    orderBy=None,  # noqa: N803
+    **page,
+):
     found = _listed(repository, is_pull=True, **_order(orderBy))
     return connection(info, found, partial(_issue_node, repository), **page)
 
 
-def _order(order: dict[str, str] | None) -> dict[str, bool]:
+def _order(order):
     order = order or {}
     return {
         "by_update": order.get("field") == "UPDATED_AT",
@@ -231,9 +215,7 @@ def _order(order: dict[str, str] | None) -> dict[str, bool]:
 
 
 @lru_cache(32)
-def _listed(
-    repository: Repository, *, is_pull: bool, by_update: bool, descending: bool
-) -> list[Issue]:
+def _listed(repository, *, is_pull, by_update, descending):
     return sorted(
         (issue for issue in repository.issues.values() if issue.is_pull is is_pull),
         key=lambda issue: (issue.updated_at if by_update else issue.created_at, issue.number),
@@ -241,7 +223,7 @@ def _listed(
     )
 
 
-def _labels(repository: Repository, info: Info, *, query: str = "", **page: Any) -> Node:
+def _labels(repository, info, *, query="", **page):
     """The labels in use, those whose name contains `query`."""
     used = {label for issue in repository.issues.values() for label in issue.labels}
     return connection(
@@ -249,30 +231,30 @@ def _labels(repository: Repository, info: Info, *, query: str = "", **page: Any)
     )
 
 
-def _timeline(issue: Issue, info: Info, *, itemTypes: list[str], **page: Any) -> Node:  # noqa: N803
+def _timeline(issue, info, *, itemTypes, **page):  # noqa: N803
     events = [event for event in issue.events if f"{event.kind.upper()}_EVENT" in itemTypes]
     return connection(info, events, partial(_event_node, issue), **page)
 
 
-def _state_reason(issue: Issue, _info: Info, *, enableDuplicate: bool | None = False) -> str | None:  # noqa: N803
+def _state_reason(issue, _info, *, enableDuplicate=False):  # noqa: N803
     """The state reason; NOT_PLANNED for a duplicate unless `enableDuplicate` is set."""
     if issue.state_reason == "duplicate" and not enableDuplicate:
         return "NOT_PLANNED"
     return issue.state_reason.upper() if issue.state_reason else None
 
 
-def _duplicate_of(issue: Issue, info: Info) -> Node | None:
+def _duplicate_of(issue, info):
     """The issue that a closed issue is marked as a duplicate of; null for a pull request."""
     found = _follow(issue.canonical, info)
     return found if found and found["__typename"] == "Issue" else None
 
 
-def _follow(reference: str | None, info: Info) -> Node | None:
+def _follow(reference, info):
     target = info.context.catalogue.follow(reference) if reference else None
     return _issue_node(*target) if target else None
 
 
-def _by_number(repository: Repository, info: Info, number: int) -> Node:
+def _by_number(repository, info, number):
     """The issue with this number; for a transferred issue, the one in its new repository."""
     target = info.context.catalogue.follow(f"{repository.name}#{number}")
     if target is None:
@@ -281,8 +263,8 @@ def _by_number(repository: Repository, info: Info, number: int) -> Node:
     return _issue_node(*target)
 
 
-def _rate_limit(info: Info) -> Node:
-    context: Context = info.context
+def _rate_limit(info):
+    context = info.context
     reset = datetime.fromtimestamp(context.quota.reset, UTC)
     return {
         "cost": context.points,
@@ -294,8 +276,8 @@ def _rate_limit(info: Info) -> Node:
     }
 
 
-def _repository(info: Info, owner: str, name: str, *, followRenames: bool = True) -> Node:  # noqa: N803
-    context: Context = info.context
+def _repository(info, owner, name, *, followRenames=True):  # noqa: N803
+    context = info.context
     found = context.catalogue.find(f"{owner}/{name}", follow_renames=followRenames)
     if found is None or not context.sees_repositories:
         words = f"Could not resolve to a Repository with the name '{owner}/{name}'."
@@ -303,8 +285,8 @@ def _repository(info: Info, owner: str, name: str, *, followRenames: bool = True
     return _repository_node(found)
 
 
-def _search(info: Info, query: str, type: str, **page: Any) -> Node:  # noqa: A002
-    context: Context = info.context
+def _search(info, query, type, **page):  # noqa: A002
+    context = info.context
     try:
         hits = context.search.run(query) if context.sees_repositories else []
     except SearchRefusal as refusal:

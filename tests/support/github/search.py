@@ -4,15 +4,12 @@ Supports `repo: is: label: reason: created: in:`; each other phrase or word must
 which for a dozen phrases is faster than building an inverted index of 150,000 comments.
 """
 
-from __future__ import annotations
-
 import re
-from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from tests.support.github.trackers import Catalogue, Issue, Repository
+from tests.support.github.trackers import Issue, Repository
 
 REACHABLE = 1000  # of a query's results, however many there are
 _MOST_CHARACTERS = 256
@@ -40,15 +37,15 @@ class Hit(NamedTuple):
 class Search:
     """Runs queries and caches the hits of recent ones for further pages."""
 
-    def __init__(self, catalogue: Catalogue) -> None:
+    def __init__(self, catalogue):
         self._catalogue = catalogue
         self.run = lru_cache(128)(self._run)
         self._scan = lru_cache(512)(_scan)
 
-    def _run(self, text: str) -> list[Hit]:
+    def _run(self, text):
         """Every hit, newest first; none where the repository can't be seen or has another name now."""
-        qualifiers: list[tuple[str, str]] = []
-        phrases: list[str] = []
+        qualifiers = []
+        phrases = []
         for term in _TERM.finditer(text):
             if term["key"] in _KEYS:
                 qualifiers.append((term["key"], term["value"].strip('"').lower()))
@@ -73,7 +70,7 @@ class Search:
         return [Hit(found, issue) for issue in issues]
 
 
-def _test(key: str, value: str) -> Callable[[Issue], bool]:
+def _test(key, value):
     match key, value:
         case "is", "issue" | "pr":
             return lambda issue: issue.is_pull is (value == "pr")
@@ -90,7 +87,7 @@ def _test(key: str, value: str) -> Callable[[Issue], bool]:
             return lambda _issue: True
 
 
-def _span(value: str) -> tuple[str, str]:
+def _span(value):
     """A range of times, both ends included; they compare as ISO text."""
     if value.startswith("<="):
         return "", value[2:]
@@ -102,7 +99,7 @@ def _span(value: str) -> tuple[str, str]:
     return low, high
 
 
-def _scan(repository: Repository, phrase: str, fields: tuple[str, ...]) -> frozenset[int]:
+def _scan(repository, phrase, fields):
     says = phrase_test(phrase)
     return frozenset(
         number
@@ -111,7 +108,7 @@ def _scan(repository: Repository, phrase: str, fields: tuple[str, ...]) -> froze
     )
 
 
-def phrase_test(phrase: str) -> Callable[[str], bool]:
+def phrase_test(phrase):
     """A test of whether a text contains the words of `phrase` in a row, in any case."""
     words = _WORD.findall(phrase.lower())
     if not words:
@@ -125,18 +122,18 @@ def phrase_test(phrase: str) -> Callable[[str], bool]:
     after = "" if _is_unspaced(words[-1]) else rf"(?![^\W{_UNSPACED}])"
     search = re.compile(before + pattern + after).search
 
-    def says(text: str) -> bool:
+    def says(text):
         folded = text.lower()
         return longest in folded and search(folded) is not None
 
     return says
 
 
-def _is_unspaced(word: str) -> bool:
+def _is_unspaced(word):
     return re.match(rf"[{_UNSPACED}]", word) is not None
 
 
-def _texts(issue: Issue, field: str) -> Iterator[str]:
+def _texts(issue, field):
     if field == "title":
         yield issue.title
     elif field == "body":

@@ -1,36 +1,28 @@
 """The server's logic without sockets: a request in, a response out."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from email.utils import formatdate
 from urllib.parse import parse_qsl, urlsplit
-
-from pydantic import Field
 
 from pairkit.base.settings import Settings
 from tests.support.github.faults import (
     FAKES_LIMIT,
     SPOILS_ANSWER,
     Delivery,
-    Fault,
-    FaultPlan,
     Injector,
     Reply,
     exhausted_reply,
     replacing_reply,
     spoil,
 )
-from tests.support.github.graphql_api import GraphQLApi, Prepared, Refused, build_schema
-from tests.support.github.limits import Quota, RateLimits
+from tests.support.github.graphql_api import GraphQLApi, Refused, build_schema
+from tests.support.github.limits import RateLimits
 from tests.support.github.resolvers import Context
-from tests.support.github.rest import RestApi
 from tests.support.github.search import Search
-from tests.support.github.trackers import Catalogue
 
 BAD_TOKEN = "bad"  # the only token that is refused
 BLIND_TOKEN = "noaccess"  # a token without access to repositories
@@ -41,8 +33,8 @@ _GRAPHQL_PATHS = frozenset({"/graphql", "/api/graphql"})
 class Options(Settings):
     """Options of the server."""
 
-    points: int = Field(default=5000, ge=1)  # per token and window, for GraphQL and for REST
-    window_s: float = Field(default=3600.0, gt=0)
+    points: int = 5000  # per token and window, for GraphQL and for REST
+    window_s: float = 3600.0
     without_duplicate_of: bool = False  # hide the fields that GitHub's schema got in May 2025
 
 
@@ -68,19 +60,13 @@ class Stats:
 class Service:
     """Answers requests; thread-safe."""
 
-    def __init__(
-        self,
-        catalogue: Catalogue,
-        base: str,
-        *,
-        options: Options,
-        faults: FaultPlan,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
+    rest = None  # a class that answers other requests; see benchmarks/github_rest.py
+
+    def __init__(self, catalogue, base, *, options, faults, clock=time.time):
         self._catalogue, self._plan, self._clock = catalogue, faults, clock
         self._search = Search(catalogue)
         self._graphql = GraphQLApi(build_schema(without_duplicate_of=options.without_duplicate_of))
-        self._rest = RestApi(catalogue, base)
+        self._rest = self.rest and self.rest(catalogue, base)
         self._injector = Injector(faults)
         self._limits = RateLimits(
             options.points, options.window_s, skew_s=faults.clock_skew_s, clock=clock
@@ -88,7 +74,7 @@ class Service:
         self._lock = threading.Lock()
         self.stats = Stats()
 
-    def handle(self, request: Request) -> Reply:
+    def handle(self, request):
         """Answer one request."""
         url = urlsplit(request.target)
         path = url.path.removeprefix("/api/v3")
@@ -104,7 +90,7 @@ class Service:
         }
         return reply
 
-    def _answer(self, request: Request, path: str, parameters: dict[str, str]) -> Reply:
+    def _answer(self, request, path, parameters):
         token = request.headers.get("authorization", "").partition(" ")[2].strip()
         if token in ("", BAD_TOKEN):
             return Reply(401, {"message": "Bad credentials", "status": "401"})
@@ -114,10 +100,12 @@ class Service:
         if path == "/rate_limit":
             core = {**asdict(quota), "remaining": quota.remaining}
             return Reply(200, {"resources": {"core": core}, "rate": core}, quota.headers)
+        if self._rest is None:
+            return Reply(404, {"message": "Not Found"}, quota.headers)
         status, payload, headers = self._rest.answer(path, parameters)
         return Reply(status, payload, quota.headers | headers)
 
-    def _answer_graphql(self, body: bytes, token: str) -> Reply:
+    def _answer_graphql(self, body, token):
         try:
             prepared = self._graphql.prepare(body)
         except Refused as refused:
@@ -140,7 +128,7 @@ class Service:
         reply.headers = {**self._limits.spend(token, "graphql", points).headers, **reply.headers}
         return reply
 
-    def _execute(self, prepared: Prepared, token: str, quota: Quota) -> Reply:
+    def _execute(self, prepared, token, quota):
         price = prepared.price
         context = Context(
             catalogue=self._catalogue,
@@ -152,7 +140,7 @@ class Service:
         )
         return Reply(200, self._graphql.execute(prepared, context))
 
-    def _faulty(self, fault: Fault, prepared: Prepared, token: str, quota: Quota) -> Reply:
+    def _faulty(self, fault, prepared, token, quota):
         if fault.rule.kind in SPOILS_ANSWER:
             reply = self._execute(prepared, token, quota)
             spoil(reply, fault)

@@ -1,15 +1,12 @@
 """The served trackers, read from dumps into memory."""
 
-from __future__ import annotations
-
 import json
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from gis_builder.trackers.dump import Row, closing_event, find_dumps
+from gis_builder.trackers.dump import closing_event, find_dumps
 
 _GHOST = "ghost"  # REST's name for a deleted account; GraphQL has null
 _MAX_MOVES = 8  # of one issue, so that a cycle of transfers ends
@@ -67,9 +64,9 @@ class Issue:
     events: list[Event] = field(default_factory=list)
 
     @property
-    def canonical(self) -> str | None:
+    def canonical(self):
         """The original of a closed issue: that of the last duplicate mark that was not undone."""
-        marks: list[str] = []
+        marks = []
         for event in self.events if self.state == "closed" else ():
             if event.kind == "marked_as_duplicate" and event.canonical:
                 marks.append(event.canonical)
@@ -88,11 +85,11 @@ class Repository:
     moved: dict[int, str] = field(default_factory=dict)  # where transferred issues went
 
     @property
-    def has_issues(self) -> bool:
+    def has_issues(self):
         """Whether issues are enabled."""
         return bool(self.info.get("has_issues", True))
 
-    def issue(self, number: int) -> Issue | None:
+    def issue(self, number):
         """The visible issue or pull request with this number."""
         issue = self.issues.get(number)
         return issue if issue is None or issue.is_pull or self.has_issues else None
@@ -101,22 +98,22 @@ class Repository:
 class Catalogue:
     """All repositories by name and former name; private ones are hidden."""
 
-    def __init__(self, roots: Iterable[Path]) -> None:
-        self._by_name: dict[str, Repository] = {}
-        self._by_former_name: dict[str, Repository] = {}
+    def __init__(self, roots):
+        self._by_name = {}
+        self._by_former_name = {}
         for repository in _Reader().read(roots):
             self._by_name[repository.name.lower()] = repository
             for former in repository.info.get("previous_names", ()):
                 self._by_former_name[former.lower()] = repository
 
-    def find(self, name: str, *, follow_renames: bool = True) -> Repository | None:
+    def find(self, name, *, follow_renames=True):
         """The visible repository with this name, ignoring case."""
         found = self._by_name.get(name.lower())
         if found is None and follow_renames:
             found = self._by_former_name.get(name.lower())
         return None if found is None or found.info.get("private") else found
 
-    def follow(self, reference: str) -> tuple[Repository, Issue] | None:
+    def follow(self, reference):
         """The issue `owner/name#number`, following transfers."""
         for _ in range(_MAX_MOVES):
             name, _, number = reference.partition("#")
@@ -132,11 +129,11 @@ class Catalogue:
 class _Reader:
     """Reads dumps, with one object per account."""
 
-    def __init__(self) -> None:
-        self._repositories: dict[str, Repository] = {}
-        self._accounts: dict[str, Account] = {}
+    def __init__(self):
+        self._repositories = {}
+        self._accounts = {}
 
-    def read(self, roots: Iterable[Path]) -> list[Repository]:
+    def read(self, roots):
         """All repositories by name; each may be spread over several folders."""
         for dump in (dump for root in roots for dump in find_dumps(root)):
             if dump.info is not None:
@@ -166,13 +163,13 @@ class _Reader:
                 issue.events.sort(key=lambda event: event.created_at)
         return [repository for _, repository in sorted(self._repositories.items())]
 
-    def _repository(self, name: str) -> Repository:
+    def _repository(self, name):
         return self._repositories.setdefault(name.lower(), Repository(name))
 
-    def _issue_of(self, row: Row[Any]) -> Issue | None:
+    def _issue_of(self, row):
         return self._repository(row.repo).issues.get(row.number)
 
-    def _issue(self, row: Row[Any]) -> Issue:
+    def _issue(self, row):
         value = row.value
         return Issue(
             id=value.get("id")
@@ -191,7 +188,7 @@ class _Reader:
             is_pull="pull_request" in value,
         )
 
-    def _comment(self, value: dict[str, Any]) -> Comment:
+    def _comment(self, value):
         return Comment(
             id=value["id"],
             author=self._account(value.get("user")),
@@ -201,7 +198,7 @@ class _Reader:
             body=value.get("body"),
         )
 
-    def _event(self, value: dict[str, Any]) -> Event:
+    def _event(self, value):
         return Event(
             kind=value["event"],
             actor=self._account(value.get("actor")),
@@ -210,7 +207,7 @@ class _Reader:
             canonical=value.get("canonical"),
         )
 
-    def _account(self, value: dict[str, Any] | None) -> Account | None:
+    def _account(self, value):
         if value is None or value["login"] == _GHOST:
             return None
         login = value["login"]

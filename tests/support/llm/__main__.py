@@ -1,7 +1,5 @@
 """Run the test server until Ctrl-C: `python -m tests.support.llm --port 8000 --models a,b --faults 0.3`."""
 
-from __future__ import annotations
-
 import argparse
 import signal
 import threading
@@ -9,7 +7,7 @@ import threading
 from tests.support.llm import Faults, Options, serve
 
 
-def main() -> None:
+def main():
     """Serve until a signal."""
     parser = argparse.ArgumentParser(prog="python -m tests.support.llm")
     parser.add_argument("--port", type=int, default=0, help="0: any free one")

@@ -1,16 +1,11 @@
 """Answers by fixed rules: the right format without meaning."""
 
-from __future__ import annotations
-
 import json
 import re
 from hashlib import blake2b
-from typing import Any
-
-Messages = list[dict[str, Any]]
 
 
-def digest(*parts: object) -> int:
+def digest(*parts):
     """A number of 64 bits from anything that can be printed."""
     return int.from_bytes(blake2b(repr(parts).encode("utf-8", "replace"), digest_size=8).digest())
 
@@ -34,12 +29,12 @@ _NEGATIVE_LEADS = (
 _MOST = 100
 
 
-def text_of(messages: Messages) -> str:
+def text_of(messages):
     """All messages as one string."""
     return "\n".join(str(message.get("content", "")) for message in messages)
 
 
-def answer(model: str, messages: Messages, schema: Any = None) -> str:
+def answer(model, messages, schema=None):
     """The answer to a chat: a numbered list, lines of votes, or JSON that fits the schema."""
     prompt = text_of(messages[-1:])
     asked = text_of(messages)
@@ -60,7 +55,7 @@ def answer(model: str, messages: Messages, schema: Any = None) -> str:
     return "\n".join(f"{number}. {item}" for number, item in enumerate(items, 1))
 
 
-def _of(prompt: str) -> str:
+def _of(prompt):
     """The sentence in the prompt."""
     for pattern in _SENTENCE:
         if found := pattern.search(prompt):
@@ -68,7 +63,7 @@ def _of(prompt: str) -> str:
     return prompt.strip().rpartition("\n")[2]
 
 
-def _candidates(model: str, prompt: str, *, is_negative: bool) -> list[str]:
+def _candidates(model, prompt, *, is_negative):
     quoted = _of(prompt)
     sentence = json.loads(quoted) if quoted.startswith('"') and _is_json(quoted) else quoted
     wanted = re.search(r"\b(\d{1,3})\b", prompt.replace(quoted, ""))
@@ -85,7 +80,7 @@ def _candidates(model: str, prompt: str, *, is_negative: bool) -> list[str]:
     return found
 
 
-def _votes(prompt: str) -> list[str]:
+def _votes(prompt):
     """A vote for each sentence of a judge's question; sentences of `_candidates` are known by their start."""
     try:
         sentences = [str(sentence) for sentence in json.loads(prompt)["sentences"].values()]
@@ -96,7 +91,7 @@ def _votes(prompt: str) -> list[str]:
     ]
 
 
-def _fitting(schema: dict[str, Any], items: list[str]) -> Any:
+def _fitting(schema, items):
     """A value with the types of a JSON schema: lists have all items, each field of an object has one."""
     kind = schema.get("type")
     if kind == "object":
@@ -115,11 +110,11 @@ def _fitting(schema: dict[str, Any], items: list[str]) -> Any:
     return first if not choices or first in choices else choices[0]
 
 
-def _is_plain(schema: dict[str, Any]) -> bool:
+def _is_plain(schema):
     return schema.get("type") not in ("object", "array")
 
 
-def _is_json(text: str) -> bool:
+def _is_json(text):
     try:
         return isinstance(json.loads(text), str)
     except json.JSONDecodeError:

@@ -1,7 +1,5 @@
 """What the test server answers, and what goes wrong on purpose."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import time
@@ -14,7 +12,6 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
-from starlette.types import Receive, Scope, Send
 
 from tests.support.llm.answers import answer, digest, text_of
 
@@ -39,16 +36,14 @@ FaultKind = Literal[
 # These are answers that are paid for and stored.
 _ANSWERING = frozenset(("no_usage", "refusal", "cut", "filtered", "events"))
 # A client that retries recovers from these.
-PASSING: tuple[FaultKind, ...] = (
-    *(
-        "rate_limited",
-        "server_error",
-        "unavailable",
-        "broken_json",
-        "html",
-        "disconnect",
-        "empty_choices",
-    ),
+PASSING = (
+    "rate_limited",
+    "server_error",
+    "unavailable",
+    "broken_json",
+    "html",
+    "disconnect",
+    "empty_choices",
 )
 _LIMITS = ("max_completion_tokens", "max_tokens")
 _PAGE = "<!DOCTYPE html><html><body>Please log in to this network.</body></html>"
@@ -64,7 +59,7 @@ class Faults:
     first: int | None = None  # only this number of first attempts of a question may fail
     retry_after_s: float = 1.0
 
-    def strikes(self, question: str, attempt: int) -> FaultKind | None:
+    def strikes(self, question, attempt):
         """The fault of a question's attempt, counted from 1."""
         if not self.share or (self.first is not None and attempt > self.first):
             return None
@@ -108,11 +103,11 @@ class Stats:
     last_s: float = 0.0
 
     @property
-    def asked_again(self) -> int:
+    def asked_again(self):
         """Answers to questions that had been answered before."""
         return self.answered - len(self.answers)
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self):
         """The counts as JSON."""
         return {name: getattr(self, name) for name in ("requests", "first_s", "last_s")}
 
@@ -130,7 +125,7 @@ class Recorded:
 class CutOff(Response):
     """Half of a response; then the connection closes."""
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope, receive, send):
         await send(
             {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
         )
@@ -141,7 +136,7 @@ class CutOff(Response):
 class Hang(Response):
     """No response."""
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope, receive, send):
         while (await receive())["type"] != "http.disconnect":
             pass
 
@@ -158,22 +153,20 @@ class Job:
     files: dict[str, str] | None = None
 
 
-def reply(status: int, body: str | bytes, **headers: str) -> Response:
+def reply(status, body, **headers):
     """Any response; underscores in header names become hyphens."""
     named = {name.replace("_", "-"): text for name, text in headers.items()}
     return Response(body, status, named, "application/json")
 
 
-def error(
-    status: int, message: str, *, code: str = "", param: str | None = None, **headers: str
-) -> Response:
+def error(status, message, *, code="", param=None, **headers):
     """An error in OpenAI's words."""
     body = {"message": message, "type": "emulated_error", "param": param, "code": code or None}
     named = {name.replace("_", "-"): text for name, text in headers.items()}
     return JSONResponse({"error": body}, status, named)
 
 
-def no_such_url(request: Request) -> Response:
+def no_such_url(request):
     """The error of an unknown address."""
     return error(404, f"Invalid URL ({request.method} {request.url.path})")
 
@@ -181,12 +174,12 @@ def no_such_url(request: Request) -> Response:
 class Service:
     """The whole API as a starlette app, `app`."""
 
-    def __init__(self, options: Options, faults: Faults) -> None:
+    def __init__(self, options, faults):
         self.stats = Stats()
-        self.requests: list[Recorded] = []
+        self.requests = []
         self._options, self._faults = options, faults
-        self._files: dict[str, bytes] = {}
-        self._jobs: dict[str, Job] = {}
+        self._files = {}
+        self._jobs = {}
         api = [
             Route("/models", self._models),
             Route("/chat/completions", self._chat, methods=["POST"]),
@@ -197,7 +190,7 @@ class Service:
             Route("/batches/{name}", self._look),
         ]
         stats = Route("/stats", lambda _: JSONResponse(self.stats.summary()))
-        handlers: Any = {
+        handlers = {
             **dict.fromkeys((404, 405), lambda request, _: no_such_url(request)),
             ValueError: lambda *_: error(400, "We could not make sense of your request."),
         }
@@ -205,13 +198,13 @@ class Service:
             routes=[stats, Mount("/v1", routes=api)], exception_handlers=handlers
         )
 
-    async def app(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def app(self, scope, receive, send):
         """Record a request, check its key, wait, and answer it."""
         request = Request(scope, receive)
         body = await request.body()
         replayed = iter([{"type": "http.request", "body": body, "more_body": False}])
 
-        async def again() -> Any:
+        async def again():
             return next(replayed, None) or await receive()
 
         if request.url.path != "/stats":
@@ -234,19 +227,19 @@ class Service:
             )
         await (response or self._routes)(scope, again, send)
 
-    async def _models(self, request: Request) -> Response:
+    async def _models(self, request):
         if not self._options.lists_models:
             return no_such_url(request)
         models = [{"id": name, "object": "model"} for name in self._options.models]
         return JSONResponse({"object": "list", "data": models})
 
-    async def _chat(self, request: Request) -> Response:
+    async def _chat(self, request):
         body = json.loads(await request.body())
         if not isinstance(body, dict):
             raise ValueError("no JSON object")  # noqa: TRY004
         return self._refusal(404, body) or self._reply(body)
 
-    def _refusal(self, no_model: int, body: Mapping[str, Any]) -> Response | None:
+    def _refusal(self, no_model, body):
         """The error of an invalid request, if any."""
         options, messages = self._options, body.get("messages")
         if (model := body.get("model")) not in options.models:
@@ -264,7 +257,7 @@ class Service:
             return error(400, message, code=code, param="messages")
         return None
 
-    def _reply(self, body: Mapping[str, Any]) -> Response:
+    def _reply(self, body):
         """The response to one call, counted."""
         stats = self.stats
         question = f"{digest(body['model'], body['messages']):x}"
@@ -284,7 +277,7 @@ class Service:
             return _event_stream(completion) if kind == "events" else JSONResponse(completion)
         return self._fault(kind, self._completion(body, question, None))
 
-    def _fault(self, kind: FaultKind, good: dict[str, Any]) -> Response:
+    def _fault(self, kind, good):
         wait, whole = f"{self._faults.retry_after_s:g}", json.dumps(good)
         match kind:
             case "rate_limited":
@@ -312,9 +305,7 @@ class Service:
             case _:
                 return CutOff(whole, media_type="application/json")
 
-    def _completion(
-        self, body: Mapping[str, Any], question: str, kind: FaultKind | None
-    ) -> dict[str, Any]:
+    def _completion(self, body, question, kind):
         messages = body["messages"]
         wanted = body.get("response_format") or {}
         text = answer(str(body["model"]), messages, (wanted.get("json_schema") or {}).get("schema"))
@@ -322,7 +313,7 @@ class Service:
         if kind == "cut":
             limit = min(limit, max(1, _tokens(text) // 2))
         shown = text.encode("utf-8", "replace")[: 4 * limit].decode("utf-8", "ignore")
-        message: dict[str, Any] = {"role": "assistant", "content": shown, "refusal": None}
+        message = {"role": "assistant", "content": shown, "refusal": None}
         if kind == "refusal":
             message |= {"content": None, "refusal": "I can't help with that."}
         finish = "length" if _tokens(text) > limit else "stop"
@@ -345,7 +336,7 @@ class Service:
             completion["usage"] = used
         return completion
 
-    async def _upload(self, request: Request) -> Response:
+    async def _upload(self, request):
         boundary = request.headers["content-type"].partition("boundary=")[2].encode()
         parts = (
             part.partition(b"\r\n\r\n") for part in (await request.body()).split(b"--" + boundary)
@@ -355,16 +346,16 @@ class Service:
         )
         return JSONResponse({"id": self._keep(content), "object": "file", "purpose": "batch"})
 
-    def _keep(self, content: bytes) -> str:
+    def _keep(self, content):
         name = f"file-{len(self._files) + 1}"
         self._files[name] = content
         return name
 
-    async def _download(self, request: Request) -> Response:
+    async def _download(self, request):
         content = self._files.get(request.path_params["name"])
         return error(404, "no such file") if content is None else Response(content)
 
-    async def _create(self, request: Request) -> Response:
+    async def _create(self, request):
         body = json.loads(await request.body())
         if (content := self._files.get(body.get("input_file_id"))) is None:
             return error(400, "no such file", param="input_file_id")
@@ -376,11 +367,11 @@ class Service:
         self.stats.batches += 1
         return JSONResponse(self._shown(job))
 
-    async def _look(self, request: Request) -> Response:
+    async def _look(self, request):
         job = self._jobs.get(request.path_params["name"])
         return error(404, "no such batch") if job is None else JSONResponse(self._shown(job))
 
-    async def _list(self, request: Request) -> Response:
+    async def _list(self, request):
         after, size = (
             request.query_params.get("after", ""),
             int(request.query_params.get("limit", "20")),
@@ -392,10 +383,10 @@ class Service:
             {"object": "list", "data": shown, "has_more": start + size < len(names)}
         )
 
-    def _shown(self, job: Job) -> dict[str, Any]:
+    def _shown(self, job):
         """A batch as it is now."""
         ends = self._options.batch_ends
-        shown: dict[str, Any] = {"id": job.name, "object": "batch", "input_file_id": job.file}
+        shown = {"id": job.name, "object": "batch", "input_file_id": job.file}
         shown |= {
             "metadata": {"tag": job.tag},
             "status": "in_progress",
@@ -410,11 +401,11 @@ class Service:
             job.files = self._results(job)
         return {**shown, "status": ends, **job.files}
 
-    def _results(self, job: Job) -> dict[str, str]:
+    def _results(self, job):
         """Result files, in another order; a batch that expires or is cancelled leaves out each second one."""
         ends = self._options.batch_ends
         done = job.questions if ends == "completed" else job.questions[::2]
-        lines: dict[str, list[str]] = {"output_file_id": [], "error_file_id": []}
+        lines = {"output_file_id": [], "error_file_id": []}
         for name, body in reversed(done):
             response = self._refusal(400, body) or self._reply(body)
             try:
@@ -439,7 +430,7 @@ class Service:
         return {place: self._keep(content) for place, content in kept.items()}
 
 
-def _event_stream(completion: dict[str, Any]) -> Response:
+def _event_stream(completion):
     """A completion as events, one for each half of the answer."""
     (choice,) = completion["choices"]
     content = choice["message"]["content"]
@@ -456,6 +447,6 @@ def _event_stream(completion: dict[str, Any]) -> Response:
     return Response("\n\n".join(lines) + "\n\n", media_type="text/event-stream")
 
 
-def _tokens(text: str) -> int:
+def _tokens(text):
     """Four bytes a token, rounded up."""
     return -(-len(text.encode("utf-8", "replace")) // 4)

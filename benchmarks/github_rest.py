@@ -1,17 +1,16 @@
-"""The part of the REST API that perceval uses (`benchmarks/peers.py`): issues, comments and accounts."""
+"""The test server with the part of the REST API that perceval uses: issues, comments and accounts.
 
-from __future__ import annotations
+`python -m benchmarks.github_rest DUMP` has the options of `python -m tests.support.github`.
+"""
 
 import re
+import sys
 import zlib
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
 from urllib.parse import urlencode
 
-from tests.support.github.trackers import Account, Catalogue, Comment, Issue, Repository
-
-T = TypeVar("T")
-View = dict[str, Any]
+from tests.support.github.__main__ import main
+from tests.support.github.service import Service
+from tests.support.github.trackers import Account
 
 _LIST = re.compile(r"/repos/(?P<repo>[^/]+/[^/]+)/issues(?:/(?P<number>\d+)/comments)?")
 _USER = re.compile(r"/users/(?P<login>[^/]+)(?P<orgs>/orgs)?")
@@ -21,10 +20,10 @@ _GHOST = Account("ghost")
 class RestApi:
     """Answers REST requests."""
 
-    def __init__(self, catalogue: Catalogue, base: str) -> None:
+    def __init__(self, catalogue, base):
         self._catalogue, self._base = catalogue, base
 
-    def answer(self, path: str, parameters: Mapping[str, str]) -> tuple[int, Any, dict[str, str]]:
+    def answer(self, path, parameters):
         """Status, payload and headers."""
         if user := _USER.fullmatch(path):
             return 200, [] if user["orgs"] else _account(Account(user["login"])), {}
@@ -40,13 +39,7 @@ class RestApi:
         comments = issue.comments if issue else []
         return self._page(path, parameters, comments, _comment)
 
-    def _page(
-        self,
-        path: str,
-        parameters: Mapping[str, str],
-        items: Sequence[T],
-        view: Callable[[T], View],
-    ) -> tuple[int, Any, dict[str, str]]:
+    def _page(self, path, parameters, items, view):
         size, number = int(parameters.get("per_page", 30)), int(parameters.get("page", 1))
         stop = size * number
         following = f"{self._base}{path}?{urlencode({**parameters, 'page': number + 1})}"
@@ -54,7 +47,7 @@ class RestApi:
         return 200, [view(item) for item in items[stop - size : stop]], link
 
 
-def _issues(repository: Repository, parameters: Mapping[str, str]) -> list[Issue]:
+def _issues(repository, parameters):
     is_open_only = parameters.get("state", "open") != "all"
     by_update = parameters.get("sort") == "updated"
     return sorted(
@@ -64,8 +57,8 @@ def _issues(repository: Repository, parameters: Mapping[str, str]) -> list[Issue
     )
 
 
-def _issue(repository: Repository, issue: Issue) -> View:
-    view: View = {
+def _issue(repository, issue):
+    view = {
         "id": issue.id,
         "number": issue.number,
         "title": issue.title,
@@ -85,7 +78,7 @@ def _issue(repository: Repository, issue: Issue) -> View:
     return view | ({"pull_request": {}} if issue.is_pull else {})
 
 
-def _comment(comment: Comment) -> View:
+def _comment(comment):
     return {
         "id": comment.id,
         "user": _account(comment.author or _GHOST),
@@ -96,9 +89,14 @@ def _comment(comment: Comment) -> View:
     }
 
 
-def _account(account: Account) -> View:
+def _account(account):
     return {
         "login": account.login,
         "id": zlib.crc32(account.login.lower().encode()),
         "type": account.kind,
     }
+
+
+if __name__ == "__main__":
+    Service.rest = RestApi
+    sys.exit(main())

@@ -1,0 +1,57 @@
+"""Tables of test cases as text, which stay readable with many rows of sentences."""
+
+import ast
+
+import pytest
+
+from pairkit import AuthError, BadReply, ConfigError, DataError, RateLimited, RemoteError
+
+ERRORS = {
+    kind.__name__: kind
+    for kind in (AuthError, BadReply, ConfigError, DataError, RateLimited, RemoteError)
+}
+
+
+def text_lines(text):
+    r"""The lines of a text, without blank ones and comments (`# `); `\n` in a line is a line break."""
+    lines = [line.strip() for line in text.splitlines()]
+    return [line.replace("\\n", "\n") for line in lines if line and not line.startswith("# ")]
+
+
+def text_table(text, columns=0):
+    r"""The cells of each line, which are separated by `|`.
+
+    Of a number of columns, the last may contain `|`. Lines are those of `text_lines`.
+    """
+    rows = [line.split("|", columns - 1) for line in text_lines(text)]
+    return [tuple(cell.strip() for cell in row) for row in rows]
+
+
+def each_line(names, text, columns=0):
+    """Run a test for each line of a text: one name is the line, several are its cells."""
+    rows = text_table(text, columns) if "," in names else text_lines(text)
+    return pytest.mark.parametrize(names, rows)
+
+
+def table(names, text, **named):
+    """Run a test for each line; its cells, parted by " | ", are rows of `values`."""
+    return pytest.mark.parametrize(names, values(text, **named))
+
+
+def values(text, **named):
+    """Rows of cells, parted by " | ": errors, names given here, literals of Python or else plain text."""
+    lines = [line.strip() for line in text.strip().splitlines()]
+    return [
+        tuple(_value(cell, ERRORS | named) for cell in line.split(" | "))
+        for line in lines
+        if line[:2] != "# "
+    ]
+
+
+def _value(cell, named):
+    if cell in named:
+        return named[cell]
+    try:
+        return ast.literal_eval(cell)
+    except (ValueError, SyntaxError):
+        return cell
