@@ -28,7 +28,7 @@ from gis_builder.pairing.build_pairs import grounds_of, mentions_of
 from gis_builder.pairing.positives import Edge, find_clusters
 from gis_builder.pairing.text import RenderedTexts, render_issues, template_lines
 from gis_builder.settings import ArchiveSettings, DetectSettings
-from gis_builder.store import (
+from gis_builder.store.issue_records import (
     Comment,
     DuplicateCluster,
     Event,
