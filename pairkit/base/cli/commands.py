@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any
@@ -129,9 +129,9 @@ def add_command(
     run: Callable[..., Any] | None = None,
     json: bool = True,
 ) -> None:
-    """Add a command that prints the result of a function, or of `run(function, arguments, **flags)`."""
+    """Add a command that prints the result of a function, or of `run(arguments, **flags)` instead."""
     public = parameters(function)
-    of_run = parameters(run)[2:] if run else []
+    of_run = parameters(run)[1:] if run else []
     general = [
         Parameter(key, "bool", default=False, option=option)
         for key, option in GENERAL.items()
@@ -143,37 +143,24 @@ def add_command(
     takes_progress = "progress" in inspect.signature(function).parameters
 
     def command(**values: Any) -> None:
+        quiet = values["quiet"]
+        encoding = values.get("encoding")
         if values["verbose"]:
             log_to_stderr(function.__module__.partition(".")[0])
         arguments = {each.name: each.read(values[each.name]) for each in public}
         if takes_progress:
-            arguments["progress"] = not values["quiet"]
-        logger = logging.getLogger("pairkit")
-        level = logger.level
-        if values["quiet"]:
-            logger.setLevel(logging.ERROR)
-        encoding = values.get("encoding")
-        try:
-            with files_in(encoding) if encoding else nullcontext():
-                if run is None:
-                    result = function(**arguments)
-                else:
-                    flags = {each.name: each.read(values[each.name]) for each in of_run}
-                    result = run(function, arguments, **flags)
-        except PairkitError as error:
-            error.args = (_with_flag(str(error.args[0]), public), *error.args[1:])
-            raise
-        finally:
-            logger.setLevel(level)
+            arguments["progress"] = not quiet
+        with _only_errors_logged(quiet), _flags_in_errors(public), files_in(encoding):
+            if run is None:
+                result = function(**arguments)
+            else:
+                flags = {each.name: each.read(values[each.name]) for each in of_run}
+                result = run(arguments, **flags)
         if result is not None:
-            show(
-                result,
-                json=values.get("json", False),
-                quiet=values["quiet"],
-                given={**arguments, "encoding": encoding},
-            )
-            if isinstance(result, CommandResult):
-                result.check()
+            given = {**arguments, "encoding": encoding}
+            show(result, json=values.get("json", False), quiet=quiet, given=given)
+        if isinstance(result, CommandResult):
+            result.check()
 
     order = {INPUT: 0, OUTPUT: 2, RUN: 3}  # of panels; any others are between
     declared.sort(key=lambda each: (order.get(each.option.panel, 1), not each.is_required))
@@ -334,6 +321,28 @@ def _keyword(
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default
     )
+
+
+@contextmanager
+def _only_errors_logged(quiet: bool) -> Iterator[None]:
+    logger = logging.getLogger("pairkit")
+    level = logger.level
+    if quiet:
+        logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+@contextmanager
+def _flags_in_errors(parameters: Iterable[Parameter]) -> Iterator[None]:
+    """Name options in messages as flags."""
+    try:
+        yield
+    except PairkitError as error:
+        error.args = (_with_flag(str(error.args[0]), parameters), *error.args[1:])
+        raise
 
 
 def _with_flag(message: str, parameters: Iterable[Parameter]) -> str:
