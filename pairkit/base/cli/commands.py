@@ -218,19 +218,24 @@ def _print(part: object) -> None:
 
 def with_input_flags(step: Any, given: Mapping[str, Any]) -> Any:
     """A next command with the input flags of this one, if both read the same source."""
-    data = given.get("source", given.get("data"))
-    sources = [*data.values()] if isinstance(data, Mapping) else [data]
-    if isinstance(step, str) or not {*map(str, sources)} & {*map(str, step)}:
+    if isinstance(step, str):
         return step
-    reads_pairs = step[0] == "pairs" or step[1] in ("train", "evaluate")
-    names = ["columns", "encoding", *(["labels", "label_range", "bad_rows"] if reads_pairs else [])]
-    flags = {name: given[name] for name in names if given.get(name) not in (None, "error")}
-    if isinstance(columns := flags.get("columns"), Mapping):
-        flags["columns"] = ",".join(f"{role}={column}" for role, column in columns.items())
-    return [
-        *step,
-        *(word for name, value in flags.items() for word in (f"--{name.replace('_', '-')}", value)),
-    ]
+    data = given.get("source", given.get("data"))
+    sources = data.values() if isinstance(data, Mapping) else [data]
+    if set(map(str, sources)).isdisjoint(map(str, step)):
+        return step
+    names = ["columns", "encoding"]
+    if step[0] == "pairs" or step[1] in ("train", "evaluate"):
+        names += ["labels", "label_range", "bad_rows"]
+    flags = []
+    for name in names:
+        value = given.get(name)
+        if value in (None, "error"):
+            continue
+        if name == "columns" and isinstance(value, Mapping):
+            value = ",".join(f"{role}={column}" for role, column in value.items())
+        flags += [f"--{name.replace('_', '-')}", value]
+    return [*step, *flags]
 
 
 class _Command(TyperCommand):
@@ -292,27 +297,31 @@ def _show_all(context: Any, requested: bool) -> None:
 def _flag(parameter: Parameter) -> inspect.Parameter:
     """The declaration of a parameter for typer."""
     option = parameter.option
-    kind = parameter.kind
     details: dict[str, Any] = {"metavar": parameter.metavar, "show_default": False}
-    plain = "--" + parameter.name.replace("_", "-")
-    both = kind is bool and parameter.default is not False
-    names = filter(
-        None, (option.long or (f"{plain}/--no-{plain[2:]}" if both else plain), option.short)
-    )
-    declared = (
-        typer.Argument(**details)
-        if option.positional
-        else typer.Option(*names, rich_help_panel=option.panel, **details)
-    )
-    kind = list[str] if option.repeat else kind
+    if option.positional:
+        declared = typer.Argument(**details)
+    else:
+        declared = typer.Option(*_flag_names(parameter), rich_help_panel=option.panel, **details)
+    kind: Any = list[str] if option.repeat else parameter.kind
     if parameter.is_required:
         return _keyword(parameter.name, Annotated[kind, declared])
     default = parameter.default
-    return _keyword(
-        parameter.name,
-        Annotated[kind | None if default is None else kind, declared],
-        default=default if kind is bool else as_words(default),
-    )
+    if default is None:
+        kind |= None
+    return _keyword(parameter.name, Annotated[kind, declared], default=as_words(default))
+
+
+def _flag_names(parameter: Parameter) -> Iterator[str]:
+    option = parameter.option
+    name = parameter.name.replace("_", "-")
+    if option.long:
+        yield option.long
+    elif parameter.kind is bool and parameter.default is not False:
+        yield f"--{name}/--no-{name}"
+    else:
+        yield f"--{name}"
+    if option.short:
+        yield option.short
 
 
 def _keyword(
