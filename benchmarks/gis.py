@@ -25,21 +25,21 @@ ENVIRONMENT = {**os.environ, "GITHUB_TOKEN": "benchmark"}
 
 
 @contextmanager
-def emulator(dump: Path, *options: str) -> Iterator[str]:
+def emulator(dump: Path, *options: str, server: str = "tests.support.github") -> Iterator[str]:
     """Serve a dump from another process and yield its address."""
-    command = [sys.executable, "-m", "tests.support.github", str(dump), "--port", "0", *options]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    command = [sys.executable, "-m", server, str(dump), "--port", "0", *options]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     try:
-        for line in server.stdout or ():
+        for line in process.stdout or ():
             if address := re.search(r"http://[\w.:]+", line):
                 break
         else:
             raise SystemExit("the test server did not start")
-        threading.Thread(target=lambda: list(server.stdout or ()), daemon=True).start()
+        threading.Thread(target=lambda: list(process.stdout or ()), daemon=True).start()
         yield address[0]
     finally:
-        server.terminate()  # not SIGINT, which background jobs of a shell ignore
-        server.wait()
+        process.terminate()  # not SIGINT, which background jobs of a shell ignore
+        process.wait()
 
 
 @dataclass(frozen=True)

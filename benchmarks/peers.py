@@ -59,7 +59,7 @@ def main() -> None:
         + "|---" * 5
         + "|"
     )
-    with emulator(options.dump, "--points", "10000000") as url:
+    with emulator(options.dump, "--points", "10000000", server="benchmarks.github_rest") as url:
         sweep = 0
         for label, command in crawlers.items():
             requests, points, seconds = run([*command, url], url)

@@ -15,20 +15,22 @@ import tempfile
 from multiprocessing import get_context
 from pathlib import Path
 
+from tests.support.tables import text_lines
+
 # Without polars, which must not be forked.
-LIBRARIES = [
-    "torch",
-    "scipy.stats",
-    "sklearn",
-    "transformers.masking_utils",
-    "peft",
-    "transformers.trainer",
-    "transformers.models.bert.modeling_bert",
-    "safetensors.torch",
-    "pydantic.main",
-    "typer",
-    "rich.markdown",
-]
+LIBRARIES = text_lines("""
+    torch
+    scipy.stats
+    sklearn
+    transformers.masking_utils
+    peft
+    transformers.trainer
+    transformers.models.bert.modeling_bert
+    safetensors.torch
+    pydantic.main
+    typer
+    rich.markdown
+""")
 
 
 def context():

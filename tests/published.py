@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.tables import text_lines
+
 REAL = Path(__file__).parents[2] / "shared" / "data"
 real_data = pytest.mark.skipif(
     not REAL.is_dir(), reason="extra: the published data is not at ../shared/data"
@@ -23,44 +25,44 @@ STS_SIZES = {
     "STS-B": 1379,
     "SICK-R": 4927,
 }
-WORDS = [
-    "miller",
-    "sailor",
-    "baker",
-    "fox",
-    "heron",
-    "owl",
-    "teacher",
-    "pilot",
-    "child",
-    "goat",
-    "nurse",
-    "elk",
-    "mends",
-    "paints",
-    "finds",
-    "hides",
-    "buys",
-    "drops",
-    "washes",
-    "lifts",
-    "guards",
-    "sells",
-    "sees",
-    "kicks",
-    "ladder",
-    "kettle",
-    "drum",
-    "lantern",
-    "boat",
-    "quilt",
-    "violin",
-    "jar",
-    "wheel",
-    "cake",
-    "map",
-    "hat",
-]
+WORDS = text_lines("""
+    miller
+    sailor
+    baker
+    fox
+    heron
+    owl
+    teacher
+    pilot
+    child
+    goat
+    nurse
+    elk
+    mends
+    paints
+    finds
+    hides
+    buys
+    drops
+    washes
+    lifts
+    guards
+    sells
+    sees
+    kicks
+    ladder
+    kettle
+    drum
+    lantern
+    boat
+    quilt
+    violin
+    jar
+    wheel
+    cake
+    map
+    hat
+""")
 
 
 def write_table(path, head, rows):

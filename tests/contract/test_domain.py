@@ -15,19 +15,20 @@ from tests.aoe_train.tiny import save_bert
 from tests.contract.conftest import SAMPLE, environment, run_here
 from tests.docs.blocks import ROOT, to_run
 from tests.pairkit.review_material import judge_all
+from tests.support.tables import text_lines
 
-WORDS = [
-    "doctor",
-    "pain",
-    "fever",
-    "medicine",
-    "child",
-    "treatment",
-    "letter",
-    "book",
-    "house",
-    "river",
-]
+WORDS = text_lines("""
+    doctor
+    pain
+    fever
+    medicine
+    child
+    treatment
+    letter
+    book
+    house
+    river
+""")
 SENTENCES = [
     f"The {one} {verb} the {adjective} {other}."
     for one, other in zip(WORDS, WORDS[3:] + WORDS[:3], strict=True)

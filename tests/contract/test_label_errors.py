@@ -4,7 +4,7 @@ import pytest
 
 from tests.contract.label_command import KEYS, generate, one_llm, run_label, sentences
 from tests.support.llm import Faults, Options, serve
-from tests.support.tables import each_line
+from tests.support.tables import each_line, table
 
 WORDNET = ("--llm", "wordnet")
 
@@ -63,20 +63,16 @@ def test_a_server_that_never_answers_well(source, tmp_path, out, kind, reason):
     assert not (out).exists()
 
 
-@pytest.mark.parametrize(
+@table(
     "change, keys, code, says",
-    [
-        ({}, {"EMULATED_API_KEY": "a-wrong-secret-key"}, 4, "EMULATED_API_KEY"),
-        ({}, {}, 2, "no key; set EMULATED_API_KEY"),
-        ({"model": "nope"}, KEYS, 2, "no such model 'nope'"),
-        (
-            {"base_url": "http://127.0.0.1:9/v1"},
-            KEYS,
-            4,
-            "can't be reached at http://127.0.0.1:9/v1",
-        ),
-        ({"base_url": "ftp://127.0.0.1/v1"}, KEYS, 2, "http"),
-    ],
+    """
+        {} | {'EMULATED_API_KEY': 'a-wrong-secret-key'} | 4 | EMULATED_API_KEY
+        {} | {} | 2 | no key; set EMULATED_API_KEY
+        {'model': 'nope'} | KEYS | 2 | no such model 'nope'
+        {'base_url': 'http://127.0.0.1:9/v1'} | KEYS | 4 | can't be reached at http://127.0.0.1:9/v1
+        {'base_url': 'ftp://127.0.0.1/v1'} | KEYS | 2 | http
+    """,
+    KEYS=KEYS,
 )
 def test_permanent_errors_end_the_run(source, tmp_path, change, keys, code, says):
     with serve(Options(api_key=KEYS["EMULATED_API_KEY"])) as server:

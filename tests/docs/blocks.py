@@ -4,22 +4,31 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
+from tests.support.tables import text_lines
+
 ROOT = Path(__file__).resolve().parents[2]
 _DOCS = ROOT / "docs"
-RUN = (
+RUN = [
     ROOT / "README.md",
-    _DOCS / "start.md",
-    _DOCS / "howto" / "duplicates.md",
-    _DOCS / "howto" / "extend.md",
-    _DOCS / "howto" / "faq.md",
-    _DOCS / "howto" / "groups.md",
-    _DOCS / "howto" / "python.md",
-    _DOCS / "howto" / "mixtures.md",
-    _DOCS / "howto" / "objectives.md",
-    _DOCS / "howto" / "search.md",
-    _DOCS / "howto" / "vector-databases.md",
+    *(
+        _DOCS / name
+        for name in text_lines("""
+            start.md
+            howto/duplicates.md
+            howto/extend.md
+            howto/faq.md
+            howto/groups.md
+            howto/python.md
+            howto/mixtures.md
+            howto/objectives.md
+            howto/search.md
+            howto/vector-databases.md
+        """)
+    ),
     *sorted((_DOCS / "tutorials").glob("*.md")),
-)
+]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 
 _FENCE = re.compile(r"^```(\w*)$")
@@ -38,9 +47,14 @@ class Block:
     measured: bool
 
 
+def each_page(pages):
+    """Run a test for each document."""
+    return pytest.mark.parametrize("page", pages, ids=lambda page: str(page.relative_to(ROOT)))
+
+
 def blocks_of(page):
     """All blocks of a page, in order."""
-    lines = page.read_text(encoding="utf-8").splitlines()
+    lines = page.read_text().splitlines()
     number = 0
     while number < len(lines):
         if fence := _FENCE.match(lines[number]):

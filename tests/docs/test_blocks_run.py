@@ -223,7 +223,7 @@ def in_shell(text, scripts):
 def _scripts(folder):
     """Makes the console scripts of this tree, which need not be installed."""
     folder.mkdir()
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     for name, entry in project["scripts"].items():
         script = folder / name
         package = entry.partition(".")[0]

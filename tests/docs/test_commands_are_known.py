@@ -9,19 +9,19 @@ import pytest
 from typer.main import get_command
 
 from tests.conftest import command_line
-from tests.docs.blocks import PAGES, ROOT, blocks_of
+from tests.docs.blocks import PAGES, ROOT, blocks_of, each_page
 
 SCRIPTS = {
     name: entry.partition(".")[0]
-    for name, entry in tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
-        "project"
-    ]["scripts"].items()
+    for name, entry in tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "scripts"
+    ].items()
 }
 _DEFAULT = re.compile(r"\. \[default: [^\]]+\]$")  # at the end of a help text
 MODULES = {package: script for script, package in SCRIPTS.items()}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@each_page(PAGES)
 def test_command_lines_are_valid(page):
     for line, words in command_lines(page):
         script, name, *arguments = words

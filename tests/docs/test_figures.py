@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.docs.blocks import ROOT, RUN
+from tests.docs.blocks import ROOT, RUN, each_page
 
 RESULTS = ROOT / "benchmarks" / "results"
 PAGES = (
@@ -98,9 +98,9 @@ class Figure(NamedTuple):
 _CONFIDENCE = ("95", True)  # per cent, of all intervals
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@each_page(PAGES)
 def test_figures_have_results(page):
-    assert [*faults(page.read_text(encoding="utf-8"), runs=page in RUN)] == []
+    assert [*faults(page.read_text(), runs=page in RUN)] == []
 
 
 SECTION = "# Small vectors\n\n<!-- results: small_vectors.csv; 1.2 = 81.15 - 79.96 -->\n\n"
@@ -278,5 +278,5 @@ def numbers_by_line(path):
     number = re.compile(r"(?<![\w.])\d+(?:,\d{3}(?=[ \"]))*(?:\.\d+)?")
     return [
         [float(found.replace(",", "")) for found in number.findall(line)]
-        for line in path.read_text(encoding="utf-8").splitlines()
+        for line in path.read_text().splitlines()
     ]

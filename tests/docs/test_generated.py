@@ -17,9 +17,7 @@ def test_the_reference(reference):
     texts = reference.pages()
     assert {page.stem for page in texts} >= {"gis", "label-settings", "dataset", "python"}
     for page, text in texts.items():
-        assert page.read_text(encoding="utf-8") == text, (
-            f"{page.relative_to(ROOT)}: run `make reference`"
-        )
+        assert page.read_text() == text, f"{page.relative_to(ROOT)}: run `make reference`"
 
 
 def test_every_setting_is_described(reference):
@@ -36,5 +34,5 @@ def test_notebooks(monkeypatch):
     notebooks = import_module("notebooks")
     assert len(notebooks.pages()) >= 5
     for page in notebooks.pages():
-        committed = page.with_suffix(".ipynb").read_text(encoding="utf-8")
+        committed = page.with_suffix(".ipynb").read_text()
         assert committed == notebooks.notebook(page), f"{page.stem}: run `make notebooks`"

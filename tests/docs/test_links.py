@@ -8,7 +8,7 @@ from functools import cache
 
 import pytest
 
-from tests.docs.blocks import ROOT
+from tests.docs.blocks import ROOT, each_page
 
 _CODE = re.compile(r"^(```|~~~).*?^\1$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)[^)]*\)|\b(?:src|srcset|href)=\"([^\"]+)\"")
@@ -41,11 +41,9 @@ def test_documents_are_found():
     } <= {*DOCUMENTS}
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_links_are_valid(document):
-    assert [
-        f"{link}: {fault}" for link in links(document) if (fault := broken(document, link))
-    ] == []
+@each_page(DOCUMENTS)
+def test_links_are_valid(page):
+    assert [f"{link}: {fault}" for link in links(page) if (fault := broken(page, link))] == []
 
 
 def links(document):
@@ -82,7 +80,7 @@ def anchors(text):
 
 @cache
 def _text(document):
-    text = document.read_text(encoding="utf-8")
+    text = document.read_text()
     if document.suffix != ".ipynb":
         return text
     cells = json.loads(text)["cells"]

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from tests.docs.blocks import each_page
 from tests.docs.test_commands_are_known import SCRIPTS, tree
 from tests.docs.test_links import COMMITTED, ROOT
 from tests.docs.test_words import PAGES
@@ -18,7 +19,7 @@ TOP = {name.partition("/")[0] for name in FILES}
 
 def spans(page):
     """Yields the code spans of a page."""
-    yield from re.findall(r"`([^`\n]+)`", _BLOCK.sub("", page.read_text(encoding="utf-8")))
+    yield from re.findall(r"`([^`\n]+)`", _BLOCK.sub("", page.read_text()))
 
 
 def exists(name):
@@ -26,14 +27,14 @@ def exists(name):
     return any(f"/{path}/".find(f"/{name.strip('/')}/") >= 0 for path in FILES)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@each_page(PAGES)
 def test_files_exist(page):
     named = [span for span in spans(page) if _FILE.fullmatch(span)]
     ours = [name for name in named if name.endswith(".py") or name.partition("/")[0] in TOP]
     assert [name for name in ours if not exists(name)] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@each_page(PAGES)
 def test_settings_exist(page):
     reference = [*(ROOT / "docs" / "reference").glob("*-settings.md")]
     keys = {span.strip("[]") for settings in reference for span in spans(settings)}
@@ -56,7 +57,7 @@ def test_the_sample_data_is_described():
 def test_the_makefile_runs_known_commands():
     lines = re.findall(
         rf"\$\(BIN\)/({'|'.join(SCRIPTS)}) ([\w-]+)(.*)",
-        (ROOT / "Makefile").read_text(encoding="utf-8"),
+        (ROOT / "Makefile").read_text(),
     )
     assert len(lines) >= 8
     for script, name, rest in lines:

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(not COMMITTED, reason="not a checkout of git")
 
 
 def test_named_scripts_exist():
-    texts = {path: path.read_text(encoding="utf-8") for path in NAMING if path != Path(__file__)}
+    texts = {path: path.read_text() for path in NAMING if path != Path(__file__)}
     missing = {
         str(path.relative_to(ROOT)): [*missing_scripts(path, text)] for path, text in texts.items()
     }

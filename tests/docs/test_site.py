@@ -29,7 +29,7 @@ def run(*arguments, folder):
 
 def build(folder):
     """Builds the site from the staged pages of a folder."""
-    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    text = (ROOT / "mkdocs.yml").read_text()
     for old, new in (
         ("docs_dir: build/pages", "docs_dir: pages"),
         ("paths: [.]", f"paths: ['{ROOT}']"),
@@ -56,7 +56,7 @@ def site(tmp_path_factory):
 
 
 def test_every_page_is_in_the_navigation(site):
-    listed = set(re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8")))
+    listed = set(re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text()))
     assert {
         page.relative_to(site).with_suffix(".md").as_posix() for page in site.rglob("*.html")
     } - {"404.md"} == listed

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.docs.blocks import ROOT
+from tests.docs.blocks import ROOT, each_page
 from tests.docs.test_commands_are_known import SCRIPTS, tree
 
 PAGES = (
@@ -22,13 +22,13 @@ INSTEAD = {
 }
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@each_page(PAGES)
 def test_documents(page):
-    assert [*avoided_terms(page.read_text(encoding="utf-8"))] == []
+    assert [*avoided_terms(page.read_text())] == []
 
 
 def test_readme_is_short():
-    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 700
+    assert len((ROOT / "README.md").read_text().split()) <= 700
 
 
 @pytest.mark.parametrize("script", SCRIPTS)

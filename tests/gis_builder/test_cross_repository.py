@@ -8,22 +8,23 @@ import pytest
 
 import gis_builder
 from pairkit import audit, read, show
+from tests.support.tables import text_lines
 
 from .conftest import closed, comment, event, issue, write_tracker
 from .working_folder import imported, verdicts
 
-WORDS = (
-    "upload",
-    "login",
-    "export",
-    "theme",
-    "search",
-    "print",
-    "sound",
-    "menu",
-    "cursor",
-    "backup",
-)
+WORDS = text_lines("""
+    upload
+    login
+    export
+    theme
+    search
+    print
+    sound
+    menu
+    cursor
+    backup
+""")
 ORIGINALS = range(1, 11)
 DUPLICATES = range(11, 21)  # 11 of 1, 12 of 2, …
 

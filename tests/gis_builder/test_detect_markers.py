@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from gis_builder.detection.claim_reader import Stance
 from gis_builder.detection.reading import read, read_body
+from tests.support.tables import table
 
 from .detect_threads import ref
 
@@ -169,23 +170,12 @@ def test_stance(stance, text):
     assert only(text).stance == stance
 
 
-@pytest.mark.parametrize(
+@table(
     "texts, points_back",
-    [
-        (
-            ["Dupe of ^---", "dup of that one", "a dupe of the above", "closing in favor of that"],
-            True,
-        ),
-        (
-            [
-                "Looks like a dupe; thanks!",
-                "Yes, this is a duplicate.",
-                "Dup.",
-                "Sorry for the dup!",
-            ],
-            False,
-        ),
-    ],
+    """
+        ['Dupe of ^---', 'dup of that one', 'a dupe of the above', 'closing in favor of that'] | True
+        ['Looks like a dupe; thanks!', 'Yes, this is a duplicate.', 'Dup.', 'Sorry for the dup!'] | False
+    """,
 )
 def test_claims_without_a_number(texts, points_back):
     for text in texts:

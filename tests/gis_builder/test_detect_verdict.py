@@ -9,7 +9,7 @@ from unicodedata import normalize
 import pytest
 
 from gis_builder.detection import lexicon
-from tests.support.tables import each_line
+from tests.support.tables import each_line, table
 
 from .detect_threads import DUPLICATE, check, decided, explained, said, talk
 
@@ -57,29 +57,17 @@ def test_an_explanation():
     )
 
 
-@pytest.mark.parametrize(
+@table(
     "lines, fields, words",
-    [
-        (
-            [],
-            {"title": "Flicker (dup of #1)"},
-            "a note in title or body calls it a duplicate, and it was",
-        ),
-        (
-            ["bob: Tracked in #1."],
-            {},
-            "a bystander says that it is tracked elsewhere, and it was closed for",
-        ),
-        (["mia 2: dup of #1", "!reopened 1"], {}, "it was reopened after the claim"),
-        (
-            ["bob 9: dup of #1", "mia: Works for me"],
-            {},
-            "gives another reason (fixed, works, expected)",
-        ),
-        (["bob 9: dup of #1", "mia: Yes."], {}, "mia (closer) agrees"),
-        (["bob 9: dup of #1", "mia: No, it isn't."], {}, "mia (closer) disagrees"),
-        (["bob 9: dup of #1", "mia: That's a different bug."], {}, "distinguishes two issues"),
-    ],
+    """
+        [] | {'title': 'Flicker (dup of #1)'} | a note in title or body calls it a duplicate, and it was
+        ['bob: Tracked in #1.'] | {} | a bystander says that it is tracked elsewhere, and it was closed for
+        ['mia 2: dup of #1', '!reopened 1'] | {} | it was reopened after the claim
+        ['bob 9: dup of #1', 'mia: Works for me'] | {} | gives another reason (fixed, works, expected)
+        ['bob 9: dup of #1', 'mia: Yes.'] | {} | mia (closer) agrees
+        ['bob 9: dup of #1', "mia: No, it isn't."] | {} | mia (closer) disagrees
+        ['bob 9: dup of #1', "mia: That's a different bug."] | {} | distinguishes two issues
+    """,
 )
 def test_explained_remarks_and_reasons(lines, fields, words):
     assert words in explained(*talk(*lines), **fields)

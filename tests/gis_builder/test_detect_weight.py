@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from tests.support.tables import table
+
 from .detect_threads import DUPLICATE, cases, decided, event, said, talk
 
 MINUTE, DAY, MOMENT = 1 / 60, 24.0, 2 / 3600  # hours
@@ -148,15 +150,15 @@ def test_the_last_change_replaces_an_unknown_closing_time():
     assert confidence(claim, closed_at=None, updated_at="2020-02-01T00:00:00Z") == 0
 
 
-@pytest.mark.parametrize(
+@table(
     "lines, fields, reason, expected",
-    [
-        ([], {"state": "open", "closed_at": None}, "open", 1.0),
-        (["mia: Thanks."], {}, "no_claim", 0.99),
-        (["bob 30: dup of #1", "mia: Not a dup of #1."], {}, "disputed", 0.9),
-        (["bob 30: dup of #1", "mia: Fixed in 2.0."], {}, "fixed", 0.9),
-        (["bob 900: This is a duplicate of #1?"], {}, "claim_not_acted_on", 0.5),
-    ],
+    """
+        [] | {'state': 'open', 'closed_at': None} | open | 1.0
+        ['mia: Thanks.'] | {} | no_claim | 0.99
+        ['bob 30: dup of #1', 'mia: Not a dup of #1.'] | {} | disputed | 0.9
+        ['bob 30: dup of #1', 'mia: Fixed in 2.0.'] | {} | fixed | 0.9
+        ['bob 900: This is a duplicate of #1?'] | {} | claim_not_acted_on | 0.5
+    """,
 )
 def test_confidence_of_other_verdicts(lines, fields, reason, expected):
     verdict = decided(*talk(*lines), **fields)

@@ -10,6 +10,7 @@ from gis_builder.settings.crawl_settings import CrawlSettings
 from gis_builder.store import CrawlTask, TopUp
 from gis_builder.store.issue_records import IssueRef
 from tests.support.github.graphql_api import SCHEMA_TEXT, build_schema
+from tests.support.tables import each_line
 
 HOSTILE = 'a"b\\c\n\N{ROCKET}'
 REFS = [IssueRef("acme/fuel", 2), IssueRef("acme/rocket", 1), IssueRef("acme/rocket", 7)]
@@ -52,13 +53,13 @@ def test_queries_are_valid_on_github(official):
         assert validate(official, parse(query.text)) == []
 
 
-@pytest.mark.parametrize(
+@each_line(
     "root, url",
-    [
-        ("https://api.github.com", "https://api.github.com/graphql"),
-        ("http://127.0.0.1:8000/", "http://127.0.0.1:8000/graphql"),
-        ("https://git.example/api/v3", "https://git.example/api/graphql"),
-    ],
+    """
+        https://api.github.com | https://api.github.com/graphql
+        http://127.0.0.1:8000/ | http://127.0.0.1:8000/graphql
+        https://git.example/api/v3 | https://git.example/api/graphql
+    """,
 )
 def test_graphql_urls(root, url):
     assert CrawlSettings(api_url=root).graphql_url == url

@@ -19,6 +19,7 @@ from gis_builder.crawling.github.graphql_queries import GraphQuery
 from gis_builder.settings import CrawlSettings
 from gis_builder.store import Store
 from pairkit import AuthError, ConfigError, PairkitError
+from tests.support.tables import table
 
 from .crawl_world import serving
 
@@ -31,17 +32,14 @@ def secrets(tokens):
     return [token.reveal() for token in tokens]
 
 
-@pytest.mark.parametrize(
+@table(
     "content, environ, expected",
-    [
-        (None, {"GITHUB_TOKEN": "a,b", "GITHUB_TOKENS": "b, c"}, ["a", "b", "c"]),
-        (
-            b"# mine\n\none # of ana\ntwo\n",
-            {"GITHUB_TOKEN": "a"},
-            ["one", "two"],
-        ),  # precedes the environment
-        (b"\xef\xbb\xbftoken\r\n", {}, ["token"]),
-    ],
+    r"""
+        None | {'GITHUB_TOKEN': 'a,b', 'GITHUB_TOKENS': 'b, c'} | ['a', 'b', 'c']
+        # precedes the environment
+        b'# mine\n\none # of ana\ntwo\n' | {'GITHUB_TOKEN': 'a'} | ['one', 'two']
+        b'\xef\xbb\xbftoken\r\n' | {} | ['token']
+    """,
 )
 def test_from_a_file_or_the_environment(tmp_path, content, environ, expected):
     file = tmp_path / "tokens"
@@ -127,14 +125,15 @@ def app_environ(tmp_path_factory):
     return {"GITHUB_APP_ID": "1", path: str(file), id_: "2"}
 
 
-@pytest.mark.parametrize(
+@table(
     "status, location, message",
-    [
-        (301, "http://[", r"\(ValueError\)"),
-        (301, "http://localhost:9/moved", r"\(RuntimeError\)"),  # nothing is sent to another host
-        (201, "", r"\(BadAttributeException\)"),
-        (500, "", "HTTP 500"),
-    ],
+    r"""
+        301 | http://[ | \(ValueError\)
+        # nothing is sent to another host
+        301 | http://localhost:9/moved | \(RuntimeError\)
+        201 | "" | \(BadAttributeException\)
+        500 | "" | HTTP 500
+    """,
 )
 def test_redirects_and_invalid_responses_to_an_app(app_environ, status, location, message):
     with app_server(status, location, b'{"token": [5]}') as url:

@@ -9,7 +9,7 @@ import pytest
 
 import gis_builder
 from pairkit import ConfigError, DataError
-from tests.support.tables import text_table
+from tests.support.tables import text_table, values
 
 from .conftest import DATA, comment, event, issue, write_tracker, write_world
 from .crawl_fuzz import Changer
@@ -57,15 +57,15 @@ LINES = [
     ("events", MARK | {"event": [1]}),
     ("comments", comment(HOME, 1, 5, "x") | {"issue_url": f"https://x/repos/{HOME}/issues/{HUGE}"}),
 ]
-ISSUES_LINES = [
-    ({"state_reason": 5}, "state_reason: expected str"),
-    ({"author_association": ["OWNER"]}, "author_association: expected str"),
-    ({"created_at": "0001-01-01T00:00:00Z"}, "a time outside the years"),
-    ({"comments": -1}, "comments: expected int >= 0"),
-    ({"comments": "dup of #2"}, "comments: expected int"),
-    ({"user": {"login": "a b"}}, "user.login: expected a login"),
-    ({"repository_url": "https://api.github.com/repos/a b/c?d"}, "expected owner/name"),
-]
+ISSUES_LINES = values("""
+    {'state_reason': 5} | state_reason: expected str
+    {'author_association': ['OWNER']} | author_association: expected str
+    {'created_at': '0001-01-01T00:00:00Z'} | a time outside the years
+    {'comments': -1} | comments: expected int >= 0
+    {'comments': 'dup of #2'} | comments: expected int
+    {'user': {'login': 'a b'}} | user.login: expected a login
+    {'repository_url': 'https://api.github.com/repos/a b/c?d'} | expected owner/name
+""")
 OBJECTS = [
     *(
         (content, message)

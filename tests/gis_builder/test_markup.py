@@ -9,6 +9,7 @@ import pytest
 import gis_builder
 from gis_builder.trackers.markup import to_markdown
 from tests.support.linear import assert_linear, repeated
+from tests.support.tables import text_lines
 
 from .detect_threads import DUPLICATE, decided, said
 from .working_folder import imported, stored, verdicts
@@ -228,39 +229,39 @@ def test_comments_in_a_table_of_jira(tmp_path, work):
 
 
 # Signs that cannot be anything else count in any text, also of GitHub.
-ANYWHERE = [
-    'Duplicate of <a href="https://github.com/o/n/issues/30">#30</a>',
-    'Duplicate of <a href="https://github.com/o/n/issues/30">this one</a>',
-    '<p>Duplicate of <a href="https://dev.example.com/_workitems/edit/30" data-vss-mention="1">#30</a></p>',
-    'Duplicate of <a class="external" href="http://tracker.example.com/issues/30">Bug #30</a>',
-    "Duplicate of <a class=x href='/o/n/issues/30'>#30</a>.",
-    "Duplicate of [url=https://github.com/o/n/issues/30]this one[/url]",
-    "[b]Duplicate of #30[/b]",
-    "[quote=bob]It crashes.[/quote]\nDuplicate of #30",
-    "{quote}One{quote} Duplicate of #30. {quote}Two{quote}",
-    "The route /errors/{code} and {code}. Duplicate of #30",
-    "`{quote}` is printed. Duplicate of #30. `{quote}`",
-    "Duplicate of {color:#123}#30{color}",
-    "[quote]It crashes.[quote]\nDuplicate of #30",
-    '<a id="c3"></a>Comment 3:\n\n<pre>Duplicate of <a href="https://example.com/30">issue #30</a>.</pre>',
-]
-NOWHERE = [
-    "{quote}Duplicate of #30{quote}\nNo, it is another problem.",
-    "{code}\nDuplicate of #30\n{code}\nfixed in the last release",
-    "{noformat}\nduplicate of #30\n{noformat}",
-    "bq. Duplicate of #30\n\nNo, it is another problem.",
-    "bc. Duplicate of #30\n\nfixed",
-    "[quote=bob]Duplicate of #30[/quote] No.",
-    "[QUOTE author=bob link=x][quote]Yes.[/quote]Duplicate of #30[/QUOTE] No.",
-    "[code=java]duplicate of #30[/code] fixed",
-    "{{{\nduplicate of #30\n}}}\nfixed",
-    "<blockquote>Duplicate of #30</blockquote> No.",
-    "<pre>duplicate of #30</pre>",
-    "<del>Duplicate of #30</del> fixed",
-    "[s]Duplicate of #30[/s] fixed",
-    '[quote="bob, post:2, topic:30"]\nDuplicate of #30\n[/quote]\nNo.',
-    "The colour is {color:#30}red{color}. Duplicate.",
-]
+ANYWHERE = text_lines(r"""
+    Duplicate of <a href="https://github.com/o/n/issues/30">#30</a>
+    Duplicate of <a href="https://github.com/o/n/issues/30">this one</a>
+    <p>Duplicate of <a href="https://dev.example.com/_workitems/edit/30" data-vss-mention="1">#30</a></p>
+    Duplicate of <a class="external" href="http://tracker.example.com/issues/30">Bug #30</a>
+    Duplicate of <a class=x href='/o/n/issues/30'>#30</a>.
+    Duplicate of [url=https://github.com/o/n/issues/30]this one[/url]
+    [b]Duplicate of #30[/b]
+    [quote=bob]It crashes.[/quote]\nDuplicate of #30
+    {quote}One{quote} Duplicate of #30. {quote}Two{quote}
+    The route /errors/{code} and {code}. Duplicate of #30
+    `{quote}` is printed. Duplicate of #30. `{quote}`
+    Duplicate of {color:#123}#30{color}
+    [quote]It crashes.[quote]\nDuplicate of #30
+    <a id="c3"></a>Comment 3:\n\n<pre>Duplicate of <a href="https://example.com/30">issue #30</a>.</pre>
+""")
+NOWHERE = text_lines(r"""
+    {quote}Duplicate of #30{quote}\nNo, it is another problem.
+    {code}\nDuplicate of #30\n{code}\nfixed in the last release
+    {noformat}\nduplicate of #30\n{noformat}
+    bq. Duplicate of #30\n\nNo, it is another problem.
+    bc. Duplicate of #30\n\nfixed
+    [quote=bob]Duplicate of #30[/quote] No.
+    [QUOTE author=bob link=x][quote]Yes.[/quote]Duplicate of #30[/QUOTE] No.
+    [code=java]duplicate of #30[/code] fixed
+    {{{\nduplicate of #30\n}}}\nfixed
+    <blockquote>Duplicate of #30</blockquote> No.
+    <pre>duplicate of #30</pre>
+    <del>Duplicate of #30</del> fixed
+    [s]Duplicate of #30[/s] fixed
+    [quote="bob, post:2, topic:30"]\nDuplicate of #30\n[/quote]\nNo.
+    The colour is {color:#30}red{color}. Duplicate.
+""")
 
 
 @pytest.mark.parametrize("comment", [*ANYWHERE, *NOWHERE])

@@ -7,10 +7,10 @@ import polars as pl
 import pytest
 
 import gis_builder
-from pairkit import ConfigError, DataError
 from tests.gis_builder.crawl_world import crawled
 from tests.support.github import serve
 from tests.support.refusals import config_error, data_error
+from tests.support.tables import table
 
 from .conftest import issue, write_tracker
 
@@ -153,15 +153,15 @@ def sun(tmp_path_factory):
     return root / "sun"
 
 
-@pytest.mark.parametrize(
+@table(
     "given, error, words",
-    [
-        ({"issue": 1, "top": 0}, ConfigError, "top 0: expected 1 to 50"),
-        ({"issue": 999}, DataError, "acme/sun#999: no such issue"),
-        ({"issue": 1}, DataError, "acme/sun#1: its text has no words to search for"),
-        ({"issue": "SUN-4"}, ConfigError, "expected a number or the key of a ticket of acme/sun"),
-        ({"issue": 4}, ConfigError, "aoe search: .*no index.json"),
-    ],
+    """
+        {'issue': 1, 'top': 0} | ConfigError | top 0: expected 1 to 50
+        {'issue': 999} | DataError | acme/sun#999: no such issue
+        {'issue': 1} | DataError | acme/sun#1: its text has no words to search for
+        {'issue': 'SUN-4'} | ConfigError | expected a number or the key of a ticket of acme/sun
+        {'issue': 4} | ConfigError | aoe search: .*no index.json
+    """,
 )
 def test_invalid_requests(sun, tmp_path, given, error, words):
     with pytest.raises(error, match=words):

@@ -15,6 +15,7 @@ from gis_builder.store.issue_records import Thread
 from gis_builder.store.store import site_at
 from pairkit import ConfigError, DataError
 from tests.support.refusals import config_error, data_error
+from tests.support.tables import table
 
 from .detect_threads import thread
 from .working_folder import imported, verdicts
@@ -102,14 +103,14 @@ def test_invalid_lists_of_repositories(source):
         gis_builder.plan(source, token="t")
 
 
-@pytest.mark.parametrize(
+@table(
     "content, message",
-    [
-        (b"", "expected one owner/name per line"),
-        (b"# nothing\n\n", "expected one owner/name per line"),
-        (b"\xff\xfe\x00a", "expected owner/name"),
-        (b"a/b\n\nbump.tech glide\n", r"repos.txt:3: 'bump.tech glide' is not a repository"),
-    ],
+    r"""
+        b'' | expected one owner/name per line
+        b'# nothing\n\n' | expected one owner/name per line
+        b'\xff\xfe\x00a' | expected owner/name
+        b'a/b\n\nbump.tech glide\n' | repos.txt:3: 'bump.tech glide' is not a repository
+    """,
 )
 def test_invalid_files_of_repositories(tmp_path, content, message):
     (tmp_path / "repos.txt").write_bytes(content)

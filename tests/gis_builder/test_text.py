@@ -9,7 +9,7 @@ from gis_builder.pairing.text import clean, render, render_issues, template_line
 from gis_builder.settings import TextSettings
 from gis_builder.store.issue_records import Issue, IssueRef
 from tests.support.linear import assert_linear, repeated
-from tests.support.tables import text_lines, text_table
+from tests.support.tables import each_line, table, text_lines, text_table
 
 REPO = "o/n"
 
@@ -140,16 +140,16 @@ def test_login_names_of_people_are_replaced(text):
     assert counts["person"] == (text in PEOPLE and text.count("@"))
 
 
-@pytest.mark.parametrize(
+@each_line(
     "text, left",
-    [
-        ("Signed-off-by: Ann Lee <a@b.org>", "Signed-off-by: user <[email]>"),
-        ("From: Éva O'Hara-Ito <a@b.org>", "From: user <[email]>"),
-        ("```\nAuthor: 张伟 <a@b.org>\n```", "```\nAuthor: user <[email]>\n```"),
-        ('authors = ["Ann <a@b.org>"]', 'authors = ["user <[email]>"]'),
-        ("Ask [~ann.lee] or [~accountid:5f:a-b]", "Ask [~user] or [~user]"),
-        ("write to <a@b.org>", "write to <[email]>"),
-    ],
+    r"""
+        Signed-off-by: Ann Lee <a@b.org> | Signed-off-by: user <[email]>
+        From: Éva O'Hara-Ito <a@b.org> | From: user <[email]>
+        ```\nAuthor: 张伟 <a@b.org>\n``` | ```\nAuthor: user <[email]>\n```
+        authors = ["Ann <a@b.org>"] | authors = ["user <[email]>"]
+        Ask [~ann.lee] or [~accountid:5f:a-b] | Ask [~user] or [~user]
+        write to <a@b.org> | write to <[email]>
+    """,
 )
 def test_names_before_addresses_are_replaced(text, left):
     assert clean(text) == left
@@ -262,34 +262,34 @@ def test_a_rare_line_and_a_small_repository_have_no_template():
     )
 
 
-@pytest.mark.parametrize(
+@table(
     "before, unit",
-    [
-        ("issue", " "),
-        ("", "issues/1-"),
-        ("", "dup #1\n"),
-        ("# ", "duplicat"),
-        ("", "\u0301\u0316"),
-        ("", "<!--\n```\n```\n"),
-        ("", "<a "),
-        ("", "&amp;"),
-        ("", "cc @a, @b\n"),
-        ("cc", " @a"),
-        ("", "@a, "),
-        ("", "x @a and "),
-        ("", "spoke "),
-        ("", "\n@a\n"),
-        ("", "A <a@b.org> "),
-        ("", "`@a"),
-        ("", "/home/"),
-        ("", "a clear and concise description of "),
-        ("", "same as #1 "),
-        ("", "![a]("),
-        ("Hello\n@ann", " "),
-        ("", "issues 1, "),
-        ("", "C:\\Users\\a b "),
-        ("", "a@b:"),
-    ],
+    r"""
+        issue | " "
+        "" | issues/1-
+        "" | "dup #1\n"
+        "# " | duplicat
+        "" | "\u0301\u0316"
+        "" | "<!--\n```\n```\n"
+        "" | "<a "
+        "" | &amp;
+        "" | "cc @a, @b\n"
+        cc | " @a"
+        "" | "@a, "
+        "" | "x @a and "
+        "" | "spoke "
+        "" | "\n@a\n"
+        "" | "A <a@b.org> "
+        "" | `@a
+        "" | /home/
+        "" | "a clear and concise description of "
+        "" | "same as #1 "
+        "" | ![a](
+        "Hello\n@ann" | " "
+        "" | "issues 1, "
+        "" | "C:\\Users\\a b "
+        "" | a@b:
+    """,
 )
 def test_hostile_bodies(before, unit):
     assert_linear(clean, repeated(unit, before))

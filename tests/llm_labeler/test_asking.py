@@ -10,6 +10,7 @@ import pytest
 import llm_labeler
 from llm_labeler import CallFailed
 from tests.support.refusals import config_error, data_error, remote_error
+from tests.support.tables import table
 
 from .stored_answers import add_pending_batch
 
@@ -198,17 +199,14 @@ def test_an_unknown_price_is_not_zero_and_judging_is_estimated(planned):
     assert only_judge.tokens > 250  # at least the instructions of a judge
 
 
-@pytest.mark.parametrize(
+@table(
     "budget, short",
-    [
-        ({}, []),
-        ({"max_cost": 1.0, "max_tokens": 10_000, "max_requests": 2}, []),
-        (
-            {"max_cost": 0.0004},
-            ["$0.0005, of which $0 are spent; max_cost=0.0004 covers about 74% of"],
-        ),
-        ({"max_tokens": 70, "max_requests": 1}, ["max_requests=1 covers", "max_tokens=70 covers"]),
-    ],
+    """
+        {} | []
+        {'max_cost': 1.0, 'max_tokens': 10000, 'max_requests': 2} | []
+        {'max_cost': 0.0004} | ['$0.0005, of which $0 are spent; max_cost=0.0004 covers about 74% of']
+        {'max_tokens': 70, 'max_requests': 1} | ['max_requests=1 covers', 'max_tokens=70 covers']
+    """,
 )
 def test_a_limit_that_is_too_low_for_the_run_is_reported(budget, short, planned):
     plan = planned(entry=PRICED, **budget)
@@ -218,16 +216,16 @@ def test_a_limit_that_is_too_low_for_the_run_is_reported(budget, short, planned)
     assert all(line in str(plan.table().caption) for line in lines)
 
 
-@pytest.mark.parametrize(
+@table(
     "llms, options, refused",
-    [
-        ("a", {"aggregation": "vote"}, True),
-        ("a", {"aggregation": "weighted"}, True),
-        ("a", {"aggregation": "vote", "judges": "a"}, True),
-        ("a", {"aggregation": "vote", "judges": "b"}, False),
-        ("ab", {"aggregation": "weighted"}, False),
-        ("a", {}, False),
-    ],
+    """
+        a | {'aggregation': 'vote'} | True
+        a | {'aggregation': 'weighted'} | True
+        a | {'aggregation': 'vote', 'judges': 'a'} | True
+        a | {'aggregation': 'vote', 'judges': 'b'} | False
+        ab | {'aggregation': 'weighted'} | False
+        a | {} | False
+    """,
 )
 def test_an_aggregation_that_can_give_no_pair_is_refused(llms, options, refused, planned):
     if not refused:

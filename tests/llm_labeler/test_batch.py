@@ -16,6 +16,7 @@ from pairkit.base.openai_api.refusals import NoAnswer, Refusal, RefusedCall
 from tests.llm_labeler.llm_server import an_ask, provider, run
 from tests.llm_labeler.scripted_provider import answers_in
 from tests.support.llm import Options, serve
+from tests.support.tables import table
 
 PRICES = {"price_in": 1.0, "price_out": 2.0}
 
@@ -219,14 +220,18 @@ FULL = RefusedCall(Refusal(429, "Too many are enqueued."), {})
 LOST = NoAnswer("timeout", "no answer", was_sent=True)
 
 
-@pytest.mark.parametrize(
+@table(
     "method, fault, times, error",
-    [
-        ("upload", BUSY, 3, None),
-        ("upload", BUSY, 100, "can't reach the Batch API"),
-        ("post", FULL, 1, r"could be started .*Too many are enqueued\."),
-        ("post", LOST, 1, None),  # the batch is looked up
-    ],
+    r"""
+        upload | BUSY | 3 | None
+        upload | BUSY | 100 | can't reach the Batch API
+        post | FULL | 1 | could be started .*Too many are enqueued\.
+        # the batch is looked up
+        post | LOST | 1 | None
+    """,
+    BUSY=BUSY,
+    FULL=FULL,
+    LOST=LOST,
 )
 def test_transfers_that_fail(method, fault, times, error, store, monkeypatch):
     plain, left = getattr(Channel, method), [times]

@@ -22,6 +22,7 @@ from llm_labeler.dispatch.budget import (
 from llm_labeler.records import LlmReply, Prices, TokenUsage
 from llm_labeler.settings import BudgetSettings
 from pairkit import AuthError, ConfigError
+from tests.support.tables import table
 
 from .scripted_provider import (
     ACTUAL,
@@ -97,16 +98,16 @@ def test_a_share_of_the_rest_is_kept_for_a_later_stage():
         budget.reserve("a", TokenUsage(51, 0), None)
 
 
-@pytest.mark.parametrize(
+@table(
     "cost, expected",
-    [
-        (None, "unknown"),
-        (0.0, "$0"),
-        (0.00004, "$0.0000"),
-        (0.5, "$0.5000"),
-        (1.0, "$1.00"),
-        (12.345, "$12.35"),
-    ],
+    """
+        None | unknown
+        0.0 | $0
+        4e-05 | $0.0000
+        0.5 | $0.5000
+        1.0 | $1.00
+        12.345 | $12.35
+    """,
 )
 def test_money(cost, expected):
     assert money(cost) == expected

@@ -10,6 +10,7 @@ import pytest
 import llm_labeler
 import pairkit
 from pairkit import ConfigError, DataError
+from tests.support.tables import table
 
 from .stored_answers import text_of
 
@@ -146,8 +147,12 @@ def test_files_of_the_dataset_folder(out):
     assert statistics["llms"] == both
 
 
-@pytest.mark.parametrize(
-    "polarity, folders", [("positive", ["data", "positive"]), ("negative", ["data"])]
+@table(
+    "polarity, folders",
+    """
+        positive | ['data', 'positive']
+        negative | ['data']
+    """,
 )
 def test_a_configuration_without_rows_is_left_out(polarity, folders, out):
     result = generate(out, polarity=polarity)

@@ -10,18 +10,22 @@ import llm_labeler
 import pairkit
 from llm_labeler import CallFailed
 from tests.support.llm import Faults, Options, serve
+from tests.support.pairs import pair_table
 from tests.support.refusals import config_error, data_error, remote_error
+from tests.support.tables import each_line, table, values
 
-PAIRS = [
-    ("The pump leaks.", "Water runs out of the pump.", 1, "same"),
-    ("The pump leaks.", "The pump is new.", 0, "related"),
-    ("The pump leaks.", "Cats sleep a lot.", 1, "different"),  # wrong label
-    ("How do I log in?", "Where can I sign in?", 0, "same"),  # wrong label
-    ("How do I log in?", "How do I log out?", 0, "related"),
-    ("How do I log in?", "Which way is north?", 0, "undecided"),
-]
+PAIRS = values("""
+    The pump leaks. | Water runs out of the pump. | 1 | same
+    The pump leaks. | The pump is new. | 0 | related
+    # wrong label
+    The pump leaks. | Cats sleep a lot. | 1 | different
+    # wrong label
+    How do I log in? | Where can I sign in? | 0 | same
+    How do I log in? | How do I log out? | 0 | related
+    How do I log in? | Which way is north? | 0 | undecided
+""")
 TRUTH = {(one, other): word for one, other, _, word in PAIRS}
-ROWS = pl.DataFrame([pair[:3] for pair in PAIRS], schema=["text1", "text2", "label"], orient="row")
+ROWS = pair_table([pair[:3] for pair in PAIRS])
 
 
 def judge_of(undecided, seen=None):
@@ -100,13 +104,13 @@ def test_judges_see_no_labels_and_no_other_votes(tmp_path):
     assert "opposite of" not in seen[0]
 
 
-@pytest.mark.parametrize(
+@each_line(
     "purpose, same",
-    [
-        ("match", "one could stand for the other"),
-        ("search", "one answers the other"),
-        ("group", "they belong to the same topic, or have the same intent"),
-    ],
+    """
+        match | one could stand for the other
+        search | one answers the other
+        group | they belong to the same topic, or have the same intent
+    """,
 )
 def test_what_counts_as_the_same_follows_the_purpose(purpose, same, out):
     seen = []
@@ -185,12 +189,12 @@ def test_without_votes_the_error_counts_how_answers_ended(kind, ending, out):
             judged(out, llm={"a": llm})
 
 
-@pytest.mark.parametrize(
+@table(
     "changes, message",
-    [
-        ({"llm": "wordnet"}, "wordnet is a set of rules, which can't judge"),
-        ({"settings": {"task": "judge"}}, "to judge existing pairs, run `label judge`"),
-    ],
+    """
+        {'llm': 'wordnet'} | wordnet is a set of rules, which can't judge
+        {'settings': {'task': 'judge'}} | to judge existing pairs, run `label judge`
+    """,
 )
 def test_rules_and_other_tasks_can_not_judge(out, changes, message):
     with config_error(message):

@@ -9,7 +9,7 @@ import pytest
 import llm_labeler
 from llm_labeler import CallFailed
 from tests.support.refusals import config_error
-from tests.support.tables import text_table
+from tests.support.tables import each_line, text_table
 
 from .llm_server import KEY, address_and_key
 
@@ -138,14 +138,14 @@ def test_inconsistent_entries_are_refused(entry, message):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each_line(
     "kind, url, variable",
-    [
-        ("openai", "https://api.openai.com/v1", "OPENAI_API_KEY"),
-        ("glm", "https://open.bigmodel.cn/api/paas/v4", "ZHIPUAI_API_KEY"),
-        ("anthropic", "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY"),
-        ("gemini", "https://generativelanguage.googleapis.com/v1beta/openai", "GEMINI_API_KEY"),
-    ],
+    """
+        openai | https://api.openai.com/v1 | OPENAI_API_KEY
+        glm | https://open.bigmodel.cn/api/paas/v4 | ZHIPUAI_API_KEY
+        anthropic | https://api.anthropic.com/v1 | ANTHROPIC_API_KEY
+        gemini | https://generativelanguage.googleapis.com/v1beta/openai | GEMINI_API_KEY
+    """,
 )
 def test_each_provider_has_its_own_address_and_key(kind, url, variable, monkeypatch):
     assert address_and_key(kind) == (url, KEY)

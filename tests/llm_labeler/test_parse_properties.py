@@ -14,20 +14,20 @@ from tests.support.linear import assert_linear, repeated
 from tests.support.tables import text_lines, text_table
 
 TEXT = "A man is playing a guitar."
-SMALL = [
-    "dog",
-    "plays",
-    "well-known",
-    "it's",
-    "quickly",
-    "β-blocker",
-    "naïve",
-    "10:30",
-    "3.5",
-    "C++",
-    "x_1",
-    "A/B",
-]
+SMALL = text_lines("""
+    dog
+    plays
+    well-known
+    it's
+    quickly
+    β-blocker
+    naïve
+    10:30
+    3.5
+    C++
+    x_1
+    A/B
+""")
 TRICKY = text_lines("""
     see fig. 1. for more
     takes 3.5 mg daily

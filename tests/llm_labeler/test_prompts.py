@@ -9,6 +9,7 @@ import pytest
 import llm_labeler
 from pairkit import DataError
 from tests.support.refusals import config_error, data_error
+from tests.support.tables import table
 
 FLUTE = "A man is playing a flute."
 PUMP = "The old pump often leaks in winter."
@@ -65,18 +66,18 @@ def test_a_table_of_templates(tmp_path):
     assert prompts(tmp_path / "out", '"x"', prompt=table, size=2) == expected
 
 
-@pytest.mark.parametrize(
+@table(
     "name, content, says",
-    [
-        ("a.txt", "{size} {polarity}", r"no \{text}"),
-        ("a.txt", "{text} {polarity}", r"no \{size}"),
-        ("a.txt", "{size} {text}", r"no \{polarity}"),
-        ("a.toml", 'positive = "{size} {text}"', "no negative prompt"),
-        ("a.toml", "positive = 1", "expected strings"),
-        ("a.toml", "positive = ", "can't be read"),
-        ("a.toml", 'other = "{text}"', "expected strings"),
-        ("papr", None, "no such template"),
-    ],
+    r"""
+        a.txt | {size} {polarity} | no \{text}
+        a.txt | {text} {polarity} | no \{size}
+        a.txt | {size} {text} | no \{polarity}
+        a.toml | positive = "{size} {text}" | no negative prompt
+        a.toml | positive = 1 | expected strings
+        a.toml | "positive = " | can't be read
+        a.toml | other = "{text}" | expected strings
+        papr | None | no such template
+    """,
 )
 def test_unusable_templates(tmp_path, name, content, says):
     path = tmp_path / name

@@ -6,9 +6,8 @@ from functools import cache
 import pytest
 
 import llm_labeler
-from pairkit import AuthError, RemoteError
 from tests.support.llm import Options, reply, serve
-from tests.support.tables import text_table
+from tests.support.tables import table, text_table
 
 USAGE = {"prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 12}
 NESTED = "a"
@@ -228,14 +227,14 @@ def test_unusable_responses(shown, number):
     assert len(failure.detail) < 200
 
 
-@pytest.mark.parametrize(
+@table(
     "code, error, message",
-    [
-        (402, RemoteError, "the account is exhausted"),
-        ("insufficient_quota", RemoteError, "the account is exhausted"),
-        (403, AuthError, "refused a call without a key with HTTP 403"),
-        (404, RemoteError, "HTTP 404 although the server lists emulated"),
-    ],
+    """
+        402 | RemoteError | the account is exhausted
+        insufficient_quota | RemoteError | the account is exhausted
+        403 | AuthError | refused a call without a key with HTTP 403
+        404 | RemoteError | HTTP 404 although the server lists emulated
+    """,
 )
 def test_a_refusal_in_a_response_with_status_200(code, error, message, tmp_path):
     fault = {"error": {"message": "upstream says no: no such model", "code": code}}

@@ -7,7 +7,7 @@ import pytest
 import llm_labeler
 from tests.support.llm import Faults, Options, reply, serve
 from tests.support.refusals import config_error, remote_error
-from tests.support.tables import each_line
+from tests.support.tables import each_line, table
 
 PLANE = "A plane is here."
 LONG = f"A {'very ' * 150}long story."
@@ -124,21 +124,18 @@ def test_refused_fields_are_not_sent_again(out):
         assert sent(server)[-1].keys() == {"model", "messages", "max_tokens", "stream"}
 
 
-@pytest.mark.parametrize(
+@table(
     "status, message, refusals",
-    [
-        (400, "System role not supported", 1),
-        (400, "Developer instruction is not enabled for models/gemma-3-27b-it", 1),
-        (400, "System messages are not supported", 1),
-        (
-            400,
-            "Unsupported value: 'messages[0].role' does not support 'system' with this model.",
-            1,
-        ),
-        (422, "Only user, assistant and tool roles are supported, got system", 1),
-        (500, "Conversation roles must alternate user/assistant/user/assistant/...", 1),
-        (400, "Request contains an invalid argument.", 2),  # the first one may be about the format
-    ],
+    """
+        400 | System role not supported | 1
+        400 | Developer instruction is not enabled for models/gemma-3-27b-it | 1
+        400 | System messages are not supported | 1
+        400 | Unsupported value: 'messages[0].role' does not support 'system' with this model. | 1
+        422 | Only user, assistant and tool roles are supported, got system | 1
+        500 | Conversation roles must alternate user/assistant/user/assistant/... | 1
+        # the first one may be about the format
+        400 | Request contains an invalid argument. | 2
+    """,
 )
 def test_a_refused_system_message_becomes_a_part_of_the_question(status, message, refusals, out):
     def respond(path, body):
@@ -160,20 +157,20 @@ def test_a_refused_system_message_becomes_a_part_of_the_question(status, message
 
 @pytest.mark.usefixtures("short_waits")
 @pytest.mark.parametrize(
-    "texts, has_format",
+    "texts, has_format, attempts",
     [
-        ([LONG, 1, 2], [True, False, False, True, True]),
-        ([1, 2, LONG, 3], [True, True, True, True, True, False]),
+        ([LONG, 1, 2], [True, False, False, True, True], 1),
+        ([1, 2, LONG, 3], [True, True, True, True, True, False], 3),
     ],
     ids=["at first: each form once", "after answers in the format: it is about the question"],
 )
-def test_a_question_that_every_form_is_refused_of(texts, has_format, out):
+def test_a_question_that_every_form_is_refused_of(texts, has_format, attempts, out):
     with serve(Options(context_chars=1000, context_error=("Bad request.", ""))) as server:
         result = asked(server, out, texts, concurrency=1)
         assert result.asked.unanswered == {"rejected": 1}
         assert formats(server) == has_format
         (failure,) = llm_labeler.show(LONG, work=result.work).failures
-        assert failure.attempts == 3
+        assert failure.attempts == attempts
 
 
 def test_a_refused_strict_format_is_reported(out):

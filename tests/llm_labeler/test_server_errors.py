@@ -9,6 +9,7 @@ from pairkit import AuthError, ConfigError
 from tests.llm_labeler.llm_server import KEY, as_anthropic, check, provider, reply_of, responding
 from tests.support.llm import Faults, Options, serve
 from tests.support.refusals import config_error, remote_error
+from tests.support.tables import table
 
 
 def failure_of(base_url, **fields):
@@ -17,18 +18,18 @@ def failure_of(base_url, **fields):
     return caught.value
 
 
-@pytest.mark.parametrize(
+@table(
     "kind, reason, retry_after_s, maybe_billed",
-    [
-        ("rate_limited", "rate_limited", 2.0, False),
-        ("server_error", "server_error", None, False),
-        ("unavailable", "server_error", 2.0, False),
-        ("broken_json", "broken_reply", None, True),
-        ("html", "broken_reply", None, True),
-        ("empty_choices", "broken_reply", None, True),
-        ("disconnect", "connection", None, True),
-        ("hang", "timeout", None, True),
-    ],
+    """
+        rate_limited | rate_limited | 2.0 | False
+        server_error | server_error | None | False
+        unavailable | server_error | 2.0 | False
+        broken_json | broken_reply | None | True
+        html | broken_reply | None | True
+        empty_choices | broken_reply | None | True
+        disconnect | connection | None | True
+        hang | timeout | None | True
+    """,
 )
 def test_faults_of_one_call(kind, reason, retry_after_s, maybe_billed):
     with serve(faults=Faults(1.0, (kind,), retry_after_s=2.0)) as server:

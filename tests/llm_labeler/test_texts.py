@@ -10,6 +10,7 @@ import pytest
 
 import llm_labeler
 from tests.support.refusals import data_error, remote_error
+from tests.support.tables import table
 
 PLAIN = ["Tea is hot.", "Ice is cold.", "Is it late?"]
 FILTERS = dict.fromkeys(("filters.same_kind", "filters.same_script"), False)
@@ -150,13 +151,13 @@ def test_a_hub_name(monkeypatch, tmp_path):
         read("owner/some-set", tmp_path)
 
 
-@pytest.mark.parametrize(
+@table(
     "name, content, match",
-    [
-        ("s.csv", b"text\n", "has no rows"),
-        ("s.json", b'[\n"ok",\n}', r"s\.json:3: not JSON"),
-        ("s.txt", b"\n12\n \n", r"s\.txt: no usable text in 3 rows \(empty 2, no_letters 1\)"),
-    ],
+    r"""
+        s.csv | b'text\n' | has no rows
+        s.json | b'[\n"ok",\n}' | s\.json:3: not JSON
+        s.txt | b'\n12\n \n' | s\.txt: no usable text in 3 rows \(empty 2, no_letters 1\)
+    """,
 )
 def test_unusable_inputs_are_refused(tmp_path, name, content, match):
     (tmp_path / name).write_bytes(content)

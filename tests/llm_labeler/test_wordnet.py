@@ -6,7 +6,7 @@ import random
 import pytest
 
 import llm_labeler
-from tests.support.tables import text_table
+from tests.support.tables import table, text_table, values
 
 from .stored_answers import by_rules
 
@@ -26,38 +26,36 @@ def opposite(answers):
     return lambda text: answers[text, "negative"]
 
 
-PARAPHRASES = [
-    ("The doctor treats the child.", "The physician treats the child."),
-    ("Doctors treat the child.", "Physicians treat the child."),
-    ("The doctor often treats a child.", "The doctor frequently treats a child."),
-    ("They saw a large house.", "They saw a big house."),
-    ("She got worse because of the rain.", "She got worse due to the rain."),
-    ("She got worse because of the rain.", "She worsened because of the rain."),
-    ("He visits cities such as Paris.", "He visits cities like Paris."),
-    ("The child cannot sleep.", "The child can't sleep."),
-    ("I don't sleep.", "I do not sleep."),
-    ("The ship is able to carry bread.", "The ship can carry bread."),
-    ("In order to sleep, she reads.", "To sleep, she reads."),
-    ("However, the river rises.", "Nevertheless, the river rises."),
-    ("If the child eats bread, the rain stops.", "The rain stops if the child eats bread."),
-    ("The light is red because the ship is late.", "Because the ship is late, the light is red."),
-    ("In the village, the river rises.", "The river rises in the village."),
-    ("A letter is written by the doctor.", "The doctor writes a letter."),
-    ("Fever may be caused by a large river.", "A large river may cause fever."),
-    ("The doctor treats the child.", "The child is treated by the doctor."),
-    ("A cat is eating bread.", "Bread is being eaten by a cat."),
-    ("I like cats and dogs.", "I like dogs and cats."),
-    ("What are the symptoms of fever?", "Which symptoms does fever have?"),
-    ("What causes fever ?", "What is the cause of fever?"),
-    ("How to prevent fever", "How can fever be prevented"),
-    ("How do I open a book?", "How can I open a book?"),
-    ("The doctor often treats a child.", "The physician frequently treats a child."),  # two changes
-    ("The babies were born in the hospital.", "The infants were born in the hospital."),
-    (
-        "If you have a fever, you should see a doctor.",
-        "You should see a doctor if you have a fever.",
-    ),
-]
+PARAPHRASES = values("""
+    The doctor treats the child. | The physician treats the child.
+    Doctors treat the child. | Physicians treat the child.
+    The doctor often treats a child. | The doctor frequently treats a child.
+    They saw a large house. | They saw a big house.
+    She got worse because of the rain. | She got worse due to the rain.
+    She got worse because of the rain. | She worsened because of the rain.
+    He visits cities such as Paris. | He visits cities like Paris.
+    The child cannot sleep. | The child can't sleep.
+    I don't sleep. | I do not sleep.
+    The ship is able to carry bread. | The ship can carry bread.
+    In order to sleep, she reads. | To sleep, she reads.
+    However, the river rises. | Nevertheless, the river rises.
+    If the child eats bread, the rain stops. | The rain stops if the child eats bread.
+    The light is red because the ship is late. | Because the ship is late, the light is red.
+    In the village, the river rises. | The river rises in the village.
+    A letter is written by the doctor. | The doctor writes a letter.
+    Fever may be caused by a large river. | A large river may cause fever.
+    The doctor treats the child. | The child is treated by the doctor.
+    A cat is eating bread. | Bread is being eaten by a cat.
+    I like cats and dogs. | I like dogs and cats.
+    What are the symptoms of fever? | Which symptoms does fever have?
+    What causes fever ? | What is the cause of fever?
+    How to prevent fever | How can fever be prevented
+    How do I open a book? | How can I open a book?
+    # two changes
+    The doctor often treats a child. | The physician frequently treats a child.
+    The babies were born in the hospital. | The infants were born in the hospital.
+    If you have a fever, you should see a doctor. | You should see a doctor if you have a fever.
+""")
 
 
 @pytest.mark.parametrize("text, expected", PARAPHRASES)
@@ -253,24 +251,13 @@ def test_rules_are_free_and_local_and_asked_once(tmp_path):
     assert "samples" not in run["settings"]
 
 
-@pytest.mark.parametrize(
+@table(
     "texts, is_english",
-    [
-        (
-            [
-                "How do I reset my card?",
-                "a dog runs",
-                "borrow checker fails on closures",
-                "It is hot.",
-            ],
-            True,
-        ),
-        (
-            ["Wie kann ich mein Passwort ändern?", "Der Bildschirm wird schwarz", "It is hot."],
-            False,
-        ),
-        (["如何更改我的密码？", "我的密码", "It is hot."], False),
-    ],
+    """
+        ['How do I reset my card?', 'a dog runs', 'borrow checker fails on closures', 'It is hot.'] | True
+        ['Wie kann ich mein Passwort ändern?', 'Der Bildschirm wird schwarz', 'It is hot.'] | False
+        ['如何更改我的密码？', '我的密码', 'It is hot.'] | False
+    """,
 )
 def test_other_languages_are_warned_of(texts, is_english, out):
     result = llm_labeler.generate(texts, llm="wordnet", out=out)

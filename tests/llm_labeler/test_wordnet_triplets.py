@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.tables import text_table
+from tests.support.tables import text_table, values
 
 from .stored_answers import by_rules
 
@@ -56,14 +56,14 @@ NOT_HARD = [
 ]
 SEVERAL = "The doctor should see 20 children with asthma before the end of the year."
 FULL = "The tank is not often full."
-QUESTIONS = [
-    ("Can stress cause a rash?", ["Can a rash be caused by stress?"]),
-    ("How often should I water it?", ["How frequently should I water it?"]),
-    ("What is the difference between a lake and a pond?", ["How does a lake differ from a pond?"]),
+QUESTIONS = values("""
+    Can stress cause a rash? | ['Can a rash be caused by stress?']
+    How often should I water it? | ['How frequently should I water it?']
+    What is the difference between a lake and a pond? | ['How does a lake differ from a pond?']
     # about two things
-    ("What is the treatment of choice for gout?", []),
-    ("What is the difference between a lake and a pond and which is deeper?", []),
-]
+    What is the treatment of choice for gout? | []
+    What is the difference between a lake and a pond and which is deeper? | []
+""")
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 import uuid
+from contextlib import contextmanager
 
 import requests
 
@@ -99,6 +100,13 @@ class Served:
     def kill(self):
         self.process.kill()
         self.process.communicate()
+
+
+@contextmanager
+def ann_at(review):
+    """The reviewer Ann at a server of a review."""
+    with review.serve(["ann"], port=0) as server:
+        yield Reviewer(server.links["ann"])
 
 
 def text_in(shown):

@@ -9,16 +9,14 @@ from hypothesis import strategies as st
 import pairkit
 from pairkit import LeakError, PairDataset, audit
 from tests.contract.conftest import run_pairs
+from tests.support.pairs import pair, pair_table
 from tests.support.refusals import config_error, data_error
 
 LONG = "the parser stops at the first comma of a list and says nothing about it in any log that we keep here"
 
 
 def dataset(**splits):
-    frames = {
-        name: pl.DataFrame(rows, schema=["text1", "text2", "label"], orient="row")
-        for name, rows in splits.items()
-    }
+    frames = {name: pair_table(rows) for name, rows in splits.items()}
     return PairDataset(frames, "made up")
 
 
@@ -199,9 +197,7 @@ def test_audit_of_shards(tmp_path_factory, train, test, pages):
 
 
 def test_labels_of_shards(tmp_path):
-    rows = [
-        pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [word]}) for word in ("yes", "no")
-    ]
+    rows = [pl.DataFrame(pair(["a"], ["b"], [word])) for word in ("yes", "no")]
     write_shards(tmp_path / "words", "train", *rows)
     report = pairkit.audit(tmp_path / "words", labels={"yes": 1, "no": 0})
     assert report.splits["train"].positive_share == 0.5

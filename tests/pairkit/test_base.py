@@ -27,6 +27,7 @@ from pairkit.base.settings import Settings, load_settings
 from pairkit.base.system.files import write_json
 from tests.support.linear import assert_linear, repeated
 from tests.support.refusals import config_error
+from tests.support.tables import each_line, table
 
 
 class Inner(Settings):
@@ -58,16 +59,16 @@ def test_layers(tmp_path):
         load_settings(Outer, none | {"inner.seed": "seven"})
 
 
-@pytest.mark.parametrize(
+@table(
     "assignments, message",
-    [
-        (["inner.sed=3"], r"unknown setting 'inner.sed'; known here: name, seed"),
-        (["sed=3"], r"unknown setting 'sed'; known here: inner, ratio, servers"),
-        (["ratio=-1"], r"setting 'ratio' = -1: expected at least 0"),
-        (["inner.seed=x"], r"setting 'inner.seed' = 'x': expected a whole number"),
-        (["inner"], r"expected key=value"),
-        (["ratio=1", "ratio.x=2"], r"ratio is a value, not a section"),
-    ],
+    """
+        ['inner.sed=3'] | unknown setting 'inner.sed'; known here: name, seed
+        ['sed=3'] | unknown setting 'sed'; known here: inner, ratio, servers
+        ['ratio=-1'] | setting 'ratio' = -1: expected at least 0
+        ['inner.seed=x'] | setting 'inner.seed' = 'x': expected a whole number
+        ['inner'] | expected key=value
+        ['ratio=1', 'ratio.x=2'] | ratio is a value, not a section
+    """,
 )
 def test_invalid_values(assignments, message):
     with config_error(message):
@@ -239,17 +240,17 @@ def test_durations():
     assert {seconds: duration(seconds) for seconds in words} == words
 
 
-@pytest.mark.parametrize(
+@each_line(
     "key",
-    [
-        "sk-proj-abcdef123456789",
-        "ghp_abcdefghijklmnopqrstuvwxyz012345",
-        "github_pat_11ABCDEFG0abcdefghij",
-        "hf_abcdefghijklmnop1234",
-        "glpat-abcdefghij12345678",
-        "AKIAIOSFODNN7EXAMPLE",
-        "lin_oauth_0123456789ab",
-    ],
+    """
+        sk-proj-abcdef123456789
+        ghp_abcdefghijklmnopqrstuvwxyz012345
+        github_pat_11ABCDEFG0abcdefghij
+        hf_abcdefghijklmnop1234
+        glpat-abcdefghij12345678
+        AKIAIOSFODNN7EXAMPLE
+        lin_oauth_0123456789ab
+    """,
 )
 def test_messages_and_records_have_no_keys(tmp_path, key):
     assert (

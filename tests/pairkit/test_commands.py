@@ -15,7 +15,8 @@ import pytest
 import pairkit
 from pairkit import ConfigError
 from tests.contract.conftest import Done, environment, run_alone, run_here, run_pairs
-from tests.support.tables import each_line, text_table
+from tests.support.pairs import pair
+from tests.support.tables import each_line, table, text_table
 
 TSV = "text1\ttext2\tlabel\n" + "".join(f"first {n}\tsecond {n}\t{n % 2}\n" for n in range(6))
 
@@ -129,13 +130,13 @@ def test_errors_of_usage_are_one_line_with_a_remedy(package, command, message):
     assert len(done.err.strip().splitlines()) == 1
 
 
-@pytest.mark.parametrize(
+@each_line(
     "name, remedy",
-    [
-        ("pears.tsv", "pears.tsv: no such file; did you mean pairs.tsv?"),
-        ("folder/pairs.tsv", "folder/pairs.tsv: no such file; there is no folder folder"),
-        ("qqq.csv", "qqq.csv: no such file in /"),
-    ],
+    """
+        pears.tsv | pears.tsv: no such file; did you mean pairs.tsv?
+        folder/pairs.tsv | folder/pairs.tsv: no such file; there is no folder folder
+        qqq.csv | qqq.csv: no such file in /
+    """,
 )
 def test_a_missing_file_has_a_remedy(name, remedy, tmp_path, monkeypatch):
     (tmp_path / "pairs.tsv").write_text("text1\ttext2\tlabel\na\tb\t1\n")
@@ -195,9 +196,15 @@ def full_disk():
     return Path("/dev/full").open("w")
 
 
-@pytest.mark.parametrize(
+@table(
     "stream, opened, code",
-    [("stdout", closed_pipe, 141), ("stderr", closed_pipe, 141), ("stderr", full_disk, 2)],
+    """
+        stdout | closed_pipe | 141
+        stderr | closed_pipe | 141
+        stderr | full_disk | 2
+    """,
+    closed_pipe=closed_pipe,
+    full_disk=full_disk,
 )
 def test_exit_codes_without_a_reader(pairs, stream, opened, code):
     other = {"stdout": "stderr", "stderr": "stdout"}[stream]
@@ -290,11 +297,7 @@ def test_windows_is_refused(monkeypatch, capsys):
 
 
 ROWS = [
-    {
-        "text1": f"editor {number} crashes",
-        "text2": f"saving ends editor {number}",
-        "label": number % 2,
-    }
+    pair(f"editor {number} crashes", f"saving ends editor {number}", number % 2)
     for number in range(8)
 ]
 ANY = pairkit  # called as no type checker lets one

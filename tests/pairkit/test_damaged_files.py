@@ -10,7 +10,7 @@ import pairkit
 from pairkit import PairkitError
 from tests.pairkit.test_tables import spreadsheet
 from tests.support.refusals import config_error, data_error
-from tests.support.tables import each_line
+from tests.support.tables import each_line, table
 
 FRAME = pl.DataFrame(
     {
@@ -91,15 +91,17 @@ LOOP = struct.pack("<Q16x5H10xI8xI", 0xE11AB1A1E011CFD0, 62, 3, 0xFFFE, 9, 6, 1,
 )
 
 
-@pytest.mark.parametrize(
+@table(
     "further, message",
-    [
-        ('<c r="XFD1048576"><v>1', FAR),
-        ('<c r="ZZZZZZZ99999999999"><v>1', "not readable as a spreadsheet"),
-        ('<c r="D2" t="s"><v>9', "not readable as a spreadsheet"),
-        (LOOP, FAR),
-        ('<c r="XFD2" t="str"><v>', None),
-    ],
+    """
+        <c r="XFD1048576"><v>1 | FAR
+        <c r="ZZZZZZZ99999999999"><v>1 | not readable as a spreadsheet
+        <c r="D2" t="s"><v>9 | not readable as a spreadsheet
+        LOOP | FAR
+        <c r="XFD2" t="str"><v> | None
+    """,
+    FAR=FAR,
+    LOOP=LOOP,
 )
 def test_spreadsheets_that_abort_their_reader(tmp_path, further, message):
     pytest.importorskip("fastexcel")

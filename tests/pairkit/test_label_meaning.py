@@ -8,7 +8,7 @@ import pytest
 
 import pairkit
 from tests.support.refusals import config_error, data_error
-from tests.support.tables import text_table
+from tests.support.tables import table, text_table
 
 NLI = ["entailment", "neutral", "contradiction"]
 SENTENCES = ("sentence1", "sentence2")
@@ -263,14 +263,16 @@ def kept(request, tmp_path):
     return keep
 
 
-@pytest.mark.parametrize(
+@table(
     "names, expected",
-    [
-        (NLI, [("a0", 1), ("a2", 0)]),
-        (["entailment", "contradiction", "neutral"], [("a0", 1), ("a1", 0)]),  # as in CB
-        (["not_entailment", "entailment", "x"], None),
-        (["0", "1", "2"], None),
-    ],
+    """
+        NLI | [('a0', 1), ('a2', 0)]
+        # as in CB
+        ['entailment', 'contradiction', 'neutral'] | [('a0', 1), ('a1', 0)]
+        ['not_entailment', 'entailment', 'x'] | None
+        ['0', '1', '2'] | None
+    """,
+    NLI=NLI,
 )
 def test_class_names(kept, names, expected):
     source = kept(classed([0, 1, 2, -1], names))

@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 
 import pairkit
 from pairkit import DataError, PairDataset
+from tests.support.pairs import pair, pair_table
 from tests.support.refusals import config_error, data_error
+from tests.support.tables import table, values
 
 TSV = "text1\ttext2\tlabel\na b\tc d\t1\na b\te f\t0\ng h\ti j\t1\ng h\tk l\t0\nm\tn\t1\n"
 
@@ -69,7 +71,7 @@ def test_unusable_output_folders(home, out, message):
     for run in ("[" * 100_000, "{", "[]", "1" * 5_000, "\udcff", "", "{}"):
         (home / "mine/run.json").write_bytes(run.encode(errors="surrogateescape"))
         with config_error(message):
-            pairkit.write([{"text1": "a", "text2": "b", "label": 1}], out, fresh=True)
+            pairkit.write([pair("a", "b")], out, fresh=True)
 
 
 def test_no_pairs_left(home):
@@ -171,10 +173,8 @@ def test_dropped_rows_connect_no_texts():
 
 
 def test_columns_of_different_types_are_kept():
-    one = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1], "who": ["x"], "n": [1]})
-    other = pl.DataFrame(
-        {"text1": ["c"], "text2": ["d"], "label": [0], "who": [["y", "z"]], "n": [0.5]}
-    )
+    one = pl.DataFrame(pair(["a"], ["b"], [1], who=["x"], n=[1]))
+    other = pl.DataFrame(pair(["c"], ["d"], [0], who=[["y", "z"]], n=[0.5]))
     made = pairkit.merge({"one": one, "other": other})
     assert made.pairs["train"].select("source", "text1", "who", "n").rows() == [
         ("one", "a", "x", 1.0),
@@ -185,7 +185,7 @@ def test_columns_of_different_types_are_kept():
 def test_sources_of_earlier_merges():
     first = pairkit.merge({"one": pairs(train=[("a", "b", 1)])}).pairs
     assert pairkit.merge({"again": first}).pairs["train"]["source"].to_list() == ["again/one"]
-    numbered = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1], "source": [7]})
+    numbered = pl.DataFrame(pair(["a"], ["b"], [1], source=[7]))
     assert pairkit.merge({"x": numbered}).pairs["train"]["source"].to_list() == ["x/7"]
 
 
@@ -218,11 +218,11 @@ def test_any_merge_has_no_leaks_and_all_rows(sets, conflicts):
 
 
 MANY = pl.DataFrame(
-    {
-        "text1": [f"text {n // 2}" for n in range(400)],
-        "text2": [f"other {n}" for n in range(400)],
-        "label": [n % 2 for n in range(400)],
-    }
+    pair(
+        [f"text {n // 2}" for n in range(400)],
+        [f"other {n}" for n in range(400)],
+        [n % 2 for n in range(400)],
+    )
 )
 
 
@@ -270,11 +270,7 @@ NUMBERED = st.lists(
 @settings(max_examples=25)
 @given(NUMBERED, st.booleans(), st.integers(0, 3))
 def test_any_split_has_no_leaks_and_all_rows(rows, cut_negatives, seed):
-    frame = pl.DataFrame(
-        [(f"one {a}", f"two {b}", label) for a, b, label in rows],
-        schema=["text1", "text2", "label"],
-        orient="row",
-    )
+    frame = pair_table([(f"one {a}", f"two {b}", label) for a, b, label in rows])
     try:
         made = pairkit.split(frame, cut_negatives=cut_negatives, seed=seed)
     except DataError as error:
@@ -287,27 +283,27 @@ def test_any_split_has_no_leaks_and_all_rows(rows, cut_negatives, seed):
     assert (report.repeated_pairs.count, report.contradictory_pairs.count) == (0, 0)
 
 
-AGAIN = [
-    ("Is it late?", "What's the time", 1),
-    ("whats the time?", "is it LATE", 0),
-    ("What’s the time!", "Is it late", 1),
-    ("C", "A language", 1),
-    ("C++", "a language.", 0),
-    ("Ｈｅｌｌｏ，你好 世界", "no", 1),
-    ("no", "hello 你好世界！", 1),
-]
+AGAIN = values("""
+    Is it late? | What's the time | 1
+    whats the time? | is it LATE | 0
+    What’s the time! | Is it late | 1
+    C | A language | 1
+    C++ | a language. | 0
+    Ｈｅｌｌｏ，你好 世界 | no | 1
+    no | hello 你好世界！ | 1
+""")
 
 
-@pytest.mark.parametrize(
+@table(
     "conflicts, kept, dropped, counts",
-    [
-        ("drop", [3, 4, 5], [1, 2, 3, 7], {"conflicting_labels": 3, "repeated": 1}),
-        ("first", [0, 3, 4, 5], [2, 3, 7], {"repeated": 2, "conflicting_labels": 1}),
-        ("keep", [0, 1, 3, 4, 5], [3, 7], {"repeated": 2}),
-    ],
+    """
+        drop | [3, 4, 5] | [1, 2, 3, 7] | {'conflicting_labels': 3, 'repeated': 1}
+        first | [0, 3, 4, 5] | [2, 3, 7] | {'repeated': 2, 'conflicting_labels': 1}
+        keep | [0, 1, 3, 4, 5] | [3, 7] | {'repeated': 2}
+    """,
 )
 def test_repeats_and_conflicts_of_a_split(tmp_path, conflicts, kept, dropped, counts):
-    frame = pl.DataFrame(AGAIN, schema=["text1", "text2", "label"], orient="row")
+    frame = pair_table(AGAIN)
     file = tmp_path / "left-out.jsonl"
     made = pairkit.split(
         frame, tmp_path / "out", conflicts=conflicts, split_sizes=(1, 0, 0), dropped=file
@@ -323,7 +319,7 @@ def test_repeats_and_conflicts_of_a_split(tmp_path, conflicts, kept, dropped, co
 def test_conflicts_of_scores():
     """Scores that differ by less than a fifth of their scale are repeats."""
     rows = [("a", "b", 4.5), ("b", "a", 4.0), ("c", "d", 4.5), ("d", "c", 3.0)]
-    scores = pl.DataFrame(rows, schema=["text1", "text2", "label"], orient="row")
+    scores = pair_table(rows)
     made = pairkit.split(scores, split_sizes=(1, 0, 0))
     assert made.pairs["train"].rows() == [("a", "b", 4.5)]
     assert made.statistics["dropped_pairs"] == {"conflicting_labels": 2, "repeated": 1}

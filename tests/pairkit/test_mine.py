@@ -7,6 +7,7 @@ import pytest
 import pairkit
 from pairkit import ConfigError, DataError
 from tests.support.refusals import config_error, data_error
+from tests.support.tables import table
 
 HANDBOOK = """\
 ---
@@ -152,15 +153,15 @@ def test_tables_of_documents(tmp_path):
     assert mined(articles).pairs.rows["url1"].n_unique() == 2
 
 
-@pytest.mark.parametrize(
+@table(
     "columns, message",
-    [
-        ({"heading": "a"}, "'heading': expected one of text, title, body"),
-        ({"title": "b"}, "no column 'b'"),
-        ({"question": "a"}, "'question': also give answer"),
-        ({"title": "a"}, "expected title and body, question and answer, or text"),
-        (None, r"question and answer, or text; rename them or give columns=\{'text': 'a'\}"),
-    ],
+    r"""
+        {'heading': 'a'} | 'heading': expected one of text, title, body
+        {'title': 'b'} | no column 'b'
+        {'question': 'a'} | 'question': also give answer
+        {'title': 'a'} | expected title and body, question and answer, or text
+        None | question and answer, or text; rename them or give columns=\{'text': 'a'\}
+    """,
 )
 def test_invalid_mappings(columns, message):
     with pytest.raises((ConfigError, DataError), match=message):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pairkit import audit, read
 from tests.support.refusals import config_error, data_error
-from tests.support.tables import each_line
+from tests.support.tables import each_line, table
 
 WIDE = [
     {"anchor": "a", "positive": "b", "negative_1": "c", "negative_2": "d", "negative_3": "e"},
@@ -26,7 +26,7 @@ def negatives(source, **arguments):
     return rows.group_by("text1", maintain_order=True).agg("text2")["text2"].to_list()
 
 
-def table(name, rows):
+def in_file(name, rows):
     def write(folder):
         path, frame = folder / name, pl.DataFrame(rows)
         match path.suffix:
@@ -58,7 +58,7 @@ def test_files(tmp_path, name, rows):
             (tmp_path / name).write_text("\n".join("\t".join(cells) for cells in [header, *lines]))
             assert negatives(tmp_path / name) == NEGATIVES
             return
-    assert negatives(table(name, rows)(tmp_path)) == NEGATIVES
+    assert negatives(in_file(name, rows)(tmp_path)) == NEGATIVES
 
 
 @each_line(
@@ -97,16 +97,12 @@ def test_files_with_different_numbers_of_negatives(tmp_path):
     assert negatives(tmp_path) == [["c"], ["f", "g"]]
 
 
-@pytest.mark.parametrize(
+@table(
     "header, row, says",
-    [
-        ("anchor,positive,negative", "d,e,", r"a\.csv:3: negative is empty; fill it"),
-        (
-            "anchor,positive,negative_1,negative_2",
-            "d,e,, ",
-            r":3: all of negative_1, negative_2 are empty",
-        ),
-    ],
+    r"""
+        anchor,positive,negative | d,e, | a\.csv:3: negative is empty; fill it
+        anchor,positive,negative_1,negative_2 | "d,e,, " | :3: all of negative_1, negative_2 are empty
+    """,
 )
 def test_row_without_negatives(tmp_path, header, row, says):
     first = ",".join("abcd"[: header.count(",") + 1])
@@ -116,14 +112,14 @@ def test_row_without_negatives(tmp_path, header, row, says):
     assert audit(tmp_path / "a.csv").bad_rows["empty_negative"].examples == (f"{tmp_path}/a.csv:3",)
 
 
-@pytest.mark.parametrize(
+@table(
     "cell, says",
-    [
-        ([{"text": "c"}], "the lists in negative don't hold texts"),
-        ([b"c"], "the lists in negative don't hold texts"),
-        ("['c', 'd']", "list given:1: negative has a list that isn't JSON"),
-        ('["c", {"d": 1}, "e"]', "list given:1: negative has a list that isn't JSON"),
-    ],
+    """
+        [{'text': 'c'}] | the lists in negative don't hold texts
+        [b'c'] | the lists in negative don't hold texts
+        "['c', 'd']" | list given:1: negative has a list that isn't JSON
+        '["c", {"d": 1}, "e"]' | list given:1: negative has a list that isn't JSON
+    """,
 )
 def test_invalid_lists(cell, says):
     with data_error(says):

@@ -25,6 +25,7 @@ from pairkit.base.openai_api.sdk import ExchangeFailed, GuardedClient
 from pairkit.base.system.address import read_address
 from tests.pairkit.exchange_server import serving, whole
 from tests.support.refusals import config_error
+from tests.support.tables import table
 
 KEY = Key("sk-secret/0123456789", "MINE")
 
@@ -166,8 +167,14 @@ def test_a_socks_proxy_needs_a_package(monkeypatch):
         asyncio.run(channel("https://llm.example").get("/models"))
 
 
-@pytest.mark.parametrize(
-    "coding, status", [("gzip", 200), ("deflate", 200), ("gzip, gzip", 200), ("gzip", 500)]
+@table(
+    "coding, status",
+    """
+        gzip | 200
+        deflate | 200
+        gzip, gzip | 200
+        gzip | 500
+    """,
 )
 def test_decompression_limit(coding, status):
     blank = b" " * (1 << 27)

@@ -18,6 +18,7 @@ from pairkit.base.openai_api.credentials import (
 )
 from pairkit.base.system.address import Origin, is_path, origin_of, read_address
 from tests.support.refusals import config_error
+from tests.support.tables import table
 
 
 def test_default_keys_are_sent_only_to_their_provider():
@@ -150,15 +151,16 @@ def parsed(text):
     return read_address(text, "--api-url", ROOT)
 
 
-@pytest.mark.parametrize(
+@table(
     "text, url, origin",
-    [
-        ("HTTPS://Api.Example:443/", ROOT, ("https", "api.example", 443)),
-        ("http://localhost:00080/v1/", "http://localhost/v1", ("http", "localhost", 80)),
-        ("https://x:8443/api/v3", "https://x:8443/api/v3", ("https", "x", 8443)),
-        ("http://[0:0::1]:8000", "http://[::1]:8000", ("http", "[::1]", 8000)),
-        ("http://gpu_box:1/v1", "http://gpu_box:1/v1", ("http", "gpu_box", 1)),
-    ],
+    """
+        HTTPS://Api.Example:443/ | ROOT | ('https', 'api.example', 443)
+        http://localhost:00080/v1/ | http://localhost/v1 | ('http', 'localhost', 80)
+        https://x:8443/api/v3 | https://x:8443/api/v3 | ('https', 'x', 8443)
+        http://[0:0::1]:8000 | http://[::1]:8000 | ('http', '[::1]', 8000)
+        http://gpu_box:1/v1 | http://gpu_box:1/v1 | ('http', 'gpu_box', 1)
+    """,
+    ROOT=ROOT,
 )
 def test_addresses(text, url, origin):
     assert (parsed(text).url, parsed(text).origin) == (url, origin)

@@ -7,7 +7,9 @@ import pytest
 
 import pairkit
 from tests.published import REAL, real_data, write_pairs
+from tests.support.pairs import pair
 from tests.support.refusals import config_error, data_error
+from tests.support.tables import values
 
 PAIRS = [("one", "two", 1), ("three", "four", 0)]
 
@@ -64,7 +66,7 @@ def test_explicit_mapping(tmp_path):
     path = put(tmp_path / "a.csv", "text1,title,body,label,same\nx,one,two,y,1\n")
     dataset = pairkit.read(path, columns={"text1": "title", "text2": "body", "label": "same"})
     assert dataset.splits["train"].to_dicts() == [
-        {"text1": "one", "text2": "two", "label": 1, "source_text1": "x", "source_label": "y"}
+        pair("one", "two", source_text1="x", source_label="y")
     ]
 
 
@@ -106,14 +108,15 @@ def test_bad_rows_are_skipped(tmp_path, text, usable, left_out):
     assert pairs.bad_rows.equals(pairkit.read(pairs, **rules).bad_rows)
 
 
-PUBLISHED = [  # file, kind, rows of our sample in its layout, rows of the real file
-    ("stsb/stsb-dev.tsv", "graded", 2, 1500),
-    ("pairs/mrpc-test.tsv", "binary", 3, 1725),
-    ("pairs/qqp-dev.tsv.gz", "binary", 3, 10000),
-    ("pairs/qnli-dev.tsv.gz", "binary", 3, 5463),
-    ("sick/sick-test.tsv", "graded", 2, 4927),
-    ("nli/nli-triplets.derived.tsv.gz", "binary", 6, 45864),
-]
+PUBLISHED = values("""
+    # file, kind, rows of our sample in its layout, rows of the real file
+    stsb/stsb-dev.tsv | graded | 2 | 1500
+    pairs/mrpc-test.tsv | binary | 3 | 1725
+    pairs/qqp-dev.tsv.gz | binary | 3 | 10000
+    pairs/qnli-dev.tsv.gz | binary | 3 | 5463
+    sick/sick-test.tsv | graded | 2 | 4927
+    nli/nli-triplets.derived.tsv.gz | binary | 6 | 45864
+""")
 
 
 LABELS = {"pairs/qnli-dev.tsv.gz": "0=0,1=1"}  # in GLUE, 0 is entailment
@@ -142,7 +145,7 @@ def test_too_long_path(source):
 
 @pytest.mark.parametrize("name", ["text2", "label"])
 def test_columns_of_bytes(tmp_path, name):
-    columns = {"text1": ["a", "b"], "text2": [b"c", b"d"], "label": [b"1", b"0"]}
+    columns = pair(["a", "b"], [b"c", b"d"], [b"1", b"0"])
     pl.DataFrame(columns).write_parquet(tmp_path / "a.parquet")
     assert pairkit.read(tmp_path / "a.parquet").splits["train"]["text2"].to_list() == ["c", "d"]
     pl.DataFrame(columns | {name: [b"1", b"\xff"]}).write_parquet(tmp_path / "a.parquet")
@@ -165,7 +168,7 @@ def test_row_numbers_without_header(tmp_path):
 )
 def test_columns_of_several_types_become_texts(tmp_path, other, text):
     for split, page in (("train-0", other), ("train-1", "u"), ("test", other)):
-        row = {"text1": ["a"], "text2": ["b"], "label": [1], "page": [page]}
+        row = pair(["a"], ["b"], [1], page=[page])
         pl.DataFrame(row).write_parquet(tmp_path / f"{split}.parquet")
     assert pairkit.read(tmp_path)["train"]["page"].to_list() == [text, "u"]
     assert pairkit.read(tmp_path).rows["page"].to_list() == [text, "u", text]
@@ -231,7 +234,7 @@ def test_tables_by_split(caplog):
             ["one", "two"],
             "the list given: has single texts, expected pairs; `aoe sample-pairs` draws",
         ),
-        ([{"text1": "", "text2": "b", "label": 1}], "the list given:1"),
+        ([pair("", "b")], "the list given:1"),
         (pl.DataFrame({"a": [1]}), "the DataFrame given: found the columns a"),
         ({"train": TABLE, "test": b"x"}, "the dict given, test"),
         ({}, "the dict given: is empty"),

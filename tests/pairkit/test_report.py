@@ -7,6 +7,7 @@ import pytest
 
 import pairkit
 from pairkit import ConfigError, DataError, PairDataset
+from tests.support.pairs import pair
 
 HOSTILE = "</div><script>alert(1)</script><img src=http://evil.example/x onerror=alert(2)> \x1b[31m &amp; \u202e"
 
@@ -16,20 +17,20 @@ def row(number, label, **fields):
         "kind": "closer_comment",
         "url": "https://github.com/acme/rocket/issues/1#issuecomment-1",
     }
-    plain = {
-        "text1": f"Crash number {number}\n\nthe parser crashes on start {number}",
-        "text2": f"Parser crashes {number}\n\nit crashes on every start, alas {number}",
-        "label": label,
-        "repo": "acme/rocket" if number % 3 else "acme/fuel",
-        "number1": number,
-        "number2": number + 1000,
-        "url1": f"https://github.com/acme/rocket/issues/{number}",
-        "url2": f"https://github.com/acme/rocket/issues/{number + 1000}",
-        "created_at1": "2020-01-01T00:00:00Z",
-        "created_at2": "2020-01-02T00:00:00Z",
-        "evidence": {**evidence, "who": "max", "when": "2020-01-03T00:00:00Z"} if label else None,
-        "negative_kind": None if label else ("hard" if number % 2 else "random"),
-    }
+    plain = pair(
+        f"Crash number {number}\n\nthe parser crashes on start {number}",
+        f"Parser crashes {number}\n\nit crashes on every start, alas {number}",
+        label,
+        repo="acme/rocket" if number % 3 else "acme/fuel",
+        number1=number,
+        number2=number + 1000,
+        url1=f"https://github.com/acme/rocket/issues/{number}",
+        url2=f"https://github.com/acme/rocket/issues/{number + 1000}",
+        created_at1="2020-01-01T00:00:00Z",
+        created_at2="2020-01-02T00:00:00Z",
+        evidence={**evidence, "who": "max", "when": "2020-01-03T00:00:00Z"} if label else None,
+        negative_kind=None if label else ("hard" if number % 2 else "random"),
+    )
     return plain | fields
 
 
@@ -133,9 +134,7 @@ def test_page_runs_nothing(report):
 
 
 def test_graded_labels_without_provenance(made):
-    frame = pl.DataFrame(
-        {"text1": ["a b", "c d", "!"], "text2": ["a b", "c", "?"], "label": [5.0, 2.5, 0.0]}
-    )
+    frame = pl.DataFrame(pair(["a b", "c d", "!"], ["a b", "c", "?"], [5.0, 2.5, 0.0]))
     found = made(PairDataset({"test": frame}, "s.tsv", "graded"))
     text = Page(found.page).text
     assert "score 2.5 or more" in text
@@ -152,9 +151,7 @@ def test_graded_labels_without_provenance(made):
 
 def test_sources_are_escaped(made):
     names = ["<script>x</script>", "two\nlines\x1b", "a", "b"]
-    frame = pl.DataFrame(
-        {"text1": ["a"] * 4, "text2": ["b"] * 4, "label": [1, 0, 1, 0], "source": names}
-    )
+    frame = pl.DataFrame(pair(["a"] * 4, ["b"] * 4, [1, 0, 1, 0], source=names))
     found = made(PairDataset({"train": frame}, "odd"))
     assert "script" not in {tag for tag, _ in Page(found.page).tags}
     assert "<script>x</script>" in Page(found.page).text
@@ -188,7 +185,7 @@ def test_counts_by_split_source_and_kind(made):
 
 def test_columns_of_other_types_are_ignored(made):
     odd = pl.DataFrame(
-        {"text1": ["a"], "text2": ["b"], "label": [0], "negative_kind": [[1]], "source": [{"a": 1}]}
+        pair(["a"], ["b"], [0], negative_kind=[[1]], source=[{"a": 1}])
         | {"evidence": [{"kind": ["x"]}]}
     )
     found = made(PairDataset({"train": odd}, "odd")).counts

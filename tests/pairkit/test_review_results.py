@@ -9,17 +9,16 @@ import pytest
 import pairkit
 from pairkit import LeakError
 from tests.pairkit.review_material import judge_all, rows
+from tests.support.pairs import pair
 from tests.support.refusals import config_error, data_error
+from tests.support.tables import table
 
 WORDS = {"y": "yes", "n": "no", "u": "unsure", "s": "skip"}
 
 
 def reviewed(place, labels=(1,) * 6, **answers):
     """A review of all pairs with a letter or grade for each pair, by person."""
-    pairs = [
-        {"text1": f"{n} one", "text2": f"other {n}", "label": label}
-        for n, label in enumerate(labels)
-    ]
+    pairs = [pair(f"{n} one", f"other {n}", label) for n, label in enumerate(labels)]
     review = pairkit.review(pairs, place / "d.review", n=len(pairs))
 
     def judge(person, letters):
@@ -48,7 +47,7 @@ def wilson(share, n):
 def test_weighted_shares(tmp_path):
     kinds = ["closer"] * 80 + ["other"] * 15 + ["none"] * 5
     rows = [
-        {"text1": f"{kind} {n}", "text2": f"text {n}", "label": int(kind != "none")}
+        pair(f"{kind} {n}", f"text {n}", int(kind != "none"))
         | {"evidence": {"kind": kind, "url": "u", "who": "eve", "when": "2020"}}
         for n, kind in enumerate(kinds)
     ]
@@ -90,7 +89,7 @@ def test_kappa(tmp_path):
 
 
 def test_relations(tmp_path):
-    pairs = [{"text1": f"a{n}", "text2": f"b{n}", "label": 1, "relation": "same"} for n in range(2)]
+    pairs = [pair(f"a{n}", f"b{n}", relation="same") for n in range(2)]
     review = pairkit.review(pairs, tmp_path / "d.review", n=2)
     judge_all(review, relation="related")
     judge_all(review, lambda texts: "yes" if "a0" in texts else "skip", "bob", relation="duplicate")
@@ -115,23 +114,23 @@ def test_grades(tmp_path):
     assert sorted(pairkit.read(review.path)["test"]["label"]) == [1.5, 2, 2, 3]
 
 
-@pytest.mark.parametrize(
+@table(
     "labels, grades, answer, right",
-    [
-        ((1,), None, "yes", True),
-        ((0,), None, "yes", False),
-        ((1,), True, "3", True),
-        ((1,), True, "2", False),
-        ((0,), True, "2", True),
-        ((3.2,), None, "4", True),
-        ((3.2,), None, "5", False),
-        ((0.5,), None, "3", True),
-        ((0.5,), False, "yes", True),
-        ((2.4,), False, "yes", False),
-    ],
+    """
+        (1,) | None | yes | True
+        (0,) | None | yes | False
+        (1,) | True | "3" | True
+        (1,) | True | "2" | False
+        (0,) | True | "2" | True
+        (3.2,) | None | "4" | True
+        (3.2,) | None | "5" | False
+        (0.5,) | None | "3" | True
+        (0.5,) | False | yes | True
+        (2.4,) | False | yes | False
+    """,
 )
 def test_right_labels(tmp_path, labels, grades, answer, right):
-    pairs = [{"text1": "a", "text2": "b", "label": label} for label in labels]
+    pairs = [pair("a", "b", label) for label in labels]
     review = pairkit.review(pairs, tmp_path / "d.review", grades=grades)
     judge_all(review, lambda _: answer)
     assert review.report().total.right.value == right
@@ -139,7 +138,7 @@ def test_right_labels(tmp_path, labels, grades, answer, right):
 
 def test_card_section(tmp_path):
     folder = tmp_path / "data"
-    pairkit.write([{"text1": "a", "text2": "b", "label": 1}], folder)
+    pairkit.write([pair("a", "b")], folder)
     before = (folder / "README.md").read_text()
     review = reviewed(tmp_path, ann="yyynss")
     review.report().save_card(folder)
@@ -234,10 +233,10 @@ def test_relabelled_pairs(dataset, tmp_path):
 
 def test_all_rows_of_a_pair(tmp_path):
     pairs = [
-        {"text1": "a b", "text2": "c d", "label": 1},
-        {"text1": "e f", "text2": "g h", "label": 1},
+        pair("a b", "c d"),
+        pair("e f", "g h"),
     ]
-    turned = {"text1": "c d", "text2": "a b", "label": 1}
+    turned = pair("c d", "a b")
     store = tmp_path / "r.review"
     judge_all(pairkit.review(pairs, store, n=1000), lambda text: "no" if "a" in text else "yes")
     made = pairkit.apply_review([*pairs, turned], store=store)
@@ -245,7 +244,7 @@ def test_all_rows_of_a_pair(tmp_path):
 
 
 def test_graded_dataset(tmp_path):
-    pairs = [{"text1": f"a {n}", "text2": f"b {n}", "label": n / 10} for n in range(10)]
+    pairs = [pair(f"a {n}", f"b {n}", n / 10) for n in range(10)]
     store = tmp_path / "r.review"
     judge_all(pairkit.review(pairs, store, n=1000), lambda _: "4")
     made = pairkit.apply_review(pairs, store=store, relabel=True)
@@ -268,6 +267,4 @@ def test_missing_or_other_review(dataset, tmp_path):
         pairkit.apply_review(dataset, tmp_path / "out")
     judged_by_ann(dataset, {})
     with data_error("has no pair of"):
-        pairkit.apply_review(
-            [{"text1": "x", "text2": "y", "label": 1}], store=tmp_path / "d.review"
-        )
+        pairkit.apply_review([pair("x", "y")], store=tmp_path / "d.review")

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pairkit
-from tests.pairkit.review_material import Reviewer, judge_all, rows, text_in
+from tests.pairkit.review_material import Reviewer, ann_at, judge_all, rows, text_in
+from tests.support.pairs import pair
 from tests.support.refusals import config_error, data_error
 
 EVIDENCE = {"kind": "closer_comment", "url": "u", "who": "eve", "when": "2020"}
@@ -74,7 +75,7 @@ def counts(found):
 )
 def test_facts(begun, labels, facts, expected):
     pairs = [
-        {"text1": f"a{n}", "text2": f"b{n}", "label": label, **more}
+        pair(f"a{n}", f"b{n}", label, **more)
         for n, (label, more) in enumerate(zip(labels, facts, strict=True))
     ]
     found = counts(reported(begun(pairs, n=len(pairs))))
@@ -115,7 +116,7 @@ def test_number_of_strata_depends_on_the_sample_size(begun):
 
 
 def test_grades_for_scores(begun):
-    scored = [{"text1": f"a{n}", "text2": f"b{n}", "label": n / 4} for n in range(20)]
+    scored = [pair(f"a{n}", f"b{n}", n / 4) for n in range(20)]
     found = reported(begun(scored)).settings
     assert (found.asked, found.top) == ("grades", 5.0)
     assert reported(begun(scored, grades=False)).settings.asked == "labels"
@@ -128,7 +129,7 @@ ABOUT = {"query_top": 1, "query_results": 2, "query_share": 0.25}
 def sheet(results, **more):
     """Queries with results to judge; the candidate A found the first one, and B the last one."""
     return [
-        {"text1": query, "text2": text, "label": 0.5, **ABOUT}
+        pair(query, text, 0.5, **ABOUT)
         | {
             "rank of A": 1 if text == texts[0] else None,
             "rank of B": 1 if text == texts[-1] else None,
@@ -146,18 +147,17 @@ def test_results_of_a_query_are_judged_together(begun):
     }
     rows = sheet(results)
     review, seen = begun(rows), dict[str, set[str]]()
-    with review.serve(["ann"], port=0) as server:
-        ann = Reviewer(server.links["ann"])
+    with ann_at(review) as ann:
         state = ann.state()
         assert (state["asked"], state["progress"]["all"]) == ("results", len(results))
-        while (pair := state["pair"]) is not None:
+        while (shown := state["pair"]) is not None:
             assert "rank" not in json.dumps(state)  # also after an answer
-            assert not any(marked for text in pair["texts"] for _, marked in text["pieces"])
-            query, *texts = map(text_in, pair["texts"])
+            assert not any(marked for text in shown["texts"] for _, marked in text["pieces"])
+            query, *texts = map(text_in, shown["texts"])
             seen[query] = {*texts}
             fits = {
                 pair_id: "yes" if text == "q1" else "no"
-                for pair_id, text in zip(pair["ids"], texts, strict=True)
+                for pair_id, text in zip(shown["ids"], texts, strict=True)
             }
             state = ann.checked(ann.post("judge", ann.judgement(state, "no", answers=fits)))
             assert state["progress"]["seconds_each"] == 1
@@ -179,10 +179,9 @@ def test_results_of_a_query_are_judged_together(begun):
 def test_results_with_grades_are_judged_one_by_one(begun):
     review = begun(sheet({f"q{n}": [f"one{n}", f"other{n}"] for n in range(6)}), grades=True, n=12)
     queries = []
-    with review.serve(["ann"], port=0) as server:
-        ann = Reviewer(server.links["ann"])
-        while (pair := ann.state()["pair"]) is not None:
-            query, _ = map(text_in, pair["texts"])
+    with ann_at(review) as ann:
+        while (shown := ann.state()["pair"]) is not None:
+            query, _ = map(text_in, shown["texts"])
             queries.append(query)
             ann.say("4")
     assert len(queries) == 12
@@ -195,8 +194,7 @@ def test_results_with_grades_are_judged_one_by_one(begun):
 
 def test_a_query_is_undone_skipped_and_sent_again_as_a_whole(begun):
     review = begun(sheet({"q": ["a", "b", "c"], "r": ["d", "e"]}))
-    with review.serve(["ann"], port=0) as server:
-        ann = Reviewer(server.links["ann"])
+    with ann_at(review) as ann:
         first = ann.state()
         sent = ann.judgement(first, "no")
         sent["answers"][first["pair"]["ids"][-1]] = "yes"
@@ -219,10 +217,9 @@ def test_a_query_is_undone_skipped_and_sent_again_as_a_whole(begun):
 
 def test_more_results_than_number_keys_are_shown_in_parts(begun):
     review, sizes = begun(sheet({"q": [f"text {n}" for n in range(20)]})), []
-    with review.serve(["ann"], port=0) as server:
-        ann = Reviewer(server.links["ann"])
-        while (pair := ann.state()["pair"]) is not None:
-            sizes.append(len(pair["ids"]))
+    with ann_at(review) as ann:
+        while (shown := ann.state()["pair"]) is not None:
+            sizes.append(len(shown["ids"]))
             ann.say("no")
     assert sizes == [9, 9, 2]
     assert pairkit.read(review.path)["test"].height == 20
@@ -268,9 +265,7 @@ def test_each_pair_has_its_number_of_people(begun):
 
 
 def test_everyone_judges_each_distinct_pair_in_an_own_order(begun):
-    turned = [
-        {"text1": row["text2"], "text2": row["text1"], "label": row["label"]} for row in rows(40)
-    ]
+    turned = [pair(row["text2"], row["text1"], row["label"]) for row in rows(40)]
     review = begun([*rows(40), *turned], n=1000)
     for person in ("ann", "bob"):
         judge_all(review, person=person)
@@ -283,7 +278,7 @@ def test_everyone_judges_each_distinct_pair_in_an_own_order(begun):
 
 
 NUMBER = 6
-PAIRS = [{"text1": f"one {n}", "text2": f"other {n}", "label": 1} for n in range(NUMBER)]
+PAIRS = [pair(f"one {n}", f"other {n}") for n in range(NUMBER)]
 ACTIONS = st.lists(
     st.tuples(
         st.sampled_from(
@@ -318,7 +313,7 @@ def test_any_sequence_of_actions(tmp_path_factory, actions):
             del kept[state["last"]["pair"]]
         elif action == "take up":
             ann.checked(ann.post("skipped", {}))
-            kept = {pair: answer for pair, answer in kept.items() if answer != "skip"}
+            kept = {each: answer for each, answer in kept.items() if answer != "skip"}
         elif action == "restart":
             server.close()
             server = review.serve(["ann"], port=0)
@@ -334,7 +329,7 @@ def test_any_sequence_of_actions(tmp_path_factory, actions):
 
 
 def test_long_texts_are_cut(tmp_path):
-    pairs = [{"text1": "x " * 150_000, "text2": "y", "label": 1}]
+    pairs = [pair("x " * 150_000, "y")]
     with pairkit.review(pairs, tmp_path / "d.review").serve(["ann"], port=0) as server:
         shown = Reviewer(server.links["ann"]).state()["pair"]["texts"]
     assert [side["left_out"] for side in shown] == [100_000, 0]

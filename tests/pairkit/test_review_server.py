@@ -13,7 +13,7 @@ import pairkit
 from pairkit import ConfigError, Review
 from tests.contract.conftest import run_pairs
 from tests.pairkit.review_material import HOSTILE, Reviewer, Served, judge_all, rows, text_in
-from tests.support.tables import text_table
+from tests.support.tables import each_line, table, text_table
 
 
 @pytest.fixture
@@ -109,9 +109,13 @@ def test_hostile_texts(tmp_path):
     assert seen == {(text, f"{text} and more") for text in shown}
 
 
-@pytest.mark.parametrize(
+@table(
     "path, mode, status",
-    [("/", "navigate", 200), ("/", "no-cors", 403), ("/api/state", "navigate", 403)],
+    """
+        / | navigate | 200
+        / | no-cors | 403
+        /api/state | navigate | 403
+    """,
 )
 def test_links_from_other_sites_lead_only_to_the_page(lasting, path, mode, status):
     headers = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": mode}
@@ -220,9 +224,17 @@ def test_invalid_bodies_change_nothing(lasting, body, status):
     assert ann.state()["pair"] is not None
 
 
-@pytest.mark.parametrize(
+@each_line(
     "path",
-    ["/etc/passwd", "/../../etc/passwd", "/%2e%2e/page.js", "/page.js", "/api", "/docs", "//evil"],
+    """
+        /etc/passwd
+        /../../etc/passwd
+        /%2e%2e/page.js
+        /page.js
+        /api
+        /docs
+        //evil
+    """,
 )
 def test_other_paths(lasting, path):
     server, _ = lasting

@@ -25,6 +25,7 @@ from pairkit.dataset.reading.untrusted_tables import ParquetBatches
 from tests.pairkit.peak import peak_mib
 from tests.pairkit.test_tables import ROWS, SAME, put, spreadsheet
 from tests.support.refusals import config_error, data_error
+from tests.support.tables import table
 
 
 @pytest.mark.parametrize("case", SAME)
@@ -165,13 +166,14 @@ def test_a_whole_table_has_the_rows_that_are_read_one_by_one(
     assert whole == one_by_one
 
 
-@pytest.mark.parametrize(
+@table(
     "llms, count",
-    [
-        ([["chatgpt"], ["llama", "chatgpt"], [], None], 2),
-        (['["wordnet"]', "[]", "", None], 1),  # as in CSV
-        ([1, 2, 3, 4], 0),
-    ],
+    """
+        [['chatgpt'], ['llama', 'chatgpt'], [], None] | 2
+        # as in CSV
+        ['["wordnet"]', '[]', '', None] | 1
+        [1, 2, 3, 4] | 0
+    """,
 )
 def test_rows_with_generated_texts(llms, count):
     rows = pl.DataFrame({"text": ["a"] * 4, "llms": llms, "prompt_hashes": [["x"]] * 4})
@@ -293,7 +295,7 @@ SCHEMA = {
 }
 
 
-def table(rows):
+def numbered(rows):
     return pl.DataFrame(
         [(f"row {n}", ["a", "b"][: n % 3], [{"judge": "x"}] * (n % 2)) for n in range(rows)],
         schema=SCHEMA,
@@ -304,15 +306,15 @@ def table(rows):
 @pytest.mark.parametrize("rows", [0, 1, 20_000])
 def test_stream_parquet(tmp_path, rows):
     one, other = tmp_path / "one.parquet", tmp_path / "deep/other.parquet"
-    write_parquet(one, table(rows), private=True)
-    stream_parquet(other, [table(0), table(rows)], SCHEMA)
+    write_parquet(one, numbered(rows), private=True)
+    stream_parquet(other, [numbered(0), numbered(rows)], SCHEMA)
     assert one.read_bytes() == other.read_bytes()
     assert stat.S_IMODE(one.stat().st_mode) == 0o600
 
 
 def test_failed_write_keeps_the_old_file(tmp_path):
     def frames():
-        yield table(20_000)
+        yield numbered(20_000)
         raise DataError("damaged")
 
     path = tmp_path / "t.parquet"

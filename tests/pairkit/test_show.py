@@ -8,20 +8,21 @@ from rich.console import Console
 
 import pairkit
 from pairkit import PairDataset
+from tests.support.pairs import pair
 from tests.support.refusals import config_error, data_error
 
 EVIDENCE = {"kind": "closer_comment", "url": "https://github.com/a/b/issues/1", "who": "eve"}
 ROWS = pl.DataFrame(
-    {
-        "text1": ["Crash on startup with the parser", "Dark mode", "x " * 900],
-        "text2": ["The parser fails at startup", "Slow scrolling", "y"],
-        "label": [1, 0, 0],
-        "repo": ["a/b", "a/b", "a/b"],
-        "number1": [1, 3, 5],
-        "number2": [2, 4, 6],
-        "evidence": [EVIDENCE | {"when": "2020-01-01T00:00:00Z"}, None, None],
-        "negative_kind": [None, "hard", "random"],
-    }
+    pair(
+        ["Crash on startup with the parser", "Dark mode", "x " * 900],
+        ["The parser fails at startup", "Slow scrolling", "y"],
+        [1, 0, 0],
+        repo=["a/b", "a/b", "a/b"],
+        number1=[1, 3, 5],
+        number2=[2, 4, 6],
+        evidence=[EVIDENCE | {"when": "2020-01-01T00:00:00Z"}, None, None],
+        negative_kind=[None, "hard", "random"],
+    )
 )
 DATASET = PairDataset({"test": ROWS}, "somewhere")
 
@@ -53,17 +54,17 @@ def test_missing_split_or_row():
 
 
 def test_plain_text_and_pictures():
-    pair = pairkit.show(DATASET)
-    assert "Crash on startup" in repr(pair)
-    assert "\x1b" not in repr(pair)
-    assert pair._repr_html_().startswith("<svg")
+    shown = pairkit.show(DATASET)
+    assert "Crash on startup" in repr(shown)
+    assert "\x1b" not in repr(shown)
+    assert shown._repr_html_().startswith("<svg")
     assert "…" in pairkit.show(DATASET, row=2).to_svg()
     assert "Crash on startup" in DATASET._repr_html_()
 
 
 def test_texts_are_not_markup():
     evidence = {"kind": "note", "url": "http://x/[/y]", "who": "dup[bot]", "when": "2020-01-01"}
-    row = {"text1": "[/b] \x1b[31m", "text2": "[red]", "label": 1}
+    row = pair("[/b] \x1b[31m", "[red]")
     row |= {"repo": "[/a]/b", "number1": 1, "number2": 2}
     dataset = PairDataset({"[/s]": pl.DataFrame([row | {"evidence": evidence}])}, "x")
     console = Console(file=io.StringIO(), width=100)
@@ -132,7 +133,7 @@ def test_formulas_are_escaped(tmp_path, mark):
 @pytest.mark.parametrize("value", [b"x", [b"x"], {"a": [b"x"]}])
 @pytest.mark.parametrize("file_format", ["jsonl", "csv"])
 def test_columns_of_bytes_are_refused(tmp_path, value, file_format):
-    frame = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1], "raw": [value]})
+    frame = pl.DataFrame(pair(["a"], ["b"], [1], raw=[value]))
     with data_error(f"train.{file_format}: column raw has bytes, which {file_format} can't"):
         pairkit.export(PairDataset({"train": frame}, "x"), tmp_path, format=file_format)
     assert list(tmp_path.iterdir()) == []

@@ -25,6 +25,7 @@ from pairkit.similarity.measures import (
 from pairkit.similarity.near_duplicates import jaccard, near_identical, shingle_sets
 from pairkit.similarity.same_text import first_of_same
 from pairkit.similarity.terms import places, terms
+from tests.support.tables import text_lines
 
 
 @pytest.mark.parametrize(
@@ -88,29 +89,29 @@ SAME = [
     "안녕, 세상 | 안녕 세상",
     "... | ...",
 ]
-DIFFERENT = [
-    "C | C++",
-    "C | C#",
-    "F | F#",
-    "1.5 | 15",
-    "-5 | 5",
-    "10² | 102",
-    "gpt-3 | gpt-4",
-    "iPhone 4 | iPhone 5",
-    "it is | it is not",
-    "isn't | is",
-    "$5 | €5",
-    "5% | 5",
-    "a != b | a = b",
-    "? | !",
-    "MX-10 | MX-100",
-    "the rapist | therapist",
-    "resume | résumé",
-    "we'll | well",
-    "是 | 不是",
-    "12:30 | 1230",
-    "1 2 | 12",
-]
+DIFFERENT = text_lines("""
+    C | C++
+    C | C#
+    F | F#
+    1.5 | 15
+    -5 | 5
+    10² | 102
+    gpt-3 | gpt-4
+    iPhone 4 | iPhone 5
+    it is | it is not
+    isn't | is
+    $5 | €5
+    5% | 5
+    a != b | a = b
+    ? | !
+    MX-10 | MX-100
+    the rapist | therapist
+    resume | résumé
+    we'll | well
+    是 | 不是
+    12:30 | 1230
+    1 2 | 12
+""")
 
 
 def test_same_texts():

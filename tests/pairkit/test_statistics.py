@@ -4,11 +4,17 @@ from hypothesis import strategies as st
 
 from pairkit.base.system.seeded import in_proportion, in_turns, keyed_hash
 from pairkit.reviews.agreement import Figure, cohen_kappa, krippendorff_alpha, wilson
+from tests.support.tables import table
 
 
-@pytest.mark.parametrize(
+@table(
     "right, n, low, high",
-    [(8, 10, 0.4902, 0.9433), (0, 10, 0.0, 0.2775), (10, 10, 0.7225, 1.0), (1, 1, 0.2065, 1.0)],
+    """
+        8 | 10 | 0.4902 | 0.9433
+        0 | 10 | 0.0 | 0.2775
+        10 | 10 | 0.7225 | 1.0
+        1 | 1 | 0.2065 | 1.0
+    """,
 )
 def test_wilson(right, n, low, high):
     assert wilson(right, n) == pytest.approx((low, high), abs=1e-4)

@@ -24,6 +24,7 @@ from pairkit.base.system.folders import check_apart, differing, held_folder
 from pairkit.base.system.http_server import LOOPBACK, HttpServer, listening_socket
 from pairkit.base.system.machine import is_out_of_memory
 from tests.support.refusals import config_error, data_error, remote_error
+from tests.support.tables import each_line, table
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
@@ -33,19 +34,14 @@ def test_full_disk():
         file.write(b"x" * 10_000)
 
 
-@pytest.mark.parametrize(
+@table(
     "message, reason",
-    [
-        (
-            "Error while serializing: I/O error: No space left on device (os error 28)",
-            "No space left",
-        ),
-        (
-            "[enforce fail at inline_container.cc:672] . unexpected pos 9760 vs 9652",
-            "most likely no space",
-        ),
-        ("288000 requested and 30688 written", "most likely no space"),  # an OSError of numpy
-    ],
+    """
+        Error while serializing: I/O error: No space left on device (os error 28) | No space left
+        [enforce fail at inline_container.cc:672] . unexpected pos 9760 vs 9652 | most likely no space
+        # an OSError of numpy
+        288000 requested and 30688 written | most likely no space
+    """,
 )
 def test_disk_errors_wrapped_by_libraries(message, reason):
     with config_error(rf"a: can't be written \({reason}"), write_errors(Path("a")):
@@ -170,8 +166,13 @@ def test_busy_database(store):
         second.execute("BEGIN IMMEDIATE")
 
 
-@pytest.mark.parametrize(
-    "kind, mode", [("nfs4", "delete"), ("fuse.sshfs", "delete"), ("ext4", "wal")]
+@each_line(
+    "kind, mode",
+    """
+        nfs4 | delete
+        fuse.sshfs | delete
+        ext4 | wal
+    """,
 )
 def test_write_ahead_log_only_on_local_disks(store, kind, mode, monkeypatch):
     mounts, shared = store.with_name("mounts"), store.parent / "my files"

@@ -1,6 +1,15 @@
 """Tables of test cases as text, which stay readable with many rows of sentences."""
 
+import ast
+
 import pytest
+
+from pairkit import AuthError, BadReply, ConfigError, DataError, RateLimited, RemoteError
+
+ERRORS = {
+    kind.__name__: kind
+    for kind in (AuthError, BadReply, ConfigError, DataError, RateLimited, RemoteError)
+}
 
 
 def text_lines(text):
@@ -22,3 +31,27 @@ def each_line(names, text, columns=0):
     """Run a test for each line of a text: one name is the line, several are its cells."""
     rows = text_table(text, columns) if "," in names else text_lines(text)
     return pytest.mark.parametrize(names, rows)
+
+
+def table(names, text, **named):
+    """Run a test for each line; its cells, parted by " | ", are rows of `values`."""
+    return pytest.mark.parametrize(names, values(text, **named))
+
+
+def values(text, **named):
+    """Rows of cells, parted by " | ": errors, names given here, literals of Python or else plain text."""
+    lines = [line.strip() for line in text.strip().splitlines()]
+    return [
+        tuple(_value(cell, ERRORS | named) for cell in line.split(" | "))
+        for line in lines
+        if line[:2] != "# "
+    ]
+
+
+def _value(cell, named):
+    if cell in named:
+        return named[cell]
+    try:
+        return ast.literal_eval(cell)
+    except (ValueError, SyntaxError):
+        return cell

@@ -8,17 +8,12 @@ import binascii
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache, partial
-from typing import Any, TypeVar
 
-from graphql import FieldNode, GraphQLResolveInfo
+from graphql import FieldNode
 
 from tests.support.github.limits import Quota
 from tests.support.github.search import REACHABLE, Search, SearchRefusal
 from tests.support.github.trackers import Catalogue
-
-T = TypeVar("T")
-Node = dict[str, Any]
-Info = GraphQLResolveInfo[Any]
 
 MAX_PAGE = 100
 _COUNTS = {"totalCount", "issueCount"}  # need no first or last

@@ -3,9 +3,6 @@
 import json
 import re
 from hashlib import blake2b
-from typing import Any
-
-Messages = list[dict[str, Any]]
 
 
 def digest(*parts):

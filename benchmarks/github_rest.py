@@ -1,14 +1,16 @@
-"""The part of the REST API that perceval uses (`benchmarks/peers.py`): issues, comments and accounts."""
+"""The test server with the part of the REST API that perceval uses: issues, comments and accounts.
+
+`python -m benchmarks.github_rest DUMP` has the options of `python -m tests.support.github`.
+"""
 
 import re
+import sys
 import zlib
-from typing import Any, TypeVar
 from urllib.parse import urlencode
 
+from tests.support.github.__main__ import main
+from tests.support.github.service import Service
 from tests.support.github.trackers import Account
-
-T = TypeVar("T")
-View = dict[str, Any]
 
 _LIST = re.compile(r"/repos/(?P<repo>[^/]+/[^/]+)/issues(?:/(?P<number>\d+)/comments)?")
 _USER = re.compile(r"/users/(?P<login>[^/]+)(?P<orgs>/orgs)?")
@@ -93,3 +95,8 @@ def _account(account):
         "id": zlib.crc32(account.login.lower().encode()),
         "type": account.kind,
     }
+
+
+if __name__ == "__main__":
+    Service.rest = RestApi
+    sys.exit(main())
