@@ -3,19 +3,18 @@
 import json
 import shutil
 
-import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
 import gis_builder
 from tests.aoe_train.tiny import WORDS, save_bert
 from tests.contract.conftest import SAMPLE, environment, run_here
-from tests.support.tables import each_line
+from tests.support.shorthand import approx, each_line, shared
 
 ROWS = 1379  # pairs in the published test part of STS-B
 
 
-@pytest.fixture(scope="module")
+@shared
 def place(tmp_path_factory):
     """A folder with two models, one that returns NaN, one without weights, and data."""
     folder = tmp_path_factory.mktemp("aoe")
@@ -73,7 +72,7 @@ def test_json_output_is_one_object_and_reproducible(place):
     low, high = figures["ci95"]["spearman"]
     assert -1 <= low < figures["spearman"] < high <= 1
     ahead = figures["against"]["spearman"]  # of another length of vectors, which is no hindrance
-    assert ahead["difference"] == pytest.approx(figures["spearman"] - ahead["value"])
+    assert ahead["difference"] == approx(figures["spearman"] - ahead["value"])
     assert json.loads((place / "told.json").read_text()) == done.result
     assert f"| {ROWS:,} |" in (place / "told.md").read_text()
     assert "left out STS12: no file" in done.err

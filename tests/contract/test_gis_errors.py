@@ -3,11 +3,10 @@
 import json
 
 import polars as pl
-import pytest
 
 from tests.gis_builder.conftest import closed, comment, issue, write_tracker
 from tests.support.github import serve
-from tests.support.tables import each_line
+from tests.support.shorthand import cases, each_line, shared
 
 ONE = "quarryhq/quarry"
 
@@ -36,7 +35,7 @@ def lorem(number):
     return " ".join(f"word{number * 37 % 101}x{place * number % 89}" for place in range(60))
 
 
-@pytest.fixture(scope="module")
+@shared
 def odd_url(tmp_path_factory):
     """The URL of a server with unusual repositories."""
     folder = tmp_path_factory.mktemp("odd")
@@ -113,7 +112,7 @@ def test_odd_repositories_do_not_stop_the_good_one(gis, odd_url, tmp_path):
     assert {*outcomes} - {*named} == {"good/one"}
 
 
-@pytest.mark.parametrize("flag", [(), ("--strategy", "all")])
+@cases("flag", [(), ("--strategy", "all")])
 def test_odd_bodies(gis, odd_url, tmp_path, flag):
     out = tmp_path / "o"
     done = build(gis, odd_url, out, "--split-sizes", "1,0,0", *flag, repos="odd/bodies")

@@ -4,7 +4,7 @@ import pytest
 
 from tests.contract.label_command import KEYS, generate, one_llm, run_label, sentences
 from tests.support.llm import Faults, Options, serve
-from tests.support.tables import each_line, table
+from tests.support.shorthand import cases, each_line, table
 
 WORDNET = ("--llm", "wordnet")
 
@@ -31,7 +31,7 @@ def test_settings(source, out, flags, says):
     assert not (out).exists()
 
 
-@pytest.mark.parametrize(
+@cases(
     "name, content, code, says",
     [
         ("none.txt", None, 2, "no such file"),
@@ -52,7 +52,7 @@ def test_sentences(tmp_path, name, content, code, says):
     assert name in done.error
 
 
-@pytest.mark.parametrize("kind, reason", [("html", "broken_reply"), ("hang", "timeout")])
+@cases("kind, reason", [("html", "broken_reply"), ("hang", "timeout")])
 def test_a_server_that_never_answers_well(source, tmp_path, out, kind, reason):
     with serve(Options(), Faults(1.0, (kind,))) as server:
         wait = {"attempts": 2, "timeout_s": 0.3 if kind == "hang" else 60}

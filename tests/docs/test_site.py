@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from tests.docs.blocks import ROOT
-from tests.support.tables import each_line
+from tests.support.shorthand import each_line, shared
 
 pytest.importorskip("zensical")
 _LOADED = re.compile(
@@ -46,7 +46,7 @@ def stage(folder):
     assert staged.returncode == 0, staged.stderr
 
 
-@pytest.fixture(scope="module")
+@shared
 def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     stage(folder)

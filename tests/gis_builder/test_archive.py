@@ -18,8 +18,7 @@ from tests.gis_builder.archive_world import (
     times,
     write_hours,
 )
-from tests.support.refusals import config_error, data_error
-from tests.support.tables import each_line
+from tests.support.shorthand import config_error, data_error, each_line
 
 
 def test_card_run_and_notes_describe_the_dataset(built):

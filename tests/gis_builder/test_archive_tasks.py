@@ -26,7 +26,7 @@ from gis_builder.store.issue_records import Comment, Event, IssueRef, Kind
 from tests.gis_builder.archive_world import build, command, files
 from tests.gis_builder.failing_task import attempted
 from tests.gis_builder.test_archive_extract import comment, comments_in, event, read
-from tests.support.refusals import data_error
+from tests.support.shorthand import cases, data_error
 from tests.two_nodes import two_nodes
 
 from .detect_threads import thread
@@ -49,7 +49,7 @@ def test_workers_and_buckets_do_not_change_the_dataset(built, source, tmp_path, 
         assert (len(list(rows.iterdir())) == 1) == (size > 4000)
 
 
-@pytest.mark.parametrize(
+@cases(
     "parts, own",
     [
         (EXTRACT, ["extract", "archive_rows"]),
@@ -96,7 +96,7 @@ def test_memory_of_an_hour_is_bounded(tmp_path, monkeypatch):
     assert any(row["kind"] == "pull" for row in rows)  # takes little memory
 
 
-@pytest.mark.parametrize("how", [0, signal.SIGKILL], ids=["an error", "a killed worker"])
+@cases("how", [0, signal.SIGKILL], ids=["an error", "a killed worker"])
 def test_failed_tasks_are_repeated_and_at_last_listed(tmp_path, how):
     def tasks(*failures):
         folder = tmp_path / "-".join(map(str, failures))

@@ -1,14 +1,13 @@
 """Invalid arguments and settings are named in a one-line message."""
 
-import pytest
-
 import gis_builder
 from pairkit import ConfigError, DataError
+from tests.support.shorthand import cases, raises
 
 ACCESS = {"token": "any", "api_url": "http://127.0.0.1:9"}
 
 
-@pytest.mark.parametrize(
+@cases(
     "name, arguments, given, message",
     [
         ("import_tracker", (None, "work"), {}, "folder = None: input is not a valid path"),
@@ -24,14 +23,14 @@ ACCESS = {"token": "any", "api_url": "http://127.0.0.1:9"}
 )
 def test_an_invalid_argument_is_named(*, name, arguments, given, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises((ConfigError, DataError)) as raised:
+    with raises((ConfigError, DataError)) as raised:
         getattr(gis_builder, name)(*arguments, **given)
     assert str(raised.value).startswith(message)
     assert "\n" not in str(raised.value)
 
 
 def test_a_password_in_the_address_is_refused_and_not_shown():
-    with pytest.raises(ConfigError) as caught:
+    with raises(ConfigError) as caught:
         gis_builder.plan("a/b", **ACCESS | {"api_url": "https://user:hunter2@host/api/v3"})
     assert "hunter2" not in str(caught.value)
     assert "api_url" in str(caught.value)

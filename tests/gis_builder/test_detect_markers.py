@@ -2,13 +2,12 @@
 
 from textwrap import dedent
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gis_builder.detection.claim_reader import Stance
 from gis_builder.detection.reading import read, read_body
-from tests.support.tables import table
+from tests.support.shorthand import cases, table
 
 from .detect_threads import ref
 
@@ -42,7 +41,7 @@ def summary(text):
     return "; ".join(dict.fromkeys(parts)) or ("others" if claims else "nothing")
 
 
-@pytest.mark.parametrize(
+@cases(
     "expected, text",
     rows(r"""
         duplicate #1
@@ -137,7 +136,7 @@ def test_claims(expected, text):
     assert summary(text) == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     "stance, text",
     rows("""
         asserted
@@ -182,7 +181,7 @@ def test_claims_without_a_number(texts, points_back):
         assert (only(text).targets, only(text).points_back) == ((), points_back)
 
 
-@pytest.mark.parametrize(
+@cases(
     "field, positive, negative",
     [
         ("agrees", ["Yes, closing."], []),

@@ -6,10 +6,8 @@ from collections import Counter
 from pathlib import Path
 from unicodedata import normalize
 
-import pytest
-
 from gis_builder.detection import lexicon
-from tests.support.tables import each_line, table
+from tests.support.shorthand import cases, each_line, table
 
 from .detect_threads import DUPLICATE, check, decided, explained, said, talk
 
@@ -98,7 +96,7 @@ def test_held_out():
     assert right[False] >= 26
 
 
-@pytest.mark.parametrize("language, expected, lines", rows_of("languages.tsv"))
+@cases("language, expected, lines", rows_of("languages.tsv"))
 def test_each_language(language, expected, lines):
     check(expected, lines)
 
@@ -109,7 +107,7 @@ WIDE = {
 }
 
 
-@pytest.mark.parametrize("language", sorted(path.name for path in LANGUAGES.glob("*.toml")))
+@cases("language", sorted(path.name for path in LANGUAGES.glob("*.toml")))
 def test_the_form_of_letters_does_not_matter(language):
     phrases = set(re.findall(r"[^\W\d_][\w' ]+", (LANGUAGES / language).read_text()))
     for text in (f"{phrase} #1" for phrase in phrases):

@@ -19,7 +19,7 @@ from gis_builder.crawling.github.graphql_queries import GraphQuery
 from gis_builder.settings import CrawlSettings
 from gis_builder.store import Store
 from pairkit import AuthError, ConfigError, PairkitError
-from tests.support.tables import table
+from tests.support.shorthand import cases, config_error, raises, shared, table
 
 from .crawl_world import serving
 
@@ -63,7 +63,7 @@ KEYLESS = {"GITHUB_APP_ID": "1"}
 KEYED = KEYLESS | {"GITHUB_APP_PRIVATE_KEY": SECRET}
 
 
-@pytest.mark.parametrize(
+@cases(
     "environ, file, message",
     [
         ({}, b"# none\n", "contains no token"),
@@ -92,7 +92,7 @@ def test_sources_without_a_token(tmp_path, monkeypatch, environ, file, message):
         monkeypatch.setenv(name, value)
     (tmp_path / "tokens").write_bytes(file or b"")
     tokens = None if file is None else tmp_path / "tokens"
-    with pytest.raises((ConfigError, AuthError), match=message) as error:
+    with raises((ConfigError, AuthError), match=message) as error:
         gis_builder.plan("a/b", api_url="http://127.0.0.1:9", token_file=tokens)
     trace = "".join(traceback.format_exception(error.value))
     assert SECRET not in trace
@@ -113,7 +113,7 @@ def app_server(status=201, location="", body=INSTALLATION):
     return serving(respond)
 
 
-@pytest.fixture(scope="module")
+@shared
 def app_environ(tmp_path_factory):
     """The environment of an app whose key is in a file."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -138,7 +138,7 @@ def app_environ(tmp_path_factory):
 def test_redirects_and_invalid_responses_to_an_app(app_environ, status, location, message):
     with app_server(status, location, b'{"token": [5]}') as url:
         (token,) = find_tokens(url, environ=app_environ)
-        with pytest.raises(AuthError, match=message):
+        with raises(AuthError, match=message):
             token.reveal()
 
 
@@ -156,9 +156,9 @@ def test_a_token_is_not_printed_copied_or_pickled():
     token = Token(SECRET, API)
     assert SECRET not in f"{token} {token!r} {[token]} {(token,)!s}"
     assert not hasattr(token, "__dict__") or SECRET not in str(vars(token))
-    with pytest.raises(TypeError):
+    with raises(TypeError):
         pickle.dumps(token)
-    with pytest.raises(TypeError):
+    with raises(TypeError):
         copy.deepcopy(token)
     assert token.mask(f"you sent {SECRET}") == "you sent ****"
     assert Token("t", API).mask("try") == "try"
@@ -180,7 +180,7 @@ def test_a_token_is_sent_only_to_its_origin():
 
 def test_plain_http_needs_permission():
     environ = {"GITHUB_TOKEN": SECRET}
-    with pytest.raises(ConfigError, match=r"over plain http, .* set crawl\.plain_http to true"):
+    with config_error(r"over plain http, .* set crawl\.plain_http to true"):
         find_tokens("http://git.example", environ=environ)
     for url, allowed in (
         ("http://a.example", True),
@@ -209,7 +209,7 @@ def hostile():
         yield url
 
 
-@pytest.mark.parametrize("status", [200, 206, 301, 307, 400, 401, 403, 404, 429, 500, 502])
+@cases("status", [200, 206, 301, 307, 400, 401, 403, 404, 429, 500, 502])
 def test_no_error_output_or_store_contains_the_token(hostile, status, tmp_path, caplog, capfd):
     caplog.set_level("DEBUG")
     settings = CrawlSettings(
@@ -224,7 +224,7 @@ def test_no_error_output_or_store_contains_the_token(hostile, status, tmp_path, 
     with (
         Store.open(tmp_path / "store.sqlite", create=True) as store,
         GitHub(settings, tokens, store, lambda event: messages.append(repr(event))) as github,
-        pytest.raises(PairkitError) as error,
+        raises(PairkitError) as error,
     ):
         github.check(["acme/rocket"])
     assert {*HEARD} == {f"Bearer {SECRET}"}
@@ -244,7 +244,7 @@ def test_proxies_and_netrc_are_ignored_for_this_machine(hostile, tmp_path, monke
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     monkeypatch.delenv("NO_PROXY", raising=False)
     monkeypatch.delenv("no_proxy", raising=False)
-    with pytest.raises(AuthError):
+    with raises(AuthError):
         Client(CrawlSettings(api_url=f"{hostile}/401"), Token(SECRET, hostile)).ask(VIEWER)
     (token,) = HEARD
     assert token == f"Bearer {SECRET}"

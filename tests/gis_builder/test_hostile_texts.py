@@ -3,10 +3,8 @@
 `benchmarks/hostile_texts.py` finds such units; these once took from ten seconds to hours.
 """
 
-import pytest
-
 from tests.support.linear import assert_linear, repeated
-from tests.support.tables import table
+from tests.support.shorthand import cases, table
 
 from .detect_threads import DUPLICATE, decided, event, explained, ref, said
 
@@ -55,7 +53,7 @@ def test_a_long_list_of_references():
     assert verdict.targets == tuple(ref(number) for number in range(1, 41))
 
 
-@pytest.mark.parametrize(
+@cases(
     "parts, reason",
     [
         (said("bob", "dup of #1, " * 5_000, 2), "too_many_claims"),

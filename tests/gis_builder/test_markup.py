@@ -4,12 +4,11 @@ import csv
 import json
 
 import polars as pl
-import pytest
 
 import gis_builder
 from gis_builder.trackers.markup import to_markdown
 from tests.support.linear import assert_linear, repeated
-from tests.support.tables import text_lines
+from tests.support.shorthand import cases, text_lines
 
 from .detect_threads import DUPLICATE, decided, said
 from .working_folder import imported, stored, verdicts
@@ -194,7 +193,7 @@ CLAIMS = {
 }
 
 
-@pytest.mark.parametrize("name", CLAIMS)
+@cases("name", CLAIMS)
 def test_closing_comments_of_a_known_tracker(tmp_path, name):
     make, claims, others = CLAIMS[name]
     comments = [*claims, *others]
@@ -264,7 +263,7 @@ NOWHERE = text_lines(r"""
 """)
 
 
-@pytest.mark.parametrize("comment", [*ANYWHERE, *NOWHERE])
+@cases("comment", [*ANYWHERE, *NOWHERE])
 def test_closing_comments_of_any_tracker(tmp_path, comment):
     expected = (30,) if comment in ANYWHERE else ()
     verdict = decided(said("mia", comment))
@@ -335,7 +334,7 @@ TEXTS = [
 ]
 
 
-@pytest.mark.parametrize("make", [jira, trac, redmine, other, gitlab])
+@cases("make", [jira, trac, redmine, other, gitlab])
 def test_bodies_become_markdown(tmp_path, make):
     own = [(body, expected) for kind, body, expected in TEXTS if kind is make]
     work = bulk(tmp_path, make, [body for body, _ in own], ["Fixed."] * len(own))
@@ -389,7 +388,7 @@ UNITS = [
 ]
 
 
-@pytest.mark.parametrize("kind", ["any", "jira", "trac", "textile", "html"])
+@cases("kind", ["any", "jira", "trac", "textile", "html"])
 def test_hostile_texts_take_linear_time(kind):
     start, end = ("<p>", "</p>") if kind == "html" else ("", "")
     for unit in UNITS:

@@ -1,12 +1,10 @@
 """References to issues, and notes that an issue is a duplicate, found by their form."""
 
-import pytest
-
 from gis_builder.pairing.duplicate_notes import find_duplicate_notes
 from gis_builder.pairing.markup import cut
 from gis_builder.pairing.references import find_references
 from gis_builder.store.issue_records import IssueRef
-from tests.support.tables import each_line, text_lines
+from tests.support.shorthand import cases, each_line, text_lines
 
 
 def without(text):
@@ -56,7 +54,7 @@ def test_references_are_removed(text, left):
     assert without(text) == left
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         "color: #123456",
@@ -141,7 +139,7 @@ def test_notes_are_removed(text, left):
     assert without_notes(text).strip() == left
 
 
-@pytest.mark.parametrize(
+@cases(
     "text", ["Duplicate symbols when linking", "重复点击按钮会崩溃", "数据重复", "行が重複します"]
 )
 def test_texts_without_a_note_stay(text):

@@ -6,13 +6,11 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
-import pytest
-
 import gis_builder
 from pairkit import DataError
 from tests.support.github import serve
 from tests.support.linear import assert_linear, repeated
-from tests.support.refusals import data_error
+from tests.support.shorthand import cases, data_error
 
 from .conftest import DATA, closed, comment, issue, write_tracker
 from .crawl_world import crawled
@@ -40,7 +38,7 @@ def copied(layout, root):
     return root
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@cases("layout", LAYOUTS)
 def test_every_layout_gives_the_same_verdicts(layout, tmp_path, capsys):
     root, work = copied(layout, tmp_path / "saved"), tmp_path / "work"
     others = DATA / "other_files"  # of backups: a tool's state, labels, milestones
@@ -80,7 +78,7 @@ def test_an_address_takes_linear_time(tmp_path):
 ROCKET = "acme/rocket"
 
 
-@pytest.mark.parametrize("name", ["tiny", "station"])
+@cases("name", ["tiny", "station"])
 def test_an_import_equals_a_sweep(name, tiny_dump, station_dump, work, tmp_path):
     folder = {"tiny": tiny_dump, "station": station_dump}[name]
     rows = imported(folder, work).repositories
@@ -160,8 +158,8 @@ def test_a_folder_without_a_tracker(tmp_path, work):
 NO_LINKS = {"html_url": None, "diff_url": None, "patch_url": None}
 
 
-@pytest.mark.parametrize("name", ["issues.jsonl", "all.json"])
-@pytest.mark.parametrize(
+@cases("name", ["issues.jsonl", "all.json"])
+@cases(
     "fields, kept",
     [
         ({"pull_request": None, "event": None, "createdAt": None, "comments": None}, []),

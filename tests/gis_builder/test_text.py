@@ -1,7 +1,6 @@
 import re
 from collections import Counter
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,7 +8,7 @@ from gis_builder.pairing.text import clean, render, render_issues, template_line
 from gis_builder.settings import TextSettings
 from gis_builder.store.issue_records import Issue, IssueRef
 from tests.support.linear import assert_linear, repeated
-from tests.support.tables import each_line, table, text_lines, text_table
+from tests.support.shorthand import cases, each_line, table, text_lines, text_table
 
 REPO = "o/n"
 
@@ -39,7 +38,7 @@ def test_a_text_is_title_empty_line_body():
     assert render(issue(title=" Crash\r\non  start ")).text.startswith("Crash on start\n\n")
 
 
-@pytest.mark.parametrize(
+@cases(
     "raw, cleaned",
     [
         *text_table(r"""
@@ -132,7 +131,7 @@ PROGRAMS = [  # nobody
 ]
 
 
-@pytest.mark.parametrize("text", [*PEOPLE, *PROGRAMS])
+@cases("text", [*PEOPLE, *PROGRAMS])
 def test_login_names_of_people_are_replaced(text):
     counts = Counter()
     expected = re.sub("@(ann|bob-7)", "@user", text) if text in PEOPLE else text
@@ -237,7 +236,7 @@ OWN_LINES = [
 ]
 
 
-@pytest.mark.parametrize("line", [*TEMPLATE, *OWN_LINES])
+@cases("line", [*TEMPLATE, *OWN_LINES])
 def test_lines_of_templates_are_removed(line):
     is_removed = line in TEMPLATE
     body = "Crash {}.\n```\nfn main()\n```\n{}\nIt ends."
@@ -300,7 +299,7 @@ PREPOSITIONS = ("about", "by", "in", "of", "since", "via", "with")
 CLAUSES = ("blocked", "follow-up", "it's", "might", "part", "probably", "these", "tracking")
 
 
-@pytest.mark.parametrize(
+@cases(
     "text, left",
     [
         *text_table(r"""

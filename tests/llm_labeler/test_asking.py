@@ -9,8 +9,15 @@ import pytest
 
 import llm_labeler
 from llm_labeler import CallFailed
-from tests.support.refusals import config_error, data_error, remote_error
-from tests.support.tables import table
+from tests.support.shorthand import (
+    approx,
+    cases,
+    config_error,
+    data_error,
+    raises,
+    remote_error,
+    table,
+)
 
 from .stored_answers import add_pending_batch
 
@@ -70,7 +77,7 @@ def test_part_of_the_budget_is_kept_for_judges(tmp_path, out):
         generate(tmp_path / "few", texts=texts, max_requests=2, polarity="negative")
 
 
-@pytest.mark.parametrize("aggregation", ["vote", "weighted"])
+@cases("aggregation", ["vote", "weighted"])
 def test_llms_that_write_the_same_sentence_confirm_it(out, aggregation):
     llms = {name: answering("she") for name in ("ann", "bob")}
     given = {"out": out, "aggregation": aggregation}
@@ -146,7 +153,7 @@ def test_an_error_of_one_llm_is_reported_after_the_others_ended(out):
     def breaks(prompt):
         raise ZeroDivisionError("of mine")
 
-    with pytest.raises(ZeroDivisionError, match="of mine"):
+    with raises(ZeroDivisionError, match="of mine"):
         llm_labeler.generate(TEXTS, llm=[waits, breaks], out=out)
 
 
@@ -179,7 +186,7 @@ def test_an_estimate_computed_by_hand(planned):
     assert (one.questions, one.missing) == (2, 2)
     # A prompt of 45 bytes has 11 tokens, two sentences of 40 bytes times 1.3 have 26. Twice.
     assert one.tokens == 2 * (11 + 26)
-    assert one.cost == pytest.approx((2 * 11 * 1.0 + 2 * 26 * 10.0) / 1e6)
+    assert one.cost == approx((2 * 11 * 1.0 + 2 * 26 * 10.0) / 1e6)
     assert one.at_most > 2 * (45 + 100)
     assert one.cost_at_most is not None
     assert one.cost_at_most > one.cost

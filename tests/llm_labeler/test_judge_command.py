@@ -10,9 +10,16 @@ import llm_labeler
 import pairkit
 from llm_labeler import CallFailed
 from tests.support.llm import Faults, Options, serve
-from tests.support.pairs import pair_table
-from tests.support.refusals import config_error, data_error, remote_error
-from tests.support.tables import each_line, table, values
+from tests.support.shorthand import (
+    cases,
+    config_error,
+    data_error,
+    each_line,
+    pair_table,
+    remote_error,
+    table,
+    values,
+)
 
 PAIRS = values("""
     The pump leaks. | Water runs out of the pump. | 1 | same
@@ -164,7 +171,7 @@ def test_failures_are_reported_as_a_problem(tmp_path, out):
     assert judged(tmp_path / "whole").problem is None
 
 
-@pytest.mark.parametrize("kind", ["filtered", "events", "invalid_json", "refused_format"])
+@cases("kind", ["filtered", "events", "invalid_json", "refused_format"])
 @pytest.mark.usefixtures("short_waits")
 def test_judges_on_unusual_servers(kind, out):
     options = Options(format_error="Input validation error" if kind == "refused_format" else "")
@@ -181,7 +188,7 @@ def test_judges_on_unusual_servers(kind, out):
     assert result.statistics["dropped"] == ({"unsure": filtered} if filtered else {})
 
 
-@pytest.mark.parametrize("kind, ending", [("refusal", "refused"), ("filtered", "filtered")])
+@cases("kind, ending", [("refusal", "refused"), ("filtered", "filtered")])
 def test_without_votes_the_error_counts_how_answers_ended(kind, ending, out):
     with serve(faults=Faults(1.0, (kind,))) as server:
         llm = {"kind": "openai_compatible", "model": "emulated", "base_url": server.base_url}

@@ -4,12 +4,9 @@ import asyncio
 import json
 from functools import cache
 
-import pytest
-
 import llm_labeler
 from llm_labeler import CallFailed
-from tests.support.refusals import config_error
-from tests.support.tables import each_line, text_table
+from tests.support.shorthand import cases, config_error, each_line, raises, text_table
 
 from .llm_server import KEY, address_and_key
 
@@ -84,7 +81,7 @@ def priced():
     return listed(*entries)
 
 
-@pytest.mark.parametrize("number", range(len(PRICES)))
+@cases("number", range(len(PRICES)))
 def test_prices(number):
     llm = priced()[f"llm-{number}"]
     expected = [None if price == "None" else float(price) for price in PRICES[number][:2]]
@@ -96,7 +93,7 @@ def test_built_in_llms_have_prices():
     assert None not in [price for llm in built_in for price in (llm.price_in, llm.price_out)]
 
 
-@pytest.mark.parametrize(
+@cases(
     "entry, message",
     [
         *(
@@ -187,13 +184,13 @@ class Answering:
         return answer(prompt)
 
 
-@pytest.mark.parametrize("function", [answer, later, Answering(), lambda prompt: later(prompt)])
+@cases("function", [answer, later, Answering(), lambda prompt: later(prompt)])
 def test_plain_async_and_objects(function, out):
     result = by_function(function, out)
     assert (result.positives, result.asked.spent.estimated, result.cost) == (2, 2, None)
 
 
-@pytest.mark.parametrize(
+@cases(
     "raised, reason",
     [
         (TimeoutError("slow"), "timeout"),
@@ -210,7 +207,7 @@ def test_temporary_failures_of_functions(raised, reason, tmp_path):
     settings = {"llm.mine.attempts": 1}
     result = by_function(fails, tmp_path / "out", settings=settings, keep_going=True)
     assert (result.positives, result.asked.unanswered) == (1, {reason: 1})
-    with pytest.raises(ZeroDivisionError):
+    with raises(ZeroDivisionError):
         by_function(lambda _: 1 / 0, tmp_path / "other")
 
 

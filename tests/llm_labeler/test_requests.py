@@ -6,8 +6,7 @@ import pytest
 
 import llm_labeler
 from tests.support.llm import Faults, Options, reply, serve
-from tests.support.refusals import config_error, remote_error
-from tests.support.tables import each_line, table
+from tests.support.shorthand import cases, config_error, each_line, remote_error, table
 
 PLANE = "A plane is here."
 LONG = f"A {'very ' * 150}long story."
@@ -75,7 +74,7 @@ STRINGS, OBJECT = format_of({"type": "string"}), {"type": "json_object"}
 OFF, ON = {"type": "disabled"}, {"type": "enabled"}
 
 
-@pytest.mark.parametrize(
+@cases(
     "fields, task, formats, others",
     [
         ({}, "paraphrase", [STRINGS, STRINGS], {"max_tokens": 512}),
@@ -99,8 +98,8 @@ def test_requests_differ_by_kind_and_task(fields, task, formats, others, out):
     ]
 
 
-@pytest.mark.parametrize("prompt", ["paper", "Write {size} {polarity} sentences. Input: {text}."])
-@pytest.mark.parametrize("structured, has_format", [("auto", False), ("strict", True)])
+@cases("prompt", ["paper", "Write {size} {polarity} sentences. Input: {text}."])
+@cases("structured, has_format", [("auto", False), ("strict", True)])
 def test_the_papers_prompt_and_prompts_without_json(prompt, structured, has_format, tmp_path):
     if prompt != "paper":
         own = tmp_path / "own.txt"
@@ -156,7 +155,7 @@ def test_a_refused_system_message_becomes_a_part_of_the_question(status, message
 
 
 @pytest.mark.usefixtures("short_waits")
-@pytest.mark.parametrize(
+@cases(
     "texts, has_format, attempts",
     [
         ([LONG, 1, 2], [True, False, False, True, True], 1),
@@ -256,7 +255,7 @@ WORDINGS = (
 )
 
 
-@pytest.mark.parametrize("status, words", WORDINGS)
+@cases("status, words", WORDINGS)
 def test_a_refused_format_is_left_out_and_remembered(status, words, out):
     with serve(Options(format_error=words, format_status=status)) as server:
         result = asked(server, out, range(24), concurrency=4, attempts=1)
@@ -269,7 +268,7 @@ def test_a_refused_format_is_left_out_and_remembered(status, words, out):
 
 
 @pytest.mark.usefixtures("short_waits")
-@pytest.mark.parametrize("share", [0.66, 1.0])
+@cases("share", [0.66, 1.0])
 def test_answers_that_break_the_format_are_asked_again_and_then_without_it(share, out):
     with serve(faults=Faults(share, ("invalid_json",))) as server:
         result = asked(server, out, range(24), structured="auto")

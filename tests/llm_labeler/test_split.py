@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from llm_labeler.dataset import label_splits as _split
 from llm_labeler.settings import TextSplitSettings
 from pairkit.similarity.same_text import first_of_same
-from tests.support.tables import table
+from tests.support.shorthand import table
 
 EVEN = TextSplitSettings(validation=0.3, test=0.3)
 LETTERS = "abcdefghij"

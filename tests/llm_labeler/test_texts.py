@@ -9,8 +9,7 @@ import polars as pl
 import pytest
 
 import llm_labeler
-from tests.support.refusals import data_error, remote_error
-from tests.support.tables import table
+from tests.support.shorthand import data_error, remote_error, table
 
 PLAIN = ["Tea is hot.", "Ice is cold.", "Is it late?"]
 FILTERS = dict.fromkeys(("filters.same_kind", "filters.same_script"), False)

@@ -15,8 +15,7 @@ import pytest
 import pairkit
 from pairkit import ConfigError
 from tests.contract.conftest import Done, environment, run_alone, run_here, run_pairs
-from tests.support.pairs import pair
-from tests.support.tables import each_line, table, text_table
+from tests.support.shorthand import cases, each_line, pair, raises, table, text_table
 
 TSV = "text1\ttext2\tlabel\n" + "".join(f"first {n}\tsecond {n}\t{n % 2}\n" for n in range(6))
 
@@ -96,7 +95,7 @@ def test_errors_name_the_flag(pairs, code, message, command):
     assert done.error.startswith(f"error: {message}")
 
 
-@pytest.mark.parametrize(
+@cases(
     "package, command, message",
     [
         *text_table("""
@@ -159,7 +158,7 @@ def test_next_step_keeps_input_flags(pairs):
     assert run_pairs("audit", pairs).err.splitlines()[-1] == "  pairs report 'my pairs.tsv'"
 
 
-@pytest.mark.parametrize(
+@cases(
     "text, expected",
     [
         ("text1=b, text2 = a,label=c,", ["y", "x", 1]),
@@ -283,14 +282,14 @@ def test_light_imports():
 
 
 def test_an_unknown_name():
-    with pytest.raises(AttributeError, match="module 'pairkit' has no attribute 'nothing'"):
+    with raises(AttributeError, match="module 'pairkit' has no attribute 'nothing'"):
         _ = pairkit.nothing
 
 
 def test_windows_is_refused(monkeypatch, capsys):
     monkeypatch.delitem(sys.modules, "pairkit.__main__", raising=False)
     monkeypatch.setattr(sys, "platform", "win32")
-    with pytest.raises(SystemExit) as ended:
+    with raises(SystemExit) as ended:
         runpy.run_module("pairkit", run_name="__main__")
     assert ended.value.code == ConfigError.exit_code
     assert capsys.readouterr().err == "error: needs Linux or macOS; on Windows, use it in WSL\n"
@@ -303,7 +302,7 @@ ROWS = [
 ANY = pairkit  # called as no type checker lets one
 
 
-@pytest.mark.parametrize(
+@cases(
     "call, message",
     [
         (lambda: ANY.read(ROWS, columns=["text1"]), "columns = "),
@@ -318,7 +317,7 @@ ANY = pairkit  # called as no type checker lets one
 )
 def test_errors_name_the_argument(call, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(pairkit.ConfigError) as raised:
+    with raises(pairkit.ConfigError) as raised:
         call()
     assert str(raised.value).startswith(message)
     assert "\n" not in str(raised.value)

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 import pairkit
 from pairkit import PairkitError
 from tests.pairkit.test_tables import spreadsheet
-from tests.support.refusals import config_error, data_error
-from tests.support.tables import each_line, table
+from tests.support.shorthand import cases, config_error, data_error, each_line, raises, table
 
 FRAME = pl.DataFrame(
     {
@@ -70,7 +69,7 @@ CHANGES = st.lists(
 
 @settings(max_examples=25)
 @given(CHANGES)
-@pytest.mark.parametrize("name", FILES)
+@cases("name", FILES)
 def test_damaged_files_give_an_error_with_their_name(tmp_path_factory, name, changes):
     path, data = tmp_path_factory.getbasetemp() / name, bytearray(FILES[name])
     for place, taken, put in changes:
@@ -216,5 +215,5 @@ def test_all_splits_or_one(saved):
 )
 def test_invalid_saved_datasets(saved, file, message, content):
     (saved / "all" / file).write_text(content)
-    with pytest.raises(PairkitError, match=message):
+    with raises(PairkitError, match=message):
         pairkit.read(saved / "all")

@@ -13,7 +13,7 @@ from pairkit.dataset.making.group_splits import (
     split_targets,
     text_groups,
 )
-from tests.support.tables import each_line
+from tests.support.shorthand import each_line
 
 WEIGHTS = st.lists(st.integers(1, 12), max_size=30).map(lambda weights: np.array(weights, np.int64))
 SHARES = st.lists(st.sampled_from([0.0, 0.01, 0.1, 0.3, 0.5, 2.0]), min_size=3, max_size=3).filter(

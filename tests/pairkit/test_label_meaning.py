@@ -7,8 +7,7 @@ import polars as pl
 import pytest
 
 import pairkit
-from tests.support.refusals import config_error, data_error
-from tests.support.tables import table, text_table
+from tests.support.shorthand import approx, cases, config_error, data_error, table, text_table
 
 NLI = ["entailment", "neutral", "contradiction"]
 SENTENCES = ("sentence1", "sentence2")
@@ -35,7 +34,7 @@ def values(found):
     return found.rows["label"].to_list()
 
 
-@pytest.mark.parametrize(
+@cases(
     "labels",
     [
         json.loads(labels)
@@ -78,10 +77,10 @@ def test_certain_labels(labels):
 
 
 def test_percentages_are_scores_up_to_1():
-    assert values(read(["85%", "65,5 %", "7 %"])) == pytest.approx([0.85, 0.655, 0.07])
+    assert values(read(["85%", "65,5 %", "7 %"])) == approx([0.85, 0.655, 0.07])
 
 
-@pytest.mark.parametrize("texts", [("premise", "hypothesis"), SENTENCES])
+@cases("texts", [("premise", "hypothesis"), SENTENCES])
 def test_nli_labels_skip_neutral(texts):
     found = read(["neutral", "ENTAILMENT", "contradiction", "-", "neutral"], texts=texts)
     assert found.rows.select("text1", "label").rows() == [("a1", 1), ("a2", 0)]
@@ -93,7 +92,7 @@ def test_nli_labels_skip_neutral(texts):
     assert str(found.labels) in str(found.table())
 
 
-@pytest.mark.parametrize(
+@cases(
     "labels, names, says",
     [
         *rows_of_json(r"""
@@ -144,7 +143,7 @@ def test_uncertain_labels_are_refused(labels, names, says):
         )
 
 
-@pytest.mark.parametrize(
+@cases(
     "labels, names, meaning",
     rows_of_json(r"""
         [0.5, 1, 0] |  | scores from 0 to 1
@@ -174,7 +173,7 @@ def test_scores_of_a_pair_dataset_stay_scores(tmp_path):
     assert values(again) == [0, 1, 2]
 
 
-@pytest.mark.parametrize(
+@cases(
     "labels, user_labels, expected, meaning",
     rows_of_json(r"""
         ["Yes", "no", "maybe"] | "maybe=skip" | [1, 0] | maybe=skip, yes=1, no=0
@@ -195,7 +194,7 @@ def test_other_labels_keep_their_meaning(labels, user_labels, expected, meaning)
     assert (values(found), found.labels.meaning) == (expected, meaning)
 
 
-@pytest.mark.parametrize(
+@cases(
     "user_labels, scale, says",
     [
         ("yes", None, "labels = 'yes': expected word=number or word=skip"),

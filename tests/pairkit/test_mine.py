@@ -6,8 +6,7 @@ import pytest
 
 import pairkit
 from pairkit import ConfigError, DataError
-from tests.support.refusals import config_error, data_error
-from tests.support.tables import table
+from tests.support.shorthand import cases, config_error, data_error, raises, table
 
 HANDBOOK = """\
 ---
@@ -97,7 +96,7 @@ FAQS = {
 }
 
 
-@pytest.mark.parametrize(
+@cases(
     "name, pairs",
     {
         "labels.md": {"Can I swim?": "In May.", "And dive?": "No."},
@@ -164,7 +163,7 @@ def test_tables_of_documents(tmp_path):
     """,
 )
 def test_invalid_mappings(columns, message):
-    with pytest.raises((ConfigError, DataError), match=message):
+    with raises((ConfigError, DataError), match=message):
         mined([{"a": "x"}], columns=columns)
     with data_error(r"columns=\{'question': 'Frage', 'answer': 'Antwort'\}"):
         mined([{"Frage": "Wann beginnt die Messe?", "Antwort": "Sie beginnt um neun Uhr."}])

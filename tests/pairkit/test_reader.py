@@ -7,9 +7,7 @@ import pytest
 
 import pairkit
 from tests.published import REAL, real_data, write_pairs
-from tests.support.pairs import pair
-from tests.support.refusals import config_error, data_error
-from tests.support.tables import values
+from tests.support.shorthand import cases, config_error, data_error, pair, values
 
 PAIRS = [("one", "two", 1), ("three", "four", 0)]
 
@@ -32,7 +30,7 @@ BY_NUMBER = {"text1": "1", "text2": "2", "label": "3"}
 HEADERS = ("sentence1,sentence2,score", "question1,question2,is_duplicate", "Query,Text,Relevance")
 
 
-@pytest.mark.parametrize(
+@cases(
     "name, text, columns, expected",
     [
         (
@@ -90,7 +88,7 @@ def test_folder_of_splits(tmp_path, caplog):
         pairkit.read(tmp_path, split="x")
 
 
-@pytest.mark.parametrize(
+@cases(
     "text, usable, left_out",
     [
         ("text1,text2,label\na,b,yes\n,b,no\nc,d,\ne,f,maybe\n,f,maybe\n,,\n\ng,h,no\n", ["a", "g"],
@@ -137,13 +135,13 @@ def test_published_datasets(name, kind, _, count):
     assert (dataset.label_kind, len(dataset)) == (kind, count)
 
 
-@pytest.mark.parametrize("source", ["x" * 300, f"{'x' * 300}/y.csv", f"{'o' * 300}/name"])
+@cases("source", ["x" * 300, f"{'x' * 300}/y.csv", f"{'o' * 300}/name"])
 def test_too_long_path(source):
     with config_error(r"not a valid path \(File name too long\)"):
         pairkit.read(source)
 
 
-@pytest.mark.parametrize("name", ["text2", "label"])
+@cases("name", ["text2", "label"])
 def test_columns_of_bytes(tmp_path, name):
     columns = pair(["a", "b"], [b"c", b"d"], [b"1", b"0"])
     pl.DataFrame(columns).write_parquet(tmp_path / "a.parquet")
@@ -163,9 +161,7 @@ def test_row_numbers_without_header(tmp_path):
         pairkit.read(tmp_path / "none.tsv", columns=BY_NUMBER)
 
 
-@pytest.mark.parametrize(
-    "other, text", [(["u"], '["u"]'), ([["u"]], '[["u"]]'), (timedelta(1), '"1 day, 0:00:00"')]
-)
+@cases("other, text", [(["u"], '["u"]'), ([["u"]], '[["u"]]'), (timedelta(1), '"1 day, 0:00:00"')])
 def test_columns_of_several_types_become_texts(tmp_path, other, text):
     for split, page in (("train-0", other), ("train-1", "u"), ("test", other)):
         row = pair(["a"], ["b"], [1], page=[page])
@@ -188,7 +184,7 @@ def _hub():
     return pytest.importorskip("datasets").Dataset.from_list(TABLE)
 
 
-@pytest.mark.parametrize(
+@cases(
     "make",
     [
         lambda: TABLE,
@@ -221,7 +217,7 @@ def test_tables_by_split(caplog):
     assert [*pairkit.read(by_split).splits] == ["train", "validation"]
 
 
-@pytest.mark.parametrize(
+@cases(
     "source, message",
     [
         (7, "found int"),
