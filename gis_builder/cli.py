@@ -57,7 +57,7 @@ def _detect(detect: Any, given: Any, *, explain: str | None = None) -> Any:
     if explain is None:
         return detect(**given)
     given.pop("progress")
-    return crawls.explain(issue=explain, **given).text
+    return crawls.explain(issue=explain, **given)
 
 
 @SHARED(read_only=Option("Only read the hours into `work`; their files can then be deleted."))

@@ -85,7 +85,11 @@ def application() -> Typer:
         "pairs report demo --out about-demo.html --seed 7",
     )
     add_command(
-        app, checking.show, "pairs show demo", "pairs show demo --row 3 --label 0", json=False
+        app,
+        checking.show,
+        "pairs show demo",
+        "pairs show demo --row 3 --label 0",
+        json=False,
     )
     add_command(
         app,

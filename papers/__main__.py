@@ -407,7 +407,8 @@ def reproduce(
     if scale not in get_args(Scale):
         raise ConfigError(f"--scale {scale}: expected {', '.join(get_args(Scale))}")
     at_scale = cast("Scale", scale)
-    loaded, assignments = read_recipe(recipe), tuple(sets or ())
+    loaded = read_recipe(recipe)
+    assignments = tuple(sets or ())
     options = Options(
         at_scale,
         data_dir,

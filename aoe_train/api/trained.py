@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pairkit.base.cli.terminal import CommandResult
 from pairkit.base.errors import spoken_notes
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def compare(model: str, other: str, judged: str) -> list[str]:
 
 
 @dataclass(frozen=True, repr=False)
-class Trained:
+class Trained(CommandResult):
     """A finished run of `train`.
 
     Attributes:

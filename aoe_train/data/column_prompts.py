@@ -16,7 +16,7 @@ import numpy as np
 from aoe_train.objectives.training_rows import ABSENT, Examples, TextSelection
 from aoe_train.settings.prompt_settings import (
     DEFAULT,
-    DOCUMENTS,
+    DOCUMENT,
     PLACE,
     QUERY,
     NamedPrompts,
@@ -27,11 +27,10 @@ from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
 
 _BLOCK = 1 << 16  # rows processed at once
-_DOCUMENT = DOCUMENTS[0]
 _NEGATIVE = "negative"
 _PAIR = ("text1", "text2")
 _COLUMNS = {"binary": _PAIR, "graded": _PAIR, "single": ("text",)}
-_PROMPT_NAMES = {"anchor": QUERY, "positive": _DOCUMENT}
+_PROMPT_NAMES = {"anchor": QUERY, "positive": DOCUMENT}
 
 
 def column_names(examples: Examples) -> list[str]:
@@ -63,7 +62,7 @@ class ColumnPrompts:
         if self.by_key and not is_any_named:
             raise ConfigError(
                 f"prompts: found {', '.join(self.by_key)}, but no prompt for rows of {', '.join(columns)}:"
-                f" add one, or name them {QUERY} (the first column) and {_DOCUMENT} (the others)"
+                f" add one, or name them {QUERY} (the first column) and {DOCUMENT} (the others)"
             )
         return prompts
 
@@ -161,7 +160,7 @@ def column_prompts(
         if key not in known:
             raise ConfigError(
                 f"prompts: no column {one_line(key, 80)!r}; expected {', '.join(columns_of[0])}, {QUERY} (the"
-                f" first) or {_DOCUMENT} (the others)"
+                f" first) or {DOCUMENT} (the others)"
             )
         words = _words(prompt, of_model)
         name = _PROMPT_NAMES.get(key, key)
@@ -200,7 +199,7 @@ def _with_prompts(
 
 def _column_keys(column: str, columns: list[str]) -> list[str]:
     """The keys that can mean a column, the most specific first."""
-    role = QUERY if column == columns[0] else _DOCUMENT
+    role = QUERY if column == columns[0] else DOCUMENT
     if column.startswith(_NEGATIVE):
         return [column, _NEGATIVE, role]
     return [column, role]

@@ -139,11 +139,6 @@ class DatasetFacts(NamedTuple):
     neighbours: bool = False  # whether single texts are trained on with their neighbourhoods
 
     @property
-    def has_little_to_learn(self) -> bool:
-        """Whether there is so little to learn that small steps and one epoch are safest."""
-        return self.written or (self.auc is not None and self.auc >= RANKED_RIGHT)
-
-    @property
     def domain_budget(self) -> _Budget:
         """Limits of the preset domain for these rows."""
         if self.author == "people":
@@ -240,8 +235,8 @@ def with_domain_preset(settings: TrainSettings) -> TrainSettings:
     has_weights = "weights" in settings.objective.model_fields_set
     if settings.preset != AUTO or has_teacher or settings.lora or has_weights:
         return settings
-    given = settings.model_dump(exclude_unset=True)
-    return TrainSettings.model_validate({**given, "preset": DOMAIN})
+    tree = settings.model_dump(exclude_unset=True)
+    return TrainSettings.model_validate({**tree, "preset": DOMAIN})
 
 
 def learns_neighbours(settings: TrainSettings, kind: Kind) -> bool:
@@ -292,14 +287,14 @@ def format_choices(
     )
 
 
-def format_decoder_choices(given: TrainSettings, filled: TrainSettings) -> str | None:
+def format_decoder_choices(before: TrainSettings, filled: TrainSettings) -> str | None:
     """One line on the changes of `with_decoder_defaults`; None without any."""
     changes = []
-    if filled.lora is not None and given.lora is None:
+    if filled.lora is not None and before.lora is None:
         changes.append(
             f"only adapters of rank {filled.lora.rank} are trained (--no-lora trains all weights)"
         )
-    if filled.prompts != given.prompts:
+    if filled.prompts != before.prompts:
         changes.append(
             f"texts get the prompt {filled.prompts!r} (--prompts '{PLACE}' turns it off)"
         )
@@ -334,11 +329,11 @@ def _optim(
     settings: TrainSettings, datasets: Sequence[DatasetFacts], epoch_rows: float, dim: int
 ) -> Tree:
     """Defaults of `optim`; the most careful of those of all datasets."""
-    max_epochs = min(_max_epochs(settings, facts) for facts in datasets)
+    limits = [_lr_and_max_epochs(settings, facts, dim) for facts in datasets]
     epochs = max(round(_ROWS_TO_PROCESS / epoch_rows), 1)
     optim: Tree = {
-        "lr": min(_lr(settings, facts, dim) for facts in datasets),
-        "epochs": float(min(epochs, max_epochs)),
+        "lr": min(lr for lr, _ in limits),
+        "epochs": float(min(epochs, *(max_epochs for _, max_epochs in limits))),
         "batch_size": BATCH_SIZE,
         "average": 1.0,
         "scheduler": "constant_with_warmup",
@@ -371,27 +366,23 @@ def _neighbours_optim(settings: TrainSettings, epoch_rows: float, dim: int) -> T
     }
 
 
-def _lr(settings: TrainSettings, facts: DatasetFacts, dim: int) -> float:
-    if settings.lora is not None:
-        return _LR_ADAPTERS
-    if _is_distilled(settings, facts):
-        return _LR_DISTILL
-    if facts.has_little_to_learn:
-        return _LR_SMALL
+def _lr_and_max_epochs(settings: TrainSettings, facts: DatasetFacts, dim: int) -> tuple[float, int]:
+    """The largest learning rate and number of epochs that suit one dataset."""
     lr = _KINDS[facts.kind].lr
-    return min(lr, _LR_LARGE_DIM) if dim >= _LARGE_DIM else lr
-
-
-def _max_epochs(settings: TrainSettings, facts: DatasetFacts) -> int:
-    is_distilled = _is_distilled(settings, facts)
-    if facts.has_little_to_learn or (facts.kind == "single" and not is_distilled):
-        return 1
-    return _KINDS[facts.kind].max_epochs
-
-
-def _is_distilled(settings: TrainSettings, facts: DatasetFacts) -> bool:
-    """Whether a teacher is the only source of learning; usually of a small model that has far to go."""
-    return facts.kind == "single" and settings.teacher.model is not None
+    max_epochs = _KINDS[facts.kind].max_epochs
+    if dim >= _LARGE_DIM:
+        lr = min(lr, _LR_LARGE_DIM)
+    ranks_right = facts.auc is not None and facts.auc >= RANKED_RIGHT
+    if facts.written or ranks_right:  # there is little to learn
+        lr = _LR_SMALL
+        max_epochs = 1
+    if facts.kind == "single" and settings.teacher.model is None:
+        max_epochs = 1
+    elif facts.kind == "single":  # only a teacher teaches, usually a small model that has far to go
+        lr = _LR_DISTILL
+    if settings.lora is not None:
+        lr = _LR_ADAPTERS
+    return lr, max_epochs
 
 
 def _objective(settings: TrainSettings, kind: Kind) -> Tree:
@@ -424,5 +415,6 @@ def _weights(settings: TrainSettings, kind: Kind) -> Tree:
 
 
 def _fill_unset(settings: TrainSettings, defaults: Tree) -> TrainSettings:
-    given = settings.model_dump(exclude_unset=True)
-    return TrainSettings.model_validate(merged(defaults, given))
+    """The settings with these defaults beneath."""
+    tree = settings.model_dump(exclude_unset=True)
+    return TrainSettings.model_validate(merged(defaults, tree))

@@ -164,8 +164,9 @@ def distinct(frame: pl.DataFrame, reading: ReadingReport = EMPTY_REPORT) -> Exam
         width = int(negatives.len().to_numpy().max())
         columns += [negatives.get(column, null_on_oob=True) for column in range(width)]
 
-    row_by_row = np.arange(len(columns) * frame.height).reshape(len(columns), -1).T.ravel()
-    texts = pl.concat(columns).gather(row_by_row).to_arrow(compat_level=pl.CompatLevel.oldest())
+    cells = np.arange(len(columns) * frame.height).reshape(len(columns), -1)
+    row_by_row = pl.concat(columns).gather(cells.T.ravel())
+    texts = row_by_row.to_arrow(compat_level=pl.CompatLevel.oldest())
     encoded = texts.dictionary_encode()  # in order of first occurrence
     indices = encoded.indices.fill_null(ABSENT).to_numpy().astype(np.int64)
     rows = indices.reshape(-1, len(columns))
@@ -256,7 +257,8 @@ def _labels_of_block(
 
 def _example(examples: Examples, conflicting: pl.DataFrame, locate: Callable[[int], str]) -> str:
     """The first conflicting pair, its first row, and the row whose label differs most."""
-    first = conflicting.filter(pl.col("row") != _NO_ROW).sort("row", maintain_order=True).head(1)
+    from_rows = conflicting.filter(pl.col("row") != _NO_ROW)
+    first = from_rows.sort("row", maintain_order=True).head(1)
     labels = conflicting.join(first.select(PAIR), on=PAIR, how="semi")
     difference = (pl.col("label") - labels["label"][0]).abs()
     others = labels.sort(difference, descending=True, maintain_order=True)

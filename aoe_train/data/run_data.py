@@ -97,7 +97,7 @@ def read_data(sources: Sources, settings: TrainSettings, say: Say) -> Data:
         for note in sources.small.notes:
             say(note)
         return sources.small
-    check_names(settings, sources)
+    _check_sections(settings, sources)
     train: dict[str, Examples] = {}
     label_notes: dict[str, str] = {}
     for name, source in sources.data.items():
@@ -182,7 +182,7 @@ def _reader(
     )
 
 
-def check_names(settings: TrainSettings, sources: Sources) -> None:
+def _check_sections(settings: TrainSettings, sources: Sources) -> None:
     """Refuse settings for unknown datasets, and settings that have no effect."""
     known = dict.fromkeys([*sources.data, *(sources.dev_data or {})])
     for name, section in settings.datasets.items():

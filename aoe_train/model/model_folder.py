@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 
 from pairkit import __version__
+from pairkit.base.cli.terminal import CommandResult
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
 from pairkit.base.system.files import remove, sha256, write_json
@@ -34,7 +35,7 @@ RUN_FILE = "run.json"
 _MADE_BY = "aoe "
 
 
-class OutputResult:
+class OutputResult(CommandResult):
     """Base of results that are a file or folder."""
 
     out: Path

@@ -7,6 +7,7 @@ random, so some are false negatives. A guide is a model that filters them (GISTE
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal, NamedTuple
 
 import torch
@@ -45,22 +46,10 @@ class Guide(NamedTuple):
 Duplicates = Literal["exclude", "positive", "negative"]
 
 
-def in_batch_part(context: LossContext) -> Loss:
-    """The part `in_batch`."""
-    return _part(context, "in_batch", hard_negatives=True, symmetric=False)
-
-
-def contrastive_part(context: LossContext) -> Loss:
-    """The part `contrastive`."""
+def _part(context: LossContext, name: str) -> Loss:
+    """The part `in_batch` or `contrastive`; only the latter has all options."""
     settings = context.settings
-    return _part(
-        context, "contrastive", hard_negatives=settings.hard_negatives, symmetric=settings.symmetric
-    )
-
-
-def _part(context: LossContext, name: str, *, hard_negatives: bool, symmetric: bool) -> Loss:
-    """A contrastive loss with the temperature of the part `name`."""
-    settings = context.settings
+    is_contrastive = name == "contrastive"
     tau = context.tau(name)
 
     def loss(pairs: Pairs) -> Tensor:
@@ -79,12 +68,16 @@ def _part(context: LossContext, name: str, *, hard_negatives: bool, symmetric: b
             guide,
             contrast_anchors=settings.contrast_anchors,
             contrast_positives=settings.contrast_positives,
+            hard_negatives=settings.hard_negatives or not is_contrastive,
+            symmetric=settings.symmetric and is_contrastive,
             duplicates=settings.duplicates,
-            hard_negatives=hard_negatives,
-            symmetric=symmetric,
         )
 
     return loss
+
+
+in_batch_part = partial(_part, name="in_batch")
+contrastive_part = partial(_part, name="contrastive")
 
 
 def contrastive_loss(
@@ -117,6 +110,7 @@ def contrastive_loss(
     partner_copies = copies[:, :anchors]
     absent = texts[:, 1] == ABSENT
 
+    # A block has the cosines with some candidates, and a mask of those that are not negatives.
     excluded = copies if duplicates == "exclude" else absent.expand_as(copies)
     also_positive = copies & ~absent if duplicates == "positive" else torch.zeros_like(copies)
     if guide is not None:

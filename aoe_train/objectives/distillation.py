@@ -131,9 +131,10 @@ def score_distill_part(context: LossContext) -> Loss:
     dot = context.teachers.dot
 
     def loss(pairs: Pairs) -> Tensor:
-        scores = (
-            _batch_scores(pairs, dot=dot) if pairs.scores is None else _pair_scores(pairs, dot=dot)
-        )
+        if pairs.scores is None:
+            scores = _batch_scores(pairs, dot=dot)
+        else:
+            scores = _pair_scores(pairs, dot=dot)
         if form == "kl":
             model, teacher, known = (each.view(pairs.anchors, -1) for each in scores)
             return similarity_kl_loss(model, teacher, known, scale)

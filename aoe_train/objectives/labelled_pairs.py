@@ -68,7 +68,8 @@ def as_pairs(
     rows = len(texts)
     others = texts.shape[1] - 1
     first, second = _sides(vectors)
-    numbers = torch.stack([texts[:, 0].repeat(others), texts[:, 1:].T.flatten()], dim=1)
+    anchors = texts[:, 0].repeat(others)
+    numbers = torch.stack([anchors, texts[:, 1:].T.flatten()], dim=1)
 
     if labels is None:
         is_positive = torch.arange(rows * others, device=vectors.device) < rows

@@ -141,9 +141,9 @@ class _Loss(nn.Module):
         rows, columns, _ = vectors.shape
         ranks = RANKED & self.objective.settings.weights.active.keys()
         if columns < 2 or (columns == 2 and labels is None and ranks):
-            given = "1 column" if columns == 1 else f"{columns} columns"
+            found = "1 column" if columns == 1 else f"{columns} columns"
             raise ConfigError(
-                f"{type(self).__name__}: found {given} and {'no' if labels is None else 'a'} label;"
+                f"{type(self).__name__}: found {found} and {'no' if labels is None else 'a'} label;"
                 " expected two columns and a label, or anchor, positive and one or more negatives"
             )
         if texts is None:

@@ -56,11 +56,6 @@ class TeacherOutputs:
     vectors: dict[str, TeacherVectors] = field(default_factory=dict)
     scores: np.ndarray | None = None
 
-    @property
-    def teacher(self) -> TeacherVectors | None:
-        """The teacher's vectors, if there are any."""
-        return self.vectors.get("teacher")
-
     def batch(self, rows: np.ndarray) -> dict[str, Tensor]:
         """The vectors and scores of these rows, under the keys of `Batch`."""
         batch = {role: vectors.of_rows(rows) for role, vectors in self.vectors.items()}
@@ -156,6 +151,11 @@ class Examples:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def evenly_spread(self, count: int) -> np.ndarray:
+        """At most `count` row numbers from the first to the last row, ascending int64."""
+        numbers = np.linspace(0, len(self) - 1, min(count, len(self)))
+        return np.unique(numbers.astype(np.int64))
 
     def token_counts(self, lengths: np.ndarray, chosen: Sequence[int] | slice) -> np.ndarray:
         """Token counts of the chosen rows' texts, int64 (row, column); 0 for an absent negative."""

@@ -16,6 +16,7 @@ from numpy import ndarray
 from aoe_train.searching.index_rows import as_json, with_rows
 from aoe_train.searching.nearest import IndexVectors, Searcher
 from pairkit.base.cli.progress import Listener, Progress
+from pairkit.base.cli.terminal import CommandResult
 from pairkit.base.errors import spoken_notes
 from pairkit.base.printable import one_line
 from pairkit.dataset.table_files import write_table
@@ -43,7 +44,7 @@ _OF_FEW = 0.8  # their minimum
 
 
 @dataclass(frozen=True, eq=False)
-class NearDuplicates:
+class NearDuplicates(CommandResult):
     """Pairs of similar texts, within an index or between two.
 
     Attributes:
@@ -146,6 +147,10 @@ class NearDuplicates:
     def _parts(self) -> Iterator[pl.DataFrame]:
         for start in range(0, len(self.pairs), _BLOCK_PAIRS):
             yield self.rows(start, _BLOCK_PAIRS)
+
+    def tables(self) -> list[ResultTable]:
+        """The table of the largest groups, or of the first pairs."""
+        return [self.table()]
 
     def table(self, rows: int = 20) -> ResultTable:
         """The largest groups with their lowest cosine, or the first pairs between two indexes."""

@@ -19,7 +19,8 @@ PLACE = "{text}"
 DEFAULT = "default"
 """Name of an unnamed prompt for all texts."""
 QUERY = "query"
-DOCUMENTS = ("document", "passage", "corpus")
+DOCUMENT = "document"
+DOCUMENTS = (DOCUMENT, "passage", "corpus")
 """Names of the prompt for searched texts; the first non-empty one is used."""
 
 
@@ -32,7 +33,8 @@ class Prompt(NamedTuple):
 
 def read_prompt(words: str) -> Prompt:
     """Split a prompt at `{text}`."""
-    if (count := words.count(PLACE)) > 1:
+    count = words.count(PLACE)
+    if count > 1:
         raise ConfigError(
             f"prompt {one_line(words, 80)!r}: has {PLACE} {count} times; expected once at most"
         )
@@ -61,10 +63,12 @@ class NamedPrompts:
             if not name.strip():
                 raise ConfigError(f"prompt {one_line(words, 80)!r}: has an empty name")
             read_prompt(words)
+        self.prompts = prompts
+        self.default = default
         implied = prompts.get(default or "", "")
-        implied = implied if read_prompt(implied).after else ""
-        self.prompts, self.default = prompts, default
-        self.known = {QUERY: implied, DOCUMENTS[0]: implied, **prompts}
+        if not read_prompt(implied).after:
+            implied = ""
+        self.known = {QUERY: implied, DOCUMENT: implied, **prompts}
         """All prompts that can be used by name."""
         if default is not None:
             self.named(default)
@@ -72,7 +76,7 @@ class NamedPrompts:
     def named(self, name: str) -> str:
         """The words of a prompt."""
         if name not in self.known:
-            known = ", ".join(f"{one_line(each, 80)!r}" for each in self.known)
+            known = ", ".join(repr(one_line(known_name, 80)) for known_name in self.known)
             raise ConfigError(f"no prompt {one_line(name, 80)!r}; this model has {known}")
         return self.known[name]
 
@@ -83,7 +87,8 @@ class NamedPrompts:
         if prompt is not None:
             read_prompt(prompt)
             return prompt
-        name = self.default if name is None else name
+        if name is None:
+            name = self.default
         return "" if name is None else self.named(name)
 
     @property
@@ -94,8 +99,8 @@ class NamedPrompts:
     @property
     def document(self) -> str:
         """The words for searched texts."""
-        words = (self.known.get(name) for name in DOCUMENTS)
-        return next(filter(None, words), "")
+        prompts = (self.known.get(name) for name in DOCUMENTS)
+        return next(filter(None, prompts), "")
 
     @property
     def around_all(self) -> str | None:

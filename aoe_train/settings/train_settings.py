@@ -43,19 +43,6 @@ EncodingPrecision = Literal["auto", "fp32", "bf16", "fp16", "int8"]
 PRECISIONS = get_args(EncodingPrecision)
 Similarity = Literal["cosine", "dot", "euclidean", "manhattan"]
 Tree = dict[str, Any]
-
-
-def named_precision(given: str | None) -> EncodingPrecision:
-    """Check the name of a precision for encoding; None is `auto`."""
-    if given is not None and given not in PRECISIONS:
-        raise ConfigError(
-            f"--precision {given}: expected {', '.join(PRECISIONS[:-1])} or {PRECISIONS[-1]}"
-        )
-    return cast("EncodingPrecision", given or "auto")
-
-
-# Names of the papers, sentence-transformers and angle-emb.
-_POOLINGS = {"last-avg": "avg", "mean": "avg", "last-max": "max", "cls-last-avg": "cls-avg"}
 Activation = Literal[
     "identity",
     "elu",
@@ -70,6 +57,17 @@ Activation = Literal[
     "softplus",
     "tanh",
 ]
+
+# Names of the papers, sentence-transformers and angle-emb.
+_POOLINGS = {"last-avg": "avg", "mean": "avg", "last-max": "max", "cls-last-avg": "cls-avg"}
+
+
+def named_precision(name: str | None) -> EncodingPrecision:
+    """Check the name of a precision for encoding; None is `auto`."""
+    if name is not None and name not in PRECISIONS:
+        *others, last = PRECISIONS
+        raise ConfigError(f"--precision {name}: expected {', '.join(others)} or {last}")
+    return cast("EncodingPrecision", name or "auto")
 
 
 class DenseSettings(Settings):
@@ -173,7 +171,9 @@ class LoraSettings(Settings):
 
 def _lora(value: object) -> object:
     """Turn true into default settings and false into None."""
-    return {True: {}, False: None}[value] if isinstance(value, bool) else value
+    if isinstance(value, bool):
+        return {} if value else None
+    return value
 
 
 def merged(below: Tree, above: Tree) -> Tree:
@@ -185,7 +185,9 @@ def merged(below: Tree, above: Tree) -> Tree:
     return result
 
 
-AUTO, PAPERS, DOMAIN = "auto", "-paper", "domain"
+AUTO = "auto"
+PAPERS = "-paper"
+DOMAIN = "domain"
 _PAPERS: Tree = {
     "optim": OptimSettings().model_dump(exclude={"if_not_better"}),
     "batches": {"strategy": "shuffle"},
@@ -206,15 +208,15 @@ _DOMAIN: Tree = {
 PRESETS: Mapping[str, Tree] = {
     AUTO: {},
     **{
-        name: {"objective": given.model_dump(exclude_unset=True)}
-        for name, given in OBJECTIVES.items()
+        name: {"objective": objective.model_dump(exclude_unset=True)}
+        for name, objective in OBJECTIVES.items()
     },
     **{
         name + PAPERS: {
-            "objective": merged(given.model_dump(), _PAPERS_OBJECTIVES.get(name, {})),
+            "objective": merged(objective.model_dump(), _PAPERS_OBJECTIVES.get(name, {})),
             **_PAPERS,
         }
-        for name, given in OBJECTIVES.items()
+        for name, objective in OBJECTIVES.items()
     },
     DOMAIN: _DOMAIN,
 }
@@ -342,15 +344,12 @@ class TrainSettings(Settings):
             run.setdefault("objective", {}).pop("weights", None)
         if section.get("prompts") is not None:
             run["prompts"] = section["prompts"]
-        if section.get("batch_size") is not None:
-            run = merged(run, {"optim": {"batch_size": section["batch_size"]}})
         data = {
             name: section[name]
             for name in DataSettings.model_fields
             if section.get(name) is not None
         }
-        return TrainSettings.model_validate(
-            merged(
-                run, {"data": run.get("data", {}) | data, "objective": section.get("objective", {})}
-            )
-        )
+        overrides: Tree = {"data": data, "objective": section.get("objective", {})}
+        if section.get("batch_size") is not None:
+            overrides["optim"] = {"batch_size": section["batch_size"]}
+        return TrainSettings.model_validate(merged(run, overrides))

@@ -90,6 +90,12 @@ class Built:
         whole, rest = divmod(steps, self.steps_an_epoch)
         return whole + rest * self.args.gradient_accumulation_steps / len(self.batches)
 
+    def rows(self, steps: int) -> int:
+        """Number of rows in this many optimiser steps, over all processes."""
+        epochs, rest = divmod(steps, self.steps_an_epoch)
+        unfinished = self.batches.plan(epochs)[: rest * self.args.gradient_accumulation_steps]
+        return self.batches.rows_seen(epochs) + sum(map(len, unfinished))
+
     def save(self, folder: Path) -> None:
         """Write the encoder, and the files of a `TextObjective`."""
         backbone = self.encoder.model.backbone
@@ -126,9 +132,10 @@ def build(loaded: Loaded, *, placeholders: bool = False) -> Built:
         dev = {name: prompts.by_dataset[name].applied(rows) for name, rows in dev.items()}
         _set_trained_weights(encoder, settings)
         datasets = [
-            _dataset(name, rows, encoder, loaded, outputs[name]) for name, rows in train.items()
+            _build_dataset(name, rows, encoder, loaded, outputs[name])
+            for name, rows in train.items()
         ]
-        model = _model(encoder, datasets, loaded)
+        model = _build_model(encoder, datasets, loaded)
         batches = Mixture(
             [dataset.batches for dataset in datasets],
             [settings.section(dataset.name).weight for dataset in datasets],
@@ -145,7 +152,7 @@ def build(loaded: Loaded, *, placeholders: bool = False) -> Built:
         evaluate=has_score,
         find_unused=_may_leave_gradients_out(model, loaded),
     )
-    loader = _loader(datasets, batches, loaded)
+    loader = _build_loader(datasets, batches, loaded)
     return Built(loaded, args, encoder, Data(train, dev), datasets, batches, loader, model)
 
 
@@ -193,7 +200,7 @@ def _check_dropout(backbone: PreTrainedModel) -> None:
         )
 
 
-def _model(encoder: Encoder, datasets: Sequence[Dataset], loaded: Loaded) -> PairModel:
+def _build_model(encoder: Encoder, datasets: Sequence[Dataset], loaded: Loaded) -> PairModel:
     """The text model with the objective of each dataset."""
     backbone = encoder.model.backbone
     settings = loaded.settings
@@ -208,8 +215,8 @@ def _model(encoder: Encoder, datasets: Sequence[Dataset], loaded: Loaded) -> Pai
     ):
         train_used_rows(backbone, _used_tokens(backbone, [dataset.store for dataset in datasets]))
     keep_freed_memory()
-    layers = _train_layers(encoder, loaded)
-    losses = [_loss(dataset, loaded, encoder, layers) for dataset in datasets]
+    layers = _return_layers(encoder, loaded)
+    losses = [_build_objective(dataset, loaded, encoder, layers) for dataset in datasets]
     loss = nn.ModuleList(losses) if len(losses) > 1 else losses[0]
     # The training loop moves it, too, but a dry run has none, and sharding comes before it.
     loss.to(args.device)
@@ -218,7 +225,7 @@ def _model(encoder: Encoder, datasets: Sequence[Dataset], loaded: Loaded) -> Pai
     )
 
 
-def _dataset(
+def _build_dataset(
     name: str, examples: Examples, encoder: Encoder, loaded: Loaded, teacher_outputs: TeacherOutputs
 ) -> Dataset:
     """The tokens and batches of a dataset."""
@@ -238,7 +245,7 @@ def _dataset(
         progress=loaded.process.show,
     )
     size = settings.optim.batch_size * world
-    teacher = teacher_outputs.teacher
+    teacher = teacher_outputs.vectors.get("teacher")
     if isinstance(teacher, NeighbourTeacher):
         batches: Batches = NeighbourBatches(
             examples, store.lengths, size, teacher.nearest, seed=settings.seed, world=world
@@ -256,7 +263,9 @@ def _dataset(
     return Dataset(name, examples, store, batches, views, teacher_outputs)
 
 
-def _loss(dataset: Dataset, loaded: Loaded, encoder: Encoder, layers: tuple[int, ...]) -> nn.Module:
+def _build_objective(
+    dataset: Dataset, loaded: Loaded, encoder: Encoder, layers: tuple[int, ...]
+) -> nn.Module:
     """The objective of a dataset."""
     examples = dataset.examples
     settings = loaded.datasets[dataset.name]
@@ -282,7 +291,7 @@ def _loss(dataset: Dataset, loaded: Loaded, encoder: Encoder, layers: tuple[int,
         raise ConfigError(f"dataset {dataset.name}: {error}") from error
 
 
-def _loader(datasets: Sequence[Dataset], batches: Mixture, loaded: Loaded) -> DataLoader[int]:
+def _build_loader(datasets: Sequence[Dataset], batches: Mixture, loaded: Loaded) -> DataLoader[int]:
     """Loads the batches with the `numbers` of their rows; with several datasets also with their `dataset`."""
 
     def collated(rows: list[int]) -> dict[str, Any]:
@@ -308,13 +317,13 @@ def _teacher_info(
     settings: TrainSettings, encoder: Encoder, teacher_outputs: TeacherOutputs, examples: Examples
 ) -> TeacherInfo:
     """Information about guide and teacher for the objective."""
-    teacher = teacher_outputs.teacher
+    teacher = teacher_outputs.vectors.get("teacher")
     objective = settings.objective
     sample = None
     if teacher is not None and "embed_distill" in objective.weights.active:
         sizes = {encoder.dim, *objective.dims}
         if sizes != {teacher.dim} or objective.projection == "principal":
-            sample = _sample(encoder, teacher, examples)
+            sample = _teacher_sample(encoder, teacher, examples)
     return TeacherInfo(
         guide="guide" in teacher_outputs.vectors,
         teacher_dim=None if teacher is None else teacher.dim,
@@ -324,11 +333,10 @@ def _teacher_info(
     )
 
 
-def _sample(encoder: Encoder, teacher: TeacherVectors, examples: Examples) -> TeacherSample:
+def _teacher_sample(encoder: Encoder, teacher: TeacherVectors, examples: Examples) -> TeacherSample:
     """Vectors of some texts by both models, evenly spread over the rows."""
     columns = examples.rows.shape[1]
-    count = min(len(examples), math.ceil(_SAMPLE / columns))
-    rows = np.unique(np.linspace(0, len(examples) - 1, count).astype(np.int64))
+    rows = examples.evenly_spread(math.ceil(_SAMPLE / columns))
     present = examples.rows[rows] != ABSENT
     texts = examples.rows[rows][present].tolist()
     prompts = examples.prompts
@@ -341,7 +349,7 @@ def _sample(encoder: Encoder, teacher: TeacherVectors, examples: Examples) -> Te
     return TeacherSample(torch.from_numpy(vectors), targets[torch.from_numpy(present)])
 
 
-def _train_layers(encoder: Encoder, loaded: Loaded) -> tuple[int, ...]:
+def _return_layers(encoder: Encoder, loaded: Loaded) -> tuple[int, ...]:
     """Let the text model return the earlier layers to train, and return their numbers."""
     wanted, *others = {settings.objective.layers for settings in loaded.datasets.values()}
     if others:

@@ -86,10 +86,6 @@ class Stopwatch:
 class Stopped(KeyboardInterrupt):
     """A run stopped on request, with a checkpoint; the same command continues it."""
 
-    def __init__(self, step: int) -> None:
-        self.step = step
-        super().__init__(f"stopped after step {step}")
-
 
 @contextmanager
 def stop_signals(*kinds: signal.Signals) -> Iterator[Callable[[], bool]]:
@@ -208,15 +204,15 @@ class WeightAverage:
         if chosen is None:
             yield
             return
-        _swap(chosen, model)
+        _swap_weights(chosen, model)
         try:
             yield
         finally:
-            _swap(chosen, model)
+            _swap_weights(chosen, model)
 
 
 @torch.no_grad()
-def _swap(weights: dict[str, Tensor], model: nn.Module) -> None:
+def _swap_weights(weights: dict[str, Tensor], model: nn.Module) -> None:
     """Swap the weights with the model's one by one, to avoid a third copy of the model."""
     for name, weight in trained_weights(model).items():
         current = weight.clone()

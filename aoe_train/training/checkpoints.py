@@ -22,6 +22,7 @@ from transformers.trainer_callback import ExportableState
 from aoe_train.training.processes import (
     gather_objects,
     gather_weights,
+    is_main,
     is_sharded,
     shard_like,
     trained_weights,
@@ -64,8 +65,7 @@ def save(run: TrainingRun) -> None:
         history = replace(run.state, stateful_callbacks=stateful)
         weights = {"weights": trained_weights(model), "best": run.best, "average": run.average.mean}
         content: dict[str, Any] = {
-            name: each and gather_weights(each, main=process.is_main)
-            for name, each in weights.items()
+            name: each and gather_weights(each, main=is_main()) for name, each in weights.items()
         }
         content |= {
             "optimiser": optimiser_state(model, run.step.optimiser),
@@ -77,7 +77,7 @@ def save(run: TrainingRun) -> None:
             "seconds": run.clock.seconds,
             "name": run.name,
         }
-        if process.is_main:
+        if is_main():
             with whole_file(path) as file:
                 torch.save(content, file)
             for older in process.work.glob("*step-*.pt*"):

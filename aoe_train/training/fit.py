@@ -39,6 +39,7 @@ from aoe_train.training.callbacks import (
 from aoe_train.training.loss_log import CollapseCheck, Diverged, LossLog, sample_texts, spread
 from aoe_train.training.processes import (
     copy_weights,
+    is_main,
     is_sharded,
     on_main,
     shard,
@@ -85,34 +86,21 @@ def fit(
     dev = built.data.dev
     settings = loaded.settings
     judged = loaded.judged
-    process = loaded.process
     score = _dev_scorer(built)
     encode = partial(_encode, built)
     similarity = built.encoder.settings.similarity_fn_name
     before: DevScores | None = on_main(score) if score else None
     texts = sample_texts(rows.texts for rows in (*train.values(), *dev.values()))
     collapse = CollapseCheck(encode, texts, before=on_main(lambda: spread(encode(texts))))
-    if judged is not None and process.is_main:
+    if judged is not None and is_main():
         judged_before = judged.score(encode, similarity)
         weights_before = copy_weights(trained_weights(model))
     if settings.run.shard:
         shard(model)
     with stop_signals(signal.SIGINT) as interrupted:  # outside there is no step to save
         policy = SavePolicy(settings.log, lambda: stop_requested() or interrupted())
-        run = _begin(built, callbacks, policy, score, before, collapse)
-        try:
-            _resume(run)
-            run_epochs(run)
-            run.check_divergence()
-        except Diverged as error:
-            raise Diverged(f"{error}{_save_sound_weights(run)}") from error
-        except Stopped as stopped:
-            process.say(f"{process.work}: {stopped} with a checkpoint")
-            raise
-        best = run.best or run.average.chosen(model)
-        if best is not None:
-            checkpoints.restore_weights(model, best)
-        unshard(model)
+        run = _prepare_run(built, callbacks, policy, score, before, collapse)
+        _train_to_end(run)
 
     dev_gain = None
     can_resample = sum(map(len, dev.values())) <= MOST_RESAMPLED
@@ -129,9 +117,28 @@ def fit(
             )
         )
         keeps_model = settings.optim.if_not_better == "model" or gain.word == "better"
-        if process.is_main and not keeps_model:
+        if is_main() and not keeps_model:
             checkpoints.restore_weights(model, weights_before)
     return Fitted(built, run.state, run.clock.seconds, before, dev_gain, gain, keeps_model)
+
+
+def _train_to_end(run: TrainingRun) -> None:
+    """Train from the newest checkpoint to the end, and restore the best weights."""
+    process = run.built.loaded.process
+    model = run.built.model
+    try:
+        _resume(run)
+        run_epochs(run)
+        run.check_divergence()
+    except Diverged as error:
+        raise Diverged(f"{error}{_save_sound_weights(run)}") from error
+    except Stopped as stopped:
+        process.say(f"{process.work}: {stopped} with a checkpoint")
+        raise
+    best = run.best or run.average.chosen(model)
+    if best is not None:
+        checkpoints.restore_weights(model, best)
+    unshard(model)
 
 
 def run_epochs(run: TrainingRun) -> None:
@@ -214,10 +221,10 @@ def _log_evaluate_save(run: TrainingRun, norm: Tensor | None, lr: float) -> None
         events("on_save")
         if run.policy.stops and not events.control.should_training_stop:
             wait_for_all()
-            raise Stopped(run.state.global_step)
+            raise Stopped(f"stopped after step {run.state.global_step}")
 
 
-def _begin(
+def _prepare_run(
     built: Built,
     callbacks: Sequence[TrainerCallback],
     policy: SavePolicy,
@@ -245,7 +252,7 @@ def _begin(
         max_steps=math.ceil(args.num_train_epochs * built.steps_an_epoch),
         num_train_epochs=math.ceil(args.num_train_epochs),
         train_batch_size=args.per_device_train_batch_size,
-        is_world_process_zero=process.is_main,
+        is_world_process_zero=is_main(),
         is_local_process_zero=args.local_process_index == 0,
     )
     step = OptimiserStep(built, losses, state.max_steps)
@@ -279,7 +286,7 @@ def _resume(run: TrainingRun) -> None:
     if newest is not None:
         process.say(f"{process.work}: continuing after step {checkpoints.step_of(newest)}")
         checkpoints.restore(run, newest)
-    if process.is_main:
+    if is_main():
         open_trackers(
             run.events.callbacks, process, run.built.args, run.name, run.state.global_step
         )
@@ -302,7 +309,7 @@ def _save_sound_weights(run: TrainingRun) -> str:
     checkpoints.restore_weights(model, weights)
     unshard(model)
     folder = process.work / BEFORE_DIVERGENCE
-    if process.is_main:
+    if is_main():
         with whole_folder(folder) as partial:
             run.built.save(partial)
     return f"; {name} of step {step:,} are in {folder}"

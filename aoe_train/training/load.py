@@ -49,7 +49,7 @@ from aoe_train.model.packing.attention import NAME as PACKED_ATTENTION
 from aoe_train.model.precision import Computed, choose_precision, training_note
 from aoe_train.model.similarity import pair_similarities
 from aoe_train.model.tokens.coverage import language_warning
-from aoe_train.objectives.training_rows import ABSENT, TextSelection
+from aoe_train.objectives.training_rows import ABSENT
 from aoe_train.training.processes import on_main
 from aoe_train.training.teachers import load_teachers
 from pairkit.base.cli.progress import stage
@@ -108,12 +108,14 @@ def load(sources: Sources, settings: TrainSettings, process: Process) -> Loaded:
             filled = with_domain_preset(filled)
         neighbours = learns_neighbours(filled.of(name), rows.kind)
         if neighbours:
-            data = _drawn(data, sources, filled.seed, process)
+            data = _sample_texts(data, sources, filled.seed, process)
         elif depends_on_auc(filled):
-            auc = _backbone_auc(sources, data, encoder, filled, say, show)
+            auc = _score_backbone(sources, data, encoder, filled, say, show)
 
     facts = {
-        name: _facts(rows, sources.data[name], filled.data.author, auc, neighbours=neighbours)
+        name: _dataset_facts(
+            rows, sources.data[name], filled.data.author, auc, neighbours=neighbours
+        )
         for name, rows in data.train.items()
     }
     if sources.several:
@@ -133,8 +135,8 @@ def load(sources: Sources, settings: TrainSettings, process: Process) -> Loaded:
     if not (resolved.optim.interpolate or "interpolate" in filled.optim.model_fields_set):
         warnings.append(UNSUITED)
     for name, rows in data.train.items():
-        warnings += _warnings(name, rows, datasets[name], sources, encoder)
-    warnings += _trained_on(data)
+        warnings += _dataset_warnings(name, rows, datasets[name], sources, encoder)
+    warnings += _overlap_warnings(data)
 
     return Loaded(
         process=process,
@@ -150,7 +152,7 @@ def load(sources: Sources, settings: TrainSettings, process: Process) -> Loaded:
     )
 
 
-def _drawn(data: Data, sources: Sources, seed: int, process: Process) -> Data:
+def _sample_texts(data: Data, sources: Sources, seed: int, process: Process) -> Data:
     """The data with a sample of the training texts, without near-duplicates."""
     ((name, rows),) = data.train.items()
     with stage("draw texts", process.show):
@@ -162,7 +164,7 @@ def _drawn(data: Data, sources: Sources, seed: int, process: Process) -> Data:
     return replace(data, train={name: rows})
 
 
-def _facts(
+def _dataset_facts(
     rows: Examples, source: Source, author: Author | None, auc: float | None, *, neighbours: bool
 ) -> DatasetFacts:
     """Properties of a dataset that its defaults depend on."""
@@ -171,7 +173,8 @@ def _facts(
     is_mostly_written = 2 * rows.reading.written > len(rows)
     first_person = 0.0
     if author == "rules":
-        first_person = first_person_share([rows.texts[text] for text in rows.rows[:, 0].tolist()])
+        anchors = [rows.texts[text] for text in rows.rows[:, 0].tolist()]
+        first_person = first_person_share(anchors)
     return DatasetFacts(
         rows.kind,
         len(rows),
@@ -183,7 +186,7 @@ def _facts(
     )
 
 
-def _warnings(
+def _dataset_warnings(
     name: str, rows: Examples, settings: TrainSettings, sources: Sources, encoder: Encoder
 ) -> Iterator[str | None]:
     """Warnings of rows that make a model worse, unused prompts, and similarities trained only in part."""
@@ -202,7 +205,7 @@ def _warnings(
         yield f"{name}: {note}" if sources.several else note
 
 
-def _trained_on(data: Data) -> Iterator[str]:
+def _overlap_warnings(data: Data) -> Iterator[str]:
     """Warnings of held-out rows of which all texts are training texts."""
     if not data.dev:
         return
@@ -217,7 +220,7 @@ def _trained_on(data: Data) -> Iterator[str]:
             )
 
 
-def _backbone_auc(
+def _score_backbone(
     sources: Sources,
     data: Data,
     encoder: Encoder,
@@ -229,14 +232,14 @@ def _backbone_auc(
     ((name, rows),) = data.train.items()
     if rows.kind != "binary" or rows.labels is None:
         return None
-    chosen = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), _SAMPLE)).astype(np.int64))
+    chosen = rows.evenly_spread(_SAMPLE)
     labels = rows.labels[chosen]
     if len(np.unique(labels)) < 2:
         return None
     used, indices = np.unique(rows.rows[chosen], return_inverse=True)
     sample = replace(
         rows,
-        texts=TextSelection(rows.texts, used),
+        texts=[rows.texts[text] for text in used.tolist()],
         rows=indices.reshape(len(chosen), -1),
         labels=labels,
     )
@@ -246,7 +249,8 @@ def _backbone_auc(
     def score() -> float:
         vectors = encoder.encode([*sample.texts], prompt=sample.prompts)
         similarities = pair_similarities(vectors, sample.rows, encoder.settings.similarity_fn_name)
-        return binary(similarities, labels, name).scores()["roc_auc"]
+        (auc,) = binary(similarities, labels, name).roc_auc(np.ones((1, len(labels))))
+        return float(auc)
 
     with stage(f"score {sources.backbone} on training pairs", show):
         auc: float = on_main(score)

@@ -78,7 +78,7 @@ def model_card(name: str, record: RunRecord, settings: TrainSettings, dim: int) 
         language=about.language or record.languages,
         base_model=about.base_model or base_model,
         datasets=dict.fromkeys(filter(None, datasets)),
-        results=_measured(record),
+        results=_eval_results(record),
     )
     body = [f"# {name}"]
     if record.result.kept == "backbone":
@@ -87,12 +87,14 @@ def model_card(name: str, record: RunRecord, settings: TrainSettings, dim: int) 
         f"Maps a text to a vector of {dim} numbers; texts with similar meaning have similar vectors."
     )
     sections = {
-        "Use": _use(record.encoder),
-        "Training data": _data(record, settings),
-        "Objective": "\n\n".join([_objectives(record, settings), *_teachers(record, settings)]),
-        "Settings": _settings(record, settings),
-        "Results": _results(record),
-        "Licence": _licence(about.license, packaged),
+        "Use": _use_section(record.encoder),
+        "Training data": _data_section(record, settings),
+        "Objective": "\n\n".join(
+            [_objective_section(record, settings), *_describe_teachers(record, settings)]
+        ),
+        "Settings": _settings_section(record, settings),
+        "Results": _results_section(record),
+        "Licence": _licence_section(about.license, packaged),
     }
     body += [f"## {title}\n\n{text}" for title, text in sections.items()]
     return head + "\n\n".join(body) + "\n"
@@ -130,7 +132,7 @@ def hub_id(source: str) -> str | None:
     return source if _HUB_ID.fullmatch(source) and not Path(source).exists() else None
 
 
-def _measured(record: RunRecord) -> Iterator[EvalResult]:
+def _eval_results(record: RunRecord) -> Iterator[EvalResult]:
     """Each dev set's score; the Hub merges results of the same type."""
     from huggingface_hub import EvalResult
 
@@ -143,7 +145,7 @@ def _measured(record: RunRecord) -> Iterator[EvalResult]:
         name = next(iter([*record.dev_sets, *held_out]))
         scores = {name: (str(result.dev_metric), result.dev)}
     for name, (metric, value) in scores.items():
-        source = _base(held_out[name])
+        source = _base_name(held_out[name])
         other_type = "held-out" if len(scores) == 1 else f"held-out-{name}"
         chose = " that chose the weights" if result.dev_set in (None, name) else ""
         if value is not None:
@@ -158,7 +160,7 @@ def _measured(record: RunRecord) -> Iterator[EvalResult]:
             )
 
 
-def _licence(license_id: str, backbone: Packaged | None) -> str:
+def _licence_section(license_id: str, backbone: Packaged | None) -> str:
     known = f" The backbone's is `{backbone.license}`." if backbone else ""
     if license_id != "unknown":
         return f"`{license_id}`, as stated by the model's trainer.{known}"
@@ -168,7 +170,7 @@ def _licence(license_id: str, backbone: Packaged | None) -> str:
     )
 
 
-def _use(encoder: EncoderSettings) -> str:
+def _use_section(encoder: EncoderSettings) -> str:
     """How to load the model and encode texts, with a note on its prompts."""
     note = prompts_note(encoder.named_prompts)
     return (
@@ -195,11 +197,11 @@ def prompts_note(prompts: NamedPrompts) -> str:
     return (
         "The model was trained with prompts: choose one with `encode(texts, prompt_name=...)`; `encode_query`"
         f" and `encode_document` use their own.{default}\n\n{table(('name', 'prompt'), rows)}"
-        f"{_in_frameworks(prompts)}"
+        f"{_framework_note(prompts)}"
     )
 
 
-def _in_frameworks(prompts: NamedPrompts) -> str:
+def _framework_note(prompts: NamedPrompts) -> str:
     """How libraries that don't read prompts by name use them; empty if they can't."""
     if prompts.after_text is not None:
         return ""
@@ -214,10 +216,11 @@ def _in_frameworks(prompts: NamedPrompts) -> str:
     )
 
 
-def _data(record: RunRecord, settings: TrainSettings) -> str:
+def _data_section(record: RunRecord, settings: TrainSettings) -> str:
     """The training and held-out rows."""
     rows = {
-        name: _rows(dataset, record.sources.data[name]) for name, dataset in record.datasets.items()
+        name: _describe_rows(dataset, record.sources.data[name])
+        for name, dataset in record.datasets.items()
     }
     lines = [*rows.values()]
     if len(rows) > 1:
@@ -241,17 +244,17 @@ def _data(record: RunRecord, settings: TrainSettings) -> str:
     return " ".join(lines)
 
 
-def _rows(dataset: DatasetRecord, source: str) -> str:
+def _describe_rows(dataset: DatasetRecord, source: str) -> str:
     """Number and kind of rows, the meaning of their labels, and rows left out."""
-    lines = [f"{dataset.rows:,} {_NUMBERS[dataset.kind]} from `{_base(source)}`."]
+    lines = [f"{dataset.rows:,} {_NUMBERS[dataset.kind]} from `{_base_name(source)}`."]
     reading = dataset.reading
     if dataset.negatives:
         lines.append(f"Negatives: {negatives_in_words(dataset.negatives)}.")
     if labels := reading.get("labels"):
-        lines.append(f"Labels: {_code(labels)}.")
+        lines.append(f"Labels: {_as_code(labels)}.")
     if left_out := reading.get("left_out"):
         reasons = ", ".join(
-            f"{number:,} {_code(why.replace('_', ' '))}" for why, number in left_out.items()
+            f"{number:,} {_as_code(why.replace('_', ' '))}" for why, number in left_out.items()
         )
         lines.append(f"Rows left out: {reasons}.")
     if conflicts := reading.get("conflicts"):
@@ -259,24 +262,24 @@ def _rows(dataset: DatasetRecord, source: str) -> str:
     return " ".join(lines)
 
 
-def _code(text: str) -> str:
+def _as_code(text: str) -> str:
     """Untrusted text as code, which Markdown doesn't interpret."""
     return f"`{one_line(text, 200).replace('`', chr(39))}`"
 
 
-def _objectives(record: RunRecord, settings: TrainSettings) -> str:
+def _objective_section(record: RunRecord, settings: TrainSettings) -> str:
     """The objective, or the objectives of all datasets."""
     custom_losses = record.origin.get("objective") or [None] * len(record.datasets)
     if len(record.datasets) == 1:
-        return _objective(settings.objective, *custom_losses)
+        return _describe_objective(settings.objective, *custom_losses)
     sections = []
     for name, custom_loss in zip(record.datasets, custom_losses, strict=True):
-        objective = _objective(settings.of(name).objective, custom_loss)
+        objective = _describe_objective(settings.of(name).objective, custom_loss)
         sections.append(f"### {name}\n\n{objective}")
     return "\n\n".join(sections)
 
 
-def _objective(objective: ObjectiveSettings, custom_loss: str | None) -> str:
+def _describe_objective(objective: ObjectiveSettings, custom_loss: str | None) -> str:
     """The parts of an objective, or the name of a custom loss, and the sizes and layers."""
     lines = []
     if dims := objective.dims:
@@ -297,7 +300,7 @@ def _objective(objective: ObjectiveSettings, custom_loss: str | None) -> str:
             " `Encoder.load(folder, layers=…)`, `aoe export --layers …`."
         )
     if custom_loss:
-        return "\n\n".join([f"A custom loss: {_code(custom_loss)}.", *lines])
+        return "\n\n".join([f"A custom loss: {_as_code(custom_loss)}.", *lines])
     parts = objective.weights.active
     taus = objective.tau.model_dump()
     if objective.score_form == "mse":  # doesn't rank
@@ -311,23 +314,23 @@ def _objective(objective: ObjectiveSettings, custom_loss: str | None) -> str:
     return "\n\n".join([table(("part", "weight", "tau"), rows), *named, *lines])
 
 
-def _teachers(record: RunRecord, settings: TrainSettings) -> Iterator[str]:
+def _describe_teachers(record: RunRecord, settings: TrainSettings) -> Iterator[str]:
     """The guide and teacher."""
     objective = settings.objective
     taught = settings.teacher
     for role, teacher in record.advisers.items():
         if role == "teacher_scores":
-            yield f"Scores of a teacher: {_code(teacher['file'])}."
+            yield f"Scores of a teacher: {_as_code(teacher['file'])}."
             continue
-        model = _base(teacher["model"] or record.sources.backbone)
-        revision = f" at {_code(teacher['revision'])}" if teacher["revision"] else ""
+        model = _base_name(teacher["model"] or record.sources.backbone)
+        revision = f" at {_as_code(teacher['revision'])}" if teacher["revision"] else ""
         hashed = "weights" if "weights" in teacher else "file"
         line = (
-            f"{role.capitalize()}: {_code(model)}{revision}, {teacher['dim']} numbers, SHA-256 of its"
+            f"{role.capitalize()}: {_as_code(model)}{revision}, {teacher['dim']} numbers, SHA-256 of its"
             f" {hashed} `{teacher[hashed][:16]}…`."
         )
         by_column = teacher.get("prompts", {})
-        prompts = [f"{column} {_code(words)}" for column, words in by_column.items() if words]
+        prompts = [f"{column} {_as_code(words)}" for column, words in by_column.items() if words]
         if prompts:
             line += f" Its prompts: {', '.join(prompts)}."
         if role == "guide":
@@ -347,12 +350,12 @@ def _teachers(record: RunRecord, settings: TrainSettings) -> Iterator[str]:
         yield line
 
 
-def _settings(record: RunRecord, settings: TrainSettings) -> str:
+def _settings_section(record: RunRecord, settings: TrainSettings) -> str:
     """A table of the main settings."""
     optim = settings.optim
     precision = record.origin["precision"]
     rows = [
-        ("backbone", f"`{_base(record.sources.backbone)}`"),
+        ("backbone", f"`{_base_name(record.sources.backbone)}`"),
         ("pooling", record.encoder.pooling),
         ("max length", str(record.encoder.max_length)),
         ("epochs", f"{optim.epochs:g}"),
@@ -366,13 +369,13 @@ def _settings(record: RunRecord, settings: TrainSettings) -> str:
     return f"{settings_table}\n\n`run.json` has all settings and the hashes of all inputs."
 
 
-def _results(record: RunRecord) -> str:
+def _results_section(record: RunRecord) -> str:
     """The scores on held-out rows, and the gain on judged pairs."""
-    on_dev = _dev_results(record)
+    on_dev = _dev_table(record)
     gain = record.result.gain
     if gain is None:
         return on_dev
-    pairs = _base(str(record.sources.judged))
+    pairs = _base_name(str(record.sources.judged))
     kept = f"The weights are the {record.result.kept}'s."
     if not gain.is_judged:
         return f"{on_dev}\n\nThe judged pairs of `{pairs}` show no gain: {gain}. {kept}"
@@ -385,7 +388,7 @@ def _results(record: RunRecord) -> str:
     )
 
 
-def _dev_results(record: RunRecord) -> str:
+def _dev_table(record: RunRecord) -> str:
     """The scores before training and at the last evaluations, as a table."""
     result = record.result
     if result.dev is None or result.dev_before is None:
@@ -407,7 +410,7 @@ def _dev_results(record: RunRecord) -> str:
     return f"{results}\n\nThe weights are those of step {record.best_step}."
 
 
-def _base(source: str) -> str:
+def _base_name(source: str) -> str:
     """The last part of a path, since the rest is private to this machine."""
     if not source.startswith(("/", "./", "../", "~")):
         return source

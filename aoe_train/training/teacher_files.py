@@ -77,8 +77,8 @@ def _read_scores(path: Path) -> dict[_Pair, float]:
             path=path,
         )
     known: dict[_Pair, float] = {}
-    lists = _as_lists(table[column], path, start)
-    for row, (pairs, scores) in enumerate(zip(_pairs(rows), lists, strict=True), start):
+    lists = _scores_by_row(table[column], path, start)
+    for row, (pairs, scores) in enumerate(zip(_pairs_by_row(rows), lists, strict=True), start):
         if len(pairs) != len(scores):
             raise DataError(
                 f"found {len(scores)} scores for {len(pairs)} pairs; expected one for the anchor with its"
@@ -97,7 +97,7 @@ def _read_scores(path: Path) -> dict[_Pair, float]:
     return known
 
 
-def _pairs(rows: pl.DataFrame) -> Iterator[list[_Pair]]:
+def _pairs_by_row(rows: pl.DataFrame) -> Iterator[list[_Pair]]:
     """The pairs of each row: its anchor with the positive, then with each negative."""
     names = [NEGATIVES] if NEGATIVES in rows.columns else []
     for anchor, positive, *lists in rows.select("anchor", "positive", *names).iter_rows():
@@ -107,7 +107,7 @@ def _pairs(rows: pl.DataFrame) -> Iterator[list[_Pair]]:
         yield pairs
 
 
-def _as_lists(column: pl.Series, path: Path, start: int) -> list[list[float]]:
+def _scores_by_row(column: pl.Series, path: Path, start: int) -> list[list[float]]:
     """The scores of each row, a single number as a list of one."""
     if not isinstance(column.dtype, pl.List | pl.Array):
         column = column.cast(pl.Float64, strict=False).reshape((-1, 1))
@@ -136,7 +136,7 @@ def vectors_from_file(path: Path, texts: Sequence[str]) -> npt.NDArray[np.float3
                 " `aoe encode` writes them to a .parquet",
                 path=path,
             )
-    matrix = _matrix(table[_VECTOR], path)
+    matrix = _vector_matrix(table[_VECTOR], path)
     known = table[_TEXT].cast(pl.String).to_list()
     row_of = {text: row for row, text in enumerate(known)}
     missing = [text for text in texts if text not in row_of]
@@ -149,7 +149,7 @@ def vectors_from_file(path: Path, texts: Sequence[str]) -> npt.NDArray[np.float3
     return np.ascontiguousarray(matrix[[row_of[text] for text in texts]])
 
 
-def _matrix(vectors: pl.Series, path: Path) -> npt.NDArray[np.float32]:
+def _vector_matrix(vectors: pl.Series, path: Path) -> npt.NDArray[np.float32]:
     """The vectors of a table, which must have one size and be finite."""
     if not isinstance(vectors.dtype, pl.List | pl.Array):
         raise DataError(

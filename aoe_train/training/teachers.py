@@ -177,21 +177,7 @@ def load_teachers(
     show: Listener,
 ) -> list[Teacher]:
     """The guide and teacher of a run, identified by rank 0; datasets in `custom` have the user's own loss."""
-    teachers = []
-    sections: dict[Role, TeacherModelSettings] = {
-        "guide": settings.guide,
-        "teacher": settings.teacher,
-    }
-    for role, section in sections.items():
-        if section.model is not None:
-            teachers.append(Teacher(role, section))
-        elif section.revision or section.prompts:
-            raise ConfigError(
-                f"{role}: has settings but no model; give --{role}, or leave them out"
-            )
-        elif section is settings.teacher and settings.teacher.smoothing is not None:
-            prompted = section.model_copy(update={"prompts": settings.prompts})
-            teachers.append(Teacher(role, prompted, encoder))
+    teachers = _guide_and_teacher(settings, encoder)
     with stage("load guide and teacher", show) if teachers else nullcontext():
         identities: list[Mapping[str, Any]] = on_main(
             lambda: [teacher.identify() for teacher in teachers]
@@ -207,6 +193,26 @@ def load_teachers(
             )
         if name not in custom:
             _check_teachers(teachers, datasets[name], encoder, rows)
+    return teachers
+
+
+def _guide_and_teacher(settings: TrainSettings, backbone: Encoder) -> list[Teacher]:
+    """Those that a run has; with smoothing, the backbone teaches itself."""
+    teachers = []
+    sections: dict[Role, TeacherModelSettings] = {
+        "guide": settings.guide,
+        "teacher": settings.teacher,
+    }
+    for role, section in sections.items():
+        if section.model is not None:
+            teachers.append(Teacher(role, section))
+        elif section.revision or section.prompts:
+            raise ConfigError(
+                f"{role}: has settings but no model; give --{role}, or leave them out"
+            )
+        elif role == "teacher" and settings.teacher.smoothing is not None:
+            prompted = section.model_copy(update={"prompts": settings.prompts})
+            teachers.append(Teacher(role, prompted, backbone))
     return teachers
 
 
@@ -241,7 +247,7 @@ def precompute_vectors(
                 column = ColumnVectors(zeros, np.zeros(len(examples), np.int64))
                 taught = TeacherVectors([column] * max(2, examples.rows.shape[1]))
             else:
-                taught = _vectors(teacher, examples, cache, show)
+                taught = _encode_columns(teacher, examples, cache, show)
             if teacher.role == "teacher" and settings.smoothing is not None:
                 (column, _) = taught.columns
                 by_text = column.vectors[column.indices]
@@ -258,7 +264,9 @@ def precompute_vectors(
     return outputs
 
 
-def _vectors(teacher: Teacher, examples: Examples, cache: Path, show: Listener) -> TeacherVectors:
+def _encode_columns(
+    teacher: Teacher, examples: Examples, cache: Path, show: Listener
+) -> TeacherVectors:
     """The vectors of all columns; texts of columns with the same prompt are encoded together."""
     by_column: dict[int, ColumnVectors] = {}
     prompts = teacher.prompts(examples)

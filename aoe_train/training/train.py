@@ -29,8 +29,8 @@ from aoe_train.training.load import Loaded, load
 from aoe_train.training.loss_log import Diverged
 from aoe_train.training.model_card import model_card
 from aoe_train.training.pair_model import check_loss_functions
-from aoe_train.training.processes import on_main, wait_for_all
-from aoe_train.training.train_record import RunRecord, format_run_choices, origin, run_record
+from aoe_train.training.processes import is_main, on_main, wait_for_all
+from aoe_train.training.train_record import format_run_choices, origin, run_record
 from aoe_train.training.training_arguments import (
     Process,
     idle_processors,
@@ -63,24 +63,24 @@ def train(
     check_judged(sources.judged, settings)
     work = work_beside(sources.out)
     args = start_processes(settings, work)
-    is_main = args.process_index == 0
+    writes = is_main()
     with (
-        working_folder(work) if is_main else nullcontext(),
-        Display(progress if is_main else False) as show,
+        working_folder(work) if writes else nullcontext(),
+        Display(progress if writes else False) as show,
     ):
-        process = Process(args, work, say if is_main else silent, show)
+        process = Process(args, work, say if writes else silent, show)
         if note := idle_processors(args):
             process.say(note)
         with memory_errors(partial(memory_advice, settings)):
             loaded = load(sources, settings, process)
         with memory_errors(partial(memory_advice, loaded.settings)):
-            record = _continued(loaded, fresh=fresh, callbacks=callbacks)
-        if is_main:
+            record = _continue_run(loaded, fresh=fresh, callbacks=callbacks)
+        if writes:
             clear(work)
         return record
 
 
-def _continued(
+def _continue_run(
     loaded: Loaded, *, fresh: bool, callbacks: Sequence[TrainerCallback]
 ) -> dict[str, Any]:
     """The record of a finished run, or of a new one, which continues from its newest checkpoint."""
@@ -102,21 +102,22 @@ def _continued(
         try:
             fitted = fit(built, callbacks, stop_requested)
         except Diverged as error:
-            if process.is_main:
+            if is_main():
                 mark_diverged(process.work, identity, str(error))
             wait_for_all()  # the first process that exits ends the others
             raise
-        written: dict[str, Any] = on_main(lambda: _write(fitted, identity).to_dict())
+        written: dict[str, Any] = on_main(lambda: _write_model_folder(fitted, identity))
     return written
 
 
-def _write(fitted: Fitted, origin: Mapping[str, Any]) -> RunRecord:
-    """Write the model's folder; `origin` is what identifies its run."""
+def _write_model_folder(fitted: Fitted, origin: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the model's folder, and return its run.json; `origin` is what identifies its run."""
     built = fitted.built
     loaded = built.loaded
     data = built.data
     out = loaded.sources.out
     record = run_record(fitted, origin)
+    content = record.to_dict()
     card = model_card(out.name, record, loaded.settings, built.encoder.dim)
     bad_rows = (rows.reading.bad_rows for rows in (*data.train.values(), *data.dev.values()))
     write_bad_rows(out, joined(bad_rows))
@@ -126,5 +127,5 @@ def _write(fitted: Fitted, origin: Mapping[str, Any]) -> RunRecord:
             trained = data.train.values() if record.training_texts else ()
             write_digests(folder, training_digests(trained), loaded.encoder.folder)
         write_text(folder / "README.md", card)
-        write_json(folder / RUN_FILE, record.to_dict())
-    return record
+        write_json(folder / RUN_FILE, content)
+    return content

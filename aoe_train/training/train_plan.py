@@ -130,8 +130,8 @@ def plan(sources: Sources, settings: TrainSettings, *, progress: bool | Listener
         args = start_processes(settings, Path(scratch))
         loaded = load(sources, settings, Process(args, Path(scratch), silent, show))
         built = build(loaded, placeholders=True)
-        memory = _memory(built)
-        seconds_a_batch = _probe(built)
+        memory = _memory_by_use(built)
+        seconds_a_batch = _seconds_a_batch(built)
     return Plan(_plan_record(built, memory, seconds_a_batch))
 
 
@@ -225,14 +225,14 @@ def _label_counts(labels: np.ndarray | None) -> dict[str, int]:
     return dict(zip(map(str, distinct.tolist()), counts.tolist(), strict=True))
 
 
-def _memory(built: Built) -> dict[str, float]:
+def _memory_by_use(built: Built) -> dict[str, float]:
     """MiB by use."""
     model = built.model
     args = built.args
     optim = built.loaded.settings.optim
     weights = sum(weight.nbytes for weight in (*model.parameters(), *model.buffers()))
     trained = sum(weight.nbytes for weight in model.parameters() if weight.requires_grad)
-    batch = _batch(built, max(built.batches, key=lambda rows: _tokens(built, rows)))
+    batch = _device_batch(built, max(built.batches, key=lambda rows: _count_tokens(built, rows)))
     model.train()
     with autocast(args):
         activations = saved_bytes(model, batch)
@@ -250,7 +250,7 @@ def _memory(built: Built) -> dict[str, float]:
     return {name: round(size / _MIB, 1) for name, size in sizes.items()}
 
 
-def _tokens(built: Built, rows: list[int]) -> int:
+def _count_tokens(built: Built, rows: list[int]) -> int:
     """Number of tokens of a batch."""
     number, rows = built.batches.locate(rows)
     dataset = built.datasets[number]
@@ -258,7 +258,7 @@ def _tokens(built: Built, rows: list[int]) -> int:
     return int(dataset.store.lengths[texts].sum())
 
 
-def _probe(built: Built) -> float:
+def _seconds_a_batch(built: Built) -> float:
     """Seconds per training batch."""
     model = built.model
     trained = [weight for weight in model.parameters() if weight.requires_grad]
@@ -269,7 +269,7 @@ def _probe(built: Built) -> float:
     for step in [steps[-1], *steps[:-1]]:
         start = time.perf_counter()
         with autocast(built.args):
-            loss = model(**_batch(built, batches[step]))["loss"]
+            loss = model(**_device_batch(built, batches[step]))["loss"]
         loss.backward()
         torch.nn.utils.clip_grad_norm_(trained, max_norm=1.0)
         optimiser.step()
@@ -279,7 +279,7 @@ def _probe(built: Built) -> float:
     return sum(durations[1:]) / _PROBES
 
 
-def _batch(built: Built, rows: list[int]) -> dict[str, Any]:
+def _device_batch(built: Built, rows: list[int]) -> dict[str, Any]:
     """A batch on the device."""
     batch: dict[str, Any] = built.loader.collate_fn(rows)
     batch.pop("numbers")
@@ -289,18 +289,18 @@ def _batch(built: Built, rows: list[int]) -> dict[str, Any]:
 def saved_bytes(model: PairModel, batch: Mapping[str, Any]) -> int:
     """Bytes that a forward pass saves for the backward pass; with chunks their inputs and one chunk."""
     weights = {weight.untyped_storage().data_ptr() for weight in model.parameters()}
-    saved = _saved(lambda: model(**batch), weights)
+    saved = _count_saved_bytes(lambda: model(**batch), weights)
     if model.chunk is not None and len(batch["pieces"]) > model.chunk:
         prompts = [batch["prompt_lengths"]] if "prompt_lengths" in batch else []
         chunks = split_texts(
             batch["input_ids"], batch["lengths"], batch["pieces"], model.chunk, *prompts
         )
         *_, longest = chunks  # texts are sorted by length
-        saved += _saved(lambda: model.text_model(*longest), weights)
+        saved += _count_saved_bytes(lambda: model.text_model(*longest), weights)
     return saved
 
 
-def _saved(forward: Callable[[], object], exclude: set[int]) -> int:
+def _count_saved_bytes(forward: Callable[[], object], exclude: set[int]) -> int:
     """Bytes that `forward` saves, without the storages to `exclude`."""
     sizes: dict[int, int] = {}
 

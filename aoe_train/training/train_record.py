@@ -31,7 +31,6 @@ from pairkit.dataset.reading.in_memory import source_name
 from pairkit.similarity.languages import languages
 
 if TYPE_CHECKING:
-    from aoe_train.data.mixture import Mixture
     from aoe_train.training.build import Built
     from aoe_train.training.fit import Fitted
     from aoe_train.training.load import Loaded
@@ -190,7 +189,7 @@ def run_record(fitted: Fitted, origin: Mapping[str, Any]) -> RunRecord:
         )
     return RunRecord(
         made_by=f"aoe {__version__}",
-        result=_result(fitted, dev_history),
+        result=_result_record(fitted, dev_history),
         origin=dict(origin),
         sources=SourceNames(
             data={name: source_name(source) for name, source in sources.data.items()},
@@ -203,7 +202,7 @@ def run_record(fitted: Fitted, origin: Mapping[str, Any]) -> RunRecord:
             "dev_data": {name: hash_files(source) for name, source in dev_data.items()},
         },
         encoder=built.encoder.settings,
-        advisers=_teachers(built),
+        advisers=_teacher_records(built),
         batches=describe(built.batches, [dataset.store for dataset in built.datasets]),
         datasets=datasets,
         dev_sets={name: len(rows) for name, rows in built.data.dev.items()},
@@ -224,15 +223,13 @@ def _finite(entry: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _result(fitted: Fitted, dev_history: Sequence[Mapping[str, Any]]) -> ResultRecord:
+def _result_record(fitted: Fitted, dev_history: Sequence[Mapping[str, Any]]) -> ResultRecord:
     """What the run has reached, with the scores of the weights that are saved."""
     state = fitted.state
     before = fitted.before
     keeps_model = fitted.keeps_model
     loaded = fitted.built.loaded
-    pairs = rows_trained(
-        fitted.built.batches, state.global_step, loaded.settings.optim.accumulation
-    )
+    pairs = fitted.built.rows(state.global_step)
     optional: dict[str, Any] = {}
     if before is not None and len(before.by_set) > 1:
         at_best = (entry for entry in dev_history if entry["step"] == state.best_global_step)
@@ -266,7 +263,7 @@ def _result(fitted: Fitted, dev_history: Sequence[Mapping[str, Any]]) -> ResultR
     )
 
 
-def _teachers(built: Built) -> dict[str, dict[str, Any]]:
+def _teacher_records(built: Built) -> dict[str, dict[str, Any]]:
     """Guide, teacher and file of scores by role."""
     loaded = built.loaded
     first, *_ = built.datasets
@@ -299,7 +296,7 @@ def format_run_choices(built: Built) -> Iterator[str]:
             yield f"{dataset.name}: {len(rows):,} {rows.kind} rows: {' + '.join(parts)}; {share}"
         elif not settings.preset.endswith(PAPERS):
             steps = math.ceil(optim.epochs * built.steps_an_epoch)
-            seen = rows_trained(built.batches, steps, optim.accumulation)
+            seen = built.rows(steps)
             yield format_choices(settings, rows.kind, rows=len(rows), seen=seen, parts=parts)
     if not loaded.sources.several:
         return
@@ -307,10 +304,3 @@ def format_run_choices(built: Built) -> Iterator[str]:
         f"{len(built.datasets)} datasets, {settings.mix.order}: {len(built.batches):,} batches an"
         f" epoch, {format_epochs(optim.epochs)}, learning rate {optim.lr:g}, batches of {optim.batch_size}"
     )
-
-
-def rows_trained(batches: Mixture, steps: int, accumulation: int) -> int:
-    """Number of rows in this many optimiser steps, over all processes."""
-    epochs, rest = divmod(steps, math.ceil(len(batches) / accumulation))
-    unfinished = batches.plan(epochs)[: rest * accumulation]
-    return batches.rows_seen(epochs) + sum(map(len, unfinished))

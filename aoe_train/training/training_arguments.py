@@ -71,11 +71,6 @@ class Process:
     show: Listener
     start: float = field(default_factory=time.perf_counter)
 
-    @property
-    def is_main(self) -> bool:
-        """Whether this process writes and prints."""
-        return bool(self.args.process_index == 0)
-
 
 def start_processes(settings: TrainSettings, work: Path) -> TrainingArguments:
     """Join the process group, if any, and return the arguments that don't depend on data and model."""

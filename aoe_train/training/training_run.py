@@ -24,6 +24,7 @@ from aoe_train.model.device import upload_batch
 from aoe_train.training.loss_log import Diverged, gradient_problem
 from aoe_train.training.processes import (
     copy_weights,
+    is_main,
     is_sharded,
     on_main,
     trained_weights,
@@ -47,6 +48,19 @@ if TYPE_CHECKING:
     from aoe_train.training.loss_log import CollapseCheck, LossLog
 
 
+# Weights without weight decay.
+_NO_DECAY = re.compile(r"bias|layernorm|rmsnorm|(?:^|\.)norm(?:$|\.)|_norm(?:$|\.)")
+# Requests of callbacks that are reset before each event, as in transformers' Trainer.
+_RESET = {
+    "on_train_begin": ["should_training_stop"],
+    "on_epoch_begin": ["should_epoch_stop"],
+    "on_step_begin": ["should_log", "should_evaluate", "should_save"],
+    "on_log": ["should_log"],
+    "on_evaluate": ["should_evaluate"],
+    "on_save": ["should_save"],
+}
+
+
 class OptimiserStep:
     """The model with its optimiser and schedule; batches are already split among the ranks."""
 
@@ -56,8 +70,8 @@ class OptimiserStep:
         self._losses = losses
         self._datasets = [dataset.name for dataset in built.datasets]
         self._graphs = make_step_graphs(built)
-        self.accelerator = _accelerator(built.args)
-        self._wrapped, self.optimiser = _wrapped(self.model, self.accelerator, built.args)
+        self.accelerator = _make_accelerator(built.args)
+        self._wrapped, self.optimiser = _wrap_model(self.model, self.accelerator, built.args)
         options: Any = self._args.lr_scheduler_kwargs
         with _rejections("lr_scheduler_kwargs"):
             self.schedule = get_scheduler(
@@ -82,7 +96,8 @@ class OptimiserStep:
         rows = inputs.pop("numbers")
         number = inputs.get("dataset")
         dataset = None if number is None else self._datasets[number]
-        if self._graphs is not None and (parts := self._graphs(inputs)) is not None:
+        parts = None if self._graphs is None else self._graphs(inputs)
+        if parts is not None:
             self._losses.add(parts, rows, step, dataset)
             return
         inputs = upload_batch(inputs, self._args.device)  # while the device still computes
@@ -102,14 +117,11 @@ class OptimiserStep:
 
     def advance(self) -> float:
         """Advance the schedule after an update, and return the update's learning rate."""
-        lr = float(self.schedule.get_last_lr()[0])
+        lr, *_ = self.schedule.get_last_lr()
         if not self.accelerator.optimizer_step_was_skipped:
             self.schedule.step()
         self._wrapped.zero_grad()
-        return lr
-
-
-_NO_DECAY = re.compile(r"bias|layernorm|rmsnorm|(?:^|\.)norm(?:$|\.)|_norm(?:$|\.)")
+        return float(lr)
 
 
 @contextmanager
@@ -123,7 +135,7 @@ def _rejections(option: str) -> Iterator[None]:
         ) from error
 
 
-def _optimiser(model: nn.Module, args: TrainingArguments) -> torch.optim.Optimizer:
+def _make_optimiser(model: nn.Module, args: TrainingArguments) -> torch.optim.Optimizer:
     """The optimiser; biases and norms have no weight decay, as in transformers' Trainer."""
     norms = {name for name, module in model.named_modules() if isinstance(module, nn.LayerNorm)}
     decaying: list[nn.Parameter] = []
@@ -153,11 +165,11 @@ def _optimiser(model: nn.Module, args: TrainingArguments) -> torch.optim.Optimiz
     return optimiser
 
 
-def _wrapped(
+def _wrap_model(
     model: nn.Module, accelerator: Accelerator, args: TrainingArguments
 ) -> tuple[nn.Module, Any]:
     """The model, prepared for precision and processes, and its optimiser."""
-    optimiser = _optimiser(model, args)
+    optimiser = _make_optimiser(model, args)
     with warnings.catch_warnings():
         # A matter for accelerate.
         warnings.filterwarnings("ignore", "`broadcast_buffers`", FutureWarning)
@@ -169,7 +181,7 @@ def _wrapped(
         return wrapped, accelerator.prepare(optimiser)
 
 
-def _accelerator(args: TrainingArguments) -> Accelerator:
+def _make_accelerator(args: TrainingArguments) -> Accelerator:
     """The accelerator with a run's precision, DDP options and compiler."""
     ddp = DistributedDataParallelKwargs(
         find_unused_parameters=args.ddp_find_unused_parameters,
@@ -183,17 +195,6 @@ def _accelerator(args: TrainingArguments) -> Accelerator:
         dynamo_plugin=dynamo,
         kwargs_handlers=[ddp],
     )
-
-
-# Requests of callbacks that are reset before each event, as in transformers' Trainer.
-_RESET = {
-    "on_train_begin": ["should_training_stop"],
-    "on_epoch_begin": ["should_epoch_stop"],
-    "on_step_begin": ["should_log", "should_evaluate", "should_save"],
-    "on_log": ["should_log"],
-    "on_evaluate": ["should_evaluate"],
-    "on_save": ["should_save"],
-}
 
 
 class Events:
@@ -306,7 +307,7 @@ class TrainingRun:
         with self.clock.paused():
             model.eval()
             figures = list[float]()
-            if self.built.loaded.process.is_main or is_sharded(model):
+            if is_main() or is_sharded(model):
                 with self.average.applied(model), unsharded_root(model):
                     figures = self.score().figures
             values: list[float] = on_main(lambda: figures)
@@ -326,7 +327,7 @@ class TrainingRun:
         model = self.built.model
         with self.clock.paused():
             spread = 0.0
-            if self.built.loaded.process.is_main or is_sharded(model):
+            if is_main() or is_sharded(model):
                 with unsharded_root(model):
                     spread = self.collapse.spread()
             self._stop_if(self.collapse.problem(on_main(lambda: spread)))

@@ -125,7 +125,8 @@ class Plan(Printed):
                 f"{repo.hours:.2f}",
             )
         rows.add_rule()
-        issues = sum({repo.row.full_name: repo.row.issue_count for repo in priced}.values())
+        issues_of = {repo.row.full_name: repo.row.issue_count for repo in priced}
+        issues = sum(issues_of.values())
         rows.add_row("all", issues, self.points, self.requests, f"{self.hours:.2f}")
         return rows
 
@@ -192,7 +193,8 @@ def _search(row: RepoRow, settings: BuildSettings) -> tuple[int, int]:
     targets = _batches(issues * _TARGETS_PER_ISSUE, crawl.issue_batch)
     sample = min(issues, negative_sample_size(round(issues * _DUPLICATES_PER_ISSUE), settings.pool))
     # The negative sample is drawn from all numbers, including pull requests.
-    drawn = _batches(sample * max(1.0, row.max_number / max(1, issues)), crawl.issue_batch)
+    numbers_per_issue = max(1.0, row.max_number / max(1, issues))
+    drawn = _batches(sample * numbers_per_issue, crawl.issue_batch)
     points = (
         discovery * _points(crawl.search_batch)
         + threads * _points(_THREAD_CONNECTIONS * crawl.thread_batch)

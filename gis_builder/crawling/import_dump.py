@@ -142,7 +142,8 @@ def _list_skipped(dump: TicketDump, path: Path) -> str:
     if not dump.index.skipped:
         path.unlink(missing_ok=True)
         return ""
-    rows = pl.DataFrame(dump.index.skipped, schema=["id", "duplicate_of", "reason"], orient="row")
+    columns = ["id", "duplicate_of", "reason"]
+    rows = pl.DataFrame(dump.index.skipped, schema=columns, orient="row")
     write_bytes(path, rows.write_csv().encode())
     return f"list: {path}"
 
@@ -395,7 +396,8 @@ class ImportPreview(Printed):
 
     def tables(self) -> list[ResultTable]:
         """The columns, the words of links and the first tickets."""
-        return [_table(rows) for rows in (self.columns, self.links, self.tickets) if rows]
+        parts = (self.columns, self.links, self.tickets)
+        return [_table(rows) for rows in parts if rows]
 
     def lines(self) -> list[str]:
         """The messages."""
@@ -417,7 +419,8 @@ def preview(source: Path, options: ImportOptions) -> ImportPreview:
         if isinstance(dump, TicketDump):
             index = dump.index
             marks = index.marks
-            keys = {ref: key for ref, (key, _) in TicketSite.of(index.tickets).rows.items()}
+            site = TicketSite.of(index.tickets)
+            keys = {ref: key for ref, (key, _) in site.rows.items()}
             links += _link_rows(index)
             for file in dump.every_file:
                 columns.add(file)

@@ -75,10 +75,12 @@ def read_cell(cell: str, ticket: str) -> list[LinkPart]:
     """The parts of a cell of this ticket that have ids."""
     parts: list[LinkPart] = []
     lead = ""
-    own = ticket.lower()
-    cell = comparable(cell)
-    cell = _ID.sub(lambda found: "this" if found[0].lower().strip("#.") == own else found[0], cell)
-    for text in _texts(cell):
+
+    def own_as_this(match: re.Match[str]) -> str:
+        is_own = match[0].lower().strip("#.") == ticket.lower()
+        return "this" if is_own else match[0]
+
+    for text in _texts(_ID.sub(own_as_this, comparable(cell))):
         ids = _IDS.search(text)
         if ids is None:
             lead = text
@@ -94,14 +96,16 @@ def read_cell(cell: str, ticket: str) -> list[LinkPart]:
         if kind is not LinkKind.PLAIN:
             lead = head
             # "A-1, A-2 are duplicates", unlike "A-1, A-2 (duplicate)"
-            if tail.strip()[:1].isalpha() and all(part.kind is LinkKind.PLAIN for part in parts):
+            is_for_all = all(part.kind is LinkKind.PLAIN for part in parts)
+            if is_for_all and tail.strip()[:1].isalpha():
                 parts = [part._replace(kind=kind) for part in parts]
         elif is_bare or is_headed:
             kind = kind_of(f"{lead} #1")
-        # "2 customers" does not name ticket 2
-        is_unclear = kind is LinkKind.PLAIN and not is_bare
-        named = text if is_unclear else "; ".join(_ID.findall(ids[0]))
-        parts.append(LinkPart(named, " ".join(words.replace("#1", "…").lower().split()), kind))
+        named = "; ".join(_ID.findall(ids[0]))
+        if kind is LinkKind.PLAIN and not is_bare:
+            named = text  # "2 customers" does not name ticket 2
+        beside = " ".join(words.replace("#1", "…").lower().split())
+        parts.append(LinkPart(named, beside, kind))
     return parts
 
 
@@ -136,7 +140,8 @@ def kind_of(words: str) -> LinkKind:
     text = _SPACED.sub(" ", words).strip(' \n¿¡>"')
     found = set(map(_claimed, read(text, _TICKET).claims))
     page = PreparedText(_TITLE.sub("", text), _TICKET, ())
-    codes = "".join(page.sentence(index).codes for index in range(len(page.spans)))
+    sentences = map(page.sentence, range(len(page.spans)))
+    codes = "".join(sentence.codes for sentence in sentences)
     if found <= {LinkKind.PLAIN}:
         found.update(kind for kind, pattern in _CODES.items() if pattern.search(codes))
     found.update(kind for kind, pattern in _WORDS.items() if pattern.search(page.hidden))

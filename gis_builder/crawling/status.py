@@ -11,6 +11,7 @@ from typing import Any
 
 from gis_builder.store import RateLimit, RepoOutcome, RepoRow, Store, Tally, Usage
 from pairkit.base.cli.result_table import Printed, ResultTable
+from pairkit.base.cli.terminal import CommandResult
 from pairkit.base.errors import RemoteError
 
 _MAX_NAMED = 3  # repositories with the same outcome that get a line each
@@ -44,10 +45,12 @@ class RepoStatus:
         """The finished share in [0, 1], estimated until the search has found all candidates."""
         if self.stage in ("done", "updating"):
             return 1.0
-        if self.tally.done["search"] or self.tally.left["search"]:
-            done = self.tally.done["search"] + self.tally.begun
-            return done / max(1, done + self.tally.left["search"] + self.tally.pending)
-        return min(0.99, self.tally.begun / max(1, self.row.issue_count))
+        tally = self.tally
+        searches = tally.done["search"] + tally.left["search"]
+        if searches:
+            done = tally.done["search"] + tally.begun
+            return done / max(1, searches + tally.begun + tally.pending)
+        return min(0.99, tally.begun / max(1, self.row.issue_count))
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of a repository."""
@@ -87,9 +90,12 @@ class Status(Printed):
     @property
     def eta_s(self) -> float | None:
         """Seconds left with one token, from the time per issue so far; None if unknown, 0 when done."""
-        crawled = [repo for repo in self.repositories if repo.row.is_crawlable]
-        done = sum(repo.row.issue_count * repo.progress for repo in crawled)
-        left = sum(repo.row.issue_count * (1 - repo.progress) for repo in crawled)
+        done = 0.0
+        left = 0.0
+        for repo in self.repositories:
+            if repo.row.is_crawlable:
+                done += repo.row.issue_count * repo.progress
+                left += repo.row.issue_count * (1 - repo.progress)
         if not left:
             return 0.0
         return self.usage.seconds * left / done if done else None
@@ -109,7 +115,8 @@ class Status(Printed):
     def totals(self, names: Collection[str] | None = None) -> dict[str, Any]:
         """Sums over all or these repositories; a repository with two names counts once."""
         selected = [repo for repo in self.repositories if names is None or repo.row.name in names]
-        distinct = {repo.row.full_name: repo for repo in selected if repo.row.full_name}.values()
+        by_name = {repo.row.full_name: repo for repo in selected if repo.row.full_name}
+        distinct = by_name.values()
         return {
             "issues": sum(repo.tally.issues for repo in distinct),
             "threads": sum(repo.tally.threads for repo in distinct),
@@ -124,14 +131,15 @@ class Status(Printed):
         counted = _COUNTED if self.usage.requests else _COUNTED[:3]  # an import has no cost
         rows = ResultTable("repository", "stage", *counted, left=("stage",))
         for repo in self.repositories:
-            stored = f"{repo.tally.issues:,}/{repo.row.issue_count:,}"
-            work = (
-                repo.tally.threads,
-                repo.tally.open_work,
-                repo.usage.points,
-                repo.usage.requests,
-            )
-            figures = (stored, *work) if repo.row.is_crawlable else [None] * len(_COUNTED)
+            figures: list[str | int | None] = [None] * len(_COUNTED)
+            if repo.row.is_crawlable:
+                figures = [
+                    f"{repo.tally.issues:,}/{repo.row.issue_count:,}",
+                    repo.tally.threads,
+                    repo.tally.open_work,
+                    repo.usage.points,
+                    repo.usage.requests,
+                ]
             rows.add_row(repo.row.name, repo.stage, *figures[: len(counted)])
         sums = {**self.totals(), "left": self.left}
         rows.add_rule()
@@ -152,7 +160,8 @@ class Status(Printed):
             lines.append(self.rate_limit.describe(time.time()))
         if self.warnings:
             lines.append(f"{len(self.warnings)} warnings:")
-            lines += [f"  {repo}: {text}" if repo else f"  {text}" for repo, text in self.warnings]
+        for repo, text in self.warnings:
+            lines.append(f"  {repo}: {text}" if repo else f"  {text}")
         return lines
 
 
@@ -161,15 +170,16 @@ def read_status(store: Store) -> Status:
     rows = store.repos()
     usage = store.usage()
     tallies = store.tallies()
-    repos = [
-        RepoStatus(row, tallies.get(row.full_name, Tally()), usage.get(row.full_name, Usage()))
-        for row in rows
-    ]
+    repos = []
+    for row in rows:
+        tally = tallies.get(row.full_name, Tally())
+        spent = usage.get(row.full_name, Usage())
+        repos.append(RepoStatus(row, tally, spent))
     return Status(
-        tuple(repos),
-        sum(usage.values(), Usage()),
-        store.rate_limit(),
-        tuple(store.warnings()),
+        repositories=tuple(repos),
+        usage=sum(usage.values(), Usage()),
+        rate_limit=store.rate_limit(),
+        warnings=tuple(store.warnings()),
     )
 
 
@@ -187,9 +197,8 @@ def outcome_lines(rows: Iterable[RepoRow]) -> list[str]:
     by_outcome: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         if row.outcome is not RepoOutcome.OK:
-            by_outcome.setdefault((row.outcome.value.replace("_", " "), row.detail), []).append(
-                row.name
-            )
+            outcome = row.outcome.value.replace("_", " ")
+            by_outcome.setdefault((outcome, row.detail), []).append(row.name)
     lines = []
     for (outcome, detail), names in by_outcome.items():
         reason = f" ({detail})" if detail else ""
@@ -202,7 +211,7 @@ def outcome_lines(rows: Iterable[RepoRow]) -> list[str]:
 
 
 @dataclass(frozen=True, repr=False)
-class Crawled:
+class Crawled(CommandResult):
     """The result of a crawl or an import.
 
     Attributes:
@@ -231,7 +240,10 @@ class Crawled:
         """Lines on renamed, missing and failed repositories, and the cost of all runs."""
         spent = self.status.usage
         cost = f"{spent.points:,} points in {spent.requests:,} requests so far"
-        return [*outcome_lines(self.repositories), *([cost] if spent.requests else [])]
+        notes = outcome_lines(self.repositories)
+        if spent.requests:
+            notes.append(cost)
+        return notes
 
     def tables(self) -> list[ResultTable]:
         """Empty: `gis status` shows them."""

@@ -382,7 +382,8 @@ class TicketIndex:
                 return  # the number may be that of another project's ticket
             part = re.split(r"[/=]", part.rstrip("/"))[-1]
         words = _WORD.findall(part) + _MENTION.findall(part)
-        yield [_form(word) for word in words if re.search(r"\d", word) and not word.isdecimal()]
+        ids = [word for word in words if re.search(r"\d", word) and not word.isdecimal()]
+        yield list(map(_form, ids))
         yield [f"#{int(match[1] or match[2])}" for match in _NUMBER.finditer(part)]
 
     def _at(self, form: str, repo: str) -> IssueRef | str | None:
@@ -433,7 +434,11 @@ def _assign_numbers(
     """Assign a number to each id, in order of creation."""
     numbers = {id_: known[id_].number for id_ in tickets if id_ in known}
     taken = {row.number for row in known.values()}
-    new = sorted(tickets.keys() - known.keys(), key=lambda id_: (tickets[id_].created_at, id_))
+
+    def by_creation(id_: str) -> tuple[str, str]:
+        return tickets[id_].created_at, id_
+
+    new = sorted(tickets.keys() - known.keys(), key=by_creation)
     for id_ in new:
         match = _NUMBERED.fullmatch(id_)
         number = int(match[1]) if match else None

@@ -76,7 +76,10 @@ _REQUIRED_CODES = {
 @cache
 def _compiled(*, is_foreign: bool) -> dict[ClaimKind, list[tuple[ClaimRule, re.Pattern[str]]]]:
     table = FOREIGN_RULES if is_foreign else RULES
-    return {kind: [(rule, compile_rule(rule)) for rule in rules] for kind, rules in table.items()}
+    compiled = {}
+    for kind, rules in table.items():
+        compiled[kind] = [(rule, compile_rule(rule)) for rule in rules]
+    return compiled
 
 
 def find_markers(codes: str, *, is_foreign: bool = False) -> list[Marker]:
@@ -97,7 +100,8 @@ def find_markers(codes: str, *, is_foreign: bool = False) -> list[Marker]:
 
 
 def _marker(kind: ClaimKind, rule: ClaimRule, match: re.Match[str]) -> Marker:
-    spans = {name: match.span(name) for name in match.re.groupindex if match.start(name) >= 0}
+    groups = match.re.groupindex
+    spans = {name: match.span(name) for name in groups if match.start(name) >= 0}
     return Marker(
         kind,
         rule,
@@ -162,7 +166,9 @@ def is_reopening(codes: str) -> bool:
 
 def is_kept_open(codes: str) -> bool:
     """Whether the speaker leaves the issue open and doesn't close it later in the text."""
-    return codes.rfind(Code.KEEP_OPEN) > codes.rfind(Code.CLOSE) and _NOT_KEPT.search(codes) is None
+    if codes.rfind(Code.KEEP_OPEN) <= codes.rfind(Code.CLOSE):
+        return False
+    return _NOT_KEPT.search(codes) is None
 
 
 _LOGIN = r"@(?P<who>[a-z\d](?:-?[a-z\d]){0,38})"
@@ -267,7 +273,8 @@ class SentenceReader:
         _, targets_end = marker.targets or (0, 1)
         start, _ = self.sentence.spans[marker.start]
         _, end = self.sentence.spans[targets_end - 1]
-        return self.page.hidden[start - 1 : start] == '"' == self.page.hidden[end : end + 1]
+        text = self.page.hidden
+        return text[start - 1 : start] == '"' and text[end : end + 1] == '"'
 
     def _claim(self, marker: Marker) -> Claim:
         page = self.page
@@ -305,7 +312,9 @@ class SentenceReader:
         page = self.page
         sentence = self.sentence
         here = self.index
-        for start, end in ((0, marker.start), (marker.end, len(sentence.codes))):
+        before = (0, marker.start)
+        after = (marker.end, len(sentence.codes))
+        for start, end in (before, after):
             references = _within(sentence, (start, end))
             is_meant = marker.rule.points_back or not RELATES.search(sentence.codes, start, end)
             if references and is_meant:
@@ -363,7 +372,8 @@ class SentenceReader:
         return _BUT_DIFFERENT.search(self.page.hidden, marker_end, self.end) is not None
 
     def _ends_in_colon(self) -> bool:
-        return self.page.hidden[self.start : self.end].rstrip().endswith(":")
+        sentence = self.page.hidden[self.start : self.end]
+        return sentence.rstrip().endswith(":")
 
 
 def _within(sentence: CodedSentence, span: tuple[int, int] | None) -> list[Reference]:

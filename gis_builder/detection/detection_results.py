@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gis_builder.detection.detector import read_verdicts
 from gis_builder.store import VerdictOutcome
 from pairkit.base.cli.result_table import Printed, ResultTable
+from pairkit.base.cli.terminal import CommandResult
 
 if TYPE_CHECKING:
     import polars as pl
@@ -75,7 +76,7 @@ def cross_repository_notes(counts: Mapping[str, Mapping[str, int]]) -> list[str]
 
 
 @dataclass(frozen=True, repr=False)
-class Explanation:
+class Explanation(CommandResult):
     """Why an issue is or is not a duplicate.
 
     Attributes:
@@ -93,6 +94,14 @@ class Explanation:
     confidence: float
     reason: str
     text: str
+
+    def tables(self) -> list[str]:
+        """The evidence and the verdict."""
+        return [self.text]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object: all fields."""
+        return {**vars(self), "targets": list(self.targets)}
 
     def __repr__(self) -> str:
         return self.text

@@ -150,7 +150,8 @@ def explain_thread(store: Store, name: str, settings: DetectSettings) -> tuple[V
     thread = github_links(thread, store.site)
     detector = Detector(store, settings)
     verdict = detector.decide(thread, detector.kind_of)
-    return verdict, explain(thread, verdict, detector.kind_of, detector.rules(thread.issue.repo))
+    rules = detector.rules(thread.issue.repo)
+    return verdict, explain(thread, verdict, detector.kind_of, rules)
 
 
 class Detector:
@@ -204,7 +205,8 @@ class Detector:
 
     def unknown(self, judged: KeptVerdict) -> frozenset[IssueRef]:
         """The issues that a verdict depends on and that were not fetched."""
-        inputs = {*(ref for ref, _ in judged.dependencies), *judged.verdict.targets}
+        inputs = set(judged.verdict.targets)
+        inputs.update(ref for ref, _ in judged.dependencies)
         return frozenset(ref for ref in inputs if self._store.kind(ref) is Kind.UNKNOWN)
 
     def _judge(
@@ -318,7 +320,9 @@ class VerdictCache:
 
     def add(self, kept: KeptVerdict) -> None:
         """Add a verdict, which replaces an older one on the same issue."""
-        dependencies = [{"issue": str(ref), "kind": str(kind)} for ref, kind in kept.dependencies]
+        dependencies = []
+        for ref, kind in kept.dependencies:
+            dependencies.append({"issue": str(ref), "kind": str(kind)})
         self._rows.append((*_row(kept.verdict), kept.input_hash, dependencies))
         if len(self._rows) >= _CHUNK:
             self._flush()
@@ -326,13 +330,16 @@ class VerdictCache:
     def write(self, judged: Collection[str]) -> pl.DataFrame:
         """Write the file, readable only by its owner; return the verdicts of the judged repositories."""
         self._flush()
-        new = pl.concat(self._new).unique(_KEY, keep="last", maintain_order=True).sort(_KEY)
+        new = pl.concat(self._new)
+        new = new.unique(_KEY, keep="last", maintain_order=True).sort(_KEY)
         rest = self._old.filter(~pl.col("repo").is_in(list(judged)))
-        write_parquet(self._path, pl.concat([rest, new]).sort(_KEY), private=True)
+        kept = pl.concat([rest, new]).sort(_KEY)
+        write_parquet(self._path, kept, private=True)
         return new.select(list(_VERDICT))
 
     def _flush(self) -> None:
-        self._new.append(pl.DataFrame(self._rows, schema=self._schema, orient="row"))
+        frame = pl.DataFrame(self._rows, schema=self._schema, orient="row")
+        self._new.append(frame)
         self._rows = []
 
 
@@ -398,7 +405,8 @@ def _verdict(row: Mapping[str, Any]) -> Verdict:
 
 
 def _kept(row: Mapping[str, Any]) -> KeptVerdict:
-    dependencies = tuple((_ref(item["issue"]), Kind(item["kind"])) for item in row["dependencies"])
+    items = row["dependencies"]
+    dependencies = tuple((_ref(item["issue"]), Kind(item["kind"])) for item in items)
     return KeptVerdict(_verdict(row), row["digest"], dependencies)
 
 

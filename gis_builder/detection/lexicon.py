@@ -123,25 +123,29 @@ def has_claim_stem(text: str) -> bool:
 
 def language_of(text: str) -> str | None:
     """The code of the language of a text in lower case; None if it's English or another."""
-    script = (
-        None
-        if text.isascii()
-        else next((name for name, letter in _LETTERS.items() if letter.search(text)), None)
-    )
+    if not text.isascii():
+        for name, letter in _LETTERS.items():
+            if letter.search(text):
+                return name
     words = text.translate(_TO_BLANKS).split()
-    if script is not None or _ALL_WORDS.isdisjoint(words):
-        return script
+    if _ALL_WORDS.isdisjoint(words):
+        return None
     return max(_WORDS, key=lambda name: len(_WORDS[name].intersection(words)))
 
 
 def foreign_phrases(language: str, gap: str) -> list[tuple[Code, str]]:
     """Each code with a pattern for its phrases in a language; `gap` matches blanks between words."""
     about = _LANGUAGES[language]
-    blank, end = ("[ ]*+", "") if about.get("unspaced") else (gap, r"(?!\w)")
-    return [
-        (Code[name], f"(?:{_bounded('|'.join(patterns)).replace(' ', blank)}){end}")
-        for name, patterns in about["phrases"].items()
-    ]
+    blank = gap
+    end = r"(?!\w)"
+    if about.get("unspaced"):
+        blank = "[ ]*+"
+        end = ""
+    phrases = []
+    for name, patterns in about["phrases"].items():
+        pattern = _bounded("|".join(patterns)).replace(" ", blank)
+        phrases.append((Code[name], f"(?:{pattern}){end}"))
+    return phrases
 
 
 def _bounded(pattern: str) -> str:

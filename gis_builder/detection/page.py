@@ -360,8 +360,9 @@ class PreparedText:
 
     def near(self, index: int) -> str:
         """The codes of a sentence and its neighbours."""
-        near = range(max(0, index - 1), min(len(self.spans), index + 2))
-        return Code.STOP.join(self.sentence(i).codes for i in near)
+        first = max(0, index - 1)
+        after = min(len(self.spans), index + 2)
+        return Code.STOP.join(self.sentence(near).codes for near in range(first, after))
 
     def list_after(self, index: int) -> list[Reference]:
         """The references of the following sentences, up to the first sentence without one."""

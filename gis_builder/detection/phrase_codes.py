@@ -99,11 +99,14 @@ def comparable_thread(thread: Thread) -> Thread:
 
 
 def _with_texts(thread: Thread, change: Callable[[str], str]) -> Thread:
-    issue = thread.issue
-    labels = tuple(map(change, issue.labels))
-    issue = replace(issue, title=change(issue.title), body=change(issue.body), labels=labels)
-    comments = tuple(replace(comment, body=change(comment.body)) for comment in thread.comments)
-    return replace(thread, issue=issue, comments=comments)
+    issue = replace(
+        thread.issue,
+        title=change(thread.issue.title),
+        body=change(thread.issue.body),
+        labels=tuple(map(change, thread.issue.labels)),
+    )
+    comments = [replace(comment, body=change(comment.body)) for comment in thread.comments]
+    return replace(thread, issue=issue, comments=tuple(comments))
 
 
 def could_refer(lower_text: str) -> bool:
@@ -157,7 +160,8 @@ def _reference(match: re.Match[str], home: str, homes: set[str]) -> Reference | 
         rest = match["url_rest"]
         is_pull = match["url_kind"].lower() == "pull"
         is_anchored = "#" in rest and not rest.endswith("#issue")
-        return Reference(IssueRef(repo, int(match["url_number"])), start, end, is_anchored, is_pull)
+        ref = IssueRef(repo, int(match["url_number"]))
+        return Reference(ref, start, end, is_anchored, is_pull)
     if match["repo"]:
         repo = _same_home(match["repo"], home, homes)
         return Reference(IssueRef(repo, int(match["repo_number"])), start, end)
@@ -174,7 +178,8 @@ def _reference(match: re.Match[str], home: str, homes: set[str]) -> Reference | 
             or _PULL_BEFORE.search(text, max(0, start - 16), start)
             or _LANDED_AFTER.match(text, end)
         )
-        ref = IssueRef(_named(match["name"], home, homes), int(match["number"]))
+        repo = _named(match["name"], home, homes)
+        ref = IssueRef(repo, int(match["number"]))
         return Reference(ref, start, end, is_pull=is_pull)
     group = next(group for group in ("gh_number", "spoken", "bare") if match[group])
     # Only the number is the reference: the rules need the words of "dup of 12".
@@ -235,8 +240,12 @@ def _edit_distance(word: str, target: str) -> int:
         above = row
         row = [i]
         for j, expected in enumerate(target, 1):
-            cost = min(above[j] + 1, row[j - 1] + 1, above[j - 1] + (letter != expected))
-            if i > 1 and j > 1 and letter == target[j - 2] and word[i - 2] == expected:
+            substituted = above[j - 1]
+            if letter != expected:
+                substituted += 1
+            cost = min(above[j] + 1, row[j - 1] + 1, substituted)
+            is_swap = i > 1 and j > 1 and letter == target[j - 2] and word[i - 2] == expected
+            if is_swap:
                 cost = min(cost, two_above[j - 2] + 1)
             row.append(cost)
     return row[-1]
@@ -331,7 +340,9 @@ def sentence_spans(text: str) -> list[Span]:
     start = 0
     ends = [match.end() for match in _SENTENCE_END.finditer(text)]
     for end in (*ends, len(text)):
-        spans += [(a, b) for a, b in _pieces(text, start, end) if text[a:b].strip()]
+        for piece_start, piece_end in _pieces(text, start, end):
+            if text[piece_start:piece_end].strip():
+                spans.append((piece_start, piece_end))
         start = end
     return spans
 
@@ -363,7 +374,8 @@ def tokenise(
     references = tuple((by_start[start],) if start in by_start else () for start, _ in spans)
     _, end = span
     is_foreign = language is not None
-    is_question = "?" in text[max(0, end - 4) : end] or "？" in text[max(0, end - 2) : end]
+    last_signs = text[max(0, end - 4) : end]
+    is_question = "?" in last_signs or "？" in last_signs[-2:]
     if is_foreign and Code.QUESTION in codes:
         is_question = True
     sentence = CodedSentence("".join(codes), tuple(spans), references, is_question, is_foreign)

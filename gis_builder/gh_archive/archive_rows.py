@@ -86,7 +86,8 @@ class HourTally(msgspec.Struct):
 @lru_cache(1 << 16)
 def key_of(repo_id: int) -> int:
     """The key of a repository, in [0, KEYS)."""
-    return int.from_bytes(blake2b(str(repo_id).encode(), digest_size=8).digest(), "big") >> 1
+    digest = blake2b(str(repo_id).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> 1
 
 
 class Source(NamedTuple):

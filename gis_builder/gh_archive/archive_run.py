@@ -61,7 +61,11 @@ DRAW = (
     "gh_archive/settle.py",
 )
 # Settings that the second map does not depend on.
-_LATER: dict[str, bool | set[str]] = {"split": True, "pair": True, "limits": {"per_repo_max"}}
+_LATER: dict[str, bool | set[str]] = {
+    "split": True,
+    "pair": True,
+    "limits": {"per_repo_max"},
+}
 
 _MIN_BUCKETS = 16
 _BUCKET_BYTES = 96 << 20  # rows of a new bucket, which may grow to twice this size
@@ -81,7 +85,10 @@ class Job:
 
     def record(self, rows: Mapping[str, Path]) -> dict[str, Any]:
         """Everything that determines the content of the dataset."""
-        contents = [[hour, path.name.split(".")[2]] for hour, path in rows.items()]
+        contents = []
+        for hour, path in rows.items():
+            _, _, identity, _ = path.name.split(".")
+            contents.append([hour, identity])
         return self.settings.model_dump(mode="json") | {
             "hours": f"{self.hours[0]}..{self.hours[-1]}",
             "hours_sha256": digest_of(contents),
@@ -94,7 +101,8 @@ def read_hours(job: Job, runner: Runner, show: RunDisplay) -> HoursRead:
     with working_folder(job.work):
         run = _ArchiveRun(job, runner, show)
         run.read()
-        return HoursRead(job.work, by_month(job.hours, read_tallies(run.hours.values())))
+        tallies = read_tallies(run.hours.values())
+        return HoursRead(job.work, by_month(job.hours, tallies))
 
 
 def build_archive(
@@ -115,7 +123,8 @@ def build_archive(
         statistics = run.dataset(out, record)
         run.clean()
     show.say("auditing")
-    return ArchiveBuilt(out, job.work, statistics, checked(out), time.monotonic() - start)
+    report = checked(out)
+    return ArchiveBuilt(out, job.work, statistics, report, time.monotonic() - start)
 
 
 class _ArchiveRun:
@@ -149,7 +158,8 @@ class _ArchiveRun:
     def read(self) -> None:
         """Run the first map, on the files of the source; rows of deleted files are already there."""
         paths = {hour: path for hour, (path, _) in self._files.items()}
-        self._runner.check_shared(self._work, next(iter(paths.values()), None))
+        first = next(iter(paths.values()), None)
+        self._runner.check_shared(self._work, first)
         tasks = [
             FileTask((self.hours[hour],), extract_hour, (path, hour))
             for hour, path in paths.items()
@@ -218,9 +228,12 @@ class _ArchiveRun:
 
     def _buckets(self, size: int) -> int:
         """The number of buckets for rows of this size: that of an earlier run, if it suffices."""
-        known = sorted(int(path.name.partition("-")[2]) for path in self._work.glob("rows-*"))
-        sufficient = (count for count in known if size <= 2 * _BUCKET_BYTES * count)
-        return next(sufficient, _power_of_two(size / _BUCKET_BYTES, minimum=_MIN_BUCKETS))
+        names = [path.name for path in self._work.glob("rows-*")]
+        known = sorted(int(name.removeprefix("rows-")) for name in names)
+        for count in known:
+            if size <= 2 * _BUCKET_BYTES * count:
+                return count
+        return _power_of_two(size / _BUCKET_BYTES, minimum=_MIN_BUCKETS)
 
     def _judge(self, rows: Sequence[Sequence[Path]]) -> list[Path]:
         """Run the second map; returns the file of each bucket."""
@@ -287,7 +300,8 @@ class _ArchiveRun:
             out = file_named(self._work / "negatives", stem, "zlib", [*code, settings], *inputs)
             outs.append(out)
             arguments = (path, draw_input, settings)
-            tasks.append(FileTask((out,), settle.draw_negatives, arguments, memory_for([path])))
+            memory = memory_for([path])
+            tasks.append(FileTask((out,), settle.draw_negatives, arguments, memory))
         self._run("drawing negatives", tasks)
         return settle.add_negatives(combined, assigned, outs)
 
@@ -300,7 +314,8 @@ class _ArchiveRun:
     def _run(self, name: str, tasks: Sequence[FileTask]) -> None:
         """Run the tasks that are not done."""
         remaining = [task for task in tasks if not is_done(task)]
-        for _ in self._show.counted(name, self._runner.run(remaining), len(remaining)):
+        finished = self._runner.run(remaining)
+        for _ in self._show.counted(name, finished, len(remaining)):
             pass
         self._used += [out for task in tasks for out in task.outs]
 
@@ -310,7 +325,8 @@ class _ArchiveRun:
         for path in list(superseded(self._work, set(self._used))):
             removed += path.stat().st_size
             path.unlink()
-        for folder in [*self._work.glob("rows-*/*"), *self._work.glob("rows-*")]:
+        folders = [*self._work.glob("rows-*/*"), *self._work.glob("rows-*")]
+        for folder in folders:
             with suppress(OSError):
                 folder.rmdir()
         if removed:

@@ -13,8 +13,18 @@ import polars as pl
 from msgspec.json import Decoder
 
 from gis_builder.gh_archive import archive_rows as r
-from gis_builder.store import decoding
-from gis_builder.store.decoding import Malformed, Node, decode, stamp
+from gis_builder.store.decoding import (
+    DecimalId,
+    Id,
+    Malformed,
+    Node,
+    Number,
+    RepoName,
+    Time,
+    Word,
+    decode,
+    stamp,
+)
 from gis_builder.trackers import rest_records
 from pairkit.base.errors import DataError
 from pairkit.base.system.text_lines import read_lines
@@ -26,20 +36,21 @@ _ISSUE_EVENTS = ("IssuesEvent", "IssueCommentEvent")
 _PULL_EVENT = "PullRequestEvent"
 _MEMBER_EVENTS = ("PushEvent", "MemberEvent")
 _ACTIONS = ("closed", "reopened")
-_CHUNK, _CHUNK_BYTES = 10_000, 16 << 20  # rows, and bytes of lines, of a table
+# Rows, and bytes of lines, of a table
+_CHUNK = 10_000
+_CHUNK_BYTES = 16 << 20
 # Bytes of tables at which duplicates are removed, and their growth until the next removal.
 _COMPACT_BYTES = 96 << 20
 _COMPACT_AGAIN = 32 << 20
-_MAX_BYTES = (
-    192 << 20
-)  # of an hour's tables, so that a hostile hour does not exhaust a worker's memory
+# Of an hour's tables, so that a hostile hour does not exhaust a worker's memory
+_MAX_BYTES = 192 << 20
 _FULL = "the hour exceeds the size limit"
 _OLD_LAYOUT = "the layout of 2011 to 2014"
 
 
 class _Head(Node):
-    id: decoding.DecimalId
-    type: decoding.Word
+    id: DecimalId
+    type: Word
 
 
 class _Dated(Node):
@@ -49,24 +60,24 @@ class _Dated(Node):
 class _Repo(Node):
     """A repository; its id is the same after a change of name."""
 
-    id: decoding.Id
-    name: decoding.RepoName
+    id: Id
+    name: RepoName
 
 
 class _Payload(Node):
     """The payload of any relevant event type."""
 
-    action: decoding.Word | None = None
+    action: Word | None = None
     issue: rest_records.IssueObject | None = None
     comment: rest_records.CommentObject | None = None
-    number: decoding.Number | None = None
+    number: Number | None = None
     member: rest_records.Account | None = None
 
 
 class _Event(Node):
-    id: decoding.DecimalId
+    id: DecimalId
     repo: _Repo
-    created_at: decoding.Time
+    created_at: Time
     payload: _Payload
     actor: rest_records.Account | None = None
 
@@ -80,10 +91,9 @@ def extract_hour(path: Path, hour: str) -> Iterator[bytes]:
     """Yield the file of an hour: its rows and its tally."""
     reader = _HourReader(hour)
     tally = reader.tally
+    lines = read_lines(path, pass_over=lambda _: tally.note_broken("the line is too long"))
     try:
-        for _, line in read_lines(
-            path, pass_over=lambda _: tally.note_broken("the line is too long")
-        ):
+        for _, line in lines:
             reader.add(line)
     except DataError as error:
         if not _is_damage(error):
@@ -103,10 +113,12 @@ def _check_loss(tally: r.HourTally, path: Path) -> None:
             f"has {_OLD_LAYOUT}, which has no texts of issues; use hours from 2015-01-01 on",
             path=path,
         )
-    if 2 * sum(broken.values()) > tally.lines:
+    lost = sum(broken.values())
+    if 2 * lost > tally.lines:
+        reason = max(broken, key=broken.__getitem__)
         raise DataError(
-            f"{sum(broken.values()):,} of {tally.lines:,} lines are broken, most of them with:"
-            f" {max(broken, key=broken.__getitem__)}; download it again, or remove it to count it as missing",
+            f"{lost:,} of {tally.lines:,} lines are broken, most of them with: {reason};"
+            " download it again, or remove it to count it as missing",
             path=path,
         )
 
@@ -154,8 +166,9 @@ class _HourReader:
         self._rows = []
         self._bytes = 0
         if sum(table.estimated_size() for table in self._tables) > self._compact_at:
-            self._tables = [r.newest(pl.concat(self._tables)).rechunk()]
-            size = int(self._tables[0].estimated_size())
+            compacted = r.newest(pl.concat(self._tables)).rechunk()
+            self._tables = [compacted]
+            size = int(compacted.estimated_size())
             self._compact_at = max(_COMPACT_BYTES, size + _COMPACT_AGAIN)
             self._is_full = size > _MAX_BYTES
 
@@ -198,32 +211,34 @@ class _HourReader:
             association = comment.author_association
             rows.append(r.row(source, r.COMMENT, record, number=number, association=association))
         elif action in _ACTIONS:
-            reason = issue.state_reason if action == "closed" else None
-            values = {
-                "author": rest_records.account_name(event.actor),
-                "created_at": source.event_at,
-            }
-            values |= {"action": action, "state_reason": reason}
-            rows.append(r.row(source, r.EVENT, None, number=number, id=source.event_id, **values))
+            row = r.row(
+                source,
+                r.EVENT,
+                number=number,
+                id=source.event_id,
+                author=rest_records.account_name(event.actor),
+                created_at=source.event_at,
+                action=action,
+                state_reason=issue.state_reason if action == "closed" else None,
+            )
+            rows.append(row)
         text = item if comment is None else comment
         self.tally.issue_events += 1
-        self.tally.without_association += text.author_association is None
+        if text.author_association is None:
+            self.tally.without_association += 1
         return rows
 
     def _pull_rows(self, event: _Event, number: int | None) -> list[r.Row]:
         if number is None:
             raise Malformed("payload.number: missing")
-        return [r.row(_source(event), r.PULL, number=number)] if self._is_new(event, number) else []
+        if not self._is_new(event, number):
+            return []
+        return [r.row(_source(event), r.PULL, number=number)]
 
     def _member_rows(self, event: _Event) -> list[r.Row]:
         account = event.payload.member or event.actor
         name = rest_records.account_name(account)
-        if (
-            account is None
-            or name is None
-            or rest_records.is_bot(account)
-            or not self._is_new(event, name)
-        ):
+        if name is None or rest_records.is_bot(account) or not self._is_new(event, name):
             return []
         return [r.row(_source(event), r.MEMBER, name=name)]
 
@@ -245,8 +260,16 @@ def _kind_of(line: bytes) -> str:
     if not line.rstrip().endswith(b"}"):
         raise Malformed("truncated line")
     match = _LINE_START.match(line)
-    return match[1].decode() if match is not None else decode(line, _HEAD).type
+    if match is None:
+        return decode(line, _HEAD).type
+    return match[1].decode()
 
 
 def _source(event: _Event) -> r.Source:
-    return r.Source(r.key_of(event.repo.id), event.repo.id, stamp(event.created_at), int(event.id))
+    repo_id = event.repo.id
+    return r.Source(
+        key=r.key_of(repo_id),
+        repo_id=repo_id,
+        event_at=stamp(event.created_at),
+        event_id=int(event.id),
+    )

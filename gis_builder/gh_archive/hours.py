@@ -29,7 +29,8 @@ def hours_between(text: str) -> list[str]:
         raise ConfigError(
             f"hours = {text}: events before 2015-01-01 have no texts; start with 2015-01-01"
         )
-    if end.date() > (today := datetime.now(UTC).date()):
+    today = datetime.now(UTC).date()
+    if end.date() > today:
         raise ConfigError(f"hours = {text}: the range ends after today; end with {today}")
     moments = (start + index * _HOUR for index in range((end - start) // _HOUR + 1))
     return [f"{moment:%Y-%m-%d}-{moment.hour}" for moment in moments]
@@ -37,7 +38,8 @@ def hours_between(text: str) -> list[str]:
 
 def lacks_events(text: str) -> bool:
     """Whether a range ends after the last hour for which the archive is complete."""
-    return _ends(text)[1] > _LAST_COMPLETE
+    _, end = _ends(text)
+    return end > _LAST_COMPLETE
 
 
 def hour_files(folder: Path, hours: Sequence[str]) -> dict[str, tuple[Path, str]]:
@@ -46,11 +48,10 @@ def hour_files(folder: Path, hours: Sequence[str]) -> dict[str, tuple[Path, str]
     files = {}
     for hour in hours:
         for name in (f"{hour}.json.gz", f"{hour[:11]}{hour[11:]:0>2}.json.gz"):
-            if (
-                name in names
-                and (identity := identity_of(path := folder.resolve() / name)) is not None
-            ):
-                files[hour] = path, identity
+            path = folder.resolve() / name
+            identity = identity_of(path) if name in names else None
+            if identity is not None:
+                files[hour] = (path, identity)
                 break
     return files
 
@@ -58,7 +59,8 @@ def hour_files(folder: Path, hours: Sequence[str]) -> dict[str, tuple[Path, str]
 def identity_of(path: Path) -> str | None:
     """Size and last bytes of a file, so that it need not be read; None if there is no file."""
     try:
-        if not stat.S_ISREG((status := path.stat()).st_mode):
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
             raise DataError(
                 "is a folder, pipe or device; remove it, or put the hour's file there", path=path
             )

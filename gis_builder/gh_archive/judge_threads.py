@@ -80,11 +80,12 @@ class RepoThreads(Struct):
     def kind_of(self, ref: IssueRef) -> Kind:
         """The kind of a reference; unknown numbers may be lost or older than the hours."""
         names = {name.lower() for name in (self.name, *self.former_names)}
-        if ref.repo.lower() not in names:
-            return Kind.UNKNOWN
-        if ref.number in self.threads:
-            return Kind.ISSUE
-        return Kind.PULL if ref.number in self.pulls else Kind.UNKNOWN
+        if ref.repo.lower() in names:
+            if ref.number in self.threads:
+                return Kind.ISSUE
+            if ref.number in self.pulls:
+                return Kind.PULL
+        return Kind.UNKNOWN
 
 
 def threads_of(rows: Iterable[_Row]) -> RepoThreads:
@@ -92,7 +93,7 @@ def threads_of(rows: Iterable[_Row]) -> RepoThreads:
     by_kind: defaultdict[str, list[_Row]] = defaultdict(list)
     for row in rows:
         by_kind[row["kind"]].append(row)
-    names = sorted(by_kind[r.REPO], key=lambda row: (row["event_at"], row["event_id"]))
+    names = sorted(by_kind[r.REPO], key=itemgetter("event_at", "event_id"))
     latest = names[-1]
     repo = RepoThreads(
         repo_id=latest["repo_id"],
@@ -164,8 +165,9 @@ def _thread(issue: Issue, comments: list[Comment], events: list[Event]) -> Threa
         closings = [event for event in events if event.kind == "closed"]
         if not closings or instant(closings[-1].created_at) < instant(closed_at) - _SAME_MOMENT:
             # The closing event was lost.
-            closings.append(Event("closed", None, closed_at, state_reason=issue.state_reason))
-            events = sorted([*events, closings[-1]], key=lambda event: event.created_at)
+            lost = Event("closed", None, closed_at, state_reason=issue.state_reason)
+            closings.append(lost)
+            events = sorted([*events, lost], key=lambda event: event.created_at)
         issue = replace(issue, closed_by=closings[-1].actor)
     return Thread(issue, tuple(comments), tuple(events))
 
@@ -213,7 +215,8 @@ def read_exclusions(path: Path) -> tuple[str, ...]:
     """Read a file with one entry per line, as sorted lower-case entries; ` # ` starts a comment."""
     entries = set()
     for row, line in read_text_lines(path):
-        entry = re.split(r"(?:^|\s)#(?:\s|$)", line.strip())[0].strip()
+        entry, *_ = re.split(r"(?:^|\s)#(?:\s|$)", line.strip())
+        entry = entry.strip()
         if entry and not _EXCLUSION.fullmatch(entry):
             raise DataError(
                 "expected owner/name, owner/*, owner/name#12 or @login",
@@ -270,7 +273,8 @@ def judge_bucket(
         keys = set(pl.read_parquet(changed, glob=False)["key"])
         kept = unpack(judged, Judged).repos
         repos = [repo for repo in kept if r.key_of(repo.repo_id) not in keys]
-        repos += judge.judge(r.read_rows(files, pl.col("key").is_in(keys)))
+        rows = r.read_rows(files, pl.col("key").is_in(keys))
+        repos += judge.judge(rows)
     # An order that doesn't depend on the number of buckets.
     repos.sort(key=lambda repo: (r.key_of(repo.repo_id), repo.repo_id))
     yield pack(Judged(repos))
@@ -358,11 +362,16 @@ class _Judge:
 
 def sample_order(repo: RepoThreads, seed: int) -> Iterable[int]:
     """Shuffle the numbers of the issues; if most numbers are known, in the same order as a crawl."""
+
+    def draw(number: int) -> int:
+        return keyed_hash(seed, "pool", repo.name, number)
+
     known = len(repo.threads) + len(repo.pulls)
-    if repo.highest <= _SPARSE * known:
-        return (n for n in number_order(repo.highest, repo.name, seed) if n in repo.threads)
-    # One forged number must not create a list of millions.
-    return sorted(repo.threads, key=lambda number: keyed_hash(seed, "pool", repo.name, number))
+    if repo.highest > _SPARSE * known:
+        # One forged number must not create a list of millions.
+        return sorted(repo.threads, key=draw)
+    order = number_order(repo.highest, repo.name, seed)
+    return (number for number in order if number in repo.threads)
 
 
 def explain_archived(work: Path, name: str, settings: DetectSettings) -> tuple[Verdict, str]:
@@ -370,10 +379,11 @@ def explain_archived(work: Path, name: str, settings: DetectSettings) -> tuple[V
     issue = parse_issue(name)
     files = list(work.glob("rows-*/*/*.parquet"))
     is_name = pl.col("name").str.to_lowercase() == issue.repo.lower()
-    names = r.read_rows(files, (pl.col("kind") == r.REPO) & is_name).sort("event_at", "event_id")
-    latest_first = names.select("key", "repo_id").reverse()
-    for key, repo_id in latest_first.iter_rows():
-        rows = r.read_rows(files, (pl.col("key") == key) & (pl.col("repo_id") == repo_id))
+    names = r.read_rows(files, (pl.col("kind") == r.REPO) & is_name)
+    oldest_first = names.sort("event_at", "event_id").select("key", "repo_id")
+    for key, repo_id in reversed(oldest_first.rows()):
+        is_of_repo = (pl.col("key") == key) & (pl.col("repo_id") == repo_id)
+        rows = r.read_rows(files, is_of_repo)
         repo = threads_of(rows.iter_rows(named=True))
         thread = repo.threads.get(issue.number)
         if thread is not None:

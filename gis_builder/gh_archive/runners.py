@@ -104,7 +104,9 @@ def superseded(work: Path, used: Collection[Path]) -> Iterator[Path]:
 
 def digest_of(value: object) -> str:
     """The hexadecimal SHA-256 of bytes or of a JSON value."""
-    data = value if isinstance(value, bytes) else json.dumps(value, sort_keys=True).encode()
+    data = value
+    if not isinstance(data, bytes):
+        data = json.dumps(value, sort_keys=True).encode()
     return hashlib.sha256(data).hexdigest()
 
 

@@ -57,7 +57,12 @@ class _Bucket(NamedTuple):
     digest: str
 
 
-_PAIRS = {"first": pl.Int32, "second": pl.Int32, "hash": pl.UInt64, "label": pl.Int8}
+_PAIRS = {
+    "first": pl.Int32,
+    "second": pl.Int32,
+    "hash": pl.UInt64,
+    "label": pl.Int8,
+}
 
 
 class IssueTextsOnDisk:
@@ -78,7 +83,8 @@ class IssueTextsOnDisk:
     def extend(self, texts: Sequence[IssueText]) -> None:
         """Add texts."""
         issues = self._refs.indices(text.ref for text in texts)
-        self._place[issues] = np.arange(len(self), len(self) + len(issues))
+        first = len(self)
+        self._place[issues] = np.arange(first, first + len(issues))
         self._issues.extend(issues.tolist())
         self._texts.extend(texts)
 
@@ -94,8 +100,9 @@ class IssueTextsOnDisk:
 
     def of(self, refs: Iterable[IssueRef]) -> dict[IssueRef, IssueText]:
         """Read the texts of these issues."""
-        places = np.sort(self._place[self._refs.indices(set(refs))])
-        texts = [self._texts[place] for place in places.tolist()]
+        places = self._place[self._refs.indices(set(refs))]
+        in_order = np.sort(places).tolist()  # of the file
+        texts = [self._texts[place] for place in in_order]
         return {text.ref: text for text in texts}
 
 
@@ -170,8 +177,9 @@ class CombinedBuckets(Struct):
             else:
                 self.counts[NAME_TAKEN] += 1
         self.drop(rejected, dropped)
+        positives = range(start, len(self.pairs))
         digest = digest_of(pack(list(judged.with_duplicates())))
-        self.buckets.append(_Bucket(ids, range(start, len(self.pairs)), digest))
+        self.buckets.append(_Bucket(ids, positives, digest))
 
     def _add_repo(self, repo: JudgedRepo) -> list[DroppedPair]:
         """Add a repository and its positives; returns the dropped ones."""
@@ -247,8 +255,9 @@ def _limit(positives: Positives, limit: int | None, seed: int) -> None:
     def draw(pair: IssuePair) -> int:
         return keyed_hash(seed, "limit", pair.first, pair.second)
 
-    excess = dict.fromkeys(sorted(positives.pairs, key=draw)[limit:])
-    positives.dropped += [DroppedPair(pair.first, pair.second, 1, OVER_LIMIT) for pair in excess]
+    shuffled = sorted(positives.pairs, key=draw)
+    excess = dict.fromkeys(shuffled[limit:])
+    positives.dropped += [pair.dropped(OVER_LIMIT) for pair in excess]
     positives.pairs = [pair for pair in positives.pairs if pair not in excess]
 
 
@@ -273,8 +282,8 @@ def assign_splits(combined: CombinedBuckets, near_duplicates: Indices) -> SplitR
         ratio=settings.pair.ratio,
         seed=settings.seed,
     )
-    excess = combined.pairs.at(np.flatnonzero(assigned.positives == NOWHERE).tolist())
-    combined.drop({}, [DroppedPair(pair.first, pair.second, 1, BEYOND) for pair in excess])
+    excess = np.flatnonzero(assigned.positives == NOWHERE).tolist()
+    combined.drop({}, [pair.dropped(BEYOND) for pair in combined.pairs.at(excess)])
     return assigned
 
 
@@ -295,10 +304,12 @@ def draw_inputs(combined: CombinedBuckets, assigned: SplitResult) -> Iterator[Dr
     for split, count in assigned.negatives_wanted.items():  # in proportion to positives
         is_of_split = assigned.positives == SPLITS.index(split)
         repos, counts = np.unique(repo_of[is_of_split], return_counts=True)
-        names = (refs.repos[repo] for repo in repos.tolist())
-        wanted[split] = dict(zip(names, shares(counts.tolist(), count), strict=True))
+        names = [refs.repos[repo] for repo in repos.tolist()]
+        of_repo = shares(counts.tolist(), count)
+        wanted[split] = dict(zip(names, of_repo, strict=True))
     for bucket in combined.buckets:
-        issues = np.concatenate([np.empty(0, np.int64), *map(refs.of_repo, sorted(bucket.repos))])
+        of_repos = [refs.of_repo(repo) for repo in sorted(bucket.repos)]
+        issues = np.concatenate([np.empty(0, np.int64), *of_repos])
         pairs = combined.pairs.at(bucket.positives)
         codes = assigned.positives[bucket.positives.start : bucket.positives.stop]
         of_bucket = {

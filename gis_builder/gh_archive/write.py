@@ -72,26 +72,24 @@ def write_archive(
     pairs = combined.pairs
     texts = combined.texts
     seed = combined.settings.seed
-    splits = list(drawn.missing)
-    table = pairs.table.with_columns(split=pl.Series(drawn.split_of)).sort(
-        "hash",
-        "first",
-        "second",
-    )
+    months = by_month(hours, tallies)
+    table = pairs.table.with_columns(split=pl.Series(drawn.split_of))
+    table = table.sort("hash", "first", "second")
     rows_of = {}
     positives = {}
-    for split in splits:
+    counted = {}
+    for split in drawn.missing:
         rows = table.filter(pl.col("split") == SPLITS.index(split))
         rows_of[split] = rows["place"].to_numpy()
         positives[split] = rows.filter(pl.col("label") == 1)["place"].to_numpy()
+        counted[split] = [counted_columns(pl.DataFrame(schema=ROWS))]
     if not any(map(len, positives.values())):
         raise DataError(
             "no pairs: these hours contain no duplicate with its original"
-            f" ({coverage(by_month(hours, tallies))}); add hours (dropped.parquet in the"
+            f" ({coverage(months)}); add hours (dropped.parquet in the"
             " working folder lists the dropped issues and pairs)",
             path=out,
         )
-    counted = {split: [counted_columns(pl.DataFrame(schema=ROWS))] for split in splits}
 
     def labelled_frame(split: str, chunk: Sequence[IssuePair]) -> pl.DataFrame:
         frame = make_rows(chunk, (), texts_of(chunk), seed)
@@ -118,17 +116,15 @@ def write_archive(
                     )
                     folder.add_frames(config, split, frames, schema, number, len(shards))
         columns = {split: pl.concat(frames) for split, frames in counted.items()}
-        counts = (
-            row_counts(columns, max_repositories=_MAX_NAMED)
-            | dict(statistics)
-            | {"months": by_month(hours, tallies)}
-        )
+        counts = row_counts(columns, max_repositories=_MAX_NAMED)
+        counts |= statistics
+        counts["months"] = months
         sizes = {split: len(indices) for split, indices in positives.items()}
         card = gis_card(counts, card_files({"default": sizes, "positive": sizes}))
-        by_repository = (
-            repository_counts(rows).select(pl.lit(split).alias("split"), pl.all())
-            for split, rows in columns.items()
-        )
+        by_repository = []
+        for split, rows in columns.items():
+            of_split = repository_counts(rows)
+            by_repository.append(of_split.select(pl.lit(split).alias("split"), pl.all()))
         write_parquet(detail, pl.concat(by_repository))
         folder.finish(card=with_coverage(card, counts, run["settings"]), statistics=counts, run=run)
     return counts
@@ -169,13 +165,14 @@ def with_coverage(card: str, statistics: Mapping[str, Any], settings: Mapping[st
     limits = settings["limits"]
     hours = settings["hours"]
     rejected = statistics["rejected_issues"]
+    limit = ""
+    if limits["per_repo_max"]:
+        limit = f"* No repository has more than {limits['per_repo_max']:,} positives.\n"
     source = _SOURCE.format(
         hours=hours,
         bots=rejected.get("bot_author", 0),
         min_closed=limits["min_closed"],
-        limit=f"* No repository has more than {limits['per_repo_max']:,} positives.\n"
-        if limits["per_repo_max"]
-        else "",
+        limit=limit,
         excluded=statistics["archive_repositories"].get("excluded", 0),
         excluded_issues=rejected.get("excluded", 0),
     )
@@ -184,8 +181,10 @@ def with_coverage(card: str, statistics: Mapping[str, Any], settings: Mapping[st
 
 
 def _coverage(months: Mapping[str, Mapping[str, Any]], *, lacking: bool) -> str:
-    rows = [
-        (
+    rows = []
+    count = 0
+    for name, month in months.items():
+        row = (
             name,
             month["hours"],
             len(month["missing_hours"]),
@@ -193,17 +192,14 @@ def _coverage(months: Mapping[str, Mapping[str, Any]], *, lacking: bool) -> str:
             sum(month["broken_lines"].values()),
             month["events"],
         )
-        for name, month in months.items()
-    ]
+        rows.append(row)
+        count += month["events_without_association"]
     header = ["month", "hours", "missing", "truncated", "broken lines", "events"]
-    without = sum(month["events_without_association"] for month in months.values())
-    return _COVERAGE.format(
-        table=table(header, rows),
-        incomplete=_INCOMPLETE if lacking else "",
-        without=(
-            f"\n{without:,} events lack the author's association with the repository; for them, the owner and"
+    without = ""
+    if count:
+        without = (
+            f"\n{count:,} events lack the author's association with the repository; for them, the owner and"
             " everyone who pushed to it count as members."
-            if without
-            else ""
-        ),
-    )
+        )
+    incomplete = _INCOMPLETE if lacking else ""
+    return _COVERAGE.format(table=table(header, rows), incomplete=incomplete, without=without)

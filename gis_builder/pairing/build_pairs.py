@@ -73,7 +73,8 @@ def assemble(
     members = {ref for cluster in clusters for ref in cluster.members}
     refs = members | _negative_sample(store, rows, duplicates, settings)
     issues = show.counted("rendering texts", _issues(store, refs), len(refs))
-    templates = {repo: template_lines(store.issues(repo)) for repo in {ref.repo for ref in refs}}
+    repos = {ref.repo for ref in refs}
+    templates = {repo: template_lines(store.issues(repo)) for repo in repos}
     texts = render_issues(issues, clusters, templates, settings.text)
     positives = make_positives(clusters, texts, grounds_of(duplicates), settings.pair, seed)
     _LOG.info(
@@ -120,7 +121,7 @@ def assemble(
 
 def _renamed(verdict: Verdict, store: Store) -> Verdict:
     """The verdict with the present names of its targets' repositories: people write former ones."""
-    targets = (ref._replace(repo=store.full_name(ref.repo)) for ref in verdict.targets)
+    targets = [IssueRef(store.full_name(repo), number) for repo, number in verdict.targets]
     return replace(verdict, targets=tuple(targets))
 
 
@@ -248,7 +249,8 @@ def build(
         statistics = assemble(store, rows, work / FILE, settings, crawled, out, show)
         usage = sum(store.usage().values(), Usage())
     show.say("auditing")
-    return Built(out, work, statistics, checked(out), time.monotonic() - start, rows, usage)
+    report = checked(out)
+    return Built(out, work, statistics, report, time.monotonic() - start, rows, usage)
 
 
 def pair(
@@ -270,7 +272,8 @@ def pair(
         check_out(out, names, settings_record(settings, crawled), fresh=fresh)
         statistics = assemble(store, rows, work / FILE, settings, crawled, out, show)
         usage = sum(store.usage().values(), Usage())
-    return Built(out, work, statistics, checked(out), time.monotonic() - start, rows, usage)
+    report = checked(out)
+    return Built(out, work, statistics, report, time.monotonic() - start, rows, usage)
 
 
 def check_out(

@@ -157,12 +157,19 @@ def _notes_in_other_languages(text: str) -> Iterator[Span]:
             if marker.targets or (marker.kind is ClaimKind.DUPLICATE and Code.WORD not in codes)
             for position in (marker.start, marker.end, *(marker.targets or ()))
         ]
-        if (
-            ends
-        ):  # from the comma before to the comma behind, or all if it says that the issue is closed
-            first = 0 if Code.CLOSE in codes else codes.rfind(Code.COMMA, 0, min(ends)) + 1
-            comma = -1 if Code.CLOSE in codes else codes.find(Code.COMMA, max(ends))
-            yield sentence.spans[first][0], end if comma < 0 else sentence.spans[comma][first == 0]
+        if not ends:
+            continue
+        # From the comma before to the comma behind, or all if it says that the issue is closed.
+        first = 0
+        comma = -1
+        if Code.CLOSE not in codes:
+            first = codes.rfind(Code.COMMA, 0, min(ends)) + 1
+            comma = codes.find(Code.COMMA, max(ends))
+        start, _ = sentence.spans[first]
+        if comma >= 0:
+            comma_start, comma_end = sentence.spans[comma]
+            end = comma_end if first == 0 else comma_start
+        yield start, end
 
 
 def _notes(
@@ -200,11 +207,7 @@ def _note_end(
 ) -> int:
     """The end of a note, including its full stop if it began a clause."""
     opens_clause = first == 0 or codes[first - 1] == NoteCode.STOP
-    if (
-        opens_clause
-        and last < len(codes)
-        and codes[last] in (NoteCode.STOP, NoteCode.COMMA, NoteCode.COLON)
-    ):
+    if opens_clause and codes[last : last + 1] in (NoteCode.STOP, NoteCode.COMMA, NoteCode.COLON):
         return tokens[last].end
     return tokens[last - 1].end
 

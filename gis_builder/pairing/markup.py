@@ -56,17 +56,22 @@ def replaced_reference(text: str, span: Span) -> tuple[Span, str]:
     """The span of a reference with the words that make no sense without it, and their replacement."""
     start, end = _with_brackets(text, *span)
     tail = _TAIL.match(text, end)
-    ends = _CLAUSE_ENDS.match(text, tail.end() if tail else end) is not None
+    clause_end = tail.end() if tail else end
+    ends = _CLAUSE_ENDS.match(text, clause_end) is not None
     if ends:
         leads = _words_start(text, start, _LEADS)
         joints = _joints_start(text, start)
         if leads < start and _CLAUSE_OPENS.search(text, max(0, leads - _WINDOW), leads):
-            return _whole_clause(text, leads, tail.end() if tail else end), ""
+            return _whole_clause(text, leads, clause_end), ""
         if tail is None and joints < start:
             return (joints, end), ""
-    if (start, end) == span and (needed := _another_issue(text, *span, ends=ends)):
-        return needed
-    return ((start, end) if ends and tail is None else span), ""
+    if (start, end) == span:
+        needed = _another_issue(text, *span, ends=ends)
+        if needed is not None:
+            return needed
+    if ends and tail is None:
+        return (start, end), ""
+    return span, ""
 
 
 def _another_issue(
@@ -77,25 +82,26 @@ def _another_issue(
     ends: bool,
 ) -> tuple[Span, str] | None:
     """The reference with its noun, and "another issue", if its sentence needs an object or a subject."""
-    start += len(text[start:end]) - len(text[start:end].lstrip(" \t"))
+    reference = text[start:end].lstrip(" \t")
+    start = end - len(reference)
     goes_on = _GOES_ON.match(text, end)
-    if text[start] in "[]()<>-_/" or text[end : end + 1] == ":" or not (ends or goes_on):
+    is_part = reference[0] in "[]()<>-_/" or text[end : end + 1] == ":"
+    if is_part or not (ends or goes_on):
         return None
     first = _words_start(text, start, _NOUNS)
     before = text[max(0, first - _WINDOW) : first]
-    word = _WORD.search(before)
     opens = _CLAUSE_OPENS.search(before)
-    if opens and goes_on is not None and not ends:
+    if opens and goes_on and not ends:
         is_needed = first < start or goes_on[1] in _NEEDING
     else:
-        is_needed = word is not None and word["word"].lower() in (
-            _NEEDING if ends else _NEEDING | _JOINTS
-        )
-    is_first = opens and before.rstrip(" \t")[-1:] in ("", "\n", ".", "!", "?")
-    is_noun = ":" not in text[first:start]
-    return (
-        ((first, end), f"{'A' if is_first else 'a'}nother issue") if is_needed and is_noun else None
-    )
+        word = _WORD.search(before)
+        needing = _NEEDING if ends else _NEEDING | _JOINTS
+        is_needed = word is not None and word["word"].lower() in needing
+    if not is_needed or ":" in text[first:start]:
+        return None
+    last = before.rstrip(" \t")[-1:]
+    is_first = opens and last in ("", "\n", ".", "!", "?")
+    return (first, end), "Another issue" if is_first else "another issue"
 
 
 def _joints_start(text: str, position: int) -> int:
@@ -105,18 +111,22 @@ def _joints_start(text: str, position: int) -> int:
         return joints
     with_noun = _words_start(text, position, _JOINTS | _NOUNS)
     first = re.match(r"[A-Za-z]+", text[with_noun : with_noun + _WINDOW])
-    return position if first is None or first[0].lower() in _NOUNS else with_noun
+    if first is None or first[0].lower() in _NOUNS:
+        return position
+    return with_noun
 
 
 def _words_start(text: str, position: int, vocabulary: frozenset[str]) -> int:
     """The start of the longest run of these words before a position."""
     for _ in range(_MAX_WORDS):
-        match = _WORD.search(text[max(0, position - _WINDOW) : position])
-        if match is None or match["word"].lower() not in vocabulary:
+        window = max(0, position - _WINDOW)
+        match = _WORD.search(text[window:position])
+        word = match["word"].lower() if match else ""
+        if match is None or word not in vocabulary:
             break
-        if match["stop"] == "." and match["word"].lower() not in _ABBREVIATIONS:
+        if match["stop"] == "." and word not in _ABBREVIATIONS:
             break
-        position = max(0, position - _WINDOW) + match.start()
+        position = window + match.start()
     return position
 
 
@@ -126,9 +136,10 @@ def _whole_clause(text: str, start: int, end: int) -> Span:
     if before in (",", ";", "–", "—", "-") and _CLAUSE_ENDS.match(text, end):
         return text.rfind(before, 0, start), end
     stop = _FULL_STOP.match(text, end)
-    if stop is None or (
-        before in ("(", "[") and text[stop.end() : stop.end() + 1] not in (")", "]")
-    ):
+    if stop is None:
+        return start, end
+    after = text[stop.end() : stop.end() + 1]
+    if before in ("(", "[") and after not in (")", "]"):
         return start, end
     return start, stop.end()
 
@@ -136,21 +147,30 @@ def _whole_clause(text: str, start: int, end: int) -> Span:
 def _with_brackets(text: str, start: int, end: int) -> Span:
     """The span of a reference with the brackets that contain nothing else."""
     opening, closing = _around(text, start, end)
-    is_bracketed = (
-        opening >= 0 and text[opening] in "([" and text[closing : closing + 1] in (")", "]")
-    )
-    return (opening, closing + 1) if is_bracketed else (start, end)
+    after = text[closing : closing + 1]
+    if opening >= 0 and text[opening] in "([" and after in (")", "]"):
+        return opening, closing + 1
+    return start, end
 
 
 def _around(text: str, start: int, end: int) -> Span:
     """The places before and after a span, or beyond blanks on both sides, as in "( #12 )"."""
-    blank = int(text[max(0, start - 1) : start] == " " == text[end : end + 1])
-    return start - 1 - blank, end + blank
+    if text[max(0, start - 1) : start] == " " == text[end : end + 1]:
+        return start - 2, end + 1
+    return start - 1, end
 
 
 _BETWEEN = re.compile(r"[ \t]*(?:,|/|&|\band\b|\bor\b)?[ \t]*(?:\band\b|\bor\b)?[ \t]*")
 _MAX_BETWEEN = 10
-_WRAPPERS = {"(": ")", "[": "]", "<": ">", "*": "*", "_": "_", "~": "~", '"': '"'}
+_WRAPPERS = {
+    "(": ")",
+    "[": "]",
+    "<": ">",
+    "*": "*",
+    "_": "_",
+    "~": "~",
+    '"': '"',
+}
 
 
 def cut(text: str, spans: Iterable[Span], replacements: Mapping[int, str] | None = None) -> str:
@@ -158,9 +178,11 @@ def cut(text: str, spans: Iterable[Span], replacements: Mapping[int, str] | None
     pieces: list[str] = []
     position = 0
     for start, end in merge(text, spans):
-        replacement = replacements.get(start) if replacements else None
-        start, end = (start, end) if replacement else _widen(text, max(start, position), end)
-        pieces += (text[position:start], replacement or "")
+        replacement = replacements.get(start, "") if replacements else ""
+        if not replacement:
+            start, end = _widen(text, max(start, position), end)
+        pieces.append(text[position:start])
+        pieces.append(replacement)
         position = max(position, end)
     pieces.append(text[position:])
     return "".join(pieces)
@@ -170,10 +192,12 @@ def merge(text: str, spans: Iterable[Span]) -> list[Span]:
     """Sort `spans` and merge those that overlap or have only a comma or an "and" between them."""
     merged: list[Span] = []
     for start, end in sorted(spans):
-        if merged and (start <= merged[-1][1] or _only_joins(text, merged[-1][1], start)):
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-        else:
-            merged.append((start, end))
+        if merged:
+            last_start, last_end = merged[-1]
+            if start <= last_end or _only_joins(text, last_end, start):
+                merged[-1] = (last_start, max(end, last_end))
+                continue
+        merged.append((start, end))
     return merged
 
 
@@ -270,47 +294,53 @@ def html_to_text(text: str) -> tuple[str, int]:
 
 def _tag_replacement(tag: re.Match[str]) -> str:
     """A blank if a tag that breaks the line has no blank beside it; otherwise it would join two words."""
-    around = (
-        tag.string[max(0, tag.start() - 1) : tag.start()],
-        tag.string[tag.end() : tag.end() + 1],
-    )
-    return " " if tag["breaks"] and all(side and not side.isspace() for side in around) else ""
+    if not tag["breaks"]:
+        return ""
+    before = tag.string[max(0, tag.start() - 1) : tag.start()]
+    after = tag.string[tag.end() : tag.end() + 1]
+    if not before or not after or before.isspace() or after.isspace():
+        return ""
+    return " "
 
 
 def without_login_names(text: str) -> tuple[str, int]:
     """Replace the login name in the path of a home folder and in a prompt (`ann@thinkpad:~$`)."""
     lower = text.lower()
-    count = 0
+    paths = prompts = 0
     if "/home/" in lower or "users" in lower or "documents and settings" in lower:
-        text, count = _HOME.subn(r"\g<root>user", text)
-    text, prompts = _PROMPT.subn(r"\g<before>user@host", text) if "@" in text else (text, 0)
-    return text, count + prompts
+        text, paths = _HOME.subn(r"\g<root>user", text)
+    if "@" in text:
+        text, prompts = _PROMPT.subn(r"\g<before>user@host", text)
+    return text, paths + prompts
 
 
 def images_to_words(text: str) -> tuple[str, int]:
     """Replace each image by its alternative text."""
-    count = 0
+    images = tags = 0
     if "![" in text:
-        text, count = _IMAGE.subn(lambda image: image[1], text)
+        text, images = _IMAGE.subn(r"\1", text)
     if "<img" in text or "<IMG" in text:
         text, tags = _IMAGE_TAG.subn(_alternative, text)
-        count += tags
-    return text, count
+    return text, images + tags
 
 
 def _alternative(image: re.Match[str]) -> str:
     alt = _ALT.search(image[0])
-    return (alt[1] or alt[2] or "") if alt else ""
+    if alt is None:
+        return ""
+    return alt[1] or alt[2] or ""
 
 
 def tidy_blanks(text: str) -> str:
     """Remove blanks at line ends, repeated empty lines, and prose lines of bare markup (`###`, `-`)."""
-    text = "".join("\n".join(_lines(piece, code)) for piece, code in segments(text))
-    return _BLANK_LINES.sub("\n\n", text).strip()
+    pieces = []
+    for piece, is_code in segments(text):
+        lines = [line.rstrip(" \t") for line in piece.split("\n")]
+        if not is_code:
+            lines = [line for line in lines if not _is_hollow(line)]
+        pieces.append("\n".join(lines))
+    return _BLANK_LINES.sub("\n\n", "".join(pieces)).strip()
 
 
-def _lines(text: str, code: bool) -> Iterator[str]:
-    for line in text.split("\n"):
-        line = line.rstrip(" \t")
-        if code or not line or len(line) > _MAX_HOLLOW or not _HOLLOW_LINE.fullmatch(line):
-            yield line
+def _is_hollow(line: str) -> bool:
+    return len(line) <= _MAX_HOLLOW and _HOLLOW_LINE.fullmatch(line) is not None

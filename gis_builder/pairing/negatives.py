@@ -134,8 +134,10 @@ class _RepoNegatives:
         self._settings = inputs.settings
         self._strategy = strategy_of(self._settings.negatives)
         self._set_candidates(sorted(self._paired))
-        titles = {ref: inputs.texts[ref].text.partition("\n")[0] for ref in issues}
-        self._titles = {ref: terms(title) for ref, title in titles.items()}
+        self._titles = {}
+        for ref in issues:
+            title, _, _ = inputs.texts[ref].text.partition("\n")
+            self._titles[ref] = terms(title)
         self.sampler = NegativeSampler(ends, self._why_not, inputs.seed)
 
     def draw(self, count: int) -> int:
@@ -181,7 +183,8 @@ class _RepoNegatives:
         """The reason code if two issues may be duplicates; the cheapest checks come first."""
         cluster = self._inputs.cluster
         group = self._inputs.group
-        if first == second or (first in cluster and cluster[first] == cluster.get(second)):
+        is_known = first in cluster and second in cluster
+        if first == second or (is_known and cluster[first] == cluster[second]):
             return "same_cluster"
         if group.get(first, first) == group.get(second, second):
             return "near_identical"
@@ -189,7 +192,8 @@ class _RepoNegatives:
             return "linked"
         if self._titles[first] and self._titles[first] == self._titles[second]:
             return "same_title"
-        share = self._bm25().share(self._index_of[first], self._index_of[second])
+        indices = (self._index_of[first], self._index_of[second])
+        share = self._bm25().share(*indices)
         if share >= self._settings.guard_share:
             return "too_similar"
         return None

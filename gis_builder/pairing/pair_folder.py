@@ -155,7 +155,14 @@ def _counts(counts: Mapping[str, Any]) -> str:
     return f"{table(['', *splits], lines)}\n\n{count:,} {noun}. {by_relation}"
 
 
-_EVIDENCE = pl.Struct({"kind": pl.String, "url": pl.String, "who": pl.String, "when": pl.String})
+_EVIDENCE = pl.Struct(
+    {
+        "kind": pl.String,
+        "url": pl.String,
+        "who": pl.String,
+        "when": pl.String,
+    }
+)
 _ROWS = """
     text1 text2 label repo number1 number2 url1 url2 created_at1 created_at2 cluster relation reason
     confidence same_probability evidence negative_kind
@@ -167,7 +174,12 @@ _NUMBERS: dict[str, Any] = {
 ROWS: dict[str, Any] = dict.fromkeys(_ROWS.split(), pl.String) | _NUMBERS | {"evidence": _EVIDENCE}
 POSITIVE_ROWS = {"anchor": pl.String, "positive": pl.String}
 # `label` and `issue2` are null for an issue.
-DROPPED_SCHEMA = {"reason": pl.String, "label": pl.Int64, "issue1": pl.String, "issue2": pl.String}
+DROPPED_SCHEMA = {
+    "reason": pl.String,
+    "label": pl.Int64,
+    "issue1": pl.String,
+    "issue2": pl.String,
+}
 Reasons = Counter[
     tuple[int | None, str]
 ]  # rejected pairs by label and reason; for issues the label is None
@@ -177,7 +189,8 @@ def row_order(seed: int) -> Callable[[IssuePair], tuple[int, IssueRef, IssueRef]
     """The sort key of rows: a hash of the pair."""
 
     def key(pair: IssuePair) -> tuple[int, IssueRef, IssueRef]:
-        return keyed_hash(seed, "row", *sorted((pair.first, pair.second))), pair.first, pair.second
+        low, high = sorted((pair.first, pair.second))
+        return keyed_hash(seed, "row", low, high), pair.first, pair.second
 
     return key
 
@@ -228,7 +241,9 @@ def _row(
     evidence = None
     if grounds is not None:
         stated = (str(grounds.relation), grounds.reason, grounds.confidence)
-        evidence = grounds.evidence
+        if grounds.evidence is not None:
+            names = ("kind", "url", "who", "when")
+            evidence = {name: getattr(grounds.evidence, name) for name in names}
     return (
         texts[first].text,
         texts[second].text,
@@ -243,7 +258,7 @@ def _row(
         pair.cluster or None,
         *stated,
         pair.same_probability,
-        evidence and {name: getattr(evidence, name) for name in ("kind", "url", "who", "when")},
+        evidence,
         pair.negative_kind or None,
         second.repo,
     )
@@ -263,12 +278,14 @@ def write_gis(
     """Write the dataset folder with the configurations `default` and `positive`."""
     if not any(positives.values()):
         raise DataError(_why_empty(statistics), path=out)
-    crosses = any(pair.first.repo != pair.second.repo for pair in chain(*positives.values()))
-    rows = {
-        split: make_rows(pairs, negatives.get(split, ()), texts, seed, site, with_repo2=crosses)
-        for split, pairs in positives.items()
-    }
-    only = {split: make_positive_rows(pairs, texts, seed) for split, pairs in positives.items()}
+    all_positives = chain(*positives.values())
+    crosses = any(pair.first.repo != pair.second.repo for pair in all_positives)
+    rows = {}
+    only = {}
+    for split, pairs in positives.items():
+        others = negatives.get(split, ())
+        rows[split] = make_rows(pairs, others, texts, seed, site, with_repo2=crosses)
+        only[split] = make_positive_rows(pairs, texts, seed)
     configs = {"default": rows, "positive": only}
     columns = {split: counted_columns(frame) for split, frame in rows.items()}
     counts = row_counts(columns) | dict(statistics)
@@ -278,7 +295,8 @@ def write_gis(
 
 
 def _why_empty(statistics: Mapping[str, Any]) -> str:
-    left_out = {**statistics.get("rejected_issues", {}), **statistics.get("dropped_positives", {})}
+    left_out = dict(statistics.get("rejected_issues", {}))
+    left_out |= statistics.get("dropped_positives", {})
     if not left_out:
         return "no duplicates found; crawl or import more issues"
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in left_out.items())
@@ -329,21 +347,23 @@ def row_counts(
 
 def _split_counts(frame: pl.DataFrame) -> dict[str, int | float | None]:
     positive = int(frame["label"].sum())
+    long_texts = int(frame["long"].sum())
+    texts = 2 * frame.height
     return {
         "positive": positive,
         "negative": frame.height - positive,
         "total": frame.height,
-        "long_share": round(int(frame["long"].sum()) / max(1, 2 * frame.height), 4),
+        "long_share": round(long_texts / max(1, texts), 4),
         "gap_auc": gap_auc(frame),
     }
 
 
 def repository_counts(frame: pl.DataFrame) -> pl.DataFrame:
     """Positives and negatives of each repository, sorted by name."""
-    counts = frame.group_by(pl.col("repo").cast(pl.String)).agg(
-        positive=pl.col("label").sum(), negative=pl.len().cast(pl.Int64) - pl.col("label").sum()
-    )
-    return counts.sort("repo")
+    positive = pl.col("label").sum()
+    negative = pl.len().cast(pl.Int64) - positive
+    by_repo = frame.group_by(pl.col("repo").cast(pl.String))
+    return by_repo.agg(positive=positive, negative=negative).sort("repo")
 
 
 def _by_name(counts: pl.DataFrame, max_repositories: int | None) -> dict[str, dict[str, int]]:
@@ -357,8 +377,10 @@ def _by_name(counts: pl.DataFrame, max_repositories: int | None) -> dict[str, di
 
 
 def _value_counts(values: pl.Series) -> dict[str, int]:
-    counts = values.drop_nulls().value_counts()
-    return dict(sorted((str(value), int(count)) for value, count in counts.iter_rows()))
+    counts = {}
+    for value, count in values.drop_nulls().value_counts().iter_rows():
+        counts[str(value)] = int(count)
+    return dict(sorted(counts.items()))
 
 
 def reasons_of(rejected: Mapping[IssueRef, str], dropped: Iterable[DroppedPair]) -> Reasons:
@@ -396,7 +418,8 @@ def dropped_lines(path: Path, issue: IssueRef) -> list[str]:
     """The reasons in a file of `write_dropped` why an issue, or pairs with it, are not in the dataset."""
     if not path.exists():
         return []
-    is_of_issue = (pl.col("issue1") == str(issue)) | (pl.col("issue2") == str(issue))
+    name = str(issue)
+    is_of_issue = (pl.col("issue1") == name) | (pl.col("issue2") == name)
     kinds = {None: "issue rejected", 1: "positive dropped", 0: "negative dropped"}
     lines = []
     for reason, label, *issues in read_parquet(path).filter(is_of_issue).iter_rows():

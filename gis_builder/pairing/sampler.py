@@ -82,7 +82,9 @@ class Timeline:
                 yield difference, self._order[index]
 
     def _walk(self, time: float, gap: float, indices: Iterable[int]) -> Iterator[tuple[float, int]]:
-        return ((mismatch(abs(self._times[index] - time), gap), index) for index in indices)
+        for index in indices:
+            own_gap = abs(self._times[index] - time)
+            yield mismatch(own_gap, gap), index
 
 
 class WantedGaps:
@@ -90,7 +92,10 @@ class WantedGaps:
 
     def __init__(self, gaps: Sequence[float], count: int) -> None:
         ordered = sorted(gaps)
-        self._left = [ordered[(2 * i + 1) * len(ordered) // (2 * count)] for i in range(count)]
+        self._left = []
+        for index in range(count):
+            place = (2 * index + 1) * len(ordered) // (2 * count)
+            self._left.append(ordered[place])
 
     def __len__(self) -> int:
         return len(self._left)
@@ -107,9 +112,10 @@ class WantedGaps:
 
     def hardest_first(self) -> list[float]:
         """The remaining gaps, shortest and longest before the middle: the extremes fit the fewest issues."""
-        middle = (len(self._left) - 1) / 2
-        indices = sorted(range(len(self._left)), key=lambda index: (-abs(index - middle), index))
-        return [self._left[index] for index in indices]
+        count = len(self._left)
+        middle = (count - 1) / 2
+        outside_first = sorted(range(count), key=lambda index: -abs(index - middle))
+        return [self._left[index] for index in outside_first]
 
 
 _MAX_TRIES = 200  # partners to try for one random negative

@@ -141,8 +141,8 @@ def _has_entropy(value: str) -> bool:
 
 def _bits(value: str) -> float:
     """Entropy per character."""
-    counts = Counter(value).values()
-    return -sum(n / len(value) * math.log2(n / len(value)) for n in counts)
+    shares = [count / len(value) for count in Counter(value).values()]
+    return -sum(share * math.log2(share) for share in shares)
 
 
 class Shape(NamedTuple):

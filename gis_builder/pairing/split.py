@@ -60,9 +60,10 @@ class RefTable:
 
     def indices(self, refs: Iterable[IssueRef]) -> Indices:
         """The indices of references that are in the table; (reference,)."""
-        rank = self._rank
-        keys = np.fromiter((rank[repo] << _BITS | number for repo, number in refs), np.int64)
-        return np.searchsorted(self._keys, keys)
+        keys = array("q")
+        for repo, number in refs:
+            keys.append(self._rank[repo] << _BITS | number)
+        return np.searchsorted(self._keys, np.asarray(keys))
 
     def repo_at(self, indices: Indices) -> npt.NDArray[np.int64]:
         """The index in `repos` of the repository of each reference; (reference,)."""
@@ -73,8 +74,8 @@ class RefTable:
         rank = self._rank.get(repo)
         if rank is None:
             return np.empty(0, np.int64)
-        low, high = np.searchsorted(self._keys, [rank << _BITS, (rank + 1) << _BITS])
-        return np.arange(low, high)
+        ends = [rank << _BITS, (rank + 1) << _BITS]
+        return np.arange(*np.searchsorted(self._keys, ends))
 
 
 class SameSplit:
@@ -117,10 +118,12 @@ class SplitResult(NamedTuple):
     ) -> Splits:
         """The splits of some issues and positives by reference."""
         splits = Splits(positives={split: [] for split in self.negatives_wanted})
-        for ref, code in zip(refs.at(issues), self.issues[issues].tolist(), strict=True):
+        codes_of_issues = self.issues[issues].tolist()
+        for ref, code in zip(refs.at(issues), codes_of_issues, strict=True):
             if code != NOWHERE:
                 splits.of[ref] = SPLITS[code]
-        splits.group = dict(zip(refs.at(issues), refs.at(self.groups[issues]), strict=True))
+        lowest = refs.at(self.groups[issues])
+        splits.group = dict(zip(refs.at(issues), lowest, strict=True))
         for pair, code in zip(pairs, codes.tolist(), strict=True):
             if code != NOWHERE:
                 splits.positives[SPLITS[code]].append(pair)
@@ -152,9 +155,10 @@ def split_groups(
     positives = assigned[weighted.of_positive]
     if settings.exact:
         _trim(positives, refs, pairs, weighted, assigned, targets, seed)
-    counts = np.bincount(positives[positives != NOWHERE], minlength=len(SPLITS)).tolist()
+    assigned_codes = positives[positives != NOWHERE]
+    counts = np.bincount(assigned_codes, minlength=len(SPLITS)).tolist()
     sizes = dict(zip(SPLITS, counts, strict=True))
-    requested = [split for split, target in targets.items() if target]
+    requested = [split for split in SPLITS if targets[split]]
     splits = requested + [split for split in SPLITS if sizes[split] and split not in requested]
     if settings.exact:
         _check_filled({split: sizes[split] for split in splits}, targets)
@@ -226,10 +230,11 @@ def _positives_of(rows: float, ratio: float) -> int:
 
 
 def _largest(fractions: Sequence[float], ratio: float, positives: int) -> list[int]:
-    rows = int(positives * (1 + ratio)) + 1
-    while rows and sum(_positives_of(int(rows * f), ratio) for f in fractions) > positives:
-        rows -= 1
-    return [int(rows * f) for f in fractions]
+    for rows in range(int(positives * (1 + ratio)) + 1, 0, -1):
+        sizes = [int(rows * fraction) for fraction in fractions]
+        if sum(_positives_of(size, ratio) for size in sizes) <= positives:
+            return sizes
+    return [0] * len(fractions)
 
 
 def _trim(
@@ -245,7 +250,8 @@ def _trim(
     for code, split in enumerate(SPLITS):
         of_split = np.flatnonzero(assigned == code)
         weights = weighted.weights[of_split]
-        room = np.maximum(targets[split] - (np.cumsum(weights) - weights), 0)
+        before = np.cumsum(weights) - weights
+        room = np.maximum(targets[split] - before, 0)
         is_large = weights > room
         for group, limit in zip(of_split[is_large], room[is_large], strict=True):
             members = np.flatnonzero(weighted.of_positive == group)
@@ -282,8 +288,8 @@ def _issues(
     single[groups[usable]] = True
     single[weighted.names] = False
     names = np.flatnonzero(single)
-    draws = np.fromiter((keyed_unit(seed, "single", name) for name in refs.at(names)), np.float64)
-    of_group[names] = draw_splits(draws, settings.fractions)
+    draws = [keyed_unit(seed, "single", name) for name in refs.at(names)]
+    of_group[names] = draw_splits(np.array(draws, np.float64), settings.fractions)
     return np.where(usable, of_group[groups], np.int8(NOWHERE))
 
 
@@ -324,8 +330,8 @@ def split_issues(
 
     splits = assigned.named(refs, np.flatnonzero(is_usable), pairs, assigned.positives)
     splits.negatives_wanted = assigned.negatives_wanted
-    for index in np.flatnonzero(assigned.positives == NOWHERE).tolist():
-        splits.dropped.append(DroppedPair(firsts[index], seconds[index], 1, BEYOND))
+    excess = np.flatnonzero(assigned.positives == NOWHERE).tolist()
+    splits.dropped = [pairs[index].dropped(BEYOND) for index in excess]
     return splits
 
 

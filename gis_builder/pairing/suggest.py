@@ -56,20 +56,17 @@ class Suggested(Printed):
 
     def notes(self) -> list[str]:
         """A line if there are no suggestions."""
-        return (
-            []
-            if self.suggestions
-            else [f"{self.issue}: the index has no older issue of its tracker"]
-        )
+        if self.suggestions:
+            return []
+        return [f"{self.issue}: the index has no older issue of its tracker"]
 
     def table(self) -> ResultTable:
         """The suggestions."""
         table = ResultTable("issue", "cosine", "words", "title", left=("title",))
         for item in self.suggestions:
-            scores = (
-                None if score is None else f"{score:.2f}" for score in (item.cosine, item.words)
-            )
-            table.add_row(item.key, *scores, one_line(item.title, _MAX_TITLE))
+            cosine = None if item.cosine is None else f"{item.cosine:.2f}"
+            words = None if item.words is None else f"{item.words:.2f}"
+            table.add_row(item.key, cosine, words, one_line(item.title, _MAX_TITLE))
         return table
 
 
@@ -99,30 +96,33 @@ def suggest_for(
     top: int,
 ) -> Suggested:
     """Issues that were opened before an issue of the crawl and that it may repeat."""
-    issue = next((candidate for candidate in store.issues(ref.repo) if candidate.ref == ref), None)
-    if issue is None or issue.is_pull:
+    thread = store.thread(ref)
+    if thread is None or thread.issue.is_pull or thread.issue.ref != ref:
         raise DataError(
             f"{ref}: no such issue (new, deleted or a pull request); import or crawl it first",
             path=store.path,
         )
+    issue = thread.issue
     text = render(issue, template=template_lines(store.issues(ref.repo))).text
     if not has_word(text):
         raise DataError(f"{ref}: its text has no words to search for")
     site = store.site
     # The projects of imported tickets are one tracker.
     where = [] if ref.repo in store.tickets() else ["--where", f"repo={ref.repo}"]
-    suggestions = tuple(
-        Suggestion(
-            hit.row.number,
-            IssueRef(hit.row.repo, hit.row.number).key(site),
-            hit.text.partition("\n\n")[0],
-            IssueRef(hit.row.repo, hit.row.number).page(site),
-            hit.cosine,
-            hit.words,
+    suggestions = []
+    for hit in _search(index, text, where, issue.created_at, top):
+        older = IssueRef(hit.row.repo, hit.row.number)
+        title, _, _ = hit.text.partition("\n\n")
+        suggestion = Suggestion(
+            number=older.number,
+            key=older.key(site),
+            title=title,
+            url=older.page(site),
+            cosine=hit.cosine,
+            words=hit.words,
         )
-        for hit in _search(index, text, where, issue.created_at, top)
-    )
-    return Suggested(str(ref), suggestions)
+        suggestions.append(suggestion)
+    return Suggested(str(ref), tuple(suggestions))
 
 
 def _search(
@@ -145,15 +145,14 @@ def _search(
         "--json",
     ]
     command += ["--top", str(top), *where, "--before", f"created_at={before}"]
+    # Tokens are for GitHub only.
+    tokens = ("GITHUB_", "GH_")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(tokens)}
     done = subprocess.run(  # noqa: S603 - our own command; the text comes by standard input
         command,
         input=text.encode("utf-8", "replace"),
         capture_output=True,
-        env={
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(("GITHUB_", "GH_"))
-        },
+        env=environment,
         check=False,
     )
     if done.returncode:
@@ -169,7 +168,8 @@ def _search(
 
 def _error_of(code: int, stderr: str) -> PairkitError:
     """The error of `aoe search`, with the same exit code."""
-    line = next((line for line in reversed(stderr.splitlines()) if line.startswith("error: ")), "")
-    message = one_line(line.removeprefix("error: ") or stderr[-300:] or f"exit code {code}")
+    errors = [line for line in stderr.splitlines() if line.startswith("error: ")]
+    last = errors[-1].removeprefix("error: ") if errors else ""
+    message = one_line(last or stderr[-300:] or f"exit code {code}")
     classes: dict[int, type[PairkitError]] = {2: ConfigError, 4: RemoteError}
     return classes.get(code, DataError)(f"aoe search: {message}")

@@ -96,7 +96,8 @@ def render_issues(
         if issue.is_pull:
             texts.rejected[issue.ref] = "pull_request"
             continue
-        rendered = render(issue, partners.get(issue.ref, ()), templates.get(issue.repo, ()))
+        members = partners.get(issue.ref, ())
+        rendered = render(issue, members, templates.get(issue.repo, ()))
         reason = unusable(rendered.text, settings)
         if reason:
             texts.rejected[issue.ref] = reason
@@ -129,7 +130,8 @@ def unusable(text: str, settings: TextSettings) -> str | None:
     """The reason code if a rendered text can't be used."""
     if not has_word(text):
         return "text_empty"
-    words = [word for word in segmented(text).split() if any(map(str.isalnum, word))]
+    parts = segmented(text).split()
+    words = [word for word in parts if any(map(str.isalnum, word))]
     if len(words) < settings.min_words or sum(map(len, words)) < settings.min_chars:
         return "text_too_short"
     return None
@@ -240,7 +242,8 @@ def without_template(text: str, template: Collection[str], removed: Counter[str]
         lines = []
         if not is_code:
             matches = _LINE.finditer(piece)
-            lines = [match.span() for match in matches if match[0].strip() in template]
+            repeated = [match for match in matches if match[0].strip() in template]
+            lines = [match.span() for match in repeated]
         kept.append(_cut_counted(piece, lines, "template_line", removed))
     return "".join(kept)
 

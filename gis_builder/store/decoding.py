@@ -120,8 +120,9 @@ def parse_time(text: str, form: str = "", day_first: Callable[[], bool] | None =
     for dates such as 03/04/2024, for which `date_order` returns None.
     """
     moment = None
-    with suppress(ValueError):
-        moment = datetime.strptime(text, form) if form else None
+    if form:
+        with suppress(ValueError):
+            moment = datetime.strptime(text, form)
     if moment is None:
         with suppress(ValueError, OverflowError):
             moment = _parse_time(text, day_first)
@@ -134,11 +135,13 @@ def parse_time(text: str, form: str = "", day_first: Callable[[], bool] | None =
 def date_order(text: str) -> bool | None:
     """Whether the day comes before the month in a numeric date that ends with the year; None if unknown."""
     match = _match_time(text)
-    if match is None or not (match["first"] or "").isdecimal() or not match["second"].isdecimal():
+    if match is None or match["last"] is None:
         return None
-    first = int(match["first"])
-    second = int(match["second"])
-    return None if (first > 12) == (second > 12) else first > 12
+    if not match["first"].isdecimal() or not match["second"].isdecimal():
+        return None
+    is_day_first = int(match["first"]) > 12
+    is_month_first = int(match["second"]) > 12
+    return None if is_day_first == is_month_first else is_day_first
 
 
 def _match_time(text: str) -> re.Match[str] | None:
@@ -158,26 +161,57 @@ def _parse_time(text: str, day_first: Callable[[], bool] | None) -> datetime:
     if match is None:
         raise ValueError
     year = match["year"] or match["last"]
-    month = match["month"]
-    day = match["day"]
-    if month is None:
-        is_numeric = match["first"].isdecimal() and match["second"].isdecimal()
-        is_first = date_order(text) if is_numeric else match["first"].isdecimal()
-        if is_first is None:
-            is_first = "." in match["mark"] or (day_first is not None and day_first())
-        day, month = (
-            (match["first"], match["second"]) if is_first else (match["second"], match["first"])
-        )
-    if not month.isdecimal():
-        name = month.lower()
-        month = next((12 - n for n, names in enumerate(_MONTHS) if name.startswith(names)), 0)
-    century = {2: "20" if year < "70" else "19"}.get(len(year), "")
+    if len(year) == 2:
+        year = f"20{year}" if year < "70" else f"19{year}"
+    if match["month"] is not None:
+        day = match["day"]
+        month = match["month"]
+    elif _is_day_first(match, date_order(text), day_first):
+        day = match["first"]
+        month = match["second"]
+    else:
+        day = match["second"]
+        month = match["first"]
     hour = int(match["hour"] or 0)
-    if half := match["half"] or match["early"]:
-        hour = hour % 12 + 12 * (half[0] in "Pp")
-    clock = (hour, int(match["minute"] or 0), int(match["seconds"] or 0))
-    moment = datetime(int(century + year), int(month), int(day), *clock)
+    half = match["half"] or match["early"]
+    if half:
+        hour %= 12
+        if half[0] in "Pp":
+            hour += 12
+    moment = datetime(
+        int(year),
+        _month_number(month),
+        int(day),
+        hour,
+        int(match["minute"] or 0),
+        int(match["seconds"] or 0),
+    )
     return datetime.fromisoformat(f"{moment.isoformat()}{match['zone'] or '+00:00'}")
+
+
+def _is_day_first(
+    match: re.Match[str],
+    order: bool | None,
+    day_first: Callable[[], bool] | None,
+) -> bool:
+    """Whether the day comes first in a date that ends with the year."""
+    if order is not None:
+        return order
+    is_number = match["first"].isdecimal()
+    if not is_number or not match["second"].isdecimal():  # the other is the name of a month
+        return is_number
+    return "." in match["mark"] or (day_first is not None and day_first())
+
+
+def _month_number(text: str) -> int:
+    """The number of a month, 0 if its name is unknown."""
+    if text.isdecimal():
+        return int(text)
+    name = text.lower()
+    for index, beginnings in enumerate(_MONTHS):
+        if name.startswith(beginnings):
+            return 12 - index
+    return 0
 
 
 def stamp_or_none(moment: datetime | None) -> str | None:
@@ -216,4 +250,7 @@ def _explain(error: Exception) -> str:
 
 
 def _pattern_name(expression: re.Match[str]) -> str:
-    return next((name for part, name in _PATTERNS.items() if part in expression[1]), "a word")
+    for part, name in _PATTERNS.items():
+        if part in expression[1]:
+            return name
+    return "a word"

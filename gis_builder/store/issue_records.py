@@ -251,6 +251,10 @@ class IssuePair:
     negative_kind: str = ""  # random | hard, for a negative
     same_probability: float | None = None  # that a positive's issues describe the same problem
 
+    def dropped(self, reason: str) -> DroppedPair:
+        """The record of this pair if it is dropped."""
+        return DroppedPair(self.first, self.second, self.label, reason)
+
 
 class DroppedPair(NamedTuple):
     """A pair that was dropped, and the reason."""

@@ -151,7 +151,8 @@ class Store(AbstractContextManager["Store"]):
     def stored_thread(self, ref: IssueRef) -> StoredThread | None:
         """A thread that is converted to records only on request."""
         home = self.full_name(ref.repo)
-        return next(tables.threads(self.path, home, 0, number=ref.number, pulls=True), None)
+        threads = tables.threads(self.path, home, 0, number=ref.number, pulls=True)
+        return next(threads, None)
 
     def issues(self, repo: str) -> Iterator[Issue]:
         """Iterate over the issues by number, without threads."""
@@ -202,7 +203,10 @@ class Store(AbstractContextManager["Store"]):
 
     def repo(self, name: str) -> RepoRow | None:
         """The row of a requested name."""
-        return next((row for row in self.all_repos() if row.name.lower() == name.lower()), None)
+        for row in self.all_repos():
+            if row.name.lower() == name.lower():
+                return row
+        return None
 
     def all_repos(self) -> list[RepoRow]:
         """All rows, including repositories that were not requested."""

@@ -11,15 +11,20 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Generic, Literal, NamedTuple, TypeVar
 
 from msgspec.json import Decoder
 
-from gis_builder.store import Comment, Event, Issue, decoding
+from gis_builder.store import Comment, Event, Issue
 from gis_builder.store.decoding import (
     Malformed,
     Node,
+    Number,
+    Reference,
+    RepoName,
+    Time,
     convert,
     decode,
     parse_time,
@@ -54,19 +59,19 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 class MissingObject(Node):
     """An issue that was deleted or transferred."""
 
-    number: decoding.Number
+    number: Number
     status: Literal["deleted", "transferred"]
-    to: decoding.Reference | None = None
+    to: Reference | None = None
 
 
 class RepoFile(Node):
     """A repo.json: GitHub's object, and the former names of the repository."""
 
-    full_name: decoding.RepoName
+    full_name: RepoName
     private: bool = False
     has_issues: bool = True
-    created_at: decoding.Time | None = None
-    previous_names: list[decoding.RepoName] | None = None
+    created_at: Time | None = None
+    previous_names: list[RepoName] | None = None
 
 
 _REPO_FILE = Decoder(RepoFile)
@@ -91,12 +96,10 @@ class BrokenRows:
     @property
     def notes(self) -> list[str]:
         """A line on what was skipped."""
-        count = len(self._seen)
-        return (
-            [f"{count:,} damaged rows or files were skipped: {'; '.join(self._first)}"]
-            if count
-            else []
-        )
+        if not self._seen:
+            return []
+        first = "; ".join(self._first)
+        return [f"{len(self._seen):,} damaged rows or files were skipped: {first}"]
 
 
 class Row(NamedTuple, Generic[R]):
@@ -149,12 +152,9 @@ class Dump:
         if path is None:
             return
         repo = self.info.full_name if self.info else self.fallback
-        objects = (
-            (row, part)
-            for row, value in read_objects(path, self.broken)
-            for kind, part in parts_of(value, repo, source)
-            if kind == stem
-        )
+        rows = read_objects(path, self.broken)
+        parts = ((row, *part) for row, value in rows for part in parts_of(value, repo, source))
+        objects = ((row, part) for row, kind, part in parts if kind == stem)
         yield from self._checked(path, objects, check)
 
     def _checked(
@@ -167,8 +167,9 @@ class Dump:
         try:
             for row, value in values:
                 try:
-                    repo, number, record = check(_normalised(value))
-                    yield Row(_repo_of(expected, repo, self.fallback), number, record, value)
+                    named, number, record = check(_normalised(value))
+                    repo = _repo_of(expected, named, self.fallback)
+                    yield Row(repo, number, record, value)
                 except Malformed as error:
                     self.broken(DataError(str(error), path=path, row=row))
         except DataError as error:
@@ -179,14 +180,14 @@ class Dump:
 class SavedDump(Dump):
     """A folder or file of JSON that other tools saved."""
 
-    tickets: frozenset[Path] = (
-        frozenset()
-    )  # files with tickets of other trackers, which are not read here
+    # Files with tickets of other trackers, which are not read here
+    tickets: frozenset[Path] = frozenset()
 
     @cached_property
     def has_events(self) -> bool:
         """Whether any event was saved."""
-        return any(kind == "events" for path in self._files for _, kind, _ in self._read(path))
+        parts = chain.from_iterable(map(self._read, self._files))
+        return any(kind == "events" for _, kind, _ in parts)
 
     @property
     def passed_over(self) -> tuple[Path, ...]:
@@ -207,7 +208,9 @@ class SavedDump(Dump):
                     known[path] = is_saved(path, self.fallback)
                 except DataError as error:
                     self.broken(error)
-        return known if any(known.values()) or self.tickets else dict.fromkeys(known, True)
+        if self.tickets or any(known.values()):
+            return known
+        return dict.fromkeys(known, True)
 
     @property
     def _files(self) -> list[Path]:
@@ -280,9 +283,8 @@ def is_tracker_file(path: Path) -> bool:
 
 
 def _names(stem: str) -> tuple[str, ...]:
-    return tuple(
-        f"{stem}{ending}" for ending in (".jsonl", ".jsonl.gz", ".raw.jsonl", ".raw.jsonl.gz")
-    )
+    endings = (".jsonl", ".jsonl.gz", ".raw.jsonl", ".raw.jsonl.gz")
+    return tuple(f"{stem}{ending}" for ending in endings)
 
 
 def _file(folder: Path, stem: str) -> Path | None:
@@ -299,15 +301,19 @@ def _repo_of(expected: str | None, named: str | None, fallback: str | None) -> s
         raise Malformed(f"no repository, and the folder has no repo.json; {GIVE_REPO}")
     if expected is not None and named is not None and expected.lower() != named.lower():
         raise Malformed(f"belongs to {named}, but repo.json has {expected}")
-    return convert(expected or named or fallback, decoding.RepoName)
+    return convert(expected or named or fallback, RepoName)
 
 
 def _normalised(value: Object) -> Object:
     """The object, with times in milliseconds (pandas) as text, and logins or ids of accounts as objects."""
-    times = {name: str(value[name]) for name in _TIMES if isinstance(value.get(name), int | float)}
-    changed: Object = {name: stamp(parse_time(text)) for name, text in times.items()}
+    changed: Object = {}
+    for name in _TIMES:
+        time = value.get(name)
+        if isinstance(time, int | float):
+            changed[name] = stamp(parse_time(str(time)))
     for name in _ACCOUNTS:
-        if isinstance(login := value.get(name), int | str):
+        login = value.get(name)
+        if isinstance(login, int | str):
             changed[name] = {"login": str(login)}
     return value | changed if changed else value
 
@@ -316,12 +322,14 @@ def _check_issue(value: Object) -> tuple[str | None, int, Issue]:
     item = convert(value, rest_records.IssueObject)
     record = rest_records.issue_record("", item)
     match = _REPOSITORY.search(item.repository_url or "")
-    return (match[1] if match else None), item.number, record
+    repo = match[1] if match else None
+    return repo, item.number, record
 
 
 def _check_comment(value: Object) -> tuple[str | None, int, Comment]:
     item = convert(value, rest_records.CommentObject)
-    return *_issue_of(item.issue_url or item.pull_request_url), rest_records.comment_record(item)
+    repo, number = _issue_of(item.issue_url or item.pull_request_url)
+    return repo, number, rest_records.comment_record(item)
 
 
 def _check_event(value: Object) -> tuple[str | None, int, Event]:
@@ -331,7 +339,8 @@ def _check_event(value: Object) -> tuple[str | None, int, Event]:
             "names no issue, as in the timeline of one issue; save the events of all issues with"
             " `gh api --paginate repos/OWNER/NAME/issues/events`"
         )
-    return *_issue_of(item.issue_url), rest_records.event_record(item)
+    repo, number = _issue_of(item.issue_url)
+    return repo, number, rest_records.event_record(item)
 
 
 def _check_missing(value: Object) -> tuple[str | None, int, MissingObject]:
@@ -347,4 +356,4 @@ def _issue_of(url: str | None) -> tuple[str, int]:
     match = ADDRESS.search(url or "")
     if match is None:
         raise Malformed("issue_url: expected …/repos/owner/name/issues/N")
-    return match[1], convert(int(match[2]), decoding.Number)
+    return match[1], convert(int(match[2]), Number)

@@ -104,20 +104,28 @@ class Markup:
                 pieces += [before, text[start:end]]
                 position = end
                 continue
-            is_within_line = before and not before.endswith("\n")
-            pieces += [before, "\n" if is_within_line else "", self._converted(block, depth)]
-            position = end + text.startswith("\n", end)
-        return "".join([*pieces, self._line(text[position:])])
+            pieces.append(before)
+            if before and not before.endswith("\n"):
+                pieces.append("\n")
+            pieces.append(self._converted(block, depth))
+            position = end
+            if text.startswith("\n", end):
+                position += 1
+        pieces.append(self._line(text[position:]))
+        return "".join(pieces)
 
     def _converted(self, block: Block, depth: int) -> str:
+        inside = block.inside
         if block.becomes == "code":
-            is_html = self.kind == "html"
-            return _fenced(unescape(self._line(block.inside)) if is_html else block.inside)
+            if self.kind == "html":
+                inside = unescape(self._line(inside))
+            return _fenced(inside)
         kind = self if block.becomes in ("quote", "text") else markup(block.becomes)
-        inside = kind.markdown(block.inside, depth - 1).strip("\n")
+        inside = kind.markdown(inside, depth - 1).strip("\n")
         if block.becomes != "quote":
             return f"{inside}\n"
-        return "".join(f"> {line}\n" for line in inside.split("\n")) + "\n"
+        quoted = [f"> {line}\n" for line in inside.split("\n")]
+        return "".join(quoted) + "\n"
 
     def inline_rules(self, text: str) -> list[InlineRule]:
         """The rules of links and formats that may occur in a text."""

@@ -6,8 +6,23 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from gis_builder.store import Comment, Event, Issue, IssueRef, decoding
-from gis_builder.store.decoding import Malformed, Node, stamp, stamp_or_none, whole_text
+from gis_builder.store import Comment, Event, Issue, IssueRef
+from gis_builder.store.decoding import (
+    EVENT_KINDS,
+    MAX_NUMBER,
+    Count,
+    Id,
+    Login,
+    Malformed,
+    Node,
+    Number,
+    Reference,
+    Time,
+    Word,
+    stamp,
+    stamp_or_none,
+    whole_text,
+)
 
 _GHOST = "ghost"  # REST's author of texts by deleted accounts; GraphQL returns null
 _BOT = "[bot]"  # REST's suffix of a bot's login; GraphQL omits it
@@ -17,7 +32,7 @@ Url = Annotated[str, Meta(max_length=2000)]
 class Account(Node):
     """A user or bot."""
 
-    login: decoding.Login
+    login: Login
     type: str | None = None
 
 
@@ -37,19 +52,19 @@ class _PullLinks(Node):
 class IssueObject(Node):
     """An issue; a pull request if `pull_request` has a value."""
 
-    number: decoding.Number
+    number: Number
     title: str
     state: Literal["open", "closed"]
-    created_at: decoding.Time
-    updated_at: decoding.Time
+    created_at: Time
+    updated_at: Time
     body: str | None = None
-    state_reason: decoding.Word | None = None
+    state_reason: Word | None = None
     user: Account | None = None
-    author_association: decoding.Word | None = None
-    closed_at: decoding.Time | None = None
+    author_association: Word | None = None
+    closed_at: Time | None = None
     closed_by: Account | None = None
     labels: list[Label] | None = None
-    comments: decoding.Count | list[Any] | None = None  # only checked
+    comments: Count | list[Any] | None = None  # only checked
     pull_request: _PullLinks | None = None
     repository_url: Url | None = None
 
@@ -63,11 +78,11 @@ class IssueObject(Node):
 class CommentObject(Node):
     """A comment of an issue or pull request."""
 
-    id: decoding.Id
-    created_at: decoding.Time
+    id: Id
+    created_at: Time
     body: str | None = None
     user: Account | None = None
-    author_association: decoding.Word | None = None
+    author_association: Word | None = None
     issue_url: Url | None = None  # empty for a pull request of Gitea
     pull_request_url: Url | None = None
 
@@ -76,15 +91,16 @@ class EventObject(Node):
     """An event. Kinds that we ignore may lack every other field."""
 
     event: str | None = None
-    created_at: decoding.Time | None = None
+    created_at: Time | None = None
     actor: Account | None = None
-    state_reason: decoding.Word | None = None
-    canonical: decoding.Reference | None = None  # only in dumps
+    state_reason: Word | None = None
+    canonical: Reference | None = None  # only in dumps
     issue_url: Url | None = None
 
 
 def issue_record(repo: str, item: IssueObject) -> Issue:
     """Convert an issue or pull request; lists of issues lack `closed_by`, which the closing event has."""
+    labels = {whole_text(label.name) for label in item.labels or ()}
     return Issue(
         repo=repo,
         number=item.number,
@@ -101,7 +117,7 @@ def issue_record(repo: str, item: IssueObject) -> Issue:
         closed_by=account_name(item.closed_by) if item.closed_at else None,
         is_pull=item.is_pull,
         is_bot=is_bot(item.user),
-        labels=tuple(sorted({whole_text(label.name) for label in item.labels or ()})),
+        labels=tuple(sorted(labels)),
     )
 
 
@@ -119,8 +135,8 @@ def comment_record(item: CommentObject) -> Comment:
 
 def event_record(item: EventObject) -> Event:
     """Convert an event of a kind that can concern duplicates."""
-    if item.event not in decoding.EVENT_KINDS:
-        raise Malformed(f"event: expected one of {', '.join(decoding.EVENT_KINDS)}")
+    if item.event not in EVENT_KINDS:
+        raise Malformed(f"event: expected one of {', '.join(EVENT_KINDS)}")
     if item.created_at is None:
         raise Malformed("created_at: missing")
     return Event(
@@ -133,10 +149,10 @@ def event_record(item: EventObject) -> Event:
 
 
 def reference(text: str) -> IssueRef:
-    """Parse a `decoding.Reference`."""
+    """Parse a `Reference`."""
     repo, _, number = text.partition("#")
-    if not 1 <= int(number) <= decoding.MAX_NUMBER:
-        raise Malformed(f"a number beyond {decoding.MAX_NUMBER}")
+    if not 1 <= int(number) <= MAX_NUMBER:
+        raise Malformed(f"a number beyond {MAX_NUMBER}")
     return IssueRef(repo, int(number))
 
 

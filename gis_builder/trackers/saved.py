@@ -35,7 +35,8 @@ def saved_files(folder: Path) -> list[Path]:
     """The JSON files in a folder and below it, or the file itself."""
     if folder.is_file():
         return [folder]
-    paths = (path for path in folder.rglob("*.json*") if path.name.endswith((".json", ".json.gz")))
+    endings = (".json", ".json.gz")
+    paths = [path for path in folder.rglob("*.json*") if path.name.endswith(endings)]
     return sorted(path for path in paths if not path.is_dir())
 
 
@@ -176,7 +177,7 @@ def _embedded_comments(value: Object, repo: str | None) -> Iterator[Part]:
     # A text has no time of its own.
     last_time = value.get("closed_at") or value.get("updated_at")
     url = _url(value, repo)
-    comments: list[Any] = [*_dicts(value.get("comment_data") or value.get("comments_data"))]
+    comments: list[Any] = list(_dicts(value.get("comment_data") or value.get("comments_data")))
     if isinstance(value.get("comments"), list):
         comments += value["comments"]
     for number, comment in enumerate(comments, 1):
@@ -191,7 +192,8 @@ def _event(value: Object, issue: Any, repo: str | None) -> Iterator[Part]:
     if kind == "commented":
         yield "comments", {"issue_url": _url(issue, repo)} | value
     elif kind in EVENT_KINDS or not isinstance(kind, str):
-        yield "events", value | {"issue_url": value.get("issue_url") or _url(issue, repo)}
+        url = value.get("issue_url") or _url(issue, repo)
+        yield "events", value | {"issue_url": url}
 
 
 def _listed(value: Object, repo: str | None) -> Iterator[Part]:
@@ -254,7 +256,8 @@ def _account(author: Any) -> Object | None:
         return {"login": author}
     if not isinstance(author, dict) or not author.get("login"):
         return None
-    return {"login": author["login"], "type": "Bot" if author.get("is_bot") else "User"}
+    kind = "Bot" if author.get("is_bot") else "User"
+    return {"login": author["login"], "type": kind}
 
 
 def _repo_of(value: Object) -> str | None:

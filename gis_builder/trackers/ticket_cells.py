@@ -344,7 +344,8 @@ def _comments(
     time_of: TimeOf,
 ) -> Iterator[Comment]:
     if isinstance(value, dict):
-        items = next((items for path in _COMMENTS if (items := _at(value, path))), [])
+        lists = [_at(value, path) for path in _COMMENTS]
+        items = next(filter(None, lists), [])
     else:
         parts = (text.split(";", 2) for text in _texts(cells, "comments"))
         items = [dict(zip(("created", "author", "text"), part, strict=False)) for part in parts]
@@ -383,9 +384,12 @@ def nested_roles(value: Mapping[str, Any]) -> dict[str, str]:
 def _formal_links(value: Mapping[str, Any], own_id: str) -> Iterator[Link]:
     for rule in _DECLARED["links"]:
         for item in _at(value, rule["items"]):
-            if "when" in rule and [*map(str, _at(item, rule["when"][0]))] != rule["when"][1:]:
-                continue
-            relation = " ".join(map(cell_text, _at(item, rule.get("relation", ""))))
+            if "when" in rule:
+                path, *expected = rule["when"]
+                if list(map(str, _at(item, path))) != expected:
+                    continue
+            words = _at(item, rule.get("relation", ""))
+            relation = " ".join(map(cell_text, words))
             source = own_id
             if "source" in rule:
                 source = next(map(cell_text, _at(item, rule["source"])), own_id)
@@ -432,8 +436,10 @@ def _texts(cells: Cells, role: str) -> list[str]:
 
 def _several(cells: Cells, role: str) -> tuple[str, ...]:
     """The parts of a role's texts, which may have separators."""
-    parts = (part.strip() for text in _texts(cells, role) for part in SEPARATOR.split(text))
-    return tuple(dict.fromkeys(part for part in parts if part))
+    parts: dict[str, None] = {}
+    for text in _texts(cells, role):
+        parts |= dict.fromkeys(part.strip() for part in SEPARATOR.split(text))
+    return tuple(filter(None, parts))
 
 
 def one_text(cells: Cells, role: str) -> str:
@@ -448,8 +454,9 @@ def one_text(cells: Cells, role: str) -> str:
 def cell_text(cell: Any) -> str:
     """A cell as text: the name of a person, the words of Jira's rich text; empty for unknown types."""
     if isinstance(cell, dict):
-        name = next((cell[name] for name in _PERSON if isinstance(cell.get(name), str)), "")
-        return whole_text(name) or "".join(_rich_text(cell)).strip()
+        names = [cell[key] for key in _PERSON if isinstance(cell.get(key), str)]
+        name = whole_text(names[0]) if names else ""
+        return name or "".join(_rich_text(cell)).strip()
     if isinstance(cell, float) and cell.is_integer():
         return str(int(cell))
     if isinstance(cell, date):
@@ -467,8 +474,11 @@ def _rich_text(tree: Any) -> Iterator[str]:
             stack += reversed(node)
         elif isinstance(node, dict):
             attrs = _dict(node.get("attrs"))
-            texts = (node.get("text"), attrs.get("text"), attrs.get("url"))
-            text = whole_text(next((text for text in texts if text and isinstance(text, str)), ""))
+            text = ""
+            # The node's own text counts before its attributes.
+            for named in (attrs.get("url"), attrs.get("text"), node.get("text")):
+                if named and isinstance(named, str):
+                    text = whole_text(named)
             is_struck = text.strip() != "" and "strike" in _at(node, "marks.type")
             yield f"~~{text}~~" if is_struck else text
             kind = cell_text(node.get("type"))

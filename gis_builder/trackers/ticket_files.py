@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from itertools import count, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -50,7 +50,9 @@ _OTHER_FILES = re.compile(  # of GitLab's project export and of backups
     r"(?:(?:external_)?(?:merge|pull)_?requests?|pulls?|milestones?|labels?|releases?|epics?|snippets?|boards?)"
 )
 _PREVIEW_ROWS = 1000
-_MAX_USED, _MAX_UNUSED = 400, 200  # columns in a preview
+# Columns in a preview
+_MAX_USED = 400
+_MAX_UNUSED = 200
 _NOT_USED = "not used"
 _TIMES = ("created_at", "closed_at", "updated_at")
 
@@ -68,10 +70,11 @@ class ImportOptions:
 
     def __post_init__(self) -> None:
         for mapping, known in ((self.columns, ROLES), (self.link_columns, LINK_ROLES)):
-            if unknown := [role for role in mapping if role not in known]:
-                raise ConfigError(
-                    f"column mapping {unknown[0]!r}: expected one of {', '.join(known)}"
-                )
+            for role in mapping:
+                if role not in known:
+                    raise ConfigError(
+                        f"column mapping {role!r}: expected one of {', '.join(known)}"
+                    )
         if self.link_columns and not self.links:
             raise ConfigError("--link-columns: give the file of links too, as --links")
         try:
@@ -122,22 +125,17 @@ class TicketFile:
 
     def contains_tickets(self) -> bool:
         """Whether the first row or object is a ticket or a link."""
-        first = next((value for _, value in _rows(self.path, lambda _: None)), None)
+        _, first = next(_rows(self.path, lambda _: None), (0, None))
         item = next(iter(objects_in(first)), None)
-        if (
-            is_known(first)
-            or is_known(item)
-            or _OTHER_FILES.fullmatch(self.path.name.partition(".")[0].lower())
-        ):
+        stem, _, _ = self.path.name.lower().partition(".")
+        if is_known(first) or is_known(item) or _OTHER_FILES.fullmatch(stem):
             return False
         if isinstance(item, dict):
-            item = (
-                {} if "/repos/" in str(item.get("url")) else flat(item)
-            )  # such as GitHub's milestones
+            if "/repos/" in str(item.get("url")):  # such as GitHub's milestones
+                return False
+            item = flat(item)
         try:
-            return isinstance(item, dict | tuple) and bool(
-                cells_of(item, self.columns, are_links=False)
-            )
+            return bool(cells_of(item, self.columns, are_links=False))
         except Malformed:
             return False
 
@@ -153,40 +151,36 @@ class TicketFile:
                 try:
                     yield row, value, cells_of(value, self.columns, are_links=self.are_links)
                 except Malformed as error:
-                    is_table = isinstance(value, tuple)
-                    self.broken(
-                        DataError(str(error), path=self.path, row=None if is_table else row)
-                    )
-                    if is_table:  # the error is a missing column, so it holds for all rows
+                    if isinstance(value, tuple):  # a missing column, so it holds for all rows
+                        self.broken(DataError(str(error), path=self.path))
                         return
+                    self.broken(DataError(str(error), path=self.path, row=row))
         except DataError as error:
             self.broken(error)
 
     def columns_read(self) -> Iterator[tuple[FileKind, ColumnRead]]:
         """How each column or key of the first rows is read."""
         for _, value, cells in islice(self.cells(), _PREVIEW_ROWS):
-            names, values = (
-                (tuple(value), tuple(value.values())) if isinstance(value, dict) else value
-            )
+            is_object = isinstance(value, dict)
+            names, values = (tuple(value), tuple(value.values())) if is_object else value
             indices = roles_of(names, tuple(self.columns.items()))
             roles = {names[index]: role for role in cells for index in indices[role]}
-            if isinstance(value, dict):
+            if is_object:
                 roles |= nested_roles(value)
             required = sorted(name for name, role in roles.items() if role in TICKET)
+            kind = (file_kind(self.path), *required)
             for name, cell in zip(names, values, strict=True):
                 if name not in NESTED or not isinstance(cell, dict):
-                    read = self._column_read(name, roles.get(name, _NOT_USED), cell)
-                    yield (file_kind(self.path), *required), read
+                    yield kind, self._column_read(name, roles.get(name, _NOT_USED), cell)
 
     def _column_read(self, name: str, role: str, cell: Any) -> ColumnRead:
         text = cell_text(cell).strip()
         time = ""
-        if role == "body" and isinstance(
-            cell, list
-        ):  # such as GitLab's notes; `notes` may be a text, too
-            role = _NOT_USED
-        with suppress(Malformed):
-            time = self.time_of(text) if role in _TIMES and text else ""
+        if role == "body" and isinstance(cell, list):
+            role = _NOT_USED  # such as GitLab's notes; in other trackers `notes` are a text
+        if role in _TIMES and text:
+            with suppress(Malformed):
+                time = self.time_of(text)
         return {
             "file": self.path.name,
             "column": name,
@@ -202,11 +196,10 @@ class TicketFile:
     @cached_property
     def _day_first(self) -> bool:
         """Whether the day comes first in dates such as 03/04/2024, according to the file's other dates."""
-        orders = {
-            date_order(text)
-            for _, _, cells in TicketFile(self.path, self.columns, lambda _: None).cells()
-            for text in (one_text(cells, role) for role in _TIMES)
-        } - {None}
+        orders: set[bool | None] = set()
+        for _, _, cells in TicketFile(self.path, self.columns, lambda _: None).cells():
+            orders.update(date_order(one_text(cells, role)) for role in _TIMES)
+        orders.discard(None)
         if len(orders) != 1:
             fault = "have both orders" if orders else "can have the day or the month first"
             raise DataError(
@@ -218,13 +211,13 @@ class TicketFile:
 
     def _objects(self) -> Iterator[tuple[int, Any]]:
         """Yield rows of tables, and objects, which are numbered in JSON and have their line in JSON lines."""
-        numbered = count(1) if file_kind(self.path) == ".json" else None
+        is_json = file_kind(self.path) == ".json"
+        number = 0
         for row, value in _rows(self.path, self.broken):
             for item in objects_in(value):
-                yield (
-                    next(numbered) if numbered else row,
-                    flat(item) if isinstance(item, dict) else item,
-                )
+                number += 1
+                fields = flat(item) if isinstance(item, dict) else item
+                yield number if is_json else row, fields
 
 
 class ColumnSummary:
@@ -252,8 +245,11 @@ class ColumnSummary:
 
     def rows(self) -> list[ColumnRead]:
         """The rows of a preview, by kind."""
-        by_kind = sorted(self._columns.items(), key=lambda item: item[0][0])
-        return [read | {"file": and_more(read["file"], self._files[key])} for key, read in by_kind]
+        rows = []
+        for key in sorted(self._columns, key=lambda key: key[0]):
+            read = self._columns[key]
+            rows.append(read | {"file": and_more(read["file"], self._files[key])})
+        return rows
 
 
 def _information(read: ColumnRead) -> tuple[bool, bool]:
@@ -276,11 +272,12 @@ def _rows(path: Path, broken: Callable[[DataError], None]) -> Iterator[tuple[int
     elif kind in (".csv", ".tsv"):
         lines = records(path, broken)
         names = tuple(next(lines, (1, []))[1])
-        rows = ((row, cells + [""] * (len(names) - len(cells))) for row, cells in lines if cells)
-        yield from ((row, (names, cells)) for row, cells in rows)
+        for row, cells in lines:
+            if cells:
+                missing = len(names) - len(cells)
+                yield row, (names, cells + [""] * missing)
     else:
         frame = read_table(path)
         names = tuple(frame.columns)
-        yield from (
-            (row, (names, cells)) for row, cells in enumerate(frame.iter_rows(), first_row(path))
-        )
+        for row, values_of_row in enumerate(frame.iter_rows(), first_row(path)):
+            yield row, (names, values_of_row)

@@ -29,6 +29,7 @@ from llm_labeler.runs.questions_and_votes import (
     with_votes,
 )
 from pairkit.base.cli.result_table import Printed, ResultTable
+from pairkit.base.cli.terminal import CommandResult
 from pairkit.base.errors import DataError
 
 _MEANINGS = {**FILTER_REASONS, **ANSWER_REASONS}  # of reasons to drop a proposal
@@ -165,7 +166,7 @@ def report_run(work: Path) -> Report:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Shown:
+class Shown(CommandResult):
     """One sentence with its prompts, answers, proposals and votes.
 
     Attributes:

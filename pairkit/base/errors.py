@@ -26,8 +26,19 @@ from pairkit.base.printable import without_keys
 # Messages name options as flags of the shell; readers in Python get keyword arguments instead.
 # The boolean options of messages: `--fresh` is `fresh=True`, and `--no-lora` is `lora=False`.
 BOOLEAN = {
-    *("batch", "cache", "cut_negatives", "dry_run", "fresh", "grades", "keep_going"),
-    *("local_only", "lora", "no_key", "remove_missing", "retry_failed", "skip_broken"),
+    "batch",
+    "cache",
+    "cut_negatives",
+    "dry_run",
+    "fresh",
+    "grades",
+    "keep_going",
+    "local_only",
+    "lora",
+    "no_key",
+    "remove_missing",
+    "retry_failed",
+    "skip_broken",
     "trust_remote_code",
 }
 # A value has a "=", "/", digit or capital, or ": " after it; any other is written as `--flag=value`.

@@ -84,7 +84,8 @@ def inert(rows: pl.DataFrame) -> pl.DataFrame:
     import polars as pl
 
     names = {name: f"'{name}" for name in rows.columns if _FORMULA.match(name)}
-    return rows.with_columns(pl.col(pl.String).str.replace(rf"^('*{_SIGN})", "'${1}")).rename(names)
+    texts = pl.col(pl.String).str.replace(rf"^('*{_SIGN})", "'${1}")
+    return rows.with_columns(texts).rename(names)
 
 
 APOSTROPHES = "apostrophes_added"  # the column of a table in a file that has them
@@ -96,7 +97,8 @@ def as_before_inert(table: pl.DataFrame) -> pl.DataFrame:
 
     if APOSTROPHES not in table.columns:
         return table
-    names = {name: name[1:] for name in table.columns if name[0] == "'" and _FORMULA.match(name)}
+    formulas = filter(_FORMULA.match, table.columns)
+    names = {name: name.removeprefix("'") for name in formulas}
     texts = pl.col(pl.String).str.replace(rf"^'('*{_SIGN})", "${1}")
     return table.drop(APOSTROPHES).with_columns(texts).rename(names)
 

@@ -16,7 +16,12 @@ from pydantic import Field
 
 from pairkit.base.errors import DataError, PairkitError
 from pairkit.base.settings import Settings
-from pairkit.base.system.database import Schema, database_errors, open_database, transaction
+from pairkit.base.system.database import (
+    Schema,
+    database_errors,
+    open_database,
+    transaction,
+)
 from pairkit.dataset.records import QUERY_COLUMNS, RANK, LabelKind
 
 ENDING = ".review"
@@ -146,7 +151,10 @@ class ReviewStore:
         self.close()
 
     def begin(
-        self, settings: ReviewSettings, strata: Mapping[str, int], pairs: Iterable[JudgedPair]
+        self,
+        settings: ReviewSettings,
+        strata: Mapping[str, int],
+        pairs: Iterable[JudgedPair],
     ) -> None:
         """Save the settings and pairs in one transaction, replacing earlier ones without judgements."""
         self._pairs = self._settings = None
@@ -187,7 +195,8 @@ class ReviewStore:
         if self._pairs is None:
             self._pairs = {}
             for *columns, facts, origin in self._rows("SELECT * FROM pairs ORDER BY pair_id"):
-                pair = JudgedPair._make([*columns, json.loads(facts), json.loads(origin)])
+                parsed = map(json.loads, (facts, origin))
+                pair = JudgedPair._make([*columns, *parsed])
                 self._pairs[pair.pair_id] = pair
         return self._pairs
 
@@ -295,4 +304,5 @@ def judged_pairs(path: Path) -> pl.DataFrame:
     if not rows:
         raise DataError("no pair is decided yet; judge some with `pairs review`", path=path)
     kind = pl.Int64 if binary else pl.Float32
-    return pl.DataFrame(rows, infer_schema_length=None).with_columns(pl.col("label").cast(kind))
+    table = pl.DataFrame(rows, infer_schema_length=None)
+    return table.with_columns(pl.col("label").cast(kind))

@@ -80,7 +80,9 @@ def _low_below_high(scale: tuple[float, float]) -> tuple[float, float]:
 LabelValues = Annotated[dict[str, Meaning], BeforeValidator(_read_values)]
 """Labels to numbers or skip: `{"entailment": 1, "neutral": "skip"}` or `0=1,1=skip,2=0`."""
 LabelRange = Annotated[
-    tuple[float, float], BeforeValidator(split_at_commas), AfterValidator(_low_below_high)
+    tuple[float, float],
+    BeforeValidator(split_at_commas),
+    AfterValidator(_low_below_high),
 ]
 """The lowest and highest score of a scale: `(-1, 1)` or `-1,1`."""
 

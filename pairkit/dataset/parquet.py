@@ -15,9 +15,14 @@ from pairkit.base.system.text_lines import readable
 
 _ROW_GROUP = 8192
 _REMEDY = "make the file again"
-POLARS_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)  # a panic is no Exception
+# A panic isn't an Exception.
+POLARS_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
 # Fixed, so that the bytes don't depend on the library's defaults.
-_FORMAT: dict[str, Any] = {"compression": "zstd", "compression_level": 7, "statistics": True}
+_FORMAT: dict[str, Any] = {
+    "compression": "zstd",
+    "compression_level": 7,
+    "statistics": True,
+}
 
 
 def write_parquet(path: Path, rows: pl.DataFrame, *, private: bool = False) -> None:
@@ -48,7 +53,10 @@ def stream_parquet(path: Path, frames: Iterable[pl.DataFrame], schema: dict[str,
 
 
 def parquet_bytes(
-    rows: pl.DataFrame, *, row_group: int = _ROW_GROUP, notes: dict[str, str] | None = None
+    rows: pl.DataFrame,
+    *,
+    row_group: int = _ROW_GROUP,
+    notes: dict[str, str] | None = None,
 ) -> bytes:
     """The bytes that `write_parquet` writes."""
     buffer = io.BytesIO()

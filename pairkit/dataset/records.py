@@ -38,7 +38,8 @@ MEAN_LABEL: dict[LabelKind, tuple[str, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)  # frames can't be compared by ==
+# Without `eq`, as frames can't be compared by ==.
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class PairDataset:
     """Pairs by split; each frame has text1, text2, label, and then other columns.
 
@@ -95,7 +96,7 @@ class PairDataset:
 
 def all_texts(rows: pl.DataFrame) -> pl.Series:
     """The first texts of all pairs, then the second ones."""
-    return pl.concat([rows["text1"], rows["text2"].alias("text1")])
+    return pl.concat([rows["text1"], rows["text2"]])
 
 
 def in_split_order(splits: Iterable[str]) -> list[str]:
@@ -163,10 +164,16 @@ def _as_texts(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
 
 def mean_label(frame: pl.DataFrame) -> float:
     """The mean of its labels; 0 for no rows."""
-    return float(frame["label"].cast(pl.Float64).sum()) / max(1, frame.height)
+    total = frame["label"].cast(pl.Float64).sum()
+    return float(total) / max(1, frame.height)
 
 
-def shard(config: str, split: str, place: int = 0, count: int = 1) -> str:
+def shard(
+    config: str,
+    split: str,
+    place: int = 0,
+    count: int = 1,
+) -> str:
     """The path of a split's shard in the folder."""
     return f"{CONFIG_FOLDERS[config]}/{split}-{place:05d}-of-{count:05d}.parquet"
 
@@ -208,7 +215,12 @@ class DatasetFolder:
         self._place = place
 
     def add(
-        self, config: str, split: str, rows: pl.DataFrame, place: int = 0, count: int = 1
+        self,
+        config: str,
+        split: str,
+        rows: pl.DataFrame,
+        place: int = 0,
+        count: int = 1,
     ) -> None:
         """Write shard `place` of `count`, unless it has no rows."""
         if rows.height:
@@ -268,8 +280,10 @@ def against_first(scale: float) -> pl.Expr:
 
 def unordered(first: str | pl.Expr, second: str | pl.Expr) -> tuple[pl.Expr, pl.Expr]:
     """The columns `PAIR`, which are equal for a row and its reverse."""
-    low, high = PAIR
-    return pl.min_horizontal(first, second).alias(low), pl.max_horizontal(first, second).alias(high)
+    low = pl.min_horizontal(first, second)
+    high = pl.max_horizontal(first, second)
+    low_name, high_name = PAIR
+    return low.alias(low_name), high.alias(high_name)
 
 
 QUERY_COLUMNS = ("query_top", "query_results", "query_share")
@@ -285,8 +299,15 @@ def is_search(rows: pl.DataFrame) -> bool:
 
 
 _TEXTS = (
-    *("repo", "repo2", "number1", "number2", "url1", "url2"),
-    *("cluster", "relation", "negative_kind"),
+    "repo",
+    "repo2",
+    "number1",
+    "number2",
+    "url1",
+    "url2",
+    "cluster",
+    "relation",
+    "negative_kind",
 )
 _TYPES = {**dict.fromkeys(_TEXTS, pl.String), "confidence": pl.Float64}
 WRITTEN_BY = ("llms", "prompt_hashes")
@@ -333,7 +354,8 @@ def _evidence(column: pl.Series) -> list[pl.Series]:
     types = dict(column.dtype) if isinstance(column.dtype, pl.Struct) else {}
     if not all(name in types and _is_plain(types[name]) for name in _EVIDENCE):
         return []
-    return [column.cast(pl.Struct(dict.fromkeys(_EVIDENCE, pl.String)), strict=False)]
+    texts = pl.Struct(dict.fromkeys(_EVIDENCE, pl.String))
+    return [column.cast(texts, strict=False)]
 
 
 # Rows that lack a text or a label, and were left out.
@@ -350,7 +372,8 @@ _BAD_ROWS = {
 def by_reason(bad: pl.DataFrame) -> Iterator[tuple[str, int, str]]:
     """Each reason with its count and the first row as `file:row`; the most frequent first."""
     first = pl.format("{}:{}", "file", "row").first()
-    counts = bad.group_by("reason", maintain_order=True).agg(pl.len(), first.alias("first"))
+    by_reason = bad.group_by("reason", maintain_order=True)
+    counts = by_reason.agg(pl.len(), first=first)
     yield from counts.sort("len", descending=True, maintain_order=True).iter_rows()
 
 

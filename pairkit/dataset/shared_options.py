@@ -23,10 +23,13 @@ def columns_given(text: str | None) -> dict[str, str] | None:
 
 def mapping(flag: str, text: str | None) -> dict[str, str] | None:
     """A mapping from `name=value,name=value`; None if empty."""
-    pairs = [part.partition("=") for part in (text or "").split(",") if part]
-    if any(not (key.strip() and equals and value.strip()) for key, equals, value in pairs):
-        raise ConfigError(f"{flag} {text}: expected name=value,name=value")
-    return {key.strip(): value.strip() for key, _, value in pairs} or None
+    pairs = {}
+    for part in filter(None, (text or "").split(",")):
+        key, _, value = map(str.strip, part.partition("="))
+        if not key or not value:
+            raise ConfigError(f"{flag} {text}: expected name=value,name=value")
+        pairs[key] = value
+    return pairs or None
 
 
 SHARED = Options(
@@ -57,9 +60,20 @@ SHARED = Options(
         metavar="NAME",
         panel=INPUT,
     ),
-    out=Option("Folder of the dataset.", short="-o", metavar="DIR", panel=OUTPUT, main=True),
+    out=Option(
+        "Folder of the dataset.",
+        short="-o",
+        metavar="DIR",
+        panel=OUTPUT,
+        main=True,
+    ),
     seed=Option("Seed of every random choice.", panel=RUN),
-    config=Option("A TOML file of settings.", short="-c", metavar="FILE", panel=RUN),
+    config=Option(
+        "A TOML file of settings.",
+        short="-c",
+        metavar="FILE",
+        panel=RUN,
+    ),
     settings=Option(
         "One setting as key=value; repeatable. In Python a mapping of dotted keys to values. Settings"
         " override `config`; the other arguments override both.",
@@ -69,7 +83,8 @@ SHARED = Options(
         repeat=True,
     ),
     fresh=Option(
-        "Replace a result that was made from other input or with other settings.", panel=OUTPUT
+        "Replace a result that was made from other input or with other settings.",
+        panel=OUTPUT,
     ),
     progress=Option(
         "Whether to show progress on stderr, or a function that receives each `pairkit.Progress`."

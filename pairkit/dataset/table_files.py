@@ -29,7 +29,13 @@ TableFile = Annotated[Path, AfterValidator(_known)]
 """A file whose ending names its format."""
 
 
-def table_bytes(path: Path, rows: pl.DataFrame, *, raw: bool = False, header: bool = True) -> bytes:
+def table_bytes(
+    path: Path,
+    rows: pl.DataFrame,
+    *,
+    raw: bool = False,
+    header: bool = True,
+) -> bytes:
     """The content of a file of this name; `raw` CSV has no apostrophes, and parts don't name them."""
     ending = path.suffix.lower()
     if ending == ".parquet":

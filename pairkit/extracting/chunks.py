@@ -76,7 +76,12 @@ def _content(document: Document) -> Iterator[Block]:
             yield block
 
 
-def _title(document: Document, path: Sequence[str], count_tokens: CountTokens, most: int) -> str:
+def _title(
+    document: Document,
+    path: Sequence[str],
+    count_tokens: CountTokens,
+    most: int,
+) -> str:
     """The headings that fit, from the last one back; the document's title if they don't begin with it."""
     name = document.title or ""
     headings = list(path)

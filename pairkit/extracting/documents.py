@@ -65,7 +65,12 @@ def split_questions(blocks: Iterable[Block]) -> Iterator[Block]:
             parts[-1][1].append(line)
         for kind, texts in parts:
             links = () if kind == "question" else block.links
-            yield replace(block, kind=kind, text="\n".join(texts), links=links)
+            yield replace(
+                block,
+                kind=kind,
+                text="\n".join(texts),
+                links=links,
+            )
 
 
 def read_documents(
@@ -115,7 +120,8 @@ class DocumentFiles:
 
     def name(self, path: Path) -> str:
         """The path below the folder; a file name may be invalid Unicode."""
-        return path.relative_to(self.home).as_posix().encode(errors="backslashreplace").decode()
+        name = path.relative_to(self.home).as_posix()
+        return name.encode(errors="backslashreplace").decode()
 
 
 def document_files(source: Source) -> DocumentFiles | None:
@@ -152,8 +158,9 @@ def _of_files(
 ) -> Iterator[Document]:
     if files.others:
         unread["another_kind_of_file"] += map(files.name, files.others)
+    total = len(files.paths)
     for done, path in enumerate(files.paths):
-        show(Progress("read documents", done, len(files.paths)))
+        show(Progress("read documents", done, total))
         name = files.name(path)
         try:
             page = read_page(path)
@@ -161,12 +168,13 @@ def _of_files(
             unread[str(error)].append(name)
             continue
         except ConfigError:
-            if len(files.paths) == 1:
+            if total == 1:
                 raise
             unread["needs_aoe-toolkit[documents]"].append(name)
             continue
-        yield Document(name, tuple(page.blocks), page.title, unit=unit_of(path), url=page.url)
-    show(Progress("read documents", len(files.paths), len(files.paths), ended=True))
+        blocks = tuple(page.blocks)
+        yield Document(name, blocks, page.title, unit=unit_of(path), url=page.url)
+    show(Progress("read documents", total, total, ended=True))
 
 
 def _of_table(source: Source, columns: Mapping[str, str] | None) -> Iterator[Document]:
@@ -174,7 +182,9 @@ def _of_table(source: Source, columns: Mapping[str, str] | None) -> Iterator[Doc
         frame = part.numbered(columns)
         where = part.where
         roles = document_roles(frame.drop(ROW), where, columns)
-        texts = {role: as_text(frame, name, where).fill_null("") for role, name in roles.items()}
+        texts = {}
+        for role, name in roles.items():
+            texts[role] = as_text(frame, name, where).fill_null("")
         table = part.table.name if isinstance(part.table, Path) else where
         for place, number in enumerate(frame[ROW]):
             row = {role: column[place] for role, column in texts.items()}
@@ -186,5 +196,8 @@ def _of_table(source: Source, columns: Mapping[str, str] | None) -> Iterator[Doc
             in_row = tuple(replace(block, first=number, last=number) for block in blocks)
             asked = None
             if "question" in row:
-                asked = without_tags(row["question"], where), without_tags(row["answer"], where)
+                asked = (
+                    without_tags(row["question"], where),
+                    without_tags(row["answer"], where),
+                )
             yield Document(name, in_row, row.get("title"), asked, number, "row")

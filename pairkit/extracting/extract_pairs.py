@@ -38,8 +38,16 @@ from pairkit.similarity.terms import is_unspaced
 
 # Link texts without information on the target.
 _GENERIC_LINKS = {
-    *("here", "click here", "this", "link", "this link", "this page"),
-    *("more", "read more", "see also", "next"),
+    "here",
+    "click here",
+    "this",
+    "link",
+    "this link",
+    "this page",
+    "more",
+    "read more",
+    "see also",
+    "next",
 }
 _MIN_CHARS = 3  # of a text, unless each character may be a word
 _LETTER = re.compile(r"[^\W\d_]")
@@ -123,19 +131,24 @@ def make_mined(
     chosen = [rule for rule in RULES if rule in settings["rules"]]
     with Display(progress) as show:
         read, unread = read_documents(source, columns, show)
-        documents = [replace(each, blocks=tuple(split_questions(each.blocks))) for each in read]
+        documents = []
+        for document in read:
+            blocks = tuple(split_questions(document.blocks))
+            documents.append(replace(document, blocks=blocks))
         run = _run(documents, settings, columns)
         check_out(out, run, [source], fresh=fresh)
         pairs = drop_unusable(
-            _mine_pairs(documents, chosen, settings, show), max_chars=settings["max_chars"]
+            _mine_pairs(documents, chosen, settings, show),
+            max_chars=settings["max_chars"],
         )
         with stage("divide into splits", show):
             rows = _divide_pairs(pairs, settings)
     made = build_result(rows, "binary", str(out or source_name(source)))
+    rule_counts = made.pairs.rows["rule"].value_counts().sort("rule")
     statistics = {
         "documents": len(documents),
-        "documents_dropped": dict(sorted((+unread).items())),
-        "rules": dict(made.pairs.rows["rule"].value_counts().sort("rule").iter_rows()),
+        "documents_dropped": dict(sorted(unread.items())),
+        "rules": dict(rule_counts.iter_rows()),
         **made.statistics,
     }
     made = replace(made, statistics=statistics)
@@ -173,7 +186,8 @@ def _divide_pairs(
     ]
     rows = pl.DataFrame(table, schema=dict.fromkeys(_COLUMNS, pl.String), orient="row")
     reasons = [reason for _, reason in pairs]
-    rows = rows.with_columns(pl.Series(DROPPED, reasons, pl.String), label=pl.lit(1, pl.Int64))
+    dropped = pl.Series(DROPPED, reasons, pl.String)
+    rows = rows.with_columns(dropped, label=pl.lit(1, pl.Int64))
     is_kept = pl.col(DROPPED).is_null()
     kept = rows.filter(is_kept).drop(DROPPED)
     if not kept.height:
@@ -186,7 +200,9 @@ def _divide_pairs(
 
 
 def _run(
-    documents: Sequence[Document], settings: Mapping[str, Any], columns: Mapping[str, str] | None
+    documents: Sequence[Document],
+    settings: Mapping[str, Any],
+    columns: Mapping[str, str] | None,
 ) -> dict[str, Any]:
     digest = hashlib.sha256()
     for document in documents:
@@ -231,10 +247,12 @@ Strategy = Callable[[Document, Corpus], Iterator[MinedPair]]
 
 def title_body(document: Document, _: Corpus) -> Iterator[MinedPair]:
     """The title and the beginning of the text."""
-    if document.title and (opening := document.opening):
+    opening = document.opening
+    if document.title and opening:
         body = " ".join(block.text for block in opening)
         name = document.name
-        yield MinedPair("title-body", document.title, body, name, name, document.place(opening[0]))
+        place = document.place(opening[0])
+        yield MinedPair("title-body", document.title, body, name, name, place)
 
 
 def question_answer(document: Document, _: Corpus) -> Iterator[MinedPair]:

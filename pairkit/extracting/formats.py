@@ -28,6 +28,7 @@ from pairkit.extracting.html_blocks import (
     Block,
     Page,
     UnreadableDocumentError,
+    first_heading,
     read_html,
 )
 from pairkit.extracting.sentences import collapse_spaces
@@ -41,7 +42,8 @@ def plain_blocks(text: str) -> list[Block]:
         if line.strip():
             lines.append(line.strip())
         elif lines:
-            blocks.append(Block("paragraph", "\n".join(lines), number - len(lines), number - 1))
+            first = number - len(lines)
+            blocks.append(Block("paragraph", "\n".join(lines), first, number - 1))
             lines = []
     return blocks
 
@@ -103,7 +105,12 @@ def _marked(tokens: Sequence[Token], first: int) -> Iterator[Token]:
         yield token
         if token.type in ("container_box_open", "container_block_open"):
             title = _BOX.match(token.info)
-            yield Token("html_block", "", 0, content=f"<p>{escape(title[1]) if title else ''}</p>")
+            yield Token(
+                "html_block",
+                "",
+                0,
+                content=f"<p>{escape(title[1]) if title else ''}</p>",
+            )
 
 
 def _clean(children: Sequence[Token]) -> None:
@@ -157,12 +164,12 @@ def read_rst(text: str) -> Page:
         if node.line:
             node["classes"].append(f"{LINE}{node.line}")
     html = publish_from_doctree(
-        tree, writer="html5", settings_overrides={**settings, "output_encoding": "unicode"}
+        tree,
+        writer="html5",
+        settings_overrides={**settings, "output_encoding": "unicode"},
     )
     page = read_html(html, is_marked=True)
-    return replace(
-        page, title=next((block.text for block in page.blocks if block.kind == "heading"), None)
-    )
+    return replace(page, title=first_heading(page.blocks))
 
 
 def _accept_unknown(text: str) -> None:
@@ -172,17 +179,23 @@ def _accept_unknown(text: str) -> None:
     from docutils.parsers.rst.languages import en
 
     def role(
-        _name: str, source: str, shown: str, *_: Any, **__: Any
+        _name: str,
+        source: str,
+        shown: str,
+        *_: Any,
+        **__: Any,
     ) -> tuple[list[Any], list[Any]]:
         words = _ROLE_TARGET.sub("", shown).lstrip("!")
-        return [inline(source, words.rpartition(".")[2] if words.startswith("~") else words)], []
+        if words.startswith("~"):
+            words = words.rsplit(".", 1)[-1]
+        return [inline(source, words)], []
 
     find: Any = directives.directive
     for name in {*_DIRECTIVE.findall(text)} - _ACCEPTED:
-        is_known = name in en.directives and not _CODE_DIRECTIVE.fullmatch(name)
-        directives.register_directive(
-            name, _tolerant(find(name, en, None)[0] if is_known else None)
-        )
+        known = None
+        if name in en.directives and not _CODE_DIRECTIVE.fullmatch(name):
+            known, _ = find(name, en, None)
+        directives.register_directive(name, _tolerant(known))
         _ACCEPTED.add(name)
     for name in {*_ROLE.findall(text)} - {*en.roles}:
         roles.register_local_role(name, role)
@@ -231,17 +244,16 @@ def _read_docx(content: bytes) -> Page:
     _check_size(content)
     html = mammoth.convert_to_html(io.BytesIO(content)).value
     page = read_html(html)
-    blocks = [
-        replace(block, first=number, last=number) for number, block in enumerate(page.blocks, 1)
-    ]
+    numbered = enumerate(page.blocks, 1)
+    blocks = [replace(block, first=number, last=number) for number, block in numbered]
     return replace(page, blocks=blocks)
 
 
 def _check_size(content: bytes) -> None:
     with ZipFile(io.BytesIO(content)) as archive:
-        parts = (entry.file_size for entry in archive.infolist() if entry.filename.endswith(".xml"))
-        if sum(parts) > _MAX_XML_BYTES:
-            raise UnreadableDocumentError("too_large")
+        texts = [entry for entry in archive.infolist() if entry.filename.endswith(".xml")]
+    if sum(entry.file_size for entry in texts) > _MAX_XML_BYTES:
+        raise UnreadableDocumentError("too_large")
 
 
 def _read_pdf(content: bytes) -> Page:
@@ -250,32 +262,39 @@ def _read_pdf(content: bytes) -> Page:
 
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it warns of each small fault of a file
     reader = PdfReader(io.BytesIO(content))
-    pages = [
-        [collapse_spaces(line) for line in page.extract_text().splitlines() if line.strip()]
-        for page in reader.pages
-    ]
-    margins = Counter(
-        _DIGITS.sub("0", line) for lines in pages for line in {*lines[:2], *lines[-2:]}
-    )
+    pages: list[list[str]] = []
+    margins = Counter[str]()
+    for page in reader.pages:
+        lines = page.extract_text().splitlines()
+        lines = [collapse_spaces(line) for line in lines if line.strip()]
+        margins.update(_without_numbers(line) for line in {*lines[:2], *lines[-2:]})
+        pages.append(lines)
+    repeated = set[str]()
+    if len(pages) >= 3:
+        repeated = {line for line, count in margins.items() if 2 * count > len(pages)}
     blocks = list[Block]()
     for number, lines in enumerate(pages, 1):
-        kept = [
-            line
-            for line in lines
-            if len(pages) < 3 or 2 * margins[_DIGITS.sub("0", line)] <= len(pages)
-        ]
-        blocks += (Block("paragraph", text, number, number) for text in _paragraphs(kept))
+        kept = [line for line in lines if _without_numbers(line) not in repeated]
+        blocks += [Block("paragraph", text, number, number) for text in _paragraphs(kept)]
     title = reader.metadata.title if reader.metadata else None
     return Page(title or None, blocks)
 
 
+def _without_numbers(line: str) -> str:
+    """The line with numbers replaced, such as those of pages."""
+    return _DIGITS.sub("0", line)
+
+
 def _paragraphs(lines: Sequence[str]) -> Iterator[str]:
     """Lines of a page joined into paragraphs, which end with a sentence in a short line."""
-    full = sorted(map(len, lines))[len(lines) * 3 // 4] if lines else 0
+    lengths = sorted(map(len, lines))
     text = ""
     for line in lines:
-        text = text[:-1] + line if text.endswith("-") and line[:1].islower() else f"{text} {line}"
-        if len(line) < _SHORT_LINE * full and line.endswith((".", ":", "!", "?", "。", "؟", "।")):
+        is_divided = text.endswith("-") and line[:1].islower()
+        text = text[:-1] + line if is_divided else f"{text} {line}"
+        usual_length = lengths[len(lengths) * 3 // 4]
+        is_short = len(line) < _SHORT_LINE * usual_length
+        if is_short and line.endswith(_LAST_SIGNS):
             yield text.strip()
             text = ""
     if text:
@@ -283,6 +302,7 @@ def _paragraphs(lines: Sequence[str]) -> Iterator[str]:
 
 
 _SHORT_LINE = 0.85
+_LAST_SIGNS = (".", ":", "!", "?", "。", "؟", "।")
 _DIGITS = re.compile(r"\d+")
 _MAX_TEXT_BYTES = 4 << 20  # a book has about 1 MiB
 _MAX_BYTES = 64 << 20  # of a PDF or a Word document, most of them pictures
@@ -293,7 +313,10 @@ _TEXT_FORMATS: Mapping[str, Callable[[str], Page]] = {
     **dict.fromkeys((".rst", ".rest"), read_rst),
     **dict.fromkeys((".txt", ".text"), lambda text: Page(None, plain_blocks(text))),
 }
-_BINARY_FORMATS: Mapping[str, Callable[[bytes], Page]] = {".pdf": _read_pdf, ".docx": _read_docx}
+_BINARY_FORMATS: Mapping[str, Callable[[bytes], Page]] = {
+    ".pdf": _read_pdf,
+    ".docx": _read_docx,
+}
 _UNITS: Mapping[str, str] = {".pdf": "page", ".docx": "paragraph"}
 _CHARSET = re.compile(rb"charset\s*=\s*[\"']?([\w-]+)", re.IGNORECASE)
 _HEAD_BYTES = 2_048

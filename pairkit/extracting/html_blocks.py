@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, cast
 
@@ -57,10 +57,10 @@ KNOWN_TAGS = defs.tags | {
     "data",
     "dialog",
     "main",
-    "o:p",
+    "o:p",  # Word's
     "picture",
     "template",
-}  # `<o:p>` is Word's
+}
 _LEVELS: Mapping[str, int] = {
     **{f"h{level}": level for level in range(1, 7)},
     "dt": 7,
@@ -97,7 +97,10 @@ def read_html(html: str, *, is_marked: bool = False) -> Page:
     """The title and main content of a page; `is_marked` if classes such as `source-line-3` give lines."""
     content = html.encode("utf-8", "replace")
     parser = etree.HTMLParser(
-        encoding="utf-8", remove_comments=True, remove_pis=True, huge_tree=True
+        encoding="utf-8",
+        remove_comments=True,
+        remove_pis=True,
+        huge_tree=True,
     )
     root = etree.fromstring(content, parser) if content.strip() else None
     if parser.error_log.filter_from_level(etree.ErrorLevels.FATAL):
@@ -108,10 +111,13 @@ def read_html(html: str, *, is_marked: bool = False) -> Page:
     reader = _Reader(is_marked=is_marked, is_whole=main is root and not is_marked)
     reader.read(main)
     title = collapse_spaces(root.findtext(".//title") or "")
-    first = next((block.text for block in reader.blocks if block.kind == "heading"), None)
-    return Page(
-        title or first, reader.blocks, str(root.xpath("string(//link[@rel='canonical']/@href)"))
-    )
+    url = str(root.xpath("string(//link[@rel='canonical']/@href)"))
+    return Page(title or first_heading(reader.blocks), reader.blocks, url)
+
+
+def first_heading(blocks: Iterable[Block]) -> str | None:
+    """The text of the first heading."""
+    return next((block.text for block in blocks if block.kind == "heading"), None)
 
 
 def blocks_of_cell(cell: str) -> list[Block] | None:
@@ -147,7 +153,12 @@ def _prose_length(element: etree._Element) -> int:
 
 
 def _text(element: etree._Element) -> str:
-    return etree.tostring(element, method="text", encoding="unicode", with_tail=False)
+    return etree.tostring(
+        element,
+        method="text",
+        encoding="unicode",
+        with_tail=False,
+    )
 
 
 class _Reader:
@@ -161,9 +172,7 @@ class _Reader:
         self._first: int | None = None  # line where the block begins
         self._pieces: list[str] = []
         self._links: list[Link] = []
-        self._link: tuple[int, str] | None = (
-            None  # index of its first piece of text, and its target
-        )
+        self._link: tuple[int, str] | None = None  # index of its first piece of text, and target
         self._path: list[tuple[int, str, str]] = []  # level, text and anchor of the headings above
         self._heading: tuple[int, str] | None = None  # level and anchor of the heading that is read
         self._is_button = False
@@ -200,7 +209,8 @@ class _Reader:
     def _take(self, text: str | None) -> None:
         if text:
             if self._first is None and text.strip():
-                self._first = self._line + text[: len(text) - len(text.lstrip())].count("\n")
+                begin = len(text) - len(text.lstrip())
+                self._first = self._line + text.count("\n", 0, begin)
             self._pieces.append(text.replace("\n", " "))
             self._line += text.count("\n")
 
@@ -219,21 +229,22 @@ class _Reader:
         """Whether an element is code or a table with rows, which are blocks of their own."""
         if element.tag == "pre":
             self._end_block()
-            code = _text(element).strip("\n")
-            self._add("code", "\n".join(line.rstrip() for line in code.split("\n")))
+            lines = _text(element).strip("\n").split("\n")
+            self._add("code", "\n".join(map(str.rstrip, lines)))
             return True
         if element.tag == "table" and not element.xpath(
             "boolean(.//table|.//pre|.//h1|.//h2|.//h3|.//h4)"
         ):
             self._end_block()
-            rows = [
-                " | ".join(collapse_spaces(_text(cell)) for cell in row.iter("td", "th"))
-                for row in element.iter("tr")
-            ]
+            rows = []
+            for row in element.iter("tr"):
+                cells = [collapse_spaces(_text(cell)) for cell in row.iter("td", "th")]
+                if any(cell.strip(" |") for cell in cells):
+                    rows.append(" | ".join(cells))
             first = self._line
             for inner in element.iter():
                 self._find_line(inner)
-            self._add("table", "\n".join(row for row in rows if row.strip(" |")), first)
+            self._add("table", "\n".join(rows), first)
             return True
         return False
 
@@ -268,12 +279,12 @@ class _Reader:
 
     def _end_block(self) -> None:
         self._end_link()
-        text = "\n".join(filter(None, map(collapse_spaces, "".join(self._pieces).split("\n"))))
+        lines = map(collapse_spaces, "".join(self._pieces).split("\n"))
+        text = "\n".join(filter(None, lines))
         heading = self._heading
         is_button = self._is_button
-        if is_button and is_question(
-            text
-        ):  # it opens the answer below it; other buttons are controls
+        if is_button and is_question(text):
+            # It opens the answer below it; other buttons are controls.
             heading = _LEVELS["summary"], ""
         self._heading = None
         self._is_button = False
@@ -291,11 +302,18 @@ class _Reader:
 
     def _add(self, kind: BlockKind, text: str, first: int | None = None) -> None:
         if text.strip():
-            path = tuple(heading for _, heading, _ in self._path)
-            anchor = next((anchor for _, _, anchor in reversed(self._path) if anchor), "")
             first = first or self._first or self._line
-            last = max(self._line, first + text.count("\n"))
-            self.blocks.append(Block(kind, text, first, last, path, anchor, tuple(self._links)))
+            anchors = [anchor for _, _, anchor in self._path if anchor]
+            block = Block(
+                kind,
+                text,
+                first=first,
+                last=max(self._line, first + text.count("\n")),
+                path=tuple(heading for _, heading, _ in self._path),
+                anchor=anchors[-1] if anchors else "",
+                links=tuple(self._links),
+            )
+            self.blocks.append(block)
 
     def _end_link(self) -> None:
         if self._link is not None:
@@ -311,7 +329,8 @@ class _Reader:
 def _is_usual_title(title: etree._Element) -> bool:
     """Whether the title of a box only repeats its kind, such as "Note"."""
     box = title.getparent()
-    return box is not None and _text(title).strip().lower() in (box.get("class") or "").split()
+    classes = "" if box is None else box.get("class") or ""
+    return _text(title).strip().lower() in classes.split()
 
 
 def _anchor(heading: etree._Element) -> str:
@@ -321,5 +340,8 @@ def _anchor(heading: etree._Element) -> str:
     if inner := str(heading.xpath("string((.//@id | .//a/@name)[1])")):
         return inner
     section = heading.getparent()
-    targets = all(before.tag in ("a", "span") for before in heading.itersiblings(preceding=True))
-    return (section.get("id") or "") if targets and section is not None else ""
+    siblings = heading.itersiblings(preceding=True)
+    is_first = all(sibling.tag in ("a", "span") for sibling in siblings)
+    if not is_first or section is None:
+        return ""
+    return section.get("id") or ""

@@ -25,7 +25,8 @@ def without_repeats(documents: Sequence[Document]) -> tuple[list[Document], int]
     if len(documents) < _MIN_DOCUMENTS:
         return list(documents), 0
     names = _common(_TITLE_PARTS.split(document.title or "") for document in documents)
-    names |= _common(block.path[:1] for document in documents for block in document.blocks[:1])
+    first_blocks = [document.blocks[0] for document in documents if document.blocks]
+    names |= _common(block.path[:1] for block in first_blocks)
     repeated = _common([block.text for block in _margins(document)] for document in documents)
 
     kept: list[Document] = []

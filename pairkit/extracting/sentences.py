@@ -26,7 +26,12 @@ def collapse_spaces(text: str) -> str:
 
 def sentence_ends(line: str) -> list[int]:
     """Where a sentence ends before another one."""
-    return [end.end() for end in _SENTENCE_END.finditer(line) if not (end[1] or "").islower()]
+    ends = []
+    for match in _SENTENCE_END.finditer(line):
+        next_letter = match[1] or ""
+        if not next_letter.islower():
+            ends.append(match.end())
+    return ends
 
 
 def opening_text(text: str, max_chars: int) -> str:
@@ -34,7 +39,8 @@ def opening_text(text: str, max_chars: int) -> str:
     line = collapse_spaces(text)
     if len(line) <= max_chars:
         return line
-    if ends := [end for end in sentence_ends(line[: 2 * max_chars]) if end <= max_chars]:
+    ends = [end for end in sentence_ends(line[: 2 * max_chars]) if end <= max_chars]
+    if ends:
         return line[: ends[-1]]
     head, space, _ = line[: max_chars + 1].rpartition(" ")
     return head if space else line[:max_chars]

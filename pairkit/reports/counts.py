@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
-import polars.selectors as cs
 
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import DataError
 from pairkit.base.system.folders import read_object
 from pairkit.base.system.seeded import in_turns, keyed_hash
 from pairkit.dataset.labels import LabelsRead
-from pairkit.dataset.records import PairDataset, all_texts, by_reason, joined, with_provenance
+from pairkit.dataset.records import (
+    PairDataset,
+    all_texts,
+    by_reason,
+    joined,
+    with_provenance,
+)
 from pairkit.similarity.measures import LONG_TOKENS, estimated_tokens, gap_auc
 from pairkit.similarity.terms import terms
 
@@ -33,11 +39,7 @@ _NAMED_BY = {
     "source": "source",
     "genre": "genre",
 }
-_KNOWN = (
-    *("text1", "text2", "label", "repo2", "number1", "number2", "url1", "url2"),
-    *("created_at1", "created_at2", "relation", "evidence", "negative_kind"),
-    *_NAMED_BY,
-)
+
 # Headings of sections of statistics.json, first those of `gis`, then of `label`.
 _TITLES = {
     "rejected_issues": "Issues left out",
@@ -88,7 +90,7 @@ def collect_rows(dataset: PairDataset, show: Listener) -> ReportRows:
     """Join the splits and measure every row; scores are divided at the middle of their range."""
     if not len(dataset):
         raise DataError("has no rows; give a dataset with pairs", path=dataset.source)
-    frame = with_provenance(dataset).rows.select("split", cs.by_name(*_KNOWN, require_all=False))
+    frame = with_provenance(dataset).rows
     cut = None
     low = Side(0, "negative", "negative")
     high = Side(1, "positive", "positive")
@@ -143,7 +145,8 @@ def _with_overlaps(frame: pl.DataFrame, show: Listener) -> pl.DataFrame:
         terms2 = terms(text2)
         rows.append([overlap(terms1, terms2, order) for order in ORDERS])
     schema = {f"overlap{order}": pl.Float64 for order in ORDERS}
-    return frame.hstack(pl.DataFrame(rows, schema=schema, orient="row"))
+    overlaps = pl.DataFrame(rows, schema=schema, orient="row")
+    return frame.with_columns(overlaps.iter_columns())
 
 
 def overlap(terms1: Sequence[str], terms2: Sequence[str], order: int) -> float | None:
@@ -157,7 +160,7 @@ def overlap(terms1: Sequence[str], terms2: Sequence[str], order: int) -> float |
 
 
 def _ngrams(words: Sequence[str], order: int) -> set[tuple[str, ...]]:
-    shifted = (words[start:] for start in range(order))
+    shifted = [words[start:] for start in range(order)]
     return set(zip(*shifted, strict=False))
 
 
@@ -180,7 +183,7 @@ def count(rows: ReportRows, dataset: PairDataset, seed: int) -> dict[str, Any]:
 
 def _split_counts(part: pl.DataFrame, rows: ReportRows) -> dict[str, Any]:
     high = int(part[SIDE].sum())
-    tokens = pl.concat([part["tokens1"], part["tokens2"].alias("tokens1")])
+    tokens = pl.concat([part["tokens1"], part["tokens2"]])
     is_long = tokens > LONG_TOKENS
     return {
         rows.high.key: high,
@@ -200,7 +203,8 @@ def _sources(rows: ReportRows) -> dict[str, dict[str, int]]:
     named = rows.frame.with_columns(pl.col("source").fill_null("unknown"))
     counts = {}
     for source, pairs in _sizes(named, "source").items():
-        high = int(named.filter(pl.col("source") == source)[SIDE].sum())
+        of_source = named.filter(pl.col("source") == source)
+        high = int(of_source[SIDE].sum())
         counts[source] = {rows.high.key: high, rows.low.key: pairs - high}
     return counts
 
@@ -247,8 +251,12 @@ def _reasons(section: object) -> dict[str, int]:
     """The positive counts of a section, the highest first."""
     if not isinstance(section, Mapping):
         return {}
-    counts = {str(reason): n for reason, n in section.items() if isinstance(n, int) and n > 0}
-    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+    counts = {}
+    for reason in sorted(section, key=str):
+        count = section[reason]
+        if isinstance(count, int) and count > 0:
+            counts[str(reason)] = count
+    return dict(Counter(counts).most_common())
 
 
 @dataclass(frozen=True, slots=True)

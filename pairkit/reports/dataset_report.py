@@ -25,10 +25,18 @@ from pairkit.reports.counts import (
     count,
 )
 from pairkit.reports.page import generator, html_page
-from pairkit.similarity.measures import COMMON_SHARE, common_words, distinct_words, split_at_words
+from pairkit.similarity.measures import (
+    COMMON_SHARE,
+    common_words,
+    distinct_words,
+    split_at_words,
+)
 
 # Counts that are not whole numbers, with their headings and formats.
-_FORMATS = {"long_share": ("> 512 tokens", ".0%"), "gap_auc": ("AUC of the gap in time", ".4f")}
+_FORMATS = {
+    "long_share": ("> 512 tokens", ".0%"),
+    "gap_auc": ("AUC of the gap in time", ".4f"),
+}
 _COMMAND = "pairs report"
 _MARKER = generator(_COMMAND)
 _MAX_CHARS = 6000  # of each text
@@ -85,7 +93,12 @@ def _split_table(counts: Mapping[str, Any], title: str = "", note: str = "") -> 
 
 
 def make_report(
-    dataset: PairDataset, out: Path | None, *, seed: int, fresh: bool, progress: bool | Listener
+    dataset: PairDataset,
+    out: Path | None,
+    *,
+    seed: int,
+    fresh: bool,
+    progress: bool | Listener,
 ) -> Report:
     """Count and write the page; equal input gives equal bytes."""
     page = out or beside(dataset.source, "report.html")
@@ -208,7 +221,10 @@ def _text(pair: Mapping[str, Any], number: int, marked: set[str]) -> str:
     issue = pair.get(f"number{number}")
     name = f"text{number}" if issue is None else f"#{issue}"
     day = str(pair.get(f"created_at{number}") or "")[:10]
-    facts = [link(pair.get(f"url{number}"), name), f"{pair[f'tokens{number}']:,} tokens"]
+    facts = [
+        link(pair.get(f"url{number}"), name),
+        f"{pair[f'tokens{number}']:,} tokens",
+    ]
     if day:
         facts.append(escape(day))
 

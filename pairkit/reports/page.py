@@ -11,7 +11,13 @@ from pairkit.base.version import __version__
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 
 
-def html_page(command: str, kind: str, name: str, sections: Mapping[str, str], foot: str) -> str:
+def html_page(
+    command: str,
+    kind: str,
+    name: str,
+    sections: Mapping[str, str],
+    foot: str,
+) -> str:
     """A page of the command, with links to its sections; empty ones are left out."""
     shown = [
         (f"section{place}", title, body)

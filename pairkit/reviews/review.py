@@ -35,7 +35,12 @@ from pairkit.dataset.making.made import (
 from pairkit.dataset.reading.in_memory import Source
 from pairkit.dataset.reading.reader import read_frames
 from pairkit.dataset.records import PairDataset
-from pairkit.reviews.review_report import HEADING, ReviewReport, is_right, make_review_report
+from pairkit.reviews.review_report import (
+    HEADING,
+    ReviewReport,
+    is_right,
+    make_review_report,
+)
 from pairkit.reviews.review_sample import (
     ReviewOptions,
     dataset_digest,
@@ -90,7 +95,10 @@ class Review:
         with ReviewStore(self.path) as store:
             rows = store.judgements()
         return pl.DataFrame(
-            rows, schema=[*ReviewJudgement._fields], orient="row", infer_schema_length=None
+            rows,
+            schema=[*ReviewJudgement._fields],
+            orient="row",
+            infer_schema_length=None,
         )
 
     def report(self) -> ReviewReport:

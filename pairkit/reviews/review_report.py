@@ -24,7 +24,13 @@ from pairkit.dataset.judgements import (
 )
 from pairkit.dataset.making.dataset_card import table as markdown_table
 from pairkit.dataset.making.dataset_card import with_section
-from pairkit.reviews.agreement import Figure, Scale, cohen_kappa, krippendorff_alpha, weighted_share
+from pairkit.reviews.agreement import (
+    Figure,
+    Scale,
+    cohen_kappa,
+    krippendorff_alpha,
+    weighted_share,
+)
 from pairkit.reviews.review_sample import FACTS
 
 HEADING = "Inspected by hand"
@@ -148,7 +154,12 @@ class ReviewReport(Printed):
     def tables(self) -> list[ResultTable]:
         """Accuracy of the labels by fact, agreement, and the work of each reviewer."""
         shares = ResultTable(
-            *("of", "judged", "unsure", "disputed", "right", "95 %"),
+            "of",
+            "judged",
+            "unsure",
+            "disputed",
+            "right",
+            "95 %",
             title=f"{self.settings.dataset}: {self.words()}",
             caption="\n".join(self.remarks()),
         )

@@ -37,14 +37,34 @@ QUESTION = "Do both texts say the same?"
 ISSUES = "Do both issues describe the same problem?"
 SEARCH = "Does the second text answer the first, or ask the same?"
 RESULTS = "Which results answer the query, or ask the same?"
-FACTS = ("label", "evidence", "llm", "confidence", "judges", "relation", "source", "split")
+FACTS = (
+    "label",
+    "evidence",
+    "llm",
+    "confidence",
+    "judges",
+    "relation",
+    "source",
+    "split",
+)
 """Possible strata, in the order of preference."""
 _SOURCES = ("repo", "project", "system", "source", "genre")
 _CONFIDENCE_BANDS = (0.5, 0.7, 0.8, 0.9, 0.95)
 _ORIGIN_COLUMNS = (
-    *("relation", "reason", "confidence", "url1", "url2"),
-    *("repo", "repo2", "number1", "number2", "negative_kind"),
-    *("polarity", "aggregation", "rule", "task"),
+    "relation",
+    "reason",
+    "confidence",
+    "url1",
+    "url2",
+    "repo",
+    "repo2",
+    "number1",
+    "number2",
+    "negative_kind",
+    "polarity",
+    "aggregation",
+    "rule",
+    "task",
     *QUERY_COLUMNS,
 )
 _AGREED = 0.8  # judges agree if at least this share of the votes is equal

@@ -7,7 +7,7 @@ person's token in a header, which other pages can't send. There are no cookies a
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence, Set
 from datetime import UTC, datetime
 from itertools import groupby
 from statistics import median
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.types import ASGIApp
+
+    Endpoint = Callable[[Request], Awaitable[Response]]
 
 MOST_BYTES = 16 << 10  # of a request's body
 _SCHEME = "Bearer "
@@ -114,35 +116,22 @@ def application(store: ReviewStore, hosts: Collection[str]) -> ASGIApp:
         check_own_page(request.headers, hosts, is_page=True)
         return Plain(html, media_type="text/html; charset=utf-8", headers=page_headers)
 
-    def answering(act: Callable[[ReviewerSession, bytes], None]) -> Callable[[Request], Any]:
+    def answering(act: Callable[[ReviewerSession, bytes], None] | None) -> Endpoint:
         async def answer(request: Request) -> Response:
             check_own_page(request.headers, hosts)
-            body = b""
-            if request.method == "POST":
-                body = await json_body(request, MOST_BYTES, _RECEIVE_S)
+            body = await json_body(request, MOST_BYTES, _RECEIVE_S) if act else b""
             person = authenticated_person(request.headers.get("authorization", ""), store.people())
             if person is None:
                 return reply({"error": "this link is not valid; ask for yours again"}, 401)
             session = sessions.setdefault(person, ReviewerSession(store, person))
             try:
-                act(session, body)
+                if act:
+                    act(session, body)
             except AnsweredError as error:
                 return reply({**session.state(), "error": str(error)}, 409)
             return reply({**session.state(), "error": None})
 
         return answer
-
-    def judge(session: ReviewerSession, body: bytes) -> None:
-        session.judge(SentJudgement.model_validate_json(body))
-
-    def undo(session: ReviewerSession, body: bytes) -> None:
-        session.undo(SentUndo.model_validate_json(body).key)
-
-    def take_up_skipped(session: ReviewerSession, _: bytes) -> None:
-        session.take_up_skipped()
-
-    def nothing(*_: object) -> None:
-        pass
 
     async def failed(_: Request, error: Exception) -> Response:
         """Report an error; after one such as a full disk (503), the page sends the answer again."""
@@ -153,10 +142,14 @@ def application(store: ReviewStore, hosts: Collection[str]) -> ASGIApp:
     return Starlette(
         routes=[
             Route("/", home, methods=["GET"]),
-            Route("/api/state", answering(nothing), methods=["GET"]),
-            Route("/api/judge", answering(judge), methods=["POST"]),
-            Route("/api/undo", answering(undo), methods=["POST"]),
-            Route("/api/skipped", answering(take_up_skipped), methods=["POST"]),
+            Route("/api/state", answering(None), methods=["GET"]),
+            Route("/api/judge", answering(ReviewerSession.judge), methods=["POST"]),
+            Route("/api/undo", answering(ReviewerSession.undo), methods=["POST"]),
+            Route(
+                "/api/skipped",
+                answering(ReviewerSession.take_up_skipped),
+                methods=["POST"],
+            ),
         ],
         exception_handlers=dict.fromkeys((RefusedError, PairkitError, ValidationError), failed),
     )
@@ -247,8 +240,9 @@ class ReviewerSession:
         ]
         return {"id": pair_ids[0], "ids": pair_ids, "marks": marks, "texts": parts}
 
-    def judge(self, sent: SentJudgement) -> None:
+    def judge(self, body: bytes) -> None:
         """Save the answers of a turn; those that are sent again are saved once."""
+        sent = SentJudgement.model_validate_json(body)
         is_own = any({*sent.answers} <= {*turn} for turn in self._turns())
         allowed = {*self._settings.answers, UNSURE, SKIP}
         if not is_own or not {*sent.answers.values()} <= allowed:
@@ -272,11 +266,12 @@ class ReviewerSession:
         ]
         self._store.add(judgements)
 
-    def undo(self, key: str) -> None:
+    def undo(self, body: bytes) -> None:
         """Undo the answers of a turn, so that it is shown again."""
+        key = SentUndo.model_validate_json(body).key
         self._undo_if(lambda judgement: _sent_key(judgement) == key)
 
-    def take_up_skipped(self) -> None:
+    def take_up_skipped(self, _: bytes) -> None:
         """Show the skipped pairs again."""
         self._undo_if(lambda judgement: judgement.answer == SKIP)
 

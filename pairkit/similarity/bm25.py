@@ -89,7 +89,8 @@ class Bm25:
             raise DataError("not readable; build the index again", path=folder) from error
         if not fits:
             raise DataError(
-                f"isn't of the words of {texts:,} texts; build the index again", path=folder
+                f"isn't of the words of {texts:,} texts; build the index again",
+                path=folder,
             )
         return index
 

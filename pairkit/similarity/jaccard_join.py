@@ -63,9 +63,16 @@ def tied_sets(sets: Sequence[Hashes], threshold: float) -> Indices:
     del elements, known
 
     rows = np.arange(len(sets))
-    private = np.zeros_like(sizes)
     groups = NumberedGroups(rows)
-    _join_similar(_Sets(rows, sizes, private, sizes, items, weights), threshold, groups)
+    all_sets = _Sets(
+        rows=rows,
+        sizes=sizes,
+        private=np.zeros_like(sizes),
+        counts=sizes,
+        items=items,
+        weights=weights,
+    )
+    _join_similar(all_sets, threshold, groups)
     return groups.names()
 
 
@@ -95,8 +102,8 @@ class _Sets:
         counts = self.counts[indices]
         starts = self.ends[indices] - counts
         new_starts = np.cumsum(counts) - counts
-        entries: Ints = np.arange(counts.sum()) + np.repeat(starts - new_starts, counts)
-        return entries
+        shifts: Ints = np.repeat(starts - new_starts, counts)
+        return shifts + np.arange(len(shifts))
 
     def sums(self, values: Ints) -> Ints:
         """The sum of `values` (entry,) for each set, (set,)."""
@@ -112,7 +119,8 @@ def _join_similar(sets: _Sets, threshold: float, groups: NumberedGroups) -> None
         return
     sets = _differences(sets)
     weight = sets.private + sets.sums(sets.weights[sets.items])
-    excess = weight - sets.sizes * ((1 - threshold) / (1 + threshold))
+    largest_difference = (1 - threshold) / (1 + threshold)
+    excess = weight - sets.sizes * largest_difference
     search = _Search(sets, weight, excess, threshold, groups)
     hub = int(excess.argmin())
     search.compare_with(hub)
@@ -180,8 +188,10 @@ def _merge_items(sets: _Sets) -> tuple[_Sets, Hashes]:
 
 def mixed(values: Hashes) -> Hashes:
     """The finaliser of SplitMix64, which spreads similar values."""
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    values = values ^ (values >> np.uint64(30))
+    values = values * np.uint64(0xBF58476D1CE4E5B9)
+    values = values ^ (values >> np.uint64(27))
+    values = values * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> np.uint64(31))
 
 
@@ -226,7 +236,10 @@ class _Sharing:
     def where(self, is_chosen: Mask) -> _Sharing:
         """Some of the items."""
         return _Sharing(
-            self.holders, self.items[is_chosen], self.starts[is_chosen], self.sizes[is_chosen]
+            holders=self.holders,
+            items=self.items[is_chosen],
+            starts=self.starts[is_chosen],
+            sizes=self.sizes[is_chosen],
         )
 
 
@@ -252,7 +265,8 @@ class _Search:
 
     def compare_outside(self, hub: int, is_outside: Mask) -> None:
         """Join similar pairs with a set outside the hub's group; these have a common item."""
-        least_other = np.where(is_outside, self.excess[hub], self.excess[is_outside].min())
+        least_outside = self.excess[is_outside].min()
+        least_other = np.where(is_outside, self.excess[hub], least_outside)
         # The weight that a set must have in common with any other set.
         need = np.ceil((self.excess + least_other) / 2 - _TOLERANCE)
         need = np.maximum(need, 1)
@@ -262,9 +276,11 @@ class _Search:
 
         able = np.flatnonzero(self.sets.private + need <= self.weight)
         outside = able[is_outside[able]]
-        multiplications = len(outside) * len(able) * max(8, len(self.sets.weights))
-        if multiplications * _PRODUCT <= self._seconds_by_items(sharing):
-            self._compare_all(outside, able[~is_outside[able]])
+        inside = able[~is_outside[able]]
+        width = max(8, len(self.sets.weights))
+        seconds_for_all = len(outside) * len(able) * width * _PRODUCT
+        if seconds_for_all <= self._seconds_by_items(sharing):
+            self._compare_all(outside, inside)
         else:
             self._compare_by_items(sharing)
 
@@ -295,9 +311,14 @@ class _Search:
         # The weight of an entry and the following ones of its set.
         remaining = totals[sets.ends][owners] - totals[:-1]
         entries = np.flatnonzero(remaining >= need[owners])
-        entries = entries[np.argsort(sets.items[entries], kind="stable")]
+        by_item = np.argsort(sets.items[entries], kind="stable")
+        entries = entries[by_item]
         holders = owners[entries]
-        items, starts, sizes = np.unique(sets.items[entries], return_index=True, return_counts=True)
+        items, starts, sizes = np.unique(
+            sets.items[entries],
+            return_index=True,
+            return_counts=True,
+        )
         sharing = _Sharing(holders, items, starts, sizes)
         if not len(items):
             return sharing
@@ -309,7 +330,8 @@ class _Search:
     def _join_if_similar(self, low: Ints, high: Ints, common: Ints) -> None:
         """Join pairs that reach the threshold, given the common weight of their differences."""
         sizes = self.sets.sizes[low] + self.sets.sizes[high]
-        shared = (sizes - self.weight[low] - self.weight[high] + 2 * common) / 2
+        different = self.weight[low] + self.weight[high] - 2 * common
+        shared = (sizes - different) / 2
         is_similar = shared / (sizes - shared) >= self.threshold
         rows = self.sets.rows
         self.groups.join(rows[low[is_similar]], rows[high[is_similar]])
@@ -341,7 +363,8 @@ class _Search:
             starts = sharing.starts[sharing.sizes == size]
             members = sharing.holders[starts[:, None] + np.arange(size)]
             low, high = np.triu_indices(size, 1)
-            keys.append(np.unique(members[:, low] * count + members[:, high]))
+            pairs = members[:, low] * count + members[:, high]
+            keys.append(np.unique(pairs))
         distinct = np.unique(np.concatenate(keys))
         low, high = np.divmod(distinct, count)
 
@@ -360,7 +383,8 @@ class _Search:
         start = 0
         while start < len(low):
             done = work[start - 1] if start else 0
-            end = max(start + 1, int(np.searchsorted(work, done + _ENTRIES // 4)))
+            end = int(np.searchsorted(work, done + _ENTRIES // 4))
+            end = max(start + 1, end)
             yield slice(start, end)
             start = end
 
@@ -378,8 +402,10 @@ class _Search:
         sets = self.sets
         width = max(1, len(sets.weights))
         both = np.concatenate([low, high])
-        pairs = np.repeat(np.tile(np.arange(len(low)), 2), sets.counts[both])
-        keys = np.sort(pairs * width + sets.items[sets.entries(both)])
+        pair_numbers = np.tile(np.arange(len(low)), 2)
+        pairs = np.repeat(pair_numbers, sets.counts[both])
+        items = sets.items[sets.entries(both)]
+        keys = np.sort(pairs * width + items)
         is_twice = keys[1:] == keys[:-1]
         pair, item = np.divmod(keys[1:][is_twice], width)
         return _sum_by(pair, sets.weights[item], len(low))
@@ -387,10 +413,11 @@ class _Search:
     def _compare_all(self, outside: Ints, inside: Ints) -> None:
         """Compare sets outside with each other and with those inside, by matrix products."""
         every = np.concatenate([outside, inside])
-        width = max(64, _ENTRIES // max(_BATCH, len(self.sets.weights)))
+        weights = self.sets.weights.astype(np.float32)
+        width = max(64, _ENTRIES // max(_BATCH, len(weights)))
         for left in range(0, len(outside), _BATCH):
             batch = outside[left : left + _BATCH]
-            twice = 2 * self._dense(batch) * self.sets.weights.astype(np.float32)
+            twice = 2 * self._dense(batch) * weights
             for right in range(left, len(every), width):
                 self._compare_block(batch, twice, every[right : right + width])
 
@@ -413,7 +440,9 @@ class _Search:
     def _dense(self, indices: Ints) -> npt.NDArray[np.float32]:
         """The items of these sets as a matrix of 0 and 1, (set, item)."""
         sets = self.sets
-        table = np.zeros((len(indices), len(sets.weights)), np.float32)
-        owners = np.repeat(np.arange(len(indices)), sets.counts[indices])
-        table[owners, sets.items[sets.entries(indices)]] = 1
+        rows = np.arange(len(indices))
+        owners = np.repeat(rows, sets.counts[indices])
+        items = sets.items[sets.entries(indices)]
+        table = np.zeros((len(rows), len(sets.weights)), np.float32)
+        table[owners, items] = 1
         return table

@@ -21,9 +21,19 @@ def train_command(dataset: Path) -> list[str]:
     """A command that trains on a dataset's folder."""
     texts: list[str] = []
     for table in sorted(dataset.rglob("*.parquet"))[:1]:
-        texts = pl.read_parquet(table, columns=[0], n_rows=_ROWS).to_series().to_list()
+        first_column = pl.read_parquet(table, columns=[0], n_rows=_ROWS)
+        texts = first_column.to_series().to_list()
     backbone = backbone_for(texts)
-    return ["aoe", "train", "--data", str(dataset), "--backbone", backbone, "--out", "model"]
+    return [
+        "aoe",
+        "train",
+        "--data",
+        str(dataset),
+        "--backbone",
+        backbone,
+        "--out",
+        "model",
+    ]
 
 
 def backbone_for(texts: Sequence[str]) -> str:
@@ -39,11 +49,16 @@ def languages(texts: Sequence[str]) -> list[str]:
         import py3langid
 
         counts = Counter(py3langid.classify(text)[0] for text in sample)
-    except (ImportError, OSError):  # not installed, or no room for the temporary file that it makes
+    except (
+        ImportError,
+        OSError,
+    ):  # not installed, or no room for the temporary file that it makes
         return []
-    return [code for code, count in counts.most_common() if count >= _LEAST_SHARE * len(sample)]
+    least = _LEAST_SHARE * len(sample)
+    return [code for code, count in counts.most_common() if count >= least]
 
 
 def sampled(texts: Sequence[str]) -> list[str]:
     """The beginnings of some of the texts."""
-    return [text[:_CHARS] for text in texts[:: max(1, len(texts) // _TEXTS)]]
+    step = max(1, len(texts) // _TEXTS)
+    return [text[:_CHARS] for text in texts[::step]]

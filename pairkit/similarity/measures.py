@@ -52,7 +52,8 @@ def gap_auc(frame: pl.DataFrame, label: str = "label") -> float | None:
         first, second = map(pl.col, _TIMES)
     else:
         return None
-    gaps = frame.select(gap=(first - second).abs(), positive=pl.col(label) > 0).drop_nulls()
+    gap = (first - second).abs()
+    gaps = frame.select(gap=gap, positive=pl.col(label) > 0).drop_nulls()
     is_positive = gaps["positive"]
     positives = int(is_positive.sum())
     negatives = gaps.height - positives

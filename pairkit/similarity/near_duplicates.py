@@ -30,7 +30,13 @@ import numpy.typing as npt
 from rensa import RMinHash
 
 from pairkit.base.system.files import write_errors
-from pairkit.similarity.groups import Indices, NumberedGroups, connected, shared, singletons
+from pairkit.similarity.groups import (
+    Indices,
+    NumberedGroups,
+    connected,
+    shared,
+    singletons,
+)
 from pairkit.similarity.jaccard_join import Hashes, mixed, tied_sets
 from pairkit.similarity.terms import terms
 
@@ -77,15 +83,17 @@ def shingle_sets(texts: Iterable[str]) -> Iterator[Hashes]:
 def _shingles(texts: Sequence[str]) -> tuple[Hashes, npt.NDArray[np.int64]]:
     """Hashes of all word triples (of all words if fewer), and the end of each text."""
     words = [terms(text) for text in texts]
-    word_counts = np.fromiter(map(len, words), np.int64, len(words))
-    hashes = np.fromiter(map(_word_hash, chain.from_iterable(words)), np.uint64)
+    word_counts = np.array([len(words_of_text) for words_of_text in words], np.int64)
+    all_words = chain.from_iterable(words)
+    hashes = np.fromiter(map(_word_hash, all_words), np.uint64)
 
     widths = np.minimum(word_counts, len(MULTIPLIERS))
     counts = np.where(word_counts > 0, word_counts - widths + 1, 0)  # triples of each text
     ends = np.cumsum(counts)
     starts = ends - counts
     starts_of_words = np.cumsum(word_counts) - word_counts
-    first_words = np.arange(counts.sum()) + np.repeat(starts_of_words - starts, counts)
+    shifts = np.repeat(starts_of_words - starts, counts)
+    first_words = np.arange(len(shifts)) + shifts
 
     triples = np.zeros(len(first_words), np.uint64)
     for index, multiplier in enumerate(MULTIPLIERS):
@@ -100,7 +108,8 @@ def families(texts: TextSequence, rows: Indices) -> Iterator[Indices]:
     with write_errors(Path(gettempdir())), ExitStack() as opened:
         files = [opened.enter_context(SpooledTemporaryFile(_IN_MEMORY)) for _ in range(_BANDS)]
         for start in range(0, len(rows), CHUNK):
-            batch = [texts[row] for row in rows[start : start + CHUNK].tolist()]
+            chunk = rows[start : start + CHUNK]
+            batch = [texts[row] for row in chunk.tolist()]
             for file, hashes in zip(files, band_hashes(batch), strict=True):
                 file.write(hashes.tobytes())
         groups = join_bands(map(_read_hashes, files), len(rows))
@@ -145,12 +154,14 @@ def band_hashes(texts: Sequence[str]) -> Hashes:
 
 def near_identical(texts: TextSequence, threshold: float = DEFAULT_THRESHOLD) -> list[list[int]]:
     """Sorted groups of two or more indices of near-identical texts, directly or through others."""
-    return [members.tolist() for members in shared(near_identical_to(texts, threshold))]
+    groups = near_identical_to(texts, threshold)
+    return [members.tolist() for members in shared(groups)]
 
 
 def without_near_duplicates(texts: Sequence[str]) -> list[str]:
     """The first text of each group of near-identical ones, in the order of the texts."""
-    return [texts[index] for index in np.unique(near_identical_to(texts)).tolist()]
+    first = np.unique(near_identical_to(texts))
+    return [texts[index] for index in first.tolist()]
 
 
 def near_identical_to(texts: TextSequence, threshold: float = DEFAULT_THRESHOLD) -> Indices:
@@ -166,7 +177,8 @@ def near_identical_to(texts: TextSequence, threshold: float = DEFAULT_THRESHOLD)
             low.append(members[one])
             high.append(members[other])
     groups = connected(first, np.array(low, np.int64), np.array(high, np.int64))
-    count = len(np.unique(groups[groups != themselves]))
+    repeats = groups[groups != themselves]
+    count = len(np.unique(repeats))
     _LOG.info("near-identical at %g: %d groups among %d texts", threshold, count, len(groups))
     return groups
 
@@ -190,11 +202,13 @@ def _first_equal(texts: TextSequence) -> tuple[Indices, npt.NDArray[np.bool_]]:
     # Half of the hash agrees for few texts, so that comparing the whole is fast.
     rows = np.unique(np.concatenate(_equal_neighbours(half)))
     rows = rows[has_words[rows]]
-    rows = rows[np.lexsort((other_half[rows], half[rows]))]
+    by_hash = np.lexsort((other_half[rows], half[rows]))
+    rows = rows[by_hash]
     before = rows[:-1]
     after = rows[1:]
     is_equal = (digests[before] == digests[after]).all(axis=1)
-    return connected(singletons(len(texts)), before[is_equal], after[is_equal]), has_words
+    first = connected(singletons(len(texts)), before[is_equal], after[is_equal])
+    return first, has_words
 
 
 def _text_hash(text: str) -> bytes:
@@ -208,8 +222,8 @@ def _text_hash(text: str) -> bytes:
 def _tied(sets: Sequence[Hashes], threshold: float) -> Iterator[tuple[int, int]]:
     """Pairs of indices that connect all similar sets."""
     if len(sets) <= _FEW:
-        for low, high in combinations(range(len(sets)), 2):
-            if jaccard(sets[low], sets[high]) >= threshold:
+        for (low, set1), (high, set2) in combinations(enumerate(sets), 2):
+            if jaccard(set1, set2) >= threshold:
                 yield low, high
         return
     first_of: dict[bytes, int] = {}

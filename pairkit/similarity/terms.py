@@ -16,9 +16,8 @@ UNSPACED = (
 )
 """Characters of scripts without blanks (Han, Kana, Thai, Lao, Myanmar, Khmer), for a class of a pattern."""
 
-MARKS = "".join(
-    chr(code) for code in range(0x300, 0x3100) if unicodedata.category(chr(code))[0] == "M"
-)
+_CANDIDATES = map(chr, range(0x300, 0x3100))
+MARKS = "".join(sign for sign in _CANDIDATES if unicodedata.category(sign).startswith("M"))
 """Marks, such as the vowel signs of Hindi, which belong to their word but are not in `\\w`."""
 
 _RUN = re.compile(f"[{UNSPACED}]+")

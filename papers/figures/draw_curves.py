@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-_PANEL_HEIGHT, _LEGEND_LINE = 1.75, 0.22  # inches
+_PANEL_HEIGHT = 1.75  # inches
+_LEGEND_LINE = 0.22
 _LEGEND_COLUMNS = 3
 _RING: dict[str, Any] = {"marker": "o", "markersize": 8, "fillstyle": "none"}
 _STYLES = ("-", "--", "-.", ":")
@@ -29,17 +30,18 @@ def draw_curves(models: Mapping[str, Curves]) -> Figure:
     panels = _panels(models)
     columns = 2 if len(panels) in (2, 4) else min(3, len(panels))
     rows = -(-len(panels) // columns)
-    size = (WIDTH, rows * _PANEL_HEIGHT + -(-(len(models) + 1) // _LEGEND_COLUMNS) * _LEGEND_LINE)
-    figure = Figure(figsize=size, layout="constrained")
+    legend_rows = -(-(len(models) + 1) // _LEGEND_COLUMNS)
+    height = rows * _PANEL_HEIGHT + legend_rows * _LEGEND_LINE
+    figure = Figure(figsize=(WIDTH, height), layout="constrained")
     lines: dict[str, Line2D] = {}
     for number, (title, curves) in enumerate(panels.items()):
         axes = figure.add_subplot(rows, columns, number + 1)
-        for order, name in enumerate(models):
-            if name in curves:
-                lines[name] = _draw_line(axes, curves[name], order)
-                dev = models[name].dev
-                if dev is not None and title == _dev_title(dev.metric):
-                    _ring(axes, dev, order)
+        for order, (name, model) in enumerate(models.items()):
+            if name not in curves:
+                continue
+            lines[name] = _draw_line(axes, curves[name], order)
+            if model.dev is not None and title == _dev_title(model.dev.metric):
+                _ring(axes, model.dev, order)
         _finish(axes, title, below=number < len(panels) - columns)
     _legend(figure, lines, ring=any(model.dev is not None for model in models.values()))
     return figure
@@ -48,7 +50,8 @@ def draw_curves(models: Mapping[str, Curves]) -> Figure:
 def _legend(figure: Figure, lines: dict[str, Line2D], *, ring: bool) -> None:
     from matplotlib.lines import Line2D
 
-    names, handles = [fit_text(name, 32) for name in lines], list(lines.values())
+    names = [fit_text(name, 32) for name in lines]
+    handles = list(lines.values())
     if ring:
         names.append("best weights")
         handles.append(Line2D([], [], color="black", linestyle="none", **_RING))
@@ -65,9 +68,11 @@ def _panels(models: Mapping[str, Curves]) -> dict[str, dict[str, Curve]]:
             title = part if part.endswith(".loss") else f"{part}, unweighted"
             panels.setdefault(title, {})[name] = curve
     for name, model in models.items():
-        if model.dev is not None:
-            for metric, curve in ((model.dev.metric, model.dev.curve), *model.dev.sets.items()):
-                panels.setdefault(_dev_title(metric), {})[name] = Curve(curve.x, 100 * curve.y)
+        if model.dev is None:
+            continue
+        curves = {model.dev.metric: model.dev.curve, **model.dev.sets}
+        for metric, curve in curves.items():
+            panels.setdefault(_dev_title(metric), {})[name] = Curve(curve.x, 100 * curve.y)
     return panels
 
 

@@ -15,12 +15,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _COLUMNS = 3  # more panels would be narrower than their titles
-_GOLD, _PANEL = 1.35, 2.9  # inches, widths of the panel of gold scores and, at most, of a model
-_OVERALL, _ROW, _REST = (
-    0.7,
-    0.36,
-    1.05,
-)  # inches, heights of all pairs, of a group, and of titles and labels
+# Widths in inches: the panel of gold scores and, at most, of a model.
+_GOLD = 1.35
+_PANEL = 2.9
+# Heights in inches: all pairs, a group, and titles and labels.
+_OVERALL = 0.7
+_ROW = 0.36
+_REST = 1.05
 _PEAK = 0.86  # height of a ridge as a share of the distance between rows
 
 
@@ -43,9 +44,10 @@ def draw_densities(
     columns = min(len(names), _COLUMNS)
     rows = -(-len(names) // columns)
     ridges = _ROW * (len(scores.levels) + 0.4)
-    size = (min(WIDTH, _GOLD + _PANEL * columns), rows * (_OVERALL + ridges + _REST))
-    figure = Figure(figsize=size, layout="constrained")
-    panel = (size[0] - _GOLD) / columns
+    width = min(WIDTH, _GOLD + _PANEL * columns)
+    height = rows * (_OVERALL + ridges + _REST)
+    figure = Figure(figsize=(width, height), layout="constrained")
+    panel = (width - _GOLD) / columns
     grid = figure.add_gridspec(
         2 * rows,
         columns + 1,
@@ -56,7 +58,8 @@ def draw_densities(
         _draw_heading(figure.add_subplot(grid[2 * row, 0]), scores, data)
         gold = figure.add_subplot(grid[2 * row + 1, 0])
         _draw_gold(gold, scores)
-        for column, name in enumerate(names[row * columns : (row + 1) * columns], start=1):
+        in_row = names[row * columns : (row + 1) * columns]
+        for column, name in enumerate(in_row, start=1):
             above = figure.add_subplot(grid[2 * row, column])
             below = figure.add_subplot(grid[2 * row + 1, column], sharey=gold)
             for axes in (above, below):
@@ -96,11 +99,13 @@ def _draw_ridges(axes: Axes, groups: list[GroupCosines]) -> None:
     for row, (group, shade) in enumerate(zip(groups, shades, strict=True)):
         axes.axhline(row, color=GREY, linewidth=0.4, zorder=1)
         if group.density is not None and group.median is not None:
-            x, height = group.density.x, _PEAK * group.density.y / group.density.y.max()
-            axes.fill_between(x, row, row + height, color=shade, alpha=0.6, linewidth=0, zorder=2)
-            axes.plot(x, row + height, color="black", linewidth=0.6, zorder=3)
-            top = row + float(np.interp(group.median, x, height))
-            axes.plot([group.median] * 2, [row, top], color="black", linewidth=1.1, zorder=4)
+            x = group.density.x
+            y = row + _PEAK * group.density.y / group.density.y.max()
+            axes.fill_between(x, row, y, color=shade, alpha=0.6, linewidth=0, zorder=2)
+            axes.plot(x, y, color="black", linewidth=0.6, zorder=3)
+            top = float(np.interp(group.median, x, y))
+            median = [group.median, group.median]
+            axes.plot(median, [row, top], color="black", linewidth=1.1, zorder=4)
         elif group.cosines is not None:
             axes.vlines(group.cosines, row, row + 0.4, color=shade, linewidth=1.2, zorder=3)
     axes.tick_params(left=False, labelleft=False)

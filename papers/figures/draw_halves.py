@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from papers.figures.halves import Distances, Halves
+from papers.figures.halves import Distances, HalfDistances, Halves
 from papers.figures.style import COLOURS, GREY, WIDTH, fit_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_REAL, _IMAGINARY = COLOURS[0], COLOURS[1]
+_REAL, _IMAGINARY, *_ = COLOURS
 _LINES = ("#009E73", "#CC79A7", "#E69F00", "#000000", "#56B4E9")
 _HEIGHTS = (2.95, 1.75, 2.05)  # inches: planes, densities, sample pairs
 _CURVE_HEIGHT = 0.72  # share of the panel below its legend
 _PAIR_ROWS = 2.6  # rows of the table per pair; two have its texts
-_COLUMN_ENDS = (0.665, 0.745, 0.825, 0.915, 0.995)  # right ends of the table's columns
+# Right ends of the table's columns.
+_COLUMN_ENDS = {
+    "gold": 0.665,
+    "original re": 0.745,
+    "original im": 0.825,
+    "plane re": 0.915,
+    "plane im": 0.995,
+}
 _TEXT = 60  # characters of a text in the table
 
 
@@ -30,24 +37,14 @@ def draw_halves(halves: Halves, *, model: str, data: str) -> Figure:
     grid = figure.add_gridspec(3, 2, height_ratios=_HEIGHTS)
     figure.suptitle(_heading(halves, model, data), x=0.01, ha="left", fontsize=8.5)
     extent = 1.1 * float(max(np.abs(halves.real).max(), np.abs(halves.imaginary).max()))
-    for column, (title, points, colour) in enumerate(
-        (
-            ("(a) Real halves, t-SNE", halves.real, _REAL),
-            ("(b) Imaginary halves, t-SNE", halves.imaginary, _IMAGINARY),
-        )
-    ):
-        axes = figure.add_subplot(grid[0, column])
-        axes.set_title(title)
-        _draw_plane(axes, points, halves, colour, extent)
-    for column, (title, distances) in enumerate(
-        (
-            ("(c) Distances in the original space", halves.original),
-            ("(d) Distances in t-SNE's planes", halves.plane),
-        )
-    ):
-        axes = figure.add_subplot(grid[1, column])
-        axes.set_title(title)
-        _draw_distances(axes, distances)
+    real = figure.add_subplot(grid[0, 0], title="(a) Real halves, t-SNE")
+    _draw_plane(real, halves.real, halves, _REAL, extent)
+    imaginary = figure.add_subplot(grid[0, 1], title="(b) Imaginary halves, t-SNE")
+    _draw_plane(imaginary, halves.imaginary, halves, _IMAGINARY, extent)
+    original = figure.add_subplot(grid[1, 0], title="(c) Distances in the original space")
+    _draw_distances(original, halves.original)
+    plane = figure.add_subplot(grid[1, 1], title="(d) Distances in t-SNE's planes")
+    _draw_distances(plane, halves.plane)
     _draw_table(figure.add_subplot(grid[2, :]), halves)
     return figure
 
@@ -84,18 +81,10 @@ def _draw_plane(axes: Axes, points: np.ndarray, halves: Halves, colour: str, ext
 
 
 def _draw_distances(axes: Axes, distances: Distances) -> None:
-    for name, half, colour, style in (
-        ("re", distances.real, _REAL, "-"),
-        ("im", distances.imaginary, _IMAGINARY, "--"),
-    ):
-        curve = half.density
-        x = 10**curve.x if distances.logarithmic else curve.x
-        axes.fill_between(x, curve.y, color=colour, alpha=0.18, linewidth=0)
-        label = f"$AVG_{{{name}}}$ = {_three_digits(half.mean)}"
-        axes.plot(x, curve.y, color=colour, linestyle=style, label=label)
-        axes.axvline(half.mean, ymax=_CURVE_HEIGHT, color=colour, linestyle=style, linewidth=0.8)
-        axes.set_xlim(x[0], x[-1])
-    if distances.logarithmic:
+    logarithmic = distances.logarithmic
+    _draw_half(axes, distances.real, logarithmic, "re", color=_REAL, linestyle="-")
+    _draw_half(axes, distances.imaginary, logarithmic, "im", color=_IMAGINARY, linestyle="--")
+    if logarithmic:
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter("{x:g}")
         axes.minorticks_off()
@@ -107,6 +96,18 @@ def _draw_distances(axes: Axes, distances: Distances) -> None:
     )
     axes.spines["left"].set_visible(False)
     _legend(axes, f"im > re in {100 * distances.imaginary_larger:.0f} % of pairs")
+
+
+def _draw_half(axes: Axes, half: HalfDistances, logarithmic: bool, name: str, **style: Any) -> None:
+    y = half.density.y
+    x = half.density.x
+    if logarithmic:
+        x = 10**x
+    label = f"$AVG_{{{name}}}$ = {_three_digits(half.mean)}"
+    axes.fill_between(x, y, color=style["color"], alpha=0.18, linewidth=0)
+    axes.plot(x, y, label=label, **style)
+    axes.axvline(half.mean, ymax=_CURVE_HEIGHT, linewidth=0.8, **style)
+    axes.set_xlim(x[0], x[-1])
 
 
 def _legend(axes: Axes, title: str) -> None:
@@ -121,40 +122,37 @@ def _draw_table(axes: Axes, halves: Halves) -> None:
     """Draw the sample pairs with their distances, of the vectors and in the planes."""
     axes.set(xlim=(0, 1), ylim=(_PAIR_ROWS * len(halves.samples) + 1.2, -1.3))
     axes.set_axis_off()
-    for heading, first, last in (("original space", 1, 2), ("t-SNE's planes", 3, 4)):
-        axes.text(
-            (_COLUMN_ENDS[first] + _COLUMN_ENDS[last]) / 2 - 0.025,
-            -0.9,
-            heading,
-            ha="center",
-            va="center",
-        )
-        axes.plot(
-            [_COLUMN_ENDS[first] - 0.065, _COLUMN_ENDS[last]],
-            [-0.15] * 2,
-            color=GREY,
-            linewidth=0.5,
-        )
-    for place, heading in zip(_COLUMN_ENDS, ("gold", "re", "im", "re", "im"), strict=True):
-        axes.text(place, 0.5, heading, ha="right", va="center")
+    _draw_heading(axes, "original space", _COLUMN_ENDS["original re"], _COLUMN_ENDS["original im"])
+    _draw_heading(axes, "t-SNE's planes", _COLUMN_ENDS["plane re"], _COLUMN_ENDS["plane im"])
+    for column, end in _COLUMN_ENDS.items():
+        _, _, half = column.rpartition(" ")
+        axes.text(end, 0.5, half, ha="right", va="center")
+    distances = {
+        "original re": halves.original.real,
+        "original im": halves.original.imaginary,
+        "plane re": halves.plane.real,
+        "plane im": halves.plane.imaginary,
+    }
     for number, (sample, line) in enumerate(zip(halves.samples, _LINES, strict=True)):
         top = _PAIR_ROWS * number + 1.9
-        axes.plot([0.0, 0.02], [top + 0.5] * 2, color=line, linewidth=2, clip_on=False)
-        axes.text(0.03, top + 0.5, str(number + 1), va="center", fontweight="bold", fontsize=7.5)
-        for row, text in enumerate((sample.text1, sample.text2)):
-            axes.text(0.055, top + row, fit_text(text, _TEXT), va="center", fontsize=7)
-        apart = (
-            halves.original.real,
-            halves.original.imaginary,
-            halves.plane.real,
-            halves.plane.imaginary,
-        )
-        figures = (
-            f"{sample.gold:g}",
-            *(_three_digits(float(half.values[sample.pair])) for half in apart),
-        )
-        for place, figure in zip(_COLUMN_ENDS, figures, strict=True):
-            axes.text(place, top + 0.5, figure, ha="right", va="center", fontsize=7.5)
+        middle = top + 0.5
+        axes.plot([0.0, 0.02], [middle, middle], color=line, linewidth=2, clip_on=False)
+        axes.text(0.03, middle, str(number + 1), va="center", fontweight="bold", fontsize=7.5)
+        axes.text(0.055, top, fit_text(sample.text1, _TEXT), va="center", fontsize=7)
+        axes.text(0.055, top + 1, fit_text(sample.text2, _TEXT), va="center", fontsize=7)
+        figures = {"gold": f"{sample.gold:g}"}
+        for column, distance in distances.items():
+            figures[column] = _three_digits(float(distance.values[sample.pair]))
+        for column, figure in figures.items():
+            end = _COLUMN_ENDS[column]
+            axes.text(end, middle, figure, ha="right", va="center", fontsize=7.5)
+
+
+def _draw_heading(axes: Axes, heading: str, first: float, last: float) -> None:
+    """Write a heading over two columns, with a line below it."""
+    centre = (first + last) / 2 - 0.025
+    axes.text(centre, -0.9, heading, ha="center", va="center")
+    axes.plot([first - 0.065, last], [-0.15, -0.15], color=GREY, linewidth=0.5)
 
 
 def _three_digits(value: float) -> str:

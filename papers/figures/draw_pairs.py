@@ -33,51 +33,43 @@ class PairCounts:
 
     def numbers(self) -> dict[str, Any]:
         """Shares of long texts, means and medians, for figures.json."""
-        long = {
-            split: float((each > math.log(LONG_TOKENS)).mean())
-            for split, each in self.lengths.items()
-        }
+        long = {}
+        medians = {}
+        for split, lengths in self.lengths.items():
+            long[split] = _share_of_long(lengths)
+            medians[split] = float(np.exp(np.median(lengths)))
+        means = {}
+        for order, sides in self.overlaps.items():
+            named = {name: float(each.mean()) for name, each in sides.items() if len(each)}
+            means[f"{order}-gram"] = named
         return {
             "long_texts": long,
-            "median_tokens": {
-                split: float(np.exp(np.median(each))) for split, each in self.lengths.items()
-            },
-            "mean_overlap": {
-                f"{order}-gram": {
-                    name: float(each.mean()) for name, each in sides.items() if len(each)
-                }
-                for order, sides in self.overlaps.items()
-            },
+            "median_tokens": medians,
+            "mean_overlap": means,
             "sources": self.sources,
         }
+
+
+def _share_of_long(lengths: np.ndarray) -> float:
+    return float((lengths > math.log(LONG_TOKENS)).mean())
 
 
 def count_pairs(dataset: PairDataset) -> PairCounts:
     """Measure all texts and pairs of a dataset."""
     rows = collect_rows(dataset, lambda _: None)
     frame = rows.frame
-    counts = {
-        split: np.concatenate([part["tokens1"].to_numpy(), part["tokens2"].to_numpy()])
-        for split, part in rows.splits.items()
-    }
+    lengths = {}
+    for split, part in rows.splits.items():
+        counts = np.concatenate([part["tokens1"].to_numpy(), part["tokens2"].to_numpy()])
+        lengths[split] = np.log(np.maximum(counts, 1))
     sides = {side.name: rows.of(side) for side in (rows.low, rows.high)}
-    overlaps = {
-        order: {
-            name: part[f"overlap{order}"].drop_nulls().to_numpy() for name, part in sides.items()
-        }
-        for order in ORDERS
-    }
-    sources = (
-        frame["source"]
-        .drop_nulls()
-        .value_counts()
-        .sort("count", "source", descending=[True, False])
-    )
-    return PairCounts(
-        {split: np.log(np.maximum(each, 1)) for split, each in counts.items()},
-        overlaps,
-        dict(sources.rows()),
-    )
+    overlaps = {}
+    for order in ORDERS:
+        columns = {name: part[f"overlap{order}"] for name, part in sides.items()}
+        overlaps[order] = {name: each.drop_nulls().to_numpy() for name, each in columns.items()}
+    sources = frame["source"].drop_nulls().value_counts()
+    sources = sources.sort("count", "source", descending=[True, False])
+    return PairCounts(lengths, overlaps, dict(sources.rows()))
 
 
 def draw_pairs(counts: PairCounts, data: str) -> Figure:
@@ -100,10 +92,9 @@ def _draw_lengths(axes: Axes, lengths: dict[str, np.ndarray], data: str) -> None
     for body in parts["bodies"]:  # type: ignore[attr-defined]
         body.set_facecolor(COLOURS[0])
     axes.axhline(math.log(LONG_TOKENS), color=COLOURS[1], linestyle="--", linewidth=1)
-    shares = [100 * (each > math.log(LONG_TOKENS)).mean() for each in lengths.values()]
     names = [
-        f"{split}\n{share:.1f} % > {LONG_TOKENS}"
-        for split, share in zip(lengths, shares, strict=True)
+        f"{split}\n{100 * _share_of_long(each):.1f} % > {LONG_TOKENS}"
+        for split, each in lengths.items()
     ]
     axes.set_xticks(range(1, len(names) + 1), names)
     axes.set_ylabel("ln(tokens)")
@@ -125,6 +116,8 @@ def _draw_overlap(axes: Axes, order: int, sides: dict[str, np.ndarray], *, legen
 
 def _draw_sources(axes: Axes, sources: dict[str, int]) -> None:
     axes.bar(range(len(sources)), [*sources.values()], color=GREY)
-    names = [fit_text(name, 40) for name in sources] if len(sources) <= _MAX_NAMES else []
+    names = []
+    if len(sources) <= _MAX_NAMES:
+        names = [fit_text(name, 40) for name in sources]
     axes.set_xticks(range(len(names)), names, rotation=90, fontsize=5)
     axes.set_ylabel("pairs")

@@ -55,9 +55,9 @@ class Zone:
         """int64 (pair,): the indices of all pairs in the zone, ascending."""
         if self.rule == "all":
             return np.arange(len(pairs.labels))
-        strength = (
-            pairs.labels / pairs.labels.max() if self.rule == "gold" else np.abs(pairs.cosines)
-        )
+        strength = np.abs(pairs.cosines)
+        if self.rule == "gold":
+            strength = pairs.labels / pairs.labels.max()
         return np.flatnonzero(strength > self.above)
 
 
@@ -120,9 +120,8 @@ def halves(pairs: Pairs, zone: Zone, *, model: str) -> Halves:
     members = zone.members(pairs)
     numbers = members
     if len(members) > zone.most:
-        numbers = np.sort(
-            np.random.default_rng(zone.seed).choice(members, zone.most, replace=False)
-        )
+        random = np.random.default_rng(zone.seed)
+        numbers = np.sort(random.choice(members, zone.most, replace=False))
     used, rows = np.unique(pairs.rows[numbers], return_inverse=True)
     ends = rows.reshape(-1, 2)
     needed = int(3 * zone.perplexity) + 2  # t-SNE uses three neighbours per unit of perplexity
@@ -134,7 +133,8 @@ def halves(pairs: Pairs, zone: Zone, *, model: str) -> Halves:
             path=pairs.name,
         )
     real, imaginary = np.split(pairs.vectors[used].astype(np.float64), 2, axis=1)
-    real_plane, imaginary_plane = _to_plane(real, zone), _to_plane(imaginary, zone)
+    real_plane = _to_plane(real, zone)
+    imaginary_plane = _to_plane(imaginary, zone)
     return Halves(
         zone=str(zone),
         in_zone=len(members),
@@ -156,49 +156,52 @@ def distances(
     real: np.ndarray, imaginary: np.ndarray, pairs: np.ndarray, *, logarithmic: bool = False
 ) -> Distances:
     """Distances within pairs for each half."""
-    apart = [
-        np.linalg.norm(half[pairs[:, 0]] - half[pairs[:, 1]], axis=1) for half in (real, imaginary)
-    ]
-    longest = float(np.max(apart)) or 1.0
-    shown: list[np.ndarray] | np.ndarray = apart
-    axis, bounds = (0.0, 1.05 * longest), (0.0, None)
-    options: dict[str, Any] = {"bounds": bounds}
+    first, second = pairs.T
+    apart = np.stack(
+        [np.linalg.norm(half[first] - half[second], axis=1) for half in (real, imaginary)]
+    )
+    longest = float(apart.max()) or 1.0
+    shown = apart
+    axis = (0.0, 1.05 * longest)
+    options: dict[str, Any] = {"bounds": (0.0, None)}
     if logarithmic:
         shown = np.log10(np.maximum(apart, _MIN_DISTANCE * longest))
         low = float(np.floor(shown.min()))
-        axis, options = (low, max(float(np.ceil(shown.max())), low + 1)), {}
-    first, second = (
+        high = float(np.ceil(shown.max()))
+        axis = (low, max(high, low + 1))
+        options = {}
+    of_real, of_imaginary = (
         HalfDistances(values, float(values.mean()), density(drawn, axis, **options))
         for values, drawn in zip(apart, shown, strict=True)
     )
-    return Distances(first, second, float((apart[1] > apart[0]).mean()), logarithmic)
+    is_larger = of_imaginary.values > of_real.values
+    return Distances(of_real, of_imaginary, float(is_larger.mean()), logarithmic)
 
 
 def _to_plane(half: np.ndarray, zone: Zone) -> np.ndarray:
     """t-SNE (van der Maaten and Hinton, 2008) of (text, half) to float64 (text, 2), centred."""
     from sklearn.manifold import TSNE
 
-    fitted = TSNE(perplexity=zone.perplexity, random_state=zone.seed, init="pca").fit_transform(
-        half
-    )
-    points: np.ndarray = fitted.astype(np.float64)
+    tsne = TSNE(perplexity=zone.perplexity, random_state=zone.seed, init="pca")
+    points: np.ndarray = tsne.fit_transform(half).astype(np.float64)
     points -= points.mean(axis=0)
     return points
 
 
 def _samples(pairs: Pairs, numbers: np.ndarray, seed: int) -> list[Sample]:
     """Random pairs of different texts, or of any texts if these are too few."""
-    drawn = pairs.rows[numbers]
-    different = np.flatnonzero(drawn[:, 0] != drawn[:, 1])
-    among = different if len(different) >= SAMPLES else np.arange(len(numbers))
-    chosen = np.sort(np.random.default_rng(seed).choice(among, SAMPLES, replace=False))
+    first, second = pairs.rows[numbers].T
+    candidates = np.flatnonzero(first != second)
+    if len(candidates) < SAMPLES:
+        candidates = np.arange(len(numbers))
+    chosen = np.sort(np.random.default_rng(seed).choice(candidates, SAMPLES, replace=False))
     return [
         Sample(
-            int(pair),
-            pairs.text1[row],
-            pairs.text2[row],
-            float(pairs.labels[row]),
-            float(pairs.cosines[row]),
+            pair=int(pair),
+            text1=pairs.text1[row],
+            text2=pairs.text2[row],
+            gold=float(pairs.labels[row]),
+            cosine=float(pairs.cosines[row]),
         )
         for pair, row in zip(chosen, numbers[chosen], strict=True)
     ]

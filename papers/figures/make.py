@@ -96,9 +96,10 @@ def make_figures(request: Request, out: Path, say: Callable[[str], None] = print
             record["pairs"] = counts.numbers()
             figures["pairs"] = draw_pairs(counts, Path(request.data).name)
         curves = {}
-        for name, model in request.titles.items() if request.wants("curves") else ():
-            with _note_failure(request, f"curves of {name}", left_out):
-                curves[name] = read_curves(model)
+        if request.wants("curves"):
+            for name, model in request.titles.items():
+                with _note_failure(request, f"curves of {name}", left_out):
+                    curves[name] = read_curves(model)
         if curves:
             record["curves"] = curves
             figures["curves"] = draw_curves(curves)
@@ -107,11 +108,9 @@ def make_figures(request: Request, out: Path, say: Callable[[str], None] = print
         if not figures:
             raise ConfigError(f"nothing can be drawn: {'; '.join(left_out.values())}")
         with whole_folder(out) as folder:
-            files = [
-                file
-                for name, figure in figures.items()
-                for file in write_figure(figure, folder, name)
-            ]
+            files: list[str] = []
+            for name, figure in figures.items():
+                files += write_figure(figure, folder, name)
             whole: dict[str, Any] = _plain({**record, "files": sorted(files)})
             write_json(folder / RECORD_FILE, whole)
         return whole
@@ -121,11 +120,13 @@ def _draw_vectors(
     request: Request, record: dict[str, Any], figures: dict[str, Figure], say: Callable[[str], None]
 ) -> None:
     """Add densities and halves with their numbers; one model at a time is in memory."""
+    source = Path(str(request.data))
     frame = _read(str(request.data), request.split)
     labels = frame["label"].cast(pl.Float64).round(6).to_numpy()  # 4.8 instead of 4.80000019
     if len(np.unique(labels)) < 2:
         raise DataError("figures by gold score need labels that differ", path=str(request.data))
-    data, cosines = Path(str(request.data)).name, dict[str, np.ndarray]()
+    data = source.name
+    cosines: dict[str, np.ndarray] = {}
     found: dict[str, Halves] = {}
     for name, model in request.titles.items():
         say(f"{name}: encoding the texts of {len(labels):,} pairs")
@@ -140,15 +141,15 @@ def _draw_vectors(
     if found:
         record["halves"] = found
     if request.wants("densities"):
-        axis, scores = cosine_axis([*cosines.values()]), gold_scores(labels)
+        axis = cosine_axis([*cosines.values()])
+        scores = gold_scores(labels)
+        limit = request.saturation
         panels = {
-            name: cosine_densities(one, labels, scores, axis, saturation=request.saturation)
+            name: cosine_densities(one, labels, scores, axis, saturation=limit)
             for name, one in cosines.items()
         }
-        record["densities"] = {"saturation": request.saturation, "gold": scores, "models": panels}
-        figures["densities"] = draw_densities(
-            panels, scores, axis, saturation=request.saturation, data=data
-        )
+        record["densities"] = {"saturation": limit, "gold": scores, "models": panels}
+        figures["densities"] = draw_densities(panels, scores, axis, saturation=limit, data=data)
 
 
 def _read(data: str, split: str | None) -> pl.DataFrame:
@@ -163,7 +164,8 @@ def _encode(model: str, frame: pl.DataFrame, labels: np.ndarray, data: str) -> P
     """Encode each distinct text once, and compare the texts of each pair."""
     from aoe_train import Encoder
 
-    first, second = frame["text1"].to_list(), frame["text2"].to_list()
+    first = frame["text1"].to_list()
+    second = frame["text2"].to_list()
     row_of_text = {text: row for row, text in enumerate(dict.fromkeys([*first, *second]))}
     encoder = Encoder.load(model, precision="fp32", inference_only=True)
     vectors = encoder.encode([*row_of_text], progress=False)
@@ -171,16 +173,17 @@ def _encode(model: str, frame: pl.DataFrame, labels: np.ndarray, data: str) -> P
         raise DataError(
             f"{model}: its vectors have NaN or infinity; its training diverged", path=data
         )
-    rows = np.array(
-        [[row_of_text[text] for text in pair] for pair in zip(first, second, strict=True)]
-    )
+    first_rows = np.array([row_of_text[text] for text in first])
+    second_rows = np.array([row_of_text[text] for text in second])
     exact = vectors.astype(np.float64)
-    exact /= np.maximum(np.linalg.norm(exact, axis=1, keepdims=True), np.finfo(np.float64).tiny)
-    cosines = np.einsum("pd,pd->p", *(exact[side] for side in rows.T)).round(_DIGITS)
+    lengths = np.linalg.norm(exact, axis=1, keepdims=True)
+    exact /= np.maximum(lengths, np.finfo(np.float64).tiny)
+    cosines = np.einsum("pd,pd->p", exact[first_rows], exact[second_rows]).round(_DIGITS)
     if np.ptp(cosines) == 0:
         raise DataError(
             f"every cosine is {cosines[0]:g}: the vectors of {model} collapsed", path=data
         )
+    rows = np.stack([first_rows, second_rows], axis=1)
     return Pairs(data, first, second, labels, vectors, rows, cosines)
 
 
@@ -198,9 +201,11 @@ def _note_failure(request: Request, what: str, left_out: dict[str, str]) -> Iter
 def _file_name(name: str, taken: Mapping[str, Any]) -> str:
     """A unique name of portable characters."""
     base = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-")[:100]
-    number, unique = 2, base
+    unique = base
+    number = 1
     while unique in taken:
-        number, unique = number + 1, f"{base}-{number}"
+        number += 1
+        unique = f"{base}-{number}"
     return unique
 
 
@@ -208,13 +213,10 @@ def _check_folder(out: Path) -> None:
     """Refuse to replace a folder that has anything but our figures."""
     check_place(out, "a set of figures", "figures")
     record = read_own(out / RECORD_FILE) or {}
-    named = record.get("files")
-    figures = (
-        {str(name) for name in named if _FIGURE.fullmatch(str(name))}
-        if isinstance(named, list)
-        else {}
-    )
-    check_only(out, {RECORD_FILE, *figures} if figures else (), "a set of figures")
+    files = record.get("files")
+    names = map(str, files) if isinstance(files, list) else ()
+    figures = [name for name in names if _FIGURE.fullmatch(name)]
+    check_only(out, [RECORD_FILE, *figures] if figures else (), "a set of figures")
 
 
 def _plain(value: Any) -> Any:

@@ -53,25 +53,29 @@ def density(
     Estimation, 1986, Eq. 3.31). Mass beyond a bound is reflected, because many cosines are near their bound
     1.
     """
-    x = np.linspace(*axis, points)
-    low, high = bounds
+    start, end = axis
+    x = np.linspace(start, end, points)
+    width = _bandwidth(values, _MIN_BANDWIDTH * (end - start))
     images = [values, *(2 * bound - values for bound in bounds if bound is not None)]
-    width = _bandwidth(values, _MIN_BANDWIDTH * (axis[1] - axis[0]))
-    y = sum(
-        (np.exp(-0.5 * ((x[:, None] - image) / width) ** 2).sum(axis=1) for image in images),
-        np.zeros(1),
-    )
-    y = y / (len(values) * width * np.sqrt(2 * np.pi))
-    inside = (x >= (-np.inf if low is None else low)) & (x <= (np.inf if high is None else high))
-    return Curve(x, np.where(inside, y, 0.0))
+    y = np.zeros(points)
+    for image in images:
+        distances = (x[:, None] - image) / width
+        y += np.exp(-0.5 * distances**2).sum(axis=1)
+    y /= len(values) * width * np.sqrt(2 * np.pi)
+    low, high = bounds
+    if low is not None:
+        y[x < low] = 0.0
+    if high is not None:
+        y[x > high] = 0.0
+    return Curve(x, y)
 
 
 def _bandwidth(values: np.ndarray, narrowest: float) -> float:
-    spreads = [float(np.std(values, ddof=1)) if len(values) > 1 else 0.0]
+    spread = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
     lower, upper = np.quantile(values, [0.25, 0.75])
     if upper > lower:  # half of the values may be equal
-        spreads.append(float(upper - lower) / 1.34)
-    return float(max(0.9 * min(spreads) * len(values) ** -0.2, narrowest))
+        spread = min(spread, float(upper - lower) / 1.34)
+    return float(max(0.9 * spread * len(values) ** -0.2, narrowest))
 
 
 @dataclass(frozen=True)
@@ -111,14 +115,17 @@ def gold_scores(labels: np.ndarray) -> GoldScores:
     at = levels(labels)
     counts = np.bincount(nearest(labels, at), minlength=len(at))
     graded = len(np.unique(labels)) > len(at)
-    ends = (float(at[0]), float(at[-1]))
-    return GoldScores(at, counts, graded, density(labels, ends, bounds=ends) if graded else None)
+    curve = None
+    if graded:
+        ends = (float(at[0]), float(at[-1]))
+        curve = density(labels, ends, bounds=ends)
+    return GoldScores(at, counts, graded, curve)
 
 
 def cosine_axis(cosines: Sequence[np.ndarray]) -> tuple[float, float]:
     """A range from below the lowest cosine of all models, rounded to tenths, to 1."""
-    lowest = min(float(values.min()) for values in cosines)
-    return max(-1.0, np.floor(10 * (lowest - _MARGIN)) / 10), 1.0
+    lowest = min(float(values.min()) for values in cosines) - _MARGIN
+    return max(-1.0, np.floor(10 * lowest) / 10), 1.0
 
 
 def cosine_densities(
@@ -139,20 +146,22 @@ def cosine_densities(
         if not len(members):
             groups.append(GroupCosines(float(level), 0))
             continue
-        summary = (
-            float(level),
-            len(members),
-            _saturated(members, saturation),
-            float(np.median(members)),
-        )
         is_small = len(members) < MIN_FOR_DENSITY
-        curve = None if is_small else density(members, axis, bounds=(-1, 1))
-        groups.append(GroupCosines(*summary, curve, members if is_small else None))
+        groups.append(
+            GroupCosines(
+                gold=float(level),
+                pairs=len(members),
+                saturated=_saturated(members, saturation),
+                median=float(np.median(members)),
+                density=None if is_small else density(members, axis, bounds=(-1, 1)),
+                cosines=members if is_small else None,
+            )
+        )
     return CosineDensities(
-        float(spearmanr(cosines, labels).statistic),
-        _saturated(cosines, saturation),
-        density(cosines, axis, bounds=(-1, 1)),
-        groups,
+        spearman=float(spearmanr(cosines, labels).statistic),
+        saturated=_saturated(cosines, saturation),
+        density=density(cosines, axis, bounds=(-1, 1)),
+        groups=groups,
     )
 
 
@@ -169,7 +178,8 @@ def levels(labels: np.ndarray) -> np.ndarray:
     distinct: np.ndarray = np.unique(labels)
     if len(distinct) <= _MAX_GROUPS:
         return distinct
-    low, high = float(distinct[0]), float(distinct[-1])
+    low = float(distinct[0])
+    high = float(distinct[-1])
     if high - low >= _WIDE:
         return np.arange(np.floor(low), np.ceil(high) + 1)
     return np.linspace(low, high, _MAX_GROUPS)
@@ -217,36 +227,37 @@ def read_curves(model: str) -> Curves:
 
 
 def _curves(run: Mapping[str, Any]) -> Curves:
-    history, settings = run["history"], run["origin"]["settings"]
+    history = run["history"]
+    settings = run["origin"]["settings"]
     names = list(settings["objective"]["weights"])
     if len(run.get("datasets", ())) > 1:
-        names = [
-            f"{name}.{part}"
-            for name in run["datasets"]
-            for part in ("loss", *settings["datasets"][name]["objective"]["weights"])
-        ]
-    parts = [name for name in names if any(name in entry for entry in history)]
-    return Curves(
-        _curve(history, "loss"), {name: _curve(history, name) for name in parts}, _dev(run)
-    )
+        names = []
+        for dataset in run["datasets"]:
+            weights = settings["datasets"][dataset]["objective"]["weights"]
+            names += [f"{dataset}.{part}" for part in ("loss", *weights)]
+    parts = {}
+    for name in names:
+        if any(name in entry for entry in history):
+            parts[name] = _curve(history, name)
+    return Curves(_curve(history, "loss"), parts, _dev(run))
 
 
 def _dev(run: Mapping[str, Any]) -> Dev | None:
     result = run["result"]
     if result["dev_metric"] is None:
         return None
-    sets = result.get("dev_sets", {})
     before = {"step": 0, "eval_dev": result["dev_before"]}
-    before |= {f"eval_dev.{name}": dev["before"] for name, dev in sets.items()}
     entries = [before, *run["dev_history"]]
+    sets = {}
+    for name, dev in result.get("dev_sets", {}).items():
+        key = f"eval_dev.{name}"
+        before[key] = dev["before"]
+        sets[f"{name}: {dev['metric']}"] = _curve(entries, key)
     return Dev(
-        str(result["dev_metric"]),
-        _curve(entries, "eval_dev"),
-        run["best_step"],
-        {
-            f"{name}: {dev['metric']}": _curve(entries, f"eval_dev.{name}")
-            for name, dev in sets.items()
-        },
+        metric=str(result["dev_metric"]),
+        curve=_curve(entries, "eval_dev"),
+        best_step=run["best_step"],
+        sets=sets,
     )
 
 

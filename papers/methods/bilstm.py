@@ -85,13 +85,11 @@ class BiLstmModel(PreTrainedModel):  # type: ignore[no-untyped-call]
     ) -> BaseModelOutput:
         """The state of each token. Texts are padded on the right; padding does not change the states."""
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
+        lengths = mask.sum(1).cpu()
         words = self.embeddings(input_ids)
-        packed = pack_padded_sequence(
-            words, mask.sum(1).cpu(), batch_first=True, enforce_sorted=False
-        )
-        states, _ = pad_packed_sequence(
-            self.lstm(packed)[0], batch_first=True, total_length=input_ids.shape[1]
-        )
+        packed = pack_padded_sequence(words, lengths, batch_first=True, enforce_sorted=False)
+        output, _ = self.lstm(packed)
+        states, _ = pad_packed_sequence(output, batch_first=True, total_length=input_ids.shape[1])
         return BaseModelOutput(states, (words, states) if output_hidden_states else None)
 
 
@@ -111,10 +109,8 @@ def bilstm_folder(path: Path, parent: Path) -> Path:
 def write_bilstm(path: Path, folder: Path, size: int = _SIZE) -> None:
     """Write a model folder, with weights drawn from a fixed seed."""
     vectors, row_of_word = read_word_vectors(path)
-    vocabulary = {
-        token: number
-        for number, token in enumerate(dict.fromkeys([*_SPECIAL.values(), *row_of_word]))
-    }
+    tokens = dict.fromkeys([*_SPECIAL.values(), *row_of_word])
+    vocabulary = {token: number for number, token in enumerate(tokens)}
     table = np.zeros((len(vocabulary), vectors.shape[1]), np.float32)
     for word, row in row_of_word.items():
         table[vocabulary[word]] = vectors[row]
@@ -133,10 +129,9 @@ def write_bilstm(path: Path, folder: Path, size: int = _SIZE) -> None:
 def _tokenizer(vocabulary: dict[str, int], *, lower: bool) -> PreTrainedTokenizerFast:
     """Split texts into words; `lower` is set if all words of the file are lower-case."""
     raw = Tokenizer(models.WordLevel(vocabulary, unk_token=_SPECIAL["unk_token"]))
-    steps: list[Any] = [
-        normalizers.Replace("\u2019", "'"),
-        *([normalizers.Lowercase()] if lower else []),
-    ]
+    steps: list[Any] = [normalizers.Replace("\u2019", "'")]
+    if lower:
+        steps.append(normalizers.Lowercase())
     raw.normalizer = normalizers.Sequence(steps)
     raw.pre_tokenizer = pre_tokenizers.Split(_WORDS, "removed", invert=True)
     ends = [(name, vocabulary[name]) for name in (_SPECIAL["bos_token"], _SPECIAL["eos_token"])]

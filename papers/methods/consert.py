@@ -22,7 +22,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from papers.methods.base import IGNORED, Method, OrdinaryTokens, text_of_token
-from papers.methods.infersent import classes
+from papers.methods.infersent import classes, sides
 from papers.methods.objectives import in_batch_angle_emb
 
 if TYPE_CHECKING:
@@ -70,13 +70,12 @@ class ConSertJoint(ConSert):
 
     def forward(self, model: Any, batch: TextBatch) -> dict[str, Tensor]:
         """See `TextObjective`."""
-        vectors = batch.vectors(model).float()
-        premises, hypotheses = batch.rows[:, :1], batch.rows[:, 1:]
-        u, v = vectors[premises.expand_as(hypotheses)], vectors[hypotheses.clamp_min(0)]
+        u, v = sides(batch.vectors(model).float(), batch)
         logits = self.classifier(torch.cat([u, v, (u - v).abs()], dim=-1)).flatten(0, 1)
-        labels = classes(hypotheses, batch.labels).flatten()
+        labels = classes(batch.rows[:, 1:], batch.labels).flatten()
+        classification = cross_entropy(logits, labels, ignore_index=IGNORED)
         contrast = super().forward(model, batch)["loss"]
-        return {"loss": cross_entropy(logits, labels, ignore_index=IGNORED) + _SHARE * contrast}
+        return {"loss": classification + _SHARE * contrast}
 
 
 @contextmanager
@@ -95,29 +94,26 @@ def shuffled(batch: TextBatch, ordinary: Bool[Tensor, " token"]) -> TextBatch:
     text = text_of_token(batch)
     positions = torch.nonzero(ordinary).flatten()
     # Sorting by text index plus a number below 1 shuffles within each text.
-    drawn = positions[
-        torch.argsort(text[positions] + torch.rand(len(positions), dtype=torch.float64))
-    ]
+    keys = text[positions] + torch.rand(len(positions), dtype=torch.float64)
     order = torch.arange(len(text))
-    order[positions] = drawn
-    return batch._replace(input_ids=batch.input_ids[order.to(batch.input_ids.device)])
+    order[positions] = positions[torch.argsort(keys)]
+    shuffled_ids = batch.input_ids[order.to(batch.input_ids.device)]
+    return batch._replace(input_ids=shuffled_ids)
 
 
 @contextmanager
 def features_cut(model: Any, lengths: Int[np.ndarray, " text"], share: float) -> Iterator[None]:
     """Zero a random share of each text's embedding features, the same ones in all its tokens."""
-    embeddings: Any = (
-        getattr(model.backbone, "embeddings", None) or model.backbone.get_input_embeddings()
-    )
+    backbone = model.backbone
+    embeddings: Any = getattr(backbone, "embeddings", None) or backbone.get_input_embeddings()
     kept = torch.rand(len(lengths), model.token_dim) >= share
 
     def cut(_: object, __: object, embedded: Tensor) -> Tensor:
         mask = kept.to(embedded.device, embedded.dtype)
         if not model.packed:
             return embedded * mask[:, None]
-        return embedded * mask.repeat_interleave(
-            torch.from_numpy(lengths).to(embedded.device), dim=0
-        )
+        repeats = torch.from_numpy(lengths).to(embedded.device)
+        return embedded * mask.repeat_interleave(repeats, dim=0)
 
     handle = embeddings.register_forward_hook(cut)
     try:

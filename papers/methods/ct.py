@@ -37,11 +37,9 @@ class ContrastiveTension(Method):
 
     def forward(self, model: Any, batch: TextBatch) -> dict[str, Tensor]:
         """See `TextObjective`."""
-        return {
-            "loss": tension_loss(
-                batch.vectors(model), batch.vectors(self.second), batch.texts, _NEGATIVES
-            )
-        }
+        first = batch.vectors(model)
+        second = batch.vectors(self.second)
+        return {"loss": tension_loss(first, second, batch.texts, _NEGATIVES)}
 
 
 def tension_loss(
@@ -55,11 +53,13 @@ def tension_loss(
     Copies of a text (equal `text_ids`) are not negatives.
     """
     count = len(first)
-    rows = torch.arange(count, device=first.device)
+    rows = torch.arange(count, device=first.device)[:, None]
     steps = torch.arange(1 + min(negatives, count - 1), device=first.device)
-    partners = (rows[:, None] + steps) % count
-    scores = (first.float() @ second.float().T).gather(1, partners)
-    same = partners == rows[:, None]
-    counted = same | (text_ids[partners] != text_ids[:, None])
-    losses = softplus(torch.where(same, -scores, scores))
-    return losses.masked_fill(~counted, 0).sum() / counted.sum()
+    partners = (rows + steps) % count
+    similarities = first.float() @ second.float().T
+    scores = similarities.gather(1, partners)
+    is_same = partners == rows
+    is_copy = text_ids[partners] == text_ids[:, None]
+    is_counted = is_same | ~is_copy
+    losses = softplus(torch.where(is_same, -scores, scores))
+    return losses.masked_fill(~is_counted, 0).sum() / is_counted.sum()

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 
     from aoe_train import Encoder, TextBatch
 
-_TAU, _MASKED, _LAMBDA = 0.05, 0.3, 0.005
+_TAU = 0.05
+_MASKED = 0.3  # share of tokens
+_LAMBDA = 0.005  # weight of the detection
 
 
 class DiffCse(Method):
@@ -45,7 +47,8 @@ class DiffCse(Method):
     def begin(self, encoder: Encoder, kind: str) -> None:
         """See `TextObjective`."""
         super().begin(encoder, kind)
-        backbone, dim = encoder.model.backbone, encoder.model.dim
+        backbone = encoder.model.backbone
+        dim = encoder.model.dim
         self._ordinary = OrdinaryTokens(encoder)
         self._mask_id = encoder.tokenizer.mask_token_id
         has_cls = encoder.tokenizer.cls_token_id is not None
@@ -59,8 +62,11 @@ class DiffCse(Method):
             )
         self.generator = _generator(encoder, self._generator)
         self.projection = nn.Sequential(
-            *(nn.Linear(dim, 2 * dim, bias=False), nn.BatchNorm1d(2 * dim), nn.ReLU()),
-            *(nn.Linear(2 * dim, dim, bias=False), nn.BatchNorm1d(dim, affine=False)),
+            nn.Linear(dim, 2 * dim, bias=False),
+            nn.BatchNorm1d(2 * dim),
+            nn.ReLU(),
+            nn.Linear(2 * dim, dim, bias=False),
+            nn.BatchNorm1d(dim, affine=False),
         )
         self.discriminator: Any = copy.deepcopy(backbone)
         if encoder.model.packed:  # the discriminator reads padded batches
@@ -79,15 +85,18 @@ class DiffCse(Method):
         projected: Tensor = self.projection(views)
         first, second = normalize(projected.float(), dim=-1).chunk(2)
         contrastive = info_nce(first, second, _TAU)
+
         ids = pad_sequence(batch.sequences(), batch_first=True, padding_value=IGNORED)
-        masks = torch.split(self._ordinary.mask(batch), batch.lengths.tolist())
-        edited, replaced = self.edited(
-            ids, pad_sequence(list(masks), batch_first=True).to(ids.device)
-        )
+        masks = list(torch.split(self._ordinary.mask(batch), batch.lengths.tolist()))
+        ordinary = pad_sequence(masks, batch_first=True).to(ids.device)
+        edited, replaced = self.edited(ids, ordinary)
         logits = self._detect(edited.repeat(2, 1), projected)
         detection = cross_entropy(logits.float().flatten(0, 1), replaced.repeat(2, 1).flatten())
-        parts = {"contrastive": contrastive.detach(), "replaced": detection.detach()}
-        return {"loss": contrastive + _LAMBDA * detection, **parts}
+        return {
+            "loss": contrastive + _LAMBDA * detection,
+            "contrastive": contrastive.detach(),
+            "replaced": detection.detach(),
+        }
 
     @torch.no_grad()
     def edited(
@@ -95,29 +104,27 @@ class DiffCse(Method):
     ) -> tuple[Int[Tensor, "text token"], Int[Tensor, "text token"]]:
         """The edited texts, and labels: 1 for a replaced token, 0 for an original one, -100 for padding."""
         is_token = ids != IGNORED
-        hidden = ordinary & (torch.rand(ids.shape) < _MASKED).to(ids.device)
-        masked = ids.masked_fill(hidden, self._mask_id).clamp_min(0)
-        predicted = self.generator(input_ids=masked, attention_mask=is_token.long()).logits.argmax(
-            -1
-        )
-        edited = torch.where(ordinary, predicted, ids)
-        return edited, (edited != ids).long().masked_fill(~is_token, IGNORED)
+        is_masked = ordinary & (torch.rand(ids.shape) < _MASKED).to(ids.device)
+        masked = ids.masked_fill(is_masked, self._mask_id).clamp_min(0)
+        logits = self.generator(input_ids=masked, attention_mask=is_token.long()).logits
+        edited = torch.where(ordinary, logits.argmax(-1), ids)
+        is_replaced = (edited != ids).long()
+        return edited, is_replaced.masked_fill(~is_token, IGNORED)
 
     def _detect(
         self, ids: Int[Tensor, "text token"], vectors: Float[Tensor, "text dim"]
     ) -> Float[Tensor, "text token 2"]:
         def replace_cls(_: object, __: object, embedded: Tensor) -> Tensor:
-            return torch.cat([vectors[:, None].to(embedded.dtype), embedded[:, 1:]], dim=1)
+            cls = vectors[:, None].to(embedded.dtype)
+            return torch.cat([cls, embedded[:, 1:]], dim=1)
 
+        mask = (ids != IGNORED).long()
         handle = self.discriminator.embeddings.register_forward_hook(replace_cls)
         try:
-            mask = (ids != IGNORED).long()
-            states = self.discriminator(
-                input_ids=ids.clamp_min(0), attention_mask=mask
-            ).last_hidden_state
+            output = self.discriminator(input_ids=ids.clamp_min(0), attention_mask=mask)
         finally:
             handle.remove()
-        logits: Tensor = self.head(states)
+        logits: Tensor = self.head(output.last_hidden_state)
         return logits
 
 
@@ -128,12 +135,8 @@ def _generator(encoder: Encoder, name: str) -> nn.Module:
     auto: Any = AutoModelForMaskedLM
     try:
         model = auto.from_pretrained(name, use_safetensors=True)
-    except (
-        OSError,
-        ValueError,
-        RuntimeError,
-        SafetensorError,
-    ) as error:  # absent, of another kind, or damaged
+    # Absent, of another kind, or damaged.
+    except (OSError, ValueError, RuntimeError, SafetensorError) as error:
         if not Path(name).is_dir():
             message = f"generator {name}: no such folder, and the Hub lacks it or can't be reached; give a folder"
             raise RemoteError(message) from error

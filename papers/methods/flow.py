@@ -29,21 +29,22 @@ if TYPE_CHECKING:
 
     from papers.methods.base import Encode
 
-_LEVELS, _DEPTH, _WIDTH = 2, 3, 32
-_LR, _BATCH = 1e-3, 64
+_LEVELS = 2
+_DEPTH = 3  # steps of a level
+_WIDTH = 32
+_LR = 1e-3
+_BATCH = 64
 _MIN_DIM = 4  # so that two levels can halve it
-_CONSTANT = (
-    1e-3  # a dimension is constant if its deviation is below this share of the mean deviation
-)
+_CONSTANT = 1e-3  # deviation of a constant dimension, as a share of the mean deviation
 
 
 def with_flow(encode: Encode, texts: Sequence[str], *, seed: int = 42) -> Encode:
     """`encode` followed by a flow that is fitted to the vectors of `texts`."""
     flow = fit_flow(encode(list(texts)), seed=seed)
 
+    @torch.no_grad()
     def encode_latent(texts: list[str]) -> np.ndarray:
-        with torch.no_grad():
-            latent: np.ndarray = flow(torch.from_numpy(encode(texts))).numpy()
+        latent: np.ndarray = flow(torch.from_numpy(encode(texts))).numpy()
         return latent
 
     return encode_latent
@@ -52,10 +53,11 @@ def with_flow(encode: Encode, texts: Sequence[str], *, seed: int = 42) -> Encode
 def fit_flow(vectors: np.ndarray, *, seed: int = 42) -> Flow:
     """A flow fitted to vectors, float32 (text, dim)."""
     count, dim = vectors.shape
-    if dim < _MIN_DIM or count < 2:
-        raise (ConfigError if dim < _MIN_DIM else DataError)(
-            f"flow: found {count} vectors of {dim} dimensions; expected 2 or more of at least {_MIN_DIM}"
-        )
+    unusable = f"flow: found {count} vectors of {dim} dimensions; expected 2 or more of at least {_MIN_DIM}"
+    if dim < _MIN_DIM:
+        raise ConfigError(unusable)
+    if count < 2:
+        raise DataError(unusable)
     data = torch.from_numpy(vectors)
     with torch.random.fork_rng():
         torch.manual_seed(seed)
@@ -64,7 +66,8 @@ def fit_flow(vectors: np.ndarray, *, seed: int = 42) -> Flow:
         optimiser = torch.optim.Adam(flow.parameters(), lr=_LR)
         for batch in torch.split(torch.randperm(count), _BATCH):
             optimiser.zero_grad()
-            torch.autograd.backward(negative_log_likelihood(flow, data[batch]) / dim)
+            loss = negative_log_likelihood(flow, data[batch]) / dim
+            torch.autograd.backward(loss)
             optimiser.step()
     return flow.eval()
 
@@ -73,7 +76,13 @@ def negative_log_likelihood(flow: Flow, vectors: Float[Tensor, "text dim"]) -> F
     """The mean over vectors, in nats."""
     latent: Tensor = flow(vectors)
     constant = latent.shape[1] * math.log(2 * math.pi)
-    return (latent.square().sum(1).mean() + constant) / 2 - flow.log_volume
+    mean_square = latent.square().sum(1).mean()
+    return (mean_square + constant) / 2 - flow.log_volume
+
+
+def _halves(vectors: Float[Tensor, "*text dim"]) -> tuple[Tensor, Tensor]:
+    half = vectors.shape[-1] // 2
+    return vectors[..., :half], vectors[..., half:]
 
 
 class FlowStep(nn.Module):
@@ -85,7 +94,10 @@ class FlowStep(nn.Module):
         self.scale = nn.Parameter(torch.zeros(dim))
         first = dim // 2
         self.coupling = nn.Sequential(
-            *(nn.Linear(first, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU()),
+            nn.Linear(first, width),
+            nn.ReLU(),
+            nn.Linear(width, width),
+            nn.ReLU(),
             nn.Linear(width, dim - first),
         )
         for weight in self.coupling[-1].parameters():
@@ -93,9 +105,8 @@ class FlowStep(nn.Module):
 
     def forward(self, vectors: Float[Tensor, "*text dim"]) -> Float[Tensor, "*text dim"]:
         """Apply the step."""
-        scaled = ((vectors + self.shift) * self.scale.exp()).flip(-1)
-        half = scaled.shape[-1] // 2
-        first, second = scaled[..., :half], scaled[..., half:]
+        scaled = (vectors + self.shift) * self.scale.exp()
+        first, second = _halves(scaled.flip(-1))
         return torch.cat([first, second + self.coupling(first)], dim=-1)
 
     @torch.no_grad()
@@ -107,7 +118,8 @@ class FlowStep(nn.Module):
         self.shift.copy_(-vectors.mean(0))
         deviation = vectors.std(0, correction=0)
         mean = deviation.mean().clamp_min(torch.finfo(deviation.dtype).tiny)
-        self.scale.copy_(-torch.where(deviation > _CONSTANT * mean, deviation, mean).log())
+        is_constant = deviation <= _CONSTANT * mean
+        self.scale.copy_(-torch.where(is_constant, mean, deviation).log())
         return self(vectors)  # type: ignore[no-any-return]
 
 
@@ -116,10 +128,10 @@ class Flow(nn.Module):
 
     def __init__(self, dim: int) -> None:
         super().__init__()
-        sizes = [dim >> level for level in range(_LEVELS)]
-        self.levels = nn.ModuleList(
-            nn.Sequential(*(FlowStep(size, _WIDTH) for _ in range(_DEPTH))) for size in sizes
-        )
+        self.levels = nn.ModuleList()
+        for level in range(_LEVELS):
+            steps = [FlowStep(dim >> level, _WIDTH) for _ in range(_DEPTH)]
+            self.levels.append(nn.Sequential(*steps))
 
     def forward(self, vectors: Float[Tensor, "*text dim"]) -> Float[Tensor, "*text dim"]:
         """The latent vectors."""
@@ -127,9 +139,8 @@ class Flow(nn.Module):
         with torch.autocast(vectors.device.type, enabled=False):
             rest = vectors.float()
             for level in self.levels:
-                output = level(rest)
-                rest = output[..., : output.shape[-1] // 2]
-                final.append(output[..., output.shape[-1] // 2 :])
+                rest, second = _halves(level(rest))
+                final.append(second)
         return torch.cat([*final, rest], dim=-1)
 
     @property
@@ -144,4 +155,4 @@ class Flow(nn.Module):
         for level in self.levels:
             for step in level.children():
                 vectors = cast("FlowStep", step).initialise(vectors)
-            vectors = vectors[:, : vectors.shape[1] // 2]
+            vectors, _ = _halves(vectors)

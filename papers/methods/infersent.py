@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from aoe_train import Encoder, TextBatch
 
-_INNER, _CLASSES = 512, 2
+_INNER = 512
+_CLASSES = 2
 _ABSENT = -1  # text index of an absent negative
 
 
@@ -52,15 +53,19 @@ class InferSent(Method):
 
     def forward(self, model: Any, batch: TextBatch) -> dict[str, Tensor]:
         """See `TextObjective`."""
-        vectors = batch.vectors(model)
-        premises, hypotheses = batch.rows[:, :1], batch.rows[:, 1:]
-        u, v = vectors[premises.expand_as(hypotheses)], vectors[hypotheses.clamp_min(0)]
+        u, v = sides(batch.vectors(model), batch)
         logits: Tensor = self.classifier(features(u, v))
-        return {
-            "loss": cross_entropy(
-                logits.float().flatten(0, 1), classes(hypotheses, batch.labels).flatten()
-            )
-        }
+        labels = classes(batch.rows[:, 1:], batch.labels)
+        return {"loss": cross_entropy(logits.float().flatten(0, 1), labels.flatten())}
+
+
+def sides(vectors: Float[Tensor, "text dim"], batch: TextBatch) -> tuple[Tensor, Tensor]:
+    """The vectors of the premise and of the hypothesis of each pair, (row, hypothesis, dim)."""
+    premises = batch.rows[:, :1]
+    hypotheses = batch.rows[:, 1:]
+    u = vectors[premises.expand_as(hypotheses)]
+    v = vectors[hypotheses.clamp_min(0)]
+    return u, v
 
 
 def classes(

@@ -36,11 +36,11 @@ class NGrams(nn.ModuleList):
 
     def __init__(self, widths: Sequence[int], dim: int) -> None:
         share, rest = divmod(dim, len(widths))
-        sizes = [share + (index < rest) for index in range(len(widths))]
-        super().__init__(
-            nn.Conv1d(dim, size, width, padding=width // 2)
-            for size, width in zip(sizes, widths, strict=True)
-        )
+        convolutions = []
+        for index, width in enumerate(widths):
+            size = share + 1 if index < rest else share
+            convolutions.append(nn.Conv1d(dim, size, width, padding=width // 2))
+        super().__init__(convolutions)
         self._gap = max(widths) // 2
 
     def forward(
@@ -48,13 +48,14 @@ class NGrams(nn.ModuleList):
     ) -> Float[Tensor, "token dim"]:
         """Features of each token, from its own text only; `text` is the index of each token's text."""
         # Texts are so far apart in one row that no convolution sees two of them.
-        positions = torch.arange(len(tokens), device=tokens.device) + text * self._gap
-        size = len(tokens) + (int(text[-1]) + 1) * self._gap
-        spread = tokens.new_zeros(size, tokens.shape[1], dtype=torch.float32)
-        row = spread.index_copy(0, positions, tokens.float()).T[None]
+        count, dim = tokens.shape
+        texts = int(text[-1]) + 1
+        positions = torch.arange(count, device=tokens.device) + text * self._gap
+        spread = tokens.new_zeros(count + texts * self._gap, dim, dtype=torch.float32)
+        spread = spread.index_copy(0, positions, tokens.float())
         with torch.autocast(tokens.device.type, enabled=False):
-            features = torch.cat([convolve(row) for convolve in self], dim=1)
-        return torch.relu(features[0].T[positions])
+            features = torch.cat([convolve(spread.T) for convolve in self])
+        return torch.relu(features.T[positions])
 
 
 class IsBert(Method):
@@ -109,8 +110,9 @@ def mean(
     local: Float[Tensor, "token dim"], text: Int[Tensor, " token"]
 ) -> Float[Tensor, "text dim"]:
     """The mean of each text's features."""
-    sums = local.new_zeros(int(text[-1]) + 1, local.shape[1]).index_add(0, text, local)
-    return sums / torch.bincount(text)[:, None]
+    counts = torch.bincount(text)
+    sums = local.new_zeros(len(counts), local.shape[1])
+    return sums.index_add(0, text, local) / counts[:, None]
 
 
 def information_loss(
@@ -121,7 +123,8 @@ def information_loss(
 ) -> Float[Tensor, ""]:
     """The negative of the estimate; copies of a text have equal `text_ids` and are not negatives."""
     scores = local @ vectors.T
-    own = one_hot(text, len(vectors)).bool()
-    others = text_ids[text][:, None] != text_ids
-    positive = softplus(-scores).masked_fill(~own, 0).sum() / len(local)
-    return positive + softplus(scores).masked_fill(~others, 0).sum() / others.sum().clamp_min(1)
+    is_own = one_hot(text, len(vectors)).bool()
+    is_other = text_ids[text][:, None] != text_ids
+    positive = softplus(-scores).masked_fill(~is_own, 0)
+    negative = softplus(scores).masked_fill(~is_other, 0)
+    return positive.sum() / len(local) + negative.sum() / is_other.sum().clamp_min(1)

@@ -38,19 +38,28 @@ def phase_similarity(
     the phase of a number near 0 is noise. In terms of cosines it is (1 - cos(X, Y) / cos(|z|, |w|)) / 2. The
     root is smoothed below one degree, so that equal texts have a gradient.
     """
-    z, w = (
-        torch.stack(normalize(side, dim=-1).chunk(2, dim=-1), dim=-2) for side in (first, second)
-    )
+    z = _complex_numbers(first)
+    w = _complex_numbers(second)
     weight = torch.linalg.vector_norm(z, dim=-2) * torch.linalg.vector_norm(w, dim=-2)
-    mean_cosine = (z * w).sum((-2, -1)) / weight.sum(-1).clamp_min(1e-6)
-    distance: Tensor = ((1 - mean_cosine) / 2 + _SMOOTH**2).sqrt()
+    total_weight = weight.sum(-1).clamp_min(1e-6)
+    mean_cosine = (z * w).sum((-2, -1)) / total_weight
+    mean_square = (1 - mean_cosine) / 2
+    distance: Tensor = (mean_square + _SMOOTH**2).sqrt()
     return 1 + _SMOOTH - distance
+
+
+def _complex_numbers(vectors: Float[Tensor, "pair dim"]) -> Float[Tensor, "pair 2 half"]:
+    """Real and imaginary parts of normalised vectors."""
+    halves = normalize(vectors, dim=-1).chunk(2, dim=-1)
+    return torch.stack(halves, dim=-2)
 
 
 def ranked(scores: Float[Tensor, " pair"], labels: Float[Tensor, " pair"]) -> Float[Tensor, ""]:
     """log(1 + sum over label_i > label_j of exp(score_j - score_i)): arXiv Eq. 1 at tau 1."""
-    differences = (scores[None, :] - scores[:, None])[labels[:, None] > labels[None, :]]
-    return torch.cat([differences.new_zeros(1), differences]).logsumexp(0)
+    is_higher = labels[:, None] > labels[None, :]
+    differences = scores[None, :] - scores[:, None]
+    counted = differences[is_higher]
+    return torch.cat([counted.new_zeros(1), counted]).logsumexp(0)
 
 
 def in_batch_of_rows(
@@ -76,6 +85,7 @@ def in_batch_angle_emb(
     texts = normalize(torch.cat([first, second]), dim=-1)
     logits = texts @ texts.T / tau
     to_partner = logits.diagonal(len(first)).repeat(2)
-    itself = torch.eye(len(texts), dtype=torch.bool, device=texts.device)
-    losses = logits.masked_fill(itself, -torch.inf).logsumexp(1) - to_partner
+    is_itself = torch.eye(len(texts), dtype=torch.bool, device=texts.device)
+    to_others = logits.masked_fill(is_itself, -torch.inf)
+    losses = to_others.logsumexp(1) - to_partner
     return (losses * positive.repeat(2)).mean()

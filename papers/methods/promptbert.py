@@ -53,8 +53,10 @@ class PromptBert(Method):
 
     def forward(self, model: Any, batch: TextBatch) -> dict[str, Tensor]:
         """See `TextObjective`."""
-        first, second = (self._view(model, batch, template) for template in self._templates)
-        return {"loss": info_nce(first, second, _TAU)}
+        first, second = self._templates
+        first_view = self._view(model, batch, first)
+        second_view = self._view(model, batch, second)
+        return {"loss": info_nce(first_view, second_view, _TAU)}
 
     def reader(self, encoder: Encoder, folder: Path | None) -> Encode:
         """See `Method`."""
@@ -73,7 +75,8 @@ class PromptBert(Method):
 
     def _view(self, model: Any, batch: TextBatch, template: Template) -> Float[Tensor, "text dim"]:
         filled = fill_template(batch, template)
-        difference = mask_vectors(model, filled, template) - template_bias(model, filled, template)
+        vectors = mask_vectors(model, filled, template)
+        difference = vectors - template_bias(model, filled, template)
         return normalize(self.layer(difference).float(), dim=-1)
 
 
@@ -82,28 +85,36 @@ def templates(encoder: Encoder) -> list[Template]:
     tokenizer: Any = encoder.tokenizer
     if tokenizer.mask_token is None or tokenizer.cls_token is None:
         raise ConfigError("promptbert: the tokenizer has no [CLS] and [MASK]; use a BERT")
+    max_length = encoder.settings.max_length
     result = []
     for before, after in _TEMPLATES:
+        closing = after.format(mask=tokenizer.mask_token)
         first = tokenizer.encode(before, add_special_tokens=False)
-        first = [tokenizer.cls_token_id, *first]
-        last = tokenizer.encode(after.format(mask=tokenizer.mask_token), add_special_tokens=False)
-        last = [*last, tokenizer.sep_token_id]
-        mask = len(last) - last.index(tokenizer.mask_token_id)
-        rest = (encoder.settings.max_length or tokenizer.model_max_length) - len(first) - len(last)
-        if rest < 1:
+        last = tokenizer.encode(closing, add_special_tokens=False)
+        template = Template(
+            before=[tokenizer.cls_token_id, *first],
+            after=[*last, tokenizer.sep_token_id],
+            mask=len(last) + 1 - last.index(tokenizer.mask_token_id),
+            max_length=(max_length or tokenizer.model_max_length) - len(first) - len(last) - 2,
+        )
+        if template.max_length < 1:
             raise ConfigError(
-                f"promptbert: max_length {encoder.settings.max_length} leaves no tokens for text; raise it"
+                f"promptbert: max_length {max_length} leaves no tokens for text; raise it"
             )
-        result.append(Template(first, last, mask, rest))
+        result.append(template)
     return result
 
 
 def fill_template(batch: TextBatch, template: Template) -> TextBatch:
     """The texts, without their [CLS] and [SEP], inside a template."""
     device = batch.input_ids.device
-    before, after = (torch.tensor(part, device=device) for part in template[:2])
-    texts = [tokens[1:-1][: template.max_length] for tokens in batch.sequences()]
-    return batch.with_sequences([torch.cat([before, tokens, after]) for tokens in texts])
+    before = torch.tensor(template.before, device=device)
+    after = torch.tensor(template.after, device=device)
+    filled = []
+    for tokens in batch.sequences():
+        text = tokens[1:-1]
+        filled.append(torch.cat([before, text[: template.max_length], after]))
+    return batch.with_sequences(filled)
 
 
 def mask_vectors(model: Any, filled: TextBatch, template: Template) -> Float[Tensor, "text dim"]:
@@ -115,12 +126,14 @@ def mask_vectors(model: Any, filled: TextBatch, template: Template) -> Float[Ten
 
 def template_bias(model: Any, filled: TextBatch, template: Template) -> Float[Tensor, "text dim"]:
     """The vector of [MASK] without the text, at its position with the text; computed once per length."""
-    size = len(template.before) + len(template.after)
+    tokens = [*template.before, *template.after]
+    size = len(tokens)
     lengths, row_of_text = np.unique(filled.lengths, return_inverse=True)
     positions = np.tile(np.arange(size), (len(lengths), 1))
     positions[:, len(template.before) :] += (lengths - size)[:, None]
     device = filled.input_ids.device
-    ids = torch.tensor([*template.before, *template.after], device=device).repeat(len(lengths), 1)
+    ids = torch.tensor(tokens, device=device).repeat(len(lengths), 1)
     position_ids = torch.from_numpy(positions).to(device)
     states: Tensor = model.backbone(input_ids=ids, position_ids=position_ids).last_hidden_state
-    return states[:, size - template.mask][torch.from_numpy(row_of_text).to(device)]
+    of_mask = states[:, size - template.mask]
+    return of_mask[torch.from_numpy(row_of_text).to(device)]

@@ -41,9 +41,12 @@ def whitening(vectors: np.ndarray, dim: int | None = None) -> tuple[np.ndarray, 
     centred = vectors.astype(np.float64)
     mean = centred.mean(axis=0)
     centred -= mean
-    values, directions = np.linalg.eigh(centred.T @ centred / len(centred))
-    values, directions = values[::-1], directions[:, ::-1]
-    spanned = int((values > _ROUNDING * values[0]).sum()) if values[0] > 0 else 0
+    covariance = centred.T @ centred / len(centred)
+    ascending, eigenvectors = np.linalg.eigh(covariance)
+    values = ascending[::-1]
+    directions = eigenvectors[:, ::-1]
+    is_spanned = values > max(_ROUNDING * values[0], 0)
+    spanned = int(is_spanned.sum())
     kept = spanned if dim is None else dim
     if spanned < max(kept, 1):
         raise DataError(
@@ -52,6 +55,7 @@ def whitening(vectors: np.ndarray, dim: int | None = None) -> tuple[np.ndarray, 
         )
     largest = np.abs(directions).argmax(axis=0)
     signs = np.sign(directions[largest, np.arange(width)])
-    weight = (directions * signs)[:, :kept].T / np.sqrt(values[:kept, None])
+    signed = directions * signs
+    weight = signed[:, :kept].T / np.sqrt(values[:kept, None])
     bias = -weight @ mean
     return weight.astype(np.float32), bias.astype(np.float32)

@@ -35,13 +35,15 @@ def read_word_vectors(path: Path) -> tuple[np.ndarray, dict[str, int]]:
     dim = 0
     for number, line in read_text_lines(path):
         fields = line.rstrip("\r\n ").split(" ")
-        if number == 1 and len(fields) == 2 and all(field.isdecimal() for field in fields):
-            dim = int(fields[1])  # the header of word2vec
+        if number == 1 and len(fields) == 2 and all(map(str.isdecimal, fields)):
+            _, width = fields  # the header of word2vec
+            dim = int(width)
             continue
         dim = dim or len(fields) - 1
-        word = " ".join(fields[:-dim]) if 0 < dim < len(fields) else ""
+        start = len(fields) - dim
+        word = " ".join(fields[:start]) if dim and start > 0 else ""
         try:
-            vector = np.array(fields[len(fields) - dim :], np.float32)
+            vector = np.array(fields[start:], np.float32)
         except ValueError:
             vector = np.empty(0, np.float32)
         if not word or dim > _MAX_DIM or len(vector) != dim or not np.isfinite(vector).all():
@@ -82,9 +84,11 @@ class WordVectors:
         for word in _WORD.findall(text):
             row = self._row(word)
             stem, mark, rest = word.replace("’", "'").partition("'")
-            yield from (
-                (row,) if row is not None or not mark else map(self._row, (stem, mark + rest))
-            )
+            if row is None and mark:
+                yield self._row(stem)
+                yield self._row(mark + rest)
+            else:
+                yield row
 
     def _row(self, word: str) -> int | None:
         return self._row_of_word.get(word, self._row_of_word.get(word.lower()))

@@ -71,18 +71,20 @@ def _prefix(source: Path) -> Path:
 
 def _published_config(folder: Path) -> dict[str, int]:
     path = folder / "config.json"
-    values = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    names = [
-        name
-        for name in ("head_num", "window_size", "min_window_size")
-        if values.get(name) is not None
-    ]
-    for name in names:
-        if type(values[name]) is not int or not 1 <= values[name] <= _MAX_SIZE:
+    if not path.is_file():
+        return {}
+    values = json.loads(path.read_text(encoding="utf-8"))
+    sizes = {}
+    for name in ("head_num", "window_size", "min_window_size"):
+        value = values.get(name)
+        if value is None:
+            continue
+        if type(value) is not int or not 1 <= value <= _MAX_SIZE:
             raise DataError(
-                f"{name} = {values[name]!r}: expected a number from 1 to {_MAX_SIZE}", path=path
+                f"{name} = {value!r}: expected a number from 1 to {_MAX_SIZE}", path=path
             )
-    return {name: values[name] for name in names}
+        sizes[name] = value
+    return sizes
 
 
 def _config(
@@ -129,11 +131,11 @@ def _config(
 def _state(
     model: RanForMaskedLM, variables: Mapping[str, np.ndarray], prefix: Path
 ) -> dict[str, Tensor]:
-    sources = _sources(model.config.num_hidden_layers)
-    known = {name for names in sources.values() for name in names} | _unused(
-        model.config.num_hidden_layers
-    )
-    missing, left = sorted(known - set(variables)), sorted(set(variables) - known)
+    layers = model.config.num_hidden_layers
+    sources = _sources(layers)
+    known = _unused(layers).union(*sources.values())
+    missing = sorted(known - variables.keys())
+    left = sorted(variables.keys() - known)
     if missing or left:
         raise DataError(
             f"not the variables of a RAN: missing {missing[:5] or 'none'}, unknown {left[:5] or 'none'} "
@@ -141,25 +143,26 @@ def _state(
             path=prefix,
         )
     expected = model.state_dict()
-    state = {target: _joined(names, variables) for target, names in sources.items()}
-    state["lm_head.weight"] = state["ran.embed_tokens.weight"]
-    for target in sources:
-        value = state[target]
+    state = {}
+    for target, names in sources.items():
+        value = _joined(names, variables)
         if value.shape != expected[target].shape:
             raise DataError(
-                f"{sources[target]} make {tuple(value.shape)}, expected {tuple(expected[target].shape)} "
+                f"{names} make {tuple(value.shape)}, expected {tuple(expected[target].shape)} "
                 f"for {target}",
                 path=prefix,
             )
+        state[target] = value
+    state["lm_head.weight"] = state["ran.embed_tokens.weight"]
     return state
 
 
 def _joined(names: list[str], variables: Mapping[str, np.ndarray]) -> Tensor:
     """Concatenate variables along `out`; kernels are (in, out) in TensorFlow and (out, in) here."""
     joined = np.concatenate([variables[name] for name in names], axis=-1)
-    return torch.from_numpy(
-        np.array(joined.T if names[0].endswith("/kernel") else joined, np.float32, order="C")
-    )
+    if names[0].endswith("/kernel"):
+        joined = joined.T
+    return torch.from_numpy(np.array(joined, np.float32, order="C"))
 
 
 def _sources(layers: int) -> Sources:
@@ -178,8 +181,10 @@ def _sources(layers: int) -> Sources:
 
 
 def _layer(target: str, name: str) -> Sources:
-    window, review = f"{target}.window", f"{target}.review"
-    encode, output = f"{name}/encode-attn", f"{name}/output-attn"
+    window = f"{target}.window"
+    review = f"{target}.review"
+    encode = f"{name}/encode-attn"
+    output = f"{name}/output-attn"
     return (
         _norm(f"{window}.input_norm", f"{name}/concat-layernorm")
         | _dense(f"{window}.attention.qkv", *(f"{encode}/dense-{part}" for part in "qkv"))
@@ -203,8 +208,10 @@ def _start(target: str, name: str) -> Sources:
 
 def _unused(layers: int) -> set[str]:
     """Initialisers of all layers but the first, which are saved but never used."""
-    starts = [_start("", f"rannet/ran-{number}") for number in range(1, layers)]
-    return {name for start in starts for names in start.values() for name in names}
+    names: set[str] = set()
+    for number in range(1, layers):
+        names.update(*_start("", f"rannet/ran-{number}").values())
+    return names
 
 
 def _dense(target: str, *names: str) -> Sources:

@@ -49,19 +49,27 @@ def tokenize_corpus(
 ) -> Corpus:
     """Tokenise each text and split it into sequences of up to `length` tokens."""
     pieces: list[np.ndarray] = []
-    used = empty = cut = 0
+    used = 0
+    empty = 0
+    cut = 0
     remaining = iter(texts)
     while batch := list(islice(remaining, _BATCH)):
         for ids in tokenizer(batch, verbose=False)["input_ids"]:
-            used, empty, cut = used + bool(ids), empty + (not ids), cut + (len(ids) > text_length)
+            if ids:
+                used += 1
+            else:
+                empty += 1
+            if len(ids) > text_length:
+                cut += 1
             tokens = np.asarray(ids[:text_length], np.int32)
-            pieces.extend(tokens[start : start + length] for start in range(0, len(tokens), length))
+            pieces += [tokens[start : start + length] for start in range(0, len(tokens), length)]
     if not pieces:
         raise DataError(
             f"no text to train on: {empty} texts without a token; expected one text per line"
         )
-    ends = np.cumsum([len(piece) for piece in pieces], dtype=np.int64)
-    return Corpus(np.concatenate(pieces), np.concatenate([[0], ends]), used, empty, cut)
+    lengths = [len(piece) for piece in pieces]
+    starts = np.cumsum([0, *lengths], dtype=np.int64)
+    return Corpus(np.concatenate(pieces), starts, used, empty, cut)
 
 
 def _texts(path: Path, column: str) -> Iterator[str]:

@@ -49,13 +49,16 @@ def mask_words(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mask whole words of a sequence; returns the tokens that the model sees, and the labels."""
     random = np.random.default_rng(key)
-    shown, labels = ids.astype(np.int64), np.full(len(ids), IGNORED, np.int64)
+    shown = ids.astype(np.int64)
+    labels = np.full(len(ids), IGNORED, np.int64)
     hidden = _hidden(ids, vocabulary, settings.share, random)
     labels[hidden] = ids[hidden]
     draw = random.random(len(hidden))
+    is_masked = draw < settings.masked
+    is_swapped = ~is_masked & (draw < settings.masked + settings.random)
+    swapped = hidden[is_swapped]
     ordinary = np.flatnonzero(~vocabulary.special)
-    shown[hidden[draw < settings.masked]] = vocabulary.mask_id
-    swapped = hidden[(draw >= settings.masked) & (draw < settings.masked + settings.random)]
+    shown[hidden[is_masked]] = vocabulary.mask_id
     shown[swapped] = random.choice(ordinary, size=len(swapped))
     return shown, labels
 
@@ -99,8 +102,11 @@ class MaskedSequences(Dataset[dict[str, Tensor]]):
         seed: int,
         examples: int,
     ) -> None:
-        self.corpus, self.vocabulary, self.mask = corpus, vocabulary, mask
-        self.seed, self.examples = seed, examples
+        self.corpus = corpus
+        self.vocabulary = vocabulary
+        self.mask = mask
+        self.seed = seed
+        self.examples = examples
 
     def __len__(self) -> int:
         return self.examples

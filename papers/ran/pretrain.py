@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -40,10 +40,9 @@ if TYPE_CHECKING:
 
 _RUN_FILE = "run.json"
 _PROGRESS_TEXTS = 1000  # tokenised texts between two progress events
-_DIVERGED_ENTRIES, _DIVERGED_RATIO = (
-    3,
-    2,
-)  # last log entries whose loss exceeds this multiple of the first
+# A training has diverged if the loss of this many last log entries exceeds this multiple of the first.
+_DIVERGED_ENTRIES = 3
+_DIVERGED_RATIO = 2
 
 
 def pretrain(settings: PretrainSettings, *, progress: bool | Listener = True) -> dict[str, Any]:
@@ -79,7 +78,8 @@ def _run(
     trainer = _trainer(settings, model, corpus, Vocabulary.of(tokenizer), work)
     trainer.add_callback(_ReportProgress(show))
     trained = trainer.train(resume_from_checkpoint=_newest_checkpoint(work))
-    steps, sequences = trainer.state.global_step, cast("MaskedSequences", trainer.train_dataset)
+    steps = trainer.state.global_step
+    sequences = cast("MaskedSequences", trainer.train_dataset)
     losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
     result = {
         "out": str(settings.out),
@@ -90,18 +90,17 @@ def _run(
         "loss_last": losses[-1],
     }
     if trainer.is_world_process_zero():
+        counts = {
+            "texts": corpus.texts,
+            "empty": corpus.empty,
+            "cut": corpus.cut,
+            "sequences": len(corpus),
+        }
+        run = {**origin, "corpus": counts, "losses": losses, "result": result}
         with whole_folder(settings.out) as folder:
             model.save_pretrained(folder)
             tokenizer.save_pretrained(folder)
-            counts = {
-                "texts": corpus.texts,
-                "empty": corpus.empty,
-                "cut": corpus.cut,
-                "sequences": len(corpus),
-            }
-            write_json(
-                folder / _RUN_FILE, {**origin, "corpus": counts, "losses": losses, "result": result}
-            )
+            write_json(folder / _RUN_FILE, run)
         shutil.rmtree(work)
     return result
 
@@ -266,7 +265,8 @@ def _arguments(settings: PretrainSettings, work: Path) -> TrainingArguments:
             including_emulation=False
         )
         precision = "bf16" if on_gpu else "fp32"
-    args.bf16, args.fp16 = precision == "bf16", precision == "fp16"
+    args.bf16 = precision == "bf16"
+    args.fp16 = precision == "fp16"
     args.mixed_precision = "no" if precision == "fp32" else precision
     return args
 
@@ -320,16 +320,11 @@ class _StopIfDiverged(TrainerCallback):
     ) -> None:
         """Check the losses so far."""
         losses = [entry["loss"] for entry in state.log_history if "loss" in entry]
-        last = [*losses[-1:], *([logs["train_loss"]] if logs and "train_loss" in logs else [])]
-        bad = next((loss for loss in last if not math.isfinite(loss)), None)
-        if bad is not None:
-            sign = f"the loss became {bad}"
-        elif (
-            len(losses) > _DIVERGED_ENTRIES
-            and min(losses[-_DIVERGED_ENTRIES:]) > _DIVERGED_RATIO * losses[0]
-        ):
-            sign = f"the loss rose from {losses[0]:.3g} to {losses[-1]:.3g}"
-        else:
+        last = losses[-1:]
+        if logs and "train_loss" in logs:
+            last.append(logs["train_loss"])
+        sign = _sign_of_divergence(losses, last)
+        if sign is None:
             return
         checkpoint = _newest_checkpoint(Path(str(args.output_dir)))
         kept = "" if checkpoint is None else f"; its newest checkpoint is {checkpoint}"
@@ -337,3 +332,15 @@ class _StopIfDiverged(TrainerCallback):
             f"training diverged at step {state.global_step:,}: {sign}; train again with --fresh and a lower"
             f" lr (now {args.learning_rate:g}), such as --set lr={args.learning_rate / 10:g}{kept}"
         )
+
+
+def _sign_of_divergence(losses: Sequence[float], last: Sequence[float]) -> str | None:
+    for loss in last:
+        if not math.isfinite(loss):
+            return f"the loss became {loss}"
+    if len(losses) <= _DIVERGED_ENTRIES:
+        return None
+    first, *_ = losses
+    if min(losses[-_DIVERGED_ENTRIES:]) <= _DIVERGED_RATIO * first:
+        return None
+    return f"the loss rose from {first:.3g} to {losses[-1]:.3g}"

@@ -14,15 +14,11 @@ from papers.suites.mteb import MTEB
 if TYPE_CHECKING:
     from papers.reproduce.recipe import Recipe, Scale, Tree
 
-_DATA, _WORK = "{data}/", "{work}/"
-_PACKAGED = "minilm", "smollm2"
-_SOURCE_KEYS = (
-    "model",
-    "scores",
-    "generator",
-    "data",
-    "dev_data",
-)  # settings that name a model or data
+_DATA = "{data}/"
+_WORK = "{work}/"
+_PACKAGED = ("minilm", "smollm2")
+# Settings that name a model or data.
+_SOURCE_KEYS = ("model", "scores", "generator", "data", "dev_data")
 
 
 def list_actions(recipe: Recipe, scale: Scale) -> list[str]:
@@ -35,24 +31,15 @@ def list_actions(recipe: Recipe, scale: Scale) -> list[str]:
 def _outside_sources(recipe: Recipe, scale: Scale) -> Iterator[str]:
     """Models and data that are not in --data-dir."""
     at = recipe.at(scale)
-    sources = [
-        at.backbone,
-        *at.source.train,
-        at.source.dev,
-        *(column.data for column in at.evaluate),
-    ]
-    sources += [
-        MTEB for column in at.evaluate if column.suite == MTEB
-    ]  # it downloads its tasks' data
+    sources = [at.backbone, *at.source.train, at.source.dev]
+    sources += [column.data for column in at.evaluate]
+    # It downloads its tasks' data.
+    sources += [MTEB for column in at.evaluate if column.suite == MTEB]
     for row in recipe.runs:
-        sources += [
-            row.backbone,
-            row.at(scale).backbone,
-            *row.at(scale).data,
-            *row.options.values(),
-            *row.at(scale).options.values(),
-            *(texts.of for texts in (row.texts, row.whiten, row.flow) if texts),
-        ]
+        row_at = row.at(scale)
+        sources += [row.backbone, row_at.backbone, *row_at.data]
+        sources += [*row.options.values(), *row_at.options.values()]
+        sources += [texts.of for texts in (row.texts, row.whiten, row.flow) if texts]
     for layer in _layers(recipe, scale):
         sources += _sources_in(layer)
     for source in sources:
@@ -69,7 +56,9 @@ def _outside_sources(recipe: Recipe, scale: Scale) -> Iterator[str]:
 def _layers(recipe: Recipe, scale: Scale) -> list[Tree]:
     """All settings sections of the recipe."""
     layers = [recipe.settings, recipe.at(scale).settings]
-    return layers + [part.settings for row in recipe.runs for part in (row, row.at(scale))]
+    for row in recipe.runs:
+        layers += [row.settings, row.at(scale).settings]
+    return layers
 
 
 def _sources_in(settings: Tree) -> Iterator[str]:

@@ -69,16 +69,25 @@ def plan(
     at = recipe.at(scale)
     if scale == "smoke":
         assignments = (*SMOKE_SETTINGS, *assignments)
-    rows = [row for row in recipe.runs if not only or row.name in only]
-    skipped = {row.name: reason for row in rows if (reason := row.at(scale).skip)}
     overrides = [_parse_assignment(text) for text in assignments]
-    runs = [
-        # A row without randomness has one run, for whichever seeds.
-        _run(row, recipe, scale, folders, seed if row.learns else at.seeds[0], overrides)
-        for index, seed in enumerate(seeds or at.seeds)
-        for row in rows
-        if row.name not in skipped and (row.learns or index == 0)
-    ]
+    rows = []
+    skipped: dict[str, str] = {}
+    for row in recipe.runs:
+        reason = row.at(scale).skip
+        if only and row.name not in only:
+            continue
+        if reason:
+            skipped[row.name] = reason
+        else:
+            rows.append(row)
+    runs = []
+    for index, seed in enumerate(seeds or at.seeds):
+        for row in rows:
+            if row.learns:
+                runs.append(_run(row, recipe, scale, folders, seed, overrides))
+            elif index == 0:
+                # A row without randomness has one run, for whichever seeds.
+                runs.append(_run(row, recipe, scale, folders, at.seeds[0], overrides))
     return runs, skipped
 
 
@@ -88,9 +97,9 @@ def merged(*layers: Tree) -> Tree:
     for layer in layers:
         for key, value in layer.items():
             old = result.get(key)
-            result[key] = (
-                merged(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
-            )
+            if isinstance(old, dict) and isinstance(value, dict):
+                value = merged(old, value)
+            result[key] = value
     return result
 
 
@@ -127,8 +136,10 @@ def _parse_assignment(text: str) -> Tree:
 def _run(
     row: Row, recipe: Recipe, scale: Scale, folders: Folders, seed: int, overrides: Sequence[Tree]
 ) -> Run:
-    at, own = recipe.at(scale), row.at(scale)
-    options = {name: folders.fill(value) for name, value in {**row.options, **own.options}.items()}
+    at = recipe.at(scale)
+    row_at = row.at(scale)
+    options = {**row.options, **row_at.options}
+    options = {name: folders.fill(value) for name, value in options.items()}
     try:
         objective: Any = None if row.method is None else method(row.method, **options)
     except (ConfigError, TypeError) as error:
@@ -138,33 +149,31 @@ def _run(
     if hasattr(objective, "lr"):
         defaults = {"preset": "auto", "optim": {"lr": objective.lr}}
     # How the scale's backbone makes vectors is not for other backbones, nor for methods with a pooling.
-    own_backbone = own.backbone or row.backbone
+    own_backbone = row_at.backbone or row.backbone
     of_scale = {**at.settings, "encoder": {}} if own_backbone else at.settings
-    of_method = {"encoder": getattr(objective, "encoder", {})}
-    last = {"seed": seed if row.seed is None else row.seed}
-    layers = (
+    settings = merged(
         defaults,
         recipe.settings,
         of_scale,
-        of_method,
+        {"encoder": getattr(objective, "encoder", {})},
         row.settings,
-        own.settings,
-        last,
+        row_at.settings,
+        {"seed": seed if row.seed is None else row.seed},
         *overrides,
     )
     return Run(
-        row.name,
-        seed,
-        folders.fill(own_backbone or at.backbone),
-        row.train,
-        merged(*layers),
-        _source(at, own, folders),
-        own.precision or at.precision,
-        row.texts,
-        row.method,
-        options,
-        row.whiten,
-        row.flow,
+        row=row.name,
+        seed=seed,
+        backbone=folders.fill(own_backbone or at.backbone),
+        train=row.train,
+        settings=settings,
+        source=_source(at, row_at, folders),
+        precision=row_at.precision or at.precision,
+        texts=row.texts,
+        method=row.method,
+        options=options,
+        whiten=row.whiten,
+        flow=row.flow,
     )
 
 

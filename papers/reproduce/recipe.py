@@ -190,18 +190,15 @@ class Recipe(Settings):
 
 
 def _smoke(small: AtScale) -> AtScale:
-    source = small.source.model_copy(
-        update={"rows": min(_SMOKE_ROWS, small.source.rows or _SMOKE_ROWS)}
-    )
+    rows = min(_SMOKE_ROWS, small.source.rows or _SMOKE_ROWS)
     first = small.evaluate[0]
     tasks = first.tasks[:1] or _SMOKE_TASK.get(first.suite, ())
-    return small.model_copy(
-        update={
-            "source": source,
-            "seeds": small.seeds[:1],
-            "evaluate": (first.model_copy(update={"tasks": tasks, "mean": False}),),
-        }
-    )
+    changes = {
+        "source": small.source.model_copy(update={"rows": rows}),
+        "seeds": small.seeds[:1],
+        "evaluate": (first.model_copy(update={"tasks": tasks, "mean": False}),),
+    }
+    return small.model_copy(update=changes)
 
 
 def slug(name: str) -> str:
@@ -229,15 +226,18 @@ def read_recipe(name: str) -> Recipe:
     try:
         return load_settings(Recipe, config=path)
     except ConfigError as error:
-        raise error if str(path) in str(error) else ConfigError(f"{path}: {error}") from error
+        if str(path) in str(error):
+            raise
+        raise ConfigError(f"{path}: {error}") from error
 
 
 def reproduced_rows() -> dict[str, list[str]]:
     """The rows of recipes by the published rows that they reproduce at scale `full`."""
-    found: dict[str, list[str]] = {}
+    reproduced: dict[str, list[str]] = {}
     for name in recipe_names():
         for row in read_recipe(name).runs:
-            if row.at("full").skip is None and not isinstance(row.paper, dict):
-                for published in row.paper:
-                    found.setdefault(published, []).append(f"{name}: {row.name}")
-    return found
+            if row.at("full").skip is not None or isinstance(row.paper, dict):
+                continue
+            for published in row.paper:
+                reproduced.setdefault(published, []).append(f"{name}: {row.name}")
+    return reproduced

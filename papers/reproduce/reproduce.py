@@ -25,7 +25,8 @@ from papers.reproduce.workers import work_in_processes
 if TYPE_CHECKING:
     from papers.reproduce.recipe import Recipe, Scale
 
-TABLE, FIGURES = "table.md", "figures.json"
+TABLE = "table.md"
+FIGURES = "figures.json"
 _OUTPUTS = ("runs", CLAIMS, "models", "data", TABLE, FIGURES)
 _PAUSE_S = 1.0  # between two looks at the runs of other processes
 
@@ -68,8 +69,10 @@ def plan_runs(recipe: Recipe, options: Options) -> tuple[list[Run], dict[str, st
         only=options.only,
         assignments=options.assignments,
     )
-    paths = {run.row: Path(run.backbone) for run in runs if Path(run.backbone).is_absolute()}
-    skipped |= {row: f"no backbone at {path}" for row, path in paths.items() if not path.exists()}
+    for run in runs:
+        backbone = Path(run.backbone)
+        if backbone.is_absolute() and not backbone.exists():
+            skipped[run.row] = f"no backbone at {backbone}"
     return [run for run in runs if run.row not in skipped], skipped
 
 
@@ -90,13 +93,15 @@ def reproduce(recipe: Recipe, options: Options, *, say: Callable[[str], None]) -
 def _open(recipe: Recipe, options: Options, say: Callable[[str], None]) -> SharedRuns:
     """Check the recipe and make its data; other processes wait until it is made."""
     plan_runs(recipe, options)
-    at, folders = recipe.at(options.scale), options.folders
-    if missing := missing_files(at.source, folders):
+    at = recipe.at(options.scale)
+    folders = options.folders
+    missing = missing_files(at.source, folders)
+    if missing:
         raise DataError("no such file; --data-dir must be the folder that has it", path=missing[0])
-    if (
-        at.source.prepare
-    ):  # may take hours or cost money, so all that can be checked is checked before
-        Scoring([column for column in at.evaluate if "{work}" not in (column.data or "")], folders)
+    # Making data may take hours or cost money, so all that can be checked is checked before.
+    if at.source.prepare:
+        ready = [column for column in at.evaluate if "{work}" not in (column.data or "")]
+        Scoring(ready, folders)
     with locked(options.out, wait=True):
         if options.fresh:
             _discard(options.out)
@@ -110,10 +115,9 @@ def _open(recipe: Recipe, options: Options, say: Callable[[str], None]) -> Share
 
 def _discard(out: Path) -> None:
     """Remove the results, unless another process does a run."""
+    in_use = "another process does this run; wait for it or choose another --out"
     for claim in sorted((out / CLAIMS).glob("*")):
-        with held_folder(
-            claim, "another process does this run; wait for it or choose another --out"
-        ):
+        with held_folder(claim, in_use):
             pass
     for name in _OUTPUTS:
         remove(out / name)
@@ -123,14 +127,17 @@ class SharedRuns:
     """The runs of a command, which other processes may do too, and the table of all runs in the folder."""
 
     def __init__(self, recipe: Recipe, options: Options, say: Callable[[str], None]) -> None:
-        self._recipe, self._options, self._say = recipe, options, say
-        at, folders = recipe.at(options.scale), options.folders
+        self._recipe = recipe
+        self._options = options
+        self._say = say
         self._runs, self.skipped = plan_runs(recipe, options)
         if not self._runs:
             raise ConfigError("every row is skipped at this scale; choose another --scale")
-        scoring = Scoring(at.evaluate, folders)
+        at = recipe.at(options.scale)
+        scoring = Scoring(at.evaluate, options.folders)
+        keep_models = options.keep_models
         self._runner = Runner(
-            options.out, at, folders, scoring, say, keep_models=options.keep_models
+            options.out, at, options.folders, scoring, say, keep_models=keep_models
         )
         seeds = tuple(dict.fromkeys((*at.seeds, *options.seeds)))
         self._all_runs, _ = plan_runs(recipe, replace(options, seeds=seeds, only=()))
@@ -144,9 +151,8 @@ class SharedRuns:
         """Do the runs that no other process does. Returns when all are done, also those of others."""
         while True:
             for run in self._left():
-                with locked(
-                    self._runner.claim(run)
-                ) as is_ours:  # the lock of a killed process is free
+                # The lock of a killed process is free.
+                with locked(self._runner.claim(run)) as is_ours:
                     if is_ours and run in self._left():
                         self._do(run)
             if not self._left():
@@ -160,12 +166,13 @@ class SharedRuns:
         """Write the table; an error if a run failed, or was not done because its process was killed."""
         result = self._write()
         total = len(self._runs)
-        if failed := [run for run in self._runs if self._failure(run).exists()]:
-            reason = self._failure(failed[0]).read_text(encoding="utf-8")
-            raise PairkitError(
-                f"{len(failed)} of {total} runs failed, first {failed[0].row}: {reason}"
-            )
-        if left := self._left():
+        failed = [run for run in self._runs if self._failure(run).exists()]
+        if failed:
+            first = failed[0]
+            reason = self._failure(first).read_text(encoding="utf-8")
+            raise PairkitError(f"{len(failed)} of {total} runs failed, first {first.row}: {reason}")
+        left = self._left()
+        if left:
             raise PairkitError(
                 f"{len(left)} of {total} runs were not finished; run the same command again"
             )
@@ -177,11 +184,8 @@ class SharedRuns:
 
     def _left(self) -> list[Run]:
         """The runs that are neither recorded nor failed."""
-        return [
-            run
-            for run in self._runs
-            if not self._failure(run).exists() and self._runner.record(run) is None
-        ]
+        left = [run for run in self._runs if not self._failure(run).exists()]
+        return [run for run in left if self._runner.record(run) is None]
 
     def _do(self, run: Run) -> None:
         name = f"{run.row}, seed {run.seed}"
@@ -195,10 +199,13 @@ class SharedRuns:
 
     def _write(self) -> dict[str, Any]:
         """Write the table of all runs that have a record; only one process reads and writes at a time."""
-        at, out = self._runner.at, self._options.out
+        at = self._runner.at
+        out = self._options.out
         with locked(out, wait=True):
-            found = [self._runner.record(run) for run in self._all_runs]
-            records = [record for record in found if record is not None]
+            records = [*filter(None, map(self._runner.record, self._all_runs))]
+            runs = [
+                {"row": record.row, "seed": record.seed, "key": record.key} for record in records
+            ]
             result = {
                 "recipe": self._recipe.title,
                 "paper": self._recipe.paper,
@@ -208,10 +215,7 @@ class SharedRuns:
                 "changed": list(self._options.assignments),
                 "left_out": self.skipped,
                 "rows": summary(self._recipe, records, self._runner.scoring.titles),
-                "runs": [
-                    {"row": record.row, "seed": record.seed, "key": record.key}
-                    for record in records
-                ],
+                "runs": runs,
                 "wall_s": round(sum(record.wall_s for record in records), 1),
             }
             write_json(out / FIGURES, result)
@@ -220,8 +224,8 @@ class SharedRuns:
 
 
 def _summary_line(record: Record) -> str:
-    scores = ", ".join(
-        f"{name} {100 * value:.2f}" for name, value in list(record.scores.items())[-3:]
-    )
-    dev = "" if record.dev is None else f", dev {100 * record.dev:.2f}"
-    return f"{record.row}, seed {record.seed}: {scores}{dev} ({record.wall_s:.0f} s)"
+    last_scores = list(record.scores.items())[-3:]
+    figures = [f"{name} {100 * value:.2f}" for name, value in last_scores]
+    if record.dev is not None:
+        figures.append(f"dev {100 * record.dev:.2f}")
+    return f"{record.row}, seed {record.seed}: {', '.join(figures)} ({record.wall_s:.0f} s)"

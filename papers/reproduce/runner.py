@@ -67,7 +67,11 @@ class Runner:
         *,
         keep_models: bool,
     ) -> None:
-        self.out, self.at, self.folders, self.scoring, self.say = out, at, folders, scoring, say
+        self.out = out
+        self.at = at
+        self.folders = folders
+        self.scoring = scoring
+        self.say = say
         self.keep_models = keep_models
         self._data: dict[str, TrainingData] = {}
         self._hashes: dict[str, dict[str, str]] = {}
@@ -136,27 +140,26 @@ class Runner:
 
     def _model(self, run: Run) -> Any:
         """The model as `aoe_train.evaluate` accepts it: a folder, an encoder or a function."""
-        source = str(self._folder(run)) if run.train else run.backbone
-        options = {} if run.train else dict(run.settings.get("encoder", {}))
+        if not run.train and is_word_vectors(run.backbone):
+            return WordVectors(Path(run.backbone))
+        folder = self._folder(run) if run.train else None
         objective = run.objective()
-        if not run.train and is_word_vectors(source):
-            return WordVectors(Path(source))
-        if (
-            run.whiten is None
-            and run.flow is None
-            and not hasattr(objective, "reader")
-            and run.train
-        ):
-            return source
+        has_reader = hasattr(objective, "reader")
+        is_plain = run.whiten is None and run.flow is None and not has_reader
+        if folder and is_plain:
+            return str(folder)
         encoder = aoe_train.Encoder.load(
-            source, precision=run.precision, inference_only=True, **options
+            str(folder or run.backbone),
+            precision=run.precision,
+            inference_only=True,
+            **({} if folder else run.settings.get("encoder", {})),
         )
-        encode: Encode = partial(encoder.encode, normalize=False)
-        if hasattr(objective, "reader"):
-            method: Method = objective
-            encode = method.reader(encoder, Path(source) if run.train else None)
-        elif run.whiten is None and run.flow is None:
+        if is_plain:
             return encoder
+        encode: Encode = partial(encoder.encode, normalize=False)
+        if has_reader:
+            method: Method = objective
+            encode = method.reader(encoder, folder)
         if run.whiten is not None:
             encode = whitened(encode, self._texts(run.whiten), run.whiten.dim)
         if run.flow is not None:
@@ -182,20 +185,20 @@ class Runner:
     def _inputs(self, run: Run) -> dict[str, Any]:
         """Everything that the scores of a run depend on."""
         data = self._training_data(run.texts, run.source) if run.train else None
-        fitted = [
-            self._training_data(texts, self.at.source).train
-            for texts in (run.whiten, run.flow)
-            if texts is not None
-        ]
-        sources = [data.train, data.dev] if data else []
+        sources = [name for name in (data.train, data.dev) if name] if data else []
+        fitted = []
+        for texts in (run.whiten, run.flow):
+            if texts is not None:
+                file = self._training_data(texts, self.at.source).train
+                fitted.append(self._file_hashes(file))
         return {
             "backbone": self._file_hashes(run.backbone) or run.backbone,
             "settings": run.settings if run.train else run.settings.get("encoder"),
             "method": [run.method, dict(run.options or {})],
             "seed": run.seed,
             "labels": data and data.labels,
-            "data": [self._file_hashes(name) or name for name in sources if name],
-            "fitted": [self._file_hashes(name) for name in fitted],
+            "data": [self._file_hashes(name) or name for name in sources],
+            "fitted": fitted,
             "whiten": run.whiten and [run.whiten.dim],
             "columns": [column.model_dump(mode="json") for column in self.at.evaluate],
             "precision": run.precision,
@@ -206,12 +209,8 @@ class Runner:
         """The hashes of a file or of all files in a folder; empty for a Hub id."""
         if name not in self._hashes:
             path = Path(name)
-            files = (
-                sorted(each for each in path.rglob("*") if each.is_file())
-                if path.is_dir()
-                else [path]
-            )
-            self._hashes[name] = {each.name: sha256(each) for each in files if each.is_file()}
+            paths = sorted(path.rglob("*")) if path.is_dir() else [path]
+            self._hashes[name] = {file.name: sha256(file) for file in paths if file.is_file()}
         return self._hashes[name]
 
     def _key(self, run: Run) -> str:

@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 RESERVED = "dev"
 PAIRS = "pairs"  # any pairs with labels, instead of a suite
-_FAST = PAIRS, "sts", "gis"  # suites that are cheap to score with random vectors
+_FAST = (PAIRS, "sts", "gis")  # suites that are cheap to score with random vectors
 
 
 class Scoring:
     """Scores models on all columns."""
 
     def __init__(self, columns: Sequence[Column], folders: Folders) -> None:
-        self._columns, self._folders = columns, folders
+        self._columns = columns
+        self._folders = folders
         self.titles: list[str] = []
-        for (
-            column
-        ) in columns:  # a dry run, so that a bad metric or absent data is not found after hours
+        # A dry run, so that a bad metric or absent data is not found after hours.
+        for column in columns:
             if column.suite in _FAST:
                 tasks = list(self._tasks(column, _random_vectors, None))
                 self._scores(column, tasks)
@@ -40,7 +40,8 @@ class Scoring:
                 self.titles += column.tasks or suites.SUITES[column.suite].tasks
             elif column.suite == MTEB:
                 mteb_tasks(column.tasks)
-            self.titles += [MEAN] if column.mean else []
+            if column.mean:
+                self.titles.append(MEAN)
         for title in self.titles:
             if self.titles.count(title) > 1 or title == RESERVED:
                 raise ConfigError(f"two columns would be named {title!r}; set different names")
@@ -51,35 +52,37 @@ class Scoring:
         overlap: dict[str, int] = {}
         for column in self._columns:
             if column.suite == MTEB:
-                found = evaluate_mteb(model, column.tasks, precision=precision)
-                scores |= found | ({MEAN: fmean(found.values())} if column.mean else {})
+                by_task = evaluate_mteb(model, column.tasks, precision=precision)
+                scores |= by_task
+                if column.mean:
+                    scores[MEAN] = fmean(by_task.values())
                 continue
             tasks = list(self._tasks(column, model, precision))
             scores |= self._scores(column, tasks)
-            overlap |= {
-                column.name or name: each.overlap.rows for name, each in tasks if each.overlap
-            }
-        return scores, {name: rows for name, rows in overlap.items() if rows}
+            for name, task in tasks:
+                if task.overlap and task.overlap.rows:
+                    overlap[column.name or name] = task.overlap.rows
+        return scores, overlap
 
     def _tasks(self, column: Column, model: Any, precision: str | None) -> Any:
         """The tasks of a column by name, each with its score."""
-        options: dict[str, Any] = {"precision": precision} if isinstance(model, str) else {}
+        options: dict[str, Any] = {"resamples": 0, "cache": False, "progress": False}
+        if isinstance(model, str):
+            options["precision"] = precision
+        data = self._folders.fill(column.data or "{data}")
         if column.suite == PAIRS and column.data is not None:
-            options |= {"data": self._folders.fill(column.data), "labels": column.labels}
+            options |= {"data": data, "labels": column.labels}
         elif column.suite == "binary":
-            options |= {"suite": "gis", "data": self._folders.fill(column.data or "{data}")}
-        options |= {"resamples": 0, "cache": False, "progress": False}
+            options |= {"suite": "gis", "data": data}
         if "data" in options:
             evaluation = aoe_train.evaluate(model, split=column.split, **options)
             missing = evaluation.missing
         else:
-            folder = self._folders.fill(column.data or "{data}")
-            names, split = column.tasks, column.split or "test"
+            split = column.split or "test"
             evaluation, missing = suites.evaluate(
-                model, column.suite, folder, tasks=names, split=split, **options
+                model, column.suite, data, tasks=column.tasks, split=split, **options
             )
-        if missing:
-            name, reason = next(iter(missing.items()))
+        for name, reason in missing.items():
             raise DataError(f"{name}: {reason}; the table has a column for it")
         for scores in evaluation.scores.values():
             yield from scores.items()
@@ -87,17 +90,15 @@ class Scoring:
     def _scores(self, column: Column, tasks: Sequence[tuple[str, Any]]) -> dict[str, float]:
         metric = column.metric
         scores: dict[str, float] = {}
-        for name, each in tasks:
-            result, title = each.result, column.name or name
+        for name, task in tasks:
+            result = task.result
+            title = column.name or name
             if metric not in result.scores:
                 raise ConfigError(f"metric {metric!r}: {name} has {', '.join(result.scores)}")
             scores[title] = result.scores[metric]
-            if column.parts:
-                scores |= {
-                    f"{title} {part}": subset.scores[metric]
-                    for part, subset in result.subsets.items()
-                    if metric in subset.scores
-                }
+            for part, subset in result.subsets.items() if column.parts else ():
+                if metric in subset.scores:
+                    scores[f"{title} {part}"] = subset.scores[metric]
         if column.mean:
             scores[MEAN] = fmean(scores[name] for name, _ in tasks)
         return scores

@@ -49,43 +49,52 @@ def prepare(source: Source, folders: Folders, say: Callable[[str], None]) -> Non
             raise ConfigError(
                 f"prepare: `{shown}` is not one of {', '.join(_COMMANDS)}; run it yourself first"
             )
-        files = [Path(word.partition("=")[2] or word) for word in command]
-        hashes = [
-            sha256(path) for path in files if path.is_file()
-        ]  # so that a changed input is noticed
-        key = hashlib.sha256("\0".join((__version__, *command, *hashes)).encode()).hexdigest()[:12]
-        done = folders.work / f"{key}.done"
+        done = folders.work / f"{_key(command)}.done"
         if done.exists():
             continue
         say(f"$ {shown}")
-        code = subprocess.run(  # noqa: S603 - only commands of this project, confirmed for untrusted recipes
-            [sys.executable, "-P", "-m", _MODULES[command[0]], *command[1:]],
+        name, *arguments = command
+        finished = subprocess.run(  # noqa: S603 - only commands of this project, confirmed for untrusted recipes
+            [sys.executable, "-P", "-m", _MODULES[name], *arguments],
             check=False,
             stdout=sys.stderr,
-        ).returncode
+        )
+        code = finished.returncode
         if code:
             raise DataError(f"`{shown}` failed with exit code {code}; see its messages above")
         write_text(done, f"{shown}\n")
 
 
+def _key(command: Sequence[str]) -> str:
+    """Hash of a command and of its input files, so that a changed input is noticed."""
+    parts = [__version__, *command]
+    for word in command:
+        path = Path(word.partition("=")[2] or word)
+        if path.is_file():
+            parts.append(sha256(path))
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
+
+
 def training_data(source: Source, folders: Folders, texts: Texts | None = None) -> TrainingData:
     """The source unchanged, or files with a sample of its rows or with single texts."""
     train = [folders.fill(path) for path in source.train]
-    dev = None if source.dev in (None, NO_DEV) else folders.fill(str(source.dev))
+    dev = None
+    if source.dev not in (None, NO_DEV):
+        dev = folders.fill(str(source.dev))
     if texts is None and source.rows is None and source.dev != NO_DEV and len(train) == 1:
         return TrainingData(train[0], dev, source.labels)
-    held_out = (
-        [dev] if dev else train if source.dev is None and all(map(_has_validation, train)) else []
-    )
-    if held_out and (
-        source.labels is not None or len(held_out) > 1
-    ):  # derived files have numbers as labels
-        dev = _save(_read(held_out, source.labels, split="validation"), folders)
-    elif held_out:
+
+    held_out = [dev] if dev else []
+    if source.dev is None and all(map(_has_validation, train)):
+        held_out = train
+    if len(held_out) == 1 and source.labels is None:
         dev = held_out[0]
+    elif held_out:  # derived files have numbers as labels
+        dev = _save(_read(held_out, source.labels, split="validation"), folders)
     if texts is not None:
         return TrainingData(_save_texts(source, texts, folders), dev)
-    return TrainingData(_save(_sample(_read(train, source.labels), source), folders), dev)
+    rows = _sample(_read(train, source.labels), source)
+    return TrainingData(_save(rows, folders), dev)
 
 
 def _has_validation(path: str) -> bool:
@@ -102,13 +111,17 @@ def _sample(frame: pl.DataFrame, source: Source) -> pl.DataFrame:
 def _save_texts(source: Source, texts: Texts, folders: Folders) -> str:
     """The distinct texts of all columns; lists of negatives are flattened."""
     if texts.of is None:
-        frame = _sample(_read([folders.fill(path) for path in source.train], source.labels), source)
+        frame = _read([folders.fill(path) for path in source.train], source.labels)
     else:
         frame = _read([folders.fill(texts.of)], None, columns=texts.columns)
-        frame = _sample(frame.head(texts.first or frame.height), source)
-    columns = [frame[name].alias("text") for name in frame.columns if name != "label"]
-    flat = [column.explode() if column.dtype == pl.List else column for column in columns]
-    return _save(pl.DataFrame({"text": pl.concat(flat).unique(maintain_order=True)}), folders)
+        frame = frame.head(texts.first or frame.height)
+    columns = []
+    for column in _sample(frame, source).drop("label", strict=False):
+        if column.dtype == pl.List:
+            column = column.explode()
+        columns.append(column.alias("text"))
+    distinct = pl.concat(columns).unique(maintain_order=True)
+    return _save(pl.DataFrame({"text": distinct}), folders)
 
 
 def _read(
@@ -122,26 +135,25 @@ def _read(
     frames: list[pl.DataFrame] = []
     for path in paths:
         splits = split_names(path)
-        own = split if split in splits else splits[0]
-        frames += read_rows(
-            path, split=own, columns=columns, rules=LabelRules(labels)
-        ).splits.values()
-    return frames[0] if len(frames) == 1 else pl.concat(frames, how="diagonal_relaxed")
+        name = split if split in splits else splits[0]
+        read = read_rows(path, split=name, columns=columns, rules=LabelRules(labels))
+        frames += read.splits.values()
+    return pl.concat(frames, how="diagonal_relaxed")
 
 
 def _save(frame: pl.DataFrame, folders: Folders) -> str:
     """Write the rows to a file that is named by their hash."""
     buffer = io.BytesIO()
     frame.write_parquet(buffer)
-    path = folders.work / f"{hashlib.sha256(buffer.getvalue()).hexdigest()[:16]}.parquet"
+    data = buffer.getvalue()
+    path = folders.work / f"{hashlib.sha256(data).hexdigest()[:16]}.parquet"
     if not path.exists():
-        write_bytes(path, buffer.getvalue())
+        write_bytes(path, data)
     return str(path)
 
 
 def missing_files(source: Source, folders: Folders) -> list[Path]:
     """Absent files of --data-dir; Hub ids and files of `prepare` are not checked."""
-    named = [
-        folders.fill(text) for text in (*source.train, source.dev) if text and "{data}" in text
-    ]
-    return [Path(name) for name in named if not Path(name).exists()]
+    named = [name for name in (*source.train, source.dev) if name and "{data}" in name]
+    paths = [Path(folders.fill(name)) for name in named]
+    return [path for path in paths if not path.exists()]

@@ -19,6 +19,8 @@ from pairkit.dataset.reading.hub import fetch_dataset
 _TIMEOUT_S = 60
 _GITHUB = "https://raw.githubusercontent.com"
 _SENTEVAL = "https://dl.fbaipublicfiles.com/senteval/senteval_data"
+_TOKENIZER = "facebookresearch/SentEval/HEAD/data/downstream/tokenizer.sed"
+_SST = "PrincetonML/SIF/master/data"
 _SICK = "https://zenodo.org/records/2787612/files/SICK.zip?download=1"
 _TREC = "https://cogcomp.seas.upenn.edu/Data/QA/QC"
 _CAPTIONS = f"{_GITHUB}/multi30k/dataset/master/data/task2/raw"
@@ -61,10 +63,8 @@ def _nli(folder: Path) -> None:
         for split, rows in fetch_dataset(source).items():
             part = _DEV.get(split, split.replace("_", "-"))
             classes = dict(enumerate(rows.features["label"].names))
-            labelled = rows.to_polars().filter(pl.col("label") >= 0)
-            named = labelled.with_columns(
-                pl.col("label").replace_strict(classes, return_dtype=pl.String)
-            )
+            labels = pl.col("label").replace_strict(classes, return_dtype=pl.String)
+            named = rows.to_polars().filter(pl.col("label") >= 0).with_columns(labels)
             _write(folder / f"nli/{name}-{part}.tsv", named.select(_INFERENCE))
 
 
@@ -80,22 +80,17 @@ def _retrieval(folder: Path) -> None:
 def _transfer(folder: Path) -> None:
     """The steps of SentEval's `get_transfer_data.bash` for its seven tasks."""
     rules = folder / "tokenizer.sed"
-    write_bytes(
-        rules, _fetch(f"{_GITHUB}/facebookresearch/SentEval/HEAD/data/downstream/tokenizer.sed")
-    )
+    write_bytes(rules, _fetch(f"{_GITHUB}/{_TOKENIZER}"))
     with zipfile.ZipFile(io.BytesIO(_fetch(f"{_SENTEVAL}/datasmall_NB_ACL12.zip"))) as archive:
         for task, files in _SPLIT_INTO_WORDS.items():
             for file in files:
-                words = _piped(
-                    _piped(archive.read(f"data/{file}"), "cat", "-v"), "sed", "-f", str(rules)
-                )
+                visible = _piped(archive.read(f"data/{file}"), "cat", "-v")
+                words = _piped(visible, "sed", "-f", str(rules))
                 write_bytes(folder / task / Path(file).name, words)
     rules.unlink()
     for part in ("train", "dev", "test"):
         file = f"sentiment-{part}"
-        write_bytes(
-            folder / "SST/binary" / file, _fetch(f"{_GITHUB}/PrincetonML/SIF/master/data/{file}")
-        )
+        write_bytes(folder / "SST/binary" / file, _fetch(f"{_GITHUB}/{_SST}/{file}"))
     for file in ("train_5500.label", "TREC_10.label"):
         write_bytes(folder / "TREC" / file, _fetch(f"{_TREC}/{file}").translate(None, b"`'"))
     for part in ("train", "test"):

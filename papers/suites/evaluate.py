@@ -39,21 +39,26 @@ def find_tasks(
     if split not in ("test", "validation"):
         raise ConfigError(f"--split {split}: expected test or validation")
     known = SUITES[suite]
-    if unknown := [name for name in names if name not in known.tasks]:
-        raise ConfigError(f"no task {unknown[0]!r}; expected {', '.join(known.tasks)}")
-    found: list[tasks.EvaluationTask] = []
+    for name in names:
+        if name not in known.tasks:
+            raise ConfigError(f"no task {name!r}; expected {', '.join(known.tasks)}")
+    available: list[tasks.EvaluationTask] = []
     missing: dict[str, str] = {}
-    for name in [name for name in known.tasks if name in (names or known.tasks)]:
+    for name in known.tasks:
+        if names and name not in names:
+            continue
         files = known.files(name, data_dir, split)
         absent = [path for path in files if not path.is_file()]
-        if absent or not files:
-            missing[name] = f"no file {absent[0]}" if absent else f"has no {split} split"
+        if absent:
+            missing[name] = f"no file {absent[0]}"
+        elif not files:
+            missing[name] = f"has no {split} split"
         else:
-            found.append(known.read(name, files))
-    if not found:
+            available.append(known.read(name, files))
+    if not available:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in missing.items())
         raise DataError(f"no data of any task ({reasons})", path=data_dir)
-    return found, missing
+    return available, missing
 
 
 def evaluate(
@@ -71,10 +76,12 @@ def evaluate(
         The evaluation, and the reasons for skipped tasks.
     """
     if suite == "sts":
-        found = aoe_train.evaluate(model, data_dir=data_dir, tasks=tasks, split=split, **options)
-        return found, found.missing
-    own, missing = find_tasks(suite, Path(data_dir), tasks, split)
-    return aoe_train.evaluate(model, suite=suite, tasks=own, **options), missing
+        evaluation = aoe_train.evaluate(
+            model, data_dir=data_dir, tasks=tasks, split=split, **options
+        )
+        return evaluation, evaluation.missing
+    available, missing = find_tasks(suite, Path(data_dir), tasks, split)
+    return aoe_train.evaluate(model, suite=suite, tasks=available, **options), missing
 
 
 def compare_with_published(suite: str, evaluation: Evaluation) -> str:
@@ -96,10 +103,12 @@ def _comparison(
     own = {task: 100 * scores[task][published.metric] for task in columns if task in scores}
     if len(own) == len(columns) - 1:
         own[MEAN] = fmean(own.values())
-    by_row = {f"**{model}**": own, **{row: published.scores(row) for row in published.rows}}
-    cells = [
-        [row, *(_figure(found.get(column)) for column in columns)] for row, found in by_row.items()
-    ]
+    rows = {f"**{model}**": own}
+    for row in published.rows:
+        rows[row] = published.scores(row)
+    cells = []
+    for name, by_column in rows.items():
+        cells.append([name, *(_figure(by_column.get(column)) for column in columns)])
     return table((published.metric, *columns), cells)
 
 

@@ -57,35 +57,42 @@ TASKS = tuple(_FILES)
 
 def files(task: str, data_dir: Path, split: str) -> tuple[Path, ...]:
     """The files of a task's parts; only the split `test` exists."""
-    packed = [data_dir / "nli" / f"{name}.tsv.gz" for name in _FILES[task]]
-    found = (path.with_suffix("") if path.with_suffix("").is_file() else path for path in packed)
-    return tuple(found) if split == "test" else ()
+    if split != "test":
+        return ()
+    paths = []
+    for name in _FILES[task]:
+        plain = data_dir / "nli" / f"{name}.tsv"
+        paths.append(plain if plain.is_file() else plain.with_suffix(".tsv.gz"))
+    return tuple(paths)
 
 
 def read(task: str, found: Sequence[Path]) -> ClassTask | JoinedTask:
     """Read a task and check that each part has its published number of rows."""
     frames = tuple(_read(path, _ROWS[name]) for path, name in zip(found, _FILES[task], strict=True))
-    parts = tuple(map(_examples, _divide(*frames) if task == "TaxiNLI" else frames))
+    if task == "TaxiNLI":
+        frames = _divide(*frames)
+    parts = tuple(map(_examples, frames))
     if task != "MultiNLI":
         return ClassTask(task, parts)
     train, matched, mismatched = parts
-    tests = {"matched": (train, mismatched, matched), "mismatched": (train, matched, mismatched)}
-    return JoinedTask(
-        task, {name: ClassTask(f"{task} {name}", three) for name, three in tests.items()}
-    )
+    tests = {
+        "matched": ClassTask(f"{task} matched", (train, mismatched, matched)),
+        "mismatched": ClassTask(f"{task} mismatched", (train, matched, mismatched)),
+    }
+    return JoinedTask(task, tests)
 
 
 def _divide(frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Split into train and test by a hash of the premise, so that they share no premise."""
-    is_test = pl.Series(
-        [crc32(premise.encode()) % _TEST_SHARE == 0 for premise in frame["premise"].to_list()]
-    )
+    hashes = [crc32(premise.encode()) for premise in frame["premise"].to_list()]
+    is_test = pl.Series(hashes) % _TEST_SHARE == 0
     return frame.filter(~is_test), frame.filter(is_test)
 
 
 def _read(path: Path, published: int) -> pl.DataFrame:
     frame = read_table(path)
-    if absent := [name for name in _COLUMNS if name not in frame.columns]:
+    absent = [name for name in _COLUMNS if name not in frame.columns]
+    if absent:
         raise DataError(
             f"no column {', '.join(absent)}; found {', '.join(frame.columns)}", path=path, row=1
         )

@@ -27,10 +27,12 @@ import numpy as np
 from aoe_train import tasks
 from pairkit.base.errors import DataError
 
-FOLDS, SEED = 10, 1111
+FOLDS = 10
+SEED = 1111
 _NARROW = tuple(2.0**power for power in range(-2, 4))
 _WIDE = tuple(2.0**power for power in range(-1, 6))
-_TOLERANCE, _ITERATIONS = 1e-5, 1000  # of the gradient, for vectors of length one
+_TOLERANCE = 1e-5  # of the gradient, for vectors of length one
+_ITERATIONS = 1000
 
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
@@ -70,10 +72,13 @@ class ClassTask:
     @property
     def rows(self) -> Sequence[tuple[str, ...]]:
         """The texts of each test example."""
-        return [
-            tuple(text for item in example for text in ((item,) if isinstance(item, str) else item))
-            for example in zip(*self.parts[-1].columns, strict=True)
-        ]
+        rows = []
+        for example in zip(*self.parts[-1].columns, strict=True):
+            texts: list[str] = []
+            for item in example:
+                texts += (item,) if isinstance(item, str) else item
+            rows.append(tuple(texts))
+        return rows
 
     def measure(self, vectors: tasks.TaskVectors) -> tasks.Metrics:
         """Accuracy, and with `has_f1` the F1 of class 1."""
@@ -106,14 +111,15 @@ class JoinedTask:
 
     def measure(self, vectors: tasks.TaskVectors) -> tasks.TaskMetrics:
         """Accuracy over the examples of all tests, and of each test."""
-        found = {name: test.measure(vectors) for name, test in self.tests.items()}
-        right = [
-            metrics.outcomes["accuracy"]
-            for metrics in found.values()
-            if isinstance(metrics, tasks.MeanMetrics)
-        ]
-        parts = {name: (metrics, metrics.n) for name, metrics in found.items()}
-        return tasks.TaskMetrics(tasks.MeanMetrics({"accuracy": np.concatenate(right)}), parts)
+        parts = {}
+        right = []
+        for name, test in self.tests.items():
+            metrics = test.measure(vectors)
+            parts[name] = (metrics, metrics.n)
+            if isinstance(metrics, tasks.MeanMetrics):
+                right.append(metrics.outcomes["accuracy"])
+        total = tasks.MeanMetrics({"accuracy": np.concatenate(right)})
+        return tasks.TaskMetrics(total, parts)
 
 
 @dataclass(frozen=True)
@@ -130,12 +136,12 @@ class Detection(tasks.Metrics):
 
     def figures(self, counts: np.ndarray) -> dict[str, np.ndarray]:
         """Both with examples weighted by the counts; F1 is NaN without gold and predicted members."""
+        right = counts @ (self.predicted == self.gold)
         hits = counts @ (self.predicted & self.gold)
         claims = counts @ self.predicted + counts @ self.gold
-        return {
-            "accuracy": counts @ (self.predicted == self.gold) / counts.sum(axis=1),
-            "f1": np.divide(2 * hits, claims, out=np.full(len(counts), np.nan), where=claims > 0),
-        }
+        f1 = np.full(len(counts), np.nan)
+        np.divide(2 * hits, claims, out=f1, where=claims > 0)
+        return {"accuracy": right / counts.sum(axis=1), "f1": f1}
 
 
 def predict(*parts: _Part) -> np.ndarray:
@@ -144,34 +150,36 @@ def predict(*parts: _Part) -> np.ndarray:
     from threadpoolctl import threadpool_limits
 
     train = parts[0]
+    _, classes = train
+    unseen, _ = parts[-1]
     if len(parts) == 3:
-        _check_classes(train[1], 1)
+        _check_classes(classes, 1)
         scores = _scores(_NARROW, train, parts[1])
-        return _fitted(train, _best(_NARROW, [scores]), parts[2][0])
-    _check_classes(train[1], 2 * FOLDS)
+        return _fitted(train, _best(_NARROW, [scores]), unseen)
+    _check_classes(classes, 2 * FOLDS)
+    folds = _folds(classes)
     with threadpool_limits(1):  # one fold per core, because the products of a fold are small
         if len(parts) == 2:
-            found = _in_parallel(
-                lambda fold: _scores(_WIDE, *_split(train, fold)), _folds(train[1])
-            )
-            return _fitted(train, _best(_WIDE, found), parts[1][0])
-        folds = _folds(train[1])
-        predicted = np.empty_like(train[1])
-        for (_, held_out), answer in zip(
-            folds, _in_parallel(lambda f: _nested(train, f), folds), strict=True
-        ):
+            scores_of_folds = _in_parallel(lambda fold: _scores(_WIDE, *_split(train, fold)), folds)
+            return _fitted(train, _best(_WIDE, scores_of_folds), unseen)
+        predicted = np.empty_like(classes)
+        answers = _in_parallel(lambda fold: _nested(train, fold), folds)
+        for (_, held_out), answer in zip(folds, answers, strict=True):
             predicted[held_out] = answer
         return predicted
 
 
 def _nested(examples: _Part, fold: _Part) -> np.ndarray:
     train, held_out = _split(examples, fold)
-    scores = [_scores(_NARROW, *_split(train, inner)) for inner in _folds(train[1])]
-    return _fitted(train, _best(_NARROW, scores), held_out[0])
+    _, classes = train
+    unseen, _ = held_out
+    scores = [_scores(_NARROW, *_split(train, inner)) for inner in _folds(classes)]
+    return _fitted(train, _best(_NARROW, scores), unseen)
 
 
 def _split(examples: _Part, fold: _Part) -> tuple[_Part, _Part]:
-    (features, classes), (rows, held_out) = examples, fold
+    features, classes = examples
+    rows, held_out = fold
     return (features[rows], classes[rows]), (features[held_out], classes[held_out])
 
 
@@ -185,24 +193,26 @@ def _folds(classes: np.ndarray) -> list[_Part]:
 
 def _best(candidates: Sequence[float], scores: Sequence[np.ndarray]) -> float:
     """The C with the best mean accuracy; `scores` has one array (candidate,) per fold."""
-    return candidates[int(np.argmax(np.round(100 * np.mean(scores, axis=0), 2)))]
+    percents = 100 * np.mean(scores, axis=0)
+    return candidates[int(np.round(percents, 2).argmax())]
 
 
 def _scores(candidates: Sequence[float], train: _Part, held_out: _Part) -> np.ndarray:
     """Accuracy on held-out examples for each C; each fit starts from the previous one."""
-    classifier = _classifier(train[0])
-    return np.array(
-        [
-            np.mean(
-                classifier.set_params(C=candidate).fit(*train).predict(held_out[0]) == held_out[1]
-            )
-            for candidate in candidates
-        ]
-    )
+    features, _ = train
+    unseen, gold = held_out
+    classifier = _classifier(features)
+    accuracies = []
+    for candidate in candidates:
+        classifier.set_params(C=candidate).fit(*train)
+        accuracies.append(np.mean(classifier.predict(unseen) == gold))
+    return np.array(accuracies)
 
 
 def _fitted(train: _Part, strength: float, unseen: np.ndarray) -> np.ndarray:
-    predicted: np.ndarray = _classifier(train[0]).set_params(C=strength).fit(*train).predict(unseen)
+    features, _ = train
+    classifier = _classifier(features).set_params(C=strength).fit(*train)
+    predicted: np.ndarray = classifier.predict(unseen)
     return predicted
 
 
@@ -210,9 +220,8 @@ def _classifier(features: np.ndarray) -> Any:
     """A classifier whose tolerance is scaled by the vectors' lengths, as gradients grow with them."""
     from sklearn.linear_model import LogisticRegression
 
-    length = float(
-        np.sqrt(np.einsum("ef,ef->", features, features, dtype=np.float64) / len(features))
-    )
+    squares = np.einsum("ef,ef->", features, features, dtype=np.float64)
+    length = float(np.sqrt(squares / len(features)))
     return LogisticRegression(
         tol=_TOLERANCE * max(length, 1e-6), max_iter=_ITERATIONS, warm_start=True, random_state=SEED
     )

@@ -23,6 +23,7 @@ from pairkit.base.errors import ConfigError, DataError
 from pairkit.dataset.reading.tables import first_row, read_table
 
 _CAPTIONS = tuple(f"caption{number}" for number in range(1, 6))
+# The file of each split, with its number of images.
 _FILES = {
     "test": ("flickr30k/flickr30k-test.tsv.gz", 1000),
     "validation": ("flickr30k/flickr30k-val.tsv.gz", 1014),
@@ -65,31 +66,29 @@ class CaptionTask:
 
 def files(task: str, data_dir: Path, split: str) -> tuple[Path, ...]:  # noqa: ARG001 - there is one task
     """The file with the captions; it may be without `.gz`."""
-    path = data_dir / _FILES[split][0]
-    return (path.with_suffix("") if path.with_suffix("").is_file() else path,)
+    name, _ = _FILES[split]
+    packed = data_dir / name
+    plain = packed.with_suffix("")
+    return (plain if plain.is_file() else packed,)
 
 
 def read(task: str, found: Sequence[Path]) -> CaptionTask:
     """All images of a split."""
     (path,) = found
     frame = read_table(path)
-    if [name for name in _CAPTIONS if name not in frame.columns]:
+    if not set(_CAPTIONS) <= set(frame.columns):
         raise DataError(
             f"expected image, caption1 … caption5; found {', '.join(frame.columns)}", path=path
         )
     captions = frame.select(_CAPTIONS)
-    bad = captions.select(
-        pl.any_horizontal(pl.all().str.strip_chars().fill_null("") == "").arg_true()
-    )
-    if bad.height:
+    is_empty = pl.any_horizontal(pl.all().str.strip_chars().fill_null("") == "")
+    empty = captions.select(is_empty.arg_true()).to_series().to_list()
+    if empty:
         raise DataError(
-            "an empty caption; expected five", path=path, row=bad.item(0, 0) + first_row(path)
+            "an empty caption; expected five", path=path, row=empty[0] + first_row(path)
         )
-    published = next(
-        images
-        for name, images in _FILES.values()
-        if Path(name).stem == path.name.removesuffix(".gz")
-    )
+    images = {Path(name).stem: count for name, count in _FILES.values()}
+    published = images[path.name.removesuffix(".gz")]
     if len(captions) != published:
         raise DataError(
             f"{len(captions):,} rows, expected {published:,}; download it again", path=path
@@ -102,25 +101,27 @@ def _ranks(vectors: np.ndarray, size: int) -> np.ndarray:
 
     On a tie, captions of other images rank before a reference, so that a collapsed model finds nothing.
     """
-    images = np.arange(len(vectors) // size)
-    references = vectors.reshape(-1, size, vectors.shape[1])
-    ranks = np.empty((len(images), size - 1))
-    for image in images:
-        near = vectors @ references[image, 0]
-        own = -np.sort(-near[image * size + 1 : (image + 1) * size])
-        near[image * size : (image + 1) * size] = -np.inf
-        before = (near[None, :] >= own[:, None] - _ROUNDING).sum(axis=1)
-        ranks[image] = 1 + before + np.arange(size - 1)
+    images = len(vectors) // size
+    ranks = np.empty((images, size - 1))
+    for image in range(images):
+        start = image * size
+        end = start + size
+        near = vectors @ vectors[start]
+        own = -np.sort(-near[start + 1 : end])
+        near[start:end] = -np.inf
+        is_before = near[None, :] >= own[:, None] - _ROUNDING
+        ranks[image] = 1 + is_before.sum(axis=1) + np.arange(size - 1)
     return ranks
 
 
 def _metrics(ranks: np.ndarray) -> dict[str, np.ndarray]:
     references = ranks.shape[1]
+    first = ranks[:, 0]
     gains = np.where(ranks <= _DEPTH, 1 / np.log2(ranks + 1), 0).sum(axis=1)
     ideal = (1 / np.log2(np.arange(min(references, _DEPTH)) + 2)).sum()
     return {
         "strict_accuracy": ranks[:, -1] <= references,
         **{f"recall@{k}": (ranks <= k).mean(axis=1) for k in _RECALL_AT},
         f"ndcg@{_DEPTH}": gains / ideal,
-        f"mrr@{_DEPTH}": np.where(ranks[:, 0] <= _DEPTH, 1 / ranks[:, 0], 0),
+        f"mrr@{_DEPTH}": np.where(first <= _DEPTH, 1 / first, 0),
     }

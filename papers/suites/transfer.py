@@ -76,18 +76,21 @@ def read(task: str, found: Sequence[Path]) -> ClassTask:
     elif task in ("SST2", "TREC", "MRPC"):
         parts = [list(_line_rows(task, path)) for path in found]
     else:
-        parts = [[(1 - side, (text,)) for side, path in enumerate(found) for text in _lines(path)]]
-    for rows, (_, published), path in zip(parts, _FILES[task], found, strict=False):
-        if len(rows) != published:
+        positive, negative = found
+        rows: list[_Row] = [(1, (text,)) for text in _lines(positive)]
+        rows += [(0, (text,)) for text in _lines(negative)]
+        parts = [rows]
+    for part, (_, published), path in zip(parts, _FILES[task], found, strict=False):
+        if len(part) != published:
             raise DataError(
-                f"{len(rows):,} rows, expected {published:,}; download it again", path=path
+                f"{len(part):,} rows, expected {published:,}; download it again", path=path
             )
     return ClassTask(task, tuple(map(_examples, parts)), has_f1=task == "MRPC")
 
 
 def _examples(rows: Sequence[_Row]) -> Examples:
     """Sort rows by number of words, then by class, because the folds depend on the order."""
-    ordered = sorted(rows, key=lambda row: (*(len(text.split()) for text in row[1]), row[0]))
+    ordered = sorted(rows, key=_words_and_class)
     columns = zip(*(texts for _, texts in ordered), strict=True)
     return Examples(
         tuple([text.strip() or "." for text in column] for column in columns),
@@ -95,11 +98,17 @@ def _examples(rows: Sequence[_Row]) -> Examples:
     )
 
 
+def _words_and_class(row: _Row) -> tuple[int, ...]:
+    label, texts = row
+    return (*(len(text.split()) for text in texts), label)
+
+
 def _table_rows(task: str, path: Path) -> Iterator[_Row]:
     label = "coarse" if task == "TREC" else "label"
     texts = ["sentence1", "sentence2"] if task == "MRPC" else ["text"]
     frame = read_table(path)
-    if absent := [name for name in (label, *texts) if name not in frame.columns]:
+    absent = [name for name in (label, *texts) if name not in frame.columns]
+    if absent:
         raise DataError(
             f"no column {', '.join(absent)}; found {', '.join(frame.columns)}", path=path, row=1
         )
@@ -123,13 +132,16 @@ def _line_rows(task: str, path: Path) -> Iterator[_Row]:
 
 def _fields(task: str, line: str) -> tuple[str, ...] | None:
     """The class and the texts of a line; None if the number of fields is wrong."""
-    if task == "TREC":  # NUM:dist How far is it …
-        kind, _, text = line.partition(" ")
-        return kind.partition(":")[0], text
-    cells = line.split("\t")
-    if task == "SST2":  # text, class
-        return (cells[1], cells[0]) if len(cells) == 2 else None
-    return (cells[0], cells[3], cells[4]) if len(cells) == 5 else None  # class, two ids, two texts
+    match task, line.split("\t"):
+        case "TREC", _:  # NUM:dist How far is it …
+            kind, _, text = line.partition(" ")
+            coarse, _, _ = kind.partition(":")
+            return coarse, text
+        case "SST2", [text, label]:
+            return label, text
+        case "MRPC", [label, _, _, first, second]:  # with two ids
+            return label, first, second
+    return None
 
 
 def _class(task: str, name: str, path: Path, row: int) -> int:

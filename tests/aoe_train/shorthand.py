@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import ast
 import math
+import shlex
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from pairkit import AuthError, BadReply, ConfigError, DataError, RateLimited, RemoteError
+from tests.conftest import command_line
+from tests.support.refusals import config_error as config_error
+from tests.support.refusals import data_error as data_error
 
 _NAMED = {"nan": math.nan} | {
     kind.__name__: kind
@@ -41,16 +46,16 @@ def _value(cell: str, named: dict[str, Any]) -> object:
         return cell
 
 
-def config_error(words: str) -> pytest.RaisesExc[ConfigError]:
-    """Expect this error with these words."""
-    return raises(ConfigError, match=words)
-
-
-def data_error(words: str) -> pytest.RaisesExc[DataError]:
-    """Expect this error with these words."""
-    return raises(DataError, match=words)
-
-
 def stderr(capsys: pytest.CaptureFixture[str]) -> str:
     """What was printed to stderr, in one line."""
     return " ".join(capsys.readouterr().err.split())
+
+
+def aoe(command: str, *arguments: object, stdin: str | bytes | None = None) -> str:
+    """The stdout of a command line and further arguments; errors are raised."""
+    words = [*shlex.split(command), *map(str, arguments)]
+    done = CliRunner().invoke(command_line("aoe_train"), words, input=stdin)
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    assert done.exit_code == 0, done.output
+    return done.stdout

@@ -178,24 +178,23 @@ def test_vectors_of_a_collection_are_those_of_its_index(bert, tmp_path):
     {'model': 'other'} | differ from those of
     {'dim': 8} | has 32 dimensions
     {'normalize': False} | have length 1
-    {'workers': 2, 'out': 'vectors.npy'} | encodes in one process
     """,
 )
-def test_a_collection_that_does_not_fit_is_refused(bert, out, tmp_path, change, words):
-    build(TEXTS, model=bert, out=out, purpose="group")
-    build(TEXTS, model=bert, out=tmp_path / "plain")
-    (tmp_path / "texts.txt").write_text("\n".join(TEXTS))
+def test_a_collection_that_does_not_fit_is_refused(bert, tmp_path, monkeypatch, change, words):
+    monkeypatch.chdir(tmp_path)
+    build(TEXTS, model=bert, out="index", purpose="group")
+    build(TEXTS, model=bert, out="plain")
     save_bert(tmp_path / "other", seed=9)
-    options = {"model": bert, "collection": out, **change}
-    places = {
-        "plain": tmp_path / "plain",
-        "other": tmp_path / "other",
-        "vectors.npy": tmp_path / "vectors.npy",
-    }
-    options = {name: places.get(value, value) for name, value in options.items()}
-    texts = str(tmp_path / "texts.txt") if "out" in options else TEXTS
     with config_error(words):
-        encode(texts, **options)
+        encode(TEXTS, **{"model": bert, "collection": "index", **change})
+
+
+def test_vectors_of_a_collection_are_encoded_in_one_process(bert, out, tmp_path):
+    build(TEXTS, model=bert, out=out, purpose="group")
+    (tmp_path / "texts.txt").write_text("\n".join(TEXTS))
+    how = {"collection": out, "out": tmp_path / "vectors.npy", "workers": 2}
+    with config_error("encodes in one process"):
+        encode(tmp_path / "texts.txt", model=bert, **how)
 
 
 @cases(
@@ -221,18 +220,10 @@ def test_vectors_of_a_collection_have_the_prompt_for_documents(bert, out):
     assert not np.allclose(query, stored(out), atol=1e-3)
 
 
-@table(
-    "change, words",
-    """
-    {'dim': [8]} | compares full vectors
-    {'data': 'sheet'} | give it to `aoe sample-pairs`
-    """,
-)
-def test_a_purpose_that_evaluation_cannot_follow_is_refused(bert, tmp_path, change, words):
+def test_purposes_that_evaluation_cannot_follow_are_refused(bert, tmp_path):
     models = [bert, save_bert(tmp_path / "other", seed=9)]
-    sheet = sample_pairs(TEXTS, model=models, queries=TEXTS).pairs
-    sources = {"sheet": sheet.with_columns(label=pl.lit(1.0)), "texts": TEXTS}
-    options = {"data": "texts", **change}
-    options["data"] = sources[options["data"]]
-    with config_error(words):
-        evaluate(bert, purpose="group", **options)
+    sheet = sample_pairs(TEXTS, model=models, queries=TEXTS).pairs.with_columns(label=pl.lit(1.0))
+    with config_error("compares full vectors"):
+        evaluate(bert, data=TEXTS, purpose="group", dim=[8])
+    with config_error("give it to `aoe sample-pairs`"):
+        evaluate(bert, data=sheet, purpose="group")

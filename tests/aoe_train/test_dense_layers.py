@@ -16,8 +16,16 @@ from transformers import AutoTokenizer, T5EncoderModel
 from aoe_train import encode, export, train
 from pairkit import ConfigError, DataError
 from tests.aoe_train.shorthand import cases, config_error, raises, shared
-from tests.aoe_train.tiny import load, read_json, save_bert, save_gemma, save_llama, save_t5
-from tests.aoe_train.vectors import difference, probes
+from tests.aoe_train.tiny import (
+    difference,
+    load,
+    probes,
+    read_json,
+    save_bert,
+    save_gemma,
+    save_llama,
+    save_t5,
+)
 
 TEXTS = [*probes(40), "bread", "a large blue car is on the road . " * 3, "the dog"]
 PAIRS = "large-large small-large red-red blue-red old-new slow-slow fast-slow new-new"

@@ -5,8 +5,7 @@ from sentence_transformers import SentenceTransformer
 from aoe_train import encode, evaluate, export, train
 from tests.aoe_train.shorthand import cases, config_error, shared, table
 from tests.aoe_train.test_dense_layers import ROWS
-from tests.aoe_train.tiny import load, save_bert, save_gemma, save_llama, save_t5
-from tests.aoe_train.vectors import difference
+from tests.aoe_train.tiny import difference, load, save_bert, save_gemma, save_llama, save_t5
 
 TEXTS = ["a cat is playing", "the dog", "a large blue car is on the road with a small bird"]
 SAVE = {"bert": save_bert, "llama": save_llama, "gemma": save_gemma, "t5": save_t5}

@@ -18,8 +18,7 @@ from aoe_train.exporting.static_model import (
     token_shares,
     written_tokens,
 )
-from tests.aoe_train.shell import aoe
-from tests.aoe_train.shorthand import approx, cases, config_error, data_error
+from tests.aoe_train.shorthand import aoe, approx, cases, config_error, data_error
 from tests.aoe_train.test_search import sentences
 from tests.aoe_train.tiny import bytelevel, card_of, read_json, wordpiece
 
@@ -103,7 +102,7 @@ def test_the_command_and_its_errors(bert, texts, tmp_path):
         distill(few, model=bert, out=static)
     with config_error("dim=33: the model's vectors have 32 numbers"):
         distill(texts, model=bert, out=static, dim=33)
-    assert json.loads(aoe("distill", texts, "-m", bert, "-o", static, "--json"))["texts"] == 285
+    assert json.loads(aoe(f"distill {texts} -m {bert} -o {static} --json"))["texts"] == 285
     again = distill(texts, model=bert, out=static)
     assert (again.texts, again.out) == (285, static)
     rows = [{"text1": one, "text2": "a dog", "score": len(one) % 5} for one in sentences(20)]

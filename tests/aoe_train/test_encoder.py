@@ -14,8 +14,8 @@ from transformers import BartConfig, BartModel
 from aoe_train import encode
 from pairkit import ConfigError
 from tests import forked
-from tests.aoe_train.shell import aoe
 from tests.aoe_train.shorthand import (
+    aoe,
     approx,
     cases,
     config_error,

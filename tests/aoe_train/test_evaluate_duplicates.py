@@ -57,7 +57,7 @@ def test_newer_reports_are_queries_and_older_ones_candidates(days, pairs, neares
     assert {name: found[name] for name in expected} == approx(expected)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.integers(0, 5), min_size=2, max_size=12), st.data())
 def test_metrics_equal_those_of_a_sorted_list(scores, data):
     """Compared with ranks by sorting; targets are last among ties, and other duplicates aren't ranked."""

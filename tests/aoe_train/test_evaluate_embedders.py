@@ -6,7 +6,7 @@ import pytest
 from aoe_train import Encoder, evaluate
 from pairkit import ConfigError, DataError
 from tests.aoe_train.shorthand import approx, cases, config_error, data_error, raises, read_rows
-from tests.aoe_train.vectors import unit
+from tests.aoe_train.tiny import unit
 
 TEXTS = ["a man is playing a flute", "the dog is eating", "a red boat", "a cat"]
 FEW = {"resamples": 0, "suite": "sts"}

@@ -10,7 +10,7 @@ from aoe_train import evaluate
 from aoe_train.evaluation.pair_metrics import Binary, Correlation, correlation
 from aoe_train.evaluation.resample import Comparison, Interval, Resampling, compare, intervals
 from aoe_train.evaluation.score import Gain, UncertainLabels, gain, reliability
-from tests.aoe_train.shorthand import approx, data_error, read_rows
+from tests.aoe_train.shorthand import approx, data_error
 from tests.aoe_train.tiny import save_bert
 
 
@@ -94,62 +94,49 @@ def test_a_gain_by_hand():
         (HALF, 2 * HALF, "inconclusive", 0),  # ranks all pairs alike
     ):
         found = gain(Binary(after, LABELS), Binary(before, LABELS), HOW)
-        assert found is not None
         assert (found.word, found.ahead.difference, found.reliability) == (word, difference, 1)
         assert found.after == found.before + difference
     scores = np.tile([5.0, 4, 1, 0], 20)
     by_rank = gain(Correlation(RIGHT, scores), Correlation(HALF, scores), HOW)
-    assert by_rank is not None
     assert (by_rank.metric, by_rank.after) == ("spearman", approx(1))
     assert str(by_rank).startswith("Spearman ")
 
 
+def against_half(after, **options):
+    """The gain over the model that is half right."""
+    return gain(Binary(after, LABELS, **options), Binary(HALF, LABELS, **options), HOW)
+
+
 def test_intervals_widen_with_label_uncertainty():
     def width(sure):
-        probabilities = np.where(LABELS == 1, sure, 1 - sure)
-        found = gain(
-            Binary(RIGHT, LABELS, probabilities=probabilities),
-            Binary(HALF, LABELS, probabilities=probabilities),
-            HOW,
-        )
-        assert found is not None
+        found = against_half(RIGHT, probabilities=np.where(LABELS == 1, sure, 1 - sure))
         return found.ahead.interval.high - found.ahead.interval.low
 
     assert width(1.0) < width(0.9) < width(0.7)
-    doubt = Binary(RIGHT, LABELS, probabilities=np.full(80, 0.5))
-    assert gain(doubt, doubt, HOW) is None
-    certain = gain(
-        Binary(RIGHT, LABELS, probabilities=LABELS), Binary(HALF, LABELS, probabilities=LABELS), HOW
-    )
-    assert certain == gain(Binary(RIGHT, LABELS), Binary(HALF, LABELS), HOW)
+    assert against_half(RIGHT, probabilities=np.full(80, 0.5)) is None
+    assert against_half(RIGHT, probabilities=LABELS) == against_half(RIGHT)
 
 
 def test_too_few_pairs_show_nothing():
     """With three positives among 200 pairs, one gain in seven is chance."""
-    for pairs, word, end in read_rows("""
-            28 | inconclusive | ], 28 pairs: too few to tell)
-            32 | better | ], 32 pairs)
-            """):
-        found = gain(
-            Binary(RIGHT[:pairs], LABELS[:pairs]), Binary(HALF[:pairs], LABELS[:pairs]), HOW
-        )
-        assert found is not None
-        assert (found.ahead.interval.low > 0, found.word, str(found).endswith(end)) == (
-            True,
-            word,
-            True,
-        )
-    labels = np.array([1.0] * 3 + [0] * 197)
-    better, worse = np.where(labels == 1, 0.9, 0.1), np.where(labels == 1, 0.3, 0.1)
-    better[50:60], worse[50:60] = 0.2, 0.5
-    for positives, word in read_rows("""
-            3 | inconclusive
-            10 | better
-            """):
-        labels[:positives], better[:positives], worse[:positives] = 1, 0.9, 0.3
-        found = gain(Binary(better, labels), Binary(worse, labels), HOW)
-        assert found is not None
-        assert (found.rarer, found.ahead.interval.low > 0, found.word) == (positives, True, word)
+    for pairs, word, end in (
+        (28, "inconclusive", "], 28 pairs: too few to tell)"),
+        (32, "better", "], 32 pairs)"),
+    ):
+        labels = LABELS[:pairs]
+        found = gain(Binary(RIGHT[:pairs], labels), Binary(HALF[:pairs], labels), HOW)
+        assert found.ahead.interval.low > 0
+        assert found.word == word
+        assert str(found).endswith(end)
+    for positives, word in ((3, "inconclusive"), (10, "better")):
+        labels = np.arange(200.0) < positives
+        better = np.where(labels, 0.9, 0.1)
+        worse = np.where(labels, 0.3, 0.1)
+        better[50:60] = 0.2
+        worse[50:60] = 0.5
+        found = gain(Binary(better, labels * 1.0), Binary(worse, labels * 1.0), HOW)
+        assert found.ahead.interval.low > 0
+        assert (found.rarer, found.word) == (positives, word)
 
 
 def test_gains_of_an_evaluation(tmp_path, capsys):

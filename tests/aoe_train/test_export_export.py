@@ -9,11 +9,9 @@ from sentence_transformers import SentenceTransformer
 
 import aoe_train
 from aoe_train import train
-from tests.aoe_train.shell import aoe
-from tests.aoe_train.shorthand import cases, config_error, data_error, table
+from tests.aoe_train.shorthand import aoe, cases, config_error, data_error, table
 from tests.aoe_train.test_dense_layers import ROWS
-from tests.aoe_train.tiny import around, card_of, load, read_json, save_bert
-from tests.aoe_train.vectors import difference, probes
+from tests.aoe_train.tiny import around, card_of, difference, load, probes, read_json, save_bert
 
 
 def export(model, out, **options):
@@ -37,7 +35,7 @@ def test_adapters_are_merged_into_a_self_contained_folder(llama, tmp_path):
     expected = encoder.encode(texts)
     plain = load(llama, pooling="last", bidirectional=True)
     assert difference(plain.encode(texts), expected) > 0.1
-    result = json.loads(aoe("export", "--model", tmp_path / "m", "--out", out, "--json"))
+    result = json.loads(aoe(f"export --model {tmp_path}/m --out {out} --json"))
     said = (result["out"], result["merged"], result["dim"], result["needs_toolkit"])
     assert said == (str(out), True, 32, None)
     assert max(result["difference"], result["rounding"]) < 1e-5

@@ -4,8 +4,7 @@ import pytest
 
 import aoe_train
 from aoe_train import Encoder, open_index
-from tests.aoe_train.shell import aoe
-from tests.aoe_train.shorthand import data_error, table
+from tests.aoe_train.shorthand import aoe, data_error, table
 
 
 @pytest.fixture
@@ -36,8 +35,7 @@ def test_chunks_name_their_place_and_address(bert, handbook, out):
     assert hit.text == "Dogs > When may they run?\n\nA dog may run in the park."
     assert (hit.key_column, hit.key) == ("place", "rules/dogs.md:5")
     assert index.rows["url"][0] == "https://a.example/?l=3#the-house"
-    output = aoe("search", out, "dog park", "--where", "file=rules/dogs.md")
-    assert "rules/dogs.md:5" in output
+    assert "rules/dogs.md:5" in aoe(f"search {out} 'dog park' --where file=rules/dogs.md")
 
 
 def test_an_index_follows_its_folder(bert, handbook, tmp_path):

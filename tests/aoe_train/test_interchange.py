@@ -12,8 +12,7 @@ from sentence_transformers.sentence_transformer.modules import Pooling
 
 from tests.aoe_train.shorthand import cases, config_error, data_error, raises, table
 from tests.aoe_train.test_model_folder import write_modules
-from tests.aoe_train.tiny import around, edit, load, read_json, save_ran
-from tests.aoe_train.vectors import difference, probes
+from tests.aoe_train.tiny import around, difference, edit, load, probes, read_json, save_ran
 
 POOLINGS = ["cls", "avg", "max", "last", "cls-avg", "first-last-avg", "weighted-mean"]
 PROMPT = "the {text} in one word:"

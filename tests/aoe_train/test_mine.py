@@ -13,8 +13,17 @@ from hypothesis import strategies as st
 
 from aoe_train import Encoder, mine
 from pairkit import ConfigError, DataError
-from tests.aoe_train.shell import aoe
-from tests.aoe_train.shorthand import approx, cases, config_error, data_error, raises, shared, table
+from tests.aoe_train.shorthand import (
+    aoe,
+    approx,
+    cases,
+    config_error,
+    data_error,
+    raises,
+    read_rows,
+    shared,
+    table,
+)
 from tests.aoe_train.tiny import WORDS, load
 
 
@@ -24,11 +33,14 @@ def negatives(rows):
 
 
 SHIPS = pl.DataFrame(
-    {
-        "text1": ["the red boat sinks", "the red boat sinks", "a dog barks loudly", "a cat sleeps"],
-        "text2": ["crimson ship going under", "boat of red goes down", "loud dog", "the red car"],
-        "label": [1, 1, 1, 0],
-    }
+    read_rows("""
+    the red boat sinks | crimson ship going under | 1
+    the red boat sinks | boat of red goes down | 1
+    a dog barks loudly | loud dog | 1
+    a cat sleeps | the red car | 0
+    """),
+    ["text1", "text2", "label"],
+    orient="row",
 )
 
 
@@ -94,13 +106,13 @@ def test_near_duplicates_positives_and_clusters_are_excluded(bert, transitive, e
 
 
 CLUSTERED = pl.DataFrame(
-    [
-        ("file error one", "crash on open", 1, "x"),
-        ("file error two", "panics when opening", 1, "x"),
-        ("file error three", "does not start", 1, "x"),
-        ("other error", "words here", 1, "y"),
-        ("big bird", "small bird", 1, "z"),
-    ],
+    read_rows("""
+    file error one | crash on open | 1 | x
+    file error two | panics when opening | 1 | x
+    file error three | does not start | 1 | x
+    other error | words here | 1 | y
+    big bird | small bird | 1 | z
+    """),
     ["text1", "text2", "label", "cluster"],
     orient="row",
 )

@@ -13,7 +13,7 @@ from tests.aoe_train.shorthand import approx
 from tests.aoe_train.test_train_texts import TEXTS
 from tests.aoe_train.tiny import WORDS
 
-quick = settings(max_examples=25, deadline=None)
+quick = settings(max_examples=25)
 
 
 def dense_teacher(texts, vectors, smoothing, neighbours, weight):

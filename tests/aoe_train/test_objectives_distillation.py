@@ -21,7 +21,7 @@ from tests.aoe_train.tiny import seeded
 theirs = pytest.importorskip("sentence_transformers.sentence_transformer.losses")
 util = pytest.importorskip("sentence_transformers.util")
 
-quick = settings(max_examples=25, deadline=None)
+quick = settings(max_examples=25)
 TEACHER = TeacherInfo(teacher_dim=3)
 
 
@@ -112,7 +112,6 @@ def test_learned_map_equals_sentence_transformers_and_is_trained():
     found = objective(own, None, texts, BatchTeachers(teacher=teacher))["loss"]
     equal_with_gradient(found, expected, own)
     objective(own, None, texts, BatchTeachers(teacher=teacher))["loss"].backward()
-    assert weight.grad is not None
     assert weight.grad.abs().sum() > 0
 
 

@@ -126,7 +126,7 @@ def test_invalid_settings_are_refused(given, message):
         ObjectiveSettings(**given)
 
 
-quick = settings(max_examples=10, deadline=None)
+quick = settings(max_examples=10)
 seeds = st.integers(0, 10**6)
 
 

@@ -54,7 +54,7 @@ def test_products_of_whole_numbers_are_exact():
         assert torch.allclose(found, plain(rows), rtol=1e-5, atol=0.1)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(1, 40), st.integers(0, 39), st.floats(-1e4, 1e4, width=32))
 def test_rows_do_not_depend_on_each_other(count, place, loud):
     torch.manual_seed(count)
@@ -173,7 +173,7 @@ def test_constant_dimensions():
 
 
 @cases("quantize", ["float32", "int8", "binary", "ubinary"])
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seed=seeds, dim=st.integers(1, 20))
 def test_codes_equal_sentence_transformers(quantize, seed, dim):
     from sentence_transformers.util.quantization import quantize_embeddings
@@ -192,7 +192,7 @@ def test_codes_equal_sentence_transformers(quantize, seed, dim):
     assert (none.shape, none.dtype) == ((0, ours.shape[1]), ours.dtype)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seed=seeds)
 def test_restored_values_are_within_half_a_step(seed):
     vectors = drawn(seed)

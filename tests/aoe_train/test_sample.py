@@ -9,8 +9,8 @@ from numpy.random import default_rng
 
 from aoe_train import Encoder, evaluate, index, sample_pairs, search
 from pairkit import ConfigError, DataError
-from tests.aoe_train.shell import aoe
 from tests.aoe_train.shorthand import (
+    aoe,
     approx,
     cases,
     config_error,
@@ -19,8 +19,7 @@ from tests.aoe_train.shorthand import (
     read_rows,
     table,
 )
-from tests.aoe_train.tiny import WORDS, save_bert
-from tests.aoe_train.vectors import unit
+from tests.aoe_train.tiny import WORDS, save_bert, unit
 
 
 class Model(Encoder):

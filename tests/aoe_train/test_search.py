@@ -15,8 +15,8 @@ import polars as pl
 from aoe_train import Encoder, duplicates, open_index, search
 from aoe_train import index as build
 from aoe_train.searching.ranking import candidates
-from tests.aoe_train.shell import aoe
 from tests.aoe_train.shorthand import (
+    aoe,
     approx,
     cases,
     config_error,

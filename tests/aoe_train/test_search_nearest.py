@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from numpy.linalg import norm
 from numpy.random import default_rng
 
-import aoe_train
-from aoe_train import open_index, search_every
+from aoe_train import index, open_index, search_every
 from aoe_train.model.hybrid import fused
 from aoe_train.model.quantization import quantized, value_ranges
 from aoe_train.searching import nearest as module
@@ -20,8 +19,15 @@ from aoe_train.searching import similar_texts as near_duplicates
 from aoe_train.searching.build_index import measure
 from aoe_train.searching.index import SearchQuery
 from aoe_train.searching.nearest import INDEX_FILE, IndexVectors, Searcher, build, nearest, read
-from tests.aoe_train.shell import aoe
-from tests.aoe_train.shorthand import approx, cases, config_error, data_error, read_rows, shared
+from tests.aoe_train.shorthand import (
+    aoe,
+    approx,
+    cases,
+    config_error,
+    data_error,
+    read_rows,
+    shared,
+)
 from tests.aoe_train.tiny import WORDS, load
 
 
@@ -36,38 +42,34 @@ def test_nearest_equals_sorting_all(seed, rows, count, block, data):
     # Few different numbers, so that many scores are equal
     random = default_rng(seed)
     vectors, queries = (random.integers(0, 3, (size, 2)).astype(np.float32) for size in (rows, 3))
-    places = data.draw(
-        st.none() | st.lists(st.integers(0, rows - 1), unique=True, min_size=1).map(sorted)
-    )
-    allowed = None if places is None else np.array(places)
+    some = st.lists(st.integers(0, rows - 1), unique=True, min_size=1).map(sorted).map(np.array)
+    allowed = data.draw(st.none() | some)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_BLOCK_VECTORS", block)
         found = nearest(IndexVectors(vectors), queries, count, allowed)
     every = np.arange(rows) if allowed is None else allowed
-    for row, query in enumerate(queries):
+    for query, places, near in zip(queries, found.places, found.scores, strict=True):
         scores = vectors[every] @ query
         order = np.lexsort((every, -scores))[:count]
-        wanted = [*every[order], *[-1] * (count - len(order))]
-        assert found.places[row].tolist() == wanted
-        assert found.scores[row, : len(order)].tolist() == scores[order].tolist()
+        assert places.tolist() == [*every[order], *[-1] * (count - len(order))]
+        assert near[: len(order)].tolist() == scores[order].tolist()
 
 
 def test_recall_and_reproducible_bytes_of_an_index(tmp_path):
     pytest.importorskip("faiss")
     random = default_rng(3)
-    vectors = (
-        unit(40, 32)[random.integers(0, 40, 3000)]
-        + random.normal(size=(3000, 32)).astype(np.float32) * 0.1
-    )
+    groups = unit(40, 32)[random.integers(0, 40, 3000)]
+    vectors = groups + random.normal(size=(3000, 32)).astype(np.float32) * 0.1
     vectors = (vectors / norm(vectors, axis=1, keepdims=True)).astype(np.float32)
-    folders = [tmp_path / name for name in ("one", "two")]
+    index = IndexVectors(vectors)
+    folders = [tmp_path / "one", tmp_path / "two"]
     for folder in folders:
         folder.mkdir()
-        build(IndexVectors(vectors), "hnsw", folder)
+        build(index, "hnsw", folder)
     one, two = ((folder / INDEX_FILE).read_bytes() for folder in folders)
     assert one == two
-    searcher = Searcher(IndexVectors(vectors), read(folders[0], "hnsw", vectors.shape))
-    assert measure(IndexVectors(vectors), searcher) > 0.8
+    searcher = Searcher(index, read(folders[0], "hnsw", vectors.shape))
+    assert measure(index, searcher) > 0.8
     found = searcher.nearest(vectors[:4], 10)
     assert found.places[:, 0].tolist() == [0, 1, 2, 3]
     exact = np.take_along_axis(vectors[:4] @ vectors.T, found.places, axis=1)
@@ -129,7 +131,7 @@ def dated(count=40):
 def dated_index(bert, tmp_path_factory):
     out = tmp_path_factory.mktemp("dated") / "index"
     rows = dated().with_columns(at=pl.lit("2020-01-") + pl.col("day").cast(pl.String).str.zfill(2))
-    aoe_train.index(rows, model=bert, out=out)
+    index(rows, model=bert, out=out)
     return out
 
 
@@ -161,64 +163,62 @@ def test_search_every_equals_single_searches_among_older_rows(bert, dated_index,
         index.search_every(before="age")
 
 
-def test_search_every_with_a_prompt_for_queries(bert, tmp_path):
+def test_search_every_with_a_prompt_for_queries(bert, out, tmp_path):
     encoder = load(bert, prompts={"query": "the dog: "})
     encoder.save(tmp_path / "model")
-    out, texts = tmp_path / "index", dated()["text"][:2].to_list()
-    aoe_train.index(dated(), model=tmp_path / "model", out=out)
-    stored, asked = (
-        encoder.encode(texts, normalize=True),
-        encoder.encode_query(texts, normalize=True),
-    )
+    texts = dated()["text"][:2].to_list()
+    index(dated(), model=tmp_path / "model", out=out)
+    stored = encoder.encode(texts, normalize=True)
+    asked = encoder.encode_query(texts, normalize=True)
     assert np.abs(stored - asked).max() > 1e-4
     for model, own in ((None, stored), (tmp_path / "model", asked)):
         hits = search_every(out, top=39, by="model", model=model).hits
         found = hits.filter(place1=1, place2=0)["cosine"].item()
-        assert found == approx(float(own[1] @ stored[0]), abs=1e-6)
+        assert found == approx(own[1] @ stored[0], abs=1e-6)
 
 
 def test_a_query_from_standard_input(dated_index):
     text = dated()["text"][3] + "\n" + "x" * 300_000 + "é"
-    flags = ("--by", "words", "--json")
-    found = json.loads(aoe("search", dated_index, "-", *flags, stdin=text))
-    assert found == json.loads(aoe("search", dated_index, text, *flags))
+    command = f"search {dated_index} --by words --json"
+    found = json.loads(aoe(command, "-", stdin=text))
+    assert found == json.loads(aoe(command, text))
     assert found["hits"][0]["row"]["id"] == "a/b#3"
 
 
 def test_near_duplicates_do_not_depend_on_blocks(monkeypatch):
-    random = default_rng(1)
-    vectors = random.integers(0, 2, (50, 4)).astype(np.float32)  # so that many cosines are equal
-    both = IndexVectors(vectors), IndexVectors(vectors[:30])
+    vectors = default_rng(1).integers(0, 2, (50, 4)).astype(np.float32)  # many equal cosines
+    index = IndexVectors(vectors)
     for neighbours in (2, 60):
         found = []
-        for sizes in ((1024, 4096, 1 << 20), (7, 11, 5)):
-            for name, size in zip(
-                ("_BLOCK_QUERIES", "_BLOCK_TEXTS", "_BUFFERED_PAIRS"), sizes, strict=True
-            ):
-                monkeypatch.setattr(near_duplicates, name, size)
-            for queries in both:
-                texts = near_duplicates.TextComparison(
-                    both[0], Searcher(both[0]), queries, within=queries is both[0]
+        for queries, texts, pairs in ((1024, 4096, 1 << 20), (7, 11, 5)):
+            monkeypatch.setattr(near_duplicates, "_BLOCK_QUERIES", queries)
+            monkeypatch.setattr(near_duplicates, "_BLOCK_TEXTS", texts)
+            monkeypatch.setattr(near_duplicates, "_BUFFERED_PAIRS", pairs)
+            for asked in (index, IndexVectors(vectors[:30])):
+                compared = near_duplicates.TextComparison(
+                    index, Searcher(index), asked, within=asked is index
                 )
-                pairs, full = texts.similar_pairs(2, neighbours=neighbours, show=lambda _: None)
-                found.append(
-                    (full, *(pairs[name].tolist() for name in ("place1", "place2", "cosine")))
+                similar, full = compared.similar_pairs(
+                    2, neighbours=neighbours, show=lambda _: None
                 )
+                columns = [similar[name].tolist() for name in ("place1", "place2", "cosine")]
+                found.append((full, *columns))
         assert found[:2] == found[2:]
-        assert len(found[0][1]) == len(set(zip(*found[0][1:3], strict=True)))
+        places = [*zip(*found[0][1:3], strict=True)]
+        assert len(places) == len({*places})
 
 
 def test_search_together_equals_single_searches(dated_index, bert):
     index = open_index(dated_index, model=bert)
-    encoder = load(bert)
+    one, two, three, four, *_ = dated()["text"]
     queries = [
-        SearchQuery(text, 3 + place, {"day": 3} if place == 2 else {}, {}, by, None)
-        for place, (text, by) in enumerate(
-            zip(dated()["text"], ["both", "model", "both", "words"], strict=False)
-        )
+        SearchQuery(one, 3, {}, {}, "both", None),
+        SearchQuery(two, 4, {}, {}, "model", None),
+        SearchQuery(three, 5, {"day": 3}, {}, "both", None),
+        SearchQuery(four, 6, {}, {}, "words", None),
     ]
-    vectors = [None if query.by == "words" else encoder.encode(query.text) for query in queries]
-    found = index.search_together(list(zip(queries, vectors, strict=True)))
+    vectors = [*load(bert).encode([one, two, three]), None]
+    found = index.search_together([*zip(queries, vectors, strict=True)])
     for query, hits in zip(queries, found, strict=True):
         single = index.search(query.text, top=query.top, where=query.where, by=query.by)
         assert [hit.place for hit in hits] == [hit.place for hit in single]
@@ -227,18 +227,18 @@ def test_search_together_equals_single_searches(dated_index, bert):
 
 def test_search_every_on_the_command_line(bert, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    aoe_train.index(dated(), model=bert, out="index")
+    index(dated(), model=bert, out="index")
     for name in ("one.parquet", "two.parquet"):
-        flags = ["--every", "--before", "day", "--top", "3", "--out", name, "--json", "-q"]
-        printed = json.loads(aoe("search", "index", *flags))
+        flags = f"--every --before day --top 3 --out {name} --json -q"
+        printed = json.loads(aoe(f"search index {flags}"))
         assert printed == {"texts": 39, "hits": pl.read_parquet("one.parquet").height, "undated": 1}
     assert Path("one.parquet").read_bytes() == Path("two.parquet").read_bytes()
     for wrong, words in read_rows("""
-            ['--every'] | expected a TEXT to search for, or both every= and out=
-            ['text', '--out', 'x'] | expected a TEXT to search for, or both every= and out=
-            ['--every', '--out', 'one.parquet'] | already exists
-            ['--every', '--out', 'hits.txt'] | hits.txt: expected the name of a .csv or .tsv or
-            ['--every', '--out', 'x.parquet', '--before', 'day=3'] | one before=COLUMN and no where=
+            --every | expected a TEXT to search for, or both every= and out=
+            text --out x | expected a TEXT to search for, or both every= and out=
+            --every --out one.parquet | already exists
+            --every --out hits.txt | hits.txt: expected the name of a .csv or .tsv or
+            --every --out x.parquet --before day=3 | one before=COLUMN and no where=
             """):
         with config_error(words):
-            aoe("search", "index", *wrong)
+            aoe(f"search index {wrong}")

@@ -237,7 +237,6 @@ def serving(folder, *flags):
         cwd=folder,
         env={**os.environ, "PYTHONPATH": path, "THE_KEY": "k"},
     )
-    assert process.stdout is not None
     try:
         yield process, json.loads(process.stdout.readline())
     finally:

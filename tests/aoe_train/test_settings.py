@@ -65,7 +65,7 @@ def test_presets_and_paper_presets(preset):
     """,
 )
 def test_auc_is_ignored_if_training_is_configured(setting, depends):
-    assert depends_on_auc(load_settings(TrainSettings, assignments=[setting])) is depends
+    assert depends_on_auc(load_settings(TrainSettings, settings=[setting])) is depends
 
 
 @given(rows=st.integers(1, 10**9), dim=st.integers(2, 8192))

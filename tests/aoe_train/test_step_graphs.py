@@ -285,7 +285,7 @@ def test_plain_runs_use_graphs_and_others_dont(shallow, pairs, tmp_path, monkeyp
 
     def uses(*assignments, args=on_gpu, **other):
         given = ["preset=angle-paper", "run.precision=bf16", "run.graphs=true", *assignments]
-        chosen = load_settings(TrainSettings, assignments=given)
+        chosen = load_settings(TrainSettings, settings=given)
         loaded = replace(setup.loaded, settings=chosen)
         changed = replace(setup, args=SimpleNamespace(**args), loaded=loaded, **other)
         return make_step_graphs(changed) is not None

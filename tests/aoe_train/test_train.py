@@ -13,7 +13,7 @@ from transformers.integrations import integration_utils
 
 import aoe_train
 from aoe_train import Encoder, evaluate, train
-from tests.aoe_train.shorthand import approx, cases, config_error, data_error, shared, stderr
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error, shared, stderr, table
 from tests.aoe_train.tiny import (
     WORDS,
     card_of,
@@ -56,9 +56,8 @@ def plan(sources, backbone, **flags):
 
 def score(model, held_out):
     """The model's Spearman correlation on these pairs."""
-    how = {"resamples": 0}
-    (scores,) = evaluate(model, data=held_out, **how).to_dict().values()
-    return float(scores["spearman"])
+    (scores,) = evaluate(model, data=held_out, resamples=0).to_dict().values()
+    return scores["spearman"]
 
 
 class Watch(TrainerCallback):
@@ -236,41 +235,32 @@ def test_tensorboard_continues_after_a_kill(data, shallow, tmp_path, monkeypatch
         ("text\n" + "a\nthe\n" * 3, "single texts"),
         ("sentence1\tsentence2\tscore\n" + "a\tdog\t3\n" * 9, "3"),
     ],
-    ids=["single", "constant"],
 )
-def test_unusable_dev_rows(data, shallow, tmp_path, capsys, lines, words):
-    (tmp_path / "set").mkdir()
-    shutil.copy(data["data"], tmp_path / "set" / "train.tsv")
-    held_out = tmp_path / "set" / "validation.tsv"
+def test_unusable_dev_rows(data, shallow, out, tmp_path, capsys, lines, words):
+    folder = tmp_path / "set"
+    folder.mkdir()
+    shutil.copy(data["data"], folder / "train.tsv")
+    held_out = folder / "validation.tsv"
     held_out.write_text(lines)
-    found = train(tmp_path / "set", backbone=shallow, out=tmp_path / "m", epochs=0.2, max_length=8)
+    found = train(folder, backbone=shallow, out=out, epochs=0.2, max_length=8)
     assert found.dev is None
     told = stderr(capsys)
     assert "validation split is left out" in told
     assert "texts are truncated to 8 tokens" in told
     assert words in told
     with data_error(f"{words}.*dev_data="):
-        run({"data": data["data"], "dev_data": str(held_out)}, shallow, tmp_path / "n")
+        train(data["data"], dev_data=held_out, backbone=shallow, out=tmp_path / "n")
 
 
-@cases(
+@table(
     "flags, top, line, lr",
-    [
-        (
-            {},
-            1,
-            "AUC of {} on 32 training pairs before training: 100.00; there is little to learn",
-            5e-6,
-        ),
-        (
-            {"prompts": {"query": "a man "}},
-            1,
-            "AUC of {} on 32 training pairs before training: ",
-            5e-5,
-        ),
-        *(({"lr": 1e-4}, 1, "", 1e-4), ({}, 0.5, "", 5e-5)),  # given, or graded
-    ],
-    ids=str,
+    """
+    {} | 1 | AUC of {} on 32 training pairs before training: 100.00; there is little to learn | 5e-6
+    {'prompts': {'query': 'a man '}} | 1 | AUC of {} on 32 training pairs before training: | 5e-5
+    # given, or graded
+    {'lr': 1e-4} | 1 | '' | 1e-4
+    {} | 0.5 | '' | 5e-5
+    """,
 )
 def test_learning_rate_depends_on_the_backbones_auc(flags, top, line, lr, shallow, out, capsys):
     rows = [
@@ -281,10 +271,8 @@ def test_learning_rate_depends_on_the_backbones_auc(flags, top, line, lr, shallo
     given = {"batch_size": 32, "dev_data": rows[:8]} | flags
     found = train(rows, backbone=shallow, out=out, **given)
     told = stderr(capsys)
-    assert "warning: 8 of the 8 dev rows of data-1 have only training texts" in " ".join(
-        told.split()
-    )
-    assert line.format(shallow) in " ".join(told.split())
+    assert "warning: 8 of the 8 dev rows of data-1 have only training texts" in told
+    assert line.format(shallow) in told
     assert ("AUC of" in told) == bool(line)
     assert found.record["origin"]["settings"]["optim"]["lr"] == lr
 

@@ -230,7 +230,7 @@ def test_emulated_bf16_is_not_chosen(monkeypatch):
 def test_settings_that_sharding_does_not_support(setting, optimiser, words):
     args = SimpleNamespace(world_size=2, optim=optimiser)
     given, sharded = (
-        load_settings(TrainSettings, assignments=[setting, f"run.shard={shard}"])
+        load_settings(TrainSettings, settings=[setting, f"run.shard={shard}"])
         for shard in ("false", "true")
     )
     with refusal(f"run.shard doesn't support {words}"):

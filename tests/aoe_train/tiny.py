@@ -1,4 +1,4 @@
-"""Small random models with real tokenizers, and data to train them on."""
+"""Small random models with real tokenizers, data to train them on, and comparisons of their vectors."""
 
 import json
 import random
@@ -7,8 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from numpy.linalg import norm
 from safetensors.torch import load_file
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import (
@@ -277,3 +279,29 @@ def _save(
 def around(words: str) -> dict[str, object]:
     """Encoder settings with this default prompt."""
     return {"prompts": {"default": words}, "default_prompt_name": "default"}
+
+
+_SENTENCE = "The compiler panics when a file is opened from the menu, but not when it is saved. "
+
+
+def probes(max_length: int) -> list[str]:
+    """Texts to encode: short ones, several scripts, and one longer than `max_length` tokens."""
+    return [
+        "crash",
+        "A man is playing a flute.",
+        "naïve Straße 東京 🙂",
+        _SENTENCE,
+        _SENTENCE * max_length,
+    ]
+
+
+def difference(vectors: np.ndarray, expected: np.ndarray) -> float:
+    """The largest distance between two vectors of a text, relative to the expected one's length."""
+    assert vectors.shape == expected.shape
+    distances = norm(vectors.astype(np.float64) - expected, axis=1)
+    return float((distances / norm(expected.astype(np.float64), axis=1)).max())
+
+
+def unit(vectors: np.ndarray) -> np.ndarray:
+    """The vectors, scaled to length 1."""
+    return vectors / norm(vectors, axis=1, keepdims=True)

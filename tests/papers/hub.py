@@ -45,33 +45,32 @@ def classes(
 
 def glue(config: str) -> DatasetDict:
     """GLUE, whose test labels are hidden, except MRPC's."""
+    hidden = config != "mrpc"
     return DatasetDict(
-        {
-            split: classes(*_GLUE[config], seed, hidden=split == "test" and config != "mrpc")
-            for seed, split in enumerate(("train", "validation", "test"))
-        }
+        train=classes(*_GLUE[config], 0),
+        validation=classes(*_GLUE[config], 1),
+        test=classes(*_GLUE[config], 2, hidden=hidden),
     )
 
 
 def issues() -> DatasetDict:
     """The papers' GIS, whose validation split is named `valid`."""
     labels = [row % 2 for row in range(ROWS)]
-    return DatasetDict(
-        {
-            split: table(text1=seed, text2=seed + 9).add_column("label", labels)
-            for seed, split in enumerate(("train", "valid", "test"))
-        }
-    )
+    made = [table(text1=seed, text2=seed + 9).add_column("label", labels) for seed in range(3)]
+    return DatasetDict(zip(("train", "valid", "test"), made, strict=True))
+
+
+def inference() -> DatasetDict:
+    rows = classes("premise", "hypothesis", _NLI, 4)
+    return DatasetDict(train=rows, dev=rows, test=rows)
 
 
 HUB = {
     **{("nyu-mll/glue", config): partial(glue, config) for config in _GLUE},
     ("WhereIsAI/github-issue-similarity", None): issues,
+    ("sentence-transformers/all-nli", "pair-class"): inference,
     ("sentence-transformers/nli-for-simcse", "triplet"): lambda: DatasetDict(
         train=table(anchor=1, positive=2, negative=3)
-    ),
-    ("sentence-transformers/all-nli", "pair-class"): lambda: DatasetDict(
-        {split: classes("premise", "hypothesis", _NLI, 4) for split in ("train", "dev", "test")}
     ),
     ("sentence-transformers/wikipedia-en-sentences", None): lambda: DatasetDict(
         train=Dataset.from_dict({"sentence": texts(200, 4)})
@@ -101,24 +100,21 @@ def write_data(folder: Path) -> Path:
     for file in folder.rglob("*.tsv"):
         head, *lines = file.read_text().splitlines()
         draw = random.Random(file.name)
-        write_table(
-            file, head, ((*line.split("\t")[:-2], *draw.sample(known, 2)) for line in lines)
-        )
+        rows = ((*line.split("\t")[:-2], *draw.sample(known, 2)) for line in lines)
+        write_table(file, head, rows)
     for part in ("train", "dev"):
-        scored = zip((row % 6 for row in range(ROWS)), texts(ROWS, 6), texts(ROWS, 7), strict=True)
+        scored = zip([0, 1, 2, 3, 4, 5] * ROWS, texts(ROWS, 6), texts(ROWS, 7), strict=False)
         write_table(folder / f"stsb/stsb-{part}.tsv", "score\tsentence1\tsentence2", scored)
     for name in (name for files in transfer._FILES.values() for name, _ in files):
-        labels = (("NUM", "HUM") if "TREC" in name else (0, 1)) * PROBED
+        label, labels = ("coarse", ("NUM", "HUM")) if "TREC" in name else ("label", (0, 1))
         columns = ["sentence1", "sentence2"] if "mrpc" in name else ["text"]
-        head = "\t".join(["coarse" if "TREC" in name else "label", *columns])
-        write_table(
-            folder / name, head, zip(labels, *[texts(PROBED, 8)] * len(columns), strict=False)
-        )
+        rows = zip(labels * PROBED, *[texts(PROBED, 8)] * len(columns), strict=False)
+        write_table(folder / name, "\t".join([label, *columns]), rows)
     for name in nli._ROWS:
         rows = zip(_NLI * ROWS, texts(PROBED, 3), texts(PROBED, 2), strict=False)
         write_table(folder / f"nli/{name}.tsv.gz", "label\tpremise\thypothesis", rows)
     captions = zip(*(texts(ROWS, seed) for seed in range(10, 15)), strict=True)
-    head = "\t".join(f"caption{number}" for number in range(1, 6))
+    head = "caption1\tcaption2\tcaption3\tcaption4\tcaption5"
     write_table(folder / "flickr30k/flickr30k-test.tsv.gz", head, captions)
     write_table(folder / "domain/medquad-sentences.txt.gz", "", ((text,) for text in known))
     (folder / "word-vectors").mkdir()

@@ -133,7 +133,6 @@ def test_curves_of_runs(tmp_path):
         "cosent",
         "angle",
     ]  # in_batch had no weight; the learning rate is no part
-    assert found.dev is not None
     assert (found.dev.metric, found.dev.best_step) == ("spearman", 15)
     assert (found.dev.curve.x.tolist(), found.dev.curve.y.tolist()) == (
         [0, 15, 20],

@@ -13,7 +13,7 @@ from papers.methods.flow import Flow, fit_flow, negative_log_likelihood, with_fl
 from papers.methods.whitening import whitened, whitening
 from papers.methods.word_vectors import WordVectors, is_word_vectors, read_word_vectors
 from tests.aoe_train.shorthand import approx, cases, config_error, data_error, table
-from tests.aoe_train.vectors import unit
+from tests.aoe_train.tiny import unit
 
 
 def drawn(count=400, dim=6):

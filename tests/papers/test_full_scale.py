@@ -187,7 +187,7 @@ def resolved(name, scale="full"):
 def test_settings_are_the_papers(name, row, values):
     """The papers' values change nothing."""
     given = resolved(name)[row].settings
-    papers = load_settings(TrainSettings, below=given, assignments=values.split("; "))
+    papers = load_settings(TrainSettings, below=given, settings=values.split("; "))
     assert papers == TrainSettings.model_validate(given)
 
 

@@ -24,11 +24,8 @@ if TYPE_CHECKING:
 _MIN_SECRET = 12  # characters
 _MASK = "****"
 _APP_TIMEOUT_S = 30
-_LIBRARY_ERRORS = (
-    TypeError,
-    ValueError,
-    RuntimeError,
-)  # wrong kinds of keys, invalid responses or redirects
+# Wrong kinds of keys, invalid responses or redirects
+_LIBRARY_ERRORS = (TypeError, ValueError, RuntimeError)
 _RENEW_BEFORE_S = 60.0  # the expiry of an App's token
 _HELP = (
     "set GITHUB_TOKEN (any token that can read public repositories), pass a file of tokens (--token-file), "
@@ -55,8 +52,10 @@ class Token(AuthBase):
 
     def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
         """Add the token to a request to its own origin."""
-        if origin_of(request.url or "") == self._address.origin and (secret := self.reveal()):
-            request.headers["Authorization"] = f"Bearer {secret}"
+        if origin_of(request.url or "") == self._address.origin:
+            secret = self.reveal()
+            if secret:
+                request.headers["Authorization"] = f"Bearer {secret}"
         return request
 
     def reveal(self) -> str:
@@ -70,7 +69,9 @@ class Token(AuthBase):
 
     def mask_bytes(self, body: bytes) -> bytes:
         """See `mask`."""
-        return body.replace(self._last.encode(), _MASK.encode()) if self._is_secret else body
+        if not self._is_secret:
+            return body
+        return body.replace(self._last.encode(), _MASK.encode())
 
     @property
     def _is_secret(self) -> bool:
@@ -94,21 +95,23 @@ def find_tokens(
     """Find tokens in a file, else in the environment, else from a GitHub App, else from the `gh` tool."""
     if not plain_http:
         read_root(api_url).guard("the token", "set crawl.plain_http to true")
-    secrets = (
-        _from_file(file)
-        if file
-        else _split(environ.get(n, "") for n in ("GITHUB_TOKEN", "GITHUB_TOKENS"))
-    )
+    if file:
+        secrets = _from_file(file)
+    else:
+        variables = ("GITHUB_TOKEN", "GITHUB_TOKENS")
+        secrets = _split(environ.get(variable, "") for variable in variables)
     if not secrets and environ.get("GITHUB_APP_ID"):
         return (Token(_Installation(api_url, environ).secret, api_url),)
     secrets = secrets or _from_gh(api_url)
     if not secrets:
         raise ConfigError(f"no GitHub token found: {_HELP}")
-    count = len(secrets)
-    names = [
-        f"token {number} of {count}" if count > 1 else "the token" for number in range(1, count + 1)
-    ]
-    return tuple(Token(secret, api_url, name) for secret, name in zip(secrets, names, strict=True))
+    tokens = []
+    for number, secret in enumerate(secrets, 1):
+        name = "the token"
+        if len(secrets) > 1:
+            name = f"token {number} of {len(secrets)}"
+        tokens.append(Token(secret, api_url, name))
+    return tuple(tokens)
 
 
 def _split(texts: Iterable[str]) -> list[str]:
@@ -178,10 +181,10 @@ class _Installation:
         from jwt import PyJWTError
 
         try:
-            if (
-                self._authorization is None
-                or self._authorization.expires_at.timestamp() < time.time() + _RENEW_BEFORE_S
-            ):
+            expires_at = 0.0
+            if self._authorization is not None:
+                expires_at = self._authorization.expires_at.timestamp()
+            if self._authorization is None or expires_at < time.time() + _RENEW_BEFORE_S:
                 auth = Auth.AppAuth(self._app_id, self._key)
                 app = GithubIntegration(auth=auth, base_url=self._api_url, timeout=_APP_TIMEOUT_S)
                 self._authorization = app.get_access_token(self._installation)

@@ -27,7 +27,8 @@ def check(crawl: Crawl, names: Sequence[str], *, listed: bool = True) -> None:
     done = 0
     while done < len(unchecked):
         rows = _ask(crawl, unchecked[done:], size)
-        crawl.save("", Page(repos=[replace(row, listed=listed) for row in rows]))
+        page = Page(repos=[replace(row, listed=listed) for row in rows])
+        crawl.save("", page)
         done += len(rows)
         crawl.report("", "check", done, len(unchecked))
 
@@ -39,7 +40,8 @@ def may_be_repository(name: str) -> bool:
 
 def recheck(crawl: Crawl, name: str) -> RepoRow:
     """Check one repository again without storing the result."""
-    return _ask(crawl, [name], BatchSize(1), keep_as_of=False)[0]
+    (row,) = _ask(crawl, [name], BatchSize(1), keep_as_of=False)
+    return row
 
 
 def _unchecked(store: Store, names: Sequence[str], *, listed: bool) -> list[str]:
@@ -70,7 +72,8 @@ def _ask(
     rows = []
     for index, name in enumerate(names[:count]):
         alias = f"r{index}"
-        row = _row(crawl, name, part(reply.data, alias, name), errors.get(alias))
+        node = part(reply.data, alias, name)
+        row = _row(crawl, name, node, errors.get(alias))
         old = crawl.store.repo(name)
         if keep_as_of and old and old.as_of:
             # A failed crawl continues with its old data, so an update must start at the old time.
@@ -110,11 +113,12 @@ def _described(name: str, node: RepositoryNode) -> RepoRow:
     labels = [label.name for label in node.labels.nodes] if node.labels else []
     # Search syntax can't express a label with a quotation mark.
     searchable = [label for label in labels if '"' not in label]
+    numbers = [item.number for item in (*issues, *node.pulls.nodes)]
     row = RepoRow(
         name=name,
         outcome=RepoOutcome.OK,
         full_name=node.name_with_owner,
-        max_number=max((item.number for item in (*issues, *node.pulls.nodes)), default=0),
+        max_number=max(numbers, default=0),
         issue_count=node.newest.total_count,
         created_at=stamp_or_none(node.created_at) or "",
         labels=tuple(sorted(filter(_DUPLICATE_LABEL.search, searchable))),

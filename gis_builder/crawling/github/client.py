@@ -132,7 +132,8 @@ class Client:
     def _ask_once(self, query: GraphQuery[Any]) -> QueryAnswer:
         self._check_stop()
         start = time.monotonic()
-        raw = self._exchange.post("/graphql", json.dumps({"query": query.text}).encode())
+        body = json.dumps({"query": query.text}).encode()
+        raw = self._exchange.post("/graphql", body)
         if isinstance(raw, QueryAnswer):
             answer = raw
         else:

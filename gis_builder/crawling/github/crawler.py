@@ -74,7 +74,7 @@ class GitHub(AbstractContextManager["GitHub"]):
             # Repositories that weren't requested share queries.
             group = repo if repo in listed else ""
             groups[group].append(IssueRef(repo, ref.number))
-        jobs = {repo: partial(fetch, refs=group) for repo, group in sorted(groups.items())}
+        jobs = {repo: partial(fetch, refs=groups[repo]) for repo in sorted(groups)}
         self._run("fetch", jobs)
 
     def fetch_negative_sample(self, counts: Mapping[str, int], seed: int) -> None:
@@ -143,7 +143,8 @@ class GitHub(AbstractContextManager["GitHub"]):
             self._listener(Finished(name, stage, str(failure or "")))
 
         self._listener(Began(stage, len(jobs)))
-        run_jobs(jobs, self._workers[: max(1, len(jobs))], self._stop, done)
+        workers = self._workers[: max(1, len(jobs))]
+        run_jobs(jobs, workers, self._stop, done)
         if shared_failures:
             raise shared_failures[0]
 

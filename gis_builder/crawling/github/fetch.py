@@ -129,7 +129,8 @@ class Fetcher:
             reply, count = self._crawl.ask(size, waiting, query)
             failed = self._add(page, waiting[:count], reply, with_thread=with_thread)
             self._handle_failures(page, failures, failed)
-            waiting = sorted([ref for ref in failed if ref not in page.missing] + waiting[count:])
+            again = [ref for ref in failed if ref not in page.missing]
+            waiting = sorted(again + waiting[count:])
             if failed:
                 size.shrink()
         return page
@@ -212,7 +213,8 @@ def fetch_threads(crawl: Crawl, repo: str) -> None:
 def failure_of(errors: Sequence[GraphQLError], *alias: str) -> str:
     """The error message of an alias that needs a retry; empty if there is none."""
     for error in errors:
-        if error.needs_retry and error.path[: len(alias)] == alias[: len(error.path)]:
+        is_of_alias = error.path[: len(alias)] == alias[: len(error.path)]
+        if is_of_alias and error.needs_retry:
             return f"{error.type}: {error.message}"
     return ""
 

@@ -50,18 +50,25 @@ def split_window(
     last: int,
 ) -> tuple[Window, ...]:
     """Split a window with `count` results into adjacent ones; returns none if it is only a second."""
-    if (start := window.start) is None:
-        start = (
-            first if window.end is None or window.end > first else min(_GITHUB_START, window.end)
-        )
-    end = window.end if window.end is not None else max(last, start + 1)
+    start = window.start
+    end = window.end
+    if start is None:
+        start = first
+        if end is not None and end <= first:
+            start = min(_GITHUB_START, end)
+    if end is None:
+        end = max(last, start + 1)
     if end <= start:
         return ()
-    parts = min(_MAX_PARTS, end - start + 1, max(2, round(count / (limit * _FILL)) + 1))
-    edges = [start + (end - start + 1) * part // parts for part in range(1, parts)]
-    starts = [window.start, *edges]
-    ends = [*(edge - 1 for edge in edges), window.end]
-    return tuple(Window(a, b) for a, b in zip(starts, ends, strict=True))
+    seconds = end - start + 1
+    parts = min(_MAX_PARTS, seconds, max(2, round(count / (limit * _FILL)) + 1))
+    windows = []
+    part_start = window.start
+    for part in range(1, parts):
+        edge = start + seconds * part // parts
+        windows.append(Window(part_start, edge - 1))
+        part_start = edge
+    return (*windows, Window(part_start, window.end))
 
 
 def iso(seconds: int) -> str:
@@ -141,12 +148,7 @@ class Crawl:
     def _probe(self) -> Server:
         """Query the server's schema; without introspection there are no optional fields."""
         try:
-            reply, _ = ask_sized(
-                self.client,
-                BatchSize(1),
-                lambda _: INTROSPECTION,
-                self.settings.attempts,
-            )
+            reply, _ = self.ask_sized(BatchSize(1), lambda _: INTROSPECTION)
         except RequestRefused:
             return Server()
         return Server.of_schema(reply.data)
@@ -164,12 +166,34 @@ class Crawl:
         query: Callable[[Sequence[ItemT]], GraphQuery[T]],
     ) -> tuple[HttpReply[T], int]:
         """Query the first items, as many as the server allows; returns the reply and their number."""
-        return ask_sized(
-            self.client,
-            size,
-            lambda count: query(items[:count]),
-            self.settings.attempts,
-        )
+        return self.ask_sized(size, lambda count: query(items[:count]))
+
+    def ask_sized(
+        self,
+        size: BatchSize,
+        query: Callable[[int], GraphQuery[T]],
+    ) -> tuple[HttpReply[T], int]:
+        """Query `size.now` items, or fewer if the query is too heavy; returns the reply and their number."""
+        failures = 0
+        while True:
+            count = size.now
+            try:
+                reply = self.client.ask(query(count))
+            except TooHeavy as error:
+                failures += 1
+                if failures >= self.settings.attempts and count == 1:
+                    raise RemoteError(
+                        f"{error}, even for a single item; run the same command again to continue"
+                    ) from error
+                self.client.back_off(failures, str(error))
+                size.shrink()
+                continue
+            is_cut = any(error.is_heavy for error in reply.errors)
+            if is_cut and count > 1:
+                size.shrink()
+                continue
+            size.grow()
+            return reply, count
 
     def report(
         self,
@@ -196,32 +220,3 @@ class BatchSize:
     def grow(self) -> None:
         """Increase the batch by a quarter."""
         self.now = min(self._limit, self.now + max(1, self.now // 4))
-
-
-def ask_sized(
-    client: Client,
-    size: BatchSize,
-    build: Callable[[int], GraphQuery[T]],
-    attempts: int,
-) -> tuple[HttpReply[T], int]:
-    """Query `size.now` items, or fewer if the query is too heavy; returns the reply and their number."""
-    failures = 0
-    while True:
-        count = size.now
-        try:
-            reply = client.ask(build(count))
-        except TooHeavy as error:
-            failures += 1
-            if failures >= attempts and count == 1:
-                raise RemoteError(
-                    f"{error}, even for a single item; run the same command again to continue"
-                ) from error
-            client.back_off(failures, str(error))
-            size.shrink()
-            continue
-        is_cut = any(error.is_heavy for error in reply.errors)
-        if is_cut and count > 1:
-            size.shrink()
-            continue
-        size.grow()
-        return reply, count

@@ -6,8 +6,18 @@ from typing import Annotated, Generic, Literal, TypeVar
 
 from msgspec import Meta, field
 
-from gis_builder.store import decoding
-from gis_builder.store.decoding import Node
+from gis_builder.store.decoding import (
+    Count,
+    Cursor,
+    DecimalId,
+    Login,
+    Node,
+    Number,
+    NumberOrNone,
+    RepoName,
+    Time,
+    Word,
+)
 
 T = TypeVar("T")
 
@@ -19,13 +29,13 @@ class GraphQLNode(Node, rename="camel"):
 class RepositoryName(GraphQLNode):
     """The repository of an issue."""
 
-    name_with_owner: decoding.RepoName
+    name_with_owner: RepoName
 
 
 class Actor(GraphQLNode):
     """An account; `kind` is queried only where it matters."""
 
-    login: decoding.Login
+    login: Login
     kind: str = field(name="__typename", default="")
 
 
@@ -33,20 +43,20 @@ class PreviousPage(GraphQLNode):
     """The cursor of the page before this one."""
 
     has_previous_page: bool
-    start_cursor: decoding.Cursor | None
+    start_cursor: Cursor | None
 
 
 class NextPage(GraphQLNode):
     """The cursor of the next page."""
 
     has_next_page: bool
-    end_cursor: decoding.Cursor | None
+    end_cursor: Cursor | None
 
 
 class NodeConnection(GraphQLNode, Generic[T]):
     """The last page, or an earlier one, of a nested connection."""
 
-    total_count: decoding.Count
+    total_count: Count
     page_info: PreviousPage
     nodes: list[T | None] | None
 
@@ -59,17 +69,17 @@ class NodeConnection(GraphQLNode, Generic[T]):
 class CommentNode(GraphQLNode):
     """A comment."""
 
-    full_database_id: decoding.DecimalId
+    full_database_id: DecimalId
     author: Actor | None
-    author_association: decoding.Word
-    created_at: decoding.Time
+    author_association: Word
+    created_at: Time
     body: str | None
 
 
 class Target(GraphQLNode):
     """The target of a duplicate mark or a closing."""
 
-    number: decoding.Number
+    number: Number
     repository: RepositoryName
     kind: str = field(name="__typename", default="Issue")
 
@@ -78,9 +88,9 @@ class EventNode(GraphQLNode):
     """An event; kinds that were not queried may lack every other field."""
 
     kind: str = field(name="__typename")
-    created_at: decoding.Time | None = None
+    created_at: Time | None = None
     actor: Actor | None = None
-    state_reason: decoding.Word | None = None
+    state_reason: Word | None = None
     canonical: Target | None = None
     duplicate_of: Target | None = None
 
@@ -94,17 +104,17 @@ class LabelNode(GraphQLNode):
 class IssueNode(GraphQLNode):
     """An issue, with its thread if that was queried."""
 
-    number: decoding.Number
+    number: Number
     repository: RepositoryName
     title: str
     body: str | None
     state: Literal["OPEN", "CLOSED"]
-    state_reason: decoding.Word | None
+    state_reason: Word | None
     author: Actor | None
-    author_association: decoding.Word
-    created_at: decoding.Time
-    updated_at: decoding.Time
-    closed_at: decoding.Time | None
+    author_association: Word
+    created_at: Time
+    updated_at: Time
+    closed_at: Time | None
     duplicate_of: Target | None = None
     comments: NodeConnection[CommentNode] | None = None
     events: NodeConnection[EventNode] | None = None
@@ -118,12 +128,12 @@ class FoundIssue(IssueNode, tag_field="__typename", tag="Issue"):
 class FoundPull(GraphQLNode, tag_field="__typename", tag="PullRequest"):
     """A pull request that was queried by number."""
 
-    number: decoding.Number
+    number: Number
     repository: RepositoryName
     title: str
     closed: bool
-    created_at: decoding.Time
-    updated_at: decoding.Time
+    created_at: Time
+    updated_at: Time
 
 
 Item = FoundIssue | FoundPull | str
@@ -133,7 +143,7 @@ IssuesByAlias = dict[str, Item | None]  # a text is the repository's name
 class Listing(GraphQLNode):
     """A page of a repository's issues."""
 
-    total_count: decoding.Count
+    total_count: Count
     page_info: NextPage
     nodes: list[IssueNode | None]
 
@@ -155,13 +165,13 @@ class Parts(GraphQLNode):
 class SearchNode(GraphQLNode):
     """A search result; it has a number only if it is an issue."""
 
-    number: decoding.Number | None = None
+    number: Number | None = None
 
 
 class SearchPage(GraphQLNode):
     """A page of search results."""
 
-    issue_count: decoding.Count
+    issue_count: Count
     page_info: NextPage
     nodes: list[SearchNode | None]
 
@@ -169,14 +179,14 @@ class SearchPage(GraphQLNode):
 class NewestNode(GraphQLNode):
     """The newest issue or pull request."""
 
-    number: decoding.Number
-    created_at: decoding.Time | None = None
+    number: Number
+    created_at: Time | None = None
 
 
 class UpdatedNode(GraphQLNode):
     """The issue that was updated last."""
 
-    updated_at: decoding.Time
+    updated_at: Time
 
 
 class FirstNodes(GraphQLNode, Generic[T]):
@@ -188,17 +198,17 @@ class FirstNodes(GraphQLNode, Generic[T]):
 class CountedIssues(GraphQLNode):
     """The newest issue, and the number of issues."""
 
-    total_count: decoding.NumberOrNone
+    total_count: NumberOrNone
     nodes: list[NewestNode]
 
 
 class RepositoryNode(GraphQLNode):
     """A repository's metadata."""
 
-    name_with_owner: decoding.RepoName
+    name_with_owner: RepoName
     is_private: bool
     has_issues_enabled: bool
-    created_at: decoding.Time | None
+    created_at: Time | None
     newest: CountedIssues
     fresh: FirstNodes[UpdatedNode]
     pulls: FirstNodes[NewestNode]

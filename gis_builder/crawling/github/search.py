@@ -75,7 +75,8 @@ def _plan(crawl: Crawl, row: RepoRow) -> None:
     if crawl.store.tasks(row.full_name, _KIND):
         return
     queries = search_queries(row.full_name, row.labels, crawl.settings)
-    crawl.save(row.full_name, Page(tasks=[_task(row, query, Window()) for query in queries]))
+    tasks = [_task(row, query, Window()) for query in queries]
+    crawl.save(row.full_name, Page(tasks=tasks))
 
 
 def _task(row: RepoRow, query: str, window: Window) -> CrawlTask:
@@ -119,11 +120,11 @@ def _search(
 ) -> None:
     for failures in range(1, crawl.settings.attempts + 1):
         reply, count = crawl.ask(size, tasks, crawl.queries.searches)
-        succeeded = {
-            f"s{index}": task
-            for index, task in enumerate(tasks[:count])
-            if not failure_of(reply.errors, f"s{index}")
-        }
+        succeeded = {}
+        for index, task in enumerate(tasks[:count]):
+            alias = f"s{index}"
+            if not failure_of(reply.errors, alias):
+                succeeded[alias] = task
         if succeeded:
             break
         size.shrink()
@@ -159,10 +160,12 @@ def _add_results(
             page.tasks.append(replace(task, done=True))
             return
         window = Window(task.state["start"], task.state["end"])
-        parts = split_window(window, count, limit, epoch(row.created_at), epoch(row.newest_at))
+        first = epoch(row.created_at)
+        last = epoch(row.newest_at)
+        parts = split_window(window, count, limit, first, last)
         if parts:
             page.tasks.append(replace(task, done=True))
-            page.tasks.extend(_task(row, task.state["words"], part) for part in parts)
+            page.tasks += (_task(row, task.state["words"], part) for part in parts)
             return
     numbers = [node.number for node in results.nodes if node and node.number]
     page.pending.extend(IssueRef(row.full_name, number) for number in numbers)

@@ -13,7 +13,6 @@ from gis_builder.crawling.github.fetch_batches import (
     BatchSize,
     Crawl,
     Pages,
-    ask_sized,
     epoch,
     iso,
     list_limit,
@@ -28,7 +27,8 @@ _OVERLAP_S = 60  # of updates, so that changes within the same second are not lo
 
 def sweep(crawl: Crawl, row: RepoRow) -> None:
     """Fetch every thread of the repository; continues where it was stopped."""
-    _list_all(crawl, CrawlTask(row.full_name, "sweep", state={"got": 0}), row.issue_count)
+    task = CrawlTask(row.full_name, "sweep", state={"got": 0})
+    _list_all(crawl, task, row.issue_count)
     fetch_top_ups(crawl, row.full_name)
 
 
@@ -37,7 +37,8 @@ def update(crawl: Crawl, row: RepoRow) -> None:
     task = _open_update(crawl, row)
     _list_all(crawl, task, 0)
     fetch_top_ups(crawl, row.full_name)
-    fresh = replace(row, **{**task.state["row"], "labels": tuple(task.state["row"]["labels"])})
+    after = task.state["row"]
+    fresh = replace(row, **(after | {"labels": tuple(after["labels"])}))
     page = Page(repos=[fresh], dropped=[(row.full_name, "update")])
     gone = crawl.store.count_threads(row.full_name) - fresh.issue_count
     if gone > 0:  # only after a sweep, which stores all issues
@@ -53,11 +54,15 @@ def _open_update(crawl: Crawl, row: RepoRow) -> CrawlTask:
         return tasks[0]
     now = recheck(crawl, row.full_name)
     after = {
-        name: getattr(now, name)
-        for name in ("as_of", "max_number", "issue_count", "newest_at", "labels")
+        "as_of": now.as_of,
+        "max_number": now.max_number,
+        "issue_count": now.issue_count,
+        "newest_at": now.newest_at,
+        "labels": now.labels,
     }
     since = iso(epoch(row.as_of) - _OVERLAP_S)
-    task = CrawlTask(row.full_name, "update", state={"got": 0, "since": since, "row": after})
+    state = {"got": 0, "since": since, "row": after}
+    task = CrawlTask(row.full_name, "update", state=state)
     crawl.save(row.full_name, Page(tasks=[task]))
     return crawl.store.tasks(row.full_name, "update")[0]
 
@@ -78,9 +83,10 @@ def _list_all(crawl: Crawl, start: CrawlTask, total: int) -> None:
             after=task.cursor,
             since=task.state.get("since"),
         )
-        reply, count = ask_sized(crawl.client, size, query, crawl.settings.attempts)
+        reply, count = crawl.ask_sized(size, query)
         task = _save_page(crawl, task, reply, count, size, pages)
-        crawl.report(start.repo, task.kind, task.state["got"], max(total, task.state["got"]))
+        got = task.state["got"]
+        crawl.report(start.repo, task.kind, got, max(total, got))
 
 
 def _save_page(
@@ -98,17 +104,15 @@ def _save_page(
             f"{task.repo} no longer exists or is inaccessible: run the same command again"
         )
     listing = repository.issues
-    nodes = [node for node in listing.nodes if node] if listing else []
-    if (
-        listing is None
-        or len(nodes) < len(listing.nodes)
-        or any(error.needs_retry for error in reply.errors)
-    ):
+    has_failed = any(error.needs_retry for error in reply.errors)
+    if listing is None or has_failed or None in listing.nodes:
         size.shrink()
-        return _retry_or_skip(crawl, task, listing, pages) if count == 1 else task
+        if count > 1:
+            return task
+        return _retry_or_skip(crawl, task, listing, pages)
     page = Page()
-    got = task.state["got"] + len(nodes)
-    for node in nodes:
+    got = task.state["got"] + len(listing.nodes)
+    for node in filter(None, listing.nodes):
         thread, top_ups = parse_thread(node)
         page.threads.append(thread)
         page.top_ups.extend(top_ups)
@@ -120,12 +124,15 @@ def _save_page(
         done=not more,
     )
     page.tasks.append(next_task)
-    page.fetched = [thread.issue.ref for thread in page.threads]
-    if wrong := [ref for ref in page.fetched if ref.repo.lower() != task.repo.lower()]:
-        raise BadReply(f"{task.repo}: the reply contains {wrong[0]}")
+    items = []
+    for thread in page.threads:
+        ref = thread.issue.ref
+        if ref.repo.lower() != task.repo.lower():
+            raise BadReply(f"{task.repo}: the reply contains {ref}")
+        page.fetched.append(ref)
+        items.append((ref.number, thread.issue.updated_at))
     if more:
-        issues = [thread.issue for thread in page.threads]
-        pages.advance([(issue.number, issue.updated_at) for issue in issues], next_task.cursor)
+        pages.advance(items, next_task.cursor)
     elif got < listing.total_count:
         warning = f"{task.kind}: the server counts {listing.total_count} issues but returned {got}"
         page.warnings.append((task.repo, warning))
@@ -155,5 +162,6 @@ def _retry_or_skip(
     if not next_task.done:
         pages.advance((), next_task.cursor)
     warning = f"{task.kind}: the issue after the first {task.state['got']} was skipped: the server fails on it"
-    crawl.save(task.repo, Page(tasks=[next_task], warnings=[(task.repo, warning)]))
+    page = Page(tasks=[next_task], warnings=[(task.repo, warning)])
+    crawl.save(task.repo, page)
     return next_task

@@ -7,6 +7,7 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
+from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any
 
@@ -28,6 +29,7 @@ from pairkit.base.cli.options import (
 from pairkit.base.cli.terminal import (
     BROKEN_PIPE,
     INTERRUPTED,
+    CommandResult,
     Ended,
     next_step,
     out,
@@ -170,7 +172,8 @@ def add_command(
                 quiet=values["quiet"],
                 given={**arguments, "encoding": encoding},
             )
-            getattr(result, "check", lambda: None)()
+            if isinstance(result, CommandResult):
+                result.check()
 
     order = {INPUT: 0, OUTPUT: 2, RUN: 3}  # of panels; any others are between
     declared.sort(key=lambda each: (order.get(each.option.panel, 1), not each.is_required))
@@ -197,25 +200,33 @@ def add_command(
 
 
 def show(
-    result: Any, *, json: bool, quiet: bool, given: Mapping[str, Any] = MappingProxyType({})
+    result: CommandResult | list[Path] | object,
+    *,
+    json: bool,
+    quiet: bool,
+    given: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
-    """Print a result of a command with the arguments `given`: notes, tables or JSON, and next steps."""
-    for line in getattr(result, "notes", tuple)():
-        say(line, quiet=quiet)
+    """Print a result of a command with the arguments `given`, or what has no parts."""
+    if not isinstance(result, CommandResult):
+        _print("\n".join(map(str, result)) if isinstance(result, list) else result)
+        return
+    for note in result.notes():
+        say(note, quiet=quiet)
     if json:
         print_json(result.to_dict())
         return
-    if type(result) is list:  # of files
-        result = "\n".join(map(str, result))
-    only_table = getattr(result, "table", lambda: result)
-    for place, table in enumerate(getattr(result, "tables", lambda: [only_table()])()):
+    for place, table in enumerate(result.tables()):
         if place:
             stdout.print()
-        stdout.print(table, **({"markup": False} if isinstance(table, str) else {}))
-    for line in getattr(result, "lines", tuple)():
-        stdout.print(line, markup=False)
-    for why, step in getattr(result, "next_steps", tuple)():
+        _print(table)
+    for line in result.lines():
+        _print(line)
+    for why, step in result.next_steps():
         next_step(why, with_input_flags(step, given), quiet=quiet)
+
+
+def _print(part: object) -> None:
+    stdout.print(part, markup=not isinstance(part, str))
 
 
 def with_input_flags(step: Any, given: Mapping[str, Any]) -> Any:

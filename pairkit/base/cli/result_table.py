@@ -13,6 +13,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
+from pairkit.base.cli.terminal import CommandResult
 from pairkit.base.printable import printable
 
 
@@ -70,7 +71,7 @@ def style(package: str, sheet: str) -> str:
     return "".join(files(home).joinpath(name).read_text(encoding="utf-8") for home, name in places)
 
 
-class Printed:
+class Printed(CommandResult):
     """A result that is displayed as tables on a terminal and in a notebook."""
 
     def table(self) -> ResultTable:
@@ -80,10 +81,6 @@ class Printed:
     def tables(self) -> Sequence[ResultTable | str]:
         """All tables."""
         return [self.table()]
-
-    def lines(self) -> list[str]:
-        """Lines below the tables."""
-        return []
 
     def __repr__(self) -> str:
         tables = "\n\n".join(map(str, self.tables()))

@@ -34,6 +34,36 @@ class Ended(BaseException):
         super().__init__(code)
 
 
+class CommandResult:
+    """A result that a command prints.
+
+    Notes go to stderr, tables and lines to stdout, or `to_dict()` as JSON; next steps follow on stderr.
+    """
+
+    def notes(self) -> Sequence[str]:
+        """Lines before the tables."""
+        return ()
+
+    def tables(self) -> Sequence[object]:
+        """Texts, or tables that rich prints."""
+        raise NotImplementedError
+
+    def lines(self) -> Sequence[str]:
+        """Lines below the tables."""
+        return ()
+
+    def next_steps(self) -> Sequence[tuple[str, str | Sequence[str | Path]]]:
+        """Commands that may follow, each with its purpose."""
+        return ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object."""
+        raise NotImplementedError
+
+    def check(self) -> None:
+        """Raise the error that ends the command, if the result has a fault."""
+
+
 class _Console(Console):
     def print(self, *objects: Any, **options: Any) -> None:
         super().print(

@@ -51,10 +51,17 @@ class Channel:
         further = headers_for(self.address.host, environ)
         if (self.key or further) and not connection.plain_http:
             self.address.guard("the key", "allow that with plain_http")
-        credential = {"Authorization": f"Bearer {self.key.secret}"} if self.key else {}
-        self._headers = {"Accept": "*/*", "Accept-Encoding": "identity", **credential, **further}
-        self._headers["User-Agent"] = f"aoe-toolkit/{__version__}"
-        self._masking = Masking([self.key.secret if self.key else "", *further.values()])
+        secrets = [*further.values()]
+        self._headers = {
+            "Accept": "*/*",
+            "Accept-Encoding": "identity",
+            "User-Agent": f"aoe-toolkit/{__version__}",
+            **further,
+        }
+        if self.key:
+            secrets.append(self.key.secret)
+            self._headers["Authorization"] = f"Bearer {self.key.secret}"
+        self._masking = Masking(secrets)
 
     async def post(
         self, path: str, value: Mapping[str, Any], *, most_bytes: int = MOST_BYTES
@@ -69,12 +76,23 @@ class Channel:
         return await self._exchange("get", path, timeout_s=timeout_s, most_bytes=most_bytes)
 
     async def upload(
-        self, path: str, name: str, content: bytes, *, purpose: str, timeout_s: float
+        self,
+        path: str,
+        name: str,
+        content: bytes,
+        *,
+        purpose: str,
+        timeout_s: float,
     ) -> bytes:
         """Upload a file and return the response body."""
-        form: dict[str, Any] = {"body": {"purpose": purpose}, "files": [("file", (name, content))]}
-        headers = {"Content-Type": "multipart/form-data"}
-        return await self._exchange("post", path, timeout_s=timeout_s, headers=headers, **form)
+        return await self._exchange(
+            "post",
+            path,
+            timeout_s=timeout_s,
+            headers={"Content-Type": "multipart/form-data"},
+            body={"purpose": purpose},
+            files=[("file", (name, content))],
+        )
 
     async def close(self) -> None:
         """Close the connections, if there are any."""

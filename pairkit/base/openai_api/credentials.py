@@ -56,7 +56,12 @@ def key_variable(host: str, named: str | None) -> str | None:
         raise ConfigError(f"api_key_env: {error}") from error
 
 
-def find_key(who: str, variable: str, environ: Mapping[str, str], remedy: str) -> Key:
+def find_key(
+    who: str,
+    variable: str,
+    environ: Mapping[str, str],
+    remedy: str,
+) -> Key:
     """The value of the variable, or the content of the file that `VARIABLE_FILE` names."""
     secret = environ.get(variable, "").strip()
     source = variable
@@ -76,7 +81,10 @@ def headers_for(host: str, environ: Mapping[str, str]) -> dict[str, str]:
     """Headers from OpenAI's environment variables; empty for other hosts."""
     if host != OPENAI_HOST:
         return {}
-    named = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
+    named = {
+        "OpenAI-Organization": "OPENAI_ORG_ID",
+        "OpenAI-Project": "OPENAI_PROJECT_ID",
+    }
     headers = {}
     for header, variable in named.items():
         value = environ.get(variable, "").strip()

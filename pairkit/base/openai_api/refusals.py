@@ -35,7 +35,8 @@ class _Rule:
 
 
 def _rule(cause: Cause, statuses: Iterable[int], *words: str) -> _Rule:
-    return _Rule(cause, frozenset(statuses), re.compile("|".join(words), re.IGNORECASE))
+    pattern = re.compile("|".join(words), re.IGNORECASE)
+    return _Rule(cause, frozenset(statuses), pattern)
 
 
 _OF_REQUESTS = {400, 422}
@@ -77,7 +78,9 @@ _RULES = (
         r"billing (?:hard limit|not active|to be enabled)|余额不足|额度不足|欠费",
     ),
     _rule(
-        "answer", _OF_REQUESTS, "json_?validate_?failed|tool_?use_?failed|failed[_ ](?:to )?generat"
+        "answer",
+        _OF_REQUESTS,
+        "json_?validate_?failed|tool_?use_?failed|failed[_ ](?:to )?generat",
     ),
     # Also of a URL without /v1.
     _rule(
@@ -141,56 +144,48 @@ class Refusal:
     @classmethod
     def of(cls, status: int, body: bytes | str) -> Refusal:
         """Parse a body: JSON as OpenAI's or other servers', or plain text."""
-        text = (
-            body[:_MAX_BODY].decode("utf-8", "replace")
-            if isinstance(body, bytes)
-            else body[:_MAX_BODY]
-        )
+        start = body[:_MAX_BODY]
+        text = start if isinstance(start, str) else start.decode("utf-8", "replace")
         try:
             value = read_json(text)
         except ValueError:
             value = text
             if _PAGE.match(text):
                 title = _TITLE.search(text)
-                return cls(
-                    status, one_line(f"a web page: {title[1] if title else text}"), is_page=True
-                )
-        wait = _WAIT.search(text[:10_000])
-        return replace(
-            cls.from_value(status, value), wait_s=_span(wait[1].lower(), 0.0) if wait else None
-        )
+                message = one_line(f"a web page: {title[1] if title else text}")
+                return cls(status, message, is_page=True)
+        refusal = cls.from_value(status, value)
+        if wait := _WAIT.search(text[:10_000]):
+            return replace(refusal, wait_s=_span(wait[1].lower(), 0.0))
+        return refusal
 
     @classmethod
     def from_value(cls, status: int, value: Any) -> Refusal:
         """Parse a decoded body."""
         if isinstance(value, list) and value and isinstance(value[0], dict):
             value = value[0]
-        inner = (
-            value.get("error") or value.get("detail") or value if isinstance(value, dict) else value
-        )
         outer = value if isinstance(value, dict) else {}
-        fields: Mapping[str, Any] = (
-            inner if isinstance(inner, dict) else {**outer, "message": inner}
-        )
+        inner = outer.get("error") or outer.get("detail") or value
+        fields: Mapping[str, Any] = {**outer, "message": inner}
+        if isinstance(inner, dict):
+            fields = inner
+        more = ""
         upstream = fields.get("metadata")
-        beneath = fields.get("innererror")
-        more = []
         if isinstance(upstream, dict):
-            more.append(_short(upstream.get("raw"), _MAX_UPSTREAM))
-            more.append("flagged" if upstream.get("reasons") else "")
+            more = _short(upstream.get("raw"), _MAX_UPSTREAM)
+            if upstream.get("reasons"):
+                more += " flagged"
+        beneath = fields.get("innererror")
         if isinstance(beneath, dict):
-            more.append(_short(beneath.get("code"), _MAX_CODE))
-        code, kind, param = (
-            _short(fields.get(name), _MAX_CODE) for name in ("code", "type", "param")
-        )
-        kind = kind or _short(fields.get("error_type"), _MAX_CODE)
+            more += f" {_short(beneath.get('code'), _MAX_CODE)}"
+        kind = _short(fields.get("type"), _MAX_CODE)
         return cls(
             status,
-            _message(fields.get("message"), inner),
-            code,
-            kind,
-            param,
-            " ".join(more).strip(),
+            message=_message(fields.get("message"), inner),
+            code=_short(fields.get("code"), _MAX_CODE),
+            kind=kind or _short(fields.get("error_type"), _MAX_CODE),
+            param=_short(fields.get("param"), _MAX_CODE),
+            more=more.strip(),
         )
 
     @property
@@ -200,18 +195,21 @@ class Refusal:
             return _BY_STATUS[self.status]
         codes = f"{self.code} {self.kind} {self.more}"
         codes += f" {_WORD_ENDS.sub(' ', codes)}"
-        cause = self._named_in(codes, _RULES) or self._named_in(
-            f"{codes} {self.message}", (*_RULES, _OF_KEYS)
-        )
+        by_code = self._named_in(codes, _RULES)
+        cause = by_code or self._named_in(f"{codes} {self.message}", (*_RULES, _OF_KEYS))
+        if cause:
+            return cause
         is_of_proxy = self.status == 403 and self.is_page
-        has_no_route = self.status == 404 and _NO_ROUTE.search(self.message) is not None
-        return cause or ("" if is_of_proxy or has_no_route else _BY_STATUS.get(self.status, ""))
+        has_no_route = self.status == 404 and _NO_ROUTE.search(self.message)
+        if is_of_proxy or has_no_route:
+            return ""
+        return _BY_STATUS.get(self.status, "")
 
-    def _named_in(self, said: str, rules: Iterable[_Rule]) -> Cause:
-        matches = (
-            rule.cause for rule in rules if self.status in rule.statuses and rule.words.search(said)
-        )
-        return next(matches, "")
+    def _named_in(self, text: str, rules: Iterable[_Rule]) -> Cause:
+        for rule in rules:
+            if self.status in rule.statuses and rule.words.search(text):
+                return rule.cause
+        return ""
 
     @property
     def may_pass(self) -> bool:
@@ -283,7 +281,8 @@ _PART = re.compile(r"(\d{1,15}(?:\.\d{1,15})?) ?(ms|s|m|h|d)")
 _SPAN = re.compile(rf"(?:{_PART.pattern})+")
 # In the text of an error: Gemini's `"retryDelay": "41s"`, Groq's `try again in 1m2.5s`.
 _WAIT = re.compile(
-    rf"(?:retry_?delay\W{{1,9}}|(?:retry|try again) (?:in|after) )({_SPAN.pattern})", re.IGNORECASE
+    rf"(?:retry_?delay\W{{1,9}}|(?:retry|try again) (?:in|after) )({_SPAN.pattern})",
+    re.IGNORECASE,
 )
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _EPOCH = 1e9  # a reset time above this is a timestamp, below it a duration in seconds
@@ -333,7 +332,8 @@ def _span(value: str | None, now: float) -> float | None:
         return max(0.0, moment - now) if moment > _EPOCH else number
     if not _SPAN.fullmatch(value):
         return None
-    return sum(float(amount) * _SECONDS[unit] for amount, unit in _PART.findall(value))
+    parts = _PART.findall(value)
+    return sum(float(amount) * _SECONDS[unit] for amount, unit in parts)
 
 
 def _number(value: str | None) -> float | None:
@@ -346,7 +346,8 @@ def _number(value: str | None) -> float | None:
 
 T = TypeVar("T")
 
-BACKOFF_S = LONGEST_PAUSE_S = 60.0  # at most: between two attempts, and as stated by a server
+BACKOFF_S = 60.0  # at most, between two attempts
+LONGEST_PAUSE_S = 60.0  # that a server states
 
 
 async def patiently(call: Callable[[], Awaitable[T]], *, tries: int, pause_s: float) -> T:

@@ -71,7 +71,12 @@ class GuardedClient(httpx2.AsyncClient):
         """Send the SDK's request and read the whole response."""
         outgoing = self._rebuilt(request)
         with self._failures():
-            response = await super().send(outgoing, stream=True, auth=None, follow_redirects=False)
+            response = await super().send(
+                outgoing,
+                stream=True,
+                auth=None,
+                follow_redirects=False,
+            )
             try:
                 body = self._masking.body(await _read(response, self._max_bytes))
             finally:
@@ -103,7 +108,9 @@ class GuardedClient(httpx2.AsyncClient):
             yield
         except httpx2.TimeoutException as error:
             failure = NoAnswer(
-                "timeout", "no connection in time", was_sent=not isinstance(error, _NOT_SENT)
+                "timeout",
+                "no connection in time",
+                was_sent=not isinstance(error, _NOT_SENT),
             )
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
             text = f"{type(error).__name__}: {error}".rstrip(": ")
@@ -135,9 +142,15 @@ class Sdk(openai.AsyncOpenAI):
     def __init__(self, address: Address, client: GuardedClient) -> None:
         # Without a value, the SDK reads a variable of the environment.
         unset: dict[str, Any] = dict.fromkeys(
-            ("api_key", "admin_api_key", "organization", "project", "webhook_secret"), ""
+            ("api_key", "admin_api_key", "organization", "project", "webhook_secret"),
+            "",
         )
-        super().__init__(base_url=address.url, max_retries=0, http_client=client, **unset)
+        super().__init__(
+            base_url=address.url,
+            max_retries=0,
+            http_client=client,
+            **unset,
+        )
 
     @property
     def default_headers(self) -> dict[str, str | openai.Omit]:
@@ -145,11 +158,16 @@ class Sdk(openai.AsyncOpenAI):
         return {"Content-Type": "application/json"}
 
     async def exchange(
-        self, method: str, url: str, headers: Mapping[str, str] | None = None, **request: Any
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str] | None = None,
+        **request: Any,
     ) -> bytes:
         """The body of a response with status 200."""
         # The credentials are in the headers of `GuardedClient`.
-        options: Any = {"headers": {"Authorization": openai.Omit(), **(headers or {})}}
+        sent_headers = {"Authorization": openai.Omit(), **(headers or {})}
+        options: Any = {"headers": sent_headers}
         call: Callable[..., Awaitable[httpx2.Response]] = self.get if method == "get" else self.post
         try:
             response = await call(url, cast_to=httpx2.Response, options=options, **request)

@@ -135,4 +135,5 @@ def origin_of(url: str) -> Origin | None:
 
 def is_path(text: str) -> bool:
     """Whether a text is a path (and query) that leads neither to another host nor upwards."""
-    return _PATH.fullmatch(text) is not None and not _DOTS.search(text.partition("?")[0])
+    path, _, _ = text.partition("?")
+    return _PATH.fullmatch(text) is not None and not _DOTS.search(path)

@@ -91,7 +91,11 @@ class Cluster:
             yield
         except exceptions.RayTaskError:  # may also be of the class of the task's error
             raise
-        except (OSError, exceptions.LocalRayletDiedError, exceptions.RaySystemError) as error:
+        except (
+            OSError,
+            exceptions.LocalRayletDiedError,
+            exceptions.RaySystemError,
+        ) as error:
             raise RemoteError(
                 "the cluster's first Ray node, or the one on this machine, has ended; start it with"
                 " `ray start`, and run the same command again to continue"
@@ -145,7 +149,8 @@ def _check_answers(address: str) -> None:
 
 def _connect(address: str) -> None:
     host, _, port = address.rpartition(":")
-    socket.create_connection((host.strip("[]"), int(port)), _CONNECT_S).close()
+    place = (host.strip("[]"), int(port))
+    socket.create_connection(place, _CONNECT_S).close()
 
 
 def this_node() -> str:

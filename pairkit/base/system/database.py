@@ -13,13 +13,26 @@ from pairkit.base.system.files import open_own, write_errors
 
 _MOUNTS = Path("/proc/self/mounts")
 _NOT_WRITABLE = (
-    *(sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN),
-    *(sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PERM),
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_PERM,
 )
 # Prefixes of names of network file systems.
 _SHARED = (
-    *("9p", "afs", "beegfs", "ceph", "cifs", "fuse", "gluster"),
-    *("gpfs", "lustre", "nfs", "panfs", "smb"),
+    "9p",
+    "afs",
+    "beegfs",
+    "ceph",
+    "cifs",
+    "fuse",
+    "gluster",
+    "gpfs",
+    "lustre",
+    "nfs",
+    "panfs",
+    "smb",
 )
 
 
@@ -89,7 +102,13 @@ def _is_shared(path: Path) -> bool:
     return False
 
 
-def open_database(path: Path, schema: Schema, *, create: bool, absent: str) -> sqlite3.Connection:
+def open_database(
+    path: Path,
+    schema: Schema,
+    *,
+    create: bool,
+    absent: str,
+) -> sqlite3.Connection:
     """Open a file of this kind; with `create`, make it if it is missing."""
     if not create and not path.is_file():
         raise ConfigError(f"{path}: {absent}")
@@ -123,7 +142,13 @@ def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
         raise
 
 
-def prepare(connection: sqlite3.Connection, path: Path, schema: Schema, *, create: bool) -> None:
+def prepare(
+    connection: sqlite3.Connection,
+    path: Path,
+    schema: Schema,
+    *,
+    create: bool,
+) -> None:
     """Make the tables of a new file, or check kind and version of an existing one."""
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     application = connection.execute("PRAGMA application_id").fetchone()[0]

@@ -75,7 +75,8 @@ def whole_file(path: Path, *, private: bool = False) -> Iterator[IO[bytes]]:
 def open_own(path: Path, mode: str = "r+b", *, private: bool = False) -> IO[bytes]:
     """Open a file for writing in place, making it if it is missing; "wb" empties it."""
     with write_errors(path):
-        handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600 if private else 0o666)
+        rights = 0o600 if private else 0o666
+        handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, rights)
         if private:
             os.fchmod(handle, 0o600)
         if mode == "wb":
@@ -101,7 +102,12 @@ def remove(path: Path) -> None:
 
 def write_json(path: Path, value: Any) -> None:
     """Write indented JSON, without secrets and with sorted keys, so that equal values give equal bytes."""
-    text = json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False)
+    text = json.dumps(
+        value,
+        indent=2,
+        sort_keys=True,
+        ensure_ascii=False,
+    )
     write_text(path, without_keys(half_escaped(text)) + "\n")
 
 

@@ -53,12 +53,13 @@ def check_place(out: Path, what: str = "a dataset", such_as: str = "pairs") -> N
 
 def check_only(out: Path, ours: Collection[str], what: str) -> None:
     """Refuse to replace a folder with other files than `ours`."""
-    files = {path.relative_to(out).as_posix() for path in out.rglob("*") if not path.is_dir()}
-    if others := sorted(files.difference(ours)):
-        raise ConfigError(
-            f"{out}: has {one_line(others[0])}, which isn't part of {what} and would be deleted;"
-            " choose another folder"
-        )
+    for path in sorted(out.rglob("*")):
+        name = path.relative_to(out).as_posix()
+        if not path.is_dir() and name not in ours:
+            raise ConfigError(
+                f"{out}: has {one_line(name)}, which isn't part of {what} and would be deleted;"
+                " choose another folder"
+            )
 
 
 def read_own(path: Path) -> dict[str, Any] | None:
@@ -98,7 +99,9 @@ def made_there(out: Path, command: str, *tables: str) -> dict[str, Any] | None:
         )
     shards = (path.relative_to(out).as_posix() for path in out.glob("*/*-of-*.parquet"))
     check_only(
-        out, {"README.md", "run.json", "statistics.json", *shards}, f"a dataset of `{command}`"
+        out,
+        {"README.md", "run.json", "statistics.json", *shards},
+        f"a dataset of `{command}`",
     )
     return run
 
@@ -137,13 +140,19 @@ def held_folder(folder: Path, remedy: str) -> Iterator[None]:
 
 
 def is_same(
-    out: Path, there: _Json | None, now: _Json, keys: Collection[str] = (), *, fresh: bool
+    out: Path,
+    there: _Json | None,
+    now: _Json,
+    keys: Collection[str] = (),
+    *,
+    fresh: bool,
 ) -> bool:
     """Whether `out` has this result (its `keys`, or all of it); unless `fresh`, another is refused."""
     if there is None or fresh:
         return False
     if keys:
-        there, now = ({key: of.get(key) for key in keys} for of in (there, now))
+        there = {key: there.get(key) for key in keys}
+        now = {key: now.get(key) for key in keys}
     if differences := differing(there, now):
         raise ConfigError(
             f"{out}: made from other inputs or with other settings: {'; '.join(differences[:_MOST_SHOWN])};"
@@ -154,7 +163,10 @@ def is_same(
 
 def check_file(path: Path, data: bytes, *, fresh: bool) -> None:
     """Refuse to replace a file with other content, unless `fresh`."""
-    if path.exists() and not (path.is_file() and (fresh or path.read_bytes() == data)):
+    if not path.exists():
+        return
+    may_replace = path.is_file() and (fresh or path.read_bytes() == data)
+    if not may_replace:
         raise ConfigError(f"{path}: already exists with other content; {REPLACE}")
 
 
@@ -162,11 +174,14 @@ def differing(saved: Mapping[str, Any], current: Mapping[str, Any]) -> list[str]
     """The differences between two mappings, as lines."""
     old = dict(_flat(saved))
     new = dict(_flat(current))
-    keys = [key for key in sorted(old.keys() | new.keys()) if old.get(key) != new.get(key)]
-    return [
-        f"{one_line(key, 80)} ({_shown(old.get(key))} there, {_shown(new.get(key))} now)"
-        for key in keys
-    ]
+    differences = []
+    for key in sorted(old.keys() | new.keys()):
+        there = old.get(key)
+        now = new.get(key)
+        if there != now:
+            values = f"{_shown(there)} there, {_shown(now)} now"
+            differences.append(f"{one_line(key, 80)} ({values})")
+    return differences
 
 
 def _flat(tree: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -179,7 +194,10 @@ def _flat(tree: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             if isinstance(value, Mapping):
                 waiting.append((f"{above}{key}.", value))
             else:
-                yield f"{above}{key}", list(value) if isinstance(value, tuple) else value
+                yield (
+                    f"{above}{key}",
+                    list(value) if isinstance(value, tuple) else value,
+                )
 
 
 def _shown(value: object) -> str:

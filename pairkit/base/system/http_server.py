@@ -8,7 +8,6 @@ import hashlib
 import socket
 import threading
 from collections.abc import Callable, Collection
-from functools import partial
 from importlib.resources import files
 from sys import getsizeof
 from typing import TYPE_CHECKING, Self
@@ -48,10 +47,12 @@ def listening_socket(host: str, port: int) -> socket.socket:
     if not 0 <= port <= _LAST_PORT:  # getaddrinfo takes the remainder
         raise ConfigError(f"--port {port}: expected 0 (any free one) to {_LAST_PORT}")
     try:
-        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        first, *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        family, *_, address = first
         listening = socket.create_server(address, family=family, backlog=128)
     except (OSError, OverflowError, UnicodeError) as error:
-        reason = str(getattr(error, "strerror", None) or error).partition(" (")[0].lower()
+        text = getattr(error, "strerror", None) or str(error)
+        reason, _, _ = text.lower().partition(" (")
         raise ConfigError(
             f"port {port} of {host} can't be used ({reason}); give another --port"
         ) from error
@@ -66,7 +67,8 @@ def html_page(package: str) -> tuple[bytes, dict[str, str]]:
         return files(package).joinpath(name).read_text(encoding="utf-8")
 
     def digest(text: str) -> str:
-        return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        sha256 = hashlib.sha256(text.encode()).digest()
+        return f"sha256-{base64.b64encode(sha256).decode()}"
 
     look = style(package, "page.css")
     script = read("page.js")
@@ -86,27 +88,30 @@ def html_page(package: str) -> tuple[bytes, dict[str, str]]:
 
 def check_own_page(headers: Headers, hosts: Collection[str], *, is_page: bool = False) -> None:
     """Refuse requests to another host name, or from another page; links may lead to the page itself."""
-    if len(names := headers.getlist("host")) != 1 or names[0].lower() not in hosts:
+    names = [name.lower() for name in headers.getlist("host")]
+    if len(names) != 1 or names[0] not in hosts:
         raise RefusedError(421, "this server has another address")
     sites = {*headers.getlist("sec-fetch-site")}
     origins = {*headers.getlist("origin")}
     is_link = is_page and headers.getlist("sec-fetch-mode") == ["navigate"]
-    if not (
-        (is_link or sites <= {"same-origin", "none"})
-        and origins <= {f"http://{host}" for host in hosts}
-    ):
+    is_same_site = is_link or sites <= {"same-origin", "none"}
+    if not is_same_site or not origins <= {f"http://{host}" for host in hosts}:
         raise RefusedError(403, "requests from other pages are refused")
 
 
 async def json_body(
-    request: Request, limit: int, receive_s: float, hold: Callable[[int], None] = lambda _: None
+    request: Request,
+    limit: int,
+    receive_s: float,
+    hold: Callable[[int], None] = lambda _: None,
 ) -> bytes:
     """The JSON body of a request, within both limits; `hold` gets each part's memory and may refuse it."""
-    types = request.headers.getlist("content-type")
-    length = request.headers.get("content-length", "0")
-    if len(types) != 1 or types[0].partition(";")[0].strip().lower() != "application/json":
+    content_types = request.headers.getlist("content-type")
+    types = [text.partition(";")[0].strip().lower() for text in content_types]
+    if types != ["application/json"]:
         # Any page can send other types without a preflight request.
         raise RefusedError(415, "expected application/json")
+    length = request.headers.get("content-length", "0")
     parts = list[bytes]()
     size = 0
     too_large = RefusedError(413, f"more than {limit:,} bytes")
@@ -211,8 +216,11 @@ class HttpServer:
                 timeout_graceful_shutdown=max(1, round(stop_s)),
             )
         )
-        serve = partial(self._server.serve, sockets=[listening])
-        self._thread = threading.Thread(target=lambda: asyncio.run(serve()), name=name, daemon=True)
+
+        def serve() -> None:
+            asyncio.run(self._server.serve(sockets=[listening]))
+
+        self._thread = threading.Thread(target=serve, name=name, daemon=True)
         self._thread.start()
 
     def wait(self) -> None:

@@ -15,8 +15,12 @@ def cores() -> int:
 
 # Out-of-memory messages in torch's RuntimeErrors, for devices, the host and libraries.
 _REFUSED = (
-    *("out of memory", "defaultcpuallocator", "can't allocate memory", "std::bad_alloc"),
-    *("could not create a memory", "cublas_status_alloc_failed"),  # oneDNN, cuBLAS
+    "out of memory",
+    "defaultcpuallocator",
+    "can't allocate memory",
+    "std::bad_alloc",
+    "could not create a memory",
+    "cublas_status_alloc_failed",  # oneDNN, cuBLAS
 )
 
 

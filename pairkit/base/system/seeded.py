@@ -50,7 +50,8 @@ def apportion(total: int, shares: Sequence[float]) -> list[int]:
     exact = [total * share / sum(shares) for share in shares]
     counts = [*map(int, exact)]
     left = total - sum(counts)
-    by_remainder = sorted(range(len(counts)), key=lambda place: counts[place] - exact[place])
+    places = range(len(counts))
+    by_remainder = sorted(places, key=lambda place: counts[place] - exact[place])
     for place in by_remainder[:left]:
         counts[place] += 1
     return counts

@@ -79,9 +79,8 @@ class _Decoder:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._first: tuple[str, int] | None = (
-            None  # encoding and row of the first line beyond ASCII
-        )
+        # Encoding and row of the first line beyond ASCII.
+        self._first: tuple[str, int] | None = None
 
     def decode(self, line: bytes, row: int) -> str:
         if line.isascii():  # most are, and this is the fastest check
@@ -96,7 +95,9 @@ class _Decoder:
         except UnicodeDecodeError:
             text = self._as_windows(line, row)
             encoding = "Windows-1252"
-        usual, since = self._first = self._first or (encoding, row)
+        if self._first is None:
+            self._first = (encoding, row)
+        usual, since = self._first
         if encoding != usual:
             message = f"is {encoding}, but row {since} is {usual}; save all rows as UTF-8"
             raise DataError(message, path=self._path, row=row)
@@ -140,7 +141,8 @@ def _as_utf8(data: bytes, encoding: str, path: Path) -> bytes:
         return data.decode(encoding).encode()
     except UnicodeError as error:
         raise DataError(
-            f"is not {encoding} ({one_line(str(error))}); give another --encoding", path=path
+            f"is not {encoding} ({one_line(str(error))}); give another --encoding",
+            path=path,
         ) from error
 
 
@@ -179,17 +181,21 @@ def _object(line: str, path: Path, row: int) -> dict[str, Any]:
     value = parse_json(line.rstrip(), path, row)
     if not isinstance(value, dict):
         first = next(iter(value), None) if isinstance(value, list) else None
-        remedy = "; name a file of one array .json" if isinstance(first, dict) else ""
-        remedy = ', such as {"anchor": …, "positive": …}' if isinstance(first, str) else remedy
-        raise DataError(
-            f"{type(value).__name__}, expected a JSON object{remedy}", path=path, row=row
-        )
+        remedy = ""
+        if isinstance(first, dict):
+            remedy = "; name a file of one array .json"
+        elif isinstance(first, str):
+            remedy = ', such as {"anchor": …, "positive": …}'
+        message = f"{type(value).__name__}, expected a JSON object{remedy}"
+        raise DataError(message, path=path, row=row)
     if "\\u" in line:
         try:
             json.dumps(value, ensure_ascii=False).encode()
         except UnicodeEncodeError as error:
             raise DataError(
-                "not JSON (lone surrogate \\ud800 to \\udfff); fix the file", path=path, row=row
+                "not JSON (lone surrogate \\ud800 to \\udfff); fix the file",
+                path=path,
+                row=row,
             ) from error
     return value
 
@@ -200,7 +206,9 @@ def parse_json(text: str, path: Path, row: int = 1) -> Any:
         return json.loads(text)
     except json.JSONDecodeError as error:
         raise DataError(
-            f"not JSON ({error.msg}); fix the file", path=path, row=row + error.lineno - 1
+            f"not JSON ({error.msg}); fix the file",
+            path=path,
+            row=row + error.lineno - 1,
         ) from error
     except (ValueError, RecursionError) as error:
         raise DataError(
@@ -240,21 +248,22 @@ def _opened(path: Path, *, as_utf8: bool) -> Iterator[io.BufferedIOBase]:
         start = file.peek(4) if as_utf8 else b""
         if start.startswith((b"\x1f\x8b", b"PK\3\4")):
             raise DataError(
-                "is compressed; name a gzip file .gz, a spreadsheet .xlsx, or unpack it", path=path
+                "is compressed; name a gzip file .gz, a spreadsheet .xlsx, or unpack it",
+                path=path,
             )
         is_utf16 = start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
         encoding = "utf-16" if is_utf16 else as_utf8 and os.environ.get(ENCODING)
         if not encoding:
             yield file
             return
-        if len(data := file.read(MAX_WHOLE_BYTES + 1)) > MAX_WHOLE_BYTES:
-            raise DataError(
-                f"has more than {MAX_WHOLE_BYTES >> 20} MiB of {encoding}; save it as UTF-8",
-                path=path,
-            )
-        yield io.BytesIO(
-            data.decode(encoding).encode() if is_utf16 else _as_utf8(data, encoding, path)
-        )
+        data = file.read(MAX_WHOLE_BYTES + 1)
+        if len(data) > MAX_WHOLE_BYTES:
+            message = f"has more than {MAX_WHOLE_BYTES >> 20} MiB of {encoding}; save it as UTF-8"
+            raise DataError(message, path=path)
+        if is_utf16:
+            yield io.BytesIO(data.decode(encoding).encode())
+        else:
+            yield io.BytesIO(_as_utf8(data, encoding, path))
 
 
 @contextmanager
@@ -262,11 +271,16 @@ def open_regular(path: Path) -> Iterator[io.BufferedReader]:
     """A file's bytes, decompressed up to a limit; pipes and devices are refused."""
     # Without blocking, as a pipe without a writer would block forever.
     at_once = getattr(os, "O_NONBLOCK", 0)
-    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | at_once)) as compressed:
+
+    def opener(name: str, flags: int) -> int:
+        return os.open(name, flags | at_once)
+
+    with open(path, "rb", opener=opener) as compressed:
         status = os.fstat(compressed.fileno())
         if not stat.S_ISREG(status.st_mode):
             raise DataError(
-                "is not a regular file but a pipe or device; save its content in a file", path=path
+                "is not a regular file but a pipe or device; save its content in a file",
+                path=path,
             )
         if not is_gzipped(path):
             yield compressed
@@ -333,7 +347,10 @@ def _readable(path: Path, row: Callable[[], int | None]) -> Iterator[None]:
 
 @contextmanager
 def readable(
-    path: Path, kind: str, *errors: type[BaseException], remedy: str = "write or download it again"
+    path: Path,
+    kind: str,
+    *errors: type[BaseException],
+    remedy: str = "write or download it again",
 ) -> Iterator[None]:
     """Convert these errors, and those of the system, while a file of this kind is read."""
     caught: tuple[type[BaseException], ...] = (*errors, OSError, UnicodeError)

@@ -135,7 +135,11 @@ class AuditReport(Printed):
     def _split_table(self) -> ResultTable:
         label, form = MEAN_LABEL[self.label_kind]
         splits = ResultTable(
-            *("split", "pairs", label, "> 512 tokens", "same text"),
+            "split",
+            "pairs",
+            label,
+            "> 512 tokens",
+            "same text",
             title=self.source,
             caption=describe_labels(self.labels),
         )
@@ -179,7 +183,8 @@ def audit_pairs(pairs: PairFrames, *, skips_bad_rows: bool = False) -> AuditRepo
             texts, first.splits_of_texts(), list(pairs.splits), equal_too=pairs.by_page
         )
     number = pl.Int64 if pairs.label_kind == "binary" else pl.Float32
-    again = _pairs_seen_again(suspects, first.scale).with_columns(pl.col("label").cast(number))
+    again = _pairs_seen_again(suspects, first.scale)
+    again = again.with_columns(pl.col("label").cast(number))
     urls = ("url1", "url2") if pairs.by_page else ()
     reports = {}
     for split, rows, labels, long, same in first.counts.iter_rows():
@@ -237,7 +242,8 @@ def _near_identical(
     group = near_identical_to(texts)
     sizes = np.bincount(group, minlength=len(group))
     text, split = splits_of
-    in_split = np.unique(group[text].astype(np.int64) * len(splits) + split)
+    group_of_text = group[text].astype(np.int64)
+    in_split = np.unique(group_of_text * len(splits) + split)
     names, split_counts = np.unique(in_split // len(splits), return_counts=True)
     crossing = names[split_counts > 1]
     if not equal_too:
@@ -247,7 +253,8 @@ def _near_identical(
     examples: list[str] = []
     for name in several_texts_first[:_EXAMPLES]:
         members = np.flatnonzero(group == name)
-        shown = " ~ ".join(_short(texts[place]) for place in members[:2].tolist())
+        first_texts = [texts[place] for place in members[:2].tolist()]
+        shown = " ~ ".join(map(_short, first_texts))
         codes = np.unique(split[np.isin(text, members)])
         examples.append(_crossing(shown, [splits[code] for code in codes]))
     return AuditFinding(len(crossing), tuple(examples))
@@ -256,7 +263,8 @@ def _near_identical(
 def _pairs_seen_again(rows: pl.DataFrame, scale: float) -> pl.DataFrame:
     """All rows of pairs that occur several times, contradictions before repeats."""
     several = rows.filter(pl.col("pair").is_duplicated()).with_row_index("place")
-    kind = pl.when(differ(scale, ["pair"])).then(pl.lit(_CONTRADICTION)).otherwise(pl.lit(_REPEAT))
+    is_contradiction = differ(scale, ["pair"])
+    kind = pl.when(is_contradiction).then(pl.lit(_CONTRADICTION)).otherwise(pl.lit(_REPEAT))
     first_place = pl.col("place").min().over("pair")
     by_pair = several.sort(kind, first_place, maintain_order=True)
     number = pl.col("pair").rle_id().cast(pl.Int64) + 1
@@ -265,7 +273,8 @@ def _pairs_seen_again(rows: pl.DataFrame, scale: float) -> pl.DataFrame:
 
 def _finding(again: pl.DataFrame, kind: str) -> AuditFinding:
     """The number of pairs of a kind, with the first ones."""
-    pairs = again.filter(pl.col("kind") == kind).unique("group", maintain_order=True)
+    of_kind = again.filter(pl.col("kind") == kind)
+    pairs = of_kind.unique("group", maintain_order=True)
     first = pairs.select("issue1", "issue2").head(_EXAMPLES).iter_rows()
     examples = tuple(f"{_short(one)} | {_short(other)}" for one, other in first)
     return AuditFinding(pairs.height, examples)
@@ -289,7 +298,7 @@ class FirstPass:
             keys_of_rows = hashes_of(rows)
             self.scale = max(self.scale, label_scale(rows["label"]))
             counts.append(_counts(rows.hstack(keys_of_rows), split))
-            hashes.append(keys_of_rows.with_columns(pl.lit(code, pl.Int16).alias("split")))
+            hashes.append(keys_of_rows.with_columns(split=pl.lit(code, pl.Int16)))
         self.counts = pl.concat(counts).group_by("split", maintain_order=True).sum()
         hashed = pl.concat(hashes)
         keys = pl.concat([hashed.select("split", key=key) for key in _KEYS])
@@ -302,14 +311,19 @@ class FirstPass:
         self.keys_of_suspects = hashed.drop("split").filter(self.is_suspect)
         texts = hashed.select("split", text=pl.concat_list(_SAME)).explode("text")
         is_text = texts["text"] != 0
-        self.is_new = (is_text & texts["text"].is_first_distinct()).to_numpy()
+        self.is_new = is_text & texts["text"].is_first_distinct()
         self._texts = texts.filter(is_text)
 
     def splits_of_texts(self) -> tuple[Indices, Indices]:
         """Numbers of texts (in order of first occurrence), and the number of the split of each."""
         distinct = self._texts.select("text").unique(maintain_order=True)
         known = distinct.with_row_index("number")
-        numbered = self._texts.join(known, on="text", how="left", maintain_order="left")
+        numbered = self._texts.join(
+            known,
+            on="text",
+            how="left",
+            maintain_order="left",
+        )
         numbers = numbered.select(pl.col("number", "split").cast(pl.Int64))
         return numbers["number"].to_numpy(), numbers["split"].to_numpy()
 
@@ -324,7 +338,8 @@ def second_pass(
     for _, _, rows in key_rows(pairs):
         end = start + rows.height
         both = rows.select(text=pl.concat_list(_TEXTS)).explode("text")
-        texts.extend(both["text"].filter(pl.Series(first.is_new[2 * start : 2 * end])))
+        is_new = first.is_new[2 * start : 2 * end]
+        texts.extend(both["text"].filter(is_new))
         kept.append(_copied(rows.filter(first.is_suspect[start:end])))
         start = end
     suspects = pl.concat(kept).hstack(first.keys_of_suspects)
@@ -343,12 +358,13 @@ def key_rows(pairs: PairFrames) -> Iterator[tuple[int, str, pl.DataFrame]]:
 
 
 def _counts(rows: pl.DataFrame, split: str) -> pl.DataFrame:
+    is_same = pl.col("same1") == pl.col("same2")
     return rows.select(
-        pl.lit(split).alias("split"),
-        pl.len().cast(pl.Int64).alias("pairs"),
-        pl.col("label").sum().alias("labels"),
-        count_long(*_TEXTS).sum().alias("long"),
-        (pl.col("same1") == pl.col("same2")).sum().cast(pl.Int64).alias("same"),
+        split=pl.lit(split),
+        pairs=pl.len().cast(pl.Int64),
+        labels=pl.col("label").sum(),
+        long=count_long(*_TEXTS).sum(),
+        same=is_same.sum().cast(pl.Int64),
     )
 
 
@@ -359,12 +375,12 @@ def _columns(rows: pl.DataFrame, split: str, *, by_page: bool) -> pl.DataFrame:
         # In a merged dataset, only some rows may have a page.
         pages[name] = pl.when(url.str.strip_chars() != "").then(url)
     return rows.select(
-        pl.lit(split).alias("split"),
-        pl.col(FILE).alias("file"),
-        pl.col(ROW).alias("row"),
         pl.col(_TEXTS).fill_null(""),
         pl.col("label").cast(pl.Float64),
         **pages,
+        split=pl.lit(split),
+        file=FILE,
+        row=ROW,
         cluster=_known(rows, "cluster"),
     )
 
@@ -376,20 +392,26 @@ def _known(rows: pl.DataFrame, name: str) -> pl.Expr:
 def hashes_of(rows: pl.DataFrame) -> pl.DataFrame:
     """A hash of each text, issue (its page or text), pair and cluster; 0 for blank values."""
     keyed = rows.with_columns(
-        same1=same_text("text1"), same2=same_text("text2"), cluster_key="cluster"
+        same1=same_text("text1"),
+        same2=same_text("text2"),
+        cluster_key="cluster",
     )
-    keyed = keyed.with_columns(key1=pl.coalesce("url1", "same1"), key2=pl.coalesce("url2", "same2"))
+    keyed = keyed.with_columns(
+        key1=pl.coalesce("url1", "same1"),
+        key2=pl.coalesce("url2", "same2"),
+    )
     keyed = keyed.with_columns(unordered(*_KEYS))
-    names = (*_KEYS, "cluster_key", *_SAME)
-    is_blank = pl.col(names).str.strip_chars().fill_null("") == ""
-    hashes = pl.when(is_blank).then(0).otherwise(pl.col(names).hash(_SEED)).name.keep()
+    values = pl.col(*_KEYS, "cluster_key", *_SAME)
+    is_blank = values.str.strip_chars().fill_null("") == ""
+    hashes = pl.when(is_blank).then(0).otherwise(values.hash(_SEED)).name.keep()
     return keyed.select(hashes, pair=pl.struct(PAIR).hash(_SEED))
 
 
 def _in_two(hashed: pl.DataFrame, name: str) -> pl.Series:
     """Hashes that occur in two splits."""
-    once = hashed.select("split", name).filter(pl.col(name) != 0).unique()
-    return once.filter(pl.col(name).is_duplicated())[name].unique()
+    present = hashed.select("split", name).filter(pl.col(name) != 0)
+    once_a_split = present.unique()[name]
+    return once_a_split.filter(once_a_split.is_duplicated()).unique()
 
 
 def _copied(rows: pl.DataFrame) -> pl.DataFrame:

@@ -43,7 +43,13 @@ class ShownPair:
         # As `Text`, because rich would read `[bot]` in a dataset as markup.
         title = _plain(f"{self.where}; label {row['label']:g}")
         caption = _plain(_caption(row))
-        table = Table(box=box.ROUNDED, show_lines=True, title=title, caption=caption, expand=True)
+        table = Table(
+            box=box.ROUNDED,
+            show_lines=True,
+            title=title,
+            caption=caption,
+            expand=True,
+        )
         repo = row.get("repo") or ""
         for side, repo_of_side in (("1", repo), ("2", row.get("repo2") or repo)):
             number = row.get(f"number{side}")
@@ -60,14 +66,24 @@ class ShownPair:
 
     def to_svg(self) -> str:
         """The table as SVG."""
-        console = Console(record=True, width=_WIDTH, file=io.StringIO(), force_terminal=True)
+        console = Console(
+            record=True,
+            width=_WIDTH,
+            file=io.StringIO(),
+            force_terminal=True,
+        )
         console.print(self)
         return console.export_svg(title="pairs show")
 
     _repr_html_ = to_svg
 
 
-def pick_pair(dataset: PairDataset, split: str | None, number: int, label: int | None) -> ShownPair:
+def pick_pair(
+    dataset: PairDataset,
+    split: str | None,
+    number: int,
+    label: int | None,
+) -> ShownPair:
     """Row `number` of a split (default: the last split), counted among rows with `label` if given."""
     split = split or [*dataset.splits][-1]
     if split not in dataset.splits:

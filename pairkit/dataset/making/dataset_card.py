@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
 # The Hub's names for numbers of rows below these.
-_SIZES = {1_000: "n<1K", 10_000: "1K<n<10K", 100_000: "10K<n<100K", 1_000_000: "100K<n<1M"}
+_SIZES = {
+    1_000: "n<1K",
+    10_000: "1K<n<10K",
+    100_000: "10K<n<100K",
+    1_000_000: "100K<n<1M",
+    math.inf: "1M<n<10M",
+}
 
 
 def dataset_card(
@@ -18,13 +25,20 @@ def dataset_card(
     tags: Sequence[str] = (),
 ) -> str:
     """A card in Markdown with a YAML head that lists the files of each configuration."""
-    head = ["---", f"pretty_name: {title}", "task_categories:", "- sentence-similarity", "tags:"]
+    head = [
+        "---",
+        f"pretty_name: {title}",
+        "task_categories:",
+        "- sentence-similarity",
+        "tags:",
+    ]
     head += [f"- {tag}" for tag in ("sentence-pairs", *tags)]
-    size = next((name for limit, name in _SIZES.items() if rows < limit), "1M<n<10M")
-    head += ["size_categories:", f"- {size}", "configs:"]
-    for index, (config, files) in enumerate(configs.items()):
+    sizes = [name for limit, name in _SIZES.items() if rows < limit]
+    head += ["size_categories:", f"- {sizes[0]}", "configs:"]
+    first, *_ = configs
+    for config, files in configs.items():
         head.append(f"- config_name: {config}")
-        if index == 0:
+        if config == first:
             head.append("  default: true")
         head.append("  data_files:")
         for split, pattern in files.items():

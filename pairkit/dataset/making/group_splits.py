@@ -45,7 +45,11 @@ def split_targets(total: int, shares: Sequence[float], groups: int) -> list[int]
 
 
 def fill_splits(
-    order: Indices, weights: Weights, targets: Sequence[int], *, exact: bool = False
+    order: Indices,
+    weights: Weights,
+    targets: Sequence[int],
+    *,
+    exact: bool = False,
 ) -> Codes:
     """The split of each group, whose rows are its weight; (group,).
 

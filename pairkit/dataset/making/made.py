@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -41,7 +42,12 @@ from pairkit.similarity.measures import share_long
 _LOG = logging.getLogger(__name__)
 FEW_ROWS = 50  # too few to train on
 DROPPED = "why it is left out"  # a column, null for kept rows; unlikely to exist in a dataset
-_RENAMED = {DROPPED: "left_out", FILE: "source_file", ROW: "source_row"}  # columns of dropped rows
+# Columns of dropped rows.
+_RENAMED = {
+    DROPPED: "left_out",
+    FILE: "source_file",
+    ROW: "source_row",
+}
 CONFLICTING = "conflicting_rows"  # a column: whether a row's pair has several labels and is kept
 _LIMITS = """
 * The limitations of the source datasets apply: see their cards.
@@ -52,7 +58,8 @@ The source datasets have their own licences; check these before you share this d
 """
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)  # frames can't be compared by ==
+# Without `eq`, as frames can't be compared by ==.
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class MadeDataset(Printed):
     """A dataset made from other datasets or documents.
 
@@ -93,16 +100,20 @@ class MadeDataset(Printed):
 
 
 def build_result(
-    rows: pl.DataFrame, kind: LabelKind, name: str, read: Sequence[PairDataset] = ()
+    rows: pl.DataFrame,
+    kind: LabelKind,
+    name: str,
+    read: Sequence[PairDataset] = (),
 ) -> MadeDataset:
     """A dataset from rows with the columns `split` and `DROPPED` (the drop reason)."""
-    bad = joined(pairs.bad_rows for pairs in read)
-    is_kept = pl.col(DROPPED).is_null()
-    kept = rows.filter(is_kept).drop(*_RENAMED, strict=False)
-    dropped = rows.filter(~is_kept).drop(CONFLICTING, *_RENAMED.values(), strict=False)
-    dropped = dropped.rename(_RENAMED, strict=False)
-    if not kept.height:
+    is_kept = rows[DROPPED].is_null()
+    if not is_kept.any():
         raise DataError(f"no pair is left of {rows.height:,}; nothing was written", path=name)
+    kept = rows.filter(is_kept).drop(*_RENAMED, strict=False)
+    dropped = rows.filter(~is_kept)
+    dropped = dropped.drop(CONFLICTING, *_RENAMED.values(), strict=False)
+    dropped = dropped.rename(_RENAMED, strict=False)
+    bad = joined(pairs.bad_rows for pairs in read)
     first = ("split", "text1", "text2", "label")
     kept = kept.select(*first, pl.exclude(first))
     kept_pairs = kept.drop(CONFLICTING, strict=False)
@@ -113,7 +124,7 @@ def build_result(
 
     statistics: dict[str, Any] = {
         "splits": {split: _counts(frame, kind) for split, frame in splits.items()},
-        "dropped_pairs": _drop_counts(dropped, read),
+        "dropped_pairs": _drop_counts(dropped, read, bad),
     }
     if CONFLICTING in kept.columns and kept[CONFLICTING].any():
         statistics[CONFLICTING] = int(kept[CONFLICTING].sum())
@@ -126,18 +137,20 @@ def build_result(
     return MadeDataset(PairDataset(splits, name, kind, labels, bad), dropped, statistics)
 
 
-def _drop_counts(dropped: pl.DataFrame, read: Sequence[PairDataset]) -> dict[str, int]:
+def _drop_counts(
+    dropped: pl.DataFrame,
+    read: Sequence[PairDataset],
+    bad: pl.DataFrame,
+) -> dict[str, int]:
     """Rows by drop reason, then those that readers skipped by label and for missing values."""
-    reason = _RENAMED[DROPPED]
-    sizes = dropped.group_by(reason).len().sort("len", reason, descending=[True, False])
-    counts = dict(sizes.iter_rows())
+    reasons = dropped[_RENAMED[DROPPED]].sort()
+    counts = dict(Counter(reasons).most_common())
     skipped = 0
     for pairs in read:
         if pairs.labels is not None:
             skipped += sum(pairs.labels.skipped.values())
     if skipped:
         counts[SKIPPED] = skipped
-    bad = joined(pairs.bad_rows for pairs in read)
     return counts | {missing: rows for missing, rows, _ in by_reason(bad)}
 
 
@@ -152,7 +165,9 @@ def _counts(frame: pl.DataFrame, kind: LabelKind) -> dict[str, int | float]:
 
 
 def run_record(
-    command: str, inputs: Mapping[str, PairDataset | Mapping[str, Any]], settings: Mapping[str, Any]
+    command: str,
+    inputs: Mapping[str, PairDataset | Mapping[str, Any]],
+    settings: Mapping[str, Any],
 ) -> dict[str, Any]:
     """The content of run.json, which is equal for equal runs."""
     return {
@@ -166,21 +181,21 @@ def run_record(
 
 def _digest(content: PairDataset | Mapping[str, Any]) -> Mapping[str, Any]:
     """The size and hash of pairs; those of other inputs are there already."""
-    if isinstance(content, PairDataset):
-        return {"rows": len(content), "sha256": _hash(content)}
-    return content
-
-
-def _hash(pairs: PairDataset) -> str:
+    if not isinstance(content, PairDataset):
+        return content
     digest = hashlib.sha256()
-    for split, frame in pairs.splits.items():
-        digest.update(f"{split}\n".encode())
-        digest.update(frame.select("text1", "text2", "label").write_ndjson().encode())
-    return digest.hexdigest()
+    for split, frame in content.splits.items():
+        pairs = frame.select("text1", "text2", "label")
+        digest.update(f"{split}\n{pairs.write_ndjson()}".encode())
+    return {"rows": len(content), "sha256": digest.hexdigest()}
 
 
 def check_out(
-    out: Path | None, run: Mapping[str, Any], sources: Iterable[Source], *, fresh: bool
+    out: Path | None,
+    run: Mapping[str, Any],
+    sources: Iterable[Source],
+    *,
+    fresh: bool,
 ) -> None:
     """Refuse an output folder with other files than a dataset of `pairs`, or with a source."""
     if out is None:
@@ -218,7 +233,13 @@ def write_result(
         rows=len(made.pairs),
         sections=sections,
     )
-    write_dataset(out, configs, card=card, statistics=made.statistics, run=run)
+    write_dataset(
+        out,
+        configs,
+        card=card,
+        statistics=made.statistics,
+        run=run,
+    )
     write_bad_rows(out, made.pairs.bad_rows)
     return replace(made, out=out)
 
@@ -237,17 +258,26 @@ def _count_sections(statistics: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         table = markdown_table(["source", "rows"], statistics["sources"].items())
         yield "Sources", f"The column `source` has the source of each row.\n\n{table}"
     if dropped := statistics["dropped_pairs"]:
-        rows = [(reason.replace("_", " "), count) for reason, count in dropped.items()]
-        yield "Left out", markdown_table(["reason", "rows"], rows)
+        rows = {reason.replace("_", " "): count for reason, count in dropped.items()}
+        yield "Left out", markdown_table(["reason", "rows"], rows.items())
     if conflicting := statistics.get(CONFLICTING):
-        yield "Conflicting labels", f"{conflicting:,} rows are of pairs with different labels."
+        yield (
+            "Conflicting labels",
+            f"{conflicting:,} rows are of pairs with different labels.",
+        )
 
 
 _WRITTEN = "Pairs written by `pairkit.write`."
 _NO_REASON = pl.lit(None, pl.String).alias(DROPPED)
 
 
-def make_written(pairs: PairDataset, source: Source, out: Path, *, fresh: bool) -> MadeDataset:
+def make_written(
+    pairs: PairDataset,
+    source: Source,
+    out: Path,
+    *,
+    fresh: bool,
+) -> MadeDataset:
     """See `pairkit.write`."""
     rows = pairs.rows.with_columns(_NO_REASON)
     made = build_result(rows, pairs.label_kind, str(out), [pairs])
@@ -260,7 +290,12 @@ FileFormat = Literal["jsonl", "csv"]
 
 
 def export_pairs(
-    dataset: PairDataset, out: Path, file_format: FileFormat, *, raw: bool, fresh: bool
+    dataset: PairDataset,
+    out: Path,
+    file_format: FileFormat,
+    *,
+    raw: bool,
+    fresh: bool,
 ) -> list[Path]:
     """Write each split as `out/<split>.jsonl` or `.csv`; nested columns become JSON text in CSV."""
     if file_format not in get_args(FileFormat):

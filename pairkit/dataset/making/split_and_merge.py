@@ -88,7 +88,8 @@ def connect_texts(rows: pl.DataFrame) -> ConnectedTexts:
         ]
         if parts:
             members = pl.concat(parts).filter(pl.col(_KEY) != "")
-            leaders = members.select(pl.col(_TEXT).first().over(_KEY)).to_series()
+            leader = pl.col(_TEXT).first().over(_KEY)
+            leaders = members.select(leader).to_series()
             groups = connected(groups, leaders.to_numpy(), members[_TEXT].to_numpy())
     return ConnectedTexts(texts, groups, first.to_numpy(), second.to_numpy())
 
@@ -123,7 +124,10 @@ def _strength(split: str) -> tuple[int, str]:
 
 
 def divide(
-    rows: pl.DataFrame, split_sizes: Sequence[float], seed: int, binds: Mask | None = None
+    rows: pl.DataFrame,
+    split_sizes: Sequence[float],
+    seed: int,
+    binds: Mask | None = None,
 ) -> pl.DataFrame:
     """Assign rows to new splits so that no text, issue or cluster is in two.
 
@@ -156,8 +160,9 @@ def divide(
         if not _is_positive(rows).all():
             remedy = f"let only positives connect them (--cut-negatives), or {remedy}"
         _check_sizes(splits, targets, int(row_counts.max(initial=0)), remedy)
+    split_names = [SPLITS[split] for split in splits.tolist()]
     return rows.with_columns(
-        pl.Series("split", [SPLITS[split] for split in splits.tolist()], pl.String),
+        pl.Series("split", split_names, pl.String),
         pl.when(crosses).then(pl.lit(CROSSES)).alias(DROPPED),
     )
 
@@ -177,11 +182,17 @@ def _shares(split_sizes: Sequence[float]) -> list[float]:
 def _is_positive(rows: pl.DataFrame) -> Mask:
     """Which labels are in the upper half of their range."""
     labels = rows["label"].cast(pl.Float64).to_numpy()
-    middle = (labels.min(initial=np.inf) + labels.max(initial=-np.inf)) / 2
-    return np.asarray(labels >= middle)
+    lowest = labels.min(initial=np.inf)
+    highest = labels.max(initial=-np.inf)
+    return np.asarray(labels >= (lowest + highest) / 2)
 
 
-def _check_sizes(splits: Codes, targets: Sequence[int], largest: int, remedy: str) -> None:
+def _check_sizes(
+    splits: Codes,
+    targets: Sequence[int],
+    largest: int,
+    remedy: str,
+) -> None:
     """Refuse splits of less than half the requested rows."""
     counts = np.bincount(splits, minlength=len(SPLITS)).tolist()
     for split, count, target in zip(SPLITS, counts, targets, strict=True):
@@ -270,13 +281,14 @@ def _scale(pairs: PairDataset) -> str:
 def _split_once(rows: pl.DataFrame, settings: Mapping[str, Any]) -> pl.DataFrame:
     """Rows with their splits, each pair once; and the dropped ones."""
     marked = mark_repeated(rows, settings["conflicts"])
-    alive = marked.filter(pl.col(DROPPED).is_null()).drop(DROPPED)
+    is_kept = marked[DROPPED].is_null()
+    alive = marked.filter(is_kept).drop(DROPPED)
     if settings["split"] is None:
         apart = keep_apart(alive)
     else:
         binds = _is_positive(alive) if settings["cut_negatives"] else None
         apart = divide(alive, settings["split"], settings["seed"], binds)
-    return pl.concat([apart, marked.filter(pl.col(DROPPED).is_not_null())], how="diagonal")
+    return pl.concat([apart, marked.filter(~is_kept)], how="diagonal")
 
 
 def mark_repeated(rows: pl.DataFrame, conflicts: Conflicts) -> pl.DataFrame:
@@ -295,9 +307,11 @@ def mark_repeated(rows: pl.DataFrame, conflicts: Conflicts) -> pl.DataFrame:
     lost = pl.when(is_lost).then(pl.lit(CONFLICT))
     marked = keyed.with_columns(lost.alias(DROPPED), is_kept.alias(CONFLICTING))
     side = pl.when(CONFLICTING).then("label")  # each label of a kept conflict occurs once
-    kept_place = pl.col(_PLACE).sort_by(_RANK, _PLACE).first().over(*PAIR, DROPPED, side)
-    repeated = pl.when(kept_place != pl.col(_PLACE)).then(pl.lit(REPEATED))
-    return marked.select(*rows.columns, CONFLICTING, pl.coalesce(DROPPED, repeated).alias(DROPPED))
+    first_place = pl.col(_PLACE).sort_by(_RANK, _PLACE).first()
+    is_repeated = pl.col(_PLACE) != first_place.over(*PAIR, DROPPED, side)
+    repeated = pl.when(is_repeated).then(pl.lit(REPEATED))
+    dropped = pl.coalesce(DROPPED, repeated).alias(DROPPED)
+    return marked.select(*rows.columns, CONFLICTING, dropped)
 
 
 def _refuse(differing: pl.DataFrame) -> None:
@@ -321,7 +335,12 @@ def _refuse(differing: pl.DataFrame) -> None:
     )
 
 
-def _named(frame: pl.DataFrame, name: str, split: str, where: str) -> pl.DataFrame:
+def _named(
+    frame: pl.DataFrame,
+    name: str,
+    split: str,
+    where: str,
+) -> pl.DataFrame:
     """A split's rows with their source; the source from an earlier merge is appended."""
     source = pl.lit(name)
     dtype = frame.schema.get("source")

@@ -43,8 +43,14 @@ _PAIR_NAMES = _pairs("""
     sentence_a sentence_b, question sentence, query document, query passage, query text
 """)
 _LABEL_NAMES = (
-    *("label", "score", "is_duplicate", "similarity", "similarity_score"),
-    *("relatedness_score", "relevance", "gold_label"),
+    "label",
+    "score",
+    "is_duplicate",
+    "similarity",
+    "similarity_score",
+    "relatedness_score",
+    "relevance",
+    "gold_label",
 )
 _POSITIVE_LABELS = ("label", "score")  # of rows with positives
 _POSITIVE_NAMES = _pairs("""
@@ -62,8 +68,15 @@ _DOCUMENT_NAMES = {
 }
 # The title only without a body.
 TEXT_COLUMNS = (
-    *("text", "sentence", "sentence1", "text1", "anchor", "premise", "content"),
-    *("question", "title"),
+    "text",
+    "sentence",
+    "sentence1",
+    "text1",
+    "anchor",
+    "premise",
+    "content",
+    "question",
+    "title",
 )
 
 
@@ -154,7 +167,8 @@ def _known_roles(frame: pl.DataFrame, where: str, meant: Meant) -> Roles:
 
 
 def known_pair(
-    names: Sequence[str], usual: Sequence[Sequence[str]] = (*_PAIR_NAMES, *_POSITIVE_NAMES)
+    names: Sequence[str],
+    usual: Sequence[Sequence[str]] = (*_PAIR_NAMES, *_POSITIVE_NAMES),
 ) -> list[str]:
     """The columns of two texts, in upper or lower case; else empty."""
     known = _by_lower_case(names)
@@ -164,7 +178,12 @@ def known_pair(
     return []
 
 
-def _advice(frame: pl.DataFrame, pair: Sequence[str], label: str, meant: Meant) -> str:
+def _advice(
+    frame: pl.DataFrame,
+    pair: Sequence[str],
+    label: str,
+    meant: Meant,
+) -> str:
     """`--columns` with the likely columns of a pair and its label, or of a text."""
     lengths = text_lengths(frame.iter_rows(named=True))
     names = frame.columns
@@ -185,7 +204,10 @@ def _pair_option(pair: Sequence[str], label: str, *, is_labelled: bool = True) -
 
 
 def _check_mapping(
-    columns: Mapping[str, str], roles: Sequence[str], names: Sequence[str], where: str
+    columns: Mapping[str, str],
+    roles: Sequence[str],
+    names: Sequence[str],
+    where: str,
 ) -> None:
     """Refuse unknown roles, and columns that don't exist."""
     for role, name in columns.items():
@@ -197,7 +219,11 @@ def _check_mapping(
 
 
 def _mapped_roles(
-    names: list[str], where: str, columns: Mapping[str, str], *, single: bool
+    names: list[str],
+    where: str,
+    columns: Mapping[str, str],
+    *,
+    single: bool,
 ) -> Roles:
     used = {**columns}
     if columns.get("negative") == _NO_NEGATIVES:
@@ -247,12 +273,20 @@ def text_column(
             path=where,
         )
     if len(names) > 1 and column != "text":
-        note_once("%s: the texts are in %s; else give --columns text=NAME", where, one_line(column))
+        note_once(
+            "%s: the texts are in %s; else give --columns text=NAME",
+            where,
+            one_line(column),
+        )
     return column
 
 
 def document_roles(
-    frame: pl.DataFrame, where: str, columns: Mapping[str, str] | None, *, needed: bool = True
+    frame: pl.DataFrame,
+    where: str,
+    columns: Mapping[str, str] | None,
+    *,
+    needed: bool = True,
 ) -> dict[str, str]:
     """The columns of title, body, question and answer; `needed` refuses a table without body and question."""
     names = frame.columns
@@ -272,7 +306,8 @@ def document_roles(
     if needed and not {"question", "body"} & roles.keys():
         lengths = text_lengths(frame.iter_rows(named=True))
         option = text_option(lengths)
-        if len(names) == len(lengths) == 2 and min(lengths.values()) >= MIN_LENGTH:
+        are_long = min(lengths.values(), default=0) >= MIN_LENGTH
+        if len(names) == len(lengths) == 2 and are_long:
             option = columns_option(question=names[0], answer=names[1])
         raise DataError(
             f"found the columns {one_line(', '.join(names))}, expected title and body, question and answer,"
@@ -286,7 +321,10 @@ def document_roles(
 
 
 def label_column(
-    frame: pl.DataFrame, roles: Roles, where: str, classes: Sequence[str]
+    frame: pl.DataFrame,
+    roles: Roles,
+    where: str,
+    classes: Sequence[str],
 ) -> LabelColumn:
     """The labels of a table."""
     values = frame[roles.label]
@@ -298,7 +336,10 @@ def label_column(
 
 
 def to_pairs(
-    frame: pl.DataFrame, roles: Roles, where: str, labels: pl.Series | None
+    frame: pl.DataFrame,
+    roles: Roles,
+    where: str,
+    labels: pl.Series | None,
 ) -> pl.DataFrame:
     """Rows with text1, text2, label and other columns; a triplet becomes a positive and its negatives."""
     frame = _with_texts(frame.drop(roles.unwanted), roles, where)
@@ -316,7 +357,8 @@ def to_pairs(
     others = frame.drop(roles.text2, *roles.negatives)
     rows = others.with_columns(lists).explode(NEGATIVES)
     negatives = _rows(rows, roles.text1, NEGATIVES, _all_labels(0, rows))
-    return pl.concat([pairs.drop(roles.negatives), negatives]).sort(ROW, maintain_order=True)
+    both = pl.concat([pairs.drop(roles.negatives), negatives])
+    return both.sort(ROW, maintain_order=True)
 
 
 def _all_labels(label: int, rows: pl.DataFrame) -> pl.Series:
@@ -325,7 +367,10 @@ def _all_labels(label: int, rows: pl.DataFrame) -> pl.Series:
 
 
 def to_rows(
-    frame: pl.DataFrame, roles: Roles, where: str, labels: pl.Series | None = None
+    frame: pl.DataFrame,
+    roles: Roles,
+    where: str,
+    labels: pl.Series | None = None,
 ) -> pl.DataFrame:
     """Rows as in the source: pairs with labels, positives with negatives, or single texts."""
     if labels is not None:
@@ -333,7 +378,9 @@ def to_rows(
     frame = _with_texts(frame, roles, where)
     if not roles.text2:
         return frame.select(pl.col(roles.text1).alias("text"), ROW)
-    columns = [pl.col(roles.text1).alias("anchor"), pl.col(roles.text2).alias("positive")]
+    anchor = pl.col(roles.text1).alias("anchor")
+    positive = pl.col(roles.text2).alias("positive")
+    columns = [anchor, positive]
     if roles.negatives:
         frame = frame.with_columns(lists_of_negatives(frame, roles.negatives, where))
         columns.append(pl.col(NEGATIVES))
@@ -411,10 +458,16 @@ def _decoded(column: pl.Series) -> pl.Series:
     return pl.Series(column.name, texts, pl.String)
 
 
-def _rows(frame: pl.DataFrame, text1: str, text2: str, label: pl.Series) -> pl.DataFrame:
+def _rows(
+    frame: pl.DataFrame,
+    text1: str,
+    text2: str,
+    label: pl.Series,
+) -> pl.DataFrame:
     """text1, text2, label, then other columns, with the prefix `source_` for equal names."""
     names = {name: f"source_{name}" for name in ("text1", "text2", "label")}
-    rest = frame.drop(text1, text2, label.name, strict=False).rename(names, strict=False)
+    rest = frame.drop(text1, text2, label.name, strict=False)
+    rest = rest.rename(names, strict=False)
     pairs = frame.select(
         as_written(frame[text1]).alias("text1"),
         as_written(frame[text2]).alias("text2"),
@@ -442,11 +495,18 @@ def missing_texts(frame: pl.DataFrame, roles: Roles, where: str) -> Iterator[tup
         yield f"empty_{name}", is_blank
         yield f"placeholder_{name}", is_missing & ~is_blank
     if roles.negatives:
-        yield "empty_negative", lists_of_negatives(frame, roles.negatives, where).list.len() == 0
+        yield (
+            "empty_negative",
+            lists_of_negatives(frame, roles.negatives, where).list.len() == 0,
+        )
 
 
 def missing_text(
-    frame: pl.DataFrame, roles: Roles, where: str, reason: str, place: int
+    frame: pl.DataFrame,
+    roles: Roles,
+    where: str,
+    reason: str,
+    place: int,
 ) -> DataError:
     """The error for a row that lacks a text."""
     kind, _, name = reason.partition("_")

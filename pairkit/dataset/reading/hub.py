@@ -29,7 +29,12 @@ def fetch_dataset(name: str) -> Mapping[str, Any]:
 
 
 def fetch_model(
-    name: str, revision: str | None, files: Sequence[str], *, called: str, instead: str
+    name: str,
+    revision: str | None,
+    files: Sequence[str],
+    *,
+    called: str,
+    instead: str,
 ) -> Path:
     """The folder of a model from the Hub, downloaded unless it is cached."""
     from huggingface_hub import errors, snapshot_download

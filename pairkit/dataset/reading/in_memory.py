@@ -113,7 +113,8 @@ def with_kind(pairs: PairDataset) -> dict[str, pl.DataFrame]:
     if pairs.labels is not None or not len(pairs):
         return splits
     for frame in splits.values():
-        if {*frame["label"].unique()} - {1} or {"anchor", "positive"} & {*frame.columns}:
+        has_negatives = {*frame["label"].unique()} - {1}
+        if has_negatives or {"anchor", "positive"} & {*frame.columns}:
             return splits
     names = {"text1": "anchor", "text2": "positive"}
     return {name: frame.drop("label").rename(names) for name, frame in splits.items()}
@@ -173,8 +174,9 @@ def _from_arrow(source: Any) -> pl.DataFrame:
         if not hasattr(source, "to_dict"):
             raise
     # A column of pandas with values of several kinds becomes texts, as in a file.
-    rows = source.astype(object).where(source.notna(), None).to_dict("records")
-    return frame_of([{str(name): value for name, value in row.items()} for row in rows])
+    objects = source.astype(object).where(source.notna(), None)
+    objects.columns = [*map(str, objects.columns)]
+    return frame_of(objects.to_dict("records"))
 
 
 def _from_rows(rows: Sequence[Any], where: str) -> pl.DataFrame:
@@ -187,9 +189,9 @@ def _from_rows(rows: Sequence[Any], where: str) -> pl.DataFrame:
     if all(isinstance(row, Mapping) for row in rows):
         return frame_of(rows)
     kind = Mapping if isinstance(rows[0], Mapping) else str
-    others = {number: row for number, row in enumerate(rows, 1) if not isinstance(row, kind)}
-    number, row = next(iter(others.items()))
+    is_odd = [not isinstance(row, kind) for row in rows]
+    place = is_odd.index(True)
     raise TypeError(
-        f"row {number} is {type(row).__name__}; expected a dict for each row, such as"
+        f"row {place + 1} is {type(rows[place]).__name__}; expected a dict for each row, such as"
         " {'text1': …, 'text2': …, 'label': 1}, or a text for each row"
     )

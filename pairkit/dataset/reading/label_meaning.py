@@ -61,8 +61,15 @@ _CERTAIN: tuple[Mapping[str, Meaning], ...] = (
     _NLI,
     _INITIALS,
 )
-_NO_GOLD: Mapping[str, Meaning] = {"-": SKIP, "-1": SKIP}  # no gold label, in datasets with classes
-_SCORE_NAMES = ("score", "similarity", "similarity_score", "relatedness_score", "relevance")
+# No gold label, in datasets with classes.
+_NO_GOLD: Mapping[str, Meaning] = {"-": SKIP, "-1": SKIP}
+_SCORE_NAMES = (
+    "score",
+    "similarity",
+    "similarity_score",
+    "relatedness_score",
+    "relevance",
+)
 _NLI_TEXTS = (("premise", "hypothesis"), ("question", "sentence"))
 _OF_NLI = {-1.0, 0.0, 1.0, 2.0}
 _NLI_NUMBERS = {"0": "1", "2": "0"}  # entailment, contradiction
@@ -91,14 +98,13 @@ class LabelColumn:
         words = visible.str.normalize("NFKC").str.strip_chars()
         words = words.str.replace(_DECIMAL_COMMA, "$1.$2$3")
         if self.values.dtype.is_integer():
-            words = words.replace({str(number): name for number, name in enumerate(self.classes)})
+            names = {str(number): name for number, name in enumerate(self.classes)}
+            words = words.replace(names)
         return words
 
     @cached_property
     def numbers(self) -> pl.Series:
         """The labels as float64; null for words."""
-        if self.values.dtype == pl.Boolean:
-            return pl.Series(self.values.name, [None] * len(self.values), pl.Float64)
         if self.values.dtype.is_numeric() and not self.classes:
             return self.values.cast(pl.Float64)
         is_percent = self.words.str.ends_with("%").fill_null(value=False)
@@ -134,7 +140,12 @@ class LabelColumn:
         values = self.values.filter(kept)
         rows = self.rows.filter(kept)
         times = self.times.filter(kept)
-        return replace(self, values=values, rows=rows, times=times)
+        return replace(
+            self,
+            values=values,
+            rows=rows,
+            times=times,
+        )
 
     def distinct(self) -> LabelColumn:
         """Each distinct label once, which is enough to decide their meaning."""
@@ -145,7 +156,12 @@ class LabelColumn:
         by_value = table.group_by("value", maintain_order=True)
         distinct = by_value.agg(pl.col("row").first(), pl.col("times").sum())
         labels = distinct["value"].alias(values.name)
-        return replace(self, values=labels, rows=distinct["row"], times=distinct["times"])
+        return replace(
+            self,
+            values=labels,
+            rows=distinct["row"],
+            times=distinct["times"],
+        )
 
     def refuse(self, rows: pl.Series, message: str) -> None:
         """Raise `error` if any row is selected."""
@@ -185,7 +201,8 @@ def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> LabelMea
     rest = [column.filter(~column.is_known(user_values)) for column in columns]
     for column in rest:
         column.refuse(
-            column.missing(), f"label {{label}} is missing; fill it, drop the row, {LEAVE_OUT}"
+            column.missing(),
+            f"label {{label}} is missing; fill it, drop the row, {LEAVE_OUT}",
         )
 
     known: Mapping[str, Meaning] = {}
@@ -207,20 +224,26 @@ def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> LabelMea
     labels = [meaning.of(column) for column in columns]
     binary = all(numbers.is_in([0.0, 1.0]).all() for numbers in labels)
     found = [listed] if listed else []
+    plain = False
     if rules.scale is not None:
         low, high = rules.scale
         found.append(f"scores from {low:g} to {high:g}, made 0 to 1")
-        return replace(meaning, read=LabelsRead(", ".join(found), skipped), binary=binary)
+    else:
+        _check_scores(columns, labels)
+        plain = binary and not listed
+        of_rest = [column.numbers for column in rest if len(column.values)]
+        if not is_words and (of_rest or not listed):
+            found.append(_format_numbers(of_rest or labels, plain=binary))
+    read = LabelsRead(", ".join(found), skipped, plain)
+    return replace(meaning, read=read, binary=binary)
 
+
+def _check_scores(columns: Sequence[LabelColumn], labels: Sequence[pl.Series]) -> None:
+    """Refuse numbers below 0 or above the highest score."""
     for column, numbers in zip(columns, labels, strict=True):
         is_outside = (numbers < 0) | (numbers > SCORE_MAX)
         if is_outside.any():
             raise column.error(is_outside, _outside(labels))
-    of_rest = [column.numbers for column in rest if len(column.values)]
-    if not is_words and (of_rest or not listed):
-        found.append(_format_numbers(of_rest or labels, plain=binary))
-    read = LabelsRead(", ".join(found), skipped, binary and not listed)
-    return replace(meaning, read=read, binary=binary)
 
 
 def _outside(labels: Sequence[pl.Series]) -> str:
@@ -233,7 +256,9 @@ def _outside(labels: Sequence[pl.Series]) -> str:
 
 
 def _certain_words(
-    columns: Sequence[LabelColumn], rest: Sequence[LabelColumn], user_values: Mapping[str, Meaning]
+    columns: Sequence[LabelColumn],
+    rest: Sequence[LabelColumn],
+    user_values: Mapping[str, Meaning],
 ) -> Mapping[str, Meaning]:
     """The meaning of words without a user-defined one, if all are in one line of `_CERTAIN`."""
     words = [as_word(word) for column in rest for word in column.words.unique()]
@@ -275,7 +300,8 @@ def _unknown_words(columns: Sequence[LabelColumn], words: Sequence[str]) -> Data
         listed += ", …"
     odd = set[str]()
     for column in columns:
-        odd |= {as_word(word) for word in column.words.filter(column.numbers.is_null())}
+        words_of_column = column.words.filter(column.numbers.is_null())
+        odd |= {as_word(word) for word in words_of_column}
     first = next(column for column in columns if column.numbers.is_null().any())
     is_word = first.numbers.is_null()
     known = [word for word in first.words.unique() if _possible_meanings(word)]
@@ -302,8 +328,9 @@ def _choice(words: Sequence[str]) -> str:
             known[word] = "0"
     if len(words) == 2 and not known:
         one, other = words
-        choices = [_labels_option({one: "1", other: "0"}), _labels_option({one: "0", other: "1"})]
-        return f"set {' or '.join(choices)}, where 1 is similar"
+        first_is_similar = _labels_option({one: "1", other: "0"})
+        second_is_similar = _labels_option({one: "0", other: "1"})
+        return f"set {first_is_similar} or {second_is_similar}, where 1 is similar"
     others = SKIP if {*known.values()} == {"0", "1"} else "X"
     values = {word: known.get(word, others) for word in words}
     where = "where X is 1 (similar), 0 or skip" if "X" in values.values() else "where 1 is similar"
@@ -349,7 +376,12 @@ def _format_meaning(value: Meaning) -> str:
     return value if isinstance(value, str) else f"{value:g}"
 
 
-def _scaled(column: LabelColumn, labels: pl.Series, low: float, high: float) -> pl.Series:
+def _scaled(
+    column: LabelColumn,
+    labels: pl.Series,
+    low: float,
+    high: float,
+) -> pl.Series:
     outside = (labels < low) | (labels > high)
     message = f"label {{label}} is outside the label range {low:g},{high:g}; widen the range or drop the row"
     column.refuse(outside, message)

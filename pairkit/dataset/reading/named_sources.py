@@ -39,8 +39,11 @@ def named_words(arguments: Sequence[str]) -> dict[str, Source]:
     """The sources of a command line, each `SOURCE` or `name=SOURCE`; see `named_sources`."""
     sources: list[tuple[str | None, Source]] = []
     for word in arguments:
-        named = None if Path(word).exists() else _NAMED.fullmatch(word)
-        sources.append((named[1], named[2]) if named else (None, word))
+        named = _NAMED.fullmatch(word)
+        if named and not Path(word).exists():
+            sources.append((named[1], named[2]))
+        else:
+            sources.append((None, word))
     return _with_names(sources)
 
 
@@ -70,9 +73,10 @@ def _check_name(name: Any) -> str:
 
 
 def _with_names(sources: Sequence[tuple[str | None, Source]]) -> dict[str, Source]:
-    short_names = [name or _name(source, n) for n, (name, source) in enumerate(sources, 1)]
+    numbered = [*enumerate(sources, 1)]
+    short_names = [name or _name(source, number) for number, (name, source) in numbered]
     named: dict[str, Source] = {}
-    for number, (name, source) in enumerate(sources, 1):
+    for number, (name, source) in numbered:
         unique = name or _name(source, number)
         if name is None and short_names.count(unique) > 1:
             unique = _name(source, number, parts=2)
@@ -109,7 +113,9 @@ def _is_row(item: Any) -> bool:
 
 def _exists(path: str) -> bool:
     try:
-        return Path(path).exists() or (has_magic(path) and any(iglob(path)))  # noqa: PTH207 - any folder
+        if has_magic(path) and any(iglob(path)):  # noqa: PTH207 - any folder
+            return True
+        return Path(path).exists()
     except (OSError, ValueError):  # a text too long for a path
         return False
 
@@ -120,7 +126,8 @@ def _name(source: Source, number: int, *, parts: int = 1) -> str:
     where = contents.source if isinstance(contents, PairDataset) else contents
     if not isinstance(where, str | Path):
         return f"data-{number}"
-    *above, last = Path(str(where).replace(":", "-")).parts[-parts:] or [""]
+    path = Path(str(where).replace(":", "-"))
+    *above, last = path.parts[-parts:] or [""]
     stem, _, _ = last.lstrip(".").partition(".")
     name = "-".join([*above, stem])
     return re.sub(r"[^\w-]+", "-", name).strip("-") or f"data-{number}"

@@ -40,7 +40,8 @@ from pairkit.dataset.reading.tables import (
 from pairkit.dataset.records import CONFIG_FOLDERS, in_split_order
 
 _SPLIT_NAME = re.compile(
-    r"(?:^|[-_.])(train(?:ing)?|validation|valid|val|dev|test(?:ing)?)(?=[-_.]|$)", re.IGNORECASE
+    r"(?:^|[-_.])(train(?:ing)?|validation|valid|val|dev|test(?:ing)?)(?=[-_.]|$)",
+    re.IGNORECASE,
 )
 _SAME_SPLIT = {"training": "train", "testing": "test"} | dict.fromkeys(
     ("valid", "val", "dev"), "validation"
@@ -74,7 +75,8 @@ class TablePart(NamedTuple):
         """The rows with their numbers as `ROW`, without blank rows of CSV files and spreadsheets."""
         frame, first = self.read(columns)
         rows = frame.drop(ROW, strict=False).with_row_index(ROW, offset=first)
-        if not frame.width or isinstance(self.table, pl.DataFrame) or not is_sheet(self.table):
+        may_have_blank = isinstance(self.table, Path) and is_sheet(self.table)
+        if not frame.width or not may_have_blank:
             return rows
         return rows.filter(pl.any_horizontal(pl.exclude(ROW).is_not_null()))
 
@@ -87,8 +89,10 @@ def parts_of(source: Source, *, lines: bool = False) -> dict[str, list[TablePart
     path = valid_path(source)
     if is_beir(path):
         beir = read_beir(path)
-        tables = {file.stem: TablePart(str(file), beir.pairs(file)) for file in beir.judgements}
-        return _by_split({split: [table] for split, table in tables.items()})
+        tables = {}
+        for file in beir.judgements:
+            tables[file.stem] = [TablePart(str(file), beir.pairs(file))]
+        return _by_split(tables)
     if path.is_dir():
         saved = saved_files(path)
         files = _in_folder(path) if saved is None else saved
@@ -162,7 +166,8 @@ def _in_memory(source: InMemory, where: str) -> dict[str, list[TablePart]]:
     parts = {}
     for split, table in tables.items():
         place = f"{where}, {split}" if len(tables) > 1 else where
-        parts[split] = [TablePart(place, table, classes.get(split, {}), lines)]
+        classes_of_split = classes.get(split, {})
+        parts[split] = [TablePart(place, table, classes_of_split, lines)]
     return _by_split(parts)
 
 
@@ -184,11 +189,14 @@ def _in_folder(folder: Path) -> dict[str, list[Path]]:
     if named:
         if others := [path.name for path in unnamed if path.suffix.lower() != ".json"]:
             note_once(
-                "%s: not read: %s, not named after a split", folder, one_line(", ".join(others))
+                "%s: not read: %s, not named after a split",
+                folder,
+                one_line(", ".join(others)),
             )
         return named
     # Shards differ only in digits.
-    if len({re.sub(r"\d+", "0", path.name) for path in unnamed}) == 1:
+    names = {re.sub(r"\d+", "0", path.name) for path in unnamed}
+    if len(names) == 1:
         return {"train": unnamed}
     raise DataError(
         "no data files named after a split, such as train.jsonl or data/train-00000-of-00001.parquet; give"
@@ -203,7 +211,8 @@ def _matching(pattern: str, *, lines: bool) -> dict[str, list[Path]]:
     files = [path for path in _glob(pattern) if is_table(path) or (lines and is_lines(path))]
     if not files:
         raise DataError(
-            "no table matches this pattern; give a file, a folder or another pattern", path=pattern
+            "no table matches this pattern; give a file, a folder or another pattern",
+            path=pattern,
         )
     named, unnamed = _named(files, by_folder=has_magic(str(Path(pattern).parent)))
     if named and unnamed:
@@ -216,7 +225,8 @@ def _matching(pattern: str, *, lines: bool) -> dict[str, list[Path]]:
 
 
 def _glob(pattern: str) -> list[Path]:
-    return [path for path in map(Path, sorted(glob(pattern))) if path.is_file()]  # noqa: PTH207 - any folder
+    paths = map(Path, sorted(glob(pattern)))  # noqa: PTH207 - any folder
+    return [path for path in paths if path.is_file()]
 
 
 def _named(
@@ -311,19 +321,32 @@ class BeirFolder:
         ids = pl.col("query", "document").cast(pl.String)
         gain = pl.col("gain").cast(pl.Float64, strict=False)
         rows = rows.with_row_index("row", offset=first_row(path)).with_columns(ids, gain)
-        wrong = rows.filter(~pl.col("gain").is_finite().fill_null(value=False))
+        is_number = pl.col("gain").is_finite().fill_null(value=False)
+        wrong = rows.filter(~is_number)
         if wrong.height:
             raise DataError("expected a number as score", path=path, row=wrong["row"][0])
-        rows = rows.filter(pl.col("gain") > 0).unique(["query", "document"], maintain_order=True)
+        relevant = rows.filter(pl.col("gain") > 0)
+        rows = relevant.unique(["query", "document"], maintain_order=True)
         queries = self.queries.rename({"id": "query", "text": "anchor"})
         corpus = self.corpus.rename({"id": "document", "text": "positive"})
-        rows = rows.join(queries, on="query", how="left", maintain_order="left")
-        return rows.join(corpus, on="document", how="left", maintain_order="left")
+        rows = rows.join(
+            queries,
+            on="query",
+            how="left",
+            maintain_order="left",
+        )
+        return rows.join(
+            corpus,
+            on="document",
+            how="left",
+            maintain_order="left",
+        )
 
     def pairs(self, path: Path) -> pl.DataFrame:
         """Each query with each relevant document, as anchor and positive."""
         rows = self.relevant(path)
-        unknown = rows.filter(pl.any_horizontal(pl.col("anchor", "positive").is_null()))
+        lacks_text = pl.col("anchor").is_null() | pl.col("positive").is_null()
+        unknown = rows.filter(lacks_text)
         if unknown.height:
             first = unknown.row(0, named=True)
             ids = one_line(f"{first['query']} or {first['document']}")

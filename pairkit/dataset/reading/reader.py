@@ -27,7 +27,11 @@ from pairkit.dataset.reading.columns import (
     to_rows,
 )
 from pairkit.dataset.reading.in_memory import Source, contents_of, source_name
-from pairkit.dataset.reading.label_meaning import LabelColumn, LabelMeaning, decide_labels
+from pairkit.dataset.reading.label_meaning import (
+    LabelColumn,
+    LabelMeaning,
+    decide_labels,
+)
 from pairkit.dataset.reading.parts import TablePart, parts_of, split_name
 from pairkit.dataset.reading.proposed_columns import Meant
 from pairkit.dataset.reading.tables import class_names_of_file, is_parquet
@@ -73,20 +77,35 @@ class SourceTable:
         """Find the columns of a table; without `hold`, no row stays in memory."""
         where = part.where
         frame = part.numbered(columns)
-        classes = class_names_of_file(part.table) if isinstance(part.table, Path) else part.classes
+        classes = part.classes
+        if isinstance(part.table, Path):
+            classes = class_names_of_file(part.table)
         roles = find_roles(frame.drop(ROW), where, columns, meant)
         _LOG.info("%s: %d rows, %s", where, frame.height, _read_as(roles))
         if frame.schema.get("split") == pl.String:
             splits = frame["split"].drop_nulls().unique()
             if len(splits) > 1 and {*map(split_name, splits)} <= {*SPLITS}:
-                note_once("%s: the column split is not used, so all rows are in one split", where)
+                note_once(
+                    "%s: the column split is not used, so all rows are in one split",
+                    where,
+                )
         names = classes.get(roles.label, ())
         distinct = None
         if roles.label:
             distinct = label_column(frame, roles, where, names).distinct()
-            distinct = distinct.filter(~distinct.missing()) if skips else distinct
-        held = frame if hold else None
-        return cls(where, part, columns, roles, names, held, frame.clear(), distinct, skips)
+            if skips:
+                distinct = distinct.filter(~distinct.missing())
+        return cls(
+            where=where,
+            part=part,
+            columns=columns,
+            roles=roles,
+            classes=names,
+            held=frame if hold else None,
+            head=frame.clear(),
+            distinct=distinct,
+            skips=skips,
+        )
 
     def whole(self) -> pl.DataFrame:
         """All rows, with the column `ROW`."""
@@ -101,12 +120,13 @@ class SourceTable:
         if roles.label:
             column = label_column(frame, roles, self.where, self.classes)
             missing = column.missing() & self.skips
+            known = meaning.of(column.filter(~missing))
             labels = pl.repeat(None, frame.height, dtype=pl.Float64, eager=True)
-            labels = labels.scatter((~missing).arg_true(), meaning.of(column.filter(~missing)))
+            labels = labels.scatter((~missing).arg_true(), known)
             lacking = [(reason, rows & labels.is_not_null()) for reason, rows in lacking]
             lacking.insert(0, ("empty_label", missing))
-        first_reason = pl.coalesce(pl.when(rows).then(pl.lit(reason)) for reason, rows in lacking)
-        reasons = pl.select(first_reason).to_series()
+        each_reason = [pl.when(rows).then(pl.lit(reason)) for reason, rows in lacking]
+        reasons = pl.select(pl.coalesce(each_reason)).to_series()
         kept = reasons.is_null()
         if kept.all():
             return UsableRows(frame, labels, None)
@@ -126,7 +146,11 @@ class SourceTable:
             "reason": reasons,
         }
         roles = self.roles
-        for name, role in (("text1", roles.text1), ("text2", roles.text2), ("label", roles.label)):
+        for name, role in (
+            ("text1", roles.text1),
+            ("text2", roles.text2),
+            ("label", roles.label),
+        ):
             if role:
                 column = frame[role]
                 is_nested = column.dtype.is_nested()
@@ -138,7 +162,8 @@ class SourceTable:
         pairs = to_pairs(rows.frame, self.roles, self.where, rows.labels)
         if not placed:
             return pairs.drop(ROW)
-        return pairs.with_columns(pl.lit(self.where).alias(FILE), pl.col(ROW).cast(pl.Int64))
+        file = pl.lit(self.where).alias(FILE)
+        return pairs.with_columns(file, pl.col(ROW).cast(pl.Int64))
 
 
 def _read_as(roles: Roles) -> str:
@@ -255,7 +280,8 @@ def read_rows(
             frames.append(rows.drop(ROW))
             written[name] += written_rows(table.whole())
         splits[name] = join_frames(frames)
-        if any(splits[name].select(pl.all().has_nulls()).row(0)):  # as some files lack a column
+        has_nulls = splits[name].select(pl.all().has_nulls())
+        if any(has_nulls.row(0)):  # as some files lack a column
             raise DataError(
                 f"the files of {name} have different kinds of rows; together they have the columns"
                 f" {one_line(', '.join(splits[name].columns))}; read them separately",
@@ -265,7 +291,9 @@ def read_rows(
 
 
 def read_frames(
-    source: Source, columns: Mapping[str, str] | None = None, rules: LabelRules = AS_FOUND
+    source: Source,
+    columns: Mapping[str, str] | None = None,
+    rules: LabelRules = AS_FOUND,
 ) -> PairFrames:
     """The pairs of a source, with `FILE` and `ROW`, one Parquet file at a time; bad rows are collected."""
     source = contents_of(source)
@@ -315,7 +343,8 @@ def _open(
     chosen = [split_name(split)] if split else [*parts]
     if split and chosen[0] not in parts:
         raise DataError(
-            f"no split {chosen[0]!r}; there are {', '.join(parts)}", path=source_name(source)
+            f"no split {chosen[0]!r}; there are {', '.join(parts)}",
+            path=source_name(source),
         )
 
     skips = rules.bad_rows == "skip"
@@ -325,7 +354,13 @@ def _open(
         tables[name] = []
         for part in parts[name]:
             hold = holds_parquet or not is_parquet(part.table)
-            table = SourceTable.open(part, columns, skips=skips, meant=meant, hold=hold)
+            table = SourceTable.open(
+                part,
+                columns,
+                skips=skips,
+                meant=meant,
+                hold=hold,
+            )
             tables[name].append(table)
             if table.distinct is not None:
                 labels.append(table.distinct)

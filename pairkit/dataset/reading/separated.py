@@ -23,7 +23,12 @@ import polars as pl
 
 from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
-from pairkit.base.system.text_lines import MAX_LINE_BYTES, note_once, read_text_lines, read_whole
+from pairkit.base.system.text_lines import (
+    MAX_LINE_BYTES,
+    note_once,
+    read_text_lines,
+    read_whole,
+)
 from pairkit.dataset.parquet import POLARS_ERRORS
 from pairkit.dataset.reading.untrusted_tables import check_width
 
@@ -36,7 +41,10 @@ _WIDE = 1_000  # columns
 
 
 def records(
-    path: Path, broken: Callable[[DataError], None] | None = None, *, header: bool = True
+    path: Path,
+    broken: Callable[[DataError], None] | None = None,
+    *,
+    header: bool = True,
 ) -> Iterator[tuple[int, list[str]]]:
     """Records with numbers from 1, the header; blank lines have no cells. `broken` gets their errors."""
     reader = _reader(path)
@@ -119,7 +127,8 @@ def read_separated(path: Path, *, header: bool) -> pl.DataFrame:
     names, rows = named_records(path, header=header)
     if not names:
         raise DataError(
-            "is empty; expected a line with the names of the columns, then rows", path=path
+            "is empty; expected a line with the names of the columns, then rows",
+            path=path,
         )
     table = _read_by_polars(path, names) if header else None
     if table is None:
@@ -144,7 +153,12 @@ def _read_by_polars(path: Path, names: list[str]) -> pl.DataFrame | None:
         if has_lone_returns or not _quotes_wrap_cells(data, form.separator):
             return None
         schema = dict.fromkeys(names, pl.String)
-        table = pl.read_csv(data, has_header=False, separator=form.separator, schema=schema)
+        table = pl.read_csv(
+            data,
+            has_header=False,
+            separator=form.separator,
+            schema=schema,
+        )
     except (*POLARS_ERRORS, DataError, ValueError):
         return None
     if _rows_differ_from_records(table):

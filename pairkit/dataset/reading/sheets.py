@@ -33,10 +33,15 @@ def read_sheet(file: Path, sheet: str | None) -> pl.DataFrame:
     with needed_for("a spreadsheet"):
         import fastexcel  # noqa: F401
     data = read_whole(file)
-    command = [sys.executable, "-P", "-m", __name__, sheet or ""]  # -P: not from the current folder
+    # -P: not from the current folder.
+    command = [sys.executable, "-P", "-m", __name__, sheet or ""]
     with TemporaryFile() as output:
         done = subprocess.run(  # noqa: S603 - this interpreter on this module
-            command, input=data, stdout=output, stderr=subprocess.PIPE, check=False
+            command,
+            input=data,
+            stdout=output,
+            stderr=subprocess.PIPE,
+            check=False,
         )
         if done.returncode:
             last_line = done.stderr.decode("utf-8", "replace").rstrip().rpartition("\n")[2]
@@ -78,7 +83,9 @@ def _write_sheet(data: bytes, wanted: str) -> None:
     names = book.sheet_names
     output = sys.stdout.buffer
     sheet = book.load_sheet(
-        wanted if wanted in names else 0, schema_sample_rows=None, skip_whitespace_tail_rows=True
+        wanted if wanted in names else 0,
+        schema_sample_rows=None,
+        skip_whitespace_tail_rows=True,
     )
     rows = _without_empty_columns(sheet.to_arrow())
     output.write(json.dumps(names).encode() + b"\n")

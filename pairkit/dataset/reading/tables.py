@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import islice, zip_longest
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Any, TypeAlias, TypeGuard
 
@@ -32,7 +32,12 @@ from pairkit.base.system.text_lines import (
     readable,
 )
 from pairkit.dataset.parquet import POLARS_ERRORS
-from pairkit.dataset.reading.separated import column_names, named_records, read_separated, records
+from pairkit.dataset.reading.separated import (
+    column_names,
+    named_records,
+    read_separated,
+    records,
+)
 from pairkit.dataset.reading.sheets import read_sheet
 from pairkit.dataset.reading.untrusted_tables import (
     FREE_VALUES,
@@ -51,11 +56,13 @@ SHEETS = (".xlsx", ".xls", ".ods")
 SUFFIXES = (".parquet", *_JSON_LINES, ".json", *_SEPARATED, ".arrow", *SHEETS)
 _SHEET = re.compile(r"(.+\.(?:xlsx|xls|ods)):(.+)", re.IGNORECASE)
 _LONE_SURROGATE = re.compile(
-    rb"\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..\\u[dD])[c-fC-F])", re.DOTALL
+    rb"\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..\\u[dD])[c-fC-F])",
+    re.DOTALL,
 )
 _STRUCTURE = r"(?s)^\s*(?:\[.*\]|\{.*\})\s*$"
 _BLOCK = 8192  # JSON objects that are held as Python objects
-_ARRAYS = ("data", "rows", "items", "records")  # of Squad, the Hub's viewer, and web APIs
+# Of Squad, the Hub's viewer, and web APIs.
+_ARRAYS = ("data", "rows", "items", "records")
 _INFO_FILE = "dataset_info.json"  # of `save_to_disk`
 _PARQUET_KEY = "huggingface"
 _MAX_CLASSES = 1000
@@ -89,9 +96,11 @@ def first_row(path: Path, *, header: bool = True) -> int:
 def has_header(path: Path, columns: Mapping[str, str] | None) -> bool:
     """Whether a CSV or TSV file has a header; not if columns are given by numbers that aren't names."""
     used = {*(columns or {}).values()} - {"none"}
-    if not used or not all(name.isdecimal() for name in used) or format_of(path) not in _SEPARATED:
+    are_numbers = bool(used) and all(map(str.isdecimal, used))
+    if not are_numbers or format_of(path) not in _SEPARATED:
         return True
-    return used <= {*column_names(next(records(path), (1, []))[1])}
+    _, cells = next(records(path), (1, []))
+    return used <= {*column_names(cells)}
 
 
 def table_rows(path: Path, *, header: bool = True) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -99,7 +108,8 @@ def table_rows(path: Path, *, header: bool = True) -> Iterator[tuple[int, dict[s
     kind = format_of(path)
     if kind in _SEPARATED:
         names, rows = named_records(path, header=header)
-        yield from ((row, dict(zip_longest(names, cells, fillvalue=""))) for row, cells in rows)
+        for row, cells in rows:
+            yield row, dict(zip_longest(names, cells, fillvalue=""))
     elif kind in _JSON_LINES:
         yield from read_objects(path)
     else:
@@ -138,7 +148,9 @@ def format_of(path: Path) -> str:
 def sheet_of(path: Path) -> tuple[Path, str | None]:
     """The file and the name of a sheet in `book.xlsx:Sheet`."""
     match = _SHEET.fullmatch(path.name)
-    return (path.with_name(match[1]), match[2]) if match else (path, None)
+    if match is None:
+        return path, None
+    return path.with_name(match[1]), match[2]
 
 
 def _read_sheet(path: Path) -> pl.DataFrame:
@@ -245,8 +257,11 @@ def _from_objects(objects: Iterable[Mapping[str, Any]], path: Path) -> pl.DataFr
 
 def frame_of(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     """A table of rows; values of several kinds become texts, or lists if some are lists or structures."""
-    names = dict.fromkeys(name for row in rows for name in row)
-    return pl.DataFrame([_column(name, [row.get(name) for row in rows]) for name in names])
+    columns = []
+    for name in dict.fromkeys(chain.from_iterable(rows)):
+        values = [row.get(name) for row in rows]
+        columns.append(_column(name, values))
+    return pl.DataFrame(columns)
 
 
 def _column(name: str, values: Sequence[Any]) -> pl.Series:
@@ -258,8 +273,11 @@ def _column(name: str, values: Sequence[Any]) -> pl.Series:
 
 def _with_lists(frames: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
     """Frames with lists in each column of texts that has lists or structures in another frame."""
-    nested = {name for frame in frames for name in frame.select(cs.nested()).columns}
-    texts = {name for frame in frames for name in frame.select(cs.string()).columns}
+    nested = set[str]()
+    texts = set[str]()
+    for frame in frames:
+        nested |= {*frame.select(cs.nested()).columns}
+        texts |= {*frame.select(cs.string()).columns}
     changed = []
     for frame in frames:
         mixed = frame.select(nested & texts & {*frame.columns})
@@ -309,7 +327,12 @@ def _read_arrow(path: Path) -> pl.DataFrame:
     return frame
 
 
-def _check_keys(schema: Mapping[str, Any], rows: int, path: Path, size: int) -> None:
+def _check_keys(
+    schema: Mapping[str, Any],
+    rows: int,
+    path: Path,
+    size: int,
+) -> None:
     """Refuse too many distinct keys: each becomes a column with a value in every row."""
     keys = sum(1 for dtype in schema.values() for _ in leaf_types(dtype))
     if keys > MAX_COLUMNS or keys * rows > max(FREE_VALUES, MAX_VALUES_PER_BYTE * size):
@@ -351,7 +374,10 @@ def class_names_of_features(features: Any) -> ClassNames:
     class_names = {}
     for column, feature in features.items():
         if not isinstance(feature, Mapping):
-            feature = {"_type": type(feature).__name__, "names": getattr(feature, "names", None)}
+            feature = {
+                "_type": type(feature).__name__,
+                "names": getattr(feature, "names", None),
+            }
         names = feature.get("names")
         is_class = feature.get("_type") == "ClassLabel" and isinstance(names, list)
         if is_class and len(names) <= _MAX_CLASSES:

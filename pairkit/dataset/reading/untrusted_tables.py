@@ -48,11 +48,17 @@ def check_width(columns: int, path: Path) -> None:
     """Refuse a table with too many columns."""
     if columns > MAX_COLUMNS:
         raise DataError(
-            f"has more than {MAX_COLUMNS:,} columns; keep only texts and labels", path=path
+            f"has more than {MAX_COLUMNS:,} columns; keep only texts and labels",
+            path=path,
         )
 
 
-def check_expansion(values: int, unpacked: int, path: Path, size: int) -> None:
+def check_expansion(
+    values: int,
+    unpacked: int,
+    path: Path,
+    size: int,
+) -> None:
     """Refuse more values in a column, or more decompressed bytes, than a file of this size may have."""
     limit = max(FREE_VALUES, MAX_VALUES_PER_BYTE * size)
     if values > limit:
@@ -79,7 +85,8 @@ def _parquet(path: Path) -> Iterator[None]:
 
 def check_texts(table: pl.DataFrame, path: Path) -> None:
     """Refuse a table with long texts that are stored once for very many rows."""
-    check_size(sum(map(_text_bytes, table.iter_columns())), path, path.stat().st_size)
+    texts = sum(map(_text_bytes, table.iter_columns()))
+    check_size(texts, path, path.stat().st_size)
 
 
 def check_size(texts: int, path: Path, size: int) -> None:
@@ -107,7 +114,8 @@ def _text_bytes(column: pl.Series) -> int:
     if not isinstance(dtype, pl.Categorical | pl.Enum):
         return 0
     distinct, times = column.alias("").value_counts(name="times")
-    return int((distinct.cast(pl.String).str.len_bytes().cast(pl.Int64) * times).sum())
+    sizes = distinct.cast(pl.String).str.len_bytes().cast(pl.Int64)
+    return int((sizes * times).sum())
 
 
 class ParquetBatches:
@@ -129,7 +137,11 @@ class ParquetBatches:
         import pyarrow.parquet as pq
 
         first_row = 1
-        how = {"metadata": self._metadata, "buffer_size": _READ_AHEAD, "pre_buffer": False}
+        how = {
+            "metadata": self._metadata,
+            "buffer_size": _READ_AHEAD,
+            "pre_buffer": False,
+        }
         with _parquet(self.path), pq.ParquetFile(self.path, **how) as file:
             for batch in file.iter_batches(self._batch_rows(columns), columns=list(columns)):
                 self._check(batch, first_row)
