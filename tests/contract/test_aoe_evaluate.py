@@ -114,23 +114,21 @@ def test_duplicates_suite_searches_all_issues_of_a_crawl(place):
     assert "| BM25 |" in (place / "told.md").read_text()
 
 
-@each_line(
-    "code, words, arguments",
-    """
-        2 | hollow: no weights; expected model.safetensors | --model hollow
-        3 | contain NaN or infinity, first | --model nan
-        3 | has 1,378 rows instead of the published 1,379 | --model bert --data-dir cut
-        3 | stsb-dev.tsv | --model bert --tasks STS-B --split validation
-        2 | --split train: expected test or validation | --model bert --split train
-        2 | --precision int3 | --model bert --precision int3
-        2 | --resamples 9 | --model bert --resamples 9
-        2 | --against-endpoint without --against | --model bert --against-endpoint http://h/v1
-        2 | --model: a duplicate among bert, bert | --model bert --model bert
-        2 | --against: found several --model | --model bert --model wide --against bert
-        2 | none: no such folder | --model bert --model ./none
-        3 | same.tsv: all cosines are 1: the model's vectors | --model bert --data same.tsv
-    """,
-)
+@each_line("""
+    code, words, arguments
+    2 | hollow: no weights; expected model.safetensors | --model hollow
+    3 | contain NaN or infinity, first | --model nan
+    3 | has 1,378 rows instead of the published 1,379 | --model bert --data-dir cut
+    3 | stsb-dev.tsv | --model bert --tasks STS-B --split validation
+    2 | --split train: expected test or validation | --model bert --split train
+    2 | --precision int3 | --model bert --precision int3
+    2 | --resamples 9 | --model bert --resamples 9
+    2 | --against-endpoint without --against | --model bert --against-endpoint http://h/v1
+    2 | --model: a duplicate among bert, bert | --model bert --model bert
+    2 | --against: found several --model | --model bert --model wide --against bert
+    2 | none: no such folder | --model bert --model ./none
+    3 | same.tsv: all cosines are 1: the model's vectors | --model bert --data same.tsv
+""")
 def test_bad_input_gives_one_line_and_an_exit_code(place, code, words, arguments):
     data = "" if "--data " in arguments else "--data-dir data "
     done = run(place, *f"{data}{arguments}".split(), code=int(code))

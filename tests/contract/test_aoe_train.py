@@ -29,16 +29,14 @@ def folder(tmp_path_factory):
     return fill(tmp_path_factory.mktemp("aoe"))
 
 
-@each_line(
-    "code, words, arguments",
-    """
-        2 | setting 'optim.warmup' = 'hot' | --set optim.warmup=hot
-        2 | {text} | --prompts '{text} {text}'
-        3 | missing.tsv | --data missing.tsv
-        3 | empty.tsv | --data empty.tsv
-        4 | no/such-model | --backbone no/such-model
-    """,
-)
+@each_line("""
+    code, words, arguments
+    2 | setting 'optim.warmup' = 'hot' | --set optim.warmup=hot
+    2 | {text} | --prompts '{text} {text}'
+    3 | missing.tsv | --data missing.tsv
+    3 | empty.tsv | --data empty.tsv
+    4 | no/such-model | --backbone no/such-model
+""")
 def test_bad_input(folder, code, words, arguments):
     (folder / "empty.tsv").write_text("sentence1\tsentence2\tscore\n")
     option, *values = shlex.split(arguments)

@@ -2,24 +2,25 @@
 
 import gis_builder
 from pairkit import ConfigError, DataError
-from tests.support.shorthand import cases, raises
+from tests.support.shorthand import raises, table
 
 ACCESS = {"token": "any", "api_url": "http://127.0.0.1:9"}
 
 
-@cases(
-    "name, arguments, given, message",
-    [
-        ("import_tracker", (None, "work"), {}, "folder = None: input is not a valid path"),
-        ("pair", ("work", None), {}, "out = None: "),
-        ("explain", ("work", 58), {}, "issue = 58: "),
-        ("detect", ("work",), {"settings": 5}, "settings = 5: expected a mapping of dotted keys"),
-        ("detect", ("work",), {"settings": {5: 5}}, "settings = 5: "),
-        ("detect", ("work",), {"settings": "detect.x"}, "setting 'detect.x': expected key=value"),
-        ("detect", ("s3://bucket/work",), {}, "work = s3:/bucket/work: expected a path, not a URL"),
-        ("plan", ([1],), ACCESS, "repos = 1: "),
-        ("plan", (["a/b"],), ACCESS | {"token": 5}, "token = 5: "),
-    ],
+@table(
+    """
+        name, arguments, given, message
+        import_tracker | (None, 'work') | {} | folder = None: input is not a valid path
+        pair | ('work', None) | {} | "out = None: "
+        explain | ('work', 58) | {} | "issue = 58: "
+        detect | ('work',) | {'settings': 5} | settings = 5: expected a mapping of dotted keys
+        detect | ('work',) | {'settings': {5: 5}} | "settings = 5: "
+        detect | ('work',) | {'settings': 'detect.x'} | setting 'detect.x': expected key=value
+        detect | ('s3://bucket/work',) | {} | work = s3:/bucket/work: expected a path, not a URL
+        plan | ([1],) | ACCESS | "repos = 1: "
+        plan | (['a/b'],) | {'token': 5, 'api_url': 'http://127.0.0.1:9'} | "token = 5: "
+    """,
+    ACCESS=ACCESS,
 )
 def test_an_invalid_argument_is_named(*, name, arguments, given, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

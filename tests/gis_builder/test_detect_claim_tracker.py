@@ -159,24 +159,22 @@ def test_another_explanation_revokes_a_guess(reason):
         check("no", [UNSURE, f"{who} 1: {reason}", "mia: Closing."])
 
 
-@each_line(
-    "comment",
-    """
-        I see it too, on two screens.
-        Does it happen with one screen?
-        Is this by design?
-        Could it be an upstream bug?
-        I don't think this is by design.
-        Here is a smaller example. It takes three windows and a menu.
-        If it turns out to be the menu I'll say so.
-        It is caused by the same loop as #1.
-        This is a bug in the loop that #1 speaks of.
-        This is not a bug that we will have in 2.1.
-        It never works as intended.
-        Here is the log; the driver is 1.2, the system was updated in May.
-        Thanks for the log!
-    """,
-)
+@each_line("""
+    comment
+    I see it too, on two screens.
+    Does it happen with one screen?
+    Is this by design?
+    Could it be an upstream bug?
+    I don't think this is by design.
+    Here is a smaller example. It takes three windows and a menu.
+    If it turns out to be the menu I'll say so.
+    It is caused by the same loop as #1.
+    This is a bug in the loop that #1 speaks of.
+    This is not a bug that we will have in 2.1.
+    It never works as intended.
+    Here is the log; the driver is 1.2, the system was updated in May.
+    Thanks for the log!
+""")
 def test_other_comments_leave_a_guess_valid(comment):
     check("#1", [UNSURE, f"ann 1: {comment}", "mia: Closing."])
 

@@ -55,22 +55,20 @@ def test_marks(expected, lines):
 LABELS = [{"labels": (label,)} for label in ("duplicate", "kind/duplicate")]
 
 
-@each_line(
-    "expected, comment, fields",
-    r"""
-        # of an unknown closer
-        #1 | mia 0.001: Closing in favour of #1. | {"closed_by": null}
-        #1 | | {"title": "(dup of #1) The window flickers"}
-        #1 | | {"title": "[duplicate] It flickers", "body": "Ah, that's #1."}
-        no | | {"title": "dup(2) is called twice", "body": "see #1"}
-        #1 | | {"body": "It flickers.\u000a\u000aEDIT: duplicate of #1"}
-        no | | {"title": "Duplicate tabs", "body": "Is this a duplicate? I searched."}
-        claim_not_acted_on | | {"body": "This might be a duplicate of #1."}
-        #1 | mia: Yes, it is. Closing. | {"body": "This might be a duplicate of #1."}
-        no | mia: #1 | {}
-        no | mia: #1 | {"labels": ["deduplication"]}
-    """,
-)
+@each_line(r"""
+    expected, comment, fields
+    # of an unknown closer
+    #1 | mia 0.001: Closing in favour of #1. | {"closed_by": null}
+    #1 | | {"title": "(dup of #1) The window flickers"}
+    #1 | | {"title": "[duplicate] It flickers", "body": "Ah, that's #1."}
+    no | | {"title": "dup(2) is called twice", "body": "see #1"}
+    #1 | | {"body": "It flickers.\u000a\u000aEDIT: duplicate of #1"}
+    no | | {"title": "Duplicate tabs", "body": "Is this a duplicate? I searched."}
+    claim_not_acted_on | | {"body": "This might be a duplicate of #1."}
+    #1 | mia: Yes, it is. Closing. | {"body": "This might be a duplicate of #1."}
+    no | mia: #1 | {}
+    no | mia: #1 | {"labels": ["deduplication"]}
+""")
 def test_labels_and_notes(expected, comment, fields):
     check(expected, [comment] if comment else [], **json.loads(fields))
 

@@ -84,8 +84,8 @@ def refs_in(text, *former):
 
 
 @each_line(
-    "refs, text",
     """
+        refs, text
         #12 | see #12
         #12 #13 | (#12), #13.
         #12 | GH-12

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tests.support.shorthand import cases, table
+from tests.support.shorthand import cases, table, values
 
 from .detect_threads import DUPLICATE, decided, event, said, talk, talks
 
@@ -97,16 +97,21 @@ def test_the_closer_is_the_actor_of_the_last_closing(earlier):
 @cases(
     "who, words, max_hours",
     [
+        *values(
+            """
+                bob | Is this a dup of #1? | DAY
+                bob | In favour of #1. | DAY
+                bob | Perhaps superseded by #1. | DAY
+                bob | Is it superseded by #1? | DAY
+                bob | Is this the same as #1? | 0.0
+                bob | Same as #1. | DAY
+                bob | Perhaps the same as #1. | 2.0
+                bob | Tracked in #1. | 2.0
+                mia | Tracked in #1. | 1.0
+            """,
+            DAY=DAY,
+        ),
         ("bob", "I think this is a dup of #1.", 3 * DAY),
-        ("bob", "Is this a dup of #1?", DAY),
-        ("bob", "In favour of #1.", DAY),
-        ("bob", "Perhaps superseded by #1.", DAY),
-        ("bob", "Is it superseded by #1?", DAY),
-        ("bob", "Is this the same as #1?", 0.0),
-        ("bob", "Same as #1.", DAY),
-        ("bob", "Perhaps the same as #1.", 2.0),
-        ("bob", "Tracked in #1.", 2.0),
-        ("mia", "Tracked in #1.", 1.0),
         ("mia", "Is this a dup of #1?", 10 * MINUTE),
         ("mia", "Same as #1.", 3 * DAY),
         ("mia", "I think this is a dup of #1.", 3 * DAY),
@@ -146,16 +151,14 @@ def test_the_last_change_replaces_an_unknown_closing_time():
     assert confidence(claim, closed_at=None, updated_at="2020-02-01T00:00:00Z") == 0
 
 
-@table(
-    "lines, fields, reason, expected",
-    """
-        [] | {'state': 'open', 'closed_at': None} | open | 1.0
-        ['mia: Thanks.'] | {} | no_claim | 0.99
-        ['bob 30: dup of #1', 'mia: Not a dup of #1.'] | {} | disputed | 0.9
-        ['bob 30: dup of #1', 'mia: Fixed in 2.0.'] | {} | fixed | 0.9
-        ['bob 900: This is a duplicate of #1?'] | {} | claim_not_acted_on | 0.5
-    """,
-)
+@table("""
+    lines, fields, reason, expected
+    [] | {'state': 'open', 'closed_at': None} | open | 1.0
+    ['mia: Thanks.'] | {} | no_claim | 0.99
+    ['bob 30: dup of #1', 'mia: Not a dup of #1.'] | {} | disputed | 0.9
+    ['bob 30: dup of #1', 'mia: Fixed in 2.0.'] | {} | fixed | 0.9
+    ['bob 900: This is a duplicate of #1?'] | {} | claim_not_acted_on | 0.5
+""")
 def test_confidence_of_other_verdicts(lines, fields, reason, expected):
     verdict = decided(*talk(*lines), **fields)
     assert (verdict.reason, verdict.confidence) == (reason, expected)

@@ -20,8 +20,8 @@ def graphql(data, *errors):
 
 
 @each_line(
-    "kind, wait_s, status, headers, body",
     """
+        kind, wait_s, status, headers, body
         # kind | seconds to wait | status | headers | body
         ok |  | 200 |  | {"data": {"a": 1}}
         partial |  | 200 |  | {"data": {"a": null, "b": 1}, "errors": [{"type": "NOT_FOUND", "path": ["a"]}]}

@@ -217,17 +217,15 @@ def test_a_crawl_continues_after_the_network_was_lost(*, tmp_path, work, repos, 
     assert contents(work) == contents(tmp_path / "calm")
 
 
-@each_line(
-    "kind, error, message, plan, settings",
-    """
-        dropped | RemoteError | can't be reached .the connection failed .*again | {} | {"attempts": 3}
-        truncated | BadReply | failed 3 consecutive times.*not a GraphQL resp | {} | {"attempts": 3}
-        504 | RemoteError | too heavy for the server .*even for a single item | {} | {"attempts": 4}
-        stalled | RemoteError | no response in time | {"stall_s": 9} | {"attempts": 1, "timeout_s": 0.2}
-        too_many_429 | RateLimited | still .* after 2 waits | {"retry_after_s": 0} | {"attempts": 2}
-        too_many_429 | RateLimited | for 999 s more; run | {"retry_after_s": 999} | {"max_wait_s": 5}
-    """,
-)
+@each_line("""
+    kind, error, message, plan, settings
+    dropped | RemoteError | can't be reached .the connection failed .*again | {} | {"attempts": 3}
+    truncated | BadReply | failed 3 consecutive times.*not a GraphQL resp | {} | {"attempts": 3}
+    504 | RemoteError | too heavy for the server .*even for a single item | {} | {"attempts": 4}
+    stalled | RemoteError | no response in time | {"stall_s": 9} | {"attempts": 1, "timeout_s": 0.2}
+    too_many_429 | RateLimited | still .* after 2 waits | {"retry_after_s": 0} | {"attempts": 2}
+    too_many_429 | RateLimited | for 999 s more; run | {"retry_after_s": 999} | {"max_wait_s": 5}
+""")
 def test_a_fault_that_never_ends(*, tiny_dump, work, kind, error, message, plan, settings):
     faults = FaultPlan(rules=(Rule(kind=kind, probability=1),), **json.loads(plan))
     quick = {"secondary_wait_s": 0.0, **json.loads(settings)}

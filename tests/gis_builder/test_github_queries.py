@@ -52,13 +52,11 @@ def test_queries_are_valid_on_github(official):
         assert validate(official, parse(query.text)) == []
 
 
-@each_line(
-    "root, url",
-    """
-        https://api.github.com | https://api.github.com/graphql
-        http://127.0.0.1:8000/ | http://127.0.0.1:8000/graphql
-        https://git.example/api/v3 | https://git.example/api/graphql
-    """,
-)
+@each_line("""
+    root, url
+    https://api.github.com | https://api.github.com/graphql
+    http://127.0.0.1:8000/ | http://127.0.0.1:8000/graphql
+    https://git.example/api/v3 | https://git.example/api/graphql
+""")
 def test_graphql_urls(root, url):
     assert CrawlSettings(api_url=root).graphql_url == url

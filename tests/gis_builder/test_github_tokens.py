@@ -19,7 +19,7 @@ from gis_builder.crawling.github.graphql_queries import GraphQuery
 from gis_builder.settings import CrawlSettings
 from gis_builder.store import Store
 from pairkit import AuthError, ConfigError, PairkitError
-from tests.support.shorthand import cases, config_error, raises, shared, table
+from tests.support.shorthand import cases, config_error, raises, shared, table, values
 
 from .crawl_world import serving
 
@@ -32,15 +32,13 @@ def secrets(tokens):
     return [token.reveal() for token in tokens]
 
 
-@table(
-    "content, environ, expected",
-    r"""
-        None | {'GITHUB_TOKEN': 'a,b', 'GITHUB_TOKENS': 'b, c'} | ['a', 'b', 'c']
-        # precedes the environment
-        b'# mine\n\none # of ana\ntwo\n' | {'GITHUB_TOKEN': 'a'} | ['one', 'two']
-        b'\xef\xbb\xbftoken\r\n' | {} | ['token']
-    """,
-)
+@table(r"""
+    content, environ, expected
+    None | {'GITHUB_TOKEN': 'a,b', 'GITHUB_TOKENS': 'b, c'} | ['a', 'b', 'c']
+    # precedes the environment
+    b'# mine\n\none # of ana\ntwo\n' | {'GITHUB_TOKEN': 'a'} | ['one', 'two']
+    b'\xef\xbb\xbftoken\r\n' | {} | ['token']
+""")
 def test_from_a_file_or_the_environment(tmp_path, content, environ, expected):
     file = tmp_path / "tokens"
     if content:
@@ -66,13 +64,19 @@ KEYED = KEYLESS | {"GITHUB_APP_PRIVATE_KEY": SECRET}
 @cases(
     "environ, file, message",
     [
-        ({}, b"# none\n", "contains no token"),
+        *values(
+            r"""
+                {} | b'# none\n' | contains no token
+                {} | b'GITHUB_TOKEN=one\n' | contains invalid characters, such as quotes or NAME=
+                {} | b'\xff' | the token file can't be read .not UTF-8 text
+                {} | None | no GitHub token found: set GITHUB_TOKEN .*token_file=.*gh auth login
+                KEYLESS | None | neither GITHUB_APP_PRIVATE_KEY nor
+                KEYED | None | GITHUB_APP_INSTALLATION_ID: expected the number
+            """,
+            KEYED=KEYED,
+            KEYLESS=KEYLESS,
+        ),
         ({}, "tök\x07en\n".encode(), "contains invalid characters"),
-        ({}, b"GITHUB_TOKEN=one\n", "contains invalid characters, such as quotes or NAME="),
-        ({}, b"\xff", "the token file can't be read .not UTF-8 text"),
-        ({}, None, r"no GitHub token found: set GITHUB_TOKEN .*token_file=.*gh auth login"),
-        (KEYLESS, None, "neither GITHUB_APP_PRIVATE_KEY nor"),
-        (KEYED, None, "GITHUB_APP_INSTALLATION_ID: expected the number"),
         (
             KEYLESS | {"GITHUB_APP_PRIVATE_KEY_PATH": "absent"},
             None,
@@ -125,16 +129,14 @@ def app_environ(tmp_path_factory):
     return {"GITHUB_APP_ID": "1", path: str(file), id_: "2"}
 
 
-@table(
-    "status, location, message",
-    r"""
-        301 | http://[ | \(ValueError\)
-        # nothing is sent to another host
-        301 | http://localhost:9/moved | \(RuntimeError\)
-        201 | "" | \(BadAttributeException\)
-        500 | "" | HTTP 500
-    """,
-)
+@table(r"""
+    status, location, message
+    301 | http://[ | \(ValueError\)
+    # nothing is sent to another host
+    301 | http://localhost:9/moved | \(RuntimeError\)
+    201 | "" | \(BadAttributeException\)
+    500 | "" | HTTP 500
+""")
 def test_redirects_and_invalid_responses_to_an_app(app_environ, status, location, message):
     with app_server(status, location, b'{"token": [5]}') as url:
         (token,) = find_tokens(url, environ=app_environ)

@@ -151,16 +151,14 @@ def sun(tmp_path_factory):
     return root / "sun"
 
 
-@table(
-    "given, error, words",
-    """
-        {'issue': 1, 'top': 0} | ConfigError | top 0: expected 1 to 50
-        {'issue': 999} | DataError | acme/sun#999: no such issue
-        {'issue': 1} | DataError | acme/sun#1: its text has no words to search for
-        {'issue': 'SUN-4'} | ConfigError | expected a number or the key of a ticket of acme/sun
-        {'issue': 4} | ConfigError | aoe search: .*no index.json
-    """,
-)
+@table("""
+    given, error, words
+    {'issue': 1, 'top': 0} | ConfigError | top 0: expected 1 to 50
+    {'issue': 999} | DataError | acme/sun#999: no such issue
+    {'issue': 1} | DataError | acme/sun#1: its text has no words to search for
+    {'issue': 'SUN-4'} | ConfigError | expected a number or the key of a ticket of acme/sun
+    {'issue': 4} | ConfigError | aoe search: .*no index.json
+""")
 def test_invalid_requests(sun, tmp_path, given, error, words):
     with raises(error, match=words):
         gis_builder.suggest(SUN, work=sun, index=tmp_path / "none", **given)

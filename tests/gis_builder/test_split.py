@@ -38,21 +38,19 @@ def sizes_of(splits):
     return {name: len(pairs) for name, pairs in splits.positives.items()}
 
 
-@each_line(
-    "clusters, sizes, expected",
-    """
-        100 | 0.8,0.1,0.1 | train 80 validation 10 test 10
-        # the largest remainders round up
-        7 | 0.5,0.25,0.25 | train 3 validation 2 test 2
-        11 | 0.75,0.15,0.1 | train 8 validation 2 test 1
-        # no split is empty
-        5 | 0.9,0.05,0.05 | train 3 validation 1 test 1
-        3 | | train 1 validation 1 test 1
-        3 | 1,0,0 | train 3
-        20 | 0.9,0,0.1 | train 18 test 2
-        100 | 160,20,20 | train 80 validation 10 test 10
-    """,
-)
+@each_line("""
+    clusters, sizes, expected
+    100 | 0.8,0.1,0.1 | train 80 validation 10 test 10
+    # the largest remainders round up
+    7 | 0.5,0.25,0.25 | train 3 validation 2 test 2
+    11 | 0.75,0.15,0.1 | train 8 validation 2 test 1
+    # no split is empty
+    5 | 0.9,0.05,0.05 | train 3 validation 1 test 1
+    3 | | train 1 validation 1 test 1
+    3 | 1,0,0 | train 3
+    20 | 0.9,0,0.1 | train 18 test 2
+    100 | 160,20,20 | train 80 validation 10 test 10
+""")
 def test_sizes(clusters, sizes, expected):
     found = sizes_of(split(*tracker(int(clusters)), sizes or None))
     assert " ".join(f"{name} {count}" for name, count in found.items()) == expected

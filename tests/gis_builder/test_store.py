@@ -100,15 +100,13 @@ def test_invalid_lists_of_repositories(source):
         gis_builder.plan(source, token="t")
 
 
-@table(
-    "content, message",
-    r"""
-        b'' | expected one owner/name per line
-        b'# nothing\n\n' | expected one owner/name per line
-        b'\xff\xfe\x00a' | expected owner/name
-        b'a/b\n\nbump.tech glide\n' | repos.txt:3: 'bump.tech glide' is not a repository
-    """,
-)
+@table(r"""
+    content, message
+    b'' | expected one owner/name per line
+    b'# nothing\n\n' | expected one owner/name per line
+    b'\xff\xfe\x00a' | expected owner/name
+    b'a/b\n\nbump.tech glide\n' | repos.txt:3: 'bump.tech glide' is not a repository
+""")
 def test_invalid_files_of_repositories(tmp_path, content, message):
     (tmp_path / "repos.txt").write_bytes(content)
     with data_error(message):

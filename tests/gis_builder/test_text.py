@@ -139,17 +139,15 @@ def test_login_names_of_people_are_replaced(text):
     assert counts["person"] == (text in PEOPLE and text.count("@"))
 
 
-@each_line(
-    "text, left",
-    r"""
-        Signed-off-by: Ann Lee <a@b.org> | Signed-off-by: user <[email]>
-        From: Éva O'Hara-Ito <a@b.org> | From: user <[email]>
-        ```\nAuthor: 张伟 <a@b.org>\n``` | ```\nAuthor: user <[email]>\n```
-        authors = ["Ann <a@b.org>"] | authors = ["user <[email]>"]
-        Ask [~ann.lee] or [~accountid:5f:a-b] | Ask [~user] or [~user]
-        write to <a@b.org> | write to <[email]>
-    """,
-)
+@each_line(r"""
+    text, left
+    Signed-off-by: Ann Lee <a@b.org> | Signed-off-by: user <[email]>
+    From: Éva O'Hara-Ito <a@b.org> | From: user <[email]>
+    ```\nAuthor: 张伟 <a@b.org>\n``` | ```\nAuthor: user <[email]>\n```
+    authors = ["Ann <a@b.org>"] | authors = ["user <[email]>"]
+    Ask [~ann.lee] or [~accountid:5f:a-b] | Ask [~user] or [~user]
+    write to <a@b.org> | write to <[email]>
+""")
 def test_names_before_addresses_are_replaced(text, left):
     assert clean(text) == left
 
@@ -261,35 +259,33 @@ def test_a_rare_line_and_a_small_repository_have_no_template():
     )
 
 
-@table(
-    "before, unit",
-    r"""
-        issue | " "
-        "" | issues/1-
-        "" | "dup #1\n"
-        "# " | duplicat
-        "" | "\u0301\u0316"
-        "" | "<!--\n```\n```\n"
-        "" | "<a "
-        "" | &amp;
-        "" | "cc @a, @b\n"
-        cc | " @a"
-        "" | "@a, "
-        "" | "x @a and "
-        "" | "spoke "
-        "" | "\n@a\n"
-        "" | "A <a@b.org> "
-        "" | `@a
-        "" | /home/
-        "" | "a clear and concise description of "
-        "" | "same as #1 "
-        "" | ![a](
-        "Hello\n@ann" | " "
-        "" | "issues 1, "
-        "" | "C:\\Users\\a b "
-        "" | a@b:
-    """,
-)
+@table(r"""
+    before, unit
+    issue | " "
+    "" | issues/1-
+    "" | "dup #1\n"
+    "# " | duplicat
+    "" | "\u0301\u0316"
+    "" | "<!--\n```\n```\n"
+    "" | "<a "
+    "" | &amp;
+    "" | "cc @a, @b\n"
+    cc | " @a"
+    "" | "@a, "
+    "" | "x @a and "
+    "" | "spoke "
+    "" | "\n@a\n"
+    "" | "A <a@b.org> "
+    "" | `@a
+    "" | /home/
+    "" | "a clear and concise description of "
+    "" | "same as #1 "
+    "" | ![a](
+    "Hello\n@ann" | " "
+    "" | "issues 1, "
+    "" | "C:\\Users\\a b "
+    "" | a@b:
+""")
 def test_hostile_bodies(before, unit):
     assert_linear(clean, repeated(unit, before))
 

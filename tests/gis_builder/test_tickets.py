@@ -47,24 +47,22 @@ def root(tmp_path):
     return folder
 
 
-@each_line(
-    "first, second, link",
-    """
-        1 | 2 | 1, 3
-        #1 | 2 | 1
-        1 | 2 | 1.0
-        1 | 2 | https://desk.example.com/tickets/1/
-        SUP-00001 | SUP-00002 | SUP-1
-        SUP-00001 | SUP-00002 | SUP-1 (same customer)
-        SUP-00001 | SUP-00002 | 与SUP-00001重复
-        1 | 2 | 与#1重复
-        1 | 2 | 1、3
-        SUP-00001 | SUP-00002 | 2 customers, duplicate of SUP 00001
-        SUP-00001 | SUP-00002 | 1
-        SUP-00001 | SUP-00002 | ticket-1
-        SUP-00001 | SUP-00002 | https://acme.example.com/tickets/SUP-00001?tab=1
-    """,
-)
+@each_line("""
+    first, second, link
+    1 | 2 | 1, 3
+    #1 | 2 | 1
+    1 | 2 | 1.0
+    1 | 2 | https://desk.example.com/tickets/1/
+    SUP-00001 | SUP-00002 | SUP-1
+    SUP-00001 | SUP-00002 | SUP-1 (same customer)
+    SUP-00001 | SUP-00002 | 与SUP-00001重复
+    1 | 2 | 与#1重复
+    1 | 2 | 1、3
+    SUP-00001 | SUP-00002 | 2 customers, duplicate of SUP 00001
+    SUP-00001 | SUP-00002 | 1
+    SUP-00001 | SUP-00002 | ticket-1
+    SUP-00001 | SUP-00002 | https://acme.example.com/tickets/SUP-00001?tab=1
+""")
 def test_links_in_any_spelling(root, work, first, second, link):
     lines = tickets(first, second, "3").splitlines()
     cells = ("duplicate_of", "", f'"{link}"', "")
@@ -183,21 +181,19 @@ def test_a_denied_link_is_kept_and_counted(root, work):
     assert [row["words"] for row in seen] == ["not a duplicate of …", "blocks …"]
 
 
-@each_line(
-    "cell, reason",
-    """
-        n/a |
-        - |
-        None |
-        AB-1; see AB-99 | to a ticket outside the import
-        XY-1 | to a ticket outside the import
-        2 customers | to a ticket outside the import
-        the one from May | without an id
-        ab-02 | to the ticket itself
-        ab-3 | to one of several tickets
-        https://desk.example.com/other/issues/1 | to a ticket outside the import
-    """,
-)
+@each_line("""
+    cell, reason
+    n/a |
+    - |
+    None |
+    AB-1; see AB-99 | to a ticket outside the import
+    XY-1 | to a ticket outside the import
+    2 customers | to a ticket outside the import
+    the one from May | without an id
+    ab-02 | to the ticket itself
+    ab-3 | to one of several tickets
+    https://desk.example.com/other/issues/1 | to a ticket outside the import
+""")
 def test_skipped_links_are_listed_by_reason(root, work, cell, reason):
     ids, page = ["AB-1", "AB-2", "AB-3", "AB-03"], "https://desk.example.com/acme/issues/"
     rows = [

@@ -206,15 +206,13 @@ def test_an_unknown_price_is_not_zero_and_judging_is_estimated(planned):
     assert only_judge.tokens > 250  # at least the instructions of a judge
 
 
-@table(
-    "budget, short",
-    """
-        {} | []
-        {'max_cost': 1.0, 'max_tokens': 10000, 'max_requests': 2} | []
-        {'max_cost': 0.0004} | ['$0.0005, of which $0 are spent; max_cost=0.0004 covers about 74% of']
-        {'max_tokens': 70, 'max_requests': 1} | ['max_requests=1 covers', 'max_tokens=70 covers']
-    """,
-)
+@table("""
+    budget, short
+    {} | []
+    {'max_cost': 1.0, 'max_tokens': 10000, 'max_requests': 2} | []
+    {'max_cost': 0.0004} | ['$0.0005, of which $0 are spent; max_cost=0.0004 covers about 74% of']
+    {'max_tokens': 70, 'max_requests': 1} | ['max_requests=1 covers', 'max_tokens=70 covers']
+""")
 def test_a_limit_that_is_too_low_for_the_run_is_reported(budget, short, planned):
     plan = planned(entry=PRICED, **budget)
     lines = plan.to_dict()["short_of"]
@@ -223,17 +221,15 @@ def test_a_limit_that_is_too_low_for_the_run_is_reported(budget, short, planned)
     assert all(line in str(plan.table().caption) for line in lines)
 
 
-@table(
-    "llms, options, refused",
-    """
-        a | {'aggregation': 'vote'} | True
-        a | {'aggregation': 'weighted'} | True
-        a | {'aggregation': 'vote', 'judges': 'a'} | True
-        a | {'aggregation': 'vote', 'judges': 'b'} | False
-        ab | {'aggregation': 'weighted'} | False
-        a | {} | False
-    """,
-)
+@table("""
+    llms, options, refused
+    a | {'aggregation': 'vote'} | True
+    a | {'aggregation': 'weighted'} | True
+    a | {'aggregation': 'vote', 'judges': 'a'} | True
+    a | {'aggregation': 'vote', 'judges': 'b'} | False
+    ab | {'aggregation': 'weighted'} | False
+    a | {} | False
+""")
 def test_an_aggregation_that_can_give_no_pair_is_refused(llms, options, refused, planned):
     if not refused:
         planned(*llms, **options)

@@ -221,8 +221,8 @@ LOST = NoAnswer("timeout", "no answer", was_sent=True)
 
 
 @table(
-    "method, fault, times, error",
     r"""
+        method, fault, times, error
         upload | BUSY | 3 | None
         upload | BUSY | 100 | can't reach the Batch API
         post | FULL | 1 | could be started .*Too many are enqueued\.

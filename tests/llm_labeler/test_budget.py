@@ -98,17 +98,15 @@ def test_a_share_of_the_rest_is_kept_for_a_later_stage():
         budget.reserve("a", TokenUsage(51, 0), None)
 
 
-@table(
-    "cost, expected",
-    """
-        None | unknown
-        0.0 | $0
-        4e-05 | $0.0000
-        0.5 | $0.5000
-        1.0 | $1.00
-        12.345 | $12.35
-    """,
-)
+@table("""
+    cost, expected
+    None | unknown
+    0.0 | $0
+    4e-05 | $0.0000
+    0.5 | $0.5000
+    1.0 | $1.00
+    12.345 | $12.35
+""")
 def test_money(cost, expected):
     assert money(cost) == expected
 

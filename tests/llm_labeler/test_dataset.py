@@ -146,13 +146,11 @@ def test_files_of_the_dataset_folder(out):
     assert statistics["llms"] == both
 
 
-@table(
-    "polarity, folders",
-    """
-        positive | ['data', 'positive']
-        negative | ['data']
-    """,
-)
+@table("""
+    polarity, folders
+    positive | ['data', 'positive']
+    negative | ['data']
+""")
 def test_a_configuration_without_rows_is_left_out(polarity, folders, out):
     result = generate(out, polarity=polarity)
     assert sorted(path.name for path in result.out.iterdir() if path.is_dir()) == folders

@@ -111,14 +111,12 @@ def test_judges_see_no_labels_and_no_other_votes(tmp_path):
     assert "opposite of" not in seen[0]
 
 
-@each_line(
-    "purpose, same",
-    """
-        match | one could stand for the other
-        search | one answers the other
-        group | they belong to the same topic, or have the same intent
-    """,
-)
+@each_line("""
+    purpose, same
+    match | one could stand for the other
+    search | one answers the other
+    group | they belong to the same topic, or have the same intent
+""")
 def test_what_counts_as_the_same_follows_the_purpose(purpose, same, out):
     seen = []
     wanted = {"judge.purpose": purpose, "ensemble.min_confidence": 0}
@@ -196,13 +194,11 @@ def test_without_votes_the_error_counts_how_answers_ended(kind, ending, out):
             judged(out, llm={"a": llm})
 
 
-@table(
-    "changes, message",
-    """
-        {'llm': 'wordnet'} | wordnet is a set of rules, which can't judge
-        {'settings': {'task': 'judge'}} | to judge existing pairs, run `label judge`
-    """,
-)
+@table("""
+    changes, message
+    {'llm': 'wordnet'} | wordnet is a set of rules, which can't judge
+    {'settings': {'task': 'judge'}} | to judge existing pairs, run `label judge`
+""")
 def test_rules_and_other_tasks_can_not_judge(out, changes, message):
     with config_error(message):
         judged(out, **changes)

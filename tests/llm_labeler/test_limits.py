@@ -83,19 +83,17 @@ def test_a_late_correction_delays_the_next_start_only_by_its_spacing():
     assert bucket.wait_s(70.0, 90.0) <= 0
 
 
-@each_line(
-    "used, starts",
-    """
-        # the bound is 100 tokens, or a second
-        100 100 100 100 | 0 1 2 3
-        # more than the bound delays the next call
-        400 100 100 100 | 0 4 5 6
-        100 100 400 100 | 0 1 2 6
-        # less brings it forward
-        20 20 20 20 | 0 0.2 0.4 0.6
-        100 20 20 100 | 0 1 1.2 1.4
-    """,
-)
+@each_line("""
+    used, starts
+    # the bound is 100 tokens, or a second
+    100 100 100 100 | 0 1 2 3
+    # more than the bound delays the next call
+    400 100 100 100 | 0 4 5 6
+    100 100 400 100 | 0 1 2 6
+    # less brings it forward
+    20 20 20 20 | 0 0.2 0.4 0.6
+    100 20 20 100 | 0 1 1.2 1.4
+""")
 def test_an_answer_corrects_the_tokens_of_its_call(used, starts):
     async def main():
         limiter = RateLimiter("tester", 1, None, 6000)

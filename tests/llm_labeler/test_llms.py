@@ -135,15 +135,13 @@ def test_inconsistent_entries_are_refused(entry, message):
     assert "\n" not in str(caught.value)
 
 
-@each_line(
-    "kind, url, variable",
-    """
-        openai | https://api.openai.com/v1 | OPENAI_API_KEY
-        glm | https://open.bigmodel.cn/api/paas/v4 | ZHIPUAI_API_KEY
-        anthropic | https://api.anthropic.com/v1 | ANTHROPIC_API_KEY
-        gemini | https://generativelanguage.googleapis.com/v1beta/openai | GEMINI_API_KEY
-    """,
-)
+@each_line("""
+    kind, url, variable
+    openai | https://api.openai.com/v1 | OPENAI_API_KEY
+    glm | https://open.bigmodel.cn/api/paas/v4 | ZHIPUAI_API_KEY
+    anthropic | https://api.anthropic.com/v1 | ANTHROPIC_API_KEY
+    gemini | https://generativelanguage.googleapis.com/v1beta/openai | GEMINI_API_KEY
+""")
 def test_each_provider_has_its_own_address_and_key(kind, url, variable, monkeypatch):
     assert address_and_key(kind) == (url, KEY)
     assert address_and_key(kind, base_url="https://llm.example/v1") == (

@@ -4,7 +4,7 @@ import re
 from llm_labeler.parsing.answer import REASONS, parse_answer, parse_hard_negatives
 from llm_labeler.parsing.line_rules import JOINED, LINE_RULES
 from llm_labeler.records import Item, ending_of
-from tests.support.shorthand import cases, each_line, text_lines, text_table
+from tests.support.shorthand import cases, each_line, text_lines, text_table, values
 
 TEXT = "A man is playing a guitar."
 ONE = "Someone plays the guitar."
@@ -249,16 +249,14 @@ def test_apologies_of_customers_are_kept():
         assert "refusal" not in reasons(raw)
 
 
-@each_line(
-    "finish, reason",
-    """
-        content_filter | filtered
-        SAFETY | filtered
-        error | failed
-        tool_calls | empty_answer
-        refusal | refusal
-    """,
-)
+@each_line("""
+    finish, reason
+    content_filter | filtered
+    SAFETY | filtered
+    error | failed
+    tool_calls | empty_answer
+    refusal | refusal
+""")
 def test_empty_answers_have_the_reason_of_their_ending(finish, reason):
     assert reasons("", finish=finish) == [reason]
     assert finish != "refusal" or reasons("No.", finish=finish) == [reason]
@@ -310,19 +308,17 @@ def test_sentences_that_look_like_markup_are_unchanged(text, answer):
 
 
 @cases("raw", [f"1. {ONE}\n2. {TWO[:20]}", f'["{ONE}", "{TWO[:20]}', f"{ONE}\n{TWO[:20]}"])
-@each_line(
-    "finish, reason",
-    """
-        length | cut_off
-        MAX_TOKENS | cut_off
-        model_length | cut_off
-        content_filter | filtered
-        sensitive | filtered
-        abort | failed
-        tool_calls | unknown_end
-         | unknown_end
-    """,
-)
+@each_line("""
+    finish, reason
+    length | cut_off
+    MAX_TOKENS | cut_off
+    model_length | cut_off
+    content_filter | filtered
+    sensitive | filtered
+    abort | failed
+    tool_calls | unknown_end
+     | unknown_end
+""")
 def test_a_possibly_truncated_sentence_is_dropped(raw, finish, reason):
     assert parse_answer(raw, text=TEXT, finish=finish) == [Item(ONE), Item(TWO[:20], reason)]
 
@@ -356,24 +352,30 @@ SISTERS = "It belongs to two sisters."
 @cases(
     "raw, text, expected",
     [
-        (
-            "crash on start\nfails at launch",
-            "App crashes at startup",
-            ["crash on start", "fails at launch"],
+        *values(
+            r"""
+                "crash on start\nfails at launch" | App crashes at startup | ['crash on start', 'fails at launch']
+                "1. Someone\xa0 plays\u3000the x² guitar." | TEXT | ['Someone plays the x² guitar.']
+                １．他说：“好，我去！”（改写） | 他说：“好，我来！” | ['他说：“好，我去！”']
+                "\ufeff1\u200b. E\u0301l paga." | Él cobra. | ['Él paga.']
+                "Lo siento, no pue\xaddo ayudar con eso. De\u0301sole\u0301." | Él cobra. | []
+                "1. a\x00b \ud800c" | TEXT | ['a�b �c']
+                '["He said \\"no\\".", "A\\u00e9\\nB"]' | TEXT | ['He said "no".', 'Aé B']
+                ['it's a dog', 'He said "hi" to me'] | TEXT | ["it's a dog", 'He said "hi" to me']
+                "1. Someone plays it;\n2. He plays;" | TEXT | ['Someone plays it', 'He plays']
+                "1. Someone plays;\n2. He plays\n3. She plays" | TEXT | ['Someone plays;', 'He plays', 'She plays']
+                1. "Someone "else" plays." | TEXT | ['Someone "else" plays.']
+                1. 'Someone's guitar plays.' | TEXT | ["Someone's guitar plays."]
+                1. 'Someone' plays the 'guitar' | TEXT | ["'Someone' plays the 'guitar'"]
+            """,
+            TEXT=TEXT,
         ),
         ("Someone plays\nthe guitar.", TEXT, [ONE]),
-        ("1. Someone\u00a0 plays　the x² guitar.", TEXT, ["Someone plays the x² guitar."]),
-        ("１．他说：“好，我去！”（改写）", "他说：“好，我来！”", ["他说：“好，我去！”"]),
-        ("\ufeff1\u200b. E\u0301l paga.", "Él cobra.", ["Él paga."]),
-        ("Lo siento, no pue\u00addo ayudar con eso. De\u0301sole\u0301.", "Él cobra.", []),
-        ("1. a\x00b \ud800c", TEXT, ["a\ufffdb \ufffdc"]),
         (
             "| In | Out |\n|---|---|\n| One is. | Two is. |\n| It is. |",
             "It is.",
             ["One is.", "Two is."],
         ),
-        ('["He said \\"no\\".", "A\\u00e9\\nB"]', TEXT, ['He said "no".', "Aé B"]),
-        ("['it's a dog', 'He said \"hi\" to me']", TEXT, ["it's a dog", 'He said "hi" to me']),
         (f"1. {QUOTING}\n2. {SISTERS}", "Two sisters own the company.", [QUOTING, SISTERS]),
         (json.dumps([OFFERS, SISTERS]), "Two sisters own the company.", [OFFERS, SISTERS]),
         (
@@ -382,15 +384,6 @@ SISTERS = "It belongs to two sisters."
             [SISTERS],
         ),
         (f"1. {ZH_ONE[:-1]}；\n2. {ZH_TWO}", ZH_TEXT, [ZH_ONE[:-1], ZH_TWO]),
-        ("1. Someone plays it;\n2. He plays;", TEXT, ["Someone plays it", "He plays"]),
-        (
-            "1. Someone plays;\n2. He plays it\n3. She plays",
-            TEXT,
-            ["Someone plays;", "He plays it", "She plays"],
-        ),
-        ('1. "Someone "else" plays."', TEXT, ['Someone "else" plays.']),
-        ("1. 'Someone's guitar plays.'", TEXT, ["Someone's guitar plays."]),
-        ("1. 'Someone' plays the 'guitar'", TEXT, ["'Someone' plays the 'guitar'"]),
     ],
 )
 def test_the_sentences_of_small_answers(raw, text, expected):

@@ -61,19 +61,17 @@ def test_a_table_of_templates(tmp_path):
     assert prompts(tmp_path / "out", '"x"', prompt=table, size=2) == expected
 
 
-@table(
-    "name, content, says",
-    r"""
-        a.txt | {size} {polarity} | no \{text}
-        a.txt | {text} {polarity} | no \{size}
-        a.txt | {size} {text} | no \{polarity}
-        a.toml | positive = "{size} {text}" | no negative prompt
-        a.toml | positive = 1 | expected strings
-        a.toml | "positive = " | can't be read
-        a.toml | other = "{text}" | expected strings
-        papr | None | no such template
-    """,
-)
+@table(r"""
+    name, content, says
+    a.txt | {size} {polarity} | no \{text}
+    a.txt | {text} {polarity} | no \{size}
+    a.txt | {size} {text} | no \{polarity}
+    a.toml | positive = "{size} {text}" | no negative prompt
+    a.toml | positive = 1 | expected strings
+    a.toml | "positive = " | can't be read
+    a.toml | other = "{text}" | expected strings
+    papr | None | no such template
+""")
 def test_unusable_templates(tmp_path, name, content, says):
     path = tmp_path / name
     if content is not None:

@@ -225,15 +225,13 @@ def test_unusable_responses(shown, number):
     assert len(failure.detail) < 200
 
 
-@table(
-    "code, error, message",
-    """
-        402 | RemoteError | the account is exhausted
-        insufficient_quota | RemoteError | the account is exhausted
-        403 | AuthError | refused a call without a key with HTTP 403
-        404 | RemoteError | HTTP 404 although the server lists emulated
-    """,
-)
+@table("""
+    code, error, message
+    402 | RemoteError | the account is exhausted
+    insufficient_quota | RemoteError | the account is exhausted
+    403 | AuthError | refused a call without a key with HTTP 403
+    404 | RemoteError | HTTP 404 although the server lists emulated
+""")
 def test_a_refusal_in_a_response_with_status_200(code, error, message, tmp_path):
     fault = {"error": {"message": "upstream says no: no such model", "code": code}}
     empty = {**fault, **completion({"content": None})}

@@ -123,19 +123,17 @@ def test_refused_fields_are_not_sent_again(out):
         assert sent(server)[-1].keys() == {"model", "messages", "max_tokens", "stream"}
 
 
-@table(
-    "status, message, refusals",
-    """
-        400 | System role not supported | 1
-        400 | Developer instruction is not enabled for models/gemma-3-27b-it | 1
-        400 | System messages are not supported | 1
-        400 | Unsupported value: 'messages[0].role' does not support 'system' with this model. | 1
-        422 | Only user, assistant and tool roles are supported, got system | 1
-        500 | Conversation roles must alternate user/assistant/user/assistant/... | 1
-        # the first one may be about the format
-        400 | Request contains an invalid argument. | 2
-    """,
-)
+@table("""
+    status, message, refusals
+    400 | System role not supported | 1
+    400 | Developer instruction is not enabled for models/gemma-3-27b-it | 1
+    400 | System messages are not supported | 1
+    400 | Unsupported value: 'messages[0].role' does not support 'system' with this model. | 1
+    422 | Only user, assistant and tool roles are supported, got system | 1
+    500 | Conversation roles must alternate user/assistant/user/assistant/... | 1
+    # the first one may be about the format
+    400 | Request contains an invalid argument. | 2
+""")
 def test_a_refused_system_message_becomes_a_part_of_the_question(status, message, refusals, out):
     def respond(path, body):
         refuses = not path.endswith("models") and body["messages"][0]["role"] == "system"
@@ -179,21 +177,19 @@ def test_a_refused_strict_format_is_reported(out):
         asked(server, out, options={"keep_going": False}, structured="strict")
 
 
-@each_line(
-    "message, says",
-    """
-        Invalid JSON payload received. Unknown name "seed": Cannot find field. | the value of seed
-        [{'loc': ['body', 'seed'], 'msg': 'Extra inputs are not permitted'}] | the value of seed
-        Argument not supported on this model: seed | the value of seed
-        invalid seed: only 1 is allowed for this model | the value of seed
-        `seed` is deprecated for this model. | the value of seed
-        seed: value should be in range [0, 10] | the value of seed
-        `seed` and `top_p` cannot both be specified for this model. | the value of seed or top_p
-        Argument not supported on this model: topP | the value of top_p
-        No endpoints found that can handle the requested parameters. | the value of seed or top_p
-        max_tokens is too large: 512; at most 100 completion tokens are supported | lower max_tokens in
-    """,
-)
+@each_line("""
+    message, says
+    Invalid JSON payload received. Unknown name "seed": Cannot find field. | the value of seed
+    [{'loc': ['body', 'seed'], 'msg': 'Extra inputs are not permitted'}] | the value of seed
+    Argument not supported on this model: seed | the value of seed
+    invalid seed: only 1 is allowed for this model | the value of seed
+    `seed` is deprecated for this model. | the value of seed
+    seed: value should be in range [0, 10] | the value of seed
+    `seed` and `top_p` cannot both be specified for this model. | the value of seed or top_p
+    Argument not supported on this model: topP | the value of top_p
+    No endpoints found that can handle the requested parameters. | the value of seed or top_p
+    max_tokens is too large: 512; at most 100 completion tokens are supported | lower max_tokens in
+""")
 def test_a_setting_that_is_named_only_in_the_message(message, says, out):
     refused = json.dumps({"error": {"message": message}})
     options = Options(

@@ -15,19 +15,17 @@ def failure_of(base_url, **fields):
     return caught.value
 
 
-@table(
-    "kind, reason, retry_after_s, maybe_billed",
-    """
-        rate_limited | rate_limited | 2.0 | False
-        server_error | server_error | None | False
-        unavailable | server_error | 2.0 | False
-        broken_json | broken_reply | None | True
-        html | broken_reply | None | True
-        empty_choices | broken_reply | None | True
-        disconnect | connection | None | True
-        hang | timeout | None | True
-    """,
-)
+@table("""
+    kind, reason, retry_after_s, maybe_billed
+    rate_limited | rate_limited | 2.0 | False
+    server_error | server_error | None | False
+    unavailable | server_error | 2.0 | False
+    broken_json | broken_reply | None | True
+    html | broken_reply | None | True
+    empty_choices | broken_reply | None | True
+    disconnect | connection | None | True
+    hang | timeout | None | True
+""")
 def test_faults_of_one_call(kind, reason, retry_after_s, maybe_billed):
     with serve(faults=Faults(1.0, (kind,), retry_after_s=2.0)) as server:
         failed = failure_of(server.base_url, timeout_s=0.3 if kind == "hang" else 60)

@@ -120,13 +120,11 @@ def test_train_is_never_empty(count, seed):
     assert "train" in split_of.values()
 
 
-@table(
-    "size, possible",
-    """
-        10 | {'train', 'validation', 'test'}
-        11 | {'train'}
-    """,
-)
+@table("""
+    size, possible
+    10 | {'train', 'validation', 'test'}
+    11 | {'train'}
+""")
 def test_groups_of_more_than_ten_texts_are_in_train(size, possible):
     texts = unrelated(100)
     shared = [(text_id, "Not at all.") for text_id in list(texts)[:size]]

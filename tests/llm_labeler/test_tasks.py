@@ -58,19 +58,17 @@ def test_queries_become_triplets(out):
     assert sorted(rows) == [(SENTENCES[0], positive, 1), (SENTENCES[0], negative, 0)]
 
 
-@table(
-    "changes, message",
-    r"""
-        {'task': 'triplet', 'polarity': 'positive'} | makes triplets, which need both
-        {'task': 'triplet', 'prompt': 'paper'} | belongs to the task paraphrase; leave it out
-        {'task': 'query', 'llm': 'chatgpt', 'aggregation': 'vote'} | pairs texts of different meaning
-        {'llm': 'gpt-4o'} | give llm='chatgpt' settings='llm.chatgpt.model=gpt-4o'
-        {'llm': 'claude-x'} | no LLM is named 'claude-x'; .*llm.claude.kind=anthropic
-        {'llm': 'mistral'} | or add \[llm.mistral\] to a file for config=
-        {'task': 'triple'} | expected 'paraphrase', 'triplet' or 'query'
-        {'task': 'triplet', 'settings': {'prompt.changes': 'mood'}} | negation
-    """,
-)
+@table(r"""
+    changes, message
+    {'task': 'triplet', 'polarity': 'positive'} | makes triplets, which need both
+    {'task': 'triplet', 'prompt': 'paper'} | belongs to the task paraphrase; leave it out
+    {'task': 'query', 'llm': 'chatgpt', 'aggregation': 'vote'} | pairs texts of different meaning
+    {'llm': 'gpt-4o'} | give llm='chatgpt' settings='llm.chatgpt.model=gpt-4o'
+    {'llm': 'claude-x'} | no LLM is named 'claude-x'; .*llm.claude.kind=anthropic
+    {'llm': 'mistral'} | or add \[llm.mistral\] to a file for config=
+    {'task': 'triple'} | expected 'paraphrase', 'triplet' or 'query'
+    {'task': 'triplet', 'settings': {'prompt.changes': 'mood'}} | negation
+""")
 def test_impossible_settings_of_tasks_give_one_line(out, changes, message):
     with config_error(message) as error:
         generate(out, **changes)

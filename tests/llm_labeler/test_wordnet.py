@@ -249,14 +249,12 @@ def test_rules_are_free_and_local_and_asked_once(tmp_path):
     assert "samples" not in run["settings"]
 
 
-@table(
-    "texts, is_english",
-    """
-        ['How do I reset my card?', 'a dog runs', 'borrow checker fails on closures', 'It is hot.'] | True
-        ['Wie kann ich mein Passwort ändern?', 'Der Bildschirm wird schwarz', 'It is hot.'] | False
-        ['如何更改我的密码？', '我的密码', 'It is hot.'] | False
-    """,
-)
+@table("""
+    texts, is_english
+    ['How do I reset my card?', 'a dog runs', 'borrow checker fails on closures', 'It is hot.'] | True
+    ['Wie kann ich mein Passwort ändern?', 'Der Bildschirm wird schwarz', 'It is hot.'] | False
+    ['如何更改我的密码？', '我的密码', 'It is hot.'] | False
+""")
 def test_other_languages_are_warned_of(texts, is_english, out):
     result = llm_labeler.generate(texts, llm="wordnet", out=out)
     assert any("most sentences are not English" in line for line in result.messages) != is_english

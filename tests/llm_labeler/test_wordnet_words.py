@@ -20,7 +20,8 @@ def test_the_lexicon_follows_from_wordnet():
     assert shipped.read_text() == derive()
 
 
-@each_line("word, article", """
+@each_line("""
+    word, article
         doctor | a
         infant | an
         hour | an

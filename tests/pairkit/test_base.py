@@ -58,17 +58,15 @@ def test_layers(tmp_path):
         load_settings(Outer, none | {"inner.seed": "seven"})
 
 
-@table(
-    "assignments, message",
-    """
-        ['inner.sed=3'] | unknown setting 'inner.sed'; known here: name, seed
-        ['sed=3'] | unknown setting 'sed'; known here: inner, ratio, servers
-        ['ratio=-1'] | setting 'ratio' = -1: expected at least 0
-        ['inner.seed=x'] | setting 'inner.seed' = 'x': expected a whole number
-        ['inner'] | expected key=value
-        ['ratio=1', 'ratio.x=2'] | ratio is a value, not a section
-    """,
-)
+@table("""
+    assignments, message
+    ['inner.sed=3'] | unknown setting 'inner.sed'; known here: name, seed
+    ['sed=3'] | unknown setting 'sed'; known here: inner, ratio, servers
+    ['ratio=-1'] | setting 'ratio' = -1: expected at least 0
+    ['inner.seed=x'] | setting 'inner.seed' = 'x': expected a whole number
+    ['inner'] | expected key=value
+    ['ratio=1', 'ratio.x=2'] | ratio is a value, not a section
+""")
 def test_invalid_values(assignments, message):
     with config_error(message):
         load_settings(Outer, settings=assignments)
@@ -237,18 +235,16 @@ def test_durations():
     assert {seconds: duration(seconds) for seconds in words} == words
 
 
-@each_line(
-    "key",
-    """
-        sk-proj-abcdef123456789
-        ghp_abcdefghijklmnopqrstuvwxyz012345
-        github_pat_11ABCDEFG0abcdefghij
-        hf_abcdefghijklmnop1234
-        glpat-abcdefghij12345678
-        AKIAIOSFODNN7EXAMPLE
-        lin_oauth_0123456789ab
-    """,
-)
+@each_line("""
+    key
+    sk-proj-abcdef123456789
+    ghp_abcdefghijklmnopqrstuvwxyz012345
+    github_pat_11ABCDEFG0abcdefghij
+    hf_abcdefghijklmnop1234
+    glpat-abcdefghij12345678
+    AKIAIOSFODNN7EXAMPLE
+    lin_oauth_0123456789ab
+""")
 def test_messages_and_records_have_no_keys(tmp_path, key):
     assert (
         str(ConfigError(f"setting {key!r}: expected key=value"))

@@ -91,8 +91,8 @@ LOOP = struct.pack("<Q16x5H10xI8xI", 0xE11AB1A1E011CFD0, 62, 3, 0xFFFE, 9, 6, 1,
 
 
 @table(
-    "further, message",
     """
+        further, message
         <c r="XFD1048576"><v>1 | FAR
         <c r="ZZZZZZZ99999999999"><v>1 | not readable as a spreadsheet
         <c r="D2" t="s"><v>9 | not readable as a spreadsheet
@@ -200,19 +200,17 @@ def test_all_splits_or_one(saved):
     assert pairkit.read(saved / "all" / "test" / "data-00000-of-00001.arrow")["train"].height == 2
 
 
-@each_line(
-    "file, message, content",
-    r"""
-        dataset_dict.json | all/one/state\.json: no such file | {"splits": ["../../saved/one"]}
-        dataset_dict.json | all/state\.json: no such file | {"splits": [".."]}
-        dataset_dict.json | lists no data | {"splits": []}
-        dataset_dict.json | expected one JSON object | []
-        train/state.json | train/passwd: unknown file | {"_data_files": [{"filename": "/etc/passwd"}]}
-        train/state.json | gone\.arrow: no such file | {"_data_files": [{"filename": "gone.arrow"}]}
-        train/state.json | train/7: unknown file type | {"_data_files": [7]}
-        train/state.json | selects rows by indices | {"_indices_data_files": [{"filename": "i.arrow"}]}
-    """,
-)
+@each_line(r"""
+    file, message, content
+    dataset_dict.json | all/one/state\.json: no such file | {"splits": ["../../saved/one"]}
+    dataset_dict.json | all/state\.json: no such file | {"splits": [".."]}
+    dataset_dict.json | lists no data | {"splits": []}
+    dataset_dict.json | expected one JSON object | []
+    train/state.json | train/passwd: unknown file | {"_data_files": [{"filename": "/etc/passwd"}]}
+    train/state.json | gone\.arrow: no such file | {"_data_files": [{"filename": "gone.arrow"}]}
+    train/state.json | train/7: unknown file type | {"_data_files": [7]}
+    train/state.json | selects rows by indices | {"_indices_data_files": [{"filename": "i.arrow"}]}
+""")
 def test_invalid_saved_datasets(saved, file, message, content):
     (saved / "all" / file).write_text(content)
     with raises(PairkitError, match=message):

@@ -263,8 +263,8 @@ def kept(request, tmp_path):
 
 
 @table(
-    "names, expected",
     """
+        names, expected
         NLI | [('a0', 1), ('a2', 0)]
         # as in CB
         ['entailment', 'contradiction', 'neutral'] | [('a0', 1), ('a1', 0)]

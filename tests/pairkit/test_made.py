@@ -156,11 +156,15 @@ def test_conflicts():
 @cases(
     "train, test, reason",
     [
-        (("a", "b", 1), ("a", "c", 0), "shared_with_test"),
+        *values(
+            """
+                ('a', 'b', 1) | ('a', 'c', 0) | shared_with_test
+                ('a', 'b', 1, None, 'u1', 'u2') | ('c', 'd', 0, None, 'u3', 'u1') | shared_with_test
+                ('a', 'b', 1, 'k#1') | ('c', 'd', 1, 'k#1') | shared_with_test
+                ('a', 'b', 1, 'k#1') | ('c', 'd', 1, 'k#2') | None
+            """,
+        ),
         ((LONG, "b", 1), ("x", LONG + " today", 0), "shared_with_test"),
-        (("a", "b", 1, None, "u1", "u2"), ("c", "d", 0, None, "u3", "u1"), "shared_with_test"),
-        (("a", "b", 1, "k#1"), ("c", "d", 1, "k#1"), "shared_with_test"),
-        (("a", "b", 1, "k#1"), ("c", "d", 1, "k#2"), None),
     ],
 )
 def test_shared_texts_stay_in_the_split_of_lowest_rank(train, test, reason):
@@ -299,14 +303,12 @@ AGAIN = values("""
 """)
 
 
-@table(
-    "conflicts, kept, dropped, counts",
-    """
-        drop | [3, 4, 5] | [1, 2, 3, 7] | {'conflicting_labels': 3, 'repeated': 1}
-        first | [0, 3, 4, 5] | [2, 3, 7] | {'repeated': 2, 'conflicting_labels': 1}
-        keep | [0, 1, 3, 4, 5] | [3, 7] | {'repeated': 2}
-    """,
-)
+@table("""
+    conflicts, kept, dropped, counts
+    drop | [3, 4, 5] | [1, 2, 3, 7] | {'conflicting_labels': 3, 'repeated': 1}
+    first | [0, 3, 4, 5] | [2, 3, 7] | {'repeated': 2, 'conflicting_labels': 1}
+    keep | [0, 1, 3, 4, 5] | [3, 7] | {'repeated': 2}
+""")
 def test_repeats_and_conflicts_of_a_split(tmp_path, conflicts, kept, dropped, counts):
     frame = pair_table(AGAIN)
     file = tmp_path / "left-out.jsonl"

@@ -152,16 +152,14 @@ def test_tables_of_documents(tmp_path):
     assert mined(articles).pairs.rows["url1"].n_unique() == 2
 
 
-@table(
-    "columns, message",
-    r"""
-        {'heading': 'a'} | 'heading': expected one of text, title, body
-        {'title': 'b'} | no column 'b'
-        {'question': 'a'} | 'question': also give answer
-        {'title': 'a'} | expected title and body, question and answer, or text
-        None | question and answer, or text; rename them or give columns=\{'text': 'a'\}
-    """,
-)
+@table(r"""
+    columns, message
+    {'heading': 'a'} | 'heading': expected one of text, title, body
+    {'title': 'b'} | no column 'b'
+    {'question': 'a'} | 'question': also give answer
+    {'title': 'a'} | expected title and body, question and answer, or text
+    None | question and answer, or text; rename them or give columns=\{'text': 'a'\}
+""")
 def test_invalid_mappings(columns, message):
     with raises((ConfigError, DataError), match=message):
         mined([{"a": "x"}], columns=columns)

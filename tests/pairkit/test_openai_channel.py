@@ -166,15 +166,13 @@ def test_a_socks_proxy_needs_a_package(monkeypatch):
         asyncio.run(channel("https://llm.example").get("/models"))
 
 
-@table(
-    "coding, status",
-    """
-        gzip | 200
-        deflate | 200
-        gzip, gzip | 200
-        gzip | 500
-    """,
-)
+@table("""
+    coding, status
+    gzip | 200
+    deflate | 200
+    gzip, gzip | 200
+    gzip | 500
+""")
 def test_decompression_limit(coding, status):
     blank = b" " * (1 << 27)
     packed = zlib.compress(blank, 1) if coding == "deflate" else gzip.compress(blank, 1)

@@ -148,8 +148,8 @@ def parsed(text):
 
 
 @table(
-    "text, url, origin",
     """
+        text, url, origin
         HTTPS://Api.Example:443/ | ROOT | ('https', 'api.example', 443)
         http://localhost:00080/v1/ | http://localhost/v1 | ('http', 'localhost', 80)
         https://x:8443/api/v3 | https://x:8443/api/v3 | ('https', 'x', 8443)

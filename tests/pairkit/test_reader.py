@@ -220,20 +220,21 @@ def test_tables_by_split(caplog):
 @cases(
     "source, message",
     [
-        (7, "found int"),
-        ([], "^the list given: is empty; expected a dict for each row"),
-        ({"train": []}, "^the dict given, train: is empty; expected"),
-        (["one", {"text": "two"}], "row 2 is dict; expected a dict for each row"),
-        ([{"text": "one"}, None], "row 2 is NoneType"),
-        ([("one", "two", 1)], "row 1 is tuple; expected a dict for each row, such as {'text1': "),
-        (
-            ["one", "two"],
-            "the list given: has single texts, expected pairs; `aoe sample-pairs` draws",
+        *values(
+            """
+                7 | found int
+                [] | ^the list given: is empty; expected a dict for each row
+                {'train': []} | ^the dict given, train: is empty; expected
+                ['one', {'text': 'two'}] | row 2 is dict; expected a dict for each row
+                [{'text': 'one'}, None] | row 2 is NoneType
+                [('one', 'two', 1)] | "row 1 is tuple; expected a dict for each row, such as {'text1': "
+                ['one', 'two'] | the list given: has single texts, expected pairs; `aoe sample-pairs` draws
+                {} | the dict given: is empty
+            """,
         ),
         ([pair("", "b")], "the list given:1"),
         (pl.DataFrame({"a": [1]}), "the DataFrame given: found the columns a"),
         ({"train": TABLE, "test": b"x"}, "the dict given, test"),
-        ({}, "the dict given: is empty"),
         ({1: TABLE}, "the split 1 has no name"),
     ],
 )

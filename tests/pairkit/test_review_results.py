@@ -112,21 +112,19 @@ def test_grades(tmp_path):
     assert sorted(pairkit.read(review.path)["test"]["label"]) == [1.5, 2, 2, 3]
 
 
-@table(
-    "labels, grades, answer, right",
-    """
-        (1,) | None | yes | True
-        (0,) | None | yes | False
-        (1,) | True | "3" | True
-        (1,) | True | "2" | False
-        (0,) | True | "2" | True
-        (3.2,) | None | "4" | True
-        (3.2,) | None | "5" | False
-        (0.5,) | None | "3" | True
-        (0.5,) | False | yes | True
-        (2.4,) | False | yes | False
-    """,
-)
+@table("""
+    labels, grades, answer, right
+    (1,) | None | yes | True
+    (0,) | None | yes | False
+    (1,) | True | "3" | True
+    (1,) | True | "2" | False
+    (0,) | True | "2" | True
+    (3.2,) | None | "4" | True
+    (3.2,) | None | "5" | False
+    (0.5,) | None | "3" | True
+    (0.5,) | False | yes | True
+    (2.4,) | False | yes | False
+""")
 def test_right_labels(tmp_path, labels, grades, answer, right):
     pairs = [pair("a", "b", label) for label in labels]
     review = pairkit.review(pairs, tmp_path / "d.review", grades=grades)

@@ -116,14 +116,12 @@ def test_hostile_texts(tmp_path):
     assert seen == {(text, f"{text} and more") for text in shown}
 
 
-@table(
-    "path, mode, status",
-    """
-        / | navigate | 200
-        / | no-cors | 403
-        /api/state | navigate | 403
-    """,
-)
+@table("""
+    path, mode, status
+    / | navigate | 200
+    / | no-cors | 403
+    /api/state | navigate | 403
+""")
 def test_links_from_other_sites_lead_only_to_the_page(lasting, path, mode, status):
     headers = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": mode}
     assert (
@@ -231,18 +229,16 @@ def test_invalid_bodies_change_nothing(lasting, body, status):
     assert ann.state()["pair"] is not None
 
 
-@each_line(
-    "path",
-    """
-        /etc/passwd
-        /../../etc/passwd
-        /%2e%2e/page.js
-        /page.js
-        /api
-        /docs
-        //evil
-    """,
-)
+@each_line("""
+    path
+    /etc/passwd
+    /../../etc/passwd
+    /%2e%2e/page.js
+    /page.js
+    /api
+    /docs
+    //evil
+""")
 def test_other_paths(lasting, path):
     server, _ = lasting
     host, port = server.url.removeprefix("http://").split(":")

@@ -165,15 +165,13 @@ def test_a_whole_table_has_the_rows_that_are_read_one_by_one(
     assert whole == one_by_one
 
 
-@table(
-    "llms, count",
-    """
-        [['chatgpt'], ['llama', 'chatgpt'], [], None] | 2
-        # as in CSV
-        ['["wordnet"]', '[]', '', None] | 1
-        [1, 2, 3, 4] | 0
-    """,
-)
+@table("""
+    llms, count
+    [['chatgpt'], ['llama', 'chatgpt'], [], None] | 2
+    # as in CSV
+    ['["wordnet"]', '[]', '', None] | 1
+    [1, 2, 3, 4] | 0
+""")
 def test_rows_with_generated_texts(llms, count):
     rows = pl.DataFrame({"text": ["a"] * 4, "llms": llms, "prompt_hashes": [["x"]] * 4})
     columns = {"text": "text"}

@@ -7,7 +7,7 @@ from rich.console import Console
 
 import pairkit
 from pairkit import PairDataset
-from tests.support.shorthand import cases, config_error, data_error, pair
+from tests.support.shorthand import cases, config_error, data_error, pair, values
 
 EVIDENCE = {"kind": "closer_comment", "url": "https://github.com/a/b/issues/1", "who": "eve"}
 ROWS = pl.DataFrame(
@@ -144,18 +144,24 @@ WHOLE = {"kind": "said", "url": "u", "who": None, "when": "2020"}
 @cases(
     "name, value, expected",
     [
-        ("cluster", 7, "7"),
-        ("cluster", None, None),
-        ("number1", 7, "7"),
-        ("confidence", "0.5", 0.5),
-        ("confidence", "much", None),
-        ("evidence", WHOLE, WHOLE),
+        *values(
+            r"""
+                cluster | 7 | "7"
+                cluster | None | None
+                number1 | 7 | "7"
+                confidence | "0.5" | 0.5
+                confidence | much | None
+                evidence | WHOLE | WHOLE
+                cluster | [1] | DROPPED
+                repo | {'a': 1} | DROPPED
+                repo | b'\xff' | DROPPED
+                evidence | it was said | DROPPED
+                evidence | {'kind': 'x', 'url': 'y'} | DROPPED
+            """,
+            DROPPED=DROPPED,
+            WHOLE=WHOLE,
+        ),
         ("evidence", WHOLE | {"who": 7, "more": 1}, WHOLE | {"who": "7"}),
-        ("cluster", [1], DROPPED),
-        ("repo", {"a": 1}, DROPPED),
-        ("repo", b"\xff", DROPPED),
-        ("evidence", "it was said", DROPPED),
-        ("evidence", {"kind": "x", "url": "y"}, DROPPED),
         ("evidence", WHOLE | {"who": [1]}, DROPPED),
     ],
 )

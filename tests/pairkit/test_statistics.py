@@ -6,15 +6,13 @@ from pairkit.reviews.agreement import Figure, cohen_kappa, krippendorff_alpha, w
 from tests.support.shorthand import approx, table
 
 
-@table(
-    "right, n, low, high",
-    """
-        8 | 10 | 0.4902 | 0.9433
-        0 | 10 | 0.0 | 0.2775
-        10 | 10 | 0.7225 | 1.0
-        1 | 1 | 0.2065 | 1.0
-    """,
-)
+@table("""
+    right, n, low, high
+    8 | 10 | 0.4902 | 0.9433
+    0 | 10 | 0.0 | 0.2775
+    10 | 10 | 0.7225 | 1.0
+    1 | 1 | 0.2065 | 1.0
+""")
 def test_wilson(right, n, low, high):
     assert wilson(right, n) == approx((low, high), abs=1e-4)
     assert wilson(0, 0) is None

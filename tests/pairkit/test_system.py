@@ -41,15 +41,13 @@ def test_full_disk():
         file.write(b"x" * 10_000)
 
 
-@table(
-    "message, reason",
-    """
-        Error while serializing: I/O error: No space left on device (os error 28) | No space left
-        [enforce fail at inline_container.cc:672] . unexpected pos 9760 vs 9652 | most likely no space
-        # an OSError of numpy
-        288000 requested and 30688 written | most likely no space
-    """,
-)
+@table("""
+    message, reason
+    Error while serializing: I/O error: No space left on device (os error 28) | No space left
+    [enforce fail at inline_container.cc:672] . unexpected pos 9760 vs 9652 | most likely no space
+    # an OSError of numpy
+    288000 requested and 30688 written | most likely no space
+""")
 def test_disk_errors_wrapped_by_libraries(message, reason):
     with config_error(rf"a: can't be written \({reason}"), write_errors(Path("a")):
         raise OSError(message) if "requested" in message else RuntimeError(message)
@@ -173,14 +171,12 @@ def test_busy_database(store):
         second.execute("BEGIN IMMEDIATE")
 
 
-@each_line(
-    "kind, mode",
-    """
-        nfs4 | delete
-        fuse.sshfs | delete
-        ext4 | wal
-    """,
-)
+@each_line("""
+    kind, mode
+    nfs4 | delete
+    fuse.sshfs | delete
+    ext4 | wal
+""")
 def test_write_ahead_log_only_on_local_disks(store, kind, mode, monkeypatch):
     mounts, shared = store.with_name("mounts"), store.parent / "my files"
     place = str(shared).replace(" ", "\\040")

@@ -32,15 +32,16 @@ def text_table(text, columns=0):
     return [tuple(cell.strip() for cell in row) for row in rows]
 
 
-def each_line(names, text, columns=0):
-    """Run a test for each line of a text: one name is the line, several are its cells."""
-    rows = text_table(text, columns) if "," in names else text_lines(text)
-    return cases(names, rows)
+def each_line(text, columns=0):
+    """Run a test for each line below the names: one name takes the line, several take its cells."""
+    names, _, lines = text.strip().partition("\n")
+    return cases(names, text_table(lines, columns) if "," in names else text_lines(lines))
 
 
-def table(names, text, **named):
-    """Run a test for each line; its cells, parted by " | ", are rows of `values`."""
-    return cases(names, values(text, **named))
+def table(text, **named):
+    """Run a test for each line below the names; its cells, parted by " | ", are those of `values`."""
+    names, _, lines = text.strip().partition("\n")
+    return cases(names, values(lines, **named))
 
 
 def values(text, **named):
