@@ -7,7 +7,9 @@ import socket
 import subprocess
 import time
 import tracemalloc
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -49,6 +51,16 @@ def test_workers_and_buckets_do_not_change_the_dataset(built, source, tmp_path, 
         assert (len(list(rows.iterdir())) == 1) == (size > 4000)
 
 
+def home(module, name):
+    """The file of an imported name, which a package may have from one of its modules."""
+    found = getattr(import_module(module), name)
+    if isinstance(found, ModuleType):
+        module = found.__name__
+    elif hasattr(import_module(module), "__path__"):
+        module = getattr(found, "__module__", module)
+    return module.removeprefix("gis_builder.").replace(".", "/")
+
+
 @cases(
     "parts, own",
     [
@@ -64,11 +76,10 @@ def test_file_names_hash_all_imported_code(parts, own):
     known = {part.removesuffix(".py") for part in parts} | {"settings", "gh_archive/runners"}
     trees = [ast.parse((PACKAGE / f"gh_archive/{name}.py").read_text()) for name in own]
     imported = {
-        f"{path}/{alias.name}" if (PACKAGE / path / f"{alias.name}.py").exists() else path
+        home(node.module, alias.name)
         for tree in trees
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gis_builder.")
-        for path in [str(node.module).removeprefix("gis_builder.").replace(".", "/")]
         for alias in node.names
     }
     assert imported

@@ -6,15 +6,15 @@ import polars as pl
 import pytest
 
 import llm_labeler
-from tests.support.shorthand import approx, shared, text_table
+from tests.support.shorthand import approx, shared, values
 
 WORDS = {"s": "same", "o": "opposite", "u": "unrelated", "?": "unsure"}
 JUDGES = 5
-VOTED = [  # polarity, a letter per judge (the others are unsure), and why `vote` drops the candidate
-    ("positive", "s", None),
-    ("positive", "sso", None),
-    ("positive", "s??", None),
-    *text_table("""
+# Polarity, a letter per judge (the others are unsure), and why `vote` drops the candidate.
+VOTED = values("""
+    positive | s | None
+    positive | sso | None
+    positive | s?? | None
     positive | so | undecided
     positive | sou | undecided
     positive | ?? | undecided
@@ -22,17 +22,17 @@ VOTED = [  # polarity, a letter per judge (the others are unsure), and why `vote
     positive | suu | outvoted
     positive | o | outvoted
     positive | ou | undecided
-"""),
-    ("negative", "o", None),
-    ("negative", "u", None),
-    ("negative", "ou", None),  # neither is `same`
-    ("negative", "os", "undecided"),
-    ("negative", "oouss", None),
-    ("negative", "ouss", "undecided"),
-    ("negative", "s", "outvoted"),
-    ("negative", "sso", "outvoted"),
-    ("negative", "oou", None),
-]
+    negative | o | None
+    negative | u | None
+    # neither is `same`
+    negative | ou | None
+    negative | os | undecided
+    negative | oouss | None
+    negative | ouss | undecided
+    negative | s | outvoted
+    negative | sso | outvoted
+    negative | oou | None
+""")
 
 
 def sentence(polarity, letters):

@@ -133,9 +133,6 @@ def test_the_error_on_unknown_prices_has_a_working_remedy(out):
     )
 
 
-ANY = llm_labeler  # without type checks
-
-
 LATER = f"python:{__name__}.answer_later"
 
 
@@ -210,14 +207,17 @@ ARGUMENTS = [
     "call, message",
     [
         *(
-            (lambda given=given: ANY.generate(TEXTS, **QUIET | given), message)
+            (lambda given=given: llm_labeler.generate(TEXTS, **QUIET | given), message)
             for given, message in ARGUMENTS
         ),
-        (lambda: ANY.plan(TEXTS, llm=answer, out=None), "^out = None: "),
-        (lambda: ANY.parse(None), "^work = None: "),
-        (lambda: ANY.report(None), "^work = None: "),
-        (lambda: ANY.show(5, work="work"), "^sentence = 5: "),
-        (lambda: ANY.evaluate([], work="work", gold_threshold="x"), "^gold_threshold = 'x': "),
+        (lambda: llm_labeler.plan(TEXTS, llm=answer, out=None), "^out = None: "),
+        (lambda: llm_labeler.parse(None), "^work = None: "),
+        (lambda: llm_labeler.report(None), "^work = None: "),
+        (lambda: llm_labeler.show(5, work="work"), "^sentence = 5: "),
+        (
+            lambda: llm_labeler.evaluate([], work="work", gold_threshold="x"),
+            "^gold_threshold = 'x': ",
+        ),
     ],
 )
 def test_a_wrong_argument_is_named_in_one_line(call, message, tmp_path, monkeypatch):

@@ -293,20 +293,19 @@ ROWS = [
     pair(f"editor {number} crashes", f"saving ends editor {number}", number % 2)
     for number in range(8)
 ]
-ANY = pairkit  # called as no type checker lets one
 
 
 @cases(
     "call, message",
     [
-        (lambda: ANY.read(ROWS, columns=["text1"]), "columns = "),
-        (lambda: ANY.read(ROWS, labels={"same": "one"}), "labels = "),
-        (lambda: ANY.read(ROWS, split=3), "split = 3: "),
-        (lambda: ANY.report(ROWS, "about", seed="x"), "seed = 'x': "),
-        (lambda: ANY.show(ROWS, row="first"), "row = 'first': "),
-        (lambda: ANY.export(ROWS, None), "out = None: input is not a valid path"),
-        (lambda: ANY.merge(pd.DataFrame(ROWS)), "nothing to merge; give a list of datasets"),
-        (lambda: ANY.split(ROWS, split_sizes=0.5), "split_sizes = 0.5: "),
+        (lambda: pairkit.read(ROWS, columns=["text1"]), "columns = "),
+        (lambda: pairkit.read(ROWS, labels={"same": "one"}), "labels = "),
+        (lambda: pairkit.read(ROWS, split=3), "split = 3: "),
+        (lambda: pairkit.report(ROWS, "about", seed="x"), "seed = 'x': "),
+        (lambda: pairkit.show(ROWS, row="first"), "row = 'first': "),
+        (lambda: pairkit.export(ROWS, None), "out = None: input is not a valid path"),
+        (lambda: pairkit.merge(pd.DataFrame(ROWS)), "nothing to merge; give a list of datasets"),
+        (lambda: pairkit.split(ROWS, split_sizes=0.5), "split_sizes = 0.5: "),
     ],
 )
 def test_errors_name_the_argument(call, message, tmp_path, monkeypatch):
