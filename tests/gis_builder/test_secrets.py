@@ -305,7 +305,7 @@ def test_a_secret_beside_its_id_is_replaced(text):
 
 
 def test_the_card_lists_every_kind():
-    card = gis_card({"splits": {}, "repository_count": 0, "relations": {}}, {})
+    card = gis_card({"splits": {}, "repository_count": 0, "relations": {}}, {"data": {}})
     assert [what for what in KINDS.values() if what not in card] == []
 
 
