@@ -7,7 +7,7 @@ from pathlib import Path
 from gis_builder.pairing.pair_folder import gis_card
 from gis_builder.pairing.secrets import KINDS, scrub_secrets
 from tests.support.linear import assert_linear, repeated
-from tests.support.shorthand import cases, text_lines
+from tests.support.shorthand import cases, text_lines, values
 
 BODY = "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 HEX = "0123456789abcdef"
@@ -285,14 +285,18 @@ TOKEN = f"ghp_{BODY}"
 @cases(
     "text, left",
     [
-        ("password=&quot;hunter2!&quot;", 'password="[secret]"'),
-        ("&lt;password&gt;hunter2&lt;/password&gt;", "<password>[secret]</password>"),
-        ("next%3Fuser%3Dann%26password%3Dhunter2", "next?user=ann&password=[secret]"),
-        (r"password\u003d\u0022hunter2\u0022", 'password="[secret]"'),
+        *values(
+            r"""
+                password=&quot;hunter2!&quot; | password="[secret]"
+                &lt;password&gt;hunter2&lt;/password&gt; | <password>[secret]</password>
+                next%3Fuser%3Dann%26password%3Dhunter2 | next?user=ann&password=[secret]
+                password\u003d\u0022hunter2\u0022 | password="[secret]"
+                "ｐａｓｓｗｏｒｄ：\u3000ｈｕｎｔｅｒ２" | password： [secret]
+                "a&amp;b %3D ＃１\npassword: hunter2" | "a&amp;b %3D ＃１\npassword: [secret]"
+            """,
+        ),
         (f"{TOKEN[:9]}\u200b{TOKEN[9:30]}\u00ad{TOKEN[30:]}", "[secret]"),
         (f"ghp_**{TOKEN[4:]}**", "[secret]**"),
-        ("ｐａｓｓｗｏｒｄ：　ｈｕｎｔｅｒ２", "password： [secret]"),
-        ("a&amp;b %3D ＃１\npassword: hunter2", "a&amp;b %3D ＃１\npassword: [secret]"),
     ],
 )
 def test_encoded_secrets_are_replaced(text, left):

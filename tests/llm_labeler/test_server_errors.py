@@ -6,7 +6,7 @@ from llm_labeler import CallFailed
 from pairkit import AuthError, ConfigError
 from tests.llm_labeler.llm_server import KEY, as_anthropic, check, provider, reply_of, responding
 from tests.support.llm import Faults, Options, serve
-from tests.support.shorthand import cases, config_error, raises, remote_error, table
+from tests.support.shorthand import cases, config_error, raises, remote_error, table, values
 
 
 def failure_of(base_url, **fields):
@@ -44,14 +44,18 @@ def test_an_unreachable_server():
 @cases(
     "status, body, reason",
     [
+        *values(
+            """
+                400 | '{"error": "no"}' | rejected
+                413 | "" | rejected
+                422 | '{"detail": []}' | rejected
+                418 | x | rejected
+            """,
+        ),
         *(
             (status, "<html>Bad gateway</html>", "server_error")
             for status in (408, 409, 500, 502, 503, 504, 529)
         ),
-        (400, '{"error": "no"}', "rejected"),
-        (413, "", "rejected"),
-        (422, '{"detail": []}', "rejected"),
-        (418, "x", "rejected"),
     ],
 )
 def test_statuses(status, body, reason):

@@ -33,26 +33,22 @@ HEADERS = ("sentence1,sentence2,score", "question1,question2,is_duplicate", "Que
 @cases(
     "name, text, columns, expected",
     [
-        (
-            "pairs.CSV",
-            'text1,text2,label,label\none,two,1,x\n"thr""ee,\n",four,0,\n',
-            None,
-            'thr"ee,\n',
+        *values(
+            r"""
+                pairs.CSV | 'text1,text2,label,label\none,two,1,x\n"thr""ee,\n",four,0,\n' | None | 'thr"ee,\n'
+                p.csv | "Text1,text1,text2,label\nx,one,two,1\nx,three,four,0\n" | None | three
+                p.tsv | "one\ttwo\t1\nthree\tfour\t0\n" | BY_NUMBER | three
+                p.csv | '"one","two",1\n"a; b; c; d","four",0\n' | BY_NUMBER | a; b; c; d
+                # names, not numbers
+                p.csv | '"3","1","2"\n1,one,two\n0,three,four\n' | BY_NUMBER | three
+            """,
+            BY_NUMBER=BY_NUMBER,
         ),
         *(("a.csv", f"{names}\none,two,1\nthree,four,0\n", None, "three") for names in HEADERS),
         *(
             (name, "one,two,1\nthree,four,0\n", BY_NUMBER, "three")
             for name in ("p.csv", "p.csv.gz")
         ),
-        ("p.csv", "Text1,text1,text2,label\nx,one,two,1\nx,three,four,0\n", None, "three"),
-        ("p.tsv", "one\ttwo\t1\nthree\tfour\t0\n", BY_NUMBER, "three"),
-        ("p.csv", '"one","two",1\n"a; b; c; d","four",0\n', BY_NUMBER, "a; b; c; d"),
-        (
-            "p.csv",
-            '"3","1","2"\n1,one,two\n0,three,four\n',
-            BY_NUMBER,
-            "three",
-        ),  # names, not numbers
     ],
 )
 def test_files(tmp_path, name, text, columns, expected):
@@ -91,12 +87,19 @@ def test_folder_of_splits(tmp_path, caplog):
 @cases(
     "text, usable, left_out",
     [
-        ("text1,text2,label\na,b,yes\n,b,no\nc,d,\ne,f,maybe\n,f,maybe\n,,\n\ng,h,no\n", ["a", "g"],
-         [(3, "empty_text1"), (4, "empty_label")]),
-        ("text1,text2,score\na,b,nan\nc,d,2.5\n", ["c"], [(2, "empty_label")]),
-        ("anchor,positive\na,b\n,c\nd,\n", ["a"], [(3, "empty_anchor"), (4, "empty_positive")]),
+        *values(
+            r"""
+                "text1,text2,score\na,b,nan\nc,d,2.5\n" | ['c'] | [(2, 'empty_label')]
+                "anchor,positive\na,b\n,c\nd,\n" | ['a'] | [(3, 'empty_anchor'), (4, 'empty_positive')]
+            """,
+        ),
+        (
+            "text1,text2,label\na,b,yes\n,b,no\nc,d,\ne,f,maybe\n,f,maybe\n,,\n\ng,h,no\n",
+            ["a", "g"],
+            [(3, "empty_text1"), (4, "empty_label")],
+        ),
     ],
-)  # fmt: skip
+)
 def test_bad_rows_are_skipped(tmp_path, text, usable, left_out):
     rules = {"labels": "maybe=skip", "bad_rows": "skip"}
     pairs = pairkit.read(put(tmp_path / "a.csv", text), **rules)

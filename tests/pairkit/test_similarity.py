@@ -25,24 +25,29 @@ from pairkit.similarity.measures import (
 from pairkit.similarity.near_duplicates import jaccard, near_identical, shingle_sets
 from pairkit.similarity.same_text import first_of_same
 from pairkit.similarity.terms import places, terms
-from tests.support.shorthand import approx, cases, text_lines
+from tests.support.shorthand import approx, cases, text_lines, values
 
 
 @cases(
     "text, expected",
     [
-        ("Can't open the_file 12 times!", ["can", "t", "open", "the_file", "12", "times"]),
-        ("Straße, café", ["straße", "café"]),
-        ("cafe\u0301 \ufeffＡ１\u200bｶﾞ x²", ["café", "a1", "ガ", "x²"]),
-        ("합병 #1 중복", ["합병", "1", "중복"]),  # Korean has blanks
+        *values(
+            r"""
+                Can't open the_file 12 times! | ['can', 't', 'open', 'the_file', '12', 'times']
+                Straße, café | ['straße', 'café']
+                "cafe\u0301 \ufeff\uff21\uff11\u200b\uff76\uff9e x\xb2" | ['café', 'a1', 'ガ', 'x²']
+                # Korean has blanks
+                합병 #1 중복 | ['합병', '1', '중복']
+                合并至 #1 | ['合并', '并至', '1']
+                字 | ['字']
+                カードが届く。 | ['カー', 'ード', 'ドが', 'が届', '届く']
+                打开 Excel文件 | ['打开', 'excel', '文件']
+                ?! … | []
+                "" | []
+            """,
+        ),
         ("हिन्दी में", ["हिन्दी", "में"]),
-        ("合并至 #1", ["合并", "并至", "1"]),
-        ("字", ["字"]),
-        ("カードが届く。", ["カー", "ード", "ドが", "が届", "届く"]),
         ("เปิดไม่ได้", ["เป", "ปิ", "ิด", "ดไ", "ไม", "ม่", "่ไ", "ได", "ด้"]),
-        ("打开 Excel文件", ["打开", "excel", "文件"]),
-        ("?! …", []),
-        ("", []),
     ],
 )
 def test_terms_by_script(text, expected):
