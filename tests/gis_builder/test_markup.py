@@ -82,33 +82,37 @@ CLAIMS = {
     "jira": (
         jira,
         [
-            "Duplicate of [APP-30|https://jira.example.com/browse/APP-30]",
-            "Duplicate of [this one|https://jira.example.com/browse/APP-30|smart-link]",
-            "Duplicate of [https://jira.example.com/browse/APP-30]",
-            "Duplicate of [APP-30]",
-            "Duplicate of {color:#205081}APP-30{color}",
-            "Duplicate of {{APP-30}}",
-            "h3. Duplicate of APP-30",
+            *text_lines(r"""
+                Duplicate of [APP-30|https://jira.example.com/browse/APP-30]
+                Duplicate of [this one|https://jira.example.com/browse/APP-30|smart-link]
+                Duplicate of [https://jira.example.com/browse/APP-30]
+                Duplicate of [APP-30]
+                Duplicate of {color:#205081}APP-30{color}
+                Duplicate of {{APP-30}}
+                h3. Duplicate of APP-30
+                {quote}Duplicate of APP-30.
+                \{quote}Duplicate of APP-30.\{quote}
+                {panel:title=Result}\nDuplicate of APP-30\n{panel}
+                {html}<p>Duplicate of <a href= "/projects/1/tickets/30" title=\n"x">APP-30</a></p>{html}
+            """),
             "{quote}It crashes, too.{quote}\r\nDuplicate of APP-30.",
-            "{quote}Duplicate of APP-30.",
-            "\\{quote}Duplicate of APP-30.\\{quote}",
-            "{panel:title=Result}\nDuplicate of APP-30\n{panel}",
-            '{html}<p>Duplicate of <a href= "/projects/1/tickets/30" title=\n"x">APP-30</a></p>{html}',
             rich(("blockquote", "It is APP-7."), ("paragraph", "Duplicate of APP-30.")),
         ],
         [
-            "{quote}Duplicate of APP-30{quote}\nNo, it is another problem.",
+            *text_lines(r"""
+                {quote}Duplicate of APP-30{quote}\nNo, it is another problem.
+                He says {quote}Duplicate of APP-30{quote} but I disagree.
+                {quote}One.{quote}\n{quote}Duplicate of APP-30.{quote}
+                {quote}\n{code}\nx = 1\n{code}\nDuplicate of APP-30.\n{quote}\nReally?
+                {code}\nDuplicate of APP-30\n{code}\nfixed in the last release
+                {code:java|title=App.java}\n// Duplicate of APP-30\n{code}\nfixed
+                {noformat:nopanel=true}Duplicate of APP-30{noformat} is the output
+                -Duplicate of APP-30- fixed
+                Fixed, {{duplicate of APP-30}} is printed no more.
+                {html}<blockquote>Duplicate of APP-30</blockquote><p>No.</p>{html}
+            """),
             "{quote}\r\nDuplicate of APP-30\r\n{quote}\r\nNo, it is not.",
-            "He says {quote}Duplicate of APP-30{quote} but I disagree.",
-            "{quote}One.{quote}\n{quote}Duplicate of APP-30.{quote}",
-            "{quote}\n{code}\nx = 1\n{code}\nDuplicate of APP-30.\n{quote}\nReally?",
-            "{code}\nDuplicate of APP-30\n{code}\nfixed in the last release",
-            "{code:java|title=App.java}\n// Duplicate of APP-30\n{code}\nfixed",
-            "{noformat:nopanel=true}Duplicate of APP-30{noformat} is the output",
             "bq. Duplicate of APP-30\r\n\r\nNo, it is another problem.",
-            "-Duplicate of APP-30- fixed",
-            "Fixed, {{duplicate of APP-30}} is printed no more.",
-            "{html}<blockquote>Duplicate of APP-30</blockquote><p>No.</p>{html}",
             rich(("blockquote", "Duplicate of APP-30."), ("paragraph", "No.")),
             rich(("codeBlock", "Duplicate of APP-30."), ("paragraph", "fixed")),
             {

@@ -100,28 +100,30 @@ SECRETS = {
         *(f"{name}«{BODY}»" for name in KEY_LABELS),
     ],
     "secret_password": [
-        "DB_PASSWORD=«correcthorse»",
-        "set -gx DB_PASSWORD «correcthorse»",
-        "password: &main «correcthorse»",
-        "user bob\npass «correcthorse»",
-        '"db_password": {"sensitive": true, "type": "string", "value": "«swordfish»"}',
-        "export SMTP_PASS=«battery»",
+        *text_lines(r"""
+            DB_PASSWORD=«correcthorse»
+            set -gx DB_PASSWORD «correcthorse»
+            password: &main «correcthorse»
+            user bob\npass «correcthorse»
+            "db_password": {"sensitive": true, "type": "string", "value": "«swordfish»"}
+            export SMTP_PASS=«battery»
+            I ran it with password: «hunter2» and
+            {"user": "a", "password": "«swordfish»"}
+            log: {\"password\":\"«swordfish»\"}
+            Server=x;User=sa;Password=«swordfish»;
+            curl -u admin:«swordfish» https://x
+            <dbPassword>«swordfish»</dbPassword>
+            mysqldump -u root -p«swordfish» shop
+            ALTER USER a IDENTIFIED BY '«swordfish»';
+            smtp.login("ann", "«swordfish»")
+            the password was changed to «hunter2» today
+            **Password:** `«abc»`
+            **Password**: `«abc»`
+            Kennwort = "«geheim»"
+        """),
         "  password: «letmein»",
-        "I ran it with password: «hunter2» and",
-        '{"user": "a", "password": "«swordfish»"}',
-        r"log: {\"password\":\"«swordfish»\"}",
-        "Server=x;User=sa;Password=«swordfish»;",
-        "curl -u admin:«swordfish» https://x",
-        "<dbPassword>«swordfish»</dbPassword>",
-        "mysqldump -u root -p«swordfish» shop",
-        "ALTER USER a IDENTIFIED BY '«swordfish»';",
-        'smtp.login("ann", "«swordfish»")',
-        "the password was changed to «hunter2» today",
         "ann:«$2y$10$" + "./" * 26 + "a»",
         *(f"{label}«hunter2»" for label in PASSWORD_LABELS),
-        "**Password:** `«abc»`",
-        "**Password**: `«abc»`",
-        'Kennwort = "«geheim»"',
         *text_lines(r"""
         | password | «abc» |
         | user | ann |\n| **Passwort** | `«hunter2»` |

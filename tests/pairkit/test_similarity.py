@@ -78,21 +78,23 @@ def frame(*rows):
 
 
 SAME = [
-    "Hello, World! | “hello”  world…",
+    *text_lines("""
+        Hello, World! | “hello”  world…
+        don’t | do n't
+        你好，世界！ | 你好 世界
+        用 Python 写 | 用Python写。
+        ΟΔΟΣ | οδος.
+        GPT-4 | gpt 4
+        U.S. law | US law
+        a = b | a=b
+        مرحبا؟ | مرحبا
+        안녕, 세상 | 안녕 세상
+        ... | ...
+    """),
     "Ｆｕｌｌ　ｗｉｄｔｈ | full width",
     "Cafe\u0301 | CAFÉ",
-    "don’t | do n't",
-    "你好，世界！ | 你好 世界",
-    "用 Python 写 | 用Python写。",
     "สวัสดี ครับ | สวัสดีครับ",
     "हैं। | हैं",
-    "ΟΔΟΣ | οδος.",
-    "GPT-4 | gpt 4",
-    "U.S. law | US law",
-    "a = b | a=b",
-    "مرحبا؟ | مرحبا",
-    "안녕, 세상 | 안녕 세상",
-    "... | ...",
 ]
 DIFFERENT = text_lines("""
     C | C++
