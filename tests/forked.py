@@ -15,7 +15,7 @@ import tempfile
 from multiprocessing import get_context
 from pathlib import Path
 
-from tests.support.tables import text_lines
+from tests.support.shorthand import text_lines
 
 # Without polars, which must not be forked.
 LIBRARIES = text_lines("""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.tables import text_lines
+from tests.support.shorthand import text_lines
 
 REAL = Path(__file__).parents[2] / "shared" / "data"
 real_data = pytest.mark.skipif(

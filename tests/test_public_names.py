@@ -9,16 +9,17 @@ from dataclasses import fields, is_dataclass
 from importlib import import_module
 from pathlib import Path
 
-import pytest
 import torch
 from transformers import PreTrainedConfig
+
+from tests.support.shorthand import cases
 
 PACKAGES = ("pairkit", "gis_builder", "llm_labeler", "aoe_train")
 FILE = Path(__file__).with_name("public_names.txt")
 RENEW = "python -m tests.test_public_names"
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@cases("package", PACKAGES)
 def test_public_names_are_those_of_the_list(package):
     lines = FILE.read_text().splitlines()
     expected = [line for line in lines if line.startswith(f"{package}.")]
@@ -27,7 +28,7 @@ def test_public_names_are_those_of_the_list(package):
     )
 
 
-@pytest.mark.parametrize("name", [*PACKAGES, "aoe_train.objectives.losses"])
+@cases("name", [*PACKAGES, "aoe_train.objectives.losses"])
 def test_dir_lists_public_names_only(name):
     module = import_module(name)
     assert dir(module) == sorted(module.__all__)  # used by tab completion

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from pairkit import AuthError, BadReply, ConfigError, DataError, RateLimited, RemoteError
 from tests.conftest import command_line
-from tests.support.refusals import config_error as config_error
-from tests.support.refusals import data_error as data_error
+from tests.support.shorthand import config_error as config_error
+from tests.support.shorthand import data_error as data_error
 
 _NAMED = {"nan": math.nan} | {
     kind.__name__: kind

@@ -3,19 +3,18 @@
 import json
 import shutil
 
-import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
 import gis_builder
 from tests.aoe_train.tiny import WORDS, save_bert
 from tests.contract.conftest import SAMPLE, environment, run_here
-from tests.support.tables import each_line
+from tests.support.shorthand import approx, each_line, shared
 
 ROWS = 1379  # pairs in the published test part of STS-B
 
 
-@pytest.fixture(scope="module")
+@shared
 def place(tmp_path_factory):
     """A folder with two models, one that returns NaN, one without weights, and data."""
     folder = tmp_path_factory.mktemp("aoe")
@@ -73,7 +72,7 @@ def test_json_output_is_one_object_and_reproducible(place):
     low, high = figures["ci95"]["spearman"]
     assert -1 <= low < figures["spearman"] < high <= 1
     ahead = figures["against"]["spearman"]  # of another length of vectors, which is no hindrance
-    assert ahead["difference"] == pytest.approx(figures["spearman"] - ahead["value"])
+    assert ahead["difference"] == approx(figures["spearman"] - ahead["value"])
     assert json.loads((place / "told.json").read_text()) == done.result
     assert f"| {ROWS:,} |" in (place / "told.md").read_text()
     assert "left out STS12: no file" in done.err
@@ -115,23 +114,21 @@ def test_duplicates_suite_searches_all_issues_of_a_crawl(place):
     assert "| BM25 |" in (place / "told.md").read_text()
 
 
-@each_line(
-    "code, words, arguments",
-    """
-        2 | hollow: no weights; expected model.safetensors | --model hollow
-        3 | contain NaN or infinity, first | --model nan
-        3 | has 1,378 rows instead of the published 1,379 | --model bert --data-dir cut
-        3 | stsb-dev.tsv | --model bert --tasks STS-B --split validation
-        2 | --split train: expected test or validation | --model bert --split train
-        2 | --precision int3 | --model bert --precision int3
-        2 | --resamples 9 | --model bert --resamples 9
-        2 | --against-endpoint without --against | --model bert --against-endpoint http://h/v1
-        2 | --model: a duplicate among bert, bert | --model bert --model bert
-        2 | --against: found several --model | --model bert --model wide --against bert
-        2 | none: no such folder | --model bert --model ./none
-        3 | same.tsv: all cosines are 1: the model's vectors | --model bert --data same.tsv
-    """,
-)
+@each_line("""
+    code, words, arguments
+    2 | hollow: no weights; expected model.safetensors | --model hollow
+    3 | contain NaN or infinity, first | --model nan
+    3 | has 1,378 rows instead of the published 1,379 | --model bert --data-dir cut
+    3 | stsb-dev.tsv | --model bert --tasks STS-B --split validation
+    2 | --split train: expected test or validation | --model bert --split train
+    2 | --precision int3 | --model bert --precision int3
+    2 | --resamples 9 | --model bert --resamples 9
+    2 | --against-endpoint without --against | --model bert --against-endpoint http://h/v1
+    2 | --model: a duplicate among bert, bert | --model bert --model bert
+    2 | --against: found several --model | --model bert --model wide --against bert
+    2 | none: no such folder | --model bert --model ./none
+    3 | same.tsv: all cosines are 1: the model's vectors | --model bert --data same.tsv
+""")
 def test_bad_input_gives_one_line_and_an_exit_code(place, code, words, arguments):
     data = "" if "--data " in arguments else "--data-dir data "
     done = run(place, *f"{data}{arguments}".split(), code=int(code))

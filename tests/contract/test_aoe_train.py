@@ -20,25 +20,23 @@ from tests.contract.train_command import (
     fill,
     run,
 )
-from tests.support.tables import each_line
+from tests.support.shorthand import approx, cases, each_line, shared
 
 
-@pytest.fixture(scope="module")
+@shared
 def folder(tmp_path_factory):
     """A folder with a backbone without dropout, and pairs."""
     return fill(tmp_path_factory.mktemp("aoe"))
 
 
-@each_line(
-    "code, words, arguments",
-    """
-        2 | setting 'optim.warmup' = 'hot' | --set optim.warmup=hot
-        2 | {text} | --prompts '{text} {text}'
-        3 | missing.tsv | --data missing.tsv
-        3 | empty.tsv | --data empty.tsv
-        4 | no/such-model | --backbone no/such-model
-    """,
-)
+@each_line("""
+    code, words, arguments
+    2 | setting 'optim.warmup' = 'hot' | --set optim.warmup=hot
+    2 | {text} | --prompts '{text} {text}'
+    3 | missing.tsv | --data missing.tsv
+    3 | empty.tsv | --data empty.tsv
+    4 | no/such-model | --backbone no/such-model
+""")
 def test_bad_input(folder, code, words, arguments):
     (folder / "empty.tsv").write_text("sentence1\tsentence2\tscore\n")
     option, *values = shlex.split(arguments)
@@ -74,7 +72,7 @@ def test_help_loads_nothing_heavy():
     assert done.returncode == 0, done.stderr
 
 
-@pytest.fixture(scope="module")
+@shared
 def trained(folder):
     done = run(folder, *DEV, "--json", out="model")
     assert done.code == 0, done.err
@@ -94,7 +92,7 @@ def test_json_ends_with_one_object(folder, trained):
         "dev",
     ]
     assert (result["out"], result["steps"], result["pairs"]) == ("model", 36, 288)
-    assert result["pairs_per_s"] == pytest.approx(288 / result["seconds"], rel=0.01)
+    assert result["pairs_per_s"] == approx(288 / result["seconds"], rel=0.01)
     assert -1 <= result["dev"] <= 1
     assert "Traceback" not in trained.err
     run_record = json.loads((folder / "model" / "run.json").read_text())
@@ -103,7 +101,7 @@ def test_json_ends_with_one_object(folder, trained):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mixture", [False, True])
+@cases("mixture", [False, True])
 def test_two_processes_train_the_same_model(folder, *, mixture):
     flags = ("--set", "batches.strategy=shuffle", "--lr", "2e-5", "--json", "--fresh")
     flags += MIXTURE if mixture else ()

@@ -15,7 +15,7 @@ from tests.aoe_train.tiny import save_bert
 from tests.contract.conftest import SAMPLE, environment, run_here
 from tests.docs.blocks import ROOT, to_run
 from tests.pairkit.review_material import judge_all
-from tests.support.tables import text_lines
+from tests.support.shorthand import approx, shared, text_lines
 
 WORDS = text_lines("""
     doctor
@@ -37,7 +37,7 @@ SENTENCES = [
 ]
 
 
-@pytest.fixture(scope="module")
+@shared
 def place(tmp_path_factory):
     """A folder with sentences and a tiny backbone."""
     folder = tmp_path_factory.mktemp("domain")
@@ -57,14 +57,14 @@ def run(place, package, arguments):
 DOMAIN = "--preset domain --top-layers 1 --lr 1e-2 --batch-size 8 --backbone bert"
 
 
-@pytest.fixture(scope="module")
+@shared
 def pairs(place):
     """The command that writes pairs of the sentences."""
     flags = "--data sentences.txt --llm wordnet --draw 50 --set split.test=0.4 --json"
     return run(place, "llm_labeler", f"generate {flags} --out pairs")
 
 
-@pytest.fixture(scope="module")
+@shared
 def own(place, pairs):
     """The command that trains the model `own` on these pairs."""
     return run(place, "aoe_train", f"train --data pairs/triplet --out own {DOMAIN}")
@@ -117,7 +117,7 @@ def test_suggestions_are_the_hits_of_a_search(place, tmp_path):
     own = hits.hits.filter(id_1=f"{repo}#{issue}").sort("rank").head(5)
     assert [f"{repo}#{one.number}" for one in found.suggestions] == own["id_2"].to_list()
     for name in ("cosine", "words"):
-        assert own[name].to_list() == pytest.approx(
+        assert own[name].to_list() == approx(
             [getattr(one, name) for one in found.suggestions], abs=1e-5
         )
 
@@ -178,7 +178,7 @@ def test_people_and_llms_judge_search_results_alike(place):
     )
     assert by_people == by_llm
     # The tiny model has near ties, which another batch may order otherwise.
-    assert by_people[models[1]]["difference"] == pytest.approx(gains[0]["difference"], abs=0.1)
+    assert by_people[models[1]]["difference"] == approx(gains[0]["difference"], abs=0.1)
     assert gains[0]["metric"] == "P@1"
     assert gains[0]["pairs"] == drawn.counts["sampled_queries"]
 

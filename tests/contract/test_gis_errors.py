@@ -3,11 +3,10 @@
 import json
 
 import polars as pl
-import pytest
 
 from tests.gis_builder.conftest import closed, comment, issue, write_tracker
 from tests.support.github import serve
-from tests.support.tables import each_line
+from tests.support.shorthand import cases, each_line, shared
 
 ONE = "quarryhq/quarry"
 
@@ -36,7 +35,7 @@ def lorem(number):
     return " ".join(f"word{number * 37 % 101}x{place * number % 89}" for place in range(60))
 
 
-@pytest.fixture(scope="module")
+@shared
 def odd_url(tmp_path_factory):
     """The URL of a server with unusual repositories."""
     folder = tmp_path_factory.mktemp("odd")
@@ -66,27 +65,25 @@ def build(gis, url, out, *flags, repos="good/one", **options):
     return gis("build", "--repos", repos, "--api-url", url, "--out", out, *flags, **options)
 
 
-@each_line(
-    "code, says, token, flags",
-    """
-        2 | set GITHUB_TOKEN | |
-        4 | rejects the token | bad |
-        2 | no repository can be crawled (good/one | noaccess |
-        2 | good/onne | any | --repos good/onne
-        3 | no duplicates found | any | --repos good/calm
-        4 | can't be reached | any | --api-url http://127.0.0.1:9 --set crawl.backoff_s=0.01
-        2 | largest possible sizes | any | --split-sizes 5000,10,10
-        2 | finite number | any | --split-sizes nan,nan,nan
-        2 | expected three numbers | any | --split-sizes 0.5,0.1 --dry-run
-        2 | three numbers | any | --split-sizes a,b,c --dry-run
-        2 | add up to 1 | any | --split-sizes 0.5,0.1,0.1 --dry-run
-        2 | negative | any | --split-sizes -1,2,3 --dry-run
-        2 | train | any | --split-sizes 0,1,0 --dry-run
-        2 | 'search' or 'all' | any | --strategy fast
-        2 | unknown setting 'pair.rato' | any | --set pair.rato=1
-        2 | no such configuration file | any | --config nosuch.toml
-    """,
-)
+@each_line("""
+    code, says, token, flags
+    2 | set GITHUB_TOKEN | |
+    4 | rejects the token | bad |
+    2 | no repository can be crawled (good/one | noaccess |
+    2 | good/onne | any | --repos good/onne
+    3 | no duplicates found | any | --repos good/calm
+    4 | can't be reached | any | --api-url http://127.0.0.1:9 --set crawl.backoff_s=0.01
+    2 | largest possible sizes | any | --split-sizes 5000,10,10
+    2 | finite number | any | --split-sizes nan,nan,nan
+    2 | expected three numbers | any | --split-sizes 0.5,0.1 --dry-run
+    2 | three numbers | any | --split-sizes a,b,c --dry-run
+    2 | add up to 1 | any | --split-sizes 0.5,0.1,0.1 --dry-run
+    2 | negative | any | --split-sizes -1,2,3 --dry-run
+    2 | train | any | --split-sizes 0,1,0 --dry-run
+    2 | 'search' or 'all' | any | --strategy fast
+    2 | unknown setting 'pair.rato' | any | --set pair.rato=1
+    2 | no such configuration file | any | --config nosuch.toml
+""")
 def test_invalid_builds_end_with_a_message(gis, odd_url, tmp_path, code, says, token, flags):
     done = build(gis, odd_url, tmp_path / "o", *flags.split(), token=token or None)
     assert done.code == int(code), done.err
@@ -113,7 +110,7 @@ def test_odd_repositories_do_not_stop_the_good_one(gis, odd_url, tmp_path):
     assert {*outcomes} - {*named} == {"good/one"}
 
 
-@pytest.mark.parametrize("flag", [(), ("--strategy", "all")])
+@cases("flag", [(), ("--strategy", "all")])
 def test_odd_bodies(gis, odd_url, tmp_path, flag):
     out = tmp_path / "o"
     done = build(gis, odd_url, out, "--split-sizes", "1,0,0", *flag, repos="odd/bodies")

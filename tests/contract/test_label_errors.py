@@ -4,7 +4,7 @@ import pytest
 
 from tests.contract.label_command import KEYS, generate, one_llm, run_label, sentences
 from tests.support.llm import Faults, Options, serve
-from tests.support.tables import each_line, table
+from tests.support.shorthand import cases, each_line, table, values
 
 WORDNET = ("--llm", "wordnet")
 
@@ -14,16 +14,14 @@ def source(tmp_path):
     return sentences(tmp_path / "s.txt", 6)
 
 
-@each_line(
-    "flags, says",
-    """
-        --llm chatgpt | no key; set OPENAI_API_KEY
-        --llm wordnet --size 0 | --size 0:
-        --llm wordnet --aggregation vote | rules can't judge
-        --llm chatgpt --local-only | may send text to another machine
-        --llm wordnet --columns text=body | --columns
-    """,
-)
+@each_line("""
+    flags, says
+    --llm chatgpt | no key; set OPENAI_API_KEY
+    --llm wordnet --size 0 | --size 0:
+    --llm wordnet --aggregation vote | rules can't judge
+    --llm chatgpt --local-only | may send text to another machine
+    --llm wordnet --columns text=body | --columns
+""")
 def test_settings(source, out, flags, says):
     done = generate(source, out, *flags.split())
     assert done.code == 2, done.err
@@ -31,15 +29,19 @@ def test_settings(source, out, flags, says):
     assert not (out).exists()
 
 
-@pytest.mark.parametrize(
+@cases(
     "name, content, code, says",
     [
-        ("none.txt", None, 2, "no such file"),
-        ("bad.txt", b"\x81 good", 3, "UTF-8"),
-        ("bad.parquet", b"PAR1nothing", 3, "bad.parquet"),
-        ("bad.jsonl", b'{"text": "fine"}\n{"text": ', 3, "bad.jsonl:2"),
+        *values(
+            r"""
+                none.txt | None | 2 | no such file
+                bad.txt | b'\x81 good' | 3 | UTF-8
+                bad.parquet | b'PAR1nothing' | 3 | bad.parquet
+                bad.jsonl | b'{"text": "fine"}\n{"text": ' | 3 | bad.jsonl:2
+                nul.txt | b'one\x00two\n' | 3 | unusable_characters 1
+            """,
+        ),
         ("long.txt", b"word " * 10_000, 3, "too_long 1"),
-        ("nul.txt", b"one\0two\n", 3, "unusable_characters 1"),
     ],
 )
 def test_sentences(tmp_path, name, content, code, says):
@@ -52,7 +54,7 @@ def test_sentences(tmp_path, name, content, code, says):
     assert name in done.error
 
 
-@pytest.mark.parametrize("kind, reason", [("html", "broken_reply"), ("hang", "timeout")])
+@cases("kind, reason", [("html", "broken_reply"), ("hang", "timeout")])
 def test_a_server_that_never_answers_well(source, tmp_path, out, kind, reason):
     with serve(Options(), Faults(1.0, (kind,))) as server:
         wait = {"attempts": 2, "timeout_s": 0.3 if kind == "hang" else 60}
@@ -64,8 +66,8 @@ def test_a_server_that_never_answers_well(source, tmp_path, out, kind, reason):
 
 
 @table(
-    "change, keys, code, says",
     """
+        change, keys, code, says
         {} | {'EMULATED_API_KEY': 'a-wrong-secret-key'} | 4 | EMULATED_API_KEY
         {} | {} | 2 | no key; set EMULATED_API_KEY
         {'model': 'nope'} | KEYS | 2 | no such model 'nope'

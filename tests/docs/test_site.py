@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from tests.docs.blocks import ROOT
-from tests.support.tables import each_line
+from tests.support.shorthand import each_line, shared
 
 pytest.importorskip("zensical")
 _LOADED = re.compile(
@@ -46,7 +46,7 @@ def stage(folder):
     assert staged.returncode == 0, staged.stderr
 
 
-@pytest.fixture(scope="module")
+@shared
 def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     stage(folder)
@@ -80,27 +80,25 @@ def test_every_picture_exists(site):
     assert [picture for picture in pictures if not picture.is_file()] == []
 
 
-@each_line(
-    "query, page",
-    """
-        RAG | howto/rag
-        clustering | howto/groups
-        topic model | howto/groups
-        8 GPUs | howto/slurm
-        cite | howto/reproduce
-        duplicates | howto/duplicates
-        LangChain | howto/rag
-        cost | howto/cost
-        Windows | howto/machines
-        proxy | howto/machines
-        out of memory | howto/machines
-        quantization | howto/small-vectors
-        semantic search | howto/search
-        custom loss | howto/extend
-        hyperparameter | howto/objectives
-        Optuna | howto/objectives
-    """,
-)
+@each_line("""
+    query, page
+    RAG | howto/rag
+    clustering | howto/groups
+    topic model | howto/groups
+    8 GPUs | howto/slurm
+    cite | howto/reproduce
+    duplicates | howto/duplicates
+    LangChain | howto/rag
+    cost | howto/cost
+    Windows | howto/machines
+    proxy | howto/machines
+    out of memory | howto/machines
+    quantization | howto/small-vectors
+    semantic search | howto/search
+    custom loss | howto/extend
+    hyperparameter | howto/objectives
+    Optuna | howto/objectives
+""")
 def test_words_that_readers_search_for_are_in_a_heading(site, query, page):
     """Words in headings rank first in the search, which compares beginnings of words."""
     sections = json.loads((site / "search.json").read_text("utf-8"))["items"]

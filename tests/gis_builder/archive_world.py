@@ -8,9 +8,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pytest
-
 import gis_builder
+from tests.support.shorthand import shared
 
 SOURCES = Path(__file__).resolve().parents[2] / "data" / "sample"
 RANGE = "2015-01-01-0..2015-02-01-2"
@@ -179,7 +178,7 @@ def times(work):
     return {path.relative_to(work).as_posix(): path.stat().st_mtime_ns for path in paths}
 
 
-@pytest.fixture(scope="module")
+@shared
 def threads(tmp_path_factory):
     """The threads of two sample trackers."""
     work = tmp_path_factory.mktemp("archive") / "gis.work"
@@ -187,7 +186,7 @@ def threads(tmp_path_factory):
     return dict(sorted(saved_threads(work).items())[:2])
 
 
-@pytest.fixture(scope="module")
+@shared
 def source(tmp_path_factory, threads):
     folder = tmp_path_factory.mktemp("archive") / "hours"
     write_hours(folder, world(threads), HOURS)
@@ -212,6 +211,6 @@ def command(source, out, *more):
     return [sys.executable, "-m", "gis_builder", "archive", *flags, *more]
 
 
-@pytest.fixture(scope="module")
+@shared
 def built(source, tmp_path_factory):
     return build(source, tmp_path_factory.mktemp("archive") / "gis")

@@ -61,7 +61,7 @@ def talk(*lines):
     return parts
 
 
-def cases(table):
+def talks(table):
     """Parameters for `check` from lines such as `#1 bob: dup of #1 | mia: Yes.` below a rule."""
     params, rule = [], ""
     for line in dedent(table).strip().splitlines():

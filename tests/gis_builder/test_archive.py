@@ -18,8 +18,7 @@ from tests.gis_builder.archive_world import (
     times,
     write_hours,
 )
-from tests.support.refusals import config_error, data_error
-from tests.support.tables import each_line
+from tests.support.shorthand import config_error, data_error, each_line
 
 
 def test_card_run_and_notes_describe_the_dataset(built):
@@ -121,19 +120,17 @@ def test_limits_and_takedowns(built, source, tmp_path):
         build(source, tmp_path / "none", settings={"limits.min_closed": 10_000})
 
 
-@each_line(
-    "words, why",
-    """
-        2014-12-31..2015-01-01 | have no texts
-        2015-01-02..2015-01-01 | ends before
-        0001-01-01..9999-12-31 | have no texts
-        2015-01-01..9999-12-31 | ends after today
-        2015-02-30 | expected days
-        2015-01-01-24 | expected days
-        yesterday | expected days
-        ..2015-01-01 | expected days
-    """,
-)
+@each_line("""
+    words, why
+    2014-12-31..2015-01-01 | have no texts
+    2015-01-02..2015-01-01 | ends before
+    0001-01-01..9999-12-31 | have no texts
+    2015-01-01..9999-12-31 | ends after today
+    2015-02-30 | expected days
+    2015-01-01-24 | expected days
+    yesterday | expected days
+    ..2015-01-01 | expected days
+""")
 def test_invalid_ranges_of_hours(words, why):
     with config_error(why):
         gis_builder.read_hours(words, "none")

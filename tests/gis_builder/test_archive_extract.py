@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import gis_builder
-from pairkit import DataError
 from tests.pairkit.peak import peak_mib
+from tests.support.shorthand import data_error
 
 HOUR = "2015-01-01-0"
 AT = "2015-01-01T00:{:02d}:00Z"
@@ -185,7 +185,7 @@ def test_an_hour_that_is_mostly_lost_is_refused(tmp_path, lost, kept, why):
     if not why:
         assert read(tmp_path, lines)[1]["broken_lines"] == {"truncated line": 4}
         return
-    with pytest.raises(DataError, match=why):
+    with data_error(why):
         read(tmp_path, lines)
 
 

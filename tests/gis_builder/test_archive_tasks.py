@@ -7,7 +7,9 @@ import socket
 import subprocess
 import time
 import tracemalloc
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -26,7 +28,7 @@ from gis_builder.store.issue_records import Comment, Event, IssueRef, Kind
 from tests.gis_builder.archive_world import build, command, files
 from tests.gis_builder.failing_task import attempted
 from tests.gis_builder.test_archive_extract import comment, comments_in, event, read
-from tests.support.refusals import data_error
+from tests.support.shorthand import cases, data_error
 from tests.two_nodes import two_nodes
 
 from .detect_threads import thread
@@ -49,7 +51,17 @@ def test_workers_and_buckets_do_not_change_the_dataset(built, source, tmp_path, 
         assert (len(list(rows.iterdir())) == 1) == (size > 4000)
 
 
-@pytest.mark.parametrize(
+def home(module, name):
+    """The file of an imported name, which a package may have from one of its modules."""
+    found = getattr(import_module(module), name)
+    if isinstance(found, ModuleType):
+        module = found.__name__
+    elif hasattr(import_module(module), "__path__"):
+        module = getattr(found, "__module__", module)
+    return module.removeprefix("gis_builder.").replace(".", "/")
+
+
+@cases(
     "parts, own",
     [
         (EXTRACT, ["extract", "archive_rows"]),
@@ -64,11 +76,10 @@ def test_file_names_hash_all_imported_code(parts, own):
     known = {part.removesuffix(".py") for part in parts} | {"settings", "gh_archive/runners"}
     trees = [ast.parse((PACKAGE / f"gh_archive/{name}.py").read_text()) for name in own]
     imported = {
-        f"{path}/{alias.name}" if (PACKAGE / path / f"{alias.name}.py").exists() else path
+        home(node.module, alias.name)
         for tree in trees
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gis_builder.")
-        for path in [str(node.module).removeprefix("gis_builder.").replace(".", "/")]
         for alias in node.names
     }
     assert imported
@@ -96,7 +107,7 @@ def test_memory_of_an_hour_is_bounded(tmp_path, monkeypatch):
     assert any(row["kind"] == "pull" for row in rows)  # takes little memory
 
 
-@pytest.mark.parametrize("how", [0, signal.SIGKILL], ids=["an error", "a killed worker"])
+@cases("how", [0, signal.SIGKILL], ids=["an error", "a killed worker"])
 def test_failed_tasks_are_repeated_and_at_last_listed(tmp_path, how):
     def tasks(*failures):
         folder = tmp_path / "-".join(map(str, failures))

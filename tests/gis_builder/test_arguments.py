@@ -1,37 +1,37 @@
 """Invalid arguments and settings are named in a one-line message."""
 
-import pytest
-
 import gis_builder
 from pairkit import ConfigError, DataError
+from tests.support.shorthand import raises, table
 
 ACCESS = {"token": "any", "api_url": "http://127.0.0.1:9"}
 
 
-@pytest.mark.parametrize(
-    "name, arguments, given, message",
-    [
-        ("import_tracker", (None, "work"), {}, "folder = None: input is not a valid path"),
-        ("pair", ("work", None), {}, "out = None: "),
-        ("explain", ("work", 58), {}, "issue = 58: "),
-        ("detect", ("work",), {"settings": 5}, "settings = 5: expected a mapping of dotted keys"),
-        ("detect", ("work",), {"settings": {5: 5}}, "settings = 5: "),
-        ("detect", ("work",), {"settings": "detect.x"}, "setting 'detect.x': expected key=value"),
-        ("detect", ("s3://bucket/work",), {}, "work = s3:/bucket/work: expected a path, not a URL"),
-        ("plan", ([1],), ACCESS, "repos = 1: "),
-        ("plan", (["a/b"],), ACCESS | {"token": 5}, "token = 5: "),
-    ],
+@table(
+    """
+        name, arguments, given, message
+        import_tracker | (None, 'work') | {} | folder = None: input is not a valid path
+        pair | ('work', None) | {} | "out = None: "
+        explain | ('work', 58) | {} | "issue = 58: "
+        detect | ('work',) | {'settings': 5} | settings = 5: expected a mapping of dotted keys
+        detect | ('work',) | {'settings': {5: 5}} | "settings = 5: "
+        detect | ('work',) | {'settings': 'detect.x'} | setting 'detect.x': expected key=value
+        detect | ('s3://bucket/work',) | {} | work = s3:/bucket/work: expected a path, not a URL
+        plan | ([1],) | ACCESS | "repos = 1: "
+        plan | (['a/b'],) | {'token': 5, 'api_url': 'http://127.0.0.1:9'} | "token = 5: "
+    """,
+    ACCESS=ACCESS,
 )
 def test_an_invalid_argument_is_named(*, name, arguments, given, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises((ConfigError, DataError)) as raised:
+    with raises((ConfigError, DataError)) as raised:
         getattr(gis_builder, name)(*arguments, **given)
     assert str(raised.value).startswith(message)
     assert "\n" not in str(raised.value)
 
 
 def test_a_password_in_the_address_is_refused_and_not_shown():
-    with pytest.raises(ConfigError) as caught:
+    with raises(ConfigError) as caught:
         gis_builder.plan("a/b", **ACCESS | {"api_url": "https://user:hunter2@host/api/v3"})
     assert "hunter2" not in str(caught.value)
     assert "api_url" in str(caught.value)

@@ -4,9 +4,8 @@ import json
 import random
 import re
 
-import pytest
-
 from pairkit import BadReply, RemoteError
+from tests.support.shorthand import cases, raises, shared
 
 from .conftest import write_world
 from .crawl_fuzz import (
@@ -23,18 +22,18 @@ _MOST_REQUESTS = 150
 _CURSOR = re.compile(rb', (?:after|before): \\"c[0-9]*\\"')  # cursors that the server does not know
 
 
-@pytest.fixture(scope="module")
+@shared
 def world(tmp_path_factory):
     return World(write_world(tmp_path_factory.mktemp("world")))
 
 
-@pytest.mark.parametrize("seed", range(40))
+@cases("seed", range(40))
 def test_random_responses_end_in_success_or_a_one_line_error(world, tmp_path, seed):
     fuzz_answers(world, tmp_path, seed)
 
 
-@pytest.mark.parametrize("cursors", ["the same", "always new"])
-@pytest.mark.parametrize("plan", PLANS)
+@cases("cursors", ["the same", "always new"])
+@cases("plan", PLANS)
 def test_lists_that_never_end_are_refused_after_a_few_pages(world, tmp_path, plan, cursors):
     count = 0
 
@@ -48,7 +47,7 @@ def test_lists_that_never_end_are_refused_after_a_few_pages(world, tmp_path, pla
         return status, headers, json.dumps(value).encode()
 
     settings = settings_of(random.Random(1), plan)
-    with patched_exchange(respond), pytest.raises(RemoteError) as caught:
+    with patched_exchange(respond), raises(RemoteError) as caught:
         crawl_into(plan, settings, tmp_path)
     assert "repeated a cursor" in str(caught.value) or "without new items" in str(caught.value)
     assert BadReply.exit_code == caught.value.exit_code == 4

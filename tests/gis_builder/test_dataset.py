@@ -4,11 +4,9 @@ import json
 from collections import Counter
 
 import polars as pl
-import pytest
 
 import gis_builder
-from pairkit import DataError
-from tests.support.tables import text_table
+from tests.support.shorthand import cases, data_error, text_table
 
 from .conftest import closed, comment, issue, write_tracker
 from .working_folder import imported
@@ -76,7 +74,7 @@ def test_counts_are_those_of_the_rows(demo):
         assert statistics[name] == dict(sorted(Counter(reasons).items()))
 
 
-@pytest.mark.parametrize(
+@cases(
     "body, remark, message",
     text_table(r"""
         It dies at once, always. | Thanks. | no duplicates found
@@ -97,6 +95,6 @@ def test_no_dataset_without_positives(tmp_path, work, out, body, remark, message
     )
     imported(tmp_path / "dump", work)
     gis_builder.detect(work)
-    with pytest.raises(DataError, match=message):
+    with data_error(message):
         gis_builder.pair(work, out)
     assert not (out).exists()

@@ -1,10 +1,8 @@
 """How later statements change a claim: confirmed, completed, disputed, or explained otherwise."""
 
-import pytest
+from tests.support.shorthand import cases, each_line, text_lines
 
-from tests.support.tables import each_line, text_lines
-
-from .detect_threads import cases, check, decided, talk
+from .detect_threads import check, decided, talk, talks
 
 ASKED = "bob 200: Is this a dup of #1?"  # too early to count without an answer
 GUESS = "max 100: Perhaps a dup of #1"
@@ -13,9 +11,9 @@ FAR = f"{HM} | max 99: Let me see."
 WORDS_10, WORDS_29 = " ".join(["word"] * 10), " ".join(["word"] * 29)
 
 
-@pytest.mark.parametrize(
+@cases(
     "expected, lines",
-    cases(f"""
+    talks(f"""
         A yes answers one of the two comments before it
             #1 {ASKED} | mia: Yes.
             #1 {ASKED} | {HM} | mia: Yes.
@@ -114,9 +112,7 @@ def test_a_question_becomes_a_guess_if_its_speaker_repeats_it():
     assert decided(*talk(ASKED, "bob 1: It seems to be a dup.")).confidence == 0.757  # 0.88 x 0.86
 
 
-@pytest.mark.parametrize(
-    "those", ["those", "them", "those two", "these two", "both", "both of them"]
-)
+@cases("those", ["those", "them", "those two", "these two", "both", "both of them"])
 def test_a_plural_means_all_issues_of_the_last_mention(those):
     earlier = ["bob 5: See #3.", "bob 4: It seems related to #1 and #2."]
     check("#1,#2", [*earlier, f"mia: This is a dupe of {those}. Closing."])
@@ -157,37 +153,35 @@ REASONS = text_lines("""
 """)
 
 
-@pytest.mark.parametrize("reason", REASONS)
+@cases("reason", REASONS)
 def test_another_explanation_revokes_a_guess(reason):
     for who in ("mia", "ann"):
         check("no", [UNSURE, f"{who} 1: {reason}", "mia: Closing."])
 
 
-@each_line(
-    "comment",
-    """
-        I see it too, on two screens.
-        Does it happen with one screen?
-        Is this by design?
-        Could it be an upstream bug?
-        I don't think this is by design.
-        Here is a smaller example. It takes three windows and a menu.
-        If it turns out to be the menu I'll say so.
-        It is caused by the same loop as #1.
-        This is a bug in the loop that #1 speaks of.
-        This is not a bug that we will have in 2.1.
-        It never works as intended.
-        Here is the log; the driver is 1.2, the system was updated in May.
-        Thanks for the log!
-    """,
-)
+@each_line("""
+    comment
+    I see it too, on two screens.
+    Does it happen with one screen?
+    Is this by design?
+    Could it be an upstream bug?
+    I don't think this is by design.
+    Here is a smaller example. It takes three windows and a menu.
+    If it turns out to be the menu I'll say so.
+    It is caused by the same loop as #1.
+    This is a bug in the loop that #1 speaks of.
+    This is not a bug that we will have in 2.1.
+    It never works as intended.
+    Here is the log; the driver is 1.2, the system was updated in May.
+    Thanks for the log!
+""")
 def test_other_comments_leave_a_guess_valid(comment):
     check("#1", [UNSURE, f"ann 1: {comment}", "mia: Closing."])
 
 
-@pytest.mark.parametrize(
+@cases(
     "expected, lines",
-    cases(f"""
+    talks(f"""
         Without an explanation the guess counts
             #1 {UNSURE} | mia: Closing.
         An assertion is not explained away

@@ -2,18 +2,16 @@
 
 import json
 
-import pytest
+from tests.support.shorthand import cases, each_line
 
-from tests.support.tables import each_line
-
-from .detect_threads import DUPLICATE, cases, check, decided, event, ref, said
+from .detect_threads import DUPLICATE, check, decided, event, ref, said, talks
 
 YEARS = 3 * 365 * 24.0
 
 
-@pytest.mark.parametrize(
+@cases(
     "expected, lines",
-    cases(rf"""
+    talks(rf"""
         A mark beats words, and the last mark stands
             #1 !marked 3 #1 | !closed 0
             #1 !marked 3 #1 | bob 2: dup of #2 | !closed 0
@@ -57,33 +55,31 @@ def test_marks(expected, lines):
 LABELS = [{"labels": (label,)} for label in ("duplicate", "kind/duplicate")]
 
 
-@each_line(
-    "expected, comment, fields",
-    r"""
-        # of an unknown closer
-        #1 | mia 0.001: Closing in favour of #1. | {"closed_by": null}
-        #1 | | {"title": "(dup of #1) The window flickers"}
-        #1 | | {"title": "[duplicate] It flickers", "body": "Ah, that's #1."}
-        no | | {"title": "dup(2) is called twice", "body": "see #1"}
-        #1 | | {"body": "It flickers.\u000a\u000aEDIT: duplicate of #1"}
-        no | | {"title": "Duplicate tabs", "body": "Is this a duplicate? I searched."}
-        claim_not_acted_on | | {"body": "This might be a duplicate of #1."}
-        #1 | mia: Yes, it is. Closing. | {"body": "This might be a duplicate of #1."}
-        no | mia: #1 | {}
-        no | mia: #1 | {"labels": ["deduplication"]}
-    """,
-)
+@each_line(r"""
+    expected, comment, fields
+    # of an unknown closer
+    #1 | mia 0.001: Closing in favour of #1. | {"closed_by": null}
+    #1 | | {"title": "(dup of #1) The window flickers"}
+    #1 | | {"title": "[duplicate] It flickers", "body": "Ah, that's #1."}
+    no | | {"title": "dup(2) is called twice", "body": "see #1"}
+    #1 | | {"body": "It flickers.\u000a\u000aEDIT: duplicate of #1"}
+    no | | {"title": "Duplicate tabs", "body": "Is this a duplicate? I searched."}
+    claim_not_acted_on | | {"body": "This might be a duplicate of #1."}
+    #1 | mia: Yes, it is. Closing. | {"body": "This might be a duplicate of #1."}
+    no | mia: #1 | {}
+    no | mia: #1 | {"labels": ["deduplication"]}
+""")
 def test_labels_and_notes(expected, comment, fields):
     check(expected, [comment] if comment else [], **json.loads(fields))
 
 
-@pytest.mark.parametrize("fields", [{"state_reason": "duplicate"}, *LABELS])
+@cases("fields", [{"state_reason": "duplicate"}, *LABELS])
 def test_a_closing_label_needs_a_named_original(fields):
     for words, expected in (("#1", "#1"), ("Known, see #1.", "#1"), ("Known.", "no_target")):
         check(expected, [f"mia: {words}"], **fields)
 
 
-MARKED_BY_LABEL = cases(r"""
+MARKED_BY_LABEL = talks(r"""
     A claim names the original, whatever else the thread says
         #1 bob 99: Duplicate of #1 | mia: Fixed in the last release, see #2 for the list.
         #1 mia 9: This might be a dup of #1 | mia: Depends on #2.
@@ -130,8 +126,8 @@ MARKED_BY_LABEL = cases(r"""
 """)
 
 
-@pytest.mark.parametrize("fields", [{"state_reason": "duplicate"}, *LABELS])
-@pytest.mark.parametrize("expected, lines", MARKED_BY_LABEL)
+@cases("fields", [{"state_reason": "duplicate"}, *LABELS])
+@cases("expected, lines", MARKED_BY_LABEL)
 def test_a_label_names_no_original(expected, lines, fields):
     check(expected, lines, **fields)
 
@@ -145,7 +141,7 @@ def test_a_closing_as_duplicate_confirms_a_claim_from_before_a_reopening():
     check("#1", lines, state_reason="duplicate")
 
 
-@pytest.mark.parametrize(
+@cases(
     "body",
     [
         "It died on test #1.",
@@ -158,9 +154,9 @@ def test_a_label_and_a_number_in_the_body_are_no_duplicate(body):
     assert decided(body=body, state_reason="duplicate").outcome is not DUPLICATE
 
 
-@pytest.mark.parametrize(
+@cases(
     "expected, lines",
-    cases(r"""
+    talks(r"""
         A bare "duplicate" means an issue that was pointed at
             #1 bob 9: See #1. | mia: Duplicate.
             #1 bob 9: Is this another bug than #1? | mia: Closing as duplicate.

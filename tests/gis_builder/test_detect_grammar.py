@@ -3,7 +3,6 @@
 import re
 from itertools import chain
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,7 +19,7 @@ from gis_builder.detection.phrase_codes import (
 )
 from gis_builder.detection.reading import read
 from gis_builder.detection.rules import FOREIGN_RULES, RULES, compile_rule
-from tests.support.tables import each_line, text_lines
+from tests.support.shorthand import cases, each_line, text_lines
 
 from .detect_threads import ref
 
@@ -54,14 +53,14 @@ PLAIN = [
 ]
 
 
-@pytest.mark.parametrize("text", MASKED)
+@cases("text", MASKED)
 def test_quotes_and_code_are_masked(text):
     masked = mask(f"Before.\n\n{text}")
     assert "dup" not in masked
     assert "Before." in masked
 
 
-@pytest.mark.parametrize("text", PLAIN)
+@cases("text", PLAIN)
 def test_plain_text_is_not_masked(text):
     assert "dup of #1" in mask(text)
 
@@ -85,8 +84,8 @@ def refs_in(text, *former):
 
 
 @each_line(
-    "refs, text",
     """
+        refs, text
         #12 | see #12
         #12 #13 | (#12), #13.
         #12 | GH-12
@@ -136,7 +135,7 @@ def test_names_of_the_repository():
 PAGE = "https://github.com/rocket/launcher"
 
 
-@pytest.mark.parametrize(
+@cases(
     "text, is_anchored, is_pull",
     [
         (f"{PAGE}/issues/5#issuecomment-1", True, False),
@@ -165,7 +164,7 @@ def sentences(text):
     return [tokenise(hidden, span, by_start) for span in sentence_spans(hidden)]
 
 
-@pytest.mark.parametrize(
+@cases(
     "words, code",
     [
         (
@@ -186,7 +185,7 @@ def marker_starts(rule, codes):
     return [match.start("marker") for match in compile_rule(rule).finditer(codes)]
 
 
-@pytest.mark.parametrize("rule", list(chain(*RULES.values())), ids=lambda rule: rule.example)
+@cases("rule", list(chain(*RULES.values())), ids=lambda rule: rule.example)
 def test_each_example_matches_its_rule_and_no_earlier_one(rule):
     kind = next(kind for kind, rules in RULES.items() if rule in rules)
     earlier = RULES[kind][: RULES[kind].index(rule)]
@@ -211,7 +210,7 @@ def test_phrases_have_no_unbounded_groups():
         assert not re.search(r"\)[*+](?!\+)", phrase), phrase
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         "It works now.",

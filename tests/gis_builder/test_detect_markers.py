@@ -2,13 +2,12 @@
 
 from textwrap import dedent
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gis_builder.detection.claim_reader import Stance
 from gis_builder.detection.reading import read, read_body
-from tests.support.tables import table
+from tests.support.shorthand import cases, table, values
 
 from .detect_threads import ref
 
@@ -42,7 +41,7 @@ def summary(text):
     return "; ".join(dict.fromkeys(parts)) or ("others" if claims else "nothing")
 
 
-@pytest.mark.parametrize(
+@cases(
     "expected, text",
     rows(r"""
         duplicate #1
@@ -137,7 +136,7 @@ def test_claims(expected, text):
     assert summary(text) == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     "stance, text",
     rows("""
         asserted
@@ -170,22 +169,28 @@ def test_stance(stance, text):
     assert only(text).stance == stance
 
 
-@table(
-    "texts, points_back",
-    """
-        ['Dupe of ^---', 'dup of that one', 'a dupe of the above', 'closing in favor of that'] | True
-        ['Looks like a dupe; thanks!', 'Yes, this is a duplicate.', 'Dup.', 'Sorry for the dup!'] | False
-    """,
-)
+@table("""
+    texts, points_back
+    ['Dupe of ^---', 'dup of that one', 'a dupe of the above', 'closing in favor of that'] | True
+    ['Looks like a dupe; thanks!', 'Yes, this is a duplicate.', 'Dup.', 'Sorry for the dup!'] | False
+""")
 def test_claims_without_a_number(texts, points_back):
     for text in texts:
         assert (only(text).targets, only(text).points_back) == ((), points_back)
 
 
-@pytest.mark.parametrize(
+@cases(
     "field, positive, negative",
     [
-        ("agrees", ["Yes, closing."], []),
+        *values(
+            """
+                agrees | ['Yes, closing.'] | []
+                gives_other_reason | ["I don't think this is a bug.", 'Works for me'] | ["It isn't fixed yet."]
+                thanks | ['Thanks, I missed that.'] | []
+                says_different | ["That's a different bug."] | ['I use a different machine.']
+                reopens | ['Reopening, it is back.'] | ['Please reopen if it comes back.']
+            """,
+        ),
         (
             "disagrees",
             [
@@ -196,14 +201,6 @@ def test_claims_without_a_number(texts, points_back):
             ],
             ["Dup of #1, no doubt."],
         ),
-        (
-            "gives_other_reason",
-            ["I don't think this is a bug.", "Works for me"],
-            ["It isn't fixed yet."],
-        ),
-        ("thanks", ["Thanks, I missed that."], []),
-        ("says_different", ["That's a different bug."], ["I use a different machine."]),
-        ("reopens", ["Reopening, it is back."], ["Please reopen if it comes back."]),
     ],
 )
 def test_remarks(field, positive, negative):

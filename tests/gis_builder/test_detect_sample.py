@@ -5,24 +5,26 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.shorthand import cases, shared
+
 from .working_folder import imported, stored, verdicts
 
 SAMPLE = Path(__file__).parents[2] / "data" / "sample"
 
 
-@pytest.fixture(scope="module")
+@shared
 def work(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sample") / "work"
     imported(SAMPLE, folder)
     return folder
 
 
-@pytest.fixture(scope="module")
+@shared
 def found(work):
     return verdicts(work, allow_cross_repository=True)
 
 
-@pytest.fixture(scope="module")
+@shared
 def still_open(work):
     return set(stored(work, "SELECT repo || '#' || number FROM issues WHERE state = 'open'"))
 
@@ -40,7 +42,7 @@ def labels():
             )
 
 
-@pytest.mark.parametrize("issue, row", list(labels()))
+@cases("issue, row", list(labels()))
 def test_each_variety(found, still_open, issue, row):
     outcome, targets, reason = found[issue]
     if issue in still_open:

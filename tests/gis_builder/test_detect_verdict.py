@@ -6,27 +6,23 @@ from collections import Counter
 from pathlib import Path
 from unicodedata import normalize
 
-import pytest
-
 from gis_builder.detection import lexicon
-from tests.support.tables import each_line, table
+from tests.support.shorthand import cases, each_line, table
 
 from .detect_threads import DUPLICATE, check, decided, explained, said, talk
 
 
-@each_line(
-    "words, relation",
-    """
-        Closing as a duplicate of #12. | duplicate
-        This is the same issue as #12, closing. | same
-        This has already been reported as #12. | reported
-        This is a known issue, see #12. | reported
-        Closing in favour of #12. | superseded
-        This is tracked in #12. | tracked
-        This is part of #12. | part-of
-        This is merely a special case of #12. | part-of
-    """,
-)
+@each_line("""
+    words, relation
+    Closing as a duplicate of #12. | duplicate
+    This is the same issue as #12, closing. | same
+    This has already been reported as #12. | reported
+    This is a known issue, see #12. | reported
+    Closing in favour of #12. | superseded
+    This is tracked in #12. | tracked
+    This is part of #12. | part-of
+    This is merely a special case of #12. | part-of
+""")
 def test_relation(words, relation):
     verdict = decided(said("mia", words, 0))
     assert (verdict.relation, [target.number for target in verdict.targets]) == (relation, [12])
@@ -57,18 +53,16 @@ def test_an_explanation():
     )
 
 
-@table(
-    "lines, fields, words",
-    """
-        [] | {'title': 'Flicker (dup of #1)'} | a note in title or body calls it a duplicate, and it was
-        ['bob: Tracked in #1.'] | {} | a bystander says that it is tracked elsewhere, and it was closed for
-        ['mia 2: dup of #1', '!reopened 1'] | {} | it was reopened after the claim
-        ['bob 9: dup of #1', 'mia: Works for me'] | {} | gives another reason (fixed, works, expected)
-        ['bob 9: dup of #1', 'mia: Yes.'] | {} | mia (closer) agrees
-        ['bob 9: dup of #1', "mia: No, it isn't."] | {} | mia (closer) disagrees
-        ['bob 9: dup of #1', "mia: That's a different bug."] | {} | distinguishes two issues
-    """,
-)
+@table("""
+    lines, fields, words
+    [] | {'title': 'Flicker (dup of #1)'} | a note in title or body calls it a duplicate, and it was
+    ['bob: Tracked in #1.'] | {} | a bystander says that it is tracked elsewhere, and it was closed for
+    ['mia 2: dup of #1', '!reopened 1'] | {} | it was reopened after the claim
+    ['bob 9: dup of #1', 'mia: Works for me'] | {} | gives another reason (fixed, works, expected)
+    ['bob 9: dup of #1', 'mia: Yes.'] | {} | mia (closer) agrees
+    ['bob 9: dup of #1', "mia: No, it isn't."] | {} | mia (closer) disagrees
+    ['bob 9: dup of #1', "mia: That's a different bug."] | {} | distinguishes two issues
+""")
 def test_explained_remarks_and_reasons(lines, fields, words):
     assert words in explained(*talk(*lines), **fields)
 
@@ -98,7 +92,7 @@ def test_held_out():
     assert right[False] >= 26
 
 
-@pytest.mark.parametrize("language, expected, lines", rows_of("languages.tsv"))
+@cases("language, expected, lines", rows_of("languages.tsv"))
 def test_each_language(language, expected, lines):
     check(expected, lines)
 
@@ -109,7 +103,7 @@ WIDE = {
 }
 
 
-@pytest.mark.parametrize("language", sorted(path.name for path in LANGUAGES.glob("*.toml")))
+@cases("language", sorted(path.name for path in LANGUAGES.glob("*.toml")))
 def test_the_form_of_letters_does_not_matter(language):
     phrases = set(re.findall(r"[^\W\d_][\w' ]+", (LANGUAGES / language).read_text()))
     for text in (f"{phrase} #1" for phrase in phrases):

@@ -2,11 +2,9 @@
 
 from dataclasses import replace
 
-import pytest
+from tests.support.shorthand import cases, table, values
 
-from tests.support.tables import table
-
-from .detect_threads import DUPLICATE, cases, decided, event, said, talk
+from .detect_threads import DUPLICATE, decided, event, said, talk, talks
 
 MINUTE, DAY, MOMENT = 1 / 60, 24.0, 2 / 3600  # hours
 WEEK, YEAR = 7 * DAY, 365 * DAY
@@ -19,9 +17,9 @@ def confidence(*parts, **fields):
     return verdict.confidence if verdict.outcome is DUPLICATE else 0.0
 
 
-@pytest.mark.parametrize(
+@cases(
     "expected, lines",
-    cases(f"""
+    talks(f"""
         Role
             0.98 mia: Dup of #1.
             0.93 max: Dup of #1.
@@ -85,7 +83,7 @@ def test_the_last_strong_claim_decides():
     assert ([target.number for target in verdict.targets], verdict.confidence) == ([2], 0.8)
 
 
-@pytest.mark.parametrize("earlier", [[], ["eve"], ["bob", "bob"]])
+@cases("earlier", [[], ["eve"], ["bob", "bob"]])
 def test_the_closer_is_the_actor_of_the_last_closing(earlier):
     guess = said("eve", "I think this is a dup of #1.", -0.1)
     for closer, expected in (("eve", 0.862), ("bob", 0.0)):
@@ -96,19 +94,24 @@ def test_the_closer_is_the_actor_of_the_last_closing(earlier):
         assert confidence(guess, *closings, closed_by=None) == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     "who, words, max_hours",
     [
+        *values(
+            """
+                bob | Is this a dup of #1? | DAY
+                bob | In favour of #1. | DAY
+                bob | Perhaps superseded by #1. | DAY
+                bob | Is it superseded by #1? | DAY
+                bob | Is this the same as #1? | 0.0
+                bob | Same as #1. | DAY
+                bob | Perhaps the same as #1. | 2.0
+                bob | Tracked in #1. | 2.0
+                mia | Tracked in #1. | 1.0
+            """,
+            DAY=DAY,
+        ),
         ("bob", "I think this is a dup of #1.", 3 * DAY),
-        ("bob", "Is this a dup of #1?", DAY),
-        ("bob", "In favour of #1.", DAY),
-        ("bob", "Perhaps superseded by #1.", DAY),
-        ("bob", "Is it superseded by #1?", DAY),
-        ("bob", "Is this the same as #1?", 0.0),
-        ("bob", "Same as #1.", DAY),
-        ("bob", "Perhaps the same as #1.", 2.0),
-        ("bob", "Tracked in #1.", 2.0),
-        ("mia", "Tracked in #1.", 1.0),
         ("mia", "Is this a dup of #1?", 10 * MINUTE),
         ("mia", "Same as #1.", 3 * DAY),
         ("mia", "I think this is a dup of #1.", 3 * DAY),
@@ -119,9 +122,7 @@ def test_maximum_time_before_the_closing(who, words, max_hours):
     assert confidence(said(who, words, max_hours + MOMENT)) == 0
 
 
-@pytest.mark.parametrize(
-    "who, max_hours", [("mia", 7 * DAY), ("max", DAY), ("ann", DAY), ("bob", 10 * MINUTE)]
-)
+@cases("who, max_hours", [("mia", 7 * DAY), ("max", DAY), ("ann", DAY), ("bob", 10 * MINUTE)])
 def test_maximum_time_after_the_closing(who, max_hours):
     same = "In favour of #1."
     assert confidence(said(who, same, -max_hours)) > 0
@@ -150,16 +151,14 @@ def test_the_last_change_replaces_an_unknown_closing_time():
     assert confidence(claim, closed_at=None, updated_at="2020-02-01T00:00:00Z") == 0
 
 
-@table(
-    "lines, fields, reason, expected",
-    """
-        [] | {'state': 'open', 'closed_at': None} | open | 1.0
-        ['mia: Thanks.'] | {} | no_claim | 0.99
-        ['bob 30: dup of #1', 'mia: Not a dup of #1.'] | {} | disputed | 0.9
-        ['bob 30: dup of #1', 'mia: Fixed in 2.0.'] | {} | fixed | 0.9
-        ['bob 900: This is a duplicate of #1?'] | {} | claim_not_acted_on | 0.5
-    """,
-)
+@table("""
+    lines, fields, reason, expected
+    [] | {'state': 'open', 'closed_at': None} | open | 1.0
+    ['mia: Thanks.'] | {} | no_claim | 0.99
+    ['bob 30: dup of #1', 'mia: Not a dup of #1.'] | {} | disputed | 0.9
+    ['bob 30: dup of #1', 'mia: Fixed in 2.0.'] | {} | fixed | 0.9
+    ['bob 900: This is a duplicate of #1?'] | {} | claim_not_acted_on | 0.5
+""")
 def test_confidence_of_other_verdicts(lines, fields, reason, expected):
     verdict = decided(*talk(*lines), **fields)
     assert (verdict.reason, verdict.confidence) == (reason, expected)

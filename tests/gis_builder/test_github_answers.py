@@ -2,10 +2,8 @@
 
 import json
 
-import pytest
-
 from gis_builder.crawling.github.responses import classify, requested_wait_s
-from tests.support.tables import each_line
+from tests.support.shorthand import cases, each_line
 
 NOON = "Tue, 03 Nov 2026 12:00:00 GMT"
 NOON_S = 1793707200  # the same moment
@@ -22,8 +20,8 @@ def graphql(data, *errors):
 
 
 @each_line(
-    "kind, wait_s, status, headers, body",
     """
+        kind, wait_s, status, headers, body
         # kind | seconds to wait | status | headers | body
         ok |  | 200 |  | {"data": {"a": 1}}
         partial |  | 200 |  | {"data": {"a": null, "b": 1}, "errors": [{"type": "NOT_FOUND", "path": ["a"]}]}
@@ -62,7 +60,7 @@ def test_kinds_of_responses(kind, wait_s, status, headers, body):
     assert (answer.kind.value, answer.wait_s) == (kind, float(wait_s) if wait_s else None)
 
 
-@pytest.mark.parametrize(
+@cases(
     "headers, wait_s",
     [
         ({"Retry-After": "7"} | SPENT, 7.0),  # beside a spent limit

@@ -3,14 +3,12 @@
 import json
 import logging
 
-import pytest
-
 import gis_builder
 import pairkit
 from pairkit import AuthError, RateLimited, RemoteError
 from tests.contract.conftest import SAMPLE
 from tests.support.github import FaultPlan, Options, Rule, resolvers, serve
-from tests.support.tables import each_line
+from tests.support.shorthand import cases, each_line, raises, shared
 
 from .conftest import closed, comment, issue, write_tracker
 from .crawl_world import LAST, STATION, comment_count, crawled, is_duplicate, is_pull, station_rows
@@ -20,7 +18,7 @@ ROCKET, FUEL = "acme/rocket", "acme/fuel"
 QUARRY = "quarryhq/quarry"
 
 
-@pytest.fixture(scope="module")
+@shared
 def undisturbed(station, tmp_path_factory):
     """The working folder of an undisturbed crawl by strategy."""
     folders = {
@@ -99,7 +97,7 @@ def test_a_server_without_the_newer_fields(tiny_dump, work):
     assert stored(work, targets) == [(ROCKET, 1)]
 
 
-@pytest.mark.parametrize("hidden", [0, 1, 2])
+@cases("hidden", [0, 1, 2])
 def test_counted_comments_that_the_server_hides_are_a_warning(station, work, monkeypatch, hidden):
     def connection(info, *args, **page):
         found = shown(info, *args, **page)
@@ -172,10 +170,8 @@ MIXED = ["502", "partial", "truncated", "stalled", "dropped"]
 MIXED += ["rate_limited_200", "secondary_403", "too_many_429"]
 
 
-@pytest.mark.parametrize("strategy", ["search", "all"])
-@pytest.mark.parametrize(
-    "kinds, share", [(MIXED, 0.08), (["partial"], 0.25)], ids=["mixed", "partial"]
-)
+@cases("strategy", ["search", "all"])
+@cases("kinds, share", [(MIXED, 0.08), (["partial"], 0.25)], ids=["mixed", "partial"])
 def test_faults_do_not_change_the_content(
     *, station_dump, work, undisturbed, strategy, kinds, share
 ):
@@ -190,7 +186,7 @@ def test_faults_do_not_change_the_content(
     assert contents(work) == contents(undisturbed[strategy])
 
 
-@pytest.mark.parametrize(
+@cases(
     "repos, error, message",
     [
         (STATION, gis_builder.IncompleteCrawlError, "the connection failed"),
@@ -213,7 +209,7 @@ def test_a_crawl_continues_after_the_network_was_lost(*, tmp_path, work, repos, 
             server.close()
 
     lost = {"attempts": 3, "first_attempts": 2, "progress": lose_network}
-    with pytest.raises(error, match=message):
+    with raises(error, match=message):
         crawled(server, work, repos, strategy="all", **lost)
     with serve(tmp_path / "dump", port=port) as again:
         crawled(again, work, repos, strategy="all")
@@ -221,29 +217,27 @@ def test_a_crawl_continues_after_the_network_was_lost(*, tmp_path, work, repos, 
     assert contents(work) == contents(tmp_path / "calm")
 
 
-@each_line(
-    "kind, error, message, plan, settings",
-    """
-        dropped | RemoteError | can't be reached .the connection failed .*again | {} | {"attempts": 3}
-        truncated | BadReply | failed 3 consecutive times.*not a GraphQL resp | {} | {"attempts": 3}
-        504 | RemoteError | too heavy for the server .*even for a single item | {} | {"attempts": 4}
-        stalled | RemoteError | no response in time | {"stall_s": 9} | {"attempts": 1, "timeout_s": 0.2}
-        too_many_429 | RateLimited | still .* after 2 waits | {"retry_after_s": 0} | {"attempts": 2}
-        too_many_429 | RateLimited | for 999 s more; run | {"retry_after_s": 999} | {"max_wait_s": 5}
-    """,
-)
+@each_line("""
+    kind, error, message, plan, settings
+    dropped | RemoteError | can't be reached .the connection failed .*again | {} | {"attempts": 3}
+    truncated | BadReply | failed 3 consecutive times.*not a GraphQL resp | {} | {"attempts": 3}
+    504 | RemoteError | too heavy for the server .*even for a single item | {} | {"attempts": 4}
+    stalled | RemoteError | no response in time | {"stall_s": 9} | {"attempts": 1, "timeout_s": 0.2}
+    too_many_429 | RateLimited | still .* after 2 waits | {"retry_after_s": 0} | {"attempts": 2}
+    too_many_429 | RateLimited | for 999 s more; run | {"retry_after_s": 999} | {"max_wait_s": 5}
+""")
 def test_a_fault_that_never_ends(*, tiny_dump, work, kind, error, message, plan, settings):
     faults = FaultPlan(rules=(Rule(kind=kind, probability=1),), **json.loads(plan))
     quick = {"secondary_wait_s": 0.0, **json.loads(settings)}
     expected = getattr(pairkit, error)
-    with serve(tiny_dump, faults=faults) as server, pytest.raises(expected, match=message):
+    with serve(tiny_dump, faults=faults) as server, raises(expected, match=message):
         crawled(server, work, ROCKET, **quick)
 
 
 def test_waits_double_if_a_limit_states_no_time(tiny_dump, work):
     rule = Rule(kind="secondary_403", probability=1, retry_after=False)
     with serve(tiny_dump, faults=FaultPlan(rules=(rule,))) as server:
-        with pytest.raises(RateLimited):
+        with raises(RateLimited):
             crawled(server, work, ROCKET, secondary_wait_s=0.01, max_wait_s=0.05)
         assert server.stats.requests == 4  # after 0.01, 0.02 and 0.04 seconds
 
@@ -278,11 +272,11 @@ def test_several_tokens_give_the_same_content(tiny, tmp_path):
 
 def test_a_rejected_token_ends_the_crawl(tiny, work):
     for tokens in ("bad", "bad,bad2"):
-        with pytest.raises(AuthError, match="rejects"):
+        with raises(AuthError, match="rejects"):
             crawled(tiny, work, [ROCKET, FUEL], token=tokens)
 
 
-@pytest.mark.parametrize("all_if_small, kind", [(True, "sweep"), (False, "search")])
+@cases("all_if_small, kind", [(True, "sweep"), (False, "search")])
 def test_small_repositories_are_swept(station, work, all_if_small, kind):
     """The station takes two or three pages, and a search with many phrases far more."""
     crawled(

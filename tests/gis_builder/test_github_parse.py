@@ -1,12 +1,11 @@
 """Nodes that a real server may send and the test server does not; its threads equal those of an import."""
 
-import pytest
-
 from gis_builder.crawling.github.nodes import IssueNode
 from gis_builder.crawling.github.parse import parse_issue, parse_thread
 from gis_builder.store.decoding import Malformed, convert
 from gis_builder.store.issue_records import IssueRef
 from pairkit import BadReply
+from tests.support.shorthand import raises
 
 HOME = {"nameWithOwner": "acme/rocket"}
 DAY = "2020-01-02T00:00:00Z"
@@ -68,11 +67,11 @@ def test_the_target_of_a_mark_may_be_a_pull_request():
 
 def test_invalid_nodes_are_named():
     for field in ("title", "author", "state", "repository", "authorAssociation"):
-        with pytest.raises(Malformed, match=field):
+        with raises(Malformed, match=field):
             convert({name: value for name, value in fields().items() if name != field}, IssueNode)
-    with pytest.raises(BadReply, match=r"acme/rocket#4: .*\(comments or events are missing"):
+    with raises(BadReply, match=r"acme/rocket#4: .*\(comments or events are missing"):
         parse_thread(node(comments=None))
-    with pytest.raises(BadReply, match=r"acme/rocket#4: .*a time outside the years"):
+    with raises(BadReply, match=r"acme/rocket#4: .*a time outside the years"):
         parse_issue(node(createdAt="0001-01-01T00:00:00Z"))
-    with pytest.raises(BadReply, match=r"acme/rocket#4: .*without a time"):
+    with raises(BadReply, match=r"acme/rocket#4: .*without a time"):
         parse_thread(node(events=connection({"__typename": "ClosedEvent"})))

@@ -1,6 +1,5 @@
 """Queries are valid in the published schema."""
 
-import pytest
 from graphql import build_schema as build_text
 from graphql import parse, validate
 from graphql.utilities import find_breaking_changes
@@ -10,7 +9,7 @@ from gis_builder.settings.crawl_settings import CrawlSettings
 from gis_builder.store import CrawlTask, TopUp
 from gis_builder.store.issue_records import IssueRef
 from tests.support.github.graphql_api import SCHEMA_TEXT, build_schema
-from tests.support.tables import each_line
+from tests.support.shorthand import cases, each_line
 
 HOSTILE = 'a"b\\c\n\N{ROCKET}'
 REFS = [IssueRef("acme/fuel", 2), IssueRef("acme/rocket", 1), IssueRef("acme/rocket", 7)]
@@ -37,7 +36,7 @@ def every_query(server):
 NEWEST = Server(duplicate_of=True, closed_duplicate_of=True, enable_duplicate=True)
 
 
-@pytest.mark.parametrize("server", [NEWEST, Server()], ids=["new fields", "without"])
+@cases("server", [NEWEST, Server()], ids=["new fields", "without"])
 def test_queries_are_valid_on_the_test_server(server):
     own = build_schema(without_duplicate_of=server is not NEWEST)
     for query in every_query(server):
@@ -53,13 +52,11 @@ def test_queries_are_valid_on_github(official):
         assert validate(official, parse(query.text)) == []
 
 
-@each_line(
-    "root, url",
-    """
-        https://api.github.com | https://api.github.com/graphql
-        http://127.0.0.1:8000/ | http://127.0.0.1:8000/graphql
-        https://git.example/api/v3 | https://git.example/api/graphql
-    """,
-)
+@each_line("""
+    root, url
+    https://api.github.com | https://api.github.com/graphql
+    http://127.0.0.1:8000/ | http://127.0.0.1:8000/graphql
+    https://git.example/api/v3 | https://git.example/api/graphql
+""")
 def test_graphql_urls(root, url):
     assert CrawlSettings(api_url=root).graphql_url == url

@@ -19,7 +19,7 @@ from gis_builder.crawling.github.graphql_queries import GraphQuery
 from gis_builder.settings import CrawlSettings
 from gis_builder.store import Store
 from pairkit import AuthError, ConfigError, PairkitError
-from tests.support.tables import table
+from tests.support.shorthand import cases, config_error, raises, shared, table, values
 
 from .crawl_world import serving
 
@@ -32,15 +32,13 @@ def secrets(tokens):
     return [token.reveal() for token in tokens]
 
 
-@table(
-    "content, environ, expected",
-    r"""
-        None | {'GITHUB_TOKEN': 'a,b', 'GITHUB_TOKENS': 'b, c'} | ['a', 'b', 'c']
-        # precedes the environment
-        b'# mine\n\none # of ana\ntwo\n' | {'GITHUB_TOKEN': 'a'} | ['one', 'two']
-        b'\xef\xbb\xbftoken\r\n' | {} | ['token']
-    """,
-)
+@table(r"""
+    content, environ, expected
+    None | {'GITHUB_TOKEN': 'a,b', 'GITHUB_TOKENS': 'b, c'} | ['a', 'b', 'c']
+    # precedes the environment
+    b'# mine\n\none # of ana\ntwo\n' | {'GITHUB_TOKEN': 'a'} | ['one', 'two']
+    b'\xef\xbb\xbftoken\r\n' | {} | ['token']
+""")
 def test_from_a_file_or_the_environment(tmp_path, content, environ, expected):
     file = tmp_path / "tokens"
     if content:
@@ -63,16 +61,22 @@ KEYLESS = {"GITHUB_APP_ID": "1"}
 KEYED = KEYLESS | {"GITHUB_APP_PRIVATE_KEY": SECRET}
 
 
-@pytest.mark.parametrize(
+@cases(
     "environ, file, message",
     [
-        ({}, b"# none\n", "contains no token"),
+        *values(
+            r"""
+                {} | b'# none\n' | contains no token
+                {} | b'GITHUB_TOKEN=one\n' | contains invalid characters, such as quotes or NAME=
+                {} | b'\xff' | the token file can't be read .not UTF-8 text
+                {} | None | no GitHub token found: set GITHUB_TOKEN .*token_file=.*gh auth login
+                KEYLESS | None | neither GITHUB_APP_PRIVATE_KEY nor
+                KEYED | None | GITHUB_APP_INSTALLATION_ID: expected the number
+            """,
+            KEYED=KEYED,
+            KEYLESS=KEYLESS,
+        ),
         ({}, "tök\x07en\n".encode(), "contains invalid characters"),
-        ({}, b"GITHUB_TOKEN=one\n", "contains invalid characters, such as quotes or NAME="),
-        ({}, b"\xff", "the token file can't be read .not UTF-8 text"),
-        ({}, None, r"no GitHub token found: set GITHUB_TOKEN .*token_file=.*gh auth login"),
-        (KEYLESS, None, "neither GITHUB_APP_PRIVATE_KEY nor"),
-        (KEYED, None, "GITHUB_APP_INSTALLATION_ID: expected the number"),
         (
             KEYLESS | {"GITHUB_APP_PRIVATE_KEY_PATH": "absent"},
             None,
@@ -92,7 +96,7 @@ def test_sources_without_a_token(tmp_path, monkeypatch, environ, file, message):
         monkeypatch.setenv(name, value)
     (tmp_path / "tokens").write_bytes(file or b"")
     tokens = None if file is None else tmp_path / "tokens"
-    with pytest.raises((ConfigError, AuthError), match=message) as error:
+    with raises((ConfigError, AuthError), match=message) as error:
         gis_builder.plan("a/b", api_url="http://127.0.0.1:9", token_file=tokens)
     trace = "".join(traceback.format_exception(error.value))
     assert SECRET not in trace
@@ -113,7 +117,7 @@ def app_server(status=201, location="", body=INSTALLATION):
     return serving(respond)
 
 
-@pytest.fixture(scope="module")
+@shared
 def app_environ(tmp_path_factory):
     """The environment of an app whose key is in a file."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -125,20 +129,18 @@ def app_environ(tmp_path_factory):
     return {"GITHUB_APP_ID": "1", path: str(file), id_: "2"}
 
 
-@table(
-    "status, location, message",
-    r"""
-        301 | http://[ | \(ValueError\)
-        # nothing is sent to another host
-        301 | http://localhost:9/moved | \(RuntimeError\)
-        201 | "" | \(BadAttributeException\)
-        500 | "" | HTTP 500
-    """,
-)
+@table(r"""
+    status, location, message
+    301 | http://[ | \(ValueError\)
+    # nothing is sent to another host
+    301 | http://localhost:9/moved | \(RuntimeError\)
+    201 | "" | \(BadAttributeException\)
+    500 | "" | HTTP 500
+""")
 def test_redirects_and_invalid_responses_to_an_app(app_environ, status, location, message):
     with app_server(status, location, b'{"token": [5]}') as url:
         (token,) = find_tokens(url, environ=app_environ)
-        with pytest.raises(AuthError, match=message):
+        with raises(AuthError, match=message):
             token.reveal()
 
 
@@ -156,9 +158,9 @@ def test_a_token_is_not_printed_copied_or_pickled():
     token = Token(SECRET, API)
     assert SECRET not in f"{token} {token!r} {[token]} {(token,)!s}"
     assert not hasattr(token, "__dict__") or SECRET not in str(vars(token))
-    with pytest.raises(TypeError):
+    with raises(TypeError):
         pickle.dumps(token)
-    with pytest.raises(TypeError):
+    with raises(TypeError):
         copy.deepcopy(token)
     assert token.mask(f"you sent {SECRET}") == "you sent ****"
     assert Token("t", API).mask("try") == "try"
@@ -180,7 +182,7 @@ def test_a_token_is_sent_only_to_its_origin():
 
 def test_plain_http_needs_permission():
     environ = {"GITHUB_TOKEN": SECRET}
-    with pytest.raises(ConfigError, match=r"over plain http, .* set crawl\.plain_http to true"):
+    with config_error(r"over plain http, .* set crawl\.plain_http to true"):
         find_tokens("http://git.example", environ=environ)
     for url, allowed in (
         ("http://a.example", True),
@@ -209,7 +211,7 @@ def hostile():
         yield url
 
 
-@pytest.mark.parametrize("status", [200, 206, 301, 307, 400, 401, 403, 404, 429, 500, 502])
+@cases("status", [200, 206, 301, 307, 400, 401, 403, 404, 429, 500, 502])
 def test_no_error_output_or_store_contains_the_token(hostile, status, tmp_path, caplog, capfd):
     caplog.set_level("DEBUG")
     settings = CrawlSettings(
@@ -224,7 +226,7 @@ def test_no_error_output_or_store_contains_the_token(hostile, status, tmp_path, 
     with (
         Store.open(tmp_path / "store.sqlite", create=True) as store,
         GitHub(settings, tokens, store, lambda event: messages.append(repr(event))) as github,
-        pytest.raises(PairkitError) as error,
+        raises(PairkitError) as error,
     ):
         github.check(["acme/rocket"])
     assert {*HEARD} == {f"Bearer {SECRET}"}
@@ -244,7 +246,7 @@ def test_proxies_and_netrc_are_ignored_for_this_machine(hostile, tmp_path, monke
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     monkeypatch.delenv("NO_PROXY", raising=False)
     monkeypatch.delenv("no_proxy", raising=False)
-    with pytest.raises(AuthError):
+    with raises(AuthError):
         Client(CrawlSettings(api_url=f"{hostile}/401"), Token(SECRET, hostile)).ask(VIEWER)
     (token,) = HEARD
     assert token == f"Bearer {SECRET}"

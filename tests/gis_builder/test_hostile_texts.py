@@ -3,38 +3,34 @@
 `benchmarks/hostile_texts.py` finds such units; these once took from ten seconds to hours.
 """
 
-import pytest
-
 from tests.support.linear import assert_linear, repeated
-from tests.support.tables import table
+from tests.support.shorthand import cases, table
 
 from .detect_threads import DUPLICATE, decided, event, explained, ref, said
 
 MAX_CHARACTERS = 4_000_000  # of a thread that is read
 
 
-@table(
-    "before, unit",
-    r"""
-        Duplicate of #2 | , #3
-        Duplicate of #2 | " and #3"
-        "dup of\n" | "#3\n"
-        "" | "dup of #12, "
-        "" | "duplicate of #3 ~~a "
-        "" | "closing as a duplicate. "
-        "" | "the very "
-        same | " "
-        "dup of #1. " | -
-        "dup of #1. " | .
-        "dup of #1 " | `
-        "dup of #1 " | "<pre "
-        "" | dup
-        "" | "status: "
-        status | "_to "
-        "" | "_merged into "
-        "" | "*** this bug is a duplicate of "
-    """,
-)
+@table(r"""
+    before, unit
+    Duplicate of #2 | , #3
+    Duplicate of #2 | " and #3"
+    "dup of\n" | "#3\n"
+    "" | "dup of #12, "
+    "" | "duplicate of #3 ~~a "
+    "" | "closing as a duplicate. "
+    "" | "the very "
+    same | " "
+    "dup of #1. " | -
+    "dup of #1. " | .
+    "dup of #1 " | `
+    "dup of #1 " | "<pre "
+    "" | dup
+    "" | "status: "
+    status | "_to "
+    "" | "_merged into "
+    "" | "*** this bug is a duplicate of "
+""")
 def test_hostile_comments(before, unit):
     assert_linear(lambda text: decided(said("mia", text)), repeated(unit, before))
 
@@ -55,7 +51,7 @@ def test_a_long_list_of_references():
     assert verdict.targets == tuple(ref(number) for number in range(1, 41))
 
 
-@pytest.mark.parametrize(
+@cases(
     "parts, reason",
     [
         (said("bob", "dup of #1, " * 5_000, 2), "too_many_claims"),

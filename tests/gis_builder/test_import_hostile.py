@@ -5,11 +5,9 @@ import random
 import shutil
 from contextlib import suppress
 
-import pytest
-
 import gis_builder
 from pairkit import ConfigError, DataError
-from tests.support.tables import text_table, values
+from tests.support.shorthand import cases, raises, text_table, values
 
 from .conftest import DATA, comment, event, issue, write_tracker, write_world
 from .crawl_fuzz import Changer
@@ -23,7 +21,7 @@ LISTED = json.loads((DATA / "layouts/gh_list/issues.json").read_text())[0]
 
 def refused(source, work):
     """The one-line error of an import."""
-    with pytest.raises(DataError) as caught:
+    with raises(DataError) as caught:
         imported(source, work)
     assert "\n" not in str(caught.value)
     return str(caught.value)
@@ -130,7 +128,7 @@ TABLES = [
 ]
 
 
-@pytest.mark.parametrize(
+@cases(
     "name, content, message",
     [
         *((f"{HOME}/repo.json", content, "repo.json: ") for content in REPO_FILES),
@@ -157,7 +155,7 @@ def test_a_fault_is_named_with_file_and_row(tmp_path, name, content, message):
         contents(tmp_path / "other")
 
 
-@pytest.mark.parametrize("seed", range(20))
+@cases("seed", range(20))
 def test_random_trackers_end_in_success_or_a_one_line_error(tmp_path, seed):
     fuzz_import(tmp_path, seed)
 

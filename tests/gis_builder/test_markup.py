@@ -4,12 +4,11 @@ import csv
 import json
 
 import polars as pl
-import pytest
 
 import gis_builder
 from gis_builder.trackers.markup import to_markdown
 from tests.support.linear import assert_linear, repeated
-from tests.support.tables import text_lines
+from tests.support.shorthand import cases, text_lines
 
 from .detect_threads import DUPLICATE, decided, said
 from .working_folder import imported, stored, verdicts
@@ -83,33 +82,37 @@ CLAIMS = {
     "jira": (
         jira,
         [
-            "Duplicate of [APP-30|https://jira.example.com/browse/APP-30]",
-            "Duplicate of [this one|https://jira.example.com/browse/APP-30|smart-link]",
-            "Duplicate of [https://jira.example.com/browse/APP-30]",
-            "Duplicate of [APP-30]",
-            "Duplicate of {color:#205081}APP-30{color}",
-            "Duplicate of {{APP-30}}",
-            "h3. Duplicate of APP-30",
+            *text_lines(r"""
+                Duplicate of [APP-30|https://jira.example.com/browse/APP-30]
+                Duplicate of [this one|https://jira.example.com/browse/APP-30|smart-link]
+                Duplicate of [https://jira.example.com/browse/APP-30]
+                Duplicate of [APP-30]
+                Duplicate of {color:#205081}APP-30{color}
+                Duplicate of {{APP-30}}
+                h3. Duplicate of APP-30
+                {quote}Duplicate of APP-30.
+                \{quote}Duplicate of APP-30.\{quote}
+                {panel:title=Result}\nDuplicate of APP-30\n{panel}
+                {html}<p>Duplicate of <a href= "/projects/1/tickets/30" title=\n"x">APP-30</a></p>{html}
+            """),
             "{quote}It crashes, too.{quote}\r\nDuplicate of APP-30.",
-            "{quote}Duplicate of APP-30.",
-            "\\{quote}Duplicate of APP-30.\\{quote}",
-            "{panel:title=Result}\nDuplicate of APP-30\n{panel}",
-            '{html}<p>Duplicate of <a href= "/projects/1/tickets/30" title=\n"x">APP-30</a></p>{html}',
             rich(("blockquote", "It is APP-7."), ("paragraph", "Duplicate of APP-30.")),
         ],
         [
-            "{quote}Duplicate of APP-30{quote}\nNo, it is another problem.",
+            *text_lines(r"""
+                {quote}Duplicate of APP-30{quote}\nNo, it is another problem.
+                He says {quote}Duplicate of APP-30{quote} but I disagree.
+                {quote}One.{quote}\n{quote}Duplicate of APP-30.{quote}
+                {quote}\n{code}\nx = 1\n{code}\nDuplicate of APP-30.\n{quote}\nReally?
+                {code}\nDuplicate of APP-30\n{code}\nfixed in the last release
+                {code:java|title=App.java}\n// Duplicate of APP-30\n{code}\nfixed
+                {noformat:nopanel=true}Duplicate of APP-30{noformat} is the output
+                -Duplicate of APP-30- fixed
+                Fixed, {{duplicate of APP-30}} is printed no more.
+                {html}<blockquote>Duplicate of APP-30</blockquote><p>No.</p>{html}
+            """),
             "{quote}\r\nDuplicate of APP-30\r\n{quote}\r\nNo, it is not.",
-            "He says {quote}Duplicate of APP-30{quote} but I disagree.",
-            "{quote}One.{quote}\n{quote}Duplicate of APP-30.{quote}",
-            "{quote}\n{code}\nx = 1\n{code}\nDuplicate of APP-30.\n{quote}\nReally?",
-            "{code}\nDuplicate of APP-30\n{code}\nfixed in the last release",
-            "{code:java|title=App.java}\n// Duplicate of APP-30\n{code}\nfixed",
-            "{noformat:nopanel=true}Duplicate of APP-30{noformat} is the output",
             "bq. Duplicate of APP-30\r\n\r\nNo, it is another problem.",
-            "-Duplicate of APP-30- fixed",
-            "Fixed, {{duplicate of APP-30}} is printed no more.",
-            "{html}<blockquote>Duplicate of APP-30</blockquote><p>No.</p>{html}",
             rich(("blockquote", "Duplicate of APP-30."), ("paragraph", "No.")),
             rich(("codeBlock", "Duplicate of APP-30."), ("paragraph", "fixed")),
             {
@@ -194,7 +197,7 @@ CLAIMS = {
 }
 
 
-@pytest.mark.parametrize("name", CLAIMS)
+@cases("name", CLAIMS)
 def test_closing_comments_of_a_known_tracker(tmp_path, name):
     make, claims, others = CLAIMS[name]
     comments = [*claims, *others]
@@ -264,7 +267,7 @@ NOWHERE = text_lines(r"""
 """)
 
 
-@pytest.mark.parametrize("comment", [*ANYWHERE, *NOWHERE])
+@cases("comment", [*ANYWHERE, *NOWHERE])
 def test_closing_comments_of_any_tracker(tmp_path, comment):
     expected = (30,) if comment in ANYWHERE else ()
     verdict = decided(said("mia", comment))
@@ -335,7 +338,7 @@ TEXTS = [
 ]
 
 
-@pytest.mark.parametrize("make", [jira, trac, redmine, other, gitlab])
+@cases("make", [jira, trac, redmine, other, gitlab])
 def test_bodies_become_markdown(tmp_path, make):
     own = [(body, expected) for kind, body, expected in TEXTS if kind is make]
     work = bulk(tmp_path, make, [body for body, _ in own], ["Fixed."] * len(own))
@@ -389,7 +392,7 @@ UNITS = [
 ]
 
 
-@pytest.mark.parametrize("kind", ["any", "jira", "trac", "textile", "html"])
+@cases("kind", ["any", "jira", "trac", "textile", "html"])
 def test_hostile_texts_take_linear_time(kind):
     start, end = ("<p>", "</p>") if kind == "html" else ("", "")
     for unit in UNITS:

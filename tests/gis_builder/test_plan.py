@@ -3,11 +3,10 @@
 import json
 from pathlib import Path
 
-import pytest
-
 import gis_builder
 from pairkit import ConfigError, RemoteError
 from tests.support.github import serve
+from tests.support.shorthand import approx, cases, config_error, raises
 
 from .crawl_world import serving
 
@@ -33,13 +32,11 @@ def test_the_cost_of_a_sweep():
     # 316.3 / 49 = 6.5 queries for the beginnings of long threads.
     rust = cost(15_813, 30_664, "all")
     assert (rust["points"], rust["requests"]) == (323 + 7, 323 + 7)
-    assert rust["hours_per_token"] == pytest.approx(330 * 1.2 / 3600)  # limited by the responses
+    assert rust["hours_per_token"] == approx(330 * 1.2 / 3600)  # limited by the responses
     # 158.1 pages of 301 connections: three points each; 4 more queries of 100 connections.
     larger = cost(15_813, 30_664, "all", thread_batch=100)
     assert larger["points"] == 159 * 3 + 4
-    assert larger["hours_per_token"] == pytest.approx(
-        481 / 5000, abs=0.001
-    )  # limited by the points
+    assert larger["hours_per_token"] == approx(481 / 5000, abs=0.001)  # limited by the points
 
 
 def test_the_cost_of_a_search():
@@ -48,7 +45,7 @@ def test_the_cost_of_a_search():
     assert cost(10, 10, "search")["points"] < 20
 
 
-@pytest.mark.parametrize("strategy", ["all", "search"])
+@cases("strategy", ["all", "search"])
 def test_a_plan_of_the_sample(work, strategy):
     names = [
         *NAMES,
@@ -86,9 +83,7 @@ def test_only_missing_repositories_are_an_error(tiny, work):
         lambda: gis_builder.crawl(names, work, **access),
         lambda: gis_builder.crawl(names, work, update=True, **access),
     ):
-        with pytest.raises(
-            ConfigError, match=r"gone-0: no such repository.*gone-4: .* and 2 more\); check"
-        ):
+        with config_error(r"gone-0: no such repository.*gone-4: .* and 2 more\); check"):
             run()
 
 
@@ -134,9 +129,7 @@ def look_up(*answers, **changes):
         return gis_builder.plan("acme/vault", api_url=url, token="t", settings=settings)
 
 
-@pytest.mark.parametrize(
-    "answers", [[FOUND], [absent("INTERNAL"), FOUND]], ids=["at once", "retried"]
-)
+@cases("answers", [[FOUND], [absent("INTERNAL"), FOUND]], ids=["at once", "retried"])
 def test_a_private_repository_that_is_wanted(answers):
     row = look_up(*answers, include_private=True).repositories[0].row
     assert (row.outcome, row.detail, row.max_number, row.as_of) == (
@@ -148,7 +141,7 @@ def test_a_private_repository_that_is_wanted(answers):
     assert row.labels == ("Resolution: Duplicate", "dupe", "duplicates")
 
 
-@pytest.mark.parametrize(
+@cases(
     "answers, error, detail",
     [
         ([FOUND], ConfigError, "include_private"),
@@ -163,5 +156,5 @@ def test_a_private_repository_that_is_wanted(answers):
     ids=["private", "not for this token", "missing", "failed for good"],
 )
 def test_refused_look_ups(answers, error, detail):
-    with pytest.raises(error, match=f"no repository can be crawled .acme/vault: .*{detail}"):
+    with raises(error, match=f"no repository can be crawled .acme/vault: .*{detail}"):
         look_up(*answers, attempts=2)

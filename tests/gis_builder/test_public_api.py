@@ -4,13 +4,11 @@ import json
 from pathlib import Path
 
 import polars as pl
-import pytest
 
 import gis_builder
 from tests.gis_builder.crawl_world import crawled
 from tests.support.github import serve
-from tests.support.refusals import config_error, data_error
-from tests.support.tables import table
+from tests.support.shorthand import cases, config_error, data_error, raises, shared, table
 
 from .conftest import issue, write_tracker
 
@@ -57,7 +55,7 @@ def test_a_failed_repository_is_reported_with_all_outcomes(tmp_path, capsys):
     repos = [REPO, "northbeam/ferry"]
     with (
         serve(SAMPLE, faults=plan) as server,
-        pytest.raises(gis_builder.IncompleteCrawlError, match="ferry") as caught,
+        raises(gis_builder.IncompleteCrawlError, match="ferry") as caught,
     ):
         gis_builder.crawl(repos, tmp_path / "work", api_url=server.url, token="any", settings=quick)
     assert "northbeam/ferry: failed, the others continue (" in capsys.readouterr().err
@@ -91,7 +89,7 @@ def test_negatives_from_a_function(demo, tmp_path):
         gis_builder.pair(work, tmp_path / "own", negatives="os:system")
 
 
-@pytest.mark.parametrize(
+@cases(
     "rank, message",
     [
         (lambda texts: [[len(texts)] for _ in texts], "expected indices of"),
@@ -143,7 +141,7 @@ def test_a_renamed_repository_is_rendered_once(tiny, tmp_path, work):
 SUN = "acme/sun"
 
 
-@pytest.fixture(scope="module")
+@shared
 def sun(tmp_path_factory):
     root = tmp_path_factory.mktemp("sun")
     write_tracker(
@@ -153,16 +151,14 @@ def sun(tmp_path_factory):
     return root / "sun"
 
 
-@table(
-    "given, error, words",
-    """
-        {'issue': 1, 'top': 0} | ConfigError | top 0: expected 1 to 50
-        {'issue': 999} | DataError | acme/sun#999: no such issue
-        {'issue': 1} | DataError | acme/sun#1: its text has no words to search for
-        {'issue': 'SUN-4'} | ConfigError | expected a number or the key of a ticket of acme/sun
-        {'issue': 4} | ConfigError | aoe search: .*no index.json
-    """,
-)
+@table("""
+    given, error, words
+    {'issue': 1, 'top': 0} | ConfigError | top 0: expected 1 to 50
+    {'issue': 999} | DataError | acme/sun#999: no such issue
+    {'issue': 1} | DataError | acme/sun#1: its text has no words to search for
+    {'issue': 'SUN-4'} | ConfigError | expected a number or the key of a ticket of acme/sun
+    {'issue': 4} | ConfigError | aoe search: .*no index.json
+""")
 def test_invalid_requests(sun, tmp_path, given, error, words):
-    with pytest.raises(error, match=words):
+    with raises(error, match=words):
         gis_builder.suggest(SUN, work=sun, index=tmp_path / "none", **given)

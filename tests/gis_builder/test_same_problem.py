@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 import gis_builder
 from gis_builder.cli import app
 from gis_builder.pairing.same_problem import SameProblem
-from pairkit import DataError
 from tests.support.linear import assert_linear
+from tests.support.shorthand import data_error
 
 # Of each language: a report, the same problem in other words, another problem of the printer, and a third.
 REPORTS = {
@@ -184,5 +184,5 @@ def test_the_option_drops_and_counts_unlikely_pairs(work, tmp_path):
 
 
 def test_dropping_every_pair_names_the_option(work, out):
-    with pytest.raises(DataError, match=r"low_same_probability 2.*lower min_same_probability"):
+    with data_error(r"low_same_probability 2.*lower min_same_probability"):
         gis_builder.pair(work, out, min_same_probability=1)

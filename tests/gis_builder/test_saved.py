@@ -6,13 +6,11 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
-import pytest
-
 import gis_builder
 from pairkit import DataError
 from tests.support.github import serve
 from tests.support.linear import assert_linear, repeated
-from tests.support.refusals import data_error
+from tests.support.shorthand import cases, data_error, table
 
 from .conftest import DATA, closed, comment, issue, write_tracker
 from .crawl_world import crawled
@@ -40,7 +38,7 @@ def copied(layout, root):
     return root
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@cases("layout", LAYOUTS)
 def test_every_layout_gives_the_same_verdicts(layout, tmp_path, capsys):
     root, work = copied(layout, tmp_path / "saved"), tmp_path / "work"
     others = DATA / "other_files"  # of backups: a tool's state, labels, milestones
@@ -80,7 +78,7 @@ def test_an_address_takes_linear_time(tmp_path):
 ROCKET = "acme/rocket"
 
 
-@pytest.mark.parametrize("name", ["tiny", "station"])
+@cases("name", ["tiny", "station"])
 def test_an_import_equals_a_sweep(name, tiny_dump, station_dump, work, tmp_path):
     folder = {"tiny": tiny_dump, "station": station_dump}[name]
     rows = imported(folder, work).repositories
@@ -90,8 +88,8 @@ def test_an_import_equals_a_sweep(name, tiny_dump, station_dump, work, tmp_path)
             server, tmp_path / "swept", homes, strategy="all", comments_inline=30, thread_batch=49
         )
     inside = f"WHERE repo IN ({', '.join(map(repr, homes))}) AND repo || number NOT IN (SELECT repo || number"
-    for table in ("issues", "comments", "events"):
-        sql = f"SELECT * FROM {table} {inside} FROM issues WHERE is_pull) ORDER BY 1, 2, 3"
+    for name in ("issues", "comments", "events"):
+        sql = f"SELECT * FROM {name} {inside} FROM issues WHERE is_pull) ORDER BY 1, 2, 3"
         assert stored(work, sql) == stored(tmp_path / "swept", sql) != []
     times = (
         "SELECT full_name, as_of, newest_at FROM repos WHERE name = full_name AND outcome = 'ok'"
@@ -157,25 +155,17 @@ def test_a_folder_without_a_tracker(tmp_path, work):
         imported(tmp_path, work)
 
 
-NO_LINKS = {"html_url": None, "diff_url": None, "patch_url": None}
-
-
-@pytest.mark.parametrize("name", ["issues.jsonl", "all.json"])
-@pytest.mark.parametrize(
-    "fields, kept",
-    [
-        ({"pull_request": None, "event": None, "createdAt": None, "comments": None}, []),
-        ({"pull_request": NO_LINKS}, []),
-        ({"pull_request": NO_LINKS | {"url": "https://api.github.com/repos/o/r/pulls/1"}}, None),
-        ({"created_at": 1704103200000, "updated_at": 1704103200000, "closed_at": None}, []),
-        ({"comments": ["Me too.", "Duplicate of #2"]}, ["Me too.", "Duplicate of #2"]),
-        ({"user": 77, "closed_by": "max"}, []),
-        (
-            {"comments": [{"body": "Me too.", "id": 7, "created_at": "2024-01-05T00:00:00Z"}]},
-            ["Me too."],
-        ),
-    ],
-)
+@cases("name", ["issues.jsonl", "all.json"])
+@table("""
+    fields, kept
+    {'pull_request': None, 'event': None, 'createdAt': None, 'comments': None} | []
+    {'created_at': 1704103200000, 'updated_at': 1704103200000, 'closed_at': None} | []
+    {'comments': ['Me too.', 'Duplicate of #2']} | ['Me too.', 'Duplicate of #2']
+    {'user': 77, 'closed_by': 'max'} | []
+    {'comments': [{'body': 'Me too.', 'id': 7, 'created_at': '2024-01-05T00:00:00Z'}]} | ['Me too.']
+    {'pull_request': {'html_url': None, 'diff_url': None, 'patch_url': None}} | []
+    {'pull_request': {'diff_url': None, 'url': 'https://api.github.com/repos/o/r/pulls/1'}} | None
+""")
 def test_issues_that_pandas_or_datasets_saved(tmp_path, work, name, fields, kept):
     """Absent keys become null, times milliseconds; comments are embedded. None: it is a pull request."""
     lines = [issue(ROCKET, 1) | fields, issue(ROCKET, 2)]

@@ -4,12 +4,10 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-import pytest
-
 from gis_builder.pairing.pair_folder import gis_card
 from gis_builder.pairing.secrets import KINDS, scrub_secrets
 from tests.support.linear import assert_linear, repeated
-from tests.support.tables import text_lines
+from tests.support.shorthand import cases, text_lines, values
 
 BODY = "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 HEX = "0123456789abcdef"
@@ -102,28 +100,30 @@ SECRETS = {
         *(f"{name}«{BODY}»" for name in KEY_LABELS),
     ],
     "secret_password": [
-        "DB_PASSWORD=«correcthorse»",
-        "set -gx DB_PASSWORD «correcthorse»",
-        "password: &main «correcthorse»",
-        "user bob\npass «correcthorse»",
-        '"db_password": {"sensitive": true, "type": "string", "value": "«swordfish»"}',
-        "export SMTP_PASS=«battery»",
+        *text_lines(r"""
+            DB_PASSWORD=«correcthorse»
+            set -gx DB_PASSWORD «correcthorse»
+            password: &main «correcthorse»
+            user bob\npass «correcthorse»
+            "db_password": {"sensitive": true, "type": "string", "value": "«swordfish»"}
+            export SMTP_PASS=«battery»
+            I ran it with password: «hunter2» and
+            {"user": "a", "password": "«swordfish»"}
+            log: {\"password\":\"«swordfish»\"}
+            Server=x;User=sa;Password=«swordfish»;
+            curl -u admin:«swordfish» https://x
+            <dbPassword>«swordfish»</dbPassword>
+            mysqldump -u root -p«swordfish» shop
+            ALTER USER a IDENTIFIED BY '«swordfish»';
+            smtp.login("ann", "«swordfish»")
+            the password was changed to «hunter2» today
+            **Password:** `«abc»`
+            **Password**: `«abc»`
+            Kennwort = "«geheim»"
+        """),
         "  password: «letmein»",
-        "I ran it with password: «hunter2» and",
-        '{"user": "a", "password": "«swordfish»"}',
-        r"log: {\"password\":\"«swordfish»\"}",
-        "Server=x;User=sa;Password=«swordfish»;",
-        "curl -u admin:«swordfish» https://x",
-        "<dbPassword>«swordfish»</dbPassword>",
-        "mysqldump -u root -p«swordfish» shop",
-        "ALTER USER a IDENTIFIED BY '«swordfish»';",
-        'smtp.login("ann", "«swordfish»")',
-        "the password was changed to «hunter2» today",
         "ann:«$2y$10$" + "./" * 26 + "a»",
         *(f"{label}«hunter2»" for label in PASSWORD_LABELS),
-        "**Password:** `«abc»`",
-        "**Password**: `«abc»`",
-        'Kennwort = "«geheim»"',
         *text_lines(r"""
         | password | «abc» |
         | user | ann |\n| **Passwort** | `«hunter2»` |
@@ -192,9 +192,7 @@ COMPASS=north-by-northwest-12
 """
 
 
-@pytest.mark.parametrize(
-    "kind, marked", [(kind, text) for kind, rows in SECRETS.items() for text in rows]
-)
+@cases("kind, marked", [(kind, text) for kind, rows in SECRETS.items() for text in rows])
 def test_secrets_are_replaced(kind, marked):
     scrubbed, counts = scrub_secrets(marked.translate({ord("«"): None, ord("»"): None}))
     assert counts == {kind: 1}
@@ -204,7 +202,7 @@ def test_secrets_are_replaced(kind, marked):
     assert scrub_secrets(scrubbed) == (scrubbed, {})
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         *text_lines("""
@@ -286,32 +284,34 @@ def test_other_texts_stay(text):
 TOKEN = f"ghp_{BODY}"
 
 
-@pytest.mark.parametrize(
+@cases(
     "text, left",
     [
-        ("password=&quot;hunter2!&quot;", 'password="[secret]"'),
-        ("&lt;password&gt;hunter2&lt;/password&gt;", "<password>[secret]</password>"),
-        ("next%3Fuser%3Dann%26password%3Dhunter2", "next?user=ann&password=[secret]"),
-        (r"password\u003d\u0022hunter2\u0022", 'password="[secret]"'),
+        *values(
+            r"""
+                password=&quot;hunter2!&quot; | password="[secret]"
+                &lt;password&gt;hunter2&lt;/password&gt; | <password>[secret]</password>
+                next%3Fuser%3Dann%26password%3Dhunter2 | next?user=ann&password=[secret]
+                password\u003d\u0022hunter2\u0022 | password="[secret]"
+                "ｐａｓｓｗｏｒｄ：\u3000ｈｕｎｔｅｒ２" | password： [secret]
+                "a&amp;b %3D ＃１\npassword: hunter2" | "a&amp;b %3D ＃１\npassword: [secret]"
+            """,
+        ),
         (f"{TOKEN[:9]}\u200b{TOKEN[9:30]}\u00ad{TOKEN[30:]}", "[secret]"),
         (f"ghp_**{TOKEN[4:]}**", "[secret]**"),
-        ("ｐａｓｓｗｏｒｄ：　ｈｕｎｔｅｒ２", "password： [secret]"),
-        ("a&amp;b %3D ＃１\npassword: hunter2", "a&amp;b %3D ＃１\npassword: [secret]"),
     ],
 )
 def test_encoded_secrets_are_replaced(text, left):
     assert scrub_secrets(text)[0] == left
 
 
-@pytest.mark.parametrize(
-    "text", [f"AKIA{'ABCD2345' * 2},{BODY}+/ab", f"AKIA{'ABCD2345' * 2} / {BODY}+/ab"]
-)
+@cases("text", [f"AKIA{'ABCD2345' * 2},{BODY}+/ab", f"AKIA{'ABCD2345' * 2} / {BODY}+/ab"])
 def test_a_secret_beside_its_id_is_replaced(text):
     assert BODY not in scrub_secrets(text)[0]
 
 
 def test_the_card_lists_every_kind():
-    card = gis_card({"splits": {}, "repository_count": 0, "relations": {}}, {})
+    card = gis_card({"splits": {}, "repository_count": 0, "relations": {}}, {"data": {}})
     assert [what for what in KINDS.values() if what not in card] == []
 
 
@@ -320,7 +320,7 @@ def test_a_rejected_value_does_not_hide_the_next_one():
     assert scrubbed == 'password: "password"\npassword: "[secret]"'
 
 
-@pytest.mark.parametrize(
+@cases(
     "unit",
     [
         "password",

@@ -5,7 +5,6 @@ from collections import Counter
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,8 +13,7 @@ from gis_builder.pairing.split import BEYOND, RefTable, group_near_duplicates, s
 from gis_builder.settings import PAPER_RATIO, PairSettings, SplitSettings
 from gis_builder.store.decoding import MAX_NUMBER
 from gis_builder.store.issue_records import IssueRef, Relation, Verdict, VerdictOutcome
-from pairkit import ConfigError
-from tests.support.tables import each_line
+from tests.support.shorthand import config_error, each_line, raises
 
 from .pair_material import cluster, grounds, ref, text_of, texts_of, tracker
 
@@ -40,28 +38,26 @@ def sizes_of(splits):
     return {name: len(pairs) for name, pairs in splits.positives.items()}
 
 
-@each_line(
-    "clusters, sizes, expected",
-    """
-        100 | 0.8,0.1,0.1 | train 80 validation 10 test 10
-        # the largest remainders round up
-        7 | 0.5,0.25,0.25 | train 3 validation 2 test 2
-        11 | 0.75,0.15,0.1 | train 8 validation 2 test 1
-        # no split is empty
-        5 | 0.9,0.05,0.05 | train 3 validation 1 test 1
-        3 | | train 1 validation 1 test 1
-        3 | 1,0,0 | train 3
-        20 | 0.9,0,0.1 | train 18 test 2
-        100 | 160,20,20 | train 80 validation 10 test 10
-    """,
-)
+@each_line("""
+    clusters, sizes, expected
+    100 | 0.8,0.1,0.1 | train 80 validation 10 test 10
+    # the largest remainders round up
+    7 | 0.5,0.25,0.25 | train 3 validation 2 test 2
+    11 | 0.75,0.15,0.1 | train 8 validation 2 test 1
+    # no split is empty
+    5 | 0.9,0.05,0.05 | train 3 validation 1 test 1
+    3 | | train 1 validation 1 test 1
+    3 | 1,0,0 | train 3
+    20 | 0.9,0,0.1 | train 18 test 2
+    100 | 160,20,20 | train 80 validation 10 test 10
+""")
 def test_sizes(clusters, sizes, expected):
     found = sizes_of(split(*tracker(int(clusters)), sizes or None))
     assert " ".join(f"{name} {count}" for name, count in found.items()) == expected
 
 
 def test_an_impossible_size_names_the_largest_possible_ones():
-    with pytest.raises(ConfigError, match=r"needs 30 positives, but there are 20; .* are 32,4,4$"):
+    with config_error(r"needs 30 positives, but there are 20; .* are 32,4,4$"):
         split(*tracker(20), "48,6,6")
 
 
@@ -82,7 +78,7 @@ def test_clusters_that_do_not_fit_are_trimmed_or_refused():
     splits = split([large], issues, "8,0,0")
     assert sizes_of(splits) == {"train": 4}
     assert len(splits.dropped) == 6
-    with pytest.raises(ConfigError, match="whole clusters give"):
+    with config_error("whole clusters give"):
         split([large], issues, "6,2,2")
 
 
@@ -230,11 +226,11 @@ def test_only_selected_relations_make_pairs():
 
 def test_invalid_relations():
     assert PairSettings(relations="all").relations == tuple(Relation)
-    with pytest.raises(
+    with raises(
         ValueError, match="unknown relation 'supersedes'; expected all, or some of duplicate"
     ):
         PairSettings(relations="duplicate,supersedes")
-    with pytest.raises(ValueError, match="at least 1"):
+    with raises(ValueError, match="at least 1"):
         PairSettings(relations=())
 
 

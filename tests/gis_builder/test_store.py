@@ -14,8 +14,7 @@ from gis_builder.store import Page, Store
 from gis_builder.store.issue_records import Thread
 from gis_builder.store.store import site_at
 from pairkit import ConfigError, DataError
-from tests.support.refusals import config_error, data_error
-from tests.support.tables import table
+from tests.support.shorthand import cases, config_error, data_error, raises, table
 
 from .detect_threads import thread
 from .working_folder import imported, verdicts
@@ -53,7 +52,7 @@ def of_another_program(path):
         connection.execute("CREATE TABLE songs (name)")
 
 
-@pytest.mark.parametrize(
+@cases(
     "make, message",
     [
         (lambda _: None, "no such store; run `gis import` or `gis crawl` first"),
@@ -68,7 +67,7 @@ def of_another_program(path):
 def test_invalid_stores_end_in_a_one_line_error(tmp_path, make, message):
     make(tmp_path / "store.sqlite")
     for use in (gis_builder.status, gis_builder.detect):
-        with pytest.raises((ConfigError, DataError), match=message) as caught:
+        with raises((ConfigError, DataError), match=message) as caught:
             use(tmp_path)
         assert "\n" not in str(caught.value)
     with config_error("no such folder"):
@@ -95,23 +94,19 @@ def test_lists_of_repositories(tmp_path):
     assert {"bumptech/glide", "jax-ml/jax", "fastapi/fastapi"} <= set(papers)
 
 
-@pytest.mark.parametrize(
-    "source", ["", "nosuch.txt", "a/b,c", "a/b/c", "a/..", "-a/b", "a/b\0", "x" * 300]
-)
+@cases("source", ["", "nosuch.txt", "a/b,c", "a/b/c", "a/..", "-a/b", "a/b\0", "x" * 300])
 def test_invalid_lists_of_repositories(source):
     with config_error("neither an existing file nor owner/name"):
         gis_builder.plan(source, token="t")
 
 
-@table(
-    "content, message",
-    r"""
-        b'' | expected one owner/name per line
-        b'# nothing\n\n' | expected one owner/name per line
-        b'\xff\xfe\x00a' | expected owner/name
-        b'a/b\n\nbump.tech glide\n' | repos.txt:3: 'bump.tech glide' is not a repository
-    """,
-)
+@table(r"""
+    content, message
+    b'' | expected one owner/name per line
+    b'# nothing\n\n' | expected one owner/name per line
+    b'\xff\xfe\x00a' | expected owner/name
+    b'a/b\n\nbump.tech glide\n' | repos.txt:3: 'bump.tech glide' is not a repository
+""")
 def test_invalid_files_of_repositories(tmp_path, content, message):
     (tmp_path / "repos.txt").write_bytes(content)
     with data_error(message):

@@ -1,7 +1,6 @@
 import re
 from collections import Counter
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,7 +8,7 @@ from gis_builder.pairing.text import clean, render, render_issues, template_line
 from gis_builder.settings import TextSettings
 from gis_builder.store.issue_records import Issue, IssueRef
 from tests.support.linear import assert_linear, repeated
-from tests.support.tables import each_line, table, text_lines, text_table
+from tests.support.shorthand import cases, each_line, table, text_lines, text_table, values
 
 REPO = "o/n"
 
@@ -39,9 +38,20 @@ def test_a_text_is_title_empty_line_body():
     assert render(issue(title=" Crash\r\non  start ")).text.startswith("Crash on start\n\n")
 
 
-@pytest.mark.parametrize(
+@cases(
     "raw, cleaned",
     [
+        *values(
+            r"""
+                "cafe\u0301" | café
+                "a\r\nb\rc\u2028d" | "a\nb\nc\nd"
+                "nul\x00 bell\x07 half\ud83d tab\tstays" | "nul bell half tab\tstays"
+                c:\users\ann\y, C:\\Users\\ann\\y | c:\users\user\y, C:\\Users\\user\\y
+                C:\Documents and Settings\Ann Lee\y | C:\Documents and Settings\user\y
+                C:\Users\Jane van Doe\y and C:\Users\ann or D:\x | C:\Users\user\y and C:\Users\user or D:\x
+                "ＡＢ ＃１２ (＃１３) and #\u200b14, as #1\xad5 does" | ＡＢ, as another issue does
+            """,
+        ),
         *text_table(r"""
         emoji 😀 stays | emoji 😀 stays
         - [x] I searched for duplicates\n- [ ] fix the parser | - [ ] fix the parser
@@ -63,16 +73,6 @@ def test_a_text_is_title_empty_line_body():
         - #12\n- #13 |
         It dies. Ｄｕｐｌｉｃａｔｅ ｏｆ ＃１２. | It dies.
         """),
-        ("cafe\u0301", "caf\u00e9"),
-        ("a\r\nb\rc\u2028d", "a\nb\nc\nd"),
-        ("nul\x00 bell\x07 half\ud83d tab\tstays", "nul bell half tab\tstays"),
-        (r"c:\users\ann\y, C:\\Users\\ann\\y", r"c:\users\user\y, C:\\Users\\user\\y"),
-        (r"C:\Documents and Settings\Ann Lee\y", r"C:\Documents and Settings\user\y"),
-        (
-            r"C:\Users\Jane van Doe\y and C:\Users\ann or D:\x",
-            r"C:\Users\user\y and C:\Users\user or D:\x",
-        ),
-        ("ＡＢ ＃１２ (＃１３) and #\u200b14, as #1\u00ad5 does", "ＡＢ, as another issue does"),
     ],
 )
 def test_the_rules(raw, cleaned):
@@ -132,7 +132,7 @@ PROGRAMS = [  # nobody
 ]
 
 
-@pytest.mark.parametrize("text", [*PEOPLE, *PROGRAMS])
+@cases("text", [*PEOPLE, *PROGRAMS])
 def test_login_names_of_people_are_replaced(text):
     counts = Counter()
     expected = re.sub("@(ann|bob-7)", "@user", text) if text in PEOPLE else text
@@ -140,17 +140,15 @@ def test_login_names_of_people_are_replaced(text):
     assert counts["person"] == (text in PEOPLE and text.count("@"))
 
 
-@each_line(
-    "text, left",
-    r"""
-        Signed-off-by: Ann Lee <a@b.org> | Signed-off-by: user <[email]>
-        From: Éva O'Hara-Ito <a@b.org> | From: user <[email]>
-        ```\nAuthor: 张伟 <a@b.org>\n``` | ```\nAuthor: user <[email]>\n```
-        authors = ["Ann <a@b.org>"] | authors = ["user <[email]>"]
-        Ask [~ann.lee] or [~accountid:5f:a-b] | Ask [~user] or [~user]
-        write to <a@b.org> | write to <[email]>
-    """,
-)
+@each_line(r"""
+    text, left
+    Signed-off-by: Ann Lee <a@b.org> | Signed-off-by: user <[email]>
+    From: Éva O'Hara-Ito <a@b.org> | From: user <[email]>
+    ```\nAuthor: 张伟 <a@b.org>\n``` | ```\nAuthor: user <[email]>\n```
+    authors = ["Ann <a@b.org>"] | authors = ["user <[email]>"]
+    Ask [~ann.lee] or [~accountid:5f:a-b] | Ask [~user] or [~user]
+    write to <a@b.org> | write to <[email]>
+""")
 def test_names_before_addresses_are_replaced(text, left):
     assert clean(text) == left
 
@@ -237,7 +235,7 @@ OWN_LINES = [
 ]
 
 
-@pytest.mark.parametrize("line", [*TEMPLATE, *OWN_LINES])
+@cases("line", [*TEMPLATE, *OWN_LINES])
 def test_lines_of_templates_are_removed(line):
     is_removed = line in TEMPLATE
     body = "Crash {}.\n```\nfn main()\n```\n{}\nIt ends."
@@ -262,35 +260,33 @@ def test_a_rare_line_and_a_small_repository_have_no_template():
     )
 
 
-@table(
-    "before, unit",
-    r"""
-        issue | " "
-        "" | issues/1-
-        "" | "dup #1\n"
-        "# " | duplicat
-        "" | "\u0301\u0316"
-        "" | "<!--\n```\n```\n"
-        "" | "<a "
-        "" | &amp;
-        "" | "cc @a, @b\n"
-        cc | " @a"
-        "" | "@a, "
-        "" | "x @a and "
-        "" | "spoke "
-        "" | "\n@a\n"
-        "" | "A <a@b.org> "
-        "" | `@a
-        "" | /home/
-        "" | "a clear and concise description of "
-        "" | "same as #1 "
-        "" | ![a](
-        "Hello\n@ann" | " "
-        "" | "issues 1, "
-        "" | "C:\\Users\\a b "
-        "" | a@b:
-    """,
-)
+@table(r"""
+    before, unit
+    issue | " "
+    "" | issues/1-
+    "" | "dup #1\n"
+    "# " | duplicat
+    "" | "\u0301\u0316"
+    "" | "<!--\n```\n```\n"
+    "" | "<a "
+    "" | &amp;
+    "" | "cc @a, @b\n"
+    cc | " @a"
+    "" | "@a, "
+    "" | "x @a and "
+    "" | "spoke "
+    "" | "\n@a\n"
+    "" | "A <a@b.org> "
+    "" | `@a
+    "" | /home/
+    "" | "a clear and concise description of "
+    "" | "same as #1 "
+    "" | ![a](
+    "Hello\n@ann" | " "
+    "" | "issues 1, "
+    "" | "C:\\Users\\a b "
+    "" | a@b:
+""")
 def test_hostile_bodies(before, unit):
     assert_linear(clean, repeated(unit, before))
 
@@ -300,7 +296,7 @@ PREPOSITIONS = ("about", "by", "in", "of", "since", "via", "with")
 CLAUSES = ("blocked", "follow-up", "it's", "might", "part", "probably", "these", "tracking")
 
 
-@pytest.mark.parametrize(
+@cases(
     "text, left",
     [
         *text_table(r"""

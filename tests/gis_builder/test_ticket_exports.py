@@ -4,11 +4,9 @@ import json
 from pathlib import Path
 
 import polars as pl
-import pytest
 
 import gis_builder
-from pairkit import DataError
-from tests.support.tables import text_table
+from tests.support.shorthand import cases, data_error, text_table
 
 from .working_folder import imported, stored, verdicts
 
@@ -47,7 +45,7 @@ def save(root, name, content):
     return path
 
 
-@pytest.mark.parametrize("name", [*sorted(path.name for path in EXPORTS.iterdir()), "a.parquet"])
+@cases("name", [*sorted(path.name for path in EXPORTS.iterdir()), "a.parquet"])
 def test_exports_are_read(tmp_path, capsys, name):
     export, work = EXPORTS / name, tmp_path / "work"
     options = OPTIONS.get(name, {})
@@ -82,7 +80,7 @@ def test_exports_are_read(tmp_path, capsys, name):
     assert all("milestones.ndjson: no issues, comments or events" in line for line in skipped)
 
 
-@pytest.mark.parametrize(
+@cases(
     "tickets, pairs, columns, page",
     [
         ("id,title,created\nT-0001,a,2024-01-30\nT-0002,b,2024-01-31\n", "Nr,Of\nT-0002,T-0001\nT-9,T-0001\n",
@@ -107,7 +105,7 @@ def test_links_in_another_file(tmp_path, tickets, pairs, columns, page):
     assert evidence["url"] == page
 
 
-@pytest.mark.parametrize(
+@cases(
     "name, message, content",
     [
         ("lines.jsonl", "lines.jsonl:2: is a release", TWO_KINDS),
@@ -128,14 +126,14 @@ def test_links_in_another_file(tmp_path, tickets, pairs, columns, page):
     ],
 )
 def test_other_files_are_refused_by_name(tmp_path, work, name, message, content):
-    with pytest.raises(DataError, match=message):
+    with data_error(message):
         imported(save(tmp_path, name, content), work)
 
 
 def test_a_ticket_of_another_file_is_not_replaced(tmp_path):
     for name, year in (("a.csv", 2024), ("b.csv", 2023)):
         save(tmp_path / "saved", name, f"id,title,created_at\n1,a,{year}-01-01\n")
-    with pytest.raises(DataError, match=r"b\.csv: ticket 1 has another time of creation in a\.csv"):
+    with data_error(r"b\.csv: ticket 1 has another time of creation in a\.csv"):
         imported(tmp_path / "saved", tmp_path / "work")
 
 

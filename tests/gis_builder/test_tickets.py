@@ -11,8 +11,7 @@ import pytest
 
 import gis_builder
 from pairkit import ConfigError, DataError
-from tests.support.refusals import config_error, data_error
-from tests.support.tables import each_line, text_table
+from tests.support.shorthand import cases, config_error, data_error, each_line, raises, text_table
 
 from .conftest import issue, write_tracker
 from .working_folder import imported, stored, verdicts
@@ -48,24 +47,22 @@ def root(tmp_path):
     return folder
 
 
-@each_line(
-    "first, second, link",
-    """
-        1 | 2 | 1, 3
-        #1 | 2 | 1
-        1 | 2 | 1.0
-        1 | 2 | https://desk.example.com/tickets/1/
-        SUP-00001 | SUP-00002 | SUP-1
-        SUP-00001 | SUP-00002 | SUP-1 (same customer)
-        SUP-00001 | SUP-00002 | 与SUP-00001重复
-        1 | 2 | 与#1重复
-        1 | 2 | 1、3
-        SUP-00001 | SUP-00002 | 2 customers, duplicate of SUP 00001
-        SUP-00001 | SUP-00002 | 1
-        SUP-00001 | SUP-00002 | ticket-1
-        SUP-00001 | SUP-00002 | https://acme.example.com/tickets/SUP-00001?tab=1
-    """,
-)
+@each_line("""
+    first, second, link
+    1 | 2 | 1, 3
+    #1 | 2 | 1
+    1 | 2 | 1.0
+    1 | 2 | https://desk.example.com/tickets/1/
+    SUP-00001 | SUP-00002 | SUP-1
+    SUP-00001 | SUP-00002 | SUP-1 (same customer)
+    SUP-00001 | SUP-00002 | 与SUP-00001重复
+    1 | 2 | 与#1重复
+    1 | 2 | 1、3
+    SUP-00001 | SUP-00002 | 2 customers, duplicate of SUP 00001
+    SUP-00001 | SUP-00002 | 1
+    SUP-00001 | SUP-00002 | ticket-1
+    SUP-00001 | SUP-00002 | https://acme.example.com/tickets/SUP-00001?tab=1
+""")
 def test_links_in_any_spelling(root, work, first, second, link):
     lines = tickets(first, second, "3").splitlines()
     cells = ("duplicate_of", "", f'"{link}"', "")
@@ -144,7 +141,7 @@ LINK_CELLS = [
 ]
 
 
-@pytest.mark.parametrize("column", ["Duplicate of", "Links"])
+@cases("column", ["Duplicate of", "Links"])
 def test_the_words_beside_ids_decide_which_links_are_duplicates(root, work, column):
     header = ["id", "title", "created", "closed", "repo", column]
     for number, (cell, *_) in enumerate(LINK_CELLS):
@@ -184,21 +181,19 @@ def test_a_denied_link_is_kept_and_counted(root, work):
     assert [row["words"] for row in seen] == ["not a duplicate of …", "blocks …"]
 
 
-@each_line(
-    "cell, reason",
-    """
-        n/a |
-        - |
-        None |
-        AB-1; see AB-99 | to a ticket outside the import
-        XY-1 | to a ticket outside the import
-        2 customers | to a ticket outside the import
-        the one from May | without an id
-        ab-02 | to the ticket itself
-        ab-3 | to one of several tickets
-        https://desk.example.com/other/issues/1 | to a ticket outside the import
-    """,
-)
+@each_line("""
+    cell, reason
+    n/a |
+    - |
+    None |
+    AB-1; see AB-99 | to a ticket outside the import
+    XY-1 | to a ticket outside the import
+    2 customers | to a ticket outside the import
+    the one from May | without an id
+    ab-02 | to the ticket itself
+    ab-3 | to one of several tickets
+    https://desk.example.com/other/issues/1 | to a ticket outside the import
+""")
 def test_skipped_links_are_listed_by_reason(root, work, cell, reason):
     ids, page = ["AB-1", "AB-2", "AB-3", "AB-03"], "https://desk.example.com/acme/issues/"
     rows = [
@@ -213,7 +208,7 @@ def test_skipped_links_are_listed_by_reason(root, work, cell, reason):
     assert rest == ([reason] if reason else [])
 
 
-@pytest.mark.parametrize(
+@cases(
     "first, date_format, times",
     [
         ("2024-01-31T22:00:00Z", "", "1/31/2024, 10:00:00\u202fp.\xa0m."),
@@ -247,7 +242,7 @@ def test_times(root, work, first, date_format, times):
         imported(path, work, **options)
         assert stored(work, "SELECT created_at FROM issues ORDER BY number")[0] == first
     else:
-        with pytest.raises((DataError, ConfigError), match=re.escape(first)):
+        with raises((DataError, ConfigError), match=re.escape(first)):
             imported(path, work, **options)
 
 
@@ -269,7 +264,7 @@ def test_ids_in_texts_become_references(root, work):
     assert body == "As in #2, or #3, 与#2重复, not as UTF-8 or AB-77."
 
 
-@pytest.mark.parametrize(
+@cases(
     "text, expected",
     [
         ('{"type": ["doc"], "content": [{"type": {}, "text": "Seen."}]}', "Seen."),
@@ -345,7 +340,7 @@ def test_objects_without_urls_need_a_repository(root, work):
 
 def test_wrong_options_are_refused(root, tmp_path, work):
     path = written(root / "t.csv", tickets("1", "2", "3"))
-    cases = [
+    wrong = [
         ({"columns": {"name": "title"}}, ConfigError, "'name': expected one of id, title"),
         (
             {"columns": {"title": "Titel"}},
@@ -356,8 +351,8 @@ def test_wrong_options_are_refused(root, tmp_path, work):
         ({"links": path}, DataError, "t.csv: no column for duplicate_of"),
         ({"links": path, "folder": tmp_path / "absent.csv"}, DataError, "absent.csv: no such file"),
     ]
-    for options, error, message in cases:
-        with pytest.raises(error, match=message):
+    for options, error, message in wrong:
+        with raises(error, match=message):
             imported(options.pop("folder", path), work, **options)
     write_tracker(tmp_path / "dump", "o/r", issues=[issue("o/r", 1)])
     with config_error("contains no tickets"):
@@ -459,7 +454,7 @@ def test_keys_states_and_priorities_stay(root, tmp_path, work):
 
 def test_states_and_resolutions(root, work):
     """A ticket with a closing time is closed in any state that does not mean open."""
-    cases = text_table("""
+    wrong = text_table("""
         # expected | states of tickets | resolution | closed at
         closed | Done, geschlossen, Fertig, terminé, закрыт, 完成, Duplicate: x, Doublon | |
         open | offen, in progress, nouveau, в работе, 进行中 | |
@@ -476,7 +471,7 @@ def test_states_and_resolutions(root, work):
     """)
     rows = [
         (expected, ["Suche", "<p> is bad", "2024-01-01", state.strip(), resolution, closed])
-        for expected, states, resolution, closed in cases
+        for expected, states, resolution, closed in wrong
         for state in states.split(",")
     ]
     header = ["id", "title", "body", "created", "state", "Resolution", "closed"]

@@ -6,15 +6,15 @@ import polars as pl
 import pytest
 
 import llm_labeler
-from tests.support.tables import text_table
+from tests.support.shorthand import approx, shared, values
 
 WORDS = {"s": "same", "o": "opposite", "u": "unrelated", "?": "unsure"}
 JUDGES = 5
-VOTED = [  # polarity, a letter per judge (the others are unsure), and why `vote` drops the candidate
-    ("positive", "s", None),
-    ("positive", "sso", None),
-    ("positive", "s??", None),
-    *text_table("""
+# Polarity, a letter per judge (the others are unsure), and why `vote` drops the candidate.
+VOTED = values("""
+    positive | s | None
+    positive | sso | None
+    positive | s?? | None
     positive | so | undecided
     positive | sou | undecided
     positive | ?? | undecided
@@ -22,17 +22,17 @@ VOTED = [  # polarity, a letter per judge (the others are unsure), and why `vote
     positive | suu | outvoted
     positive | o | outvoted
     positive | ou | undecided
-"""),
-    ("negative", "o", None),
-    ("negative", "u", None),
-    ("negative", "ou", None),  # neither is `same`
-    ("negative", "os", "undecided"),
-    ("negative", "oouss", None),
-    ("negative", "ouss", "undecided"),
-    ("negative", "s", "outvoted"),
-    ("negative", "sso", "outvoted"),
-    ("negative", "oou", None),
-]
+    negative | o | None
+    negative | u | None
+    # neither is `same`
+    negative | ou | None
+    negative | os | undecided
+    negative | oouss | None
+    negative | ouss | undecided
+    negative | s | outvoted
+    negative | sso | outvoted
+    negative | oou | None
+""")
 
 
 def sentence(polarity, letters):
@@ -55,7 +55,7 @@ def judging(number):
     return judge
 
 
-@pytest.fixture(scope="module")
+@shared
 def work(tmp_path_factory):
     texts = [sentence(polarity, letters) for polarity, letters, _ in VOTED]
     judges = {f"j{number}": judging(number) for number in range(JUDGES)}
@@ -122,8 +122,8 @@ def test_reversed_pairs_are_swapped_on_request(aggregate):
 
 def test_weighted_falls_back_to_shares_of_few_votes(aggregate):
     result = aggregate("weighted", min_confidence=0.6)
-    assert result["positive", "sso"] == ("positive", pytest.approx(2 / 3))
-    assert result["negative", "oouss"] == ("negative", pytest.approx(2 / 5))
+    assert result["positive", "sso"] == ("positive", approx(2 / 3))
+    assert result["negative", "oouss"] == ("negative", approx(2 / 5))
     assert (result["positive", "so"], result["positive", "??"]) == ("unsure", "undecided")
     assert aggregate("weighted", min_confidence=0.5)["positive", "so"] == "undecided"
     assert aggregate("weighted", min_confidence=0.61)["negative", "oouss"] == "unsure"

@@ -6,12 +6,12 @@ import re
 import threading
 
 import polars as pl
-import pytest
 
 import llm_labeler
 import pairkit
-from pairkit import ConfigError, Progress
+from pairkit import Progress
 from tests.contract.label_command import tree
+from tests.support.shorthand import approx, cases, config_error, raises
 
 TEXTS = ["The nurse takes a pill.", "A doctor drinks cold water.", "My aunt walks slowly at night."]
 
@@ -54,7 +54,7 @@ def test_results_and_reports(tmp_path, out, caplog):
     assert result.pairs is result.pairs
     assert [step[:2] for _, step in result.next_steps()] == [["aoe", "train"]]
     assert result.pairs.splits["train"].equals(pairkit.read(out).splits["train"])
-    with pytest.raises(AttributeError):
+    with raises(AttributeError):
         result.out = tmp_path
     report = llm_labeler.report(result.work)
     assert (report.llms["mine"].proposals, report.llms["mine"].pairs) == (12, 12)
@@ -87,7 +87,7 @@ def test_results_and_reports(tmp_path, out, caplog):
     assert "rows left out: empty label in 1" in caplog.messages[-1]
     percent = gold.with_columns(label=pl.col("label") * 60 + 20)
     found = llm_labeler.evaluate(percent, work=result.work, label_range=(0, 100))
-    assert found.threshold == pytest.approx(0.5)
+    assert found.threshold == approx(0.5)
 
 
 def test_the_report_says_what_a_drop_reason_means(tmp_path):
@@ -120,7 +120,7 @@ def test_progress_goes_to_a_function_and_nothing_to_the_terminal(out, capsys):
 
 def test_the_error_on_unknown_prices_has_a_working_remedy(out):
     asked = []
-    with pytest.raises(ConfigError, match="price of mine is unknown") as caught:
+    with config_error("price of mine is unknown") as caught:
         generate(TEXTS, out, asked, max_cost=5)
     assert asked == []
     entries = re.findall(
@@ -131,9 +131,6 @@ def test_the_error_on_unknown_prices_has_a_working_remedy(out):
     assert re.search(
         r"0 tokens, cost \$0 \(\$0\.\d+ in all", repr(generate(TEXTS, out, settings=entries))
     )
-
-
-ANY = llm_labeler  # without type checks
 
 
 LATER = f"python:{__name__}.answer_later"
@@ -152,7 +149,7 @@ class Answering:
         return prompt
 
 
-@pytest.mark.parametrize(
+@cases(
     "llms, models",
     [
         ("chatgpt, llama", {"chatgpt": "gpt-4o-mini", "llama": "meta-llama/Llama-3.1-8B-Instruct"}),
@@ -206,23 +203,26 @@ ARGUMENTS = [
 ]
 
 
-@pytest.mark.parametrize(
+@cases(
     "call, message",
     [
         *(
-            (lambda given=given: ANY.generate(TEXTS, **QUIET | given), message)
+            (lambda given=given: llm_labeler.generate(TEXTS, **QUIET | given), message)
             for given, message in ARGUMENTS
         ),
-        (lambda: ANY.plan(TEXTS, llm=answer, out=None), "^out = None: "),
-        (lambda: ANY.parse(None), "^work = None: "),
-        (lambda: ANY.report(None), "^work = None: "),
-        (lambda: ANY.show(5, work="work"), "^sentence = 5: "),
-        (lambda: ANY.evaluate([], work="work", gold_threshold="x"), "^gold_threshold = 'x': "),
+        (lambda: llm_labeler.plan(TEXTS, llm=answer, out=None), "^out = None: "),
+        (lambda: llm_labeler.parse(None), "^work = None: "),
+        (lambda: llm_labeler.report(None), "^work = None: "),
+        (lambda: llm_labeler.show(5, work="work"), "^sentence = 5: "),
+        (
+            lambda: llm_labeler.evaluate([], work="work", gold_threshold="x"),
+            "^gold_threshold = 'x': ",
+        ),
     ],
 )
 def test_a_wrong_argument_is_named_in_one_line(call, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigError, match=message) as raised:
+    with config_error(message) as raised:
         call()
     assert "\n" not in str(raised.value)
     assert not [*tmp_path.iterdir()]

@@ -9,8 +9,15 @@ import pytest
 
 import llm_labeler
 from llm_labeler import CallFailed
-from tests.support.refusals import config_error, data_error, remote_error
-from tests.support.tables import table
+from tests.support.shorthand import (
+    approx,
+    cases,
+    config_error,
+    data_error,
+    raises,
+    remote_error,
+    table,
+)
 
 from .stored_answers import add_pending_batch
 
@@ -70,7 +77,7 @@ def test_part_of_the_budget_is_kept_for_judges(tmp_path, out):
         generate(tmp_path / "few", texts=texts, max_requests=2, polarity="negative")
 
 
-@pytest.mark.parametrize("aggregation", ["vote", "weighted"])
+@cases("aggregation", ["vote", "weighted"])
 def test_llms_that_write_the_same_sentence_confirm_it(out, aggregation):
     llms = {name: answering("she") for name in ("ann", "bob")}
     given = {"out": out, "aggregation": aggregation}
@@ -146,7 +153,7 @@ def test_an_error_of_one_llm_is_reported_after_the_others_ended(out):
     def breaks(prompt):
         raise ZeroDivisionError("of mine")
 
-    with pytest.raises(ZeroDivisionError, match="of mine"):
+    with raises(ZeroDivisionError, match="of mine"):
         llm_labeler.generate(TEXTS, llm=[waits, breaks], out=out)
 
 
@@ -179,7 +186,7 @@ def test_an_estimate_computed_by_hand(planned):
     assert (one.questions, one.missing) == (2, 2)
     # A prompt of 45 bytes has 11 tokens, two sentences of 40 bytes times 1.3 have 26. Twice.
     assert one.tokens == 2 * (11 + 26)
-    assert one.cost == pytest.approx((2 * 11 * 1.0 + 2 * 26 * 10.0) / 1e6)
+    assert one.cost == approx((2 * 11 * 1.0 + 2 * 26 * 10.0) / 1e6)
     assert one.at_most > 2 * (45 + 100)
     assert one.cost_at_most is not None
     assert one.cost_at_most > one.cost
@@ -199,15 +206,13 @@ def test_an_unknown_price_is_not_zero_and_judging_is_estimated(planned):
     assert only_judge.tokens > 250  # at least the instructions of a judge
 
 
-@table(
-    "budget, short",
-    """
-        {} | []
-        {'max_cost': 1.0, 'max_tokens': 10000, 'max_requests': 2} | []
-        {'max_cost': 0.0004} | ['$0.0005, of which $0 are spent; max_cost=0.0004 covers about 74% of']
-        {'max_tokens': 70, 'max_requests': 1} | ['max_requests=1 covers', 'max_tokens=70 covers']
-    """,
-)
+@table("""
+    budget, short
+    {} | []
+    {'max_cost': 1.0, 'max_tokens': 10000, 'max_requests': 2} | []
+    {'max_cost': 0.0004} | ['$0.0005, of which $0 are spent; max_cost=0.0004 covers about 74% of']
+    {'max_tokens': 70, 'max_requests': 1} | ['max_requests=1 covers', 'max_tokens=70 covers']
+""")
 def test_a_limit_that_is_too_low_for_the_run_is_reported(budget, short, planned):
     plan = planned(entry=PRICED, **budget)
     lines = plan.to_dict()["short_of"]
@@ -216,17 +221,15 @@ def test_a_limit_that_is_too_low_for_the_run_is_reported(budget, short, planned)
     assert all(line in str(plan.table().caption) for line in lines)
 
 
-@table(
-    "llms, options, refused",
-    """
-        a | {'aggregation': 'vote'} | True
-        a | {'aggregation': 'weighted'} | True
-        a | {'aggregation': 'vote', 'judges': 'a'} | True
-        a | {'aggregation': 'vote', 'judges': 'b'} | False
-        ab | {'aggregation': 'weighted'} | False
-        a | {} | False
-    """,
-)
+@table("""
+    llms, options, refused
+    a | {'aggregation': 'vote'} | True
+    a | {'aggregation': 'weighted'} | True
+    a | {'aggregation': 'vote', 'judges': 'a'} | True
+    a | {'aggregation': 'vote', 'judges': 'b'} | False
+    ab | {'aggregation': 'weighted'} | False
+    a | {} | False
+""")
 def test_an_aggregation_that_can_give_no_pair_is_refused(llms, options, refused, planned):
     if not refused:
         planned(*llms, **options)

@@ -10,13 +10,13 @@ from llm_labeler.dispatch.budget import Budget, charge
 from llm_labeler.dispatch.openai_batches import OpenAiBatches, read_lines, read_results
 from llm_labeler.records import TokenUsage
 from llm_labeler.settings import BudgetSettings
-from pairkit import BadReply, ConfigError, RemoteError
+from pairkit import BadReply
 from pairkit.base.openai_api.channel import Channel
 from pairkit.base.openai_api.refusals import NoAnswer, Refusal, RefusedCall
 from tests.llm_labeler.llm_server import an_ask, provider, run
 from tests.llm_labeler.scripted_provider import answers_in
 from tests.support.llm import Options, serve
-from tests.support.tables import table
+from tests.support.shorthand import approx, cases, config_error, raises, remote_error, table
 
 PRICES = {"price_in": 1.0, "price_out": 2.0}
 
@@ -69,8 +69,8 @@ def test_answers_match_their_questions_at_half_the_price(store):
         usage = answer.reply.usage
         assert usage is not None
         full = (usage.prompt_tokens + 2 * usage.completion_tokens) / 1e6
-        direct += answer.cost == pytest.approx(full)
-        assert answer.cost == pytest.approx(full) or answer.cost == pytest.approx(full / 2)
+        direct += answer.cost == approx(full)
+        assert answer.cost == approx(full) or answer.cost == approx(full / 2)
     assert direct == 1  # the first question
     assert store.spent() == outcome.spent + again.spent
     assert store.batches() == []
@@ -109,11 +109,11 @@ def killed_at(point, base_url, store):
     with pytest.MonkeyPatch.context() as patched:
         in_store = lambda *args, **kwargs: end(plain(*args, **kwargs))  # noqa: E731
         patched.setattr(owner, name, in_store if owner is AnswerStore else step)
-        with pytest.raises(Killed):
+        with raises(Killed):
             batch(base_url, store)
 
 
-@pytest.mark.parametrize("point", POINTS)
+@cases("point", POINTS)
 def test_a_killed_run_continues_without_a_second_batch(point, store):
     with serve(Options(batch_s=0.05)) as server:
         killed_at(point, server.base_url, store)
@@ -150,7 +150,7 @@ def test_a_batch_is_found_on_a_later_page(store, monkeypatch):
 def test_a_batch_that_the_server_does_not_know(store):
     with serve(Options(batch_s=60)) as server:
         killed_at("adopted", server.base_url, store)
-    with serve() as another, pytest.raises(ConfigError, match="has no such batch"):
+    with serve() as another, config_error("has no such batch"):
         batch(another.base_url, store)
     assert len(store.batches()) == 1
 
@@ -172,7 +172,7 @@ def test_the_budget_limits_batches(store):
         assert store.spent().requests == server.stats.requests == 19
 
 
-@pytest.mark.parametrize("point", ["written down", "adopted"])
+@cases("point", ["written down", "adopted"])
 def test_unused_budget_of_an_earlier_batch_is_available(point, store):
     """A pending batch counts at its bound until its state is known."""
 
@@ -195,7 +195,7 @@ def test_batches_respect_the_size_limits(store, monkeypatch):
         assert server.stats.batches >= 5
 
 
-@pytest.mark.parametrize(
+@cases(
     "page, error",
     [
         ('{"data": [{"id": "b%d", "status": "completed"}], "has_more": true}', "100 pages of batches"),
@@ -211,7 +211,7 @@ def test_pages_and_sizes_of_lists_are_bounded(page, error, monkeypatch):
 
     monkeypatch.setattr(Channel, "get", get)
     batches = OpenAiBatches(provider("http://localhost:1/v1", kind="openai"), 0.01)
-    with pytest.raises(BadReply, match=error):
+    with raises(BadReply, match=error):
         run(batches.find("label-1"))
 
 
@@ -221,8 +221,8 @@ LOST = NoAnswer("timeout", "no answer", was_sent=True)
 
 
 @table(
-    "method, fault, times, error",
     r"""
+        method, fault, times, error
         upload | BUSY | 3 | None
         upload | BUSY | 100 | can't reach the Batch API
         post | FULL | 1 | could be started .*Too many are enqueued\.
@@ -248,7 +248,7 @@ def test_transfers_that_fail(method, fault, times, error, store, monkeypatch):
     monkeypatch.setattr("pairkit.base.openai_api.refusals.BACKOFF_S", 0.001)
     with serve() as server:
         if error:
-            with pytest.raises(RemoteError, match=error):
+            with remote_error(error):
                 batch(server.base_url, store)
             left[0] = 0
         assert batch(server.base_url, store).failed == 0
@@ -295,7 +295,7 @@ def test_result_lines_are_matched_by_custom_id():
         TokenUsage(101, 10),
         True,
     )
-    assert answer.cost == pytest.approx((101 + 2 * 10) / 1e6 / 2)
+    assert answer.cost == approx((101 + 2 * 10) / 1e6 / 2)
     reasons = {name: failure.reason for name, failure in results.failures.items()}
     expected = {"a": "server_error", "b": "broken_reply", "h": "empty_answer"}
     assert reasons == expected | dict.fromkeys("cde", "timeout")

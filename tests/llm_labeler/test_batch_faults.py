@@ -1,10 +1,9 @@
 """What a server may do with a batch of questions."""
 
-import pytest
-
 import llm_labeler
-from pairkit import AuthError, ConfigError
+from pairkit import AuthError
 from tests.support.llm import Faults, Options, serve
+from tests.support.shorthand import cases, config_error, raises
 
 TEXTS = [f"Patient {number} is fine." for number in range(60)]
 
@@ -20,7 +19,7 @@ def answers(result):
     return llm_labeler.report(result.work).llms["llama"].answers
 
 
-@pytest.mark.parametrize("ends", ["expired", "cancelled"])
+@cases("ends", ["expired", "cancelled"])
 def test_unanswered_questions_of_a_batch_are_asked_again(ends, out):
     with serve(Options(batch_ends=ends)) as server:
         first = batch(server, out)  # each second of the other 19 is answered
@@ -71,11 +70,11 @@ def test_questions_that_the_server_rejects_are_not_asked_again(out):
 def test_a_wrong_key_is_detected_before_a_batch_is_submitted(out, monkeypatch):
     monkeypatch.setenv("OTHER_KEY", "sk-wrong")
     with serve(Options(api_key="sk-right")) as server:
-        with pytest.raises(AuthError, match="OTHER_KEY"):
+        with raises(AuthError, match="OTHER_KEY"):
             batch(server, out, api_key_env="OTHER_KEY")
         assert server.stats.batches == 0
 
 
 def test_llms_without_a_batch_api_are_refused(out):
-    with serve() as server, pytest.raises(ConfigError, match="llm llama: has no Batch API"):
+    with serve() as server, config_error("llm llama: has no Batch API"):
         batch(server, out, kind="glm")

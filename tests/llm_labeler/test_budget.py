@@ -21,8 +21,8 @@ from llm_labeler.dispatch.budget import (
 )
 from llm_labeler.records import LlmReply, Prices, TokenUsage
 from llm_labeler.settings import BudgetSettings
-from pairkit import AuthError, ConfigError
-from tests.support.tables import table
+from pairkit import AuthError
+from tests.support.shorthand import cases, config_error, raises, table
 
 from .scripted_provider import (
     ACTUAL,
@@ -60,13 +60,13 @@ def test_an_unknown_price_is_not_zero():
     check_prices(limited, {"free": known}, Spending())
     check_prices(BudgetSettings(max_tokens=1), {"odd": unknown}, Spending(unpriced=3))
     remedy = r"price of odd is unknown; .*settings='llm.odd.price_in=X' and settings='llm.odd.price_out=Y'"
-    with pytest.raises(ConfigError, match=remedy):
+    with config_error(remedy):
         check_prices(limited, {"free": known, "odd": unknown}, Spending())
-    with pytest.raises(ConfigError, match="the price of 3 earlier calls is unknown"):
+    with config_error("the price of 3 earlier calls is unknown"):
         check_prices(limited, {"free": known}, Spending(unpriced=3))
 
 
-@pytest.mark.parametrize(
+@cases(
     "settings, limit",
     [
         (BudgetSettings(max_requests=3), "max_requests"),
@@ -81,7 +81,7 @@ def test_limits_are_reached_exactly(settings, limit):
     budget.settle(one, charge(TokenUsage(4, 6), 0.1))
     assert budget.reserve("a", TokenUsage(4, 6), 0.1, in_bulk=True) is None
     budget.settle(two, charge(TokenUsage(4, 6), 0.1))
-    with pytest.raises(BudgetSpent) as spent:
+    with raises(BudgetSpent) as spent:
         budget.reserve("a", TokenUsage(4, 6), 0.1)
     assert spent.value.limit == limit
 
@@ -89,26 +89,24 @@ def test_limits_are_reached_exactly(settings, limit):
 def test_a_share_of_the_rest_is_kept_for_a_later_stage():
     budget = Budget(BudgetSettings(max_tokens=110), charge(TokenUsage(4, 6), None))
     budget.keep_back(0.3)
-    with pytest.raises(BudgetSpent):
+    with raises(BudgetSpent):
         budget.reserve("a", TokenUsage(71, 0), None)
     budget.settle(hold(budget, 70, 0), charge(TokenUsage(50, 0), None))
     budget.keep_back(0)
     assert hold(budget, 50, 0).amounts == (1, 50, 0)
-    with pytest.raises(BudgetSpent):
+    with raises(BudgetSpent):
         budget.reserve("a", TokenUsage(51, 0), None)
 
 
-@table(
-    "cost, expected",
-    """
-        None | unknown
-        0.0 | $0
-        4e-05 | $0.0000
-        0.5 | $0.5000
-        1.0 | $1.00
-        12.345 | $12.35
-    """,
-)
+@table("""
+    cost, expected
+    None | unknown
+    0.0 | $0
+    4e-05 | $0.0000
+    0.5 | $0.5000
+    1.0 | $1.00
+    12.345 | $12.35
+""")
 def test_money(cost, expected):
     assert money(cost) == expected
 
@@ -116,7 +114,7 @@ def test_money(cost, expected):
 def test_free_calls_ignore_a_spent_cost_limit():
     budget = Budget(BudgetSettings(max_cost=1.0), charge(TokenUsage(1, 1), 3.0))
     assert budget.reserve("a", TokenUsage(5, 5), 0.0) is not None
-    with pytest.raises(BudgetSpent):
+    with raises(BudgetSpent):
         budget.reserve("a", TokenUsage(5, 5), 1e-9)
     budget = Budget(
         BudgetSettings(max_requests=4), Spending()
@@ -268,7 +266,7 @@ def check(store, draw):
     return outcome.stopped_by is not None
 
 
-@pytest.mark.parametrize("runs", [40, pytest.param(1000, marks=pytest.mark.slow)])
+@cases("runs", [40, pytest.param(1000, marks=pytest.mark.slow)])
 def test_random_runs_keep_their_budget_and_use_it(tmp_path, runs):
     stopped = 0
     for seed in range(runs):

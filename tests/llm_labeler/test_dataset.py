@@ -9,8 +9,7 @@ import pytest
 
 import llm_labeler
 import pairkit
-from pairkit import ConfigError, DataError
-from tests.support.tables import table
+from tests.support.shorthand import cases, config_error, data_error, table
 
 from .stored_answers import text_of
 
@@ -99,7 +98,7 @@ def test_each_kept_candidate_is_one_row_with_its_provenance(out):
         )
 
 
-@pytest.mark.parametrize("task", ["paraphrase", "triplet"])
+@cases("task", ["paraphrase", "triplet"])
 def test_triplets_have_each_sentence_of_texts_with_both_polarities(task, out):
     result, kept = drawn(out, task)
     sides = {}
@@ -147,13 +146,11 @@ def test_files_of_the_dataset_folder(out):
     assert statistics["llms"] == both
 
 
-@table(
-    "polarity, folders",
-    """
-        positive | ['data', 'positive']
-        negative | ['data']
-    """,
-)
+@table("""
+    polarity, folders
+    positive | ['data', 'positive']
+    negative | ['data']
+""")
 def test_a_configuration_without_rows_is_left_out(polarity, folders, out):
     result = generate(out, polarity=polarity)
     assert sorted(path.name for path in result.out.iterdir() if path.is_dir()) == folders
@@ -177,7 +174,7 @@ def test_the_card(tmp_path):
     assert "{" not in card.replace(words, "").replace(negative, "")
 
 
-@pytest.mark.parametrize(
+@cases(
     "llms, says, title",
     [
         (["wordnet"], "**No LLM was used.**", "Sentence pairs by rules"),
@@ -212,7 +209,7 @@ def test_a_large_dataset_is_written_in_shards_and_read_as_one(tmp_path, monkeypa
         assert one.equals(other)
 
 
-@pytest.mark.parametrize(
+@cases(
     "answer, options, message",
     [
         (lambda prompt: text_of(prompt), {}, r"no pair is left .*\(echo 6\); a: 3 of 3 negatives repeat"),
@@ -224,7 +221,7 @@ def test_a_large_dataset_is_written_in_shards_and_read_as_one(tmp_path, monkeypa
     ],
 )  # fmt: skip
 def test_a_dataset_without_pairs_is_refused(out, answer, options, message):
-    with pytest.raises(DataError, match=message) as caught:
+    with data_error(message) as caught:
         generate(out, TEXTS[:3], llm={"a": answer}, **options)
     assert ("[filters]" in str(caught.value)) == ("max_requests" not in options)
     assert str(caught.value).count("look at some") == ("max_requests" not in options)
@@ -254,5 +251,5 @@ def test_a_moved_file_is_the_same_input_and_another_prompt_another_dataset(tmp_p
         file.write_text("\n".join(TEXTS[:3]))
         llm_labeler.generate(file, llm=[ann], out=out)
     for change in ({"size": 9}, {"llm": {"ann": bob}}, {"prompt": "paper"}):
-        with pytest.raises(ConfigError, match="fresh=True"):
+        with config_error("fresh=True"):
             generate(out, TEXTS[:3], **change)

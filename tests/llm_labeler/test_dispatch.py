@@ -3,12 +3,11 @@
 import asyncio
 from dataclasses import replace
 
-import pytest
-
 from llm_labeler import CallFailed
 from llm_labeler.dispatch.budget import Spending
 from llm_labeler.records import LlmReply
-from pairkit import AuthError, ConfigError, Progress, RemoteError
+from pairkit import AuthError, Progress
+from tests.support.shorthand import cases, config_error, raises, remote_error
 
 from .scripted_provider import (
     ACTUAL,
@@ -97,7 +96,7 @@ def test_failures_are_stored_and_the_run_continues(store):
 AT_BOUND = Spending(1, 100, 50, PICO_BOUND, estimated=1)
 
 
-@pytest.mark.parametrize(
+@cases(
     "reply, charged",
     [
         (LlmReply("x", usage=ACTUAL), Spending(1, 80, 20, PICO_ACTUAL)),
@@ -125,7 +124,7 @@ def test_refusals_of_all_questions_are_not_final(store):
         return answer_at_once(ask, attempt)
 
     provider = Scripted(script)
-    with pytest.raises(RemoteError, match=r"refused 1\d consecutive questions .* see ticket"):
+    with remote_error(r"refused 1\d consecutive questions .* see ticket"):
         run(ask_in(store, provider, count=120))
     assert provider.asked.total() <= 60 + 10 + provider.concurrency
     assert not [failure for failure in store.failures() if failure.final]
@@ -154,7 +153,7 @@ def test_an_error_stops_one_llm_and_finishes_calls_in_flight(store):
         Scripted(script, latency_s=0.1),
         Scripted(name="other", latency_s=5.0, concurrency=3),
     )
-    with pytest.raises(AuthError, match="refused key"):
+    with raises(AuthError, match="refused key"):
         run(ask_in(store, failing, other, count=100))
     answered = {answer.key for answer in answers_in(store)}
     assert {an_ask(n).key for n in range(20)} <= answered
@@ -172,7 +171,7 @@ def test_after_an_error_hanging_calls_are_cancelled(store):
             await stuck(0.1 if ask.text == "0" else 1e6)
             raise AuthError("refused")
 
-    with pytest.raises(AuthError):
+    with raises(AuthError):
         run(ask_in(store, Stuck(concurrency=3), count=3))
     assert store.recover() == 2  # may have been billed
     assert store.spent_by_llm()["tester"] == Spending(3, 200, 100, 2 * PICO_BOUND, estimated=2)
@@ -185,12 +184,12 @@ def test_an_unwritable_store_ends_the_run(store):
         return answer_at_once(ask, attempt)
 
     provider = Scripted(script, latency_s=0.1)
-    with pytest.raises(ConfigError, match="fix its permissions"):
+    with config_error("fix its permissions"):
         run(ask_in(store, provider, count=100))
     assert provider.asked.total() < 20
 
 
-@pytest.mark.parametrize("at_s", [0.0, 0.05, 0.35, 1.0])
+@cases("at_s", [0.0, 0.05, 0.35, 1.0])
 def test_cancelling_leaves_the_store_consistent(store, at_s):
     provider = Scripted(latency_s=0.1)
 
@@ -198,7 +197,7 @@ def test_cancelling_leaves_the_store_consistent(store, at_s):
         run_ = asyncio.create_task(ask_in(store, provider, count=1000))
         await asyncio.sleep(at_s)
         run_.cancel()
-        with pytest.raises(asyncio.CancelledError):
+        with raises(asyncio.CancelledError):
             await run_
         assert len(asyncio.all_tasks()) == 1
 

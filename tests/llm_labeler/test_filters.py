@@ -5,11 +5,9 @@ import random
 from collections import Counter
 from contextlib import suppress
 
-import pytest
-
 import llm_labeler
 from pairkit import DataError
-from tests.support.tables import text_lines, text_table
+from tests.support.shorthand import cases, shared, text_lines, text_table
 
 from .stored_answers import text_of
 
@@ -19,7 +17,7 @@ BAKERY = "The old bakery closes at six."
 LONG = "It is known that " + "the dose and " * 40 + "the result are safe."
 
 
-def cases(table):
+def by_reason(table):
     """Reason, text (`TEXT` if it is empty) and candidate by line."""
     rows = text_table(table)
     return [
@@ -29,7 +27,7 @@ def cases(table):
 
 
 EITHER = [  # of both polarities
-    *cases("""
+    *by_reason("""
     kept |  | A physician handed the child 2 pills the day before.
     echo |  | The doctor gave the child two tablets yesterday.
     echo |  | the doctor gave the child two tablets, yesterday!!
@@ -68,7 +66,7 @@ EITHER = [  # of both polarities
     (TEXT, "The doctor gave pills. " * 9 + "The doctor gave pills.", "too_long"),
 ]
 POSITIVE = [
-    *cases("""
+    *by_reason("""
     not_a_question | How many words should a personal essay have? | The answer is 3200 words.
     not_a_question | How many words should a personal essay have? | A personal essay should have 650 words.
     kept | How many words should a personal essay have? | How long should a personal essay be?
@@ -79,7 +77,7 @@ POSITIVE = [
 ]
 # Each is a valid positive.
 NEGATIVE = [
-    *cases("""
+    *by_reason("""
     kept |  | The doctor did not give the child two tablets yesterday.
     kept |  | The doctor gave the child two tablets today.
     kept |  | The doctor gave the child three tablets yesterday.
@@ -129,10 +127,10 @@ POSITIVES = [*EITHER, *POSITIVE, *((text, candidate, None) for text, candidate, 
 NEGATIVES = [*EITHER, *NEGATIVE]
 
 
-def reasons(out, cases, **options):
+def reasons(out, pairs, **options):
     """Why each candidate of a text was dropped."""
     answers = {}
-    for text, candidate, _ in cases:
+    for text, candidate, _ in pairs:
         answers.setdefault(text, []).append(candidate)
 
     def answer(prompt):
@@ -155,22 +153,22 @@ def gathered(text, out):
     return llm_labeler.show(text, work=out.with_name(f"{out.name}.work")).gathered
 
 
-@pytest.fixture(scope="module")
+@shared
 def positives(tmp_path_factory):
     return reasons(tmp_path_factory.mktemp("positives") / "out", POSITIVES)
 
 
-@pytest.fixture(scope="module")
+@shared
 def negatives(tmp_path_factory):
     return reasons(tmp_path_factory.mktemp("negatives") / "out", NEGATIVES, polarity="negative")
 
 
-@pytest.mark.parametrize("case", POSITIVES, ids=lambda case: case[1][:60])
+@cases("case", POSITIVES, ids=lambda case: case[1][:60])
 def test_positives(positives, case):
     assert positives[case[:2]] == case[2]
 
 
-@pytest.mark.parametrize("case", NEGATIVES, ids=lambda case: case[1][:60])
+@cases("case", NEGATIVES, ids=lambda case: case[1][:60])
 def test_negatives(negatives, case):
     assert negatives[case[:2]] == case[2]
 
@@ -179,8 +177,8 @@ MOVED = "Yesterday the doctor gave the child two tablets."
 NURSE = "The nurse gave the child two tablets yesterday."
 
 
-@pytest.mark.parametrize(
-    "name, value, polarity, cases",
+@cases(
+    "name, value, polarity, pairs",
     [
         ("same_script", False, "positive", [(TEXT, "Врач вчера дал ребёнку две таблетки.", None)]),
         ("min_length_ratio", 0, "positive", [(TEXT, "Two pills.", None)]),
@@ -206,9 +204,9 @@ NURSE = "The nurse gave the child two tablets yesterday."
         ]),
     ],
 )  # fmt: skip
-def test_settings_of_filters(name, value, polarity, cases, out):
-    result = reasons(out, cases, polarity=polarity, settings={f"filters.{name}": value})
-    assert result == {(text, candidate): reason for text, candidate, reason in cases}
+def test_settings_of_filters(name, value, polarity, pairs, out):
+    result = reasons(out, pairs, polarity=polarity, settings={f"filters.{name}": value})
+    assert result == {(text, candidate): reason for text, candidate, reason in pairs}
 
 
 PUMP = "The old pump may leak in winter."
@@ -217,7 +215,7 @@ SWAPPED = "The blue team of the large city beat the red team of the small town i
 TESTED = "The pump was tested in winter and leaked twice, so that it was sent back to the factory."
 
 
-@pytest.mark.parametrize(
+@cases(
     "text, line, reason",
     [
         (TEXT, "tense: The doctor gave the child tablets.", None),

@@ -10,9 +10,16 @@ import llm_labeler
 import pairkit
 from llm_labeler import CallFailed
 from tests.support.llm import Faults, Options, serve
-from tests.support.pairs import pair_table
-from tests.support.refusals import config_error, data_error, remote_error
-from tests.support.tables import each_line, table, values
+from tests.support.shorthand import (
+    cases,
+    config_error,
+    data_error,
+    each_line,
+    pair_table,
+    remote_error,
+    table,
+    values,
+)
 
 PAIRS = values("""
     The pump leaks. | Water runs out of the pump. | 1 | same
@@ -104,14 +111,12 @@ def test_judges_see_no_labels_and_no_other_votes(tmp_path):
     assert "opposite of" not in seen[0]
 
 
-@each_line(
-    "purpose, same",
-    """
-        match | one could stand for the other
-        search | one answers the other
-        group | they belong to the same topic, or have the same intent
-    """,
-)
+@each_line("""
+    purpose, same
+    match | one could stand for the other
+    search | one answers the other
+    group | they belong to the same topic, or have the same intent
+""")
 def test_what_counts_as_the_same_follows_the_purpose(purpose, same, out):
     seen = []
     wanted = {"judge.purpose": purpose, "ensemble.min_confidence": 0}
@@ -164,7 +169,7 @@ def test_failures_are_reported_as_a_problem(tmp_path, out):
     assert judged(tmp_path / "whole").problem is None
 
 
-@pytest.mark.parametrize("kind", ["filtered", "events", "invalid_json", "refused_format"])
+@cases("kind", ["filtered", "events", "invalid_json", "refused_format"])
 @pytest.mark.usefixtures("short_waits")
 def test_judges_on_unusual_servers(kind, out):
     options = Options(format_error="Input validation error" if kind == "refused_format" else "")
@@ -181,7 +186,7 @@ def test_judges_on_unusual_servers(kind, out):
     assert result.statistics["dropped"] == ({"unsure": filtered} if filtered else {})
 
 
-@pytest.mark.parametrize("kind, ending", [("refusal", "refused"), ("filtered", "filtered")])
+@cases("kind, ending", [("refusal", "refused"), ("filtered", "filtered")])
 def test_without_votes_the_error_counts_how_answers_ended(kind, ending, out):
     with serve(faults=Faults(1.0, (kind,))) as server:
         llm = {"kind": "openai_compatible", "model": "emulated", "base_url": server.base_url}
@@ -189,13 +194,11 @@ def test_without_votes_the_error_counts_how_answers_ended(kind, ending, out):
             judged(out, llm={"a": llm})
 
 
-@table(
-    "changes, message",
-    """
-        {'llm': 'wordnet'} | wordnet is a set of rules, which can't judge
-        {'settings': {'task': 'judge'}} | to judge existing pairs, run `label judge`
-    """,
-)
+@table("""
+    changes, message
+    {'llm': 'wordnet'} | wordnet is a set of rules, which can't judge
+    {'settings': {'task': 'judge'}} | to judge existing pairs, run `label judge`
+""")
 def test_rules_and_other_tasks_can_not_judge(out, changes, message):
     with config_error(message):
         judged(out, **changes)

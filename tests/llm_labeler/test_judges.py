@@ -3,7 +3,6 @@
 import json
 import random
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,6 +19,7 @@ from llm_labeler.judging.ensemble import (
 from llm_labeler.records import VOTES, Candidate, JudgeVote
 from llm_labeler.settings import EnsembleSettings
 from tests.support.linear import assert_linear
+from tests.support.shorthand import approx, cases
 
 SETTINGS = EnsembleSettings(min_items=50)
 SKILLS = {"ann": 0.9, "bob": 0.75, "eve": 0.55}
@@ -63,19 +63,19 @@ def test_accuracies_equal_those_of_crowdkit():
     ballots = collect(judgements(classes(100, PRIOR, 3), FIVE, 3, unsure=0.1, leave_out=True))
     result = fit(ballots, smoothing=0.0, tolerance=1e-10).accuracy.tolist()
     crowdkits = {"ann": 0.8743, "bob": 0.6913, "eve": 0.5737, "max": 0.8617, "zoe": 0.6107}
-    assert dict(zip(ballots.names, result, strict=True)) == pytest.approx(crowdkits, abs=2e-4)
+    assert dict(zip(ballots.names, result, strict=True)) == approx(crowdkits, abs=2e-4)
 
 
-@pytest.mark.parametrize("leave_out", [False, True])
+@cases("leave_out", [False, True])
 def test_accuracies_of_simulated_judges_are_recovered(leave_out):
     truth = classes(6000, PRIOR, 5)
     judges = fit_judges(judgements(truth, SKILLS, 5, unsure=0.1, leave_out=leave_out), SETTINGS)
     assert judges.method == "dawid-skene"
     assert judges.reason is None
-    assert {name: judge.accuracy for name, judge in judges.by_name.items()} == pytest.approx(
+    assert {name: judge.accuracy for name, judge in judges.by_name.items()} == approx(
         SKILLS, abs=0.03
     )
-    assert [judges.prior[name] for name in CLASSES] == pytest.approx(PRIOR, abs=0.03)
+    assert [judges.prior[name] for name in CLASSES] == approx(PRIOR, abs=0.03)
 
 
 @settings(max_examples=40)
@@ -87,7 +87,7 @@ def test_estimates_ignore_order_and_stay_in_range(votes, order):
     judges = fit_judges(votes, settings)
     assert judges == fit_judges(shuffled, settings)
     assert all(0 <= (judge.accuracy or 0) <= 1 for judge in judges.by_name.values())
-    assert sum(judges.prior.values()) == pytest.approx(1)
+    assert sum(judges.prior.values()) == approx(1)
     assert all(0 <= agreement.share <= 1 for agreement in judges.agreements)
     assert judges.alpha is None or judges.alpha <= 1
     judged = {
@@ -97,7 +97,7 @@ def test_estimates_ignore_order_and_stay_in_range(votes, order):
     json.dumps(judges.to_dict())
 
 
-@pytest.mark.parametrize(
+@cases(
     "votes, words",
     [
         ([], "0 judges"),
@@ -130,12 +130,12 @@ def test_majority_figures_computed_by_hand():
     assert judges.by_name["j0"].judged == 3
     assert judges.by_name["j1"].unsure == 1
     assert {judge.accuracy for judge in judges.by_name.values()} == {None}
-    assert judges.prior["same"] == pytest.approx((5 + 1) / (9 + 3))
+    assert judges.prior["same"] == approx((5 + 1) / (9 + 3))
     shares = {(a.one, a.other): (a.candidates, a.share) for a in judges.agreements}
     assert shares == {
         ("j0", "j1"): (2, 1.0),
         ("j0", "j2"): (2, 0.5),
-        ("j1", "j2"): (3, pytest.approx(2 / 3)),
+        ("j1", "j2"): (3, approx(2 / 3)),
     }
 
 
@@ -183,7 +183,7 @@ def weighted(polarity, letters, prior=(1 / 3, 1 / 3, 1 / 3), *, min_confidence=0
 def test_weighted_label_computed_by_hand():
     pair = weighted("positive", "so", (0.5, 0.25, 0.25), j0=0.8, j1=0.6)
     same, opposite, unrelated = 0.5 * 0.8 * 0.2, 0.25 * 0.1 * 0.6, 0.25 * 0.1 * 0.2  # Bayes
-    assert pair.label == pytest.approx(same / (same + opposite + unrelated))
+    assert pair.label == approx(same / (same + opposite + unrelated))
     assert pair.reason is None
     # Below the confidence, it is unsure.
     assert weighted("positive", "s", j0=0.6, min_confidence=0.59).reason is None
@@ -192,7 +192,7 @@ def test_weighted_label_computed_by_hand():
     assert weighted("negative", "ou", j0=0.7, j1=0.7, min_confidence=0.8).reason is None
 
 
-@pytest.mark.parametrize(
+@cases(
     "letters, prior, accuracy, expected",
     [
         ("?", (0.2, 0.5, 0.3), {"j0": 0.9}, 0.2),  # no vote
@@ -206,4 +206,4 @@ def test_weighted_label_computed_by_hand():
     ],
 )
 def test_weights_of_unusual_judges(letters, prior, accuracy, expected):
-    assert weighted("positive", letters, prior, **accuracy).label == pytest.approx(expected)
+    assert weighted("positive", letters, prior, **accuracy).label == approx(expected)

@@ -2,7 +2,6 @@
 
 import asyncio
 
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -10,7 +9,7 @@ from llm_labeler import CallFailed
 from llm_labeler.dispatch.limits import MAX_WAIT_S, Breaker, RateLimiter, TokenBucket
 from llm_labeler.settings import BreakerSettings
 from pairkit import RateLimited, RemoteError
-from tests.support.tables import each_line, text_table
+from tests.support.shorthand import approx, cases, each_line, raises, remote_error, text_table
 
 from .scripted_provider import Scripted, answer_at_once, ask_in, fails, run
 
@@ -54,7 +53,7 @@ def test_a_call_beyond_the_limit_of_a_minute_starts_after_a_minute_without_calls
     assert bucket.wait_s(301.0, 500.0) <= 0
 
 
-@pytest.mark.parametrize(
+@cases(
     "counted, amount, now, wait_s",
     [
         [float(cell) for cell in row]
@@ -72,7 +71,7 @@ def test_a_call_beyond_the_limit_of_a_minute_starts_after_a_minute_without_calls
 def test_corrected_amounts_count_in_their_minute(counted, amount, now, wait_s):
     bucket = TokenBucket(100)
     bucket.correct(bucket.start(0.0, 50.0), counted)
-    assert max(0.0, bucket.wait_s(now, amount)) == pytest.approx(wait_s)
+    assert max(0.0, bucket.wait_s(now, amount)) == approx(wait_s)
 
 
 def test_a_late_correction_delays_the_next_start_only_by_its_spacing():
@@ -84,19 +83,17 @@ def test_a_late_correction_delays_the_next_start_only_by_its_spacing():
     assert bucket.wait_s(70.0, 90.0) <= 0
 
 
-@each_line(
-    "used, starts",
-    """
-        # the bound is 100 tokens, or a second
-        100 100 100 100 | 0 1 2 3
-        # more than the bound delays the next call
-        400 100 100 100 | 0 4 5 6
-        100 100 400 100 | 0 1 2 6
-        # less brings it forward
-        20 20 20 20 | 0 0.2 0.4 0.6
-        100 20 20 100 | 0 1 1.2 1.4
-    """,
-)
+@each_line("""
+    used, starts
+    # the bound is 100 tokens, or a second
+    100 100 100 100 | 0 1 2 3
+    # more than the bound delays the next call
+    400 100 100 100 | 0 4 5 6
+    100 100 400 100 | 0 1 2 6
+    # less brings it forward
+    20 20 20 20 | 0 0.2 0.4 0.6
+    100 20 20 100 | 0 1 1.2 1.4
+""")
 def test_an_answer_corrects_the_tokens_of_its_call(used, starts):
     async def main():
         limiter = RateLimiter("tester", 1, None, 6000)
@@ -108,20 +105,20 @@ def test_an_answer_corrects_the_tokens_of_its_call(used, starts):
             limiter.answered(admission, tokens)
         return found
 
-    assert run(main()) == pytest.approx([*map(float, starts.split())], abs=0.2)
+    assert run(main()) == approx([*map(float, starts.split())], abs=0.2)
 
 
 def test_requests_per_minute_are_limited(store):
     provider = Scripted(rpm=120, concurrency=50, latency_s=1.0)
     run(ask_in(store, provider, count=300))
     assert most_in_a_minute(provider.starts) in (119, 120)
-    assert provider.starts[-1] == pytest.approx(150, rel=0.02)
+    assert provider.starts[-1] == approx(150, rel=0.02)
 
 
 def test_tokens_per_minute_follow_actual_usage(store):
     provider = Scripted(tpm=60_000, concurrency=50, latency_s=1.0)  # bound 150, actual 100
     run(ask_in(store, provider, count=1000))
-    assert provider.starts[-1] == pytest.approx(100, rel=0.05)
+    assert provider.starts[-1] == approx(100, rel=0.05)
     assert most_in_a_minute(provider.starts, [100.0] * 1000) <= 60_000 * 1.05
 
 
@@ -129,7 +126,7 @@ def test_concurrency_is_limited(store):
     provider = Scripted(concurrency=7, latency_s=1.0)
     run(ask_in(store, provider, count=70))
     assert provider.most_in_flight == 7
-    assert provider.starts[-1] == pytest.approx(9.0)
+    assert provider.starts[-1] == approx(9.0)
 
 
 def test_a_429_pauses_all_calls_until_retry_after(store):
@@ -170,7 +167,7 @@ def test_concurrency_adapts_to_the_server(store):
     assert server.accepted[-1] < 5 * 1000 * 0.2 / 5  # a fifth of the optimal speed
 
 
-@pytest.mark.parametrize("wish_s", [None, 2.0])
+@cases("wish_s", [None, 2.0])
 def test_the_rate_adapts_to_the_server(store, wish_s):
     server = Server(rpm=300, wish_s=wish_s)
     outcome = run(ask_in(store, server.provider, count=1500))
@@ -194,13 +191,13 @@ def test_concurrency_recovers_after_429s(store):
 
 def test_ten_minutes_of_429s_end_the_run(store):
     provider = Scripted(fails(CallFailed("rate_limited", "", retry_after_s=7200)))
-    with pytest.raises(
+    with raises(
         RateLimited, match=r"tester: the server accepts no calls .* retry after 7200 s"
     ) as raised:
         run(ask_in(store, provider))
     assert raised.value.retry_after_s == 7200
     provider = Scripted(fails(CallFailed("rate_limited", "")))
-    with pytest.raises(
+    with raises(
         RateLimited, match=r"for now \(HTTP 429\); .* run the same command again later"
     ) as raised:
         run(ask_in(store, provider))
@@ -267,9 +264,7 @@ def test_the_breaker_names_the_most_frequent_reason_and_its_last_detail():
     ]
     for reason, detail in reasons:
         breaker.note(CallFailed(reason, detail), 61.0)
-    with pytest.raises(
-        RemoteError, match=r"5 of the last 5 calls failed, most with timeout \(slowest\)"
-    ):
+    with remote_error(r"5 of the last 5 calls failed, most with timeout \(slowest\)"):
         breaker.note(CallFailed("connection", "refused"), 122.0)
 
 
@@ -285,5 +280,5 @@ def test_only_consecutive_equal_refusals_end_a_run():
     )  # another message resets it, too
     breaker.note(alike, 0)
     breaker.note(alike, 0)
-    with pytest.raises(RemoteError, match="refused 3 consecutive questions"):
+    with remote_error("refused 3 consecutive questions"):
         breaker.note(alike, 0)

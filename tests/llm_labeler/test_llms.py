@@ -4,12 +4,9 @@ import asyncio
 import json
 from functools import cache
 
-import pytest
-
 import llm_labeler
 from llm_labeler import CallFailed
-from tests.support.refusals import config_error
-from tests.support.tables import each_line, text_table
+from tests.support.shorthand import cases, config_error, each_line, raises, text_table
 
 from .llm_server import KEY, address_and_key
 
@@ -84,7 +81,7 @@ def priced():
     return listed(*entries)
 
 
-@pytest.mark.parametrize("number", range(len(PRICES)))
+@cases("number", range(len(PRICES)))
 def test_prices(number):
     llm = priced()[f"llm-{number}"]
     expected = [None if price == "None" else float(price) for price in PRICES[number][:2]]
@@ -96,7 +93,7 @@ def test_built_in_llms_have_prices():
     assert None not in [price for llm in built_in for price in (llm.price_in, llm.price_out)]
 
 
-@pytest.mark.parametrize(
+@cases(
     "entry, message",
     [
         *(
@@ -138,15 +135,13 @@ def test_inconsistent_entries_are_refused(entry, message):
     assert "\n" not in str(caught.value)
 
 
-@each_line(
-    "kind, url, variable",
-    """
-        openai | https://api.openai.com/v1 | OPENAI_API_KEY
-        glm | https://open.bigmodel.cn/api/paas/v4 | ZHIPUAI_API_KEY
-        anthropic | https://api.anthropic.com/v1 | ANTHROPIC_API_KEY
-        gemini | https://generativelanguage.googleapis.com/v1beta/openai | GEMINI_API_KEY
-    """,
-)
+@each_line("""
+    kind, url, variable
+    openai | https://api.openai.com/v1 | OPENAI_API_KEY
+    glm | https://open.bigmodel.cn/api/paas/v4 | ZHIPUAI_API_KEY
+    anthropic | https://api.anthropic.com/v1 | ANTHROPIC_API_KEY
+    gemini | https://generativelanguage.googleapis.com/v1beta/openai | GEMINI_API_KEY
+""")
 def test_each_provider_has_its_own_address_and_key(kind, url, variable, monkeypatch):
     assert address_and_key(kind) == (url, KEY)
     assert address_and_key(kind, base_url="https://llm.example/v1") == (
@@ -187,13 +182,13 @@ class Answering:
         return answer(prompt)
 
 
-@pytest.mark.parametrize("function", [answer, later, Answering(), lambda prompt: later(prompt)])
+@cases("function", [answer, later, Answering(), lambda prompt: later(prompt)])
 def test_plain_async_and_objects(function, out):
     result = by_function(function, out)
     assert (result.positives, result.asked.spent.estimated, result.cost) == (2, 2, None)
 
 
-@pytest.mark.parametrize(
+@cases(
     "raised, reason",
     [
         (TimeoutError("slow"), "timeout"),
@@ -210,7 +205,7 @@ def test_temporary_failures_of_functions(raised, reason, tmp_path):
     settings = {"llm.mine.attempts": 1}
     result = by_function(fails, tmp_path / "out", settings=settings, keep_going=True)
     assert (result.positives, result.asked.unanswered) == (1, {reason: 1})
-    with pytest.raises(ZeroDivisionError):
+    with raises(ZeroDivisionError):
         by_function(lambda _: 1 / 0, tmp_path / "other")
 
 

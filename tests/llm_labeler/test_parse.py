@@ -1,12 +1,10 @@
 import json
 import re
 
-import pytest
-
 from llm_labeler.parsing.answer import REASONS, parse_answer, parse_hard_negatives
 from llm_labeler.parsing.line_rules import JOINED, LINE_RULES
 from llm_labeler.records import Item, ending_of
-from tests.support.tables import each_line, text_lines, text_table
+from tests.support.shorthand import cases, each_line, text_lines, text_table, values
 
 TEXT = "A man is playing a guitar."
 ONE = "Someone plays the guitar."
@@ -24,7 +22,7 @@ def reasons(raw, text=TEXT, **options):
     return [item.reason for item in parse_answer(raw, text=text, **options)]
 
 
-@pytest.mark.parametrize(
+@cases(
     "raw",
     [
         f"1.{ONE}\n2.{TWO}\n3.{THREE}",
@@ -77,7 +75,7 @@ def test_list_formats(raw):
     assert kept(raw) == [ONE, TWO, THREE]
 
 
-@pytest.mark.parametrize(
+@cases(
     "raw",
     [
         f"一、{ZH_ONE}\n二、{ZH_TWO}",
@@ -96,7 +94,7 @@ def test_chinese_formats(raw):
     assert kept(raw, ZH_TEXT) == [ZH_ONE, ZH_TWO]
 
 
-@pytest.mark.parametrize(
+@cases(
     "expected, raw",
     [
         ("empty_answer", ""),
@@ -173,21 +171,21 @@ ENDS = """
 """
 
 
-@pytest.mark.parametrize("pair", re.findall(r"\S+ \S+", THOUGHTS))
-@pytest.mark.parametrize("answer", [LIST, json.dumps([ONE, TWO])])
+@cases("pair", re.findall(r"\S+ \S+", THOUGHTS))
+@cases("answer", [LIST, json.dumps([ONE, TWO])])
 def test_reasoning_between_tokens_of_any_form(pair, answer):
     opening, closing = pair.split()
     assert kept(f"{opening}\n{DRAFTS}{closing}\n{answer}") == [ONE, TWO]
     assert kept(f"{answer}\n<thinking>{DRAFTS}</thinking>") == [ONE, TWO]
 
 
-@pytest.mark.parametrize("end", ENDS.split())
-@pytest.mark.parametrize("answer", [LIST, json.dumps([ONE, TWO])])
+@cases("end", ENDS.split())
+@cases("answer", [LIST, json.dumps([ONE, TWO])])
 def test_end_marks_of_any_form(end, answer):
     assert kept(f"{answer}{end}") == kept(f"{answer}\n{end}") == [ONE, TWO]
 
 
-@pytest.mark.parametrize(
+@cases(
     "raw",
     [
         f"<answer>\n{LIST}\n</answer>\nI hope this helps!",
@@ -204,7 +202,7 @@ def test_tokens_around_sentences(raw):
     assert kept(raw) == [ONE, TWO]
 
 
-@pytest.mark.parametrize(
+@cases(
     "raw",
     [
         *text_lines(r"""
@@ -251,29 +249,27 @@ def test_apologies_of_customers_are_kept():
         assert "refusal" not in reasons(raw)
 
 
-@each_line(
-    "finish, reason",
-    """
-        content_filter | filtered
-        SAFETY | filtered
-        error | failed
-        tool_calls | empty_answer
-        refusal | refusal
-    """,
-)
+@each_line("""
+    finish, reason
+    content_filter | filtered
+    SAFETY | filtered
+    error | failed
+    tool_calls | empty_answer
+    refusal | refusal
+""")
 def test_empty_answers_have_the_reason_of_their_ending(finish, reason):
     assert reasons("", finish=finish) == [reason]
     assert finish != "refusal" or reasons("No.", finish=finish) == [reason]
     assert reasons(f"1. {ONE}\n\nNote: I have", finish="length") == [None, "closing_note"]
 
 
-@pytest.mark.parametrize("raw", ["", " \n", "<think>The user wants"])
+@cases("raw", ["", " \n", "<think>The user wants"])
 def test_a_limit_reached_before_the_answer_is_reported(raw):
     assert reasons(raw, finish="length")[-1] == "limit_spent"
     assert "max_tokens" in REASONS["limit_spent"]
 
 
-@pytest.mark.parametrize(
+@cases(
     "text, answer",
     [
         *text_table("""
@@ -311,27 +307,23 @@ def test_sentences_that_look_like_markup_are_unchanged(text, answer):
     assert parse_answer(answer, text=text) == [Item(answer)]
 
 
-@pytest.mark.parametrize(
-    "raw", [f"1. {ONE}\n2. {TWO[:20]}", f'["{ONE}", "{TWO[:20]}', f"{ONE}\n{TWO[:20]}"]
-)
-@each_line(
-    "finish, reason",
-    """
-        length | cut_off
-        MAX_TOKENS | cut_off
-        model_length | cut_off
-        content_filter | filtered
-        sensitive | filtered
-        abort | failed
-        tool_calls | unknown_end
-         | unknown_end
-    """,
-)
+@cases("raw", [f"1. {ONE}\n2. {TWO[:20]}", f'["{ONE}", "{TWO[:20]}', f"{ONE}\n{TWO[:20]}"])
+@each_line("""
+    finish, reason
+    length | cut_off
+    MAX_TOKENS | cut_off
+    model_length | cut_off
+    content_filter | filtered
+    sensitive | filtered
+    abort | failed
+    tool_calls | unknown_end
+     | unknown_end
+""")
 def test_a_possibly_truncated_sentence_is_dropped(raw, finish, reason):
     assert parse_answer(raw, text=TEXT, finish=finish) == [Item(ONE), Item(TWO[:20], reason)]
 
 
-@pytest.mark.parametrize("finish", ["", "tool_calls", "length", "content_filter", "other"])
+@cases("finish", ["", "tool_calls", "length", "content_filter", "other"])
 def test_valid_json_is_complete_whatever_its_finish_reason(finish):
     sentences = json.dumps({"sentences": [ONE, TWO]})
     for raw in (sentences, f"Here you are:\n```json\n{sentences}\n```", f'["{ONE}", "{TWO}"]'):
@@ -357,27 +349,33 @@ QUOTING, OFFERS = (
 SISTERS = "It belongs to two sisters."
 
 
-@pytest.mark.parametrize(
+@cases(
     "raw, text, expected",
     [
-        (
-            "crash on start\nfails at launch",
-            "App crashes at startup",
-            ["crash on start", "fails at launch"],
+        *values(
+            r"""
+                "crash on start\nfails at launch" | App crashes at startup | ['crash on start', 'fails at launch']
+                "1. Someone\xa0 plays\u3000the x² guitar." | TEXT | ['Someone plays the x² guitar.']
+                １．他说：“好，我去！”（改写） | 他说：“好，我来！” | ['他说：“好，我去！”']
+                "\ufeff1\u200b. E\u0301l paga." | Él cobra. | ['Él paga.']
+                "Lo siento, no pue\xaddo ayudar con eso. De\u0301sole\u0301." | Él cobra. | []
+                "1. a\x00b \ud800c" | TEXT | ['a�b �c']
+                '["He said \\"no\\".", "A\\u00e9\\nB"]' | TEXT | ['He said "no".', 'Aé B']
+                ['it's a dog', 'He said "hi" to me'] | TEXT | ["it's a dog", 'He said "hi" to me']
+                "1. Someone plays it;\n2. He plays;" | TEXT | ['Someone plays it', 'He plays']
+                "1. Someone plays;\n2. He plays\n3. She plays" | TEXT | ['Someone plays;', 'He plays', 'She plays']
+                1. "Someone "else" plays." | TEXT | ['Someone "else" plays.']
+                1. 'Someone's guitar plays.' | TEXT | ["Someone's guitar plays."]
+                1. 'Someone' plays the 'guitar' | TEXT | ["'Someone' plays the 'guitar'"]
+            """,
+            TEXT=TEXT,
         ),
         ("Someone plays\nthe guitar.", TEXT, [ONE]),
-        ("1. Someone\u00a0 plays　the x² guitar.", TEXT, ["Someone plays the x² guitar."]),
-        ("１．他说：“好，我去！”（改写）", "他说：“好，我来！”", ["他说：“好，我去！”"]),
-        ("\ufeff1\u200b. E\u0301l paga.", "Él cobra.", ["Él paga."]),
-        ("Lo siento, no pue\u00addo ayudar con eso. De\u0301sole\u0301.", "Él cobra.", []),
-        ("1. a\x00b \ud800c", TEXT, ["a\ufffdb \ufffdc"]),
         (
             "| In | Out |\n|---|---|\n| One is. | Two is. |\n| It is. |",
             "It is.",
             ["One is.", "Two is."],
         ),
-        ('["He said \\"no\\".", "A\\u00e9\\nB"]', TEXT, ['He said "no".', "Aé B"]),
-        ("['it's a dog', 'He said \"hi\" to me']", TEXT, ["it's a dog", 'He said "hi" to me']),
         (f"1. {QUOTING}\n2. {SISTERS}", "Two sisters own the company.", [QUOTING, SISTERS]),
         (json.dumps([OFFERS, SISTERS]), "Two sisters own the company.", [OFFERS, SISTERS]),
         (
@@ -386,15 +384,6 @@ SISTERS = "It belongs to two sisters."
             [SISTERS],
         ),
         (f"1. {ZH_ONE[:-1]}；\n2. {ZH_TWO}", ZH_TEXT, [ZH_ONE[:-1], ZH_TWO]),
-        ("1. Someone plays it;\n2. He plays;", TEXT, ["Someone plays it", "He plays"]),
-        (
-            "1. Someone plays;\n2. He plays it\n3. She plays",
-            TEXT,
-            ["Someone plays;", "He plays it", "She plays"],
-        ),
-        ('1. "Someone "else" plays."', TEXT, ['Someone "else" plays.']),
-        ("1. 'Someone's guitar plays.'", TEXT, ["Someone's guitar plays."]),
-        ("1. 'Someone' plays the 'guitar'", TEXT, ["'Someone' plays the 'guitar'"]),
     ],
 )
 def test_the_sentences_of_small_answers(raw, text, expected):
@@ -426,12 +415,12 @@ FINISHES = {
 }
 
 
-@pytest.mark.parametrize("ending, words", FINISHES.items(), ids=FINISHES)
+@cases("ending, words", FINISHES.items(), ids=FINISHES)
 def test_finish_reasons_of_many_servers(ending, words):
     assert {word: ending_of(word) for word in words.split()} == dict.fromkeys(words.split(), ending)
 
 
-@pytest.mark.parametrize("rule", LINE_RULES, ids=lambda rule: rule.example)
+@cases("rule", LINE_RULES, ids=lambda rule: rule.example)
 def test_rules_of_lines(rule):
     last = parse_answer(rule.example, text="The man plays music.", size=2)[-1]
     *_, line = rule.example.split("\n")

@@ -4,12 +4,9 @@ import json
 from collections import Counter
 from contextlib import suppress
 
-import pytest
-
 import llm_labeler
 from pairkit import DataError
-from tests.support.refusals import config_error, data_error
-from tests.support.tables import table
+from tests.support.shorthand import cases, config_error, data_error, table
 
 FLUTE = "A man is playing a flute."
 PUMP = "The old pump often leaks in winter."
@@ -41,9 +38,7 @@ def test_the_papers_prompt_is_verbatim(out):
     ]
 
 
-@pytest.mark.parametrize(
-    "text", ["He {said} so.", 'A {"a": {size}} of {text} "quoted" \\ here', "猫 {polarity} é"]
-)
+@cases("text", ["He {said} so.", 'A {"a": {size}} of {text} "quoted" \\ here', "猫 {polarity} é"])
 def test_braces_and_quotes_of_a_text_are_kept(text, tmp_path):
     own = tmp_path / "own.txt"
     own.write_text('Give {"a": {size}} {polarity} for {text} and {other}\n')
@@ -66,19 +61,17 @@ def test_a_table_of_templates(tmp_path):
     assert prompts(tmp_path / "out", '"x"', prompt=table, size=2) == expected
 
 
-@table(
-    "name, content, says",
-    r"""
-        a.txt | {size} {polarity} | no \{text}
-        a.txt | {text} {polarity} | no \{size}
-        a.txt | {size} {text} | no \{polarity}
-        a.toml | positive = "{size} {text}" | no negative prompt
-        a.toml | positive = 1 | expected strings
-        a.toml | "positive = " | can't be read
-        a.toml | other = "{text}" | expected strings
-        papr | None | no such template
-    """,
-)
+@table(r"""
+    name, content, says
+    a.txt | {size} {polarity} | no \{text}
+    a.txt | {text} {polarity} | no \{size}
+    a.txt | {size} {text} | no \{polarity}
+    a.toml | positive = "{size} {text}" | no negative prompt
+    a.toml | positive = 1 | expected strings
+    a.toml | "positive = " | can't be read
+    a.toml | other = "{text}" | expected strings
+    papr | None | no such template
+""")
 def test_unusable_templates(tmp_path, name, content, says):
     path = tmp_path / name
     if content is not None:
@@ -165,7 +158,7 @@ def test_run_json_has_only_the_hash_of_examples(tmp_path, out):
         llm_labeler.parse(out.with_name("out.work"), out=tmp_path / "b", settings={"samples": 2})
 
 
-@pytest.mark.parametrize(
+@cases(
     "rows",
     [
         "".join(f"text {n},other {n},1\n" for n in range(33)),

@@ -2,10 +2,9 @@
 
 import json
 
-import pytest
-
 import llm_labeler
 from tests.support.llm import Options, reply, serve
+from tests.support.shorthand import cases
 
 from .stored_answers import text_of
 
@@ -46,7 +45,7 @@ IS_OPEN, ASKS, UNLIKE = (
 )
 
 
-@pytest.mark.parametrize(
+@cases(
     "answers, polarity, expected",
     [
         (answered(IS_OPEN, IS_OPEN, IS_OPEN, ASKS), "positive", "ann: 3 of 4 sentences have little to do"),
@@ -77,7 +76,7 @@ def test_rules_without_positives(tmp_path):
     ]
 
 
-@pytest.mark.parametrize("spent, is_warned", [(3, True), (2, False)])
+@cases("spent, is_warned", [(3, True), (2, False)])
 def test_answers_that_reach_the_token_limit_before_they_begin(spent, is_warned, out):
     def respond(path, body):
         if path.endswith("models"):

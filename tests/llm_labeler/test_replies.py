@@ -3,11 +3,9 @@
 import json
 from functools import cache
 
-import pytest
-
 import llm_labeler
 from tests.support.llm import Options, reply, serve
-from tests.support.tables import table, text_table
+from tests.support.shorthand import cases, raises, shared, table, text_table
 
 USAGE = {"prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 12}
 NESTED = "a"
@@ -184,7 +182,7 @@ def run(out, response, texts, **options):
         return llm_labeler.generate(texts, llm={"mine": llm}, out=out, **given)
 
 
-@pytest.fixture(scope="module")
+@shared
 def shown(tmp_path_factory):
     """What was stored about a case."""
     texts = {text_of(number): response for number, response in enumerate(RESPONSES)}
@@ -201,7 +199,7 @@ def shown(tmp_path_factory):
     return cache(lambda number: llm_labeler.show(text_of(number), work=result.work))
 
 
-@pytest.mark.parametrize("number", range(len(ANSWERS)))
+@cases("number", range(len(ANSWERS)))
 def test_answers(shown, number):
     (answer,) = shown(number).answers
     assert (answer.reply.raw, answer.reply.finish, answer.reply.model) == (
@@ -211,7 +209,7 @@ def test_answers(shown, number):
     assert answer.estimated
 
 
-@pytest.mark.parametrize("number", range(len(USAGES)))
+@cases("number", range(len(USAGES)))
 def test_usage(shown, number):
     (answer,) = shown(len(ANSWERS) + number).answers
     usage, counted = USAGES[number][1], answer.reply.usage
@@ -220,25 +218,23 @@ def test_usage(shown, number):
     assert usage is None or (counted.prompt_tokens, counted.completion_tokens) == usage
 
 
-@pytest.mark.parametrize("number", range(len(FAILURES)))
+@cases("number", range(len(FAILURES)))
 def test_unusable_responses(shown, number):
     (failure,) = shown(len(ANSWERS) + len(USAGES) + number).failures
     assert (failure.reason, failure.final) == (FAILURES[number][1], False)
     assert len(failure.detail) < 200
 
 
-@table(
-    "code, error, message",
-    """
-        402 | RemoteError | the account is exhausted
-        insufficient_quota | RemoteError | the account is exhausted
-        403 | AuthError | refused a call without a key with HTTP 403
-        404 | RemoteError | HTTP 404 although the server lists emulated
-    """,
-)
+@table("""
+    code, error, message
+    402 | RemoteError | the account is exhausted
+    insufficient_quota | RemoteError | the account is exhausted
+    403 | AuthError | refused a call without a key with HTTP 403
+    404 | RemoteError | HTTP 404 although the server lists emulated
+""")
 def test_a_refusal_in_a_response_with_status_200(code, error, message, tmp_path):
     fault = {"error": {"message": "upstream says no: no such model", "code": code}}
     empty = {**fault, **completion({"content": None})}
     for number, value in enumerate((fault, {**fault, "choices": []}, empty, {"choices": [fault]})):
-        with pytest.raises(error, match=message):
+        with raises(error, match=message):
             run(tmp_path / str(number), lambda _, value=value: value, ["A text."], keep_going=False)

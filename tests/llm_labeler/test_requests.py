@@ -6,8 +6,7 @@ import pytest
 
 import llm_labeler
 from tests.support.llm import Faults, Options, reply, serve
-from tests.support.refusals import config_error, remote_error
-from tests.support.tables import each_line, table
+from tests.support.shorthand import cases, config_error, each_line, remote_error, table
 
 PLANE = "A plane is here."
 LONG = f"A {'very ' * 150}long story."
@@ -75,7 +74,7 @@ STRINGS, OBJECT = format_of({"type": "string"}), {"type": "json_object"}
 OFF, ON = {"type": "disabled"}, {"type": "enabled"}
 
 
-@pytest.mark.parametrize(
+@cases(
     "fields, task, formats, others",
     [
         ({}, "paraphrase", [STRINGS, STRINGS], {"max_tokens": 512}),
@@ -99,8 +98,8 @@ def test_requests_differ_by_kind_and_task(fields, task, formats, others, out):
     ]
 
 
-@pytest.mark.parametrize("prompt", ["paper", "Write {size} {polarity} sentences. Input: {text}."])
-@pytest.mark.parametrize("structured, has_format", [("auto", False), ("strict", True)])
+@cases("prompt", ["paper", "Write {size} {polarity} sentences. Input: {text}."])
+@cases("structured, has_format", [("auto", False), ("strict", True)])
 def test_the_papers_prompt_and_prompts_without_json(prompt, structured, has_format, tmp_path):
     if prompt != "paper":
         own = tmp_path / "own.txt"
@@ -124,19 +123,17 @@ def test_refused_fields_are_not_sent_again(out):
         assert sent(server)[-1].keys() == {"model", "messages", "max_tokens", "stream"}
 
 
-@table(
-    "status, message, refusals",
-    """
-        400 | System role not supported | 1
-        400 | Developer instruction is not enabled for models/gemma-3-27b-it | 1
-        400 | System messages are not supported | 1
-        400 | Unsupported value: 'messages[0].role' does not support 'system' with this model. | 1
-        422 | Only user, assistant and tool roles are supported, got system | 1
-        500 | Conversation roles must alternate user/assistant/user/assistant/... | 1
-        # the first one may be about the format
-        400 | Request contains an invalid argument. | 2
-    """,
-)
+@table("""
+    status, message, refusals
+    400 | System role not supported | 1
+    400 | Developer instruction is not enabled for models/gemma-3-27b-it | 1
+    400 | System messages are not supported | 1
+    400 | Unsupported value: 'messages[0].role' does not support 'system' with this model. | 1
+    422 | Only user, assistant and tool roles are supported, got system | 1
+    500 | Conversation roles must alternate user/assistant/user/assistant/... | 1
+    # the first one may be about the format
+    400 | Request contains an invalid argument. | 2
+""")
 def test_a_refused_system_message_becomes_a_part_of_the_question(status, message, refusals, out):
     def respond(path, body):
         refuses = not path.endswith("models") and body["messages"][0]["role"] == "system"
@@ -156,7 +153,7 @@ def test_a_refused_system_message_becomes_a_part_of_the_question(status, message
 
 
 @pytest.mark.usefixtures("short_waits")
-@pytest.mark.parametrize(
+@cases(
     "texts, has_format, attempts",
     [
         ([LONG, 1, 2], [True, False, False, True, True], 1),
@@ -180,21 +177,19 @@ def test_a_refused_strict_format_is_reported(out):
         asked(server, out, options={"keep_going": False}, structured="strict")
 
 
-@each_line(
-    "message, says",
-    """
-        Invalid JSON payload received. Unknown name "seed": Cannot find field. | the value of seed
-        [{'loc': ['body', 'seed'], 'msg': 'Extra inputs are not permitted'}] | the value of seed
-        Argument not supported on this model: seed | the value of seed
-        invalid seed: only 1 is allowed for this model | the value of seed
-        `seed` is deprecated for this model. | the value of seed
-        seed: value should be in range [0, 10] | the value of seed
-        `seed` and `top_p` cannot both be specified for this model. | the value of seed or top_p
-        Argument not supported on this model: topP | the value of top_p
-        No endpoints found that can handle the requested parameters. | the value of seed or top_p
-        max_tokens is too large: 512; at most 100 completion tokens are supported | lower max_tokens in
-    """,
-)
+@each_line("""
+    message, says
+    Invalid JSON payload received. Unknown name "seed": Cannot find field. | the value of seed
+    [{'loc': ['body', 'seed'], 'msg': 'Extra inputs are not permitted'}] | the value of seed
+    Argument not supported on this model: seed | the value of seed
+    invalid seed: only 1 is allowed for this model | the value of seed
+    `seed` is deprecated for this model. | the value of seed
+    seed: value should be in range [0, 10] | the value of seed
+    `seed` and `top_p` cannot both be specified for this model. | the value of seed or top_p
+    Argument not supported on this model: topP | the value of top_p
+    No endpoints found that can handle the requested parameters. | the value of seed or top_p
+    max_tokens is too large: 512; at most 100 completion tokens are supported | lower max_tokens in
+""")
 def test_a_setting_that_is_named_only_in_the_message(message, says, out):
     refused = json.dumps({"error": {"message": message}})
     options = Options(
@@ -256,7 +251,7 @@ WORDINGS = (
 )
 
 
-@pytest.mark.parametrize("status, words", WORDINGS)
+@cases("status, words", WORDINGS)
 def test_a_refused_format_is_left_out_and_remembered(status, words, out):
     with serve(Options(format_error=words, format_status=status)) as server:
         result = asked(server, out, range(24), concurrency=4, attempts=1)
@@ -269,7 +264,7 @@ def test_a_refused_format_is_left_out_and_remembered(status, words, out):
 
 
 @pytest.mark.usefixtures("short_waits")
-@pytest.mark.parametrize("share", [0.66, 1.0])
+@cases("share", [0.66, 1.0])
 def test_answers_that_break_the_format_are_asked_again_and_then_without_it(share, out):
     with serve(faults=Faults(share, ("invalid_json",))) as server:
         result = asked(server, out, range(24), structured="auto")

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import llm_labeler
-from pairkit import DataError
+from tests.support.shorthand import approx, data_error, shared
 
 WORDS = {"s": "same", "o": "opposite", "u": "unrelated", "?": "unsure"}
 
@@ -50,7 +50,7 @@ def rows(report):
     return {(one.name, one.polarity): one for one in report.rows}
 
 
-@pytest.fixture(scope="module")
+@shared
 def score(tmp_path_factory):
     """The report on a table of candidates, in the working folder of a run with these settings."""
 
@@ -68,7 +68,7 @@ def score(tmp_path_factory):
     return of_table
 
 
-@pytest.fixture(scope="module")
+@shared
 def report(score):
     return score()
 
@@ -76,10 +76,10 @@ def report(score):
 def test_scores_of_llms_computed_by_hand(report):
     a, a_negative = rows(report)["a", "positive"], rows(report)["a", "negative"]
     # a: p1 and p2 right; n1 wrong, n2 right
-    assert (a.n, a.precision, a.recall, a.f1) == (2, 1.0, pytest.approx(2 / 3), pytest.approx(0.8))
+    assert (a.n, a.precision, a.recall, a.f1) == (2, 1.0, approx(2 / 3), approx(0.8))
     assert (a_negative.n, a_negative.precision, a_negative.recall) == (2, 0.5, 1.0)
     assert (a.kept, a.candidates) == (4, 4)
-    assert a.kappa == a_negative.kappa == pytest.approx(0.5)  # 3 of 4 alike, by chance 1/2
+    assert a.kappa == a_negative.kappa == approx(0.5)  # 3 of 4 alike, by chance 1/2
     assert ("c", "positive") not in rows(report)  # without gold labels
 
 
@@ -93,11 +93,11 @@ def test_scores_of_aggregations_computed_by_hand(report):
     union = result["union", "positive"]
     assert (union.n, union.precision, union.recall) == (
         3,
-        pytest.approx(2 / 3),
-        pytest.approx(2 / 3),
+        approx(2 / 3),
+        approx(2 / 3),
     )
     vote = result["vote", "negative"]  # p1; n2, n3; p2 and p3 undecided, n1 outvoted
-    assert (vote.n, vote.precision, vote.recall, vote.kept) == (2, 1.0, pytest.approx(2 / 3), 3)
+    assert (vote.n, vote.precision, vote.recall, vote.kept) == (2, 1.0, approx(2 / 3), 3)
     assert {one.candidates for one in report.rows if one.by == "aggregation"} == {6}
     assert report.judges is not None
     assert report.judges.by_name["j0"].judged == 7  # including votes without a gold label
@@ -105,7 +105,7 @@ def test_scores_of_aggregations_computed_by_hand(report):
 
 def test_intervals_and_table(report):
     union = rows(report)["union", "positive"]
-    assert union.interval == pytest.approx((0.2077, 0.9385), abs=1e-4)
+    assert union.interval == approx((0.2077, 0.9385), abs=1e-4)
     table = report.table()
     assert len(table.rows) == len(report.rows)
     assert "spearman" not in table.headings
@@ -125,7 +125,7 @@ def test_swapped_pairs_are_scored_with_their_new_polarity(score):
     assert (result.n, result.precision, result.recall) == (
         2,
         1.0,
-        pytest.approx(2 / 3),
+        approx(2 / 3),
     )  # p1, and n1 swapped
 
 
@@ -168,15 +168,15 @@ def test_graded_labels(score):
     result = score(GRADED)
     assert (result.graded, result.threshold) == (True, 2.5)
     union = rows(result)["union", "positive"]
-    assert union.precision == pytest.approx(2 / 3)
+    assert union.precision == approx(2 / 3)
     scipy_stats = pytest.importorskip("scipy.stats")
     ranks = scipy_stats.spearmanr([1, 1, 1, 0, 0, 0], list(GRADES.values())).statistic
-    assert union.spearman == pytest.approx(ranks)
+    assert union.spearman == approx(ranks)
     assert rows(result)["weighted", "positive"].spearman is not None
     assert result.table().headings[-1] == "spearman"
     assert rows(score(GRADED, threshold=4))["union", "positive"].recall == 1
 
 
 def test_constant_gold_labels_are_refused(score):
-    with pytest.raises(DataError, match=r"all gold labels are 0\.5"):
+    with data_error(r"all gold labels are 0\.5"):
         score(GOLD.with_columns(label=pl.lit(0.5)))

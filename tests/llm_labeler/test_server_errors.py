@@ -2,35 +2,30 @@
 
 import json
 
-import pytest
-
 from llm_labeler import CallFailed
 from pairkit import AuthError, ConfigError
 from tests.llm_labeler.llm_server import KEY, as_anthropic, check, provider, reply_of, responding
 from tests.support.llm import Faults, Options, serve
-from tests.support.refusals import config_error, remote_error
-from tests.support.tables import table
+from tests.support.shorthand import cases, config_error, raises, remote_error, table, values
 
 
 def failure_of(base_url, **fields):
-    with pytest.raises(CallFailed) as caught:
+    with raises(CallFailed) as caught:
         reply_of(provider(base_url, **fields))
     return caught.value
 
 
-@table(
-    "kind, reason, retry_after_s, maybe_billed",
-    """
-        rate_limited | rate_limited | 2.0 | False
-        server_error | server_error | None | False
-        unavailable | server_error | 2.0 | False
-        broken_json | broken_reply | None | True
-        html | broken_reply | None | True
-        empty_choices | broken_reply | None | True
-        disconnect | connection | None | True
-        hang | timeout | None | True
-    """,
-)
+@table("""
+    kind, reason, retry_after_s, maybe_billed
+    rate_limited | rate_limited | 2.0 | False
+    server_error | server_error | None | False
+    unavailable | server_error | 2.0 | False
+    broken_json | broken_reply | None | True
+    html | broken_reply | None | True
+    empty_choices | broken_reply | None | True
+    disconnect | connection | None | True
+    hang | timeout | None | True
+""")
 def test_faults_of_one_call(kind, reason, retry_after_s, maybe_billed):
     with serve(faults=Faults(1.0, (kind,), retry_after_s=2.0)) as server:
         failed = failure_of(server.base_url, timeout_s=0.3 if kind == "hang" else 60)
@@ -46,17 +41,21 @@ def test_an_unreachable_server():
         check(provider("http://127.0.0.1:9/v1"))
 
 
-@pytest.mark.parametrize(
+@cases(
     "status, body, reason",
     [
+        *values(
+            """
+                400 | '{"error": "no"}' | rejected
+                413 | "" | rejected
+                422 | '{"detail": []}' | rejected
+                418 | x | rejected
+            """,
+        ),
         *(
             (status, "<html>Bad gateway</html>", "server_error")
             for status in (408, 409, 500, 502, 503, 504, 529)
         ),
-        (400, '{"error": "no"}', "rejected"),
-        (413, "", "rejected"),
-        (422, '{"detail": []}', "rejected"),
-        (418, "x", "rejected"),
     ],
 )
 def test_statuses(status, body, reason):
@@ -66,17 +65,17 @@ def test_statuses(status, body, reason):
     assert failed.maybe_billed == (status in (408, 504))
 
 
-@pytest.mark.parametrize("how", [check, reply_of])
+@cases("how", [check, reply_of])
 def test_a_wrong_key(how):
     with serve(Options(api_key=KEY)) as server:
-        with pytest.raises(AuthError) as caught:
+        with raises(AuthError) as caught:
             how(provider(server.base_url, name="chatgpt", kind="openai", api_key_env="OTHER_KEY"))
         message = str(caught.value)
         assert message.startswith(
             f"llm chatgpt: {server.base_url} refused the key from OTHER_KEY with HTTP"
         )
         assert "sk-wrong" not in message
-        with pytest.raises(AuthError, match="refused a call without a key"):
+        with raises(AuthError, match="refused a call without a key"):
             how(provider(server.base_url))
 
 
@@ -91,7 +90,7 @@ def test_unlisted_models_can_be_allowed():
 def test_no_such_model():
     with serve(Options(models=("llama-3.1-8b", "qwen-2.5", "glm-4"))) as server:
         for how in (check, reply_of):
-            with pytest.raises(ConfigError) as caught:
+            with raises(ConfigError) as caught:
                 how(provider(server.base_url, model="llama-3-8b"))
             message = str(caught.value)
             assert message.startswith(f"llm llama: no such model 'llama-3-8b' at {server.base_url}")
@@ -101,7 +100,7 @@ def test_no_such_model():
         config_error(r"HTTP 404.*it lists none; base_url usually ends in /v1"),
     ):
         reply_of(provider(server.base_url))
-    with serve(Options(models=("m" * 200,))) as server, pytest.raises(ConfigError) as caught:
+    with serve(Options(models=("m" * 200,))) as server, raises(ConfigError) as caught:
         check(provider(server.base_url))
     assert f"it has {'m' * 59}…; set model" in str(caught.value)
     body = json.dumps({"error": {"code": "1211", "message": "Model does not exist"}})
@@ -118,7 +117,7 @@ def test_a_redirect_is_not_followed():
         assert elsewhere.requests == []
 
 
-@pytest.mark.parametrize("status", [200, 404, 405, 429, 500, 503])
+@cases("status", [200, 404, 405, 429, 500, 503])
 def test_a_check_needs_no_list_of_models(status):
     with responding(status, "<html>") as url:
         check(provider(url))

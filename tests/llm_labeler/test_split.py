@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from llm_labeler.dataset import label_splits as _split
 from llm_labeler.settings import TextSplitSettings
 from pairkit.similarity.same_text import first_of_same
-from tests.support.tables import table
+from tests.support.shorthand import table
 
 EVEN = TextSplitSettings(validation=0.3, test=0.3)
 LETTERS = "abcdefghij"
@@ -120,13 +120,11 @@ def test_train_is_never_empty(count, seed):
     assert "train" in split_of.values()
 
 
-@table(
-    "size, possible",
-    """
-        10 | {'train', 'validation', 'test'}
-        11 | {'train'}
-    """,
-)
+@table("""
+    size, possible
+    10 | {'train', 'validation', 'test'}
+    11 | {'train'}
+""")
 def test_groups_of_more_than_ten_texts_are_in_train(size, possible):
     texts = unrelated(100)
     shared = [(text_id, "Not at all.") for text_id in list(texts)[:size]]

@@ -2,13 +2,10 @@
 
 import json
 
-import pytest
-
 import llm_labeler
 import pairkit
-from pairkit import ConfigError, DataError
 from tests.support.llm import serve
-from tests.support.tables import table
+from tests.support.shorthand import cases, config_error, data_error, table
 
 KINDS = {"negation", "antonym", "entity", "number", "role", "tense", "modality"}
 SENTENCES = [
@@ -41,7 +38,7 @@ def test_texts_without_both_polarities_are_counted(out):
     def answer(prompt):
         return "" if "misled" in prompt else "1. In many people, stress can lead to insomnia."
 
-    with pytest.raises(DataError, match="no_negative 1"):
+    with data_error("no_negative 1"):
         generate(out, llm=answer, task="triplet", limit=1)
 
 
@@ -61,26 +58,24 @@ def test_queries_become_triplets(out):
     assert sorted(rows) == [(SENTENCES[0], positive, 1), (SENTENCES[0], negative, 0)]
 
 
-@table(
-    "changes, message",
-    r"""
-        {'task': 'triplet', 'polarity': 'positive'} | makes triplets, which need both
-        {'task': 'triplet', 'prompt': 'paper'} | belongs to the task paraphrase; leave it out
-        {'task': 'query', 'llm': 'chatgpt', 'aggregation': 'vote'} | pairs texts of different meaning
-        {'llm': 'gpt-4o'} | give llm='chatgpt' settings='llm.chatgpt.model=gpt-4o'
-        {'llm': 'claude-x'} | no LLM is named 'claude-x'; .*llm.claude.kind=anthropic
-        {'llm': 'mistral'} | or add \[llm.mistral\] to a file for config=
-        {'task': 'triple'} | expected 'paraphrase', 'triplet' or 'query'
-        {'task': 'triplet', 'settings': {'prompt.changes': 'mood'}} | negation
-    """,
-)
+@table(r"""
+    changes, message
+    {'task': 'triplet', 'polarity': 'positive'} | makes triplets, which need both
+    {'task': 'triplet', 'prompt': 'paper'} | belongs to the task paraphrase; leave it out
+    {'task': 'query', 'llm': 'chatgpt', 'aggregation': 'vote'} | pairs texts of different meaning
+    {'llm': 'gpt-4o'} | give llm='chatgpt' settings='llm.chatgpt.model=gpt-4o'
+    {'llm': 'claude-x'} | no LLM is named 'claude-x'; .*llm.claude.kind=anthropic
+    {'llm': 'mistral'} | or add \[llm.mistral\] to a file for config=
+    {'task': 'triple'} | expected 'paraphrase', 'triplet' or 'query'
+    {'task': 'triplet', 'settings': {'prompt.changes': 'mood'}} | negation
+""")
 def test_impossible_settings_of_tasks_give_one_line(out, changes, message):
-    with pytest.raises(ConfigError, match=message) as error:
+    with config_error(message) as error:
         generate(out, **changes)
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("task", ["triplet", "query"])
+@cases("task", ["triplet", "query"])
 def test_answers_with_a_schema_are_read(out, task):
     with serve() as server:
         llms = {"mine": {"kind": "server", "model": "emulated", "base_url": server.base_url}}

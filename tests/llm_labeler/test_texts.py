@@ -9,8 +9,7 @@ import polars as pl
 import pytest
 
 import llm_labeler
-from tests.support.refusals import data_error, remote_error
-from tests.support.tables import table
+from tests.support.shorthand import data_error, remote_error, table
 
 PLAIN = ["Tea is hot.", "Ice is cold.", "Is it late?"]
 FILTERS = dict.fromkeys(("filters.same_kind", "filters.same_script"), False)
@@ -151,14 +150,12 @@ def test_a_hub_name(monkeypatch, tmp_path):
         read("owner/some-set", tmp_path)
 
 
-@table(
-    "name, content, match",
-    r"""
-        s.csv | b'text\n' | has no rows
-        s.json | b'[\n"ok",\n}' | s\.json:3: not JSON
-        s.txt | b'\n12\n \n' | s\.txt: no usable text in 3 rows \(empty 2, no_letters 1\)
-    """,
-)
+@table(r"""
+    name, content, match
+    s.csv | b'text\n' | has no rows
+    s.json | b'[\n"ok",\n}' | s\.json:3: not JSON
+    s.txt | b'\n12\n \n' | s\.txt: no usable text in 3 rows \(empty 2, no_letters 1\)
+""")
 def test_unusable_inputs_are_refused(tmp_path, name, content, match):
     (tmp_path / name).write_bytes(content)
     with data_error(match) as caught:

@@ -3,25 +3,23 @@
 import json
 import random
 
-import pytest
-
 import llm_labeler
-from tests.support.tables import table, text_table, values
+from tests.support.shorthand import cases, shared, table, text_table, values
 
 from .stored_answers import by_rules
 
 
-@pytest.fixture(scope="module")
+@shared
 def answers(tmp_path_factory):
     return by_rules(tmp_path_factory.mktemp("rules") / "out", TEXTS)
 
 
-@pytest.fixture(scope="module")
+@shared
 def same(answers):
     return lambda text: answers[text, "positive"]
 
 
-@pytest.fixture(scope="module")
+@shared
 def opposite(answers):
     return lambda text: answers[text, "negative"]
 
@@ -58,7 +56,7 @@ PARAPHRASES = values("""
 """)
 
 
-@pytest.mark.parametrize("text, expected", PARAPHRASES)
+@cases("text, expected", PARAPHRASES)
 def test_paraphrases(same, text, expected):
     assert expected in same(text)
 
@@ -103,7 +101,7 @@ NEGATIONS = [
 ]
 
 
-@pytest.mark.parametrize("text, expected", NEGATIONS)
+@cases("text, expected", NEGATIONS)
 def test_negations_are_added_and_removed(opposite, text, expected):
     assert opposite(text)[0] == expected
 
@@ -121,7 +119,7 @@ ANTONYMS = text_table("""
 """)
 
 
-@pytest.mark.parametrize("text, expected", ANTONYMS)
+@cases("text, expected", ANTONYMS)
 def test_antonyms(opposite, text, expected):
     assert expected in opposite(text)
 
@@ -135,7 +133,7 @@ UNSAFE = [
 ]
 
 
-@pytest.mark.parametrize("text", UNSAFE)
+@cases("text", UNSAFE)
 def test_unsafe_opposites_are_left_out(opposite, text):
     assert not [it for it in opposite(text) if " not " in it or "harmless" in it or "small" in it]
 
@@ -184,7 +182,7 @@ def test_general_questions_and_plural_things(same, opposite):
     assert not any("does" in question for question in same(SWEATS))
 
 
-@pytest.mark.parametrize("text", NO_INTENTS)
+@cases("text", NO_INTENTS)
 def test_other_texts_have_no_intent(same, opposite, text):
     assert not [
         it for it in (*same(text), *opposite(text)) if "complications" in it or "reason for" in it
@@ -213,7 +211,7 @@ _PLAIN = """
 WORDS = [*_PLAIN.split(), "猫", "é"]
 
 
-@pytest.mark.parametrize("task", ["paraphrase", "triplet", "query"])
+@cases("task", ["paraphrase", "triplet", "query"])
 def test_candidates_are_distinct_and_differ_from_the_text(task, tmp_path):
     draw = random.Random(3)
     texts = [" ".join(draw.choices(WORDS, k=draw.randint(3, 14))) for _ in range(150)]
@@ -251,14 +249,12 @@ def test_rules_are_free_and_local_and_asked_once(tmp_path):
     assert "samples" not in run["settings"]
 
 
-@table(
-    "texts, is_english",
-    """
-        ['How do I reset my card?', 'a dog runs', 'borrow checker fails on closures', 'It is hot.'] | True
-        ['Wie kann ich mein Passwort ändern?', 'Der Bildschirm wird schwarz', 'It is hot.'] | False
-        ['如何更改我的密码？', '我的密码', 'It is hot.'] | False
-    """,
-)
+@table("""
+    texts, is_english
+    ['How do I reset my card?', 'a dog runs', 'borrow checker fails on closures', 'It is hot.'] | True
+    ['Wie kann ich mein Passwort ändern?', 'Der Bildschirm wird schwarz', 'It is hot.'] | False
+    ['如何更改我的密码？', '我的密码', 'It is hot.'] | False
+""")
 def test_other_languages_are_warned_of(texts, is_english, out):
     result = llm_labeler.generate(texts, llm="wordnet", out=out)
     assert any("most sentences are not English" in line for line in result.messages) != is_english

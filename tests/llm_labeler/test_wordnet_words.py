@@ -10,7 +10,7 @@ from llm_labeler.clients.wordnet.substitutions import PhraseTable, parse, read_t
 from llm_labeler.clients.wordnet.tagged_sentence import TaggedSentence
 from llm_labeler.clients.wordnet.wordnet_lexicon import with_article_for
 from tests.support.linear import assert_linear, repeated
-from tests.support.tables import each_line
+from tests.support.shorthand import cases, each_line
 
 
 @pytest.mark.slow  # the words below are a short version
@@ -20,7 +20,8 @@ def test_the_lexicon_follows_from_wordnet():
     assert shipped.read_text() == derive()
 
 
-@each_line("word, article", """
+@each_line("""
+    word, article
         doctor | a
         infant | an
         hour | an
@@ -69,7 +70,7 @@ doctor+ <> physician+; high {nI.} <> low {}
     assert changed("He aimed low they say.") == []
 
 
-@pytest.mark.parametrize("name", ["paraphrases", "contrasts", "questions"])
+@cases("name", ["paraphrases", "contrasts", "questions"])
 def test_the_rules_of_the_tables_are_valid(name):
     rules = list(parse(read_table(name)))
     assert len(rules) > 30
@@ -80,7 +81,7 @@ def test_the_rules_of_the_tables_are_valid(name):
 LONG_WORDS = [("", "a", ""), ("", "1", "@a"), ("http://", "a/", ""), ("", "a-", "")]
 
 
-@pytest.mark.parametrize("before, unit, after", LONG_WORDS)
+@cases("before, unit, after", LONG_WORDS)
 def test_a_long_word_takes_linear_time(before, unit, after):
     """The tagger is quadratic in the length of a word."""
     text = repeated(unit, f"My doctor said {before}", f"{after} is good.")

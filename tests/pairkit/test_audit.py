@@ -2,15 +2,13 @@ import json
 from collections import Counter
 
 import polars as pl
-import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import pairkit
 from pairkit import LeakError, PairDataset, audit
 from tests.contract.conftest import run_pairs
-from tests.support.pairs import pair, pair_table
-from tests.support.refusals import config_error, data_error
+from tests.support.shorthand import cases, config_error, data_error, pair, pair_table, raises
 
 LONG = "the parser stops at the first comma of a list and says nothing about it in any log that we keep here"
 
@@ -24,7 +22,7 @@ def issues(*rows):
     return pl.DataFrame(rows, SCHEMA, orient="row")
 
 
-@pytest.mark.parametrize(
+@cases(
     "train, test, leaks",
     [
         ([("a b c", "d e f", 1), ("a b c", "g h i", 0)], ("j k l", "m n o", 1), []),
@@ -42,7 +40,7 @@ def test_texts_in_two_splits(train, test, leaks):
     )
     assert repr(report).splitlines()[-1] == (f"LEAKS: {leaks[0]}" if leaks else "no leaks")
     if leaks:
-        with pytest.raises(LeakError, match=f"made up: leaks between splits: {leaks[0]}"):
+        with raises(LeakError, match=f"made up: leaks between splits: {leaks[0]}"):
             report.check()
     if leaks == ["1 shared texts"]:
         assert report.shared_issues.examples == ("a b c  in train, test",)
@@ -83,7 +81,7 @@ def test_repeated_and_contradictory_pairs():
     assert report.leaks == []
 
 
-@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
+@cases("ending", ["csv", "tsv", "jsonl", "parquet"])
 def test_repeats_and_contradictions_in_a_file(tmp_path, ending):
     path, out = tmp_path / "pairs.csv", tmp_path / f"again.{ending}"
     path.write_text('text1,text2,label\nA b!,"say ""c""",1\nx,y,0\n\nsay c,a B,0\ne,f,1\nF,e.,1\n')

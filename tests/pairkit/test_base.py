@@ -26,8 +26,7 @@ from pairkit.base.printable import (
 from pairkit.base.settings import Settings, load_settings
 from pairkit.base.system.files import write_json
 from tests.support.linear import assert_linear, repeated
-from tests.support.refusals import config_error
-from tests.support.tables import each_line, table
+from tests.support.shorthand import cases, config_error, each_line, raises, table
 
 
 class Inner(Settings):
@@ -59,17 +58,15 @@ def test_layers(tmp_path):
         load_settings(Outer, none | {"inner.seed": "seven"})
 
 
-@table(
-    "assignments, message",
-    """
-        ['inner.sed=3'] | unknown setting 'inner.sed'; known here: name, seed
-        ['sed=3'] | unknown setting 'sed'; known here: inner, ratio, servers
-        ['ratio=-1'] | setting 'ratio' = -1: expected at least 0
-        ['inner.seed=x'] | setting 'inner.seed' = 'x': expected a whole number
-        ['inner'] | expected key=value
-        ['ratio=1', 'ratio.x=2'] | ratio is a value, not a section
-    """,
-)
+@table("""
+    assignments, message
+    ['inner.sed=3'] | unknown setting 'inner.sed'; known here: name, seed
+    ['sed=3'] | unknown setting 'sed'; known here: inner, ratio, servers
+    ['ratio=-1'] | setting 'ratio' = -1: expected at least 0
+    ['inner.seed=x'] | setting 'inner.seed' = 'x': expected a whole number
+    ['inner'] | expected key=value
+    ['ratio=1', 'ratio.x=2'] | ratio is a value, not a section
+""")
 def test_invalid_values(assignments, message):
     with config_error(message):
         load_settings(Outer, settings=assignments)
@@ -78,7 +75,7 @@ def test_invalid_values(assignments, message):
 KEY = "gsk_Ab1cD2eF3gH4"
 
 
-@pytest.mark.parametrize(
+@cases(
     "settings, message",
     [
         (
@@ -98,7 +95,7 @@ KEY = "gsk_Ab1cD2eF3gH4"
     ],
 )
 def test_errors_show_no_other_values_and_no_keys(settings, message):
-    with pytest.raises(ConfigError) as caught:
+    with raises(ConfigError) as caught:
         load_settings(Outer, settings=settings)
     assert str(caught.value).startswith(message)
     assert KEY not in str(caught.value)
@@ -138,16 +135,14 @@ def test_any_text_can_be_printed(text):
 FORMS = ("NFC", "NFKC")
 
 
-@pytest.mark.parametrize("form", FORMS)
+@cases("form", FORMS)
 def test_normalize_limits_marks(form):
     assert normalize(form, "x" + "\u0316" * 30 + "y") == "x" + "\u0316" * 30 + "y"
     assert normalize(form, "x" + "\u0316" * 31 + "y") == "x" + "\u0316" * 30 + "y"
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize(
-    "unit", ["\u0316\u0301", "a\u0316\u0301", "\u0316", "…\u0301\u0316", "ﷺ\u0301"]
-)
+@cases("form", FORMS)
+@cases("unit", ["\u0316\u0301", "a\u0316\u0301", "\u0316", "…\u0301\u0316", "ﷺ\u0301"])
 def test_normalize_takes_linear_time(form, unit):
     assert_linear(lambda text: normalize(form, text), repeated(unit, "same "), 200_000)
 
@@ -175,7 +170,7 @@ def drawn(table, width):
     return [line.rstrip() for line in text.get().splitlines()]
 
 
-@pytest.mark.parametrize("width", [24, *range(60, 121)])
+@cases("width", [24, *range(60, 121)])
 def test_narrow_terminal(width):
     table = ResultTable("model", *(f"task {place}" for place in range(12)), "mean")
     table.add_row("a folder with a long name of many words", *range(1_000_000, 1_000_012), 3)
@@ -240,18 +235,16 @@ def test_durations():
     assert {seconds: duration(seconds) for seconds in words} == words
 
 
-@each_line(
-    "key",
-    """
-        sk-proj-abcdef123456789
-        ghp_abcdefghijklmnopqrstuvwxyz012345
-        github_pat_11ABCDEFG0abcdefghij
-        hf_abcdefghijklmnop1234
-        glpat-abcdefghij12345678
-        AKIAIOSFODNN7EXAMPLE
-        lin_oauth_0123456789ab
-    """,
-)
+@each_line("""
+    key
+    sk-proj-abcdef123456789
+    ghp_abcdefghijklmnopqrstuvwxyz012345
+    github_pat_11ABCDEFG0abcdefghij
+    hf_abcdefghijklmnop1234
+    glpat-abcdefghij12345678
+    AKIAIOSFODNN7EXAMPLE
+    lin_oauth_0123456789ab
+""")
 def test_messages_and_records_have_no_keys(tmp_path, key):
     assert (
         str(ConfigError(f"setting {key!r}: expected key=value"))

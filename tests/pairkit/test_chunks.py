@@ -4,15 +4,14 @@ import io
 import zipfile
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairkit import ConfigError
 from pairkit.extracting.chunks import split_into_chunks
 from pairkit.extracting.document import Document
 from pairkit.extracting.documents import read_documents
 from pairkit.extracting.html_blocks import Block
+from tests.support.shorthand import cases, config_error
 
 
 def words(texts):
@@ -104,7 +103,7 @@ HTML = """\
 """
 
 
-@pytest.mark.parametrize(
+@cases(
     "name, content, rows",
     [
         (
@@ -191,7 +190,7 @@ def zipped(name, content):
 
 def test_columns_are_refused_for_documents(tmp_path):
     (tmp_path / "a.md").write_text("# A\n")
-    with pytest.raises(ConfigError, match="only for tables"):
+    with config_error("only for tables"):
         read_documents(tmp_path, {"text": "a"}, lambda _: None)
 
 
@@ -229,7 +228,7 @@ def characters(texts):
     return list(map(len, texts))
 
 
-@pytest.mark.parametrize("count", [words, characters])
+@cases("count", [words, characters])
 @given(
     st.lists(
         st.tuples(

@@ -15,8 +15,7 @@ import pytest
 import pairkit
 from pairkit import ConfigError
 from tests.contract.conftest import Done, environment, run_alone, run_here, run_pairs
-from tests.support.pairs import pair
-from tests.support.tables import each_line, table, text_table
+from tests.support.shorthand import cases, each_line, pair, raises, table, text_table, values
 
 TSV = "text1\ttext2\tlabel\n" + "".join(f"first {n}\tsecond {n}\t{n % 2}\n" for n in range(6))
 
@@ -78,27 +77,34 @@ def test_help(pairs):
     assert 0 < examples[0] < examples[1]
 
 
-@each_line(
-    "code, message, command",
-    """
-        2 | --row 99: train of my pairs.tsv has 6 such rows | show DATA --row 99
-        2 | --conflicts 'all': expected 'drop' | merge DATA --conflicts all -o x
-        2 | --format odt: expected jsonl or csv | export DATA --format odt -o x
-        2 | --split-sizes 'most': expected | split DATA --split-sizes most -o x
-        3 | none.tsv: no such file | audit none.tsv
-        2 | nowhere: no such file or folder | audit nowhere
-        4 | owner/none: no such file or folder; loading from the Hub failed | audit owner/none
-    """,
-)
+@each_line("""
+    code, message, command
+    2 | --row 99: train of my pairs.tsv has 6 such rows | show DATA --row 99
+    2 | --conflicts 'all': expected 'drop' | merge DATA --conflicts all -o x
+    2 | --format odt: expected jsonl or csv | export DATA --format odt -o x
+    2 | --split-sizes 'most': expected | split DATA --split-sizes most -o x
+    3 | none.tsv: no such file | audit none.tsv
+    2 | nowhere: no such file or folder | audit nowhere
+    4 | owner/none: no such file or folder; loading from the Hub failed | audit owner/none
+""")
 def test_errors_name_the_flag(pairs, code, message, command):
     done = run_pairs(*(pairs if word == "DATA" else word for word in command.split()))
     assert (done.code, done.out) == (int(code), "")
     assert done.error.startswith(f"error: {message}")
 
 
-@pytest.mark.parametrize(
+@cases(
     "package, command, message",
     [
+        *values(
+            """
+                aoe_train | train pairs.tsv | "pairs.tsv: "
+                aoe_train | evaluate m | m: unexpected argument; give an option before it, such as --model m
+                gis_builder | build owner/name | owner/name: expected an option before it; give --repos owner/name
+                llm_labeler | generate --llm wordnet | "--data is missing: "
+                pairkit | split | "DATASET is missing: "
+            """,
+        ),
         *text_table("""
         aoe_train | train --learning-rate 1 | no option --learning-rate; did you mean --lr?
         aoe_train | train --batchsize 1 | no option --batchsize; did you mean --batch-size?
@@ -108,19 +114,6 @@ def test_errors_name_the_flag(pairs, code, message, command):
         aoe_train | train -d t.txt --lr much | --lr: expected a number
         aoe_train | train -d t.txt --seed 1.5 | --seed: expected a whole number
     """),
-        ("aoe_train", "train pairs.tsv", "pairs.tsv: "),
-        (
-            "aoe_train",
-            "evaluate m",
-            "m: unexpected argument; give an option before it, such as --model m",
-        ),
-        (
-            "gis_builder",
-            "build owner/name",
-            "owner/name: expected an option before it; give --repos owner/name",
-        ),
-        ("llm_labeler", "generate --llm wordnet", "--data is missing: "),
-        ("pairkit", "split", "DATASET is missing: "),
     ],
 )
 def test_errors_of_usage_are_one_line_with_a_remedy(package, command, message):
@@ -130,14 +123,12 @@ def test_errors_of_usage_are_one_line_with_a_remedy(package, command, message):
     assert len(done.err.strip().splitlines()) == 1
 
 
-@each_line(
-    "name, remedy",
-    """
-        pears.tsv | pears.tsv: no such file; did you mean pairs.tsv?
-        folder/pairs.tsv | folder/pairs.tsv: no such file; there is no folder folder
-        qqq.csv | qqq.csv: no such file in /
-    """,
-)
+@each_line("""
+    name, remedy
+    pears.tsv | pears.tsv: no such file; did you mean pairs.tsv?
+    folder/pairs.tsv | folder/pairs.tsv: no such file; there is no folder folder
+    qqq.csv | qqq.csv: no such file in /
+""")
 def test_a_missing_file_has_a_remedy(name, remedy, tmp_path, monkeypatch):
     (tmp_path / "pairs.tsv").write_text("text1\ttext2\tlabel\na\tb\t1\n")
     monkeypatch.chdir(tmp_path)
@@ -159,14 +150,18 @@ def test_next_step_keeps_input_flags(pairs):
     assert run_pairs("audit", pairs).err.splitlines()[-1] == "  pairs report 'my pairs.tsv'"
 
 
-@pytest.mark.parametrize(
+@cases(
     "text, expected",
     [
-        ("text1=b, text2 = a,label=c,", ["y", "x", 1]),
-        ("1, 2,3", ["x", "y", 1]),
-        ("2,1", ["y", "x", 1]),
+        *values(
+            """
+                text1=b, text2 = a,label=c, | ['y', 'x', 1]
+                "1, 2,3" | ['x', 'y', 1]
+                "2,1" | ['y', 'x', 1]
+                "1,2,3,4" | expected the numbers
+            """,
+        ),
         *((wrong, "expected name=value") for wrong in ("text1", "=a", "text1=")),
-        ("1,2,3,4", "expected the numbers"),
     ],
 )
 def test_columns_by_name_or_number(pairs, text, expected):
@@ -197,8 +192,8 @@ def full_disk():
 
 
 @table(
-    "stream, opened, code",
     """
+        stream, opened, code
         stdout | closed_pipe | 141
         stderr | closed_pipe | 141
         stderr | full_disk | 2
@@ -236,16 +231,14 @@ def without(module, package, *arguments):
     return Done(done.returncode, done.stdout, done.stderr)
 
 
-@each_line(
-    "module, extra, command",
-    """
-        torch | train | aoe_train train --data DATA --backbone x --out y
-        datasets | hub | pairkit audit owner/none
-        starlette | review | pairkit review DATA
-        fastexcel | xlsx | pairkit audit a.xlsx
-        HanTa | label | llm_labeler generate -d a.txt --llm wordnet --out y
-    """,
-)
+@each_line("""
+    module, extra, command
+    torch | train | aoe_train train --data DATA --backbone x --out y
+    datasets | hub | pairkit audit owner/none
+    starlette | review | pairkit review DATA
+    fastexcel | xlsx | pairkit audit a.xlsx
+    HanTa | label | llm_labeler generate -d a.txt --llm wordnet --out y
+""")
 def test_a_missing_package_names_its_extra(pairs, module, extra, command):
     if find_spec(module) is None:
         pytest.skip(f"{module} is really not installed, and maybe others of its extra")
@@ -283,14 +276,14 @@ def test_light_imports():
 
 
 def test_an_unknown_name():
-    with pytest.raises(AttributeError, match="module 'pairkit' has no attribute 'nothing'"):
+    with raises(AttributeError, match="module 'pairkit' has no attribute 'nothing'"):
         _ = pairkit.nothing
 
 
 def test_windows_is_refused(monkeypatch, capsys):
     monkeypatch.delitem(sys.modules, "pairkit.__main__", raising=False)
     monkeypatch.setattr(sys, "platform", "win32")
-    with pytest.raises(SystemExit) as ended:
+    with raises(SystemExit) as ended:
         runpy.run_module("pairkit", run_name="__main__")
     assert ended.value.code == ConfigError.exit_code
     assert capsys.readouterr().err == "error: needs Linux or macOS; on Windows, use it in WSL\n"
@@ -300,25 +293,24 @@ ROWS = [
     pair(f"editor {number} crashes", f"saving ends editor {number}", number % 2)
     for number in range(8)
 ]
-ANY = pairkit  # called as no type checker lets one
 
 
-@pytest.mark.parametrize(
+@cases(
     "call, message",
     [
-        (lambda: ANY.read(ROWS, columns=["text1"]), "columns = "),
-        (lambda: ANY.read(ROWS, labels={"same": "one"}), "labels = "),
-        (lambda: ANY.read(ROWS, split=3), "split = 3: "),
-        (lambda: ANY.report(ROWS, "about", seed="x"), "seed = 'x': "),
-        (lambda: ANY.show(ROWS, row="first"), "row = 'first': "),
-        (lambda: ANY.export(ROWS, None), "out = None: input is not a valid path"),
-        (lambda: ANY.merge(pd.DataFrame(ROWS)), "nothing to merge; give a list of datasets"),
-        (lambda: ANY.split(ROWS, split_sizes=0.5), "split_sizes = 0.5: "),
+        (lambda: pairkit.read(ROWS, columns=["text1"]), "columns = "),
+        (lambda: pairkit.read(ROWS, labels={"same": "one"}), "labels = "),
+        (lambda: pairkit.read(ROWS, split=3), "split = 3: "),
+        (lambda: pairkit.report(ROWS, "about", seed="x"), "seed = 'x': "),
+        (lambda: pairkit.show(ROWS, row="first"), "row = 'first': "),
+        (lambda: pairkit.export(ROWS, None), "out = None: input is not a valid path"),
+        (lambda: pairkit.merge(pd.DataFrame(ROWS)), "nothing to merge; give a list of datasets"),
+        (lambda: pairkit.split(ROWS, split_sizes=0.5), "split_sizes = 0.5: "),
     ],
 )
 def test_errors_name_the_argument(call, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(pairkit.ConfigError) as raised:
+    with raises(pairkit.ConfigError) as raised:
         call()
     assert str(raised.value).startswith(message)
     assert "\n" not in str(raised.value)

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 import pairkit
 from pairkit import PairkitError
 from tests.pairkit.test_tables import spreadsheet
-from tests.support.refusals import config_error, data_error
-from tests.support.tables import each_line, table
+from tests.support.shorthand import cases, config_error, data_error, each_line, raises, table
 
 FRAME = pl.DataFrame(
     {
@@ -70,7 +69,7 @@ CHANGES = st.lists(
 
 @settings(max_examples=25)
 @given(CHANGES)
-@pytest.mark.parametrize("name", FILES)
+@cases("name", FILES)
 def test_damaged_files_give_an_error_with_their_name(tmp_path_factory, name, changes):
     path, data = tmp_path_factory.getbasetemp() / name, bytearray(FILES[name])
     for place, taken, put in changes:
@@ -92,8 +91,8 @@ LOOP = struct.pack("<Q16x5H10xI8xI", 0xE11AB1A1E011CFD0, 62, 3, 0xFFFE, 9, 6, 1,
 
 
 @table(
-    "further, message",
     """
+        further, message
         <c r="XFD1048576"><v>1 | FAR
         <c r="ZZZZZZZ99999999999"><v>1 | not readable as a spreadsheet
         <c r="D2" t="s"><v>9 | not readable as a spreadsheet
@@ -201,20 +200,18 @@ def test_all_splits_or_one(saved):
     assert pairkit.read(saved / "all" / "test" / "data-00000-of-00001.arrow")["train"].height == 2
 
 
-@each_line(
-    "file, message, content",
-    r"""
-        dataset_dict.json | all/one/state\.json: no such file | {"splits": ["../../saved/one"]}
-        dataset_dict.json | all/state\.json: no such file | {"splits": [".."]}
-        dataset_dict.json | lists no data | {"splits": []}
-        dataset_dict.json | expected one JSON object | []
-        train/state.json | train/passwd: unknown file | {"_data_files": [{"filename": "/etc/passwd"}]}
-        train/state.json | gone\.arrow: no such file | {"_data_files": [{"filename": "gone.arrow"}]}
-        train/state.json | train/7: unknown file type | {"_data_files": [7]}
-        train/state.json | selects rows by indices | {"_indices_data_files": [{"filename": "i.arrow"}]}
-    """,
-)
+@each_line(r"""
+    file, message, content
+    dataset_dict.json | all/one/state\.json: no such file | {"splits": ["../../saved/one"]}
+    dataset_dict.json | all/state\.json: no such file | {"splits": [".."]}
+    dataset_dict.json | lists no data | {"splits": []}
+    dataset_dict.json | expected one JSON object | []
+    train/state.json | train/passwd: unknown file | {"_data_files": [{"filename": "/etc/passwd"}]}
+    train/state.json | gone\.arrow: no such file | {"_data_files": [{"filename": "gone.arrow"}]}
+    train/state.json | train/7: unknown file type | {"_data_files": [7]}
+    train/state.json | selects rows by indices | {"_indices_data_files": [{"filename": "i.arrow"}]}
+""")
 def test_invalid_saved_datasets(saved, file, message, content):
     (saved / "all" / file).write_text(content)
-    with pytest.raises(PairkitError, match=message):
+    with raises(PairkitError, match=message):
         pairkit.read(saved / "all")

@@ -13,7 +13,7 @@ from pairkit.dataset.making.group_splits import (
     split_targets,
     text_groups,
 )
-from tests.support.tables import each_line
+from tests.support.shorthand import each_line
 
 WEIGHTS = st.lists(st.integers(1, 12), max_size=30).map(lambda weights: np.array(weights, np.int64))
 SHARES = st.lists(st.sampled_from([0.0, 0.01, 0.1, 0.3, 0.5, 2.0]), min_size=3, max_size=3).filter(
@@ -67,20 +67,18 @@ def test_exact_splits_reach_their_targets_or_use_all_groups(weights, targets):
         assert targets[split] > 0 or size == 0
 
 
-@each_line(
-    "weights, targets, expected",
-    """
-        1 1 1 1 1 1 1 1 1 1 | 8 1 1 | 2 1 0 0 0 0 0 0 0 0
-        # the first doesn't fit
-        5 1 1 1 1 1 | 6 2 2 | 0 2 2 1 1 0
-        # no wanted split is empty
-        9 8 7 | 22 1 1 | 0 1 2
-        3 3 1 | 3 2 2 | 1 0 2
-        4 4 4 | 0 0 12 | 2 2 2
-        7 | 3 2 2 | 0
-        | 0 0 0 |
-    """,
-)
+@each_line("""
+    weights, targets, expected
+    1 1 1 1 1 1 1 1 1 1 | 8 1 1 | 2 1 0 0 0 0 0 0 0 0
+    # the first doesn't fit
+    5 1 1 1 1 1 | 6 2 2 | 0 2 2 1 1 0
+    # no wanted split is empty
+    9 8 7 | 22 1 1 | 0 1 2
+    3 3 1 | 3 2 2 | 1 0 2
+    4 4 4 | 0 0 12 | 2 2 2
+    7 | 3 2 2 | 0
+    | 0 0 0 |
+""")
 def test_smallest_splits_are_filled_first(weights, targets, expected):
     heavy = np.array(weights.split(), np.int64)
     splits = fill_splits(np.arange(len(heavy)), heavy, [*map(int, targets.split())])

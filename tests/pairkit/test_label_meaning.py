@@ -7,8 +7,15 @@ import polars as pl
 import pytest
 
 import pairkit
-from tests.support.refusals import config_error, data_error
-from tests.support.tables import table, text_table
+from tests.support.shorthand import (
+    approx,
+    cases,
+    config_error,
+    data_error,
+    table,
+    text_table,
+    values,
+)
 
 NLI = ["entailment", "neutral", "contradiction"]
 SENTENCES = ("sentence1", "sentence2")
@@ -31,11 +38,11 @@ def rows_of_json(text):
     ]
 
 
-def values(found):
+def numbers(found):
     return found.rows["label"].to_list()
 
 
-@pytest.mark.parametrize(
+@cases(
     "labels",
     [
         json.loads(labels)
@@ -73,15 +80,15 @@ def values(found):
 )
 def test_certain_labels(labels):
     found = read(labels)
-    assert (values(found), found.label_kind) == ([1, 0], "binary")
+    assert (numbers(found), found.label_kind) == ([1, 0], "binary")
     assert found.rows["label"].dtype == pl.Int64
 
 
 def test_percentages_are_scores_up_to_1():
-    assert values(read(["85%", "65,5 %", "7 %"])) == pytest.approx([0.85, 0.655, 0.07])
+    assert numbers(read(["85%", "65,5 %", "7 %"])) == approx([0.85, 0.655, 0.07])
 
 
-@pytest.mark.parametrize("texts", [("premise", "hypothesis"), SENTENCES])
+@cases("texts", [("premise", "hypothesis"), SENTENCES])
 def test_nli_labels_skip_neutral(texts):
     found = read(["neutral", "ENTAILMENT", "contradiction", "-", "neutral"], texts=texts)
     assert found.rows.select("text1", "label").rows() == [("a1", 1), ("a2", 0)]
@@ -93,7 +100,7 @@ def test_nli_labels_skip_neutral(texts):
     assert str(found.labels) in str(found.table())
 
 
-@pytest.mark.parametrize(
+@cases(
     "labels, names, says",
     [
         *rows_of_json(r"""
@@ -144,7 +151,7 @@ def test_uncertain_labels_are_refused(labels, names, says):
         )
 
 
-@pytest.mark.parametrize(
+@cases(
     "labels, names, meaning",
     rows_of_json(r"""
         [0.5, 1, 0] |  | scores from 0 to 1
@@ -161,7 +168,7 @@ def test_uncertain_labels_are_refused(labels, names, says):
 )
 def test_scores_keep_their_scale(labels, names, meaning):
     found = read(labels, **names)
-    assert (values(found), found.label_kind) == (list(map(float, labels)), "graded")
+    assert (numbers(found), found.label_kind) == (list(map(float, labels)), "graded")
     assert found.labels is not None
     assert found.labels.meaning == meaning
 
@@ -171,10 +178,10 @@ def test_scores_of_a_pair_dataset_stay_scores(tmp_path):
     whole.write_parquet(tmp_path / "a.parquet")
     assert pairkit.read(tmp_path / "a.parquet").label_kind == "graded"
     again = pairkit.read(pairkit.read(whole))
-    assert values(again) == [0, 1, 2]
+    assert numbers(again) == [0, 1, 2]
 
 
-@pytest.mark.parametrize(
+@cases(
     "labels, user_labels, expected, meaning",
     rows_of_json(r"""
         ["Yes", "no", "maybe"] | "maybe=skip" | [1, 0] | maybe=skip, yes=1, no=0
@@ -192,21 +199,25 @@ def test_scores_of_a_pair_dataset_stay_scores(tmp_path):
 def test_other_labels_keep_their_meaning(labels, user_labels, expected, meaning):
     found = read(labels, user_labels=user_labels)
     assert found.labels is not None
-    assert (values(found), found.labels.meaning) == (expected, meaning)
+    assert (numbers(found), found.labels.meaning) == (expected, meaning)
 
 
-@pytest.mark.parametrize(
+@cases(
     "user_labels, scale, says",
     [
-        ("yes", None, "labels = 'yes': expected word=number or word=skip"),
-        ("yes=high", None, "labels = .*: 'high' for 'yes'; expected a number or skip"),
-        ({"yes": "nan"}, None, "expected a number or skip"),
-        ("a=1,A=0", None, "two meanings of 'A'"),
-        (["a"], None, "expected a number, or skip, for each word"),
-        (None, "0", "label_range = '0'"),
+        *values(
+            """
+                yes | None | labels = 'yes': expected word=number or word=skip
+                yes=high | None | labels = .*: 'high' for 'yes'; expected a number or skip
+                {'yes': 'nan'} | None | expected a number or skip
+                a=1,A=0 | None | two meanings of 'A'
+                ['a'] | None | expected a number, or skip, for each word
+                None | "0" | label_range = '0'
+                None | a,b | label_range
+            """,
+        ),
         *((None, wrong, "expected the lowest and the highest score") for wrong in ("5,0", "5,5")),
         (None, (0, math.inf), "label_range"),
-        (None, "a,b", "label_range"),
     ],
 )
 def test_invalid_labels_options(user_labels, scale, says):
@@ -217,12 +228,12 @@ def test_invalid_labels_options(user_labels, scale, says):
 
 def test_label_range():
     found = read([0, 25, 100], scale="0,100")
-    assert (values(found), found.label_kind) == ([0, 0.25, 1], "graded")
+    assert (numbers(found), found.label_kind) == ([0, 0.25, 1], "graded")
     assert found.labels is not None
     assert found.labels.meaning == "scores from 0 to 100, made 0 to 1"
-    assert values(read([-1, 0, 0.5], scale=(-1, 1))) == [0, 0.5, 0.75]
-    assert values(read([0, 1, 2], scale="0,2")) == [0, 0.5, 1]
-    assert values(read(["low", "high"], user_labels="low=10,high=20", scale="0,20")) == [0.5, 1]
+    assert numbers(read([-1, 0, 0.5], scale=(-1, 1))) == [0, 0.5, 0.75]
+    assert numbers(read([0, 1, 2], scale="0,2")) == [0, 0.5, 1]
+    assert numbers(read(["low", "high"], user_labels="low=10,high=20", scale="0,20")) == [0.5, 1]
     with data_error(r":2: label 101 is outside the label range 0,100; widen the range"):
         read([1, 101], scale="0,100")
     with data_error(r":2: label 'high'; expected 0 or 1, or a score from 0 to 5"):
@@ -264,8 +275,8 @@ def kept(request, tmp_path):
 
 
 @table(
-    "names, expected",
     """
+        names, expected
         NLI | [('a0', 1), ('a2', 0)]
         # as in CB
         ['entailment', 'contradiction', 'neutral'] | [('a0', 1), ('a1', 0)]
@@ -288,9 +299,9 @@ def test_class_names(kept, names, expected):
 
 def test_classes_by_name_or_number(kept):
     source = kept(classed([0, 1, 1, -1], ["not_entailment", "entailment"]))
-    assert values(pairkit.read(source)) == [0, 1, 1]
-    assert values(pairkit.read(source, labels="0=1,1=0,-1=skip")) == [1, 0, 0]
-    assert values(pairkit.read(source, labels="entailment=0,not_entailment=1,-1=0.5")) == [
+    assert numbers(pairkit.read(source)) == [0, 1, 1]
+    assert numbers(pairkit.read(source, labels="0=1,1=0,-1=skip")) == [1, 0, 0]
+    assert numbers(pairkit.read(source, labels="entailment=0,not_entailment=1,-1=0.5")) == [
         1,
         0,
         0,

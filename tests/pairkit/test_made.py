@@ -7,9 +7,16 @@ from hypothesis import strategies as st
 
 import pairkit
 from pairkit import DataError, PairDataset
-from tests.support.pairs import pair, pair_table
-from tests.support.refusals import config_error, data_error
-from tests.support.tables import table, values
+from tests.support.shorthand import (
+    cases,
+    config_error,
+    data_error,
+    pair,
+    pair_table,
+    raises,
+    table,
+    values,
+)
 
 TSV = "text1\ttext2\tlabel\na b\tc d\t1\na b\te f\t0\ng h\ti j\t1\ng h\tk l\t0\nm\tn\t1\n"
 
@@ -55,7 +62,7 @@ def test_sources_are_not_replaced(home):
         pairkit.split("made", "made", fresh=True)
 
 
-@pytest.mark.parametrize(
+@cases(
     "out, message",
     [
         *((out, "a dataset needs a folder of its own; give it a name") for out in (".", "..", "/")),
@@ -131,7 +138,7 @@ def test_conflicts():
         pairs(train=[("k", "l", 1), ("a", "b", 1)]),
         pairs(test=[("b", "a", 0), ("m", "n", 0)]),
     )
-    with pytest.raises(DataError) as caught:
+    with raises(DataError) as caught:
         pairkit.merge({"one": one, "other": other})
     assert str(caught.value) == (
         "pairs with different labels (1): 'a' (one:2: label 1; other:1: label 0); leave them out with"
@@ -146,14 +153,18 @@ def test_conflicts():
         pairkit.merge([one], conflicts="all")
 
 
-@pytest.mark.parametrize(
+@cases(
     "train, test, reason",
     [
-        (("a", "b", 1), ("a", "c", 0), "shared_with_test"),
+        *values(
+            """
+                ('a', 'b', 1) | ('a', 'c', 0) | shared_with_test
+                ('a', 'b', 1, None, 'u1', 'u2') | ('c', 'd', 0, None, 'u3', 'u1') | shared_with_test
+                ('a', 'b', 1, 'k#1') | ('c', 'd', 1, 'k#1') | shared_with_test
+                ('a', 'b', 1, 'k#1') | ('c', 'd', 1, 'k#2') | None
+            """,
+        ),
         ((LONG, "b", 1), ("x", LONG + " today", 0), "shared_with_test"),
-        (("a", "b", 1, None, "u1", "u2"), ("c", "d", 0, None, "u3", "u1"), "shared_with_test"),
-        (("a", "b", 1, "k#1"), ("c", "d", 1, "k#1"), "shared_with_test"),
-        (("a", "b", 1, "k#1"), ("c", "d", 1, "k#2"), None),
     ],
 )
 def test_shared_texts_stay_in_the_split_of_lowest_rank(train, test, reason):
@@ -254,9 +265,7 @@ def test_connected_pairs():
     assert positive == {"train": 160, "validation": 20, "test": 20}  # none of them goes
 
 
-@pytest.mark.parametrize(
-    "shares", [(), (0, 0, 0), (-1, 1, 1), (float("nan"), 1, 1), (float("inf"), 1, 1)]
-)
+@cases("shares", [(), (0, 0, 0), (-1, 1, 1), (float("nan"), 1, 1), (float("inf"), 1, 1)])
 def test_invalid_sizes(shares):
     with config_error("expected sizes of train, validation and test, such as"):
         pairkit.split(MANY, split_sizes=shares)
@@ -294,14 +303,12 @@ AGAIN = values("""
 """)
 
 
-@table(
-    "conflicts, kept, dropped, counts",
-    """
-        drop | [3, 4, 5] | [1, 2, 3, 7] | {'conflicting_labels': 3, 'repeated': 1}
-        first | [0, 3, 4, 5] | [2, 3, 7] | {'repeated': 2, 'conflicting_labels': 1}
-        keep | [0, 1, 3, 4, 5] | [3, 7] | {'repeated': 2}
-    """,
-)
+@table("""
+    conflicts, kept, dropped, counts
+    drop | [3, 4, 5] | [1, 2, 3, 7] | {'conflicting_labels': 3, 'repeated': 1}
+    first | [0, 3, 4, 5] | [2, 3, 7] | {'repeated': 2, 'conflicting_labels': 1}
+    keep | [0, 1, 3, 4, 5] | [3, 7] | {'repeated': 2}
+""")
 def test_repeats_and_conflicts_of_a_split(tmp_path, conflicts, kept, dropped, counts):
     frame = pair_table(AGAIN)
     file = tmp_path / "left-out.jsonl"

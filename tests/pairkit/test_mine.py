@@ -6,8 +6,7 @@ import pytest
 
 import pairkit
 from pairkit import ConfigError, DataError
-from tests.support.refusals import config_error, data_error
-from tests.support.tables import table
+from tests.support.shorthand import cases, config_error, data_error, raises, table
 
 HANDBOOK = """\
 ---
@@ -97,7 +96,7 @@ FAQS = {
 }
 
 
-@pytest.mark.parametrize(
+@cases(
     "name, pairs",
     {
         "labels.md": {"Can I swim?": "In May.", "And dive?": "No."},
@@ -153,18 +152,16 @@ def test_tables_of_documents(tmp_path):
     assert mined(articles).pairs.rows["url1"].n_unique() == 2
 
 
-@table(
-    "columns, message",
-    r"""
-        {'heading': 'a'} | 'heading': expected one of text, title, body
-        {'title': 'b'} | no column 'b'
-        {'question': 'a'} | 'question': also give answer
-        {'title': 'a'} | expected title and body, question and answer, or text
-        None | question and answer, or text; rename them or give columns=\{'text': 'a'\}
-    """,
-)
+@table(r"""
+    columns, message
+    {'heading': 'a'} | 'heading': expected one of text, title, body
+    {'title': 'b'} | no column 'b'
+    {'question': 'a'} | 'question': also give answer
+    {'title': 'a'} | expected title and body, question and answer, or text
+    None | question and answer, or text; rename them or give columns=\{'text': 'a'\}
+""")
 def test_invalid_mappings(columns, message):
-    with pytest.raises((ConfigError, DataError), match=message):
+    with raises((ConfigError, DataError), match=message):
         mined([{"a": "x"}], columns=columns)
     with data_error(r"columns=\{'question': 'Frage', 'answer': 'Antwort'\}"):
         mined([{"Frage": "Wann beginnt die Messe?", "Antwort": "Sie beginnt um neun Uhr."}])

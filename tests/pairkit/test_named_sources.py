@@ -1,16 +1,15 @@
 from pathlib import Path
 
 import polars as pl
-import pytest
 
 import pairkit
 from pairkit.dataset.reading.named_sources import named_sources, named_words
-from tests.support.refusals import config_error
+from tests.support.shorthand import cases, config_error
 
 ROWS = [{"text1": "a", "text2": "b", "label": 1}]
 
 
-@pytest.mark.parametrize(
+@cases(
     "source",
     [
         ROWS,

@@ -1,13 +1,11 @@
 import json
 
 import polars as pl
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairkit import audit, read
-from tests.support.refusals import config_error, data_error
-from tests.support.tables import each_line, table
+from tests.support.shorthand import cases, config_error, data_error, each_line, table
 
 WIDE = [
     {"anchor": "a", "positive": "b", "negative_1": "c", "negative_2": "d", "negative_3": "e"},
@@ -48,8 +46,8 @@ def in_file(name, rows):
     return write
 
 
-@pytest.mark.parametrize("rows", [WIDE, LISTS], ids=["columns", "lists"])
-@pytest.mark.parametrize("name", ["a.parquet", "a.jsonl", "a.json", "a.csv", "a.tsv"])
+@cases("rows", [WIDE, LISTS], ids=["columns", "lists"])
+@cases("name", ["a.parquet", "a.jsonl", "a.json", "a.csv", "a.tsv"])
 def test_files(tmp_path, name, rows):
     if name.endswith("sv") and rows is LISTS:  # as `pairs export` writes lists
         rows = [{**row, "negative": json.dumps(row["negative"])} for row in rows]
@@ -61,18 +59,16 @@ def test_files(tmp_path, name, rows):
     assert negatives(in_file(name, rows)(tmp_path)) == NEGATIVES
 
 
-@each_line(
-    "header, found",
-    """
-        anchor,positive,negative_0,negative_1 | cd
-        anchor,positive,negative_10,negative_2 | dc
-        query,positive,negative,negative_1 | cd
-        question,positive,negative1,negative2 | cd
-        Query,Answer,Hard_Negative_1,hard_negative_2 | cd
-        sent0,sent1,hard_neg,negative_text_2 | cd
-        sentence,positive,id,negatives | d
-    """,
-)
+@each_line("""
+    header, found
+    anchor,positive,negative_0,negative_1 | cd
+    anchor,positive,negative_10,negative_2 | dc
+    query,positive,negative,negative_1 | cd
+    question,positive,negative1,negative2 | cd
+    Query,Answer,Hard_Negative_1,hard_negative_2 | cd
+    sent0,sent1,hard_neg,negative_text_2 | cd
+    sentence,positive,id,negatives | d
+""")
 def test_common_column_names(tmp_path, header, found):
     (tmp_path / "a.csv").write_text(f"{header}\na,b,c,d\n")
     assert negatives(tmp_path / "a.csv") == [[*found]]
@@ -97,13 +93,11 @@ def test_files_with_different_numbers_of_negatives(tmp_path):
     assert negatives(tmp_path) == [["c"], ["f", "g"]]
 
 
-@table(
-    "header, row, says",
-    r"""
-        anchor,positive,negative | d,e, | a\.csv:3: negative is empty; fill it
-        anchor,positive,negative_1,negative_2 | "d,e,, " | :3: all of negative_1, negative_2 are empty
-    """,
-)
+@table(r"""
+    header, row, says
+    anchor,positive,negative | d,e, | a\.csv:3: negative is empty; fill it
+    anchor,positive,negative_1,negative_2 | "d,e,, " | :3: all of negative_1, negative_2 are empty
+""")
 def test_row_without_negatives(tmp_path, header, row, says):
     first = ",".join("abcd"[: header.count(",") + 1])
     (tmp_path / "a.csv").write_text(f"{header}\n{first}\n{row}\n")
@@ -112,15 +106,13 @@ def test_row_without_negatives(tmp_path, header, row, says):
     assert audit(tmp_path / "a.csv").bad_rows["empty_negative"].examples == (f"{tmp_path}/a.csv:3",)
 
 
-@table(
-    "cell, says",
-    """
-        [{'text': 'c'}] | the lists in negative don't hold texts
-        [b'c'] | the lists in negative don't hold texts
-        "['c', 'd']" | list given:1: negative has a list that isn't JSON
-        '["c", {"d": 1}, "e"]' | list given:1: negative has a list that isn't JSON
-    """,
-)
+@table("""
+    cell, says
+    [{'text': 'c'}] | the lists in negative don't hold texts
+    [b'c'] | the lists in negative don't hold texts
+    "['c', 'd']" | list given:1: negative has a list that isn't JSON
+    '["c", {"d": 1}, "e"]' | list given:1: negative has a list that isn't JSON
+""")
 def test_invalid_lists(cell, says):
     with data_error(says):
         read([{"anchor": "a", "positive": "b", "negative": cell}])
@@ -154,7 +146,7 @@ def test_unused_negatives_are_refused():
     assert negatives(WIDE, columns={**columns, "negative": "none"}) == []
 
 
-@pytest.mark.parametrize("name", ["label", "Score"])
+@cases("name", ["label", "Score"])
 def test_labels_with_negatives_are_refused(name):
     rows = [{"anchor": "a", "positive": "b", "neg_1": "c", "neg_2": "d", name: 0.3}]
     columns = {

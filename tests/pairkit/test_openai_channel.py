@@ -24,8 +24,7 @@ from pairkit.base.openai_api.refusals import NoAnswer, RefusedCall
 from pairkit.base.openai_api.sdk import ExchangeFailed, GuardedClient
 from pairkit.base.system.address import read_address
 from tests.pairkit.exchange_server import serving, whole
-from tests.support.refusals import config_error
-from tests.support.tables import table
+from tests.support.shorthand import cases, config_error, raises, table
 
 KEY = Key("sk-secret/0123456789", "MINE")
 
@@ -116,11 +115,11 @@ def test_the_environment_of_the_sdk_is_ignored(monkeypatch):
     assert not [word for word in ("evil", "chunked", "zo", "x-") if word in head]
 
 
-@pytest.mark.parametrize("status", [429, 503])
+@cases("status", [429, 503])
 def test_no_retries_by_the_client(status):
     heads = []
     refused = whole(b"{}", status, retry_after_ms="1", x_should_retry="true")
-    with pytest.raises(RefusedCall):
+    with raises(RefusedCall):
         exchange(noting(heads, refused))
     assert len(heads) == 1
 
@@ -136,7 +135,7 @@ def test_the_client_sends_only_to_its_address():
                 f"http://127.0.0.1:{other}/v1/models",
                 f"http://127.0.0.1:9@localhost:{other}/v1",
             ):
-                with pytest.raises(ExchangeFailed) as caught:
+                with raises(ExchangeFailed) as caught:
                     await client.get(url, follow_redirects=True)
                 assert isinstance(caught.value.failure, BadReply)
         assert not heads
@@ -149,7 +148,7 @@ def test_unsafe_addresses_are_refused():
         channel("http://llm.example/v1")
     channel("http://llm.example/v1", plain_http=True)
     channel("http://llm.example/v1", key=None)
-    with pytest.raises(BadReply, match="is not a path on this server"):
+    with raises(BadReply, match="is not a path on this server"):
         exchange(whole(b"{}"), path="//evil.example/x")
 
 
@@ -167,15 +166,13 @@ def test_a_socks_proxy_needs_a_package(monkeypatch):
         asyncio.run(channel("https://llm.example").get("/models"))
 
 
-@table(
-    "coding, status",
-    """
-        gzip | 200
-        deflate | 200
-        gzip, gzip | 200
-        gzip | 500
-    """,
-)
+@table("""
+    coding, status
+    gzip | 200
+    deflate | 200
+    gzip, gzip | 200
+    gzip | 500
+""")
 def test_decompression_limit(coding, status):
     blank = b" " * (1 << 27)
     packed = zlib.compress(blank, 1) if coding == "deflate" else gzip.compress(blank, 1)
@@ -184,7 +181,7 @@ def test_decompression_limit(coding, status):
 
     tracemalloc.start()
     try:
-        with pytest.raises(NoAnswer, match="more than 4 MiB"):
+        with raises(NoAnswer, match="more than 4 MiB"):
             exchange(
                 whole(packed, status, content_encoding=coding), timeout_s=60, most_bytes=4 << 20
             )
@@ -193,7 +190,7 @@ def test_decompression_limit(coding, status):
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("status", [200, 400])
+@cases("status", [200, 400])
 def test_echoed_key_is_masked(status):
     async def echo(writer, head):
         body = json.dumps({"error": {"message": head.decode()}}).replace("/", "\\/").encode()
@@ -204,7 +201,7 @@ def test_echoed_key_is_masked(status):
     if status == 200:
         assert b"0123456789" not in exchange(echo)
         return
-    with pytest.raises(RefusedCall) as caught:
+    with raises(RefusedCall) as caught:
         exchange(echo)
     output = f"{caught.value} {caught.value.refusal!r} {caught.value.headers}"
     assert "0123456789" not in output
@@ -212,7 +209,7 @@ def test_echoed_key_is_masked(status):
 
 
 def test_traceback_has_no_key():
-    with pytest.raises(NoAnswer) as caught:
+    with raises(NoAnswer) as caught:
         exchange(sends(b"HTTP/1.1 ", KEY.secret.encode(), b"\r\n\r\n"))
     assert "0123456789" not in "".join(traceback.format_exception(caught.value))
     assert "[key]" in caught.value.detail
@@ -234,7 +231,7 @@ def sends(*pieces, repeat=b""):
 OK = b"HTTP/1.1 200 OK\r\n"
 
 
-@pytest.mark.parametrize(
+@cases(
     "answer, reason",
     [
         *(
@@ -251,7 +248,7 @@ OK = b"HTTP/1.1 200 OK\r\n"
     ],
 )
 def test_invalid_or_slow_answers(answer, reason):
-    with pytest.raises(NoAnswer) as caught:
+    with raises(NoAnswer) as caught:
         exchange(answer, timeout_s=0.3 if reason == "timeout" else 5.0)
     assert (caught.value.reason, caught.value.was_sent) == (reason, True)
 
@@ -288,7 +285,7 @@ def test_ctrl_c_cancels_the_thread():
             ended.append("cancelled")
             raise
 
-    with pytest.raises(KeyboardInterrupt):
+    with raises(KeyboardInterrupt):
         within_a_loop(long())
     assert ended == ["cancelled"]
 

@@ -1,7 +1,6 @@
 import json
 from urllib.parse import quote, urlsplit
 
-import pytest
 import requests
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -17,8 +16,7 @@ from pairkit.base.openai_api.credentials import (
     variable_name,
 )
 from pairkit.base.system.address import Origin, is_path, origin_of, read_address
-from tests.support.refusals import config_error
-from tests.support.tables import table
+from tests.support.shorthand import cases, config_error, raises, table
 
 
 def test_default_keys_are_sent_only_to_their_provider():
@@ -41,7 +39,7 @@ def test_default_keys_are_sent_only_to_their_provider():
         assert key_variable("api.openai.com", named) == named
 
 
-@pytest.mark.parametrize(
+@cases(
     "key",
     [
         "sk-proj-Ab1cD2eF",
@@ -57,7 +55,7 @@ def test_default_keys_are_sent_only_to_their_provider():
     ],
 )
 def test_a_key_is_not_the_name_of_a_variable(key):
-    with pytest.raises(ValueError, match="such as OPENAI_API_KEY, not a key") as caught:
+    with raises(ValueError, match="such as OPENAI_API_KEY, not a key") as caught:
         variable_name(key)
     assert not key.strip() or key not in str(caught.value)
     if key:
@@ -99,7 +97,7 @@ KEY = "sk-9/Ab+c=%d.e_f~"
 KEYS = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=8, max_size=40)
 
 
-@pytest.mark.parametrize(
+@cases(
     "spelt",
     [
         KEY,
@@ -132,9 +130,7 @@ def test_short_keys_are_not_masked():
     assert Masking(["abcdefgh", "abcdefghij"]).text("abcdefghij") == "[key]"
 
 
-@pytest.mark.parametrize(
-    "escape", [str, lambda text: text.replace("/", "\\/"), lambda text: quote(text, safe="")]
-)
+@cases("escape", [str, lambda text: text.replace("/", "\\/"), lambda text: quote(text, safe="")])
 def test_masking_of_the_beginning_of_a_long_key(escape):
     key = "sk-proj/Ab1cD2eF3gH4iJ5k"
     for shown in (key[:10], key[:13], key[:10] + "***5k", key):
@@ -152,8 +148,8 @@ def parsed(text):
 
 
 @table(
-    "text, url, origin",
     """
+        text, url, origin
         HTTPS://Api.Example:443/ | ROOT | ('https', 'api.example', 443)
         http://localhost:00080/v1/ | http://localhost/v1 | ('http', 'localhost', 80)
         https://x:8443/api/v3 | https://x:8443/api/v3 | ('https', 'x', 8443)
@@ -192,9 +188,7 @@ NO_ADDRESSES = {
 }
 
 
-@pytest.mark.parametrize(
-    "text, words", [(text, words) for words, texts in NO_ADDRESSES.items() for text in texts]
-)
+@cases("text, words", [(text, words) for words, texts in NO_ADDRESSES.items() for text in texts])
 def test_invalid_addresses(text, words):
     with config_error(words) as caught:
         parsed(text)
@@ -234,10 +228,10 @@ EVIL = [
 ]
 
 
-@pytest.mark.parametrize("path", EVIL)
-@pytest.mark.parametrize("root", [ROOT, f"{ROOT}/api/v3"])
+@cases("path", EVIL)
+@cases("root", [ROOT, f"{ROOT}/api/v3"])
 def test_paths_to_other_hosts(path, root):
-    with pytest.raises(BadReply, match="is not a path on this server"):
+    with raises(BadReply, match="is not a path on this server"):
         parsed(root).join(path)
     assert not is_path(path)
 
@@ -266,11 +260,11 @@ def test_joined_urls_stay_on_the_server(text):
     assert origin_of(seen) == Origin("https", "api.example", 443)
 
 
-@pytest.mark.parametrize("dots", ["..", ".", "%2e%2e", ".%2E", "%2e", "%2E."])
+@cases("dots", ["..", ".", "%2e%2e", ".%2E", "%2e", "%2E."])
 def test_paths_upwards(dots):
     address = parsed("http://h/tenant/api")
     for path in (f"/{dots}", f"/{dots}/{dots}/admin", f"/a/{dots}/b", f"/a/{dots}?x=1"):
-        with pytest.raises(BadReply, match="is not a path on this server"):
+        with raises(BadReply, match="is not a path on this server"):
             address.join(path)
     assert (
         address.join(f"/a..b/.{dots}x?next=/../") == f"http://h/tenant/api/a..b/.{dots}x?next=/../"

@@ -13,7 +13,7 @@ from pairkit.base.openai_api.refusals import (
     patiently,
     retry_after_s,
 )
-from tests.support.tables import text_table
+from tests.support.shorthand import approx, cases, raises, text_table
 
 REFUSALS = Path(__file__).with_name("refusals.txt")
 
@@ -27,12 +27,12 @@ def error(message, **fields):
     return {"error": {"message": message, **fields}}
 
 
-@pytest.mark.parametrize("expected, status, body", text_table(REFUSALS.read_text()))
+@cases("expected, status, body", text_table(REFUSALS.read_text()))
 def test_classes_of_refusals(expected, status, body):
     assert about(Refusal.of(int(status), body.encode())) == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     "body",
     [
         b"[" * 200_000,
@@ -98,7 +98,7 @@ def test_backoff(waits):
     assert waits == [60, 2]
 
 
-@pytest.mark.parametrize(
+@cases(
     "outcomes, tries, waited",
     [
         ([refused(500)] * 3, 3, [1, 2]),
@@ -108,7 +108,7 @@ def test_backoff(waits):
     ],
 )
 def test_failures_that_end_the_attempts(waits, outcomes, tries, waited):
-    with pytest.raises(type(outcomes[0])):
+    with raises(type(outcomes[0])):
         ask(*outcomes, tries=tries)
     assert waits == waited
 
@@ -116,7 +116,7 @@ def test_failures_that_end_the_attempts(waits, outcomes, tries, waited):
 NOW = 1_790_000_000.0
 
 
-@pytest.mark.parametrize(
+@cases(
     "expected, headers",
     [
         *text_table(f"""
@@ -155,7 +155,7 @@ NOW = 1_790_000_000.0
 def test_stated_waits(expected, headers):
     given = dict(header.split(": ") for header in headers.split(" & ") if header)
     wait_s = retry_after_s(given, NOW)
-    assert wait_s == (None if expected == "None" else pytest.approx(float(expected), abs=1e-6))
+    assert wait_s == (None if expected == "None" else approx(float(expected), abs=1e-6))
 
 
 def test_the_longest_of_two_exhausted_limits_is_waited_for():
@@ -164,7 +164,7 @@ def test_the_longest_of_two_exhausted_limits_is_waited_for():
     assert retry_after_s(headers, NOW) == 3.0
 
 
-@pytest.mark.parametrize(
+@cases(
     "body, expected",
     [
         (error("Quota", details=[{"@type": "RetryInfo", "retryDelay": "41s"}]), 41.0),

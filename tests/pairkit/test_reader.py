@@ -7,9 +7,7 @@ import pytest
 
 import pairkit
 from tests.published import REAL, real_data, write_pairs
-from tests.support.pairs import pair
-from tests.support.refusals import config_error, data_error
-from tests.support.tables import values
+from tests.support.shorthand import cases, config_error, data_error, pair, values
 
 PAIRS = [("one", "two", 1), ("three", "four", 0)]
 
@@ -32,29 +30,25 @@ BY_NUMBER = {"text1": "1", "text2": "2", "label": "3"}
 HEADERS = ("sentence1,sentence2,score", "question1,question2,is_duplicate", "Query,Text,Relevance")
 
 
-@pytest.mark.parametrize(
+@cases(
     "name, text, columns, expected",
     [
-        (
-            "pairs.CSV",
-            'text1,text2,label,label\none,two,1,x\n"thr""ee,\n",four,0,\n',
-            None,
-            'thr"ee,\n',
+        *values(
+            r"""
+                pairs.CSV | 'text1,text2,label,label\none,two,1,x\n"thr""ee,\n",four,0,\n' | None | 'thr"ee,\n'
+                p.csv | "Text1,text1,text2,label\nx,one,two,1\nx,three,four,0\n" | None | three
+                p.tsv | "one\ttwo\t1\nthree\tfour\t0\n" | BY_NUMBER | three
+                p.csv | '"one","two",1\n"a; b; c; d","four",0\n' | BY_NUMBER | a; b; c; d
+                # names, not numbers
+                p.csv | '"3","1","2"\n1,one,two\n0,three,four\n' | BY_NUMBER | three
+            """,
+            BY_NUMBER=BY_NUMBER,
         ),
         *(("a.csv", f"{names}\none,two,1\nthree,four,0\n", None, "three") for names in HEADERS),
         *(
             (name, "one,two,1\nthree,four,0\n", BY_NUMBER, "three")
             for name in ("p.csv", "p.csv.gz")
         ),
-        ("p.csv", "Text1,text1,text2,label\nx,one,two,1\nx,three,four,0\n", None, "three"),
-        ("p.tsv", "one\ttwo\t1\nthree\tfour\t0\n", BY_NUMBER, "three"),
-        ("p.csv", '"one","two",1\n"a; b; c; d","four",0\n', BY_NUMBER, "a; b; c; d"),
-        (
-            "p.csv",
-            '"3","1","2"\n1,one,two\n0,three,four\n',
-            BY_NUMBER,
-            "three",
-        ),  # names, not numbers
     ],
 )
 def test_files(tmp_path, name, text, columns, expected):
@@ -90,15 +84,22 @@ def test_folder_of_splits(tmp_path, caplog):
         pairkit.read(tmp_path, split="x")
 
 
-@pytest.mark.parametrize(
+@cases(
     "text, usable, left_out",
     [
-        ("text1,text2,label\na,b,yes\n,b,no\nc,d,\ne,f,maybe\n,f,maybe\n,,\n\ng,h,no\n", ["a", "g"],
-         [(3, "empty_text1"), (4, "empty_label")]),
-        ("text1,text2,score\na,b,nan\nc,d,2.5\n", ["c"], [(2, "empty_label")]),
-        ("anchor,positive\na,b\n,c\nd,\n", ["a"], [(3, "empty_anchor"), (4, "empty_positive")]),
+        *values(
+            r"""
+                "text1,text2,score\na,b,nan\nc,d,2.5\n" | ['c'] | [(2, 'empty_label')]
+                "anchor,positive\na,b\n,c\nd,\n" | ['a'] | [(3, 'empty_anchor'), (4, 'empty_positive')]
+            """,
+        ),
+        (
+            "text1,text2,label\na,b,yes\n,b,no\nc,d,\ne,f,maybe\n,f,maybe\n,,\n\ng,h,no\n",
+            ["a", "g"],
+            [(3, "empty_text1"), (4, "empty_label")],
+        ),
     ],
-)  # fmt: skip
+)
 def test_bad_rows_are_skipped(tmp_path, text, usable, left_out):
     rules = {"labels": "maybe=skip", "bad_rows": "skip"}
     pairs = pairkit.read(put(tmp_path / "a.csv", text), **rules)
@@ -137,13 +138,13 @@ def test_published_datasets(name, kind, _, count):
     assert (dataset.label_kind, len(dataset)) == (kind, count)
 
 
-@pytest.mark.parametrize("source", ["x" * 300, f"{'x' * 300}/y.csv", f"{'o' * 300}/name"])
+@cases("source", ["x" * 300, f"{'x' * 300}/y.csv", f"{'o' * 300}/name"])
 def test_too_long_path(source):
     with config_error(r"not a valid path \(File name too long\)"):
         pairkit.read(source)
 
 
-@pytest.mark.parametrize("name", ["text2", "label"])
+@cases("name", ["text2", "label"])
 def test_columns_of_bytes(tmp_path, name):
     columns = pair(["a", "b"], [b"c", b"d"], [b"1", b"0"])
     pl.DataFrame(columns).write_parquet(tmp_path / "a.parquet")
@@ -163,9 +164,7 @@ def test_row_numbers_without_header(tmp_path):
         pairkit.read(tmp_path / "none.tsv", columns=BY_NUMBER)
 
 
-@pytest.mark.parametrize(
-    "other, text", [(["u"], '["u"]'), ([["u"]], '[["u"]]'), (timedelta(1), '"1 day, 0:00:00"')]
-)
+@cases("other, text", [(["u"], '["u"]'), ([["u"]], '[["u"]]'), (timedelta(1), '"1 day, 0:00:00"')])
 def test_columns_of_several_types_become_texts(tmp_path, other, text):
     for split, page in (("train-0", other), ("train-1", "u"), ("test", other)):
         row = pair(["a"], ["b"], [1], page=[page])
@@ -188,7 +187,7 @@ def _hub():
     return pytest.importorskip("datasets").Dataset.from_list(TABLE)
 
 
-@pytest.mark.parametrize(
+@cases(
     "make",
     [
         lambda: TABLE,
@@ -221,23 +220,24 @@ def test_tables_by_split(caplog):
     assert [*pairkit.read(by_split).splits] == ["train", "validation"]
 
 
-@pytest.mark.parametrize(
+@cases(
     "source, message",
     [
-        (7, "found int"),
-        ([], "^the list given: is empty; expected a dict for each row"),
-        ({"train": []}, "^the dict given, train: is empty; expected"),
-        (["one", {"text": "two"}], "row 2 is dict; expected a dict for each row"),
-        ([{"text": "one"}, None], "row 2 is NoneType"),
-        ([("one", "two", 1)], "row 1 is tuple; expected a dict for each row, such as {'text1': "),
-        (
-            ["one", "two"],
-            "the list given: has single texts, expected pairs; `aoe sample-pairs` draws",
+        *values(
+            """
+                7 | found int
+                [] | ^the list given: is empty; expected a dict for each row
+                {'train': []} | ^the dict given, train: is empty; expected
+                ['one', {'text': 'two'}] | row 2 is dict; expected a dict for each row
+                [{'text': 'one'}, None] | row 2 is NoneType
+                [('one', 'two', 1)] | "row 1 is tuple; expected a dict for each row, such as {'text1': "
+                ['one', 'two'] | the list given: has single texts, expected pairs; `aoe sample-pairs` draws
+                {} | the dict given: is empty
+            """,
         ),
         ([pair("", "b")], "the list given:1"),
         (pl.DataFrame({"a": [1]}), "the DataFrame given: found the columns a"),
         ({"train": TABLE, "test": b"x"}, "the dict given, test"),
-        ({}, "the dict given: is empty"),
         ({1: TABLE}, "the split 1 has no name"),
     ],
 )

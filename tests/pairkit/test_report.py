@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 import pairkit
-from pairkit import ConfigError, DataError, PairDataset
-from tests.support.pairs import pair
+from pairkit import PairDataset
+from tests.support.shorthand import approx, config_error, data_error, pair, shared
 
 HOSTILE = "</div><script>alert(1)</script><img src=http://evil.example/x onerror=alert(2)> \x1b[31m &amp; \u202e"
 
@@ -97,7 +97,7 @@ class Page(HTMLParser):
         return [value for _, attributes in self.tags if (value := attributes.get(name))]
 
 
-@pytest.fixture(scope="module")
+@shared
 def report(tmp_path_factory):
     source = written(tmp_path_factory.mktemp("report") / "acme")
     return pairkit.report(dataset(source))
@@ -161,7 +161,7 @@ def test_other_files_are_not_replaced(tmp_path):
     mine = tmp_path / "pairs.tsv"
     mine.write_bytes(b"text1\ttext2\tlabel\n\xff\n")
     for target in (mine, tmp_path):
-        with pytest.raises(ConfigError, match="is not a page of `pairs report`"):
+        with config_error("is not a page of `pairs report`"):
             pairkit.report(dataset(), target)
     assert mine.read_bytes().endswith(b"\xff\n")
 
@@ -179,7 +179,7 @@ def test_counts_by_split_source_and_kind(made):
     negatives = found["kinds"]["negative"]
     assert {kind: own["pairs"] for kind, own in negatives.items()} == {"random": 6, "hard": 2}
     # "crash number n the parser crashes on start n", "parser crashes n it crashes on every start alas n"
-    assert negatives["random"]["overlap"][0] == pytest.approx(100 * 5 / 11, abs=0.01)
+    assert negatives["random"]["overlap"][0] == approx(100 * 5 / 11, abs=0.01)
     assert found["kinds"]["positive"]["closer_comment"]["pairs"] == 8
 
 
@@ -194,7 +194,7 @@ def test_columns_of_other_types_are_ignored(made):
 
 
 def test_datasets_that_cannot_be_reported(made):
-    with pytest.raises(DataError, match="somewhere: has no rows"):
+    with data_error("somewhere: has no rows"):
         made(PairDataset({"train": dataset().splits["train"].clear()}, "somewhere"))
 
 

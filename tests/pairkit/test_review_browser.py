@@ -7,6 +7,7 @@ import pytest
 
 import pairkit
 from tests.pairkit.review_material import HOSTILE, Served, rows
+from tests.support.shorthand import raises, shared
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = shutil.which("chromium")
@@ -17,7 +18,7 @@ pytestmark = [
 PAIRS = 30
 
 
-@pytest.fixture(scope="module")
+@shared
 def browser():
     with playwright.sync_playwright() as running:
         found = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
@@ -132,8 +133,6 @@ def test_content_security_policy(browser, tmp_path):
             "fetch('http://127.0.0.1:9/')",
             "document.createElement('script').src = '/x.js'",
         ):
-            with pytest.raises(
-                playwright.Error, match=r"TrustedHTML|TrustedScriptURL|Failed to fetch"
-            ):
+            with raises(playwright.Error, match=r"TrustedHTML|TrustedScriptURL|Failed to fetch"):
                 page.evaluate(f"async () => {{ return {attempt} }}")
         page.context.close()

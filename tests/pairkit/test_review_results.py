@@ -9,9 +9,7 @@ import pytest
 import pairkit
 from pairkit import LeakError
 from tests.pairkit.review_material import judge_all, rows
-from tests.support.pairs import pair
-from tests.support.refusals import config_error, data_error
-from tests.support.tables import table
+from tests.support.shorthand import approx, cases, config_error, data_error, pair, raises, table
 
 WORDS = {"y": "yes", "n": "no", "u": "unsure", "s": "skip"}
 
@@ -39,7 +37,7 @@ def wilson(share, n):
         share + square / (2 * n),
         sqrt(square * (share * (1 - share) / n + square / (4 * n * n))),
     )
-    return pytest.approx(
+    return approx(
         ((centre - half) / (1 + square / n), (centre + half) / (1 + square / n)), abs=1e-6
     )
 
@@ -57,11 +55,11 @@ def test_weighted_shares(tmp_path):
     judge_all(review, lambda texts: WORDS[next(left[texts.split()[0]])])
     found = review.report()
     # 4 of 5 correct with weight 16; 2 of 3 with weight 5
-    assert found.total.right.value == pytest.approx((4 * 16 + 2 * 5) / 95)
+    assert found.total.right.value == approx((4 * 16 + 2 * 5) / 95)
     assert found.total.right.interval == wilson(74 / 95, 95**2 / (5 * 16**2 + 3 * 5**2))
     by = found.by["evidence"]
     assert astuple(by["closer"].right) == (0.8, wilson(4 / 5, 5), 5)
-    assert astuple(by["other"].right) == (pytest.approx(2 / 3), wilson(2 / 3, 3), 3)
+    assert astuple(by["other"].right) == (approx(2 / 3), wilson(2 / 3, 3), 3)
     assert found.by["label"]["1"].right == found.total.right
     assert found.unseen == {"evidence none": 5}
     assert "not judged: 1 strata of 5 pairs, such as evidence none" in found.remarks()
@@ -114,21 +112,19 @@ def test_grades(tmp_path):
     assert sorted(pairkit.read(review.path)["test"]["label"]) == [1.5, 2, 2, 3]
 
 
-@table(
-    "labels, grades, answer, right",
-    """
-        (1,) | None | yes | True
-        (0,) | None | yes | False
-        (1,) | True | "3" | True
-        (1,) | True | "2" | False
-        (0,) | True | "2" | True
-        (3.2,) | None | "4" | True
-        (3.2,) | None | "5" | False
-        (0.5,) | None | "3" | True
-        (0.5,) | False | yes | True
-        (2.4,) | False | yes | False
-    """,
-)
+@table("""
+    labels, grades, answer, right
+    (1,) | None | yes | True
+    (0,) | None | yes | False
+    (1,) | True | "3" | True
+    (1,) | True | "2" | False
+    (0,) | True | "2" | True
+    (3.2,) | None | "4" | True
+    (3.2,) | None | "5" | False
+    (0.5,) | None | "3" | True
+    (0.5,) | False | yes | True
+    (2.4,) | False | yes | False
+""")
 def test_right_labels(tmp_path, labels, grades, answer, right):
     pairs = [pair("a", "b", label) for label in labels]
     review = pairkit.review(pairs, tmp_path / "d.review", grades=grades)
@@ -178,7 +174,7 @@ def test_reviews_without_results(tmp_path):
         pairkit.read(review.path)
 
 
-@pytest.mark.parametrize(
+@cases(
     "change, message",
     [
         ("PRAGMA application_id = 7", "not a review"),
@@ -257,7 +253,7 @@ def test_graded_dataset(tmp_path):
 def test_leaks_write_nothing(dataset, tmp_path):
     judged_by_ann(dataset, {})
     leaking = {"train": rows(20), "test": rows(20)[3:5]}
-    with pytest.raises(LeakError):
+    with raises(LeakError):
         pairkit.apply_review(leaking, tmp_path / "out", store=tmp_path / "d.review")
     assert not (tmp_path / "out").exists()
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 import pairkit
 from tests.pairkit.review_material import Reviewer, ann_at, judge_all, rows, text_in
-from tests.support.pairs import pair
-from tests.support.refusals import config_error, data_error
+from tests.support.shorthand import cases, config_error, data_error, pair
 
 EVIDENCE = {"kind": "closer_comment", "url": "u", "who": "eve", "when": "2020"}
 
@@ -37,7 +36,7 @@ def counts(found):
     }
 
 
-@pytest.mark.parametrize(
+@cases(
     "labels, facts, expected",
     [
         (

@@ -10,10 +10,17 @@ import pytest
 import requests
 
 import pairkit
-from pairkit import ConfigError, Review
+from pairkit import Review
 from tests.contract.conftest import run_pairs
 from tests.pairkit.review_material import HOSTILE, Reviewer, Served, judge_all, rows, text_in
-from tests.support.tables import each_line, table, text_table
+from tests.support.shorthand import (
+    cases,
+    config_error,
+    each_line,
+    shared,
+    table,
+    text_table,
+)
 
 
 @pytest.fixture
@@ -27,7 +34,7 @@ def server(review):
         yield running
 
 
-@pytest.fixture(scope="module")
+@shared
 def lasting(tmp_path_factory):
     """A shared server for tests without changes."""
     review = pairkit.review(rows(40), tmp_path_factory.mktemp("lasting") / "r.review", n=12)
@@ -109,14 +116,12 @@ def test_hostile_texts(tmp_path):
     assert seen == {(text, f"{text} and more") for text in shown}
 
 
-@table(
-    "path, mode, status",
-    """
-        / | navigate | 200
-        / | no-cors | 403
-        /api/state | navigate | 403
-    """,
-)
+@table("""
+    path, mode, status
+    / | navigate | 200
+    / | no-cors | 403
+    /api/state | navigate | 403
+""")
 def test_links_from_other_sites_lead_only_to_the_page(lasting, path, mode, status):
     headers = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": mode}
     assert (
@@ -143,7 +148,7 @@ def test_page_and_headers(lasting):
     }
 
 
-@pytest.mark.parametrize(
+@cases(
     "status, header",
     text_table(f"""
         421 | Host: attacker.example
@@ -208,7 +213,7 @@ def _bodies():
     ]
 
 
-@pytest.mark.parametrize("body, status", _bodies())
+@cases("body, status", _bodies())
 def test_invalid_bodies_change_nothing(lasting, body, status):
     server, review = lasting
     ann, _ = people(server)
@@ -224,18 +229,16 @@ def test_invalid_bodies_change_nothing(lasting, body, status):
     assert ann.state()["pair"] is not None
 
 
-@each_line(
-    "path",
-    """
-        /etc/passwd
-        /../../etc/passwd
-        /%2e%2e/page.js
-        /page.js
-        /api
-        /docs
-        //evil
-    """,
-)
+@each_line("""
+    path
+    /etc/passwd
+    /../../etc/passwd
+    /%2e%2e/page.js
+    /page.js
+    /api
+    /docs
+    //evil
+""")
 def test_other_paths(lasting, path):
     server, _ = lasting
     host, port = server.url.removeprefix("http://").split(":")
@@ -263,7 +266,7 @@ def test_body_without_length(lasting):
 
 
 def test_names_of_people(review):
-    with pytest.raises(ConfigError, match="a name of 1 to 60 letters"):
+    with config_error("a name of 1 to 60 letters"):
         review.serve([" "])
     with review.serve(["<b>ann</b>", "\u202ebob"], port=0) as running:
         assert Reviewer(running.links["<b>ann</b>"]).state()["person"] == "<b>ann</b>"

@@ -24,11 +24,10 @@ from pairkit.dataset.reading.tables import read_table, table_rows
 from pairkit.dataset.reading.untrusted_tables import ParquetBatches
 from tests.pairkit.peak import peak_mib
 from tests.pairkit.test_tables import ROWS, SAME, put, spreadsheet
-from tests.support.refusals import config_error, data_error
-from tests.support.tables import table
+from tests.support.shorthand import cases, config_error, data_error, raises, table
 
 
-@pytest.mark.parametrize("case", SAME)
+@cases("case", SAME)
 def test_the_same_rows_for_every_reader(tmp_path, case):
     path, first = put(tmp_path, *SAME[case]), [text for text, *_ in ROWS]
     assert [row["text1"] for _, row in table_rows(path)] == first
@@ -102,7 +101,7 @@ SAID = ["The login page stays blank.", "Exports of tables are empty.", "Mails ar
 TICKETS = {"id": ["AB-1", "AB-2", "AB-3"], "status": ["open", "closed", "open"], "note": SAID}
 
 
-@pytest.mark.parametrize(
+@cases(
     "table, means, proposed",
     [
         (TICKETS, "rows", "text=note"),
@@ -119,7 +118,7 @@ TICKETS = {"id": ["AB-1", "AB-2", "AB-3"], "status": ["open", "closed", "open"],
     ],
 )  # fmt: skip
 def test_proposed_columns(table, means, proposed):
-    with pytest.raises(DataError) as raised:
+    with raises(DataError) as raised:
         read_rows(table, meant=means)
     roles = dict(part.split("=") for part in proposed.split(","))
     assert f"give columns={roles}, with" in str(raised.value)
@@ -166,15 +165,13 @@ def test_a_whole_table_has_the_rows_that_are_read_one_by_one(
     assert whole == one_by_one
 
 
-@table(
-    "llms, count",
-    """
-        [['chatgpt'], ['llama', 'chatgpt'], [], None] | 2
-        # as in CSV
-        ['["wordnet"]', '[]', '', None] | 1
-        [1, 2, 3, 4] | 0
-    """,
-)
+@table("""
+    llms, count
+    [['chatgpt'], ['llama', 'chatgpt'], [], None] | 2
+    # as in CSV
+    ['["wordnet"]', '[]', '', None] | 1
+    [1, 2, 3, 4] | 0
+""")
 def test_rows_with_generated_texts(llms, count):
     rows = pl.DataFrame({"text": ["a"] * 4, "llms": llms, "prompt_hashes": [["x"]] * 4})
     columns = {"text": "text"}
@@ -193,9 +190,9 @@ MANY = pl.DataFrame(
 )
 
 
-@pytest.mark.parametrize("codec", ["zstd", "snappy", "none", "gzip"])
-@pytest.mark.parametrize("version", ["1.0", "2.0"])
-@pytest.mark.parametrize("dictionary", [True, False])
+@cases("codec", ["zstd", "snappy", "none", "gzip"])
+@cases("version", ["1.0", "2.0"])
+@cases("dictionary", [True, False])
 def test_valid_files(tmp_path, codec, version, dictionary):
     path = tmp_path / "a.parquet"
     how = {"compression": codec, "data_page_version": version, "use_dictionary": dictionary}
@@ -208,7 +205,7 @@ def test_valid_files(tmp_path, codec, version, dictionary):
     assert read_table(path).equals(MANY.clear())
 
 
-@pytest.mark.parametrize(
+@cases(
     "columns, says",
     [
         ({"text1": ["a"] * 200_000}, "has more than"),
@@ -233,8 +230,8 @@ def test_decompression_bombs(tmp_path, columns, says, monkeypatch):
             read_table(packed)
 
 
-@pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
-@pytest.mark.parametrize("nested", [False, True])
+@cases("name", ["a.parquet", "a.arrow"])
+@cases("nested", [False, True])
 def test_memory_for_a_repeated_long_text(tmp_path, name, nested):
     """An Arrow dictionary: 100 kB for each of 40,000 rows in a file of a few kB."""
     texts = pa.DictionaryArray.from_arrays(pa.array([0] * 40_000, pa.int32()), ["a" * 100_000])
@@ -303,7 +300,7 @@ def numbered(rows):
     )
 
 
-@pytest.mark.parametrize("rows", [0, 1, 20_000])
+@cases("rows", [0, 1, 20_000])
 def test_stream_parquet(tmp_path, rows):
     one, other = tmp_path / "one.parquet", tmp_path / "deep/other.parquet"
     write_parquet(one, numbered(rows), private=True)

@@ -3,13 +3,11 @@ import io
 import json
 
 import polars as pl
-import pytest
 from rich.console import Console
 
 import pairkit
 from pairkit import PairDataset
-from tests.support.pairs import pair
-from tests.support.refusals import config_error, data_error
+from tests.support.shorthand import cases, config_error, data_error, pair, values
 
 EVIDENCE = {"kind": "closer_comment", "url": "https://github.com/a/b/issues/1", "who": "eve"}
 ROWS = pl.DataFrame(
@@ -111,7 +109,7 @@ def test_apostrophes_that_export_adds_are_removed_by_reading(tmp_path):
     ].row(0)[:2] == ("'=1", "'tis")
 
 
-@pytest.mark.parametrize("mark", ["=", "+", "-", "@", "\t", "\r", "\n", "＝"])
+@cases("mark", ["=", "+", "-", "@", "\t", "\r", "\n", "＝"])
 def test_formulas_are_escaped(tmp_path, mark):
     text = mark + 'cmd|"/c calc"!A1'
     rows = [(text, "b", 1, -1, None), ("1=1", " -", 0, 2, text)]
@@ -130,8 +128,8 @@ def test_formulas_are_escaped(tmp_path, mark):
     assert json.loads(lines.read_text().splitlines()[0])["text1"] == text
 
 
-@pytest.mark.parametrize("value", [b"x", [b"x"], {"a": [b"x"]}])
-@pytest.mark.parametrize("file_format", ["jsonl", "csv"])
+@cases("value", [b"x", [b"x"], {"a": [b"x"]}])
+@cases("file_format", ["jsonl", "csv"])
 def test_columns_of_bytes_are_refused(tmp_path, value, file_format):
     frame = pl.DataFrame(pair(["a"], ["b"], [1], raw=[value]))
     with data_error(f"train.{file_format}: column raw has bytes, which {file_format} can't"):
@@ -143,21 +141,27 @@ DROPPED = object()
 WHOLE = {"kind": "said", "url": "u", "who": None, "when": "2020"}
 
 
-@pytest.mark.parametrize(
+@cases(
     "name, value, expected",
     [
-        ("cluster", 7, "7"),
-        ("cluster", None, None),
-        ("number1", 7, "7"),
-        ("confidence", "0.5", 0.5),
-        ("confidence", "much", None),
-        ("evidence", WHOLE, WHOLE),
+        *values(
+            r"""
+                cluster | 7 | "7"
+                cluster | None | None
+                number1 | 7 | "7"
+                confidence | "0.5" | 0.5
+                confidence | much | None
+                evidence | WHOLE | WHOLE
+                cluster | [1] | DROPPED
+                repo | {'a': 1} | DROPPED
+                repo | b'\xff' | DROPPED
+                evidence | it was said | DROPPED
+                evidence | {'kind': 'x', 'url': 'y'} | DROPPED
+            """,
+            DROPPED=DROPPED,
+            WHOLE=WHOLE,
+        ),
         ("evidence", WHOLE | {"who": 7, "more": 1}, WHOLE | {"who": "7"}),
-        ("cluster", [1], DROPPED),
-        ("repo", {"a": 1}, DROPPED),
-        ("repo", b"\xff", DROPPED),
-        ("evidence", "it was said", DROPPED),
-        ("evidence", {"kind": "x", "url": "y"}, DROPPED),
         ("evidence", WHOLE | {"who": [1]}, DROPPED),
     ],
 )

@@ -1,23 +1,20 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pairkit.base.system.seeded import in_proportion, in_turns, keyed_hash
 from pairkit.reviews.agreement import Figure, cohen_kappa, krippendorff_alpha, wilson
-from tests.support.tables import table
+from tests.support.shorthand import approx, table
 
 
-@table(
-    "right, n, low, high",
-    """
-        8 | 10 | 0.4902 | 0.9433
-        0 | 10 | 0.0 | 0.2775
-        10 | 10 | 0.7225 | 1.0
-        1 | 1 | 0.2065 | 1.0
-    """,
-)
+@table("""
+    right, n, low, high
+    8 | 10 | 0.4902 | 0.9433
+    0 | 10 | 0.0 | 0.2775
+    10 | 10 | 0.7225 | 1.0
+    1 | 1 | 0.2065 | 1.0
+""")
 def test_wilson(right, n, low, high):
-    assert wilson(right, n) == pytest.approx((low, high), abs=1e-4)
+    assert wilson(right, n) == approx((low, high), abs=1e-4)
     assert wilson(0, 0) is None
 
 
@@ -35,8 +32,8 @@ def test_alpha():
     units = [
         [answer for answer in unit if answer is not None] for unit in zip(*JUDGES, strict=True)
     ]
-    assert krippendorff_alpha(units).value == pytest.approx(0.743, abs=5e-4)
-    assert krippendorff_alpha(units, "interval").value == pytest.approx(0.849, abs=5e-4)
+    assert krippendorff_alpha(units).value == approx(0.743, abs=5e-4)
+    assert krippendorff_alpha(units, "interval").value == approx(0.849, abs=5e-4)
     low, high = krippendorff_alpha(units).interval or (0, 0)
     assert 0.3 < low < 0.743 < high <= 1
     assert krippendorff_alpha(units).n == 11  # the twelfth was judged by one alone
@@ -47,9 +44,9 @@ def test_interval_of_perfect_agreement():
     # Wilson's bound for 50 of 50 is 0.9287: of 50 pairs 3.57 may be disagreements, by chance half of them are
     found = cohen_kappa([1] * 25 + [0] * 25, [1] * 25 + [0] * 25)
     assert found.value == 1
-    assert found.interval == pytest.approx((1 - (1 - 0.92865) / 0.5, 1), abs=1e-4)
+    assert found.interval == approx((1 - (1 - 0.92865) / 0.5, 1), abs=1e-4)
     low, high = krippendorff_alpha([[1, 1]] * 25 + [[0, 0]] * 25).interval or (0, 0)
-    assert (low, high) == pytest.approx((0.8587, 1), abs=1e-3)
+    assert (low, high) == approx((0.8587, 1), abs=1e-3)
     few = cohen_kappa([5, 0, 4], [5, 0, 4], "interval").interval or (1, 1)
     assert few[0] < 0.95
 

@@ -23,8 +23,15 @@ from pairkit.base.system.files import check_free, open_own, whole_folder, write_
 from pairkit.base.system.folders import check_apart, differing, held_folder
 from pairkit.base.system.http_server import LOOPBACK, HttpServer, listening_socket
 from pairkit.base.system.machine import is_out_of_memory
-from tests.support.refusals import config_error, data_error, remote_error
-from tests.support.tables import each_line, table
+from tests.support.shorthand import (
+    cases,
+    config_error,
+    data_error,
+    each_line,
+    raises,
+    remote_error,
+    table,
+)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
@@ -34,15 +41,13 @@ def test_full_disk():
         file.write(b"x" * 10_000)
 
 
-@table(
-    "message, reason",
-    """
-        Error while serializing: I/O error: No space left on device (os error 28) | No space left
-        [enforce fail at inline_container.cc:672] . unexpected pos 9760 vs 9652 | most likely no space
-        # an OSError of numpy
-        288000 requested and 30688 written | most likely no space
-    """,
-)
+@table("""
+    message, reason
+    Error while serializing: I/O error: No space left on device (os error 28) | No space left
+    [enforce fail at inline_container.cc:672] . unexpected pos 9760 vs 9652 | most likely no space
+    # an OSError of numpy
+    288000 requested and 30688 written | most likely no space
+""")
 def test_disk_errors_wrapped_by_libraries(message, reason):
     with config_error(rf"a: can't be written \({reason}"), write_errors(Path("a")):
         raise OSError(message) if "requested" in message else RuntimeError(message)
@@ -70,7 +75,7 @@ def test_killed_writer_keeps_the_old_folder(tmp_path):
     (partial := tmp_path / "usual").touch()
     assert (out / "c").stat().st_mode == partial.stat().st_mode
     partial.unlink()
-    with pytest.raises(ZeroDivisionError), whole_folder(out) as partial:
+    with raises(ZeroDivisionError), whole_folder(out) as partial:
         (partial / "d").write_text(str(1 // 0))
     assert [p.name for p in out.iterdir()] == ["c"]
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
@@ -96,7 +101,7 @@ def test_check_free(tmp_path):
             check_free(tmp_path / "a.txt", suffix)
 
 
-@pytest.mark.parametrize("work", ["pairs", "pairs/work", "pairs/a/b"])
+@cases("work", ["pairs", "pairs/work", "pairs/a/b"])
 def test_working_folder_in_the_dataset_folder(work):
     with config_error("would replace"):
         check_apart(Path("pairs"), Path(work))
@@ -166,14 +171,12 @@ def test_busy_database(store):
         second.execute("BEGIN IMMEDIATE")
 
 
-@each_line(
-    "kind, mode",
-    """
-        nfs4 | delete
-        fuse.sshfs | delete
-        ext4 | wal
-    """,
-)
+@each_line("""
+    kind, mode
+    nfs4 | delete
+    fuse.sshfs | delete
+    ext4 | wal
+""")
 def test_write_ahead_log_only_on_local_disks(store, kind, mode, monkeypatch):
     mounts, shared = store.with_name("mounts"), store.parent / "my files"
     place = str(shared).replace(" ", "\\040")
@@ -207,7 +210,7 @@ RAY = SimpleNamespace(RayError=RayError)
 vars(RAY).update({name: type(name, (RayError, *more), {}) for name, more in KINDS.items()})
 
 
-@pytest.mark.parametrize(
+@cases(
     "raised, expected, words",
     [
         (RAY.RayTaskError(), DataError, "^a.json:3: a fault of its own$"),
@@ -221,7 +224,7 @@ def test_errors_of_tasks_and_workers(raised, expected, words):
         raise raised
 
     cluster = Cluster(SimpleNamespace(get=fail, wait=fail, exceptions=RAY), "auto")
-    with pytest.raises(expected, match=words):
+    with raises(expected, match=words):
         cluster.fetched(object())
     if expected is RemoteError:
         with remote_error(words):
@@ -236,7 +239,7 @@ def test_first_finished_call():
     assert Cluster(ray, "auto").first(["a"], 1.0) is None
 
 
-@pytest.mark.parametrize(
+@cases(
     "error",
     [
         MemoryError(),
@@ -296,7 +299,7 @@ def test_close_finishes_requests_and_frees_the_port():
     listening_socket(LOOPBACK, port).close()
 
 
-@pytest.mark.parametrize("port", [-1, 65_536, 99_999])
+@cases("port", [-1, 65_536, 99_999])
 def test_ports_out_of_range_are_refused(port):
     with config_error(rf"port=.*{port}.*: expected 0 .* to 65535"):
         listening_socket(LOOPBACK, port)

@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 import pairkit
-from pairkit import DataError, PairkitError
-from tests.support.tables import text_table
+from pairkit import PairkitError
+from tests.support.shorthand import approx, cases, data_error, raises, text_table
 
 HEAD = "text1,text2,label\n"
 ROWS = [("Grüße, Bob", "Hallo", 1), ("A dog", "A cat", 0)]
@@ -79,7 +79,7 @@ def put(folder, name, data):
     return folder / name
 
 
-@pytest.mark.parametrize("case", SAME)
+@cases("case", SAME)
 def test_the_same_rows(tmp_path, case):
     pairs = pairkit.read(put(tmp_path, *SAME[case]))["train"]
     assert pairs.select("text1", "text2", "label").rows() == ROWS
@@ -89,7 +89,7 @@ def test_blank_rows_are_ignored_but_counted_as_rows(tmp_path):
     path = put(tmp_path, "a.csv", (HEAD + "a,b,1\n\n,,\nc,d,0\n").encode())
     assert pairkit.read(path)["train"]["text1"].to_list() == ["a", "c"]
     path.write_text(HEAD + "a,b,1\n\n,,\nc,,0\n")
-    with pytest.raises(DataError, match=r"a\.csv:5: text2 is empty"):
+    with data_error(r"a\.csv:5: text2 is empty"):
         pairkit.read(path)
 
 
@@ -123,7 +123,7 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize("case", TEXTS)
+@cases("case", TEXTS)
 def test_texts_do_not_change(tmp_path, case):
     name, content, texts = TEXTS[case]
     read = pairkit.read(
@@ -132,7 +132,7 @@ def test_texts_do_not_change(tmp_path, case):
     assert read["train"]["text1"].to_list() == texts
 
 
-@pytest.mark.parametrize(
+@cases(
     "name, message, content",
     [
         *text_table(r"""
@@ -199,7 +199,7 @@ def test_texts_do_not_change(tmp_path, case):
 def test_messages_name_row_and_remedy(tmp_path, name, message, content):
     whole = content.replace("HEAD", HEAD).replace("LINES", LINES)
     path = put(tmp_path, name, whole.encode())
-    with pytest.raises(PairkitError, match=rf"a\.\w+{message}") as raised:
+    with raises(PairkitError, match=rf"a\.\w+{message}") as raised:
         pairkit.read(path)
     assert "\n" not in str(raised.value)
 
@@ -218,7 +218,7 @@ def test_missing_values_are_counted(tmp_path):
     )
     labels.write_text(labels.read_text().replace("0;8", "0,8").replace("1;0", "1,0"))
     read = pairkit.read(labels, bad_rows="skip")
-    assert read["train"]["label"].round(2).to_list() == pytest.approx([0.8, 1])
+    assert read["train"]["label"].round(2).to_list() == approx([0.8, 1])
 
 
 OOXML = "http://schemas.openxmlformats.org"
@@ -259,11 +259,11 @@ def test_spreadsheets(tmp_path):
     assert found.select("text1", "text2", "label", "id").rows() == [(*ROWS[0], 7), (*ROWS[1], 8)]
     numbers = pairkit.read(path, columns={"anchor": "id", "positive": "text1"})["train"]
     assert numbers["text1"].to_list() == ["7", "8"]
-    with pytest.raises(DataError, match=r"a\.xlsx: no sheet 'C'; there are Pairs, B"):
+    with data_error(r"a\.xlsx: no sheet 'C'; there are Pairs, B"):
         pairkit.read(f"{path}:C")
 
 
-@pytest.mark.parametrize("as_pandas", [True, False])
+@cases("as_pandas", [True, False])
 def test_rows_in_memory_are_read_like_files(as_pandas):
     rows = [{" text1": "a", "text2": "b", "label": label} for label in (1, "", None, 0.0)]
     source = pytest.importorskip("pandas").DataFrame(rows) if as_pandas else rows

@@ -1,11 +1,16 @@
-"""Tables of test cases as text, which stay readable with many rows of sentences."""
+"""Short forms of what most tests use: tables of cases as text, expected errors, rows of pairs."""
 
 import ast
 
+import polars as pl
 import pytest
 
 from pairkit import AuthError, BadReply, ConfigError, DataError, RateLimited, RemoteError
 
+approx = pytest.approx
+cases = pytest.mark.parametrize
+raises = pytest.raises
+shared = pytest.fixture(scope="module")  # by all tests of a file
 ERRORS = {
     kind.__name__: kind
     for kind in (AuthError, BadReply, ConfigError, DataError, RateLimited, RemoteError)
@@ -27,15 +32,16 @@ def text_table(text, columns=0):
     return [tuple(cell.strip() for cell in row) for row in rows]
 
 
-def each_line(names, text, columns=0):
-    """Run a test for each line of a text: one name is the line, several are its cells."""
-    rows = text_table(text, columns) if "," in names else text_lines(text)
-    return pytest.mark.parametrize(names, rows)
+def each_line(text, columns=0):
+    """Run a test for each line below the names: one name takes the line, several take its cells."""
+    names, _, lines = text.strip().partition("\n")
+    return cases(names, text_table(lines, columns) if "," in names else text_lines(lines))
 
 
-def table(names, text, **named):
-    """Run a test for each line; its cells, parted by " | ", are rows of `values`."""
-    return pytest.mark.parametrize(names, values(text, **named))
+def table(text, **named):
+    """Run a test for each line below the names; its cells, parted by " | ", are those of `values`."""
+    names, _, lines = text.strip().partition("\n")
+    return cases(names, values(lines, **named))
 
 
 def values(text, **named):
@@ -55,3 +61,25 @@ def _value(cell, named):
         return ast.literal_eval(cell)
     except (ValueError, SyntaxError):
         return cell
+
+
+def config_error(words):
+    return raises(ConfigError, match=words)
+
+
+def data_error(words):
+    return raises(DataError, match=words)
+
+
+def remote_error(words):
+    return raises(RemoteError, match=words)
+
+
+def pair(text1, text2, label=1, **more):
+    """One row, by default a positive; with lists, the columns of several rows."""
+    return {"text1": text1, "text2": text2, "label": label, **more}
+
+
+def pair_table(rows):
+    """A table of rows of two texts and a label."""
+    return pl.DataFrame(rows, schema=["text1", "text2", "label"], orient="row")
