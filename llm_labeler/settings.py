@@ -1,9 +1,9 @@
-"""All settings of a labelling run, with the kinds of LLMs, the aggregations and the tasks."""
+"""All settings of a labelling run, with the kinds of LLMs and the aggregations."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from llm_labeler.records import CHANGES, MAX_PRICE, MAX_TOKENS, POLARITIES, ChangeKind, Polarity
+from llm_labeler.tasks import DEFAULT_TASK, TASKS, LabellingTask, TaskName
 from pairkit.base.openai_api.credentials import variable_name
 from pairkit.base.settings import PathText, Settings, between_commas, setting
 
@@ -46,9 +47,6 @@ AGGREGATIONS: Mapping[str, Aggregation] = {
     ),
 }
 
-PARAPHRASE = "paraphrase"  # the default task; the others make triplets
-TaskName = Literal["paraphrase", "triplet", "query"]
-
 Tree = dict[str, Any]
 
 _KIND_ALIASES = {"compatible": "openai_compatible", "server": "openai_compatible"}
@@ -71,6 +69,15 @@ def _polarities(value: object) -> object:
         raise ValueError("expected positive, negative or both")
     return named
 
+
+def _listed(names: Sequence[str], conjunction: str) -> str:
+    """Format as `a, b and c`."""
+    return f" {conjunction} ".join([", ".join(names[:-1]), names[-1]])
+
+
+_MEANINGS = [f"{name} ({task.meaning})" for name, task in TASKS.items()]
+_OWN_PROMPT = [name for name, task in TASKS.items() if task.prompt]
+_TRIPLET_TASKS = [name for name, task in TASKS.items() if task.makes_triplets]
 
 Changes = Annotated[tuple[ChangeKind, ...], BeforeValidator(_names)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
@@ -151,8 +158,8 @@ class PromptSettings(Settings):
 
     template: PathText = setting(
         "hardened",
-        "Prompt of the task paraphrase: hardened, paper, or a file with {text}, {size} and {polarity}. "
-        "The tasks triplet and query have their own prompt, which a file replaces.",
+        f"Prompt of the task {DEFAULT_TASK}: hardened, paper, or a file with {{text}}, {{size}} and"
+        f" {{polarity}}. The tasks {_listed(_OWN_PROMPT, 'and')} have their own prompt, which a file replaces.",
     )
     polarities: Polarities = setting(
         POLARITIES,
@@ -339,10 +346,9 @@ class LabelSettings(Settings):
     """A whole labelling run."""
 
     task: TaskName = setting(
-        PARAPHRASE,
-        "What LLMs write for each text: paraphrase (sentences with the same and the opposite meaning), "
-        "triplet (paraphrases and hard negatives) or query (questions about a passage). triplet and "
-        "query make triplets.",
+        DEFAULT_TASK,
+        f"What LLMs write for each text: {_listed(_MEANINGS, 'or')}. {_listed(_TRIPLET_TASKS, 'and')} make"
+        " triplets.",
     )
     llms: Names = setting(
         (), "LLMs that write proposals; `ensemble` stands for `ensemble.members`."
@@ -384,8 +390,8 @@ class LabelSettings(Settings):
     @model_validator(mode="before")
     @classmethod
     def _default_prompt_of_task(cls, tree: object) -> object:
-        """Every task but `paraphrase` has its own default prompt."""
-        if not isinstance(tree, dict) or (task := tree.get("task", PARAPHRASE)) == PARAPHRASE:
+        """Every task but the default has its own prompt."""
+        if not isinstance(tree, dict) or (task := tree.get("task", DEFAULT_TASK)) == DEFAULT_TASK:
             return tree
         if task == "judge":
             raise ValueError("task judge: to judge existing pairs, run `label judge`")
@@ -396,19 +402,18 @@ class LabelSettings(Settings):
 
     @model_validator(mode="after")
     def _fits_its_task(self) -> LabelSettings:
-        if self.task == PARAPHRASE:
-            return self
-        if self.prompt.template in ("paper", "hardened"):
+        labelling = self.labelling
+        if labelling.prompt and self.prompt.template in ("paper", "hardened"):
             raise ValueError(
-                f"prompt.template {self.prompt.template} belongs to the task {PARAPHRASE}; leave it out to"
+                f"prompt.template {self.prompt.template} belongs to the task {DEFAULT_TASK}; leave it out to"
                 f" use the prompt of the task {self.task}, or give a file"
             )
-        if set(self.prompt.polarities) != {*POLARITIES}:
+        if labelling.makes_triplets and set(self.prompt.polarities) != {*POLARITIES}:
             raise ValueError(
                 f"prompt.polarities: the task {self.task} makes triplets, which need both"
             )
         aggregation = self.ensemble.aggregation
-        if AGGREGATIONS[aggregation].is_judged and self.task == "query":
+        if AGGREGATIONS[aggregation].is_judged and not labelling.can_be_judged:
             raise ValueError(
                 f"ensemble.aggregation {aggregation}: judges compare meanings, and the task {self.task} pairs"
                 " texts of different meaning; use union"
@@ -433,6 +438,11 @@ class LabelSettings(Settings):
                 "judge.llms, or use union"
             )
         return self
+
+    @property
+    def labelling(self) -> LabellingTask:
+        """What differs between tasks."""
+        return TASKS[self.task]
 
     @property
     def proposers(self) -> tuple[str, ...]:

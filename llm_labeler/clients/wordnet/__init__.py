@@ -74,9 +74,9 @@ class WordnetProvider(Provider):
 def _lines(ask: Ask) -> list[str]:
     """The candidates; the kind precedes a hard negative."""
     polarity: Polarity = "positive" if ask.key.task == "positive" else "negative"
-    if ask.labelling == "query":
+    if ask.labelling.asks_questions:
         return queries(ask.text, polarity, ask.size)
-    if ask.labelling != "triplet":
+    if not ask.labelling.has_hard_negatives:
         return candidates(ask.text, polarity, ask.size)
     if polarity == "positive":
         return same_meaning(ask.text, ask.size)
