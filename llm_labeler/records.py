@@ -17,8 +17,6 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Literal, get_args
 
-from llm_labeler.tasks import DEFAULT_TASK, TASKS, LabellingTask
-
 Polarity = Literal["positive", "negative"]
 Task = Literal["positive", "negative", "judge"]
 # How a hard negative changes the meaning of its text.
@@ -86,7 +84,7 @@ class Ask:
     # for rules, which don't read the prompt
     text: str = ""
     size: int = 0
-    labelling: LabellingTask = TASKS[DEFAULT_TASK]
+    labelling: str = "paraphrase"  # the labelling task, one of `settings.TaskName`
     changes: tuple[ChangeKind, ...] = ()  # requested kinds of hard negatives
     sample: int = 0  # index of the sample
 

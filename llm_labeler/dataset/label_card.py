@@ -11,7 +11,7 @@ from typing import Any
 from llm_labeler.dataset.label_splits import DatasetRows, DatasetSplits
 from llm_labeler.records import POLARITIES, format_counts
 from llm_labeler.settings import AGGREGATIONS, RULES
-from llm_labeler.tasks import TASKS
+from llm_labeler.settings.tasks import TASKS
 from pairkit.base.errors import DataError
 from pairkit.dataset.making.dataset_card import dataset_card, table
 from pairkit.dataset.records import card_files, dataset_folder

@@ -13,7 +13,7 @@ from typing import Any
 
 from llm_labeler.records import CHANGES, POLARITIES, ChangeKind, Message, Polarity, content_hash
 from llm_labeler.settings import PromptSettings
-from llm_labeler.tasks import TASKS, TaskName
+from llm_labeler.settings.tasks import TASKS
 from pairkit.base.errors import ConfigError
 from pairkit.dataset.reading.reader import read_pairs
 
@@ -127,7 +127,7 @@ def _parts(examples: Iterable[tuple[str, tuple[str, ...]]]) -> list[str]:
     return [part for text, sentences in examples for part in ("", text, *sentences)]
 
 
-def load_template(settings: PromptSettings, task: TaskName) -> Template:
+def load_template(settings: PromptSettings, task: str) -> Template:
     """Load the template and the examples that the settings name."""
     name = settings.template
     prompt = TASKS[task].prompt

@@ -39,7 +39,7 @@ from llm_labeler.records import (
 )
 from llm_labeler.runs.label_folder import RunRecord
 from llm_labeler.runs.prompts import PAPER_NAME
-from llm_labeler.settings import RULES, FilterSettings
+from llm_labeler.settings import FilterSettings
 
 _STRING = {"type": "string"}
 
@@ -104,7 +104,7 @@ class GenerationTask:
                     schema=schemas[polarity],
                     text=text.text,
                     size=settings.size,
-                    labelling=self._labelling,
+                    labelling=settings.task,
                     changes=self._changes,
                     sample=sample,
                 )
@@ -129,7 +129,7 @@ class GenerationTask:
 
     def _samples(self, llm: str) -> int:
         """Samples of each question; rules are asked once, as they are deterministic."""
-        return 1 if self.settings.llm[llm].kind == RULES else self.settings.samples
+        return 1 if self.settings.llm[llm].is_rules else self.settings.samples
 
     def _schema_of(self, polarity: Polarity, llm: str) -> dict[str, Any] | None:
         """The schema to request; none with the papers' prompt, whose request is kept as published."""

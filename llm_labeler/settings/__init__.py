@@ -11,7 +11,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from llm_labeler.records import CHANGES, MAX_PRICE, MAX_TOKENS, POLARITIES, ChangeKind, Polarity
-from llm_labeler.tasks import DEFAULT_TASK, TASKS, LabellingTask, TaskName
+from llm_labeler.settings.providers import PROVIDERS, ProviderApi, ProviderName
+from llm_labeler.settings.tasks import DEFAULT_TASK, TASKS, LabellingTask, TaskName
 from pairkit.base.openai_api.credentials import variable_name
 from pairkit.base.settings import PathText, Settings, between_commas, setting
 
@@ -26,9 +27,8 @@ class Aggregation:
 
 
 RULES = "wordnet"  # rules over a dictionary, not an LLM
-LlmKind = Literal[
-    "openai", "openai_compatible", "glm", "anthropic", "gemini", "function", "wordnet"
-]
+FUNCTION = "function"
+LlmKind = Literal[ProviderName, "function", "wordnet"]
 AggregationName = Literal["union", "vote", "weighted"]
 
 AGGREGATIONS: Mapping[str, Aggregation] = {
@@ -75,6 +75,7 @@ def _listed(names: Sequence[str], conjunction: str) -> str:
     return f" {conjunction} ".join([", ".join(names[:-1]), names[-1]])
 
 
+_APIS = [name for name, provider in PROVIDERS.items() if provider.url]
 _MEANINGS = [f"{name} ({task.meaning})" for name, task in TASKS.items()]
 _OWN_PROMPT = [name for name, task in TASKS.items() if task.prompt]
 _TRIPLET_TASKS = [name for name, task in TASKS.items() if task.makes_triplets]
@@ -92,8 +93,8 @@ class LlmSettings(Settings):
 
     kind: LlmKind = setting(
         ...,
-        "Kind of the LLM: openai, glm, anthropic or gemini (APIs), server or openai_compatible (any other "
-        "with OpenAI's API), wordnet (rules) or function (in Python).",
+        f"Kind of the LLM: {_listed(_APIS, 'or')} (APIs), server or openai_compatible (any other with"
+        " OpenAI's API), wordnet (rules) or function (in Python).",
     )
     model: str = setting("", "Name of the model at its server, such as gpt-4o-mini.")
     base_url: str | None = setting(
@@ -151,6 +152,16 @@ class LlmSettings(Settings):
             if isinstance(value, str)
             else value
         )
+
+    @property
+    def api(self) -> ProviderApi:
+        """What differs between providers; not for rules and functions."""
+        return PROVIDERS[self.kind]
+
+    @property
+    def is_rules(self) -> bool:
+        """Whether these are rules over a dictionary, which can't judge."""
+        return self.kind == RULES
 
 
 class PromptSettings(Settings):
@@ -329,7 +340,6 @@ _MODELS = {
     "glm": "chatglm",
     "llama": "llama",
 }
-_KINDS = {"claude": "anthropic", "gemini": "gemini"}  # of models whose LLM has no default settings
 
 
 def _how_to_add(name: str) -> str:
@@ -337,8 +347,9 @@ def _how_to_add(name: str) -> str:
     family = re.split(r"[^a-z0-9]", name.rpartition("/")[2].lower())[0]
     if llm := _MODELS.get(family):
         return f"give --llm={llm} --set llm.{llm}.model={name}"
-    if kind := _KINDS.get(family):
-        return f"give --llm={family} --set llm.{family}.kind={kind} --set llm.{family}.model={name}"
+    for kind, provider in PROVIDERS.items():
+        if family in provider.families:
+            return f"give --llm={family} --set llm.{family}.kind={kind} --set llm.{family}.model={name}"
     return f"add [llm.{name}] to a file for --config"
 
 
@@ -466,4 +477,4 @@ class LabelSettings(Settings):
         if not AGGREGATIONS[self.ensemble.aggregation].is_judged:
             return ()
         names = self.judge.llms or self.proposers
-        return tuple(name for name in names if self.llm[name].kind != RULES)  # rules can't judge
+        return tuple(name for name in names if not self.llm[name].is_rules)

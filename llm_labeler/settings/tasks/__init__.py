@@ -11,7 +11,7 @@ from typing import Literal, get_args
 TaskName = Literal["paraphrase", "triplet", "query"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class LabellingTask:
     """What differs between tasks, as declared in the file of each.
 
@@ -40,7 +40,5 @@ class LabellingTask:
         return cls(**tomllib.loads(path.read_text(encoding="utf-8")))
 
 
-TASKS: Mapping[TaskName, LabellingTask] = {
-    name: LabellingTask.read(name) for name in get_args(TaskName)
-}
+TASKS: Mapping[str, LabellingTask] = {name: LabellingTask.read(name) for name in get_args(TaskName)}
 DEFAULT_TASK: TaskName = "paraphrase"
