@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gis_builder.api import crawls, datasets
 from pairkit.base.cli.commands import add_command, application, show
 from pairkit.base.cli.options import RUN, Option
 from pairkit.dataset.shared_options import SHARED
+
+if TYPE_CHECKING:
+    from gis_builder.crawling.crawl_plan import Plan
+    from gis_builder.crawling.import_dump import ImportPreview
+    from gis_builder.crawling.status import Crawled
+    from gis_builder.detection.detection_results import Detected, Explanation
+    from gis_builder.pairing.pairing_results import ArchiveBuilt, Built, HoursRead
 
 app = application(
     "gis", "Make leak-free datasets of text pairs from duplicate GitHub issues (GIS)."
@@ -15,8 +22,10 @@ app = application(
 
 
 @SHARED(dry_run=Option("Estimate the cost of the crawl and stop.", panel=RUN, main=True))
-def _build(build: Any, given: Any, *, dry_run: bool = False) -> Any:
-    return datasets.plan_of_build(**given) if dry_run else build(**given)
+def _build(arguments: dict[str, Any], *, dry_run: bool = False) -> Plan | Built:
+    if dry_run:
+        return datasets.plan_of_build(**arguments)
+    return datasets.build(**arguments)
 
 
 @SHARED(
@@ -26,21 +35,17 @@ def _build(build: Any, given: Any, *, dry_run: bool = False) -> Any:
         main=True,
     )
 )
-def _import(import_tracker: Any, given: Any, *, dry_run: bool = False) -> Any:
-    return crawls.preview_import(**given) if dry_run else import_tracker(**given)
+def _import(arguments: dict[str, Any], *, dry_run: bool = False) -> ImportPreview | Crawled:
+    if dry_run:
+        return crawls.preview_import(**arguments)
+    return crawls.import_tracker(**arguments)
 
 
-def _crawl(
-    crawl: Any,
-    given: Any,
-    *,
-    json: bool = False,
-    quiet: bool = False,
-) -> Any:
+def _crawl(arguments: dict[str, Any], *, json: bool = False, quiet: bool = False) -> Crawled:
     from gis_builder.crawling.status import IncompleteCrawlError
 
     try:
-        return crawl(**given)
+        return crawls.crawl(**arguments)
     except IncompleteCrawlError as error:
         show(error.crawled, json=json, quiet=quiet)
         raise
@@ -53,16 +58,18 @@ def _crawl(
         main=True,
     )
 )
-def _detect(detect: Any, given: Any, *, explain: str | None = None) -> Any:
+def _detect(arguments: dict[str, Any], *, explain: str | None = None) -> Detected | Explanation:
     if explain is None:
-        return detect(**given)
-    given.pop("progress")
-    return crawls.explain(issue=explain, **given)
+        return crawls.detect(**arguments)
+    del arguments["progress"]
+    return crawls.explain(issue=explain, **arguments)
 
 
 @SHARED(read_only=Option("Only read the hours into `work`; their files can then be deleted."))
-def _archive(archive: Any, given: Any, *, read_only: bool = False) -> Any:
-    return datasets.read_hours(**given) if read_only else archive(**given)
+def _archive(arguments: dict[str, Any], *, read_only: bool = False) -> HoursRead | ArchiveBuilt:
+    if read_only:
+        return datasets.read_hours(**arguments)
+    return datasets.archive(**arguments)
 
 
 add_command(

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from llm_labeler import api
 from pairkit.base.cli.commands import add_command, application, show
 from pairkit.base.cli.options import Option
 from pairkit.base.cli.terminal import next_step
 from pairkit.dataset.shared_options import SHARED
+
+if TYPE_CHECKING:
+    from llm_labeler.runs.assemble import Labelled
+    from llm_labeler.runs.judge_pairs import JudgedPairs
 
 app = application(
     "label",
@@ -19,19 +23,22 @@ app = application(
 
 @SHARED(dry_run=Option("Estimate calls, tokens and money, and stop.", panel=api.LIMITS, main=True))
 def _generate(
-    generate: Any, arguments: Any, *, dry_run: bool = False, json: bool = False, quiet: bool = False
+    arguments: dict[str, Any], *, dry_run: bool = False, json: bool = False, quiet: bool = False
 ) -> None:
     if dry_run:
         show(api.plan(**arguments), json=json, quiet=quiet)
         words = [word for word in sys.argv[1:] if word != "--dry-run"]
         next_step("start the run", ["label", *words], quiet=quiet)
         return
-    _complete(generate, arguments, json=json, quiet=quiet)
+    _show_all(api.generate(**arguments), json=json, quiet=quiet)
 
 
-def _complete(run: Any, arguments: Any, *, json: bool = False, quiet: bool = False) -> None:
+def _judge(arguments: dict[str, Any], *, json: bool = False, quiet: bool = False) -> None:
+    _show_all(api.judge(**arguments), json=json, quiet=quiet)
+
+
+def _show_all(result: Labelled | JudgedPairs, *, json: bool, quiet: bool) -> None:
     """Show the result, then exit with an error if LLMs or questions failed."""
-    result = run(**arguments)
     show(result, json=json, quiet=quiet)
     if result.problem is not None:
         raise result.problem
@@ -57,7 +64,7 @@ add_command(
     api.judge,
     "label judge -d pairs --llm chatgpt,llama,chatglm --out judged",
     "label judge -d demo --llm chatgpt --draw 500 --max-cost 1 --out judged-demo",
-    run=_complete,
+    run=_judge,
 )
 add_command(
     app,

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     card=Option("Also write the report into the dataset's card.", panel=OUTPUT),
 )
 def _review(
-    review: Any,
-    arguments: Any,
+    arguments: dict[str, Any],
     *,
     reviewer: list[str] | None = None,
     port: int | None = None,
@@ -35,6 +34,7 @@ def _review(
     json: bool = False,
     quiet: bool = False,
 ) -> None:
+    from pairkit.api.checking import review
     from pairkit.base.cli.commands import show, with_input_flags
     from pairkit.base.cli.terminal import next_step, out, print_json, say
 

@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aoe_train.api.encoding import encode
 from aoe_train.api.evaluation import evaluate
@@ -23,6 +23,12 @@ from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
 from pairkit.dataset.shared_options import SHARED
 
+if TYPE_CHECKING:
+    from aoe_train.api.trained import Trained
+    from aoe_train.searching.index import SearchHits
+    from aoe_train.searching.similar_texts import NearDuplicates
+    from aoe_train.training.train_plan import Plan
+
 app = application(
     "aoe",
     "Train and evaluate text-embedding models (AnglE, AoE); encode, search, serve and export with them.",
@@ -30,10 +36,10 @@ app = application(
 
 
 @SHARED(dry_run=Option("Estimate memory and time without training.", panel=RUN, main=True))
-def _train(train: Any, given: Any, *, dry_run: bool = False) -> Any:
+def _train(arguments: dict[str, Any], *, dry_run: bool = False) -> Plan | Trained | None:
     if dry_run:
-        return plan(**given)
-    trained = train(**given)
+        return plan(**arguments)
+    trained = train(**arguments)
     return trained if trained.is_main else None
 
 
@@ -46,8 +52,7 @@ def _train(train: Any, given: Any, *, dry_run: bool = False) -> Any:
     out=Option("Write the result as JSON.", short="-o", metavar="FILE", panel=OUTPUT),
 )
 def _evaluate(
-    evaluate: Any,
-    given: Any,
+    arguments: dict[str, Any],
     *,
     subsets: bool = False,
     markdown: Path | None = None,
@@ -57,7 +62,7 @@ def _evaluate(
 ) -> None:
     from pairkit.base.system.files import write_json, write_text
 
-    result = evaluate(**given)
+    result = evaluate(**arguments)
     if json:
         print_json(result.to_dict())
     else:
@@ -85,42 +90,46 @@ def _evaluate(
     ),
 )
 def _search(
-    search: Any,
-    given: Any,
+    arguments: dict[str, Any],
     *,
     every: bool = False,
     out: str | None = None,
     json: bool = False,
     quiet: bool = False,
-) -> Any:
-    where = given["where"] or []
-    before = given["before"] or []
-    text = given["text"]
+) -> SearchHits | None:
+    text = arguments.pop("text")
+    where = arguments.pop("where") or []
+    before = arguments.pop("before") or []
     if every != (text is None) or every != (out is not None):
         raise ConfigError("expected a TEXT to search for, or both --every and --out")
     if not every:
-        given |= {"where": _conditions("--where", where), "before": _conditions("--before", before)}
-        query = sys.stdin.buffer.read().decode("utf-8", "replace") if text == "-" else text
-        return search(**given | {"text": query})
+        return search(
+            **arguments,
+            text=sys.stdin.buffer.read().decode("utf-8", "replace") if text == "-" else text,
+            where=_conditions("--where", where),
+            before=_conditions("--before", before),
+        )
     if where or len(before) > 1 or any("=" in name for name in before):
         raise ConfigError("--every: allows one --before COLUMN and no --where")
-    return _search_every(given, Path(out or ""), json=json, quiet=quiet)
+    column = before[0] if before else None
+    _search_every(arguments, column, Path(out or ""), json=json, quiet=quiet)
+    return None
 
 
-def _search_every(given: Any, out: Path, *, json: bool, quiet: bool) -> None:
+def _search_every(
+    arguments: dict[str, Any], before: str | None, out: Path, *, json: bool, quiet: bool
+) -> None:
     from pairkit.dataset.table_files import check_new
 
-    column = given["before"][0] if given["before"] else None
     check_new(out)
-    options = {name: given[name] for name in ("folder", "top", "by", "weight", "model")}
-    result = search_every(**options, before=column, progress=not quiet)
+    result = search_every(**arguments, before=before, progress=not quiet)
     result.write(out)
     if json:
         print_json(result.to_dict())
-    left_out = (
-        f"; {result.undated:,} rows without a value in {column} left out" if result.undated else ""
-    )
-    say(f"{result.hits.height:,} hits of {result.texts:,} texts{left_out}", quiet=quiet or json)
+    summary = f"{result.hits.height:,} hits of {result.texts:,} texts"
+    if result.undated:
+        summary += f"; {result.undated:,} rows without a value in {before} left out"
+    say(summary, quiet=quiet or json)
 
 
 def _conditions(flag: str, conditions: list[str]) -> dict[str, str]:
@@ -145,20 +154,20 @@ def _conditions(flag: str, conditions: list[str]) -> dict[str, str]:
         main=True,
     )
 )
-def _duplicates(duplicates: Any, given: Any, *, out: Path | None = None) -> Any:
+def _duplicates(arguments: dict[str, Any], *, out: Path | None = None) -> NearDuplicates:
     from pairkit.dataset.table_files import check_new
 
     if out is not None:
         check_new(Path(out))
-    result = duplicates(**given)
+    result = duplicates(**arguments)
     if out is not None:
         result.write(out)
     return result
 
 
-def _serve(serve: Any, given: Any, *, json: bool = False, quiet: bool = False) -> None:
+def _serve(arguments: dict[str, Any], *, json: bool = False, quiet: bool = False) -> None:
     stop = threading.Event()
-    running = serve(**given)
+    running = serve(**arguments)
     for kind in (signal.SIGTERM, signal.SIGINT):
         signal.signal(kind, lambda *_: stop.set())
     with running as server:
@@ -167,10 +176,12 @@ def _serve(serve: Any, given: Any, *, json: bool = False, quiet: bool = False) -
         else:
             stdout.print(server.url, markup=False)
             say(f"serving {server.model} at {server.url}/v1 (Ctrl-C stops it)", quiet=quiet)
-            # A key isn't written to logs.
-            page = server.page_url if stderr.is_terminal else f"{server.url}/#KEY"
-            if given["index"]:
-                say(f"search page: {page if given['key_env'] else server.url}", quiet=quiet)
+            if arguments["index"]:
+                # A key isn't written to logs.
+                page = server.page_url
+                if arguments["key_env"] and not stderr.is_terminal:
+                    page = f"{server.url}/#KEY"
+                say(f"search page: {page}", quiet=quiet)
         stop.wait()
         say("finishing the requests in progress", quiet=quiet)
 

@@ -167,6 +167,7 @@ def distill(
     from aoe_train.encoding.embedders.cached import CachedEmbedder
     from aoe_train.encoding.embedders.embedder import LocalEmbedder
     from aoe_train.exporting.static_model import Distilled, distil, write
+    from aoe_train.model.backbones.load_backbone import find_folder
     from aoe_train.model.encoder import Encoder
     from aoe_train.model.model_folder import digest_of, exported_there, hash_examples
     from pairkit.base.cli.progress import Display, stage
@@ -176,35 +177,37 @@ def distill(
     folder = argument("out", out, Path)
     there = exported_there(folder, "distill")
     examples = read_examples(texts, meant="texts")
-    rows = examples.texts
     with Display(progress) as show:
         if isinstance(model, str | Path):
-            from aoe_train.model.backbones.load_backbone import find_folder
-
             source = Path(find_folder(str(model)))
             name = str(model)
             with stage(f"load {model}", show):
                 encoder = Encoder.load(source, precision="fp32", inference_only=True)
         else:
-            encoder = model
             source = Path()
             name = "encoder"
+            encoder = model
         full_dim = encoder.dim
-        if dim is not None and not 1 <= dim <= full_dim:
+        if dim is None:
+            dim = full_dim
+        if not 1 <= dim <= full_dim:
             raise ConfigError(f"--dim {dim}: the model's vectors have {full_dim} numbers")
-        model_hash = digest_of(encoder.identity())
-        made_of = {"texts": hash_examples(examples), "model": model_hash, "dim": dim or full_dim}
+        made_of = {
+            "texts": hash_examples(examples),
+            "model": digest_of(encoder.identity()),
+            "dim": dim,
+        }
         if there is not None and is_same(folder, there["made_of"], made_of, fresh=fresh):
             return Distilled.from_facts(folder, there)
         embedder = LocalEmbedder(encoder, name)
         encode = CachedEmbedder(embedder, progress=show).encode
-        static, result = distil(encoder, encode, rows, folder, dim or full_dim, show)
+        static, result = distil(encoder, encode, examples.texts, folder, dim, show)
         write(
             static,
             result,
             source=source,
             wide=full_dim,
-            texts=rows,
+            texts=examples.texts,
             made_of=made_of,
             model=embedder.name,
         )

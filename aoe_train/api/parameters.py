@@ -90,16 +90,21 @@ def as_list(models: T | Sequence[T] | None) -> list[T]:
 
 def column_prompts(given: list[str]) -> str | dict[str, str] | None:
     """One prompt for all texts, or a mapping from `column=prompt` items; None without any."""
-    matches = [(text, _COLUMN_PROMPT.fullmatch(text)) for text in given]
-    by_column = {match[1]: match[2] for _, match in matches if match is not None}
-    if len(by_column) == len(matches):
-        return by_column or None
-    if len(matches) > 1:
-        raise ConfigError(
-            f"--prompts {next(text for text, match in matches if match is None)}: one of several prompts"
-            " without a column; expected each as COLUMN=PROMPT, such as anchor='query: '"
-        )
-    return given[0]
+    by_column = {}
+    for text in given:
+        match = _COLUMN_PROMPT.fullmatch(text)
+        if match is not None:
+            if match[1] in by_column:
+                raise ConfigError(f"--prompts {text}: a second prompt of {match[1]}; give one")
+            by_column[match[1]] = match[2]
+        elif len(given) == 1:
+            return text
+        else:
+            raise ConfigError(
+                f"--prompts {text}: one of several prompts without a column; expected each as COLUMN=PROMPT,"
+                " such as anchor='query: '"
+            )
+    return by_column or None
 
 
 def loaded(

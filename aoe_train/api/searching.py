@@ -289,28 +289,37 @@ def duplicates(
     from aoe_train.encoding.embedders.cached import same_model
     from aoe_train.searching.index import SearchIndex
     from aoe_train.searching.nearest import Searcher
-    from aoe_train.searching.similar_texts import (
-        NearDuplicates,
-        TextComparison,
-    )
+    from aoe_train.searching.similar_texts import NearDuplicates, TextComparison
     from pairkit.base.cli.progress import Display
     from pairkit.base.settings import argument
 
-    given = argument("min_cosine", min_cosine, Annotated[float, Field(ge=-1, le=1)] | None)
+    minimum = argument("min_cosine", min_cosine, Annotated[float, Field(ge=-1, le=1)] | None)
     argument("neighbours", neighbours, PositiveInt)
     index = SearchIndex(argument("folder", folder, Path), None)
-    queries = index if against is None else SearchIndex(argument("against", against, Path), None)
+    queries = index
+    if against is not None:
+        queries = SearchIndex(argument("against", against, Path), None)
     if not same_model(index.probe, queries.probe):
         raise ConfigError(f"{queries.folder}: made with another model than {index.folder}")
-    searcher = index.ranker.searcher if index.about.purpose is None else Searcher(index.vectors)
+    if index.about.purpose is None:
+        searcher = index.ranker.searcher
+    else:  # the index searches moved vectors
+        searcher = Searcher(index.vectors)
     texts = TextComparison(index.vectors, searcher, queries.vectors, within=against is None)
-    minimum = texts.usual_minimum() if given is None else given
+    is_chosen = minimum is None
+    if is_chosen:
+        minimum = texts.usual_minimum()
     with Display(progress) as show:
         pairs, full = texts.similar_pairs(minimum, neighbours=neighbours, show=show)
     found = pl.DataFrame(dict(pairs))
-    highest = None if found.height else texts.highest_cosine()
     return NearDuplicates(
-        found, queries, index, full, minimum, chosen=given is None, highest=highest
+        pairs=found,
+        queries=queries,
+        index=index,
+        full=full,
+        min_cosine=minimum,
+        chosen=is_chosen,
+        highest=None if found.height else texts.highest_cosine(),
     )
 
 

@@ -129,6 +129,7 @@ class Batches:
         return [batches[turn].reshape(-1, self._world).T.ravel() for turn in turns]
 
     def _sorted(self, rows: np.ndarray) -> np.ndarray:
+        """The rows by length; equal lengths keep their order."""
         return rows[np.argsort(self._lengths[rows], kind="stable")]
 
 

@@ -185,7 +185,12 @@ def _checked(source: TextSource, *, table: bool) -> int:
     return count
 
 
-def _fill(partial: PartialOutput, source: TextSource, embed: Embed, show: Listener) -> None:
+def _fill(
+    partial: PartialOutput,
+    source: TextSource,
+    embed: Embed,
+    show: Listener,
+) -> None:
     start = partial.state.done
     texts_read = 0
 

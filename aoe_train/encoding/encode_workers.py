@@ -62,16 +62,16 @@ def model_info(
     )
     size = encoder.size(options.get("dim"))
     normalize = options.get("normalize")
-    settings = {
+    settings: dict[str, Any] = {
         "model": encoder.identity(),
         "prompt": prompt,
         "normalize": encoder.settings.normalize if normalize is None else normalize,
         "batch tokens": options.get("batch_tokens"),
-        **({} if size == encoder.dim else {"dim": size}),
     }
-    return ModelInfo(size, settings), partial(
-        encoder.encode, **{**options, "prompt": prompt, "prompt_name": None}
-    )
+    if size != encoder.dim:
+        settings["dim"] = size
+    encode = partial(encoder.encode, **{**options, "prompt": prompt, "prompt_name": None})
+    return ModelInfo(size, settings), encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,9 @@ def workers_devices(workers: int | None, devices: Sequence[str]) -> list[str | N
         raise ConfigError(
             f"--workers {count}: expected at least one for each of the {len(devices)} devices"
         )
-    return [devices[number % len(devices)] if devices else None for number in range(count)]
+    if not devices:
+        return [None] * count
+    return [devices[number % len(devices)] for number in range(count)]
 
 
 class WorkerPool:
@@ -210,7 +212,9 @@ class _Worker:
     def __init__(self, spec: WorkerSpec, number: int) -> None:
         count = len(spec.devices)
         device = spec.devices[number]
-        self._name = f"worker {number + 1} of {count}" + (f" ({device})" if device else "")
+        self._name = f"worker {number + 1} of {count}"
+        if device:
+            self._name += f" ({device})"
         self.pipe, theirs = CONTEXT.Pipe()
         with _no_interrupts(), theirs:
             self._process: BaseProcess = CONTEXT.Process(

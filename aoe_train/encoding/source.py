@@ -47,7 +47,8 @@ def open_source(path: Path, columns: Mapping[str, str] | None = None) -> TextSou
     _, first = next(rows(), (1, None))
     if first is None:
         raise DataError("has no rows; expected at least one", path=path)
-    column = text_column([*first], str(path), columns, (row for _, row in rows()))
+    values = (row for _, row in rows())
+    column = text_column([*first], str(path), columns, values)
     return RowSource(sheet_of(path)[0], column, rows)
 
 

@@ -161,7 +161,12 @@ def write_vectors(path: Path, vectors: PartialOutput, quantization: Quantization
         os.fsync(file.fileno())
 
 
-def _write_header(file: IO[bytes], dtype: np.dtype[Any], rows: int, columns: int) -> None:
+def _write_header(
+    file: IO[bytes],
+    dtype: np.dtype[Any],
+    rows: int,
+    columns: int,
+) -> None:
     header = {"descr": dtype.str, "fortran_order": False, "shape": (rows, columns)}
     np.lib.format.write_array_header_1_0(file, header)
 

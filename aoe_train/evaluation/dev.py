@@ -62,7 +62,7 @@ class DevScores:
         ahead = comparisons.get(self.by_set[name].name, EVEN)
         rarer = ours.n
         if isinstance(ours, Correlation) and set(ours.labels.tolist()) == {0, 1}:
-            rarer = int(min((ours.labels == label).sum() for label in (0, 1)))
+            rarer = ours.rarer_label()
         return {
             "difference": ahead.difference,
             "ci95": list(ahead.interval),
@@ -107,7 +107,10 @@ def _score_rows(encode: Encode, examples: Examples, similarity: Similarity) -> M
         return MeanMetrics({"triplet_accuracy": is_nearer(vectors, examples.rows, similarity)})
     if examples.labels is None:
         ranks = reciprocal_ranks(
-            vectors, examples.rows, similarity, content_ids=examples.content_ids
+            vectors,
+            examples.rows,
+            similarity,
+            content_ids=examples.content_ids,
         )
         return MeanMetrics({"mrr": ranks})
     similarities = pair_similarities(vectors, examples.rows, similarity)

@@ -173,7 +173,10 @@ def _rows(frame: pl.DataFrame, where: str) -> tuple[list[str], list[str], list[d
             path=where,
         )
     parts = [roles["text"]] if roles["text"] else [roles["title"], roles["body"]]
-    columns = [frame[name].cast(pl.String).fill_null("").to_list() for name in parts if name]
+    columns = []
+    for name in filter(None, parts):
+        column = frame[name].cast(pl.String).fill_null("")
+        columns.append(column.to_list())
     texts = []
     for row in zip(*columns, strict=True):
         written = [part for part in row if part.strip()]
@@ -196,7 +199,9 @@ def _times(frame: pl.DataFrame, name: str, where: str) -> list[datetime]:
                 path=where,
                 row=row,
             ) from error
-        times.append(time.replace(tzinfo=UTC) if time.tzinfo is None else time)
+        if time.tzinfo is None:
+            time = time.replace(tzinfo=UTC)
+        times.append(time)
     return times
 
 

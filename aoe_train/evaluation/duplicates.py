@@ -149,8 +149,9 @@ def _query(
     targets: set[int],
     members: Sequence[int],
 ) -> DuplicateQuery:
-    created = reports.created  # without times, all reports are candidates
-    candidates = len(reports.ids) if created is None else bisect_left(created, created[report])
+    candidates = len(reports.ids)
+    if reports.created is not None:  # without times, all reports are candidates
+        candidates = bisect_left(reports.created, reports.created[report])
     relatives = {member for member in members if member < candidates} - targets - {report}
     return DuplicateQuery(report, candidates, tuple(sorted(targets)), tuple(sorted(relatives)))
 

@@ -224,9 +224,11 @@ def _open_models(request: ModelRequest, show: Listener, say: Say) -> Iterator[_O
                 prompt=request.prompt,
                 prompt_name=request.prompt_name,
             )
-        is_named = len(request.models) > 1 and isinstance(source, str | Path)
+        name = embedder.name
+        if len(request.models) > 1 and isinstance(source, str | Path):
+            name = str(source)
         trained = None if request.endpoint else _training_hashes(source)
-        yield _OpenModel(str(source) if is_named else embedder.name, embedder, trained, layers)
+        yield _OpenModel(name, embedder, trained, layers)
 
 
 def _open(

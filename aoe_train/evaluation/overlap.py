@@ -51,7 +51,7 @@ class Overlap:
 
 def digests(texts: Iterable[str]) -> ndarray:
     """The distinct hashes of texts, sorted: uint64 (hash,)."""
-    return np.unique(np.fromiter(map(_digest, texts), np.uint64))
+    return np.unique(_hashes(texts))
 
 
 def training_digests(data: Iterable[Examples]) -> ndarray:
@@ -70,8 +70,7 @@ def training_digests(data: Iterable[Examples]) -> ndarray:
 def _keys(texts: Iterable[str]) -> ndarray:
     """A hash of each text that is equal for texts that are the same: uint64 (text,)."""
     table = pl.DataFrame({"text": [*texts]}, schema={"text": pl.String})
-    normalised = table.select(same_text("text"))["text"]
-    return np.fromiter(map(_digest, normalised), np.uint64)
+    return _hashes(table.select(same_text("text"))["text"])
 
 
 def _pair_digests(keys1: ndarray, keys2: ndarray) -> ndarray:
@@ -109,8 +108,7 @@ def read_digests(folder: Path) -> ndarray | None:
 def trained_on(texts: Sequence[str], trained: Sequence[ndarray]) -> list[bool]:
     """Whether each text was trained on, by the hashes of one model or several."""
     known = np.concatenate([np.empty(0, np.uint64), *trained])
-    hashes = np.fromiter(map(_digest, texts), np.uint64)
-    flags: list[bool] = np.isin(hashes, known).tolist()
+    flags: list[bool] = np.isin(_hashes(texts), known).tolist()
     return flags
 
 
@@ -145,8 +143,12 @@ def trained_examples(task: EvaluationTask, trained: ndarray) -> ndarray:
     return examples[examples >= 0]
 
 
-def _digest(text: str) -> int:
-    """A hash of the text without differences of letter case and white space."""
+def _hashes(texts: Iterable[str]) -> ndarray:
+    """A hash of each text without differences of letter case and white space: uint64 (text,)."""
+    return np.fromiter(map(_hash, texts), np.uint64)
+
+
+def _hash(text: str) -> int:
     folded = " ".join(text.casefold().split())
     encoded = folded.encode(errors="surrogatepass")
     return int.from_bytes(hashlib.blake2b(encoded, digest_size=8).digest(), "little")

@@ -40,6 +40,11 @@ class PairMetrics(Metrics):
         """Number of pairs."""
         return len(self.labels)
 
+    def rarer_label(self) -> int:
+        """The number of pairs with the rarer one of the labels 0 and 1."""
+        negatives = np.count_nonzero(self.labels == 0)
+        return int(min(negatives, np.count_nonzero(self.labels == 1)))
+
 
 class Correlation(PairMetrics):
     """Agreement of cosines with labels; `spearman` and `pearson`, each in [-1, 1]."""

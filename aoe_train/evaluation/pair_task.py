@@ -64,7 +64,8 @@ class PairTask:
 
     def similarities(self, vectors: TaskVectors) -> ndarray:
         """float64 (pair,): cosines, or the model's other measure."""
-        pairs = np.stack([vectors.rows(self.text1), vectors.rows(self.text2)], axis=1)
+        sides = [vectors.rows(self.text1), vectors.rows(self.text2)]
+        pairs = np.stack(sides, axis=1)
         return pair_similarities(vectors.matrix, pairs, vectors.similarity)
 
     def measure(self, vectors: TaskVectors) -> TaskMetrics:
@@ -95,7 +96,8 @@ def pair_task(name: str, frame: pl.DataFrame) -> PairTask:
     parts = {}
     if "subset" in frame.columns:
         column = frame["subset"].to_numpy()
-        parts = {part: np.flatnonzero(column == part) for part in dict.fromkeys(column.tolist())}
+        names = dict.fromkeys(column.tolist())
+        parts = {name: np.flatnonzero(column == name) for name in names}
     return PairTask(
         name,
         frame["text1"].to_list(),
@@ -111,7 +113,9 @@ def _probabilities(frame: pl.DataFrame) -> ndarray | None:
     if not {"judged", "votes", "probability"} <= {*frame.columns}:
         return None
     column = frame["probability"]
-    if not column.dtype.is_float() or column.has_nulls() or not column.is_between(0, 1).all():
+    if not column.dtype.is_float() or column.has_nulls():
+        return None
+    if not column.is_between(0, 1).all():
         return None
     return column.cast(pl.Float64).to_numpy()
 

@@ -39,7 +39,8 @@ def _gain_row(name: str, gain: Comparison, edge: float) -> str:
     side = ""
     if low > 0 or high < 0:
         side = _SIDES[low > 0]
-    start, middle, end = (100 + 98 * value / edge for value in (low, gain.difference, high))
+    values = (low, gain.difference, high)
+    start, middle, end = (100 + 98 * value / edge for value in values)
     bar = f'<path class="{side}" d="M{start:.2f} 5H{end:.2f}M{middle:.2f} 1V9"/>'
     numbers = f"{100 * gain.difference:+.2f} [{100 * low:.2f}, {100 * high:.2f}]"
     return _line(escape(name), numbers) + _picture(200, 10, bar)
@@ -70,7 +71,12 @@ def _histograms(by_model: Mapping[str, Binary]) -> str:
     return "".join(_histogram(name, metrics, edges, axis) for name, metrics in by_model.items())
 
 
-def _histogram(name: str, metrics: Binary, edges: np.ndarray, axis: str) -> str:
+def _histogram(
+    name: str,
+    metrics: Binary,
+    edges: np.ndarray,
+    axis: str,
+) -> str:
     by_label = [metrics.cosines[metrics.labels == label] for label in (0, 1)]
     heights = []
     for cosines in by_label:

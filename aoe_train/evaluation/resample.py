@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy import ndarray
 
 from pairkit.base.errors import ConfigError, DataError
 
@@ -58,7 +57,7 @@ class Metrics(ABC):
         """Number of examples."""
 
     @abstractmethod
-    def figures(self, counts: ndarray) -> Mapping[str, ndarray]:
+    def figures(self, counts: np.ndarray) -> Mapping[str, np.ndarray]:
         """Each metric (draw,), with example e weighted by counts[d, e]."""
 
     def scores(self) -> dict[str, float]:
@@ -71,14 +70,14 @@ class Metrics(ABC):
 class MeanMetrics(Metrics):
     """Metrics that are means over examples, such as accuracy or nDCG, from the values (example,) of each."""
 
-    outcomes: Mapping[str, ndarray]
+    outcomes: Mapping[str, np.ndarray]
 
     @property
     def n(self) -> int:
         """Number of examples."""
         return len(next(iter(self.outcomes.values())))
 
-    def figures(self, counts: ndarray) -> dict[str, ndarray]:
+    def figures(self, counts: np.ndarray) -> dict[str, np.ndarray]:
         """Weighted means."""
         total = counts.sum(axis=1)
         means = {}
@@ -134,15 +133,15 @@ def compare(model: Metrics, rival: Metrics, resamples: Resampling) -> dict[str, 
     return comparisons
 
 
-def _interval(values: ndarray, level: float) -> Interval:
+def _interval(values: np.ndarray, level: float) -> Interval:
     percentiles = [50 * (1 - level), 50 * (1 + level)]
     low, high = np.nanpercentile(values, percentiles)
     return Interval(float(low), float(high))
 
 
-def _resampled(models: Sequence[Metrics], resamples: Resampling) -> list[dict[str, ndarray]]:
+def _resampled(models: Sequence[Metrics], resamples: Resampling) -> list[dict[str, np.ndarray]]:
     """The metrics of each model in all resamples."""
-    blocks: list[dict[str, list[ndarray]]] = [defaultdict(list) for _ in models]
+    blocks: list[dict[str, list[np.ndarray]]] = [defaultdict(list) for _ in models]
     for counts in _counts(models[0].n, resamples):
         for model, by_name in zip(models, blocks, strict=True):
             for name, values in model.figures(counts).items():
@@ -152,7 +151,7 @@ def _resampled(models: Sequence[Metrics], resamples: Resampling) -> list[dict[st
     ]
 
 
-def _counts(n: int, resamples: Resampling) -> Iterator[ndarray]:
+def _counts(n: int, resamples: Resampling) -> Iterator[np.ndarray]:
     """Blocks of resamples: a row for each, with the count of each of `n` examples."""
     generator = np.random.default_rng(resamples.seed)
     step = max(1, _MAX_COUNTS // n)

@@ -211,7 +211,9 @@ def score(
             other = theirs.get(task.name)
             scored = _score(task, own, other, trained, resamples)
             if gains and other and resamples.number:
-                seen = trained_examples(task, np.concatenate(known)) if known else NONE_TRAINED
+                seen = NONE_TRAINED
+                if known:
+                    seen = trained_examples(task, np.concatenate(known))
                 scored = replace(scored, gain=gain(own.whole, other.whole, resamples, seen))
             scores[task.name] = scored
         return scores
@@ -351,7 +353,7 @@ def _gain(model: Metrics, rival: Metrics, resamples: Resampling) -> Gain | None:
     ahead = compare(ours, theirs, resamples).get(metric, EVEN)
     rarer = model.n
     if isinstance(model, Binary):
-        rarer = int(min((model.labels == label).sum() for label in (0, 1)))
+        rarer = model.rarer_label()
     return Gain(metric, rival_scores[metric], scores[metric], ahead, factor, model.n, rarer)
 
 

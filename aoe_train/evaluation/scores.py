@@ -233,7 +233,12 @@ def figures(scores: Scores, title: str, *, subsets: bool) -> ResultTable:
     return table
 
 
-def comparisons(scores: Scores, model: str, rival: str, title: str) -> ResultTable:
+def comparisons(
+    scores: Scores,
+    model: str,
+    rival: str,
+    title: str,
+) -> ResultTable:
     """The differences between a model and its rival."""
     table = _table(title, ["task", "metric", model, rival, "difference", "p"])
     for name, score in scores.items():

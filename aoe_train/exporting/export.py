@@ -283,7 +283,13 @@ def _their_encoder(folder: Path, *, trust: bool) -> Callable[..., ndarray]:
     )
 
 
-def _describe(done: Exported, encoder: Encoder, source: Path, folder: Path, made_of: Any) -> None:
+def _describe(
+    done: Exported,
+    encoder: Encoder,
+    source: Path,
+    folder: Path,
+    made_of: Any,
+) -> None:
     """Write card, run.json and hashes of training texts, from the source's own if it has them."""
     name = done.out.name
     settings = encoder.settings

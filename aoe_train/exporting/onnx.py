@@ -169,13 +169,19 @@ def pool_padded(
     if pooling == "max":
         return tokens.masked_fill(real == 0, -torch.inf).amax(dim=1)
     if pooling == "last":
-        end = (mask.sum(dim=1) - 1).view(-1, 1, 1).expand(-1, 1, tokens.shape[-1])
-        return tokens.gather(1, end).squeeze(1)
+        last = mask.sum(dim=1) - 1
+        index = last.view(-1, 1, 1).expand(-1, 1, tokens.shape[-1])
+        return tokens.gather(1, index).squeeze(1)
     mean = (tokens * real).sum(dim=1) / real.sum(dim=1)
     return (first + mean) / 2 if pooling == "cls-avg" else mean
 
 
-def write_onnx(folder: Path, model: Path, settings: EncoderSettings, dim: int) -> None:
+def write_onnx(
+    folder: Path,
+    model: Path,
+    settings: EncoderSettings,
+    dim: int,
+) -> None:
     """Write a float32 graph, and a model folder's files other than its weights, into `folder`."""
     require_onnx()
     _refuse_unsupported(model, settings)
@@ -345,7 +351,8 @@ def measure(
     from scipy.stats import spearmanr
 
     rows = list(combinations(SAMPLES, 2)) if task is None else list(task.rows)
-    texts = sorted({text for row in rows for text in row}, key=lambda text: (len(text), text))
+    distinct = {text for row in rows for text in row}
+    texts = sorted(distinct, key=lambda text: (len(text), text))
     index = {text: number for number, text in enumerate(texts)}
     first = [index[text] for text, _ in rows]
     second = [index[text] for _, text in rows]
@@ -367,7 +374,8 @@ def measure(
             }
         agreement = float(spearmanr(before, after).statistic)
     mean = float(cosines.mean())
-    loss = Loss(len(rows), source, mean, float(cosines.min()), agreement, **labels)
+    lowest = float(cosines.min())
+    loss = Loss(len(rows), source, mean, lowest, agreement, **labels)
     if not (loss.cosine_mean >= _MIN_COSINE and loss.agreement >= _MIN_AGREEMENT):
         raise DataError(
             f"{loss}; expected a mean cosine of at least {_MIN_COSINE} and a Spearman of at least "

@@ -60,7 +60,13 @@ inputs = {{key: tokens[key] for key in ("input_ids", "attention_mask")}}
 (vectors,) = session.run(["sentence_embedding"], inputs)"""
 
 
-def head(name: str, dim: int, *, tags: Sequence[str] = (), about: Mapping[str, Any]) -> str:
+def head(
+    name: str,
+    dim: int,
+    *,
+    tags: Sequence[str] = (),
+    about: Mapping[str, Any],
+) -> str:
     """The start of a card, for a model without one."""
     base = about.get("base_model")
     yaml = card_head(
@@ -111,7 +117,12 @@ def usage(name: str, *, prompts: NamedPrompts, needs_toolkit: str | None) -> str
     return "\n".join(lines)
 
 
-def graph_usage(name: str, settings: EncoderSettings, file: str, loss: Loss | None) -> str:
+def graph_usage(
+    name: str,
+    settings: EncoderSettings,
+    file: str,
+    loss: Loss | None,
+) -> str:
     """How to encode with a graph, and the loss by int8."""
     names = {"name": name, "file": file}
     file_name = f', model_kwargs={{"file_name": "{file}"}}' if loss else ""
@@ -137,7 +148,8 @@ def _js_usage(name: str, js: str, settings: EncoderSettings) -> str:
     pooling = _JS_POOLINGS.get(settings.pooling)
     if pooling is None or settings.dense or settings.dim is not None:
         return ""
-    return _JS.format(name=name, js=js, pooling=pooling, normalize=str(settings.normalize).lower())
+    normalize = "true" if settings.normalize else "false"
+    return _JS.format(name=name, js=js, pooling=pooling, normalize=normalize)
 
 
 def _prompts(prompts: NamedPrompts) -> str:

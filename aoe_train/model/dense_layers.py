@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _WEIGHTS = "model.safetensors"
 # By their names in settings; sentence-transformers' files contain the class names.
 _ACTIVATIONS: dict[str, type[nn.Module]] = {
-    name.lower(): kind for name, kind in vars(nn).items() if name.lower() in get_args(Activation)
+    name.lower(): layer for name, layer in vars(nn).items() if name.lower() in get_args(Activation)
 }
 
 
@@ -125,7 +125,8 @@ def _read_weights(layer: nn.Module, folder: Path) -> None:
             " copy or download the model again",
             path=path,
         )
-    layer.load_state_dict({name: weight.float() for name, weight in stored.items()}, assign=True)
+    weights = {name: weight.float() for name, weight in stored.items()}
+    layer.load_state_dict(weights, assign=True)
     layer.requires_grad_(requires_grad=True)
 
 

@@ -324,7 +324,13 @@ class Encoder:
         scales = self.settings.normalize if normalize is None else normalize
         with torch.inference_mode(), Display(progress) as show:
             whole = self._runner.vectors(
-                self.tokens, texts, prompts, limit, batch_tokens, show, halve=halve
+                self.tokens,
+                texts,
+                prompts,
+                limit,
+                batch_tokens,
+                show,
+                halve=halve,
             )
             truncated = (
                 (batch, _truncated(rows, size, scales=scales, truncates_last=truncates_last))

@@ -8,7 +8,7 @@ Names of modules and keys are the old ones, which old and new releases accept.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,17 +27,16 @@ from aoe_train.model.folder_checks import (
     Listed,
     Model,
     PoolingConfig,
+    TransformerConfig,
     decode,
     read_json,
     read_modules,
     read_object,
-    read_settings,
-    read_transformer,
 )
 from aoe_train.model.packing.packed_run import position_offset
 from aoe_train.model.text_model import PackedBackbone
 from aoe_train.settings.prompt_settings import DEFAULT, PLACE, read_prompt
-from aoe_train.settings.train_settings import EncoderSettings
+from aoe_train.settings.train_settings import EncoderSettings, Tree
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
 from pairkit.base.settings import load_settings
@@ -68,7 +67,7 @@ def store_settings(folder: Path, settings: EncoderSettings) -> None:
     write_json(folder / SETTINGS_FILE, {"format": _FORMAT, **settings.model_dump()})
 
 
-def stored_settings(folder: Path) -> dict[str, Any]:
+def stored_settings(folder: Path) -> Tree:
     """The settings in a model folder, by name."""
     path = folder / SETTINGS_FILE
     if not path.is_file():
@@ -94,15 +93,16 @@ def stored_dense_layers(
     backbone: PreTrainedModel,
 ) -> DenseLayers | None:
     """The dense layers in a model folder."""
-    layers = EncoderSettings(dense=stored.get("dense", ())).dense
-    if not layers:
+    if not stored.get("dense"):
         return None
+    layers = EncoderSettings(dense=stored["dense"]).dense
     if layers != settings.dense:
         raise ConfigError(f"{folder}: has its own dense layers; leave encoder.dense out")
     if (folder / SETTINGS_FILE).is_file():
         folders = [folder / name for name in dense_names(len(layers))]
     else:
-        folders = _dense_folders(folder, read_modules(folder))
+        modules = read_modules(folder)
+        folders = [folder / module.path for module in modules if _kind(module) == "Dense"]
     return read_dense_layers(folders, layers, int(backbone.config.hidden_size))
 
 
@@ -229,21 +229,21 @@ def _their_prompts(folder: Path, settings: EncoderSettings) -> dict[str, str]:
     return {name: read_prompt(words).before for name, words in prompts.prompts.items()}
 
 
-def read_sentence_transformers(folder: Path) -> dict[str, Any]:
+def read_sentence_transformers(folder: Path) -> Tree:
     """The encoder settings of a sentence-transformers folder."""
     modules = read_modules(folder)
     if not modules or modules[0].type == OUR_MODULE:
         return {}
-    kinds = [KINDS.get(module.type, one_line(module.type)) for module in modules]
+    kinds = [_kind(module) for module in modules]
     static = kinds[0] == "StaticEmbedding"
     first = ["StaticEmbedding"] if static else ["Transformer", "Pooling"]
     expected = [*first, *["Dense"] * kinds.count("Dense"), "Normalize"]
-    pairs = zip(modules, kinds, strict=True)
-    unsupported = [module.type for module, kind in pairs if kind not in expected]
-    if unsupported or kinds not in (expected, expected[:-1]):
+    if kinds not in (expected, expected[:-1]):
         advice = ""
-        if unsupported:
-            advice = f"; use sentence-transformers for {one_line(unsupported[0])}"
+        for module, kind in zip(modules, kinds, strict=True):
+            if kind not in expected:
+                advice = f"; use sentence-transformers for {one_line(module.type)}"
+                break
         raise ConfigError(
             f"{folder}: its sentence-transformers modules are {', '.join(kinds)}; expected Transformer and"
             f" Pooling, or StaticEmbedding, optionally followed by Dense layers and Normalize{advice}"
@@ -253,16 +253,21 @@ def read_sentence_transformers(folder: Path) -> dict[str, Any]:
         settings = _read_static(transformer)
     else:
         settings = _read_pooling(folder / modules[1].path) | _read_transformer(transformer)
-    layers = [_read_dense(layer_folder) for layer_folder in _dense_folders(folder, modules)]
+    layers = [_read_dense(folder / module.path) for module in modules if _kind(module) == "Dense"]
     if layers:
         settings["dense"] = layers
     settings["normalize"] = "Normalize" in kinds
     return settings | _read_model(folder)
 
 
-def _read_model(folder: Path) -> dict[str, Any]:
+def _kind(module: Listed) -> str:
+    """The class of a module without its package, if it is known here."""
+    return KINDS.get(module.type) or one_line(module.type)
+
+
+def _read_model(folder: Path) -> Tree:
     path = folder / MODEL_FILE
-    model = read_settings(Model, path)
+    model = decode(Model, read_object(path), path)
     for name, words in (model.prompts or {}).items():
         if PLACE in words:
             raise ConfigError(
@@ -317,12 +322,7 @@ def _write(folder: Path, modules: list[_Module]) -> None:
     write_json(folder / "modules.json", listed)
 
 
-def _dense_folders(folder: Path, modules: Sequence[Listed]) -> list[Path]:
-    """The folders of the dense layers of a sentence-transformers model, in order."""
-    return [folder / module.path for module in modules if KINDS.get(module.type) == "Dense"]
-
-
-def _read_dense(folder: Path) -> dict[str, Any]:
+def _read_dense(folder: Path) -> Tree:
     path = folder / "config.json"
     dense = decode(DenseConfig, read_json(path), path)
     for name in (dense.module_input_name, dense.module_output_name):
@@ -339,7 +339,7 @@ def _read_dense(folder: Path) -> dict[str, Any]:
     }
 
 
-def _read_pooling(folder: Path) -> dict[str, Any]:
+def _read_pooling(folder: Path) -> Tree:
     path = folder / "config.json"
     config = decode(PoolingConfig, read_json(path), path)
     known = {}
@@ -351,13 +351,13 @@ def _read_pooling(folder: Path) -> dict[str, Any]:
     modes = config.modes
     if len(modes) != 1 or modes[0] not in known:
         raise ConfigError(f"{path}: pooling {modes}; expected one of {', '.join(sorted(known))}")
-    settings: dict[str, Any] = {"pooling": known[modes[0]]}
+    settings: Tree = {"pooling": known[modes[0]]}
     if not config.include_prompt:
         settings["include_prompt"] = False
     return settings
 
 
-def _read_static(folder: Path) -> dict[str, Any]:
+def _read_static(folder: Path) -> Tree:
     """The settings of a static model, whose tokenizer may truncate texts."""
     path = folder / "tokenizer.json"
     cut = read_object(path).get("truncation")
@@ -371,8 +371,11 @@ def _read_static(folder: Path) -> dict[str, Any]:
     return {"pooling": "avg", "max_length": length}
 
 
-def _read_transformer(folder: Path) -> dict[str, Any]:
-    config = read_transformer(folder)
+def _read_transformer(folder: Path) -> Tree:
+    path = folder / "sentence_bert_config.json"
+    # Older releases named the file after the architecture.
+    path = min(folder.glob("sentence_*_config.json"), default=path)
+    config = decode(TransformerConfig, read_object(path), path)
     if config.transformer_task != "feature-extraction":
         raise ConfigError(
             f"{folder}: its transformer's task is {one_line(config.transformer_task)}; expected"

@@ -88,7 +88,12 @@ def mapped_array(path: Path, remedy: str) -> np.ndarray:
     return array
 
 
-def decode(model: type[F], values: Any, path: Path, remedy: str = _REMEDY) -> F:
+def decode(
+    model: type[F],
+    values: Any,
+    path: Path,
+    remedy: str = _REMEDY,
+) -> F:
     """Validate the values read from `path`."""
     try:
         return model.model_validate(values)
@@ -241,18 +246,6 @@ def read_modules(folder: Path) -> list[Listed]:
     if not isinstance(entries, list) or not 1 <= len(entries) <= _MAX_MODULES:
         raise DataError(f"expected a list of 1 to {_MAX_MODULES} modules", path=path)
     return [decode(Listed, entry, path) for entry in entries]
-
-
-def read_transformer(folder: Path) -> TransformerConfig:
-    """A transformer's settings; older releases named the file after the architecture."""
-    path = folder / "sentence_bert_config.json"
-    path = min(folder.glob("sentence_*_config.json"), default=path)
-    return read_settings(TransformerConfig, path)
-
-
-def read_settings(model: type[F], path: Path) -> F:
-    """The settings in a file; the defaults if it doesn't exist."""
-    return decode(model, read_object(path), path)
 
 
 # Any other name may be a repository of kernels that transformers would download and run.

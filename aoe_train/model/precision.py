@@ -205,7 +205,9 @@ def to_codes(x: Float[Tensor, "*batch in"], lower: float | None = None) -> RowCo
 def _scales(rows: Float[Tensor, "row in"], max_code: int) -> Float[Tensor, "row 1"]:
     """The value of one code step in each row, if its largest absolute value gets `max_code`."""
     # Two read-only passes are faster than one that stores absolute values.
-    largest = torch.maximum(rows.amax(-1, keepdim=True), rows.amin(-1, keepdim=True).neg_())
+    highest = rows.amax(-1, keepdim=True)
+    lowest = rows.amin(-1, keepdim=True)
+    largest = torch.maximum(highest, lowest.neg_())
     return largest.clamp_(min=_MIN_SCALE).div_(max_code)
 
 

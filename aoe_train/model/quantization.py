@@ -61,7 +61,8 @@ def value_ranges(blocks: Iterable[ndarray]) -> ndarray:
             f"int8 of {vectors}: they have no range of values; give a calibration set, such as the vectors"
             " that these are compared with"
         )
-    ranges = np.stack([np.min(bounds, axis=0), np.max(bounds, axis=0)])
+    lowest = np.min(bounds, axis=0)
+    ranges = np.stack([lowest, np.max(bounds, axis=0)])
     return ranges.astype(np.float32)
 
 

@@ -39,6 +39,10 @@ from aoe_train.model.text_model import PackedBackbone, mean
 
 LayerNormStyle = Literal["standard", "second-moment"]
 MemoryStart = Literal["projected", "carried"]
+Tokens = Float[Tensor, "token dim"]
+Pieces = Float[Tensor, "piece dim"]
+Vectors = Float[Tensor, "... dim"]
+Rotary = tuple[Float[Tensor, "slot half"], Float[Tensor, "slot half"]]
 
 
 @strict
@@ -76,14 +80,11 @@ class RanConfig(PreTrainedConfig):  # type: ignore[no-untyped-call]
             )
 
 
-Rotary = tuple[Float[Tensor, "slot half"], Float[Tensor, "slot half"]]
-
-
 def normalise(
-    x: Float[Tensor, "... dim"],
+    x: Vectors,
     eps: float,
     style: LayerNormStyle,
-) -> Float[Tensor, "... dim"]:
+) -> Vectors:
     """Layer normalisation without parameters; `second-moment` divides by sqrt(mean(x²) + eps)."""
     if style == "standard":
         return F.layer_norm(x, x.shape[-1:], eps=eps)
@@ -103,7 +104,7 @@ class RanLayerNorm(nn.Module):
         self.weight = nn.Parameter(torch.ones(config.hidden_size))
         self.bias = nn.Parameter(torch.zeros(config.hidden_size))
 
-    def forward(self, x: Float[Tensor, "... dim"]) -> Float[Tensor, "... dim"]:
+    def forward(self, x: Vectors) -> Vectors:
         """Normalise each vector."""
         if self.style == "standard":
             return F.layer_norm(x, self.weight.shape, self.weight, self.bias, self.eps)
@@ -117,12 +118,17 @@ class GatedLinearUnit(nn.Module):
         super().__init__()
         self.value_gate = nn.Linear(dim, 2 * dim)
 
-    def forward(self, x: Float[Tensor, "... dim"]) -> Float[Tensor, "... dim"]:
+    def forward(self, x: Vectors) -> Vectors:
         """Gate each vector."""
         return F.glu(self.value_gate(x), dim=-1)
 
 
-def rotary_table(slots: int, head_dim: int, base: float, device: torch.device) -> Rotary:
+def rotary_table(
+    slots: int,
+    head_dim: int,
+    base: float,
+    device: torch.device,
+) -> Rotary:
     """Cosine and sine of each slot's angles, one per pair of adjacent dimensions."""
     even = torch.arange(0, head_dim, 2, device=device, dtype=torch.float32)
     frequencies = base ** (-even / head_dim)
@@ -138,7 +144,9 @@ def rotate(
     cos, sin = (table[: x.shape[2]] for table in rotary)
     even = x[..., ::2]
     odd = x[..., 1::2]
-    rotated = torch.stack([even * cos - odd * sin, odd * cos + even * sin], dim=-1)
+    new_even = even * cos - odd * sin
+    new_odd = odd * cos + even * sin
+    rotated = torch.stack([new_even, new_odd], dim=-1)
     return rotated.flatten(-2).to(x.dtype)
 
 
@@ -146,9 +154,9 @@ def rotate(
 class RanPackedOutput:
     """RAN's output for packed sequences, in input order."""
 
-    hidden: Float[Tensor, "token dim"]
-    cells: Float[Tensor, "piece dim"]
-    memory: Float[Tensor, "piece dim"]
+    hidden: Tokens
+    cells: Pieces
+    memory: Pieces
 
 
 class WindowAttention(nn.Module):
@@ -181,7 +189,8 @@ class WindowAttention(nn.Module):
             attn_mask=step.visible,
             dropout_p=self.attention_dropout if self.training else 0.0,
         )
-        packed = step.packed(attended.transpose(1, 2).flatten(2), tokens=len(x))
+        joined_heads = attended.transpose(1, 2).flatten(2)
+        packed = step.packed(joined_heads, tokens=len(x))
         output = self.dropout(F.silu(self.output(packed)))
         return self.norm(output + self.glu(x))  # type: ignore[no-any-return]
 
@@ -203,10 +212,10 @@ class RanWindow(GradientCheckpointingLayer):  # type: ignore[no-untyped-call]
         self,
         memory: Float[Tensor, "row dim"],
         previous: Float[Tensor, "earlier dim"] | None,
-        tokens: Float[Tensor, "token dim"],
+        tokens: Tokens,
         step: Step,
         rotary: Rotary,
-    ) -> tuple[Float[Tensor, "row dim"], Float[Tensor, "token dim"], Float[Tensor, "row dim"]]:
+    ) -> tuple[Float[Tensor, "row dim"], Tokens, Float[Tensor, "row dim"]]:
         """Read one window of each row."""
         x = self.dropout(self.input_norm(torch.cat([memory, tokens])))
         attended = normalise(self.attention(x, step, rotary), self.eps, self.style)
@@ -232,10 +241,10 @@ class MemoryReview(GradientCheckpointingLayer):  # type: ignore[no-untyped-call]
 
     def forward(
         self,
-        tokens: Float[Tensor, "token dim"],
+        tokens: Tokens,
         cells: Float[Tensor, "cell dim"],
         layout: WindowLayout,
-    ) -> Float[Tensor, "token dim"]:
+    ) -> Tokens:
         """Process the steps in turn, so that only the scores of one window per text are in memory."""
         query = F.silu(self.query(tokens))
         by_row = layout.by_row(F.silu(self.key_value(cells)))
@@ -263,7 +272,7 @@ class MemoryProjection(nn.Module):
         self.norm = RanLayerNorm(config)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
-    def forward(self, memory: Float[Tensor, "piece dim"]) -> Float[Tensor, "piece dim"]:
+    def forward(self, memory: Pieces) -> Pieces:
         """Project each sequence's memory."""
         return self.dropout(self.norm(F.silu(self.dense(memory))))  # type: ignore[no-any-return]
 
@@ -280,11 +289,11 @@ class RanLayer(nn.Module):
 
     def forward(
         self,
-        tokens: Float[Tensor, "token dim"],
-        memory: Float[Tensor, "piece dim"],
+        tokens: Tokens,
+        memory: Pieces,
         layout: WindowLayout,
         rotary: Rotary,
-    ) -> tuple[Float[Tensor, "token dim"], Float[Tensor, "cell dim"], Float[Tensor, "piece dim"]]:
+    ) -> tuple[Tokens, Float[Tensor, "cell dim"], Pieces]:
         """Returns reviewed tokens, the cells of each step in turn, and updated memories."""
         memory = self.start(memory)
         previous = None
@@ -325,7 +334,9 @@ class RanModel(PackedBackbone, RanPreTrainedModel):  # type: ignore[no-untyped-c
     def __init__(self, config: RanConfig) -> None:
         super().__init__(config)
         self.embed_tokens = nn.Embedding(
-            config.vocab_size, config.hidden_size, padding_idx=config.pad_token_id
+            config.vocab_size,
+            config.hidden_size,
+            padding_idx=config.pad_token_id,
         )
         self.norm = RanLayerNorm(config)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
@@ -343,7 +354,10 @@ class RanModel(PackedBackbone, RanPreTrainedModel):  # type: ignore[no-untyped-c
         config = self.config
         device = input_ids.device
         layout = WindowLayout.of(
-            lengths.tolist(), config.window_size, config.min_window_size, device
+            lengths.tolist(),
+            config.window_size,
+            config.min_window_size,
+            device,
         )
         tokens = self.dropout(self.norm(self.embed_tokens(input_ids[layout.order])))
         widest = max(step.width for step in layout.steps)
@@ -359,7 +373,7 @@ class RanModel(PackedBackbone, RanPreTrainedModel):  # type: ignore[no-untyped-c
         self,
         input_ids: Int[Tensor, " token"],
         lengths: Int[np.ndarray, " piece"],
-    ) -> Float[Tensor, "token dim"]:
+    ) -> Tokens:
         """The reviewed tokens."""
         return self.forward_packed(input_ids, lengths).hidden
 

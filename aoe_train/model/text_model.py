@@ -22,16 +22,22 @@ if TYPE_CHECKING:
 
     from aoe_train.model.dense_layers import DenseLayers
 
+    TokenIds = Int[Tensor, " token"]
+    PieceLengths = Int[np.ndarray, " piece"]
+    PieceCounts = Int[np.ndarray, " text"]
+    TokenStates = Float[Tensor, "token dim"]
+    TextVectors = Float[Tensor, "text dim"]
+
 _PADDED_TOGETHER = 8  # texts on a CPU, in order of length
 
 
 def pool(
-    states: tuple[Float[Tensor, "token dim"], ...],
+    states: tuple[TokenStates, ...],
     lengths: Int[Tensor, " piece"],
     pieces: Int[Tensor, " text"],
     pooling: str,
     left_out: Int[Tensor, " piece"] | None = None,
-) -> Float[Tensor, "text dim"]:
+) -> TextVectors:
     """Pool tokens to one float32 vector per text."""
     ends = torch.cumsum(lengths, 0)
     last = states[-1].float()
@@ -55,11 +61,11 @@ def pool(
 
 
 def _weighted_mean(
-    rows: Float[Tensor, "token dim"],
+    rows: TokenStates,
     lengths: Int[Tensor, " piece"],
     tokens: Int[Tensor, " text"],
     left_out: Int[Tensor, " piece"] | None,
-) -> Float[Tensor, "text dim"]:
+) -> TextVectors:
     """The mean of each text's rows, weighted by their position in their piece, from 1."""
     starts = torch.cumsum(lengths, 0) - lengths
     if left_out is not None:
@@ -73,11 +79,12 @@ def _weighted_mean(
 def mean(
     rows: Float[Tensor, "part dim"],
     counts: Int[Tensor, " text"],
-) -> Float[Tensor, "text dim"]:
+) -> TextVectors:
     """The mean of each text's rows; `counts` are the consecutive rows of each text."""
     texts = torch.arange(len(counts), device=rows.device)
     owners = torch.repeat_interleave(texts, counts, output_size=len(rows))
-    sums = rows.new_zeros(len(counts), rows.shape[1]).index_add(0, owners, rows)
+    zeros = rows.new_zeros(len(counts), rows.shape[1])
+    sums = zeros.index_add(0, owners, rows)
     return sums / counts[:, None]
 
 
@@ -142,19 +149,19 @@ class PackedBackbone:
 
     def packed_states(
         self,
-        input_ids: Int[Tensor, " token"],
-        lengths: Int[np.ndarray, " piece"],
-    ) -> Float[Tensor, "token dim"]:
+        input_ids: TokenIds,
+        lengths: PieceLengths,
+    ) -> TokenStates:
         """The last hidden state of each token."""
         raise NotImplementedError
 
     def packed_vectors(
         self,
-        input_ids: Int[Tensor, " token"],
-        lengths: Int[np.ndarray, " piece"],
-        pieces: Int[np.ndarray, " text"],
+        input_ids: TokenIds,
+        lengths: PieceLengths,
+        pieces: PieceCounts,
         pooling: str,
-    ) -> Float[Tensor, "text dim"] | None:
+    ) -> TextVectors | None:
         """Float32 vectors of texts, if they aren't pooled from hidden states."""
         del input_ids, lengths, pieces, pooling
         return None
@@ -198,10 +205,10 @@ class TextModel(nn.Module):
     @only_callees_compiled  # its plan differs with each batch
     def forward(
         self,
-        input_ids: Int[Tensor, " token"],
-        lengths: Int[np.ndarray, " piece"],
-        pieces: Int[np.ndarray, " text"],
-        prompt_lengths: Int[np.ndarray, " piece"] | None = None,
+        input_ids: TokenIds,
+        lengths: PieceLengths,
+        pieces: PieceCounts,
+        prompt_lengths: PieceLengths | None = None,
         layers: tuple[int, ...] = (),
     ) -> Float[Tensor, "text *layer dim"]:
         """Vectors of texts, float32."""
@@ -215,11 +222,11 @@ class TextModel(nn.Module):
     @only_callees_compiled
     def states(
         self,
-        input_ids: Int[Tensor, " token"],
-        lengths: Int[np.ndarray, " piece"],
+        input_ids: TokenIds,
+        lengths: PieceLengths,
         *,
         every: bool = False,
-    ) -> tuple[Float[Tensor, "token dim"], ...]:
+    ) -> tuple[TokenStates, ...]:
         """The last layer's hidden states, or all layers' if the pooling or `every` needs them."""
         if isinstance(self.backbone, PackedBackbone):
             return (self.backbone.packed_states(input_ids, lengths),)
@@ -242,10 +249,10 @@ class TextModel(nn.Module):
     @only_callees_compiled
     def vectors(
         self,
-        states: tuple[Float[Tensor, "token dim"], ...],
-        lengths: Int[np.ndarray, " piece"],
-        pieces: Int[np.ndarray, " text"],
-        prompt_lengths: Int[np.ndarray, " piece"] | None = None,
+        states: tuple[TokenStates, ...],
+        lengths: PieceLengths,
+        pieces: PieceCounts,
+        prompt_lengths: PieceLengths | None = None,
         layers: tuple[int, ...] = (),
     ) -> Float[Tensor, "text *layer dim"]:
         """Pool token states to vectors of texts; the arguments are those of `forward`."""
@@ -271,10 +278,10 @@ class TextModel(nn.Module):
 
     def fixed_shape(
         self,
-        input_ids: Int[Tensor, " token"],
+        input_ids: TokenIds,
         sizes: Int[Tensor, " text"],
         longest: int,
-    ) -> Float[Tensor, "text dim"]:
+    ) -> TextVectors:
         """Vectors of packed texts whose `sizes` only the device knows, for CUDA graphs."""
         packed = Sequences.on_device(sizes, len(input_ids), longest)
         every = self.pooling == "first-last-avg"

@@ -202,6 +202,7 @@ def _pair_scores(pairs: Pairs, *, dot: bool) -> _Scores:
 def _dot_product(
     first: Float[Tensor, "pair dim"], second: Float[Tensor, "pair dim"]
 ) -> Float[Tensor, " pair"]:
+    """Dot product of each pair."""
     return (first * second).sum(-1)
 
 

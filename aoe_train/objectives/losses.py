@@ -258,6 +258,7 @@ def _numbers(features: list[dict[str, Tensor]]) -> Int[Tensor, "row column"] | N
 
 
 def _is_padded(column: Mapping[str, Any]) -> bool:
+    """Whether these are tokens and their mask, padded to one length."""
     ids = column.get("input_ids")
     mask = column.get("attention_mask")
     return (

@@ -171,6 +171,7 @@ def positive_threshold(
 
 
 def _bounds(label_range: LabelRange | None, who: str) -> LabelRange:
+    """The label range, if it is known and has two ends."""
     if label_range is None:
         raise ConfigError(
             f"{who}: the range of graded labels is unknown; give the lowest and highest label"

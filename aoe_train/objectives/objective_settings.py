@@ -76,6 +76,7 @@ _SCALES_FROM = 10  # other libraries multiply cosines by a scale, mostly 20
 
 
 def _parts_that_learn_from(source: LearnsFrom) -> frozenset[str]:
+    """The names of the parts of a kind."""
     return frozenset(name for name, part in PARTS.items() if part.learns_from == source)
 
 

@@ -178,15 +178,13 @@ def make(
     earlier_purpose = None
     if earlier is not None:
         before = earlier.about
-        recorded = before.model
-        if not same_model(probe, earlier.probe):
-            recorded = f"{model}, other weights"
-        now = {
+        now: dict[str, object] = {
             "text": list(rows.columns),
             "vectors": quantize,
             "kind": kind or before.kind,
-            "model": recorded,
         }
+        if not same_model(probe, earlier.probe):
+            now["model"] = f"{model}, other weights"
         is_same(out, before.model_dump(), now, now.keys(), fresh=False)
         key = key or before.key
         small = before.kind
@@ -206,6 +204,9 @@ def make(
     chosen = kind or ("hnsw" if len(texts) >= MANY else small)
     check_kind(chosen)
     matrix, encoded = _vectors(texts, hashes, embedder, earlier)
+    weight = WEIGHTS["bm25"]
+    if searched_for is not None:
+        weight = RECIPES[searched_for].weight
     about = IndexManifest(
         model=model,
         text=list(rows.columns),
@@ -213,33 +214,15 @@ def make(
         dim=matrix.shape[1],
         vectors="int8" if quantize == "int8" else "float32",
         kind=chosen,
-        weight=WEIGHTS["bm25"] if searched_for is None else RECIPES[searched_for].weight,
+        weight=weight,
         purpose=searched_for,
         key=key,
     )
     with whole_folder(out) as folder:
-        write_parquet(folder / ROWS, frame)
+        recall = _write(folder, about, frame, texts, matrix, show)
         np.save(folder / PROBE, probe, allow_pickle=False)
-        vectors = _saved(matrix, quantize, folder, VECTORS)
-        searched = vectors
-        if searched_for is not None:
-            show(Progress(f"compare texts ({searched_for})"))
-            moved = vectors.collection(searched_for).transform(matrix)
-            searched = _saved(moved, quantize, folder, SEARCHED)
-        show(Progress("index words"))
-        (folder / WORDS).mkdir()
-        if key is not None:  # keys are also searched as words
-            keys = as_written(frame[key]).fill_null("")
-            texts = [f"{key} {text}" for key, text in zip(keys, texts, strict=True)]
-        Bm25(texts).save(folder / WORDS)
-        show(Progress(f"index vectors ({chosen})"))
-        index = build(searched, chosen, folder)
-        recall = 1.0
-        if index is not None:
-            recall = measure(searched, Searcher(searched, index))
-        about = about.model_copy(update={"recall": recall})
-        write_json(folder / ABOUT, about.model_dump(mode="json"))
-        size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+        files = [path for path in folder.rglob("*") if path.is_file()]
+        size = sum(path.stat().st_size for path in files)
     examples = list[FirstResults]()
     if searched_for not in (None, earlier_purpose):
         examples = list(islice(_examples(SearchIndex(out, None)), _EXAMPLES))
@@ -259,6 +242,38 @@ def make(
     )
 
 
+def _write(
+    folder: Path,
+    about: IndexManifest,
+    frame: pl.DataFrame,
+    texts: list[str],
+    matrix: ndarray,
+    show: Listener,
+) -> float:
+    """Write the rows, vectors, words and manifest of an index; returns its recall."""
+    write_parquet(folder / ROWS, frame)
+    vectors = _saved(matrix, about.vectors, folder, VECTORS)
+    searched = vectors
+    if about.purpose is not None:
+        show(Progress(f"compare texts ({about.purpose})"))
+        moved = vectors.collection(about.purpose).transform(matrix)
+        searched = _saved(moved, about.vectors, folder, SEARCHED)
+    show(Progress("index words"))
+    (folder / WORDS).mkdir()
+    if about.key is not None:  # keys are also searched as words
+        keys = as_written(frame[about.key]).fill_null("")
+        texts = [f"{key} {text}" for key, text in zip(keys, texts, strict=True)]
+    Bm25(texts).save(folder / WORDS)
+    show(Progress(f"index vectors ({about.kind})"))
+    index = build(searched, about.kind, folder)
+    recall = 1.0
+    if index is not None:
+        recall = measure(searched, Searcher(searched, index))
+    about = about.model_copy(update={"recall": recall})
+    write_json(folder / ABOUT, about.model_dump(mode="json"))
+    return recall
+
+
 def _examples(index: SearchIndex) -> Iterator[FirstResults]:
     """Texts of which words change the first result."""
     shuffled = np.random.default_rng(_SEED).permutation(len(index))
@@ -273,7 +288,12 @@ def _examples(index: SearchIndex) -> Iterator[FirstResults]:
             yield FirstResults(text, *first)
 
 
-def _saved(matrix: ndarray, quantize: Quantize, folder: Path, name: str) -> IndexVectors:
+def _saved(
+    matrix: ndarray,
+    quantize: Quantize,
+    folder: Path,
+    name: str,
+) -> IndexVectors:
     """Write vectors in this format."""
     if quantize != "int8":
         np.save(folder / name, matrix, allow_pickle=False)
@@ -299,7 +319,8 @@ def measure(vectors: IndexVectors, searcher: Searcher) -> float:
 
 def _with_hashes(rows: TextRows) -> pl.DataFrame:
     encoded = (text.encode("utf-8", "surrogatepass") for text in rows.texts)
-    hashes = pl.Series(HASH, [sha256(text).hexdigest() for text in encoded], pl.String)
+    digests = [sha256(text).hexdigest() for text in encoded]
+    hashes = pl.Series(HASH, digests, pl.String)
     # Equal hashes: these are the rows of an index.
     if HASH in rows.frame.columns and rows.frame[HASH].to_list() != hashes.to_list():
         raise DataError(f"the column {HASH} is reserved for hashes of texts; rename it")

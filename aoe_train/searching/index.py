@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
-from numpy import ndarray
 
 from aoe_train.encoding.embedders.cached import PROBE_TEXT, same_model
 from aoe_train.encoding.embedders.embedder import Embedder
@@ -105,8 +104,8 @@ class _Search(NamedTuple):
     """A query, the rows that pass its filters (None for all), and its vector as searched."""
 
     query: SearchQuery
-    rows: ndarray | None
-    vector: ndarray | None
+    rows: np.ndarray | None
+    vector: np.ndarray | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,7 +179,7 @@ class SearchIndex:
         purpose = self.about.purpose
         return None if purpose is None else self.vectors.collection(purpose)
 
-    def _transformed(self, vectors: ndarray) -> ndarray:
+    def _transformed(self, vectors: np.ndarray) -> np.ndarray:
         """Vectors to search with, of length 1, for the model's vectors (text, dim)."""
         units = scaled_to_one(np.array(vectors, np.float32))
         return units if self.collection is None else self.collection.transform(units)
@@ -190,20 +189,21 @@ class SearchIndex:
         """All rows, in index order."""
         return self._rows
 
-    def texts(self, places: Sequence[int] | ndarray | None = None) -> list[str]:
+    def texts(self, places: Sequence[int] | np.ndarray | None = None) -> list[str]:
         """The texts of all or some rows."""
-        return joined(_at(self._rows.select(self.about.text), places), self.about.text)
+        columns = self.about.text
+        return joined(_at(self._rows.select(columns), places), columns)
 
     @property
     def key_column(self) -> str:
         """The column of keys; `row` if rows are identified by their number in the input."""
         return self._ids.name
 
-    def keys(self, places: Sequence[int] | ndarray | None = None) -> list[Any]:
+    def keys(self, places: Sequence[int] | np.ndarray | None = None) -> list[Any]:
         """What identifies all or some rows for people: keys, or row numbers in the input."""
         return _at(self._ids.to_frame(), places).to_series().to_list()
 
-    def keyed_rows(self, places: Sequence[int] | ndarray | None = None) -> pl.DataFrame:
+    def keyed_rows(self, places: Sequence[int] | np.ndarray | None = None) -> pl.DataFrame:
         """All or some rows, with their numbers in the input if they have no key."""
         rows = self._rows
         if self.key_column not in rows.columns:
@@ -245,7 +245,7 @@ class SearchIndex:
         return hits
 
     def search_together(
-        self, calls: Sequence[tuple[SearchQuery, ndarray | None]]
+        self, calls: Sequence[tuple[SearchQuery, np.ndarray | None]]
     ) -> list[SearchHits]:
         """The hits of several queries with their vectors (None if by words), in one pass over the index.
 
@@ -264,7 +264,7 @@ class SearchIndex:
 
     def _nearest(self, searches: Sequence[_Search]) -> list[RankedRows | None]:
         """The nearest rows of all searches that have a vector and no filters, found together."""
-        by_count = defaultdict[int, dict[int, ndarray]](dict)
+        by_count = defaultdict[int, dict[int, np.ndarray]](dict)
         for number, search in enumerate(searches):
             query = search.query
             if query.by != "words" and search.rows is None and search.vector is not None:
@@ -352,7 +352,7 @@ class SearchIndex:
         shown = self.keyed_rows().select(list(dict.fromkeys(names)))
         return BatchSearch(_hit_table(shown, rankings), dated, size - dated)
 
-    def _query_vectors(self, places: ndarray, texts: Sequence[str]) -> ndarray:
+    def _query_vectors(self, places: np.ndarray, texts: Sequence[str]) -> np.ndarray:
         """Query vectors of length 1 of some texts of the index, (text, dim)."""
         embedder = self._embedder
         if embedder is None or embedder.prompts.query == embedder.prompts.document:
@@ -360,7 +360,7 @@ class SearchIndex:
         vectors = embedder.encode(list(texts), embedder.prompts.query)
         return self._transformed(vectors)
 
-    def _vector(self, text: str) -> ndarray:
+    def _vector(self, text: str) -> np.ndarray:
         """The model's vector of a query."""
         embedder = self._embedder
         if embedder is None:
@@ -371,7 +371,7 @@ class SearchIndex:
         return np.asarray(vector)
 
 
-def _queries(size: int, times: pl.Series | None) -> Iterator[tuple[int, ndarray | None]]:
+def _queries(size: int, times: pl.Series | None) -> Iterator[tuple[int, np.ndarray | None]]:
     """Each row with all older rows, in order of time; without times None instead of older rows."""
     if times is None:
         for row in range(size):
@@ -391,7 +391,7 @@ def _queries(size: int, times: pl.Series | None) -> Iterator[tuple[int, ndarray 
         yield row, older
 
 
-def _at(rows: pl.DataFrame, places: Sequence[int] | ndarray | None) -> pl.DataFrame:
+def _at(rows: pl.DataFrame, places: Sequence[int] | np.ndarray | None) -> pl.DataFrame:
     return rows if places is None else rows[list(map(int, places))]
 
 
@@ -399,8 +399,9 @@ def _hit_table(rows: pl.DataFrame, by_place: dict[int, RankedRows]) -> pl.DataFr
     """A row for each hit, with the columns `rows` of both texts."""
     hits: list[tuple[Any, ...]] = []
     for place, ranked in sorted(by_place.items()):
-        columns = zip(ranked.places.tolist(), count(1), *_score_columns(ranked), strict=False)
-        hits += [(place, *values) for values in columns]
+        values = _score_columns(ranked)
+        columns = zip(ranked.places.tolist(), count(1), *values, strict=False)
+        hits += [(place, *hit) for hit in columns]
     numbers = dict.fromkeys(("place1", "place2", "rank"), pl.Int64)
     scores = dict.fromkeys(("score", "cosine", "words"), pl.Float64)
     table = pl.DataFrame(hits, {**numbers, **scores}, orient="row")

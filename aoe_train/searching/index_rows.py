@@ -204,7 +204,9 @@ def _with_texts(frame: pl.DataFrame, columns: Sequence[str], where: str) -> pl.D
     odd = [name for name, dtype in frame.schema.items() if not _is_text(dtype)]
     if odd:
         note_once(
-            "%s: left out the columns %s, whose values have no text form", where, ", ".join(odd)
+            "%s: left out the columns %s, whose values have no text form",
+            where,
+            ", ".join(odd),
         )
     frame = frame.drop(odd)
     changed = []
@@ -245,7 +247,8 @@ def joined(frame: pl.DataFrame, columns: Sequence[str]) -> list[str]:
 
 def _is_text(dtype: Any) -> bool:
     """Whether values can be converted to text, also those of lists and structures."""
-    return all(leaf not in (pl.Binary, pl.Duration, pl.Object) for leaf in leaf_types(dtype))
+    without_text = (pl.Binary, pl.Duration, pl.Object)
+    return all(leaf not in without_text for leaf in leaf_types(dtype))
 
 
 def _is_list(dtype: pl.DataType) -> bool:

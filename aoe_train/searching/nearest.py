@@ -5,6 +5,7 @@ The results of an index are ranked again by the exact vectors, so its codes can 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -120,21 +121,17 @@ def _padded(scores: ndarray, places: ndarray, count: int) -> Neighbours:
     lowest = np.full(shape, -np.inf, np.float32)
     nowhere = np.full(shape, -1, np.int64)
     return Neighbours(
-        np.concatenate([scores, lowest], axis=1), np.concatenate([places, nowhere], axis=1)
+        scores=np.concatenate([scores, lowest], axis=1),
+        places=np.concatenate([places, nowhere], axis=1),
     )
 
 
+@dataclass(frozen=True)
 class Searcher:
-    """Finds the nearest vectors, with a faiss index if there is one."""
+    """Finds the nearest vectors, with a faiss index if there is one; else all vectors are compared."""
 
-    def __init__(self, vectors: IndexVectors, index: Any = None) -> None:
-        self._vectors = vectors
-        self._index = index
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether all vectors are compared."""
-        return self._index is None
+    vectors: IndexVectors
+    index: Any = None
 
     def nearest(
         self,
@@ -144,17 +141,18 @@ class Searcher:
     ) -> Neighbours:
         """The `count` nearest vectors to each query, among all or those at ascending places."""
         is_small = places is not None and len(places) <= _MAX_EXACT
-        if self._index is None or is_small:
-            return nearest(self._vectors, queries, count, places)
+        if self.index is None or is_small:
+            return nearest(self.vectors, queries, count, places)
         candidates = max(_OVERSAMPLING * count, _MIN_CANDIDATES)
         faiss = _faiss("a search")
         selector = {} if places is None else {"sel": faiss.IDSelectorBatch(places)}
         parameters = faiss.SearchParametersHNSW(efSearch=max(_EF_SEARCH, candidates), **selector)
-        _, hits = self._index.search(queries, candidates, params=parameters)
+        _, hits = self.index.search(queries, candidates, params=parameters)
         scores = []
         best = []
         for query, row in zip(queries, hits, strict=True):
-            exact = nearest(self._vectors, query[None], count, np.unique(row[row >= 0]))
+            candidate_places = np.unique(row[row >= 0])
+            exact = nearest(self.vectors, query[None], count, candidate_places)
             scores.append(exact.scores)
             best.append(exact.places)
         return Neighbours(np.concatenate(scores), np.concatenate(best))

@@ -48,22 +48,23 @@ class RankedRows:
 _NOTHING = RankedRows(np.empty(0, np.int64), np.empty(0, np.float32))
 
 
+@dataclass
 class Ranker:
     """Ranks the rows of an index; the files of words and vectors are read on first use."""
 
-    def __init__(self, folder: Path, about: IndexManifest, vectors: IndexVectors) -> None:
-        self._folder = folder
-        self._about = about
-        self._vectors = vectors
+    folder: Path
+    about: IndexManifest
+    vectors: IndexVectors
 
     @cached_property
     def _word_index(self) -> Bm25:
-        return Bm25.load(self._folder / WORDS, len(self._vectors))
+        return Bm25.load(self.folder / WORDS, len(self.vectors))
 
     @cached_property
     def searcher(self) -> Searcher:
         """Finds the nearest of the index's vectors."""
-        return Searcher(self._vectors, read(self._folder, self._about.kind, self._vectors.shape))
+        index = read(self.folder, self.about.kind, self.vectors.shape)
+        return Searcher(self.vectors, index)
 
     def ranked(
         self,
@@ -95,8 +96,8 @@ class Ranker:
             return nearest
         scores = self._by_words(text, allowed, keyed)
         if weight is None:
-            weight = self._about.weight
-        ranked = fuse(self._vectors, vector, nearest.places, scores, weight, top)
+            weight = self.about.weight
+        ranked = fuse(self.vectors, vector, nearest.places, scores, weight, top)
         return replace(ranked, words=self._shares(text, scores[ranked.places]))
 
     def nearest(
@@ -106,7 +107,7 @@ class Ranker:
         allowed: Rows | None,
     ) -> list[RankedRows]:
         """The `count` nearest rows of each vector."""
-        neighbours = self.searcher.nearest(vectors, min(count, self._about.rows), allowed)
+        neighbours = self.searcher.nearest(vectors, min(count, self.about.rows), allowed)
         ranked = []
         for scores, places in zip(*neighbours, strict=True):
             is_row = places >= 0

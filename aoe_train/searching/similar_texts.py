@@ -200,7 +200,8 @@ class _Pairs(NamedTuple):
     cosine: ndarray
 
 
-_NO_PAIRS = _Pairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))
+_NO_TEXTS = np.empty(0, np.int64)
+_NO_PAIRS = _Pairs(_NO_TEXTS, _NO_TEXTS, np.empty(0, np.float32))
 
 
 class _Block(NamedTuple):
@@ -255,7 +256,7 @@ class TextComparison:
         show: Listener,
     ) -> tuple[Mapping[str, ndarray], int]:
         """Indices and cosines of similar pairs, and the number of texts with more than `neighbours`."""
-        if self.searcher.is_exact:
+        if self.searcher.index is None:
             blocks = self._compared(min_cosine)
         else:
             blocks = self._searched(min_cosine, neighbours)

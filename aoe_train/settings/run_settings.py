@@ -14,6 +14,7 @@ Author = Literal["rules", "people"]
 
 
 def _for_training(value: object) -> object:
+    """Refuse a precision that can't be trained in."""
     if value == "int8":
         raise ValueError("int8 is for encoding only; train in fp32 or bf16")
     return value

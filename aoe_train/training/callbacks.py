@@ -78,6 +78,7 @@ class Stopwatch:
             self._since = time.perf_counter() if running else None
 
     def _pause(self) -> None:
+        """Stop counting."""
         if self._since is not None:
             self.seconds += time.perf_counter() - self._since
             self._since = None

@@ -81,7 +81,7 @@ class Loaded:
     precision: Computed
     teachers: Sequence[Teacher]  # guide and teacher
     judged: JudgedPairs | None  # pairs on which the model must beat its backbone
-    warnings: Sequence[str]  # printed before training
+    keeps_backbone: bool  # because training would only do harm
 
 
 def load(sources: Sources, settings: TrainSettings, process: Process) -> Loaded:
@@ -125,19 +125,8 @@ def load(sources: Sources, settings: TrainSettings, process: Process) -> Loaded:
         resolved = with_defaults(filled.of(name), only, dim=encoder.dim)
     datasets = {name: resolved.of(name) for name in facts}
 
-    judged = None
-    warnings: list[str | None] = []
-    if sources.judged is not None:
-        judged = JudgedPairs.read(sources.judged, say)
-        trained = chain.from_iterable(rows.texts for rows in data.train.values())
-        warnings.append(judged.warning(trained))
-    warnings.append(training_note(resolved.run.precision, device))
-    if not (resolved.optim.interpolate or "interpolate" in filled.optim.model_fields_set):
-        warnings.append(UNSUITED)
-    for name, rows in data.train.items():
-        warnings += _dataset_warnings(name, rows, datasets[name], sources, encoder)
-    warnings += _overlap_warnings(data)
-
+    is_set = "interpolate" in filled.optim.model_fields_set
+    judged = None if sources.judged is None else JudgedPairs.read(sources.judged, say)
     return Loaded(
         process=process,
         sources=sources,
@@ -148,8 +137,24 @@ def load(sources: Sources, settings: TrainSettings, process: Process) -> Loaded:
         precision=choose_precision(resolved.run.precision, device),
         teachers=load_teachers(resolved, datasets, sources.losses, encoder, data, show),
         judged=judged,
-        warnings=[warning for warning in warnings if warning],
+        keeps_backbone=resolved.optim.interpolate == 0 and not is_set,
     )
+
+
+def training_warnings(loaded: Loaded) -> Iterator[str]:
+    """Warnings of a run, before training."""
+    data = loaded.data
+    warnings: list[str | None] = []
+    if loaded.judged is not None:
+        trained = chain.from_iterable(rows.texts for rows in data.train.values())
+        warnings.append(loaded.judged.warning(trained))
+    warnings.append(training_note(loaded.settings.run.precision, loaded.process.args.device))
+    if loaded.keeps_backbone:
+        warnings.append(UNSUITED)
+    for name, rows in data.train.items():
+        warnings += _dataset_warnings(name, rows, loaded)
+    warnings += _overlap_warnings(data)
+    return filter(None, warnings)
 
 
 def _sample_texts(data: Data, sources: Sources, seed: int, process: Process) -> Data:
@@ -186,10 +191,11 @@ def _dataset_facts(
     )
 
 
-def _dataset_warnings(
-    name: str, rows: Examples, settings: TrainSettings, sources: Sources, encoder: Encoder
-) -> Iterator[str | None]:
+def _dataset_warnings(name: str, rows: Examples, loaded: Loaded) -> Iterator[str | None]:
     """Warnings of rows that make a model worse, unused prompts, and similarities trained only in part."""
+    settings = loaded.datasets[name]
+    sources = loaded.sources
+    encoder = loaded.encoder
     yield language_warning(encoder.tokenizer, rows.texts, sources.backbone)
     texts = len(np.unique(rows.rows[:, 0]))
     if rows.kind in ("single", "triplet") and texts < FEW_TEXTS:

@@ -101,6 +101,7 @@ class LossLog:
         return values
 
     def _fail(self, batch: _Batch, loss: float) -> NoReturn:
+        """Name the rows of a batch whose loss is not finite."""
         # All ranks have the same loss, so all of them call this.
         of_ranks = gather_objects([*batch.rows])
         rows = ", ".join(map(str, sorted(chain.from_iterable(of_ranks))))

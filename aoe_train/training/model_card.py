@@ -161,6 +161,7 @@ def _eval_results(record: RunRecord) -> Iterator[EvalResult]:
 
 
 def _licence_section(license_id: str, backbone: Packaged | None) -> str:
+    """The model's licence, and its backbone's."""
     known = f" The backbone's is `{backbone.license}`." if backbone else ""
     if license_id != "unknown":
         return f"`{license_id}`, as stated by the model's trainer.{known}"

@@ -105,6 +105,7 @@ class _Gather(torch.autograd.Function):
 
 
 def _is_in_group() -> bool:
+    """Whether there is a process group, of one process or more."""
     return dist.is_available() and dist.is_initialized()
 
 

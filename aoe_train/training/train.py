@@ -25,7 +25,7 @@ from aoe_train.model.model_folder import (
 from aoe_train.training.build import build
 from aoe_train.training.callbacks import SCHEDULERS, stop_signals
 from aoe_train.training.fit import fit
-from aoe_train.training.load import Loaded, load
+from aoe_train.training.load import Loaded, load, training_warnings
 from aoe_train.training.loss_log import Diverged
 from aoe_train.training.model_card import model_card
 from aoe_train.training.pair_model import check_loss_functions
@@ -93,7 +93,7 @@ def _continue_run(
     if record is not None:
         process.say(f"{out}: already finished; give --fresh to train again")
         return record
-    for warning in loaded.warnings:
+    for warning in training_warnings(loaded):
         process.say(warning)
     built = build(loaded)
     for line in format_run_choices(built):

@@ -333,5 +333,6 @@ class TrainingRun:
             self._stop_if(self.collapse.problem(on_main(lambda: spread)))
 
     def _stop_if(self, problem: str | None) -> None:
+        """End a run that has diverged."""
         if problem is not None:
             raise Diverged.at(self.state.global_step, problem, lr=self.built.args.learning_rate)

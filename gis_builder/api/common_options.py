@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 
 _SERVER = "Server"
 _PAIRS = "Pairs"
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:/")
+# GitHub's rules: logins have letters, digits and hyphens, and those of managed users an underscore; names may
+# also have dots.
+_NAME = re.compile(r"(?P<owner>[A-Za-z0-9](?:[A-Za-z0-9_-]{0,38}))/(?P<name>[A-Za-z0-9._-]{1,100})")
+_ADDRESS = re.compile(
+    r"^(?:(?:https?://|ssh://git@)?(?:www\.)?github\.com/|git@github\.com:)|(?:\.git)?/?$"
+)
 
 options = SHARED.extended(
     repos=Option(
@@ -53,9 +60,6 @@ options = SHARED.extended(
 )
 
 
-_SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:/")
-
-
 def path_of(name: str, value: str | Path) -> Path:
     """A path of this machine."""
     from pairkit.base.settings import argument
@@ -80,22 +84,16 @@ def opener(
     from gis_builder.crawling.github import GitHub, find_tokens
     from pairkit.base.settings import argument
 
-    token = argument("token", token, str | None)
-    tokens = find_tokens(
-        settings.crawl.api_url,
-        file=None if token_file is None or token else path_of("token_file", token_file),
-        environ=os.environ if token is None else {"GITHUB_TOKEN": token},
-        plain_http=settings.crawl.plain_http,
-    )
-    return lambda store: GitHub(settings.crawl, tokens, store, show.crawling)
-
-
-# GitHub's rules: logins have letters, digits and hyphens, and those of managed users an underscore; names may
-# also have dots.
-_NAME = re.compile(r"(?P<owner>[A-Za-z0-9](?:[A-Za-z0-9_-]{0,38}))/(?P<name>[A-Za-z0-9._-]{1,100})")
-_ADDRESS = re.compile(
-    r"^(?:(?:https?://|ssh://git@)?(?:www\.)?github\.com/|git@github\.com:)|(?:\.git)?/?$"
-)
+    given = argument("token", token, str | None)
+    environ: Mapping[str, str] = os.environ
+    file = None
+    if given is not None:
+        environ = {"GITHUB_TOKEN": given}
+    if token_file is not None and not given:
+        file = path_of("token_file", token_file)
+    crawl = settings.crawl
+    tokens = find_tokens(crawl.api_url, file=file, environ=environ, plain_http=crawl.plain_http)
+    return lambda store: GitHub(crawl, tokens, store, show.crawling)
 
 
 def read_repos(source: str | Path | Iterable[str]) -> list[str]:
@@ -105,16 +103,24 @@ def read_repos(source: str | Path | Iterable[str]) -> list[str]:
     # `Path.is_file` raises an error if the text is too long for a path.
     if isinstance(source, Path) or (isinstance(source, str) and os.path.isfile(source)):  # noqa: PTH113
         return _distinct(_read_file(Path(source)))
-    listed = argument("repos", source.split(",") if isinstance(source, str) else source, list[str])
-    entries = [entry.strip() for entry in listed if entry.strip()]
-    names = [name for entry in entries if (name := _parse(entry))]
-    if not names or len(names) < len(entries):
-        invalid = next((entry for entry in entries if not _parse(entry)), source)
-        raise ConfigError(
-            f"repos = {invalid!r}: neither an existing file nor owner/name; "
-            "give a file with one owner/name per line, or owner/name,owner/name"
-        )
+    listed = source.split(",") if isinstance(source, str) else source
+    entries = [entry.strip() for entry in argument("repos", listed, list[str])]
+    names = []
+    for entry in filter(None, entries):
+        name = _parse(entry)
+        if name is None:
+            raise _not_repositories(entry)
+        names.append(name)
+    if not names:
+        raise _not_repositories(source)
     return _distinct(names)
+
+
+def _not_repositories(source: object) -> ConfigError:
+    return ConfigError(
+        f"repos = {source!r}: neither an existing file nor owner/name; "
+        "give a file with one owner/name per line, or owner/name,owner/name"
+    )
 
 
 def _read_file(path: Path) -> list[str]:
@@ -123,18 +129,23 @@ def _read_file(path: Path) -> list[str]:
     names = []
     for row, line in read_text_lines(path):
         entry = re.sub(r"(^|\s)#.*$", "", line).strip()
-        if entry and not (name := _parse(entry)):
+        if not entry:
+            continue
+        name = _parse(entry)
+        if name is None:
             fault = f"{entry!r} is not a repository; expected owner/name, such as rust-lang/rust"
             raise DataError(fault, path=path, row=row)
-        names += [name] if entry else []
+        names.append(name)
     if not names:
         raise DataError("no repository; expected one owner/name per line", path=path)
     return names
 
 
-def _parse(entry: str) -> str:
+def _parse(entry: str) -> str | None:
     match = _NAME.fullmatch(_ADDRESS.sub("", entry))
-    return match[0] if match and match["name"] not in {".", ".."} else ""
+    if match is None or match["name"] in {".", ".."}:
+        return None
+    return match[0]
 
 
 def _distinct(names: Iterable[str]) -> list[str]:

@@ -343,7 +343,7 @@ class Trackers:
         self._by_name: dict[str, DumpTracker] = {}
         self._by_former_name: dict[str, DumpTracker] = {}
         for dump in dumps:
-            if dump.info is not None:
+            if dump.info:
                 self.get(dump.info.full_name).info = dump.info
         for tracker in self:
             for former in tracker.info.previous_names or ():

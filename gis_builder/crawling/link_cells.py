@@ -114,7 +114,8 @@ def _texts(cell: str) -> Iterator[str]:
     text = ""
     for part in _CUT.split(cell):
         # A remark such as "A-1, not a duplicate" or "no, not A-1"; of bounded length
-        is_remark = len(text) < 1000 and not (_ID.search(text) and _ID.search(part))
+        has_ids = _ID.search(text) and _ID.search(part)
+        is_remark = len(text) < 1000 and not has_ids
         if text and is_remark and not _HEADING.search(f"{text}\n{part}"):
             text = f"{text}, {part}"
         else:
@@ -144,7 +145,9 @@ def kind_of(words: str) -> LinkKind:
     codes = "".join(sentence.codes for sentence in sentences)
     if found <= {LinkKind.PLAIN}:
         found.update(kind for kind, pattern in _CODES.items() if pattern.search(codes))
-    found.update(kind for kind, pattern in _WORDS.items() if pattern.search(page.hidden))
+    for kind, pattern in _WORDS.items():
+        if pattern.search(page.hidden):
+            found.add(kind)
     return min(found, key=[*LinkKind].index, default=LinkKind.PLAIN)
 
 

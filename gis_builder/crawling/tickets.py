@@ -199,7 +199,7 @@ class TicketDump(Dump):
         """The files of tickets, and that of links."""
         files = list(self.files)
         path = self.options.links
-        if path is not None:
+        if path:
             columns = self.options.link_columns
             files.append(TicketFile(path, columns, self.broken, are_links=True))
         return files
@@ -289,7 +289,7 @@ class TicketIndex:
             new = self._new.setdefault(repo, {})
             created_at = ticket.issue.created_at
             earlier = new.get(ticket.id)
-            if earlier is not None:
+            if earlier:
                 if earlier.path != path and earlier.created_at != created_at:
                     raise Malformed(
                         f"ticket {one_line(ticket.id, 80)} has another time of creation in"

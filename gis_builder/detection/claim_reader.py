@@ -187,7 +187,7 @@ _ADDRESSED = re.compile(rf"\s{{0,4}}(?:\w{{1,12}},? )?{_LOGIN}\b")
 def addressee(text: str, start: int, marker: int) -> tuple[str | None, bool]:
     """The login that a claim is addressed to, and whether the claim is about that person's problem."""
     owner = _THEIRS.search(text, start, marker)
-    if owner is not None:
+    if owner:
         return owner["who"], True
     addressed = _ADDRESSED.match(text, start) or _ADDRESSED.match(text)
     is_theirs = _YOURS.search(text, start, marker) is not None
@@ -324,7 +324,8 @@ class SentenceReader:
         points_back = marker.rule.points_back
         closes = Code.CLOSE in sentence.codes
         reach = _FAR_REACH if points_back or closes else _REACH
-        nearest = list(range(here - 1, max(-1, here - 1 - reach), -1))
+        first = max(0, here - reach)
+        nearest = list(reversed(range(first, here)))
         if not points_back and here + 1 < len(page.spans):
             nearest.append(here + 1)
         for index in nearest:
@@ -360,7 +361,9 @@ class SentenceReader:
 
     def _is_followed(self, by: re.Pattern[str], marker: Marker) -> bool:
         """Whether a pattern follows in a language with another order of words."""
-        return self.sentence.is_foreign and by.match(self.sentence.codes, marker.end) is not None
+        if not self.sentence.is_foreign:
+            return False
+        return by.match(self.sentence.codes, marker.end) is not None
 
     def _is_qualified(self, marker: Marker) -> bool:
         """Whether the sentence also names a difference: "the same cause, but another symptom"."""

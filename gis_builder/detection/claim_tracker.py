@@ -162,7 +162,7 @@ class ClaimTracker(Struct):
     def _add_claim(self, claim: Claim, statement: Statement) -> None:
         if not claim.targets and not claim.points_back and claim.stance is not Stance.ASKED:
             earlier = self.last_valid() or self._restore(statement)
-            if earlier is not None:
+            if earlier:
                 is_second_voice = statement.who != earlier.statement.who
                 stance = claim.stance
                 if is_second_voice and stance is Stance.HEDGED:

@@ -58,7 +58,11 @@ _MAX_DELAY = {
 }
 _MAX_DELAY_OF_LAST_WORD = timedelta(days=365)
 # Factors of the confidence.
-_BY_STANCE = {Stance.ASSERTED: 1.0, Stance.HEDGED: 0.88, Stance.ASKED: 0.72}
+_BY_STANCE = {
+    Stance.ASSERTED: 1.0,
+    Stance.HEDGED: 0.88,
+    Stance.ASKED: 0.72,
+}
 _BY_KIND = {
     ClaimKind.DUPLICATE: 1.0,
     ClaimKind.FAVOUR: 0.96,
@@ -97,7 +101,7 @@ _CLOSING_WORDS = 60
 def weight(tracked: TrackedClaim, closing: Closing) -> float:
     """The confidence in [0, 1] that the issue was closed for a claim; 0 if nothing indicates it."""
     value = _weight(tracked, tracked.statement, closing)
-    if tracked.confirmed_by is not None:
+    if tracked.confirmed_by:
         value = max(value, _weight(tracked, tracked.confirmed_by, closing))
     if tracked.is_disputed_later:
         value *= _DISPUTED_LATER
@@ -199,11 +203,11 @@ def decide(thread: Thread, kind_of: KindOf, rules: Rules = DEFAULT_RULES) -> Ver
         return Verdict(issue.ref, VerdictOutcome.NOT, (), 1.0, "open")
     marks = read_marks(thread)
     verdict = _from_marks(issue, marks, rules.site)
-    if verdict is not None:
+    if verdict:
         pulls = {event.target for event in marks.marked if event.target_is_pull}
     else:
         tracker = track_claims(thread, marks, kind_of, rules)
-        if tracker.over_limit is not None:
+        if tracker.over_limit:
             return _uncertain(issue.ref, tracker.over_limit)
         verdict = _from_claims(tracker, marks)
         pulls = {ref for statement in tracker.statements for ref in statement.reading.pulls}
@@ -215,7 +219,7 @@ def _from_marks(issue: Issue, marks: TrackerMarks, site: str) -> Verdict | None:
     page = issue.ref.page(site)
     imported = marks.imported
     confidence = _MARKED
-    if issue.duplicate_of is not None:
+    if issue.duplicate_of:
         targets = _targets_of_field(issue.duplicate_of, marks)
         evidence = Evidence("duplicate_of", page, issue.closed_by, issue.closed_at or "", targets)
         confidence = _FIELD
@@ -453,7 +457,8 @@ def _check_targets(verdict: Verdict, kind_of: KindOf, rules: Rules) -> Verdict:
     if not near:
         return _rejected(verdict, VerdictOutcome.UNCERTAIN, "cross_repository", targets)
     kinds = {ref: kind_of(ref) for ref in near}
-    usable = [ref for ref in near if kinds[ref] in (Kind.ISSUE, Kind.UNKNOWN)]
+    possible = (Kind.ISSUE, Kind.UNKNOWN)
+    usable = [ref for ref in near if kinds[ref] in possible]
     if not usable:
         if Kind.MISSING in kinds.values():
             return _rejected(verdict, VerdictOutcome.UNCERTAIN, "target_missing", near)

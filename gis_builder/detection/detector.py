@@ -196,7 +196,7 @@ class Detector:
         """Judge some issues again, after the issues that they mention were fetched."""
         for ref in refs:
             stored = self._store.stored_thread(ref)
-            if stored is not None:
+            if stored:
                 yield self._judge(stored, self._rules_hash(ref.repo), None)
 
     def keep(self) -> pl.DataFrame:

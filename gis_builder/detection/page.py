@@ -123,7 +123,7 @@ def _comments_and_fences(text: str) -> Iterator[tuple[Span, bool]]:
     last_end = text.rfind("-->")
     while opening := _COMMENT_OR_FENCE.search(text, position):
         fence = opening[1]
-        if fence is not None:
+        if fence:
             position = _fence_end(text, opening.end(), fence)
             yield (opening.start(), position), True
         elif opening.end() <= last_end:

@@ -138,7 +138,7 @@ def _join_links(text: str, references: list[Reference]) -> list[Reference]:
         if text[link.end : link.end + 1] == ")":
             last = joined[-1] if joined else None
             label = _POINTING_LABEL.search(text, max(0, link.start - 60), link.start)
-            if label is not None:
+            if label:
                 link = replace(link, start=label.start(), end=link.end + 1)
             elif last is not None and _is_label(text, last, link):
                 # "[#12](https://...)": the target is the issue that the link opens.
@@ -216,7 +216,7 @@ _MAX_EDITS = 2
 def code_of(word: str) -> Code:
     """The code of one lower-case word; misspellings of "duplicate" count as that word."""
     code = WORDS.get(word)
-    if code is not None:
+    if code:
         return code
     if word.endswith("n't"):
         return Code.NOT

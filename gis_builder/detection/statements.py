@@ -193,7 +193,7 @@ def read_statements(
             url=f"{page}#issuecomment-{comment.id}",
         )
 
-    comments: dict[int, Statement] = {}
+    comments = {}
     for index in compress(count(), might_claim):
         comments[index] = read_comment(thread.comments[index])
     early = (*opening, *comments.values())

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 import polars as pl
 
-from gis_builder.store import Comment, Issue
+from gis_builder.store.issue_records import Comment, Issue
 from pairkit.dataset.parquet import parquet_bytes, read_notes
 
 KEYS = 1 << 63

@@ -206,10 +206,11 @@ class _HourReader:
             ),
         ]
         number = issue.number
-        if comment is not None:
+        if comment:
             record = rest_records.comment_record(comment)
             association = comment.author_association
-            rows.append(r.row(source, r.COMMENT, record, number=number, association=association))
+            row = r.row(source, r.COMMENT, record, number=number, association=association)
+            rows.append(row)
         elif action in _ACTIONS:
             row = r.row(
                 source,

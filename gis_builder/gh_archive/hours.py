@@ -32,7 +32,8 @@ def hours_between(text: str) -> list[str]:
     today = datetime.now(UTC).date()
     if end.date() > today:
         raise ConfigError(f"hours = {text}: the range ends after today; end with {today}")
-    moments = (start + index * _HOUR for index in range((end - start) // _HOUR + 1))
+    count = (end - start) // _HOUR + 1
+    moments = [start + index * _HOUR for index in range(count)]
     return [f"{moment:%Y-%m-%d}-{moment.hour}" for moment in moments]
 
 
@@ -82,7 +83,7 @@ def _ends(text: str) -> tuple[datetime, datetime]:
 
 def _parse(text: str, part: str, default_hour: int) -> datetime:
     match = _DAY_OR_HOUR.fullmatch(part.strip())
-    if match is not None:
+    if match:
         with suppress(ValueError):
             day = datetime.fromisoformat(match[1]).replace(tzinfo=UTC)
             return day.replace(hour=int(match[2]) if match[2] else default_hour)

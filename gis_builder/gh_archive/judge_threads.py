@@ -28,7 +28,7 @@ from gis_builder.pairing.build_pairs import grounds_of, mentions_of
 from gis_builder.pairing.positives import Edge, find_clusters
 from gis_builder.pairing.text import RenderedTexts, render_issues, template_lines
 from gis_builder.settings import ArchiveSettings, DetectSettings
-from gis_builder.store import (
+from gis_builder.store.issue_records import (
     Comment,
     DuplicateCluster,
     Event,
@@ -290,13 +290,15 @@ class _Judge:
     def judge(self, table: pl.DataFrame) -> Iterator[JudgedRepo]:
         """Judge the repositories of a table, one by one."""
         closed = (pl.col("state") == "closed").sum()
-        issues = table.filter(pl.col("kind") == r.ISSUE).group_by("repo_id").agg(closed)
+        issues = table.filter(pl.col("kind") == r.ISSUE)
+        counts = issues.group_by("repo_id").agg(closed)
         has_enough = pl.col("state") >= self._settings.limits.min_closed
-        for repo_id in issues.filter(~has_enough)["repo_id"]:
+        for repo_id in counts.filter(~has_enough)["repo_id"]:
             yield JudgedRepo(repo_id, TOO_FEW)
-        large = issues.filter(has_enough)
+        large = counts.filter(has_enough)
         kept = table.join(large, on="repo_id", how="semi", maintain_order="left")
-        for _, rows in groupby(kept.iter_rows(named=True), key=itemgetter("repo_id")):
+        by_repo = groupby(kept.iter_rows(named=True), key=itemgetter("repo_id"))
+        for _, rows in by_repo:
             yield self._repo(threads_of(rows))
 
     def _repo(self, repo: RepoThreads) -> JudgedRepo:
@@ -386,7 +388,7 @@ def explain_archived(work: Path, name: str, settings: DetectSettings) -> tuple[V
         rows = r.read_rows(files, is_of_repo)
         repo = threads_of(rows.iter_rows(named=True))
         thread = repo.threads.get(issue.number)
-        if thread is not None:
+        if thread:
             verdict = judge_thread(thread, repo.kind_of, repo.rules, settings)
             return verdict, explain(thread, verdict, repo.kind_of, repo.rules)
     raise ConfigError(

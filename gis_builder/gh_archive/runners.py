@@ -78,7 +78,8 @@ def is_done(task: FileTask) -> bool:
 def complete(task: FileTask) -> None:
     """Run a task if it is not done; its files are private, because they contain other people's texts."""
     if not is_done(task):
-        for out, data in zip(task.outs, task.function(*task.arguments), strict=True):
+        contents = task.function(*task.arguments)
+        for out, data in zip(task.outs, contents, strict=True):
             write_bytes(out, data, private=True)
 
 
@@ -210,7 +211,7 @@ class Pool(Runner):
         self._pool: ProcessPoolExecutor | None = None
 
     def __exit__(self, *_: object) -> None:
-        if self._pool is not None:
+        if self._pool:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
 
@@ -271,7 +272,7 @@ def _start_worker() -> None:
 
 def _end_with_parent() -> None:
     parent = multiprocessing.parent_process()
-    if parent is not None:
+    if parent:
         parent.join()
         os._exit(1)
 
@@ -336,7 +337,8 @@ class OnRay(Runner):
         untried = [node for node in self._nodes if node not in attempt.nodes]
         if attempt.nodes and untried:
             self._retries += 1
-            strategy = self._cluster.on(untried[self._retries % len(untried)], soft=True)
+            node = untried[self._retries % len(untried)]
+            strategy = self._cluster.on(node, soft=True)
         begin = self._remote.options(memory=attempt.memory, scheduling_strategy=strategy).remote
         return self._cluster.begun(begin, pickle.dumps(attempt.task), self._shared)
 

@@ -33,7 +33,7 @@ from gis_builder.pairing.split import (
 )
 from gis_builder.pairing.text import RenderedTexts
 from gis_builder.settings import SPLITS, ArchiveSettings
-from gis_builder.store import DroppedPair, IssuePair, IssueRef, IssueText
+from gis_builder.store.issue_records import DroppedPair, IssuePair, IssueRef, IssueText
 from pairkit.base.system.files import write_bytes
 from pairkit.base.system.records_on_disk import RecordsOnDisk, Scratch
 from pairkit.base.system.seeded import keyed_hash
@@ -283,7 +283,8 @@ def assign_splits(combined: CombinedBuckets, near_duplicates: Indices) -> SplitR
         seed=settings.seed,
     )
     excess = np.flatnonzero(assigned.positives == NOWHERE).tolist()
-    combined.drop({}, [pair.dropped(BEYOND) for pair in combined.pairs.at(excess)])
+    dropped = [pair.dropped(BEYOND) for pair in combined.pairs.at(excess)]
+    combined.drop({}, dropped)
     return assigned
 
 

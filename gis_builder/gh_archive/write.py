@@ -81,7 +81,8 @@ def write_archive(
     for split in drawn.missing:
         rows = table.filter(pl.col("split") == SPLITS.index(split))
         rows_of[split] = rows["place"].to_numpy()
-        positives[split] = rows.filter(pl.col("label") == 1)["place"].to_numpy()
+        of_positives = rows.filter(pl.col("label") == 1)
+        positives[split] = of_positives["place"].to_numpy()
         counted[split] = [counted_columns(pl.DataFrame(schema=ROWS))]
     if not any(map(len, positives.values())):
         raise DataError(
@@ -124,7 +125,8 @@ def write_archive(
         by_repository = []
         for split, rows in columns.items():
             of_split = repository_counts(rows)
-            by_repository.append(of_split.select(pl.lit(split).alias("split"), pl.all()))
+            name = pl.lit(split).alias("split")
+            by_repository.append(of_split.select(name, pl.all()))
         write_parquet(detail, pl.concat(by_repository))
         folder.finish(card=with_coverage(card, counts, run["settings"]), statistics=counts, run=run)
     return counts
@@ -132,7 +134,8 @@ def write_archive(
 
 def _parts(places: Indices, size: int) -> list[Indices]:
     """Split into parts of equal size; the last may be smaller."""
-    return [places[start : start + size] for start in range(0, len(places), size)]
+    starts = range(0, len(places), size)
+    return [places[start : start + size] for start in starts]
 
 
 def by_month(hours: Iterable[str], tallies: Iterable[HourTally]) -> dict[str, dict[str, Any]]:

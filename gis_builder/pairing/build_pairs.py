@@ -216,7 +216,8 @@ def mentions_of(thread: Thread) -> set[IssueRef]:
     """Every issue that a thread mentions."""
     issue = thread.issue
     mentions: set[IssueRef] = set()
-    for text in (issue.title, issue.body, *(comment.body for comment in thread.comments)):
+    texts = [issue.title, issue.body, *(comment.body for comment in thread.comments)]
+    for text in texts:
         references = find_references(comparable(text), issue.repo)
         mentions.update(reference.ref for reference in references)
     return mentions

@@ -67,7 +67,7 @@ def replaced_reference(text: str, span: Span) -> tuple[Span, str]:
             return (joints, end), ""
     if (start, end) == span:
         needed = _another_issue(text, *span, ends=ends)
-        if needed is not None:
+        if needed:
             return needed
     if ends and tail is None:
         return (start, end), ""
@@ -132,7 +132,8 @@ def _words_start(text: str, position: int, vocabulary: frozenset[str]) -> int:
 
 def _whole_clause(text: str, start: int, end: int) -> Span:
     """The span of a whole clause with one of the stops around it."""
-    before = text[max(0, start - _WINDOW) : start].rstrip(" \t")[-1:]
+    window = text[max(0, start - _WINDOW) : start]
+    before = window.rstrip(" \t")[-1:]
     if before in (",", ";", "–", "—", "-") and _CLAUSE_ENDS.match(text, end):
         return text.rfind(before, 0, start), end
     stop = _FULL_STOP.match(text, end)
@@ -175,7 +176,7 @@ _WRAPPERS = {
 
 def cut(text: str, spans: Iterable[Span], replacements: Mapping[int, str] | None = None) -> str:
     """Remove `spans`, their brackets, and words that join them; `replacements` are by the start of a span."""
-    pieces: list[str] = []
+    pieces = []
     position = 0
     for start, end in merge(text, spans):
         replacement = replacements.get(start, "") if replacements else ""

@@ -86,8 +86,8 @@ def _ends_by_repo(pairs: Iterable[IssuePair]) -> dict[str, list[PositiveEnd]]:
     """Both issues of each positive, by their own repositories."""
     by_repo: defaultdict[str, list[PositiveEnd]] = defaultdict(list)
     for pair in pairs:
-        for end in (PositiveEnd(pair.first, pair.second), PositiveEnd(pair.second, pair.first)):
-            by_repo[end.issue.repo].append(end)
+        by_repo[pair.first.repo].append(PositiveEnd(pair.first, pair.second))
+        by_repo[pair.second.repo].append(PositiveEnd(pair.second, pair.first))
     return by_repo
 
 
@@ -176,8 +176,11 @@ class _RepoNegatives:
 
     def with_single(self) -> int:
         """Number of negatives with an issue that is in no positive."""
-        pairs = self.sampler.pairs
-        return sum(not self._paired.issuperset((pair.first, pair.second)) for pair in pairs)
+        count = 0
+        for pair in self.sampler.pairs:
+            if pair.first not in self._paired or pair.second not in self._paired:
+                count += 1
+        return count
 
     def _why_not(self, first: IssueRef, second: IssueRef) -> str | None:
         """The reason code if two issues may be duplicates; the cheapest checks come first."""

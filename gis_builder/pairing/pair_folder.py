@@ -239,9 +239,9 @@ def _row(
     grounds = pair.grounds
     stated: tuple[Any, ...] = (None, None, None)
     evidence = None
-    if grounds is not None:
+    if grounds:
         stated = (str(grounds.relation), grounds.reason, grounds.confidence)
-        if grounds.evidence is not None:
+        if grounds.evidence:
             names = ("kind", "url", "who", "when")
             evidence = {name: getattr(grounds.evidence, name) for name in names}
     return (

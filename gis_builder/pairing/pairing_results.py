@@ -67,7 +67,8 @@ class _Dataset(Printed):
         return [("train on it", train_command(self.out))]
 
     def _counts(self) -> dict[str, Any]:
-        sizes = {name: split["total"] for name, split in self.statistics["splits"].items()}
+        splits = self.statistics["splits"]
+        sizes = {name: split["total"] for name, split in splits.items()}
         return {
             "out": str(self.out),
             "positives": self.positives,
@@ -221,8 +222,8 @@ class Rendered(Printed):
     def table(self) -> ResultTable:
         """The counts."""
         table = ResultTable("issues", "number")
-        for name, count in sorted(self.counts.items(), key=lambda item: -item[1]):
-            table.add_row(name, count)
+        for name in sorted(self.counts, key=lambda name: -self.counts[name]):
+            table.add_row(name, self.counts[name])
         return table
 
     def next_steps(self) -> list[tuple[str, list[str]]]:

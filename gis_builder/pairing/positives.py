@@ -86,7 +86,7 @@ def make_positives(
                     reason = UNLIKELY_SAME
                 elif count >= settings.cluster_cap:
                     reason = "cluster_cap"
-            if reason is not None:
+            if reason:
                 positives.dropped.append(DroppedPair(first, second, 1, reason))
                 continue
             count += 1

@@ -154,7 +154,7 @@ def _hashes(text: str) -> Iterator[IssueMention]:
         before = text[start - 1] if start else "\n"
         if _is_in_word(text, start) or before in "_.-":
             name = _NAME.fullmatch(_before(text, start, _WORD_BACKWARDS, _MAX_NAME))
-            if name is not None:
+            if name:
                 repo = name[0] if "/" in name[0] else None
                 yield IssueMention(start - len(name[0]), end, int(match[1]), repo)
             continue

@@ -41,7 +41,8 @@ class SameProblem:
         self._weighted_words = lru_cache(_CACHED_TEXTS)(self._weigh_words)
 
     def _rarity(self, word: str) -> float:
-        return math.log((self._total + 1) / (self._texts_with[word] + 0.5))
+        texts_with = self._texts_with[word] + 0.5
+        return math.log((self._total + 1) / texts_with)
 
     def _weigh_words(self, text: str) -> dict[str, float]:
         weights = {}
@@ -60,8 +61,9 @@ class SameProblem:
 
     def similarities(self, first: str, second: str) -> Similarities:
         """The features of the regression."""
-        coverage = min(self._title_coverage(first, second), self._title_coverage(second, first))
-        return Similarities(self._cosine(first, second), coverage)
+        of_first = self._title_coverage(first, second)
+        of_second = self._title_coverage(second, first)
+        return Similarities(self._cosine(first, second), min(of_first, of_second))
 
     def _cosine(self, first: str, second: str) -> float:
         vector = self._weighted_words(first)

@@ -217,7 +217,7 @@ class NegativeSampler:
             return False
         self._tried.add(pair)
         reason = self._why_not(anchor, partner)
-        if reason is not None:
+        if reason:
             self.dropped.append(DroppedPair(anchor, partner, 0, reason))
             return False
         self._left[anchor] -= 1
@@ -324,7 +324,7 @@ class GapMatcher:
                 free = free.only(may_take)
                 until = turn + max(_MIN_PAIRS, len(free) // _FRACTION)
             partner = self._pair_at(gap, anchors, free, may_take, max_mismatch)
-            if partner is not None:
+            if partner:
                 uses[partner] += 1
 
     def _pair_at(

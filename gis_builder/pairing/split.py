@@ -197,7 +197,8 @@ def _order(refs: RefTable, weighted: _WeightedGroups, seed: int) -> Indices:
     before = np.cumsum(weights) - weights
     before -= np.repeat(before[begins], counts)
     totals = np.bincount(repos, weighted.weights)[of_repo]
-    offsets = [keyed_unit(seed, "repo", refs.repos[repo]) for repo in of_repo.tolist()]
+    names = [refs.repos[repo] for repo in of_repo.tolist()]
+    offsets = [keyed_unit(seed, "repo", name) for name in names]
     offset = np.repeat(offsets, counts)
     position = np.empty(len(order))
     position[order] = (before + offset * weights) / np.repeat(totals, counts)
@@ -230,7 +231,8 @@ def _positives_of(rows: float, ratio: float) -> int:
 
 
 def _largest(fractions: Sequence[float], ratio: float, positives: int) -> list[int]:
-    for rows in range(int(positives * (1 + ratio)) + 1, 0, -1):
+    most = int(positives * (1 + ratio)) + 1
+    for rows in range(most, 0, -1):
         sizes = [int(rows * fraction) for fraction in fractions]
         if sum(_positives_of(size, ratio) for size in sizes) <= positives:
             return sizes

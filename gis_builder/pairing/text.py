@@ -69,7 +69,11 @@ _LINE = re.compile(r"^(?![ ]{4}|\t)[^\n]{1,200}$", re.MULTILINE)  # except inden
 _MARKS = re.compile(r"^(?:(?:[-*+>]|\[[ xX]?\]|\d{1,2}[.)])[ \t]+)+")
 _BOLD = re.compile(r"(\*\*|__)(?:(?!\1).)+\1[:：]?")
 _ANSWER_OR_CODE = re.compile(r"\d|[:：].*\w|[{};=\\]")
-_LINES = {"byline": BYLINE, "checklist": CHECKLIST, "instruction": INSTRUCTION}
+_LINES = {
+    "byline": BYLINE,
+    "checklist": CHECKLIST,
+    "instruction": INSTRUCTION,
+}
 Templates = Mapping[str, Collection[str]]  # by repository
 
 
@@ -118,7 +122,8 @@ def render(
     title = " ".join(clean(issue.title, removed, partners).split())
     body = clean(without_template(issue.body, template, removed), removed, partners)
     text = f"{title}\n\n{body}" if title and body else title or body
-    return IssueText(issue.ref, text, issue.created_at, dict(sorted(removed.items())))
+    counts = dict(sorted(removed.items()))
+    return IssueText(issue.ref, text, issue.created_at, counts)
 
 
 def has_word(text: str) -> bool:

@@ -193,7 +193,7 @@ def save_page(connection: sqlite3.Connection, page: Page) -> None:
     connection.executemany(insert_new, (_issue_values(issue, 0) for issue in page.issues))
     connection.executemany(
         "INSERT OR REPLACE INTO missing VALUES (?, ?, ?, ?)",
-        ((*ref, status, detail) for ref, (status, detail) in page.missing.items()),
+        ((*ref, *absence) for ref, absence in page.missing.items()),
     )
     _save_top_ups(connection, page)
     _save_pending(connection, page)

@@ -153,8 +153,12 @@ class Dump:
             return
         repo = self.info.full_name if self.info else self.fallback
         rows = read_objects(path, self.broken)
-        parts = ((row, *part) for row, value in rows for part in parts_of(value, repo, source))
-        objects = ((row, part) for row, kind, part in parts if kind == stem)
+        objects = (
+            (row, part)
+            for row, value in rows
+            for kind, part in parts_of(value, repo, source)
+            if kind == stem
+        )
         yield from self._checked(path, objects, check)
 
     def _checked(
@@ -288,7 +292,8 @@ def _names(stem: str) -> tuple[str, ...]:
 
 
 def _file(folder: Path, stem: str) -> Path | None:
-    files = [folder / name for name in _names(stem) if os.path.lexists(folder / name)]
+    paths = [folder / name for name in _names(stem)]
+    files = [path for path in paths if os.path.lexists(path)]
     if len(files) > 1:
         raise DataError(
             f"contains both {files[0].name} and {files[1].name}; keep one of them", path=folder

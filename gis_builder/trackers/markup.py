@@ -84,14 +84,15 @@ class Markup:
         unclosed = set()
         while opening := self.opening.search(text, position):
             name = opening.lastgroup or ""
-            closing = None if name in unclosed else self.rules[name].end_of(text, opening.end())
+            rule = self.rules[name]
+            closing = None if name in unclosed else rule.end_of(text, opening.end())
             if closing is None:
                 unclosed.add(name)
                 position = opening.end()
                 continue
             position = closing.end()
             inside = text[opening.end() : closing.start()]
-            yield Block((opening.start(), position), inside, self.rules[name].becomes)
+            yield Block((opening.start(), position), inside, rule.becomes)
 
     def markdown(self, text: str, depth: int = _MAX_DEPTH) -> str:
         """Convert a text to Markdown."""
@@ -173,6 +174,6 @@ def _block_rule(rule: dict[str, Any]) -> BlockRule:
 
 def _fenced(code: str) -> str:
     """A fenced block; its fence is longer than any in the code."""
-    longest = max((len(ticks) for ticks in _TICKS.findall(code)), default=0)
+    longest = max(map(len, _TICKS.findall(code)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}\n{code.strip(chr(10))}\n{fence}\n"

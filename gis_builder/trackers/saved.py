@@ -243,7 +243,7 @@ def _renamed(value: Object) -> Object:
     renamed = {_REST_NAMES.get(name, name): field for name, field in value.items()}
     renamed.pop("id", None)
     comment = _COMMENT.search(_text(value.get("url")))
-    if comment is not None:
+    if comment:
         renamed["id"] = int(comment[1])
     renamed["user"] = _account(value.get("author"))
     renamed["closed_at"] = value.get("closedAt") or None
@@ -267,7 +267,7 @@ def _repo_of(value: Object) -> str | None:
         return str(home["nameWithOwner"])
     for key in ("url", "html_url"):
         match = ADDRESS.search(_text(value.get(key)))
-        if match is not None:
+        if match:
             return match[1]
     url = _text(value.get("repository_url"))
     if "/repos/" not in url:

@@ -134,7 +134,7 @@ def objects_in(value: Any, depth: int = 5) -> list[Any]:
         items = list(value.values())  # by number, or by alias of a GraphQL query
     else:
         return [value]
-    objects: list[Any] = []
+    objects = []
     for item in items:
         objects += objects_in(item, depth - 1)
     if (lists or dicts) and isinstance(value.get("comments"), list):
@@ -158,7 +158,7 @@ def _with_comments(objects: Iterable[Any], comments: Iterable[Any]) -> list[Any]
 
 def flat(value: Mapping[str, Any]) -> dict[str, Any]:
     """An object with the fields of nested objects, and without nulls."""
-    merged: dict[str, Any] = {}
+    merged = {}
     for item in map(_dict, _at(value, "customFields")):
         merged[cell_text(item.get("name"))] = item.get("value")
     merged |= value
@@ -201,7 +201,7 @@ def cells_of(value: Any, columns: Columns, *, are_links: bool) -> Cells:
     if missing:
         flag = "--link-columns" if are_links else "--columns"
         raise Malformed(_missing_columns(missing, names, columns, flag))
-    cells: Cells = {}
+    cells = {}
     for role, places in indices.items():
         if role in LINK_ROLES or not is_link:
             cells[role] = [values[place] for place in places]
@@ -246,7 +246,7 @@ def roles_of(
         normalised.setdefault(_normalised(name), []).append(index)
     by_role = {}
     for role, known in ROLES.items():
-        indices: list[int] = []
+        indices = []
         if role in mapping:
             indices = stripped.get(mapping[role], [])
         else:
@@ -427,7 +427,7 @@ def plain_id(text: str) -> str:
 
 def _texts(cells: Cells, role: str) -> list[str]:
     """The texts of a role's cells, which may be lists."""
-    values: list[Any] = []
+    values = []
     for cell in cells.get(role, ()):
         values += cell if isinstance(cell, list) else [cell]
     texts = [cell_text(value).strip() for value in values]

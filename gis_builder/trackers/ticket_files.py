@@ -197,7 +197,8 @@ class TicketFile:
     def _day_first(self) -> bool:
         """Whether the day comes first in dates such as 03/04/2024, according to the file's other dates."""
         orders: set[bool | None] = set()
-        for _, _, cells in TicketFile(self.path, self.columns, lambda _: None).cells():
+        same_file = TicketFile(self.path, self.columns, lambda _: None)
+        for _, _, cells in same_file.cells():
             orders.update(date_order(one_text(cells, role)) for role in _TIMES)
         orders.discard(None)
         if len(orders) != 1:
@@ -248,7 +249,8 @@ class ColumnSummary:
         rows = []
         for key in sorted(self._columns, key=lambda key: key[0]):
             read = self._columns[key]
-            rows.append(read | {"file": and_more(read["file"], self._files[key])})
+            files = and_more(read["file"], self._files[key])
+            rows.append(read | {"file": files})
         return rows
 
 

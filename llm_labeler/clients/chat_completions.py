@@ -53,6 +53,16 @@ _FORMAT = re.compile(
     re.IGNORECASE,
 )
 
+_EXCERPT_CHARS = 120  # of an unexpected body in an error
+_MAX_NAME_CHARS = 200  # of a model's name or a finish_reason
+_MAX_MODELS = 5000
+_EVENT = re.compile(rb"\s*data:")
+# Lines of an event stream without data, which some servers send around a JSON response, too.
+_NO_DATA = re.compile(rb"^(?:(?::|event:|id:|retry:).*|data:[ \t]*\[DONE\][ \t\r]*)$", re.MULTILINE)
+_PARTS = ("content", "reasoning_content", "reasoning", "refusal")
+_BLOCKED = re.compile(r'block_?reason": "|"filtered": true', re.IGNORECASE)
+_MAYBE_BILLED = frozenset((408, 424, 504, 524))  # timeouts, and failures of the model
+
 
 @dataclass(frozen=True, slots=True)
 class Form:
@@ -207,17 +217,6 @@ class Dialect:
             f"llm {self._name}: the server refused the value of {' or '.join(named)}"
             f" ({refusal.message}); change it in [llm.{self._name}]"
         )
-
-
-_EXCERPT_CHARS = 120  # of an unexpected body in an error
-_MAX_NAME_CHARS = 200  # of a model's name or a finish_reason
-_MAX_MODELS = 5000
-_EVENT = re.compile(rb"\s*data:")
-# Lines of an event stream without data, which some servers send around a JSON response, too.
-_NO_DATA = re.compile(rb"^(?:(?::|event:|id:|retry:).*|data:[ \t]*\[DONE\][ \t\r]*)$", re.MULTILINE)
-_PARTS = ("content", "reasoning_content", "reasoning", "refusal")
-_BLOCKED = re.compile(r'block_?reason": "|"filtered": true', re.IGNORECASE)
-_MAYBE_BILLED = frozenset((408, 424, 504, 524))  # timeouts, and failures of the model
 
 
 def read_body(body: bytes) -> Any:

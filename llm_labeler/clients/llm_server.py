@@ -36,6 +36,31 @@ _CLOSED = re.compile(r"gpt-[3-9]|chatgpt|o[134](?:-|$)|claude|gemini|grok-[3-9]"
 _PRIVATE_DOMAINS = (".localhost", ".local", ".internal", ".home.arpa")
 _DATE = re.compile(r"-\d{4}-\d{2}-\d{2}$")
 
+_SHOWN_MODELS = 5
+_SHOWN_CHARS = 60  # of a model's name
+_MAX_BYTES = 8 << 20  # of a response
+# A text has at most as many tokens as bytes; chat templates add special tokens, and some a system message.
+_TOKENS_PER_MESSAGE = 16
+_TOKENS_PER_CALL = 256
+# OpenAI-compatible endpoints; Anthropic's ignores response_format and seed.
+_DEFAULT_URLS = {
+    "openai": "https://api.openai.com/v1",
+    "glm": "https://open.bigmodel.cn/api/paas/v4",
+    "anthropic": "https://api.anthropic.com/v1",
+    "gemini": "https://generativelanguage.googleapis.com/v1beta/openai",
+}
+_EXAMPLE = "http://localhost:8000/v1"
+_ANSWER_FIELDS = (
+    "kind",
+    "model",
+    "temperature",
+    "top_p",
+    "seed",
+    "max_tokens",
+    "extra",
+    "structured",
+)
+
 
 def find_prices(settings: LlmSettings, address: Address) -> Prices:
     """Configured prices, else published ones; 0 on the user's own server; else unknown (None)."""
@@ -74,32 +99,6 @@ def _look_up(host: str, model: str) -> tuple[float, float] | None:
     folded = model.casefold()
     prices = _PRICES[host]
     return prices.get(folded) or prices.get(_DATE.sub("", folded))
-
-
-_SHOWN_MODELS = 5
-_SHOWN_CHARS = 60  # of a model's name
-_MAX_BYTES = 8 << 20  # of a response
-# A text has at most as many tokens as bytes; chat templates add special tokens, and some a system message.
-_TOKENS_PER_MESSAGE = 16
-_TOKENS_PER_CALL = 256
-# OpenAI-compatible endpoints; Anthropic's ignores response_format and seed.
-_DEFAULT_URLS = {
-    "openai": "https://api.openai.com/v1",
-    "glm": "https://open.bigmodel.cn/api/paas/v4",
-    "anthropic": "https://api.anthropic.com/v1",
-    "gemini": "https://generativelanguage.googleapis.com/v1beta/openai",
-}
-_EXAMPLE = "http://localhost:8000/v1"
-_ANSWER_FIELDS = (
-    "kind",
-    "model",
-    "temperature",
-    "top_p",
-    "seed",
-    "max_tokens",
-    "extra",
-    "structured",
-)
 
 
 class ServerProvider(Provider):

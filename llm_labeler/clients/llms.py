@@ -17,6 +17,11 @@ from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
 
+LlmFunction: TypeAlias = Callable[[str], str] | Callable[[str], Awaitable[str]]
+"""A plain or async callable from prompt to answer."""
+
+_SHORT = {"openai_compatible": "server"}  # alias of the kind
+
 
 class Provider(Protocol):
     """An LLM, a function or rules; `build` makes one."""
@@ -63,10 +68,6 @@ class Provider(Protocol):
         return
 
 
-LlmFunction: TypeAlias = Callable[[str], str] | Callable[[str], Awaitable[str]]
-"""A plain or async callable from prompt to answer."""
-
-
 def is_async(function: Callable[..., Any]) -> bool:
     """Whether a callable returns an awaitable."""
     method = getattr(function, "__call__", None)  # noqa: B004 - of an object
@@ -96,9 +97,6 @@ class Llm:
     has_key: bool
     price_in: float | None
     price_out: float | None
-
-
-_SHORT = {"openai_compatible": "server"}  # alias of the kind
 
 
 class Llms(Printed, tuple[Llm, ...]):

@@ -35,6 +35,24 @@ _HEADER_WORDS = 4  # a single header with at least so many words is a sentence
 Columns = Mapping[str, str] | None
 Values = Iterator[tuple[str, int, object]]
 
+_BREAKS = re.compile("[\t\n\r\u2028\u2029]+")
+_LETTER = re.compile(r"[^\W\d_]")
+
+PAIR = "pair_id"
+GIVEN = "given_label"
+# columns that judging adds
+_ADDED = (
+    "votes",
+    "aggregation",
+    "reason",
+    "contradicts",
+    PAIR,
+    GIVEN,
+    "judged",
+    "confidence",
+    "probability",
+)
+
 
 def read_values(source: Source, columns: Columns) -> Values:
     """Each row as (file or dataset, row, value), lazily and in the order of the source."""
@@ -116,10 +134,6 @@ def _frame_values(part: TablePart, columns: Columns) -> Values:
             path=part.where,
         )
     return ((part.where, row, value) for row, value in enumerate(frame[column], first))
-
-
-_BREAKS = re.compile("[\t\n\r\u2028\u2029]+")
-_LETTER = re.compile(r"[^\W\d_]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,22 +221,6 @@ def why_unusable(value: object, sentence: str, settings: InputSettings) -> str |
     if len(sentence) < settings.min_chars:
         return "too_short"
     return None if _LETTER.search(sentence) else "no_letters"
-
-
-PAIR = "pair_id"
-GIVEN = "given_label"
-# columns that judging adds
-_ADDED = (
-    "votes",
-    "aggregation",
-    "reason",
-    "contradicts",
-    PAIR,
-    GIVEN,
-    "judged",
-    "confidence",
-    "probability",
-)
 
 
 @dataclass(frozen=True, slots=True)

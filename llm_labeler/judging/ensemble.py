@@ -48,6 +48,22 @@ _BITS: Mapping[Vote, int] = {vote: 1 << index for index, vote in enumerate(VOTES
 _CLASS = np.full(1 << len(VOTES), ABSTAINS, np.int8)
 _CLASS[[_BITS[vote] for vote in CLASSES]] = range(len(CLASSES))
 
+Floats = npt.NDArray[np.float64]
+
+# Pseudo-votes: right and wrong ones for each judge, and one for each class. Without them, the votes of a
+# judge with no known error would decide alone.
+SMOOTHING = 1.0
+_TOLERANCE = 1e-7  # change of accuracies and prior between two rounds
+_MAX_ROUNDS = 5000
+_MIN_ERROR = 1e-10  # minimum distance of accuracies from 0 and 1
+
+Method = Literal["dawid-skene", "majority"]
+
+_MIN_JUDGES = 3  # two judges don't show which of them errs
+_UNKNOWN_JUDGE = 0.5  # accuracy of a judge that was not fitted, as smoothing gives it
+
+_REVERSED: Mapping[Polarity, Polarity] = {"positive": "negative", "negative": "positive"}
+
 
 @dataclass(frozen=True, slots=True)
 class Ballots:
@@ -93,16 +109,6 @@ def collect(votes: Iterable[JudgeVote]) -> Ballots:
     is_judged = ballots > 0
     is_unsure = is_judged & (classes == ABSTAINS)
     return Ballots(names, classes, counts, counts @ is_judged, counts @ is_unsure)
-
-
-Floats = npt.NDArray[np.float64]
-
-# Pseudo-votes: right and wrong ones for each judge, and one for each class. Without them, the votes of a
-# judge with no known error would decide alone.
-SMOOTHING = 1.0
-_TOLERANCE = 1e-7  # change of accuracies and prior between two rounds
-_MAX_ROUNDS = 5000
-_MIN_ERROR = 1e-10  # minimum distance of accuracies from 0 and 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,12 +158,6 @@ def _maximise(
     share = (right + smoothing) / np.maximum(votes + 2 * smoothing, _MIN_ERROR)
     prior = counts @ posterior + smoothing
     return np.clip(share, _MIN_ERROR, 1 - _MIN_ERROR), prior / prior.sum()
-
-
-Method = Literal["dawid-skene", "majority"]
-
-_MIN_JUDGES = 3  # two judges don't show which of them errs
-_UNKNOWN_JUDGE = 0.5  # accuracy of a judge that was not fitted, as smoothing gives it
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,9 +273,6 @@ def pairwise(ballots: Ballots) -> Iterator[Agreement]:
         if count:
             share = int(equal.sum()) / count
             yield Agreement(ballots.names[first], ballots.names[second], count, share)
-
-
-_REVERSED: Mapping[Polarity, Polarity] = {"positive": "negative", "negative": "positive"}
 
 
 class _Decision(NamedTuple):

@@ -36,6 +36,46 @@ _COMPARE = (
 _ANSWER = 'Answer with JSON only, one of these {count} words for each number: {{"1": "WORD", "2": "WORD"}}'
 _ONE_OF_FOUR = _ANSWER.format(count="four")
 
+# Existing pairs seldom contradict each other, so these scales are of distance.
+_SAME_AND_RELATED = {
+    "match": "- same: they say or ask the same, in whatever words; one could stand for the other\n"
+    "- related: both are about the same topic, and say or ask something else, be it the opposite\n",
+    "search": "- same: one answers the other, or they ask the same, in whatever words\n"
+    "- related: both are about the same topic, but neither answers the other\n",
+    "group": "- same: they belong to the same topic, or have the same intent, in whatever words\n"
+    "- related: their topics or intents are close, but not the same\n",
+}
+
+# JSON quoting does not disarm the special tokens of chat templates, such as <|im_end|>, </s> or [/INST].
+_SPECIAL_TOKEN = re.compile(r"[<\[](?=[|｜/A-Za-z])")
+
+Claim = tuple[int, str]  # a number and a word, which may be unknown
+
+_UNKNOWN = ""
+_MAX_DEPTH = 4  # of nested JSON
+_MAX_STARTS = 64  # positions that are tried as the start of JSON
+_NUMBER_KEYS = ("id", "number", "no", "index", "n", "sentence")
+_WORD_KEYS = (
+    "verdict",
+    "label",
+    "relation",
+    "relationship",
+    "answer",
+    "judgement",
+    "judgment",
+    "word",
+)
+_QUESTION_KEYS = ("text", "sentences")  # of a repeated question
+
+Words = tuple[str, ...]
+_NON_WORD = re.compile(r"[\W_]*")
+_NUMBER = re.compile(r"\D{0,12}(\d{1,4})\D{0,3}")
+_JSON_START = re.compile(r"[{\[]")
+
+_MAX_CHARACTERS = 20_000  # of an answer
+_NO_ANSWER = ("refused", "filtered", "failed")
+_FENCE = re.compile(r"```(?:\w*(?=\s*\n))?")
+
 
 @dataclass(frozen=True, slots=True)
 class Scale:
@@ -57,15 +97,6 @@ CANDIDATES = Scale(
     "- unsure: you can't tell\n" + _ONE_OF_FOUR,
     {vote: vote for vote in VOTES},
 )
-# Existing pairs seldom contradict each other, so these scales are of distance.
-_SAME_AND_RELATED = {
-    "match": "- same: they say or ask the same, in whatever words; one could stand for the other\n"
-    "- related: both are about the same topic, and say or ask something else, be it the opposite\n",
-    "search": "- same: one answers the other, or they ask the same, in whatever words\n"
-    "- related: both are about the same topic, but neither answers the other\n",
-    "group": "- same: they belong to the same topic, or have the same intent, in whatever words\n"
-    "- related: their topics or intents are close, but not the same\n",
-}
 PAIRS = {
     purpose: Scale(
         _COMPARE.format(things="texts", thing="text")
@@ -77,10 +108,6 @@ PAIRS = {
     )
     for purpose, definitions in _SAME_AND_RELATED.items()
 }
-
-
-# JSON quoting does not disarm the special tokens of chat templates, such as <|im_end|>, </s> or [/INST].
-_SPECIAL_TOKEN = re.compile(r"[<\[](?=[|｜/A-Za-z])")
 
 
 def judge_batches(
@@ -132,30 +159,6 @@ def _ask(text: Text, batch: Sequence[Candidate], judge: str, parameters: str, sc
         text=text.text,
         size=len(batch),
     )
-
-
-Claim = tuple[int, str]  # a number and a word, which may be unknown
-
-_UNKNOWN = ""
-_MAX_DEPTH = 4  # of nested JSON
-_MAX_STARTS = 64  # positions that are tried as the start of JSON
-_NUMBER_KEYS = ("id", "number", "no", "index", "n", "sentence")
-_WORD_KEYS = (
-    "verdict",
-    "label",
-    "relation",
-    "relationship",
-    "answer",
-    "judgement",
-    "judgment",
-    "word",
-)
-_QUESTION_KEYS = ("text", "sentences")  # of a repeated question
-
-Words = tuple[str, ...]
-_NON_WORD = re.compile(r"[\W_]*")
-_NUMBER = re.compile(r"\D{0,12}(\d{1,4})\D{0,3}")
-_JSON_START = re.compile(r"[{\[]")
 
 
 class _Object(list[tuple[str, Any]]):
@@ -261,11 +264,6 @@ def _word(value: Any) -> str:
     if not isinstance(value, str):
         return _UNKNOWN
     return value.strip(" \t\n.,;:!*_\"'`").lower()
-
-
-_MAX_CHARACTERS = 20_000  # of an answer
-_NO_ANSWER = ("refused", "filtered", "failed")
-_FENCE = re.compile(r"```(?:\w*(?=\s*\n))?")
 
 
 def read_votes(

@@ -23,6 +23,8 @@ from pairkit.reviews.agreement import cohen_kappa, wilson
 _EXAMPLES = 5
 _EXAMPLE_CHARS = 60
 
+_HEADER = ("", "n", "precision", "95 %", "recall", "F1", "kappa", "kept", "spearman")
+
 
 @dataclass(frozen=True, slots=True)
 class PairExamples:
@@ -130,9 +132,6 @@ def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
 
 def _ratio(part: int, whole: int) -> float | None:
     return part / whole if whole else None
-
-
-_HEADER = ("", "n", "precision", "95 %", "recall", "F1", "kappa", "kept", "spearman")
 
 
 @dataclass(frozen=True, slots=True)

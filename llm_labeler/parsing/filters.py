@@ -120,6 +120,10 @@ _INDIRECT = re.compile(
     re.IGNORECASE,
 )
 
+# Returns the reason to drop an item of this text and polarity; None to keep it.
+Reject: TypeAlias = Callable[[Item, str, Polarity, FilterSettings], str | None]
+Answers = Sequence[tuple[AskKey, Sequence[Item]]]
+
 
 def reject(candidate: str, text: str, polarity: Polarity, settings: FilterSettings) -> str | None:
     """The reason, one of `REASONS`, why `candidate` is not a `polarity` of `text`; None if it is."""
@@ -267,11 +271,6 @@ def _share(first: frozenset[str], second: frozenset[str]) -> float:
     if not first or not second:
         return 0.0
     return len(first & second) / min(len(first), len(second))
-
-
-# Returns the reason to drop an item of this text and polarity; None to keep it.
-Reject: TypeAlias = Callable[[Item, str, Polarity, FilterSettings], str | None]
-Answers = Sequence[tuple[AskKey, Sequence[Item]]]
 
 
 @dataclass(frozen=True, slots=True)

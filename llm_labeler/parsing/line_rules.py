@@ -25,16 +25,6 @@ from llm_labeler.records import Polarity
 
 Piece = tuple[str, str | None]  # a text, and the reason why it is not a sentence
 
-
-@dataclass(slots=True)
-class Line:
-    """A line, or one of several items in a line."""
-
-    text: str
-    indent: int = 0
-    mark: str = ""  # "number", "bullet" or ""
-
-
 # A label or an ordinal that all sentences have: `Idiomatic: …`, `V2: …`, `Second, …`.
 _PREFIX = re.compile(
     r"(?:[^\W\d][^:：.!?。\"“「]{0,40}(?:\([^()\n]{1,30}\) ?)?[:：](?![/\d])|(?:first|second|third|fourth"
@@ -43,6 +33,15 @@ _PREFIX = re.compile(
     re.IGNORECASE,
 )
 JOINED = "joined"  # an outcome instead of a reason: the line is a part of the text above
+
+
+@dataclass(slots=True)
+class Line:
+    """A line, or one of several items in a line."""
+
+    text: str
+    indent: int = 0
+    mark: str = ""  # "number", "bullet" or ""
 
 
 class LineRule(NamedTuple):

@@ -53,22 +53,27 @@ def _with_names(llms: Any) -> list[tuple[str, Any]]:
     """Pair each name with its function or entry, or with None if the settings describe the LLM."""
     if llms is None:
         return []
+    named: list[tuple[str, Any]] = []
     if isinstance(llms, Mapping):
-        named = [*llms.items()]
+        named += llms.items()
     else:
-        elements = llms if isinstance(llms, Sequence) and not isinstance(llms, str) else [llms]
-        named = [pair for element in elements for pair in _element_with_names(element)]
+        is_list = isinstance(llms, Sequence) and not isinstance(llms, str)
+        for element in llms if is_list else [llms]:
+            named += _element_with_names(element)
+    described = []
     for name, llm in named:
-        if llm is not None and not (isinstance(name, str) and _NAME.fullmatch(name)):
+        if llm is None:
+            continue
+        if not (isinstance(name, str) and _NAME.fullmatch(name)):
             raise ConfigError(
                 f"llm: {name!r:.60} is not a name; expected letters, digits, _ and -: llm={{'mine': …}}"
             )
-        if not (llm is None or callable(llm) or isinstance(llm, Mapping)):
+        if not (callable(llm) or isinstance(llm, Mapping)):
             raise ConfigError(
                 f"llm: {name!r:.60} is {type(llm).__name__}; expected a function from prompt to answer, or"
                 " an entry such as {'kind': 'openai_compatible', …}"
             )
-    described = [name for name, llm in named if llm is not None]
+        described.append(name)
     if len({*described}) < len(described):
         raise ConfigError(
             "llm: two functions have the same name; name them: llm={'one': …, 'two': …}"

@@ -38,6 +38,12 @@ from pairkit.dataset.reading.reader import read_pairs
 from pairkit.dataset.records import PairDataset
 from pairkit.similarity.languages import train_command
 
+_MIN_YIELD = 0.1  # pairs or triplets per text; fewer are not worth training
+_MIN_COUNT = 3  # fewer cases give no warning
+_MIN_SHARED = 0.2  # share of common content words; 3 % of true paraphrases have less
+
+_REPORT_EVERY = 256  # texts
+
 
 @dataclass(frozen=True, slots=True)
 class AskSummary:
@@ -226,11 +232,6 @@ class Labelled(RunResult):
         return sum(split[kind] for split in self.statistics["splits"].values())
 
 
-_MIN_YIELD = 0.1  # pairs or triplets per text; fewer are not worth training
-_MIN_COUNT = 3  # fewer cases give no warning
-_MIN_SHARED = 0.2  # share of common content words; 3 % of true paraphrases have less
-
-
 class QualityWarnings:
     """Counts proposals and answers by LLM, and derives warnings from the counts."""
 
@@ -299,9 +300,6 @@ class QualityWarnings:
                 f" by reasoning; raise llm.{llm}.max_tokens, or turn reasoning off in llm.{llm}.extra"
             )
         return lines
-
-
-_REPORT_EVERY = 256  # texts
 
 
 class Notes(list[str]):

@@ -49,6 +49,17 @@ from pairkit.dataset.records import card_files, write_dataset
 
 VERDICTS = ("same", "related", "different")
 
+Votes = dict[str, list[JudgeVote]]  # by pair
+_WORDS = PAIRS["match"]  # the same words for all purposes
+_DECIDED = {
+    "judged": pl.String,
+    "confidence": pl.Float32,
+    "probability": pl.Float32,
+    "reason": pl.String,
+}
+ALL_FILE = "judged.parquet"
+CONTRADICTIONS_FILE = "contradictions.csv"
+
 
 def judged_card(
     statistics: Mapping[str, Any], run: Mapping[str, Any], files: Mapping[str, Mapping[str, str]]
@@ -140,18 +151,6 @@ class JudgedPairs(RunResult):
         left_out = sum(self.statistics["dropped"].values())
         contradicted = f"{self.contradicted:,} labels contradicted, {left_out:,} pairs left out"
         return f"{contradicted}; {self._cost()}; {self.seconds:.1f} s"
-
-
-Votes = dict[str, list[JudgeVote]]  # by pair
-_WORDS = PAIRS["match"]  # the same words for all purposes
-_DECIDED = {
-    "judged": pl.String,
-    "confidence": pl.Float32,
-    "probability": pl.Float32,
-    "reason": pl.String,
-}
-ALL_FILE = "judged.parquet"
-CONTRADICTIONS_FILE = "contradictions.csv"
 
 
 def judge_pairs(

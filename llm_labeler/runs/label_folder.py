@@ -10,8 +10,8 @@ from typing import Any
 
 import polars as pl
 
-from llm_labeler.records import POLARITIES, AskKey, Text
-from llm_labeler.runs.prompts import Template
+from llm_labeler.records import AskKey, Text
+from llm_labeler.runs.prompts import Examples, Template
 from llm_labeler.settings import LabelSettings
 from pairkit import __version__
 from pairkit.base.errors import ConfigError, DataError
@@ -24,6 +24,13 @@ _TRIPLET_SETTINGS = (
     ("prompt", "changes"),
     ("filters", "min_kept"),
 )  # without effect on other tasks
+
+STORE_FILE = "answers.sqlite"
+RUN_FILE = "run.json"
+TEXTS_FILE = "texts.parquet"
+CANDIDATES_FILE = "candidates.parquet"
+IN_USE = "in use by another label process; wait for it or choose another --work"
+_TEXTS = {"text_id": pl.String, "text": pl.String, "row": pl.Int64}
 
 
 def check_out(out: Path, run: Mapping[str, Any], *, fresh: bool) -> None:
@@ -40,14 +47,6 @@ def _identity(run: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-STORE_FILE = "answers.sqlite"
-RUN_FILE = "run.json"
-TEXTS_FILE = "texts.parquet"
-CANDIDATES_FILE = "candidates.parquet"
-IN_USE = "in use by another label process; wait for it or choose another --work"
-_TEXTS = {"text_id": pl.String, "text": pl.String, "row": pl.Int64}
-
-
 @dataclass(frozen=True, slots=True)
 class RunRecord:
     """Inputs of a run; with the stored answers they determine its dataset."""
@@ -62,11 +61,14 @@ class RunRecord:
     @property
     def prompts(self) -> dict[str, str]:
         """System message, examples and the question of each polarity."""
-        prompts = {"system": self.template.system, "examples": self.template.examples_summary}
-        prompts |= {
-            polarity: self.template.user[polarity] for polarity in self.settings.prompt.polarities
-        }
-        return {name: text for name, text in prompts.items() if text or name in POLARITIES}
+        prompts = {}
+        if self.template.system:
+            prompts["system"] = self.template.system
+        if self.template.examples:
+            prompts["examples"] = self.template.examples_summary
+        for polarity in self.settings.prompt.polarities:
+            prompts[polarity] = self.template.user[polarity]
+        return prompts
 
     def run_json(self) -> dict[str, Any]:
         """The content of run.json: nothing that differs between equal runs, and no credential."""
@@ -103,22 +105,19 @@ class RunRecord:
 
     def asks(self, key: AskKey) -> bool:
         """Whether a question belongs to this run, not to an earlier one with other LLMs or parameters."""
-        return self.parameters.get(key.llm, ("", ""))[0] == key.parameters
+        digest, _ = self.parameters.get(key.llm, ("", ""))
+        return digest == key.parameters
 
 
 def save_run(work: Path, record: RunRecord, texts: Sequence[Text]) -> None:
     """Save the run's inputs, readable only by the owner, as the sentences may be confidential."""
-    columns = [
-        [text.text_id for text in texts],
-        [text.text for text in texts],
-        [text.row for text in texts],
-    ]
-    frame = pl.DataFrame(columns, schema=_TEXTS)
+    rows = [(text.text_id, text.text, text.row) for text in texts]
+    frame = pl.DataFrame(rows, schema=_TEXTS, orient="row")
     write_parquet(work / TEXTS_FILE, frame, private=True)
     run = {
         "settings": record.settings.model_dump(mode="json"),
         "template": asdict(record.template),
-        "parameters": {name: list(parameters) for name, parameters in record.parameters.items()},
+        "parameters": record.parameters,
         "source": record.source,
         "sha256": record.sha256,
         "dropped_texts": dict(record.dropped_texts),
@@ -129,9 +128,9 @@ def save_run(work: Path, record: RunRecord, texts: Sequence[Text]) -> None:
 
 def load_run(work: Path) -> tuple[RunRecord, tuple[Text, ...]]:
     """Load the record and the sentences of the last run in this folder."""
-    return load_run_record(work), tuple(
-        Text(*row) for row in read_private(work / TEXTS_FILE).iter_rows()
-    )
+    record = load_run_record(work)
+    rows = read_private(work / TEXTS_FILE).iter_rows()
+    return record, tuple(Text(*row) for row in rows)
 
 
 def load_run_record(work: Path) -> RunRecord:
@@ -158,15 +157,10 @@ def load_run_record(work: Path) -> RunRecord:
 
 
 def _template(run: Mapping[str, Any]) -> Template:
-    examples = {
-        polarity: tuple(
-            (text, tuple(sentences)) for text, sentences in run["examples"].get(polarity, ())
-        )
-        for polarity in POLARITIES
-    }
-    return Template(
-        run["name"], run["user"], run["system"], examples if any(examples.values()) else {}
-    )
+    examples: Examples = {}
+    for polarity, texts in run["examples"].items():
+        examples[polarity] = tuple((text, tuple(sentences)) for text, sentences in texts)
+    return Template(run["name"], run["user"], run["system"], examples)
 
 
 def read_private(path: Path) -> pl.DataFrame:

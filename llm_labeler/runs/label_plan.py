@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from llm_labeler.clients.llms import Provider
 from llm_labeler.dispatch.answer_store import AnswerStore, chunks
 from llm_labeler.dispatch.budget import PROMISE, Spending, money
-from llm_labeler.records import Text, TokenUsage
+from llm_labeler.records import Ask, Text, TokenUsage
 from llm_labeler.runs.label_folder import RunRecord
 from llm_labeler.runs.questions_and_votes import GenerationTask
 from llm_labeler.settings import RULES, BudgetSettings
@@ -17,9 +17,10 @@ from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import spoken
 
 _BYTES_PER_TOKEN = 4  # of English; other scripts have fewer
-_EXPANSION = (
-    1.3  # length of a sentence in an answer relative to its text, with its number and line break
-)
+# Length of a sentence in an answer relative to its text, with its number and line break.
+_EXPANSION = 1.3
+_JUDGE_TOKENS = 250  # of a judge's prompt without its sentences
+_VOTE_TOKENS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,44 +74,40 @@ class Plan(Printed):
         """A line for each limit that the run will probably reach before its end."""
         calls = sum(estimate.missing for estimate in self.estimates)
         tokens = sum(estimate.tokens for estimate in self.estimates)
-        checks = [
-            (
-                "max-requests",
-                self.limits.max_requests,
-                self.spent.requests,
-                calls,
-                "{:,} calls".format,
+        cost = self.cost or 0.0
+        limits = self.limits
+        spent = self.spent
+        lines = (
+            _short_of(
+                "max-requests", limits.max_requests, spent.requests, calls, "{:,} calls".format
             ),
-            ("max-tokens", self.limits.max_tokens, self.spent.tokens, tokens, "{:,} tokens".format),
-            ("max-cost", self.limits.max_cost, self.spent.known_cost, self.cost or 0.0, money),
-        ]
-        return tuple(
-            spoken(
-                f"the run is expected to take {shown(spent + likely)}, of which {shown(spent)} are spent;"
-                f" --{name}={limit:,} covers about {limit / (spent + likely):.0%} of it: raise it, or use"
-                " fewer sentences with --draw"
-            )
-            for name, limit, spent, likely, shown in checks
-            if limit is not None and spent + likely > limit
+            _short_of("max-tokens", limits.max_tokens, spent.tokens, tokens, "{:,} tokens".format),
+            _short_of("max-cost", limits.max_cost, spent.known_cost, cost, money),
         )
+        return tuple(line for line in lines if line)
 
     def table(self) -> ResultTable:
         """One row per LLM."""
         table = ResultTable(
-            *("LLM", "missing", "tokens", "at most", "cost", "at most", "text"),
+            "LLM",
+            "missing",
+            "tokens",
+            "at most",
+            "cost",
+            "at most",
+            "text",
             title=f"{self.texts:,} sentences",
             caption="\n".join((f"at most: {PROMISE}", *self.short_of())),
             left=("text",),
         )
         for estimate in self.estimates:
             table.add_row(
-                *(estimate.llm, f"{estimate.missing:,} of {estimate.questions:,}"),
-                *(
-                    estimate.tokens,
-                    estimate.at_most,
-                    money(estimate.cost),
-                    money(estimate.cost_at_most),
-                ),
+                estimate.llm,
+                f"{estimate.missing:,} of {estimate.questions:,}",
+                estimate.tokens,
+                estimate.at_most,
+                money(estimate.cost),
+                money(estimate.cost_at_most),
                 "may leave" if estimate.leaves_machine else "stays",
             )
         return table
@@ -136,11 +133,24 @@ def estimate(
     store: AnswerStore | None,
 ) -> Plan:
     """Count the unanswered questions and estimate their tokens and cost."""
-    estimates = tuple(
-        _estimate_llm(record, texts, provider, store) for provider in providers.values()
-    )
+    estimates = [_estimate_llm(record, texts, provider, store) for provider in providers.values()]
     spent = Spending() if store is None else store.spent()
-    return Plan(len(texts), record.dropped_texts, estimates, record.settings.budget, spent)
+    budget = record.settings.budget
+    return Plan(len(texts), record.dropped_texts, tuple(estimates), budget, spent)
+
+
+def _short_of(
+    name: str, limit: float | None, spent: float, likely: float, shown: Callable[[float], str]
+) -> str:
+    """A line if a limit is below the likely amount; empty if it isn't."""
+    total = spent + likely
+    if limit is None or total <= limit:
+        return ""
+    return spoken(
+        f"the run is expected to take {shown(total)}, of which {shown(spent)} are spent;"
+        f" --{name}={limit:,} covers about {limit / total:.0%} of it: raise it, or use"
+        " fewer sentences with --draw"
+    )
 
 
 def _estimate_llm(
@@ -149,33 +159,44 @@ def _estimate_llm(
     settings = record.settings
     task = GenerationTask(record)
     is_proposer = provider.name in settings.proposers
-    questions = len(texts) * task.questions_per_text(provider.name) if is_proposer else 0
-    asks = task.asks(texts, provider.name) if is_proposer else iter(())
+    questions = 0
+    asks: Iterator[Ask] = iter(())
+    if is_proposer:
+        questions = len(texts) * task.questions_per_text(provider.name)
+        asks = task.asks(texts, provider.name)
     missing = 0
     likely = TokenUsage(0, 0)
     at_most = TokenUsage(0, 0)
-    unanswered = (
-        ask for chunk in chunks(asks) for ask in (store.unanswered(chunk) if store else chunk)
-    )
-    for ask in unanswered:
-        missing += 1
-        prompt = sum(len(message.content.encode("utf-8", "replace")) for message in ask.messages)
-        answer = ask.size * len(ask.text.encode("utf-8", "replace")) * _EXPANSION
-        likely += TokenUsage(round(prompt / _BYTES_PER_TOKEN), round(answer / _BYTES_PER_TOKEN))
-        at_most += provider.max_usage(ask)
+    for chunk in chunks(asks):
+        for ask in store.unanswered(chunk) if store else chunk:
+            missing += 1
+            likely += _likely_usage(ask)
+            at_most += provider.max_usage(ask)
     if provider.name in settings.judges:
-        share = (
-            missing / questions if questions else 1.0
-        )  # of the candidates that are not judged yet
+        # Of the candidates that are not judged yet.
+        share = missing / questions if questions else 1.0
         likely += _judging(record, texts, len(settings.proposers) - is_proposer, share)
-    if is_free := settings.llm[provider.name].kind == RULES:
-        likely = at_most = TokenUsage(0, 0)
+    is_free = settings.llm[provider.name].kind == RULES
+    if is_free:
+        likely = TokenUsage(0, 0)
+        at_most = TokenUsage(0, 0)
     return Estimate(
-        *(provider.name, provider.model, questions, missing, likely.total, at_most.total),
-        0.0 if is_free else provider.prices.cost(likely),
-        0.0 if is_free else provider.prices.cost(at_most),
-        provider.leaves_machine,
+        llm=provider.name,
+        model=provider.model,
+        questions=questions,
+        missing=missing,
+        tokens=likely.total,
+        at_most=at_most.total,
+        cost=0.0 if is_free else provider.prices.cost(likely),
+        cost_at_most=0.0 if is_free else provider.prices.cost(at_most),
+        leaves_machine=provider.leaves_machine,
     )
+
+
+def _likely_usage(ask: Ask) -> TokenUsage:
+    prompt = sum(len(message.content.encode("utf-8", "replace")) for message in ask.messages)
+    answer = ask.size * len(ask.text.encode("utf-8", "replace")) * _EXPANSION
+    return TokenUsage(round(prompt / _BYTES_PER_TOKEN), round(answer / _BYTES_PER_TOKEN))
 
 
 def _judging(
@@ -187,11 +208,9 @@ def _judging(
     if not candidates:
         return TokenUsage(0, 0)
     calls = -(-candidates // settings.judge.candidates_per_call)
-    instructions, vote = 250, 6  # tokens of a judge's prompt without its sentences; of a vote
     characters = sum(len(text.text) for text in texts)
-    prompt = (
-        calls * instructions * len(texts) + (calls + candidates) * characters / _BYTES_PER_TOKEN
-    )
-    return TokenUsage(
-        round(prompt * missing_share), round(candidates * vote * len(texts) * missing_share)
-    )
+    instructions = calls * _JUDGE_TOKENS * len(texts)
+    sentences = (calls + candidates) * characters / _BYTES_PER_TOKEN
+    votes = candidates * _VOTE_TOKENS * len(texts)
+    prompt = instructions + sentences
+    return TokenUsage(round(prompt * missing_share), round(votes * missing_share))

@@ -34,44 +34,40 @@ CHANGE_WORDS: Mapping[ChangeKind, str] = {
 MAX_EXAMPLES = 32  # texts
 MAX_CHARACTERS = 100_000  # of texts and sentences
 
-Examples = dict[
-    Polarity, tuple[tuple[str, tuple[str, ...]], ...]
-]  # by polarity: texts with their sentences
+# By polarity: texts with their sentences.
+Examples = dict[Polarity, tuple[tuple[str, tuple[str, ...]], ...]]
+
+# Placeholders are replaced in one pass, so braces in a text are kept.
+_PLACEHOLDER = re.compile(r"\{(size|text|json_text|polarity)\}")
+_ADJECTIVES: Mapping[Polarity, str] = {"positive": "synonymous", "negative": "antonym"}
+_TOML_KEYS = {"system", *POLARITIES}
 
 
 def read_examples(path: Path) -> Examples:
     """Read few-shot examples in the file's order."""
     rows = read_pairs(path).rows
     half = max(rows["label"], default=0) / 2
-    examples: dict[Polarity, dict[str, dict[str, None]]] = {polarity: {} for polarity in POLARITIES}
+    sentences: dict[Polarity, dict[str, dict[str, None]]] = {name: {} for name in POLARITIES}
     for row in rows.iter_rows(named=True):
         polarity: Polarity = "positive" if row["label"] > half else "negative"
-        kind = row.get("negative_kind") if polarity == "negative" else None
         sentence = " ".join(row["text2"].split())
-        labelled = f"{kind}: {sentence}" if kind in CHANGES else sentence
-        examples[polarity].setdefault(row["text1"], {})[labelled] = None
-    number = len({text for texts in examples.values() for text in texts})
-    characters = sum(
-        len(part)
-        for texts in examples.values()
-        for text, sentences in texts.items()
-        for part in (text, *sentences)
-    )
+        kind = row.get("negative_kind")
+        if polarity == "negative" and kind in CHANGES:
+            sentence = f"{kind}: {sentence}"
+        sentences[polarity].setdefault(row["text1"], {})[sentence] = None
+    examples: Examples = {}
+    for polarity, by_text in sentences.items():
+        examples[polarity] = tuple((text, tuple(by_text[text])) for text in by_text)
+
+    all_examples = [*chain(*examples.values())]
+    number = len({text for text, _ in all_examples})
+    characters = sum(map(len, _parts(all_examples)))
     if number > MAX_EXAMPLES or characters > MAX_CHARACTERS:
         raise ConfigError(
             f"{path}: {number:,} example texts with {characters:,} characters would be sent with every"
             f" question; give at most {MAX_EXAMPLES} and {MAX_CHARACTERS:,} in --examples"
         )
-    return {
-        polarity: tuple((text, tuple(sentences)) for text, sentences in texts.items())
-        for polarity, texts in examples.items()
-    }
-
-
-# Placeholders are replaced in one pass, so braces in a text are kept.
-_PLACEHOLDER = re.compile(r"\{(size|text|json_text|polarity)\}")
-_ADJECTIVES: Mapping[Polarity, str] = {"positive": "synonymous", "negative": "antonym"}
-_TOML_KEYS = {"system", *POLARITIES}
+    return examples
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +87,12 @@ class Template:
         """The messages before the question: system message and examples."""
         turns = [Message("system", self.system)] if self.system else []
         for example, sentences in self.examples.get(polarity, ()):
+            numbered = [f"{number}. {sentence}" for number, sentence in enumerate(sentences, 1)]
+            answer = "\n".join(numbered)
+            if self.name == HARDENED_NAME:
+                answer = json.dumps({"sentences": sentences}, ensure_ascii=False)
             turns.append(self.question(example, len(sentences), polarity))
-            lines = (f"{number}. {sentence}" for number, sentence in enumerate(sentences, 1))
-            as_json = json.dumps({"sentences": sentences}, ensure_ascii=False)
-            turns.append(
-                Message("assistant", as_json if self.name == HARDENED_NAME else "\n".join(lines))
-            )
+            turns.append(Message("assistant", answer))
         return tuple(turns)
 
     def question(self, text: str, size: int, polarity: Polarity) -> Message:
@@ -107,9 +103,8 @@ class Template:
             "json_text": json.dumps(text, ensure_ascii=False),
             "polarity": _ADJECTIVES[polarity],
         }
-        return Message(
-            "user", _PLACEHOLDER.sub(lambda match: values[match[1]], self.user[polarity])
-        )
+        template = self.user[polarity]
+        return Message("user", _PLACEHOLDER.sub(lambda match: values[match[1]], template))
 
     def prompt_hash(self, size: int, polarity: Polarity, sample: int = 0) -> str:
         """Hash of everything in the chat but the text."""
@@ -139,44 +134,46 @@ def load_template(settings: PromptSettings, task: str) -> Template:
     else:
         template = _from_file(Path(name), settings.polarities)
     changes = "; ".join(CHANGE_WORDS[kind] for kind in settings.changes)
-    user = {
-        polarity: question.replace("{changes}", changes)
-        for polarity, question in template.user.items()
-    }
+    user = {}
+    for polarity, question in template.user.items():
+        user[polarity] = question.replace("{changes}", changes)
     examples = read_examples(settings.examples) if settings.examples else {}
     return replace(template, user=user, examples=examples)
 
 
 def _from_file(path: Path, polarities: tuple[Polarity, ...]) -> Template:
+    is_toml = path.suffix == ".toml"
     try:
         content = path.read_text(encoding="utf-8")
-        table: dict[str, Any] = {polarity: content.strip() for polarity in polarities}
-        if path.suffix == ".toml":
-            table = tomllib.loads(content)
+        table: dict[str, Any] = tomllib.loads(content) if is_toml else {}
     except FileNotFoundError as error:
         raise ConfigError(
             f"{path}: no such template; expected paper, hardened or a file"
         ) from error
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"{path}: can't be read as a template ({error})") from error
-    if path.suffix != ".toml" and len(polarities) > 1 and "{polarity}" not in content:
-        raise ConfigError(
-            f"{path}: has no {{polarity}}, so both polarities would get the same prompt; add it, or write a"
-            " .toml file with positive and negative"
-        )
-    if set(table) - _TOML_KEYS or not all(isinstance(value, str) for value in table.values()):
+    if not is_toml:
+        table = dict.fromkeys(polarities, content.strip())
+        if len(polarities) > 1 and "{polarity}" not in content:
+            raise ConfigError(
+                f"{path}: has no {{polarity}}, so both polarities would get the same prompt; add it, or write a"
+                " .toml file with positive and negative"
+            )
+    if table.keys() - _TOML_KEYS or not all(isinstance(value, str) for value in table.values()):
         raise ConfigError(
             f"{path}: expected strings positive, negative and system; found {sorted(table)}"
         )
-    if missing := [polarity for polarity in polarities if polarity not in table]:
-        raise ConfigError(f"{path}: has no {missing[0]} prompt; add it, or set prompt.polarities")
-    user = {polarity: _checked(path, table[polarity]) for polarity in polarities}
+    user = {}
+    for polarity in polarities:
+        if polarity not in table:
+            raise ConfigError(f"{path}: has no {polarity} prompt; add it, or set prompt.polarities")
+        user[polarity] = _checked(path, table[polarity])
     return Template(str(path), user, table.get("system", ""))
 
 
 def _checked(path: Path, template: str) -> str:
     placeholders = set(_PLACEHOLDER.findall(template))
-    if not placeholders & {"text", "json_text"}:
+    if placeholders.isdisjoint(("text", "json_text")):
         raise ConfigError(f"{path}: has no {{text}}; add it, it is replaced by the sentence")
     if "size" not in placeholders:
         raise ConfigError(

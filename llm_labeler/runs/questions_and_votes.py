@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain, count, groupby
+from itertools import count, groupby, product
 from typing import Any
 
 from llm_labeler.dispatch.answer_store import AnswerStore
@@ -40,18 +40,25 @@ from llm_labeler.runs.label_folder import RunRecord
 from llm_labeler.runs.prompts import PAPER_NAME
 from llm_labeler.settings import RULES, FilterSettings
 
+_STRING = {"type": "string"}
 
-def _schema(item: dict[str, Any]) -> dict[str, Any]:
-    """JSON schema of an answer: a list of sentences."""
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    """JSON schema of an object with exactly these properties."""
     return {
         "type": "object",
-        "properties": {"sentences": {"type": "array", "items": item}},
-        "required": ["sentences"],
+        "properties": properties,
+        "required": list(properties),
         "additionalProperties": False,
     }
 
 
-SENTENCES = _schema({"type": "string"})
+def _schema(item: dict[str, Any]) -> dict[str, Any]:
+    """JSON schema of an answer: a list of sentences."""
+    return _object({"sentences": {"type": "array", "items": item}})
+
+
+SENTENCES = _schema(_STRING)
 
 
 class GenerationTask:
@@ -60,15 +67,13 @@ class GenerationTask:
     def __init__(self, record: RunRecord) -> None:
         self.record = record
         self.settings = record.settings
-        size = record.settings.size
-        samples = range(record.settings.samples)
-        self._hashes = {
-            polarity: frozenset(
-                record.template.prompt_hash(size, polarity, sample) for sample in samples
-            )
-            for polarity in record.settings.prompt.polarities
-        }
-        self._proposers = frozenset(record.settings.proposers)
+        size = self.settings.size
+        self._hashes: dict[Polarity, set[str]] = {}
+        for polarity in self.settings.prompt.polarities:
+            samples = range(self.settings.samples)
+            hashes = {record.template.prompt_hash(size, polarity, sample) for sample in samples}
+            self._hashes[polarity] = hashes
+        self._proposers = frozenset(self.settings.proposers)
         self._changes = self.settings.prompt.changes if self.settings.task == "triplet" else ()
 
     def questions_per_text(self, llm: str) -> int:
@@ -79,24 +84,25 @@ class GenerationTask:
         """One LLM's questions, text by text."""
         template = self.record.template
         settings = self.settings
-        turns = [
-            (polarity, sample) for polarity in self._hashes for sample in range(self._samples(llm))
-        ]
-        hashes = {turn: template.prompt_hash(settings.size, *turn) for turn in turns}
+        samples = range(self._samples(llm))
+        hashes = {}
+        for turn in product(self._hashes, samples):
+            hashes[turn] = template.prompt_hash(settings.size, *turn)
         openings = {polarity: template.opening(polarity) for polarity in self._hashes}
         schemas = {polarity: self._schema_of(polarity, llm) for polarity in self._hashes}
-        parameters = self.record.parameters[llm][0]
+        parameters, _ = self.record.parameters[llm]
         for text in texts:
-            for polarity, sample in turns:
+            for (polarity, sample), prompt_hash in hashes.items():
+                question = template.question(text.text, settings.size, polarity)
                 yield Ask(
-                    AskKey(text.text_id, llm, polarity, hashes[polarity, sample], parameters),
-                    (*openings[polarity], template.question(text.text, settings.size, polarity)),
-                    schemas[polarity],
-                    text.text,
-                    settings.size,
-                    settings.task,
-                    self._changes,
-                    sample,
+                    key=AskKey(text.text_id, llm, polarity, prompt_hash, parameters),
+                    messages=(*openings[polarity], question),
+                    schema=schemas[polarity],
+                    text=text.text,
+                    size=settings.size,
+                    labelling=settings.task,
+                    changes=self._changes,
+                    sample=sample,
                 )
 
     def is_of_run(self, key: AskKey) -> bool:
@@ -121,27 +127,21 @@ class GenerationTask:
         """The schema to request; none with the papers' prompt, whose request is kept as published."""
         if self.settings.task == "triplet" and polarity == "negative":
             kinds = {"type": "string", "enum": list(self._changes)}
-            return _schema(
-                {
-                    "type": "object",
-                    "properties": {"kind": kinds, "sentence": {"type": "string"}},
-                    "required": ["kind", "sentence"],
-                    "additionalProperties": False,
-                }
-            )
+            return _schema(_object({"kind": kinds, "sentence": _STRING}))
         is_papers = self.record.template.name == PAPER_NAME
-        return None if is_papers and self.settings.llm[llm].structured != "strict" else SENTENCES
+        if is_papers and self.settings.llm[llm].structured != "strict":
+            return None
+        return SENTENCES
 
     def _items(self, text: Text, answer: StoredAnswer) -> list[Item]:
         """Parse one answer; if it has both polarities, keep the requested one."""
         reply = answer.reply
         size = self.settings.size
         polarity = None if answer.key.task == "judge" else answer.key.task
+        options: dict[str, Any] = {"text": text.text, "finish": reply.finish, "size": size}
         if self.settings.task == "triplet" and polarity == "negative":
-            return parse_hard_negatives(reply.raw, text=text.text, finish=reply.finish, size=size)
-        return parse_answer(
-            reply.raw, text=text.text, finish=reply.finish, size=size, polarity=polarity
-        )
+            return parse_hard_negatives(reply.raw, **options)
+        return parse_answer(reply.raw, polarity=polarity, **options)
 
     def _reject(
         self, item: Item, text: str, polarity: Polarity, settings: FilterSettings
@@ -174,10 +174,12 @@ def screen_texts(
     task = GenerationTask(record)
     stored = store.answers(POLARITIES, texts)
     for text_id, group in groupby(stored, key=lambda answer: answer.key.text_id):
-        if answers := [answer for answer in group if task.is_of_run(answer.key)]:
-            screened = task.screen(texts[text_id], answers)
+        answers = [answer for answer in group if task.is_of_run(answer.key)]
+        if answers:
+            text = texts[text_id]
+            screened = task.screen(text, answers)
             by_llm = Counter(answer.key.llm for answer in answers)
-            yield TextCandidates(texts[text_id], screened.proposals, screened.candidates, by_llm)
+            yield TextCandidates(text, screened.proposals, screened.candidates, by_llm)
 
 
 class ScreenedTexts:
@@ -199,7 +201,8 @@ class ScreenedTexts:
             return
         for index in count():
             if index == len(self._cache):
-                if (text := next(self._screened, None)) is None:
+                text = next(self._screened, None)
+                if text is None:
                     return
                 self._cache.append(text)
             yield replace(self._cache[index], votes={}, unjudged=0)
@@ -224,11 +227,13 @@ def add_votes(
     """Add the judges' votes on a text's candidates, and count the unanswered questions."""
     for judge in judges:
         for ask, batch in _questions_to(judge, text, record, scale):
-            if (answer := store.answer(ask.key)) is None:
+            answer = store.answer(ask.key)
+            if answer is None:
                 text.unjudged += 1
                 continue
-            text.endings[ending_of(answer.reply.finish)] += 1
-            for vote in read_votes(ask, batch, answer.reply.raw, answer.reply.finish, scale):
+            reply = answer.reply
+            text.endings[ending_of(reply.finish)] += 1
+            for vote in read_votes(ask, batch, reply.raw, reply.finish, scale):
                 text.votes.setdefault(vote.candidate_id, []).append(vote)
 
 
@@ -238,8 +243,9 @@ def estimate_judges(
     """Estimate the judges' accuracies from all votes; None if there are no judges."""
     if not record.settings.judges:
         return None
-    votes = (votes for text in with_votes(texts, store, record) for votes in text.votes.values())
-    return fit_judges(chain.from_iterable(votes), record.settings.ensemble)
+    judged = with_votes(texts, store, record)
+    votes = (vote for text in judged for votes in text.votes.values() for vote in votes)
+    return fit_judges(votes, record.settings.ensemble)
 
 
 def _questions_to(
@@ -247,7 +253,7 @@ def _questions_to(
 ) -> list[tuple[Ask, tuple[Candidate, ...]]]:
     """One judge's questions about one text's candidates."""
     settings = record.settings
-    parameters = record.parameters[judge][0]
+    parameters, _ = record.parameters[judge]
     return judge_asks(
         text.text, text.candidates, judge, parameters, settings.judge, settings.seed, scale
     )
@@ -258,4 +264,5 @@ def judge_questions(
 ) -> Iterator[Ask]:
     """One judge's questions, text by text."""
     for text in texts:
-        yield from (ask for ask, _ in _questions_to(judge, text, record, scale))
+        for ask, _ in _questions_to(judge, text, record, scale):
+            yield ask

@@ -102,33 +102,38 @@ class Report(Printed):
 
     def table(self) -> ResultTable:
         """One row per LLM."""
-        table = ResultTable(
-            *_HEADER, title=f"{self.texts:,} sentences", caption="\n".join(self.warnings)
-        )
+        title = f"{self.texts:,} sentences"
+        table = ResultTable(*_HEADER, title=title, caption="\n".join(self.warnings))
         for name, counts in self.llms.items():
-            kept = f"{counts.kept:,} ({counts.kept / counts.proposals if counts.proposals else 0.0:.0%})"
-            spent = (counts.spent.requests, counts.spent.tokens, money(counts.spent.cost))
-            table.add_row(name, counts.answers, counts.proposals, kept, counts.pairs, *spent)
+            share = counts.kept / counts.proposals if counts.proposals else 0.0
+            table.add_row(
+                name,
+                counts.answers,
+                counts.proposals,
+                f"{counts.kept:,} ({share:.0%})",
+                counts.pairs,
+                counts.spent.requests,
+                counts.spent.tokens,
+                money(counts.spent.cost),
+            )
         return table
 
     def tables(self) -> list[ResultTable]:
         """The table by LLM, and a table of reasons for each kind of loss."""
+        losses: dict[str, Mapping[str, int]] = {"Unused input rows": self.dropped_texts}
+        for name, counts in self.llms.items():
+            losses[f"Dropped proposals of {name}"] = counts.dropped
+        losses["Candidates rejected by the aggregation"] = self.turned_down
+        losses["Unanswered questions"] = self.failures
         tables = [self.table()]
-        proposals = {
-            f"Dropped proposals of {name}": counts.dropped for name, counts in self.llms.items()
-        }
-        losses: dict[str, Mapping[str, int]] = {
-            "Unused input rows": self.dropped_texts,
-            **proposals,
-            "Candidates rejected by the aggregation": self.turned_down,
-            "Unanswered questions": self.failures,
-        }
-        for title, counts in losses.items():
-            columns = ("meaning",) if _MEANINGS.keys() & counts.keys() else ()
-            if counts:
-                tables.append(ResultTable("reason", "number", *columns, title=title, left=columns))
-            for reason, number in sorted(counts.items()):
-                tables[-1].add_row(reason, number, *(_MEANINGS.get(reason, "") for _ in columns))
+        for title, reasons in losses.items():
+            if not reasons:
+                continue
+            columns = ("meaning",) if _MEANINGS.keys() & reasons.keys() else ()
+            table = ResultTable("reason", "number", *columns, title=title, left=columns)
+            for reason, number in sorted(reasons.items()):
+                table.add_row(reason, number, *(_MEANINGS.get(reason, "") for _ in columns))
+            tables.append(table)
         return tables
 
 
@@ -155,14 +160,24 @@ def report_run(work: Path) -> Report:
             llms.setdefault(name, Yield()).spent = spent
         failures = Counter(failure.reason for failure in store.failures())
     turned_down: Counter[str] = Counter()
-    if (work / CANDIDATES_FILE).exists():  # a run that failed wrote no dataset
-        candidates = read_private(work / CANDIDATES_FILE)
-        for proposers, reason in candidates.select("llms", "reason").iter_rows():
-            for name in proposers if reason is None else ():
+    path = work / CANDIDATES_FILE
+    if path.exists():  # a run that failed wrote no dataset
+        for proposers, reason in read_private(path).select("llms", "reason").iter_rows():
+            if reason is not None:
+                turned_down[reason] += 1
+                continue
+            for name in proposers:
                 llms[name].pairs += 1
-        turned_down.update(candidates["reason"].drop_nulls().to_list())
-    counted = (len(texts), record.dropped_texts, llms, turned_down, failures, quality.warnings())
-    return Report(*counted, work, example or texts[0].text_id)
+    return Report(
+        texts=len(texts),
+        dropped_texts=record.dropped_texts,
+        llms=llms,
+        turned_down=turned_down,
+        failures=failures,
+        warnings=quality.warnings(),
+        work=work,
+        example=example or texts[0].text_id,
+    )
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -197,13 +212,11 @@ class Shown(CommandResult):
             line = f"{failure.reason} after {failure.attempts} calls: {failure.detail}"
             yield f"no answer of {failure.key.llm}, {failure.key.task}", [line]
         if self.gathered is not None:
-            yield (
-                "proposals",
-                [
-                    f"{p.llm} {p.polarity} [{p.reason or p.change or 'kept'}] {p.candidate}"
-                    for p in self.gathered.proposals
-                ],
-            )
+            lines = []
+            for proposal in self.gathered.proposals:
+                mark = proposal.reason or proposal.change or "kept"
+                lines.append(f"{proposal.llm} {proposal.polarity} [{mark}] {proposal.candidate}")
+            yield "proposals", lines
         if self.pairs:
             yield "pairs", [*map(_pair_line, self.pairs)]
 
@@ -217,33 +230,31 @@ class Shown(CommandResult):
 
 
 def _pair_line(pair: LabelledPair) -> str:
-    votes = ", ".join(f"{vote.judge}: {vote.vote}" for vote in pair.votes)
     mark = pair.reason or f"{pair.polarity}, label {pair.label:g}"
-    return f"[{mark}] {pair.candidate.candidate}{f'  ({votes})' if votes else ''}"
+    line = f"[{mark}] {pair.candidate.candidate}"
+    votes = ", ".join(f"{vote.judge}: {vote.vote}" for vote in pair.votes)
+    return f"{line}  ({votes})" if votes else line
 
 
 def show_sentence(work: Path, sentence: str) -> Shown:
     """Collect all that is stored about a sentence."""
     record, texts = load_run(work)
     text = find_text(texts, sentence, work)
+    settings = record.settings
+    prompts: dict[str, list[tuple[str, str]]] = {}
+    for polarity in settings.prompt.polarities:
+        messages = record.template.messages(text.text, settings.size, polarity)
+        prompts[polarity] = [(message.role, message.content) for message in messages]
     with AnswerStore.open(work / STORE_FILE) as store:
         screened = screen_texts(store, record, {text.text_id: text})
         judged = next(with_votes(screened, store, record), None)
         return Shown(
-            text,
-            {
-                polarity: [
-                    (message.role, message.content)
-                    for message in record.template.messages(
-                        text.text, record.settings.size, polarity
-                    )
-                ]
-                for polarity in record.settings.prompt.polarities
-            },
-            tuple(store.answers([*POLARITIES, "judge"], [text.text_id])),
-            tuple(failure for failure in store.failures() if failure.key.text_id == text.text_id),
-            judged,
-            _pairs(store, record, {text.text_id: text for text in texts}, judged),
+            text=text,
+            prompts=prompts,
+            answers=tuple(store.answers([*POLARITIES, "judge"], [text.text_id])),
+            failures=tuple(f for f in store.failures() if f.key.text_id == text.text_id),
+            gathered=judged,
+            pairs=_pairs(store, record, {text.text_id: text for text in texts}, judged),
         )
 
 

@@ -7,12 +7,15 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 _MAX_ERRORS = 5  # in a message
 # What pydantic calls the value that it expects, in plain words.
@@ -55,8 +58,10 @@ def plain_words(message: str) -> str:
     """An error of pydantic in plain words, to follow the name of a setting."""
     message = message.removeprefix("Value error, ")
     message = message[:1].lower() + message[1:]
+    if message == "field required":
+        return "needs a value"
     if not message.startswith("input should be "):
-        return "needs a value" if message == "field required" else message
+        return message
     message = message.removeprefix("input should be ")
     for pattern, words in _EXPECTED:
         message = re.sub(f"^{pattern}", words, message)
@@ -71,9 +76,9 @@ PathText = Annotated[
 
 def between_commas(value: str | Sequence[str] | None) -> list[str]:
     """A list of names from a list, from text with commas, or from None."""
-    return (
-        [part.strip() for part in value.split(",")] if isinstance(value, str) else list(value or ())
-    )
+    if isinstance(value, str):
+        return [part.strip() for part in value.split(",")]
+    return list(value or ())
 
 
 def load_settings(
@@ -177,19 +182,23 @@ def _explain_all(model: type[Settings], error: ValidationError) -> str:
     return "; ".join(errors)
 
 
-def _explain(model: type[Settings], error: Any) -> str:
-    key = ".".join(str(part) for part in error["loc"])
+def _explain(model: type[Settings], error: ErrorDetails) -> str:
+    path = error["loc"]
+    key = ".".join(map(str, path))
     if error["type"] == "extra_forbidden":
-        if meant := keys_ending(model, str(error["loc"][-1])):
+        meant = keys_ending(model, str(path[-1]))
+        if meant:
             return f"unknown setting {key!r}; did you mean {' or '.join(meant)}?"
-        return f"unknown setting {key!r}; known here: {', '.join(_known_keys(model, error['loc'][:-1]))}"
+        known = ", ".join(_known_keys(model, path[:-1]))
+        return f"unknown setting {key!r}; known here: {known}"
     if not key:  # the message of a check over several settings names them
-        return str(error["msg"]).removeprefix("Value error, ")
+        return error["msg"].removeprefix("Value error, ")
+    message = plain_words(error["msg"])
     # Where a table is expected or a field is missing, the input may be a whole table, with a key in it.
     is_table = isinstance(error["input"], Mapping) or error["type"] in ("model_type", "dict_type")
-    is_hidden = is_table or _MAY_BE_SECRET.search(str(error["loc"][-1]))
-    value = "" if is_hidden else f" = {one_line(repr(error['input']))}"
-    return f"setting {key!r}{value}: {plain_words(error['msg'])}"
+    if is_table or _MAY_BE_SECRET.search(str(path[-1])):
+        return f"setting {key!r}: {message}"
+    return f"setting {key!r} = {one_line(repr(error['input']))}: {message}"
 
 
 def keys_ending(model: type[BaseModel], name: str) -> list[str]:
@@ -202,14 +211,13 @@ def keys_ending(model: type[BaseModel], name: str) -> list[str]:
     return keys
 
 
-def _known_keys(model: type[BaseModel], path: tuple[Any, ...]) -> list[str]:
+def _known_keys(model: type[BaseModel], path: Sequence[int | str]) -> list[str]:
     inner: Any = model
     for part in path:
         if get_origin(inner) is dict:  # sections by name
             inner = get_args(inner)[1]
-        elif _is_model(inner):
-            field = inner.model_fields.get(str(part))
-            inner = field and field.annotation
+        elif _is_model(inner) and str(part) in inner.model_fields:
+            inner = inner.model_fields[str(part)].annotation
     return sorted(inner.model_fields) if _is_model(inner) else []
 
 

@@ -25,8 +25,11 @@ _LIST = r"""(?s)^\s*\[\s*(["'].*["'])?\s*\]\s*$"""
 
 def negative_columns(names: Iterable[str]) -> tuple[str, ...]:
     """The columns named as negatives, such as `negative_2` or `hard_negatives`, in order of their numbers."""
-    numbers = {name: match[1] for name in names if (match := _NAME.fullmatch(name))}
-    return tuple(sorted(numbers, key=lambda name: by_number(numbers[name])))
+    numbers = {}
+    for name in names:
+        if match := _NAME.fullmatch(name):
+            numbers[name] = by_number(match[1])
+    return tuple(sorted(numbers, key=numbers.__getitem__))
 
 
 def by_number(digits: str) -> tuple[int, str]:
@@ -37,7 +40,10 @@ def by_number(digits: str) -> tuple[int, str]:
 
 def lists_of_negatives(frame: pl.DataFrame, names: Sequence[str], where: str) -> pl.Series:
     """The negatives of each row, in the order of the columns; may be empty."""
-    columns = {name: _as_lists(frame[name], frame[ROW], where).fill_null([]) for name in names}
+    columns = {}
+    for name in names:
+        lists_of_column = _as_lists(frame[name], frame[ROW], where)
+        columns[name] = lists_of_column.fill_null([])
     is_text = ~pl.element().str.contains(MISSING)
     lists = pl.concat_list(names).list.eval(pl.element().filter(is_text))
     return pl.DataFrame(columns).select(lists.alias(NEGATIVES)).to_series()

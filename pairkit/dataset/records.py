@@ -89,9 +89,11 @@ class PairDataset:
         return one_line(text, _REPR_CHARS)
 
     def _repr_html_(self) -> str:
-        texts = pl.col("text1", "text2").cast(pl.String).str.slice(0, _SHOWN_CHARS)
-        few = self.rows.head(_SHOWN).select("split", texts, "label")
-        return self.table()._repr_html_() + html_table(few.columns, few.rows(), words=range(3))
+        texts = pl.col("text1", "text2").cast(pl.String)
+        begins = texts.str.slice(0, _SHOWN_CHARS)
+        few = self.rows.head(_SHOWN).select("split", begins, "label")
+        counts = self.table()._repr_html_()
+        return counts + html_table(few.columns, few.rows(), words=range(3))
 
 
 def all_texts(rows: pl.DataFrame) -> pl.Series:
@@ -126,17 +128,19 @@ def leaf_types(dtype: Any) -> Iterator[DataType]:
 
 def as_json(column: pl.Series) -> pl.Series:
     """Lists, structures or other values as JSON texts."""
-    texts = [
-        None if value is None else json.dumps(value, ensure_ascii=False, default=str)
-        for value in column.to_list()
-    ]
+    texts: list[str | None] = []
+    for value in column.to_list():
+        text = json.dumps(value, ensure_ascii=False, default=str)
+        texts.append(None if value is None else text)
     return pl.Series(column.name, texts, pl.String)
 
 
 def as_written(column: pl.Series) -> pl.Series:
     """Values as texts; whole numbers without the `.0` that spreadsheets and missing values add."""
     texts = column.cast(pl.String, strict=False)
-    return texts.str.replace(r"\.0$", "") if column.dtype.is_float() else texts
+    if column.dtype.is_float():
+        return texts.str.replace(r"\.0$", "")
+    return texts
 
 
 def join_frames(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
@@ -150,7 +154,8 @@ def join_frames(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
                 if dtype != pl.Null:
                     types[name].add("number" if dtype.is_numeric() else dtype)
         mixed = [name for name, of_column in types.items() if len(of_column) > 1]
-        return pl.concat([_as_texts(frame, mixed) for frame in frames], how="diagonal_relaxed")
+        texts = [_as_texts(frame, mixed) for frame in frames]
+        return pl.concat(texts, how="diagonal_relaxed")
 
 
 def _as_texts(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
@@ -269,13 +274,15 @@ def label_scale(labels: pl.Series) -> float:
 def differ(scale: float, pair: Sequence[str] = PAIR) -> pl.Expr:
     """Whether a row's pair has labels that are a fifth of the scale or more apart."""
     label = pl.col("label")
-    return (label.max() - label.min()).over(pair) > _GRADE * scale
+    difference = label.max() - label.min()
+    return difference.over(pair) > _GRADE * scale
 
 
 def against_first(scale: float) -> pl.Expr:
     """Whether the first row of a row's pair has a label that differs from the row's, as in `differ`."""
     label = pl.col("label")
-    return (label - label.first().over(PAIR)).abs() > _GRADE * scale
+    first = label.first().over(PAIR)
+    return (label - first).abs() > _GRADE * scale
 
 
 def unordered(first: str | pl.Expr, second: str | pl.Expr) -> tuple[pl.Expr, pl.Expr]:
@@ -327,10 +334,12 @@ def written_rows(rows: pl.DataFrame) -> int:
         return 0
     named = rows["llms"]
     if isinstance(named.dtype, pl.List):
-        return int((named.list.len() > 0).sum())
-    if named.dtype != pl.String:
+        has_names = named.list.len() > 0
+    elif named.dtype == pl.String:
+        has_names = ~named.is_in(["", "[]"])  # an empty list in CSV
+    else:
         return 0
-    return int((~named.is_in(["", "[]"])).sum())  # an empty list in CSV
+    return int(has_names.sum())
 
 
 def typed_rows(rows: pl.DataFrame) -> pl.DataFrame:
@@ -352,7 +361,8 @@ def _is_plain(dtype: DataType | DataTypeClass) -> bool:
 def _evidence(column: pl.Series) -> list[pl.Series]:
     """The evidence in known types, if it has all fields."""
     types = dict(column.dtype) if isinstance(column.dtype, pl.Struct) else {}
-    if not all(name in types and _is_plain(types[name]) for name in _EVIDENCE):
+    plain = {name for name, dtype in types.items() if _is_plain(dtype)}
+    if not plain.issuperset(_EVIDENCE):
         return []
     texts = pl.Struct(dict.fromkeys(_EVIDENCE, pl.String))
     return [column.cast(texts, strict=False)]

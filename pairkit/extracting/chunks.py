@@ -72,7 +72,8 @@ def _content(document: Document) -> Iterator[Block]:
     """The blocks of a document without headings that the title of a chunk below them contains."""
     for block, following in zip_longest(document.blocks, document.blocks[1:]):
         depth = len(block.path)
-        if block.kind != "heading" or following is None or following.path[:depth] != block.path:
+        is_above = following is not None and following.path[:depth] == block.path
+        if block.kind != "heading" or not is_above:
             yield block
 
 
@@ -108,7 +109,8 @@ def _pieces(blocks: Sequence[Block], count_tokens: CountTokens, most: int) -> li
     token_counts = count_tokens([block.text for block in blocks])
     for block, tokens in zip(blocks, token_counts, strict=True):
         if tokens <= most or len(block.text) < 2:
-            pieces.append(_Piece(block.kind, block.text, tokens, block.first, block.last))
+            piece = _Piece(block.kind, block.text, tokens, block.first, block.last)
+            pieces.append(piece)
         else:
             pieces += _pieces(_halves(block), count_tokens, most)
     return pieces

@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from itertools import chain
 
 from pairkit.extracting.document import Document
 from pairkit.extracting.html_blocks import Block
@@ -45,9 +44,12 @@ def without_repeats(documents: Sequence[Document]) -> tuple[list[Document], int]
 
 def _common(texts_of_documents: Iterable[Sequence[str]]) -> set[str]:
     """Texts that most documents have."""
-    documents = [set(texts) for texts in texts_of_documents]
-    counts = Counter(chain.from_iterable(documents))
-    return {text for text, count in counts.items() if 2 * count > len(documents)}
+    counts = Counter[str]()
+    documents = 0
+    for texts in texts_of_documents:
+        counts.update({*texts})
+        documents += 1
+    return {text for text, count in counts.items() if 2 * count > documents}
 
 
 def _margins(document: Document) -> list[Block]:

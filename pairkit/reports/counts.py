@@ -28,7 +28,7 @@ from pairkit.similarity.terms import terms
 
 ORDERS = (1, 2, 3)
 SIDE = "side"  # 0: negative, or a low score; 1: positive, or a high score
-EVERYTHING = "all"
+
 NOT_RECORDED = "not recorded"
 # Columns with the source of a row, the most specific first, and what the page calls them.
 _NAMED_BY = {
@@ -166,7 +166,7 @@ def _ngrams(words: Sequence[str], order: int) -> set[tuple[str, ...]]:
 
 def count(rows: ReportRows, dataset: PairDataset, seed: int) -> dict[str, Any]:
     """All counts of the report, as plain data."""
-    parts = rows.splits | {EVERYTHING: rows.frame}
+    parts = rows.splits | {"all": rows.frame}
     sides = {side.key: rows.of(side) for side in (rows.low, rows.high)}
     return {
         "dataset": dataset.source,

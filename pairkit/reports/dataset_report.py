@@ -122,13 +122,15 @@ def _render(name: str, counts: Mapping[str, Any], rows: ReportRows) -> str:
         cut = f"<p>Labels are scores, divided at {rows.cut:g} on this page.</p>"
     splits = _split_table(counts, note=_COUNTS)
     common = common_words(all_texts(rows.frame).unique())
-    samples = [_sample(sample, rows, common) for sample in choose_samples(rows, counts["seed"])]
+    samples = ""
+    for sample in choose_samples(rows, counts["seed"]):
+        samples += _sample(sample, rows, common)
     sections = {
         "Pairs and splits": f'{cut}<div class="scroll">{splits._repr_html_()}</div>',
         "Sources": _source_table(counts, rows),
         "Kinds of pairs": _kind_table(counts, rows),
         "What was left out, and why": _drop_tables(counts),
-        "Sample pairs": f"<p>{_SAMPLES}</p>{''.join(samples)}",
+        "Sample pairs": f"<p>{_SAMPLES}</p>{samples}",
     }
     foot = f", seed {counts['seed']}. The texts belong to their authors."
     return html_page(_COMMAND, "Dataset report", name, sections, foot)
@@ -142,14 +144,16 @@ def _source_table(counts: Mapping[str, Any], rows: ReportRows) -> str:
     if rows.named_by is None:
         return ""
     sources = counts["sources"]
-    lines = [
-        (name, pairs[rows.high.key], pairs[rows.low.key], sum(pairs.values()))
-        for name, pairs in islice(sources.items(), _MAX_SOURCES)
-    ]
+    lines = []
+    for name, pairs in islice(sources.items(), _MAX_SOURCES):
+        high = pairs[rows.high.key]
+        low = pairs[rows.low.key]
+        lines.append((name, high, low, high + low))
     note = ""
     if len(sources) > _MAX_SOURCES:
         note = f"The largest {_MAX_SOURCES} of {len(sources):,}."
-    return _table([rows.named_by, rows.high.name, rows.low.name, "pairs"], lines, note)
+    header = [rows.named_by, rows.high.name, rows.low.name, "pairs"]
+    return _table(header, lines, note)
 
 
 def _kind_table(counts: Mapping[str, Any], rows: ReportRows) -> str:

@@ -64,10 +64,11 @@ def cohen_kappa(
 ) -> Figure:
     """Agreement of two judges beyond chance (at most 1); undefined if all answers are equal."""
     values = np.unique([*judge1, *judge2])
+    classes = len(values)
     answers1 = np.searchsorted(values, judge1)
     answers2 = np.searchsorted(values, judge2)
     pairs = np.arange(len(judge1))
-    tables = np.zeros((len(pairs), len(values), len(values)))
+    tables = np.zeros((len(pairs), classes, classes))
     tables[pairs, answers1, answers2] = 1
     return _figure(tables, _distances(values, scale), _KAPPA)
 
@@ -76,11 +77,13 @@ def krippendorff_alpha(units: Sequence[Sequence[float]], scale: Scale = "nominal
     """Agreement of any number of judges beyond chance (at most 1); undefined if all answers are equal."""
     paired = [unit for unit in units if len(unit) > 1]
     values = np.unique([value for unit in paired for value in unit])
-    tables = np.zeros((len(paired), len(values), len(values)))
+    classes = len(values)
+    tables = np.zeros((len(paired), classes, classes))
     for table, unit in zip(tables, paired, strict=True):
         answers = np.searchsorted(values, unit)
-        counts = np.bincount(answers, minlength=len(values)).astype(float)
-        table[:] = np.outer(counts, counts) - np.diag(counts)
+        counts = np.bincount(answers, minlength=classes)
+        with_itself = np.diag(counts)
+        table += np.outer(counts, counts) - with_itself
         table /= len(unit) - 1
     return _figure(tables, _distances(values, scale), _ALPHA)
 

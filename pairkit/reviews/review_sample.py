@@ -155,14 +155,15 @@ def dataset_digest(dataset: PairDataset) -> str:
 
 
 def _hash(rows: pl.DataFrame) -> str:
-    text = rows.select("text1", "text2", "label").sort("text1", "text2").write_ndjson()
-    return hashlib.sha256(text.encode()).hexdigest()
+    pairs = rows.select("text1", "text2", "label").sort("text1", "text2")
+    return hashlib.sha256(pairs.write_ndjson().encode()).hexdigest()
 
 
-def pair_id(text1: str, text2: str, *, ordered: bool = False) -> str:
+def pair_id(text1: str, text2: str, *, ordered: bool) -> str:
     """The id of two texts, in either order unless `ordered`."""
     low, high = (text1, text2) if ordered else sorted((text1, text2))
-    return hashlib.blake2b(f"{len(low)}\n{low}{high}".encode(), digest_size=16).hexdigest()
+    content = f"{len(low)}\n{low}{high}".encode()
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
 def _distinct_pairs(dataset: PairDataset) -> pl.DataFrame:
@@ -206,7 +207,8 @@ def facts_of(row: Mapping[str, Any], *, top: float) -> dict[str, str]:
     evidence = (row.get("evidence") or {}).get("kind")
     if not evidence and row.get("negative_kind"):
         evidence = f"{row['negative_kind']} negative"
-    sources = [row[name] for name in _SOURCES if isinstance(row.get(name), str)]
+    values = [row.get(name) for name in _SOURCES]
+    sources = [value for value in values if isinstance(value, str)]
     known = {
         "label": f"{label:g}" if is_class else f"grade {round(5 * label / top)}",
         "evidence": evidence,

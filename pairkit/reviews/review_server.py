@@ -120,7 +120,8 @@ def application(store: ReviewStore, hosts: Collection[str]) -> ASGIApp:
         async def answer(request: Request) -> Response:
             check_own_page(request.headers, hosts)
             body = await json_body(request, MOST_BYTES, _RECEIVE_S) if act else b""
-            person = authenticated_person(request.headers.get("authorization", ""), store.people())
+            authorization = request.headers.get("authorization", "")
+            person = authenticated_person(authorization, store.people())
             if person is None:
                 return reply({"error": "this link is not valid; ask for yours again"}, 401)
             session = sessions.setdefault(person, ReviewerSession(store, person))
@@ -201,7 +202,8 @@ class ReviewerSession:
         done = {judgement.pair_id: judgement.answer for judgement in judgements}
         left = [[pair_id for pair_id in turn if pair_id not in done] for turn in turns]
         left = [pair_ids for pair_ids in left if pair_ids]
-        skipped = sum({done.get(pair_id) for pair_id in turn} == {SKIP} for turn in turns)
+        answers = [{done.get(pair_id) for pair_id in turn} for turn in turns]
+        skipped = answers.count({SKIP})
         recent = [
             judgement.seconds
             for judgement in judgements
@@ -233,7 +235,8 @@ class ReviewerSession:
         marks = "shared"
         marked = [set[str]()] * len(shown)
         if not self._settings.by_query:
-            marks, marked = marked_words(shown[0], shown[1], {*self._settings.common})
+            text1, text2 = shown
+            marks, marked = marked_words(text1, text2, {*self._settings.common})
         parts = [
             {"pieces": split_at_words(text, words), "left_out": len(full) - len(text)}
             for full, text, words in zip(whole, shown, marked, strict=True)
@@ -276,8 +279,9 @@ class ReviewerSession:
         self._undo_if(lambda judgement: judgement.answer == SKIP)
 
     def _undo_if(self, is_chosen: Callable[[ReviewJudgement], bool]) -> None:
-        mine = self._store.judgements(self._person)
-        self._store.undo(self._person, *(each.key for each in filter(is_chosen, mine)))
+        chosen = filter(is_chosen, self._store.judgements(self._person))
+        keys = [judgement.key for judgement in chosen]
+        self._store.undo(self._person, *keys)
 
     def _turns(self) -> list[list[str]]:
         people = tuple(person.name for person in self._store.people())
@@ -295,8 +299,10 @@ class ReviewerSession:
         size = MOST_RESULTS if settings.by_query else 1
         turns = []
         for _, group in groupby(mine, key=groups.__getitem__):
-            pair_ids = [*group]
-            turns += [pair_ids[start : start + size] for start in range(0, len(pair_ids), size)]
+            left = [*group]
+            while left:
+                turns.append(left[:size])
+                left = left[size:]
         return turns
 
     def _last(self, mine: Sequence[ReviewJudgement]) -> dict[str, Any] | None:
@@ -346,6 +352,8 @@ def pairs_of(
     """A person's pairs in an own order by group; with `each`, rendezvous hashing picks the people."""
 
     def is_assigned(group: str) -> bool:
+        if each is None:
+            return True
         by_hash = sorted(people, key=lambda name: keyed_hash(seed, "whose", group, name))
         return person in by_hash[:each]
 
@@ -353,5 +361,5 @@ def pairs_of(
         of_group = keyed_hash(seed, "turn", person, groups[pair_id])
         return of_group, keyed_hash(seed, "turn", person, pair_id)
 
-    mine = [pair_id for pair_id, group in groups.items() if each is None or is_assigned(group)]
+    mine = [pair_id for pair_id, group in groups.items() if is_assigned(group)]
     return sorted(mine, key=order)

@@ -35,9 +35,9 @@ class Groups(Generic[T]):
 
     def join(self, first: T, second: T) -> None:
         """Join two groups."""
-        for member in (first, second):
-            self._parent.setdefault(member, member)
-        low, high = sorted((self.find(first), self.find(second)))
+        self._parent.setdefault(first, first)
+        self._parent.setdefault(second, second)
+        low, high = sorted([self.find(first), self.find(second)])
         self._parent[high] = low
 
     def all(self) -> dict[T, list[T]]:
@@ -53,7 +53,8 @@ Indices = npt.NDArray[np.signedinteger[Any]]
 
 def singletons(count: int) -> Indices:
     """Groups of one member each, in int32 if possible."""
-    return np.arange(count, dtype=np.int32 if count < 1 << 31 else np.int64)
+    dtype = np.int32 if count < 1 << 31 else np.int64
+    return np.arange(count, dtype=dtype)
 
 
 class NumberedGroups:
@@ -100,7 +101,8 @@ def shared(groups: Indices) -> Iterator[Indices]:
     counts = np.bincount(groups, minlength=len(groups))
     members = np.flatnonzero(counts[groups] > 1)
     del counts
-    members = members[np.argsort(groups[members], kind="stable")]
+    by_group = np.argsort(groups[members], kind="stable")
+    members = members[by_group]
     ends = np.flatnonzero(np.diff(groups[members])) + 1
     start = 0
     for end in [*ends.tolist(), len(members)]:

@@ -40,7 +40,8 @@ def share_long(frame: pl.DataFrame, *columns: str) -> float:
 
 def opening_times() -> list[pl.Expr]:
     """The opening times of both issues; null if invalid."""
-    return [pl.col(name).str.to_datetime(_FORMAT, strict=False) for name in _TIMES]
+    times = [pl.col(name) for name in _TIMES]
+    return [time.str.to_datetime(_FORMAT, strict=False) for time in times]
 
 
 def gap_auc(frame: pl.DataFrame, label: str = "label") -> float | None:
@@ -92,7 +93,8 @@ def split_at_words(text: str, marked: Set[str]) -> list[tuple[str, bool]]:
         if start < last:  # bigrams overlap
             piece, _ = pieces.pop()
             start = last - len(piece)
-        pieces += [(text[last:start], False), (text[start:end], True)]
+        pieces.append((text[last:start], False))
+        pieces.append((text[start:end], True))
         last = end
     pieces.append((text[last:], False))
     return [(piece, is_marked) for piece, is_marked in pieces if piece]

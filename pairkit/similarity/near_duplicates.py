@@ -77,7 +77,8 @@ def shingle_sets(texts: Iterable[str]) -> Iterator[Hashes]:
     remaining = iter(texts)
     while batch := list(islice(remaining, CHUNK)):
         triples, ends = _shingles(batch)
-        yield from map(np.unique, np.split(triples, ends[:-1]))
+        for triples_of_text in np.split(triples, ends[:-1]):
+            yield np.unique(triples_of_text)
 
 
 def _shingles(texts: Sequence[str]) -> tuple[Hashes, npt.NDArray[np.int64]]:
@@ -143,9 +144,13 @@ def band_hashes(texts: Sequence[str]) -> Hashes:
     triples, ends = _shingles(texts)
     offsets = np.concatenate([[0], ends]).astype(np.uint64)
     matrix = RMinHash.digest_matrix_from_flat_token_hashes(
-        triples, offsets, num_perm=_BANDS * _ROWS, seed=_SEED
+        triples,
+        offsets,
+        num_perm=_BANDS * _ROWS,
+        seed=_SEED,
     )
-    sketches = np.array(matrix.to_rows(), np.uint64).reshape(len(ends), _BANDS, _ROWS)
+    values = np.array(matrix.to_rows(), np.uint64)
+    sketches = values.reshape(len(ends), _BANDS, _ROWS)
     hashes = np.zeros((_BANDS, len(ends)), np.uint64)
     for row_of_bands in sketches.T:
         hashes = mixed(hashes + row_of_bands + MULTIPLIERS[0])
@@ -170,7 +175,8 @@ def near_identical_to(texts: TextSequence, threshold: float = DEFAULT_THRESHOLD)
     themselves = singletons(len(first))
     low = array("q")
     high = array("q")
-    for family in families(texts, np.flatnonzero(has_words & (first == themselves))):
+    distinct = np.flatnonzero(has_words & (first == themselves))
+    for family in families(texts, distinct):
         members = family.tolist()
         sets = list(shingle_sets(texts[member] for member in members))
         for one, other in _tied(sets, threshold):
@@ -185,10 +191,9 @@ def near_identical_to(texts: TextSequence, threshold: float = DEFAULT_THRESHOLD)
 
 def jaccard(set1: Hashes, set2: Hashes) -> float:
     """The Jaccard similarity of two sorted arrays without repeats; 0 if one is empty."""
-    if not len(set1) or not len(set2):
-        return 0.0
     common = len(np.intersect1d(set1, set2, assume_unique=True))
-    return common / (len(set1) + len(set2) - common)
+    either = len(set1) + len(set2) - common
+    return common / either if common else 0.0
 
 
 def _first_equal(texts: TextSequence) -> tuple[Indices, npt.NDArray[np.bool_]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -133,19 +134,19 @@ def _draw_table(axes: Axes, halves: Halves) -> None:
         "plane re": halves.plane.real,
         "plane im": halves.plane.imaginary,
     }
+    write = partial(axes.text, va="center", fontsize=7.5)
     for number, (sample, line) in enumerate(zip(halves.samples, _LINES, strict=True)):
         top = _PAIR_ROWS * number + 1.9
         middle = top + 0.5
         axes.plot([0.0, 0.02], [middle, middle], color=line, linewidth=2, clip_on=False)
-        axes.text(0.03, middle, str(number + 1), va="center", fontweight="bold", fontsize=7.5)
-        axes.text(0.055, top, fit_text(sample.text1, _TEXT), va="center", fontsize=7)
-        axes.text(0.055, top + 1, fit_text(sample.text2, _TEXT), va="center", fontsize=7)
+        write(0.03, middle, str(number + 1), fontweight="bold")
+        write(0.055, top, fit_text(sample.text1, _TEXT), fontsize=7)
+        write(0.055, top + 1, fit_text(sample.text2, _TEXT), fontsize=7)
         figures = {"gold": f"{sample.gold:g}"}
         for column, distance in distances.items():
             figures[column] = _three_digits(float(distance.values[sample.pair]))
         for column, figure in figures.items():
-            end = _COLUMN_ENDS[column]
-            axes.text(end, middle, figure, ha="right", va="center", fontsize=7.5)
+            write(_COLUMN_ENDS[column], middle, figure, ha="right")
 
 
 def _draw_heading(axes: Axes, heading: str, first: float, last: float) -> None:

@@ -28,6 +28,8 @@ SMOKE_SETTINGS = ("optim.epochs=1", "optim.evaluations=1")
 NO_DEV = "none"
 _MAX_CHARACTERS = 1000  # of a name, a path or an argument
 
+_as_list = BeforeValidator(lambda value: [value] if isinstance(value, str) else value)
+
 
 def _line(text: str) -> str:
     """Check that a string of an untrusted recipe is shown as it is when the user confirms it."""
@@ -39,7 +41,6 @@ def _line(text: str) -> str:
 
 
 Line = Annotated[str, AfterValidator(_line)]
-_as_list = BeforeValidator(lambda value: [value] if isinstance(value, str) else value)
 Lines = Annotated[tuple[Line, ...], _as_list]
 
 

@@ -12,6 +12,8 @@ from pairkit.base.errors import ConfigError
 
 MEAN = "mean"
 
+_FILE = Path(__file__).with_name("published.toml")
+
 
 @dataclass(frozen=True)
 class PublishedTable:
@@ -33,7 +35,6 @@ class PublishedTable:
         return {column: score for column, score in by_column.items() if not isnan(score)}
 
 
-_FILE = Path(__file__).with_name("published.toml")
 _TABLES = [
     PublishedTable(**table) for table in tomllib.loads(_FILE.read_text(encoding="utf-8"))["tables"]
 ]

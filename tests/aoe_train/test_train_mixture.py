@@ -23,13 +23,14 @@ def files(tmp_path_factory):
         {"anchor": f"the man {n} is eating", "positive": f"a man eats {n}"} for n in range(20)
     ]
     (folder / "positives.jsonl").write_text("".join(json.dumps(row) + "\n" for row in positives))
-    return {
+    paths = {
         "stsb": write_pairs(folder / "stsb.tsv", 90, 1),
         "nli": write_triplets(folder / "nli.jsonl", 40, 3),
-        "qa": str(folder / "positives.jsonl"),
+        "qa": folder / "positives.jsonl",
         "stsb-dev": write_pairs(folder / "stsb-dev.tsv", 30, 2),
         "nli-dev": write_triplets(folder / "nli-dev.jsonl", 20, 4),
     }
+    return {name: str(path) for name, path in paths.items()}
 
 
 def three(files):

@@ -80,14 +80,17 @@ class PromptedEmbedder(EmbedderWrapper):
 
     def encode(self, texts: list[str], prompt: str | None = None) -> ndarray:
         """See `Embedder`."""
-        return self._embedder.encode(texts, self._words if prompt is None else prompt)
+        if prompt is None:
+            prompt = self._words
+        return self._embedder.encode(texts, prompt)
 
 
 def count_tokens(embedder: Embedder, texts: list[str], prompt: str | None = None) -> ndarray:
     """Tokens of each text that the model reads; without `token_counts` the number of words."""
     if hasattr(embedder, "token_counts"):
         return np.asarray(embedder.token_counts(texts, prompt))
-    return np.array([max(1, len(terms(text))) for text in texts], np.int64)
+    counts = [len(terms(text)) for text in texts]
+    return np.maximum(np.array(counts, np.int64), 1)
 
 
 def in_batches(texts: Iterable[str], most_texts: int, most_characters: int) -> Iterator[list[str]]:
@@ -156,7 +159,8 @@ class FunctionEmbedder:
             vectors = np.asarray(self._function(prompted), np.float32)
         except (TypeError, ValueError) as error:
             raise DataError(f"{self.name}: {one_line(str(error), 200)}") from error
-        if vectors.ndim != 2 or len(vectors) != len(texts) or not np.isfinite(vectors).all():
+        has_rows = vectors.ndim == 2 and len(vectors) == len(texts)
+        if not has_rows or not np.isfinite(vectors).all():
             raise DataError(
                 f"{self.name}: returned an array of shape {vectors.shape} for {len(texts)} texts; expected a"
                 " row of finite numbers for each"

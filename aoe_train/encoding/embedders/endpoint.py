@@ -141,7 +141,9 @@ def _read(body: bytes, n: int, where: str) -> ndarray:
         by_index = {entry.index: entry.embedding for entry in entries}
         vectors = np.array([by_index[index] for index in range(n)], np.float64)
     except (ValueError, KeyError) as error:
-        cause = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
+        cause = str(error)
+        if isinstance(error, ValidationError):
+            cause = error.errors()[0]["msg"]
         raise BadReply(
             f"{where}: the reply isn't a list of {n} vectors of equal length with indices"
             f" ({type(error).__name__}: {cause[:_SHOWN]}); check that --endpoint has OpenAI's protocol"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -116,42 +117,32 @@ def load_backbone(
     from aoe_train.model.backbones.packed_bert import read_bert
     from aoe_train.model.backbones.static import is_static, read_static
 
+    dtype = dtype or torch.float32
     if is_static(folder):
-        table, static_tokenizer = read_static(folder, dtype or torch.float32)
+        table, static_tokenizer = read_static(folder, dtype)
         return LoadedBackbone(cast("Any", table), static_tokenizer)
     modules = read_modules(folder)
     if modules:  # sentence-transformers before 2.0 has a folder for the network
         folder = folder / modules[0].path
     _check_model(folder)
-    adapted = (folder / ADAPTERS_FILE).is_file()
-    base = _find_base(folder, trust_remote_code=trust_remote_code) if adapted else folder
+    base = folder
+    if (folder / ADAPTERS_FILE).is_file():
+        base = _find_base(folder, trust_remote_code=trust_remote_code)
     if trust_remote_code:
         for part in {folder, base}:
             _check_code(part)
-    options = {"quantization_config": quantization} if quantization else {}
+    options: dict[str, Any] = {"dtype": dtype, "trust_remote_code": trust_remote_code}
+    if quantization:
+        options["quantization_config"] = quantization
     try:
         with quietly():
-            bert = read_bert(folder, dtype or torch.float32) if inference_only else None
-            if bert is None:
-                import aoe_train.model.ran  # noqa: F401 - as in `outline`
+            bert = None
+            if inference_only:  # without transformers' model code
+                bert = read_bert(folder, dtype)
             tokenizer = _read_tokenizer(folder, trust_remote_code=trust_remote_code)
-            if bert is not None:  # loaded without transformers' model code
+            if bert is not None:
                 return LoadedBackbone(cast("Any", bert), tokenizer)
-            backbone, report = model_class(base).from_pretrained(
-                base,
-                dtype=dtype or torch.float32,
-                use_safetensors=True,
-                trust_remote_code=trust_remote_code,
-                output_loading_info=True,
-                **options,
-            )
-            reports = {base: report}
-            if adapted and layers is not None:
-                from aoe_train.model.backbones.changes import keep_layers
-
-                keep_layers(backbone, layers)
-            if adapted:  # separately, because from_pretrained would search for the base by name
-                reports[folder] = backbone.load_adapter(str(folder)).to_dict()
+            backbone, reports = _load_network(folder, base, layers, options)
     except Exception as error:  # libraries raise anything for damaged files
         raise _explained(folder, error) from error
     for part, loading_info in reports.items():
@@ -159,6 +150,29 @@ def load_backbone(
     if type(backbone).__name__ in _ENCODERS.values():  # a T5 loads two copies of its embeddings
         backbone.encoder.embed_tokens = backbone.get_input_embeddings()
     return LoadedBackbone(backbone, tokenizer)
+
+
+def _load_network(
+    folder: Path,
+    base: Path,
+    layers: int | None,
+    options: Mapping[str, Any],
+) -> tuple[Any, dict[Path, Any]]:
+    """The network, with any adapters of `folder`, and transformers' reports by folder."""
+    import aoe_train.model.ran  # noqa: F401 - registers it with transformers
+
+    backbone, report = model_class(base).from_pretrained(
+        base, use_safetensors=True, output_loading_info=True, **options
+    )
+    reports = {base: report}
+    if base != folder:
+        if layers is not None:
+            from aoe_train.model.backbones.changes import keep_layers
+
+            keep_layers(backbone, layers)
+        # Separately, because from_pretrained would search for the base by name.
+        reports[folder] = backbone.load_adapter(str(folder)).to_dict()
+    return backbone, reports
 
 
 def _read_tokenizer(folder: Path, *, trust_remote_code: bool) -> PreTrainedTokenizerFast:

@@ -148,7 +148,8 @@ def minilm_folder() -> Path:
 @cache  # once per process: the weights are 90 MB
 def check_published(folder: Path) -> None:
     """Refuse files that differ from all-MiniLM-L6-v2's."""
-    present = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    present = {path.relative_to(folder).as_posix() for path in files}
     for name in sorted(present - _NEVER_LOADED | set(_PINNED)):
         if name not in present or sha256(folder / name) != _PINNED.get(name):
             raise ConfigError(

@@ -116,8 +116,9 @@ class _Layer(nn.Module):
     def forward(self, x: Tensor, packed: Sequences) -> Tensor:
         x = self.attention["output"](self.attention["self"](x, packed), x)
         up = self.intermediate["dense"]
-        parts: list[Tensor] = [self.output(gelu(up(part)), part) for part in in_cache(up, x)]
-        return torch.cat(parts, dim=1) if len(parts) > 1 else parts[0]
+        parts = in_cache(up, x)
+        outputs: list[Tensor] = [self.output(gelu(up(part)), part) for part in parts]
+        return torch.cat(outputs, dim=1) if len(outputs) > 1 else outputs[0]
 
 
 class PackedBert(nn.Module):

@@ -220,7 +220,12 @@ def _sum_dtype(values: Tensor) -> torch.dtype:
     return torch.promote_types(values.dtype, torch.float32)
 
 
-def _scores(bucket: Bucket, query: Tensor, key: Tensor, options: Options) -> Tensor:
+def _scores(
+    bucket: Bucket,
+    query: Tensor,
+    key: Tensor,
+    options: Options,
+) -> Tensor:
     """Products of scaled queries and keys; -inf for hidden keys."""
     scores = torch.bmm(query, key.transpose(1, 2))
     bias = bucket.bias(causal=options.causal, window=options.window, dtype=scores.dtype)

@@ -75,8 +75,10 @@ def _onednn_products() -> dict[torch.dtype, tuple[str, ...]]:
 
 def _is_intel() -> bool:
     """Whether the processor is Intel's."""
+    names = platform.processor()
     info = Path("/proc/cpuinfo")
-    names = info.read_text("utf-8", "replace") if info.exists() else platform.processor()
+    if info.exists():
+        names = info.read_text("utf-8", "replace")
     return "GenuineIntel" in names
 
 

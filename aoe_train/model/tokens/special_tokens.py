@@ -71,7 +71,9 @@ def special_tokens_of(raw: Tokenizer) -> SpecialTokens:
         raise ConfigError(
             "the tokenizer has no token for the letter 'a', not even an unknown one; use another tokenizer"
         )
-    return SpecialTokens(encoding.ids[: min(of_text)], encoding.ids[max(of_text) + 1 :])
+    before = encoding.ids[: min(of_text)]
+    after = encoding.ids[max(of_text) + 1 :]
+    return SpecialTokens(before, after)
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,8 @@ def with_prompt(tokenizer: PreTrainedTokenizerFast, words: str) -> PreTrainedTok
 def holds_prompt(tokenizer: PreTrainedTokenizerFast) -> bool:
     """Whether a tokenizer contains a prompt from `with_prompt`."""
     steps = _post_processor(tokenizer.backend_tokenizer)
-    return any({_PREFIX, _SUFFIX} & step.get("special_tokens", {}).keys() for step in steps)
+    names = {_PREFIX, _SUFFIX}
+    return any(names & step.get("special_tokens", {}).keys() for step in steps)
 
 
 def _prefix_and_suffix(raw: Tokenizer, prompt: Prompt) -> SpecialTokens:
@@ -204,8 +207,10 @@ def generic_tokenizer(
 def lower_casing(tokenizer: PreTrainedTokenizerFast) -> PreTrainedTokenizerFast:
     """A copy that lower-cases texts first, also after it was saved and loaded."""
     raw = copy.deepcopy(raw_tokenizer(tokenizer))
-    first = [normalizers.Lowercase()]
-    raw.normalizer = normalizers.Sequence([*first, raw.normalizer] if raw.normalizer else first)
+    steps = [normalizers.Lowercase()]
+    if raw.normalizer:
+        steps.append(raw.normalizer)
+    raw.normalizer = normalizers.Sequence(steps)
     return generic_tokenizer(tokenizer, raw)
 
 

@@ -106,8 +106,10 @@ class TokenStore:
         distinct, numbers = _distinct_prompts(prompts, len(texts))
         tokenised = [prompt_tokens(raw, words) for words in distinct]
         cuts = [_Cut(prompt, max_length, long_text, overlap) for prompt in tokenised]
-        end_tokens = None if include_prompt else _end_tokens(tokenizer, distinct)
-        left_out = [cut.prompt_length(end_tokens) for cut in cuts]
+        left_out = [0] * len(cuts)
+        if not include_prompt:
+            end_tokens = _end_tokens(tokenizer, distinct)
+            left_out = [cut.prompt_length(end_tokens) for cut in cuts]
         job = _Job(texts, numbers, raw, cuts, left_out, progress, empty=empty)
         if cache_dir is None:
             return _in_memory(job)
@@ -234,9 +236,9 @@ class _Cut:
             return None
         return max(_MIN_TOKENS, self.max_length + len(self.prompt.ids))
 
-    def prompt_length(self, end_tokens: Sequence[int] | None) -> int:
+    def prompt_length(self, end_tokens: Sequence[int]) -> int:
         """The prompt's tokens as sentence-transformers counts them: without a final one of `end_tokens`."""
-        if end_tokens is None or not self.prompt.text:
+        if not self.prompt.text:
             return 0
         special = self.prompt.special
         ids = [*special.before, *self.prompt.ids, *special.after]
@@ -294,10 +296,12 @@ def _tokenise(job: _Job) -> Iterator[_Tokens]:
 
 def _in_memory(job: _Job) -> TokenStore:
     ids, lengths, counts, truncated = zip(*_tokenise(job), strict=True)
+    piece_lengths = np.concatenate([[0], *lengths])
+    piece_counts = np.concatenate([[0], *counts])
     store = TokenStore(
         ids=np.concatenate(ids),
-        piece_ends=np.cumsum(np.concatenate([[0], *lengths]), dtype=np.int64),
-        text_ends=np.cumsum(np.concatenate([[0], *counts]), dtype=np.int64),
+        piece_ends=np.cumsum(piece_lengths, dtype=np.int64),
+        text_ends=np.cumsum(piece_counts, dtype=np.int64),
         prompt_lengths=np.array(job.left_out, np.int32)[job.prompts],
         truncated=sum(truncated),
     )
@@ -365,7 +369,8 @@ def _key(texts: Sequence[str], prompts: ndarray, *settings: object) -> str:
     for start in range(0, len(texts), _CALL_TEXTS):
         block = slice(start, start + _CALL_TEXTS)
         encoded = [text.encode(errors="surrogatepass") for text in texts[block]]
-        digest.update(np.fromiter(map(len, encoded), np.int64, len(encoded)).tobytes())
+        lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
+        digest.update(lengths.tobytes())
         digest.update(np.ascontiguousarray(prompts[block]).tobytes())
         digest.update(b"".join(encoded))
     return digest.hexdigest()

@@ -68,7 +68,10 @@ class Asked(NamedTuple):
         results = defaultdict[str, list[list[int]]](list)
         for start in range(0, len(self.queries), _BATCH):
             batch = slice(start, start + _BATCH)
-            near = [nearest(each.documents, each.queries[batch], count).places for each in vectors]
+            near = []
+            for candidate in vectors:
+                neighbours = nearest(candidate.documents, candidate.queries[batch], count)
+                near.append(neighbours.places)
             for query, by_candidate in enumerate(zip(*near, strict=True), start):
                 is_same = self.document_groups == self.groups[query]
                 by_words = np.where(is_same, 0, self.words.scores(self.queries[query]))

@@ -147,7 +147,8 @@ class KnownPositives:
 
     def seen_by_row(self, anchor: int, positive: int, others: Indices) -> Mask:
         """What `excluded` would mark if this row's positive were the anchor's only known one."""
-        return self._among([int(self.unit[anchor]), int(self.unit[positive])], others)
+        units = [int(self.unit[anchor]), int(self.unit[positive])]
+        return self._among(units, others)
 
     def belong_together(self, text: int, others: Indices) -> Mask:
         """Which of the others are in the text's family, so that they would be false negatives."""
@@ -258,7 +259,8 @@ def read_mining_dataset(
 
 def _indices(texts: Iterable[str], numbers: dict[str, int]) -> Indices:
     """The numbers of texts; new ones are added."""
-    return np.array([numbers.setdefault(text, len(numbers)) for text in texts], np.int64)
+    indices = [numbers.setdefault(text, len(numbers)) for text in texts]
+    return np.array(indices, np.int64)
 
 
 class _Rows(NamedTuple):
@@ -278,8 +280,9 @@ class _Rows(NamedTuple):
     def labelled(self, label: int) -> list[tuple[int, int]]:
         """The pairs with a label."""
         chosen = self.labels == label
-        pairs = zip(self.first[chosen].tolist(), self.second[chosen].tolist(), strict=True)
-        return list(pairs)
+        first = self.first[chosen].tolist()
+        second = self.second[chosen].tolist()
+        return list(zip(first, second, strict=True))
 
 
 def _corpus(

@@ -32,12 +32,11 @@ _BLOCK_ANCHORS = 256
 _BLOCK_SCORES = 4_000_000
 
 
-class VectorTable:
+class VectorTable(NamedTuple):
     """Vectors of unit length (row, dim), and the ascending text indices of the rows."""
 
-    def __init__(self, matrix: Scores, indices: Indices) -> None:
-        self.matrix = matrix
-        self.indices = indices
+    matrix: Scores
+    indices: Indices
 
     def numbers(self, indices: Indices) -> Indices:
         """Row numbers of texts."""

@@ -191,7 +191,8 @@ def _draw_pairs(
     edges = np.linspace(cosine[-1], cosine[0], _BANDS + 1)
     bands = np.digitize(cosine, edges[1:-1])
     shuffled = np.random.default_rng(seed).permutation(len(cosine))
-    by_band = [shuffled[bands[shuffled] == band].tolist() for band in reversed(range(_BANDS))]
+    shuffled_bands = bands[shuffled]
+    by_band = [shuffled[shuffled_bands == band].tolist() for band in reversed(range(_BANDS))]
     drawn = list(_alternate(range(len(cosine)), by_band, first, second))[:_MAX_PAIRS]
     columns = {
         "text1": [texts[index] for index in first[drawn]],
@@ -264,9 +265,13 @@ def _draw_results(
         if rows and len(rows) + len(union) > _MAX_PAIRS:
             break
         sampled += 1
-        cosines = [each.documents.rows(np.array(union)) @ each.queries[query] for each in vectors]
+        cosines = []
+        for candidate in vectors:
+            of_results = candidate.documents.rows(np.array(union))
+            cosines.append(of_results @ candidate.queries[query])
         about = dict(zip(QUERY_COLUMNS, (top, len(union), share), strict=True))
-        for place, cosine in zip(union, np.mean(cosines, axis=0).tolist(), strict=True):
+        mean_cosines = np.mean(cosines, axis=0).tolist()
+        for place, cosine in zip(union, mean_cosines, strict=True):
             row = {"text1": queries[query], "text2": documents[place], "label": cosine, **about}
             for name, ranked in first.items():
                 row[name] = ranked.index(place) + 1 if place in ranked else None

@@ -74,7 +74,8 @@ class Batcher:
     """A model with a queue, for one event loop."""
 
     def __init__(self, model: Embedder, *, batch_tokens: int, most_texts: int) -> None:
-        self.requests = self.texts = 0
+        self.requests = 0
+        self.texts = 0
         self.model = model
         self._batch_tokens = batch_tokens
         self._most_texts = most_texts
@@ -94,7 +95,11 @@ class Batcher:
             # In parts, so that other requests are served in between.
             for part in in_batches(texts, len(texts), _MAX_CHARACTERS):
                 counts = await loop.run_in_executor(
-                    self._reading, count_tokens, self.model, part, prompt
+                    self._reading,
+                    count_tokens,
+                    self.model,
+                    part,
+                    prompt,
                 )
                 lengths += counts.tolist()
             job = _Job([np.empty(0)] * len(texts), len(texts), loop.create_future())
@@ -103,9 +108,8 @@ class Batcher:
             for index, (text, tokens) in enumerate(zip(texts, lengths, strict=True)):
                 total += tokens
                 rank = arrival + total / _TOKENS_PER_SECOND
-                heapq.heappush(
-                    queue, _QueuedTexts(rank, next(self._numbers), text, tokens, index, job)
-                )
+                queued = _QueuedTexts(rank, next(self._numbers), text, tokens, index, job)
+                heapq.heappush(queue, queued)
             if self._drain is None or self._drain.done():
                 self._drain = loop.create_task(self._work())
             return await job.vectors, total
@@ -116,7 +120,10 @@ class Batcher:
             call = _Call(argument)
             self._calls.put(call)
             await asyncio.get_running_loop().run_in_executor(
-                self._running, self._run_waiting, work, call
+                self._running,
+                self._run_waiting,
+                work,
+                call,
             )
             if call.error is not None:
                 raise call.error
@@ -125,10 +132,11 @@ class Batcher:
     def _run_waiting(self, work: Callable[[list[Q]], Sequence[Any]], call: _Call) -> None:
         """Run the waiting calls, unless `call` was already run with earlier ones."""
         while not call.is_done:
-            calls = [self._calls.get_nowait() for _ in range(min(self._calls.qsize(), _MAX_CALLS))]
+            count = min(self._calls.qsize(), _MAX_CALLS)
+            calls = [self._calls.get_nowait() for _ in range(count)]
             if not _run_calls(work, calls):
-                for each in calls:  # a failing call must not fail the others
-                    _run_calls(work, [each])
+                for single in calls:  # a failing call must not fail the others
+                    _run_calls(work, [single])
 
     def close(self) -> None:
         """Wait for the current batch, and end the threads."""
@@ -156,9 +164,8 @@ class Batcher:
             if not self._queues[prompt]:
                 del self._queues[prompt]
             if batch and await self._run(batch, prompt) is not None:
-                for job in {
-                    item.job: None for item in batch
-                }:  # a failing request must not fail the others
+                # A failing request must not fail the others.
+                for job in dict.fromkeys(item.job for item in batch):
                     error = await self._run([item for item in batch if item.job is job], prompt)
                     if error is not None and not job.vectors.done():
                         job.vectors.set_exception(error)
@@ -178,10 +185,14 @@ class Batcher:
         """Encode a batch and distribute its vectors; returns the error if it fails."""
         texts = [item.text for item in batch]
         future = asyncio.get_running_loop().run_in_executor(
-            self._running, self.model.encode, texts, prompt
+            self._running,
+            self.model.encode,
+            texts,
+            prompt,
         )
         await asyncio.wait([future])
-        if error := future.exception():
+        error = future.exception()
+        if error:
             return error
         for item, row in zip(batch, future.result(), strict=True):
             job = item.job

@@ -108,13 +108,8 @@ class EmbeddingServer(HttpServer):
         return Starlette(
             routes=[
                 self._post("/v1/embeddings", self._embeddings),
-                self._get(
-                    "/v1/models", lambda _: {"object": "list", "data": [self._model(self.model)]}
-                ),
-                self._get(
-                    "/v1/models/{name:path}",
-                    lambda request: self._model(request.path_params["name"]),
-                ),
+                self._get("/v1/models", self._models),
+                self._get("/v1/models/{name:path}", self._named_model),
                 self._post("/search", self._hits),
                 self._get("/search", self._served),
                 self._get("/", lambda _: self._page, is_open=True),
@@ -126,12 +121,10 @@ class EmbeddingServer(HttpServer):
     def _get(self, path: str, respond: Callable[[Request], Any], *, is_open: bool = False) -> Route:
         async def answer(request: Request) -> Response:
             self._check(request, is_open=is_open)
-            if isinstance(content := respond(request), bytes):
-                return Response(
-                    content,
-                    headers=self._page_headers,
-                    media_type="text/html; charset=utf-8",
-                )
+            content = respond(request)
+            if isinstance(content, bytes):
+                page_type = "text/html; charset=utf-8"
+                return Response(content, headers=self._page_headers, media_type=page_type)
             return _json(msgspec.json.encode(content))
 
         return Route(path, answer, methods=["GET"])
@@ -154,8 +147,10 @@ class EmbeddingServer(HttpServer):
         if self._key is None or is_open:
             return
         values = [value.encode("latin-1") for value in request.headers.getlist("authorization")]
-        is_bearer = len(values) == 1 and values[0][: len(_SCHEME)].lower() == _SCHEME
-        if not is_bearer or not hmac.compare_digest(values[0][len(_SCHEME) :].strip(), self._key):
+        value = values[0] if len(values) == 1 else b""
+        scheme = value[: len(_SCHEME)].lower()
+        key = value[len(_SCHEME) :].strip()
+        if scheme != _SCHEME or not hmac.compare_digest(key, self._key):
             message = "this server needs a key: Authorization: Bearer KEY"
             raise RefusalError(401, message, code="invalid_api_key")
 
@@ -194,14 +189,12 @@ class EmbeddingServer(HttpServer):
         rows: Sequence[Any] = vectors.tolist()
         if request.encoding_format == "base64":
             rows = [base64.b64encode(row).decode() for row in vectors.astype("<f4", order="C")]
-        data = [
-            {"object": "embedding", "index": index, "embedding": row}
-            for index, row in enumerate(rows)
-        ]
+        data = []
+        for index, row in enumerate(rows):
+            data.append({"object": "embedding", "index": index, "embedding": row})
         usage = {"prompt_tokens": tokens, "total_tokens": tokens}
-        return msgspec.json.encode(
-            {"object": "list", "data": data, "model": self.model, "usage": usage}
-        )
+        reply = {"object": "list", "data": data, "model": self.model, "usage": usage}
+        return msgspec.json.encode(reply)
 
     async def _hits(self, body: bytes) -> bytes:
         request = decoded(body, SearchRequest)
@@ -213,7 +206,12 @@ class EmbeddingServer(HttpServer):
         if request.by != "words":
             ((vector,), _) = await batcher.encode([request.text], batcher.model.prompts.query)
         query = SearchQuery(
-            request.text, request.top, request.where, request.before, request.by, request.weight
+            request.text,
+            request.top,
+            request.where,
+            request.before,
+            request.by,
+            request.weight,
         )
         hits = await batcher.together(index.search_together, (query, vector))
         return msgspec.json.encode(hits.to_dict())
@@ -233,9 +231,17 @@ class EmbeddingServer(HttpServer):
         if number >= len(self._indexes):
             flag = "--against" if number else "--index"
             raise RefusalError(
-                404, f"this server has no such index; start it with {flag}", param="index"
+                404,
+                f"this server has no such index; start it with {flag}",
+                param="index",
             )
         return self._indexes[number]
+
+    def _models(self, _: Request) -> dict[str, Any]:
+        return {"object": "list", "data": [self._model(self.model)]}
+
+    def _named_model(self, request: Request) -> dict[str, Any]:
+        return self._model(request.path_params["name"])
 
     def _model(self, name: str) -> dict[str, Any]:
         if name != self.model:
@@ -244,8 +250,10 @@ class EmbeddingServer(HttpServer):
         return {"id": name, "object": "model", "created": 0, "owned_by": "aoe"}
 
     def _health(self, _: Request) -> dict[str, Any]:
-        names = ("requests", "texts")
-        queue = {name: sum(getattr(batcher, name) for batcher in self._batchers) for name in names}
+        queue = {
+            "requests": sum(batcher.requests for batcher in self._batchers),
+            "texts": sum(batcher.texts for batcher in self._batchers),
+        }
         return {"status": "ok", "model": self.model, "queue": queue}
 
 
@@ -256,9 +264,8 @@ def _json(body: bytes) -> Response:
 async def _unless_disconnected(request: Request, work: Coroutine[Any, Any, R]) -> R:
     """Run `work`, or cancel it if the client disconnects."""
     running = asyncio.ensure_future(work)
-    disconnected = asyncio.ensure_future(
-        request.receive()
-    )  # after the body, only a disconnect can follow
+    # After the body, only a disconnect can follow.
+    disconnected = asyncio.ensure_future(request.receive())
     try:
         await asyncio.wait({running, disconnected}, return_when=asyncio.FIRST_COMPLETED)
         if not running.done():

@@ -12,7 +12,8 @@ from pairkit.base.printable import one_line
 from pairkit.base.settings import Settings, setting
 
 MIB = 1 << 20
-_MAX_HITS, _MAX_QUERY = 1000, 100_000
+_MAX_HITS = 1000
+_MAX_QUERY = 100_000  # characters
 _KINDS = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 R = TypeVar("R")
 
@@ -95,8 +96,9 @@ class EmbeddingRequest(msgspec.Struct, frozen=True):
             problem = "input is empty; expected at least one text"
         elif len(texts) > most:
             problem = f"{len(texts):,} texts in one request; send at most {most:,} per request"
-        elif blank := [index for index, text in enumerate(texts) if not text.strip()]:
-            problem = f"text {blank[0]} (from 0) is empty; leave it out"
+        elif not all(text.strip() for text in texts):
+            blank = next(index for index, text in enumerate(texts) if not text.strip())
+            problem = f"text {blank} (from 0) is empty; leave it out"
         else:
             return texts
         raise RefusalError(400, problem, param="input")

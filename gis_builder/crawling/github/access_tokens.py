@@ -182,7 +182,7 @@ class _Installation:
 
         try:
             expires_at = 0.0
-            if self._authorization is not None:
+            if self._authorization:
                 expires_at = self._authorization.expires_at.timestamp()
             if self._authorization is None or expires_at < time.time() + _RENEW_BEFORE_S:
                 auth = Auth.AppAuth(self._app_id, self._key)

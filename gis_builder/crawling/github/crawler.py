@@ -132,7 +132,7 @@ class GitHub(AbstractContextManager["GitHub"]):
 
         def done(name: str, worker: Crawl, failure: RemoteError | None) -> None:
             page = Page(usage={name: worker.client.take_usage()})  # of its last requests
-            if failure is not None:
+            if failure:
                 for row in self._store.repos():
                     if row.full_name == name:
                         failed = replace(row, outcome=RepoOutcome.FAILED, detail=str(failure))

@@ -98,7 +98,8 @@ def _add_items(page: Page, top_up: TopUp, node: Parts) -> Iterable[Hashable]:
     if node.events:
         events = parse_events(node.events)
         first = -top_up.have - len(events)
-        page.events.extend((ref, first + index, event) for index, event in enumerate(events))
+        for place, event in enumerate(events, first):
+            page.events.append((ref, place, event))
         return range(first, first + len(events))
     labels = parse_labels(node.labels)
     page.labels.append((ref, labels))

@@ -61,7 +61,8 @@ def split_window(
     if end <= start:
         return ()
     seconds = end - start + 1
-    parts = min(_MAX_PARTS, seconds, max(2, round(count / (limit * _FILL)) + 1))
+    needed = round(count / (limit * _FILL)) + 1
+    parts = min(_MAX_PARTS, seconds, max(2, needed))
     windows = []
     part_start = window.start
     for part in range(1, parts):

@@ -44,7 +44,7 @@ def sample_order(store: Store, row: RepoRow, seed: int) -> list[int]:
     """The order of all numbers, as stored when the repository was first sampled."""
     max_number = row.max_number
     stored = _stored_sample(store, row.full_name, seed)
-    if stored is not None:
+    if stored:
         max_number = stored.state["max_number"]
     return number_order(max_number, row.full_name, seed)
 
@@ -85,7 +85,8 @@ def _fetch(
     count: int,
 ) -> list[int]:
     """Fetch the unknown numbers, add their kinds, and store those in the sample."""
-    unknown = [IssueRef(repo, number) for number, kind in kinds.items() if kind is Kind.UNKNOWN]
+    numbers = [number for number, kind in kinds.items() if kind is Kind.UNKNOWN]
+    unknown = [IssueRef(repo, number) for number in numbers]
     page = fetcher.resolve(unknown, with_thread=False)
     for issue in page.issues:
         kinds[issue.number] = Kind.PULL if issue.is_pull else Kind.ISSUE

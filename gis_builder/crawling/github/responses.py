@@ -111,7 +111,11 @@ _DENIED_TYPES = {"FORBIDDEN", "INSUFFICIENT_SCOPES", "SAML_FORBIDDEN"}
 HIDDEN_TYPES = {*_DENIED_TYPES, "NOT_FOUND"}
 _TRANSIENT_TYPES = {"INTERNAL", "SERVICE_UNAVAILABLE", "LOADING"}
 _SECONDARY_WORDS = ("secondary rate limit", "abuse")
-_GONE = {404: "not found", 410: "deleted", 451: "withheld for legal reasons"}
+_GONE = {
+    404: "not found",
+    410: "deleted",
+    451: "withheld for legal reasons",
+}
 _KINDS = {
     401: AnswerKind.AUTH,
     **dict.fromkeys(_GONE, AnswerKind.NOT_FOUND),

@@ -36,6 +36,14 @@ _PARTS = {
     "term": r"(?!(?:the|your|my|a|an|it|this|that|there)\b)[\w-]+(?: [\w-]+)?",
 }
 
+_MIN_CONFIDENCE = 0.78
+_MAX_TOKENS = 120  # longer texts are lists
+_SUBORDINATE = 0.9  # factor for a change in a subordinate clause or in brackets
+_AFTER = word_set("to from")
+_NOT = word_set("not longer cannot don't doesn't didn't isn't aren't can't")
+_QUANTITIES = word_set("no few many")
+_MAX_COMBINED = 6  # changes that are combined in pairs
+
 
 def rephrased(text: str, table: str = "questions") -> Iterator[tuple[str, float]]:
     """Other wordings of a question with their confidences; nothing for unknown questions."""
@@ -59,15 +67,6 @@ def _rules(table: str) -> tuple[tuple[re.Pattern[str], str, float], ...]:
 def _part(match: re.Match[str]) -> str:
     name = match[1]
     return f"(?P<{name}>{_PARTS[name]})"
-
-
-_MIN_CONFIDENCE = 0.78
-_MAX_TOKENS = 120  # longer texts are lists
-_SUBORDINATE = 0.9  # factor for a change in a subordinate clause or in brackets
-_AFTER = word_set("to from")
-_NOT = word_set("not longer cannot don't doesn't didn't isn't aren't can't")
-_QUANTITIES = word_set("no few many")
-_MAX_COMBINED = 6  # changes that are combined in pairs
 
 
 def candidates(text: str, polarity: Polarity, size: int) -> list[str]:

@@ -51,6 +51,22 @@ _PREDICATE = re.compile("BR*[Je]")
 _CODES_OF_HAVE = {"has": "z", "had": "d"}
 _AUXILIARIES = {"z": "does", "v": "do", "d": "did"}
 
+# Words that need a `not` before them.
+_POLAR = word_set(
+    """
+    yet either ever anymore until unless nor neither even necessarily much because enough only just but
+    completely entirely fully all every both
+    """
+)
+# Nouns without an article.
+_MASS = word_set(
+    "evidence information pain research damage proof food help medicine knowledge money time water blood data"
+)
+_CONTRACTED = re.compile(r"(is|are|was|were|could|would|should|have|has|had)n't")
+_IRREGULAR = {"can't": "can", "cannot": "can", "won't": "will"}
+_DO = {"do": "v", "does": "z", "did": "d"}
+_PHRASE = re.compile("[Jneg]*(?=[Jns])[ns]")  # codes after `no`
+
 
 def denials(sentence: TaggedSentence) -> Iterator[Change]:
     """Negations of the main clause of an affirmative sentence."""
@@ -174,23 +190,6 @@ def _confidence(sentence: TaggedSentence, verb: int) -> float:
     if len(sentence.words) > _LONG:
         confidence -= 0.1
     return confidence
-
-
-# Words that need a `not` before them.
-_POLAR = word_set(
-    """
-    yet either ever anymore until unless nor neither even necessarily much because enough only just but
-    completely entirely fully all every both
-    """
-)
-# Nouns without an article.
-_MASS = word_set(
-    "evidence information pain research damage proof food help medicine knowledge money time water blood data"
-)
-_CONTRACTED = re.compile(r"(is|are|was|were|could|would|should|have|has|had)n't")
-_IRREGULAR = {"can't": "can", "cannot": "can", "won't": "will"}
-_DO = {"do": "v", "does": "z", "did": "d"}
-_PHRASE = re.compile("[Jneg]*(?=[Jns])[ns]")  # codes after `no`
 
 
 def assertions(sentence: TaggedSentence) -> Iterator[Change]:

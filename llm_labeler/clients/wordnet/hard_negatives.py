@@ -37,6 +37,68 @@ _AMISS = word_set(
     "called having click stage iron slow marks scans little alone well long appear appears"
 )
 
+_OTHER_MODALS = {
+    "may": ("will always", 0.9),
+    "might": ("will always", 0.9),
+    "could": ("will always", 0.88),
+    "can": ("must", 0.9),
+    "must": ("need not", 0.93),
+    "should": ("need not", 0.93),
+}
+# Subjects that may or must do something.
+_ACTING = word_set(
+    "you we they people patients women men parents doctors doctor users user person patient"
+)
+# Verbs of events that happen to a subject.
+_HAPPENING = word_set("have be feel need experience develop notice also lose get")
+# Adverbs that contradict "always".
+_SELDOM = word_set("sometimes often occasionally rarely usually seldom eventually first only")
+
+# Adverbs that contradict "no longer".
+_FREQUENCY = word_set(
+    "often usually generally frequently typically occasionally sometimes rarely commonly seldom"
+)
+_PERFECT = ("has", "have")
+
+_OTHER_WORDS = {
+    "two": "five",
+    "three": "six",
+    "four": "nine",
+    "five": "two",
+    "six": "three",
+    "seven": "four",
+    "eight": "five",
+    "nine": "six",
+    "ten": "four",
+}
+# At most 15 digits before the point, as a float is exact up to there.
+_DIGITS = re.compile(r"\d{1,3}(?:,\d{3}){1,4}|\d{1,15}(?:\.\d{1,15})?")
+_GROUPED = re.compile(r"\d,$")  # before the rest of a number
+_GROUP = re.compile(r",\d{3}(?!\d)")
+_WITH_UNIT = re.compile(r"(\d{1,15})(-(?:year|month|week|day|hour|minute|mg|bit)(?:-old)?)")
+_UNITS = word_set(
+    "% percent mg mcg g kg ml mm cm m km mmhg hz khz mb gb kb ms °c °f iu kcal calories"
+)
+_PER_CENT = word_set("% percent")
+_RANKED = word_set("type stage grade phase chromosome level version figure step class")
+_RANGE = word_set("to - – and or")
+_DATED = word_set("in since by until")
+_NUMBER_CONFIDENCE = 0.94
+
+_MIN_CONFIDENCE = 0.83
+_SPARE = 4  # additional paraphrases to choose from
+# Replacements that often mean something else, or differ only in a space.
+_BAD = word_set(
+    """
+    supra bullets shop tries try uptake intake gotten got cloths cloth afterwards writers lids yet under
+    lots lot healthcare
+    """
+)
+# Questions about two things.
+_TWO_THINGS = re.compile(r" of choice|\bcause\b.* to [a-z]|between .* and .* and ", re.IGNORECASE)
+_SHORTEST = 4  # tokens
+_LONGEST = 40
+
 
 def opposite_changes(sentence: TaggedSentence) -> Iterator[Change]:
     """Changes that negate a sentence or replace a word by an antonym."""
@@ -102,24 +164,6 @@ def _impossible(sentence: TaggedSentence) -> Iterator[Change]:
         yield meaning_change("negation", 0.93, Edit(index, end, "cannot"))
 
 
-_OTHER_MODALS = {
-    "may": ("will always", 0.9),
-    "might": ("will always", 0.9),
-    "could": ("will always", 0.88),
-    "can": ("must", 0.9),
-    "must": ("need not", 0.93),
-    "should": ("need not", 0.93),
-}
-# Subjects that may or must do something.
-_ACTING = word_set(
-    "you we they people patients women men parents doctors doctor users user person patient"
-)
-# Verbs of events that happen to a subject.
-_HAPPENING = word_set("have be feel need experience develop notice also lose get")
-# Adverbs that contradict "always".
-_SELDOM = word_set("sometimes often occasionally rarely usually seldom eventually first only")
-
-
 def modality_changes(sentence: TaggedSentence) -> Iterator[Change]:
     """Replace the modal verb of the main clause."""
     index = main_verb(sentence)
@@ -143,13 +187,6 @@ def modality_changes(sentence: TaggedSentence) -> Iterator[Change]:
     if after == "also":
         end += 1
     yield meaning_change("modality", confidence, Edit(index, end, new))
-
-
-# Adverbs that contradict "no longer".
-_FREQUENCY = word_set(
-    "often usually generally frequently typically occasionally sometimes rarely commonly seldom"
-)
-_PERFECT = ("has", "have")
 
 
 def tense_changes(sentence: TaggedSentence) -> Iterator[Change]:
@@ -177,32 +214,6 @@ def tense_changes(sentence: TaggedSentence) -> Iterator[Change]:
         yield meaning_change("tense", 0.86, Edit(index, index + 1, f"{verb} no longer"))
     elif sentence.codes[index] == "z" and sentence.word_at(index - 1) not in UNDENIABLE:
         yield meaning_change("tense", 0.84, Edit(index, index, "no longer"))
-
-
-_OTHER_WORDS = {
-    "two": "five",
-    "three": "six",
-    "four": "nine",
-    "five": "two",
-    "six": "three",
-    "seven": "four",
-    "eight": "five",
-    "nine": "six",
-    "ten": "four",
-}
-# At most 15 digits before the point, as a float is exact up to there.
-_DIGITS = re.compile(r"\d{1,3}(?:,\d{3}){1,4}|\d{1,15}(?:\.\d{1,15})?")
-_GROUPED = re.compile(r"\d,$")  # before the rest of a number
-_GROUP = re.compile(r",\d{3}(?!\d)")
-_WITH_UNIT = re.compile(r"(\d{1,15})(-(?:year|month|week|day|hour|minute|mg|bit)(?:-old)?)")
-_UNITS = word_set(
-    "% percent mg mcg g kg ml mm cm m km mmhg hz khz mb gb kb ms °c °f iu kcal calories"
-)
-_PER_CENT = word_set("% percent")
-_RANKED = word_set("type stage grade phase chromosome level version figure step class")
-_RANGE = word_set("to - – and or")
-_DATED = word_set("in since by until")
-_NUMBER_CONFIDENCE = 0.94
 
 
 def number_changes(sentence: TaggedSentence) -> Iterator[Change]:
@@ -288,21 +299,6 @@ class _HardNegative(NamedTuple):
     kind: ChangeKind
     sentence: str
     confidence: float
-
-
-_MIN_CONFIDENCE = 0.83
-_SPARE = 4  # additional paraphrases to choose from
-# Replacements that often mean something else, or differ only in a space.
-_BAD = word_set(
-    """
-    supra bullets shop tries try uptake intake gotten got cloths cloth afterwards writers lids yet under
-    lots lot healthcare
-    """
-)
-# Questions about two things.
-_TWO_THINGS = re.compile(r" of choice|\bcause\b.* to [a-z]|between .* and .* and ", re.IGNORECASE)
-_SHORTEST = 4  # tokens
-_LONGEST = 40
 
 
 def hard_negatives(

@@ -48,6 +48,29 @@ _ILLNESS = word_set(
 _SINGULAR = word_set("is was has affects occurs results")
 _MAX_WORDS = 8  # of a name
 
+_HEADS = {
+    **dict.fromkeys(("symptom", "symptoms", "signs"), "symptom"),
+    **dict.fromkeys(("cause", "causes"), "cause"),
+    **dict.fromkeys(("treatment", "treatments"), "treatment"),
+    **dict.fromkeys(("prevalence", "frequency", "incidence"), "frequency"),
+    "diagnosis": "diagnosis",
+}
+# Words of sentences that answer nothing.
+_OPEN = word_set("unknown unclear uncertain variable depend depends dependent")
+_VERBS = word_set("include includes are is")
+_COUNTING = word_set("in percent %")
+_OCCURS = ("affects ", "affect ", "occurs ", "occur ")
+_DEFINED = re.compile("BDR?[Jeng]*[ns]")  # codes: "is a rare disease"
+_VERB_PHRASES = {
+    "cause": ("is caused by ", "are caused by ", "results from ", "result from "),
+    "treatment": ("is treated ", "are treated ", "can be treated ", "may be treated "),
+    "diagnosis": ("is diagnosed ", "are diagnosed "),
+}
+
+_SUBJECT = r"(?P<x>(?!(?:it|this|that|these|those|they|them)\b)(?:(?! - )[^?;:]){3,80}?)"
+_MAYBE_PLURAL = re.compile(r".*[^siu]s(?: \(.*\))?", re.IGNORECASE)
+_OF_ONE = re.compile(r"\b(?:is|does) \{x\}", re.IGNORECASE)
+
 
 class _Topic(NamedTuple):
     """Questions of a topic, and prefixes of words that hint at it."""
@@ -82,24 +105,6 @@ _TOPICS = {
     "diagnosis": _Topic.of(
         "How {is} {x} diagnosed?", "diagnos test exam detect biops imag scan identif find"
     ),
-}
-_HEADS = {
-    **dict.fromkeys(("symptom", "symptoms", "signs"), "symptom"),
-    **dict.fromkeys(("cause", "causes"), "cause"),
-    **dict.fromkeys(("treatment", "treatments"), "treatment"),
-    **dict.fromkeys(("prevalence", "frequency", "incidence"), "frequency"),
-    "diagnosis": "diagnosis",
-}
-# Words of sentences that answer nothing.
-_OPEN = word_set("unknown unclear uncertain variable depend depends dependent")
-_VERBS = word_set("include includes are is")
-_COUNTING = word_set("in percent %")
-_OCCURS = ("affects ", "affect ", "occurs ", "occur ")
-_DEFINED = re.compile("BDR?[Jeng]*[ns]")  # codes: "is a rare disease"
-_VERB_PHRASES = {
-    "cause": ("is caused by ", "are caused by ", "results from ", "result from "),
-    "treatment": ("is treated ", "are treated ", "can be treated ", "may be treated "),
-    "diagnosis": ("is diagnosed ", "are diagnosed "),
 }
 
 
@@ -216,9 +221,6 @@ _OF_ILLNESS = _questions_by_intent("""
         on to their children?
 """)
 _INTENTS = _OF_ANYTHING | _OF_ILLNESS
-_SUBJECT = r"(?P<x>(?!(?:it|this|that|these|those|they|them)\b)(?:(?! - )[^?;:]){3,80}?)"
-_MAYBE_PLURAL = re.compile(r".*[^siu]s(?: \(.*\))?", re.IGNORECASE)
-_OF_ONE = re.compile(r"\b(?:is|does) \{x\}", re.IGNORECASE)
 _SHAPES = [
     (
         intent,

@@ -32,6 +32,18 @@ _TRANSITIVE = word_set(
 )
 _MEANS = word_set("accident hand mouth itself age day year law")
 
+# "x and y" without a word before or after it that belongs to only one of them.
+_COORDINATED = re.compile(r"(?<=[DIvzB])([nsJ])C(\1)(?=[.MBHvzd])|(?<=[DIvzBb])(J)C(J)(?=[ns])")
+_SERIES = re.compile(r"(?<=[Ivz])([ns]),([ns]),C[ns](?=\.)")
+# First words of pairs with a fixed order.
+_FIXED = word_set("black back law research trial wear pros arts bed more")
+_CLAUSES = word_set("if because when although unless after before once until")
+_FRONTED = word_set("in during at within throughout among")
+_NO_PLACE = word_set(
+    "addition general fact turn contrast other some many most rare summary particular all"
+)
+_MAX_TOKENS = 50
+
 
 def to_active(sentence: TaggedSentence) -> str | None:
     """Change `A is caused by B.` to `B causes A.`."""
@@ -85,19 +97,6 @@ def to_passive(sentence: TaggedSentence) -> str | None:
     return capital(
         f"{sentence.slice(thing, end)} {passive}{sentence.text[sentence.spans[end - 1][1] :]}"
     )
-
-
-# "x and y" without a word before or after it that belongs to only one of them.
-_COORDINATED = re.compile(r"(?<=[DIvzB])([nsJ])C(\1)(?=[.MBHvzd])|(?<=[DIvzBb])(J)C(J)(?=[ns])")
-_SERIES = re.compile(r"(?<=[Ivz])([ns]),([ns]),C[ns](?=\.)")
-# First words of pairs with a fixed order.
-_FIXED = word_set("black back law research trial wear pros arts bed more")
-_CLAUSES = word_set("if because when although unless after before once until")
-_FRONTED = word_set("in during at within throughout among")
-_NO_PLACE = word_set(
-    "addition general fact turn contrast other some many most rare summary particular all"
-)
-_MAX_TOKENS = 50
 
 
 def reorderings(sentence: TaggedSentence) -> Iterator[Change]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any
@@ -129,9 +129,9 @@ def add_command(
     run: Callable[..., Any] | None = None,
     json: bool = True,
 ) -> None:
-    """Add a command that prints the result of a function, or of `run(function, arguments, **flags)`."""
+    """Add a command that prints the result of a function, or of `run(arguments, **flags)` instead."""
     public = parameters(function)
-    of_run = parameters(run)[2:] if run else []
+    of_run = parameters(run)[1:] if run else []
     general = [
         Parameter(key, "bool", default=False, option=option)
         for key, option in GENERAL.items()
@@ -143,37 +143,24 @@ def add_command(
     takes_progress = "progress" in inspect.signature(function).parameters
 
     def command(**values: Any) -> None:
+        quiet = values["quiet"]
+        encoding = values.get("encoding")
         if values["verbose"]:
             log_to_stderr(function.__module__.partition(".")[0])
         arguments = {each.name: each.read(values[each.name]) for each in public}
         if takes_progress:
-            arguments["progress"] = not values["quiet"]
-        logger = logging.getLogger("pairkit")
-        level = logger.level
-        if values["quiet"]:
-            logger.setLevel(logging.ERROR)
-        encoding = values.get("encoding")
-        try:
-            with files_in(encoding) if encoding else nullcontext():
-                if run is None:
-                    result = function(**arguments)
-                else:
-                    flags = {each.name: each.read(values[each.name]) for each in of_run}
-                    result = run(function, arguments, **flags)
-        except PairkitError as error:
-            error.args = (_with_flag(str(error.args[0]), public), *error.args[1:])
-            raise
-        finally:
-            logger.setLevel(level)
+            arguments["progress"] = not quiet
+        with _only_errors_logged(quiet), _flags_in_errors(public), files_in(encoding):
+            if run is None:
+                result = function(**arguments)
+            else:
+                flags = {each.name: each.read(values[each.name]) for each in of_run}
+                result = run(arguments, **flags)
         if result is not None:
-            show(
-                result,
-                json=values.get("json", False),
-                quiet=values["quiet"],
-                given={**arguments, "encoding": encoding},
-            )
-            if isinstance(result, CommandResult):
-                result.check()
+            given = {**arguments, "encoding": encoding}
+            show(result, json=values.get("json", False), quiet=quiet, given=given)
+        if isinstance(result, CommandResult):
+            result.check()
 
     order = {INPUT: 0, OUTPUT: 2, RUN: 3}  # of panels; any others are between
     declared.sort(key=lambda each: (order.get(each.option.panel, 1), not each.is_required))
@@ -231,19 +218,24 @@ def _print(part: object) -> None:
 
 def with_input_flags(step: Any, given: Mapping[str, Any]) -> Any:
     """A next command with the input flags of this one, if both read the same source."""
-    data = given.get("source", given.get("data"))
-    sources = [*data.values()] if isinstance(data, Mapping) else [data]
-    if isinstance(step, str) or not {*map(str, sources)} & {*map(str, step)}:
+    if isinstance(step, str):
         return step
-    reads_pairs = step[0] == "pairs" or step[1] in ("train", "evaluate")
-    names = ["columns", "encoding", *(["labels", "label_range", "bad_rows"] if reads_pairs else [])]
-    flags = {name: given[name] for name in names if given.get(name) not in (None, "error")}
-    if isinstance(columns := flags.get("columns"), Mapping):
-        flags["columns"] = ",".join(f"{role}={column}" for role, column in columns.items())
-    return [
-        *step,
-        *(word for name, value in flags.items() for word in (f"--{name.replace('_', '-')}", value)),
-    ]
+    data = given.get("source", given.get("data"))
+    sources = data.values() if isinstance(data, Mapping) else [data]
+    if set(map(str, sources)).isdisjoint(map(str, step)):
+        return step
+    names = ["columns", "encoding"]
+    if step[0] == "pairs" or step[1] in ("train", "evaluate"):
+        names += ["labels", "label_range", "bad_rows"]
+    flags = []
+    for name in names:
+        value = given.get(name)
+        if value in (None, "error"):
+            continue
+        if name == "columns" and isinstance(value, Mapping):
+            value = ",".join(f"{role}={column}" for role, column in value.items())
+        flags += [f"--{name.replace('_', '-')}", value]
+    return [*step, *flags]
 
 
 class _Command(TyperCommand):
@@ -305,27 +297,31 @@ def _show_all(context: Any, requested: bool) -> None:
 def _flag(parameter: Parameter) -> inspect.Parameter:
     """The declaration of a parameter for typer."""
     option = parameter.option
-    kind = parameter.kind
     details: dict[str, Any] = {"metavar": parameter.metavar, "show_default": False}
-    plain = "--" + parameter.name.replace("_", "-")
-    both = kind is bool and parameter.default is not False
-    names = filter(
-        None, (option.long or (f"{plain}/--no-{plain[2:]}" if both else plain), option.short)
-    )
-    declared = (
-        typer.Argument(**details)
-        if option.positional
-        else typer.Option(*names, rich_help_panel=option.panel, **details)
-    )
-    kind = list[str] if option.repeat else kind
+    if option.positional:
+        declared = typer.Argument(**details)
+    else:
+        declared = typer.Option(*_flag_names(parameter), rich_help_panel=option.panel, **details)
+    kind: Any = list[str] if option.repeat else parameter.kind
     if parameter.is_required:
         return _keyword(parameter.name, Annotated[kind, declared])
     default = parameter.default
-    return _keyword(
-        parameter.name,
-        Annotated[kind | None if default is None else kind, declared],
-        default=default if kind is bool else as_words(default),
-    )
+    if default is None:
+        kind |= None
+    return _keyword(parameter.name, Annotated[kind, declared], default=as_words(default))
+
+
+def _flag_names(parameter: Parameter) -> Iterator[str]:
+    option = parameter.option
+    name = parameter.name.replace("_", "-")
+    if option.long:
+        yield option.long
+    elif parameter.kind is bool and parameter.default is not False:
+        yield f"--{name}/--no-{name}"
+    else:
+        yield f"--{name}"
+    if option.short:
+        yield option.short
 
 
 def _keyword(
@@ -334,6 +330,28 @@ def _keyword(
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default
     )
+
+
+@contextmanager
+def _only_errors_logged(quiet: bool) -> Iterator[None]:
+    logger = logging.getLogger("pairkit")
+    level = logger.level
+    if quiet:
+        logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+@contextmanager
+def _flags_in_errors(parameters: Iterable[Parameter]) -> Iterator[None]:
+    """Name options in messages as flags."""
+    try:
+        yield
+    except PairkitError as error:
+        error.args = (_with_flag(str(error.args[0]), parameters), *error.args[1:])
+        raise
 
 
 def _with_flag(message: str, parameters: Iterable[Parameter]) -> str:

@@ -13,8 +13,11 @@ ENCODING = "AOE_ENCODING"  # a variable of the environment, which processes inhe
 
 
 @contextmanager
-def files_in(encoding: str) -> Iterator[None]:
-    """Read text files that aren't UTF-8 in this encoding."""
+def files_in(encoding: str | None) -> Iterator[None]:
+    """Read text files that aren't UTF-8 in this encoding, if there is one."""
+    if not encoding:
+        yield
+        return
     try:
         b"a".decode(encoding)
     except LookupError as error:

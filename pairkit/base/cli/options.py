@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from functools import cached_property, wraps
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar, cast, dataclass_transform
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -72,42 +72,44 @@ class Parameter:
     def kind(self) -> type:
         """The type on the command line: bool, int, float or str."""
         members = {part.strip() for part in self.annotation.split("|")}
-        named = {kind.__name__: kind for kind in (str, float, int, bool)}
-        return next((kind for name, kind in named.items() if name in members), str)
+        for kind in (str, float, int, bool):
+            if kind.__name__ in members:
+                return kind
+        return str
 
     @cached_property
     def field(self) -> FieldInfo | None:
         """The setting that it sets."""
-        return (
-            field_of(self.model, self.option.setting)
-            if self.option.setting and self.model
-            else None
-        )
+        if self.option.setting and self.model:
+            return field_of(self.model, self.option.setting)
+        return None
 
     @cached_property
     def text(self) -> str:
         """The text; it states a default only in words, or with `{default}` in words around the value."""
-        of_setting = "" if self.field is None else self.field.description or ""
-        text = self.own_text or self.option.text or of_setting
+        text = self.own_text or self.option.text
+        if not text and self.field is not None:
+            text = self.field.description or ""
         value = self.default_value
-        is_stale = value and "{default}" not in text
-        return _STATED.sub("", text) if is_stale else text.replace("{default}", value)
+        if value and "{default}" not in text:  # a stated default may be outdated
+            return _STATED.sub("", text)
+        return text.replace("{default}", value)
 
     @property
     def default_value(self) -> str:
         """The default in the syntax of the command line; empty if there is none."""
         value = self.default
         if self.field is not None:
-            value = (
-                None
-                if self.field.is_required()
-                else self.field.get_default(call_default_factory=True)
-            )
+            value = self.field.get_default(call_default_factory=True)
+            if self.field.is_required():
+                value = _REQUIRED
         if value is None or value is False or value is _REQUIRED:
             return ""
+        if value is True:
+            return "on"
         if isinstance(value, float):
             return f"{value:g}"
-        return "on" if value is True else str(as_words(value) or "")
+        return str(as_words(value) or "")
 
     @property
     def default_text(self) -> str:
@@ -118,14 +120,17 @@ class Parameter:
     @property
     def entry(self) -> str:
         """The text with the setting's default."""
-        is_complete = self.field is None or "Default: " in self.text or not self.default_value
-        return self.text if is_complete else f"{self.text} Default: {self.default_value}."
+        if self.field is None or "Default: " in self.text or not self.default_value:
+            return self.text
+        return f"{self.text} Default: {self.default_value}."
 
     @property
     def help(self) -> str:
         """The first sentence of the text, and the default."""
-        first = re.split(r"(?<=[.!?])\s", self.text)[0]
-        return first + (f" [default: {self.default_text}]" if self.default_text else "")
+        first_sentence = re.split(r"(?<=[.!?])\s", self.text)[0]
+        if not self.default_text:
+            return first_sentence
+        return f"{first_sentence} [default: {self.default_text}]"
 
     @property
     def metavar(self) -> str | None:
@@ -135,14 +140,18 @@ class Parameter:
 
     def read(self, value: Any) -> Any:
         """Convert the text of the command line."""
-        return value if self.option.read is None or value is None else self.option.read(value)
+        if self.option.read is None or value is None:
+            return value
+        return self.option.read(value)
 
 
 def as_words(value: Any) -> Any:
     """A default value in the syntax of the command line; None if empty."""
     if isinstance(value, tuple | list):
         return ",".join(str(item) for item in value) or None
-    return value if value is None or isinstance(value, bool | int | float) else str(value)
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    return str(value)
 
 
 class Options(dict[str, Option]):
@@ -235,17 +244,22 @@ def parameters(function: Callable[..., Any], *, of_command: bool = True) -> list
     """The parameters of a function; for a command, without those only for Python."""
     declared = _declared(function)
     entries = _entries(_sections(function).get("Args", ""))
-    declared_parameters = []
+    described = []
     for name, parameter in inspect.signature(function).parameters.items():
         option = declared.option(name)
         if of_command and (option.hidden or name == "progress"):
             continue
-        default = None if of_command and option.optional else parameter.default
-        text = entries.get(name, "")
-        declared_parameters.append(
-            Parameter(name, str(parameter.annotation), default, option, text, declared.settings)
+        described.append(
+            Parameter(
+                name=name,
+                annotation=str(parameter.annotation),
+                default=None if of_command and option.optional else parameter.default,
+                option=option,
+                own_text=entries.get(name, ""),
+                model=declared.settings,
+            )
         )
-    return declared_parameters
+    return described
 
 
 def purpose(function: Callable[..., Any]) -> str:
@@ -276,16 +290,20 @@ def documentation(function: Callable[..., Any]) -> str:
 def _sections(function: Callable[..., Any]) -> dict[str, str]:
     """The sections of a docstring by title, with `Args` and `Raises` of a function of the same texts."""
     declared = _declared(function)
-    first, *rest = _SECTION.split(declared.docstring)
-    other = {} if declared.same_texts is None else _sections(declared.same_texts)
-    same = {title: text for title, text in other.items() if title in ("Args", "Raises")}
-    return {**same, "": first, **dict(zip(rest[::2], rest[1::2], strict=True))}
+    first, *titles_and_texts = _SECTION.split(declared.docstring)
+    sections = dict(zip(titles_and_texts[::2], titles_and_texts[1::2], strict=True))
+    sections[""] = first
+    if declared.same_texts is not None:
+        same = _sections(declared.same_texts)
+        for title in ("Args", "Raises"):
+            sections.setdefault(title, same.get(title, ""))
+    return sections
 
 
 def _declared(function: Callable[..., Any]) -> Declared:
-    return vars(function).get("declared") or Declared(
-        Options(), docstring=inspect.getdoc(function) or ""
-    )
+    if "declared" in vars(function):
+        return cast("Declared", vars(function)["declared"])
+    return Declared(Options(), docstring=inspect.getdoc(function) or "")
 
 
 def _entries(section: str) -> dict[str, str]:

@@ -23,20 +23,19 @@ def explain(
     """The message for an error of parsing; `unused` are the words that belong to no option."""
     match type(error).__name__:
         case "NoSuchOption":
-            return _unknown(error.option_name, command, declared)
+            return _unknown_option(error.option_name, command, declared)
         case "MissingParameter":
-            return _missing(error.param.name, declared, unused)
+            return _missing_parameter(error.param.name, declared, unused)
         case "BadParameter":
-            named = [
-                flag_of(each) for each in declared if error.param and each.name == error.param.name
-            ]
-            return f"{''.join(named) or command}: {plain_words(str(error.message))}"
+            name = error.param.name if error.param else ""
+            flag = next((flag_of(each) for each in declared if each.name == name), command)
+            return f"{flag}: {plain_words(str(error.message))}"
     if not unused:
         return str(error.message).removeprefix("Option ").rstrip(".")
-    flags = [flag_of(each) for each in declared if each.option.main and each.kind is str]
-    such_as = next((flag for flag in flags if flag.startswith("--")), "--help")
     value = one_line(unused[-1])
-    return f"{value}: unexpected argument; give an option before it, such as {such_as} {value}"
+    flags = [flag_of(each) for each in declared if each.option.main and each.kind is str]
+    example = next((flag for flag in flags if flag.startswith("--")), "--help")
+    return f"{value}: unexpected argument; give an option before it, such as {example} {value}"
 
 
 def flag_of(parameter: Parameter) -> str:
@@ -46,13 +45,16 @@ def flag_of(parameter: Parameter) -> str:
     return parameter.option.long or "--" + parameter.name.replace("_", "-")
 
 
-def _unknown(option: str, command: str, declared: Collection[Parameter]) -> str:
+def _unknown_option(option: str, command: str, declared: Collection[Parameter]) -> str:
     option = one_line(option)
-    if offered := list(_alternatives(option.strip("-"), declared)):
+    offered = list(_alternatives(option.strip("-"), declared))
+    if offered:
         return f"no option {option}; did you mean {' or '.join(offered)}?"
+    message = f"no option {option}; "
     positional = next((flag_of(each) for each in declared if each.option.positional), None)
-    unnamed = f"{positional} has no option before it, and " if positional else ""
-    return f"no option {option}; {unnamed}`{command} --help-all` lists all"
+    if positional is not None:
+        message += f"{positional} has no option before it, and "
+    return f"{message}`{command} --help-all` lists all"
 
 
 def _alternatives(name: str, declared: Collection[Parameter]) -> Iterator[str]:
@@ -65,13 +67,14 @@ def _alternatives(name: str, declared: Collection[Parameter]) -> Iterator[str]:
         yield f"--{flag}"
     model = next((each.model for each in declared if each.name == "settings"), "")
     if model and not meant:
-        keys = keys_ending(settings_model(model), name.replace("-", "_"))
-        yield from (f"--set {key}=…" for key in keys)
+        for key in keys_ending(settings_model(model), name.replace("-", "_")):
+            yield f"--set {key}=…"
 
 
-def _missing(name: str, declared: Collection[Parameter], unused: Sequence[str]) -> str:
+def _missing_parameter(name: str, declared: Collection[Parameter], unused: Sequence[str]) -> str:
     parameter = next(each for each in declared if each.name == name)
     flag = flag_of(parameter)
     if unused and not parameter.option.positional:
-        return f"{one_line(unused[0])}: expected an option before it; give {flag} {one_line(unused[0])}"
+        value = one_line(unused[0])
+        return f"{value}: expected an option before it; give {flag} {value}"
     return f"{flag} is missing: {parameter.help}"

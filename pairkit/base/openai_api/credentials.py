@@ -15,12 +15,12 @@ from pairkit.base.errors import ConfigError
 
 OPENAI_HOST = "api.openai.com"
 ANTHROPIC_HOST = "api.anthropic.com"
-GEMINI_HOST = "generativelanguage.googleapis.com"
+
 # Default variable for each host.
 _KEY_VARIABLES: Mapping[str, str] = {
     OPENAI_HOST: "OPENAI_API_KEY",
     ANTHROPIC_HOST: "ANTHROPIC_API_KEY",
-    GEMINI_HOST: "GEMINI_API_KEY",
+    "generativelanguage.googleapis.com": "GEMINI_API_KEY",
     "open.bigmodel.cn": "ZHIPUAI_API_KEY",
     "api.z.ai": "ZHIPUAI_API_KEY",
 }

@@ -50,8 +50,11 @@ def apportion(total: int, shares: Sequence[float]) -> list[int]:
     exact = [total * share / sum(shares) for share in shares]
     counts = [*map(int, exact)]
     left = total - sum(counts)
-    places = range(len(counts))
-    by_remainder = sorted(places, key=lambda place: counts[place] - exact[place])
-    for place in by_remainder[:left]:
+
+    def remainder(place: int) -> float:
+        return exact[place] - counts[place]
+
+    largest_first = sorted(range(len(counts)), key=remainder, reverse=True)
+    for place in largest_first[:left]:
         counts[place] += 1
     return counts

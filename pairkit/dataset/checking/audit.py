@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
@@ -53,11 +53,8 @@ _SAME = ("same1", "same2")
 class AuditFinding:
     """A count with a few examples."""
 
-    count: int = 0
-    examples: tuple[str, ...] = ()
-
-
-_NOTHING = AuditFinding()
+    count: int
+    examples: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,19 +73,18 @@ class AuditReport(Printed):
 
     source: str
     splits: Mapping[str, SplitReport]
-    shared_issues: AuditFinding = _NOTHING  # in two splits
-    shared_clusters: AuditFinding = _NOTHING
-    near_identical: AuditFinding = _NOTHING  # groups in several splits
-    repeated_pairs: AuditFinding = _NOTHING
-    contradictory_pairs: AuditFinding = _NOTHING  # one pair with different labels
-    issues_by: str = "text"
-    label_kind: LabelKind = "binary"
-    labels: LabelsRead | None = None  # the meaning of the labels, and the rows skipped by label
+    shared_issues: AuditFinding  # in two splits
+    shared_clusters: AuditFinding
+    near_identical: AuditFinding  # groups in several splits
+    repeated_pairs: AuditFinding
+    contradictory_pairs: AuditFinding  # one pair with different labels
+    issues_by: str  # page or text
+    label_kind: LabelKind
+    labels: LabelsRead | None  # the meaning of the labels, and the rows skipped by label
     # Rows without a text or label, by reason, with the first as `file:row`; other commands refuse them.
-    bad_rows: Mapping[str, AuditFinding] = field(default_factory=dict)
-    skips_bad_rows: bool = False
-    # Rows of repeated and contradictory pairs.
-    again: pl.DataFrame = field(default_factory=pl.DataFrame)
+    bad_rows: Mapping[str, AuditFinding]
+    skips_bad_rows: bool
+    again: pl.DataFrame  # rows of repeated and contradictory pairs
 
     @property
     def leaks(self) -> list[str]:
@@ -262,9 +258,9 @@ def _near_identical(
 
 def _pairs_seen_again(rows: pl.DataFrame, scale: float) -> pl.DataFrame:
     """All rows of pairs that occur several times, contradictions before repeats."""
-    several = rows.filter(pl.col("pair").is_duplicated()).with_row_index("place")
-    is_contradiction = differ(scale, ["pair"])
-    kind = pl.when(is_contradiction).then(pl.lit(_CONTRADICTION)).otherwise(pl.lit(_REPEAT))
+    several = rows.filter(rows["pair"].is_duplicated()).with_row_index("place")
+    is_contradiction = pl.when(differ(scale, ["pair"]))
+    kind = is_contradiction.then(pl.lit(_CONTRADICTION)).otherwise(pl.lit(_REPEAT))
     first_place = pl.col("place").min().over("pair")
     by_pair = several.sort(kind, first_place, maintain_order=True)
     number = pl.col("pair").rle_id().cast(pl.Int64) + 1
@@ -299,17 +295,21 @@ class FirstPass:
             self.scale = max(self.scale, label_scale(rows["label"]))
             counts.append(_counts(rows.hstack(keys_of_rows), split))
             hashes.append(keys_of_rows.with_columns(split=pl.lit(code, pl.Int16)))
-        self.counts = pl.concat(counts).group_by("split", maintain_order=True).sum()
+        by_split = pl.concat(counts).group_by("split", maintain_order=True)
+        self.counts = by_split.sum()
         hashed = pl.concat(hashes)
         keys = pl.concat([hashed.select("split", key=key) for key in _KEYS])
-        is_suspect = (
-            pl.any_horizontal(pl.col(_KEYS).is_in(_in_two(keys, "key").implode()))
-            | pl.col("cluster_key").is_in(_in_two(hashed, "cluster_key").implode())
-            | pl.col("pair").is_duplicated()
+        shared_keys = _in_two(keys, "key")
+        shared_clusters = _in_two(hashed, "cluster_key")
+        self.is_suspect = (
+            hashed["key1"].is_in(shared_keys)
+            | hashed["key2"].is_in(shared_keys)
+            | hashed["cluster_key"].is_in(shared_clusters)
+            | hashed["pair"].is_duplicated()
         )
-        self.is_suspect = hashed.select(is_suspect).to_series()
         self.keys_of_suspects = hashed.drop("split").filter(self.is_suspect)
-        texts = hashed.select("split", text=pl.concat_list(_SAME)).explode("text")
+        texts_of_rows = hashed.select("split", text=pl.concat_list(_SAME))
+        texts = texts_of_rows.explode("text")
         is_text = texts["text"] != 0
         self.is_new = is_text & texts["text"].is_first_distinct()
         self._texts = texts.filter(is_text)
@@ -340,7 +340,8 @@ def second_pass(
         both = rows.select(text=pl.concat_list(_TEXTS)).explode("text")
         is_new = first.is_new[2 * start : 2 * end]
         texts.extend(both["text"].filter(is_new))
-        kept.append(_copied(rows.filter(first.is_suspect[start:end])))
+        is_suspect = first.is_suspect[start:end]
+        kept.append(_copied(rows.filter(is_suspect)))
         start = end
     suspects = pl.concat(kept).hstack(first.keys_of_suspects)
     issues = {f"issue{side}": pl.coalesce(f"url{side}", f"text{side}") for side in (1, 2)}
@@ -403,15 +404,17 @@ def hashes_of(rows: pl.DataFrame) -> pl.DataFrame:
     keyed = keyed.with_columns(unordered(*_KEYS))
     values = pl.col(*_KEYS, "cluster_key", *_SAME)
     is_blank = values.str.strip_chars().fill_null("") == ""
-    hashes = pl.when(is_blank).then(0).otherwise(values.hash(_SEED)).name.keep()
-    return keyed.select(hashes, pair=pl.struct(PAIR).hash(_SEED))
+    hashes = pl.when(is_blank).then(0).otherwise(values.hash(_SEED))
+    pair = pl.struct(PAIR).hash(_SEED)
+    return keyed.select(hashes.name.keep(), pair=pair)
 
 
 def _in_two(hashed: pl.DataFrame, name: str) -> pl.Series:
-    """Hashes that occur in two splits."""
-    present = hashed.select("split", name).filter(pl.col(name) != 0)
-    once_a_split = present.unique()[name]
-    return once_a_split.filter(once_a_split.is_duplicated()).unique()
+    """Hashes that occur in two splits, as one list."""
+    present = hashed.filter(hashed[name] != 0)
+    once_a_split = present.select("split", name).unique()[name]
+    several = once_a_split.filter(once_a_split.is_duplicated())
+    return several.unique().implode()
 
 
 def _copied(rows: pl.DataFrame) -> pl.DataFrame:

@@ -267,10 +267,6 @@ def _count_sections(statistics: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         )
 
 
-_WRITTEN = "Pairs written by `pairkit.write`."
-_NO_REASON = pl.lit(None, pl.String).alias(DROPPED)
-
-
 def make_written(
     pairs: PairDataset,
     source: Source,
@@ -279,11 +275,12 @@ def make_written(
     fresh: bool,
 ) -> MadeDataset:
     """See `pairkit.write`."""
-    rows = pairs.rows.with_columns(_NO_REASON)
+    no_reason = pl.lit(None, pl.String).alias(DROPPED)
+    rows = pairs.rows.with_columns(no_reason)
     made = build_result(rows, pairs.label_kind, str(out), [pairs])
     run = run_record("write", {"pairs": pairs}, {})
     check_out(out, run, [source], fresh=fresh)
-    return write_result(made, out, run, _WRITTEN)
+    return write_result(made, out, run, "Pairs written by `pairkit.write`.")
 
 
 FileFormat = Literal["jsonl", "csv"]

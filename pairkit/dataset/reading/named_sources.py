@@ -107,8 +107,9 @@ def _is_table(sources: Sequence[Any]) -> bool:
 
 def _is_row(item: Any) -> bool:
     """Whether an item of a list is a row without column names, rather than a source of texts."""
-    is_list = isinstance(item, list) and any(isinstance(cell, int | float) for cell in item)
-    return isinstance(item, tuple) or is_list
+    if isinstance(item, list):
+        return any(isinstance(cell, int | float) for cell in item)
+    return isinstance(item, tuple)
 
 
 def _exists(path: str) -> bool:

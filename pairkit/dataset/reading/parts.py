@@ -295,8 +295,9 @@ def is_beir(source: object) -> bool:
     """Whether a source is a folder in BEIR's layout."""
     if not isinstance(source, str | Path):
         return False
-    texts = (_beir_file(Path(source), name) for name in (_CORPUS, _QUERIES))
-    return (Path(source) / _QRELS).is_dir() and all(path.exists() for path in texts)
+    folder = Path(source)
+    has_texts = all(_beir_file(folder, name).exists() for name in (_CORPUS, _QUERIES))
+    return has_texts and (folder / _QRELS).is_dir()
 
 
 def _beir_file(folder: Path, name: str) -> Path:
@@ -318,9 +319,10 @@ class BeirFolder:
         if rows.width != 3 or rows.columns[:2] != ["query-id", "corpus-id"]:
             raise DataError("expected the columns query-id, corpus-id and score", path=path)
         rows.columns = ["query", "document", "gain"]
+        rows = rows.with_row_index("row", offset=first_row(path))
         ids = pl.col("query", "document").cast(pl.String)
         gain = pl.col("gain").cast(pl.Float64, strict=False)
-        rows = rows.with_row_index("row", offset=first_row(path)).with_columns(ids, gain)
+        rows = rows.with_columns(ids, gain)
         is_number = pl.col("gain").is_finite().fill_null(value=False)
         wrong = rows.filter(~is_number)
         if wrong.height:
@@ -374,7 +376,8 @@ def _texts(path: Path) -> pl.DataFrame:
         check_flat(table[name], table[ROW], str(path))
     parts = pl.col(names).cast(pl.String).fill_null("")
     text = pl.concat_str(parts, separator=" ").str.strip_chars()
-    texts = table.select(ROW, id=pl.col("_id").cast(pl.String), text=text)
+    ids = pl.col("_id").cast(pl.String)
+    texts = table.select(ROW, id=ids, text=text)
     texts = texts.unique(["id", "text"], keep="first", maintain_order=True)
     repeated = texts.filter(~pl.col("id").is_first_distinct())
     if repeated.height:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -191,8 +191,8 @@ class SplitRows:
     splits: Mapping[str, pl.DataFrame]
     labels: LabelsRead | None
     places: Mapping[str, Sequence[tuple[str, pl.Series]]]  # tables with the numbers of their rows
-    written: Mapping[str, int] = field(default_factory=dict)
-    bad_rows: pl.DataFrame = field(default_factory=pl.DataFrame)
+    written: Mapping[str, int]  # rows with generated texts
+    bad_rows: pl.DataFrame
 
     def place(self, split: str, row: int) -> str:
         """The origin of a row, as `file:row`."""
@@ -214,9 +214,9 @@ class PairFrames:
     splits: Mapping[str, Sequence[Callable[[], pl.DataFrame]]]
     by_page: bool  # whether the issues of each split have pages
     source: str
-    label_kind: LabelKind = "binary"
-    labels: LabelsRead | None = None
-    bad: dict[str, pl.DataFrame] = field(default_factory=dict)  # by table, once it was read
+    label_kind: LabelKind
+    labels: LabelsRead | None
+    bad: dict[str, pl.DataFrame]  # by table, once it was read
 
 
 def read_pairs(

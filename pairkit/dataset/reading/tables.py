@@ -119,7 +119,8 @@ def table_rows(path: Path, *, header: bool = True) -> Iterator[tuple[int, dict[s
 def read_table(path: Path, *, lines: bool = False, header: bool = True) -> pl.DataFrame:
     """Read a table; with `lines` each line of a text file is a row of the column `text`."""
     if lines:
-        texts = [line.removesuffix("\n").removesuffix("\r") for _, line in read_text_lines(path)]
+        ended = [line.removesuffix("\n") for _, line in read_text_lines(path)]
+        texts = [line.removesuffix("\r") for line in ended]
         if texts and all("\t" in text for text in texts):
             note_once("%s: each line is read as one text; name it .tsv if it is a table", path)
         return pl.DataFrame({"text": texts}, schema={"text": pl.String})
@@ -139,10 +140,8 @@ def read_table(path: Path, *, lines: bool = False, header: bool = True) -> pl.Da
 
 def format_of(path: Path) -> str:
     """The suffix of a file's name in lower case, without .gz."""
-    suffixes = [suffix.lower() for suffix in sheet_of(path)[0].suffixes]
-    if suffixes and suffixes[-1] == ".gz":
-        suffixes.pop()
-    return suffixes[-1] if suffixes else ""
+    file, _ = sheet_of(path)
+    return Path(file.name.lower().removesuffix(".gz")).suffix
 
 
 def sheet_of(path: Path) -> tuple[Path, str | None]:
@@ -162,7 +161,8 @@ def _read_sheet(path: Path) -> pl.DataFrame:
 def _whole_numbers(column: pl.Series) -> pl.Series:
     """Integers if all numbers are whole; a spreadsheet has no integers."""
     whole = column.cast(pl.Int64, strict=False)
-    return whole if whole.cast(pl.Float64).eq_missing(column).all() else column
+    is_same = whole.cast(pl.Float64).eq_missing(column)
+    return whole if is_same.all() else column
 
 
 def _read_parquet(path: Path) -> pl.DataFrame:
@@ -191,7 +191,8 @@ def _read_json_lines(path: Path) -> pl.DataFrame:
             table = pl.read_ndjson(io.BytesIO(lines), infer_schema_length=None)
             # Polars writes lists beside texts as texts.
             texts = table.select(pl.col(pl.String))
-            if not any(column.str.contains(_STRUCTURE).any() for column in texts):
+            has_structure = [column.str.contains(_STRUCTURE).any() for column in texts]
+            if not any(has_structure):
                 return table
     del lines
     return _from_objects((value for _, value in read_objects(path)), path)
@@ -205,7 +206,9 @@ def _read_json(path: Path) -> pl.DataFrame:
 
 
 def _is_rows(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(row, dict) for row in value)
+    if not isinstance(value, list) or not value:
+        return False
+    return all(isinstance(row, dict) for row in value)
 
 
 def json_values(path: Path) -> list[Any]:
@@ -334,7 +337,8 @@ def _check_keys(
     size: int,
 ) -> None:
     """Refuse too many distinct keys: each becomes a column with a value in every row."""
-    keys = sum(1 for dtype in schema.values() for _ in leaf_types(dtype))
+    leaves = chain.from_iterable(map(leaf_types, schema.values()))
+    keys = sum(1 for _ in leaves)
     if keys > MAX_COLUMNS or keys * rows > max(FREE_VALUES, MAX_VALUES_PER_BYTE * size):
         raise DataError(
             f"has {keys:,} distinct keys in {rows:,} lines; expected similar keys in every line",
