@@ -367,6 +367,7 @@ SISTERS = "It belongs to two sisters."
                 1. "Someone "else" plays." | TEXT | ['Someone "else" plays.']
                 1. 'Someone's guitar plays.' | TEXT | ["Someone's guitar plays."]
                 1. 'Someone' plays the 'guitar' | TEXT | ["'Someone' plays the 'guitar'"]
+                He ran; I sat. She ran; we sat. | It ran; you sat. | ['He ran; I sat.', 'She ran; we sat.']
             """,
             TEXT=TEXT,
         ),
