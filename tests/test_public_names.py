@@ -12,14 +12,14 @@ from pathlib import Path
 import torch
 from transformers import PreTrainedConfig
 
-from tests.support.shorthand import cases
+from tests.support.shorthand import parametrize
 
 PACKAGES = ("pairkit", "gis_builder", "llm_labeler", "aoe_train")
 FILE = Path(__file__).with_name("public_names.txt")
 RENEW = "python -m tests.test_public_names"
 
 
-@cases("package", PACKAGES)
+@parametrize("package", PACKAGES)
 def test_public_names_are_those_of_the_list(package):
     lines = FILE.read_text().splitlines()
     expected = [line for line in lines if line.startswith(f"{package}.")]
@@ -28,7 +28,7 @@ def test_public_names_are_those_of_the_list(package):
     )
 
 
-@cases("name", [*PACKAGES, "aoe_train.objectives.losses"])
+@parametrize("name", [*PACKAGES, "aoe_train.objectives.losses"])
 def test_dir_lists_public_names_only(name):
     module = import_module(name)
     assert dir(module) == sorted(module.__all__)  # used by tab completion

@@ -14,18 +14,19 @@ from torch import nn
 
 from aoe_train import encode, evaluate, losses, plan, train
 from pairkit import ConfigError, PairDataset, Progress
-from tests.aoe_train.shorthand import cases, config_error, data_error, raises, shared, stderr
+from tests.aoe_train.shorthand import stderr
 from tests.aoe_train.tiny import WORDS, card_of, load, read_json, same_weights, write_pairs
+from tests.support.shorthand import config_error, data_error, module_fixture, parametrize, raises
 
 HOW = {"lr": 1e-3, "epochs": 1, "batch_size": 16, "settings": {"log.steps": 2}}
 
 
-@shared
+@module_fixture
 def train_file(tmp_path_factory):
     return write_pairs(tmp_path_factory.mktemp("api") / "train.tsv", 48, 1)
 
 
-@shared
+@module_fixture
 def dev_file(tmp_path_factory):
     return write_pairs(tmp_path_factory.mktemp("api") / "dev.tsv", 30, 2)
 
@@ -146,7 +147,7 @@ def test_custom_loss_is_used_and_recorded(train_file, shallow, out, tmp_path, ca
     assert "cosine" not in str(planned)
 
 
-@cases("suite", ["sts", "binary"])
+@parametrize("suite", ["sts", "binary"])
 def test_evaluation_pairs_are_read_like_training_pairs(suite, train_file, shallow, capsys):
     pairs = rows(train_file)
     pairs.append({**pairs[3], "score": 0.0 if pairs[3]["score"] else 5.0})
@@ -165,7 +166,7 @@ def test_evaluation_pairs_are_read_like_training_pairs(suite, train_file, shallo
         evaluate(shallow, data_dir=".", columns=columns)
 
 
-@cases("form", ["dataset", "csv", "mixed"])
+@parametrize("form", ["dataset", "csv", "mixed"])
 def test_rows_by_llms_are_recognised(form, shallow, tmp_path):
     said = {"llms": ["chatgpt"], "prompt_hashes": ["a1"]}
     own = [
@@ -247,7 +248,7 @@ FOUR = [
 ]
 
 
-@cases(
+@parametrize(
     "texts", [None, 5, {"a man"}, {"a": 1}, pl.DataFrame({"text": ["a man"]}), b"a man", iter("a")]
 )
 def test_encode_accepts_only_texts(texts, bert):
@@ -256,7 +257,7 @@ def test_encode_accepts_only_texts(texts, bert):
         encoder.encode(texts)
 
 
-@cases(
+@parametrize(
     "call, message",
     [
         (lambda: encode(["a man"], model=None), "model = None: expected a folder"),

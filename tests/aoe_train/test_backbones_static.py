@@ -9,9 +9,9 @@ from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer
 
 from aoe_train import export, index, search, train
-from tests.aoe_train.shorthand import approx, cases, config_error, data_error, table
 from tests.aoe_train.test_search import sentences
 from tests.aoe_train.tiny import load
+from tests.support.shorthand import approx, config_error, data_error, parametrize, table
 
 DIM = 12
 TEXTS = [*sentences(60), "", "  ", "\u4f60\u597d \U0001f600", "a man " * 700]
@@ -54,7 +54,7 @@ def write_modules(folder, kinds, places):
     (folder / "modules.json").write_text(json.dumps(listed))
 
 
-@cases(
+@parametrize(
     "form",
     [{}, {"path": "0_StaticEmbedding"}, {"dense": True}, {"cut": 7}],
     ids=["root", "part", "dense", "cut"],
@@ -95,8 +95,8 @@ def test_model2vec_folders_with_mapping_and_weights(bert, tmp_path):
 
 
 @table(
-    "settings, named",
     """
+    settings, named
     {'pooling': 'max'} | encoder.pooling max: a static model averages
     {'layers': 1} | encoder.layers: a static
     {'include_prompt': False} | include_prompt false
@@ -129,7 +129,7 @@ def test_training_saving_and_export_are_refused(bert, tmp_path):
         assert not (tmp_path / "out").exists()
 
 
-@cases(
+@parametrize(
     "file, content, message",
     [
         (

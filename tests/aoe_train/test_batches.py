@@ -14,8 +14,8 @@ from aoe_train.data.token_batches import budget_cuts, collate, mix_labels
 from aoe_train.model.tokens.tokenised import TokenStore
 from aoe_train.objectives.training_rows import ABSENT, Examples
 from aoe_train.settings.run_settings import BatchSettings, MixSettings
-from tests.aoe_train.shorthand import approx, cases, shared, table
 from tests.aoe_train.tiny import wordpiece
+from tests.support.shorthand import approx, module_fixture, parametrize, table
 
 STRATEGIES = [
     {"strategy": "shuffle"},
@@ -66,7 +66,7 @@ def test_each_row_once_per_epoch_and_equal_slices_per_rank(count, share, world, 
         assert {len(part) for part in parts} == {len(batch) / world}
 
 
-@cases("how", STRATEGIES)
+@parametrize("how", STRATEGIES)
 def test_plan_depends_only_on_seed_and_epoch(how):
     def plans(seed, epochs=range(3)):
         sampler = batches_of(*make(300, "binary"), 8, seed=seed, **how)
@@ -106,8 +106,8 @@ def test_batches_group_similar_lengths_and_the_largest_comes_first():
 
 
 @table(
-    "most, rows, world, cuts",
     """
+    most, rows, world, cuts
     9 | 6 | 1 | [3, 4, 5]
     9 | 2 | 1 | [2, 4, 5]
     14 | 6 | 2 | [4]
@@ -156,7 +156,7 @@ PAIRS = Examples(
 WIDE = Examples(WORDS, np.array([[0, 1, 2, 1], [3, 0, 5, ABSENT]]), None, "triplet")
 
 
-@shared
+@module_fixture
 def store():
     return TokenStore.build(WORDS, wordpiece(), max_length=16)
 
@@ -270,8 +270,8 @@ def test_epoch_continues_the_previous_pass(rows, order, until, weights):
 
 
 @table(
-    "how, weights, passes",
     """
+    how, weights, passes
     {} | [1, 1] | [1, 1]
     # rows^(1/2): 10 to 100, so that the first is seen ten times where the second is seen once
     {'temperature': 2} | [1, 1] | [10, 1]

@@ -8,9 +8,9 @@ from aoe_train import Encoder, duplicates, encode, evaluate, open_index, sample_
 from aoe_train import index as build
 from aoe_train.model.collection import Collection, drawn
 from pairkit import ConfigError, DataError
-from tests.aoe_train.shorthand import approx, cases, config_error, read_rows, table
 from tests.aoe_train.test_search import sentences
 from tests.aoe_train.tiny import save_bert
+from tests.support.shorthand import approx, config_error, parametrize, table, values
 
 PURPOSES = ("group", "search", "match")
 TEXTS = sentences(80)
@@ -28,7 +28,7 @@ def grouped(seed=0):
     return np.array([unit(vector) for vector in noisy], np.float32), groups
 
 
-@cases("purpose", PURPOSES)
+@parametrize("purpose", PURPOSES)
 def test_a_vector_is_centred_and_moved_to_its_neighbours(purpose):
     vectors, _ = grouped()
     queries = grouped(1)[0][:5]
@@ -58,7 +58,7 @@ def stored(folder, name="searched"):
     return np.load(folder / f"{name}.npy")
 
 
-@cases("quantize", ["float32", "int8"])
+@parametrize("quantize", ["float32", "int8"])
 def test_another_purpose_encodes_nothing_again_except_for_int8(bert, tmp_path, quantize):
     out, options = tmp_path / "index", {"model": bert, "quantize": quantize}
     build(TEXTS, out=out, **options)
@@ -82,7 +82,7 @@ def test_another_purpose_encodes_nothing_again_except_for_int8(bert, tmp_path, q
 
 
 def test_a_text_of_the_index_is_found_first_and_words_count_by_purpose(bert, tmp_path):
-    for purpose, weight in read_rows("""
+    for purpose, weight in values("""
             group | 0.9
             search | 0.8
             match | 0.75
@@ -117,7 +117,7 @@ def test_texts_of_which_words_change_the_first_result_are_shown(bert, out, tmp_p
     assert not build(TEXTS, model=bert, out=tmp_path / "plain").examples
 
 
-@cases("kind", ["flat", "hnsw"])
+@parametrize("kind", ["flat", "hnsw"])
 def test_near_duplicates_are_those_of_the_model(bert, tmp_path, kind):
     if kind == "hnsw":
         pytest.importorskip("faiss")
@@ -172,8 +172,8 @@ def test_vectors_of_a_collection_are_those_of_its_index(bert, tmp_path):
 
 
 @table(
-    "change, words",
     """
+    change, words
     {'collection': 'plain'} | has no purpose
     {'model': 'other'} | differ from those of
     {'dim': 8} | has 32 dimensions
@@ -197,7 +197,7 @@ def test_vectors_of_a_collection_are_encoded_in_one_process(bert, out, tmp_path)
         encode(tmp_path / "texts.txt", model=bert, **how)
 
 
-@cases(
+@parametrize(
     "texts, purpose, error, words",
     [
         (TEXTS[:49], "group", DataError, "needs at least 50 texts"),

@@ -9,8 +9,8 @@ from sentence_transformers import SentenceTransformer
 from transformers import AutoModel, LlamaModel
 
 import aoe_train
-from tests.aoe_train.shorthand import config_error, data_error, read_rows, shared
 from tests.aoe_train.tiny import edit, load, read_json, save_llama
+from tests.support.shorthand import config_error, data_error, module_fixture, values
 
 TEXTS = ["a cat is playing", "large error when opening the file", "no", "bread or apple " * 30]
 ROWS = [
@@ -34,7 +34,7 @@ def train(backbone, out, **options):
     return run.encoder
 
 
-@shared
+@module_fixture
 def tuned(llama, tmp_path_factory):
     out = tmp_path_factory.mktemp("tuned") / "m"
     train(llama, out)
@@ -76,7 +76,7 @@ def test_sentence_transformers_loads_adapters_and_damaged_ones_are_refused(tuned
 
 def test_impossible_adapters(llama, out, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    for settings, message in read_rows("""
+    for settings, message in values("""
             # names the layers that exist
             {'lora.targets': 'query,key'} | query.*key.*down_proj.*q_proj
             {'lora.four_bit': True} | four_bit needs a CUDA device

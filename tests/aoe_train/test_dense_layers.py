@@ -15,7 +15,6 @@ from transformers import AutoTokenizer, T5EncoderModel
 
 from aoe_train import encode, export, train
 from pairkit import ConfigError, DataError
-from tests.aoe_train.shorthand import cases, config_error, raises, shared
 from tests.aoe_train.tiny import (
     difference,
     load,
@@ -26,6 +25,7 @@ from tests.aoe_train.tiny import (
     save_llama,
     save_t5,
 )
+from tests.support.shorthand import config_error, module_fixture, parametrize, raises
 
 TEXTS = [*probes(40), "bread", "a large blue car is on the road . " * 3, "the dog"]
 PAIRS = "large-large small-large red-red blue-red old-new slow-slow fast-slow new-new"
@@ -58,7 +58,7 @@ KINDS = {
 }
 
 
-@shared
+@module_fixture
 def folders(tmp_path_factory):
     """A folder of each kind, saved by sentence-transformers on first use."""
 
@@ -81,7 +81,7 @@ def theirs(folder):
     return SentenceTransformer(str(folder)).encode(TEXTS, batch_size=3)
 
 
-@cases("kind", KINDS)
+@parametrize("kind", KINDS)
 def test_load_from_and_save_for_sentence_transformers(kind, folders, out):
     folder = folders(kind)
     expected = theirs(folder)
@@ -97,7 +97,7 @@ def test_load_from_and_save_for_sentence_transformers(kind, folders, out):
     assert again.settings == ours.settings
 
 
-@cases(
+@parametrize(
     "kind, lora",
     [("labse", False), ("gemma", False), ("residual", True)],
     ids=["bert", "gemma", "lora"],
@@ -165,7 +165,7 @@ def test_a_new_layer_is_trained_and_the_run_is_recognised(bert, out, tmp_path):
     assert "train" not in told  # the same run: finished already
 
 
-@cases("given", [[0], ["x"], [{"size": 8, "activation": "os.system"}], 1.5, [True, {}]])
+@parametrize("given", [[0], ["x"], [{"size": 8, "activation": "os.system"}], 1.5, [True, {}]])
 def test_invalid_layers(given, bert):
     with raises(ConfigError):
         load(bert, dense=given)
@@ -179,7 +179,7 @@ def damaged(folder, **changes):
 WEIGHTS = "2_Dense/model.safetensors"
 
 
-@cases(
+@parametrize(
     "harm, error, message",
     [
         (
@@ -212,7 +212,7 @@ def test_what_is_refused(harm, error, message, folders, out):
         load(folders("labse"), dense=[8])
 
 
-@cases("normalizes", [True, False])
+@parametrize("normalizes", [True, False])
 def test_truncate_dim_of_a_folder_is_kept(bert, out, tmp_path, *, normalizes):
     """A stored `dim` truncates scaled vectors; a requested one truncates before scaling, as theirs does."""
     modules = [

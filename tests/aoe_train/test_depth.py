@@ -3,9 +3,9 @@
 from sentence_transformers import SentenceTransformer
 
 from aoe_train import encode, evaluate, export, train
-from tests.aoe_train.shorthand import cases, config_error, shared, table
 from tests.aoe_train.test_dense_layers import ROWS
 from tests.aoe_train.tiny import difference, load, save_bert, save_gemma, save_llama, save_t5
+from tests.support.shorthand import config_error, module_fixture, parametrize, table
 
 TEXTS = ["a cat is playing", "the dog", "a large blue car is on the road with a small bird"]
 SAVE = {"bert": save_bert, "llama": save_llama, "gemma": save_gemma, "t5": save_t5}
@@ -21,8 +21,8 @@ DEEP = {
 
 
 @table(
-    "name, pooling",
     """
+    name, pooling
     bert | first-last-avg
     llama | avg
     gemma | first-last-avg
@@ -53,13 +53,13 @@ def test_layers_of_a_packed_bert(bert):
     assert (one == encode(TEXTS, model=bert, layers=1)).all()
 
 
-@cases("count", [0, 3])
+@parametrize("count", [0, 3])
 def test_layer_counts_out_of_range(bert, count):
     with config_error(r"layers 3: this backbone has 2|expected at least 1"):
         load(bert, layers=count)
 
 
-@shared
+@module_fixture
 def three(tmp_path_factory):
     """A BERT of three layers without dropout."""
     return save_bert(tmp_path_factory.mktemp("three") / "bert", layers=3, dropout=0)
@@ -103,8 +103,8 @@ def test_one_table_of_layers_and_sizes(bert):
 
 
 @table(
-    "name, layer, after",
     """
+    name, layer, after
     bert | encoder.layer.2. | ()
     t5 | encoder.block.2. | ('encoder.final_layer_norm.',)
     gemma | layers.2. | ('norm.',)

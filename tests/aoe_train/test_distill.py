@@ -18,9 +18,10 @@ from aoe_train.exporting.static_model import (
     token_shares,
     written_tokens,
 )
-from tests.aoe_train.shorthand import aoe, approx, cases, config_error, data_error
+from tests.aoe_train.shorthand import aoe
 from tests.aoe_train.test_search import sentences
 from tests.aoe_train.tiny import bytelevel, card_of, read_json, wordpiece
+from tests.support.shorthand import approx, config_error, data_error, parametrize
 
 
 def test_token_frequencies_by_hand():
@@ -75,7 +76,7 @@ def texts(tmp_path):
     return path
 
 
-@cases("dim", [None, 8])
+@parametrize("dim", [None, 8])
 def test_sentence_transformers_reads_the_folder(bert, texts, tmp_path, dim):
     done = distill(texts, model=bert, out=tmp_path / "static", dim=dim)
     assert (done.texts, done.held_out, done.dim) == (285, 15, dim or 32)

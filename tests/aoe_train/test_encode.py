@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import aoe_train
 from aoe_train import Encoder
 from pairkit import ConfigError, DataError
-from tests.aoe_train.shorthand import cases, config_error, data_error, raises, read_rows, table
 from tests.aoe_train.tiny import load, read_json
+from tests.support.shorthand import config_error, data_error, parametrize, raises, table, values
 
 DIM = 32
 PARTS = [1000, 1000, 300]  # texts that are encoded and stored together
@@ -95,7 +95,7 @@ WRITERS = {
 }
 
 
-@cases("kind", [*WRITERS, ".parquet"])
+@parametrize("kind", [*WRITERS, ".parquet"])
 def test_a_table_keeps_its_columns(tmp_path, kind, fake):
     path = tmp_path / f"in{kind}"
     if kind == ".parquet":
@@ -200,7 +200,7 @@ BAD = {
 }
 
 
-@cases("name", BAD)
+@parametrize("name", BAD)
 def test_bad_inputs_are_refused_before_encoding(tmp_path, name, fake):
     data, message = BAD[name]
     (tmp_path / name).write_bytes(data)
@@ -219,7 +219,7 @@ def test_columns_that_do_not_fit_into_a_table(tmp_path, fake):
     path.write_text('{"text": "a", "vector": [1]}\n')
     with config_error("has a column 'vector' already"):
         run(path, tmp_path / "out.parquet", fake)
-    for texts, message in read_rows(r"""
+    for texts, message in values(r"""
             ['a', None] | in\.parquet:2: found no value in 'text'
             [] | has no rows
             """):
@@ -229,8 +229,8 @@ def test_columns_that_do_not_fit_into_a_table(tmp_path, fake):
 
 
 @table(
-    "path, out, options, message",
     r"""
+    path, out, options, message
     in.txt | out.bin | {} | out\.bin: expected \.npy or \.parquet
     in.doc | out.npy | {} | in\.doc: unknown file type '\.doc'; give \.parquet
     in.txt | out.npy | {'columns': {'text': 'body'}} | columns={'text': 'body'}: .* has no columns
@@ -306,8 +306,8 @@ def test_ranges_of_a_calibration_set(lines, tmp_path, fake):
 
 
 @table(
-    "shape, kind, value, message",
     """
+    shape, kind, value, message
     (3, 33) | float32 | 0 | have 33 dimensions, expected 32
     (3, 32) | int8 | 0 | expected vectors .* of floats
     (3, 32) | float32 | nan | NaN

@@ -18,8 +18,8 @@ from aoe_train.encoding.on_ray import ActorPool, _plan_actors
 from pairkit import ConfigError
 from pairkit.base.system.cluster import Cluster
 from tests import forked
-from tests.aoe_train.shorthand import config_error, table
 from tests.aoe_train.tiny import load, write_texts
+from tests.support.shorthand import config_error, table
 
 encode_file = partial(encode_run.encode_file, show=lambda _: None)
 
@@ -222,8 +222,8 @@ def test_errors_that_end_a_run(bert, tmp_path):
 
 
 @table(
-    "nodes, device, workers, expected",
     """
+    nodes, device, workers, expected
     # one a machine, with all of its cores
     [4, 4] | None | None | (2, {'num_cpus': 4})
     [1, 64, 64] | None | None | (3, {'num_cpus': 32})
@@ -242,8 +242,8 @@ def test_resources_of_an_actor(nodes, device, workers, expected):
 
 
 @table(
-    "given, words",
     """
+    given, words
     {'engine': 'ray'} | needs address=
     {'address': '127.0.0.1:1'} | is for engine='ray'
     {'engine': 'spark'} | expected local or ray

@@ -14,17 +14,17 @@ from transformers import BartConfig, BartModel
 from aoe_train import encode
 from pairkit import ConfigError
 from tests import forked
-from tests.aoe_train.shorthand import (
-    aoe,
+from tests.aoe_train.shorthand import aoe
+from tests.aoe_train.tiny import WORDS, around, load, read_json, save_bert
+from tests.support.shorthand import (
     approx,
-    cases,
     config_error,
     data_error,
+    parametrize,
     raises,
-    read_rows,
     table,
+    values,
 )
-from tests.aoe_train.tiny import WORDS, around, load, read_json, save_bert
 
 TEXTS = [
     "a man playing a flute",
@@ -68,8 +68,8 @@ def test_encoding_does_not_change_the_identity(bert):
     assert encoder.identity() != before
 
 
-@cases("which", ["bert", "llama"])
-@cases(
+@parametrize("which", ["bert", "llama"])
+@parametrize(
     "more",
     [
         {},
@@ -87,8 +87,8 @@ def test_saved_and_loaded_it_is_the_same(which, more, out, request):
 
 
 @table(
-    "content, message",
     """
+    content, message
     '{"format": 99}' | use the release
     { | not readable
     """,
@@ -109,8 +109,8 @@ def test_decoders_pool_their_last_token(llama, caplog):
 
 
 @table(
-    "overrides, message",
     """
+    overrides, message
     {'pooling': 'median'} | pooling
     {'pooling': 'cells'} | Recurrent Attention Network
     {'max_length': 9999} | at most 64 tokens
@@ -144,7 +144,7 @@ def test_out_of_memory_halves_all_later_batches(bert, monkeypatch):
         encoder.encode(texts, halve=False)
 
 
-@cases(
+@parametrize(
     "raised, error, message",
     [
         (
@@ -253,7 +253,7 @@ def test_prompts_by_name_and_by_text(bert, tmp_path):
     encoder = load(bert, prompts=prompts, default_prompt_name="t")
     encoder.save(tmp_path / "m")
     command = f"encode {tmp_path}/in.txt --model {tmp_path}/m --out {tmp_path}/out.npy "
-    for flags, asked in read_rows("""
+    for flags, asked in values("""
             --prompt-name query | {'prompt_name': 'query'}
             --prompt 'the {text} or' | {'prompt': 'the {text} or'}
             --prompt '' | {'prompt': ''}
@@ -261,7 +261,7 @@ def test_prompts_by_name_and_by_text(bert, tmp_path):
             """):
         aoe(f"{command} {flags} --fresh -q")
         assert np.load(tmp_path / "out.npy") == approx(encoder.encode(texts, **asked), abs=1e-6)
-    for flags, words in read_rows(r"""
+    for flags, words in values(r"""
             --prompt-name q --fresh | no prompt 'q'; this model has 'query', 'document', 't'
             --prompt-name query --prompt x | prompt= and prompt_name=: give only one of them
             --prompt-name query | other settings: prompt \(a car there, the man: now\)
@@ -297,7 +297,7 @@ def test_minilm_equals_sentence_transformers(minilm):
     assert encoder.encode(texts) == approx(theirs, abs=1e-5)
 
 
-@cases("normalize", [False, True])
+@parametrize("normalize", [False, True])
 def test_truncated_vectors_equal_sentence_transformers(bert, tmp_path, *, normalize):
     encoder = load(bert, normalize=normalize)
     encoder.save(tmp_path)

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aoe_train import evaluate
-from tests.aoe_train.shorthand import approx, config_error, data_error, stderr, table
+from tests.aoe_train.shorthand import stderr
+from tests.support.shorthand import approx, config_error, data_error, table
 
 
 def at_angles(degrees):
@@ -41,8 +42,8 @@ def pairs_of(*pairs):
 
 
 @table(
-    "days, pairs, nearest, expected",
     """
+    days, pairs, nearest, expected
     # a is the newest; c comes first, then b and d: map (1 / 2 + 2 / 3) / 2
     [5, 1, 3, 2] | ba ad | acbd | {'n': 1, 'mrr': 0.5, 'map': 0.58333333}
     # b was written at the same time as c, so only a is a candidate
@@ -194,8 +195,8 @@ def test_pairs_of_texts_without_reports(tmp_path, capsys):
 
 
 @table(
-    "reports, pairs, message",
     """
+    reports, pairs, message
     {'id': [1, 1], 'title': ['a', 'b']} | PAIR | 1 ids occur in several rows, first 1
     {'number': [1, 2]} | PAIR | expected id, text or title and body
     {'id': [1, None], 'title': ['a', 'b']} | PAIR | no id; expected an id

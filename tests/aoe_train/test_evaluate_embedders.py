@@ -5,8 +5,8 @@ import pytest
 
 from aoe_train import Encoder, evaluate
 from pairkit import ConfigError, DataError
-from tests.aoe_train.shorthand import approx, cases, config_error, data_error, raises, read_rows
 from tests.aoe_train.tiny import unit
+from tests.support.shorthand import approx, config_error, data_error, parametrize, raises, values
 
 TEXTS = ["a man is playing a flute", "the dog is eating", "a red boat", "a cat"]
 FEW = {"resamples": 0, "suite": "sts"}
@@ -79,7 +79,7 @@ class Longer(Counting):
         return np.hstack([super().encode(texts, **options)] * 2)
 
 
-@cases("kind", [Counting, Longer])
+@parametrize("kind", [Counting, Longer])
 def test_vectors_of_a_changed_model_are_deleted(bert, capsys, kind):
     evaluated(Counting(bert))
     other = kind(bert, turn=-5.0)
@@ -112,7 +112,7 @@ def test_vectors_are_cached_per_prompt(bert):
     again = Counting(bert, prompts=prompts)
     assert [evaluated(again, **options) for options in asked] == found
     assert {len(call) for call in again.calls} == {1}
-    for options, message in read_rows("""
+    for options, message in values("""
             {'prompt_name': 'x'} | no prompt 'x'; this model has 'query', 'document', 'a'
             {'prompt': 'a', 'prompt_name': 'query'} | give only one of them
             """):

@@ -7,7 +7,7 @@ import pytest
 from aoe_train import evaluate
 from pairkit import BadReply, ConfigError, DataError, RemoteError
 from tests.aoe_train.embeddings_server import listing, serving, vector
-from tests.aoe_train.shorthand import config_error, data_error, raises, table
+from tests.support.shorthand import config_error, data_error, raises, table
 
 
 def evaluated(texts, url, *, model="m", **options):
@@ -96,8 +96,8 @@ def test_temporary_failures_are_retried(server, monkeypatch):
 
 
 @table(
-    "status, answer, error, words",
     """
+    status, answer, error, words
     401 | {'error': {'message': 'bad key'}} | AuthError | refused a request without a key (HTTP 401)
     400 | {'error': {'message': 'Incorrect API key'}} | AuthError | (HTTP 400: Incorrect API key)
     404 | {'error': {'message': 'no m'}} | ConfigError | no such model or address (HTTP 404: no m)
@@ -125,8 +125,8 @@ def test_errors_for_bad_replies(server, monkeypatch, status, answer, error, word
 
 
 @table(
-    "text, words",
     r"""
+    text, words
     '' | is empty
     ' \n' | is empty
     '\ud800' | surrogate
@@ -142,8 +142,8 @@ def test_texts_that_are_refused(server, text, words):
 
 
 @table(
-    "url, words",
     """
+    url, words
     http://me:pw@host/v1 | holds a user or password
     https://api.openai.com/v1 | no key; set OPENAI_API_KEY
     """,

@@ -10,8 +10,8 @@ from aoe_train import evaluate
 from aoe_train.evaluation.pair_metrics import Binary, Correlation, correlation
 from aoe_train.evaluation.resample import Comparison, Interval, Resampling, compare, intervals
 from aoe_train.evaluation.score import Gain, UncertainLabels, gain, reliability
-from tests.aoe_train.shorthand import approx, data_error
 from tests.aoe_train.tiny import save_bert
+from tests.support.shorthand import approx, data_error
 
 
 def noisy(n, seed, noise):

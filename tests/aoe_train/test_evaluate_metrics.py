@@ -25,7 +25,7 @@ from aoe_train.objectives.training_rows import ABSENT, Examples
 from aoe_train.settings.prompt_settings import NamedPrompts
 from aoe_train.settings.train_settings import Similarity
 from pairkit import ConfigError, DataError
-from tests.aoe_train.shorthand import approx, cases, config_error, data_error, table
+from tests.support.shorthand import approx, config_error, data_error, parametrize, table
 
 BINARY = st.lists(
     # few distinct cosines, so that there are ties; how often each pair stands
@@ -101,7 +101,7 @@ def test_draws_with_one_label_are_undefined():
     assert bounds["roc_auc"] == (1, 1)
 
 
-@cases(
+@parametrize(
     "cosines, labels, message",
     [
         ([0.1, 0.2], [1, 1], "mine: all labels are 1"),
@@ -144,7 +144,7 @@ def no_number(texts):
     return np.where([["c" in text] for text in texts], np.float32("nan"), lengths(texts))
 
 
-@cases(
+@parametrize(
     "broken, words",
     [
         (lambda texts: lengths(texts)[:-1], r"vectors of 4 texts have shape \("),
@@ -161,7 +161,7 @@ PAIRS = np.array([[0, 1], [0, 2], [1, 1]])
 POINTS = np.array([[3, 4], [6, 8], [0, 5]], np.float32)
 
 
-@cases(
+@parametrize(
     "similarity, expected",
     [
         ("cosine", [1, 0.8, 1]),
@@ -189,7 +189,7 @@ def test_ranks_use_the_similarity():
     assert reciprocal_ranks(POINTS, pairs, "euclidean").mean() == approx(1)
 
 
-@cases("similarity", get_args(Similarity))
+@parametrize("similarity", get_args(Similarity))
 def test_ties_are_misses_beside_large_vectors(similarity):
     points = default_rng(0).normal(scale=30, size=(40, 8)).astype(np.float32)
     vectors = np.concatenate([points, -points, 0 * points])
@@ -221,7 +221,7 @@ def examples(kind, rows, labels=None):
     return Examples(texts, numbers, None if labels is None else np.array(labels, np.float32), kind)
 
 
-@cases(
+@parametrize(
     "kind, labels, expected",
     [
         ("graded", [5, 3, 0], 1),
@@ -244,7 +244,7 @@ def test_triplets_give_the_share_of_correct_rows():
     assert dev_metric(on_circle, wide) == ("triplet_accuracy", 0.75)
 
 
-@cases(
+@parametrize(
     "rows, expected",
     [
         # as above with a second positive of a, which is nearer to d than e is: e is third
@@ -306,7 +306,7 @@ def test_searches_use_the_prompts_for_queries_and_documents():
 NONE = Examples([], np.empty((0, 2), np.int64), None, "positive")
 
 
-@cases(
+@parametrize(
     "rows, error, words",
     [
         (examples("single", ["a"]), ConfigError, "single texts"),
@@ -358,8 +358,8 @@ def flipped(texts, **_):
 
 
 @table(
-    "kind, labels, rows, count",
     """
+    kind, labels, rows, count
     binary | [1, 0] | ['ab', 'ec'] | 8
     graded | [5, 0] | ['ab', 'ec'] | 40
     triplet | None | ['abd', 'ecd'] | 40

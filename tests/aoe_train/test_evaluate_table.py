@@ -6,7 +6,7 @@ import re
 import numpy as np
 
 from aoe_train import evaluate, tasks
-from tests.aoe_train.shorthand import config_error
+from tests.support.shorthand import config_error
 
 
 class Hits:

@@ -16,18 +16,18 @@ from sklearn.metrics import ndcg_score
 import aoe_train
 import pairkit
 from pairkit import ConfigError, DataError
-from tests.aoe_train.shorthand import (
-    approx,
-    cases,
-    config_error,
-    data_error,
-    read_rows,
-    shared,
-    stderr,
-    table,
-)
+from tests.aoe_train.shorthand import stderr
 from tests.aoe_train.tiny import unit
 from tests.published import REAL, STS_SIZES, real_data, write_sts, write_table
+from tests.support.shorthand import (
+    approx,
+    config_error,
+    data_error,
+    module_fixture,
+    parametrize,
+    table,
+    values,
+)
 
 
 def letters(texts):
@@ -41,7 +41,7 @@ def evaluate(**options):
     return aoe_train.evaluate(letters, resamples=0, **options)
 
 
-@shared
+@module_fixture
 def published(tmp_path_factory):
     """Test sets of the published sizes."""
     return write_sts(tmp_path_factory.mktemp("sts"))
@@ -76,7 +76,7 @@ def test_a_year_as_a_whole_and_by_subset(published, tmp_path):
     assert found["subsets"]["x"] == {"n": 2}  # constant labels have no correlation
 
 
-@cases("real", [False, pytest.param(True, marks=real_data)])
+@parametrize("real", [False, pytest.param(True, marks=real_data)])
 def test_files_of_the_published_size(published, *, real):
     table = evaluate(data_dir=REAL if real else published)
     (scores,) = table.scores.values()
@@ -127,7 +127,7 @@ TEST = [
     ("x" * 1200, "y" * 3600 + " x", 0),
     ("x" * 1200, "x" * 1100, 1),
 ]
-DEV = read_rows("""
+DEV = values("""
     typo | type | 1
     typo | manual | 0
     crash | crab | 1
@@ -204,7 +204,7 @@ def test_splits_of_a_folder(tmp_path, capsys):
         assert scores_of(tmp_path, progress=True)["subsets"]["<128"]["n"] == 4
         assert f"{tmp_path}: {note}" in stderr(capsys)
         write(tmp_path / "validation.jsonl", TEST)
-    for split, label in read_rows("""
+    for split, label in values("""
             train | 1
             validation | 0
             test | 1
@@ -213,7 +213,7 @@ def test_splits_of_a_folder(tmp_path, capsys):
         (tmp_path / f"{split}.csv").write_text(
             f"text1,text2,label\nab,ab,{label}\nab,xyz,{1 - label}\n"
         )
-    for name, spearman in read_rows("""
+    for name, spearman in values("""
             None | 1
             test | 1
             validation | -1
@@ -222,7 +222,7 @@ def test_splits_of_a_folder(tmp_path, capsys):
         assert found["spearman"] == approx(spearman)
 
 
-@shared
+@module_fixture
 def trained(bert, tmp_path_factory):
     """A model that was trained on the texts a, b and c."""
     out = tmp_path_factory.mktemp("trained") / "model"
@@ -232,8 +232,8 @@ def trained(bert, tmp_path_factory):
 
 
 @table(
-    "pairs, expected, is_known",
     """
+    pairs, expected, is_known
     [('a', 'b'), ('a', 'x'), ('y', 'z'), ('B', ' a ')] | [4, 7, 2, 4] | True
     [('A  a', 'x'), ('ab', 'y')] | [0, 4, 0, 2] | False
     """,
@@ -256,8 +256,8 @@ def scored(pairs):
 
 
 @table(
-    "pairs, verdict",
     """
+    pairs, verdict
     [('B.', ' a'), ('c', 'A!'), ('x', 'y')] | not judged: the list given: trained on 2 of 3 rows
     [('b', 'A'), ('a', 'x'), ('x', 'y'), ('y', 'z')] | 3 pairs, without 1 trained on: too few to tell)
     [('a', 'x'), ('b', 'x')] | 2 pairs: too few to tell)
@@ -387,7 +387,7 @@ def test_splits_and_unusable_rows(tmp_path, capsys):
     folder = write_beir(tmp_path, ["q0\td5\t1", "q0\tx\t1", "x\td5\t1", "q1\td1\t0"], "dev")
     aoe_train.evaluate(encode, data=folder, split="validation", resamples=0)
     assert "left out 2 judgements of unknown queries or documents" in stderr(capsys)
-    for rows, split, message in read_rows(r"""
+    for rows, split, message in values(r"""
             ['q0\td5\t1'] | test | no judgements of test, found validation; choose with split=
             ['q0\td5\tyes'] | validation | dev\.tsv:2: expected a number as score
             ['q0\td5\tNaN'] | validation | dev\.tsv:2: expected a number as score
@@ -399,7 +399,7 @@ def test_splits_and_unusable_rows(tmp_path, capsys):
             scores(folder, split=split)
     with data_error(r"dev\.tsv:2: no query or document with the id q0 or x; remove"):
         pairkit.read(folder)
-    for lines, message in read_rows(r"""
+    for lines, message in values(r"""
             '{"id": "a", "text": "b"}' | : no column _id; expected _id and text
             '{"_id": "a", "text": "b"}\n{"_id": ["c"], "text": "d"}' | :2: the column _id has lists
             '{"_id": "a", "text": "b"}\n{"_id": "c", "text": {"d": 1}}' | :2: the column text has lists

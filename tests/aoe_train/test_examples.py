@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from aoe_train.data import examples as reading
 from aoe_train.data.examples import distinct, negative_counts, negatives_in_words, read_examples
 from aoe_train.objectives.training_rows import ABSENT
-from tests.aoe_train.shorthand import config_error, data_error, table
+from tests.support.shorthand import config_error, data_error, table
 
 
 def put(path, text):
@@ -24,8 +24,8 @@ def columns_of(examples):
 
 
 @table(
-    "content, kind, texts, rows",
     r"""
+    content, kind, texts, rows
     'text1,text2,label\nb,a,1\na,c,0\nb,b,0\n' | binary | bac | [[0, 1], [1, 2], [0, 0]]
     'text1,text2,label\nA,a,1\nA ,á,0.5\n' | graded | ['A', 'a', 'A ', 'á'] | [[0, 1], [2, 3]]
     'id,anchor,positive\n1,a,b\n2,b,c\n' | positive | abc | [[0, 1], [1, 2]]
@@ -103,8 +103,8 @@ CONTRADICTING = "text1,text2,label\na,b,1\nc,d,0\nb,a,0\na,b,1\ne,e,0\n"
 
 
 @table(
-    "conflicts, left",
     """
+    conflicts, left
     keep | [('a', 'b', 1), ('c', 'd', 0), ('b', 'a', 0), ('a', 'b', 1), ('e', 'e', 0)]
     drop | [('c', 'd', 0)]
     first | [('a', 'b', 1), ('c', 'd', 0), ('a', 'b', 1)]
@@ -160,8 +160,8 @@ def test_row_numbers_are_those_of_the_file(tmp_path):
 
 
 @table(
-    "conflicts, left",
     """
+    conflicts, left
     drop | [('a', 'b', 'c')]
     first | [('a', 'b', 'c'), ('g', 'h', 'i')]
     """,

@@ -9,9 +9,10 @@ from sentence_transformers import SentenceTransformer
 
 import aoe_train
 from aoe_train import train
-from tests.aoe_train.shorthand import aoe, cases, config_error, data_error, table
+from tests.aoe_train.shorthand import aoe
 from tests.aoe_train.test_dense_layers import ROWS
 from tests.aoe_train.tiny import around, card_of, difference, load, probes, read_json, save_bert
+from tests.support.shorthand import config_error, data_error, parametrize, table
 
 
 def export(model, out, **options):
@@ -46,8 +47,8 @@ def test_adapters_are_merged_into_a_self_contained_folder(llama, tmp_path):
 
 
 @table(
-    "dtype, within",
     """
+    dtype, within
     bf16 | 0.1
     fp16 | 0.01
     """,
@@ -87,8 +88,8 @@ NAMED = {"query": "the man: ", "passage": "a road "}
 
 
 @table(
-    "default, of_queries",
     """
+    default, of_queries
     None | ''
     passage | 'a road '
     """,
@@ -116,8 +117,8 @@ def test_plain_encode_of_an_export_uses_the_chosen_prompt(bert, out, tmp_path, d
 
 
 @table(
-    "prompts, default, query, document",
     """
+    prompts, default, query, document
     NAMED | None | 'the man: ' | 'a road '
     NAMED | passage | 'the man: ' | 'a road '
     {'query': 'the man: '} | None | 'the man: ' | ''
@@ -148,7 +149,7 @@ def test_the_card_has_the_lines_for_langchain_and_llamaindex(
     assert index == {"query_instruction": query, "text_instruction": document}
 
 
-@cases("wrong", ["vectors", "prompts"])
+@parametrize("wrong", ["vectors", "prompts"])
 def test_a_failed_verification_leaves_no_files(bert, out, tmp_path, monkeypatch, wrong):
     prompts = {"query": "the man: ", "document": "a road "}
     settings = {"pooling": "avg", "prompts": prompts, "default_prompt_name": "query"}
@@ -164,7 +165,7 @@ def test_a_failed_verification_leaves_no_files(bert, out, tmp_path, monkeypatch,
     assert [path.name for path in tmp_path.iterdir()] == ["m"]
 
 
-@cases("adapters", [False, True])
+@parametrize("adapters", [False, True])
 def test_weights_are_averaged_with_the_backbones(adapters, llama, out, tmp_path):
     if adapters:
         backbone, trained = llama, tmp_path / "merged"

@@ -18,8 +18,8 @@ from aoe_train.exporting import onnx as graphs
 from aoe_train.exporting.export import difference, export, probes
 from aoe_train.exporting.onnx import GRAPHS, Loss, PaddedEncoder, measure, onnx_encoder
 from aoe_train.model.encoder_settings import EncoderSettings
-from tests.aoe_train.shorthand import approx, cases, config_error, data_error, shared
 from tests.aoe_train.tiny import around, card_of, read_json
+from tests.support.shorthand import approx, config_error, data_error, module_fixture, parametrize
 
 POOLINGS = ["cls", "avg", "max", "last", "cls-avg", "weighted-mean"]
 needs_packages = pytest.mark.skipif(
@@ -32,7 +32,7 @@ def load(folder, **settings):
     return Encoder.load(folder, precision="fp32", **settings)
 
 
-@cases("pooling", [*POOLINGS, "first-last-avg"])
+@parametrize("pooling", [*POOLINGS, "first-last-avg"])
 def test_padded_encoder_equals_encoder(llama, pooling):
     encoder = load(llama, pooling=pooling, max_length=48, normalize=True, bidirectional=True)
     backbone = load(llama, bidirectional=True, packing=False).model.backbone
@@ -49,7 +49,7 @@ def test_padded_encoder_equals_encoder(llama, pooling):
 PROMPTS = {"query": "the man: ", "document": "a road "}
 
 
-@shared
+@module_fixture
 def exported(shallow, tmp_path_factory):
     """A model with prompts and its exported graph, shared because tracing takes seconds."""
     folder = tmp_path_factory.mktemp("onnx") / "x"
@@ -97,7 +97,7 @@ def vectors_of_card(card):
 
 @pytest.mark.slow
 @needs_packages
-@cases(
+@parametrize(
     "backbone, settings",
     [
         ("bert", {"pooling": "first-last-avg", "max_length": 40}),
@@ -137,7 +137,7 @@ def test_missing_packages_are_named(bert, tmp_path, monkeypatch):
 
 
 @needs_packages
-@cases(
+@parametrize(
     "settings, told",
     [
         ({"long_text": "chunks"}, "it reads long texts in chunks"),
@@ -224,7 +224,7 @@ def test_int8_export(exported, tmp_path, monkeypatch):
 
 
 @needs_packages
-@cases(
+@parametrize(
     "how, words",
     [
         ({"format": "onnx", "dtype": "bf16"}, "always in fp32"),

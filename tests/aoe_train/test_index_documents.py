@@ -4,7 +4,8 @@ import pytest
 
 import aoe_train
 from aoe_train import Encoder, open_index
-from tests.aoe_train.shorthand import aoe, data_error, table
+from tests.aoe_train.shorthand import aoe
+from tests.support.shorthand import data_error, table
 
 
 @pytest.fixture
@@ -61,8 +62,8 @@ def test_no_chunk_is_longer_than_the_model_reads(bert, out, tmp_path):
 
 
 @table(
-    "given, error, message",
     """
+    given, error, message
     {'link': 'https://a.example/{name}'} | ConfigError | expected an address with {file}, {page}
     {'chunk_tokens': 100000} | ConfigError | reads at most
     {'columns': {'text': 'a'}} | ConfigError | only for tables

@@ -10,9 +10,9 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 
-from tests.aoe_train.shorthand import cases, config_error, data_error, raises, table
 from tests.aoe_train.test_model_folder import write_modules
 from tests.aoe_train.tiny import around, difference, edit, load, probes, read_json, save_ran
+from tests.support.shorthand import config_error, data_error, parametrize, raises, table
 
 POOLINGS = ["cls", "avg", "max", "last", "cls-avg", "first-last-avg", "weighted-mean"]
 PROMPT = "the {text} in one word:"
@@ -31,7 +31,7 @@ def agrees(folder, encoder, **options):
     assert abs(np.linalg.norm(found, axis=1) - 1).max() < 1e-5 or not encoder.settings.normalize
 
 
-@cases(
+@parametrize(
     "backbone, pooling",
     [("bert", pooling) for pooling in POOLINGS] + [("llama", "last"), ("llama", "cls-avg")],
 )
@@ -128,8 +128,8 @@ def agree(ours, model, texts=TEXTS):
 
 
 @table(
-    "which, pooling, include_prompt",
     """
+    which, pooling, include_prompt
     bert | mean | False
     bert | max | True
     llama | cls | False
@@ -175,7 +175,7 @@ def test_encode_document_uses_the_prompt_passage(bert, out, tmp_path):
         load(out)
 
 
-@cases("which", ["bert", "llama"])
+@parametrize("which", ["bert", "llama"])
 def test_a_prompt_around_the_text_is_in_the_tokenizer(which, out, tmp_path, request):
     source = request.getfixturevalue(which)
     encoder = load(source, max_length=40, **around(PROMPT))
@@ -218,8 +218,8 @@ def test_prompt_errors(bert, tmp_path):
 
 
 @table(
-    "more, error, told",
     """
+    more, error, told
     {'prompts': {'q': 'query {text}'}} | ConfigError | 'q' contains {text}, which sentence-transformers
     {'truncate_dim': 33} | ConfigError | dim 33: this model's vectors have 32 dimensions
     {'default_prompt_name': 'q'} | ConfigError | no prompt 'q'; this model has 'query', 'document'

@@ -6,9 +6,10 @@ import random
 import polars as pl
 
 from aoe_train import Encoder, evaluate, train
-from tests.aoe_train.shorthand import approx, config_error, shared, stderr
+from tests.aoe_train.shorthand import stderr
 from tests.aoe_train.tiny import WORDS, card_of, same_weights, save_bert
 from tests.conftest import command_line
+from tests.support.shorthand import approx, config_error, module_fixture
 
 TOPICS, OTHERS = WORDS[:8], WORDS[8:40]
 
@@ -19,8 +20,8 @@ def judged_rows(seed, pairs=120):
     rows = []
     for place in range(pairs):
         topics = draw.sample(TOPICS, 2)
-        shared = draw.sample(OTHERS, 1 + place % 2)
-        one, other = (draw.sample(OTHERS, 2) + shared for _ in range(2))
+        module_fixture = draw.sample(OTHERS, 1 + place % 2)
+        one, other = (draw.sample(OTHERS, 2) + module_fixture for _ in range(2))
         about = [topics[0], topics[place % 2]]
         texts = [
             " ".join(draw.sample([about[side], *words], len(words) + 1))
@@ -30,19 +31,19 @@ def judged_rows(seed, pairs=120):
     return rows
 
 
-@shared
+@module_fixture
 def bert(tmp_path_factory):
     return save_bert(tmp_path_factory.mktemp("guard") / "bert", seed=3)
 
 
-@shared
+@module_fixture
 def train_file(tmp_path_factory):
     path = tmp_path_factory.mktemp("rows") / "train.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in judged_rows(7, 320)))
     return path
 
 
-@shared
+@module_fixture
 def few(train_file):
     """The first rows, for tests that don't need a good model."""
     path = train_file.with_name("few.jsonl")

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from pairkit import ConfigError, DataError, RemoteError
-from tests.aoe_train.shorthand import cases, config_error, raises, table
 from tests.aoe_train.tiny import edit, load
+from tests.support.shorthand import config_error, parametrize, raises, table
 
 
 def pickled(folder):
@@ -22,7 +22,7 @@ def cut_in_half(folder):
     (folder / "model.safetensors").write_bytes(whole[: len(whole) // 2])
 
 
-@cases(
+@parametrize(
     "source, error, message",
     [
         *(
@@ -45,7 +45,7 @@ def pointer(folder):
     )
 
 
-@cases(
+@parametrize(
     "harm, error, message",
     [
         (pickled, ConfigError, "pickle"),
@@ -67,8 +67,8 @@ def refused(folder, error, message):
 
 
 @table(
-    "fields, error, message",
     """
+    fields, error, message
     {'num_hidden_layers': 3} | DataError | match config.json
     {'num_hidden_layers': 1} | DataError | match config.json
     {'intermediate_size': 40} | DataError | match config.json
@@ -111,7 +111,7 @@ def offline(monkeypatch):
 
 
 @pytest.mark.usefixtures("offline")
-@cases("revision", [None, "main", "abc123"])
+@parametrize("revision", [None, "main", "abc123"])
 def test_unpinned_code_is_refused_before_any_download(revision):
     with config_error("pin the commit"):
         load("org/m", trust_remote_code=True, revision=revision)
@@ -126,7 +126,7 @@ def test_pinned_or_local_code_runs(own, monkeypatch):
         load(own)
 
 
-@cases("name", ["config.json", "tokenizer_config.json"])
+@parametrize("name", ["config.json", "tokenizer_config.json"])
 def test_code_of_another_repository_is_refused(own, name, monkeypatch):
     edit(own / name, auto_map={"AutoModel": "other/m--own.FunctionEmbedder"})
     monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: own)
@@ -144,8 +144,8 @@ def adapters(folder, copy, base):
 
 
 @table(
-    "base, expected, message",
     """
+    base, expected, message
     nobody/nothing-of-this-name | RemoteError | Hub could not be reached
     /nowhere/at/all | ConfigError | no such folder
     '' | DataError | base_model_name_or_path

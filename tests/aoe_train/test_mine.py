@@ -13,18 +13,18 @@ from hypothesis import strategies as st
 
 from aoe_train import Encoder, mine
 from pairkit import ConfigError, DataError
-from tests.aoe_train.shorthand import (
-    aoe,
+from tests.aoe_train.shorthand import aoe
+from tests.aoe_train.tiny import WORDS, load
+from tests.support.shorthand import (
     approx,
-    cases,
     config_error,
     data_error,
+    module_fixture,
+    parametrize,
     raises,
-    read_rows,
-    shared,
     table,
+    values,
 )
-from tests.aoe_train.tiny import WORDS, load
 
 
 def negatives(rows):
@@ -33,7 +33,7 @@ def negatives(rows):
 
 
 SHIPS = pl.DataFrame(
-    read_rows("""
+    values("""
     the red boat sinks | crimson ship going under | 1
     the red boat sinks | boat of red goes down | 1
     a dog barks loudly | loud dog | 1
@@ -91,8 +91,8 @@ def test_two_rankings_alternate(bert):
 
 
 @table(
-    "transitive, expected",
     """
+    transitive, expected
     True | {'w'}
     False | {'y', 'z', 'w'}
     """,
@@ -106,7 +106,7 @@ def test_near_duplicates_positives_and_clusters_are_excluded(bert, transitive, e
 
 
 CLUSTERED = pl.DataFrame(
-    read_rows("""
+    values("""
     file error one | crash on open | 1 | x
     file error two | panics when opening | 1 | x
     file error three | does not start | 1 | x
@@ -178,7 +178,7 @@ def tuples(seed, rows):
     return pl.DataFrame({"anchor": texts[:rows], "positive": texts[rows:]})
 
 
-@cases("by", ["model", "both"])
+@parametrize("by", ["model", "both"])
 def test_anchors_are_queries_and_candidates_documents(bert, by):
     encoder = load(bert, prompts={"query": "the man is", "document": "a red boat"})
     found = mine(tuples(2, 12), model=encoder, by=by, num_negatives=2, scores=True).splits["train"]
@@ -195,7 +195,7 @@ def write_tuples(folder):
     return folder
 
 
-@cases("kept", [True, False])
+@parametrize("kept", [True, False])
 def test_a_run_that_was_stopped_goes_on_with_its_vectors(bert, out, tmp_path, monkeypatch, kept):
     data = write_tuples(tmp_path / "data")
 
@@ -221,8 +221,8 @@ def test_a_run_that_was_stopped_goes_on_with_its_vectors(bert, out, tmp_path, mo
 
 
 @table(
-    "data, options, words",
     """
+    data, options, words
     SHIPS | {'by': 'model'} | needs a model
     SHIPS | {'by': 'bm25', 'model': 'minilm'} | doesn't use a model
     SHIPS | {'rank_range': '50,10'} | such as 10,50
@@ -293,7 +293,7 @@ def test_random_negatives_are_of_the_range_and_the_seed_and_a_finished_run_retur
     assert negatives(once["train"]) != negatives(found(num_negatives=2)["train"])
 
 
-@shared
+@module_fixture
 def real(minilm):
     """One model, as we load it and as sentence-transformers does; its cosines are far enough apart."""
     library = pytest.importorskip("sentence_transformers")
@@ -301,8 +301,8 @@ def real(minilm):
 
 
 @table(
-    "ours, theirs",
     """
+    ours, theirs
     {} | {}
     {'corpus': True} | {}
     {'margin': 0.05, 'rank_range': (0, 30)} | {'absolute_margin': 0.05, 'range_max': 30}

@@ -20,9 +20,9 @@ from benchmarks.hostile_texts import MARKUP
 from benchmarks.mutated import mutated
 from pairkit import ConfigError, DataError, PairkitError
 from tests.aoe_train.conftest import Killed
-from tests.aoe_train.shorthand import cases, raises, shared, table
 from tests.aoe_train.tiny import edit, read_json
 from tests.support.linear import assert_linear, repeated
+from tests.support.shorthand import module_fixture, parametrize, raises, table
 
 
 def refused(load, error, message):
@@ -32,8 +32,8 @@ def refused(load, error, message):
 
 
 @table(
-    "fields, error, message",
     """
+    fields, error, message
     {'attn_implementation': 'evil/kernel'} | ConfigError | would download and run code
     {'_attn_implementation': 'evil/kernel@main:x'} | ConfigError | would download and run code
     {'text_config': {'attn_implementation': 'evil/kernel'}} | ConfigError | would download and run code
@@ -63,18 +63,18 @@ def test_accepted_configurations(copy):
     )  # by transformers, as it isn't installed
 
 
-@cases(
+@parametrize(
     "name", ["config.json", "tokenizer.json", "tokenizer_config.json", "aoe.json", "modules.json"]
 )
-@cases("content", [b"[" * 200_000, b"{", b"\xff", b"[]", b"1" * 5000])
+@parametrize("content", [b"[" * 200_000, b"{", b"\xff", b"[]", b"1" * 5000])
 def test_hostile_json(copy, name, content):
     (copy / name).write_bytes(content)
     refused(lambda: Encoder.load(copy), DataError, rf"{name}")
 
 
 @table(
-    "fields, message",
     """
+    fields, message
     {'megatron_config': {'a': 1}, 'megatron_core': 'evil'} | megatron_co
     {'megatron_core': 'evil'} | megatron_core is set
     {'layer_replication': [[0, 1000000000]]} | layer_replication is set
@@ -150,8 +150,8 @@ def test_a_router_of_release_5_is_not_opened(copy, tmp_path):
 
 
 @table(
-    "kinds, pooling, message",
     """
+    kinds, pooling, message
     Transformer Pooling sentence_transformers.util.misc.import_from_string | None | for .*import_from_string
     Transformer Pooling CLIPModel | None | use sentence-transformers for .*CLIPModel
     Transformer Pooling os.system | None | use sentence-transformers for .*os.system
@@ -172,8 +172,8 @@ DENSE, TRANSFORMER = "2_m/config.json", "sentence_bert_config.json"
 
 
 @table(
-    "file, fields, message",
     """
+    file, fields, message
     DENSE | {'activation_function': 'os.system'} | activation_function = 'os.system'
     DENSE | {'activation_function': 'torch.nn.modules.module.Module'} | activation_function
     DENSE | {'activation_function': 'torch.hub.load'} | activation_function
@@ -196,7 +196,7 @@ def test_unlisted_settings_of_modules_are_refused(copy, file, fields, message):
     refused(lambda: Encoder.load(copy), DataError, message)
 
 
-@cases("path", ["../other", "/etc", "a/b", "..", "1_m/../.."])
+@parametrize("path", ["../other", "/etc", "a/b", "..", "1_m/../.."])
 def test_module_paths_outside_the_folder_are_refused(copy, path):
     write_modules(copy, "Transformer", "Pooling")
     listed = read_json(copy / "modules.json")
@@ -276,7 +276,7 @@ def test_a_modified_packaged_model_is_refused(minilm, tmp_path, monkeypatch):
             (copy / name).unlink()
 
 
-@shared
+@module_fixture
 def saved(shallow, tmp_path_factory):
     """A folder of sentence-transformers with all kinds of settings, and one of ours."""
     theirs = tmp_path_factory.mktemp("saved") / "theirs"
@@ -319,7 +319,7 @@ def refusal_of(call):
 UNITS = [*SIGNS[::4], *MARKUP[::40], "[CLS]##", "\r\n\u0301", "a/..", "{text} "]
 
 
-@cases("name", AOE)
+@parametrize("name", AOE)
 def test_repetitions_take_linear_time(name):
     parse = AOE[name]()
     for unit in UNITS:

@@ -9,9 +9,9 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from aoe_train.data.examples import read_examples
 from aoe_train.data.neighbourhoods import MAX_TEXTS, NeighbourBatches, draw_texts, neighbour_teacher
 from aoe_train.settings.run_settings import TeacherSettings
-from tests.aoe_train.shorthand import approx
 from tests.aoe_train.test_train_texts import TEXTS
 from tests.aoe_train.tiny import WORDS
+from tests.support.shorthand import approx
 
 quick = settings(max_examples=25)
 

@@ -23,7 +23,7 @@ from aoe_train.objectives.objective_checks import TeacherInfo, TeacherSample
 from aoe_train.objectives.objective_settings import ObjectiveSettings, Weights
 from aoe_train.settings.train_settings import TrainSettings
 from aoe_train.training.pair_model import PairModel
-from tests.aoe_train.shorthand import cases, table
+from tests.support.shorthand import parametrize, table
 
 
 @pytest.fixture(autouse=True)
@@ -100,14 +100,14 @@ def step(trained, lengths, columns=2, **more):
     assert any(weight.grad is not None for weight in trained.text_model.parameters())
 
 
-@cases("backbone", BACKBONES)
+@parametrize("backbone", BACKBONES)
 def test_backbones(backbone):
     step(model(backbone), [14, 3, 5, 5])
 
 
 @table(
-    "preset, columns, pooling",
     """
+    preset, columns, pooling
     aoe | 5 | max
     angle | 2 | cls
     cosent | 2 | weighted-mean
@@ -121,8 +121,8 @@ def test_objectives_and_poolings(preset, columns, pooling):
 
 
 @table(
-    "columns, projection",
     """
+    columns, projection
     2 | learned
     5 | principal
     """,

@@ -18,9 +18,9 @@ from aoe_train.objectives.objective_checks import TeacherInfo
 from aoe_train.objectives.objective_settings import Taus
 from aoe_train.objectives.ranking_losses import angle_reference, ranking_loss, softmax_loss
 from aoe_train.objectives.training_rows import ABSENT
-from tests.aoe_train.shorthand import approx, cases, table
 from tests.aoe_train.test_objectives_mix import only
 from tests.aoe_train.tiny import seeded
+from tests.support.shorthand import approx, parametrize, table
 
 quick = settings(max_examples=25)
 seeds = st.integers(0, 10**6)
@@ -56,8 +56,8 @@ def plain(anchors, candidates, numbers, positive, tau, usable, duplicates="exclu
 
 
 @table(
-    "texts, positive, expected",
     """
+    texts, positive, expected
     # 0-1 and 0-2 share an anchor, 3-1 shares a partner, 4-0 has that anchor second, 0-5 is labelled "no".
     # Of candidates 1, 2, 1, 0, 5 these are false: 0's partners, the copy of one and itself; again; 3's partner
     # and the copy; 4's own; 0's again, of which 5, being labelled "no", stays a negative.
@@ -95,7 +95,7 @@ def test_loss_equals_plain_loops(seed, tau):
             assert found.item() == approx(expected)
 
 
-@cases("duplicates", ["exclude", "positive", "negative"])
+@parametrize("duplicates", ["exclude", "positive", "negative"])
 def test_without_positives_loss_and_gradient_are_zero(duplicates):
     first, second, texts, positive = draw(0)
     none = torch.zeros_like(positive)
@@ -248,8 +248,8 @@ MEASURES = [cosine, angle_reference]
 
 
 @table(
-    "measure, x, y, expected",
     """
+    measure, x, y, expected
     COSINE | [3, 4] | [4, 3] | 0.96
     ANGLE | [1, 0] | [1, 0] | 1.0
     # 1 / i = -i
@@ -267,8 +267,8 @@ def test_by_hand(measure, x, y, expected):
     assert measure(first, second).item() == approx(expected, abs=1e-6)
 
 
-@cases("measure", MEASURES)
-@cases("size", [0.0, 1e-30, 1e-7])
+@parametrize("measure", MEASURES)
+@parametrize("size", [0.0, 1e-30, 1e-7])
 def test_short_vectors_give_bounded_gradients(measure, size):
     short = torch.full((1, 4), size, requires_grad=True)
     other = torch.tensor([[1.0, -2.0, 0.5, 3.0]], requires_grad=True)

@@ -14,9 +14,9 @@ from aoe_train.objectives.objective import Objective, make_objective
 from aoe_train.objectives.objective_checks import TeacherInfo, TeacherSample
 from aoe_train.objectives.objective_settings import Taus
 from aoe_train.objectives.training_rows import ABSENT
-from tests.aoe_train.shorthand import approx, config_error
 from tests.aoe_train.test_objectives_mix import only
 from tests.aoe_train.tiny import seeded
+from tests.support.shorthand import approx, config_error
 
 theirs = pytest.importorskip("sentence_transformers.sentence_transformer.losses")
 util = pytest.importorskip("sentence_transformers.util")

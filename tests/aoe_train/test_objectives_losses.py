@@ -8,10 +8,10 @@ import torch
 
 from aoe_train.objectives.losses import AngleLoss, AoELoss, ContrastiveLoss, CoSENTLoss, _Loss
 from aoe_train.objectives.objective_settings import PRESETS
-from tests.aoe_train.shorthand import approx, cases, config_error, data_error, shared
 from tests.aoe_train.test_objectives_contrastive import plain, ranking_plain
 from tests.aoe_train.tiny import load, save_bert
 from tests.docs.blocks import ROOT
+from tests.support.shorthand import approx, config_error, data_error, module_fixture, parametrize
 
 st = pytest.importorskip("sentence_transformers")
 
@@ -20,7 +20,7 @@ SECOND = ["a cat runs", "the man", "a road", "a cat runs"]
 LABELS = torch.tensor([1.0, 0.0, 0.3, 1.0])
 
 
-@shared
+@module_fixture
 def folder(bert, tmp_path_factory):
     """The tiny BERT in sentence-transformers' format."""
     out = tmp_path_factory.mktemp("st") / "model"
@@ -60,7 +60,7 @@ def test_margin_of_the_cosine_loss_equals_plain_loops(model):
     )
 
 
-@cases(
+@parametrize(
     "ours, theirs",
     [
         (CoSENTLoss, lambda losses, model: losses.CoSENTLoss(model, scale=20)),
@@ -72,7 +72,7 @@ def test_ranking_losses_equal_sentence_transformers(ours, theirs, model):
     assert loss_of(ours(model), COLUMNS, LABELS) == approx(expected, abs=1e-5)
 
 
-@cases(
+@parametrize(
     "columns, labels",
     [
         (COLUMNS, LABELS),  # the last row repeats the first
@@ -115,7 +115,7 @@ def test_texts_without_padded_tokens_count_as_different(model):
     assert loss_of(ContrastiveLoss(bag), COLUMNS, None) == approx(float(expected), abs=1e-5)
 
 
-@cases("kind", [AoELoss, AngleLoss, CoSENTLoss, ContrastiveLoss])
+@parametrize("kind", [AoELoss, AngleLoss, CoSENTLoss, ContrastiveLoss])
 def test_options_are_in_the_card_and_weights_are_trained(kind, model):
     loss = kind(model)
     loss([model.preprocess(texts) for texts in COLUMNS], LABELS).backward()
@@ -138,7 +138,7 @@ NEGATIVES = [
 ]
 
 
-@cases("kind", [AngleLoss, CoSENTLoss, AoELoss])
+@parametrize("kind", [AngleLoss, CoSENTLoss, AoELoss])
 def test_ranking_losses_need_labels(kind, model):
     features = [model.preprocess(texts) for texts in (FIRST, SECOND)]
     with config_error(f"{kind.__name__}: found 2 columns and no label"):
@@ -150,7 +150,7 @@ def test_ranking_losses_need_labels(kind, model):
         kind(model)(features, 5 * LABELS)
 
 
-@cases(
+@parametrize(
     "columns, seen",
     [
         ({"text1": FIRST * 4, "text2": SECOND * 4, "label": LABELS.tolist() * 4}, 2),
@@ -186,7 +186,7 @@ def test_sentence_transformers_trainer(columns, seen, model, tmp_path):
     assert shapes == [seen] * 3
 
 
-@shared
+@module_fixture
 def guide_folder(tmp_path_factory):
     """Another model with the same tokenizer."""
     out = tmp_path_factory.mktemp("guide")
@@ -194,8 +194,8 @@ def guide_folder(tmp_path_factory):
     return out / "model"
 
 
-@cases("length", [None, 40], ids=["the same tokens", "tokens of its own"])
-@cases("columns", [2, 3])
+@parametrize("length", [None, 40], ids=["the same tokens", "tokens of its own"])
+@parametrize("columns", [2, 3])
 def test_guide_equals_gist_loss(columns, length, model, guide_folder):
     guide = st.SentenceTransformer(str(guide_folder)).eval()
     if length is not None:
@@ -236,7 +236,7 @@ def settings_on_the_page(name):
     return settings
 
 
-@cases(
+@parametrize(
     "name",
     [
         "CoSENTLoss",

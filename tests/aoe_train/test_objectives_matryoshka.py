@@ -20,9 +20,9 @@ from aoe_train.objectives.objective import (
     make_objective,
 )
 from aoe_train.objectives.objective_settings import PRESETS, ObjectiveSettings, Taus
-from tests.aoe_train.shorthand import approx, cases, config_error, table
 from tests.aoe_train.test_objectives_mix import EVERYTHING, draw, only
 from tests.aoe_train.tiny import save_bert
+from tests.support.shorthand import approx, config_error, parametrize, table
 
 TEXTS = [
     ["a cat is playing", "the dog is eating"],
@@ -48,7 +48,7 @@ def test_layers_by_hand():
     assert told == {"part": 10, "layer_1": 2, "layer_4": 6}
 
 
-@cases(
+@parametrize(
     "given, weights",
     [
         ("equal", [1, 1]),
@@ -70,8 +70,8 @@ def test_divergence_by_hand():
     assert found.item() == approx(tau * (0.75 * math.log(1.5) + 0.25 * math.log(0.5)))
 
 
-@cases("dims", [(), (32, 8)])
-@cases("align", [0.0, 0.7])
+@parametrize("dims", [(), (32, 8)])
+@parametrize("align", [0.0, 0.7])
 def test_layers_equal_sentence_transformers(dims, align, tmp_path, monkeypatch):
     """With one earlier layer; for several, theirs sums the divergences and ours averages them."""
     from sentence_transformers import SentenceTransformer
@@ -113,8 +113,8 @@ def test_layers_equal_sentence_transformers(dims, align, tmp_path, monkeypatch):
 
 
 @table(
-    "given, message",
     """
+    given, message
     {'layers': (2, 2)} | a duplicate in 2, 2
     {'align': 1} | align: has no effect without layers
     {'dims': (4, 4)} | a duplicate in 4, 4
@@ -148,7 +148,7 @@ def test_cosines_by_hand():
     )
 
 
-@cases("preset, kind", EVERYTHING)
+@parametrize("preset, kind", EVERYTHING)
 @quick
 @given(seed=seeds)
 def test_sum_of_objectives_of_truncated_vectors(preset, kind, seed):
@@ -198,8 +198,8 @@ def test_each_size_has_its_own_weights():
 
 
 @table(
-    "preset, dims, message",
     """
+    preset, dims, message
     cosent | (8, 4) | dims 8: this backbone's vectors have 6 numbers
     cosent | (4, 2) | dims: lacks the full size 6
     angle | (6, 3) | dims 3: expected even sizes, as angle halves

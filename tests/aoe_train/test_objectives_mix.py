@@ -27,8 +27,8 @@ from aoe_train.objectives.objective_settings import (
 )
 from aoe_train.objectives.ranking_losses import angle_reference, ranking_loss
 from aoe_train.objectives.training_rows import ABSENT
-from tests.aoe_train.shorthand import approx, cases, table
 from tests.aoe_train.tiny import refusal, seeded
+from tests.support.shorthand import approx, parametrize, table
 
 
 def only(part, **others):
@@ -40,8 +40,8 @@ KINDS = ["binary", "graded", "positive", "triplet", "single"]
 RANGE = (0.0, 5.0)
 
 
-@cases("kind", KINDS)
-@cases("part", PARTS)
+@parametrize("kind", KINDS)
+@parametrize("part", PARTS)
 def test_parts_and_kinds_of_data(part, kind):
     ranks = part in ("cosent", "angle", "sbert") and kind in ("positive", "single")
     impossible = ranks or (part == "margin_mse" and kind != "triplet")
@@ -64,7 +64,7 @@ BY_HAND = {
 }
 
 
-@cases("part", PARTS)  # a new part needs its value
+@parametrize("part", PARTS)  # a new part needs its value
 def test_every_part_by_hand(part):
     taus = {part: 1.0} if PARTS[part].tau else {}
     teachers = TeacherInfo(teacher_dim=2) if part in TAUGHT else NO_TEACHERS
@@ -76,8 +76,8 @@ def test_every_part_by_hand(part):
 
 
 @table(
-    "part, options, kind, label_range, message",
     r"""
+    part, options, kind, label_range, message
     sbert | {} | graded | None | range of graded labels is unknown
     sbert | {} | graded | (3.0, 3.0) | from 3 to 3, expected at least two
     cosent | {} | graded | None | None
@@ -100,8 +100,8 @@ def test_options_and_kinds_of_data(part, options, kind, label_range, message):
 
 
 @table(
-    "kind, margin, message",
     """
+    kind, margin, message
     single | 0.0 | needs a margin
     single | 0.3 | None
     positive | 0.0 | None
@@ -118,8 +118,8 @@ def test_a_guide_of_single_texts_needs_a_margin(kind, margin, message):
 
 
 @table(
-    "given, kind, labels, expected",
     """
+    given, kind, labels, expected
     None | binary | None | 0.5
     None | graded | (0.0, 5.0) | 4
     None | graded | (0.0, 1.0) | 0.8
@@ -184,8 +184,8 @@ def test_loss_is_the_weighted_sum_of_parts():
 
 
 @table(
-    "kind, unit",
     """
+    kind, unit
     graded | 5.0
     binary | 1.0
     triplet | 1.0
@@ -200,7 +200,7 @@ def test_margin_spans_the_label_range(kind, unit):
     assert found["loss"] > objective("cosent", kind)(vectors, draw(3, kind)[1], texts)["loss"]
 
 
-@cases("preset", PRESETS)
+@parametrize("preset", PRESETS)
 @quick
 @given(seed=seeds, negatives=st.integers(1, 4))
 def test_absent_negatives_are_no_pairs(preset, seed, negatives):
@@ -243,8 +243,8 @@ def test_single_is_unsupervised_simcse():
     assert loss.item() == approx(math.log(1 + 2 * math.exp(-20)), abs=1e-7)
 
 
-@cases("dtype", [torch.float32, torch.bfloat16])
-@cases("preset, kind", EVERYTHING)
+@parametrize("dtype", [torch.float32, torch.bfloat16])
+@parametrize("preset, kind", EVERYTHING)
 def test_extreme_vectors_give_finite_gradients(preset, kind, dtype):
     model = objective(preset, kind)
     vectors, labels, texts = draw(8, kind)
@@ -259,7 +259,7 @@ def test_extreme_vectors_give_finite_gradients(preset, kind, dtype):
         assert hard.grad.isfinite().all()
 
 
-@cases("preset, kind", EVERYTHING)
+@parametrize("preset, kind", EVERYTHING)
 def test_autocast_changes_nothing(preset, kind):
     vectors, labels, texts = draw(10, kind)
     model, vectors = objective(preset, kind), vectors.float()

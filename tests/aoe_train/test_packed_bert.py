@@ -12,8 +12,8 @@ from transformers import BertModel
 
 from aoe_train import __main__, encode
 from aoe_train.model.backbones.packed_bert import PackedBert, read_bert
-from tests.aoe_train.shorthand import cases, config_error, data_error, table
 from tests.aoe_train.tiny import edit, load, save_bert
+from tests.support.shorthand import config_error, data_error, parametrize, table
 
 TEXTS = [
     "the man is playing",
@@ -41,8 +41,8 @@ HEAVY = {
 
 
 @table(
-    "precision, pooling",
     """
+    precision, pooling
     fp32 | cls
     fp32 | first-last-avg
     bf16 | avg
@@ -61,8 +61,8 @@ def test_vectors_and_identity_equal_transformers(bert, pooling, precision):
 
 
 @table(
-    "dim, layers, seed",
     """
+    dim, layers, seed
     8 | 1 | 1
     20 | 3 | 3
     """,
@@ -80,7 +80,7 @@ def test_networks_of_other_sizes(tmp_path, dim, layers, seed):
     assert not (tmp_path / "saved").exists()
 
 
-@cases(
+@parametrize(
     "fields",
     [
         {"hidden_act": "relu"},
@@ -114,7 +114,7 @@ def test_other_weight_files_are_left_to_transformers(copy):
         load(copy, inference_only=True)
 
 
-@cases("options", [{"packing": False}, {"bidirectional": True}])
+@parametrize("options", [{"packing": False}, {"bidirectional": True}])
 def test_unsupported_options_are_left_to_transformers(bert, options):
     encoder = load(bert, inference_only=True, **options)
     assert type(encoder.model.backbone) is BertModel
@@ -139,7 +139,7 @@ def test_encoding_imports_nothing_heavy(bert, tmp_path):
         assert np.array_equal(np.load(tmp_path / f"{precision}.npy"), again)
 
 
-@cases("chosen", [None, "ACTIVE"])
+@parametrize("chosen", [None, "ACTIVE"])
 def test_commands_let_idle_threads_sleep(monkeypatch, chosen):
     monkeypatch.setattr(__main__, "start", lambda _: None)
     monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)

@@ -16,7 +16,7 @@ from aoe_train.model.packing import attention, sequences
 from aoe_train.model.packing.attention import packed_attention
 from aoe_train.model.packing.flash import flash, has_flash
 from aoe_train.model.packing.sequences import Sequences, best_cuts
-from tests.aoe_train.shorthand import cases, table
+from tests.support.shorthand import parametrize, table
 
 CPU, META = torch.device("cpu"), torch.device("meta")
 on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="FlashAttention runs on a GPU")
@@ -113,9 +113,9 @@ def test_gradients_match_finite_differences_under_dropout():
     assert torch.autograd.gradcheck(attend, parts)
 
 
-@cases("window", [None, 2, 4])
-@cases("causal", [True, False])
-@cases("lengths", [[2, 3, 4], [3, 3, 3]])
+@parametrize("window", [None, 2, 4])
+@parametrize("causal", [True, False])
+@parametrize("lengths", [[2, 3, 4], [3, 3, 3]])
 def test_attention_on_accelerators(lengths, window, *, causal):
     parts = _parts(9, dtype=torch.float32)
     rows = [part[0].transpose(0, 1) for part in parts]
@@ -127,8 +127,8 @@ def test_attention_on_accelerators(lengths, window, *, causal):
     assert_close(mine, theirs, atol=1e-6, rtol=0)
 
 
-@cases("dtype", [torch.float32, torch.bfloat16, torch.float16])
-@cases("largest", [5, 30, 60, 75, 85])
+@parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@parametrize("largest", [5, 30, 60, 75, 85])
 def test_scores_near_the_largest_exponential_give_the_softmax(dtype, largest):
     q, k, v = (part.detach() for part in _parts(64, dtype=torch.float32))
     q = q * largest / (q[0] @ k[0].transpose(1, 2)).amax()
@@ -160,8 +160,8 @@ LENGTHS = [1, 4, 4, 9, 130]
 
 
 @table(
-    "causal, window",
     """
+    causal, window
     False | None
     True | None
     True | 3
@@ -194,15 +194,15 @@ def test_out_of_memory_is_not_a_missing_kernel(monkeypatch):
 @pytest.mark.gpu
 @on_gpu
 @table(
-    "causal, window",
     """
+    causal, window
     False | None
     True | None
     True | 3
     False | 3
     """,
 )
-@cases("kv", [4, 2, 1])
+@parametrize("kv", [4, 2, 1])
 def test_flash_equals_each_sequence_alone(kv, causal, window):
     given = _parts(sum(LENGTHS), kv=kv, dim=16, dtype=torch.bfloat16, device=torch.device("cuda"))
     out = _attend(*given, LENGTHS, causal=causal, sliding_window=window).double()

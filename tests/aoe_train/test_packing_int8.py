@@ -21,14 +21,14 @@ from aoe_train.model.precision import (
     weights_dtype,
 )
 from aoe_train.model.quantization import quantized, restored, value_ranges
-from tests.aoe_train.shorthand import approx, cases, config_error, table
+from tests.support.shorthand import approx, config_error, parametrize, table
 
 TEXTS = ["the man is playing", "a dog", "the old city and the small red boat", "x", "a cat " * 20]
 
 
 @table(
-    "rows, least, zero, expected, scale",
     """
+    rows, least, zero, expected, scale
     # 63.5 goes up
     [[1, -2, 0.5], [0, 0, 0], [3, 3, -1]] | {} | 128 | [[64, -127, 32], [0, 0, 0], [127, 127, -42]] | 0.01574803
     [[-0.5, 0, 2.05], [-0.5, -0.5, -0.5]] | {'lower': -0.5} | 0 | [[0, 50, 255], [0, 0, 0]] | 0.01
@@ -66,7 +66,7 @@ def test_rows_do_not_depend_on_each_other(count, place, loud):
         assert torch.equal(layer(rows[[place]])[0], layer(others)[place])
 
 
-@cases("only", [True, False])
+@parametrize("only", [True, False])
 def test_vectors_do_not_depend_on_the_batch(minilm, only):
     encoder = Encoder.load(minilm, precision="int8", inference_only=only)
     assert isinstance(encoder.model.backbone, PackedBert) == only
@@ -97,8 +97,8 @@ def test_int8_is_only_for_encoding(bert, tmp_path):
 
 # Times of fp32: of plain AVX-512 4.8, of no consequence 1.1, of AMX 0.14.
 @table(
-    "wanted, device, times, told",
     """
+    wanted, device, times, told
     bf16 | cpu | 4.8 | products take 4.8 times as long in bf16 as in fp32 .* fp32 is faster
     bf16 | cpu | 1.1 | None
     bf16 | cpu | 0.14 | None
@@ -119,8 +119,8 @@ def test_notes_on_the_precision_of_training(wanted, device, times, told, monkeyp
 
 
 @table(
-    "flags, by_onednn, computed",
     """
+    flags, by_onednn, computed
     {'avx2': True} | False | fp32
     # oneDNN would emulate it
     {'avx512_f': True, 'avx512_bf16': False} | True | fp32
@@ -143,8 +143,8 @@ def test_a_processor_without_bf16_computes_in_fp32(flags, by_onednn, computed, m
 
 
 @table(
-    "int8, bf16, told",
     """
+    int8, bf16, told
     0.3 | 4.0 | None
     0.3 | 0.2 | 0.30 of fp32's time in int8 and 0.20 in bf16 .*--precision bf16 is faster
     1.1 | 4.0 | 1.1 times as long in int8 as in fp32
@@ -172,7 +172,7 @@ def test_constant_dimensions():
     assert restored(codes, "int8", 2, value_ranges([vectors]))[:, 0].tolist() == [3, 3]
 
 
-@cases("quantize", ["float32", "int8", "binary", "ubinary"])
+@parametrize("quantize", ["float32", "int8", "binary", "ubinary"])
 @settings(max_examples=30)
 @given(seed=seeds, dim=st.integers(1, 20))
 def test_codes_equal_sentence_transformers(quantize, seed, dim):

@@ -15,7 +15,7 @@ from aoe_train.model.packing.layers import (
     train_used_rows,
 )
 from aoe_train.model.packing.packed_run import use_fast_layers
-from tests.aoe_train.shorthand import approx, cases, table
+from tests.support.shorthand import approx, parametrize, table
 
 
 def _both(bias):
@@ -34,9 +34,9 @@ CHOICES = {
 }
 
 
-@cases("products", CHOICES.values(), ids=CHOICES)
-@cases("bias", [True, False])
-@cases("shape", [(24,), (7, 24), (2, 7, 24)])
+@parametrize("products", CHOICES.values(), ids=CHOICES)
+@parametrize("bias", [True, False])
+@parametrize("shape", [(24,), (7, 24), (2, 7, 24)])
 def test_linear_and_its_gradients(bias, shape, products, monkeypatch):
     if products is not None:
         monkeypatch.setattr(layers, "_onednn_products", lambda: products)
@@ -53,8 +53,8 @@ def test_linear_and_its_gradients(bias, shape, products, monkeypatch):
 
 
 @table(
-    "capability, intel, bf16, products",
     """
+    capability, intel, bf16, products
     AVX512 | True | True | {'float32': ('forward',), 'bfloat16': ('forward',)}
     AVX512 | True | False | {'float32': ('forward',)}
     AVX512 | False | True | {'float32': ('forward', 'gradients'), 'bfloat16': ('forward',)}

@@ -9,7 +9,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoConfig, AutoModel
 
 from aoe_train import ran as network
-from tests.aoe_train.shorthand import approx, cases, table
+from tests.support.shorthand import approx, parametrize, table
 
 WINDOW = 8
 
@@ -62,7 +62,7 @@ def test_vectors_do_not_depend_on_batch_or_padding(lengths, further, left):
             assert not hidden[~mask[row].bool()].any()
 
 
-@cases("changes", [{}, {"ln_style": "second-moment"}, {"memory_start": "carried"}])
+@parametrize("changes", [{}, {"ln_style": "second-moment"}, {"memory_start": "carried"}])
 def test_gradients_flow_through_the_memory(changes):
     model = ran(num_hidden_layers=1, **changes)
     tokens = text(3 * WINDOW)
@@ -131,15 +131,17 @@ def test_saved_and_loaded_by_the_auto_classes(tmp_path):
         )
 
 
-@cases("sizes", [{"head_dim": 7}, {"min_window_size": 0}, {"window_size": 8, "min_window_size": 9}])
+@parametrize(
+    "sizes", [{"head_dim": 7}, {"min_window_size": 0}, {"window_size": 8, "min_window_size": 9}]
+)
 def test_impossible_sizes_are_refused(sizes):
     with pytest.raises(StrictDataclassClassValidationError, match=r"odd|expected 1 to"):
         network.RanConfig(**sizes)
 
 
 @table(
-    "length, windows",
     """
+    length, windows
     0 | 1
     1 | 1
     8 | 1

@@ -9,17 +9,17 @@ from numpy.random import default_rng
 
 from aoe_train import Encoder, evaluate, index, sample_pairs, search
 from pairkit import ConfigError, DataError
-from tests.aoe_train.shorthand import (
-    aoe,
+from tests.aoe_train.shorthand import aoe
+from tests.aoe_train.tiny import WORDS, save_bert, unit
+from tests.support.shorthand import (
     approx,
-    cases,
     config_error,
     data_error,
+    parametrize,
     raises,
-    read_rows,
     table,
+    values,
 )
-from tests.aoe_train.tiny import WORDS, save_bert, unit
 
 
 class Model(Encoder):
@@ -56,8 +56,8 @@ OTHER = {**ONE, "one": NORTH, "two": NEAR_EAST}
 
 
 @table(
-    "texts, queries, top, expected, share",
     """
+    texts, queries, top, expected, share
     # the first results differ
     one,two,three | q | 1 | one,two | 1
     # the same first two in another order
@@ -88,8 +88,8 @@ def test_results_of_queries(texts, queries, top, expected, share):
 
 
 @table(
-    "texts, models, options, error, message",
     """
+    texts, models, options, error, message
     # no words in common
     ab | [{}] | {'queries': ['q']} | DataError | all 2 candidates find the same first 1 for all 1 queries; give more
     ab | [{}, {'a': (1, 0, 0)}] | {'queries': ['q']} | ConfigError | two models are called model 0
@@ -183,8 +183,8 @@ def candidates(rows):
 
 
 @table(
-    "models, purposes, expected",
     """
+    models, purposes, expected
     1 | [] | ['model 0']
     2 | [] | ['model 0', 'model 1']
     1 | ['group', 'match', 'group'] | ['model 0', 'model 0, group', 'model 0, match']
@@ -198,7 +198,7 @@ def test_candidates(models, purposes, expected):
         assert model.encoded == Counter([*MANY, *ASKED])  # each once, for all candidates
 
 
-@cases("top", [1, 3])
+@parametrize("top", [1, 3])
 def test_the_sheet_has_the_rank_of_each_result(top):
     model = Model()
     rows = sample_pairs(MANY, model=[model], queries=ASKED, top=top).pairs
@@ -223,14 +223,14 @@ def test_what_a_purpose_finds_is_what_its_index_finds(tmp_path):
     rows = sample_pairs(
         texts, model=str(bert), queries=asked, purpose=["group", "match"], top=2
     ).pairs
-    for purpose, named in read_rows("""
+    for purpose, named in values("""
             None | ''
             group | , group
             match | , match
             """):
         out = tmp_path / f"index{named}"
         index(sorted(texts), model=bert, out=out, purpose=purpose)
-        for words, by in read_rows("""
+        for words, by in values("""
                 '' | model
                 , words | both
                 """):
@@ -263,8 +263,8 @@ HALF = firsts(50)
 
 
 @table(
-    "outcomes, expected",
     r"""
+    outcomes, expected
     # the best of those shown to be better
     GOOD | better: C: P@1 50.00 -> 80.00 on 100 queries with .*; \+15.00 \[.*\] on all queries$
     # no better one
@@ -362,7 +362,7 @@ NO_MODEL = {
 }
 
 
-@cases("case", NO_MODEL)
+@parametrize("case", NO_MODEL)
 def test_what_needs_a_model(case):
     data, error, message = NO_MODEL[case]
     with raises(error, match=message):

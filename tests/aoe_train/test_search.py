@@ -15,17 +15,17 @@ import polars as pl
 from aoe_train import Encoder, duplicates, open_index, search
 from aoe_train import index as build
 from aoe_train.searching.ranking import candidates
-from tests.aoe_train.shorthand import (
-    aoe,
+from tests.aoe_train.shorthand import aoe
+from tests.aoe_train.tiny import WORDS, read_json, save_bert
+from tests.support.shorthand import (
     approx,
-    cases,
     config_error,
     data_error,
-    read_rows,
-    shared,
+    module_fixture,
+    parametrize,
     table,
+    values,
 )
-from tests.aoe_train.tiny import WORDS, read_json, save_bert
 
 TEXTS = [
     "the dog is running",
@@ -54,7 +54,7 @@ def issues(count=60):
     )
 
 
-@shared
+@module_fixture
 def made(bert, tmp_path_factory):
     folder = tmp_path_factory.mktemp("search") / "index"
     build(issues(), model=bert, out=folder)
@@ -82,8 +82,8 @@ def test_a_key_is_found_before_texts_with_the_same_words(bert, out):
 
 
 @table(
-    "by, top, count",
     """
+    by, top, count
     model | 60 | 60
     both | 10 | 200
     both | 60 | 240
@@ -94,8 +94,8 @@ def test_more_hits_are_chosen_among_more_candidates(by, top, count):
 
 
 @table(
-    "name, content, columns, key_column, keys",
     r"""
+    name, content, columns, key_column, keys
     a.csv | 'text,n\na boat,1\n\n,2\na dog,3\n' | None | row | [2, 5]
     a.txt | 'a boat\n\na dog\n' | None | row | [1, 3]
     a.jsonl | '{"text": "", "row": 8}\n{"text": "a dog", "row": 9}\n' | None | row of the source | [2]
@@ -138,7 +138,7 @@ def test_vectors_are_an_array_and_hits_a_table(made, quantized):
     assert hits._repr_html_().startswith("<table>")
 
 
-@shared
+@module_fixture
 def quantized(bert, tmp_path_factory):
     folder = tmp_path_factory.mktemp("quantized") / "index"
     build(issues(), model=bert, out=folder, quantize="int8")
@@ -178,8 +178,8 @@ def test_text_columns_of_a_table(bert, tmp_path, caplog):
 
 
 @table(
-    "rows, columns, words",
     """
+    rows, columns, words
     [{'a': 'x', 'b': 1}, {'c': 2}] | {} | no known text column among a, b, c; name it
     [{'a': 'x'}] | {'text': 'b'} | no column 'b' for text; there are a
     [{'text': ['x']}] | {} | contains lists
@@ -246,17 +246,17 @@ def test_filters_and_json_of_all_column_types(bert, out):
         "german": ["31.12.2023", "2024", None],
     }
     index = indexed(pl.DataFrame(columns), bert, out)
-    values = {
+    named = {
         "DAY": date(2024, 1, 2),
         "AT": datetime(2024, 1, 2, 2, tzinfo=timezone(timedelta(hours=2))),
         "BIG": 2**60,
         "BIG_AND_ONE": 2**60 + 1,
         "HUGE": 2**200,
     }
-    for option, column, value, places in read_rows(FILTERS, **values):
+    for option, column, value, places in values(FILTERS, **named):
         hits = index.search("dog", by="words", **{option: {column: value}})
         assert [hit.place for hit in hits] == places, (option, column, value)
-    for column, words in read_rows("""
+    for column, words in values("""
             count | count=x: expected a number
             day | day=x: expected a time such as 2015
             tags | before tags: contains lists
@@ -285,7 +285,7 @@ def test_the_recorded_model_is_relative_to_the_index(bert, tmp_path, monkeypatch
     (hit, _) = search("../link/index", "8")
     assert (hit.score, hit.words) == (0.65, 0)
     shutil.rmtree(tmp_path / "model")
-    for folder, model in read_rows(r"""
+    for folder, model in values(r"""
             ../link/index | (\.\./){3}model
             ../unnamed | an Encoder in memory
             """):
@@ -308,7 +308,7 @@ def test_a_single_text_and_repeated_texts(bert, tmp_path):
     assert found.full == 0
 
 
-@shared
+@module_fixture
 def opened(bert, made):
     return open_index(made, model=bert)
 
@@ -317,7 +317,7 @@ def test_search_by_both_fuses_vectors_and_words(opened):
     index = opened
     for asked in ("the compiler panics", sentences(60)[7], "nothing known"):
         wanted = np.zeros(len(index))
-        for by, weight in read_rows("""
+        for by, weight in values("""
                 model | 0.65
                 words | 0.35
                 """):
@@ -360,7 +360,7 @@ def test_search_by_one_ranking_and_with_filters(made, opened):
 
 def test_search_errors(made, opened, other_bert, tmp_path):
     words_only = open_index(made, words_only=True)
-    for index, wrong, words in read_rows(
+    for index, wrong, words in values(
         """
             opened | {'by': 'luck'} | by = 'luck': expected 'both', 'model' or 'words'
             words_only | {'by': 'luck'} | by = 'luck': expected 'both', 'model' or 'words'
@@ -383,7 +383,7 @@ def test_search_errors(made, opened, other_bert, tmp_path):
         open_index(made, model=other_bert)
 
 
-@shared
+@module_fixture
 def other_bert(tmp_path_factory):
     return save_bert(tmp_path_factory.mktemp("models") / "other", seed=9)
 
@@ -433,7 +433,9 @@ DAMAGES = [
 ]
 
 
-@cases("damage, file", [(damage, file) for damage, files in DAMAGES for file in files.split()])
+@parametrize(
+    "damage, file", [(damage, file) for damage, files in DAMAGES for file in files.split()]
+)
 def test_damaged_indexes(bert, quantized, tmp_path, damage, file):
     copied = shutil.copytree(quantized, tmp_path / "index")
     damage(copied / file)
@@ -472,7 +474,7 @@ def test_near_duplicates_equal_a_full_comparison(made, tmp_path):
         for row in written.to_dicts():
             assert {row["place1"], row["place2"]} <= {*found.groups[row["group"] - 1]}
     assert pl.read_parquet(tmp_path / "pairs.parquet").equals(found.rows())
-    for name, message in read_rows("""
+    for name, message in values("""
             pairs.parquet | already exists
             pairs.txt | expected the name of a .csv or .tsv or .jsonl or .parquet file
             """):
@@ -555,7 +557,7 @@ def test_the_three_commands(bert, tmp_path):
     assert len(json.loads(pairs)["pairs"]) == 60 * 59 / 2
 
 
-@cases("quantize", ["float32", "int8"])
+@parametrize("quantize", ["float32", "int8"])
 def test_vectors_of_an_earlier_index_are_reused(bert, tmp_path, quantize):
     out = tmp_path / "index"
     whole = tmp_path / "whole"

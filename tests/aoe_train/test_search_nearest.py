@@ -19,16 +19,16 @@ from aoe_train.searching import similar_texts as near_duplicates
 from aoe_train.searching.build_index import measure
 from aoe_train.searching.index import SearchQuery
 from aoe_train.searching.nearest import INDEX_FILE, IndexVectors, Searcher, build, nearest, read
-from tests.aoe_train.shorthand import (
-    aoe,
+from tests.aoe_train.shorthand import aoe
+from tests.aoe_train.tiny import WORDS, load
+from tests.support.shorthand import (
     approx,
-    cases,
     config_error,
     data_error,
-    read_rows,
-    shared,
+    module_fixture,
+    parametrize,
+    values,
 )
-from tests.aoe_train.tiny import WORDS, load
 
 
 def unit(rows, dim, seed=0):
@@ -127,7 +127,7 @@ def dated(count=40):
     )
 
 
-@shared
+@module_fixture
 def dated_index(bert, tmp_path_factory):
     out = tmp_path_factory.mktemp("dated") / "index"
     rows = dated().with_columns(at=pl.lit("2020-01-") + pl.col("day").cast(pl.String).str.zfill(2))
@@ -135,7 +135,7 @@ def dated_index(bert, tmp_path_factory):
     return out
 
 
-@cases("by", ["both", "model", "words"])
+@parametrize("by", ["both", "model", "words"])
 def test_search_every_equals_single_searches_among_older_rows(bert, dated_index, by):
     rows, out = dated(), dated_index
     found = search_every(out, before="day", top=5, by=by)
@@ -233,7 +233,7 @@ def test_search_every_on_the_command_line(bert, tmp_path, monkeypatch):
         printed = json.loads(aoe(f"search index {flags}"))
         assert printed == {"texts": 39, "hits": pl.read_parquet("one.parquet").height, "undated": 1}
     assert Path("one.parquet").read_bytes() == Path("two.parquet").read_bytes()
-    for wrong, words in read_rows("""
+    for wrong, words in values("""
             --every | expected a TEXT to search for, or both every= and out=
             text --out x | expected a TEXT to search for, or both every= and out=
             --every --out one.parquet | already exists

@@ -19,14 +19,14 @@ import requests
 from numpy.testing import assert_allclose
 
 from aoe_train import Encoder, index, search, serve
-from tests.aoe_train.shorthand import cases, config_error, raises, read_rows, shared, table
 from tests.aoe_train.test_search import issues, sentences
+from tests.support.shorthand import config_error, module_fixture, parametrize, raises, table, values
 
 KEY = "a-key-of-nobody"
 LONG = " ".join(["dog"] * 500)
 
 
-@shared
+@module_fixture
 def encoder(bert):
     return Encoder.load(bert, prompts={"query": "find: "})
 
@@ -35,7 +35,7 @@ def serving(encoder, **options):
     return serve(encoder, name="m", port=0, **options)
 
 
-@shared
+@module_fixture
 def server(encoder):
     """A shared server."""
     with serving(encoder, max_body=1, max_texts=64) as running:
@@ -96,8 +96,8 @@ def waiting(server):
 
 
 @table(
-    "encoding, dimensions",
     """
+    encoding, dimensions
     float | 8
     base64 | 8
     None | None
@@ -126,8 +126,8 @@ def test_openai_client_gets_the_vectors_of_encode(server, encoder, encoding, dim
 
 
 @table(
-    "body, status, words",
     r"""
+    body, status, words
     b'{"input": NaN}' | 400 | JSON is malformed
     NESTED | 400 | nested too deep
     b'{"input": "\xff"}' | 400 | utf-8
@@ -164,7 +164,7 @@ def test_bodies_are_refused_before_they_are_read(server):
     assert alive(server)
 
 
-@cases(
+@parametrize(
     "parts",
     [
         [
@@ -222,7 +222,7 @@ def test_the_address_for_other_machines(encoder, monkeypatch):
 
 
 def test_invalid_options_of_serve(bert, monkeypatch):
-    for options, words in read_rows("""
+    for options, words in values("""
             {'host': '0.0.0.0'} | other machines could use this server
             {'key_env': 'NOWHERE_SET'} | no key; set NOWHERE_SET
             {'max_texts': 0} | texts
@@ -424,7 +424,7 @@ def test_the_page_asks_for_the_key_and_shows_short_columns(bert, out, browse, mo
     monkeypatch.setenv("KEY", KEY)
     with serve(index=out, key_env="KEY", port=0) as server:
         page = browse(f"{server.url}?q=boat")
-        for key, shown in read_rows(
+        for key, shown in values(
             """
                 wrong | '#trouble:visible'
                 KEY | summary

@@ -21,7 +21,7 @@ from aoe_train.objectives.training_rows import Kind
 from aoe_train.settings.train_settings import EncoderSettings, TrainSettings
 from aoe_train.training.load import read_authorship
 from pairkit.base.settings import load_settings
-from tests.aoe_train.shorthand import cases, table
+from tests.support.shorthand import parametrize, table
 
 
 def of(kind="graded", rows=1000, dim=384, **flags):
@@ -30,7 +30,7 @@ def of(kind="graded", rows=1000, dim=384, **flags):
     )
 
 
-@cases("preset", OBJECTIVES)
+@parametrize("preset", OBJECTIVES)
 def test_presets_and_paper_presets(preset):
     settings, papers = (
         load_settings(TrainSettings, flags={"preset": name}) for name in (preset, f"{preset}-paper")
@@ -50,8 +50,8 @@ def test_presets_and_paper_presets(preset):
 
 
 @table(
-    "setting, depends",
     """
+    setting, depends
     seed=1 | True
     optim.batch_size=8 | True
     optim.lr=1e-5 | False
@@ -79,8 +79,8 @@ def test_epochs_by_number_of_rows(rows, dim):
         assert epochs * rows <= 32_000 or epochs == 1
 
 
-@cases("flags", [{}, {"teacher.model": "minilm"}], ids=str)
-@cases("kind", get_args(Kind))
+@parametrize("flags", [{}, {"teacher.model": "minilm"}], ids=str)
+@parametrize("kind", get_args(Kind))
 def test_defaults_fit_each_kind_and_don_t_change_again(kind, flags):
     chosen = of(kind, **flags)
     check_objective(chosen.objective, dim=384, kind=kind, label_range=(0.0, 5.0))
@@ -88,8 +88,8 @@ def test_defaults_fit_each_kind_and_don_t_change_again(kind, flags):
 
 
 @table(
-    "author, rows, epochs, interpolate",
     """
+    author, rows, epochs, interpolate
     None | 96 | 1 | 0.7
     None | 384 | 1 | 0.7
     None | 1536 | 0.25 | 0.7
@@ -124,8 +124,8 @@ def test_first_person_share():
 
 
 @table(
-    "kinds, author",
     """
+    kinds, author
     ['wordnet'] | rules
     ['openai', 'wordnet'] | None
     [] | None
@@ -141,8 +141,8 @@ def test_authorship_from_run_json(tmp_path, kinds, author):
 
 
 @table(
-    "kind, preset, encoder, parts",
     """
+    kind, preset, encoder, parts
     graded | auto | {'similarity_fn_name': 'dot'} | cosent, in_batch, angle
     graded | sbert | {'similarity_fn_name': 'manhattan'} | sbert
     binary | sbert | {'similarity_fn_name': 'dot'} | None

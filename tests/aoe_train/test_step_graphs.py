@@ -24,11 +24,11 @@ from aoe_train.training import step_graphs, training_run
 from aoe_train.training.pair_model import PairModel
 from aoe_train.training.step_graphs import StepGraphs, choose_shape, make_step_graphs, padded
 from pairkit.base.settings import load_settings
-from tests.aoe_train.shorthand import cases, read_rows, table
 from tests.aoe_train.test_no_waiting import META, attended, no_assignment
 from tests.aoe_train.test_train import run
 from tests.aoe_train.test_trainer_parts import built, settings
 from tests.aoe_train.tiny import weights, write_pairs
+from tests.support.shorthand import parametrize, table, values
 
 SIZES = {
     "hidden_size": 32,
@@ -122,8 +122,8 @@ def eager(model, made):
 
 
 @table(
-    "name, pooling, columns, objective",
     """
+    name, pooling, columns, objective
     bert | avg | 2 | {'dims': [32, 8]}
     bert | cls | 4 | {'kind': 'triplet'}
     bert | max | 2 | {'weights': {'cosent': 1, 'in_batch': 1, 'sbert': 1}}
@@ -148,8 +148,8 @@ def test_loss_and_gradients_are_those_of_the_plain_step(name, pooling, columns, 
 
 
 @table(
-    "numbers, most, limit, expected",
     """
+    numbers, most, limit, expected
     {5: 16} | 16 | 512 | (256, 21, 64)
     # no longer than the longest text of the run
     {5: 16} | 16 | 12 | (256, 38, 12)
@@ -191,7 +191,7 @@ def test_captures_change_no_random_number(captured):
     assert captured
 
 
-@cases(
+@parametrize(
     "other",
     [
         {"prompt_lengths": np.ones(13, np.int64)},
@@ -208,7 +208,7 @@ def test_other_batches_run_eagerly(other):
     assert graphs(pair_model())(batch() | other) is None
 
 
-@cases(
+@parametrize(
     "error, noted",
     [
         (RuntimeError("operation not permitted\nwhen capturing"), True),
@@ -247,7 +247,7 @@ def test_a_model_without_fixed_shapes_runs_eagerly(monkeypatch):
     assert len(notes) == 1
 
 
-@table("free, captures", "10 | True\n7 | False")
+@table("free, captures\n10 | True\n7 | False")
 def test_a_capture_leaves_memory_for_an_eager_step(free, captures, monkeypatch):
     steps = graphs(pair_model())
     steps._args.device = torch.device("cuda")
@@ -294,7 +294,7 @@ def test_plain_runs_use_graphs_and_others_dont(shallow, pairs, tmp_path, monkeyp
         return SimpleNamespace(**{**vars(thing), **fields})
 
     assert uses()
-    for (setting,) in read_rows("""
+    for (setting,) in values("""
             run.graphs=false
             run.chunk=8
             run.compile=true

@@ -30,9 +30,9 @@ from aoe_train.model.packing.packed_run import can_pack, use_fast_layers
 from aoe_train.model.text_model import TextModel, pool
 from aoe_train.model.tokens.tokenised import TokenStore
 from aoe_train.settings.train_settings import EncoderSettings
-from tests.aoe_train.shorthand import cases, config_error, table
 from tests.aoe_train.test_depth import SAVE, TEXTS
 from tests.aoe_train.tiny import difference
+from tests.support.shorthand import config_error, parametrize, table
 
 POOLINGS = ["cls", "last", "avg", "max", "cls-avg", "first-last-avg", "weighted-mean"]
 TOKENS = torch.tensor(
@@ -41,8 +41,8 @@ TOKENS = torch.tensor(
 
 
 @table(
-    "pooling, expected",
     """
+    pooling, expected
     cls | [[2, 6], [7, 2]]
     last | [[3, 4], [9, 6]]
     avg | [[3, 4], [8, 4]]
@@ -100,7 +100,7 @@ def _batch(lengths):
     return ids, np.array(lengths), np.ones(len(lengths), dtype=np.int64)
 
 
-@cases("name", MODELS)
+@parametrize("name", MODELS)
 def test_packed_equals_padded_for_each_architecture(name):
     backbone = MODELS[name]().eval()
     assert can_pack(backbone) == (name != "mpnet")  # which has a position bias of its own
@@ -115,8 +115,8 @@ def test_packed_equals_padded_for_each_architecture(name):
         )
 
 
-@cases("pooling", POOLINGS)
-@cases("which", ["bert", "llama"])
+@parametrize("pooling", POOLINGS)
+@parametrize("which", ["bert", "llama"])
 def test_packed_equals_padded_for_every_pooling(pooling, which, request):
     backbone = AutoModel.from_pretrained(request.getfixturevalue(which)).eval()
     use_fast_layers(backbone)
@@ -126,8 +126,8 @@ def test_packed_equals_padded_for_every_pooling(pooling, which, request):
 
 
 @table(
-    "name, pooling",
     """
+    name, pooling
     bert | first-last-avg
     llama | avg
     gemma | first-last-avg
@@ -149,7 +149,7 @@ def test_vectors_of_a_layer_equal_a_model_cut_there(name, pooling, tmp_path):
         assert difference(found[:, number - 1].numpy(), cut.encode(TEXTS)) < 1e-6
 
 
-@cases("name", ["modernbert", "mistral", "distilbert", "roberta"])
+@parametrize("name", ["modernbert", "mistral", "distilbert", "roberta"])
 def test_the_final_norm_is_found(name):
     backbone = MODELS[name]()
     norm = after_layers(backbone)
@@ -231,8 +231,8 @@ def test_texts_are_tokenised_while_the_model_runs(bert, monkeypatch):
     assert encoder.encode([]).shape == (0, 32)
 
 
-@cases("error", [KeyboardInterrupt(), ValueError("the fourth")])
-@cases("where", ["tokens", "vectors"])
+@parametrize("error", [KeyboardInterrupt(), ValueError("the fourth")])
+@parametrize("where", ["tokens", "vectors"])
 def test_errors_of_both_threads_end_encoding(error, where, bert, monkeypatch):
     encoder, threads = Encoder.load(bert), threading.active_count()
     ahead(monkeypatch, error if where == "tokens" else None)

@@ -25,8 +25,8 @@ from aoe_train.objectives.training_rows import ABSENT, Examples
 from aoe_train.settings.prompt_settings import NamedPrompts, Prompt, read_prompt, written_out
 from aoe_train.settings.train_settings import EncoderSettings
 from pairkit import ConfigError
-from tests.aoe_train.shorthand import cases, config_error, table
 from tests.aoe_train.tiny import bytelevel, wordpiece
+from tests.support.shorthand import config_error, parametrize, table
 
 PROMPT = "Summarize sentence {text} in one word:"
 TEXTS = ["the cat", "a dog is running!", "x"]
@@ -69,8 +69,8 @@ MAKERS = [wordpiece, bytelevel, metaspace, legacy_sentencepiece, roberta]
 SPACED = [wordpiece, metaspace, legacy_sentencepiece, roberta]
 
 
-@cases("maker", SPACED)
-@cases("prompt", [PROMPT, "{text} in one word:", "query: {text}", 'in {text}" word'])
+@parametrize("maker", SPACED)
+@parametrize("prompt", [PROMPT, "{text} in one word:", "query: {text}", 'in {text}" word'])
 def test_tokens_equal_those_of_the_prompted_text(maker, prompt):
     plain = maker()
     prompted = with_prompt(plain, prompt)
@@ -79,7 +79,7 @@ def test_tokens_equal_those_of_the_prompted_text(maker, prompt):
         assert plain(text).input_ids != prompted(text).input_ids
 
 
-@cases("maker", MAKERS)
+@parametrize("maker", MAKERS)
 def test_the_prompt_survives_saving(maker, tmp_path):
     prompted = with_prompt(maker(), PROMPT)
     prompted.save_pretrained(tmp_path)
@@ -90,7 +90,7 @@ def test_the_prompt_survives_saving(maker, tmp_path):
     assert loaded.padding_side == prompted.padding_side
 
 
-@cases("kind", ["BertTokenizer", "Qwen2Tokenizer"])
+@parametrize("kind", ["BertTokenizer", "Qwen2Tokenizer"])
 def test_prompt_survives_tokenizer_classes_that_rebuild(kind, minilm, tmp_path):
     if kind == "BertTokenizer":
         plain = AutoTokenizer.from_pretrained(minilm)
@@ -107,7 +107,7 @@ def test_prompt_survives_tokenizer_classes_that_rebuild(kind, minilm, tmp_path):
     assert loaded.model_max_length == plain.model_max_length
 
 
-@cases("maker", MAKERS)
+@parametrize("maker", MAKERS)
 def test_prompt_replaces_the_previous_one(maker):
     twice = with_prompt(with_prompt(maker(), PROMPT), "query: {text}")
     assert twice(TEXTS).input_ids == with_prompt(maker(), "query: {text}")(TEXTS).input_ids
@@ -140,7 +140,7 @@ def test_too_long_prompt_is_refused():
         with_prompt(wordpiece(), words + " the {text}")
 
 
-@cases("text, most", [("a cat " * 10**6, 10_000), ("x" * 6 * 10**6, 700_000)])
+@parametrize("text, most", [("a cat " * 10**6, 10_000), ("x" * 6 * 10**6, 700_000)])
 def test_only_the_start_of_a_long_text_is_read(text, most, monkeypatch):
     read, encode = [], tokens._encode
     monkeypatch.setattr(
@@ -166,8 +166,8 @@ def test_windows_are_even_and_as_few_as_possible(length, room, data):
 
 
 @table(
-    "words, before, after",
     """
+    words, before, after
     '' | '' | ''
     'query: ' | 'query: ' | ''
     '{text}' | '' | ''
@@ -182,8 +182,8 @@ def test_prompt_before_or_around_the_text(words, before, after):
 
 
 @table(
-    "own, default, query, document, around_all",
     """
+    own, default, query, document, around_all
     {} | None | '' | '' | None
     {'corpus': 'c: '} | None | '' | 'c: ' | None
     {'query': 'q: ', 'corpus': 'c: ', 'passage': 'p: '} | None | 'q: ' | 'p: ' | None
@@ -246,8 +246,8 @@ def test_text_in_two_columns_has_two_prompts():
 
 
 @table(
-    "given, expected",
     """
+    given, expected
     {'query': 'q: '} | ['q: text 0', 'text 1', 'text 2', 'text 3']
     {'document': 'd: '} | ['text 0', 'd: text 1', 'd: text 2', 'd: text 3']
     {'negative': 'n: '} | ['text 0', 'text 1', 'n: text 2', 'n: text 3']
@@ -268,7 +268,7 @@ def test_default_prompt_and_prompts_by_name():
     assert prompted({"text2": "t"}, PAIRS, NAMED)[0] == ["title: text 0", "title: text 1"]
 
 
-@cases(
+@parametrize(
     "given, encoder, prompts, default",
     [
         ("{text}", NAMED, NAMED.prompts, None),
@@ -286,8 +286,8 @@ def test_prompt_for_all_texts_becomes_the_default(given, encoder, prompts, defau
 
 
 @table(
-    "given, told",
     """
+    given, told
     '' | prompts: empty
     {'anchor': '{text} {text}'} | once at most
     {'question': 'q: '} | no column 'question'; expected anchor, positive, negative, query (the first)

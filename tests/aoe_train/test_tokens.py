@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from aoe_train import Encoder
 from tests import forked
-from tests.aoe_train.shorthand import cases, config_error, data_error, shared, table
 from tests.aoe_train.tiny import around, load, save_bert, save_llama
+from tests.support.shorthand import config_error, data_error, module_fixture, parametrize, table
 
 TEXTS = ["the cat is running", "a dog", "", "the man on the road is not in the city", "?"]
 KINDS = ["bert", "llama", "template"]
@@ -18,7 +18,7 @@ LISTS = st.lists(
 )
 
 
-@shared
+@module_fixture
 def encoders(tmp_path_factory):
     """Models with WordPiece and byte-level tokens, and one with a prompt in its tokenizer."""
     folder = tmp_path_factory.mktemp("tokens")
@@ -30,7 +30,7 @@ def encoders(tmp_path_factory):
     return {kind: load(folder / kind) for kind in KINDS}
 
 
-@shared
+@module_fixture
 def encoder(encoders):
     return encoders["bert"]
 
@@ -110,8 +110,8 @@ def test_texts_without_tokens(encoder, bert):
 
 
 @table(
-    "how, message",
     """
+    how, message
     {'max_length': 2} | max_length 2 leaves no room
     {'max_length': 4, 'long_text': 'chunks', 'overlap': 2} | expected 0 to 1, half of
     {'max_length': 6, 'long_text': 'chunks', 'overlap': -1} | expected 0 to 2, half of
@@ -197,16 +197,16 @@ def test_a_cache_that_cant_be_written(encoder, tmp_path):
         tokens(encoder, TEXTS, cache=tmp_path / "file")
 
 
-@cases("text", ["\ud800", "a cat " * 2000 + "\ud800"], ids=["short", "long"])
-@cases("cached", [True, False])
+@parametrize("text", ["\ud800", "a cat " * 2000 + "\ud800"], ids=["short", "long"])
+@parametrize("cached", [True, False])
 def test_half_a_surrogate_pair(encoder, tmp_path, cached, text):
     with data_error("contains half a surrogate pair"):
         tokens(encoder, ["a", text], max_length=8, cache=tmp_path if cached else None)
 
 
-@cases("kind", ["bert", "llama"])
-@cases("max_length", [8, 300])
-@cases(
+@parametrize("kind", ["bert", "llama"])
+@parametrize("max_length", [8, 300])
+@parametrize(
     "text",
     [
         "the cat is running " * 5000,

@@ -13,7 +13,7 @@ from transformers.integrations import integration_utils
 
 import aoe_train
 from aoe_train import Encoder, evaluate, train
-from tests.aoe_train.shorthand import approx, cases, config_error, data_error, shared, stderr, table
+from tests.aoe_train.shorthand import stderr
 from tests.aoe_train.tiny import (
     WORDS,
     card_of,
@@ -24,11 +24,19 @@ from tests.aoe_train.tiny import (
     weights,
     write_pairs,
 )
+from tests.support.shorthand import (
+    approx,
+    config_error,
+    data_error,
+    module_fixture,
+    parametrize,
+    table,
+)
 
 ROWS = 90
 
 
-@shared
+@module_fixture
 def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pairs")
     return {
@@ -67,7 +75,7 @@ class Watch(TrainerCallback):
         setattr(self, event, lambda *_, model, **__: see(model))
 
 
-@shared
+@module_fixture
 def finished(data, shallow, tmp_path_factory):
     """A finished run of two epochs; don't change it."""
     folder = tmp_path_factory.mktemp("finished")
@@ -157,7 +165,7 @@ def test_average_of_weights_is_scored_and_saved(data, shallow, out):
     assert score(out, data["dev_data"]) == approx(record["result"]["dev"], abs=1e-4)
 
 
-@cases(
+@parametrize(
     "owner, method, error",
     [
         (torch.Tensor, "backward", torch.OutOfMemoryError("CUDA out of memory.")),
@@ -229,7 +237,7 @@ def test_tensorboard_continues_after_a_kill(data, shallow, tmp_path, monkeypatch
     assert [entry["step"] for entry in record["history"]] == [1, 2, 4, 6]
 
 
-@cases(
+@parametrize(
     "lines, words",
     [
         ("text\n" + "a\nthe\n" * 3, "single texts"),
@@ -253,8 +261,8 @@ def test_unusable_dev_rows(data, shallow, out, tmp_path, capsys, lines, words):
 
 
 @table(
-    "flags, top, line, lr",
     """
+    flags, top, line, lr
     {} | 1 | AUC of {} on 32 training pairs before training: 100.00; there is little to learn | 5e-6
     {'prompts': {'query': 'a man '}} | 1 | AUC of {} on 32 training pairs before training: | 5e-5
     # given, or graded

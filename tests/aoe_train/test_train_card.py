@@ -6,8 +6,8 @@ import yaml
 import pairkit
 from aoe_train import Encoder, index, train
 from pairkit.similarity.languages import languages
-from tests.aoe_train.shorthand import cases, shared, table
 from tests.aoe_train.tiny import card_of, save_bert, write_pairs, write_triplets
+from tests.support.shorthand import module_fixture, parametrize, table
 
 HOW = {"epochs": 0.3, "lr": 1e-3, "batch_size": 16}
 POSITIVES = [{"anchor": f"the man {n} is", "positive": f"a man eats {n}"} for n in range(20)]
@@ -98,7 +98,7 @@ CARDS = {
 WEIGHTS = {"contrastive": 1, "embed_distill": 1, "score_distill": 2}
 
 
-@cases("case", CARDS)
+@parametrize("case", CARDS)
 def test_card_shows_the_run(case, shallow, secret, tmp_path):
     given, metric, words = CARDS[case]
     paths = {
@@ -144,12 +144,12 @@ TEXTS = {
 KNOWN = ("English", "code", "too short", "no letters")
 
 
-@shared
+@module_fixture
 def packaged(minilm):
     return Encoder.load(minilm)
 
 
-@cases("language", TEXTS)
+@parametrize("language", TEXTS)
 def test_an_index_of_texts_in_an_unknown_language_warns(language, packaged, out, capsys):
     index(TEXTS[language].splitlines(), model=packaged, out=out)
     told = capsys.readouterr().err
@@ -175,8 +175,8 @@ def test_a_cards_languages_are_those_of_a_tenth_of_the_texts(bert, out, monkeypa
 
 
 @table(
-    "text, backbone",
     """
+    text, backbone
     Where can I find the invoice of order {}? | minilm
     Wo finde ich die Rechnung für meine Bestellung {}? | paraphrase-multilingual
     订单{}的发票在哪里可以找到？ | paraphrase-multilingual

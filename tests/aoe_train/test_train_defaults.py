@@ -4,14 +4,15 @@ import subprocess
 import sys
 
 from aoe_train import Encoder, plan, train
-from tests.aoe_train.shorthand import approx, shared, stderr, table
+from tests.aoe_train.shorthand import stderr
 from tests.aoe_train.tiny import WORDS, save_bert, write_pairs, write_triplets
+from tests.support.shorthand import approx, module_fixture, table
 
 TEXTS = [" ".join(WORDS[n : n + 5]) for n in range(40)]
 BINARY = [{"text1": text, "text2": f"a {text[:9]}", "label": n % 2} for n, text in enumerate(TEXTS)]
 
 
-@shared
+@module_fixture
 def sources(tmp_path_factory):
     """Forty rows of each kind."""
     folder = tmp_path_factory.mktemp("kinds")
@@ -32,8 +33,8 @@ def sources(tmp_path_factory):
 
 # Learning rate, epochs and rows a batch are expected.
 @table(
-    "kind, settings, parts, lr, epochs, batch_size",
     """
+    kind, settings, parts, lr, epochs, batch_size
     binary | seed=1 | cosent in_batch angle | 5e-5 | 3 | 16
     graded | seed=1 | cosent in_batch angle | 5e-5 | 3 | 16
     graded | preset=aoe | angle contrastive | 5e-5 | 3 | 16
@@ -75,8 +76,8 @@ def test_rules_negatives_of_requests_are_reported(sources, bert, out, capsys):
 
 
 @table(
-    "given, rank, prompt, told",
     """
+    given, rank, prompt, told
     {} | 32 | PROMPT | rank 32 are trained (lora=False trains all weights), and texts get the prompt
     {'lora': False, 'prompts': '{text}'} | None | {text} | ''
     {'settings': ['lora.rank=4']} | 4 | PROMPT | the backbone is a decoder: texts get the prompt

@@ -8,9 +8,9 @@ import torch
 from numpy.linalg import norm
 from safetensors.torch import load_file
 
-from tests.aoe_train.shorthand import approx, cases
 from tests.aoe_train.test_train import run
 from tests.aoe_train.tiny import WORDS, load, same_weights, save_bert, save_llama, write_pairs
+from tests.support.shorthand import approx, parametrize
 
 pytestmark = [
     pytest.mark.gpu,
@@ -27,8 +27,8 @@ def data(tmp_path):
     }
 
 
-@cases("precision", ["fp32", "bf16"])
-@cases("name", ["bert", "llama"])
+@parametrize("precision", ["fp32", "bf16"])
+@parametrize("name", ["bert", "llama"])
 def test_vectors_equal_those_of_a_cpu(request, name, precision):
     folder = request.getfixturevalue(name)
     there, here = (
@@ -47,7 +47,7 @@ def test_deterministic_run_resumes_with_the_same_weights(data, bert, tmp_path, k
     assert resumed["history"] == whole["history"]
 
 
-@cases("name", ["bert", "llama"])
+@parametrize("name", ["bert", "llama"])
 def test_graphs_give_the_losses_of_eager_steps(data, name, tmp_path, kill_at, monkeypatch, capsys):
     replays, replay = [], torch.cuda.CUDAGraph.replay
 
@@ -79,7 +79,7 @@ def test_graphs_give_the_losses_of_eager_steps(data, name, tmp_path, kill_at, mo
     assert losses[2] == approx(losses[1], rel=0.05)
 
 
-@cases("more", [{}, {"run__gradient_checkpointing": True}, {"run__chunk": 8}], ids=str)
+@parametrize("more", [{}, {"run__gradient_checkpointing": True}, {"run__chunk": 8}], ids=str)
 def test_adapters_of_a_decoder_are_trained(data, llama, out, more):
     flags = {"lora": {"rank": 4, "alpha": 4}, "encoder__pooling": "last", "optim__lr": 1e-2}
     record = run(data, llama, out, **flags, **more)

@@ -8,14 +8,14 @@ import yaml
 
 from aoe_train import plan, train
 from pairkit import ConfigError, DataError
-from tests.aoe_train.shorthand import approx, config_error, data_error, read_rows, shared
 from tests.aoe_train.test_train import score
 from tests.aoe_train.tiny import card_of, same_weights, write_pairs, write_triplets
+from tests.support.shorthand import approx, config_error, data_error, module_fixture, values
 
 FAST = {"lr": 1e-3, "epochs": 2, "batch_size": 16}
 
 
-@shared
+@module_fixture
 def files(tmp_path_factory):
     """Graded pairs, triplets, positives and held-out rows."""
     folder = tmp_path_factory.mktemp("mixture")
@@ -164,7 +164,7 @@ def test_dev_sets_without_a_dataset(files, shallow, out):
 def test_validation_splits_are_dev_sets(files, shallow, tmp_path):
     folder = tmp_path / "set"
     folder.mkdir()
-    for split, name in read_rows("""
+    for split, name in values("""
             train | stsb
             validation | stsb-dev
             """):

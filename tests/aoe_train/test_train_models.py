@@ -11,7 +11,7 @@ from torch.testing import assert_close
 
 import aoe_train
 from aoe_train import export
-from tests.aoe_train.shorthand import approx, read_rows, stderr
+from tests.aoe_train.shorthand import stderr
 from tests.aoe_train.test_train import Watch, run
 from tests.aoe_train.tiny import (
     WORDS,
@@ -23,6 +23,7 @@ from tests.aoe_train.tiny import (
     weights,
     write_pairs,
 )
+from tests.support.shorthand import approx, values
 
 FAST = {"epochs": 2, "batch_size": 4, "lr": 1e-3}
 PAIRS = [
@@ -73,7 +74,7 @@ def ran(tmp_path):
 
 
 def test_gradient_checkpointing_of_ran_keeps_the_weights(data, ran, tmp_path):
-    for name, again in read_rows("""
+    for name, again in values("""
             kept | False
             again | True
             """):

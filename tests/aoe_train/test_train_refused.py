@@ -7,11 +7,11 @@ from transformers.integrations import integration_utils
 
 from aoe_train import plan, train
 from pairkit import ConfigError, DataError
-from tests.aoe_train.shorthand import cases, shared, table
 from tests.aoe_train.test_keep_if_better import judged_rows
 from tests.aoe_train.test_train_teachers import sentences
 from tests.aoe_train.test_train_texts import Halves
 from tests.aoe_train.tiny import WORDS, refusal, write_pairs, write_triplets
+from tests.support.shorthand import module_fixture, parametrize, table
 
 POSITIVES = [{"anchor": f"the man {n} is eating", "positive": f"a man eats {n}"} for n in range(20)]
 BINARY = [
@@ -20,7 +20,7 @@ BINARY = [
 ]
 
 
-@shared
+@module_fixture
 def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("data")
     graded = write_pairs(folder / "train.tsv", 90, 1)
@@ -48,8 +48,8 @@ async def is_async(vectors, labels):
 
 
 @table(
-    "kind, settings, message",
     r"""
+    kind, settings, message
     binary | encoder.prompts.a={text} {text} | setting .*has \{text\} 2 times
     binary | optim.learning_rate=1 | unknown setting 'optim.learning_rate'
     binary | optim.lr=nan | finite
@@ -96,8 +96,8 @@ def refused(rows, message, backbone, out, **given):
 
 
 @table(
-    "kind, given, message",
     r"""
+    kind, given, message
     binary | {'preset': 'domain', 'purpose': 'group'} | purpose: no effect here
     binary | {'preset': 'simcse', 'labels': '0=0,1=skip'} | highest label is 0, so there are no positives, which
     binary | {'prompts': 'find \ud800: '} | lone surrogate
@@ -110,7 +110,7 @@ def test_refused_arguments(kind, given, message, data, shallow, out):
     refused(data[kind], message, shallow, out, **given)
 
 
-@cases(
+@parametrize(
     "objective, message",
     [
         (lambda vectors: vectors.sum(), r"the parameters \(vectors\), expected \(vectors"),
@@ -132,8 +132,8 @@ def test_an_objective_for_no_dataset(data, shallow, out):
 
 
 @table(
-    "given, message",
     """
+    given, message
     {'settings': ['run.chunk=4']} | a TextObjective doesn't support .*run.chunk
     {'settings': ['encoder.long_text=chunks']} | a TextObjective doesn't support .*long_text=chunks
     {'dims': [32, 8]} | a TextObjective doesn't support .*dims and layers
@@ -145,8 +145,8 @@ def test_settings_that_text_objectives_do_not_support(given, message, data, shal
 
 
 @table(
-    "change, settings, message",
     """
+    change, settings, message
     {} | run.shard=true | accept_on= with run.shard
     {} | encoder.dense=16 | accept_on= with encoder.dense
     {'label': 1} | seed=1 | all labels are equal
@@ -163,14 +163,14 @@ def test_dry_runs_are_not_sharded(shallow):
         plan(BINARY, backbone=shallow, settings=["run.shard=true"])
 
 
-@cases("name", ["tensorboard", "wandb", "trackio"])
+@parametrize("name", ["tensorboard", "wandb", "trackio"])
 def test_missing_tracker_package_is_refused(shallow, out, monkeypatch, name):
     monkeypatch.setattr(integration_utils, f"is_{name}_available", lambda: False)
     with refusal(f"log.report_to '{name}': its package is not installed; pip install {name}$"):
         train(BINARY, backbone=shallow, out=out, settings=[f"log.report_to={name}"])
 
 
-@cases("name", ["ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED"])
+@parametrize("name", ["ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED"])
 def test_sharding_by_accelerate_launch_is_refused(shallow, out, monkeypatch, name):
     monkeypatch.setenv(name, "true")
     with refusal(f"{name} is set: .*run.shard"):

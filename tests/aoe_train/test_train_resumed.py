@@ -6,7 +6,6 @@ from transformers import TrainerCallback
 
 from aoe_train import Encoder, train
 from tests.aoe_train.conftest import Killed
-from tests.aoe_train.shorthand import approx, cases, config_error, raises, read_rows, shared, table
 from tests.aoe_train.test_keep_if_better import judged_rows
 from tests.aoe_train.test_train import run, score
 from tests.aoe_train.test_train_teachers import PARTS, sentences, triplets
@@ -19,12 +18,21 @@ from tests.aoe_train.tiny import (
     write_pairs,
     write_triplets,
 )
+from tests.support.shorthand import (
+    approx,
+    config_error,
+    module_fixture,
+    parametrize,
+    raises,
+    table,
+    values,
+)
 
 PAPERS = "preset=angle-paper; optim.lr=1e-3; optim.batch_size=16; log.steps=2"
 # Data, settings, step before which the run is killed, steps between checkpoints.
 
 
-@shared
+@module_fixture
 def sources(tmp_path_factory):
     """The inputs of each case."""
     folder = tmp_path_factory.mktemp("sources")
@@ -53,8 +61,8 @@ def sources(tmp_path_factory):
 
 
 @table(
-    "kind, settings, killed_before, every",
     """
+    kind, settings, killed_before, every
     # at the end of an epoch
     graded | PAPERS; optim.epochs=2 | 6 | 3
     # averages and early stopping
@@ -106,7 +114,7 @@ def test_killed_run_continues_only_with_its_own_settings(sources, shallow, out, 
     kill_at(2)
     with raises(Killed):
         fit("prompts=the ")
-    for change, message in read_rows(r"""
+    for change, message in values(r"""
             prompts=a  | other settings: settings\.prompts
             optim.lr=1e-3 | other settings: settings\.prompts
             optim.lr=2e-3 | m\.work: made from other inputs.*optim\.lr
@@ -129,7 +137,7 @@ def with_dev(data, tmp_path):
     return {**data, "dev_data": write_pairs(tmp_path / "dev.tsv", 30, 2)}
 
 
-@cases(
+@parametrize(
     "flags",
     [{}, {"run__chunk": 20, "run__packing": False, "optim__accumulation": 2, "preset": "cosent"}],
 )
@@ -201,7 +209,7 @@ def test_infinite_gradient_is_detected(data, bert, out):
         train(data["data"], backbone=bert, out=out, objective=loss, **how)
 
 
-@cases(
+@parametrize(
     "lines",
     [
         ["text", *WORDS[:33]],

@@ -9,8 +9,15 @@ import pytest
 
 from aoe_train import Encoder, plan, train
 from pairkit import ConfigError, DataError
-from tests.aoe_train.shorthand import approx, cases, config_error, data_error, shared, table
 from tests.aoe_train.tiny import WORDS, card_of, edit, load, save_bert
+from tests.support.shorthand import (
+    approx,
+    config_error,
+    data_error,
+    module_fixture,
+    parametrize,
+    table,
+)
 
 PARTS = ("embed_distill", "score_distill", "margin_mse")
 EVERYTHING = {f"objective.weights.{part}": 1 for part in PARTS}
@@ -21,7 +28,7 @@ def _own_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("AOE_CACHE", str(tmp_path / "cache"))
 
 
-@shared
+@module_fixture
 def teacher(tmp_path_factory):
     """A model with another size and prompts for queries and documents."""
     folder = tmp_path_factory.mktemp("teacher")
@@ -61,7 +68,7 @@ def run(data, backbone, out, **settings):
     return train(data, backbone=backbone, out=out, **how(**settings))
 
 
-@cases("prompts", [None, {"anchor": "is ", "positive": "with ", "negative": "is "}])
+@parametrize("prompts", [None, {"anchor": "is ", "positive": "with ", "negative": "is "}])
 def test_a_teacher_reads_each_text_once_with_its_columns_prompt(
     shallow, teacher, tmp_path, monkeypatch, prompts
 ):
@@ -92,7 +99,7 @@ def test_a_teacher_reads_each_text_once_with_its_columns_prompt(
     assert len(seen) == len(expected)  # the second run reads the cache
 
 
-@cases("data", [triplets(), sentences(24)], ids=["triplets", "texts"])
+@parametrize("data", [triplets(), sentences(24)], ids=["triplets", "texts"])
 def test_learning_from_oneself_costs_nothing(tmp_path, data):
     """Without dropout, the vectors of teacher and model are the same, text by text."""
     still = tmp_path / "still"
@@ -142,8 +149,8 @@ def test_vectors_from_a_file(shallow, tmp_path):
 
 
 @table(
-    "columns, message",
     """
+    columns, message
     {'sentence': ['a'], 'vector': [[1.0]]} | the columns sentence, vector; expected text and vector
     {'text': ['a'], 'vector': ['b']} | vector has no lists of numbers
     {'text': ['a', 'b'], 'vector': [[1.0, 2.0], [1.0]]} | parquet:2: vector has 1 numbers; expected 2
@@ -166,8 +173,8 @@ EMBED, SCORE = {"objective.weights.embed_distill": 1}, {"objective.weights.score
 
 
 @table(
-    "settings, message",
     r"""
+    settings, message
     objective.weights.embed_distill=1 | embed_distill: needs a teacher
     teacher.model=TEACHER | no part of the objective \(contrastive\) learns from one
     teacher.model=TEACHER; objective.projection=principal; EMBED | vectors have 16 numbers, fewer than the backbone's 32
@@ -221,8 +228,8 @@ def put(path, rows):
 
 
 @table(
-    "rows, message",
     """
+    rows, message
     [{}] | found the columns anchor, positive; expected teacher_scores
     [{'positive': 'x', 'teacher_scores': 1}] | has no score for 1 training pairs, .* 'a' and 'b'
     [{'teacher_scores': [1, 2]}] | :1: found 2 scores for 1 pairs

@@ -7,17 +7,17 @@ import torch
 
 import aoe_train
 from aoe_train import Encoder, TextObjective, plan
-from tests.aoe_train.shorthand import approx, cases, read_rows, table
 from tests.aoe_train.test_train_teachers import sentences
 from tests.aoe_train.tiny import card_of, save_bert
+from tests.support.shorthand import approx, parametrize, table, values
 
 TEXTS = list(dict.fromkeys(sentences(80)))
 FEW = {"preset": "domain", "top_layers": 1, "lr": 1e-2, "seed": 3}
 
 
 @table(
-    "arguments, smoothing, question",
     """
+    arguments, smoothing, question
     {} | 0.25 | None
     {'purpose': 'group'} | 1 | Do both texts belong to the same topic or intent?
     {'purpose': 'match'} | 0 | None
@@ -44,7 +44,7 @@ def test_plain_texts_become_a_model(shallow, out, tmp_path, arguments, smoothing
 
 def test_plain_texts_need_no_preset(tmp_path):
     """With enough layers the preset domain is the default; below that, SimCSE."""
-    for layers, preset in read_rows("""
+    for layers, preset in values("""
             3 | domain
             2 | auto
             """):
@@ -112,7 +112,7 @@ def test_weights_are_trained_and_saved(shallow, tmp_path):
     assert plan(SHORT, backbone=shallow, objective=Halves()).memory_mb > 0
 
 
-@cases("prompt", [None, "q: "])
+@parametrize("prompt", [None, "q: "])
 def test_token_batches_give_the_encoders_vectors(prompt, shallow):
     encoder = Encoder.load(shallow, inference_only=True)
     found = np.empty((len(SHORT), encoder.dim), np.float32)
@@ -128,8 +128,8 @@ def test_token_batches_give_the_encoders_vectors(prompt, shallow):
 
 
 @table(
-    "texts, purpose, steps",
     """
+    texts, purpose, steps
     # 2.7 epochs of 25 steps
     300 | group | 68
     1800 | search | 75

@@ -38,8 +38,8 @@ from aoe_train.training.training_arguments import (
     start_processes,
 )
 from pairkit.base.settings import load_settings
-from tests.aoe_train.shorthand import approx, cases, table
 from tests.aoe_train.tiny import WORDS, refusal, save_ran, write_pairs
+from tests.support.shorthand import approx, parametrize, table
 
 
 def settings(**flags):
@@ -62,10 +62,10 @@ def parts(loss, in_batch=0.0):
     return {"loss": torch.tensor(loss), "in_batch": torch.tensor(in_batch)}
 
 
-@cases("loss", [math.nan, math.inf])
+@parametrize("loss", [math.nan, math.inf])
 @table(
-    "step, error, words",
     r"""
+    step, error, words
     0 | DataError | before the first step
     7 | Diverged | at step 7: .*lower lr= \(now 0.5\)
     """,
@@ -85,8 +85,8 @@ def test_error_names_the_rows_of_the_first_bad_batch(loss, step, error, words):
 
 
 @table(
-    "vectors, expected",
     """
+    vectors, expected
     [[3, 0], [0, 2]] | 1.0
     [[1, 0], [-1, 0]] | 2.0
     [[1, 0], [5, 0]] | 0.0
@@ -107,8 +107,8 @@ def check_sign(found, sign):
 
 
 @table(
-    "before, now, sign",
     """
+    before, now, sign
     0.5 | 0.4 | None
     0.5 | 0.004 | is 0.996000, before training 0.500000
     0.05 | 0.0009 | is 0.999100, before training 0.950000
@@ -128,8 +128,8 @@ def test_collapse_check(before, now, sign):
 
 
 @table(
-    "norms, sign",
     """
+    norms, sign
     [] | None
     [5.0, 1e999] | gradient became inf
     [300.0, 200.0, 100.0, 5.0, 4.0, 3.0] | None
@@ -149,7 +149,7 @@ def test_gradients(norms, sign):
 # Reports, against stand-ins for packages that are not installed here
 
 
-@cases("url", ["https://wandb.test/run", None])
+@parametrize("url", ["https://wandb.test/run", None])
 def test_wandb_folder_and_id(tmp_path, monkeypatch, url):
     monkeypatch.delenv("WANDB_DIR", raising=False)
     monkeypatch.delenv("WANDB_PROJECT", raising=False)
@@ -190,8 +190,8 @@ def test_idle_processors_are_reported(tmp_path, monkeypatch):
 
 
 @table(
-    "deterministic, before, after",
     """
+    deterministic, before, after
     False | None | None
     True | None | :4096:8
     True | :16:8 | :16:8
@@ -219,8 +219,8 @@ def test_emulated_bf16_is_not_chosen(monkeypatch):
 
 
 @table(
-    "setting, optimiser, words",
     """
+    setting, optimiser, words
     run.chunk=8 | adamw_torch_fused | run.chunk, as processes
     run.compile=true | adamw_torch_fused | run.compile;
     lora.four_bit=true | adamw_torch_fused | lora.four_bit

@@ -9,12 +9,12 @@ from safetensors.torch import load_file, save_file
 import gis_builder
 from tests.aoe_train.tiny import WORDS, save_bert
 from tests.contract.conftest import SAMPLE, environment, run_here
-from tests.support.shorthand import approx, each_line, shared
+from tests.support.shorthand import approx, each_line, module_fixture
 
 ROWS = 1379  # pairs in the published test part of STS-B
 
 
-@shared
+@module_fixture
 def place(tmp_path_factory):
     """A folder with two models, one that returns NaN, one without weights, and data."""
     folder = tmp_path_factory.mktemp("aoe")

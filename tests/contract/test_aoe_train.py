@@ -20,10 +20,10 @@ from tests.contract.train_command import (
     fill,
     run,
 )
-from tests.support.shorthand import approx, cases, each_line, shared
+from tests.support.shorthand import approx, each_line, module_fixture, parametrize
 
 
-@shared
+@module_fixture
 def folder(tmp_path_factory):
     """A folder with a backbone without dropout, and pairs."""
     return fill(tmp_path_factory.mktemp("aoe"))
@@ -72,7 +72,7 @@ def test_help_loads_nothing_heavy():
     assert done.returncode == 0, done.stderr
 
 
-@shared
+@module_fixture
 def trained(folder):
     done = run(folder, *DEV, "--json", out="model")
     assert done.code == 0, done.err
@@ -101,7 +101,7 @@ def test_json_ends_with_one_object(folder, trained):
 
 
 @pytest.mark.slow
-@cases("mixture", [False, True])
+@parametrize("mixture", [False, True])
 def test_two_processes_train_the_same_model(folder, *, mixture):
     flags = ("--set", "batches.strategy=shuffle", "--lr", "2e-5", "--json", "--fresh")
     flags += MIXTURE if mixture else ()

@@ -15,7 +15,7 @@ from tests.aoe_train.tiny import save_bert
 from tests.contract.conftest import SAMPLE, environment, run_here
 from tests.docs.blocks import ROOT, to_run
 from tests.pairkit.review_material import judge_all
-from tests.support.shorthand import approx, shared, text_lines
+from tests.support.shorthand import approx, module_fixture, text_lines
 
 WORDS = text_lines("""
     doctor
@@ -37,7 +37,7 @@ SENTENCES = [
 ]
 
 
-@shared
+@module_fixture
 def place(tmp_path_factory):
     """A folder with sentences and a tiny backbone."""
     folder = tmp_path_factory.mktemp("domain")
@@ -57,14 +57,14 @@ def run(place, package, arguments):
 DOMAIN = "--preset domain --top-layers 1 --lr 1e-2 --batch-size 8 --backbone bert"
 
 
-@shared
+@module_fixture
 def pairs(place):
     """The command that writes pairs of the sentences."""
     flags = "--data sentences.txt --llm wordnet --draw 50 --set split.test=0.4 --json"
     return run(place, "llm_labeler", f"generate {flags} --out pairs")
 
 
-@shared
+@module_fixture
 def own(place, pairs):
     """The command that trains the model `own` on these pairs."""
     return run(place, "aoe_train", f"train --data pairs/triplet --out own {DOMAIN}")

@@ -6,7 +6,7 @@ import polars as pl
 
 from tests.gis_builder.conftest import closed, comment, issue, write_tracker
 from tests.support.github import serve
-from tests.support.shorthand import cases, each_line, shared
+from tests.support.shorthand import each_line, module_fixture, parametrize
 
 ONE = "quarryhq/quarry"
 
@@ -35,7 +35,7 @@ def lorem(number):
     return " ".join(f"word{number * 37 % 101}x{place * number % 89}" for place in range(60))
 
 
-@shared
+@module_fixture
 def odd_url(tmp_path_factory):
     """The URL of a server with unusual repositories."""
     folder = tmp_path_factory.mktemp("odd")
@@ -110,7 +110,7 @@ def test_odd_repositories_do_not_stop_the_good_one(gis, odd_url, tmp_path):
     assert {*outcomes} - {*named} == {"good/one"}
 
 
-@cases("flag", [(), ("--strategy", "all")])
+@parametrize("flag", [(), ("--strategy", "all")])
 def test_odd_bodies(gis, odd_url, tmp_path, flag):
     out = tmp_path / "o"
     done = build(gis, odd_url, out, "--split-sizes", "1,0,0", *flag, repos="odd/bodies")

@@ -4,7 +4,7 @@ import pytest
 
 from tests.contract.label_command import KEYS, generate, one_llm, run_label, sentences
 from tests.support.llm import Faults, Options, serve
-from tests.support.shorthand import cases, each_line, table, values
+from tests.support.shorthand import each_line, parametrize, table, values
 
 WORDNET = ("--llm", "wordnet")
 
@@ -29,7 +29,7 @@ def test_settings(source, out, flags, says):
     assert not (out).exists()
 
 
-@cases(
+@parametrize(
     "name, content, code, says",
     [
         *values(
@@ -54,7 +54,7 @@ def test_sentences(tmp_path, name, content, code, says):
     assert name in done.error
 
 
-@cases("kind, reason", [("html", "broken_reply"), ("hang", "timeout")])
+@parametrize("kind, reason", [("html", "broken_reply"), ("hang", "timeout")])
 def test_a_server_that_never_answers_well(source, tmp_path, out, kind, reason):
     with serve(Options(), Faults(1.0, (kind,))) as server:
         wait = {"attempts": 2, "timeout_s": 0.3 if kind == "hang" else 60}

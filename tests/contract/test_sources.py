@@ -9,13 +9,13 @@ import pairkit
 from tests.aoe_train.tiny import WORDS, save_bert, write_pairs
 from tests.contract.conftest import SAMPLE
 from tests.pairkit.review_material import judge_all
-from tests.support.shorthand import cases, shared
+from tests.support.shorthand import module_fixture, parametrize
 
 quiet = {}
 SENTENCES = [f"the {one} is near a {other}" for one in WORDS[5:25] for other in WORDS[25:30]]
 
 
-@shared
+@module_fixture
 def place(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sources")
     save_bert(folder / "bert", dropout=0.0)
@@ -63,7 +63,7 @@ PAIRS = {
 }
 
 
-@cases("kind", PAIRS)
+@parametrize("kind", PAIRS)
 def test_pairs_are_read_trained_on_and_evaluated(place, tmp_path, kind):
     source = PAIRS[kind](place)
     assert len(pairkit.read(source)) > 20
@@ -85,7 +85,7 @@ TEXTS = {
 }
 
 
-@cases("kind", TEXTS)
+@parametrize("kind", TEXTS)
 def test_sentences_are_indexed_sampled_and_labelled(place, tmp_path, kind):
     source = TEXTS[kind](place)
     model = place / "bert"

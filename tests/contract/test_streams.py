@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.shorthand import cases
+from tests.support.shorthand import parametrize
 
 POOR = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii"}
 FULL = Path("/dev/full")
@@ -33,7 +33,7 @@ def test_a_full_disk_is_one_line():
     ]
 
 
-@cases("command", [["audit", "--json"], ["show", "--split", "train"]])
+@parametrize("command", [["audit", "--json"], ["show", "--split", "train"]])
 def test_texts_in_a_poor_locale(tmp_path, command):
     pairs = tmp_path / "p\u00e9\U0001f600.jsonl"
     row = {"text1": "caf\u00e9 \U0001f600 \u91cd\u8907 {n}", "text2": "na\u00efve \u2028 text"}
@@ -45,7 +45,7 @@ def test_texts_in_a_poor_locale(tmp_path, command):
         json.loads(done.stdout.splitlines()[-1])
 
 
-@cases("package, command", [("pairkit", "audit"), ("llm_labeler", "plan")])
+@parametrize("package, command", [("pairkit", "audit"), ("llm_labeler", "plan")])
 def test_names_that_are_no_unicode(package, command):
     done = ran(
         package, command, os.fsdecode(b"no-\xff\x1b[2J-file"), env=POOR, stdout=subprocess.PIPE
@@ -56,7 +56,9 @@ def test_names_that_are_no_unicode(package, command):
 
 
 @pytest.mark.usefixtures("interruptible")
-@cases("package, module", [("gis_builder", "rich.console"), ("llm_labeler", "pairkit.base.errors")])
+@parametrize(
+    "package, module", [("gis_builder", "rich.console"), ("llm_labeler", "pairkit.base.errors")]
+)
 def test_an_interrupt_while_it_is_imported_is_one_line(package, module):
     begun = subprocess.Popen(
         [sys.executable, "-X", "importtime", "-m", package, "--help"],

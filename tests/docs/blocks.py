@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support.shorthand import cases, text_lines
+from tests.support.shorthand import parametrize, text_lines
 
 ROOT = Path(__file__).resolve().parents[2]
 _DOCS = ROOT / "docs"
@@ -47,7 +47,7 @@ class Block:
 
 def each_page(pages):
     """Run a test for each document."""
-    return cases("page", pages, ids=lambda page: str(page.relative_to(ROOT)))
+    return parametrize("page", pages, ids=lambda page: str(page.relative_to(ROOT)))
 
 
 def blocks_of(page):

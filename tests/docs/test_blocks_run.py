@@ -14,7 +14,7 @@ import pytest
 import aoe_train
 from tests.docs.blocks import ROOT, RUN, blocks_of, shown, to_run, without_figures
 from tests.forked import free_port
-from tests.support.shorthand import approx, cases
+from tests.support.shorthand import approx, parametrize
 from tests.test_documentation import lay_out
 
 FAST = {
@@ -52,7 +52,7 @@ def home(tmp_path, monkeypatch):
     return folder
 
 
-@cases("page, language", _cases())
+@parametrize("page, language", _cases())
 def test_blocks_run_and_print_the_output_shown(page, language, home):
     text = "".join(f"# {page.name}:{block.line}\n{block.text}" for block in to_run(page, language))
     text = text.replace("8000", str(free_port())).replace(
@@ -117,7 +117,7 @@ def test_topics_by_bertopic(home):
 
 
 @pytest.mark.slow
-@cases("page", ["search.md", "small-vectors.md"])
+@parametrize("page", ["search.md", "small-vectors.md"])
 def test_commands_of_a_howto_run(page, home):
     rows = [
         "text1\ttext2\tlabel",
@@ -157,7 +157,7 @@ def test_search_tutorial_runs_with_a_tiny_model(home):
     assert len(names["hits"]) == 2
 
 
-@cases("package", ["langchain_core", "llama_index.core", "qdrant_client"])
+@parametrize("package", ["langchain_core", "llama_index.core", "qdrant_client"])
 def test_documents_reach_libraries_for_rag(package, home):
     pytest.importorskip(package)
     lay_out(home / "tiny", "aoe_train")

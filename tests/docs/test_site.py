@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from tests.docs.blocks import ROOT
-from tests.support.shorthand import each_line, shared
+from tests.support.shorthand import each_line, module_fixture
 
 pytest.importorskip("zensical")
 _LOADED = re.compile(
@@ -46,7 +46,7 @@ def stage(folder):
     assert staged.returncode == 0, staged.stderr
 
 
-@shared
+@module_fixture
 def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     stage(folder)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import gis_builder
-from tests.support.shorthand import shared
+from tests.support.shorthand import module_fixture
 
 SOURCES = Path(__file__).resolve().parents[2] / "data" / "sample"
 RANGE = "2015-01-01-0..2015-02-01-2"
@@ -178,7 +178,7 @@ def times(work):
     return {path.relative_to(work).as_posix(): path.stat().st_mtime_ns for path in paths}
 
 
-@shared
+@module_fixture
 def threads(tmp_path_factory):
     """The threads of two sample trackers."""
     work = tmp_path_factory.mktemp("archive") / "gis.work"
@@ -186,7 +186,7 @@ def threads(tmp_path_factory):
     return dict(sorted(saved_threads(work).items())[:2])
 
 
-@shared
+@module_fixture
 def source(tmp_path_factory, threads):
     folder = tmp_path_factory.mktemp("archive") / "hours"
     write_hours(folder, world(threads), HOURS)
@@ -211,6 +211,6 @@ def command(source, out, *more):
     return [sys.executable, "-m", "gis_builder", "archive", *flags, *more]
 
 
-@shared
+@module_fixture
 def built(source, tmp_path_factory):
     return build(source, tmp_path_factory.mktemp("archive") / "gis")

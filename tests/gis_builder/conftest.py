@@ -9,7 +9,7 @@ from graphql import build_schema
 
 import gis_builder
 from tests.support.github import serve
-from tests.support.shorthand import shared
+from tests.support.shorthand import module_fixture
 
 from .archive_world import built, source, threads  # noqa: F401
 
@@ -95,7 +95,7 @@ def tiny_dump(tmp_path_factory):
     return write_world(tmp_path_factory.mktemp("tiny"), remarks=120)
 
 
-@shared
+@module_fixture
 def station_dump(tmp_path_factory):
     from .crawl_world import STATION, station_rows  # imports the functions above
 
@@ -104,13 +104,13 @@ def station_dump(tmp_path_factory):
     return root
 
 
-@shared
+@module_fixture
 def station(station_dump):
     with serve(station_dump) as server:
         yield server
 
 
-@shared
+@module_fixture
 def tiny(tiny_dump):
     with serve(tiny_dump) as server:
         yield server

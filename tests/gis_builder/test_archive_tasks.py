@@ -28,7 +28,7 @@ from gis_builder.store.issue_records import Comment, Event, IssueRef, Kind
 from tests.gis_builder.archive_world import build, command, files
 from tests.gis_builder.failing_task import attempted
 from tests.gis_builder.test_archive_extract import comment, comments_in, event, read
-from tests.support.shorthand import cases, data_error
+from tests.support.shorthand import data_error, parametrize
 from tests.two_nodes import two_nodes
 
 from .detect_threads import thread
@@ -61,7 +61,7 @@ def home(module, name):
     return module.removeprefix("gis_builder.").replace(".", "/")
 
 
-@cases(
+@parametrize(
     "parts, own",
     [
         (EXTRACT, ["extract", "archive_rows"]),
@@ -107,7 +107,7 @@ def test_memory_of_an_hour_is_bounded(tmp_path, monkeypatch):
     assert any(row["kind"] == "pull" for row in rows)  # takes little memory
 
 
-@cases("how", [0, signal.SIGKILL], ids=["an error", "a killed worker"])
+@parametrize("how", [0, signal.SIGKILL], ids=["an error", "a killed worker"])
 def test_failed_tasks_are_repeated_and_at_last_listed(tmp_path, how):
     def tasks(*failures):
         folder = tmp_path / "-".join(map(str, failures))

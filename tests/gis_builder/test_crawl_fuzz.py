@@ -5,7 +5,7 @@ import random
 import re
 
 from pairkit import BadReply, RemoteError
-from tests.support.shorthand import cases, raises, shared
+from tests.support.shorthand import module_fixture, parametrize, raises
 
 from .conftest import write_world
 from .crawl_fuzz import (
@@ -22,18 +22,18 @@ _MOST_REQUESTS = 150
 _CURSOR = re.compile(rb', (?:after|before): \\"c[0-9]*\\"')  # cursors that the server does not know
 
 
-@shared
+@module_fixture
 def world(tmp_path_factory):
     return World(write_world(tmp_path_factory.mktemp("world")))
 
 
-@cases("seed", range(40))
+@parametrize("seed", range(40))
 def test_random_responses_end_in_success_or_a_one_line_error(world, tmp_path, seed):
     fuzz_answers(world, tmp_path, seed)
 
 
-@cases("cursors", ["the same", "always new"])
-@cases("plan", PLANS)
+@parametrize("cursors", ["the same", "always new"])
+@parametrize("plan", PLANS)
 def test_lists_that_never_end_are_refused_after_a_few_pages(world, tmp_path, plan, cursors):
     count = 0
 

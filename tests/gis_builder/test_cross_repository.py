@@ -7,7 +7,7 @@ import polars as pl
 
 import gis_builder
 from pairkit import audit, read, show
-from tests.support.shorthand import cases, shared, text_lines
+from tests.support.shorthand import module_fixture, parametrize, text_lines
 
 from .conftest import closed, comment, event, issue, write_tracker
 from .working_folder import imported, verdicts
@@ -96,14 +96,14 @@ def check_pairs(work, out, first, second, settings):
     audit(out).check()
 
 
-@shared
+@module_fixture
 def tickets(tmp_path_factory):
     root = tmp_path_factory.mktemp("tickets")
     imported(write_tickets(root / "t.csv"), root / "work")
     return root
 
 
-@cases("negatives, match", STRATEGIES)
+@parametrize("negatives, match", STRATEGIES)
 def test_projects_of_one_import_are_one_tracker(tickets, out, negatives, match):
     detected = gis_builder.detect(tickets / "work")
     assert (detected.duplicates, detected.notes()) == (10, [])
@@ -116,7 +116,7 @@ def test_projects_of_one_import_are_one_tracker(tickets, out, negatives, match):
     assert "tickets/beta#" in shown
 
 
-@cases(
+@parametrize(
     "said",
     [
         "https://gitlab.example.com/g/api/-/issues/1",
@@ -156,7 +156,7 @@ def test_a_project_that_is_imported_later_changes_the_verdicts(tmp_path, work):
     assert gis_builder.detect(work).duplicates == 10
 
 
-@cases("negatives, match", STRATEGIES)
+@parametrize("negatives, match", STRATEGIES)
 def test_repositories_of_github_on_request(tmp_path, work, negatives, match):
     imported(write_repositories(tmp_path / "dump"), work)
     detected = gis_builder.detect(work)

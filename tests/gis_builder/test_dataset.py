@@ -6,7 +6,7 @@ from collections import Counter
 import polars as pl
 
 import gis_builder
-from tests.support.shorthand import cases, data_error, text_table
+from tests.support.shorthand import data_error, parametrize, text_table
 
 from .conftest import closed, comment, issue, write_tracker
 from .working_folder import imported
@@ -74,7 +74,7 @@ def test_counts_are_those_of_the_rows(demo):
         assert statistics[name] == dict(sorted(Counter(reasons).items()))
 
 
-@cases(
+@parametrize(
     "body, remark, message",
     text_table(r"""
         It dies at once, always. | Thanks. | no duplicates found

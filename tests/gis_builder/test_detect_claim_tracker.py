@@ -1,6 +1,6 @@
 """How later statements change a claim: confirmed, completed, disputed, or explained otherwise."""
 
-from tests.support.shorthand import cases, each_line, text_lines
+from tests.support.shorthand import each_line, parametrize, text_lines
 
 from .detect_threads import check, decided, talk, talks
 
@@ -11,7 +11,7 @@ FAR = f"{HM} | max 99: Let me see."
 WORDS_10, WORDS_29 = " ".join(["word"] * 10), " ".join(["word"] * 29)
 
 
-@cases(
+@parametrize(
     "expected, lines",
     talks(f"""
         A yes answers one of the two comments before it
@@ -112,7 +112,7 @@ def test_a_question_becomes_a_guess_if_its_speaker_repeats_it():
     assert decided(*talk(ASKED, "bob 1: It seems to be a dup.")).confidence == 0.757  # 0.88 x 0.86
 
 
-@cases("those", ["those", "them", "those two", "these two", "both", "both of them"])
+@parametrize("those", ["those", "them", "those two", "these two", "both", "both of them"])
 def test_a_plural_means_all_issues_of_the_last_mention(those):
     earlier = ["bob 5: See #3.", "bob 4: It seems related to #1 and #2."]
     check("#1,#2", [*earlier, f"mia: This is a dupe of {those}. Closing."])
@@ -153,7 +153,7 @@ REASONS = text_lines("""
 """)
 
 
-@cases("reason", REASONS)
+@parametrize("reason", REASONS)
 def test_another_explanation_revokes_a_guess(reason):
     for who in ("mia", "ann"):
         check("no", [UNSURE, f"{who} 1: {reason}", "mia: Closing."])
@@ -179,7 +179,7 @@ def test_other_comments_leave_a_guess_valid(comment):
     check("#1", [UNSURE, f"ann 1: {comment}", "mia: Closing."])
 
 
-@cases(
+@parametrize(
     "expected, lines",
     talks(f"""
         Without an explanation the guess counts

@@ -2,14 +2,14 @@
 
 import json
 
-from tests.support.shorthand import cases, each_line
+from tests.support.shorthand import each_line, parametrize
 
 from .detect_threads import DUPLICATE, check, decided, event, ref, said, talks
 
 YEARS = 3 * 365 * 24.0
 
 
-@cases(
+@parametrize(
     "expected, lines",
     talks(rf"""
         A mark beats words, and the last mark stands
@@ -73,7 +73,7 @@ def test_labels_and_notes(expected, comment, fields):
     check(expected, [comment] if comment else [], **json.loads(fields))
 
 
-@cases("fields", [{"state_reason": "duplicate"}, *LABELS])
+@parametrize("fields", [{"state_reason": "duplicate"}, *LABELS])
 def test_a_closing_label_needs_a_named_original(fields):
     for words, expected in (("#1", "#1"), ("Known, see #1.", "#1"), ("Known.", "no_target")):
         check(expected, [f"mia: {words}"], **fields)
@@ -126,8 +126,8 @@ MARKED_BY_LABEL = talks(r"""
 """)
 
 
-@cases("fields", [{"state_reason": "duplicate"}, *LABELS])
-@cases("expected, lines", MARKED_BY_LABEL)
+@parametrize("fields", [{"state_reason": "duplicate"}, *LABELS])
+@parametrize("expected, lines", MARKED_BY_LABEL)
 def test_a_label_names_no_original(expected, lines, fields):
     check(expected, lines, **fields)
 
@@ -141,7 +141,7 @@ def test_a_closing_as_duplicate_confirms_a_claim_from_before_a_reopening():
     check("#1", lines, state_reason="duplicate")
 
 
-@cases(
+@parametrize(
     "body",
     [
         "It died on test #1.",
@@ -154,7 +154,7 @@ def test_a_label_and_a_number_in_the_body_are_no_duplicate(body):
     assert decided(body=body, state_reason="duplicate").outcome is not DUPLICATE
 
 
-@cases(
+@parametrize(
     "expected, lines",
     talks(r"""
         A bare "duplicate" means an issue that was pointed at

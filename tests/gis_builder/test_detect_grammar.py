@@ -19,7 +19,7 @@ from gis_builder.detection.phrase_codes import (
 )
 from gis_builder.detection.reading import read
 from gis_builder.detection.rules import FOREIGN_RULES, RULES, compile_rule
-from tests.support.shorthand import cases, each_line, text_lines
+from tests.support.shorthand import each_line, parametrize, text_lines
 
 from .detect_threads import ref
 
@@ -53,14 +53,14 @@ PLAIN = [
 ]
 
 
-@cases("text", MASKED)
+@parametrize("text", MASKED)
 def test_quotes_and_code_are_masked(text):
     masked = mask(f"Before.\n\n{text}")
     assert "dup" not in masked
     assert "Before." in masked
 
 
-@cases("text", PLAIN)
+@parametrize("text", PLAIN)
 def test_plain_text_is_not_masked(text):
     assert "dup of #1" in mask(text)
 
@@ -135,7 +135,7 @@ def test_names_of_the_repository():
 PAGE = "https://github.com/rocket/launcher"
 
 
-@cases(
+@parametrize(
     "text, is_anchored, is_pull",
     [
         (f"{PAGE}/issues/5#issuecomment-1", True, False),
@@ -164,7 +164,7 @@ def sentences(text):
     return [tokenise(hidden, span, by_start) for span in sentence_spans(hidden)]
 
 
-@cases(
+@parametrize(
     "words, code",
     [
         (
@@ -185,7 +185,7 @@ def marker_starts(rule, codes):
     return [match.start("marker") for match in compile_rule(rule).finditer(codes)]
 
 
-@cases("rule", list(chain(*RULES.values())), ids=lambda rule: rule.example)
+@parametrize("rule", list(chain(*RULES.values())), ids=lambda rule: rule.example)
 def test_each_example_matches_its_rule_and_no_earlier_one(rule):
     kind = next(kind for kind, rules in RULES.items() if rule in rules)
     earlier = RULES[kind][: RULES[kind].index(rule)]
@@ -210,7 +210,7 @@ def test_phrases_have_no_unbounded_groups():
         assert not re.search(r"\)[*+](?!\+)", phrase), phrase
 
 
-@cases(
+@parametrize(
     "text",
     [
         "It works now.",

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from gis_builder.detection.claim_reader import Stance
 from gis_builder.detection.reading import read, read_body
-from tests.support.shorthand import cases, table, values
+from tests.support.shorthand import parametrize, table, values
 
 from .detect_threads import ref
 
@@ -41,7 +41,7 @@ def summary(text):
     return "; ".join(dict.fromkeys(parts)) or ("others" if claims else "nothing")
 
 
-@cases(
+@parametrize(
     "expected, text",
     rows(r"""
         duplicate #1
@@ -136,7 +136,7 @@ def test_claims(expected, text):
     assert summary(text) == expected
 
 
-@cases(
+@parametrize(
     "stance, text",
     rows("""
         asserted
@@ -179,7 +179,7 @@ def test_claims_without_a_number(texts, points_back):
         assert (only(text).targets, only(text).points_back) == ((), points_back)
 
 
-@cases(
+@parametrize(
     "field, positive, negative",
     [
         *values(

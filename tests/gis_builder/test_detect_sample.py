@@ -5,26 +5,26 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.shorthand import cases, shared
+from tests.support.shorthand import module_fixture, parametrize
 
 from .working_folder import imported, stored, verdicts
 
 SAMPLE = Path(__file__).parents[2] / "data" / "sample"
 
 
-@shared
+@module_fixture
 def work(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sample") / "work"
     imported(SAMPLE, folder)
     return folder
 
 
-@shared
+@module_fixture
 def found(work):
     return verdicts(work, allow_cross_repository=True)
 
 
-@shared
+@module_fixture
 def still_open(work):
     return set(stored(work, "SELECT repo || '#' || number FROM issues WHERE state = 'open'"))
 
@@ -42,7 +42,7 @@ def labels():
             )
 
 
-@cases("issue, row", list(labels()))
+@parametrize("issue, row", list(labels()))
 def test_each_variety(found, still_open, issue, row):
     outcome, targets, reason = found[issue]
     if issue in still_open:

@@ -7,7 +7,7 @@ from pathlib import Path
 from unicodedata import normalize
 
 from gis_builder.detection import lexicon
-from tests.support.shorthand import cases, each_line, table
+from tests.support.shorthand import each_line, parametrize, table
 
 from .detect_threads import DUPLICATE, check, decided, explained, said, talk
 
@@ -92,7 +92,7 @@ def test_held_out():
     assert right[False] >= 26
 
 
-@cases("language, expected, lines", rows_of("languages.tsv"))
+@parametrize("language, expected, lines", rows_of("languages.tsv"))
 def test_each_language(language, expected, lines):
     check(expected, lines)
 
@@ -103,7 +103,7 @@ WIDE = {
 }
 
 
-@cases("language", sorted(path.name for path in LANGUAGES.glob("*.toml")))
+@parametrize("language", sorted(path.name for path in LANGUAGES.glob("*.toml")))
 def test_the_form_of_letters_does_not_matter(language):
     phrases = set(re.findall(r"[^\W\d_][\w' ]+", (LANGUAGES / language).read_text()))
     for text in (f"{phrase} #1" for phrase in phrases):

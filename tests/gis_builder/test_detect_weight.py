@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tests.support.shorthand import cases, table, values
+from tests.support.shorthand import parametrize, table, values
 
 from .detect_threads import DUPLICATE, decided, event, said, talk, talks
 
@@ -17,7 +17,7 @@ def confidence(*parts, **fields):
     return verdict.confidence if verdict.outcome is DUPLICATE else 0.0
 
 
-@cases(
+@parametrize(
     "expected, lines",
     talks(f"""
         Role
@@ -83,7 +83,7 @@ def test_the_last_strong_claim_decides():
     assert ([target.number for target in verdict.targets], verdict.confidence) == ([2], 0.8)
 
 
-@cases("earlier", [[], ["eve"], ["bob", "bob"]])
+@parametrize("earlier", [[], ["eve"], ["bob", "bob"]])
 def test_the_closer_is_the_actor_of_the_last_closing(earlier):
     guess = said("eve", "I think this is a dup of #1.", -0.1)
     for closer, expected in (("eve", 0.862), ("bob", 0.0)):
@@ -94,7 +94,7 @@ def test_the_closer_is_the_actor_of_the_last_closing(earlier):
         assert confidence(guess, *closings, closed_by=None) == expected
 
 
-@cases(
+@parametrize(
     "who, words, max_hours",
     [
         *values(
@@ -122,7 +122,7 @@ def test_maximum_time_before_the_closing(who, words, max_hours):
     assert confidence(said(who, words, max_hours + MOMENT)) == 0
 
 
-@cases("who, max_hours", [("mia", 7 * DAY), ("max", DAY), ("ann", DAY), ("bob", 10 * MINUTE)])
+@parametrize("who, max_hours", [("mia", 7 * DAY), ("max", DAY), ("ann", DAY), ("bob", 10 * MINUTE)])
 def test_maximum_time_after_the_closing(who, max_hours):
     same = "In favour of #1."
     assert confidence(said(who, same, -max_hours)) > 0

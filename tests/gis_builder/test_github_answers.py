@@ -3,7 +3,7 @@
 import json
 
 from gis_builder.crawling.github.responses import classify, requested_wait_s
-from tests.support.shorthand import cases, each_line
+from tests.support.shorthand import each_line, parametrize
 
 NOON = "Tue, 03 Nov 2026 12:00:00 GMT"
 NOON_S = 1793707200  # the same moment
@@ -60,7 +60,7 @@ def test_kinds_of_responses(kind, wait_s, status, headers, body):
     assert (answer.kind.value, answer.wait_s) == (kind, float(wait_s) if wait_s else None)
 
 
-@cases(
+@parametrize(
     "headers, wait_s",
     [
         ({"Retry-After": "7"} | SPENT, 7.0),  # beside a spent limit

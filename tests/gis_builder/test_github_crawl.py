@@ -8,7 +8,7 @@ import pairkit
 from pairkit import AuthError, RateLimited, RemoteError
 from tests.contract.conftest import SAMPLE
 from tests.support.github import FaultPlan, Options, Rule, resolvers, serve
-from tests.support.shorthand import cases, each_line, raises, shared
+from tests.support.shorthand import each_line, module_fixture, parametrize, raises
 
 from .conftest import closed, comment, issue, write_tracker
 from .crawl_world import LAST, STATION, comment_count, crawled, is_duplicate, is_pull, station_rows
@@ -18,7 +18,7 @@ ROCKET, FUEL = "acme/rocket", "acme/fuel"
 QUARRY = "quarryhq/quarry"
 
 
-@shared
+@module_fixture
 def undisturbed(station, tmp_path_factory):
     """The working folder of an undisturbed crawl by strategy."""
     folders = {
@@ -97,7 +97,7 @@ def test_a_server_without_the_newer_fields(tiny_dump, work):
     assert stored(work, targets) == [(ROCKET, 1)]
 
 
-@cases("hidden", [0, 1, 2])
+@parametrize("hidden", [0, 1, 2])
 def test_counted_comments_that_the_server_hides_are_a_warning(station, work, monkeypatch, hidden):
     def connection(info, *args, **page):
         found = shown(info, *args, **page)
@@ -170,8 +170,8 @@ MIXED = ["502", "partial", "truncated", "stalled", "dropped"]
 MIXED += ["rate_limited_200", "secondary_403", "too_many_429"]
 
 
-@cases("strategy", ["search", "all"])
-@cases("kinds, share", [(MIXED, 0.08), (["partial"], 0.25)], ids=["mixed", "partial"])
+@parametrize("strategy", ["search", "all"])
+@parametrize("kinds, share", [(MIXED, 0.08), (["partial"], 0.25)], ids=["mixed", "partial"])
 def test_faults_do_not_change_the_content(
     *, station_dump, work, undisturbed, strategy, kinds, share
 ):
@@ -186,7 +186,7 @@ def test_faults_do_not_change_the_content(
     assert contents(work) == contents(undisturbed[strategy])
 
 
-@cases(
+@parametrize(
     "repos, error, message",
     [
         (STATION, gis_builder.IncompleteCrawlError, "the connection failed"),
@@ -276,7 +276,7 @@ def test_a_rejected_token_ends_the_crawl(tiny, work):
             crawled(tiny, work, [ROCKET, FUEL], token=tokens)
 
 
-@cases("all_if_small, kind", [(True, "sweep"), (False, "search")])
+@parametrize("all_if_small, kind", [(True, "sweep"), (False, "search")])
 def test_small_repositories_are_swept(station, work, all_if_small, kind):
     """The station takes two or three pages, and a search with many phrases far more."""
     crawled(

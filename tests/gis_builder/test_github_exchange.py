@@ -13,7 +13,7 @@ from gis_builder.crawling.github.access_tokens import Token
 from gis_builder.crawling.github.exchange import Exchange, Raw
 from gis_builder.crawling.github.responses import AnswerKind, QueryAnswer
 from pairkit.base.system.address import read_address
-from tests.support.shorthand import cases
+from tests.support.shorthand import parametrize
 
 SECRET = "ghp_0123456789abcdef0123456789abcdef0123"
 LONG_S = 30.0  # far longer than a test takes
@@ -75,7 +75,7 @@ def whole(body, *headers, status=b"200 OK"):
     return say(b"\r\n".join((b"HTTP/1.1 " + status, length, *headers, b"", body)))
 
 
-@cases(
+@parametrize(
     "head, byte",
     [
         (b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n", b" "),
@@ -111,7 +111,7 @@ def test_large_bodies_are_cut_at_the_limit(wire, monkeypatch):
     assert ask(wire(behave), LONG_S).message.startswith("a response of more")
 
 
-@cases(
+@parametrize(
     "body, header, message",
     [
         (gzip.compress(b"{}" * 999, mtime=0)[:-9], b"content-encoding: gzip", "truncated"),
@@ -142,7 +142,7 @@ def test_an_echoed_token_is_masked(wire):
     assert b"you sent Bearer ****" in answer.body
 
 
-@cases(
+@parametrize(
     "said",
     [
         b"HTTP/1.1 99999999999999999999 OK\r\n\r\n",

@@ -9,7 +9,7 @@ from gis_builder.settings.crawl_settings import CrawlSettings
 from gis_builder.store import CrawlTask, TopUp
 from gis_builder.store.issue_records import IssueRef
 from tests.support.github.graphql_api import SCHEMA_TEXT, build_schema
-from tests.support.shorthand import cases, each_line
+from tests.support.shorthand import each_line, parametrize
 
 HOSTILE = 'a"b\\c\n\N{ROCKET}'
 REFS = [IssueRef("acme/fuel", 2), IssueRef("acme/rocket", 1), IssueRef("acme/rocket", 7)]
@@ -36,7 +36,7 @@ def every_query(server):
 NEWEST = Server(duplicate_of=True, closed_duplicate_of=True, enable_duplicate=True)
 
 
-@cases("server", [NEWEST, Server()], ids=["new fields", "without"])
+@parametrize("server", [NEWEST, Server()], ids=["new fields", "without"])
 def test_queries_are_valid_on_the_test_server(server):
     own = build_schema(without_duplicate_of=server is not NEWEST)
     for query in every_query(server):

@@ -19,7 +19,7 @@ from gis_builder.crawling.github.graphql_queries import GraphQuery
 from gis_builder.settings import CrawlSettings
 from gis_builder.store import Store
 from pairkit import AuthError, ConfigError, PairkitError
-from tests.support.shorthand import cases, config_error, raises, shared, table, values
+from tests.support.shorthand import config_error, module_fixture, parametrize, raises, table, values
 
 from .crawl_world import serving
 
@@ -61,7 +61,7 @@ KEYLESS = {"GITHUB_APP_ID": "1"}
 KEYED = KEYLESS | {"GITHUB_APP_PRIVATE_KEY": SECRET}
 
 
-@cases(
+@parametrize(
     "environ, file, message",
     [
         *values(
@@ -117,7 +117,7 @@ def app_server(status=201, location="", body=INSTALLATION):
     return serving(respond)
 
 
-@shared
+@module_fixture
 def app_environ(tmp_path_factory):
     """The environment of an app whose key is in a file."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -211,7 +211,7 @@ def hostile():
         yield url
 
 
-@cases("status", [200, 206, 301, 307, 400, 401, 403, 404, 429, 500, 502])
+@parametrize("status", [200, 206, 301, 307, 400, 401, 403, 404, 429, 500, 502])
 def test_no_error_output_or_store_contains_the_token(hostile, status, tmp_path, caplog, capfd):
     caplog.set_level("DEBUG")
     settings = CrawlSettings(

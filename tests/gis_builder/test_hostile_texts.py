@@ -4,7 +4,7 @@
 """
 
 from tests.support.linear import assert_linear, repeated
-from tests.support.shorthand import cases, table
+from tests.support.shorthand import parametrize, table
 
 from .detect_threads import DUPLICATE, decided, event, explained, ref, said
 
@@ -51,7 +51,7 @@ def test_a_long_list_of_references():
     assert verdict.targets == tuple(ref(number) for number in range(1, 41))
 
 
-@cases(
+@parametrize(
     "parts, reason",
     [
         (said("bob", "dup of #1, " * 5_000, 2), "too_many_claims"),

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import gis_builder
 from pairkit import ConfigError, DataError
-from tests.support.shorthand import cases, raises, text_table, values
+from tests.support.shorthand import parametrize, raises, text_table, values
 
 from .conftest import DATA, comment, event, issue, write_tracker, write_world
 from .crawl_fuzz import Changer
@@ -128,7 +128,7 @@ TABLES = [
 ]
 
 
-@cases(
+@parametrize(
     "name, content, message",
     [
         *((f"{HOME}/repo.json", content, "repo.json: ") for content in REPO_FILES),
@@ -155,7 +155,7 @@ def test_a_fault_is_named_with_file_and_row(tmp_path, name, content, message):
         contents(tmp_path / "other")
 
 
-@cases("seed", range(20))
+@parametrize("seed", range(20))
 def test_random_trackers_end_in_success_or_a_one_line_error(tmp_path, seed):
     fuzz_import(tmp_path, seed)
 

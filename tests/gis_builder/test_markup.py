@@ -8,7 +8,7 @@ import polars as pl
 import gis_builder
 from gis_builder.trackers.markup import to_markdown
 from tests.support.linear import assert_linear, repeated
-from tests.support.shorthand import cases, text_lines
+from tests.support.shorthand import parametrize, text_lines
 
 from .detect_threads import DUPLICATE, decided, said
 from .working_folder import imported, stored, verdicts
@@ -197,7 +197,7 @@ CLAIMS = {
 }
 
 
-@cases("name", CLAIMS)
+@parametrize("name", CLAIMS)
 def test_closing_comments_of_a_known_tracker(tmp_path, name):
     make, claims, others = CLAIMS[name]
     comments = [*claims, *others]
@@ -267,7 +267,7 @@ NOWHERE = text_lines(r"""
 """)
 
 
-@cases("comment", [*ANYWHERE, *NOWHERE])
+@parametrize("comment", [*ANYWHERE, *NOWHERE])
 def test_closing_comments_of_any_tracker(tmp_path, comment):
     expected = (30,) if comment in ANYWHERE else ()
     verdict = decided(said("mia", comment))
@@ -338,7 +338,7 @@ TEXTS = [
 ]
 
 
-@cases("make", [jira, trac, redmine, other, gitlab])
+@parametrize("make", [jira, trac, redmine, other, gitlab])
 def test_bodies_become_markdown(tmp_path, make):
     own = [(body, expected) for kind, body, expected in TEXTS if kind is make]
     work = bulk(tmp_path, make, [body for body, _ in own], ["Fixed."] * len(own))
@@ -392,7 +392,7 @@ UNITS = [
 ]
 
 
-@cases("kind", ["any", "jira", "trac", "textile", "html"])
+@parametrize("kind", ["any", "jira", "trac", "textile", "html"])
 def test_hostile_texts_take_linear_time(kind):
     start, end = ("<p>", "</p>") if kind == "html" else ("", "")
     for unit in UNITS:

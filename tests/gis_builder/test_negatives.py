@@ -17,7 +17,7 @@ from gis_builder.pairing.split import split_issues
 from gis_builder.settings import PairSettings, SplitSettings
 from gis_builder.store.issue_records import DuplicateCluster, Relation
 from pairkit.similarity.measures import gap_auc
-from tests.support.shorthand import cases
+from tests.support.shorthand import parametrize
 
 from .pair_material import cluster, grounds, ref, text_of, texts_of, tracker
 
@@ -52,11 +52,11 @@ def uses(pairs):
     return Counter(chain.from_iterable((pair.first, pair.second) for pair in pairs))
 
 
-BOTH = cases("match", ["time", "none"])
+BOTH = parametrize("match", ["time", "none"])
 
 
 @BOTH
-@cases("kind", ["random", "hard", "mixed"])
+@parametrize("kind", ["random", "hard", "mixed"])
 def test_negatives_are_allowed_pairs_in_the_requested_number(kind, match):
     parts = [tracker(60, singles=40, repo=f"o/{name}") for name in "abc"]
     clusters = [c for part, _ in parts for c in part]
@@ -80,7 +80,7 @@ def test_negatives_are_allowed_pairs_in_the_requested_number(kind, match):
 
 
 @BOTH
-@cases("kind", ["random", "hard"])
+@parametrize("kind", ["random", "hard"])
 def test_issues_are_used_equally_often_for_both_labels(kind, match):
     clusters, issues = tracker(100, singles=200, size=3)
     splits, negatives = draw(clusters, issues, negatives=kind, match=match)
@@ -233,7 +233,7 @@ def years(clusters, singles):
     return [cluster(2 * k + 1, 2 * k + 2) for k in range(clusters)], list(texts), texts
 
 
-@cases("kind", ["random", "hard", "mixed"])
+@parametrize("kind", ["random", "hard", "mixed"])
 def test_negatives_have_the_gaps_of_positives(kind):
     clusters, issues, texts = years(150, 100)
 
@@ -249,7 +249,7 @@ def test_negatives_have_the_gaps_of_positives(kind):
 
 
 @BOTH
-@cases("kind", ["random", "hard", "mixed"])
+@parametrize("kind", ["random", "hard", "mixed"])
 def test_positives_across_repositories(kind, match):
     """Their issues are in negatives of their own repositories, as often, with the gaps of positives."""
     within, issues, texts = years(300, 200)

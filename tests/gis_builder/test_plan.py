@@ -6,7 +6,7 @@ from pathlib import Path
 import gis_builder
 from pairkit import ConfigError, RemoteError
 from tests.support.github import serve
-from tests.support.shorthand import approx, cases, config_error, raises
+from tests.support.shorthand import approx, config_error, parametrize, raises
 
 from .crawl_world import serving
 
@@ -45,7 +45,7 @@ def test_the_cost_of_a_search():
     assert cost(10, 10, "search")["points"] < 20
 
 
-@cases("strategy", ["all", "search"])
+@parametrize("strategy", ["all", "search"])
 def test_a_plan_of_the_sample(work, strategy):
     names = [
         *NAMES,
@@ -129,7 +129,7 @@ def look_up(*answers, **changes):
         return gis_builder.plan("acme/vault", api_url=url, token="t", settings=settings)
 
 
-@cases("answers", [[FOUND], [absent("INTERNAL"), FOUND]], ids=["at once", "retried"])
+@parametrize("answers", [[FOUND], [absent("INTERNAL"), FOUND]], ids=["at once", "retried"])
 def test_a_private_repository_that_is_wanted(answers):
     row = look_up(*answers, include_private=True).repositories[0].row
     assert (row.outcome, row.detail, row.max_number, row.as_of) == (
@@ -141,7 +141,7 @@ def test_a_private_repository_that_is_wanted(answers):
     assert row.labels == ("Resolution: Duplicate", "dupe", "duplicates")
 
 
-@cases(
+@parametrize(
     "answers, error, detail",
     [
         ([FOUND], ConfigError, "include_private"),

@@ -8,7 +8,14 @@ import polars as pl
 import gis_builder
 from tests.gis_builder.crawl_world import crawled
 from tests.support.github import serve
-from tests.support.shorthand import cases, config_error, data_error, raises, shared, table
+from tests.support.shorthand import (
+    config_error,
+    data_error,
+    module_fixture,
+    parametrize,
+    raises,
+    table,
+)
 
 from .conftest import issue, write_tracker
 
@@ -89,7 +96,7 @@ def test_negatives_from_a_function(demo, tmp_path):
         gis_builder.pair(work, tmp_path / "own", negatives="os:system")
 
 
-@cases(
+@parametrize(
     "rank, message",
     [
         (lambda texts: [[len(texts)] for _ in texts], "expected indices of"),
@@ -141,7 +148,7 @@ def test_a_renamed_repository_is_rendered_once(tiny, tmp_path, work):
 SUN = "acme/sun"
 
 
-@shared
+@module_fixture
 def sun(tmp_path_factory):
     root = tmp_path_factory.mktemp("sun")
     write_tracker(

@@ -4,7 +4,7 @@ from gis_builder.pairing.duplicate_notes import find_duplicate_notes
 from gis_builder.pairing.markup import cut
 from gis_builder.pairing.references import find_references
 from gis_builder.store.issue_records import IssueRef
-from tests.support.shorthand import cases, each_line, text_lines
+from tests.support.shorthand import each_line, parametrize, text_lines
 
 
 def without(text):
@@ -52,7 +52,7 @@ def test_references_are_removed(text, left):
     assert without(text) == left
 
 
-@cases(
+@parametrize(
     "text",
     [
         "color: #123456",
@@ -135,7 +135,7 @@ def test_notes_are_removed(text, left):
     assert without_notes(text).strip() == left
 
 
-@cases(
+@parametrize(
     "text", ["Duplicate symbols when linking", "重复点击按钮会崩溃", "数据重复", "行が重複します"]
 )
 def test_texts_without_a_note_stay(text):

@@ -10,7 +10,7 @@ import gis_builder
 from pairkit import DataError
 from tests.support.github import serve
 from tests.support.linear import assert_linear, repeated
-from tests.support.shorthand import cases, data_error, table
+from tests.support.shorthand import data_error, parametrize, table
 
 from .conftest import DATA, closed, comment, issue, write_tracker
 from .crawl_world import crawled
@@ -38,7 +38,7 @@ def copied(layout, root):
     return root
 
 
-@cases("layout", LAYOUTS)
+@parametrize("layout", LAYOUTS)
 def test_every_layout_gives_the_same_verdicts(layout, tmp_path, capsys):
     root, work = copied(layout, tmp_path / "saved"), tmp_path / "work"
     others = DATA / "other_files"  # of backups: a tool's state, labels, milestones
@@ -78,7 +78,7 @@ def test_an_address_takes_linear_time(tmp_path):
 ROCKET = "acme/rocket"
 
 
-@cases("name", ["tiny", "station"])
+@parametrize("name", ["tiny", "station"])
 def test_an_import_equals_a_sweep(name, tiny_dump, station_dump, work, tmp_path):
     folder = {"tiny": tiny_dump, "station": station_dump}[name]
     rows = imported(folder, work).repositories
@@ -155,7 +155,7 @@ def test_a_folder_without_a_tracker(tmp_path, work):
         imported(tmp_path, work)
 
 
-@cases("name", ["issues.jsonl", "all.json"])
+@parametrize("name", ["issues.jsonl", "all.json"])
 @table("""
     fields, kept
     {'pull_request': None, 'event': None, 'createdAt': None, 'comments': None} | []

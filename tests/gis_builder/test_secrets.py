@@ -7,7 +7,7 @@ from pathlib import Path
 from gis_builder.pairing.pair_folder import gis_card
 from gis_builder.pairing.secrets import KINDS, scrub_secrets
 from tests.support.linear import assert_linear, repeated
-from tests.support.shorthand import cases, text_lines, values
+from tests.support.shorthand import parametrize, text_lines, values
 
 BODY = "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 HEX = "0123456789abcdef"
@@ -192,7 +192,7 @@ COMPASS=north-by-northwest-12
 """
 
 
-@cases("kind, marked", [(kind, text) for kind, rows in SECRETS.items() for text in rows])
+@parametrize("kind, marked", [(kind, text) for kind, rows in SECRETS.items() for text in rows])
 def test_secrets_are_replaced(kind, marked):
     scrubbed, counts = scrub_secrets(marked.translate({ord("«"): None, ord("»"): None}))
     assert counts == {kind: 1}
@@ -202,7 +202,7 @@ def test_secrets_are_replaced(kind, marked):
     assert scrub_secrets(scrubbed) == (scrubbed, {})
 
 
-@cases(
+@parametrize(
     "text",
     [
         *text_lines("""
@@ -284,7 +284,7 @@ def test_other_texts_stay(text):
 TOKEN = f"ghp_{BODY}"
 
 
-@cases(
+@parametrize(
     "text, left",
     [
         *values(
@@ -305,7 +305,7 @@ def test_encoded_secrets_are_replaced(text, left):
     assert scrub_secrets(text)[0] == left
 
 
-@cases("text", [f"AKIA{'ABCD2345' * 2},{BODY}+/ab", f"AKIA{'ABCD2345' * 2} / {BODY}+/ab"])
+@parametrize("text", [f"AKIA{'ABCD2345' * 2},{BODY}+/ab", f"AKIA{'ABCD2345' * 2} / {BODY}+/ab"])
 def test_a_secret_beside_its_id_is_replaced(text):
     assert BODY not in scrub_secrets(text)[0]
 
@@ -320,7 +320,7 @@ def test_a_rejected_value_does_not_hide_the_next_one():
     assert scrubbed == 'password: "password"\npassword: "[secret]"'
 
 
-@cases(
+@parametrize(
     "unit",
     [
         "password",

@@ -14,7 +14,7 @@ from gis_builder.store import Page, Store
 from gis_builder.store.issue_records import Thread
 from gis_builder.store.store import site_at
 from pairkit import ConfigError, DataError
-from tests.support.shorthand import cases, config_error, data_error, raises, table
+from tests.support.shorthand import config_error, data_error, parametrize, raises, table
 
 from .detect_threads import thread
 from .working_folder import imported, verdicts
@@ -52,7 +52,7 @@ def of_another_program(path):
         connection.execute("CREATE TABLE songs (name)")
 
 
-@cases(
+@parametrize(
     "make, message",
     [
         (lambda _: None, "no such store; run `gis import` or `gis crawl` first"),
@@ -94,7 +94,7 @@ def test_lists_of_repositories(tmp_path):
     assert {"bumptech/glide", "jax-ml/jax", "fastapi/fastapi"} <= set(papers)
 
 
-@cases("source", ["", "nosuch.txt", "a/b,c", "a/b/c", "a/..", "-a/b", "a/b\0", "x" * 300])
+@parametrize("source", ["", "nosuch.txt", "a/b,c", "a/b/c", "a/..", "-a/b", "a/b\0", "x" * 300])
 def test_invalid_lists_of_repositories(source):
     with config_error("neither an existing file nor owner/name"):
         gis_builder.plan(source, token="t")

@@ -8,7 +8,7 @@ from gis_builder.pairing.text import clean, render, render_issues, template_line
 from gis_builder.settings import TextSettings
 from gis_builder.store.issue_records import Issue, IssueRef
 from tests.support.linear import assert_linear, repeated
-from tests.support.shorthand import cases, each_line, table, text_lines, text_table, values
+from tests.support.shorthand import each_line, parametrize, table, text_lines, text_table, values
 
 REPO = "o/n"
 
@@ -38,7 +38,7 @@ def test_a_text_is_title_empty_line_body():
     assert render(issue(title=" Crash\r\non  start ")).text.startswith("Crash on start\n\n")
 
 
-@cases(
+@parametrize(
     "raw, cleaned",
     [
         *values(
@@ -132,7 +132,7 @@ PROGRAMS = [  # nobody
 ]
 
 
-@cases("text", [*PEOPLE, *PROGRAMS])
+@parametrize("text", [*PEOPLE, *PROGRAMS])
 def test_login_names_of_people_are_replaced(text):
     counts = Counter()
     expected = re.sub("@(ann|bob-7)", "@user", text) if text in PEOPLE else text
@@ -235,7 +235,7 @@ OWN_LINES = [
 ]
 
 
-@cases("line", [*TEMPLATE, *OWN_LINES])
+@parametrize("line", [*TEMPLATE, *OWN_LINES])
 def test_lines_of_templates_are_removed(line):
     is_removed = line in TEMPLATE
     body = "Crash {}.\n```\nfn main()\n```\n{}\nIt ends."
@@ -296,7 +296,7 @@ PREPOSITIONS = ("about", "by", "in", "of", "since", "via", "with")
 CLAUSES = ("blocked", "follow-up", "it's", "might", "part", "probably", "these", "tracking")
 
 
-@cases(
+@parametrize(
     "text, left",
     [
         *text_table(r"""

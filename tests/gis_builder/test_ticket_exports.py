@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 
 import gis_builder
-from tests.support.shorthand import cases, data_error, text_table
+from tests.support.shorthand import data_error, parametrize, text_table
 
 from .working_folder import imported, stored, verdicts
 
@@ -45,7 +45,7 @@ def save(root, name, content):
     return path
 
 
-@cases("name", [*sorted(path.name for path in EXPORTS.iterdir()), "a.parquet"])
+@parametrize("name", [*sorted(path.name for path in EXPORTS.iterdir()), "a.parquet"])
 def test_exports_are_read(tmp_path, capsys, name):
     export, work = EXPORTS / name, tmp_path / "work"
     options = OPTIONS.get(name, {})
@@ -80,7 +80,7 @@ def test_exports_are_read(tmp_path, capsys, name):
     assert all("milestones.ndjson: no issues, comments or events" in line for line in skipped)
 
 
-@cases(
+@parametrize(
     "tickets, pairs, columns, page",
     [
         ("id,title,created\nT-0001,a,2024-01-30\nT-0002,b,2024-01-31\n", "Nr,Of\nT-0002,T-0001\nT-9,T-0001\n",
@@ -105,7 +105,7 @@ def test_links_in_another_file(tmp_path, tickets, pairs, columns, page):
     assert evidence["url"] == page
 
 
-@cases(
+@parametrize(
     "name, message, content",
     [
         ("lines.jsonl", "lines.jsonl:2: is a release", TWO_KINDS),

@@ -11,7 +11,14 @@ import pytest
 
 import gis_builder
 from pairkit import ConfigError, DataError
-from tests.support.shorthand import cases, config_error, data_error, each_line, raises, text_table
+from tests.support.shorthand import (
+    config_error,
+    data_error,
+    each_line,
+    parametrize,
+    raises,
+    text_table,
+)
 
 from .conftest import issue, write_tracker
 from .working_folder import imported, stored, verdicts
@@ -141,7 +148,7 @@ LINK_CELLS = [
 ]
 
 
-@cases("column", ["Duplicate of", "Links"])
+@parametrize("column", ["Duplicate of", "Links"])
 def test_the_words_beside_ids_decide_which_links_are_duplicates(root, work, column):
     header = ["id", "title", "created", "closed", "repo", column]
     for number, (cell, *_) in enumerate(LINK_CELLS):
@@ -208,7 +215,7 @@ def test_skipped_links_are_listed_by_reason(root, work, cell, reason):
     assert rest == ([reason] if reason else [])
 
 
-@cases(
+@parametrize(
     "first, date_format, times",
     [
         ("2024-01-31T22:00:00Z", "", "1/31/2024, 10:00:00\u202fp.\xa0m."),
@@ -264,7 +271,7 @@ def test_ids_in_texts_become_references(root, work):
     assert body == "As in #2, or #3, 与#2重复, not as UTF-8 or AB-77."
 
 
-@cases(
+@parametrize(
     "text, expected",
     [
         ('{"type": ["doc"], "content": [{"type": {}, "text": "Seen."}]}', "Seen."),

@@ -9,7 +9,7 @@ import pytest
 
 import gis_builder
 from tests.support.github import serve
-from tests.support.shorthand import cases, config_error, data_error
+from tests.support.shorthand import config_error, data_error, parametrize
 
 from .working_folder import imported, stored, verdicts
 
@@ -98,7 +98,7 @@ def test_a_build_judges_each_thread_once(tmp_path):
     assert (tmp_path / "kept.parquet").read_bytes() == kept
 
 
-@cases("name", ["quarry#1", REPO, f"{REPO}#x", f"{REPO}#99999"])
+@parametrize("name", ["quarry#1", REPO, f"{REPO}#x", f"{REPO}#99999"])
 def test_only_issues_can_be_explained(work, name):
     with config_error(r"^issue = "):
         gis_builder.explain(work, name)

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import llm_labeler
-from tests.support.shorthand import approx, shared, values
+from tests.support.shorthand import approx, module_fixture, values
 
 WORDS = {"s": "same", "o": "opposite", "u": "unrelated", "?": "unsure"}
 JUDGES = 5
@@ -55,7 +55,7 @@ def judging(number):
     return judge
 
 
-@shared
+@module_fixture
 def work(tmp_path_factory):
     texts = [sentence(polarity, letters) for polarity, letters, _ in VOTED]
     judges = {f"j{number}": judging(number) for number in range(JUDGES)}

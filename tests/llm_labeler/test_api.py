@@ -11,7 +11,7 @@ import llm_labeler
 import pairkit
 from pairkit import Progress
 from tests.contract.label_command import tree
-from tests.support.shorthand import approx, cases, config_error, raises
+from tests.support.shorthand import approx, config_error, parametrize, raises
 
 TEXTS = ["The nurse takes a pill.", "A doctor drinks cold water.", "My aunt walks slowly at night."]
 
@@ -149,7 +149,7 @@ class Answering:
         return prompt
 
 
-@cases(
+@parametrize(
     "llms, models",
     [
         ("chatgpt, llama", {"chatgpt": "gpt-4o-mini", "llama": "meta-llama/Llama-3.1-8B-Instruct"}),
@@ -203,7 +203,7 @@ ARGUMENTS = [
 ]
 
 
-@cases(
+@parametrize(
     "call, message",
     [
         *(

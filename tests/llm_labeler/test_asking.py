@@ -11,9 +11,9 @@ import llm_labeler
 from llm_labeler import CallFailed
 from tests.support.shorthand import (
     approx,
-    cases,
     config_error,
     data_error,
+    parametrize,
     raises,
     remote_error,
     table,
@@ -77,7 +77,7 @@ def test_part_of_the_budget_is_kept_for_judges(tmp_path, out):
         generate(tmp_path / "few", texts=texts, max_requests=2, polarity="negative")
 
 
-@cases("aggregation", ["vote", "weighted"])
+@parametrize("aggregation", ["vote", "weighted"])
 def test_llms_that_write_the_same_sentence_confirm_it(out, aggregation):
     llms = {name: answering("she") for name in ("ann", "bob")}
     given = {"out": out, "aggregation": aggregation}

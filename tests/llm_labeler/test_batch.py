@@ -16,7 +16,7 @@ from pairkit.base.openai_api.refusals import NoAnswer, Refusal, RefusedCall
 from tests.llm_labeler.llm_server import an_ask, provider, run
 from tests.llm_labeler.scripted_provider import answers_in
 from tests.support.llm import Options, serve
-from tests.support.shorthand import approx, cases, config_error, raises, remote_error, table
+from tests.support.shorthand import approx, config_error, parametrize, raises, remote_error, table
 
 PRICES = {"price_in": 1.0, "price_out": 2.0}
 
@@ -113,7 +113,7 @@ def killed_at(point, base_url, store):
             batch(base_url, store)
 
 
-@cases("point", POINTS)
+@parametrize("point", POINTS)
 def test_a_killed_run_continues_without_a_second_batch(point, store):
     with serve(Options(batch_s=0.05)) as server:
         killed_at(point, server.base_url, store)
@@ -172,7 +172,7 @@ def test_the_budget_limits_batches(store):
         assert store.spent().requests == server.stats.requests == 19
 
 
-@cases("point", ["written down", "adopted"])
+@parametrize("point", ["written down", "adopted"])
 def test_unused_budget_of_an_earlier_batch_is_available(point, store):
     """A pending batch counts at its bound until its state is known."""
 
@@ -195,7 +195,7 @@ def test_batches_respect_the_size_limits(store, monkeypatch):
         assert server.stats.batches >= 5
 
 
-@cases(
+@parametrize(
     "page, error",
     [
         ('{"data": [{"id": "b%d", "status": "completed"}], "has_more": true}', "100 pages of batches"),

@@ -3,7 +3,7 @@
 import llm_labeler
 from pairkit import AuthError
 from tests.support.llm import Faults, Options, serve
-from tests.support.shorthand import cases, config_error, raises
+from tests.support.shorthand import config_error, parametrize, raises
 
 TEXTS = [f"Patient {number} is fine." for number in range(60)]
 
@@ -19,7 +19,7 @@ def answers(result):
     return llm_labeler.report(result.work).llms["llama"].answers
 
 
-@cases("ends", ["expired", "cancelled"])
+@parametrize("ends", ["expired", "cancelled"])
 def test_unanswered_questions_of_a_batch_are_asked_again(ends, out):
     with serve(Options(batch_ends=ends)) as server:
         first = batch(server, out)  # each second of the other 19 is answered

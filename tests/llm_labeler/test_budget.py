@@ -22,7 +22,7 @@ from llm_labeler.dispatch.budget import (
 from llm_labeler.records import LlmReply, Prices, TokenUsage
 from llm_labeler.settings import BudgetSettings
 from pairkit import AuthError
-from tests.support.shorthand import cases, config_error, raises, table
+from tests.support.shorthand import config_error, parametrize, raises, table
 
 from .scripted_provider import (
     ACTUAL,
@@ -66,7 +66,7 @@ def test_an_unknown_price_is_not_zero():
         check_prices(limited, {"free": known}, Spending(unpriced=3))
 
 
-@cases(
+@parametrize(
     "settings, limit",
     [
         (BudgetSettings(max_requests=3), "max_requests"),
@@ -266,7 +266,7 @@ def check(store, draw):
     return outcome.stopped_by is not None
 
 
-@cases("runs", [40, pytest.param(1000, marks=pytest.mark.slow)])
+@parametrize("runs", [40, pytest.param(1000, marks=pytest.mark.slow)])
 def test_random_runs_keep_their_budget_and_use_it(tmp_path, runs):
     stopped = 0
     for seed in range(runs):

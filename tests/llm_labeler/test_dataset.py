@@ -9,7 +9,7 @@ import pytest
 
 import llm_labeler
 import pairkit
-from tests.support.shorthand import cases, config_error, data_error, table
+from tests.support.shorthand import config_error, data_error, parametrize, table
 
 from .stored_answers import text_of
 
@@ -98,7 +98,7 @@ def test_each_kept_candidate_is_one_row_with_its_provenance(out):
         )
 
 
-@cases("task", ["paraphrase", "triplet"])
+@parametrize("task", ["paraphrase", "triplet"])
 def test_triplets_have_each_sentence_of_texts_with_both_polarities(task, out):
     result, kept = drawn(out, task)
     sides = {}
@@ -174,7 +174,7 @@ def test_the_card(tmp_path):
     assert "{" not in card.replace(words, "").replace(negative, "")
 
 
-@cases(
+@parametrize(
     "llms, says, title",
     [
         (["wordnet"], "**No LLM was used.**", "Sentence pairs by rules"),
@@ -209,7 +209,7 @@ def test_a_large_dataset_is_written_in_shards_and_read_as_one(tmp_path, monkeypa
         assert one.equals(other)
 
 
-@cases(
+@parametrize(
     "answer, options, message",
     [
         (lambda prompt: text_of(prompt), {}, r"no pair is left .*\(echo 6\); a: 3 of 3 negatives repeat"),

@@ -7,7 +7,7 @@ from llm_labeler import CallFailed
 from llm_labeler.dispatch.budget import Spending
 from llm_labeler.records import LlmReply
 from pairkit import AuthError, Progress
-from tests.support.shorthand import cases, config_error, raises, remote_error
+from tests.support.shorthand import config_error, parametrize, raises, remote_error
 
 from .scripted_provider import (
     ACTUAL,
@@ -96,7 +96,7 @@ def test_failures_are_stored_and_the_run_continues(store):
 AT_BOUND = Spending(1, 100, 50, PICO_BOUND, estimated=1)
 
 
-@cases(
+@parametrize(
     "reply, charged",
     [
         (LlmReply("x", usage=ACTUAL), Spending(1, 80, 20, PICO_ACTUAL)),
@@ -189,7 +189,7 @@ def test_an_unwritable_store_ends_the_run(store):
     assert provider.asked.total() < 20
 
 
-@cases("at_s", [0.0, 0.05, 0.35, 1.0])
+@parametrize("at_s", [0.0, 0.05, 0.35, 1.0])
 def test_cancelling_leaves_the_store_consistent(store, at_s):
     provider = Scripted(latency_s=0.1)
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import llm_labeler
 from pairkit import DataError
-from tests.support.shorthand import cases, shared, text_lines, text_table
+from tests.support.shorthand import module_fixture, parametrize, text_lines, text_table
 
 from .stored_answers import text_of
 
@@ -153,22 +153,22 @@ def gathered(text, out):
     return llm_labeler.show(text, work=out.with_name(f"{out.name}.work")).gathered
 
 
-@shared
+@module_fixture
 def positives(tmp_path_factory):
     return reasons(tmp_path_factory.mktemp("positives") / "out", POSITIVES)
 
 
-@shared
+@module_fixture
 def negatives(tmp_path_factory):
     return reasons(tmp_path_factory.mktemp("negatives") / "out", NEGATIVES, polarity="negative")
 
 
-@cases("case", POSITIVES, ids=lambda case: case[1][:60])
+@parametrize("case", POSITIVES, ids=lambda case: case[1][:60])
 def test_positives(positives, case):
     assert positives[case[:2]] == case[2]
 
 
-@cases("case", NEGATIVES, ids=lambda case: case[1][:60])
+@parametrize("case", NEGATIVES, ids=lambda case: case[1][:60])
 def test_negatives(negatives, case):
     assert negatives[case[:2]] == case[2]
 
@@ -177,7 +177,7 @@ MOVED = "Yesterday the doctor gave the child two tablets."
 NURSE = "The nurse gave the child two tablets yesterday."
 
 
-@cases(
+@parametrize(
     "name, value, polarity, pairs",
     [
         ("same_script", False, "positive", [(TEXT, "Врач вчера дал ребёнку две таблетки.", None)]),
@@ -215,7 +215,7 @@ SWAPPED = "The blue team of the large city beat the red team of the small town i
 TESTED = "The pump was tested in winter and leaked twice, so that it was sent back to the factory."
 
 
-@cases(
+@parametrize(
     "text, line, reason",
     [
         (TEXT, "tense: The doctor gave the child tablets.", None),

@@ -11,11 +11,11 @@ import pairkit
 from llm_labeler import CallFailed
 from tests.support.llm import Faults, Options, serve
 from tests.support.shorthand import (
-    cases,
     config_error,
     data_error,
     each_line,
     pair_table,
+    parametrize,
     remote_error,
     table,
     values,
@@ -169,7 +169,7 @@ def test_failures_are_reported_as_a_problem(tmp_path, out):
     assert judged(tmp_path / "whole").problem is None
 
 
-@cases("kind", ["filtered", "events", "invalid_json", "refused_format"])
+@parametrize("kind", ["filtered", "events", "invalid_json", "refused_format"])
 @pytest.mark.usefixtures("short_waits")
 def test_judges_on_unusual_servers(kind, out):
     options = Options(format_error="Input validation error" if kind == "refused_format" else "")
@@ -186,7 +186,7 @@ def test_judges_on_unusual_servers(kind, out):
     assert result.statistics["dropped"] == ({"unsure": filtered} if filtered else {})
 
 
-@cases("kind, ending", [("refusal", "refused"), ("filtered", "filtered")])
+@parametrize("kind, ending", [("refusal", "refused"), ("filtered", "filtered")])
 def test_without_votes_the_error_counts_how_answers_ended(kind, ending, out):
     with serve(faults=Faults(1.0, (kind,))) as server:
         llm = {"kind": "openai_compatible", "model": "emulated", "base_url": server.base_url}

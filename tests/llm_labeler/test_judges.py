@@ -19,7 +19,7 @@ from llm_labeler.judging.ensemble import (
 from llm_labeler.records import VOTES, Candidate, JudgeVote
 from llm_labeler.settings import EnsembleSettings
 from tests.support.linear import assert_linear
-from tests.support.shorthand import approx, cases
+from tests.support.shorthand import approx, parametrize
 
 SETTINGS = EnsembleSettings(min_items=50)
 SKILLS = {"ann": 0.9, "bob": 0.75, "eve": 0.55}
@@ -66,7 +66,7 @@ def test_accuracies_equal_those_of_crowdkit():
     assert dict(zip(ballots.names, result, strict=True)) == approx(crowdkits, abs=2e-4)
 
 
-@cases("leave_out", [False, True])
+@parametrize("leave_out", [False, True])
 def test_accuracies_of_simulated_judges_are_recovered(leave_out):
     truth = classes(6000, PRIOR, 5)
     judges = fit_judges(judgements(truth, SKILLS, 5, unsure=0.1, leave_out=leave_out), SETTINGS)
@@ -97,7 +97,7 @@ def test_estimates_ignore_order_and_stay_in_range(votes, order):
     json.dumps(judges.to_dict())
 
 
-@cases(
+@parametrize(
     "votes, words",
     [
         ([], "0 judges"),
@@ -192,7 +192,7 @@ def test_weighted_label_computed_by_hand():
     assert weighted("negative", "ou", j0=0.7, j1=0.7, min_confidence=0.8).reason is None
 
 
-@cases(
+@parametrize(
     "letters, prior, accuracy, expected",
     [
         ("?", (0.2, 0.5, 0.3), {"j0": 0.9}, 0.2),  # no vote

@@ -9,7 +9,7 @@ from llm_labeler import CallFailed
 from llm_labeler.dispatch.limits import MAX_WAIT_S, Breaker, RateLimiter, TokenBucket
 from llm_labeler.settings import BreakerSettings
 from pairkit import RateLimited, RemoteError
-from tests.support.shorthand import approx, cases, each_line, raises, remote_error, text_table
+from tests.support.shorthand import approx, each_line, parametrize, raises, remote_error, text_table
 
 from .scripted_provider import Scripted, answer_at_once, ask_in, fails, run
 
@@ -53,7 +53,7 @@ def test_a_call_beyond_the_limit_of_a_minute_starts_after_a_minute_without_calls
     assert bucket.wait_s(301.0, 500.0) <= 0
 
 
-@cases(
+@parametrize(
     "counted, amount, now, wait_s",
     [
         [float(cell) for cell in row]
@@ -167,7 +167,7 @@ def test_concurrency_adapts_to_the_server(store):
     assert server.accepted[-1] < 5 * 1000 * 0.2 / 5  # a fifth of the optimal speed
 
 
-@cases("wish_s", [None, 2.0])
+@parametrize("wish_s", [None, 2.0])
 def test_the_rate_adapts_to_the_server(store, wish_s):
     server = Server(rpm=300, wish_s=wish_s)
     outcome = run(ask_in(store, server.provider, count=1500))

@@ -6,7 +6,7 @@ from functools import cache
 
 import llm_labeler
 from llm_labeler import CallFailed
-from tests.support.shorthand import cases, config_error, each_line, raises, text_table
+from tests.support.shorthand import config_error, each_line, parametrize, raises, text_table
 
 from .llm_server import KEY, address_and_key
 
@@ -81,7 +81,7 @@ def priced():
     return listed(*entries)
 
 
-@cases("number", range(len(PRICES)))
+@parametrize("number", range(len(PRICES)))
 def test_prices(number):
     llm = priced()[f"llm-{number}"]
     expected = [None if price == "None" else float(price) for price in PRICES[number][:2]]
@@ -93,7 +93,7 @@ def test_built_in_llms_have_prices():
     assert None not in [price for llm in built_in for price in (llm.price_in, llm.price_out)]
 
 
-@cases(
+@parametrize(
     "entry, message",
     [
         *(
@@ -182,13 +182,13 @@ class Answering:
         return answer(prompt)
 
 
-@cases("function", [answer, later, Answering(), lambda prompt: later(prompt)])
+@parametrize("function", [answer, later, Answering(), lambda prompt: later(prompt)])
 def test_plain_async_and_objects(function, out):
     result = by_function(function, out)
     assert (result.positives, result.asked.spent.estimated, result.cost) == (2, 2, None)
 
 
-@cases(
+@parametrize(
     "raised, reason",
     [
         (TimeoutError("slow"), "timeout"),

@@ -4,7 +4,7 @@ import re
 from llm_labeler.parsing.answer import REASONS, parse_answer, parse_hard_negatives
 from llm_labeler.parsing.line_rules import JOINED, LINE_RULES
 from llm_labeler.records import Item, ending_of
-from tests.support.shorthand import cases, each_line, text_lines, text_table, values
+from tests.support.shorthand import each_line, parametrize, text_lines, text_table, values
 
 TEXT = "A man is playing a guitar."
 ONE = "Someone plays the guitar."
@@ -22,7 +22,7 @@ def reasons(raw, text=TEXT, **options):
     return [item.reason for item in parse_answer(raw, text=text, **options)]
 
 
-@cases(
+@parametrize(
     "raw",
     [
         f"1.{ONE}\n2.{TWO}\n3.{THREE}",
@@ -75,7 +75,7 @@ def test_list_formats(raw):
     assert kept(raw) == [ONE, TWO, THREE]
 
 
-@cases(
+@parametrize(
     "raw",
     [
         f"一、{ZH_ONE}\n二、{ZH_TWO}",
@@ -94,7 +94,7 @@ def test_chinese_formats(raw):
     assert kept(raw, ZH_TEXT) == [ZH_ONE, ZH_TWO]
 
 
-@cases(
+@parametrize(
     "expected, raw",
     [
         ("empty_answer", ""),
@@ -171,21 +171,21 @@ ENDS = """
 """
 
 
-@cases("pair", re.findall(r"\S+ \S+", THOUGHTS))
-@cases("answer", [LIST, json.dumps([ONE, TWO])])
+@parametrize("pair", re.findall(r"\S+ \S+", THOUGHTS))
+@parametrize("answer", [LIST, json.dumps([ONE, TWO])])
 def test_reasoning_between_tokens_of_any_form(pair, answer):
     opening, closing = pair.split()
     assert kept(f"{opening}\n{DRAFTS}{closing}\n{answer}") == [ONE, TWO]
     assert kept(f"{answer}\n<thinking>{DRAFTS}</thinking>") == [ONE, TWO]
 
 
-@cases("end", ENDS.split())
-@cases("answer", [LIST, json.dumps([ONE, TWO])])
+@parametrize("end", ENDS.split())
+@parametrize("answer", [LIST, json.dumps([ONE, TWO])])
 def test_end_marks_of_any_form(end, answer):
     assert kept(f"{answer}{end}") == kept(f"{answer}\n{end}") == [ONE, TWO]
 
 
-@cases(
+@parametrize(
     "raw",
     [
         f"<answer>\n{LIST}\n</answer>\nI hope this helps!",
@@ -202,7 +202,7 @@ def test_tokens_around_sentences(raw):
     assert kept(raw) == [ONE, TWO]
 
 
-@cases(
+@parametrize(
     "raw",
     [
         *text_lines(r"""
@@ -263,13 +263,13 @@ def test_empty_answers_have_the_reason_of_their_ending(finish, reason):
     assert reasons(f"1. {ONE}\n\nNote: I have", finish="length") == [None, "closing_note"]
 
 
-@cases("raw", ["", " \n", "<think>The user wants"])
+@parametrize("raw", ["", " \n", "<think>The user wants"])
 def test_a_limit_reached_before_the_answer_is_reported(raw):
     assert reasons(raw, finish="length")[-1] == "limit_spent"
     assert "max_tokens" in REASONS["limit_spent"]
 
 
-@cases(
+@parametrize(
     "text, answer",
     [
         *text_table("""
@@ -307,7 +307,7 @@ def test_sentences_that_look_like_markup_are_unchanged(text, answer):
     assert parse_answer(answer, text=text) == [Item(answer)]
 
 
-@cases("raw", [f"1. {ONE}\n2. {TWO[:20]}", f'["{ONE}", "{TWO[:20]}', f"{ONE}\n{TWO[:20]}"])
+@parametrize("raw", [f"1. {ONE}\n2. {TWO[:20]}", f'["{ONE}", "{TWO[:20]}', f"{ONE}\n{TWO[:20]}"])
 @each_line("""
     finish, reason
     length | cut_off
@@ -323,7 +323,7 @@ def test_a_possibly_truncated_sentence_is_dropped(raw, finish, reason):
     assert parse_answer(raw, text=TEXT, finish=finish) == [Item(ONE), Item(TWO[:20], reason)]
 
 
-@cases("finish", ["", "tool_calls", "length", "content_filter", "other"])
+@parametrize("finish", ["", "tool_calls", "length", "content_filter", "other"])
 def test_valid_json_is_complete_whatever_its_finish_reason(finish):
     sentences = json.dumps({"sentences": [ONE, TWO]})
     for raw in (sentences, f"Here you are:\n```json\n{sentences}\n```", f'["{ONE}", "{TWO}"]'):
@@ -349,7 +349,7 @@ QUOTING, OFFERS = (
 SISTERS = "It belongs to two sisters."
 
 
-@cases(
+@parametrize(
     "raw, text, expected",
     [
         *values(
@@ -367,6 +367,7 @@ SISTERS = "It belongs to two sisters."
                 1. "Someone "else" plays." | TEXT | ['Someone "else" plays.']
                 1. 'Someone's guitar plays.' | TEXT | ["Someone's guitar plays."]
                 1. 'Someone' plays the 'guitar' | TEXT | ["'Someone' plays the 'guitar'"]
+                He ran; I sat. She ran; we sat. | It ran; you sat. | ['He ran; I sat.', 'She ran; we sat.']
             """,
             TEXT=TEXT,
         ),
@@ -415,12 +416,12 @@ FINISHES = {
 }
 
 
-@cases("ending, words", FINISHES.items(), ids=FINISHES)
+@parametrize("ending, words", FINISHES.items(), ids=FINISHES)
 def test_finish_reasons_of_many_servers(ending, words):
     assert {word: ending_of(word) for word in words.split()} == dict.fromkeys(words.split(), ending)
 
 
-@cases("rule", LINE_RULES, ids=lambda rule: rule.example)
+@parametrize("rule", LINE_RULES, ids=lambda rule: rule.example)
 def test_rules_of_lines(rule):
     last = parse_answer(rule.example, text="The man plays music.", size=2)[-1]
     *_, line = rule.example.split("\n")

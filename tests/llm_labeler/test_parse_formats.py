@@ -10,7 +10,7 @@ from llm_labeler.parsing.answer import parse_answer, parse_hard_negatives
 from llm_labeler.parsing.filters import reject_rewrite
 from llm_labeler.records import Item
 from llm_labeler.settings import FilterSettings
-from tests.support.shorthand import cases
+from tests.support.shorthand import parametrize
 
 from .answer_formats import NAMES, read
 
@@ -23,7 +23,7 @@ MISSES = (
 )
 
 
-@cases("name", NAMES)
+@parametrize("name", NAMES)
 def test_the_sentences_of_answers(name):
     formats = [*read(name)]
     wrong = [answer.name for answer in formats if answer.parsed() != answer.expected]
@@ -35,7 +35,7 @@ def test_the_sentences_of_answers(name):
         )
 
 
-@cases("name", NAMES)
+@parametrize("name", NAMES)
 def test_items_have_all_text_of_an_answer_but_marks_labels_and_names(name):
     for answer in read(name):
         items = parse_answer(
@@ -67,7 +67,7 @@ def read_changes(raw, size=None):
 WANTED = [(NOT, "negation", None), (SUMMER, "entity", None)]
 
 
-@cases(
+@parametrize(
     "raw",
     [
         f"1. negation: {NOT}\n2. entity: {SUMMER}",

@@ -10,7 +10,7 @@ from llm_labeler.parsing.phrases import CORRECTS, THINKS
 from llm_labeler.parsing.sentence import _LINK, SourceText, without_emphasis
 from llm_labeler.records import Ask, AskKey, Candidate
 from tests.support.linear import assert_linear, repeated
-from tests.support.shorthand import cases, text_lines, text_table
+from tests.support.shorthand import parametrize, text_lines, text_table
 
 TEXT = "A man is playing a guitar."
 SMALL = text_lines("""
@@ -151,7 +151,7 @@ SHAPES = {
 }
 
 
-@cases("shape", SHAPES)
+@parametrize("shape", SHAPES)
 @settings(max_examples=25)
 @given(sentences)
 def test_rendered_sentences_are_parsed(shape, texts):
@@ -161,7 +161,7 @@ def test_rendered_sentences_are_parsed(shape, texts):
     assert result == [tidy(sentence) for sentence in texts]
 
 
-@cases("shape", [name for name in SHAPES if name not in ("wrapped", "arrows", "two lines")])
+@parametrize("shape", [name for name in SHAPES if name not in ("wrapped", "arrows", "two lines")])
 @settings(max_examples=15)
 @given(st.lists(chinese, min_size=2, max_size=5))
 def test_rendered_chinese_sentences_are_parsed(shape, texts):
@@ -276,7 +276,7 @@ def test_a_run_of_emoji_within_a_sentence_takes_linear_time():
     assert_linear(lambda text: without_emphasis(text, source), repeated("✅", "Same", "x"), 16_000)
 
 
-@cases("name", ADVERSARIES)
+@parametrize("name", ADVERSARIES)
 def test_hostile_answers_take_linear_time(name):
     def parse(answer):
         return parse_answer(answer, text=TEXT, size=3)
@@ -284,7 +284,7 @@ def test_hostile_answers_take_linear_time(name):
     assert_linear(parse, lambda size: ADVERSARIES[name][:size], 24_000)
 
 
-@cases(
+@parametrize(
     "make",
     [repeated("ab\n", "{"), repeated("a b\n", "I'm sorry, I can't help with this request.\n")],
 )
@@ -294,7 +294,7 @@ def test_lines_that_continue_each_other_take_linear_time(make):
     )
 
 
-@cases(
+@parametrize(
     "pattern, unit, end",
     [
         (CORRECTS, "hmmm, ", "x"),
@@ -313,7 +313,7 @@ def test_nested_repeats_take_linear_time(pattern, unit, end):
     assert_linear(match, repeated(unit, after=end))
 
 
-@cases("unit", ["[", '{"a":', "1", "1: ", "<think>", "`", " "])
+@parametrize("unit", ["[", '{"a":', "1", "1: ", "<think>", "`", " "])
 def test_votes_are_read_in_linear_time(unit):
     ask = Ask(AskKey("t", "judge", "judge", "", ""), ())
     pair = (Candidate("t", "a", "positive", ()), Candidate("t", "b", "positive", ()))

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import llm_labeler
 from pairkit import DataError
-from tests.support.shorthand import cases, config_error, data_error, table
+from tests.support.shorthand import config_error, data_error, parametrize, table
 
 FLUTE = "A man is playing a flute."
 PUMP = "The old pump often leaks in winter."
@@ -38,7 +38,9 @@ def test_the_papers_prompt_is_verbatim(out):
     ]
 
 
-@cases("text", ["He {said} so.", 'A {"a": {size}} of {text} "quoted" \\ here', "猫 {polarity} é"])
+@parametrize(
+    "text", ["He {said} so.", 'A {"a": {size}} of {text} "quoted" \\ here', "猫 {polarity} é"]
+)
 def test_braces_and_quotes_of_a_text_are_kept(text, tmp_path):
     own = tmp_path / "own.txt"
     own.write_text('Give {"a": {size}} {polarity} for {text} and {other}\n')
@@ -158,7 +160,7 @@ def test_run_json_has_only_the_hash_of_examples(tmp_path, out):
         llm_labeler.parse(out.with_name("out.work"), out=tmp_path / "b", settings={"samples": 2})
 
 
-@cases(
+@parametrize(
     "rows",
     [
         "".join(f"text {n},other {n},1\n" for n in range(33)),

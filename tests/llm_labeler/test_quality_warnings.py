@@ -4,7 +4,7 @@ import json
 
 import llm_labeler
 from tests.support.llm import Options, reply, serve
-from tests.support.shorthand import cases
+from tests.support.shorthand import parametrize
 
 from .stored_answers import text_of
 
@@ -45,7 +45,7 @@ IS_OPEN, ASKS, UNLIKE = (
 )
 
 
-@cases(
+@parametrize(
     "answers, polarity, expected",
     [
         (answered(IS_OPEN, IS_OPEN, IS_OPEN, ASKS), "positive", "ann: 3 of 4 sentences have little to do"),
@@ -76,7 +76,7 @@ def test_rules_without_positives(tmp_path):
     ]
 
 
-@cases("spent, is_warned", [(3, True), (2, False)])
+@parametrize("spent, is_warned", [(3, True), (2, False)])
 def test_answers_that_reach_the_token_limit_before_they_begin(spent, is_warned, out):
     def respond(path, body):
         if path.endswith("models"):

@@ -5,7 +5,7 @@ from functools import cache
 
 import llm_labeler
 from tests.support.llm import Options, reply, serve
-from tests.support.shorthand import cases, raises, shared, table, text_table
+from tests.support.shorthand import module_fixture, parametrize, raises, table, text_table
 
 USAGE = {"prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 12}
 NESTED = "a"
@@ -182,7 +182,7 @@ def run(out, response, texts, **options):
         return llm_labeler.generate(texts, llm={"mine": llm}, out=out, **given)
 
 
-@shared
+@module_fixture
 def shown(tmp_path_factory):
     """What was stored about a case."""
     texts = {text_of(number): response for number, response in enumerate(RESPONSES)}
@@ -199,7 +199,7 @@ def shown(tmp_path_factory):
     return cache(lambda number: llm_labeler.show(text_of(number), work=result.work))
 
 
-@cases("number", range(len(ANSWERS)))
+@parametrize("number", range(len(ANSWERS)))
 def test_answers(shown, number):
     (answer,) = shown(number).answers
     assert (answer.reply.raw, answer.reply.finish, answer.reply.model) == (
@@ -209,7 +209,7 @@ def test_answers(shown, number):
     assert answer.estimated
 
 
-@cases("number", range(len(USAGES)))
+@parametrize("number", range(len(USAGES)))
 def test_usage(shown, number):
     (answer,) = shown(len(ANSWERS) + number).answers
     usage, counted = USAGES[number][1], answer.reply.usage
@@ -218,7 +218,7 @@ def test_usage(shown, number):
     assert usage is None or (counted.prompt_tokens, counted.completion_tokens) == usage
 
 
-@cases("number", range(len(FAILURES)))
+@parametrize("number", range(len(FAILURES)))
 def test_unusable_responses(shown, number):
     (failure,) = shown(len(ANSWERS) + len(USAGES) + number).failures
     assert (failure.reason, failure.final) == (FAILURES[number][1], False)

@@ -6,7 +6,7 @@ import pytest
 
 import llm_labeler
 from tests.support.llm import Faults, Options, reply, serve
-from tests.support.shorthand import cases, config_error, each_line, remote_error, table
+from tests.support.shorthand import config_error, each_line, parametrize, remote_error, table
 
 PLANE = "A plane is here."
 LONG = f"A {'very ' * 150}long story."
@@ -74,7 +74,7 @@ STRINGS, OBJECT = format_of({"type": "string"}), {"type": "json_object"}
 OFF, ON = {"type": "disabled"}, {"type": "enabled"}
 
 
-@cases(
+@parametrize(
     "fields, task, formats, others",
     [
         ({}, "paraphrase", [STRINGS, STRINGS], {"max_tokens": 512}),
@@ -98,8 +98,8 @@ def test_requests_differ_by_kind_and_task(fields, task, formats, others, out):
     ]
 
 
-@cases("prompt", ["paper", "Write {size} {polarity} sentences. Input: {text}."])
-@cases("structured, has_format", [("auto", False), ("strict", True)])
+@parametrize("prompt", ["paper", "Write {size} {polarity} sentences. Input: {text}."])
+@parametrize("structured, has_format", [("auto", False), ("strict", True)])
 def test_the_papers_prompt_and_prompts_without_json(prompt, structured, has_format, tmp_path):
     if prompt != "paper":
         own = tmp_path / "own.txt"
@@ -153,7 +153,7 @@ def test_a_refused_system_message_becomes_a_part_of_the_question(status, message
 
 
 @pytest.mark.usefixtures("short_waits")
-@cases(
+@parametrize(
     "texts, has_format, attempts",
     [
         ([LONG, 1, 2], [True, False, False, True, True], 1),
@@ -251,7 +251,7 @@ WORDINGS = (
 )
 
 
-@cases("status, words", WORDINGS)
+@parametrize("status, words", WORDINGS)
 def test_a_refused_format_is_left_out_and_remembered(status, words, out):
     with serve(Options(format_error=words, format_status=status)) as server:
         result = asked(server, out, range(24), concurrency=4, attempts=1)
@@ -264,7 +264,7 @@ def test_a_refused_format_is_left_out_and_remembered(status, words, out):
 
 
 @pytest.mark.usefixtures("short_waits")
-@cases("share", [0.66, 1.0])
+@parametrize("share", [0.66, 1.0])
 def test_answers_that_break_the_format_are_asked_again_and_then_without_it(share, out):
     with serve(faults=Faults(share, ("invalid_json",))) as server:
         result = asked(server, out, range(24), structured="auto")

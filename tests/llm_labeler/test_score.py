@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import llm_labeler
-from tests.support.shorthand import approx, data_error, shared
+from tests.support.shorthand import approx, data_error, module_fixture
 
 WORDS = {"s": "same", "o": "opposite", "u": "unrelated", "?": "unsure"}
 
@@ -50,7 +50,7 @@ def rows(report):
     return {(one.name, one.polarity): one for one in report.rows}
 
 
-@shared
+@module_fixture
 def score(tmp_path_factory):
     """The report on a table of candidates, in the working folder of a run with these settings."""
 
@@ -68,7 +68,7 @@ def score(tmp_path_factory):
     return of_table
 
 
-@shared
+@module_fixture
 def report(score):
     return score()
 

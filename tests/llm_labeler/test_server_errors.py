@@ -6,7 +6,7 @@ from llm_labeler import CallFailed
 from pairkit import AuthError, ConfigError
 from tests.llm_labeler.llm_server import KEY, as_anthropic, check, provider, reply_of, responding
 from tests.support.llm import Faults, Options, serve
-from tests.support.shorthand import cases, config_error, raises, remote_error, table, values
+from tests.support.shorthand import config_error, parametrize, raises, remote_error, table, values
 
 
 def failure_of(base_url, **fields):
@@ -41,7 +41,7 @@ def test_an_unreachable_server():
         check(provider("http://127.0.0.1:9/v1"))
 
 
-@cases(
+@parametrize(
     "status, body, reason",
     [
         *values(
@@ -65,7 +65,7 @@ def test_statuses(status, body, reason):
     assert failed.maybe_billed == (status in (408, 504))
 
 
-@cases("how", [check, reply_of])
+@parametrize("how", [check, reply_of])
 def test_a_wrong_key(how):
     with serve(Options(api_key=KEY)) as server:
         with raises(AuthError) as caught:
@@ -117,7 +117,7 @@ def test_a_redirect_is_not_followed():
         assert elsewhere.requests == []
 
 
-@cases("status", [200, 404, 405, 429, 500, 503])
+@parametrize("status", [200, 404, 405, 429, 500, 503])
 def test_a_check_needs_no_list_of_models(status):
     with responding(status, "<html>") as url:
         check(provider(url))

@@ -5,7 +5,7 @@ import json
 import llm_labeler
 import pairkit
 from tests.support.llm import serve
-from tests.support.shorthand import cases, config_error, data_error, table
+from tests.support.shorthand import config_error, data_error, parametrize, table
 
 KINDS = {"negation", "antonym", "entity", "number", "role", "tense", "modality"}
 SENTENCES = [
@@ -75,7 +75,7 @@ def test_impossible_settings_of_tasks_give_one_line(out, changes, message):
     assert "\n" not in str(error.value)
 
 
-@cases("task", ["triplet", "query"])
+@parametrize("task", ["triplet", "query"])
 def test_answers_with_a_schema_are_read(out, task):
     with serve() as server:
         llms = {"mine": {"kind": "server", "model": "emulated", "base_url": server.base_url}}

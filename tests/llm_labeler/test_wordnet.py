@@ -4,22 +4,22 @@ import json
 import random
 
 import llm_labeler
-from tests.support.shorthand import cases, shared, table, text_table, values
+from tests.support.shorthand import module_fixture, parametrize, table, text_table, values
 
 from .stored_answers import by_rules
 
 
-@shared
+@module_fixture
 def answers(tmp_path_factory):
     return by_rules(tmp_path_factory.mktemp("rules") / "out", TEXTS)
 
 
-@shared
+@module_fixture
 def same(answers):
     return lambda text: answers[text, "positive"]
 
 
-@shared
+@module_fixture
 def opposite(answers):
     return lambda text: answers[text, "negative"]
 
@@ -56,7 +56,7 @@ PARAPHRASES = values("""
 """)
 
 
-@cases("text, expected", PARAPHRASES)
+@parametrize("text, expected", PARAPHRASES)
 def test_paraphrases(same, text, expected):
     assert expected in same(text)
 
@@ -101,7 +101,7 @@ NEGATIONS = [
 ]
 
 
-@cases("text, expected", NEGATIONS)
+@parametrize("text, expected", NEGATIONS)
 def test_negations_are_added_and_removed(opposite, text, expected):
     assert opposite(text)[0] == expected
 
@@ -119,7 +119,7 @@ ANTONYMS = text_table("""
 """)
 
 
-@cases("text, expected", ANTONYMS)
+@parametrize("text, expected", ANTONYMS)
 def test_antonyms(opposite, text, expected):
     assert expected in opposite(text)
 
@@ -133,7 +133,7 @@ UNSAFE = [
 ]
 
 
-@cases("text", UNSAFE)
+@parametrize("text", UNSAFE)
 def test_unsafe_opposites_are_left_out(opposite, text):
     assert not [it for it in opposite(text) if " not " in it or "harmless" in it or "small" in it]
 
@@ -182,7 +182,7 @@ def test_general_questions_and_plural_things(same, opposite):
     assert not any("does" in question for question in same(SWEATS))
 
 
-@cases("text", NO_INTENTS)
+@parametrize("text", NO_INTENTS)
 def test_other_texts_have_no_intent(same, opposite, text):
     assert not [
         it for it in (*same(text), *opposite(text)) if "complications" in it or "reason for" in it
@@ -211,7 +211,7 @@ _PLAIN = """
 WORDS = [*_PLAIN.split(), "猫", "é"]
 
 
-@cases("task", ["paraphrase", "triplet", "query"])
+@parametrize("task", ["paraphrase", "triplet", "query"])
 def test_candidates_are_distinct_and_differ_from_the_text(task, tmp_path):
     draw = random.Random(3)
     texts = [" ".join(draw.choices(WORDS, k=draw.randint(3, 14))) for _ in range(150)]

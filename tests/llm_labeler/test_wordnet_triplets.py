@@ -1,6 +1,6 @@
 """Hard negatives, and questions about a passage, by rules over WordNet: one run of each task."""
 
-from tests.support.shorthand import cases, shared, text_table, values
+from tests.support.shorthand import module_fixture, parametrize, text_table, values
 
 from .stored_answers import by_rules
 
@@ -64,7 +64,7 @@ QUESTIONS = values("""
 """)
 
 
-@shared
+@module_fixture
 def triplets(tmp_path_factory):
     texts = [
         *(text for _, text, _ in HARD),
@@ -78,7 +78,7 @@ def triplets(tmp_path_factory):
     return by_rules(tmp_path_factory.mktemp("triplets") / "out", texts, task="triplet")
 
 
-@shared
+@module_fixture
 def hard(triplets):
     """Hard negatives as (kind, sentence)."""
 
@@ -89,12 +89,12 @@ def hard(triplets):
     return of_text
 
 
-@cases("kind, text, expected", HARD)
+@parametrize("kind, text, expected", HARD)
 def test_hard_negatives_of_each_kind(hard, kind, text, expected):
     assert (kind, expected) in hard(text)
 
 
-@cases("kind, text", NOT_HARD)
+@parametrize("kind, text", NOT_HARD)
 def test_names_references_and_headings_are_left_alone(triplets, hard, kind, text):
     assert not [found for found, _ in hard(text) if found == kind or not kind]
     assert kind or triplets[text, "positive"] == []
@@ -120,7 +120,7 @@ def test_the_best_of_each_kind_come_first_and_contractions_last(hard, triplets):
     assert "'" not in result[0]
 
 
-@cases("question, expected", QUESTIONS)
+@parametrize("question, expected", QUESTIONS)
 def test_questions_are_paraphrased(triplets, question, expected):
     assert triplets[question, "positive"][:1] == expected
 
@@ -145,13 +145,13 @@ NO_TOPICS = [
 ]
 
 
-@shared
+@module_fixture
 def queries(tmp_path_factory):
     texts = [*(passage for passage, _ in PASSAGES), TWO_TOPICS, *NO_TOPICS]
     return by_rules(tmp_path_factory.mktemp("queries") / "out", texts, task="query")
 
 
-@cases("passage, question", PASSAGES)
+@parametrize("passage, question", PASSAGES)
 def test_positives_ask_for_the_stated_topic(queries, passage, question):
     assert queries[passage, "positive"][0] == question
     negatives = queries[passage, "negative"]
@@ -165,6 +165,6 @@ def test_negatives_avoid_mentioned_topics(queries):
     assert "causes" in asked
 
 
-@cases("passage", NO_TOPICS)
+@parametrize("passage", NO_TOPICS)
 def test_other_sentences_give_no_questions(queries, passage):
     assert queries[passage, "positive"] == queries[passage, "negative"] == []

@@ -10,7 +10,7 @@ from llm_labeler.clients.wordnet.substitutions import PhraseTable, parse, read_t
 from llm_labeler.clients.wordnet.tagged_sentence import TaggedSentence
 from llm_labeler.clients.wordnet.wordnet_lexicon import with_article_for
 from tests.support.linear import assert_linear, repeated
-from tests.support.shorthand import cases, each_line
+from tests.support.shorthand import each_line, parametrize
 
 
 @pytest.mark.slow  # the words below are a short version
@@ -70,7 +70,7 @@ doctor+ <> physician+; high {nI.} <> low {}
     assert changed("He aimed low they say.") == []
 
 
-@cases("name", ["paraphrases", "contrasts", "questions"])
+@parametrize("name", ["paraphrases", "contrasts", "questions"])
 def test_the_rules_of_the_tables_are_valid(name):
     rules = list(parse(read_table(name)))
     assert len(rules) > 30
@@ -81,7 +81,7 @@ def test_the_rules_of_the_tables_are_valid(name):
 LONG_WORDS = [("", "a", ""), ("", "1", "@a"), ("http://", "a/", ""), ("", "a-", "")]
 
 
-@cases("before, unit, after", LONG_WORDS)
+@parametrize("before, unit, after", LONG_WORDS)
 def test_a_long_word_takes_linear_time(before, unit, after):
     """The tagger is quadratic in the length of a word."""
     text = repeated(unit, f"My doctor said {before}", f"{after} is good.")

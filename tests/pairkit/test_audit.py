@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import pairkit
 from pairkit import LeakError, PairDataset, audit
 from tests.contract.conftest import run_pairs
-from tests.support.shorthand import cases, config_error, data_error, pair, pair_table, raises
+from tests.support.shorthand import config_error, data_error, pair, pair_table, parametrize, raises
 
 LONG = "the parser stops at the first comma of a list and says nothing about it in any log that we keep here"
 
@@ -22,7 +22,7 @@ def issues(*rows):
     return pl.DataFrame(rows, SCHEMA, orient="row")
 
 
-@cases(
+@parametrize(
     "train, test, leaks",
     [
         ([("a b c", "d e f", 1), ("a b c", "g h i", 0)], ("j k l", "m n o", 1), []),
@@ -81,7 +81,7 @@ def test_repeated_and_contradictory_pairs():
     assert report.leaks == []
 
 
-@cases("ending", ["csv", "tsv", "jsonl", "parquet"])
+@parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
 def test_repeats_and_contradictions_in_a_file(tmp_path, ending):
     path, out = tmp_path / "pairs.csv", tmp_path / f"again.{ending}"
     path.write_text('text1,text2,label\nA b!,"say ""c""",1\nx,y,0\n\nsay c,a B,0\ne,f,1\nF,e.,1\n')

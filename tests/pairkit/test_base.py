@@ -26,7 +26,7 @@ from pairkit.base.printable import (
 from pairkit.base.settings import Settings, load_settings
 from pairkit.base.system.files import write_json
 from tests.support.linear import assert_linear, repeated
-from tests.support.shorthand import cases, config_error, each_line, raises, table
+from tests.support.shorthand import config_error, each_line, parametrize, raises, table
 
 
 class Inner(Settings):
@@ -75,7 +75,7 @@ def test_invalid_values(assignments, message):
 KEY = "gsk_Ab1cD2eF3gH4"
 
 
-@cases(
+@parametrize(
     "settings, message",
     [
         (
@@ -135,14 +135,14 @@ def test_any_text_can_be_printed(text):
 FORMS = ("NFC", "NFKC")
 
 
-@cases("form", FORMS)
+@parametrize("form", FORMS)
 def test_normalize_limits_marks(form):
     assert normalize(form, "x" + "\u0316" * 30 + "y") == "x" + "\u0316" * 30 + "y"
     assert normalize(form, "x" + "\u0316" * 31 + "y") == "x" + "\u0316" * 30 + "y"
 
 
-@cases("form", FORMS)
-@cases("unit", ["\u0316\u0301", "a\u0316\u0301", "\u0316", "…\u0301\u0316", "ﷺ\u0301"])
+@parametrize("form", FORMS)
+@parametrize("unit", ["\u0316\u0301", "a\u0316\u0301", "\u0316", "…\u0301\u0316", "ﷺ\u0301"])
 def test_normalize_takes_linear_time(form, unit):
     assert_linear(lambda text: normalize(form, text), repeated(unit, "same "), 200_000)
 
@@ -170,7 +170,7 @@ def drawn(table, width):
     return [line.rstrip() for line in text.get().splitlines()]
 
 
-@cases("width", [24, *range(60, 121)])
+@parametrize("width", [24, *range(60, 121)])
 def test_narrow_terminal(width):
     table = ResultTable("model", *(f"task {place}" for place in range(12)), "mean")
     table.add_row("a folder with a long name of many words", *range(1_000_000, 1_000_012), 3)

@@ -11,7 +11,7 @@ from pairkit.extracting.chunks import split_into_chunks
 from pairkit.extracting.document import Document
 from pairkit.extracting.documents import read_documents
 from pairkit.extracting.html_blocks import Block
-from tests.support.shorthand import cases, config_error
+from tests.support.shorthand import config_error, parametrize
 
 
 def words(texts):
@@ -103,7 +103,7 @@ HTML = """\
 """
 
 
-@cases(
+@parametrize(
     "name, content, rows",
     [
         (
@@ -228,7 +228,7 @@ def characters(texts):
     return list(map(len, texts))
 
 
-@cases("count", [words, characters])
+@parametrize("count", [words, characters])
 @given(
     st.lists(
         st.tuples(

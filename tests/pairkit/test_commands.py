@@ -15,7 +15,7 @@ import pytest
 import pairkit
 from pairkit import ConfigError
 from tests.contract.conftest import Done, environment, run_alone, run_here, run_pairs
-from tests.support.shorthand import cases, each_line, pair, raises, table, text_table, values
+from tests.support.shorthand import each_line, pair, parametrize, raises, table, text_table, values
 
 TSV = "text1\ttext2\tlabel\n" + "".join(f"first {n}\tsecond {n}\t{n % 2}\n" for n in range(6))
 
@@ -93,7 +93,7 @@ def test_errors_name_the_flag(pairs, code, message, command):
     assert done.error.startswith(f"error: {message}")
 
 
-@cases(
+@parametrize(
     "package, command, message",
     [
         *values(
@@ -150,7 +150,7 @@ def test_next_step_keeps_input_flags(pairs):
     assert run_pairs("audit", pairs).err.splitlines()[-1] == "  pairs report 'my pairs.tsv'"
 
 
-@cases(
+@parametrize(
     "text, expected",
     [
         *values(
@@ -295,7 +295,7 @@ ROWS = [
 ]
 
 
-@cases(
+@parametrize(
     "call, message",
     [
         (lambda: pairkit.read(ROWS, columns=["text1"]), "columns = "),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import pairkit
 from pairkit import PairkitError
 from tests.pairkit.test_tables import spreadsheet
-from tests.support.shorthand import cases, config_error, data_error, each_line, raises, table
+from tests.support.shorthand import config_error, data_error, each_line, parametrize, raises, table
 
 FRAME = pl.DataFrame(
     {
@@ -69,7 +69,7 @@ CHANGES = st.lists(
 
 @settings(max_examples=25)
 @given(CHANGES)
-@cases("name", FILES)
+@parametrize("name", FILES)
 def test_damaged_files_give_an_error_with_their_name(tmp_path_factory, name, changes):
     path, data = tmp_path_factory.getbasetemp() / name, bytearray(FILES[name])
     for place, taken, put in changes:

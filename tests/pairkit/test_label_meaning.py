@@ -9,9 +9,9 @@ import pytest
 import pairkit
 from tests.support.shorthand import (
     approx,
-    cases,
     config_error,
     data_error,
+    parametrize,
     table,
     text_table,
     values,
@@ -42,7 +42,7 @@ def numbers(found):
     return found.rows["label"].to_list()
 
 
-@cases(
+@parametrize(
     "labels",
     [
         json.loads(labels)
@@ -88,7 +88,7 @@ def test_percentages_are_scores_up_to_1():
     assert numbers(read(["85%", "65,5 %", "7 %"])) == approx([0.85, 0.655, 0.07])
 
 
-@cases("texts", [("premise", "hypothesis"), SENTENCES])
+@parametrize("texts", [("premise", "hypothesis"), SENTENCES])
 def test_nli_labels_skip_neutral(texts):
     found = read(["neutral", "ENTAILMENT", "contradiction", "-", "neutral"], texts=texts)
     assert found.rows.select("text1", "label").rows() == [("a1", 1), ("a2", 0)]
@@ -100,7 +100,7 @@ def test_nli_labels_skip_neutral(texts):
     assert str(found.labels) in str(found.table())
 
 
-@cases(
+@parametrize(
     "labels, names, says",
     [
         *rows_of_json(r"""
@@ -151,7 +151,7 @@ def test_uncertain_labels_are_refused(labels, names, says):
         )
 
 
-@cases(
+@parametrize(
     "labels, names, meaning",
     rows_of_json(r"""
         [0.5, 1, 0] |  | scores from 0 to 1
@@ -181,7 +181,7 @@ def test_scores_of_a_pair_dataset_stay_scores(tmp_path):
     assert numbers(again) == [0, 1, 2]
 
 
-@cases(
+@parametrize(
     "labels, user_labels, expected, meaning",
     rows_of_json(r"""
         ["Yes", "no", "maybe"] | "maybe=skip" | [1, 0] | maybe=skip, yes=1, no=0
@@ -202,7 +202,7 @@ def test_other_labels_keep_their_meaning(labels, user_labels, expected, meaning)
     assert (numbers(found), found.labels.meaning) == (expected, meaning)
 
 
-@cases(
+@parametrize(
     "user_labels, scale, says",
     [
         *values(

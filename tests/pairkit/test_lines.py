@@ -18,7 +18,7 @@ from pairkit.base.system.text_lines import (
 )
 from pairkit.dataset.reading.tables import read_table
 from tests.pairkit.peak import peak_mib
-from tests.support.shorthand import cases, data_error
+from tests.support.shorthand import data_error, parametrize
 
 MIB = 1 << 20
 
@@ -58,7 +58,7 @@ def test_lines_before_damage_are_read(tmp_path):
         next(found)
 
 
-@cases("name", ["zeros.gz", "letters.txt"])
+@parametrize("name", ["zeros.gz", "letters.txt"])
 def test_long_lines_take_bounded_memory(tmp_path, name):
     path = tmp_path / name
     _ = bomb(path, b"\0", 128) if name == "zeros.gz" else one_line(path, 32)
@@ -68,7 +68,7 @@ def test_long_lines_take_bounded_memory(tmp_path, name):
     assert mib < 48
 
 
-@cases("name", ["a.csv.gz", "a.tsv.gz", "a.jsonl.gz", "a.json.gz", "a.parquet.gz"])
+@parametrize("name", ["a.csv.gz", "a.tsv.gz", "a.jsonl.gz", "a.json.gz", "a.parquet.gz"])
 def test_limit_on_decompressed_tables(tmp_path, name, monkeypatch):
     monkeypatch.setattr(lines, "FREE_BYTES", MIB)
     with data_error("decompresses to more than 200 times its size"):
@@ -85,7 +85,7 @@ def test_limit_on_whole_files(tmp_path, monkeypatch):
         read_table(path)
 
 
-@cases(
+@parametrize(
     "data, found",
     [
         ("\ufeffone\r\ntwo\u2028three\n".encode(), ["one\r\n", "two\u2028three\n"]),
@@ -126,7 +126,7 @@ def test_encodings(tmp_path, data, found, caplog):
     assert len(re.findall(shown, caplog.text)) == len(caplog.records) == ("Windows" in caplog.text)
 
 
-@cases(
+@parametrize(
     "line, says",
     [
         ("[" * 100_000, "too deep or too large"),
@@ -147,7 +147,7 @@ def test_invalid_objects_name_their_row(tmp_path, line, says):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
-@cases("name", ["a.csv", "a.csv.gz"])
+@parametrize("name", ["a.csv", "a.csv.gz"])
 def test_pipes_are_refused(tmp_path, name):
     os.mkfifo(tmp_path / name)
     for read in (read_table, read_whole, lambda path: list(read_lines(path))):

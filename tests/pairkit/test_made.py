@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 import pairkit
 from pairkit import DataError, PairDataset
 from tests.support.shorthand import (
-    cases,
     config_error,
     data_error,
     pair,
     pair_table,
+    parametrize,
     raises,
     table,
     values,
@@ -62,7 +62,7 @@ def test_sources_are_not_replaced(home):
         pairkit.split("made", "made", fresh=True)
 
 
-@cases(
+@parametrize(
     "out, message",
     [
         *((out, "a dataset needs a folder of its own; give it a name") for out in (".", "..", "/")),
@@ -153,7 +153,7 @@ def test_conflicts():
         pairkit.merge([one], conflicts="all")
 
 
-@cases(
+@parametrize(
     "train, test, reason",
     [
         *values(
@@ -265,7 +265,7 @@ def test_connected_pairs():
     assert positive == {"train": 160, "validation": 20, "test": 20}  # none of them goes
 
 
-@cases("shares", [(), (0, 0, 0), (-1, 1, 1), (float("nan"), 1, 1), (float("inf"), 1, 1)])
+@parametrize("shares", [(), (0, 0, 0), (-1, 1, 1), (float("nan"), 1, 1), (float("inf"), 1, 1)])
 def test_invalid_sizes(shares):
     with config_error("expected sizes of train, validation and test, such as"):
         pairkit.split(MANY, split_sizes=shares)

@@ -6,7 +6,7 @@ import pytest
 
 import pairkit
 from pairkit import ConfigError, DataError
-from tests.support.shorthand import cases, config_error, data_error, raises, table
+from tests.support.shorthand import config_error, data_error, parametrize, raises, table
 
 HANDBOOK = """\
 ---
@@ -96,7 +96,7 @@ FAQS = {
 }
 
 
-@cases(
+@parametrize(
     "name, pairs",
     {
         "labels.md": {"Can I swim?": "In May.", "And dive?": "No."},

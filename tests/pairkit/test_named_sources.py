@@ -4,12 +4,12 @@ import polars as pl
 
 import pairkit
 from pairkit.dataset.reading.named_sources import named_sources, named_words
-from tests.support.shorthand import cases, config_error
+from tests.support.shorthand import config_error, parametrize
 
 ROWS = [{"text1": "a", "text2": "b", "label": 1}]
 
 
-@cases(
+@parametrize(
     "source",
     [
         ROWS,

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairkit import audit, read
-from tests.support.shorthand import cases, config_error, data_error, each_line, table
+from tests.support.shorthand import config_error, data_error, each_line, parametrize, table
 
 WIDE = [
     {"anchor": "a", "positive": "b", "negative_1": "c", "negative_2": "d", "negative_3": "e"},
@@ -46,8 +46,8 @@ def in_file(name, rows):
     return write
 
 
-@cases("rows", [WIDE, LISTS], ids=["columns", "lists"])
-@cases("name", ["a.parquet", "a.jsonl", "a.json", "a.csv", "a.tsv"])
+@parametrize("rows", [WIDE, LISTS], ids=["columns", "lists"])
+@parametrize("name", ["a.parquet", "a.jsonl", "a.json", "a.csv", "a.tsv"])
 def test_files(tmp_path, name, rows):
     if name.endswith("sv") and rows is LISTS:  # as `pairs export` writes lists
         rows = [{**row, "negative": json.dumps(row["negative"])} for row in rows]
@@ -146,7 +146,7 @@ def test_unused_negatives_are_refused():
     assert negatives(WIDE, columns={**columns, "negative": "none"}) == []
 
 
-@cases("name", ["label", "Score"])
+@parametrize("name", ["label", "Score"])
 def test_labels_with_negatives_are_refused(name):
     rows = [{"anchor": "a", "positive": "b", "neg_1": "c", "neg_2": "d", name: 0.3}]
     columns = {

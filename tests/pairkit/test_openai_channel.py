@@ -24,7 +24,7 @@ from pairkit.base.openai_api.refusals import NoAnswer, RefusedCall
 from pairkit.base.openai_api.sdk import ExchangeFailed, GuardedClient
 from pairkit.base.system.address import read_address
 from tests.pairkit.exchange_server import serving, whole
-from tests.support.shorthand import cases, config_error, raises, table
+from tests.support.shorthand import config_error, parametrize, raises, table
 
 KEY = Key("sk-secret/0123456789", "MINE")
 
@@ -115,7 +115,7 @@ def test_the_environment_of_the_sdk_is_ignored(monkeypatch):
     assert not [word for word in ("evil", "chunked", "zo", "x-") if word in head]
 
 
-@cases("status", [429, 503])
+@parametrize("status", [429, 503])
 def test_no_retries_by_the_client(status):
     heads = []
     refused = whole(b"{}", status, retry_after_ms="1", x_should_retry="true")
@@ -190,7 +190,7 @@ def test_decompression_limit(coding, status):
         tracemalloc.stop()
 
 
-@cases("status", [200, 400])
+@parametrize("status", [200, 400])
 def test_echoed_key_is_masked(status):
     async def echo(writer, head):
         body = json.dumps({"error": {"message": head.decode()}}).replace("/", "\\/").encode()
@@ -231,7 +231,7 @@ def sends(*pieces, repeat=b""):
 OK = b"HTTP/1.1 200 OK\r\n"
 
 
-@cases(
+@parametrize(
     "answer, reason",
     [
         *(

@@ -16,7 +16,7 @@ from pairkit.base.openai_api.credentials import (
     variable_name,
 )
 from pairkit.base.system.address import Origin, is_path, origin_of, read_address
-from tests.support.shorthand import cases, config_error, raises, table
+from tests.support.shorthand import config_error, parametrize, raises, table
 
 
 def test_default_keys_are_sent_only_to_their_provider():
@@ -39,7 +39,7 @@ def test_default_keys_are_sent_only_to_their_provider():
         assert key_variable("api.openai.com", named) == named
 
 
-@cases(
+@parametrize(
     "key",
     [
         "sk-proj-Ab1cD2eF",
@@ -97,7 +97,7 @@ KEY = "sk-9/Ab+c=%d.e_f~"
 KEYS = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=8, max_size=40)
 
 
-@cases(
+@parametrize(
     "spelt",
     [
         KEY,
@@ -130,7 +130,9 @@ def test_short_keys_are_not_masked():
     assert Masking(["abcdefgh", "abcdefghij"]).text("abcdefghij") == "[key]"
 
 
-@cases("escape", [str, lambda text: text.replace("/", "\\/"), lambda text: quote(text, safe="")])
+@parametrize(
+    "escape", [str, lambda text: text.replace("/", "\\/"), lambda text: quote(text, safe="")]
+)
 def test_masking_of_the_beginning_of_a_long_key(escape):
     key = "sk-proj/Ab1cD2eF3gH4iJ5k"
     for shown in (key[:10], key[:13], key[:10] + "***5k", key):
@@ -188,7 +190,9 @@ NO_ADDRESSES = {
 }
 
 
-@cases("text, words", [(text, words) for words, texts in NO_ADDRESSES.items() for text in texts])
+@parametrize(
+    "text, words", [(text, words) for words, texts in NO_ADDRESSES.items() for text in texts]
+)
 def test_invalid_addresses(text, words):
     with config_error(words) as caught:
         parsed(text)
@@ -228,8 +232,8 @@ EVIL = [
 ]
 
 
-@cases("path", EVIL)
-@cases("root", [ROOT, f"{ROOT}/api/v3"])
+@parametrize("path", EVIL)
+@parametrize("root", [ROOT, f"{ROOT}/api/v3"])
 def test_paths_to_other_hosts(path, root):
     with raises(BadReply, match="is not a path on this server"):
         parsed(root).join(path)
@@ -260,7 +264,7 @@ def test_joined_urls_stay_on_the_server(text):
     assert origin_of(seen) == Origin("https", "api.example", 443)
 
 
-@cases("dots", ["..", ".", "%2e%2e", ".%2E", "%2e", "%2E."])
+@parametrize("dots", ["..", ".", "%2e%2e", ".%2E", "%2e", "%2E."])
 def test_paths_upwards(dots):
     address = parsed("http://h/tenant/api")
     for path in (f"/{dots}", f"/{dots}/{dots}/admin", f"/a/{dots}/b", f"/a/{dots}?x=1"):

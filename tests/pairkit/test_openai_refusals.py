@@ -13,7 +13,7 @@ from pairkit.base.openai_api.refusals import (
     patiently,
     retry_after_s,
 )
-from tests.support.shorthand import approx, cases, raises, text_table
+from tests.support.shorthand import approx, parametrize, raises, text_table
 
 REFUSALS = Path(__file__).with_name("refusals.txt")
 
@@ -27,12 +27,12 @@ def error(message, **fields):
     return {"error": {"message": message, **fields}}
 
 
-@cases("expected, status, body", text_table(REFUSALS.read_text()))
+@parametrize("expected, status, body", text_table(REFUSALS.read_text()))
 def test_classes_of_refusals(expected, status, body):
     assert about(Refusal.of(int(status), body.encode())) == expected
 
 
-@cases(
+@parametrize(
     "body",
     [
         b"[" * 200_000,
@@ -98,7 +98,7 @@ def test_backoff(waits):
     assert waits == [60, 2]
 
 
-@cases(
+@parametrize(
     "outcomes, tries, waited",
     [
         ([refused(500)] * 3, 3, [1, 2]),
@@ -116,7 +116,7 @@ def test_failures_that_end_the_attempts(waits, outcomes, tries, waited):
 NOW = 1_790_000_000.0
 
 
-@cases(
+@parametrize(
     "expected, headers",
     [
         *text_table(f"""
@@ -164,7 +164,7 @@ def test_the_longest_of_two_exhausted_limits_is_waited_for():
     assert retry_after_s(headers, NOW) == 3.0
 
 
-@cases(
+@parametrize(
     "body, expected",
     [
         (error("Quota", details=[{"@type": "RetryInfo", "retryDelay": "41s"}]), 41.0),

@@ -7,7 +7,7 @@ import pytest
 
 import pairkit
 from tests.published import REAL, real_data, write_pairs
-from tests.support.shorthand import cases, config_error, data_error, pair, values
+from tests.support.shorthand import config_error, data_error, pair, parametrize, values
 
 PAIRS = [("one", "two", 1), ("three", "four", 0)]
 
@@ -30,7 +30,7 @@ BY_NUMBER = {"text1": "1", "text2": "2", "label": "3"}
 HEADERS = ("sentence1,sentence2,score", "question1,question2,is_duplicate", "Query,Text,Relevance")
 
 
-@cases(
+@parametrize(
     "name, text, columns, expected",
     [
         *values(
@@ -84,7 +84,7 @@ def test_folder_of_splits(tmp_path, caplog):
         pairkit.read(tmp_path, split="x")
 
 
-@cases(
+@parametrize(
     "text, usable, left_out",
     [
         *values(
@@ -138,13 +138,13 @@ def test_published_datasets(name, kind, _, count):
     assert (dataset.label_kind, len(dataset)) == (kind, count)
 
 
-@cases("source", ["x" * 300, f"{'x' * 300}/y.csv", f"{'o' * 300}/name"])
+@parametrize("source", ["x" * 300, f"{'x' * 300}/y.csv", f"{'o' * 300}/name"])
 def test_too_long_path(source):
     with config_error(r"not a valid path \(File name too long\)"):
         pairkit.read(source)
 
 
-@cases("name", ["text2", "label"])
+@parametrize("name", ["text2", "label"])
 def test_columns_of_bytes(tmp_path, name):
     columns = pair(["a", "b"], [b"c", b"d"], [b"1", b"0"])
     pl.DataFrame(columns).write_parquet(tmp_path / "a.parquet")
@@ -164,7 +164,9 @@ def test_row_numbers_without_header(tmp_path):
         pairkit.read(tmp_path / "none.tsv", columns=BY_NUMBER)
 
 
-@cases("other, text", [(["u"], '["u"]'), ([["u"]], '[["u"]]'), (timedelta(1), '"1 day, 0:00:00"')])
+@parametrize(
+    "other, text", [(["u"], '["u"]'), ([["u"]], '[["u"]]'), (timedelta(1), '"1 day, 0:00:00"')]
+)
 def test_columns_of_several_types_become_texts(tmp_path, other, text):
     for split, page in (("train-0", other), ("train-1", "u"), ("test", other)):
         row = pair(["a"], ["b"], [1], page=[page])
@@ -187,7 +189,7 @@ def _hub():
     return pytest.importorskip("datasets").Dataset.from_list(TABLE)
 
 
-@cases(
+@parametrize(
     "make",
     [
         lambda: TABLE,
@@ -220,7 +222,7 @@ def test_tables_by_split(caplog):
     assert [*pairkit.read(by_split).splits] == ["train", "validation"]
 
 
-@cases(
+@parametrize(
     "source, message",
     [
         *values(

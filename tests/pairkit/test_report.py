@@ -7,7 +7,7 @@ import pytest
 
 import pairkit
 from pairkit import PairDataset
-from tests.support.shorthand import approx, config_error, data_error, pair, shared
+from tests.support.shorthand import approx, config_error, data_error, module_fixture, pair
 
 HOSTILE = "</div><script>alert(1)</script><img src=http://evil.example/x onerror=alert(2)> \x1b[31m &amp; \u202e"
 
@@ -97,7 +97,7 @@ class Page(HTMLParser):
         return [value for _, attributes in self.tags if (value := attributes.get(name))]
 
 
-@shared
+@module_fixture
 def report(tmp_path_factory):
     source = written(tmp_path_factory.mktemp("report") / "acme")
     return pairkit.report(dataset(source))

@@ -7,7 +7,7 @@ import pytest
 
 import pairkit
 from tests.pairkit.review_material import HOSTILE, Served, rows
-from tests.support.shorthand import raises, shared
+from tests.support.shorthand import module_fixture, raises
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = shutil.which("chromium")
@@ -18,7 +18,7 @@ pytestmark = [
 PAIRS = 30
 
 
-@shared
+@module_fixture
 def browser():
     with playwright.sync_playwright() as running:
         found = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])

@@ -9,7 +9,15 @@ import pytest
 import pairkit
 from pairkit import LeakError
 from tests.pairkit.review_material import judge_all, rows
-from tests.support.shorthand import approx, cases, config_error, data_error, pair, raises, table
+from tests.support.shorthand import (
+    approx,
+    config_error,
+    data_error,
+    pair,
+    parametrize,
+    raises,
+    table,
+)
 
 WORDS = {"y": "yes", "n": "no", "u": "unsure", "s": "skip"}
 
@@ -174,7 +182,7 @@ def test_reviews_without_results(tmp_path):
         pairkit.read(review.path)
 
 
-@cases(
+@parametrize(
     "change, message",
     [
         ("PRAGMA application_id = 7", "not a review"),

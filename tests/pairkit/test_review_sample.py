@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import pairkit
 from tests.pairkit.review_material import Reviewer, ann_at, judge_all, rows, text_in
-from tests.support.shorthand import cases, config_error, data_error, pair
+from tests.support.shorthand import config_error, data_error, pair, parametrize
 
 EVIDENCE = {"kind": "closer_comment", "url": "u", "who": "eve", "when": "2020"}
 
@@ -36,7 +36,7 @@ def counts(found):
     }
 
 
-@cases(
+@parametrize(
     "labels, facts, expected",
     [
         (

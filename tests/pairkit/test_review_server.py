@@ -14,10 +14,10 @@ from pairkit import Review
 from tests.contract.conftest import run_pairs
 from tests.pairkit.review_material import HOSTILE, Reviewer, Served, judge_all, rows, text_in
 from tests.support.shorthand import (
-    cases,
     config_error,
     each_line,
-    shared,
+    module_fixture,
+    parametrize,
     table,
     text_table,
 )
@@ -34,7 +34,7 @@ def server(review):
         yield running
 
 
-@shared
+@module_fixture
 def lasting(tmp_path_factory):
     """A shared server for tests without changes."""
     review = pairkit.review(rows(40), tmp_path_factory.mktemp("lasting") / "r.review", n=12)
@@ -148,7 +148,7 @@ def test_page_and_headers(lasting):
     }
 
 
-@cases(
+@parametrize(
     "status, header",
     text_table(f"""
         421 | Host: attacker.example
@@ -213,7 +213,7 @@ def _bodies():
     ]
 
 
-@cases("body, status", _bodies())
+@parametrize("body, status", _bodies())
 def test_invalid_bodies_change_nothing(lasting, body, status):
     server, review = lasting
     ann, _ = people(server)

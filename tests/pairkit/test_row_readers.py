@@ -24,10 +24,10 @@ from pairkit.dataset.reading.tables import read_table, table_rows
 from pairkit.dataset.reading.untrusted_tables import ParquetBatches
 from tests.pairkit.peak import peak_mib
 from tests.pairkit.test_tables import ROWS, SAME, put, spreadsheet
-from tests.support.shorthand import cases, config_error, data_error, raises, table
+from tests.support.shorthand import config_error, data_error, parametrize, raises, table
 
 
-@cases("case", SAME)
+@parametrize("case", SAME)
 def test_the_same_rows_for_every_reader(tmp_path, case):
     path, first = put(tmp_path, *SAME[case]), [text for text, *_ in ROWS]
     assert [row["text1"] for _, row in table_rows(path)] == first
@@ -101,7 +101,7 @@ SAID = ["The login page stays blank.", "Exports of tables are empty.", "Mails ar
 TICKETS = {"id": ["AB-1", "AB-2", "AB-3"], "status": ["open", "closed", "open"], "note": SAID}
 
 
-@cases(
+@parametrize(
     "table, means, proposed",
     [
         (TICKETS, "rows", "text=note"),
@@ -190,9 +190,9 @@ MANY = pl.DataFrame(
 )
 
 
-@cases("codec", ["zstd", "snappy", "none", "gzip"])
-@cases("version", ["1.0", "2.0"])
-@cases("dictionary", [True, False])
+@parametrize("codec", ["zstd", "snappy", "none", "gzip"])
+@parametrize("version", ["1.0", "2.0"])
+@parametrize("dictionary", [True, False])
 def test_valid_files(tmp_path, codec, version, dictionary):
     path = tmp_path / "a.parquet"
     how = {"compression": codec, "data_page_version": version, "use_dictionary": dictionary}
@@ -205,7 +205,7 @@ def test_valid_files(tmp_path, codec, version, dictionary):
     assert read_table(path).equals(MANY.clear())
 
 
-@cases(
+@parametrize(
     "columns, says",
     [
         ({"text1": ["a"] * 200_000}, "has more than"),
@@ -230,8 +230,8 @@ def test_decompression_bombs(tmp_path, columns, says, monkeypatch):
             read_table(packed)
 
 
-@cases("name", ["a.parquet", "a.arrow"])
-@cases("nested", [False, True])
+@parametrize("name", ["a.parquet", "a.arrow"])
+@parametrize("nested", [False, True])
 def test_memory_for_a_repeated_long_text(tmp_path, name, nested):
     """An Arrow dictionary: 100 kB for each of 40,000 rows in a file of a few kB."""
     texts = pa.DictionaryArray.from_arrays(pa.array([0] * 40_000, pa.int32()), ["a" * 100_000])
@@ -300,7 +300,7 @@ def numbered(rows):
     )
 
 
-@cases("rows", [0, 1, 20_000])
+@parametrize("rows", [0, 1, 20_000])
 def test_stream_parquet(tmp_path, rows):
     one, other = tmp_path / "one.parquet", tmp_path / "deep/other.parquet"
     write_parquet(one, numbered(rows), private=True)

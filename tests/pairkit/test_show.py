@@ -7,7 +7,7 @@ from rich.console import Console
 
 import pairkit
 from pairkit import PairDataset
-from tests.support.shorthand import cases, config_error, data_error, pair, values
+from tests.support.shorthand import config_error, data_error, pair, parametrize, values
 
 EVIDENCE = {"kind": "closer_comment", "url": "https://github.com/a/b/issues/1", "who": "eve"}
 ROWS = pl.DataFrame(
@@ -109,7 +109,7 @@ def test_apostrophes_that_export_adds_are_removed_by_reading(tmp_path):
     ].row(0)[:2] == ("'=1", "'tis")
 
 
-@cases("mark", ["=", "+", "-", "@", "\t", "\r", "\n", "＝"])
+@parametrize("mark", ["=", "+", "-", "@", "\t", "\r", "\n", "＝"])
 def test_formulas_are_escaped(tmp_path, mark):
     text = mark + 'cmd|"/c calc"!A1'
     rows = [(text, "b", 1, -1, None), ("1=1", " -", 0, 2, text)]
@@ -128,8 +128,8 @@ def test_formulas_are_escaped(tmp_path, mark):
     assert json.loads(lines.read_text().splitlines()[0])["text1"] == text
 
 
-@cases("value", [b"x", [b"x"], {"a": [b"x"]}])
-@cases("file_format", ["jsonl", "csv"])
+@parametrize("value", [b"x", [b"x"], {"a": [b"x"]}])
+@parametrize("file_format", ["jsonl", "csv"])
 def test_columns_of_bytes_are_refused(tmp_path, value, file_format):
     frame = pl.DataFrame(pair(["a"], ["b"], [1], raw=[value]))
     with data_error(f"train.{file_format}: column raw has bytes, which {file_format} can't"):
@@ -141,7 +141,7 @@ DROPPED = object()
 WHOLE = {"kind": "said", "url": "u", "who": None, "when": "2020"}
 
 
-@cases(
+@parametrize(
     "name, value, expected",
     [
         *values(

@@ -25,10 +25,10 @@ from pairkit.similarity.measures import (
 from pairkit.similarity.near_duplicates import jaccard, near_identical, shingle_sets
 from pairkit.similarity.same_text import first_of_same
 from pairkit.similarity.terms import places, terms
-from tests.support.shorthand import approx, cases, text_lines, values
+from tests.support.shorthand import approx, parametrize, text_lines, values
 
 
-@cases(
+@parametrize(
     "text, expected",
     [
         *values(
@@ -272,7 +272,7 @@ def test_near_identical():
     assert near_identical(["", "", "!!!", "!!!", "..."]) == near_identical([]) == []
 
 
-@cases("others", [0, 8])  # small families are compared pair by pair
+@parametrize("others", [0, 8])  # small families are compared pair by pair
 def test_a_pair_at_the_threshold_is_near_identical(others):
     shorter = text(4, 82)  # 80 triples
     at, below = (f"{shorter} {text(5, more)}" for more in (20, 21))
@@ -328,7 +328,7 @@ def test_texts_on_disk(kinds, in_memory):
         assert near_identical(texts) == expected
 
 
-@cases("changes, least", [(3, 0.99), (6, 0.93)])
+@parametrize("changes, least", [(3, 0.99), (6, 0.93)])
 def test_recall_at_the_threshold(changes, least):
     """Pairs at 0.9 almost surely, at 0.8 with probability 0.95."""
     count = 300

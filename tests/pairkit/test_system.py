@@ -24,10 +24,10 @@ from pairkit.base.system.folders import check_apart, differing, held_folder
 from pairkit.base.system.http_server import LOOPBACK, HttpServer, listening_socket
 from pairkit.base.system.machine import is_out_of_memory
 from tests.support.shorthand import (
-    cases,
     config_error,
     data_error,
     each_line,
+    parametrize,
     raises,
     remote_error,
     table,
@@ -101,7 +101,7 @@ def test_check_free(tmp_path):
             check_free(tmp_path / "a.txt", suffix)
 
 
-@cases("work", ["pairs", "pairs/work", "pairs/a/b"])
+@parametrize("work", ["pairs", "pairs/work", "pairs/a/b"])
 def test_working_folder_in_the_dataset_folder(work):
     with config_error("would replace"):
         check_apart(Path("pairs"), Path(work))
@@ -210,7 +210,7 @@ RAY = SimpleNamespace(RayError=RayError)
 vars(RAY).update({name: type(name, (RayError, *more), {}) for name, more in KINDS.items()})
 
 
-@cases(
+@parametrize(
     "raised, expected, words",
     [
         (RAY.RayTaskError(), DataError, "^a.json:3: a fault of its own$"),
@@ -239,7 +239,7 @@ def test_first_finished_call():
     assert Cluster(ray, "auto").first(["a"], 1.0) is None
 
 
-@cases(
+@parametrize(
     "error",
     [
         MemoryError(),
@@ -299,7 +299,7 @@ def test_close_finishes_requests_and_frees_the_port():
     listening_socket(LOOPBACK, port).close()
 
 
-@cases("port", [-1, 65_536, 99_999])
+@parametrize("port", [-1, 65_536, 99_999])
 def test_ports_out_of_range_are_refused(port):
     with config_error(rf"port=.*{port}.*: expected 0 .* to 65535"):
         listening_socket(LOOPBACK, port)

@@ -9,7 +9,7 @@ import pytest
 
 import pairkit
 from pairkit import PairkitError
-from tests.support.shorthand import approx, cases, data_error, raises, text_table
+from tests.support.shorthand import approx, data_error, parametrize, raises, text_table
 
 HEAD = "text1,text2,label\n"
 ROWS = [("Grüße, Bob", "Hallo", 1), ("A dog", "A cat", 0)]
@@ -79,7 +79,7 @@ def put(folder, name, data):
     return folder / name
 
 
-@cases("case", SAME)
+@parametrize("case", SAME)
 def test_the_same_rows(tmp_path, case):
     pairs = pairkit.read(put(tmp_path, *SAME[case]))["train"]
     assert pairs.select("text1", "text2", "label").rows() == ROWS
@@ -123,7 +123,7 @@ TEXTS = {
 }
 
 
-@cases("case", TEXTS)
+@parametrize("case", TEXTS)
 def test_texts_do_not_change(tmp_path, case):
     name, content, texts = TEXTS[case]
     read = pairkit.read(
@@ -132,7 +132,7 @@ def test_texts_do_not_change(tmp_path, case):
     assert read["train"]["text1"].to_list() == texts
 
 
-@cases(
+@parametrize(
     "name, message, content",
     [
         *text_table(r"""
@@ -263,7 +263,7 @@ def test_spreadsheets(tmp_path):
         pairkit.read(f"{path}:C")
 
 
-@cases("as_pandas", [True, False])
+@parametrize("as_pandas", [True, False])
 def test_rows_in_memory_are_read_like_files(as_pandas):
     rows = [{" text1": "a", "text2": "b", "label": label} for label in (1, "", None, 0.0)]
     source = pytest.importorskip("pandas").DataFrame(rows) if as_pandas else rows

@@ -17,7 +17,7 @@ from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 from pairkit import RemoteError
 from papers.__main__ import app
 from papers.suites import download, find_tasks, nli, retrieval, transfer
-from tests.aoe_train.shorthand import raises
+from tests.support.shorthand import raises
 
 SIZES = {"MR": 4, "CR": 4, "SUBJ": 4, "MPQA": 4, "SST2": 1, "TREC": 1, "MRPC": 1}
 

@@ -13,8 +13,8 @@ from aoe_train.objectives.labelled_pairs import cosine, unit
 from aoe_train.objectives.objective import Objective
 from aoe_train.objectives.objective_settings import ObjectiveSettings, Taus, Weights
 from aoe_train.objectives.ranking_losses import angle_reference, ranking_loss
-from tests.aoe_train.shorthand import approx
 from tests.aoe_train.tiny import seeded
+from tests.support.shorthand import approx
 
 PAGE = (Path(__file__).parents[2] / "papers" / "equations.md").read_text(encoding="utf-8")
 TAU = 0.05

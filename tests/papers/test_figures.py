@@ -18,8 +18,15 @@ from pairkit import ConfigError, DataError
 from papers.figures.halves import Zone, distances, halves
 from papers.figures.make import Request, make_figures
 from papers.figures.numbers import Pairs, density, gold_scores, levels, nearest, read_curves
-from tests.aoe_train.shorthand import approx, cases, config_error, data_error, read_rows, shared
 from tests.aoe_train.tiny import WORDS, load
+from tests.support.shorthand import (
+    approx,
+    config_error,
+    data_error,
+    module_fixture,
+    parametrize,
+    values,
+)
 
 SMALL = Zone(above=0.5, perplexity=5)
 RUN = {
@@ -46,7 +53,7 @@ def files(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-@shared
+@module_fixture
 def pairs(tmp_path_factory):
     """Forty graded pairs; one text would be a formula to matplotlib, one holds what its font lacks."""
     choose = random.Random(0)
@@ -97,7 +104,7 @@ def test_figures_and_numbers_of_vectors(bert, pairs, tmp_path):
 
 def test_figures_of_a_dataset(tmp_path):
     (tmp_path / "data").mkdir()
-    for split, long in read_rows("""
+    for split, long in values("""
             train | 600
             test | 4
             """):
@@ -142,7 +149,7 @@ def test_curves_of_runs(tmp_path):
     assert read_curves(none).dev is None
     with config_error("only model folders of `aoe train` have curves"):
         read_curves("minilm")
-    for changes, message in read_rows("""
+    for changes, message in values("""
             {'history': []} | the history is empty
             {'history': 3} | no readable
             """):
@@ -160,7 +167,7 @@ def test_a_density_is_the_mean_of_reflected_kernels_and_has_area_one():
     assert density(np.full(9, 0.3), (0, 1)).y.max() < 200  # equal values are a narrow peak
 
 
-@cases(
+@parametrize(
     "labels, expected",
     [
         ([0, 1, 1], [0, 1]),
@@ -198,7 +205,7 @@ def test_halves_of_the_pairs_in_the_zone():
     assert (once.real.mean, once.imaginary.mean, once.imaginary_larger) == (5, 10, 1)
 
 
-@cases(
+@parametrize(
     "make, message",
     [
         (lambda: Zone("score"), "--zone score: expected gold, cosine, all"),

@@ -12,8 +12,8 @@ from papers.methods.bilstm import bilstm_folder, write_bilstm
 from papers.methods.flow import Flow, fit_flow, negative_log_likelihood, with_flow
 from papers.methods.whitening import whitened, whitening
 from papers.methods.word_vectors import WordVectors, is_word_vectors, read_word_vectors
-from tests.aoe_train.shorthand import approx, cases, config_error, data_error, table
 from tests.aoe_train.tiny import unit
+from tests.support.shorthand import approx, config_error, data_error, parametrize, table
 
 
 def drawn(count=400, dim=6):
@@ -72,7 +72,7 @@ def written(path, text):
     return path
 
 
-@cases("name", ["w.txt", "w.vec", "w.txt.gz"])
+@parametrize("name", ["w.txt", "w.vec", "w.txt.gz"])
 def test_words_are_looked_up_and_averaged(name, tmp_path):
     text = "3 2\n" * name.endswith("vec") + "a 1 0\nit 0 1\n's 2 2\n. . 4 4\na 9 9\n"
     path = written(tmp_path / name, text)
@@ -87,8 +87,8 @@ def test_words_are_looked_up_and_averaged(name, tmp_path):
 
 
 @table(
-    "text, row",
     r"""
+    text, row
     'a 1 2\nb 1\n' | 2
     'a 1 x\n' | 1
     'a 1 nan\n' | 1

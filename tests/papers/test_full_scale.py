@@ -20,14 +20,14 @@ from papers.reproduce.recipe import read_recipe, recipe_names
 from papers.reproduce.reproduce import Options, reproduce
 from papers.reproduce.scoring import Scoring
 from papers.suites.mteb import evaluate_mteb
-from tests.aoe_train.shorthand import cases, config_error, shared, table
 from tests.docs.test_commands_are_known import tree
 from tests.papers import hub
+from tests.support.shorthand import config_error, module_fixture, parametrize, values
 
 Reproduce = Callable[..., dict[str, Any]]
 
 
-@shared
+@module_fixture
 def root(tmp_path_factory):
     """A folder with the models at their Hub ids, and the data."""
     root = tmp_path_factory.mktemp("full")
@@ -89,14 +89,14 @@ def check(name, found, rows):
         )
 
 
-@cases("name", recipe_names())
+@parametrize("name", recipe_names())
 def test_recipes_run_on_data_of_the_hub(name, full):
     last = rows_of(name)[-1:]
     check(name, full(name, *last), last)
 
 
 @pytest.mark.slow
-@cases("name", recipe_names())
+@parametrize("name", recipe_names())
 def test_every_row_runs_on_data_of_the_hub(name, full):
     check(name, full(name), rows_of(name))
 
@@ -183,20 +183,20 @@ def resolved(name, scale="full"):
     return {run.row: run for run in reversed(runs)}
 
 
-@table("name, row, values", SETTINGS)
-def test_settings_are_the_papers(name, row, values):
+@parametrize("name, row, assignments", values(SETTINGS))
+def test_settings_are_the_papers(name, row, assignments):
     """The papers' values change nothing."""
     given = resolved(name)[row].settings
-    papers = load_settings(TrainSettings, below=given, settings=values.split("; "))
+    papers = load_settings(TrainSettings, below=given, settings=assignments.split("; "))
     assert papers == TrainSettings.model_validate(given)
 
 
-@cases("name, row, data", DATA)
+@parametrize("name, row, data", DATA)
 def test_data_are_the_papers(name, row, data):
     assert resolved(name)[row].source.train == data
 
 
-@cases("name", recipe_names())
+@parametrize("name", recipe_names())
 def test_rows_differ(name):
     for scale in read_recipe(name).scales:
         runs = [repr(replace(run, row="", seed=0)) for run in resolved(name, scale).values()]

@@ -23,8 +23,8 @@ from papers.methods.isbert import NGrams, information_loss
 from papers.methods.objectives import Phase, in_batch_angle_emb, phase_similarity
 from papers.methods.promptbert import fill_template, template_bias, templates
 from tests.aoe_train.conftest import Killed
-from tests.aoe_train.shorthand import approx, cases, config_error, raises, shared, table
 from tests.aoe_train.tiny import WORDS, card_of, load, save_generator, save_words
+from tests.support.shorthand import approx, config_error, module_fixture, parametrize, raises, table
 
 TEXT_METHODS = [
     name for name in NAMES if name not in ("angle-phase", "in-batch-angle-emb", "infersent")
@@ -55,13 +55,13 @@ def begun(name, encoder, kind="single", **options):
     return made
 
 
-@shared
+@module_fixture
 def texts():
     words = random.Random(4)
     return [" ".join(words.sample(WORDS, words.randint(3, 9))) for _ in range(16)]
 
 
-@cases("name", [*TEXT_METHODS, "infersent", "consert-joint"])
+@parametrize("name", [*TEXT_METHODS, "infersent", "consert-joint"])
 def test_a_killed_training_continues_to_the_same_weights(name, texts, shallow, tmp_path, kill_at):
     data = texts
     backbone, options = shallow, {}
@@ -104,8 +104,8 @@ def test_a_killed_training_continues_to_the_same_weights(name, texts, shallow, t
 
 
 @table(
-    "name, kind, given, words",
     """
+    name, kind, given, words
     diffcse | single | {'dense': [8]} | remove encoder.dense
     consert | single | {'prompts': {'query': 'q: '}} | remove the prompts
     infersent | binary | {} | expected a BiLSTM over word vectors
@@ -181,7 +181,7 @@ def test_consert_by_hand_and_its_views(bert):
     assert model.training
 
 
-@cases("packing", [True, False])
+@parametrize("packing", [True, False])
 def test_feature_cutoff_is_the_same_for_all_tokens_of_a_text(packing, bert):
     model = load(bert, packing=packing).model
     seen = []

@@ -12,8 +12,8 @@ from papers.ran.pretrain import _read_embeddings as read_embeddings
 from papers.ran.pretrain import pretrain
 from papers.ran.settings import PretrainSettings, RanSizes
 from tests.aoe_train.conftest import Killed
-from tests.aoe_train.shorthand import cases, config_error
 from tests.aoe_train.tiny import read_json
+from tests.support.shorthand import config_error, parametrize
 
 SIZES = RanSizes(dim=32, layers=1, heads=2, head_dim=8, window=16, dropout=0)
 
@@ -68,7 +68,7 @@ def test_the_loss_falls_and_the_output_is_a_model_folder(texts, bert):
     assert AutoModel.from_pretrained(out)(**batch).pooler_output.shape == (1, 32)
 
 
-@cases(
+@parametrize(
     "changes, sign",
     [
         ({"lr": 1e30, "steps": 30}, "the loss became nan"),
@@ -91,7 +91,7 @@ def test_a_diverged_run_stops(texts, bert, changes, sign):
     assert not run.out.exists()
 
 
-@cases("checkpointing", [False, True])
+@parametrize("checkpointing", [False, True])
 def test_a_killed_run_continues_to_the_same_weights(texts, bert, monkeypatch, checkpointing):
     undisturbed = settings(
         texts, bert, out=texts.with_name("whole"), gradient_checkpointing=checkpointing

@@ -11,7 +11,7 @@ from papers.__main__ import app
 from papers.reproduce.recipe import read_recipe, reproduced_rows
 from papers.suites import SUITES
 from papers.suites.published import PUBLISHED
-from tests.aoe_train.shorthand import approx
+from tests.support.shorthand import approx
 
 ROWS = {  # as counted in the papers
     "AoE, Table 1": 15,

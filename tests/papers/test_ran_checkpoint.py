@@ -23,7 +23,7 @@ from papers.ran.convert import convert_checkpoint
 from papers.ran.masked_lm import RanForMaskedLM
 from papers.ran.tensor_bundle import read_bundle
 from tests.aoe_train.ran_reference import Reference, second_moment, standard
-from tests.aoe_train.shorthand import cases, data_error, read_rows
+from tests.support.shorthand import data_error, parametrize, values
 
 CHECKPOINT = Path(__file__).parents[1] / "aoe_train" / "data" / "ran.ckpt"
 TEXTS = [list(np.random.default_rng(n).integers(1, 20, n)) for n in (1, 5, 8, 10, 11, 16, 29)]
@@ -89,7 +89,7 @@ def copy(folder):
 
 
 def test_the_number_of_heads_must_be_known_and_fit(tmp_path):
-    for folder, heads, error, words in read_rows(
+    for folder, heads, error, words in values(
         """
             CHECKPOINT | None | ConfigError | number of heads
             CHECKPOINT | 5 | ConfigError | 5 heads don't divide 12 dimensions
@@ -106,7 +106,7 @@ def test_the_number_of_heads_must_be_known_and_fit(tmp_path):
     assert (config.num_attention_heads, config.head_dim, config.window_size) == (6, 2, 32)
 
 
-@cases(
+@parametrize(
     "change, message",
     [
         (
@@ -143,7 +143,7 @@ def checkpoint(tmp_path):
     return copy(tmp_path) / "ran.ckpt"
 
 
-@cases(
+@parametrize(
     "damage, words",
     [
         (lambda index, data: data.unlink(), "data-00000-of-00001: not readable"),

@@ -21,8 +21,8 @@ from papers.ran.masked_lm import RanForMaskedLM
 from papers.ran.masking import IGNORED, Vocabulary, mask_words
 from papers.ran.settings import MaskSettings, PretrainSettings
 from papers.ran.tokenizer import load_tokenizer
-from tests.aoe_train.shorthand import cases, config_error, data_error, raises, read_rows
 from tests.aoe_train.tiny import bytelevel, wordpiece
+from tests.support.shorthand import config_error, data_error, parametrize, raises, values
 
 TOKENIZER = wordpiece()
 VOCABULARY = Vocabulary.of(TOKENIZER)
@@ -101,7 +101,7 @@ def test_lines_and_columns_are_texts(tmp_path):
     paths = [tmp_path / name for name in ("a.txt", "b.txt.gz", "c.jsonl")]
     assert list(read_texts(paths, "text")) == ["the dog", "the cat", "a boat", "a car"]
     assert list(read_texts([tmp_path / "d.parquet"], "body")) == ["a road"]
-    for name, column, words in read_rows("""
+    for name, column, words in values("""
             c.jsonl | body | no column 'body'; found text
             latin.txt | text | latin.txt:1: is not UTF-8
             plain.gz | text | plain.gz:1: not readable
@@ -147,7 +147,7 @@ def test_a_vocabulary_file_makes_a_wordpiece_tokenizer(tmp_path):
         assert again("the cats").data == {"input_ids": [6, 7, 8], "attention_mask": [1, 1, 1]}
 
 
-@cases(
+@parametrize(
     "vocabulary, words",
     [
         (b"[PAD]\nthe\n", r"lacks \[UNK\], \[CLS\]"),

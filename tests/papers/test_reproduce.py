@@ -25,16 +25,16 @@ from papers.reproduce.runner import Record
 from papers.reproduce.table import markdown, summary
 from papers.reproduce.training_data import TrainingData, prepare, training_data
 from tests import forked
-from tests.aoe_train.shorthand import (
+from tests.aoe_train.tiny import save_words, write_pairs
+from tests.support.shorthand import (
     approx,
-    cases,
     config_error,
     data_error,
+    parametrize,
     raises,
-    read_rows,
     table,
+    values,
 )
-from tests.aoe_train.tiny import save_words, write_pairs
 
 RECIPE = """
 title = "Tiny"
@@ -250,8 +250,8 @@ def test_a_failed_run_does_not_stop_the_remaining_runs(root, recipe):
 
 
 @table(
-    "row, differs",
     r"""
+    row, differs
     whiten = { dim = 4 } | True
     flow = {} | True
     'method = "promptbert"\nsettings.encoder.max_length = 40' | True
@@ -275,8 +275,8 @@ def test_averaged_word_vectors_are_a_row(root):
 
 
 @table(
-    "old, new, says",
     r"""
+    old, new, says
     name = "held" | name = "dev" | two columns would be named 'dev'
     name = "held" | 'name = "held"\nmetric = "roc"' | metric 'roc': dev.tsv has spearman, pearson
     name = "held" | 'name = "held"\nmean = true' | a column with a name has one task
@@ -297,7 +297,7 @@ def test_bad_recipes_fail_before_training(root, old, new, says):
 
 def test_errors_name_missing_recipes_rows_and_files(root, recipe):
     folders = Folders(root, root)
-    for given, words in read_rows("""
+    for given, words in values("""
             {'only': ['BERT']} | has the rows none, CoSENT, CT
             {'seeds': [0, 0]} | --seeds 0,0: a seed is given twice
             {'assignments': ['seed=3']} | --set seed=3: rows and runs differ in it
@@ -393,7 +393,7 @@ def test_list_dry_run_and_usage_errors(root, monkeypatch, capsys):
     papers(*given, "--only", "none", "--json")
     assert [row["row"] for row in json.loads(capsys.readouterr().out)["rows"]] == ["none"]
     monkeypatch.chdir(root)
-    for arguments, words in read_rows("""
+    for arguments, words in values("""
             () | name a recipe; `python -m papers reproduce --list` lists them
             ('stsb', '--scale', 'huge') | --scale huge: expected smoke, small, full
             ('stsb', '--seeds', 'one') | --seeds one: expected numbers
@@ -404,7 +404,7 @@ def test_list_dry_run_and_usage_errors(root, monkeypatch, capsys):
             papers(*arguments)
 
 
-@cases("place", ["out", "out/*/models/*"])
+@parametrize("place", ["out", "out/*/models/*"])
 def test_sigterm_ends_the_command(root, place):
     """While data is read, and while a model is trained."""
     given = ("--data-dir", "data", "--out", "out", "--only", "CoSENT", "--set", "optim.epochs=400")

@@ -15,8 +15,8 @@ from pairkit.base.system.folders import locked
 from papers.reproduce import workers
 from papers.reproduce.reproduce import FIGURES, TABLE, SharedRuns, reproduce
 from tests import forked
-from tests.aoe_train.shorthand import config_error, raises, table
 from tests.papers.test_reproduce import no_output, options, papers, recipe, root  # noqa: F401 - two fixtures
+from tests.support.shorthand import config_error, raises, table
 
 SET = ("--set", "optim.epochs=6")
 ASSIGNED = ("optim.epochs=6",)
@@ -121,8 +121,8 @@ def test_records_of_two_machines_make_one_table(root, recipe, tmp_path, monkeypa
 
 
 @table(
-    "listed, count, found",
     """
+    listed, count, found
     '2,5' | 8 | ['2', '5']
     None | 3 | ['0', '1', '2']
     None | 0 | [None]

@@ -26,16 +26,16 @@ from papers.suites.evaluate import compare_with_published
 from papers.suites.probe import ClassTask, Detection, JoinedTask, predict
 from papers.suites.retrieval import CaptionTask
 from tests.aoe_train.embeddings_server import serving
-from tests.aoe_train.shorthand import (
+from tests.published import REAL, real_data
+from tests.support.shorthand import (
     approx,
-    cases,
     config_error,
     data_error,
+    parametrize,
     raises,
-    read_rows,
     table,
+    values,
 )
-from tests.published import REAL, real_data
 
 NARROW, WIDE = [2.0**t for t in range(-2, 4)], [2.0**t for t in range(-1, 6)]
 
@@ -83,7 +83,7 @@ def test_two_parts_choose_the_penalty_by_folds_of_train():
         predict((nothing, np.array([0] * 55 + [1] * 5)), blobs(10))
 
 
-@cases("length", [1e-3, 1.0, 300.0])
+@parametrize("length", [1e-3, 1.0, 300.0])
 def test_three_parts_choose_the_penalty_by_dev_at_any_vector_length(length):
     parts = blobs(40, 3, 1), blobs(200, 3, 11), blobs(300, 3, 21)
     train, dev, test = ((x * np.float32(length), y) for x, y in parts)
@@ -178,7 +178,7 @@ def seen(folder, name):
 
 
 @pytest.mark.usefixtures("small")
-@cases("name", transfer.TASKS)
+@parametrize("name", transfer.TASKS)
 def test_all_layouts_give_the_same_examples(name, tmp_path):
     packed = seen(tables(tmp_path / "packed"), name)
     assert packed == seen(tables(tmp_path / "plain", ""), name)
@@ -266,7 +266,7 @@ def test_a_suite_is_evaluated_and_compared_with_published_scores(inference, tmp_
     assert re.search(
         r"\*\*hinted\*\* \| \d+\.\d\d \| – \| – \|", compare_with_published("nli", some)
     )
-    for suite, error, words in read_rows("""
+    for suite, error, words in values("""
             sts | DataError | contains none of the tasks
             glue | ConfigError | --suite glue: expected sts, transfer, nli, retrieval
             """):
@@ -332,8 +332,8 @@ def by_hand(vectors):
 
 
 @table(
-    "images, noise",
     """
+    images, noise
     1 | 1.0
     3 | 0.5
     40 | 0.4

@@ -1,6 +1,7 @@
 """Short forms of what most tests use: tables of cases as text, expected errors, rows of pairs."""
 
 import ast
+import math
 
 import polars as pl
 import pytest
@@ -8,13 +9,11 @@ import pytest
 from pairkit import AuthError, BadReply, ConfigError, DataError, RateLimited, RemoteError
 
 approx = pytest.approx
-cases = pytest.mark.parametrize
+parametrize = pytest.mark.parametrize
 raises = pytest.raises
-shared = pytest.fixture(scope="module")  # by all tests of a file
-ERRORS = {
-    kind.__name__: kind
-    for kind in (AuthError, BadReply, ConfigError, DataError, RateLimited, RemoteError)
-}
+module_fixture = pytest.fixture(scope="module")  # by all tests of a file
+_ERRORS = (AuthError, BadReply, ConfigError, DataError, RateLimited, RemoteError)
+_NAMED = {"nan": math.nan, **{error.__name__: error for error in _ERRORS}}
 
 
 def text_lines(text):
@@ -35,20 +34,20 @@ def text_table(text, columns=0):
 def each_line(text, columns=0):
     """Run a test for each line below the names: one name takes the line, several take its cells."""
     names, _, lines = text.strip().partition("\n")
-    return cases(names, text_table(lines, columns) if "," in names else text_lines(lines))
+    return parametrize(names, text_table(lines, columns) if "," in names else text_lines(lines))
 
 
 def table(text, **named):
     """Run a test for each line below the names; its cells, parted by " | ", are those of `values`."""
     names, _, lines = text.strip().partition("\n")
-    return cases(names, values(lines, **named))
+    return parametrize(names, values(lines, **named))
 
 
 def values(text, **named):
-    """Rows of cells, parted by " | ": errors, names given here, literals of Python or else plain text."""
+    """Rows of cells, parted by " | ": errors, nan, names given here, literals of Python or else plain text."""
     lines = [line.strip() for line in text.strip().splitlines()]
     return [
-        tuple(_value(cell, ERRORS | named) for cell in line.split(" | "))
+        tuple(_value(cell, _NAMED | named) for cell in line.split(" | "))
         for line in lines
         if line[:2] != "# "
     ]
