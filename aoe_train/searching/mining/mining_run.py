@@ -107,7 +107,7 @@ def run_mining(
         if not splits:
             reasons = listed(statistics["turned_down_candidates"])
             raise DataError(
-                f"no row got a negative (rejected candidates: {reasons or 'none'}); widen the range or loosen"
+                f"no row got a negative (turned down candidates: {reasons or 'none'}); widen the range or loosen"
                 " the rules on scores",
                 path=source,
             )

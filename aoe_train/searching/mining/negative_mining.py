@@ -139,7 +139,7 @@ class CandidateRanking(NamedTuple):
 
 
 class ChosenNegatives(NamedTuple):
-    """Negatives by rank, their scores, and the numbers of rejected candidates by reason."""
+    """Negatives by rank, their scores, and the numbers of candidates turned down by reason."""
 
     indices: Indices
     scores: Scores
@@ -273,7 +273,7 @@ class _Miner:
         return CandidateRanking(candidates, self._scores(text, candidates))
 
     def _rules(self, scores: Scores, positive: float) -> Iterator[tuple[str, Mask]]:
-        """The rejected candidates by rule, in sentence-transformers' order."""
+        """The candidates turned down by each rule, in sentence-transformers' order."""
         margin = self._settings.margin
         relative_margin = self._settings.relative_margin
         if margin is not None:
