@@ -172,7 +172,10 @@ def column_prompts(
 
 
 def _words(prompt: str, model_prompts: NamedPrompts) -> str:
-    """The words of the model's prompt with this name, or the prompt itself; raises ConfigError if it has none."""
+    """The words of the model's prompt with this name, or the prompt itself.
+
+    Raises ConfigError if the model doesn't define the name.
+    """
     if prompt in model_prompts.known:
         if prompt not in model_prompts.prompts:
             raise ConfigError(

@@ -67,7 +67,7 @@ def exported_card_head(
     tags: Sequence[str] = (),
     about: Mapping[str, Any],
 ) -> str:
-    """The metadata, title and first sentence of an exported model's card; `about` is the source's metadata."""
+    """The metadata and title of an exported model's card; `about` is the source's metadata."""
     base = about.get("base_model")
     yaml = card_head(
         name,

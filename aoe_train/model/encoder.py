@@ -24,7 +24,7 @@ from aoe_train.model.backbones.packed_bert import PackedBert
 from aoe_train.model.backbones.static import StaticTable, refuse_static
 from aoe_train.model.batch_runner import BatchRunner
 from aoe_train.model.dense_layers import DenseLayers, new_dense_layers, write_dense_layers
-from aoe_train.model.device import downloaded, find_device, upload
+from aoe_train.model.device import downloaded, evaluation_mode, find_device, upload
 from aoe_train.model.encoder_settings import (
     SETTINGS_FILE,
     needs_toolkit,
@@ -316,22 +316,17 @@ class Encoder:
             # The settings truncate the scaled vector, as in sentence-transformers.
             truncate_after_scaling=dim is None and normalize is None,
         )
-        training = self.model.training
-        self.model.eval()
-        try:
-            with torch.inference_mode(), Display(progress) as show:
-                batches_of_vectors = self._runner.vectors(
-                    self.tokens,
-                    texts,
-                    prompt,
-                    self.settings.max_length,
-                    batch_tokens,
-                    show,
-                    halve=halve,
-                )
-                _encode_batches(batches_of_vectors, shorten, vectors, show)
-        finally:
-            self.model.train(training)
+        with evaluation_mode(self.model), torch.inference_mode(), Display(progress) as show:
+            batches_of_vectors = self._runner.vectors(
+                self.tokens,
+                texts,
+                prompt,
+                self.settings.max_length,
+                batch_tokens,
+                show,
+                halve=halve,
+            )
+            _encode_batches(batches_of_vectors, shorten, vectors, show)
         result = quantized(vectors, number_type, ranges)
         return result[0] if is_single else result
 

@@ -183,9 +183,11 @@ def mine_split(
     anchors = list(miner.positives)
     _, high = settings.window
     for block, count in _blocks(anchors, dataset.known, high, len(part.candidates)):
-        of_block = [ranker.best(block, count) for ranker in rankers]
+        block_rankings = [ranker.best(block, count) for ranker in rankers]
         for row, anchor in enumerate(block.tolist()):
-            rankings = [CandidateRanking(indices[row], scores[row]) for indices, scores in of_block]
+            rankings = [
+                CandidateRanking(indices[row], scores[row]) for indices, scores in block_rankings
+            ]
             miner.mine(anchor, rankings)
         done += len(block)
         show(Progress(stage, done, len(anchors)))
@@ -249,9 +251,9 @@ class _Miner:
         for (indices, scores), marks in zip(rankings, excluded, strict=True):
             ranked = int((indices >= 0).sum())
             remaining = np.flatnonzero(~marks[:ranked])[:high]
-            last = remaining[-1] if len(remaining) == high else ranked
+            end = remaining[-1] if len(remaining) == high else ranked
             counts[BEFORE_RANGE] += min(low, len(remaining))
-            counts[KNOWN] += int(marks[:last].sum())
+            counts[KNOWN] += int(marks[:end].sum())
             within = remaining[low:]
             windows.append(CandidateRanking(indices[within], scores[within]))
         indices, scores = windows[0]
@@ -294,7 +296,7 @@ class _Miner:
         return np.sort(shuffled[:count])
 
     def split(self) -> MinedSplit:
-        """The rows with at least one negative, in the order of the input."""
+        """The rows with at least one negative, in the order of the input; counts the others as dropped."""
         texts = self._dataset.texts
         split = self._split
         count = self._settings.num_negatives
