@@ -68,7 +68,7 @@ def embed(
     positives = [part.positives for part in parts]
     documents = np.unique(np.concatenate([*candidates, *positives]))
 
-    def table(indices: Indices, prompt: str) -> VectorTable:
+    def encode_table(indices: Indices, prompt: str) -> VectorTable:
         texts = [dataset.texts[index] for index in indices.tolist()]
         vectors = TextVectors(texts, identity, prompt, normalize=True, folder=work)
         matrix = vectors.load_or_make(lambda: encoder, show)
@@ -76,10 +76,10 @@ def embed(
 
     prompts = encoder.settings.named_prompts
     if prompts.query == prompts.document:
-        both = table(np.union1d(queries, documents), prompts.query)
-        return MiningVectors(both, both)
-    of_queries = table(queries, prompts.query)
-    return MiningVectors(of_queries, table(documents, prompts.document))
+        shared_table = encode_table(np.union1d(queries, documents), prompts.query)
+        return MiningVectors(shared_table, shared_table)
+    query_table = encode_table(queries, prompts.query)
+    return MiningVectors(query_table, encode_table(documents, prompts.document))
 
 
 class ByModel:
@@ -179,7 +179,7 @@ def mine_split(
     if settings.by != "model":
         rankers.append(ByWords(dataset.texts, part.candidates, part.positives))
     miner = _Miner(dataset, part, settings, rankers)
-    done = 0
+    num_mined = 0
     anchors = list(miner.positives)
     _, high = settings.window
     for block, count in _blocks(anchors, dataset.known, high, len(part.candidates)):
@@ -189,8 +189,8 @@ def mine_split(
                 CandidateRanking(indices[row], scores[row]) for indices, scores in block_rankings
             ]
             miner.mine(anchor, rankings)
-        done += len(block)
-        show(Progress(stage, done, len(anchors)))
+        num_mined += len(block)
+        show(Progress(stage, num_mined, len(anchors)))
     show(Progress(stage, ended=True))
     return miner.split()
 

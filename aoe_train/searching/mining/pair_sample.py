@@ -26,7 +26,11 @@ from aoe_train.evaluation.overlap import read_digests, trained_on
 from aoe_train.model.backbones.load_backbone import find_folder
 from aoe_train.model.model_folder import digest_of
 from aoe_train.searching.index_rows import read_rows
-from aoe_train.searching.mining.candidates import Asked, CandidateVectors, candidate_vectors
+from aoe_train.searching.mining.candidates import (
+    CandidateSearch,
+    CandidateVectors,
+    candidate_vectors,
+)
 from aoe_train.searching.mining.mining_run import finished
 from pairkit import __version__
 from pairkit.base.cli.progress import Progress
@@ -246,8 +250,8 @@ def _draw_results(
         document_vectors = encoder.encode_document(documents, normalize=True, progress=show)
         vectors += candidate_vectors(name, document_vectors, query_vectors, purposes)
     show(Progress("search"))
-    asked = Asked(queries, Bm25(documents), groups[len(texts) :], places)
-    results = asked.results(vectors, top)
+    search = CandidateSearch(queries, Bm25(documents), groups[len(texts) :], places)
+    results = search.results(vectors, top)
     by_query = enumerate(zip(*results.values(), strict=True))
     differ = [query for query, by_candidate in by_query if _differs(by_candidate)]
     if not differ:
