@@ -41,12 +41,15 @@ _LIMITS = """
 
 
 def finished(out: Path, run: Mapping[str, Any], *, fresh: bool) -> dict[str, Any] | None:
-    """The statistics of a finished run with the same inputs; None if `out` may be written."""
+    """The statistics of a finished run with the same inputs; None if `out` may be written.
+
+    Raises ConfigError if `out` has the result of another run, and `fresh` is false.
+    """
     same = is_same(out, made_there(out, "aoe", *_KEYS), run, _KEYS, fresh=fresh)
     return read_own(out / "statistics.json") if same else None
 
 
-def _write(
+def _write_mined(
     out: Path,
     splits: Mapping[str, pl.DataFrame],
     run: Mapping[str, Any],
@@ -83,7 +86,10 @@ def run_mining(
     show: Listener,
     source: str,
 ) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
-    """Mine all splits and write the dataset."""
+    """Mine all splits and write the dataset, or read that of a finished run.
+
+    Raises DataError if no row gets a negative.
+    """
     identity = {} if encoder is None else encoder.identity()
     run = {
         "made_by": f"aoe mine (aoe-toolkit {__version__})",
@@ -107,12 +113,12 @@ def run_mining(
         if not splits:
             reasons = listed(statistics["turned_down_candidates"])
             raise DataError(
-                f"no row got a negative (rejected candidates: {reasons or 'none'}); widen the range or loosen"
+                f"no row got a negative (turned down candidates: {reasons or 'none'}); widen the range or loosen"
                 " the rules on scores",
                 path=source,
             )
         if out is not None:
-            _write(out, splits, run, statistics)
+            _write_mined(out, splits, run, statistics)
     return splits, statistics
 
 
