@@ -50,7 +50,7 @@ from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import ConfigError, DataError, spoken_notes
 from pairkit.base.printable import one_line
 from pairkit.base.system.files import whole_folder, write_json
-from pairkit.base.system.folders import REPLACE, is_same
+from pairkit.base.system.folders import REPLACE, check_same_run
 from pairkit.dataset.parquet import write_parquet
 from pairkit.dataset.records import as_written
 from pairkit.similarity.bm25 import Bm25
@@ -185,7 +185,7 @@ def make(
         }
         if not same_model(probe, earlier.probe):
             now["model"] = f"{model}, other weights"
-        is_same(out, before.model_dump(), now, now.keys(), fresh=False)
+        check_same_run(out, before.model_dump(), now, now.keys())
         key = key or before.key
         small = before.kind
         earlier_purpose = before.purpose

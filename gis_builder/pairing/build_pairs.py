@@ -51,7 +51,7 @@ from gis_builder.store.store import held_store
 from pairkit import AuditReport, __version__, audit
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import comparable
-from pairkit.base.system.folders import check_apart, is_same, made_there
+from pairkit.base.system.folders import check_apart, check_same_run, existing_run
 from pairkit.dataset.table_files import save_table
 
 _LOG = logging.getLogger(__name__)
@@ -285,13 +285,15 @@ def check_out(
     fresh: bool,
 ) -> None:
     """Refuse an output folder that contains anything but a dataset of the same repositories and settings."""
-    run = made_there(out, "gis")
-    there = run and {
+    run = existing_run(out, "gis")
+    if run is None or fresh:
+        return
+    saved = {
         "settings": run.get("settings"),
         "repositories": sorted(run.get("repositories", ())),
     }
-    wanted = {"settings": settings, "repositories": sorted(set(repos))}
-    is_same(out, there, wanted, fresh=fresh)
+    current = {"settings": settings, "repositories": sorted(set(repos))}
+    check_same_run(out, saved, current)
 
 
 def checked(out: Path) -> AuditReport:

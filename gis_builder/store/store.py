@@ -36,7 +36,7 @@ from gis_builder.store.stored_rows import (
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.address import is_loopback
 from pairkit.base.system.database import Schema, database_errors, open_database, transaction
-from pairkit.base.system.folders import held_folder
+from pairkit.base.system.folders import lock_folder
 
 VERSION = 1
 _APPLICATION = 0x47495331  # "GIS1", the application_id of the file
@@ -319,7 +319,7 @@ def working_folder(work: Path, *, create: bool = True) -> Iterator[None]:
         raise ConfigError(
             f"{work}: no such folder; run `gis import` or `gis crawl` first, or choose another"
         )
-    with held_folder(
+    with lock_folder(
         work, "another gis process is using it; wait until it ends or choose another working folder"
     ):
         yield

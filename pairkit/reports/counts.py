@@ -13,7 +13,7 @@ import polars as pl
 
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import DataError
-from pairkit.base.system.folders import read_object
+from pairkit.base.system.folders import read_json_object
 from pairkit.base.system.seeded import in_turns, keyed_hash
 from pairkit.dataset.labels import LabelsRead
 from pairkit.dataset.records import (
@@ -235,7 +235,7 @@ def drop_reasons(
 ) -> dict[str, dict[str, int]]:
     """Counts by title and reason: of statistics.json, of rows skipped by label, and of bad rows."""
     path = Path(source) / "statistics.json"
-    statistics = read_object(path) if path.is_file() else {}
+    statistics = read_json_object(path) if path.is_file() else {}
     verdicts = statistics.get("verdicts")
     if isinstance(verdicts, dict):
         statistics |= verdicts

@@ -13,7 +13,7 @@ from pairkit.base.cli.progress import Display, Listener
 from pairkit.base.cli.result_table import Printed, ResultTable, escape, html_table
 from pairkit.base.errors import ConfigError
 from pairkit.base.system.files import write_text
-from pairkit.base.system.folders import beside, check_file, own_name
+from pairkit.base.system.folders import base_name, check_file, path_beside
 from pairkit.dataset.records import PairDataset, all_texts
 from pairkit.reports.counts import (
     NOT_RECORDED,
@@ -101,7 +101,7 @@ def make_report(
     progress: bool | Listener,
 ) -> Report:
     """Count and write the page; equal input gives equal bytes."""
-    page = out or beside(dataset.source, "report.html")
+    page = out or path_beside(dataset.source, "report.html")
     is_page = page.is_file() and _MARKER in page.read_text("utf-8", errors="replace")
     if page.exists() and not is_page:
         raise ConfigError(
@@ -110,7 +110,7 @@ def make_report(
     with Display(progress) as show:
         rows = collect_rows(dataset, show)
     counts = count(rows, dataset, seed)
-    html = _render(own_name(dataset.source), counts, rows)
+    html = _render(base_name(dataset.source), counts, rows)
     check_file(page, html.encode(errors="backslashreplace"), fresh=fresh)
     write_text(page, html)
     return Report(page, counts)

@@ -12,7 +12,7 @@ import polars as pl
 
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
-from pairkit.base.system.folders import beside
+from pairkit.base.system.folders import path_beside
 from pairkit.dataset.checking.audit import audit_pairs
 from pairkit.dataset.judgements import (
     ENDING,
@@ -134,7 +134,7 @@ def begin(dataset: PairDataset, place: Path | None, options: ReviewOptions) -> R
 
 def review_beside(source: str) -> Path:
     """The default file of a review: `DATASET.review`, for Hub ids in the current folder."""
-    return beside(source, ENDING.removeprefix("."))
+    return path_beside(source, ENDING.removeprefix("."))
 
 
 def _difference(

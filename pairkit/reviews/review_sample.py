@@ -13,7 +13,7 @@ from pydantic import Field
 
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.settings import Settings
-from pairkit.base.system.folders import own_name
+from pairkit.base.system.folders import base_name
 from pairkit.base.system.seeded import in_proportion, keyed_hash
 from pairkit.dataset.judgements import JudgedPair, ReviewSettings
 from pairkit.dataset.records import (
@@ -94,7 +94,7 @@ def draw_sample(
         size = options.n or rows.height
     facts = [facts_of(row, top=top) for row in rows.iter_rows(named=True)]
     settings = ReviewSettings(
-        dataset=own_name(dataset.source),
+        dataset=base_name(dataset.source),
         digest=_hash(rows),
         pairs=rows.height,
         label_kind=dataset.label_kind,

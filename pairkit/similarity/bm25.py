@@ -13,7 +13,7 @@ import numpy.typing as npt
 from pairkit.base.errors import DataError
 from pairkit.base.printable import comparable
 from pairkit.base.system.files import write_json
-from pairkit.base.system.folders import read_object
+from pairkit.base.system.folders import read_json_object
 from pairkit.similarity.terms import MARKS, segmented
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Bm25:
 
         index = cls([])
         try:
-            saved = read_object(folder / _WORDS)
+            saved = read_json_object(folder / _WORDS)
             index._size = saved["texts"]
             index._vocabulary = {str(word): number for number, word in enumerate(saved["words"])}
             if index._size:

@@ -19,7 +19,12 @@ from pairkit import __version__
 from pairkit.base.cli.progress import Listener
 from pairkit.base.errors import DataError
 from pairkit.base.printable import listed
-from pairkit.base.system.folders import is_same, made_there, read_own, work_beside
+from pairkit.base.system.folders import (
+    check_same_run,
+    existing_run,
+    try_read_json_object,
+    work_beside,
+)
 from pairkit.dataset.making.dataset_card import dataset_card
 from pairkit.dataset.making.dataset_card import table as markdown_table
 from pairkit.dataset.records import card_files, shard, write_dataset
@@ -42,8 +47,11 @@ _LIMITS = """
 
 def finished(out: Path, run: Mapping[str, Any], *, fresh: bool) -> dict[str, Any] | None:
     """The statistics of a finished run with the same inputs; None if `out` may be written."""
-    same = is_same(out, made_there(out, "aoe", *_KEYS), run, _KEYS, fresh=fresh)
-    return read_own(out / "statistics.json") if same else None
+    existing = existing_run(out, "aoe", *_KEYS)
+    if existing is None or fresh:
+        return None
+    check_same_run(out, existing, run, _KEYS)
+    return try_read_json_object(out / "statistics.json")
 
 
 def _write(

@@ -17,13 +17,13 @@ from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import listed
 from pairkit.base.system.files import write_bytes
-from pairkit.base.system.folders import check_file, is_same, made_there
+from pairkit.base.system.folders import check_file, check_same_run, existing_run
 from pairkit.base.version import __version__
 from pairkit.dataset.labels import SKIPPED, LabelsRead, describe_labels
 from pairkit.dataset.making.dataset_card import dataset_card
 from pairkit.dataset.making.dataset_card import table as markdown_table
 from pairkit.dataset.negative_columns import FILE, ROW
-from pairkit.dataset.reading.in_memory import Source, contents_of, with_kind
+from pairkit.dataset.reading.in_memory import Source, contents_of, tables_by_split
 from pairkit.dataset.records import (
     LabelKind,
     PairDataset,
@@ -197,7 +197,7 @@ def check_out(
     *,
     fresh: bool,
 ) -> None:
-    """Refuse an output folder with other files than a dataset of `pairs`, or with a source."""
+    """Refuse an output folder with a source, other files, or, unless `fresh`, another dataset of `pairs`."""
     if out is None:
         return
     for source in map(contents_of, sources):
@@ -206,8 +206,9 @@ def check_out(
             if out.resolve() in (home, *home.parents):
                 message = f"{out}: would replace its source {source}; choose another folder"
                 raise ConfigError(message)
-    there = made_there(out, "pairs", "inputs")
-    is_same(out, there, run, ("command", "settings", "inputs"), fresh=fresh)
+    existing = existing_run(out, "pairs", "inputs")
+    if existing and not fresh:
+        check_same_run(out, existing, run, ("command", "settings", "inputs"))
 
 
 def write_result(
@@ -222,7 +223,7 @@ def write_result(
     """Write the dataset with a card, unless `out` is None; call `check_out` before."""
     if out is None:
         return made
-    splits = with_kind(made.pairs)
+    splits = tables_by_split(made.pairs)
     is_labelled = any("label" in frame.columns for frame in splits.values())
     configs = {"default" if is_labelled else "positive": splits}
     sections = [("", introduction), *_count_sections(made.statistics), *further]

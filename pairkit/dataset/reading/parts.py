@@ -14,11 +14,10 @@ import polars as pl
 
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
-from pairkit.base.system.folders import read_object
+from pairkit.base.system.folders import read_json_object
 from pairkit.base.system.text_lines import note_once
 from pairkit.dataset.judgements import ENDING, judged_pairs
 from pairkit.dataset.negative_columns import ROW
-from pairkit.dataset.reading.columns import check_flat
 from pairkit.dataset.reading.hub import fetch_dataset
 from pairkit.dataset.reading.in_memory import (
     InMemory,
@@ -28,6 +27,7 @@ from pairkit.dataset.reading.in_memory import (
     source_name,
     tables_in_memory,
 )
+from pairkit.dataset.reading.pair_rows import check_flat
 from pairkit.dataset.reading.tables import (
     ClassNames,
     first_row,
@@ -262,13 +262,13 @@ def saved_files(folder: Path) -> dict[str, list[Path]] | None:
         return {name: _arrow_files(folder / name) for name in _names(listed, "splits")}
     if not (folder / _STATE_FILE).is_file():
         return None
-    split = read_object(folder / _STATE_FILE).get("_split")
+    split = read_json_object(folder / _STATE_FILE).get("_split")
     return {str(split or "train"): _arrow_files(folder)}
 
 
 def _arrow_files(folder: Path) -> list[Path]:
     where = folder / _STATE_FILE
-    if read_object(where).get("_indices_data_files"):
+    if read_json_object(where).get("_indices_data_files"):
         raise DataError(
             "selects rows by indices, as old versions of datasets did; load and save it again",
             path=where,
@@ -278,7 +278,7 @@ def _arrow_files(folder: Path) -> list[Path]:
 
 def _names(file: Path, key: str) -> list[str]:
     """The names of files or folders that a JSON file lists, without dots or a path that lead elsewhere."""
-    value = read_object(file).get(key)
+    value = read_json_object(file).get(key)
     if not isinstance(value, list) or not value:
         raise DataError("lists no data; load and save the dataset again", path=file)
     names = (entry.get("filename") if isinstance(entry, dict) else entry for entry in value)

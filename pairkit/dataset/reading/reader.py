@@ -17,20 +17,19 @@ from pairkit.base.settings import argument
 from pairkit.base.system.text_lines import note_once
 from pairkit.dataset.labels import AS_FOUND, LabelRules, LabelsRead
 from pairkit.dataset.negative_columns import FILE, ROW
-from pairkit.dataset.reading.columns import (
-    Roles,
-    find_roles,
-    label_column,
-    missing_text,
-    missing_texts,
-    to_pairs,
-    to_rows,
-)
+from pairkit.dataset.reading.columns import Roles, find_roles
 from pairkit.dataset.reading.in_memory import Source, contents_of, source_name
 from pairkit.dataset.reading.label_meaning import (
     LabelColumn,
     LabelMeaning,
     decide_labels,
+)
+from pairkit.dataset.reading.pair_rows import (
+    label_column,
+    missing_text_error,
+    missing_text_masks,
+    to_pairs,
+    to_rows,
 )
 from pairkit.dataset.reading.parts import TablePart, parts_of, split_name
 from pairkit.dataset.reading.proposed_columns import Meant
@@ -116,7 +115,7 @@ class SourceTable:
         frame = self.whole()
         roles = self.roles
         labels = None
-        lacking = [*missing_texts(frame, roles, self.where)]
+        lacking = [*missing_text_masks(frame, roles, self.where)]
         if roles.label:
             column = label_column(frame, roles, self.where, self.classes)
             missing = column.missing() & self.skips
@@ -132,7 +131,7 @@ class SourceTable:
             return UsableRows(frame, labels, None)
         if not self.skips and not self.part.lines:  # blank lines of a text file are always left out
             place = kept.arg_min() or 0
-            raise missing_text(frame, roles, self.where, reasons[place], place)
+            raise missing_text_error(frame, roles, self.where, reasons[place], place)
         bad = self._bad_rows(frame.filter(~kept), reasons.drop_nulls())
         if labels is not None:
             labels = labels.filter(kept)
