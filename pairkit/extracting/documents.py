@@ -82,11 +82,11 @@ def read_documents(
     unread = defaultdict[str, list[str]](list)
     files = document_files(source)
     if files is None:
-        documents = list(_of_table(source, columns))
+        documents = list(_read_table_rows(source, columns))
     elif columns:
         raise ConfigError(f"{where}: --columns is only for tables; leave it out")
     else:
-        documents = list(_of_files(files, unread, show))
+        documents = list(_read_files(files, unread, show))
     dropped = Counter[str]()
     reasons = []
     for reason, names in sorted(unread.items()):
@@ -126,7 +126,10 @@ class DocumentFiles:
 
 
 def document_files(source: Source) -> DocumentFiles | None:
-    """The documents of a source; None if it is a table, or a folder of tables."""
+    """The documents of a source; None if it is a table or a folder of tables.
+
+    Raises ConfigError for another kind of file.
+    """
     contents = contents_of(source)
     if not isinstance(contents, str | Path):
         return None
@@ -154,14 +157,15 @@ def document_files(source: Source) -> DocumentFiles | None:
     return DocumentFiles(path, documents, others)
 
 
-def _of_files(
+def _read_files(
     files: DocumentFiles, unread: defaultdict[str, list[str]], show: Listener
 ) -> Iterator[Document]:
+    """Read the documents of files; adds the names of unreadable files to `unread`, by reason."""
     if files.others:
         unread["another_kind_of_file"] += map(files.name, files.others)
     total = len(files.paths)
-    for done, path in enumerate(files.paths):
-        show(Progress("read documents", done, total))
+    for index, path in enumerate(files.paths):
+        show(Progress("read documents", index, total))
         name = files.name(path)
         try:
             page = read_page(path)
@@ -178,7 +182,8 @@ def _of_files(
     show(Progress("read documents", total, total, ended=True))
 
 
-def _of_table(source: Source, columns: Mapping[str, str] | None) -> Iterator[Document]:
+def _read_table_rows(source: Source, columns: Mapping[str, str] | None) -> Iterator[Document]:
+    """Read each row of a table as a document."""
     for part in chain.from_iterable(parts_of(source).values()):
         frame = part.numbered(columns)
         where = part.where

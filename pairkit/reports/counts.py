@@ -20,7 +20,7 @@ from pairkit.dataset.records import (
     PairDataset,
     all_texts,
     by_reason,
-    joined,
+    join_bad_rows,
     with_provenance,
 )
 from pairkit.similarity.measures import LONG_TOKENS, estimated_tokens, gap_auc
@@ -203,8 +203,8 @@ def _sources(rows: ReportRows) -> dict[str, dict[str, int]]:
     named = rows.frame.with_columns(pl.col("source").fill_null("unknown"))
     counts = {}
     for source, pairs in _sizes(named, "source").items():
-        of_source = named.filter(pl.col("source") == source)
-        high = int(of_source[SIDE].sum())
+        pairs_of_source = named.filter(pl.col("source") == source)
+        high = int(pairs_of_source[SIDE].sum())
         counts[source] = {rows.high.key: high, rows.low.key: pairs - high}
     return counts
 
@@ -242,7 +242,7 @@ def drop_reasons(
     counts = {title: _reasons(statistics.get(key)) for key, title in _TITLES.items()}
     counts["Rows skipped by their label"] = _reasons(labels and labels.skipped)
     counts["Rows without a text or label"] = {
-        reason: rows for reason, rows, _ in by_reason(joined([bad]))
+        reason: rows for reason, rows, _ in by_reason(join_bad_rows([bad]))
     }
     return {title: reasons for title, reasons in counts.items() if reasons}
 
@@ -276,10 +276,10 @@ def choose_samples(rows: ReportRows, seed: int) -> list[SampledPairs]:
         sizes = _sizes(part, "kind")
         quotas = in_turns(sizes, max(_SAMPLES_PER_SIDE, len(sizes)))
         for kind, quota in quotas.items():
-            of_kind = part.filter(pl.col("kind") == kind)
-            texts = of_kind.select("text1", "text2").rows()
+            pairs_of_kind = part.filter(pl.col("kind") == kind)
+            texts = pairs_of_kind.select("text1", "text2").rows()
             keys = [keyed_hash(seed, "sample", *pair) for pair in texts]
             chosen = heapq.nsmallest(quota, range(len(keys)), key=keys.__getitem__)
-            pairs = [of_kind.row(row, named=True) for row in chosen]
+            pairs = [pairs_of_kind.row(row, named=True) for row in chosen]
             samples.append(SampledPairs(side, kind, pairs))
     return samples

@@ -304,10 +304,10 @@ class ReviewerSession:
         size = MAX_RESULTS if settings.by_query else 1
         turns = []
         for _, group in groupby(pair_ids, key=groups.__getitem__):
-            left = [*group]
-            while left:
-                turns.append(left[:size])
-                left = left[size:]
+            remaining = [*group]
+            while remaining:
+                turns.append(remaining[:size])
+                remaining = remaining[size:]
         return turns
 
     def _last_answers(self, judgements: Sequence[ReviewJudgement]) -> dict[str, Any] | None:

@@ -27,7 +27,7 @@ from pairkit.base.system.folders import (
 )
 from pairkit.dataset.making.dataset_card import dataset_card
 from pairkit.dataset.making.dataset_card import table as markdown_table
-from pairkit.dataset.records import card_files, shard, write_dataset
+from pairkit.dataset.records import card_files, shard_path, write_dataset
 
 if TYPE_CHECKING:
     from aoe_train.model.encoder import Encoder
@@ -100,7 +100,7 @@ def run_mining(
     }
     earlier = None if out is None else finished(out, run, fresh=fresh)
     if out is not None and earlier is not None:
-        shards = {split: out / shard(_CONFIG, split) for split in dataset.parts}
+        shards = {split: out / shard_path(_CONFIG, split) for split in dataset.parts}
         splits = {split: pl.read_parquet(path) for split, path in shards.items() if path.exists()}
         return splits, earlier
     with _working(out, work) as folder:

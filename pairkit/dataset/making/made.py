@@ -30,7 +30,7 @@ from pairkit.dataset.records import (
     by_reason,
     card_files,
     in_split_order,
-    joined,
+    join_bad_rows,
     mean_label,
     write_bad_rows,
     write_dataset,
@@ -113,7 +113,7 @@ def build_result(
     dropped = rows.filter(~is_kept)
     dropped = dropped.drop(CONFLICTING, *_RENAMED.values(), strict=False)
     dropped = dropped.rename(_RENAMED, strict=False)
-    bad = joined(pairs.bad_rows for pairs in read)
+    bad = join_bad_rows(pairs.bad_rows for pairs in read)
     first = ("split", "text1", "text2", "label")
     kept = kept.select(*first, pl.exclude(first))
     kept_pairs = kept.drop(CONFLICTING, strict=False)
@@ -123,7 +123,7 @@ def build_result(
     }
 
     statistics: dict[str, Any] = {
-        "splits": {split: _counts(frame, kind) for split, frame in splits.items()},
+        "splits": {split: _split_counts(frame, kind) for split, frame in splits.items()},
         "dropped_pairs": _drop_counts(dropped, read, bad),
     }
     if CONFLICTING in kept.columns and kept[CONFLICTING].any():
@@ -154,7 +154,7 @@ def _drop_counts(
     return counts | {missing: rows for missing, rows, _ in by_reason(bad)}
 
 
-def _counts(frame: pl.DataFrame, kind: LabelKind) -> dict[str, int | float]:
+def _split_counts(frame: pl.DataFrame, kind: LabelKind) -> dict[str, int | float]:
     counts: dict[str, int | float] = {"total": frame.height}
     if kind == "binary":
         positive = int(frame["label"].sum())
