@@ -98,12 +98,11 @@ class Display:
                 self._tasks[progress.stage] = self._bars.add_task(
                     progress.stage, total=progress.total, words=""
                 )
-            text = rate.words(progress)
             self._bars.update(
                 self._tasks[progress.stage],
                 completed=progress.done,
                 total=progress.total,
-                words=text,
+                words=rate.words(progress),
             )
         elif (now := time.monotonic()) - rate.printed >= _LINE_S:
             rate.printed = now

@@ -341,7 +341,9 @@ def second_pass(
         is_new = first.is_new[2 * start : 2 * end]
         texts.extend(both["text"].filter(is_new))
         is_suspect = first.is_suspect[start:end]
-        kept.append(_copy_rows(rows.filter(is_suspect)))
+        batch = rows.filter(is_suspect)
+        # A copy, because a view would keep all texts in memory.
+        kept.append(pl.DataFrame(batch.rows(), schema=rows.schema, orient="row"))
         start = end
     suspects = pl.concat(kept).hstack(first.keys_of_suspects)
     issues = {f"issue{side}": pl.coalesce(f"url{side}", f"text{side}") for side in (1, 2)}
@@ -415,8 +417,3 @@ def _keys_in_two_splits(hashed: pl.DataFrame, name: str) -> pl.Series:
     once_a_split = present.select("split", name).unique()[name]
     several = once_a_split.filter(once_a_split.is_duplicated())
     return several.unique().implode()
-
-
-def _copy_rows(rows: pl.DataFrame) -> pl.DataFrame:
-    """Copy the rows, because views would keep all texts in memory."""
-    return pl.DataFrame(rows.rows(), schema=rows.schema, orient="row")

@@ -39,7 +39,8 @@ def dataset_card(
         "tags:",
     ]
     head += [f"- {tag}" for tag in ("sentence-pairs", *tags)]
-    head += ["size_categories:", f"- {_size_category(rows)}", "configs:"]
+    digits = len(str(rows))
+    head += ["size_categories:", f"- {_SIZE_CATEGORIES[max(0, digits - 3)]}", "configs:"]
     first, *_ = configs
     for config, files in configs.items():
         head.append(f"- config_name: {config}")
@@ -55,12 +56,6 @@ def dataset_card(
             body += f"\n## {heading}\n"
         body += f"\n{text.strip()}\n"
     return "\n".join(head) + body
-
-
-def _size_category(rows: int) -> str:
-    """The Hub's category for a number of rows; each category has numbers with one digit more."""
-    digits = len(str(rows))
-    return _SIZE_CATEGORIES[max(0, digits - 3)]
 
 
 def with_section(card: str, heading: str, text: str) -> str:

@@ -190,14 +190,13 @@ def _from_rows(rows: Sequence[Any], where: str) -> pl.DataFrame:
         raise DataError(
             "is empty; expected a dict for each row, or a text for each row", path=where
         )
-    if all(isinstance(row, str) for row in rows):
+    has_texts = isinstance(rows[0], str)
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, str if has_texts else Mapping):
+            raise TypeError(
+                f"row {number} is {type(row).__name__}; expected a dict for each row, such as"
+                " {'text1': …, 'text2': …, 'label': 1}, or a text for each row"
+            )
+    if has_texts:
         return pl.DataFrame({"text": list(rows)}, schema={"text": pl.String})
-    if all(isinstance(row, Mapping) for row in rows):
-        return frame_of(rows)
-    kind = Mapping if isinstance(rows[0], Mapping) else str
-    is_odd = [not isinstance(row, kind) for row in rows]
-    place = is_odd.index(True)
-    raise TypeError(
-        f"row {place + 1} is {type(rows[place]).__name__}; expected a dict for each row, such as"
-        " {'text1': …, 'text2': …, 'label': 1}, or a text for each row"
-    )
+    return frame_of(rows)
