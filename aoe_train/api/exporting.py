@@ -76,7 +76,7 @@ def export(request: ExportRequest) -> Exported:
     from aoe_train.model.model_folder import digest_of, exported_there
     from pairkit.base.cli.progress import Display, Progress
     from pairkit.base.settings import argument
-    from pairkit.base.system.folders import is_same
+    from pairkit.base.system.folders import check_same_run
 
     model = request.model
     interpolate = request.interpolate
@@ -104,7 +104,8 @@ def export(request: ExportRequest) -> Exported:
             "default_prompt": request.default_prompt,
             "data": task and digest_of({"texts": list(task.texts), "labels": task.labels.tolist()}),
         }
-        if there is not None and is_same(folder, there["made_of"], made_of, fresh=request.fresh):
+        if there is not None and not request.fresh:
+            check_same_run(folder, there["made_of"], made_of)
             loss = there["loss"] and Loss(**there["loss"])
             return exporting.Exported.from_facts(folder, there | {"loss": loss})
         show(Progress(f"write and check {folder}"))
@@ -172,7 +173,7 @@ def distill(
     from aoe_train.model.model_folder import digest_of, exported_there, hash_examples
     from pairkit.base.cli.progress import Display, stage
     from pairkit.base.settings import argument
-    from pairkit.base.system.folders import is_same
+    from pairkit.base.system.folders import check_same_run
 
     folder = argument("out", out, Path)
     there = exported_there(folder, "distill")
@@ -197,7 +198,8 @@ def distill(
             "model": digest_of(encoder.identity()),
             "dim": dim,
         }
-        if there is not None and is_same(folder, there["made_of"], made_of, fresh=fresh):
+        if there is not None and not fresh:
+            check_same_run(folder, there["made_of"], made_of)
             return Distilled.from_facts(folder, there)
         embedder = LocalEmbedder(encoder, name)
         encode = CachedEmbedder(embedder, progress=show).encode

@@ -28,7 +28,13 @@ from pairkit.dataset.negative_columns import NEGATIVES
 from pairkit.dataset.reading.in_memory import Source, source_name
 from pairkit.dataset.reading.proposed_columns import Meant
 from pairkit.dataset.reading.reader import read_rows, split_names
-from pairkit.dataset.records import PAIR, against_first, differ, format_bad_rows, label_scale
+from pairkit.dataset.records import (
+    PAIR,
+    differs_from_first,
+    format_bad_rows,
+    label_scale,
+    labels_differ,
+)
 from pairkit.extracting.html_blocks import without_tags
 from pairkit.similarity.groups import Indices
 from pairkit.similarity.same_text import first_of_same
@@ -197,7 +203,7 @@ def resolve_conflicts(
     dropped = np.array([], np.int64)
     if conflicts != "keep":
         if conflicts == "first":
-            conflicting = conflicting.filter(against_first(scale))
+            conflicting = conflicting.filter(differs_from_first(scale))
         dropped = conflicting.filter(pl.col("row") != _NO_ROW)["row"].unique().to_numpy()
     if len(dropped) == len(examples):
         raise DataError(f"{message}; no row would be left: {_REMEDY}")
@@ -222,7 +228,7 @@ def _conflicting_labels(examples: Examples, scale: float) -> pl.DataFrame:
         labels = pl.concat(blocks)
         if examples.kind != "graded":
             labels = pl.concat([_labels_with_itself(labels), labels])
-        conflicting.append(labels.filter(is_repeated).filter(differ(scale)))
+        conflicting.append(labels.filter(is_repeated).filter(labels_differ(scale)))
     return pl.concat(conflicting).sort("row", maintain_order=True)
 
 

@@ -30,7 +30,12 @@ from aoe_train.model.quantization import DTYPES, Quantize, quantized, value_rang
 from pairkit import __version__
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.files import open_own, write_errors, write_json
-from pairkit.base.system.folders import REPLACE, is_same, read_object, read_own
+from pairkit.base.system.folders import (
+    REPLACE,
+    check_same_run,
+    read_json_object,
+    try_read_json_object,
+)
 
 _MADE_BY = "aoe encode"
 _ITEM = np.dtype("<f4")
@@ -58,7 +63,7 @@ class PartialOutput:
         self.state = PartialState()
         self.begun = self._manifest.is_file() and self.vectors.is_file()
         if self.begun:
-            self.state = PartialState(**read_object(self._manifest))
+            self.state = PartialState(**read_json_object(self._manifest))
 
     def begin(self, made_of: Mapping[str, Any], texts: int, dim: int) -> None:
         """Start a run without any vectors."""
@@ -201,13 +206,13 @@ def read_finished(out: Path, made_of: Mapping[str, Any]) -> dict[str, Any]:
     record = read_record(out)
     if record is None:
         raise ConfigError(f"{out}: already exists; {REPLACE}")
-    is_same(out, record["made_of"], made_of, fresh=False)
+    check_same_run(out, record["made_of"], made_of)
     return record
 
 
 def read_record(out: Path) -> dict[str, Any] | None:
     """The record; None if it isn't from `aoe encode`, or the output was replaced by another file."""
-    record = read_own(record_path(out))
+    record = try_read_json_object(record_path(out))
     if record is None or record.get("made_by") != _MADE_BY:
         return None
     return record if record["bytes"] == out.stat().st_size else None

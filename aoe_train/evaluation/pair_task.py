@@ -19,7 +19,7 @@ from aoe_train.evaluation.tasks import Split, TaskMetrics, TaskVectors
 from aoe_train.model.similarity import pair_similarities
 from aoe_train.objectives.training_rows import Examples
 from pairkit.base.errors import ConfigError, DataError
-from pairkit.base.system.folders import own_name
+from pairkit.base.system.folders import base_name
 from pairkit.dataset.labels import AS_FOUND, LabelRules, describe_labels
 from pairkit.dataset.negative_columns import FILE, ROW
 from pairkit.dataset.reading.in_memory import Source, source_name
@@ -132,7 +132,7 @@ class PairSource(NamedTuple):
     @property
     def name(self) -> str:
         """The name of the file or dataset without its path."""
-        return Path(own_name(source_name(self.source))).name
+        return Path(base_name(source_name(self.source))).name
 
     @property
     def is_whole(self) -> bool:

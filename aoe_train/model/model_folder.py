@@ -21,7 +21,13 @@ from pairkit.base.cli.terminal import CommandResult
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
 from pairkit.base.system.files import remove, sha256, write_json
-from pairkit.base.system.folders import LOCK_FILE, check_place, held_folder, is_same, read_own
+from pairkit.base.system.folders import (
+    LOCK_FILE,
+    check_place,
+    check_same_run,
+    lock_folder,
+    try_read_json_object,
+)
 
 if TYPE_CHECKING:
     from torch import nn
@@ -70,7 +76,7 @@ def work_beside(out: Path) -> Path:
 @contextmanager
 def working_folder(work: Path) -> Iterator[None]:
     """Lock a working folder; the lock ends with the process, even if it is killed."""
-    with held_folder(work, "in use by another run; wait for it or choose another --out"):
+    with lock_folder(work, "in use by another run; wait for it or choose another --out"):
         try:
             yield
         finally:
@@ -81,7 +87,7 @@ def working_folder(work: Path) -> Iterator[None]:
 
 def read_run(folder: Path) -> dict[str, Any] | None:
     """The run.json in a folder; None if there is none of `aoe train`."""
-    run = read_own(folder / RUN_FILE)
+    run = try_read_json_object(folder / RUN_FILE)
     if run is None or not str(run.get("made_by", "")).startswith(_MADE_BY):
         return None
     return run if isinstance(run.get("origin"), dict) else None
@@ -95,7 +101,7 @@ def exported_there(out: Path, command: str) -> dict[str, Any] | None:
     check_place(out, "a model", "model")
     if not out.exists() or not any(out.iterdir()):
         return None
-    facts = (read_own(out / RUN_FILE) or {}).get(command)
+    facts = (try_read_json_object(out / RUN_FILE) or {}).get(command)
     if not isinstance(facts, dict):
         raise ConfigError(
             f"{out}: already exists, and isn't a model of `aoe {command}`; choose another --out"
@@ -116,8 +122,10 @@ def begin_or_go_on(
     else:
         for folder in (out, work):
             run = read_run(folder)
-            is_same(folder, run and run["origin"], origin, fresh=False)
-            if run is not None and "diverged" in run:  # it would diverge again
+            if run is None:
+                continue
+            check_same_run(folder, run["origin"], origin)
+            if "diverged" in run:  # it would diverge again
                 raise ConfigError(f"{folder}: {one_line(str(run['diverged']), 4096)}")
         finished = read_run(out)
         if finished:

@@ -50,7 +50,7 @@ from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import ConfigError, DataError, spoken_notes
 from pairkit.base.printable import one_line
 from pairkit.base.system.files import whole_folder, write_json
-from pairkit.base.system.folders import REPLACE, is_same
+from pairkit.base.system.folders import REPLACE, check_same_run
 from pairkit.dataset.parquet import write_parquet
 from pairkit.dataset.records import as_written
 from pairkit.similarity.bm25 import Bm25
@@ -188,7 +188,7 @@ def make(
         }
         if not same_model(probe, earlier.probe):
             requested["model"] = f"{model}, other weights"
-        is_same(out, recorded.model_dump(), requested, requested.keys(), fresh=False)
+        check_same_run(out, recorded.model_dump(), requested, requested.keys())
         key = key or recorded.key
         default_kind = recorded.kind
         earlier_purpose = recorded.purpose

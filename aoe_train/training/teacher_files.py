@@ -19,7 +19,8 @@ from aoe_train.objectives.training_rows import ABSENT
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
 from pairkit.dataset.negative_columns import NEGATIVES, ROW
-from pairkit.dataset.reading.columns import Roles, find_roles, to_rows
+from pairkit.dataset.reading.columns import Roles, find_roles
+from pairkit.dataset.reading.pair_rows import to_rows
 from pairkit.dataset.reading.tables import first_row, read_table
 
 if TYPE_CHECKING:

@@ -39,7 +39,7 @@ from aoe_train.training.training_arguments import (
 )
 from pairkit.base.cli.progress import Display, Listener
 from pairkit.base.system.files import whole_folder, write_json, write_text
-from pairkit.dataset.records import joined, write_bad_rows
+from pairkit.dataset.records import join_bad_rows, write_bad_rows
 
 if TYPE_CHECKING:
     from transformers import TrainerCallback
@@ -120,7 +120,7 @@ def _write_model_folder(fitted: Fitted, origin: Mapping[str, Any]) -> dict[str, 
     content = record.to_dict()
     card = model_card(out.name, record, loaded.settings, built.encoder.dim)
     bad_rows = (rows.reading.bad_rows for rows in (*data.train.values(), *data.dev.values()))
-    write_bad_rows(out, joined(bad_rows))
+    write_bad_rows(out, join_bad_rows(bad_rows))
     with whole_folder(out) as folder:
         built.save(folder)
         if loaded.settings.log.training_texts:

@@ -84,12 +84,12 @@ def opener(
     from gis_builder.crawling.github import GitHub, find_tokens
     from pairkit.base.settings import argument
 
-    given = argument("token", token, str | None)
+    given_token = argument("token", token, str | None)
     environ: Mapping[str, str] = os.environ
     file = None
-    if given is not None:
-        environ = {"GITHUB_TOKEN": given}
-    if token_file is not None and not given:
+    if given_token is not None:
+        environ = {"GITHUB_TOKEN": given_token}
+    if token_file is not None and not given_token:
         file = path_of("token_file", token_file)
     crawl = settings.crawl
     tokens = find_tokens(crawl.api_url, file=file, environ=environ, plain_http=crawl.plain_http)

@@ -66,7 +66,7 @@ def crawl(request: CrawlRequest) -> Crawled:
     from gis_builder.crawling.status import Crawled, IncompleteCrawlError, read_status
     from gis_builder.settings import BuildSettings
     from gis_builder.store import RepoOutcome
-    from gis_builder.store.store import held_store
+    from gis_builder.store.store import locked_store
     from pairkit.base.settings import load_settings
 
     settings = load_settings(
@@ -76,7 +76,7 @@ def crawl(request: CrawlRequest) -> Crawled:
     folder = path_of("work", request.work)
     with display(request.progress) as show:
         open_github = opener(settings, request.token, request.token_file, show)
-        with held_store(folder) as store:
+        with locked_store(folder) as store:
             with open_github(store) as github:
                 fetch = _crawl.update if request.update else _crawl.crawl
                 rows = fetch(github, store, names, settings, show)
@@ -134,12 +134,12 @@ def import_tracker(request: ImportRequest) -> Crawled:
     """
     from gis_builder.crawling import crawl as _crawl
     from gis_builder.crawling.status import Crawled, read_status
-    from gis_builder.store.store import held_store
+    from gis_builder.store.store import locked_store
 
     work = path_of("work", request.work)
     saved = path_of("folder", request.folder)
     import_options = _import_options(request)
-    with display(request.progress) as show, held_store(work) as store:
+    with display(request.progress) as show, locked_store(work) as store:
         rows = _crawl.import_tracker(store, saved, show.say, import_options)
         return Crawled(work, rows, read_status(store), is_import=True)
 
@@ -206,12 +206,12 @@ def detect(
     from gis_builder.detection.detector import FILE, count_verdicts
     from gis_builder.detection.detector import detect as detect_duplicates
     from gis_builder.settings import BuildSettings
-    from gis_builder.store.store import held_store
+    from gis_builder.store.store import locked_store
     from pairkit.base.settings import load_settings
 
     build_settings = load_settings(BuildSettings, config=config, settings=settings)
     verdicts = path_of("work", work) / FILE
-    with display(progress) as show, held_store(verdicts.parent, create=False) as store:
+    with display(progress) as show, locked_store(verdicts.parent, create=False) as store:
         store.check_issues()
         judged_anew = detect_duplicates(store, verdicts, store.repos(), build_settings.detect, show)
     return Detected(verdicts, count_verdicts(verdicts), judged_anew)

@@ -12,7 +12,7 @@ from gis_builder.crawl_progress import RunDisplay
 from gis_builder.crawling.github import GitHub
 from gis_builder.crawling.import_dump import GITHUB_HOST, import_dumps, saved_server
 from gis_builder.crawling.tickets import find_trackers
-from gis_builder.detection.detector import Detector, KeptVerdict
+from gis_builder.detection.detector import CachedVerdict, Detector
 from gis_builder.settings import BuildSettings, PoolSettings
 from gis_builder.store import IssueRef, RepoOutcome, RepoRow, Store, VerdictOutcome
 from gis_builder.trackers.dump import BrokenRows
@@ -175,7 +175,7 @@ def _fetch_dependencies(
     detector = Detector(store, settings.detect)
     positives: Counter[str] = Counter()
     fetched: set[IssueRef] = set()
-    judged: Iterable[KeptVerdict] = detector.judge_all(repos, show)
+    judged: Iterable[CachedVerdict] = detector.judge_all(repos, show)
     while True:
         unresolved = {}
         for kept in judged:

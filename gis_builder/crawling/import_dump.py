@@ -397,7 +397,7 @@ class ImportPreview(Printed):
     def tables(self) -> list[ResultTable]:
         """The columns, the words of links and the first tickets."""
         parts = (self.columns, self.links, self.tickets)
-        return [_table(rows) for rows in parts if rows]
+        return [_word_table(rows) for rows in parts if rows]
 
     def lines(self) -> list[str]:
         """The messages."""
@@ -459,7 +459,7 @@ def _link_rows(index: TicketIndex) -> Iterator[Mapping[str, str]]:
         yield {"words": words, "links": f"{count:,}", "column": role, "read as": kind}
 
 
-def _table(rows: Sequence[Mapping[str, str]]) -> ResultTable:
+def _word_table(rows: Sequence[Mapping[str, str]]) -> ResultTable:
     table = ResultTable(*rows[0], left=[*rows[0]])
     for row in rows:
         table.add_row(*(one_line(cell, _WIDTH) for cell in row.values()))

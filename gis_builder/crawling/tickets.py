@@ -167,13 +167,13 @@ class TicketDump(Dump):
 
     def events(self) -> Iterator[Row[Event]]:
         """Yield a closing for each closed ticket, and a duplicate mark for each of its links."""
-        done = set()
+        seen = set()
         for issue, _ in self.tickets():
             ref = issue.ref
             when = issue.closed_at
-            if not when or ref in done:
+            if not when or ref in seen:
                 continue
-            done.add(ref)
+            seen.add(ref)
             yield Row(*ref, Event("closed", None, when, state_reason=issue.state_reason))
             for original in self.index.marks.get(ref, ()):
                 yield Row(*ref, Event("marked_as_duplicate", None, when, original))
@@ -313,8 +313,8 @@ class TicketIndex:
                 self.files[ref] = ticket.path
                 self._by_id[id_] = None if id_ in self._by_id else ref
         for link, repo in self.links:
-            whole = LinkPart(link.cell, "", LinkKind.PLAIN)
-            for part in read_cell(link.cell, link.ticket) or [whole]:
+            whole_cell = LinkPart(link.cell, "", LinkKind.PLAIN)
+            for part in read_cell(link.cell, link.ticket) or [whole_cell]:
                 self._add_part(link, part, repo)
 
     def _add_part(self, link: Link, part: LinkPart, repo: str) -> None:

@@ -102,7 +102,10 @@ def detect(
     settings: DetectSettings,
     show: RunDisplay,
 ) -> int:
-    """Judge these repositories, write the verdicts, and return the number of threads that were judged."""
+    """Judge these repositories and write their verdicts to `path`; the store gets the inputs.
+
+    Returns the number of threads that were judged anew.
+    """
     detector = Detector(store, settings)
     for _ in detector.judge_all(full_names(rows), show):
         pass
@@ -114,7 +117,7 @@ def detect(
 
 
 def judged_rows(store: Store, settings: DetectSettings) -> list[RepoRow]:
-    """The repositories of the last detection, if its crawl and settings are still the same."""
+    """The repositories of the last detection; raises DataError if its crawl or settings were others."""
     last = store.meta_json(_RECORD, _Inputs)
     if not last:
         raise DataError("there are no verdicts yet; run `gis detect` first", path=store.path)
@@ -134,7 +137,7 @@ def _inputs(store: Store, settings: DetectSettings) -> _Inputs:
 
 
 def parse_issue(name: str) -> IssueRef:
-    """The issue `owner/name#number`."""
+    """Parse the issue `owner/name#number`; raises ConfigError for other texts."""
     if not re.fullmatch(r"[^#]*/[^#]*#[0-9]{1,9}", name):
         raise ConfigError(
             f"issue = {name}: expected owner/name#number, such as rust-lang/rust#8051"
@@ -171,19 +174,19 @@ class Detector:
             self._names.setdefault(repo, set()).add(row.name)
             if store.tasks(repo, "import", done=True):
                 self._imported.add(repo)
-        self._kept = VerdictCache(store.path.with_name(KEPT_FILE))
+        self._cache = VerdictCache(store.path.with_name(KEPT_FILE))
         self._judged: set[str] = set()
         self.judged_anew = 0
 
-    def judge(self, repo: str) -> Iterator[KeptVerdict]:
+    def judge(self, repo: str) -> Iterator[CachedVerdict]:
         """Judge every complete thread of a repository, with one thread in memory at a time."""
-        kept = self._kept.of(repo)
+        cached = self._cache.of(repo)
         rules_hash = self._rules_hash(repo)
         self._judged.add(repo)
         for stored in self._store.stored_threads(repo):
-            yield self._judge(stored, rules_hash, kept.get(stored.ref.number))
+            yield self._judge(stored, rules_hash, cached.get(stored.ref.number))
 
-    def judge_all(self, repos: Sequence[str], show: RunDisplay) -> Iterator[KeptVerdict]:
+    def judge_all(self, repos: Sequence[str], show: RunDisplay) -> Iterator[CachedVerdict]:
         """Judge several repositories."""
         total = sum(map(self._store.count_threads, repos))
         return show.counted(
@@ -192,7 +195,7 @@ class Detector:
             total,
         )
 
-    def judge_again(self, refs: Iterable[IssueRef]) -> Iterator[KeptVerdict]:
+    def judge_again(self, refs: Iterable[IssueRef]) -> Iterator[CachedVerdict]:
         """Judge some issues again, after the issues that they mention were fetched."""
         for ref in refs:
             stored = self._store.stored_thread(ref)
@@ -201,9 +204,9 @@ class Detector:
 
     def keep(self) -> pl.DataFrame:
         """Save all verdicts for later runs and return those of the judged repositories."""
-        return self._kept.write(self._judged)
+        return self._cache.write(self._judged)
 
-    def unknown(self, judged: KeptVerdict) -> frozenset[IssueRef]:
+    def unknown(self, judged: CachedVerdict) -> frozenset[IssueRef]:
         """The issues that a verdict depends on and that were not fetched."""
         inputs = set(judged.verdict.targets)
         inputs.update(ref for ref, _ in judged.dependencies)
@@ -213,24 +216,25 @@ class Detector:
         self,
         stored: StoredThread,
         rules_hash: bytes,
-        kept: KeptVerdict | None,
-    ) -> KeptVerdict:
+        cached: CachedVerdict | None,
+    ) -> CachedVerdict:
+        """Reuse the cached verdict if its inputs are the same, or judge anew; adds it to the cache."""
         input_hash = stored.digest(rules_hash)
-        if kept and kept.input_hash == input_hash and self._has_same_kinds(kept.dependencies):
-            judged = kept
+        if cached and cached.input_hash == input_hash and self._has_same_kinds(cached.dependencies):
+            judged = cached
             origin = "reused"
         else:
             judged = self._judge_anew(github_links(stored.read(), self._site), input_hash)
             origin = "judged"
         verdict = judged.verdict
         _LOG.info("%s: %s: %s (%s)", verdict.ref, origin, verdict.outcome, verdict.reason)
-        self._kept.add(judged)
+        self._cache.add(judged)
         return judged
 
     def _has_same_kinds(self, dependencies: _Dependencies) -> bool:
         return all(self.kind_of(ref) is kind for ref, kind in dependencies)
 
-    def _judge_anew(self, thread: Thread, input_hash: str) -> KeptVerdict:
+    def _judge_anew(self, thread: Thread, input_hash: str) -> CachedVerdict:
         dependencies = {}
 
         def kind_of(ref: IssueRef) -> Kind:
@@ -239,7 +243,7 @@ class Detector:
 
         self.judged_anew += 1
         verdict = self.decide(thread, kind_of)
-        return KeptVerdict(verdict, input_hash, tuple(sorted(dependencies.items())))
+        return CachedVerdict(verdict, input_hash, tuple(sorted(dependencies.items())))
 
     def decide(self, thread: Thread, kind_of: KindOf) -> Verdict:
         """The verdict on one thread, see `judge_thread`."""
@@ -256,7 +260,7 @@ class Detector:
         )
 
     def kind_of(self, ref: IssueRef) -> Kind:
-        """The kind of a reference's target."""
+        """The kind of a reference's target; numbers beyond the newest stored issue stay unknown."""
         kind = self._store.kind(ref)
         repo = self._store.full_name(ref.repo)
         is_newer = ref.number > self._newest.get(repo, ref.number)
@@ -293,7 +297,7 @@ def judge_thread(
 _Dependencies: TypeAlias = tuple[tuple[IssueRef, Kind], ...]
 
 
-class KeptVerdict(NamedTuple):
+class CachedVerdict(NamedTuple):
     """A verdict with its inputs."""
 
     verdict: Verdict
@@ -313,17 +317,17 @@ class VerdictCache:
         self._new: list[pl.DataFrame] = []
         self._rows: list[tuple[Any, ...]] = []
 
-    def of(self, repo: str) -> dict[int, KeptVerdict]:
+    def of(self, repo: str) -> dict[int, CachedVerdict]:
         """The saved verdicts of a repository, by number."""
         rows = self._old.filter(pl.col("repo") == repo)
-        return {row["number"]: _kept(row) for row in rows.iter_rows(named=True)}
+        return {row["number"]: _cached_verdict(row) for row in rows.iter_rows(named=True)}
 
-    def add(self, kept: KeptVerdict) -> None:
+    def add(self, kept: CachedVerdict) -> None:
         """Add a verdict, which replaces an older one on the same issue."""
         dependencies = []
         for ref, kind in kept.dependencies:
             dependencies.append({"issue": str(ref), "kind": str(kind)})
-        self._rows.append((*_row(kept.verdict), kept.input_hash, dependencies))
+        self._rows.append((*_verdict_row(kept.verdict), kept.input_hash, dependencies))
         if len(self._rows) >= _CHUNK:
             self._flush()
 
@@ -354,7 +358,7 @@ def read_duplicates(path: Path) -> list[Verdict]:
     """Read the duplicates in a file of verdicts."""
     is_duplicate = pl.col("verdict") == VerdictOutcome.DUPLICATE.value
     duplicates = read_verdicts(path).filter(is_duplicate)
-    return list(map(_verdict, duplicates.iter_rows(named=True)))
+    return list(map(_verdict_of_row, duplicates.iter_rows(named=True)))
 
 
 def count_verdicts(path: Path) -> dict[str, dict[str, int]]:
@@ -366,7 +370,7 @@ def count_verdicts(path: Path) -> dict[str, dict[str, int]]:
     return counts
 
 
-def _row(verdict: Verdict) -> tuple[Any, ...]:
+def _verdict_row(verdict: Verdict) -> tuple[Any, ...]:
     """The values of the columns of `_VERDICT`."""
     repo, number = verdict.ref
     evidence = []
@@ -386,7 +390,7 @@ def _row(verdict: Verdict) -> tuple[Any, ...]:
     )
 
 
-def _verdict(row: Mapping[str, Any]) -> Verdict:
+def _verdict_of_row(row: Mapping[str, Any]) -> Verdict:
     repo = row["repo"]
     near = [IssueRef(repo, number) for number in row["targets"]]
     evidence = []
@@ -404,10 +408,10 @@ def _verdict(row: Mapping[str, Any]) -> Verdict:
     )
 
 
-def _kept(row: Mapping[str, Any]) -> KeptVerdict:
+def _cached_verdict(row: Mapping[str, Any]) -> CachedVerdict:
     items = row["dependencies"]
     dependencies = tuple((_ref(item["issue"]), Kind(item["kind"])) for item in items)
-    return KeptVerdict(_verdict(row), row["digest"], dependencies)
+    return CachedVerdict(_verdict_of_row(row), row["digest"], dependencies)
 
 
 def _ref(text: str) -> IssueRef:

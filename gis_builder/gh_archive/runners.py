@@ -152,10 +152,10 @@ class Runner(AbstractContextManager["Runner"]):
                 running[self._begin(attempt)] = attempt
             if not running:
                 break
-            done = self._first(running)
-            attempt = running.pop(done)
+            handle = self._first_ended(running)
+            attempt = running.pop(handle)
             try:
-                failure, node = self._result(done)
+                failure, node = self._result(handle)
             except WorkerLost as error:
                 failure = f"worker lost ({error}), probably for lack of memory; {self._remedy}"
                 node = ""
@@ -183,11 +183,11 @@ class Runner(AbstractContextManager["Runner"]):
         """Start a task; returns a handle."""
 
     @abstractmethod
-    def _first(self, running: dict[Any, _Attempt]) -> Any:
+    def _first_ended(self, running: dict[Any, _Attempt]) -> Any:
         """Wait for a task to end; returns its handle."""
 
     @abstractmethod
-    def _result(self, done: Any) -> tuple[str, str]:
+    def _result(self, handle: Any) -> tuple[str, str]:
         """The failure of a task that has ended, or an empty text, and its Ray node; raises WorkerLost."""
 
 
@@ -235,16 +235,16 @@ class Pool(Runner):
                 self.__exit__()
                 return self._begin(attempt)
 
-    def _first(self, running: dict[Any, _Attempt]) -> Future[str]:
+    def _first_ended(self, running: dict[Any, _Attempt]) -> Future[str]:
         while True:
             with _interrupts_blocked():  # Ctrl-C during a wait could leave a lock held
-                done, _ = wait(running, _POLL_S, FIRST_COMPLETED)
-            if done:
-                return next(iter(done))
+                ended, _ = wait(running, _POLL_S, FIRST_COMPLETED)
+            if ended:
+                return next(iter(ended))
 
-    def _result(self, done: Future[str]) -> tuple[str, str]:
+    def _result(self, handle: Future[str]) -> tuple[str, str]:
         try:
-            return done.result(), ""
+            return handle.result(), ""
         except BrokenProcessPool as lost:
             raise WorkerLost("killed") from lost
 
@@ -291,7 +291,7 @@ class OnRay(Runner):
 
     def __enter__(self) -> Self:
         self._cluster = self._stack.enter_context(joined(self._address))
-        self._remote = self._cluster.ray.remote(num_cpus=1, max_retries=0)(_do)
+        self._remote = self._cluster.ray.remote(num_cpus=1, max_retries=0)(_run_on_node)
         self._read_machines()
         return self
 
@@ -342,13 +342,13 @@ class OnRay(Runner):
         begin = self._remote.options(memory=attempt.memory, scheduling_strategy=strategy).remote
         return self._cluster.begun(begin, pickle.dumps(attempt.task), self._shared)
 
-    def _first(self, running: dict[Any, _Attempt]) -> Any:
+    def _first_ended(self, running: dict[Any, _Attempt]) -> Any:
         while True:
-            done = self._cluster.first(list(running), _REREAD_S)
-            if done is None or time.monotonic() > self._read_at + _REREAD_S:
+            ended = self._cluster.first(list(running), _REREAD_S)
+            if ended is None or time.monotonic() > self._read_at + _REREAD_S:
                 self._read_machines()
-            if done is not None:
-                return done
+            if ended is not None:
+                return ended
             if not self._nodes and self._read_at >= self._had_cores_at + _NO_CORES_S:
                 raise RemoteError(
                     f"address = {self._address}: no machine of the cluster has cores; start one with"
@@ -360,9 +360,9 @@ class OnRay(Runner):
                     del running[handle]
                     running[self._begin(attempt)] = attempt
 
-    def _result(self, done: Any) -> tuple[str, str]:
+    def _result(self, handle: Any) -> tuple[str, str]:
         try:
-            failure: tuple[str, str] = self._cluster.fetched(done)
+            failure: tuple[str, str] = self._cluster.fetched(handle)
         except (WorkerLost, RemoteError):
             raise
         except Exception as error:  # noqa: BLE001 - a machine without the package, for example
@@ -370,7 +370,7 @@ class OnRay(Runner):
         return failure
 
 
-def _do(packed: bytes | None, shared: Mapping[Path, str | None]) -> tuple[str, str]:
+def _run_on_node(packed: bytes | None, shared: Mapping[Path, str | None]) -> tuple[str, str]:
     """Run a task on a machine of the cluster; returns the error, and the Ray node."""
     os.environ.setdefault("POLARS_MAX_THREADS", "1")  # before the task is unpickled
     try:

@@ -306,39 +306,39 @@ def draw_inputs(combined: CombinedBuckets, assigned: SplitResult) -> Iterator[Dr
         is_of_split = assigned.positives == SPLITS.index(split)
         repos, counts = np.unique(repo_of[is_of_split], return_counts=True)
         names = [refs.repos[repo] for repo in repos.tolist()]
-        of_repo = shares(counts.tolist(), count)
-        wanted[split] = dict(zip(names, of_repo, strict=True))
+        counts_by_repo = shares(counts.tolist(), count)
+        wanted[split] = dict(zip(names, counts_by_repo, strict=True))
     for bucket in combined.buckets:
-        of_repos = [refs.of_repo(repo) for repo in sorted(bucket.repos)]
-        issues = np.concatenate([np.empty(0, np.int64), *of_repos])
+        issues_by_repo = [refs.of_repo(repo) for repo in sorted(bucket.repos)]
+        issues = np.concatenate([np.empty(0, np.int64), *issues_by_repo])
         pairs = combined.pairs.at(bucket.positives)
         codes = assigned.positives[bucket.positives.start : bucket.positives.stop]
-        of_bucket = {
+        wanted_of_bucket = {
             split: {repo: counts[repo] for repo in bucket.repos if repo in counts}
             for split, counts in wanted.items()
         }
         splits = assigned.named(refs, issues[usable[issues]], pairs, codes)
-        yield DrawInput(sorted(bucket.repos.values()), splits, of_bucket)
+        yield DrawInput(sorted(bucket.repos.values()), splits, wanted_of_bucket)
 
 
 def draw_negatives(judged: Path, draw_input: Path, settings_json: str) -> Iterator[bytes]:
     """Draw the negatives of a bucket; large repositories don't make up for missing ones of others."""
     inputs = unpack(draw_input, DrawInput)
     settings = ArchiveSettings.model_validate_json(settings_json)
-    of_bucket = inputs.splits
+    bucket_splits = inputs.splits
     drawn = Negatives(
-        pairs={split: [] for split in of_bucket.positives},
-        missing=dict.fromkeys(of_bucket.positives, 0),
+        pairs={split: [] for split in bucket_splits.positives},
+        missing=dict.fromkeys(bucket_splits.positives, 0),
     )
     for repo in unpack(judged, Judged).with_duplicates():
-        splits = Splits(group=of_bucket.group)
-        for split, pairs in of_bucket.positives.items():
-            own = [pair for pair in pairs if pair.first.repo == repo.name]
-            splits.positives[split] = sorted(own, key=attrgetter("first", "second"))
+        splits = Splits(group=bucket_splits.group)
+        for split, pairs in bucket_splits.positives.items():
+            pairs_of_repo = [pair for pair in pairs if pair.first.repo == repo.name]
+            splits.positives[split] = sorted(pairs_of_repo, key=attrgetter("first", "second"))
             splits.negatives_wanted[split] = inputs.wanted[split].get(repo.name, 0)
         if repo.repo_id not in inputs.repos or not any(splits.positives.values()):
             continue
-        splits.of = {ref: of_bucket.of[ref] for ref in repo.texts if ref in of_bucket.of}
+        splits.of = {ref: bucket_splits.of[ref] for ref in repo.texts if ref in bucket_splits.of}
         links = set(map(frozenset, repo.links))
         negatives = make_negatives(
             splits,

@@ -81,8 +81,8 @@ def write_archive(
     for split in drawn.missing:
         rows = table.filter(pl.col("split") == SPLITS.index(split))
         rows_of[split] = rows["place"].to_numpy()
-        of_positives = rows.filter(pl.col("label") == 1)
-        positives[split] = of_positives["place"].to_numpy()
+        positive_rows = rows.filter(pl.col("label") == 1)
+        positives[split] = positive_rows["place"].to_numpy()
         counted[split] = [counted_columns(pl.DataFrame(schema=ROWS))]
     if not any(map(len, positives.values())):
         raise DataError(
@@ -104,16 +104,16 @@ def write_archive(
         return texts.of(ref for pair in chunk for ref in (pair.first, pair.second))
 
     with dataset_folder(out) as folder:
-        for config, of_config, make_frame, schema in (
+        for config, rows_of_config, make_frame, schema in (
             ("default", rows_of, labelled_frame, ROWS),
             ("positive", positives, positive_frame, POSITIVE_ROWS),
         ):
-            for split, indices in of_config.items():
-                shards = _parts(indices, _SHARD_ROWS)
+            for split, indices in rows_of_config.items():
+                shards = _chunks(indices, _SHARD_ROWS)
                 for number, shard in enumerate(shards):
                     frames = (
                         make_frame(split, pairs.at(part.tolist()))
-                        for part in _parts(shard, _FRAME_ROWS)
+                        for part in _chunks(shard, _FRAME_ROWS)
                     )
                     folder.add_frames(config, split, frames, schema, number, len(shards))
         columns = {split: pl.concat(frames) for split, frames in counted.items()}
@@ -124,16 +124,16 @@ def write_archive(
         card = gis_card(counts, card_files({"default": sizes, "positive": sizes}))
         by_repository = []
         for split, rows in columns.items():
-            of_split = repository_counts(rows)
+            repository_rows = repository_counts(rows)
             name = pl.lit(split).alias("split")
-            by_repository.append(of_split.select(name, pl.all()))
+            by_repository.append(repository_rows.select(name, pl.all()))
         write_parquet(detail, pl.concat(by_repository))
         folder.finish(card=with_coverage(card, counts, run["settings"]), statistics=counts, run=run)
     return counts
 
 
-def _parts(places: Indices, size: int) -> list[Indices]:
-    """Split into parts of equal size; the last may be smaller."""
+def _chunks(places: Indices, size: int) -> list[Indices]:
+    """Split into chunks of equal size; the last may be smaller."""
     starts = range(0, len(places), size)
     return [places[start : start + size] for start in starts]
 
@@ -144,7 +144,9 @@ def by_month(hours: Iterable[str], tallies: Iterable[HourTally]) -> dict[str, di
     months: dict[str, list[str]] = {}
     for hour in hours:
         months.setdefault(hour[:7], []).append(hour)
-    return {month: _month(of_month, tally_of) for month, of_month in sorted(months.items())}
+    return {
+        month: _month(hours_of_month, tally_of) for month, hours_of_month in sorted(months.items())
+    }
 
 
 def _month(hours: list[str], tally_of: Mapping[str, HourTally]) -> dict[str, Any]:

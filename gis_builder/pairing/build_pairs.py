@@ -47,11 +47,11 @@ from gis_builder.store import (
     Verdict,
     full_names,
 )
-from gis_builder.store.store import held_store
+from gis_builder.store.store import locked_store
 from pairkit import AuditReport, __version__, audit
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import comparable
-from pairkit.base.system.folders import check_apart, is_same, made_there
+from pairkit.base.system.folders import check_apart, check_same_run, existing_run
 from pairkit.dataset.table_files import save_table
 
 _LOG = logging.getLogger(__name__)
@@ -68,11 +68,11 @@ def assemble(
 ) -> dict[str, Any]:
     """Make pairs from the verdicts on these repositories and write the dataset to `out`."""
     seed = settings.seed
-    duplicates = [_renamed(verdict, store) for verdict in read_duplicates(verdicts)]
+    duplicates = [_with_present_names(verdict, store) for verdict in read_duplicates(verdicts)]
     clusters = find_clusters(duplicates)
     members = {ref for cluster in clusters for ref in cluster.members}
     refs = members | _negative_sample(store, rows, duplicates, settings)
-    issues = show.counted("rendering texts", _issues(store, refs), len(refs))
+    issues = show.counted("rendering texts", _read_issues(store, refs), len(refs))
     repos = {ref.repo for ref in refs}
     templates = {repo: template_lines(store.issues(repo)) for repo in repos}
     texts = render_issues(issues, clusters, templates, settings.text)
@@ -96,7 +96,7 @@ def assemble(
         settings.pair.ratio,
         seed,
     )
-    links = _links(store, texts.usable, show)
+    links = _linked_pairs(store, texts.usable, show)
     negatives = make_negatives(splits, clusters, texts.usable, links, settings.pair, seed)
     missing = check_missing(negatives.missing, settings.split)
     dropped = [*positives.dropped, *splits.dropped, *negatives.dropped]
@@ -119,14 +119,14 @@ def assemble(
     )
 
 
-def _renamed(verdict: Verdict, store: Store) -> Verdict:
+def _with_present_names(verdict: Verdict, store: Store) -> Verdict:
     """The verdict with the present names of its targets' repositories: people write former ones."""
     targets = [IssueRef(store.full_name(repo), number) for repo, number in verdict.targets]
     return replace(verdict, targets=tuple(targets))
 
 
 def check_missing(negatives: Mapping[str, int], settings: SplitSettings) -> dict[str, int]:
-    """The number of missing negatives of each split that lacks some; with exact sizes none may be missing."""
+    """The number of missing negatives of each split that lacks some; raises ConfigError for exact sizes."""
     missing = {split: count for split, count in negatives.items() if count}
     if missing and settings.exact:
         raise ConfigError(
@@ -176,7 +176,7 @@ def _negative_sample(
     return sample
 
 
-def _issues(store: Store, refs: Collection[IssueRef]) -> Iterator[Issue]:
+def _read_issues(store: Store, refs: Collection[IssueRef]) -> Iterator[Issue]:
     """Read these issues, one at a time."""
     for repo in sorted({ref.repo for ref in refs}):
         yield from (issue for issue in store.issues(repo) if issue.ref in refs)
@@ -198,7 +198,7 @@ def grounds_of(duplicates: Iterable[Verdict]) -> dict[tuple[IssueRef, IssueRef],
     return grounds
 
 
-def _links(store: Store, usable: Mapping[IssueRef, object], show: RunDisplay) -> set[Link]:
+def _linked_pairs(store: Store, usable: Mapping[IssueRef, object], show: RunDisplay) -> set[Link]:
     """Pairs of usable issues of which one mentions the other in its thread."""
     links: set[Link] = set()
     site = store.site
@@ -238,7 +238,7 @@ def build(
     crawled = crawl_record(settings)
     check_apart(out, work)
     check_out(out, repos, settings_record(settings, crawled), fresh=fresh)
-    with held_store(work) as store:
+    with locked_store(work) as store:
         show.say("crawling")
         with open_github(store) as github:
             rows = crawl(github, store, repos, settings, show)
@@ -265,7 +265,7 @@ def pair(
     """Make a dataset from the crawl in `work` without requests."""
     start = time.monotonic()
     check_apart(out, work)
-    with held_store(work, create=False) as store:
+    with locked_store(work, create=False) as store:
         store.check_issues()
         rows = judged_rows(store, settings.detect)
         crawled = store.crawl_record()
@@ -285,13 +285,15 @@ def check_out(
     fresh: bool,
 ) -> None:
     """Refuse an output folder that contains anything but a dataset of the same repositories and settings."""
-    run = made_there(out, "gis")
-    there = run and {
+    run = existing_run(out, "gis")
+    if run is None or fresh:
+        return
+    saved = {
         "settings": run.get("settings"),
         "repositories": sorted(run.get("repositories", ())),
     }
-    wanted = {"settings": settings, "repositories": sorted(set(repos))}
-    is_same(out, there, wanted, fresh=fresh)
+    current = {"settings": settings, "repositories": sorted(set(repos))}
+    check_same_run(out, saved, current)
 
 
 def checked(out: Path) -> AuditReport:

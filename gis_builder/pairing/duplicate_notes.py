@@ -130,18 +130,20 @@ def find_duplicate_notes(text: str, references: list[IssueMention]) -> list[Span
     """Spans of notes that the issue is (or isn't) a duplicate, or of which issue."""
     spans: list[Span] = []
     starts = [reference.start for reference in references]
-    done = -1
+    line_end = -1
     # Words like "same as" make a note only beside a reference.
     gates = (_DUP_GATE, _SAME_GATE) if references else (_DUP_GATE,)
     for hit in sorted(match.start() for gate in gates for match in gate.finditer(text)):
-        if hit < done:
+        if hit < line_end:
             continue
         start = text.rfind("\n", 0, hit) + 1
         end = text.find("\n", hit)
-        done = len(text) if end < 0 else end
-        if done - start <= _MAX_LINE:  # a longer line is data, not prose
-            in_line = references[bisect_left(starts, start) : bisect_left(starts, done)]
-            spans += _notes(text, start, done, [r.span for r in in_line if r.end <= done])
+        line_end = len(text) if end < 0 else end
+        if line_end - start <= _MAX_LINE:  # a longer line is data, not prose
+            in_line = references[bisect_left(starts, start) : bisect_left(starts, line_end)]
+            spans += _notes_of_line(
+                text, start, line_end, [r.span for r in in_line if r.end <= line_end]
+            )
     return spans or list(_notes_in_other_languages(text))
 
 
@@ -172,23 +174,24 @@ def _notes_in_other_languages(text: str) -> Iterator[Span]:
         yield start, end
 
 
-def _notes(
+def _notes_of_line(
     text: str,
     start: int,
     end: int,
     references: list[Span],
 ) -> Iterator[Span]:
+    """The notes in a line; spans that overlap an earlier note are skipped."""
     tokens = list(_tokens(text, start, end, references))
     codes = "".join(token.code for token in tokens)
     if NoteCode.DUPLICATE not in codes and not (NoteCode.SAME in codes and references):
         return
-    done = -1
+    noted_end = -1
     for first, last in sorted(_note_spans(codes)):
         while first < last and codes[first] in (NoteCode.COMMA, NoteCode.COLON):
             first += 1
-        if first < last > done:
+        if first < last > noted_end:
             yield tokens[first].start, _note_end(tokens, codes, first, last)
-            done = last
+            noted_end = last
 
 
 def _note_spans(codes: str) -> Iterator[Span]:

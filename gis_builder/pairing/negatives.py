@@ -71,7 +71,7 @@ def make_negatives(
         drawers = []
         for repo, ends in sorted(_ends_by_repo(pairs).items()):
             drawers.append(_RepoNegatives(ends, issues[split, repo], inputs))
-        negatives.missing[split] = _draw(drawers, splits.negatives_wanted[split])
+        negatives.missing[split] = _draw_in_all_repos(drawers, splits.negatives_wanted[split])
         negatives.pairs[split] = []
         for drawer in drawers:
             negatives.pairs[split] += drawer.sampler.pairs
@@ -95,16 +95,16 @@ def shares(positives: Sequence[int], wanted: int) -> list[int]:
     """Distribute `wanted` negatives over repositories in proportion to their positives."""
     total = sum(positives)
     counts = []
-    done = 0
+    seen = 0
     for count in positives:
         # Differences of running sums rounded down add up to exactly `wanted`.
-        before = done
-        done = done + count
-        counts.append(wanted * done // total - wanted * before // total)
+        seen_before = seen
+        seen = seen + count
+        counts.append(wanted * seen // total - wanted * seen_before // total)
     return counts
 
 
-def _draw(drawers: Sequence[_RepoNegatives], wanted: int) -> int:
+def _draw_in_all_repos(drawers: Sequence[_RepoNegatives], wanted: int) -> int:
     """Draw in all repositories; if one has too few, the others draw more. Returns the number missing."""
     counts = shares([len(drawer.ends) for drawer in drawers], wanted)
     for drawer, count in zip(drawers, counts, strict=True):
@@ -138,14 +138,14 @@ class _RepoNegatives:
         for ref in issues:
             title, _, _ = inputs.texts[ref].text.partition("\n")
             self._titles[ref] = terms(title)
-        self.sampler = NegativeSampler(ends, self._why_not, inputs.seed)
+        self.sampler = NegativeSampler(ends, self._rejection_reason, inputs.seed)
 
     def draw(self, count: int) -> int:
         """Draw up to `count` more negatives and return their number."""
         if count <= 0 or len(self._issues) < 2:
             return 0
-        before = len(self.sampler.pairs)
-        goal = before + count
+        count_before = len(self.sampler.pairs)
+        goal = count_before + count
         hard = math.ceil(count * self._strategy.share)
         if self._settings.match == "none":
             self.sampler.draw_hard(hard, self._candidates, self._strategy.kind)
@@ -157,7 +157,7 @@ class _RepoNegatives:
             self.sampler.draw_random_from(self._issues, goal - len(self.sampler.pairs))
         # Free the large index; it is rebuilt in the rare case that more negatives are needed.
         self._retriever = self._ranking = None
-        return len(self.sampler.pairs) - before
+        return len(self.sampler.pairs) - count_before
 
     def _draw_matched(self, count: int, hard: int) -> None:
         """Draw negatives with the time gaps of the positives, as far as possible."""
@@ -166,13 +166,13 @@ class _RepoNegatives:
         timeline = Timeline(opened, self._issues)
         wanted = WantedGaps([timeline.gap(*end) for end in self.ends], count)
         paired = timeline.only(self._paired.__contains__)
-        of_paired = GapMatcher(self.sampler, paired, wanted, self._inputs.seed)
-        of_all = GapMatcher(self.sampler, timeline, wanted, self._inputs.seed)
-        of_all.draw_hard(hard, self._candidates, self._strategy.kind)
-        of_paired.draw_random()
+        paired_matcher = GapMatcher(self.sampler, paired, wanted, self._inputs.seed)
+        matcher = GapMatcher(self.sampler, timeline, wanted, self._inputs.seed)
+        matcher.draw_hard(hard, self._candidates, self._strategy.kind)
+        paired_matcher.draw_random()
         if wanted:
             self._use_all_issues()
-            of_all.draw_others()
+            matcher.draw_others()
 
     def with_single(self) -> int:
         """Number of negatives with an issue that is in no positive."""
@@ -182,7 +182,7 @@ class _RepoNegatives:
                 count += 1
         return count
 
-    def _why_not(self, first: IssueRef, second: IssueRef) -> str | None:
+    def _rejection_reason(self, first: IssueRef, second: IssueRef) -> str | None:
         """The reason code if two issues may be duplicates; the cheapest checks come first."""
         cluster = self._inputs.cluster
         group = self._inputs.group
@@ -196,12 +196,13 @@ class _RepoNegatives:
         if self._titles[first] and self._titles[first] == self._titles[second]:
             return "same_title"
         indices = (self._index_of[first], self._index_of[second])
-        share = self._bm25().share(*indices)
+        share = self._bm25_index().share(*indices)
         if share >= self._settings.guard_share:
             return "too_similar"
         return None
 
     def _set_candidates(self, refs: Sequence[IssueRef]) -> None:
+        """Draw from these issues from now on, and free the index of earlier ones."""
         self._refs = refs
         self._index_of = {ref: index for index, ref in enumerate(refs)}
         self._retriever = self._ranking = None
@@ -210,7 +211,7 @@ class _RepoNegatives:
         if len(self._refs) < len(self._issues):
             self._set_candidates(self._issues)
 
-    def _bm25(self) -> Retriever:
+    def _bm25_index(self) -> Retriever:
         if self._retriever is None:
             self._retriever = Retriever(self._texts())
         return self._retriever
@@ -222,7 +223,7 @@ class _RepoNegatives:
         """The partners that the strategy proposes for an issue, best first."""
         if self._ranking is None:
             if self._strategy.rank is Retriever:  # the filter and the strategy share one index
-                self._ranking = self._bm25().__getitem__
+                self._ranking = self._bm25_index().__getitem__
             else:
                 self._ranking = self._strategy.ranking(self._texts())
         return [self._refs[index] for index in self._ranking(self._index_of[ref])]

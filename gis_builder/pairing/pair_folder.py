@@ -275,18 +275,21 @@ def write_gis(
     run: Mapping[str, Any],
     site: str,
 ) -> dict[str, Any]:
-    """Write the dataset folder with the configurations `default` and `positive`."""
+    """Write the dataset folder with the configurations `default` and `positive`; returns its statistics.
+
+    Raises DataError with a remedy if there are no positives.
+    """
     if not any(positives.values()):
         raise DataError(_why_empty(statistics), path=out)
     all_positives = chain(*positives.values())
     crosses = any(pair.first.repo != pair.second.repo for pair in all_positives)
     rows = {}
-    only = {}
+    positive_rows = {}
     for split, pairs in positives.items():
-        others = negatives.get(split, ())
-        rows[split] = make_rows(pairs, others, texts, seed, site, with_repo2=crosses)
-        only[split] = make_positive_rows(pairs, texts, seed)
-    configs = {"default": rows, "positive": only}
+        split_negatives = negatives.get(split, ())
+        rows[split] = make_rows(pairs, split_negatives, texts, seed, site, with_repo2=crosses)
+        positive_rows[split] = make_positive_rows(pairs, texts, seed)
+    configs = {"default": rows, "positive": positive_rows}
     columns = {split: counted_columns(frame) for split, frame in rows.items()}
     counts = row_counts(columns) | dict(statistics)
     card = gis_card(counts, card_files(configs))

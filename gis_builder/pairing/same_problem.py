@@ -61,9 +61,9 @@ class SameProblem:
 
     def similarities(self, first: str, second: str) -> Similarities:
         """The features of the regression."""
-        of_first = self._title_coverage(first, second)
-        of_second = self._title_coverage(second, first)
-        return Similarities(self._cosine(first, second), min(of_first, of_second))
+        first_coverage = self._title_coverage(first, second)
+        second_coverage = self._title_coverage(second, first)
+        return Similarities(self._cosine(first, second), min(first_coverage, second_coverage))
 
     def _cosine(self, first: str, second: str) -> float:
         vector = self._weighted_words(first)

@@ -135,7 +135,7 @@ class _WeightedGroups(NamedTuple):
 
     names: Indices  # the lowest issue of each group
     weights: npt.NDArray[np.int64]  # number of positives
-    of_positive: Indices  # index of the group of each positive
+    group_of_positive: Indices  # index of the group of each positive
 
 
 def split_groups(
@@ -149,12 +149,12 @@ def split_groups(
 ) -> SplitResult:
     """Assign whole groups to the splits."""
     weighted = _weighted_groups(pairs, groups)
-    targets = _targets(settings, ratio, len(weighted.of_positive), len(weighted.names))
-    order = _order(refs, weighted, seed)
+    targets = _targets(settings, ratio, len(weighted.group_of_positive), len(weighted.names))
+    order = _even_order(refs, weighted, seed)
     assigned = fill_splits(order, weighted.weights, [*targets.values()], exact=settings.exact)
-    positives = assigned[weighted.of_positive]
+    positives = assigned[weighted.group_of_positive]
     if settings.exact:
-        _trim(positives, refs, pairs, weighted, assigned, targets, seed)
+        _trim_to_targets(positives, refs, pairs, weighted, assigned, targets, seed)
     assigned_codes = positives[positives != NOWHERE]
     counts = np.bincount(assigned_codes, minlength=len(SPLITS)).tolist()
     sizes = dict(zip(SPLITS, counts, strict=True))
@@ -166,7 +166,7 @@ def split_groups(
     if settings.exact and settings.sizes is not None:
         rows = dict(zip(SPLITS, map(int, settings.sizes), strict=True))
     wanted = {split: rows[split] - sizes[split] for split in splits}
-    issues = _issues(refs, groups, usable, weighted, assigned, settings, seed)
+    issues = _issue_splits(refs, groups, usable, weighted, assigned, settings, seed)
     return SplitResult(groups, issues, positives, wanted)
 
 
@@ -182,26 +182,26 @@ def _weighted_groups(pairs: tuple[Indices, Indices], groups: Indices) -> _Weight
     by_first_use = np.argsort(first_use)
     rank = np.empty(len(names), np.int64)
     rank[by_first_use] = np.arange(len(names))
-    of_positive = np.empty(len(order), np.int64)
-    of_positive[order] = rank[group]
-    return _WeightedGroups(names[by_first_use], weights[by_first_use], of_positive)
+    group_of_positive = np.empty(len(order), np.int64)
+    group_of_positive[order] = rank[group]
+    return _WeightedGroups(names[by_first_use], weights[by_first_use], group_of_positive)
 
 
-def _order(refs: RefTable, weighted: _WeightedGroups, seed: int) -> Indices:
+def _even_order(refs: RefTable, weighted: _WeightedGroups, seed: int) -> Indices:
     """An order of the groups that spreads every repository evenly."""
     repos = refs.repo_at(weighted.names)
     hashes = [keyed_hash(seed, "group", name) for name in refs.at(weighted.names)]
     order = np.lexsort((np.array(hashes, np.uint64), repos))
-    of_repo, begins, counts = np.unique(repos[order], return_index=True, return_counts=True)
+    repo_ids, starts, counts = np.unique(repos[order], return_index=True, return_counts=True)
     weights = weighted.weights[order]
-    before = np.cumsum(weights) - weights
-    before -= np.repeat(before[begins], counts)
-    totals = np.bincount(repos, weighted.weights)[of_repo]
-    names = [refs.repos[repo] for repo in of_repo.tolist()]
+    weight_before = np.cumsum(weights) - weights
+    weight_before -= np.repeat(weight_before[starts], counts)
+    totals = np.bincount(repos, weighted.weights)[repo_ids]
+    names = [refs.repos[repo] for repo in repo_ids.tolist()]
     offsets = [keyed_unit(seed, "repo", name) for name in names]
     offset = np.repeat(offsets, counts)
     position = np.empty(len(order))
-    position[order] = (before + offset * weights) / np.repeat(totals, counts)
+    position[order] = (weight_before + offset * weights) / np.repeat(totals, counts)
     return np.lexsort((weighted.names, position))
 
 
@@ -211,13 +211,13 @@ def _targets(
     positives: int,
     groups: int,
 ) -> dict[str, int]:
-    """Number of positives for each split."""
+    """Number of positives for each split; raises ConfigError if exact sizes need more than there are."""
     targets = split_targets(positives, settings.fractions, groups)
     if settings.exact and settings.sizes is not None:
         targets = [_positives_of(size, ratio) for size in settings.sizes]
         if sum(targets) > positives:
             sizes = ",".join(f"{size:g}" for size in settings.sizes)
-            largest = ",".join(map(str, _largest(settings.fractions, ratio, positives)))
+            largest = ",".join(map(str, _largest_sizes(settings.fractions, ratio, positives)))
             raise ConfigError(
                 f"split_sizes = {sizes}: needs {sum(targets)} positives, but there are {positives};"
                 f" the largest possible sizes are {largest}"
@@ -226,11 +226,13 @@ def _targets(
 
 
 def _positives_of(rows: float, ratio: float) -> int:
+    """The positives among the rows of a split, of which there are `ratio` negatives each."""
     at_least_one = max(1, round(rows / (1 + ratio)))
     return min(int(rows), at_least_one)
 
 
-def _largest(fractions: Sequence[float], ratio: float, positives: int) -> list[int]:
+def _largest_sizes(fractions: Sequence[float], ratio: float, positives: int) -> list[int]:
+    """The largest split sizes in these proportions that the positives suffice for."""
     most = int(positives * (1 + ratio)) + 1
     for rows in range(most, 0, -1):
         sizes = [int(rows * fraction) for fraction in fractions]
@@ -239,7 +241,7 @@ def _largest(fractions: Sequence[float], ratio: float, positives: int) -> list[i
     return [0] * len(fractions)
 
 
-def _trim(
+def _trim_to_targets(
     positives: Codes,
     refs: RefTable,
     pairs: tuple[Indices, Indices],
@@ -248,15 +250,15 @@ def _trim(
     targets: Mapping[str, int],
     seed: int,
 ) -> None:
-    """Remove random positives from the last groups of a split that is larger than requested."""
+    """Remove random positives from the last groups of splits above their targets, in `positives` itself."""
     for code, split in enumerate(SPLITS):
-        of_split = np.flatnonzero(assigned == code)
-        weights = weighted.weights[of_split]
-        before = np.cumsum(weights) - weights
-        room = np.maximum(targets[split] - before, 0)
+        groups_of_split = np.flatnonzero(assigned == code)
+        weights = weighted.weights[groups_of_split]
+        weight_before = np.cumsum(weights) - weights
+        room = np.maximum(targets[split] - weight_before, 0)
         is_large = weights > room
-        for group, limit in zip(of_split[is_large], room[is_large], strict=True):
-            members = np.flatnonzero(weighted.of_positive == group)
+        for group, limit in zip(groups_of_split[is_large], room[is_large], strict=True):
+            members = np.flatnonzero(weighted.group_of_positive == group)
             firsts, seconds = (refs.at(side[members]) for side in pairs)
             ordered = sorted(
                 (keyed_hash(seed, "trim", first, second), first, second, member)
@@ -266,6 +268,7 @@ def _trim(
 
 
 def _check_filled(sizes: Mapping[str, int], targets: Mapping[str, int]) -> None:
+    """Raise ConfigError if whole groups leave a split below its target."""
     for split, count in sizes.items():
         if count < targets[split]:
             raise ConfigError(
@@ -274,7 +277,7 @@ def _check_filled(sizes: Mapping[str, int], targets: Mapping[str, int]) -> None:
             )
 
 
-def _issues(
+def _issue_splits(
     refs: RefTable,
     groups: Indices,
     usable: npt.NDArray[np.bool_],
@@ -284,15 +287,15 @@ def _issues(
     seed: int,
 ) -> Codes:
     """The split of each usable issue; a group without a positive gets a random one."""
-    of_group = np.full(len(refs), NOWHERE, np.int8)  # by the lowest issue
-    of_group[weighted.names] = assigned
+    split_of_group = np.full(len(refs), NOWHERE, np.int8)  # by the lowest issue
+    split_of_group[weighted.names] = assigned
     single = np.zeros(len(refs), np.bool_)
     single[groups[usable]] = True
     single[weighted.names] = False
     names = np.flatnonzero(single)
     draws = [keyed_unit(seed, "single", name) for name in refs.at(names)]
-    of_group[names] = draw_splits(np.array(draws, np.float64), settings.fractions)
-    return np.where(usable, of_group[groups], np.int8(NOWHERE))
+    split_of_group[names] = draw_splits(np.array(draws, np.float64), settings.fractions)
+    return np.where(usable, split_of_group[groups], np.int8(NOWHERE))
 
 
 class Splits(Struct):

@@ -148,17 +148,17 @@ def _search(
     # Tokens are for GitHub only.
     tokens = ("GITHUB_", "GH_")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(tokens)}
-    done = subprocess.run(  # noqa: S603 - our own command; the text comes by standard input
+    process = subprocess.run(  # noqa: S603 - our own command; the text comes by standard input
         command,
         input=text.encode("utf-8", "replace"),
         capture_output=True,
         env=environment,
         check=False,
     )
-    if done.returncode:
-        raise _error_of(done.returncode, done.stderr.decode("utf-8", "replace"))
+    if process.returncode:
+        raise _error_of(process.returncode, process.stderr.decode("utf-8", "replace"))
     try:
-        return decode(done.stdout, _HITS).hits
+        return decode(process.stdout, _HITS).hits
     except Malformed as error:
         raise BadReply(
             f"{index}: the search results are not issues ({error}); index the table of `gis render`, with "

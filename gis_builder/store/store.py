@@ -36,7 +36,7 @@ from gis_builder.store.stored_rows import (
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.address import is_loopback
 from pairkit.base.system.database import Schema, database_errors, open_database, transaction
-from pairkit.base.system.folders import held_folder
+from pairkit.base.system.folders import lock_folder
 
 VERSION = 1
 _APPLICATION = 0x47495331  # "GIS1", the application_id of the file
@@ -168,7 +168,7 @@ class Store(AbstractContextManager["Store"]):
 
     def usage(self) -> dict[str, Usage]:
         """Usage by repository; "" has that of requests for several repositories."""
-        rows = self._ask("SELECT repo, points, requests, seconds FROM usage ORDER BY repo")
+        rows = self._select("SELECT repo, points, requests, seconds FROM usage ORDER BY repo")
         return {repo: Usage(*spent) for repo, *spent in rows}
 
     def tallies(self) -> dict[str, Tally]:
@@ -181,7 +181,7 @@ class Store(AbstractContextManager["Store"]):
 
     def warnings(self) -> list[tuple[str, str]]:
         """Repository and text of each warning about missing data."""
-        return self._ask("SELECT repo, words FROM warnings ORDER BY 1, 2")
+        return self._select("SELECT repo, words FROM warnings ORDER BY 1, 2")
 
     def content_hash(self) -> str:
         """SHA-256 of the fetched content; it does not depend on when or how it was fetched."""
@@ -210,12 +210,12 @@ class Store(AbstractContextManager["Store"]):
 
     def all_repos(self) -> list[RepoRow]:
         """All rows, including repositories that were not requested."""
-        rows = self._ask(f"SELECT {REPO_COLUMNS} FROM repos ORDER BY name")  # noqa: S608 - a constant
+        rows = self._select(f"SELECT {REPO_COLUMNS} FROM repos ORDER BY name")  # noqa: S608 - a constant
         return [repo_row(row) for row in rows]
 
     def tasks(self, repo: str, kind: str, *, done: bool | None = None) -> list[CrawlTask]:
         """The tasks of a kind by key; `done` selects finished or open tasks."""
-        rows = self._ask(
+        rows = self._select(
             "SELECT key, cursor, state, done FROM tasks WHERE repo = ? AND kind = ? ORDER BY key",
             repo,
             kind,
@@ -229,7 +229,7 @@ class Store(AbstractContextManager["Store"]):
 
     def pending(self, repo: str, limit: int) -> list[IssueRef]:
         """The issues whose threads are to be fetched, by number."""
-        rows = self._ask(
+        rows = self._select(
             "SELECT repo, number FROM wishes WHERE repo = ? ORDER BY number LIMIT ?",
             repo,
             limit,
@@ -238,12 +238,12 @@ class Store(AbstractContextManager["Store"]):
 
     def count_pending(self, repo: str) -> int:
         """Count the issues whose threads are to be fetched."""
-        return int(self._ask("SELECT count(*) FROM wishes WHERE repo = ?", repo)[0][0])
+        return int(self._select("SELECT count(*) FROM wishes WHERE repo = ?", repo)[0][0])
 
     def check_issues(self) -> None:
-        """Raise an error if there are no issues."""
+        """Raise DataError if there are no issues."""
         # An import that failed has stored issues, but no repository.
-        if not (self.repos() and self._ask("SELECT 1 FROM issues WHERE NOT is_pull LIMIT 1")):
+        if not (self.repos() and self._select("SELECT 1 FROM issues WHERE NOT is_pull LIMIT 1")):
             raise DataError(
                 "contains no issues; run `gis import` or `gis crawl` first", path=self.path
             )
@@ -251,11 +251,11 @@ class Store(AbstractContextManager["Store"]):
     def count_threads(self, repo: str) -> int:
         """Count the stored threads, complete or not."""
         sql = "SELECT count(*) FROM issues WHERE repo = ? AND depth > 0 AND NOT is_pull"
-        return int(self._ask(sql, self.full_name(repo))[0][0])
+        return int(self._select(sql, self.full_name(repo))[0][0])
 
     def top_ups(self, repo: str, limit: int) -> list[TopUp]:
         """The incomplete nested connections, by number."""
-        rows = self._ask(
+        rows = self._select(
             "SELECT number, part, before, have FROM top_ups WHERE repo = ? ORDER BY number, part LIMIT ?",
             repo,
             limit,
@@ -264,7 +264,7 @@ class Store(AbstractContextManager["Store"]):
 
     def meta_json(self, key: str, kind: type[T]) -> T | None:
         """Read a value of the table meta."""
-        rows = self._ask("SELECT value FROM meta WHERE key = ?", key)
+        rows = self._select("SELECT value FROM meta WHERE key = ?", key)
         return msgspec.json.decode(rows[0][0], type=kind) if rows else None
 
     def crawl_record(self) -> dict[str, Any]:
@@ -307,27 +307,30 @@ class Store(AbstractContextManager["Store"]):
         with self._lock, database_errors(self.path), transaction(self._connection) as connection:
             yield connection
 
-    def _ask(self, sql: str, *values: Any) -> list[Any]:
+    def _select(self, sql: str, *values: Any) -> list[Any]:
         with self._lock, database_errors(self.path):
             return self._connection.execute(sql, values).fetchall()
 
 
 @contextmanager
 def working_folder(work: Path, *, create: bool = True) -> Iterator[None]:
-    """Lock a working folder; the lock ends with the process."""
+    """Lock a working folder until the block or the process ends, and create it on request.
+
+    Raises ConfigError if it doesn't exist, or another process uses it.
+    """
     if not create and not work.is_dir():
         raise ConfigError(
             f"{work}: no such folder; run `gis import` or `gis crawl` first, or choose another"
         )
-    with held_folder(
+    with lock_folder(
         work, "another gis process is using it; wait until it ends or choose another working folder"
     ):
         yield
 
 
 @contextmanager
-def held_store(work: Path, *, create: bool = True) -> Iterator[Store]:
-    """Lock a working folder and open its store."""
+def locked_store(work: Path, *, create: bool = True) -> Iterator[Store]:
+    """Lock a working folder and open its store; raises the errors of `working_folder`."""
     with (
         working_folder(work, create=create),
         Store.open(work / _STORE_FILE, create=create) as store,

@@ -119,18 +119,18 @@ def kinds(path: Path, repo: str) -> dict[int, Kind]:
 def repo_row(row: Sequence[Any]) -> RepoRow:
     """Convert a row of `repos`."""
     name, outcome, *plain, labels, listed = row
-    cells = [name, RepoOutcome(outcome), *plain, _names(labels), bool(listed)]
+    cells = [name, RepoOutcome(outcome), *plain, _label_names(labels), bool(listed)]
     return RepoRow(*cells)
 
 
 def _issue(repo: str, row: Sequence[Any]) -> Issue:
     *plain, is_pull, is_bot, labels, home, number = row
     target = None if home is None else IssueRef(home, number)
-    cells = [repo, *plain, bool(is_pull), bool(is_bot), _names(labels), target]
+    cells = [repo, *plain, bool(is_pull), bool(is_bot), _label_names(labels), target]
     return Issue(*cells)
 
 
-def _names(labels: str) -> tuple[str, ...]:
+def _label_names(labels: str) -> tuple[str, ...]:
     return tuple(json.loads(labels))
 
 

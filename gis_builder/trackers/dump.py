@@ -252,7 +252,7 @@ def find_dumps(root: Path, repo: str | None = None, broken: BrokenRows | None = 
     dumps = []
     for folder in sorted(folders):
         try:
-            dumps.append(replace(_open(folder), fallback=repo, broken=broken))
+            dumps.append(replace(_open_dump(folder), fallback=repo, broken=broken))
         except DataError as error:
             broken(error)
     return dumps
@@ -265,7 +265,7 @@ def closing_event(issue: Issue) -> Event | None:
     return Event("closed", issue.closed_by, issue.closed_at, state_reason=issue.state_reason)
 
 
-def _open(folder: Path) -> Dump:
+def _open_dump(folder: Path) -> Dump:
     path = folder / "repo.json"
     if not os.path.lexists(path):  # a broken link is an error, like any unreadable file
         return Dump(folder)

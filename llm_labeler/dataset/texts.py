@@ -19,7 +19,7 @@ from llm_labeler.records import Candidate, Text, format_counts
 from llm_labeler.settings import InputSettings
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import holds_no_text
-from pairkit.base.system.folders import own_name
+from pairkit.base.system.folders import base_name
 from pairkit.base.system.seeded import keyed_hash
 from pairkit.base.system.text_lines import read_json_lines, read_text_lines
 from pairkit.dataset.labels import LabelRules
@@ -181,7 +181,7 @@ def read_texts(
     digest = _digest(text.text.encode() for text in texts)
     name = f"in memory, {digest[:16]}"
     if isinstance(source, str | Path):
-        name = own_name(str(source))
+        name = base_name(str(source))
     return InputTexts(name, digest, texts, dict(sorted(dropped.items())), examples)
 
 

@@ -43,7 +43,7 @@ from llm_labeler.settings import AGGREGATIONS, BudgetSettings, LabelSettings
 from pairkit.base.cli.progress import Display, Listener
 from pairkit.base.errors import ConfigError, DataError, PairkitError, RemoteError, by_reader
 from pairkit.base.openai_api.channel import run_anywhere
-from pairkit.base.system.folders import check_apart, held_folder, work_beside
+from pairkit.base.system.folders import check_apart, lock_folder, work_beside
 from pairkit.dataset.reading.in_memory import Source
 
 _SHARE_OF_JUDGES = 0.5  # of the budget: judging costs about as much as proposing
@@ -198,7 +198,7 @@ def open_session(
     """Open the working folder; calls that an earlier session left unfinished are charged."""
     budget = record.settings.budget
     with (
-        held_folder(work, IN_USE),
+        lock_folder(work, IN_USE),
         AnswerStore.open(work / STORE_FILE, create=True) as store,
         Display(progress) as show,
     ):
@@ -316,7 +316,7 @@ def parse(
     record = _with_settings(recorded, settings)
     check_out(out, record.run_json(), fresh=fresh)
     with (
-        held_folder(work, IN_USE),
+        lock_folder(work, IN_USE),
         AnswerStore.open(work / STORE_FILE) as store,
         Display(progress) as show,
     ):

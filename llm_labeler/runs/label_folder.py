@@ -16,7 +16,7 @@ from llm_labeler.settings import LabelSettings
 from pairkit import __version__
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.files import write_bytes
-from pairkit.base.system.folders import is_same, made_there
+from pairkit.base.system.folders import check_same_run, existing_run
 from pairkit.dataset.parquet import read_parquet, write_parquet
 
 _COMMAND = "label"
@@ -35,8 +35,9 @@ _TEXTS = {"text_id": pl.String, "text": pl.String, "row": pl.Int64}
 
 def check_out(out: Path, run: Mapping[str, Any], *, fresh: bool) -> None:
     """Refuse to replace a dataset that was made in another way."""
-    existing = made_there(out, _COMMAND, "input")
-    is_same(out, existing and _identity(existing), _identity(run), fresh=fresh)
+    existing = existing_run(out, _COMMAND, "input")
+    if existing and not fresh:
+        check_same_run(out, _identity(existing), _identity(run))
 
 
 def _identity(run: Mapping[str, Any]) -> dict[str, Any]:

@@ -130,7 +130,7 @@ class ReviewStore:
     """The open file of a review."""
 
     def __init__(self, path: Path, *, create: bool = False) -> None:
-        """Open it."""
+        """Open the file; raises ConfigError if there is none, unless `create`."""
         self.path = path
         absent = "no such review; begin one with `pairs review DATASET`"
         self._connection = open_database(path, SCHEMA, create=create, absent=absent)
@@ -158,7 +158,7 @@ class ReviewStore:
     ) -> None:
         """Save the settings and pairs in one transaction, replacing earlier ones without judgements."""
         self._pairs = self._settings = None
-        rows = [(*pair[:-2], _json(pair.facts), _json(pair.origin)) for pair in pairs]
+        rows = [(*pair[:-2], _to_json(pair.facts), _to_json(pair.origin)) for pair in pairs]
         with database_errors(self.path), transaction(self._connection) as connection:
             for table in ("settings", "pairs", "strata"):
                 connection.execute(f"DELETE FROM {table}")  # noqa: S608 - constant names
@@ -169,13 +169,13 @@ class ReviewStore:
     @property
     def is_begun(self) -> bool:
         """Whether the review has settings and pairs."""
-        return bool(self._rows("SELECT 1 FROM settings"))
+        return bool(self._fetch_rows("SELECT 1 FROM settings"))
 
     @property
     def settings(self) -> ReviewSettings:
         """The settings of the review."""
         if self._settings is None:
-            rows = self._rows("SELECT json FROM settings")
+            rows = self._fetch_rows("SELECT json FROM settings")
             try:
                 ((text,),) = rows
                 self._settings = ReviewSettings.model_validate_json(text)
@@ -187,14 +187,14 @@ class ReviewStore:
     @property
     def strata(self) -> dict[str, int]:
         """The number of the dataset's pairs in each stratum."""
-        return dict(self._rows("SELECT * FROM strata"))
+        return dict(self._fetch_rows("SELECT * FROM strata"))
 
     @property
     def pairs(self) -> Mapping[str, JudgedPair]:
         """The sample by id; it doesn't change."""
         if self._pairs is None:
             self._pairs = {}
-            for *columns, facts, origin in self._rows("SELECT * FROM pairs ORDER BY pair_id"):
+            for *columns, facts, origin in self._fetch_rows("SELECT * FROM pairs ORDER BY pair_id"):
                 parsed = map(json.loads, (facts, origin))
                 pair = JudgedPair._make([*columns, *parsed])
                 self._pairs[pair.pair_id] = pair
@@ -202,10 +202,12 @@ class ReviewStore:
 
     def people(self) -> list[Person]:
         """All reviewers, sorted by name."""
-        return [Person(*row) for row in self._rows("SELECT name, token FROM people ORDER BY name")]
+        return [
+            Person(*row) for row in self._fetch_rows("SELECT name, token FROM people ORDER BY name")
+        ]
 
     def invite(self, names: Sequence[str]) -> list[Person]:
-        """These people, after making links for new ones."""
+        """Add the names that are new, and return these people with their tokens."""
         tokens = [(name, secrets.token_urlsafe(24)) for name in names]
         with database_errors(self.path), transaction(self._connection) as connection:
             connection.executemany("INSERT OR IGNORE INTO people VALUES (?, ?)", tokens)
@@ -214,13 +216,16 @@ class ReviewStore:
     def judgements(self, person: Person | None = None) -> list[ReviewJudgement]:
         """All judgements that were not undone, or those of a person, in order."""
         query = f"SELECT {_FIELDS} FROM judgements WHERE NOT undone ORDER BY number"  # noqa: S608
-        judgements = [ReviewJudgement(*row) for row in self._rows(query)]
+        judgements = [ReviewJudgement(*row) for row in self._fetch_rows(query)]
         if person is None:
             return judgements
         return [judgement for judgement in judgements if judgement.person == person.name]
 
     def add(self, judgements: Sequence[ReviewJudgement]) -> None:
-        """Save judgements together unless the key of the first one is already saved."""
+        """Save judgements together, unless they are already saved (by the key of the first one).
+
+        Raises AnsweredError if the person has judged a pair with another key.
+        """
         first = judgements[0]
         with database_errors(self.path), transaction(self._connection) as connection:
             saved = connection.execute(
@@ -244,12 +249,12 @@ class ReviewStore:
         with database_errors(self.path), transaction(self._connection) as connection:
             connection.executemany(update, [(key, person.name) for key in keys])
 
-    def _rows(self, query: str) -> list[tuple[Any, ...]]:
+    def _fetch_rows(self, query: str) -> list[tuple[Any, ...]]:
         with database_errors(self.path):
             return self._connection.execute(query).fetchall()
 
 
-def _json(values: Mapping[str, str]) -> str:
+def _to_json(values: Mapping[str, str]) -> str:
     return json.dumps(dict(values), ensure_ascii=False)
 
 
@@ -259,10 +264,10 @@ def decide(judgements: Iterable[ReviewJudgement]) -> dict[str, PairDecision]:
     for judgement in judgements:
         if judgement.answer != SKIP:
             by_pair[judgement.pair_id].append(judgement)
-    return {pair_id: _decision(by_pair[pair_id]) for pair_id in sorted(by_pair)}
+    return {pair_id: _decide_pair(by_pair[pair_id]) for pair_id in sorted(by_pair)}
 
 
-def _decision(judgements: Sequence[ReviewJudgement]) -> PairDecision:
+def _decide_pair(judgements: Sequence[ReviewJudgement]) -> PairDecision:
     people = tuple(sorted({judgement.person for judgement in judgements}))
     relations = Counter(judgement.relation for judgement in judgements if judgement.relation)
     relation = max(sorted(relations), key=relations.__getitem__, default="")
@@ -280,7 +285,10 @@ def _decision(judgements: Sequence[ReviewJudgement]) -> PairDecision:
 
 
 def judged_pairs(path: Path) -> pl.DataFrame:
-    """The decided pairs of a review: text1, text2, people's label, reviewers; the columns of a search."""
+    """The decided pairs of a review: text1, text2, people's label, reviewers; the columns of a search.
+
+    Raises DataError if no pair is decided.
+    """
     with ReviewStore(path) as store:
         binary = store.settings.asked == "labels"
         is_search = store.settings.is_search

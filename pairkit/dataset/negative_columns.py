@@ -1,4 +1,4 @@
-"""The negatives of a row: in one column, numbered columns or a list; blank texts are ignored."""
+"""The negatives of a row: in one column, numbered columns or a list; missing texts are ignored."""
 
 from __future__ import annotations
 
@@ -28,25 +28,26 @@ def negative_columns(names: Iterable[str]) -> tuple[str, ...]:
     numbers = {}
     for name in names:
         if match := _NAME.fullmatch(name):
-            numbers[name] = by_number(match[1])
+            numbers[name] = number_sort_key(match[1])
     return tuple(sorted(numbers, key=numbers.__getitem__))
 
 
-def by_number(digits: str) -> tuple[int, str]:
-    """A sort key for digits by number, of any length; the empty text comes first."""
+def number_sort_key(digits: str) -> tuple[int, str]:
+    """Sorts digits by their number, without a limit of their length; the empty text comes first."""
     number = digits.lstrip("0") or digits[-1:]
     return len(number), number
 
 
 def lists_of_negatives(frame: pl.DataFrame, names: Sequence[str], where: str) -> pl.Series:
-    """The negatives of each row, in the order of the columns; may be empty."""
+    """The texts of each row in the order of the columns, without blank ones and placeholders such as `NaN`."""
     columns = {}
     for name in names:
         lists_of_column = _as_lists(frame[name], frame[ROW], where)
         columns[name] = lists_of_column.fill_null([])
+    lists = pl.DataFrame(columns)
     is_text = ~pl.element().str.contains(MISSING)
-    lists = pl.concat_list(names).list.eval(pl.element().filter(is_text))
-    return pl.DataFrame(columns).select(lists.alias(NEGATIVES)).to_series()
+    texts = pl.concat_list(names).list.eval(pl.element().filter(is_text))
+    return lists.select(texts.alias(NEGATIVES)).to_series()
 
 
 def has_lists(column: pl.Series) -> bool:
@@ -58,10 +59,11 @@ def has_lists(column: pl.Series) -> bool:
 
 
 def _as_lists(column: pl.Series, rows: pl.Series, where: str) -> pl.Series:
+    """A column as lists of texts; a single text becomes a list of one."""
     if not has_lists(column):
         return column.to_frame().select(pl.concat_list(column.name)).to_series()
     if column.dtype == pl.String:
-        return _parsed(column, rows, where)
+        return _parse_json_lists(column, rows, where)
     inner = column.dtype.inner  # type: ignore[attr-defined]
     if inner.is_nested() or inner == pl.Binary:
         raise DataError(
@@ -71,8 +73,8 @@ def _as_lists(column: pl.Series, rows: pl.Series, where: str) -> pl.Series:
     return column.cast(pl.List(pl.String))
 
 
-def _parsed(column: pl.Series, rows: pl.Series, where: str) -> pl.Series:
-    """Lists from their JSON texts."""
+def _parse_json_lists(column: pl.Series, rows: pl.Series, where: str) -> pl.Series:
+    """Parse texts of JSON lists; raises DataError for the first one that isn't JSON."""
     lists: list[list[str | None]] = []
     for row, value in zip(rows, column, strict=True):
         try:

@@ -153,7 +153,7 @@ def join_frames(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
             for name, dtype in frame.schema.items():
                 if dtype != pl.Null:
                     types[name].add("number" if dtype.is_numeric() else dtype)
-        mixed = [name for name, of_column in types.items() if len(of_column) > 1]
+        mixed = [name for name, types_of_column in types.items() if len(types_of_column) > 1]
         texts = [_as_texts(frame, mixed) for frame in frames]
         return pl.concat(texts, how="diagonal_relaxed")
 
@@ -168,19 +168,19 @@ def _as_texts(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
 
 
 def mean_label(frame: pl.DataFrame) -> float:
-    """The mean of its labels; 0 for no rows."""
+    """The mean label of a frame; 0 for no rows."""
     total = frame["label"].cast(pl.Float64).sum()
     return float(total) / max(1, frame.height)
 
 
-def shard(
+def shard_path(
     config: str,
     split: str,
-    place: int = 0,
+    index: int = 0,
     count: int = 1,
 ) -> str:
     """The path of a split's shard in the folder."""
-    return f"{CONFIG_FOLDERS[config]}/{split}-{place:05d}-of-{count:05d}.parquet"
+    return f"{CONFIG_FOLDERS[config]}/{split}-{index:05d}-of-{count:05d}.parquet"
 
 
 def card_files(
@@ -213,24 +213,24 @@ def write_dataset(
 
 
 class DatasetFolder:
-    """The folder of a dataset, written shard by shard so that not all rows are in memory."""
+    """Writes the folder of a dataset shard by shard, so that not all rows are in memory."""
 
-    def __init__(self, out: Path, place: Path) -> None:
+    def __init__(self, out: Path, folder: Path) -> None:
         self._out = out
-        self._place = place
+        self._folder = folder
 
     def add(
         self,
         config: str,
         split: str,
         rows: pl.DataFrame,
-        place: int = 0,
+        index: int = 0,
         count: int = 1,
     ) -> None:
-        """Write shard `place` of `count`, unless it has no rows."""
+        """Write shard `index` of `count`, unless it has no rows."""
         if rows.height:
-            name = shard(config, split, place, count)
-            write_parquet(self._place / name, rows)
+            name = shard_path(config, split, index, count)
+            write_parquet(self._folder / name, rows)
             _LOG.info("%s: %s, %d rows", self._out, name, rows.height)
 
     def add_frames(
@@ -239,26 +239,26 @@ class DatasetFolder:
         split: str,
         frames: Iterable[pl.DataFrame],
         schema: Mapping[str, Any],
-        place: int,
+        index: int,
         count: int,
     ) -> None:
         """Write a shard frame by frame."""
-        name = shard(config, split, place, count)
-        stream_parquet(self._place / name, frames, dict(schema))
+        name = shard_path(config, split, index, count)
+        stream_parquet(self._folder / name, frames, dict(schema))
         _LOG.info("%s: %s", self._out, name)
 
     def finish(self, *, card: str, statistics: Mapping[str, Any], run: Mapping[str, Any]) -> None:
         """Write card, statistics and run.json."""
-        write_json(self._place / "statistics.json", statistics)
-        write_json(self._place / "run.json", run)
-        write_text(self._place / "README.md", card)
+        write_json(self._folder / "statistics.json", statistics)
+        write_json(self._folder / "run.json", run)
+        write_text(self._folder / "README.md", card)
 
 
 @contextmanager
 def dataset_folder(out: Path) -> Iterator[DatasetFolder]:
-    """A folder to fill, which replaces `out` once it is complete."""
-    with whole_folder(out) as place:
-        yield DatasetFolder(out, place)
+    """Yield a folder to fill; it replaces `out` when the block ends without an error."""
+    with whole_folder(out) as folder:
+        yield DatasetFolder(out, folder)
 
 
 PAIR = ("low text", "high text")  # columns, as `unordered` makes them
@@ -271,15 +271,15 @@ def label_scale(labels: pl.Series) -> float:
     return SCORE_MAX if (labels > 1).any() else 1.0
 
 
-def differ(scale: float, pair: Sequence[str] = PAIR) -> pl.Expr:
+def labels_differ(scale: float, pair: Sequence[str] = PAIR) -> pl.Expr:
     """Whether a row's pair has labels that are a fifth of the scale or more apart."""
     label = pl.col("label")
     difference = label.max() - label.min()
     return difference.over(pair) > _GRADE * scale
 
 
-def against_first(scale: float) -> pl.Expr:
-    """Whether the first row of a row's pair has a label that differs from the row's, as in `differ`."""
+def differs_from_first(scale: float) -> pl.Expr:
+    """Whether the first row of a row's pair has a label that differs from the row's, as in `labels_differ`."""
     label = pl.col("label")
     first = label.first().over(PAIR)
     return (label - first).abs() > _GRADE * scale
@@ -328,7 +328,7 @@ def with_provenance(dataset: PairDataset) -> PairDataset:
     return replace(dataset, splits=splits)
 
 
-def written_rows(rows: pl.DataFrame) -> int:
+def count_generated_rows(rows: pl.DataFrame) -> int:
     """The number of rows with generated texts, which name LLMs or rules in `llms`."""
     if not {*WRITTEN_BY} <= {*rows.columns}:
         return 0
@@ -349,7 +349,7 @@ def typed_rows(rows: pl.DataFrame) -> pl.DataFrame:
         if name in rows.columns and _is_plain(rows.schema[name]):
             columns.append(rows[name].cast(dtype, strict=False))
     if "evidence" in rows.columns:
-        columns += _evidence(rows["evidence"])
+        columns += _typed_evidence(rows["evidence"])
     return rows.drop(*_TYPES, "evidence", strict=False).with_columns(columns)
 
 
@@ -358,7 +358,7 @@ def _is_plain(dtype: DataType | DataTypeClass) -> bool:
     return not dtype.is_nested() and dtype != pl.Binary
 
 
-def _evidence(column: pl.Series) -> list[pl.Series]:
+def _typed_evidence(column: pl.Series) -> list[pl.Series]:
     """The evidence in known types, if it has all fields."""
     types = dict(column.dtype) if isinstance(column.dtype, pl.Struct) else {}
     plain = {name for name, dtype in types.items() if _is_plain(dtype)}
@@ -396,20 +396,20 @@ def format_bad_rows(bad: pl.DataFrame) -> str:
     return "; ".join(reasons)
 
 
-def joined(frames: Iterable[pl.DataFrame | None]) -> pl.DataFrame:
-    """The bad rows of several tables."""
+def join_bad_rows(frames: Iterable[pl.DataFrame | None]) -> pl.DataFrame:
+    """The bad rows of several tables as one; None stands for none."""
     tables = [frame for frame in frames if frame is not None]
     return pl.concat([pl.DataFrame(schema=_BAD_ROWS), *tables])
 
 
 def report_bad_rows(bad: pl.DataFrame) -> None:
-    """Log the counts, which a command prints on stderr."""
+    """Log a warning with the counts by reason, which commands print on stderr."""
     if bad.height:
         _LOG.warning("rows left out: %s", format_bad_rows(bad))
 
 
 def write_bad_rows(out: Path, bad: pl.DataFrame | None) -> None:
-    """Write the rows that were left out to a file next to an output folder."""
+    """Write the rows that were left out to `OUT.bad-rows.jsonl`, and log its name; no file without such rows."""
     if bad is not None and bad.height:
         out = out.resolve() if out.name in ("", "..") else out
         path = out.with_name(f"{out.name}.bad-rows.jsonl")

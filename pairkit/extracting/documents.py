@@ -14,8 +14,9 @@ from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
 from pairkit.dataset.negative_columns import ROW
-from pairkit.dataset.reading.columns import as_text, document_roles
+from pairkit.dataset.reading.columns import document_roles
 from pairkit.dataset.reading.in_memory import Source, contents_of, source_name
+from pairkit.dataset.reading.pair_rows import as_text
 from pairkit.dataset.reading.parts import parts_of
 from pairkit.dataset.reading.tables import is_table
 from pairkit.extracting.document import Document
@@ -81,11 +82,11 @@ def read_documents(
     unread = defaultdict[str, list[str]](list)
     files = document_files(source)
     if files is None:
-        documents = list(_of_table(source, columns))
+        documents = list(_read_table_rows(source, columns))
     elif columns:
         raise ConfigError(f"{where}: --columns is only for tables; leave it out")
     else:
-        documents = list(_of_files(files, unread, show))
+        documents = list(_read_files(files, unread, show))
     dropped = Counter[str]()
     reasons = []
     for reason, names in sorted(unread.items()):
@@ -125,7 +126,10 @@ class DocumentFiles:
 
 
 def document_files(source: Source) -> DocumentFiles | None:
-    """The documents of a source; None if it is a table, or a folder of tables."""
+    """The documents of a source; None if it is a table or a folder of tables.
+
+    Raises ConfigError for another kind of file.
+    """
     contents = contents_of(source)
     if not isinstance(contents, str | Path):
         return None
@@ -153,14 +157,15 @@ def document_files(source: Source) -> DocumentFiles | None:
     return DocumentFiles(path, documents, others)
 
 
-def _of_files(
+def _read_files(
     files: DocumentFiles, unread: defaultdict[str, list[str]], show: Listener
 ) -> Iterator[Document]:
+    """Read the documents of files; adds the names of unreadable files to `unread`, by reason."""
     if files.others:
         unread["another_kind_of_file"] += map(files.name, files.others)
     total = len(files.paths)
-    for done, path in enumerate(files.paths):
-        show(Progress("read documents", done, total))
+    for index, path in enumerate(files.paths):
+        show(Progress("read documents", index, total))
         name = files.name(path)
         try:
             page = read_page(path)
@@ -177,7 +182,8 @@ def _of_files(
     show(Progress("read documents", total, total, ended=True))
 
 
-def _of_table(source: Source, columns: Mapping[str, str] | None) -> Iterator[Document]:
+def _read_table_rows(source: Source, columns: Mapping[str, str] | None) -> Iterator[Document]:
+    """Read each row of a table as a document."""
     for part in chain.from_iterable(parts_of(source).values()):
         frame = part.numbered(columns)
         where = part.where

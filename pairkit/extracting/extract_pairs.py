@@ -135,7 +135,7 @@ def make_mined(
         for document in read:
             blocks = tuple(split_questions(document.blocks))
             documents.append(replace(document, blocks=blocks))
-        run = _run(documents, settings, columns)
+        run = _make_run_record(documents, settings, columns)
         check_out(out, run, [source], fresh=fresh)
         pairs = drop_unusable(
             _mine_pairs(documents, chosen, settings, show),
@@ -165,11 +165,11 @@ def _mine_pairs(
 ) -> list[MinedPair]:
     """The rows of all rules, each in the order of documents."""
     corpus = Corpus(
-        {each.name: each for each in documents}, settings["max_chars"], settings["seed"]
+        {document.name: document for document in documents}, settings["max_chars"], settings["seed"]
     )
     pairs: list[MinedPair] = []
-    for done, name in enumerate(chosen):
-        show(Progress("extract pairs", done, len(chosen), name))
+    for index, name in enumerate(chosen):
+        show(Progress("extract pairs", index, len(chosen), name))
         for document in documents:
             pairs += RULES[name](document, corpus)
     show(Progress("extract pairs", len(chosen), len(chosen), ended=True))
@@ -199,7 +199,7 @@ def _divide_pairs(
     return pl.concat([divided, rows.filter(~is_kept)], how="diagonal")
 
 
-def _run(
+def _make_run_record(
     documents: Sequence[Document],
     settings: Mapping[str, Any],
     columns: Mapping[str, str] | None,

@@ -107,7 +107,7 @@ def read_html(html: str, *, is_marked: bool = False) -> Page:
         raise UnreadableDocumentError("nested_too_deeply")
     if root is None:
         return Page(None, [])
-    main = _main(root)
+    main = _main_element(root)
     reader = _Reader(is_marked=is_marked, is_whole=main is root and not is_marked)
     reader.read(main)
     title = collapse_spaces(root.findtext(".//title") or "")
@@ -137,22 +137,23 @@ def without_tags(text: str, where: object) -> str:
     return "\n".join(block.text for block in blocks)
 
 
-def _main(root: etree._Element) -> etree._Element:
+def _main_element(root: etree._Element) -> etree._Element:
     """The element with the main content: one that is named so, if it has most paragraphs."""
     total = _prose_length(root)
     for query in _MAIN:
-        found = cast("list[etree._Element]", root.xpath(query))
-        if found and 2 * _prose_length(largest := max(found, key=_prose_length)) >= total:
+        elements = cast("list[etree._Element]", root.xpath(query))
+        largest = max(elements, key=_prose_length, default=None)
+        if largest is not None and 2 * _prose_length(largest) >= total:
             return largest
     return root
 
 
 def _prose_length(element: etree._Element) -> int:
     """Number of characters in paragraphs and code; menus are lists."""
-    return sum(len(_text(each)) for each in element.iter("p", "pre"))
+    return sum(len(_text_of(block)) for block in element.iter("p", "pre"))
 
 
-def _text(element: etree._Element) -> str:
+def _text_of(element: etree._Element) -> str:
     return etree.tostring(
         element,
         method="text",
@@ -229,7 +230,7 @@ class _Reader:
         """Whether an element is code or a table with rows, which are blocks of their own."""
         if element.tag == "pre":
             self._end_block()
-            lines = _text(element).strip("\n").split("\n")
+            lines = _text_of(element).strip("\n").split("\n")
             self._add("code", "\n".join(map(str.rstrip, lines)))
             return True
         if element.tag == "table" and not element.xpath(
@@ -238,7 +239,7 @@ class _Reader:
             self._end_block()
             rows = []
             for row in element.iter("tr"):
-                cells = [collapse_spaces(_text(cell)) for cell in row.iter("td", "th")]
+                cells = [collapse_spaces(_text_of(cell)) for cell in row.iter("td", "th")]
                 if any(cell.strip(" |") for cell in cells):
                     rows.append(" | ".join(cells))
             first = self._line
@@ -317,12 +318,12 @@ class _Reader:
 
     def _end_link(self) -> None:
         if self._link is not None:
-            begun, target = self._link
-            text = "".join(self._pieces[begun:])
+            start, target = self._link
+            text = "".join(self._pieces[start:])
             if any(map(str.isalnum, text)):
                 self._links.append(Link(text, target))
             elif target.startswith("#"):  # the mark of a heading's anchor
-                del self._pieces[begun:]
+                del self._pieces[start:]
             self._link = None
 
 
@@ -330,13 +331,13 @@ def _is_usual_title(title: etree._Element) -> bool:
     """Whether the title of a box only repeats its kind, such as "Note"."""
     box = title.getparent()
     classes = "" if box is None else box.get("class") or ""
-    return _text(title).strip().lower() in classes.split()
+    return _text_of(title).strip().lower() in classes.split()
 
 
 def _anchor(heading: etree._Element) -> str:
     """The id of a heading, of its section, or of a target in it; empty if there is none."""
-    if own := heading.get("id"):
-        return own
+    if heading_id := heading.get("id"):
+        return heading_id
     if inner := str(heading.xpath("string((.//@id | .//a/@name)[1])")):
         return inner
     section = heading.getparent()

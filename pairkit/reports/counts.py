@@ -13,14 +13,14 @@ import polars as pl
 
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import DataError
-from pairkit.base.system.folders import read_object
+from pairkit.base.system.folders import read_json_object
 from pairkit.base.system.seeded import in_turns, keyed_hash
 from pairkit.dataset.labels import LabelsRead
 from pairkit.dataset.records import (
     PairDataset,
     all_texts,
     by_reason,
-    joined,
+    join_bad_rows,
     with_provenance,
 )
 from pairkit.similarity.measures import LONG_TOKENS, estimated_tokens, gap_auc
@@ -203,8 +203,8 @@ def _sources(rows: ReportRows) -> dict[str, dict[str, int]]:
     named = rows.frame.with_columns(pl.col("source").fill_null("unknown"))
     counts = {}
     for source, pairs in _sizes(named, "source").items():
-        of_source = named.filter(pl.col("source") == source)
-        high = int(of_source[SIDE].sum())
+        pairs_of_source = named.filter(pl.col("source") == source)
+        high = int(pairs_of_source[SIDE].sum())
         counts[source] = {rows.high.key: high, rows.low.key: pairs - high}
     return counts
 
@@ -235,14 +235,14 @@ def drop_reasons(
 ) -> dict[str, dict[str, int]]:
     """Counts by title and reason: of statistics.json, of rows skipped by label, and of bad rows."""
     path = Path(source) / "statistics.json"
-    statistics = read_object(path) if path.is_file() else {}
+    statistics = read_json_object(path) if path.is_file() else {}
     verdicts = statistics.get("verdicts")
     if isinstance(verdicts, dict):
         statistics |= verdicts
     counts = {title: _reasons(statistics.get(key)) for key, title in _TITLES.items()}
     counts["Rows skipped by their label"] = _reasons(labels and labels.skipped)
     counts["Rows without a text or label"] = {
-        reason: rows for reason, rows, _ in by_reason(joined([bad]))
+        reason: rows for reason, rows, _ in by_reason(join_bad_rows([bad]))
     }
     return {title: reasons for title, reasons in counts.items() if reasons}
 
@@ -276,10 +276,10 @@ def choose_samples(rows: ReportRows, seed: int) -> list[SampledPairs]:
         sizes = _sizes(part, "kind")
         quotas = in_turns(sizes, max(_SAMPLES_PER_SIDE, len(sizes)))
         for kind, quota in quotas.items():
-            of_kind = part.filter(pl.col("kind") == kind)
-            texts = of_kind.select("text1", "text2").rows()
+            pairs_of_kind = part.filter(pl.col("kind") == kind)
+            texts = pairs_of_kind.select("text1", "text2").rows()
             keys = [keyed_hash(seed, "sample", *pair) for pair in texts]
             chosen = heapq.nsmallest(quota, range(len(keys)), key=keys.__getitem__)
-            pairs = [of_kind.row(row, named=True) for row in chosen]
+            pairs = [pairs_of_kind.row(row, named=True) for row in chosen]
             samples.append(SampledPairs(side, kind, pairs))
     return samples

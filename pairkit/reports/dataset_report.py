@@ -13,7 +13,7 @@ from pairkit.base.cli.progress import Display, Listener
 from pairkit.base.cli.result_table import Printed, ResultTable, escape, html_table
 from pairkit.base.errors import ConfigError
 from pairkit.base.system.files import write_text
-from pairkit.base.system.folders import beside, check_file, own_name
+from pairkit.base.system.folders import base_name, check_file, path_beside
 from pairkit.dataset.records import PairDataset, all_texts
 from pairkit.reports.counts import (
     NOT_RECORDED,
@@ -101,7 +101,7 @@ def make_report(
     progress: bool | Listener,
 ) -> Report:
     """Count and write the page; equal input gives equal bytes."""
-    page = out or beside(dataset.source, "report.html")
+    page = out or path_beside(dataset.source, "report.html")
     is_page = page.is_file() and _MARKER in page.read_text("utf-8", errors="replace")
     if page.exists() and not is_page:
         raise ConfigError(
@@ -110,7 +110,7 @@ def make_report(
     with Display(progress) as show:
         rows = collect_rows(dataset, show)
     counts = count(rows, dataset, seed)
-    html = _render(own_name(dataset.source), counts, rows)
+    html = _render(base_name(dataset.source), counts, rows)
     check_file(page, html.encode(errors="backslashreplace"), fresh=fresh)
     write_text(page, html)
     return Report(page, counts)
@@ -136,7 +136,7 @@ def _render(name: str, counts: Mapping[str, Any], rows: ReportRows) -> str:
     return html_page(_COMMAND, "Dataset report", name, sections, foot)
 
 
-def _table(header: Sequence[str], rows: Iterable[Sequence[object]], note: str = "") -> str:
+def _html_table_of(header: Sequence[str], rows: Iterable[Sequence[object]], note: str = "") -> str:
     return f'<div class="scroll">{html_table(header, rows, note=note)}</div>'
 
 
@@ -153,7 +153,7 @@ def _source_table(counts: Mapping[str, Any], rows: ReportRows) -> str:
     if len(sources) > _MAX_SOURCES:
         note = f"The largest {_MAX_SOURCES} of {len(sources):,}."
     header = [rows.named_by, rows.high.name, rows.low.name, "pairs"]
-    return _table(header, lines, note)
+    return _html_table_of(header, lines, note)
 
 
 def _kind_table(counts: Mapping[str, Any], rows: ReportRows) -> str:
@@ -172,14 +172,14 @@ def _kind_table(counts: Mapping[str, Any], rows: ReportRows) -> str:
             if name != NOT_RECORDED:
                 add_line(f"{side.name}: {_words(name)}", kind["pairs"], kind["overlap"])
     header = ["kind", "pairs", *(f"{order}-gram" for order in ORDERS)]
-    return _table(header, lines, _OVERLAP)
+    return _html_table_of(header, lines, _OVERLAP)
 
 
 def _drop_tables(counts: Mapping[str, Any]) -> str:
     tables = ""
     for title, reasons in counts["dropped"].items():
         lines = [(_words(reason), number) for reason, number in reasons.items()]
-        tables += _table([title, "number"], lines)
+        tables += _html_table_of([title, "number"], lines)
     return tables and f'<div class="tables">{tables}</div>'
 
 
@@ -207,7 +207,7 @@ def _card(pair: Mapping[str, Any], label: str, common: frozenset[str]) -> str:
     spans = "".join(f"<span>{escape(fact)}</span>" for fact in facts if fact)
     header = f"<header><b>{escape(label)}</b>{spans}{_evidence(pair)}</header>"
     shared = distinct_words(pair["text1"]) & distinct_words(pair["text2"])
-    texts = "".join(_text(pair, number, shared - common) for number in (1, 2))
+    texts = "".join(_marked_text(pair, number, shared - common) for number in (1, 2))
     return f'{header}<div class="sides">{texts}</div>'
 
 
@@ -221,7 +221,7 @@ def _evidence(pair: Mapping[str, Any]) -> str:
     return f"<span>{link(evidence['url'], text)}</span>"
 
 
-def _text(pair: Mapping[str, Any], number: int, marked: set[str]) -> str:
+def _marked_text(pair: Mapping[str, Any], number: int, marked: set[str]) -> str:
     issue = pair.get(f"number{number}")
     name = f"text{number}" if issue is None else f"#{issue}"
     day = str(pair.get(f"created_at{number}") or "")[:10]

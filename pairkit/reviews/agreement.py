@@ -70,7 +70,7 @@ def cohen_kappa(
     pairs = np.arange(len(judge1))
     tables = np.zeros((len(pairs), classes, classes))
     tables[pairs, answers1, answers2] = 1
-    return _figure(tables, _distances(values, scale), _KAPPA)
+    return _agreement_figure(tables, _distances(values, scale), _KAPPA)
 
 
 def krippendorff_alpha(units: Sequence[Sequence[float]], scale: Scale = "nominal") -> Figure:
@@ -85,7 +85,7 @@ def krippendorff_alpha(units: Sequence[Sequence[float]], scale: Scale = "nominal
         with_itself = np.diag(counts)
         table += np.outer(counts, counts) - with_itself
         table /= len(unit) - 1
-    return _figure(tables, _distances(values, scale), _ALPHA)
+    return _agreement_figure(tables, _distances(values, scale), _ALPHA)
 
 
 def nominal_alpha(tally: NDArray[np.integer], counts: NDArray[np.integer]) -> float | None:
@@ -103,12 +103,12 @@ def nominal_alpha(tally: NDArray[np.integer], counts: NDArray[np.integer]) -> fl
 
 def _beyond_chance(tables: _Array, distances: _Array, correction: int) -> _Array:
     """1 - observed / expected disagreement of tables `(…, value, value)`; NaN if none is expected."""
-    both = (-2, -1)
-    of_first = tables.sum(-1, keepdims=True)
-    of_second = tables.sum(-2, keepdims=True)
-    answers = of_first.sum(both)
-    expected = (of_first * of_second * distances).sum(both)
-    observed = (tables * distances).sum(both) * (answers - correction)
+    axes = (-2, -1)
+    row_sums = tables.sum(-1, keepdims=True)
+    column_sums = tables.sum(-2, keepdims=True)
+    answers = row_sums.sum(axes)
+    expected = (row_sums * column_sums * distances).sum(axes)
+    observed = (tables * distances).sum(axes) * (answers - correction)
     ratio: _Array = observed / np.where(expected > 0, expected, np.nan)
     return 1 - ratio
 
@@ -121,11 +121,11 @@ def _distances(values: ArrayLike, scale: Scale) -> _Array:
     return distances
 
 
-def _figure(tables: _Array, distances: _Array, correction: int) -> Figure:
+def _agreement_figure(tables: _Array, distances: _Array, correction: int) -> Figure:
     """Agreement by the sum of all tables, with an interval."""
     n = len(tables)
-    whole = tables.sum(0)
-    value = float(_beyond_chance(whole, distances, correction))
+    total = tables.sum(0)
+    value = float(_beyond_chance(total, distances, correction))
     if math.isnan(value):
         return Figure(None, None, n)
     if value < 1:
@@ -133,7 +133,7 @@ def _figure(tables: _Array, distances: _Array, correction: int) -> Figure:
         agreement = _beyond_chance(resampled, distances, correction)
         low, high = np.nanpercentile(agreement, _TAILS).tolist()
         return Figure(value, (low, high), n)
-    worst = _most_disagreement(whole, distances, n)
+    worst = _most_disagreement(total, distances, n)
     low = float(_beyond_chance(worst, distances, correction))
     return Figure(value, (low, 1.0), n)
 

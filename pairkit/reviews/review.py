@@ -12,7 +12,7 @@ import polars as pl
 
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
-from pairkit.base.system.folders import beside
+from pairkit.base.system.folders import path_beside
 from pairkit.dataset.checking.audit import audit_pairs
 from pairkit.dataset.judgements import (
     ENDING,
@@ -81,7 +81,7 @@ class Review:
         store = ReviewStore(self.path)
         try:
             known = [person.name for person in store.people()]
-            people = store.invite(_names(reviewers) if reviewers else known or [_login()])
+            people = store.invite(_reviewer_names(reviewers) if reviewers else known or [_login()])
             if port is None:
                 with suppress(ConfigError):
                     return ReviewServer(store, people, PORT)
@@ -119,54 +119,55 @@ class Review:
 
 
 def begin(dataset: PairDataset, place: Path | None, options: ReviewOptions) -> Review:
-    """See `pairkit.review`."""
+    """See `pairkit.review`; a review with other pairs or options is replaced if it has no judgements."""
     path = place or review_beside(dataset.source)
     with ReviewStore(path, create=True) as store:
         if store.is_begun:
-            difference = _difference(store, dataset, options)
-            if difference is None:
+            error = _settings_error(store, dataset, options)
+            if error is None:
                 return Review(path)
             if store.judgements():
-                raise difference
+                raise error
         store.begin(*draw_sample(dataset, options))
     return Review(path)
 
 
 def review_beside(source: str) -> Path:
     """The default file of a review: `DATASET.review`, for Hub ids in the current folder."""
-    return beside(source, ENDING.removeprefix("."))
+    return path_beside(source, ENDING.removeprefix("."))
 
 
-def _difference(
+def _settings_error(
     store: ReviewStore, dataset: PairDataset, options: ReviewOptions
 ) -> ConfigError | DataError | None:
-    """The error if the pairs or a given option differ from the existing review."""
-    begun = store.settings
+    """The error if the pairs or an option differ from those of the saved review; None if they don't."""
+    saved = store.settings
     remedy = "give another --store"
-    if begun.digest != dataset_digest(dataset):
+    if saved.digest != dataset_digest(dataset):
         about = f"is a review of other pairs than those of {one_line(dataset.source)}; {remedy}"
         return DataError(about, path=store.path)
-    there: dict[str, object] = {
-        "strata": begun.strata,
-        "seed": begun.seed,
-        "each": begun.each,
-        "grades": begun.asked == "grades",
-        "question": begun.question,
+    saved_options: dict[str, object] = {
+        "strata": saved.strata,
+        "seed": saved.seed,
+        "each": saved.each,
+        "grades": saved.asked == "grades",
+        "question": saved.question,
         "n": len(store.pairs),
     }
-    asked = options.model_dump(exclude_none=True)
+    requested = options.model_dump(exclude_none=True)
     if options.n:
-        asked["n"] = min(options.n, begun.pairs)
-    for name, value in there.items():
-        if asked.get(name, value) != value:
-            difference = f"{name} = {one_line(str(value))}, not {one_line(str(asked[name]))}"
+        requested["n"] = min(options.n, saved.pairs)
+    for name, value in saved_options.items():
+        if requested.get(name, value) != value:
+            difference = f"{name} = {one_line(str(value))}, not {one_line(str(requested[name]))}"
             return ConfigError(
                 f"{store.path}: was begun with {difference}; leave out {name}, or {remedy}"
             )
     return None
 
 
-def _names(reviewers: Sequence[str]) -> list[str]:
+def _reviewer_names(reviewers: Sequence[str]) -> list[str]:
+    """The distinct names in one line each; raises ConfigError for empty and long names."""
     names = dict.fromkeys(one_line(name.strip(), None) for name in reviewers)
     for name in names:
         if not 0 < len(name) <= _MAX_NAME:

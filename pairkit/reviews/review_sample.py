@@ -13,7 +13,7 @@ from pydantic import Field
 
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.settings import Settings
-from pairkit.base.system.folders import own_name
+from pairkit.base.system.folders import base_name
 from pairkit.base.system.seeded import in_proportion, keyed_hash
 from pairkit.dataset.judgements import JudgedPair, ReviewSettings
 from pairkit.dataset.records import (
@@ -94,7 +94,7 @@ def draw_sample(
         size = options.n or rows.height
     facts = [facts_of(row, top=top) for row in rows.iter_rows(named=True)]
     settings = ReviewSettings(
-        dataset=own_name(dataset.source),
+        dataset=base_name(dataset.source),
         digest=_hash(rows),
         pairs=rows.height,
         label_kind=dataset.label_kind,
@@ -212,7 +212,7 @@ def facts_of(row: Mapping[str, Any], *, top: float) -> dict[str, str]:
     known = {
         "label": f"{label:g}" if is_class else f"grade {round(5 * label / top)}",
         "evidence": evidence,
-        "llm": _names(row.get("llms")),
+        "llm": _llm_names(row.get("llms")),
         "confidence": _band(row.get("confidence")),
         "judges": _judges(row.get("votes")),
         "relation": row.get("relation"),
@@ -241,7 +241,7 @@ def _band(confidence: object) -> str | None:
     return f"from {above[-1]:g} on" if above else f"below {_CONFIDENCE_BANDS[0]:g}"
 
 
-def _names(llms: object) -> str | None:
+def _llm_names(llms: object) -> str | None:
     if isinstance(llms, list):
         return " + ".join(sorted(map(str, llms))) or None
     return llms if isinstance(llms, str) and llms else None
@@ -257,7 +257,7 @@ def origin_of(row: Mapping[str, Any]) -> dict[str, str]:
         if row.get(name) is not None:
             origin[name] = str(row[name])
     origin |= {name: str(row[name] or "") for name in row if name.startswith(RANK)}
-    if llms := _names(row.get("llms")):
+    if llms := _llm_names(row.get("llms")):
         origin["llms"] = llms
     if isinstance(votes := row.get("votes"), list):
         origin["votes"] = ", ".join(f"{vote['judge']}: {vote['vote']}" for vote in votes)

@@ -7,8 +7,9 @@ person's token in a header, which other pages can't send. There are no cookies a
 from __future__ import annotations
 
 import hmac
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from datetime import UTC, datetime
+from functools import partial
 from itertools import groupby
 from statistics import median
 from typing import TYPE_CHECKING, Annotated, Any
@@ -46,17 +47,15 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import ASGIApp
 
-    Endpoint = Callable[[Request], Awaitable[Response]]
-
-MOST_BYTES = 16 << 10  # of a request's body
+MAX_BODY_BYTES = 16 << 10  # of a request's body
 _SCHEME = "Bearer "
 _CONNECTIONS = 256
 _RECEIVE_S = 30
 _STOP_S = 2
 _RECENT = 30  # judgements from which the speed is computed
 _MAX_S = 600.0  # cap for the time on one pair, as the person may have left
-MOST_CHARS = 200_000  # of a text
-MOST_RESULTS = 9  # of a query at a time, as each has a number key
+MAX_CHARS = 200_000  # of a text
+MAX_RESULTS = 9  # of a query at a time, as each has a number key
 # Up to this length, different words of similar texts are marked, not shared ones.
 _SHORT_CHARS = 500
 _PART = "."  # between the page's key and a number, in the keys of a turn's further answers
@@ -116,23 +115,26 @@ def application(store: ReviewStore, hosts: Collection[str]) -> ASGIApp:
         check_own_page(request.headers, hosts, is_page=True)
         return Plain(html, media_type="text/html; charset=utf-8", headers=page_headers)
 
-    def answering(act: Callable[[ReviewerSession, bytes], None] | None) -> Endpoint:
-        async def answer(request: Request) -> Response:
-            check_own_page(request.headers, hosts)
-            body = await json_body(request, MOST_BYTES, _RECEIVE_S) if act else b""
-            authorization = request.headers.get("authorization", "")
-            person = authenticated_person(authorization, store.people())
-            if person is None:
-                return reply({"error": "this link is not valid; ask for yours again"}, 401)
-            session = sessions.setdefault(person, ReviewerSession(store, person))
-            try:
-                if act:
-                    act(session, body)
-            except AnsweredError as error:
-                return reply({**session.state(), "error": str(error)}, 409)
-            return reply({**session.state(), "error": None})
+    def session_of(request: Request) -> ReviewerSession:
+        """The session of the person who sent the request; refuses other pages and unknown tokens."""
+        check_own_page(request.headers, hosts)
+        authorization = request.headers.get("authorization", "")
+        person = authenticated_person(authorization, store.people())
+        if person is None:
+            raise RefusedError(401, "this link is not valid; ask for yours again")
+        return sessions.setdefault(person, ReviewerSession(store, person))
 
-        return answer
+    async def state(request: Request) -> Response:
+        return reply({**session_of(request).state(), "error": None})
+
+    async def change(act: Callable[[ReviewerSession, bytes], None], request: Request) -> Response:
+        session = session_of(request)
+        body = await json_body(request, MAX_BODY_BYTES, _RECEIVE_S)
+        try:
+            act(session, body)
+        except AnsweredError as error:
+            return reply({**session.state(), "error": str(error)}, 409)
+        return reply({**session.state(), "error": None})
 
     async def failed(_: Request, error: Exception) -> Response:
         """Report an error; after one such as a full disk (503), the page sends the answer again."""
@@ -143,12 +145,12 @@ def application(store: ReviewStore, hosts: Collection[str]) -> ASGIApp:
     return Starlette(
         routes=[
             Route("/", home, methods=["GET"]),
-            Route("/api/state", answering(None), methods=["GET"]),
-            Route("/api/judge", answering(ReviewerSession.judge), methods=["POST"]),
-            Route("/api/undo", answering(ReviewerSession.undo), methods=["POST"]),
+            Route("/api/state", state, methods=["GET"]),
+            Route("/api/judge", partial(change, ReviewerSession.judge), methods=["POST"]),
+            Route("/api/undo", partial(change, ReviewerSession.undo), methods=["POST"]),
             Route(
                 "/api/skipped",
-                answering(ReviewerSession.take_up_skipped),
+                partial(change, ReviewerSession.take_up_skipped),
                 methods=["POST"],
             ),
         ],
@@ -179,7 +181,7 @@ _Answer = Annotated[str, Field(max_length=10)]
 class SentJudgement(SentUndo):
     """The answers on a pair, or on the results of a query, as the page sends them."""
 
-    answers: Annotated[dict[_PairId, _Answer], Field(min_length=1, max_length=MOST_RESULTS)]
+    answers: Annotated[dict[_PairId, _Answer], Field(min_length=1, max_length=MAX_RESULTS)]
     relation: Annotated[str, Field(max_length=20)] = ""
     note: Annotated[str, Field(max_length=2000)] = ""
     seconds: Annotated[float, Field(ge=0)] = 0.0
@@ -192,17 +194,17 @@ class ReviewerSession:
         self._store = store
         self._person = person
         self._settings = store.settings
-        # Changes when people are added.
+        # Of the current people only, because turns change when people are added.
         self._turns_by_people: dict[tuple[str, ...], list[list[str]]] = {}
 
     def state(self) -> dict[str, Any]:
         """The state of the page: next turn, progress and last judgement."""
         judgements = self._store.judgements(self._person)
         turns = self._turns()
-        done = {judgement.pair_id: judgement.answer for judgement in judgements}
-        left = [[pair_id for pair_id in turn if pair_id not in done] for turn in turns]
+        answer_of = {judgement.pair_id: judgement.answer for judgement in judgements}
+        left = [[pair_id for pair_id in turn if pair_id not in answer_of] for turn in turns]
         left = [pair_ids for pair_ids in left if pair_ids]
-        answers = [{done.get(pair_id) for pair_id in turn} for turn in turns]
+        answers = [{answer_of.get(pair_id) for pair_id in turn} for turn in turns]
         skipped = answers.count({SKIP})
         recent = [
             judgement.seconds
@@ -221,34 +223,34 @@ class ReviewerSession:
                 "skipped": skipped,
                 "seconds_each": round(median(recent), 1) if recent else None,
             },
-            "pair": self._shown(left[0]) if left else None,
-            "last": self._last(judgements),
+            "pair": self._turn_content(left[0]) if left else None,
+            "last": self._last_answers(judgements),
         }
 
-    def _shown(self, pair_ids: Sequence[str]) -> dict[str, Any]:
-        """The texts of a turn in pieces, with a flag for marked words."""
+    def _turn_content(self, pair_ids: Sequence[str]) -> dict[str, Any]:
+        """The texts of a turn for the page: cut to `MAX_CHARS`, in pieces with a flag for marked words."""
         pairs = [self._store.pairs[pair_id] for pair_id in pair_ids]
         texts = [pairs[0].text1, *(pair.text2 for pair in pairs)]
-        whole = [printable(text.replace("\r\n", "\n")) for text in texts]
-        shown = [text[:MOST_CHARS] for text in whole]
+        full_texts = [printable(text.replace("\r\n", "\n")) for text in texts]
+        shown = [text[:MAX_CHARS] for text in full_texts]
         # Words aren't marked in results, as this would favour rankings by words.
         marks = "shared"
         marked = [set[str]()] * len(shown)
         if not self._settings.by_query:
             text1, text2 = shown
             marks, marked = marked_words(text1, text2, {*self._settings.common})
-        parts = [
+        contents = [
             {"pieces": split_at_words(text, words), "left_out": len(full) - len(text)}
-            for full, text, words in zip(whole, shown, marked, strict=True)
+            for full, text, words in zip(full_texts, shown, marked, strict=True)
         ]
-        return {"id": pair_ids[0], "ids": pair_ids, "marks": marks, "texts": parts}
+        return {"id": pair_ids[0], "ids": pair_ids, "marks": marks, "texts": contents}
 
     def judge(self, body: bytes) -> None:
-        """Save the answers of a turn; those that are sent again are saved once."""
+        """Save the answers of a turn, once if they are sent again; refuses pairs of others and unknown answers."""
         sent = SentJudgement.model_validate_json(body)
-        is_own = any({*sent.answers} <= {*turn} for turn in self._turns())
+        is_assigned = any({*sent.answers} <= {*turn} for turn in self._turns())
         allowed = {*self._settings.answers, UNSURE, SKIP}
-        if not is_own or not {*sent.answers.values()} <= allowed:
+        if not is_assigned or not {*sent.answers.values()} <= allowed:
             raise RefusedError(422, "expected an answer to one of your pairs")
         if sent.relation not in {"", *self._settings.relations}:
             raise RefusedError(422, "expected one of the relations of this review")
@@ -290,27 +292,30 @@ class ReviewerSession:
         return self._turns_by_people[people]
 
     def _turns_among(self, people: Sequence[str]) -> list[list[str]]:
+        """The ids of this person's pairs by turn; results of a query follow each other."""
         settings = self._settings
         groups = {
             pair.pair_id: pair.text1 if settings.is_search else pair.pair_id
             for pair in self._store.pairs.values()
         }
-        mine = pairs_of(self._person.name, groups, people, seed=settings.seed, each=settings.each)
-        size = MOST_RESULTS if settings.by_query else 1
+        pair_ids = pairs_of(
+            self._person.name, groups, people, seed=settings.seed, each=settings.each
+        )
+        size = MAX_RESULTS if settings.by_query else 1
         turns = []
-        for _, group in groupby(mine, key=groups.__getitem__):
-            left = [*group]
-            while left:
-                turns.append(left[:size])
-                left = left[size:]
+        for _, group in groupby(pair_ids, key=groups.__getitem__):
+            remaining = [*group]
+            while remaining:
+                turns.append(remaining[:size])
+                remaining = remaining[size:]
         return turns
 
-    def _last(self, mine: Sequence[ReviewJudgement]) -> dict[str, Any] | None:
-        """The last answers; of a pair also its provenance, while ranks would reveal who found a result."""
-        if not mine:
+    def _last_answers(self, judgements: Sequence[ReviewJudgement]) -> dict[str, Any] | None:
+        """The last answers, with label and origin of a pair; those of a result would reveal its ranking."""
+        if not judgements:
             return None
-        key = _sent_key(mine[-1])
-        turn = [judgement for judgement in mine if _sent_key(judgement) == key]
+        key = _sent_key(judgements[-1])
+        turn = [judgement for judgement in judgements if _sent_key(judgement) == key]
         first = turn[0]
         last = {
             "key": key,
@@ -332,11 +337,11 @@ def _sent_key(judgement: ReviewJudgement) -> str:
 
 def marked_words(text1: str, text2: str, common: Set[str]) -> tuple[str, list[set[str]]]:
     """The words that both texts share, or the different words of similar texts."""
-    own1 = {*terms(text1)}
-    own2 = {*terms(text2)}
-    are_similar = len(own1 & own2) >= len(own1 | own2) / 3
+    terms1 = {*terms(text1)}
+    terms2 = {*terms(text2)}
+    are_similar = len(terms1 & terms2) >= len(terms1 | terms2) / 3
     if are_similar and max(len(text1), len(text2)) <= _SHORT_CHARS:
-        return "own", [own1 - own2, own2 - own1]
+        return "own", [terms1 - terms2, terms2 - terms1]
     shared = distinct_words(text1) & distinct_words(text2)
     return "shared", [shared - common] * 2
 
@@ -349,17 +354,26 @@ def pairs_of(
     seed: int,
     each: int | None = None,
 ) -> list[str]:
-    """A person's pairs in an own order by group; with `each`, rendezvous hashing picks the people."""
+    """A person's pairs, shuffled per person; groups are kept together.
+
+    Args:
+        person: The name of the person.
+        groups: The group of each pair, by its id.
+        people: The names of all people.
+        seed: The seed of the review.
+        each: The number of people per group; they are picked by rendezvous hashing. None for all people.
+    """
 
     def is_assigned(group: str) -> bool:
         if each is None:
             return True
+        # Rendezvous hashing: if people are added, only the groups that they get move.
         by_hash = sorted(people, key=lambda name: keyed_hash(seed, "whose", group, name))
         return person in by_hash[:each]
 
     def order(pair_id: str) -> tuple[int, int]:
-        of_group = keyed_hash(seed, "turn", person, groups[pair_id])
-        return of_group, keyed_hash(seed, "turn", person, pair_id)
+        group_hash = keyed_hash(seed, "turn", person, groups[pair_id])
+        return group_hash, keyed_hash(seed, "turn", person, pair_id)
 
     mine = [pair_id for pair_id, group in groups.items() if is_assigned(group)]
     return sorted(mine, key=order)

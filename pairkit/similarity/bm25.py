@@ -13,7 +13,7 @@ import numpy.typing as npt
 from pairkit.base.errors import DataError
 from pairkit.base.printable import comparable
 from pairkit.base.system.files import write_json
-from pairkit.base.system.folders import read_object
+from pairkit.base.system.folders import read_json_object
 from pairkit.similarity.terms import MARKS, segmented
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Bm25:
         starts = self._index.scores["indptr"]
         scores = self._index.scores["data"]
         highest = 0.0
-        for word in self._known(text):
+        for word in self._word_numbers(text):
             highest += scores[starts[word] : starts[word + 1]].max(initial=0)
         return float(highest)
 
@@ -78,7 +78,7 @@ class Bm25:
 
         index = cls([])
         try:
-            saved = read_object(folder / _WORDS)
+            saved = read_json_object(folder / _WORDS)
             index._size = saved["texts"]
             index._vocabulary = {str(word): number for number, word in enumerate(saved["words"])}
             if index._size:
@@ -102,9 +102,9 @@ class Bm25:
         scores = arrays["data"]
         texts = arrays["indices"]
         starts = arrays["indptr"]
-        kinds = [array.dtype.kind + str(array.ndim) for array in (scores, texts, starts)]
+        dtypes = [array.dtype.kind + str(array.ndim) for array in (scores, texts, starts)]
         has_shape = (
-            kinds == ["f1", "i1", "i1"]
+            dtypes == ["f1", "i1", "i1"]
             and arrays["num_docs"] == self._size
             and len(starts) == len(self._vocabulary) + 1
         )
@@ -118,13 +118,13 @@ class Bm25:
 
     def scores(self, text: str) -> Scores:
         """The score of each indexed text for the distinct words of `text`."""
-        known = self._known(text)
-        if not known or not self._size:
+        word_numbers = self._word_numbers(text)
+        if not word_numbers or not self._size:
             return np.zeros(self._size, np.float32)
-        scores: Scores = self._index.get_scores_from_ids(sorted(known))
+        scores: Scores = self._index.get_scores_from_ids(sorted(word_numbers))
         return scores
 
-    def _known(self, text: str) -> set[int]:
+    def _word_numbers(self, text: str) -> set[int]:
         """The numbers of the distinct words of `text` in the index."""
         return {self._vocabulary[word] for word in words(text) if word in self._vocabulary}
 

@@ -11,7 +11,7 @@ import polars as pl
 _TEXTS = 200  # sampled texts
 _CHARS = 1000  # characters of each
 _ROWS = 2000  # of a dataset, from which texts are sampled
-_LEAST_SHARE = 0.1  # of the texts, in a language that is named; short texts are often mistaken
+_MIN_SHARE = 0.1  # of the texts, in a language that is named; short texts are often mistaken
 _ENGLISH_BACKBONE = "minilm"
 # Needs no prompt.
 _MULTILINGUAL_BACKBONE = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
@@ -54,8 +54,8 @@ def languages(texts: Sequence[str]) -> list[str]:
         OSError,
     ):  # not installed, or no room for the temporary file that it makes
         return []
-    least = _LEAST_SHARE * len(sample)
-    return [code for code, count in counts.most_common() if count >= least]
+    min_count = _MIN_SHARE * len(sample)
+    return [code for code, count in counts.most_common() if count >= min_count]
 
 
 def sampled(texts: Sequence[str]) -> list[str]:

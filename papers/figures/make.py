@@ -17,7 +17,7 @@ import polars as pl
 import pairkit
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.files import whole_folder, write_json
-from pairkit.base.system.folders import check_only, check_place, read_own
+from pairkit.base.system.folders import check_no_other_files, check_place, try_read_json_object
 from papers.figures.draw_curves import draw_curves
 from papers.figures.draw_densities import draw_densities
 from papers.figures.draw_halves import draw_halves
@@ -212,11 +212,11 @@ def _file_name(name: str, taken: Mapping[str, Any]) -> str:
 def _check_folder(out: Path) -> None:
     """Refuse to replace a folder that has anything but our figures."""
     check_place(out, "a set of figures", "figures")
-    record = read_own(out / RECORD_FILE) or {}
+    record = try_read_json_object(out / RECORD_FILE) or {}
     files = record.get("files")
     names = map(str, files) if isinstance(files, list) else ()
     figures = [name for name in names if _FIGURE.fullmatch(name)]
-    check_only(out, [RECORD_FILE, *figures] if figures else (), "a set of figures")
+    check_no_other_files(out, [RECORD_FILE, *figures] if figures else (), "a set of figures")
 
 
 def _plain(value: Any) -> Any:

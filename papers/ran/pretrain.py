@@ -28,7 +28,7 @@ from pairkit import __version__
 from pairkit.base.cli.progress import Display, Listener, Progress
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.files import sha256, whole_folder, write_json
-from pairkit.base.system.folders import read_own
+from pairkit.base.system.folders import try_read_json_object
 from papers.ran.corpus import Corpus, read_texts, tokenize_corpus
 from papers.ran.masked_lm import RanForMaskedLM
 from papers.ran.masking import MaskedSequences, Vocabulary, pad_examples
@@ -136,7 +136,7 @@ def _open_work(settings: PretrainSettings, work: Path, origin: dict[str, Any]) -
         )
     if not (work / _RUN_FILE).exists():
         write_json(work / _RUN_FILE, origin)
-    elif read_own(work / _RUN_FILE) != origin:
+    elif try_read_json_object(work / _RUN_FILE) != origin:
         raise ConfigError(
             f"{work}: has a run with other settings or texts; use the same ones, or --fresh to discard it"
         )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pairkit.base.errors import ConfigError, DataError, PairkitError
 from pairkit.base.system.files import remove, write_json, write_text
-from pairkit.base.system.folders import held_folder, locked
+from pairkit.base.system.folders import lock_folder, try_lock_folder
 from papers.reproduce.plan import Folders, Run, plan
 from papers.reproduce.runner import CLAIMS, Record, Runner
 from papers.reproduce.scoring import Scoring
@@ -102,7 +102,7 @@ def _open(recipe: Recipe, options: Options, say: Callable[[str], None]) -> Share
     if at.source.prepare:
         ready = [column for column in at.evaluate if "{work}" not in (column.data or "")]
         Scoring(ready, folders)
-    with locked(options.out, wait=True):
+    with try_lock_folder(options.out, wait=True):
         if options.fresh:
             _discard(options.out)
         prepare(at.source, folders, say)
@@ -117,7 +117,7 @@ def _discard(out: Path) -> None:
     """Remove the results, unless another process does a run."""
     in_use = "another process does this run; wait for it or choose another --out"
     for claim in sorted((out / CLAIMS).glob("*")):
-        with held_folder(claim, in_use):
+        with lock_folder(claim, in_use):
             pass
     for name in _OUTPUTS:
         remove(out / name)
@@ -152,7 +152,7 @@ class SharedRuns:
         while True:
             for run in self._left():
                 # The lock of a killed process is free.
-                with locked(self._runner.claim(run)) as is_ours:
+                with try_lock_folder(self._runner.claim(run)) as is_ours:
                     if is_ours and run in self._left():
                         self._do(run)
             if not self._left():
@@ -201,7 +201,7 @@ class SharedRuns:
         """Write the table of all runs that have a record; only one process reads and writes at a time."""
         at = self._runner.at
         out = self._options.out
-        with locked(out, wait=True):
+        with try_lock_folder(out, wait=True):
             records = [*filter(None, map(self._runner.record, self._all_runs))]
             runs = [
                 {"row": record.row, "seed": record.seed, "key": record.key} for record in records

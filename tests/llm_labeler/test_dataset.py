@@ -163,7 +163,7 @@ def test_the_card(tmp_path):
     prompt.write_text(f"positive = {json.dumps(words)}\nnegative = {json.dumps(negative)}")
     result = generate(tmp_path / "out", llm=[ann, bob], prompt=str(prompt))
     card = (result.out / "README.md").read_text()
-    assert "pretty_name: Sentence pairs by LLMs" in card
+    assert 'pretty_name: "Sentence pairs by LLMs"' in card
     counts = [str(split["positive"]) for split in result.statistics["splits"].values()]
     assert f"| positive | {' | '.join(counts)} |" in card
     assert f"| `bob` | function | `python:{__name__}.bob` |" in card
@@ -188,7 +188,7 @@ def test_the_card(tmp_path):
 def test_the_card_names_rules(out, llms, says, title):
     result = generate(out, ["The doctor treats the child."], llm=llms)
     card = (result.out / "README.md").read_text()
-    assert all(words in card for words in (says, f"pretty_name: {title}"))
+    assert all(words in card for words in (says, f'pretty_name: "{title}"'))
     assert ("Prompt (" in card) == (ann in llms)
 
 

@@ -2,11 +2,13 @@ import json
 
 import polars as pl
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pairkit
 from pairkit import DataError, PairDataset
+from pairkit.dataset.making.dataset_card import dataset_card
 from tests.support.shorthand import (
     config_error,
     data_error,
@@ -31,6 +33,30 @@ def home(tmp_path, monkeypatch):
 def fingerprint(folder):
     paths = (path for path in folder.rglob("*") if path.is_file())
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+
+
+@parametrize(
+    "rows, category",
+    [
+        (0, "n<1K"),
+        (999, "n<1K"),
+        (1_000, "1K<n<10K"),
+        (9_999_999, "1M<n<10M"),
+        (10_000_000, "10M<n<100M"),
+        (100_000_000, "100M<n<1B"),
+        (10**12, "n>1T"),
+    ],
+)
+def test_the_size_category_of_a_card(rows, category):
+    card = dataset_card("a", configs={"default": {}}, rows=rows, sections=[])
+    assert f"size_categories:\n- {category}\n" in card
+
+
+@parametrize("title", ["1.5", "no", "a: b", "- x #1", '"quoted" \\ é', "x]"])
+def test_a_title_is_text_in_the_head_of_a_card(title):
+    card = dataset_card(title, configs={"default": {}}, rows=1, sections=[])
+    head = yaml.safe_load(card.split("---\n")[1])
+    assert head["pretty_name"] == title
 
 
 def test_merged_folder(home):

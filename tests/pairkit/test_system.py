@@ -20,7 +20,7 @@ from pairkit.base.system import database
 from pairkit.base.system.cluster import Cluster, WorkerLost, joined
 from pairkit.base.system.database import Schema, connect, database_errors, open_database
 from pairkit.base.system.files import check_free, open_own, whole_folder, write_errors
-from pairkit.base.system.folders import check_apart, differing, held_folder
+from pairkit.base.system.folders import check_apart, differing, lock_folder
 from pairkit.base.system.http_server import LOOPBACK, HttpServer, listening_socket
 from pairkit.base.system.machine import is_out_of_memory
 from tests.support.shorthand import (
@@ -110,12 +110,12 @@ def test_working_folder_in_the_dataset_folder(work):
 
 def test_lock(tmp_path):
     with (
-        held_folder(tmp_path / "w", "busy; wait"),
+        lock_folder(tmp_path / "w", "busy; wait"),
         config_error("w: busy; wait"),
-        held_folder(tmp_path / "w", "busy; wait"),
+        lock_folder(tmp_path / "w", "busy; wait"),
     ):
         pass
-    with held_folder(tmp_path / "w", "busy; wait"):
+    with lock_folder(tmp_path / "w", "busy; wait"):
         pass
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import pairkit
 from pairkit import PairkitError
+from pairkit.dataset.reading.in_memory import tables_in_memory
 from tests.support.shorthand import approx, data_error, parametrize, raises, text_table
 
 HEAD = "text1,text2,label\n"
@@ -271,3 +272,32 @@ def test_rows_in_memory_are_read_like_files(as_pandas):
     assert found["train"]["label"].to_list() == [1, 0]
     assert found.bad_rows is not None
     assert found.bad_rows["row"].to_list() == [2, 3]
+
+
+@parametrize("name", ["value", "device", "trainer", "tester", "values"])
+def test_a_mapping_of_lists_is_a_table(name):
+    pair = {"text1": ["a"], "text2": ["b"], "label": [1]}
+    assert [*pairkit.read(pair | {name: ["c"]}).splits] == ["train"]
+    assert [*tables_in_memory({name: ["a", "b"]})] == ["train"]
+
+
+@parametrize(
+    "name",
+    [
+        "train",
+        "TRAIN",
+        "train_1",
+        "training",
+        "validation",
+        "valid",
+        "val",
+        "dev-2",
+        "devset",
+        "test",
+        "testing",
+        "test2017",
+        "tests",
+    ],
+)
+def test_a_mapping_of_lists_by_split(name):
+    assert [*tables_in_memory({name: ["a", "b"]})] == [name]

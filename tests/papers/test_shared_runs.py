@@ -11,7 +11,7 @@ import pytest
 
 import aoe_train
 from pairkit import PairkitError
-from pairkit.base.system.folders import locked
+from pairkit.base.system.folders import try_lock_folder
 from papers.reproduce import workers
 from papers.reproduce.reproduce import FIGURES, TABLE, SharedRuns, reproduce
 from tests import forked
@@ -97,7 +97,10 @@ def test_a_failed_run_is_not_repeated_by_other_processes(root, recipe, monkeypat
 
 def test_fresh_is_refused_while_another_process_does_a_run(root, recipe):  # noqa: F811
     given = options(root, only=("none",), fresh=True)
-    with locked(root / "out" / "claims" / "none-0-x"), config_error("another process does"):
+    with (
+        try_lock_folder(root / "out" / "claims" / "none-0-x"),
+        config_error("another process does"),
+    ):
         reproduce(recipe, given, say=no_output)
     reproduce(recipe, given, say=no_output)
     assert (root / "out" / FIGURES).exists()

@@ -24,7 +24,7 @@ from aoe_train.settings.prompt_settings import NamedPrompts, written_out
 from aoe_train.settings.train_settings import Similarity
 from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
-from pairkit.base.system.folders import own_name
+from pairkit.base.system.folders import base_name
 from pairkit.similarity.terms import terms
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class LocalEmbedder:
 
     def __init__(self, encoder: Encoder, source: str) -> None:
         self._encoder = encoder
-        self.name = own_name(source)
+        self.name = base_name(source)
         token = encoder.tokenizer.sep_token or encoder.tokenizer.eos_token
         self.separator = f" {token} " if token else "\n"
         self.identity = digest_of({**encoder.identity(), "versions": versions()})

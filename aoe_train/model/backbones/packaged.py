@@ -20,7 +20,7 @@ from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.extras import needed_for
 from pairkit.base.printable import one_line
 from pairkit.base.system.files import sha256, whole_folder
-from pairkit.base.system.folders import locked
+from pairkit.base.system.folders import try_lock_folder
 
 
 @contextmanager
@@ -92,7 +92,7 @@ def smollm2_folder() -> Path:
     cached = cache_dir("backbones") / CACHED_AS
     if cached.is_dir():
         return cached
-    with locked(
+    with try_lock_folder(
         cached.with_name(f"{cached.name}.making"), wait=True
     ):  # until another process has converted it
         if not cached.is_dir():

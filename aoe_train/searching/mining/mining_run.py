@@ -19,10 +19,15 @@ from pairkit import __version__
 from pairkit.base.cli.progress import Listener
 from pairkit.base.errors import DataError
 from pairkit.base.printable import listed
-from pairkit.base.system.folders import is_same, made_there, read_own, work_beside
+from pairkit.base.system.folders import (
+    check_same_run,
+    existing_run,
+    try_read_json_object,
+    work_beside,
+)
 from pairkit.dataset.making.dataset_card import dataset_card
 from pairkit.dataset.making.dataset_card import table as markdown_table
-from pairkit.dataset.records import card_files, shard, write_dataset
+from pairkit.dataset.records import card_files, shard_path, write_dataset
 
 if TYPE_CHECKING:
     from aoe_train.model.encoder import Encoder
@@ -45,8 +50,11 @@ def finished(out: Path, run: Mapping[str, Any], *, fresh: bool) -> dict[str, Any
 
     Raises ConfigError if `out` has the result of another run, and `fresh` is false.
     """
-    same = is_same(out, made_there(out, "aoe", *_KEYS), run, _KEYS, fresh=fresh)
-    return read_own(out / "statistics.json") if same else None
+    existing = existing_run(out, "aoe", *_KEYS)
+    if existing is None or fresh:
+        return None
+    check_same_run(out, existing, run, _KEYS)
+    return try_read_json_object(out / "statistics.json")
 
 
 def _write_mined(
@@ -98,7 +106,7 @@ def run_mining(
     }
     earlier = None if out is None else finished(out, run, fresh=fresh)
     if out is not None and earlier is not None:
-        shards = {split: out / shard(_CONFIG, split) for split in dataset.parts}
+        shards = {split: out / shard_path(_CONFIG, split) for split in dataset.parts}
         splits = {split: pl.read_parquet(path) for split, path in shards.items() if path.exists()}
         return splits, earlier
     with _working(out, work) as folder:

@@ -38,7 +38,7 @@ from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.seeded import keyed_hash
 from pairkit.dataset.making.dataset_card import dataset_card
 from pairkit.dataset.reading.in_memory import source_name
-from pairkit.dataset.records import QUERY_COLUMNS, RANK, card_files, shard, write_dataset
+from pairkit.dataset.records import QUERY_COLUMNS, RANK, card_files, shard_path, write_dataset
 from pairkit.similarity.bm25 import Bm25
 from pairkit.similarity.near_duplicates import near_identical_to, without_near_duplicates
 
@@ -100,7 +100,7 @@ def sample_pairs(
     run = {"made_by": made_by, "settings": settings, "inputs": inputs}
     earlier = None if out is None else finished(out, run, fresh=fresh)
     if out is not None and earlier is not None:
-        return pl.read_parquet(out / shard("default", "test")), earlier
+        return pl.read_parquet(out / shard_path("default", "test")), earlier
     training_hashes = []
     for model, _ in models:
         hashes = read_digests(find_folder(model)) if isinstance(model, str | Path) else None

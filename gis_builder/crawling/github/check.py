@@ -24,13 +24,13 @@ def check(crawl: Crawl, names: Sequence[str], *, listed: bool = True) -> None:
     """Check repositories and store their rows; repositories already known to be crawlable are skipped."""
     unchecked = _unchecked(crawl.store, names, listed=listed)
     size = BatchSize(_BATCH)
-    done = 0
-    while done < len(unchecked):
-        rows = _ask(crawl, unchecked[done:], size)
+    checked = 0
+    while checked < len(unchecked):
+        rows = _request_rows(crawl, unchecked[checked:], size)
         page = Page(repos=[replace(row, listed=listed) for row in rows])
         crawl.save("", page)
-        done += len(rows)
-        crawl.report("", "check", done, len(unchecked))
+        checked += len(rows)
+        crawl.report("", "check", checked, len(unchecked))
 
 
 def may_be_repository(name: str) -> bool:
@@ -40,7 +40,7 @@ def may_be_repository(name: str) -> bool:
 
 def recheck(crawl: Crawl, name: str) -> RepoRow:
     """Check one repository again without storing the result."""
-    (row,) = _ask(crawl, [name], BatchSize(1), keep_as_of=False)
+    (row,) = _request_rows(crawl, [name], BatchSize(1), keep_as_of=False)
     return row
 
 
@@ -55,7 +55,7 @@ def _unchecked(store: Store, names: Sequence[str], *, listed: bool) -> list[str]
     return unchecked
 
 
-def _ask(
+def _request_rows(
     crawl: Crawl,
     names: Sequence[str],
     size: BatchSize,
@@ -73,7 +73,7 @@ def _ask(
     for index, name in enumerate(names[:count]):
         alias = f"r{index}"
         node = part(reply.data, alias, name)
-        row = _row(crawl, name, node, errors.get(alias))
+        row = _checked_row(crawl, name, node, errors.get(alias))
         old = crawl.store.repo(name)
         if keep_as_of and old and old.as_of:
             # A failed crawl continues with its old data, so an update must start at the old time.
@@ -82,16 +82,16 @@ def _ask(
     return rows
 
 
-def _row(
+def _checked_row(
     crawl: Crawl,
     name: str,
     node: RepositoryNode | None,
     error: GraphQLError | None,
 ) -> RepoRow:
     if node is None:
-        return _absent(name, error)
+        return _row_of_error(name, error)
     with well_formed(name):
-        row = _described(name, node)
+        row = _row_of_node(name, node)
     if node.is_private and not crawl.settings.include_private:
         detail = "private; set include_private to crawl private repositories"
         return RepoRow(name, RepoOutcome.PRIVATE, detail=detail)
@@ -104,7 +104,7 @@ def _row(
     return row
 
 
-def _described(name: str, node: RepositoryNode) -> RepoRow:
+def _row_of_node(name: str, node: RepositoryNode) -> RepoRow:
     """The row of a repository with the server's metadata."""
     issues = node.newest.nodes
     updated = node.fresh.nodes
@@ -129,7 +129,7 @@ def _described(name: str, node: RepositoryNode) -> RepoRow:
     return replace(row, newest_at=newest_at, as_of=stamp(updated[0].updated_at))
 
 
-def _absent(name: str, error: GraphQLError | None) -> RepoRow:
+def _row_of_error(name: str, error: GraphQLError | None) -> RepoRow:
     if error is None or error.type == "NOT_FOUND":
         detail = "no such repository, or no access with this token: check the spelling"
         return RepoRow(name, RepoOutcome.NOT_FOUND, detail=detail)

@@ -131,7 +131,7 @@ def add_command(
 ) -> None:
     """Add a command that prints the result of a function, or of `run(arguments, **flags)` instead."""
     public = parameters(function)
-    of_run = parameters(run)[1:] if run else []
+    run_parameters = parameters(run)[1:] if run else []
     general = [
         Parameter(key, "bool", default=False, option=option)
         for key, option in GENERAL.items()
@@ -139,7 +139,7 @@ def add_command(
     ]
     if any(each.name == "columns" for each in public):
         general.append(_ENCODING)
-    declared = [*public, *(each for each in of_run if each.name not in GENERAL), *general]
+    declared = [*public, *(each for each in run_parameters if each.name not in GENERAL), *general]
     takes_progress = "progress" in inspect.signature(function).parameters
 
     def command(**values: Any) -> None:
@@ -154,7 +154,7 @@ def add_command(
             if run is None:
                 result = function(**arguments)
             else:
-                flags = {each.name: each.read(values[each.name]) for each in of_run}
+                flags = {each.name: each.read(values[each.name]) for each in run_parameters}
                 result = run(arguments, **flags)
         if result is not None:
             given = {**arguments, "encoding": encoding}

@@ -68,13 +68,13 @@ class Display:
         self._rates: dict[str, _Rate] = {}
         self._lock = threading.Lock()
 
-    def __call__(self, at: Progress) -> None:
+    def __call__(self, progress: Progress) -> None:
         """Show the new state of a stage."""
         with self._lock:
             if self._listener is not None:
-                self._listener(at)
+                self._listener(progress)
             elif self._console is not None:
-                self._show(at, self._console)
+                self._display(progress, self._console)
 
     def __enter__(self) -> Self:
         if self._bars:
@@ -85,49 +85,55 @@ class Display:
         if self._bars:
             self._bars.stop()
 
-    def _show(self, at: Progress, console: Console) -> None:
+    def _display(self, progress: Progress, console: Console) -> None:
         """Update the bar of a stage; without a terminal, print a line from time to time."""
-        if at.ended:
-            self._rates.pop(at.stage, None)
-            if self._bars and at.stage in self._tasks:
-                self._bars.remove_task(self._tasks.pop(at.stage))
+        if progress.ended:
+            self._rates.pop(progress.stage, None)
+            if self._bars and progress.stage in self._tasks:
+                self._bars.remove_task(self._tasks.pop(progress.stage))
             return
-        rate = self._rates.setdefault(at.stage, _Rate(at))
+        rate = self._rates.setdefault(progress.stage, _Rate(progress))
         if self._bars:
-            if at.stage not in self._tasks:
-                self._tasks[at.stage] = self._bars.add_task(at.stage, total=at.total, words="")
-            text = rate.words(at)
-            self._bars.update(self._tasks[at.stage], completed=at.done, total=at.total, words=text)
+            if progress.stage not in self._tasks:
+                self._tasks[progress.stage] = self._bars.add_task(
+                    progress.stage, total=progress.total, words=""
+                )
+            self._bars.update(
+                self._tasks[progress.stage],
+                completed=progress.done,
+                total=progress.total,
+                words=rate.words(progress),
+            )
         elif (now := time.monotonic()) - rate.printed >= _LINE_S:
             rate.printed = now
-            console.print(f"{at.stage}: {rate.words(at)}", markup=False)
+            console.print(f"{progress.stage}: {rate.words(progress)}", markup=False)
 
 
 class _Rate:
     """The rate of a stage in this run, without steps done by an earlier run."""
 
-    def __init__(self, at: Progress) -> None:
+    def __init__(self, progress: Progress) -> None:
         self._start = time.monotonic()
-        self._first = at.done
+        self._first = progress.done
         self.printed = self._start + _FIRST_LINE_S - _LINE_S
 
-    def words(self, at: Progress) -> str:
+    def words(self, progress: Progress) -> str:
         """Steps done, share, rate and time left, if known."""
         seconds = time.monotonic() - self._start
-        steps = at.done - self._first
+        steps = progress.done - self._first
         parts: list[str] = []
-        if at.total is not None:
-            share = f" ({at.done / at.total:.0%})" if at.total else ""
-            parts.append(f"{at.done:,} of {at.total:,}{share}")
-        elif at.done:  # 0 for stages without steps
-            parts.append(f"{at.done:,}")
+        if progress.total is not None:
+            share = f" ({progress.done / progress.total:.0%})" if progress.total else ""
+            parts.append(f"{progress.done:,} of {progress.total:,}{share}")
+        elif progress.done:  # 0 for stages without steps
+            parts.append(f"{progress.done:,}")
         if steps > 0 and seconds > 0:
             speed = steps / seconds
             parts.append(f"{speed:,.1f}/s" if speed >= 1 else f"{duration(1 / speed)} each")
-            if at.total is not None and at.total > at.done:
-                parts.append(f"{duration((at.total - at.done) / speed)} left")
-        if at.note:
-            parts.append(at.note)
+            if progress.total is not None and progress.total > progress.done:
+                parts.append(f"{duration((progress.total - progress.done) / speed)} left")
+        if progress.note:
+            parts.append(progress.note)
         return ", ".join(parts)
 
 

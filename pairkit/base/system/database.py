@@ -91,14 +91,14 @@ def _is_shared(path: Path) -> bool:
     """Whether a file is on a network file system (on Linux)."""
     if not _MOUNTS.exists():
         return False
-    kinds = {}
+    file_systems = {}
     for mount in _MOUNTS.read_text(errors="replace").splitlines():
-        _, place, kind, *_ = mount.split()
-        kinds[Path(place.replace("\\040", " "))] = kind
+        _, mount_point, kind, *_ = mount.split()
+        file_systems[Path(mount_point.replace("\\040", " "))] = kind
     home = path.resolve()
     for folder in (home, *home.parents):
-        if folder in kinds:
-            return kinds[folder].startswith(_SHARED)
+        if folder in file_systems:
+            return file_systems[folder].startswith(_SHARED)
     return False
 
 
@@ -109,7 +109,10 @@ def open_database(
     create: bool,
     absent: str,
 ) -> sqlite3.Connection:
-    """Open a file of this kind; with `create`, make it if it is missing."""
+    """Open a file of this kind; with `create`, make it and its folder if they are missing.
+
+    Raises ConfigError with the text `absent` for a missing file, and DataError for one of another kind or version.
+    """
     if not create and not path.is_file():
         raise ConfigError(f"{path}: {absent}")
     if create:  # readable and writable only by its owner
@@ -149,7 +152,7 @@ def prepare(
     *,
     create: bool,
 ) -> None:
-    """Make the tables of a new file, or check kind and version of an existing one."""
+    """Make the tables of a new file; raises DataError for an existing one of another kind or version."""
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     has_tables = connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()

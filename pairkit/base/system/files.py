@@ -73,7 +73,7 @@ def whole_file(path: Path, *, private: bool = False) -> Iterator[IO[bytes]]:
 
 
 def open_own(path: Path, mode: str = "r+b", *, private: bool = False) -> IO[bytes]:
-    """Open a file for writing in place, making it if it is missing; "wb" empties it."""
+    """Open a file to write in place, which is made if it is missing; "wb" empties it, `private` bars others."""
     with write_errors(path):
         rights = 0o600 if private else 0o666
         handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, rights)
@@ -113,7 +113,10 @@ def write_json(path: Path, value: Any) -> None:
 
 @contextmanager
 def whole_folder(out: Path) -> Iterator[Path]:
-    """A hidden folder next to `out`, which replaces `out` at the end, or is deleted on errors."""
+    """Yield a hidden folder next to `out`, which replaces `out` at the end, or is deleted on errors.
+
+    All files are on disk before the folder is renamed, so that a power cut leaves the old or the new one.
+    """
     partial = out.parent / f".{out.name}.partial"
     with write_errors(out):
         remove(partial)

@@ -16,18 +16,18 @@ from pairkit.base.system.text_lines import parse_json, read_text
 LOCK_FILE = "lock"
 REPLACE = "give --fresh to replace it, or another --out"
 _MAX_JSON_BYTES = 64 << 20
-_MOST_SHOWN = 5  # differences
+_MAX_SHOWN = 5  # differences
 _Json = Mapping[str, Any]
 
 
 def work_beside(out: Path) -> Path:
-    """The default working folder, `OUT.work`."""
+    """The default working folder, `OUT.work`; raises ConfigError if `out` can't be an output folder."""
     check_place(out)
     return out.with_name(out.name + ".work")
 
 
-def beside(source: str, ending: str) -> Path:
-    """The default output for a source: `SOURCE.ending`; for Hub ids in the current folder."""
+def path_beside(source: str, ending: str) -> Path:
+    """The default output for a source: `SOURCE.ending` beside it, or in the current folder for a Hub id."""
     path = Path(source)
     if path.exists():
         path = path.resolve()
@@ -35,7 +35,7 @@ def beside(source: str, ending: str) -> Path:
     return Path(f"{source.rpartition('/')[2].replace(':', '-')}.{ending}")
 
 
-def own_name(source: str) -> str:
+def base_name(source: str) -> str:
     """The name of the source's file or folder, or the source itself, such as a Hub id."""
     path = Path(source)
     return path.resolve().name if path.exists() else source
@@ -51,35 +51,39 @@ def check_place(out: Path, what: str = "a dataset", such_as: str = "pairs") -> N
         raise ConfigError(f"{out}: is a file; choose another folder")
 
 
-def check_only(out: Path, ours: Collection[str], what: str) -> None:
-    """Refuse to replace a folder with other files than `ours`."""
+def check_no_other_files(out: Path, expected: Collection[str], what: str) -> None:
+    """Refuse to replace a folder that has files besides the `expected` ones of `what`."""
     for path in sorted(out.rglob("*")):
         name = path.relative_to(out).as_posix()
-        if not path.is_dir() and name not in ours:
+        if not path.is_dir() and name not in expected:
             raise ConfigError(
                 f"{out}: has {one_line(name)}, which isn't part of {what} and would be deleted;"
                 " choose another folder"
             )
 
 
-def read_own(path: Path) -> dict[str, Any] | None:
-    """The JSON object in a file, or None if it is not readable."""
+def try_read_json_object(path: Path) -> dict[str, Any] | None:
+    """The JSON object in a file, or None if it is missing or damaged."""
     try:
-        return read_object(path)
+        return read_json_object(path)
     except DataError:
         return None
 
 
-def read_object(path: Path) -> dict[str, Any]:
-    """The JSON object in a file such as statistics.json."""
+def read_json_object(path: Path) -> dict[str, Any]:
+    """Read the JSON object in a file; raises DataError if there is none."""
     value = parse_json(read_text(path, _MAX_JSON_BYTES, remedy="expected a smaller file"), path)
     if not isinstance(value, dict):
         raise DataError("expected one JSON object; fix the file", path=path)
     return value
 
 
-def made_there(out: Path, command: str, *tables: str) -> dict[str, Any] | None:
-    """The run.json of the dataset in `out`; None if `out` is missing or empty."""
+def existing_run(out: Path, command: str, *required: str) -> dict[str, Any] | None:
+    """Read the run.json of the dataset that `command` wrote to `out`; None if `out` is missing or empty.
+
+    A missing parent of `out` is created, so that a path that can't be written fails before the work. Raises
+    ConfigError if `out` has files of anything else, or a run.json without the `required` objects.
+    """
     check_place(out)
     if not out.exists():
         with write_errors(out):
@@ -87,18 +91,18 @@ def made_there(out: Path, command: str, *tables: str) -> dict[str, Any] | None:
         return None
     if not any(out.iterdir()):
         return None
-    run = read_own(out / "run.json")
+    run = try_read_json_object(out / "run.json")
     is_ours = (
         run is not None
         and str(run.get("made_by", "")).startswith(f"{command} ")
-        and all(isinstance(run.get(name), dict | list) for name in tables)
+        and all(isinstance(run.get(name), dict | list) for name in required)
     )
     if not is_ours:
         raise ConfigError(
             f"{out}: has files, but not a dataset of `{command}`; choose another folder"
         )
     shards = (path.relative_to(out).as_posix() for path in out.glob("*/*-of-*.parquet"))
-    check_only(
+    check_no_other_files(
         out,
         {"README.md", "run.json", "statistics.json", *shards},
         f"a dataset of `{command}`",
@@ -116,8 +120,11 @@ def check_apart(out: Path, work: Path) -> None:
 
 
 @contextmanager
-def locked(folder: Path, *, wait: bool = False) -> Iterator[bool]:
-    """Make the folder and lock it until this block or process ends; False if another process has it."""
+def try_lock_folder(folder: Path, *, wait: bool = False) -> Iterator[bool]:
+    """Create the folder and lock it until the block or the process ends.
+
+    Yields False if another process has locked it; with `wait`, waits for that process instead.
+    """
     with write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     with open_own(folder / LOCK_FILE) as lock:
@@ -131,34 +138,29 @@ def locked(folder: Path, *, wait: bool = False) -> Iterator[bool]:
 
 
 @contextmanager
-def held_folder(folder: Path, remedy: str) -> Iterator[None]:
-    """Make the folder and lock it for this process, or refuse if another one has locked it."""
-    with locked(folder) as is_ours:
+def lock_folder(folder: Path, remedy: str) -> Iterator[None]:
+    """Create and lock the folder; raises ConfigError with the remedy if another process has locked it."""
+    with try_lock_folder(folder) as is_ours:
         if not is_ours:
             raise ConfigError(f"{folder}: {remedy}")
         yield
 
 
-def is_same(
+def check_same_run(
     out: Path,
-    there: _Json | None,
-    now: _Json,
+    saved: _Json,
+    current: _Json,
     keys: Collection[str] = (),
-    *,
-    fresh: bool,
-) -> bool:
-    """Whether `out` has this result (its `keys`, or all of it); unless `fresh`, another is refused."""
-    if there is None or fresh:
-        return False
+) -> None:
+    """Refuse to replace or continue a result in `out` with other values of `keys`, or of any key."""
     if keys:
-        there = {key: there.get(key) for key in keys}
-        now = {key: now.get(key) for key in keys}
-    if differences := differing(there, now):
+        saved = {key: saved.get(key) for key in keys}
+        current = {key: current.get(key) for key in keys}
+    if differences := differing(saved, current):
         raise ConfigError(
-            f"{out}: made from other inputs or with other settings: {'; '.join(differences[:_MOST_SHOWN])};"
+            f"{out}: made from other inputs or with other settings: {'; '.join(differences[:_MAX_SHOWN])};"
             f" {REPLACE}"
         )
-    return True
 
 
 def check_file(path: Path, data: bytes, *, fresh: bool) -> None:
@@ -176,26 +178,27 @@ def differing(saved: Mapping[str, Any], current: Mapping[str, Any]) -> list[str]
     new = dict(_flat(current))
     differences = []
     for key in sorted(old.keys() | new.keys()):
-        there = old.get(key)
-        now = new.get(key)
-        if there != now:
-            values = f"{_shown(there)} there, {_shown(now)} now"
+        saved_value = old.get(key)
+        value = new.get(key)
+        if saved_value != value:
+            values = f"{_shown(saved_value)} there, {_shown(value)} now"
             differences.append(f"{one_line(key, 80)} ({values})")
     return differences
 
 
 def _flat(tree: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The leaves of nested mappings, with dotted keys; lists of mappings are numbered from 1."""
     waiting = [("", tree)]
     while waiting:
-        above, values = waiting.pop()
+        prefix, values = waiting.pop()
         for key, value in values.items():
             if isinstance(value, list) and all(isinstance(item, Mapping) for item in value):
                 value = dict(enumerate(value, 1))
             if isinstance(value, Mapping):
-                waiting.append((f"{above}{key}.", value))
+                waiting.append((f"{prefix}{key}.", value))
             else:
                 yield (
-                    f"{above}{key}",
+                    f"{prefix}{key}",
                     list(value) if isinstance(value, tuple) else value,
                 )
 

@@ -70,17 +70,17 @@ def html_page(package: str) -> tuple[bytes, dict[str, str]]:
         sha256 = hashlib.sha256(text.encode()).digest()
         return f"sha256-{base64.b64encode(sha256).decode()}"
 
-    look = style(package, "page.css")
+    page_style = style(package, "page.css")
     script = read("page.js")
     policy = (
-        f"default-src 'none'; style-src '{digest(look)}'; script-src '{digest(script)}';"
+        f"default-src 'none'; style-src '{digest(page_style)}'; script-src '{digest(script)}';"
         " connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none';"
         " require-trusted-types-for 'script'; trusted-types 'none'"
     )
     html = (
         read("page.html")
         .replace("@HEAD@", PAGE_HEAD)
-        .replace("@STYLE@", look)
+        .replace("@STYLE@", page_style)
         .replace("@SCRIPT@", script)
     )
     return html.encode(), {**PAGE_HEADERS, "content-security-policy": policy}
@@ -105,7 +105,10 @@ async def json_body(
     receive_s: float,
     hold: Callable[[int], None] = lambda _: None,
 ) -> bytes:
-    """The JSON body of a request, within both limits; `hold` gets each part's memory and may refuse it."""
+    """Receive the JSON body of a request; raises RefusedError for other types, and beyond either limit.
+
+    `hold` gets the memory of each part, and may refuse it.
+    """
     content_types = request.headers.getlist("content-type")
     types = [text.partition(";")[0].strip().lower() for text in content_types]
     if types != ["application/json"]:
@@ -148,11 +151,13 @@ def _limited_connection(most: int, receive_s: float) -> type[asyncio.Protocol]:
             super().connection_made(transport)
             self.wait()
             address = self.client and self.client[0]
-            others = (each for each in self.connections if isinstance(each, H11Protocol))
-            own = {each for each in others if each.client and each.client[0] == address}
+            connections = (other for other in self.connections if isinstance(other, H11Protocol))
+            same_address = {
+                other for other in connections if other.client and other.client[0] == address
+            }
             is_full = len(self.connections) >= most
-            if is_full or len(own) > most // 2:
-                drop(next(each for each in waiting if is_full or each in own))
+            if is_full or len(same_address) > most // 2:
+                drop(next(other for other in waiting if is_full or other in same_address))
 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)

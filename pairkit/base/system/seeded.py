@@ -33,9 +33,9 @@ def in_turns(sizes: Mapping[str, int], total: int) -> dict[str, int]:
     return quotas
 
 
-def in_proportion(sizes: Mapping[str, int], total: int, least: int) -> dict[str, int]:
-    """Quotas: at least `least` of each stratum (if it is as large), the rest by size."""
-    smallest = {kind: min(size, least) for kind, size in sizes.items()}
+def in_proportion(sizes: Mapping[str, int], total: int, minimum: int) -> dict[str, int]:
+    """Quotas: at minimum `minimum` of each stratum (if it is as large), the rest by size."""
+    smallest = {kind: min(size, minimum) for kind, size in sizes.items()}
     quotas = dict.fromkeys(sorted(sizes), 0) | in_turns(smallest, total)
     rest = [sizes[kind] - quota for kind, quota in quotas.items()]
     left = min(total - sum(quotas.values()), sum(rest))

@@ -40,7 +40,10 @@ def is_gzipped(path: Path) -> bool:
 def read_lines(
     path: Path, *, pass_over: Callable[[int], None] | None = None, as_utf8: bool = False
 ) -> Iterator[tuple[int, bytes]]:
-    """Lines with numbers from 1 and line feeds; `as_utf8` converts UTF-16 with a byte order mark."""
+    """Lines with numbers from 1 and line feeds; `as_utf8` converts UTF-16 with a byte order mark.
+
+    Raises DataError for a line above `MAX_LINE_BYTES`; with `pass_over`, calls it with the line's number instead.
+    """
     row = 0
     with _readable(path, lambda: row + 1), _opened(path, as_utf8=as_utf8) as file:
         while line := file.readline(MAX_LINE_BYTES + 1):
@@ -97,9 +100,11 @@ class _Decoder:
             encoding = "Windows-1252"
         if self._first is None:
             self._first = (encoding, row)
-        usual, since = self._first
-        if encoding != usual:
-            message = f"is {encoding}, but row {since} is {usual}; save all rows as UTF-8"
+        first_encoding, first_row = self._first
+        if encoding != first_encoding:
+            message = (
+                f"is {encoding}, but row {first_row} is {first_encoding}; save all rows as UTF-8"
+            )
             raise DataError(message, path=self._path, row=row)
         return text
 
@@ -126,8 +131,8 @@ class _Decoder:
 
 def _excerpt(text: str) -> str:
     """The text around its first character that isn't printable ASCII."""
-    found = _ODD.search(text)
-    start = found.start() if found else 0
+    match = _ODD.search(text)
+    start = match.start() if match else 0
     return one_line(text[max(0, start - 15) : start + 15])
 
 
@@ -201,7 +206,7 @@ def _object(line: str, path: Path, row: int) -> dict[str, Any]:
 
 
 def parse_json(text: str, path: Path, row: int = 1) -> Any:
-    """Parse JSON text that begins in this row of a file."""
+    """Parse JSON text that begins in this row of a file; raises DataError with the row of the error."""
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
@@ -217,10 +222,10 @@ def parse_json(text: str, path: Path, row: int = 1) -> Any:
 
 
 def read_text(path: Path, max_bytes: int | None = None, *, remedy: str = "split the file") -> str:
-    """The content of a text file."""
+    """The content of a text file; raises DataError if it is too large, or in no known encoding."""
     decoder = _Decoder(path)
-    whole = io.BytesIO(read_whole(path, max_bytes, remedy=remedy, as_utf8=True))
-    return "".join(decoder.decode(line, row) for row, line in enumerate(whole, 1))
+    content = io.BytesIO(read_whole(path, max_bytes, remedy=remedy, as_utf8=True))
+    return "".join(decoder.decode(line, row) for row, line in enumerate(content, 1))
 
 
 def read_whole(
@@ -230,15 +235,18 @@ def read_whole(
     remedy: str = "split the file",
     as_utf8: bool = False,
 ) -> bytes:
-    """The decompressed content of a file; `as_utf8` as for `read_lines`."""
+    """The decompressed content of a file; `as_utf8` as for `read_lines`.
+
+    Raises DataError above `max_bytes`.
+    """
     limit = MAX_WHOLE_BYTES if max_bytes is None else max_bytes
-    whole = bytearray()
+    content = bytearray()
     with _readable(path, lambda: None), _opened(path, as_utf8=as_utf8) as file:
         while block := file.read(_BLOCK_BYTES):
-            whole += block
-            if len(whole) > limit:
+            content += block
+            if len(content) > limit:
                 raise DataError(f"has more than {limit >> 20} MiB; {remedy}", path=path)
-    return bytes(whole)
+    return bytes(content)
 
 
 @contextmanager

@@ -24,10 +24,10 @@ from pairkit.dataset.records import (
     PAIR,
     LabelKind,
     by_reason,
-    differ,
     in_split_order,
-    joined,
+    join_bad_rows,
     label_scale,
+    labels_differ,
     unordered,
 )
 from pairkit.similarity.groups import Indices
@@ -201,7 +201,7 @@ def audit_pairs(pairs: PairFrames, *, skips_bad_rows: bool = False) -> AuditRepo
         labels=pairs.labels,
         bad_rows={
             reason: AuditFinding(count, (one_line(place, 300),))
-            for reason, count, place in by_reason(joined(pairs.bad.values()))
+            for reason, count, place in by_reason(join_bad_rows(pairs.bad.values()))
         },
         skips_bad_rows=skips_bad_rows,
     )
@@ -259,7 +259,7 @@ def _near_identical(
 def _pairs_seen_again(rows: pl.DataFrame, scale: float) -> pl.DataFrame:
     """All rows of pairs that occur several times, contradictions before repeats."""
     several = rows.filter(rows["pair"].is_duplicated()).with_row_index("place")
-    is_contradiction = pl.when(differ(scale, ["pair"]))
+    is_contradiction = pl.when(labels_differ(scale, ["pair"]))
     kind = is_contradiction.then(pl.lit(_CONTRADICTION)).otherwise(pl.lit(_REPEAT))
     first_place = pl.col("place").min().over("pair")
     by_pair = several.sort(kind, first_place, maintain_order=True)
@@ -269,10 +269,10 @@ def _pairs_seen_again(rows: pl.DataFrame, scale: float) -> pl.DataFrame:
 
 def _finding(again: pl.DataFrame, kind: str) -> AuditFinding:
     """The number of pairs of a kind, with the first ones."""
-    of_kind = again.filter(pl.col("kind") == kind)
-    pairs = of_kind.unique("group", maintain_order=True)
+    pairs_of_kind = again.filter(pl.col("kind") == kind)
+    pairs = pairs_of_kind.unique("group", maintain_order=True)
     first = pairs.select("issue1", "issue2").head(_EXAMPLES).iter_rows()
-    examples = tuple(f"{_short(one)} | {_short(other)}" for one, other in first)
+    examples = tuple(f"{_short(issue1)} | {_short(issue2)}" for issue1, issue2 in first)
     return AuditFinding(pairs.height, examples)
 
 
@@ -293,14 +293,14 @@ class FirstPass:
         for code, split, rows in key_rows(pairs):
             keys_of_rows = hashes_of(rows)
             self.scale = max(self.scale, label_scale(rows["label"]))
-            counts.append(_counts(rows.hstack(keys_of_rows), split))
+            counts.append(_split_counts(rows.hstack(keys_of_rows), split))
             hashes.append(keys_of_rows.with_columns(split=pl.lit(code, pl.Int16)))
         by_split = pl.concat(counts).group_by("split", maintain_order=True)
         self.counts = by_split.sum()
         hashed = pl.concat(hashes)
         keys = pl.concat([hashed.select("split", key=key) for key in _KEYS])
-        shared_keys = _in_two(keys, "key")
-        shared_clusters = _in_two(hashed, "cluster_key")
+        shared_keys = _keys_in_two_splits(keys, "key")
+        shared_clusters = _keys_in_two_splits(hashed, "cluster_key")
         self.is_suspect = (
             hashed["key1"].is_in(shared_keys)
             | hashed["key2"].is_in(shared_keys)
@@ -341,7 +341,9 @@ def second_pass(
         is_new = first.is_new[2 * start : 2 * end]
         texts.extend(both["text"].filter(is_new))
         is_suspect = first.is_suspect[start:end]
-        kept.append(_copied(rows.filter(is_suspect)))
+        batch = rows.filter(is_suspect)
+        # A copy, because a view would keep all texts in memory.
+        kept.append(pl.DataFrame(batch.rows(), schema=rows.schema, orient="row"))
         start = end
     suspects = pl.concat(kept).hstack(first.keys_of_suspects)
     issues = {f"issue{side}": pl.coalesce(f"url{side}", f"text{side}") for side in (1, 2)}
@@ -355,10 +357,10 @@ def key_rows(pairs: PairFrames) -> Iterator[tuple[int, str, pl.DataFrame]]:
             rows = read()
             for start in range(0, max(1, rows.height), _BATCH):  # also without rows
                 batch = rows[start : start + _BATCH]
-                yield code, split, _columns(batch, split, by_page=pairs.by_page)
+                yield code, split, _audited_columns(batch, split, by_page=pairs.by_page)
 
 
-def _counts(rows: pl.DataFrame, split: str) -> pl.DataFrame:
+def _split_counts(rows: pl.DataFrame, split: str) -> pl.DataFrame:
     is_same = pl.col("same1") == pl.col("same2")
     return rows.select(
         split=pl.lit(split),
@@ -369,10 +371,10 @@ def _counts(rows: pl.DataFrame, split: str) -> pl.DataFrame:
     )
 
 
-def _columns(rows: pl.DataFrame, split: str, *, by_page: bool) -> pl.DataFrame:
+def _audited_columns(rows: pl.DataFrame, split: str, *, by_page: bool) -> pl.DataFrame:
     pages = {}
     for name in ("url1", "url2"):
-        url = _known(rows, name) if by_page else pl.lit(None, pl.String)
+        url = _column_or_null(rows, name) if by_page else pl.lit(None, pl.String)
         # In a merged dataset, only some rows may have a page.
         pages[name] = pl.when(url.str.strip_chars() != "").then(url)
     return rows.select(
@@ -382,11 +384,11 @@ def _columns(rows: pl.DataFrame, split: str, *, by_page: bool) -> pl.DataFrame:
         split=pl.lit(split),
         file=FILE,
         row=ROW,
-        cluster=_known(rows, "cluster"),
+        cluster=_column_or_null(rows, "cluster"),
     )
 
 
-def _known(rows: pl.DataFrame, name: str) -> pl.Expr:
+def _column_or_null(rows: pl.DataFrame, name: str) -> pl.Expr:
     return pl.col(name) if name in rows.columns else pl.lit(None, pl.String)
 
 
@@ -409,14 +411,9 @@ def hashes_of(rows: pl.DataFrame) -> pl.DataFrame:
     return keyed.select(hashes.name.keep(), pair=pair)
 
 
-def _in_two(hashed: pl.DataFrame, name: str) -> pl.Series:
+def _keys_in_two_splits(hashed: pl.DataFrame, name: str) -> pl.Series:
     """Hashes that occur in two splits, as one list."""
     present = hashed.filter(hashed[name] != 0)
     once_a_split = present.select("split", name).unique()[name]
     several = once_a_split.filter(once_a_split.is_duplicated())
     return several.unique().implode()
-
-
-def _copied(rows: pl.DataFrame) -> pl.DataFrame:
-    """Copies: views would keep all texts in memory."""
-    return pl.DataFrame(rows.rows(), schema=rows.schema, orient="row")

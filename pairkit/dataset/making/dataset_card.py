@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-import math
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-# The Hub's names for numbers of rows below these.
-_SIZES = {
-    1_000: "n<1K",
-    10_000: "1K<n<10K",
-    100_000: "10K<n<100K",
-    1_000_000: "100K<n<1M",
-    math.inf: "1M<n<10M",
-}
+# Of the Hub, for numbers of up to 3, 4, … digits.
+_SIZE_CATEGORIES = (
+    "n<1K",
+    "1K<n<10K",
+    "10K<n<100K",
+    "100K<n<1M",
+    "1M<n<10M",
+    "10M<n<100M",
+    "100M<n<1B",
+    "1B<n<10B",
+    "10B<n<100B",
+    "100B<n<1T",
+    "n>1T",
+)
 
 
 def dataset_card(
@@ -27,14 +33,14 @@ def dataset_card(
     """A card in Markdown with a YAML head that lists the files of each configuration."""
     head = [
         "---",
-        f"pretty_name: {title}",
+        f"pretty_name: {json.dumps(title, ensure_ascii=False)}",  # JSON is YAML
         "task_categories:",
         "- sentence-similarity",
         "tags:",
     ]
     head += [f"- {tag}" for tag in ("sentence-pairs", *tags)]
-    sizes = [name for limit, name in _SIZES.items() if rows < limit]
-    head += ["size_categories:", f"- {sizes[0]}", "configs:"]
+    digits = len(str(rows))
+    head += ["size_categories:", f"- {_SIZE_CATEGORIES[max(0, digits - 3)]}", "configs:"]
     first, *_ = configs
     for config, files in configs.items():
         head.append(f"- config_name: {config}")

@@ -71,9 +71,13 @@ def fill_splits(
 
         filled = weights[left[fits]].sum()
         left = left[~fits]
-        lacks_rows = filled < target if exact else filled == 0 < target
-        others = 0 if exact else 1  # one group remains for the largest split
-        if lacks_rows and len(left) > others:
+        if exact:
+            lacks_rows = filled < target
+            reserved = 0
+        else:
+            lacks_rows = filled == 0 and target > 0
+            reserved = 1  # a group for the largest split
+        if lacks_rows and len(left) > reserved:
             lightest = left[weights[left].argmin()]
             splits[lightest] = split
     if not exact:

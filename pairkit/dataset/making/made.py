@@ -17,20 +17,20 @@ from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import listed
 from pairkit.base.system.files import write_bytes
-from pairkit.base.system.folders import check_file, is_same, made_there
+from pairkit.base.system.folders import check_file, check_same_run, existing_run
 from pairkit.base.version import __version__
 from pairkit.dataset.labels import SKIPPED, LabelsRead, describe_labels
 from pairkit.dataset.making.dataset_card import dataset_card
 from pairkit.dataset.making.dataset_card import table as markdown_table
 from pairkit.dataset.negative_columns import FILE, ROW
-from pairkit.dataset.reading.in_memory import Source, contents_of, with_kind
+from pairkit.dataset.reading.in_memory import Source, contents_of, tables_by_split
 from pairkit.dataset.records import (
     LabelKind,
     PairDataset,
     by_reason,
     card_files,
     in_split_order,
-    joined,
+    join_bad_rows,
     mean_label,
     write_bad_rows,
     write_dataset,
@@ -113,7 +113,7 @@ def build_result(
     dropped = rows.filter(~is_kept)
     dropped = dropped.drop(CONFLICTING, *_RENAMED.values(), strict=False)
     dropped = dropped.rename(_RENAMED, strict=False)
-    bad = joined(pairs.bad_rows for pairs in read)
+    bad = join_bad_rows(pairs.bad_rows for pairs in read)
     first = ("split", "text1", "text2", "label")
     kept = kept.select(*first, pl.exclude(first))
     kept_pairs = kept.drop(CONFLICTING, strict=False)
@@ -123,7 +123,7 @@ def build_result(
     }
 
     statistics: dict[str, Any] = {
-        "splits": {split: _counts(frame, kind) for split, frame in splits.items()},
+        "splits": {split: _split_counts(frame, kind) for split, frame in splits.items()},
         "dropped_pairs": _drop_counts(dropped, read, bad),
     }
     if CONFLICTING in kept.columns and kept[CONFLICTING].any():
@@ -154,7 +154,7 @@ def _drop_counts(
     return counts | {missing: rows for missing, rows, _ in by_reason(bad)}
 
 
-def _counts(frame: pl.DataFrame, kind: LabelKind) -> dict[str, int | float]:
+def _split_counts(frame: pl.DataFrame, kind: LabelKind) -> dict[str, int | float]:
     counts: dict[str, int | float] = {"total": frame.height}
     if kind == "binary":
         positive = int(frame["label"].sum())
@@ -197,7 +197,7 @@ def check_out(
     *,
     fresh: bool,
 ) -> None:
-    """Refuse an output folder with other files than a dataset of `pairs`, or with a source."""
+    """Refuse an output folder with a source, other files, or, unless `fresh`, another dataset of `pairs`."""
     if out is None:
         return
     for source in map(contents_of, sources):
@@ -206,8 +206,9 @@ def check_out(
             if out.resolve() in (home, *home.parents):
                 message = f"{out}: would replace its source {source}; choose another folder"
                 raise ConfigError(message)
-    there = made_there(out, "pairs", "inputs")
-    is_same(out, there, run, ("command", "settings", "inputs"), fresh=fresh)
+    existing = existing_run(out, "pairs", "inputs")
+    if existing and not fresh:
+        check_same_run(out, existing, run, ("command", "settings", "inputs"))
 
 
 def write_result(
@@ -222,7 +223,7 @@ def write_result(
     """Write the dataset with a card, unless `out` is None; call `check_out` before."""
     if out is None:
         return made
-    splits = with_kind(made.pairs)
+    splits = tables_by_split(made.pairs)
     is_labelled = any("label" in frame.columns for frame in splits.values())
     configs = {"default" if is_labelled else "positive": splits}
     sections = [("", introduction), *_count_sections(made.statistics), *further]

@@ -38,11 +38,11 @@ from pairkit.dataset.records import (
     PAIR,
     SPLITS,
     PairDataset,
-    against_first,
     all_texts,
-    differ,
+    differs_from_first,
     join_frames,
     label_scale,
+    labels_differ,
     named_split,
     typed_rows,
     unordered,
@@ -100,26 +100,26 @@ def keep_apart(rows: pl.DataFrame) -> pl.DataFrame:
     groups = connected_texts.groups
     first_groups = groups[connected_texts.first].tolist()
     second_groups = groups[connected_texts.second].tolist()
-    of_split: defaultdict[str, list[int]] = defaultdict(list)
+    rows_of_split: defaultdict[str, list[int]] = defaultdict(list)
     for row, split in enumerate(rows["split"].to_list()):
-        of_split[split].append(row)
+        rows_of_split[split].append(row)
 
     owner: dict[int, str] = {}
     reasons: list[str | None] = [None] * rows.height
-    for split in sorted(of_split, key=_strength):
+    for split in sorted(rows_of_split, key=_split_rank):
         kept = set[int]()
-        for row in of_split[split]:
+        for row in rows_of_split[split]:
             groups_of_row = {first_groups[row], second_groups[row]}
-            others = {owner[group] for group in groups_of_row & owner.keys()}
-            if others:
-                reasons[row] = f"shared_with_{min(others, key=_strength)}"
+            owners = {owner[group] for group in groups_of_row & owner.keys()}
+            if owners:
+                reasons[row] = f"shared_with_{min(owners, key=_split_rank)}"
             else:
                 kept |= groups_of_row
         owner |= dict.fromkeys(kept, split)  # only rows that stay own their texts
     return rows.with_columns(pl.Series(DROPPED, reasons, pl.String))
 
 
-def _strength(split: str) -> tuple[int, str]:
+def _split_rank(split: str) -> tuple[int, str]:
     return _RANKS.get(split, _OTHER_RANK), split
 
 
@@ -134,7 +134,7 @@ def divide(
     The two texts of a row stay together if the row binds (default: all rows do). Other rows are dropped if
     their texts are in different splits.
     """
-    shares = _shares(split_sizes)
+    shares = _split_shares(split_sizes)
     connected_texts = connect_texts(rows)
     first = connected_texts.first
     second = connected_texts.second
@@ -143,10 +143,10 @@ def divide(
 
     row_counts = np.bincount(groups[first[is_binding]], minlength=len(groups))
     with_rows = np.flatnonzero(row_counts)
-    others = np.setdiff1d(groups, with_rows)  # groups of rows that don't bind
+    without_rows = np.setdiff1d(groups, with_rows)  # only texts of rows that don't bind
     weights = np.maximum(row_counts, 1)
     split_of = np.full(len(groups), NOWHERE, np.int8)
-    for names in (others, with_rows):
+    for names in (without_rows, with_rows):
         texts = [connected_texts.texts[name] for name in names]
         hashes = [keyed_hash(seed, "group", text) for text in texts]
         order = np.argsort(np.array(hashes, np.uint64), kind="stable")
@@ -167,8 +167,8 @@ def divide(
     )
 
 
-def _shares(split_sizes: Sequence[float]) -> list[float]:
-    """The share of each split, in [0, 1]."""
+def _split_shares(split_sizes: Sequence[float]) -> list[float]:
+    """The share of each split, in [0, 1]; raises ConfigError for invalid sizes."""
     total = sum(split_sizes)
     is_valid = len(split_sizes) == len(SPLITS) and min(split_sizes) >= 0
     if not is_valid or not 0 < total < float("inf"):
@@ -256,7 +256,7 @@ def named(sources: Sequence[Source] | Mapping[str, Source]) -> dict[str, Source]
 
 
 def join_datasets(datasets: Mapping[str, PairDataset]) -> pl.DataFrame:
-    """The rows of all datasets with their `source`."""
+    """The rows of all datasets with their `source`; raises DataError if their labels have different scales."""
     scales = {name: _scale(pairs) for name, pairs in datasets.items() if len(pairs)}
     if len({*scales.values()}) > 1:
         listed = ", ".join(f"{name}: {scale}" for name, scale in scales.items())
@@ -265,7 +265,7 @@ def join_datasets(datasets: Mapping[str, PairDataset]) -> pl.DataFrame:
             " with pairkit.write(DATASET, OUT, label_range=(0, 5)), and merge 0 and 1 only with 0 and 1"
         )
     frames = [
-        _named(frame, name, split, pairs.source)
+        _with_source(frame, name, split, pairs.source)
         for name, pairs in datasets.items()
         for split, frame in pairs.splits.items()
     ]
@@ -273,37 +273,41 @@ def join_datasets(datasets: Mapping[str, PairDataset]) -> pl.DataFrame:
 
 
 def _scale(pairs: PairDataset) -> str:
+    """The scale of the labels in words."""
     if pairs.label_kind == "binary":
         return "0 and 1"
     return "scores from 0 to 1" if pairs.rows["label"].to_numpy().max() <= 1 else "scores above 1"
 
 
 def _split_once(rows: pl.DataFrame, settings: Mapping[str, Any]) -> pl.DataFrame:
-    """Rows with their splits, each pair once; and the dropped ones."""
+    """All rows with their splits; repeated pairs, and rows that connect splits, have the reason in `DROPPED`."""
     marked = mark_repeated(rows, settings["conflicts"])
     is_kept = marked[DROPPED].is_null()
-    alive = marked.filter(is_kept).drop(DROPPED)
+    kept = marked.filter(is_kept).drop(DROPPED)
     if settings["split"] is None:
-        apart = keep_apart(alive)
+        divided = keep_apart(kept)
     else:
-        binds = _is_positive(alive) if settings["cut_negatives"] else None
-        apart = divide(alive, settings["split"], settings["seed"], binds)
-    return pl.concat([apart, marked.filter(~is_kept)], how="diagonal")
+        binds = _is_positive(kept) if settings["cut_negatives"] else None
+        divided = divide(kept, settings["split"], settings["seed"], binds)
+    return pl.concat([divided, marked.filter(~is_kept)], how="diagonal")
 
 
 def mark_repeated(rows: pl.DataFrame, conflicts: Conflicts) -> pl.DataFrame:
-    """Mark rows that repeat a pair: the first in the split of lowest rank stays."""
+    """Mark rows that repeat a pair: the first in the split of lowest rank stays.
+
+    With `conflicts="error"`, raises DataError for pairs with different labels.
+    """
     rank = pl.col("split").replace_strict(_RANKS, default=_OTHER_RANK).alias(_RANK)
     scale = label_scale(rows["label"])
     same = rows.select(same1=same_text("text1"), same2=same_text("text2"))
     keys = same.select(unordered("same1", "same2"))
     keyed = rows.with_row_index(_PLACE).hstack(keys)
-    keyed = keyed.with_columns(rank, differ(scale).alias(CONFLICTING))
+    keyed = keyed.with_columns(rank, labels_differ(scale).alias(CONFLICTING))
     if conflicts == "error":
-        _refuse(keyed.filter(CONFLICTING))
+        _refuse_conflicts(keyed.filter(CONFLICTING))
 
     is_kept = pl.col(CONFLICTING) & (conflicts == "keep")
-    is_lost = against_first(scale) if conflicts == "first" else pl.col(CONFLICTING) & ~is_kept
+    is_lost = differs_from_first(scale) if conflicts == "first" else pl.col(CONFLICTING) & ~is_kept
     lost = pl.when(is_lost).then(pl.lit(CONFLICT))
     marked = keyed.with_columns(lost.alias(DROPPED), is_kept.alias(CONFLICTING))
     side = pl.when(CONFLICTING).then("label")  # each label of a kept conflict occurs once
@@ -314,7 +318,8 @@ def mark_repeated(rows: pl.DataFrame, conflicts: Conflicts) -> pl.DataFrame:
     return marked.select(*rows.columns, CONFLICTING, dropped)
 
 
-def _refuse(differing: pl.DataFrame) -> None:
+def _refuse_conflicts(differing: pl.DataFrame) -> None:
+    """Raise DataError with the first pairs of different labels, if there are any."""
     if not differing.height:
         return
     groups = differing.partition_by(PAIR, maintain_order=True)
@@ -335,7 +340,7 @@ def _refuse(differing: pl.DataFrame) -> None:
     )
 
 
-def _named(
+def _with_source(
     frame: pl.DataFrame,
     name: str,
     split: str,

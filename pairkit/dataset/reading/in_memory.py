@@ -15,6 +15,8 @@ from pairkit.dataset.reading.separated import column_names
 from pairkit.dataset.reading.tables import ClassNames, class_names_of_features, frame_of
 from pairkit.dataset.records import PairDataset
 
+_SPLIT_NAME = re.compile(r"(?i)(train|val|dev|test)(ing|id|idation|elopment|s|set)?(?![a-z])")
+
 
 class ArrowTable(Protocol):
     """A table of any library that exports Arrow: pandas, pyarrow, duckdb."""
@@ -59,6 +61,8 @@ def contents_of(source: Source) -> str | Path | InMemory:
         return source
     if type(source).__name__ == "Series":  # a column of polars or pandas
         return cast("list[str]", cast("Any", source).to_list())
+    # `out` is what was written. Without it, made datasets have `pairs`, and mined rows `splits`. A `Review`
+    # has a `path`.
     for name in ("out", "pairs", "splits", "path"):
         part: Any = getattr(source, name, None)
         if isinstance(part, Path | PairDataset | pl.DataFrame | Mapping):
@@ -79,23 +83,23 @@ def source_name(source: Source) -> str:
 def tables_in_memory(source: InMemory) -> dict[str, pl.DataFrame]:
     """Tables by split; a single one is `train`."""
     if isinstance(source, PairDataset):
-        return with_kind(source)
+        return tables_by_split(source)
     where = source_name(source)
     if not isinstance(source, Mapping) or _has_columns(source):
-        return {"train": _table(source, where)}
+        return {"train": _named_frame(source, where)}
     if not source:
         raise DataError("is empty; expected at least one split", path=where)
     for name in source:
         if not isinstance(name, str):
             message = f"the split {name!r} has no name; expected a str such as 'train'"
             raise DataError(message, path=where)
-    return {name: _table(table, f"{where}, {name}") for name, table in source.items()}
+    return {name: _named_frame(table, f"{where}, {name}") for name, table in source.items()}
 
 
 def _has_columns(source: Mapping[str, Any]) -> bool:
     """Whether a mapping has columns, such as `{"text": [...], "id": [...]}`, and not tables by split."""
-    is_split = [re.match("(?i)train|val|dev|test", str(name)) for name in source]
-    return not all(is_split) and all(map(_is_column, source.values()))
+    has_split_names = all(_SPLIT_NAME.match(str(name)) for name in source)
+    return not has_split_names and all(map(_is_column, source.values()))
 
 
 def _is_column(values: Any) -> bool:
@@ -107,8 +111,8 @@ def _is_column(values: Any) -> bool:
     return not isinstance(next(iter(values), None), Mapping)
 
 
-def with_kind(pairs: PairDataset) -> dict[str, pl.DataFrame]:
-    """The tables by split; pairs of a source without labels, all of them positives, as such."""
+def tables_by_split(pairs: PairDataset) -> dict[str, pl.DataFrame]:
+    """The tables by split; if the source had no labels and all pairs are positives, as anchor and positive."""
     splits = dict(pairs.splits)
     if pairs.labels is not None or not len(pairs):
         return splits
@@ -129,13 +133,15 @@ def classes_in_memory(source: InMemory) -> dict[str, ClassNames]:
     }
 
 
-def _table(source: Any, where: str) -> pl.DataFrame:
-    table = _frame(source, where)
+def _named_frame(source: Any, where: str) -> pl.DataFrame:
+    """A table with column names as they are read from a file."""
+    table = _to_frame(source, where)
     names = column_names(table.columns)
     return table.rename(dict(zip(table.columns, names, strict=True)))
 
 
-def _frame(source: Any, where: str) -> pl.DataFrame:
+def _to_frame(source: Any, where: str) -> pl.DataFrame:
+    """Convert any kind of table; raises DataError for other objects, and for rows that make no table."""
     try:
         if hasattr(source, "to_frame"):  # a Series
             source = source.to_frame()
@@ -184,14 +190,13 @@ def _from_rows(rows: Sequence[Any], where: str) -> pl.DataFrame:
         raise DataError(
             "is empty; expected a dict for each row, or a text for each row", path=where
         )
-    if all(isinstance(row, str) for row in rows):
+    has_texts = isinstance(rows[0], str)
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, str if has_texts else Mapping):
+            raise TypeError(
+                f"row {number} is {type(row).__name__}; expected a dict for each row, such as"
+                " {'text1': …, 'text2': …, 'label': 1}, or a text for each row"
+            )
+    if has_texts:
         return pl.DataFrame({"text": list(rows)}, schema={"text": pl.String})
-    if all(isinstance(row, Mapping) for row in rows):
-        return frame_of(rows)
-    kind = Mapping if isinstance(rows[0], Mapping) else str
-    is_odd = [not isinstance(row, kind) for row in rows]
-    place = is_odd.index(True)
-    raise TypeError(
-        f"row {place + 1} is {type(rows[place]).__name__}; expected a dict for each row, such as"
-        " {'text1': …, 'text2': …, 'label': 1}, or a text for each row"
-    )
+    return frame_of(rows)

@@ -223,18 +223,18 @@ def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> LabelMea
     meaning = LabelMeaning({**known, **user_values} if listed else None, rules.scale)
     labels = [meaning.of(column) for column in columns]
     binary = all(numbers.is_in([0.0, 1.0]).all() for numbers in labels)
-    found = [listed] if listed else []
+    descriptions = [listed] if listed else []
     plain = False
     if rules.scale is not None:
         low, high = rules.scale
-        found.append(f"scores from {low:g} to {high:g}, made 0 to 1")
+        descriptions.append(f"scores from {low:g} to {high:g}, made 0 to 1")
     else:
         _check_scores(columns, labels)
         plain = binary and not listed
-        of_rest = [column.numbers for column in rest if len(column.values)]
-        if not is_words and (of_rest or not listed):
-            found.append(_format_numbers(of_rest or labels, plain=binary))
-    read = LabelsRead(", ".join(found), skipped, plain)
+        other_numbers = [column.numbers for column in rest if len(column.values)]
+        if not is_words and (other_numbers or not listed):
+            descriptions.append(_format_numbers(other_numbers or labels, plain=binary))
+    read = LabelsRead(", ".join(descriptions), skipped, plain)
     return replace(meaning, read=read, binary=binary)
 
 
@@ -408,14 +408,14 @@ def _check_numbers(columns: Sequence[LabelColumn]) -> None:
                     " meaning with --labels 0=1,1=0 or --labels 0=0,1=1",
                 )
     elif distinct <= _OF_NLI | {3.0, 4.0}:
-        explain = _stray if _are_stray(columns, numbers) else _may_be_classes
+        explain = _stray_message if _are_stray(columns, numbers) else _classes_message
         message = explain(sorted(distinct))
         for column in columns:
             column.refuse((column.numbers < 0) | (column.numbers > 1), message)
 
 
 def _are_stray(columns: Sequence[LabelColumn], numbers: pl.Series) -> bool:
-    """Whether few labels are beside 0 and 1, which both occur often."""
+    """Whether only few labels aren't 0 or 1, which both occur often."""
     times = pl.concat(column.times for column in columns)
     zeros = int(times.filter(numbers == 0).sum())
     ones = int(times.filter(numbers == 1).sum())
@@ -423,7 +423,7 @@ def _are_stray(columns: Sequence[LabelColumn], numbers: pl.Series) -> bool:
     return others <= _STRAY_SHARE * (zeros + ones) < min(zeros, ones)
 
 
-def _stray(distinct: Sequence[float]) -> str:
+def _stray_message(distinct: Sequence[float]) -> str:
     others = ",".join(f"{number:g}=skip" for number in distinct if number not in (0, 1))
     return (
         "label {label}, but nearly all are 0 and 1: correct it, or leave such rows out with"
@@ -431,7 +431,7 @@ def _stray(distinct: Sequence[float]) -> str:
     )
 
 
-def _may_be_classes(distinct: Sequence[float]) -> str:
+def _classes_message(distinct: Sequence[float]) -> str:
     names = [f"{number:g}" for number in distinct]
     is_nli = {0.0, 2.0} <= {*distinct} <= _OF_NLI
     as_nli = ",".join(f"{name}={_NLI_NUMBERS.get(name, SKIP)}" for name in names)
@@ -443,10 +443,10 @@ def _may_be_classes(distinct: Sequence[float]) -> str:
 
 
 def _format_numbers(labels: Sequence[pl.Series], *, plain: bool) -> str:
-    every = pl.concat([*labels]).to_numpy()
-    if plain or not len(every):
+    numbers = pl.concat([*labels]).to_numpy()
+    if plain or not len(numbers):
         return "0 and 1"
-    low, high = score_scale(float(every.min()), float(every.max()))
+    low, high = score_scale(float(numbers.min()), float(numbers.max()))
     scores = f"scores from {low:g} to {high:g}"
     if (low, high) in ((0.0, 1.0), (0.0, SCORE_MAX)):
         return scores

@@ -14,11 +14,10 @@ import polars as pl
 
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
-from pairkit.base.system.folders import read_object
+from pairkit.base.system.folders import read_json_object
 from pairkit.base.system.text_lines import note_once
 from pairkit.dataset.judgements import ENDING, judged_pairs
 from pairkit.dataset.negative_columns import ROW
-from pairkit.dataset.reading.columns import check_flat
 from pairkit.dataset.reading.hub import fetch_dataset
 from pairkit.dataset.reading.in_memory import (
     InMemory,
@@ -28,6 +27,7 @@ from pairkit.dataset.reading.in_memory import (
     source_name,
     tables_in_memory,
 )
+from pairkit.dataset.reading.pair_rows import check_flat
 from pairkit.dataset.reading.tables import (
     ClassNames,
     first_row,
@@ -99,7 +99,7 @@ def parts_of(source: Source, *, lines: bool = False) -> dict[str, list[TablePart
     elif lines and is_lines(path) and path.is_file():
         files = {split_of(path): [path]}
     elif not path.exists() and has_magic(str(source)):
-        files = _matching(str(source), lines=lines)
+        files = _files_of_pattern(str(source), lines=lines)
     elif path.name.endswith(ENDING) and path.is_file():
         # Reviewed pairs are for evaluation.
         return {"test": [TablePart(str(path), judged_pairs(path))]}
@@ -185,7 +185,7 @@ def _in_folder(folder: Path) -> dict[str, list[Path]]:
         for path in sorted(_data_folder(folder).iterdir())
         if path.is_file() and is_table(path) and not _NO_DATA.fullmatch(path.name)
     ]
-    named, unnamed = _named(tables)
+    named, unnamed = _files_by_split(tables)
     if named:
         if others := [path.name for path in unnamed if path.suffix.lower() != ".json"]:
             note_once(
@@ -206,7 +206,7 @@ def _in_folder(folder: Path) -> dict[str, list[Path]]:
     )
 
 
-def _matching(pattern: str, *, lines: bool) -> dict[str, list[Path]]:
+def _files_of_pattern(pattern: str, *, lines: bool) -> dict[str, list[Path]]:
     """The tables that match a glob pattern."""
     files = [path for path in _glob(pattern) if is_table(path) or (lines and is_lines(path))]
     if not files:
@@ -214,7 +214,7 @@ def _matching(pattern: str, *, lines: bool) -> dict[str, list[Path]]:
             "no table matches this pattern; give a file, a folder or another pattern",
             path=pattern,
         )
-    named, unnamed = _named(files, by_folder=has_magic(str(Path(pattern).parent)))
+    named, unnamed = _files_by_split(files, by_folder=has_magic(str(Path(pattern).parent)))
     if named and unnamed:
         raise DataError(
             f"matches {one_line(next(iter(named.values()))[0].name, 60)}, which is named after a split, and"
@@ -229,7 +229,7 @@ def _glob(pattern: str) -> list[Path]:
     return [path for path in paths if path.is_file()]
 
 
-def _named(
+def _files_by_split(
     files: Iterable[Path], *, by_folder: bool = False
 ) -> tuple[dict[str, list[Path]], list[Path]]:
     """Files with the name of a split or, with `by_folder`, in a folder of this name; and other files."""
@@ -259,26 +259,26 @@ def saved_files(folder: Path) -> dict[str, list[Path]] | None:
     """The Arrow files of each split of a saved `datasets.Dataset`; None for other folders."""
     listed = folder / "dataset_dict.json"
     if listed.is_file():
-        return {name: _arrow_files(folder / name) for name in _names(listed, "splits")}
+        return {name: _arrow_files(folder / name) for name in _listed_files(listed, "splits")}
     if not (folder / _STATE_FILE).is_file():
         return None
-    split = read_object(folder / _STATE_FILE).get("_split")
+    split = read_json_object(folder / _STATE_FILE).get("_split")
     return {str(split or "train"): _arrow_files(folder)}
 
 
 def _arrow_files(folder: Path) -> list[Path]:
     where = folder / _STATE_FILE
-    if read_object(where).get("_indices_data_files"):
+    if read_json_object(where).get("_indices_data_files"):
         raise DataError(
             "selects rows by indices, as old versions of datasets did; load and save it again",
             path=where,
         )
-    return [folder / name for name in _names(where, "_data_files")]
+    return [folder / name for name in _listed_files(where, "_data_files")]
 
 
-def _names(file: Path, key: str) -> list[str]:
+def _listed_files(file: Path, key: str) -> list[str]:
     """The names of files or folders that a JSON file lists, without dots or a path that lead elsewhere."""
-    value = read_object(file).get(key)
+    value = read_json_object(file).get(key)
     if not isinstance(value, list) or not value:
         raise DataError("lists no data; load and save the dataset again", path=file)
     names = (entry.get("filename") if isinstance(entry, dict) else entry for entry in value)
@@ -362,12 +362,12 @@ def read_beir(folder: Path) -> BeirFolder:
     judgements = sorted(filter(is_table, (folder / _QRELS).iterdir()))
     if not judgements:
         raise DataError("has no table such as test.tsv", path=folder / _QRELS)
-    corpus = _texts(_beir_file(folder, _CORPUS))
-    queries = _texts(_beir_file(folder, _QUERIES))
+    corpus = _beir_texts(_beir_file(folder, _CORPUS))
+    queries = _beir_texts(_beir_file(folder, _QUERIES))
     return BeirFolder(corpus, queries, judgements)
 
 
-def _texts(path: Path) -> pl.DataFrame:
+def _beir_texts(path: Path) -> pl.DataFrame:
     table = read_table(path).with_row_index(ROW, offset=1)
     if missing := {"_id", "text"} - {*table.columns}:
         raise DataError(f"no column {', '.join(sorted(missing))}; expected _id and text", path=path)

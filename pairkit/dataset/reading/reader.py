@@ -17,20 +17,19 @@ from pairkit.base.settings import argument
 from pairkit.base.system.text_lines import note_once
 from pairkit.dataset.labels import AS_FOUND, LabelRules, LabelsRead
 from pairkit.dataset.negative_columns import FILE, ROW
-from pairkit.dataset.reading.columns import (
-    Roles,
-    find_roles,
-    label_column,
-    missing_text,
-    missing_texts,
-    to_pairs,
-    to_rows,
-)
+from pairkit.dataset.reading.columns import Roles, find_roles
 from pairkit.dataset.reading.in_memory import Source, contents_of, source_name
 from pairkit.dataset.reading.label_meaning import (
     LabelColumn,
     LabelMeaning,
     decide_labels,
+)
+from pairkit.dataset.reading.pair_rows import (
+    label_column,
+    missing_text_error,
+    missing_text_masks,
+    to_pairs,
+    to_rows,
 )
 from pairkit.dataset.reading.parts import TablePart, parts_of, split_name
 from pairkit.dataset.reading.proposed_columns import Meant
@@ -40,11 +39,11 @@ from pairkit.dataset.records import (
     LabelKind,
     PairDataset,
     as_json,
+    count_generated_rows,
+    join_bad_rows,
     join_frames,
-    joined,
     report_bad_rows,
     typed_rows,
-    written_rows,
 )
 
 _LOG = logging.getLogger(__name__)
@@ -107,16 +106,16 @@ class SourceTable:
             skips=skips,
         )
 
-    def whole(self) -> pl.DataFrame:
+    def all_rows(self) -> pl.DataFrame:
         """All rows, with the column `ROW`."""
         return self.part.numbered(self.columns) if self.held is None else self.held
 
     def usable(self, meaning: LabelMeaning) -> UsableRows:
-        """The rows; if `skips`, without those that lack a label or text."""
-        frame = self.whole()
+        """The rows with numeric labels. Those that lack a label or text are left out, or raise DataError."""
+        frame = self.all_rows()
         roles = self.roles
         labels = None
-        lacking = [*missing_texts(frame, roles, self.where)]
+        lacking = [*missing_text_masks(frame, roles, self.where)]
         if roles.label:
             column = label_column(frame, roles, self.where, self.classes)
             missing = column.missing() & self.skips
@@ -132,7 +131,7 @@ class SourceTable:
             return UsableRows(frame, labels, None)
         if not self.skips and not self.part.lines:  # blank lines of a text file are always left out
             place = kept.arg_min() or 0
-            raise missing_text(frame, roles, self.where, reasons[place], place)
+            raise missing_text_error(frame, roles, self.where, reasons[place], place)
         bad = self._bad_rows(frame.filter(~kept), reasons.drop_nulls())
         if labels is not None:
             labels = labels.filter(kept)
@@ -155,7 +154,7 @@ class SourceTable:
                 column = frame[role]
                 is_nested = column.dtype.is_nested()
                 columns[name] = as_json(column) if is_nested else column.cast(pl.String)
-        return pl.concat([joined([]), frame.select(**columns)], how="diagonal")
+        return pl.concat([join_bad_rows([]), frame.select(**columns)], how="diagonal")
 
     def pairs(self, rows: UsableRows, *, placed: bool = False) -> pl.DataFrame:
         """The rows as pairs; if `placed`, with the columns `FILE` and `ROW`."""
@@ -229,7 +228,7 @@ def read_pairs(
 ) -> PairDataset:
     """Read pairs as text1, text2, label and the source's other columns; if `placed`, `FILE` and `ROW`."""
     source = contents_of(source)
-    by_split, meaning = _open(source, parts_of(source), columns, rules, split)
+    by_split, meaning = _open_tables(source, parts_of(source), columns, rules, split)
     splits: dict[str, pl.DataFrame] = {}
     bad: list[pl.DataFrame | None] = []
     for name, tables in by_split.items():
@@ -239,12 +238,12 @@ def read_pairs(
             bad.append(rows.bad)
             frames.append(table.pairs(rows, placed=placed))
         splits[name] = join_frames(frames)
-    left_out = joined(bad)
+    left_out = join_bad_rows(bad)
     report_bad_rows(left_out)
     labels = meaning.read
     if isinstance(source, PairDataset):
         labels = source.labels
-        left_out = joined([source.bad_rows, left_out])
+        left_out = join_bad_rows([source.bad_rows, left_out])
     kind: LabelKind = "binary"
     if any(frame["label"].dtype != pl.Int64 for frame in splits.values()):
         kind = "graded"
@@ -262,7 +261,7 @@ def read_rows(
     meant: Meant = "rows",
 ) -> SplitRows:
     """Read rows without conversion: pairs with labels, positives, triplets or single texts."""
-    by_split, meaning = _open(
+    by_split, meaning = _open_tables(
         source, parts_of(source, lines=True), columns, rules, split, meant=meant
     )
     splits: dict[str, pl.DataFrame] = {}
@@ -278,7 +277,7 @@ def read_rows(
             rows = to_rows(usable.frame, table.roles, table.where, usable.labels)
             places[name].append((table.where, rows[ROW]))
             frames.append(rows.drop(ROW))
-            written[name] += written_rows(table.whole())
+            written[name] += count_generated_rows(table.all_rows())
         splits[name] = join_frames(frames)
         has_nulls = splits[name].select(pl.all().has_nulls())
         if any(has_nulls.row(0)):  # as some files lack a column
@@ -287,7 +286,7 @@ def read_rows(
                 f" {one_line(', '.join(splits[name].columns))}; read them separately",
                 path=source_name(source),
             )
-    return SplitRows(splits, meaning.read, places, written, joined(bad))
+    return SplitRows(splits, meaning.read, places, written, join_bad_rows(bad))
 
 
 def read_frames(
@@ -298,12 +297,12 @@ def read_frames(
     """The pairs of a source, with `FILE` and `ROW`, one Parquet file at a time; bad rows are collected."""
     source = contents_of(source)
     rules = replace(rules, bad_rows="skip")
-    by_split, meaning = _open(source, parts_of(source), columns, rules, holds_parquet=False)
+    by_split, meaning = _open_tables(source, parts_of(source), columns, rules, holds_parquet=False)
     bad: dict[str, pl.DataFrame] = {}
 
     def read(table: SourceTable) -> pl.DataFrame:
         rows = table.usable(meaning)
-        bad[table.where] = joined([rows.bad])
+        bad[table.where] = join_bad_rows([rows.bad])
         return typed_rows(table.pairs(rows, placed=True))
 
     splits = {}
@@ -327,7 +326,7 @@ def split_names(source: Source) -> list[str]:
     return list(parts_of(source, lines=True))
 
 
-def _open(
+def _open_tables(
     source: Source,
     parts: Mapping[str, Sequence[TablePart]],
     columns: Any,
@@ -337,7 +336,10 @@ def _open(
     meant: Meant = "pairs",
     holds_parquet: bool = True,
 ) -> tuple[dict[str, list[SourceTable]], LabelMeaning]:
-    """The tables of each chosen split, and what their labels mean."""
+    """Open the tables of each chosen split and decide what their labels mean.
+
+    Raises DataError for an unknown split, and for labels without a clear meaning.
+    """
     columns = argument("columns", columns, dict[str, str] | None)
     split = argument("split", split, str | None)
     chosen = [split_name(split)] if split else [*parts]

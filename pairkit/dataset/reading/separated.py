@@ -47,7 +47,7 @@ def records(
     header: bool = True,
 ) -> Iterator[tuple[int, list[str]]]:
     """Records with numbers from 1, the header; blank lines have no cells. `broken` gets their errors."""
-    reader = _reader(path)
+    reader = _csv_reader(path)
     first: list[str] = []
     blank = 0  # lines since the last record
     for row in count(1):
@@ -57,7 +57,7 @@ def records(
         try:
             cells = next(reader, None)
         except csv.Error as error:
-            fault = _in_words(error)
+            fault = _explain_csv_error(error)
             if reader.line_num > first_line:
                 fault = f"lines {first_line} to {reader.line_num}: {fault}"
         if cells is None:
@@ -88,14 +88,14 @@ def records(
 
 def _beyond_header(cells: Sequence[str], header: Sequence[str], separator: str) -> str:
     """The fault of a row with texts beyond the last column, if it has any."""
-    further = [cell for cell in cells[len(header) :] if cell.strip()]
-    if not further:
+    extra = [cell for cell in cells[len(header) :] if cell.strip()]
+    if not extra:
         return ""
     remedy = f"quote texts with {separator!r}"
     if len(header) == 1:
         remedy += ", or delete rows above the header"
     return (
-        f"{len(header) + len(further)} cells, expected {len(header)}, so {one_line(further[0], 40)!r} is"
+        f"{len(header) + len(extra)} cells, expected {len(header)}, so {one_line(extra[0], 40)!r} is"
         f" beyond the last column; {remedy}"
     )
 
@@ -144,7 +144,7 @@ def read_separated(path: Path, *, header: bool) -> pl.DataFrame:
 
 def _read_by_polars(path: Path, names: list[str]) -> pl.DataFrame | None:
     """The table, read twice as fast or more; None if polars' rules may give other rows than `records`."""
-    form = _form(path)
+    form = _form_of(path)
     if form.is_padded:
         return None
     try:
@@ -196,20 +196,20 @@ def column_names(names: Iterable[str]) -> list[str]:
     unique = dict[str, None]()
     for number, raw in enumerate(names, 1):
         name = plain = _NO_NAME.sub("", raw) or f"column_{number}"
-        others = count(2)
+        suffixes = count(2)
         while name in unique:
-            name = f"{plain}_{next(others)}"
+            name = f"{plain}_{next(suffixes)}"
         unique[name] = None
     return [*unique]
 
 
-def _reader(path: Path) -> Any:
+def _csv_reader(path: Path) -> Any:
     """A `csv.reader` with the rules of a file."""
     csv.field_size_limit(MAX_LINE_BYTES)  # not 128 KiB; still a limit for unclosed quotes
-    form = _form(path)
+    form = _form_of(path)
     has_quotes = form.separator != "\t" or _is_quoted(path)
     return csv.reader(
-        islice(_lines(path), form.has_hint, None),
+        islice(_text_lines(path), form.has_hint, None),
         delimiter=form.separator,
         skipinitialspace=form.is_padded,
         quoting=csv.QUOTE_MINIMAL if has_quotes else csv.QUOTE_NONE,
@@ -217,7 +217,7 @@ def _reader(path: Path) -> Any:
     )
 
 
-class _Form(NamedTuple):
+class _SeparatedForm(NamedTuple):
     """How a file separates cells."""
 
     separator: str
@@ -225,7 +225,7 @@ class _Form(NamedTuple):
     has_hint: bool = False  # whether the first line is Excel's hint at the separator
 
 
-def _form(path: Path) -> _Form:
+def _form_of(path: Path) -> _SeparatedForm:
     """The form of a file, by its name or first line."""
     _, line = next(read_text_lines(path), (1, ""))
     line = line.split("\r")[0].rstrip("\n")
@@ -233,22 +233,22 @@ def _form(path: Path) -> _Form:
         message = "has NUL characters, as in UTF-16 without a byte order mark; save it as UTF-8"
         raise DataError(message, path=path, row=1)
     if path.name.lower().removesuffix(".gz").endswith(".tsv"):
-        return _Form("\t")
+        return _SeparatedForm("\t")
     if hint := _HINT.fullmatch(line):
-        return _Form(hint[1], has_hint=True)
+        return _SeparatedForm(hint[1], has_hint=True)
     plain = _QUOTED.sub("", line)
     separator = max(",;\t|", key=plain.count)
     if separator == "\t":
-        return _Form(separator)
+        return _SeparatedForm(separator)
     _, *others = plain.split(separator)
     is_padded = bool(others) and all(name.startswith(" ") for name in others)
-    return _Form(separator, is_padded)
+    return _SeparatedForm(separator, is_padded)
 
 
 def _is_quoted(path: Path) -> bool:
     """Whether a file with tabs quotes cells: all that begin with a mark end with one, and some need it."""
     opens_cells = False
-    needs_quotes = next(_lines(path), "").startswith('"')
+    needs_quotes = next(_text_lines(path), "").startswith('"')
     for _, line in read_text_lines(path):
         if '"' in line:
             opens_cells |= bool(_OPENS_CELL.search(line))
@@ -257,7 +257,7 @@ def _is_quoted(path: Path) -> bool:
         return False
     width = 0
     try:
-        for cells in csv.reader(_lines(path), csv.excel_tab, strict=True):
+        for cells in csv.reader(_text_lines(path), csv.excel_tab, strict=True):
             width = width or len(cells)
             if len(cells) > width:
                 return False
@@ -267,7 +267,7 @@ def _is_quoted(path: Path) -> bool:
     return needs_quotes
 
 
-def _lines(path: Path) -> Iterator[str]:
+def _text_lines(path: Path) -> Iterator[str]:
     """Lines with their ends, which may be lone carriage returns."""
     for _, line in read_text_lines(path):
         if "\r" in line and "\r" in line[:-2].rstrip("\r"):
@@ -276,7 +276,7 @@ def _lines(path: Path) -> Iterator[str]:
             yield line
 
 
-def _in_words(error: csv.Error) -> str:
+def _explain_csv_error(error: csv.Error) -> str:
     if "after" in str(error):
         return r'text after a quoted cell; inside of quotation marks write a quotation mark as "", not as \"'
     return 'a quotation mark opens a cell and no mark closes it; close it, or quote the cell and write it as ""'

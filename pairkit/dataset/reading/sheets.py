@@ -36,16 +36,16 @@ def read_sheet(file: Path, sheet: str | None) -> pl.DataFrame:
     # -P: not from the current folder.
     command = [sys.executable, "-P", "-m", __name__, sheet or ""]
     with TemporaryFile() as output:
-        done = subprocess.run(  # noqa: S603 - this interpreter on this module
+        process = subprocess.run(  # noqa: S603 - this interpreter on this module
             command,
             input=data,
             stdout=output,
             stderr=subprocess.PIPE,
             check=False,
         )
-        if done.returncode:
-            last_line = done.stderr.decode("utf-8", "replace").rstrip().rpartition("\n")[2]
-            reason = last_line if done.returncode == 1 else _TOO_LARGE  # killed or aborted
+        if process.returncode:
+            last_line = process.stderr.decode("utf-8", "replace").rstrip().rpartition("\n")[2]
+            reason = last_line if process.returncode == 1 else _TOO_LARGE  # killed or aborted
             message = (
                 f"not readable as a spreadsheet ({one_line(reason, 200)}); save it again as CSV"
             )

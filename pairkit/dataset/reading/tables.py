@@ -17,7 +17,7 @@ import polars.selectors as cs
 
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import as_before_inert, one_line
-from pairkit.base.system.folders import read_object
+from pairkit.base.system.folders import read_json_object
 from pairkit.base.system.text_lines import (
     MAX_LINE_BYTES,
     UNLIMITED,
@@ -367,7 +367,7 @@ def class_names_of_file(path: Path) -> ClassNames:
             return class_names_of_features(metadata.get("info", {}).get("features"))
     info = path.parent / _INFO_FILE
     if path.suffix.lower() == ".arrow" and info.is_file():
-        return class_names_of_features(read_object(info).get("features"))
+        return class_names_of_features(read_json_object(info).get("features"))
     return {}
 
 

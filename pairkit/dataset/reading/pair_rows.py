@@ -1,0 +1,230 @@
+"""Read the columns of a table as pairs, triplets or single texts, and check every text.
+
+All frames here have the column `ROW`, for the row numbers in messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import polars as pl
+
+from pairkit.base.errors import DataError
+from pairkit.base.printable import BLANK, one_line
+from pairkit.dataset.labels import LEAVE_OUT, MISSING
+from pairkit.dataset.negative_columns import (
+    NEGATIVES,
+    ROW,
+    has_lists,
+    lists_of_negatives,
+)
+from pairkit.dataset.reading.columns import Roles
+from pairkit.dataset.reading.label_meaning import LabelColumn
+from pairkit.dataset.records import as_written
+
+
+def label_column(
+    frame: pl.DataFrame,
+    roles: Roles,
+    where: str,
+    classes: Sequence[str],
+) -> LabelColumn:
+    """The labels of a table; raises DataError if they are lists or structures."""
+    values = frame[roles.label]
+    check_flat(values, frame[ROW], where)
+    if values.dtype == pl.Binary:
+        values = as_text(frame, roles.label, where)
+    texts = (roles.text1, roles.text2)
+    return LabelColumn(values, frame[ROW], _all_labels(1, frame), where, texts, classes)
+
+
+def to_pairs(
+    frame: pl.DataFrame,
+    roles: Roles,
+    where: str,
+    labels: pl.Series | None,
+) -> pl.DataFrame:
+    """Rows with text1, text2, label and other columns; a triplet becomes a positive and its negatives.
+
+    Rows with a null in `labels` are dropped.
+    """
+    frame = _with_texts(frame.drop(roles.unwanted), roles, where)
+    if labels is not None:
+        frame = frame.filter(labels.is_not_null())
+        labels = labels.drop_nulls()
+        binary = labels.is_in([0.0, 1.0]).all()
+        labels = labels.cast(pl.Int64 if binary else pl.Float32).alias(roles.label)
+        return _pair_rows(frame, roles.text1, roles.text2, labels)
+    positives = _one_positive(frame, roles)
+    pairs = _pair_rows(positives, roles.text1, roles.text2, _all_labels(1, positives))
+    if not roles.negatives:
+        return pairs
+    lists = lists_of_negatives(frame, roles.negatives, where)
+    others = frame.drop(roles.text2, *roles.negatives)
+    rows = others.with_columns(lists).explode(NEGATIVES)
+    negatives = _pair_rows(rows, roles.text1, NEGATIVES, _all_labels(0, rows))
+    both = pl.concat([pairs.drop(roles.negatives), negatives])
+    # Stable, so that a positive comes before the negatives of its row.
+    return both.sort(ROW, maintain_order=True)
+
+
+def _all_labels(label: int, rows: pl.DataFrame) -> pl.Series:
+    """A constant label. It has no name, because `_pair_rows` would drop a column of its name."""
+    return pl.repeat(label, rows.height, dtype=pl.Int64, eager=True).alias("")
+
+
+def to_rows(
+    frame: pl.DataFrame,
+    roles: Roles,
+    where: str,
+    labels: pl.Series | None = None,
+) -> pl.DataFrame:
+    """Rows as in the source: pairs with labels, positives with negatives, or single texts."""
+    if labels is not None:
+        return to_pairs(frame, roles, where, labels).select("text1", "text2", "label", ROW)
+    frame = _with_texts(frame, roles, where)
+    if not roles.text2:
+        return frame.select(pl.col(roles.text1).alias("text"), ROW)
+    anchor = pl.col(roles.text1).alias("anchor")
+    positive = pl.col(roles.text2).alias("positive")
+    columns = [anchor, positive]
+    if roles.negatives:
+        frame = frame.with_columns(lists_of_negatives(frame, roles.negatives, where))
+        columns.append(pl.col(NEGATIVES))
+    return _one_positive(frame, roles).select(*columns, ROW)
+
+
+def _one_positive(frame: pl.DataFrame, roles: Roles) -> pl.DataFrame:
+    """A row for each positive, if rows have lists of them."""
+    return frame.explode(roles.text2) if _has_positive_lists(frame, roles) else frame
+
+
+def _has_positive_lists(frame: pl.DataFrame, roles: Roles) -> bool:
+    """Whether the rows have no label, and lists of positives as their second text."""
+    return not roles.label and roles.text2 != "" and has_lists(frame[roles.text2])
+
+
+def _with_texts(frame: pl.DataFrame, roles: Roles, where: str) -> pl.DataFrame:
+    """The frame with all columns of texts cast to String, or List of String."""
+    if _has_positive_lists(frame, roles):
+        positives = lists_of_negatives(frame, [roles.text2], where)
+        frame = frame.with_columns(positives.alias(roles.text2))
+    texts = []
+    for name in filter(None, (roles.text1, roles.text2, *roles.negatives)):
+        may_be_list = name in roles.negatives or (name == roles.text2 and not roles.label)
+        if may_be_list and isinstance(frame[name].dtype, pl.List | pl.Array):
+            continue
+        check_flat(frame[name], frame[ROW], where)
+        texts.append(as_text(frame, name, where))
+    return frame.with_columns(texts)
+
+
+def check_flat(column: pl.Series, rows: pl.Series, where: str) -> None:
+    """Raise DataError if a column has lists or structures in place of single values."""
+    if column.dtype.is_nested():
+        raise DataError(
+            f"the column {one_line(column.name)} has lists or structures; expected a single value in each"
+            " row",
+            path=where,
+            row=_first_structure(column, rows),
+        )
+
+
+def _first_structure(column: pl.Series, rows: pl.Series) -> int:
+    """The row of the first list or structure."""
+    is_structure = column.is_not_null()
+    if column.dtype == pl.List(pl.String):
+        # In JSON, these are texts beside structures, which have a null at their end.
+        is_marked = (column.list.len() > 1).fill_null(value=False)
+        if is_marked.any():
+            is_structure = is_marked
+    return int(rows[is_structure.arg_max() or 0])
+
+
+def as_text(frame: pl.DataFrame, name: str, where: str) -> pl.Series:
+    """A column as texts; raises DataError for bytes that aren't UTF-8."""
+    column = frame[name]
+    text = _decode(column) if column.dtype == pl.Binary else as_written(column)
+    invalid = text.is_null() & column.is_not_null()
+    if invalid.any():
+        raise DataError(
+            f"{one_line(name)} has bytes that aren't UTF-8; expected a text",
+            path=where,
+            row=int(frame[ROW][invalid.arg_max() or 0]),
+        )
+    return text
+
+
+def _decode(column: pl.Series) -> pl.Series:
+    """Bytes as texts, null if invalid; polars would fail for the whole column."""
+    texts = []
+    for value in column:
+        try:
+            texts.append(None if value is None else value.decode())
+        except UnicodeDecodeError:
+            texts.append(None)
+    return pl.Series(column.name, texts, pl.String)
+
+
+def _pair_rows(
+    frame: pl.DataFrame,
+    text1: str,
+    text2: str,
+    label: pl.Series,
+) -> pl.DataFrame:
+    """text1, text2, label, then other columns, with the prefix `source_` for equal names."""
+    names = {name: f"source_{name}" for name in ("text1", "text2", "label")}
+    rest = frame.drop(text1, text2, label.name, strict=False)
+    rest = rest.rename(names, strict=False)
+    pairs = frame.select(
+        as_written(frame[text1]).alias("text1"),
+        as_written(frame[text2]).alias("text2"),
+        label.alias("label"),
+    )
+    return pairs.hstack(rest)
+
+
+def missing_text_masks(
+    frame: pl.DataFrame, roles: Roles, where: str
+) -> Iterator[tuple[str, pl.Series]]:
+    """For each required text: a reason, such as `empty_text1`, and a mask of the rows that lack the text."""
+    frame = _with_texts(frame, roles, where)
+    columns = {"text1": roles.text1, "text2": roles.text2}
+    if not roles.label:
+        columns = {"anchor": roles.text1, "positive": roles.text2}
+    if not roles.text2:
+        columns = {"text": roles.text1}
+    for name, column in columns.items():
+        texts = frame[column]
+        if texts.dtype == pl.List:
+            yield f"empty_{name}", texts.list.len() == 0
+            continue
+        texts = texts.fill_null("")
+        is_missing = texts.str.contains(MISSING)
+        is_blank = texts.str.contains(f"^{BLANK}*$")
+        yield f"empty_{name}", is_blank
+        yield f"placeholder_{name}", is_missing & ~is_blank
+    if roles.negatives:
+        yield (
+            "empty_negative",
+            lists_of_negatives(frame, roles.negatives, where).list.len() == 0,
+        )
+
+
+def missing_text_error(
+    frame: pl.DataFrame,
+    roles: Roles,
+    where: str,
+    reason: str,
+    place: int,
+) -> DataError:
+    """The error for the row at index `place`, which lacks a text for a reason of `missing_text_masks`."""
+    problem_kind, _, name = reason.partition("_")
+    problem = f"{name} is empty"
+    if problem_kind == "placeholder":
+        column = roles.text2 if name in ("text2", "positive") else roles.text1
+        problem = f"{name} is {frame[column][place]!r}, so missing"
+    elif name == "negative" and len(roles.negatives) > 1:
+        problem = f"all of {', '.join(roles.negatives)} are empty"
+    message = f"{one_line(problem)}; fill it, drop the row, {LEAVE_OUT}"
+    return DataError(message, path=where, row=int(frame[ROW][place]))
