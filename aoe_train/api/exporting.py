@@ -80,7 +80,7 @@ def export(request: ExportRequest) -> Exported:
 
     model = request.model
     interpolate = request.interpolate
-    exporting.check(request.format, request.dtype, measured=request.data is not None)
+    exporting.check_options(request.format, request.dtype, measured=request.data is not None)
     folder = argument("out", request.out, Path)
     there = exported_there(folder, "export")
     if request.backbone is not None and interpolate is None:

@@ -66,7 +66,7 @@ class Mined(Printed):
         return {"out": None if self.out is None else str(self.out), **self.statistics}
 
     def table(self) -> ResultTable:
-        """Counts by split, with omitted rows and the estimate of false negatives below."""
+        """Counts by split, with dropped rows and the estimate of false negatives below."""
         from pairkit.dataset.records import in_split_order
 
         counts = ResultTable("split", "rows", "negatives", "rows with fewer")
@@ -90,11 +90,12 @@ class Mined(Printed):
         return [("train with the negatives", train_command(self.out))]
 
     def _notes(self) -> list[str]:
-        kinds = {"omitted rows": "dropped_rows", "rejected candidates": "turned_down_candidates"}
         notes = []
-        for words, key in kinds.items():
-            if reasons := self.statistics[key]:
-                notes.append(f"{words}: {listed(reasons)}")
+        for key in ("dropped_rows", "turned_down_candidates"):
+            reasons = self.statistics[key]
+            if reasons:
+                name = key.replace("_", " ")
+                notes.append(f"{name}: {listed(reasons)}")
         estimate = self.statistics["false_negatives"]
         if estimate["telling"]:
             notes.append(
@@ -220,11 +221,12 @@ def mine(request: MineRequest) -> Mined:
 
 
 def _mine_settings(request: MineRequest) -> MineSettings:
-    """The settings, which must fit to the model and the data."""
+    """The settings; raises ConfigError if they don't match the model or the data."""
     from aoe_train.searching.mining.mined_dataset import MineSettings
     from pairkit.base.settings import load_settings
 
-    model = request.model
+    # A repeated --model is a list.
+    model: str | Path | Encoder | Sequence[str] | None = request.model
     if isinstance(model, list):
         raise ConfigError(
             "--model: found several, expected one; `aoe sample-pairs` compares models"
@@ -327,8 +329,8 @@ def sample_pairs(request: SamplePairsRequest) -> PairSample:
 
     With --queries, candidates search the texts: each model as it is and for each --purpose, and each of these
     without and with words (BM25). The pairs are queries with results: of queries on which candidates differ,
-    in random order, all results that a candidate has first. The answered sample alone gives each candidate's
-    gain in P@1 over all queries; `aoe evaluate` needs no model for it.
+    in random order, all results that a candidate has first. Judging this sample is enough to
+    estimate each candidate's P@1 gain over all queries; `aoe evaluate` does so without a model.
 
     Args:
         data: Texts: a text file with one per line, or a table. In Python also a list of texts.

@@ -51,7 +51,7 @@ class ColumnPrompts:
     encoder: EncoderSettings
 
     def by_column(self, examples: Examples) -> list[str]:
-        """The prompt of each column."""
+        """The prompt of each column; raises ConfigError if none of the run's keys means a column."""
         prompts: list[str] = []
         is_any_named = False
         columns = column_names(examples)
@@ -72,8 +72,8 @@ class ColumnPrompts:
         distinct = list(dict.fromkeys(prompts))
         if len(distinct) == 1:
             return replace(examples, prompts=distinct[0])
-        of_columns = [distinct.index(prompt) for prompt in prompts]
-        codes, rows = _encode_pairs(examples, of_columns, len(distinct))
+        prompt_of_column = [distinct.index(prompt) for prompt in prompts]
+        codes, rows = _encode_pairs(examples, prompt_of_column, len(distinct))
         content_ids, prompt_ids = np.divmod(codes, len(distinct))
         return replace(
             examples,
@@ -85,15 +85,15 @@ class ColumnPrompts:
 
 
 def _encode_pairs(
-    examples: Examples, prompts: list[int], count: int
+    examples: Examples, prompt_of_column: list[int], num_prompts: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct codes text * `count` + prompt that occur, and rows of their indices."""
-    used = np.zeros(len(examples.texts) * count, np.bool_)
+    """The distinct codes text * `num_prompts` + prompt that occur, and rows of their indices."""
+    used = np.zeros(len(examples.texts) * num_prompts, np.bool_)
     rows = np.full(examples.rows.shape, ABSENT, np.int64)
     for start in range(0, len(rows), _BLOCK):
         texts = examples.rows[start : start + _BLOCK]
         present = texts != ABSENT
-        codes = (texts * count + prompts)[present]
+        codes = (texts * num_prompts + prompt_of_column)[present]
         used[codes] = True
         rows[start : start + _BLOCK][present] = codes
     new_index = np.cumsum(used) - 1
@@ -137,16 +137,16 @@ def column_prompts(
     *,
     dataset: str = "",
 ) -> ColumnPrompts:
-    """Resolve the prompts of a run, or those that a dataset has instead."""
-    of_model = encoder.named_prompts
+    """Resolve the prompts of a run, or those that a dataset has instead; raises ConfigError."""
+    model_prompts = encoder.named_prompts
     if not prompts:
         if prompts is not None:
             raise ConfigError("prompts: empty; leave it out, or give words such as 'query: '")
-        return ColumnPrompts({}, of_model.chosen(), encoder)
+        return ColumnPrompts({}, model_prompts.chosen(), encoder)
     if prompts == PLACE:  # no prompt
         return ColumnPrompts({}, "", encoder.model_copy(update={"default_prompt_name": None}))
     if isinstance(prompts, str):
-        words = _words(prompts, of_model)
+        words = _words(prompts, model_prompts)
         named = _with_prompts(encoder, {dataset or DEFAULT: words}, default=not dataset)
         return ColumnPrompts({}, words, named)
 
@@ -162,23 +162,26 @@ def column_prompts(
                 f"prompts: no column {one_line(key, 80)!r}; expected {', '.join(columns_of[0])}, {QUERY} (the"
                 f" first) or {DOCUMENT} (the others)"
             )
-        words = _words(prompt, of_model)
+        words = _words(prompt, model_prompts)
         name = _PROMPT_NAMES.get(key, key)
         if dataset and encoder.prompts.get(name, words) != words:
             name = f"{name}-{dataset}"
         by_key[key] = words
         names[name] = words
-    return ColumnPrompts(by_key, of_model.chosen(), _with_prompts(encoder, names))
+    return ColumnPrompts(by_key, model_prompts.chosen(), _with_prompts(encoder, names))
 
 
-def _words(prompt: str, of_model: NamedPrompts) -> str:
-    """The words of the model's prompt with this name, or the prompt itself."""
-    if prompt in of_model.known:
-        if prompt not in of_model.prompts:
+def _words(prompt: str, model_prompts: NamedPrompts) -> str:
+    """The words of the model's prompt with this name, or the prompt itself.
+
+    Raises ConfigError if the model doesn't define the name.
+    """
+    if prompt in model_prompts.known:
+        if prompt not in model_prompts.prompts:
             raise ConfigError(
                 f"prompts: the model doesn't define a prompt {prompt!r}; give its words"
             )
-        return of_model.prompts[prompt]
+        return model_prompts.prompts[prompt]
     read_prompt(prompt)
     return prompt
 
@@ -189,8 +192,10 @@ def _with_prompts(
     """The settings with these prompts added, the last as `default`; words that have a name keep it."""
     prompts = dict(encoder.prompts)
     default_name = encoder.default_prompt_name
+    # Reversed, because the first of several names counts.
+    name_of = {words: name for name, words in reversed(prompts.items())}
     for new_name, words in names.items():
-        name = next((name for name, known in prompts.items() if known == words), new_name)
+        name = name_of.setdefault(words, new_name)
         prompts[name] = words
         if default:
             default_name = name

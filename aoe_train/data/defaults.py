@@ -1,9 +1,10 @@
 """Defaults of `aoe train`, chosen by the kind and number of rows and by the backbone.
 
 `docs/howto/training.md` has them as a table. Batches have 16 rows. The learning rate is constant after the
-warm-up, and the mean of the weights over the run is saved, which is steadier than the last weights. Rankings
-of graded pairs have a temperature of 0.2, those of binary pairs 0.05: at 0.05 a ranking loss depends almost
-only on the pairs that are closest to the wrong order. For embeddings of size 768 or more the learning rate is
+warm-up, and the mean of the weights over the run is saved, which is steadier than the last weights; of binary
+pairs over its second half, as a few hundred of them move the weights far in the first. Rankings of graded
+pairs have a temperature of 0.2, those of binary pairs 0.05: at 0.05 a ranking loss depends almost only on the
+pairs that are closest to the wrong order. For embeddings of size 768 or more the learning rate is
 at most 2e-5; adapters (`--lora`) have 3e-4. A decoder that isn't an encoder yet is trained with adapters and
 the papers' prompt, as its last token represents any continuation without one.
 
@@ -82,16 +83,17 @@ _MAX_EPOCHS_OF_TEXTS = 2.7  # more epochs of few texts overfit
 
 
 class _KindDefaults(NamedTuple):
-    """Defaults of a kind of rows: loss parts, learning rate, maximum epochs, temperature of rankings."""
+    """Defaults of a kind of rows."""
 
-    parts: tuple[str, ...]
+    parts: tuple[str, ...]  # of the loss
     lr: float
     max_epochs: int
-    tau: float | None = None
+    tau: float | None = None  # temperature of rankings
+    average: float = 1.0  # share of the run, at its end, whose weights are averaged
 
 
 _KINDS: Mapping[Kind, _KindDefaults] = {
-    "binary": _KindDefaults(("cosent", "in_batch", "angle"), 5e-5, 3, 0.05),
+    "binary": _KindDefaults(("cosent", "in_batch", "angle"), 5e-5, 3, 0.05, average=0.5),
     "graded": _KindDefaults(("cosent", "in_batch", "angle"), 5e-5, 3, 0.2),
     "triplet": _KindDefaults(("contrastive", "angle"), 5e-5, 3),
     "positive": _KindDefaults(("contrastive",), 2e-5, 8),
@@ -338,6 +340,8 @@ def _optim(
         "average": 1.0,
         "scheduler": "constant_with_warmup",
     }
+    if optim["epochs"] > 1:
+        optim["average"] = max(_KINDS[facts.kind].average for facts in datasets)
     if any(facts.neighbours for facts in datasets):
         optim |= _neighbours_optim(settings, epoch_rows, dim)
     elif settings.preset == DOMAIN:

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 MAX_TEXTS = 2000  # twice as many did not gain more on banking77
 _NEIGHBOURHOOD = 20
+# Separates the choice of members from the shuffling of seeds, which has the same seed.
+_MEMBER_STREAM = 1
 
 
 @dataclass(frozen=True)
@@ -60,8 +62,8 @@ class NeighbourTeacher(TeacherVectors):
         words = self.lexical[rows]
         used = np.unique(words.indices)
         lexical = torch.from_numpy(words[:, used].toarray())
-        of_columns = lexical[:, None].expand(-1, dense.shape[1], -1)
-        return torch.cat([dense, of_columns], dim=-1)
+        lexical_columns = lexical[:, None].expand(-1, dense.shape[1], -1)
+        return torch.cat([dense, lexical_columns], dim=-1)
 
 
 def neighbour_teacher(
@@ -96,6 +98,7 @@ def neighbour_teacher(
             parts.append(np.sqrt((1 - weight) * share) * part)
     dense = np.concatenate(parts, axis=1).astype(np.float32)
     column = ColumnVectors(dense, np.arange(len(texts)))
+    # Two equal columns, because `collate` repeats a single text in two columns.
     return NeighbourTeacher([column] * 2, np.sqrt(weight) * lexical, nearest)
 
 
@@ -126,7 +129,7 @@ class NeighbourBatches(Batches):
         seed: int,
         world: int,
     ) -> None:
-        """Plan batches."""
+        """Plan batches; raises ConfigError for several processes, and DataError for fewer than two texts."""
         if world > 1:
             raise ConfigError(
                 "the preset domain trains on plain texts in one process, which takes about a minute; start it"
@@ -144,7 +147,7 @@ class NeighbourBatches(Batches):
 
     def plan(self, epoch: int) -> list[np.ndarray]:
         """The epoch's batches, each an int64 array of distinct row numbers."""
-        random = np.random.default_rng([self._seed, epoch, 1])
+        random = np.random.default_rng([self._seed, epoch, _MEMBER_STREAM])
         members = random.permuted(self._nearest, axis=1)[:, :FROM_NEIGHBOURHOOD]
         batches = []
         for seeds in super().plan(epoch):

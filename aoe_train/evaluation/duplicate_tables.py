@@ -22,7 +22,7 @@ from pairkit.dataset.negative_columns import ROW
 from pairkit.dataset.reading.in_memory import Source, source_name
 from pairkit.dataset.reading.parts import TablePart, parts_of
 
-_NAMES = {
+_ALIASES = {
     "id": ("id", "number", "key"),
     "text": ("text",),
     "title": ("title", "summary"),
@@ -45,9 +45,9 @@ def read_duplicates(source: PairSource, reports: Source | None = None) -> Duplic
         for split, tables in parts_of(source.source).items():
             by_split[split] = []
             for table in tables:
-                by_split[split] += _pairs(table, source.columns)
+                by_split[split] += _duplicate_pairs(table, source.columns)
         pairs = by_split
-        tracked = _reports(reports)
+        tracked = _read_reports(reports)
     queries, dropped = build_queries(tracked, pairs)
     for split, reasons in dropped.items():
         if reasons:
@@ -76,12 +76,13 @@ def _judged_and_known(
     source: PairSource,
     queries: Mapping[str, _Queries],
 ) -> tuple[_Queries, _Queries]:
-    """The queries to score, and those that may choose a weight."""
+    """The queries to score, and those that may choose a weight; raises if the split doesn't exist."""
     where = source_name(source.source)
     if source.is_whole:
         if source.split is not None:
             raise ConfigError(f"{where}: has no splits; leave --split out")
-        return next(iter(queries.values())), ()
+        (only,) = queries.values()
+        return only, ()
     judged = source.split or "test"
     if judged not in queries:
         raise DataError(f"no split {judged!r}; choose one of {', '.join(queries)}", path=where)
@@ -111,7 +112,7 @@ def _texts_as_reports(source: PairSource) -> tuple[TrackerReports, _Pairs]:
     return sorted_reports(texts, texts, None, where), duplicates
 
 
-def _pairs(part: TablePart, columns: Mapping[str, str] | None) -> list[tuple[str, str]]:
+def _duplicate_pairs(part: TablePart, columns: Mapping[str, str] | None) -> list[tuple[str, str]]:
     """The ids (duplicate, canonical) of each pair of label 1."""
     frame = part.numbered(columns)
     where = part.where
@@ -122,7 +123,7 @@ def _pairs(part: TablePart, columns: Mapping[str, str] | None) -> list[tuple[str
             f"--columns: found {min(unknown)}; with --reports expected duplicate and canonical"
         )
     sides = [renamed.get(side, side) for side in _SIDES]
-    names = frame.columns[1:]
+    names = frame.drop(ROW).columns
     if {*sides} <= {*names}:
         duplicates, canonicals = (_ids(frame, side, where) for side in sides)
     elif not renamed and {*_GIS} <= {*names}:
@@ -143,15 +144,18 @@ def _pairs(part: TablePart, columns: Mapping[str, str] | None) -> list[tuple[str
     return list(compress(pairs, _labels(frame, where)))
 
 
-def _reports(source: Source) -> TrackerReports:
+def _read_reports(source: Source) -> TrackerReports:
+    """The reports of all tables; raises DataError if only some tables have times."""
     ids = list[str]()
     texts = list[str]()
     created = list[datetime]()
     for part in chain.from_iterable(parts_of(source).values()):
-        more_ids, more_texts, more_times = _rows(part.numbered(), part.where)
-        ids += more_ids
-        texts += more_texts
-        created += more_times
+        frame = part.numbered()
+        roles = _find_roles(frame, part.where)
+        texts += _joined_texts(frame, roles)
+        if roles["created"]:
+            created += _times(frame, roles["created"], part.where)
+        ids += _ids(frame, roles["id"], part.where).to_list()
     if created and len(created) < len(ids):
         raise DataError(
             "only some of its files have times; expected all or none", path=source_name(source)
@@ -159,35 +163,40 @@ def _reports(source: Source) -> TrackerReports:
     return sorted_reports(ids, texts, created or None, source_name(source))
 
 
-def _rows(frame: pl.DataFrame, where: str) -> tuple[list[str], list[str], list[datetime]]:
-    """The ids, texts and times of reports; no times without their column."""
-    columns_by_name = {name.lower(): name for name in reversed(frame.columns[1:])}
+def _find_roles(frame: pl.DataFrame, where: str) -> dict[str, str]:
+    """The column of each role, or ""; raises DataError without ids or texts."""
+    columns = frame.drop(ROW).columns
+    # Reversed, because of columns that differ only in case the first one counts.
+    columns_by_name = {name.lower(): name for name in reversed(columns)}
     roles = {}
-    for role, names in _NAMES.items():
-        matching = [columns_by_name[name] for name in names if name in columns_by_name]
+    for role, aliases in _ALIASES.items():
+        matching = [columns_by_name[alias] for alias in aliases if alias in columns_by_name]
         roles[role] = next(iter(matching), "")
     if not roles["id"] or not (roles["text"] or roles["title"]):
         raise DataError(
-            f"found the columns {one_line(', '.join(frame.columns[1:]))}; expected id, text or title and"
+            f"found the columns {one_line(', '.join(columns))}; expected id, text or title and"
             " body, and optionally created; rename them",
             path=where,
         )
-    parts = [roles["text"]] if roles["text"] else [roles["title"], roles["body"]]
+    return roles
+
+
+def _joined_texts(frame: pl.DataFrame, roles: Mapping[str, str]) -> list[str]:
+    """The text of each report, or its title and body as two paragraphs."""
+    names = [roles["text"]] if roles["text"] else [roles["title"], roles["body"]]
     columns = []
-    for name in filter(None, parts):
+    for name in filter(None, names):
         column = frame[name].cast(pl.String).fill_null("")
         columns.append(column.to_list())
     texts = []
     for row in zip(*columns, strict=True):
-        written = [part for part in row if part.strip()]
-        texts.append("\n\n".join(written))
-    created: list[datetime] = []
-    if roles["created"]:
-        created = _times(frame, roles["created"], where)
-    return _ids(frame, roles["id"], where).to_list(), texts, created
+        paragraphs = [part for part in row if part.strip()]
+        texts.append("\n\n".join(paragraphs))
+    return texts
 
 
 def _times(frame: pl.DataFrame, name: str, where: str) -> list[datetime]:
+    """The times of a column, in UTC if they name no zone; raises DataError for any other value."""
     times: list[datetime] = []
     for row, value in frame.select(ROW, name).iter_rows():
         try:
@@ -214,7 +223,7 @@ def _time(text: str) -> datetime:
 
 
 def _ids(frame: pl.DataFrame, name: str, where: str) -> pl.Series:
-    """A column of ids as strings, because one file may have numbers and another strings."""
+    """A column of ids as strings, because one file may have numbers and another strings; raises DataError."""
     column = frame[name]
     if column.dtype.is_nested() or column.dtype.is_float():
         raise DataError(
@@ -228,7 +237,7 @@ def _ids(frame: pl.DataFrame, name: str, where: str) -> pl.Series:
 
 
 def _labels(frame: pl.DataFrame, where: str) -> list[bool]:
-    """Whether each pair is a duplicate; without labels all are."""
+    """Whether each pair is a duplicate; without labels all are. Raises DataError for others than 0 and 1."""
     if "label" not in frame.columns:
         return [True] * frame.height
     labels = frame["label"].cast(pl.Float64, strict=False)

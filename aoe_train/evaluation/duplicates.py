@@ -71,7 +71,10 @@ def sorted_reports(
     created: Sequence[datetime] | None,
     where: str,
 ) -> TrackerReports:
-    """Reports in order of time; those of the same time keep their order."""
+    """Reports in order of time; those of the same time keep their order.
+
+    Raises DataError if an id is repeated or no report has a text.
+    """
     repeated = [name for name, times in Counter(ids).items() if times > 1]
     if repeated:
         raise DataError(
@@ -113,8 +116,10 @@ def build_queries(
                 continue
             query = index[duplicate]
             target = index[canonical]
+            # Reports of the same time are no query and target, but they are duplicates, not negatives.
             groups.join(query, target)
             if reports.created is not None:
+                # Reports are sorted by time, so the older one has the smaller index.
                 target, query = sorted((query, target))
                 if reports.created[query] == reports.created[target]:
                     dropped[split][SAME_TIME] += 1
@@ -124,8 +129,8 @@ def build_queries(
     queries: dict[str, list[DuplicateQuery]] = {}
     for split, by_query in targets.items():
         queries[split] = []
-        for report, ids in sorted(by_query.items()):
-            queries[split].append(_query(reports, report, ids, members[report]))
+        for report, target_indices in sorted(by_query.items()):
+            queries[split].append(_build_query(reports, report, target_indices, members[report]))
     return queries, dropped
 
 
@@ -135,6 +140,7 @@ def _reason_to_drop(
     duplicate: str,
     canonical: str,
 ) -> str:
+    """Why a pair can't be used; empty if it can."""
     if duplicate == canonical:
         return ITSELF
     ids = {duplicate, canonical}
@@ -143,7 +149,7 @@ def _reason_to_drop(
     return "" if ids <= index.keys() else ABSENT
 
 
-def _query(
+def _build_query(
     reports: TrackerReports,
     report: int,
     targets: set[int],
@@ -195,9 +201,9 @@ class DuplicatesTask:
         by_words = self.by_words(words)
         total = np.zeros(len(_WEIGHTS))
         for query in self.known:
-            of_vectors = by_vectors(query)
-            of_words = by_words(query)
-            rankings = [fused(of_vectors, of_words, weight) for weight in _WEIGHTS]
+            vector_scores = by_vectors(query)
+            word_scores = by_words(query)
+            rankings = [fused(vector_scores, word_scores, weight) for weight in _WEIGHTS]
             total += 1 / first_ranks(query, rankings)
         return _WEIGHTS[int(total.argmax())]
 
@@ -206,8 +212,8 @@ class DuplicatesTask:
         outcomes = metrics(self.queries, scores)
         parts = {}
         for name, rows in self._parts.items():
-            of_part = {metric: values[rows] for metric, values in outcomes.items()}
-            parts[name] = MeanMetrics(of_part), len(rows)
+            part_outcomes = {metric: values[rows] for metric, values in outcomes.items()}
+            parts[name] = MeanMetrics(part_outcomes), len(rows)
         return TaskMetrics(MeanMetrics(outcomes), parts)
 
     def by_vectors(self, vectors: TaskVectors) -> Scores:
@@ -218,7 +224,7 @@ class DuplicatesTask:
             vector = matrix[query.report : query.report + 1]
             candidates = matrix[: query.candidates]
             (similarities,) = all_similarities(vector, candidates, vectors.similarity)
-            return _last(query, similarities)
+            return _rank_query_last(query, similarities)
 
         return scores
 
@@ -227,8 +233,8 @@ class DuplicatesTask:
         index = self._indexes[words]
 
         def scores(query: DuplicateQuery) -> ndarray:
-            of_all = index.scores(self.texts[query.report])
-            return _last(query, of_all[: query.candidates])
+            all_scores = index.scores(self.texts[query.report])
+            return _rank_query_last(query, all_scores[: query.candidates])
 
         return scores
 
@@ -251,8 +257,8 @@ class DuplicatesTask:
         return parts | rows_by_bucket(np.array(days), _DAYS)
 
 
-def _last(query: DuplicateQuery, scores: ndarray) -> ndarray:
-    """The scores, with that of the query itself, if it is a candidate, set to the minimum."""
+def _rank_query_last(query: DuplicateQuery, scores: ndarray) -> ndarray:
+    """Set the score of the query itself, if it is a candidate, to the minimum, in place."""
     if query.report < query.candidates:
         scores[query.report] = scores.min()
     return scores
@@ -265,16 +271,16 @@ def metrics(queries: Sequence[DuplicateQuery], scores: Scores) -> dict[str, ndar
     * `mrr`: 1 / the rank of the best target, not counting relatives.
     * `map`: average precision, with targets and relatives as positives.
     """
-    first = np.empty(len(queries))
+    first_rank = np.empty(len(queries))
     precision = np.empty(len(queries))
     for number, query in enumerate(queries):
         ranking = scores(query)
-        (first[number],) = first_ranks(query, [ranking])
-        precision[number] = _precision(query, ranking)
+        (first_rank[number],) = first_ranks(query, [ranking])
+        precision[number] = _average_precision(query, ranking)
     outcomes = {}
     for depth in DEPTHS:
-        outcomes[f"recall@{depth}"] = (first <= depth).astype(float)
-    return {**outcomes, "mrr": 1 / first, "map": precision}
+        outcomes[f"recall@{depth}"] = (first_rank <= depth).astype(float)
+    return {**outcomes, "mrr": 1 / first_rank, "map": precision}
 
 
 def first_ranks(query: DuplicateQuery, rankings: Sequence[ndarray]) -> ndarray:
@@ -283,16 +289,16 @@ def first_ranks(query: DuplicateQuery, rankings: Sequence[ndarray]) -> ndarray:
     ranks = []
     for scores in rankings:
         best_target = scores[[*query.targets]].max()
-        ranks.append(1 + _before(scores[negative], best_target))
+        ranks.append(1 + _count_before(scores[negative], best_target))
     return np.array(ranks)
 
 
-def _precision(query: DuplicateQuery, scores: ndarray) -> float:
+def _average_precision(query: DuplicateQuery, scores: ndarray) -> float:
     """Average precision over targets and relatives."""
     negatives = scores[_is_negative(query)]
     positives = -np.sort(-scores[[*query.targets, *query.relatives]])
     hits = np.arange(1, len(positives) + 1)
-    negatives_before = np.array([_before(negatives, score) for score in positives])
+    negatives_before = np.array([_count_before(negatives, score) for score in positives])
     precisions = hits / (negatives_before + hits)
     return float(precisions.mean())
 
@@ -306,7 +312,7 @@ def _is_negative(query: DuplicateQuery) -> ndarray:
     return negative
 
 
-def _before(negatives: ndarray, score: float) -> int:
+def _count_before(negatives: ndarray, score: float) -> int:
     """The number of negatives that are ranked before this score."""
     return int((negatives >= score - ROUNDING).sum())
 
@@ -316,7 +322,7 @@ class _Ranking:
     """A row of the table, with the rows that it is compared with."""
 
     metrics: TaskMetrics
-    over: Sequence[str] = ()
+    compared_with: Sequence[str] = ()
     overlap: Overlap | None = None
     weight: float | None = None
 
@@ -334,12 +340,12 @@ def score_rows(
         for words, name in BASELINES.items():
             with stage(f"rank by {name}", show):
                 rows[name] = _Ranking(task.ranked(task.by_words(words)), [*rows])
-        first = ""
+        first_model = ""
         for name, embedder, trained in models:
             vectors = TaskVectors(embedder.encode, [task.texts], similarity=embedder.similarity)
             with stage(f"rank by {name}", show):
-                rows |= _model_rankings(task, name, vectors, first, trained)
-            first = first or name
+                rows |= _model_rankings(task, name, vectors, first_model, trained)
+            first_model = first_model or name
         with stage("resample", show):
             return {name: _score(row, rows, resamples) for name, row in rows.items()}
 
@@ -348,31 +354,34 @@ def _model_rankings(
     task: DuplicatesTask,
     name: str,
     vectors: TaskVectors,
-    first: str,
+    first_model: str,
     trained: ndarray | None,
 ) -> dict[str, _Ranking]:
     """The rows of a model and its hybrids, compared with baselines and the first model."""
     trained_on = None if trained is None else overlap(task, trained)
     by_vectors = task.by_vectors(vectors)
-    over = [BASELINES["bm25"]]
-    if first:
-        over.append(first)
-    rows = {name: _Ranking(task.ranked(by_vectors), over, trained_on)}
+    compared_with = [BASELINES["bm25"]]
+    if first_model:
+        compared_with.append(first_model)
+    rows = {name: _Ranking(task.ranked(by_vectors), compared_with, trained_on)}
     for words, baseline in BASELINES.items():
         weight = task.chosen_weight(by_vectors, words)
         if weight is None:
             weight = WEIGHTS[words]
-        over = [baseline, name]
-        if first:
-            over.append(f"{first} + {baseline}")
+        compared_with = [baseline, name]
+        if first_model:
+            compared_with.append(f"{first_model} + {baseline}")
         metrics_of_both = task.by_both(by_vectors, words, weight)
-        rows[f"{name} + {baseline}"] = _Ranking(metrics_of_both, over, trained_on, weight)
+        rows[f"{name} + {baseline}"] = _Ranking(metrics_of_both, compared_with, trained_on, weight)
     return rows
 
 
 def _score(row: _Ranking, rows: Mapping[str, _Ranking], resamples: Resampling) -> Score:
-    over = {}
+    """The metrics of a ranking, compared with other rows if there are resamples for intervals."""
+    comparisons = {}
     if resamples.number:
-        for name in row.over:
-            over[name] = compare(row.metrics.whole, rows[name].metrics.whole, resamples)
-    return Score(summarise(row.metrics, resamples), row.overlap, over=over, weight=row.weight)
+        for name in row.compared_with:
+            comparisons[name] = compare(row.metrics.whole, rows[name].metrics.whole, resamples)
+    return Score(
+        summarise(row.metrics, resamples), row.overlap, over=comparisons, weight=row.weight
+    )

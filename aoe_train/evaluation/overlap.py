@@ -51,7 +51,7 @@ class Overlap:
 
 def digests(texts: Iterable[str]) -> ndarray:
     """The distinct hashes of texts, sorted: uint64 (hash,)."""
-    return np.unique(_hashes(texts))
+    return np.unique(_text_hashes(texts))
 
 
 def training_digests(data: Iterable[Examples]) -> ndarray:
@@ -60,17 +60,17 @@ def training_digests(data: Iterable[Examples]) -> ndarray:
     for examples in data:
         hashes.append(digests(examples.texts))
         if examples.kind != "single":
-            keys = _keys(examples.texts)
+            keys = _same_text_hashes(examples.texts)
             others = examples.rows[:, 1:]
             pairs = _pair_digests(keys[examples.rows[:, :1]], keys[others])
             hashes += [_pair_digests(keys, keys), pairs[others != ABSENT]]
     return np.unique(np.concatenate(hashes))
 
 
-def _keys(texts: Iterable[str]) -> ndarray:
+def _same_text_hashes(texts: Iterable[str]) -> ndarray:
     """A hash of each text that is equal for texts that are the same: uint64 (text,)."""
     table = pl.DataFrame({"text": [*texts]}, schema={"text": pl.String})
-    return _hashes(table.select(same_text("text"))["text"])
+    return _text_hashes(table.select(same_text("text"))["text"])
 
 
 def _pair_digests(keys1: ndarray, keys2: ndarray) -> ndarray:
@@ -93,7 +93,7 @@ def write_digests(folder: Path, hashes: ndarray, source: Path | None = None) -> 
 
 
 def read_digests(folder: Path) -> ndarray | None:
-    """The hashes in a model folder, uint64 (hash,); None if it has none."""
+    """The hashes in a model folder, uint64 (hash,); None if it has none. Raises DataError for other arrays."""
     path = folder / DIGESTS_FILE
     if not path.is_file():
         return None
@@ -107,8 +107,8 @@ def read_digests(folder: Path) -> ndarray | None:
 
 def trained_on(texts: Sequence[str], trained: Sequence[ndarray]) -> list[bool]:
     """Whether each text was trained on, by the hashes of one model or several."""
-    known = np.concatenate([np.empty(0, np.uint64), *trained])
-    flags: list[bool] = np.isin(_hashes(texts), known).tolist()
+    trained_hashes = np.concatenate([np.empty(0, np.uint64), *trained])
+    flags: list[bool] = np.isin(_text_hashes(texts), trained_hashes).tolist()
     return flags
 
 
@@ -116,7 +116,7 @@ def overlap(task: EvaluationTask, trained: ndarray) -> Overlap:
     """The overlap of a task with training texts."""
     rows: Sequence[Sequence[str]] | None = getattr(task, "rows", None)
     if rows is None:
-        rows = [_texts_of(item) for item in task.texts]
+        rows = [_texts_of(item) for item in task.texts]  # then each text is an example
     texts = list({text for row in rows for text in row})
     shared = set(compress(texts, trained_on(texts, [trained])))
     shared_rows = sum(shared.issuperset(row) for row in rows)
@@ -136,19 +136,19 @@ def trained_examples(task: EvaluationTask, trained: ndarray) -> ndarray:
     if numbers is None:
         return np.empty(0, np.int64)
     rows = getattr(task, "rows", None) or [(text, text) for text in task.texts]
-    first = _keys(row[0] for row in rows)
-    second = _keys(row[1] for row in rows)
+    first = _same_text_hashes(row[0] for row in rows)
+    second = _same_text_hashes(row[1] for row in rows)
     pairs = _pair_digests(first, second)
     examples: ndarray = np.unique(numbers[np.isin(pairs, trained)])
     return examples[examples >= 0]
 
 
-def _hashes(texts: Iterable[str]) -> ndarray:
+def _text_hashes(texts: Iterable[str]) -> ndarray:
     """A hash of each text without differences of letter case and white space: uint64 (text,)."""
-    return np.fromiter(map(_hash, texts), np.uint64)
+    return np.fromiter(map(_text_hash, texts), np.uint64)
 
 
-def _hash(text: str) -> int:
+def _text_hash(text: str) -> int:
     folded = " ".join(text.casefold().split())
     encoded = folded.encode(errors="surrogatepass")
     return int.from_bytes(hashlib.blake2b(encoded, digest_size=8).digest(), "little")

@@ -154,10 +154,10 @@ class PairSource(NamedTuple):
     def positives(self) -> Examples | None:
         """Positives or triplets of one split; None for rows with labels."""
         notes = list[str]()
-        chosen = self._chosen_split(notes.append)
+        chosen_split = self._chosen_split(notes.append)
         examples = read_examples(
             self.source,
-            split=chosen,
+            split=chosen_split,
             columns=self.columns,
             rules=self.rules,
             meant="pairs",
@@ -170,17 +170,20 @@ class PairSource(NamedTuple):
         return examples
 
     def binary_task(self) -> PairTask:
-        """Pairs with labels 0 and 1 (ACL 2024, Table 2); parts are by text length, as in its Figure 9."""
-        chosen = self._chosen_split(self.say)
+        """Pairs with labels 0 and 1 (ACL 2024, Table 2); parts are by text length, as in its Figure 9.
+
+        Raises DataError if there is no such split.
+        """
+        split = self._chosen_split(self.say)
         where = source_name(self.source)
-        known = () if chosen is None else split_names(self.source)
-        if chosen is not None and chosen not in known:
-            raise DataError(f"no split {chosen!r}; choose one of {', '.join(known)}", path=where)
+        splits = () if split is None else split_names(self.source)
+        if split is not None and split not in splits:
+            raise DataError(f"no split {split!r}; choose one of {', '.join(splits)}", path=where)
         noting_once = self._replace(say=cache(self.say))
-        (frame,) = noting_once.read(chosen).values()
+        (frame,) = noting_once.read(split).values()
         dev = None
         # With test, validation chooses thresholds; other splits may have no labels.
-        if chosen == "test" and "validation" in known:
+        if split == "test" and "validation" in splits:
             (dev_frame,) = noting_once.read("validation").values()
             if dev_frame["label"].n_unique() < 2:
                 self.say(f"{where}: validation has only one label, so it can't choose thresholds")
@@ -191,7 +194,7 @@ class PairSource(NamedTuple):
         return replace(task, parts=parts, is_binary=True, dev=dev)
 
     def read(self, split: str | None = None) -> Mapping[str, pl.DataFrame]:
-        """The splits; notes missing headers, the meaning of labels and contradictions."""
+        """Read the splits, and `say` missing headers, the meaning of labels and contradictions."""
         pairs = read_pairs(
             self.source,
             split=split,
@@ -213,11 +216,14 @@ class PairSource(NamedTuple):
         for frame in pairs.splits.values():
             if frame.height:
                 rows = distinct(frame.select("text1", "text2", "label"))
-                resolve_conflicts(rows, "keep", locate=partial(_place, frame), say=note)
+                resolve_conflicts(rows, "keep", locate=partial(_file_and_row, frame), say=note)
         return {name: frame.drop(FILE, ROW) for name, frame in pairs.splits.items()}
 
     def _chosen_split(self, say: Say) -> str | None:
-        """The split to judge; by default a single split of any name; None for a source without splits."""
+        """The split to judge; by default a single split of any name; None for a source without splits.
+
+        Says which one it chose; raises ConfigError if a split was requested of a source without splits.
+        """
         where = source_name(self.source)
         if self.is_whole:
             if self.split is not None:
@@ -237,7 +243,7 @@ class PairSource(NamedTuple):
         return names[0]
 
 
-def _place(frame: pl.DataFrame, number: int) -> str:
+def _file_and_row(frame: pl.DataFrame, number: int) -> str:
     """The origin of a row, as `file:row`."""
     return f"{frame[FILE][number]}:{frame[ROW][number]}"
 

@@ -202,19 +202,21 @@ def score(
 ) -> dict[str, Score]:
     """Encode the texts of all tasks, and score a model on each task, by name."""
     with Display(progress) as show:
-        ours = _metrics(embedder, tasks, purpose, show)
-        theirs = {} if rival is None else _metrics(rival, tasks, purpose, show)
+        ours = _measure_tasks(embedder, tasks, purpose, show)
+        theirs = {} if rival is None else _measure_tasks(rival, tasks, purpose, show)
         scores = dict[str, Score]()
-        known = [hashes for hashes in (trained, rival_trained) if hashes is not None]
+        training_hashes = [hashes for hashes in (trained, rival_trained) if hashes is not None]
         for task in _with_progress(tasks, "resample", show):
-            own = ours[task.name]
-            other = theirs.get(task.name)
-            scored = _score(task, own, other, trained, resamples)
-            if gains and other and resamples.number:
+            metrics = ours[task.name]
+            rival_metrics = theirs.get(task.name)
+            scored = _score_task(task, metrics, rival_metrics, trained, resamples)
+            if gains and rival_metrics and resamples.number:
                 seen = NONE_TRAINED
-                if known:
-                    seen = trained_examples(task, np.concatenate(known))
-                scored = replace(scored, gain=gain(own.whole, other.whole, resamples, seen))
+                if training_hashes:
+                    seen = trained_examples(task, np.concatenate(training_hashes))
+                scored = replace(
+                    scored, gain=gain(metrics.whole, rival_metrics.whole, resamples, seen)
+                )
             scores[task.name] = scored
         return scores
 
@@ -229,23 +231,24 @@ def score_candidates(task: SearchTask, resamples: Resampling) -> dict[str, dict[
             path=task.name,
         )
     first = next(iter(metrics.values()))
-    together = resamples.for_several(len(metrics) - 1)
+    for_all = resamples.for_several(len(metrics) - 1)
     scores = {}
-    for name, own in metrics.items():
-        rival = None if own is first else first
-        scored = _score(task, own, rival, None, resamples)
+    for name, candidate_metrics in metrics.items():
+        rival = None if candidate_metrics is first else first
+        scored = _score_task(task, candidate_metrics, rival, None, resamples)
         if rival is not None and resamples.number:
-            scored = replace(scored, gain=gain(own.whole, rival.whole, together))
+            scored = replace(scored, gain=gain(candidate_metrics.whole, rival.whole, for_all))
         scores[name] = {task.name: scored}
     return scores
 
 
-def _metrics(
+def _measure_tasks(
     embedder: Embedder,
     tasks: Sequence[EvaluationTask],
     purpose: Purpose | None,
     show: Listener,
 ) -> dict[str, TaskMetrics]:
+    """Encode the texts of all tasks once, and measure a model on each task."""
     vectors = TaskVectors(
         embedder.encode,
         [task.texts for task in tasks],
@@ -274,13 +277,14 @@ def _with_progress(
     show(Progress(stage, len(tasks), len(tasks), ended=True))
 
 
-def _score(
+def _score_task(
     task: EvaluationTask,
     ours: TaskMetrics,
     theirs: TaskMetrics | None,
     trained: ndarray | None,
     resamples: Resampling,
 ) -> Score:
+    """The score of a task, with its overlap with training texts, and the comparison with a rival."""
     trained_on = None if trained is None else overlap(task, trained)
     result = summarise(ours, resamples)
     if theirs is None:
@@ -309,14 +313,14 @@ def gain(
     measured = None
     if 2 * len(trained) <= model.n:
         new = np.setdiff1d(np.arange(model.n), trained)
-        measured = _gain(_only(model, new), _only(rival, new), resamples)
+        measured = _gain(_metrics_of(model, new), _metrics_of(rival, new), resamples)
         is_judged = measured is None or not np.isnan(measured.after)
     if not is_judged:
         measured = _gain(model, rival, resamples)
     return measured and replace(measured, trained_rows=len(trained), is_judged=is_judged)
 
 
-def _only(metrics: Any, examples: ndarray) -> Any:
+def _metrics_of(metrics: Any, examples: ndarray) -> Any:
     """The metrics of some examples."""
     if isinstance(metrics, MeanMetrics):
         outcomes = {name: np.asarray(values)[examples] for name, values in metrics.outcomes.items()}

@@ -75,7 +75,7 @@ class Evaluation(Printed):
         Empty without your own pairs, another model or intervals.
         """
         gains = {}
-        for model, task, score in self._each():
+        for model, task, score in self._scores_by_task():
             if score.gain is not None:
                 name = task if len(self.scores) == 1 else model
                 gains[name] = score.gain
@@ -106,7 +106,7 @@ class Evaluation(Printed):
         `layers` if requested.
         """
         by_model: dict[str, dict[str, Any]] = {}
-        for model, task, score in self._each():
+        for model, task, score in self._scores_by_task():
             by_model.setdefault(model, {})[task] = score.to_dict()
         if self.sizes:
             sizes = [{**self._size_dict(key), "tasks": tasks} for key, tasks in by_model.items()]
@@ -126,7 +126,7 @@ class Evaluation(Printed):
         names = dict.fromkeys(("model", "suite", "task", "subset", "metric"), pl.String)
         numbers = dict.fromkeys(("value", "low", "high"), pl.Float64)
         schema = {**names, **numbers, "n": pl.Int64}
-        frame = pl.DataFrame(list(self._rows()), schema, orient="row")
+        frame = pl.DataFrame(list(self._polars_rows()), schema, orient="row")
         if not self.sizes:
             return frame
         sizes = pl.DataFrame([{"key": key, **self._size_dict(key)} for key in self.sizes])
@@ -143,14 +143,14 @@ class Evaluation(Printed):
             parts.append(f"In brackets: 95 % bootstrap intervals ({resamples}).")
 
         leaks = []
-        for model, task, score in self._each():
+        for model, task, score in self._scores_by_task():
             if _has_leak(score):
                 leaks.append(f"- {task}: {model} was {score.overlap}")
         if leaks:
             parts.append("\n".join(leaks))
         return "\n\n".join(parts) + "\n"
 
-    def _each(self) -> Iterator[tuple[str, str, Score]]:
+    def _scores_by_task(self) -> Iterator[tuple[str, str, Score]]:
         """Each model and task with its score."""
         for model, scores in self.scores.items():
             for task, score in scores.items():
@@ -188,9 +188,9 @@ class Evaluation(Printed):
             values["layers"] = size.layers
         return {**values, "dim": size.dim, "quantize": size.quantize, "bytes": size.bytes}
 
-    def _rows(self) -> Iterator[tuple[Any, ...]]:
+    def _polars_rows(self) -> Iterator[tuple[Any, ...]]:
         """The rows of `to_polars`."""
-        for model, task, score in self._each():
+        for model, task, score in self._scores_by_task():
             parts: list[tuple[str | None, Result]] = [(None, score.result)]
             parts += score.result.subsets.items()
             for subset, result in parts:
@@ -211,7 +211,7 @@ def figures(scores: Scores, title: str, *, subsets: bool) -> ResultTable:
         headings = ["task", *metrics, "n"]
     if has_leak:
         headings.append("trained on")
-    table = _table(title, headings)
+    table = _result_table(title, headings)
 
     for name, score in scores.items():
         for label, result in _with_parts(name, score, subsets=subsets):
@@ -240,7 +240,7 @@ def comparisons(
     title: str,
 ) -> ResultTable:
     """The differences between a model and its rival."""
-    table = _table(title, ["task", "metric", model, rival, "difference", "p"])
+    table = _result_table(title, ["task", "metric", model, rival, "difference", "p"])
     for name, score in scores.items():
         if score.rival is None:
             continue
@@ -267,7 +267,7 @@ def side_by_side(scores: Mapping[str, Scores], title: str) -> ResultTable:
     headings = ["model", *map(str, columns)]
     if has_gains:
         headings.append("difference on all queries")
-    table = _table(title, headings)
+    table = _result_table(title, headings)
 
     for model, by_task in scores.items():
         cells = [column.cell(by_task) for column in columns]
@@ -281,7 +281,7 @@ def side_by_side(scores: Mapping[str, Scores], title: str) -> ResultTable:
 def rankings(scores: Scores, title: str, *, subsets: bool) -> ResultTable:
     """Several rankings of one task: a row for each, with a column for each metric."""
     metrics = _metrics(scores)
-    table = _table(title, ["ranked by", "weight", *metrics, "n"])
+    table = _result_table(title, ["ranked by", "weight", *metrics, "n"])
     for name, score in scores.items():
         for label, result in _with_parts(name, score, subsets=subsets):
             weight = ""
@@ -295,7 +295,7 @@ def rankings(scores: Scores, title: str, *, subsets: bool) -> ResultTable:
 def ahead(scores: Scores, title: str) -> ResultTable:
     """The differences between rankings and those that they should beat."""
     metrics = _metrics(scores)[:_MAX_COLUMNS]
-    table = _table(title, ["ranked by", "compared with", *metrics])
+    table = _result_table(title, ["ranked by", "compared with", *metrics])
     for name, score in scores.items():
         for baseline, comparisons in score.over.items():
             differences = [_difference(comparisons.get(metric)) for metric in metrics]
@@ -322,7 +322,7 @@ def by_size(
         headings.insert(0, "model")
     if has_mean:
         headings.append("mean")
-    table = _table(title, headings)
+    table = _result_table(title, headings)
 
     for key, by_task in scores.items():
         size = sizes[key]
@@ -367,9 +367,9 @@ def mean_figures(results: Sequence[Result]) -> dict[str, float]:
     means = {}
     for metric in results[0].scores:
         values = [result.scores.get(metric) for result in results]
-        known = [value for value in values if value is not None]
-        if len(known) == len(results):
-            means[metric] = sum(known) / len(known)
+        present = [value for value in values if value is not None]
+        if len(present) == len(results):
+            means[metric] = sum(present) / len(present)
     return means
 
 
@@ -425,5 +425,5 @@ def _times_100(value: float | None) -> str:
     return f"{100 * value:.2f}"
 
 
-def _table(title: str, headings: Sequence[str]) -> ResultTable:
+def _result_table(title: str, headings: Sequence[str]) -> ResultTable:
     return ResultTable(*headings, title=title, left=("metric", "quantize"))

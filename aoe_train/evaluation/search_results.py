@@ -33,9 +33,9 @@ from pairkit.dataset.records import RANK
 P_AT_1 = "P@1"
 MRR = "mrr"
 MAP = "map@10"
-_DEPTHS = (1, 5, 10)
+_RECALL_DEPTHS = (1, 5, 10)
 _DEPTH = 10  # of most metrics
-_MOST = 100  # of the deepest
+_MAX_DEPTH = 100  # of the deepest
 _DISCOUNTS = 1 / np.log2(np.arange(2, _DEPTH + 2))
 _BLOCK = 128  # queries ranked at once
 
@@ -70,7 +70,7 @@ class SearchTask:
     @property
     def row_examples(self) -> ndarray:
         """The number of each row's query."""
-        return _numbered(self.queries)
+        return _group_numbers(self.queries)
 
     def measure(self, vectors: TaskVectors) -> SearchMetrics:
         """Precision of the first result, and whether one of the first `top` is relevant."""
@@ -83,7 +83,7 @@ class SearchTask:
         return self.metrics(ranks)
 
     def metrics(self, ranks: ndarray) -> SearchMetrics:
-        """The same by the rank of each row, or 0 if it wasn't found."""
+        """As `measure`, from the rank of each row; rank 0 means that the candidate didn't find it."""
         depths = {P_AT_1: 1}
         if self.top > 1:
             depths[f"success@{self.top}"] = self.top
@@ -95,7 +95,7 @@ class SearchTask:
 
 
 def search_task(name: str, frame: pl.DataFrame, say: Say) -> SearchTask:
-    """A task from the queries whose results are all judged."""
+    """A task from the queries whose results are all judged; raises DataError if there are none."""
     if not np.isin(frame["label"].to_numpy(), (0, 1)).all():
         raise DataError(
             "expected labels 0 and 1; judge its pairs with `pairs review --no-grades`", path=name
@@ -138,7 +138,7 @@ def _search_texts(queries: Iterable[str], documents: Iterable[str]) -> list[Sear
     ]
 
 
-def _numbered(groups: Sequence[ndarray]) -> ndarray:
+def _group_numbers(groups: Sequence[ndarray]) -> ndarray:
     """The number of the group of each row, int64 (row,), if those of a group follow each other."""
     return np.repeat(np.arange(len(groups)), [len(group) for group in groups])
 
@@ -192,7 +192,7 @@ class RetrievalTask:
 
         ids = np.arange(2 * count) % count
         reciprocal = reciprocal_ranks(matrix, rows, vectors.similarity, content_ids=ids)
-        row_values = {f"recall@{depth}": reciprocal >= 1 / depth for depth in _DEPTHS}
+        row_values = {f"recall@{depth}": reciprocal >= 1 / depth for depth in _RECALL_DEPTHS}
         if self.examples.kind == "triplet":
             row_values["triplet_accuracy"] = is_nearer(matrix, rows, vectors.similarity)
 
@@ -279,7 +279,7 @@ class CorpusTask:
     @property
     def row_examples(self) -> ndarray:
         """The number of each row's query."""
-        return _numbered(self.relevant)
+        return _group_numbers(self.relevant)
 
     def measure(self, vectors: TaskVectors) -> SearchMetrics:
         """NDCG and MRR at 10, recall at 10 and 100, of each query; ties count against relevant documents."""
@@ -296,7 +296,7 @@ class CorpusTask:
         reciprocal = np.where(is_hit[:, :_DEPTH].any(axis=1), 1 / rank, 0.0)
         outcomes = {f"ndcg@{_DEPTH}": ndcg, f"mrr@{_DEPTH}": reciprocal}
         counts = np.array([len(gains) for gains in self.gains])
-        for depth in (_DEPTH, _MOST):
+        for depth in (_DEPTH, _MAX_DEPTH):
             outcomes[f"recall@{depth}"] = is_hit[:, :depth].sum(axis=1) / counts
         return SearchMetrics(outcomes)
 
@@ -304,11 +304,12 @@ class CorpusTask:
         """The gains of the nearest documents of each query, (query, rank)."""
         matrix = comparable(vectors.matrix[vectors.rows(self.texts)], vectors.similarity)
         queries, documents = np.split(matrix, [len(self.queries)])
-        depth = min(_MOST, len(documents))
+        depth = min(_MAX_DEPTH, len(documents))
         ranked = np.zeros((len(queries), depth))
         for start in range(0, len(queries), _BLOCK):
             block = all_similarities(queries[start : start + _BLOCK], documents, vectors.similarity)
             for query, similarities in enumerate(block, start):
+                # Ties count against relevant documents.
                 similarities[self.relevant[query]] -= ROUNDING
                 if self.excluded[query] >= 0:
                     similarities[self.excluded[query]] = -np.inf
@@ -320,15 +321,15 @@ class CorpusTask:
 
 
 def corpus_task(folder: Path, split: Split | None, say: Say) -> CorpusTask:
-    """The task of a split, `test` by default."""
+    """The task of a split, `test` by default; raises DataError if it has no usable judgements."""
     beir = read_beir(folder)
     files = {split_of(path): path for path in beir.judgements}
-    asked = split or "test"
-    path = files.get(asked)
+    split_name = split or "test"
+    path = files.get(split_name)
     if path is None:
         names = ", ".join(files) or "none"
         raise DataError(
-            f"no judgements of {asked}, found {names}; choose with --split", path=folder
+            f"no judgements of {split_name}, found {names}; choose with --split", path=folder
         )
     judged = beir.relevant(path)
     known = judged.filter(pl.all_horizontal(pl.col("anchor", "positive").is_not_null()))
@@ -337,13 +338,13 @@ def corpus_task(folder: Path, split: Split | None, say: Say) -> CorpusTask:
         say(f"{folder.name}: left out {left_out:,} judgements of unknown queries or documents")
     if known.is_empty():
         raise DataError("no relevant document of a query", path=path)
-    place_of = {name: place for place, name in enumerate(beir.corpus["id"])}
+    document_of = {id_: number for number, id_ in enumerate(beir.corpus["id"])}
     queries = known.group_by("query", "anchor", maintain_order=True).agg("document", "gain")
     relevant = []
     excluded = []
     for query, documents in queries.select("query", "document").iter_rows():
-        relevant.append(np.array([place_of[name] for name in documents]))
-        excluded.append(-1 if query in documents else place_of.get(query, -1))
+        relevant.append(np.array([document_of[id_] for id_ in documents]))
+        excluded.append(-1 if query in documents else document_of.get(query, -1))
     count = len(excluded) - excluded.count(-1)
     if count:
         say(
@@ -389,20 +390,22 @@ def reciprocal_ranks(
     """
     ids = np.arange(len(vectors)) if content_ids is None else content_ids
     candidates = distinct_texts(rows[:, 1:])
-    column = np.searchsorted(candidates, rows[:, 1])
-    anchors, row = np.unique(rows[:, 0], return_inverse=True)
+    positive_column = np.searchsorted(candidates, rows[:, 1])
+    anchors, anchor_of_row = np.unique(rows[:, 0], return_inverse=True)
     candidate_vectors = comparable(vectors[candidates], similarity)
     ranks = np.empty(len(rows))
     for start in range(0, len(anchors), _BLOCK):
         block = anchors[start : start + _BLOCK]
         queries = comparable(vectors[block], similarity)
         cosines = all_similarities(queries, candidate_vectors, similarity)
-        pair = np.flatnonzero((row >= start) & (row < start + _BLOCK))
-        anchor = row[pair] - start
-        positive = column[pair]
-        positive_cosines = cosines[anchor, positive]
-        cosines[anchor, positive] = -np.inf
+        is_in_block = (anchor_of_row >= start) & (anchor_of_row < start + _BLOCK)
+        rows_in_block = np.flatnonzero(is_in_block)
+        query_of_row = anchor_of_row[rows_in_block] - start
+        columns = positive_column[rows_in_block]
+        positive_cosines = cosines[query_of_row, columns]
+        # Neither the positives of an anchor nor the anchor itself are ranked.
+        cosines[query_of_row, columns] = -np.inf
         cosines[ids[block][:, None] == ids[candidates]] = -np.inf
-        is_before = cosines[anchor] >= positive_cosines[:, None] - ROUNDING
-        ranks[pair] = 1 + is_before.sum(axis=1)
+        is_before = cosines[query_of_row] >= positive_cosines[:, None] - ROUNDING
+        ranks[rows_in_block] = 1 + is_before.sum(axis=1)
     return 1 / ranks

@@ -25,7 +25,13 @@ from aoe_train.exporting.onnx import (
     require_onnx,
     write_onnx,
 )
-from aoe_train.exporting.usage_card import card_data, graph_usage, head, mixed_with, usage
+from aoe_train.exporting.usage_card import (
+    card_data,
+    exported_card_head,
+    graph_usage,
+    mix_note,
+    usage,
+)
 from aoe_train.model.backbones.changes import has_lora, merge_lora
 from aoe_train.model.backbones.packaged import quietly
 from aoe_train.model.backbones.static import refuse_static
@@ -43,6 +49,7 @@ if TYPE_CHECKING:
 
     from aoe_train.evaluation.pair_task import PairTask
     from aoe_train.model.encoder import Encoder
+    from aoe_train.settings.train_settings import EncoderSettings
 
 
 Format = Literal["sentence-transformers", "onnx", "onnx-int8"]
@@ -84,7 +91,7 @@ def verify(
     path: Path,
     within: float,
 ) -> float:
-    """Compare the export's vectors with the expected ones."""
+    """Return the largest difference of the export's vectors; raise DataError if it is above `within`."""
     largest = difference(encode(texts), expected)
     if largest > within:
         raise DataError(
@@ -155,9 +162,12 @@ def export(
     task: PairTask | None = None,
     interpolate: float | None = None,
     merged: bool = False,
-    made_of: Mapping[str, Any] | None = None,
+    made_of: Mapping[str, Any] = {},
 ) -> Exported:
-    """Write a float32 `encoder` to the folder `out` once it is verified, with the records of `source`."""
+    """Write a float32 `encoder` to the folder `out` once it is verified, with the records of `source`.
+
+    `encoder` is changed: its adapters are merged, and its weights are rounded to `dtype`.
+    """
     out = Path(out)
     source = Path(source)
     refuse_static(encoder.model.backbone, f"{source}: export")
@@ -166,12 +176,12 @@ def export(
     if has_lora(encoder.model.backbone):
         merge_lora(encoder.model.backbone)
         merged = True
-    encoder.model.to(DTYPES[dtype]).float()
+    encoder.model.to(DTYPES[dtype]).float()  # round to the stored precision, compute in fp32
     expected = encoder.encode(texts)
     graph = GRAPHS.get(form)
     within = _TOLERANCE if graph is None else _GRAPH_TOLERANCE
     with whole_folder(out) as folder:
-        encode, reason = _write(encoder, folder, graph, DTYPES[dtype])
+        encode, reason = _write_model(encoder, folder, graph, DTYPES[dtype])
         largest = verify(encode, texts, expected, path=out, within=within)
         for name in encoder.settings.prompts:
             prompted = encoder.encode(texts[:1], prompt_name=name)
@@ -181,7 +191,7 @@ def export(
             quantize_onnx(folder)
             encode = onnx_encoder(folder, encoder.settings.named_prompts, file=graph)
             loss = measure(encoder.encode, encode, task, path=out)
-        done = Exported(
+        exported = Exported(
             out,
             form,
             dtype,
@@ -193,8 +203,16 @@ def export(
             loss=loss,
             interpolate=interpolate,
         )
-        _describe(done, encoder, source, folder, made_of or {})
-    return done
+        if (source / DIGESTS_FILE).is_file():
+            shutil.copyfile(source / DIGESTS_FILE, folder / DIGESTS_FILE)
+        card = source / "README.md"
+        is_changed = interpolate is not None or made_of.get("default_prompt")
+        if graph is None and card.is_file() and not is_changed:
+            shutil.copyfile(card, folder / "README.md")
+        else:
+            _write_card(exported, encoder.settings, card, folder)
+        _write_run_record(exported, source, folder, made_of)
+    return exported
 
 
 def backbone_of(model: str | Path, folder: Path) -> str:
@@ -228,8 +246,8 @@ def mix(encoder: Encoder, backbone: Encoder, share: float) -> bool:
     return had_adapters
 
 
-def check(form: str, dtype: str, *, measured: bool = False) -> None:
-    """Check options before loading a model."""
+def check_options(form: str, dtype: str, *, measured: bool = False) -> None:
+    """Raise ConfigError for options that conflict, before a model is loaded."""
     if form not in get_args(Format) or dtype not in DTYPES:
         raise ConfigError(
             f"can't export {form} in {dtype}; expected a format of {', '.join(get_args(Format))} and a dtype"
@@ -247,7 +265,7 @@ def check(form: str, dtype: str, *, measured: bool = False) -> None:
         )
 
 
-def _write(
+def _write_model(
     encoder: Encoder,
     folder: Path,
     graph: str | None,
@@ -262,10 +280,11 @@ def _write(
     encoder.model.to(dtype)
     encoder.save(folder)
     reason = needs_toolkit(folder, encoder.settings)
-    return _their_encoder(folder, trust=reason is not None), reason
+    return _sentence_transformers_encoder(folder, trust=reason is not None), reason
 
 
-def _their_encoder(folder: Path, *, trust: bool) -> Callable[..., ndarray]:
+def _sentence_transformers_encoder(folder: Path, *, trust: bool) -> Callable[..., ndarray]:
+    """A function that encodes with sentence-transformers, as a reader of the export would."""
     with needed_for("the check of an export"), quietly():
         from sentence_transformers import SentenceTransformer
 
@@ -283,36 +302,36 @@ def _their_encoder(folder: Path, *, trust: bool) -> Callable[..., ndarray]:
     )
 
 
-def _describe(
-    done: Exported,
-    encoder: Encoder,
+def _write_card(
+    exported: Exported,
+    settings: EncoderSettings,
+    card: Path,
+    folder: Path,
+) -> None:
+    """Write a new card with the metadata of the source's `card`, which describes another use."""
+    name = exported.out.name
+    graph = GRAPHS.get(exported.format)
+    tags: Sequence[str] = ()
+    if graph is None:
+        use = usage(name, prompts=settings.named_prompts, needs_toolkit=exported.needs_toolkit)
+    else:
+        use = graph_usage(name, settings, graph, exported.loss)
+        tags = ("onnx", "transformers.js")
+    about = card_data(card) if card.is_file() else {}
+    start = exported_card_head(name, exported.dim, tags=tags, about=about)
+    write_text(folder / "README.md", start + mix_note(exported.interpolate) + use)
+
+
+def _write_run_record(
+    exported: Exported,
     source: Path,
     folder: Path,
-    made_of: Any,
+    made_of: Mapping[str, Any],
 ) -> None:
-    """Write card, run.json and hashes of training texts, from the source's own if it has them."""
-    name = done.out.name
-    settings = encoder.settings
-    graph = GRAPHS.get(done.format)
-    if (source / DIGESTS_FILE).is_file():
-        shutil.copyfile(source / DIGESTS_FILE, folder / DIGESTS_FILE)
-    card = source / "README.md"
-    changed = mixed_with(done.interpolate)
-    if graph is None and card.is_file() and not changed and not made_of.get("default_prompt"):
-        shutil.copyfile(card, folder / "README.md")
-    else:
-        tags: Sequence[str] = ()
-        if graph is None:
-            use = usage(name, prompts=settings.named_prompts, needs_toolkit=done.needs_toolkit)
-        else:
-            use = graph_usage(name, settings, graph, done.loss)
-            tags = ("onnx", "transformers.js")
-        about = card_data(card) if card.is_file() else {}
-        start = head(name, done.dim, tags=tags, about=about)
-        write_text(folder / "README.md", start + changed + use)
+    """Write run.json: that of the source if it has one, and how the export was made from it."""
     facts: dict[str, Any] = {
-        **asdict(done),
-        "out": name,
+        **asdict(exported),
+        "out": exported.out.name,
         "version": __version__,
         "made_of": made_of,
     }

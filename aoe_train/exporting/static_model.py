@@ -14,7 +14,11 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
 from aoe_train.evaluation.overlap import digests, write_digests
-from aoe_train.exporting.usage_card import THEIRS, card_data, head
+from aoe_train.exporting.usage_card import (
+    SENTENCE_TRANSFORMERS_USAGE,
+    card_data,
+    exported_card_head,
+)
 from aoe_train.model.encoder_settings import write_static
 from aoe_train.model.model_folder import OutputResult
 from aoe_train.model.similarity import scaled_to_one
@@ -68,9 +72,9 @@ def write(
     card = source / "README.md"
     about = card_data(card) if card.is_file() else {}
     about_axes = "" if done.dim == wide else f"on their {done.dim} principal axes "
-    words = head(name, done.dim, tags=["static"], about=about)
+    words = exported_card_head(name, done.dim, tags=["static"], about=about)
     words += _CARD.format(**asdict(done), model=model, about=about_axes)
-    words += THEIRS.format(name=name, flag=', device="cpu"')
+    words += SENTENCE_TRANSFORMERS_USAGE.format(name=name, flag=', device="cpu"')
     facts = {
         **asdict(done),
         "out": name,

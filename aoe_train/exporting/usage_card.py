@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from aoe_train.settings.train_settings import EncoderSettings
 
 _TAGS = ("feature-extraction", "sentence-similarity", "aoe-toolkit")
-THEIRS = """
+SENTENCE_TRANSFORMERS_USAGE = """
 ## Use
 ```python
 from sentence_transformers import SentenceTransformer
@@ -23,9 +23,9 @@ model = SentenceTransformer("{name}"{flag})
 vectors = model.encode(["A man is playing a flute.", "Someone plays an instrument."])
 ```
 """
-_OURS = """With aoe-toolkit: `from aoe_train import Encoder; Encoder.load("{name}").encode([...])`.
+_TOOLKIT_USAGE = """With aoe-toolkit: `from aoe_train import Encoder; Encoder.load("{name}").encode([...])`.
 """
-_GRAPH = """
+_GRAPH_USAGE = """
 ## Use
 ```python
 # In an environment of its own: pip install 'optimum-onnx[onnxruntime]' sentence-transformers
@@ -33,7 +33,7 @@ from sentence_transformers import SentenceTransformer
 
 model = SentenceTransformer("{name}", backend="onnx"{file_name})
 ```
-{others}
+{other_libraries}
 ```python
 {onnxruntime}
 ```
@@ -41,14 +41,14 @@ Inputs are int64 `input_ids` and `attention_mask` (texts x tokens, padded on the
 `last_hidden_state`, a vector per token, and `sentence_embedding`, pooled by {pooling}{normalized}.
 `tokenizer.json` does all preprocessing, including truncation to {max_length} tokens.
 """
-_JS = """With transformers.js:
+_JS_USAGE = """With transformers.js:
 ```js
 const embed = await pipeline("feature-extraction", "{name}"{js});
 const vectors = await embed(texts, {{pooling: "{pooling}", normalize: {normalize}}});
 ```
 """
 _JS_POOLINGS = {"avg": "mean", "first-last-avg": "mean", "cls": "cls", "last": "last_token"}
-_OTHERS = """fastembed (`TextEmbedding.add_custom_model`, with `model_file="{file}"`) reads the same files.
+_FASTEMBED_NOTE = """fastembed (`TextEmbedding.add_custom_model`, with `model_file="{file}"`) reads the same files.
 With onnxruntime:"""
 _ONNXRUNTIME = """import onnxruntime
 from transformers import AutoTokenizer
@@ -60,14 +60,14 @@ inputs = {{key: tokens[key] for key in ("input_ids", "attention_mask")}}
 (vectors,) = session.run(["sentence_embedding"], inputs)"""
 
 
-def head(
+def exported_card_head(
     name: str,
     dim: int,
     *,
     tags: Sequence[str] = (),
     about: Mapping[str, Any],
 ) -> str:
-    """The start of a card, for a model without one."""
+    """The metadata and title of an exported model's card; `about` is the source's metadata."""
     base = about.get("base_model")
     yaml = card_head(
         name,
@@ -80,7 +80,7 @@ def head(
     return f"{yaml}# {name}\nText embeddings of {dim} dimensions, exported by aoe-toolkit.\n"
 
 
-def mixed_with(share: float | None) -> str:
+def mix_note(share: float | None) -> str:
     """The card's note on weights that were averaged with the backbone's, if they were."""
     if share is None:
         return ""
@@ -107,13 +107,13 @@ def card_data(card: Path) -> dict[str, Any]:
 def usage(name: str, *, prompts: NamedPrompts, needs_toolkit: str | None) -> str:
     """How to encode with a model folder."""
     flag = ", trust_remote_code=True" if needs_toolkit else ""
-    lines = [THEIRS.format(name=name, flag=flag)]
+    lines = [SENTENCE_TRANSFORMERS_USAGE.format(name=name, flag=flag)]
     if needs_toolkit:
         lines.append(
             f"This needs aoe-toolkit (`pip install aoe-toolkit`): {needs_toolkit}. sentence-transformers "
             "requires `trust_remote_code=True` to import another package; this folder contains no code.\n"
         )
-    lines.append(_prompts(prompts) + _OURS.format(name=name))
+    lines.append(_prompts_section(prompts) + _TOOLKIT_USAGE.format(name=name))
     return "\n".join(lines)
 
 
@@ -125,18 +125,21 @@ def graph_usage(
 ) -> str:
     """How to encode with a graph, and the loss by int8."""
     names = {"name": name, "file": file}
-    file_name = f', model_kwargs={{"file_name": "{file}"}}' if loss else ""
-    js = f', {{model_file_name: "{Path(file).stem}", dtype: "fp32"}}' if loss else ""
-    text = _GRAPH.format(
+    file_name = ""
+    js = ""
+    if loss is not None:  # int8: the file hasn't the name that these libraries look for
+        file_name = f', model_kwargs={{"file_name": "{file}"}}'
+        js = f', {{model_file_name: "{Path(file).stem}", dtype: "fp32"}}'
+    text = _GRAPH_USAGE.format(
         name=name,
         file_name=file_name,
-        others=_js_usage(name, js, settings) + _OTHERS.format(**names),
+        other_libraries=_js_usage(name, js, settings) + _FASTEMBED_NOTE.format(**names),
         onnxruntime=_ONNXRUNTIME.format(**names),
         max_length=settings.max_length,
         pooling=settings.pooling,
         normalized=" and of length 1" if settings.normalize else "",
     )
-    note = _prompts(settings.named_prompts)
+    note = _prompts_section(settings.named_prompts)
     if note and not settings.named_prompts.around_all:
         note += "With onnxruntime, add the prompt before the text yourself.\n"
     loss_section = f"## Loss\n{loss}.\n" if loss else ""
@@ -149,9 +152,9 @@ def _js_usage(name: str, js: str, settings: EncoderSettings) -> str:
     if pooling is None or settings.dense or settings.dim is not None:
         return ""
     normalize = "true" if settings.normalize else "false"
-    return _JS.format(name=name, js=js, pooling=pooling, normalize=normalize)
+    return _JS_USAGE.format(name=name, js=js, pooling=pooling, normalize=normalize)
 
 
-def _prompts(prompts: NamedPrompts) -> str:
+def _prompts_section(prompts: NamedPrompts) -> str:
     note = prompts_note(prompts)
     return f"{note}\n\n" if note else ""

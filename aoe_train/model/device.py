@@ -1,4 +1,4 @@
-"""Devices, asynchronous transfers, thread counts, and functions excluded from torch.compile.
+"""Devices, asynchronous transfers, modes of a module, and functions excluded from torch.compile.
 
 A plain copy to or from a GPU waits until the GPU is idle; with pinned memory the copy is queued instead.
 """
@@ -112,9 +112,20 @@ def _start_download(values: Tensor) -> Callable[[], ndarray]:
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Use one thread for small work, as waiting threads spin: they take up to ten times the CPU time."""
-    before = torch.get_num_threads()
+    num_threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        torch.set_num_threads(num_threads)
+
+
+@contextmanager
+def evaluation_mode(module: torch.nn.Module) -> Iterator[None]:
+    """Run a module without dropout inside, and restore its mode even after an exception."""
+    is_training = module.training
+    module.eval()
+    try:
+        yield
+    finally:
+        module.train(is_training)

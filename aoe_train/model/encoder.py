@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -23,7 +24,7 @@ from aoe_train.model.backbones.packed_bert import PackedBert
 from aoe_train.model.backbones.static import StaticTable, refuse_static
 from aoe_train.model.batch_runner import BatchRunner
 from aoe_train.model.dense_layers import DenseLayers, new_dense_layers, write_dense_layers
-from aoe_train.model.device import downloaded, find_device, upload
+from aoe_train.model.device import downloaded, evaluation_mode, find_device, upload
 from aoe_train.model.encoder_settings import (
     SETTINGS_FILE,
     needs_toolkit,
@@ -52,6 +53,7 @@ from aoe_train.model.tokens.special_tokens import (
     with_prompt,
 )
 from aoe_train.model.tokens.tokenised import UNLIMITED, TokenStore, check_texts
+from aoe_train.settings.prompt_settings import read_prompt
 from aoe_train.settings.train_settings import EncoderSettings, EncodingPrecision
 from pairkit.base.cli.progress import Display, Listener, Progress
 from pairkit.base.errors import ConfigError
@@ -129,21 +131,18 @@ class Encoder:
         if inference_only:
             refuse_classifier(folder)
         lower = stored.pop("do_lower_case", False)
-        changes = {key: value for key, value in overrides.items() if value is not None}
-        prompts = changes.get("prompts")
-        if isinstance(prompts, Mapping):
-            changes["prompts"] = {**stored.get("prompts", {}), **prompts}
-        settings = load_settings(EncoderSettings, flags={**stored, **changes})
-        is_plain = packing and quantization is None
-        if trust_remote_code or settings.bidirectional:
-            is_plain = False
+        settings = _with_overrides(stored, overrides)
+        # These options need transformers' model code.
+        needs_transformers = (
+            not packing or quantization is not None or trust_remote_code or settings.bidirectional
+        )
         loaded = load_backbone(
             folder,
             trust_remote_code=trust_remote_code,
             dtype=weights_dtype(precision, chosen_device),
             quantization=quantization,
             layers=stored.get("layers"),
-            inference_only=inference_only and is_plain,
+            inference_only=inference_only and not needs_transformers,
         )
         dense = stored_dense_layers(folder, stored, settings, loaded.backbone)
         if quantization is None:
@@ -159,13 +158,8 @@ class Encoder:
             lower=lower,
             dense=dense,
         )
-        if inference_only and not stored and encoder.settings.pooling != "avg":
-            note_once(
-                "%s: stores no pooling, so texts are pooled by %s (sentence-transformers: mean); to choose,"
-                " save Encoder.load(folder, pooling='avg')",
-                source,
-                encoder.settings.pooling,
-            )
+        if inference_only and not stored:
+            _note_assumed_pooling(source, encoder.settings.pooling)
         encoder.folder = folder
         if quantization is not None or precision == "int8":
             refuse_static(loaded.backbone, f"{source}: fewer bits")
@@ -302,46 +296,37 @@ class Encoder:
             warnings.warn(
                 f"prompt_name {prompt_name!r} is ignored, because prompt is set", stacklevel=2
             )
-        prompts = prompt
-        if prompts is None:
-            prompts = self.settings.named_prompts.chosen(name=prompt_name)
-        elif isinstance(prompts, str):
-            prompts = self.settings.named_prompts.chosen(prompt=prompts)
+        if prompt is None:
+            prompt = self.settings.named_prompts.chosen(name=prompt_name)
+        elif isinstance(prompt, str):
+            read_prompt(prompt)  # refuses an invalid prompt
         is_single = isinstance(texts, str)
-        if isinstance(texts, str):
-            texts = [texts]
+        if is_single:
+            texts = [cast("str", texts)]
         check_texts(texts)
         size = self.size(dim)
         number_type = named_quantize(quantize)
         ranges = None if calibration is None else calibrated(calibration, size)
         vectors = np.empty((len(texts), size), dtype=np.float32)
 
-        training = self.model.training
-        self.model.eval()
-        done = 0
-        limit = self.settings.max_length
-        truncates_last = dim is None and normalize is None  # as in sentence-transformers
-        scales = self.settings.normalize if normalize is None else normalize
-        with torch.inference_mode(), Display(progress) as show:
-            whole = self._runner.vectors(
+        shorten = partial(
+            _shortened,
+            size=size,
+            scale=self.settings.normalize if normalize is None else normalize,
+            # The settings truncate the scaled vector, as in sentence-transformers.
+            truncate_after_scaling=dim is None and normalize is None,
+        )
+        with evaluation_mode(self.model), torch.inference_mode(), Display(progress) as show:
+            batches_of_vectors = self._runner.vectors(
                 self.tokens,
                 texts,
-                prompts,
-                limit,
+                prompt,
+                self.settings.max_length,
                 batch_tokens,
                 show,
                 halve=halve,
             )
-            truncated = (
-                (batch, _truncated(rows, size, scales=scales, truncates_last=truncates_last))
-                for batch, rows in whole
-            )
-            for batch, rows in downloaded(truncated):
-                vectors[batch] = rows
-                done += len(batch)
-                show(Progress("encode", done, len(texts)))
-            show(Progress("encode", done, len(texts), ended=True))
-        self.model.train(training)
+            _encode_batches(batches_of_vectors, shorten, vectors, show)
         result = quantized(vectors, number_type, ranges)
         return result[0] if is_single else result
 
@@ -466,15 +451,52 @@ class Encoder:
         return any(isinstance(part, Int8Linear) for part in self.model.modules())
 
 
-def _truncated(
-    whole: torch.Tensor,
-    size: int,
+def _with_overrides(stored: Mapping[str, Any], overrides: Mapping[str, Any]) -> EncoderSettings:
+    """The model's settings with those that the caller overrides; prompts are added, not replaced."""
+    changes = {key: value for key, value in overrides.items() if value is not None}
+    prompts = changes.get("prompts")
+    if isinstance(prompts, Mapping):
+        changes["prompts"] = {**stored.get("prompts", {}), **prompts}
+    return load_settings(EncoderSettings, flags={**stored, **changes})
+
+
+def _note_assumed_pooling(source: str | Path, pooling: str) -> None:
+    """Say so if a model that stores no pooling is pooled otherwise than in sentence-transformers."""
+    if pooling != "avg":
+        note_once(
+            "%s: stores no pooling, so texts are pooled by %s (sentence-transformers: mean); to choose,"
+            " save Encoder.load(folder, pooling='avg')",
+            source,
+            pooling,
+        )
+
+
+def _encode_batches(
+    batches_of_vectors: Iterable[tuple[np.ndarray, torch.Tensor]],
+    shorten: Callable[[torch.Tensor], torch.Tensor],
+    vectors: np.ndarray,
+    show: Listener,
+) -> None:
+    """Fill `vectors` with the shortened vectors of each batch of text indices."""
+    done = 0
+    shortened = ((texts, shorten(batch)) for texts, batch in batches_of_vectors)
+    for texts, batch in downloaded(shortened):
+        vectors[texts] = batch
+        done += len(texts)
+        show(Progress("encode", done, len(vectors)))
+    show(Progress("encode", done, len(vectors), ended=True))
+
+
+def _shortened(
+    vectors: torch.Tensor,
     *,
-    scales: bool,
-    truncates_last: bool,
+    size: int,
+    scale: bool,
+    truncate_after_scaling: bool,
 ) -> torch.Tensor:
-    """Truncate vectors, and scale them to length 1 before or after that."""
-    if not truncates_last:
-        whole = whole[:, :size]
-    vectors = unit(whole) if scales else whole
+    """The first `size` dimensions, scaled to length 1 after truncation or before it."""
+    if not truncate_after_scaling:
+        vectors = vectors[:, :size]
+    if scale:
+        vectors = unit(vectors)
     return vectors[:, :size]

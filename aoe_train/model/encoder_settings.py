@@ -68,7 +68,7 @@ def store_settings(folder: Path, settings: EncoderSettings) -> None:
 
 
 def stored_settings(folder: Path) -> Tree:
-    """The settings in a model folder, by name."""
+    """The settings in a model folder, by name; raises DataError or ConfigError if they can't be used."""
     path = folder / SETTINGS_FILE
     if not path.is_file():
         return read_sentence_transformers(folder)
@@ -92,7 +92,7 @@ def stored_dense_layers(
     settings: EncoderSettings,
     backbone: PreTrainedModel,
 ) -> DenseLayers | None:
-    """The dense layers in a model folder."""
+    """The dense layers in a model folder; raises ConfigError if `settings` request others."""
     if not stored.get("dense"):
         return None
     layers = EncoderSettings(dense=stored["dense"]).dense
@@ -102,12 +102,15 @@ def stored_dense_layers(
         folders = [folder / name for name in dense_names(len(layers))]
     else:
         modules = read_modules(folder)
-        folders = [folder / module.path for module in modules if _kind(module) == "Dense"]
+        folders = [folder / module.path for module in modules if _class_name(module) == "Dense"]
     return read_dense_layers(folders, layers, int(backbone.config.hidden_size))
 
 
 def resolved(settings: EncoderSettings, backbone: PreTrainedModel) -> EncoderSettings:
-    """The settings with pooling and maximum length chosen for the backbone."""
+    """The settings with pooling and maximum length chosen for the backbone.
+
+    Raises ConfigError if it doesn't support them.
+    """
     if isinstance(backbone, StaticTable):
         check_static(settings)
         return settings.model_copy(update={"pooling": "avg"})
@@ -181,7 +184,7 @@ def write_sentence_transformers(folder: Path, settings: EncoderSettings, dim: in
         reason = "The model's code is in this package."
         requirements["aoe-toolkit"] = {"specifier": ">=0.1", "reason": reason}
     else:
-        modules = [_Module("Transformer"), *_pooling(folder, settings, dim)]
+        modules = [_Module("Transformer"), *_pooling_modules(folder, settings, dim)]
         modules += [_Module("Dense", path=name) for name in dense_names(len(settings.dense))]
         transformer: dict[str, Any] = {"do_lower_case": False}
         if settings.max_length is not None:
@@ -194,9 +197,9 @@ def write_sentence_transformers(folder: Path, settings: EncoderSettings, dim: in
         requirements["transformers"] = {"specifier": ">=5.2", "reason": reason}
     if settings.normalize:
         modules.append(_Module("Normalize"))
-    _write(folder, modules)
+    _write_modules(folder, modules)
     model: dict[str, Any] = {
-        "prompts": _their_prompts(folder, settings),
+        "prompts": _prompts_before_texts(folder, settings),
         "default_prompt_name": settings.default_prompt_name,
         "similarity_fn_name": settings.similarity_fn_name,
         "requirements": requirements,
@@ -210,7 +213,7 @@ def write_static(folder: Path, tokenizer: str, table: Float[ndarray, "token dim"
     """Write a static model: a text's vector is the mean of its tokens' vectors, scaled to length 1."""
     write_text(folder / "tokenizer.json", tokenizer)
     weights = {"embedding.weight": np.ascontiguousarray(table)}
-    _write(folder, [_Module("StaticEmbedding", weights=weights), _Module("Normalize")])
+    _write_modules(folder, [_Module("StaticEmbedding", weights=weights), _Module("Normalize")])
     model: dict[str, Any] = {
         "prompts": {},
         "default_prompt_name": None,
@@ -219,7 +222,7 @@ def write_static(folder: Path, tokenizer: str, table: Float[ndarray, "token dim"
     write_json(folder / MODEL_FILE, model)
 
 
-def _their_prompts(folder: Path, settings: EncoderSettings) -> dict[str, str]:
+def _prompts_before_texts(folder: Path, settings: EncoderSettings) -> dict[str, str]:
     """The prompts that sentence-transformers has to put before texts, by name."""
     prompts = settings.named_prompts
     if needs_toolkit(folder, settings):
@@ -230,11 +233,11 @@ def _their_prompts(folder: Path, settings: EncoderSettings) -> dict[str, str]:
 
 
 def read_sentence_transformers(folder: Path) -> Tree:
-    """The encoder settings of a sentence-transformers folder."""
+    """The encoder settings of a sentence-transformers folder; raises ConfigError for unknown modules."""
     modules = read_modules(folder)
     if not modules or modules[0].type == OUR_MODULE:
         return {}
-    kinds = [_kind(module) for module in modules]
+    kinds = [_class_name(module) for module in modules]
     static = kinds[0] == "StaticEmbedding"
     first = ["StaticEmbedding"] if static else ["Transformer", "Pooling"]
     expected = [*first, *["Dense"] * kinds.count("Dense"), "Normalize"]
@@ -253,14 +256,16 @@ def read_sentence_transformers(folder: Path) -> Tree:
         settings = _read_static(transformer)
     else:
         settings = _read_pooling(folder / modules[1].path) | _read_transformer(transformer)
-    layers = [_read_dense(folder / module.path) for module in modules if _kind(module) == "Dense"]
+    layers = [
+        _read_dense(folder / module.path) for module in modules if _class_name(module) == "Dense"
+    ]
     if layers:
         settings["dense"] = layers
     settings["normalize"] = "Normalize" in kinds
     return settings | _read_model(folder)
 
 
-def _kind(module: Listed) -> str:
+def _class_name(module: Listed) -> str:
     """The class of a module without its package, if it is known here."""
     return KINDS.get(module.type) or one_line(module.type)
 
@@ -283,7 +288,7 @@ def _read_model(folder: Path) -> Tree:
     return {name: value for name, value in stored.items() if value}
 
 
-def _pooling(folder: Path, settings: EncoderSettings, dim: int) -> list[_Module]:
+def _pooling_modules(folder: Path, settings: EncoderSettings, dim: int) -> list[_Module]:
     """The modules of a pooling: a Dense layer averages two poolings, WeightedLayerPooling two layers."""
     pooling = settings.pooling
     modes = _MODES[pooling]
@@ -307,7 +312,8 @@ def _pooling(folder: Path, settings: EncoderSettings, dim: int) -> list[_Module]
     return modules
 
 
-def _write(folder: Path, modules: list[_Module]) -> None:
+def _write_modules(folder: Path, modules: list[_Module]) -> None:
+    """Write modules.json, and the folder of each module whose files don't exist already."""
     from safetensors.numpy import save
 
     listed = []
@@ -342,16 +348,18 @@ def _read_dense(folder: Path) -> Tree:
 def _read_pooling(folder: Path) -> Tree:
     path = folder / "config.json"
     config = decode(PoolingConfig, read_json(path), path)
-    known = {}
+    pooling_of_mode = {}
     for name, (mode, *more) in _MODES.items():
         if not more and name != "first-last-avg":
             short, _, _ = mode.partition("_tok")
-            known[mode] = name
-            known[short] = name
+            pooling_of_mode[mode] = name
+            pooling_of_mode[short] = name
     modes = config.modes
-    if len(modes) != 1 or modes[0] not in known:
-        raise ConfigError(f"{path}: pooling {modes}; expected one of {', '.join(sorted(known))}")
-    settings: Tree = {"pooling": known[modes[0]]}
+    if len(modes) != 1 or modes[0] not in pooling_of_mode:
+        raise ConfigError(
+            f"{path}: pooling {modes}; expected one of {', '.join(sorted(pooling_of_mode))}"
+        )
+    settings: Tree = {"pooling": pooling_of_mode[modes[0]]}
     if not config.include_prompt:
         settings["include_prompt"] = False
     return settings
@@ -383,15 +391,15 @@ def _read_transformer(folder: Path) -> Tree:
         )
     length = config.max_seq_length
     if not length:  # in new releases
-        limit = _number(folder / "tokenizer_config.json", "model_max_length")
+        limit = _positive_number(folder / "tokenizer_config.json", "model_max_length")
         if limit < _UNLIMITED:
-            length = min(limit, _number(folder / "config.json", "max_position_embeddings"))
+            length = min(limit, _positive_number(folder / "config.json", "max_position_embeddings"))
     stored = {"max_length": length, "do_lower_case": config.do_lower_case}
     return {name: value for name, value in stored.items() if value}
 
 
-def _number(path: Path, key: str) -> int:
-    """A positive number in a file; `_UNLIMITED` if it is missing."""
+def _positive_number(path: Path, key: str) -> int:
+    """A positive number in a file; `_UNLIMITED` if it is missing or larger. Raises DataError for others."""
     value = read_object(path).get(key)
     if value is None or (isinstance(value, (int, float)) and value >= _UNLIMITED):
         return _UNLIMITED

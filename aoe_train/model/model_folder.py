@@ -94,12 +94,15 @@ def read_run(folder: Path) -> dict[str, Any] | None:
 
 
 def exported_there(out: Path, command: str) -> dict[str, Any] | None:
-    """The facts that `aoe export` or `aoe distill` recorded in `out`; None if it is missing or empty."""
+    """The facts that `aoe export` or `aoe distill` recorded in `out`; None if it is missing or empty.
+
+    Raises ConfigError if `out` contains anything else.
+    """
     check_place(out, "a model", "model")
     if not out.exists() or not any(out.iterdir()):
         return None
     facts = (try_read_json_object(out / RUN_FILE) or {}).get(command)
-    if not isinstance(facts, dict) or not isinstance(facts.get("made_of"), dict):
+    if not isinstance(facts, dict):
         raise ConfigError(
             f"{out}: already exists, and isn't a model of `aoe {command}`; choose another --out"
         )

@@ -31,13 +31,13 @@ def named_quantize(name: str | None) -> Quantize:
     return quantize
 
 
-def checked_dim(dim: int | None, whole: int) -> int:
+def checked_dim(dim: int | None, full_dim: int) -> int:
     """The dimensions of a truncated vector; None keeps all."""
     if dim is None:
-        return whole
-    if not 1 <= dim <= whole:
+        return full_dim
+    if not 1 <= dim <= full_dim:
         raise ConfigError(
-            f"dim {dim}: this model's vectors have {whole} dimensions; expected 1 to {whole}"
+            f"dim {dim}: this model's vectors have {full_dim} dimensions; expected 1 to {full_dim}"
         )
     return dim
 

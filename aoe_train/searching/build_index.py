@@ -144,7 +144,7 @@ class Indexed(OutputResult):
 
 
 def check_place(out: Path) -> None:
-    """Refuse to replace anything but an index, before reading the input."""
+    """Raise ConfigError if `out` is anything but an index or empty, before the input is read."""
     if not out.exists():
         return
     is_free = out.is_dir() and (not any(out.iterdir()) or is_index(out))
@@ -167,43 +167,46 @@ def make(
     fresh: bool,
     show: Listener,
 ) -> Indexed:
-    """Write an index; the folder is complete or absent."""
+    """Write an index; the folder is complete or absent.
+
+    Raises ConfigError if the index in `out` has other settings or another model, and `fresh` is false.
+    """
     frame = _with_hashes(rows)
     probe = embedder.encode([PROBE_TEXT], embedder.prompts.document)
     earlier = read_index(out) if not fresh and (out / ABOUT).is_file() else None
     missing = 0
     removed = 0
     key = rows.key
-    small: IndexKind = "flat"
+    default_kind: IndexKind = "flat"
     earlier_purpose = None
     if earlier is not None:
-        before = earlier.about
-        now: dict[str, object] = {
+        recorded = earlier.about
+        requested: dict[str, object] = {
             "text": list(rows.columns),
             "vectors": quantize,
-            "kind": kind or before.kind,
+            "kind": kind or recorded.kind,
         }
         if not same_model(probe, earlier.probe):
-            now["model"] = f"{model}, other weights"
-        check_same_run(out, before.model_dump(), now, now.keys())
-        key = key or before.key
-        small = before.kind
-        earlier_purpose = before.purpose
+            requested["model"] = f"{model}, other weights"
+        check_same_run(out, recorded.model_dump(), requested, requested.keys())
+        key = key or recorded.key
+        default_kind = recorded.kind
+        earlier_purpose = recorded.purpose
         purpose = purpose or earlier_purpose
-        others = earlier.rows.join(frame, on=HASH, how="anti", maintain_order="left")
+        absent_rows = earlier.rows.join(frame, on=HASH, how="anti", maintain_order="left")
         if remove_missing:
-            removed = others.height
+            removed = absent_rows.height
         else:
-            frame = _added(others, frame, out)
-            missing = others.height
+            frame = _add_absent_rows(absent_rows, frame, out)
+            missing = absent_rows.height
     if key not in frame.columns:  # the rows that had it were removed
         key = None
     searched_for = None if purpose == "none" else purpose
     hashes = frame[HASH].to_list()
     texts = joined(frame, rows.columns)
-    chosen = kind or ("hnsw" if len(texts) >= MANY else small)
-    check_kind(chosen)
-    matrix, encoded = _vectors(texts, hashes, embedder, earlier)
+    chosen_kind = kind or ("hnsw" if len(texts) >= MANY else default_kind)
+    check_kind(chosen_kind)
+    matrix, encoded = _reuse_or_encode(texts, hashes, embedder, earlier)
     weight = WEIGHTS["bm25"]
     if searched_for is not None:
         weight = RECIPES[searched_for].weight
@@ -213,19 +216,19 @@ def make(
         rows=len(matrix),
         dim=matrix.shape[1],
         vectors="int8" if quantize == "int8" else "float32",
-        kind=chosen,
+        kind=chosen_kind,
         weight=weight,
         purpose=searched_for,
         key=key,
     )
     with whole_folder(out) as folder:
-        recall = _write(folder, about, frame, texts, matrix, show)
+        recall = _write_index(folder, about, frame, texts, matrix, show)
         np.save(folder / PROBE, probe, allow_pickle=False)
         files = [path for path in folder.rglob("*") if path.is_file()]
         size = sum(path.stat().st_size for path in files)
     examples = list[FirstResults]()
     if searched_for not in (None, earlier_purpose):
-        examples = list(islice(_examples(SearchIndex(out, None)), _EXAMPLES))
+        examples = list(islice(_word_examples(SearchIndex(out, None)), _EXAMPLES))
     return Indexed(
         out,
         rows=about.rows,
@@ -233,7 +236,7 @@ def make(
         missing=missing,
         empty=rows.empty,
         dim=about.dim,
-        kind=chosen,
+        kind=chosen_kind,
         recall=recall,
         bytes=size,
         purpose=searched_for,
@@ -242,7 +245,7 @@ def make(
     )
 
 
-def _write(
+def _write_index(
     folder: Path,
     about: IndexManifest,
     frame: pl.DataFrame,
@@ -252,12 +255,12 @@ def _write(
 ) -> float:
     """Write the rows, vectors, words and manifest of an index; returns its recall."""
     write_parquet(folder / ROWS, frame)
-    vectors = _saved(matrix, about.vectors, folder, VECTORS)
+    vectors = _save_vectors(matrix, about.vectors, folder, VECTORS)
     searched = vectors
     if about.purpose is not None:
         show(Progress(f"compare texts ({about.purpose})"))
-        moved = vectors.collection(about.purpose).transform(matrix)
-        searched = _saved(moved, about.vectors, folder, SEARCHED)
+        transformed = vectors.collection(about.purpose).transform(matrix)
+        searched = _save_vectors(transformed, about.vectors, folder, SEARCHED)
     show(Progress("index words"))
     (folder / WORDS).mkdir()
     if about.key is not None:  # keys are also searched as words
@@ -274,13 +277,15 @@ def _write(
     return recall
 
 
-def _examples(index: SearchIndex) -> Iterator[FirstResults]:
+def _word_examples(index: SearchIndex) -> Iterator[FirstResults]:
     """Texts of which words change the first result."""
     shuffled = np.random.default_rng(_SEED).permutation(len(index))
     for place in shuffled[:_EXAMPLE_QUERIES]:
         (text,) = index.texts([place])
         (vector,) = index.searched.rows(slice(place, place + 1))
-        others = np.delete(np.arange(len(index)), place)  # itself, it would set the scale of words
+        others = np.delete(
+            np.arange(len(index)), place
+        )  # the text itself would set the scale of words
         by_model = index.ranker.ranked(text, vector, 1, others, by="model")
         by_both = index.ranker.ranked(text, vector, 1, others, by="both")
         first = index.texts([*by_model.places, *by_both.places])
@@ -288,13 +293,13 @@ def _examples(index: SearchIndex) -> Iterator[FirstResults]:
             yield FirstResults(text, *first)
 
 
-def _saved(
+def _save_vectors(
     matrix: ndarray,
     quantize: Quantize,
     folder: Path,
     name: str,
 ) -> IndexVectors:
-    """Write vectors in this format."""
+    """Write vectors in this format; returns them as they will be read."""
     if quantize != "int8":
         np.save(folder / name, matrix, allow_pickle=False)
         return IndexVectors(matrix)
@@ -318,54 +323,58 @@ def measure(vectors: IndexVectors, searcher: Searcher) -> float:
 
 
 def _with_hashes(rows: TextRows) -> pl.DataFrame:
+    """The rows with the hash of each text; raises DataError if they have another column of this name."""
     encoded = (text.encode("utf-8", "surrogatepass") for text in rows.texts)
     digests = [sha256(text).hexdigest() for text in encoded]
     hashes = pl.Series(HASH, digests, pl.String)
-    # Equal hashes: these are the rows of an index.
+    # The rows of an index have this column, with the same hashes.
     if HASH in rows.frame.columns and rows.frame[HASH].to_list() != hashes.to_list():
         raise DataError(f"the column {HASH} is reserved for hashes of texts; rename it")
     return rows.frame.with_columns(hashes)
 
 
-def _added(others: pl.DataFrame, frame: pl.DataFrame, out: Path) -> pl.DataFrame:
-    """The rows of an earlier index with other texts, then the new rows."""
+def _add_absent_rows(absent_rows: pl.DataFrame, frame: pl.DataFrame, out: Path) -> pl.DataFrame:
+    """The rows that only an earlier index has, then the new rows; raises ConfigError for other types."""
     try:
-        return pl.concat([others, frame], how="diagonal_relaxed")
+        return pl.concat([absent_rows, frame], how="diagonal_relaxed")
     except pl.exceptions.PolarsError as error:
         raise ConfigError(
             f"{out}: has columns of other types ({one_line(str(error))}); {REPLACE}"
         ) from error
 
 
-def _vectors(
+def _reuse_or_encode(
     texts: Sequence[str],
     hashes: Sequence[str],
     embedder: Embedder,
     earlier: IndexContent | None,
 ) -> tuple[ndarray, int]:
-    """Vectors of length 1, float32 (text, dim), and the number of newly encoded ones."""
+    """Vectors of length 1, float32 (text, dim), and the number of newly encoded ones.
+
+    int8 vectors of an earlier index are not reused: they would be rounded twice.
+    """
     row_of = dict[str, int]()
-    reused = np.empty((0, 0), np.float32)
+    earlier_vectors = np.empty((0, 0), np.float32)
     if earlier is not None and earlier.about.vectors == "float32":
         row_of = {digest: row for row, digest in enumerate(earlier.rows[HASH])}
-        reused = earlier.vectors.rows(slice(None))
+        earlier_vectors = earlier.vectors.rows(slice(None))
     pairs = list(zip(texts, hashes, strict=True))
     missing = dict.fromkeys(text for text, digest in pairs if digest not in row_of)
-    new = reused
+    encoded = earlier_vectors
     if missing:
-        new = embedder.encode(list(missing), embedder.prompts.document)
-        if not np.isfinite(new).all():
+        encoded = embedder.encode(list(missing), embedder.prompts.document)
+        if not np.isfinite(encoded).all():
             raise DataError(
                 f"{embedder.name}: some vectors contain NaN or infinity; check the model"
             )
-        new = scaled_to_one(new)
+        encoded = scaled_to_one(encoded)
     if len(missing) == len(texts):
-        return new, len(missing)
-    number = {text: row for row, text in enumerate(missing)}
-    matrix = np.empty((len(texts), new.shape[1]), np.float32)
+        return encoded, len(missing)
+    encoded_row = {text: row for row, text in enumerate(missing)}
+    matrix = np.empty((len(texts), encoded.shape[1]), np.float32)
     for row, (text, digest) in enumerate(pairs):
         if digest in row_of:
-            matrix[row] = reused[row_of[digest]]
+            matrix[row] = earlier_vectors[row_of[digest]]
         else:
-            matrix[row] = new[number[text]]
+            matrix[row] = encoded[encoded_row[text]]
     return matrix, len(missing)

@@ -192,7 +192,7 @@ class SearchIndex:
     def texts(self, places: Sequence[int] | np.ndarray | None = None) -> list[str]:
         """The texts of all or some rows."""
         columns = self.about.text
-        return joined(_at(self._rows.select(columns), places), columns)
+        return joined(_rows_at(self._rows.select(columns), places), columns)
 
     @property
     def key_column(self) -> str:
@@ -201,14 +201,14 @@ class SearchIndex:
 
     def keys(self, places: Sequence[int] | np.ndarray | None = None) -> list[Any]:
         """What identifies all or some rows for people: keys, or row numbers in the input."""
-        return _at(self._ids.to_frame(), places).to_series().to_list()
+        return _rows_at(self._ids.to_frame(), places).to_series().to_list()
 
     def keyed_rows(self, places: Sequence[int] | np.ndarray | None = None) -> pl.DataFrame:
         """All or some rows, with their numbers in the input if they have no key."""
         rows = self._rows
         if self.key_column not in rows.columns:
             rows = rows.with_columns(self._ids)
-        return _at(rows, places)
+        return _rows_at(rows, places)
 
     def search(
         self,
@@ -278,7 +278,7 @@ class SearchIndex:
         return nearest
 
     @cached_property
-    def _keyed(self) -> Mapping[str, list[int]]:
+    def _places_of_key(self) -> Mapping[str, list[int]]:
         """The rows of each key. A search for a key is ranked only by words, as vectors blur keys."""
         keyed = defaultdict[str, list[int]](list)
         for place, key in enumerate(self.keys() if self.about.key else ()):
@@ -286,17 +286,18 @@ class SearchIndex:
         return dict(keyed)
 
     def _hits(self, search: _Search, nearest: RankedRows | None) -> SearchHits:
+        """The hits of a search; the rows with its text as key come first."""
         query = search.query
-        keyed = self._keyed.get(query.text.strip().lower(), ())
+        key_places = self._places_of_key.get(query.text.strip().lower(), ())
         ranked = self.ranker.ranked(
             query.text,
             search.vector,
             query.top,
             search.rows,
             by=query.by,
-            weight=0.0 if keyed else query.weight,
+            weight=0.0 if key_places else query.weight,
             nearest=nearest,
-            keyed=keyed,
+            keyed=key_places,
         )
         places = ranked.places.tolist()
         scores = _score_columns(ranked)
@@ -361,7 +362,7 @@ class SearchIndex:
         return self._transformed(vectors)
 
     def _vector(self, text: str) -> np.ndarray:
-        """The model's vector of a query."""
+        """The model's vector of a query; raises ConfigError if the index was opened without its model."""
         embedder = self._embedder
         if embedder is None:
             raise ConfigError(
@@ -391,7 +392,7 @@ def _queries(size: int, times: pl.Series | None) -> Iterator[tuple[int, np.ndarr
         yield row, older
 
 
-def _at(rows: pl.DataFrame, places: Sequence[int] | np.ndarray | None) -> pl.DataFrame:
+def _rows_at(rows: pl.DataFrame, places: Sequence[int] | np.ndarray | None) -> pl.DataFrame:
     return rows if places is None else rows[list(map(int, places))]
 
 

@@ -77,16 +77,16 @@ class IndexManifest(Foreign):
 
 
 def read_manifest(folder: Path) -> IndexManifest:
-    """Read `index.json`."""
+    """Read `index.json`; raises ConfigError if there is none, and DataError if it is damaged."""
     path = folder / ABOUT
     if not path.is_file():
-        found = "is a file" if folder.is_file() else "no index.json"
-        raise ConfigError(f"{folder}: {found}; make an index first, with `aoe index`")
+        problem = "is a file" if folder.is_file() else "no index.json"
+        raise ConfigError(f"{folder}: {problem}; make an index first, with `aoe index`")
     return decode(IndexManifest, read_json(path, _REMEDY), path, _REMEDY)
 
 
 def recorded_model(folder: Path) -> str:
-    """The model that made an index; a relative path is relative to the index."""
+    """The model that made an index; a relative path is relative to the index. Raises if it isn't there."""
     model = read_manifest(folder).model
     if model != IN_MEMORY and not model.startswith(".."):
         return model
@@ -108,33 +108,34 @@ class IndexContent(NamedTuple):
 
 
 def read_index(folder: Path) -> IndexContent:
-    """Read an index, whose files must fit each other."""
+    """Read an index; raises DataError if its files don't match each other."""
     about = read_manifest(folder)
-    vectors = _vectors(folder, VECTORS, about)
+    vectors = _stored_vectors(folder, VECTORS, about)
     searched = vectors
     if about.purpose is not None:
-        searched = _vectors(folder, SEARCHED, about)
-    rows = _rows(folder / ROWS, about)
-    probe = np.array(_array(folder / PROBE, (1, about.dim)))
+        searched = _stored_vectors(folder, SEARCHED, about)
+    rows = _stored_rows(folder / ROWS, about)
+    probe = np.array(_stored_array(folder / PROBE, (1, about.dim)))
     return IndexContent(about, rows, vectors, searched, probe)
 
 
-def _vectors(folder: Path, name: str, about: IndexManifest) -> IndexVectors:
+def _stored_vectors(folder: Path, name: str, about: IndexManifest) -> IndexVectors:
     """Stored vectors, with the ranges of int8."""
-    stored = _array(folder / name, (about.rows, about.dim), about.vectors)
+    stored = _stored_array(folder / name, (about.rows, about.dim), about.vectors)
     if about.vectors == "float32":
         return IndexVectors(stored)
-    ranges = _array(folder / RANGES[name], (2, about.dim))
+    ranges = _stored_array(folder / RANGES[name], (2, about.dim))
     return IndexVectors(stored, np.array(ranges))
 
 
-def _rows(path: Path, about: IndexManifest) -> pl.DataFrame:
+def _stored_rows(path: Path, about: IndexManifest) -> pl.DataFrame:
+    """The rows of an index; raises DataError if they don't match its manifest."""
     try:
         rows = read_parquet(path)
     except DataError as error:
         raise DataError(f"is missing or not readable as parquet; {_REMEDY}", path=path) from error
-    no_texts = any(rows.schema.get(name, pl.List).is_nested() for name in about.text)
-    if rows.height != about.rows or no_texts or rows.schema.get(HASH) != pl.String:
+    lacks_texts = any(rows.schema.get(name, pl.List).is_nested() for name in about.text)
+    if rows.height != about.rows or lacks_texts or rows.schema.get(HASH) != pl.String:
         columns = ", ".join((*about.text, HASH))
         raise DataError(
             f"has {rows.height:,} rows; expected {about.rows:,} with {columns}; {_REMEDY}",
@@ -143,7 +144,8 @@ def _rows(path: Path, about: IndexManifest) -> pl.DataFrame:
     return rows
 
 
-def _array(path: Path, shape: tuple[int, int], dtype: str = "floating") -> ndarray:
+def _stored_array(path: Path, shape: tuple[int, int], dtype: str = "floating") -> ndarray:
+    """An array mapped from disk; raises DataError if it has another shape or type."""
     array = mapped_array(path, _REMEDY)
     if array.shape != shape or not np.issubdtype(array.dtype, getattr(np, dtype)):
         raise DataError(
@@ -171,7 +173,7 @@ class TextRows:
 
 
 def read_rows(source: Source, column_roles: Mapping[str, str] | None = None) -> TextRows:
-    """Read the rows of all tables of a source, in order."""
+    """Read the rows of all tables of a source, in order; raises DataError if no row has a text."""
     table = pl.DataFrame(schema=[*_ORIGIN])
     tables = list(_tables(source, column_roles))
     if tables:
@@ -180,8 +182,8 @@ def read_rows(source: Source, column_roles: Mapping[str, str] | None = None) -> 
     frame = table.drop(_ORIGIN)
     where = source_name(source)
     roles = dict(column_roles or {})
-    key = _key(frame, where, roles.pop(_ID, None))
-    columns = _columns(frame, where, roles)
+    key = _key_column(frame, where, roles.pop(_ID, None))
+    columns = _text_columns(frame, where, roles)
     frame = _with_texts(frame, columns, where)
     texts = joined(frame, columns)
     has_text = [not is_blank(text) for text in texts]
@@ -200,27 +202,30 @@ def _tables(source: Source, column_roles: Mapping[str, str] | None) -> Iterator[
 
 
 def _with_texts(frame: pl.DataFrame, columns: Sequence[str], where: str) -> pl.DataFrame:
-    """The columns whose values can be written as text; structures become JSON, and texts lose their tags."""
-    odd = [name for name, dtype in frame.schema.items() if not _is_text(dtype)]
-    if odd:
+    """The columns whose values can be written as text; structures become JSON, and texts lose their tags.
+
+    Columns without a text form are left out, with a note.
+    """
+    without_text_form = [name for name, dtype in frame.schema.items() if not _is_text(dtype)]
+    if without_text_form:
         note_once(
             "%s: left out the columns %s, whose values have no text form",
             where,
-            ", ".join(odd),
+            ", ".join(without_text_form),
         )
-    frame = frame.drop(odd)
-    changed = []
+    frame = frame.drop(without_text_form)
+    converted = []
     for column in frame:
         if column.dtype.is_nested() and not _is_list(column.dtype):
-            changed.append(column_as_json(column))
+            converted.append(column_as_json(column))
         elif column.name in columns and column.dtype == pl.String:
             texts = [text and without_tags(text, where) for text in column]
-            changed.append(pl.Series(column.name, texts, pl.String))
-    return frame.with_columns(changed)
+            converted.append(pl.Series(column.name, texts, pl.String))
+    return frame.with_columns(converted)
 
 
-def _key(frame: pl.DataFrame, where: str, key: str | None) -> str | None:
-    """The column of keys: the given one, or one of this name."""
+def _key_column(frame: pl.DataFrame, where: str, key: str | None) -> str | None:
+    """The column of keys: the given one, or one called `key`; raises DataError without the given one."""
     names = []
     for name, dtype in frame.schema.items():
         if _is_text(dtype) and not dtype.is_nested():
@@ -237,11 +242,11 @@ def _key(frame: pl.DataFrame, where: str, key: str | None) -> str | None:
 
 def joined(frame: pl.DataFrame, columns: Sequence[str]) -> list[str]:
     """The text of each row."""
-    parts = [as_written(frame[name]).fill_null("").to_list() for name in columns]
+    text_columns = [as_written(frame[name]).fill_null("").to_list() for name in columns]
     texts = []
-    for row in zip(*parts, strict=True):
-        written = [part for part in row if not is_blank(part)]
-        texts.append("\n\n".join(written))
+    for row in zip(*text_columns, strict=True):
+        paragraphs = [part for part in row if not is_blank(part)]
+        texts.append("\n\n".join(paragraphs))
     return texts
 
 
@@ -259,9 +264,9 @@ def _is_list(dtype: pl.DataType) -> bool:
 def row_ids(rows: pl.DataFrame, key: str | None) -> pl.Series:
     """What identifies each row for people, named by its column: a key, or the row's number in its file."""
     is_chunk = _CHUNK_COLUMNS.issubset(rows.columns)
-    usual = ("place",) if is_chunk else _ID_COLUMNS
-    plain = {name for name, dtype in rows.schema.items() if not dtype.is_nested()}
-    names = [name for name in (key, *usual) if name in plain]
+    id_columns = ("place",) if is_chunk else _ID_COLUMNS
+    scalar_columns = {name for name, dtype in rows.schema.items() if not dtype.is_nested()}
+    names = [name for name in (key, *id_columns) if name in scalar_columns]
     numbers = _row_numbers(rows)
     if not names:
         return numbers
@@ -270,9 +275,9 @@ def row_ids(rows: pl.DataFrame, key: str | None) -> pl.Series:
     is_known = texts.str.contains(r"\S")
     if is_known.all():
         return texts if ids.dtype.is_float() else ids
-    others = pl.select(pl.format("row {}", numbers)).to_series()
-    known: pl.Series = texts.zip_with(is_known, others)
-    return known.alias(f"{ids.name} or row")
+    row_names = pl.select(pl.format("row {}", numbers)).to_series()
+    ids_or_rows: pl.Series = texts.zip_with(is_known, row_names)
+    return ids_or_rows.alias(f"{ids.name} or row")
 
 
 def _row_numbers(rows: pl.DataFrame) -> pl.Series:
@@ -300,16 +305,16 @@ def _json_value(value: Any) -> Any:
     return str(value)
 
 
-def _columns(frame: pl.DataFrame, where: str, roles: Mapping[str, str]) -> tuple[str, ...]:
-    """The columns that form a text; `roles` are the given ones."""
+def _text_columns(frame: pl.DataFrame, where: str, roles: Mapping[str, str]) -> tuple[str, ...]:
+    """The columns that form a text; `roles` are the given ones. Raises DataError if these aren't texts."""
     names = frame.columns
     has_text = roles.keys() == {"text"}
     if not roles:
         has_text = "text" in map(str.lower, names)
     columns = tuple[str, ...]()
     if not has_text:
-        known = document_roles(frame, where, roles, needed=False)
-        columns = tuple(known[role] for role in _TEXT_ROLES if role in known)
+        role_columns = document_roles(frame, where, roles, needed=False)
+        columns = tuple(role_columns[role] for role in _TEXT_ROLES if role in role_columns)
     columns = columns or (text_column(names, where, roles, frame.iter_rows(named=True)),)
     for name in columns:
         dtype = frame.schema[name]

@@ -85,20 +85,22 @@ class Ranker:
         if allowed is not None and not len(allowed):
             return _NOTHING
         if by == "words":
-            scores = self._by_words(text, allowed, keyed)
+            scores = self._word_scores(text, allowed, keyed)
             places = best(scores, top)
-            return RankedRows(places, scores[places], words=self._shares(text, scores[places]))
+            return RankedRows(
+                places, scores[places], words=self._relative_scores(text, scores[places])
+            )
         if vector is None:
             raise ValueError("a ranking by vectors needs the query's vector")
         if nearest is None:
             (nearest,) = self.nearest(vector[None], candidates(by, top), allowed)
         if by == "model":
             return nearest
-        scores = self._by_words(text, allowed, keyed)
+        scores = self._word_scores(text, allowed, keyed)
         if weight is None:
             weight = self.about.weight
         ranked = fuse(self.vectors, vector, nearest.places, scores, weight, top)
-        return replace(ranked, words=self._shares(text, scores[ranked.places]))
+        return replace(ranked, words=self._relative_scores(text, scores[ranked.places]))
 
     def nearest(
         self,
@@ -115,7 +117,7 @@ class Ranker:
             ranked.append(RankedRows(places[is_row], cosines, cosines))
         return ranked
 
-    def _by_words(self, text: str, allowed: ndarray | None, keyed: Sequence[int]) -> ndarray:
+    def _word_scores(self, text: str, allowed: ndarray | None, keyed: Sequence[int]) -> ndarray:
         """The score of each row; that of rows which aren't allowed is 0."""
         scores = np.array(self._word_index.scores(text))
         if keyed:
@@ -127,7 +129,7 @@ class Ranker:
             scores[is_excluded] = 0
         return scores
 
-    def _shares(self, text: str, scores: ndarray) -> ndarray:
+    def _relative_scores(self, text: str, scores: ndarray) -> ndarray:
         """Scores relative to the highest possible one."""
         most = self._word_index.most(text)
         return scores / most if most else np.zeros(len(scores), np.float32)
@@ -156,7 +158,7 @@ def candidates(by: By, top: int) -> int:
 
 
 def checked(top: int, by: str, weight: float | None) -> By:
-    """Check the options of a search; returns `by`."""
+    """The checked `by` of a search; raises ConfigError for an invalid option."""
     argument("top", top, PositiveInt)
     argument("weight", weight, Annotated[float, Field(ge=0, le=1)] | None)
     kind: By = argument("by", by, By)
@@ -173,17 +175,17 @@ def allowed(
         return None
     keep = pl.repeat(value=True, n=rows.height, eager=True)
     for name, value in where.items():
-        column = _column(rows, "where", name)
+        column = _filter_column(rows, "where", name)
         keep &= _equal(column, value).fill_null(value=False)
     for name, value in before.items():
-        column, limit = _comparable(sortable(rows, name), _text(value))
+        column, limit = _comparable(sortable(rows, name), _as_text(value))
         is_before = column < limit
         keep &= is_before.fill_null(value=False)
     return keep.arg_true().to_numpy().astype(np.int64)
 
 
-def _column(rows: pl.DataFrame, option: str, name: str) -> pl.Series:
-    """A column; times are in UTC without a zone."""
+def _filter_column(rows: pl.DataFrame, option: str, name: str) -> pl.Series:
+    """A column to filter by, with times in UTC without a zone; raises ConfigError if it is missing."""
     if name not in rows.columns:
         names = one_line(", ".join(rows.columns))
         raise ConfigError(f"{option} {name}: no such column; choose from {names}")
@@ -194,8 +196,11 @@ def _column(rows: pl.DataFrame, option: str, name: str) -> pl.Series:
 
 
 def sortable(rows: pl.DataFrame, name: str) -> pl.Series:
-    """A column by which rows are ordered: texts as numbers if all that are not missing are, as in CSV."""
-    column = _column(rows, "before", name)
+    """A column by which rows are ordered, as numbers if all texts that aren't missing are, as in CSV.
+
+    Raises ConfigError for lists, and for dates that don't sort as text.
+    """
+    column = _filter_column(rows, "before", name)
     if column.dtype.is_nested():
         raise ConfigError(
             f"before {name}: contains lists; choose a column of numbers, times or texts"
@@ -219,14 +224,14 @@ def sortable(rows: pl.DataFrame, name: str) -> pl.Series:
 def _equal(column: pl.Series, value: Any) -> pl.Series:
     """Compare with `value`: lists by any item, numbers and times by value, other types as text."""
     if isinstance(column.dtype, pl.List):
-        return column.cast(pl.List(pl.String)).list.contains(_text(value))
-    column, wanted = _comparable(column, _text(value))
+        return column.cast(pl.List(pl.String)).list.contains(_as_text(value))
+    column, wanted = _comparable(column, _as_text(value))
     equal: pl.Series = column == wanted
     return equal
 
 
 def _comparable(column: pl.Series, text: str) -> tuple[pl.Series, Any]:
-    """A column and a value, both as numbers, times or texts."""
+    """A column and a value, both as numbers, times or texts; raises ConfigError if the value isn't one."""
     expected = "a number"
     try:
         if column.dtype.is_numeric():
@@ -246,7 +251,7 @@ def _comparable(column: pl.Series, text: str) -> tuple[pl.Series, Any]:
         raise ConfigError(f"{column.name}={one_line(text, 100)}: expected {expected}") from error
 
 
-def _text(value: Any) -> str:
+def _as_text(value: Any) -> str:
     """A value as texts and JSON write it."""
     if isinstance(value, date):
         return value.isoformat()

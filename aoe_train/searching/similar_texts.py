@@ -34,13 +34,13 @@ _BLOCK_PAIRS = 4096  # that are written at a time
 _SHOWN = 100  # characters of a text
 _MEMBERS = 5  # texts of a group
 # The default minimum; benchmarks/duplicate_thresholds.py has the measurements.
-_SAMPLE = 1000  # texts whose nearest neighbours choose it
+_SAMPLE_TEXTS = 1000  # texts whose nearest neighbours choose it
 _DEVIATIONS = 0.75  # above their mean cosine
-# Within these, as texts without near-duplicates would have some else, and equal texts none.
-_LEAST = 0.6
-_MOST = 0.99
-_FEW = 20  # texts, which have no distribution
-_OF_FEW = 0.8  # their minimum
+# Its bounds: without them, texts without near-duplicates would get pairs, and equal texts none.
+_LOWEST_DEFAULT = 0.6
+_HIGHEST_DEFAULT = 0.99
+_FEW_TEXTS = 20  # fewer have no distribution of cosines
+_DEFAULT_OF_FEW = 0.8  # the minimum for these
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +126,7 @@ class NearDuplicates(CommandResult):
     def to_dict(self) -> dict[str, Any]:
         """The object of `aoe duplicates --json`."""
         pairs: list[dict[str, Any]] = []
-        for part in self._parts():
+        for part in self._row_blocks():
             pairs += map(as_json, part.iter_rows(named=True))
         counts = {
             "texts": self.texts,
@@ -142,9 +142,9 @@ class NearDuplicates(CommandResult):
         Raises:
             ConfigError: `out` exists, or can't be written.
         """
-        write_table(Path(out), self._parts(), self.rows(0, 0).schema)
+        write_table(Path(out), self._row_blocks(), self.rows(0, 0).schema)
 
-    def _parts(self) -> Iterator[pl.DataFrame]:
+    def _row_blocks(self) -> Iterator[pl.DataFrame]:
         for start in range(0, len(self.pairs), _BLOCK_PAIRS):
             yield self.rows(start, _BLOCK_PAIRS)
 
@@ -162,15 +162,15 @@ class NearDuplicates(CommandResult):
         headings = ("group", "texts", "cosine", self.queries.key_column, "text")
         table = ResultTable(*headings, left=("text",))
         for number, group in enumerate(self.groups[:rows], 1):
-            of_group = self.pairs.filter(pl.col("place1").is_in(group))
-            lowest = of_group["cosine"].to_numpy().min()
+            group_pairs = self.pairs.filter(pl.col("place1").is_in(group))
+            lowest = group_pairs["cosine"].to_numpy().min()
             first, *others = _shown(self.queries, group[:_MEMBERS])
             table.add_row(f"{number:,}", f"{len(group):,}", f"{lowest:.3f}", *first)
             for text in others:
                 table.add_row("", "", "", *text)
-            more = len(group) - _MEMBERS
-            if more > 0:
-                table.add_row("", "", "", "…", f"{more:,} more")
+            hidden = len(group) - _MEMBERS
+            if hidden > 0:
+                table.add_row("", "", "", "…", f"{hidden:,} more")
         return table
 
     def _pair_table(self, rows: int) -> ResultTable:
@@ -223,12 +223,12 @@ class TextComparison:
 
     def usual_minimum(self) -> float:
         """The default of the minimum cosine, by the nearest neighbours of a sample of texts."""
-        if min(len(self.vectors), len(self.queries)) < _FEW:
-            return _OF_FEW
-        evenly = np.linspace(0, len(self.queries) - 1, _SAMPLE)
+        if min(len(self.vectors), len(self.queries)) < _FEW_TEXTS:
+            return _DEFAULT_OF_FEW
+        evenly = np.linspace(0, len(self.queries) - 1, _SAMPLE_TEXTS)
         nearest = self._highest_cosines(np.unique(evenly.astype(np.int64)))
         minimum = float(nearest.mean() + _DEVIATIONS * nearest.std())
-        return round(min(max(minimum, _LEAST), _MOST), 2)
+        return round(min(max(minimum, _LOWEST_DEFAULT), _HIGHEST_DEFAULT), 2)
 
     def highest_cosine(self) -> float:
         """The highest cosine of two texts."""
@@ -257,25 +257,25 @@ class TextComparison:
     ) -> tuple[Mapping[str, ndarray], int]:
         """Indices and cosines of similar pairs, and the number of texts with more than `neighbours`."""
         if self.searcher.index is None:
-            blocks = self._compared(min_cosine)
+            blocks = self._compare_all(min_cosine)
         else:
-            blocks = self._searched(min_cosine, neighbours)
+            blocks = self._search_neighbours(min_cosine, neighbours)
         total = len(self.queries)
         counts = np.zeros(total, np.int64)
         kept = _NO_PAIRS
-        new = list[_Pairs]()
+        pending = list[_Pairs]()
         for done, texts, pairs in blocks:
             show(Progress("compare texts", done, total))
             if not len(texts):
                 continue
             counts += np.bincount(texts, minlength=total)
-            new.append(pairs)
-            if sum(len(block.cosine) for block in new) > len(kept.cosine) + _BUFFERED_PAIRS:
-                kept = _nearest_of_each([kept, *new], neighbours, within=self.within)
-                new = []
+            pending.append(pairs)
+            if sum(len(block.cosine) for block in pending) > len(kept.cosine) + _BUFFERED_PAIRS:
+                kept = _nearest_of_each([kept, *pending], neighbours, within=self.within)
+                pending = []
         show(Progress("compare texts", total, total, ended=True))
 
-        first, second, cosine = _nearest_of_each([kept, *new], neighbours, within=self.within)
+        first, second, cosine = _nearest_of_each([kept, *pending], neighbours, within=self.within)
         order = np.lexsort((second, first, -cosine))
         ordered = {
             "place1": first[order],
@@ -284,7 +284,7 @@ class TextComparison:
         }
         return ordered, int((counts > neighbours).sum())
 
-    def _compared(self, min_cosine: float) -> Iterator[_Block]:
+    def _compare_all(self, min_cosine: float) -> Iterator[_Block]:
         """All similar pairs, each once, by comparing all texts."""
         for start in range(0, len(self.queries), _BLOCK_QUERIES):
             block = self.queries.rows(slice(start, start + _BLOCK_QUERIES))
@@ -300,7 +300,7 @@ class TextComparison:
                     texts = np.concatenate([pairs.first, pairs.second])
                 yield _Block(start + len(block), texts, pairs)
 
-    def _searched(self, min_cosine: float, neighbours: int) -> Iterator[_Block]:
+    def _search_neighbours(self, min_cosine: float, neighbours: int) -> Iterator[_Block]:
         """The similar pairs that a faiss index finds; some of them twice."""
         # One more shows whether there are more; within one index, the text itself is also found.
         count = min(neighbours + 1 + self.within, len(self.vectors))
@@ -336,8 +336,7 @@ def _nearest_of_each(parts: Sequence[_Pairs], count: int, *, within: bool) -> _P
     ranked = texts[order]
     ranks = np.arange(len(ranked)) - np.searchsorted(ranked, ranked)
     is_near = np.zeros(len(pairs.first), bool)
-    near = order[ranks < count] % max(
-        len(is_near), 1
-    )  # within one index, each pair is listed twice
+    # Within one index, each pair is listed twice.
+    near = order[ranks < count] % max(len(is_near), 1)
     is_near[near] = True
     return _Pairs(pairs.first[is_near], pairs.second[is_near], pairs.cosine[is_near])

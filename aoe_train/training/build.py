@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from aoe_train.settings.train_settings import TrainSettings
     from aoe_train.training.load import Loaded
 
-_SAMPLE = 2048  # texts for the initial map to a teacher's vectors, or for their principal axes
-_BLOCK = 1 << 20  # tokens processed at once
+_SAMPLE_TEXTS = 2048  # for the initial map to a teacher's vectors, or for their principal axes
+_BLOCK_TOKENS = 1 << 20  # tokens processed at once
 
 
 @dataclass(frozen=True)
@@ -87,13 +87,13 @@ class Built:
 
     def epochs(self, steps: int) -> float:
         """Epochs after this many optimiser steps."""
-        whole, rest = divmod(steps, self.steps_an_epoch)
-        return whole + rest * self.args.gradient_accumulation_steps / len(self.batches)
+        whole_epochs, steps_left = divmod(steps, self.steps_an_epoch)
+        return whole_epochs + steps_left * self.args.gradient_accumulation_steps / len(self.batches)
 
     def rows(self, steps: int) -> int:
         """Number of rows in this many optimiser steps, over all processes."""
-        epochs, rest = divmod(steps, self.steps_an_epoch)
-        unfinished = self.batches.plan(epochs)[: rest * self.args.gradient_accumulation_steps]
+        epochs, steps_left = divmod(steps, self.steps_an_epoch)
+        unfinished = self.batches.plan(epochs)[: steps_left * self.args.gradient_accumulation_steps]
         return self.batches.rows_seen(epochs) + sum(map(len, unfinished))
 
     def save(self, folder: Path) -> None:
@@ -109,7 +109,11 @@ class Built:
 
 
 def build(loaded: Loaded, *, placeholders: bool = False) -> Built:
-    """Tokenise, plan batches, combine backbone and objectives; `placeholders` replace teachers' vectors."""
+    """Tokenise, plan batches, and combine backbone and objectives.
+
+    `placeholders` replace teachers' vectors. Raises ConfigError for settings that the rows or the backbone
+    don't support. The backbone of `loaded` is changed: adapters are added, and weights are frozen.
+    """
     args = loaded.process.args
     settings = loaded.settings
     train = loaded.data.train
@@ -168,7 +172,7 @@ def _may_leave_gradients_out(model: PairModel, loaded: Loaded) -> bool:
 
 
 def _set_trained_weights(encoder: Encoder, settings: TrainSettings) -> None:
-    """Freeze all weights but the trained ones: adapters, the top layers or all."""
+    """Add adapters, and freeze all weights but the trained ones: adapters, the top layers or all."""
     backbone: Any = encoder.model.backbone
     is_packed = isinstance(backbone, PackedBackbone)
     if settings.run.shard and is_packed and backbone.varies:
@@ -201,7 +205,7 @@ def _check_dropout(backbone: PreTrainedModel) -> None:
 
 
 def _build_model(encoder: Encoder, datasets: Sequence[Dataset], loaded: Loaded) -> PairModel:
-    """The text model with the objective of each dataset."""
+    """The text model with the objective of each dataset, on the run's device."""
     backbone = encoder.model.backbone
     settings = loaded.settings
     args = loaded.process.args
@@ -295,14 +299,18 @@ def _build_loader(datasets: Sequence[Dataset], batches: Mixture, loaded: Loaded)
     """Loads the batches with the `numbers` of their rows; with several datasets also with their `dataset`."""
 
     def collated(rows: list[int]) -> dict[str, Any]:
-        number, numbers = batches.locate(rows)
-        data = datasets[number]
+        dataset_number, row_numbers = batches.locate(rows)
+        dataset = datasets[dataset_number]
         tensors = collate(
-            numbers, data.examples, data.store, data.teacher_outputs, views=data.views
+            row_numbers,
+            dataset.examples,
+            dataset.store,
+            dataset.teacher_outputs,
+            views=dataset.views,
         )
-        batch: dict[str, Any] = {"numbers": numbers, **tensors}
+        batch: dict[str, Any] = {"numbers": row_numbers, **tensors}
         if len(datasets) > 1:
-            batch["dataset"] = number
+            batch["dataset"] = dataset_number
         return batch
 
     return DataLoader(
@@ -336,7 +344,7 @@ def _teacher_info(
 def _teacher_sample(encoder: Encoder, teacher: TeacherVectors, examples: Examples) -> TeacherSample:
     """Vectors of some texts by both models, evenly spread over the rows."""
     columns = examples.rows.shape[1]
-    rows = examples.evenly_spread(math.ceil(_SAMPLE / columns))
+    rows = examples.evenly_spread(math.ceil(_SAMPLE_TEXTS / columns))
     present = examples.rows[rows] != ABSENT
     texts = examples.rows[rows][present].tolist()
     prompts = examples.prompts
@@ -350,18 +358,21 @@ def _teacher_sample(encoder: Encoder, teacher: TeacherVectors, examples: Example
 
 
 def _return_layers(encoder: Encoder, loaded: Loaded) -> tuple[int, ...]:
-    """Let the text model return the earlier layers to train, and return their numbers."""
-    wanted, *others = {settings.objective.layers for settings in loaded.datasets.values()}
-    if others:
+    """Let the text model return the earlier layers to train, and return their numbers.
+
+    Raises ConfigError if datasets request different layers, or the backbone doesn't have them.
+    """
+    requested, *different = {settings.objective.layers for settings in loaded.datasets.values()}
+    if different:
         raise ConfigError(
             "objective.layers: differs between datasets, which share one model; set it for the run, not in"
             " datasets.NAME"
         )
-    if not wanted:
+    if not requested:
         return ()
     backbone = encoder.model.backbone
     depth = count_layers(backbone)
-    layers = tuple(range(1, depth)) if wanted == "all" else wanted
+    layers = tuple(range(1, depth)) if requested == "all" else requested
     if not layers or max(layers) >= depth:
         raise ConfigError(
             f"objective.layers {', '.join(map(str, layers)) or 'all'}: this backbone has {depth} layers;"
@@ -376,7 +387,7 @@ def _used_tokens(backbone: PreTrainedModel, stores: Iterable[TokenStore]) -> np.
     embeddings: Any = backbone.get_input_embeddings()
     used = np.zeros(embeddings.num_embeddings, np.bool_)
     for store in stores:
-        for start in range(0, len(store.ids), _BLOCK):
-            used[store.ids[start : start + _BLOCK]] = True
+        for start in range(0, len(store.ids), _BLOCK_TOKENS):
+            used[store.ids[start : start + _BLOCK_TOKENS]] = True
     used[getattr(backbone.config, "pad_token_id", None) or 0] = True
     return np.flatnonzero(used)

@@ -125,13 +125,16 @@ class SavePolicy:
     def __init__(self, settings: LogSettings, stop_requested: Callable[[], bool]) -> None:
         self._steps = settings.checkpoint_steps
         self._seconds = 60 * settings.checkpoint_minutes
-        self._last = time.monotonic()
+        self._last_save = time.monotonic()
         self._stop_requested = stop_requested
         self.stops = False
 
     def saves(self, step: int, device: torch.device, *, logs: bool) -> bool:
-        """Whether to save after this step, which `logs` or not; the same on all ranks."""
-        due = time.monotonic() - self._last >= self._seconds
+        """Whether to save after this step, which `logs` or not; the same on all ranks.
+
+        Sets `stops`, and starts the time to the next checkpoint if this one is saved.
+        """
+        due = time.monotonic() - self._last_save >= self._seconds
         if not is_distributed():
             self.stops = self._stop_requested()
         elif logs:
@@ -145,7 +148,7 @@ class SavePolicy:
             due = step % self._steps == 0
         saves = self.stops or due
         if saves:
-            self._last = time.monotonic()
+            self._last_save = time.monotonic()
         return saves
 
 
@@ -187,7 +190,7 @@ class WeightAverage:
 
     @torch.no_grad()
     def chosen(self, model: nn.Module) -> dict[str, Tensor] | None:
-        """The weights to evaluate and save instead of the model's current ones; None for the latter."""
+        """The weights to evaluate and save; None if these are the model's current ones."""
         if self._initial is None:
             return self.mean
         chosen = {}

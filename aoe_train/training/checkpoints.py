@@ -54,7 +54,10 @@ def step_of(checkpoint: Path) -> int:
 
 
 def save(run: TrainingRun) -> None:
-    """Write a checkpoint of a run, and remove older ones; all processes must call it."""
+    """Write a checkpoint of a run, and remove older ones; all processes must call it.
+
+    Raises Diverged instead of saving a model that has diverged.
+    """
     run.check_divergence()
     process = run.built.loaded.process
     model = run.built.model
@@ -106,7 +109,7 @@ def restore(run: TrainingRun, checkpoint: Path) -> None:
     run.name = content["name"]
     run.losses.restore(content["losses"], run.built.args.device)
     run.events.state = replace(
-        _restored_history(content["history"], run.events.callbacks),
+        _restore_history(content["history"], run.events.callbacks),
         is_world_process_zero=run.state.is_world_process_zero,
         is_local_process_zero=run.state.is_local_process_zero,
     )
@@ -121,7 +124,10 @@ def restore(run: TrainingRun, checkpoint: Path) -> None:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The content of a checkpoint; runs no code, and refuses other objects than tensors and numbers."""
+    """The content of a checkpoint; raises DataError for other objects than tensors and numbers.
+
+    A checkpoint can't run code.
+    """
     try:
         content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
     except Exception as error:  # torch raises various errors
@@ -159,14 +165,14 @@ def load_optimiser(model: nn.Module, optimiser: Any, state: Any) -> None:
 def _random_state(device: torch.device) -> dict[str, Any]:
     """This process's random states."""
     algorithm, keys, *rest = cast("tuple[Any, ...]", np.random.get_state())
-    of_device = None
+    device_state = None
     if device.type != "cpu":
-        of_device = torch.get_device_module(device).get_rng_state()
+        device_state = torch.get_device_module(device).get_rng_state()
     return {
         "python": random.getstate(),
         "numpy": (algorithm, keys.tolist(), *rest),
         "cpu": torch.random.get_rng_state(),
-        "device": of_device,
+        "device": device_state,
     }
 
 
@@ -179,14 +185,14 @@ def restore_random_state(states: dict[str, Any], device: torch.device) -> None:
         torch.get_device_module(device).set_rng_state(states["device"])
 
 
-def _restored_history(history: str, callbacks: Sequence[TrainerCallback]) -> TrainerState:
-    """The log; restores the callbacks' states."""
+def _restore_history(history: str, callbacks: Sequence[TrainerCallback]) -> TrainerState:
+    """Restore the callbacks' states, and return the log."""
     state = TrainerState(**json.loads(history))
     by_type: Any = state.stateful_callbacks
     for name, saved in by_type.items():
         same_type = [callback for callback in callbacks if type(callback).__name__ == name]
         states = saved if isinstance(saved, list) else [saved]
-        for callback, each in zip(same_type, states, strict=False):
-            for attribute, value in each.get("attributes", {}).items():
+        for callback, callback_state in zip(same_type, states, strict=False):
+            for attribute, value in callback_state.get("attributes", {}).items():
                 setattr(callback, attribute, value)
     return state

@@ -79,7 +79,10 @@ class Fitted:
 def fit(
     built: Built, callbacks: Sequence[TrainerCallback], stop_requested: Callable[[], bool]
 ) -> Fitted:
-    """Train to the end, restore the best weights, and compare the model with its backbone."""
+    """Train to the end, restore the best weights, and compare the model with its backbone.
+
+    Raises Stopped after a checkpoint on request, and Diverged once training can't recover.
+    """
     loaded = built.loaded
     model = built.model
     train = built.data.train
@@ -87,7 +90,7 @@ def fit(
     settings = loaded.settings
     judged = loaded.judged
     score = _dev_scorer(built)
-    encode = partial(_encode, built)
+    encode = partial(_encode_for_scores, built)
     similarity = built.encoder.settings.similarity_fn_name
     before: DevScores | None = on_main(score) if score else None
     texts = sample_texts(rows.texts for rows in (*train.values(), *dev.values()))
@@ -123,7 +126,7 @@ def fit(
 
 
 def _train_to_end(run: TrainingRun) -> None:
-    """Train from the newest checkpoint to the end, and restore the best weights."""
+    """Train from the newest checkpoint to the end, and restore the best weights; raises as `fit`."""
     process = run.built.loaded.process
     model = run.built.model
     try:
@@ -147,12 +150,12 @@ def run_epochs(run: TrainingRun) -> None:
     events = run.events
     step = run.step
     built = run.built
-    first = state.global_step
-    run.logged = first
+    first_step = state.global_step
+    run.logged = first_step
     start = time.perf_counter()
     events("on_train_begin")
     run.show()
-    for epoch in range(first // built.steps_an_epoch, state.num_train_epochs):
+    for epoch in range(first_step // built.steps_an_epoch, state.num_train_epochs):
         events("on_epoch_begin")
         with run.clock.running():
             for batches in _batches_of_steps(run, epoch):
@@ -180,7 +183,10 @@ def run_epochs(run: TrainingRun) -> None:
             break
     runtime = time.perf_counter() - start
     run.log(
-        {"train_runtime": runtime, "train_steps_per_second": (state.global_step - first) / runtime}
+        {
+            "train_runtime": runtime,
+            "train_steps_per_second": (state.global_step - first_step) / runtime,
+        }
     )
     events("on_train_end")
     run.show(ended=True)
@@ -192,24 +198,24 @@ def _batches_of_steps(run: TrainingRun, epoch: int) -> Iterator[list[dict[str, A
     args = run.built.args
     random_state = run.random_state
     run.random_state = None
-    done = 0
+    steps_done = 0
     if random_state is not None:
-        done = run.state.global_step % run.built.steps_an_epoch
-        if not done:
+        steps_done = run.state.global_step % run.built.steps_an_epoch
+        if not steps_done:
             checkpoints.restore_random_state(random_state, args.device)
     run.built.batches.set_epoch(epoch)
     accumulation = args.gradient_accumulation_steps
-    batches = iter(skip_first_batches(loader, done * accumulation) if done else loader)
-    for step in range(done, run.built.steps_an_epoch):
+    batches = iter(skip_first_batches(loader, steps_done * accumulation) if steps_done else loader)
+    for step in range(steps_done, run.built.steps_an_epoch):
         group = list(islice(batches, accumulation))
         # Starting an epoch draws a random number.
-        if random_state is not None and step == done != 0:
+        if random_state is not None and step == steps_done > 0:
             checkpoints.restore_random_state(random_state, args.device)
         yield group
 
 
 def _log_evaluate_save(run: TrainingRun, norm: Tensor | None, lr: float) -> None:
-    """Log, evaluate and save as callbacks have requested."""
+    """Log, evaluate and save as callbacks have requested; raises Stopped after the checkpoint of a stop."""
     events = run.events
     if events.control.should_log:
         run.log_losses(norm, lr)
@@ -318,12 +324,12 @@ def _save_sound_weights(run: TrainingRun) -> str:
 def _dev_scorer(built: Built) -> Callable[[], DevScores] | None:
     """A function that scores the dev data in the precision of evaluation, if there is any."""
     sources = built.loaded.sources
-    sets = built.data.dev
+    dev_sets = built.data.dev
     encoder = built.encoder
     settings = built.loaded.settings
     show = built.loaded.process.show
     metric = sources.dev_metric
-    if metric is None and not sets:
+    if metric is None and not dev_sets:
         return None
 
     def progress(at: Progress) -> None:
@@ -336,13 +342,13 @@ def _dev_scorer(built: Built) -> Callable[[], DevScores] | None:
             # Processes of a sharded model must run the same batches, so none may halve one after an error.
             encode = partial(encoder.encode, halve=not settings.run.shard, progress=progress)
             return dev_scores(
-                encode, sets, encoder.settings.similarity_fn_name, chosen=settings.mix.dev
+                encode, dev_sets, encoder.settings.similarity_fn_name, chosen=settings.mix.dev
             )
 
     return score
 
 
-def _encode(built: Built, texts: list[str]) -> np.ndarray:
+def _encode_for_scores(built: Built, texts: list[str]) -> np.ndarray:
     """Vectors in the precision of evaluation."""
     with evaluation_precision(built.args):
         return built.encoder.encode(texts, halve=not built.loaded.settings.run.shard)

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from aoe_train.training.training_arguments import Process
     from pairkit.base.cli.progress import Listener
 
-_SAMPLE = 1000  # pairs on which the backbone is scored before training
+_SAMPLE_PAIRS = 1000  # pairs on which the backbone is scored before training
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,10 @@ class Loaded:
 
 
 def load(sources: Sources, settings: TrainSettings, process: Process) -> Loaded:
-    """Read the rows, load the backbone, and choose the settings that depend on them."""
+    """Read the rows, load the backbone, and choose the settings that depend on them.
+
+    Seeds all random generators. Raises ConfigError or DataError for unusable settings, rows or models.
+    """
     set_seed(settings.seed)
     say = process.say
     show = process.show
@@ -158,7 +161,7 @@ def training_warnings(loaded: Loaded) -> Iterator[str]:
 
 
 def _sample_texts(data: Data, sources: Sources, seed: int, process: Process) -> Data:
-    """The data with a sample of the training texts, without near-duplicates."""
+    """The data with a sample of the training texts, without near-duplicates; prints what was left out."""
     ((name, rows),) = data.train.items()
     with stage("draw texts", process.show):
         rows = draw_texts(rows, seed)
@@ -218,8 +221,8 @@ def _overlap_warnings(data: Data) -> Iterator[str]:
     trained = {text for rows in data.train.values() for text in rows.texts}
     for name, rows in data.dev.items():
         is_trained = np.array([text in trained for text in rows.texts])
-        cells = is_trained[rows.rows] | (rows.rows == ABSENT)
-        if count := int(cells.all(axis=1).sum()):
+        is_known_cell = is_trained[rows.rows] | (rows.rows == ABSENT)
+        if count := int(is_known_cell.all(axis=1).sum()):
             yield (
                 f"warning: {count:,} of the {len(rows):,} dev rows of {name} have only training texts, so"
                 " their score is too high"
@@ -234,19 +237,19 @@ def _score_backbone(
     say: Say,
     show: Listener,
 ) -> float | None:
-    """The backbone's AUC on a sample of the pairs, if their labels are 0 and 1."""
+    """Print and return the backbone's AUC on a sample of the pairs, if their labels are 0 and 1."""
     ((name, rows),) = data.train.items()
     if rows.kind != "binary" or rows.labels is None:
         return None
-    chosen = rows.evenly_spread(_SAMPLE)
-    labels = rows.labels[chosen]
+    sampled_rows = rows.evenly_spread(_SAMPLE_PAIRS)
+    labels = rows.labels[sampled_rows]
     if len(np.unique(labels)) < 2:
         return None
-    used, indices = np.unique(rows.rows[chosen], return_inverse=True)
+    used_texts, indices = np.unique(rows.rows[sampled_rows], return_inverse=True)
     sample = replace(
         rows,
-        texts=[rows.texts[text] for text in used.tolist()],
-        rows=indices.reshape(len(chosen), -1),
+        texts=[rows.texts[text] for text in used_texts.tolist()],
+        rows=indices.reshape(len(sampled_rows), -1),
         labels=labels,
     )
     prompts = run_prompts(settings, encoder.settings, {name: sample}, data.dev)
@@ -273,7 +276,11 @@ def _score_backbone(
 def load_backbone(
     sources: Sources, settings: TrainSettings, device: Any
 ) -> tuple[Encoder, TrainSettings]:
-    """The backbone (float32; frozen under adapters in the run's precision), and defaults for decoders."""
+    """The backbone, and the settings with defaults for decoders.
+
+    It is in float32, or in the run's precision if it is frozen under adapters. Raises ConfigError if it can't
+    be trained with these settings.
+    """
     check_pin(sources.backbone, sources.revision, trust_remote_code=sources.trust_remote_code)
     folder = find_folder(sources.backbone, revision=sources.revision)
     is_encoder = is_static(folder) or "pooling" in stored_settings(folder)
@@ -330,8 +337,8 @@ def read_authorship(source: Source) -> tuple[bool, Author | None]:
             run = read_object(folder / "run.json")
             if str(run.get("made_by")).startswith("label "):
                 llms = run.get("llms")
-                kinds = []
+                llm_kinds = []
                 if isinstance(llms, dict):
-                    kinds = [llm.get("kind") for llm in llms.values()]
-                return True, "rules" if set(kinds) == {"wordnet"} else None
+                    llm_kinds = [llm.get("kind") for llm in llms.values()]
+                return True, "rules" if set(llm_kinds) == {"wordnet"} else None
     return False, None

@@ -67,7 +67,10 @@ class LossLog:
         self._batches.append(_Batch(detached, rows, step, dataset))
 
     def drain(self) -> dict[str, float]:
-        """The mean of each part since the last call; with several datasets also by name: `nli.loss`."""
+        """The mean of each part since the last call; with several datasets also by name: `nli.loss`.
+
+        Raises as `check`.
+        """
         by_name: dict[str, list[float]] = {}
         for batch, parts in zip(self._batches, self.check(), strict=True):
             for name, value in parts.items():
@@ -89,7 +92,7 @@ class LossLog:
             self._batches.append(_Batch(**batch | {"parts": parts}))
 
     def check(self) -> list[dict[str, float]]:
-        """The values of each batch's parts; raises an error if a loss is not finite."""
+        """The values of each batch's parts; raises Diverged (or DataError) if a loss is not finite."""
         if not self._batches:
             return []
         parts = [part.float() for batch in self._batches for part in batch.parts.values()]
@@ -101,10 +104,10 @@ class LossLog:
         return values
 
     def _fail(self, batch: _Batch, loss: float) -> NoReturn:
-        """Name the rows of a batch whose loss is not finite."""
+        """Raise an error that names the rows of a batch whose loss is not finite."""
         # All ranks have the same loss, so all of them call this.
-        of_ranks = gather_objects([*batch.rows])
-        rows = ", ".join(map(str, sorted(chain.from_iterable(of_ranks))))
+        rows_by_rank = gather_objects([*batch.rows])
+        rows = ", ".join(map(str, sorted(chain.from_iterable(rows_by_rank))))
         dataset = f" of {batch.dataset}" if batch.dataset else ""
         problem = (
             f"the loss became {loss} on a batch of rows {rows}{dataset} (counted from 0 in the training data;"

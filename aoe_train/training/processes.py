@@ -82,9 +82,9 @@ def gather_objects(value: Any) -> list[Any]:
     """The values of all ranks; each rank must call it."""
     if not is_distributed():
         return [value]
-    parts = [None] * dist.get_world_size()
-    dist.all_gather_object(parts, value)
-    return parts
+    values = [None] * dist.get_world_size()
+    dist.all_gather_object(values, value)
+    return values
 
 
 class _Gather(torch.autograd.Function):
@@ -188,13 +188,13 @@ def copy_weights(weights: dict[str, Tensor]) -> dict[str, Tensor]:
 
 def gather_weights(weights: dict[str, Tensor], *, main: bool) -> dict[str, Tensor]:
     """The unsharded weights in host memory if `main`, else nothing; all processes must call it."""
-    whole = {}
+    gathered = {}
     for name, weight in weights.items():
         if isinstance(weight, DTensor):
             weight = weight.full_tensor()
         if main:
-            whole[name] = weight.detach().cpu()
-    return whole
+            gathered[name] = weight.detach().cpu()
+    return gathered
 
 
 def shard_like(value: Tensor, weight: Tensor) -> Tensor:
@@ -208,12 +208,12 @@ def shard_like(value: Tensor, weight: Tensor) -> Tensor:
 @torch.no_grad()
 def unshard(model: nn.Module) -> None:
     """Gather the whole weights on every process, in host memory; afterwards the model can only be saved."""
-    whole: dict[int, nn.Parameter] = {}  # by id, since modules can share a weight
+    gathered: dict[int, nn.Parameter] = {}  # by id, since modules can share a weight
     for module in model.modules():
         for name, weight in module.named_parameters(recurse=False):
             if not isinstance(weight, DTensor):
                 continue
-            if id(weight) not in whole:
+            if id(weight) not in gathered:
                 tensor = weight.full_tensor().cpu()
-                whole[id(weight)] = nn.Parameter(tensor, requires_grad=weight.requires_grad)
-            setattr(module, name, whole[id(weight)])
+                gathered[id(weight)] = nn.Parameter(tensor, requires_grad=weight.requires_grad)
+            setattr(module, name, gathered[id(weight)])

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from aoe_train.training.pair_model import PairModel
 
 # The numbers of tokens of the shapes.
-_LEAST_TOKENS = 256
+_MIN_TOKENS = 256
 _GROWTH = 1.25
 _MULTIPLE = 128
-_LEAST_LONGEST = 64  # upper bound of a text's tokens
+_MIN_LONGEST = 64  # upper bound of a text's tokens
 _MAX_GRAPHS = 32
 _WARM_UPS = 2  # before a capture, as libraries allocate memory in their first calls
 _UNSUPPORTED = ("prompt_lengths", "guide", "teacher", "scores", "dataset")  # parts of a batch
@@ -56,8 +56,8 @@ def choose_shape(lengths: np.ndarray, most_texts: int, limit: int) -> StepShape:
     have no positions beyond the longest text of the run.
     """
     power_of_two = 1 << (int(lengths.max()) - 1).bit_length()
-    longest = min(limit, max(_LEAST_LONGEST, power_of_two))
-    tokens = _LEAST_TOKENS
+    longest = min(limit, max(_MIN_LONGEST, power_of_two))
+    tokens = _MIN_TOKENS
     while True:
         texts = most_texts + 1 + tokens // longest
         if tokens - lengths.sum() >= texts - len(lengths):
@@ -93,9 +93,9 @@ def unpadded(
 ]:
     """The arguments of `PairModel.fixed_shape` in a vector of `padded`, without a copy of integers."""
     sizes = [shape.tokens, shape.texts, shape.texts, rows * columns]
-    rest = len(inputs) - sum(sizes)
-    ids, lengths, texts, indices, label_bits = torch.split(inputs, [*sizes, rest])
-    labels = label_bits.view(torch.float64).float() if rest else None
+    num_labels = len(inputs) - sum(sizes)
+    ids, lengths, texts, indices, label_bits = torch.split(inputs, [*sizes, num_labels])
+    labels = label_bits.view(torch.float64).float() if num_labels else None
     return ids, lengths, indices.view(rows, columns), texts, labels
 
 
@@ -144,8 +144,10 @@ class StepGraphs:
             try:
                 if is_first:
                     self._seen.add(shape)
-                    return self._parts(self._body(inputs, shape, columns))
-                graph = self._capture(inputs, lambda: self._step(inputs, shape, columns))
+                    return self._named_losses(self._losses_and_gradients(inputs, shape, columns))
+                graph = self._capture(
+                    inputs, lambda: self._step_with_shared_gradients(inputs, shape, columns)
+                )
                 self._graphs[shape] = graph
             except Exception as error:  # noqa: BLE001 - from libraries; the batch then runs eagerly
                 self._give_up(error)
@@ -156,7 +158,7 @@ class StepGraphs:
         graph.replay()
         for weight, gradient in self._gradients.items():
             weight.grad = gradient
-        return self._parts(graph.values.clone())  # the next replay overwrites them
+        return self._named_losses(graph.values.clone())  # the next replay overwrites them
 
     def _fits(self, batch: Mapping[str, Any]) -> bool:
         """Whether a batch has the usual number of rows, texts of one piece, and nothing else."""
@@ -170,9 +172,9 @@ class StepGraphs:
         if self._args.device.type != "cuda":
             return True
         torch.cuda.empty_cache()
-        of_step = torch.cuda.max_memory_allocated() - torch.cuda.memory_allocated()
+        step_bytes = torch.cuda.max_memory_allocated() - torch.cuda.memory_allocated()
         free, _ = torch.cuda.mem_get_info()
-        self._captures_more = free >= 2 * of_step
+        self._captures_more = free >= 2 * step_bytes
         return self._captures_more
 
     def _give_up(self, error: Exception) -> None:
@@ -184,11 +186,11 @@ class StepGraphs:
             reason = one_line(f"{type(error).__name__}: {error}", 200)
             self._say(f"continuing without CUDA graphs, which don't work for this model ({reason})")
 
-    def _parts(self, values: Tensor) -> dict[str, Tensor]:
+    def _named_losses(self, values: Tensor) -> dict[str, Tensor]:
         """The loss parts by name."""
         return dict(zip(self._names, values.unbind(), strict=True))
 
-    def _body(self, inputs: Tensor, shape: StepShape, columns: int) -> Tensor:
+    def _losses_and_gradients(self, inputs: Tensor, shape: StepShape, columns: int) -> Tensor:
         """Compute gradients, and return the loss parts."""
         # A graph would keep a cached cast of the weights as they were at the capture.
         precision = torch.autocast(
@@ -196,14 +198,14 @@ class StepGraphs:
         )
         with precision:
             tensors = unpadded(inputs, shape, self._rows, columns)
-            parts = self._model.fixed_shape(*tensors, longest=shape.longest)
-        parts["loss"].backward()  # type: ignore[no-untyped-call]
-        self._names = list(parts)
-        return torch.stack([part.detach() for part in parts.values()])
+            losses = self._model.fixed_shape(*tensors, longest=shape.longest)
+        losses["loss"].backward()  # type: ignore[no-untyped-call]
+        self._names = list(losses)
+        return torch.stack([part.detach() for part in losses.values()])
 
-    def _step(self, inputs: Tensor, shape: StepShape, columns: int) -> Tensor:
-        """As `_body`, with the gradients in the tensors that all graphs share."""
-        values = self._body(inputs, shape, columns)
+    def _step_with_shared_gradients(self, inputs: Tensor, shape: StepShape, columns: int) -> Tensor:
+        """As `_losses_and_gradients`, with the gradients in the tensors that all graphs share."""
+        values = self._losses_and_gradients(inputs, shape, columns)
         if not self._gradients:
             trained = [weight for weight in self._model.parameters() if weight.grad is not None]
             self._gradients = {weight: torch.empty_like(weight) for weight in trained}

@@ -36,12 +36,15 @@ _Pair = tuple[str, str]
 def scores_from_file(
     path: Path, examples: Examples, scale: tuple[float, float] | None
 ) -> npt.NDArray[np.float32]:
-    """The scores (row, other column) of each row's first text with each of its others."""
+    """The scores (row, other column) of each row's first text with each of its others.
+
+    Raises ConfigError for single texts, and DataError if a pair has no score.
+    """
     if examples.kind == "single":
         raise ConfigError(
             "teacher.scores: found single texts, expected pairs or triplets; use --teacher"
         )
-    known = _read_scores(path)
+    score_of_pair = _read_scores(path)
     low, high = scale or (0.0, 1.0)
     scores = np.full((len(examples), examples.rows.shape[1] - 1), np.nan, np.float32)
     missing: list[_Pair] = []
@@ -50,8 +53,8 @@ def scores_from_file(
             if other == ABSENT:
                 continue
             pair = examples.texts[first], examples.texts[other]
-            if pair in known:
-                scores[row, column] = (known[pair] - low) / (high - low)
+            if pair in score_of_pair:
+                scores[row, column] = (score_of_pair[pair] - low) / (high - low)
             else:
                 missing.append(pair)
     if missing:
@@ -64,12 +67,12 @@ def scores_from_file(
 
 
 def _read_scores(path: Path) -> dict[_Pair, float]:
-    """The scores of a file by pair of texts."""
+    """The scores of a file by pair of texts; raises DataError for missing or contradictory scores."""
     table = read_table(path)
     start = first_row(path)
     roles = find_roles(table, str(path))
-    of_texts = Roles(roles.text1, roles.text2, negatives=roles.negatives)
-    rows = to_rows(table.with_row_index(ROW, offset=start), of_texts, str(path))
+    text_roles = Roles(roles.text1, roles.text2, negatives=roles.negatives)
+    rows = to_rows(table.with_row_index(ROW, offset=start), text_roles, str(path))
     column = SCORES if SCORES in table.columns else roles.label
     if not column:
         raise DataError(
@@ -77,7 +80,7 @@ def _read_scores(path: Path) -> dict[_Pair, float]:
             " training rows, or pairs with a score",
             path=path,
         )
-    known: dict[_Pair, float] = {}
+    score_of_pair: dict[_Pair, float] = {}
     lists = _scores_by_row(table[column], path, start)
     for row, (pairs, scores) in enumerate(zip(_pairs_by_row(rows), lists, strict=True), start):
         if len(pairs) != len(scores):
@@ -88,14 +91,14 @@ def _read_scores(path: Path) -> dict[_Pair, float]:
                 row=row,
             )
         for pair, score in zip(pairs, scores, strict=True):
-            if known.setdefault(pair, score) != score:
+            if score_of_pair.setdefault(pair, score) != score:
                 one, other = (repr(one_line(text, 60)) for text in pair)
                 raise DataError(
-                    f"{one} and {other} have the scores {known[pair]:g} and {score:g}; keep one of them",
+                    f"{one} and {other} have the scores {score_of_pair[pair]:g} and {score:g}; keep one of them",
                     path=path,
                     row=row,
                 )
-    return known
+    return score_of_pair
 
 
 def _pairs_by_row(rows: pl.DataFrame) -> Iterator[list[_Pair]]:
@@ -109,7 +112,7 @@ def _pairs_by_row(rows: pl.DataFrame) -> Iterator[list[_Pair]]:
 
 
 def _scores_by_row(column: pl.Series, path: Path, start: int) -> list[list[float]]:
-    """The scores of each row, a single number as a list of one."""
+    """The scores of each row, a single number as a list of one; raises DataError for other values."""
     if not isinstance(column.dtype, pl.List | pl.Array):
         column = column.cast(pl.Float64, strict=False).reshape((-1, 1))
     lists = []
@@ -128,7 +131,7 @@ def _scores_by_row(column: pl.Series, path: Path, start: int) -> list[list[float
 
 
 def vectors_from_file(path: Path, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-    """The vectors of these texts, in their order."""
+    """The vectors of these texts, in their order; raises DataError if the file lacks one."""
     table = read_table(path)
     for name in (_TEXT, _VECTOR):
         if name not in table.columns:
@@ -138,8 +141,8 @@ def vectors_from_file(path: Path, texts: Sequence[str]) -> npt.NDArray[np.float3
                 path=path,
             )
     matrix = _vector_matrix(table[_VECTOR], path)
-    known = table[_TEXT].cast(pl.String).to_list()
-    row_of = {text: row for row, text in enumerate(known)}
+    table_texts = table[_TEXT].cast(pl.String).to_list()
+    row_of = {text: row for row, text in enumerate(table_texts)}
     missing = [text for text in texts if text not in row_of]
     if missing:
         raise DataError(
@@ -151,7 +154,7 @@ def vectors_from_file(path: Path, texts: Sequence[str]) -> npt.NDArray[np.float3
 
 
 def _vector_matrix(vectors: pl.Series, path: Path) -> npt.NDArray[np.float32]:
-    """The vectors of a table, which must have one size and be finite."""
+    """The vectors of a table; raises DataError unless they have one size and are finite."""
     if not isinstance(vectors.dtype, pl.List | pl.Array):
         raise DataError(
             f"{_VECTOR} has no lists of numbers; expected a vector in each row", path=path

@@ -103,33 +103,33 @@ class Teacher:
         if settings is None:
             return [""] * columns
         prompts = self._settings.prompts
-        known = settings.named_prompts
+        named_prompts = settings.named_prompts
         has_anchors = examples.kind in ("positive", "triplet")
-        if prompts is None and has_anchors and {QUERY, *DOCUMENTS} & known.prompts.keys():
-            return [known.query] + [known.document] * (columns - 1)
+        if prompts is None and has_anchors and {QUERY, *DOCUMENTS} & named_prompts.prompts.keys():
+            return [named_prompts.query] + [named_prompts.document] * (columns - 1)
         try:
             return column_prompts(prompts, settings, [examples]).by_column(examples)
         except ConfigError as error:
             raise ConfigError(f"{self.role}.{error}") from error
 
     def check(self, objective: ObjectiveSettings, trained: EncoderSettings) -> None:
-        """Refuse a similarity of vectors that the objective doesn't support."""
+        """Raise ConfigError if the objective doesn't support the similarity of the vectors."""
         settings = self._encoder_settings
-        taught = None if settings is None else similarity_of(settings)
+        teacher_similarity = None if settings is None else similarity_of(settings)
         if self.role == "guide":
-            if taught not in (None, "cosine"):
+            if teacher_similarity not in (None, "cosine"):
                 raise ConfigError(
-                    f"guide {self.name}: its vectors are compared by {taught}; expected a model with cosine"
+                    f"guide {self.name}: its vectors are compared by {teacher_similarity}; expected a model with cosine"
                     " similarity"
                 )
             return
-        parts = [part for part in _SCORE_PARTS if part in objective.weights.active]
+        score_parts = [part for part in _SCORE_PARTS if part in objective.weights.active]
         similarity = similarity_of(trained)
-        is_comparable = similarity in ("cosine", "dot") and taught in (None, similarity)
-        if parts and not is_comparable:
+        is_comparable = similarity in ("cosine", "dot") and teacher_similarity in (None, similarity)
+        if score_parts and not is_comparable:
             raise ConfigError(
-                f"teacher {self.name}: its vectors are compared by {taught or similarity}, the model's by"
-                f" {similarity}, but {', '.join(parts)} needs both by cosine or both by dot; use another"
+                f"teacher {self.name}: its vectors are compared by {teacher_similarity or similarity}, the model's by"
+                f" {similarity}, but {', '.join(score_parts)} needs both by cosine or both by dot; use another"
                 " teacher, --set encoder.similarity_fn_name=…, or the part embed_distill"
             )
 
@@ -155,7 +155,7 @@ def similarity_of(settings: EncoderSettings) -> str:
 
 
 def scores_identity(teacher: TeacherSettings) -> dict[str, Any]:
-    """The hash of the given scores, for run.json; empty without scores."""
+    """The hash of the given scores, for run.json; empty without scores. Raises ConfigError without a file."""
     if teacher.scores is None:
         if teacher.score_range is not None:
             raise ConfigError(
@@ -197,7 +197,10 @@ def load_teachers(
 
 
 def _guide_and_teacher(settings: TrainSettings, backbone: Encoder) -> list[Teacher]:
-    """Those that a run has; with smoothing, the backbone teaches itself."""
+    """The guide and the teacher that a run has; with smoothing, the backbone teaches itself.
+
+    Raises ConfigError for settings of one that has no model.
+    """
     teachers = []
     sections: dict[Role, TeacherModelSettings] = {
         "guide": settings.guide,
@@ -245,14 +248,14 @@ def precompute_vectors(
             if placeholders and teacher.dim is not None:
                 zeros = np.zeros((1, teacher.dim), np.float32)
                 column = ColumnVectors(zeros, np.zeros(len(examples), np.int64))
-                taught = TeacherVectors([column] * max(2, examples.rows.shape[1]))
+                teacher_vectors = TeacherVectors([column] * max(2, examples.rows.shape[1]))
             else:
-                taught = _encode_columns(teacher, examples, cache, show)
+                teacher_vectors = _encode_columns(teacher, examples, cache, show)
             if teacher.role == "teacher" and settings.smoothing is not None:
-                (column, _) = taught.columns
+                (column, _) = teacher_vectors.columns  # equal, as `collate` repeats a single text
                 by_text = column.vectors[column.indices]
-                taught = neighbour_teacher(examples.texts, by_text, settings)
-            vectors[name][teacher.role] = taught
+                teacher_vectors = neighbour_teacher(examples.texts, by_text, settings)
+            vectors[name][teacher.role] = teacher_vectors
         teacher.__dict__.pop("encoder", None)  # frees its memory
 
     outputs = {}

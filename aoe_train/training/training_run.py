@@ -91,20 +91,23 @@ class OptimiserStep:
         return context
 
     def backward(self, inputs: dict[str, Any], step: int, batches: int) -> None:
-        """Add the gradient of one of the `batches` of a step, and its losses to the log."""
+        """Add the gradient of one of the `batches` of a step, and its losses to the log.
+
+        Takes `numbers` out of `inputs`.
+        """
         self._wrapped.train()
-        rows = inputs.pop("numbers")
-        number = inputs.get("dataset")
-        dataset = None if number is None else self._datasets[number]
-        parts = None if self._graphs is None else self._graphs(inputs)
-        if parts is not None:
-            self._losses.add(parts, rows, step, dataset)
+        row_numbers = inputs.pop("numbers")
+        dataset_number = inputs.get("dataset")
+        dataset = None if dataset_number is None else self._datasets[dataset_number]
+        losses = None if self._graphs is None else self._graphs(inputs)
+        if losses is not None:
+            self._losses.add(losses, row_numbers, step, dataset)
             return
         inputs = upload_batch(inputs, self._args.device)  # while the device still computes
-        parts = self._wrapped(**inputs)
-        self._losses.add(parts, rows, step, dataset)
+        losses = self._wrapped(**inputs)
+        self._losses.add(losses, row_numbers, step, dataset)
         del inputs
-        self.accelerator.backward(parts["loss"] / batches)
+        self.accelerator.backward(losses["loss"] / batches)
 
     def clip(self) -> Tensor | None:
         """Clip the gradient, and return its norm before; None if the run doesn't clip."""
@@ -126,7 +129,7 @@ class OptimiserStep:
 
 @contextmanager
 def _rejections(option: str) -> Iterator[None]:
-    """Errors of transformers and torch about values of `run.trainer`."""
+    """Raise ConfigError for errors of transformers and torch about values of `run.trainer`."""
     try:
         yield
     except (ImportError, TypeError, ValueError) as error:
@@ -171,12 +174,12 @@ def _wrap_model(
     """The model, prepared for precision and processes, and its optimiser."""
     optimiser = _make_optimiser(model, args)
     with warnings.catch_warnings():
-        # A matter for accelerate.
+        # accelerate sets this option, so its deprecation is not the user's concern.
         warnings.filterwarnings("ignore", "`broadcast_buffers`", FutureWarning)
         if not is_sharded(model):
             wrapped, prepared = accelerator.prepare(model, optimiser)
             return wrapped, prepared
-        # It gathers weights and gradients itself.
+        # A sharded model gathers weights and gradients itself.
         wrapped = accelerator.prepare_model(model, device_placement=False, evaluation_mode=True)
         return wrapped, accelerator.prepare(optimiser)
 
@@ -275,12 +278,12 @@ class TrainingRun:
         if self.state.global_step == self.logged:
             return
         self.logged = self.state.global_step
-        parts = self.losses.drain()
+        losses = self.losses.drain()
         norms = {} if norm is None else {"grad_norm": float(norm)}
-        self.log({"loss": parts["loss"], **norms, "learning_rate": lr, **parts})
+        self.log({"loss": losses["loss"], **norms, "learning_rate": lr, **losses})
 
     def log(self, logs: dict[str, float]) -> None:
-        """Add a log entry, and stop a run whose gradient shows divergence."""
+        """Add a log entry; raises Diverged if the gradient shows divergence."""
         logs["epoch"] = self.state.epoch or 0.0
         self.state.log_history.append({**logs, "step": self.state.global_step})
         self.events("on_log", logs=logs)
@@ -292,10 +295,13 @@ class TrainingRun:
         # fp16's loss scaling skips steps with an infinite gradient, which is no sign of divergence.
         history = [] if self.built.args.fp16 else self.state.log_history
         norms = [entry["grad_norm"] for entry in history if "grad_norm" in entry]
-        self._stop_if(gradient_problem(norms))
+        self._raise_if_diverged(gradient_problem(norms))
 
     def evaluate(self) -> None:
-        """Score the dev data, and keep the weights if they are the best; all ranks get the same scores."""
+        """Score the dev data, and keep the weights if they are the best; all ranks get the same scores.
+
+        Raises Diverged instead of scoring a model that has diverged.
+        """
         if self.score is None:
             return
         self.check_divergence()
@@ -322,7 +328,7 @@ class TrainingRun:
             self.best = copy_weights(self.average.chosen(model) or trained_weights(model))
 
     def check_divergence(self) -> None:
-        """Stop a run that has diverged, with the same result on all ranks."""
+        """Raise Diverged on all ranks if the losses or the vectors of one show divergence."""
         self.losses.check()
         model = self.built.model
         with self.clock.paused():
@@ -330,9 +336,8 @@ class TrainingRun:
             if is_main() or is_sharded(model):
                 with unsharded_root(model):
                     spread = self.collapse.spread()
-            self._stop_if(self.collapse.problem(on_main(lambda: spread)))
+            self._raise_if_diverged(self.collapse.problem(on_main(lambda: spread)))
 
-    def _stop_if(self, problem: str | None) -> None:
-        """End a run that has diverged."""
+    def _raise_if_diverged(self, problem: str | None) -> None:
         if problem is not None:
             raise Diverged.at(self.state.global_step, problem, lr=self.built.args.learning_rate)

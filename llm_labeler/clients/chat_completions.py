@@ -23,6 +23,7 @@ from llm_labeler.records import (
     ending_of,
 )
 from llm_labeler.settings import LlmSettings
+from llm_labeler.settings.providers import LIMIT_NAMES
 from pairkit.base.errors import ConfigError, PairkitError, RemoteError
 from pairkit.base.openai_api.refusals import Refusal, RefusedCall, read_json
 from pairkit.base.printable import one_line
@@ -93,16 +94,15 @@ class Dialect:
         self._chosen: dict[str, Any] = {
             name: value for name, value in sampling.items() if value is not None
         }
-        if settings.kind == "glm":
-            self._chosen["thinking"] = {"type": "disabled"}  # on by default, and billed
+        self._chosen |= settings.api.fields
         self.refused: set[str] = set()  # fields that the server doesn't know
         # Whether the server has answered a request with it.
         self._has_format = False
         self._has_system = False
         self.misses = Counter[AskKey]()  # unexplained refusals of each question with the format
         # OpenAI's newer models accept only the newer name, most other servers only the older one.
-        names = ["max_completion_tokens", "max_tokens"]
-        self._limits = names if settings.kind == "openai" else names[::-1]
+        first = settings.api.limit_field
+        self._limits = sorted(LIMIT_NAMES, key=lambda limit: limit != first)
 
     def form(self, ask: Ask) -> Form:
         """The form of the next request for a question."""
@@ -116,7 +116,7 @@ class Dialect:
         is_refused = is_missed or "response_format" in self.refused
         if structured == "off" or ask.schema is None or is_refused:
             return Form(limit, "", has_system)
-        if self._settings.kind != "glm":
+        if self._settings.api.takes_schemas:
             return Form(limit, "json_schema", has_system)
         # Without a schema, the prompt has to describe the JSON.
         has_json = any("json" in message.content.lower() for message in ask.messages)

@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 import os
 import re
-import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cached_property
 from ipaddress import ip_address
-from pathlib import Path
 
 from llm_labeler.clients.chat_completions import Dialect, call_error, models_of, read_body, reply_of
 from llm_labeler.clients.llms import Provider
 from llm_labeler.records import Ask, CallFailed, LlmReply, Prices, TokenUsage
 from llm_labeler.settings import LlmSettings
+from llm_labeler.settings.providers import PROVIDERS
 from pairkit.base.errors import AuthError, ConfigError, PairkitError, RemoteError
 from pairkit.base.openai_api.channel import Channel, ServerConnection
 from pairkit.base.openai_api.credentials import ANTHROPIC_HOST, find_key, key_variable
@@ -23,11 +22,8 @@ from pairkit.base.openai_api.refusals import NoAnswer, Refusal, RefusedCall
 from pairkit.base.printable import one_line
 from pairkit.base.system.address import Address, read_address
 
-_PUBLISHED = tomllib.loads(Path(__file__).with_name("prices.toml").read_text(encoding="utf-8"))
-AS_OF: str = _PUBLISHED["as_of"]
-_PRICES: Mapping[str, Mapping[str, tuple[float, float]]] = {
-    host: {model: tuple(prices) for model, prices in models.items()}
-    for host, models in _PUBLISHED["hosts"].items()
+_PRICES = {
+    host: models for provider in PROVIDERS.values() for host, models in provider.prices.items()
 }
 _SEPARATOR = re.compile(r"[/:@]")  # between maker, model and variant
 # Models without open weights: every other server of one is a gateway.
@@ -42,13 +38,6 @@ _MAX_BYTES = 8 << 20  # of a response
 # A text has at most as many tokens as bytes; chat templates add special tokens, and some a system message.
 _TOKENS_PER_MESSAGE = 16
 _TOKENS_PER_CALL = 256
-# OpenAI-compatible endpoints; Anthropic's ignores response_format and seed.
-_DEFAULT_URLS = {
-    "openai": "https://api.openai.com/v1",
-    "glm": "https://open.bigmodel.cn/api/paas/v4",
-    "anthropic": "https://api.anthropic.com/v1",
-    "gemini": "https://generativelanguage.googleapis.com/v1beta/openai",
-}
 _EXAMPLE = "http://localhost:8000/v1"
 _ANSWER_FIELDS = (
     "kind",
@@ -72,7 +61,7 @@ def find_prices(settings: LlmSettings, address: Address) -> Prices:
     return Prices(prompt, completion)
 
 
-def _published(settings: LlmSettings, address: Address) -> tuple[float, float] | None:
+def _published(settings: LlmSettings, address: Address) -> Sequence[float] | None:
     if address.host in _PRICES:
         return _look_up(address.host, settings.model)
     _, _, model = settings.model.rpartition("/")  # gateways prefix the maker: openai/gpt-4o
@@ -95,7 +84,7 @@ def _is_private(host: str) -> bool:
         return "." not in host or host.endswith(_PRIVATE_DOMAINS)
 
 
-def _look_up(host: str, model: str) -> tuple[float, float] | None:
+def _look_up(host: str, model: str) -> Sequence[float] | None:
     folded = model.casefold()
     prices = _PRICES[host]
     return prices.get(folded) or prices.get(_DATE.sub("", folded))
@@ -113,7 +102,7 @@ class ServerProvider(Provider):
         self.address = _find_address(name, settings)
         parameters = _answer_parameters(name, settings, self.address)
         super().__init__(name, settings, parameters, find_prices(settings, self.address))
-        self.kind = settings.kind
+        self.has_batches = settings.api.has_batches
         self._settings = settings
         self.dialect = Dialect(name, settings)
         self.refused = self.dialect.refused
@@ -155,8 +144,8 @@ class ServerProvider(Provider):
                 f"llm {self.name}: can't be reached at {self.address.url} ({missed.detail}); {remedy}, or set"
                 f" base_url in [llm.{self.name}]"
             ) from missed
-        # GLM's list is incomplete.
-        is_trusted = self.kind == "glm" or not self._settings.must_be_listed
+        settings = self._settings
+        is_trusted = not (settings.must_be_listed and settings.api.lists_all_models)
         if models and not is_trusted and not {*_spellings(self.model)} & {*models}:
             raise self._no_such_model(models)
 
@@ -269,7 +258,7 @@ def _answer_parameters(name: str, settings: LlmSettings, address: Address) -> st
 
 
 def _find_address(name: str, settings: LlmSettings) -> Address:
-    url = settings.base_url or _DEFAULT_URLS.get(settings.kind)
+    url = settings.base_url or settings.api.url
     if not url:
         raise ConfigError(
             f"llm {name}: no address; set base_url in [llm.{name}], such as {_EXAMPLE}"

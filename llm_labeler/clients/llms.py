@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from llm_labeler.records import Ask, CallFailed, LlmReply, Prices, TokenUsage, content_hash
-from llm_labeler.settings import RULES, LabelSettings, LlmSettings
+from llm_labeler.settings import FUNCTION, LabelSettings, LlmSettings
+from llm_labeler.settings.providers import PRICES_AS_OF
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
@@ -104,10 +105,8 @@ class Llms(Printed, tuple[Llm, ...]):
 
     def table(self) -> ResultTable:
         """One row per LLM."""
-        from llm_labeler.clients.llm_server import AS_OF
-
         left = ("kind", "model", "server", "key")
-        caption = f"$ per million tokens (?: unknown); prices that are not configured are those of {AS_OF}"
+        caption = f"$ per million tokens (?: unknown); prices that are not configured are those of {PRICES_AS_OF}"
         table = ResultTable("name", *left, "$ in / out", caption=caption, left=left)
         for llm in self:
             key = llm.key_variable or "none"
@@ -150,9 +149,9 @@ def known_llms(settings: LabelSettings) -> Llms:
 def build(name: str, settings: LlmSettings, function: LlmFunction | None = None) -> Provider:
     """Make the provider of one `[llm.NAME]`, without reading keys or connecting."""
     # Import only the libraries of this kind.
-    if settings.kind == "function":
+    if settings.kind == FUNCTION:
         return FunctionProvider(name, settings, function)
-    if settings.kind == RULES:
+    if settings.is_rules:
         from llm_labeler.clients.wordnet import WordnetProvider
 
         return WordnetProvider(name, settings)
@@ -184,7 +183,7 @@ class FunctionProvider(Provider):
             raise ConfigError(
                 f"llm {name}: no function; pass one from Python, as llm={{{name!r}: your_function}}"
             )
-        parameters = json.dumps({"kind": "function", "model": settings.model}, sort_keys=True)
+        parameters = json.dumps({"kind": FUNCTION, "model": settings.model}, sort_keys=True)
         prices = (
             Prices(0.0, 0.0) if settings.local else Prices(settings.price_in, settings.price_out)
         )

@@ -11,6 +11,7 @@ from typing import Any
 from llm_labeler.dataset.label_splits import DatasetRows, DatasetSplits
 from llm_labeler.records import POLARITIES, format_counts
 from llm_labeler.settings import AGGREGATIONS, RULES
+from llm_labeler.settings.tasks import TASKS
 from pairkit.base.errors import DataError
 from pairkit.dataset.making.dataset_card import dataset_card, table
 from pairkit.dataset.records import card_files, dataset_folder
@@ -36,11 +37,11 @@ def label_card(
     """The README of the dataset."""
     rules = [name for name, llm in run["llms"].items() if llm["kind"] == RULES]
     by_rules = len(rules) == len(run["llms"])
-    task = run["settings"].get("task", "paraphrase")
+    task = TASKS[run["settings"]["task"]]
     label_type, label = _LABELS[graded]
     texts = {
         **CARD_TEXTS["common"],
-        **CARD_TEXTS[task],
+        **task.card,
         "type": label_type,
         "label": label,
         "names": ", ".join(map(_code, rules)),

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 
 _STARTING = "starting"  # state of a batch that may not have reached the server
-_KINDS_WITH_BATCHES = ("openai", "openai_compatible")
 
 
 async def run_batch(
@@ -63,7 +62,7 @@ async def run_batch(
 def _with_batches(provider: Provider) -> ServerProvider:
     from llm_labeler.clients.llm_server import ServerProvider
 
-    if isinstance(provider, ServerProvider) and provider.kind in _KINDS_WITH_BATCHES:
+    if isinstance(provider, ServerProvider) and provider.has_batches:
         return provider
     raise ConfigError(
         f"llm {provider.name}: has no Batch API; leave it out, or run without --batch"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from llm_labeler.clients.llms import LlmFunction, is_async
-from llm_labeler.settings import LabelSettings
+from llm_labeler.settings import FUNCTION, LabelSettings
 from pairkit.base.errors import ConfigError
 from pairkit.base.settings import between_commas, load_settings
 
@@ -38,7 +38,7 @@ def read_arguments(
                 functions[name] = llm
                 function = llm if hasattr(llm, "__qualname__") else type(llm)
                 model = f"python:{function.__module__}.{function.__qualname__}"
-                changes |= {f"llm.{name}.kind": "function", f"llm.{name}.model": model}
+                changes |= {f"llm.{name}.kind": FUNCTION, f"llm.{name}.model": model}
             elif llm is not None:
                 changes |= {f"llm.{name}.{field}": value for field, value in llm.items()}
     # In `below`, so that the configuration can raise the concurrency of a plain function.

@@ -29,7 +29,7 @@ from llm_labeler.runs.questions_and_votes import (
     estimate_judges,
     with_votes,
 )
-from llm_labeler.settings import AGGREGATIONS, PARAPHRASE, RULES, LabelSettings
+from llm_labeler.settings import AGGREGATIONS, LabelSettings
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.cli.terminal import say
@@ -237,7 +237,7 @@ class QualityWarnings:
 
     def __init__(self, settings: LabelSettings) -> None:
         asks_for_positives = "positive" in settings.prompt.polarities
-        rules = [name for name in settings.proposers if settings.llm[name].kind == RULES]
+        rules = [name for name in settings.proposers if settings.llm[name].is_rules]
         self._needs_positives = rules if asks_for_positives else []
         self._counts: dict[str, Counter[str]] = {}  # by LLM
 
@@ -358,7 +358,7 @@ def assemble(
     settings = record.settings
     judges = estimate_judges(run.screened, run.store, record)  # first: `weighted` needs all votes
     aggregation = settings.ensemble.aggregation
-    rows = DatasetRows(aggregation, settings.seed, triplets=settings.task != PARAPHRASE)
+    rows = DatasetRows(aggregation, settings.seed, triplets=settings.labelling.makes_triplets)
     counts = Counter[str]()
     for reason, count in record.dropped_texts.items():
         counts[f"text_{reason}"] = count

@@ -32,7 +32,7 @@ from llm_labeler.runs.label import (
 from llm_labeler.runs.label_folder import RunRecord, check_out
 from llm_labeler.runs.prompts import Template
 from llm_labeler.runs.questions_and_votes import TextCandidates, add_votes, judge_questions
-from llm_labeler.settings import RULES, LabelSettings
+from llm_labeler.settings import LabelSettings
 from pairkit.base.cli.progress import Listener
 from pairkit.base.cli.result_table import ResultTable
 from pairkit.base.cli.terminal import say
@@ -223,7 +223,7 @@ def judge_pairs(
 
 def _check_judges(settings: LabelSettings) -> None:
     for name in settings.proposers:
-        if settings.llm[name].kind == RULES:
+        if settings.llm[name].is_rules:
             raise ConfigError(f"{name} is a set of rules, which can't judge; name LLMs in --llm")
     if not settings.proposers:
         raise ConfigError("no LLM is named; give --llm, preferably of several makers")

@@ -39,7 +39,7 @@ from llm_labeler.runs.label_folder import (
 from llm_labeler.runs.label_plan import Plan, estimate
 from llm_labeler.runs.prompts import load_template
 from llm_labeler.runs.questions_and_votes import GenerationTask, ScreenedTexts, judge_questions
-from llm_labeler.settings import AGGREGATIONS, RULES, BudgetSettings, LabelSettings
+from llm_labeler.settings import AGGREGATIONS, BudgetSettings, LabelSettings
 from pairkit.base.cli.progress import Display, Listener
 from pairkit.base.errors import ConfigError, DataError, PairkitError, RemoteError, by_reader
 from pairkit.base.openai_api.channel import run_anywhere
@@ -246,7 +246,7 @@ def generate(
     record, texts, providers = prepare(source, columns, settings, functions)
     notes.add_input(texts, remote_llms(settings, providers))
     check_out(out, record.run_json(), fresh=fresh)
-    if any(settings.llm[name].kind == RULES for name in providers):
+    if any(settings.llm[name].is_rules for name in providers):
         from llm_labeler.clients.wordnet import language_warning
 
         warning = language_warning([text.text for text in texts.texts])

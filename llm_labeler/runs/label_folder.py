@@ -20,7 +20,7 @@ from pairkit.base.system.folders import check_same_run, existing_run
 from pairkit.dataset.parquet import read_parquet, write_parquet
 
 _COMMAND = "label"
-_TRIPLET_SETTINGS = (
+_HARD_NEGATIVE_SETTINGS = (
     ("prompt", "changes"),
     ("filters", "min_kept"),
 )  # without effect on other tasks
@@ -75,8 +75,9 @@ class RunRecord:
         """The content of run.json: nothing that differs between equal runs, and no credential."""
         settings = self.settings
         kept = settings.model_dump(mode="json", exclude={"llm", "budget", "breaker", "local_only"})
-        for section, name in _TRIPLET_SETTINGS if settings.task != "triplet" else ():
-            del kept[section][name]
+        if not settings.labelling.has_hard_negatives:
+            for section, name in _HARD_NEGATIVE_SETTINGS:
+                del kept[section][name]
         kept["llms"] = [*settings.proposers]
         kept["prompt"]["template"] = Path(settings.prompt.template).name
         # Unused settings are left out.

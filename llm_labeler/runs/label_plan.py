@@ -12,7 +12,7 @@ from llm_labeler.dispatch.budget import PROMISE, Spending, money
 from llm_labeler.records import Ask, Text, TokenUsage
 from llm_labeler.runs.label_folder import RunRecord
 from llm_labeler.runs.questions_and_votes import GenerationTask
-from llm_labeler.settings import RULES, BudgetSettings
+from llm_labeler.settings import BudgetSettings
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import spoken
 
@@ -176,7 +176,7 @@ def _estimate_llm(
         # Of the candidates that are not judged yet.
         share = missing / questions if questions else 1.0
         likely += _judging(record, texts, len(settings.proposers) - is_proposer, share)
-    is_free = settings.llm[provider.name].kind == RULES
+    is_free = settings.llm[provider.name].is_rules
     if is_free:
         likely = TokenUsage(0, 0)
         at_most = TokenUsage(0, 0)

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from llm_labeler.records import CHANGES, POLARITIES, ChangeKind, Message, Polarity, content_hash
-from llm_labeler.settings import PARAPHRASE, PromptSettings
+from llm_labeler.settings import PromptSettings
+from llm_labeler.settings.tasks import TASKS
 from pairkit.base.errors import ConfigError
 from pairkit.dataset.reading.reader import read_pairs
 
@@ -129,7 +130,11 @@ def _parts(examples: Iterable[tuple[str, tuple[str, ...]]]) -> list[str]:
 def load_template(settings: PromptSettings, task: str) -> Template:
     """Load the template and the examples that the settings name."""
     name = settings.template
-    if name in (PAPER_NAME, HARDENED_NAME) or name == task != PARAPHRASE:
+    prompt = TASKS[task].prompt
+    if name == task and prompt:
+        questions = {polarity: prompt[polarity] for polarity in POLARITIES}
+        template = Template(name, questions, prompt["system"])
+    elif name in (PAPER_NAME, HARDENED_NAME):
         template = replace(_from_file(_BUILT_IN / f"{name}.toml", POLARITIES), name=name)
     else:
         template = _from_file(Path(name), settings.polarities)

@@ -28,6 +28,7 @@ from llm_labeler.records import (
     Ask,
     AskKey,
     Candidate,
+    ChangeKind,
     Item,
     JudgeVote,
     Polarity,
@@ -38,7 +39,7 @@ from llm_labeler.records import (
 )
 from llm_labeler.runs.label_folder import RunRecord
 from llm_labeler.runs.prompts import PAPER_NAME
-from llm_labeler.settings import RULES, FilterSettings
+from llm_labeler.settings import FilterSettings
 
 _STRING = {"type": "string"}
 
@@ -74,7 +75,10 @@ class GenerationTask:
             hashes = {record.template.prompt_hash(size, polarity, sample) for sample in samples}
             self._hashes[polarity] = hashes
         self._proposers = frozenset(self.settings.proposers)
-        self._changes = self.settings.prompt.changes if self.settings.task == "triplet" else ()
+        self._labelling = self.settings.labelling
+        self._changes: tuple[ChangeKind, ...] = ()
+        if self._labelling.has_hard_negatives:
+            self._changes = self.settings.prompt.changes
 
     def questions_per_text(self, llm: str) -> int:
         """Number of questions about one text: polarities times samples."""
@@ -119,13 +123,17 @@ class GenerationTask:
         items = [(answer.key, self._items(text, answer)) for answer in answers]
         return screen(text, items, self.settings.filters, self._reject)
 
+    def _is_hard(self, polarity: Polarity | None) -> bool:
+        """Whether sentences of this polarity are hard negatives, which name what they change."""
+        return self._labelling.has_hard_negatives and polarity == "negative"
+
     def _samples(self, llm: str) -> int:
         """Samples of each question; rules are asked once, as they are deterministic."""
-        return 1 if self.settings.llm[llm].kind == RULES else self.settings.samples
+        return 1 if self.settings.llm[llm].is_rules else self.settings.samples
 
     def _schema_of(self, polarity: Polarity, llm: str) -> dict[str, Any] | None:
         """The schema to request; none with the papers' prompt, whose request is kept as published."""
-        if self.settings.task == "triplet" and polarity == "negative":
+        if self._is_hard(polarity):
             kinds = {"type": "string", "enum": list(self._changes)}
             return _schema(_object({"kind": kinds, "sentence": _STRING}))
         is_papers = self.record.template.name == PAPER_NAME
@@ -139,7 +147,7 @@ class GenerationTask:
         size = self.settings.size
         polarity = None if answer.key.task == "judge" else answer.key.task
         options: dict[str, Any] = {"text": text.text, "finish": reply.finish, "size": size}
-        if self.settings.task == "triplet" and polarity == "negative":
+        if self._is_hard(polarity):
             return parse_hard_negatives(reply.raw, **options)
         return parse_answer(reply.raw, polarity=polarity, **options)
 
@@ -147,9 +155,9 @@ class GenerationTask:
         self, item: Item, text: str, polarity: Polarity, settings: FilterSettings
     ) -> str | None:
         """The reason to drop a sentence; None to keep it."""
-        if self.settings.task == "query":
+        if self._labelling.asks_questions:
             return reject_query(item.text, text, polarity, settings)
-        if self.settings.task == "triplet" and polarity == "negative":
+        if self._is_hard(polarity):
             return reject_hard_negative(item, text, settings, self._changes)
         return reject_rewrite(item, text, polarity, settings)
 

@@ -56,6 +56,18 @@ def test_order_batches_and_repeats_do_not_matter(bert):
         assert (rough * exact).sum(1).min() > 0.999
 
 
+def test_the_training_mode_survives_an_exception(bert):
+    encoder = load(bert)
+    encoder.model.train()
+
+    def stop(_):
+        raise KeyboardInterrupt
+
+    with raises(KeyboardInterrupt):
+        encoder.encode(TEXTS, progress=stop)
+    assert encoder.model.training
+
+
 def test_encoding_does_not_change_the_identity(bert):
     encoder = load(bert)
     other = encoder.tokenizer.backend_tokenizer

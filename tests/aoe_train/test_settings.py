@@ -13,6 +13,7 @@ from aoe_train.data.defaults import (
     first_person_share,
     unused_lengths_warning,
     with_defaults,
+    with_defaults_for_all,
 )
 from aoe_train.objectives.objective_checks import check_objective
 from aoe_train.objectives.objective_settings import PRESETS as OBJECTIVES
@@ -105,9 +106,25 @@ def test_domain_budget_by_rows_and_author(author, rows, epochs, interpolate):
     assert (optim.epochs, optim.interpolate, optim.top_layers) == (epochs, interpolate, 2)
 
 
-def test_temperature_average_and_scheduler():
+@parametrize(
+    "rows, preset, average",
+    [
+        ({"binary": 600}, "auto", 0.5),
+        # One epoch
+        ({"binary": 16_000}, "auto", 1.0),
+        ({"graded": 600}, "auto", 1.0),
+        ({"binary": 600, "graded": 600}, "auto", 1.0),
+        ({"binary": 600}, "domain", 0.0),
+    ],
+)
+def test_few_binary_pairs_average_the_second_half_of_the_run(rows, preset, average):
+    settings = load_settings(TrainSettings, flags={"preset": preset})
+    facts = {kind: DatasetFacts(kind, count) for kind, count in rows.items()}
+    assert with_defaults_for_all(settings, facts, dim=384).optim.average == average
+
+
+def test_temperature_and_scheduler():
     assert [of(kind).objective.tau.cosent for kind in ("binary", "graded")] == [0.05, 0.2]
-    assert [of(preset=name).optim.average for name in ("auto", "cosent-paper")] == [1.0, 0.0]
     schedulers = [of(preset=name).optim.scheduler for name in ("auto", "cosent-paper", "domain")]
     assert schedulers == ["constant_with_warmup", "linear", "linear"]
 

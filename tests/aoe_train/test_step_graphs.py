@@ -267,7 +267,7 @@ def test_nothing_waits(flash, monkeypatch):
         model = pair_model(name).to(META)
         with monkeypatch.context() as patch, no_assignment():
             patch.setattr(torch, "autocast", lambda *_, **__: torch.enable_grad())
-            graphs(model)._body(inputs, shape, 2)
+            graphs(model)._losses_and_gradients(inputs, shape, 2)
         assert any(weight.grad is not None for weight in model.parameters())
 
 

@@ -98,6 +98,15 @@ def test_a_share_of_the_rest_is_kept_for_a_later_stage():
         budget.reserve("a", TokenUsage(51, 0), None)
 
 
+def test_a_call_that_is_not_awaited_counts_at_its_plain_bound():
+    budget = Budget(BudgetSettings(max_tokens=1000), Spending())
+    budget.settle(hold(budget, 6, 4), charge(TokenUsage(12, 8), None))
+    late = hold(budget, 6, 4)
+    assert late.amounts == (1, 20, 0)  # the server counts twice the bound
+    budget.write_off(late)
+    assert budget.spent == (2, 30, 0)
+
+
 @table("""
     cost, expected
     None | unknown

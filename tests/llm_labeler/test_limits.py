@@ -108,6 +108,32 @@ def test_an_answer_corrects_the_tokens_of_its_call(used, starts):
     assert run(main()) == approx([*map(float, starts.split())], abs=0.2)
 
 
+def test_calls_are_admitted_with_the_mean_tokens_of_earlier_ones():
+    async def main():
+        limiter = RateLimiter("tester", 1, None, 6000)
+        found = []
+        for tokens in (100, 200, 50, 50):
+            admission = await limiter.enter(1000)
+            found.append(admission.tokens)
+            limiter.leave()
+            limiter.answered(admission, tokens)
+        return found
+
+    assert run(main()) == approx([1000, 100, 110, 104])
+
+
+def test_a_refused_call_uses_no_tokens():
+    async def main():
+        limiter = RateLimiter("tester", 1, None, 6000)
+        refused = await limiter.enter(1000)
+        limiter.leave()
+        limiter.refused(refused, 0.5)
+        admission = await limiter.enter(1000)
+        return admission.started_at
+
+    assert run(main()) == approx(0.5, abs=0.2)
+
+
 def test_requests_per_minute_are_limited(store):
     provider = Scripted(rpm=120, concurrency=50, latency_s=1.0)
     run(ask_in(store, provider, count=300))

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from aoe_train.model.backbones.packaged import CACHED_AS, SMOLLM2
+from aoe_train.model.device import evaluation_mode
 from aoe_train.model.folder_checks import ADAPTERS_FILE
 from aoe_train.model.text_model import PackedBackbone
 from pairkit.base.errors import ConfigError
@@ -130,12 +131,12 @@ def four_bit_config(settings: LoraSettings) -> BitsAndBytesConfig | None:
         )
     from transformers import BitsAndBytesConfig
 
-    brain = torch.cuda.is_bf16_supported(including_emulation=False)
+    has_bf16 = torch.cuda.is_bf16_supported(including_emulation=False)
     return BitsAndBytesConfig(  # type: ignore[no-untyped-call]
         load_in_4bit=True,
         bnb_4bit_quant_type="nf4",
         bnb_4bit_use_double_quant=True,
-        bnb_4bit_compute_dtype=torch.bfloat16 if brain else torch.float16,
+        bnb_4bit_compute_dtype=torch.bfloat16 if has_bf16 else torch.float16,
     )
 
 
@@ -174,29 +175,30 @@ def _adapted_layers(backbone: nn.Module) -> dict[str, Any]:
 @torch.no_grad()
 def _attends_to_later_tokens(backbone: PreTrainedModel) -> bool:
     """Whether the first token's output depends on the second token."""
-    was_training = backbone.training
-    backbone.train(mode=False)
     ids = torch.tensor([[1, 2], [1, 3]], device=backbone.device)
-    first = backbone(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state[:, 0]
-    backbone.train(was_training)
+    with evaluation_mode(backbone):
+        first = backbone(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state[:, 0]
     return not torch.equal(first[0], first[1])
 
 
 def keep_layers(backbone: Any, count: int) -> None:
-    """Remove all but the first `count` layers, from the backbone and its configuration, in place."""
+    """Remove all but the first `count` layers, from the backbone and its configuration, in place.
+
+    Raises ConfigError if it has fewer layers.
+    """
     _, layers = _find_layers(backbone)
-    whole = len(layers)
+    num_layers = len(layers)
     config = backbone.config
-    if not 1 <= count <= whole:
+    if not 1 <= count <= num_layers:
         raise ConfigError(
-            f"layers {count}: this backbone has {whole} layers; expected 1 to {whole}"
+            f"layers {count}: this backbone has {num_layers} layers; expected 1 to {num_layers}"
         )
-    if count == whole:
+    if count == num_layers:
         return
     del layers[count:]
     config.num_hidden_layers = count
     for name, value in vars(config).items():  # lists with an entry per layer
-        if "layer" in name and isinstance(value, list) and len(value) == whole:
+        if "layer" in name and isinstance(value, list) and len(value) == num_layers:
             setattr(config, name, value[:count])
 
 
@@ -241,9 +243,8 @@ def after_layers(backbone: Any) -> nn.Module | None:
         outputs.append(output[0] if isinstance(output, tuple) else output)
 
     hook = layers[-1].register_forward_hook(keep_output)
-    training = backbone.training
-    backbone.eval()
-    try:
+    # torch's handle of a hook removes it on leaving.
+    with hook, evaluation_mode(backbone):
         ids = torch.arange(_PROBE_TOKENS, device=next(backbone.parameters()).device)[None]
         final = backbone(input_ids=ids).last_hidden_state
         (last,) = outputs
@@ -253,9 +254,6 @@ def after_layers(backbone: Any) -> nn.Module | None:
             is_norm = "norm" in type(module).__name__.lower()
             if is_norm and _equal(module(last), final):
                 return module
-    finally:
-        hook.remove()
-        backbone.train(training)
     raise ConfigError(
         f"{type(backbone).__name__}: its last layer is followed by more than a norm, so earlier layers can't"
         " replace it; leave layers out"

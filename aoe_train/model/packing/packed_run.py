@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from aoe_train.model.device import one_thread, only_callees_compiled
+from aoe_train.model.device import evaluation_mode, one_thread, only_callees_compiled
 from aoe_train.model.packing.attention import NAME, register
 from aoe_train.model.packing.layers import FastDropout, FastLinear
 from aoe_train.model.packing.sequences import Sequences
@@ -83,15 +83,13 @@ def run_packed(
 def can_pack(backbone: Any) -> bool:
     """Whether packed and single vectors of random sequences agree, measured on the model itself."""
     register()
-    training = backbone.training
-    backbone.eval()
     try:
         generator = torch.Generator().manual_seed(0)
         lengths = sorted([3, 5, 5, 9, *_beyond_window(backbone.config)])
-        words = backbone.config.vocab_size
-        ids = [torch.randint(5, words, (length,), generator=generator) for length in lengths]
+        size = backbone.config.vocab_size
+        ids = [torch.randint(5, size, (length,), generator=generator) for length in lengths]
         ids = [tokens.to(backbone.device) for tokens in ids]
-        with one_thread():
+        with evaluation_mode(backbone), one_thread():
             (packed,) = run_packed(backbone, torch.cat(ids), Sequences(lengths, backbone.device))
             single = _single(backbone, ids)
             tolerance = _TOLERANCE
@@ -99,8 +97,6 @@ def can_pack(backbone: Any) -> bool:
                 tolerance = _rounding(backbone, ids, single)
     except (TypeError, KeyError, AttributeError, ValueError, RuntimeError, IndexError):
         return False
-    finally:
-        backbone.train(training)
     return _difference(packed, single) <= tolerance
 
 

@@ -45,12 +45,12 @@ def candidate_vectors(
     for purpose in purposes:
         collection = vectors.collection(purpose)
         searched = IndexVectors(collection.transform(documents))
-        moved_queries = collection.transform(queries)
+        transformed_queries = collection.transform(queries)
         weight = RECIPES[purpose].weight
-        yield CandidateVectors(f"{model}, {purpose}", searched, moved_queries, weight)
+        yield CandidateVectors(f"{model}, {purpose}", searched, transformed_queries, weight)
 
 
-class Asked(NamedTuple):
+class CandidateSearch(NamedTuple):
     """Queries, the words of documents, and groups of near-duplicates among both."""
 
     queries: Sequence[str]
@@ -63,23 +63,23 @@ class Asked(NamedTuple):
         vectors: Sequence[CandidateVectors],
         top: int,
     ) -> Mapping[str, list[list[int]]]:
-        """What each candidate finds first for each query, without near-duplicates of the query."""
+        """The places that each candidate finds first for each query, without near-duplicates of the query."""
         count = min(candidates_to_fuse("both", top) + 1, len(self.document_groups))
         results = defaultdict[str, list[list[int]]](list)
         for start in range(0, len(self.queries), _BATCH):
             batch = slice(start, start + _BATCH)
-            near = []
+            nearest_by_candidate = []
             for candidate in vectors:
                 neighbours = nearest(candidate.documents, candidate.queries[batch], count)
-                near.append(neighbours.places)
-            for query, by_candidate in enumerate(zip(*near, strict=True), start):
+                nearest_by_candidate.append(neighbours.places)
+            for query, by_candidate in enumerate(zip(*nearest_by_candidate, strict=True), start):
                 is_same = self.document_groups == self.groups[query]
                 by_words = np.where(is_same, 0, self.words.scores(self.queries[query]))
                 for candidate, places in zip(vectors, by_candidate, strict=True):
-                    kept = places[~is_same[places]]
+                    other_places = places[~is_same[places]]
                     vector = candidate.queries[query]
                     weight = candidate.weight
-                    both = fuse(candidate.documents, vector, kept, by_words, weight, top)
-                    results[candidate.name].append(kept[:top].tolist())
-                    results[f"{candidate.name}, words"].append(both.places.tolist())
+                    fused = fuse(candidate.documents, vector, other_places, by_words, weight, top)
+                    results[candidate.name].append(other_places[:top].tolist())
+                    results[f"{candidate.name}, words"].append(fused.places.tolist())
         return results

@@ -212,7 +212,7 @@ def read_mining_dataset(
     corpus: Source | None,
     corpus_columns: Mapping[str, str] | None,
 ) -> MiningDataset:
-    """Read rows and candidates.
+    """Read rows and candidates; raises DataError without positives.
 
     Without a corpus, each split's candidates are its own texts: both texts of each pair if pairs have labels,
     else the second ones (`settings.candidates` overrides this). The texts of a corpus are distributed over
@@ -227,11 +227,11 @@ def read_mining_dataset(
             path=pairs.source,
         )
     numbers: dict[str, int] = {}  # of the distinct texts, in order of appearance
-    rows = {name: _Rows.of(frame, numbers) for name, frame in pairs.splits.items()}
-    corpus_texts = [] if corpus is None else _corpus(corpus, numbers, corpus_columns)
+    rows = {name: _LabelledPairs.of(frame, numbers) for name, frame in pairs.splits.items()}
+    corpus_texts = [] if corpus is None else _read_corpus(corpus, numbers, corpus_columns)
     positives: list[tuple[int, int]] = []
-    for of_split in rows.values():
-        positives += of_split.labelled(1)
+    for split_pairs in rows.values():
+        positives += split_pairs.labelled(1)
     if not positives:
         raise DataError(
             "no positives; expected pairs labelled 1, or the columns anchor and positive",
@@ -245,25 +245,27 @@ def read_mining_dataset(
         threshold=settings.duplicate_threshold,
         transitive=settings.transitive,
     )
-    chosen = settings.candidates or ("positives" if pairs.labels is None else "all")
+    candidate_texts = settings.candidates or ("positives" if pairs.labels is None else "all")
     candidates = {}
-    for name, of_split in rows.items():
-        candidates[name] = np.unique(of_split.second)
-        if chosen == "all":
-            candidates[name] = np.union1d(of_split.first, of_split.second)
+    for name, split_pairs in rows.items():
+        candidates[name] = np.unique(split_pairs.second)
+        if candidate_texts == "all":
+            candidates[name] = np.union1d(split_pairs.first, split_pairs.second)
     if corpus is not None:
         candidates = _corpus_by_split(corpus_texts, distinct, known, rows, settings.seed)
-    parts = {name: _part(of_split, candidates[name]) for name, of_split in rows.items()}
+    parts = {
+        name: _mining_split(split_pairs, candidates[name]) for name, split_pairs in rows.items()
+    }
     return MiningDataset(distinct, known, parts)
 
 
 def _indices(texts: Iterable[str], numbers: dict[str, int]) -> Indices:
-    """The numbers of texts; new ones are added."""
+    """The numbers of texts; adds those of new texts to `numbers`."""
     indices = [numbers.setdefault(text, len(numbers)) for text in texts]
     return np.array(indices, np.int64)
 
 
-class _Rows(NamedTuple):
+class _LabelledPairs(NamedTuple):
     """The pairs of a split, as indices of texts, with their labels."""
 
     first: Indices
@@ -271,7 +273,7 @@ class _Rows(NamedTuple):
     labels: Indices
 
     @classmethod
-    def of(cls, frame: pl.DataFrame, numbers: dict[str, int]) -> _Rows:
+    def of(cls, frame: pl.DataFrame, numbers: dict[str, int]) -> _LabelledPairs:
         """The rows of a table; `numbers` of its new texts are added."""
         first = _indices(frame["text1"], numbers)
         second = _indices(frame["text2"], numbers)
@@ -285,11 +287,12 @@ class _Rows(NamedTuple):
         return list(zip(first, second, strict=True))
 
 
-def _corpus(
+def _read_corpus(
     source: Source,
     numbers: dict[str, int],
     columns: Mapping[str, str] | None,
 ) -> list[int]:
+    """The indices of the texts of a corpus; adds new texts to `numbers`, and reports unusable rows."""
     rows = read_rows(source, columns=columns)
     report_bad_rows(rows.bad_rows)
     indices: list[int] = []
@@ -304,7 +307,7 @@ def _corpus(
     return indices
 
 
-def _clusters(pairs: PairDataset, rows: Mapping[str, _Rows]) -> Iterator[tuple[int, int]]:
+def _clusters(pairs: PairDataset, rows: Mapping[str, _LabelledPairs]) -> Iterator[tuple[int, int]]:
     """Pairs of texts of one cluster; only positives count as members."""
     first: dict[str, int] = {}
     for name, frame in pairs.splits.items():
@@ -322,7 +325,7 @@ def _corpus_by_split(
     corpus: list[int],
     texts: Sequence[str],
     known: KnownPositives,
-    rows: Mapping[str, _Rows],
+    rows: Mapping[str, _LabelledPairs],
     seed: int,
 ) -> dict[str, Indices]:
     """The texts of a corpus by split."""
@@ -334,7 +337,7 @@ def _corpus_by_split(
     units = known.unit[indices]
     new_units = np.unique(units[split_of[units] == NOWHERE])
     draws = [keyed_unit(seed, "split", texts[unit]) for unit in new_units.tolist()]
-    sizes = [len(of_split.first) for of_split in rows.values()]
+    sizes = [len(split_pairs.first) for split_pairs in rows.values()]
     split_of[new_units] = draw_splits(np.array(draws, np.float64), sizes)
     return {name: indices[split_of[units] == number] for number, name in enumerate(rows)}
 
@@ -343,7 +346,7 @@ def _as_pairs(pairs: Iterable[tuple[int, int]]) -> Indices:
     return np.array([*pairs], np.int64).reshape(-1, 2)
 
 
-def _part(rows: _Rows, candidates: Indices) -> MiningSplit:
+def _mining_split(rows: _LabelledPairs, candidates: Indices) -> MiningSplit:
     """A split with each positive once."""
     pairs = rows.labelled(1)
     distinct = list(dict.fromkeys(pairs))

@@ -46,7 +46,10 @@ _LIMITS = """
 
 
 def finished(out: Path, run: Mapping[str, Any], *, fresh: bool) -> dict[str, Any] | None:
-    """The statistics of a finished run with the same inputs; None if `out` may be written."""
+    """The statistics of a finished run with the same inputs; None if `out` may be written.
+
+    Raises ConfigError if `out` has the result of another run, and `fresh` is false.
+    """
     existing = existing_run(out, "aoe", *_KEYS)
     if existing is None or fresh:
         return None
@@ -54,7 +57,7 @@ def finished(out: Path, run: Mapping[str, Any], *, fresh: bool) -> dict[str, Any
     return try_read_json_object(out / "statistics.json")
 
 
-def _write(
+def _write_mined(
     out: Path,
     splits: Mapping[str, pl.DataFrame],
     run: Mapping[str, Any],
@@ -91,7 +94,10 @@ def run_mining(
     show: Listener,
     source: str,
 ) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
-    """Mine all splits and write the dataset."""
+    """Mine all splits and write the dataset, or read that of a finished run.
+
+    Raises DataError if no row gets a negative.
+    """
     identity = {} if encoder is None else encoder.identity()
     run = {
         "made_by": f"aoe mine (aoe-toolkit {__version__})",
@@ -115,12 +121,12 @@ def run_mining(
         if not splits:
             reasons = listed(statistics["turned_down_candidates"])
             raise DataError(
-                f"no row got a negative (rejected candidates: {reasons or 'none'}); widen the range or loosen"
+                f"no row got a negative (turned down candidates: {reasons or 'none'}); widen the range or loosen"
                 " the rules on scores",
                 path=source,
             )
         if out is not None:
-            _write(out, splits, run, statistics)
+            _write_mined(out, splits, run, statistics)
     return splits, statistics
 
 

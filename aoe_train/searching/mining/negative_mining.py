@@ -68,7 +68,7 @@ def embed(
     positives = [part.positives for part in parts]
     documents = np.unique(np.concatenate([*candidates, *positives]))
 
-    def table(indices: Indices, prompt: str) -> VectorTable:
+    def encode_table(indices: Indices, prompt: str) -> VectorTable:
         texts = [dataset.texts[index] for index in indices.tolist()]
         vectors = TextVectors(texts, identity, prompt, normalize=True, folder=work)
         matrix = vectors.load_or_make(lambda: encoder, show)
@@ -76,10 +76,10 @@ def embed(
 
     prompts = encoder.settings.named_prompts
     if prompts.query == prompts.document:
-        both = table(np.union1d(queries, documents), prompts.query)
-        return MiningVectors(both, both)
-    of_queries = table(queries, prompts.query)
-    return MiningVectors(of_queries, table(documents, prompts.document))
+        shared_table = encode_table(np.union1d(queries, documents), prompts.query)
+        return MiningVectors(shared_table, shared_table)
+    query_table = encode_table(queries, prompts.query)
+    return MiningVectors(query_table, encode_table(documents, prompts.document))
 
 
 class ByModel:
@@ -139,7 +139,7 @@ class CandidateRanking(NamedTuple):
 
 
 class ChosenNegatives(NamedTuple):
-    """Negatives by rank, their scores, and the numbers of rejected candidates by reason."""
+    """Negatives by rank, their scores, and the numbers of candidates turned down by reason."""
 
     indices: Indices
     scores: Scores
@@ -179,16 +179,18 @@ def mine_split(
     if settings.by != "model":
         rankers.append(ByWords(dataset.texts, part.candidates, part.positives))
     miner = _Miner(dataset, part, settings, rankers)
-    done = 0
+    num_mined = 0
     anchors = list(miner.positives)
     _, high = settings.window
     for block, count in _blocks(anchors, dataset.known, high, len(part.candidates)):
-        of_block = [ranker.best(block, count) for ranker in rankers]
+        block_rankings = [ranker.best(block, count) for ranker in rankers]
         for row, anchor in enumerate(block.tolist()):
-            rankings = [CandidateRanking(indices[row], scores[row]) for indices, scores in of_block]
+            rankings = [
+                CandidateRanking(indices[row], scores[row]) for indices, scores in block_rankings
+            ]
             miner.mine(anchor, rankings)
-        done += len(block)
-        show(Progress(stage, done, len(anchors)))
+        num_mined += len(block)
+        show(Progress(stage, num_mined, len(anchors)))
     show(Progress(stage, ended=True))
     return miner.split()
 
@@ -249,9 +251,9 @@ class _Miner:
         for (indices, scores), marks in zip(rankings, excluded, strict=True):
             ranked = int((indices >= 0).sum())
             remaining = np.flatnonzero(~marks[:ranked])[:high]
-            last = remaining[-1] if len(remaining) == high else ranked
+            end = remaining[-1] if len(remaining) == high else ranked
             counts[BEFORE_RANGE] += min(low, len(remaining))
-            counts[KNOWN] += int(marks[:last].sum())
+            counts[KNOWN] += int(marks[:end].sum())
             within = remaining[low:]
             windows.append(CandidateRanking(indices[within], scores[within]))
         indices, scores = windows[0]
@@ -273,7 +275,7 @@ class _Miner:
         return CandidateRanking(candidates, self._scores(text, candidates))
 
     def _rules(self, scores: Scores, positive: float) -> Iterator[tuple[str, Mask]]:
-        """The rejected candidates by rule, in sentence-transformers' order."""
+        """The candidates turned down by each rule, in sentence-transformers' order."""
         margin = self._settings.margin
         relative_margin = self._settings.relative_margin
         if margin is not None:
@@ -294,7 +296,7 @@ class _Miner:
         return np.sort(shuffled[:count])
 
     def split(self) -> MinedSplit:
-        """The rows with at least one negative, in the order of the input."""
+        """The rows with at least one negative, in the order of the input; counts the others as dropped."""
         texts = self._dataset.texts
         split = self._split
         count = self._settings.num_negatives

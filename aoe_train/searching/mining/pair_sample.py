@@ -26,7 +26,11 @@ from aoe_train.evaluation.overlap import read_digests, trained_on
 from aoe_train.model.backbones.load_backbone import find_folder
 from aoe_train.model.model_folder import digest_of
 from aoe_train.searching.index_rows import read_rows
-from aoe_train.searching.mining.candidates import Asked, CandidateVectors, candidate_vectors
+from aoe_train.searching.mining.candidates import (
+    CandidateSearch,
+    CandidateVectors,
+    candidate_vectors,
+)
 from aoe_train.searching.mining.mining_run import finished
 from pairkit import __version__
 from pairkit.base.cli.progress import Progress
@@ -144,7 +148,7 @@ def _check_different(
     texts: list[str],
     show: Listener,
 ) -> None:
-    """Refuse models with equal vectors, as no judgement can show a difference, and models with one name."""
+    """Raise ConfigError for models with equal vectors, which nobody can judge, or with one name."""
     vectors = [encoder.encode(texts, normalize=True, progress=show) for encoder in encoders]
     named = zip(names, vectors, strict=True)
     for (name1, vectors1), (name2, vectors2) in combinations(named, 2):
@@ -242,12 +246,12 @@ def _draw_results(
     documents = [texts[place] for place in places]
     vectors = list[CandidateVectors]()
     for name, encoder in models.items():
-        of_queries = encoder.encode_query(queries, normalize=True, progress=show)
-        of_documents = encoder.encode_document(documents, normalize=True, progress=show)
-        vectors += candidate_vectors(name, of_documents, of_queries, purposes)
+        query_vectors = encoder.encode_query(queries, normalize=True, progress=show)
+        document_vectors = encoder.encode_document(documents, normalize=True, progress=show)
+        vectors += candidate_vectors(name, document_vectors, query_vectors, purposes)
     show(Progress("search"))
-    asked = Asked(queries, Bm25(documents), groups[len(texts) :], places)
-    results = asked.results(vectors, top)
+    search = CandidateSearch(queries, Bm25(documents), groups[len(texts) :], places)
+    results = search.results(vectors, top)
     by_query = enumerate(zip(*results.values(), strict=True))
     differ = [query for query, by_candidate in by_query if _differs(by_candidate)]
     if not differ:
@@ -261,18 +265,23 @@ def _draw_results(
     share = len(differ) / len(queries)
     for query in differ:
         first = {RANK + name: by_query[query] for name, by_query in results.items()}
-        union = [*dict.fromkeys(chain.from_iterable(first.values()))]
-        if rows and len(rows) + len(union) > _MAX_PAIRS:
+        result_places = [*dict.fromkeys(chain.from_iterable(first.values()))]
+        if rows and len(rows) + len(result_places) > _MAX_PAIRS:
             break
         sampled += 1
         cosines = []
         for candidate in vectors:
-            of_results = candidate.documents.rows(np.array(union))
-            cosines.append(of_results @ candidate.queries[query])
-        about = dict(zip(QUERY_COLUMNS, (top, len(union), share), strict=True))
+            result_vectors = candidate.documents.rows(np.array(result_places))
+            cosines.append(result_vectors @ candidate.queries[query])
+        query_values = dict(zip(QUERY_COLUMNS, (top, len(result_places), share), strict=True))
         mean_cosines = np.mean(cosines, axis=0).tolist()
-        for place, cosine in zip(union, mean_cosines, strict=True):
-            row = {"text1": queries[query], "text2": documents[place], "label": cosine, **about}
+        for place, cosine in zip(result_places, mean_cosines, strict=True):
+            row = {
+                "text1": queries[query],
+                "text2": documents[place],
+                "label": cosine,
+                **query_values,
+            }
             for name, ranked in first.items():
                 row[name] = ranked.index(place) + 1 if place in ranked else None
             rows.append(row)

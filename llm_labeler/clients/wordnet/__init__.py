@@ -23,6 +23,7 @@ from llm_labeler.clients.wordnet.question_rules import queries
 from llm_labeler.clients.wordnet.tagged_sentence import word_set
 from llm_labeler.records import Ask, LlmReply, Polarity, Prices, TokenUsage
 from llm_labeler.settings import LlmSettings
+from llm_labeler.settings.tasks import TASKS
 from pairkit.similarity.terms import terms
 
 VERSION = 3  # of the rules; answers of other versions are not reused
@@ -74,9 +75,10 @@ class WordnetProvider(Provider):
 def _lines(ask: Ask) -> list[str]:
     """The candidates; the kind precedes a hard negative."""
     polarity: Polarity = "positive" if ask.key.task == "positive" else "negative"
-    if ask.labelling == "query":
+    task = TASKS[ask.labelling]
+    if task.asks_questions:
         return queries(ask.text, polarity, ask.size)
-    if ask.labelling != "triplet":
+    if not task.has_hard_negatives:
         return candidates(ask.text, polarity, ask.size)
     if polarity == "positive":
         return same_meaning(ask.text, ask.size)

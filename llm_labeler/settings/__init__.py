@@ -1,9 +1,9 @@
-"""All settings of a labelling run, with the kinds of LLMs, the aggregations and the tasks."""
+"""All settings of a labelling run, with the kinds of LLMs and the aggregations."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -11,6 +11,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from llm_labeler.records import CHANGES, MAX_PRICE, MAX_TOKENS, POLARITIES, ChangeKind, Polarity
+from llm_labeler.settings.providers import PROVIDERS, ProviderApi, ProviderName
+from llm_labeler.settings.tasks import DEFAULT_TASK, TASKS, LabellingTask, TaskName
 from pairkit.base.openai_api.credentials import variable_name
 from pairkit.base.settings import PathText, Settings, between_commas, setting
 
@@ -25,9 +27,8 @@ class Aggregation:
 
 
 RULES = "wordnet"  # rules over a dictionary, not an LLM
-LlmKind = Literal[
-    "openai", "openai_compatible", "glm", "anthropic", "gemini", "function", "wordnet"
-]
+FUNCTION = "function"
+LlmKind = Literal[ProviderName, "function", "wordnet"]
 AggregationName = Literal["union", "vote", "weighted"]
 
 AGGREGATIONS: Mapping[str, Aggregation] = {
@@ -45,9 +46,6 @@ AGGREGATIONS: Mapping[str, Aggregation] = {
         is_graded=True,
     ),
 }
-
-PARAPHRASE = "paraphrase"  # the default task; the others make triplets
-TaskName = Literal["paraphrase", "triplet", "query"]
 
 Tree = dict[str, Any]
 
@@ -72,6 +70,16 @@ def _polarities(value: object) -> object:
     return named
 
 
+def _listed(names: Sequence[str], conjunction: str) -> str:
+    """Format as `a, b and c`."""
+    return f" {conjunction} ".join([", ".join(names[:-1]), names[-1]])
+
+
+_APIS = [name for name, provider in PROVIDERS.items() if provider.url]
+_MEANINGS = [f"{name} ({task.meaning})" for name, task in TASKS.items()]
+_OWN_PROMPT = [name for name, task in TASKS.items() if task.prompt]
+_TRIPLET_TASKS = [name for name, task in TASKS.items() if task.makes_triplets]
+
 Changes = Annotated[tuple[ChangeKind, ...], BeforeValidator(_names)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
 Polarities = Annotated[tuple[Polarity, ...], BeforeValidator(_polarities)]
@@ -85,8 +93,8 @@ class LlmSettings(Settings):
 
     kind: LlmKind = setting(
         ...,
-        "Kind of the LLM: openai, glm, anthropic or gemini (APIs), server or openai_compatible (any other "
-        "with OpenAI's API), wordnet (rules) or function (in Python).",
+        f"Kind of the LLM: {_listed(_APIS, 'or')} (APIs), server or openai_compatible (any other with"
+        " OpenAI's API), wordnet (rules) or function (in Python).",
     )
     model: str = setting("", "Name of the model at its server, such as gpt-4o-mini.")
     base_url: str | None = setting(
@@ -145,14 +153,24 @@ class LlmSettings(Settings):
             else value
         )
 
+    @property
+    def api(self) -> ProviderApi:
+        """What differs between providers; not for rules and functions."""
+        return PROVIDERS[self.kind]
+
+    @property
+    def is_rules(self) -> bool:
+        """Whether these are rules over a dictionary, which can't judge."""
+        return self.kind == RULES
+
 
 class PromptSettings(Settings):
     """The prompts sent to the LLMs."""
 
     template: PathText = setting(
         "hardened",
-        "Prompt of the task paraphrase: hardened, paper, or a file with {text}, {size} and {polarity}. "
-        "The tasks triplet and query have their own prompt, which a file replaces.",
+        f"Prompt of the task {DEFAULT_TASK}: hardened, paper, or a file with {{text}}, {{size}} and"
+        f" {{polarity}}. The tasks {_listed(_OWN_PROMPT, 'and')} have their own prompt, which a file replaces.",
     )
     polarities: Polarities = setting(
         POLARITIES,
@@ -322,7 +340,6 @@ _MODELS = {
     "glm": "chatglm",
     "llama": "llama",
 }
-_KINDS = {"claude": "anthropic", "gemini": "gemini"}  # of models whose LLM has no default settings
 
 
 def _how_to_add(name: str) -> str:
@@ -330,8 +347,9 @@ def _how_to_add(name: str) -> str:
     family = re.split(r"[^a-z0-9]", name.rpartition("/")[2].lower())[0]
     if llm := _MODELS.get(family):
         return f"give --llm={llm} --set llm.{llm}.model={name}"
-    if kind := _KINDS.get(family):
-        return f"give --llm={family} --set llm.{family}.kind={kind} --set llm.{family}.model={name}"
+    for kind, provider in PROVIDERS.items():
+        if family in provider.families:
+            return f"give --llm={family} --set llm.{family}.kind={kind} --set llm.{family}.model={name}"
     return f"add [llm.{name}] to a file for --config"
 
 
@@ -339,10 +357,9 @@ class LabelSettings(Settings):
     """A whole labelling run."""
 
     task: TaskName = setting(
-        PARAPHRASE,
-        "What LLMs write for each text: paraphrase (sentences with the same and the opposite meaning), "
-        "triplet (paraphrases and hard negatives) or query (questions about a passage). triplet and "
-        "query make triplets.",
+        DEFAULT_TASK,
+        f"What LLMs write for each text: {_listed(_MEANINGS, 'or')}. {_listed(_TRIPLET_TASKS, 'and')} make"
+        " triplets.",
     )
     llms: Names = setting(
         (), "LLMs that write proposals; `ensemble` stands for `ensemble.members`."
@@ -384,8 +401,8 @@ class LabelSettings(Settings):
     @model_validator(mode="before")
     @classmethod
     def _default_prompt_of_task(cls, tree: object) -> object:
-        """Every task but `paraphrase` has its own default prompt."""
-        if not isinstance(tree, dict) or (task := tree.get("task", PARAPHRASE)) == PARAPHRASE:
+        """Every task but the default has its own prompt."""
+        if not isinstance(tree, dict) or (task := tree.get("task", DEFAULT_TASK)) == DEFAULT_TASK:
             return tree
         if task == "judge":
             raise ValueError("task judge: to judge existing pairs, run `label judge`")
@@ -396,19 +413,18 @@ class LabelSettings(Settings):
 
     @model_validator(mode="after")
     def _fits_its_task(self) -> LabelSettings:
-        if self.task == PARAPHRASE:
-            return self
-        if self.prompt.template in ("paper", "hardened"):
+        labelling = self.labelling
+        if labelling.prompt and self.prompt.template in ("paper", "hardened"):
             raise ValueError(
-                f"prompt.template {self.prompt.template} belongs to the task {PARAPHRASE}; leave it out to"
+                f"prompt.template {self.prompt.template} belongs to the task {DEFAULT_TASK}; leave it out to"
                 f" use the prompt of the task {self.task}, or give a file"
             )
-        if set(self.prompt.polarities) != {*POLARITIES}:
+        if labelling.makes_triplets and set(self.prompt.polarities) != {*POLARITIES}:
             raise ValueError(
                 f"prompt.polarities: the task {self.task} makes triplets, which need both"
             )
         aggregation = self.ensemble.aggregation
-        if AGGREGATIONS[aggregation].is_judged and self.task == "query":
+        if AGGREGATIONS[aggregation].is_judged and not labelling.can_be_judged:
             raise ValueError(
                 f"ensemble.aggregation {aggregation}: judges compare meanings, and the task {self.task} pairs"
                 " texts of different meaning; use union"
@@ -435,6 +451,11 @@ class LabelSettings(Settings):
         return self
 
     @property
+    def labelling(self) -> LabellingTask:
+        """What differs between tasks."""
+        return TASKS[self.task]
+
+    @property
     def proposers(self) -> tuple[str, ...]:
         """The LLMs that propose, without repeats; `ensemble` is replaced by its members."""
         names = [
@@ -456,4 +477,4 @@ class LabelSettings(Settings):
         if not AGGREGATIONS[self.ensemble.aggregation].is_judged:
             return ()
         names = self.judge.llms or self.proposers
-        return tuple(name for name in names if self.llm[name].kind != RULES)  # rules can't judge
+        return tuple(name for name in names if not self.llm[name].is_rules)
