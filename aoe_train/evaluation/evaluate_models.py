@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aoe_train.encoding.embedders.cached import CachedEmbedder, open_model
 from aoe_train.encoding.embedders.embedder import (
@@ -134,8 +134,9 @@ def evaluate_models(
     if not request.models:
         return _judged_candidates(tasks, resampling)
     plain = request.sizes is None and request.against is None and request.purpose is None
-    if tasks.suite == TRACKER and plain:
-        return _rank(request, cast("DuplicatesTask", tasks.tasks[0]), resampling, show, say)
+    only_task = tasks.tasks[0]
+    if plain and isinstance(only_task, DuplicatesTask):
+        return _rank(request, only_task, resampling, show, say)
     rival = None
     hashes = None
     if request.against is not None:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from aoe_train.evaluation.search_results import GroupTask
     from aoe_train.evaluation.tasks import EvaluationTask, Split
     from aoe_train.objectives.training_rows import Examples
-    from pairkit.dataset.labels import LabelRules
     from pairkit.dataset.reading.in_memory import Source
 
 TRACKER = "tracker"

@@ -279,6 +279,7 @@ def _write_model(
         return onnx_encoder(folder, encoder.settings.named_prompts), None
     encoder.model.to(dtype)
     encoder.save(folder)
+    encoder.model.float()  # is compared with the saved model, which is read as float32
     reason = needs_toolkit(folder, encoder.settings)
     return _sentence_transformers_encoder(folder, trust=reason is not None), reason
 

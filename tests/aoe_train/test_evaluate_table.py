@@ -48,6 +48,10 @@ def evaluated(*models, **options):
     return evaluate(models or MINE, **how)
 
 
+def test_own_tasks_may_have_a_suites_name():
+    assert evaluated(suite="tracker").to_dict()["MR"]["accuracy"] == 0.75
+
+
 def test_json_of_scores():
     found = evaluated(against=OTHER).to_dict()["MR"]
     low, high = found["ci95"]["accuracy"]
