@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections import ChainMap
 from importlib import import_module
 from inspect import signature
 from typing import Any
 
-from griffe import Extension, Function, Object, Parameter, ParameterKind, Parameters
+from griffe import (
+    Alias,
+    Class,
+    Extension,
+    Function,
+    Module,
+    Object,
+    Parameter,
+    ParameterKind,
+    Parameters,
+)
 
 from pairkit.base.cli.options import documentation
 
@@ -32,7 +43,7 @@ def _complete(func: Function) -> None:
         return
     func.docstring.value = documentation(function)
     if "request" in [each.name for each in func.parameters]:
-        fields = func.parent.members[str(func.parameters["request"].annotation)].members
+        fields = _fields(func.module, str(func.parameters["request"].annotation))
         func.parameters = Parameters(
             *(
                 Parameter(
@@ -44,6 +55,15 @@ def _complete(func: Function) -> None:
                 for name, each in signature(function).parameters.items()
             )
         )
+
+
+def _fields(module: Module, name: str) -> dict[str, Object | Alias]:
+    """The fields of a request, with those of its bases in the same module."""
+    request = module.members[name]
+    if not isinstance(request, Class):  # the imported base of all requests
+        return {}
+    inherited = [_fields(module, str(base)) for base in request.bases]
+    return {**dict(ChainMap(*inherited)), **request.members}
 
 
 def _fenced(example: re.Match[str]) -> str:

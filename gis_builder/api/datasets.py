@@ -35,17 +35,21 @@ _SAMPLES = (
 )  # installed, source tree
 
 
-class BuildRequest(Request, shared=options, settings="gis_builder.settings:BuildSettings"):
-    """The arguments of `build` and `plan_of_build`."""
+class _CrawlRequest(Request, shared=options, settings="gis_builder.settings:BuildSettings"):
+    """The arguments of a build's crawl."""
 
-    repos: str | Path | Iterable[str]
-    out: str | Path = "gis-dataset"
     _: KW_ONLY
     work: str | Path | None = None
     strategy: str | None = None
     api_url: str | None = None
     token: str | None = None
     token_file: str | Path | None = None
+
+
+class _PairRequest(Request, shared=options, settings="gis_builder.settings:BuildSettings"):
+    """The arguments of `build` and `pair` on pairs and splits."""
+
+    _: KW_ONLY
     split_sizes: str | Sequence[float] | None = None
     relations: str | Sequence[str] | None = None
     min_same_probability: float | None = None
@@ -59,6 +63,15 @@ class BuildRequest(Request, shared=options, settings="gis_builder.settings:Build
     settings: Mapping[str, Any] | Iterable[str] | None = None
     fresh: bool = False
     progress: bool | Listener = True
+
+
+class BuildRequest(
+    _PairRequest, _CrawlRequest, shared=options, settings="gis_builder.settings:BuildSettings"
+):
+    """The arguments of `build` and `plan_of_build`."""
+
+    repos: str | Path | Iterable[str]
+    out: str | Path = "gis-dataset"
 
 
 @takes(BuildRequest)
@@ -140,25 +153,11 @@ def _build_settings(request: BuildRequest | PlanRequest | PairRequest) -> BuildS
     )
 
 
-class PairRequest(Request, shared=options, settings="gis_builder.settings:BuildSettings"):
+class PairRequest(_PairRequest, shared=options, settings="gis_builder.settings:BuildSettings"):
     """The arguments of `pair`."""
 
     work: str | Path
     out: str | Path = "gis-dataset"
-    _: KW_ONLY
-    split_sizes: str | Sequence[float] | None = None
-    relations: str | Sequence[str] | None = None
-    min_same_probability: float | None = None
-    negatives: str | Rank | None = None
-    match: str | None = None
-    ratio: float | None = None
-    all_within_cluster: bool | None = None
-    cluster_cap: int | None = None
-    seed: int | None = None
-    config: str | Path | None = None
-    settings: Mapping[str, Any] | Iterable[str] | None = None
-    fresh: bool = False
-    progress: bool | Listener = True
 
 
 @takes(PairRequest)

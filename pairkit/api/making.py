@@ -59,13 +59,9 @@ def write(
     return make_written(pairs, source, folder, fresh=fresh)
 
 
-class MergeRequest(Request, shared=options):
-    """The arguments of `merge`."""
+class _SplitRequest(Request, shared=options):
+    """The arguments of `merge` and `split` that name no dataset."""
 
-    sources: Sequence[Source] | Mapping[str, Source] = parameter(
-        metavar="DATASETS", repeat=True, positional=True
-    )
-    out: str | Path | None = None
     _: KW_ONLY
     conflicts: str = "error"
     split_sizes: Sequence[float] | None = None
@@ -77,6 +73,15 @@ class MergeRequest(Request, shared=options):
     bad_rows: str = "error"
     dropped: str | Path | None = None
     fresh: bool = False
+
+
+class MergeRequest(_SplitRequest, shared=options):
+    """The arguments of `merge`."""
+
+    sources: Sequence[Source] | Mapping[str, Source] = parameter(
+        metavar="DATASETS", repeat=True, positional=True
+    )
+    out: str | Path | None = None
 
 
 @takes(MergeRequest)
@@ -122,7 +127,7 @@ def merge(request: MergeRequest) -> MadeDataset:
     return _with_dropped(made, dropped, fresh=request.fresh)
 
 
-class SplitRequest(Request, shared=options):
+class SplitRequest(_SplitRequest, shared=options):
     """The arguments of `split`."""
 
     source: Source
@@ -130,14 +135,6 @@ class SplitRequest(Request, shared=options):
     _: KW_ONLY
     conflicts: str = "drop"
     split_sizes: Sequence[float] = (0.8, 0.1, 0.1)
-    cut_negatives: bool = False
-    seed: int = 42
-    columns: Mapping[str, str] | None = None
-    labels: Mapping[str, Meaning] | str | None = None
-    label_range: tuple[float, float] | str | None = None
-    bad_rows: str = "error"
-    dropped: str | Path | None = None
-    fresh: bool = False
 
 
 @takes(SplitRequest)
@@ -177,9 +174,7 @@ def split(request: SplitRequest) -> MadeDataset:
     return _with_dropped(made, dropped, fresh=request.fresh)
 
 
-def _split_settings(
-    request: MergeRequest | SplitRequest, split_sizes: list[float] | None
-) -> dict[str, Any]:
+def _split_settings(request: _SplitRequest, split_sizes: list[float] | None) -> dict[str, Any]:
     from pairkit.dataset.making.split_and_merge import Conflicts
 
     return {
