@@ -215,11 +215,10 @@ class ReviewStore:
 
     def judgements(self, person: Person | None = None) -> list[ReviewJudgement]:
         """All judgements that were not undone, or those of a person, in order."""
-        query = f"SELECT {_FIELDS} FROM judgements WHERE NOT undone ORDER BY number"  # noqa: S608
-        judgements = [ReviewJudgement(*row) for row in self._fetch_rows(query)]
-        if person is None:
-            return judgements
-        return [judgement for judgement in judgements if judgement.person == person.name]
+        of_person = "AND person = ?" if person else ""
+        query = f"SELECT {_FIELDS} FROM judgements WHERE NOT undone {of_person} ORDER BY number"  # noqa: S608
+        values = [person.name] if person else []
+        return [ReviewJudgement(*row) for row in self._fetch_rows(query, *values)]
 
     def add(self, judgements: Sequence[ReviewJudgement]) -> None:
         """Save judgements together, unless they are already saved (by the key of the first one).
@@ -249,9 +248,9 @@ class ReviewStore:
         with database_errors(self.path), transaction(self._connection) as connection:
             connection.executemany(update, [(key, person.name) for key in keys])
 
-    def _fetch_rows(self, query: str) -> list[tuple[Any, ...]]:
+    def _fetch_rows(self, query: str, *values: str) -> list[tuple[Any, ...]]:
         with database_errors(self.path):
-            return self._connection.execute(query).fetchall()
+            return self._connection.execute(query, values).fetchall()
 
 
 def _to_json(values: Mapping[str, str]) -> str:

@@ -247,8 +247,10 @@ Strategy = Callable[[Document, Corpus], Iterator[MinedPair]]
 
 def title_body(document: Document, _: Corpus) -> Iterator[MinedPair]:
     """The title and the beginning of the text."""
+    if not document.title:
+        return
     opening = document.opening
-    if document.title and opening:
+    if opening:
         body = " ".join(block.text for block in opening)
         name = document.name
         place = document.place(opening[0])

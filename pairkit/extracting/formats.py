@@ -287,12 +287,14 @@ def _without_numbers(line: str) -> str:
 
 def _paragraphs(lines: Sequence[str]) -> Iterator[str]:
     """Lines of a page joined into paragraphs, which end with a sentence in a short line."""
+    if not lines:
+        return
     lengths = sorted(map(len, lines))
+    usual_length = lengths[len(lengths) * 3 // 4]
     text = ""
     for line in lines:
         is_divided = text.endswith("-") and line[:1].islower()
         text = text[:-1] + line if is_divided else f"{text} {line}"
-        usual_length = lengths[len(lengths) * 3 // 4]
         is_short = len(line) < _SHORT_LINE * usual_length
         if is_short and line.endswith(_LAST_SIGNS):
             yield text.strip()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import polars.selectors as cs
 
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import DataError
@@ -30,6 +31,11 @@ ORDERS = (1, 2, 3)
 SIDE = "side"  # 0: negative, or a low score; 1: positive, or a high score
 
 NOT_RECORDED = "not recorded"
+# Other columns, such as long texts, are not copied.
+_KNOWN = (
+    "text1", "text2", "label", "repo", "repo2", "number1", "number2", "url1", "url2", "created_at1",
+    "created_at2", "relation", "evidence", "negative_kind", "llms", "project", "system", "source", "genre",
+)  # fmt: skip
 # Columns with the source of a row, the most specific first, and what the page calls them.
 _NAMED_BY = {
     "repo": "repository",
@@ -90,7 +96,8 @@ def collect_rows(dataset: PairDataset, show: Listener) -> ReportRows:
     """Join the splits and measure every row; scores are divided at the middle of their range."""
     if not len(dataset):
         raise DataError("has no rows; give a dataset with pairs", path=dataset.source)
-    frame = with_provenance(dataset).rows
+    rows = with_provenance(dataset).rows
+    frame = rows.select("split", cs.by_name(*_KNOWN, require_all=False))
     cut = None
     low = Side(0, "negative", "negative")
     high = Side(1, "positive", "positive")
@@ -201,15 +208,16 @@ def _sources(rows: ReportRows) -> dict[str, dict[str, int]]:
     if rows.named_by is None:
         return {}
     named = rows.frame.with_columns(pl.col("source").fill_null("unknown"))
+    high_pairs = named.group_by("source").agg(pl.col(SIDE).cast(pl.Int64).sum())
+    high_by_source = dict(high_pairs.iter_rows())
     counts = {}
-    for source, pairs in _sizes(named, "source").items():
-        pairs_of_source = named.filter(pl.col("source") == source)
-        high = int(pairs_of_source[SIDE].sum())
+    for source, pairs in sizes(named, "source").items():
+        high = high_by_source[source]
         counts[source] = {rows.high.key: high, rows.low.key: pairs - high}
     return counts
 
 
-def _sizes(rows: pl.DataFrame, column: str) -> dict[str, int]:
+def sizes(rows: pl.DataFrame, column: str) -> dict[str, int]:
     """The number of rows with each value, the most frequent first."""
     counts = rows.group_by(column).len().sort("len", column, descending=[True, False])
     return dict(counts.iter_rows())
@@ -218,7 +226,7 @@ def _sizes(rows: pl.DataFrame, column: str) -> dict[str, int]:
 def _kinds(part: pl.DataFrame) -> dict[str, dict[str, Any]]:
     """Pairs of one side by kind, the most frequent first, with each kind's mean overlaps."""
     kinds = {}
-    for kind, pairs in _sizes(part, "kind").items():
+    for kind, pairs in sizes(part, "kind").items():
         overlaps = mean_overlaps(part.filter(pl.col("kind") == kind))
         kinds[kind] = {"pairs": pairs, "overlap": overlaps}
     return kinds
@@ -273,8 +281,8 @@ def choose_samples(rows: ReportRows, seed: int) -> list[SampledPairs]:
     samples = []
     for side in (rows.high, rows.low):
         part = rows.of(side)
-        sizes = _sizes(part, "kind")
-        quotas = in_turns(sizes, max(_SAMPLES_PER_SIDE, len(sizes)))
+        pairs_by_kind = sizes(part, "kind")
+        quotas = in_turns(pairs_by_kind, max(_SAMPLES_PER_SIDE, len(pairs_by_kind)))
         for kind, quota in quotas.items():
             pairs_of_kind = part.filter(pl.col("kind") == kind)
             texts = pairs_of_kind.select("text1", "text2").rows()

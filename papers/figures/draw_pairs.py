@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairkit.reports.counts import ORDERS, collect_rows
+from pairkit.reports.counts import ORDERS, collect_rows, sizes
 from pairkit.similarity.measures import LONG_TOKENS
 from papers.figures.numbers import density
 from papers.figures.style import COLOURS, GREY, WIDTH, fit_text
@@ -57,7 +57,6 @@ def _share_of_long(lengths: np.ndarray) -> float:
 def count_pairs(dataset: PairDataset) -> PairCounts:
     """Measure all texts and pairs of a dataset."""
     rows = collect_rows(dataset, lambda _: None)
-    frame = rows.frame
     lengths = {}
     for split, part in rows.splits.items():
         counts = np.concatenate([part["tokens1"].to_numpy(), part["tokens2"].to_numpy()])
@@ -67,9 +66,7 @@ def count_pairs(dataset: PairDataset) -> PairCounts:
     for order in ORDERS:
         columns = {name: part[f"overlap{order}"] for name, part in sides.items()}
         overlaps[order] = {name: each.drop_nulls().to_numpy() for name, each in columns.items()}
-    sources = frame["source"].drop_nulls().value_counts()
-    sources = sources.sort("count", "source", descending=[True, False])
-    return PairCounts(lengths, overlaps, dict(sources.rows()))
+    return PairCounts(lengths, overlaps, sizes(rows.frame.drop_nulls("source"), "source"))
 
 
 def draw_pairs(counts: PairCounts, data: str) -> Figure:

@@ -103,7 +103,7 @@ SENTENCES = st.lists(st.text(st.sampled_from("ab A.Ｂ"), min_size=1, max_size=4
 @given(SENTENCES)
 def test_same_texts_are_one_group(texts):
     groups = text_groups(texts).tolist()
-    keys = ["".join(text.lower().replace("Ｂ".lower(), "b").split()) for text in texts]
+    keys = [" ".join(text.lower().replace("Ｂ".lower(), "b").split()) for text in texts]
     for one, key in enumerate(keys):
         assert groups[one] == groups[keys.index(key)] or "." in key
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import logging
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -143,8 +142,9 @@ def _drop_counts(
     bad: pl.DataFrame,
 ) -> dict[str, int]:
     """Rows by drop reason, then those that readers skipped by label and for missing values."""
-    reasons = dropped[_RENAMED[DROPPED]].sort()
-    counts = dict(Counter(reasons).most_common())
+    reason = _RENAMED[DROPPED]
+    reasons = dropped[reason].value_counts().sort("count", reason, descending=[True, False])
+    counts = dict(reasons.iter_rows())
     skipped = 0
     for pairs in read:
         if pairs.labels is not None:

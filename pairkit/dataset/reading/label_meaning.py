@@ -357,6 +357,8 @@ def _in_use(
     for column in columns:
         known = column.known(meanings)
         used |= {*known.values()}
+        if not known:  # as of scores, which may all differ
+            continue
         for word, times in zip(column.words, column.times, strict=True):
             if word in known and meanings[known[word]] == SKIP:
                 skipped[as_word(word)] += times
