@@ -10,7 +10,7 @@ from transformers import AutoModel, LlamaModel
 
 import aoe_train
 from tests.aoe_train.tiny import edit, load, read_json, save_llama
-from tests.support.shorthand import config_error, data_error, module_fixture, values
+from tests.support.shorthand import config_error, data_error, module_fixture, parametrize, values
 
 TEXTS = ["a cat is playing", "large error when opening the file", "no", "bread or apple " * 30]
 ROWS = [
@@ -107,6 +107,20 @@ def test_adapters_store_the_commit_of_a_hub_base(llama, tmp_path, monkeypatch):
     for written in (about, copied):
         written["target_modules"].sort()  # peft writes a set
     assert {**copied, "inference_mode": False} == about
+
+
+@parametrize("attention", ["eager", "sdpa"])
+def test_bidirectional_attention_ignores_padding(llama, attention):
+    backbone = load(llama, bidirectional=True).model.backbone
+    backbone.set_attn_implementation(attention)
+    ids = torch.tensor([[10, 11, 12, 13]])
+    mask = torch.tensor([[1, 1, 1, 1, 0, 0, 0]])
+    padded = torch.nn.functional.pad(ids, (0, 3), value=5)
+    with torch.no_grad():
+        found = backbone(input_ids=padded, attention_mask=mask)
+        expected = backbone(input_ids=ids, attention_mask=torch.ones_like(ids))
+    difference = found.last_hidden_state[:, 0] - expected.last_hidden_state[:, 0]
+    assert abs(difference).max() < 1e-5
 
 
 def test_a_model_that_stays_causal_is_refused(llama, monkeypatch):

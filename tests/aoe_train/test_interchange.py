@@ -60,6 +60,14 @@ def test_chunks_use_our_module_also_after_resaving(bert, out, tmp_path):
     agrees(tmp_path / "theirs", encoder, trust_remote_code=True)
 
 
+@parametrize("pooling", ["cells", "avg"])
+def test_ran_uses_our_module(tmp_path, out, pooling):
+    ran = save_ran(tmp_path / "ran")
+    encoder = load(ran, pooling=pooling, max_length=200, normalize=True)
+    encoder.save(out)
+    agrees(out, encoder, trust_remote_code=True)
+
+
 def test_requirements_of_readers(bert, llama, tmp_path):
     def requirements(folder, **settings):
         load(folder, **settings).save(tmp_path / "m")

@@ -20,6 +20,7 @@ from tests.support.shorthand import (
     config_error,
     data_error,
     module_fixture,
+    pair_table,
     parametrize,
     raises,
     table,
@@ -138,7 +139,7 @@ _ROWS = st.lists(st.tuples(_TEXT, _TEXT, st.sampled_from([1, 1, 0])), min_size=3
 @given(_ROWS, st.booleans(), st.integers(1, 4), st.sampled_from(["top", "random"]))
 def test_no_positive_is_ever_mined(rows, transitive, count, sampling):
     rows = [*rows, ("a man", "the man", 1)]
-    data = pl.DataFrame(rows, ["text1", "text2", "label"], orient="row")
+    data = pair_table(rows)
     how = {"num_negatives": count, "sampling": sampling, "transitive": transitive}
     try:
         found = mine(data, **how)

@@ -356,6 +356,8 @@ def test_search_by_one_ranking_and_with_filters(made, opened):
     assert 0.5 < by_words.words <= 1
     (closed,) = opened.search(asked, where={"state": "closed", "number": 10})
     assert closed.place == 9
+    assert {hit.row["state"] for hit in opened.search(asked, where={"state": "open"})} == {"open"}
+    assert opened.search(asked, where={"state": "lost"}) == []
 
 
 def test_search_errors(made, opened, other_bert, tmp_path):

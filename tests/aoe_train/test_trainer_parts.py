@@ -3,6 +3,8 @@
 import math
 import os
 import sys
+import time
+from contextlib import suppress
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -21,7 +23,7 @@ from aoe_train.model import precision
 from aoe_train.model.precision import choose_precision
 from aoe_train.settings.train_settings import TrainSettings
 from aoe_train.training.build import build
-from aoe_train.training.callbacks import WeightAverage, open_trackers
+from aoe_train.training.callbacks import Stopwatch, WeightAverage, open_trackers
 from aoe_train.training.load import load
 from aoe_train.training.loss_log import (
     CollapseCheck,
@@ -40,6 +42,21 @@ from aoe_train.training.training_arguments import (
 from pairkit.base.settings import load_settings
 from tests.aoe_train.tiny import WORDS, refusal, save_ran, write_pairs
 from tests.support.shorthand import approx, parametrize, table
+
+
+def test_the_stopwatch_counts_only_running_time(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    watch = Stopwatch()
+    with suppress(ValueError), watch.running():
+        now[0] += 1
+        with watch.paused():
+            now[0] += 20
+            assert watch.seconds == 1
+        now[0] += 2
+        raise ValueError
+    now[0] += 40
+    assert watch.seconds == 3
 
 
 def settings(**flags):

@@ -13,6 +13,7 @@ from tests.contract.label_command import (
     KEYS,
     ensemble,
     generate,
+    llms_file,
     one_llm,
     requests,
     run_label,
@@ -20,6 +21,31 @@ from tests.contract.label_command import (
 )
 from tests.llm_labeler.llm_server import responding
 from tests.support.llm import Faults, Options, serve
+
+
+def test_judging_without_an_unavailable_llm_exits_with_4(tmp_path):
+    pairs = tmp_path / "p.csv"
+    pairs.write_text("text1,text2,label\n" + "".join(f"A cat {n}.,Cats {n}.,1\n" for n in range(6)))
+    with serve() as good, serve(faults=Faults(1.0, ("quota",))) as broke:
+        urls = {"good": good.base_url, "bad": broke.base_url}
+        config = llms_file(tmp_path / "l.toml", urls, model="emulated")
+        flags = (
+            "--data",
+            pairs,
+            "--out",
+            tmp_path / "out",
+            "--llm",
+            "good,bad",
+            "--config",
+            config,
+        )
+        done = run_label("judge", *flags, "--json")
+        kept = run_label("judge", *flags, "--json", "--keep-going")
+    assert done.code == 4, done.err
+    assert "bad: the account is exhausted" in done.error
+    assert kept.code == 4, kept.err
+    assert "was made without all answers of bad" in kept.error
+    assert sum(split["pairs"] for split in kept.result["splits"].values()) > 0
 
 
 def test_an_unavailable_llm_does_not_stop_the_others(tmp_path):

@@ -100,3 +100,21 @@ def test_other_folders_are_not_replaced(source, tmp_path):
         "parse", "--work", tmp_path / "out.work", "--out", tmp_path / "p", "--set", "size=9"
     )
     assert (parse.code, "change them with `label generate`" in parse.error) == (2, True), parse.err
+
+
+def test_unreported_usage_is_charged_at_its_bound(source, tmp_path, out):
+    with serve(faults=Faults(1.0, ("no_usage",))) as server:
+        done = generate(source, out, *one_llm(tmp_path, server.base_url))
+    assert done.result["tokens"] > 12 * 500
+    report = run_label("report", "--work", f"{out}.work", "--json").result
+    assert report["llms"]["llama"]["estimated_calls"] == 12
+
+
+@parametrize("command", ["parse", "show", "report", "evaluate"])
+def test_folders_that_are_not_working_folders(tmp_path, command):
+    gold = tmp_path / "gold.csv"
+    gold.write_text("text1,text2,label\na b,c d,1\n")
+    more = {"show": ["row:1"], "evaluate": ["--gold", gold]}.get(command, [])
+    done = run_label(command, *more, "--work", tmp_path / "none")
+    assert done.code == 2, done.err
+    assert "not a working folder" in done.error

@@ -8,7 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
+from tests.conftest import command_line
+from tests.contract.conftest import run_here
 from tests.support.shorthand import parametrize
 
 POOR = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii"}
@@ -21,6 +24,16 @@ def ran(package, *arguments, env=None, **options):
     return subprocess.run(
         command, env=environment, check=False, timeout=120, stderr=subprocess.PIPE, **options
     )
+
+
+@parametrize("package", ["pairkit", "gis_builder", "llm_labeler", "aoe_train"])
+def test_every_command_has_help_with_examples(package):
+    app = get_command(command_line(package))
+    assert run_here(package, "--help").code == 0
+    for name in app.commands:
+        done = run_here(package, name, "--help")
+        assert done.code == 0
+        assert f"{app.name} {name}" in done.out.split("Usage")[1].split("\n", 1)[1]
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="no /dev/full here")

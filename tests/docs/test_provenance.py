@@ -7,6 +7,7 @@ import pytest
 
 from tests.docs.blocks import ROOT
 from tests.docs.test_links import COMMITTED
+from tests.support.shorthand import table
 
 # In benchmarks/README.md and the scripts, names of other scripts of the folder have no path.
 _PATH = re.compile(r"(?<![\w./-])(?:benchmarks|docs/scripts|papers|tests)/[\w/]+\.(?:py|csv|tsv)\b")
@@ -37,3 +38,15 @@ def missing_scripts(page, text):
         path = ROOT / package / rest.lstrip(".").replace(".", "/")
         if not path.is_dir() and not path.with_suffix(".py").is_file():
             yield f"{package}{rest}"
+
+
+@table("""
+    page, text, expected
+    aoe_train/x.py | # `benchmarks/domain.py` and benchmarks/gone.py chose it | ['benchmarks/gone.py']
+    benchmarks/results/x.csv | # Seconds: benchmarks/gone.py --all | ['benchmarks/gone.py']
+    benchmarks/README.md | by `domain.py --out F` and `gone.py` | ['gone.py']
+    docs/concepts.md | your own `gone.py` | []
+    benchmarks/README.md | `python -m papers.gone` and `python -m tests.forked` | ['papers.gone']
+""")
+def test_missing_scripts_are_found(page, text, expected):
+    assert [*missing_scripts(ROOT / page, text)] == expected

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import llm_labeler
-from tests.support.shorthand import approx, data_error, module_fixture
+from tests.support.shorthand import approx, data_error, module_fixture, pair_table
 
 WORDS = {"s": "same", "o": "opposite", "u": "unrelated", "?": "unsure"}
 
@@ -27,10 +27,6 @@ def row(text, words, polarity, llms, votes=None):
     }
 
 
-def gold(*pairs):
-    return pl.DataFrame(pairs, schema=["text1", "text2", "label"], orient="row")
-
-
 # People: p1, p2, n1 say the same as "t"; p3, n2, n3 don't.
 TABLE = [
     row("t", "p1", "positive", "ab", "ss"),
@@ -41,8 +37,8 @@ TABLE = [
     row("t", "n3", "negative", "b", "oo"),
     row("t", "nobody labelled this", "negative", "c", "sss"),
 ]
-GOLD = gold(
-    ("t", "p1", 1), ("t", "p2", 1), ("t", "p3", 0), ("t", "n1", 1), ("t", "n2", 0), ("t", "n3", 0)
+GOLD = pair_table(
+    [("t", "p1", 1), ("t", "p2", 1), ("t", "p3", 0), ("t", "n1", 1), ("t", "n2", 0), ("t", "n3", 0)]
 )
 
 
@@ -131,12 +127,12 @@ def test_swapped_pairs_are_scored_with_their_new_polarity(score):
 
 def test_matching_ignores_case_space_and_width(score):
     table = [row("Ａ  text\n", "The  Ｗords ", "positive", "a", "s")]
-    result = score(gold(("a TEXT", "the words", 1), ("the words", "a text", 1)), table)
+    result = score(pair_table([("a TEXT", "the words", 1), ("the words", "a text", 1)]), table)
     assert (result.found, result.not_found.examples) == (1, ("the words | a text",))
 
 
 def test_unmatched_gold_is_reported(score):
-    unknown = gold(*((f"t{n}", "x" * 100, 0) for n in range(7)))
+    unknown = pair_table([(f"t{n}", "x" * 100, 0) for n in range(7)])
     result = score(pl.concat([GOLD, unknown]))
     assert (result.gold, result.found, result.not_found.count) == (13, 6, 7)
     assert result.not_found.examples == tuple(f"t{n} | {'x' * 60}" for n in range(5))
@@ -147,7 +143,7 @@ def test_unmatched_gold_is_reported(score):
 
 
 def test_repeated_and_contradictory_gold_is_reported(score):
-    result = score(pl.concat([GOLD, gold(("T", "P1", 1), ("t", "n3", 1))]))
+    result = score(pl.concat([GOLD, pair_table([("T", "P1", 1), ("t", "n3", 1)])]))
     assert (result.gold, result.repeated, result.contradictory.count) == (5, 1, 1)
     assert result.contradictory.examples == ("t | n3",)
     assert rows(result)["union", "negative"].n == 2
@@ -161,7 +157,7 @@ def test_a_sentence_of_both_polarities_is_scored_twice(score):
 
 
 GRADES = {"p1": 5.0, "p2": 4.0, "p3": 2.0, "n1": 3.0, "n2": 1.0, "n3": 0.0}
-GRADED = gold(*(("t", words, grade) for words, grade in GRADES.items()))
+GRADED = pair_table([("t", words, grade) for words, grade in GRADES.items()])
 
 
 def test_graded_labels(score):

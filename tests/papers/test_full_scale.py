@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,8 +21,6 @@ from papers.suites.mteb import evaluate_mteb
 from tests.docs.test_commands_are_known import tree
 from tests.papers import hub
 from tests.support.shorthand import config_error, module_fixture, parametrize, values
-
-Reproduce = Callable[..., dict[str, Any]]
 
 
 @module_fixture

@@ -36,11 +36,6 @@ OPTIONS = [
     for function in functions(package)
     for parameter in parameters(function, of_command=False)
 ]
-COMMANDS = {
-    command.callback: (script, command)
-    for script, package in PACKAGES.items()
-    for command in command_line(package).registered_commands
-}
 
 
 def another(value: Any) -> Any:
