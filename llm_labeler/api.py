@@ -14,7 +14,7 @@ from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Option, Request, parame
 from pairkit.dataset.shared_options import SHARED
 
 if TYPE_CHECKING:
-    from llm_labeler.clients.llms import Llms
+    from llm_labeler.clients.llms import LlmFunction, Llms
     from llm_labeler.judging.scoring import ScoreReport
     from llm_labeler.runs.arguments import LlmsGiven
     from llm_labeler.runs.assemble import Labelled
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from llm_labeler.runs.label import AskOptions
     from llm_labeler.runs.label_plan import Plan
     from llm_labeler.runs.run_report import Report, Shown
+    from llm_labeler.settings import LabelSettings
     from pairkit.base.cli.progress import Listener
     from pairkit.dataset.labels import Meaning
     from pairkit.dataset.reading.in_memory import Source
@@ -142,12 +143,9 @@ def generate(request: GenerateRequest) -> Labelled:
         ['A plane leaves the ground.', 'An aircraft is taking off.']
     """
     from llm_labeler.runs import label as _label
-    from llm_labeler.runs.arguments import read_arguments
     from pairkit.base.settings import argument
 
-    settings, functions = read_arguments(
-        request.flags(), config=request.config, settings=request.settings
-    )
+    settings, functions = _settings_and_functions(request)
     return _label.generate(
         request.data,
         argument("out", request.out, Path),
@@ -177,12 +175,9 @@ def plan(request: GenerateRequest) -> Plan:
         (2, 4, True)
     """
     from llm_labeler.runs import label as _label
-    from llm_labeler.runs.arguments import read_arguments
     from pairkit.base.settings import argument
 
-    settings, functions = read_arguments(
-        request.flags(), config=request.config, settings=request.settings
-    )
+    settings, functions = _settings_and_functions(request)
     return _label.plan(
         request.data,
         argument("out", request.out, Path),
@@ -272,14 +267,11 @@ def judge(request: JudgeRequest) -> JudgedPairs:
         DataError: The pairs can't be read, or every pair stayed undecided.
         RemoteError: A server failed; the same call continues.
     """
-    from llm_labeler.runs.arguments import read_arguments
     from llm_labeler.runs.judge_pairs import judge_pairs
     from pairkit.base.settings import argument
     from pairkit.dataset.labels import label_rules
 
-    settings, functions = read_arguments(
-        request.flags(), config=request.config, settings=request.settings
-    )
+    settings, functions = _settings_and_functions(request)
     return judge_pairs(
         request.data,
         argument("out", request.out, Path),
@@ -292,6 +284,14 @@ def judge(request: JudgeRequest) -> JudgedPairs:
         fresh=request.fresh,
         progress=request.progress,
     )
+
+
+def _settings_and_functions(
+    request: GenerateRequest | JudgeRequest,
+) -> tuple[LabelSettings, dict[str, LlmFunction]]:
+    from llm_labeler.runs.arguments import read_arguments
+
+    return read_arguments(request.flags(), config=request.config, settings=request.settings)
 
 
 def _ask_options(request: GenerateRequest | JudgeRequest) -> AskOptions:

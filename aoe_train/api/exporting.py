@@ -82,7 +82,7 @@ def export(request: ExportRequest) -> Exported:
     interpolate = request.interpolate
     exporting.check_options(request.format, request.dtype, measured=request.data is not None)
     folder = argument("out", request.out, Path)
-    there = exported_there(folder, "export")
+    there = exported_there(folder, "export", fresh=request.fresh)
     if request.backbone is not None and interpolate is None:
         raise ConfigError("--backbone without --interpolate has no effect; add --interpolate")
     task = None if request.data is None else PairSource(request.data).task()
@@ -104,7 +104,7 @@ def export(request: ExportRequest) -> Exported:
             "default_prompt": request.default_prompt,
             "data": task and digest_of({"texts": list(task.texts), "labels": task.labels.tolist()}),
         }
-        if there is not None and not request.fresh:
+        if there is not None:
             check_same_run(folder, there["made_of"], made_of)
             loss = there["loss"] and Loss(**there["loss"])
             return exporting.Exported.from_facts(folder, there | {"loss": loss})
@@ -176,7 +176,7 @@ def distill(
     from pairkit.base.system.folders import check_same_run
 
     folder = argument("out", out, Path)
-    there = exported_there(folder, "distill")
+    there = exported_there(folder, "distill", fresh=fresh)
     examples = read_examples(texts, meant="texts")
     with Display(progress) as show:
         if isinstance(model, str | Path):
@@ -198,7 +198,7 @@ def distill(
             "model": digest_of(encoder.identity()),
             "dim": dim,
         }
-        if there is not None and not fresh:
+        if there is not None:
             check_same_run(folder, there["made_of"], made_of)
             return Distilled.from_facts(folder, there)
         embedder = LocalEmbedder(encoder, name)

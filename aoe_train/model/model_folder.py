@@ -93,10 +93,11 @@ def read_run(folder: Path) -> dict[str, Any] | None:
     return run if isinstance(run.get("origin"), dict) else None
 
 
-def exported_there(out: Path, command: str) -> dict[str, Any] | None:
-    """The facts that `aoe export` or `aoe distill` recorded in `out`; None if it is missing or empty.
+def exported_there(out: Path, command: str, *, fresh: bool) -> dict[str, Any] | None:
+    """The facts that `aoe export` or `aoe distill` recorded in `out`.
 
-    Raises ConfigError if `out` contains anything else.
+    Returns None if `out` is missing or empty, or if `fresh` replaces it. Raises ConfigError if `out` contains
+    anything else.
     """
     check_place(out, "a model", "model")
     if not out.exists() or not any(out.iterdir()):
@@ -106,7 +107,7 @@ def exported_there(out: Path, command: str) -> dict[str, Any] | None:
         raise ConfigError(
             f"{out}: already exists, and isn't a model of `aoe {command}`; choose another --out"
         )
-    return facts
+    return None if fresh else facts
 
 
 def begin_or_go_on(

@@ -154,8 +154,7 @@ class Examples:
 
     def evenly_spread(self, count: int) -> np.ndarray:
         """At most `count` row numbers from the first to the last row, ascending int64."""
-        numbers = np.linspace(0, len(self) - 1, min(count, len(self)))
-        return np.unique(numbers.astype(np.int64))
+        return evenly_spread(len(self), count)
 
     def token_counts(self, lengths: np.ndarray, chosen: Sequence[int] | slice) -> np.ndarray:
         """Token counts of the chosen rows' texts, int64 (row, column); 0 for an absent negative."""
@@ -192,3 +191,9 @@ class Batch(TokenBatch):
     # Scores of a row's first text with each other text, by a file.
     scores: NotRequired[Float[Tensor, "row other"]]
     dataset: NotRequired[int]  # its index, the same on all ranks; absent if there is only one
+
+
+def evenly_spread(total: int, count: int) -> np.ndarray:
+    """At most `count` numbers from 0 to `total` - 1, ascending int64."""
+    numbers = np.linspace(0, total - 1, min(count, total))
+    return np.unique(numbers.astype(np.int64))

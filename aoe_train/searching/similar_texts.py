@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy import ndarray
 
+from aoe_train.objectives.training_rows import evenly_spread
 from aoe_train.searching.index_rows import as_json, with_rows
 from aoe_train.searching.nearest import IndexVectors, Searcher
 from pairkit.base.cli.progress import Listener, Progress
@@ -225,8 +226,7 @@ class TextComparison:
         """The default of the minimum cosine, by the nearest neighbours of a sample of texts."""
         if min(len(self.vectors), len(self.queries)) < _FEW_TEXTS:
             return _DEFAULT_OF_FEW
-        evenly = np.linspace(0, len(self.queries) - 1, _SAMPLE_TEXTS)
-        nearest = self._highest_cosines(np.unique(evenly.astype(np.int64)))
+        nearest = self._highest_cosines(evenly_spread(len(self.queries), _SAMPLE_TEXTS))
         minimum = float(nearest.mean() + _DEVIATIONS * nearest.std())
         return round(min(max(minimum, _LOWEST_DEFAULT), _HIGHEST_DEFAULT), 2)
 

@@ -24,7 +24,7 @@ _PAIRS = "Pairs"
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:/")
 # GitHub's rules: logins have letters, digits and hyphens, and those of managed users an underscore; names may
 # also have dots.
-_NAME = re.compile(r"(?P<owner>[A-Za-z0-9](?:[A-Za-z0-9_-]{0,38}))/(?P<name>[A-Za-z0-9._-]{1,100})")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,38}/(?P<name>[A-Za-z0-9._-]{1,100})")
 _ADDRESS = re.compile(
     r"^(?:(?:https?://|ssh://git@)?(?:www\.)?github\.com/|git@github\.com:)|(?:\.git)?/?$"
 )

@@ -54,7 +54,7 @@ def label_card(
         ("", texts["rules" if by_rules else "llms"]),
         ("Counts", _counts(counts)),
         ("Columns", texts["columns"].format_map(texts)),
-        ("Method", _method(run, texts)),
+        ("Method", _method(run, texts, by_rules=by_rules)),
         ("Limitations", "\n".join(limits)),
         ("Licence", texts["licence"]),
     ]
@@ -87,7 +87,7 @@ def _counts(counts: Mapping[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
-def _method(run: Mapping[str, Any], texts: Mapping[str, str]) -> str:
+def _method(run: Mapping[str, Any], texts: Mapping[str, str], *, by_rules: bool) -> str:
     settings = run["settings"]
     ensemble = settings["ensemble"]
     aggregation = ensemble["aggregation"]
@@ -97,7 +97,7 @@ def _method(run: Mapping[str, Any], texts: Mapping[str, str]) -> str:
         f"{texts['size']}: {settings['size']}.",
         texts["method"].format(aggregation=aggregation, meaning=AGGREGATIONS[aggregation].meaning),
     ]
-    if all(llm["kind"] == RULES for llm in run["llms"].values()):
+    if by_rules:
         return "\n\n".join(parts)
     for name, prompt in run["prompts"].items():
         longest = max(map(len, re.findall("`+", prompt)), default=0)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
+
+from llm_labeler.settings.declared_file import declared
 
 ProviderName = Literal["openai", "openai_compatible", "glm", "anthropic", "gemini"]
 PRICES_AS_OF = "June 2026"
@@ -38,13 +39,8 @@ class ProviderApi:
     lists_all_models: bool = True
     prices: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict)
 
-    @classmethod
-    def read(cls, name: str) -> ProviderApi:
-        """Read the file of a provider."""
-        path = Path(__file__).with_name(f"{name}.toml")
-        return cls(**tomllib.loads(path.read_text(encoding="utf-8")))
 
-
+_FOLDER = Path(__file__).parent
 PROVIDERS: Mapping[str, ProviderApi] = {
-    name: ProviderApi.read(name) for name in get_args(ProviderName)
+    name: ProviderApi(**declared(_FOLDER, name)) for name in get_args(ProviderName)
 }

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
+
+from llm_labeler.settings.declared_file import declared
 
 TaskName = Literal["paraphrase", "triplet", "query"]
 
@@ -33,12 +34,9 @@ class LabellingTask:
     asks_questions: bool = False
     can_be_judged: bool = True
 
-    @classmethod
-    def read(cls, name: str) -> LabellingTask:
-        """Read the file of a task."""
-        path = Path(__file__).with_name(f"{name}.toml")
-        return cls(**tomllib.loads(path.read_text(encoding="utf-8")))
 
-
-TASKS: Mapping[str, LabellingTask] = {name: LabellingTask.read(name) for name in get_args(TaskName)}
+_FOLDER = Path(__file__).parent
+TASKS: Mapping[str, LabellingTask] = {
+    name: LabellingTask(**declared(_FOLDER, name)) for name in get_args(TaskName)
+}
 DEFAULT_TASK: TaskName = "paraphrase"
