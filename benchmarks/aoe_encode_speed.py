@@ -52,7 +52,9 @@ def main() -> None:
     """Compare the libraries on short and long texts, in fp32 and bf16."""
     parser = argument_parser(__doc__)
     add_flags(parser, *PEERS)
-    parser.add_argument("--skip", default="", help="peers to leave out, such as onnx,openvino")
+    parser.add_argument(
+        "--skip", default="", help="peers to leave out, such as onnx,openvino"
+    )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--texts", default="short,long")
     parser.add_argument("--precisions", default="fp32,bf16,int8")
@@ -63,11 +65,15 @@ def main() -> None:
     parser.add_argument("--short-texts", type=int, default=4000)
     parser.add_argument("--long-texts", type=int, default=500)
     options = parser.parse_args()
-    python = pythons(options, *(peer for peer in PEERS if peer not in options.skip.split(",")))
+    python = pythons(
+        options, *(peer for peer in PEERS if peer not in options.skip.split(","))
+    )
     with tempfile.TemporaryDirectory() as folder:
         for kind in options.texts.split(","):
             texts = choose(kind, options)
-            (Path(folder) / "texts.json").write_text(json.dumps(texts), encoding="utf-8")
+            (Path(folder) / "texts.json").write_text(
+                json.dumps(texts), encoding="utf-8"
+            )
             lengths = token_lengths(texts, minilm(), MAX_LENGTH[kind])
             print(f"\n{kind}: {describe(lengths, MAX_LENGTH[kind])}")
             flops = forward_flops(lengths, minilm())
@@ -96,7 +102,8 @@ def compare(
     answers: dict[str, list[dict]] = {}
     peaks = []
     for _ in range(options.rounds):
-        peaks.append(run(python["ours"], "peak.py", {}).get(precision, nan))  # unknown in int8
+        # Unknown in int8.
+        peaks.append(run(python["ours"], "peak.py", {}).get(precision, nan))
         for who, (home, script, backend, precisions) in CONTENDERS.items():
             if home in python and precision in precisions:
                 work = {
@@ -105,7 +112,9 @@ def compare(
                     "precision": precision,
                     "max_length": MAX_LENGTH[kind],
                     "texts": str(folder / "texts.json"),
-                    "batch_sizes": [int(size) for size in options.batch_sizes.split(",")],
+                    "batch_sizes": [
+                        int(size) for size in options.batch_sizes.split(",")
+                    ],
                     "clock": options.clock,
                     "vectors": str(folder / f"{kind} {who} {precision}.npy"),
                 }

@@ -76,7 +76,9 @@ SETTINGS = (
     Setting("STS example, AnglE", ST, {**EXAMPLE, "loss": "angle"}),
     Setting("README", ANGLE, {**README, "loss": weights(1, 1, 0.02)}),
     Setting("training guide", ANGLE, {**README, "loss": weights(0, 1, 0.02)}),
-    Setting("README, scores 0-1", ANGLE, {**README, "loss": weights(1, 1, 0.02), "top": 1}),
+    Setting(
+        "README, scores 0-1", ANGLE, {**README, "loss": weights(1, 1, 0.02), "top": 1}
+    ),
     Setting("tuned", "ours"),
 )
 
@@ -92,11 +94,16 @@ def main() -> None:
     )
     parser.add_argument("--who", default=f"ours,{ST},{ANGLE}")
     parser.add_argument(
-        "--precision", default="fp32", choices=["fp32", "bf16"], help="of training, for all"
+        "--precision",
+        default="fp32",
+        choices=["fp32", "bf16"],
+        help="of training, for all",
     )
     parser.add_argument("--tuned", type=json.loads, default=TUNED, help="our arguments")
     parser.add_argument("--test", action="store_true", help="print the test columns")
-    parser.add_argument("--limit", type=int, help="number of training rows, to try the script")
+    parser.add_argument(
+        "--limit", type=int, help="number of training rows, to try the script"
+    )
     options = parser.parse_args()
     settings = [
         setting
@@ -107,7 +114,8 @@ def main() -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     ledger = Ledger(options.out)
     python = pythons(
-        options, *(peer for peer in (ST, ANGLE) if any(one.who == peer for one in settings))
+        options,
+        *(peer for peer in (ST, ANGLE) if any(one.who == peer for one in settings)),
     )
     with tempfile.TemporaryDirectory() as folder:
         files = write_sets(options.data, Path(folder), options.limit)
@@ -146,7 +154,9 @@ def identity(setting: Setting, seed: int, options: argparse.Namespace) -> dict:
     }
 
 
-def job(setting: Setting, seed: int, options: argparse.Namespace, files: dict[str, Path]) -> dict:
+def job(
+    setting: Setting, seed: int, options: argparse.Namespace, files: dict[str, Path]
+) -> dict:
     """The job for the library's script."""
     scored = {name: str(files[name]) for name in ("dev", "test")}
     if setting.who != "ours":
@@ -163,15 +173,23 @@ def job(setting: Setting, seed: int, options: argparse.Namespace, files: dict[st
     return {"train": {**fixed, **own}, "score": scored}
 
 
-def report(entries: list[dict], settings: list[Setting], options: argparse.Namespace) -> None:
+def report(
+    entries: list[dict], settings: list[Setting], options: argparse.Namespace
+) -> None:
     """Print a row for each setting: mean and deviation over the seeds."""
     sets = ["dev", "test"] if options.test else ["dev"]
-    columns = [f"{name}, {when}" for when in ("last epoch", "best epoch on dev") for name in sets]
+    columns = [
+        f"{name}, {when}"
+        for when in ("last epoch", "best epoch on dev")
+        for name in sets
+    ]
     titles = ["setting", "who", "epochs", "seeds", *columns, "seconds"]
     print(f"\n{options.precision}\n")
     print(f"| {' | '.join(titles)} |\n" + "|---" * len(titles) + "|")
     for setting in settings:
-        keys = [identity(setting, int(seed), options) for seed in options.seeds.split(",")]
+        keys = [
+            identity(setting, int(seed), options) for seed in options.seeds.split(",")
+        ]
         runs = [entry for entry in entries if entry["run"] in keys]
         if not runs:
             continue
@@ -180,7 +198,9 @@ def report(entries: list[dict], settings: list[Setting], options: argparse.Names
         cells = (
             setting.name,
             setting.who,
-            "see --tuned" if setting.who == "ours" else str({**EQUAL, **setting.work}["epochs"]),
+            "see --tuned"
+            if setting.who == "ours"
+            else str({**EQUAL, **setting.work}["epochs"]),
             str(len(runs)),
             *(
                 spread([epoch[name] for epoch in epochs])

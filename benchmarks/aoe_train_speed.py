@@ -61,8 +61,12 @@ def main() -> None:
     parser.add_argument("--texts", default="short,long")
     parser.add_argument("--precisions", default="fp32,bf16")
     parser.add_argument("--batch-size", type=int, default=32, help="of all libraries")
-    parser.add_argument("--short-rows", type=int, default=1920, help="a multiple of the batch size")
-    parser.add_argument("--long-rows", type=int, default=192, help="a multiple of the batch size")
+    parser.add_argument(
+        "--short-rows", type=int, default=1920, help="a multiple of the batch size"
+    )
+    parser.add_argument(
+        "--long-rows", type=int, default=192, help="a multiple of the batch size"
+    )
     options = parser.parse_args()
     python = pythons(options, *PEERS)
     with tempfile.TemporaryDirectory() as folder:
@@ -72,7 +76,9 @@ def main() -> None:
             path = write(rows, Path(folder) / f"{texts}-train.jsonl")
             limit = MAX_LENGTH[texts]
             lengths = token_lengths(
-                [row[side] for row in rows for side in ("text1", "text2")], minilm(), limit
+                [row[side] for row in rows for side in ("text1", "text2")],
+                minilm(),
+                limit,
             )
             print(f"\n{texts}: {count:,} pairs; {describe(lengths, limit)}")
             flops = 3 * forward_flops(lengths, minilm())
@@ -89,19 +95,31 @@ def compare(texts: str, work: Work, python: dict[str, str], rounds: int) -> None
         peaks.append(run(python["ours"], "peak.py", {}))
         for who, interpreter in python.items():
             answers[who].append(run(interpreter, SCRIPTS[who], job(who, work)))
-            print(f"{who}: {work.rows / answers[who][-1]['seconds']:.1f} pairs/s", file=sys.stderr)
+            print(
+                f"{who}: {work.rows / answers[who][-1]['seconds']:.1f} pairs/s",
+                file=sys.stderr,
+            )
     peak, threads = max(answer[work.precision] for answer in peaks), peaks[0]["threads"]
     print(
         f"\n{texts}, {work.precision}, batches of {work.batch_size}, {rounds} rounds, "
         f"{threads} threads, peak {peak:.0f} GFLOP/s; {processor()}, {instruction_sets()}\n"
     )
     titles = (
-        *("who", "pairs/s, median", "of each round", "share of peak", "ours is faster by"),
+        *(
+            "who",
+            "pairs/s, median",
+            "of each round",
+            "share of peak",
+            "ours is faster by",
+        ),
         *("pairs/CPU s", "share of peak", "by CPU", "whole process s", "peak RSS MB"),
     )
     print(f"| {' | '.join(titles)} |\n" + "|---" * len(titles) + "|")
     speed, cpu_speed = (
-        {who: [work.rows / answer[clock] for answer in given] for who, given in answers.items()}
+        {
+            who: [work.rows / answer[clock] for answer in given]
+            for who, given in answers.items()
+        }
         for clock in ("seconds", "cpu_s")
     )
     for who, given in answers.items():
@@ -127,7 +145,9 @@ def share(pairs: float, peak: float, work: Work) -> float:
 
 def ratio(speed: dict[str, list[float]], who: str) -> float:
     """How much faster ours is, compared round by round, because a machine's speed changes over minutes."""
-    return median(ours / theirs for ours, theirs in zip(speed["ours"], speed[who], strict=True))
+    return median(
+        ours / theirs for ours, theirs in zip(speed["ours"], speed[who], strict=True)
+    )
 
 
 def job(who: str, work: Work) -> dict:

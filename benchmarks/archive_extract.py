@@ -40,7 +40,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         hour, out = Path(folder, "hour.json.gz"), Path(folder, "out")
         raw, events = join(
-            sorted(given.folder.glob("*.json.gz")), hour, given.mib << 20, given.with_association
+            sorted(given.folder.glob("*.json.gz")),
+            hour,
+            given.mib << 20,
+            given.with_association,
         )
         packed = hour.stat().st_size
         print(
@@ -61,9 +64,15 @@ def main() -> None:
             )
 
 
-def join(hours: Sequence[Path], out: Path, most: int, with_association: bool) -> tuple[int, int]:
+def join(
+    hours: Sequence[Path], out: Path, most: int, with_association: bool
+) -> tuple[int, int]:
     """Write one large hour from several, each event with its own id; return its raw bytes and events."""
-    lines = [line for hour in hours for line in gzip.decompress(hour.read_bytes()).splitlines()]
+    lines = [
+        line
+        for hour in hours
+        for line in gzip.decompress(hour.read_bytes()).splitlines()
+    ]
     raw = number = turn = 0
     with gzip.open(out, "wb", 6) as file:
         while out.stat().st_size < most:
@@ -73,10 +82,15 @@ def join(hours: Sequence[Path], out: Path, most: int, with_association: bool) ->
                 event["id"] = str(10_000_000_000 + number)
                 event["repo"]["id"] += turn * 1_000_000_000
                 if with_association:
-                    for part in (event["payload"].get("issue"), event["payload"].get("comment")):
+                    for part in (
+                        event["payload"].get("issue"),
+                        event["payload"].get("comment"),
+                    ):
                         if isinstance(part, dict):
                             part["author_association"] = "NONE"
-                raw += file.write(json.dumps(event, separators=(",", ":")).encode() + b"\n")
+                raw += file.write(
+                    json.dumps(event, separators=(",", ":")).encode() + b"\n"
+                )
             turn += 1
     return raw, number
 
@@ -91,7 +105,11 @@ print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
 """
     environment = {**os.environ, "POLARS_MAX_THREADS": "1"}
     told = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
     )
     seconds, peak = map(float, told.stdout.split())
     return seconds, peak

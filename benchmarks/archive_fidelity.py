@@ -25,7 +25,12 @@ from gis_builder.settings import DetectSettings
 from gis_builder.store import Store
 from gis_builder.store.issue_records import Verdict, VerdictOutcome
 from pairkit.base.system.seeded import keyed_unit
-from tests.gis_builder.archive_world import events_of, lines_of, saved_threads, write_hours
+from tests.gis_builder.archive_world import (
+    events_of,
+    lines_of,
+    saved_threads,
+    write_hours,
+)
 
 _HOURS = tuple(f"2015-01-01-{hour}" for hour in range(12))
 _LOST = (0.0, 0.2, 0.5, 0.88)
@@ -44,7 +49,9 @@ def main() -> None:
     events = events_of(7, threads, pulls_of(given.work, given.repo))
     lines = lines_of(events)
     print(f"{given.repo}: {len(threads):,} issues, {len(lines):,} events\n")
-    print("| archive | issues seen | identical | recall | precision |\n|---|---|---|---|---|")
+    print(
+        "| archive | issues seen | identical | recall | precision |\n|---|---|---|---|---|"
+    )
     show("whole", lines, crawled)
     show("without associations", [without_association(line) for line in lines], crawled)
     for share in _LOST[1:]:
@@ -59,7 +66,10 @@ def from_file(path: Path, repo: str) -> Judged:
         row["number"]: (
             row["verdict"],
             frozenset(
-                {*(f"{repo}#{number}" for number in row["targets"]), *row["targets_elsewhere"]}
+                {
+                    *(f"{repo}#{number}" for number in row["targets"]),
+                    *row["targets_elsewhere"],
+                }
             ),
         )
         for row in rows.iter_rows(named=True)
@@ -70,7 +80,9 @@ def pulls_of(work: Path, repo: str) -> list[tuple[str, int, str]]:
     """The repository's pull requests, by number and time."""
     with Store.open(work / "store.sqlite") as store:
         return [
-            (repo, issue.number, issue.created_at) for issue in store.issues(repo) if issue.is_pull
+            (repo, issue.number, issue.created_at)
+            for issue in store.issues(repo)
+            if issue.is_pull
         ]
 
 
@@ -90,12 +102,16 @@ def from_archive(lines: list[bytes]) -> Judged:
         made = []
         for hour in _HOURS:
             path = Path(folder, f"{hour}.parquet")
-            path.write_bytes(b"".join(extract_hour(Path(folder, f"{hour}.json.gz"), hour)))
+            path.write_bytes(
+                b"".join(extract_hour(Path(folder, f"{hour}.json.gz"), hour))
+            )
             made.append(path)
         repo = threads_of(read_rows(made).iter_rows(named=True))
     settings = DetectSettings()
     return {
-        number: outcome_and_targets(judge_thread(thread, repo.kind_of, repo.rules, settings))
+        number: outcome_and_targets(
+            judge_thread(thread, repo.kind_of, repo.rules, settings)
+        )
         for number, thread in repo.threads.items()
     }
 

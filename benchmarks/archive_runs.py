@@ -28,11 +28,22 @@ from runs import argument_parser
 import gis_builder
 from gis_builder.gh_archive.hours import hours_between
 from pairkit.base.cli.progress import Progress
-from tests.gis_builder.archive_world import SOURCES, events_of, lines_of, saved_threads, write_hours
+from tests.gis_builder.archive_world import (
+    SOURCES,
+    events_of,
+    lines_of,
+    saved_threads,
+    write_hours,
+)
 
 RANGE = "2015-02-01..2016-12-31"
 SAMPLE_HOURS = 6
-_STAGES = ("reading hours", "sorting months", "detecting duplicates", "drawing negatives")
+_STAGES = (
+    "reading hours",
+    "sorting months",
+    "detecting duplicates",
+    "drawing negatives",
+)
 _REPO = re.compile(rb'"repo":\{"id":(\d+),"name":"([^"]+)"')
 
 
@@ -88,19 +99,27 @@ def show(home: Path, name: str) -> None:
     command = [sys.executable, __file__, "measure", str(home)]
     environment = {**os.environ, "POLARS_MAX_THREADS": "1"}
     measured = json.loads(
-        subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment).stdout
+        subprocess.run(
+            command, check=True, stdout=subprocess.PIPE, env=environment
+        ).stdout
     )
-    size = sum(path.stat().st_size for path in (home / "work").rglob("*") if path.is_file())
+    size = sum(
+        path.stat().st_size for path in (home / "work").rglob("*") if path.is_file()
+    )
     rows = sum(
         pl.scan_parquet(path).select(pl.len()).collect().item()
         for path in home.glob("work/hours/*")
     )
     raw = sum(
-        int.from_bytes(path.read_bytes()[-4:], "little") for path in (home / "hours").glob("*.gz")
+        int.from_bytes(path.read_bytes()[-4:], "little")
+        for path in (home / "hours").glob("*.gz")
     )
     seconds = " | ".join(f"{measured[stage]:.1f}" for stage in (*_STAGES, "driver"))
     counts = f"{measured['mib']:.0f} | {measured['events']:,} | {rows:,}"
-    print(f"| {name} | {seconds} | {counts} | {raw / 1e6:,.0f} | {size / 1e6:.0f} |", flush=True)
+    print(
+        f"| {name} | {seconds} | {counts} | {raw / 1e6:,.0f} | {size / 1e6:.0f} |",
+        flush=True,
+    )
 
 
 def measure(home: Path) -> dict[str, Any]:
@@ -111,7 +130,9 @@ def measure(home: Path) -> dict[str, Any]:
         nonlocal last
         now = time.process_time()
         # The first event of a stage follows its first task; before the negatives, the driver works longest.
-        before_negatives = progress.stage == _STAGES[-1] and not (progress.done or progress.ended)
+        before_negatives = progress.stage == _STAGES[-1] and not (
+            progress.done or progress.ended
+        )
         seconds["driver" if before_negatives else progress.stage] += now - last
         last = now
 
@@ -124,7 +145,9 @@ def measure(home: Path) -> dict[str, Any]:
     )
     seconds["driver"] += time.process_time() - last
     lines = Path("/proc/self/status").read_text().splitlines()
-    peak = next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
+    peak = next(
+        int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM")
+    )
     events = sum(month["issue_events"] for month in built.months.values())
     return seconds | {"mib": peak, "events": events}
 

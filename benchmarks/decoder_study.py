@@ -18,6 +18,7 @@ from __future__ import annotations
 import random
 import shutil
 import time
+from functools import partial
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -83,15 +84,25 @@ def main() -> None:
         split: read_examples(drawn(stsb(options.data, split), options.score, seed=0))
         for split in ("dev", "test")
     }
-    train = stsb(options.data, "train") if options.train == "stsb" else triplets(options.data)
-    same = {name: getattr(options, name) for name in ("train", "rows", "score", "lr", "precision")}
+    train = (
+        stsb(options.data, "train")
+        if options.train == "stsb"
+        else triplets(options.data)
+    )
+    same = {
+        name: getattr(options, name)
+        for name in ("train", "rows", "score", "lr", "precision")
+    }
     for seed in map(int, options.seeds.split(",")):
         rows = drawn(train, options.rows, seed)
         for part in options.parts.split(","):
             for name, change in PARTS[part].items():
                 as_it_comes(ledger, change, same, judged)
                 run = {"name": f"{part}: {name}", "seed": seed, **same}
-                ledger.once(run, lambda place: trained(place, rows, run, change, judged))  # noqa: B023 - called at once
+                train_here = partial(
+                    trained, rows=rows, run=run, change=change, judged=judged
+                )
+                ledger.once(run, train_here)
     report(ledger)
 
 
@@ -127,7 +138,9 @@ def as_it_comes(ledger: Ledger, change: dict, same: dict, judged: dict) -> dict:
     )
 
 
-def trained(place: Path, rows: list[dict], run: dict, change: dict, judged: dict) -> dict:
+def trained(
+    place: Path, rows: list[dict], run: dict, change: dict, judged: dict
+) -> dict:
     """Train the backbone and score the model."""
     given = {
         "lora.rank": 32,
@@ -137,7 +150,9 @@ def trained(place: Path, rows: list[dict], run: dict, change: dict, judged: dict
         "encoder.max_length": 128,
         "batches.strategy": "length",
         "objective.duplicates": "exclude",
-        "objective.tau": dict.fromkeys(change.get("tau", [] if "preset" in change else TAU), 0.2),
+        "objective.tau": dict.fromkeys(
+            change.get("tau", [] if "preset" in change else TAU), 0.2
+        ),
         **change.get("settings", {}),
     }
     begun = time.process_time()
@@ -183,7 +198,10 @@ def score(
     )
     how = {"precision": precision, "pooling": "last", "bidirectional": bidirectional}
     encoder = aoe_train.Encoder.load(model, **how, **prompts)
-    return {split: 100 * dev_metric(encoder.encode, rows).value for split, rows in judged.items()}
+    return {
+        split: 100 * dev_metric(encoder.encode, rows).value
+        for split, rows in judged.items()
+    }
 
 
 def report(ledger: Ledger) -> None:
@@ -197,20 +215,26 @@ def report(ledger: Ledger) -> None:
     runs: dict[tuple[str, str], list[dict]] = {}
     for entry in entries:
         if entry["run"]["name"] != BACKBONE:
-            runs.setdefault((entry["run"]["train"], entry["run"]["name"]), []).append(entry)
+            runs.setdefault((entry["run"]["train"], entry["run"]["name"]), []).append(
+                entry
+            )
     print(f"{processor()}, {instruction_sets()}\n")
     print(
         "| trained on | setting | seeds | dev as it comes | dev | test as it comes | test | CPU s |"
     )
     print("|---|---|---|---|---|---|---|---|")
     for (train, name), found in runs.items():
-        backbone = before[found[0]["backbone"]["prompt"], found[0]["backbone"]["bidirectional"]]
+        backbone = before[
+            found[0]["backbone"]["prompt"], found[0]["backbone"]["bidirectional"]
+        ]
         cells = [
             f"{backbone[split]:.2f} | {spread([entry['figures'][split] for entry in found])}"
             for split in ("dev", "test")
         ]
         seconds = mean(entry["training_cpu_s"] for entry in found)
-        print(f"| {train} | {name} | {len(found)} | {' | '.join(cells)} | {seconds:.0f} |")
+        print(
+            f"| {train} | {name} | {len(found)} | {' | '.join(cells)} | {seconds:.0f} |"
+        )
 
 
 if __name__ == "__main__":

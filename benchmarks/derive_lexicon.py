@@ -20,13 +20,14 @@ from llm_labeler.clients.wordnet.wordnet_lexicon import Pos, lemmas
 DEBIAN = Path("/usr/share/wordnet")
 DOMINANT = 0.75  # share of a word's occurrences, one more of another sense imagined
 NAMES = {"n": "noun", "v": "verb", "a": "adj", "r": "adv"}
+# 5: an adjective like the head of its cluster.
 KEY_POS = {
     "1": "n",
     "2": "v",
     "3": "a",
     "4": "r",
     "5": "a",
-}  # 5: an adjective like the head of its cluster
+}
 HEAD = """\
 # synonym or antonym, part of speech, lemma, words that say the same or the opposite; adjectives that are the
 # opposite of what stands after their prefix; compounds not to break up.
@@ -112,10 +113,15 @@ class WordNet:
         if synset is None or lemma in UNLIKE:
             return
         for word in sorted(
-            set(synset.words) - UNLIKE - {lemma}, key=lambda word: (-self.count(word, pos), word)
+            set(synset.words) - UNLIKE - {lemma},
+            key=lambda word: (-self.count(word, pos), word),
         ):
             in_use = len(word) > 2 and _is_word(word) and self.count(word, pos) > 1
-            if in_use and not _alike(lemma, word) and self.main_sense(word, pos) == synset:
+            if (
+                in_use
+                and not _alike(lemma, word)
+                and self.main_sense(word, pos) == synset
+            ):
                 yield word
 
     def antonyms(self, lemma: str, pos: str) -> Iterator[str]:
@@ -126,7 +132,11 @@ class WordNet:
         for place, other_pos, offset, target in synset.opposites:
             other = self.synsets[other_pos, offset]
             word = other.words[target - 1].split("(")[0]
-            in_use = _is_word(word) and word not in NOT_OPPOSITE and self.count(word, pos) > 0
+            in_use = (
+                _is_word(word)
+                and word not in NOT_OPPOSITE
+                and self.count(word, pos) > 0
+            )
             if (
                 synset.words[place - 1].lower() == lemma
                 and in_use
@@ -181,7 +191,9 @@ def derive(folder: Path = DEBIAN) -> str:
 
 def _licence(folder: Path) -> str:
     text = (folder / "data.noun").read_text("latin-1")
-    lines = (line.split(maxsplit=1)[1:] for line in text.splitlines() if line.startswith(" "))
+    lines = (
+        line.split(maxsplit=1)[1:] for line in text.splitlines() if line.startswith(" ")
+    )
     return "".join(f"# {''.join(line)}".rstrip() + "\n" for line in lines)
 
 
@@ -201,15 +213,20 @@ def _alike(one: str, other: str) -> bool:
 
 
 def _lines(path: Path) -> list[str]:
+    # Not the licence.
     return [
-        line for line in path.read_text("latin-1").splitlines() if not line.startswith(" ")
-    ]  # not the licence
+        line
+        for line in path.read_text("latin-1").splitlines()
+        if not line.startswith(" ")
+    ]
 
 
 def _synset(pos: str, fields: list[str]) -> Synset:
     end = 4 + 2 * int(fields[3], 16)
     words = tuple(word.replace("_", " ") for word in fields[4:end:2])
-    pointers = (fields[at : at + 4] for at in range(end + 1, end + 1 + 4 * int(fields[end]), 4))
+    pointers = (
+        fields[at : at + 4] for at in range(end + 1, end + 1 + 4 * int(fields[end]), 4)
+    )
     opposites = tuple(
         (int(places[:2], 16), other.replace("s", "a"), int(offset), int(places[2:], 16))
         for symbol, offset, other, places in pointers

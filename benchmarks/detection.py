@@ -22,7 +22,14 @@ from runs import argument_parser
 
 from gis_builder.detection.claim_tracker import KindOf
 from gis_builder.detection.decision import decide
-from gis_builder.store.issue_records import Comment, IssueRef, Kind, Thread, Verdict, VerdictOutcome
+from gis_builder.store.issue_records import (
+    Comment,
+    IssueRef,
+    Kind,
+    Thread,
+    Verdict,
+    VerdictOutcome,
+)
 from gis_builder.trackers.dump import find_dumps
 
 HERE = Path(__file__).resolve().parent
@@ -80,7 +87,8 @@ class Score:
             "-" if f1 is None else f"{f1:.3f}",
         )
         return [
-            str(n) for n in (self.rows, self.found, self.wrong, self.unsure, self.missed)
+            str(n)
+            for n in (self.rows, self.found, self.wrong, self.unsure, self.missed)
         ] + list(shares)
 
 
@@ -93,20 +101,26 @@ def main() -> None:
     parser.add_argument("-v", "--verbose", action="store_true", help="list the misses")
     options = parser.parse_args()
     if not DUMP.is_dir():
-        sys.exit(f"{DUMP}: no such folder; it must have the texts of the labelled threads")
+        sys.exit(
+            f"{DUMP}: no such folder; it must have the texts of the labelled threads"
+        )
     threads, kinds = read_dump()
     kind_of = kind_lookup(kinds)
     started = time.perf_counter()
     verdicts = {thread.issue.number: decide(thread, kind_of) for thread in threads}
     seconds = time.perf_counter() - started
-    labels = [label for label in read_labels(LABELS) if options.subset in (None, label.subset)]
+    labels = [
+        label for label in read_labels(LABELS) if options.subset in (None, label.subset)
+    ]
     for subset in sorted({label.subset for label in labels}):
         rows = [label for label in labels if label.subset == subset]
         print(f"\n{subset}: {len(rows)} threads\n\n{table(rows, verdicts)}")
         if options.verbose:
             print("\n".join(misses(rows, verdicts)))
     comments = sum(len(thread.comments) for thread in threads)
-    print(f"\nwhole dump: {len(threads)} issues, {comments} comments of issues, {seconds:.2f} s")
+    print(
+        f"\nwhole dump: {len(threads)} issues, {comments} comments of issues, {seconds:.2f} s"
+    )
 
 
 def table(labels: Sequence[Label], verdicts: Mapping[int, Verdict]) -> str:
@@ -121,7 +135,13 @@ def table(labels: Sequence[Label], verdicts: Mapping[int, Verdict]) -> str:
     )
     names = [*sorted(set(scores) - {"all"}), "all"]
     return "\n".join(
-        [head, *("| " + " | ".join([name, *scores[name].cells()]) + " |" for name in names)]
+        [
+            head,
+            *(
+                "| " + " | ".join([name, *scores[name].cells()]) + " |"
+                for name in names
+            ),
+        ]
     )
 
 
@@ -146,7 +166,9 @@ def read_labels(path: Path) -> list[Label]:
             Label(
                 number=int(row["number"]),
                 verdict=row["verdict"],
-                targets=frozenset(int(target) for target in row["targets"].split(",") if target),
+                targets=frozenset(
+                    int(target) for target in row["targets"].split(",") if target
+                ),
                 group=row["class"],
                 note=row["note"],
                 subset=row["set"],
@@ -171,7 +193,10 @@ def read_dump() -> tuple[list[Thread], dict[IssueRef, Kind]]:
                 comments[row.number].append(row.record)
     return [
         replace(
-            thread, comments=tuple(sorted(comments[number], key=lambda c: (c.created_at, c.id)))
+            thread,
+            comments=tuple(
+                sorted(comments[number], key=lambda c: (c.created_at, c.id))
+            ),
         )
         for number, thread in threads.items()
     ], kinds
@@ -183,7 +208,9 @@ def kind_lookup(kinds: Mapping[IssueRef, Kind]) -> KindOf:
     repos = {ref.repo for ref in kinds}
 
     def kind_of(ref: IssueRef) -> Kind:
-        unseen = Kind.UNKNOWN if ref.repo not in repos or ref.number > last else Kind.MISSING
+        unseen = (
+            Kind.UNKNOWN if ref.repo not in repos or ref.number > last else Kind.MISSING
+        )
         return kinds.get(ref, unseen)
 
     return kind_of

@@ -75,7 +75,9 @@ def main() -> None:
         "--llm", default="wordnet", help="chatgpt, llama, chatglm or a name in --config"
     )
     parser.add_argument("--config", type=Path, help="a TOML file with [llm.NAME]")
-    parser.add_argument("--max-cost", type=float, help="US dollars for all domains together")
+    parser.add_argument(
+        "--max-cost", type=float, help="US dollars for all domains together"
+    )
     options = parser.parse_args()
     names, ledger = options.domains.split(","), Ledger(options.out)
     for name in names:
@@ -84,7 +86,12 @@ def main() -> None:
         judges = [domain_of(name).judge(options.data), judge_by_stsb(options.data)]
         for way in options.ways.split(";"):
             for seed in [0] if way == UNTRAINED else map(int, options.seeds.split(",")):
-                run = {"name": way, "domain": name, "seed": seed, "texts": options.texts}
+                run = {
+                    "name": way,
+                    "domain": name,
+                    "seed": seed,
+                    "texts": options.texts,
+                }
                 run |= {
                     "llm": options.llm if "rules" in way else "",
                     "backbone": Path(options.backbone).name,
@@ -101,7 +108,9 @@ def main() -> None:
                 ledger.once(run, train_and_score)
     print(f"{processor()}, {instruction_sets()}")
     for name in names:
-        print("\n" + "\n".join(table_lines(ledger, name, options.backbone, options.texts)))
+        print(
+            "\n" + "\n".join(table_lines(ledger, name, options.backbone, options.texts))
+        )
 
 
 def result(
@@ -136,15 +145,22 @@ def result(
     def encode(texts: list[str]) -> np.ndarray:
         return encoder.encode(texts, normalize=True, progress=False)
 
-    figures = {name: figure for judge in judges for name, figure in judge(encode).items()}
+    figures = {
+        name: figure for judge in judges for name, figure in judge(encode).items()
+    }
     shutil.rmtree(model, ignore_errors=True)
     return {"figures": figures, "cpu_s": seconds, "rows": rows}
 
 
-def rows_of(kind: str, folder: Path, domain: Domain, options: argparse.Namespace) -> Path:
+def rows_of(
+    kind: str, folder: Path, domain: Domain, options: argparse.Namespace
+) -> Path:
     """The file or folder of training rows, made if it doesn't exist."""
     path = (
-        folder / {"texts": "texts.txt", "records": "records.jsonl", "rules": "pairs/triplet"}[kind]
+        folder
+        / {"texts": "texts.txt", "records": "records.jsonl", "rules": "pairs/triplet"}[
+            kind
+        ]
     )
     if path.exists():
         return path
@@ -152,7 +168,9 @@ def rows_of(kind: str, folder: Path, domain: Domain, options: argparse.Namespace
         if domain.records is None:
             raise SystemExit(f"{folder.name}: no records of two parts")
         records = domain.records(options.data, options.texts)
-        path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+        path.write_text(
+            "".join(json.dumps(record) + "\n" for record in records), encoding="utf-8"
+        )
         return path
     every = sorted({text for text in domain.texts(options.data) if text.strip()})
     texts = random.Random(0).sample(every, min(options.texts, len(every)))  # noqa: S311
@@ -174,7 +192,11 @@ def table_lines(ledger: Ledger, domain: str, backbone: str, texts: int) -> list[
     runs: dict[tuple[str, str], list[dict]] = {}
     for entry in ledger.read():
         run = entry["run"]
-        if (run["domain"], run["texts"], run["backbone"]) == (domain, texts, Path(backbone).name):
+        if (run["domain"], run["texts"], run["backbone"]) == (
+            domain,
+            texts,
+            Path(backbone).name,
+        ):
             runs.setdefault((run["name"], run["llm"]), []).append(entry)
     if not runs:
         return []
@@ -185,8 +207,12 @@ def table_lines(ledger: Ledger, domain: str, backbone: str, texts: int) -> list[
     ]
     for (way, llm), entries in runs.items():
         seconds = np.mean([entry["cpu_s"] for entry in entries])
-        cells = [spread([entry["figures"][name] for entry in entries]) for name in names]
-        lines.append(f"| {way} | {llm} | {len(entries)} | {' | '.join(cells)} | {seconds:.0f} |")
+        cells = [
+            spread([entry["figures"][name] for entry in entries]) for name in names
+        ]
+        lines.append(
+            f"| {way} | {llm} | {len(entries)} | {' | '.join(cells)} | {seconds:.0f} |"
+        )
     return lines
 
 
@@ -201,7 +227,8 @@ def judge_by_stsb(data: Path) -> Judge:
     rows = stsb(data, "test")
     labels = [row["label"] for row in rows]
     return lambda encode: {
-        "STS-B": 100 * spearmanr(labels, cosines(encode, rows, "text1", "text2")).statistic
+        "STS-B": 100
+        * spearmanr(labels, cosines(encode, rows, "text1", "text2")).statistic
     }
 
 
@@ -210,14 +237,17 @@ def judge_by_captions(data: Path) -> Judge:
     rows = table(data / "sick" / "sick-test.tsv")
     scores = [float(row["score"]) for row in rows]
     return lambda encode: {
-        "SICK-R": 100 * spearmanr(scores, cosines(encode, rows, "sentence1", "sentence2")).statistic
+        "SICK-R": 100
+        * spearmanr(scores, cosines(encode, rows, "sentence1", "sentence2")).statistic
     }
 
 
 def judge_by_auc(rows: list[dict], first: str, second: str) -> Judge:
     """AUC on labelled pairs."""
     labels = [int(row["label"]) for row in rows]
-    return lambda encode: {"AUC": 100 * roc_auc_score(labels, cosines(encode, rows, first, second))}
+    return lambda encode: {
+        "AUC": 100 * roc_auc_score(labels, cosines(encode, rows, first, second))
+    }
 
 
 def judge_by_rqe(data: Path) -> Judge:
@@ -227,7 +257,9 @@ def judge_by_rqe(data: Path) -> Judge:
 
 def judge_by_quora(data: Path) -> Judge:
     """AUC on 4,000 test pairs of QQP."""
-    return judge_by_auc(table(data / "pairs" / "qqp-test.tsv.gz")[:4000], "question1", "question2")
+    return judge_by_auc(
+        table(data / "pairs" / "qqp-test.tsv.gz")[:4000], "question1", "question2"
+    )
 
 
 class Ranking:
@@ -255,10 +287,14 @@ class Groups(Ranking):
     def __init__(self, texts: list[str], groups: list[str]) -> None:
         super().__init__(texts, np.arange(len(texts)))
         self._names = np.array(groups)
-        self._most = np.array([min(10, (self._names == name).sum() - 1) for name in groups])
+        self._most = np.array(
+            [min(10, (self._names == name).sum() - 1) for name in groups]
+        )
 
     def _outcomes(self, similarity: np.ndarray) -> dict[str, np.ndarray]:
-        same = self._names[np.argsort(-similarity, axis=1)[:, :10]] == self._names[:, None]
+        same = (
+            self._names[np.argsort(-similarity, axis=1)[:, :10]] == self._names[:, None]
+        )
         precision = np.cumsum(same, axis=1) / np.arange(1, 11)
         average = (precision * same).sum(axis=1) / np.maximum(self._most, 1)
         return {"P@1": same[:, 0].astype(float), "MAP": average}
@@ -270,7 +306,9 @@ class Pairs(Ranking):
     def __init__(self, pairs: list[tuple[str, str]]) -> None:
         texts = list(dict.fromkeys(text for pair in pairs for text in pair))
         place = {text: number for number, text in enumerate(texts)}
-        distinct = [(place[first], place[second]) for first, second in pairs if first != second]
+        distinct = [
+            (place[first], place[second]) for first, second in pairs if first != second
+        ]
         queries, self._wanted = np.array(distinct).T
         super().__init__(texts, queries)
 
@@ -321,7 +359,9 @@ def read_reports(data: Path, tracker: str) -> list[dict[str, Any]]:
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines]
     return [
-        row for row in rows if row["system"].lower() == tracker and row["title1"] and row["title2"]
+        row
+        for row in rows
+        if row["system"].lower() == tracker and row["title1"] and row["title2"]
     ]
 
 
@@ -335,7 +375,8 @@ def title_body_pairs(tracker: str) -> Callable[[Path, int], list[dict[str, str]]
             for side in (1, 2)
             if row[f"body{side}"]
         }
-        chosen = random.Random(0).sample(sorted(body_of.items()), min(count, len(body_of)))  # noqa: S311
+        count = min(count, len(body_of))
+        chosen = random.Random(0).sample(sorted(body_of.items()), count)  # noqa: S311
         return [{"anchor": title, "positive": body} for title, body in chosen]
 
     return records
@@ -350,7 +391,9 @@ def titles(tracker: str) -> Callable[[Path], list[str]]:
 
 def sentences(data: Path) -> list[str]:
     """Sentences of MedQuAD's answers."""
-    with gzip.open(data / "domain" / "medquad-sentences.txt.gz", "rt", encoding="utf-8") as lines:
+    with gzip.open(
+        data / "domain" / "medquad-sentences.txt.gz", "rt", encoding="utf-8"
+    ) as lines:
         return [line.strip() for line in lines if line.strip()]
 
 
@@ -375,14 +418,20 @@ DOMAINS = {
     "banking": Domain(columns("domain/banking77-train.tsv", "text"), judge_by_intents),
     "topics": Domain(columns(TOPICS, "title", skip=3000), judge_by_topics),
     "opinions": Domain(columns(OPINIONS, "text", skip=1800), judge_by_opinions),
-    "questions": Domain(columns("domain/medquad-questions.tsv.gz", "question"), judge_by_rqe),
+    "questions": Domain(
+        columns("domain/medquad-questions.tsv.gz", "question"), judge_by_rqe
+    ),
     "sentences": Domain(sentences, judge_by_rqe),
     **{
         name: Domain(titles(name), judge_by_originals(name), title_body_pairs(name))
         for name in ("eclipse", "firefox")
     },
-    "quora": Domain(columns("pairs/qqp-dev.tsv.gz", "question1", "question2"), judge_by_quora),
-    "captions": Domain(columns("sick/sick-train.tsv", "sentence1", "sentence2"), judge_by_captions),
+    "quora": Domain(
+        columns("pairs/qqp-dev.tsv.gz", "question1", "question2"), judge_by_quora
+    ),
+    "captions": Domain(
+        columns("sick/sick-train.tsv", "sentence1", "sentence2"), judge_by_captions
+    ),
 }
 
 

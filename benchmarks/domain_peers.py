@@ -64,10 +64,19 @@ def main() -> None:
     for name in options.domains.split(","):
         judge = domain_of(name).judge(options.data)
         if not isinstance(judge, Ranking):
-            raise SystemExit(f"{name}: judged by pairs' labels; choose a domain that is searched")
+            raise SystemExit(
+                f"{name}: judged by pairs' labels; choose a domain that is searched"
+            )
         for model in dict.fromkeys([UNTRAINED, *options.models.split(",")]):
-            for seed in [0] if model == UNTRAINED else map(int, options.seeds.split(",")):
-                run = {"name": model, "domain": name, "seed": seed, "texts": options.texts}
+            for seed in (
+                [0] if model == UNTRAINED else map(int, options.seeds.split(","))
+            ):
+                run = {
+                    "name": model,
+                    "domain": name,
+                    "seed": seed,
+                    "texts": options.texts,
+                }
                 ledger.once(run, lambda place: result(place, run, judge, options))  # noqa: B023 - called at once
     print(f"{processor()}, {instruction_sets()}")
     for name in options.domains.split(","):
@@ -78,7 +87,9 @@ def result(
     place: Path, run: dict[str, Any], judge: Ranking, options: argparse.Namespace
 ) -> dict[str, Any]:
     """Train a model, and keep the outcomes of each query by ranking next to `place`."""
-    every = sorted({text for text in domain_of(run["domain"]).texts(options.data) if text.strip()})
+    every = sorted(
+        {text for text in domain_of(run["domain"]).texts(options.data) if text.strip()}
+    )
     texts = random.Random(0).sample(every, min(options.texts, len(every)))  # noqa: S311
     purpose = "group" if isinstance(judge, Groups) else "match"
     start = time.process_time()
@@ -102,10 +113,14 @@ def result(
         return encoder.encode(texts, normalize=True, progress=False)
 
     figures = {}
-    for ranking, similarity in rankings(judge, encode(judge.texts), purpose, run["name"]):
+    for ranking, similarity in rankings(
+        judge, encode(judge.texts), purpose, run["name"]
+    ):
         outcomes = judge.outcomes(similarity)
         np.savez(outcome_file(place, ranking), **outcomes)
-        figures[ranking] = {name: 100 * float(each.mean()) for name, each in outcomes.items()}
+        figures[ranking] = {
+            name: 100 * float(each.mean()) for name, each in outcomes.items()
+        }
     stsb = judge_by_stsb(options.data)(encode)
     shutil.rmtree(place, ignore_errors=True)
     return {"figures": figures, **stsb, "cpu_s": seconds}
@@ -170,8 +185,12 @@ def unit(vectors: np.ndarray) -> np.ndarray:
 def whitened(vectors: np.ndarray, dimensions: int) -> np.ndarray:
     """The first principal axes with the unit matrix as covariance, scaled to length 1."""
     values, axes = np.linalg.eigh(np.cov((vectors - vectors.mean(axis=0)).T))
-    kept = (values > 1e-6 * values.max()) & (np.arange(len(values)) >= len(values) - dimensions)
-    return unit((vectors - vectors.mean(axis=0)) @ (axes[:, kept] / np.sqrt(values[kept])))
+    kept = (values > 1e-6 * values.max()) & (
+        np.arange(len(values)) >= len(values) - dimensions
+    )
+    return unit(
+        (vectors - vectors.mean(axis=0)) @ (axes[:, kept] / np.sqrt(values[kept]))
+    )
 
 
 def train_peer(name: str, texts: list[str], out: Path, seed: int) -> None:
@@ -227,7 +246,10 @@ def noisy(texts: list[str], deleted: float, seed: int) -> list[str]:
     for text in texts:
         words = text.split()
         kept.append(
-            " ".join([word for word in words if rng.random() > deleted] or [rng.choice(words)])
+            " ".join(
+                [word for word in words if rng.random() > deleted]
+                or [rng.choice(words)]
+            )
         )
     return kept
 
@@ -252,19 +274,29 @@ def table_lines(ledger: Ledger, domain: str, options: argparse.Namespace) -> lis
         for ranking in entries[0]["figures"]:
             cells = []
             for metric, after in outcomes(ledger, entries, ranking).items():
-                cells.append(spread([entry["figures"][ranking][metric] for entry in entries]))
+                cells.append(
+                    spread([entry["figures"][ranking][metric] for entry in entries])
+                )
                 cells.append(interval(after - before[metric]))
             of_model = once if ranking == "vectors" else ["", ""]
             lines.append(
-                "| " + " | ".join([model, ranking, str(len(entries)), *cells, *of_model]) + " |"
+                "| "
+                + " | ".join([model, ranking, str(len(entries)), *cells, *of_model])
+                + " |"
             )
     return lines
 
 
-def outcomes(ledger: Ledger, entries: list[dict], ranking: str) -> dict[str, np.ndarray]:
+def outcomes(
+    ledger: Ledger, entries: list[dict], ranking: str
+) -> dict[str, np.ndarray]:
     """The mean outcomes of each query over the seeds."""
-    files = [np.load(outcome_file(ledger.place(entry["run"]), ranking)) for entry in entries]
-    return {metric: np.mean([file[metric] for file in files], axis=0) for metric in files[0]}
+    files = [
+        np.load(outcome_file(ledger.place(entry["run"]), ranking)) for entry in entries
+    ]
+    return {
+        metric: np.mean([file[metric] for file in files], axis=0) for metric in files[0]
+    }
 
 
 def interval(gained: np.ndarray) -> str:

@@ -47,7 +47,8 @@ def main() -> None:
     parser.add_argument("--sets", default=",".join(SETS))
     options = parser.parse_args()
     collections = [
-        collection(name, options.model, options.work) for name in options.sets.split(",")
+        collection(name, options.model, options.work)
+        for name in options.sets.split(",")
     ]
     print("collection,texts,marked,minimum,pairs,right,found")
     for each in collections:
@@ -56,7 +57,8 @@ def main() -> None:
     print("\nrule," + ",".join(each.name for each in collections))
     for name, rule in RULES.items():
         cells = [
-            f"{each.f1(rule(each)) / each.best_f1:.2f} ({rule(each):.2f})" for each in collections
+            f"{each.f1(rule(each)) / each.best_f1:.2f} ({rule(each):.2f})"
+            for each in collections
         ]
         print(f"{name},{','.join(cells)}")
 
@@ -80,7 +82,9 @@ class Collection:
     @cached_property
     def best_f1(self) -> float:
         """The F1 of the best minimum."""
-        return float(max(2 * self.found / (np.arange(1, len(self.found) + 1) + self.marked)))
+        return float(
+            max(2 * self.found / (np.arange(1, len(self.found) + 1) + self.marked))
+        )
 
     def f1(self, minimum: float) -> float:
         """The F1 of a minimum."""
@@ -133,7 +137,9 @@ def collection(name: str, model: str, work: Path) -> Collection:
     table, marks = questions(work) if name == "qqp" else tickets(name, work)
     folder = work / "indexes" / Path(model).name / name
     if not folder.exists():
-        aoe_train.index(str(table), model=model, out=folder, cache=False, progress=False)
+        aoe_train.index(
+            str(table), model=model, out=folder, cache=False, progress=False
+        )
     index = aoe_train.open_index(folder, model=model)
     groups = Groups[str]()
     for first, second in marks:
@@ -141,9 +147,15 @@ def collection(name: str, model: str, work: Path) -> Collection:
     ids = index.rows["id"].to_list()
     kept = set(ids)
     sizes = [len(kept & set(group)) for group in groups.all().values()]
-    vectors, known = np.asarray(index.vectors), {place for pair in marks for place in pair}
+    vectors, known = (
+        np.asarray(index.vectors),
+        {place for pair in marks for place in pair},
+    )
     group = np.array(
-        [hash(groups.find(each)) if each in known else -1 - place for place, each in enumerate(ids)]
+        [
+            hash(groups.find(each)) if each in known else -1 - place
+            for place, each in enumerate(ids)
+        ]
     )
     nearest, cosines, is_right = [], [], []
     for start in range(0, len(vectors), 1024):
@@ -185,7 +197,9 @@ def tickets(name: str, work: Path) -> tuple[Path, list[tuple[str, str]]]:
     repos = zip(rows["repo"], rows[other].fill_null(rows["repo"]), strict=True)
     numbers = zip(rows["number1"], rows["number2"], strict=True)
     both = zip(repos, numbers, strict=True)
-    return table, [(f"{a}#{first}", f"{b}#{second}") for (a, b), (first, second) in both]
+    return table, [
+        (f"{a}#{first}", f"{b}#{second}") for (a, b), (first, second) in both
+    ]
 
 
 def questions(work: Path) -> tuple[Path, list[tuple[str, str]]]:

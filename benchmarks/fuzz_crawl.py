@@ -53,7 +53,9 @@ def main() -> int:
     requests = 0
     with ProcessPoolExecutor(options.processes) as pool:
         seeds = range(options.first, options.first + options.count)
-        parts = [seeds[start : start + _PART] for start in range(0, options.count, _PART)]
+        parts = [
+            seeds[start : start + _PART] for start in range(0, options.count, _PART)
+        ]
         for found in pool.map(run, parts):
             ended += found.ended
             requests += found.requests
@@ -72,7 +74,9 @@ def main() -> int:
 def run(seeds: Sequence[int]) -> Outcomes:
     """Run the crawls of some seeds, one after the other."""
     signal.signal(signal.SIGALRM, _too_long)
-    folder = Path(tempfile.mkdtemp(prefix="fuzz-crawl-", dir=_SHM if _SHM.is_dir() else None))
+    folder = Path(
+        tempfile.mkdtemp(prefix="fuzz-crawl-", dir=_SHM if _SHM.is_dir() else None)
+    )
     found = Outcomes(Counter(), 0, {})
     requests = 0
     try:
@@ -103,13 +107,23 @@ def _too_long(_number: int, _frame: object) -> None:
 def _where(error: Wrong) -> str:
     """The innermost line of `gis_builder` in the traceback."""
     cause = error.__cause__ or error
-    frames = [f for f in traceback.extract_tb(cause.__traceback__) if "gis_builder/" in f.filename]
+    frames = [
+        f
+        for f in traceback.extract_tb(cause.__traceback__)
+        if "gis_builder/" in f.filename
+    ]
     last = frames[-1] if frames else None
-    return f"{type(cause).__name__} at {last.filename}:{last.lineno}" if last else str(error)
+    return (
+        f"{type(cause).__name__} at {last.filename}:{last.lineno}"
+        if last
+        else str(error)
+    )
 
 
 def _shown(error: Wrong) -> str:
-    return "".join(traceback.format_exception(error.__cause__ or error)[-8:]) + str(error)
+    return "".join(traceback.format_exception(error.__cause__ or error)[-8:]) + str(
+        error
+    )
 
 
 if __name__ == "__main__":

@@ -25,7 +25,9 @@ ENVIRONMENT = {**os.environ, "GITHUB_TOKEN": "benchmark"}
 
 
 @contextmanager
-def emulator(dump: Path, *options: str, server: str = "tests.support.github") -> Iterator[str]:
+def emulator(
+    dump: Path, *options: str, server: str = "tests.support.github"
+) -> Iterator[str]:
     """Serve a dump from another process and yield its address."""
     command = [sys.executable, "-m", server, str(dump), "--port", "0", *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)

@@ -33,16 +33,24 @@ class RestApi:
             return 404, {"message": "Not Found", "status": "404"}, {}
         if found["number"] is None:
             return self._page(
-                path, parameters, _issues(repository, parameters), lambda i: _issue(repository, i)
+                path,
+                parameters,
+                _issues(repository, parameters),
+                lambda i: _issue(repository, i),
             )
         issue = repository.issue(int(found["number"]))
         comments = issue.comments if issue else []
         return self._page(path, parameters, comments, _comment)
 
     def _page(self, path, parameters, items, view):
-        size, number = int(parameters.get("per_page", 30)), int(parameters.get("page", 1))
+        size, number = (
+            int(parameters.get("per_page", 30)),
+            int(parameters.get("page", 1)),
+        )
         stop = size * number
-        following = f"{self._base}{path}?{urlencode({**parameters, 'page': number + 1})}"
+        following = (
+            f"{self._base}{path}?{urlencode({**parameters, 'page': number + 1})}"
+        )
         link = {"link": f'<{following}>; rel="next"'} if stop < len(items) else {}
         return 200, [view(item) for item in items[stop - size : stop]], link
 
@@ -51,8 +59,15 @@ def _issues(repository, parameters):
     is_open_only = parameters.get("state", "open") != "all"
     by_update = parameters.get("sort") == "updated"
     return sorted(
-        (i for i in repository.issues.values() if not is_open_only or i.state == "open"),
-        key=lambda issue: (issue.updated_at if by_update else issue.created_at, issue.number),
+        (
+            i
+            for i in repository.issues.values()
+            if not is_open_only or i.state == "open"
+        ),
+        key=lambda issue: (
+            issue.updated_at if by_update else issue.created_at,
+            issue.number,
+        ),
         reverse=parameters.get("direction", "desc") == "desc",
     )
 

@@ -96,21 +96,31 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--minutes", type=float, default=5)
     parser.add_argument(
-        "--tokenizer", type=Path, help="a folder with tokenizer.json, up to 32,000 tokens"
+        "--tokenizer",
+        type=Path,
+        help="a folder with tokenizer.json, up to 32,000 tokens",
     )
     parser.add_argument(
         "--profile", action="store_true", help="print where the time of a step goes"
     )
-    parser.add_argument("--compile", action="store_true", help="add a run with run.compile")
-    parser.add_argument("--layers", type=int, default=8, help="of LLaMA; LLaMA-7B has 32")
     parser.add_argument(
-        "--tiny", action="store_true", help="tiny models and few rows, to try the script"
+        "--compile", action="store_true", help="add a run with run.compile"
+    )
+    parser.add_argument(
+        "--layers", type=int, default=8, help="of LLaMA; LLaMA-7B has 32"
+    )
+    parser.add_argument(
+        "--tiny",
+        action="store_true",
+        help="tiny models and few rows, to try the script",
     )
     options = parser.parse_args()
     options.end = time.monotonic() + 60 * options.minutes
     python = pythons(options, *(PEERS if options.angle_emb else PEERS[:1]))
     peak = best_product()
-    print(f"{device()}; torch {torch.__version__}; peak {peak / 1e12:.0f} TFLOP/s in bf16")
+    print(
+        f"{device()}; torch {torch.__version__}; peak {peak / 1e12:.0f} TFLOP/s in bf16"
+    )
     with tempfile.TemporaryDirectory() as folder:
         models: dict[str, Path] = {}
         for wanted in options.work.split(","):
@@ -132,7 +142,9 @@ def best_product(size: int = 8192, times: int = 20) -> float:
     if not torch.cuda.is_available():
         size = 1024
     where = "cuda" if torch.cuda.is_available() else "cpu"
-    one, other = (torch.randn(size, size, device=where, dtype=torch.bfloat16) for _ in range(2))
+    one, other = (
+        torch.randn(size, size, device=where, dtype=torch.bfloat16) for _ in range(2)
+    )
     seconds = []
     for _ in range(times + 3):
         wait_for_gpu()
@@ -151,7 +163,9 @@ def make(name: str, folder: Path, options: argparse.Namespace) -> Path:
     where = "cuda" if torch.cuda.is_available() else "cpu"
     with torch.device(where):
         if name == "bert":
-            model = BertModel(BertConfig(**(TINY if options.tiny else {})), add_pooling_layer=False)
+            model = BertModel(
+                BertConfig(**(TINY if options.tiny else {})), add_pooling_layer=False
+            )
         else:
             sizes = TINY if options.tiny else {"num_hidden_layers": options.layers}
             config = LlamaConfig(**sizes, dtype="bfloat16")
@@ -160,7 +174,12 @@ def make(name: str, folder: Path, options: argparse.Namespace) -> Path:
             torch.set_default_dtype(torch.float32)
     model.save_pretrained(folder)
     source = options.tokenizer or minilm()
-    for file in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt"):
+    for file in (
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "special_tokens_map.json",
+        "vocab.txt",
+    ):
         shutil.copy(source / file, folder / file)
     del model
     if where == "cuda":
@@ -168,7 +187,9 @@ def make(name: str, folder: Path, options: argparse.Namespace) -> Path:
     return folder
 
 
-def prepared(name: str, model: Path, texts: str, folder: Path, options: argparse.Namespace) -> Work:
+def prepared(
+    name: str, model: Path, texts: str, folder: Path, options: argparse.Namespace
+) -> Work:
     """The rows with their tokens and FLOPs."""
     count, batch_size = (80, 8) if options.tiny else SIZES[name, texts]
     rows = (short_rows if texts == "short" else long_rows)(options.data, count)
@@ -179,7 +200,9 @@ def prepared(name: str, model: Path, texts: str, folder: Path, options: argparse
     print(f"\n{texts}: {count:,} pairs; {describe(lengths, limit)}")
     path = write(rows, folder / f"{name}-{texts}.jsonl")
     flops = forward_flops(lengths, model)
-    return Work(model, name == "llama", rows, path, int(lengths.sum()), flops, limit, batch_size)
+    return Work(
+        model, name == "llama", rows, path, int(lengths.sum()), flops, limit, batch_size
+    )
 
 
 def compare(
@@ -199,14 +222,26 @@ def compare(
     for number in range(options.rounds):
         for who in list(contenders)[:: 1 if number % 2 == 0 else -1]:
             if time.monotonic() > options.end:
-                print(f"{title}: no time is left for {who}", file=sys.stderr, flush=True)
+                print(
+                    f"{title}: no time is left for {who}", file=sys.stderr, flush=True
+                )
                 continue
             try:
-                answers[who].append(once(kind, who, contenders[who], work, options.epochs))
+                answers[who].append(
+                    once(kind, who, contenders[who], work, options.epochs)
+                )
             except SystemExit as failed:  # the failure of one library is a result
                 print(f"{title}: {who} failed\n{failed}", file=sys.stderr, flush=True)
-    print(f"\n{title}, bf16, batches of {work.batch_size} pairs, {options.epochs} epochs\n")
-    titles = ("who", "tokens/s, median", "of each epoch", "share of peak", "ours is faster by")
+    print(
+        f"\n{title}, bf16, batches of {work.batch_size} pairs, {options.epochs} epochs\n"
+    )
+    titles = (
+        "who",
+        "tokens/s, median",
+        "of each epoch",
+        "share of peak",
+        "ours is faster by",
+    )
     titles = (*titles, "GPU busy, ms", "held, GB", "reserved, GB", "whole process s")
     print(f"| {' | '.join(titles)} |\n" + "|---" * len(titles) + "|")
     factor = 1 if kind == "encode" else 2 if work.llama else 3
@@ -236,9 +271,18 @@ def compare(
         print_profiles(answers, seconds)
 
 
-def print_profiles(answers: dict[str, list[dict]], seconds: dict[str, list[float]]) -> None:
+def print_profiles(
+    answers: dict[str, list[dict]], seconds: dict[str, list[float]]
+) -> None:
     """Print where a training step's time goes; the host's parts only for `aoe`."""
-    titles = ("who", "ms a step", "GPU busy", "launches", "operators", "host, ms a step")
+    titles = (
+        "who",
+        "ms a step",
+        "GPU busy",
+        "launches",
+        "operators",
+        "host, ms a step",
+    )
     print(f"\n| {' | '.join(titles)} |\n" + "|---" * len(titles) + "|")
     for who, found in answers.items():
         if not found or not (profile := found[-1].get("profile")):
@@ -259,7 +303,9 @@ def print_profiles(answers: dict[str, list[dict]], seconds: dict[str, list[float
 def once(kind: str, who: str, interpreter: str, work: Work, epochs: int) -> dict:
     """The result of one library."""
     if kind == "train":
-        return run(interpreter, TRAIN[who.partition(",")[0]], training(who, work, epochs))
+        return run(
+            interpreter, TRAIN[who.partition(",")[0]], training(who, work, epochs)
+        )
     with tempfile.TemporaryDirectory() as folder:
         texts = [row[side] for row in work.rows for side in ("text1", "text2")]
         (Path(folder) / "texts.json").write_text(json.dumps(texts), encoding="utf-8")

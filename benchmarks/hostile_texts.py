@@ -95,7 +95,18 @@ def _verdict() -> Parser:
 
     def decided(text: str) -> object:
         issue = Issue(
-            "o/n", 100, text[:256], text, "closed", None, "ann", "NONE", noon, noon, noon, "mia"
+            "o/n",
+            100,
+            text[:256],
+            text,
+            "closed",
+            None,
+            "ann",
+            "NONE",
+            noon,
+            noon,
+            noon,
+            "mia",
         )
         comments = (
             Comment(1, "mia", "MEMBER", noon, text),
@@ -142,7 +153,8 @@ def _judge() -> Parser:
 
     source, settings = Text.of("The cat sat on the mat.", 1), JudgeSettings()
     candidates = [
-        Candidate(source.text_id, f"A cat sat {n}.", "positive", ("ann",)) for n in range(8)
+        Candidate(source.text_id, f"A cat sat {n}.", "positive", ("ann",))
+        for n in range(8)
     ]
     ((ask, batch),) = judge_asks(source, candidates, "bob", "", settings, 1)
     return lambda text: read_votes(ask, batch, text, "stop")
@@ -153,13 +165,21 @@ def units(count: int, seed: int) -> list[str]:
     from gis_builder.detection.rules import RULES
 
     single = dict.fromkeys(
-        [*LINES, *MARKUP, *SIGNS, *(f"{word} " for word in _words()), *_words(), *_phrase_parts()]
+        [
+            *LINES,
+            *MARKUP,
+            *SIGNS,
+            *(f"{word} " for word in _words()),
+            *_words(),
+            *_phrase_parts(),
+        ]
     )
     rules = list(chain.from_iterable(RULES.values()))
     single |= dict.fromkeys(f"{rule.example} " for rule in rules)
     chosen = random.Random(seed)  # noqa: S311
     found = (
-        dict.fromkeys(text for rule in rules for text in _of_rule(rule.pattern, chosen)) | single
+        dict.fromkeys(text for rule in rules for text in _of_rule(rule.pattern, chosen))
+        | single
     )
     pool = list(single)
     while len(found) < count:
@@ -212,7 +232,11 @@ def _words_by_code() -> dict[str, list[str]]:
         "TRACKED": ["tracked in"],
         "REPORTED": ["already reported"],
     }
-    by_code |= {"PART_OF": ["part of"], "THAT_ONE": ["that one"], "CORRECTION": ["I meant"]}
+    by_code |= {
+        "PART_OF": ["part of"],
+        "THAT_ONE": ["that one"],
+        "CORRECTION": ["I meant"],
+    }
     by_code |= {"COMMA": [",", ":"], "WORD": ["window"], "UNDECIDED": ["no idea"]}
     for word, code in WORDS.items():
         by_code.setdefault(code.name, []).append(word)
@@ -235,11 +259,16 @@ def search(parse: Parser, found: list[str], worst: int, seed: int) -> list[Timin
 
 
 def _timing(parse: Parser, unit: str) -> Timing:
-    timing = Timing(unit, *(seconds(parse, repeated(unit, size)) for size in (SMALL, LARGE)))
+    timing = Timing(
+        unit, *(seconds(parse, repeated(unit, size)) for size in (SMALL, LARGE))
+    )
     if not timing.is_too_slow or timing.large > 10 * MOST_SECONDS:
         return timing
     # On a busy machine, single measurements have outliers.
-    again = (min(seconds(parse, repeated(unit, size)) for _ in range(3)) for size in (SMALL, LARGE))
+    again = (
+        min(seconds(parse, repeated(unit, size)) for _ in range(3))
+        for size in (SMALL, LARGE)
+    )
     return Timing(unit, *again)
 
 
@@ -253,9 +282,12 @@ def seconds(parse: Parser, text: str) -> float:
 def table(timings: Iterable[Timing]) -> str:
     """A Markdown row for each unit."""
     rows = (
-        f"| {t.unit[:40]!r} | {t.small:.3f} | {t.large:.3f} | {t.growth:.1f} |" for t in timings
+        f"| {t.unit[:40]!r} | {t.small:.3f} | {t.large:.3f} | {t.growth:.1f} |"
+        for t in timings
     )
-    return "\n".join(["| unit | 16 kB, s | 64 kB, s | growth |", "|---|---|---|---|", *rows])
+    return "\n".join(
+        ["| unit | 16 kB, s | 64 kB, s | growth |", "|---|---|---|---|", *rows]
+    )
 
 
 def main() -> None:
@@ -271,7 +303,9 @@ def main() -> None:
     )
     options = parser.parse_args()
     found = units(options.units, options.seed)
-    found += [f"{before}{ONCE}{unit}" for before in _BEFORE[1:] for unit in (*MARKUP, *LINES)]
+    found += [
+        f"{before}{ONCE}{unit}" for before in _BEFORE[1:] for unit in (*MARKUP, *LINES)
+    ]
     is_slow = False
     for name in options.parsers.split(","):
         timings = search(parsers()[name](), found, options.worst, options.seed)

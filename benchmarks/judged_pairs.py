@@ -46,7 +46,9 @@ def main() -> None:
         texts = [row["text"] for row in rows]
     else:
         rows = table(options.data / "rqe" / "rqe-test.tsv")
-        texts = sorted({row[side] for row in rows for side in ("sentence1", "sentence2")})
+        texts = sorted(
+            {row[side] for row in rows for side in ("sentence1", "sentence2")}
+        )
     index = {text: number for number, text in enumerate(texts)}
     vectors = [
         aoe_train.Encoder.load(name).encode(texts, normalize=True, progress=False)
@@ -60,13 +62,19 @@ def main() -> None:
     if options.search:
         intents = np.array([row["category"] for row in rows])
         samplers = {
-            f"first {top}": queries_sampler(judged_results(texts, intents, vectors, top))
+            f"first {top}": queries_sampler(
+                judged_results(texts, intents, vectors, top)
+            )
             for top in TOPS
         }
     else:
-        judged = [(row["sentence1"], row["sentence2"], int(row["label"])) for row in rows]
+        judged = [
+            (row["sentence1"], row["sentence2"], int(row["label"])) for row in rows
+        ]
         samplers = {
-            "pairs": pairs_sampler(pl.DataFrame(judged, ["text1", "text2", "label"], orient="row"))
+            "pairs": pairs_sampler(
+                pl.DataFrame(judged, ["text1", "text2", "label"], orient="row")
+            )
         }
     generator = np.random.default_rng(0)
 
@@ -83,11 +91,17 @@ def main() -> None:
     for pairs in map(int, options.pairs.split(",")):
         shown = [
             np.mean(
-                [gain(sampler(pairs, generator)).word == "better" for _ in range(options.draws)]
+                [
+                    gain(sampler(pairs, generator)).word == "better"
+                    for _ in range(options.draws)
+                ]
             )
             for sampler in samplers.values()
         ]
-        print(f"| {pairs} | {' | '.join(f'{100 * share:.0f} %' for share in shown)} |", flush=True)
+        print(
+            f"| {pairs} | {' | '.join(f'{100 * share:.0f} %' for share in shown)} |",
+            flush=True,
+        )
 
 
 Sampler = Callable[[int | None, np.random.Generator], pl.DataFrame]
@@ -139,7 +153,11 @@ def judged_results(
             (texts[query], texts[result], label, *about)
             for result, label in zip(results, labels, strict=True)
         ]
-        frames.append(pl.DataFrame(rows, ["text1", "text2", "label", *QUERY_COLUMNS], orient="row"))
+        frames.append(
+            pl.DataFrame(
+                rows, ["text1", "text2", "label", *QUERY_COLUMNS], orient="row"
+            )
+        )
     return frames
 
 

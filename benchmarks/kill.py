@@ -57,7 +57,15 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="gis-kill-"))
     # By default `search` sweeps small repositories, such as those of the sample.
     no_sweep = ["--set", "crawl.all_if_small=false"]
-    common = ["build", "--repos", repos, "--strategy", options.strategy, *no_sweep, *QUICK]
+    common = [
+        "build",
+        "--repos",
+        repos,
+        "--strategy",
+        options.strategy,
+        *no_sweep,
+        *QUICK,
+    ]
     with emulator(options.dump, "--latency", "0.02") as url:
         undisturbed = measured(*common, "--api-url", url, "--out", str(folder / "calm"))
     print(f"undisturbed: {undisturbed.seconds:.1f} s, {undisturbed.result}")
@@ -78,19 +86,26 @@ def main() -> None:
 def fault_plan(seed: int) -> str:
     """All faults of the test server, each with its probability."""
     rules = [
-        f'[[rules]]\nkind = "{kind}"\nprobability = {share}\n' for kind, share in SHARES.items()
+        f'[[rules]]\nkind = "{kind}"\nprobability = {share}\n'
+        for kind, share in SHARES.items()
     ]
     return f"seed = {seed}\nretry_after_s = 0.05\nstall_s = 1.0\n" + "".join(rules)
 
 
 def kill_repeatedly(
-    options: argparse.Namespace, common: list[str], plan: Path, out: Path, seconds: float
+    options: argparse.Namespace,
+    common: list[str],
+    plan: Path,
+    out: Path,
+    seconds: float,
 ) -> int:
     """Start the same build repeatedly; kill all but the last at a random time."""
     moments = random.Random(options.seed)  # noqa: S311 - moments, not a secret
     kills = 0
     with emulator(options.dump, "--latency", "0.02", "--faults", str(plan)) as url:
-        command = gis(*common, "--api-url", url, "--out", str(out), "--quiet", "--fresh")
+        command = gis(
+            *common, "--api-url", url, "--out", str(out), "--quiet", "--fresh"
+        )
         while kills < options.kills:
             process = subprocess.Popen(command, env=ENVIRONMENT, cwd=ROOT)
             time.sleep(moments.uniform(0.3, max(1.0, seconds)))
@@ -99,12 +114,14 @@ def kill_repeatedly(
                 kills += 1
             elif process.returncode not in (0, 4):
                 raise SystemExit(f"the build ended with {process.returncode}")
-            elif (
-                process.returncode == 0
-            ):  # finished before the kill: restart, so that kills hit all stages
+            # Finished before the kill: restart, so that kills hit all stages.
+            elif process.returncode == 0:
                 shutil.rmtree(out.with_name(out.name + ".work"))
             process.wait()
-        while subprocess.run(command, env=ENVIRONMENT, cwd=ROOT, check=False).returncode == 4:
+        while (
+            subprocess.run(command, env=ENVIRONMENT, cwd=ROOT, check=False).returncode
+            == 4
+        ):
             pass
     return kills
 

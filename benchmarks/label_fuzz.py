@@ -74,7 +74,9 @@ def mutated(formats: Sequence[Format], chosen: random.Random) -> tuple[Format, s
                 raw = raw[:at] + raw[at:end].swapcase() + raw[end:]
             case _:
                 raw = (
-                    raw[:at] + chosen.choice(_INSERTED) * chosen.choice((1, 1, 1, 2, 7)) + raw[at:]
+                    raw[:at]
+                    + chosen.choice(_INSERTED) * chosen.choice((1, 1, 1, 2, 7))
+                    + raw[at:]
                 )
     return one, raw[:_MAX_LENGTH]
 
@@ -83,14 +85,20 @@ def read_all(one: Format, raw: str, chosen: random.Random) -> int:
     """Read one input in every way, and return the number of its candidates."""
     finish, size = chosen.choice(_FINISHES), chosen.choice((None, one.size, 1))
     source = Text.of(one.text, 1)
-    items = parse_answer(raw, text=one.text, finish=finish, size=size, polarity=one.polarity)
+    items = parse_answer(
+        raw, text=one.text, finish=finish, size=size, polarity=one.polarity
+    )
     key = AskKey(source.text_id, "llm", one.polarity, "", "")
     screened = screen(source, [(key, items)], FilterSettings())
-    reasons = {item.reason for item in items} | {proposal.reason for proposal in screened.proposals}
+    reasons = {item.reason for item in items} | {
+        proposal.reason for proposal in screened.proposals
+    }
     if not items or not reasons <= {None, *REASONS, *FILTER_REASONS}:
         raise AssertionError(f"{reasons}")
     said = one.expected[0] if one.expected else "Nothing was found."
-    candidates = screened.candidates or (Candidate(source.text_id, said, one.polarity, ("llm",)),)
+    candidates = screened.candidates or (
+        Candidate(source.text_id, said, one.polarity, ("llm",)),
+    )
     for ask, batch in judge_asks(source, candidates, "judge", "", JudgeSettings(), 1):
         if len(read_votes(ask, batch, raw, finish)) != len(batch):
             raise AssertionError("a candidate without a judgement")
@@ -130,7 +138,9 @@ def main() -> None:
     done, sentences, slowest = 0, 0, 0.0
     faults: list[str] = []
     with ProcessPoolExecutor(given.processes) as pool:
-        for outcome in pool.map(fuzz, [_PORTION] * parts, range(given.seed, given.seed + parts)):
+        for outcome in pool.map(
+            fuzz, [_PORTION] * parts, range(given.seed, given.seed + parts)
+        ):
             done, sentences = done + outcome.inputs, sentences + outcome.sentences
             slowest, faults = max(slowest, outcome.slowest), faults + outcome.faults
             print(

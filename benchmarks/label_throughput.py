@@ -40,7 +40,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--faults", type=float, default=0.1)
     parser.add_argument(
-        "--distilabel", metavar="PYTHON", help="a Python that has it; built by pip if absent"
+        "--distilabel",
+        metavar="PYTHON",
+        help="a Python that has it; built by pip if absent",
     )
     options = parser.parse_args()
     python = options.distilabel or build("distilabel")
@@ -62,7 +64,9 @@ def main() -> None:
                 "| who | calls a sentence | wall s | asking, calls/s | of ideal | CPU ms a call | rows lost |"
             )
             print("|---|---|---|---|---|---|---|")
-            for name, found in zip(("label", "distilabel"), zip(*rounds, strict=True), strict=True):
+            for name, found in zip(
+                ("label", "distilabel"), zip(*rounds, strict=True), strict=True
+            ):
                 print(line(name, found, ideal), flush=True)
 
 
@@ -143,12 +147,19 @@ def run(command: list[str], *, may_fail: bool = False) -> tuple[str, float]:
     """A command's stdout, empty if it failed, and the CPU seconds with its children."""
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
     before = os.times()
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=environment, check=False
+    )
     after = os.times()
     if done.returncode and not may_fail:
-        raise SystemExit(f"{command[0]} ended with {done.returncode}:\n{done.stderr[-3000:]}")
+        raise SystemExit(
+            f"{command[0]} ended with {done.returncode}:\n{done.stderr[-3000:]}"
+        )
     cpu_s = (
-        after.children_user + after.children_system - before.children_user - before.children_system
+        after.children_user
+        + after.children_system
+        - before.children_user
+        - before.children_system
     )
     if done.returncode:
         last = done.stderr.strip().splitlines()[-1:] or ["no word"]
@@ -203,7 +214,8 @@ def write_sentences(path: Path, number: int) -> Path:
         "eats fruit",
     )
     lines = [
-        f"{who[n % 7]} {what[n // 7 % 6]} on day {n + 1} of the treatment." for n in range(number)
+        f"{who[n % 7]} {what[n // 7 % 6]} on day {n + 1} of the treatment."
+        for n in range(number)
     ]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path

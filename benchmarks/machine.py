@@ -20,10 +20,14 @@ def processor() -> str:
 def instruction_sets() -> str:
     """The processor's instruction sets for matrix products, if known."""
     flags = (_cpuinfo_line("flags") or _cpuinfo_line("Features")).split()
-    return ", ".join(name for name in _SETS if name in flags) or "instruction sets unknown"
+    return (
+        ", ".join(name for name in _SETS if name in flags) or "instruction sets unknown"
+    )
 
 
 def _cpuinfo_line(what: str) -> str:
     cpuinfo = Path("/proc/cpuinfo")
     lines = cpuinfo.read_text(encoding="utf-8").splitlines() if cpuinfo.exists() else []
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith(what)), "")
+    return next(
+        (line.partition(":")[2].strip() for line in lines if line.startswith(what)), ""
+    )

@@ -52,7 +52,14 @@ JUNK: list[Any] = [
         [[]],
         [None],
     ),
-    *([[[[[1]]]]], {"": ""}, {"a": {"b": {"c": []}}}, ["a", 1, None], {"type": "x"}, {"ids": "x"}),
+    *(
+        [[[[[1]]]]],
+        {"": ""},
+        {"a": {"b": {"c": []}}},
+        ["a", 1, None],
+        {"type": "x"},
+        {"ids": "x"},
+    ),
     *([{}] * 50, list(range(100))),
 ]
 
@@ -70,8 +77,8 @@ def mutated(tree: Any, choice: random.Random, junk: Sequence[Any] = JUNK) -> Any
         elif isinstance(holder, list):
             holder.insert(key, copy.deepcopy(holder[key]))
         elif holder is not root:
-            holder[choice.choice(["x", "", "__class__", "type", "path"])] = copy.deepcopy(
-                choice.choice(junk)
+            holder[choice.choice(["x", "", "__class__", "type", "path"])] = (
+                copy.deepcopy(choice.choice(junk))
             )
     return root[""]
 

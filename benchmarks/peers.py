@@ -59,7 +59,9 @@ def main() -> None:
         + "|---" * 5
         + "|"
     )
-    with emulator(options.dump, "--points", "10000000", server="benchmarks.github_rest") as url:
+    with emulator(
+        options.dump, "--points", "10000000", server="benchmarks.github_rest"
+    ) as url:
         sweep = 0
         for label, command in crawlers.items():
             requests, points, seconds = run([*command, url], url)
@@ -78,7 +80,9 @@ def install(venv: Path) -> Path:
     """Make an environment with perceval, and return the path of its command."""
     subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
     subprocess.run(
-        [str(venv / "bin" / "pip"), "install", "--quiet", PERCEVAL], check=True, capture_output=True
+        [str(venv / "bin" / "pip"), "install", "--quiet", PERCEVAL],
+        check=True,
+        capture_output=True,
     )
     return venv / "bin" / "perceval"
 

@@ -37,7 +37,12 @@ CLASSES |= {
     "h": DIGITS + "abcdef",
     "H": DIGITS + "ABCDEF",
 }
-CLASSES |= {"t": UPPER + "234567", "z": LOWER + "234567", "b": ALNUM + "+/", "u": ALNUM + "-_"}
+CLASSES |= {
+    "t": UPPER + "234567",
+    "z": LOWER + "234567",
+    "b": ALNUM + "+/",
+    "u": ALNUM + "-_",
+}
 CLASS = re.compile(r"<([a-zA-Z])(\d+)(?:-(\d+))?>")
 SLOT = re.compile(r"‹(\w+)›")
 REFERENCE = re.compile(r"^(\w+)(?:\[(\d*):(\d*)\])?(?:\*(\d+))?$")
@@ -64,7 +69,9 @@ class Dice(random.Random):
 
     def fill(self, shape: str) -> str:
         """The shape with each class of characters drawn."""
-        return CLASS.sub(lambda m: self.of(CLASSES[m[1]], int(m[2]), int(m[3] or 0)), shape)
+        return CLASS.sub(
+            lambda m: self.of(CLASSES[m[1]], int(m[2]), int(m[3] or 0)), shape
+        )
 
     def weighted(self, choices: dict[str, int]) -> str:
         """One of the keys, in proportion to its value."""
@@ -132,12 +139,18 @@ def compact(value: object) -> bytes:
 def jwt(dice: Dice) -> Body:
     """A signed JSON web token; the secret is its signature."""
     size = {"HS256": 32, "HS512": 64, "ES256": 64, "EdDSA": 64, "RS256": 256}
-    algorithm = dice.weighted({"HS256": 50, "RS256": 35, "ES256": 8, "HS512": 4, "EdDSA": 3})
+    algorithm = dice.weighted(
+        {"HS256": 50, "RS256": 35, "ES256": 8, "HS512": 4, "EdDSA": 3}
+    )
     head: dict[str, object] = {"alg": algorithm, "typ": "JWT"}
     if algorithm != "HS256":
         head["kid"] = dice.fill("<h16>")
     issued = dice.randint(1_550_000_000, 1_760_000_000)
-    claims: dict[str, object] = {"sub": dice.fill("<d4-10>"), "iat": issued, "exp": issued + 3600}
+    claims: dict[str, object] = {
+        "sub": dice.fill("<d4-10>"),
+        "iat": issued,
+        "exp": issued + 3600,
+    }
     claims |= dice.choice(
         [
             {"role": "service_role", "iss": "supabase"},
@@ -154,7 +167,10 @@ def jwe(dice: Dice) -> Body:
     """An encrypted JSON web token, five parts."""
     head = url64(compact({"alg": "dir", "enc": "A256GCM"}))
     cipher = url64(dice.randbytes(180))
-    return f"{head}..{url64(dice.randbytes(12))}.{cipher}.{url64(dice.randbytes(16))}", cipher
+    return (
+        f"{head}..{url64(dice.randbytes(12))}.{cipher}.{url64(dice.randbytes(16))}",
+        cipher,
+    )
 
 
 def wrapped(dice: Dice, start: bytes, size: int, width: int) -> Body:
@@ -169,7 +185,10 @@ def pem(label: str, start: bytes, size: int, width: int = 64, head: str = "") ->
 
     def draw(dice: Dice) -> Body:
         lines, secret = wrapped(dice, start, size + dice.randint(0, 3), width)
-        return f"-----BEGIN {label}-----\n{dice.fill(head)}{lines}\n-----END {label}-----", secret
+        return (
+            f"-----BEGIN {label}-----\n{dice.fill(head)}{lines}\n-----END {label}-----",
+            secret,
+        )
 
     return draw
 
@@ -186,7 +205,9 @@ def escaped(name: str) -> Draw:
 
 def encoded(name: str) -> Draw:
     """The block in base64 once more, as kubeconfig files and CI variables hold it."""
-    return lambda dice: base64.b64encode(body(dice, NAMED[name])[0].encode() + b"\n").decode()
+    return lambda dice: base64.b64encode(
+        body(dice, NAMED[name])[0].encode() + b"\n"
+    ).decode()
 
 
 def putty(dice: Dice) -> Body:
@@ -256,14 +277,18 @@ def password(dice: Dice) -> str:
 
 def env_password(dice: Dice) -> str:
     """As `password`, with plain words among them, which only a name such as PASSWORD gives away."""
-    return dice.choices([chosen, random_password, plain_word], weights=[45, 35, 20])[0](dice)
+    return dice.choices([chosen, random_password, plain_word], weights=[45, 35, 20])[0](
+        dice
+    )
 
 
 def url_password(dice: Dice) -> str:
     """A password that stands in a URL: signs are percent-encoded, or do no harm."""
     if dice.random() < 0.15:
         word = dice.choice(WORDS["common"]).title()
-        return f"{word}{dice.choice(['%40', '%23', '%21', '%2F'])}{dice.of(ALNUM, 3, 8)}"
+        return (
+            f"{word}{dice.choice(['%40', '%23', '%21', '%2F'])}{dice.of(ALNUM, 3, 8)}"
+        )
     return re.sub(r"[@#?%/^]", lambda _: dice.choice("!-_.~$*"), env_password(dice))
 
 
@@ -304,7 +329,9 @@ def wireguard(dice: Dice) -> str:
 
 def pypi(dice: Dice) -> str:
     """An upload token of PyPI: a macaroon in base64."""
-    inner = f'{{"version": 1, "permissions": "user", "id": "{dice.fill(GUID)}"}}'.encode()
+    inner = (
+        f'{{"version": 1, "permissions": "user", "id": "{dice.fill(GUID)}"}}'.encode()
+    )
     start = b"\x02\x01\x08pypi.org\x02\x24"
     return "pypi-" + url64(
         start + dice.fill(GUID).encode() + b"\x00\x02\x2a" + inner + dice.randbytes(40)
@@ -313,7 +340,12 @@ def pypi(dice: Dice) -> str:
 
 def grafana_cloud(dice: Dice) -> str:
     """A Grafana Cloud access policy token."""
-    inner = {"o": dice.fill("<d6>"), "n": "ci", "k": dice.fill("<w24>"), "m": {"r": "eu"}}
+    inner = {
+        "o": dice.fill("<d6>"),
+        "n": "ci",
+        "k": dice.fill("<w24>"),
+        "m": {"r": "eu"},
+    }
     return "glc_" + base64.b64encode(compact(inner)).decode()
 
 
@@ -346,7 +378,10 @@ def recovery_codes(dice: Dice) -> Body:
 def oracle_thin(dice: Dice) -> Body:
     """A JDBC URL with the password behind a slash."""
     value = random_password(dice)
-    return f"jdbc:oracle:thin:{dice.choice(TABLES['slots']['user'])}/{value}@//ora1:1521/XE", value
+    return (
+        f"jdbc:oracle:thin:{dice.choice(TABLES['slots']['user'])}/{value}@//ora1:1521/XE",
+        value,
+    )
 
 
 def url(scheme: str, tail: str, inner: str = "url_password") -> Draw:
@@ -366,23 +401,37 @@ def url(scheme: str, tail: str, inner: str = "url_password") -> Draw:
 
 # Shapes that the tables name, beside the functions above.
 NAMED: dict[str, Draw] = {
-    "RSA": pem("RSA PRIVATE KEY", b"\x30\x82\x04\xa4\x02\x01\x00\x02\x82\x01\x01\x00", 1180),
-    "PKCS8": pem("PRIVATE KEY", b"\x30\x82\x04\xbd\x02\x01\x00\x30\x0d\x06\x09\x2a\x86\x48", 1200),
+    "RSA": pem(
+        "RSA PRIVATE KEY", b"\x30\x82\x04\xa4\x02\x01\x00\x02\x82\x01\x01\x00", 1180
+    ),
+    "PKCS8": pem(
+        "PRIVATE KEY", b"\x30\x82\x04\xbd\x02\x01\x00\x30\x0d\x06\x09\x2a\x86\x48", 1200
+    ),
     "EC": pem("EC PRIVATE KEY", b"\x30\x77\x02\x01\x01\x04\x20", 114),
-    "OPENSSH": pem("OPENSSH PRIVATE KEY", b"openssh-key-v1\0\0\0\0\x04none\0\0\0\x04none", 350, 70),
+    "OPENSSH": pem(
+        "OPENSSH PRIVATE KEY", b"openssh-key-v1\0\0\0\0\x04none\0\0\0\x04none", 350, 70
+    ),
     "LOCKED": pem(
-        "RSA PRIVATE KEY", b"", 1190, head="Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,<H32>\n\n"
+        "RSA PRIVATE KEY",
+        b"",
+        1190,
+        head="Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,<H32>\n\n",
     ),
     "PGP": pem("PGP PRIVATE KEY BLOCK", b"\x95\x05\x86\x04", 1400, head="\n"),
     "certificate": pem("CERTIFICATE", b"\x30\x82\x03\x5b\x30\x82\x02", 800),
     "public_key": pem("PUBLIC KEY", b"\x30\x82\x01\x22\x30\x0d\x06\x09", 280),
     "mnemonic": lambda dice: " ".join(dice.sample(WORDS["seed"], 12)),
-    "age": lambda dice: "AGE-SECRET-" + "KEY-1" + dice.of("QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L", 58),
+    "age": lambda dice: (
+        "AGE-SECRET-" + "KEY-1" + dice.of("QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L", 58)
+    ),
     "openai_json": lambda dice: (
-        f"sk-{dice.choice(['proj', 'svcacct', 'admin'])}-" + dice.fill("<u74>T3BlbkFJ<u74>")
+        f"sk-{dice.choice(['proj', 'svcacct', 'admin'])}-"
+        + dice.fill("<u74>T3BlbkFJ<u74>")
     ),
     "aws_session": lambda dice: (
-        dice.choice(["IQoJb3JpZ2luX2Vj", "FwoGZXIvYXdzE"]) + dice.of(CLASSES["b"], 320, 900) + "=="
+        dice.choice(["IQoJb3JpZ2luX2Vj", "FwoGZXIvYXdzE"])
+        + dice.of(CLASSES["b"], 320, 900)
+        + "=="
     ),
     "npg": lambda dice: "npg_" + dice.of(ALNUM, 12),
     "number_address": lambda dice: (
@@ -450,7 +499,9 @@ def fill_slots(dice: Dice, text: str, known: dict[str, str]) -> str:
         slot = match[1]
         if slot not in known:
             known[slot] = (
-                dice.fill("<t16>") if slot == "mark" else dice.choice(TABLES["slots"][slot])
+                dice.fill("<t16>")
+                if slot == "mark"
+                else dice.choice(TABLES["slots"][slot])
             )
         return known[slot]
 
@@ -485,14 +536,18 @@ def present(dice: Dice, language: str, snippet: str) -> str:
     """The snippet as people paste it: mostly in a code block, at times bare, folded or quoted."""
     if language == "-":
         return snippet
-    way = dice.weighted({"block": 64, "plain block": 12, "bare": 14, "folded": 6, "quoted": 4})
+    way = dice.weighted(
+        {"block": 64, "plain block": 12, "bare": 14, "folded": 6, "quoted": 4}
+    )
     if way == "bare":
         return snippet
     if way == "quoted":
         return "\n".join(f"> {line}" for line in snippet.split("\n"))
     block = f"```{'' if way == 'plain block' else language}\n{snippet}\n```"
     return (
-        f"<details>\n<summary>Log</summary>\n\n{block}\n\n</details>" if way == "folded" else block
+        f"<details>\n<summary>Log</summary>\n\n{block}\n\n</details>"
+        if way == "folded"
+        else block
     )
 
 
@@ -505,7 +560,9 @@ def surround(dice: Dice, pasted: str, known: dict[str, str]) -> str:
     parts += dice.sample(TABLES["blocks"], dice.randint(1, 3))
     dice.shuffle(parts)
     parts.insert(dice.randint(1, len(parts)), "\0")
-    whole = fill_slots(dice, "\n\n".join([dice.choice(TABLES["titles"]), *parts]), known)
+    whole = fill_slots(
+        dice, "\n\n".join([dice.choice(TABLES["titles"]), *parts]), known
+    )
     return whole.replace("\0", pasted)
 
 
@@ -515,7 +572,9 @@ def plant_one(dice: Dice, sort: Sort) -> Planted:
         shown, secret = sort.draw(dice)
         known = name_slots(dice.choice(sort.given.split("|")))
         language, _, template = dice.choice(sort.carriers).partition("\n")
-        snippet = fill_slots(dice, template.replace("‹s›", "\0"), known).replace("\0", "‹s›")
+        snippet = fill_slots(dice, template.replace("‹s›", "\0"), known).replace(
+            "\0", "‹s›"
+        )
         text = surround(dice, present(dice, language, insert(snippet, shown)), known)
         if text.count(secret) == 1:
             return Planted(sort.kind, sort.name, secret, text)
@@ -538,7 +597,9 @@ def plant(seed: int, per_kind: int) -> Iterator[Planted]:
     """So many issue texts of each kind of credential, then as many look-alikes."""
     dice = Dice(seed)
     for kind in dict.fromkeys(sort.kind for sort in SORTS):
-        for sort in spread(dice, [sort for sort in SORTS if sort.kind == kind], per_kind):
+        for sort in spread(
+            dice, [sort for sort in SORTS if sort.kind == kind], per_kind
+        ):
             yield plant_one(dice, sort)
 
 

@@ -18,7 +18,8 @@ from machine import instruction_sets, processor
 
 from aoe_train.model.packing.layers import onednn_has_bf16
 
-SIZES = ((900, 384, 384), (900, 384, 1536), (900, 1536, 384))  # tokens of a batch, MiniLM's layers
+# Tokens of a batch, MiniLM's layers.
+SIZES = ((900, 384, 384), (900, 384, 1536), (900, 1536, 384))
 TIMES = 30
 
 
@@ -26,7 +27,9 @@ def main() -> None:
     """Print the rows of this machine."""
     torch.set_num_threads(1)
     machine = f"{processor()} ({instruction_sets()})"
-    for dtype in (torch.float32, torch.bfloat16) if onednn_has_bf16() else (torch.float32,):
+    for dtype in (
+        (torch.float32, torch.bfloat16) if onednn_has_bf16() else (torch.float32,)
+    ):
         for rows, inputs, outputs in SIZES:
             x = torch.randn(rows, inputs).to(dtype)
             weight = torch.randn(outputs, inputs).to(dtype)
@@ -39,7 +42,8 @@ def main() -> None:
             ]
             for left, right in ((x, weight.t()), (gradient, weight), (gradient.t(), x)):
                 cells += [
-                    f"{gflops(product, left, right):.0f}" for product in (by_torch, by_onednn)
+                    f"{gflops(product, left, right):.0f}"
+                    for product in (by_torch, by_onednn)
                 ]
             csv.writer(sys.stdout).writerow(cells)
 

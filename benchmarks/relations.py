@@ -62,9 +62,9 @@ def draw(found: dict[tuple[int, int], Relation], count: int, seed: int) -> None:
     """Print up to `count` random pairs of each relation."""
     for relation in Relation:
         own = [pair for pair, its in found.items() if its is relation]
-        for number, target in sorted(own, key=lambda pair: keyed_hash(seed, "relation", *pair))[
-            :count
-        ]:
+        for number, target in sorted(
+            own, key=lambda pair: keyed_hash(seed, "relation", *pair)
+        )[:count]:
             print(number, target, relation, sep="\t")
 
 
@@ -76,7 +76,10 @@ def table(found: dict[tuple[int, int], Relation]) -> str:
             relation = found.get((int(row["number"]), int(row["target"])))
             judged[relation or "no longer a pair"][row["same"]] += 1
     of_all = Counter(found.values())
-    lines = ["| relation | pairs | read | same problem | share | 95 % |", "|" + "---|" * 6]
+    lines = [
+        "| relation | pairs | read | same problem | share | 95 % |",
+        "|" + "---|" * 6,
+    ]
     for name in (*Relation, "no longer a pair"):
         same, read = judged[name]["yes"], judged[name].total()
         if read:

@@ -87,7 +87,11 @@ def worker(
 
     def work(folder: Path) -> dict[str, Any]:
         begun = time.process_time()
-        model = options.backbone if way == UNTRAINED else trained(folder, name, way, seed, options)
+        model = (
+            options.backbone
+            if way == UNTRAINED
+            else trained(folder, name, way, seed, options)
+        )
         seconds = time.process_time() - begun
         outcomes = searched(model, folder / "index", options.data / name)
         shutil.rmtree(folder)
@@ -96,7 +100,9 @@ def worker(
     return work
 
 
-def trained(folder: Path, name: str, way: str, seed: int, options: argparse.Namespace) -> Path:
+def trained(
+    folder: Path, name: str, way: str, seed: int, options: argparse.Namespace
+) -> Path:
     """The model of the last training of a way."""
     pairs = options.out / "pairs" / name
     sources = {
@@ -126,7 +132,8 @@ def trained(folder: Path, name: str, way: str, seed: int, options: argparse.Name
 def searched(model: str | Path, folder: Path, data: Path) -> dict[str, Outcomes]:
     """The outcomes of all queries in each index and ranking."""
     queries = [
-        json.loads(line) for line in (data / "queries.jsonl").read_text("utf-8").splitlines()
+        json.loads(line)
+        for line in (data / "queries.jsonl").read_text("utf-8").splitlines()
     ]
     grades: dict[str, dict[str, int]] = {}
     with (data / "qrels" / "test.tsv").open(encoding="utf-8", newline="") as lines:
@@ -148,7 +155,9 @@ def searched(model: str | Path, folder: Path, data: Path) -> dict[str, Outcomes]
             outcomes: Outcomes = {measure: [] for measure in MEASURES}
             for query in queries:
                 hits = index.search(query["text"], top=TOP, by=ranking)
-                figures = judged([str(hit.row["_id"]) for hit in hits], grades[query["_id"]])
+                figures = judged(
+                    [str(hit.row["_id"]) for hit in hits], grades[query["_id"]]
+                )
                 for measure, figure in zip(MEASURES, figures, strict=True):
                     outcomes[measure].append(figure)
             found[f"{purpose}, {ranking}"] = outcomes
@@ -170,7 +179,9 @@ def table_lines(ledger: Ledger, name: str) -> list[str]:
     """A Markdown table of a set: each way, index and ranking."""
     entries = [entry for entry in ledger.read() if entry["run"]["set"] == name]
     ways = dict.fromkeys(entry["run"]["name"] for entry in entries)
-    base = {key: np.array(value["nDCG"]) for key, value in entries[0]["outcomes"].items()}
+    base = {
+        key: np.array(value["nDCG"]) for key, value in entries[0]["outcomes"].items()
+    }
     count = len(next(iter(base.values())))
     lines = [
         f"| {name}, {count} queries | index, ranking | seeds | nDCG@10 | gain | MRR@10 | recall@10 | CPU s |"
@@ -181,19 +192,25 @@ def table_lines(ledger: Ledger, name: str) -> list[str]:
         seconds = np.mean([run["cpu_s"] for run in runs])
         for index, untrained in base.items():
             means = {
-                measure: np.mean([run["outcomes"][index][measure] for run in runs], axis=0)
+                measure: np.mean(
+                    [run["outcomes"][index][measure] for run in runs], axis=0
+                )
                 for measure in MEASURES
             }
             ndcg, reciprocal, recall = (100 * each.mean() for each in means.values())
             gain = "" if way == UNTRAINED else interval(means["nDCG"] - untrained)
-            figures = f"{ndcg:.2f} | {gain} | {reciprocal:.2f} | {recall:.2f} | {seconds:.0f}"
+            figures = (
+                f"{ndcg:.2f} | {gain} | {reciprocal:.2f} | {recall:.2f} | {seconds:.0f}"
+            )
             lines.append(f"| {way} | {index} | {len(runs)} | {figures} |")
     return lines
 
 
 def interval(differences: np.ndarray) -> str:
     """Mean difference x 100 with its 95 % bootstrap interval."""
-    draws = np.random.default_rng(0).integers(len(differences), size=(10_000, len(differences)))
+    draws = np.random.default_rng(0).integers(
+        len(differences), size=(10_000, len(differences))
+    )
     low, high = 100 * np.quantile(differences[draws].mean(axis=1), [0.025, 0.975])
     return f"{100 * differences.mean():+.2f} [{low:.2f}, {high:.2f}]"
 

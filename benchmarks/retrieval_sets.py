@@ -36,14 +36,15 @@ MANUAL_QUESTION = r'"Section Hierarchy": "([^"]*)",[^{]*?"Question": "([^"]*)"'
 class Collection:
     """Documents of sections, queries, and the grade of each relevant section, by query and section."""
 
-    documents: dict[str, list[tuple[str, str, str]]] = field(
-        default_factory=dict
-    )  # section, heading, text
+    # Section, heading, text.
+    documents: dict[str, list[tuple[str, str, str]]] = field(default_factory=dict)
     titles: dict[str, str] = field(default_factory=dict)
     queries: dict[str, str] = field(default_factory=dict)
     grades: dict[tuple[str, str], int] = field(default_factory=dict)
 
-    def add(self, document: str, title: str, section: str, heading: str, text: str) -> None:
+    def add(
+        self, document: str, title: str, section: str, heading: str, text: str
+    ) -> None:
         """Add a section to a document."""
         self.titles[document] = title
         self.documents.setdefault(document, []).append((section, heading, text))
@@ -59,16 +60,25 @@ class Collection:
                 pages.append(f"## {heading}\n\n{text}\n" if heading else f"{text}\n")
                 title = " > ".join(filter(None, [self.titles[document], heading]))
                 corpus.append({"_id": section, "title": title, "text": text})
-            (folder / "documents" / f"{document}.md").write_text("\n".join(pages), encoding="utf-8")
+            (folder / "documents" / f"{document}.md").write_text(
+                "\n".join(pages), encoding="utf-8"
+            )
         judged = {query for query, _ in self.grades}
         queries = [
-            {"_id": key, "text": text} for key, text in self.queries.items() if key in judged
+            {"_id": key, "text": text}
+            for key, text in self.queries.items()
+            if key in judged
         ]
         write_lines(folder / "corpus.jsonl", corpus)
         write_lines(folder / "queries.jsonl", queries)
-        rows = [f"{query}\t{section}\t{grade}" for (query, section), grade in self.grades.items()]
+        rows = [
+            f"{query}\t{section}\t{grade}"
+            for (query, section), grade in self.grades.items()
+        ]
         lines = ["query-id\tcorpus-id\tscore", *rows]
-        (folder / "qrels" / "test.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        (folder / "qrels" / "test.tsv").write_text(
+            "\n".join(lines) + "\n", encoding="utf-8"
+        )
         print(
             f"{folder.name}: {len(self.titles)} documents, {len(corpus)} sections, {len(queries)} queries"
         )
@@ -93,10 +103,16 @@ def write_lines(path: Path, rows: list[dict[str, str]]) -> None:
 def health_pages(clones: Path) -> Collection:
     """LiveQA-Med: the judged sections of MedQuAD, each with its question as heading."""
     found = Collection()
-    archive = zipfile.ZipFile(clones / "MedQuAD" / "QA-TestSet-LiveQA-Med-Qrels-2479-Answers.zip")
-    names = {Path(name).name[:9]: name for name in archive.namelist() if "MACOSX" not in name}
+    archive = zipfile.ZipFile(
+        clones / "MedQuAD" / "QA-TestSet-LiveQA-Med-Qrels-2479-Answers.zip"
+    )
+    names = {
+        Path(name).name[:9]: name for name in archive.namelist() if "MACOSX" not in name
+    }
     csv.field_size_limit(10**9)
-    table = csv.DictReader(io.StringIO(archive.read(names["All-2479-"]).decode("utf-8")))
+    table = csv.DictReader(
+        io.StringIO(archive.read(names["All-2479-"]).decode("utf-8"))
+    )
     for row in table:
         question, _, rest = row["Answer"].removeprefix("Question: ").partition("\nURL:")
         question = re.sub(r"\s*\(Also called:.*", "", question).replace(" ?", "?")
@@ -109,9 +125,14 @@ def health_pages(clones: Path) -> Collection:
             query, verdict, name = line.split()
             if grade := grades.get(verdict):
                 found.grades[query, name.removesuffix(".txt")] = grade
-    path = clones / "LiveQA_MedicalTask_TREC2017/TestDataset/TREC-2017-LiveQA-Medical-Test.xml"
+    path = (
+        clones
+        / "LiveQA_MedicalTask_TREC2017/TestDataset/TREC-2017-LiveQA-Medical-Test.xml"
+    )
     for question in ET.parse(path).getroot().iter("NLM-QUESTION"):  # noqa: S314 - the user's own clone
-        parts = [question.findtext(f".//{part}") or "" for part in ("SUBJECT", "MESSAGE")]
+        parts = [
+            question.findtext(f".//{part}") or "" for part in ("SUBJECT", "MESSAGE")
+        ]
         key = re.sub(r"\D", "", question.get("questionid") or question.get("qid") or "")
         found.queries[key] = " ".join(" ".join(parts).split())
     return found
@@ -129,13 +150,17 @@ def articles(clones: Path) -> Collection:
             for start, end in passages(context):
                 key = f"{number}-{start}"
                 keys.append((start, end, key))
-                found.add(str(number), title, key, "", " ".join(context[start:end].split()))
+                found.add(
+                    str(number), title, key, "", " ".join(context[start:end].split())
+                )
             for question in paragraph["qas"]:
                 query = str(question["id"])
                 found.queries[query] = " ".join(question["question"].split())
                 for answer in question["answers"]:
                     places = (
-                        key for start, end, key in keys if start <= answer["answer_start"] < end
+                        key
+                        for start, end, key in keys
+                        if start <= answer["answer_start"] < end
                     )
                     found.grades |= {(query, key): 1 for key in places}
     return found
@@ -147,7 +172,9 @@ def passages(context: str) -> Iterator[tuple[int, int]]:
     start = first
     for sentence in re.finditer(r".+?(?:[.?!]\s+|\n\n|$)", context[first:], re.DOTALL):
         end = first + sentence.end()
-        ends_paragraph = context[:end].endswith("\n\n") and end - start > PASSAGE_CHARS // 4
+        ends_paragraph = (
+            context[:end].endswith("\n\n") and end - start > PASSAGE_CHARS // 4
+        )
         if end - start > PASSAGE_CHARS or ends_paragraph:
             yield start, end
             start = end
@@ -168,8 +195,16 @@ def manuals(clones: Path) -> Collection:
             lines = [line for line in section["text"] if line.strip() != title]
             chapter = section.get("section_hierarchy", device).split(">")[0]
             if lines:
-                found.add(chapter, "", f"{device}-{key}", title, " ".join(" ".join(lines).split()))
-                sections_of.setdefault((device, title.casefold()), []).append(f"{device}-{key}")
+                found.add(
+                    chapter,
+                    "",
+                    f"{device}-{key}",
+                    title,
+                    " ".join(" ".join(lines).split()),
+                )
+                sections_of.setdefault((device, title.casefold()), []).append(
+                    f"{device}-{key}"
+                )
     for device, path, question in manual_questions(data):
         keys = sections_of.get((device, path.rsplit(">", 1)[-1].strip().casefold()), [])
         if len(keys) == 1:
@@ -219,7 +254,8 @@ def cranfield(clones: Path) -> Collection:
     """Cranfield with its four grades of relevance."""
     folder = clones / "cranvectors"
     found = abstracts(
-        (folder / "cran.all.1400").read_text("utf-8"), (folder / "cran.qry").read_text("utf-8")
+        (folder / "cran.all.1400").read_text("utf-8"),
+        (folder / "cran.qry").read_text("utf-8"),
     )
     for line in (folder / "cranqrel").read_text("utf-8").split("\n"):
         if line.strip():
@@ -233,7 +269,8 @@ def cisi(clones: Path) -> Collection:
     """CISI, relevant or not."""
     folder = clones / "Information_Retrieval_Project"
     found = abstracts(
-        (folder / "CISI.ALL").read_text("utf-8"), (folder / "CISI.QRY").read_text("utf-8")
+        (folder / "CISI.ALL").read_text("utf-8"),
+        (folder / "CISI.QRY").read_text("utf-8"),
     )
     for line in (folder / "CISI.REL").read_text("utf-8").split("\n"):
         if line.strip():

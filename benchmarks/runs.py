@@ -56,4 +56,8 @@ class Ledger:
 
 def spread(values: list[float]) -> str:
     """Mean ± standard deviation over seeds."""
-    return f"{mean(values):.2f} ± {stdev(values):.2f}" if len(values) > 1 else f"{values[0]:.2f}"
+    return (
+        f"{mean(values):.2f} ± {stdev(values):.2f}"
+        if len(values) > 1
+        else f"{values[0]:.2f}"
+    )

@@ -40,7 +40,10 @@ def measure(strategy: str, url: str, out: Path) -> str:
     crawl = measured("crawl", *shared, "--work", work)
     build = measured("build", *shared, "--work", work, "--out", str(out), "--fresh")
     audit = measured("audit", str(out), package="pairkit")
-    points, positives = int(str(build.result["points"])), int(str(build.result["positives"]))
+    points, positives = (
+        int(str(build.result["points"])),
+        int(str(build.result["positives"])),
+    )
     cells = [
         strategy,
         crawl.result["issues"],

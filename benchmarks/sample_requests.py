@@ -42,7 +42,17 @@ def main() -> None:
     drawn = [(name, seed) for name in ("random", "intents") for seed in seeds]
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(
-        ("split", "seed", "metric", "untrained", "trained", "gain", "95 %", "p", "texts")
+        (
+            "split",
+            "seed",
+            "metric",
+            "untrained",
+            "trained",
+            "gain",
+            "95 %",
+            "p",
+            "texts",
+        )
     )
     for name, seed in [("in order", 0), *drawn, ("in-sample", 0)]:
         run = {"name": name, "seed": seed}
@@ -62,12 +72,19 @@ def result(place: Path, name: str, seed: int) -> dict[str, Any]:
         writer.writerows(new)
     texts = [row["text"] for row in known]
     model = place / "model"
-    aoe_train.train(texts, backbone="minilm", out=model, purpose="group", progress=False)
+    aoe_train.train(
+        texts, backbone="minilm", out=model, purpose="group", progress=False
+    )
     columns = {"text": "text", "group": "intent"}
-    scores = aoe_train.evaluate(model, against="minilm", data=data, columns=columns, progress=False)
+    scores = aoe_train.evaluate(
+        model, against="minilm", data=data, columns=columns, progress=False
+    )
     (compared,) = (scores.to_dict()[key]["against"] for key in scores.to_dict())
     shutil.rmtree(place)
-    return {"figures": {name: cells(each) for name, each in compared.items()}, "texts": len(new)}
+    return {
+        "figures": {name: cells(each) for name, each in compared.items()},
+        "texts": len(new),
+    }
 
 
 def split(name: str, seed: int) -> tuple[Rows, Rows]:
@@ -91,7 +108,12 @@ def cells(compared: dict[str, Any]) -> list[str]:
     """Both figures, the gain and its interval, times 100, and the p-value."""
     before, gain = 100 * compared["value"], 100 * compared["difference"]
     low, high = (100 * bound for bound in compared["ci95"])
-    figures = [f"{before:.2f}", f"{before + gain:.2f}", f"{gain:+.2f}", f"[{low:.2f}, {high:.2f}]"]
+    figures = [
+        f"{before:.2f}",
+        f"{before + gain:.2f}",
+        f"{gain:+.2f}",
+        f"[{low:.2f}, {high:.2f}]",
+    ]
     return [*figures, f"{compared['p']:.3f}"]
 
 

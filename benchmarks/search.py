@@ -38,7 +38,9 @@ def main() -> None:
     texts = mixture(nli(options.data), options.texts)
     asked = mixture(nli(options.data), options.queries, seed=1)
     print(f"{processor()}, {instruction_sets()}\n")
-    print("| kind | texts | made in CPU s | bytes a text | query ms, median | 99 % | recall@10 |")
+    print(
+        "| kind | texts | made in CPU s | bytes a text | query ms, median | 99 % | recall@10 |"
+    )
     print("|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         for kind in options.kinds.split(","):
@@ -53,7 +55,9 @@ def main() -> None:
                 progress=False,
             )
             seconds = time.process_time() - begun
-            found = 1000 * np.quantile(times(aoe_train.open_index(made.out), asked), [0.5, 0.99])
+            found = 1000 * np.quantile(
+                times(aoe_train.open_index(made.out), asked), [0.5, 0.99]
+            )
             figures = f"{made.bytes / made.rows:,.0f} | {found[0]:.0f} | {found[1]:.0f} | {made.recall:.3f}"
             print(f"| {kind} | {made.rows:,} | {seconds:.0f} | {figures} |", flush=True)
 
@@ -65,7 +69,9 @@ def mixture(sentences: list[str], count: int, seed: int = 0) -> list[str]:
     found: dict[str, None] = {}
     while len(found) < count:
         first, second = draw.choice(words), draw.choice(words)
-        found[" ".join([*first[: len(first) // 2 + 1], *second[len(second) // 2 :]])] = None
+        found[
+            " ".join([*first[: len(first) // 2 + 1], *second[len(second) // 2 :]])
+        ] = None
     return list(found)
 
 

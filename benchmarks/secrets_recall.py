@@ -43,8 +43,12 @@ def main() -> None:
     parser = argument_parser(__doc__)
     parser.add_argument("--per-kind", type=int, default=200, help="texts of each kind")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--no-peer", action="store_true", help="leave detect-secrets out")
-    parser.add_argument("-v", "--verbose", action="store_true", help="show misses and false alarms")
+    parser.add_argument(
+        "--no-peer", action="store_true", help="leave detect-secrets out"
+    )
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help="show misses and false alarms"
+    )
     options = parser.parse_args()
     planted = list(plant(options.seed, options.per_kind))
     start = time.process_time()
@@ -60,7 +64,9 @@ def main() -> None:
     if options.verbose:
         for case, gone in zip(planted, ours, strict=True):
             if gone == (case.kind == "none"):
-                print(f"{case.kind} {case.name}: {case.secret[:80]!r} in {_around(case)!r}")
+                print(
+                    f"{case.kind} {case.name}: {case.secret[:80]!r} in {_around(case)!r}"
+                )
     if DUMP.is_dir():
         print(f"\n{real_texts(verbose=options.verbose)}")
 
@@ -69,27 +75,41 @@ def peer_values(planted: Sequence[Planted]) -> Iterator[list[str]]:
     """The findings of detect-secrets in each text."""
     with tempfile.TemporaryDirectory(prefix="secrets-peer-") as folder:
         python = Path(folder) / "venv" / "bin" / "python"
-        subprocess.run([sys.executable, "-m", "venv", str(python.parents[1])], check=True)
         subprocess.run(
-            [str(python), "-m", "pip", "install", "--quiet", PEER], check=True, capture_output=True
+            [sys.executable, "-m", "venv", str(python.parents[1])], check=True
+        )
+        subprocess.run(
+            [str(python), "-m", "pip", "install", "--quiet", PEER],
+            check=True,
+            capture_output=True,
         )
         texts = "".join(json.dumps(case.text) + "\n" for case in planted)
         done = subprocess.run(
-            [str(python), "-c", _SCAN], input=texts, text=True, check=True, stdout=subprocess.PIPE
+            [str(python), "-c", _SCAN],
+            input=texts,
+            text=True,
+            check=True,
+            stdout=subprocess.PIPE,
         )
     return (json.loads(line) for line in done.stdout.splitlines())
 
 
 def _holds(case: Planted, values: Sequence[str]) -> bool:
     near = (
-        value for value in values if value in case.secret and 3 * len(value) >= 2 * len(case.secret)
+        value
+        for value in values
+        if value in case.secret and 3 * len(value) >= 2 * len(case.secret)
     )
     return any(case.secret in value for value in values) or any(near)
 
 
-def table(planted: Sequence[Planted], ours: Sequence[bool], peer: Sequence[bool] | None) -> str:
+def table(
+    planted: Sequence[Planted], ours: Sequence[bool], peer: Sequence[bool] | None
+) -> str:
     """One row per kind: number of texts, and the shares that we remove and detect-secrets finds."""
-    head = "| kind | texts | gone, ours |" + (" found, detect-secrets |" if peer else "")
+    head = "| kind | texts | gone, ours |" + (
+        " found, detect-secrets |" if peer else ""
+    )
     rows = [head, "|---" * (head.count("|") - 1) + "|"]
     for kind in (*KINDS, "none"):
         places = [place for place, case in enumerate(planted) if case.kind == kind]
@@ -118,14 +138,19 @@ def real_texts(*, verbose: bool) -> str:
         counts.update(found)
         if verbose and found.keys() - {"email"}:
             print(f"#{issue.number} {found}: {_difference(text, scrubbed)!r}")
-    kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(counts.items())) or "nothing"
+    kinds = (
+        ", ".join(f"{kind} {count}" for kind, count in sorted(counts.items()))
+        or "nothing"
+    )
     return f"{len(threads):,} texts of {DUMP.name}: {kinds}"
 
 
 def _difference(text: str, scrubbed: str) -> str:
     lines = zip(text.splitlines(), scrubbed.splitlines(), strict=False)
     return "; ".join(
-        before.strip()[:120] for before, after in lines if before != after and "[secret]" in after
+        before.strip()[:120]
+        for before, after in lines
+        if before != after and "[secret]" in after
     )
 
 

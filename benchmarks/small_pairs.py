@@ -67,12 +67,18 @@ def main() -> None:
             runs = {who: [] for who in (*AVERAGES, *peers)}
             for seed in seeds:
                 for who, results in runs.items():
-                    results.append(result(ledger, python, options.data, name, count, seed, who))
+                    results.append(
+                        result(ledger, python, options.data, name, count, seed, who)
+                    )
             for who, results in runs.items():
                 label = who if who == ST else f"aoe, last {who:.0%} averaged"
                 sets = ["dev", "test"] if options.test else ["dev"]
-                scores = [spread([each["auc"][split] for each in results]) for split in sets]
-                print(f"| {name} | {count} | {label} | {' | '.join(scores)} |", flush=True)
+                scores = [
+                    spread([each["auc"][split] for each in results]) for split in sets
+                ]
+                print(
+                    f"| {name} | {count} | {label} | {' | '.join(scores)} |", flush=True
+                )
 
 
 def result(
@@ -95,12 +101,24 @@ def result(
             }
             train_file = write(splits["train"][:count], Path(folder) / "rows.jsonl")
             if who == ST:
-                job = {**PEER, "model": str(minilm()), "rows": str(train_file), "seed": seed}
+                job = {
+                    **PEER,
+                    "model": str(minilm()),
+                    "rows": str(train_file),
+                    "seed": seed,
+                }
                 done = run(python[ST], "train_st.py", {**job, "score": scored})
             else:
                 settings = {"optim.average": who}
-                job = {**TRAINED, "data": str(train_file), "seed": seed, "settings": settings}
-                done = run(python["ours"], "train_ours.py", {"train": job, "score": scored})
+                job = {
+                    **TRAINED,
+                    "data": str(train_file),
+                    "seed": seed,
+                    "settings": settings,
+                }
+                done = run(
+                    python["ours"], "train_ours.py", {"train": job, "score": scored}
+                )
         last = done["epochs"][-1]
         return {"auc": {split: auc(last[split], splits[split]) for split in scored}}
 
@@ -136,12 +154,16 @@ def judged(
 
 def mrpc(data: Path, seed: int) -> dict[str, Rows]:
     """Microsoft Research Paraphrase Corpus."""
-    return judged(data, "mrpc-train.tsv", "mrpc-test.tsv", ("sentence1", "sentence2"), seed)
+    return judged(
+        data, "mrpc-train.tsv", "mrpc-test.tsv", ("sentence1", "sentence2"), seed
+    )
 
 
 def qqp(data: Path, seed: int) -> dict[str, Rows]:
     """Quora Question Pairs."""
-    return judged(data, "qqp-dev.tsv.gz", "qqp-test.tsv.gz", ("question1", "question2"), seed)
+    return judged(
+        data, "qqp-dev.tsv.gz", "qqp-test.tsv.gz", ("question1", "question2"), seed
+    )
 
 
 def bugs(data: Path, seed: int) -> dict[str, Rows]:

@@ -40,7 +40,10 @@ SETTINGS = {
 }
 UNTRAINED = "untrained"
 # Arguments of each method besides the settings; None is replaced by `--dims`.
-METHODS: dict[str, dict[str, Any]] = {"trained": {}, "trained with dims": {"dims": None}}
+METHODS: dict[str, dict[str, Any]] = {
+    "trained": {},
+    "trained with dims": {"dims": None},
+}
 DEEP_METHODS: dict[str, dict[str, Any]] = {
     "2D Matryoshka": {
         "dims": None,
@@ -60,7 +63,9 @@ def main() -> None:
     parser.add_argument("--precision", default="fp32", choices=["fp32", "bf16"])
     parser.add_argument("--dims", default="384,256,128,64,32")
     parser.add_argument("--quantize", default="float32,int8,binary")
-    parser.add_argument("--layers", help="also score the first layers, and add 2D Matryoshka")
+    parser.add_argument(
+        "--layers", help="also score the first layers, and add 2D Matryoshka"
+    )
     parser.add_argument("--task", action="append", default=[])
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
@@ -94,7 +99,9 @@ def figures(place: Path, rows: list[dict], run: dict, data: Path) -> dict:
             arguments["dims"] = run["dims"]
         arguments["settings"] = SETTINGS | arguments.get("settings", {})
         arguments |= {"seed": run["seed"], "precision": run["precision"]}
-        aoe_train.train(rows, backbone="minilm", out=place, fresh=True, progress=False, **arguments)
+        aoe_train.train(
+            rows, backbone="minilm", out=place, fresh=True, progress=False, **arguments
+        )
         model = place
     spent = time.process_time() - begun
     found = aoe_train.evaluate(
@@ -127,7 +134,9 @@ def report(ledger: Ledger, names: tuple[str, ...]) -> None:
     for entry in entries:
         for one in entry["scores"]:
             size = tuple(one[key] for key in ("layers", "dim", "quantize", "bytes"))
-            found.setdefault(size, {}).setdefault(entry["run"]["name"], []).append(one["spearman"])
+            found.setdefault(size, {}).setdefault(entry["run"]["name"], []).append(
+                one["spearman"]
+            )
     titles = ("layers", "dim", "numbers", "bytes", *names)
     print(f"| {' | '.join(titles)} |\n" + "|---" * len(titles) + "|")
     for (layers, *size), scores in found.items():
@@ -136,7 +145,9 @@ def report(ledger: Ledger, names: tuple[str, ...]) -> None:
     for name in names[1:]:
         spent = [entry["cpu_s"] for entry in entries if entry["run"]["name"] == name]
         if spent:
-            print(f"{name}: {mean(spent):.0f} CPU seconds of training, {len(spent)} seeds")
+            print(
+                f"{name}: {mean(spent):.0f} CPU seconds of training, {len(spent)} seeds"
+            )
 
 
 if __name__ == "__main__":

@@ -28,7 +28,8 @@ import aoe_train
 from aoe_train.model.backbones.load_backbone import find_folder
 
 TEACHER = "minilm"
-BATCHES = (32, 1024)  # of sentence-transformers: the default, and the best for static models
+# Of sentence-transformers: the default, and the best for static models.
+BATCHES = (32, 1024)
 Encode = Callable[[Sequence[str]], np.ndarray]
 
 
@@ -42,7 +43,9 @@ def main() -> None:
     dims = [int(dim) for dim in options.dims.split(",")]
     rows = stsb(options.data, "test")
     print(f"{processor()}, {instruction_sets()}\n")
-    print("| model | numbers | STS-B test | made in CPU s | texts a CPU s |\n|---|---|---|---|---|")
+    print(
+        "| model | numbers | STS-B test | made in CPU s | texts a CPU s |\n|---|---|---|---|---|"
+    )
     encoder = aoe_train.Encoder.load(TEACHER, precision="fp32", inference_only=True)
     line("MiniLM", encoder.dim, encoder.encode, rows, 0)
     for dim in dims:
@@ -95,7 +98,11 @@ def model2vec(dim: int, rows: list[dict]) -> None:
     begun = time.process_time()
     model = distill(model_name=str(find_folder(TEACHER)), pca_dims=dim, device="cpu")
     line(
-        "Model2Vec", dim, lambda texts: model.encode(list(texts)), rows, time.process_time() - begun
+        "Model2Vec",
+        dim,
+        lambda texts: model.encode(list(texts)),
+        rows,
+        time.process_time() - begun,
     )
 
 
@@ -109,7 +116,9 @@ def line(name: str, dim: int, encode: Encode, rows: list[dict], seconds: float) 
     lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
     cosines = (first * second).sum(1) / np.maximum(lengths, 1e-12)
     score = 100 * spearmanr(cosines, [float(row["label"]) for row in rows]).statistic
-    print(f"| {name} | {dim} | {score:.1f} | {seconds:.0f} | {speed:,.0f} |", flush=True)
+    print(
+        f"| {name} | {dim} | {score:.1f} | {seconds:.0f} | {speed:,.0f} |", flush=True
+    )
 
 
 if __name__ == "__main__":

@@ -37,7 +37,12 @@ from relations import wilson
 from runs import argument_parser
 
 import gis_builder
-from gis_builder.pairing.same_problem import WEIGHTS, SameProblem, Similarities, read_weights
+from gis_builder.pairing.same_problem import (
+    WEIGHTS,
+    SameProblem,
+    Similarities,
+    read_weights,
+)
 from pairkit.base.system.seeded import keyed_hash
 from pairkit.dataset.records import write_dataset
 
@@ -87,7 +92,10 @@ def main() -> None:
     """Fit, draw, train, or print the tables."""
     parser = argument_parser(__doc__)
     parser.add_argument(
-        "--work", type=Path, required=True, help="folder for imported trackers and datasets"
+        "--work",
+        type=Path,
+        required=True,
+        help="folder for imported trackers and datasets",
     )
     parser.add_argument("--fit", action="store_true")
     parser.add_argument("--draw", type=int, help="number of pairs of each tracker")
@@ -103,7 +111,13 @@ def main() -> None:
         print(trained(options.work, options.threshold, options.seed))
         return
     judged = read_judgements()
-    sources = [*(name for names in (*CHOSEN_ON.values(), *KEPT_APART.values()) for name in names)]
+    sources = [
+        *(
+            name
+            for names in (*CHOSEN_ON.values(), *KEPT_APART.values())
+            for name in names
+        )
+    ]
     if options.draw is not None:
         for source in sources:
             draw(dataset(source, options.work), source, options.draw, options.seed)
@@ -113,10 +127,16 @@ def main() -> None:
     if options.fit:
         write_weights(fitted(pair for found in chosen_on.values() for pair in found))
     weights = read_weights()
-    model = Model(weights["intercept"], np.array([weights[name] for name in Similarities._fields]))
-    probabilities = {source: model.probabilities(found) for source, found in pairs.items()}
+    model = Model(
+        weights["intercept"], np.array([weights[name] for name in Similarities._fields])
+    )
+    probabilities = {
+        source: model.probabilities(found) for source, found in pairs.items()
+    }
     for name, found in chosen_on.items():
-        others = (pair for other in chosen_on if other != name for pair in chosen_on[other])
+        others = (
+            pair for other in chosen_on if other != name for pair in chosen_on[other]
+        )
         probabilities[name] = fitted(others).probabilities(found)
     print(precision_table(pairs, probabilities))
     print(similarity_table(pairs, probabilities))
@@ -157,9 +177,13 @@ def tracker(source: str, work: Path) -> dict[str, Any]:
         case "jira":
             return {"folder": DATA / "jira" / "tickets.jsonl.gz"}
         case "hadoop" | "seamonkey":
-            links = pl.read_csv(bugs / f"{source}-duplicate-pairs.gitbugs.tsv", separator="\t")
+            links = pl.read_csv(
+                bugs / f"{source}-duplicate-pairs.gitbugs.tsv", separator="\t"
+            )
             tickets = bugs / f"{source}-issues.gitbugs.jsonl.gz"
-            named = links.select(pl.col("id1").alias("id"), pl.col("id2").alias("duplicate_of"))
+            named = links.select(
+                pl.col("id1").alias("id"), pl.col("id2").alias("duplicate_of")
+            )
             return {
                 "folder": tickets,
                 "links": table(named, work / f"{source}-links.csv"),
@@ -181,7 +205,9 @@ def given_pairs(source: str, work: Path) -> dict[str, Any]:
         "firefox": ("Firefox", "Mobile"),
         "openoffice": ("OpenOffice",),
     }[source]
-    with gzip.open(DATA / "dup-bugs" / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
+    with gzip.open(
+        DATA / "dup-bugs" / f"{name}.jsonl.gz", "rt", encoding="utf-8"
+    ) as lines:
         rows = [row for row in map(json.loads, lines) if row["system"] in systems]
     texts: dict[str, tuple[str, str]] = {}
     for row in rows:
@@ -189,8 +215,19 @@ def given_pairs(source: str, work: Path) -> dict[str, Any]:
         texts.setdefault(row["dup_id"], (row["title2"], row["body2"]))
     day = "2010-01-01T00:00:00Z"
     tickets = pl.DataFrame(
-        [(id_, *text, "RESOLVED", "DUPLICATE", day, day) for id_, text in texts.items()],
-        schema=["id", "title", "body", "status", "resolution", "created_at", "closed_at"],
+        [
+            (id_, *text, "RESOLVED", "DUPLICATE", day, day)
+            for id_, text in texts.items()
+        ],
+        schema=[
+            "id",
+            "title",
+            "body",
+            "status",
+            "resolution",
+            "created_at",
+            "closed_at",
+        ],
         orient="row",
     )
     links = pl.DataFrame(
@@ -222,7 +259,9 @@ def positives(
     for row in rows.filter(pl.col("label") == 1).iter_rows(named=True):
         ids = frozenset(row[url].rpartition("/")[2] for url in ("url1", "url2"))
         similarities = same_problem.similarities(row["text1"], row["text2"])
-        pairs.append(Pair(source, ids, similarities, *judged.get((source, ids), ("", 0.0))))
+        pairs.append(
+            Pair(source, ids, similarities, *judged.get((source, ids), ("", 0.0)))
+        )
     return pairs
 
 
@@ -233,11 +272,16 @@ def draw(rows: pl.DataFrame, source: str, count: int, seed: int) -> None:
     )
     found = rows.filter(pl.col("label") == 1).to_dicts()
     found.sort(
-        key=lambda row: (row["reason"], same_problem.similarities(row["text1"], row["text2"]))
+        key=lambda row: (
+            row["reason"],
+            same_problem.similarities(row["text1"], row["text2"]),
+        )
     )
     step = len(found) / count
     chosen = [found[int((index + 0.5) * step)] for index in range(count)]
-    for row in sorted(chosen, key=lambda row: keyed_hash(seed, "strict", row["url1"], row["url2"])):
+    for row in sorted(
+        chosen, key=lambda row: keyed_hash(seed, "strict", row["url1"], row["url2"])
+    ):
         print(source, row["url1"], row["url2"], row["evidence"]["url"])
         for text in (row["text1"], row["text2"]):
             title, _, body = text.partition("\n\n")
@@ -270,34 +314,43 @@ def write_weights(model: Model) -> None:
     }
     lines = [f"{name} = {value:.3f}" for name, value in values.items()]
     WEIGHTS.write_text(
-        "\n".join(["# Written by benchmarks/strict_pairs.py --fit.", *lines, ""]), "utf-8"
+        "\n".join(["# Written by benchmarks/strict_pairs.py --fit.", *lines, ""]),
+        "utf-8",
     )
     read_weights.cache_clear()
 
 
-def precision_table(pairs: dict[str, list[Pair]], probabilities: dict[str, Vector]) -> str:
+def precision_table(
+    pairs: dict[str, list[Pair]], probabilities: dict[str, Vector]
+) -> str:
     """A row for each kind of tracker, tracker and threshold."""
-    head = (
-        "| trackers | threshold | pairs kept | read | unclear | same | precision | 95 % | recall |"
-    )
+    head = "| trackers | threshold | pairs kept | read | unclear | same | precision | 95 % | recall |"
     lines = [head, "|" + "---|" * 9]
     for part, kinds in (("chosen on", CHOSEN_ON), ("kept apart", KEPT_APART)):
         for kind, sources in kinds.items():
             groups = (
-                [sources] if len(sources) == 1 else [sources, *((source,) for source in sources)]
+                [sources]
+                if len(sources) == 1
+                else [sources, *((source,) for source in sources)]
             )
             for group in groups:
                 name = f"{kind}, {part}" if group == sources else group[0]
                 every = [pair for source in group for pair in pairs[source]]
                 estimates = np.concatenate([probabilities[source] for source in group])
-                lines += [row(name, every, estimates, threshold) for threshold in THRESHOLDS]
+                lines += [
+                    row(name, every, estimates, threshold) for threshold in THRESHOLDS
+                ]
     return "\n".join(lines)
 
 
 def row(name: str, pairs: Sequence[Pair], estimates: Vector, threshold: float) -> str:
     """Counts and shares of the pairs from a threshold on."""
     is_kept = estimates >= threshold
-    read = [pair for pair, kept in zip(pairs, is_kept, strict=True) if kept and pair.judgement]
+    read = [
+        pair
+        for pair, kept in zip(pairs, is_kept, strict=True)
+        if kept and pair.judgement
+    ]
     decided = [pair for pair in read if pair.is_decided]
     same = [pair for pair in decided if pair.judgement == "same"]
     all_same = sum(pair.weight for pair in pairs if pair.judgement == "same")
@@ -309,13 +362,24 @@ def row(name: str, pairs: Sequence[Pair], estimates: Vector, threshold: float) -
     return f"{counts}| {len(same)} | {precision:.3f} | {low:.3f} to {high:.3f} | {recall:.2f} |"
 
 
-def similarity_table(pairs: dict[str, list[Pair]], probabilities: dict[str, Vector]) -> str:
+def similarity_table(
+    pairs: dict[str, list[Pair]], probabilities: dict[str, Vector]
+) -> str:
     """TF-IDF cosines of all pairs and of those that are kept, by tracker."""
-    lines = ["", "| tracker | pairs | mean | quartiles | near-identical |", "|" + "---|" * 5]
+    lines = [
+        "",
+        "| tracker | pairs | mean | quartiles | near-identical |",
+        "|" + "---|" * 5,
+    ]
     for source, found in pairs.items():
         cosines = np.array([pair.similarities.text_cosine for pair in found])
-        for name, kept in (("all", cosines), ("strict", cosines[probabilities[source] >= STRICT])):
-            quartiles = ", ".join(f"{value:.2f}" for value in np.quantile(kept, [0.25, 0.5, 0.75]))
+        for name, kept in (
+            ("all", cosines),
+            ("strict", cosines[probabilities[source] >= STRICT]),
+        ):
+            quartiles = ", ".join(
+                f"{value:.2f}" for value in np.quantile(kept, [0.25, 0.5, 0.75])
+            )
             near = float((kept >= NEAR_IDENTICAL).mean())
             lines.append(
                 f"| {source} | {name}, {len(kept):,} | {kept.mean():.2f} | {quartiles} | {near:.2f} |"
@@ -328,8 +392,14 @@ def trained(work: Path, threshold: float, seed: int) -> str:
     import aoe_train
 
     dataset("rust", work)
-    store, split, reports = work / "rust.work", work / "rust-split", work / "rust-reports.parquet"
-    gis_builder.pair(store, split, split_sizes="0.5,0.1,0.4", fresh=True, progress=False)
+    store, split, reports = (
+        work / "rust.work",
+        work / "rust-split",
+        work / "rust-reports.parquet",
+    )
+    gis_builder.pair(
+        store, split, split_sizes="0.5,0.1,0.4", fresh=True, progress=False
+    )
     gis_builder.render(store, reports, fresh=True, progress=False)
     of_pairs = pl.read_parquet(split / "data" / "*.parquet")
     numbers = pl.concat([of_pairs["number1"], of_pairs["number2"]]).unique()
@@ -337,12 +407,14 @@ def trained(work: Path, threshold: float, seed: int) -> str:
     others = every.filter(~pl.col("number").is_in(numbers.implode())).sample(
         OTHER_REPORTS, seed=seed
     )
-    pl.concat([every.filter(pl.col("number").is_in(numbers.implode())), others]).write_parquet(
-        reports
-    )
+    pl.concat(
+        [every.filter(pl.col("number").is_in(numbers.implode())), others]
+    ).write_parquet(reports)
     lines = []
     for name in ("strict", "random", "all"):
-        subset, count = training_subset(split, work / f"rust-{name}", name, threshold, seed)
+        subset, count = training_subset(
+            split, work / f"rust-{name}", name, threshold, seed
+        )
         model = work / f"model-{name}-{seed}"
         aoe_train.train(
             subset,
@@ -354,7 +426,12 @@ def trained(work: Path, threshold: float, seed: int) -> str:
             progress=False,
         )
         evaluated = aoe_train.evaluate(
-            str(model), suite="tracker", data=split, reports=reports, resamples=0, progress=False
+            str(model),
+            suite="tracker",
+            data=split,
+            reports=reports,
+            resamples=0,
+            progress=False,
         )
         lines.append(f"{name}, {count} positives\n{evaluated}")
         print(lines[-1], file=sys.stderr, flush=True)
@@ -369,16 +446,22 @@ def training_subset(
     validation = pl.read_parquet(split / "data" / "validation-*.parquet")
     found = train.filter(pl.col("label") == 1)
     strict = found.filter(pl.col("same_probability") >= threshold)
-    chosen = {"all": found, "strict": strict, "random": found.sample(strict.height, seed=seed)}[
-        name
-    ]
+    chosen = {
+        "all": found,
+        "strict": strict,
+        "random": found.sample(strict.height, seed=seed),
+    }[name]
     negatives = train.filter(pl.col("label") == 0)
     negatives = negatives.sample(min(negatives.height, chosen.height), seed=seed)
     rows = pl.concat([chosen, negatives]).sample(fraction=1.0, shuffle=True, seed=seed)
     shutil.rmtree(out, ignore_errors=True)
     splits = {"train": rows, "validation": validation}
     write_dataset(
-        out, {"default": splits}, card="", statistics={}, run={"made_by": "strict_pairs.py"}
+        out,
+        {"default": splits},
+        card="",
+        statistics={},
+        run={"made_by": "strict_pairs.py"},
     )
     return out, chosen.height
 

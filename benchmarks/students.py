@@ -34,21 +34,36 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     train, dev = (stsb(options.data, split) for split in ("train", "dev"))
-    texts = sorted({" ".join(row[side].split()) for row in train for side in ("text1", "text2")})
+    texts = sorted(
+        {" ".join(row[side].split()) for row in train for side in ("text1", "text2")}
+    )
     drawn = random.Random(options.seed).sample(texts, options.texts)  # noqa: S311 - a sample, not a secret
     judge = Judge(dev)
-    print("| | Spearman × 100 on STS-B dev | cosine with the teacher | CPU s |\n|---|---|---|---|")
+    print(
+        "| | Spearman × 100 on STS-B dev | cosine with the teacher | CPU s |\n|---|---|---|---|"
+    )
     print(f"| the teacher | {judge(TEACHER)} | |", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         student = Path(folder) / "student"
         aoe_train.export(TEACHER, out=student, layers=options.layers, progress=False)
         print(f"| its first {options.layers} layers | {judge(student)} | |", flush=True)
-        for name, teacher in (("trained without a teacher", None), ("trained with it", TEACHER)):
+        for name, teacher in (
+            ("trained without a teacher", None),
+            ("trained with it", TEACHER),
+        ):
             out, begun = Path(folder) / name.replace(" ", "-"), time.process_time()
             aoe_train.train(
-                drawn, backbone=student, out=out, teacher=teacher, seed=options.seed, progress=False
+                drawn,
+                backbone=student,
+                out=out,
+                teacher=teacher,
+                seed=options.seed,
+                progress=False,
             )
-            print(f"| {name} | {judge(out)} | {time.process_time() - begun:.0f} |", flush=True)
+            print(
+                f"| {name} | {judge(out)} | {time.process_time() - begun:.0f} |",
+                flush=True,
+            )
 
 
 class Judge:

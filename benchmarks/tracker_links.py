@@ -32,7 +32,9 @@ DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "jira"
 def main() -> None:
     """Print the table, or the tickets of one reason."""
     parser = argument_parser(__doc__)
-    parser.add_argument("--list", dest="reason", help="print the tickets with this reason")
+    parser.add_argument(
+        "--list", dest="reason", help="print the tickets with this reason"
+    )
     options = parser.parse_args()
     if not DATA.is_dir():
         sys.exit(f"{DATA}: no such folder; it must have the tickets and their links")
@@ -88,7 +90,9 @@ def judged_tickets() -> Iterator[tuple[str, str, str, float, list[str]]]:
     """Key, outcome, reason, confidence and keys of the targets of each ticket."""
     with tempfile.TemporaryDirectory() as work:
         gis_builder.import_tracker(DATA / "tickets.jsonl.gz", work, progress=False)
-        gis_builder.detect(work, settings={"detect.allow_cross_repository": True}, progress=False)
+        gis_builder.detect(
+            work, settings={"detect.allow_cross_repository": True}, progress=False
+        )
         with open_store(Path(work)) as store:
             tickets = store.tickets()
         keys = {
@@ -109,7 +113,8 @@ def judged_tickets() -> Iterator[tuple[str, str, str, float, list[str]]]:
 
 
 def table(
-    counts: dict[tuple[str, str], Counter[str]], confidences: dict[tuple[str, str], float]
+    counts: dict[tuple[str, str], Counter[str]],
+    confidences: dict[tuple[str, str], float],
 ) -> str:
     """One Markdown row for each reason."""
     columns = (
@@ -126,7 +131,9 @@ def table(
     lines = [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]
     duplicates = Counter[str]()
     for (outcome, reason), found in sorted(counts.items()):
-        lines.append(_row(outcome, reason, f"{confidences[outcome, reason]:.2f}", found))
+        lines.append(
+            _row(outcome, reason, f"{confidences[outcome, reason]:.2f}", found)
+        )
         if outcome == "duplicate":
             duplicates += found
     return "\n".join([*lines, _row("duplicate", "all", "", duplicates)])
@@ -138,7 +145,14 @@ def _row(outcome: str, reason: str, confidence: str, found: Counter[str]) -> str
     if known:
         low, high = wilson(right, known)
         share, interval = f"{right / known:.2f}", f"{low:.2f} to {high:.2f}"
-    truth = (right, found["wrong"], share, interval, found["no target"], found["no link"])
+    truth = (
+        right,
+        found["wrong"],
+        share,
+        interval,
+        found["no target"],
+        found["no link"],
+    )
     return f"| {' | '.join(map(str, (outcome, reason, confidence, *truth)))} |"
 
 

@@ -21,7 +21,9 @@ app = application(
 )
 
 
-@SHARED(dry_run=Option("Estimate the cost of the crawl and stop.", panel=RUN, main=True))
+@SHARED(
+    dry_run=Option("Estimate the cost of the crawl and stop.", panel=RUN, main=True)
+)
 def _build(arguments: dict[str, Any], *, dry_run: bool = False) -> Plan | Built:
     if dry_run:
         return datasets.plan_of_build(**arguments)
@@ -35,13 +37,17 @@ def _build(arguments: dict[str, Any], *, dry_run: bool = False) -> Plan | Built:
         main=True,
     )
 )
-def _import(arguments: dict[str, Any], *, dry_run: bool = False) -> ImportPreview | Crawled:
+def _import(
+    arguments: dict[str, Any], *, dry_run: bool = False
+) -> ImportPreview | Crawled:
     if dry_run:
         return crawls.preview_import(**arguments)
     return crawls.import_tracker(**arguments)
 
 
-def _crawl(arguments: dict[str, Any], *, json: bool = False, quiet: bool = False) -> Crawled:
+def _crawl(
+    arguments: dict[str, Any], *, json: bool = False, quiet: bool = False
+) -> Crawled:
     from gis_builder.crawling.status import IncompleteCrawlError
 
     try:
@@ -58,15 +64,23 @@ def _crawl(arguments: dict[str, Any], *, json: bool = False, quiet: bool = False
         main=True,
     )
 )
-def _detect(arguments: dict[str, Any], *, explain: str | None = None) -> Detected | Explanation:
+def _detect(
+    arguments: dict[str, Any], *, explain: str | None = None
+) -> Detected | Explanation:
     if explain is None:
         return crawls.detect(**arguments)
     del arguments["progress"]
     return crawls.explain(issue=explain, **arguments)
 
 
-@SHARED(read_only=Option("Only read the hours into `work`; their files can then be deleted."))
-def _archive(arguments: dict[str, Any], *, read_only: bool = False) -> HoursRead | ArchiveBuilt:
+@SHARED(
+    read_only=Option(
+        "Only read the hours into `work`; their files can then be deleted."
+    )
+)
+def _archive(
+    arguments: dict[str, Any], *, read_only: bool = False
+) -> HoursRead | ArchiveBuilt:
     if read_only:
         return datasets.read_hours(**arguments)
     return datasets.archive(**arguments)

@@ -98,7 +98,9 @@ class RunDisplay(Display):
         with self._events:
             match event:
                 case Began():
-                    self._repos = Progress(f"repositories: {_STAGES[event.stage]}", 0, event.repos)
+                    self._repos = Progress(
+                        f"repositories: {_STAGES[event.stage]}", 0, event.repos
+                    )
                     self._show_repos()
                 case Advanced():
                     self._advance(event)
@@ -125,7 +127,8 @@ class RunDisplay(Display):
             self._points_left,
         )
         self._show_repos()
-        if event.failure and event.repo:  # a failure of all repositories is raised as an error
+        # A failure of all repositories is raised as an error.
+        if event.failure and event.repo:
             self.say(f"{event.repo}: failed, the others continue ({event.failure})")
 
     def _show_repos(self) -> None:

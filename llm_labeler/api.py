@@ -10,7 +10,15 @@ from dataclasses import KW_ONLY, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Option, Request, parameter, takes
+from pairkit.base.cli.options import (
+    INPUT,
+    OUTPUT,
+    RUN,
+    Option,
+    Request,
+    parameter,
+    takes,
+)
 from pairkit.dataset.shared_options import SHARED
 
 if TYPE_CHECKING:
@@ -42,7 +50,9 @@ options = SHARED.extended(
         metavar="NAME,…",
         panel=_LLMS,
     ),
-    work=Option("Folder of the stored answers.", short="-w", metavar="DIR", panel=INPUT),
+    work=Option(
+        "Folder of the stored answers.", short="-w", metavar="DIR", panel=INPUT
+    ),
     task=Option(setting="task", metavar="NAME", panel=_LLMS, main=True),
     size=Option(setting="size", short="-n", panel=_LLMS, main=True),
     samples=Option(setting="samples", panel=_LLMS),
@@ -56,7 +66,9 @@ options = SHARED.extended(
     max_cost=Option(setting="budget.max_cost", metavar="USD", panel=LIMITS, main=True),
     max_tokens=Option(setting="budget.max_tokens", panel=LIMITS),
     max_requests=Option(setting="budget.max_requests", panel=LIMITS),
-    batch=Option("Use OpenAI's Batch API: it costs half, and takes up to a day.", panel=_LLMS),
+    batch=Option(
+        "Use OpenAI's Batch API: it costs half, and takes up to a day.", panel=_LLMS
+    ),
     keep_going=Option(
         "Make the dataset even if some LLMs or questions failed. The result's `problem` reports which; the"
         " command exits with 4.",
@@ -69,10 +81,15 @@ options = SHARED.extended(
     ),
     local_only=Option(setting="local_only", long="--local-only", panel=_LLMS),
     seed=Option(setting="seed", panel=RUN),
-    config=replace(SHARED["config"], text="A TOML file of settings, with LLMs as [llm.NAME]."),
+    config=replace(
+        SHARED["config"], text="A TOML file of settings, with LLMs as [llm.NAME]."
+    ),
 )
 _NEW_WORK = Option(
-    "Folder of the stored answers. Default: OUT.work.", short="-w", metavar="DIR", panel=OUTPUT
+    "Folder of the stored answers. Default: OUT.work.",
+    short="-w",
+    metavar="DIR",
+    panel=OUTPUT,
 )
 _SETTINGS = "llm_labeler.settings:LabelSettings"
 
@@ -220,7 +237,9 @@ def parse(
     recorded = load_run_record(work_folder).settings.model_dump(mode="json")
     changes = {"ensemble.aggregation": aggregation, "seed": seed}
     new_settings, _ = read_arguments(changes, below=recorded, settings=settings)
-    return _label.parse(work_folder, out_folder, new_settings, fresh=fresh, progress=progress)
+    return _label.parse(
+        work_folder, out_folder, new_settings, fresh=fresh, progress=progress
+    )
 
 
 class JudgeRequest(Request, shared=options, settings=_SETTINGS):
@@ -291,14 +310,18 @@ def _settings_and_functions(
 ) -> tuple[LabelSettings, dict[str, LlmFunction]]:
     from llm_labeler.runs.arguments import read_arguments
 
-    return read_arguments(request.flags(), config=request.config, settings=request.settings)
+    return read_arguments(
+        request.flags(), config=request.config, settings=request.settings
+    )
 
 
 def _ask_options(request: GenerateRequest | JudgeRequest) -> AskOptions:
     from llm_labeler.runs.label import AskOptions
 
     return AskOptions(
-        batch=request.batch, retry_failed=request.retry_failed, keep_going=request.keep_going
+        batch=request.batch,
+        retry_failed=request.retry_failed,
+        keep_going=request.keep_going,
     )
 
 
@@ -318,7 +341,9 @@ def show(sentence: str, *, work: str | Path) -> Shown:
     from llm_labeler.runs.run_report import show_sentence
     from pairkit.base.settings import argument
 
-    return show_sentence(argument("work", work, Path), argument("sentence", sentence, str))
+    return show_sentence(
+        argument("work", work, Path), argument("sentence", sentence, str)
+    )
 
 
 @options()
@@ -364,14 +389,19 @@ def evaluate(
     import polars as pl
 
     from llm_labeler.judging.scoring import score_candidates
-    from llm_labeler.runs.label_folder import CANDIDATES_FILE, load_run_record, read_private
+    from llm_labeler.runs.label_folder import (
+        CANDIDATES_FILE,
+        load_run_record,
+        read_private,
+    )
     from pairkit.base.settings import argument
     from pairkit.dataset.labels import label_rules
     from pairkit.dataset.reading.reader import read_pairs
 
     folder = argument("work", work, Path)
     threshold = argument("gold_threshold", gold_threshold, float | None)
-    rules = label_rules(labels, label_range, "skip")  # people may not have labelled every row
+    # People may not have labelled every row.
+    rules = label_rules(labels, label_range, "skip")
     record = load_run_record(folder)
     gold_pairs = read_pairs(gold, columns=columns, rules=rules)
     rows = pl.concat(gold_pairs.splits.values(), how="diagonal_relaxed")
@@ -382,7 +412,9 @@ def evaluate(
 
 @options(config=replace(options["config"], panel=INPUT, main=True))
 def llms(
-    *, config: str | Path | None = None, settings: Mapping[str, Any] | Iterable[str] | None = None
+    *,
+    config: str | Path | None = None,
+    settings: Mapping[str, Any] | Iterable[str] | None = None,
 ) -> Llms:
     """List the built-in and configured LLMs with their prices and whether their keys are set.
 

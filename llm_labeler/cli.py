@@ -21,9 +21,17 @@ app = application(
 )
 
 
-@SHARED(dry_run=Option("Estimate calls, tokens and money, and stop.", panel=api.LIMITS, main=True))
+@SHARED(
+    dry_run=Option(
+        "Estimate calls, tokens and money, and stop.", panel=api.LIMITS, main=True
+    )
+)
 def _generate(
-    arguments: dict[str, Any], *, dry_run: bool = False, json: bool = False, quiet: bool = False
+    arguments: dict[str, Any],
+    *,
+    dry_run: bool = False,
+    json: bool = False,
+    quiet: bool = False,
 ) -> None:
     if dry_run:
         show(api.plan(**arguments), json=json, quiet=quiet)
@@ -33,7 +41,9 @@ def _generate(
     _show_all(api.generate(**arguments), json=json, quiet=quiet)
 
 
-def _judge(arguments: dict[str, Any], *, json: bool = False, quiet: bool = False) -> None:
+def _judge(
+    arguments: dict[str, Any], *, json: bool = False, quiet: bool = False
+) -> None:
     _show_all(api.judge(**arguments), json=json, quiet=quiet)
 
 

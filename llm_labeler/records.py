@@ -20,7 +20,9 @@ from typing import Any, Literal, get_args
 Polarity = Literal["positive", "negative"]
 Task = Literal["positive", "negative", "judge"]
 # How a hard negative changes the meaning of its text.
-ChangeKind = Literal["negation", "antonym", "entity", "number", "role", "tense", "modality"]
+ChangeKind = Literal[
+    "negation", "antonym", "entity", "number", "role", "tense", "modality"
+]
 CHANGES: tuple[ChangeKind, ...] = get_args(ChangeKind)
 Vote = Literal["same", "opposite", "unrelated", "unsure"]
 VOTES: tuple[Vote, ...] = get_args(Vote)
@@ -69,9 +71,7 @@ class AskKey:
     llm: str  # name in the configuration
     task: Task
     prompt_hash: str  # of template and size; for judges, of the whole prompt
-    parameters: (
-        str  # hash of the other things that affect the answer: model, server, temperature, …
-    )
+    parameters: str  # hash of the other things that affect the answer: model, server, temperature, …
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,8 @@ class Ask:
 
     key: AskKey
     messages: tuple[Message, ...]
-    schema: dict[str, Any] | None = field(default=None, hash=False)  # JSON schema of the answer
+    # JSON schema of the answer.
+    schema: dict[str, Any] | None = field(default=None, hash=False)
     # for rules, which don't read the prompt
     text: str = ""
     size: int = 0
@@ -137,7 +138,9 @@ _REASON_PREFIX = re.compile(r"\A(?:(?:finish_?)?reason_|image_)")
 
 def ending_of(finish: str) -> Ending:
     """Classify a `finish_reason` in any spelling, such as `MAX_TOKENS` or `content_filter: SPII`."""
-    words = finish if finish.isupper() else re.sub(r"(?<=[a-z])(?=[A-Z])", "_", finish[:60])
+    words = (
+        finish if finish.isupper() else re.sub(r"(?<=[a-z])(?=[A-Z])", "_", finish[:60])
+    )
     parts = re.split(r"[:.]", re.sub(r"[\s-]+", "_", words[:80].lower()))
     plain = (_REASON_PREFIX.sub("", part.strip("_")) for part in parts)
     return next((_ENDINGS[word] for word in plain if word in _ENDINGS), "unknown")
@@ -148,7 +151,9 @@ class LlmReply:
     """The response to one call, not yet parsed."""
 
     raw: str
-    finish: str = "stop"  # the server's finish_reason, see `ending_of`; empty if it gave none
+    finish: str = (
+        "stop"  # the server's finish_reason, see `ending_of`; empty if it gave none
+    )
     usage: TokenUsage | None = None  # None: not reported
     model: str = ""  # as named by the server
 
@@ -164,7 +169,10 @@ class Prices:
         """Cost in US dollars; None if a price is unknown."""
         if self.prompt is None or self.completion is None:
             return None
-        return (usage.prompt_tokens * self.prompt + usage.completion_tokens * self.completion) / 1e6
+        return (
+            usage.prompt_tokens * self.prompt
+            + usage.completion_tokens * self.completion
+        ) / 1e6
 
 
 class CallFailed(Exception):  # noqa: N818 - named after the event
@@ -212,7 +220,9 @@ class StoredAnswer:
     key: AskKey
     reply: LlmReply
     cost: float | None  # US dollars; None: unknown price
-    estimated: bool = False  # usage and cost are upper bounds because the server reported none
+    estimated: bool = (
+        False  # usage and cost are upper bounds because the server reported none
+    )
 
 
 @dataclass(frozen=True, slots=True)

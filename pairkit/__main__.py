@@ -20,8 +20,12 @@ if TYPE_CHECKING:
         main=True,
         read=lambda names: [name.strip() for name in names.split(",")],
     ),
-    port=Option("Port of the page. Default: 8750, or a free port.", short="-p", panel="People"),
-    report=Option("Print the results so far instead of serving the page.", panel=OUTPUT, main=True),
+    port=Option(
+        "Port of the page. Default: 8750, or a free port.", short="-p", panel="People"
+    ),
+    report=Option(
+        "Print the results so far instead of serving the page.", panel=OUTPUT, main=True
+    ),
     card=Option("Also write the report into the dataset's card.", panel=OUTPUT),
 )
 def _review(
@@ -47,7 +51,9 @@ def _review(
         return
     with result.serve(reviewer, port=port) as server:
         if json:
-            print_json({"store": str(result.path), "url": server.url, "links": server.links})
+            print_json(
+                {"store": str(result.path), "url": server.url, "links": server.links}
+            )
         else:
             for name, link in server.links.items():
                 out.print(f"{name}  {link}", markup=False)
@@ -55,7 +61,9 @@ def _review(
             "each answer is saved at once; each link is for one person (Ctrl-C ends the server)",
             quiet=quiet,
         )
-        command = with_input_flags(["pairs", "review", arguments["source"], "--report"], arguments)
+        command = with_input_flags(
+            ["pairs", "review", arguments["source"], "--report"], arguments
+        )
         if server.by_query:
             command = ["aoe", "evaluate", "--data", str(result.path)]
         next_step("see the results", command, quiet=quiet)

@@ -20,7 +20,9 @@ from pairkit.base.cli.terminal import run as run_command_line
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import printable
 
-app = application("python -m papers", "Reproduce tables and figures of the AnglE and AoE papers.")
+app = application(
+    "python -m papers", "Reproduce tables and figures of the AnglE and AoE papers."
+)
 
 
 def _option(names: str, text: str, metavar: str | None = None) -> Any:
@@ -28,8 +30,12 @@ def _option(names: str, text: str, metavar: str | None = None) -> Any:
 
 
 _DATA_DIR = _option("--data-dir", "Folder with the public datasets.", "DIR")
-Json = Annotated[bool, _option("--json", "Print the result as one JSON object on stdout.")]
-Quiet = Annotated[bool, _option("--quiet -q", "Print no progress and no notes on stderr.")]
+Json = Annotated[
+    bool, _option("--json", "Print the result as one JSON object on stdout.")
+]
+Quiet = Annotated[
+    bool, _option("--quiet -q", "Print no progress and no notes on stderr.")
+]
 ModelFolder = Annotated[Path, _option("--out -o", "Folder for the model.", "DIR")]
 Fresh = Annotated[
     bool, _option("--fresh", "Discard the results of an earlier run and start again.")
@@ -45,15 +51,20 @@ def convert(
     checkpoint: Annotated[
         Path,
         typer.Argument(
-            metavar="CHECKPOINT", help="TensorFlow checkpoint: its folder or path prefix."
+            metavar="CHECKPOINT",
+            help="TensorFlow checkpoint: its folder or path prefix.",
         ),
     ],
     *,
-    vocab: Annotated[Path, _option("--vocab", "Its vocab.txt or tokenizer folder.", "PATH")],
+    vocab: Annotated[
+        Path, _option("--vocab", "Its vocab.txt or tokenizer folder.", "PATH")
+    ],
     out: ModelFolder,
     heads: Annotated[
         int | None,
-        _option("--heads", "Number of attention heads. [default: from its config.json]", "N"),
+        _option(
+            "--heads", "Number of attention heads. [default: from its config.json]", "N"
+        ),
     ] = None,
     cased: Annotated[bool, _option("--cased", "The vocabulary is cased.")] = False,
     quiet: Quiet = False,
@@ -69,7 +80,8 @@ def convert(
 
 @app.command(
     epilog=examples(
-        "python -m papers data --data-dir data", "python -m papers data --data-dir data --suite sts"
+        "python -m papers data --data-dir data",
+        "python -m papers data --data-dir data --suite sts",
     )
 )
 def data(
@@ -77,7 +89,11 @@ def data(
     *,
     suite: Annotated[
         list[str] | None,
-        _option("--suite", "sts, transfer, nli or retrieval; repeatable. [default: all]", "NAME"),
+        _option(
+            "--suite",
+            "sts, transfer, nli or retrieval; repeatable. [default: all]",
+            "NAME",
+        ),
     ] = None,
 ) -> None:
     """Download the public test sets. Their terms of use are those of their sources."""
@@ -97,8 +113,12 @@ def data(
     )
 )
 def evaluate(
-    model: Annotated[str, _option("--model -m", "Model, as for `aoe evaluate`.", "MODEL")],
-    suite: Annotated[str, _option("--suite", "sts, transfer, nli or retrieval.", "NAME")],
+    model: Annotated[
+        str, _option("--model -m", "Model, as for `aoe evaluate`.", "MODEL")
+    ],
+    suite: Annotated[
+        str, _option("--suite", "sts, transfer, nli or retrieval.", "NAME")
+    ],
     data_dir: Annotated[Path, _DATA_DIR],
     *,
     task: Annotated[
@@ -107,11 +127,17 @@ def evaluate(
     split: Annotated[str, _option("--split", "test or validation.", "NAME")] = "test",
     against: Annotated[
         str | None,
-        _option("--against", "Second model, to test the difference between both.", "MODEL"),
+        _option(
+            "--against", "Second model, to test the difference between both.", "MODEL"
+        ),
     ] = None,
     endpoint: Annotated[
         str | None,
-        _option("--endpoint", "Server with OpenAI's /embeddings that serves the model.", "URL"),
+        _option(
+            "--endpoint",
+            "Server with OpenAI's /embeddings that serves the model.",
+            "URL",
+        ),
     ] = None,
     api_key_env: Annotated[
         str | None,
@@ -124,10 +150,14 @@ def evaluate(
     resamples: Annotated[
         int, _option("--resamples", "Bootstrap resamples; 0 for none.", "N")
     ] = 1000,
-    cache: Annotated[bool, _option("--cache/--no-cache", "Cache vectors on disk.")] = True,
+    cache: Annotated[
+        bool, _option("--cache/--no-cache", "Cache vectors on disk.")
+    ] = True,
     markdown: Annotated[
         Path | None,
-        _option("--markdown", "Write Markdown tables with the published scores.", "FILE"),
+        _option(
+            "--markdown", "Write Markdown tables with the published scores.", "FILE"
+        ),
     ] = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -171,14 +201,17 @@ def evaluate(
 )
 def figures(
     out: Annotated[
-        Path, _option("--out -o", "Output folder; its earlier figures are replaced.", "DIR")
+        Path,
+        _option("--out -o", "Output folder; its earlier figures are replaced.", "DIR"),
     ],
     *,
     model: Annotated[
-        list[str] | None, _option("--model -m", "Model, as for `aoe encode`; repeatable.", "MODEL")
+        list[str] | None,
+        _option("--model -m", "Model, as for `aoe encode`; repeatable.", "MODEL"),
     ] = None,
     data: Annotated[
-        str | None, _option("--data -d", "Pairs with gold scores; not needed for curves.", "DATA")
+        str | None,
+        _option("--data -d", "Pairs with gold scores; not needed for curves.", "DATA"),
     ] = None,
     split: Annotated[
         str | None, _option("--split", "Split of the dataset. [default: test]", "NAME")
@@ -188,21 +221,33 @@ def figures(
     ] = "all",
     saturation: Annotated[
         float,
-        _option("--saturation", "densities: a pair is saturated if |cosine| exceeds this.", "X"),
+        _option(
+            "--saturation",
+            "densities: a pair is saturated if |cosine| exceeds this.",
+            "X",
+        ),
     ] = 0.95,
     zone: Annotated[
         str,
         _option(
-            "--zone", "halves: select pairs by gold (as in the paper), cosine, or all.", "ZONE"
+            "--zone",
+            "halves: select pairs by gold (as in the paper), cosine, or all.",
+            "ZONE",
         ),
     ] = "gold",
     above: Annotated[
         float,
-        _option("--above", "halves: lower bound of the zone, as a share of the maximum.", "X"),
+        _option(
+            "--above",
+            "halves: lower bound of the zone, as a share of the maximum.",
+            "X",
+        ),
     ] = 0.95,
     most: Annotated[
         int,
-        typer.Option(help="halves: maximum number of pairs, drawn by --seed.", metavar="N", min=5),
+        typer.Option(
+            help="halves: maximum number of pairs, drawn by --seed.", metavar="N", min=5
+        ),
     ] = 2_000,
     perplexity: Annotated[
         float, _option("--perplexity", "halves: perplexity of t-SNE.", "X")
@@ -223,11 +268,18 @@ def figures(
     from papers.figures.make import Request, make_figures
 
     request = Request(
-        model or (), data, split, kind, saturation, Zone(zone, above, most, perplexity, seed)
+        model or (),
+        data,
+        split,
+        kind,
+        saturation,
+        Zone(zone, above, most, perplexity, seed),
     )
     record = make_figures(request, out, lambda message: say(message, quiet=quiet))
     if json:
-        print_json({"out": str(out), "files": record["files"], "left_out": record["left_out"]})
+        print_json(
+            {"out": str(out), "files": record["files"], "left_out": record["left_out"]}
+        )
         return
     for name in record["files"]:
         stdout.print(str(out / name), markup=False)
@@ -251,16 +303,25 @@ def pretrain(
     out: ModelFolder,
     *,
     tokenizer: Annotated[
-        Path | None, _option("--tokenizer", "Tokenizer folder or WordPiece vocab.txt.", "PATH")
+        Path | None,
+        _option("--tokenizer", "Tokenizer folder or WordPiece vocab.txt.", "PATH"),
     ] = None,
     init_from: Annotated[
         Path | None,
-        _option("--init-from", "Encoder whose token embeddings and tokenizer to use.", "DIR"),
+        _option(
+            "--init-from", "Encoder whose token embeddings and tokenizer to use.", "DIR"
+        ),
     ] = None,
-    config: Annotated[Path | None, _option("--config -c", "Settings in TOML.", "FILE")] = None,
+    config: Annotated[
+        Path | None, _option("--config -c", "Settings in TOML.", "FILE")
+    ] = None,
     sets: Annotated[
         list[str] | None,
-        _option("--set", "One setting, such as lr=1e-3 or sizes.dim=384; repeatable.", "KEY=VALUE"),
+        _option(
+            "--set",
+            "One setting, such as lr=1e-3 or sizes.dim=384; repeatable.",
+            "KEY=VALUE",
+        ),
     ] = None,
     fresh: Fresh = False,
     json: Json = False,
@@ -323,7 +384,9 @@ def tables(*, json: Json = False) -> None:
         for row, scores in table.rows.items():
             same = scores if isinstance(scores, str) else f"{source}: {row}"
             recipes = reproduced.get(f"{source}: {row}") or reproduced.get(same)
-            found[source].setdefault(row, "; ".join(recipes) if recipes else f"see {same}")
+            found[source].setdefault(
+                row, "; ".join(recipes) if recipes else f"see {same}"
+            )
         for row, where in found[source].items():
             listed.add_row(source, row, where)
     if json:
@@ -343,13 +406,17 @@ def tables(*, json: Json = False) -> None:
 def reproduce(
     recipe: Annotated[
         str | None,
-        typer.Argument(metavar="[RECIPE]", help="Name of a recipe (see --list) or a TOML file."),
+        typer.Argument(
+            metavar="[RECIPE]", help="Name of a recipe (see --list) or a TOML file."
+        ),
     ] = None,
     *,
     scale: Annotated[
         str,
         _option(
-            "--scale", "small: two cores; full: GPU and network; smoke: 128 rows, one seed.", "NAME"
+            "--scale",
+            "small: two cores; full: GPU and network; smoke: 128 rows, one seed.",
+            "NAME",
         ),
     ] = "small",
     data_dir: Annotated[Path | None, _DATA_DIR] = None,
@@ -357,11 +424,16 @@ def reproduce(
         list[str] | None, _option("--only", "Run only this row; repeatable.", "ROW")
     ] = None,
     seeds: Annotated[
-        str | None, _option("--seeds", "Seeds, such as 0,1,2. [default: the recipe's]", "N,…")
+        str | None,
+        _option("--seeds", "Seeds, such as 0,1,2. [default: the recipe's]", "N,…"),
     ] = None,
     sets: Annotated[
         list[str] | None,
-        _option("--set", "One setting, such as objective.tau.angle=0.05; repeatable.", "KEY=VALUE"),
+        _option(
+            "--set",
+            "One setting, such as objective.tau.angle=0.05; repeatable.",
+            "KEY=VALUE",
+        ),
     ] = None,
     show_list: Annotated[bool, _option("--list", "List the recipes and stop.")] = False,
     dry_run: Annotated[
@@ -371,14 +443,18 @@ def reproduce(
         bool, _option("--yes", "Run the commands of a TOML file without confirmation.")
     ] = False,
     fresh: Fresh = False,
-    out: Annotated[Path, _option("--out -o", "Folder for records and tables.", "DIR")] = Path(
-        "results"
-    ),
-    keep_models: Annotated[bool, _option("--keep-models", "Keep the trained models.")] = False,
+    out: Annotated[
+        Path, _option("--out -o", "Folder for records and tables.", "DIR")
+    ] = Path("results"),
+    keep_models: Annotated[
+        bool, _option("--keep-models", "Keep the trained models.")
+    ] = False,
     workers: Annotated[
         int,
         typer.Option(
-            help="Processes that share the runs; with GPUs, one each.", metavar="N", min=1
+            help="Processes that share the runs; with GPUs, one each.",
+            metavar="N",
+            min=1,
         ),
     ] = 1,
     json: Json = False,
@@ -403,7 +479,9 @@ def reproduce(
         _show_recipes(json=json)
         return
     if recipe is None:
-        raise ConfigError("name a recipe; `python -m papers reproduce --list` lists them")
+        raise ConfigError(
+            "name a recipe; `python -m papers reproduce --list` lists them"
+        )
     if scale not in get_args(Scale):
         raise ConfigError(f"--scale {scale}: expected {', '.join(get_args(Scale))}")
     at_scale = cast("Scale", scale)
@@ -424,11 +502,15 @@ def reproduce(
         runs, skipped = plan_runs(loaded, options)
         for each in runs:
             settings = each.settings if each.train else "not trained"
-            stdout.print(f"{each.row}, seed {each.seed}: {each.backbone}, {settings}", markup=False)
+            stdout.print(
+                f"{each.row}, seed {each.seed}: {each.backbone}, {settings}",
+                markup=False,
+            )
         for row, reason in skipped.items():
             say(f"skipped {row}: {reason}")
         return
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # job schedulers end a job with it
+    # Job schedulers end a job with it.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     if not is_packaged(recipe):
         _confirm(recipe, list_actions(loaded, at_scale), yes=yes)
     result = run(loaded, options, say=partial(say, quiet=quiet))
@@ -472,10 +554,15 @@ def _show_recipes(*, json: bool) -> None:
     recipes = {name: read_recipe(name) for name in recipe_names()}
     if json:
         print_json(
-            {name: {"title": each.title, "paper": each.paper} for name, each in recipes.items()}
+            {
+                name: {"title": each.title, "paper": each.paper}
+                for name, each in recipes.items()
+            }
         )
         return
-    table = ResultTable("recipe", "title", "paper", "scales", left=("title", "paper", "scales"))
+    table = ResultTable(
+        "recipe", "title", "paper", "scales", left=("title", "paper", "scales")
+    )
     for name, each in recipes.items():
         table.add_row(name, each.title, each.paper, ", ".join(each.scales))
     stdout.print(table)

@@ -20,7 +20,10 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 # No deadline, because the time of an example depends on the load of the machine.
 settings.register_profile(
-    "house", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+    "house",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=True,
 )
 # The same examples in each run, so that only changes make a test fail; `make search` draws new ones.
 settings.register_profile("search", settings.get_profile("house"), derandomize=False)

@@ -43,7 +43,8 @@ def context():
 def begin(module, *arguments, cwd, environ=None, out=os.devnull, err=os.devnull):
     """Start a module."""
     process = context().Process(
-        target=_run, args=(module, arguments, cwd, dict(environ or os.environ), out, err)
+        target=_run,
+        args=(module, arguments, cwd, dict(environ or os.environ), out, err),
     )
     process.start()
     return process
@@ -51,7 +52,11 @@ def begin(module, *arguments, cwd, environ=None, out=os.devnull, err=os.devnull)
 
 def begin_ranks(module, *arguments, cwd, err, environ=None):
     """Start two processes of one group, as torchrun does, which can be awaited or killed separately."""
-    group = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2"}
+    group = {
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(free_port()),
+        "WORLD_SIZE": "2",
+    }
     return [
         begin(
             module,
@@ -85,8 +90,12 @@ def run(module, *arguments, cwd, environ=None, timeout_s=300):
         process.join(timeout_s)
         if process.exitcode is None:
             process.kill()
-            raise TimeoutError(f"{module} {' '.join(arguments)}: not done in {timeout_s:.0f} s")
-        output = [file.read_text(encoding="utf-8", errors="replace") for file in (out, err)]
+            raise TimeoutError(
+                f"{module} {' '.join(arguments)}: not done in {timeout_s:.0f} s"
+            )
+        output = [
+            file.read_text(encoding="utf-8", errors="replace") for file in (out, err)
+        ]
         return subprocess.CompletedProcess(arguments, process.exitcode, *output)
 
 

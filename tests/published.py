@@ -88,9 +88,14 @@ def write_sts(folder):
     for seed, (name, count) in enumerate(STS_SIZES.items()):
         pairs = graded_pairs(count, seed)
         if name == "STS-B":
-            write_table(folder / "stsb/stsb-test.tsv", "score\tsentence1\tsentence2", pairs)
+            write_table(
+                folder / "stsb/stsb-test.tsv", "score\tsentence1\tsentence2", pairs
+            )
         elif name == "SICK-R":
-            rows = ((row, score, "NEUTRAL", *texts) for row, (score, *texts) in enumerate(pairs))
+            rows = (
+                (row, score, "NEUTRAL", *texts)
+                for row, (score, *texts) in enumerate(pairs)
+            )
             write_table(
                 folder / "sick/sick-test.tsv",
                 "pair_id\tscore\tentailment\tsentence1\tsentence2",
@@ -98,10 +103,13 @@ def write_sts(folder):
             )
         else:
             rows = (
-                (name[3:], ("news", "forum")[row % 2], row, *pair) for row, pair in enumerate(pairs)
+                (name[3:], ("news", "forum")[row % 2], row, *pair)
+                for row, pair in enumerate(pairs)
             )
             write_table(
-                folder / f"sts/{name}.tsv", "year\tsubset\tline\tscore\tsentence1\tsentence2", rows
+                folder / f"sts/{name}.tsv",
+                "year\tsubset\tline\tscore\tsentence1\tsentence2",
+                rows,
             )
     return folder
 
@@ -124,19 +132,31 @@ def write_pairs(folder):
         [(3.8, *two[0]), (0.0, *two[1])],
     )
     labelled = [(row % 2, *pair, f"{row}-9") for row, pair in enumerate(two)]
-    write_table(folder / "pairs/mrpc-test.tsv", "label\tsentence1\tsentence2\tids", labelled)
-    write_table(folder / "pairs/qqp-dev.tsv.gz", "label\tquestion1\tquestion2\tid", labelled)
-    write_table(folder / "pairs/qnli-dev.tsv.gz", "label\tquestion\tsentence\tindex", labelled)
+    write_table(
+        folder / "pairs/mrpc-test.tsv", "label\tsentence1\tsentence2\tids", labelled
+    )
+    write_table(
+        folder / "pairs/qqp-dev.tsv.gz", "label\tquestion1\tquestion2\tid", labelled
+    )
+    write_table(
+        folder / "pairs/qnli-dev.tsv.gz", "label\tquestion\tsentence\tindex", labelled
+    )
     sick = [(6, 3.3, "NEUTRAL", *two[0]), (7, 4, "ENTAILMENT", *two[1])]
     write_table(
-        folder / "sick/sick-test.tsv", "pair_id\tscore\tentailment\tsentence1\tsentence2", sick
+        folder / "sick/sick-test.tsv",
+        "pair_id\tscore\tentailment\tsentence1\tsentence2",
+        sick,
     )
     triplets = [
         (*two[0], "He said yes"),
         (*two[1], "No owl sleeps"),
         (two[0][0], "No , he said", "Yes !"),
     ]
-    write_table(folder / "nli/nli-triplets.derived.tsv.gz", "anchor\tpositive\tnegative", triplets)
+    write_table(
+        folder / "nli/nli-triplets.derived.tsv.gz",
+        "anchor\tpositive\tnegative",
+        triplets,
+    )
     write_table(
         folder / "domain/medquad-sentences.txt.gz",
         "",

@@ -47,7 +47,9 @@ def _lines(name, thing):
         for inner in sorted(thing.__all__):
             yield from _lines(f"{name}.{inner}", getattr(thing, inner))
     elif inspect.isclass(thing):
-        of_transformers = issubclass(thing, PreTrainedConfig | torch.nn.Module) and ".ran." in name
+        of_transformers = (
+            issubclass(thing, PreTrainedConfig | torch.nn.Module) and ".ran." in name
+        )
         yield f"{name}: {_kind(thing)}{'' if of_transformers else _signature(thing)}"
         yield from () if of_transformers else _members(name, thing)
     elif callable(thing):
@@ -65,9 +67,8 @@ def _members(name, thing):
     if issubclass(thing, enum.Enum):
         yield from (f"{name}.{member}" for member in thing.__members__)
         return
-    given = (
-        {field.name for field in fields(thing)} if is_dataclass(thing) else {*()}
-    )  # in the signature
+    # In the signature.
+    given = {field.name for field in fields(thing)} if is_dataclass(thing) else {*()}
     for member, value in sorted(vars(thing).items()):
         if member.startswith("_") or member in given:
             continue
@@ -83,7 +84,8 @@ def _signature(thing):
     try:
         signature = inspect.signature(thing)
         plain = [
-            one.replace(annotation=_plain(one.annotation)) for one in signature.parameters.values()
+            one.replace(annotation=_plain(one.annotation))
+            for one in signature.parameters.values()
         ]
         return str(signature.replace(parameters=plain)).replace("'", "")
     except (TypeError, ValueError):  # a class without a constructor signature

@@ -21,7 +21,9 @@ ALLOWED = {
 }
 
 
-@pytest.mark.parametrize("package", ["pairkit", "gis_builder", "llm_labeler", "aoe_train"])
+@pytest.mark.parametrize(
+    "package", ["pairkit", "gis_builder", "llm_labeler", "aoe_train"]
+)
 def test_nothing_else_splits_words(package):
     found = {
         str(path.relative_to(ROOT))

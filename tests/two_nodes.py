@@ -11,7 +11,9 @@ def two_nodes(head=2 << 30, second=4 << 30):
     pytest.importorskip("ray")  # skips the test
     from ray.cluster_utils import Cluster
 
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "memory": head})
+    cluster = Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 1, "memory": head}
+    )
     try:
         node = cluster.add_node(num_cpus=1, memory=second)
         cluster.wait_for_nodes()

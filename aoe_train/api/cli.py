@@ -35,8 +35,12 @@ app = application(
 )
 
 
-@SHARED(dry_run=Option("Estimate memory and time without training.", panel=RUN, main=True))
-def _train(arguments: dict[str, Any], *, dry_run: bool = False) -> Plan | Trained | None:
+@SHARED(
+    dry_run=Option("Estimate memory and time without training.", panel=RUN, main=True)
+)
+def _train(
+    arguments: dict[str, Any], *, dry_run: bool = False
+) -> Plan | Trained | None:
     if dry_run:
         return plan(**arguments)
     trained = train(**arguments)
@@ -45,9 +49,14 @@ def _train(arguments: dict[str, Any], *, dry_run: bool = False) -> Plan | Traine
 
 @SHARED(
     subsets=Option("Also show the parts of each task.", panel=OUTPUT),
-    markdown=Option("Write the tables as Markdown.", metavar="FILE", panel=OUTPUT, main=True),
+    markdown=Option(
+        "Write the tables as Markdown.", metavar="FILE", panel=OUTPUT, main=True
+    ),
     html=Option(
-        "Write the tables and plots as an HTML page.", metavar="FILE", panel=OUTPUT, main=True
+        "Write the tables and plots as an HTML page.",
+        metavar="FILE",
+        panel=OUTPUT,
+        main=True,
     ),
     out=Option("Write the result as JSON.", short="-o", metavar="FILE", panel=OUTPUT),
 )
@@ -80,7 +89,8 @@ def _evaluate(
 
 @SHARED(
     every=Option(
-        "Search for each text of the index itself and write the hits to --out.", panel=INPUT
+        "Search for each text of the index itself and write the hits to --out.",
+        panel=INPUT,
     ),
     out=Option(
         "Output of --every: .csv, .tsv, .jsonl or .parquet.",
@@ -105,7 +115,9 @@ def _search(
     if not every:
         return search(
             **arguments,
-            text=sys.stdin.buffer.read().decode("utf-8", "replace") if text == "-" else text,
+            text=sys.stdin.buffer.read().decode("utf-8", "replace")
+            if text == "-"
+            else text,
             where=_conditions("--where", where),
             before=_conditions("--before", before),
         )
@@ -154,7 +166,9 @@ def _conditions(flag: str, conditions: list[str]) -> dict[str, str]:
         main=True,
     )
 )
-def _duplicates(arguments: dict[str, Any], *, out: Path | None = None) -> NearDuplicates:
+def _duplicates(
+    arguments: dict[str, Any], *, out: Path | None = None
+) -> NearDuplicates:
     from pairkit.dataset.table_files import check_new
 
     if out is not None:
@@ -165,7 +179,9 @@ def _duplicates(arguments: dict[str, Any], *, out: Path | None = None) -> NearDu
     return result
 
 
-def _serve(arguments: dict[str, Any], *, json: bool = False, quiet: bool = False) -> None:
+def _serve(
+    arguments: dict[str, Any], *, json: bool = False, quiet: bool = False
+) -> None:
     stop = threading.Event()
     running = serve(**arguments)
     for kind in (signal.SIGTERM, signal.SIGINT):
@@ -175,7 +191,10 @@ def _serve(arguments: dict[str, Any], *, json: bool = False, quiet: bool = False
             print_json({"url": server.url, "model": server.model})
         else:
             stdout.print(server.url, markup=False)
-            say(f"serving {server.model} at {server.url}/v1 (Ctrl-C stops it)", quiet=quiet)
+            say(
+                f"serving {server.model} at {server.url}/v1 (Ctrl-C stops it)",
+                quiet=quiet,
+            )
             if arguments["index"]:
                 # A key isn't written to logs.
                 page = server.page_url

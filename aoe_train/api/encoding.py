@@ -36,13 +36,17 @@ class EncodeRequest(Request, shared=options):
     normalize: bool | None = parameter(default=None, panel=RUN)
     layers: int | None = None
     dim: int | None = None
-    quantize: str | None = parameter(default=None, metavar="NAME", panel=OUTPUT, main=True)
+    quantize: str | None = parameter(
+        default=None, metavar="NAME", panel=OUTPUT, main=True
+    )
     calibration: str | Path | np.ndarray | None = None
     collection: str | Path | None = parameter(
         default=None, metavar="INDEX", panel=OUTPUT, main=True
     )
     precision: str | None = None
-    device: str | Sequence[str] | None = parameter(default=None, metavar="NAME,…", panel=RUN)
+    device: str | Sequence[str] | None = parameter(
+        default=None, metavar="NAME,…", panel=RUN
+    )
     batch_tokens: int | None = parameter(default=None, panel=RUN)
     workers: int | None = parameter(default=None, panel=RUN)
     engine: str = parameter(default="local", metavar="NAME", panel=RUN)
@@ -158,11 +162,17 @@ def _checked_format(request: EncodeRequest) -> Quantize:
     texts = request.texts
     out = request.out
     if not isinstance(texts, Iterable | Path):
-        raise DataError(f"expected a text, a list of texts or a file; found {type(texts).__name__}")
+        raise DataError(
+            f"expected a text, a list of texts or a file; found {type(texts).__name__}"
+        )
     if isinstance(texts, Path) and out is None:
-        raise ConfigError(f"{texts}: a file of texts needs `out`, the file for its vectors")
+        raise ConfigError(
+            f"{texts}: a file of texts needs `out`, the file for its vectors"
+        )
     if out is not None and not isinstance(texts, str | Path):
-        raise ConfigError(f"{out}: `out` is for a file of texts; leave it out to get an array")
+        raise ConfigError(
+            f"{out}: `out` is for a file of texts; leave it out to get an array"
+        )
     argument("dim", request.dim, PositiveInt | None)
     argument("workers", request.workers, PositiveInt | None)
     argument("batch_tokens", request.batch_tokens, PositiveInt | None)
@@ -186,7 +196,9 @@ def _encode_in_memory(request: EncodeRequest, vector_format: Quantize) -> np.nda
     }
     for name, value in of_files.items():
         if value:
-            raise ConfigError(f"{name} {value}: only for a file of texts with `out`; leave it out")
+            raise ConfigError(
+                f"{name} {value}: only for a file of texts with `out`; leave it out"
+            )
     texts = request.texts
     if not isinstance(texts, str):
         texts = [*cast("Iterable[str]", texts)]
@@ -194,10 +206,14 @@ def _encode_in_memory(request: EncodeRequest, vector_format: Quantize) -> np.nda
         encoder = _loaded(request, show, *devices)
         info, encode_texts = _encoding(request, encoder)
         ranges = _ranges(request.calibration, info.dim)
-        return encode_texts(texts, quantize=vector_format, calibration=ranges, progress=show)
+        return encode_texts(
+            texts, quantize=vector_format, calibration=ranges, progress=show
+        )
 
 
-def _encode_file(request: EncodeRequest, out: str | Path, vector_format: Quantize) -> Encoded:
+def _encode_file(
+    request: EncodeRequest, out: str | Path, vector_format: Quantize
+) -> Encoded:
     from aoe_train.encoding.encode_run import check_files, encode_file
     from aoe_train.encoding.vector_file import Quantization
     from pairkit.base.cli.progress import Display
@@ -213,21 +229,33 @@ def _encode_file(request: EncodeRequest, out: str | Path, vector_format: Quantiz
             info.dim,
             info.settings,
             columns=argument("columns", request.columns, dict[str, str] | None),
-            quantization=Quantization(vector_format, _ranges(request.calibration, info.dim)),
+            quantization=Quantization(
+                vector_format, _ranges(request.calibration, info.dim)
+            ),
             fresh=request.fresh,
             show=show,
         )
 
 
-def _loaded(request: EncodeRequest, show: Listener, device: str | None = None) -> Encoder:
+def _loaded(
+    request: EncodeRequest, show: Listener, device: str | None = None
+) -> Encoder:
     say = notes(request.progress)
-    return loaded(request.model, request.precision, show, say, device, layers=request.layers)
+    return loaded(
+        request.model, request.precision, show, say, device, layers=request.layers
+    )
 
 
 @contextmanager
-def _embedder(request: EncodeRequest, show: Listener) -> Iterator[tuple[ModelInfo, Embed]]:
+def _embedder(
+    request: EncodeRequest, show: Listener
+) -> Iterator[tuple[ModelInfo, Embed]]:
     """A loaded model, or local or remote workers that load it."""
-    from aoe_train.encoding.encode_workers import WorkerPool, WorkerSpec, workers_devices
+    from aoe_train.encoding.encode_workers import (
+        WorkerPool,
+        WorkerSpec,
+        workers_devices,
+    )
     from aoe_train.encoding.on_ray import ActorPool, checked_device
     from pairkit.base.cli.progress import stage
     from pairkit.base.settings import between_commas
@@ -250,10 +278,13 @@ def _embedder(request: EncodeRequest, show: Listener) -> Iterator[tuple[ModelInf
         )
     if not isinstance(model, str | Path):
         option = "--engine=ray" if cluster else f"{len(devices)} workers"
-        raise ConfigError(f"{option}: each worker loads the model, so give its folder or name")
+        raise ConfigError(
+            f"{option}: each worker loads the model, so give its folder or name"
+        )
     folder = Path(model)
     if cluster is not None and folder.exists():
-        model = folder.absolute()  # workers on other machines may have another working folder
+        # Workers on other machines may have another working folder.
+        model = folder.absolute()
     spec = WorkerSpec(
         str(model), request.precision, _encode_options(request), devices, request.layers
     )
@@ -264,7 +295,9 @@ def _embedder(request: EncodeRequest, show: Listener) -> Iterator[tuple[ModelInf
             if cluster is None:
                 pool = stack.enter_context(WorkerPool(spec))
             else:
-                pool = ActorPool(stack.enter_context(joined(cluster)), spec, request.workers, say)
+                pool = ActorPool(
+                    stack.enter_context(joined(cluster)), spec, request.workers, say
+                )
         if pool.model_info.slow:
             say(pool.model_info.slow)
         yield pool.model_info, pool.vectors
@@ -324,10 +357,14 @@ def _encoding(
         progress: bool | Listener = False,
     ) -> np.ndarray:
         vectors = np.atleast_2d(encode_texts(texts, progress=progress))
-        compared = quantized(collection.transform(scaled_to_one(vectors)), quantize, calibration)
+        compared = quantized(
+            collection.transform(scaled_to_one(vectors)), quantize, calibration
+        )
         return compared[0] if isinstance(texts, str) else compared
 
-    return replace(info, settings={**info.settings, "collection": collection.identity}), encode_in
+    return replace(
+        info, settings={**info.settings, "collection": collection.identity}
+    ), encode_in
 
 
 def _ranges(calibration: str | Path | np.ndarray | None, dim: int) -> np.ndarray | None:

@@ -34,7 +34,9 @@ class EvaluateRequest(Request, shared=options):
     )
     _: KW_ONLY
     suite: str | None = parameter(default=None, metavar="NAME", panel=INPUT)
-    data_dir: str | Path | None = parameter(default=None, metavar="DIR", panel=INPUT, main=True)
+    data_dir: str | Path | None = parameter(
+        default=None, metavar="DIR", panel=INPUT, main=True
+    )
     tasks: str | Sequence[str | EvaluationTask] = parameter(
         default=(), metavar="NAME,…", panel=INPUT
     )
@@ -45,7 +47,9 @@ class EvaluateRequest(Request, shared=options):
     label_range: tuple[float, float] | str | None = None
     bad_rows: str = "error"
     split: str | None = None
-    purpose: str | None = parameter(default=None, metavar="NAME", panel=INPUT, main=True)
+    purpose: str | None = parameter(
+        default=None, metavar="NAME", panel=INPUT, main=True
+    )
     against: str | Path | Encoder | Function | None = parameter(
         default=None, metavar="MODEL", panel=_COMPARISON, main=True
     )
@@ -56,9 +60,15 @@ class EvaluateRequest(Request, shared=options):
     prompt_name: str | None = None
     prompt: str | None = None
     precision: str | None = None
-    layers: int | Sequence[int] | str | None = parameter(default=None, metavar="N,…", panel=_SMALL)
-    dim: int | Sequence[int] | str | None = parameter(default=None, metavar="N,…", panel=_SMALL)
-    quantize: str | Sequence[str] | None = parameter(default=None, metavar="NAME,…", panel=_SMALL)
+    layers: int | Sequence[int] | str | None = parameter(
+        default=None, metavar="N,…", panel=_SMALL
+    )
+    dim: int | Sequence[int] | str | None = parameter(
+        default=None, metavar="N,…", panel=_SMALL
+    )
+    quantize: str | Sequence[str] | None = parameter(
+        default=None, metavar="NAME,…", panel=_SMALL
+    )
     resamples: int = parameter(default=1000, panel=_COMPARISON)
     seed: int = 42
     cache: bool = True
@@ -147,7 +157,9 @@ def evaluate(request: EvaluateRequest) -> Evaluation:
         for name, reason in chosen.missing.items():
             say(f"left out {name}: {reason}")
         has_own_data = request.data is not None
-        return evaluate_models(models, chosen, resampling, gains=has_own_data, show=show, say=say)
+        return evaluate_models(
+            models, chosen, resampling, gains=has_own_data, show=show, say=say
+        )
 
 
 def _model_request(request: EvaluateRequest) -> ModelRequest:
@@ -202,7 +214,9 @@ def _sizes(request: EvaluateRequest) -> Sizes | None:
     from aoe_train.model.quantization import named_quantize
     from pairkit.base.settings import argument, between_commas
 
-    def numbers(name: str, values: int | Sequence[int] | str | None) -> list[int | None]:
+    def numbers(
+        name: str, values: int | Sequence[int] | str | None
+    ) -> list[int | None]:
         if values is None:
             return [None]
         if isinstance(values, int):
@@ -212,5 +226,9 @@ def _sizes(request: EvaluateRequest) -> Sizes | None:
 
     if request.layers is None and request.dim is None and request.quantize is None:
         return None
-    formats = [named_quantize(name) for name in between_commas(request.quantize) or ["float32"]]
-    return Sizes(numbers("layers", request.layers), numbers("dim", request.dim), formats)
+    formats = [
+        named_quantize(name) for name in between_commas(request.quantize) or ["float32"]
+    ]
+    return Sizes(
+        numbers("layers", request.layers), numbers("dim", request.dim), formats
+    )

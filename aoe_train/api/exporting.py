@@ -80,11 +80,15 @@ def export(request: ExportRequest) -> Exported:
 
     model = request.model
     interpolate = request.interpolate
-    exporting.check_options(request.format, request.dtype, measured=request.data is not None)
+    exporting.check_options(
+        request.format, request.dtype, measured=request.data is not None
+    )
     folder = argument("out", request.out, Path)
     there = exported_there(folder, "export", fresh=request.fresh)
     if request.backbone is not None and interpolate is None:
-        raise ConfigError("--backbone without --interpolate has no effect; add --interpolate")
+        raise ConfigError(
+            "--backbone without --interpolate has no effect; add --interpolate"
+        )
     task = None if request.data is None else PairSource(request.data).task()
     changes = {}
     if request.default_prompt is not None:
@@ -93,7 +97,9 @@ def export(request: ExportRequest) -> Exported:
         encoder = _load(model, request.layers, show, **changes)
         merged = False
         if interpolate is not None:
-            source = request.backbone or exporting.backbone_of(model, Path(find_folder(model)))
+            source = request.backbone or exporting.backbone_of(
+                model, Path(find_folder(model))
+            )
             backbone = _load(source, request.layers, show)
             merged = exporting.mix(encoder, backbone, interpolate)
         made_of = {
@@ -102,7 +108,8 @@ def export(request: ExportRequest) -> Exported:
             "dtype": request.dtype,
             "interpolate": interpolate,
             "default_prompt": request.default_prompt,
-            "data": task and digest_of({"texts": list(task.texts), "labels": task.labels.tolist()}),
+            "data": task
+            and digest_of({"texts": list(task.texts), "labels": task.labels.tolist()}),
         }
         if there is not None:
             check_same_run(folder, there["made_of"], made_of)
@@ -122,12 +129,16 @@ def export(request: ExportRequest) -> Exported:
         )
 
 
-def _load(model: str | Path, layers: int | None, show: Listener, **changes: Any) -> Encoder:
+def _load(
+    model: str | Path, layers: int | None, show: Listener, **changes: Any
+) -> Encoder:
     from aoe_train.model.encoder import Encoder
     from pairkit.base.cli.progress import stage
 
     with stage(f"load {model}", show):
-        return Encoder.load(model, device="cpu", precision="fp32", layers=layers, **changes)
+        return Encoder.load(
+            model, device="cpu", precision="fp32", layers=layers, **changes
+        )
 
 
 @options()
@@ -192,7 +203,9 @@ def distill(
         if dim is None:
             dim = full_dim
         if not 1 <= dim <= full_dim:
-            raise ConfigError(f"--dim {dim}: the model's vectors have {full_dim} numbers")
+            raise ConfigError(
+                f"--dim {dim}: the model's vectors have {full_dim} numbers"
+            )
         made_of = {
             "texts": hash_examples(examples),
             "model": digest_of(encoder.identity()),

@@ -7,7 +7,14 @@ from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from aoe_train.api.parameters import FOLDER, as_list, loaded, notes, one_or_several, options
+from aoe_train.api.parameters import (
+    FOLDER,
+    as_list,
+    loaded,
+    notes,
+    one_or_several,
+    options,
+)
 from aoe_train.api.trained import compare, judge_all
 from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Request, parameter, takes
 from pairkit.base.cli.result_table import Printed, ResultTable
@@ -27,9 +34,7 @@ if TYPE_CHECKING:
 _CANDIDATES = "Candidates"
 _RULES = "Rules for negatives"
 _COUNTS = ("texts", "compared_texts", "queries", "differing_queries", "sampled_queries")
-_PAIRS_NEEDED = (
-    "400 judged pairs show a gain of 1.2 points of AUC in 8 of 10 cases, 200 pairs in 5 of 10"
-)
+_PAIRS_NEEDED = "400 judged pairs show a gain of 1.2 points of AUC in 8 of 10 cases, 200 pairs in 5 of 10"
 _QUERIES_NEEDED = (
     "with two candidates and --top 1, 200 judged pairs show a gain of 2 points of P@1 in 6 of 10 cases if an"
     " eighth of the queries have different results, and in 1 of 10 if 40 % have; fewer than 30 sampled"
@@ -37,7 +42,8 @@ _QUERIES_NEEDED = (
 )
 
 
-@dataclass(frozen=True, repr=False, eq=False)  # comparing data frames gives no single truth value
+# Comparing data frames gives no single truth value.
+@dataclass(frozen=True, repr=False, eq=False)
 class Mined(Printed):
     """Rows with hard negatives.
 
@@ -73,7 +79,9 @@ class Mined(Printed):
         splits = self.statistics["splits"]
         for name in in_split_order(splits):
             split = splits[name]
-            counts.add_row(name, split["rows"], split["negatives"], split["rows_with_fewer"])
+            counts.add_row(
+                name, split["rows"], split["negatives"], split["rows_with_fewer"]
+            )
         counts.caption = "; ".join(self._notes())
         return counts
 
@@ -84,7 +92,8 @@ class Mined(Printed):
 
         if (
             self.out is None
-            or sum(split["rows"] for split in self.statistics["splits"].values()) < FEW_ROWS
+            or sum(split["rows"] for split in self.statistics["splits"].values())
+            < FEW_ROWS
         ):
             return []
         return [("train with the negatives", train_command(self.out))]
@@ -107,14 +116,20 @@ class Mined(Printed):
 
 
 class MineRequest(
-    Request, shared=options, settings="aoe_train.searching.mining.mined_dataset:MineSettings"
+    Request,
+    shared=options,
+    settings="aoe_train.searching.mining.mined_dataset:MineSettings",
 ):
     """The arguments of `mine`."""
 
     data: Source
     _: KW_ONLY
     model: str | Path | Encoder | None = parameter(
-        options["model"], default=None, panel=_CANDIDATES, read=one_or_several, repeat=True
+        options["model"],
+        default=None,
+        panel=_CANDIDATES,
+        read=one_or_several,
+        repeat=True,
     )
     out: str | Path | None = parameter(FOLDER, default=None, main=False)
     by: str | None = parameter(
@@ -126,19 +141,25 @@ class MineRequest(
     rank_range: tuple[int, int] | str | None = parameter(
         default=None, setting="rank_range", metavar="LOW,HIGH", panel=_RULES
     )
-    sampling: str | None = parameter(default=None, setting="sampling", metavar="NAME", panel=_RULES)
+    sampling: str | None = parameter(
+        default=None, setting="sampling", metavar="NAME", panel=_RULES
+    )
     margin: float | None = parameter(default=None, setting="margin", panel=_RULES)
     relative_margin: float | None = parameter(
         default=None, setting="relative_margin", panel=_RULES, main=True
     )
-    corpus: Source | None = parameter(default=None, metavar="DATA", panel=_CANDIDATES, main=True)
+    corpus: Source | None = parameter(
+        default=None, metavar="DATA", panel=_CANDIDATES, main=True
+    )
     corpus_columns: Mapping[str, str] | None = parameter(
         default=None, metavar="A=B", panel=_CANDIDATES, read=columns_given
     )
     candidates: str | None = parameter(
         default=None, setting="candidates", metavar="NAME", panel=_CANDIDATES
     )
-    transitive: bool | None = parameter(default=None, setting="transitive", panel=_RULES)
+    transitive: bool | None = parameter(
+        default=None, setting="transitive", panel=_RULES
+    )
     duplicate_threshold: float | None = parameter(
         default=None, setting="duplicate_threshold", panel=_RULES
     )
@@ -206,7 +227,9 @@ def mine(request: MineRequest) -> Mined:
             )
         encoder = None
         if request.model is not None:
-            encoder = loaded(request.model, request.precision, show, notes(request.progress))
+            encoder = loaded(
+                request.model, request.precision, show, notes(request.progress)
+            )
         splits, statistics = run_mining(
             dataset,
             settings,
@@ -231,7 +254,9 @@ def _mine_settings(request: MineRequest) -> MineSettings:
         raise ConfigError(
             "--model: found several, expected one; `aoe sample-pairs` compares models"
         )
-    if isinstance(request.data, str | Path) and str(request.data).endswith((".txt", ".txt.gz")):
+    if isinstance(request.data, str | Path) and str(request.data).endswith(
+        (".txt", ".txt.gz")
+    ):
         raise ConfigError(
             f"{request.data}: single texts have no positives; `aoe sample-pairs` draws pairs of them to judge"
         )
@@ -243,11 +268,14 @@ def _mine_settings(request: MineRequest) -> MineSettings:
             f"by = {settings.by}: {problem}; expected bm25, or model or both with --model"
         )
     if request.corpus_columns is not None and request.corpus is None:
-        raise ConfigError("--corpus-columns: applies to a corpus; add one with --corpus")
+        raise ConfigError(
+            "--corpus-columns: applies to a corpus; add one with --corpus"
+        )
     return settings
 
 
-@dataclass(frozen=True, repr=False, eq=False)  # comparing data frames gives no single truth value
+# Comparing data frames gives no single truth value.
+@dataclass(frozen=True, repr=False, eq=False)
 class PairSample(Printed):
     """Unjudged pairs of texts, or of queries and results.
 
@@ -274,7 +302,9 @@ class PairSample(Printed):
     def table(self) -> ResultTable:
         """Numbers of pairs, texts and queries."""
         names = [name for name in _COUNTS if name in self.counts]
-        counts = ResultTable("pairs to judge", *(name.replace("_", " ") for name in names))
+        counts = ResultTable(
+            "pairs to judge", *(name.replace("_", " ") for name in names)
+        )
         counts.add_row(self.pairs.height, *(self.counts[name] for name in names))
         counts.caption = _QUERIES_NEEDED if "queries" in self.counts else _PAIRS_NEEDED
         return counts
@@ -287,10 +317,16 @@ class PairSample(Printed):
         if "queries" in self.counts:
             judge = ["pairs", "review", folder]
             if self.purposes == ("group",):
-                judge += ["--question", "Which results have the topic or intent of the query?"]
+                judge += [
+                    "--question",
+                    "Which results have the topic or intent of the query?",
+                ]
             return [
                 ("judge the results in a browser", judge),
-                ("then compare the candidates", ["aoe", "evaluate", "--data", f"{folder}.review"]),
+                (
+                    "then compare the candidates",
+                    ["aoe", "evaluate", "--data", f"{folder}.review"],
+                ),
             ]
         purpose = next(iter(self.purposes), None)
         steps = [("judge the pairs in a browser", judge_all(folder, purpose))]
@@ -308,7 +344,9 @@ class SamplePairsRequest(Request, shared=options):
         options["model"], default=None, read=one_or_several, repeat=True
     )
     out: str | Path | None = parameter(FOLDER, default=None, main=False)
-    queries: Source | None = parameter(default=None, metavar="FILE", panel=INPUT, main=True)
+    queries: Source | None = parameter(
+        default=None, metavar="FILE", panel=INPUT, main=True
+    )
     purpose: str | Sequence[str] | None = parameter(
         default=None, metavar="NAME", panel=INPUT, main=True, repeat=True
     )

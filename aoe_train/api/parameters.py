@@ -43,7 +43,9 @@ options = SHARED.extended(
         metavar="TEXT",
         panel=MODEL,
     ),
-    layers=Option("Use only the first N layers of the model. Default: all.", panel=MODEL),
+    layers=Option(
+        "Use only the first N layers of the model. Default: all.", panel=MODEL
+    ),
     dim=Option(panel=OUTPUT, main=True),
     precision=Option(
         "Precision of the model: fp32, bf16, fp16, int8 (CPU only) or auto. auto is bf16 on a GPU that"
@@ -56,20 +58,27 @@ options = SHARED.extended(
     cache=Option(panel=RUN),
     folder=Option("An index that `aoe index` built.", metavar="INDEX", positional=True),
     by=Option(
-        "What ranks texts: both, model (vectors) or words (BM25).", metavar="NAME", panel=RUN
+        "What ranks texts: both, model (vectors) or words (BM25).",
+        metavar="NAME",
+        panel=RUN,
     ),
-    weight=Option("Weight of vectors against BM25, from 0 to 1. Default: 0.65.", panel=RUN),
+    weight=Option(
+        "Weight of vectors against BM25, from 0 to 1. Default: 0.65.", panel=RUN
+    ),
     fresh=replace(SHARED["fresh"], text="Replace the output of another run."),
 )
 FILE = Option(short="-o", metavar="FILE", panel=OUTPUT, main=True)
-FOLDER = replace(SHARED["out"], text="Folder of the dataset. None writes nothing.", required=True)
+FOLDER = replace(
+    SHARED["out"], text="Folder of the dataset. None writes nothing.", required=True
+)
 
 
 def named_sources(given: list[str]) -> Any:
     """One source, or several by name; None without any."""
+    # Imports polars, too slow for --help.
     from pairkit.dataset.reading.named_sources import (
         named_words,
-    )  # imports polars, too slow for --help
+    )
 
     return named_words(given) if given else None
 
@@ -95,7 +104,9 @@ def column_prompts(given: list[str]) -> str | dict[str, str] | None:
         match = _COLUMN_PROMPT.fullmatch(text)
         if match is not None:
             if match[1] in by_column:
-                raise ConfigError(f"--prompts {text}: a second prompt of {match[1]}; give one")
+                raise ConfigError(
+                    f"--prompts {text}: a second prompt of {match[1]}; give one"
+                )
             by_column[match[1]] = match[2]
         elif len(given) == 1:
             return text

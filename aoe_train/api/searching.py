@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from aoe_train.api.parameters import MODEL, notes, options
-from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Option, Request, parameter, takes
+from pairkit.base.cli.options import (
+    INPUT,
+    OUTPUT,
+    RUN,
+    Option,
+    Request,
+    parameter,
+    takes,
+)
 from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -114,7 +122,9 @@ def index(request: IndexRequest) -> Indexed:
     vector_format = argument("quantize", request.quantize, Literal["float32", "int8"])
     kind = argument("kind", request.kind, IndexKind | None)
     purpose = argument("purpose", request.purpose, Purpose | Literal["none"] | None)
-    max_tokens = argument("chunk_tokens", request.chunk_tokens, Annotated[int, Field(ge=16)] | None)
+    max_tokens = argument(
+        "chunk_tokens", request.chunk_tokens, Annotated[int, Field(ge=16)] | None
+    )
     link = argument("link", request.link, str | None)
     check_place(folder)
     check_link(link)
@@ -163,7 +173,10 @@ def _recorded_name(model: str | Path | Encoder, index_folder: Path) -> str:
 
 @options()
 def open_index(
-    folder: str | Path, *, model: str | Path | Encoder | None = None, words_only: bool = False
+    folder: str | Path,
+    *,
+    model: str | Path | Encoder | None = None,
+    words_only: bool = False,
 ) -> SearchIndex:
     """Open an index for repeated searches.
 
@@ -223,7 +236,9 @@ def search(
 
     words_only = checked(top, by, weight) == "words"
     search_index = open_index(folder, model=model, words_only=words_only)
-    return search_index.search(text, top=top, where=where, before=before, by=by, weight=weight)
+    return search_index.search(
+        text, top=top, where=where, before=before, by=by, weight=weight
+    )
 
 
 @options()
@@ -293,19 +308,25 @@ def duplicates(
     from pairkit.base.cli.progress import Display
     from pairkit.base.settings import argument
 
-    minimum = argument("min_cosine", min_cosine, Annotated[float, Field(ge=-1, le=1)] | None)
+    minimum = argument(
+        "min_cosine", min_cosine, Annotated[float, Field(ge=-1, le=1)] | None
+    )
     argument("neighbours", neighbours, PositiveInt)
     index = SearchIndex(argument("folder", folder, Path), None)
     queries = index
     if against is not None:
         queries = SearchIndex(argument("against", against, Path), None)
     if not same_model(index.probe, queries.probe):
-        raise ConfigError(f"{queries.folder}: made with another model than {index.folder}")
+        raise ConfigError(
+            f"{queries.folder}: made with another model than {index.folder}"
+        )
     if index.about.purpose is None:
         searcher = index.ranker.searcher
     else:  # the index searches moved vectors
         searcher = Searcher(index.vectors)
-    texts = TextComparison(index.vectors, searcher, queries.vectors, within=against is None)
+    texts = TextComparison(
+        index.vectors, searcher, queries.vectors, within=against is None
+    )
     is_chosen = minimum is None
     if is_chosen:
         minimum = texts.usual_minimum()
@@ -323,24 +344,38 @@ def duplicates(
     )
 
 
-class ServeRequest(Request, shared=options, settings="aoe_train.searching.serve.requests:Limits"):
+class ServeRequest(
+    Request, shared=options, settings="aoe_train.searching.serve.requests:Limits"
+):
     """The arguments of `serve`."""
 
     model: str | Path | Encoder | None = None
     _: KW_ONLY
-    index: str | Path | None = parameter(default=None, metavar="INDEX", panel=MODEL, main=True)
-    against: str | Path | None = parameter(default=None, metavar="INDEX", panel=MODEL, main=True)
-    host: str = parameter(default="127.0.0.1", metavar="ADDRESS", panel=_SERVER, main=True)
+    index: str | Path | None = parameter(
+        default=None, metavar="INDEX", panel=MODEL, main=True
+    )
+    against: str | Path | None = parameter(
+        default=None, metavar="INDEX", panel=MODEL, main=True
+    )
+    host: str = parameter(
+        default="127.0.0.1", metavar="ADDRESS", panel=_SERVER, main=True
+    )
     port: int = parameter(default=8000, short="-p", panel=_SERVER, main=True)
     name: str | None = parameter(default=None, metavar="NAME", panel=MODEL)
-    key_env: str | None = parameter(default=None, metavar="NAME", panel=_SERVER, main=True)
+    key_env: str | None = parameter(
+        default=None, metavar="NAME", panel=_SERVER, main=True
+    )
     no_key: bool = parameter(default=False, panel=_SERVER)
     precision: str | None = None
     layers: int | None = None
-    batch_tokens: int | None = parameter(default=None, setting="batch_tokens", panel=RUN)
+    batch_tokens: int | None = parameter(
+        default=None, setting="batch_tokens", panel=RUN
+    )
     max_texts: int | None = parameter(default=None, setting="texts", panel=_LIMITS)
     max_queue: int | None = parameter(default=None, setting="queue", panel=_LIMITS)
-    max_body: int | None = parameter(default=None, setting="body_mib", metavar="MIB", panel=_LIMITS)
+    max_body: int | None = parameter(
+        default=None, setting="body_mib", metavar="MIB", panel=_LIMITS
+    )
     progress: bool | Listener = True
 
 
@@ -381,7 +416,10 @@ def serve(request: ServeRequest) -> EmbeddingServer:
     from pairkit.base.extras import needed_for
 
     with needed_for("`aoe serve`", "serve"):
-        from aoe_train.searching.serve.embedding_server import EmbeddingServer, check_open
+        from aoe_train.searching.serve.embedding_server import (
+            EmbeddingServer,
+            check_open,
+        )
     import os
 
     from aoe_train.encoding.embedders.cached import open_model
@@ -394,9 +432,13 @@ def serve(request: ServeRequest) -> EmbeddingServer:
 
     limits = load_settings(Limits, request.flags())
     if request.model is None and request.index is None:
-        raise ConfigError("nothing to serve; give --model, or --index with an index of `aoe index`")
+        raise ConfigError(
+            "nothing to serve; give --model, or --index with an index of `aoe index`"
+        )
     if request.against is not None and request.index is None:
-        raise ConfigError("--against: needs --index, the index to compare with; give it, too")
+        raise ConfigError(
+            "--against: needs --index, the index to compare with; give it, too"
+        )
     check_open(request.host, has_key=request.key_env is not None, no_key=request.no_key)
     variable = argument(
         "key_env", request.key_env, Annotated[str, AfterValidator(variable_name)] | None
@@ -405,7 +447,9 @@ def serve(request: ServeRequest) -> EmbeddingServer:
     if variable is not None:
         key = find_key("aoe serve", variable, os.environ, f"set {variable}").secret
     named = (request.index, request.against)
-    folders = [argument("index", folder, Path) for folder in named if folder is not None]
+    folders = [
+        argument("index", folder, Path) for folder in named if folder is not None
+    ]
     models: list[str | Path | Encoder]
     if request.model is None:
         models = [recorded_model(folder) for folder in folders]
@@ -431,7 +475,9 @@ def serve(request: ServeRequest) -> EmbeddingServer:
     )
 
 
-def _embedder(model: str | Path | Encoder, *, cache: bool, progress: bool | Listener) -> Embedder:
+def _embedder(
+    model: str | Path | Encoder, *, cache: bool, progress: bool | Listener
+) -> Embedder:
     from aoe_train.encoding.embedders.cached import CachedEmbedder, open_model
 
     opened = open_model(str(model) if isinstance(model, Path) else model)

@@ -27,7 +27,10 @@ def judge_all(folder: str, purpose: str | None) -> list[str]:
     from pairkit.reviews.review_sample import SEARCH
 
     # That of match is the default of `pairs review`.
-    questions = {"group": "Do both texts belong to the same topic or intent?", "search": SEARCH}
+    questions = {
+        "group": "Do both texts belong to the same topic or intent?",
+        "search": SEARCH,
+    }
     command = ["pairs", "review", folder, "--no-grades", "--n", "400"]
     if purpose in questions:
         command += ["--question", questions[purpose]]
@@ -36,7 +39,16 @@ def judge_all(folder: str, purpose: str | None) -> list[str]:
 
 def compare(model: str, other: str, judged: str) -> list[str]:
     """The command that compares two models on judged pairs."""
-    return ["aoe", "evaluate", "--model", model, "--against", other, "--data", f"{judged}.review"]
+    return [
+        "aoe",
+        "evaluate",
+        "--model",
+        model,
+        "--against",
+        other,
+        "--data",
+        f"{judged}.review",
+    ]
 
 
 @dataclass(frozen=True, repr=False)
@@ -92,7 +104,9 @@ class Trained(CommandResult):
     @property
     def dev_sets(self) -> dict[str, dict[str, Any]]:
         """For each of several dev sets: `metric`, score `before` training, and best score (`dev`)."""
-        return {name: dev.model_dump() for name, dev in self._run.result.dev_sets.items()}
+        return {
+            name: dev.model_dump() for name, dev in self._run.result.dev_sets.items()
+        }
 
     @property
     def gain(self) -> Gain | None:
@@ -125,7 +139,9 @@ class Trained(CommandResult):
         result = self.record["result"]
         always = ["out", "steps", "pairs", "seconds", "pairs_per_s", "peak_rss_mb"]
         always += ["dev", "dev_metric", "dev_before"]
-        optional = [name for name in ("judged", "dev_gain", "dev_sets") if result.get(name)]
+        optional = [
+            name for name in ("judged", "dev_gain", "dev_sets") if result.get(name)
+        ]
         return {name: result[name] for name in always + optional}
 
     def tables(self) -> list[str]:
@@ -184,10 +200,28 @@ class Trained(CommandResult):
             if not held_out and Path(first).is_file():
                 return []  # there is no verdict on training rows
             on = next(iter(held_out.values()), first)
-            step = ["aoe", "evaluate", "--model", model, "--against", backbone, "--data", on]
+            step = [
+                "aoe",
+                "evaluate",
+                "--model",
+                model,
+                "--against",
+                backbone,
+                "--data",
+                on,
+            ]
             return [("evaluate it against the backbone", step)]
         texts = [first] if kind == "single" else [first, "--columns", "text=anchor"]
-        draw = ["--data", *texts, "--model", model, "--model", backbone, "--out", "to-judge"]
+        draw = [
+            "--data",
+            *texts,
+            "--model",
+            model,
+            "--model",
+            backbone,
+            "--out",
+            "to-judge",
+        ]
         purpose = settings["purpose"]
         if purpose is not None:
             draw += ["--purpose", purpose]
@@ -197,14 +231,19 @@ class Trained(CommandResult):
                 "judge them; 400 pairs usually show a gain of 1.2 points of AUC",
                 judge_all("to-judge", purpose),
             ),
-            ("compare the model with its backbone", compare(model, backbone, "to-judge")),
+            (
+                "compare the model with its backbone",
+                compare(model, backbone, "to-judge"),
+            ),
         ]
 
     def __repr__(self) -> str:
         parts = [f"{str(self.out)!r}", f"{self.steps:,} steps", f"{self.pairs:,} rows"]
         parts.append(f"{self.seconds:,.1f} s")
         if self.dev is not None:
-            parts.append(f"{self.dev_metric} {self.dev:.4f} (before {self.dev_before:.4f})")
+            parts.append(
+                f"{self.dev_metric} {self.dev:.4f} (before {self.dev_before:.4f})"
+            )
         if self.gain is not None:
             parts.append(f"judged pairs: {self.gain}; kept: {self.kept}")
         return f"Trained({', '.join(parts)})"

@@ -7,7 +7,13 @@ from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aoe_train.api.parameters import MODEL, column_prompts, named_sources, notes, options
+from aoe_train.api.parameters import (
+    MODEL,
+    column_prompts,
+    named_sources,
+    notes,
+    options,
+)
 from pairkit.base.cli.options import INPUT, RUN, Request, parameter, takes
 
 if TYPE_CHECKING:
@@ -32,7 +38,9 @@ class TrainRequest(
 ):
     """The arguments of `train` and `plan`."""
 
-    data: Given | None = parameter(options["data"], default=None, repeat=True, read=named_sources)
+    data: Given | None = parameter(
+        options["data"], default=None, repeat=True, read=named_sources
+    )
     _: KW_ONLY
     backbone: str | Path = parameter(
         default="minilm", short="-b", metavar="MODEL", panel=MODEL, main=True
@@ -45,19 +53,32 @@ class TrainRequest(
         default=None, setting="purpose", metavar="NAME", panel=_TRAINING, main=True
     )
     dims: Sequence[int] | str | None = parameter(
-        default=None, setting="objective.dims", metavar="N,…", panel=_TRAINING, main=True
+        default=None,
+        setting="objective.dims",
+        metavar="N,…",
+        panel=_TRAINING,
+        main=True,
     )
     layers: Sequence[int] | str | None = parameter(
         default=None, setting="objective.layers", metavar="N,…", panel=_TRAINING
     )
-    top_layers: int | None = parameter(default=None, setting="optim.top_layers", panel=_TRAINING)
+    top_layers: int | None = parameter(
+        default=None, setting="optim.top_layers", panel=_TRAINING
+    )
     interpolate: float | None = parameter(
         default=None, setting="optim.interpolate", panel=_TRAINING
     )
     dev_data: Given | None = parameter(
-        default=None, metavar="DATA", panel=INPUT, main=True, repeat=True, read=named_sources
+        default=None,
+        metavar="DATA",
+        panel=INPUT,
+        main=True,
+        repeat=True,
+        read=named_sources,
     )
-    accept_on: Source | None = parameter(default=None, metavar="DATA", panel=INPUT, main=True)
+    accept_on: Source | None = parameter(
+        default=None, metavar="DATA", panel=INPUT, main=True
+    )
     if_not_better: str | None = parameter(
         default=None, setting="optim.if_not_better", metavar="NAME", panel=_TRAINING
     )
@@ -68,16 +89,22 @@ class TrainRequest(
     label_range: tuple[float, float] | str | None = parameter(
         options["label_range"], default=None, setting="data.label_range"
     )
-    bad_rows: str | None = parameter(options["bad_rows"], default=None, setting="data.bad_rows")
+    bad_rows: str | None = parameter(
+        options["bad_rows"], default=None, setting="data.bad_rows"
+    )
     conflicts: str | None = parameter(
         default=None, setting="data.conflicts", metavar="NAME", panel=INPUT
     )
     epochs: float | None = parameter(
         default=None, setting="optim.epochs", metavar="N", panel=_TRAINING, main=True
     )
-    batch_size: int | None = parameter(default=None, setting="optim.batch_size", panel=_TRAINING)
+    batch_size: int | None = parameter(
+        default=None, setting="optim.batch_size", panel=_TRAINING
+    )
     lr: float | None = parameter(default=None, setting="optim.lr", panel=_TRAINING)
-    max_length: int | None = parameter(default=None, setting="encoder.max_length", panel=MODEL)
+    max_length: int | None = parameter(
+        default=None, setting="encoder.max_length", panel=MODEL
+    )
     pooling: str | None = parameter(
         default=None, setting="encoder.pooling", metavar="NAME", panel=MODEL
     )
@@ -246,7 +273,9 @@ def _settings(request: TrainRequest) -> TrainSettings:
     )
     if request.lora is None or (request.lora and settings.lora is not None):
         return settings
-    return settings.model_copy(update={"lora": LoraSettings() if request.lora else None})
+    return settings.model_copy(
+        update={"lora": LoraSettings() if request.lora else None}
+    )
 
 
 def _sources(request: TrainRequest, settings: TrainSettings) -> Sources:
@@ -257,9 +286,13 @@ def _sources(request: TrainRequest, settings: TrainSettings) -> Sources:
 
     sections = settings.datasets.items()
     data = _by_name({name: each.data for name, each in sections}, request.data)
-    dev_data = _by_name({name: each.dev_data for name, each in sections}, request.dev_data)
+    dev_data = _by_name(
+        {name: each.dev_data for name, each in sections}, request.dev_data
+    )
     if not data:
-        raise ConfigError("no training data; give --data, or datasets.NAME.data in the settings")
+        raise ConfigError(
+            "no training data; give --data, or datasets.NAME.data in the settings"
+        )
     return Sources(
         dict(sorted(data.items())),
         str(argument("backbone", request.backbone, str | Path)),
@@ -274,11 +307,15 @@ def _sources(request: TrainRequest, settings: TrainSettings) -> Sources:
     )
 
 
-def _by_name(of_settings: Mapping[str, Source | None], sources: Given | None) -> dict[str, Source]:
+def _by_name(
+    of_settings: Mapping[str, Source | None], sources: Given | None
+) -> dict[str, Source]:
     """Sources by name: those of the settings, and arguments instead of them."""
     from pairkit.dataset.reading.named_sources import named_sources
 
-    by_name = {name: source for name, source in of_settings.items() if source is not None}
+    by_name = {
+        name: source for name, source in of_settings.items() if source is not None
+    }
     if sources is not None:
         by_name |= named_sources(sources)
     return named_sources(by_name) if by_name else {}

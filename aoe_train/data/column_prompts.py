@@ -125,7 +125,9 @@ def run_prompts(
     for name, section in settings.datasets.items():
         if section.prompts is not None:
             examples = [rows[name] for rows in (train, dev) if name in rows]
-            by_dataset[name] = column_prompts(section.prompts, encoder, examples, dataset=name)
+            by_dataset[name] = column_prompts(
+                section.prompts, encoder, examples, dataset=name
+            )
             encoder = by_dataset[name].encoder
     return RunPrompts(by_dataset, encoder)
 
@@ -141,10 +143,14 @@ def column_prompts(
     model_prompts = encoder.named_prompts
     if not prompts:
         if prompts is not None:
-            raise ConfigError("prompts: empty; leave it out, or give words such as 'query: '")
+            raise ConfigError(
+                "prompts: empty; leave it out, or give words such as 'query: '"
+            )
         return ColumnPrompts({}, model_prompts.chosen(), encoder)
     if prompts == PLACE:  # no prompt
-        return ColumnPrompts({}, "", encoder.model_copy(update={"default_prompt_name": None}))
+        return ColumnPrompts(
+            {}, "", encoder.model_copy(update={"default_prompt_name": None})
+        )
     if isinstance(prompts, str):
         words = _words(prompts, model_prompts)
         named = _with_prompts(encoder, {dataset or DEFAULT: words}, default=not dataset)
@@ -152,7 +158,10 @@ def column_prompts(
 
     columns_of = [column_names(rows) for rows in examples]
     known = {
-        key for columns in columns_of for name in columns for key in _column_keys(name, columns)
+        key
+        for columns in columns_of
+        for name in columns
+        for key in _column_keys(name, columns)
     }
     by_key: dict[str, str] = {}
     names: dict[str, str] = {}
@@ -199,7 +208,9 @@ def _with_prompts(
         prompts[name] = words
         if default:
             default_name = name
-    return encoder.model_copy(update={"prompts": prompts, "default_prompt_name": default_name})
+    return encoder.model_copy(
+        update={"prompts": prompts, "default_prompt_name": default_name}
+    )
 
 
 def _column_keys(column: str, columns: list[str]) -> list[str]:

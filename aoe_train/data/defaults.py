@@ -35,7 +35,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from aoe_train.objectives.objective_settings import IN_BATCH, RANKED, TAUGHT, ObjectiveSettings
+from aoe_train.objectives.objective_settings import (
+    IN_BATCH,
+    RANKED,
+    TAUGHT,
+    ObjectiveSettings,
+)
 from aoe_train.objectives.training_rows import Kind
 from aoe_train.settings.prompt_settings import PLACE
 from aoe_train.settings.run_settings import Author, MixSettings
@@ -66,7 +71,9 @@ _PROMPT = f"Summarize sentence {PLACE} in one word:"  # the papers' prompt for L
 # The preset domain, on triplets and pairs.
 _LR_DOMAIN = 1e-4
 _BATCH_SIZE_DOMAIN = 32
-FIRST_PERSON_SHARE = 0.5  # share of first-person anchors from which rules' negatives do harm
+FIRST_PERSON_SHARE = (
+    0.5  # share of first-person anchors from which rules' negatives do harm
+)
 _FIRST_PERSON = re.compile(r"\b(?:I|i|[Mm]y|[Mm]e|[Ww]e|[Oo]ur)\b")
 UNSUITED = (
     "warning: rules wrote the negatives of these first-person texts, where a negation is still the same"
@@ -76,9 +83,13 @@ UNSUITED = (
 
 # The preset domain, on plain texts.
 FEW_TEXTS = 200  # 300 texts of banking77 gain, 100 lose (domain_texts.csv)
-FROM_NEIGHBOURHOOD = 3  # texts that a batch takes from the neighbourhood of each of its seeds
+FROM_NEIGHBOURHOOD = (
+    3  # texts that a batch takes from the neighbourhood of each of its seeds
+)
 _BATCH_SIZE_NEIGHBOURS = 48
-_NEIGHBOURS_PER_ROOT = 0.36  # 16 of 2,000 texts; fewer of fewer, whose neighbours are further away
+_NEIGHBOURS_PER_ROOT = (
+    0.36  # 16 of 2,000 texts; fewer of fewer, whose neighbours are further away
+)
 _MAX_EPOCHS_OF_TEXTS = 2.7  # more epochs of few texts overfit
 
 
@@ -93,7 +104,9 @@ class _KindDefaults(NamedTuple):
 
 
 _KINDS: Mapping[Kind, _KindDefaults] = {
-    "binary": _KindDefaults(("cosent", "in_batch", "angle"), 5e-5, 3, 0.05, average=0.5),
+    "binary": _KindDefaults(
+        ("cosent", "in_batch", "angle"), 5e-5, 3, 0.05, average=0.5
+    ),
     "graded": _KindDefaults(("cosent", "in_batch", "angle"), 5e-5, 3, 0.2),
     "triplet": _KindDefaults(("contrastive", "angle"), 5e-5, 3),
     "positive": _KindDefaults(("contrastive",), 2e-5, 8),
@@ -138,7 +151,9 @@ class DatasetFacts(NamedTuple):
     auc: float | None = None  # the backbone's, on the pairs before training
     author: Author | None = None  # of the rows, if known
     first_person: float = 0.0  # share of anchors in the first person
-    neighbours: bool = False  # whether single texts are trained on with their neighbourhoods
+    neighbours: bool = (
+        False  # whether single texts are trained on with their neighbourhoods
+    )
 
     @property
     def domain_budget(self) -> _Budget:
@@ -171,7 +186,9 @@ def with_decoder_defaults(settings: TrainSettings) -> TrainSettings:
     return _fill_unset(settings, defaults)
 
 
-def with_defaults(settings: TrainSettings, facts: DatasetFacts, *, dim: int) -> TrainSettings:
+def with_defaults(
+    settings: TrainSettings, facts: DatasetFacts, *, dim: int
+) -> TrainSettings:
     """Fill unset settings with defaults for the rows and the backbone."""
     defaults: Tree = {
         "objective": _objective(settings, facts.kind),
@@ -204,7 +221,9 @@ def with_defaults_for_all(
                 " first, and then on the texts with that model as --backbone"
             )
         objective = default_objective(of_dataset, facts.kind)
-        sections[name] = settings.section(name).model_copy(update={"objective": objective})
+        sections[name] = settings.section(name).model_copy(
+            update={"objective": objective}
+        )
 
     sizes = [facts.rows for facts in datasets.values()]
     weights = [settings.section(name).weight for name in datasets]
@@ -216,7 +235,11 @@ def with_defaults_for_all(
 
 def _check_unused(settings: TrainSettings) -> None:
     """Refuse settings for plain texts that a run doesn't use."""
-    of_texts = {"smoothing", "neighbours", "lexical_weight"} & settings.teacher.model_fields_set
+    of_texts = {
+        "smoothing",
+        "neighbours",
+        "lexical_weight",
+    } & settings.teacher.model_fields_set
     unused = ["purpose"] if settings.purpose else []
     unused += [f"teacher.{name}" for name in sorted(of_texts)]
     if unused:
@@ -252,10 +275,14 @@ def depends_on_auc(settings: TrainSettings) -> bool:
     has_optim = settings.optim.model_fields_set & {"lr", "epochs", "interpolate"}
     has_teacher = settings.teacher.model or settings.teacher.scores
     has_new_weights = settings.lora is not None or settings.encoder.dense
-    return not (settings.preset == DOMAIN or has_optim or has_teacher or has_new_weights)
+    return not (
+        settings.preset == DOMAIN or has_optim or has_teacher or has_new_weights
+    )
 
 
-def epoch_passes(mix: MixSettings, weights: Sequence[float], sizes: Sequence[int]) -> np.ndarray:
+def epoch_passes(
+    mix: MixSettings, weights: Sequence[float], sizes: Sequence[int]
+) -> np.ndarray:
     """Passes over each dataset in an epoch, float64 (dataset,)."""
     rows = np.asarray(sizes, np.float64)
     if mix.until == "once":
@@ -313,7 +340,9 @@ def unused_lengths_warning(
     ignores_lengths = RANKED | IN_BATCH
     if kind != "graded":
         ignores_lengths -= {"sbert"}  # its classifier sees whole vectors
-    parts = [part for part in settings.objective.weights.active if part in ignores_lengths]
+    parts = [
+        part for part in settings.objective.weights.active if part in ignores_lengths
+    ]
     if not parts:
         return None
     return (
@@ -328,7 +357,10 @@ def format_epochs(count: float) -> str:
 
 
 def _optim(
-    settings: TrainSettings, datasets: Sequence[DatasetFacts], epoch_rows: float, dim: int
+    settings: TrainSettings,
+    datasets: Sequence[DatasetFacts],
+    epoch_rows: float,
+    dim: int,
 ) -> Tree:
     """Defaults of `optim`; the most careful of those of all datasets."""
     limits = [_lr_and_max_epochs(settings, facts, dim) for facts in datasets]
@@ -370,7 +402,9 @@ def _neighbours_optim(settings: TrainSettings, epoch_rows: float, dim: int) -> T
     }
 
 
-def _lr_and_max_epochs(settings: TrainSettings, facts: DatasetFacts, dim: int) -> tuple[float, int]:
+def _lr_and_max_epochs(
+    settings: TrainSettings, facts: DatasetFacts, dim: int
+) -> tuple[float, int]:
     """The largest learning rate and number of epochs that suit one dataset."""
     lr = _KINDS[facts.kind].lr
     max_epochs = _KINDS[facts.kind].max_epochs
@@ -382,7 +416,8 @@ def _lr_and_max_epochs(settings: TrainSettings, facts: DatasetFacts, dim: int) -
         max_epochs = 1
     if facts.kind == "single" and settings.teacher.model is None:
         max_epochs = 1
-    elif facts.kind == "single":  # only a teacher teaches, usually a small model that has far to go
+    # Only a teacher teaches, usually a small model that has far to go.
+    elif facts.kind == "single":
         lr = _LR_DISTILL
     if settings.lora is not None:
         lr = _LR_ADAPTERS

@@ -45,9 +45,7 @@ _MAX_CELLS = 1 << 27  # 1 GiB of text indices
 _MAX_WIDTH_RATIO = 4  # widest row by the mean row
 _PART_SIZE = 1 << 20  # texts of the rows whose pairs are compared at once
 _NO_ROW = -1  # row of a label that comes from no row
-_REMEDY = (
-    "set conflicts to drop (leave them out), first (trust the first row) or keep (train on all)"
-)
+_REMEDY = "set conflicts to drop (leave them out), first (trust the first row) or keep (train on all)"
 
 
 def silent(_: str) -> None:
@@ -75,7 +73,9 @@ def read_examples(
         splits = split_names(source)
         split = splits[0]  # train comes first
         if len(splits) > 1 and split != "train":
-            raise ConfigError(f"{where}: found splits {', '.join(splits)}; expected train")
+            raise ConfigError(
+                f"{where}: found splits {', '.join(splits)}; expected train"
+            )
     read = read_rows(source, columns=columns, split=split, rules=rules, meant=meant)
     ((name, frame),) = read.splits.items()
     if read.bad_rows.height:
@@ -90,8 +90,12 @@ def read_examples(
     locate = partial(read.place, name)
     if NEGATIVES in frame.columns:
         _check_row_width(frame[NEGATIVES].list.len().to_numpy(), locate)
-    reading = ReadingReport(read.labels, written=read.written[name], bad_rows=read.bad_rows)
-    return resolve_conflicts(distinct(frame, reading), conflicts, locate=locate, say=say)
+    reading = ReadingReport(
+        read.labels, written=read.written[name], bad_rows=read.bad_rows
+    )
+    return resolve_conflicts(
+        distinct(frame, reading), conflicts, locate=locate, say=say
+    )
 
 
 def _check_row_width(negatives: np.ndarray, locate: Callable[[int], str]) -> None:
@@ -130,7 +134,9 @@ def negatives_in_words(counts: Mapping[str, int]) -> str:
     return f"{low} to {high} a row; {fewer:,} of {rows:,} rows have fewer than {high}"
 
 
-def check_labels(examples: Examples, source: Source, objective: ObjectiveSettings) -> None:
+def check_labels(
+    examples: Examples, source: Source, objective: ObjectiveSettings
+) -> None:
     """Refuse labels from which an objective can't learn."""
     labels = examples.labels
     if labels is None:
@@ -158,7 +164,9 @@ def check_labels(examples: Examples, source: Source, objective: ObjectiveSetting
 
 def distinct(frame: pl.DataFrame, reading: ReadingReport = EMPTY_REPORT) -> Examples:
     """Turn rows of `pairkit.dataset.reading.reader` into examples with each distinct text once."""
-    columns = [frame[name] for name in frame.columns if name not in ("label", NEGATIVES)]
+    columns = [
+        frame[name] for name in frame.columns if name not in ("label", NEGATIVES)
+    ]
     kind: Kind = "single" if "text" in frame.columns else "positive"
     labels = None
     if "label" in frame.columns:
@@ -204,10 +212,14 @@ def resolve_conflicts(
     if conflicts != "keep":
         if conflicts == "first":
             conflicting = conflicting.filter(differs_from_first(scale))
-        dropped = conflicting.filter(pl.col("row") != _NO_ROW)["row"].unique().to_numpy()
+        dropped = (
+            conflicting.filter(pl.col("row") != _NO_ROW)["row"].unique().to_numpy()
+        )
     if len(dropped) == len(examples):
         raise DataError(f"{message}; no row would be left: {_REMEDY}")
-    say(f"{message}; {f'{len(dropped):,} rows are left out' if len(dropped) else 'they are kept'}")
+    say(
+        f"{message}; {f'{len(dropped):,} rows are left out' if len(dropped) else 'they are kept'}"
+    )
     reading = replace(examples.reading, conflicts=count, conflicting_rows=len(dropped))
     return replace(_without_rows(examples, dropped), reading=reading)
 
@@ -236,7 +248,9 @@ def _labels_with_itself(labels: pl.DataFrame) -> pl.DataFrame:
     """The label 1 for each text that a row labels 0 with itself."""
     low, high = map(pl.col, PAIR)
     wrong = labels.filter((low == high) & (pl.col("label") == 0)).unique(PAIR)
-    return wrong.with_columns(label=pl.lit(1.0, pl.Float32), row=pl.lit(_NO_ROW, pl.Int64))
+    return wrong.with_columns(
+        label=pl.lit(1.0, pl.Float32), row=pl.lit(_NO_ROW, pl.Int64)
+    )
 
 
 def _labels_of_block(
@@ -256,12 +270,16 @@ def _labels_of_block(
     low = np.minimum(same[first], same[second])
     high = np.maximum(same[first], same[second])
     pairs = dict(zip(PAIR, (low, high), strict=True))
-    frame = pl.DataFrame({"first": first, "second": second, "label": label, "row": row, **pairs})
+    frame = pl.DataFrame(
+        {"first": first, "second": second, "label": label, "row": row, **pairs}
+    )
     chosen = (second != ABSENT) & (low % parts == part)
     return frame.filter(chosen).sort("row", maintain_order=True)
 
 
-def _example(examples: Examples, conflicting: pl.DataFrame, locate: Callable[[int], str]) -> str:
+def _example(
+    examples: Examples, conflicting: pl.DataFrame, locate: Callable[[int], str]
+) -> str:
     """The first conflicting pair, its first row, and the row whose label differs most."""
     from_rows = conflicting.filter(pl.col("row") != _NO_ROW)
     first = from_rows.sort("row", maintain_order=True).head(1)

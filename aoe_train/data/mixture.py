@@ -71,7 +71,9 @@ class Mixture(Sampler[list[int]]):
 
     def plan(self, epoch: int) -> list[np.ndarray]:
         """The epoch's batches of all ranks, each an int64 array of row numbers."""
-        upcoming = [self._batches_from(dataset, epoch) for dataset in range(len(self.batches))]
+        upcoming = [
+            self._batches_from(dataset, epoch) for dataset in range(len(self.batches))
+        ]
         plan = []
         for dataset in self.turns(epoch):
             rows = next(upcoming[dataset])
@@ -82,7 +84,9 @@ class Mixture(Sampler[list[int]]):
         """The dataset of each batch of an epoch, int64 (batch,)."""
         datasets = np.repeat(np.arange(len(self.counts)), self.counts)
         if not self._round_robin:
-            turns = np.random.default_rng([self._seed, epoch, _ORDER_STREAM]).permutation(datasets)
+            turns = np.random.default_rng(
+                [self._seed, epoch, _ORDER_STREAM]
+            ).permutation(datasets)
             first = int(np.argmax(turns == self._first))
             turns[[0, first]] = turns[[first, 0]]
             return turns
@@ -101,7 +105,9 @@ class Mixture(Sampler[list[int]]):
 
     def rows_seen(self, epochs: int) -> int:
         """Number of rows in this many epochs, including repeats."""
-        return sum(self._rows_seen(dataset, epochs) for dataset in range(len(self.batches)))
+        return sum(
+            self._rows_seen(dataset, epochs) for dataset in range(len(self.batches))
+        )
 
     def _rows_seen(self, dataset: int, epochs: int) -> int:
         """Number of rows of one dataset, in whole passes and the rest of one."""

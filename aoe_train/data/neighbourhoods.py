@@ -67,7 +67,9 @@ class NeighbourTeacher(TeacherVectors):
 
 
 def neighbour_teacher(
-    texts: Sequence[str], vectors: Float[np.ndarray, "text dim"], settings: TeacherSettings
+    texts: Sequence[str],
+    vectors: Float[np.ndarray, "text dim"],
+    settings: TeacherSettings,
 ) -> NeighbourTeacher:
     """The teacher of these texts, from the vectors of a model."""
     from sklearn.feature_extraction.text import TfidfVectorizer
@@ -82,7 +84,9 @@ def neighbour_teacher(
     )
     lexical: csr_matrix = tf_idf.fit_transform(texts)
 
-    similarity = (1 - weight) * (centred @ centred.T) + weight * (lexical @ lexical.T).toarray()
+    similarity = (1 - weight) * (centred @ centred.T) + weight * (
+        lexical @ lexical.T
+    ).toarray()
     np.fill_diagonal(similarity, -np.inf)
     size = min(max(_NEIGHBOURHOOD, neighbours), len(texts) - 1)
     nearest = np.argsort(-similarity, axis=1, kind="stable")[:, :size]
@@ -110,10 +114,15 @@ def draw_texts(examples: Examples, seed: int) -> Examples:
     texts = [examples.texts[text] for text in drawn]
     kept = without_near_duplicates(texts)
 
-    counts = {"not_drawn": len(order) - len(texts), "near_duplicate": len(texts) - len(kept)}
+    counts = {
+        "not_drawn": len(order) - len(texts),
+        "near_duplicate": len(texts) - len(kept),
+    }
     left_out = {reason: count for reason, count in counts.items() if count}
     reading = replace(examples.reading, left_out=left_out)
-    return replace(examples, texts=kept, rows=np.arange(len(kept))[:, None], reading=reading)
+    return replace(
+        examples, texts=kept, rows=np.arange(len(kept))[:, None], reading=reading
+    )
 
 
 class NeighbourBatches(Batches):
@@ -138,7 +147,9 @@ class NeighbourBatches(Batches):
         if len(examples) < 2:
             raise DataError("fewer than two distinct texts; expected hundreds")
         shuffle = BatchSettings(strategy="shuffle")
-        super().__init__(examples, lengths, seeds_in(batch_size), shuffle, seed=seed, views=False)
+        super().__init__(
+            examples, lengths, seeds_in(batch_size), shuffle, seed=seed, views=False
+        )
         self._nearest = nearest
 
     def rows_seen(self, epochs: int) -> int:

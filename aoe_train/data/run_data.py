@@ -40,14 +40,16 @@ class Data:
 
     train: Mapping[str, Examples]
     dev: Mapping[str, Examples]
-    notes: Sequence[str] = ()  # on rows that were read before the run, and not printed yet
+    # On rows that were read before the run, and not printed yet.
+    notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
 class Sources:
     """The inputs of a run, and the folder for its model."""
 
-    data: Mapping[str, Source]  # sorted by name, so that results don't depend on their order
+    # Sorted by name, so that results don't depend on their order.
+    data: Mapping[str, Source]
     backbone: str
     out: Path
     dev_data: Mapping[str, Source] | None = None
@@ -55,7 +57,8 @@ class Sources:
     revision: str | None = None
     trust_remote_code: bool = False
     judged: Source | None = None
-    losses: Mapping[str, LossFunction] = field(default_factory=dict)  # the user's own, by dataset
+    # The user's own, by dataset.
+    losses: Mapping[str, LossFunction] = field(default_factory=dict)
     dev_metric: Callable[[Encoder], float] | None = None  # the user's own
     small: Data | None = None  # the rows of small files, which `check_files` has read
 
@@ -81,7 +84,8 @@ def check_files(sources: Sources, settings: TrainSettings) -> Sources:
         if is_on_hub and source is not sources.judged:
             is_small = False
         sizes = [file.stat().st_size for file in files]
-        if files and not any(sizes):  # some may be empty, such as those of another split
+        # Some may be empty, such as those of another split.
+        if files and not any(sizes):
             raise DataError("is empty (0 bytes); expected rows", path=files[0])
         size += sum(sizes)
     if not is_small or size > _SMALL:
@@ -105,10 +109,14 @@ def read_data(sources: Sources, settings: TrainSettings, say: Say) -> Data:
             rows = _reader(name, sources, settings, say_named)(source)
             counts = negative_counts(rows)
             if len(counts) > 1:
-                say_named(f"{source_name(source)}: negatives: {negatives_in_words(counts)}")
+                say_named(
+                    f"{source_name(source)}: negatives: {negatives_in_words(counts)}"
+                )
             label_notes[name] = _report_labels(rows, source, say_named)
             if name not in sources.losses:
-                check_labels(rows, source, default_objective(settings.of(name), rows.kind))
+                check_labels(
+                    rows, source, default_objective(settings.of(name), rows.kind)
+                )
             train[name] = rows
     if sources.dev_data is None:
         dev = _validation_splits(sources, settings, say)
@@ -116,7 +124,9 @@ def read_data(sources: Sources, settings: TrainSettings, say: Say) -> Data:
         dev = _read_dev_data(sources.dev_data, sources, settings, label_notes, say)
     chosen = settings.mix.dev
     if chosen is not None and chosen not in dev:
-        expected = f"expected {', '.join(dev)}" if dev else "there is none: give --dev-data"
+        expected = (
+            f"expected {', '.join(dev)}" if dev else "there is none: give --dev-data"
+        )
         raise ConfigError(f"mix.dev: no dev set {one_line(chosen, 80)!r}; {expected}")
     return Data(train, dev)
 
@@ -139,13 +149,16 @@ def _read_dev_data(
             _report_labels(rows, source, say_named, known_note)
             if reason := _not_scorable(rows):
                 raise DataError(
-                    f"{reason}; give other --dev-data, or none", path=source_name(source)
+                    f"{reason}; give other --dev-data, or none",
+                    path=source_name(source),
                 )
             dev[name] = rows
     return dev
 
 
-def _validation_splits(sources: Sources, settings: TrainSettings, say: Say) -> dict[str, Examples]:
+def _validation_splits(
+    sources: Sources, settings: TrainSettings, say: Say
+) -> dict[str, Examples]:
     """The usable validation splits of the training data."""
     dev: dict[str, Examples] = {}
     for name, source in sources.data.items():
@@ -153,9 +166,13 @@ def _validation_splits(sources: Sources, settings: TrainSettings, say: Say) -> d
             splits = split_names(source)
             if "validation" not in splits or len(splits) == 1:
                 continue
-            rows = _reader(name, sources, settings, say_named)(source, split="validation")
+            rows = _reader(name, sources, settings, say_named)(
+                source, split="validation"
+            )
             if reason := _not_scorable(rows):
-                say_named(f"{source_name(source)}: its validation split is left out: {reason}")
+                say_named(
+                    f"{source_name(source)}: its validation split is left out: {reason}"
+                )
             else:
                 dev[name] = rows
     return dev
@@ -171,7 +188,11 @@ def _reader(
     of_dataset = settings.of(name)
     data = of_dataset.data
     columns = settings.section(name).columns
-    means_texts = of_dataset.purpose or of_dataset.preset in ("simcse", "simcse-paper", DOMAIN)
+    means_texts = of_dataset.purpose or of_dataset.preset in (
+        "simcse",
+        "simcse-paper",
+        DOMAIN,
+    )
     return partial(
         read_examples,
         columns=sources.columns if columns is None else columns,
@@ -216,7 +237,9 @@ def _named(name: str, sources: Sources, say: Say) -> Iterator[Say]:
         raise type(error)(f"dataset {name}: {error}") from error
 
 
-def _report_labels(rows: Examples, source: Source, say: Say, known_note: str = "") -> str:
+def _report_labels(
+    rows: Examples, source: Source, say: Say, known_note: str = ""
+) -> str:
     """Report how labels other than 0 and 1 were read, unless `known_note` has reported the same."""
     labels = rows.reading.labels
     note = describe_labels(labels)
@@ -230,5 +253,7 @@ def _not_scorable(dev: Examples) -> str | None:
     if dev.kind == "single":
         return "single texts can't score a model"
     if dev.labels is not None and (dev.labels == dev.labels[0]).all():
-        return f"all {len(dev)} labels are {dev.labels[0]:g}, so there is nothing to rank"
+        return (
+            f"all {len(dev)} labels are {dev.labels[0]:g}, so there is nothing to rank"
+        )
     return None

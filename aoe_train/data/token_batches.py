@@ -12,7 +12,13 @@ import numpy as np
 import torch
 
 from aoe_train.model.tokens.tokenised import TokenStore
-from aoe_train.objectives.training_rows import ABSENT, NO_OUTPUTS, Batch, Examples, TeacherOutputs
+from aoe_train.objectives.training_rows import (
+    ABSENT,
+    NO_OUTPUTS,
+    Batch,
+    Examples,
+    TeacherOutputs,
+)
 from aoe_train.settings.run_settings import BatchSettings
 from pairkit.base.errors import ConfigError, DataError
 
@@ -26,9 +32,12 @@ def mix_labels(batches: list[np.ndarray], labels: np.ndarray) -> None:
         if len(rows) > 1 and (labels[rows] == labels[rows[0]]).all():
             single_label[batch] = labels[rows[0]]
     for label in sorted(set(single_label.values())):
-        other_labels = np.array([np.count_nonzero(labels[rows] != label) for rows in batches])
+        other_labels = np.array(
+            [np.count_nonzero(labels[rows] != label) for rows in batches]
+        )
         for batch, its_label in single_label.items():
-            if its_label != label or other_labels[batch]:  # an earlier swap has changed it
+            # An earlier swap has changed it.
+            if its_label != label or other_labels[batch]:
                 continue
             donors = np.flatnonzero(other_labels >= 2)
             if not len(donors):
@@ -89,7 +98,9 @@ class Batches:
         self._seed = seed
         self._world = world
         if settings.max_tokens is None:
-            self._cuts = np.arange(batch_size, len(examples) - self.left_out, batch_size)
+            self._cuts = np.arange(
+                batch_size, len(examples) - self.left_out, batch_size
+            )
         else:
             sizes = np.sort(self._lengths)[self.left_out :]
             self._cuts = budget_cuts(sizes, settings.max_tokens, batch_size, world)
@@ -133,7 +144,9 @@ class Batches:
         return rows[np.argsort(self._lengths[rows], kind="stable")]
 
 
-def budget_cuts(lengths: np.ndarray, max_tokens: int, max_rows: int, step: int) -> np.ndarray:
+def budget_cuts(
+    lengths: np.ndarray, max_tokens: int, max_rows: int, step: int
+) -> np.ndarray:
     """Indices that split rows into batches within both limits; sizes are multiples of `step`, at least it."""
     cuts = []
     tokens = 0

@@ -100,7 +100,8 @@ def check_files(path: Path, out: Path) -> None:
 
         if not sheet_of(path)[0].is_file():
             raise DataError(
-                "is a folder; give one file" if path.is_dir() else no_such_file(path), path=path
+                "is a folder; give one file" if path.is_dir() else no_such_file(path),
+                path=path,
             )
     if out.suffix not in (".npy", ".parquet"):
         raise ConfigError(f"{out}: expected .npy or .parquet")
@@ -158,7 +159,9 @@ def encode_file(
         _fill(partial, source, embed, show)
         _finish(partial, source, out, made_of, quantization)
         seconds = round(time.monotonic() - start, 3)
-        encoded = Encoded(out, partial.state.texts, partial.state.dim, resumed, seconds, quantize)
+        encoded = Encoded(
+            out, partial.state.texts, partial.state.dim, resumed, seconds, quantize
+        )
         partial.begun = False
     return encoded
 
@@ -270,7 +273,9 @@ def _write_table(
         ) as writer,
     ):
         for table in source.tables(schema):
-            flat = pa.array(quantization.apply(vectors.read(start, table.num_rows)).ravel())
+            flat = pa.array(
+                quantization.apply(vectors.read(start, table.num_rows)).ravel()
+            )
             column = pa.FixedSizeListArray.from_arrays(flat, width)
             writer.write_table(table.append_column(vector, column))
             start += table.num_rows

@@ -70,7 +70,9 @@ def model_info(
     }
     if size != encoder.dim:
         settings["dim"] = size
-    encode = partial(encoder.encode, **{**options, "prompt": prompt, "prompt_name": None})
+    encode = partial(
+        encoder.encode, **{**options, "prompt": prompt, "prompt_name": None}
+    )
     return ModelInfo(size, settings), encode
 
 
@@ -121,7 +123,8 @@ def load_worker(
     if device == "cpu" or not torch.accelerator.is_available():
         threads = max(1, torch.get_num_threads() // count)
         torch.set_num_threads(threads)
-        os.environ["RAYON_NUM_THREADS"] = str(threads)  # the tokenizer reads it on first use
+        # The tokenizer reads it on first use.
+        os.environ["RAYON_NUM_THREADS"] = str(threads)
 
     encoder, slow = load_encoder(spec.model, spec.precision, device, spec.layers)
     info, encode = model_info(encoder, spec.options)
@@ -200,7 +203,9 @@ class WorkerPool:
         """Start the remaining workers, and check that all have the same model."""
         started = len(self._workers)
         count = len(self._spec.devices)
-        self._workers += [_Worker(self._spec, number) for number in range(started, count)]
+        self._workers += [
+            _Worker(self._spec, number) for number in range(started, count)
+        ]
         for worker in self._workers[started:]:
             self.model_info.check_same(worker.receive(), str(worker))
         return [*self._workers]

@@ -35,7 +35,9 @@ class ActorPool:
     ) -> None:
         self._cluster = cluster
         self._count, resources = _plan_actors(cluster.ray, spec.devices[0], workers)
-        self._new = cluster.ray.remote(scheduling_strategy="SPREAD", **resources)(_Actor).remote
+        self._new = cluster.ray.remote(scheduling_strategy="SPREAD", **resources)(
+            _Actor
+        ).remote
         self._spec = replace(spec, devices=spec.devices[:1])
         self._loading: dict[Any, Any] = {}  # actors by their pending `ModelInfo`
         self._losses = Counter[int | None]()  # by part; None: while loading the model
@@ -57,7 +59,9 @@ class ActorPool:
         busy: dict[Any, tuple[Any, int, list[str]]] = {}
         finished: dict[int, np.ndarray] = {}
         while True:
-            while self._free and (retries or len(busy) + len(finished) < _AHEAD * self._count):
+            while self._free and (
+                retries or len(busy) + len(finished) < _AHEAD * self._count
+            ):
                 job = retries.popleft() if retries else next(unread, None)
                 if job is None:
                     break
@@ -113,7 +117,8 @@ class ActorPool:
                 f"actors were lost repeatedly while {activity} ({error}), probably because memory ran out;"
                 " run the same command again to continue, or with fewer --workers"
             ) from error
-        self._cluster.ray.kill(actor)  # frees the device if the actor is only unreachable
+        # Frees the device if the actor is only unreachable.
+        self._cluster.ray.kill(actor)
         self._start()
 
 
@@ -133,17 +138,23 @@ class _Actor:
         return self._encode(part)
 
 
-def _plan_actors(ray: Any, device: str | None, workers: int | None) -> tuple[int, dict[str, int]]:
+def _plan_actors(
+    ray: Any, device: str | None, workers: int | None
+) -> tuple[int, dict[str, int]]:
     """The number of actors, and the resources of each: a GPU, or a number of cores."""
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     gpus = int(sum(node.get("GPU", 0) for node in nodes))
     if device != "cpu" and gpus:
         return workers or gpus, {"num_gpus": 1}
     if device not in (None, "cpu"):
-        raise ConfigError(f"--device {device}: the cluster has no GPU; give cpu, or leave it out")
+        raise ConfigError(
+            f"--device {device}: the cluster has no GPU; give cpu, or leave it out"
+        )
     cores = [int(node.get("CPU", 0)) for node in nodes if node.get("CPU", 0) >= 1]
     if not cores:
-        raise ConfigError("the cluster has no CPU cores; start a node with `ray start --num-cpus`")
+        raise ConfigError(
+            "the cluster has no CPU cores; start a node with `ray start --num-cpus`"
+        )
     count = workers or len(cores)
     share = max(cores)
     while share > 1 and sum(of_node // share for of_node in cores) < count:

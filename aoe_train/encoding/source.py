@@ -35,7 +35,12 @@ def open_source(path: Path, columns: Mapping[str, str] | None = None) -> TextSou
             )
         return RowSource(path, "text", partial(_text_rows, path))
     from pairkit.dataset.reading.columns import text_column  # takes a while to import
-    from pairkit.dataset.reading.tables import has_header, is_parquet, sheet_of, table_rows
+    from pairkit.dataset.reading.tables import (
+        has_header,
+        is_parquet,
+        sheet_of,
+        table_rows,
+    )
 
     if is_parquet(path):
         batches = ParquetBatches(path)
@@ -70,14 +75,20 @@ def texts(source: TextSource) -> Iterator[str]:
 
     for row, value in source.values():
         if not isinstance(value, str):
-            kind = "no value" if value is None else f"a value of type {type(value).__name__}"
+            kind = (
+                "no value"
+                if value is None
+                else f"a value of type {type(value).__name__}"
+            )
             raise DataError(
                 f"found {kind} in {source.column!r}; expected a text",
                 path=source.path,
                 row=row,
             )
         if not value.strip():
-            raise DataError("the text is empty; drop the row or fill it", path=source.path, row=row)
+            raise DataError(
+                "the text is empty; drop the row or fill it", path=source.path, row=row
+            )
         yield without_tags(value, source.path)
 
 
@@ -119,8 +130,12 @@ class RowSource:
         for rows in self._blocks():
             names = dict.fromkeys(name for row in rows for name in row)
             with _type_errors(self.path):
-                columns = {name: pa.array([row.get(name) for row in rows]) for name in names}
-                block = pa.schema({name: column.type for name, column in columns.items()})
+                columns = {
+                    name: pa.array([row.get(name) for row in rows]) for name in names
+                }
+                block = pa.schema(
+                    {name: column.type for name, column in columns.items()}
+                )
                 schema = pa.unify_schemas([schema, block], promote_options="permissive")
         return schema
 
@@ -160,7 +175,9 @@ class ParquetSource:
         """The file's batches."""
         import pyarrow as pa
 
-        return (pa.Table.from_batches([batch]) for batch in self.batches.read(schema.names))
+        return (
+            pa.Table.from_batches([batch]) for batch in self.batches.read(schema.names)
+        )
 
 
 TextSource = RowSource | ParquetSource

@@ -26,7 +26,13 @@ from numpy import ndarray
 
 from aoe_train.model.folder_checks import mapped_array
 from aoe_train.model.model_folder import working_folder
-from aoe_train.model.quantization import DTYPES, Quantize, quantized, value_ranges, width_of
+from aoe_train.model.quantization import (
+    DTYPES,
+    Quantize,
+    quantized,
+    value_ranges,
+    width_of,
+)
 from pairkit import __version__
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.files import open_own, write_errors, write_json
@@ -154,12 +160,16 @@ class Quantization:
         return entries
 
 
-def write_vectors(path: Path, vectors: PartialOutput, quantization: Quantization) -> None:
+def write_vectors(
+    path: Path, vectors: PartialOutput, quantization: Quantization
+) -> None:
     """Write all vectors as a quantized `.npy`, block by block."""
     quantize = quantization.quantize
     state = vectors.state
     with write_errors(path), open_own(path, "wb") as file:
-        _write_header(file, DTYPES[quantize], state.texts, width_of(state.dim, quantize))
+        _write_header(
+            file, DTYPES[quantize], state.texts, width_of(state.dim, quantize)
+        )
         for block in vectors.blocks():
             file.write(quantization.apply(block).data)
         file.flush()
@@ -236,11 +246,14 @@ def read_ranges(path: Path, dim: int) -> ndarray:
 
 
 def _blocks(path: Path) -> Iterator[ndarray]:
-    remedy = "give vectors in .npy, or an int8 output of `aoe encode` with its .run.json"
+    remedy = (
+        "give vectors in .npy, or an int8 output of `aoe encode` with its .run.json"
+    )
     vectors = mapped_array(path, remedy)
     if vectors.ndim != 2 or not vectors.shape[1] or vectors.dtype.kind != "f":
         raise DataError(
-            "expected vectors (text, dim) of floats, or int8 output with its record", path=path
+            "expected vectors (text, dim) of floats, or int8 output with its record",
+            path=path,
         )
     for start in range(0, len(vectors), _BLOCK_VECTORS):
         block = np.asarray(vectors[start : start + _BLOCK_VECTORS], np.float32)

@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, SupportsFloat
 import numpy as np
 
 from aoe_train.data.examples import Say
-from aoe_train.evaluation.overlap import digests, overlap, trained_examples, training_digests
+from aoe_train.evaluation.overlap import (
+    digests,
+    overlap,
+    trained_examples,
+    training_digests,
+)
 from aoe_train.evaluation.pair_metrics import Correlation, binary, correlation
 from aoe_train.evaluation.pair_task import PairSource, PairTask, pair_task
 from aoe_train.evaluation.resample import MeanMetrics, Metrics, Resampling, compare
@@ -104,7 +109,9 @@ def _score_rows(encode: Encode, examples: Examples, similarity: Similarity) -> M
             "vectors of held-out texts contain NaN or infinity; after training, lower --lr"
         )
     if examples.kind == "triplet":
-        return MeanMetrics({"triplet_accuracy": is_nearer(vectors, examples.rows, similarity)})
+        return MeanMetrics(
+            {"triplet_accuracy": is_nearer(vectors, examples.rows, similarity)}
+        )
     if examples.labels is None:
         ranks = reciprocal_ranks(
             vectors,
@@ -172,7 +179,9 @@ class JudgedPairs:
             )
         task = pair_task(pairs.name, frame)
         if len(set(task.labels.tolist())) < 2:
-            raise DataError("all labels are equal; expected different labels", path=name)
+            raise DataError(
+                "all labels are equal; expected different labels", path=name
+            )
         return cls(name, task)
 
     def __len__(self) -> int:
@@ -201,7 +210,9 @@ class JudgedPairs:
         vectors = TaskVectors(encode, [task.texts], similarity=similarity)
         similarities = task.similarities(vectors)
         if np.isin(task.labels, (0, 1)).all():
-            return binary(similarities, task.labels, self.name, probabilities=task.probabilities)
+            return binary(
+                similarities, task.labels, self.name, probabilities=task.probabilities
+            )
         return correlation(similarities, task.labels, self.name)
 
     def gain(
@@ -217,7 +228,8 @@ class JudgedPairs:
         result = gain(model, backbone, Resampling(_RESAMPLES, seed), trained)
         if result is None:
             raise DataError(
-                "its labels are too uncertain to compare models; use other pairs", path=self.name
+                "its labels are too uncertain to compare models; use other pairs",
+                path=self.name,
             )
         return result
 

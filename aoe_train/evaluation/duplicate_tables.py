@@ -36,7 +36,9 @@ _GIS = ("repo", "number1", "number2")
 _Pairs = Mapping[str, Sequence[tuple[str, str]]]  # by split: (duplicate, canonical)
 
 
-def read_duplicates(source: PairSource, reports: Source | None = None) -> DuplicatesTask:
+def read_duplicates(
+    source: PairSource, reports: Source | None = None
+) -> DuplicatesTask:
     """Read reports of a tracker, and pairs of duplicates; without reports the texts of pairs are searched."""
     if reports is None:
         tracked, pairs = _texts_as_reports(source)
@@ -51,14 +53,18 @@ def read_duplicates(source: PairSource, reports: Source | None = None) -> Duplic
     queries, dropped = build_queries(tracked, pairs)
     for split, reasons in dropped.items():
         if reasons:
-            left_out = [f"{count:,} that {reason}" for reason, count in sorted(reasons.items())]
+            left_out = [
+                f"{count:,} that {reason}" for reason, count in sorted(reasons.items())
+            ]
             counts = ", ".join(left_out)
             of_split = f" of {split}" if len(pairs) > 1 else ""
             source.say(
                 f"{source.name}: left out of {len(pairs[split]):,} pairs{of_split}: {counts}"
             )
     if tracked.empty:
-        source.say(f"{source.name}: left out {len(tracked.empty):,} reports without text")
+        source.say(
+            f"{source.name}: left out {len(tracked.empty):,} reports without text"
+        )
     if tracked.created is None:
         source.say(
             f"{source.name}: no times (a column created), so candidates include newer reports"
@@ -85,7 +91,9 @@ def _judged_and_known(
         return only, ()
     judged = source.split or "test"
     if judged not in queries:
-        raise DataError(f"no split {judged!r}; choose one of {', '.join(queries)}", path=where)
+        raise DataError(
+            f"no split {judged!r}; choose one of {', '.join(queries)}", path=where
+        )
     known: _Queries = ()
     if judged == "test":
         known = queries.get("validation", ())
@@ -112,7 +120,9 @@ def _texts_as_reports(source: PairSource) -> tuple[TrackerReports, _Pairs]:
     return sorted_reports(texts, texts, None, where), duplicates
 
 
-def _duplicate_pairs(part: TablePart, columns: Mapping[str, str] | None) -> list[tuple[str, str]]:
+def _duplicate_pairs(
+    part: TablePart, columns: Mapping[str, str] | None
+) -> list[tuple[str, str]]:
     """The ids (duplicate, canonical) of each pair of label 1."""
     frame = part.numbered(columns)
     where = part.where
@@ -158,7 +168,8 @@ def _read_reports(source: Source) -> TrackerReports:
         ids += _ids(frame, roles["id"], part.where).to_list()
     if created and len(created) < len(ids):
         raise DataError(
-            "only some of its files have times; expected all or none", path=source_name(source)
+            "only some of its files have times; expected all or none",
+            path=source_name(source),
         )
     return sorted_reports(ids, texts, created or None, source_name(source))
 
@@ -170,7 +181,9 @@ def _find_roles(frame: pl.DataFrame, where: str) -> dict[str, str]:
     columns_by_name = {name.lower(): name for name in reversed(columns)}
     roles = {}
     for role, aliases in _ALIASES.items():
-        matching = [columns_by_name[alias] for alias in aliases if alias in columns_by_name]
+        matching = [
+            columns_by_name[alias] for alias in aliases if alias in columns_by_name
+        ]
         roles[role] = next(iter(matching), "")
     if not roles["id"] or not (roles["text"] or roles["title"]):
         raise DataError(
@@ -227,12 +240,15 @@ def _ids(frame: pl.DataFrame, name: str, where: str) -> pl.Series:
     column = frame[name]
     if column.dtype.is_nested() or column.dtype.is_float():
         raise DataError(
-            f"{name} has the type {column.dtype}; expected strings or integers", path=where
+            f"{name} has the type {column.dtype}; expected strings or integers",
+            path=where,
         )
     ids = column.cast(pl.String)
     missing = (ids.is_null() | (ids == "")).arg_true()
     if len(missing):
-        raise DataError(f"no {name}; expected an id", path=where, row=frame[ROW][missing[0]])
+        raise DataError(
+            f"no {name}; expected an id", path=where, row=frame[ROW][missing[0]]
+        )
     return ids
 
 

@@ -130,7 +130,9 @@ def build_queries(
     for split, by_query in targets.items():
         queries[split] = []
         for report, target_indices in sorted(by_query.items()):
-            queries[split].append(_build_query(reports, report, target_indices, members[report]))
+            queries[split].append(
+                _build_query(reports, report, target_indices, members[report])
+            )
     return queries, dropped
 
 
@@ -158,8 +160,12 @@ def _build_query(
     candidates = len(reports.ids)
     if reports.created is not None:  # without times, all reports are candidates
         candidates = bisect_left(reports.created, reports.created[report])
-    relatives = {member for member in members if member < candidates} - targets - {report}
-    return DuplicateQuery(report, candidates, tuple(sorted(targets)), tuple(sorted(relatives)))
+    relatives = (
+        {member for member in members if member < candidates} - targets - {report}
+    )
+    return DuplicateQuery(
+        report, candidates, tuple(sorted(targets)), tuple(sorted(relatives))
+    )
 
 
 @dataclass(frozen=True)
@@ -192,7 +198,9 @@ class DuplicatesTask:
     def by_both(self, by_vectors: Scores, words: Words, weight: float) -> TaskMetrics:
         """Rank by vectors and words."""
         by_words = self.by_words(words)
-        return self.ranked(lambda query: fused(by_vectors(query), by_words(query), weight))
+        return self.ranked(
+            lambda query: fused(by_vectors(query), by_words(query), weight)
+        )
 
     def chosen_weight(self, by_vectors: Scores, words: Words) -> float | None:
         """The lowest weight of vectors with the best MRR of the known queries; None without these."""
@@ -203,7 +211,9 @@ class DuplicatesTask:
         for query in self.known:
             vector_scores = by_vectors(query)
             word_scores = by_words(query)
-            rankings = [fused(vector_scores, word_scores, weight) for weight in _WEIGHTS]
+            rankings = [
+                fused(vector_scores, word_scores, weight) for weight in _WEIGHTS
+            ]
             total += 1 / first_ranks(query, rankings)
         return _WEIGHTS[int(total.argmax())]
 
@@ -212,13 +222,17 @@ class DuplicatesTask:
         outcomes = metrics(self.queries, scores)
         parts = {}
         for name, rows in self._parts.items():
-            part_outcomes = {metric: values[rows] for metric, values in outcomes.items()}
+            part_outcomes = {
+                metric: values[rows] for metric, values in outcomes.items()
+            }
             parts[name] = MeanMetrics(part_outcomes), len(rows)
         return TaskMetrics(MeanMetrics(outcomes), parts)
 
     def by_vectors(self, vectors: TaskVectors) -> Scores:
         """Scores by vectors, all of which are made comparable once."""
-        matrix = comparable(vectors.matrix[vectors.rows(self.texts)], vectors.similarity)
+        matrix = comparable(
+            vectors.matrix[vectors.rows(self.texts)], vectors.similarity
+        )
 
         def scores(query: DuplicateQuery) -> ndarray:
             vector = matrix[query.report : query.report + 1]
@@ -246,7 +260,10 @@ class DuplicatesTask:
     def _parts(self) -> Mapping[str, ndarray]:
         """The queries by length in tokens and by days since their newest target, without empty parts."""
         texts = [self.texts[query.report] for query in self.queries]
-        parts = {f"{name} tokens": rows for name, rows in length_buckets(texts, texts).items()}
+        parts = {
+            f"{name} tokens": rows
+            for name, rows in length_buckets(texts, texts).items()
+        }
         created = self.reports.created
         if created is None:
             return parts
@@ -298,7 +315,9 @@ def _average_precision(query: DuplicateQuery, scores: ndarray) -> float:
     negatives = scores[_is_negative(query)]
     positives = -np.sort(-scores[[*query.targets, *query.relatives]])
     hits = np.arange(1, len(positives) + 1)
-    negatives_before = np.array([_count_before(negatives, score) for score in positives])
+    negatives_before = np.array(
+        [_count_before(negatives, score) for score in positives]
+    )
     precisions = hits / (negatives_before + hits)
     return float(precisions.mean())
 
@@ -342,7 +361,9 @@ def score_rows(
                 rows[name] = _Ranking(task.ranked(task.by_words(words)), [*rows])
         first_model = ""
         for name, embedder, trained in models:
-            vectors = TaskVectors(embedder.encode, [task.texts], similarity=embedder.similarity)
+            vectors = TaskVectors(
+                embedder.encode, [task.texts], similarity=embedder.similarity
+            )
             with stage(f"rank by {name}", show):
                 rows |= _model_rankings(task, name, vectors, first_model, trained)
             first_model = first_model or name
@@ -372,7 +393,9 @@ def _model_rankings(
         if first_model:
             compared_with.append(f"{first_model} + {baseline}")
         metrics_of_both = task.by_both(by_vectors, words, weight)
-        rows[f"{name} + {baseline}"] = _Ranking(metrics_of_both, compared_with, trained_on, weight)
+        rows[f"{name} + {baseline}"] = _Ranking(
+            metrics_of_both, compared_with, trained_on, weight
+        )
     return rows
 
 
@@ -381,7 +404,12 @@ def _score(row: _Ranking, rows: Mapping[str, _Ranking], resamples: Resampling) -
     comparisons = {}
     if resamples.number:
         for name in row.compared_with:
-            comparisons[name] = compare(row.metrics.whole, rows[name].metrics.whole, resamples)
+            comparisons[name] = compare(
+                row.metrics.whole, rows[name].metrics.whole, resamples
+            )
     return Score(
-        summarise(row.metrics, resamples), row.overlap, over=comparisons, weight=row.weight
+        summarise(row.metrics, resamples),
+        row.overlap,
+        over=comparisons,
+        weight=row.weight,
     )

@@ -67,7 +67,9 @@ class ModelRequest:
     def check(self) -> None:
         """Refuse missing models and contradictory options before anything is read."""
         prompts = (self.prompt, self.prompt_name)
-        needs_model = any((self.against, self.endpoint, self.sizes, self.purpose, *prompts))
+        needs_model = any(
+            (self.against, self.endpoint, self.sizes, self.purpose, *prompts)
+        )
         if not self.models and needs_model:
             raise ConfigError(_NO_MODEL)
         if self.purpose is not None and self.sizes is not None:
@@ -133,7 +135,9 @@ def evaluate_models(
         tasks = tasks._replace(suite=f"{tasks.suite}, searched for {request.purpose}")
     if not request.models:
         return _judged_candidates(tasks, resampling)
-    plain = request.sizes is None and request.against is None and request.purpose is None
+    plain = (
+        request.sizes is None and request.against is None and request.purpose is None
+    )
     only_task = tasks.tasks[0]
     if plain and isinstance(only_task, DuplicatesTask):
         return _rank(request, only_task, resampling, show, say)
@@ -214,7 +218,9 @@ def _rank(
     return Evaluation(TRACKER, ranked, _resampling=resampling, _rankings=True)
 
 
-def _open_models(request: ModelRequest, show: Listener, say: Say) -> Iterator[_OpenModel]:
+def _open_models(
+    request: ModelRequest, show: Listener, say: Say
+) -> Iterator[_OpenModel]:
     """Each model with each number of layers, opened when its turn comes."""
     depths = [None] if request.sizes is None else request.sizes.layers
     for source, layers in product(request.models, depths):

@@ -100,7 +100,8 @@ def read_digests(folder: Path) -> ndarray | None:
     hashes = mapped_array(path, "copy the model again, or delete this file")
     if hashes.dtype != np.uint64 or hashes.ndim != 1:
         raise DataError(
-            "expected hashes of texts; copy the model again, or delete this file", path=path
+            "expected hashes of texts; copy the model again, or delete this file",
+            path=path,
         )
     return np.asarray(hashes)
 

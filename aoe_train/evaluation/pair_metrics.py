@@ -75,16 +75,20 @@ class Correlation(PairMetrics):
 def correlation(cosines: Pairs, labels: Pairs, where: str) -> Correlation:
     """Refuse cosines and labels that have no correlation."""
     if len(labels) < 2:
-        raise DataError(f"{len(labels)} pairs; a correlation needs at least two", path=where)
+        raise DataError(
+            f"{len(labels)} pairs; a correlation needs at least two", path=where
+        )
     if not np.isfinite(cosines).all():
         raise DataError("the model's vectors contain NaN or infinity", path=where)
     if np.ptp(labels) <= ROUNDING:
         raise DataError(
-            f"all labels are {labels[0]:g}; a correlation needs different labels", path=where
+            f"all labels are {labels[0]:g}; a correlation needs different labels",
+            path=where,
         )
     if np.ptp(cosines) <= ROUNDING:
         raise DataError(
-            f"all cosines are {cosines[0]:g}: the model's vectors have collapsed", path=where
+            f"all cosines are {cosines[0]:g}: the model's vectors have collapsed",
+            path=where,
         )
     return Correlation(cosines, labels)
 
@@ -92,7 +96,8 @@ def correlation(cosines: Pairs, labels: Pairs, where: str) -> Correlation:
 class _SortedValues(NamedTuple):
     """The sorted order of values, from which ranks are computed for any weights."""
 
-    distinct: Int[ndarray, " pair"]  # the number of each pair's value among the distinct values
+    # The number of each pair's value among the distinct values.
+    distinct: Int[ndarray, " pair"]
     order: Int[ndarray, " pair"]
     starts: Int[ndarray, " value"]  # of each distinct value in the order
 

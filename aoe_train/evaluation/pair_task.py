@@ -12,7 +12,13 @@ import numpy as np
 import polars as pl
 from numpy import ndarray
 
-from aoe_train.data.examples import Say, distinct, read_examples, resolve_conflicts, silent
+from aoe_train.data.examples import (
+    Say,
+    distinct,
+    read_examples,
+    resolve_conflicts,
+    silent,
+)
 from aoe_train.evaluation.pair_metrics import binary, correlation
 from aoe_train.evaluation.resample import Metrics
 from aoe_train.evaluation.tasks import Split, TaskMetrics, TaskVectors
@@ -79,7 +85,9 @@ class PairTask:
         def metrics(rows: ndarray | slice, probabilities: ndarray | None) -> Metrics:
             labels = self.labels[rows]
             if self.is_binary:
-                return binary(cosines[rows], labels, self.name, thresholds, probabilities)
+                return binary(
+                    cosines[rows], labels, self.name, thresholds, probabilities
+                )
             return correlation(cosines[rows], labels, self.name)
 
         parts: dict[str, tuple[Metrics | None, int]] = {}
@@ -178,7 +186,9 @@ class PairSource(NamedTuple):
         where = source_name(self.source)
         splits = () if split is None else split_names(self.source)
         if split is not None and split not in splits:
-            raise DataError(f"no split {split!r}; choose one of {', '.join(splits)}", path=where)
+            raise DataError(
+                f"no split {split!r}; choose one of {', '.join(splits)}", path=where
+            )
         noting_once = self._replace(say=cache(self.say))
         (frame,) = noting_once.read(split).values()
         dev = None
@@ -186,7 +196,9 @@ class PairSource(NamedTuple):
         if split == "test" and "validation" in splits:
             (dev_frame,) = noting_once.read("validation").values()
             if dev_frame["label"].n_unique() < 2:
-                self.say(f"{where}: validation has only one label, so it can't choose thresholds")
+                self.say(
+                    f"{where}: validation has only one label, so it can't choose thresholds"
+                )
             else:
                 dev = pair_task(f"{self.name}, validation", dev_frame)
         task = pair_task(self.name, frame)
@@ -207,7 +219,9 @@ class PairSource(NamedTuple):
             self.say(f"{pairs.source}: {text}")
 
         columns = self.columns
-        if columns and not all(has_header(file, columns) for file in files_of(self.source)):
+        if columns and not all(
+            has_header(file, columns) for file in files_of(self.source)
+        ):
             roles = [f"column {number} is {role}" for role, number in columns.items()]
             note(f"no header line; {', '.join(roles)}")
         meaning = describe_labels(pairs.labels)
@@ -216,7 +230,9 @@ class PairSource(NamedTuple):
         for frame in pairs.splits.values():
             if frame.height:
                 rows = distinct(frame.select("text1", "text2", "label"))
-                resolve_conflicts(rows, "keep", locate=partial(_file_and_row, frame), say=note)
+                resolve_conflicts(
+                    rows, "keep", locate=partial(_file_and_row, frame), say=note
+                )
         return {name: frame.drop(FILE, ROW) for name, frame in pairs.splits.items()}
 
     def _chosen_split(self, say: Say) -> str | None:

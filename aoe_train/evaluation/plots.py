@@ -53,10 +53,14 @@ def cosine_plots(scores: Mapping[str, Mapping[str, Score]], against: str | None)
         by_model: dict[str, Binary] = {}
         for model, by_task in scores.items():
             pairs = zip((model, against or ""), by_task[task].metrics, strict=False)
-            by_model |= {name: metrics for name, metrics in pairs if isinstance(metrics, Binary)}
+            by_model |= {
+                name: metrics for name, metrics in pairs if isinstance(metrics, Binary)
+            }
         if by_model:
             histograms = _histograms(by_model)
-            plots.append(f'<h3>{escape(task)}</h3><div class="tables">{histograms}</div>')
+            plots.append(
+                f'<h3>{escape(task)}</h3><div class="tables">{histograms}</div>'
+            )
     if not plots:
         return ""
     note = "<p>The better the labels are separated, the better the model. Both areas are equal.</p>"
@@ -68,7 +72,9 @@ def _histograms(by_model: Mapping[str, Binary]) -> str:
     cosines = np.concatenate([metrics.cosines for metrics in by_model.values()])
     edges = np.linspace(cosines.min(), cosines.max(), _BINS + 1)
     axis = _line(*(f"{edges[place]:.2f}" for place in (0, _BINS // 2, _BINS)))
-    return "".join(_histogram(name, metrics, edges, axis) for name, metrics in by_model.items())
+    return "".join(
+        _histogram(name, metrics, edges, axis) for name, metrics in by_model.items()
+    )
 
 
 def _histogram(
@@ -88,7 +94,9 @@ def _histogram(
     for label, side in enumerate(_SIDES):
         steps = "".join(f"V{top:.4f}h1" for top in 1 - heights[label] / highest)
         areas += f'<path class="{side}" d="M0 1{steps}V1Z"/>'
-        legend.append(f'<b class="{side}">label {label}: {len(by_label[label]):,} pairs</b>')
+        legend.append(
+            f'<b class="{side}">label {label}: {len(by_label[label]):,} pairs</b>'
+        )
     plot = _line(*legend) + _picture(_BINS, 1, areas) + axis
     return f'<figure class="plot areas"><b>{escape(name)}</b>{plot}</figure>'
 

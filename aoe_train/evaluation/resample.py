@@ -109,7 +109,9 @@ def intervals(metrics: Metrics, resamples: Resampling) -> dict[str, Interval]:
     return bounds
 
 
-def compare(model: Metrics, rival: Metrics, resamples: Resampling) -> dict[str, Comparison]:
+def compare(
+    model: Metrics, rival: Metrics, resamples: Resampling
+) -> dict[str, Comparison]:
     """Compare two models on every metric that isn't constant or undefined, with the same resamples."""
     if model.n != rival.n:
         raise DataError(
@@ -129,7 +131,9 @@ def compare(model: Metrics, rival: Metrics, resamples: Resampling) -> dict[str, 
         tail = min((defined <= 0).sum(), (defined >= 0).sum())
         two_sided = 2 * (tail + 1) / (len(defined) + 1)
         p = float(min(1, two_sided))
-        comparisons[name] = Comparison(difference, _interval(resampled, resamples.level), p)
+        comparisons[name] = Comparison(
+            difference, _interval(resampled, resamples.level), p
+        )
     return comparisons
 
 
@@ -139,7 +143,9 @@ def _interval(values: np.ndarray, level: float) -> Interval:
     return Interval(float(low), float(high))
 
 
-def _resampled(models: Sequence[Metrics], resamples: Resampling) -> list[dict[str, np.ndarray]]:
+def _resampled(
+    models: Sequence[Metrics], resamples: Resampling
+) -> list[dict[str, np.ndarray]]:
     """The metrics of each model in all resamples."""
     blocks: list[dict[str, list[np.ndarray]]] = [defaultdict(list) for _ in models]
     for counts in _counts(models[0].n, resamples):
@@ -147,7 +153,8 @@ def _resampled(models: Sequence[Metrics], resamples: Resampling) -> list[dict[st
             for name, values in model.figures(counts).items():
                 by_name[name].append(values)
     return [
-        {name: np.concatenate(values) for name, values in by_name.items()} for by_name in blocks
+        {name: np.concatenate(values) for name, values in by_name.items()}
+        for by_name in blocks
     ]
 
 

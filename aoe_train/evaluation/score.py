@@ -117,7 +117,9 @@ class Gain:
             metric=stored["metric"],
             before=stored["before"],
             after=stored["after"],
-            ahead=Comparison(stored["difference"], Interval(*stored["ci95"]), float("nan")),
+            ahead=Comparison(
+                stored["difference"], Interval(*stored["ci95"]), float("nan")
+            ),
             reliability=stored["reliability"],
             pairs=stored["pairs"],
             rarer=stored["rarer"],
@@ -167,13 +169,17 @@ class Score:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object: scores and `overlap`, and optionally `against`, `gain`, `over` and `weight`."""
-        values = self.result.to_dict() | {"overlap": self.overlap and asdict(self.overlap)}
+        values = self.result.to_dict() | {
+            "overlap": self.overlap and asdict(self.overlap)
+        }
         if self.weight is not None:
             values["weight"] = self.weight
         if self.over:
             over: dict[str, dict[str, Any]] = {}
             for row, comparisons in self.over.items():
-                over[row] = {metric: ahead.to_dict() for metric, ahead in comparisons.items()}
+                over[row] = {
+                    metric: ahead.to_dict() for metric, ahead in comparisons.items()
+                }
             values["over"] = over
         if self.rival is None:
             return values
@@ -205,7 +211,9 @@ def score(
         ours = _measure_tasks(embedder, tasks, purpose, show)
         theirs = {} if rival is None else _measure_tasks(rival, tasks, purpose, show)
         scores = dict[str, Score]()
-        training_hashes = [hashes for hashes in (trained, rival_trained) if hashes is not None]
+        training_hashes = [
+            hashes for hashes in (trained, rival_trained) if hashes is not None
+        ]
         for task in _with_progress(tasks, "resample", show):
             metrics = ours[task.name]
             rival_metrics = theirs.get(task.name)
@@ -215,15 +223,20 @@ def score(
                 if training_hashes:
                     seen = trained_examples(task, np.concatenate(training_hashes))
                 scored = replace(
-                    scored, gain=gain(metrics.whole, rival_metrics.whole, resamples, seen)
+                    scored,
+                    gain=gain(metrics.whole, rival_metrics.whole, resamples, seen),
                 )
             scores[task.name] = scored
         return scores
 
 
-def score_candidates(task: SearchTask, resamples: Resampling) -> dict[str, dict[str, Score]]:
+def score_candidates(
+    task: SearchTask, resamples: Resampling
+) -> dict[str, dict[str, Score]]:
     """Score each candidate of a sheet of judged results, and its gain over the first one."""
-    metrics = {name: TaskMetrics(task.metrics(ranks)) for name, ranks in task.ranks.items()}
+    metrics = {
+        name: TaskMetrics(task.metrics(ranks)) for name, ranks in task.ranks.items()
+    }
     if len(metrics) < 2:
         raise DataError(
             "has no candidates to compare; sample again with this version's `aoe sample-pairs --queries`, or"
@@ -237,7 +250,9 @@ def score_candidates(task: SearchTask, resamples: Resampling) -> dict[str, dict[
         rival = None if candidate_metrics is first else first
         scored = _score_task(task, candidate_metrics, rival, None, resamples)
         if rival is not None and resamples.number:
-            scored = replace(scored, gain=gain(candidate_metrics.whole, rival.whole, for_all))
+            scored = replace(
+                scored, gain=gain(candidate_metrics.whole, rival.whole, for_all)
+            )
         scores[name] = {task.name: scored}
     return scores
 
@@ -317,13 +332,18 @@ def gain(
         is_judged = measured is None or not np.isnan(measured.after)
     if not is_judged:
         measured = _gain(model, rival, resamples)
-    return measured and replace(measured, trained_rows=len(trained), is_judged=is_judged)
+    return measured and replace(
+        measured, trained_rows=len(trained), is_judged=is_judged
+    )
 
 
 def _metrics_of(metrics: Any, examples: ndarray) -> Any:
     """The metrics of some examples."""
     if isinstance(metrics, MeanMetrics):
-        outcomes = {name: np.asarray(values)[examples] for name, values in metrics.outcomes.items()}
+        outcomes = {
+            name: np.asarray(values)[examples]
+            for name, values in metrics.outcomes.items()
+        }
         return replace(metrics, outcomes=outcomes)
     chosen = {}
     for field_ in fields(metrics):
@@ -348,7 +368,9 @@ def _gain(model: Metrics, rival: Metrics, resamples: Resampling) -> Gain | None:
         probabilities = model.probabilities
         if _is_uncertain(probabilities):
             if model.n != rival.n:
-                raise DataError(f"{model.n} pairs against {rival.n}; expected the same pairs")
+                raise DataError(
+                    f"{model.n} pairs against {rival.n}; expected the same pairs"
+                )
             factor = reliability(probabilities, np.ones((1, model.n))).item()
             if not factor > 0:
                 return None
@@ -358,10 +380,14 @@ def _gain(model: Metrics, rival: Metrics, resamples: Resampling) -> Gain | None:
     rarer = model.n
     if isinstance(model, Binary):
         rarer = model.rarer_label()
-    return Gain(metric, rival_scores[metric], scores[metric], ahead, factor, model.n, rarer)
+    return Gain(
+        metric, rival_scores[metric], scores[metric], ahead, factor, model.n, rarer
+    )
 
 
-def _search_gain(model: SearchMetrics, rival: SearchMetrics, resamples: Resampling) -> Gain:
+def _search_gain(
+    model: SearchMetrics, rival: SearchMetrics, resamples: Resampling
+) -> Gain:
     """The difference of P@1 or MRR over all queries; its interval is over the judged ones."""
     metric = next(iter(model.outcomes))
     differences = model.outcomes[metric].astype(float) - rival.outcomes[metric]

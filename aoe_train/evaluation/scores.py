@@ -109,7 +109,10 @@ class Evaluation(Printed):
         for model, task, score in self._scores_by_task():
             by_model.setdefault(model, {})[task] = score.to_dict()
         if self.sizes:
-            sizes = [{**self._size_dict(key), "tasks": tasks} for key, tasks in by_model.items()]
+            sizes = [
+                {**self._size_dict(key), "tasks": tasks}
+                for key, tasks in by_model.items()
+            ]
             return {"sizes": sizes}
         if len(by_model) > 1:
             return by_model
@@ -129,7 +132,9 @@ class Evaluation(Printed):
         frame = pl.DataFrame(list(self._polars_rows()), schema, orient="row")
         if not self.sizes:
             return frame
-        sizes = pl.DataFrame([{"key": key, **self._size_dict(key)} for key in self.sizes])
+        sizes = pl.DataFrame(
+            [{"key": key, **self._size_dict(key)} for key in self.sizes]
+        )
         return frame.rename({"model": "key"}).join(sizes, on="key").drop("key")
 
     def to_markdown(self) -> str:
@@ -139,7 +144,9 @@ class Evaluation(Printed):
             parts += [f"## {table.title}", card.table(table.headings, table.rows)]
 
         if self._resampling.number:
-            resamples = f"{self._resampling.number:,} resamples, seed {self._resampling.seed}"
+            resamples = (
+                f"{self._resampling.number:,} resamples, seed {self._resampling.seed}"
+            )
             parts.append(f"In brackets: 95 % bootstrap intervals ({resamples}).")
 
         leaks = []
@@ -162,7 +169,10 @@ class Evaluation(Printed):
         if self.against is not None and self.against not in self.scores:
             name += f" against {self.against}"
         verdicts = [f"<p>{escape(verdict)}</p>" for verdict in self.verdicts()]
-        tables = [f'<div class="scroll">{table._repr_html_()}</div>' for table in self.tables()]
+        tables = [
+            f'<div class="scroll">{table._repr_html_()}</div>'
+            for table in self.tables()
+        ]
         sections = {
             "Verdict": "".join(verdicts),
             "Scores": "".join(tables),
@@ -175,7 +185,9 @@ class Evaluation(Printed):
         """The tables of the suite tracker, in which `scores` has rankings instead of models."""
         (task,) = next(iter(self.scores.values()))
         scores = {ranking: by_task[task] for ranking, by_task in self.scores.items()}
-        tables = [rankings(scores, f"{task}: duplicates found, times 100", subsets=subsets)]
+        tables = [
+            rankings(scores, f"{task}: duplicates found, times 100", subsets=subsets)
+        ]
         if self._resampling.number:
             title = f"{task}: difference times 100, with 95 % intervals over queries"
             tables.append(ahead(scores, title))
@@ -186,7 +198,12 @@ class Evaluation(Printed):
         values: dict[str, Any] = {"model": size.model}
         if size.layers is not None:
             values["layers"] = size.layers
-        return {**values, "dim": size.dim, "quantize": size.quantize, "bytes": size.bytes}
+        return {
+            **values,
+            "dim": size.dim,
+            "quantize": size.quantize,
+            "bytes": size.bytes,
+        }
 
     def _polars_rows(self) -> Iterator[tuple[Any, ...]]:
         """The rows of `to_polars`."""
@@ -223,7 +240,9 @@ def figures(scores: Scores, title: str, *, subsets: bool) -> ResultTable:
                 table.add_row(label, *cells, *tail)
                 continue
             for metric in result.scores:
-                table.add_row(label, _metric_label(metric), _cell(result, metric), *tail)
+                table.add_row(
+                    label, _metric_label(metric), _cell(result, metric), *tail
+                )
 
     if is_wide and len(scores) > 1:
         means = mean_figures([score.result for score in scores.values()])
@@ -373,7 +392,9 @@ def mean_figures(results: Sequence[Result]) -> dict[str, float]:
     return means
 
 
-def _with_parts(name: str, score: Score, *, subsets: bool) -> Iterator[tuple[str, Result]]:
+def _with_parts(
+    name: str, score: Score, *, subsets: bool
+) -> Iterator[tuple[str, Result]]:
     """The result of a task, and with `subsets` those of its parts, with their labels."""
     yield name, score.result
     if subsets:

@@ -23,8 +23,18 @@ from numpy import ndarray
 from aoe_train.data.examples import Say
 from aoe_train.evaluation.resample import MeanMetrics
 from aoe_train.evaluation.tasks import SearchText, Split, TaskVectors
-from aoe_train.model.similarity import ROUNDING, all_similarities, comparable, pair_similarities
-from aoe_train.objectives.training_rows import ABSENT, Examples, TextSelection, distinct_texts
+from aoe_train.model.similarity import (
+    ROUNDING,
+    all_similarities,
+    comparable,
+    pair_similarities,
+)
+from aoe_train.objectives.training_rows import (
+    ABSENT,
+    Examples,
+    TextSelection,
+    distinct_texts,
+)
 from aoe_train.settings.train_settings import Similarity
 from pairkit.base.errors import DataError
 from pairkit.dataset.reading.parts import read_beir, split_of
@@ -57,7 +67,8 @@ class SearchTask:
     queries: Sequence[ndarray]
     top: int
     share: float
-    ranks: Mapping[str, ndarray]  # of each row by candidate; 0 if it isn't among the first `top`
+    # Of each row by candidate; 0 if it isn't among the first `top`
+    ranks: Mapping[str, ndarray]
 
     @property
     def texts(self) -> Sequence[SearchText]:
@@ -98,7 +109,8 @@ def search_task(name: str, frame: pl.DataFrame, say: Say) -> SearchTask:
     """A task from the queries whose results are all judged; raises DataError if there are none."""
     if not np.isin(frame["label"].to_numpy(), (0, 1)).all():
         raise DataError(
-            "expected labels 0 and 1; judge its pairs with `pairs review --no-grades`", path=name
+            "expected labels 0 and 1; judge its pairs with `pairs review --no-grades`",
+            path=name,
         )
     samples = frame.select("query_top", "query_share").unique()
     if samples.height > 1:
@@ -112,8 +124,12 @@ def search_task(name: str, frame: pl.DataFrame, say: Say) -> SearchTask:
     if left_out:
         say(f"{name}: left out {left_out:,} queries with unjudged results")
     if judged.is_empty():
-        raise DataError("no query has judgements of all its results; judge more pairs", path=name)
-    queries = judged.with_row_index().group_by("text1", maintain_order=True).agg("index")
+        raise DataError(
+            "no query has judgements of all its results; judge more pairs", path=name
+        )
+    queries = (
+        judged.with_row_index().group_by("text1", maintain_order=True).agg("index")
+    )
     ranks = {}
     for column in judged:
         if column.name.startswith(RANK):
@@ -192,7 +208,9 @@ class RetrievalTask:
 
         ids = np.arange(2 * count) % count
         reciprocal = reciprocal_ranks(matrix, rows, vectors.similarity, content_ids=ids)
-        row_values = {f"recall@{depth}": reciprocal >= 1 / depth for depth in _RECALL_DEPTHS}
+        row_values = {
+            f"recall@{depth}": reciprocal >= 1 / depth for depth in _RECALL_DEPTHS
+        }
         if self.examples.kind == "triplet":
             row_values["triplet_accuracy"] = is_nearer(matrix, rows, vectors.similarity)
 
@@ -222,7 +240,9 @@ class GroupTask:
 
     def measure(self, vectors: TaskVectors) -> SearchMetrics:
         """Average precision at ten, and P@1, of each text with others in its group: (text,)."""
-        matrix = comparable(vectors.matrix[vectors.rows(self.texts)], vectors.similarity)
+        matrix = comparable(
+            vectors.matrix[vectors.rows(self.texts)], vectors.similarity
+        )
         others = np.bincount(self.groups)[self.groups] - 1
         queries = np.flatnonzero(others)
         blocks = list[ndarray]()
@@ -248,7 +268,9 @@ def group_task(name: str, rows: Examples) -> GroupTask:
     texts = [rows.texts[text] for text in kept[:, 0].tolist()]
     _, groups = np.unique(kept[:, 1], return_inverse=True)
     if np.bincount(groups).max() < 2:
-        raise DataError("each group has one text; expected groups of several", path=name)
+        raise DataError(
+            "each group has one text; expected groups of several", path=name
+        )
     return GroupTask(name, texts, groups)
 
 
@@ -302,12 +324,16 @@ class CorpusTask:
 
     def _ranked_gains(self, vectors: TaskVectors) -> ndarray:
         """The gains of the nearest documents of each query, (query, rank)."""
-        matrix = comparable(vectors.matrix[vectors.rows(self.texts)], vectors.similarity)
+        matrix = comparable(
+            vectors.matrix[vectors.rows(self.texts)], vectors.similarity
+        )
         queries, documents = np.split(matrix, [len(self.queries)])
         depth = min(_MAX_DEPTH, len(documents))
         ranked = np.zeros((len(queries), depth))
         for start in range(0, len(queries), _BLOCK):
-            block = all_similarities(queries[start : start + _BLOCK], documents, vectors.similarity)
+            block = all_similarities(
+                queries[start : start + _BLOCK], documents, vectors.similarity
+            )
             for query, similarities in enumerate(block, start):
                 # Ties count against relevant documents.
                 similarities[self.relevant[query]] -= ROUNDING
@@ -329,17 +355,22 @@ def corpus_task(folder: Path, split: Split | None, say: Say) -> CorpusTask:
     if path is None:
         names = ", ".join(files) or "none"
         raise DataError(
-            f"no judgements of {split_name}, found {names}; choose with --split", path=folder
+            f"no judgements of {split_name}, found {names}; choose with --split",
+            path=folder,
         )
     judged = beir.relevant(path)
     known = judged.filter(pl.all_horizontal(pl.col("anchor", "positive").is_not_null()))
     left_out = len(judged) - len(known)
     if left_out:
-        say(f"{folder.name}: left out {left_out:,} judgements of unknown queries or documents")
+        say(
+            f"{folder.name}: left out {left_out:,} judgements of unknown queries or documents"
+        )
     if known.is_empty():
         raise DataError("no relevant document of a query", path=path)
     document_of = {id_: number for number, id_ in enumerate(beir.corpus["id"])}
-    queries = known.group_by("query", "anchor", maintain_order=True).agg("document", "gain")
+    queries = known.group_by("query", "anchor", maintain_order=True).agg(
+        "document", "gain"
+    )
     relevant = []
     excluded = []
     for query, documents in queries.select("query", "document").iter_rows():

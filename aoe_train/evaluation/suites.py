@@ -14,7 +14,12 @@ import numpy as np
 from aoe_train.data.examples import silent
 from aoe_train.evaluation.duplicate_tables import read_duplicates
 from aoe_train.evaluation.pair_task import PairSource, PairTask, pair_task
-from aoe_train.evaluation.search_results import RetrievalTask, corpus_task, group_task, search_task
+from aoe_train.evaluation.search_results import (
+    RetrievalTask,
+    corpus_task,
+    group_task,
+    search_task,
+)
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.dataset.labels import LabelRules
 from pairkit.dataset.reading.parts import is_beir, valid_path
@@ -38,8 +43,14 @@ _YEARS = {  # 2013 without SMT, which is only available from LDC
 }
 _FILES: dict[str, dict[Split, tuple[str, int]]] = {
     **{name: {"test": (f"sts/{name}.tsv", rows)} for name, rows in _YEARS.items()},
-    "STS-B": {"test": ("stsb/stsb-test.tsv", 1379), "validation": ("stsb/stsb-dev.tsv", 1500)},
-    "SICK-R": {"test": ("sick/sick-test.tsv", 4927), "validation": ("sick/sick-trial.tsv", 500)},
+    "STS-B": {
+        "test": ("stsb/stsb-test.tsv", 1379),
+        "validation": ("stsb/stsb-dev.tsv", 1500),
+    },
+    "SICK-R": {
+        "test": ("sick/sick-test.tsv", 4927),
+        "validation": ("sick/sick-trial.tsv", 500),
+    },
 }
 STS = tuple(_FILES)
 """The default tasks, in the order of the papers' tables."""
@@ -80,7 +91,9 @@ def read_sts(
         tasks.append(pair_task(name, frame))
     if not tasks:
         reasons = [f"{name}: {reason}" for name, reason in missing.items()]
-        raise DataError(f"contains none of the tasks ({'; '.join(reasons)})", path=data_dir)
+        raise DataError(
+            f"contains none of the tasks ({'; '.join(reasons)})", path=data_dir
+        )
     return tasks, missing
 
 
@@ -106,11 +119,15 @@ class TaskRequest(NamedTuple):
     def check(self, rules: Mapping[str, object]) -> None:
         """Refuse contradictory options before anything is read."""
         if self.data is not None and (self.data_dir is not None or self.tasks):
-            raise ConfigError("--data replaces the test sets; leave --data-dir and --tasks out")
+            raise ConfigError(
+                "--data replaces the test sets; leave --data-dir and --tasks out"
+            )
         data_options = {"--columns": self.columns, "--reports": self.reports, **rules}
         data_flags = [flag for flag, value in data_options.items() if value is not None]
         if self.data is None and data_flags:
-            raise ConfigError(f"{data_flags[0]} needs --data, your own pairs; leave it out")
+            raise ConfigError(
+                f"{data_flags[0]} needs --data, your own pairs; leave it out"
+            )
         if self.reports is not None and self.suite != TRACKER:
             raise ConfigError(f"--reports needs --suite={TRACKER}; leave it out")
         if self.split not in (None, "test", "validation"):
@@ -186,9 +203,14 @@ class TaskRequest(NamedTuple):
     def _groups(self, source: PairSource) -> GroupTask:
         """The texts of a table, and the group of each."""
         columns = dict(self.columns or {})
-        roles = {"anchor": columns.pop("text", "text"), "positive": columns.pop("group")}
+        roles = {
+            "anchor": columns.pop("text", "text"),
+            "positive": columns.pop("group"),
+        }
         if columns or self.suite is not None:
-            raise ConfigError("--columns with group takes only text and group, and no --suite")
+            raise ConfigError(
+                "--columns with group takes only text and group, and no --suite"
+            )
         rules = LabelRules(bad_rows="skip")  # texts without a group
         examples = source._replace(columns=roles, rules=rules).positives()
         return group_task(source.name, cast("Examples", examples))

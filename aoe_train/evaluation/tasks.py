@@ -31,14 +31,27 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from aoe_train.evaluation.resample import Interval, MeanMetrics, Metrics, Resampling, intervals
+from aoe_train.evaluation.resample import (
+    Interval,
+    MeanMetrics,
+    Metrics,
+    Resampling,
+    intervals,
+)
 from aoe_train.model.collection import Collection, drawn
 from aoe_train.model.similarity import scaled_to_one
 from aoe_train.settings.prompt_settings import NamedPrompts
 from aoe_train.settings.train_settings import Purpose, Similarity
 from pairkit.base.errors import DataError
 
-__all__ = ["EvaluationTask", "Input", "MeanMetrics", "Metrics", "TaskMetrics", "TaskVectors"]
+__all__ = [
+    "EvaluationTask",
+    "Input",
+    "MeanMetrics",
+    "Metrics",
+    "TaskMetrics",
+    "TaskVectors",
+]
 
 Split = Literal["test", "validation"]
 
@@ -102,7 +115,9 @@ class TaskVectors:
         self.matrix = vectors[0] if len(vectors) == 1 else np.concatenate(vectors)
         shape = self.matrix.shape
         if len(shape) != 2 or shape[0] != len(inputs):
-            raise DataError(f"vectors of {len(inputs)} texts have shape {shape}; expected one each")
+            raise DataError(
+                f"vectors of {len(inputs)} texts have shape {shape}; expected one each"
+            )
         invalid = np.flatnonzero(~np.isfinite(self.matrix).all(axis=1))
         if len(invalid):
             raise DataError(
@@ -113,7 +128,11 @@ class TaskVectors:
     def among(self, inputs: Sequence[Input], purpose: Purpose) -> TaskVectors:
         """These vectors as in an index for this purpose, of all inputs that aren't queries."""
         units = scaled_to_one(self.matrix.astype(np.float32))
-        texts = [item for item in inputs if not (isinstance(item, SearchText) and item.is_query)]
+        texts = [
+            item
+            for item in inputs
+            if not (isinstance(item, SearchText) and item.is_query)
+        ]
         searched = units[np.unique(self.rows(texts))]
         collection = Collection(searched[drawn(len(searched))], purpose)
         transformed = copy(self)
@@ -177,7 +196,9 @@ class Result:
         if self.intervals:
             values["ci95"] = bounds
         if self.subsets:
-            values["subsets"] = {name: part.to_dict() for name, part in self.subsets.items()}
+            values["subsets"] = {
+                name: part.to_dict() for name, part in self.subsets.items()
+            }
         return values
 
 

@@ -148,7 +148,10 @@ class Exported(OutputResult):
     def next_steps(self) -> list[tuple[str, list[str]]]:
         """How to send it to the Hub."""
         return [
-            ("upload it to the Hub", ["hf", "upload", "OWNER/NAME", str(self.out), "--private"])
+            (
+                "upload it to the Hub",
+                ["hf", "upload", "OWNER/NAME", str(self.out), "--private"],
+            )
         ]
 
 
@@ -176,7 +179,8 @@ def export(
     if has_lora(encoder.model.backbone):
         merge_lora(encoder.model.backbone)
         merged = True
-    encoder.model.to(DTYPES[dtype]).float()  # round to the stored precision, compute in fp32
+    # Round to the stored precision, compute in fp32.
+    encoder.model.to(DTYPES[dtype]).float()
     expected = encoder.encode(texts)
     graph = GRAPHS.get(form)
     within = _TOLERANCE if graph is None else _GRAPH_TOLERANCE
@@ -185,7 +189,13 @@ def export(
         largest = verify(encode, texts, expected, path=out, within=within)
         for name in encoder.settings.prompts:
             prompted = encoder.encode(texts[:1], prompt_name=name)
-            verify(partial(encode, prompt_name=name), texts[:1], prompted, path=out, within=within)
+            verify(
+                partial(encode, prompt_name=name),
+                texts[:1],
+                prompted,
+                path=out,
+                within=within,
+            )
         loss = None
         if graph and form == INT8:  # replaces the verified float32 graph
             quantize_onnx(folder)
@@ -220,7 +230,9 @@ def backbone_of(model: str | Path, folder: Path) -> str:
     sources = read_object(folder / RUN_FILE).get("sources")
     backbone = sources.get("backbone") if isinstance(sources, dict) else None
     if not isinstance(backbone, str):
-        raise ConfigError(f"{model}: its run.json doesn't name its backbone; give --backbone")
+        raise ConfigError(
+            f"{model}: its run.json doesn't name its backbone; give --backbone"
+        )
     return backbone
 
 
@@ -228,7 +240,9 @@ def backbone_of(model: str | Path, folder: Path) -> str:
 def mix(encoder: Encoder, backbone: Encoder, share: float) -> bool:
     """Average `encoder` with its backbone, in place (WiSE-FT, Eq. 1); returns whether it had adapters."""
     if not 0 < share <= 1:
-        raise ConfigError(f"interpolate {share:g}: expected a number above 0 and at most 1")
+        raise ConfigError(
+            f"interpolate {share:g}: expected a number above 0 and at most 1"
+        )
     had_adapters = has_lora(encoder.model.backbone)
     for model in (encoder.model, backbone.model):
         if has_lora(model.backbone):
@@ -284,7 +298,9 @@ def _write_model(
     return _sentence_transformers_encoder(folder, trust=reason is not None), reason
 
 
-def _sentence_transformers_encoder(folder: Path, *, trust: bool) -> Callable[..., ndarray]:
+def _sentence_transformers_encoder(
+    folder: Path, *, trust: bool
+) -> Callable[..., ndarray]:
     """A function that encodes with sentence-transformers, as a reader of the export would."""
     with needed_for("the check of an export"), quietly():
         from sentence_transformers import SentenceTransformer
@@ -314,7 +330,9 @@ def _write_card(
     graph = GRAPHS.get(exported.format)
     tags: Sequence[str] = ()
     if graph is None:
-        use = usage(name, prompts=settings.named_prompts, needs_toolkit=exported.needs_toolkit)
+        use = usage(
+            name, prompts=settings.named_prompts, needs_toolkit=exported.needs_toolkit
+        )
     else:
         use = graph_usage(name, settings, graph, exported.loss)
         tags = ("onnx", "transformers.js")

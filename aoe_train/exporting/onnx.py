@@ -80,7 +80,8 @@ def quantize_onnx(folder: Path) -> None:
 
     plain = folder / GRAPHS["onnx"]
     graph = folder / GRAPHS[INT8]
-    external = plain.with_name(plain.name + ".data")  # of a graph that is too large for one file
+    # Of a graph that is too large for one file.
+    external = plain.with_name(plain.name + ".data")
     # torch swaps the recorded shape of a dense layer's weight, which quantize_dynamic refuses.
     model = onnx.load(plain, load_external_data=False)
     model.graph.ClearField("value_info")
@@ -214,11 +215,19 @@ def write_onnx(
     for name in names:
         shutil.copytree(model / name, folder / name)
     for file in model.iterdir():
-        if file.is_file() and file.suffix != ".safetensors" and file.name != SETTINGS_FILE:
+        if (
+            file.is_file()
+            and file.suffix != ".safetensors"
+            and file.name != SETTINGS_FILE
+        ):
             shutil.copyfile(file, folder / file.name)
     # The graph itself averages the first and the last layer.
-    pooling: Pooling = "avg" if settings.pooling == "first-last-avg" else settings.pooling
-    write_sentence_transformers(folder, settings.model_copy(update={"pooling": pooling}), dim)
+    pooling: Pooling = (
+        "avg" if settings.pooling == "first-last-avg" else settings.pooling
+    )
+    write_sentence_transformers(
+        folder, settings.model_copy(update={"pooling": pooling}), dim
+    )
 
 
 def _refuse_unsupported(model: Path, settings: EncoderSettings) -> None:
@@ -246,7 +255,9 @@ def onnx_encoder(
     import onnxruntime
     from transformers import AutoTokenizer
 
-    session = onnxruntime.InferenceSession(folder / file, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(
+        folder / file, providers=["CPUExecutionProvider"]
+    )
     tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
 
     def encode(texts: Sequence[str], prompt_name: str | None = None) -> ndarray:
@@ -276,7 +287,8 @@ def _trace(model: PaddedEncoder, path: Path) -> None:
                 path,
                 input_names=INPUTS,
                 output_names=OUTPUTS,
-                external_data=sum(weight.nbytes for weight in model.parameters()) > _MAX_BYTES,
+                external_data=sum(weight.nbytes for weight in model.parameters())
+                > _MAX_BYTES,
                 dynamic_shapes=(shape, shape),
                 dynamo=True,
                 verbose=False,

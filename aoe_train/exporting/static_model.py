@@ -117,7 +117,9 @@ def token_shares(
     for start in range(0, len(texts), _BLOCK_TEXTS):
         block = list(texts[start : start + _BLOCK_TEXTS])
         encodings = tokenizer.encode_batch_fast(block, add_special_tokens=False)
-        ids.extend(np.asarray(encoding.ids[:longest], np.int32) for encoding in encodings)
+        ids.extend(
+            np.asarray(encoding.ids[:longest], np.int32) for encoding in encodings
+        )
     lengths = np.fromiter(map(len, ids), np.int64, len(ids))
     share = 1 / np.maximum(lengths, 1)
     shares = np.repeat(share, lengths).astype(np.float32)
@@ -261,7 +263,9 @@ def distil(
         longest = max(longest - encoder.tokenizer.num_special_tokens_to_add(), 1)
     shares = token_shares(plain, fitted, longest)
     prior *= rarity(shares)[:, None].astype(np.float32)
-    table = fit(shares, targets @ axes, prior @ axes, step=lambda: show(Progress("fit tokens")))
+    table = fit(
+        shares, targets @ axes, prior @ axes, step=lambda: show(Progress("fit tokens"))
+    )
     show(Progress("fit tokens", ended=True))
     static = Static(plain, table.astype(np.float32))
     expected = scaled_to_one(test_vectors @ axes)
@@ -293,7 +297,9 @@ def held_out(texts: Sequence[str]) -> tuple[list[str], list[str]]:
     return test_texts, others
 
 
-def kept_axes(vectors: Float[ndarray, "text wide"], dim: int) -> Float[ndarray, "wide dim"]:
+def kept_axes(
+    vectors: Float[ndarray, "text wide"], dim: int
+) -> Float[ndarray, "wide dim"]:
     """The first principal axes of vectors; the identity if all dimensions are kept."""
     wide = vectors.shape[1]
     if dim == wide:

@@ -47,7 +47,12 @@ const embed = await pipeline("feature-extraction", "{name}"{js});
 const vectors = await embed(texts, {{pooling: "{pooling}", normalize: {normalize}}});
 ```
 """
-_JS_POOLINGS = {"avg": "mean", "first-last-avg": "mean", "cls": "cls", "last": "last_token"}
+_JS_POOLINGS = {
+    "avg": "mean",
+    "first-last-avg": "mean",
+    "cls": "cls",
+    "last": "last_token",
+}
 _FASTEMBED_NOTE = """fastembed (`TextEmbedding.add_custom_model`, with `model_file="{file}"`) reads the same files.
 With onnxruntime:"""
 _ONNXRUNTIME = """import onnxruntime

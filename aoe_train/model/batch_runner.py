@@ -16,16 +16,24 @@ import torch
 from numpy import ndarray
 
 from aoe_train.model.device import one_thread, upload
-from aoe_train.model.memory import TOKENS_ACCELERATOR, batches, keep_freed_memory, tokens_at_once
+from aoe_train.model.memory import (
+    TOKENS_ACCELERATOR,
+    batches,
+    keep_freed_memory,
+    tokens_at_once,
+)
 from aoe_train.model.text_model import TextModel
 from aoe_train.model.tokens.tokenised import TokenStore
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import ConfigError
 from pairkit.base.system.machine import is_out_of_memory
 
-_CHARACTERS = 3  # of a token, for slices of texts of about a batch; most tokens have more
+_CHARACTERS = (
+    3  # of a token, for slices of texts of about a batch; most tokens have more
+)
 _AHEAD = 2  # slices that are tokenised while the model runs
-_ONE_THREAD_PRODUCTS = 1 << 30  # about 10 ms on one core; a second thread would not help
+# About 10 ms on one core; a second thread would not help.
+_ONE_THREAD_PRODUCTS = 1 << 30
 
 
 Tokenise = Callable[..., TokenStore]
@@ -87,7 +95,9 @@ class BatchRunner:
         count = 0
         for layer in self.model.modules():
             if not isinstance(layer, torch.nn.Embedding):
-                count += sum(weight.numel() for weight in layer.parameters(recurse=False))
+                count += sum(
+                    weight.numel() for weight in layer.parameters(recurse=False)
+                )
         return count
 
     @property
@@ -95,7 +105,9 @@ class BatchRunner:
         """Not on a CPU, for which both would compete, nor without packing, which needs all lengths."""
         return self._device.type != "cpu" and self.model.packed
 
-    def _run(self, store: TokenStore, texts: ndarray, *, halve: bool) -> torch.Tensor | None:
+    def _run(
+        self, store: TokenStore, texts: ndarray, *, halve: bool
+    ) -> torch.Tensor | None:
         """The vectors of some texts; with `halve`, None if they need too much memory together."""
         device = self._device
         try:
@@ -139,7 +151,9 @@ def _stores(
     waiting: deque[tuple[int, Future[TokenStore]]] = deque()
     with ThreadPoolExecutor(1) as producer:
         for start, stop in pairwise([*starts, len(texts)]):
-            waiting.append((start, producer.submit(tokenise, texts[start:stop], prompts)))
+            waiting.append(
+                (start, producer.submit(tokenise, texts[start:stop], prompts))
+            )
             if len(waiting) > _AHEAD:
                 first, tokenised = waiting.popleft()
                 yield first, tokenised.result()

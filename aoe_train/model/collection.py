@@ -78,7 +78,9 @@ class Collection:
         digest.update(self._centred.tobytes())
         return digest.hexdigest()
 
-    def transform(self, vectors: Float[ndarray, "text dim"]) -> Float[ndarray, "text dim"]:
+    def transform(
+        self, vectors: Float[ndarray, "text dim"]
+    ) -> Float[ndarray, "text dim"]:
         """The vectors to search, of length 1, for the model's vectors of texts or queries."""
         centred = scaled_to_one(vectors - self._mean)
         if not self._weight:

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 _WEIGHTS = "model.safetensors"
 # By their names in settings; sentence-transformers' files contain the class names.
 _ACTIVATIONS: dict[str, type[nn.Module]] = {
-    name.lower(): layer for name, layer in vars(nn).items() if name.lower() in get_args(Activation)
+    name.lower(): layer
+    for name, layer in vars(nn).items()
+    if name.lower() in get_args(Activation)
 }
 
 

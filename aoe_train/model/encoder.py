@@ -12,7 +12,12 @@ import numpy as np
 import torch
 from torch.nn.functional import normalize as unit
 
-from aoe_train.model.backbones.changes import keep_layers, make_bidirectional, merge_lora, name_base
+from aoe_train.model.backbones.changes import (
+    keep_layers,
+    make_bidirectional,
+    merge_lora,
+    name_base,
+)
 from aoe_train.model.backbones.load_backbone import (
     check_pin,
     find_folder,
@@ -23,7 +28,11 @@ from aoe_train.model.backbones.packaged import quietly
 from aoe_train.model.backbones.packed_bert import PackedBert
 from aoe_train.model.backbones.static import StaticTable, refuse_static
 from aoe_train.model.batch_runner import BatchRunner
-from aoe_train.model.dense_layers import DenseLayers, new_dense_layers, write_dense_layers
+from aoe_train.model.dense_layers import (
+    DenseLayers,
+    new_dense_layers,
+    write_dense_layers,
+)
 from aoe_train.model.device import downloaded, evaluation_mode, find_device, upload
 from aoe_train.model.encoder_settings import (
     SETTINGS_FILE,
@@ -134,7 +143,10 @@ class Encoder:
         settings = _with_overrides(stored, overrides)
         # These options need transformers' model code.
         needs_transformers = (
-            not packing or quantization is not None or trust_remote_code or settings.bidirectional
+            not packing
+            or quantization is not None
+            or trust_remote_code
+            or settings.bidirectional
         )
         loaded = load_backbone(
             folder,
@@ -149,7 +161,8 @@ class Encoder:
             cast("Any", loaded.backbone).to(chosen_device)
         tokenizer = loaded.tokenizer
         if (folder / SETTINGS_FILE).is_file() and holds_prompt(tokenizer):
-            tokenizer = with_prompt(tokenizer, "")  # the settings contain the same prompt
+            # The settings contain the same prompt.
+            tokenizer = with_prompt(tokenizer, "")
         encoder = cls.build(
             loaded.backbone,
             tokenizer,
@@ -294,7 +307,8 @@ class Encoder:
         """
         if prompt is not None and prompt_name is not None:
             warnings.warn(
-                f"prompt_name {prompt_name!r} is ignored, because prompt is set", stacklevel=2
+                f"prompt_name {prompt_name!r} is ignored, because prompt is set",
+                stacklevel=2,
             )
         if prompt is None:
             prompt = self.settings.named_prompts.chosen(name=prompt_name)
@@ -316,7 +330,11 @@ class Encoder:
             # The settings truncate the scaled vector, as in sentence-transformers.
             truncate_after_scaling=dim is None and normalize is None,
         )
-        with evaluation_mode(self.model), torch.inference_mode(), Display(progress) as show:
+        with (
+            evaluation_mode(self.model),
+            torch.inference_mode(),
+            Display(progress) as show,
+        ):
             batches_of_vectors = self._runner.vectors(
                 self.tokens,
                 texts,
@@ -399,7 +417,10 @@ class Encoder:
             prompt_lengths = batch.get("prompt_lengths")
             ids = torch.from_numpy(indices.copy())
             rows = ids[:, None]
-            yield indices, TextBatch(tokens, batch["lengths"], prompt_lengths, ids, rows)
+            yield (
+                indices,
+                TextBatch(tokens, batch["lengths"], prompt_lengths, ids, rows),
+            )
 
     def identity(self) -> dict[str, str | dict[str, Any]]:
         """Everything that the vectors depend on: hashes, settings, precision and device, as JSON."""
@@ -421,7 +442,9 @@ class Encoder:
         """
         refuse_static(self.model.backbone, f"{folder}: saving")
         if self._is_int8:
-            raise ConfigError(f"{folder}: an int8 model can't be saved; load it in fp32")
+            raise ConfigError(
+                f"{folder}: an int8 model can't be saved; load it in fp32"
+            )
         if isinstance(self.model.backbone, PackedBert):
             raise ConfigError(
                 f"{folder}: a model loaded with inference_only can't be saved; load it without"
@@ -431,7 +454,8 @@ class Encoder:
         with quietly():
             self.model.backbone.save_pretrained(folder)
             if isinstance(self.model.backbone, PackedBackbone):
-                self.model.backbone.config.save_pretrained(folder)  # a folder of adapters has none
+                # A folder of adapters has none.
+                self.model.backbone.config.save_pretrained(folder)
             for path in folder.glob("*.safetensors"):
                 apply_umask(path)
             tokenizer = self.tokenizer
@@ -451,7 +475,9 @@ class Encoder:
         return any(isinstance(part, Int8Linear) for part in self.model.modules())
 
 
-def _with_overrides(stored: Mapping[str, Any], overrides: Mapping[str, Any]) -> EncoderSettings:
+def _with_overrides(
+    stored: Mapping[str, Any], overrides: Mapping[str, Any]
+) -> EncoderSettings:
     """The model's settings with those that the caller overrides; prompts are added, not replaced."""
     changes = {key: value for key, value in overrides.items() if value is not None}
     prompts = changes.get("prompts")

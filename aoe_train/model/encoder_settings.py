@@ -75,7 +75,8 @@ def stored_settings(folder: Path) -> Tree:
     stored = read_object(path)
     if stored.pop("format", None) != _FORMAT:
         raise DataError(
-            f"not format {_FORMAT}; use the release of aoe-toolkit that wrote it", path=path
+            f"not format {_FORMAT}; use the release of aoe-toolkit that wrote it",
+            path=path,
         )
     words = stored.pop("prompt", None)
     if words is not None:  # older folders have one prompt without a name
@@ -97,12 +98,16 @@ def stored_dense_layers(
         return None
     layers = EncoderSettings(dense=stored["dense"]).dense
     if layers != settings.dense:
-        raise ConfigError(f"{folder}: has its own dense layers; leave encoder.dense out")
+        raise ConfigError(
+            f"{folder}: has its own dense layers; leave encoder.dense out"
+        )
     if (folder / SETTINGS_FILE).is_file():
         folders = [folder / name for name in dense_names(len(layers))]
     else:
         modules = read_modules(folder)
-        folders = [folder / module.path for module in modules if _class_name(module) == "Dense"]
+        folders = [
+            folder / module.path for module in modules if _class_name(module) == "Dense"
+        ]
     return read_dense_layers(folders, layers, int(backbone.config.hidden_size))
 
 
@@ -134,7 +139,11 @@ def resolved(settings: EncoderSettings, backbone: PreTrainedModel) -> EncoderSet
         )
     positions = getattr(backbone.config, "max_position_embeddings", None)
     limit = None if positions is None else int(positions) - position_offset(backbone)
-    if settings.max_length is not None and limit is not None and settings.max_length > limit:
+    if (
+        settings.max_length is not None
+        and limit is not None
+        and settings.max_length > limit
+    ):
         raise ConfigError(
             f"max_length {settings.max_length}: this backbone reads at most {limit} tokens"
         )
@@ -160,14 +169,14 @@ def needs_toolkit(folder: Path, settings: EncoderSettings) -> str | None:
         return f"it reads long texts in {settings.long_text}"
     is_adapter = (folder / ADAPTERS_FILE).exists()
     if is_adapter and (
-        settings.bidirectional or settings.layers or settings.pooling == "first-last-avg"
+        settings.bidirectional
+        or settings.layers
+        or settings.pooling == "first-last-avg"
     ):
         return "its folder contains only adapters"
     prompts = settings.named_prompts
     if prompts.after_text is not None and prompts.around_all is None:
-        return (
-            f"its prompt {prompts.after_text!r} has words after the text, and it has other prompts"
-        )
+        return f"its prompt {prompts.after_text!r} has words after the text, and it has other prompts"
     return None
 
 
@@ -176,7 +185,9 @@ def is_ran(folder: Path) -> bool:
     return read_object(folder / "config.json").get("model_type") == "ran"
 
 
-def write_sentence_transformers(folder: Path, settings: EncoderSettings, dim: int) -> None:
+def write_sentence_transformers(
+    folder: Path, settings: EncoderSettings, dim: int
+) -> None:
     """Add the files with which sentence-transformers gives the same vectors, other than dense layers'."""
     requirements = {}
     if needs_toolkit(folder, settings):
@@ -185,7 +196,9 @@ def write_sentence_transformers(folder: Path, settings: EncoderSettings, dim: in
         requirements["aoe-toolkit"] = {"specifier": ">=0.1", "reason": reason}
     else:
         modules = [_Module("Transformer"), *_pooling_modules(folder, settings, dim)]
-        modules += [_Module("Dense", path=name) for name in dense_names(len(settings.dense))]
+        modules += [
+            _Module("Dense", path=name) for name in dense_names(len(settings.dense))
+        ]
         transformer: dict[str, Any] = {"do_lower_case": False}
         if settings.max_length is not None:
             transformer["max_seq_length"] = settings.max_length
@@ -209,11 +222,15 @@ def write_sentence_transformers(folder: Path, settings: EncoderSettings, dim: in
     write_json(folder / MODEL_FILE, model)
 
 
-def write_static(folder: Path, tokenizer: str, table: Float[ndarray, "token dim"]) -> None:
+def write_static(
+    folder: Path, tokenizer: str, table: Float[ndarray, "token dim"]
+) -> None:
     """Write a static model: a text's vector is the mean of its tokens' vectors, scaled to length 1."""
     write_text(folder / "tokenizer.json", tokenizer)
     weights = {"embedding.weight": np.ascontiguousarray(table)}
-    _write_modules(folder, [_Module("StaticEmbedding", weights=weights), _Module("Normalize")])
+    _write_modules(
+        folder, [_Module("StaticEmbedding", weights=weights), _Module("Normalize")]
+    )
     model: dict[str, Any] = {
         "prompts": {},
         "default_prompt_name": None,
@@ -255,9 +272,13 @@ def read_sentence_transformers(folder: Path) -> Tree:
     if static:
         settings = _read_static(transformer)
     else:
-        settings = _read_pooling(folder / modules[1].path) | _read_transformer(transformer)
+        settings = _read_pooling(folder / modules[1].path) | _read_transformer(
+            transformer
+        )
     layers = [
-        _read_dense(folder / module.path) for module in modules if _class_name(module) == "Dense"
+        _read_dense(folder / module.path)
+        for module in modules
+        if _class_name(module) == "Dense"
     ]
     if layers:
         settings["dense"] = layers
@@ -288,11 +309,17 @@ def _read_model(folder: Path) -> Tree:
     return {name: value for name, value in stored.items() if value}
 
 
-def _pooling_modules(folder: Path, settings: EncoderSettings, dim: int) -> list[_Module]:
+def _pooling_modules(
+    folder: Path, settings: EncoderSettings, dim: int
+) -> list[_Module]:
     """The modules of a pooling: a Dense layer averages two poolings, WeightedLayerPooling two layers."""
     pooling = settings.pooling
     modes = _MODES[pooling]
-    flags = {f"pooling_mode_{mode}": mode in modes for names in _MODES.values() for mode in names}
+    flags = {
+        f"pooling_mode_{mode}": mode in modes
+        for names in _MODES.values()
+        for mode in names
+    }
     shape = {"word_embedding_dimension": dim, "include_prompt": settings.include_prompt}
     modules = [_Module("Pooling", {**shape, **flags})]
     if len(modes) == 2:
@@ -301,14 +328,22 @@ def _pooling_modules(folder: Path, settings: EncoderSettings, dim: int) -> list[
         identity = {"activation_function": "torch.nn.modules.linear.Identity"}
         modules.append(_Module("Dense", {**shape, **identity}, {"linear.weight": half}))
     if pooling == "first-last-avg":
-        from transformers import AutoConfig  # knows the setting's name in each architecture
+        # Knows the setting's name in each architecture.
+        from transformers import AutoConfig
 
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
         layers = int(config.num_hidden_layers)
-        weights = np.zeros(layers + 1, dtype=np.float32)  # the first one is the embedding layer's
+        # The first one is the embedding layer's.
+        weights = np.zeros(layers + 1, dtype=np.float32)
         weights[[1, layers]] = 1
-        shape = {"word_embedding_dimension": dim, "num_hidden_layers": layers, "layer_start": 0}
-        modules.insert(0, _Module("WeightedLayerPooling", shape, {"layer_weights": weights}))
+        shape = {
+            "word_embedding_dimension": dim,
+            "num_hidden_layers": layers,
+            "layer_start": 0,
+        }
+        modules.insert(
+            0, _Module("WeightedLayerPooling", shape, {"layer_weights": weights})
+        )
     return modules
 
 
@@ -319,7 +354,11 @@ def _write_modules(folder: Path, modules: list[_Module]) -> None:
     listed = []
     for number, module in enumerate(modules):
         path = module.path or (f"{number}_{module.kind}" if number else "")
-        kind = module.kind if "." in module.kind else f"sentence_transformers.models.{module.kind}"
+        kind = (
+            module.kind
+            if "." in module.kind
+            else f"sentence_transformers.models.{module.kind}"
+        )
         listed.append({"idx": number, "name": str(number), "path": path, "type": kind})
         if number and module.path is None:
             write_json(folder / path / "config.json", module.config)
@@ -372,7 +411,11 @@ def _read_static(folder: Path) -> Tree:
     if cut is None:
         return {"pooling": "avg"}
     length = cut.get("max_length") if isinstance(cut, dict) else None
-    if not isinstance(length, int) or length < 1 or cut.get("direction", "Right") != "Right":
+    if (
+        not isinstance(length, int)
+        or length < 1
+        or cut.get("direction", "Right") != "Right"
+    ):
         raise ConfigError(
             f"{path}: truncation {one_line(str(cut), 80)}; expected truncation on the right"
         )
@@ -393,7 +436,10 @@ def _read_transformer(folder: Path) -> Tree:
     if not length:  # in new releases
         limit = _positive_number(folder / "tokenizer_config.json", "model_max_length")
         if limit < _UNLIMITED:
-            length = min(limit, _positive_number(folder / "config.json", "max_position_embeddings"))
+            length = min(
+                limit,
+                _positive_number(folder / "config.json", "max_position_embeddings"),
+            )
     stored = {"max_length": length, "do_lower_case": config.do_lower_case}
     return {name: value for name, value in stored.items() if value}
 
@@ -404,5 +450,7 @@ def _positive_number(path: Path, key: str) -> int:
     if value is None or (isinstance(value, (int, float)) and value >= _UNLIMITED):
         return _UNLIMITED
     if not isinstance(value, int) or value < 1:
-        raise DataError(f"{key} = {str(value)[:20]!r}: expected a positive number", path=path)
+        raise DataError(
+            f"{key} = {str(value)[:20]!r}: expected a positive number", path=path
+        )
     return value

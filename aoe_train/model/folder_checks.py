@@ -51,7 +51,9 @@ def read_json(path: Path, remedy: str = _REMEDY) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"not readable as JSON ({error}); {remedy}", path=path) from error
+        raise DataError(
+            f"not readable as JSON ({error}); {remedy}", path=path
+        ) from error
 
 
 def read_object(path: Path) -> dict[str, Any]:
@@ -73,7 +75,9 @@ def panics_as_errors(task: str) -> Iterator[None]:
         if type(error).__name__ != "PanicException":  # pyo3 doesn't export the class
             raise
         reason = one_line(str(error), 80)
-        raise DataError(f"the tokenizer failed {task} ({reason}); use another tokenizer") from error
+        raise DataError(
+            f"the tokenizer failed {task} ({reason}); use another tokenizer"
+        ) from error
 
 
 def mapped_array(path: Path, remedy: str) -> np.ndarray:
@@ -84,7 +88,9 @@ def mapped_array(path: Path, remedy: str) -> np.ndarray:
     try:
         array: np.ndarray = open_memmap(path, mode="r")
     except Exception as error:
-        raise DataError(f"not readable ({one_line(str(error))}); {remedy}", path=path) from error
+        raise DataError(
+            f"not readable ({one_line(str(error))}); {remedy}", path=path
+        ) from error
     return array
 
 
@@ -98,7 +104,9 @@ def decode(
     try:
         return model.model_validate(values)
     except UnicodeEncodeError as error:
-        raise DataError(f"contains half a surrogate pair; {remedy}", path=path) from error
+        raise DataError(
+            f"contains half a surrogate pair; {remedy}", path=path
+        ) from error
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         key = ".".join(str(part) for part in first["loc"])
@@ -136,7 +144,10 @@ Length = Annotated[int, Field(ge=1, le=1 << 40)]
 Key = Annotated[str, Field(pattern=r"^[\w.+-]{1,80}$")]
 _ACTIVATIONS = "ELU|GELU|LeakyReLU|Mish|ReLU|ReLU6|SELU|SiLU|Sigmoid|Softplus|Tanh"
 _Activation = Annotated[
-    str, Field(pattern=rf"^torch\.nn\.modules\.(linear\.Identity|activation\.({_ACTIVATIONS}))$")
+    str,
+    Field(
+        pattern=rf"^torch\.nn\.modules\.(linear\.Identity|activation\.({_ACTIVATIONS}))$"
+    ),
 ]
 
 
@@ -144,7 +155,9 @@ class Listed(Foreign):
     """One entry of modules.json."""
 
     type: Annotated[str, Field(max_length=200)]
-    path: Annotated[str, Field(pattern=r"^(\.|[\w-]{0,80})$")] = ""  # Model2Vec writes "."
+    path: Annotated[str, Field(pattern=r"^(\.|[\w-]{0,80})$")] = (
+        ""  # Model2Vec writes "."
+    )
     idx: int = 0
     name: Key = "0"
     kwargs: list[Key] = Field(default_factory=list)
@@ -204,7 +217,11 @@ class PoolingConfig(Foreign):
     def modes(self) -> list[str]:
         """The enabled modes."""
         if self.pooling_mode:
-            return [self.pooling_mode] if isinstance(self.pooling_mode, str) else self.pooling_mode
+            return (
+                [self.pooling_mode]
+                if isinstance(self.pooling_mode, str)
+                else self.pooling_mode
+            )
         prefix = "pooling_mode_"
         return [
             key.removeprefix(prefix)
@@ -260,7 +277,13 @@ _IMPLEMENTATIONS = {
     "batched_mm",
 }
 # What config.json may count at most, as a library makes an object of each before it reads the weights.
-_MOST = {"layer": 1_000, "layers": 1_000, "groups": 1_000, "num": 1_000, "labels": 100_000}
+_MOST = {
+    "layer": 1_000,
+    "layers": 1_000,
+    "groups": 1_000,
+    "num": 1_000,
+    "labels": 100_000,
+}
 _KERNELS = ("use_kernels", "kernel_config")
 _QUANTIZERS = (None, "bitsandbytes")  # others download kernels, or need training data
 # Settings of plain low-rank adapters. Others import modules by name; they may only be present if unset.
@@ -296,17 +319,27 @@ def check_settings(folder: Path) -> None:
     """Refuse settings for which a library would run code, or never return."""
     path = folder / "config.json"
     for key, value in _settings(read_object(path)):
-        if "_implementation" in key and isinstance(value, str) and value not in _IMPLEMENTATIONS:
+        if (
+            "_implementation" in key
+            and isinstance(value, str)
+            and value not in _IMPLEMENTATIONS
+        ):
             raise ConfigError(
                 f"{path}: {key} = {value!r} would download and run code; remove the line, or use one of"
                 f" {', '.join(sorted(_IMPLEMENTATIONS))}"
             )
         if key in _KERNELS and value:
-            raise ConfigError(f"{path}: {key} would download and run code; remove the line")
+            raise ConfigError(
+                f"{path}: {key} would download and run code; remove the line"
+            )
         most = _MOST.get(key.rpartition("_")[2])
         if most is not None and isinstance(value, int) and value > most:
-            raise ConfigError(f"{path}: {key} = {value}: expected at most {most:,}; {_REMEDY}")
-        if key in ("quantization_config", "compression_config") and isinstance(value, dict):
+            raise ConfigError(
+                f"{path}: {key} = {value}: expected at most {most:,}; {_REMEDY}"
+            )
+        if key in ("quantization_config", "compression_config") and isinstance(
+            value, dict
+        ):
             method = value.get("quant_method")
             if method not in _QUANTIZERS:
                 raise ConfigError(
@@ -321,12 +354,15 @@ def _check_adapters(path: Path) -> None:
     remedy = "only plain low-rank adapters are supported; merge these into their base"
     for key, value in config.items():
         is_unset = any(
-            value is off or (value == off and type(value) is type(off)) for off in _UNSET
+            value is off or (value == off and type(value) is type(off))
+            for off in _UNSET
         )
         if key not in _LORA and not is_unset and _DEFAULTS.get(key) != value:
             raise ConfigError(f"{path}: {key} is set; {remedy}")
     if config and config.get("peft_type") != "LORA":
-        raise ConfigError(f"{path}: peft_type = {str(config.get('peft_type'))[:60]!r}; {remedy}")
+        raise ConfigError(
+            f"{path}: peft_type = {str(config.get('peft_type'))[:60]!r}; {remedy}"
+        )
 
 
 def _settings(tree: Any) -> Iterator[tuple[str, Any]]:

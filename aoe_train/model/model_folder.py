@@ -76,7 +76,9 @@ def work_beside(out: Path) -> Path:
 @contextmanager
 def working_folder(work: Path) -> Iterator[None]:
     """Lock a working folder; the lock ends with the process, even if it is killed."""
-    with lock_folder(work, "in use by another run; wait for it or choose another --out"):
+    with lock_folder(
+        work, "in use by another run; wait for it or choose another --out"
+    ):
         try:
             yield
         finally:
@@ -211,8 +213,14 @@ def hash_files(source: Source | None) -> dict[str, str]:
 
 def versions() -> dict[str, str]:
     """Versions of Python and of the libraries that affect a model."""
-    libraries = {name: version(name) for name in ("torch", "transformers", "tokenizers", "numpy")}
-    return {"aoe-toolkit": __version__, "python": platform.python_version(), **libraries}
+    libraries = {
+        name: version(name) for name in ("torch", "transformers", "tokenizers", "numpy")
+    }
+    return {
+        "aoe-toolkit": __version__,
+        "python": platform.python_version(),
+        **libraries,
+    }
 
 
 def cache_dir(kind: str) -> Path:

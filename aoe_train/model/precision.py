@@ -43,7 +43,9 @@ _DIM = 512
 _RUNS = 4
 _MAX_SIGNED = 127
 _MAX_UNSIGNED = 255
-_MAX_16_BIT = 64  # for weights if sums of two products have 16 bits: 2 * 255 * 64 < 2**15
+_MAX_16_BIT = (
+    64  # for weights if sums of two products have 16 bits: 2 * 255 * 64 < 2**15
+)
 _ZERO_POINT = 128  # the code of 0 if activations have signs; code 0 is unused then
 LEAST_OF_GELU = -0.17  # rounded down from -0.169971
 _MIN_SCALE = 1e-30  # for rows of zeros
@@ -55,7 +57,9 @@ def has_bf16(device: torch.device) -> bool:
     """Whether a CPU or a CUDA device computes in bf16; others emulate it slowly."""
     if device.type == "cpu":
         return _cpu_has_bf16()
-    return device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+    return device.type == "cuda" and torch.cuda.is_bf16_supported(
+        including_emulation=False
+    )
 
 
 @cache
@@ -273,7 +277,9 @@ class Int8Linear(nn.Module):
     def product(self, rows: RowCodes) -> Float[Tensor, "*batch out"]:
         """Apply the layer to rows that are codes already."""
         dtype = self.bias.dtype
-        output = _int8_product(rows.codes, rows.zero, self._packed, self.scales, self._zeros, dtype)
+        output = _int8_product(
+            rows.codes, rows.zero, self._packed, self.scales, self._zeros, dtype
+        )
         torch.addcmul(self.bias, output, rows.scales.to(dtype), out=output)
         return output.view(*rows.shape, -1)
 

@@ -110,7 +110,9 @@ def restored(
         return codes
     if quantize == "int8":
         if ranges is None:
-            raise ConfigError("int8 vectors can't be restored without their ranges; give these")
+            raise ConfigError(
+                "int8 vectors can't be restored without their ranges; give these"
+            )
         start, step = _steps(ranges)
         middles = codes.astype(np.float32) + 128.5
         return np.asarray(start + middles * step, np.float32)

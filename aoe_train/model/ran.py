@@ -300,7 +300,9 @@ class RanLayer(nn.Module):
         cells = []
         outputs = []
         for step, window in zip(layout.steps, tokens.split(layout.sizes), strict=True):  # type: ignore[no-untyped-call]
-            cell, read, updated = self.window(memory[: step.rows], previous, window, step, rotary)
+            cell, read, updated = self.window(
+                memory[: step.rows], previous, window, step, rotary
+            )
             # Sequences that have ended keep their memory, so it does not depend on the batch.
             memory = torch.cat([updated, memory[step.rows :]])
             cells.append(cell)
@@ -409,7 +411,9 @@ class RanModel(PackedBackbone, RanPreTrainedModel):  # type: ignore[no-untyped-c
         packed = self.forward_packed(input_ids[mask], mask.sum(dim=1))
         hidden = packed.hidden.new_zeros(*input_ids.shape, self.config.hidden_size)
         hidden[mask] = packed.hidden
-        return BaseModelOutputWithPooling(last_hidden_state=hidden, pooler_output=packed.cells)
+        return BaseModelOutputWithPooling(
+            last_hidden_state=hidden, pooler_output=packed.cells
+        )
 
 
 AutoConfig.register("ran", RanConfig)

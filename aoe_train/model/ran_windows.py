@@ -95,7 +95,9 @@ class WindowLayout:
             seen=_filled(windows, device),
         )
 
-    def by_row(self, cells: Float[Tensor, "cell dim"]) -> Float[Tensor, "piece window dim"]:
+    def by_row(
+        self, cells: Float[Tensor, "cell dim"]
+    ) -> Float[Tensor, "piece window dim"]:
         """Arrange the steps' cells by row, padded with zeros."""
         by_step = cells.split([step.rows for step in self.steps])  # type: ignore[no-untyped-call]
         return pad_sequence(by_step)

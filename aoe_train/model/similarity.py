@@ -30,12 +30,17 @@ def comparable(vectors: ndarray, similarity: Similarity) -> ndarray:
     return scaled_to_one(exact) if similarity == "cosine" else exact
 
 
-def pair_similarities(vectors: ndarray, pairs: ndarray, similarity: Similarity) -> ndarray:
+def pair_similarities(
+    vectors: ndarray, pairs: ndarray, similarity: Similarity
+) -> ndarray:
     """float64 (pair,), larger is more similar; rounding errors are removed, so that equal texts are ties."""
     exact = np.empty(len(pairs))
-    for start in range(0, len(pairs), _BLOCK):  # a float64 copy of all vectors could be large
+    # A float64 copy of all vectors could be large.
+    for start in range(0, len(pairs), _BLOCK):
         block = slice(start, start + _BLOCK)
-        first, second = (comparable(vectors[side], similarity) for side in pairs[block].T)
+        first, second = (
+            comparable(vectors[side], similarity) for side in pairs[block].T
+        )
         exact[block] = _similarities(first, second, similarity)
 
     scale = 1.0
@@ -58,7 +63,9 @@ def _similarities(first: ndarray, second: ndarray, similarity: Similarity) -> nd
     return similarities
 
 
-def all_similarities(queries: ndarray, texts: ndarray, similarity: Similarity) -> ndarray:
+def all_similarities(
+    queries: ndarray, texts: ndarray, similarity: Similarity
+) -> ndarray:
     """float64 (query, text): the similarity of each query to each text; see `pair_similarities`."""
     if similarity in ("cosine", "dot"):
         products: ndarray = queries @ texts.T

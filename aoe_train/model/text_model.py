@@ -71,7 +71,9 @@ def _weighted_mean(
     if left_out is not None:
         starts = starts - left_out
     positions = torch.arange(1, len(rows) + 1, device=rows.device)
-    positions = positions - torch.repeat_interleave(starts, lengths, output_size=len(rows))
+    positions = positions - torch.repeat_interleave(
+        starts, lengths, output_size=len(rows)
+    )
     weights = positions[:, None].to(rows.dtype)
     return mean(rows * weights, tokens) / mean(weights, tokens)
 
@@ -88,7 +90,9 @@ def mean(
     return sums / counts[:, None]
 
 
-def sums(parts: Int[Tensor, " part"], counts: Int[Tensor, " text"]) -> Int[Tensor, " text"]:
+def sums(
+    parts: Int[Tensor, " part"], counts: Int[Tensor, " text"]
+) -> Int[Tensor, " text"]:
     """The sum of each text's parts."""
     ends = torch.cumsum(parts, 0)[torch.cumsum(counts, 0) - 1]
     return torch.diff(ends, prepend=ends.new_zeros(1))
@@ -116,7 +120,9 @@ class TextBatch(NamedTuple):
     def vectors(self, model: TextModel) -> Float[Tensor, "text dim"]:
         """The texts' vectors, computed with `encoder.model` or a copy of it."""
         pieces = np.ones_like(self.lengths)
-        vectors: Tensor = model(self.input_ids, self.lengths, pieces, self.prompt_lengths)
+        vectors: Tensor = model(
+            self.input_ids, self.lengths, pieces, self.prompt_lengths
+        )
         return vectors
 
     def states(self, model: TextModel) -> Float[Tensor, "token hidden"]:
@@ -213,7 +219,9 @@ class TextModel(nn.Module):
     ) -> Float[Tensor, "text *layer dim"]:
         """Vectors of texts, float32."""
         if isinstance(self.backbone, PackedBackbone):
-            vectors = self.backbone.packed_vectors(input_ids, lengths, pieces, self.pooling)
+            vectors = self.backbone.packed_vectors(
+                input_ids, lengths, pieces, self.pooling
+            )
             if vectors is not None:
                 return self._dense(vectors)
         states = self.states(input_ids, lengths, every=bool(layers))
@@ -260,7 +268,8 @@ class TextModel(nn.Module):
         skipped = None
         if prompt_lengths is not None:
             starts = np.cumsum(lengths) - lengths
-            left_out = np.minimum(prompt_lengths, lengths - 1)  # at least one token must remain
+            # At least one token must remain.
+            left_out = np.minimum(prompt_lengths, lengths - 1)
             lengths = lengths - left_out
             kept = upload(ranges(starts + left_out, lengths), device)
             states = tuple(state[kept] for state in states)
@@ -297,7 +306,9 @@ class TextModel(nn.Module):
         return state
 
     @only_callees_compiled
-    def _padded(self, input_ids: Tensor, lengths: np.ndarray, *, every: bool) -> tuple[Tensor, ...]:
+    def _padded(
+        self, input_ids: Tensor, lengths: np.ndarray, *, every: bool
+    ) -> tuple[Tensor, ...]:
         if input_ids.device.type == "cpu" and len(lengths) > _PADDED_TOGETHER:
             return self._padded_in_groups(input_ids, lengths, every=every)
         shape = len(lengths), int(lengths.max())
@@ -309,7 +320,9 @@ class TextModel(nn.Module):
         ids.view(-1).index_copy_(0, slots, input_ids)
         mask = input_ids.new_zeros(shape)
         mask.view(-1).index_fill_(0, slots, 1)
-        output = self.backbone(input_ids=ids, attention_mask=mask, output_hidden_states=every)
+        output = self.backbone(
+            input_ids=ids, attention_mask=mask, output_hidden_states=every
+        )
         states = output.hidden_states if every else (output.last_hidden_state,)
         return tuple(state.flatten(0, 1).index_select(0, slots) for state in states)
 

@@ -30,7 +30,9 @@ class Guide(NamedTuple):
     strategy: Literal["absolute", "relative"]
 
     def too_near(
-        self, queries: Float[Tensor, "anchor guide"], others: Float[Tensor, "other guide"]
+        self,
+        queries: Float[Tensor, "anchor guide"],
+        others: Float[Tensor, "other guide"],
     ) -> Bool[Tensor, "anchor other"]:
         """[i, j]: j is closer to i than i's anchor to its positive, minus the margin."""
         partners = self.second[: len(self.first)]
@@ -58,7 +60,9 @@ def _part(context: LossContext, name: str) -> Loss:
         if pairs.guide is not None:
             first = unit(pairs.guide.first[:count])
             second = unit(pairs.guide.second)
-            guide = Guide(first, second, settings.guide_margin, settings.guide_margin_strategy)
+            guide = Guide(
+                first, second, settings.guide_margin, settings.guide_margin_strategy
+            )
         return contrastive_loss(
             pairs.first[:count],
             pairs.second,
@@ -112,7 +116,9 @@ def contrastive_loss(
 
     # A block has the cosines with some candidates, and a mask of those that are not negatives.
     excluded = copies if duplicates == "exclude" else absent.expand_as(copies)
-    also_positive = copies & ~absent if duplicates == "positive" else torch.zeros_like(copies)
+    also_positive = (
+        copies & ~absent if duplicates == "positive" else torch.zeros_like(copies)
+    )
     if guide is not None:
         excluded = excluded | guide.too_near(guide.first, guide.second)
     if hard_negatives:
@@ -130,7 +136,9 @@ def contrastive_loss(
     if contrast_positives:
         excluded = _same_side(texts, positive, 1) | partner_copies | ~positive
         if guide is not None:
-            excluded = excluded | guide.too_near(guide.second[:anchors], guide.second[:anchors])
+            excluded = excluded | guide.too_near(
+                guide.second[:anchors], guide.second[:anchors]
+            )
         blocks.append((partners @ partners.T, excluded))
 
     loss = _partner_loss(blocks, positive, tau, also_positive)

@@ -102,7 +102,9 @@ class EmbedDistillation(nn.Module):
         return _masked_mean(distances, torch.cat([anchors_present, others_present]))
 
 
-def principal_axes(vectors: Float[Tensor, "text teacher"]) -> Float[Tensor, "teacher axis"]:
+def principal_axes(
+    vectors: Float[Tensor, "text teacher"],
+) -> Float[Tensor, "teacher axis"]:
     """Orthogonal axes in descending order of the vectors' mean square along them."""
     exact = vectors.double()
     axes: Tensor = torch.linalg.eigh(exact.T @ exact).eigenvectors.flip(-1)
@@ -139,7 +141,9 @@ def score_distill_part(context: LossContext) -> Loss:
             model, teacher, known = (each.view(pairs.anchors, -1) for each in scores)
             return similarity_kl_loss(model, teacher, known, scale)
         if form == "ranking":
-            return ranking_loss(scores.model, scores.teacher, scale, present=scores.known)
+            return ranking_loss(
+                scores.model, scores.teacher, scale, present=scores.known
+            )
         errors = scores.model - scores.teacher
         return _masked_mean(errors.square(), scores.known)
 
@@ -213,7 +217,9 @@ def _teacher_sides(pairs: Pairs) -> Sides:
     return pairs.teacher
 
 
-def _masked_mean(values: Float[Tensor, " any"], counted: Bool[Tensor, " any"]) -> Float[Tensor, ""]:
+def _masked_mean(
+    values: Float[Tensor, " any"], counted: Bool[Tensor, " any"]
+) -> Float[Tensor, ""]:
     """Mean of the counted values; 0 if there are none. The others may be NaN."""
     total = values.masked_fill(~counted, 0).sum()
     return total / counted.sum().clamp_min(1)

@@ -11,7 +11,9 @@ from torch import Tensor
 
 from aoe_train.objectives.training_rows import ABSENT
 
-TINY = 1e-6  # shorter vectors aren't normalised, which would only amplify rounding errors
+TINY = (
+    1e-6  # shorter vectors aren't normalised, which would only amplify rounding errors
+)
 
 
 class BatchTeachers(NamedTuple):
@@ -23,7 +25,9 @@ class BatchTeachers(NamedTuple):
 
     def map(self, function: Callable[[Tensor], Tensor]) -> BatchTeachers:
         """Apply a function to each tensor."""
-        return BatchTeachers(*(output if output is None else function(output) for output in self))
+        return BatchTeachers(
+            *(output if output is None else function(output) for output in self)
+        )
 
 
 NO_BATCH_TEACHERS = BatchTeachers()

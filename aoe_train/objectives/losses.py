@@ -98,15 +98,21 @@ class _Loss(nn.Module):
         self._config = config if guide is None else {**config, "guide": guide}
 
     def forward(
-        self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None
+        self,
+        sentence_features: Iterable[dict[str, Tensor]],
+        labels: Tensor | None = None,
     ) -> Tensor:
         """The loss of a batch."""
         features = list(sentence_features)
-        guided = None if self.guide is None else self._guide_vectors(self.guide, features)
+        guided = (
+            None if self.guide is None else self._guide_vectors(self.guide, features)
+        )
         vectors = torch.stack(
             [self.model(column)["sentence_embedding"] for column in features], dim=1
         )
-        return self.compute_loss_from_embeddings(vectors, labels, _numbers(features), guided)
+        return self.compute_loss_from_embeddings(
+            vectors, labels, _numbers(features), guided
+        )
 
     @torch.no_grad()
     def _guide_vectors(
@@ -114,7 +120,8 @@ class _Loss(nn.Module):
     ) -> Tensor:
         """The guide's vectors (row, column, guide), from the model's tokens if both tokenise the same way."""
         if self._shares_tokens:
-            columns = [dict(column) for column in features]  # copies, since the guide adds keys
+            # Copies, since the guide adds keys.
+            columns = [dict(column) for column in features]
         else:
             columns = []
             for column in features:
@@ -124,11 +131,15 @@ class _Loss(nn.Module):
                 tokens = guide.preprocess(texts)
                 columns.append(
                     {
-                        name: value.to(guide.device) if isinstance(value, Tensor) else value
+                        name: value.to(guide.device)
+                        if isinstance(value, Tensor)
+                        else value
                         for name, value in tokens.items()
                     }
                 )
-        return torch.stack([guide(column)["sentence_embedding"] for column in columns], dim=1)
+        return torch.stack(
+            [guide(column)["sentence_embedding"] for column in columns], dim=1
+        )
 
     def compute_loss_from_embeddings(
         self,
@@ -147,9 +158,14 @@ class _Loss(nn.Module):
                 " expected two columns and a label, or anchor, positive and one or more negatives"
             )
         if texts is None:
-            texts = torch.arange(rows * columns, device=vectors.device).view(rows, columns)
+            texts = torch.arange(rows * columns, device=vectors.device).view(
+                rows, columns
+            )
         pair_labels = None if labels is None or columns > 2 else labels.view(-1).float()
-        if pair_labels is not None and not ((pair_labels >= 0) & (pair_labels <= 1)).all():
+        if (
+            pair_labels is not None
+            and not ((pair_labels >= 0) & (pair_labels <= 1)).all()
+        ):
             low = pair_labels.min().item()
             high = pair_labels.max().item()
             raise DataError(
@@ -180,7 +196,10 @@ class AoELoss(_Loss):
         positive_from: float = POSITIVE_SHARE,
     ) -> None:
         """Set weights and temperatures."""
-        shared: dict[str, Any] = {"hard_negatives": hard_negatives, "positive_from": positive_from}
+        shared: dict[str, Any] = {
+            "hard_negatives": hard_negatives,
+            "positive_from": positive_from,
+        }
         weights = {"angle": angle_weight, "contrastive": contrastive_weight}
         taus = {"angle": angle_tau, "contrastive": contrastive_tau}
         config = {f"{part}_weight": weight for part, weight in weights.items()}
@@ -206,7 +225,9 @@ class CoSENTLoss(_Loss):
     ) -> None:
         """Set temperature and margin."""
         config = {"tau": tau, "margin": margin}
-        super().__init__(model, config, weights={"cosent": 1}, tau={"cosent": tau}, margin=margin)
+        super().__init__(
+            model, config, weights={"cosent": 1}, tau={"cosent": tau}, margin=margin
+        )
 
 
 class ContrastiveLoss(_Loss):
@@ -253,7 +274,9 @@ def _numbers(features: list[dict[str, Tensor]]) -> Int[Tensor, "row column"] | N
     """Text numbers, a hash of the tokens; None if the features aren't padded tokens."""
     if not all(_is_padded(column) for column in features):
         return None
-    hashes = [_hashes(column["input_ids"], column["attention_mask"]) for column in features]
+    hashes = [
+        _hashes(column["input_ids"], column["attention_mask"]) for column in features
+    ]
     return torch.stack(hashes, dim=1)
 
 
@@ -269,7 +292,9 @@ def _is_padded(column: Mapping[str, Any]) -> bool:
     )
 
 
-def _hashes(ids: Int[Tensor, "row token"], mask: Int[Tensor, "row token"]) -> Int[Tensor, " row"]:
+def _hashes(
+    ids: Int[Tensor, "row token"], mask: Int[Tensor, "row token"]
+) -> Int[Tensor, " row"]:
     """A hash of each text that ignores padding: the sum of token * factor of its position, modulo 2^64."""
     positions = (mask.cumsum(1) - 1).clamp(0, _MAX_POSITIONS - 1)
     factors = _factors(ids.device)[positions]

@@ -24,7 +24,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from aoe_train.objectives.labelled_pairs import NO_BATCH_TEACHERS, BatchTeachers, as_pairs, wide
+from aoe_train.objectives.labelled_pairs import (
+    NO_BATCH_TEACHERS,
+    BatchTeachers,
+    as_pairs,
+    wide,
+)
 from aoe_train.objectives.objective_checks import (
     NO_TEACHERS,
     LabelRange,
@@ -163,7 +168,9 @@ def check_loss_function(function: LossFunction) -> None:
             f"objective {qualified_name(function)}: is async; expected a plain function"
         )
     try:
-        signature = inspect.signature(called).replace(return_annotation=inspect.Signature.empty)
+        signature = inspect.signature(called).replace(
+            return_annotation=inspect.Signature.empty
+        )
     except (TypeError, ValueError):  # functions in C have no signature
         return
     try:
@@ -175,7 +182,9 @@ def check_loss_function(function: LossFunction) -> None:
         ) from error
 
 
-def loss_weights(settings: ObjectiveSettings, custom_loss: LossFunction | None) -> dict[str, float]:
+def loss_weights(
+    settings: ObjectiveSettings, custom_loss: LossFunction | None
+) -> dict[str, float]:
     """The loss parts by name with their weights, or the custom loss that replaces them."""
     if custom_loss is not None:
         return {qualified_name(custom_loss): 1.0}
@@ -212,7 +221,9 @@ class LayerwiseObjective(nn.Module):
         *earlier, last = vectors.unbind(-2)
         parts = self.objective(last, labels, texts, *batch_teachers)
         weighted = []
-        for layer, weight, of_layer in zip(self.layers, self.weights, earlier, strict=True):
+        for layer, weight, of_layer in zip(
+            self.layers, self.weights, earlier, strict=True
+        ):
             loss = self.objective(of_layer, labels, texts, *batch_teachers)["loss"]
             parts[f"layer_{layer}"] = loss.detach()
             weighted.append(weight * loss)
@@ -221,7 +232,9 @@ class LayerwiseObjective(nn.Module):
         if self.settings.align:
             present = texts != ABSENT
             tau = self.settings.align_tau
-            divergences = [divergence(each, last.detach(), present, tau) for each in earlier]
+            divergences = [
+                divergence(each, last.detach(), present, tau) for each in earlier
+            ]
             align = torch.stack(divergences).mean()
             total = total + self.settings.align * align
             parts["align"] = align.detach()
@@ -277,7 +290,9 @@ class MatryoshkaObjective(nn.Module):
             if objective not in self.children():
                 self.add_module(str(size), objective)
 
-    def forward(self, vectors: Float[Tensor, "row column dim"], *batch: Any) -> dict[str, Tensor]:
+    def forward(
+        self, vectors: Float[Tensor, "row column dim"], *batch: Any
+    ) -> dict[str, Tensor]:
         """The total "loss", each part summed over sizes, and each size's loss as "loss_128"."""
         of_sizes: dict[str, Tensor] = {}
         weighted: dict[str, list[Tensor]] = {}
@@ -309,7 +324,11 @@ def make_objective(
     else:
         objectives = {
             size: Objective(
-                settings, dim=size, kind=kind, label_range=label_range, teachers=teachers
+                settings,
+                dim=size,
+                kind=kind,
+                label_range=label_range,
+                teachers=teachers,
             )
             for size in sizes
         }
@@ -317,5 +336,7 @@ def make_objective(
     objective: SingleObjective | MatryoshkaObjective = objectives[dim]
     if settings.dims:
         weights = settings.dim_weights or (1.0,) * len(sizes)
-        objective = MatryoshkaObjective(objectives, dict(zip(sizes, weights, strict=True)))
+        objective = MatryoshkaObjective(
+            objectives, dict(zip(sizes, weights, strict=True))
+        )
     return LayerwiseObjective(objective, settings, layers) if layers else objective

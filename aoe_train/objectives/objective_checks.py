@@ -12,7 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from aoe_train.objectives.objective_settings import IN_BATCH, RANKED, TAUGHT, ObjectiveSettings
+from aoe_train.objectives.objective_settings import (
+    IN_BATCH,
+    RANKED,
+    TAUGHT,
+    ObjectiveSettings,
+)
 from aoe_train.objectives.training_rows import Kind
 from pairkit.base.errors import ConfigError
 
@@ -74,7 +79,9 @@ def check_objective(
             f"objective margin_mse: found {kind} data, expected triplets; use score_distill, or mine"
             " negatives with `aoe mine`"
         )
-    if (settings.contrast_anchors or settings.contrast_positives) and not IN_BATCH & active.keys():
+    if (
+        settings.contrast_anchors or settings.contrast_positives
+    ) and not IN_BATCH & active.keys():
         raise ConfigError(
             "contrast_anchors and contrast_positives need the part in_batch or contrastive; give one of these"
             " a weight, or leave them out"
@@ -99,7 +106,9 @@ def check_teacher_use(
     teacher_dim = teachers.teacher_dim
     has_teacher = teacher_dim is not None or teachers.scores
     if taught and not has_teacher:
-        raise ConfigError(f"objective {', '.join(taught)}: needs a teacher; give --teacher")
+        raise ConfigError(
+            f"objective {', '.join(taught)}: needs a teacher; give --teacher"
+        )
     if has_teacher and not taught:
         raise ConfigError(
             f"found a teacher, but no part of the objective ({', '.join(active)}) learns from one; add one,"
@@ -115,7 +124,11 @@ def check_teacher_use(
             "objective.score_form kl: found a teacher's scores of single pairs, expected its vectors; give"
             " --teacher, or use mse or ranking"
         )
-    if teacher_dim is not None and settings.projection == "principal" and dim > teacher_dim:
+    if (
+        teacher_dim is not None
+        and settings.projection == "principal"
+        and dim > teacher_dim
+    ):
         raise ConfigError(
             f"objective.projection principal: the teacher's vectors have {teacher_dim} numbers,"
             f" fewer than the backbone's {dim}; use learned"

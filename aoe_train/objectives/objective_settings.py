@@ -44,19 +44,32 @@ class LossPart(NamedTuple):
 
 PARTS: Mapping[str, LossPart] = {
     "cosent": LossPart(
-        "ranking_losses.cosent_part", "ranking", 0.05, "the cosine-ranking loss (CoSENT)"
+        "ranking_losses.cosent_part",
+        "ranking",
+        0.05,
+        "the cosine-ranking loss (CoSENT)",
     ),
     "in_batch": LossPart(
         "contrastive.in_batch_part", "batch", 0.05, "the loss over in-batch negatives"
     ),
     # The reference library uses a temperature of 0.05 since 2024.
-    "angle": LossPart("ranking_losses.angle_part", "ranking", 1.0, "the angle-ranking loss"),
-    "contrastive": LossPart("contrastive.contrastive_part", "batch", 0.05, "the contrastive loss"),
+    "angle": LossPart(
+        "ranking_losses.angle_part", "ranking", 1.0, "the angle-ranking loss"
+    ),
+    "contrastive": LossPart(
+        "contrastive.contrastive_part", "batch", 0.05, "the contrastive loss"
+    ),
     "sbert": LossPart(
-        "ranking_losses.sbert_part", "ranking", None, "SBERT's softmax or regression loss"
+        "ranking_losses.sbert_part",
+        "ranking",
+        None,
+        "SBERT's softmax or regression loss",
     ),
     "embed_distill": LossPart(
-        "distillation.EmbedDistillation", "teacher", None, "the distance from the teacher's vectors"
+        "distillation.EmbedDistillation",
+        "teacher",
+        None,
+        "the distance from the teacher's vectors",
     ),
     "score_distill": LossPart(
         "distillation.score_distill_part",
@@ -107,7 +120,9 @@ class _Taus(Settings):
     def _check_scale(self) -> _Taus:
         for part, tau in self:
             if part in RANKED | IN_BATCH and tau >= _SCALES_FROM:
-                raise ValueError(f"{part} = {tau:g}: is a scale; the temperature is {1 / tau:g}")
+                raise ValueError(
+                    f"{part} = {tau:g}: is a scale; the temperature is {1 / tau:g}"
+                )
         return self
 
 
@@ -129,7 +144,10 @@ else:
         for name, part in PARTS.items()
     }
     _taus = {
-        name: (float, Field(default=part.tau, gt=0, description=f"Temperature of {part.about}."))
+        name: (
+            float,
+            Field(default=part.tau, gt=0, description=f"Temperature of {part.about}."),
+        )
         for name, part in PARTS.items()
         if part.tau is not None
     }
@@ -194,7 +212,8 @@ class ObjectiveSettings(Settings):
         "Unit of `guide_margin`: absolute, or relative to the similarity of the positive.",
     )
     embed_form: Literal["cosine", "mse"] = setting(
-        "cosine", "Distance in embed_distill: cosine (1 - cosine) or mse (mean squared error)."
+        "cosine",
+        "Distance in embed_distill: cosine (1 - cosine) or mse (mean squared error).",
     )
     projection: Literal["learned", "principal"] = setting(
         "learned",
@@ -207,16 +226,19 @@ class ObjectiveSettings(Settings):
         "labels) or kl (divergence of each text's similarities to the batch, as probabilities, from the "
         "teacher's).",
     )
-    dims: Annotated[tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(_numbers)] = setting(
+    dims: Annotated[
+        tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(_numbers)
+    ] = setting(
         (),
         "Train for truncation to these vector sizes, such as 384,128,32 (Matryoshka). They must include "
         "the full size. Default: full size only.",
     )
-    dim_weights: Annotated[tuple[Annotated[float, Field(gt=0)], ...], BeforeValidator(_numbers)] = (
-        setting((), "Weight of the loss of each size in `dims`. Default: 1.")
-    )
+    dim_weights: Annotated[
+        tuple[Annotated[float, Field(gt=0)], ...], BeforeValidator(_numbers)
+    ] = setting((), "Weight of the loss of each size in `dims`. Default: 1.")
     layers: Annotated[
-        Literal["all"] | tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(_numbers_or_word)
+        Literal["all"] | tuple[Annotated[int, Field(ge=1)], ...],
+        BeforeValidator(_numbers_or_word),
     ] = setting(
         (),
         "Also train earlier layers as outputs, such as 2,4, or all. The model can then be cut to these "
@@ -230,17 +252,25 @@ class ObjectiveSettings(Settings):
         "Weight of the loss of each layer in `layers`: falling (1 / (1 + ln n) for layer n), equal (1), or "
         "one number each.",
     )
-    align: float = setting(0.0, "Weight of the divergence of `layers` from the last layer.", ge=0)
-    align_tau: float = setting(0.3, "Temperature of the divergence that `align` weights.", gt=0)
+    align: float = setting(
+        0.0, "Weight of the divergence of `layers` from the last layer.", ge=0
+    )
+    align_tau: float = setting(
+        0.3, "Temperature of the divergence that `align` weights.", gt=0
+    )
 
     @model_validator(mode="after")
     def _check_layers_and_dims(self) -> ObjectiveSettings:
         layers = () if self.layers == "all" else self.layers
         for name, numbers in (("layers", layers), ("dims", self.dims)):
             if len(set(numbers)) < len(numbers):
-                raise ValueError(f"{name}: found a duplicate in {', '.join(map(str, numbers))}")
+                raise ValueError(
+                    f"{name}: found a duplicate in {', '.join(map(str, numbers))}"
+                )
         if self.align and not self.layers:
-            raise ValueError("align: has no effect without layers; give layers, or leave it out")
+            raise ValueError(
+                "align: has no effect without layers; give layers, or leave it out"
+            )
         if self.dim_weights and len(self.dim_weights) != len(self.dims):
             raise ValueError(
                 f"dim_weights: found {len(self.dim_weights)} for {len(self.dims)} dims; expected one each"

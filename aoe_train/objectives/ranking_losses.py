@@ -94,7 +94,9 @@ def sbert_part(context: LossContext) -> Loss:
     def regression(pairs: Pairs) -> Tensor:
         """Mean squared error of the cosine against labels scaled to [0, 1]."""
         targets = (pairs.labels - low) / (high - low)
-        return F.mse_loss(cosine(pairs.first, pairs.second), targets.to(pairs.first.dtype))
+        return F.mse_loss(
+            cosine(pairs.first, pairs.second), targets.to(pairs.first.dtype)
+        )
 
     return regression
 
@@ -109,7 +111,9 @@ class Classifier(nn.Module):
     def forward(self, pairs: Pairs) -> Float[Tensor, ""]:
         """The loss of the pairs."""
         classes = pairs.labels.long().masked_fill(~pairs.present, IGNORED)
-        return softmax_loss(pairs.first, pairs.second, classes, self.head.weight, self.head.bias)
+        return softmax_loss(
+            pairs.first, pairs.second, classes, self.head.weight, self.head.bias
+        )
 
 
 def softmax_loss(

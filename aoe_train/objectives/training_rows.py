@@ -78,13 +78,16 @@ def distinct_texts(columns: np.ndarray) -> np.ndarray:
 class ReadingReport:
     """How the rows of a source were read."""
 
-    labels: LabelsRead | None = None  # their meaning, and counts of rows skipped by label
+    labels: LabelsRead | None = (
+        None  # their meaning, and counts of rows skipped by label
+    )
     conflicts: int = 0  # pairs with different labels
     conflicting_rows: int = 0  # left out because of such conflicts
     written: int = 0  # rows marked as having a text written by an LLM or by rules
     # Texts that are not trained on, by reason.
     left_out: Mapping[str, int] = field(default_factory=dict)
-    bad_rows: pl.DataFrame | None = field(default=None, compare=False)  # lack a text or label
+    # Lack a text or label.
+    bad_rows: pl.DataFrame | None = field(default=None, compare=False)
 
     def record(self) -> dict[str, Any]:
         """The meaning of labels and the counts of rows left out by reason, for run.json."""
@@ -156,7 +159,9 @@ class Examples:
         """At most `count` row numbers from the first to the last row, ascending int64."""
         return evenly_spread(len(self), count)
 
-    def token_counts(self, lengths: np.ndarray, chosen: Sequence[int] | slice) -> np.ndarray:
+    def token_counts(
+        self, lengths: np.ndarray, chosen: Sequence[int] | slice
+    ) -> np.ndarray:
         """Token counts of the chosen rows' texts, int64 (row, column); 0 for an absent negative."""
         rows = self.rows[chosen]
         counts: np.ndarray = lengths[rows] * (rows != ABSENT)
@@ -176,21 +181,25 @@ class TokenBatch(TypedDict):
 
     input_ids: Int[Tensor, " token"]  # with special tokens and prompts
     lengths: Int[np.ndarray, " piece"]
-    pieces: Int[np.ndarray, " text"]  # above 1 only for long texts that are read in windows
-    prompt_lengths: NotRequired[Int[np.ndarray, " piece"]]  # leading tokens that pooling ignores
+    # Above 1 only for long texts that are read in windows.
+    pieces: Int[np.ndarray, " text"]
+    # Leading tokens that pooling ignores.
+    prompt_lengths: NotRequired[Int[np.ndarray, " piece"]]
 
 
 class Batch(TokenBatch):
     """A batch of rows, with each distinct text once."""
 
     rows: Int[Tensor, "row column"]  # indices into the batch's texts, or `ABSENT`
-    texts: Int[Tensor, " text"]  # numbers in `Examples`: equal numbers are equal texts, on any rank
+    # Numbers in `Examples`: equal numbers are equal texts, on any rank.
+    texts: Int[Tensor, " text"]
     labels: NotRequired[Float[Tensor, " row"]]
     guide: NotRequired[Float[Tensor, "row column guide"]]
     teacher: NotRequired[Float[Tensor, "row column teacher"]]
     # Scores of a row's first text with each other text, by a file.
     scores: NotRequired[Float[Tensor, "row other"]]
-    dataset: NotRequired[int]  # its index, the same on all ranks; absent if there is only one
+    # Its index, the same on all ranks; absent if there is only one.
+    dataset: NotRequired[int]
 
 
 def evenly_spread(total: int, count: int) -> np.ndarray:

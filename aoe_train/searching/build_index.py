@@ -62,9 +62,7 @@ _SEED = 7
 _EXAMPLE_QUERIES = 100
 _EXAMPLES = 10
 _SHOWN = 90  # characters of an example
-_WORDS_MATTER = (
-    "words change the first result of these texts (`--by` and `--weight` of aoe search):"
-)
+_WORDS_MATTER = "words change the first result of these texts (`--by` and `--weight` of aoe search):"
 
 
 @dataclass(frozen=True)
@@ -193,7 +191,9 @@ def make(
         default_kind = recorded.kind
         earlier_purpose = recorded.purpose
         purpose = purpose or earlier_purpose
-        absent_rows = earlier.rows.join(frame, on=HASH, how="anti", maintain_order="left")
+        absent_rows = earlier.rows.join(
+            frame, on=HASH, how="anti", maintain_order="left"
+        )
         if remove_missing:
             removed = absent_rows.height
         else:
@@ -283,9 +283,8 @@ def _word_examples(index: SearchIndex) -> Iterator[FirstResults]:
     for place in shuffled[:_EXAMPLE_QUERIES]:
         (text,) = index.texts([place])
         (vector,) = index.searched.rows(slice(place, place + 1))
-        others = np.delete(
-            np.arange(len(index)), place
-        )  # the text itself would set the scale of words
+        # The text itself would set the scale of words.
+        others = np.delete(np.arange(len(index)), place)
         by_model = index.ranker.ranked(text, vector, 1, others, by="model")
         by_both = index.ranker.ranked(text, vector, 1, others, by="both")
         first = index.texts([*by_model.places, *by_both.places])
@@ -314,7 +313,8 @@ def measure(vectors: IndexVectors, searcher: Searcher) -> float:
     """A searcher's recall of the ten nearest, for a sample of the vectors."""
     sample = np.random.default_rng(_SEED).permutation(len(vectors))[:_RECALL_QUERIES]
     queries = vectors.rows(np.sort(sample))
-    exact = nearest(vectors, queries, _RECALL_RANK + 1).places[:, 1:]  # without the query itself
+    # Without the query itself.
+    exact = nearest(vectors, queries, _RECALL_RANK + 1).places[:, 1:]
     approximate = searcher.nearest(queries, _RECALL_RANK + 1).places
     hits = 0
     for row, places in zip(exact, approximate, strict=True):
@@ -333,7 +333,9 @@ def _with_hashes(rows: TextRows) -> pl.DataFrame:
     return rows.frame.with_columns(hashes)
 
 
-def _add_absent_rows(absent_rows: pl.DataFrame, frame: pl.DataFrame, out: Path) -> pl.DataFrame:
+def _add_absent_rows(
+    absent_rows: pl.DataFrame, frame: pl.DataFrame, out: Path
+) -> pl.DataFrame:
     """The rows that only an earlier index has, then the new rows; raises ConfigError for other types."""
     try:
         return pl.concat([absent_rows, frame], how="diagonal_relaxed")

@@ -40,11 +40,14 @@ def chunk_rows(
         raise ConfigError(
             f"--chunk-tokens {chunk_tokens}: {embedder.name} reads at most {longest} tokens"
         )
-    added = count_tokens(embedder, [_SHORTEST], prompt).item() - 1  # prompt and special tokens
+    # Prompt and special tokens.
+    added = count_tokens(embedder, [_SHORTEST], prompt).item() - 1
     max_tokens = (chunk_tokens or min(longest, _MAX_TOKENS)) - added
 
     def count(texts: Sequence[str]) -> Sequence[int]:
-        counts: list[int] = (count_tokens(embedder, list(texts), prompt) - added).tolist()
+        counts: list[int] = (
+            count_tokens(embedder, list(texts), prompt) - added
+        ).tolist()
         return counts
 
     rows = []
@@ -52,7 +55,9 @@ def chunk_rows(
         for chunk in split_into_chunks(document, count, max_tokens):
             place = _place(document, chunk)
             url = _url(document, chunk, link)
-            rows.append((chunk.title, chunk.text, document.name, place, chunk.anchor, url))
+            rows.append(
+                (chunk.title, chunk.text, document.name, place, chunk.anchor, url)
+            )
     if not rows:
         raise DataError("the documents have no text; expected headings or paragraphs")
     frame = pl.DataFrame(rows, dict.fromkeys(_COLUMNS, pl.String), orient="row")
@@ -77,7 +82,9 @@ def check_link(link: str | None) -> None:
         (link or "").format(**dict.fromkeys(_LINK_FIELDS, ""))
     except (KeyError, IndexError, ValueError) as error:
         fields = ", ".join(f"{{{name}}}" for name in _LINK_FIELDS)
-        raise ConfigError(f"--link {link}: expected an address with {fields}") from error
+        raise ConfigError(
+            f"--link {link}: expected an address with {fields}"
+        ) from error
 
 
 def _url(document: Document, chunk: Chunk, link: str | None) -> str:

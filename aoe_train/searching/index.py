@@ -17,7 +17,14 @@ from aoe_train.encoding.embedders.cached import PROBE_TEXT, same_model
 from aoe_train.encoding.embedders.embedder import Embedder
 from aoe_train.model.collection import Collection
 from aoe_train.model.similarity import scaled_to_one
-from aoe_train.searching.index_rows import HIDDEN, as_json, joined, read_index, row_ids, with_rows
+from aoe_train.searching.index_rows import (
+    HIDDEN,
+    as_json,
+    joined,
+    read_index,
+    row_ids,
+    with_rows,
+)
 from aoe_train.searching.ranking import (
     By,
     RankedRows,
@@ -76,7 +83,11 @@ class SearchHits(Printed, list[IndexHit]):
 
     def notes(self) -> list[str]:
         """Why there are no hits."""
-        return [] if self else ["nothing found: no row passes the filters, or none has these words"]
+        return (
+            []
+            if self
+            else ["nothing found: no row passes the filters, or none has these words"]
+        )
 
     def table(self) -> ResultTable:
         """Score, cosine, key and text of each hit."""
@@ -203,7 +214,9 @@ class SearchIndex:
         """What identifies all or some rows for people: keys, or row numbers in the input."""
         return _rows_at(self._ids.to_frame(), places).to_series().to_list()
 
-    def keyed_rows(self, places: Sequence[int] | np.ndarray | None = None) -> pl.DataFrame:
+    def keyed_rows(
+        self, places: Sequence[int] | np.ndarray | None = None
+    ) -> pl.DataFrame:
         """All or some rows, with their numbers in the input if they have no key."""
         rows = self._rows
         if self.key_column not in rows.columns:
@@ -267,7 +280,11 @@ class SearchIndex:
         by_count = defaultdict[int, dict[int, np.ndarray]](dict)
         for number, search in enumerate(searches):
             query = search.query
-            if query.by != "words" and search.rows is None and search.vector is not None:
+            if (
+                query.by != "words"
+                and search.rows is None
+                and search.vector is not None
+            ):
                 by_count[candidates(query.by, query.top)][number] = search.vector
 
         nearest: list[RankedRows | None] = [None] * len(searches)
@@ -304,7 +321,9 @@ class SearchIndex:
         rows = self._rows[places].iter_rows(named=True)
         names = [self.key_column] * len(places)
         texts = self.texts(places)
-        return SearchHits(map(IndexHit, places, *scores, texts, rows, self.keys(places), names))
+        return SearchHits(
+            map(IndexHit, places, *scores, texts, rows, self.keys(places), names)
+        )
 
     def search_every(
         self,
@@ -336,7 +355,9 @@ class SearchIndex:
                 places = np.array([place for place, _ in block])
                 texts = self.texts(places)
                 vectors = self._query_vectors(places, texts)
-                for (place, older), text, vector in zip(block, texts, vectors, strict=True):
+                for (place, older), text, vector in zip(
+                    block, texts, vectors, strict=True
+                ):
                     others = older
                     if others is None:
                         others = np.delete(np.arange(size), place)
@@ -372,7 +393,9 @@ class SearchIndex:
         return np.asarray(vector)
 
 
-def _queries(size: int, times: pl.Series | None) -> Iterator[tuple[int, np.ndarray | None]]:
+def _queries(
+    size: int, times: pl.Series | None
+) -> Iterator[tuple[int, np.ndarray | None]]:
     """Each row with all older rows, in order of time; without times None instead of older rows."""
     if times is None:
         for row in range(size):
@@ -392,7 +415,9 @@ def _queries(size: int, times: pl.Series | None) -> Iterator[tuple[int, np.ndarr
         yield row, older
 
 
-def _rows_at(rows: pl.DataFrame, places: Sequence[int] | np.ndarray | None) -> pl.DataFrame:
+def _rows_at(
+    rows: pl.DataFrame, places: Sequence[int] | np.ndarray | None
+) -> pl.DataFrame:
     return rows if places is None else rows[list(map(int, places))]
 
 

@@ -26,7 +26,13 @@ import polars as pl
 from numpy import ndarray
 from pydantic import Field
 
-from aoe_train.model.folder_checks import Foreign, Length, decode, mapped_array, read_json
+from aoe_train.model.folder_checks import (
+    Foreign,
+    Length,
+    decode,
+    mapped_array,
+    read_json,
+)
 from aoe_train.searching.nearest import INDEX_FILE, IndexKind, IndexVectors
 from aoe_train.settings.train_settings import Purpose
 from pairkit.base.errors import ConfigError, DataError
@@ -133,7 +139,9 @@ def _stored_rows(path: Path, about: IndexManifest) -> pl.DataFrame:
     try:
         rows = read_parquet(path)
     except DataError as error:
-        raise DataError(f"is missing or not readable as parquet; {_REMEDY}", path=path) from error
+        raise DataError(
+            f"is missing or not readable as parquet; {_REMEDY}", path=path
+        ) from error
     lacks_texts = any(rows.schema.get(name, pl.List).is_nested() for name in about.text)
     if rows.height != about.rows or lacks_texts or rows.schema.get(HASH) != pl.String:
         columns = ", ".join((*about.text, HASH))
@@ -144,7 +152,9 @@ def _stored_rows(path: Path, about: IndexManifest) -> pl.DataFrame:
     return rows
 
 
-def _stored_array(path: Path, shape: tuple[int, int], dtype: str = "floating") -> ndarray:
+def _stored_array(
+    path: Path, shape: tuple[int, int], dtype: str = "floating"
+) -> ndarray:
     """An array mapped from disk; raises DataError if it has another shape or type."""
     array = mapped_array(path, _REMEDY)
     if array.shape != shape or not np.issubdtype(array.dtype, getattr(np, dtype)):
@@ -158,7 +168,9 @@ def _stored_array(path: Path, shape: tuple[int, int], dtype: str = "floating") -
 def is_index(folder: Path) -> bool:
     """Whether a folder contains an index and nothing else, so that it may be replaced."""
     ours = {ABOUT, ROWS, *RANGES, *RANGES.values(), PROBE, WORDS, INDEX_FILE}
-    return (folder / ABOUT).is_file() and {path.name for path in folder.iterdir()} <= ours
+    return (folder / ABOUT).is_file() and {
+        path.name for path in folder.iterdir()
+    } <= ours
 
 
 @dataclass(frozen=True)
@@ -172,7 +184,9 @@ class TextRows:
     key: str | None = None
 
 
-def read_rows(source: Source, column_roles: Mapping[str, str] | None = None) -> TextRows:
+def read_rows(
+    source: Source, column_roles: Mapping[str, str] | None = None
+) -> TextRows:
     """Read the rows of all tables of a source, in order; raises DataError if no row has a text."""
     table = pl.DataFrame(schema=[*_ORIGIN])
     tables = list(_tables(source, column_roles))
@@ -194,19 +208,25 @@ def read_rows(source: Source, column_roles: Mapping[str, str] | None = None) -> 
     return TextRows(rows, columns, kept, len(texts) - len(kept), key)
 
 
-def _tables(source: Source, column_roles: Mapping[str, str] | None) -> Iterator[pl.DataFrame]:
+def _tables(
+    source: Source, column_roles: Mapping[str, str] | None
+) -> Iterator[pl.DataFrame]:
     """The tables of a source, with the file and number of each row, as error messages name them."""
     for part in chain.from_iterable(parts_of(source, lines=True).values()):
         file = pl.lit(PurePath(part.where).name).alias(FILE)
         yield part.numbered(column_roles).with_columns(file)
 
 
-def _with_texts(frame: pl.DataFrame, columns: Sequence[str], where: str) -> pl.DataFrame:
+def _with_texts(
+    frame: pl.DataFrame, columns: Sequence[str], where: str
+) -> pl.DataFrame:
     """The columns whose values can be written as text; structures become JSON, and texts lose their tags.
 
     Columns without a text form are left out, with a note.
     """
-    without_text_form = [name for name, dtype in frame.schema.items() if not _is_text(dtype)]
+    without_text_form = [
+        name for name, dtype in frame.schema.items() if not _is_text(dtype)
+    ]
     if without_text_form:
         note_once(
             "%s: left out the columns %s, whose values have no text form",
@@ -235,7 +255,8 @@ def _key_column(frame: pl.DataFrame, where: str, key: str | None) -> str | None:
     if key not in names:
         shown = one_line(", ".join(names))
         raise DataError(
-            f"no column {key!r} of numbers or texts for {_ID}; there are {shown}", path=where
+            f"no column {key!r} of numbers or texts for {_ID}; there are {shown}",
+            path=where,
         )
     return key
 
@@ -265,7 +286,9 @@ def row_ids(rows: pl.DataFrame, key: str | None) -> pl.Series:
     """What identifies each row for people, named by its column: a key, or the row's number in its file."""
     is_chunk = _CHUNK_COLUMNS.issubset(rows.columns)
     id_columns = ("place",) if is_chunk else _ID_COLUMNS
-    scalar_columns = {name for name, dtype in rows.schema.items() if not dtype.is_nested()}
+    scalar_columns = {
+        name for name, dtype in rows.schema.items() if not dtype.is_nested()
+    }
     names = [name for name in (key, *id_columns) if name in scalar_columns]
     numbers = _row_numbers(rows)
     if not names:
@@ -305,7 +328,9 @@ def _json_value(value: Any) -> Any:
     return str(value)
 
 
-def _text_columns(frame: pl.DataFrame, where: str, roles: Mapping[str, str]) -> tuple[str, ...]:
+def _text_columns(
+    frame: pl.DataFrame, where: str, roles: Mapping[str, str]
+) -> tuple[str, ...]:
     """The columns that form a text; `roles` are the given ones. Raises DataError if these aren't texts."""
     names = frame.columns
     has_text = roles.keys() == {"text"}
@@ -314,17 +339,25 @@ def _text_columns(frame: pl.DataFrame, where: str, roles: Mapping[str, str]) -> 
     columns = tuple[str, ...]()
     if not has_text:
         role_columns = document_roles(frame, where, roles, needed=False)
-        columns = tuple(role_columns[role] for role in _TEXT_ROLES if role in role_columns)
-    columns = columns or (text_column(names, where, roles, frame.iter_rows(named=True)),)
+        columns = tuple(
+            role_columns[role] for role in _TEXT_ROLES if role in role_columns
+        )
+    columns = columns or (
+        text_column(names, where, roles, frame.iter_rows(named=True)),
+    )
     for name in columns:
         dtype = frame.schema[name]
         if dtype.is_nested() or not _is_text(dtype):
             content = "lists" if dtype.is_nested() else f"{dtype}"
-            raise DataError(f"the column {name!r} contains {content}; expected texts", path=where)
+            raise DataError(
+                f"the column {name!r} contains {content}; expected texts", path=where
+            )
     return columns
 
 
-def with_rows(pairs: pl.DataFrame, first: pl.DataFrame, second: pl.DataFrame) -> pl.DataFrame:
+def with_rows(
+    pairs: pl.DataFrame, first: pl.DataFrame, second: pl.DataFrame
+) -> pl.DataFrame:
     """Add the columns of both rows to pairs, with the suffixes _1 and _2."""
     sides = [
         side.rename({name: f"{name}_{number}" for name in side.columns})

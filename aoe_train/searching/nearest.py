@@ -90,7 +90,8 @@ def nearest(
         stop = min(start + _BLOCK_VECTORS, total)
         block = np.arange(start, stop) if places is None else places[start:stop]
         rows: slice | ndarray = block
-        if block[-1] - block[0] + 1 == len(block):  # contiguous rows are read without a copy
+        # Contiguous rows are read without a copy.
+        if block[-1] - block[0] + 1 == len(block):
             rows = slice(block[0], block[-1] + 1)
         products = queries @ vectors.rows(rows).T
         scores = np.concatenate([scores, products], axis=1)
@@ -146,7 +147,9 @@ class Searcher:
         candidates = max(_OVERSAMPLING * count, _MIN_CANDIDATES)
         faiss = _faiss("a search")
         selector = {} if places is None else {"sel": faiss.IDSelectorBatch(places)}
-        parameters = faiss.SearchParametersHNSW(efSearch=max(_EF_SEARCH, candidates), **selector)
+        parameters = faiss.SearchParametersHNSW(
+            efSearch=max(_EF_SEARCH, candidates), **selector
+        )
         _, hits = self.index.search(queries, candidates, params=parameters)
         scores = []
         best = []
@@ -167,7 +170,9 @@ def build(vectors: IndexVectors, kind: IndexKind, folder: Path) -> Any:
     faiss.omp_set_num_threads(1)
     try:
         codes = faiss.ScalarQuantizer.QT_8bit
-        index = faiss.IndexHNSWSQ(vectors.shape[1], codes, _LINKS, faiss.METRIC_INNER_PRODUCT)
+        index = faiss.IndexHNSWSQ(
+            vectors.shape[1], codes, _LINKS, faiss.METRIC_INNER_PRODUCT
+        )
         index.hnsw.efConstruction = _EF_CONSTRUCTION
         sample: slice | ndarray = slice(None)
         if len(vectors) > _TRAINED_ON:
@@ -200,7 +205,9 @@ def read(folder: Path, kind: IndexKind, shape: tuple[int, int]) -> Any:
         raise DataError("not readable; build the index again", path=path) from error
     if (index.ntotal, index.d) != shape or not hasattr(index, "hnsw"):
         rows, dim = shape
-        raise DataError(f"isn't hnsw of {rows:,} x {dim:,}; build the index again", path=path)
+        raise DataError(
+            f"isn't hnsw of {rows:,} x {dim:,}; build the index again", path=path
+        )
     return index
 
 

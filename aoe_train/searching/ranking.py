@@ -88,7 +88,9 @@ class Ranker:
             scores = self._word_scores(text, allowed, keyed)
             places = best(scores, top)
             return RankedRows(
-                places, scores[places], words=self._relative_scores(text, scores[places])
+                places,
+                scores[places],
+                words=self._relative_scores(text, scores[places]),
             )
         if vector is None:
             raise ValueError("a ranking by vectors needs the query's vector")
@@ -109,7 +111,9 @@ class Ranker:
         allowed: Rows | None,
     ) -> list[RankedRows]:
         """The `count` nearest rows of each vector."""
-        neighbours = self.searcher.nearest(vectors, min(count, self.about.rows), allowed)
+        neighbours = self.searcher.nearest(
+            vectors, min(count, self.about.rows), allowed
+        )
         ranked = []
         for scores, places in zip(*neighbours, strict=True):
             is_row = places >= 0
@@ -117,7 +121,9 @@ class Ranker:
             ranked.append(RankedRows(places[is_row], cosines, cosines))
         return ranked
 
-    def _word_scores(self, text: str, allowed: ndarray | None, keyed: Sequence[int]) -> ndarray:
+    def _word_scores(
+        self, text: str, allowed: ndarray | None, keyed: Sequence[int]
+    ) -> ndarray:
         """The score of each row; that of rows which aren't allowed is 0."""
         scores = np.array(self._word_index.scores(text))
         if keyed:
@@ -248,7 +254,9 @@ def _comparable(column: pl.Series, text: str) -> tuple[pl.Series, Any]:
             time = time.astimezone(UTC).replace(tzinfo=None)
         return column.cast(pl.Datetime("us")), time
     except (ValueError, OverflowError) as error:
-        raise ConfigError(f"{column.name}={one_line(text, 100)}: expected {expected}") from error
+        raise ConfigError(
+            f"{column.name}={one_line(text, 100)}: expected {expected}"
+        ) from error
 
 
 def _as_text(value: Any) -> str:

@@ -88,7 +88,9 @@ class NearDuplicates(CommandResult):
         if self.within:
             numbers = [self._group_numbers[place] for place in first]
             pairs = pairs.with_columns(group=pl.Series(numbers, dtype=pl.Int64))
-        return with_rows(pairs, self.queries.keyed_rows(first), self.index.keyed_rows(second))
+        return with_rows(
+            pairs, self.queries.keyed_rows(first), self.index.keyed_rows(second)
+        )
 
     @cached_property
     def groups(self) -> list[list[int]]:
@@ -103,7 +105,11 @@ class NearDuplicates(CommandResult):
     @cached_property
     def _group_numbers(self) -> dict[int, int]:
         """The number of each text's group."""
-        return {place: number for number, group in enumerate(self.groups, 1) for place in group}
+        return {
+            place: number
+            for number, group in enumerate(self.groups, 1)
+            for place in group
+        }
 
     @spoken_notes
     def notes(self) -> list[str]:
@@ -117,7 +123,9 @@ class NearDuplicates(CommandResult):
         notes = [pairs]
         if self.highest is not None:
             lower = math.floor(50 * self.highest) / 50
-            notes.append(f"the highest cosine is {self.highest:.3f}; try --min-cosine {lower:g}")
+            notes.append(
+                f"the highest cosine is {self.highest:.3f}; try --min-cosine {lower:g}"
+            )
         elif self.chosen:
             notes.append(
                 "the minimum was chosen by the cosines of these texts; --min-cosine sets another"
@@ -270,12 +278,19 @@ class TextComparison:
                 continue
             counts += np.bincount(texts, minlength=total)
             pending.append(pairs)
-            if sum(len(block.cosine) for block in pending) > len(kept.cosine) + _BUFFERED_PAIRS:
-                kept = _nearest_of_each([kept, *pending], neighbours, within=self.within)
+            if (
+                sum(len(block.cosine) for block in pending)
+                > len(kept.cosine) + _BUFFERED_PAIRS
+            ):
+                kept = _nearest_of_each(
+                    [kept, *pending], neighbours, within=self.within
+                )
                 pending = []
         show(Progress("compare texts", total, total, ended=True))
 
-        first, second, cosine = _nearest_of_each([kept, *pending], neighbours, within=self.within)
+        first, second, cosine = _nearest_of_each(
+            [kept, *pending], neighbours, within=self.within
+        )
         order = np.lexsort((second, first, -cosine))
         ordered = {
             "place1": first[order],
@@ -288,8 +303,12 @@ class TextComparison:
         """All similar pairs, each once, by comparing all texts."""
         for start in range(0, len(self.queries), _BLOCK_QUERIES):
             block = self.queries.rows(slice(start, start + _BLOCK_QUERIES))
-            for first in range(start if self.within else 0, len(self.vectors), _BLOCK_TEXTS):
-                products = block @ self.vectors.rows(slice(first, first + _BLOCK_TEXTS)).T
+            for first in range(
+                start if self.within else 0, len(self.vectors), _BLOCK_TEXTS
+            ):
+                products = (
+                    block @ self.vectors.rows(slice(first, first + _BLOCK_TEXTS)).T
+                )
                 if self.within and first == start:
                     products[np.tril_indices(len(block), m=products.shape[1])] = -np.inf
                 hits = np.flatnonzero(products >= min_cosine)
@@ -300,7 +319,9 @@ class TextComparison:
                     texts = np.concatenate([pairs.first, pairs.second])
                 yield _Block(start + len(block), texts, pairs)
 
-    def _search_neighbours(self, min_cosine: float, neighbours: int) -> Iterator[_Block]:
+    def _search_neighbours(
+        self, min_cosine: float, neighbours: int
+    ) -> Iterator[_Block]:
         """The similar pairs that a faiss index finds; some of them twice."""
         # One more shows whether there are more; within one index, the text itself is also found.
         count = min(neighbours + 1 + self.within, len(self.vectors))
@@ -317,13 +338,17 @@ class TextComparison:
             cosines = nearest.scores[is_similar]
             pairs = _Pairs(texts, hits, cosines)
             if self.within:
-                pairs = _Pairs(np.minimum(texts, hits), np.maximum(texts, hits), cosines)
+                pairs = _Pairs(
+                    np.minimum(texts, hits), np.maximum(texts, hits), cosines
+                )
             yield _Block(start + len(block), texts, pairs)
 
 
 def _nearest_of_each(parts: Sequence[_Pairs], count: int, *, within: bool) -> _Pairs:
     """The distinct pairs in which one text is among the `count` nearest of the other; ties by place."""
-    first, second, cosine = (np.concatenate(column) for column in zip(*parts, strict=True))
+    first, second, cosine = (
+        np.concatenate(column) for column in zip(*parts, strict=True)
+    )
     count_second = second.max(initial=0) + 1
     _, kept = np.unique(first * count_second + second, return_index=True)
     pairs = _Pairs(first[kept], second[kept], cosine[kept])

@@ -76,8 +76,12 @@ class NamedPrompts:
     def named(self, name: str) -> str:
         """The words of a prompt."""
         if name not in self.known:
-            known = ", ".join(repr(one_line(known_name, 80)) for known_name in self.known)
-            raise ConfigError(f"no prompt {one_line(name, 80)!r}; this model has {known}")
+            known = ", ".join(
+                repr(one_line(known_name, 80)) for known_name in self.known
+            )
+            raise ConfigError(
+                f"no prompt {one_line(name, 80)!r}; this model has {known}"
+            )
         return self.known[name]
 
     def chosen(self, *, prompt: str | None = None, name: str | None = None) -> str:
@@ -114,5 +118,6 @@ class NamedPrompts:
     def after_text(self) -> str | None:
         """The name of a prompt with words after the text, if there is one."""
         return next(
-            (name for name, words in self.prompts.items() if read_prompt(words).after), None
+            (name for name, words in self.prompts.items() if read_prompt(words).after),
+            None,
         )

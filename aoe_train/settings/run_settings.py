@@ -20,7 +20,9 @@ def _for_training(value: object) -> object:
     return value
 
 
-Precision = Annotated[Literal["auto", "fp32", "bf16", "fp16"], BeforeValidator(_for_training)]
+Precision = Annotated[
+    Literal["auto", "fp32", "bf16", "fp16"], BeforeValidator(_for_training)
+]
 
 Names = Annotated[tuple[str, ...], BeforeValidator(split_at_commas)]
 """One name or several; on a command line separated by commas."""
@@ -145,7 +147,9 @@ class OptimSettings(Settings):
         ge=2,
     )
     accumulation: int = setting(
-        1, "Number of batches per optimiser step; rows are only compared within their batch.", ge=1
+        1,
+        "Number of batches per optimiser step; rows are only compared within their batch.",
+        ge=1,
     )
     lr: float = setting(
         5e-5,
@@ -161,7 +165,9 @@ class OptimSettings(Settings):
         ge=0,
     )
     weight_decay: float = setting(0.0, "Weight decay of AdamW.", ge=0)
-    max_grad_norm: float = setting(1.0, "Clip gradients to this norm; 0: no clipping.", ge=0)
+    max_grad_norm: float = setting(
+        1.0, "Clip gradients to this norm; 0: no clipping.", ge=0
+    )
     average: float = setting(
         0.0,
         "Average the weights over this last share of the run; 0: take the last weights.",
@@ -169,7 +175,9 @@ class OptimSettings(Settings):
         le=1,
     )
     top_layers: int | None = setting(
-        None, "Train the last N layers only and freeze the rest. Default: all layers.", ge=1
+        None,
+        "Train the last N layers only and freeze the rest. Default: all layers.",
+        ge=1,
     )
     interpolate: float = setting(
         1.0,
@@ -198,16 +206,21 @@ class RunSettings(Settings):
         "A processor without bf16 computes in fp32 instead.",
     )
     packing: bool = setting(
-        True, "Pack texts without padding if the backbone's attention allows it; false: pad."
+        True,
+        "Pack texts without padding if the backbone's attention allows it; false: pad.",
     )
     graphs: bool = setting(
         False,
         "On a GPU, run steps as CUDA graphs if the run allows it; needs more memory, and was not run on a "
         "GPU yet.",
     )
-    compile: bool = setting(False, "Use torch.compile; worthwhile for long runs on a GPU.")
+    compile: bool = setting(
+        False, "Use torch.compile; worthwhile for long runs on a GPU."
+    )
     chunk: int | None = setting(
-        None, "Maximum number of texts to embed at once, for batches larger than memory.", ge=1
+        None,
+        "Maximum number of texts to embed at once, for batches larger than memory.",
+        ge=1,
     )
     shard: bool = setting(
         False, "Shard weights, gradients and optimiser state over the processes (FSDP)."
@@ -235,7 +248,8 @@ class LogSettings(Settings):
         None, "Steps between checkpoints, instead of minutes.", ge=1
     )
     training_texts: bool = setting(
-        True, "Store hashes of training texts and pairs, so that `aoe evaluate` can find overlaps."
+        True,
+        "Store hashes of training texts and pairs, so that `aoe evaluate` can find overlaps.",
     )
 
 
@@ -281,7 +295,10 @@ class TeacherSettings(TeacherModelSettings):
         ge=1,
     )
     lexical_weight: float | None = setting(
-        None, "Weight of lexical similarity (TF-IDF), 0 to 1. Default: by `purpose`.", ge=0, lt=1
+        None,
+        "Weight of lexical similarity (TF-IDF), 0 to 1. Default: by `purpose`.",
+        ge=0,
+        lt=1,
     )
     scores: PathText | None = setting(
         None,
@@ -302,4 +319,6 @@ class CardSettings(Settings):
         (),
         "Languages of the texts, such as en. Default: detected in the training texts by py3langid.",
     )
-    base_model: str | None = setting(None, "Hub id of the backbone, if it is a local folder.")
+    base_model: str | None = setting(
+        None, "Hub id of the backbone, if it is a local folder."
+    )

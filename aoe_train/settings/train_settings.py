@@ -35,7 +35,15 @@ from pairkit.base.settings import Settings, setting, split_at_commas
 from pairkit.dataset.labels import LabelRange, LabelValues
 
 Pooling = Literal[
-    "auto", "cls", "avg", "max", "last", "cls-avg", "first-last-avg", "weighted-mean", "cells"
+    "auto",
+    "cls",
+    "avg",
+    "max",
+    "last",
+    "cls-avg",
+    "first-last-avg",
+    "weighted-mean",
+    "cells",
 ]
 Purpose = Literal["group", "search", "match"]
 LongText = Literal["truncate", "chunks"]
@@ -59,7 +67,12 @@ Activation = Literal[
 ]
 
 # Names of the papers, sentence-transformers and angle-emb.
-_POOLINGS = {"last-avg": "avg", "mean": "avg", "last-max": "max", "cls-last-avg": "cls-avg"}
+_POOLINGS = {
+    "last-avg": "avg",
+    "mean": "avg",
+    "last-max": "max",
+    "cls-last-avg": "cls-avg",
+}
 
 
 def named_precision(name: str | None) -> EncodingPrecision:
@@ -90,7 +103,9 @@ def _layers(value: object) -> object:
     layers = [value] if isinstance(value, int) else split_at_commas(value)
     if not isinstance(layers, list | tuple):
         return layers
-    return [{"size": layer} if isinstance(layer, int | str) else layer for layer in layers]
+    return [
+        {"size": layer} if isinstance(layer, int | str) else layer for layer in layers
+    ]
 
 
 class EncoderSettings(Settings):
@@ -111,25 +126,35 @@ class EncoderSettings(Settings):
         "What to do with a text longer than max_length: truncate, or split it into chunks.",
     )
     overlap: int = setting(
-        0, "Number of tokens that neighbouring chunks share, at most half a chunk.", ge=0
+        0,
+        "Number of tokens that neighbouring chunks share, at most half a chunk.",
+        ge=0,
     )
     prompts: dict[str, str] = setting(
         {},
         'Prompts by name, before a text or around {text}, such as {query = "query: ", document = "passage: '
         '"}.',
     )
-    default_prompt_name: str | None = setting(None, "Name of the prompt that is used by default.")
+    default_prompt_name: str | None = setting(
+        None, "Name of the prompt that is used by default."
+    )
     include_prompt: bool = setting(True, "Include the prompt's tokens in pooling.")
     dense: Annotated[tuple[DenseSettings, ...], BeforeValidator(_layers)] = ()
-    layers: int | None = setting(None, "Use the backbone's first N layers. Default: all.", ge=1)
+    layers: int | None = setting(
+        None, "Use the backbone's first N layers. Default: all.", ge=1
+    )
     dim: int | None = setting(
         None,
         "Keep the first N dimensions of each vector (truncate_dim of sentence-transformers). Default: all.",
         ge=1,
     )
-    similarity_fn_name: Similarity = setting("cosine", "Function that compares two vectors.")
+    similarity_fn_name: Similarity = setting(
+        "cosine", "Function that compares two vectors."
+    )
     normalize: bool = setting(False, "Scale vectors to length 1.")
-    bidirectional: bool = setting(False, "Let every token of a decoder attend to the whole text.")
+    bidirectional: bool = setting(
+        False, "Let every token of a decoder attend to the whole text."
+    )
 
     @field_validator("pooling", mode="before")
     @classmethod
@@ -158,14 +183,19 @@ class LoraSettings(Settings):
     """
 
     rank: int = setting(32, "Rank of the adapters: the inner dimension of B A.", ge=1)
-    alpha: int = setting(32, "Scale of the adapters' product B A, divided by the rank.", ge=1)
-    dropout: float = setting(0.1, "Dropout probability on the inputs of the adapters.", ge=0, lt=1)
+    alpha: int = setting(
+        32, "Scale of the adapters' product B A, divided by the rank.", ge=1
+    )
+    dropout: float = setting(
+        0.1, "Dropout probability on the inputs of the adapters.", ge=0, lt=1
+    )
     targets: Literal["auto"] | Names = setting(
         "auto",
         'Names of the linear layers to adapt, such as `q_proj`; "auto" adapts all of the backbone\'s.',
     )
     four_bit: bool = setting(
-        False, "Store the frozen weights in 4 bits (QLoRA); needs CUDA and bitsandbytes."
+        False,
+        "Store the frozen weights in 4 bits (QLoRA); needs CUDA and bitsandbytes.",
     )
 
 
@@ -213,7 +243,9 @@ PRESETS: Mapping[str, Tree] = {
     },
     **{
         name + PAPERS: {
-            "objective": merged(objective.model_dump(), _PAPERS_OBJECTIVES.get(name, {})),
+            "objective": merged(
+                objective.model_dump(), _PAPERS_OBJECTIVES.get(name, {})
+            ),
             **_PAPERS,
         }
         for name, objective in OBJECTIVES.items()
@@ -235,7 +267,9 @@ PresetName = Annotated[str, AfterValidator(_known_preset)]
 class DatasetSettings(Settings):
     """Settings of one dataset or dev set that differ from the run's."""
 
-    data: str | None = setting(None, "Training rows of this dataset, as `--data NAME=DATA`.")
+    data: str | None = setting(
+        None, "Training rows of this dataset, as `--data NAME=DATA`."
+    )
     dev_data: str | None = setting(
         None, "Held-out rows of this dataset, as `--dev-data NAME=DATA`."
     )
@@ -251,9 +285,12 @@ class DatasetSettings(Settings):
         "Lowest and highest score of this dataset, which become 0 and 1. Default: data.label_range.",
     )
     conflicts: Conflicts | None = setting(
-        None, "What to do with pairs that have different labels. Default: data.conflicts."
+        None,
+        "What to do with pairs that have different labels. Default: data.conflicts.",
     )
-    weight: float = setting(1.0, "Relative frequency of this dataset in the mixture.", gt=0)
+    weight: float = setting(
+        1.0, "Relative frequency of this dataset in the mixture.", gt=0
+    )
     batch_size: int | None = setting(
         None,
         "Number of this dataset's rows in a batch of each process. Default: optim.batch_size.",
@@ -316,7 +353,9 @@ class TrainSettings(Settings):
     def _put_preset_beneath(cls, tree: object) -> object:
         if not isinstance(tree, dict):
             return tree
-        preset = PRESETS.get(str(tree.get("preset", cls.model_fields["preset"].default)))
+        preset = PRESETS.get(
+            str(tree.get("preset", cls.model_fields["preset"].default))
+        )
         return tree if preset is None else merged(preset, tree)
 
     @model_validator(mode="after")
@@ -339,7 +378,8 @@ class TrainSettings(Settings):
             return self
         section = self.section(dataset).model_dump(exclude_unset=True)
         run = self.model_dump(exclude_unset=True, exclude={"datasets"})
-        if preset := section.get("preset"):  # replaces the run's preset, including its weights
+        # Replaces the run's preset, including its weights.
+        if preset := section.get("preset"):
             run["preset"] = preset
             run.setdefault("objective", {}).pop("weights", None)
         if section.get("prompts") is not None:

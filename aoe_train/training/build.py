@@ -34,7 +34,12 @@ from aoe_train.model.text_model import PackedBackbone
 from aoe_train.objectives.objective import make_objective
 from aoe_train.objectives.objective_checks import TeacherInfo, TeacherSample
 from aoe_train.objectives.objective_settings import TAUGHT
-from aoe_train.objectives.training_rows import ABSENT, NO_OUTPUTS, TeacherOutputs, TeacherVectors
+from aoe_train.objectives.training_rows import (
+    ABSENT,
+    NO_OUTPUTS,
+    TeacherOutputs,
+    TeacherVectors,
+)
 from aoe_train.training.pair_model import PairModel, TextObjective, prepare_objective
 from aoe_train.training.teachers import precompute_vectors
 from aoe_train.training.training_arguments import completed
@@ -51,7 +56,9 @@ if TYPE_CHECKING:
     from aoe_train.settings.train_settings import TrainSettings
     from aoe_train.training.load import Loaded
 
-_SAMPLE_TEXTS = 2048  # for the initial map to a teacher's vectors, or for their principal axes
+_SAMPLE_TEXTS = (
+    2048  # for the initial map to a teacher's vectors, or for their principal axes
+)
 _BLOCK_TOKENS = 1 << 20  # tokens processed at once
 
 
@@ -88,19 +95,24 @@ class Built:
     def epochs(self, steps: int) -> float:
         """Epochs after this many optimiser steps."""
         whole_epochs, steps_left = divmod(steps, self.steps_an_epoch)
-        return whole_epochs + steps_left * self.args.gradient_accumulation_steps / len(self.batches)
+        return whole_epochs + steps_left * self.args.gradient_accumulation_steps / len(
+            self.batches
+        )
 
     def rows(self, steps: int) -> int:
         """Number of rows in this many optimiser steps, over all processes."""
         epochs, steps_left = divmod(steps, self.steps_an_epoch)
-        unfinished = self.batches.plan(epochs)[: steps_left * self.args.gradient_accumulation_steps]
+        unfinished = self.batches.plan(epochs)[
+            : steps_left * self.args.gradient_accumulation_steps
+        ]
         return self.batches.rows_seen(epochs) + sum(map(len, unfinished))
 
     def save(self, folder: Path) -> None:
         """Write the encoder, and the files of a `TextObjective`."""
         backbone = self.encoder.model.backbone
         train_all_rows(backbone)
-        if has_lora(backbone) and not backbone.name_or_path:  # adapters would refer to no backbone
+        # Adapters would refer to no backbone.
+        if has_lora(backbone) and not backbone.name_or_path:
             merge_lora(backbone)
         self.encoder.save(folder)
         for loss in self.loaded.sources.losses.values():
@@ -131,9 +143,15 @@ def build(loaded: Loaded, *, placeholders: bool = False) -> Built:
             placeholders=placeholders,
         )
         prompts = run_prompts(settings, loaded.encoder.settings, train, dev)
-        encoder = Encoder(loaded.encoder.model, loaded.encoder.tokenizer, prompts.encoder)
-        train = {name: prompts.by_dataset[name].applied(rows) for name, rows in train.items()}
-        dev = {name: prompts.by_dataset[name].applied(rows) for name, rows in dev.items()}
+        encoder = Encoder(
+            loaded.encoder.model, loaded.encoder.tokenizer, prompts.encoder
+        )
+        train = {
+            name: prompts.by_dataset[name].applied(rows) for name, rows in train.items()
+        }
+        dev = {
+            name: prompts.by_dataset[name].applied(rows) for name, rows in dev.items()
+        }
         _set_trained_weights(encoder, settings)
         datasets = [
             _build_dataset(name, rows, encoder, loaded, outputs[name])
@@ -157,7 +175,9 @@ def build(loaded: Loaded, *, placeholders: bool = False) -> Built:
         find_unused=_may_leave_gradients_out(model, loaded),
     )
     loader = _build_loader(datasets, batches, loaded)
-    return Built(loaded, args, encoder, Data(train, dev), datasets, batches, loader, model)
+    return Built(
+        loaded, args, encoder, Data(train, dev), datasets, batches, loader, model
+    )
 
 
 def _may_leave_gradients_out(model: PairModel, loaded: Loaded) -> bool:
@@ -192,11 +212,17 @@ def _set_trained_weights(encoder: Encoder, settings: TrainSettings) -> None:
 
 def _check_dropout(backbone: PreTrainedModel) -> None:
     """Refuse single texts without dropout, which makes the two views of a text different."""
-    if any(isinstance(module, nn.Dropout) and module.p > 0 for module in backbone.modules()):
+    if any(
+        isinstance(module, nn.Dropout) and module.p > 0 for module in backbone.modules()
+    ):
         return
     # In many models attention dropout isn't a module.
     config = backbone.config.to_dict()
-    rates = [rate for name, rate in config.items() if name.startswith("att") and "drop" in name]
+    rates = [
+        rate
+        for name, rate in config.items()
+        if name.startswith("att") and "drop" in name
+    ]
     if not any(rates):
         raise ConfigError(
             "single texts need a backbone with dropout, which makes the two views of a text different; set it"
@@ -204,7 +230,9 @@ def _check_dropout(backbone: PreTrainedModel) -> None:
         )
 
 
-def _build_model(encoder: Encoder, datasets: Sequence[Dataset], loaded: Loaded) -> PairModel:
+def _build_model(
+    encoder: Encoder, datasets: Sequence[Dataset], loaded: Loaded
+) -> PairModel:
     """The text model with the objective of each dataset, on the run's device."""
     backbone = encoder.model.backbone
     settings = loaded.settings
@@ -212,25 +240,39 @@ def _build_model(encoder: Encoder, datasets: Sequence[Dataset], loaded: Loaded) 
     # Only embeddings of occurring tokens are trained. Not with sharding, which can't gather an embedding in
     # two parts, nor with a TextObjective, which may use other tokens than those of the texts.
     if (
-        not any(isinstance(loss, TextObjective) for loss in loaded.sources.losses.values())
+        not any(
+            isinstance(loss, TextObjective) for loss in loaded.sources.losses.values()
+        )
         and settings.optim.weight_decay == 0
         and args.optim.startswith("adamw")
         and not settings.run.shard
     ):
-        train_used_rows(backbone, _used_tokens(backbone, [dataset.store for dataset in datasets]))
+        train_used_rows(
+            backbone, _used_tokens(backbone, [dataset.store for dataset in datasets])
+        )
     keep_freed_memory()
     layers = _return_layers(encoder, loaded)
-    losses = [_build_objective(dataset, loaded, encoder, layers) for dataset in datasets]
+    losses = [
+        _build_objective(dataset, loaded, encoder, layers) for dataset in datasets
+    ]
     loss = nn.ModuleList(losses) if len(losses) > 1 else losses[0]
     # The training loop moves it, too, but a dry run has none, and sharding comes before it.
     loss.to(args.device)
     return PairModel(
-        encoder.model, loss, chunk=settings.run.chunk, dim=encoder.settings.dim, layers=layers
+        encoder.model,
+        loss,
+        chunk=settings.run.chunk,
+        dim=encoder.settings.dim,
+        layers=layers,
     )
 
 
 def _build_dataset(
-    name: str, examples: Examples, encoder: Encoder, loaded: Loaded, teacher_outputs: TeacherOutputs
+    name: str,
+    examples: Examples,
+    encoder: Encoder,
+    loaded: Loaded,
+    teacher_outputs: TeacherOutputs,
 ) -> Dataset:
     """The tokens and batches of a dataset."""
     settings = loaded.datasets[name]
@@ -252,7 +294,12 @@ def _build_dataset(
     teacher = teacher_outputs.vectors.get("teacher")
     if isinstance(teacher, NeighbourTeacher):
         batches: Batches = NeighbourBatches(
-            examples, store.lengths, size, teacher.nearest, seed=settings.seed, world=world
+            examples,
+            store.lengths,
+            size,
+            teacher.nearest,
+            seed=settings.seed,
+            world=world,
         )
     else:
         batches = Batches(
@@ -278,7 +325,9 @@ def _build_objective(
         return prepare_objective(custom_loss, encoder, examples.kind, settings.seed)
     label_range = None
     if examples.labels is not None:
-        label_range = score_scale(float(examples.labels.min()), float(examples.labels.max()))
+        label_range = score_scale(
+            float(examples.labels.min()), float(examples.labels.max())
+        )
     try:
         return make_objective(
             settings.objective,
@@ -286,7 +335,9 @@ def _build_objective(
             kind=examples.kind,
             label_range=label_range,
             custom_loss=custom_loss,
-            teachers=_teacher_info(settings, encoder, dataset.teacher_outputs, examples),
+            teachers=_teacher_info(
+                settings, encoder, dataset.teacher_outputs, examples
+            ),
             layers=layers,
         )
     except ConfigError as error:
@@ -295,7 +346,9 @@ def _build_objective(
         raise ConfigError(f"dataset {dataset.name}: {error}") from error
 
 
-def _build_loader(datasets: Sequence[Dataset], batches: Mixture, loaded: Loaded) -> DataLoader[int]:
+def _build_loader(
+    datasets: Sequence[Dataset], batches: Mixture, loaded: Loaded
+) -> DataLoader[int]:
     """Loads the batches with the `numbers` of their rows; with several datasets also with their `dataset`."""
 
     def collated(rows: list[int]) -> dict[str, Any]:
@@ -322,7 +375,10 @@ def _build_loader(datasets: Sequence[Dataset], batches: Mixture, loaded: Loaded)
 
 
 def _teacher_info(
-    settings: TrainSettings, encoder: Encoder, teacher_outputs: TeacherOutputs, examples: Examples
+    settings: TrainSettings,
+    encoder: Encoder,
+    teacher_outputs: TeacherOutputs,
+    examples: Examples,
 ) -> TeacherInfo:
     """Information about guide and teacher for the objective."""
     teacher = teacher_outputs.vectors.get("teacher")
@@ -336,12 +392,15 @@ def _teacher_info(
         guide="guide" in teacher_outputs.vectors,
         teacher_dim=None if teacher is None else teacher.dim,
         scores=teacher_outputs.scores is not None,
-        dot=encoder.settings.similarity_fn_name == "dot" and not encoder.settings.normalize,
+        dot=encoder.settings.similarity_fn_name == "dot"
+        and not encoder.settings.normalize,
         sample=sample,
     )
 
 
-def _teacher_sample(encoder: Encoder, teacher: TeacherVectors, examples: Examples) -> TeacherSample:
+def _teacher_sample(
+    encoder: Encoder, teacher: TeacherVectors, examples: Examples
+) -> TeacherSample:
     """Vectors of some texts by both models, evenly spread over the rows."""
     columns = examples.rows.shape[1]
     rows = examples.evenly_spread(math.ceil(_SAMPLE_TEXTS / columns))
@@ -362,7 +421,9 @@ def _return_layers(encoder: Encoder, loaded: Loaded) -> tuple[int, ...]:
 
     Raises ConfigError if datasets request different layers, or the backbone doesn't have them.
     """
-    requested, *different = {settings.objective.layers for settings in loaded.datasets.values()}
+    requested, *different = {
+        settings.objective.layers for settings in loaded.datasets.values()
+    }
     if different:
         raise ConfigError(
             "objective.layers: differs between datasets, which share one model; set it for the run, not in"

@@ -44,11 +44,14 @@ if TYPE_CHECKING:
     from aoe_train.training.training_arguments import Process
 
 
-SCHEDULERS = (signal.SIGTERM, signal.SIGUSR1)  # signals of job schedulers before they end a job
+# Signals of job schedulers before they end a job.
+SCHEDULERS = (signal.SIGTERM, signal.SIGUSR1)
 _UNHANDLED = (signal.SIG_DFL, signal.default_int_handler)
 # An adapter's product B A is 0 before training, so scaling B alone averages the product.
 _ADAPTER_A = ".lora_A."
-_MAX_SAMPLES = 100  # of weights to average; more would cost time without changing the average
+_MAX_SAMPLES = (
+    100  # of weights to average; more would cost time without changing the average
+)
 
 
 class Stopwatch:
@@ -107,7 +110,9 @@ def stop_signals(*kinds: signal.Signals) -> Iterator[Callable[[], bool]]:
     handlers: dict[signal.Signals, Any] = {}
     if threading.current_thread() is threading.main_thread():
         handlers = {kind: signal.getsignal(kind) for kind in kinds}
-    replaced = {kind: handler for kind, handler in handlers.items() if handler in _UNHANDLED}
+    replaced = {
+        kind: handler for kind, handler in handlers.items() if handler in _UNHANDLED
+    }
     for kind in replaced:
         signal.signal(kind, receive)
     try:
@@ -115,14 +120,19 @@ def stop_signals(*kinds: signal.Signals) -> Iterator[Callable[[], bool]]:
     finally:
         for kind, handler in replaced.items():
             signal.signal(kind, handler)
-    if received is not None and signal.getsignal(received) is signal.default_int_handler:
+    if (
+        received is not None
+        and signal.getsignal(received) is signal.default_int_handler
+    ):
         raise KeyboardInterrupt
 
 
 class SavePolicy:
     """Decides when to save and stop; processes agree at log entries, a single one after any step."""
 
-    def __init__(self, settings: LogSettings, stop_requested: Callable[[], bool]) -> None:
+    def __init__(
+        self, settings: LogSettings, stop_requested: Callable[[], bool]
+    ) -> None:
         self._steps = settings.checkpoint_steps
         self._seconds = 60 * settings.checkpoint_minutes
         self._last_save = time.monotonic()
@@ -138,7 +148,9 @@ class SavePolicy:
         if not is_distributed():
             self.stops = self._stop_requested()
         elif logs:
-            flags = torch.tensor([is_main() and due, self._stop_requested()], dtype=torch.int32)
+            flags = torch.tensor(
+                [is_main() and due, self._stop_requested()], dtype=torch.int32
+            )
             flags = flags.to(device)
             torch.distributed.all_reduce(flags, torch.distributed.ReduceOp.MAX)
             due, self.stops = map(bool, flags.tolist())
@@ -163,7 +175,9 @@ class WeightAverage:
         self._weight = weight
         self._initial: dict[str, Tensor] | None = None
         if weight != 1:
-            self._initial = {name: each.clone() for name, each in trained_weights(model).items()}
+            self._initial = {
+                name: each.clone() for name, each in trained_weights(model).items()
+            }
         self.mean: dict[str, Tensor] | None = None
 
     def samples(self, step: int, steps: int) -> int:
@@ -241,13 +255,16 @@ def open_trackers(
             # Steps after the checkpoint will be written again.
             purge = step + 1 if step else None
             tracker.tb_writer = tracker._SummaryWriter(log_dir=folder, purge_step=purge)
-            say(f"tensorboard: reporting to {folder}; view it with `tensorboard --logdir {root}`")
+            say(
+                f"tensorboard: reporting to {folder}; view it with `tensorboard --logdir {root}`"
+            )
         elif type(callback) is WandbCallback:
             say(f"wandb: reporting to {_open_wandb(tracker._wandb, args, root, name)}")
         elif type(callback) is TrackioCallback:
             from trackio.utils import TRACKIO_DIR
 
-            args.run_name = args.run_name or name  # the callback resumes the run of this name
+            # The callback resumes the run of this name.
+            args.run_name = args.run_name or name
             say(
                 f"trackio: reporting to {TRACKIO_DIR}; view it with `trackio show --project {args.project}`"
             )

@@ -64,11 +64,18 @@ def save(run: TrainingRun) -> None:
     scaler = run.step.accelerator.scaler
     path = process.work / f"step-{run.state.global_step}.pt"
     with run.clock.paused():
-        stateful: Any = [each for each in run.events.callbacks if isinstance(each, ExportableState)]
+        stateful: Any = [
+            each for each in run.events.callbacks if isinstance(each, ExportableState)
+        ]
         history = replace(run.state, stateful_callbacks=stateful)
-        weights = {"weights": trained_weights(model), "best": run.best, "average": run.average.mean}
+        weights = {
+            "weights": trained_weights(model),
+            "best": run.best,
+            "average": run.average.mean,
+        }
         content: dict[str, Any] = {
-            name: each and gather_weights(each, main=is_main()) for name, each in weights.items()
+            name: each and gather_weights(each, main=is_main())
+            for name, each in weights.items()
         }
         content |= {
             "optimiser": optimiser_state(model, run.step.optimiser),
@@ -99,11 +106,15 @@ def restore(run: TrainingRun, checkpoint: Path) -> None:
     trained = trained_weights(model)
     best = content["best"]
     if best is not None and is_sharded(model):
-        best = {name: shard_like(weight, trained[name]) for name, weight in best.items()}
+        best = {
+            name: shard_like(weight, trained[name]) for name, weight in best.items()
+        }
     run.best = best
     mean = content["average"]
     if mean is not None:
-        mean = {name: shard_like(weight, trained[name]) for name, weight in mean.items()}
+        mean = {
+            name: shard_like(weight, trained[name]) for name, weight in mean.items()
+        }
     run.average.mean = mean
     run.clock.seconds += content["seconds"]
     run.name = content["name"]
@@ -129,11 +140,14 @@ def read(path: Path) -> dict[str, Any]:
     A checkpoint can't run code.
     """
     try:
-        content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+        content: dict[str, Any] = torch.load(
+            path, map_location="cpu", weights_only=True, mmap=True
+        )
     except Exception as error:  # torch raises various errors
         reason = f"{type(error).__name__}: {one_line(str(error), 120)}"
         raise DataError(
-            f"can't continue from this file ({reason}); start again with --fresh", path=path
+            f"can't continue from this file ({reason}); start again with --fresh",
+            path=path,
         ) from error
     return content
 
@@ -185,12 +199,16 @@ def restore_random_state(states: dict[str, Any], device: torch.device) -> None:
         torch.get_device_module(device).set_rng_state(states["device"])
 
 
-def _restore_history(history: str, callbacks: Sequence[TrainerCallback]) -> TrainerState:
+def _restore_history(
+    history: str, callbacks: Sequence[TrainerCallback]
+) -> TrainerState:
     """Restore the callbacks' states, and return the log."""
     state = TrainerState(**json.loads(history))
     by_type: Any = state.stateful_callbacks
     for name, saved in by_type.items():
-        same_type = [callback for callback in callbacks if type(callback).__name__ == name]
+        same_type = [
+            callback for callback in callbacks if type(callback).__name__ == name
+        ]
         states = saved if isinstance(saved, list) else [saved]
         for callback, callback_state in zip(same_type, states, strict=False):
             for attribute, value in callback_state.get("attributes", {}).items():

@@ -23,7 +23,9 @@ from transformers import (
     enable_full_determinism,
     set_seed,
 )
-from transformers.integrations.integration_utils import get_reporting_integration_callbacks
+from transformers.integrations.integration_utils import (
+    get_reporting_integration_callbacks,
+)
 from transformers.utils.logging import set_verbosity
 
 from aoe_train.evaluation.dev import MOST_RESAMPLED, DevScores, dev_scores, own_metric
@@ -36,7 +38,13 @@ from aoe_train.training.callbacks import (
     open_trackers,
     stop_signals,
 )
-from aoe_train.training.loss_log import CollapseCheck, Diverged, LossLog, sample_texts, spread
+from aoe_train.training.loss_log import (
+    CollapseCheck,
+    Diverged,
+    LossLog,
+    sample_texts,
+    spread,
+)
 from aoe_train.training.processes import (
     copy_weights,
     is_main,
@@ -60,7 +68,9 @@ if TYPE_CHECKING:
     from aoe_train.training.build import Built
     from pairkit.base.cli.progress import Progress
 
-BEFORE_DIVERGENCE = "before-divergence"  # folder of the last sound model, in the working folder
+BEFORE_DIVERGENCE = (
+    "before-divergence"  # folder of the last sound model, in the working folder
+)
 
 
 @dataclass(frozen=True)
@@ -77,7 +87,9 @@ class Fitted:
 
 
 def fit(
-    built: Built, callbacks: Sequence[TrainerCallback], stop_requested: Callable[[], bool]
+    built: Built,
+    callbacks: Sequence[TrainerCallback],
+    stop_requested: Callable[[], bool],
 ) -> Fitted:
     """Train to the end, restore the best weights, and compare the model with its backbone.
 
@@ -94,7 +106,9 @@ def fit(
     similarity = built.encoder.settings.similarity_fn_name
     before: DevScores | None = on_main(score) if score else None
     texts = sample_texts(rows.texts for rows in (*train.values(), *dev.values()))
-    collapse = CollapseCheck(encode, texts, before=on_main(lambda: spread(encode(texts))))
+    collapse = CollapseCheck(
+        encode, texts, before=on_main(lambda: spread(encode(texts)))
+    )
     if judged is not None and is_main():
         judged_before = judged.score(encode, similarity)
         weights_before = copy_weights(trained_weights(model))
@@ -108,7 +122,12 @@ def fit(
     dev_gain = None
     can_resample = sum(map(len, dev.values())) <= MOST_RESAMPLED
     has_own_metric = loaded.sources.dev_metric is not None
-    if score is not None and can_resample and not has_own_metric and not settings.run.shard:
+    if (
+        score is not None
+        and can_resample
+        and not has_own_metric
+        and not settings.run.shard
+    ):
         dev_gain = on_main(lambda: score().ahead_of(before, seed=settings.seed))
 
     gain = None
@@ -116,13 +135,18 @@ def fit(
     if judged is not None:
         gain = on_main(
             lambda: judged.gain(
-                judged.score(encode, similarity), judged_before, train.values(), seed=settings.seed
+                judged.score(encode, similarity),
+                judged_before,
+                train.values(),
+                seed=settings.seed,
             )
         )
         keeps_model = settings.optim.if_not_better == "model" or gain.word == "better"
         if is_main() and not keeps_model:
             checkpoints.restore_weights(model, weights_before)
-    return Fitted(built, run.state, run.clock.seconds, before, dev_gain, gain, keeps_model)
+    return Fitted(
+        built, run.state, run.clock.seconds, before, dev_gain, gain, keeps_model
+    )
 
 
 def _train_to_end(run: TrainingRun) -> None:
@@ -175,7 +199,10 @@ def run_epochs(run: TrainingRun) -> None:
                 events("on_step_end")
                 run.after_step()
                 _log_evaluate_save(run, norm, lr)
-                if events.control.should_epoch_stop or events.control.should_training_stop:
+                if (
+                    events.control.should_epoch_stop
+                    or events.control.should_training_stop
+                ):
                     break
             events("on_epoch_end")
             _log_evaluate_save(run, norm, lr)
@@ -205,7 +232,9 @@ def _batches_of_steps(run: TrainingRun, epoch: int) -> Iterator[list[dict[str, A
             checkpoints.restore_random_state(random_state, args.device)
     run.built.batches.set_epoch(epoch)
     accumulation = args.gradient_accumulation_steps
-    batches = iter(skip_first_batches(loader, steps_done * accumulation) if steps_done else loader)
+    batches = iter(
+        skip_first_batches(loader, steps_done * accumulation) if steps_done else loader
+    )
     for step in range(steps_done, run.built.steps_an_epoch):
         group = list(islice(batches, accumulation))
         # Starting an epoch draws a random number.
@@ -222,7 +251,8 @@ def _log_evaluate_save(run: TrainingRun, norm: Tensor | None, lr: float) -> None
     if events.control.should_evaluate:
         run.evaluate()
     if events.control.should_save:
-        if not events.control.should_training_stop:  # else the finished model is saved next
+        # Else the finished model is saved next.
+        if not events.control.should_training_stop:
             checkpoints.save(run)
         events("on_save")
         if run.policy.stops and not events.control.should_training_stop:
@@ -281,7 +311,17 @@ def _prepare_run(
     name = f"{process.work.stem}-{time.strftime('%Y%m%d-%H%M%S')}"
     clock = Stopwatch()
     return TrainingRun(
-        built, step, events, policy, average, losses, collapse, clock, score, before, name
+        built,
+        step,
+        events,
+        policy,
+        average,
+        losses,
+        collapse,
+        clock,
+        score,
+        before,
+        name,
     )
 
 
@@ -290,11 +330,17 @@ def _resume(run: TrainingRun) -> None:
     process = run.built.loaded.process
     newest = checkpoints.newest(process.work)
     if newest is not None:
-        process.say(f"{process.work}: continuing after step {checkpoints.step_of(newest)}")
+        process.say(
+            f"{process.work}: continuing after step {checkpoints.step_of(newest)}"
+        )
         checkpoints.restore(run, newest)
     if is_main():
         open_trackers(
-            run.events.callbacks, process, run.built.args, run.name, run.state.global_step
+            run.events.callbacks,
+            process,
+            run.built.args,
+            run.name,
+            run.state.global_step,
         )
 
 
@@ -340,9 +386,14 @@ def _dev_scorer(built: Built) -> Callable[[], DevScores] | None:
             if metric is not None:
                 return DevScores({"dev": own_metric(metric, encoder)})
             # Processes of a sharded model must run the same batches, so none may halve one after an error.
-            encode = partial(encoder.encode, halve=not settings.run.shard, progress=progress)
+            encode = partial(
+                encoder.encode, halve=not settings.run.shard, progress=progress
+            )
             return dev_scores(
-                encode, dev_sets, encoder.settings.similarity_fn_name, chosen=settings.mix.dev
+                encode,
+                dev_sets,
+                encoder.settings.similarity_fn_name,
+                chosen=settings.mix.dev,
             )
 
     return score

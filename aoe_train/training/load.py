@@ -151,7 +151,9 @@ def training_warnings(loaded: Loaded) -> Iterator[str]:
     if loaded.judged is not None:
         trained = chain.from_iterable(rows.texts for rows in data.train.values())
         warnings.append(loaded.judged.warning(trained))
-    warnings.append(training_note(loaded.settings.run.precision, loaded.process.args.device))
+    warnings.append(
+        training_note(loaded.settings.run.precision, loaded.process.args.device)
+    )
     if loaded.keeps_backbone:
         warnings.append(UNSUITED)
     for name, rows in data.train.items():
@@ -166,14 +168,23 @@ def _sample_texts(data: Data, sources: Sources, seed: int, process: Process) -> 
     with stage("draw texts", process.show):
         rows = draw_texts(rows, seed)
     if counts := rows.reading.left_out:
-        left_out = [f"{count:,} {reason.replace('_', ' ')}" for reason, count in counts.items()]
+        left_out = [
+            f"{count:,} {reason.replace('_', ' ')}" for reason, count in counts.items()
+        ]
         source = source_name(sources.data[name])
-        process.say(f"{source}: {len(rows):,} texts are trained on; {', '.join(left_out)}")
+        process.say(
+            f"{source}: {len(rows):,} texts are trained on; {', '.join(left_out)}"
+        )
     return replace(data, train={name: rows})
 
 
 def _dataset_facts(
-    rows: Examples, source: Source, author: Author | None, auc: float | None, *, neighbours: bool
+    rows: Examples,
+    source: Source,
+    author: Author | None,
+    auc: float | None,
+    *,
+    neighbours: bool,
 ) -> DatasetFacts:
     """Properties of a dataset that its defaults depend on."""
     is_from_label, author_of_run = read_authorship(source)
@@ -194,7 +205,9 @@ def _dataset_facts(
     )
 
 
-def _dataset_warnings(name: str, rows: Examples, loaded: Loaded) -> Iterator[str | None]:
+def _dataset_warnings(
+    name: str, rows: Examples, loaded: Loaded
+) -> Iterator[str | None]:
     """Warnings of rows that make a model worse, unused prompts, and similarities trained only in part."""
     settings = loaded.datasets[name]
     sources = loaded.sources
@@ -204,7 +217,11 @@ def _dataset_warnings(name: str, rows: Examples, loaded: Loaded) -> Iterator[str
     if rows.kind in ("single", "triplet") and texts < FEW_TEXTS:
         yield f"warning: {name}: only {texts} texts; use hundreds, as few can make the model worse"
     unused = [prompt for prompt, words in encoder.settings.prompts.items() if words]
-    if unused and settings.prompts is None and encoder.settings.default_prompt_name is None:
+    if (
+        unused
+        and settings.prompts is None
+        and encoder.settings.default_prompt_name is None
+    ):
         yield (
             f"warning: {name}: texts get none of the model's prompts ({', '.join(unused)}); name one with"
             " --prompts, or one each for the columns query (the first) and document; '{text}' means none"
@@ -257,7 +274,9 @@ def _score_backbone(
 
     def score() -> float:
         vectors = encoder.encode([*sample.texts], prompt=sample.prompts)
-        similarities = pair_similarities(vectors, sample.rows, encoder.settings.similarity_fn_name)
+        similarities = pair_similarities(
+            vectors, sample.rows, encoder.settings.similarity_fn_name
+        )
         (auc,) = binary(similarities, labels, name).roc_auc(np.ones((1, len(labels))))
         return float(auc)
 
@@ -281,7 +300,9 @@ def load_backbone(
     It is in float32, or in the run's precision if it is frozen under adapters. Raises ConfigError if it can't
     be trained with these settings.
     """
-    check_pin(sources.backbone, sources.revision, trust_remote_code=sources.trust_remote_code)
+    check_pin(
+        sources.backbone, sources.revision, trust_remote_code=sources.trust_remote_code
+    )
     folder = find_folder(sources.backbone, revision=sources.revision)
     is_encoder = is_static(folder) or "pooling" in stored_settings(folder)
     # Remote code can't be recognised as a decoder.
@@ -332,8 +353,10 @@ def _recompute_layers(encoder: Encoder) -> None:
 def read_authorship(source: Source) -> tuple[bool, Author | None]:
     """Whether a dataset's run.json is from `label`, and whether only rules wrote its rows."""
     path = Path(source_name(source))
-    for folder in (path, path.parent):  # `triplet` and `positive` are subfolders of the dataset
-        with suppress(DataError, OSError, ValueError):  # not a path, or another program's run.json
+    # `triplet` and `positive` are subfolders of the dataset.
+    for folder in (path, path.parent):
+        # Not a path, or another program's run.json.
+        with suppress(DataError, OSError, ValueError):
             run = read_object(folder / "run.json")
             if str(run.get("made_by")).startswith("label "):
                 llms = run.get("llms")

@@ -60,7 +60,11 @@ class LossLog:
         self._batches: list[_Batch] = []
 
     def add(
-        self, parts: dict[str, Tensor], rows: Sequence[int], step: int, dataset: str | None = None
+        self,
+        parts: dict[str, Tensor],
+        rows: Sequence[int],
+        step: int,
+        dataset: str | None = None,
     ) -> None:
         """Add a batch."""
         detached = {name: part.detach() for name, part in parts.items()}
@@ -79,7 +83,10 @@ class LossLog:
                 if batch.dataset is not None:
                     by_name.setdefault(f"{batch.dataset}.{name}", []).append(value)
         self._batches = []
-        return {name: math.fsum(values) / len(values) for name, values in sorted(by_name.items())}
+        return {
+            name: math.fsum(values) / len(values)
+            for name, values in sorted(by_name.items())
+        }
 
     def pending(self) -> list[dict[str, Any]]:
         """The batches since the last log entry, for a checkpoint; they have been checked."""
@@ -95,9 +102,14 @@ class LossLog:
         """The values of each batch's parts; raises Diverged (or DataError) if a loss is not finite."""
         if not self._batches:
             return []
-        parts = [part.float() for batch in self._batches for part in batch.parts.values()]
-        numbers = iter(torch.stack(parts).tolist())  # one transfer, since each waits for the device
-        values = [{name: next(numbers) for name in batch.parts} for batch in self._batches]
+        parts = [
+            part.float() for batch in self._batches for part in batch.parts.values()
+        ]
+        # One transfer, since each waits for the device.
+        numbers = iter(torch.stack(parts).tolist())
+        values = [
+            {name: next(numbers) for name in batch.parts} for batch in self._batches
+        ]
         for batch, parts_of_batch in zip(self._batches, values, strict=True):
             if not math.isfinite(parts_of_batch["loss"]):
                 self._fail(batch, parts_of_batch["loss"])

@@ -22,7 +22,13 @@ if TYPE_CHECKING:
     from aoe_train.settings.train_settings import EncoderSettings, TrainSettings
     from aoe_train.training.train_record import DatasetRecord, RunRecord
 
-_TAGS = ("sentence-transformers", "feature-extraction", "sentence-similarity", "angle", "aoe")
+_TAGS = (
+    "sentence-transformers",
+    "feature-extraction",
+    "sentence-similarity",
+    "angle",
+    "aoe",
+)
 # Names of dev metrics on the Hub, as in sentence-transformers' evaluators.
 _HUB_METRICS = {
     "spearman": "spearman_cosine",
@@ -70,7 +76,9 @@ def model_card(name: str, record: RunRecord, settings: TrainSettings, dim: int) 
     backbone = record.sources.backbone
     packaged = PACKAGED.get(backbone)
     base_model = packaged.hub_id if packaged else hub_id(backbone)
-    datasets = [hub_id(source.partition(":")[0]) for source in record.sources.data.values()]
+    datasets = [
+        hub_id(source.partition(":")[0]) for source in record.sources.data.values()
+    ]
     head = card_head(
         name,
         tags=_TAGS,
@@ -90,7 +98,10 @@ def model_card(name: str, record: RunRecord, settings: TrainSettings, dim: int) 
         "Use": _use_section(record.encoder),
         "Training data": _data_section(record, settings),
         "Objective": "\n\n".join(
-            [_objective_section(record, settings), *_describe_teachers(record, settings)]
+            [
+                _objective_section(record, settings),
+                *_describe_teachers(record, settings),
+            ]
         ),
         "Settings": _settings_section(record, settings),
         "Results": _results_section(record),
@@ -225,14 +236,22 @@ def _data_section(record: RunRecord, settings: TrainSettings) -> str:
     }
     lines = [*rows.values()]
     if len(rows) > 1:
-        items = [f"Several datasets; each batch has rows of one, in {settings.mix.order} order:\n"]
+        items = [
+            f"Several datasets; each batch has rows of one, in {settings.mix.order} order:\n"
+        ]
         for name, dataset in record.datasets.items():
             share = format_epoch_share(dataset.epoch)
             items.append(f"- **{name}**: {rows[name]} In an epoch: {share}.")
         lines = ["\n".join([*items, "", ""])]
     if record.result.dev_sets:
-        sizes = ", ".join(f"`{name}` {size:,}" for name, size in record.dev_sets.items())
-        by = "their mean score" if record.result.dev_set is None else f"`{record.result.dev_set}`"
+        sizes = ", ".join(
+            f"`{name}` {size:,}" for name, size in record.dev_sets.items()
+        )
+        by = (
+            "their mean score"
+            if record.result.dev_set is None
+            else f"`{record.result.dev_set}`"
+        )
         lines.append(f"Held-out rows: {sizes}; {by} chose the best weights.")
     elif dev := sum(record.dev_sets.values()):
         lines.append(f"{dev:,} held-out rows chose the best weights.")
@@ -255,7 +274,8 @@ def _describe_rows(dataset: DatasetRecord, source: str) -> str:
         lines.append(f"Labels: {_as_code(labels)}.")
     if left_out := reading.get("left_out"):
         reasons = ", ".join(
-            f"{number:,} {_as_code(why.replace('_', ' '))}" for why, number in left_out.items()
+            f"{number:,} {_as_code(why.replace('_', ' '))}"
+            for why, number in left_out.items()
         )
         lines.append(f"Rows left out: {reasons}.")
     if conflicts := reading.get("conflicts"):
@@ -310,8 +330,13 @@ def _describe_objective(objective: ObjectiveSettings, custom_loss: str | None) -
         (part, f"{weight:g}", f"{taus[part]:g}" if part in taus else "–")
         for part, weight in parts.items()
     ]
-    forms = {"embed_distill": objective.embed_form, "score_distill": objective.score_form}
-    named = [f"Form of {part}: `{form}`." for part, form in forms.items() if part in parts]
+    forms = {
+        "embed_distill": objective.embed_form,
+        "score_distill": objective.score_form,
+    }
+    named = [
+        f"Form of {part}: `{form}`." for part, form in forms.items() if part in parts
+    ]
     return "\n\n".join([table(("part", "weight", "tau"), rows), *named, *lines])
 
 
@@ -331,7 +356,11 @@ def _describe_teachers(record: RunRecord, settings: TrainSettings) -> Iterator[s
             f" {hashed} `{teacher[hashed][:16]}…`."
         )
         by_column = teacher.get("prompts", {})
-        prompts = [f"{column} {_as_code(words)}" for column, words in by_column.items() if words]
+        prompts = [
+            f"{column} {_as_code(words)}"
+            for column, words in by_column.items()
+            if words
+        ]
         if prompts:
             line += f" Its prompts: {', '.join(prompts)}."
         if role == "guide":
@@ -367,7 +396,9 @@ def _settings_section(record: RunRecord, settings: TrainSettings) -> str:
         ("LoRA", "yes" if settings.lora else "no"),
     ]
     settings_table = table(("setting", "value"), rows)
-    return f"{settings_table}\n\n`run.json` has all settings and the hashes of all inputs."
+    return (
+        f"{settings_table}\n\n`run.json` has all settings and the hashes of all inputs."
+    )
 
 
 def _results_section(record: RunRecord) -> str:
@@ -381,7 +412,9 @@ def _results_section(record: RunRecord) -> str:
     if not gain.is_judged:
         return f"{on_dev}\n\nThe judged pairs of `{pairs}` show no gain: {gain}. {kept}"
     low, high = gain.ahead.interval
-    corrected = "" if gain.reliability == 1 else ", including the uncertainty of the labels"
+    corrected = (
+        "" if gain.reliability == 1 else ", including the uncertainty of the labels"
+    )
     return (
         f"{on_dev}\n\nOn {gain.pairs:,} judged pairs of `{pairs}`:"
         f" {gain.metric} {gain.before:.4f} before training and {gain.after:.4f} after it, a gain of"

@@ -120,10 +120,13 @@ class PairModel(nn.Module):
         """One vector per text, or one per text and layer; computed in chunks if a chunk size is set."""
         options: dict[str, Any] = {"layers": self.layers} if self.layers else {}
         if self.chunk is None or len(pieces) <= self.chunk:
-            return self.text_model(input_ids, lengths, pieces, *prompt_lengths, **options)  # type: ignore[no-any-return]
+            return self.text_model(  # type: ignore[no-any-return]
+                input_ids, lengths, pieces, *prompt_lengths, **options
+            )
         chunks = split_texts(input_ids, lengths, pieces, self.chunk, *prompt_lengths)
         vectors = [
-            checkpoint(self.text_model, *chunk, use_reentrant=False, **options) for chunk in chunks
+            checkpoint(self.text_model, *chunk, use_reentrant=False, **options)
+            for chunk in chunks
         ]
         return torch.cat(vectors)
 
@@ -171,7 +174,8 @@ def prepare_objective(
     objective: TextObjective, encoder: Encoder, kind: Kind, seed: int
 ) -> TextObjective:
     """Prepare the objective for an encoder."""
-    with torch.random.fork_rng():  # its initial weights must not change the run's dropout
+    # Its initial weights must not change the run's dropout.
+    with torch.random.fork_rng():
         torch.manual_seed(seed)
         objective.begin(encoder, kind)
     return objective.to(encoder.device).train()

@@ -137,7 +137,8 @@ def shard(model: nn.Module) -> None:
         raise ConfigError(
             f"run.shard: this model can't be sharded ({error}); leave it out"
         ) from error
-    if hasattr(whole_model, "set_reduce_scatter_unused_params"):  # newer releases of torch
+    # Newer releases of torch.
+    if hasattr(whole_model, "set_reduce_scatter_unused_params"):
         # All processes must reduce a weight even if only some used it, such as an expert's.
         whole_model.set_reduce_scatter_unused_params(True)
 
@@ -174,7 +175,9 @@ def unsharded_root(model: nn.Module) -> Iterator[None]:
 def trained_weights(model: nn.Module) -> dict[str, Tensor]:
     """The trained weights by name; frozen ones come with the backbone."""
     return {
-        name: weight.detach() for name, weight in model.named_parameters() if weight.requires_grad
+        name: weight.detach()
+        for name, weight in model.named_parameters()
+        if weight.requires_grad
     }
 
 
@@ -182,7 +185,9 @@ def copy_weights(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     """Copies of the weights: shards in place, whole weights in host memory."""
     copies = {}
     for name, weight in weights.items():
-        copies[name] = weight.clone() if isinstance(weight, DTensor) else weight.cpu().clone()
+        copies[name] = (
+            weight.clone() if isinstance(weight, DTensor) else weight.cpu().clone()
+        )
     return copies
 
 
@@ -201,7 +206,9 @@ def shard_like(value: Tensor, weight: Tensor) -> Tensor:
     """`value` on the device of `weight`, sharded if `weight` is."""
     value = value.to(weight.device)
     if isinstance(weight, DTensor) and not isinstance(value, DTensor):
-        return distribute_tensor(value, weight.device_mesh, weight.placements, src_data_rank=None)
+        return distribute_tensor(
+            value, weight.device_mesh, weight.placements, src_data_rank=None
+        )
     return value
 
 
@@ -215,5 +222,7 @@ def unshard(model: nn.Module) -> None:
                 continue
             if id(weight) not in gathered:
                 tensor = weight.full_tensor().cpu()
-                gathered[id(weight)] = nn.Parameter(tensor, requires_grad=weight.requires_grad)
+                gathered[id(weight)] = nn.Parameter(
+                    tensor, requires_grad=weight.requires_grad
+                )
             setattr(module, name, gathered[id(weight)])

@@ -18,7 +18,11 @@ import torch
 from aoe_train.model.device import upload
 from aoe_train.model.packing.flash import has_flash, is_for_flash
 from aoe_train.model.text_model import PackedBackbone
-from aoe_train.objectives.objective import CustomObjective, MatryoshkaObjective, Objective
+from aoe_train.objectives.objective import (
+    CustomObjective,
+    MatryoshkaObjective,
+    Objective,
+)
 from pairkit.base.printable import one_line
 from pairkit.base.system.machine import is_out_of_memory
 
@@ -38,7 +42,8 @@ _MULTIPLE = 128
 _MIN_LONGEST = 64  # upper bound of a text's tokens
 _MAX_GRAPHS = 32
 _WARM_UPS = 2  # before a capture, as libraries allocate memory in their first calls
-_UNSUPPORTED = ("prompt_lengths", "guide", "teacher", "scores", "dataset")  # parts of a batch
+# Parts of a batch.
+_UNSUPPORTED = ("prompt_lengths", "guide", "teacher", "scores", "dataset")
 
 
 class StepShape(NamedTuple):
@@ -65,7 +70,9 @@ def choose_shape(lengths: np.ndarray, most_texts: int, limit: int) -> StepShape:
         tokens = math.ceil(int(tokens * _GROWTH) / _MULTIPLE) * _MULTIPLE
 
 
-def padded(batch: Mapping[str, Any], shape: StepShape, padding_id: int) -> Int[Tensor, " number"]:
+def padded(
+    batch: Mapping[str, Any], shape: StepShape, padding_id: int
+) -> Int[Tensor, " number"]:
     """A batch's tokens, lengths, texts, rows and labels, in one vector that is uploaded at once."""
     lengths = batch["lengths"]
     texts = shape.texts - len(lengths)
@@ -110,13 +117,17 @@ class _Graph(NamedTuple):
 class StepGraphs:
     """Runs the steps of a model; `limit` is the number of tokens of the longest text."""
 
-    def __init__(self, model: PairModel, args: TrainingArguments, limit: int, say: Say) -> None:
+    def __init__(
+        self, model: PairModel, args: TrainingArguments, limit: int, say: Say
+    ) -> None:
         self._model = model
         self._args = args
         self._say = say
         self._rows = args.per_device_train_batch_size
         self._limit = max(2, limit)
-        self._padding_id = getattr(model.text_model.backbone.config, "pad_token_id", None) or 0
+        self._padding_id = (
+            getattr(model.text_model.backbone.config, "pad_token_id", None) or 0
+        )
         self._graphs: dict[StepShape, _Graph] = {}
         self._seen: set[StepShape] = set()
         self._names: list[str] = []  # of the loss parts
@@ -144,26 +155,35 @@ class StepGraphs:
             try:
                 if is_first:
                     self._seen.add(shape)
-                    return self._named_losses(self._losses_and_gradients(inputs, shape, columns))
+                    return self._named_losses(
+                        self._losses_and_gradients(inputs, shape, columns)
+                    )
                 graph = self._capture(
-                    inputs, lambda: self._step_with_shared_gradients(inputs, shape, columns)
+                    inputs,
+                    lambda: self._step_with_shared_gradients(inputs, shape, columns),
                 )
                 self._graphs[shape] = graph
             except Exception as error:  # noqa: BLE001 - from libraries; the batch then runs eagerly
                 self._give_up(error)
-            device.set_rng_state(random)  # of before the failure, or before the runs of the capture
+            # Of before the failure, or before the runs of the capture.
+            device.set_rng_state(random)
         if graph is None:
             return None
         graph.inputs.copy_(inputs)
         graph.replay()
         for weight, gradient in self._gradients.items():
             weight.grad = gradient
-        return self._named_losses(graph.values.clone())  # the next replay overwrites them
+        # The next replay overwrites them.
+        return self._named_losses(graph.values.clone())
 
     def _fits(self, batch: Mapping[str, Any]) -> bool:
         """Whether a batch has the usual number of rows, texts of one piece, and nothing else."""
         is_plain = not any(name in batch for name in _UNSUPPORTED)
-        return is_plain and len(batch["rows"]) == self._rows and bool((batch["pieces"] == 1).all())
+        return (
+            is_plain
+            and len(batch["rows"]) == self._rows
+            and bool((batch["pieces"] == 1).all())
+        )
 
     def _may_capture(self) -> bool:
         """Whether memory suffices for another graph beside an eager step."""
@@ -184,17 +204,24 @@ class StepGraphs:
         if not is_out_of_memory(error):
             self._works = False
             reason = one_line(f"{type(error).__name__}: {error}", 200)
-            self._say(f"continuing without CUDA graphs, which don't work for this model ({reason})")
+            self._say(
+                f"continuing without CUDA graphs, which don't work for this model ({reason})"
+            )
 
     def _named_losses(self, values: Tensor) -> dict[str, Tensor]:
         """The loss parts by name."""
         return dict(zip(self._names, values.unbind(), strict=True))
 
-    def _losses_and_gradients(self, inputs: Tensor, shape: StepShape, columns: int) -> Tensor:
+    def _losses_and_gradients(
+        self, inputs: Tensor, shape: StepShape, columns: int
+    ) -> Tensor:
         """Compute gradients, and return the loss parts."""
         # A graph would keep a cached cast of the weights as they were at the capture.
         precision = torch.autocast(
-            self._args.device.type, torch.bfloat16, enabled=self._args.bf16, cache_enabled=False
+            self._args.device.type,
+            torch.bfloat16,
+            enabled=self._args.bf16,
+            cache_enabled=False,
         )
         with precision:
             tensors = unpadded(inputs, shape, self._rows, columns)
@@ -203,11 +230,15 @@ class StepGraphs:
         self._names = list(losses)
         return torch.stack([part.detach() for part in losses.values()])
 
-    def _step_with_shared_gradients(self, inputs: Tensor, shape: StepShape, columns: int) -> Tensor:
+    def _step_with_shared_gradients(
+        self, inputs: Tensor, shape: StepShape, columns: int
+    ) -> Tensor:
         """As `_losses_and_gradients`, with the gradients in the tensors that all graphs share."""
         values = self._losses_and_gradients(inputs, shape, columns)
         if not self._gradients:
-            trained = [weight for weight in self._model.parameters() if weight.grad is not None]
+            trained = [
+                weight for weight in self._model.parameters() if weight.grad is not None
+            ]
             self._gradients = {weight: torch.empty_like(weight) for weight in trained}
         gradients = [cast("Tensor", weight.grad) for weight in self._gradients]
         torch._foreach_copy_([*self._gradients.values()], gradients)
@@ -243,12 +274,16 @@ def make_step_graphs(built: Built) -> StepGraphs | None:
         and args.bf16
         and args.world_size == 1
         and settings.optim.accumulation == 1
-        and not (run.chunk or run.compile or run.deterministic or run.gradient_checkpointing)
+        and not (
+            run.chunk or run.compile or run.deterministic or run.gradient_checkpointing
+        )
         and not has_four_bit
     ):
         return None
     is_ours = isinstance(model.objective, Objective | MatryoshkaObjective)
-    if not is_ours or any(isinstance(each, CustomObjective) for each in model.objective.modules()):
+    if not is_ours or any(
+        isinstance(each, CustomObjective) for each in model.objective.modules()
+    ):
         return None
     dataset, *others = built.datasets
     outputs = dataset.teacher_outputs
@@ -256,7 +291,9 @@ def make_step_graphs(built: Built) -> StepGraphs | None:
         return None
     if not _attends_by_flash(model.text_model, args.device):
         return None
-    return StepGraphs(model, args, int(dataset.store.lengths.max()), built.loaded.process.say)
+    return StepGraphs(
+        model, args, int(dataset.store.lengths.max()), built.loaded.process.say
+    )
 
 
 def _attends_by_flash(text_model: Any, device: torch.device) -> bool:
@@ -265,6 +302,9 @@ def _attends_by_flash(text_model: Any, device: torch.device) -> bool:
     config = backbone.config
     if not text_model.packed or isinstance(backbone, PackedBackbone):
         return False
-    dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    dim = (
+        getattr(config, "head_dim", None)
+        or config.hidden_size // config.num_attention_heads
+    )
     head = torch.empty(1, 1, dim, dtype=torch.bfloat16, device="meta")
     return has_flash(device) and is_for_flash(head)

@@ -82,7 +82,9 @@ def _read_scores(path: Path) -> dict[_Pair, float]:
         )
     score_of_pair: dict[_Pair, float] = {}
     lists = _scores_by_row(table[column], path, start)
-    for row, (pairs, scores) in enumerate(zip(_pairs_by_row(rows), lists, strict=True), start):
+    for row, (pairs, scores) in enumerate(
+        zip(_pairs_by_row(rows), lists, strict=True), start
+    ):
         if len(pairs) != len(scores):
             raise DataError(
                 f"found {len(scores)} scores for {len(pairs)} pairs; expected one for the anchor with its"
@@ -104,7 +106,9 @@ def _read_scores(path: Path) -> dict[_Pair, float]:
 def _pairs_by_row(rows: pl.DataFrame) -> Iterator[list[_Pair]]:
     """The pairs of each row: its anchor with the positive, then with each negative."""
     names = [NEGATIVES] if NEGATIVES in rows.columns else []
-    for anchor, positive, *lists in rows.select("anchor", "positive", *names).iter_rows():
+    for anchor, positive, *lists in rows.select(
+        "anchor", "positive", *names
+    ).iter_rows():
         pairs = [(anchor, positive)]
         for negatives in lists:
             pairs += [(anchor, negative) for negative in negatives]
@@ -157,7 +161,8 @@ def _vector_matrix(vectors: pl.Series, path: Path) -> npt.NDArray[np.float32]:
     """The vectors of a table; raises DataError unless they have one size and are finite."""
     if not isinstance(vectors.dtype, pl.List | pl.Array):
         raise DataError(
-            f"{_VECTOR} has no lists of numbers; expected a vector in each row", path=path
+            f"{_VECTOR} has no lists of numbers; expected a vector in each row",
+            path=path,
         )
     lists = vectors.cast(pl.List(pl.Float32), strict=False)
     sizes = lists.list.len().fill_null(0).to_numpy()

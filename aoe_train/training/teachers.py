@@ -15,7 +15,12 @@ from aoe_train.data.neighbourhoods import neighbour_teacher
 from aoe_train.encoding.encode_run import TextVectors
 from aoe_train.model.encoder import Encoder
 from aoe_train.objectives.objective_checks import TeacherInfo, check_teacher_use
-from aoe_train.objectives.training_rows import ABSENT, ColumnVectors, TeacherOutputs, TeacherVectors
+from aoe_train.objectives.training_rows import (
+    ABSENT,
+    ColumnVectors,
+    TeacherOutputs,
+    TeacherVectors,
+)
 from aoe_train.settings.prompt_settings import DOCUMENTS, QUERY
 from aoe_train.settings.run_settings import TeacherModelSettings, TeacherSettings
 from aoe_train.settings.train_settings import EncoderSettings
@@ -42,7 +47,10 @@ class Teacher:
     """A guide or a teacher; one process loads it to identify it, and the others get the identity."""
 
     def __init__(
-        self, role: Role, settings: TeacherModelSettings, backbone: Encoder | None = None
+        self,
+        role: Role,
+        settings: TeacherModelSettings,
+        backbone: Encoder | None = None,
     ) -> None:
         """Check its settings; `backbone` is that of the run, before training, if it teaches itself."""
         self.role = role
@@ -105,7 +113,11 @@ class Teacher:
         prompts = self._settings.prompts
         named_prompts = settings.named_prompts
         has_anchors = examples.kind in ("positive", "triplet")
-        if prompts is None and has_anchors and {QUERY, *DOCUMENTS} & named_prompts.prompts.keys():
+        if (
+            prompts is None
+            and has_anchors
+            and {QUERY, *DOCUMENTS} & named_prompts.prompts.keys()
+        ):
             return [named_prompts.query] + [named_prompts.document] * (columns - 1)
         try:
             return column_prompts(prompts, settings, [examples]).by_column(examples)
@@ -123,9 +135,14 @@ class Teacher:
                     " similarity"
                 )
             return
-        score_parts = [part for part in _SCORE_PARTS if part in objective.weights.active]
+        score_parts = [
+            part for part in _SCORE_PARTS if part in objective.weights.active
+        ]
         similarity = similarity_of(trained)
-        is_comparable = similarity in ("cosine", "dot") and teacher_similarity in (None, similarity)
+        is_comparable = similarity in ("cosine", "dot") and teacher_similarity in (
+            None,
+            similarity,
+        )
         if score_parts and not is_comparable:
             raise ConfigError(
                 f"teacher {self.name}: its vectors are compared by {teacher_similarity or similarity}, the model's by"
@@ -220,13 +237,18 @@ def _guide_and_teacher(settings: TrainSettings, backbone: Encoder) -> list[Teach
 
 
 def _check_teachers(
-    teachers: Sequence[Teacher], settings: TrainSettings, encoder: Encoder, examples: Examples
+    teachers: Sequence[Teacher],
+    settings: TrainSettings,
+    encoder: Encoder,
+    examples: Examples,
 ) -> None:
     """Refuse unsupported combinations before the teachers encode texts, which can take hours."""
     dims = {teacher.role: teacher.dim or encoder.dim for teacher in teachers}
     has_scores = settings.teacher.scores is not None
     info = TeacherInfo("guide" in dims, dims.get("teacher"), scores=has_scores)
-    check_teacher_use(settings.objective, dim=encoder.dim, kind=examples.kind, teachers=info)
+    check_teacher_use(
+        settings.objective, dim=encoder.dim, kind=examples.kind, teachers=info
+    )
     for teacher in teachers:
         teacher.check(settings.objective, encoder.settings)
         teacher.prompts(examples)
@@ -248,11 +270,14 @@ def precompute_vectors(
             if placeholders and teacher.dim is not None:
                 zeros = np.zeros((1, teacher.dim), np.float32)
                 column = ColumnVectors(zeros, np.zeros(len(examples), np.int64))
-                teacher_vectors = TeacherVectors([column] * max(2, examples.rows.shape[1]))
+                teacher_vectors = TeacherVectors(
+                    [column] * max(2, examples.rows.shape[1])
+                )
             else:
                 teacher_vectors = _encode_columns(teacher, examples, cache, show)
             if teacher.role == "teacher" and settings.smoothing is not None:
-                (column, _) = teacher_vectors.columns  # equal, as `collate` repeats a single text
+                # Equal, as `collate` repeats a single text.
+                (column, _) = teacher_vectors.columns
                 by_text = column.vectors[column.indices]
                 teacher_vectors = neighbour_teacher(examples.texts, by_text, settings)
             vectors[name][teacher.role] = teacher_vectors
@@ -262,7 +287,9 @@ def precompute_vectors(
     for name, examples in datasets.items():
         scores = None
         if settings.scores is not None:
-            scores = scores_from_file(Path(settings.scores), examples, settings.score_range)
+            scores = scores_from_file(
+                Path(settings.scores), examples, settings.score_range
+            )
         outputs[name] = TeacherOutputs(vectors[name], scores)
     return outputs
 
@@ -274,10 +301,14 @@ def _encode_columns(
     by_column: dict[int, ColumnVectors] = {}
     prompts = teacher.prompts(examples)
     for prompt in dict.fromkeys(prompts):
-        columns = [column for column, its_prompt in enumerate(prompts) if its_prompt == prompt]
+        columns = [
+            column for column, its_prompt in enumerate(prompts) if its_prompt == prompt
+        ]
         rows = examples.rows[:, columns]
         any_text = rows[:1, :1]  # in place of absent ones
-        used, flat = np.unique(np.where(rows == ABSENT, any_text, rows), return_inverse=True)
+        used, flat = np.unique(
+            np.where(rows == ABSENT, any_text, rows), return_inverse=True
+        )
         texts = [examples.texts[text] for text in used.tolist()]
         if teacher.file is not None:
             vectors = vectors_from_file(teacher.file, texts)

@@ -119,7 +119,9 @@ def _write_model_folder(fitted: Fitted, origin: Mapping[str, Any]) -> dict[str, 
     record = run_record(fitted, origin)
     content = record.to_dict()
     card = model_card(out.name, record, loaded.settings, built.encoder.dim)
-    bad_rows = (rows.reading.bad_rows for rows in (*data.train.values(), *data.dev.values()))
+    bad_rows = (
+        rows.reading.bad_rows for rows in (*data.train.values(), *data.dev.values())
+    )
     write_bad_rows(out, join_bad_rows(bad_rows))
     with whole_folder(out) as folder:
         built.save(folder)

@@ -26,7 +26,12 @@ from aoe_train.objectives.training_rows import distinct_texts
 from aoe_train.training.build import Built, build
 from aoe_train.training.load import load
 from aoe_train.training.pair_model import check_loss_functions, split_texts
-from aoe_train.training.training_arguments import Process, autocast, memory_advice, start_processes
+from aoe_train.training.training_arguments import (
+    Process,
+    autocast,
+    memory_advice,
+    start_processes,
+)
 from pairkit.base.cli.progress import Display, Listener
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import ConfigError
@@ -40,9 +45,7 @@ if TYPE_CHECKING:
 
 _PROBES = 4  # timed steps, after a warm-up step
 _MIB = 1 << 20
-_GPU_NOTE = (
-    "measured without CUDA graphs; a GPU trains more rows a second with a larger --batch-size"
-)
+_GPU_NOTE = "measured without CUDA graphs; a GPU trains more rows a second with a larger --batch-size"
 
 
 @dataclass(frozen=True, repr=False)
@@ -89,7 +92,9 @@ class Plan(Printed):
         lines |= {
             "training": f"{format_epochs(optim['epochs'])}, learning rate {optim['lr']:g}, "
             f"{optim['batch_size']} rows a batch",
-            "precision": "; ".join(filter(None, (record["precision"], record["precision_note"]))),
+            "precision": "; ".join(
+                filter(None, (record["precision"], record["precision_note"]))
+            ),
             "truncated texts": f"{batches['truncated_texts']:,}",
             "batches an epoch": f"{batches['steps']:,} of {batches['rows_mean']:.1f} rows, "
             f"{batches['tokens_mean']:,.0f} tokens (at most {batches['tokens_max']:,})",
@@ -108,7 +113,9 @@ class Plan(Printed):
         return table
 
 
-def plan(sources: Sources, settings: TrainSettings, *, progress: bool | Listener = True) -> Plan:
+def plan(
+    sources: Sources, settings: TrainSettings, *, progress: bool | Listener = True
+) -> Plan:
     """Prepare a run, and train a few steps on a temporary model.
 
     Time is the mean of a few steps spread over the first epoch, times the number of steps. Memory is that of
@@ -144,7 +151,9 @@ def _plan_record(
     train = built.data.train
     batches = describe(built.batches, [dataset.store for dataset in built.datasets])
     count = math.ceil(batches["steps"] * settings.optim.epochs)
-    weights = [each for each in built.model.state_dict().values() if each.is_floating_point()]
+    weights = [
+        each for each in built.model.state_dict().values() if each.is_floating_point()
+    ]
     trained = [weight for weight in built.model.parameters() if weight.requires_grad]
     datasets = {}
     for number, dataset in enumerate(built.datasets):
@@ -157,7 +166,9 @@ def _plan_record(
             "labels": _label_counts(rows.labels),
             "negatives": negative_counts(rows),
             "reading": rows.reading.record(),
-            "objective": loss_weights(objective, loaded.sources.losses.get(dataset.name)),
+            "objective": loss_weights(
+                objective, loaded.sources.losses.get(dataset.name)
+            ),
             "epoch": built.batches.epoch_share(number),
         }
     record: dict[str, Any] = {
@@ -199,10 +210,13 @@ def _dataset_lines(record: Mapping[str, Any]) -> dict[str, str]:
 
 def _row_lines(record: Mapping[str, Any]) -> dict[str, str]:
     """Lines on the rows and the objective of a dataset."""
-    labels = ", ".join(f"{label}: {count:,}" for label, count in record["labels"].items())
+    labels = ", ".join(
+        f"{label}: {count:,}" for label, count in record["labels"].items()
+    )
     reading = record["reading"]
     left_out = ", ".join(
-        f"{count:,} {one_line(reason, 40)}" for reason, count in reading["left_out"].items()
+        f"{count:,} {one_line(reason, 40)}"
+        for reason, count in reading["left_out"].items()
     )
     lines = {
         "rows": f"{record['rows']:,} ({record['kind']}), {record['texts']:,} distinct texts",
@@ -231,8 +245,12 @@ def _memory_by_use(built: Built) -> dict[str, float]:
     args = built.args
     optim = built.loaded.settings.optim
     weights = sum(weight.nbytes for weight in (*model.parameters(), *model.buffers()))
-    trained = sum(weight.nbytes for weight in model.parameters() if weight.requires_grad)
-    batch = _device_batch(built, max(built.batches, key=lambda rows: _count_tokens(built, rows)))
+    trained = sum(
+        weight.nbytes for weight in model.parameters() if weight.requires_grad
+    )
+    batch = _device_batch(
+        built, max(built.batches, key=lambda rows: _count_tokens(built, rows))
+    )
     model.train()
     with autocast(args):
         activations = saved_bytes(model, batch)

@@ -148,7 +148,8 @@ def origin(loaded: Loaded) -> dict[str, Any]:
         result["judged"] = loaded.judged.identity
 
     settings = loaded.settings.model_dump(mode="json", exclude=_NOT_OF_MODEL)
-    for section in settings["datasets"].values():  # the rows' hashes replace their paths
+    # The rows' hashes replace their paths.
+    for section in settings["datasets"].values():
         del section["data"]
         del section["dev_data"]
     has_several = max(len(data.train), len(data.dev)) > 1
@@ -206,7 +207,9 @@ def run_record(fitted: Fitted, origin: Mapping[str, Any]) -> RunRecord:
         batches=describe(built.batches, [dataset.store for dataset in built.datasets]),
         datasets=datasets,
         dev_sets={name: len(rows) for name, rows in built.data.dev.items()},
-        languages=languages([text for rows in built.data.train.values() for text in rows.texts]),
+        languages=languages(
+            [text for rows in built.data.train.values() for text in rows.texts]
+        ),
         training_texts=loaded.settings.log.training_texts and fitted.keeps_model,
         versions=versions(),
         wall_s=round(time.perf_counter() - loaded.process.start, 3),
@@ -219,11 +222,14 @@ def run_record(fitted: Fitted, origin: Mapping[str, Any]) -> RunRecord:
 def _finite(entry: Mapping[str, Any]) -> dict[str, Any]:
     """A log entry; gradient norms that overflowed, as in fp16's first steps, become None."""
     return {
-        name: defined(value) if isinstance(value, float) else value for name, value in entry.items()
+        name: defined(value) if isinstance(value, float) else value
+        for name, value in entry.items()
     }
 
 
-def _result_record(fitted: Fitted, dev_history: Sequence[Mapping[str, Any]]) -> ResultRecord:
+def _result_record(
+    fitted: Fitted, dev_history: Sequence[Mapping[str, Any]]
+) -> ResultRecord:
     """What the run has reached, with the scores of the weights that are saved."""
     state = fitted.state
     before = fitted.before
@@ -232,7 +238,9 @@ def _result_record(fitted: Fitted, dev_history: Sequence[Mapping[str, Any]]) -> 
     pairs = fitted.built.rows(state.global_step)
     optional: dict[str, Any] = {}
     if before is not None and len(before.by_set) > 1:
-        at_best = (entry for entry in dev_history if entry["step"] == state.best_global_step)
+        at_best = (
+            entry for entry in dev_history if entry["step"] == state.best_global_step
+        )
         best: Mapping[str, Any] = next(at_best, {})
         sets = {}
         for name, metric in before.by_set.items():
@@ -297,7 +305,9 @@ def format_run_choices(built: Built) -> Iterator[str]:
         elif not settings.preset.endswith(PAPERS):
             steps = math.ceil(optim.epochs * built.steps_an_epoch)
             seen = built.rows(steps)
-            yield format_choices(settings, rows.kind, rows=len(rows), seen=seen, parts=parts)
+            yield format_choices(
+                settings, rows.kind, rows=len(rows), seen=seen, parts=parts
+            )
     if not loaded.sources.several:
         return
     yield (

@@ -213,7 +213,9 @@ def _check_shard(settings: TrainSettings, args: TrainingArguments) -> None:
     }
     for option, is_set in unsupported.items():
         if is_set:
-            raise ConfigError(f"run.shard doesn't support {option}; leave one of them out")
+            raise ConfigError(
+                f"run.shard doesn't support {option}; leave one of them out"
+            )
 
 
 def _check_reports(names: Sequence[str]) -> None:
@@ -222,7 +224,9 @@ def _check_reports(names: Sequence[str]) -> None:
         try:
             get_reporting_integration_callbacks([name])  # type: ignore[no-untyped-call]
         except ValueError as error:
-            raise ConfigError(f"log.report_to {name!r}: {one_line(str(error), 300)}") from error
+            raise ConfigError(
+                f"log.report_to {name!r}: {one_line(str(error), 300)}"
+            ) from error
         if name not in get_available_reporting_integrations():  # type: ignore[no-untyped-call]
             raise ConfigError(
                 f"log.report_to {name!r}: its package is not installed; pip install {name}"

@@ -71,7 +71,9 @@ class OptimiserStep:
         self._datasets = [dataset.name for dataset in built.datasets]
         self._graphs = make_step_graphs(built)
         self.accelerator = _make_accelerator(built.args)
-        self._wrapped, self.optimiser = _wrap_model(self.model, self.accelerator, built.args)
+        self._wrapped, self.optimiser = _wrap_model(
+            self.model, self.accelerator, built.args
+        )
         options: Any = self._args.lr_scheduler_kwargs
         with _rejections("lr_scheduler_kwargs"):
             self.schedule = get_scheduler(
@@ -87,7 +89,9 @@ class OptimiserStep:
         """Add gradients up without exchanging them; sharded ones would then take a whole model's memory."""
         if is_sharded(self.model):
             return nullcontext()
-        context: AbstractContextManager[object] = self.accelerator.no_sync(self._wrapped)
+        context: AbstractContextManager[object] = self.accelerator.no_sync(
+            self._wrapped
+        )
         return context
 
     def backward(self, inputs: dict[str, Any], step: int, batches: int) -> None:
@@ -103,7 +107,8 @@ class OptimiserStep:
         if losses is not None:
             self._losses.add(losses, row_numbers, step, dataset)
             return
-        inputs = upload_batch(inputs, self._args.device)  # while the device still computes
+        # While the device still computes.
+        inputs = upload_batch(inputs, self._args.device)
         losses = self._wrapped(**inputs)
         self._losses.add(losses, row_numbers, step, dataset)
         del inputs
@@ -140,7 +145,11 @@ def _rejections(option: str) -> Iterator[None]:
 
 def _make_optimiser(model: nn.Module, args: TrainingArguments) -> torch.optim.Optimizer:
     """The optimiser; biases and norms have no weight decay, as in transformers' Trainer."""
-    norms = {name for name, module in model.named_modules() if isinstance(module, nn.LayerNorm)}
+    norms = {
+        name
+        for name, module in model.named_modules()
+        if isinstance(module, nn.LayerNorm)
+    }
     decaying: list[nn.Parameter] = []
     others: list[nn.Parameter] = []
     for name, weight in model.named_parameters():
@@ -180,7 +189,9 @@ def _wrap_model(
             wrapped, prepared = accelerator.prepare(model, optimiser)
             return wrapped, prepared
         # A sharded model gathers weights and gradients itself.
-        wrapped = accelerator.prepare_model(model, device_placement=False, evaluation_mode=True)
+        wrapped = accelerator.prepare_model(
+            model, device_placement=False, evaluation_mode=True
+        )
         return wrapped, accelerator.prepare(optimiser)
 
 
@@ -190,7 +201,9 @@ def _make_accelerator(args: TrainingArguments) -> Accelerator:
         find_unused_parameters=args.ddp_find_unused_parameters,
         broadcast_buffers=args.ddp_broadcast_buffers,
     )
-    dynamo = TorchDynamoPlugin(backend=args.torch_compile_backend, mode=args.torch_compile_mode)
+    dynamo = TorchDynamoPlugin(
+        backend=args.torch_compile_backend, mode=args.torch_compile_mode
+    )
     our_loop_accumulates = GradientAccumulationPlugin(num_steps=1)
     return Accelerator(
         mixed_precision=args.mixed_precision,
@@ -222,7 +235,9 @@ class Events:
             setattr(self.control, flag, False)
         for callback in self.callbacks:
             call = getattr(callback, event)
-            requests = call(self._args, self.state, self.control, **self._objects, **seen)
+            requests = call(
+                self._args, self.state, self.control, **self._objects, **seen
+            )
             if requests is not None:
                 self.control = requests
 
@@ -246,7 +261,9 @@ class TrainingRun:
     # Weights; in memory, so that an evaluation writes nothing.
     best: dict[str, Tensor] | None = None
     sound: Path | None = None  # the newest checkpoint that has not diverged
-    random_state: dict[str, Any] | None = None  # of a checkpoint, with which the next epoch starts
+    random_state: dict[str, Any] | None = (
+        None  # of a checkpoint, with which the next epoch starts
+    )
     logged: int = 0  # step of the last log entry
     _notes: dict[str, str] = field(default_factory=dict)
 
@@ -262,7 +279,9 @@ class TrainingRun:
         device = self.built.args.device
         self.average.add(self.built.model, state.global_step, state.max_steps)
         control.should_log |= state.global_step >= state.max_steps
-        control.should_save |= self.policy.saves(state.global_step, device, logs=control.should_log)
+        control.should_save |= self.policy.saves(
+            state.global_step, device, logs=control.should_log
+        )
         if not control.should_log:
             self.show()
 
@@ -270,7 +289,9 @@ class TrainingRun:
         """Show the progress, with the newest loss and dev score."""
         note = ", ".join(self._notes.values())
         state = self.state
-        progress = Progress("train", state.global_step, state.max_steps, note, ended=ended)
+        progress = Progress(
+            "train", state.global_step, state.max_steps, note, ended=ended
+        )
         self.built.loaded.process.show(progress)
 
     def log_losses(self, norm: Tensor | None, lr: float) -> None:
@@ -317,7 +338,9 @@ class TrainingRun:
                 with self.average.applied(model), unsharded_root(model):
                     figures = self.score().figures
             values: list[float] = on_main(lambda: figures)
-            metrics = {f"eval_{name}": value for name, value in zip(names, values, strict=True)}
+            metrics = {
+                f"eval_{name}": value for name, value in zip(names, values, strict=True)
+            }
             self.log(metrics)
             self.events("on_evaluate", metrics=metrics)
         best_before = -math.inf if state.best_metric is None else state.best_metric
@@ -325,7 +348,9 @@ class TrainingRun:
         if deciding > best_before:  # not if it is NaN
             state.best_metric = deciding
             state.best_global_step = state.global_step
-            self.best = copy_weights(self.average.chosen(model) or trained_weights(model))
+            self.best = copy_weights(
+                self.average.chosen(model) or trained_weights(model)
+            )
 
     def check_divergence(self) -> None:
         """Raise Diverged on all ranks if the losses or the vectors of one show divergence."""
@@ -340,4 +365,6 @@ class TrainingRun:
 
     def _raise_if_diverged(self, problem: str | None) -> None:
         if problem is not None:
-            raise Diverged.at(self.state.global_step, problem, lr=self.built.args.learning_rate)
+            raise Diverged.at(
+                self.state.global_step, problem, lr=self.built.args.learning_rate
+            )

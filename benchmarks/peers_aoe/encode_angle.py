@@ -26,7 +26,9 @@ def main() -> None:
 
     def encode(texts: list[str], size: int) -> np.ndarray:
         starts = range(0, len(texts), size)
-        return np.concatenate([angle.encode(texts[start : start + size]) for start in starts])
+        return np.concatenate(
+            [angle.encode(texts[start : start + size]) for start in starts]
+        )
 
     answer(**time_encoding(encode, work), version=__version__)
 

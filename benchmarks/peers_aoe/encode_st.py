@@ -20,7 +20,9 @@ def main() -> None:
         model.max_seq_length = work["max_length"]
         answer(
             **time_encoding(
-                lambda texts, size: model.encode(texts, batch_size=size, show_progress_bar=False),
+                lambda texts, size: model.encode(
+                    texts, batch_size=size, show_progress_bar=False
+                ),
                 work,
             ),
             version=__version__,
@@ -59,7 +61,11 @@ def load(work: dict, folder: str) -> SentenceTransformer:
 
     model.save_pretrained(folder)
     if precision == "int8":
-        name = "avx512_vnni" if torch.backends.cpu.get_cpu_capability() == "AVX512" else "avx2"
+        name = (
+            "avx512_vnni"
+            if torch.backends.cpu.get_cpu_capability() == "AVX512"
+            else "avx2"
+        )
         export_dynamic_quantized_onnx_model(model, name, folder, file_suffix="int8")
         return onnx(folder, file_name="onnx/model_int8.onnx")
     export_optimized_onnx_model(model, "O3", folder)
@@ -77,7 +83,9 @@ def openvino_int8(work: dict, folder: str) -> SentenceTransformer:
     (calibration / "texts.jsonl").write_text("\n".join(lines), encoding="utf-8")
     hint = {"INFERENCE_PRECISION_HINT": "f32"}
     model = SentenceTransformer(
-        work["model"], backend="openvino", model_kwargs={"export": True, "ov_config": hint}
+        work["model"],
+        backend="openvino",
+        model_kwargs={"export": True, "ov_config": hint},
     )
     model.save_pretrained(folder)
     names = {"dataset_name": str(calibration), "dataset_config_name": "default"}
@@ -85,9 +93,14 @@ def openvino_int8(work: dict, folder: str) -> SentenceTransformer:
     export_static_quantized_openvino_model(model, None, folder, **names, **columns)
     file = "openvino/openvino_model_qint8_quantized.xml"
     # What isn't int8 is fp32, as on a processor without bf16.
-    config = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": torch.get_num_threads()}
+    config = {
+        "INFERENCE_PRECISION_HINT": "f32",
+        "INFERENCE_NUM_THREADS": torch.get_num_threads(),
+    }
     return SentenceTransformer(
-        folder, backend="openvino", model_kwargs={"file_name": file, "ov_config": config}
+        folder,
+        backend="openvino",
+        model_kwargs={"file_name": file, "ov_config": config},
     )
 
 
@@ -106,7 +119,11 @@ def onnx(path: str, **options: object) -> SentenceTransformer:
 
     session = SessionOptions()
     session.intra_op_num_threads = torch.get_num_threads()
-    options = {**options, "provider": "CPUExecutionProvider", "session_options": session}
+    options = {
+        **options,
+        "provider": "CPUExecutionProvider",
+        "session_options": session,
+    }
     return SentenceTransformer(path, backend="onnx", model_kwargs=options)
 
 

@@ -14,7 +14,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT.parent / "shared" / "data"
-CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "aoe-benchmarks"
+CACHE = (
+    Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "aoe-benchmarks"
+)
 REQUIREMENTS = {
     "sentence-transformers": "sentence-transformers[train]==6.2.0",
     "angle-emb": "angle-emb==0.6.1",
@@ -32,14 +34,19 @@ def add_flags(parser: argparse.ArgumentParser, *peers: str) -> None:
     )
     for peer in peers:
         parser.add_argument(
-            f"--{peer}", metavar="PYTHON", help=f"a Python that has {peer}; built by pip if absent"
+            f"--{peer}",
+            metavar="PYTHON",
+            help=f"a Python that has {peer}; built by pip if absent",
         )
 
 
 def pythons(options: argparse.Namespace, *peers: str) -> dict[str, str]:
     """The interpreter of each library, ours first; missing environments are built."""
     given = {peer: getattr(options, peer.replace("-", "_")) for peer in peers}
-    return {"ours": sys.executable, **{peer: given[peer] or build(peer) for peer in peers}}
+    return {
+        "ours": sys.executable,
+        **{peer: given[peer] or build(peer) for peer in peers},
+    }
 
 
 def build(peer: str) -> str:
@@ -48,15 +55,30 @@ def build(peer: str) -> str:
     python = folder / "bin" / "python"
     if not (folder / "built").exists():
         print(f"building {folder}", file=sys.stderr)
-        subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
-        torch = [] if peer == "distilabel" else [f"torch=={version('torch').partition('+')[0]}"]
         subprocess.run(
-            [str(python), "-m", "pip", "install", "--quiet", *REQUIREMENTS[peer].split(), *torch],
+            [sys.executable, "-m", "venv", "--clear", str(folder)], check=True
+        )
+        torch = (
+            []
+            if peer == "distilabel"
+            else [f"torch=={version('torch').partition('+')[0]}"]
+        )
+        subprocess.run(
+            [
+                str(python),
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                *REQUIREMENTS[peer].split(),
+                *torch,
+            ],
             check=True,
         )
         # optimum-intel installs a torchvision that may be for another torch; it isn't needed.
         subprocess.run(
-            [str(python), "-m", "pip", "uninstall", "--quiet", "--yes", "torchvision"], check=True
+            [str(python), "-m", "pip", "uninstall", "--quiet", "--yes", "torchvision"],
+            check=True,
         )
         (folder / "built").touch()
     return str(python)
@@ -93,7 +115,11 @@ def run(python: str, script: str, job: dict) -> dict:
         )
         wall_s = time.perf_counter() - start
     if process.returncode == -9:
-        raise SystemExit(f"{script} was killed, probably out of memory: use a smaller batch size")
+        raise SystemExit(
+            f"{script} was killed, probably out of memory: use a smaller batch size"
+        )
     if process.returncode:
-        raise SystemExit(f"{script} ended with {process.returncode}:\n{process.stderr[-3000:]}")
+        raise SystemExit(
+            f"{script} ended with {process.returncode}:\n{process.stderr[-3000:]}"
+        )
     return {**json.loads(process.stdout.strip().splitlines()[-1]), "wall_s": wall_s}

@@ -19,14 +19,20 @@ def main() -> None:
     )
 
 
-def gflops(rows: int, inner: int, columns: int, dtype: torch.dtype, times: int = 12) -> float:
+def gflops(
+    rows: int, inner: int, columns: int, dtype: torch.dtype, times: int = 12
+) -> float:
     """The fastest of several products, with torch's default kernel or oneDNN's."""
     x, w = torch.randn(rows, inner).to(dtype), torch.randn(columns, inner).to(dtype)
     kernels = [lambda: torch.nn.functional.linear(x, w)]
     # float32 uses MKL by default, even if oneDNN is faster; not every processor has bfloat16.
     if torch.backends.mkldnn.is_available() and (dtype == torch.float32 or has_bf16()):
-        kernels.append(lambda: torch.ops.mkldnn._linear_pointwise(x, w, None, "none", [], ""))
-    return max(2e-9 * rows * inner * columns / quickest(kernel, times) for kernel in kernels)
+        kernels.append(
+            lambda: torch.ops.mkldnn._linear_pointwise(x, w, None, "none", [], "")
+        )
+    return max(
+        2e-9 * rows * inner * columns / quickest(kernel, times) for kernel in kernels
+    )
 
 
 def has_bf16() -> bool:

@@ -30,7 +30,10 @@ def gpu_memory() -> tuple[float, float]:
 
     if not torch.cuda.is_available():
         return 0.0, 0.0
-    return torch.cuda.max_memory_allocated() / 1e9, torch.cuda.max_memory_reserved() / 1e9
+    return (
+        torch.cuda.max_memory_allocated() / 1e9,
+        torch.cuda.max_memory_reserved() / 1e9,
+    )
 
 
 def wait_for_gpu() -> None:
@@ -71,12 +74,16 @@ class Stopwatch:
             return control
 
         def on_step_end(callback, args, state, control, **kwargs):
+            # An epoch's last.
             if (
-                state.global_step % max(1, state.max_steps // state.num_train_epochs) == 0
-            ):  # an epoch's last
+                state.global_step % max(1, state.max_steps // state.num_train_epochs)
+                == 0
+            ):
                 wait_for_gpu()
             self.steps.append((time.perf_counter(), time.process_time()))
-            before_last = state.max_steps // state.num_train_epochs * (state.num_train_epochs - 1)
+            before_last = (
+                state.max_steps // state.num_train_epochs * (state.num_train_epochs - 1)
+            )
             if profiler is not None and state.global_step in (
                 before_last + 1,
                 before_last + 1 + profiled,
@@ -95,7 +102,8 @@ class Stopwatch:
     def last_epoch(self) -> dict[str, float]:
         """Seconds from the start of the last epoch, before its first batch, to the end of its last step."""
         wall, cpu = (
-            end - begin for begin, end in zip(self.epochs[-1], self.steps[-1], strict=True)
+            end - begin
+            for begin, end in zip(self.epochs[-1], self.steps[-1], strict=True)
         )
         return {"seconds": wall, "cpu_s": cpu}
 
@@ -148,9 +156,14 @@ def time_encoding(encode, work: dict) -> dict:
             each.append(clock() - start)
         seconds[str(size)] = min(each[-work.get("times", 1) :])
         if len(seconds) == 1:
-            np.save(work["vectors"], vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
+            np.save(
+                work["vectors"],
+                vectors / np.linalg.norm(vectors, axis=1, keepdims=True),
+            )
     profile = (
-        profiled(lambda: encode(texts, work["batch_sizes"][0])) if work.get("profile") else None
+        profiled(lambda: encode(texts, work["batch_sizes"][0]))
+        if work.get("profile")
+        else None
     )
     return {"seconds": seconds, "each": each, "profile": profile}
 

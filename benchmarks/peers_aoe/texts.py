@@ -19,16 +19,24 @@ def table(path: Path) -> list[dict[str, str]]:
 def stsb(data: Path, split: str) -> list[dict]:
     """A split of STS-B with scores from 0 to 5."""
     return [
-        {"text1": row["sentence1"], "text2": row["sentence2"], "label": float(row["score"])}
+        {
+            "text1": row["sentence1"],
+            "text2": row["sentence2"],
+            "label": float(row["score"]),
+        }
         for row in table(data / "stsb" / f"stsb-{split}.tsv")
     ]
 
 
 def issues(data: Path) -> list[str]:
     """Title and body of each issue that has a body."""
-    with gzip.open(data / "rust-issues" / "issues.raw.jsonl.gz", "rt", encoding="utf-8") as lines:
+    with gzip.open(
+        data / "rust-issues" / "issues.raw.jsonl.gz", "rt", encoding="utf-8"
+    ) as lines:
         found = (json.loads(line) for line in lines)
-        return [f"{issue['title']}\n{issue['body']}" for issue in found if issue["body"]]
+        return [
+            f"{issue['title']}\n{issue['body']}" for issue in found if issue["body"]
+        ]
 
 
 def short_rows(data: Path, count: int, seed: int = 0) -> list[dict]:

@@ -17,7 +17,9 @@ from score import score
 def main() -> None:
     """Train; measure the last epoch, or score the model after each epoch."""
     work = job()
-    angle = adapted(work) if work.get("lora") else load(work["model"], work["max_length"])
+    angle = (
+        adapted(work) if work.get("lora") else load(work["model"], work["max_length"])
+    )
     sets = {name: rows(path) for name, path in work["score"].items()}
     watch = Stopwatch()
     with tempfile.TemporaryDirectory() as out:
@@ -46,14 +48,22 @@ def main() -> None:
         )
         # Load it again, because a model trained under autocast would also encode under it.
         folders = sorted(
-            Path(out).glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1])
+            Path(out).glob("checkpoint-*"),
+            key=lambda path: int(path.name.split("-")[1]),
         )
         scores = [
-            score(encode(load(str(folder), work["max_length"])), sets) for folder in folders if sets
+            score(encode(load(str(folder), work["max_length"])), sets)
+            for folder in folders
+            if sets
         ]
         if work.get("out"):
             folders[-1].rename(work["out"])
-    answer(**watch.last_epoch(), each=watch.each_epoch(), steps=len(watch.steps), epochs=scores)
+    answer(
+        **watch.last_epoch(),
+        each=watch.each_epoch(),
+        steps=len(watch.steps),
+        epochs=scores,
+    )
 
 
 def adapted(work: dict) -> AnglE:

@@ -24,7 +24,9 @@ def main() -> None:
         run = aoe_train.train(**work["train"], out=f"{folder}/model", progress=False)
         scores = []
         if sets:
-            scores = [score(aoe_train.Encoder.load(run.out, precision="fp32").encode, sets)]
+            scores = [
+                score(aoe_train.Encoder.load(run.out, precision="fp32").encode, sets)
+            ]
     answer(
         **watch.last_epoch(),
         each=watch.each_epoch(),

@@ -30,7 +30,9 @@ LOSSES = {
 def main() -> None:
     """Train; measure the last epoch, or score the model after each epoch."""
     work = job()
-    model = adapted(work) if work.get("lora") else load(work["model"], work["max_length"])
+    model = (
+        adapted(work) if work.get("lora") else load(work["model"], work["max_length"])
+    )
     data = Dataset.from_list(to_one(rows(work["rows"])))
     sets = {name: rows(path) for name, path in work["score"].items()}
     watch = Stopwatch(work.get("profile", 0))
@@ -44,7 +46,9 @@ def main() -> None:
             bf16=work["precision"] == "bf16",
             use_cpu=not torch.cuda.is_available(),  # required for bf16 without a GPU
             seed=work["seed"],
-            batch_sampler="no_duplicates" if work.get("no_duplicates") else "batch_sampler",
+            batch_sampler="no_duplicates"
+            if work.get("no_duplicates")
+            else "batch_sampler",
             save_strategy="epoch" if sets or work.get("out") else "no",
             save_only_model=True,
             logging_strategy="no",
@@ -54,18 +58,28 @@ def main() -> None:
             dataloader_persistent_workers=bool(work.get("workers")),
         )
         SentenceTransformerTrainer(
-            model=model, args=arguments, train_dataset=data, loss=LOSSES[work["loss"]](model)
+            model=model,
+            args=arguments,
+            train_dataset=data,
+            loss=LOSSES[work["loss"]](model),
         ).train()
         # Load it again, because a model trained under autocast would also encode under it.
         folders = sorted(
-            Path(out).glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1])
+            Path(out).glob("checkpoint-*"),
+            key=lambda path: int(path.name.split("-")[1]),
         )
         scores = [
-            score(load(str(folder), work["max_length"]).encode, sets) for folder in folders if sets
+            score(load(str(folder), work["max_length"]).encode, sets)
+            for folder in folders
+            if sets
         ]
         if work.get("out"):
             folders[-1].rename(work["out"])
-    times = {"each": watch.each_epoch(), "steps": len(watch.steps), "profile": watch.profile}
+    times = {
+        "each": watch.each_epoch(),
+        "steps": len(watch.steps),
+        "profile": watch.profile,
+    }
     answer(**watch.last_epoch(), **times, epochs=scores)
 
 
@@ -86,7 +100,9 @@ def adapted(work: dict) -> SentenceTransformer:
     model.tokenizer.pad_token = model.tokenizer.pad_token or model.tokenizer.eos_token
     rank = work["lora"]
     model.add_adapter(
-        LoraConfig(r=rank, lora_alpha=rank, lora_dropout=0.1, target_modules="all-linear")
+        LoraConfig(
+            r=rank, lora_alpha=rank, lora_dropout=0.1, target_modules="all-linear"
+        )
     )
     return model
 

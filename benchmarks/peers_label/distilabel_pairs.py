@@ -29,18 +29,25 @@ def main() -> None:
     )
     with Pipeline(name="pairs") as pipeline:
         load = LoadDataFromDicts(
-            data=[{"anchor": sentence} for sentence in sentences], batch_size=int(concurrency)
+            data=[{"anchor": sentence} for sentence in sentences],
+            batch_size=int(concurrency),
         )
         # The calls of a batch run concurrently, so its size is the concurrency.
         pair = GenerateSentencePair(
-            triplet=True, action="paraphrase", llm=llm, input_batch_size=int(concurrency)
+            triplet=True,
+            action="paraphrase",
+            llm=llm,
+            input_batch_size=int(concurrency),
         )
         load >> pair
     start = time.perf_counter()
     rows = pipeline.run(use_cache=False)["default"]["train"]
     wall_s = time.perf_counter() - start
     whole = [row for row in rows if row["positive"] and row["negative"]]
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    used = [
+        resource.getrusage(who)
+        for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    ]
     answer = {
         "sentences": len(sentences),
         "rows": len(rows),

@@ -20,7 +20,9 @@ _KINDS = {str: "text", int: "number", float: "number", Path: "path"}
 
 def scripts() -> dict[str, str]:
     """Maps each console script to its package."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
+        "project"
+    ]
     return {name: entry.partition(".")[0] for name, entry in project["scripts"].items()}
 
 
@@ -35,8 +37,17 @@ def command_tree(package: str) -> TyperGroup:
 def command_page(script: str, package: str) -> str:
     """The page of one console script, in Markdown."""
     tree = command_tree(package)
-    commands = {name: command for name, command in tree.commands.items() if not command.hidden}
-    lines = [f"# `{script}`", "", _text(tree.help), "", "| command | what it does |", "|---|---|"]
+    commands = {
+        name: command for name, command in tree.commands.items() if not command.hidden
+    }
+    lines = [
+        f"# `{script}`",
+        "",
+        _text(tree.help),
+        "",
+        "| command | what it does |",
+        "|---|---|",
+    ]
     lines += [
         f"| [`{script} {name}`](#{script}-{name}) | {_cell(_first_sentence(command.help))} |"
         for name, command in commands.items()
@@ -65,7 +76,9 @@ def _command(script: str, name: str, command: TyperCommand) -> Iterator[str]:
     for panel, options in _panels(command).items():
         yield from (f"**{panel}**", "", "| flag | value | meaning |", "|---|---|---|")
         for option in options:
-            flags = ", ".join(f"`{flag}`" for flag in (*option.opts, *option.secondary_opts))
+            flags = ", ".join(
+                f"`{flag}`" for flag in (*option.opts, *option.secondary_opts)
+            )
             value = "" if option.is_flag else f"`{_metavar(option)}`"
             yield f"| {flags} | {value} | {_meaning(option)} |"
         yield ""
@@ -75,9 +88,9 @@ def _panels(command: TyperCommand) -> dict[str, list[TyperOption]]:
     panels: dict[str, list[TyperOption]] = {}
     for param in command.params:
         if isinstance(param, TyperOption) and not param.hidden:
-            panels.setdefault(getattr(param, "rich_help_panel", None) or _NO_PANEL, []).append(
-                param
-            )
+            panels.setdefault(
+                getattr(param, "rich_help_panel", None) or _NO_PANEL, []
+            ).append(param)
     return panels
 
 
@@ -93,7 +106,9 @@ def _meaning(option: TyperOption) -> str:
 
 def _metavar(option: TyperOption) -> str:
     kind = option.type_descriptor.annotation
-    return (option.metavar or _KINDS.get(kind, getattr(kind, "__name__", "value"))).strip("<>")
+    return (
+        option.metavar or _KINDS.get(kind, getattr(kind, "__name__", "value"))
+    ).strip("<>")
 
 
 def _name(param: TyperArgument) -> str:

@@ -30,7 +30,11 @@ class Doctests(Extension):
 
     def on_instance(self, *, obj: Object, **_: Any) -> None:
         """Rewrite the docstring of each object that griffe reads."""
-        if isinstance(obj, Function) and obj.parent is not None and obj.parent.is_module:
+        if (
+            isinstance(obj, Function)
+            and obj.parent is not None
+            and obj.parent.is_module
+        ):
             _complete(obj)
         if obj.docstring is not None:
             obj.docstring.value = _EXAMPLE.sub(_fenced, obj.docstring.value)

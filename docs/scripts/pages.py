@@ -29,7 +29,9 @@ DOCUMENTS = {
 }
 PACKAGES = tuple(dict.fromkeys((*scripts().values(), "pairkit")))
 # Maps files outside of `docs/` to their pages of the site.
-PAGES = DOCUMENTS | {f"{package}/__init__.py": f"reference/{package}.md" for package in PACKAGES}
+PAGES = DOCUMENTS | {
+    f"{package}/__init__.py": f"reference/{package}.md" for package in PACKAGES
+}
 _LINK = re.compile(r"(?<=\]\()(?![a-z]+:)([^)\s#]+)")
 _TWINS = re.compile(
     r"^```sh\n((?:(?!```).*\n)*)```\n\n```python\n((?:(?!```).*\n)*)```$", re.MULTILINE
@@ -37,14 +39,17 @@ _TWINS = re.compile(
 _TABLE = re.compile(r"^(?:\|.*\n)+", re.MULTILINE)
 _LIGHT = re.compile(r"^!\[(.*)\]\((.*)-light\.svg\)$", re.MULTILINE)
 _PACKAGE_OPTIONS = [
-    f"      {option}: false" for option in ("members", "show_root_heading", "show_root_toc_entry")
+    f"      {option}: false"
+    for option in ("members", "show_root_heading", "show_root_toc_entry")
 ]
 
 
 def stage(folder: Path) -> None:
     """Writes all pages, pictures and styles of the site into a folder."""
     shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(ROOT / "docs", folder, ignore=shutil.ignore_patterns("scripts", "__pycache__"))
+    shutil.copytree(
+        ROOT / "docs", folder, ignore=shutil.ignore_patterns("scripts", "__pycache__")
+    )
     for name, page in DOCUMENTS.items():
         (folder / page).parent.mkdir(exist_ok=True)
         shutil.copyfile(ROOT / name, folder / page)
@@ -53,7 +58,9 @@ def stage(folder: Path) -> None:
         (folder / "reference" / f"{package}.md").write_text(page_text, encoding="utf-8")
     for page in folder.rglob("*.md"):
         text = page.read_text(encoding="utf-8")
-        page.write_text(site_text(text, page.relative_to(folder).as_posix()), encoding="utf-8")
+        page.write_text(
+            site_text(text, page.relative_to(folder).as_posix()), encoding="utf-8"
+        )
 
 
 def python_page(package: str, names: Iterable[str]) -> str:
@@ -65,7 +72,12 @@ def python_page(package: str, names: Iterable[str]) -> str:
         ("Types", [name for name in public if not name.islower()]),
     ):
         if group:
-            lines += ["", f"## {heading}", "", *(f"::: {package}.{name}\n" for name in group)]
+            lines += [
+                "",
+                f"## {heading}",
+                "",
+                *(f"::: {package}.{name}\n" for name in group),
+            ]
     return "\n".join(lines) + "\n"
 
 
@@ -74,7 +86,9 @@ def site_text(markdown: str, page: str) -> str:
     markdown = _LINK.sub(lambda link: site_link(link[1], page), markdown)
     markdown = _TWINS.sub(_tabs, markdown)
     if page.startswith("reference/") or page == "howto/which-way.md":
-        markdown = _TABLE.sub(r'<div class="stack" markdown>\n\n\g<0>\n</div>\n', markdown)
+        markdown = _TABLE.sub(
+            r'<div class="stack" markdown>\n\n\g<0>\n</div>\n', markdown
+        )
     return _LIGHT.sub(_schemes, markdown)
 
 
@@ -89,7 +103,9 @@ def _schemes(picture: re.Match[str]) -> str:
 
 def site_link(link: str, page: str) -> str:
     """Converts a link between files of the repository to a link between pages of the site."""
-    source = next((name for name, staged in DOCUMENTS.items() if staged == page), f"docs/{page}")
+    source = next(
+        (name for name, staged in DOCUMENTS.items() if staged == page), f"docs/{page}"
+    )
     target = posixpath.normpath(posixpath.join(posixpath.dirname(source), link))
     target_page = PAGES.get(target) or target.removeprefix("docs/")
     return posixpath.relpath(target_page, posixpath.dirname(page) or ".")
@@ -98,13 +114,17 @@ def site_link(link: str, page: str) -> str:
 def _tabs(blocks: re.Match[str]) -> str:
     return "\n".join(
         f'=== "{title}"\n\n    ```{language}\n{_indented(text)}    ```\n'
-        for title, language, text in (("Shell", "sh", blocks[1]), ("Python", "python", blocks[2]))
+        for title, language, text in (
+            ("Shell", "sh", blocks[1]),
+            ("Python", "python", blocks[2]),
+        )
     )
 
 
 def _indented(text: str) -> str:
     return "".join(
-        f"    {line}" if line.strip() else line for line in text.splitlines(keepends=True)
+        f"    {line}" if line.strip() else line
+        for line in text.splitlines(keepends=True)
     )
 
 

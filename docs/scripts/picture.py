@@ -78,7 +78,16 @@ def pill(colours: Colours, text: str, x: int, y: int) -> str:
     width = 20 + 9 * len(text)
     return (
         f'<rect x="{x - width // 2}" y="{y - 14}" width="{width}" height="28" rx="14" fill="{colours.pill}"/>'
-        + words(text, x, y + 5, colours.pill_text, 14, font=MONO, weight="600", anchor="middle")
+        + words(
+            text,
+            x,
+            y + 5,
+            colours.pill_text,
+            14,
+            font=MONO,
+            weight="600",
+            anchor="middle",
+        )
     )
 
 
@@ -110,7 +119,10 @@ def dataset(colours: Colours) -> Iterator[str]:
     yield words("text2", 480, 120, colours.faint, 12, font=MONO)
     yield words("label", 566, 120, colours.faint, 12, font=MONO)
     yield f'<path d="M 390 128 H 600" stroke="{colours.edge}" stroke-width="1"/>'
-    rows = (("crash on save", "save crashes", "1"), ("crash on save", "slow search", "0"))
+    rows = (
+        ("crash on save", "save crashes", "1"),
+        ("crash on save", "slow search", "0"),
+    )
     for index, (text1, text2, label) in enumerate(rows):
         y = 150 + 24 * index
         yield words(text1, 390, y, colours.text, 12)
@@ -131,7 +143,9 @@ def model(colours: Colours) -> Iterator[str]:
     yield words("sentence-transformers", 778, 134, colours.faint)
     yield words("loads as it is", 778, 154, colours.faint)
     yield f'<path d="M 778 172 H 930" stroke="{colours.edge}" stroke-width="1"/>'
-    for place, command in enumerate(("aoe evaluate", "aoe search, serve", "aoe export")):
+    for place, command in enumerate(
+        ("aoe evaluate", "aoe search, serve", "aoe export")
+    ):
         yield words(command, 778, 198 + 26 * place, colours.text, 14, font=MONO)
 
 
@@ -165,9 +179,7 @@ def picture(colours: Colours, size: tuple[int, int], parts: Iterable[str]) -> st
         f'<defs><marker id="head" viewBox="0 0 10 10" refX="8" refY="5" markerWidth="7" markerHeight="7" '
         f'orient="auto"><path d="M 0 0 L 10 5 L 0 10 z" fill="{colours.line}"/></marker></defs>'
     )
-    title = (
-        "<title>From issues, sentences or your own pairs to a dataset, a model and its use</title>"
-    )
+    title = "<title>From issues, sentences or your own pairs to a dataset, a model and its use</title>"
     body = "\n".join(parts)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size[0]} {size[1]}" role="img">'

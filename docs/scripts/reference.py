@@ -21,10 +21,18 @@ DOCS = ROOT / "docs"
 # By console script and heading: the settings model, and the function whose flags set it.
 SETTINGS = {
     "gis": {
-        "Build": ("gis_builder.settings:BuildSettings", "gis_builder.api.datasets:build"),
-        "Archive": ("gis_builder.settings:ArchiveSettings", "gis_builder.api.datasets:archive"),
+        "Build": (
+            "gis_builder.settings:BuildSettings",
+            "gis_builder.api.datasets:build",
+        ),
+        "Archive": (
+            "gis_builder.settings:ArchiveSettings",
+            "gis_builder.api.datasets:archive",
+        ),
     },
-    "label": {"Labelling": ("llm_labeler.settings:LabelSettings", "llm_labeler.api:generate")},
+    "label": {
+        "Labelling": ("llm_labeler.settings:LabelSettings", "llm_labeler.api:generate")
+    },
     "aoe": {
         "Training": (
             "aoe_train.settings.train_settings:TrainSettings",
@@ -32,19 +40,26 @@ SETTINGS = {
         )
     },
 }
-_PART = re.compile(r"^(<!-- (\w+): (\S+) -->)\n.*?^(<!-- end -->)$", re.MULTILINE | re.DOTALL)
+_PART = re.compile(
+    r"^(<!-- (\w+): (\S+) -->)\n.*?^(<!-- end -->)$", re.MULTILINE | re.DOTALL
+)
 
 
 def pages() -> dict[Path, str]:
     """Returns the up-to-date text of each page with generated parts."""
-    texts = {ROOT / package / "__init__.pyi": stub(package) for package in scripts().values()}
+    texts = {
+        ROOT / package / "__init__.pyi": stub(package) for package in scripts().values()
+    }
     for script, package in scripts().items():
         texts[DOCS / "reference" / f"{script}.md"] = command_page(script, package)
         if script in SETTINGS:
             roots = {
-                heading: tuple(map(_load, paths)) for heading, paths in SETTINGS[script].items()
+                heading: tuple(map(_load, paths))
+                for heading, paths in SETTINGS[script].items()
             }
-            texts[DOCS / "reference" / f"{script}-settings.md"] = setting_page(script, roots)
+            texts[DOCS / "reference" / f"{script}-settings.md"] = setting_page(
+                script, roots
+            )
     for page in sorted(DOCS.rglob("*.md")):
         text = page.read_text(encoding="utf-8")
         if page not in texts and _PART.search(text):
@@ -74,7 +89,9 @@ def _docstring(module: str) -> str:
 
 
 def _table(module: str) -> str:
-    return "\n".join(line for line in _docstring(module).splitlines() if line.startswith("|"))
+    return "\n".join(
+        line for line in _docstring(module).splitlines() if line.startswith("|")
+    )
 
 
 def _load(path: str) -> Any:

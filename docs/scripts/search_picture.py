@@ -55,7 +55,9 @@ class Searches(NamedTuple):
 
 def searches(model: str, rows: list[dict[str, str]], drawn: int) -> Searches:
     """Search for each request among the others."""
-    vectors = aoe_train.Encoder.load(model).encode([row["text"] for row in rows], progress=False)
+    vectors = aoe_train.Encoder.load(model).encode(
+        [row["text"] for row in rows], progress=False
+    )
     cosines = vectors @ vectors.T
     np.fill_diagonal(cosines, -np.inf)
     nearest = np.argsort(-cosines, axis=1, kind="stable")[:, :HITS]
@@ -81,11 +83,17 @@ def card(
         mark, colour = ("✓", colours.yes) if hit.is_right else ("✗", colours.no)
         yield words(mark, x + 18, line, colour, 15, weight="700")
         yield words(f"{hit.cosine:.2f}", x + 42, line, colours.faint, 12, font=MONO)
-        text = hit.text if len(hit.text) <= layout.longest else hit.text[: layout.longest - 1] + "…"
+        text = (
+            hit.text
+            if len(hit.text) <= layout.longest
+            else hit.text[: layout.longest - 1] + "…"
+        )
         yield words(text, x + 84, line, colours.text)
 
 
-def picture(colours: Colours, layout: Layout, query: str, before: Searches, after: Searches) -> str:
+def picture(
+    colours: Colours, layout: Layout, query: str, before: Searches, after: Searches
+) -> str:
     """The SVG document."""
     more = (after.right > before.right).sum()
     fewer = (after.right < before.right).sum()
@@ -100,7 +108,9 @@ def picture(colours: Colours, layout: Layout, query: str, before: Searches, afte
         words("Search:", left, 36, colours.faint, 15),
         words(query, left + 62, 36, colours.text, 17, weight="600"),
         *card(colours, layout, 0, "all-MiniLM-L6-v2", before.hits),
-        *card(colours, layout, 1, f"trained on {KNOWN} others, without labels", after.hits),
+        *card(
+            colours, layout, 1, f"trained on {KNOWN} others, without labels", after.hits
+        ),
         *(
             words(line, left, bottom + 20 * row, colours.faint, 14)
             for row, line in enumerate(lines)

@@ -69,7 +69,14 @@ def setting_page(
         lines += ["", f"## {heading}"]
         for section in sections(model, flags):
             title = f"`[{section.prefix}]`" if section.prefix else "Top level"
-            lines += ["", f"### {title}", "", section.purpose, "", *setting_table(section)]
+            lines += [
+                "",
+                f"### {title}",
+                "",
+                section.purpose,
+                "",
+                *setting_table(section),
+            ]
     return "\n".join(lines) + "\n"
 
 
@@ -77,7 +84,9 @@ def setting_table(section: Section) -> Iterator[str]:
     """The table of one section, in Markdown."""
     yield from ("| key | value | default | meaning |", "|---|---|---|---|")
     for setting in section.settings:
-        meaning = _cell(setting.meaning + (f" Flag: `{setting.flag}`." if setting.flag else ""))
+        meaning = _cell(
+            setting.meaning + (f" Flag: `{setting.flag}`." if setting.flag else "")
+        )
         yield f"| `{setting.key}` | {_cell(setting.type)} | {_cell(setting.default)} | {meaning} |"
 
 
@@ -96,9 +105,7 @@ def sections(
         key = f"{prefix}.{name}" if prefix else name
         nested = _nested(field.annotation)
         if nested is not None and nested in shown:
-            meaning = (
-                f"{field.description or ''} Its keys are those of `[{shown[nested]}]`.".strip()
-            )
+            meaning = f"{field.description or ''} Its keys are those of `[{shown[nested]}]`.".strip()
             own.append(Setting(key, "table", "none", meaning, flags.get(key, "")))
             continue
         if nested is not None:
@@ -111,7 +118,9 @@ def sections(
                 )
             )
             continue
-        default = _default(field) if defaults is None else _shown(getattr(defaults, name))
+        default = (
+            _default(field) if defaults is None else _shown(getattr(defaults, name))
+        )
         meaning = (field.description or "").replace("{default}", _plain(field.default))
         own.append(Setting(key, _type(field), default, meaning, flags.get(key, "")))
     if own:
@@ -145,7 +154,11 @@ def _type(field: FieldInfo) -> str:
         for kind, sign in _BOUNDS.items():
             if isinstance(bound, kind):
                 value = getattr(bound, kind.__name__.lower())
-                text += f", {sign} {value:g}" if isinstance(value, float) else f", {sign} {value}"
+                text += (
+                    f", {sign} {value:g}"
+                    if isinstance(value, float)
+                    else f", {sign} {value}"
+                )
     return text
 
 

@@ -44,7 +44,9 @@ options = SHARED.extended(
         hidden=True,
     ),
     token_file=Option(
-        "A file with one token per line, instead of GITHUB_TOKEN.", metavar="FILE", panel=_SERVER
+        "A file with one token per line, instead of GITHUB_TOKEN.",
+        metavar="FILE",
+        panel=_SERVER,
     ),
     split_sizes=Option(setting="split.sizes", metavar="A,B,C", panel=_PAIRS, main=True),
     relations=Option(setting="pair.relations", metavar="NAMES", panel=_PAIRS),
@@ -78,7 +80,10 @@ def display(progress: bool | Listener) -> RunDisplay:
 
 
 def opener(
-    settings: BuildSettings, token: str | None, token_file: str | Path | None, show: RunDisplay
+    settings: BuildSettings,
+    token: str | None,
+    token_file: str | Path | None,
+    show: RunDisplay,
 ) -> Callable[[Store], GitHub]:
     """Return a factory of the crawl's client; tokens are found now, so that a missing token fails early."""
     from gis_builder.crawling.github import GitHub, find_tokens
@@ -92,7 +97,9 @@ def opener(
     if token_file is not None and not given_token:
         file = path_of("token_file", token_file)
     crawl = settings.crawl
-    tokens = find_tokens(crawl.api_url, file=file, environ=environ, plain_http=crawl.plain_http)
+    tokens = find_tokens(
+        crawl.api_url, file=file, environ=environ, plain_http=crawl.plain_http
+    )
     return lambda store: GitHub(crawl, tokens, store, show.crawling)
 
 

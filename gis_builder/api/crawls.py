@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from pairkit.base.cli.progress import Listener
 
 
-class CrawlRequest(Request, shared=options, settings="gis_builder.settings:BuildSettings"):
+class CrawlRequest(
+    Request, shared=options, settings="gis_builder.settings:BuildSettings"
+):
     """The arguments of `crawl`."""
 
     repos: str | Path | Iterable[str]
@@ -94,7 +96,10 @@ class ImportRequest(Request, shared=options):
     _: KW_ONLY
     links: str | Path | None = parameter(default=None, metavar="FILE", main=True)
     link_columns: Mapping[str, str] | None = parameter(
-        default=None, metavar="A=B,…", panel=INPUT, read=partial(mapping, "--link-columns")
+        default=None,
+        metavar="A=B,…",
+        panel=INPUT,
+        read=partial(mapping, "--link-columns"),
     )
     columns: Mapping[str, str] | None = parameter(
         default=None, metavar="A=B,…", panel=INPUT, read=columns_given
@@ -165,7 +170,10 @@ def _import_options(request: ImportRequest) -> ImportOptions:
         columns=argument("columns", request.columns, dict[str, str] | None) or {},
         repo=argument("repo", request.repo, str | None),
         skip_broken=argument("skip_broken", request.skip_broken, bool),
-        link_columns=argument("link_columns", request.link_columns, dict[str, str] | None) or {},
+        link_columns=argument(
+            "link_columns", request.link_columns, dict[str, str] | None
+        )
+        or {},
         date_format=argument("date_format", request.date_format, str),
     )
 
@@ -211,9 +219,14 @@ def detect(
 
     build_settings = load_settings(BuildSettings, config=config, settings=settings)
     verdicts = path_of("work", work) / FILE
-    with display(progress) as show, locked_store(verdicts.parent, create=False) as store:
+    with (
+        display(progress) as show,
+        locked_store(verdicts.parent, create=False) as store,
+    ):
         store.check_issues()
-        judged_anew = detect_duplicates(store, verdicts, store.repos(), build_settings.detect, show)
+        judged_anew = detect_duplicates(
+            store, verdicts, store.repos(), build_settings.detect, show
+        )
     return Detected(verdicts, count_verdicts(verdicts), judged_anew)
 
 
@@ -258,7 +271,14 @@ def explain(
     text = "\n".join([text, *dropped_lines(folder / DROPPED_FILE, verdict.ref)])
     targets = tuple(map(str, verdict.targets))
     return Explanation(
-        *(str(verdict.ref), str(verdict.outcome), targets, verdict.confidence, verdict.reason, text)
+        *(
+            str(verdict.ref),
+            str(verdict.outcome),
+            targets,
+            verdict.confidence,
+            verdict.reason,
+            text,
+        )
     )
 
 
@@ -306,7 +326,12 @@ def render(
     top=Option(metavar="N", main=True),
 )
 def suggest(
-    repo: str, issue: int | str, *, index: str | Path, work: str | Path = "gis.work", top: int = 5
+    repo: str,
+    issue: int | str,
+    *,
+    index: str | Path,
+    work: str | Path = "gis.work",
+    top: int = 5,
 ) -> Suggested:
     """List older issues that an issue may duplicate.
 

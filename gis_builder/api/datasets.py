@@ -29,13 +29,16 @@ if TYPE_CHECKING:
 
 _TASKS = "Tasks"
 _PACKAGE = Path(__file__).resolve().parents[1]
+# Installed, source tree.
 _SAMPLES = (
     _PACKAGE / "data" / "sample",
     _PACKAGE.parent / "data" / "sample",
-)  # installed, source tree
+)
 
 
-class _CrawlRequest(Request, shared=options, settings="gis_builder.settings:BuildSettings"):
+class _CrawlRequest(
+    Request, shared=options, settings="gis_builder.settings:BuildSettings"
+):
     """The arguments of a build's crawl."""
 
     _: KW_ONLY
@@ -46,7 +49,9 @@ class _CrawlRequest(Request, shared=options, settings="gis_builder.settings:Buil
     token_file: str | Path | None = None
 
 
-class _PairRequest(Request, shared=options, settings="gis_builder.settings:BuildSettings"):
+class _PairRequest(
+    Request, shared=options, settings="gis_builder.settings:BuildSettings"
+):
     """The arguments of `build` and `pair` on pairs and splits."""
 
     _: KW_ONLY
@@ -66,7 +71,10 @@ class _PairRequest(Request, shared=options, settings="gis_builder.settings:Build
 
 
 class BuildRequest(
-    _PairRequest, _CrawlRequest, shared=options, settings="gis_builder.settings:BuildSettings"
+    _PairRequest,
+    _CrawlRequest,
+    shared=options,
+    settings="gis_builder.settings:BuildSettings",
 ):
     """The arguments of `build` and `plan_of_build`."""
 
@@ -98,10 +106,14 @@ def build(request: BuildRequest) -> Built:
     work = _work_of(request.work, out)
     with display(request.progress) as show:
         open_github = opener(settings, request.token, request.token_file, show)
-        return build_dataset(names, out, work, settings, open_github, show, fresh=request.fresh)
+        return build_dataset(
+            names, out, work, settings, open_github, show, fresh=request.fresh
+        )
 
 
-class PlanRequest(Request, shared=options, settings="gis_builder.settings:BuildSettings"):
+class PlanRequest(
+    Request, shared=options, settings="gis_builder.settings:BuildSettings"
+):
     """The arguments of `plan`."""
 
     repos: str | Path | Iterable[str]
@@ -153,7 +165,9 @@ def _build_settings(request: BuildRequest | PlanRequest | PairRequest) -> BuildS
     )
 
 
-class PairRequest(_PairRequest, shared=options, settings="gis_builder.settings:BuildSettings"):
+class PairRequest(
+    _PairRequest, shared=options, settings="gis_builder.settings:BuildSettings"
+):
     """The arguments of `pair`."""
 
     work: str | Path
@@ -189,7 +203,9 @@ def pair(request: PairRequest) -> Built:
         return pair_dataset(out, work, settings, show, fresh=request.fresh)
 
 
-class ArchiveRequest(Request, shared=options, settings="gis_builder.settings:ArchiveSettings"):
+class ArchiveRequest(
+    Request, shared=options, settings="gis_builder.settings:ArchiveSettings"
+):
     """The arguments of `archive` and `read_hours`."""
 
     hours: str = parameter(metavar="A..B")
@@ -264,7 +280,10 @@ def _archive_job(request: ArchiveRequest) -> Job:
     if request.exclude is not None:
         excluded = read_exclusions(path_of("exclude", request.exclude))
     settings = load_settings(
-        ArchiveSettings, request.flags(), config=request.config, settings=request.settings
+        ArchiveSettings,
+        request.flags(),
+        config=request.config,
+        settings=request.settings,
     )
     return Job(
         hours=hours_between(argument("hours", request.hours, str)),

@@ -109,7 +109,9 @@ class Plan(Printed):
     def next_steps(self) -> list[tuple[str, str]]:
         """The command that follows a plan."""
         return (
-            [("build the dataset", "gis build with the same repositories")] if self.requests else []
+            [("build the dataset", "gis build with the same repositories")]
+            if self.requests
+            else []
         )
 
     def table(self) -> ResultTable:
@@ -191,7 +193,10 @@ def _search(row: RepoRow, settings: BuildSettings) -> tuple[int, int]:
     threads = _batches(issues * _CANDIDATES_PER_ISSUE, crawl.thread_batch)
     top_ups = _batches(issues * _CANDIDATES_PER_ISSUE * _TOP_UPS, crawl.thread_batch)
     targets = _batches(issues * _TARGETS_PER_ISSUE, crawl.issue_batch)
-    sample = min(issues, negative_sample_size(round(issues * _DUPLICATES_PER_ISSUE), settings.pool))
+    sample = min(
+        issues,
+        negative_sample_size(round(issues * _DUPLICATES_PER_ISSUE), settings.pool),
+    )
     # The negative sample is drawn from all numbers, including pull requests.
     numbers_per_issue = max(1.0, row.max_number / max(1, issues))
     drawn = _batches(sample * numbers_per_issue, crawl.issue_batch)

@@ -40,7 +40,12 @@ from gis_builder.store.decoding import stamp_or_none
 from gis_builder.store.store import TICKETS
 from gis_builder.trackers.dump import BrokenRows, Dump, RepoFile, Row, closing_event
 from gis_builder.trackers.rest_records import reference
-from gis_builder.trackers.ticket_files import UNREADABLE, ColumnSummary, ImportOptions, and_more
+from gis_builder.trackers.ticket_files import (
+    UNREADABLE,
+    ColumnSummary,
+    ImportOptions,
+    and_more,
+)
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
@@ -98,7 +103,9 @@ def import_dumps(
     for tracker in trackers:
         _finish(tracker, trackers, store)
         row = tracker.row()
-        say(f"{tracker.name}: {row.issue_count:,} issues, {tracker.comments:,} comments")
+        say(
+            f"{tracker.name}: {row.issue_count:,} issues, {tracker.comments:,} comments"
+        )
         rows.append(row)
         page.repos += tracker.former_rows()
         page.tasks.append(CrawlTask(tracker.name, "import", done=True))
@@ -111,8 +118,12 @@ def import_dumps(
     for dump in dumps:
         if isinstance(dump, TicketDump):
             say(f"{dump.index.link_count:,} duplicate links")
-            warnings += dump.index.notes(_list_skipped(dump, store.path.with_name(SKIPPED_LINKS)))
-            warnings += [f"{file.path}: {_NO_BODY}" for file in dump.files if file.lacks_body()]
+            warnings += dump.index.notes(
+                _list_skipped(dump, store.path.with_name(SKIPPED_LINKS))
+            )
+            warnings += [
+                f"{file.path}: {_NO_BODY}" for file in dump.files if file.lacks_body()
+            ]
             tickets |= dump.index.tickets
     for text in warnings:
         say(text)
@@ -133,7 +144,9 @@ def _passed_over(dumps: Iterable[Dump]) -> list[str]:
     lines = []
     for reason, files in paths.items():
         named = [one_line(str(path)) for path in files[:_MAX_NAMED]]
-        lines.append(f"{and_more(', '.join(named), len(files) - len(named) + 1)}: {reason}")
+        lines.append(
+            f"{and_more(', '.join(named), len(files) - len(named) + 1)}: {reason}"
+        )
     return lines
 
 
@@ -151,7 +164,8 @@ def _list_skipped(dump: TicketDump, path: Path) -> str:
 def _read_issues(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> None:
     """Store all issues without comments, and the titles of pull requests."""
     for dump in dumps:
-        has_events = dump.has_events  # before the loop, which keeps a file of JSON in memory
+        # Before the loop, which keeps a file of JSON in memory.
+        has_events = dump.has_events
         for rows in _batches(dump.issues(), _ROWS):
             page = Page()
             for row in rows:
@@ -162,10 +176,14 @@ def _read_issues(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> Non
                 tracker.stated[issue.number] = stated if isinstance(stated, int) else 0
                 if issue.is_pull and not tracker.info.private:
                     times = (issue.created_at, issue.updated_at)
-                    page.issues.append(pull_request(issue.ref, issue.title, issue.state, *times))
+                    page.issues.append(
+                        pull_request(issue.ref, issue.title, issue.state, *times)
+                    )
                 elif not issue.is_pull and tracker.has_issues:
                     closing = None if has_events else closing_event(issue)
-                    page.threads.append(Thread(issue, events=(closing,) if closing else ()))
+                    page.threads.append(
+                        Thread(issue, events=(closing,) if closing else ())
+                    )
                     page.top_ups.append(TopUp(issue.ref, "comments", "", 0))
             store.save(page)
 
@@ -174,11 +192,14 @@ def _check_found(folder: Path, trackers: Trackers, warnings: Sequence[str]) -> N
     rows = [tracker.row() for tracker in trackers]
     if any(row.is_crawlable for row in rows):
         return
-    reasons = [f"{row.name}: {row.detail or row.outcome}" for row in rows[:_MAX_REASONS]]
+    reasons = [
+        f"{row.name}: {row.detail or row.outcome}" for row in rows[:_MAX_REASONS]
+    ]
     reasons += warnings
     listed = f" ({'; '.join(reasons)})" if reasons else ""
     raise DataError(
-        f"contains no issue{listed}; save the issues first, see `gis import --help`", path=folder
+        f"contains no issue{listed}; save the issues first, see `gis import --help`",
+        path=folder,
     )
 
 
@@ -226,12 +247,17 @@ def _finish(tracker: DumpTracker, trackers: Trackers, store: Store) -> None:
     """Sort each thread's events, resolve their targets, and mark the thread as complete."""
     for threads in _batches(store.threads(tracker.name, only_complete=False), _THREADS):
         # Threads of an earlier crawl that the dump lacks stay unchanged.
-        imported = [thread for thread in threads if tracker.has_issue(thread.issue.number)]
+        imported = [
+            thread for thread in threads if tracker.has_issue(thread.issue.number)
+        ]
         tracker.comments += sum(len(thread.comments) for thread in imported)
         tracker.incomplete += sum(
-            len(thread.comments) < tracker.stated[thread.issue.number] for thread in imported
+            len(thread.comments) < tracker.stated[thread.issue.number]
+            for thread in imported
         )
-        store.save(Page(threads=[_resolve_thread(thread, trackers) for thread in imported]))
+        store.save(
+            Page(threads=[_resolve_thread(thread, trackers) for thread in imported])
+        )
 
 
 def _resolve_thread(thread: Thread, trackers: Trackers) -> Thread:
@@ -252,7 +278,9 @@ def _resolve_thread(thread: Thread, trackers: Trackers) -> Thread:
     closers = [event.actor for event in events if event.kind == "closed"]
     if closers and issue.closed_at:
         closed_by = closers[-1]
-    issue = replace(issue, closed_by=closed_by, duplicate_of=None if is_pull else canonical)
+    issue = replace(
+        issue, closed_by=closed_by, duplicate_of=None if is_pull else canonical
+    )
     return Thread(issue, thread.comments, tuple(resolved))
 
 
@@ -320,8 +348,14 @@ class DumpTracker(Struct):
             as_of=self.as_of,
         )
         if not self.has_issues:
-            return replace(row, outcome=RepoOutcome.ISSUES_DISABLED, detail="issues are disabled")
-        return row if issues else replace(row, outcome=RepoOutcome.EMPTY, detail="no issues")
+            return replace(
+                row, outcome=RepoOutcome.ISSUES_DISABLED, detail="issues are disabled"
+            )
+        return (
+            row
+            if issues
+            else replace(row, outcome=RepoOutcome.EMPTY, detail="no issues")
+        )
 
     def former_rows(self) -> list[RepoRow]:
         """A row for each former name, so that references by that name are resolved."""
@@ -350,7 +384,9 @@ class Trackers:
                 self._by_former_name[former.lower()] = tracker
 
     def __iter__(self) -> Iterator[DumpTracker]:
-        return iter(sorted(self._by_name.values(), key=lambda tracker: tracker.name.lower()))
+        return iter(
+            sorted(self._by_name.values(), key=lambda tracker: tracker.name.lower())
+        )
 
     def get(self, name: str) -> DumpTracker:
         """Get or create the tracker with this name."""

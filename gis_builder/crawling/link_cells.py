@@ -51,15 +51,18 @@ _IDS = re.compile(f"(?ai){_ONE}(?:{_AND}{_ONE})*")
 _LETTER = re.compile(r"[^\W\d_]")
 _CUT = re.compile(r"(?=\n)|[,;|，、；]")
 _HEADING = re.compile(r"(?m)[:：]\s*$")
-_SPACED = re.compile(
-    r"(?i)(?<=[a-z])[_.-](?=[a-z])|\bn[or]\.\s*(?=#1)|[\s:：]+(?=#1)"
-)  # "has_duplicate: #1"
+# "has_duplicate: #1"
+_SPACED = re.compile(r"(?i)(?<=[a-z])[_.-](?=[a-z])|\bn[or]\.\s*(?=#1)|[\s:：]+(?=#1)")
 # The title of the other ticket; only its claims are about the link.
 _TITLE = re.compile(r"(?s)(?<=#1)(?:\s*[:–—-]\s.{24}|.{32}).*")
 _TICKET = IssueRef("a/b", 9_999_999)
 
-_LEXICON = tomllib.loads(Path(__file__).with_name("link_words.toml").read_text(encoding="utf-8"))
-_CODES = {LinkKind[name]: code_pattern(pattern) for name, pattern in _LEXICON["codes"].items()}
+_LEXICON = tomllib.loads(
+    Path(__file__).with_name("link_words.toml").read_text(encoding="utf-8")
+)
+_CODES = {
+    LinkKind[name]: code_pattern(pattern) for name, pattern in _LEXICON["codes"].items()
+}
 # A word begins after no letter of a script with blanks.
 _WORDS = {
     LinkKind[name]: re.compile(
@@ -158,5 +161,8 @@ def _claimed(claim: Claim) -> LinkKind:
         return LinkKind.DOUBTED
     if claim.about_others:
         return LinkKind.REVERSED
-    is_same = relation_of(claim.kind, claim.marker) in (Relation.DUPLICATE, Relation.SAME)
+    is_same = relation_of(claim.kind, claim.marker) in (
+        Relation.DUPLICATE,
+        Relation.SAME,
+    )
     return LinkKind.DUPLICATE if is_same else LinkKind.PLAIN

@@ -31,7 +31,11 @@ class RepoStatus:
         """The current stage."""
         if not self.row.is_crawlable:
             return self.row.outcome.value.replace("_", " ")
-        for kind, stage in (("update", "updating"), ("search", "searching"), ("sweep", "sweeping")):
+        for kind, stage in (
+            ("update", "updating"),
+            ("search", "searching"),
+            ("sweep", "sweeping"),
+        ):
             if any(task.endswith(kind) for task in self.tally.left):
                 return stage
         if self.tally.pending:
@@ -109,12 +113,18 @@ class Status(Printed):
             "points_left": limit and limit.remaining,
             "points_reset_at": limit and limit.reset,
             "eta_s": None if self.eta_s is None else round(self.eta_s, 1),
-            "warnings": [{"repository": repo, "text": text} for repo, text in self.warnings],
+            "warnings": [
+                {"repository": repo, "text": text} for repo, text in self.warnings
+            ],
         }
 
     def totals(self, names: Collection[str] | None = None) -> dict[str, Any]:
         """Sums over all or these repositories; a repository with two names counts once."""
-        selected = [repo for repo in self.repositories if names is None or repo.row.name in names]
+        selected = [
+            repo
+            for repo in self.repositories
+            if names is None or repo.row.name in names
+        ]
         by_name = {repo.row.full_name: repo for repo in selected if repo.row.full_name}
         distinct = by_name.values()
         return {
@@ -128,7 +138,8 @@ class Status(Printed):
 
     def table(self) -> ResultTable:
         """A row for each repository, and the totals."""
-        counted = _COUNTED if self.usage.requests else _COUNTED[:3]  # an import has no cost
+        # An import has no cost.
+        counted = _COUNTED if self.usage.requests else _COUNTED[:3]
         rows = ResultTable("repository", "stage", *counted, left=("stage",))
         for repo in self.repositories:
             figures: list[str | int | None] = [None] * len(_COUNTED)
@@ -189,7 +200,9 @@ def _format_time(status: Status) -> str:
         return f"{spent}; time left unknown"
     if not status.eta_s:
         return spent
-    return f"{spent}; about {status.eta_s / 60:,.1f} min left at this speed, for one token"
+    return (
+        f"{spent}; about {status.eta_s / 60:,.1f} min left at this speed, for one token"
+    )
 
 
 def outcome_lines(rows: Iterable[RepoRow]) -> list[str]:
@@ -203,7 +216,9 @@ def outcome_lines(rows: Iterable[RepoRow]) -> list[str]:
     for (outcome, detail), names in by_outcome.items():
         reason = f" ({detail})" if detail else ""
         if len(names) > _MAX_NAMED:
-            named = f"{', '.join(names[:_MAX_NAMED])} and {len(names) - _MAX_NAMED} more"
+            named = (
+                f"{', '.join(names[:_MAX_NAMED])} and {len(names) - _MAX_NAMED} more"
+            )
             lines.append(f"{len(names)} repositories {outcome}{reason}: {named}")
         else:
             lines += [f"{name}: {outcome}{reason}" for name in names]
@@ -256,7 +271,10 @@ class Crawled(CommandResult):
         if self.is_import:
             unmarked = ["gis", "render", *work, "--out", f"{self.work.stem}.parquet"]
             steps.append(
-                ("find unmarked ones by a model, with `aoe index` and `aoe duplicates`", unmarked)
+                (
+                    "find unmarked ones by a model, with `aoe index` and `aoe duplicates`",
+                    unmarked,
+                )
             )
         return steps
 
@@ -276,8 +294,12 @@ class IncompleteCrawlError(RemoteError):
 
     def __init__(self, crawled: Crawled) -> None:
         self.crawled = crawled
-        failed = [row for row in crawled.repositories if row.outcome is RepoOutcome.FAILED]
-        detail = failed[0].detail.removesuffix("; run the same command again to continue")
+        failed = [
+            row for row in crawled.repositories if row.outcome is RepoOutcome.FAILED
+        ]
+        detail = failed[0].detail.removesuffix(
+            "; run the same command again to continue"
+        )
         super().__init__(
             f"{len(failed)} of {len(crawled.repositories)} repositories failed, first {failed[0].name} "
             f"({detail}); fetched data is kept: run the same command again to continue"

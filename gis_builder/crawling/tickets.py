@@ -39,9 +39,13 @@ from gis_builder.trackers.ticket_files import (
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
 
-_NUMBERED = re.compile(r"(?:[A-Za-z][A-Za-z0-9_]{0,30}[-_#]|[A-Za-z]{0,30})0*([1-9][0-9]{0,6})")
+_NUMBERED = re.compile(
+    r"(?:[A-Za-z][A-Za-z0-9_]{0,30}[-_#]|[A-Za-z]{0,30})0*([1-9][0-9]{0,6})"
+)
 _PAGE = re.compile(r"https?://[^\s\x00-\x1f\x7f-\x9f<>\"]{1,1000}")
-_GITLAB_PAGE = re.compile(r"https?://[^/]+/(.{1,400}?)(?:/-)?/(?:issues|work_items)/[0-9]+")
+_GITLAB_PAGE = re.compile(
+    r"https?://[^/]+/(.{1,400}?)(?:/-)?/(?:issues|work_items)/[0-9]+"
+)
 # An id such as ABC-12, also without blanks around it ("与ABC-12重复"), or the address of its page.
 _MENTION = re.compile(
     r"(?:https?://[^\s/<>\[\]()|\"']{1,200}(?:/[\w.~-]{1,60}){0,8}/)?"
@@ -53,9 +57,8 @@ _TASK_OR_PAGE = re.compile(
     r"|(https?://[^\s<>()\[\]|\"'#]{1,300})#note_[0-9]+"
     r"|https?://[^\s<>()\[\]|\"']{1,300}[\w/]"
 )
-_NO_LINK = re.compile(
-    r"(?:n/?a|nan|none|null|no|[-–—?./ ]*)", re.IGNORECASE
-)  # what people write for none
+# What people write for none.
+_NO_LINK = re.compile(r"(?:n/?a|nan|none|null|no|[-–—?./ ]*)", re.IGNORECASE)
 _NO_ID = "without an id"
 _ITSELF = "to the ticket itself"
 _WORD = re.compile(r"[^\s,;:()\[\]<>\"'?&]+")
@@ -85,7 +88,9 @@ def find_trackers(
     tickets = list(_ticket_files(source, files, options, broken))
     if not tickets:
         if source.exists() and (options.links or options.columns):
-            raise ConfigError(f"{source}: contains no tickets; leave out --links and --columns")
+            raise ConfigError(
+                f"{source}: contains no tickets; leave out --links and --columns"
+            )
         return find_dumps(source, options.repo, broken)
 
     ticket_paths = frozenset(file.path for file in tickets)
@@ -102,10 +107,15 @@ def find_trackers(
     )
     if set(rest).isdisjoint(saved_files(source)):
         return [dump]
-    return [dump, SavedDump(source, fallback=options.repo, broken=broken, tickets=ticket_paths)]
+    return [
+        dump,
+        SavedDump(source, fallback=options.repo, broken=broken, tickets=ticket_paths),
+    ]
 
 
-def _files_of_rows(source: Path, paths: Sequence[Path], options: ImportOptions) -> list[Path]:
+def _files_of_rows(
+    source: Path, paths: Sequence[Path], options: ImportOptions
+) -> list[Path]:
     """The files that may have tickets: none in a folder of dumps, and not that of the links."""
     if source.is_dir() and any(map(is_tracker_file, paths)):
         return []
@@ -174,7 +184,9 @@ class TicketDump(Dump):
             if not when or ref in seen:
                 continue
             seen.add(ref)
-            yield Row(*ref, Event("closed", None, when, state_reason=issue.state_reason))
+            yield Row(
+                *ref, Event("closed", None, when, state_reason=issue.state_reason)
+            )
             for original in self.index.marks.get(ref, ()):
                 yield Row(*ref, Event("marked_as_duplicate", None, when, original))
             for other in self.index.denials.get(ref, ()):
@@ -255,12 +267,14 @@ class TicketIndex:
         self.denials: dict[IssueRef, dict[IssueRef, None]] = {}
         # Links by role of the column, words beside the ids, and how these are read
         self.words: Counter[tuple[str, str, str]] = Counter()
-        self.skipped: list[tuple[str, str, str]] = []  # ticket and link as written, reason
+        # Ticket and link as written, reason.
+        self.skipped: list[tuple[str, str, str]] = []
         self.files: dict[IssueRef, Path] = {}  # of new tickets
         self.repeated = 0
         self._spelling = {repo.lower(): repo for repo in known}
         self._new: dict[str, dict[str, NewTicket]] = {}  # by repository and id
-        self._by_id: dict[str, IssueRef | None] = {}  # None if several repositories have the id
+        # None if several repositories have the id.
+        self._by_id: dict[str, IssueRef | None] = {}
 
     @property
     def link_count(self) -> int:
@@ -272,11 +286,15 @@ class TicketIndex:
         notes = []
         if self.skipped:
             causes = Counter(reason for _, _, reason in self.skipped)
-            counted = ", ".join(f"{count:,} {reason}" for reason, count in causes.most_common())
+            counted = ", ".join(
+                f"{count:,} {reason}" for reason, count in causes.most_common()
+            )
             ticket, link, _ = self.skipped[0]
             first = one_line(f"{ticket} to {link}", 80)
             count = len(self.skipped)
-            notes.append(f"{count:,} links skipped: {counted}; first {first}; {skipped}")
+            notes.append(
+                f"{count:,} links skipped: {counted}; first {first}; {skipped}"
+            )
         if self.repeated:
             times = "occur more than once; the last occurrence counts"
             notes.append(f"{self.repeated:,} tickets {times}")
@@ -369,7 +387,9 @@ class TicketIndex:
             return []
         for forms in self._forms_in(part):
             matches = [match for form in forms if (match := self._at(form, repo))]
-            refs: list[IssueRef | str] = [ref for ref in matches if isinstance(ref, IssueRef)]
+            refs: list[IssueRef | str] = [
+                ref for ref in matches if isinstance(ref, IssueRef)
+            ]
             if matches:
                 return refs or matches[:1]
         return ["to a ticket outside the import" if re.search(r"\d", part) else _NO_ID]
@@ -382,7 +402,9 @@ class TicketIndex:
                 return  # the number may be that of another project's ticket
             part = re.split(r"[/=]", part.rstrip("/"))[-1]
         words = _WORD.findall(part) + _MENTION.findall(part)
-        ids = [word for word in words if re.search(r"\d", word) and not word.isdecimal()]
+        ids = [
+            word for word in words if re.search(r"\d", word) and not word.isdecimal()
+        ]
         yield list(map(_form, ids))
         yield [f"#{int(match[1] or match[2])}" for match in _NUMBER.finditer(part)]
 
@@ -403,13 +425,19 @@ class TicketIndex:
                 if number is not None:
                     names.add(f"#{number[1]}")
                 for key in product(("", repo), names):
-                    forms[key] = ref if forms.get(key, ref) == ref else "to one of several tickets"
+                    forms[key] = (
+                        ref
+                        if forms.get(key, ref) == ref
+                        else "to one of several tickets"
+                    )
         return forms
 
     @cached_property
     def _hosts(self) -> set[str]:
         tickets = chain.from_iterable(new.values() for new in self._new.values())
-        return {_host(ticket.page).lower() for ticket in tickets if "://" in ticket.page}
+        return {
+            _host(ticket.page).lower() for ticket in tickets if "://" in ticket.page
+        }
 
     def with_references(self, text: str, repo: str) -> str:
         """Replace ticket ids by GitHub references, because these are removed from the dataset's texts."""

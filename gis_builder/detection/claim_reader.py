@@ -13,7 +13,13 @@ from typing import NamedTuple
 from gis_builder.detection.lexicon import Code, code_pattern
 from gis_builder.detection.page import RELATES, PreparedText
 from gis_builder.detection.phrase_codes import CodedSentence, Reference
-from gis_builder.detection.rules import FOREIGN_RULES, RULES, ClaimKind, ClaimRule, compile_rule
+from gis_builder.detection.rules import (
+    FOREIGN_RULES,
+    RULES,
+    ClaimKind,
+    ClaimRule,
+    compile_rule,
+)
 from gis_builder.store import IssueRef, IssueRefs
 
 
@@ -39,7 +45,9 @@ class Claim:
     about_others: bool  # "#1 is a dup of #2", "#1 is a dup of this"
     points_back: bool  # "dup of that one", "dupe of ^"
     is_plural: bool  # "dup of those"
-    is_partial: bool  # "the rest is tracked in #1": part of the issue was handled otherwise
+    is_partial: (
+        bool  # "the rest is tracked in #1": part of the issue was handled otherwise
+    )
     is_part: bool  # "this is part of #1": only a hint unless it closes the issue
     about_this: bool  # "this is", not "the wording of the message is"
     is_command: bool  # "/duplicate of #1"
@@ -74,7 +82,9 @@ _REQUIRED_CODES = {
 
 
 @cache
-def _compiled(*, is_foreign: bool) -> dict[ClaimKind, list[tuple[ClaimRule, re.Pattern[str]]]]:
+def _compiled(
+    *, is_foreign: bool
+) -> dict[ClaimKind, list[tuple[ClaimRule, re.Pattern[str]]]]:
     table = FOREIGN_RULES if is_foreign else RULES
     compiled = {}
     for kind, rules in table.items():
@@ -122,10 +132,10 @@ _DENIAL = code_pattern(
 _FOREIGN_DENIAL = code_pattern("NOT [^COMMA AND CLOSE]{0,9} $")
 _DENIED_AFTER = code_pattern("[^COMMA AND CLOSE REFERENCE]{0,5} NOT")
 _HEDGED_AFTER = code_pattern("[^CLOSE]{0,9} [MAYBE IF]")
-_HEDGE = code_pattern(r"[MAYBE IF] [^AND]{0,9} $")  # "I think that this is a ...", "if it is a ..."
-_OF_A_FIX = code_pattern(
-    r"(?<!AS) FIXED [^REFERENCE COMMA CLOSE]{0,3} $"
-)  # "the fix was ...", not "as wontfix, ..."
+# "I think that this is a ...", "if it is a ..."
+_HEDGE = code_pattern(r"[MAYBE IF] [^AND]{0,9} $")
+# "the fix was ...", not "as wontfix, ..."
+_OF_A_FIX = code_pattern(r"(?<!AS) FIXED [^REFERENCE COMMA CLOSE]{0,3} $")
 _IN_VAIN = code_pattern(
     r"[NOT NO] [^REFERENCE]{0,4} SEARCH [^REFERENCE]{0,6} $"  # "couldn't find any ..."
     r"| (?:IF | OF) FILLER? SEARCH [^REFERENCE]{0,3} $"  # "please search for ...", "to look for ..."
@@ -138,14 +148,14 @@ _DIFFERENT = code_pattern(
     r"| DIFFERENT ISSUE"  # "different issue"
     r"| DIFFERENT [OF WORD ARTICLE BY IS]{0,2} [REFERENCE THIS THAT_ONE]"  # "unrelated to #1"
 )
-_FIXED = code_pattern(
-    r"(?<!NOT) (?<!NOT WORD) (?<!NOT FILLER) FIXED"
-)  # "fixed", not "not yet fixed"
+# "fixed", not "not yet fixed"
+_FIXED = code_pattern(r"(?<!NOT) (?<!NOT WORD) (?<!NOT FILLER) FIXED")
 # The beginning of a sentence: "yes", "ok, that's right" | "oh, ..." | "no"
 AGREEMENT = code_pattern(r"[COMMA WORD]? [COMMA THANKS]{0,2} [FILLER THIS]? YES")
 THANKS = code_pattern(r"[COMMA WORD]? COMMA? FILLER? [THANKS YES]")
 DISAGREEMENT = code_pattern(r"[COMMA WORD]? COMMA? NO")
-_NOT_KEPT = code_pattern(r"[NOT NO] [^STOP]{0,5} KEEP_OPEN")  # "no need to keep this open"
+# "no need to keep this open"
+_NOT_KEPT = code_pattern(r"[NOT NO] [^STOP]{0,5} KEEP_OPEN")
 _REOPENING = code_pattern(r"(?:^ | [COMMA YES]) [FILLER THIS IS MAYBE]{0,3} REOPEN")
 
 
@@ -161,7 +171,11 @@ def says_fixed(codes: str) -> bool:
 
 def is_reopening(codes: str) -> bool:
     """Whether the speaker reopens the issue, not "reopen if it comes back"."""
-    return Code.REOPEN in codes and Code.IF not in codes and _REOPENING.search(codes) is not None
+    return (
+        Code.REOPEN in codes
+        and Code.IF not in codes
+        and _REOPENING.search(codes) is not None
+    )
 
 
 def is_kept_open(codes: str) -> bool:
@@ -194,9 +208,8 @@ def addressee(text: str, start: int, marker: int) -> tuple[str | None, bool]:
     return addressed["who"] if addressed else None, is_theirs
 
 
-_LEADS_AWAY = code_pattern(
-    "[FIXED RELATED SIMILAR_TO]"
-)  # references in such sentences aren't targets
+# References in such sentences aren't targets.
+_LEADS_AWAY = code_pattern("[FIXED RELATED SIMILAR_TO]")
 _PARTIAL = re.compile(
     r"\b(?:remain\w*|rest of|left over|leftover|left to|work left|other|otherwise|longer|partly|partially"
     r"|part of (?:this|it|the)|second|half)\b"
@@ -206,7 +219,9 @@ _BUT_DIFFERENT = re.compile(
     r"\b(?:another|different\w*|differs?|other|separate\w*|distinct|not the same|unrelated|its own)\b"
 )
 _THIS = re.compile(r"\b(?:this|it|it's|mine)\b")
-_SEVERAL = re.compile(r"(?:\s+(?:of|to|as|with|for|the)\b)*+\s+(?:those|these|them|both|two)\b")
+_SEVERAL = re.compile(
+    r"(?:\s+(?:of|to|as|with|for|the)\b)*+\s+(?:those|these|them|both|two)\b"
+)
 # Sentences back
 _REACH = 3
 _FAR_REACH = 40
@@ -255,8 +270,13 @@ class SentenceReader:
         if rule.opens_list and not self._ends_in_colon():
             return False
         codes = self.sentence.codes
-        if self.sentence.is_foreign and marker.targets is None and Code.CLOSE not in codes:
-            return codes[: marker.start][-1:] != Code.WORD  # the data are duplicated, not the issue
+        if (
+            self.sentence.is_foreign
+            and marker.targets is None
+            and Code.CLOSE not in codes
+        ):
+            # The data are duplicated, not the issue.
+            return codes[: marker.start][-1:] != Code.WORD
         if rule.must_close:
             near = self.page.near(self.index)
             if Code.CLOSE not in near or says_fixed(near):
@@ -266,7 +286,9 @@ class SentenceReader:
         if self._is_quoted(marker):
             return False
         # "The fix was the same as for #1."
-        return marker.kind is ClaimKind.DUPLICATE or not self._is_preceded(_OF_A_FIX, marker, 8)
+        return marker.kind is ClaimKind.DUPLICATE or not self._is_preceded(
+            _OF_A_FIX, marker, 8
+        )
 
     def _is_quoted(self, marker: Marker) -> bool:
         """Whether marker and targets are a quotation: the log has "duplicate of #1"."""
@@ -281,7 +303,9 @@ class SentenceReader:
         sentence = self.sentence
         targets = _distinct_targets(_within(sentence, marker.targets), page.issue)
         subjects = _within(sentence, marker.subject)
-        about_others = bool(subjects) and all(subject.ref != page.issue for subject in subjects)
+        about_others = bool(subjects) and all(
+            subject.ref != page.issue for subject in subjects
+        )
         if not targets and not about_others:
             targets = _distinct_targets(self._nearby_references(marker), page.issue)
         begin, _ = sentence.spans[marker.start]
@@ -295,7 +319,8 @@ class SentenceReader:
             is_added=Code.ALSO in sentence.codes,
             about_others=about_others or marker.is_reversed,
             points_back=marker.rule.points_back or Code.THAT_ONE in sentence.codes,
-            is_plural=marker.rule.points_back and _SEVERAL.match(page.hidden, end) is not None,
+            is_plural=marker.rule.points_back
+            and _SEVERAL.match(page.hidden, end) is not None,
             is_partial=self.is_partial,
             is_part=sentence.codes[marker.start] == Code.PART_OF,
             about_this=self.this_end <= end,
@@ -316,7 +341,9 @@ class SentenceReader:
         after = (marker.end, len(sentence.codes))
         for start, end in (before, after):
             references = _within(sentence, (start, end))
-            is_meant = marker.rule.points_back or not RELATES.search(sentence.codes, start, end)
+            is_meant = marker.rule.points_back or not RELATES.search(
+                sentence.codes, start, end
+            )
             if references and is_meant:
                 return references
         if marker.rule.opens_list:
@@ -331,7 +358,11 @@ class SentenceReader:
         for index in nearest:
             references = page.references_of(index)
             is_meant = points_back or page.is_pointer(index)
-            if references and is_meant and not _LEADS_AWAY.search(page.sentence(index).codes):
+            if (
+                references
+                and is_meant
+                and not _LEADS_AWAY.search(page.sentence(index).codes)
+            ):
                 return references
         return page.only_reference if closes else []
 
@@ -346,9 +377,15 @@ class SentenceReader:
         if sentence.is_foreign:
             begins_with_if = sentence.codes.startswith(Code.IF)
         is_condition = is_likeness and begins_with_if
-        if is_condition or Code.UNDECIDED in sentence.codes or self._is_qualified(marker):
+        if (
+            is_condition
+            or Code.UNDECIDED in sentence.codes
+            or self._is_qualified(marker)
+        ):
             return Stance.OPEN
-        if self._is_preceded(_HEDGE, marker, 12) or self._is_followed(_HEDGED_AFTER, marker):
+        if self._is_preceded(_HEDGE, marker, 12) or self._is_followed(
+            _HEDGED_AFTER, marker
+        ):
             return Stance.HEDGED
         return Stance.ASSERTED
 
@@ -388,6 +425,8 @@ def _within(sentence: CodedSentence, span: tuple[int, int] | None) -> list[Refer
 
 def _distinct_targets(references: Sequence[Reference], issue: IssueRef) -> IssueRefs:
     """The distinct targets; links to comments, and the issue itself, count only if there are no others."""
-    plain = [reference for reference in references if not reference.is_anchored] or references
+    plain = [
+        reference for reference in references if not reference.is_anchored
+    ] or references
     refs = tuple(dict.fromkeys(reference.ref for reference in plain))
     return tuple(ref for ref in refs if ref != issue) or refs

@@ -28,8 +28,12 @@ from gis_builder.store import GITHUB, Issue, IssueRef, IssueRefs, Kind, Thread
 
 KindOf = Callable[[IssueRef], Kind]
 
-_ANSWER_REACH = 2  # a bare "yes" or "no" can answer a claim up to this many comments earlier
-_MENTION_REACH = 3  # statements back in which another person's mention can be a claim's target
+_ANSWER_REACH = (
+    2  # a bare "yes" or "no" can answer a claim up to this many comments earlier
+)
+_MENTION_REACH = (
+    3  # statements back in which another person's mention can be a claim's target
+)
 _ANSWER_WORDS = 30
 _FEW_WORDS = 12
 _DECIDING = (Role.CLOSER, Role.MAINTAINER)
@@ -57,7 +61,9 @@ class ClaimState(StrEnum):
     REOPENED = "reopened"
     UNMARKED = "unmarked"  # the tracker's mark was removed
     FIXED = "fixed"  # the issue was then closed as fixed or as not a bug
-    EXPLAINED = "explained"  # the claim was only a guess, and another explanation followed
+    EXPLAINED = (
+        "explained"  # the claim was only a guess, and another explanation followed
+    )
 
 
 _RESTORABLE = (ClaimState.DISPUTED, ClaimState.FIXED, ClaimState.EXPLAINED)
@@ -72,7 +78,9 @@ class TrackedClaim:
     statement: Statement
     index: int  # of the statement in the thread
     stance: Stance
-    is_inferred: bool = False  # the text has no reference; another statement names the target
+    is_inferred: bool = (
+        False  # the text has no reference; another statement names the target
+    )
     confirmed_by: Statement | None = None
     state: ClaimState = ClaimState.VALID
     is_disputed_later: bool = False  # by a bystander, after the closing
@@ -121,7 +129,11 @@ class ClaimTracker(Struct):
                 self._was_reopened = True
             else:
                 self.revoke(ClaimState.REOPENED)
-        claims = [claim for claim in statement.reading.claims if self._counts(claim, statement)]
+        claims = [
+            claim
+            for claim in statement.reading.claims
+            if self._counts(claim, statement)
+        ]
         for claim in claims:
             if claim.stance is Stance.DENIED:
                 self._dispute(statement, claim.targets)
@@ -135,12 +147,18 @@ class ClaimTracker(Struct):
 
     def _is_same_sitting(self, statement: Statement) -> bool:
         """Whether the issue was closed again within minutes, after a reopening to edit its fields."""
-        return timedelta(0) <= instant(self.closed_at) - instant(statement.when) <= SAME_SITTING
+        return (
+            timedelta(0)
+            <= instant(self.closed_at) - instant(statement.when)
+            <= SAME_SITTING
+        )
 
     def revoke(self, state: ClaimState, targets: IssueRefs = ()) -> None:
         """Revoke every valid claim, or only those on one of `targets`."""
         for tracked in self.claims:
-            if tracked.is_valid and (not targets or set(targets) & set(tracked.targets)):
+            if tracked.is_valid and (
+                not targets or set(targets) & set(tracked.targets)
+            ):
                 tracked.state = state
 
     def _dispute(self, statement: Statement, targets: IssueRefs) -> None:
@@ -160,7 +178,11 @@ class ClaimTracker(Struct):
         return None
 
     def _add_claim(self, claim: Claim, statement: Statement) -> None:
-        if not claim.targets and not claim.points_back and claim.stance is not Stance.ASKED:
+        if (
+            not claim.targets
+            and not claim.points_back
+            and claim.stance is not Stance.ASKED
+        ):
             earlier = self.last_valid() or self._restore(statement)
             if earlier:
                 is_second_voice = statement.who != earlier.statement.who
@@ -227,7 +249,9 @@ class ClaimTracker(Struct):
         """The possible targets in a statement: those in the thread's own repository if there are any."""
         if id(statement) not in self._mentions:
             mentions = statement.reading.mentions
-            possible = tuple(ref for ref in mentions if self._could_be_meant(ref, statement))
+            possible = tuple(
+                ref for ref in mentions if self._could_be_meant(ref, statement)
+            )
             local = tuple(ref for ref in possible if ref.repo == self.issue.repo)
             self._mentions[id(statement)] = local or possible
         return self._mentions[id(statement)]
@@ -235,7 +259,9 @@ class ClaimTracker(Struct):
     def issues_pointed_at_by(self, statement: Statement) -> IssueRefs:
         """Those of `issues_named_by` that a sentence of the statement is about."""
         pointed_at = statement.reading.pointed_at
-        return tuple(ref for ref in self.issues_named_by(statement) if ref in pointed_at)
+        return tuple(
+            ref for ref in self.issues_named_by(statement) if ref in pointed_at
+        )
 
     def _could_be_meant(self, ref: IssueRef, statement: Statement) -> bool:
         """Whether "a dup of that" may mean `ref`: anything but a pull request, even if it wasn't fetched."""
@@ -275,7 +301,9 @@ class ClaimTracker(Struct):
         is_closers = statement.role is Role.CLOSER and statement.when <= self.closed_at
         if reading.gives_other_reason and is_closers:
             for tracked in self.claims:
-                is_earlier = self._was_reopened or not _is_same_breath(tracked, statement)
+                is_earlier = self._was_reopened or not _is_same_breath(
+                    tracked, statement
+                )
                 if tracked.is_valid and is_earlier:
                     tracked.state = ClaimState.FIXED
         elif reading.explains and self._has_authority_by_closing(statement):
@@ -325,13 +353,19 @@ class ClaimTracker(Struct):
                 return tracked
         return None
 
-    def _accepts_claim(self, statement: Statement, last: TrackedClaim, *, is_named: bool) -> bool:
+    def _accepts_claim(
+        self, statement: Statement, last: TrackedClaim, *, is_named: bool
+    ) -> bool:
         """Whether a statement accepts the last claim by thanks, or by its own speaker asking to close."""
         reading = statement.reading
         if reading.thanks and _has_authority(statement) and self._is_near(last):
             before = self.statements[-1]
-            is_for_a_fix = before.reading.gives_other_reason and before is not last.statement
-            return is_named or (reading.word_count <= _ANSWER_WORDS and not is_for_a_fix)
+            is_for_a_fix = (
+                before.reading.gives_other_reason and before is not last.statement
+            )
+            return is_named or (
+                reading.word_count <= _ANSWER_WORDS and not is_for_a_fix
+            )
         if statement.role is Role.CLOSER or last.claim.kind is not ClaimKind.DUPLICATE:
             return False
         is_same_speaker = statement.who == last.statement.who
@@ -345,7 +379,9 @@ class ClaimTracker(Struct):
         """Whether a "yes" answers the claim; a bystander's must be short and come next."""
         if statement.reading.gives_other_reason:  # "yes, it works now"
             before = self.statements[-1]
-            answers_fix = before is not last.statement and before.reading.gives_other_reason
+            answers_fix = (
+                before is not last.statement and before.reading.gives_other_reason
+            )
             if answers_fix or last.claim.kind is not ClaimKind.DUPLICATE:
                 return False
         if _has_authority(statement):
@@ -359,10 +395,14 @@ class ClaimTracker(Struct):
         if claim.about_others or self._is_aside(claim, statement) or is_remote_part:
             return False
         if claim.corrects:
-            return any(tracked.statement.who == statement.who for tracked in self.claims)
+            return any(
+                tracked.statement.who == statement.who for tracked in self.claims
+            )
         if statement.role is not Role.BOT:
             return True
-        is_action = claim.is_command or (claim.is_closing and claim.stance is Stance.ASSERTED)
+        is_action = claim.is_command or (
+            claim.is_closing and claim.stance is Stance.ASSERTED
+        )
         return claim.kind is ClaimKind.DUPLICATE and is_action
 
     def _is_aside(self, claim: Claim, statement: Statement) -> bool:
@@ -373,21 +413,36 @@ class ClaimTracker(Struct):
             if earlier.who not in (None, statement.who) and not earlier.is_note
         ]
         addressee = claim.addressee
-        if addressee is None and claim.is_theirs and others and others[-1].role is Role.OTHER:
+        if (
+            addressee is None
+            and claim.is_theirs
+            and others
+            and others[-1].role is Role.OTHER
+        ):
             addressee = others[-1].who
-        if addressee is None or claim.is_closing or _is_same(addressee, self.issue.author):
+        if (
+            addressee is None
+            or claim.is_closing
+            or _is_same(addressee, self.issue.author)
+        ):
             return False
         if claim.is_theirs:
             return True
         late = [earlier.who for earlier in others if earlier.when > self.closed_at]
-        return statement.when > self.closed_at and any(_is_same(addressee, who) for who in late)
+        return statement.when > self.closed_at and any(
+            _is_same(addressee, who) for who in late
+        )
 
 
 def _is_same_breath(tracked: TrackedClaim, statement: Statement) -> bool:
     """Whether the speaker asserted a duplicate minutes before: "dup of #1", then "closing as wontfix"."""
-    is_asserted = tracked.claim.kind is ClaimKind.DUPLICATE and tracked.stance is Stance.ASSERTED
+    is_asserted = (
+        tracked.claim.kind is ClaimKind.DUPLICATE and tracked.stance is Stance.ASSERTED
+    )
     since = instant(statement.when) - instant(tracked.statement.when)
-    return is_asserted and tracked.statement.who == statement.who and since <= SAME_SITTING
+    return (
+        is_asserted and tracked.statement.who == statement.who and since <= SAME_SITTING
+    )
 
 
 def _is_same(first: str, second: str | None) -> bool:

@@ -118,7 +118,9 @@ def _weight(tracked: TrackedClaim, statement: Statement, closing: Closing) -> fl
     before = before_closing(closing.issue, statement)
     if statement.is_note and _asserts_duplicate(tracked):
         return value
-    if claim.kind is ClaimKind.TRACKED and not _is_all_tracked(tracked, statement, closing):
+    if claim.kind is ClaimKind.TRACKED and not _is_all_tracked(
+        tracked, statement, closing
+    ):
         return 0.0
     if statement.role is Role.CLOSER:
         if _is_likeness(claim) and _has_other_reason(tracked, closing, _NO_REMARK):
@@ -140,7 +142,9 @@ def _weight(tracked: TrackedClaim, statement: Statement, closing: Closing) -> fl
 
 
 def _asserts_duplicate(tracked: TrackedClaim) -> bool:
-    return tracked.claim.kind is ClaimKind.DUPLICATE and tracked.stance is Stance.ASSERTED
+    return (
+        tracked.claim.kind is ClaimKind.DUPLICATE and tracked.stance is Stance.ASSERTED
+    )
 
 
 def _is_closers_reason(tracked: TrackedClaim, before: timedelta) -> bool:
@@ -162,7 +166,9 @@ def _is_likeness(claim: Claim) -> bool:
     return claim.kind in (ClaimKind.SAME, ClaimKind.TRACKED)
 
 
-def _is_all_tracked(tracked: TrackedClaim, statement: Statement, closing: Closing) -> bool:
+def _is_all_tracked(
+    tracked: TrackedClaim, statement: Statement, closing: Closing
+) -> bool:
     """Whether "tracked in #1" is about the whole issue and was the reason to close it."""
     claim = tracked.claim
     reading = statement.reading
@@ -188,7 +194,9 @@ def _has_other_reason(tracked: TrackedClaim, closing: Closing, min_words: int) -
     return is_long and set(tracked.targets).isdisjoint(remark.reading.mentions)
 
 
-def _is_last_word(tracked: TrackedClaim, statement: Statement, closing: Closing) -> bool:
+def _is_last_word(
+    tracked: TrackedClaim, statement: Statement, closing: Closing
+) -> bool:
     """Whether nothing was said between an asserted duplicate and a much later closing."""
     is_last = statement.when >= closing.last_words_at
     is_in_time = before_closing(closing.issue, statement) <= _MAX_DELAY_OF_LAST_WORD
@@ -210,7 +218,9 @@ def decide(thread: Thread, kind_of: KindOf, rules: Rules = DEFAULT_RULES) -> Ver
         if tracker.over_limit:
             return _uncertain(issue.ref, tracker.over_limit)
         verdict = _from_claims(tracker, marks)
-        pulls = {ref for statement in tracker.statements for ref in statement.reading.pulls}
+        pulls = {
+            ref for statement in tracker.statements for ref in statement.reading.pulls
+        }
     return _check_targets(verdict, _with_known_pulls(kind_of, pulls), rules)
 
 
@@ -221,12 +231,16 @@ def _from_marks(issue: Issue, marks: TrackerMarks, site: str) -> Verdict | None:
     confidence = _MARKED
     if issue.duplicate_of:
         targets = _targets_of_field(issue.duplicate_of, marks)
-        evidence = Evidence("duplicate_of", page, issue.closed_by, issue.closed_at or "", targets)
+        evidence = Evidence(
+            "duplicate_of", page, issue.closed_by, issue.closed_at or "", targets
+        )
         confidence = _FIELD
     elif marks.marked:
         event = marks.marked[-1]
         targets = () if event.target is None else (event.target,)
-        evidence = Evidence("marked_event", page, event.actor, event.created_at, targets)
+        evidence = Evidence(
+            "marked_event", page, event.actor, event.created_at, targets
+        )
     elif imported is not None and imported.targets:
         comment = imported.comment
         evidence = Evidence(
@@ -281,7 +295,9 @@ def _from_claims(tracker: ClaimTracker, marks: TrackerMarks) -> Verdict:
     return Verdict(
         ref=tracker.issue.ref,
         outcome=VerdictOutcome.DUPLICATE,
-        targets=tuple(dict.fromkeys(ref for tracked in deciding for ref in tracked.targets)),
+        targets=tuple(
+            dict.fromkeys(ref for tracked in deciding for ref in tracked.targets)
+        ),
         confidence=max(map(weight_of, deciding)),
         reason=_reason(first),
         evidence=tuple(map(_evidence, deciding)),
@@ -347,7 +363,12 @@ def _without_claim(tracker: ClaimTracker, marks: TrackerMarks) -> Verdict:
     if marks.says_duplicate:
         return _from_label(tracker, evidence)
     states = {tracked.state for tracked in tracker.claims}
-    for state in (ClaimState.UNMARKED, ClaimState.REOPENED, ClaimState.DISPUTED, ClaimState.FIXED):
+    for state in (
+        ClaimState.UNMARKED,
+        ClaimState.REOPENED,
+        ClaimState.DISPUTED,
+        ClaimState.FIXED,
+    ):
         if state in states:
             return Verdict(ref, VerdictOutcome.NOT, (), _REJECTED, str(state), evidence)
     kinds = (ClaimKind.DUPLICATE, ClaimKind.SAME)

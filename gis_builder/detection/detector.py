@@ -47,7 +47,12 @@ _LOG = logging.getLogger(__name__)
 
 _RECORD = "verdicts"
 # The code that makes verdicts.
-CODE = ("store/issue_records.py", "trackers/markup.py", "trackers/markup.toml", "detection")
+CODE = (
+    "store/issue_records.py",
+    "trackers/markup.py",
+    "trackers/markup.toml",
+    "detection",
+)
 FILE = "verdicts.parquet"
 KEPT_FILE = "kept.parquet"
 _CHUNK = 4096
@@ -120,7 +125,9 @@ def judged_rows(store: Store, settings: DetectSettings) -> list[RepoRow]:
     """The repositories of the last detection; raises DataError if its crawl or settings were others."""
     last = store.meta_json(_RECORD, _Inputs)
     if not last:
-        raise DataError("there are no verdicts yet; run `gis detect` first", path=store.path)
+        raise DataError(
+            "there are no verdicts yet; run `gis detect` first", path=store.path
+        )
     current = _inputs(store, settings)
     if last.store != current.store:
         message = "the verdicts are older than the crawl; run `gis detect` again"
@@ -145,7 +152,9 @@ def parse_issue(name: str) -> IssueRef:
     return _ref(name)
 
 
-def explain_thread(store: Store, name: str, settings: DetectSettings) -> tuple[Verdict, str]:
+def explain_thread(
+    store: Store, name: str, settings: DetectSettings
+) -> tuple[Verdict, str]:
     """One thread's verdict and its explanation."""
     thread = store.thread(parse_issue(name))
     if thread is None:
@@ -186,7 +195,9 @@ class Detector:
         for stored in self._store.stored_threads(repo):
             yield self._judge(stored, rules_hash, cached.get(stored.ref.number))
 
-    def judge_all(self, repos: Sequence[str], show: RunDisplay) -> Iterator[CachedVerdict]:
+    def judge_all(
+        self, repos: Sequence[str], show: RunDisplay
+    ) -> Iterator[CachedVerdict]:
         """Judge several repositories."""
         total = sum(map(self._store.count_threads, repos))
         return show.counted(
@@ -220,14 +231,22 @@ class Detector:
     ) -> CachedVerdict:
         """Reuse the cached verdict if its inputs are the same, or judge anew; adds it to the cache."""
         input_hash = stored.digest(rules_hash)
-        if cached and cached.input_hash == input_hash and self._has_same_kinds(cached.dependencies):
+        if (
+            cached
+            and cached.input_hash == input_hash
+            and self._has_same_kinds(cached.dependencies)
+        ):
             judged = cached
             origin = "reused"
         else:
-            judged = self._judge_anew(github_links(stored.read(), self._site), input_hash)
+            judged = self._judge_anew(
+                github_links(stored.read(), self._site), input_hash
+            )
             origin = "judged"
         verdict = judged.verdict
-        _LOG.info("%s: %s: %s (%s)", verdict.ref, origin, verdict.outcome, verdict.reason)
+        _LOG.info(
+            "%s: %s: %s (%s)", verdict.ref, origin, verdict.outcome, verdict.reason
+        )
         self._cache.add(judged)
         return judged
 
@@ -247,7 +266,9 @@ class Detector:
 
     def decide(self, thread: Thread, kind_of: KindOf) -> Verdict:
         """The verdict on one thread, see `judge_thread`."""
-        return judge_thread(thread, kind_of, self.rules(thread.issue.repo), self._settings)
+        return judge_thread(
+            thread, kind_of, self.rules(thread.issue.repo), self._settings
+        )
 
     def rules(self, repo: str) -> Rules:
         """The rules for one repository, with its former names."""
@@ -267,7 +288,8 @@ class Detector:
         if is_newer and kind is Kind.MISSING:
             return Kind.UNKNOWN  # it may be newer than the crawl
         if not is_newer and kind is Kind.UNKNOWN and repo in self._imported:
-            return Kind.MISSING  # an imported tracker is complete up to its newest number
+            # An imported tracker is complete up to its newest number.
+            return Kind.MISSING
         return kind
 
     def _rules_hash(self, repo: str) -> bytes:
@@ -276,7 +298,9 @@ class Detector:
         names = sorted(rules.former_names | rules.one_tracker)
         settings = self._settings.model_dump(mode="json")
         tickets = sorted(self._tickets.get(repo, {}).values())
-        inputs = json.dumps([repo, names, self._site, *tickets, settings, code_digest(*CODE)])
+        inputs = json.dumps(
+            [repo, names, self._site, *tickets, settings, code_digest(*CODE)]
+        )
         return hashlib.sha256(inputs.encode()).digest()
 
 
@@ -288,8 +312,13 @@ def judge_thread(
 ) -> Verdict:
     """The verdict on one thread; a duplicate below the minimum confidence becomes uncertain."""
     verdict = decide(thread, kind_of, rules)
-    if verdict.outcome is VerdictOutcome.DUPLICATE and verdict.confidence < settings.min_confidence:
-        return replace(verdict, outcome=VerdictOutcome.UNCERTAIN, reason="below_min_confidence")
+    if (
+        verdict.outcome is VerdictOutcome.DUPLICATE
+        and verdict.confidence < settings.min_confidence
+    ):
+        return replace(
+            verdict, outcome=VerdictOutcome.UNCERTAIN, reason="below_min_confidence"
+        )
     return verdict
 
 
@@ -320,7 +349,9 @@ class VerdictCache:
     def of(self, repo: str) -> dict[int, CachedVerdict]:
         """The saved verdicts of a repository, by number."""
         rows = self._old.filter(pl.col("repo") == repo)
-        return {row["number"]: _cached_verdict(row) for row in rows.iter_rows(named=True)}
+        return {
+            row["number"]: _cached_verdict(row) for row in rows.iter_rows(named=True)
+        }
 
     def add(self, kept: CachedVerdict) -> None:
         """Add a verdict, which replaces an older one on the same issue."""
@@ -364,7 +395,9 @@ def read_duplicates(path: Path) -> list[Verdict]:
 def count_verdicts(path: Path) -> dict[str, dict[str, int]]:
     """Number of issues by verdict and reason."""
     counts: dict[str, dict[str, int]] = {}
-    grouped = read_verdicts(path, ["verdict", "reason"]).group_by("verdict", "reason").len()
+    grouped = (
+        read_verdicts(path, ["verdict", "reason"]).group_by("verdict", "reason").len()
+    )
     for outcome, reason, count in grouped.sort("verdict", "reason").iter_rows():
         counts.setdefault(outcome, {})[reason] = count
     return counts

@@ -77,18 +77,26 @@ def explain(
     ]
     dated_lines = [*_event_lines(thread.events), *_statement_lines(tracker)]
     lines += [text for _, text in sorted(dated_lines)]
-    outcome = "not a duplicate" if verdict.outcome is VerdictOutcome.NOT else str(verdict.outcome)
+    outcome = (
+        "not a duplicate"
+        if verdict.outcome is VerdictOutcome.NOT
+        else str(verdict.outcome)
+    )
     targets = ", ".join(f"{ref} ({kind_of(ref)})" for ref in verdict.targets)
     of = f" of {targets}" if targets else ""
     lines += ["", f"verdict: {outcome}{of}, confidence {verdict.confidence:.2f}"]
-    return "\n".join([*lines, f"because: {_because(verdict.reason)} [{verdict.reason}]"])
+    return "\n".join(
+        [*lines, f"because: {_because(verdict.reason)} [{verdict.reason}]"]
+    )
 
 
 def _because(reason: str) -> str:
     if reason in _REASONS:
         return _REASONS[reason]
     who, _, kind = reason.partition("_")
-    speaker = {"note": "a note in title or body", "other": "a bystander"}.get(who, f"the {who}")
+    speaker = {"note": "a note in title or body", "other": "a bystander"}.get(
+        who, f"the {who}"
+    )
     return f"{speaker} {_KINDS.get(kind, 'makes a claim')}, and it was closed for that"
 
 
@@ -111,12 +119,20 @@ def _statement_lines(tracker: ClaimTracker) -> Iterator[tuple[str, str]]:
                 state = f"weight {weight(tracked, closing):.2f}"
             origin = " (inferred from another statement)" if tracked.is_inferred else ""
             claim = tracked.claim
-            claim_text = f"{claim.kind} of {_refs(tracked.targets)}{origin}: “{claim.said}”"
-            yield statement.when, f"{head} {_STANCES[tracked.stance]} {claim_text}; {state}"
+            claim_text = (
+                f"{claim.kind} of {_refs(tracked.targets)}{origin}: “{claim.said}”"
+            )
+            yield (
+                statement.when,
+                f"{head} {_STANCES[tracked.stance]} {claim_text}; {state}",
+            )
         counted = [tracked.claim for tracked in claims]
         for claim in statement.reading.claims:
             if claim not in counted:
-                yield statement.when, f"{head} {_other_claim(claim, statement, tracker)}"
+                yield (
+                    statement.when,
+                    f"{head} {_other_claim(claim, statement, tracker)}",
+                )
         for remark in _remarks(statement.reading):
             yield statement.when, f"{head} {remark}"
 
@@ -128,7 +144,9 @@ def _other_claim(claim: Claim, statement: Statement, tracker: ClaimTracker) -> s
     if claim.stance is Stance.DENIED:
         return f"denies {claim.kind} of {_refs(claim.targets)}: “{claim.said}”"
     confirmed = any(tracked.confirmed_by is statement for tracked in tracker.claims)
-    return f"{'confirms the earlier claim' if confirmed else 'is ignored'}: “{claim.said}”"
+    return (
+        f"{'confirms the earlier claim' if confirmed else 'is ignored'}: “{claim.said}”"
+    )
 
 
 def _remarks(reading: TextReading) -> Iterator[str]:

@@ -75,7 +75,9 @@ _NAME = re.compile(r"[A-Z][A-Z_]+")
 
 def code_pattern(pattern: str, codes: type[StrEnum] = Code) -> re.Pattern[str]:
     """Compile a regular expression written with names of codes and blanks between them."""
-    return re.compile(_NAME.sub(lambda name: re.escape(codes[name[0]]), pattern).replace(" ", ""))
+    return re.compile(
+        _NAME.sub(lambda name: re.escape(codes[name[0]]), pattern).replace(" ", "")
+    )
 
 
 def has_any(text: str, stems: tuple[str, ...]) -> bool:
@@ -93,24 +95,35 @@ def filled(pattern: str, parts: Mapping[str, str]) -> str:
 
 _PART = re.compile(r"\{([A-Z_]+)\}")
 _FILES = sorted(Path(__file__).with_name("languages").glob("*.toml"))
-_LANGUAGES = {path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in _FILES}
+_LANGUAGES = {
+    path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in _FILES
+}
 ENGLISH = _LANGUAGES.pop("en")
 WORDS = {
-    word: Code[code] for code, words in ENGLISH["vocabulary"].items() for word in words.split()
+    word: Code[code]
+    for code, words in ENGLISH["vocabulary"].items()
+    for word in words.split()
 }
 PHRASES = [
-    (Code[code], filled("".join(lines), ENGLISH["parts"])) for code, *lines in ENGLISH["phrases"]
+    (Code[code], filled("".join(lines), ENGLISH["parts"]))
+    for code, *lines in ENGLISH["phrases"]
 ]
 SIGNS = [(Code[code], pattern) for code, pattern in ENGLISH["signs"]]
 
 # Of other languages
-_STEMS = tuple(chain.from_iterable(language["claim_stems"] for language in _LANGUAGES.values()))
+_STEMS = tuple(
+    chain.from_iterable(language["claim_stems"] for language in _LANGUAGES.values())
+)
 _ASCII_STEMS = tuple(filter(str.isascii, _STEMS))
 _WORDS = {
-    name: frozenset(data["words"].split()) for name, data in _LANGUAGES.items() if "words" in data
+    name: frozenset(data["words"].split())
+    for name, data in _LANGUAGES.items()
+    if "words" in data
 }
 _LETTERS = {
-    name: re.compile(data["letters"]) for name, data in _LANGUAGES.items() if "letters" in data
+    name: re.compile(data["letters"])
+    for name, data in _LANGUAGES.items()
+    if "letters" in data
 }
 _ALL_WORDS = frozenset(chain.from_iterable(_WORDS.values()))
 _TO_BLANKS = str.maketrans(dict.fromkeys(".,:;!?()[]*_", " "))

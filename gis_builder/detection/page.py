@@ -49,7 +49,9 @@ _FROM_GOOGLE_CODE = re.compile(
 )
 _QUOTE = re.compile(r"^[ \t]*+>[^\n]*$", re.MULTILINE)
 _CHECKBOX = re.compile(r"^[ \t]*+[-*+][ \t]++\[[ xX]\][^\n]*$", re.MULTILINE)
-_MAIL_HEADER = re.compile(r"^On [^\n]{8,120}(?:\n[^\n]{1,80})?wrote:[ \t]*+$", re.MULTILINE)
+_MAIL_HEADER = re.compile(
+    r"^On [^\n]{8,120}(?:\n[^\n]{1,80})?wrote:[ \t]*+$", re.MULTILINE
+)
 _NOT_BREAK = re.compile(r"[^\n]")
 # Makes line ends uniform, and replaces İ, the only character with a longer lower case.
 _ONE_FOR_ONE = str.maketrans("\rİ", " I")
@@ -82,7 +84,9 @@ def mask(text: str) -> str:
 def _mask_other_markup(text: str) -> str:
     """Mask quotes, code and tags in the markup of other trackers, which people also write on GitHub."""
     rules = markup(ANY)
-    hidden = (block.span for block in rules.blocks(text) if block.becomes in ("code", "quote"))
+    hidden = (
+        block.span for block in rules.blocks(text) if block.becomes in ("code", "quote")
+    )
     text = _blank(text, hidden)
     for rule in rules.inline_rules(text):
         text = _blank(text, _tags(text, rule.pattern))
@@ -97,7 +101,9 @@ def _tags(text: str, pattern: re.Pattern[str]) -> Iterator[Span]:
         if "text" in groups:
             start, end = match.span("text")
         address = (groups.get("url") or "").lower()
-        is_issue = could_refer(address) and ("github.com/" in address or address[0] == "#")
+        is_issue = could_refer(address) and (
+            "github.com/" in address or address[0] == "#"
+        )
         if is_issue and not could_refer(groups["text"].lower()):
             start, end = match.span("url")
         yield match.start(), start
@@ -233,13 +239,16 @@ def _mask_indented(text: str) -> str:
         if in_code:
             lines[number] = " " * len(line)
         elif not is_indented:
-            in_list = _LIST_ITEM.match(line) is not None or (in_list and not after_blank)
+            in_list = _LIST_ITEM.match(line) is not None or (
+                in_list and not after_blank
+            )
         after_blank = False
     return "\n".join(lines)
 
 
 _CLAIM_STEMS, _REFERRING_STEMS, _ANSWERING_STEMS, _BACK_STEMS = (
-    tuple(ENGLISH[f"{name}_stems"]) for name in ("claim", "referring", "answering", "back")
+    tuple(ENGLISH[f"{name}_stems"])
+    for name in ("claim", "referring", "answering", "back")
 )
 _POINTING = re.compile(
     rf"\b(?:is|it's|just|really)\b[^.]{{0,30}}{REFERENCE_MARK}|^{REFERENCE_MARK}"
@@ -267,7 +276,10 @@ def is_worth_reading(sentence: str) -> bool:
     if has_any(sentence, _CLAIM_STEMS) or has_any(sentence, _ANSWERING_STEMS):
         return True
     if REFERENCE_MARK in sentence:
-        return has_any(sentence, _REFERRING_STEMS) or _POINTING.search(sentence) is not None
+        return (
+            has_any(sentence, _REFERRING_STEMS)
+            or _POINTING.search(sentence) is not None
+        )
     return has_any(sentence, _BACK_STEMS) and has_any(sentence, _REFERRING_STEMS)
 
 
@@ -287,7 +299,9 @@ _SHORT = 300  # characters
 class PreparedText:
     """One text of `issue`; `former_names` are earlier names of its repository."""
 
-    def __init__(self, text: str, issue: IssueRef, former_names: Collection[str]) -> None:
+    def __init__(
+        self, text: str, issue: IssueRef, former_names: Collection[str]
+    ) -> None:
         self.text = text
         self.issue = issue
         masked = mask(text)
@@ -340,7 +354,9 @@ class PreparedText:
         sentence = self.sentence(index)
         # "Is this another bug than #1?" suggests a duplicate, but "Does this depend on #1?" doesn't.
         codes = sentence.codes
-        if self.relates(index) and not (sentence.is_question and Code.DIFFERENT in codes):
+        if self.relates(index) and not (
+            sentence.is_question and Code.DIFFERENT in codes
+        ):
             return False
         return codes.count(Code.WORD) <= _FEW_WORDS or _POINTS.search(codes) is not None
 

@@ -12,7 +12,14 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from itertools import chain
 
-from gis_builder.detection.lexicon import PHRASES, SIGNS, WORDS, Code, code_pattern, foreign_phrases
+from gis_builder.detection.lexicon import (
+    PHRASES,
+    SIGNS,
+    WORDS,
+    Code,
+    code_pattern,
+    foreign_phrases,
+)
 from gis_builder.store import GITHUB, IssueRef, Thread
 from pairkit.base.printable import comparable
 
@@ -83,7 +90,9 @@ class Reference:
     end: int
     # A link to a comment, which is often cited and not meant as a duplicate
     is_anchored: bool = False
-    is_pull: bool = False  # by its link or the words beside it: "PR #12", "#12 has landed"
+    is_pull: bool = (
+        False  # by its link or the words beside it: "PR #12", "#12 has landed"
+    )
 
 
 def github_links(thread: Thread, site: str) -> Thread:
@@ -105,7 +114,9 @@ def _with_texts(thread: Thread, change: Callable[[str], str]) -> Thread:
         body=change(thread.issue.body),
         labels=tuple(map(change, thread.issue.labels)),
     )
-    comments = [replace(comment, body=change(comment.body)) for comment in thread.comments]
+    comments = [
+        replace(comment, body=change(comment.body)) for comment in thread.comments
+    ]
     return replace(thread, issue=issue, comments=tuple(comments))
 
 
@@ -114,7 +125,9 @@ def could_refer(lower_text: str) -> bool:
     return any(sign.search(lower_text) for sign in _SIGNS)
 
 
-def find_references(text: str, home: str, former_names: Collection[str] = ()) -> list[Reference]:
+def find_references(
+    text: str, home: str, former_names: Collection[str] = ()
+) -> list[Reference]:
     """The references in a masked text, in order; `home` is the repository of bare numbers."""
     if not could_refer(text.lower()):
         return []
@@ -203,12 +216,21 @@ def _same_home(repo: str, home: str, homes: set[str]) -> str:
 
 # Words similar to "duplicate" that aren't typos of it.
 _NO_TYPO = frozenset(
-    {"duplication", "duplicating", "deduplicate", "duplex", "duplicates", "duplicated", "replicate"}
+    {
+        "duplication",
+        "duplicating",
+        "deduplicate",
+        "duplex",
+        "duplicates",
+        "duplicated",
+        "replicate",
+    }
 )
+# By last letter.
 _TYPO_OF = {
     "s": ("duplicates", Code.DUPLICATES),
     "d": ("duplicated", Code.DUPLICATED),
-}  # by last letter
+}
 _MAX_EDITS = 2
 
 
@@ -244,7 +266,9 @@ def _edit_distance(word: str, target: str) -> int:
             if letter != expected:
                 substituted += 1
             cost = min(above[j] + 1, row[j - 1] + 1, substituted)
-            is_swap = i > 1 and j > 1 and letter == target[j - 2] and word[i - 2] == expected
+            is_swap = (
+                i > 1 and j > 1 and letter == target[j - 2] and word[i - 2] == expected
+            )
             if is_swap:
                 cost = min(cost, two_above[j - 2] + 1)
             row.append(cost)
@@ -255,7 +279,9 @@ REFERENCE_MARK = "\x01"
 _REST_OF_REFERENCE = "\x02"
 _GAP = r"(?:[ \t]++(?:\n[ \t]*+)?|\n[ \t]*+)"
 _WORD_END = r"(?![^\W_])"  # underscores are markup: "_won't fix_"
-_MAX_SENTENCE = 4000  # characters; longer sentences are data, not prose, and are read in pieces
+_MAX_SENTENCE = (
+    4000  # characters; longer sentences are data, not prose, and are read in pieces
+)
 # "#1, #2 and also #3", in codes.
 _REFERENCE_LIST = code_pattern(
     "REFERENCE (?:[COMMA AND]{1,3} ALSO? OF? ARTICLE? ISSUE? COMMA? REFERENCE"
@@ -269,7 +295,9 @@ def _phrases() -> list[str]:
         f"(?:{rule.replace(' ', _GAP)}){_WORD_END}(?P<{code.name}_{i}>)"
         for i, (code, rule) in enumerate(PHRASES)
     ]
-    return spaced + [f"(?:{rule})(?P<{code.name}_s{i}>)" for i, (code, rule) in enumerate(SIGNS)]
+    return spaced + [
+        f"(?:{rule})(?P<{code.name}_s{i}>)" for i, (code, rule) in enumerate(SIGNS)
+    ]
 
 
 @cache
@@ -280,7 +308,10 @@ def _token(language: str | None) -> re.Pattern[str]:
     branches = [
         rf"(?P<blank>[ \t]++|\[(?={REFERENCE_MARK}))",  # also the bracket of "[#12](...)"
         rf"(?P<REFERENCE_>{REFERENCE_MARK}{_REST_OF_REFERENCE}*+)",
-        *(f"{pattern}(?P<{code.name}_f{i}>)" for i, (code, pattern) in enumerate(foreign)),
+        *(
+            f"{pattern}(?P<{code.name}_f{i}>)"
+            for i, (code, pattern) in enumerate(foreign)
+        ),
         *_phrases(),
         r"(?P<SEE_>(?:e\.g|i\.e|cf|etc|vs|approx|resp|incl)\.)",
         rf"(?P<WORD_>{_UNSPACED})",
@@ -371,14 +402,18 @@ def tokenise(
         if group != "blank":
             codes.append(_code(group, match))
             spans.append(match.span())
-    references = tuple((by_start[start],) if start in by_start else () for start, _ in spans)
+    references = tuple(
+        (by_start[start],) if start in by_start else () for start, _ in spans
+    )
     _, end = span
     is_foreign = language is not None
     last_signs = text[max(0, end - 4) : end]
     is_question = "?" in last_signs or "？" in last_signs[-2:]
     if is_foreign and Code.QUESTION in codes:
         is_question = True
-    sentence = CodedSentence("".join(codes), tuple(spans), references, is_question, is_foreign)
+    sentence = CodedSentence(
+        "".join(codes), tuple(spans), references, is_question, is_foreign
+    )
     return _with_lists(sentence)
 
 

@@ -36,7 +36,8 @@ class TextReading:
 
     claims: tuple[Claim, ...] = ()
     mentions: IssueRefs = ()  # every reference, in order
-    pulls: frozenset[IssueRef] = frozenset()  # mentions that the text shows to be pull requests
+    # Mentions that the text shows to be pull requests.
+    pulls: frozenset[IssueRef] = frozenset()
     # Mentions that a sentence is about: "see #1", "#1?"
     pointed_at: frozenset[IssueRef] = frozenset()
     agrees: bool = False  # begins with "yes", "indeed", "you're right"
@@ -60,14 +61,19 @@ class _Phrase(NamedTuple):
 def _phrases(name: str) -> tuple[_Phrase, ...]:
     parts = ENGLISH["parts"]
     return tuple(
-        _Phrase(tuple(stems), re.compile(filled("".join(lines), parts).replace(" ", r"\s{1,3}")))
+        _Phrase(
+            tuple(stems),
+            re.compile(filled("".join(lines), parts).replace(" ", r"\s{1,3}")),
+        )
         for stems, *lines in ENGLISH[name]
     )
 
 
 _NO_BUG_PHRASES = _phrases("no_bug")
 _CAUSE_PHRASES = _phrases("cause")
-_DOUBTED = re.compile(r"(?:\b(?:not|never|if|whether|unless|hardly)\b|n't\b)[^,.\x01]{0,30}$")
+_DOUBTED = re.compile(
+    r"(?:\b(?:not|never|if|whether|unless|hardly)\b|n't\b)[^,.\x01]{0,30}$"
+)
 _ACCEPTS = re.compile(
     r"\bmakes (?:\w{1,12} )?sense\b|\bexplains (?:it|that|this|why|everything)\b"
     r"|\bclears (?:it|this|that|things) up\b"
@@ -129,10 +135,13 @@ def read(text: str, issue: IssueRef, former_names: Collection[str] = ()) -> Text
     return TextReading(
         claims=tuple(claims),
         mentions=tuple(dict.fromkeys(reference.ref for reference in page.references)),
-        pulls=frozenset(reference.ref for reference in page.references if reference.is_pull),
+        pulls=frozenset(
+            reference.ref for reference in page.references if reference.is_pull
+        ),
         pointed_at=page.points_at(),
         agrees=any(
-            AGREEMENT.match(sentence) and not says_different(sentence) for sentence in sentences
+            AGREEMENT.match(sentence) and not says_different(sentence)
+            for sentence in sentences
         ),
         thanks=any(map(THANKS.match, sentences)),
         disagrees=any(map(DISAGREEMENT.match, sentences[:1])),
@@ -154,11 +163,15 @@ def _left_open(claim: Claim, *also: Stance) -> Claim:
     return claim
 
 
-def read_body(text: str, issue: IssueRef, former_names: Collection[str] = ()) -> TextReading:
+def read_body(
+    text: str, issue: IssueRef, former_names: Collection[str] = ()
+) -> TextReading:
     """Read the body of `issue`: its mentions and guesses, since the author wrote it before any answer."""
     if not might_guess(text):
         references = find_references(mask(text), issue.repo, former_names)
-        return TextReading(mentions=tuple(dict.fromkeys(reference.ref for reference in references)))
+        return TextReading(
+            mentions=tuple(dict.fromkeys(reference.ref for reference in references))
+        )
     reading = read(text, issue, former_names)
     guesses = tuple(
         replace(claim, stance=Stance.HEDGED, is_closing=False)

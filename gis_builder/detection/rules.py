@@ -38,7 +38,9 @@ class ClaimRule(NamedTuple):
     points_back: bool = False  # "dup of that one"
     opens_list: bool = False  # "a dup of these issues:"
     corrects: bool = False  # "I meant #2"
-    must_close: bool = False  # counts only beside words of closing: "very similar to #1, closing"
+    must_close: bool = (
+        False  # counts only beside words of closing: "very similar to #1, closing"
+    )
     is_open_question: bool = False  # "how does this differ from #1?"
 
 
@@ -47,7 +49,9 @@ def _rules(table: str) -> tuple[ClaimRule, ...]:
     rules: list[ClaimRule] = []
     for line in dedent(table).strip().splitlines():
         if line.startswith(" "):
-            rules[-1] = rules[-1]._replace(pattern=f"{rules[-1].pattern} {line.strip()}".lstrip())
+            rules[-1] = rules[-1]._replace(
+                pattern=f"{rules[-1].pattern} {line.strip()}".lstrip()
+            )
         elif not line.startswith("# "):
             example, _, flag = line.removesuffix("]").partition(" [")
             rules.append(ClaimRule(example, "", **({flag: True} if flag else {})))

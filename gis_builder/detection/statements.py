@@ -46,7 +46,8 @@ _IMPORTED_TARGET = re.compile(
 )
 _IMPORTED_WORDS = ("status", "state", "resolution", "_merged into", "a duplicate of")
 AT_CLOSING = timedelta(hours=1)
-ONE_CLICK = timedelta(seconds=30)  # between the two times that "comment and close" records
+# Between the two times that "comment and close" records.
+ONE_CLICK = timedelta(seconds=30)
 SAME_SITTING = timedelta(minutes=30)
 
 # Longer threads aren't read, so that one thread can't stall a build. The limit counts characters, not
@@ -90,11 +91,14 @@ class ImportedMark:
 class TrackerMarks:
     """The tracker's own records of duplicates."""
 
-    marked: tuple[Event, ...]  # marks and closings with a target that are still in force
+    # Marks and closings with a target that are still in force.
+    marked: tuple[Event, ...]
     unmarked: tuple[Event, ...]
     reopened_at: str | None  # the last reopening that wasn't an accident
     imported: ImportedMark | None
-    says_duplicate: bool  # by closing reason, label or mark (REST doesn't return a mark's target)
+    says_duplicate: (
+        bool  # by closing reason, label or mark (REST doesn't return a mark's target)
+    )
 
 
 def instant(time: str) -> datetime:
@@ -112,10 +116,16 @@ def read_marks(thread: Thread) -> TrackerMarks:
         if event.kind == "unmarked_as_duplicate":
             in_force.pop(event.target, None)
             unmarked.append(event)
-        elif event.kind == "marked_as_duplicate" or (event.kind == "closed" and event.target):
+        elif event.kind == "marked_as_duplicate" or (
+            event.kind == "closed" and event.target
+        ):
             in_force.pop(event.target, None)  # keeps the newest mark last
             in_force[event.target] = event
-    marks = [e for e in in_force.values() if reopened_at is None or e.created_at > reopened_at]
+    marks = [
+        e
+        for e in in_force.values()
+        if reopened_at is None or e.created_at > reopened_at
+    ]
     marked = tuple(event for event in marks if event.target is not None)
     imported = _imported_mark(thread, reopened_at)
     is_marked = imported is not None or len(marked) < len(marks)
@@ -145,10 +155,16 @@ def _imported_mark(thread: Thread, reopened_at: str | None) -> ImportedMark | No
         body = mask(comment.body)
         for status in _IMPORTED_STATUS.finditer(body):
             is_duplicate = _DUPLICATE_LABEL.fullmatch(status["status"]) is not None
-            mark = ImportedMark((), comment, status[0].strip()) if is_duplicate else None
+            mark = (
+                ImportedMark((), comment, status[0].strip()) if is_duplicate else None
+            )
         for line in _IMPORTED_TARGET.finditer(body):
-            references = find_references(line["merged"] or line["target"], thread.issue.ref.repo)
-            targets = tuple(reference.ref for reference in references if not reference.is_pull)
+            references = find_references(
+                line["merged"] or line["target"], thread.issue.ref.repo
+            )
+            targets = tuple(
+                reference.ref for reference in references if not reference.is_pull
+            )
             mark = ImportedMark(targets, comment, line[0].strip()) if targets else None
     return mark
 
@@ -160,7 +176,8 @@ def _last_reopening(events: tuple[Event, ...]) -> str | None:
         if event.kind == "closed":
             closed_next = instant(event.created_at)
         elif event.kind == "reopened" and (
-            closed_next is None or closed_next - instant(event.created_at) > SAME_SITTING
+            closed_next is None
+            or closed_next - instant(event.created_at) > SAME_SITTING
         ):
             return event.created_at
     return None
@@ -176,12 +193,16 @@ def read_statements(
     """Read a thread's texts in order of time, body and notes first; empty if no text contains a claim."""
     issue = thread.issue
     page = thread.issue.ref.page(site)
-    opens_with_claim = might_guess(issue.body) or _TITLE_NOTE.search(issue.title) is not None
+    opens_with_claim = (
+        might_guess(issue.body) or _TITLE_NOTE.search(issue.title) is not None
+    )
     might_claim = [might_matter(comment.body) for comment in thread.comments]
     if not (must_read or opens_with_claim or any(might_claim)):
         return []
     opening = list(_opening(issue, page, former_names)) if opens_with_claim else []
-    last_closing = [event.actor for event in thread.events if event.kind == "closed"][-1:]
+    last_closing = [event.actor for event in thread.events if event.kind == "closed"][
+        -1:
+    ]
     closers = frozenset({issue.closed_by, *last_closing} - {None})
 
     def read_comment(comment: Comment) -> Statement:
@@ -224,7 +245,9 @@ def _is_at_closing(issue: Issue, comment: Comment) -> bool:
     return abs(instant(issue.closed_at) - instant(comment.created_at)) <= ONE_CLICK
 
 
-def _opening(issue: Issue, page: str, former_names: Collection[str]) -> Iterator[Statement]:
+def _opening(
+    issue: Issue, page: str, former_names: Collection[str]
+) -> Iterator[Statement]:
     """The statements of body and title: the original body, then the notes that the author added later."""
     is_closer = issue.author is not None and issue.author == issue.closed_by
     notes = [match["note"] for match in _EDIT_NOTE.finditer(issue.body)]
@@ -251,8 +274,11 @@ class Closing:
 
     issue: Issue
     is_by_bot: bool  # bots close at once on command, or when a change is merged
-    remark: Statement | None  # of the closer at the closing, if it has no claim and no agreement
-    gives_other_reason: bool  # at the closing, the closer called the issue fixed or not a bug
+    # Of the closer at the closing, if it has no claim and no agreement.
+    remark: Statement | None
+    gives_other_reason: (
+        bool  # at the closing, the closer called the issue fixed or not a bug
+    )
     last_words_at: str  # time of the last statement before the closing
 
 
@@ -273,13 +299,17 @@ def closing_of(
         reading = statement.reading
         is_at_closing = -ONE_CLICK <= before <= AT_CLOSING
         if statement.role is Role.CLOSER and is_at_closing and not statement.is_note:
-            is_answer = reading.agrees or reading.thanks or id(statement) in confirming_ids
+            is_answer = (
+                reading.agrees or reading.thanks or id(statement) in confirming_ids
+            )
             is_claim = reading.speaks_of_duplicates or len(reading.claims) > 0
             remark = None if is_answer or is_claim else statement
             if remark is not None and reading.gives_other_reason:
                 gives_other_reason = True
     bots = {statement.who for statement in statements if statement.role is Role.BOT}
-    is_by_bot = issue.closed_by in bots or _BOT_NAME.search(issue.closed_by or "") is not None
+    is_by_bot = (
+        issue.closed_by in bots or _BOT_NAME.search(issue.closed_by or "") is not None
+    )
     return Closing(issue, is_by_bot, remark, gives_other_reason, last_words_at)
 
 

@@ -99,7 +99,9 @@ class Source(NamedTuple):
     event_id: int
 
 
-def row(source: Source, kind: str, record: Issue | Comment | None = None, **values: Any) -> Row:
+def row(
+    source: Source, kind: str, record: Issue | Comment | None = None, **values: Any
+) -> Row:
     """The row of a record, or of other values; the other columns are empty."""
     columns = _EMPTY | source._asdict() | {"kind": kind}
     for name in SCHEMA:
@@ -146,7 +148,9 @@ def read_rows(files: Sequence[Path], where: pl.Expr | None = None) -> pl.DataFra
 
 def changed_keys(hours: Sequence[Path]) -> Iterator[bytes]:
     """Yield the file of the keys of all repositories in these hours."""
-    keys = [pl.read_parquet(path, columns=["key"], glob=False).unique() for path in hours]
+    keys = [
+        pl.read_parquet(path, columns=["key"], glob=False).unique() for path in hours
+    ]
     yield parquet_bytes(pl.concat(keys).unique().sort("key"))
 
 

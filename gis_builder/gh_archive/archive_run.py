@@ -44,7 +44,12 @@ from pairkit.dataset.parquet import write_parquet
 
 # The code of each map, which is hashed into the names of its files.
 SORT = ("store/issue_records.py", "gh_archive/archive_rows.py")
-EXTRACT = ("store/decoding.py", "trackers/rest_records.py", "gh_archive/extract.py", *SORT)
+EXTRACT = (
+    "store/decoding.py",
+    "trackers/rest_records.py",
+    "gh_archive/extract.py",
+    *SORT,
+)
 JUDGE = (
     *CODE,
     "crawling/crawl.py",
@@ -149,7 +154,9 @@ class _ArchiveRun:
     def _rows_by_hour(self) -> dict[str, Path]:
         folder = self._work / "hours"
         code = _code(EXTRACT)
-        read = sorted(folder.glob("[!.]*.parquet"), key=lambda path: path.stat().st_mtime)
+        read = sorted(
+            folder.glob("[!.]*.parquet"), key=lambda path: path.stat().st_mtime
+        )
         rows = {_stem(path): path for path in read}  # the newest
         for hour, (_, identity) in self._files.items():
             rows[hour] = file_named(folder, hour, "parquet", code, identity)
@@ -167,7 +174,11 @@ class _ArchiveRun:
         self._run("reading hours", tasks)
         self._used += self.hours.values()
         current = file_named(Path(), "", "", _code(EXTRACT))
-        older = [hour for hour, path in self.hours.items() if not _is_same_code(path, current)]
+        older = [
+            hour
+            for hour, path in self.hours.items()
+            if not _is_same_code(path, current)
+        ]
         if older:
             self._show.say(
                 f"{len(older):,} hours without files, such as {older[0]}: read by another version"
@@ -182,7 +193,9 @@ class _ArchiveRun:
         with scratch_file(self._work) as texts, scratch_file(self._work) as pairs:
             combined = settle.combine_buckets(judged, texts, pairs, self._settings)
             drawn = self._draw(judged, combined)
-            dropped = pl.concat(combined.dropped).sort("label", "issue1", "issue2", "reason")
+            dropped = pl.concat(combined.dropped).sort(
+                "label", "issue1", "issue2", "reason"
+            )
             write_parquet(self._work / DROPPED_FILE, dropped, private=True)
             statistics = {
                 "verdicts": combined.verdicts_by_outcome(),
@@ -214,15 +227,22 @@ class _ArchiveRun:
         tasks = []
         for month, hours in months.items():
             names = [path.name for path in hours]
-            outs = [file_named(folder, month, "parquet", _code(SORT), names) for folder in folders]
+            outs = [
+                file_named(folder, month, "parquet", _code(SORT), names)
+                for folder in folders
+            ]
             files_of.append(outs)
-            parts = _power_of_two(_size_of(hours) / _SORT_BYTES, minimum=1, maximum=buckets)
+            parts = _power_of_two(
+                _size_of(hours) / _SORT_BYTES, minimum=1, maximum=buckets
+            )
             memory = memory_for(hours, parts)
             for part in range(parts):
                 first = buckets * part // parts
                 last = buckets * (part + 1) // parts
                 arguments = (tuple(hours), first, last, buckets)
-                tasks.append(FileTask(tuple(outs[first:last]), sort_month, arguments, memory))
+                tasks.append(
+                    FileTask(tuple(outs[first:last]), sort_month, arguments, memory)
+                )
         self._run("sorting months", tasks)
         return [list(files) for files in zip(*files_of, strict=True)]
 
@@ -242,7 +262,9 @@ class _ArchiveRun:
         code = [*_code(JUDGE), settings, excluded]
         names = file_named(self._work / "judged", "hours", "zlib", code, self._names)
         count = len(rows)
-        outs = [_with_stem(names, f"{bucket:04d}-of-{count:04d}") for bucket in range(count)]
+        outs = [
+            _with_stem(names, f"{bucket:04d}-of-{count:04d}") for bucket in range(count)
+        ]
         earlier: Sequence[tuple[Path, Path] | None] = [None] * count
         if not all(out.exists() for out in outs):
             earlier = self._judged_earlier(names, outs)
@@ -254,7 +276,9 @@ class _ArchiveRun:
         self._write(names, self._names)
         return outs
 
-    def _judged_earlier(self, names: Path, outs: Sequence[Path]) -> list[tuple[Path, Path] | None]:
+    def _judged_earlier(
+        self, names: Path, outs: Sequence[Path]
+    ) -> list[tuple[Path, Path] | None]:
         """For each bucket, its verdicts over the most similar hours, and the keys that changed since."""
         names_now = set(self._names)
         changes = {
@@ -294,10 +318,14 @@ class _ArchiveRun:
         for path, bucket, part in zip(judged, combined.buckets, parts, strict=True):
             stem = _stem(path)
             digest = digest_of(pack(part))
-            draw_input = file_named(self._work / "draw-inputs", stem, "zlib", "", digest)
+            draw_input = file_named(
+                self._work / "draw-inputs", stem, "zlib", "", digest
+            )
             self._write(draw_input, part)
             inputs = (bucket.digest, draw_input.name)
-            out = file_named(self._work / "negatives", stem, "zlib", [*code, settings], *inputs)
+            out = file_named(
+                self._work / "negatives", stem, "zlib", [*code, settings], *inputs
+            )
             outs.append(out)
             arguments = (path, draw_input, settings)
             memory = memory_for([path])

@@ -29,9 +29,8 @@ from gis_builder.trackers import rest_records
 from pairkit.base.errors import DataError
 from pairkit.base.system.text_lines import read_lines
 
-_LINE_START = re.compile(
-    rb'\{"id": ?"[0-9]{1,18}", ?"type": ?"([A-Za-z]{1,50})"'
-)  # matches nearly all lines
+# Matches nearly all lines.
+_LINE_START = re.compile(rb'\{"id": ?"[0-9]{1,18}", ?"type": ?"([A-Za-z]{1,50})"')
 _ISSUE_EVENTS = ("IssuesEvent", "IssueCommentEvent")
 _PULL_EVENT = "PullRequestEvent"
 _MEMBER_EVENTS = ("PushEvent", "MemberEvent")
@@ -91,7 +90,9 @@ def extract_hour(path: Path, hour: str) -> Iterator[bytes]:
     """Yield the file of an hour: its rows and its tally."""
     reader = _HourReader(hour)
     tally = reader.tally
-    lines = read_lines(path, pass_over=lambda _: tally.note_broken("the line is too long"))
+    lines = read_lines(
+        path, pass_over=lambda _: tally.note_broken("the line is too long")
+    )
     try:
         for _, line in lines:
             reader.add(line)
@@ -107,7 +108,9 @@ def extract_hour(path: Path, hour: str) -> Iterator[bytes]:
 
 def _check_loss(tally: r.HourTally, path: Path) -> None:
     """Refuse an hour of which most is lost, because its loss would look like an hour without duplicates."""
-    broken = {reason: count for reason, count in tally.broken.items() if reason != _FULL}
+    broken = {
+        reason: count for reason, count in tally.broken.items() if reason != _FULL
+    }
     if broken.get(_OLD_LAYOUT, 0) > tally.issue_events:
         raise DataError(
             f"has {_OLD_LAYOUT}, which has no texts of issues; use hours from 2015-01-01 on",
@@ -125,7 +128,9 @@ def _check_loss(tally: r.HourTally, path: Path) -> None:
 
 def _is_damage(error: DataError) -> bool:
     """Whether the file is damaged, and not a disk or network that may work at the next attempt."""
-    return error.__cause__ is not None and getattr(error.__cause__, "errno", None) is None
+    return (
+        error.__cause__ is not None and getattr(error.__cause__, "errno", None) is None
+    )
 
 
 class _HourReader:
@@ -138,7 +143,8 @@ class _HourReader:
         self._tables: list[pl.DataFrame] = []  # earlier rows; tables take less memory
         self._compact_at = _COMPACT_BYTES
         self._is_full = False
-        self._seen: set[tuple[int, int | str]] = set()  # pull requests and members of repositories
+        # Pull requests and members of repositories.
+        self._seen: set[tuple[int, int | str]] = set()
 
     def add(self, line: bytes) -> None:
         """Add the rows of a line."""
@@ -209,7 +215,9 @@ class _HourReader:
         if comment:
             record = rest_records.comment_record(comment)
             association = comment.author_association
-            row = r.row(source, r.COMMENT, record, number=number, association=association)
+            row = r.row(
+                source, r.COMMENT, record, number=number, association=association
+            )
             rows.append(row)
         elif action in _ACTIONS:
             row = r.row(
@@ -239,7 +247,11 @@ class _HourReader:
     def _member_rows(self, event: _Event) -> list[r.Row]:
         account = event.payload.member or event.actor
         name = rest_records.account_name(account)
-        if name is None or rest_records.is_bot(account) or not self._is_new(event, name):
+        if (
+            name is None
+            or rest_records.is_bot(account)
+            or not self._is_new(event, name)
+        ):
             return []
         return [r.row(_source(event), r.MEMBER, name=name)]
 

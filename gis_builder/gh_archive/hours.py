@@ -13,8 +13,10 @@ from pairkit.base.errors import ConfigError, DataError
 
 _DAY_OR_HOUR = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:-([0-9]{1,2}))?")
 _HOUR = timedelta(hours=1)
-_FIRST = datetime(2015, 1, 1, tzinfo=UTC)  # earlier events have another schema without texts
-_LAST_COMPLETE = datetime(2025, 5, 23, 23, tzinfo=UTC)  # most hours after it lack events
+# Earlier events have another schema without texts.
+_FIRST = datetime(2015, 1, 1, tzinfo=UTC)
+# Most hours after it lack events.
+_LAST_COMPLETE = datetime(2025, 5, 23, 23, tzinfo=UTC)
 _TRAILER = 8  # bytes at the end of a gzip file: checksum and size
 
 
@@ -31,7 +33,9 @@ def hours_between(text: str) -> list[str]:
         )
     today = datetime.now(UTC).date()
     if end.date() > today:
-        raise ConfigError(f"hours = {text}: the range ends after today; end with {today}")
+        raise ConfigError(
+            f"hours = {text}: the range ends after today; end with {today}"
+        )
     count = (end - start) // _HOUR + 1
     moments = [start + index * _HOUR for index in range(count)]
     return [f"{moment:%Y-%m-%d}-{moment.hour}" for moment in moments]
@@ -63,7 +67,8 @@ def identity_of(path: Path) -> str | None:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
             raise DataError(
-                "is a folder, pipe or device; remove it, or put the hour's file there", path=path
+                "is a folder, pipe or device; remove it, or put the hour's file there",
+                path=path,
             )
         with path.open("rb") as file:
             file.seek(max(0, status.st_size - _TRAILER))

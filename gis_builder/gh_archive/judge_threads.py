@@ -52,7 +52,9 @@ EXCLUDED = "excluded"
 TOO_FEW = "too_few_closed_issues"
 OUTCOMES = (EXCLUDED, TOO_FEW, WITH_DUPLICATES, WITHOUT_DUPLICATES)
 _BY_BOT = "bot_author"
-_EXCLUSION = re.compile(r"@[^\s/#@]+|[A-Za-z0-9._-]+/(?:\*|[A-Za-z0-9._-]+(?:#[1-9][0-9]*)?)")
+_EXCLUSION = re.compile(
+    r"@[^\s/#@]+|[A-Za-z0-9._-]+/(?:\*|[A-Za-z0-9._-]+(?:#[1-9][0-9]*)?)"
+)
 _SAME_MOMENT = timedelta(minutes=1)
 _Row = Mapping[str, Any]
 
@@ -117,7 +119,9 @@ def threads_of(rows: Iterable[_Row]) -> RepoThreads:
     events: defaultdict[int, list[Event]] = defaultdict(list)
     for row in by_kind[r.EVENT]:
         reason = row["state_reason"]
-        event = Event(row["action"], row["author"], row["created_at"], state_reason=reason)
+        event = Event(
+            row["action"], row["author"], row["created_at"], state_reason=reason
+        )
         events[row["number"]].append(event)
     for row in by_kind[r.ISSUE]:
         number = row["number"]
@@ -163,7 +167,10 @@ def _thread(issue: Issue, comments: list[Comment], events: list[Event]) -> Threa
     closed_at = issue.closed_at
     if issue.state == "closed" and closed_at is not None:
         closings = [event for event in events if event.kind == "closed"]
-        if not closings or instant(closings[-1].created_at) < instant(closed_at) - _SAME_MOMENT:
+        if (
+            not closings
+            or instant(closings[-1].created_at) < instant(closed_at) - _SAME_MOMENT
+        ):
             # The closing event was lost.
             lost = Event("closed", None, closed_at, state_reason=issue.state_reason)
             closings.append(lost)
@@ -307,7 +314,9 @@ class _Judge:
         counts: Counter[tuple[str, str]] = Counter()
         duplicates = []
         for thread in map(self._excluded.without_comments, repo.threads.values()):
-            verdict = judge_thread(thread, repo.kind_of, repo.rules, self._settings.detect)
+            verdict = judge_thread(
+                thread, repo.kind_of, repo.rules, self._settings.detect
+            )
             counts[str(verdict.outcome), verdict.reason] += 1
             if verdict.outcome is VerdictOutcome.DUPLICATE:
                 duplicates.append(verdict)
@@ -345,7 +354,9 @@ class _Judge:
         size = negative_sample_size(duplicates, settings.pool)
         numbers = set(islice(sample_order(repo, settings.seed), size))
         for cluster in clusters:
-            numbers.update(ref.number for ref in cluster.members if ref.repo == repo.name)
+            numbers.update(
+                ref.number for ref in cluster.members if ref.repo == repo.name
+            )
         accepted = []
         rejected = {}
         for number in sorted(numbers.intersection(repo.threads)):
@@ -376,7 +387,9 @@ def sample_order(repo: RepoThreads, seed: int) -> Iterable[int]:
     return (number for number in order if number in repo.threads)
 
 
-def explain_archived(work: Path, name: str, settings: DetectSettings) -> tuple[Verdict, str]:
+def explain_archived(
+    work: Path, name: str, settings: DetectSettings
+) -> tuple[Verdict, str]:
     """The verdict on an issue and its explanation."""
     issue = parse_issue(name)
     files = list(work.glob("rows-*/*/*.parquet"))

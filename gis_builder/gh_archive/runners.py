@@ -45,7 +45,8 @@ _QUEUED_PER_CORE = (
 )
 _REREAD_S = 5.0  # until the machines of a cluster are read again
 _NO_CORES_S = 120.0  # without any core until the run ends
-_CONTEXT = multiprocessing.get_context("spawn")  # forked processes lack the threads of polars
+# Forked processes lack the threads of polars.
+_CONTEXT = multiprocessing.get_context("spawn")
 _SHARED = ".shared"  # a file of the work folder that all machines must have
 _DIGITS = 20  # of a hash in a name
 _NAME = re.compile(r"[0-9a-z-]+\.[0-9a-f]{20}\.[0-9a-f]{20}\.[a-z]+")
@@ -85,12 +86,20 @@ def complete(task: FileTask) -> None:
 
 def memory_for(paths: Iterable[Path], parts: int = 1) -> int:
     """The memory of a task that unpacks files, or one of `parts` equal parts of them."""
-    return _BASE_BYTES + _MEMORY_PER_BYTE * sum(path.stat().st_size for path in paths) // parts
+    return (
+        _BASE_BYTES
+        + _MEMORY_PER_BYTE * sum(path.stat().st_size for path in paths) // parts
+    )
 
 
-def file_named(folder: Path, stem: str, ending: str, code: object, *inputs: object) -> Path:
+def file_named(
+    folder: Path, stem: str, ending: str, code: object, *inputs: object
+) -> Path:
     """The path of a task's file: `STEM.CODE.INPUTS.ENDING`, with hashes of code and inputs."""
-    return folder / f"{stem}.{digest_of(code)[:_DIGITS]}.{digest_of(inputs)[:_DIGITS]}.{ending}"
+    return (
+        folder
+        / f"{stem}.{digest_of(code)[:_DIGITS]}.{digest_of(inputs)[:_DIGITS]}.{ending}"
+    )
 
 
 def superseded(work: Path, used: Collection[Path]) -> Iterator[Path]:
@@ -98,7 +107,9 @@ def superseded(work: Path, used: Collection[Path]) -> Iterator[Path]:
     stems = {path.name.partition(".")[0] for path in used}
     for pattern in _PATTERNS:
         for path in work.glob(pattern):
-            is_other = path.parent.name == "hours" and path.name.partition(".")[0] not in stems
+            is_other = (
+                path.parent.name == "hours" and path.name.partition(".")[0] not in stems
+            )
             if path not in used and not is_other and _NAME.fullmatch(path.name):
                 yield path
 
@@ -147,7 +158,11 @@ class Runner(AbstractContextManager["Runner"]):
         running: dict[Any, _Attempt] = {}
         failed: dict[str, str] = {}
         while waiting or running:
-            while waiting and len(failed) < _MAX_FAILED and self._has_room(running, waiting[0]):
+            while (
+                waiting
+                and len(failed) < _MAX_FAILED
+                and self._has_room(running, waiting[0])
+            ):
                 attempt = waiting.popleft()
                 running[self._begin(attempt)] = attempt
             if not running:
@@ -164,7 +179,9 @@ class Runner(AbstractContextManager["Runner"]):
                 attempt.failures += 1
             if not failure:
                 yield
-            elif attempt.losses <= self._max_losses and attempt.failures < _MAX_FAILURES:
+            elif (
+                attempt.losses <= self._max_losses and attempt.failures < _MAX_FAILURES
+            ):
                 attempt.nodes.add(node)
                 waiting.append(attempt)
             else:
@@ -176,7 +193,9 @@ class Runner(AbstractContextManager["Runner"]):
             )
 
     @abstractmethod
-    def _has_room(self, running: Mapping[Any, _Attempt], following: _Attempt, /) -> bool: ...
+    def _has_room(
+        self, running: Mapping[Any, _Attempt], following: _Attempt, /
+    ) -> bool: ...
 
     @abstractmethod
     def _begin(self, attempt: _Attempt) -> Any:
@@ -228,7 +247,9 @@ class Pool(Runner):
             return finished
         with _interrupts_blocked():  # new workers inherit the mask, see `_start_worker`
             if self._pool is None:
-                self._pool = ProcessPoolExecutor(self._workers, _CONTEXT, initializer=_start_worker)
+                self._pool = ProcessPoolExecutor(
+                    self._workers, _CONTEXT, initializer=_start_worker
+                )
             try:
                 return self._pool.submit(_attempt, attempt.task)
             except BrokenProcessPool:
@@ -303,10 +324,14 @@ class OnRay(Runner):
         token = work / _SHARED
         write_bytes(token, os.urandom(8), private=True)
         self._stack.callback(token.unlink, missing_ok=True)
-        self._shared = {path: identity_of(path) for path in (token, source) if path is not None}
+        self._shared = {
+            path: identity_of(path) for path in (token, source) if path is not None
+        }
         checks = []
         for node in self._nodes:
-            options = self._remote.options(num_cpus=0, scheduling_strategy=self._cluster.on(node))
+            options = self._remote.options(
+                num_cpus=0, scheduling_strategy=self._cluster.on(node)
+            )
             checks.append(self._cluster.begun(options.remote, None, self._shared))
         problems = []
         for check in checks:
@@ -332,14 +357,17 @@ class OnRay(Runner):
 
     def _begin(self, attempt: _Attempt) -> Any:
         memory = attempt.task.memory << min(attempt.losses, _MAX_DOUBLINGS)
-        attempt.memory = min(memory, self._max_memory)  # Ray would wait forever for more
+        # Ray would wait forever for more.
+        attempt.memory = min(memory, self._max_memory)
         strategy = "DEFAULT"
         untried = [node for node in self._nodes if node not in attempt.nodes]
         if attempt.nodes and untried:
             self._retries += 1
             node = untried[self._retries % len(untried)]
             strategy = self._cluster.on(node, soft=True)
-        begin = self._remote.options(memory=attempt.memory, scheduling_strategy=strategy).remote
+        begin = self._remote.options(
+            memory=attempt.memory, scheduling_strategy=strategy
+        ).remote
         return self._cluster.begun(begin, pickle.dumps(attempt.task), self._shared)
 
     def _first_ended(self, running: dict[Any, _Attempt]) -> Any:
@@ -370,7 +398,9 @@ class OnRay(Runner):
         return failure
 
 
-def _run_on_node(packed: bytes | None, shared: Mapping[Path, str | None]) -> tuple[str, str]:
+def _run_on_node(
+    packed: bytes | None, shared: Mapping[Path, str | None]
+) -> tuple[str, str]:
     """Run a task on a machine of the cluster; returns the error, and the Ray node."""
     os.environ.setdefault("POLARS_MAX_THREADS", "1")  # before the task is unpickled
     try:

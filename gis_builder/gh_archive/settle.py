@@ -18,10 +18,21 @@ import numpy.typing as npt
 import polars as pl
 from msgspec import Struct, field
 
-from gis_builder.gh_archive.judge_threads import OUTCOMES, Judged, JudgedRepo, pack, unpack
+from gis_builder.gh_archive.judge_threads import (
+    OUTCOMES,
+    Judged,
+    JudgedRepo,
+    pack,
+    unpack,
+)
 from gis_builder.gh_archive.runners import digest_of
 from gis_builder.pairing.negatives import Negatives, make_negatives, shares
-from gis_builder.pairing.pair_folder import Reasons, dropped_frame, reasons_of, row_order
+from gis_builder.pairing.pair_folder import (
+    Reasons,
+    dropped_frame,
+    reasons_of,
+    row_order,
+)
 from gis_builder.pairing.positives import Positives, make_positives
 from gis_builder.pairing.split import (
     BEYOND,
@@ -138,7 +149,8 @@ class PairsOnDisk:
     def at(self, places: Iterable[int]) -> list[IssuePair]:
         """Read pairs by index."""
         indices = list(places)
-        pairs = {index: self._pairs[index] for index in sorted(indices)}  # in the order of the file
+        # In the order of the file.
+        pairs = {index: self._pairs[index] for index in sorted(indices)}
         return [pairs[index] for index in indices]
 
 
@@ -190,12 +202,16 @@ class CombinedBuckets(Struct):
         self.removed.update(repo.removed)
         texts = RenderedTexts(repo.texts, repo.rejected)
         seed = self.settings.seed
-        positives = make_positives(repo.clusters, texts, repo.grounds, self.settings.pair, seed)
+        positives = make_positives(
+            repo.clusters, texts, repo.grounds, self.settings.pair, seed
+        )
         _limit(positives, self.settings.limits.per_repo_max, seed)
         self.pairs.extend(positives.pairs)
         return positives.dropped
 
-    def drop(self, rejected: Mapping[IssueRef, str], dropped: Sequence[DroppedPair]) -> None:
+    def drop(
+        self, rejected: Mapping[IssueRef, str], dropped: Sequence[DroppedPair]
+    ) -> None:
         """Record rejected issues and dropped pairs."""
         self.reasons.update(reasons_of(rejected, dropped))
         self.dropped.append(dropped_frame(rejected, dropped))
@@ -261,7 +277,9 @@ def _limit(positives: Positives, limit: int | None, seed: int) -> None:
     positives.pairs = [pair for pair in positives.pairs if pair not in excess]
 
 
-def near_duplicate_groups(out: Path, texts: IssueTextsOnDisk, threshold: float) -> Indices:
+def near_duplicate_groups(
+    out: Path, texts: IssueTextsOnDisk, threshold: float
+) -> Indices:
     """The first text of each text's group of near-duplicates, cached in `out`; (text,)."""
     if not out.exists():
         groups = near_identical_to(texts, threshold).astype(np.int64)
@@ -296,7 +314,9 @@ class DrawInput(Struct):
     wanted: dict[str, dict[str, int]]  # by split and repository
 
 
-def draw_inputs(combined: CombinedBuckets, assigned: SplitResult) -> Iterator[DrawInput]:
+def draw_inputs(
+    combined: CombinedBuckets, assigned: SplitResult
+) -> Iterator[DrawInput]:
     """Yield the input of each bucket: splits, and the number of negatives of each repository."""
     refs = combined.refs
     usable = combined.texts.usable
@@ -321,7 +341,9 @@ def draw_inputs(combined: CombinedBuckets, assigned: SplitResult) -> Iterator[Dr
         yield DrawInput(sorted(bucket.repos.values()), splits, wanted_of_bucket)
 
 
-def draw_negatives(judged: Path, draw_input: Path, settings_json: str) -> Iterator[bytes]:
+def draw_negatives(
+    judged: Path, draw_input: Path, settings_json: str
+) -> Iterator[bytes]:
     """Draw the negatives of a bucket; large repositories don't make up for missing ones of others."""
     inputs = unpack(draw_input, DrawInput)
     settings = ArchiveSettings.model_validate_json(settings_json)
@@ -334,11 +356,15 @@ def draw_negatives(judged: Path, draw_input: Path, settings_json: str) -> Iterat
         splits = Splits(group=bucket_splits.group)
         for split, pairs in bucket_splits.positives.items():
             pairs_of_repo = [pair for pair in pairs if pair.first.repo == repo.name]
-            splits.positives[split] = sorted(pairs_of_repo, key=attrgetter("first", "second"))
+            splits.positives[split] = sorted(
+                pairs_of_repo, key=attrgetter("first", "second")
+            )
             splits.negatives_wanted[split] = inputs.wanted[split].get(repo.name, 0)
         if repo.repo_id not in inputs.repos or not any(splits.positives.values()):
             continue
-        splits.of = {ref: bucket_splits.of[ref] for ref in repo.texts if ref in bucket_splits.of}
+        splits.of = {
+            ref: bucket_splits.of[ref] for ref in repo.texts if ref in bucket_splits.of
+        }
         links = set(map(frozenset, repo.links))
         negatives = make_negatives(
             splits,

@@ -115,7 +115,9 @@ def write_archive(
                         make_frame(split, pairs.at(part.tolist()))
                         for part in _chunks(shard, _FRAME_ROWS)
                     )
-                    folder.add_frames(config, split, frames, schema, number, len(shards))
+                    folder.add_frames(
+                        config, split, frames, schema, number, len(shards)
+                    )
         columns = {split: pl.concat(frames) for split, frames in counted.items()}
         counts = row_counts(columns, max_repositories=_MAX_NAMED)
         counts |= statistics
@@ -128,7 +130,11 @@ def write_archive(
             name = pl.lit(split).alias("split")
             by_repository.append(repository_rows.select(name, pl.all()))
         write_parquet(detail, pl.concat(by_repository))
-        folder.finish(card=with_coverage(card, counts, run["settings"]), statistics=counts, run=run)
+        folder.finish(
+            card=with_coverage(card, counts, run["settings"]),
+            statistics=counts,
+            run=run,
+        )
     return counts
 
 
@@ -138,14 +144,17 @@ def _chunks(places: Indices, size: int) -> list[Indices]:
     return [places[start : start + size] for start in starts]
 
 
-def by_month(hours: Iterable[str], tallies: Iterable[HourTally]) -> dict[str, dict[str, Any]]:
+def by_month(
+    hours: Iterable[str], tallies: Iterable[HourTally]
+) -> dict[str, dict[str, Any]]:
     """The counts of each month over these hours."""
     tally_of = {tally.hour: tally for tally in tallies}
     months: dict[str, list[str]] = {}
     for hour in hours:
         months.setdefault(hour[:7], []).append(hour)
     return {
-        month: _month(hours_of_month, tally_of) for month, hours_of_month in sorted(months.items())
+        month: _month(hours_of_month, tally_of)
+        for month, hours_of_month in sorted(months.items())
     }
 
 
@@ -157,15 +166,21 @@ def _month(hours: list[str], tally_of: Mapping[str, HourTally]) -> dict[str, Any
     return {
         "hours": len(hours),
         "missing_hours": [hour for hour in hours if hour not in tally_of],
-        "hours_broken_off": {tally.hour: tally.broke_off for tally in tallies if tally.broke_off},
+        "hours_broken_off": {
+            tally.hour: tally.broke_off for tally in tallies if tally.broke_off
+        },
         "events": sum(tally.events for tally in tallies),
         "issue_events": sum(tally.issue_events for tally in tallies),
         "broken_lines": dict(sorted(broken.items())),
-        "events_without_association": sum(tally.without_association for tally in tallies),
+        "events_without_association": sum(
+            tally.without_association for tally in tallies
+        ),
     }
 
 
-def with_coverage(card: str, statistics: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
+def with_coverage(
+    card: str, statistics: Mapping[str, Any], settings: Mapping[str, Any]
+) -> str:
     """Add the sections on the archive to the card."""
     limits = settings["limits"]
     hours = settings["hours"]
@@ -207,4 +222,6 @@ def _coverage(months: Mapping[str, Mapping[str, Any]], *, lacking: bool) -> str:
             " everyone who pushed to it count as members."
         )
     incomplete = _INCOMPLETE if lacking else ""
-    return _COVERAGE.format(table=table(header, rows), incomplete=incomplete, without=without)
+    return _COVERAGE.format(
+        table=table(header, rows), incomplete=incomplete, without=without
+    )

@@ -27,7 +27,12 @@ from gis_builder.detection.detector import (
 )
 from gis_builder.detection.phrase_codes import find_references, github_links
 from gis_builder.pairing.negatives import Link, make_negatives
-from gis_builder.pairing.pair_folder import drop_counts, reasons_of, write_dropped, write_gis
+from gis_builder.pairing.pair_folder import (
+    drop_counts,
+    reasons_of,
+    write_dropped,
+    write_gis,
+)
 from gis_builder.pairing.pairing_results import DROPPED_FILE, Built
 from gis_builder.pairing.positives import find_clusters, make_positives
 from gis_builder.pairing.split import group_near_duplicates, split_issues
@@ -68,7 +73,9 @@ def assemble(
 ) -> dict[str, Any]:
     """Make pairs from the verdicts on these repositories and write the dataset to `out`."""
     seed = settings.seed
-    duplicates = [_with_present_names(verdict, store) for verdict in read_duplicates(verdicts)]
+    duplicates = [
+        _with_present_names(verdict, store) for verdict in read_duplicates(verdicts)
+    ]
     clusters = find_clusters(duplicates)
     members = {ref for cluster in clusters for ref in cluster.members}
     refs = members | _negative_sample(store, rows, duplicates, settings)
@@ -76,7 +83,9 @@ def assemble(
     repos = {ref.repo for ref in refs}
     templates = {repo: template_lines(store.issues(repo)) for repo in repos}
     texts = render_issues(issues, clusters, templates, settings.text)
-    positives = make_positives(clusters, texts, grounds_of(duplicates), settings.pair, seed)
+    positives = make_positives(
+        clusters, texts, grounds_of(duplicates), settings.pair, seed
+    )
     _LOG.info(
         "%d duplicates in %d clusters, %d texts (%d rejected), %d positives (%d dropped)",
         len(duplicates),
@@ -97,7 +106,9 @@ def assemble(
         seed,
     )
     links = _linked_pairs(store, texts.usable, show)
-    negatives = make_negatives(splits, clusters, texts.usable, links, settings.pair, seed)
+    negatives = make_negatives(
+        splits, clusters, texts.usable, links, settings.pair, seed
+    )
     missing = check_missing(negatives.missing, settings.split)
     dropped = [*positives.dropped, *splits.dropped, *negatives.dropped]
     write_dropped(verdicts.with_name(DROPPED_FILE), texts.rejected, dropped)
@@ -121,11 +132,15 @@ def assemble(
 
 def _with_present_names(verdict: Verdict, store: Store) -> Verdict:
     """The verdict with the present names of its targets' repositories: people write former ones."""
-    targets = [IssueRef(store.full_name(repo), number) for repo, number in verdict.targets]
+    targets = [
+        IssueRef(store.full_name(repo), number) for repo, number in verdict.targets
+    ]
     return replace(verdict, targets=tuple(targets))
 
 
-def check_missing(negatives: Mapping[str, int], settings: SplitSettings) -> dict[str, int]:
+def check_missing(
+    negatives: Mapping[str, int], settings: SplitSettings
+) -> dict[str, int]:
     """The number of missing negatives of each split that lacks some; raises ConfigError for exact sizes."""
     missing = {split: count for split, count in negatives.items() if count}
     if missing and settings.exact:
@@ -147,15 +162,20 @@ def run_record(
         "made_by": f"gis (aoe-toolkit {__version__})",
         "settings": settings_record(settings, crawled),
         "repositories": {
-            row.name: {"outcome": row.outcome, "full_name": row.full_name} for row in rows
+            row.name: {"outcome": row.outcome, "full_name": row.full_name}
+            for row in rows
         },
         "store_sha256": store.content_hash(),
     }
 
 
-def settings_record(settings: BuildSettings, crawled: Mapping[str, Any]) -> dict[str, Any]:
+def settings_record(
+    settings: BuildSettings, crawled: Mapping[str, Any]
+) -> dict[str, Any]:
     """The settings that decide a dataset's content; those of the crawl are its own record."""
-    return settings.model_dump(mode="json", exclude={"crawl"}) | {"crawl": dict(crawled)}
+    return settings.model_dump(mode="json", exclude={"crawl"}) | {
+        "crawl": dict(crawled)
+    }
 
 
 def _negative_sample(
@@ -182,12 +202,16 @@ def _read_issues(store: Store, refs: Collection[IssueRef]) -> Iterator[Issue]:
         yield from (issue for issue in store.issues(repo) if issue.ref in refs)
 
 
-def grounds_of(duplicates: Iterable[Verdict]) -> dict[tuple[IssueRef, IssueRef], Grounds]:
+def grounds_of(
+    duplicates: Iterable[Verdict],
+) -> dict[tuple[IssueRef, IssueRef], Grounds]:
     """The grounds of each (duplicate, target), with the last evidence that names the target, if any does."""
     grounds = {}
     for verdict in duplicates:
         for target in verdict.targets:
-            naming = [evidence for evidence in verdict.evidence if target in evidence.targets]
+            naming = [
+                evidence for evidence in verdict.evidence if target in evidence.targets
+            ]
             last = next(reversed(naming or verdict.evidence), None)
             grounds[verdict.ref, target] = Grounds(
                 verdict.relation,
@@ -198,16 +222,22 @@ def grounds_of(duplicates: Iterable[Verdict]) -> dict[tuple[IssueRef, IssueRef],
     return grounds
 
 
-def _linked_pairs(store: Store, usable: Mapping[IssueRef, object], show: RunDisplay) -> set[Link]:
+def _linked_pairs(
+    store: Store, usable: Mapping[IssueRef, object], show: RunDisplay
+) -> set[Link]:
     """Pairs of usable issues of which one mentions the other in its thread."""
     links: set[Link] = set()
     site = store.site
     repos = sorted({ref.repo for ref in usable})
     total = sum(map(store.count_threads, repos))
     stored_threads = (store.stored_threads(repo, only_complete=False) for repo in repos)
-    for stored in show.counted("finding mentions", chain.from_iterable(stored_threads), total):
+    for stored in show.counted(
+        "finding mentions", chain.from_iterable(stored_threads), total
+    ):
         if stored.ref in usable:
-            mentions = mentions_of(github_links(stored.read(), site)).intersection(usable)
+            mentions = mentions_of(github_links(stored.read(), site)).intersection(
+                usable
+            )
             links.update(frozenset((stored.ref, target)) for target in mentions)
     return links
 
@@ -315,8 +345,11 @@ _TEXT_COLUMNS = [
     "labels",
     "priority",
 ]
-RENDERED_COLUMNS = pl.Schema(dict.fromkeys(_TEXT_COLUMNS, pl.String()) | {"number": pl.Int64()})
-TICKET_COLUMNS = ("key", "priority")  # only if the store has tickets of other trackers than GitHub
+RENDERED_COLUMNS = pl.Schema(
+    dict.fromkeys(_TEXT_COLUMNS, pl.String()) | {"number": pl.Int64()}
+)
+# Only if the store has tickets of other trackers than GitHub.
+TICKET_COLUMNS = ("key", "priority")
 
 
 def render_store(
@@ -333,7 +366,9 @@ def render_store(
     repositories = store.repos()
     site = store.site
     tickets = site.rows if isinstance(site, TicketSite) else {}
-    total = {repository.full_name: repository.issue_count for repository in repositories}
+    total = {
+        repository.full_name: repository.issue_count for repository in repositories
+    }
     for repo in full_names(repositories):
         issues = list(store.issues(repo))
         if len(issues) < total[repo]:
@@ -363,7 +398,9 @@ def render_store(
             )
             rows.append(row)
     if not rows:
-        raise DataError("no issue has a text; import or crawl other issues", path=store.path)
+        raise DataError(
+            "no issue has a text; import or crawl other issues", path=store.path
+        )
     frame = pl.DataFrame(rows, schema=RENDERED_COLUMNS, orient="row")
     save_table(out, frame if tickets else frame.drop(TICKET_COLUMNS), fresh=fresh)
     return counts

@@ -140,7 +140,9 @@ def find_duplicate_notes(text: str, references: list[IssueMention]) -> list[Span
         end = text.find("\n", hit)
         line_end = len(text) if end < 0 else end
         if line_end - start <= _MAX_LINE:  # a longer line is data, not prose
-            in_line = references[bisect_left(starts, start) : bisect_left(starts, line_end)]
+            in_line = references[
+                bisect_left(starts, start) : bisect_left(starts, line_end)
+            ]
             spans += _notes_of_line(
                 text, start, line_end, [r.span for r in in_line if r.end <= line_end]
             )
@@ -156,7 +158,8 @@ def _notes_in_other_languages(text: str) -> Iterator[Span]:
         ends = [
             position
             for marker in find_markers(codes, is_foreign=True)
-            if marker.targets or (marker.kind is ClaimKind.DUPLICATE and Code.WORD not in codes)
+            if marker.targets
+            or (marker.kind is ClaimKind.DUPLICATE and Code.WORD not in codes)
             for position in (marker.start, marker.end, *(marker.targets or ()))
         ]
         if not ends:
@@ -198,7 +201,9 @@ def _note_spans(codes: str) -> Iterator[Span]:
     for pattern in (*_ABOUT_A_REFERENCE, _TAG):
         yield from (match.span() for match in pattern.finditer(codes))
     yield from (
-        match.span() for match in _REMARK_ALONE.finditer(codes) if NoteCode.REMARK in match[0]
+        match.span()
+        for match in _REMARK_ALONE.finditer(codes)
+        if NoteCode.REMARK in match[0]
     )
 
 
@@ -210,7 +215,11 @@ def _note_end(
 ) -> int:
     """The end of a note, including its full stop if it began a clause."""
     opens_clause = first == 0 or codes[first - 1] == NoteCode.STOP
-    if opens_clause and codes[last : last + 1] in (NoteCode.STOP, NoteCode.COMMA, NoteCode.COLON):
+    if opens_clause and codes[last : last + 1] in (
+        NoteCode.STOP,
+        NoteCode.COMMA,
+        NoteCode.COLON,
+    ):
         return tokens[last].end
     return tokens[last - 1].end
 
@@ -226,7 +235,9 @@ def _tokens(
         for match in _TOKEN.finditer(text, position, ref_start):
             yield _Token(_code(match), *match.span())
         if ref_start < end:
-            code = NoteCode.LINK if text[ref_start:ref_end] == "[" else NoteCode.REFERENCE
+            code = (
+                NoteCode.LINK if text[ref_start:ref_end] == "[" else NoteCode.REFERENCE
+            )
             yield _Token(code, ref_start, ref_end)
         position = ref_end
 
@@ -236,4 +247,6 @@ def _code(match: re.Match[str]) -> NoteCode:
     if kind != "word":
         return NoteCode[kind]
     word = match[0].lower().replace("’", "'")
-    return NoteCode.DUPLICATE if _DUP.fullmatch(word) else _CODES.get(word, NoteCode.WORD)
+    return (
+        NoteCode.DUPLICATE if _DUP.fullmatch(word) else _CODES.get(word, NoteCode.WORD)
+    )

@@ -174,7 +174,9 @@ _WRAPPERS = {
 }
 
 
-def cut(text: str, spans: Iterable[Span], replacements: Mapping[int, str] | None = None) -> str:
+def cut(
+    text: str, spans: Iterable[Span], replacements: Mapping[int, str] | None = None
+) -> str:
     """Remove `spans`, their brackets, and words that join them; `replacements` are by the start of a span."""
     pieces = []
     position = 0
@@ -203,12 +205,18 @@ def merge(text: str, spans: Iterable[Span]) -> list[Span]:
 
 
 def _only_joins(text: str, start: int, end: int) -> bool:
-    return end - start <= _MAX_BETWEEN and _BETWEEN.fullmatch(text, start, end) is not None
+    return (
+        end - start <= _MAX_BETWEEN and _BETWEEN.fullmatch(text, start, end) is not None
+    )
 
 
 def _widen(text: str, start: int, end: int) -> Span:
     opening, closing = _around(text, start, end)
-    while opening >= 0 and closing < len(text) and _WRAPPERS.get(text[opening]) == text[closing]:
+    while (
+        opening >= 0
+        and closing < len(text)
+        and _WRAPPERS.get(text[opening]) == text[closing]
+    ):
         start = opening
         end = closing + 1
         opening = start - 1
@@ -263,10 +271,14 @@ INSTRUCTION = re.compile(
     r"|add any other context [^\n.]{1,80})[?.:]?[ \t]*){1,2}$",
     re.MULTILINE | re.IGNORECASE,
 )
-_IMAGE = re.compile(r"!\[([^\[\]\n]{0,300})\]\([^()\s]{0,1500}(?:[ \t]+\"[^\"\n]{0,200}\")?\)")
+_IMAGE = re.compile(
+    r"!\[([^\[\]\n]{0,300})\]\([^()\s]{0,1500}(?:[ \t]+\"[^\"\n]{0,200}\")?\)"
+)
 _IMAGE_TAG = re.compile(r"<img\b[^<>]{0,1500}>", re.IGNORECASE)
 _ALT = re.compile(r"\balt=(?:\"([^\"]*)\"|'([^']*)')", re.IGNORECASE)
-_HOLLOW_LINE = re.compile(r"[ \t]*(?:#{1,6}|[-*+](?:[ \t]+\[[ xX]?\])?|>+|\[[^\[\]\n]{1,40}\]:)")
+_HOLLOW_LINE = re.compile(
+    r"[ \t]*(?:#{1,6}|[-*+](?:[ \t]+\[[ xX]?\])?|>+|\[[^\[\]\n]{1,40}\]:)"
+)
 _MAX_HOLLOW = 60
 _BLANK_LINES = re.compile(r"\n{3,}")
 
@@ -289,7 +301,9 @@ def html_to_text(text: str) -> tuple[str, int]:
     if "<" in text:
         text, tags = _TAG.subn(_tag_replacement, text)
     if "&" in text:
-        text, entities = _ENTITY.subn(lambda entity: unescape(entity[0]).replace("\xa0", " "), text)
+        text, entities = _ENTITY.subn(
+            lambda entity: unescape(entity[0]).replace("\xa0", " "), text
+        )
     return text, tags + entities
 
 

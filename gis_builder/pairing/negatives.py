@@ -26,7 +26,13 @@ from gis_builder.pairing.sampler import (
 from gis_builder.pairing.split import Splits
 from gis_builder.settings import PairSettings
 from gis_builder.settings.negative_strategies import Retriever, strategy_of
-from gis_builder.store import DroppedPair, DuplicateCluster, IssuePair, IssueRef, IssueText
+from gis_builder.store import (
+    DroppedPair,
+    DuplicateCluster,
+    IssuePair,
+    IssueRef,
+    IssueText,
+)
 from pairkit.similarity.terms import terms
 
 Link = frozenset[IssueRef]  # two issues of which one mentions the other
@@ -71,7 +77,9 @@ def make_negatives(
         drawers = []
         for repo, ends in sorted(_ends_by_repo(pairs).items()):
             drawers.append(_RepoNegatives(ends, issues[split, repo], inputs))
-        negatives.missing[split] = _draw_in_all_repos(drawers, splits.negatives_wanted[split])
+        negatives.missing[split] = _draw_in_all_repos(
+            drawers, splits.negatives_wanted[split]
+        )
         negatives.pairs[split] = []
         for drawer in drawers:
             negatives.pairs[split] += drawer.sampler.pairs
@@ -222,7 +230,8 @@ class _RepoNegatives:
     def _candidates(self, ref: IssueRef) -> list[IssueRef]:
         """The partners that the strategy proposes for an issue, best first."""
         if self._ranking is None:
-            if self._strategy.rank is Retriever:  # the filter and the strategy share one index
+            # The filter and the strategy share one index.
+            if self._strategy.rank is Retriever:
                 self._ranking = self._bm25_index().__getitem__
             else:
                 self._ranking = self._strategy.ranking(self._texts())

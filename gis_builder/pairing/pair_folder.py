@@ -12,7 +12,14 @@ import polars as pl
 
 from gis_builder.pairing.positives import UNLIKELY_SAME
 from gis_builder.pairing.secrets import KINDS
-from gis_builder.store import GITHUB, DroppedPair, IssuePair, IssueRef, IssueText, Relation
+from gis_builder.store import (
+    GITHUB,
+    DroppedPair,
+    IssuePair,
+    IssueRef,
+    IssueText,
+    Relation,
+)
 from pairkit.base.errors import DataError
 from pairkit.base.system.seeded import keyed_hash
 from pairkit.dataset.making.dataset_card import dataset_card, table
@@ -144,13 +151,20 @@ def _counts(counts: Mapping[str, Any]) -> str:
     ]
     for split in splits.values():
         auc = split["gap_auc"]
-        cells = [split["positive"], split["negative"], split["total"], split["long_share"]]
+        cells = [
+            split["positive"],
+            split["negative"],
+            split["total"],
+            split["long_share"],
+        ]
         cells.append("–" if auc is None else f"{auc:.2f}")
         for line, cell in zip(lines, cells, strict=True):
             line.append(cell)
     count = counts["repository_count"]
     noun = "repository" if count == 1 else "repositories"
-    relations = [f"`{relation}` {number:,}" for relation, number in counts["relations"].items()]
+    relations = [
+        f"`{relation}` {number:,}" for relation, number in counts["relations"].items()
+    ]
     by_relation = f"Positives by relation: {', '.join(relations)}."
     return f"{table(['', *splits], lines)}\n\n{count:,} {noun}. {by_relation}"
 
@@ -171,7 +185,9 @@ _NUMBERS: dict[str, Any] = {
     **dict.fromkeys(("label", "number1", "number2"), pl.Int64),
     **dict.fromkeys(("confidence", "same_probability"), pl.Float64),
 }
-ROWS: dict[str, Any] = dict.fromkeys(_ROWS.split(), pl.String) | _NUMBERS | {"evidence": _EVIDENCE}
+ROWS: dict[str, Any] = (
+    dict.fromkeys(_ROWS.split(), pl.String) | _NUMBERS | {"evidence": _EVIDENCE}
+)
 POSITIVE_ROWS = {"anchor": pl.String, "positive": pl.String}
 # `label` and `issue2` are null for an issue.
 DROPPED_SCHEMA = {
@@ -180,9 +196,8 @@ DROPPED_SCHEMA = {
     "issue1": pl.String,
     "issue2": pl.String,
 }
-Reasons = Counter[
-    tuple[int | None, str]
-]  # rejected pairs by label and reason; for issues the label is None
+# Rejected pairs by label and reason; for issues the label is None.
+Reasons = Counter[tuple[int | None, str]]
 
 
 def row_order(seed: int) -> Callable[[IssuePair], tuple[int, IssueRef, IssueRef]]:
@@ -287,7 +302,9 @@ def write_gis(
     positive_rows = {}
     for split, pairs in positives.items():
         split_negatives = negatives.get(split, ())
-        rows[split] = make_rows(pairs, split_negatives, texts, seed, site, with_repo2=crosses)
+        rows[split] = make_rows(
+            pairs, split_negatives, texts, seed, site, with_repo2=crosses
+        )
         positive_rows[split] = make_positive_rows(pairs, texts, seed)
     configs = {"default": rows, "positive": positive_rows}
     columns = {split: counted_columns(frame) for split, frame in rows.items()}
@@ -303,7 +320,9 @@ def _why_empty(statistics: Mapping[str, Any]) -> str:
     if not left_out:
         return "no duplicates found; crawl or import more issues"
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in left_out.items())
-    relations = [relation for relation in Relation if f"relation_{relation}" in left_out]
+    relations = [
+        relation for relation in Relation if f"relation_{relation}" in left_out
+    ]
     if relations:
         remedy = f"give --relations={','.join((Relation.DUPLICATE, *relations))}"
     elif UNLIKELY_SAME in left_out:
@@ -369,9 +388,13 @@ def repository_counts(frame: pl.DataFrame) -> pl.DataFrame:
     return by_repo.agg(positive=positive, negative=negative).sort("repo")
 
 
-def _by_name(counts: pl.DataFrame, max_repositories: int | None) -> dict[str, dict[str, int]]:
+def _by_name(
+    counts: pl.DataFrame, max_repositories: int | None
+) -> dict[str, dict[str, int]]:
     if max_repositories is not None:
-        largest = counts.sort("positive", "negative", "repo", descending=[True, True, False])
+        largest = counts.sort(
+            "positive", "negative", "repo", descending=[True, True, False]
+        )
         counts = largest.head(max_repositories).sort("repo")
     return {
         repo: {"positive": positive, "negative": negative}
@@ -386,7 +409,9 @@ def _value_counts(values: pl.Series) -> dict[str, int]:
     return dict(sorted(counts.items()))
 
 
-def reasons_of(rejected: Mapping[IssueRef, str], dropped: Iterable[DroppedPair]) -> Reasons:
+def reasons_of(
+    rejected: Mapping[IssueRef, str], dropped: Iterable[DroppedPair]
+) -> Reasons:
     """Number of rejected issues and dropped pairs, by label and reason."""
     reasons: Reasons = Counter((None, reason) for reason in rejected.values())
     reasons.update((drop.label, drop.reason) for drop in dropped)
@@ -406,13 +431,16 @@ def drop_counts(reasons: Reasons, removed: Mapping[str, int]) -> dict[str, Any]:
     }
 
 
-def dropped_frame(rejected: Mapping[IssueRef, str], dropped: Iterable[DroppedPair]) -> pl.DataFrame:
+def dropped_frame(
+    rejected: Mapping[IssueRef, str], dropped: Iterable[DroppedPair]
+) -> pl.DataFrame:
     """Every rejected issue and dropped pair with its reason, see `DROPPED_SCHEMA`."""
     rows: list[tuple[str, int | None, str, str | None]] = []
     for ref, reason in sorted(rejected.items()):
         rows.append((reason, None, str(ref), None))
     rows += (
-        (drop.reason, drop.label, str(drop.first), str(drop.second)) for drop in sorted(dropped)
+        (drop.reason, drop.label, str(drop.first), str(drop.second))
+        for drop in sorted(dropped)
     )
     return pl.DataFrame(rows, schema=DROPPED_SCHEMA, orient="row")
 

@@ -239,7 +239,12 @@ def _drop_lines(statistics: Mapping[str, object], work: Path) -> list[str]:
     """A line with reasons for each stage that rejected data, and the path of the full list."""
     lines = []
     has_list = False
-    for key in ("rejected_issues", "dropped_positives", "dropped_negatives", "missing_negatives"):
+    for key in (
+        "rejected_issues",
+        "dropped_positives",
+        "dropped_negatives",
+        "missing_negatives",
+    ):
         reasons = statistics.get(key)
         if isinstance(reasons, dict) and reasons:
             counts = [f"{reason} {count:,}" for reason, count in reasons.items()]

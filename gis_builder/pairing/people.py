@@ -18,7 +18,9 @@ _NAME = re.compile(
 
 def without_names(text: str) -> tuple[str, int]:
     """Replace names before replaced e-mail addresses, and Jira's mentions; also in code, such as logs."""
-    return _NAME.subn("user", text) if "<[email]>" in text or "[~" in text else (text, 0)
+    return (
+        _NAME.subn("user", text) if "<[email]>" in text or "[~" in text else (text, 0)
+    )
 
 
 # Words after `@` in programs; in other words, such as `@Trait`, the words around decide.
@@ -44,9 +46,7 @@ _LOGIN = (
     rf"(?<![A-Za-z0-9_@./`])@(?!(?i:0x|[0-9a-f]{{7,40}}\b|(?:{_PROGRAM}|user)(?![\w-])))"
     r"(?a:[A-Za-z0-9][\w-]{0,38}(?![\w/(\[{=<@-]|[.:]\w))"
 )
-_LOGINS = (
-    rf"{_LOGIN}(?:(?:[ \t]{{0,3}}[,;/&]|[ \t]+and|[ \t]+or){{0,2}}[ \t]{{1,3}}{_LOGIN}){{0,20}}"
-)
+_LOGINS = rf"{_LOGIN}(?:(?:[ \t]{{0,3}}[,;/&]|[ \t]+and|[ \t]+or){{0,2}}[ \t]{{1,3}}{_LOGIN}){{0,20}}"
 # Words before or after the names of people only, and words that need a name unlike `@JsonIgnore`.
 _TO_PEOPLE = r"""
     (?:\b(?i:/?cc|ping|h/t|hat[ ]tip|thanks|thanks[ ]to|thank[ ]you|thx|credits?[ ]to|goes[ ]to|according[ ]to
@@ -88,5 +88,7 @@ def without_people(text: str) -> tuple[str, int]:
     """Replace login names by which people are addressed or quoted; code and words such as `@Trait` stay."""
     if "@" not in text:
         return text, 0
-    replaced = _MENTION.sub(lambda match: match["code"] or re.sub(_LOGIN, "@user", match[0]), text)
+    replaced = _MENTION.sub(
+        lambda match: match["code"] or re.sub(_LOGIN, "@user", match[0]), text
+    )
     return replaced, replaced.count("@user") - text.count("@user")

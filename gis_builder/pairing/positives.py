@@ -77,7 +77,9 @@ def make_positives(
         relations = _Relations(cluster, grounds, settings.relations)
         count = 0
         for first, second in _candidates(cluster, settings, seed):
-            reason = relations.why_not(first, second) or _why_not(first, second, seen, texts)
+            reason = relations.why_not(first, second) or _why_not(
+                first, second, seen, texts
+            )
             probability = 0.0
             if reason is None:
                 both = (texts.usable[first].text, texts.usable[second].text)
@@ -129,7 +131,9 @@ class _Relations:
         return None if is_connected else "relation_indirect"
 
 
-def _candidates(cluster: DuplicateCluster, settings: PairSettings, seed: int) -> Iterator[Edge]:
+def _candidates(
+    cluster: DuplicateCluster, settings: PairSettings, seed: int
+) -> Iterator[Edge]:
     """The edges of a cluster, then, if requested, its other pairs in random order."""
     yield from sorted(cluster.edges)
     if settings.all_within_cluster:

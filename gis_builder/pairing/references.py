@@ -36,7 +36,9 @@ _AND_NUMBER = re.compile(
 _MIN_ATTACHED_DIGITS = 3  # issue1234 is a reference, PR2 and bug1 may be names
 
 # A stack frame as gdb, lldb, ASan, PHP and Node print it: the number is the depth.
-_FRAME = re.compile(r":?[ \t]++(?:0x[0-9a-fA-F]+|[^\s(]{1,200} ?\(|/|<|[^\n]{0,200}\b(?:at|in) )")
+_FRAME = re.compile(
+    r":?[ \t]++(?:0x[0-9a-fA-F]+|[^\s(]{1,200} ?\(|/|<|[^\n]{0,200}\b(?:at|in) )"
+)
 _FRAME_LEAD = re.compile(r"[ \t\xa0>|*]*(?:[0-9:.]+[ \t]+)?$")
 # Words before numbers in the output of compilers and debuggers.
 _NUMBERED = re.compile(
@@ -44,7 +46,8 @@ _NUMBERED = re.compile(
     r"|integer|float) $"
 )
 _COLOUR_LEAD = re.compile(
-    r"(?:colou?rs?|background|fill|stroke|border|shadow|hex|rgb)\b[^\n#]{0,24}$", re.IGNORECASE
+    r"(?:colou?rs?|background|fill|stroke|border|shadow|hex|rgb)\b[^\n#]{0,24}$",
+    re.IGNORECASE,
 )
 _COLOUR_DIGITS = (3, 6)
 _LEAD = 48  # characters examined before a number
@@ -180,7 +183,8 @@ def _nouns(text: str) -> Iterator[IssueMention]:
 
 
 def _is_frame(text: str, start: int, end: int) -> bool:
-    line = text.rfind("\n", max(0, start - _LEAD - 1), start) + 1  # 0 if the line begins before
+    # 0 if the line begins before.
+    line = text.rfind("\n", max(0, start - _LEAD - 1), start) + 1
     lead = text[max(line, start - _LEAD) : start]
     if _NUMBERED.search(lead):
         return True

@@ -63,7 +63,9 @@ class SameProblem:
         """The features of the regression."""
         first_coverage = self._title_coverage(first, second)
         second_coverage = self._title_coverage(second, first)
-        return Similarities(self._cosine(first, second), min(first_coverage, second_coverage))
+        return Similarities(
+            self._cosine(first, second), min(first_coverage, second_coverage)
+        )
 
     def _cosine(self, first: str, second: str) -> float:
         vector = self._weighted_words(first)

@@ -48,7 +48,9 @@ class PositiveEnd(NamedTuple):
 class Timeline:
     """Issues in the order of their opening; gaps are in seconds."""
 
-    def __init__(self, opened: Mapping[IssueRef, float], refs: Collection[IssueRef]) -> None:
+    def __init__(
+        self, opened: Mapping[IssueRef, float], refs: Collection[IssueRef]
+    ) -> None:
         self._opened = opened
         self._order = sorted(refs, key=lambda ref: (opened[ref], ref))
         self._times = [opened[ref] for ref in self._order]
@@ -81,7 +83,9 @@ class Timeline:
             if self._order[index] != anchor:
                 yield difference, self._order[index]
 
-    def _walk(self, time: float, gap: float, indices: Iterable[int]) -> Iterator[tuple[float, int]]:
+    def _walk(
+        self, time: float, gap: float, indices: Iterable[int]
+    ) -> Iterator[tuple[float, int]]:
         for index in indices:
             own_gap = abs(self._times[index] - time)
             yield mismatch(own_gap, gap), index
@@ -128,7 +132,9 @@ Candidates = Callable[[IssueRef], Iterable[IssueRef]]
 class NegativeSampler:
     """Pairs issues in rounds; in each round an issue may be used as often as in positives (its quota)."""
 
-    def __init__(self, positives: Iterable[PositiveEnd], why_not: WhyNot, seed: int) -> None:
+    def __init__(
+        self, positives: Iterable[PositiveEnd], why_not: WhyNot, seed: int
+    ) -> None:
         self._quota = Counter(positive.issue for positive in positives)
         self._left = Counter(self._quota)
         self._why_not = why_not
@@ -230,7 +236,8 @@ _MAX_ANCHORS = 40  # to examine for one gap
 _MAX_NEIGHBOURS = 60  # of an anchor, to examine for one gap
 _MAX_ATTEMPTS = 8  # at one gap, if the best pairs are not allowed
 _GOOD = 0.1  # a mismatch that ends the search
-_TOLERANCES = (0.25, 0.6)  # maximum mismatch of hard negatives in the first and the second pass
+# Maximum mismatch of hard negatives in the first and the second pass.
+_TOLERANCES = (0.25, 0.6)
 # In the first turns a worse mismatch is rejected: using an issue once more may give a better one.
 _POOR = 1.5
 _STRICT_TURNS = 1
@@ -320,7 +327,8 @@ class GapMatcher:
         free = self._timeline
         until = 0
         for turn, gap in enumerate(self._wanted.hardest_first()):
-            if turn >= until:  # removing the issues that are used up keeps the search short
+            # Removing the issues that are used up keeps the search short.
+            if turn >= until:
                 free = free.only(may_take)
                 until = turn + max(_MIN_PAIRS, len(free) // _FRACTION)
             partner = self._pair_at(gap, anchors, free, may_take, max_mismatch)

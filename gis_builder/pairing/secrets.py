@@ -98,7 +98,9 @@ def looks_mixed_or_long(value: str) -> bool:
 
 def holds_random(value: str) -> bool:
     """Whether a part of ten characters or more looks random, unlike a cookie with a setting."""
-    return any(looks_keyed(piece) and is_no_word(piece) for piece in _PIECE.findall(value))
+    return any(
+        looks_keyed(piece) and is_no_word(piece) for piece in _PIECE.findall(value)
+    )
 
 
 def could_be_password(value: str) -> bool:
@@ -108,7 +110,9 @@ def could_be_password(value: str) -> bool:
 
 def could_be_literal(value: str) -> bool:
     """As `could_be_password`, for quoted values: these may look like names that aren't about secrets."""
-    is_name = _NAME.fullmatch(value) is not None and _ABOUT_SECRETS.search(value) is not None
+    is_name = (
+        _NAME.fullmatch(value) is not None and _ABOUT_SECRETS.search(value) is not None
+    )
     return _could_be(value) and not is_name
 
 
@@ -116,7 +120,9 @@ def is_hard_password(value: str) -> bool:
     """As `could_be_password`, for prose and code: it must have a letter, and a digit or sign inside."""
     has_letter = any(c.isalpha() for c in value)
     core = value.strip(".:,;!?'-")
-    return has_letter and any(not c.isalpha() for c in core) and could_be_password(value)
+    return (
+        has_letter and any(not c.isalpha() for c in core) and could_be_password(value)
+    )
 
 
 def _could_be(value: str) -> bool:

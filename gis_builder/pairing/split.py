@@ -17,7 +17,13 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from gis_builder.settings import SPLITS, SplitSettings
-from gis_builder.store import DroppedPair, DuplicateCluster, IssuePair, IssueRef, IssueText
+from gis_builder.store import (
+    DroppedPair,
+    DuplicateCluster,
+    IssuePair,
+    IssueRef,
+    IssueText,
+)
 from pairkit.base.errors import ConfigError
 from pairkit.base.system.seeded import keyed_hash, keyed_unit
 from pairkit.dataset.making.group_splits import (
@@ -149,9 +155,13 @@ def split_groups(
 ) -> SplitResult:
     """Assign whole groups to the splits."""
     weighted = _weighted_groups(pairs, groups)
-    targets = _targets(settings, ratio, len(weighted.group_of_positive), len(weighted.names))
+    targets = _targets(
+        settings, ratio, len(weighted.group_of_positive), len(weighted.names)
+    )
     order = _even_order(refs, weighted, seed)
-    assigned = fill_splits(order, weighted.weights, [*targets.values()], exact=settings.exact)
+    assigned = fill_splits(
+        order, weighted.weights, [*targets.values()], exact=settings.exact
+    )
     positives = assigned[weighted.group_of_positive]
     if settings.exact:
         _trim_to_targets(positives, refs, pairs, weighted, assigned, targets, seed)
@@ -159,7 +169,9 @@ def split_groups(
     counts = np.bincount(assigned_codes, minlength=len(SPLITS)).tolist()
     sizes = dict(zip(SPLITS, counts, strict=True))
     requested = [split for split in SPLITS if targets[split]]
-    splits = requested + [split for split in SPLITS if sizes[split] and split not in requested]
+    splits = requested + [
+        split for split in SPLITS if sizes[split] and split not in requested
+    ]
     if settings.exact:
         _check_filled({split: sizes[split] for split in splits}, targets)
     rows = {split: round(size * (1 + ratio)) for split, size in sizes.items()}
@@ -170,7 +182,9 @@ def split_groups(
     return SplitResult(groups, issues, positives, wanted)
 
 
-def _weighted_groups(pairs: tuple[Indices, Indices], groups: Indices) -> _WeightedGroups:
+def _weighted_groups(
+    pairs: tuple[Indices, Indices], groups: Indices
+) -> _WeightedGroups:
     first, second = pairs
     order = np.lexsort((second, first))
     names, first_use, group, weights = np.unique(
@@ -184,7 +198,9 @@ def _weighted_groups(pairs: tuple[Indices, Indices], groups: Indices) -> _Weight
     rank[by_first_use] = np.arange(len(names))
     group_of_positive = np.empty(len(order), np.int64)
     group_of_positive[order] = rank[group]
-    return _WeightedGroups(names[by_first_use], weights[by_first_use], group_of_positive)
+    return _WeightedGroups(
+        names[by_first_use], weights[by_first_use], group_of_positive
+    )
 
 
 def _even_order(refs: RefTable, weighted: _WeightedGroups, seed: int) -> Indices:
@@ -192,7 +208,9 @@ def _even_order(refs: RefTable, weighted: _WeightedGroups, seed: int) -> Indices
     repos = refs.repo_at(weighted.names)
     hashes = [keyed_hash(seed, "group", name) for name in refs.at(weighted.names)]
     order = np.lexsort((np.array(hashes, np.uint64), repos))
-    repo_ids, starts, counts = np.unique(repos[order], return_index=True, return_counts=True)
+    repo_ids, starts, counts = np.unique(
+        repos[order], return_index=True, return_counts=True
+    )
     weights = weighted.weights[order]
     weight_before = np.cumsum(weights) - weights
     weight_before -= np.repeat(weight_before[starts], counts)
@@ -217,7 +235,9 @@ def _targets(
         targets = [_positives_of(size, ratio) for size in settings.sizes]
         if sum(targets) > positives:
             sizes = ",".join(f"{size:g}" for size in settings.sizes)
-            largest = ",".join(map(str, _largest_sizes(settings.fractions, ratio, positives)))
+            largest = ",".join(
+                map(str, _largest_sizes(settings.fractions, ratio, positives))
+            )
             raise ConfigError(
                 f"split_sizes = {sizes}: needs {sum(targets)} positives, but there are {positives};"
                 f" the largest possible sizes are {largest}"
@@ -231,7 +251,9 @@ def _positives_of(rows: float, ratio: float) -> int:
     return min(int(rows), at_least_one)
 
 
-def _largest_sizes(fractions: Sequence[float], ratio: float, positives: int) -> list[int]:
+def _largest_sizes(
+    fractions: Sequence[float], ratio: float, positives: int
+) -> list[int]:
     """The largest split sizes in these proportions that the positives suffice for."""
     most = int(positives * (1 + ratio)) + 1
     for rows in range(most, 0, -1):
@@ -262,7 +284,9 @@ def _trim_to_targets(
             firsts, seconds = (refs.at(side[members]) for side in pairs)
             ordered = sorted(
                 (keyed_hash(seed, "trim", first, second), first, second, member)
-                for first, second, member in zip(firsts, seconds, members.tolist(), strict=True)
+                for first, second, member in zip(
+                    firsts, seconds, members.tolist(), strict=True
+                )
             )
             positives[[member for *_, member in ordered[limit:]]] = NOWHERE
 

@@ -19,7 +19,13 @@ from gis_builder.pairing.text import has_word, render, template_lines
 from gis_builder.store import IssueRef, Store
 from gis_builder.store.decoding import Malformed, Node, Number, RepoName, decode
 from pairkit.base.cli.result_table import Printed, ResultTable
-from pairkit.base.errors import BadReply, ConfigError, DataError, PairkitError, RemoteError
+from pairkit.base.errors import (
+    BadReply,
+    ConfigError,
+    DataError,
+    PairkitError,
+    RemoteError,
+)
 from pairkit.base.printable import one_line
 
 _MAX_TITLE = 100  # characters in the table
@@ -147,7 +153,9 @@ def _search(
     command += ["--top", str(top), *where, "--before", f"created_at={before}"]
     # Tokens are for GitHub only.
     tokens = ("GITHUB_", "GH_")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(tokens)}
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(tokens)
+    }
     process = subprocess.run(  # noqa: S603 - our own command; the text comes by standard input
         command,
         input=text.encode("utf-8", "replace"),

@@ -184,7 +184,9 @@ def _clean_prose(text: str, removed: Counter[str]) -> str:
     return _cut_counted(text, notes, "duplicate_note", removed)
 
 
-def _cut_references(text: str, removed: Counter[str], partners: Collection[IssueRef]) -> str:
+def _cut_references(
+    text: str, removed: Counter[str], partners: Collection[IssueRef]
+) -> str:
     references = find_references(same_width(text))
     if not references:
         return text
@@ -193,7 +195,11 @@ def _cut_references(text: str, removed: Counter[str], partners: Collection[Issue
         removed["partner_reference" if is_partner else "issue_reference"] += 1
     spans = merge(text, [reference.span for reference in references])
     substitutes = dict(replaced_reference(text, span) for span in spans)
-    by_start = {start: substitute for (start, _), substitute in substitutes.items() if substitute}
+    by_start = {
+        start: substitute
+        for (start, _), substitute in substitutes.items()
+        if substitute
+    }
     return cut(text, substitutes, by_start)
 
 
@@ -238,7 +244,9 @@ def template_lines(issues: Iterable[Issue]) -> frozenset[str]:
     return frozenset(filter(_is_of_template, frequent))
 
 
-def without_template(text: str, template: Collection[str], removed: Counter[str]) -> str:
+def without_template(
+    text: str, template: Collection[str], removed: Counter[str]
+) -> str:
     """The text without these lines, except in code; they are counted."""
     if not template:
         return text

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self, cast
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    model_validator,
+)
 
 from gis_builder.settings.crawl_settings import CrawlSettings as CrawlSettings
 from gis_builder.settings.negative_strategies import STRATEGIES, Rank, qualified_name
@@ -43,7 +49,8 @@ class PoolSettings(Settings):
     )
 
 
-PAPER_SIZES = (18565.0, 1547.0, 1548.0)  # rows of train, validation, test in the papers' Table 7
+# Rows of train, validation, test in the papers' Table 7.
+PAPER_SIZES = (18565.0, 1547.0, 1548.0)
 PAPER_RATIO = 10622 / 11038  # negatives for each positive in the same table
 SPLITS = ("train", "validation", "test")
 
@@ -79,19 +86,21 @@ def _relations(value: object) -> object:
 def _negatives(value: object) -> str | Rank:
     is_known = value in STRATEGIES if isinstance(value, str) else callable(value)
     if not is_known:
-        raise ValueError(f"expected {', '.join(STRATEGIES)}, or in Python a function of texts")
+        raise ValueError(
+            f"expected {', '.join(STRATEGIES)}, or in Python a function of texts"
+        )
     return cast("str | Rank", value)
 
 
 class PairSettings(Settings):
     """The choice of positives and negatives."""
 
-    relations: Annotated[tuple[Relation, ...], BeforeValidator(_relations), Field(min_length=1)] = (
-        setting(
-            (Relation.DUPLICATE,),
-            "Relations whose pairs become positives: duplicate, same, reported, superseded, tracked, "
-            "part-of, or all.",
-        )
+    relations: Annotated[
+        tuple[Relation, ...], BeforeValidator(_relations), Field(min_length=1)
+    ] = setting(
+        (Relation.DUPLICATE,),
+        "Relations whose pairs become positives: duplicate, same, reported, superseded, tracked, "
+        "part-of, or all.",
     )
     min_same_probability: float = setting(
         0.0,
@@ -110,7 +119,9 @@ class PairSettings(Settings):
         ge=1,
     )
     negatives: Annotated[
-        Any, AfterValidator(_negatives), PlainSerializer(qualified_name, when_used="json")
+        Any,
+        AfterValidator(_negatives),
+        PlainSerializer(qualified_name, when_used="json"),
     ] = setting(
         "random",
         "How negatives are chosen: random (as in the papers), hard (most similar by BM25) or mixed (half "
@@ -152,17 +163,21 @@ def _sizes(value: object) -> object:
     except ValueError:
         sizes = ()
     if len(sizes) != len(SPLITS):
-        raise ValueError("expected three numbers such as 0.8,0.1,0.1 or 18565,1547,1548")
+        raise ValueError(
+            "expected three numbers such as 0.8,0.1,0.1 or 18565,1547,1548"
+        )
     return sizes
 
 
 class SplitSettings(Settings):
     """Sizes of train, validation and test: fractions that add up to 1, or exact numbers of rows."""
 
-    sizes: Annotated[tuple[float, float, float] | None, BeforeValidator(_sizes)] = setting(
-        None,
-        "Sizes of train, validation and test: three fractions, or three numbers of pairs. Default: all "
-        "pairs, in the papers' proportions.",
+    sizes: Annotated[tuple[float, float, float] | None, BeforeValidator(_sizes)] = (
+        setting(
+            None,
+            "Sizes of train, validation and test: three fractions, or three numbers of pairs. Default: all "
+            "pairs, in the papers' proportions.",
+        )
     )
 
     @model_validator(mode="after")
@@ -213,8 +228,12 @@ class BuildSettings(_DatasetSettings):
 class LimitSettings(Settings):
     """Limits on repositories, so that a few large ones don't dominate."""
 
-    min_closed: int = setting(1, "Minimum number of closed issues of a repository.", ge=1)
-    per_repo_max: int | None = setting(None, "Maximum number of positives of a repository.", ge=1)
+    min_closed: int = setting(
+        1, "Minimum number of closed issues of a repository.", ge=1
+    )
+    per_repo_max: int | None = setting(
+        None, "Maximum number of positives of a repository.", ge=1
+    )
 
 
 class ArchiveSettings(_DatasetSettings):

@@ -150,7 +150,9 @@ class CrawlSettings(Settings):
         """The parent of `/graphql`; on GitHub Enterprise it is `/api`, not `/api/v3`."""
         root = read_root(self.api_url)
         is_enterprise = root.path.endswith("/api/v3")
-        return replace(root, path=root.path.removesuffix("/v3")) if is_enterprise else root
+        return (
+            replace(root, path=root.path.removesuffix("/v3")) if is_enterprise else root
+        )
 
     @property
     def graphql_url(self) -> str:

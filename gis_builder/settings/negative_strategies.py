@@ -52,7 +52,9 @@ class NegativeStrategy:
                     f"negatives by {self.kind}: expected a list of indices of other texts for each of "
                     f"{len(texts)} texts; text {index} has none ({error})"
                 ) from error
-            if invalid := [partner for partner in indices if not 0 <= partner < len(texts)]:
+            if invalid := [
+                partner for partner in indices if not 0 <= partner < len(texts)
+            ]:
                 raise DataError(
                     f"negatives by {self.kind}: expected indices of {len(texts)} texts, got {invalid[0]}"
                 )
@@ -86,7 +88,8 @@ class Retriever:
 
         index = Bm25(texts)
 
-        @lru_cache(_CACHED_VECTORS)  # a cache of a method would keep the large index alive
+        # A cache of a method would keep the large index alive.
+        @lru_cache(_CACHED_VECTORS)
         def scores(position: int) -> Scores:
             """Score every text for the distinct words of the text at `position`."""
             return index.scores(texts[position])
@@ -97,12 +100,16 @@ class Retriever:
         """The texts most similar to the one at `position`, best first; ties in order of position."""
         from pairkit.similarity.bm25 import best
 
-        partners = (int(partner) for partner in best(self.scores(position), _RETRIEVED + 1))
+        partners = (
+            int(partner) for partner in best(self.scores(position), _RETRIEVED + 1)
+        )
         return [partner for partner in partners if partner != position][:_RETRIEVED]
 
     def share(self, first: int, second: int) -> float:
         """The larger of both directions' scores, each as a share of the query's score with itself."""
-        return max(self._relative_score(first, second), self._relative_score(second, first))
+        return max(
+            self._relative_score(first, second), self._relative_score(second, first)
+        )
 
     def _relative_score(self, query: int, document: int) -> float:
         scores = self.scores(query)

@@ -25,17 +25,23 @@ Number = Annotated[int, Meta(ge=1, le=MAX_NUMBER)]
 NumberOrNone = Annotated[int, Meta(ge=0, le=MAX_NUMBER)]  # 0 if there are none
 Count = Annotated[int, Meta(ge=0, le=_MAX_COUNT)]
 Id = Annotated[int, Meta(ge=0, le=MAX_ID)]
-DecimalId = Annotated[str, Meta(pattern=r"\A[0-9]{1,18}\Z")]  # GraphQL's encoding of large integers
-_REPO = r"(?!\.+/)[A-Za-z0-9._-]+/(?!\.+(?:#|\Z))[A-Za-z0-9._-]+"  # without `.` and `..`
+# GraphQL's encoding of large integers.
+DecimalId = Annotated[str, Meta(pattern=r"\A[0-9]{1,18}\Z")]
+_REPO = (
+    r"(?!\.+/)[A-Za-z0-9._-]+/(?!\.+(?:#|\Z))[A-Za-z0-9._-]+"  # without `.` and `..`
+)
 RepoName = Annotated[str, Meta(pattern=rf"\A{_REPO}\Z", max_length=200)]
 Reference = Annotated[str, Meta(pattern=rf"\A{_REPO}#[0-9]{{1,8}}\Z", max_length=200)]
 Login = Annotated[str, Meta(pattern=r"\A[^\x00-\x1f\x7f-\x9f\s]+\Z", max_length=200)]
-Word = Annotated[str, Meta(pattern=r"\A[A-Za-z_]{1,50}\Z")]  # of an enumeration that may grow
+# Of an enumeration that may grow.
+Word = Annotated[str, Meta(pattern=r"\A[A-Za-z_]{1,50}\Z")]
 Cursor = Annotated[str, Meta(max_length=2000)]
 Time = Annotated[datetime, Meta(tz=True)]
 
 # Any escape: a pair of surrogates, a lone surrogate, or another.
-_ESCAPE = re.compile(rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F]..)|.)", re.DOTALL)
+_ESCAPE = re.compile(
+    rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F]..)|.)", re.DOTALL
+)
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _PATH = re.compile(r"(.*) - at `(?:key in )?\$\.?(.*)`", re.DOTALL)
 
@@ -72,7 +78,9 @@ _DATE_MARKS = str.maketrans("年月년월\xa0\u202f", "----  ", "日일")
 _HALVES = {"AM": re.compile("上午|午前|오전"), "PM": re.compile("下午|午後|오후")}
 _MAX_TIME = 100  # characters
 
-EventKind = Literal["closed", "reopened", "marked_as_duplicate", "unmarked_as_duplicate"]
+EventKind = Literal[
+    "closed", "reopened", "marked_as_duplicate", "unmarked_as_duplicate"
+]
 EVENT_KINDS: tuple[EventKind, ...] = get_args(EventKind)
 
 T = TypeVar("T")
@@ -89,7 +97,9 @@ class Node(msgspec.Struct):
 def decode(body: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[T]) -> T:
     """Decode JSON; lone surrogates, which UTF-8 can't represent, become question marks."""
     try:
-        return decoder.decode(body if isinstance(body, msgspec.Raw) else replace_surrogates(body))
+        return decoder.decode(
+            body if isinstance(body, msgspec.Raw) else replace_surrogates(body)
+        )
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise Malformed(_explain(error)) from None
     except RecursionError:
@@ -113,7 +123,9 @@ def stamp(moment: datetime) -> str:
     return f"{moment.isoformat()[:19]}Z"  # five times as fast as strftime
 
 
-def parse_time(text: str, form: str = "", day_first: Callable[[], bool] | None = None) -> datetime:
+def parse_time(
+    text: str, form: str = "", day_first: Callable[[], bool] | None = None
+) -> datetime:
     """Parse a time of ISO 8601, RFC 2822 or JavaScript, in seconds or milliseconds, or as people write it.
 
     A time without a zone is UTC. `form` is a format of strptime, which is tried first. `day_first` is called
@@ -198,7 +210,8 @@ def _is_day_first(
     if order is not None:
         return order
     is_number = match["first"].isdecimal()
-    if not is_number or not match["second"].isdecimal():  # the other is the name of a month
+    # The other is the name of a month.
+    if not is_number or not match["second"].isdecimal():
         return is_number
     return "." in match["mark"] or (day_first is not None and day_first())
 

@@ -144,7 +144,9 @@ class Event:
     kind: str  # closed | reopened | marked_as_duplicate | unmarked_as_duplicate
     actor: str | None
     created_at: str
-    target: IssueRef | None = None  # the canonical issue of a mark or of a closing as duplicate
+    target: IssueRef | None = (
+        None  # the canonical issue of a mark or of a closing as duplicate
+    )
     target_is_pull: bool = False
     state_reason: str | None = None
 
@@ -199,7 +201,8 @@ class Verdict:
     confidence: float  # in [0, 1]
     reason: str  # a short code, counted in statistics.json
     evidence: tuple[Evidence, ...] = ()
-    relation: Relation = Relation.DUPLICATE  # to the targets; meaningless without targets
+    # To the targets; meaningless without targets.
+    relation: Relation = Relation.DUPLICATE
 
     @property
     def repos(self) -> set[str]:
@@ -249,7 +252,9 @@ class IssuePair:
         None  # None for a negative, and for two issues connected only through others
     )
     negative_kind: str = ""  # random | hard, for a negative
-    same_probability: float | None = None  # that a positive's issues describe the same problem
+    same_probability: float | None = (
+        None  # that a positive's issues describe the same problem
+    )
 
     def dropped(self, reason: str) -> DroppedPair:
         """The record of this pair if it is dropped."""

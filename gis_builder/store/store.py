@@ -22,7 +22,12 @@ from gis_builder.store.issue_records import (
     Tickets,
     TicketSite,
 )
-from gis_builder.store.store_tables import REPO_COLUMNS, StoredThread, repo_row, save_page
+from gis_builder.store.store_tables import (
+    REPO_COLUMNS,
+    StoredThread,
+    repo_row,
+    save_page,
+)
 from gis_builder.store.stored_rows import (
     RATE_LIMIT,
     CrawlTask,
@@ -35,7 +40,12 @@ from gis_builder.store.stored_rows import (
 )
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.address import is_loopback
-from pairkit.base.system.database import Schema, database_errors, open_database, transaction
+from pairkit.base.system.database import (
+    Schema,
+    database_errors,
+    open_database,
+    transaction,
+)
 from pairkit.base.system.folders import lock_folder
 
 VERSION = 1
@@ -111,9 +121,7 @@ class Store(AbstractContextManager["Store"]):
     @classmethod
     def open(cls, path: Path, *, create: bool = False) -> Store:
         """Open the store at `path`."""
-        absent = (
-            "no such store; run `gis import` or `gis crawl` first, or choose another working folder"
-        )
+        absent = "no such store; run `gis import` or `gis crawl` first, or choose another working folder"
         return cls(path, open_database(path, SCHEMA, create=create, absent=absent))
 
     def close(self) -> None:
@@ -137,11 +145,18 @@ class Store(AbstractContextManager["Store"]):
 
     def threads(self, repo: str, *, only_complete: bool = True) -> Iterator[Thread]:
         """Iterate over the threads of issues by number, one at a time in memory."""
-        return (stored.read() for stored in self.stored_threads(repo, only_complete=only_complete))
+        return (
+            stored.read()
+            for stored in self.stored_threads(repo, only_complete=only_complete)
+        )
 
-    def stored_threads(self, repo: str, *, only_complete: bool = True) -> Iterator[StoredThread]:
+    def stored_threads(
+        self, repo: str, *, only_complete: bool = True
+    ) -> Iterator[StoredThread]:
         """Iterate over threads that are converted to records only on request."""
-        return tables.threads(self.path, self.full_name(repo), 2 if only_complete else 0)
+        return tables.threads(
+            self.path, self.full_name(repo), 2 if only_complete else 0
+        )
 
     def thread(self, ref: IssueRef) -> Thread | None:
         """A thread, complete or not; None if the issue was not fetched."""
@@ -168,7 +183,9 @@ class Store(AbstractContextManager["Store"]):
 
     def usage(self) -> dict[str, Usage]:
         """Usage by repository; "" has that of requests for several repositories."""
-        rows = self._select("SELECT repo, points, requests, seconds FROM usage ORDER BY repo")
+        rows = self._select(
+            "SELECT repo, points, requests, seconds FROM usage ORDER BY repo"
+        )
         return {repo: Usage(*spent) for repo, *spent in rows}
 
     def tallies(self) -> dict[str, Tally]:
@@ -213,7 +230,9 @@ class Store(AbstractContextManager["Store"]):
         rows = self._select(f"SELECT {REPO_COLUMNS} FROM repos ORDER BY name")  # noqa: S608 - a constant
         return [repo_row(row) for row in rows]
 
-    def tasks(self, repo: str, kind: str, *, done: bool | None = None) -> list[CrawlTask]:
+    def tasks(
+        self, repo: str, kind: str, *, done: bool | None = None
+    ) -> list[CrawlTask]:
         """The tasks of a kind by key; `done` selects finished or open tasks."""
         rows = self._select(
             "SELECT key, cursor, state, done FROM tasks WHERE repo = ? AND kind = ? ORDER BY key",
@@ -238,14 +257,20 @@ class Store(AbstractContextManager["Store"]):
 
     def count_pending(self, repo: str) -> int:
         """Count the issues whose threads are to be fetched."""
-        return int(self._select("SELECT count(*) FROM wishes WHERE repo = ?", repo)[0][0])
+        return int(
+            self._select("SELECT count(*) FROM wishes WHERE repo = ?", repo)[0][0]
+        )
 
     def check_issues(self) -> None:
         """Raise DataError if there are no issues."""
         # An import that failed has stored issues, but no repository.
-        if not (self.repos() and self._select("SELECT 1 FROM issues WHERE NOT is_pull LIMIT 1")):
+        if not (
+            self.repos()
+            and self._select("SELECT 1 FROM issues WHERE NOT is_pull LIMIT 1")
+        ):
             raise DataError(
-                "contains no issues; run `gis import` or `gis crawl` first", path=self.path
+                "contains no issues; run `gis import` or `gis crawl` first",
+                path=self.path,
             )
 
     def count_threads(self, repo: str) -> int:
@@ -290,7 +315,9 @@ class Store(AbstractContextManager["Store"]):
     def set_meta(self, key: str, value: str) -> None:
         """Store a value in the table meta."""
         with self._transaction() as connection:
-            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+            connection.execute(
+                "INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value)
+            )
 
     def save(self, page: Page) -> None:
         """Store a page in one transaction."""
@@ -304,7 +331,11 @@ class Store(AbstractContextManager["Store"]):
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._lock, database_errors(self.path), transaction(self._connection) as connection:
+        with (
+            self._lock,
+            database_errors(self.path),
+            transaction(self._connection) as connection,
+        ):
             yield connection
 
     def _select(self, sql: str, *values: Any) -> list[Any]:
@@ -323,7 +354,8 @@ def working_folder(work: Path, *, create: bool = True) -> Iterator[None]:
             f"{work}: no such folder; run `gis import` or `gis crawl` first, or choose another"
         )
     with lock_folder(
-        work, "another gis process is using it; wait until it ends or choose another working folder"
+        work,
+        "another gis process is using it; wait until it ends or choose another working folder",
     ):
         yield
 

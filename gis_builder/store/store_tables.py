@@ -14,7 +14,14 @@ from typing import Any
 
 import msgspec
 
-from gis_builder.store.issue_records import Comment, Event, Issue, IssueRef, Kind, Thread
+from gis_builder.store.issue_records import (
+    Comment,
+    Event,
+    Issue,
+    IssueRef,
+    Kind,
+    Thread,
+)
 from gis_builder.store.stored_rows import CrawlTask, Page, RepoOutcome, RepoRow, Tally
 from pairkit.base.system.database import connect, database_errors
 
@@ -108,7 +115,9 @@ def kinds(path: Path, repo: str) -> dict[int, Kind]:
     """The kind of each known number of a repository."""
     kinds_by_number = {}
     with _snapshot(path) as connection:
-        for (number,) in connection.execute("SELECT number FROM missing WHERE repo = ?", (repo,)):
+        for (number,) in connection.execute(
+            "SELECT number FROM missing WHERE repo = ?", (repo,)
+        ):
             kinds_by_number[number] = Kind.MISSING
         sql = "SELECT number, is_pull FROM issues WHERE repo = ?"
         for number, is_pull in connection.execute(sql, (repo,)):
@@ -146,7 +155,9 @@ def _event(row: Sequence[Any]) -> Event:
     return Event(kind, actor, created_at, target, bool(is_pull), state_reason)
 
 
-_NEGATIVE_SAMPLE = "pool"  # kind of a task that stores a sample's order and is never done
+_NEGATIVE_SAMPLE = (
+    "pool"  # kind of a task that stores a sample's order and is never done
+)
 _TALLIES = {
     "issues": "SELECT repo, count(*) FROM issues WHERE NOT is_pull GROUP BY repo",
     "begun": "SELECT repo, count(*) FROM issues WHERE NOT is_pull AND depth > 0 GROUP BY repo",
@@ -190,28 +201,39 @@ def save_page(connection: sqlite3.Connection, page: Page) -> None:
     _save_repos(connection, page.repos)
     _save_threads(connection, page)
     insert_new = _INSERT_ISSUE.replace("OR REPLACE", "OR IGNORE")
-    connection.executemany(insert_new, (_issue_values(issue, 0) for issue in page.issues))
+    connection.executemany(
+        insert_new, (_issue_values(issue, 0) for issue in page.issues)
+    )
     connection.executemany(
         "INSERT OR REPLACE INTO missing VALUES (?, ?, ?, ?)",
         ((*ref, *absence) for ref, absence in page.missing.items()),
     )
     _save_top_ups(connection, page)
     _save_pending(connection, page)
-    connection.executemany("DELETE FROM tasks WHERE repo = ? AND kind = ?", page.dropped)
     connection.executemany(
-        "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?, ?)", map(_task_values, page.tasks)
+        "DELETE FROM tasks WHERE repo = ? AND kind = ?", page.dropped
     )
-    connection.executemany("INSERT OR IGNORE INTO warnings VALUES (?, ?)", page.warnings)
+    connection.executemany(
+        "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?, ?)",
+        map(_task_values, page.tasks),
+    )
+    connection.executemany(
+        "INSERT OR IGNORE INTO warnings VALUES (?, ?)", page.warnings
+    )
     connection.executemany(
         "INSERT INTO usage VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET points = points + excluded.points, "
         "requests = requests + excluded.requests, seconds = seconds + excluded.seconds",
         ((repo, *astuple(usage)) for repo, usage in page.usage.items()),
     )
-    connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", page.notes.items())
+    connection.executemany(
+        "INSERT OR REPLACE INTO meta VALUES (?, ?)", page.notes.items()
+    )
 
 
 def _save_repos(connection: sqlite3.Connection, rows: Iterable[RepoRow]) -> None:
-    sql = f"INSERT OR REPLACE INTO repos ({REPO_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?,?)"  # noqa: S608
+    sql = (
+        f"INSERT OR REPLACE INTO repos ({REPO_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?,?)"  # noqa: S608
+    )
     for row in rows:
         *plain, labels, listed = astuple(row)
         connection.execute(sql, (*plain, json.dumps(labels), listed))
@@ -222,7 +244,8 @@ def _save_threads(connection: sqlite3.Connection, page: Page) -> None:
     for thread in page.threads:
         ref = thread.issue.ref
         for table in ("comments", "events", "top_ups", "missing"):
-            connection.execute(f"DELETE FROM {table} WHERE repo = ? AND number = ?", ref)  # noqa: S608
+            statement = f"DELETE FROM {table} WHERE repo = ? AND number = ?"  # noqa: S608
+            connection.execute(statement, ref)
         depth = 1 if ref in unfinished else 2
         connection.execute(_INSERT_ISSUE, _issue_values(thread.issue, depth))
         for comment in thread.comments:
@@ -248,7 +271,9 @@ def _save_top_ups(connection: sqlite3.Connection, page: Page) -> None:
         connection.execute(sql, (*done.ref, done.part))
     for left in page.top_ups:
         values = (*left.ref, left.part, left.before, left.have)
-        connection.execute("INSERT OR REPLACE INTO top_ups VALUES (?, ?, ?, ?, ?)", values)
+        connection.execute(
+            "INSERT OR REPLACE INTO top_ups VALUES (?, ?, ?, ?, ?)", values
+        )
     connection.executemany(
         "UPDATE issues SET depth = 2 WHERE repo = ?1 AND number = ?2 AND depth = 1 "
         "AND NOT EXISTS (SELECT 1 FROM top_ups WHERE repo = ?1 AND number = ?2)",
@@ -264,10 +289,14 @@ def _save_pending(connection: sqlite3.Connection, page: Page) -> None:
         "AND NOT EXISTS (SELECT 1 FROM missing WHERE repo = ?1 AND number = ?2)",
         page.pending,
     )
-    connection.executemany("DELETE FROM wishes WHERE repo = ? AND number = ?", page.fetched)
+    connection.executemany(
+        "DELETE FROM wishes WHERE repo = ? AND number = ?", page.fetched
+    )
 
 
-_INSERT_ISSUE = "INSERT OR REPLACE INTO issues VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+_INSERT_ISSUE = (
+    "INSERT OR REPLACE INTO issues VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+)
 _INSERT_COMMENT = "INSERT OR REPLACE INTO comments VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 _INSERT_EVENT = "INSERT OR REPLACE INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 

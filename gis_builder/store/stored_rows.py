@@ -170,5 +170,6 @@ class Page(Struct):
         )
         counts = {name: len(getattr(self, name)) for name in counted}
         return (
-            ", ".join(f"{name} {count:,}" for name, count in counts.items() if count) or "progress"
+            ", ".join(f"{name} {count:,}" for name, count in counts.items() if count)
+            or "progress"
         )

@@ -147,7 +147,11 @@ class Dump:
         return self._rows("missing", _check_missing)
 
     def _rows(self, stem: str, check: Check[R]) -> Iterator[Row[R]]:
-        source = "issues" if stem == "comments" and _file(self.folder, stem) is None else stem
+        source = (
+            "issues"
+            if stem == "comments" and _file(self.folder, stem) is None
+            else stem
+        )
         path = _file(self.folder, source)
         if path is None:
             return
@@ -222,7 +226,9 @@ class SavedDump(Dump):
 
     def _rows(self, stem: str, check: Check[R]) -> Iterator[Row[R]]:
         for path in self._files:
-            rows = ((row, value) for row, kind, value in self._read(path) if kind == stem)
+            rows = (
+                (row, value) for row, kind, value in self._read(path) if kind == stem
+            )
             yield from self._checked(path, rows, check)
 
     def _read(self, path: Path) -> Iterator[tuple[int, str, Object]]:
@@ -232,14 +238,17 @@ class SavedDump(Dump):
             self.broken(error)
 
 
-def find_dumps(root: Path, repo: str | None = None, broken: BrokenRows | None = None) -> list[Dump]:
+def find_dumps(
+    root: Path, repo: str | None = None, broken: BrokenRows | None = None
+) -> list[Dump]:
     """Find folders of dumps, else JSON of other tools; `repo` is the repository of objects without one."""
     broken = broken or BrokenRows()
     if root.is_file():
         return [SavedDump(root, fallback=repo, broken=broken)]
     if not root.is_dir():
         raise DataError(
-            "no such file or folder; expected a saved tracker, see `gis import --help`", path=root
+            "no such file or folder; expected a saved tracker, see `gis import --help`",
+            path=root,
         )
     folders = {path.parent for path in root.rglob("*") if is_tracker_file(path)}
     if not folders and saved_files(root):
@@ -262,14 +271,18 @@ def closing_event(issue: Issue) -> Event | None:
     """The closing that an issue's own fields imply, for dumps without events."""
     if issue.state != "closed" or not issue.closed_at:
         return None
-    return Event("closed", issue.closed_by, issue.closed_at, state_reason=issue.state_reason)
+    return Event(
+        "closed", issue.closed_by, issue.closed_at, state_reason=issue.state_reason
+    )
 
 
 def _open_dump(folder: Path) -> Dump:
     path = folder / "repo.json"
     if not os.path.lexists(path):  # a broken link is an error, like any unreadable file
         return Dump(folder)
-    body = read_whole(path, _MAX_REPO_BYTES, remedy="keep only the repository's own keys")
+    body = read_whole(
+        path, _MAX_REPO_BYTES, remedy="keep only the repository's own keys"
+    )
     try:
         info = decode(body.removeprefix(_BYTE_ORDER_MARK), _REPO_FILE)
         stamp_or_none(info.created_at)  # raises if the year is impossible
@@ -296,7 +309,8 @@ def _file(folder: Path, stem: str) -> Path | None:
     files = [path for path in paths if os.path.lexists(path)]
     if len(files) > 1:
         raise DataError(
-            f"contains both {files[0].name} and {files[1].name}; keep one of them", path=folder
+            f"contains both {files[0].name} and {files[1].name}; keep one of them",
+            path=folder,
         )
     return files[0] if files else None
 

@@ -13,11 +13,15 @@ from html import unescape
 from pathlib import Path
 from typing import Any, NamedTuple
 
-_DECLARED = tomllib.loads(Path(__file__).with_name("markup.toml").read_text(encoding="utf-8"))
+_DECLARED = tomllib.loads(
+    Path(__file__).with_name("markup.toml").read_text(encoding="utf-8")
+)
 _FLAGS = re.MULTILINE | re.IGNORECASE
 _TICKS = re.compile(r"`+")
 # A text that begins and ends with a tag is HTML, such as Azure DevOps's; entities are replaced later.
-_HTML = re.compile(r"(?is)\s*<(?:div|p|span|br|ul|ol|h[1-6]|blockquote|pre)\b.*>(?:\s|&nbsp;)*\Z")
+_HTML = re.compile(
+    r"(?is)\s*<(?:div|p|span|br|ul|ol|h[1-6]|blockquote|pre)\b.*>(?:\s|&nbsp;)*\Z"
+)
 _MAX_DEPTH = 5  # of quotes in quotes
 ANY = "any"
 
@@ -34,7 +38,8 @@ class BlockRule(NamedTuple):
     """Finds the end of a block."""
 
     becomes: str
-    tags: re.Pattern[str]  # that close it or, if such blocks contain each other, open another
+    # That close it or, if such blocks contain each other, open another.
+    tags: re.Pattern[str]
 
     def end_of(self, text: str, position: int) -> re.Match[str] | None:
         """The closing tag; of unbalanced blocks the last one."""
@@ -66,9 +71,13 @@ class Markup:
         self.kind = kind
         blocks = [rule for rule in _DECLARED["blocks"] if kind in rule["kinds"]]
         self.signs = [rule["sign"] for rule in blocks]
-        openings = (f"(?P<_{number}>{rule['open']})" for number, rule in enumerate(blocks))
+        openings = (
+            f"(?P<_{number}>{rule['open']})" for number, rule in enumerate(blocks)
+        )
         self.opening = re.compile("|".join(openings), _FLAGS)
-        self.rules = {f"_{number}": _block_rule(rule) for number, rule in enumerate(blocks)}
+        self.rules = {
+            f"_{number}": _block_rule(rule) for number, rule in enumerate(blocks)
+        }
         self.inline = [
             InlineRule(rule["sign"], re.compile(rule["find"], _FLAGS), rule["replace"])
             for rule in _DECLARED["inline"]

@@ -72,7 +72,9 @@ class IssueObject(Node):
     def is_pull(self) -> bool:
         """Whether it is a pull request."""
         links = self.pull_request
-        return links is not None and (links.url is not None or links.html_url is not None)
+        return links is not None and (
+            links.url is not None or links.html_url is not None
+        )
 
 
 class CommentObject(Node):
@@ -165,4 +167,6 @@ def account_name(account: Account | None) -> str | None:
 
 def is_bot(account: Account | None) -> bool:
     """Whether an account is a bot."""
-    return account is not None and (account.type == "Bot" or account.login.endswith(_BOT))
+    return account is not None and (
+        account.type == "Bot" or account.login.endswith(_BOT)
+    )

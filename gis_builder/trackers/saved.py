@@ -22,13 +22,16 @@ from pairkit.base.system.text_lines import read_whole
 Object = dict[str, Any]
 Part = tuple[str, Object]  # "issues", "comments" or "events", and the REST object
 
-ADDRESS = re.compile(r"(?:/repos|//[^/]+)/([^/]+/[^/]+)/(?:issues|pulls?)/([0-9]{1,8})(?:[/#]|$)")
+ADDRESS = re.compile(
+    r"(?:/repos|//[^/]+)/([^/]+/[^/]+)/(?:issues|pulls?)/([0-9]{1,8})(?:[/#]|$)"
+)
 _COMMENT = re.compile(r"#issuecomment-([0-9]{1,18})$")
 GIVE_REPO = "give --repo owner/name"
 _REST_NAMES = {"createdAt": "created_at", "authorAssociation": "author_association"}
 _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _NEVER = "0001-"  # gh's year of a `closedAt` that is null
-_NEXT = re.compile(r"[^\s,]")  # the first character of a value, or a bracket of an array
+# The first character of a value, or a bracket of an array.
+_NEXT = re.compile(r"[^\s,]")
 
 
 def saved_files(folder: Path) -> list[Path]:
@@ -99,7 +102,8 @@ def _unwrapped(value: Any, repo: str | None) -> list[Any]:
         return [thread]
     objects = objects_in(value)
     if value.get("incomplete_results") or value.get("errors"):
-        objects.insert(0, {"incomplete_results": True})  # other faults follow from this one
+        # Other faults follow from this one.
+        objects.insert(0, {"incomplete_results": True})
     beside = _dicts(value.get("comments")) + _dicts(value.get("events"))
     return objects + [item for item in beside if is_known(item, repo)]
 
@@ -123,7 +127,9 @@ def values(path: Path) -> Iterator[tuple[int, Any]]:
                 yield row, value
                 row += 1
     except json.JSONDecodeError as error:
-        raise DataError(f"not JSON ({error.msg}); fix the file", path=path, row=row) from error
+        raise DataError(
+            f"not JSON ({error.msg}); fix the file", path=path, row=row
+        ) from error
     except (ValueError, RecursionError) as error:
         fault = "not JSON (nested too deep, or a number too large)"
         if isinstance(error, UnicodeError):
@@ -143,7 +149,8 @@ def _parts(value: Any, repo: str | None) -> Iterator[Part] | None:
         return None
     value = _without_nulls(value)
     home = value.get("repo")
-    if isinstance(value.get("issues"), list) and isinstance(home, str):  # of an IETF group
+    # Of an IETF group.
+    if isinstance(value.get("issues"), list) and isinstance(home, str):
         items = _dicts(value["issues"]) + _dicts(value.get("pulls"))
         return chain.from_iterable(_listed(item, home) for item in items)
     is_listed = "createdAt" in value or value.get("state") in ("OPEN", "CLOSED")
@@ -177,7 +184,9 @@ def _embedded_comments(value: Object, repo: str | None) -> Iterator[Part]:
     # A text has no time of its own.
     last_time = value.get("closed_at") or value.get("updated_at")
     url = _url(value, repo)
-    comments: list[Any] = list(_dicts(value.get("comment_data") or value.get("comments_data")))
+    comments: list[Any] = list(
+        _dicts(value.get("comment_data") or value.get("comments_data"))
+    )
     if isinstance(value.get("comments"), list):
         comments += value["comments"]
     for number, comment in enumerate(comments, 1):

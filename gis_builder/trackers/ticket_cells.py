@@ -121,7 +121,11 @@ class Ticket(NamedTuple):
 
 def objects_in(value: Any, depth: int = 5) -> list[Any]:
     """The objects in a wrapper such as `{"issues": [...]}`, or the value itself."""
-    if not isinstance(value, dict) or not depth or "title" in roles_of(tuple(flat(value))):
+    if (
+        not isinstance(value, dict)
+        or not depth
+        or "title" in roles_of(tuple(flat(value)))
+    ):
         return [value]
     wrappers = {key: inner for key, inner in value.items() if _WRAPPER.fullmatch(key)}
     lists = [inner for inner in wrappers.values() if isinstance(inner, list)]
@@ -168,7 +172,10 @@ def flat(value: Mapping[str, Any]) -> dict[str, Any]:
     if "fields" in value and "key" in value:  # Jira
         key = cell_text(value["key"])
         root = cell_text(value.get("self")).partition("/rest/")[0]
-        merged |= {"repo": key.rpartition("-")[0], "web url": root and f"{root}/browse/{key}"}
+        merged |= {
+            "repo": key.rpartition("-")[0],
+            "web url": root and f"{root}/browse/{key}",
+        }
     if "creation_time" in merged:
         # Bugzilla's first comment is the description, and `url` is not its page.
         comments = _at(merged, "comments")
@@ -191,10 +198,14 @@ def cells_of(value: Any, columns: Columns, *, are_links: bool) -> Cells:
     """The values of each role in a row of a table or in a JSON object."""
     if not isinstance(value, dict | tuple):
         raise Malformed(f"{type(value).__name__}, expected a JSON object")
-    names, values = (tuple(value), tuple(value.values())) if isinstance(value, dict) else value
+    names, values = (
+        (tuple(value), tuple(value.values())) if isinstance(value, dict) else value
+    )
     kind = other_kind(names)
     if kind and not columns:
-        raise Malformed(f"is {kind}; import only tickets, or give their columns with --columns")
+        raise Malformed(
+            f"is {kind}; import only tickets, or give their columns with --columns"
+        )
     indices = roles_of(names, tuple(columns.items()))
     is_link = are_links or ("title" not in indices and "duplicate_of" in indices)
     missing = [role for role in (LINK if is_link else TICKET) if role not in indices]
@@ -268,9 +279,13 @@ def read_ticket(cells: Cells, value: Any, time_of: TimeOf) -> Ticket:
     """The ticket, or only its links, in the cells of a row or object."""
     own_id = plain_id(one_text(cells, "id"))
     if not _ID.fullmatch(own_id):
-        raise Malformed(f"id: expected one line of 1 to 200 characters; fix it, {_OR_SKIP}")
+        raise Malformed(
+            f"id: expected one line of 1 to 200 characters; fix it, {_OR_SKIP}"
+        )
     if _ROUNDED.fullmatch(own_id):
-        raise Malformed(f"id {own_id} was rounded by a spreadsheet; export ids as text, {_OR_SKIP}")
+        raise Malformed(
+            f"id {own_id} was rounded by a spreadsheet; export ids as text, {_OR_SKIP}"
+        )
     links = tuple(dict.fromkeys(_links(cells, value, own_id)))
     if "title" not in cells:
         return Ticket(own_id, links)
@@ -291,7 +306,9 @@ def _links(cells: Cells, value: Any, own_id: str) -> Iterator[Link]:
     relation = one_text(cells, "relation")
     for role in ("duplicate_of", "duplicated_by", "links"):
         for text in _texts(cells, role):
-            yield Link(own_id, f"{relation} {text}".strip(), "links" if relation else role)
+            yield Link(
+                own_id, f"{relation} {text}".strip(), "links" if relation else role
+            )
     if isinstance(value, dict):
         formal = list(_formal_links(value, own_id))
         yield from formal
@@ -313,7 +330,9 @@ def _issue(cells: Cells, kind: str, time_of: TimeOf) -> Issue:
     resolution = comparable(one_text(cells, "resolution"))
     is_duplicate = any(map(_DUPLICATE.fullmatch, (state, resolution)))
     is_resolved = not _UNRESOLVED.fullmatch(resolution.strip("-").lower())
-    is_closed = is_duplicate or is_resolved or _CLOSED.fullmatch(state.lower()) is not None
+    is_closed = (
+        is_duplicate or is_resolved or _CLOSED.fullmatch(state.lower()) is not None
+    )
     if closed_at and not _OPEN.match(state.lower()):
         is_closed = True
     issue = Issue(
@@ -334,7 +353,9 @@ def _issue(cells: Cells, kind: str, time_of: TimeOf) -> Issue:
     if not is_closed:
         return issue
     reason = "duplicate" if is_duplicate else "completed"
-    return replace(issue, state="closed", state_reason=reason, closed_at=closed_at or updated_at)
+    return replace(
+        issue, state="closed", state_reason=reason, closed_at=closed_at or updated_at
+    )
 
 
 def _comments(
@@ -348,11 +369,17 @@ def _comments(
         items = next(filter(None, lists), [])
     else:
         parts = (text.split(";", 2) for text in _texts(cells, "comments"))
-        items = [dict(zip(("created", "author", "text"), part, strict=False)) for part in parts]
+        items = [
+            dict(zip(("created", "author", "text"), part, strict=False))
+            for part in parts
+        ]
     for number, item in enumerate(map(_dict, items), 1):
         values = list(item.values())
         roles = roles_of(tuple(item))
-        fields = {role: [values[index] for index in indices] for role, indices in roles.items()}
+        fields = {
+            role: [values[index] for index in indices]
+            for role, indices in roles.items()
+        }
         body = to_markdown(one_text(fields, "body"), kind)
         if (body or "created_at" not in fields) and item.get("system") is not True:
             try:
@@ -361,7 +388,9 @@ def _comments(
                 if isinstance(value, dict):
                     raise
                 continue  # another column of remarks
-            yield Comment(number, one_text(fields, "author") or None, "NONE", when, body)
+            yield Comment(
+                number, one_text(fields, "author") or None, "NONE", when, body
+            )
 
 
 def nested_roles(value: Mapping[str, Any]) -> dict[str, str]:
@@ -395,7 +424,9 @@ def _formal_links(value: Mapping[str, Any], own_id: str) -> Iterator[Link]:
                 source = next(map(cell_text, _at(item, rule["source"])), own_id)
             for target in map(cell_text, _at(item, rule["target"])):
                 address = _GITLAB_API.search(target)
-                if address is not None and address[1] == cell_text(value.get("project_id")):
+                if address is not None and address[1] == cell_text(
+                    value.get("project_id")
+                ):
                     target = address[2]
                 cell = f"{rule.get('words', relation)} {target}"
                 if rule.get("only", "") in cell:

@@ -13,7 +13,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from gis_builder.store.decoding import Malformed, RepoName, convert, date_order, parse_time, stamp
+from gis_builder.store.decoding import (
+    Malformed,
+    RepoName,
+    convert,
+    date_order,
+    parse_time,
+    stamp,
+)
 from gis_builder.trackers.saved import is_known, values
 from gis_builder.trackers.ticket_cells import (
     LINK_ROLES,
@@ -43,7 +50,8 @@ _KINDS = (*TABLES, ".jsonl", ".ndjson", ".json")
 UNREADABLE = {
     **dict.fromkeys((".xml", ".rss"), "XML can't be read; export CSV or JSON"),
     **dict.fromkeys(
-        (".zip", ".tar", ".tgz"), "archives can't be read; unpack it and give the folder"
+        (".zip", ".tar", ".tgz"),
+        "archives can't be read; unpack it and give the folder",
     ),
 }
 _OTHER_FILES = re.compile(  # of GitLab's project export and of backups
@@ -63,7 +71,9 @@ class ImportOptions:
 
     links: Path | None = None  # a table of duplicate links
     columns: Mapping[str, str] = field(default_factory=dict)
-    repo: str | None = None  # repository of all tickets, and of GitHub's objects that name none
+    repo: str | None = (
+        None  # repository of all tickets, and of GitHub's objects that name none
+    )
     skip_broken: bool = False
     link_columns: Mapping[str, str] = field(default_factory=dict)  # of `links`
     date_format: str = ""  # of strptime; empty: see `parse_time`
@@ -78,7 +88,9 @@ class ImportOptions:
         if self.link_columns and not self.links:
             raise ConfigError("--link-columns: give the file of links too, as --links")
         try:
-            datetime.strptime(datetime(2024, 1, 31).strftime(self.date_format), self.date_format)
+            datetime.strptime(
+                datetime(2024, 1, 31).strftime(self.date_format), self.date_format
+            )
         except ValueError:
             raise ConfigError(
                 f"date_format = {self.date_format!r}: expected such as %d/%m/%Y %H:%M"
@@ -149,9 +161,14 @@ class TicketFile:
         try:
             for row, value in self._objects():
                 try:
-                    yield row, value, cells_of(value, self.columns, are_links=self.are_links)
+                    yield (
+                        row,
+                        value,
+                        cells_of(value, self.columns, are_links=self.are_links),
+                    )
                 except Malformed as error:
-                    if isinstance(value, tuple):  # a missing column, so it holds for all rows
+                    # A missing column, so it holds for all rows.
+                    if isinstance(value, tuple):
                         self.broken(DataError(str(error), path=self.path))
                         return
                     self.broken(DataError(str(error), path=self.path, row=row))
@@ -162,7 +179,9 @@ class TicketFile:
         """How each column or key of the first rows is read."""
         for _, value, cells in islice(self.cells(), _PREVIEW_ROWS):
             is_object = isinstance(value, dict)
-            names, values = (tuple(value), tuple(value.values())) if is_object else value
+            names, values = (
+                (tuple(value), tuple(value.values())) if is_object else value
+            )
             indices = roles_of(names, tuple(self.columns.items()))
             roles = {names[index]: role for role in cells for index in indices[role]}
             if is_object:
@@ -171,7 +190,10 @@ class TicketFile:
             kind = (file_kind(self.path), *required)
             for name, cell in zip(names, values, strict=True):
                 if name not in NESTED or not isinstance(cell, dict):
-                    yield kind, self._column_read(name, roles.get(name, _NOT_USED), cell)
+                    yield (
+                        kind,
+                        self._column_read(name, roles.get(name, _NOT_USED), cell),
+                    )
 
     def _column_read(self, name: str, role: str, cell: Any) -> ColumnRead:
         text = cell_text(cell).strip()
@@ -202,7 +224,9 @@ class TicketFile:
             orders.update(date_order(one_text(cells, role)) for role in _TIMES)
         orders.discard(None)
         if len(orders) != 1:
-            fault = "have both orders" if orders else "can have the day or the month first"
+            fault = (
+                "have both orders" if orders else "can have the day or the month first"
+            )
             raise DataError(
                 f"dates such as 03/04/2024 {fault}; give --date-format %d/%m/%Y or %m/%d/%Y"
                 ", with the time if there is one, such as %d/%m/%Y %H:%M",

@@ -29,7 +29,15 @@ from pairkit.base.openai_api.refusals import Refusal, RefusedCall, read_json
 from pairkit.base.printable import one_line
 
 # Fields that `extra` must not set.
-_RESERVED = {"model", "messages", "n", "stream", "max_tokens", "max_completion_tokens", "headers"}
+_RESERVED = {
+    "model",
+    "messages",
+    "n",
+    "stream",
+    "max_tokens",
+    "max_completion_tokens",
+    "headers",
+}
 _SECRET = re.compile(
     r'"([^"]*(?:(?:api|access|secret|private)[_-]?key|token|secret|password|authorization))":',
     re.IGNORECASE,
@@ -48,7 +56,9 @@ _NO_SYSTEM = re.compile(
     re.IGNORECASE,
 )
 _MAX_MISSES = 2  # refusals of a question in the format, before it is asked without
-_MERGED = 1_000_000  # stands for them if a question is asked without a system message, too
+_MERGED = (
+    1_000_000  # stands for them if a question is asked without a system message, too
+)
 _FORMAT = re.compile(
     r"response_?format|json_?(?:schema|object|mode)|structured|guided|grammar|requested parameters",
     re.IGNORECASE,
@@ -59,7 +69,9 @@ _MAX_NAME_CHARS = 200  # of a model's name or a finish_reason
 _MAX_MODELS = 5000
 _EVENT = re.compile(rb"\s*data:")
 # Lines of an event stream without data, which some servers send around a JSON response, too.
-_NO_DATA = re.compile(rb"^(?:(?::|event:|id:|retry:).*|data:[ \t]*\[DONE\][ \t\r]*)$", re.MULTILINE)
+_NO_DATA = re.compile(
+    rb"^(?:(?::|event:|id:|retry:).*|data:[ \t]*\[DONE\][ \t\r]*)$", re.MULTILINE
+)
 _PARTS = ("content", "reasoning_content", "reasoning", "refusal")
 _BLOCKED = re.compile(r'block_?reason": "|"filtered": true', re.IGNORECASE)
 _MAYBE_BILLED = frozenset((408, 424, 504, 524))  # timeouts, and failures of the model
@@ -78,7 +90,8 @@ class Dialect:
     """The request format that one server accepts, adapted after each refusal."""
 
     def __init__(self, name: str, settings: LlmSettings) -> None:
-        if secret := _SECRET.search(json.dumps(settings.extra, default=str)):  # it is saved
+        # It is saved.
+        if secret := _SECRET.search(json.dumps(settings.extra, default=str)):
             raise ConfigError(
                 f"llm {name}: extra has {secret[1]}; name an environment variable with the key in api_key_env"
                 f" of [llm.{name}], and remove it from extra"
@@ -90,7 +103,9 @@ class Dialect:
             )
         self._name = name
         self._settings = settings
-        sampling = {name: getattr(settings, name) for name in ("temperature", "top_p", "seed")}
+        sampling = {
+            name: getattr(settings, name) for name in ("temperature", "top_p", "seed")
+        }
         self._chosen: dict[str, Any] = {
             name: value for name, value in sampling.items() if value is not None
         }
@@ -99,7 +114,8 @@ class Dialect:
         # Whether the server has answered a request with it.
         self._has_format = False
         self._has_system = False
-        self.misses = Counter[AskKey]()  # unexplained refusals of each question with the format
+        # Unexplained refusals of each question with the format.
+        self.misses = Counter[AskKey]()
         # OpenAI's newer models accept only the newer name, most other servers only the older one.
         first = settings.api.limit_field
         self._limits = sorted(LIMIT_NAMES, key=lambda limit: limit != first)
@@ -234,11 +250,17 @@ def _from_events(body: bytes) -> Any:
     finish = None
     whole: dict[str, Any] = {}
     for event in re.finditer(rb"^data:[ \t]*(\{.*)", body, re.MULTILINE):
-        whole |= {name: value for name, value in read_json(event[1]).items() if value is not None}
+        whole |= {
+            name: value
+            for name, value in read_json(event[1]).items()
+            if value is not None
+        }
         for choice in _objects(whole.pop("choices", None))[:1]:
             parts += _objects([choice.get("delta") or choice.get("message")])
             finish = choice.get("finish_reason") or finish
-    message = {name: "".join(_text(part.get(name)) for part in parts) for name in _PARTS}
+    message = {
+        name: "".join(_text(part.get(name)) for part in parts) for name in _PARTS
+    }
     has_choice = finish or any(message.values())
     choices = [{"message": message, "finish_reason": finish}] if has_choice else []
     return {"choices": choices, **whole}
@@ -289,7 +311,9 @@ def reply_of(value: Any) -> LlmReply:
 
 def _misplaced(message: dict[str, Any]) -> str:
     """The JSON that some servers return as reasoning or as the arguments of a tool; empty without any."""
-    calls = _objects([call.get("function") for call in _objects(message.get("tool_calls"))])
+    calls = _objects(
+        [call.get("function") for call in _objects(message.get("tool_calls"))]
+    )
     texts = [call.get("arguments") for call in calls[:1]]
     texts += [message.get("reasoning_content"), message.get("reasoning")]
     for text in texts:
@@ -340,7 +364,9 @@ def call_error(name: str, refused: RefusedCall) -> CallFailed | PairkitError:
             " again to continue"
         )
     if not refusal.may_pass:
-        return CallFailed("rejected", detail, retry=False, final=refusal.cause == "question")
+        return CallFailed(
+            "rejected", detail, retry=False, final=refusal.cause == "question"
+        )
     return CallFailed(
         "rate_limited" if refusal.status in (429, 498) else "server_error",
         detail,
@@ -391,4 +417,6 @@ def _broken(problem: str, body: Any) -> CallFailed:
     excerpt = type(body).__name__
     if isinstance(body, str):
         excerpt = one_line(body, _EXCERPT_CHARS)
-    return CallFailed("broken_reply", f"status 200, but {problem}: {excerpt}", maybe_billed=True)
+    return CallFailed(
+        "broken_reply", f"status 200, but {problem}: {excerpt}", maybe_billed=True
+    )

@@ -10,7 +10,13 @@ from difflib import get_close_matches
 from functools import cached_property
 from ipaddress import ip_address
 
-from llm_labeler.clients.chat_completions import Dialect, call_error, models_of, read_body, reply_of
+from llm_labeler.clients.chat_completions import (
+    Dialect,
+    call_error,
+    models_of,
+    read_body,
+    reply_of,
+)
 from llm_labeler.clients.llms import Provider
 from llm_labeler.records import Ask, CallFailed, LlmReply, Prices, TokenUsage
 from llm_labeler.settings import LlmSettings
@@ -23,7 +29,9 @@ from pairkit.base.printable import one_line
 from pairkit.base.system.address import Address, read_address
 
 _PRICES = {
-    host: models for provider in PROVIDERS.values() for host, models in provider.prices.items()
+    host: models
+    for provider in PROVIDERS.values()
+    for host, models in provider.prices.items()
 }
 _SEPARATOR = re.compile(r"[/:@]")  # between maker, model and variant
 # Models without open weights: every other server of one is a gateway.
@@ -64,7 +72,8 @@ def find_prices(settings: LlmSettings, address: Address) -> Prices:
 def _published(settings: LlmSettings, address: Address) -> Sequence[float] | None:
     if address.host in _PRICES:
         return _look_up(address.host, settings.model)
-    _, _, model = settings.model.rpartition("/")  # gateways prefix the maker: openai/gpt-4o
+    # Gateways prefix the maker: openai/gpt-4o.
+    _, _, model = settings.model.rpartition("/")
     of_openai = _look_up("api.openai.com", model)
     if of_openai:
         return of_openai
@@ -94,14 +103,20 @@ class ServerProvider(Provider):
     """One LLM on a server."""
 
     def __init__(
-        self, name: str, settings: LlmSettings, *, environ: Mapping[str, str] = os.environ
+        self,
+        name: str,
+        settings: LlmSettings,
+        *,
+        environ: Mapping[str, str] = os.environ,
     ) -> None:
         """Check the settings without connecting."""
         if not settings.model:
             raise ConfigError(f"llm {name}: no model; set model in [llm.{name}]")
         self.address = _find_address(name, settings)
         parameters = _answer_parameters(name, settings, self.address)
-        super().__init__(name, settings, parameters, find_prices(settings, self.address))
+        super().__init__(
+            name, settings, parameters, find_prices(settings, self.address)
+        )
         self.has_batches = settings.api.has_batches
         self._settings = settings
         self.dialect = Dialect(name, settings)
@@ -129,7 +144,8 @@ class ServerProvider(Provider):
 
     async def check(self) -> None:
         """Check the key, the connection, and that the server's list of models, if any, has the model."""
-        if self.address.host == ANTHROPIC_HOST:  # its list of models has another protocol
+        # Its list of models has another protocol.
+        if self.address.host == ANTHROPIC_HOST:
             _ = self.channel
             return
         try:
@@ -139,7 +155,11 @@ class ServerProvider(Provider):
                 raise self._auth_error(refused.refusal) from refused
             return  # a server without a list may have the model
         except NoAnswer as missed:
-            remedy = "start the server" if _is_private(self.address.host) else "check the network"
+            remedy = (
+                "start the server"
+                if _is_private(self.address.host)
+                else "check the network"
+            )
             raise RemoteError(
                 f"llm {self.name}: can't be reached at {self.address.url} ({missed.detail}); {remedy}, or set"
                 f" base_url in [llm.{self.name}]"
@@ -155,7 +175,9 @@ class ServerProvider(Provider):
             form = self.dialect.form(ask)
             try:
                 body = {**self.dialect.body(ask, form), "stream": False}
-                answer = await self.channel.post("/chat/completions", body, most_bytes=_MAX_BYTES)
+                answer = await self.channel.post(
+                    "/chat/completions", body, most_bytes=_MAX_BYTES
+                )
                 reply = reply_of(read_body(answer))
             except NoAnswer as missed:
                 raise CallFailed(
@@ -168,10 +190,11 @@ class ServerProvider(Provider):
             except RefusedCall as refused:
                 if self.dialect.adapt(ask, form, refused.refusal):
                     continue
-                if (
-                    form.format and ask.key in self.dialect.misses
-                ):  # repeat it, then leave out the format
-                    raise CallFailed("rejected", str(refused), maybe_billed=True) from refused
+                # Repeat it, then leave out the format.
+                if form.format and ask.key in self.dialect.misses:
+                    raise CallFailed(
+                        "rejected", str(refused), maybe_billed=True
+                    ) from refused
                 raise await self.explain(refused) from refused
             else:
                 self.dialect.answered(ask, form)
@@ -183,7 +206,9 @@ class ServerProvider(Provider):
         if refusal.cause == "key":
             return self._auth_error(refusal)
         if 300 <= refusal.status < 400:
-            target = one_line(refused.headers.get("location", "elsewhere").partition("?")[0])
+            target = one_line(
+                refused.headers.get("location", "elsewhere").partition("?")[0]
+            )
             return ConfigError(
                 f"llm {self.name}: {self.address.url} redirects to {target}; set this address as base_url in"
                 f" [llm.{self.name}]"
@@ -214,10 +239,14 @@ class ServerProvider(Provider):
         """The server's models; empty if the list can't be read."""
         return models_of(await self.channel.get("/models"))
 
-    def _no_such_model(self, models: list[str], refusal: Refusal | None = None) -> ConfigError:
+    def _no_such_model(
+        self, models: list[str], refusal: Refusal | None = None
+    ) -> ConfigError:
         close = get_close_matches(self.model, models, _SHOWN_MODELS, cutoff=0.3)
         others = [model for model in models if model not in close]
-        shown = [one_line(model, _SHOWN_CHARS) for model in (close + others)[:_SHOWN_MODELS]]
+        shown = [
+            one_line(model, _SHOWN_CHARS) for model in (close + others)[:_SHOWN_MODELS]
+        ]
         listed = "it lists none; base_url usually ends in /v1"
         if shown:
             more = ", …" if len(models) > len(shown) else ""

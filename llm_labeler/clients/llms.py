@@ -11,7 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-from llm_labeler.records import Ask, CallFailed, LlmReply, Prices, TokenUsage, content_hash
+from llm_labeler.records import (
+    Ask,
+    CallFailed,
+    LlmReply,
+    Prices,
+    TokenUsage,
+    content_hash,
+)
 from llm_labeler.settings import FUNCTION, LabelSettings, LlmSettings
 from llm_labeler.settings.providers import PRICES_AS_OF
 from pairkit.base.cli.result_table import Printed, ResultTable
@@ -36,9 +43,12 @@ class Provider(Protocol):
     rpm: int | None
     tpm: int | None
     attempts: int
-    key_variable: str | None = None  # environment variable with the key; None: no key is needed
+    key_variable: str | None = (
+        None  # environment variable with the key; None: no key is needed
+    )
     leaves_machine: bool = False  # whether texts may be sent to another machine
-    refused: set[str]  # fields of requests that its server doesn't know; stored with the answers
+    # Fields of requests that its server doesn't know; stored with the answers.
+    refused: set[str]
 
     def __init__(
         self, name: str, settings: LlmSettings, parameters_text: str, prices: Prices
@@ -146,7 +156,9 @@ def known_llms(settings: LabelSettings) -> Llms:
     return Llms(llms)
 
 
-def build(name: str, settings: LlmSettings, function: LlmFunction | None = None) -> Provider:
+def build(
+    name: str, settings: LlmSettings, function: LlmFunction | None = None
+) -> Provider:
     """Make the provider of one `[llm.NAME]`, without reading keys or connecting."""
     # Import only the libraries of this kind.
     if settings.kind == FUNCTION:
@@ -165,12 +177,16 @@ def build_all(
 ) -> dict[str, Provider]:
     """Make the providers of several LLMs, by name."""
     distinct = dict.fromkeys(names)
-    return {name: build(name, settings.llm[name], functions.get(name)) for name in distinct}
+    return {
+        name: build(name, settings.llm[name], functions.get(name)) for name in distinct
+    }
 
 
 def parameters_of(providers: Mapping[str, Provider]) -> dict[str, tuple[str, str]]:
     """The parameters of each LLM: their hash, and the parameters as JSON."""
-    return {name: (llm.parameters, llm.parameters_text) for name, llm in providers.items()}
+    return {
+        name: (llm.parameters, llm.parameters_text) for name, llm in providers.items()
+    }
 
 
 class FunctionProvider(Provider):
@@ -183,15 +199,21 @@ class FunctionProvider(Provider):
             raise ConfigError(
                 f"llm {name}: no function; pass one from Python, as llm={{{name!r}: your_function}}"
             )
-        parameters = json.dumps({"kind": FUNCTION, "model": settings.model}, sort_keys=True)
+        parameters = json.dumps(
+            {"kind": FUNCTION, "model": settings.model}, sort_keys=True
+        )
         prices = (
-            Prices(0.0, 0.0) if settings.local else Prices(settings.price_in, settings.price_out)
+            Prices(0.0, 0.0)
+            if settings.local
+            else Prices(settings.price_in, settings.price_out)
         )
         super().__init__(name, settings, parameters, prices)
         self.leaves_machine = not settings.local
         self._function = function
         self._max_tokens = settings.max_tokens
-        self._threads = ThreadPoolExecutor(self.concurrency, thread_name_prefix=f"llm-{name}")
+        self._threads = ThreadPoolExecutor(
+            self.concurrency, thread_name_prefix=f"llm-{name}"
+        )
 
     def max_usage(self, ask: Ask) -> TokenUsage:
         """The bytes of the prompt and `max_tokens`, as the usage of a function is unknown."""
@@ -205,10 +227,13 @@ class FunctionProvider(Provider):
                 answer: object = await self._function(prompt)  # type: ignore[misc]  # it is async
             else:
                 loop = asyncio.get_running_loop()
-                answer = await loop.run_in_executor(self._threads, self._function, prompt)
+                answer = await loop.run_in_executor(
+                    self._threads, self._function, prompt
+                )
                 if inspect.isawaitable(answer):
                     answer = await answer
-        except (TimeoutError, ConnectionError) as error:  # repeated; any other error ends the run
+        # Repeated; any other error ends the run.
+        except (TimeoutError, ConnectionError) as error:
             reason = "timeout" if isinstance(error, TimeoutError) else "connection"
             raise CallFailed(reason, one_line(str(error)), maybe_billed=True) from error
         if not isinstance(answer, str):

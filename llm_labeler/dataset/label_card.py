@@ -81,8 +81,13 @@ def _counts(counts: Mapping[str, Any]) -> str:
         parts.append("By what the negative changes:")
         parts.append(table(["", "triplets"], [*changes.items()]))
 
-    by_llm = [(_code(name), *(llm[p] for p in POLARITIES)) for name, llm in counts["llms"].items()]
-    parts.append("By proposing LLM; a pair that several LLMs proposed is counted for each:")
+    by_llm = [
+        (_code(name), *(llm[p] for p in POLARITIES))
+        for name, llm in counts["llms"].items()
+    ]
+    parts.append(
+        "By proposing LLM; a pair that several LLMs proposed is counted for each:"
+    )
     parts.append(table(["", *POLARITIES], by_llm))
     return "\n\n".join(parts)
 
@@ -91,11 +96,16 @@ def _method(run: Mapping[str, Any], texts: Mapping[str, str], *, by_rules: bool)
     settings = run["settings"]
     ensemble = settings["ensemble"]
     aggregation = ensemble["aggregation"]
-    llms = [(_code(name), llm["kind"], _code(llm["model"])) for name, llm in run["llms"].items()]
+    llms = [
+        (_code(name), llm["kind"], _code(llm["model"]))
+        for name, llm in run["llms"].items()
+    ]
     parts = [
         table(["name", "kind", "model"], llms),
         f"{texts['size']}: {settings['size']}.",
-        texts["method"].format(aggregation=aggregation, meaning=AGGREGATIONS[aggregation].meaning),
+        texts["method"].format(
+            aggregation=aggregation, meaning=AGGREGATIONS[aggregation].meaning
+        ),
     ]
     if by_rules:
         return "\n\n".join(parts)
@@ -126,7 +136,9 @@ def write(
     split_rows = DatasetSplits(rows, split_of, graded=graded)
     dropped = dict(sorted(rows.dropped.items()))
     counts = {**split_rows.counts(), "dropped_pairs": dropped, **statistics}
-    card = label_card(counts, run, card_files(split_rows.frames), graded=split_rows.graded)
+    card = label_card(
+        counts, run, card_files(split_rows.frames), graded=split_rows.graded
+    )
     with dataset_folder(out) as folder:
         for config, splits in split_rows.frames.items():
             for split, frame in splits.items():

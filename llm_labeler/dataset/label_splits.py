@@ -46,7 +46,12 @@ _CANDIDATES: dict[str, Any] = {
     "key": pl.UInt64,  # sort key of the rows of a split; null: not a row
 }
 # The sort key and the id of a triplet, and the indices of its candidates.
-_TRIPLETS = {"key": pl.UInt64, "id": pl.UInt32, "positive": pl.UInt32, "negative": pl.UInt32}
+_TRIPLETS = {
+    "key": pl.UInt64,
+    "id": pl.UInt32,
+    "positive": pl.UInt32,
+    "negative": pl.UInt32,
+}
 
 # The unit interval of draws is cut in this order.
 _DRAWN = ("test", "validation", "train")
@@ -92,7 +97,9 @@ class DatasetRows:
                     "candidate": candidate.candidate,
                     "proposed": candidate.polarity,
                     "llms": candidate.llms,
-                    "votes": [{"judge": vote.judge, "vote": vote.vote} for vote in pair.votes],
+                    "votes": [
+                        {"judge": vote.judge, "vote": vote.vote} for vote in pair.votes
+                    ],
                     "label": pair.label,
                     "reason": pair.reason,
                     "change": candidate.change,
@@ -194,7 +201,9 @@ class DatasetRows:
 class DatasetSplits:
     """The rows by configuration and split; their order by hash mixes labels and texts."""
 
-    def __init__(self, rows: DatasetRows, split_of: Mapping[str, str], *, graded: bool) -> None:
+    def __init__(
+        self, rows: DatasetRows, split_of: Mapping[str, str], *, graded: bool
+    ) -> None:
         self._source = rows
         table = rows.table().with_row_index("id")
         order = ("split", "key", "id")
@@ -205,7 +214,9 @@ class DatasetSplits:
         self.graded = graded or not self._rows["label"].is_in([0.0, 1.0]).all()
 
         triplets = pl.DataFrame(rows.triplet_rows, schema=_TRIPLETS)
-        triplets = triplets.with_columns(split=table["split"].gather(triplets["id"])).sort(order)
+        triplets = triplets.with_columns(
+            split=table["split"].gather(triplets["id"])
+        ).sort(order)
         positives = table[triplets["positive"]]
         negatives = table[triplets["negative"]]
         self._triplet_splits = triplets["split"]
@@ -216,7 +227,9 @@ class DatasetSplits:
             configs["default"] = self._pairs()
             configs["positive"] = self._positives()
         configs["triplet"] = self._triplets(positives, negatives)
-        self.frames = {name: _by_split(frame) for name, frame in configs.items() if frame.height}
+        self.frames = {
+            name: _by_split(frame) for name, frame in configs.items() if frame.height
+        }
 
     def counts(self) -> dict[str, Any]:
         """Counts by split and polarity, and by LLM; a pair is counted for each LLM that proposed it."""
@@ -225,7 +238,9 @@ class DatasetSplits:
             for name in llms:
                 by_llm.setdefault(name, dict.fromkeys(POLARITIES, 0))[polarity] += 1
         counts: dict[str, Any] = {
-            "splits": {split: self._counts_of(number) for number, split in enumerate(SPLITS)},
+            "splits": {
+                split: self._counts_of(number) for number, split in enumerate(SPLITS)
+            },
             "llms": dict(sorted(by_llm.items())),
         }
         if self._source.triplets:
@@ -262,9 +277,13 @@ class DatasetSplits:
     def _positives(self) -> pl.DataFrame:
         rows = self._rows.filter(polarity="positive")
         _, texts = self._source.texts_at(rows["text"])
-        return rows.select(texts.alias("anchor"), pl.col("candidate").alias("positive"), "split")
+        return rows.select(
+            texts.alias("anchor"), pl.col("candidate").alias("positive"), "split"
+        )
 
-    def _triplets(self, positives: pl.DataFrame, negatives: pl.DataFrame) -> pl.DataFrame:
+    def _triplets(
+        self, positives: pl.DataFrame, negatives: pl.DataFrame
+    ) -> pl.DataFrame:
         """The triplets, in tasks that make only triplets with their provenance."""
         ids, texts = self._source.texts_at(positives["text"])
         triplets = pl.DataFrame(
@@ -292,7 +311,10 @@ class DatasetSplits:
 
 
 def _by_split(frame: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    return {split: frame.filter(split=number).drop("split") for number, split in enumerate(SPLITS)}
+    return {
+        split: frame.filter(split=number).drop("split")
+        for number, split in enumerate(SPLITS)
+    }
 
 
 def split_texts(
@@ -314,7 +336,9 @@ def split_texts(
 
 
 def _assign_splits(
-    sizes: npt.NDArray[np.int64], draws: npt.NDArray[np.float64], settings: TextSplitSettings
+    sizes: npt.NDArray[np.int64],
+    draws: npt.NDArray[np.float64],
+    settings: TextSplitSettings,
 ) -> Indices:
     """The split of every group from the number of its texts and its random draw; all (group,)."""
     total = int(sizes.sum())

@@ -86,7 +86,9 @@ def _file_values(path: Path, columns: Columns) -> Values:
         )
     match format_of(path):
         case ".txt" if columns:
-            raise ConfigError(f"{path}: a text file has no columns; leave out --columns")
+            raise ConfigError(
+                f"{path}: a text file has no columns; leave out --columns"
+            )
         case ".txt":
             return ((str(path), row, line) for row, line in read_text_lines(path))
         case ".jsonl" | ".ndjson":
@@ -98,7 +100,9 @@ def _file_values(path: Path, columns: Columns) -> Values:
             return _frame_values(TablePart(str(path), path), columns)
 
 
-def _record_values(records: Iterable[tuple[int, Any]], where: str, columns: Columns) -> Values:
+def _record_values(
+    records: Iterable[tuple[int, Any]], where: str, columns: Columns
+) -> Values:
     """The values of the column that the first object decides; anything else than an object is a value."""
     names: list[str] = []
     column = ""
@@ -115,7 +119,9 @@ def _record_values(records: Iterable[tuple[int, Any]], where: str, columns: Colu
             column = (
                 columns["text"]
                 if columns and "text" in columns
-                else text_column(names, where, columns, chain([record], following), strings)
+                else text_column(
+                    names, where, columns, chain([record], following), strings
+                )
             )
         has_value = has_value or column in record
         yield where, row, record.get(column)
@@ -126,7 +132,9 @@ def _record_values(records: Iterable[tuple[int, Any]], where: str, columns: Colu
 def _frame_values(part: TablePart, columns: Columns) -> Values:
     frame, first = part.read(columns)
     strings = [name for name in frame.columns if frame[name].dtype == pl.String]
-    column = text_column(frame.columns, part.where, columns, frame.iter_rows(named=True), strings)
+    column = text_column(
+        frame.columns, part.where, columns, frame.iter_rows(named=True), strings
+    )
     if columns is None and first > 1 and len(column.split()) >= _HEADER_WORDS:
         raise DataError(
             "the name of its only column is a sentence, so the header line seems to be missing: give"
@@ -268,7 +276,9 @@ def read_existing_pairs(
         if left is not None:
             left -= splits[split].height
     if not any(rows.height for rows in splits.values()):
-        why = f" ({format_counts(dropped)}; see the [input] settings)" if dropped else ""
+        why = (
+            f" ({format_counts(dropped)}; see the [input] settings)" if dropped else ""
+        )
         raise DataError(f"holds no pairs to judge{why}", path=source_name(source))
     splits = _sample_pairs(splits, settings.draw, seed)
     name = source_name(source)
@@ -281,7 +291,9 @@ def _filtered(rows: pl.DataFrame, is_kept: list[bool]) -> pl.DataFrame:
     return rows.filter(pl.Series(is_kept, dtype=pl.Boolean))
 
 
-def _reasons(rows: pl.DataFrame, settings: InputSettings, limit: int | None) -> list[str | None]:
+def _reasons(
+    rows: pl.DataFrame, settings: InputSettings, limit: int | None
+) -> list[str | None]:
     """Why each row is unusable (None: usable), up to the row where `limit` usable ones are reached."""
     reasons = list[str | None]()
     seen = set[str]()
@@ -305,7 +317,9 @@ def _sample_pairs(
     if count is None:
         return splits
     pairs = ((split, pair) for split, rows in splits.items() for pair in rows[PAIR])
-    chosen = set(nsmallest(count, pairs, key=lambda pair: keyed_hash(seed, "draw", *pair)))
+    chosen = set(
+        nsmallest(count, pairs, key=lambda pair: keyed_hash(seed, "draw", *pair))
+    )
     sample = {}
     for split, rows in splits.items():
         is_chosen = [(split, pair) in chosen for pair in rows[PAIR]]

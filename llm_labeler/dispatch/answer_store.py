@@ -11,9 +11,28 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from llm_labeler.dispatch.budget import MAX_AMOUNT, Spending, charge, charge_answer, picodollars
-from llm_labeler.records import Ask, AskKey, Failure, LlmReply, StoredAnswer, Task, TokenUsage
-from pairkit.base.system.database import Schema, database_errors, open_database, transaction
+from llm_labeler.dispatch.budget import (
+    MAX_AMOUNT,
+    Spending,
+    charge,
+    charge_answer,
+    picodollars,
+)
+from llm_labeler.records import (
+    Ask,
+    AskKey,
+    Failure,
+    LlmReply,
+    StoredAnswer,
+    Task,
+    TokenUsage,
+)
+from pairkit.base.system.database import (
+    Schema,
+    database_errors,
+    open_database,
+    transaction,
+)
 
 _APPLICATION = 0x4C41_4231  # "LAB1": identifies the file type
 
@@ -50,9 +69,7 @@ CREATE TABLE batches (
 """
 
 # fields of requests that a server doesn't know; earlier stores of this version lack the table
-_REFUSED = (
-    "CREATE TABLE IF NOT EXISTS refused (llm, parameters, field, UNIQUE (llm, parameters, field))"
-)
+_REFUSED = "CREATE TABLE IF NOT EXISTS refused (llm, parameters, field, UNIQUE (llm, parameters, field))"
 
 SCHEMA = Schema("label store", _APPLICATION, 1, _TABLES)
 
@@ -89,8 +106,12 @@ _OF_TEXTS = (
 )
 _OF_KEY = f"SELECT {ANSWER} FROM answers WHERE {SAME_KEY}"  # noqa: S608 - constants
 _FAILURES = f"SELECT {FAILURE} FROM failures ORDER BY {KEY}"  # noqa: S608 - constants
-_SAVE_ANSWER = f"INSERT OR REPLACE INTO answers ({ANSWER}) VALUES ({', '.join('?' * 12)})"  # noqa: S608 - constants
-_SAVE_FAILURE = f"INSERT OR REPLACE INTO failures ({FAILURE}) VALUES ({', '.join('?' * 9)})"  # noqa: S608
+_SAVE_ANSWER = (
+    f"INSERT OR REPLACE INTO answers ({ANSWER}) VALUES ({', '.join('?' * 12)})"  # noqa: S608 - constants
+)
+_SAVE_FAILURE = (
+    f"INSERT OR REPLACE INTO failures ({FAILURE}) VALUES ({', '.join('?' * 9)})"  # noqa: S608
+)
 _DELETE_FAILURE = f"DELETE FROM failures WHERE {SAME_KEY}"  # noqa: S608 - constants
 _HAS_ANSWER = "SELECT 1 FROM answers WHERE llm = ? AND parameters = ? LIMIT 1"
 _REFUSED_FIELDS = "SELECT field FROM refused WHERE llm = ? AND parameters = ?"
@@ -98,17 +119,27 @@ _ADD_REFUSED = "INSERT OR IGNORE INTO refused VALUES (?, ?, ?)"
 
 # Batches.
 _COLUMNS = "batch_id, llm, state, keys, requests, prompt_tokens, completion_tokens, picodollars"
-_SAVE_BATCH = (
-    f"INSERT OR REPLACE INTO batches ({_COLUMNS}, files) VALUES (?, ?, ?, ?, ?, ?, ?, ?, '{{}}')"  # noqa: S608
+_SAVE_BATCH = f"INSERT OR REPLACE INTO batches ({_COLUMNS}, files) VALUES (?, ?, ?, ?, ?, ?, ?, ?, '{{}}')"  # noqa: S608
+_BATCHES = (
+    f"SELECT {_COLUMNS} FROM batches WHERE ?1 IS NULL OR llm = ?1 ORDER BY batch_id"  # noqa: S608
 )
-_BATCHES = f"SELECT {_COLUMNS} FROM batches WHERE ?1 IS NULL OR llm = ?1 ORDER BY batch_id"  # noqa: S608
 _DELETE_BATCH = "DELETE FROM batches WHERE batch_id = ?"
 
 # Spending.
-_ADDED = ("requests", "prompt_tokens", "completion_tokens", "picodollars", "unpriced", "estimated")
+_ADDED = (
+    "requests",
+    "prompt_tokens",
+    "completion_tokens",
+    "picodollars",
+    "unpriced",
+    "estimated",
+)
 _ADD = (
     "INSERT INTO spending VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "  # noqa: S608 - constants
-    + ", ".join(f"{column} = min({column} + excluded.{column}, {MAX_AMOUNT})" for column in _ADDED)
+    + ", ".join(
+        f"{column} = min({column} + excluded.{column}, {MAX_AMOUNT})"
+        for column in _ADDED
+    )
 )
 _SPENT = f"SELECT llm, {', '.join(_ADDED)} FROM spending"  # noqa: S608 - constants
 # Unfinished calls and batches at their upper bounds.
@@ -206,7 +237,9 @@ class SubmittedBatch:
         """The charge until it is collected."""
         single = charge(self.max_usage, self.cost)
         size = len(self.keys)
-        return replace(single, requests=size, unpriced=size * single.unpriced, estimated=size)
+        return replace(
+            single, requests=size, unpriced=size * single.unpriced, estimated=size
+        )
 
 
 def _batch_row(batch: SubmittedBatch) -> Row:
@@ -236,10 +269,14 @@ def _row_batch(row: Row) -> SubmittedBatch:
 
 
 def _add_spending(connection: sqlite3.Connection, llm: str, spent: Spending) -> None:
-    connection.execute(_ADD, (llm, *(min(number, MAX_AMOUNT) for number in astuple(spent))))
+    connection.execute(
+        _ADD, (llm, *(min(number, MAX_AMOUNT) for number in astuple(spent)))
+    )
 
 
-def _spending_by_llm(connection: sqlite3.Connection, *queries: str) -> dict[str, Spending]:
+def _spending_by_llm(
+    connection: sqlite3.Connection, *queries: str
+) -> dict[str, Spending]:
     sums: dict[str, Spending] = {}
     for query in queries:
         for llm, *numbers in connection.execute(query):
@@ -273,7 +310,9 @@ class AnswerStore:
 
     # Calls.
 
-    def unanswered(self, asks: Sequence[Ask], *, retry_final: bool = False) -> list[Ask]:
+    def unanswered(
+        self, asks: Sequence[Ask], *, retry_final: bool = False
+    ) -> list[Ask]:
         """The unanswered ones of a few questions in order, in one query and without repeats.
 
         With `retry_final`, final rejections and answers without text count as unanswered.
@@ -284,7 +323,9 @@ class AnswerStore:
         distinct = list(by_key.values())
         values = (_keys_json(distinct), not retry_final)
         with database_errors(self.path):
-            answered = {index for (index,) in self._connection.execute(_ANSWERED, values)}
+            answered = {
+                index for (index,) in self._connection.execute(_ANSWERED, values)
+            }
         return [ask for index, ask in enumerate(distinct) if index not in answered]
 
     def usages(self, asks: Sequence[Ask]) -> list[tuple[Ask, TokenUsage]]:
@@ -296,7 +337,12 @@ class AnswerStore:
     def begin(self, key: AskKey, max_usage: TokenUsage, cost: float | None) -> int:
         """Record, before it is made, that a call begins; return the id of the attempt."""
         money = None if cost is None else picodollars(cost)
-        row = (*_key_row(key), max_usage.prompt_tokens, max_usage.completion_tokens, money)
+        row = (
+            *_key_row(key),
+            max_usage.prompt_tokens,
+            max_usage.completion_tokens,
+            money,
+        )
         with database_errors(self.path):
             return int(self._connection.execute(_BEGIN, row).lastrowid or 0)
 
@@ -326,7 +372,9 @@ class AnswerStore:
 
     # Results.
 
-    def answers(self, tasks: Collection[Task], text_ids: Iterable[str]) -> Iterator[StoredAnswer]:
+    def answers(
+        self, tasks: Collection[Task], text_ids: Iterable[str]
+    ) -> Iterator[StoredAnswer]:
         """Answers in order of text, task, LLM, prompt and parameters."""
         task_list = json.dumps(sorted(tasks))
         with database_errors(self.path):
@@ -348,8 +396,13 @@ class AnswerStore:
         """Fields that the server of an LLM doesn't know, after adding `more`."""
         with self._writing() as connection:
             connection.execute(_REFUSED)
-            connection.executemany(_ADD_REFUSED, [(llm, parameters, field) for field in more])
-            return {field for (field,) in connection.execute(_REFUSED_FIELDS, (llm, parameters))}
+            connection.executemany(
+                _ADD_REFUSED, [(llm, parameters, field) for field in more]
+            )
+            return {
+                field
+                for (field,) in connection.execute(_REFUSED_FIELDS, (llm, parameters))
+            }
 
     def failures(self) -> Iterator[Failure]:
         """Questions that failed, in the order of `answers`."""
@@ -407,7 +460,9 @@ class AnswerStore:
 
     def _first_row(self, sql: str, *values: Any) -> tuple[Any, ...] | None:
         with database_errors(self.path):
-            row: tuple[Any, ...] | None = self._connection.execute(sql, values).fetchone()
+            row: tuple[Any, ...] | None = self._connection.execute(
+                sql, values
+            ).fetchone()
             return row
 
     @contextmanager

@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING
 
 from llm_labeler.clients.llms import Provider
 from llm_labeler.dispatch.answer_store import AnswerStore, SubmittedBatch, chunks
-from llm_labeler.dispatch.budget import MAX_MISFITS, Budget, BudgetSpent, Reservation, Spending
+from llm_labeler.dispatch.budget import (
+    MAX_MISFITS,
+    Budget,
+    BudgetSpent,
+    Reservation,
+    Spending,
+)
 from llm_labeler.dispatch.openai_batches import (
     ENDED,
     BatchDraft,
@@ -54,7 +60,9 @@ async def run_batch(
     servers = {llm: _with_batches(providers[llm]) for llm in asks}
     tasks = {}
     for llm, questions in asks.items():
-        batcher = _Batcher(servers[llm], store, budget, meter, poll_s, retry_final=retry_final)
+        batcher = _Batcher(
+            servers[llm], store, budget, meter, poll_s, retry_final=retry_final
+        )
         tasks[llm] = asyncio.create_task(batcher.run(questions))
     return await finish(tasks, meter, asyncio.ALL_COMPLETED, keep_going=keep_going)
 
@@ -90,8 +98,10 @@ class _Batcher:
         self._retry_final = retry_final
         self._server = OpenAiBatches(provider, poll_s)
         self._draft = BatchDraft()  # the next batch
-        self._reservations: dict[str, Reservation] = {}  # of this process's batches, by custom id
-        self._collected: set[AskKey] = set()  # answered by batches of an earlier process
+        # Of this process's batches, by custom id.
+        self._reservations: dict[str, Reservation] = {}
+        # Answered by batches of an earlier process.
+        self._collected: set[AskKey] = set()
         self._discount = 0.5 if provider.address.host == self._server.maker else 1.0
 
     async def run(self, asks: Iterable[Ask]) -> None:
@@ -102,7 +112,9 @@ class _Batcher:
             questions = self._unanswered(asks)
             first = next(questions, None)
             if first is not None and await self._ask_directly(first):
-                await self._submit_all(chain(self._store.unanswered([first]), questions))
+                await self._submit_all(
+                    chain(self._store.unanswered([first]), questions)
+                )
                 await self._collect_all()
         finally:  # after an error, free the reservations; submitted batches may still be billed
             for reservation in self._draft.reservations.values():
@@ -160,7 +172,9 @@ class _Batcher:
         """Reserve the bound of a question; while it doesn't fit, submit the draft and wait."""
         cost = self._cost(max_usage)
         while True:
-            reservation = self._budget.reserve(self._provider.name, max_usage, cost, in_bulk=True)
+            reservation = self._budget.reserve(
+                self._provider.name, max_usage, cost, in_bulk=True
+            )
             if reservation is not None:
                 return reservation
             await self._submit()
@@ -177,7 +191,9 @@ class _Batcher:
         file_id = await self._server.upload(draft)
         name = self._provider.name
         cost = self._cost(draft.max_usage)
-        batch = SubmittedBatch(name, draft.tag, _STARTING, draft.keys, draft.max_usage, cost)
+        batch = SubmittedBatch(
+            name, draft.tag, _STARTING, draft.keys, draft.max_usage, cost
+        )
         self._reservations |= draft.reservations
         self._draft = BatchDraft()
         self._store.save_batch(batch)
@@ -224,8 +240,13 @@ class _Batcher:
                 f" ({status.problems or 'no reason given'}); fix the cause, then run the same command again"
             )
         lines = await self._server.results(status)
-        results = await read_results(self._provider, batch, status.state, lines, self._discount)
-        failures = [(failure, results.charges[name]) for name, failure in results.failures.items()]
+        results = await read_results(
+            self._provider, batch, status.state, lines, self._discount
+        )
+        failures = [
+            (failure, results.charges[name])
+            for name, failure in results.failures.items()
+        ]
         self._store.collect_batch(batch, results.answers.values(), failures)
         self._settle(batch, results)
         if results.problem is not None:
@@ -233,7 +254,10 @@ class _Batcher:
 
     def _settle(self, batch: SubmittedBatch, results: BatchResults) -> None:
         """Replace the reservation of a batch, or the bound counted by an earlier process, by its usage."""
-        charges = {name: results.charges[name] for name in (*results.answers, *results.failures)}
+        charges = {
+            name: results.charges[name]
+            for name in (*results.answers, *results.failures)
+        }
         spent = sum(charges.values(), Spending())
         self._meter.spent += spent
         if self._reservations.keys().isdisjoint(batch.keys):

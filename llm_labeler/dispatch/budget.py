@@ -34,7 +34,9 @@ _PICO = 10**12
 _SHARE = 4  # unfinished calls reserve at most this fraction of the rest: a quarter
 _NO_EXCESS = [Fraction(1)] * 3
 
-MAX_MISFITS = 1000  # consecutive questions that don't fit into the budget before a worker stops
+MAX_MISFITS = (
+    1000  # consecutive questions that don't fit into the budget before a worker stops
+)
 MAX_AMOUNT = 1 << 62  # the sum of two still fits SQLite's integers
 
 
@@ -114,7 +116,9 @@ def charge_answer(answer: StoredAnswer) -> Spending:
     return charge(usage, answer.cost, estimated=answer.estimated)
 
 
-def charge(usage: TokenUsage, cost: float | None, *, estimated: bool = False) -> Spending:
+def charge(
+    usage: TokenUsage, cost: float | None, *, estimated: bool = False
+) -> Spending:
     """The spending of one attempt."""
     return Spending(
         requests=1,
@@ -134,11 +138,15 @@ class BudgetSpent(Exception):  # noqa: N818 - named after the event
         super().__init__(f"{limit} has no room for the call")
 
 
-def check_prices(settings: BudgetSettings, prices: Mapping[str, Prices], spent: Spending) -> None:
+def check_prices(
+    settings: BudgetSettings, prices: Mapping[str, Prices], spent: Spending
+) -> None:
     """Refuse a cost limit if a price is unknown."""
     if settings.max_cost is None:
         return
-    unknown = sorted(llm for llm, price in prices.items() if price.cost(TokenUsage(1, 1)) is None)
+    unknown = sorted(
+        llm for llm, price in prices.items() if price.cost(TokenUsage(1, 1)) is None
+    )
     if unknown:
         name = f"llm.{unknown[0]}"
         raise ConfigError(
@@ -191,12 +199,20 @@ class Budget:
         self._kept_back = Amounts(*kept_back)
 
     def reserve(
-        self, llm: str, max_usage: TokenUsage, cost: float | None, *, in_bulk: bool = False
+        self,
+        llm: str,
+        max_usage: TokenUsage,
+        cost: float | None,
+        *,
+        in_bulk: bool = False,
     ) -> Reservation | None:
         """Reserve the bound of a call; None if it has to wait for other calls."""
         max_amounts = Amounts(1, max_usage.total, picodollars(cost or 0.0))
         excess = self._excess.get(llm, _NO_EXCESS)
-        raised = [ceil(amount * ratio) for amount, ratio in zip(max_amounts, excess, strict=True)]
+        raised = [
+            ceil(amount * ratio)
+            for amount, ratio in zip(max_amounts, excess, strict=True)
+        ]
         amounts = Amounts(*raised)
         fits = self._fits(amounts, share=1 if in_bulk else _SHARE)
         if not fits or not (in_bulk or self._may_begin(llm, amounts)):

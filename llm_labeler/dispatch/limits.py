@@ -22,7 +22,9 @@ _DETAIL_CHARS = 200
 _NON_LETTERS = re.compile(r"[\W\d_]+")  # counts and ids differ between equal refusals
 _OUTAGE_S = 60.0  # shorter outages of an LLM that has answered don't stop it
 
-_SLACK_S = 0.05  # sleeping is inexact: a start may be so late without delaying the next ones
+_SLACK_S = (
+    0.05  # sleeping is inexact: a start may be so late without delaying the next ones
+)
 _MINUTE_S = 60.0 + 2 * _SLACK_S
 
 _MIN_PAUSE_S = 0.2
@@ -135,14 +137,18 @@ class TokenBucket:
 class RateLimiter:
     """Admits calls to one server; all times are those of the event loop."""
 
-    def __init__(self, llm: str, concurrency: int, rpm: int | None, tpm: int | None) -> None:
+    def __init__(
+        self, llm: str, concurrency: int, rpm: int | None, tpm: int | None
+    ) -> None:
         self._llm = llm
         self._concurrency = concurrency
         self._allowed = float(concurrency)
         self._in_flight = 0
         self._requests = TokenBucket(rpm)
         self._tokens = TokenBucket(tpm)
-        self._expected: float | None = None  # tokens per call, averaged over answered calls
+        self._expected: float | None = (
+            None  # tokens per call, averaged over answered calls
+        )
         self._lock = asyncio.Lock()
         self._freed = asyncio.Event()
         self._paused_at = float("-inf")
@@ -215,7 +221,9 @@ class RateLimiter:
         for_tokens_s = self._tokens.wait_s(now, self._expected_tokens(max_usage))
         return max(self._paused_until - now, for_requests_s, for_tokens_s)
 
-    def _pause(self, admission: Admission, now: float, requested_s: float | None) -> None:
+    def _pause(
+        self, admission: Admission, now: float, requested_s: float | None
+    ) -> None:
         if requested_s is None:
             # Calls that started before the last pause don't prolong it.
             if admission.started_at < self._paused_at:

@@ -31,7 +31,13 @@ from llm_labeler.records import (
 )
 from pairkit.base.errors import BadReply, ConfigError, PairkitError, RemoteError
 from pairkit.base.openai_api.credentials import OPENAI_HOST
-from pairkit.base.openai_api.refusals import NoAnswer, Refusal, RefusedCall, patiently, read_json
+from pairkit.base.openai_api.refusals import (
+    NoAnswer,
+    Refusal,
+    RefusedCall,
+    patiently,
+    read_json,
+)
 from pairkit.base.printable import one_line
 
 if TYPE_CHECKING:
@@ -65,7 +71,9 @@ class BatchDraft:
     reservations: dict[str, Reservation] = field(default_factory=dict)
     max_usage: TokenUsage = field(default_factory=lambda: TokenUsage(0, 0))
 
-    def add(self, ask: Ask, line: bytes, max_usage: TokenUsage, reservation: Reservation) -> None:
+    def add(
+        self, ask: Ask, line: bytes, max_usage: TokenUsage, reservation: Reservation
+    ) -> None:
         """Add a question."""
         name = custom_id(ask.key)
         self.lines.append(line)
@@ -110,7 +118,12 @@ class OpenAiBatches:
     def line(self, ask: Ask) -> bytes:
         """The line of a question in the file."""
         body = self._provider.dialect.body(ask, self._provider.dialect.form(ask))
-        line = {"custom_id": custom_id(ask.key), "method": "POST", "url": _ENDPOINT, "body": body}
+        line = {
+            "custom_id": custom_id(ask.key),
+            "method": "POST",
+            "url": _ENDPOINT,
+            "body": body,
+        }
         return json.dumps(line, ensure_ascii=False).encode()
 
     async def upload(self, draft: BatchDraft) -> str:
@@ -135,7 +148,9 @@ class OpenAiBatches:
             "metadata": {"tag": draft.tag},
         }
         try:
-            return _batch_status(_decoded(await self._channel.post("/batches", request)))
+            return _batch_status(
+                _decoded(await self._channel.post("/batches", request))
+            )
         except RefusedCall as refused:
             failed: Exception = await self._provider.explain(refused)
         except (NoAnswer, BadReply) as error:
@@ -212,7 +227,9 @@ class BatchResults:
 
     answers: dict[str, StoredAnswer] = field(default_factory=dict)
     failures: dict[str, Failure] = field(default_factory=dict)
-    charges: dict[str, Spending] = field(default_factory=lambda: defaultdict(lambda: UNBILLED))
+    charges: dict[str, Spending] = field(
+        default_factory=lambda: defaultdict(lambda: UNBILLED)
+    )
     problem: PairkitError | None = None
 
 
@@ -232,7 +249,9 @@ async def read_results(
         cost = provider.prices.cost(usage)
         price = None if cost is None else cost * discount
         answer = replace(reply, usage=usage)
-        stored = StoredAnswer(batch.keys[line.custom_id], answer, price, reply.usage is None)
+        stored = StoredAnswer(
+            batch.keys[line.custom_id], answer, price, reply.usage is None
+        )
         results.charges[line.custom_id] = charge_answer(stored)
         return stored
 
@@ -252,11 +271,14 @@ async def read_results(
                 continue
             error = await provider.explain(refused)
             if isinstance(error, CallFailed):
-                results.failures[line.custom_id] = _failure(batch, line.custom_id, error)
+                results.failures[line.custom_id] = _failure(
+                    batch, line.custom_id, error
+                )
             else:  # the same error for all lines with this status
                 results.problem = error
                 fatal_statuses.add(status)
-    if not results.answers:  # if all questions were refused, the cause may not be the questions
+    # If all questions were refused, the cause may not be the questions.
+    if not results.answers:
         for name, failure in results.failures.items():
             results.failures[name] = replace(failure, final=False)
     for name in batch.keys.keys() - results.answers.keys() - results.failures.keys():
@@ -292,7 +314,9 @@ def _reply(line: ResultLine, state: str) -> LlmReply:
 
 
 def _unasked(state: str) -> CallFailed:
-    return CallFailed("timeout", f"the batch was {state} before the question was answered")
+    return CallFailed(
+        "timeout", f"the batch was {state} before the question was answered"
+    )
 
 
 def _share(batch: SubmittedBatch) -> TokenUsage:
@@ -309,8 +333,12 @@ def _failure(batch: SubmittedBatch, name: str, failed: CallFailed) -> Failure:
 
 def _batches_of(page: dict[str, Any]) -> list[BatchStatus]:
     entries = page.get("data")
-    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise BadReply("the Batch API's response has no list of batches; run again to continue")
+    if not isinstance(entries, list) or not all(
+        isinstance(entry, dict) for entry in entries
+    ):
+        raise BadReply(
+            "the Batch API's response has no list of batches; run again to continue"
+        )
     return [_batch_status(entry) for entry in entries]
 
 
@@ -324,7 +352,11 @@ def _batch_status(value: dict[str, Any]) -> BatchStatus:
         message = problem.get("message") if isinstance(problem, dict) else None
         if isinstance(message, str):
             messages.append(message)
-    files = (name for name in ("output_file_id", "error_file_id") if value.get(name) is not None)
+    files = (
+        name
+        for name in ("output_file_id", "error_file_id")
+        if value.get(name) is not None
+    )
     return BatchStatus(
         batch_id=_identifier(value, "id"),
         state=_identifier(value, "status"),
@@ -351,5 +383,7 @@ def _identifier(value: dict[str, Any], name: str) -> str:
     """A name from the server that is safe as part of a path."""
     identifier = value.get(name)
     if not isinstance(identifier, str) or not _NAME.fullmatch(identifier):
-        raise BadReply(f"the Batch API's response has no valid {name!r}; run again to continue")
+        raise BadReply(
+            f"the Batch API's response has no valid {name!r}; run again to continue"
+        )
     return identifier

@@ -26,7 +26,14 @@ from llm_labeler.dispatch.budget import (
     money,
 )
 from llm_labeler.dispatch.limits import MAX_WAIT_S, Breaker, RateLimiter
-from llm_labeler.records import Ask, CallFailed, Failure, LlmReply, StoredAnswer, TokenUsage
+from llm_labeler.records import (
+    Ask,
+    CallFailed,
+    Failure,
+    LlmReply,
+    StoredAnswer,
+    TokenUsage,
+)
 from llm_labeler.settings import BreakerSettings
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import ConfigError, PairkitError, RemoteError
@@ -46,7 +53,9 @@ _MAX_RATE_LIMITED = 100
 class Meter:
     """Counts the calls of a stage and reports progress a few times a second."""
 
-    def __init__(self, listener: Listener, total: int | None, stage: str, budget: Budget) -> None:
+    def __init__(
+        self, listener: Listener, total: int | None, stage: str, budget: Budget
+    ) -> None:
         # Questions of this session.
         self.done = 0
         self.failed = 0
@@ -71,13 +80,21 @@ class Meter:
         if last or now - self._reported_at >= _EVERY_S:
             self._reported_at = now
             processed = self.done + self.cached + self.failed
-            self._listener(Progress(self._stage, processed, self._total, self._note(), ended=last))
+            self._listener(
+                Progress(self._stage, processed, self._total, self._note(), ended=last)
+            )
 
     def _note(self) -> str:
-        counts = {"in flight": self.in_flight, "failed": self.failed, "repeated": self.retried}
+        counts = {
+            "in flight": self.in_flight,
+            "failed": self.failed,
+            "repeated": self.retried,
+        }
         parts = [f"{count:,} {name}" for name, count in counts.items() if count]
         spent = self._budget.spent  # of all sessions
-        cost = Spending(picodollars=spent.picodollars, unpriced=self.spent.unpriced).cost
+        cost = Spending(
+            picodollars=spent.picodollars, unpriced=self.spent.unpriced
+        ).cost
         return ", ".join((f"{spent.tokens:,} tokens", f"cost {money(cost)}", *parts))
 
 
@@ -127,10 +144,14 @@ class Caller:
             used = charge(usage, provider.prices.cost(usage))
             self._budget.raise_bounds(provider.name, bounds.amounts, used.amounts)
 
-    async def call(self, provider: Provider, ask: Ask, max_usage: TokenUsage) -> TokenUsage:
+    async def call(
+        self, provider: Provider, ask: Ask, max_usage: TokenUsage
+    ) -> TokenUsage:
         """Make one call and store the answer."""
         cost = provider.prices.cost(max_usage)
-        reservation = await self._budget.wait_and_reserve(provider.name, max_usage, cost)
+        reservation = await self._budget.wait_and_reserve(
+            provider.name, max_usage, cost
+        )
         try:
             attempt = self._store.begin(ask.key, max_usage, cost)
         except BaseException:
@@ -150,7 +171,9 @@ class Caller:
         else:
             usage = reply.usage or max_usage
             cost = provider.prices.cost(usage)
-            stored = StoredAnswer(ask.key, replace(reply, usage=usage), cost, reply.usage is None)
+            stored = StoredAnswer(
+                ask.key, replace(reply, usage=usage), cost, reply.usage is None
+            )
             spent = charge_answer(stored)
             self._store.save_answer(stored, attempt)
             self._save_refused(provider)
@@ -198,7 +221,9 @@ class LlmWorkers:
         self._retry_final = retry_final
         self._next: deque[Ask] = deque()
         self._pulling = asyncio.Lock()
-        self._limiter = RateLimiter(provider.name, provider.concurrency, provider.rpm, provider.tpm)
+        self._limiter = RateLimiter(
+            provider.name, provider.concurrency, provider.rpm, provider.tpm
+        )
         self._breaker = Breaker(provider.name, breaker, provider.concurrency)
         self._misfits = 0
         self._closing = False  # no further call is made
@@ -209,7 +234,10 @@ class LlmWorkers:
 
     async def run(self) -> PairkitError | None:
         """Ask all questions; return the error that ended it early."""
-        workers = [asyncio.create_task(self._work()) for _ in range(2 * self._provider.concurrency)]
+        workers = [
+            asyncio.create_task(self._work())
+            for _ in range(2 * self._provider.concurrency)
+        ]
         try:
             await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
             await self._finish_calls(workers)
@@ -217,8 +245,11 @@ class LlmWorkers:
             for worker in workers:
                 worker.cancel()
             results = await asyncio.gather(*workers, return_exceptions=True)
-        failed = [result for result in results if isinstance(result, Exception)]  # not cancelled
-        errors = errors_by_llm({str(number): error for number, error in enumerate(failed)})
+        # Not cancelled.
+        failed = [result for result in results if isinstance(result, Exception)]
+        errors = errors_by_llm(
+            {str(number): error for number, error in enumerate(failed)}
+        )
         return next(iter(errors.values()), None)
 
     async def _finish_calls(self, workers: list[asyncio.Task[None]]) -> None:
@@ -247,7 +278,9 @@ class LlmWorkers:
                 chunk = next(self._chunks, None)
                 if chunk is None:
                     return None
-                self._next.extend(self._store.unanswered(chunk, retry_final=self._retry_final))
+                self._next.extend(
+                    self._store.unanswered(chunk, retry_final=self._retry_final)
+                )
                 self._caller.recall(self._provider, chunk)
                 self._caller.meter.cached += len(chunk) - len(self._next)
                 # Don't block the loop while many questions are answered already.
@@ -299,7 +332,8 @@ class LlmWorkers:
         except CallFailed as failed:
             if failed.reason == _RATE_LIMITED:
                 self._limiter.refused(admission, failed.retry_after_s)
-            elif failed.reason != _REJECTED or not failed.retry:  # else it is asked in another form
+            # Else it is asked in another form.
+            elif failed.reason != _REJECTED or not failed.retry:
                 self._breaker.note(failed, asyncio.get_running_loop().time())
             raise
         finally:

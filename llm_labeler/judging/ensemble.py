@@ -34,12 +34,20 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from llm_labeler.records import VOTES, Candidate, JudgeVote, LabelledPair, Polarity, Vote
+from llm_labeler.records import (
+    VOTES,
+    Candidate,
+    JudgeVote,
+    LabelledPair,
+    Polarity,
+    Vote,
+)
 from llm_labeler.settings import EnsembleSettings
 from pairkit.base.system.seeded import keyed_hash
 from pairkit.reviews.agreement import nominal_alpha
 
-CLASSES: tuple[Vote, ...] = ("same", "opposite", "unrelated")  # of candidates; `unsure` abstains
+# Of candidates; `unsure` abstains.
+CLASSES: tuple[Vote, ...] = ("same", "opposite", "unrelated")
 ABSTAINS = -1
 _SEED = 20240621
 
@@ -62,7 +70,10 @@ Method = Literal["dawid-skene", "majority"]
 _MIN_JUDGES = 3  # two judges don't show which of them errs
 _UNKNOWN_JUDGE = 0.5  # accuracy of a judge that was not fitted, as smoothing gives it
 
-_REVERSED: Mapping[Polarity, Polarity] = {"positive": "negative", "negative": "positive"}
+_REVERSED: Mapping[Polarity, Polarity] = {
+    "positive": "negative",
+    "negative": "positive",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +132,9 @@ class Fit:
     converged: bool
 
 
-def fit(ballots: Ballots, *, smoothing: float = SMOOTHING, tolerance: float = _TOLERANCE) -> Fit:
+def fit(
+    ballots: Ballots, *, smoothing: float = SMOOTHING, tolerance: float = _TOLERANCE
+) -> Fit:
     """Estimate accuracies and prior; ballots on which all abstain are ignored."""
     voted = ballots.voters > 0
     chosen = ballots.chosen[voted].astype(np.float64)
@@ -209,7 +222,9 @@ class Judges:
             accuracy = judge.accuracy if judge else None
             if accuracy is None:
                 accuracy = _UNKNOWN_JUDGE
-            scores[CLASSES.index(votes[name])] += log_odds(np.array(accuracy), len(CLASSES))
+            scores[CLASSES.index(votes[name])] += log_odds(
+                np.array(accuracy), len(CLASSES)
+            )
         return Probabilities(*softmax(scores).tolist())
 
     def to_dict(self) -> dict[str, Any]:
@@ -235,14 +250,18 @@ def fit_judges(votes: Iterable[JudgeVote], settings: EnsembleSettings) -> Judges
         estimate = fit(ballots)
         if estimate.converged:
             prior = estimate.prior
-            estimated = dict(zip(ballots.names, estimate.accuracy.tolist(), strict=True))
+            estimated = dict(
+                zip(ballots.names, estimate.accuracy.tolist(), strict=True)
+            )
         else:
             reason = "the estimate of accuracies did not converge"
 
     agreements = tuple(pairwise(ballots))
     compared_names = {name for pair in agreements for name in (pair.one, pair.other)}
     by_name = {}
-    counts = zip(ballots.names, ballots.judged.tolist(), ballots.unsure.tolist(), strict=True)
+    counts = zip(
+        ballots.names, ballots.judged.tolist(), ballots.unsure.tolist(), strict=True
+    )
     for name, judged, unsure in counts:
         accuracy = estimated.get(name) if name in compared_names else None
         by_name[name] = Judge(judged, unsure, accuracy)
@@ -308,11 +327,16 @@ def votes_by_judge(votes: Iterable[JudgeVote]) -> dict[str, Vote]:
     for vote in votes:
         by_judge.setdefault(vote.judge, set()).add(vote.vote)
     return {
-        judge: vote for judge in sorted(by_judge) for vote in CLASSES if by_judge[judge] == {vote}
+        judge: vote
+        for judge in sorted(by_judge)
+        for vote in CLASSES
+        if by_judge[judge] == {vote}
     }
 
 
-def _judged(pair: LabelledPair, settings: EnsembleSettings, judges: Judges | None) -> LabelledPair:
+def _judged(
+    pair: LabelledPair, settings: EnsembleSettings, judges: Judges | None
+) -> LabelledPair:
     """Label a candidate by `vote` or `weighted`."""
     candidate = pair.candidate
     by_judge = votes_by_judge(pair.votes) | _votes_of_proposers(candidate)
@@ -329,7 +353,9 @@ def _judged(pair: LabelledPair, settings: EnsembleSettings, judges: Judges | Non
     label = float(decision.polarity == "positive")
     if is_weighted:
         label = min(1.0, probabilities.same)
-    return replace(pair, polarity=decision.polarity, label=label, reason=decision.reason)
+    return replace(
+        pair, polarity=decision.polarity, label=label, reason=decision.reason
+    )
 
 
 def _votes_of_proposers(candidate: Candidate) -> dict[str, Vote]:
@@ -352,7 +378,11 @@ def _decide(
     else:
         options = {"confirmed": opposite, "reversed": same, "neither": unrelated}
     best = max(options.values())
-    winners = [name for name, weight in options.items() if math.isclose(weight, best, rel_tol=1e-9)]
+    winners = [
+        name
+        for name, weight in options.items()
+        if math.isclose(weight, best, rel_tol=1e-9)
+    ]
     if len(winners) > 1:
         return _Decision(polarity, "undecided", best)
     if winners == ["confirmed"]:

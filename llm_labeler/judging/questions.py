@@ -104,7 +104,12 @@ PAIRS = {
         + "- different: they are about different topics\n"
         + "- unsure: you can't tell\n"
         + _ONE_OF_FOUR,
-        {"same": "same", "related": "opposite", "different": "unrelated", "unsure": "unsure"},
+        {
+            "same": "same",
+            "related": "opposite",
+            "different": "unrelated",
+            "unsure": "unsure",
+        },
     )
     for purpose, definitions in _SAME_AND_RELATED.items()
 }
@@ -120,7 +125,9 @@ def judge_batches(
         by_id.setdefault(candidate.candidate_id, candidate)
         if judge in candidate.llms:
             proposed_ids.add(candidate.candidate_id)
-    ids = sorted(by_id.keys() - proposed_ids, key=lambda id_: (keyed_hash(seed, judge, id_), id_))
+    ids = sorted(
+        by_id.keys() - proposed_ids, key=lambda id_: (keyed_hash(seed, judge, id_), id_)
+    )
     step = settings.candidates_per_call
     shuffled = [by_id[id_] for id_ in ids]
     return [tuple(shuffled[start : start + step]) for start in range(0, len(ids), step)]
@@ -140,7 +147,9 @@ def judge_asks(
     return [(_ask(text, batch, judge, parameters, scale), batch) for batch in batches]
 
 
-def _ask(text: Text, batch: Sequence[Candidate], judge: str, parameters: str, scale: Scale) -> Ask:
+def _ask(
+    text: Text, batch: Sequence[Candidate], judge: str, parameters: str, scale: Scale
+) -> Ask:
     sentences = {str(number): c.candidate for number, c in enumerate(batch, 1)}
     data = json.dumps({"text": text.text, "sentences": sentences}, ensure_ascii=False)
     data = _SPECIAL_TOKEN.sub(lambda match: f"\\u{ord(match[0]):04x}", data)
@@ -267,13 +276,19 @@ def _word(value: Any) -> str:
 
 
 def read_votes(
-    ask: Ask, candidates: Sequence[Candidate], raw: str, finish: str, scale: Scale = CANDIDATES
+    ask: Ask,
+    candidates: Sequence[Candidate],
+    raw: str,
+    finish: str,
+    scale: Scale = CANDIDATES,
 ) -> list[JudgeVote]:
     """One vote for each candidate of the question, in order; never raises."""
     words: dict[int, str] = {}
     ending = ending_of(finish)
     if ending not in _NO_ANSWER:
-        claims = _claims(_without_wrapping(ask, raw), len(candidates), ending, tuple(scale.votes))
+        claims = _claims(
+            _without_wrapping(ask, raw), len(candidates), ending, tuple(scale.votes)
+        )
         words = _unambiguous(claims, scale)
     votes = []
     for number, candidate in enumerate(candidates, 1):

@@ -65,7 +65,9 @@ def read_gold(rows: pl.DataFrame, threshold: float | None) -> GoldPairs:
         key=pl.struct(normalised("text1"), normalised("text2")),
     )
     is_contradictory = pl.col("label").n_unique().over("key") > 1
-    contradictory = gold.filter(is_contradictory).unique("key", keep="first", maintain_order=True)
+    contradictory = gold.filter(is_contradictory).unique(
+        "key", keep="first", maintain_order=True
+    )
     consistent = gold.filter(~is_contradictory)
     pairs = consistent.unique("key", keep="first", maintain_order=True)
     return GoldPairs(
@@ -106,7 +108,9 @@ class ScoredCandidate(NamedTuple):
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> ScoredCandidate:
         """Make one from a row of gold pairs joined with candidates."""
-        candidate = Candidate(row["text_id"], row["candidate"], row["polarity"], tuple(row["llms"]))
+        candidate = Candidate(
+            row["text_id"], row["candidate"], row["polarity"], tuple(row["llms"])
+        )
         votes = tuple(
             JudgeVote(candidate.candidate_id, vote["judge"], vote["vote"])
             for vote in row["votes"] or ()
@@ -115,7 +119,9 @@ class ScoredCandidate(NamedTuple):
 
 
 def _all_votes(candidates: pl.DataFrame) -> Iterator[JudgeVote]:
-    for text_id, candidate, votes in candidates.select("text_id", "candidate", "votes").iter_rows():
+    for text_id, candidate, votes in candidates.select(
+        "text_id", "candidate", "votes"
+    ).iter_rows():
         id_ = Candidate(text_id, candidate, "positive", ()).candidate_id
         yield from (JudgeVote(id_, vote["judge"], vote["vote"]) for vote in votes or ())
 
@@ -126,8 +132,12 @@ def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
         "first": pl.Series(first, dtype=pl.Float64),
         "second": pl.Series(second, dtype=pl.Float64),
     }
-    correlation = pl.DataFrame(both).select(pl.corr("first", "second", method="spearman")).item()
-    return None if correlation is None or math.isnan(correlation) else float(correlation)
+    correlation = (
+        pl.DataFrame(both).select(pl.corr("first", "second", method="spearman")).item()
+    )
+    return (
+        None if correlation is None or math.isnan(correlation) else float(correlation)
+    )
 
 
 def _ratio(part: int, whole: int) -> float | None:
@@ -239,7 +249,9 @@ class ScoreReport(Printed):
         left_out = {"not found": self.not_found, "contradictory": self.contradictory}
         for name, pairs in left_out.items():
             if pairs.count:
-                remarks.append(f"{pairs.count:,} gold pairs {name}, such as {pairs.examples[0]}")
+                remarks.append(
+                    f"{pairs.count:,} gold pairs {name}, such as {pairs.examples[0]}"
+                )
         return remarks
 
     def to_dict(self) -> dict[str, Any]:
@@ -268,11 +280,17 @@ def score_candidates(
 ) -> ScoreReport:
     """Score every LLM and every aggregation on the candidates that match a gold pair."""
     gold_pairs = read_gold(gold, threshold)
-    key = pl.struct(normalised("text").alias("text1"), normalised("candidate").alias("text2"))
+    key = pl.struct(
+        normalised("text").alias("text1"), normalised("candidate").alias("text2")
+    )
     table = candidates.select(
         "text_id", "candidate", "polarity", "llms", pl.col("votes").cast(VOTES), key=key
     )
-    judges = fit_judges(_all_votes(table), settings) if table["votes"].list.len().sum() else None
+    judges = (
+        fit_judges(_all_votes(table), settings)
+        if table["votes"].list.len().sum()
+        else None
+    )
     joined = gold_pairs.pairs.join(table, on="key", maintain_order="left_right")
     missing = gold_pairs.pairs.join(joined, on="key", how="anti", maintain_order="left")
     matched = [ScoredCandidate.of(row) for row in joined.iter_rows(named=True)]
@@ -301,7 +319,10 @@ def score_candidates(
 
 
 def _rows(
-    by: Literal["llm", "aggregation"], name: str, labelled: list[_Labelled], graded: bool
+    by: Literal["llm", "aggregation"],
+    name: str,
+    labelled: list[_Labelled],
+    graded: bool,
 ) -> Iterator[ScoreRow]:
     """A row for each polarity."""
     kept = [candidate for candidate in labelled if candidate.polarity]
@@ -310,7 +331,9 @@ def _rows(
     if graded:
         correlation = spearman([c.label for c in kept], [c.grade for c in kept])
     for polarity in POLARITIES:
-        is_actual = [candidate.same == (polarity == "positive") for candidate in labelled]
+        is_actual = [
+            candidate.same == (polarity == "positive") for candidate in labelled
+        ]
         is_predicted = [candidate.polarity == polarity for candidate in labelled]
         right = sum(map(and_, is_actual, is_predicted))
         actual = sum(is_actual)
@@ -326,7 +349,9 @@ def _rows(
             f1=_ratio(2 * right, predicted + actual),
             kept=len(kept),
             candidates=len(labelled),
-            kappa=cohen_kappa(is_positive, [candidate.same for candidate in kept]).value,
+            kappa=cohen_kappa(
+                is_positive, [candidate.same for candidate in kept]
+            ).value,
             spearman=correlation,
         )
 
@@ -343,11 +368,16 @@ def _as_proposed(matched: list[ScoredCandidate], llm: str) -> list[_Labelled]:
 
 
 def _by_aggregation(
-    matched: list[ScoredCandidate], name: str, settings: EnsembleSettings, judges: Judges | None
+    matched: list[ScoredCandidate],
+    name: str,
+    settings: EnsembleSettings,
+    judges: Judges | None,
 ) -> list[_Labelled]:
     votes = {scored.candidate.candidate_id: scored.votes for scored in matched}
     settings_of_name = settings.model_copy(update={"aggregation": name})
-    pairs = label([scored.candidate for scored in matched], votes, settings_of_name, judges)
+    pairs = label(
+        [scored.candidate for scored in matched], votes, settings_of_name, judges
+    )
     labelled = []
     for scored, pair in zip(matched, pairs, strict=True):
         polarity = None if pair.reason else pair.polarity

@@ -20,7 +20,11 @@ from llm_labeler.parsing.sentence import (
     tidy,
     why_no_sentence,
 )
-from llm_labeler.parsing.special_tokens import split_at_tokens, split_thought, without_tokens
+from llm_labeler.parsing.special_tokens import (
+    split_at_tokens,
+    split_thought,
+    without_tokens,
+)
 from llm_labeler.records import CHANGES, Ending, Item, Polarity, ending_of
 from pairkit.base.printable import normalize
 from pairkit.similarity.terms import terms
@@ -54,7 +58,11 @@ MAX_CHARS = 1_000_000  # of an answer with its reasoning; the rest is not read
 _MAX_ANSWER = 100_000  # of an answer without its reasoning
 _EXCERPT = 500  # characters kept of a dropped piece
 _BEFORE_ANSWER = ("thinking", "echo", "preamble", "outside_list")
-_EMPTY: Mapping[Ending, str] = {"refused": "refusal", "filtered": "filtered", "failed": "failed"}
+_EMPTY: Mapping[Ending, str] = {
+    "refused": "refusal",
+    "filtered": "filtered",
+    "failed": "failed",
+}
 _TAIL: Mapping[Ending, str] = {**_EMPTY, "cut": "cut_off", "unknown": "unknown_end"}
 
 _PAGE = re.compile(r"\s*<(?:!doctype|html)\b", re.IGNORECASE)
@@ -66,7 +74,9 @@ _INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u2060-\u2064\ufeff]")
 _BROKEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _ORDINAL = re.compile(r"[(\[]?(\d{1,3})[.):、\]]{1,2}\s+")
 _RULES = "#*_>-|` \t\n"
-_MAX_OPENING = 2000  # characters of a line that are searched for the beginning of a turn
+_MAX_OPENING = (
+    2000  # characters of a line that are searched for the beginning of a turn
+)
 _OPENING = re.compile(r"(?:^[#*_ \t>]*|(?<=[\s.。\"”]))(?=\S)", re.MULTILINE)
 
 _FINAL = re.compile(
@@ -101,7 +111,8 @@ _WITHIN = re.compile(
     r"|(?<=[.!?。\"”])(?:assistant|user|model)[ \t]*(?=\n|$)"
 )
 _SENTENCE = re.compile(
-    r"(?:sentence|text|句子|文|satz|oraci[oó]n|frase|phrase|texte|texto) ?[:：][*_]*", re.IGNORECASE
+    r"(?:sentence|text|句子|文|satz|oraci[oó]n|frase|phrase|texte|texto) ?[:：][*_]*",
+    re.IGNORECASE,
 )
 _SEPARATORS = ";；,，、"  # between sentences
 
@@ -204,7 +215,8 @@ def _read(text: str, source: SourceText) -> list[Item]:
     """Read JSON, a code block, or all lines."""
     if text.strip()[:1] == '"' and "\\" in text:
         with suppress(ValueError):
-            text = _plain(str(json.loads(text, strict=False)))  # the answer is a JSON string
+            # The answer is a JSON string.
+            text = _plain(str(json.loads(text, strict=False)))
     data = read_data(text, source)
     if data is None:
         return _read_code_block(text, source)
@@ -255,7 +267,9 @@ def _split_turns(raw: str, source: SourceText) -> tuple[list[Item], str, str]:
     """Split into items before the answer, the answer, and turns that the model invented after it."""
 
     def is_answer(text: str) -> bool:
-        return source.lacks("<") and any(_is_sentence(line, source) for line in text.split("\n"))
+        return source.lacks("<") and any(
+            _is_sentence(line, source) for line in text.split("\n")
+        )
 
     thought, rest = split_thought(raw, is_answer)
     finals = list(_FINAL.finditer(rest)) if source.lacks(_FINAL) else []
@@ -267,7 +281,9 @@ def _split_turns(raw: str, source: SourceText) -> tuple[list[Item], str, str]:
     question, answer, tail = split_at_tokens(rest, source)
     bare = answer.lstrip(_RULES)
     first_line, _, _ = bare.partition("\n")
-    if source.begins(ECHO, first_line[:_MAX_OPENING]) or source.begins(_TURN, bare[:_MAX_OPENING]):
+    if source.begins(ECHO, first_line[:_MAX_OPENING]) or source.begins(
+        _TURN, bare[:_MAX_OPENING]
+    ):
         for match in _OPENING.finditer(bare):
             head = HEAD.match(bare, match.end())
             if head and match.start():
@@ -276,8 +292,15 @@ def _split_turns(raw: str, source: SourceText) -> tuple[list[Item], str, str]:
                 break
 
     end = _turn_end(answer, source)
-    before = [Item(tidy(without_tokens(thought)), "thinking"), Item(tidy(question), "echo")]
-    return [item for item in before if has_words(item.text)], answer[:end], answer[end:] + tail
+    before = [
+        Item(tidy(without_tokens(thought)), "thinking"),
+        Item(tidy(question), "echo"),
+    ]
+    return (
+        [item for item in before if has_words(item.text)],
+        answer[:end],
+        answer[end:] + tail,
+    )
 
 
 def _turn_end(text: str, source: SourceText) -> int:
@@ -287,8 +310,12 @@ def _turn_end(text: str, source: SourceText) -> int:
     lines = text.split("\n")
     for number, line in enumerate(lines):
         bare = line[:_MAX_OPENING].strip(_RULES)
-        may_open = bare and (has_sentence or (_SENTENCE.match(bare) and not source.resembles(bare)))
-        if may_open and _opens_turn(line.strip(), bare, lines[number + 1 : number + 4], source):
+        may_open = bare and (
+            has_sentence or (_SENTENCE.match(bare) and not source.resembles(bare))
+        )
+        if may_open and _opens_turn(
+            line.strip(), bare, lines[number + 1 : number + 4], source
+        ):
             return offset
         match = _WITHIN.search(line)
         if match is not None and match.start() and source.lacks(_WITHIN):
@@ -344,7 +371,9 @@ def _opens_turn(line: str, bare: str, below: list[str], source: SourceText) -> b
 def _drop_before_correction(items: list[Item]) -> list[Item]:
     """Drop the sentences before a correction, if there are others behind it."""
     kept = _kept(items)
-    corrections = [n for n, item in enumerate(items) if item.reason and CORRECTS.match(item.text)]
+    corrections = [
+        n for n, item in enumerate(items) if item.reason and CORRECTS.match(item.text)
+    ]
     if not corrections or not kept or corrections[-1] > kept[-1]:
         return items
     return _dropped(items, range(corrections[-1]), "thinking")
@@ -362,7 +391,9 @@ def _without_ordinals(items: list[Item]) -> list[Item]:
 def _drop_translations(items: list[Item], source: SourceText) -> list[Item]:
     """Drop sentences in another script, unless all are."""
     kept = _kept(items)
-    foreign = [index for index in kept if is_translation(items[index].text, source.text)]
+    foreign = [
+        index for index in kept if is_translation(items[index].text, source.text)
+    ]
     return items if foreign == kept else _dropped(items, foreign, "remark")
 
 
@@ -372,7 +403,9 @@ def _without_separators(items: list[Item], source: SourceText) -> list[Item]:
     if len(texts) < 2:
         return items
     for separator in _SEPARATORS:
-        if source.lacks(separator) and all(text.endswith(separator) for text in texts[:-1]):
+        if source.lacks(separator) and all(
+            text.endswith(separator) for text in texts[:-1]
+        ):
             return _with_texts(items, [text.rstrip(separator) for text in texts])
     return items
 
@@ -380,7 +413,9 @@ def _without_separators(items: list[Item], source: SourceText) -> list[Item]:
 def _with_texts(items: list[Item], texts: Iterable[str]) -> list[Item]:
     """The items with other texts of the sentences."""
     remaining = iter(texts)
-    return [item if item.reason else replace(item, text=next(remaining)) for item in items]
+    return [
+        item if item.reason else replace(item, text=next(remaining)) for item in items
+    ]
 
 
 def _mark_end(items: list[Item], ending: Ending) -> list[Item]:
@@ -396,7 +431,9 @@ def _mark_end(items: list[Item], ending: Ending) -> list[Item]:
     return items
 
 
-def parse_hard_negatives(raw: str, *, text: str, finish: str, size: int | None) -> list[Item]:
+def parse_hard_negatives(
+    raw: str, *, text: str, finish: str, size: int | None
+) -> list[Item]:
     """Like `parse_answer` for negatives; each item has the kind of change that its line begins with."""
     lines = _from_json(raw[:MAX_CHARS])
     if lines and ending_of(finish) != "refused":

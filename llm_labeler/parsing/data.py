@@ -31,9 +31,8 @@ _STRING = re.compile(r"\"([^\"\\\n]{2,4000})\"\s{0,99}[,\]}]")
 _RULE = re.compile(r"\|?(?:\s{0,9}+:?+-{2,10000}+:?+\s{0,9}+\|?+){1,50}+")
 _DELIMITER = re.compile(r"(?<=[\"'])\s{0,200},\s{0,200}(?=[\"'])")
 _QUOTED = re.compile(r"([\"']).*\1", re.DOTALL)
-_FULL_WIDTH = re.compile(
-    r"(?<=[\"\]}])\s{0,99}([：，、])\s{0,99}(?=[\"\[{])"
-)  # between JSON values
+# Between JSON values.
+_FULL_WIDTH = re.compile(r"(?<=[\"\]}])\s{0,99}([：，、])\s{0,99}(?=[\"\[{])")
 _MAX_DEPTH = 8  # of nested values
 
 
@@ -154,7 +153,10 @@ def _rule_of_table(lines: list[str]) -> int | None:
 
 
 def _cells(row: str) -> list[str]:
-    return [cell.strip() for cell in row.strip().removeprefix("|").removesuffix("|").split("|")]
+    return [
+        cell.strip()
+        for cell in row.strip().removeprefix("|").removesuffix("|").split("|")
+    ]
 
 
 def items_of(value: Any, source: SourceText, depth: int = 0) -> Iterator[Item]:
@@ -172,9 +174,13 @@ def items_of(value: Any, source: SourceText, depth: int = 0) -> Iterator[Item]:
         yield Item(str(value), "not_text")
 
 
-def _items_of_fields(fields: dict[str, Any], source: SourceText, depth: int) -> Iterator[Item]:
+def _items_of_fields(
+    fields: dict[str, Any], source: SourceText, depth: int
+) -> Iterator[Item]:
     has_sentence = any(value and side_of(name) == "" for name, value in fields.items())
-    has_list = any(value and isinstance(value, list | dict) for value in fields.values())
+    has_list = any(
+        value and isinstance(value, list | dict) for value in fields.values()
+    )
     polarity = source.polarity
     has_requested = polarity in map(polarity_of, fields)
     stated = _stated_polarity(fields)

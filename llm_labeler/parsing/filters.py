@@ -22,7 +22,15 @@ from llm_labeler.parsing.scripts import (
     stem,
     words,
 )
-from llm_labeler.records import POLARITIES, AskKey, Candidate, Item, Polarity, Proposal, Text
+from llm_labeler.records import (
+    POLARITIES,
+    AskKey,
+    Candidate,
+    Item,
+    Polarity,
+    Proposal,
+    Text,
+)
 from llm_labeler.settings import FilterSettings
 from pairkit.base.printable import normalize
 
@@ -53,7 +61,8 @@ REASONS: Mapping[str, str] = {
     "asks_nothing": "task query: is not a question",
 }
 
-_CONTROL = ("Cc", "Cs", "Co", "Cf")  # control, surrogate, private-use and format characters
+# Control, surrogate, private-use and format characters.
+_CONTROL = ("Cc", "Cs", "Co", "Cf")
 _JOINERS = ("\u200c", "\u200d")  # used in Persian, Indic scripts and emoji
 _LINK_OR_MARKUP = re.compile(
     r"\b(?:https?|ftp)://\S+|\bwww\.\S+|[^\s@]{1,64}@\S+|</?[A-Za-z][^<>]{0,500}>"
@@ -73,7 +82,8 @@ _META = re.compile(
     r"|(?:同义|反义|近义)[句词]|(?:原句|原文|给定)的|与原句",
     re.IGNORECASE,
 )
-_REORDERED = ("role", "tense", "modality")  # changes that may keep all words or their stems
+# Changes that may keep all words or their stems.
+_REORDERED = ("role", "tense", "modality")
 # Stop words; characters of scripts without spaces.
 _ENGLISH = (
     "a about after all also am an and any are as at be been being both but by can could did do "
@@ -125,7 +135,9 @@ Reject: TypeAlias = Callable[[Item, str, Polarity, FilterSettings], str | None]
 Answers = Sequence[tuple[AskKey, Sequence[Item]]]
 
 
-def reject(candidate: str, text: str, polarity: Polarity, settings: FilterSettings) -> str | None:
+def reject(
+    candidate: str, text: str, polarity: Polarity, settings: FilterSettings
+) -> str | None:
     """The reason, one of `REASONS`, why `candidate` is not a `polarity` of `text`; None if it is."""
     text = normalize("NFC", text)  # as answers are, so that lengths are comparable
     return (
@@ -293,12 +305,19 @@ def reject_rewrite(
 
 
 def screen(
-    text: Text, answers: Answers, settings: FilterSettings, reject_item: Reject = reject_rewrite
+    text: Text,
+    answers: Answers,
+    settings: FilterSettings,
+    reject_item: Reject = reject_rewrite,
 ) -> Screened:
     """Filter the items of all answers about `text`."""
     proposals = list(_proposals(text, answers, settings, reject_item))
     # Equal sentences but for case and punctuation have the same key.
-    keys = {index: fold(p.candidate) for index, p in enumerate(proposals) if p.reason is None}
+    keys = {
+        index: fold(p.candidate)
+        for index, p in enumerate(proposals)
+        if p.reason is None
+    }
     polarities: dict[str, set[Polarity]] = defaultdict(set)
     for index, key in keys.items():
         polarities[key].add(proposals[index].polarity)

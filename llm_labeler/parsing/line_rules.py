@@ -32,7 +32,9 @@ _PREFIX = re.compile(
     r"|(?:\d{1,2}(?:st|nd|rd|th)|one|two|three|four|five)[.:]|(?:首先|其次|最后)，)\s*",
     re.IGNORECASE,
 )
-JOINED = "joined"  # an outcome instead of a reason: the line is a part of the text above
+JOINED = (
+    "joined"  # an outcome instead of a reason: the line is a part of the text above
+)
 
 
 @dataclass(slots=True)
@@ -63,7 +65,9 @@ class LineReader:
         texts = [line.text for line in self.marked or lines]
         self.is_labelled = source.lacks(":：") and _have_prefix(texts, source)
         labels = filter(None, (LABEL.match(tidy(line.text)) for line in lines))
-        self.has_polarity = source.polarity in {polarity_of(label.group()) for label in labels}
+        self.has_polarity = source.polarity in {
+            polarity_of(label.group()) for label in labels
+        }
         # The lines of each text, with its reason.
         self.parts: list[tuple[list[str], str | None]] = []
         self.has_sentence = False
@@ -111,7 +115,9 @@ class LineReader:
 
     def _add(self, reason: str | None) -> None:
         """Add a line that is not a heading, with its reason or the outcome of the first rule."""
-        outcome = reason or next(rule.outcome for rule in LINE_RULES if rule.applies(self))
+        outcome = reason or next(
+            rule.outcome for rule in LINE_RULES if rule.applies(self)
+        )
         if outcome == JOINED:
             self.parts[-1][0].append(self.text)
             return
@@ -146,14 +152,18 @@ class LineReader:
             return reason == "refusal"
         last = texts[-1]  # all lines together would take quadratic time
         is_complete = ENDED.search(last) or last.endswith((",", ";"))
-        return self.text[:1].islower() and not is_complete and not self.source.lacks(ENDED)
+        return (
+            self.text[:1].islower() and not is_complete and not self.source.lacks(ENDED)
+        )
 
     @property
     def is_below_title(self) -> bool:
         """Whether the line is below a title, and does not introduce a list."""
         above = self.lines[max(self.index - 1, 0)]
         below = self.lines[self.index + 1 : self.index + 2]
-        return self.is_title and (bool(above.mark) or not any(line.mark for line in below))
+        return self.is_title and (
+            bool(above.mark) or not any(line.mark for line in below)
+        )
 
 
 # The first rule that applies decides about the last line of its example.
@@ -163,7 +173,11 @@ LINE_RULES = (
         lambda at: at.in_numbers and at.line.indent > at.numbers[0].indent,
         "sub_item",
     ),
-    LineRule("1. A.\n2. B.\n- C.", lambda at: at.in_numbers and at.has_all_numbers, "sub_item"),
+    LineRule(
+        "1. A.\n2. B.\n- C.",
+        lambda at: at.in_numbers and at.has_all_numbers,
+        "sub_item",
+    ),
     LineRule(
         "1. A.\n- Same meaning.",
         lambda at: at.in_numbers and at.source.is_remark(at.text),
@@ -171,7 +185,9 @@ LINE_RULES = (
     ),
     LineRule("1. A.", lambda at: at.line.mark, None),
     LineRule("The man\nplays.", lambda at: at.continues, JOINED),
-    LineRule("- A.\n**Positive**\nB.", lambda at: at.marked and at.is_below_title, None),
+    LineRule(
+        "- A.\n**Positive**\nB.", lambda at: at.marked and at.is_below_title, None
+    ),
     LineRule("1. A.\nB.", lambda at: at.marked, "outside_list"),
     LineRule(
         "A.\nNew: same meaning.",
@@ -186,7 +202,9 @@ def _have_prefix(lines: list[str], source: SourceText) -> bool:
     """Whether several lines are as long as sentences, and all of these begin with a label."""
     prefixes = set()
     for text in map(tidy, lines):
-        if not source.is_as_long_as(text) or why_no_sentence(text, source, in_list=True):
+        if not source.is_as_long_as(text) or why_no_sentence(
+            text, source, in_list=True
+        ):
             continue
         prefix = _PREFIX.match(text)
         if prefix is None or not source.is_as_long_as(text[prefix.end() :]):
@@ -196,7 +214,9 @@ def _have_prefix(lines: list[str], source: SourceText) -> bool:
     return len(prefixes) > 1
 
 
-def _section(heading: str, section: str | None, polarity: Polarity | None) -> str | None:
+def _section(
+    heading: str, section: str | None, polarity: Polarity | None
+) -> str | None:
     """The reason to drop the lines below a heading; None if they may be sentences."""
     stated = polarity_of(heading)
     if polarity is not None and stated is not None:

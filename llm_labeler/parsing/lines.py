@@ -136,7 +136,8 @@ def _split_inline(line: str, source: SourceText) -> list[str]:
             continue
         ordinal = _inline_ordinal(match)
         if starts and ordinal == 1:
-            return [line]  # the mark of the line, and an enumeration within its sentence
+            # The mark of the line, and an enumeration within its sentence.
+            return [line]
         if ordinal == len(starts) + 1:
             starts.append(match.start())
 
@@ -181,7 +182,9 @@ def _read(lines: list[Line], source: SourceText) -> list[Item]:
 
 def _without_titles(pieces: list[Piece], source: SourceText) -> list[Piece]:
     """Drop plain lines that are far shorter than the text, if others are as long as sentences."""
-    long = [text for text, reason in pieces if reason is None and source.is_as_long_as(text)]
+    long = [
+        text for text, reason in pieces if reason is None and source.is_as_long_as(text)
+    ]
     if len(long) < 2:
         return pieces
     ended = [text for text in long if ENDED.search(text)]
@@ -206,7 +209,9 @@ def _split_paragraph(text: str, source: SourceText) -> list[Piece]:
             return [(answer, None) for answer in answers]
 
     sentences = _sentences(text)
-    is_answer = source.text.endswith(("?", "？")) and "?" not in text and "？" not in text
+    is_answer = (
+        source.text.endswith(("?", "？")) and "?" not in text and "？" not in text
+    )
     if is_answer and len(sentences) > 1:
         return [(text, "refusal")]  # an answer to the question
 
@@ -217,7 +222,10 @@ def _split_paragraph(text: str, source: SourceText) -> list[Piece]:
     is_quoted = unquoted(text) != text or quoted_sentences(text, source)
     if not (is_even and is_wanted) or is_quoted:
         return [(text, None)]
-    return [(" ".join(sentences[n : n + width]), None) for n in range(0, len(sentences), width)]
+    return [
+        (" ".join(sentences[n : n + width]), None)
+        for n in range(0, len(sentences), width)
+    ]
 
 
 def _sentences(text: str) -> list[str]:

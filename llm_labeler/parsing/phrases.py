@@ -80,7 +80,9 @@ LABEL = _any(
     r"|[一二三四五六七八九十])?[*_]{0,2} ?(?:\([^()\n]{1,40}\) ?)?(?:[:：][*_]{0,2}(?!\d)|(?<=[\d])(?:[.)]"
     r"| [-–—])(?=\s))\s*"
 )
-BOLD_LABEL = re.compile(r"\*\*[^*:：\n]{1,60}(?:[:：]\s*\*\*|\*\*\s*(?:[:：]|[-–—](?=\s)))\s*")
+BOLD_LABEL = re.compile(
+    r"\*\*[^*:：\n]{1,60}(?:[:：]\s*\*\*|\*\*\s*(?:[:：]|[-–—](?=\s)))\s*"
+)
 NOTE = _any(
     r"(?:please )?(?:key |brief )?(?:note|explanation|explication|justification|why|disclaimer|remark|comment"
     r"|reason(?:ing)?|rationale"

@@ -17,14 +17,17 @@ UNSPACED = re.compile(f"[{terms.UNSPACED}]")
 # Scripts whose share is counted by letters, not by words.
 _BY_LETTER = frozenset(("CJK", "KANA", "HANGUL", "THAI", "LAO", "KHMER", "MYANMAR"))
 _SAME = {"HIRAGANA": "KANA", "KATAKANA": "KANA"}
-_MIXED = 0.2  # from this share on, a text may have a second script, such as English terms
+_MIXED = (
+    0.2  # from this share on, a text may have a second script, such as English terms
+)
 _MOSTLY = 0.7  # difference in the share of a script from which texts are translations
 _SHORT = 3  # characters of abbreviations, which occur in any script
 _APOSTROPHE = re.compile(r"(?<=\w)['’ʼ](?=\w)")
 _NOT = re.compile(r"\b(?:can(?:not|['’]t)|won['’]t|shan['’]t|(\w+)n['’]t)\b")
 _NOT_WORDS = {"can": "can not", "won": "will not", "sha": "shall not"}
 _IGNORED = "PZC"  # Unicode categories: punctuation, separators, control characters
-_IGNORED_ASCII = re.compile(r"[\x00-\x20\x7f!\"#%&'()*,\-./:;?@\[\\\]_{}]")  # the same in ASCII
+# The same in ASCII.
+_IGNORED_ASCII = re.compile(r"[\x00-\x20\x7f!\"#%&'()*,\-./:;?@\[\\\]_{}]")
 _ARTICLES = frozenset(("a", "an", "the"))
 _ENDING = re.compile(r"(?<=\w\w\w)(?:ing|ied|ies|ed|es|e|y|s)$")
 _BRITISH = (
@@ -42,17 +45,23 @@ def fold(sentence: str) -> str:
     folded = normalize("NFKC", sentence).casefold()
     if folded.isascii():
         return _IGNORED_ASCII.sub("", folded)
-    return "".join(character for character in folded if category(character)[0] not in _IGNORED)
+    return "".join(
+        character for character in folded if category(character)[0] not in _IGNORED
+    )
 
 
 def words(sentence: str) -> list[str]:
     """The words of a sentence without case and punctuation; contracted negations are spelled out."""
     plain = normalize("NFKC", sentence).casefold()
-    plain = _NOT.sub(lambda match: _NOT_WORDS.get(match[0][:3], f"{match[1]} not"), plain)
+    plain = _NOT.sub(
+        lambda match: _NOT_WORDS.get(match[0][:3], f"{match[1]} not"), plain
+    )
     plain = UNSPACED.sub(r" \g<0> ", _APOSTROPHE.sub("", plain))
     if plain.isascii():
         return _IGNORED_ASCII.sub(" ", plain).split()
-    characters = [" " if category(character)[0] in _IGNORED else character for character in plain]
+    characters = [
+        " " if category(character)[0] in _IGNORED else character for character in plain
+    ]
     return "".join(characters).split()
 
 
@@ -107,7 +116,9 @@ def is_translation(candidate: str, text: str) -> bool:
         return False
     of_text = _with_kana_as_han(shares(text))
     of_candidate = _with_kana_as_han(shares(candidate))
-    missing = [share - of_candidate.get(script, 0.0) for script, share in of_text.items()]
+    missing = [
+        share - of_candidate.get(script, 0.0) for script, share in of_text.items()
+    ]
     return bool(of_candidate) and max(missing, default=0.0) > _MOSTLY
 
 

@@ -134,7 +134,9 @@ class SourceText:
     ) -> SourceText:
         """Compute the features of a text once."""
         text = tidy(text)
-        return cls(text, fold(text), frozenset(words(text)), size_of(text), wanted, polarity)
+        return cls(
+            text, fold(text), frozenset(words(text)), size_of(text), wanted, polarity
+        )
 
     def equals(self, piece: str) -> bool:
         """Whether a piece equals this text but for case, spaces and punctuation."""
@@ -144,7 +146,9 @@ class SourceText:
     def resembles(self, piece: str) -> bool:
         """Whether at least half of the words of a piece are in this text."""
         piece_words = {*words(piece[:2000])}
-        return bool(piece_words) and 2 * len(piece_words & self.words) >= len(piece_words)
+        return bool(piece_words) and 2 * len(piece_words & self.words) >= len(
+            piece_words
+        )
 
     def is_as_long_as(self, piece: str) -> bool:
         """Whether a piece is long enough for a rewrite."""
@@ -170,7 +174,9 @@ class SourceText:
         return self.lacks(META) and not self.resembles(piece)
 
 
-def why_no_sentence(piece: str, source: SourceText, *, in_list: bool = False) -> str | None:
+def why_no_sentence(
+    piece: str, source: SourceText, *, in_list: bool = False
+) -> str | None:
     """The reason why a piece is not a sentence, by its words; None if it may be one."""
     bare = piece.lstrip("#*_>[(（ ")
     if NOTHING.fullmatch(piece[:120]):
@@ -344,7 +350,9 @@ def quoted_sentences(text: str, source: SourceText) -> list[Item]:
     """Quoted whole sentences and the text around them: `You could say "…" or "…"`."""
     if not source.lacks(_QUOTES) or unquoted(text) != text:
         return []
-    matches = [match for match in _QUOTED.finditer(text) if _is_whole(match.group(), source)]
+    matches = [
+        match for match in _QUOTED.finditer(text) if _is_whole(match.group(), source)
+    ]
     if not matches or len(matches[0].group()) >= len(text) - 2:
         return []
     before = text[: matches[0].start()].rstrip(" *_(-–—•")

@@ -80,7 +80,9 @@ class _Span(NamedTuple):
     end: int
 
 
-def split_thought(raw: str, is_answer: Callable[[str], bool] = has_words) -> tuple[str, str]:
+def split_thought(
+    raw: str, is_answer: Callable[[str], bool] = has_words
+) -> tuple[str, str]:
     """Split an answer into the model's reasoning and the rest."""
     ends = [match.end() for match in _THOUGHT_END.finditer(raw)]
     start = ends[-1] if ends else _end_of_pair(raw, is_answer)
@@ -88,7 +90,8 @@ def split_thought(raw: str, is_answer: Callable[[str], bool] = has_words) -> tup
     rest = raw[start:]
     first = _THOUGHT.search(raw)
     if first is not None and not _has_text(rest) and _has_text(raw[: first.start()]):
-        return raw[first.start() :], raw[: first.start()]  # reasoning about the answer before it
+        # Reasoning about the answer before it.
+        return raw[first.start() :], raw[: first.start()]
     opening = _THOUGHT.search(rest)
     if opening is not None:
         thought += rest[opening.start() :]
@@ -132,7 +135,9 @@ def split_at_tokens(text: str, source: SourceText) -> tuple[str, str, str]:
     starts = [0, *(match.end() for match in marks)]
     ends = [*(match.start() for match in marks), len(text)]
     spans = [
-        span for span in map(_Span, kinds, starts, ends) if has_words(text[span.start : span.end])
+        span
+        for span in map(_Span, kinds, starts, ends)
+        if has_words(text[span.start : span.end])
     ]
     if len(spans) > 1 and spans[0].start == 0 and source.begins(ECHO, text.lstrip()):
         del spans[0]

@@ -13,7 +13,9 @@ from pairkit.base.errors import ConfigError
 from pairkit.base.settings import between_commas, load_settings
 
 Llm: TypeAlias = str | LlmFunction
-LlmsGiven: TypeAlias = Llm | Sequence[Llm] | Mapping[str, LlmFunction | Mapping[str, Any]]
+LlmsGiven: TypeAlias = (
+    Llm | Sequence[Llm] | Mapping[str, LlmFunction | Mapping[str, Any]]
+)
 """Names of LLMs (`ensemble`: the papers' three), functions from prompt to answer, or both; or a mapping from
 your own names to functions and entries such as `{"kind": "openai_compatible", "model": …, "base_url": …}`."""
 
@@ -40,12 +42,18 @@ def read_arguments(
                 model = f"python:{function.__module__}.{function.__qualname__}"
                 changes |= {f"llm.{name}.kind": FUNCTION, f"llm.{name}.model": model}
             elif llm is not None:
-                changes |= {f"llm.{name}.{field}": value for field, value in llm.items()}
+                changes |= {
+                    f"llm.{name}.{field}": value for field, value in llm.items()
+                }
     # In `below`, so that the configuration can raise the concurrency of a plain function.
-    plain = {name: {"concurrency": 1} for name, llm in functions.items() if not is_async(llm)}
+    plain = {
+        name: {"concurrency": 1} for name, llm in functions.items() if not is_async(llm)
+    }
     tree = dict(below or {})
     tree["llm"] = {**tree.get("llm", {}), **plain}
-    merged = load_settings(LabelSettings, changes, below=tree, config=config, settings=settings)
+    merged = load_settings(
+        LabelSettings, changes, below=tree, config=config, settings=settings
+    )
     return merged, functions
 
 
@@ -85,6 +93,8 @@ def _element_with_names(llm: Any) -> list[tuple[str, Any]]:
     if isinstance(llm, str):
         parts = between_commas(llm)
         if not all(parts):
-            raise ConfigError(f"llm {llm!r}: expected NAME or NAME,NAME, such as chatgpt,llama")
+            raise ConfigError(
+                f"llm {llm!r}: expected NAME or NAME,NAME, such as chatgpt,llama"
+            )
         return [(part, None) for part in parts]
     return [(getattr(llm, "__name__", type(llm).__name__), llm)]

@@ -75,7 +75,9 @@ class AskSummary:
             remedy = f"to continue, raise {flag} and {remedy}"
         if not missing:
             return None
-        return RemoteError(f"{out} was made without all answers of {'; '.join(missing)}; {remedy}")
+        return RemoteError(
+            f"{out} was made without all answers of {'; '.join(missing)}; {remedy}"
+        )
 
 
 def judges_table(judges: Judges) -> ResultTable:
@@ -200,7 +202,9 @@ class Labelled(RunResult):
     def table(self) -> ResultTable:
         """Counts by split, with the cost as caption."""
         columns = ("texts", "positive", "negative", "triplets")
-        table = ResultTable("split", *columns, title=str(self.out), caption=self._caption())
+        table = ResultTable(
+            "split", *columns, title=str(self.out), caption=self._caption()
+        )
         for split, counts in self.statistics["splits"].items():
             table.add_row(split, *(counts[name] for name in columns))
         return table
@@ -215,7 +219,10 @@ class Labelled(RunResult):
         triplets = self.out / "triplet"
         step = ("train on the pairs", train_command(self.out))
         if triplets.is_dir():
-            step = ("train on the triplets", [*train_command(triplets), "--preset", "domain"])
+            step = (
+                "train on the triplets",
+                [*train_command(triplets), "--preset", "domain"],
+            )
             count = self._count("triplets")
         if count >= _MIN_YIELD * self.statistics["texts"]:
             steps.append(step)
@@ -241,7 +248,9 @@ class QualityWarnings:
         self._needs_positives = rules if asks_for_positives else []
         self._counts: dict[str, Counter[str]] = {}  # by LLM
 
-    def add(self, text: str, proposals: Iterable[Proposal], answers: Counter[str]) -> None:
+    def add(
+        self, text: str, proposals: Iterable[Proposal], answers: Counter[str]
+    ) -> None:
         """Count one text's proposals, and the number of answers by LLM."""
         for llm, number in answers.items():
             self._counts.setdefault(llm, Counter())["answers"] += number
@@ -255,13 +264,17 @@ class QualityWarnings:
             counts["off_topic"] += is_unlike or proposal.reason in OFF_TOPIC
             counts["limit_spent"] += proposal.reason == "limit_spent"
             counts["empty"] += proposal.reason == "empty_answer"
-            if proposal.polarity == "negative" and (is_kept or proposal.reason in COPIES):
+            if proposal.polarity == "negative" and (
+                is_kept or proposal.reason in COPIES
+            ):
                 counts["negatives"] += 1
                 counts["copies"] += not is_kept
 
     def warnings(self) -> tuple[str, ...]:
         """The warnings, one line each, sorted by LLM."""
-        return tuple(line for llm in sorted(self._counts) for line in self._warnings_of(llm))
+        return tuple(
+            line for llm in sorted(self._counts) for line in self._warnings_of(llm)
+        )
 
     def _warnings_of(self, llm: str) -> list[str]:
         lines = list[str]()
@@ -325,7 +338,9 @@ class Notes(list[str]):
 
     def add_rejected(self, store: AnswerStore, record: RunRecord) -> None:
         """Note how many rejected questions were not repeated."""
-        rejected = sum(failure.final and record.asks(failure.key) for failure in store.failures())
+        rejected = sum(
+            failure.final and record.asks(failure.key) for failure in store.failures()
+        )
         if rejected:
             self.add(
                 f"{rejected:,} questions were rejected by their server and not repeated;"
@@ -356,9 +371,12 @@ def assemble(
     """Parse, filter, label and split the stored answers; write the dataset and WORK/candidates.parquet."""
     record = run.record
     settings = record.settings
-    judges = estimate_judges(run.screened, run.store, record)  # first: `weighted` needs all votes
+    # First: `weighted` needs all votes.
+    judges = estimate_judges(run.screened, run.store, record)
     aggregation = settings.ensemble.aggregation
-    rows = DatasetRows(aggregation, settings.seed, triplets=settings.labelling.makes_triplets)
+    rows = DatasetRows(
+        aggregation, settings.seed, triplets=settings.labelling.makes_triplets
+    )
     counts = Counter[str]()
     for reason, count in record.dropped_texts.items():
         counts[f"text_{reason}"] = count
@@ -378,13 +396,17 @@ def assemble(
         text_indices.extend([bisect_left(ids, judged.text.text_id)] * kept)
         answers += judged.answers.total()
         proposals += len(judged.proposals)
-        counts.update(item.reason for item in judged.proposals if item.reason is not None)
+        counts.update(
+            item.reason for item in judged.proposals if item.reason is not None
+        )
         counts["not_judged"] += judged.unjudged
     show(Progress("making pairs", len(ids), len(ids), ended=True))
     rows.write_candidates(run.work / CANDIDATES_FILE)
 
     sentences = rows.sentences(sorted(run.texts, key=lambda text: text.text_id))
-    splits = split_texts(ids, sentences, np.array(text_indices), settings.split, settings.seed)
+    splits = split_texts(
+        ids, sentences, np.array(text_indices), settings.split, settings.seed
+    )
     del sentences, text_indices
     task = GenerationTask(record)
     questions = len(ids) * sum(map(task.questions_per_text, settings.proposers))

@@ -31,7 +31,11 @@ from llm_labeler.runs.label import (
 )
 from llm_labeler.runs.label_folder import RunRecord, check_out
 from llm_labeler.runs.prompts import Template
-from llm_labeler.runs.questions_and_votes import TextCandidates, add_votes, judge_questions
+from llm_labeler.runs.questions_and_votes import (
+    TextCandidates,
+    add_votes,
+    judge_questions,
+)
 from llm_labeler.settings import LabelSettings
 from pairkit.base.cli.progress import Listener
 from pairkit.base.cli.result_table import ResultTable
@@ -62,13 +66,16 @@ CONTRADICTIONS_FILE = "contradictions.csv"
 
 
 def judged_card(
-    statistics: Mapping[str, Any], run: Mapping[str, Any], files: Mapping[str, Mapping[str, str]]
+    statistics: Mapping[str, Any],
+    run: Mapping[str, Any],
+    files: Mapping[str, Mapping[str, str]],
 ) -> str:
     """The README of the dataset."""
     texts = CARD_TEXTS["judge"]
     splits = statistics["splits"]
     rows = [
-        (name, *(split.get(name, 0) for split in splits.values())) for name in ("pairs", *VERDICTS)
+        (name, *(split.get(name, 0) for split in splits.values()))
+        for name in ("pairs", *VERDICTS)
     ]
     same = statistics["contradictions"]["given_same"]
     different = statistics["contradictions"]["given_other"]
@@ -121,7 +128,9 @@ class JudgedPairs(RunResult):
     def table(self) -> ResultTable:
         """Counts by split."""
         names = ("pairs", *VERDICTS)
-        table = ResultTable("split", *names, title=str(self.out), caption=self._caption())
+        table = ResultTable(
+            "split", *names, title=str(self.out), caption=self._caption()
+        )
         for split, counts in self.statistics["splits"].items():
             table.add_row(split, *(counts.get(name, 0) for name in names))
         return table
@@ -149,7 +158,9 @@ class JudgedPairs(RunResult):
 
     def _caption(self) -> str:
         left_out = sum(self.statistics["dropped"].values())
-        contradicted = f"{self.contradicted:,} labels contradicted, {left_out:,} pairs left out"
+        contradicted = (
+            f"{self.contradicted:,} labels contradicted, {left_out:,} pairs left out"
+        )
         return f"{contradicted}; {self._cost()}; {self.seconds:.1f} s"
 
 
@@ -180,9 +191,13 @@ def judge_pairs(
     if remote:
         note(f"the pairs may leave this machine: {', '.join(remote)}")
     scale = PAIRS[settings.judge.purpose]
-    template = Template("judge", dict.fromkeys(settings.prompt.polarities, scale.instructions))
+    template = Template(
+        "judge", dict.fromkeys(settings.prompt.polarities, scale.instructions)
+    )
     parameters = parameters_of(providers)
-    record = RunRecord(settings, template, parameters, pairs.name, pairs.sha256, pairs.dropped)
+    record = RunRecord(
+        settings, template, parameters, pairs.name, pairs.sha256, pairs.dropped
+    )
     run = _run_json(record)
     check_out(out, run, fresh=fresh)
     with open_session(record, providers, work, options, progress, note) as session:
@@ -191,10 +206,14 @@ def judge_pairs(
             for name in settings.proposers
         }
         step = settings.judge.candidates_per_call
-        total = len(questions) * sum(-(-len(seconds) // step) for seconds in pairs.by_text.values())
+        total = len(questions) * sum(
+            -(-len(seconds) // step) for seconds in pairs.by_text.values()
+        )
         asked = run_anywhere(ask_judges(session, questions, total=total))
         if not options.keep_going:
-            refuse_unanswered(asked, ", or make the dataset without them with --keep-going")
+            refuse_unanswered(
+                asked, ", or make the dataset without them with --keep-going"
+            )
         votes: Votes = {}
         endings = Counter[str]()
         for text in _as_candidates(pairs):
@@ -224,7 +243,9 @@ def judge_pairs(
 def _check_judges(settings: LabelSettings) -> None:
     for name in settings.proposers:
         if settings.llm[name].is_rules:
-            raise ConfigError(f"{name} is a set of rules, which can't judge; name LLMs in --llm")
+            raise ConfigError(
+                f"{name} is a set of rules, which can't judge; name LLMs in --llm"
+            )
     if not settings.proposers:
         raise ConfigError("no LLM is named; give --llm, preferably of several makers")
 
@@ -254,11 +275,16 @@ def _write(
     run: Mapping[str, Any],
     endings: Mapping[str, int],
 ) -> dict[str, Any]:
-    tables = [rows.with_columns(pl.lit(split).alias("split")) for split, rows in judged.items()]
+    tables = [
+        rows.with_columns(pl.lit(split).alias("split"))
+        for split, rows in judged.items()
+    ]
     all_rows = pl.concat(tables, how="diagonal_relaxed")
     write_parquet(work / ALL_FILE, all_rows, private=True)
     contradictions = all_rows.filter("contradicts")
-    contradictions = contradictions.sort("confidence", descending=True, maintain_order=True)
+    contradictions = contradictions.sort(
+        "confidence", descending=True, maintain_order=True
+    )
     _write_csv(work / CONTRADICTIONS_FILE, contradictions)
 
     splits = {}
@@ -268,7 +294,9 @@ def _write(
         verdicts = Counter(decided["judged"].to_list())
         splits[split] = decided.drop("reason", PAIR, "contradicts")
         counts[split] = {"pairs": decided.height, **dict(sorted(verdicts.items()))}
-    dropped = Counter(pairs.dropped) + Counter(all_rows["reason"].drop_nulls().to_list())
+    dropped = Counter(pairs.dropped) + Counter(
+        all_rows["reason"].drop_nulls().to_list()
+    )
     if not any(rows.height for rows in splits.values()):
         raise DataError(
             f"every pair stayed undecided ({format_counts(dropped)}; answers: {format_counts(endings)});"
@@ -311,7 +339,9 @@ class _PairDecision(NamedTuple):
     reason: str | None = None
 
 
-def _decision(votes: list[JudgeVote], judges: Judges, min_confidence: float) -> _PairDecision:
+def _decision(
+    votes: list[JudgeVote], judges: Judges, min_confidence: float
+) -> _PairDecision:
     by_judge = votes_by_judge(votes)
     if not by_judge:
         return _PairDecision(reason="unsure" if votes else "not_judged")
@@ -339,7 +369,10 @@ def _judged(
         pair_votes = votes.get(pair, [])
         decisions.append(_decision(pair_votes, judges, min_confidence))
         votes_of_pairs.append(
-            [{"judge": vote.judge, "vote": _WORDS.word(vote.vote)} for vote in pair_votes]
+            [
+                {"judge": vote.judge, "vote": _WORDS.word(vote.vote)}
+                for vote in pair_votes
+            ]
         )
     decided = pl.DataFrame(decisions, schema=_DECIDED, orient="row")
     is_same = decided["judged"] == "same"
@@ -350,5 +383,14 @@ def _judged(
         label=is_same.cast(pl.Int64),
         contradicts=contradicts & decided["reason"].is_null(),
     )
-    first = ["text1", "text2", "label", "judged", "confidence", "probability", GIVEN, "votes"]
+    first = [
+        "text1",
+        "text2",
+        "label",
+        "judged",
+        "confidence",
+        "probability",
+        GIVEN,
+        "votes",
+    ]
     return judged.select(*first, pl.exclude(first))

@@ -38,10 +38,20 @@ from llm_labeler.runs.label_folder import (
 )
 from llm_labeler.runs.label_plan import Plan, estimate
 from llm_labeler.runs.prompts import load_template
-from llm_labeler.runs.questions_and_votes import GenerationTask, ScreenedTexts, judge_questions
+from llm_labeler.runs.questions_and_votes import (
+    GenerationTask,
+    ScreenedTexts,
+    judge_questions,
+)
 from llm_labeler.settings import AGGREGATIONS, BudgetSettings, LabelSettings
 from pairkit.base.cli.progress import Display, Listener
-from pairkit.base.errors import ConfigError, DataError, PairkitError, RemoteError, by_reader
+from pairkit.base.errors import (
+    ConfigError,
+    DataError,
+    PairkitError,
+    RemoteError,
+    by_reader,
+)
 from pairkit.base.openai_api.channel import run_anywhere
 from pairkit.base.system.folders import check_apart, lock_folder, work_beside
 from pairkit.dataset.reading.in_memory import Source
@@ -74,7 +84,11 @@ class AskSession:
 
     def usable(self, names: Iterable[str]) -> list[str]:
         """The LLMs that can be asked."""
-        return [name for name in names if name not in self.failed and name not in self.left_out]
+        return [
+            name
+            for name in names
+            if name not in self.failed and name not in self.left_out
+        ]
 
     async def ask(
         self,
@@ -102,9 +116,13 @@ class AskSession:
 
     def summary(self, meters: list[Meter]) -> AskSummary:
         """The calls, spending and failures of some stages."""
-        failures = self.store.failures() if any(meter.failed for meter in meters) else ()
+        failures = (
+            self.store.failures() if any(meter.failed for meter in meters) else ()
+        )
         missing = [
-            failure for failure in failures if not failure.final and self.record.asks(failure.key)
+            failure
+            for failure in failures
+            if not failure.final and self.record.asks(failure.key)
         ]
         details = {failure.detail for failure in missing}
         # A limit that stopped an earlier round no longer matters if the last round went on.
@@ -130,10 +148,14 @@ async def ask_everything(
     task = GenerationTask(record)
     meters: list[Meter] = []
     async with _checked(session):
-        proposers = [name for name in settings.proposers if name not in session.left_out]
+        proposers = [
+            name for name in settings.proposers if name not in session.left_out
+        ]
         total = len(texts) * sum(map(task.questions_per_text, proposers))
         while True:
-            proposals = {name: task.asks(texts, name) for name in session.usable(proposers)}
+            proposals = {
+                name: task.asks(texts, name) for name in session.usable(proposers)
+            }
             kept_back = _SHARE_OF_JUDGES if session.usable(settings.judges) else 0.0
             first = await session.ask("proposing", proposals, total, kept_back)
             judges = session.usable(settings.judges)
@@ -141,10 +163,17 @@ async def ask_everything(
             if not judges or (asked.unanswered and not options.keep_going):
                 return asked
             screened.restart()
-            questions = {name: judge_questions(screened, name, record) for name in judges}
+            questions = {
+                name: judge_questions(screened, name, record) for name in judges
+            }
             second = await session.ask("judging", questions)
             meters += [first, second]
-            if options.batch or not first.stopped_by or not first.done or second.stopped_by:
+            if (
+                options.batch
+                or not first.stopped_by
+                or not first.done
+                or second.stopped_by
+            ):
                 return session.summary(meters)
 
 
@@ -166,7 +195,9 @@ async def _checked(session: AskSession) -> AsyncIterator[None]:
     options = session.options
     try:
         if not options.batch:
-            _refuse_double_payment(session.record, session.store, give_up=options.retry_failed)
+            _refuse_double_payment(
+                session.record, session.store, give_up=options.retry_failed
+            )
         checks = (provider.check() for provider in providers.values())
         results = await asyncio.gather(*checks, return_exceptions=True)
         session.failed = errors_by_llm(dict(zip(providers, results, strict=True)))
@@ -208,13 +239,21 @@ def open_session(
                 f"{interrupted} calls were interrupted last time; each is charged at its upper bound"
             )
         spent = store.spent()
-        check_prices(budget, {name: llm.prices for name, llm in providers.items()}, spent)
-        yield AskSession(record, providers, store, Budget(budget, spent), options, show, note)
+        check_prices(
+            budget, {name: llm.prices for name, llm in providers.items()}, spent
+        )
+        yield AskSession(
+            record, providers, store, Budget(budget, spent), options, show, note
+        )
 
 
-def _refuse_double_payment(record: RunRecord, store: AnswerStore, *, give_up: bool) -> None:
+def _refuse_double_payment(
+    record: RunRecord, store: AnswerStore, *, give_up: bool
+) -> None:
     """Refuse to ask questions that are in a pending batch, which would be paid, too."""
-    pending = [batch for batch in store.batches() if any(map(record.asks, batch.keys.values()))]
+    pending = [
+        batch for batch in store.batches() if any(map(record.asks, batch.keys.values()))
+    ]
     if pending and not give_up:
         number = sum(len(batch.keys) for batch in pending)
         llms = sorted({batch.llm for batch in pending})
@@ -255,7 +294,9 @@ def generate(
     with open_session(record, providers, work, options, progress, notes.add) as session:
         save_run(work, record, texts.texts)
         store = session.store
-        screened = ScreenedTexts(store, record, {text.text_id: text for text in texts.texts})
+        screened = ScreenedTexts(
+            store, record, {text.text_id: text for text in texts.texts}
+        )
         is_limited = settings.budget != BudgetSettings()
         if is_limited and not options.batch:  # which costs half
             for line in estimate(record, texts.texts, providers, store).short_of():
@@ -263,7 +304,9 @@ def generate(
         asked = run_anywhere(ask_everything(session, texts.texts, screened))
         if not options.keep_going:
             parse_command = _parse_command(work, out)
-            refuse_unanswered(asked, f", or make the dataset without them: {parse_command}")
+            refuse_unanswered(
+                asked, f", or make the dataset without them: {parse_command}"
+            )
         notes.add_rejected(store, record)
         stopped = _stopped(asked, settings, out, work)
         if stopped:
@@ -322,7 +365,9 @@ def parse(
     ):
         screened = ScreenedTexts(store, record, {text.text_id: text for text in texts})
         stored = StoredRun(store, record, texts, screened, work)
-        return assemble(stored, out, AskSummary(), Notes(progress), started=start, show=show)
+        return assemble(
+            stored, out, AskSummary(), Notes(progress), started=start, show=show
+        )
 
 
 def plan(
@@ -356,19 +401,27 @@ def prepare(
         )
     check_aggregation_can_work(settings)
     template = load_template(settings.prompt, settings.task)
-    texts = read_texts(source, columns=columns, settings=settings.input, seed=settings.seed)
+    texts = read_texts(
+        source, columns=columns, settings=settings.input, seed=settings.seed
+    )
     providers = build_all((*settings.proposers, *settings.judges), settings, functions)
     remote_llms(settings, providers)
     parameters = parameters_of(providers)
-    record = RunRecord(settings, template, parameters, texts.name, texts.sha256, texts.dropped)
+    record = RunRecord(
+        settings, template, parameters, texts.name, texts.sha256, texts.dropped
+    )
     return record, texts, providers
 
 
-def check_aggregation_can_work(settings: LabelSettings, left_out: Collection[str] = ()) -> None:
+def check_aggregation_can_work(
+    settings: LabelSettings, left_out: Collection[str] = ()
+) -> None:
     """Refuse a run whose only judge is its only proposer, as LLMs don't judge their own sentences."""
     aggregation = settings.ensemble.aggregation
     proposers = [name for name in settings.proposers if name not in left_out]
-    judges_itself = len(proposers) == 1 and {*settings.judges} - {*left_out} <= {*proposers}
+    judges_itself = len(proposers) == 1 and {*settings.judges} - {*left_out} <= {
+        *proposers
+    }
     if AGGREGATIONS[aggregation].is_judged and judges_itself:
         raise ConfigError(
             f"aggregation {aggregation}: no LLM judges its own sentences, and {proposers[0]} is the only one,"
@@ -376,7 +429,9 @@ def check_aggregation_can_work(settings: LabelSettings, left_out: Collection[str
         )
 
 
-def remote_llms(settings: LabelSettings, providers: Mapping[str, Provider]) -> list[str]:
+def remote_llms(
+    settings: LabelSettings, providers: Mapping[str, Provider]
+) -> list[str]:
     """The LLMs that may send text to another machine; refused with `local_only`."""
     names = [name for name, provider in providers.items() if provider.leaves_machine]
     if settings.local_only and names:
@@ -392,7 +447,9 @@ def refuse_unanswered(asked: AskSummary, alternative: str) -> None:
     if asked.unanswered:
         remedy = f"run the same command again to ask them{alternative}"
         if not asked.cached + asked.answered:
-            remedy = "check the server and its [llm.NAME], then run the same command again"
+            remedy = (
+                "check the server and its [llm.NAME], then run the same command again"
+            )
         raise RemoteError(f"no answer to {asked.unanswered_counts()}; {remedy}")
 
 
@@ -403,8 +460,12 @@ def _with_settings(recorded: RunRecord, settings: LabelSettings) -> RunRecord:
             "task, size, samples, prompt and examples change the questions, so `label parse` can't change"
             " them; change them with `label generate`"
         )
-    if unasked := sorted({*settings.proposers, *settings.judges} - set(recorded.parameters)):
-        raise ConfigError(f"{', '.join(unasked)} was not asked; ask it with `label generate`")
+    if unasked := sorted(
+        {*settings.proposers, *settings.judges} - set(recorded.parameters)
+    ):
+        raise ConfigError(
+            f"{', '.join(unasked)} was not asked; ask it with `label generate`"
+        )
     return replace(recorded, settings=settings)
 
 

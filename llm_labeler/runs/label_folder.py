@@ -20,10 +20,11 @@ from pairkit.base.system.folders import check_same_run, existing_run
 from pairkit.dataset.parquet import read_parquet, write_parquet
 
 _COMMAND = "label"
+# Without effect on other tasks.
 _HARD_NEGATIVE_SETTINGS = (
     ("prompt", "changes"),
     ("filters", "min_kept"),
-)  # without effect on other tasks
+)
 
 STORE_FILE = "answers.sqlite"
 RUN_FILE = "run.json"
@@ -54,7 +55,8 @@ class RunRecord:
 
     settings: LabelSettings
     template: Template
-    parameters: Mapping[str, tuple[str, str]]  # by LLM: their hash, and the parameters as JSON
+    # By LLM: their hash, and the parameters as JSON.
+    parameters: Mapping[str, tuple[str, str]]
     source: str
     sha256: str
     dropped_texts: Mapping[str, int]
@@ -74,7 +76,9 @@ class RunRecord:
     def run_json(self) -> dict[str, Any]:
         """The content of run.json: nothing that differs between equal runs, and no credential."""
         settings = self.settings
-        kept = settings.model_dump(mode="json", exclude={"llm", "budget", "breaker", "local_only"})
+        kept = settings.model_dump(
+            mode="json", exclude={"llm", "budget", "breaker", "local_only"}
+        )
         if not settings.labelling.has_hard_negatives:
             for section, name in _HARD_NEGATIVE_SETTINGS:
                 del kept[section][name]
@@ -147,12 +151,22 @@ def load_run_record(work: Path) -> RunRecord:
         return RunRecord(
             LabelSettings.model_validate(run["settings"]),
             _template(run["template"]),
-            {name: (hash_, parameters) for name, (hash_, parameters) in run["parameters"].items()},
+            {
+                name: (hash_, parameters)
+                for name, (hash_, parameters) in run["parameters"].items()
+            },
             run["source"],
             run["sha256"],
             run["dropped_texts"],
         )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, ConfigError) as error:
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        ConfigError,
+    ) as error:
         raise DataError(
             f"damaged ({error!r:.200}): run `label generate` again", path=path
         ) from error
@@ -161,12 +175,16 @@ def load_run_record(work: Path) -> RunRecord:
 def _template(run: Mapping[str, Any]) -> Template:
     examples: Examples = {}
     for polarity, texts in run["examples"].items():
-        examples[polarity] = tuple((text, tuple(sentences)) for text, sentences in texts)
+        examples[polarity] = tuple(
+            (text, tuple(sentences)) for text, sentences in texts
+        )
     return Template(run["name"], run["user"], run["system"], examples)
 
 
 def read_private(path: Path) -> pl.DataFrame:
     """Read a table of the working folder."""
     if not path.exists():
-        raise ConfigError(f"{path}: no such file; run `label generate` or `label parse` first")
+        raise ConfigError(
+            f"{path}: no such file; run `label generate` or `label parse` first"
+        )
     return read_parquet(path)

@@ -68,7 +68,9 @@ class Plan(Printed):
     def cost(self) -> float | None:
         """Likely cost in US dollars; None if a price is unknown."""
         costs = [estimate.cost for estimate in self.estimates]
-        return None if None in costs else sum(cost for cost in costs if cost is not None)
+        return (
+            None if None in costs else sum(cost for cost in costs if cost is not None)
+        )
 
     def short_of(self) -> tuple[str, ...]:
         """A line for each limit that the run will probably reach before its end."""
@@ -79,9 +81,19 @@ class Plan(Printed):
         spent = self.spent
         lines = (
             _short_of(
-                "max-requests", limits.max_requests, spent.requests, calls, "{:,} calls".format
+                "max-requests",
+                limits.max_requests,
+                spent.requests,
+                calls,
+                "{:,} calls".format,
             ),
-            _short_of("max-tokens", limits.max_tokens, spent.tokens, tokens, "{:,} tokens".format),
+            _short_of(
+                "max-tokens",
+                limits.max_tokens,
+                spent.tokens,
+                tokens,
+                "{:,} tokens".format,
+            ),
             _short_of("max-cost", limits.max_cost, spent.known_cost, cost, money),
         )
         return tuple(line for line in lines if line)
@@ -133,14 +145,20 @@ def estimate(
     store: AnswerStore | None,
 ) -> Plan:
     """Count the unanswered questions and estimate their tokens and cost."""
-    estimates = [_estimate_llm(record, texts, provider, store) for provider in providers.values()]
+    estimates = [
+        _estimate_llm(record, texts, provider, store) for provider in providers.values()
+    ]
     spent = Spending() if store is None else store.spent()
     budget = record.settings.budget
     return Plan(len(texts), record.dropped_texts, tuple(estimates), budget, spent)
 
 
 def _short_of(
-    name: str, limit: float | None, spent: float, likely: float, shown: Callable[[float], str]
+    name: str,
+    limit: float | None,
+    spent: float,
+    likely: float,
+    shown: Callable[[float], str],
 ) -> str:
     """A line if a limit is below the likely amount; empty if it isn't."""
     total = spent + likely
@@ -154,7 +172,10 @@ def _short_of(
 
 
 def _estimate_llm(
-    record: RunRecord, texts: tuple[Text, ...], provider: Provider, store: AnswerStore | None
+    record: RunRecord,
+    texts: tuple[Text, ...],
+    provider: Provider,
+    store: AnswerStore | None,
 ) -> Estimate:
     settings = record.settings
     task = GenerationTask(record)
@@ -194,9 +215,13 @@ def _estimate_llm(
 
 
 def _likely_usage(ask: Ask) -> TokenUsage:
-    prompt = sum(len(message.content.encode("utf-8", "replace")) for message in ask.messages)
+    prompt = sum(
+        len(message.content.encode("utf-8", "replace")) for message in ask.messages
+    )
     answer = ask.size * len(ask.text.encode("utf-8", "replace")) * _EXPANSION
-    return TokenUsage(round(prompt / _BYTES_PER_TOKEN), round(answer / _BYTES_PER_TOKEN))
+    return TokenUsage(
+        round(prompt / _BYTES_PER_TOKEN), round(answer / _BYTES_PER_TOKEN)
+    )
 
 
 def _judging(
@@ -204,7 +229,9 @@ def _judging(
 ) -> TokenUsage:
     """Likely tokens for judging the candidates of the other `proposers`."""
     settings = record.settings
-    candidates = settings.size * settings.samples * len(settings.prompt.polarities) * proposers
+    candidates = (
+        settings.size * settings.samples * len(settings.prompt.polarities) * proposers
+    )
     if not candidates:
         return TokenUsage(0, 0)
     calls = -(-candidates // settings.judge.candidates_per_call)

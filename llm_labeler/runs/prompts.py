@@ -11,7 +11,14 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from llm_labeler.records import CHANGES, POLARITIES, ChangeKind, Message, Polarity, content_hash
+from llm_labeler.records import (
+    CHANGES,
+    POLARITIES,
+    ChangeKind,
+    Message,
+    Polarity,
+    content_hash,
+)
 from llm_labeler.settings import PromptSettings
 from llm_labeler.settings.tasks import TASKS
 from pairkit.base.errors import ConfigError
@@ -19,7 +26,8 @@ from pairkit.dataset.reading.reader import read_pairs
 
 PAPER_NAME = "paper"
 HARDENED_NAME = "hardened"
-_BUILT_IN = Path(__file__).with_name("templates")  # changing one changes the keys of stored answers
+# Changing one changes the keys of stored answers.
+_BUILT_IN = Path(__file__).with_name("templates")
 CHANGE_WORDS: Mapping[ChangeKind, str] = {
     "negation": "negation (deny it, or leave a denial out)",
     "antonym": "antonym (a word's opposite)",
@@ -48,7 +56,9 @@ def read_examples(path: Path) -> Examples:
     """Read few-shot examples in the file's order."""
     rows = read_pairs(path).rows
     half = max(rows["label"], default=0) / 2
-    sentences: dict[Polarity, dict[str, dict[str, None]]] = {name: {} for name in POLARITIES}
+    sentences: dict[Polarity, dict[str, dict[str, None]]] = {
+        name: {} for name in POLARITIES
+    }
     for row in rows.iter_rows(named=True):
         polarity: Polarity = "positive" if row["label"] > half else "negative"
         sentence = " ".join(row["text2"].split())
@@ -88,7 +98,9 @@ class Template:
         """The messages before the question: system message and examples."""
         turns = [Message("system", self.system)] if self.system else []
         for example, sentences in self.examples.get(polarity, ()):
-            numbered = [f"{number}. {sentence}" for number, sentence in enumerate(sentences, 1)]
+            numbered = [
+                f"{number}. {sentence}" for number, sentence in enumerate(sentences, 1)
+            ]
             answer = "\n".join(numbered)
             if self.name == HARDENED_NAME:
                 answer = json.dumps({"sentences": sentences}, ensure_ascii=False)
@@ -105,13 +117,17 @@ class Template:
             "polarity": _ADJECTIVES[polarity],
         }
         template = self.user[polarity]
-        return Message("user", _PLACEHOLDER.sub(lambda match: values[match[1]], template))
+        return Message(
+            "user", _PLACEHOLDER.sub(lambda match: values[match[1]], template)
+        )
 
     def prompt_hash(self, size: int, polarity: Polarity, sample: int = 0) -> str:
         """Hash of everything in the chat but the text."""
         examples = _parts(self.examples.get(polarity, ()))
         sampling = ["sample", str(sample)] if sample else []
-        return content_hash(self.system, self.user[polarity], str(size), *examples, *sampling)
+        return content_hash(
+            self.system, self.user[polarity], str(size), *examples, *sampling
+        )
 
     @property
     def examples_summary(self) -> str:
@@ -135,7 +151,9 @@ def load_template(settings: PromptSettings, task: str) -> Template:
         questions = {polarity: prompt[polarity] for polarity in POLARITIES}
         template = Template(name, questions, prompt["system"])
     elif name in (PAPER_NAME, HARDENED_NAME):
-        template = replace(_from_file(_BUILT_IN / f"{name}.toml", POLARITIES), name=name)
+        template = replace(
+            _from_file(_BUILT_IN / f"{name}.toml", POLARITIES), name=name
+        )
     else:
         template = _from_file(Path(name), settings.polarities)
     changes = "; ".join(CHANGE_WORDS[kind] for kind in settings.changes)
@@ -164,14 +182,18 @@ def _from_file(path: Path, polarities: tuple[Polarity, ...]) -> Template:
                 f"{path}: has no {{polarity}}, so both polarities would get the same prompt; add it, or write a"
                 " .toml file with positive and negative"
             )
-    if table.keys() - _TOML_KEYS or not all(isinstance(value, str) for value in table.values()):
+    if table.keys() - _TOML_KEYS or not all(
+        isinstance(value, str) for value in table.values()
+    ):
         raise ConfigError(
             f"{path}: expected strings positive, negative and system; found {sorted(table)}"
         )
     user = {}
     for polarity in polarities:
         if polarity not in table:
-            raise ConfigError(f"{path}: has no {polarity} prompt; add it, or set prompt.polarities")
+            raise ConfigError(
+                f"{path}: has no {polarity} prompt; add it, or set prompt.polarities"
+            )
         user[polarity] = _checked(path, table[polarity])
     return Template(str(path), user, table.get("system", ""))
 
@@ -179,7 +201,9 @@ def _from_file(path: Path, polarities: tuple[Polarity, ...]) -> Template:
 def _checked(path: Path, template: str) -> str:
     placeholders = set(_PLACEHOLDER.findall(template))
     if placeholders.isdisjoint(("text", "json_text")):
-        raise ConfigError(f"{path}: has no {{text}}; add it, it is replaced by the sentence")
+        raise ConfigError(
+            f"{path}: has no {{text}}; add it, it is replaced by the sentence"
+        )
     if "size" not in placeholders:
         raise ConfigError(
             f"{path}: has no {{size}}; add it, it is replaced by the number of sentences"

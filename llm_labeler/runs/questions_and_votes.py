@@ -72,7 +72,10 @@ class GenerationTask:
         self._hashes: dict[Polarity, set[str]] = {}
         for polarity in self.settings.prompt.polarities:
             samples = range(self.settings.samples)
-            hashes = {record.template.prompt_hash(size, polarity, sample) for sample in samples}
+            hashes = {
+                record.template.prompt_hash(size, polarity, sample)
+                for sample in samples
+            }
             self._hashes[polarity] = hashes
         self._proposers = frozenset(self.settings.proposers)
         self._labelling = self.settings.labelling
@@ -93,7 +96,9 @@ class GenerationTask:
         for turn in product(self._hashes, samples):
             hashes[turn] = template.prompt_hash(settings.size, *turn)
         openings = {polarity: template.opening(polarity) for polarity in self._hashes}
-        schemas = {polarity: self._schema_of(polarity, llm) for polarity in self._hashes}
+        schemas = {
+            polarity: self._schema_of(polarity, llm) for polarity in self._hashes
+        }
         parameters, _ = self.record.parameters[llm]
         for text in texts:
             for (polarity, sample), prompt_hash in hashes.items():
@@ -146,7 +151,11 @@ class GenerationTask:
         reply = answer.reply
         size = self.settings.size
         polarity = None if answer.key.task == "judge" else answer.key.task
-        options: dict[str, Any] = {"text": text.text, "finish": reply.finish, "size": size}
+        options: dict[str, Any] = {
+            "text": text.text,
+            "finish": reply.finish,
+            "size": size,
+        }
         if self._is_hard(polarity):
             return parse_hard_negatives(reply.raw, **options)
         return parse_answer(reply.raw, polarity=polarity, **options)
@@ -193,7 +202,9 @@ def screen_texts(
 class ScreenedTexts:
     """`screen_texts` that can be iterated by several judges at once: each text is parsed only once."""
 
-    def __init__(self, store: AnswerStore, record: RunRecord, texts: Mapping[str, Text]) -> None:
+    def __init__(
+        self, store: AnswerStore, record: RunRecord, texts: Mapping[str, Text]
+    ) -> None:
         self._screen = partial(screen_texts, store, record, texts)
         self._has_judges = bool(record.settings.judges)
         self.restart()
@@ -263,12 +274,21 @@ def _questions_to(
     settings = record.settings
     parameters, _ = record.parameters[judge]
     return judge_asks(
-        text.text, text.candidates, judge, parameters, settings.judge, settings.seed, scale
+        text.text,
+        text.candidates,
+        judge,
+        parameters,
+        settings.judge,
+        settings.seed,
+        scale,
     )
 
 
 def judge_questions(
-    texts: Iterable[TextCandidates], judge: str, record: RunRecord, scale: Scale = CANDIDATES
+    texts: Iterable[TextCandidates],
+    judge: str,
+    record: RunRecord,
+    scale: Scale = CANDIDATES,
 ) -> Iterator[Ask]:
     """One judge's questions, text by text."""
     for text in texts:

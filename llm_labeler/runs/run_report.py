@@ -57,7 +57,10 @@ class Yield:
     def to_dict(self) -> dict[str, Any]:
         """The counts for JSON."""
         return {
-            **{name: getattr(self, name) for name in ("answers", "proposals", "kept", "pairs")},
+            **{
+                name: getattr(self, name)
+                for name in ("answers", "proposals", "kept", "pairs")
+            },
             "dropped": dict(sorted(self.dropped.items())),
             "calls": self.spent.requests,
             "tokens": self.spent.tokens,
@@ -98,7 +101,12 @@ class Report(Printed):
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
         """The command to look at the example."""
-        return [("look at one sentence", ["label", "show", self.example, "--work", str(self.work)])]
+        return [
+            (
+                "look at one sentence",
+                ["label", "show", self.example, "--work", str(self.work)],
+            )
+        ]
 
     def table(self) -> ResultTable:
         """One row per LLM."""
@@ -132,7 +140,9 @@ class Report(Printed):
             columns = ("meaning",) if _MEANINGS.keys() & reasons.keys() else ()
             table = ResultTable("reason", "number", *columns, title=title, left=columns)
             for reason, number in sorted(reasons.items()):
-                table.add_row(reason, number, *(_MEANINGS.get(reason, "") for _ in columns))
+                table.add_row(
+                    reason, number, *(_MEANINGS.get(reason, "") for _ in columns)
+                )
             tables.append(table)
         return tables
 
@@ -140,11 +150,16 @@ class Report(Printed):
 def report_run(work: Path) -> Report:
     """Count answers, proposals, candidates and failures of a working folder."""
     record, texts = load_run(work)
-    llms = {name: Yield() for name in sorted({*record.settings.proposers, *record.settings.judges})}
+    llms = {
+        name: Yield()
+        for name in sorted({*record.settings.proposers, *record.settings.judges})
+    }
     quality = QualityWarnings(record.settings)
     example = ""
     with AnswerStore.open(work / STORE_FILE) as store:
-        for screened in screen_texts(store, record, {text.text_id: text for text in texts}):
+        for screened in screen_texts(
+            store, record, {text.text_id: text for text in texts}
+        ):
             quality.add(screened.text.text, screened.proposals, screened.answers)
             for name, answers in screened.answers.items():
                 llms[name].answers += answers
@@ -162,7 +177,9 @@ def report_run(work: Path) -> Report:
     turned_down: Counter[str] = Counter()
     path = work / CANDIDATES_FILE
     if path.exists():  # a run that failed wrote no dataset
-        for proposers, reason in read_private(path).select("llms", "reason").iter_rows():
+        for proposers, reason in (
+            read_private(path).select("llms", "reason").iter_rows()
+        ):
             if reason is not None:
                 turned_down[reason] += 1
                 continue
@@ -202,7 +219,10 @@ class Shown(CommandResult):
     def parts(self) -> Iterator[tuple[str, list[str]]]:
         """The sections of the output: title and lines."""
         for polarity, messages in self.prompts.items():
-            yield f"prompt, {polarity}", [f"{role}: {content}" for role, content in messages]
+            yield (
+                f"prompt, {polarity}",
+                [f"{role}: {content}" for role, content in messages],
+            )
         for answer in self.answers:
             key = answer.key
             reply = answer.reply
@@ -215,7 +235,9 @@ class Shown(CommandResult):
             lines = []
             for proposal in self.gathered.proposals:
                 mark = proposal.reason or proposal.change or "kept"
-                lines.append(f"{proposal.llm} {proposal.polarity} [{mark}] {proposal.candidate}")
+                lines.append(
+                    f"{proposal.llm} {proposal.polarity} [{mark}] {proposal.candidate}"
+                )
             yield "proposals", lines
         if self.pairs:
             yield "pairs", [*map(_pair_line, self.pairs)]
@@ -226,7 +248,9 @@ class Shown(CommandResult):
 
     def __repr__(self) -> str:
         parts = (f"\n{title}\n{chr(10).join(lines)}" for title, lines in self.parts())
-        return "\n".join((f"{self.text.text_id}  row {self.text.row}", self.text.text, *parts))
+        return "\n".join(
+            (f"{self.text.text_id}  row {self.text.row}", self.text.text, *parts)
+        )
 
 
 def _pair_line(pair: LabelledPair) -> str:
@@ -252,7 +276,9 @@ def show_sentence(work: Path, sentence: str) -> Shown:
             text=text,
             prompts=prompts,
             answers=tuple(store.answers([*POLARITIES, "judge"], [text.text_id])),
-            failures=tuple(f for f in store.failures() if f.key.text_id == text.text_id),
+            failures=tuple(
+                f for f in store.failures() if f.key.text_id == text.text_id
+            ),
             gathered=judged,
             pairs=_pairs(store, record, {text.text_id: text for text in texts}, judged),
         )
@@ -260,8 +286,14 @@ def show_sentence(work: Path, sentence: str) -> Shown:
 
 def find_text(texts: tuple[Text, ...], sentence: str, work: Path) -> Text:
     """The text with this id, row or content."""
-    matches = [text for text in texts if sentence in (text.text_id, text.text, f"row:{text.row}")]
-    matches = matches or [text for text in texts if sentence and text.text_id.startswith(sentence)]
+    matches = [
+        text
+        for text in texts
+        if sentence in (text.text_id, text.text, f"row:{text.row}")
+    ]
+    matches = matches or [
+        text for text in texts if sentence and text.text_id.startswith(sentence)
+    ]
     if len(matches) == 1:
         return matches[0]
     if matches:
@@ -277,9 +309,14 @@ def find_text(texts: tuple[Text, ...], sentence: str, work: Path) -> Text:
 
 
 def _pairs(
-    store: AnswerStore, record: RunRecord, texts: Mapping[str, Text], judged: TextCandidates | None
+    store: AnswerStore,
+    record: RunRecord,
+    texts: Mapping[str, Text],
+    judged: TextCandidates | None,
 ) -> tuple[LabelledPair, ...]:
     if judged is None:
         return ()
     judges = estimate_judges(screen_texts(store, record, texts), store, record)
-    return tuple(label(judged.candidates, judged.votes, record.settings.ensemble, judges))
+    return tuple(
+        label(judged.candidates, judged.votes, record.settings.ensemble, judges)
+    )

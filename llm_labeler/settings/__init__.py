@@ -8,9 +8,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    field_validator,
+    model_validator,
+)
 
-from llm_labeler.records import CHANGES, MAX_PRICE, MAX_TOKENS, POLARITIES, ChangeKind, Polarity
+from llm_labeler.records import (
+    CHANGES,
+    MAX_PRICE,
+    MAX_TOKENS,
+    POLARITIES,
+    ChangeKind,
+    Polarity,
+)
 from llm_labeler.settings.providers import PROVIDERS, ProviderApi, ProviderName
 from llm_labeler.settings.tasks import DEFAULT_TASK, TASKS, LabellingTask, TaskName
 from pairkit.base.openai_api.credentials import variable_name
@@ -110,12 +123,16 @@ class LlmSettings(Settings):
         False,
         "The LLM runs on this machine and no text leaves it; false for a local gateway to a remote LLM.",
     )
-    plain_http: bool = setting(False, "Allow sending the key unencrypted to another machine.")
+    plain_http: bool = setting(
+        False, "Allow sending the key unencrypted to another machine."
+    )
     ca_file: Path | None = setting(
         None,
         "File of trusted certificates (PEM). Default: that of SSL_CERT_FILE, else the system's.",
     )
-    must_be_listed: bool = setting(True, "Stop if the model is not in the server's list of models.")
+    must_be_listed: bool = setting(
+        True, "Stop if the model is not in the server's list of models."
+    )
     price_in: float | None = setting(None, _PRICE.format("prompt"), ge=0, le=MAX_PRICE)
     price_out: float | None = setting(None, _PRICE.format("answer"), ge=0, le=MAX_PRICE)
     concurrency: int = setting(16, "Maximum number of concurrent calls.", ge=1)
@@ -138,11 +155,16 @@ class LlmSettings(Settings):
     seed: int | None = setting(
         None, "Random seed to send with each request. Default: none is sent."
     )
-    max_tokens: int = setting(512, "Maximum number of tokens in an answer.", ge=1, le=MAX_TOKENS)
-    structured: Literal["auto", "off", "strict"] = setting(
-        "auto", "Whether to request JSON: auto (if supported), off or strict (fail if unsupported)."
+    max_tokens: int = setting(
+        512, "Maximum number of tokens in an answer.", ge=1, le=MAX_TOKENS
     )
-    extra: Tree = setting({}, "Additional fields of each request, such as {top_k = 40}.")
+    structured: Literal["auto", "off", "strict"] = setting(
+        "auto",
+        "Whether to request JSON: auto (if supported), off or strict (fail if unsupported).",
+    )
+    extra: Tree = setting(
+        {}, "Additional fields of each request, such as {top_k = 40}."
+    )
 
     @field_validator("kind", mode="before")
     @classmethod
@@ -177,7 +199,9 @@ class PromptSettings(Settings):
         "Which sentences to request: positive (same meaning), negative (opposite meaning) or both.",
         min_length=1,
     )
-    examples: Path | None = setting(None, "File of pairs or triplets to send as few-shot examples.")
+    examples: Path | None = setting(
+        None, "File of pairs or triplets to send as few-shot examples."
+    )
     changes: Changes = setting(
         CHANGES, "What hard negatives of the task triplet may change.", min_length=1
     )
@@ -194,7 +218,9 @@ class InputSettings(Settings):
     )
     limit: int | None = setting(None, "Use only the first N usable texts.", ge=1)
     draw: int | None = setting(
-        None, "Use a random sample of N texts, for example of a file that is sorted by topic.", ge=1
+        None,
+        "Use a random sample of N texts, for example of a file that is sorted by topic.",
+        ge=1,
     )
 
 
@@ -202,34 +228,48 @@ class FilterSettings(Settings):
     """Which proposals are kept."""
 
     min_length_ratio: float = setting(
-        0.25, "Minimum length of a candidate, as a share of the length of its sentence.", ge=0
+        0.25,
+        "Minimum length of a candidate, as a share of the length of its sentence.",
+        ge=0,
     )
     max_length_ratio: float = setting(
         4.0, "Maximum ratio of a candidate's length to its sentence's.", gt=0
     )
-    same_script: bool = setting(True, "Drop candidates in another main script than their sentence.")
+    same_script: bool = setting(
+        True, "Drop candidates in another main script than their sentence."
+    )
     min_shared: float = setting(
         0.0,
         "Minimum share of content words in common; 0.2 also drops some good paraphrases.",
         ge=0,
         le=1,
     )
-    same_kind: bool = setting(True, "Drop positives of a question that are not questions.")
+    same_kind: bool = setting(
+        True, "Drop positives of a question that are not questions."
+    )
     min_differing_words: int = setting(
         0, "Minimum number of words by which a negative differs.", ge=0
     )
     min_kept: float = setting(
-        0.5, "Minimum share of content words that a hard negative keeps (task triplet).", ge=0, le=1
+        0.5,
+        "Minimum share of content words that a hard negative keeps (task triplet).",
+        ge=0,
+        le=1,
     )
     antonym_similarity: float = setting(
-        0.95, "Word-order similarity from which a reordered negative counts as a copy.", gt=0, le=1
+        0.95,
+        "Word-order similarity from which a reordered negative counts as a copy.",
+        gt=0,
+        le=1,
     )
 
 
 class JudgeSettings(Settings):
     """How candidates are judged, for the aggregations vote and weighted."""
 
-    candidates_per_call: int = setting(8, "Number of candidates in one question to a judge.", ge=1)
+    candidates_per_call: int = setting(
+        8, "Number of candidates in one question to a judge.", ge=1
+    )
     llms: Names = setting(
         (),
         "LLMs that judge the proposals, for the aggregations vote and weighted. Default: the LLMs that "
@@ -274,7 +314,9 @@ class BudgetSettings(Settings):
     """Limits on the spending of a run, including earlier sessions; unset: no limit."""
 
     max_cost: float | None = setting(
-        None, "Maximum cost in US dollars, summed over all runs with the same `work`.", ge=0
+        None,
+        "Maximum cost in US dollars, summed over all runs with the same `work`.",
+        ge=0,
     )
     max_tokens: int | None = setting(
         None,
@@ -291,7 +333,9 @@ class BudgetSettings(Settings):
 class BreakerSettings(Settings):
     """When to stop calling a server that keeps failing."""
 
-    window: int = setting(50, "Number of recent attempts among which failures are counted.", ge=5)
+    window: int = setting(
+        50, "Number of recent attempts among which failures are counted.", ge=5
+    )
     max_failures: float = setting(
         0.8,
         "Stop calling an LLM if this share of its recent attempts failed, for a minute if it has answered.",
@@ -299,7 +343,9 @@ class BreakerSettings(Settings):
         le=1,
     )
     refusals: int = setting(
-        10, "Stop calling an LLM after this many consecutive refusals with the same text.", ge=1
+        10,
+        "Stop calling an LLM after this many consecutive refusals with the same text.",
+        ge=1,
     )
 
 
@@ -309,7 +355,9 @@ class TextSplitSettings(Settings):
     validation: float = setting(
         0.05, "Share of the source texts in the validation split.", ge=0, lt=1
     )
-    test: float = setting(0.05, "Share of the source texts in the test split.", ge=0, lt=1)
+    test: float = setting(
+        0.05, "Share of the source texts in the test split.", ge=0, lt=1
+    )
 
     @model_validator(mode="after")
     def _leaves_train(self) -> TextSplitSettings:
@@ -328,7 +376,12 @@ BUILT_IN_LLMS: Mapping[str, Tree] = {
         "base_url": "http://localhost:8000/v1",
     },
     "chatglm": {"kind": "glm", "model": "glm-4-flash"},
-    "wordnet": {"kind": "wordnet", "model": "wordnet-3.0 rules", "price_in": 0.0, "price_out": 0.0},
+    "wordnet": {
+        "kind": "wordnet",
+        "model": "wordnet-3.0 rules",
+        "price_in": 0.0,
+        "price_out": 0.0,
+    },
 }
 
 
@@ -365,7 +418,10 @@ class LabelSettings(Settings):
         (), "LLMs that write proposals; `ensemble` stands for `ensemble.members`."
     )
     size: int = setting(
-        3, "Number of sentences to request from each LLM, for each text and polarity.", ge=1, le=100
+        3,
+        "Number of sentences to request from each LLM, for each text and polarity.",
+        ge=1,
+        le=100,
     )
     samples: int = setting(
         1,
@@ -375,7 +431,9 @@ class LabelSettings(Settings):
         le=100,
     )
     seed: int = setting(42, "Seed of every random choice.", ge=0, lt=2**32)
-    local_only: bool = setting(False, "Refuse LLMs that may send text to another machine.")
+    local_only: bool = setting(
+        False, "Refuse LLMs that may send text to another machine."
+    )
     prompt: PromptSettings = PromptSettings()
     input: InputSettings = InputSettings()
     filters: FilterSettings = FilterSettings()
@@ -389,12 +447,17 @@ class LabelSettings(Settings):
     @model_validator(mode="before")
     @classmethod
     def _merge_built_in_llms(cls, tree: object) -> object:
-        if not isinstance(tree, dict) or not isinstance(configured := tree.get("llm", {}), dict):
+        if not isinstance(tree, dict) or not isinstance(
+            configured := tree.get("llm", {}), dict
+        ):
             return tree
         entries: Tree = {**BUILT_IN_LLMS, **configured}
         for name, built_in in BUILT_IN_LLMS.items():
             entry = entries[name]
-            if isinstance(entry, dict) and entry.get("kind", built_in["kind"]) == built_in["kind"]:
+            if (
+                isinstance(entry, dict)
+                and entry.get("kind", built_in["kind"]) == built_in["kind"]
+            ):
                 entries[name] = {**built_in, **entry}
         return {**tree, "llm": entries}
 
@@ -402,13 +465,18 @@ class LabelSettings(Settings):
     @classmethod
     def _default_prompt_of_task(cls, tree: object) -> object:
         """Every task but the default has its own prompt."""
-        if not isinstance(tree, dict) or (task := tree.get("task", DEFAULT_TASK)) == DEFAULT_TASK:
+        if (
+            not isinstance(tree, dict)
+            or (task := tree.get("task", DEFAULT_TASK)) == DEFAULT_TASK
+        ):
             return tree
         if task == "judge":
             raise ValueError("task judge: to judge existing pairs, run `label judge`")
         prompt = tree.get("prompt", {})
         return (
-            {**tree, "prompt": {"template": task, **prompt}} if isinstance(prompt, dict) else tree
+            {**tree, "prompt": {"template": task, **prompt}}
+            if isinstance(prompt, dict)
+            else tree
         )
 
     @model_validator(mode="after")
@@ -436,14 +504,20 @@ class LabelSettings(Settings):
         for name in (*self.proposers, *self.judge.llms):
             if name not in self.llm:
                 known = f"expected {', '.join(sorted(self.llm))} or ensemble"
-                raise ValueError(f"no LLM is named {name!r}; {known}, or {_how_to_add(name)}")
+                raise ValueError(
+                    f"no LLM is named {name!r}; {known}, or {_how_to_add(name)}"
+                )
         for name in self.proposers if self.samples > 1 else ():
             if self.llm[name].temperature == 0:
                 raise ValueError(
                     f"samples {self.samples}: all answers of {name} are equal at temperature 0; set"
                     f" llm.{name}.temperature, for example to 0.8"
                 )
-        if AGGREGATIONS[self.ensemble.aggregation].is_judged and self.llms and not self.judges:
+        if (
+            AGGREGATIONS[self.ensemble.aggregation].is_judged
+            and self.llms
+            and not self.judges
+        ):
             raise ValueError(
                 f"ensemble.aggregation {self.ensemble.aggregation}: rules can't judge; name an LLM in "
                 "judge.llms, or use union"

@@ -23,8 +23,12 @@ options = SHARED.extended(
         metavar="DATASET",
         positional=True,
     ),
-    out=replace(SHARED["out"], text="Folder of the dataset. None writes nothing.", required=True),
-    store=Option("File of the review. Default: DATASET.review.", metavar="FILE", panel=INPUT),
+    out=replace(
+        SHARED["out"], text="Folder of the dataset. None writes nothing.", required=True
+    ),
+    store=Option(
+        "File of the review. Default: DATASET.review.", metavar="FILE", panel=INPUT
+    ),
     dropped=Option(
         "File for the rows that are left out, with reasons: .csv, .tsv, .jsonl or .parquet.",
         metavar="FILE",
@@ -40,5 +44,7 @@ options = SHARED.extended(
         "Drop negatives whose texts are in different splits. Use it for datasets whose negatives connect all"
         " texts: only positives then group the texts."
     ),
-    split_sizes=Option("Proportions of train, validation and test.", metavar="A,B,C", main=True),
+    split_sizes=Option(
+        "Proportions of train, validation and test.", metavar="A,B,C", main=True
+    ),
 )

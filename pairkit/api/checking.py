@@ -57,7 +57,10 @@ def read(
         PairDataset of pairs.tsv: 8 pairs, labels 0 and 1 (50.0 % are 1); train 8
     """
     return read_pairs(
-        source, columns=columns, rules=label_rules(labels, label_range, bad_rows), split=split
+        source,
+        columns=columns,
+        rules=label_rules(labels, label_range, bad_rows),
+        split=split,
     )
 
 
@@ -149,7 +152,9 @@ def report(
 
     folder = argument("out", out, Path | None)
     seed = argument("seed", seed, int)
-    pairs = read_pairs(source, columns=columns, rules=label_rules(labels, label_range, bad_rows))
+    pairs = read_pairs(
+        source, columns=columns, rules=label_rules(labels, label_range, bad_rows)
+    )
     return make_report(pairs, folder, seed=seed, fresh=fresh, progress=progress)
 
 
@@ -194,7 +199,13 @@ def show(
     split = argument("split", split, str | None)
     row = argument("row", row, int)
     label = argument("label", label, float | None)
-    pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
+    pairs = read(
+        source,
+        columns=columns,
+        labels=labels,
+        label_range=label_range,
+        bad_rows=bad_rows,
+    )
     return pick_pair(pairs, split, row, label)
 
 
@@ -241,7 +252,13 @@ def export(
     from pairkit.dataset.making.made import FileFormat, export_pairs
 
     folder = argument("out", out, Path)
-    pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
+    pairs = read(
+        source,
+        columns=columns,
+        labels=labels,
+        label_range=label_range,
+        bad_rows=bad_rows,
+    )
     return export_pairs(pairs, folder, cast("FileFormat", format), raw=raw, fresh=fresh)
 
 
@@ -253,12 +270,22 @@ class ReviewRequest(
     source: Source
     store: str | Path | None = None
     _: KW_ONLY
-    n: int | None = parameter(default=None, setting="n", metavar="N", panel=_SAMPLE, main=True)
-    seed: int | None = parameter(default=None, setting="seed", metavar="N", panel=_SAMPLE)
-    strata: Sequence[str] | None = parameter(
-        default=None, setting="strata", metavar="A,B,…", panel=_SAMPLE, read=between_commas
+    n: int | None = parameter(
+        default=None, setting="n", metavar="N", panel=_SAMPLE, main=True
     )
-    each: int | None = parameter(default=None, setting="each", metavar="N", panel=_SAMPLE)
+    seed: int | None = parameter(
+        default=None, setting="seed", metavar="N", panel=_SAMPLE
+    )
+    strata: Sequence[str] | None = parameter(
+        default=None,
+        setting="strata",
+        metavar="A,B,…",
+        panel=_SAMPLE,
+        read=between_commas,
+    )
+    each: int | None = parameter(
+        default=None, setting="each", metavar="N", panel=_SAMPLE
+    )
     grades: bool | None = parameter(default=None, setting="grades", panel=_SAMPLE)
     question: str | None = parameter(
         default=None, setting="question", metavar="TEXT", panel=_SAMPLE
@@ -315,5 +342,7 @@ def review(request: ReviewRequest) -> Review:
         bad_rows=request.bad_rows,
     )
     if store is None and not isinstance(request.source, str | Path):
-        raise ConfigError("store = None: pairs in memory have no default file; give a file")
+        raise ConfigError(
+            "store = None: pairs in memory have no default file; give a file"
+        )
     return begin(pairs, store, review_options)

@@ -55,7 +55,13 @@ def write(
     from pairkit.dataset.making.made import make_written
 
     folder = argument("out", out, Path)
-    pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
+    pairs = read(
+        source,
+        columns=columns,
+        labels=labels,
+        label_range=label_range,
+        bad_rows=bad_rows,
+    )
     return make_written(pairs, source, folder, fresh=fresh)
 
 
@@ -167,14 +173,22 @@ def split(request: SplitRequest) -> MadeDataset:
 
     out = argument("out", request.out, Path | None)
     dropped = argument("dropped", request.dropped, TableFile | None)
-    settings = _split_settings(request, argument("split_sizes", request.split_sizes, SplitSizes))
+    settings = _split_settings(
+        request, argument("split_sizes", request.split_sizes, SplitSizes)
+    )
     rules = label_rules(request.labels, request.label_range, request.bad_rows)
-    pairs = read_pairs(request.source, columns=request.columns, rules=rules, placed=True)
-    made = make_split(pairs, request.source, out, settings=settings, fresh=request.fresh)
+    pairs = read_pairs(
+        request.source, columns=request.columns, rules=rules, placed=True
+    )
+    made = make_split(
+        pairs, request.source, out, settings=settings, fresh=request.fresh
+    )
     return _with_dropped(made, dropped, fresh=request.fresh)
 
 
-def _split_settings(request: _SplitRequest, split_sizes: list[float] | None) -> dict[str, Any]:
+def _split_settings(
+    request: _SplitRequest, split_sizes: list[float] | None
+) -> dict[str, Any]:
     from pairkit.dataset.making.split_and_merge import Conflicts
 
     return {
@@ -191,7 +205,9 @@ class ExtractRequest(Request, shared=options):
     source: Source = parameter(metavar="DOCUMENTS", positional=True)
     out: str | Path | None = None
     _: KW_ONLY
-    rules: Sequence[str] | str | None = parameter(default=None, metavar="NAME,…", main=True)
+    rules: Sequence[str] | str | None = parameter(
+        default=None, metavar="NAME,…", main=True
+    )
     columns: Mapping[str, str] | None = None
     max_chars: int = parameter(default=1000, metavar="N")
     split_sizes: Sequence[float] = (0.8, 0.1, 0.1)
@@ -243,7 +259,9 @@ def extract(request: ExtractRequest) -> MadeDataset:
     dropped = argument("dropped", request.dropped, TableFile | None)
     rules = [*RULES] if request.rules is None else split_at_commas(request.rules)
     settings = {
-        "rules": argument("rules", rules, Annotated[list[RuleName], Field(min_length=1)]),
+        "rules": argument(
+            "rules", rules, Annotated[list[RuleName], Field(min_length=1)]
+        ),
         "max_chars": argument("max_chars", request.max_chars, PositiveInt),
         "split": argument("split_sizes", request.split_sizes, SplitSizes),
         "seed": argument("seed", request.seed, int),
@@ -295,7 +313,13 @@ def apply_review(
     folder = argument("out", out, Path | None)
     file = argument("store", store, Path | None)
     list_of_dropped = argument("dropped", dropped, TableFile | None)
-    pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
+    pairs = read(
+        source,
+        columns=columns,
+        labels=labels,
+        label_range=label_range,
+        bad_rows=bad_rows,
+    )
     path = file or review_beside(pairs.source)
     made = apply_review(pairs, source, path, folder, relabel=relabel, fresh=fresh)
     return _with_dropped(made, list_of_dropped, fresh=fresh)

@@ -48,7 +48,9 @@ def needed_for(what: str, extra: str | None = None) -> Iterator[None]:
         raise missing(error, what, extra) or error from error
 
 
-def missing(error: ImportError, what: str, extra: str | None = None) -> ConfigError | None:
+def missing(
+    error: ImportError, what: str, extra: str | None = None
+) -> ConfigError | None:
     """The error with the extra to install; None if no extra has the package."""
     module = (error.name or "").partition(".")[0]
     extra = extra or _EXTRA_OF.get(module)

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 MAX_QUOTED = 300  # characters of quoted text in a message
 
 # Control characters except tab and newline; direction marks; lone surrogates.
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 _NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _HALF = re.compile("[\ud800-\udfff]")
 # Control and format characters and variation selectors, but no line ends and tabs. Python and polars read
@@ -66,7 +68,9 @@ def one_line(text: str, limit: int | None = MAX_QUOTED) -> str:
 
 def listed(counts: Mapping[str, int]) -> str:
     """Counts by reason, as `too short 3, empty 1`."""
-    return ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in counts.items())
+    return ", ".join(
+        f"{name.replace('_', ' ')} {count:,}" for name, count in counts.items()
+    )
 
 
 def half_escaped(json_text: str) -> str:

@@ -9,7 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+)
 
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
@@ -103,7 +110,9 @@ def load_settings(
     except ValidationError as error:
         raise ConfigError(_explain_all(model, error)) from error
     except UnicodeEncodeError as error:
-        raise ConfigError("a setting has a lone surrogate; expected valid Unicode") from error
+        raise ConfigError(
+            "a setting has a lone surrogate; expected valid Unicode"
+        ) from error
 
 
 def argument(name: str, value: Any, kind: Any) -> Any:
@@ -111,7 +120,8 @@ def argument(name: str, value: Any, kind: Any) -> Any:
     try:
         return TypeAdapter(kind).validate_python(value)
     except ValidationError as error:
-        first = error.errors()[0]  # of a whole table, only the part in question is shown
+        # Of a whole table, only the part in question is shown.
+        first = error.errors()[0]
         part = value if first["type"] == "missing" else first["input"]
         raise ConfigError(
             f"{name} = {one_line(repr(part), 100)}: {plain_words(first['msg'])}"
@@ -162,7 +172,12 @@ def read_toml(file: Path) -> dict[str, Any]:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise ConfigError(f"{file}: no such configuration file") from error
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+    except (
+        OSError,
+        UnicodeDecodeError,
+        tomllib.TOMLDecodeError,
+        RecursionError,
+    ) as error:
         raise ConfigError(f"{file}: not readable as TOML ({error})") from error
 
 
@@ -195,7 +210,10 @@ def _explain(model: type[Settings], error: ErrorDetails) -> str:
         return error["msg"].removeprefix("Value error, ")
     message = plain_words(error["msg"])
     # Where a table is expected or a field is missing, the input may be a whole table, with a key in it.
-    is_table = isinstance(error["input"], Mapping) or error["type"] in ("model_type", "dict_type")
+    is_table = isinstance(error["input"], Mapping) or error["type"] in (
+        "model_type",
+        "dict_type",
+    )
     if is_table or _MAY_BE_SECRET.search(str(path[-1])):
         return f"setting {key!r}: {message}"
     return f"setting {key!r} = {one_line(repr(error['input']))}: {message}"

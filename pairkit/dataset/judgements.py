@@ -59,12 +59,17 @@ class ReviewSettings(Settings):
     top: float  # the highest label of the scale: 1, or 5 for some scores
     asked: Literal["labels", "grades"]  # yes or no, or grades from 0 to 5
     question: str
-    relations: tuple[str, ...] = ()  # possible relations of two texts, if these are asked for
+    # Possible relations of two texts, if these are asked for.
+    relations: tuple[str, ...] = ()
     strata: tuple[str, ...] = ()  # the facts that define strata
     seed: int = 42
-    each: Annotated[int, Field(ge=1)] | None = None  # people who judge each pair; None for all
+    each: Annotated[int, Field(ge=1)] | None = (
+        None  # people who judge each pair; None for all
+    )
     common: tuple[str, ...] = ()  # words of many texts, which are not marked
-    is_search: bool = False  # whether pairs are queries and results, with `QUERY_COLUMNS`
+    is_search: bool = (
+        False  # whether pairs are queries and results, with `QUERY_COLUMNS`
+    )
 
     @property
     def by_query(self) -> bool:
@@ -158,13 +163,19 @@ class ReviewStore:
     ) -> None:
         """Save the settings and pairs in one transaction, replacing earlier ones without judgements."""
         self._pairs = self._settings = None
-        rows = [(*pair[:-2], _to_json(pair.facts), _to_json(pair.origin)) for pair in pairs]
+        rows = [
+            (*pair[:-2], _to_json(pair.facts), _to_json(pair.origin)) for pair in pairs
+        ]
         with database_errors(self.path), transaction(self._connection) as connection:
             for table in ("settings", "pairs", "strata"):
                 connection.execute(f"DELETE FROM {table}")  # noqa: S608 - constant names
-            connection.execute("INSERT INTO settings VALUES (?)", [settings.model_dump_json()])
+            connection.execute(
+                "INSERT INTO settings VALUES (?)", [settings.model_dump_json()]
+            )
             connection.executemany("INSERT INTO strata VALUES (?, ?)", strata.items())
-            connection.executemany("INSERT INTO pairs VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+            connection.executemany(
+                "INSERT INTO pairs VALUES (?, ?, ?, ?, ?, ?, ?)", rows
+            )
 
     @property
     def is_begun(self) -> bool:
@@ -180,7 +191,9 @@ class ReviewStore:
                 ((text,),) = rows
                 self._settings = ReviewSettings.model_validate_json(text)
             except ValueError as error:  # no row, or invalid JSON
-                message = "a review without settings; move it away or use another --store"
+                message = (
+                    "a review without settings; move it away or use another --store"
+                )
                 raise DataError(message, path=self.path) from error
         return self._settings
 
@@ -194,7 +207,9 @@ class ReviewStore:
         """The sample by id; it doesn't change."""
         if self._pairs is None:
             self._pairs = {}
-            for *columns, facts, origin in self._fetch_rows("SELECT * FROM pairs ORDER BY pair_id"):
+            for *columns, facts, origin in self._fetch_rows(
+                "SELECT * FROM pairs ORDER BY pair_id"
+            ):
                 parsed = map(json.loads, (facts, origin))
                 pair = JudgedPair._make([*columns, *parsed])
                 self._pairs[pair.pair_id] = pair
@@ -203,7 +218,8 @@ class ReviewStore:
     def people(self) -> list[Person]:
         """All reviewers, sorted by name."""
         return [
-            Person(*row) for row in self._fetch_rows("SELECT name, token FROM people ORDER BY name")
+            Person(*row)
+            for row in self._fetch_rows("SELECT name, token FROM people ORDER BY name")
         ]
 
     def invite(self, names: Sequence[str]) -> list[Person]:
@@ -240,7 +256,9 @@ class ReviewStore:
                     judgements,
                 )
             except sqlite3.IntegrityError as error:
-                raise AnsweredError("this pair was already judged in another tab") from error
+                raise AnsweredError(
+                    "this pair was already judged in another tab"
+                ) from error
 
     def undo(self, person: Person, *keys: str) -> None:
         """Mark judgements of this person as undone."""
@@ -268,19 +286,29 @@ def decide(judgements: Iterable[ReviewJudgement]) -> dict[str, PairDecision]:
 
 def _decide_pair(judgements: Sequence[ReviewJudgement]) -> PairDecision:
     people = tuple(sorted({judgement.person for judgement in judgements}))
-    relations = Counter(judgement.relation for judgement in judgements if judgement.relation)
+    relations = Counter(
+        judgement.relation for judgement in judgements if judgement.relation
+    )
     relation = max(sorted(relations), key=relations.__getitem__, default="")
     numbers = {**LABELS, **GRADES}
-    values = [numbers[judgement.answer] for judgement in judgements if judgement.answer in numbers]
+    values = [
+        numbers[judgement.answer]
+        for judgement in judgements
+        if judgement.answer in numbers
+    ]
     if not values:
         return PairDecision("unsure", None, people, relation, differs=False)
     mean = fmean(values)
     apart = max(values) - min(values)
     if any(judgement.answer in GRADES for judgement in judgements):
-        return PairDecision("decided", mean, people, relation, differs=apart > _TOLERANCE)
+        return PairDecision(
+            "decided", mean, people, relation, differs=apart > _TOLERANCE
+        )
     if mean == 0.5:
         return PairDecision("disputed", None, people, relation, differs=True)
-    return PairDecision("decided", float(mean > 0.5), people, relation, differs=apart > 0)
+    return PairDecision(
+        "decided", float(mean > 0.5), people, relation, differs=apart > 0
+    )
 
 
 def judged_pairs(path: Path) -> pl.DataFrame:
@@ -309,7 +337,9 @@ def judged_pairs(path: Path) -> pl.DataFrame:
                 row[name] = float(value) if value else None
         rows.append(row)
     if not rows:
-        raise DataError("no pair is decided yet; judge some with `pairs review`", path=path)
+        raise DataError(
+            "no pair is decided yet; judge some with `pairs review`", path=path
+        )
     kind = pl.Int64 if binary else pl.Float32
     table = pl.DataFrame(rows, infer_schema_length=None)
     return table.with_columns(pl.col("label").cast(kind))

@@ -22,7 +22,9 @@ CONFLICT = "conflicting_labels"
 Meaning: TypeAlias = float | Literal["skip"]
 OnBadRows = Literal["error", "skip"]
 # Empty, or what spreadsheets, Python and databases write for a missing value.
-_MISSING_WORDS = r"nan|NaN|None|NULL|null|\\N|n/a|N/A|<NA>|NaT|#N/A|#REF!|#VALUE!|#NAME\?|#DIV/0!"
+_MISSING_WORDS = (
+    r"nan|NaN|None|NULL|null|\\N|n/a|N/A|<NA>|NaT|#N/A|#REF!|#VALUE!|#NAME\?|#DIV/0!"
+)
 MISSING = f"^{BLANK}*(?:{_MISSING_WORDS})?{BLANK}*$"
 LEAVE_OUT = "or leave such rows out: `pairs` and `aoe train` have --bad-rows=skip"
 
@@ -45,7 +47,9 @@ def _read_values(mapping: object) -> dict[str, Meaning]:
     if isinstance(mapping, str):
         pairs: list[tuple[object, object]] = [*_LABEL_VALUE.findall(mapping)]
         if not pairs or _LABEL_VALUE.sub("", mapping).strip(" ,"):
-            raise ValueError("expected word=number or word=skip, such as entailment=1,neutral=skip")
+            raise ValueError(
+                "expected word=number or word=skip, such as entailment=1,neutral=skip"
+            )
     elif isinstance(mapping, Mapping):
         pairs = list(mapping.items())
     else:
@@ -66,7 +70,9 @@ def _read_value(word: object, value: Any) -> Meaning:
     except (TypeError, ValueError):
         number = float("nan")
     if not isfinite(number):
-        raise ValueError(f"{value!r} for {word!r}; expected a number or skip, such as entailment=1")
+        raise ValueError(
+            f"{value!r} for {word!r}; expected a number or skip, such as entailment=1"
+        )
     return number
 
 
@@ -123,7 +129,9 @@ class LabelsRead:
     def __str__(self) -> str:
         if not self.skipped:
             return f"labels: {self.meaning}"
-        skipped = [f"{count:,} {one_line(word, 40)}" for word, count in self.skipped.items()]
+        skipped = [
+            f"{count:,} {one_line(word, 40)}" for word, count in self.skipped.items()
+        ]
         return f"labels: {self.meaning}; rows left out: {', '.join(skipped)}"
 
 

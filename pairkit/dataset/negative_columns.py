@@ -38,7 +38,9 @@ def number_sort_key(digits: str) -> tuple[int, str]:
     return len(number), number
 
 
-def lists_of_negatives(frame: pl.DataFrame, names: Sequence[str], where: str) -> pl.Series:
+def lists_of_negatives(
+    frame: pl.DataFrame, names: Sequence[str], where: str
+) -> pl.Series:
     """The texts of each row in the order of the columns, without blank ones and placeholders such as `NaN`."""
     columns = {}
     for name in names:

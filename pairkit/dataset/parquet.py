@@ -30,7 +30,9 @@ def write_parquet(path: Path, rows: pl.DataFrame, *, private: bool = False) -> N
     write_bytes(path, parquet_bytes(rows), private=private)
 
 
-def stream_parquet(path: Path, frames: Iterable[pl.DataFrame], schema: dict[str, Any]) -> None:
+def stream_parquet(
+    path: Path, frames: Iterable[pl.DataFrame], schema: dict[str, Any]
+) -> None:
     """Write a table frame by frame; a single frame gives the same bytes as `write_parquet`."""
     failed: list[BaseException] = []
 
@@ -45,7 +47,9 @@ def stream_parquet(path: Path, frames: Iterable[pl.DataFrame], schema: dict[str,
     table = register_io_source(rows, schema=schema)
     with whole_file(path) as file:
         try:
-            table.sink_parquet(file, maintain_order=True, row_group_size=_ROW_GROUP, **_FORMAT)
+            table.sink_parquet(
+                file, maintain_order=True, row_group_size=_ROW_GROUP, **_FORMAT
+            )
         except pl.exceptions.ComputeError:  # polars 1 hides the error of an iterator
             if failed:
                 raise failed[0] from None
@@ -60,7 +64,9 @@ def parquet_bytes(
 ) -> bytes:
     """The bytes that `write_parquet` writes."""
     buffer = io.BytesIO()
-    rows.rechunk().write_parquet(buffer, row_group_size=row_group, metadata=notes, **_FORMAT)
+    rows.rechunk().write_parquet(
+        buffer, row_group_size=row_group, metadata=notes, **_FORMAT
+    )
     return buffer.getvalue()
 
 

@@ -67,13 +67,17 @@ class PairDataset:
 
         An existing column of this name becomes `source_split`.
         """
-        return join_frames([named_split(frame, name) for name, frame in self.splits.items()])
+        return join_frames(
+            [named_split(frame, name) for name, frame in self.splits.items()]
+        )
 
     def table(self) -> ResultTable:
         """The number of rows and the labels of each split."""
         label, form = MEAN_LABEL[self.label_kind]
         caption = describe_labels(self.labels)
-        counts = ResultTable("split", "pairs", label, title=self.source, caption=caption)
+        counts = ResultTable(
+            "split", "pairs", label, title=self.source, caption=caption
+        )
         for name, frame in self.splits.items():
             mean = f"{mean_label(frame):{form}}" if frame.height else None
             counts.add_row(name, frame.height, mean)
@@ -84,7 +88,9 @@ class PairDataset:
         labels = f"scores of {mean:.2f} on average"
         if self.label_kind == "binary":
             labels = f"labels 0 and 1 ({100 * mean:.1f} % are 1)"
-        sizes = ", ".join(f"{name} {frame.height:,}" for name, frame in self.splits.items())
+        sizes = ", ".join(
+            f"{name} {frame.height:,}" for name, frame in self.splits.items()
+        )
         text = f"PairDataset of {self.source}: {len(self):,} pairs, {labels}; {sizes}"
         return one_line(text, _REPR_CHARS)
 
@@ -111,7 +117,9 @@ def in_split_order(splits: Iterable[str]) -> list[str]:
 def named_split(frame: pl.DataFrame, split: str) -> pl.DataFrame:
     """Rows with the column `split` first; an existing one becomes `source_split`."""
     if "split" in frame.columns:
-        frame = frame.drop("source_split", strict=False).rename({"split": "source_split"})
+        frame = frame.drop("source_split", strict=False).rename(
+            {"split": "source_split"}
+        )
     return frame.select(pl.lit(split).alias("split"), pl.all())
 
 
@@ -153,7 +161,9 @@ def join_frames(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
             for name, dtype in frame.schema.items():
                 if dtype != pl.Null:
                     types[name].add("number" if dtype.is_numeric() else dtype)
-        mixed = [name for name, types_of_column in types.items() if len(types_of_column) > 1]
+        mixed = [
+            name for name, types_of_column in types.items() if len(types_of_column) > 1
+        ]
         texts = [_as_texts(frame, mixed) for frame in frames]
         return pl.concat(texts, how="diagonal_relaxed")
 
@@ -247,7 +257,9 @@ class DatasetFolder:
         stream_parquet(self._folder / name, frames, dict(schema))
         _LOG.info("%s: %s", self._out, name)
 
-    def finish(self, *, card: str, statistics: Mapping[str, Any], run: Mapping[str, Any]) -> None:
+    def finish(
+        self, *, card: str, statistics: Mapping[str, Any], run: Mapping[str, Any]
+    ) -> None:
         """Write card, statistics and run.json."""
         write_json(self._folder / "statistics.json", statistics)
         write_json(self._folder / "run.json", run)

@@ -101,7 +101,9 @@ def _title(
     return title
 
 
-def _pieces(blocks: Sequence[Block], count_tokens: CountTokens, most: int) -> list[_Piece]:
+def _pieces(
+    blocks: Sequence[Block], count_tokens: CountTokens, most: int
+) -> list[_Piece]:
     """The blocks, long ones in parts of at most `most` tokens."""
     if not blocks:
         return []

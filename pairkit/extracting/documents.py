@@ -139,7 +139,9 @@ def document_files(source: Source) -> DocumentFiles | None:
             return DocumentFiles(path.parent, [path])
         if is_table(path):
             return None
-        raise ConfigError(f"{path}: isn't a table or a document; save it as HTML, Markdown or text")
+        raise ConfigError(
+            f"{path}: isn't a table or a document; save it as HTML, Markdown or text"
+        )
     if not path.is_dir():
         return None
     documents = list[Path]()
@@ -182,7 +184,9 @@ def _read_files(
     show(Progress("read documents", total, total, ended=True))
 
 
-def _read_table_rows(source: Source, columns: Mapping[str, str] | None) -> Iterator[Document]:
+def _read_table_rows(
+    source: Source, columns: Mapping[str, str] | None
+) -> Iterator[Document]:
     """Read each row of a table as a document."""
     for part in chain.from_iterable(parts_of(source).values()):
         frame = part.numbered(columns)
@@ -199,7 +203,9 @@ def _read_table_rows(source: Source, columns: Mapping[str, str] | None) -> Itera
             blocks = blocks_of_cell(body)
             if blocks is None:
                 blocks = plain_blocks(body)
-            in_row = tuple(replace(block, first=number, last=number) for block in blocks)
+            in_row = tuple(
+                replace(block, first=number, last=number) for block in blocks
+            )
             asked = None
             if "question" in row:
                 asked = (

@@ -165,7 +165,9 @@ def _mine_pairs(
 ) -> list[MinedPair]:
     """The rows of all rules, each in the order of documents."""
     corpus = Corpus(
-        {document.name: document for document in documents}, settings["max_chars"], settings["seed"]
+        {document.name: document for document in documents},
+        settings["max_chars"],
+        settings["seed"],
     )
     pairs: list[MinedPair] = []
     for index, name in enumerate(chosen):
@@ -192,7 +194,9 @@ def _divide_pairs(
     kept = rows.filter(is_kept).drop(DROPPED)
     if not kept.height:
         counts = listed(Counter(filter(None, reasons)))
-        raise DataError(f"no pairs ({counts or 'the rules found none'}); choose other rules")
+        raise DataError(
+            f"no pairs ({counts or 'the rules found none'}); choose other rules"
+        )
     is_of_one_document = (kept["url1"] == kept["url2"]).to_numpy()
     binds = None if is_of_one_document.all() else is_of_one_document
     divided = divide(kept, settings["split"], settings["seed"], binds)
@@ -261,18 +265,26 @@ def question_answer(document: Document, _: Corpus) -> Iterator[MinedPair]:
     """Question and answer columns, or a question (heading, paragraph or first line) and the text after it."""
     name = document.name
     if document.asked is not None:
-        yield MinedPair("question-answer", *document.asked, name, name, f"row {document.row}")
+        yield MinedPair(
+            "question-answer", *document.asked, name, name, f"row {document.row}"
+        )
     for block, following in pairwise(document.blocks):
         if block.kind == "question" and following.kind == "paragraph":
             place = document.place(block)
-            yield MinedPair("question-answer", block.text, following.text, name, name, place)
+            yield MinedPair(
+                "question-answer", block.text, following.text, name, name, place
+            )
 
 
 def section(document: Document, corpus: Corpus) -> Iterator[MinedPair]:
     """A heading with the paragraph below it, and two paragraphs of one section."""
     name = document.name
     for part in document.sections():
-        if part.heading is not None and part.paragraphs and part.heading.text != document.title:
+        if (
+            part.heading is not None
+            and part.paragraphs
+            and part.heading.text != document.title
+        ):
             opening = part.paragraphs[0].text
             place = document.place(part.heading)
             yield MinedPair("section", part.heading.text, opening, name, name, place)
@@ -284,7 +296,9 @@ def section(document: Document, corpus: Corpus) -> Iterator[MinedPair]:
             chosen = nsmallest(2, range(len(hashes)), key=hashes.__getitem__)
             first, second = (part.paragraphs[number] for number in sorted(chosen))
             place = document.place(first)
-            yield MinedPair("section", first.text, second.text, name, name, place, names=False)
+            yield MinedPair(
+                "section", first.text, second.text, name, name, place, names=False
+            )
 
 
 def links(document: Document, corpus: Corpus) -> Iterator[MinedPair]:
@@ -296,7 +310,9 @@ def links(document: Document, corpus: Corpus) -> Iterator[MinedPair]:
                 continue
             opening = corpus.opening(target.name) or target.title or ""
             place = document.place(block)
-            yield MinedPair("links", link.text, opening, document.name, target.name, place)
+            yield MinedPair(
+                "links", link.text, opening, document.name, target.name, place
+            )
 
 
 RULES: Mapping[RuleName, Strategy] = {

@@ -49,7 +49,9 @@ def plain_blocks(text: str) -> list[Block]:
 
 
 # Front matter of Jekyll (YAML) and of Hugo (TOML).
-_FRONT = re.compile(r"(---|\+\+\+)[ \t]*\r?\n(.*?\n)?(?:\1|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL)
+_FRONT = re.compile(
+    r"(---|\+\+\+)[ \t]*\r?\n(.*?\n)?(?:\1|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL
+)
 _TITLE = re.compile(r"^title\s*[:=]\s*(.+)$", re.MULTILINE)
 _TAB = re.compile(r'^( *)===[+!]? (?=")', re.MULTILINE)  # of Material for MkDocs
 # Calls of MkDocs, Hugo and Jekyll that insert something.
@@ -211,7 +213,9 @@ def _tolerant(known: Any) -> Any:
             return str
 
     class Known(known or Directive):  # type: ignore[misc]
-        option_spec = AnyOption(known.option_spec or {"any": str} if known else {"any": str})
+        option_spec = AnyOption(
+            known.option_spec or {"any": str} if known else {"any": str}
+        )
 
     class Unknown(Known):
         has_content = True
@@ -251,7 +255,9 @@ def _read_docx(content: bytes) -> Page:
 
 def _check_size(content: bytes) -> None:
     with ZipFile(io.BytesIO(content)) as archive:
-        texts = [entry for entry in archive.infolist() if entry.filename.endswith(".xml")]
+        texts = [
+            entry for entry in archive.infolist() if entry.filename.endswith(".xml")
+        ]
     if sum(entry.file_size for entry in texts) > _MAX_XML_BYTES:
         raise UnreadableDocumentError("too_large")
 
@@ -260,7 +266,8 @@ def _read_pdf(content: bytes) -> Page:
     """The paragraphs of a PDF, without lines that most pages begin or end with."""
     from pypdf import PdfReader
 
-    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it warns of each small fault of a file
+    # It warns of each small fault of a file.
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)
     reader = PdfReader(io.BytesIO(content))
     pages: list[list[str]] = []
     margins = Counter[str]()
@@ -275,7 +282,9 @@ def _read_pdf(content: bytes) -> Page:
     blocks = list[Block]()
     for number, lines in enumerate(pages, 1):
         kept = [line for line in lines if _without_numbers(line) not in repeated]
-        blocks += [Block("paragraph", text, number, number) for text in _paragraphs(kept)]
+        blocks += [
+            Block("paragraph", text, number, number) for text in _paragraphs(kept)
+        ]
     title = reader.metadata.title if reader.metadata else None
     return Page(title or None, blocks)
 

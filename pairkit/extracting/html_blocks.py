@@ -173,11 +173,17 @@ class _Reader:
         self._first: int | None = None  # line where the block begins
         self._pieces: list[str] = []
         self._links: list[Link] = []
-        self._link: tuple[int, str] | None = None  # index of its first piece of text, and target
-        self._path: list[tuple[int, str, str]] = []  # level, text and anchor of the headings above
-        self._heading: tuple[int, str] | None = None  # level and anchor of the heading that is read
+        self._link: tuple[int, str] | None = (
+            None  # index of its first piece of text, and target
+        )
+        # Level, text and anchor of the headings above.
+        self._path: list[tuple[int, str, str]] = []
+        self._heading: tuple[int, str] | None = (
+            None  # level and anchor of the heading that is read
+        )
         self._is_button = False
-        self._outer: list[tuple[etree._Element, int]] = []  # lists with headings of their own
+        # Lists with headings of their own.
+        self._outer: list[tuple[etree._Element, int]] = []
 
     def read(self, root: etree._Element) -> None:
         """Read an element and all that is in it."""
@@ -217,7 +223,9 @@ class _Reader:
 
     def _is_left_out(self, element: etree._Element) -> bool:
         """Whether an element is not content, such as navigation and forms."""
-        names = f"{element.get('class') or ''} {element.get('id') or ''}"[:_MAX_CLASSES].split()
+        names = f"{element.get('class') or ''} {element.get('id') or ''}"[
+            :_MAX_CLASSES
+        ].split()
         return bool(
             _LEFT_OUT.fullmatch(element.tag)
             or (self._is_whole and _AROUND.fullmatch(element.tag))
@@ -239,7 +247,9 @@ class _Reader:
             self._end_block()
             rows = []
             for row in element.iter("tr"):
-                cells = [collapse_spaces(_text_of(cell)) for cell in row.iter("td", "th")]
+                cells = [
+                    collapse_spaces(_text_of(cell)) for cell in row.iter("td", "th")
+                ]
                 if any(cell.strip(" |") for cell in cells):
                     rows.append(" | ".join(cells))
             first = self._line

@@ -26,7 +26,9 @@ def without_repeats(documents: Sequence[Document]) -> tuple[list[Document], int]
     names = _common(_TITLE_PARTS.split(document.title or "") for document in documents)
     first_blocks = [document.blocks[0] for document in documents if document.blocks]
     names |= _common(block.path[:1] for block in first_blocks)
-    repeated = _common([block.text for block in _margins(document)] for document in documents)
+    repeated = _common(
+        [block.text for block in _margins(document)] for document in documents
+    )
 
     kept: list[Document] = []
     count = 0

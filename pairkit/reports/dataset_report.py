@@ -82,13 +82,17 @@ class Report(Printed):
         return _split_table(self.counts, str(self.page))
 
 
-def _split_table(counts: Mapping[str, Any], title: str = "", note: str = "") -> ResultTable:
+def _split_table(
+    counts: Mapping[str, Any], title: str = "", note: str = ""
+) -> ResultTable:
     splits = counts["splits"]
     shown = ResultTable("pairs", *splits, title=title, caption=note)
     for key in next(iter(splits.values())):
         name, form = _FORMATS.get(key, (key.replace("_", " "), ","))
         values = [split[key] for split in splits.values()]
-        shown.add_row(name, *(None if value is None else f"{value:{form}}" for value in values))
+        shown.add_row(
+            name, *(None if value is None else f"{value:{form}}" for value in values)
+        )
     return shown
 
 
@@ -136,7 +140,9 @@ def _render(name: str, counts: Mapping[str, Any], rows: ReportRows) -> str:
     return html_page(_COMMAND, "Dataset report", name, sections, foot)
 
 
-def _html_table_of(header: Sequence[str], rows: Iterable[Sequence[object]], note: str = "") -> str:
+def _html_table_of(
+    header: Sequence[str], rows: Iterable[Sequence[object]], note: str = ""
+) -> str:
     return f'<div class="scroll">{html_table(header, rows, note=note)}</div>'
 
 
@@ -161,7 +167,9 @@ def _kind_table(counts: Mapping[str, Any], rows: ReportRows) -> str:
     lines: list[tuple[object, ...]] = []
 
     def add_line(name: str, pairs: int, overlaps: Sequence[float | None]) -> None:
-        shares = (None if overlap is None else f"{overlap:.1f} %" for overlap in overlaps)
+        shares = (
+            None if overlap is None else f"{overlap:.1f} %" for overlap in overlaps
+        )
         lines.append((name, pairs, *shares))
 
     for side in (rows.high, rows.low):
@@ -196,7 +204,9 @@ def _sample(sample: SampledPairs, rows: ReportRows, common: frozenset[str]) -> s
     html = f'<h3 class="{css_class}">{escape(heading)}</h3>'
     for pair in sample.pairs:
         label = side.name if rows.cut is None else f"score {pair['label']:.3g}"
-        html += f'<article class="pair {css_class}">{_card(pair, label, common)}</article>'
+        html += (
+            f'<article class="pair {css_class}">{_card(pair, label, common)}</article>'
+        )
     return html
 
 
@@ -268,4 +278,8 @@ def _is_https(address: str) -> bool:
         parts = urlsplit(address)
     except ValueError:
         return False
-    return address.startswith("https://") and bool(parts.hostname) and parts.username is None
+    return (
+        address.startswith("https://")
+        and bool(parts.hostname)
+        and parts.username is None
+    )

@@ -26,7 +26,8 @@ def html_page(
     ]
     links = "".join(f'<a href="#{key}">{title}</a>' for key, title, _ in shown)
     body = "".join(
-        f'<section id="{key}"><h2>{title}</h2>{inner}</section>' for key, title, inner in shown
+        f'<section id="{key}"><h2>{title}</h2>{inner}</section>'
+        for key, title, inner in shown
     )
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'

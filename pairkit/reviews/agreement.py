@@ -73,7 +73,9 @@ def cohen_kappa(
     return _agreement_figure(tables, _distances(values, scale), _KAPPA)
 
 
-def krippendorff_alpha(units: Sequence[Sequence[float]], scale: Scale = "nominal") -> Figure:
+def krippendorff_alpha(
+    units: Sequence[Sequence[float]], scale: Scale = "nominal"
+) -> Figure:
     """Agreement of any number of judges beyond chance (at most 1); undefined if all answers are equal."""
     paired = [unit for unit in units if len(unit) > 1]
     values = np.unique([value for unit in paired for value in unit])
@@ -88,7 +90,9 @@ def krippendorff_alpha(units: Sequence[Sequence[float]], scale: Scale = "nominal
     return _agreement_figure(tables, _distances(values, scale), _ALPHA)
 
 
-def nominal_alpha(tally: NDArray[np.integer], counts: NDArray[np.integer]) -> float | None:
+def nominal_alpha(
+    tally: NDArray[np.integer], counts: NDArray[np.integer]
+) -> float | None:
     """Krippendorff's alpha of vote counts (unit, class), with each unit weighted by `counts`."""
     judges = tally.sum(axis=1)
     is_paired = judges > 1

@@ -81,7 +81,9 @@ class Review:
         store = ReviewStore(self.path)
         try:
             known = [person.name for person in store.people()]
-            people = store.invite(_reviewer_names(reviewers) if reviewers else known or [_login()])
+            people = store.invite(
+                _reviewer_names(reviewers) if reviewers else known or [_login()]
+            )
             if port is None:
                 with suppress(ConfigError):
                     return ReviewServer(store, people, PORT)
@@ -159,7 +161,9 @@ def _settings_error(
         requested["n"] = min(options.n, saved.pairs)
     for name, value in saved_options.items():
         if requested.get(name, value) != value:
-            difference = f"{name} = {one_line(str(value))}, not {one_line(str(requested[name]))}"
+            difference = (
+                f"{name} = {one_line(str(value))}, not {one_line(str(requested[name]))}"
+            )
             return ConfigError(
                 f"{store.path}: was begun with {difference}; leave out {name}, or {remedy}"
             )
@@ -210,12 +214,18 @@ def apply_review(
     check_out(out, run, [source], fresh=fresh)
     rows, relabelled = _decided(dataset, decisions, settings, relabel=relabel)
     if not rows["reviewed"].any():
-        raise DataError(f"has no pair of {dataset.source}; give the reviewed dataset", path=path)
+        raise DataError(
+            f"has no pair of {dataset.source}; give the reviewed dataset", path=path
+        )
     made = build_result(rows, dataset.label_kind, str(out or dataset.source), [dataset])
     audit_pairs(read_frames(made.pairs)).check()
     made.statistics["reviewed_pairs"] = int(made.pairs.rows["reviewed"].sum())
     made.statistics["relabelled_pairs"] = relabelled
-    what = "pairs got people's labels" if relabel else "pairs that people rejected were left out"
+    what = (
+        "pairs got people's labels"
+        if relabel
+        else "pairs that people rejected were left out"
+    )
     section = (HEADING, _BEFORE.format(what=what) + report.section())
     return write_result(made, out, run, _APPLIED.format(what=what), [section])
 
@@ -263,13 +273,17 @@ def _decided(
 def _label(value: float, settings: ReviewSettings) -> float:
     """People's answer on the dataset's scale."""
     share = value if settings.asked == "labels" else value / TOP_GRADE
-    return float(share >= 0.5) if settings.label_kind == "binary" else share * settings.top
+    return (
+        float(share >= 0.5) if settings.label_kind == "binary" else share * settings.top
+    )
 
 
 def _word(decision: PairDecision, settings: ReviewSettings) -> str:
     if decision.value is None:
         return decision.state
-    return _WORDS[decision.value] if settings.asked == "labels" else f"{decision.value:g}"
+    return (
+        _WORDS[decision.value] if settings.asked == "labels" else f"{decision.value:g}"
+    )
 
 
 def _digest(decisions: Mapping[str, PairDecision]) -> str:

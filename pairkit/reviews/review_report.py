@@ -36,7 +36,9 @@ from pairkit.reviews.review_sample import FACTS
 HEADING = "Inspected by hand"
 RELATION = "relation that people gave"
 _CARD = "README.md"
-_MAX_CARD_VALUES = 20  # facts with more values (such as repositories) are not in the card
+_MAX_CARD_VALUES = (
+    20  # facts with more values (such as repositories) are not in the card
+)
 _TOLERANCE = 1  # grades between a correct score and people's
 
 
@@ -138,7 +140,9 @@ class ReviewReport(Printed):
 
     def words(self) -> str:
         """One line, as for a card: `inspected by hand: 10.0 %, precision 0.97 [0.95, 0.98], kappa 0.91`."""
-        words = f"inspected by hand: {100 * self.total.judged / self.settings.pairs:.1f} %"
+        words = (
+            f"inspected by hand: {100 * self.total.judged / self.settings.pairs:.1f} %"
+        )
         positives = self.by["label"].get("1")
         if self.settings.label_kind == "binary" and positives:
             words += f", precision {_format_figure(positives.right)}"
@@ -168,16 +172,24 @@ class ReviewReport(Printed):
             shares.add_rule()
             for value, estimate in values.items():
                 shares.add_row(f"{fact}: {value}", *_cells(estimate))
-        people = ResultTable("reviewer", "judged", "unsure", "skipped", "minutes", "s each")
+        people = ResultTable(
+            "reviewer", "judged", "unsure", "skipped", "minutes", "s each"
+        )
         for name, work in self.people.items():
             times = f"{work.minutes:.1f}", f"{work.seconds_each:.1f}"
             people.add_row(name, work.judged, work.unsure, work.skipped, *times)
         if not self.kappa:
             return [shares, people]
-        agreed = ResultTable("agreement of", "measure", "pairs", "value", "95 %", left=["measure"])
+        agreed = ResultTable(
+            "agreement of", "measure", "pairs", "value", "95 %", left=["measure"]
+        )
         for pair, figure in self.kappa.items():
-            agreed.add_row(" and ".join(pair), "Cohen's kappa", figure.n, *_figure(figure))
-        agreed.add_row("all", "Krippendorff's alpha", self.alpha.n, *_figure(self.alpha))
+            agreed.add_row(
+                " and ".join(pair), "Cohen's kappa", figure.n, *_figure(figure)
+            )
+        agreed.add_row(
+            "all", "Krippendorff's alpha", self.alpha.n, *_figure(self.alpha)
+        )
         return [shares, agreed, people]
 
     def remarks(self) -> list[str]:
@@ -241,7 +253,10 @@ class ReviewReport(Printed):
         """The report as plain data, for JSON."""
         plain = asdict(self) | {
             "settings": self.settings.model_dump(mode="json", exclude={"common"}),
-            "kappa": {" and ".join(pair): asdict(figure) for pair, figure in self.kappa.items()},
+            "kappa": {
+                " and ".join(pair): asdict(figure)
+                for pair, figure in self.kappa.items()
+            },
             "words": self.words(),
         }
         return dict(json.loads(json.dumps(plain)))  # with lists for tuples
@@ -255,7 +270,9 @@ def make_review_report(store: ReviewStore) -> ReviewReport:
     judgements = store.judgements()
     decisions = decide(judgements)
     if not decisions:
-        raise DataError("no pair is judged yet; judge some with `pairs review`", path=store.path)
+        raise DataError(
+            "no pair is judged yet; judge some with `pairs review`", path=store.path
+        )
     decided = Counter(
         pairs[pair_id].stratum
         for pair_id, decision in decisions.items()
@@ -273,7 +290,9 @@ def make_review_report(store: ReviewStore) -> ReviewReport:
                 right.append(is_right(pair.label, value, settings))
                 weights.append(strata[pair.stratum] / decided[pair.stratum])
         share = weighted_share(right, weights)
-        return ReviewEstimate(len(pair_ids), states["unsure"], states["disputed"], share)
+        return ReviewEstimate(
+            len(pair_ids), states["unsure"], states["disputed"], share
+        )
 
     by = {}
     for fact in (*FACTS, RELATION):
@@ -283,7 +302,9 @@ def make_review_report(store: ReviewStore) -> ReviewReport:
             if value := facts.get(fact):
                 groups[value].append(pair_id)
         # A fact with one value in all pairs adds nothing.
-        if fact == "label" or any(len(group) < len(decisions) for group in groups.values()):
+        if fact == "label" or any(
+            len(group) < len(decisions) for group in groups.values()
+        ):
             by[fact] = {value: estimate(groups[value]) for value in sorted(groups)}
     kappa, alpha = agreement(judgements, settings)
     return ReviewReport(
@@ -291,7 +312,9 @@ def make_review_report(store: ReviewStore) -> ReviewReport:
         sample=len(pairs),
         total=estimate(decisions),
         by=by,
-        unseen={stratum: size for stratum, size in strata.items() if not decided[stratum]},
+        unseen={
+            stratum: size for stratum, size in strata.items() if not decided[stratum]
+        },
         kappa=kappa,
         alpha=alpha,
         disputed=sum(decision.differs for decision in decisions.values()),

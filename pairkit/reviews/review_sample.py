@@ -31,7 +31,9 @@ from pairkit.similarity.measures import common_words
 
 _MIN_PER_STRATUM = 2
 _SHARE = 0.1
-_MEAN_PER_STRATUM = 10  # pairs, at least, when the columns for strata are chosen automatically
+_MEAN_PER_STRATUM = (
+    10  # pairs, at least, when the columns for strata are chosen automatically
+)
 _RELATIONS = ("duplicate", "superseded", "related")
 QUESTION = "Do both texts say the same?"
 ISSUES = "Do both issues describe the same problem?"
@@ -130,7 +132,9 @@ def draw_sample(
     return settings, sizes, pairs
 
 
-def _question(rows: pl.DataFrame, kind: LabelKind, options: ReviewOptions) -> dict[str, Any]:
+def _question(
+    rows: pl.DataFrame, kind: LabelKind, options: ReviewOptions
+) -> dict[str, Any]:
     """What people are asked: the question, the kind of answers, and possible relations."""
     relations: tuple[str, ...] = ()
     question = QUESTION
@@ -183,7 +187,9 @@ def _strata_facts(
     if names is not None:
         for name in names:
             if name not in FACTS:
-                raise ConfigError(f"strata = {name}: expected some of {', '.join(FACTS)}")
+                raise ConfigError(
+                    f"strata = {name}: expected some of {', '.join(FACTS)}"
+                )
         return names
     chosen = tuple[str, ...]()
     strata = 1
@@ -260,5 +266,7 @@ def origin_of(row: Mapping[str, Any]) -> dict[str, str]:
     if llms := _llm_names(row.get("llms")):
         origin["llms"] = llms
     if isinstance(votes := row.get("votes"), list):
-        origin["votes"] = ", ".join(f"{vote['judge']}: {vote['vote']}" for vote in votes)
+        origin["votes"] = ", ".join(
+            f"{vote['judge']}: {vote['vote']}" for vote in votes
+        )
     return origin

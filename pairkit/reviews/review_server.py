@@ -58,7 +58,9 @@ MAX_CHARS = 200_000  # of a text
 MAX_RESULTS = 9  # of a query at a time, as each has a number key
 # Up to this length, different words of similar texts are marked, not shared ones.
 _SHORT_CHARS = 500
-_PART = "."  # between the page's key and a number, in the keys of a turn's further answers
+_PART = (
+    "."  # between the page's key and a number, in the keys of a turn's further answers
+)
 
 
 class ReviewServer(HttpServer):
@@ -127,7 +129,9 @@ def application(store: ReviewStore, hosts: Collection[str]) -> ASGIApp:
     async def state(request: Request) -> Response:
         return reply({**session_of(request).state(), "error": None})
 
-    async def change(act: Callable[[ReviewerSession, bytes], None], request: Request) -> Response:
+    async def change(
+        act: Callable[[ReviewerSession, bytes], None], request: Request
+    ) -> Response:
         session = session_of(request)
         body = await json_body(request, MAX_BODY_BYTES, _RECEIVE_S)
         try:
@@ -146,7 +150,9 @@ def application(store: ReviewStore, hosts: Collection[str]) -> ASGIApp:
         routes=[
             Route("/", home, methods=["GET"]),
             Route("/api/state", state, methods=["GET"]),
-            Route("/api/judge", partial(change, ReviewerSession.judge), methods=["POST"]),
+            Route(
+                "/api/judge", partial(change, ReviewerSession.judge), methods=["POST"]
+            ),
             Route("/api/undo", partial(change, ReviewerSession.undo), methods=["POST"]),
             Route(
                 "/api/skipped",
@@ -154,7 +160,9 @@ def application(store: ReviewStore, hosts: Collection[str]) -> ASGIApp:
                 methods=["POST"],
             ),
         ],
-        exception_handlers=dict.fromkeys((RefusedError, PairkitError, ValidationError), failed),
+        exception_handlers=dict.fromkeys(
+            (RefusedError, PairkitError, ValidationError), failed
+        ),
     )
 
 
@@ -181,7 +189,9 @@ _Answer = Annotated[str, Field(max_length=10)]
 class SentJudgement(SentUndo):
     """The answers on a pair, or on the results of a query, as the page sends them."""
 
-    answers: Annotated[dict[_PairId, _Answer], Field(min_length=1, max_length=MAX_RESULTS)]
+    answers: Annotated[
+        dict[_PairId, _Answer], Field(min_length=1, max_length=MAX_RESULTS)
+    ]
     relation: Annotated[str, Field(max_length=20)] = ""
     note: Annotated[str, Field(max_length=2000)] = ""
     seconds: Annotated[float, Field(ge=0)] = 0.0
@@ -202,7 +212,9 @@ class ReviewerSession:
         judgements = self._store.judgements(self._person)
         turns = self._turns()
         answer_of = {judgement.pair_id: judgement.answer for judgement in judgements}
-        left = [[pair_id for pair_id in turn if pair_id not in answer_of] for turn in turns]
+        left = [
+            [pair_id for pair_id in turn if pair_id not in answer_of] for turn in turns
+        ]
         left = [pair_ids for pair_ids in left if pair_ids]
         answers = [{answer_of.get(pair_id) for pair_id in turn} for turn in turns]
         skipped = answers.count({SKIP})
@@ -310,7 +322,9 @@ class ReviewerSession:
                 remaining = remaining[size:]
         return turns
 
-    def _last_answers(self, judgements: Sequence[ReviewJudgement]) -> dict[str, Any] | None:
+    def _last_answers(
+        self, judgements: Sequence[ReviewJudgement]
+    ) -> dict[str, Any] | None:
         """The last answers, with label and origin of a pair; those of a result would reveal its ranking."""
         if not judgements:
             return None
@@ -335,7 +349,9 @@ def _sent_key(judgement: ReviewJudgement) -> str:
     return judgement.key.partition(_PART)[0]
 
 
-def marked_words(text1: str, text2: str, common: Set[str]) -> tuple[str, list[set[str]]]:
+def marked_words(
+    text1: str, text2: str, common: Set[str]
+) -> tuple[str, list[set[str]]]:
     """The words that both texts share, or the different words of similar texts."""
     terms1 = {*terms(text1)}
     terms2 = {*terms(text2)}
@@ -368,7 +384,9 @@ def pairs_of(
         if each is None:
             return True
         # Rendezvous hashing: if people are added, only the groups that they get move.
-        by_hash = sorted(people, key=lambda name: keyed_hash(seed, "whose", group, name))
+        by_hash = sorted(
+            people, key=lambda name: keyed_hash(seed, "whose", group, name)
+        )
         return person in by_hash[:each]
 
     def order(pair_id: str) -> tuple[int, int]:

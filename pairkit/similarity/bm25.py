@@ -27,7 +27,9 @@ _WORD = re.compile(rf"(?:[^\W\d]|[{MARKS}])[\w{MARKS}]+|[^\W\d_]|[0-9]{{2,}}")
 def words(text: str) -> list[str]:
     """The words of a text with repetitions; character bigrams in scripts without blanks."""
     text = comparable(text).lower()
-    return _ASCII_WORD.findall(text) if text.isascii() else _WORD.findall(segmented(text))
+    return (
+        _ASCII_WORD.findall(text) if text.isascii() else _WORD.findall(segmented(text))
+    )
 
 
 Scores: TypeAlias = npt.NDArray[np.float32]
@@ -42,7 +44,8 @@ class Bm25:
 
         vocabulary: dict[str, int] = {}
         documents = [
-            [vocabulary.setdefault(word, len(vocabulary)) for word in words(text)] for text in texts
+            [vocabulary.setdefault(word, len(vocabulary)) for word in words(text)]
+            for text in texts
         ]
         # bm25s needs at least one word; texts without words score 0.
         vocabulary[""] = len(vocabulary)
@@ -80,13 +83,17 @@ class Bm25:
         try:
             saved = read_json_object(folder / _WORDS)
             index._size = saved["texts"]
-            index._vocabulary = {str(word): number for number, word in enumerate(saved["words"])}
+            index._vocabulary = {
+                str(word): number for number, word in enumerate(saved["words"])
+            }
             if index._size:
                 options = {"mmap": True, "load_vocab": False, "show_progress": False}
                 index._index = bm25s.BM25.load(folder, backend="numpy", **options)
             fits = index._size == texts and index._fits()
         except Exception as error:  # bm25s and numpy raise anything for damaged files
-            raise DataError("not readable; build the index again", path=folder) from error
+            raise DataError(
+                "not readable; build the index again", path=folder
+            ) from error
         if not fits:
             raise DataError(
                 f"isn't of the words of {texts:,} texts; build the index again",
@@ -102,7 +109,9 @@ class Bm25:
         scores = arrays["data"]
         texts = arrays["indices"]
         starts = arrays["indptr"]
-        dtypes = [array.dtype.kind + str(array.ndim) for array in (scores, texts, starts)]
+        dtypes = [
+            array.dtype.kind + str(array.ndim) for array in (scores, texts, starts)
+        ]
         has_shape = (
             dtypes == ["f1", "i1", "i1"]
             and arrays["num_docs"] == self._size
@@ -126,7 +135,9 @@ class Bm25:
 
     def _word_numbers(self, text: str) -> set[int]:
         """The numbers of the distinct words of `text` in the index."""
-        return {self._vocabulary[word] for word in words(text) if word in self._vocabulary}
+        return {
+            self._vocabulary[word] for word in words(text) if word in self._vocabulary
+        }
 
 
 def best(scores: Scores, count: int) -> npt.NDArray[np.intp]:

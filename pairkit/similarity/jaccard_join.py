@@ -421,7 +421,9 @@ class _Search:
             for right in range(left, len(every), width):
                 self._compare_block(batch, twice, every[right : right + width])
 
-    def _compare_block(self, batch: Ints, twice: npt.NDArray[np.float32], others: Ints) -> None:
+    def _compare_block(
+        self, batch: Ints, twice: npt.NDArray[np.float32], others: Ints
+    ) -> None:
         """Compare each set of a batch, given twice the weights of its items, with the others."""
         names = self.groups.names(self.sets.rows[batch])
         names_of_others = self.groups.names(self.sets.rows[others])

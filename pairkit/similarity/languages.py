@@ -11,7 +11,9 @@ import polars as pl
 _TEXTS = 200  # sampled texts
 _CHARS = 1000  # characters of each
 _ROWS = 2000  # of a dataset, from which texts are sampled
-_MIN_SHARE = 0.1  # of the texts, in a language that is named; short texts are often mistaken
+_MIN_SHARE = (
+    0.1  # of the texts, in a language that is named; short texts are often mistaken
+)
 _ENGLISH_BACKBONE = "minilm"
 # Needs no prompt.
 _MULTILINGUAL_BACKBONE = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
@@ -39,7 +41,9 @@ def train_command(dataset: Path) -> list[str]:
 def backbone_for(texts: Sequence[str]) -> str:
     """The backbone for texts: a multilingual one unless they are English."""
     most_frequent = languages(texts)[:1]
-    return _ENGLISH_BACKBONE if most_frequent in ([], ["en"]) else _MULTILINGUAL_BACKBONE
+    return (
+        _ENGLISH_BACKBONE if most_frequent in ([], ["en"]) else _MULTILINGUAL_BACKBONE
+    )
 
 
 def languages(texts: Sequence[str]) -> list[str]:
@@ -49,10 +53,11 @@ def languages(texts: Sequence[str]) -> list[str]:
         import py3langid
 
         counts = Counter(py3langid.classify(text)[0] for text in sample)
+    # Not installed, or no room for the temporary file that it makes.
     except (
         ImportError,
         OSError,
-    ):  # not installed, or no room for the temporary file that it makes
+    ):
         return []
     min_count = _MIN_SHARE * len(sample)
     return [code for code, count in counts.most_common() if count >= min_count]

@@ -51,7 +51,8 @@ _LOG = logging.getLogger(__name__)
 _BANDS = 16
 _ROWS = 8  # of a band
 _SEED = 20240621
-_IN_MEMORY = 4 << 20  # bytes of each band's hashes in memory, before they are written to disk
+# Bytes of each band's hashes in memory, before they are written to disk.
+_IN_MEMORY = 4 << 20
 _FEW = 8  # families up to this size are compared pair by pair
 _NO_WORDS = bytes(16)
 
@@ -89,7 +90,8 @@ def _shingles(texts: Sequence[str]) -> tuple[Hashes, npt.NDArray[np.int64]]:
     hashes = np.fromiter(map(_word_hash, all_words), np.uint64)
 
     widths = np.minimum(word_counts, len(MULTIPLIERS))
-    counts = np.where(word_counts > 0, word_counts - widths + 1, 0)  # triples of each text
+    # Triples of each text.
+    counts = np.where(word_counts > 0, word_counts - widths + 1, 0)
     ends = np.cumsum(counts)
     starts = ends - counts
     starts_of_words = np.cumsum(word_counts) - word_counts
@@ -107,7 +109,10 @@ def _shingles(texts: Sequence[str]) -> tuple[Hashes, npt.NDArray[np.int64]]:
 def families(texts: TextSequence, rows: Indices) -> Iterator[Indices]:
     """Sorted groups of texts whose sketches agree in a band, directly or through others."""
     with write_errors(Path(gettempdir())), ExitStack() as opened:
-        files = [opened.enter_context(SpooledTemporaryFile(_IN_MEMORY)) for _ in range(_BANDS)]
+        files = [
+            opened.enter_context(SpooledTemporaryFile(_IN_MEMORY))
+            for _ in range(_BANDS)
+        ]
         for start in range(0, len(rows), CHUNK):
             chunk = rows[start : start + CHUNK]
             batch = [texts[row] for row in chunk.tolist()]
@@ -157,7 +162,9 @@ def band_hashes(texts: Sequence[str]) -> Hashes:
     return hashes
 
 
-def near_identical(texts: TextSequence, threshold: float = DEFAULT_THRESHOLD) -> list[list[int]]:
+def near_identical(
+    texts: TextSequence, threshold: float = DEFAULT_THRESHOLD
+) -> list[list[int]]:
     """Sorted groups of two or more indices of near-identical texts, directly or through others."""
     groups = near_identical_to(texts, threshold)
     return [members.tolist() for members in shared(groups)]
@@ -169,7 +176,9 @@ def without_near_duplicates(texts: Sequence[str]) -> list[str]:
     return [texts[index] for index in first.tolist()]
 
 
-def near_identical_to(texts: TextSequence, threshold: float = DEFAULT_THRESHOLD) -> Indices:
+def near_identical_to(
+    texts: TextSequence, threshold: float = DEFAULT_THRESHOLD
+) -> Indices:
     """The smallest index in each text's group; its own if it is in no group; (text,)."""
     first, has_words = _first_equal(texts)
     themselves = singletons(len(first))
@@ -185,7 +194,9 @@ def near_identical_to(texts: TextSequence, threshold: float = DEFAULT_THRESHOLD)
     groups = connected(first, np.array(low, np.int64), np.array(high, np.int64))
     repeats = groups[groups != themselves]
     count = len(np.unique(repeats))
-    _LOG.info("near-identical at %g: %d groups among %d texts", threshold, count, len(groups))
+    _LOG.info(
+        "near-identical at %g: %d groups among %d texts", threshold, count, len(groups)
+    )
     return groups
 
 

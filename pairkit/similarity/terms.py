@@ -17,7 +17,9 @@ UNSPACED = (
 """Characters of scripts without blanks (Han, Kana, Thai, Lao, Myanmar, Khmer), for a class of a pattern."""
 
 _CANDIDATES = map(chr, range(0x300, 0x3100))
-MARKS = "".join(sign for sign in _CANDIDATES if unicodedata.category(sign).startswith("M"))
+MARKS = "".join(
+    sign for sign in _CANDIDATES if unicodedata.category(sign).startswith("M")
+)
 """Marks, such as the vowel signs of Hindi, which belong to their word but are not in `\\w`."""
 
 _RUN = re.compile(f"[{UNSPACED}]+")
@@ -29,7 +31,9 @@ _PLACE = re.compile(rf"(?P<run>[{UNSPACED}]+)|(?:(?![{UNSPACED}])[\w{MARKS}])+")
 def terms(text: str) -> list[str]:
     """The terms in order, in lower case, with repetitions."""
     text = comparable(text).lower()
-    return _ASCII_WORD.findall(text) if text.isascii() else _WORD.findall(segmented(text))
+    return (
+        _ASCII_WORD.findall(text) if text.isascii() else _WORD.findall(segmented(text))
+    )
 
 
 def segmented(text: str) -> str:

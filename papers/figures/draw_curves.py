@@ -55,7 +55,13 @@ def _legend(figure: Figure, lines: dict[str, Line2D], *, ring: bool) -> None:
     if ring:
         names.append("best weights")
         handles.append(Line2D([], [], color="black", linestyle="none", **_RING))
-    figure.legend(handles, names, loc="outside upper left", ncols=_LEGEND_COLUMNS, handlelength=2.8)
+    figure.legend(
+        handles,
+        names,
+        loc="outside upper left",
+        ncols=_LEGEND_COLUMNS,
+        handlelength=2.8,
+    )
 
 
 def _panels(models: Mapping[str, Curves]) -> dict[str, dict[str, Curve]]:
@@ -72,7 +78,9 @@ def _panels(models: Mapping[str, Curves]) -> dict[str, dict[str, Curve]]:
             continue
         curves = {model.dev.metric: model.dev.curve, **model.dev.sets}
         for metric, curve in curves.items():
-            panels.setdefault(_dev_title(metric), {})[name] = Curve(curve.x, 100 * curve.y)
+            panels.setdefault(_dev_title(metric), {})[name] = Curve(
+                curve.x, 100 * curve.y
+            )
     return panels
 
 

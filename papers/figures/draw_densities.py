@@ -84,7 +84,9 @@ def _shade(axes: Axes, axis: tuple[float, float], saturation: float) -> None:
 
 
 def _draw_all(axes: Axes, model: CosineDensities) -> None:
-    axes.fill_between(model.density.x, model.density.y, color=GREY, alpha=0.35, linewidth=0)
+    axes.fill_between(
+        model.density.x, model.density.y, color=GREY, alpha=0.35, linewidth=0
+    )
     axes.plot(model.density.x, model.density.y, color=GREY, linewidth=1)
     axes.set_ylim(0, 1.05 * float(model.density.y.max()))
     axes.set_yticks([])
@@ -107,7 +109,9 @@ def _draw_ridges(axes: Axes, groups: list[GroupCosines]) -> None:
             median = [group.median, group.median]
             axes.plot(median, [row, top], color="black", linewidth=1.1, zorder=4)
         elif group.cosines is not None:
-            axes.vlines(group.cosines, row, row + 0.4, color=shade, linewidth=1.2, zorder=3)
+            axes.vlines(
+                group.cosines, row, row + 0.4, color=shade, linewidth=1.2, zorder=3
+            )
     axes.tick_params(left=False, labelleft=False)
     axes.spines["left"].set_visible(False)
     axes.set_xlabel("cosine")

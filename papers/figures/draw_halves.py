@@ -42,7 +42,9 @@ def draw_halves(halves: Halves, *, model: str, data: str) -> Figure:
     _draw_plane(real, halves.real, halves, _REAL, extent)
     imaginary = figure.add_subplot(grid[0, 1], title="(b) Imaginary halves, t-SNE")
     _draw_plane(imaginary, halves.imaginary, halves, _IMAGINARY, extent)
-    original = figure.add_subplot(grid[1, 0], title="(c) Distances in the original space")
+    original = figure.add_subplot(
+        grid[1, 0], title="(c) Distances in the original space"
+    )
     _draw_distances(original, halves.original)
     plane = figure.add_subplot(grid[1, 1], title="(d) Distances in t-SNE's planes")
     _draw_distances(plane, halves.plane)
@@ -59,13 +61,23 @@ def _heading(halves: Halves, model: str, data: str) -> str:
     )
 
 
-def _draw_plane(axes: Axes, points: np.ndarray, halves: Halves, colour: str, extent: float) -> None:
+def _draw_plane(
+    axes: Axes, points: np.ndarray, halves: Halves, colour: str, extent: float
+) -> None:
     size = float(np.clip(2_400 / len(points), 2, 12))
     x, y = points.T
     axes.scatter(
-        x, y, s=size, color=colour, alpha=0.45, linewidths=0, rasterized=len(points) > 2_000
+        x,
+        y,
+        s=size,
+        color=colour,
+        alpha=0.45,
+        linewidths=0,
+        rasterized=len(points) > 2_000,
     )
-    for number, (sample, line) in enumerate(zip(halves.samples, _LINES, strict=True), start=1):
+    for number, (sample, line) in enumerate(
+        zip(halves.samples, _LINES, strict=True), start=1
+    ):
         ends = points[halves.pairs[sample.pair]]
         axes.plot(*ends.T, color=line, linewidth=1.2, marker="o", markersize=3.2)
         axes.annotate(
@@ -76,7 +88,13 @@ def _draw_plane(axes: Axes, points: np.ndarray, halves: Halves, colour: str, ext
             fontsize=7.5,
             fontweight="bold",
         )
-    axes.set(xlim=(-extent, extent), ylim=(-extent, extent), aspect="equal", xticks=[], yticks=[])
+    axes.set(
+        xlim=(-extent, extent),
+        ylim=(-extent, extent),
+        aspect="equal",
+        xticks=[],
+        yticks=[],
+    )
     for spine in axes.spines.values():
         spine.set(visible=True, color=GREY)
 
@@ -84,12 +102,16 @@ def _draw_plane(axes: Axes, points: np.ndarray, halves: Halves, colour: str, ext
 def _draw_distances(axes: Axes, distances: Distances) -> None:
     logarithmic = distances.logarithmic
     _draw_half(axes, distances.real, logarithmic, "re", color=_REAL, linestyle="-")
-    _draw_half(axes, distances.imaginary, logarithmic, "im", color=_IMAGINARY, linestyle="--")
+    _draw_half(
+        axes, distances.imaginary, logarithmic, "im", color=_IMAGINARY, linestyle="--"
+    )
     if logarithmic:
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter("{x:g}")
         axes.minorticks_off()
-    tallest = max(float(half.density.y.max()) for half in (distances.real, distances.imaginary))
+    tallest = max(
+        float(half.density.y.max()) for half in (distances.real, distances.imaginary)
+    )
     axes.set(
         ylim=(0, tallest / _CURVE_HEIGHT),
         yticks=[],
@@ -99,7 +121,9 @@ def _draw_distances(axes: Axes, distances: Distances) -> None:
     _legend(axes, f"im > re in {100 * distances.imaginary_larger:.0f} % of pairs")
 
 
-def _draw_half(axes: Axes, half: HalfDistances, logarithmic: bool, name: str, **style: Any) -> None:
+def _draw_half(
+    axes: Axes, half: HalfDistances, logarithmic: bool, name: str, **style: Any
+) -> None:
     y = half.density.y
     x = half.density.x
     if logarithmic:
@@ -113,18 +137,32 @@ def _draw_half(axes: Axes, half: HalfDistances, logarithmic: bool, name: str, **
 
 def _legend(axes: Axes, title: str) -> None:
     """Draw the legend above the curves, with the comparison at its right."""
-    legend = axes.legend(loc="upper left", bbox_to_anchor=(-0.02, 1.03), handlelength=2.4)
+    legend = axes.legend(
+        loc="upper left", bbox_to_anchor=(-0.02, 1.03), handlelength=2.4
+    )
     for text in legend.get_texts():
         text.set_parse_math(True)
-    axes.text(0.98, 0.93, title, ha="right", va="center", transform=axes.transAxes, fontsize=7.5)
+    axes.text(
+        0.98,
+        0.93,
+        title,
+        ha="right",
+        va="center",
+        transform=axes.transAxes,
+        fontsize=7.5,
+    )
 
 
 def _draw_table(axes: Axes, halves: Halves) -> None:
     """Draw the sample pairs with their distances, of the vectors and in the planes."""
     axes.set(xlim=(0, 1), ylim=(_PAIR_ROWS * len(halves.samples) + 1.2, -1.3))
     axes.set_axis_off()
-    _draw_heading(axes, "original space", _COLUMN_ENDS["original re"], _COLUMN_ENDS["original im"])
-    _draw_heading(axes, "t-SNE's planes", _COLUMN_ENDS["plane re"], _COLUMN_ENDS["plane im"])
+    _draw_heading(
+        axes, "original space", _COLUMN_ENDS["original re"], _COLUMN_ENDS["original im"]
+    )
+    _draw_heading(
+        axes, "t-SNE's planes", _COLUMN_ENDS["plane re"], _COLUMN_ENDS["plane im"]
+    )
     for column, end in _COLUMN_ENDS.items():
         _, _, half = column.rpartition(" ")
         axes.text(end, 0.5, half, ha="right", va="center")

@@ -40,7 +40,9 @@ class PairCounts:
             medians[split] = float(np.exp(np.median(lengths)))
         means = {}
         for order, sides in self.overlaps.items():
-            named = {name: float(each.mean()) for name, each in sides.items() if len(each)}
+            named = {
+                name: float(each.mean()) for name, each in sides.items() if len(each)
+            }
             means[f"{order}-gram"] = named
         return {
             "long_texts": long,
@@ -59,14 +61,20 @@ def count_pairs(dataset: PairDataset) -> PairCounts:
     rows = collect_rows(dataset, lambda _: None)
     lengths = {}
     for split, part in rows.splits.items():
-        counts = np.concatenate([part["tokens1"].to_numpy(), part["tokens2"].to_numpy()])
+        counts = np.concatenate(
+            [part["tokens1"].to_numpy(), part["tokens2"].to_numpy()]
+        )
         lengths[split] = np.log(np.maximum(counts, 1))
     sides = {side.name: rows.of(side) for side in (rows.low, rows.high)}
     overlaps = {}
     for order in ORDERS:
         columns = {name: part[f"overlap{order}"] for name, part in sides.items()}
-        overlaps[order] = {name: each.drop_nulls().to_numpy() for name, each in columns.items()}
-    return PairCounts(lengths, overlaps, sizes(rows.frame.drop_nulls("source"), "source"))
+        overlaps[order] = {
+            name: each.drop_nulls().to_numpy() for name, each in columns.items()
+        }
+    return PairCounts(
+        lengths, overlaps, sizes(rows.frame.drop_nulls("source"), "source")
+    )
 
 
 def draw_pairs(counts: PairCounts, data: str) -> Figure:
@@ -78,7 +86,9 @@ def draw_pairs(counts: PairCounts, data: str) -> Figure:
     grid = figure.add_gridspec(rows, len(ORDERS))
     _draw_lengths(figure.add_subplot(grid[0, :]), counts.lengths, data)
     for column, (order, sides) in enumerate(counts.overlaps.items()):
-        _draw_overlap(figure.add_subplot(grid[1, column]), order, sides, legend=not column)
+        _draw_overlap(
+            figure.add_subplot(grid[1, column]), order, sides, legend=not column
+        )
     if rows == 3:
         _draw_sources(figure.add_subplot(grid[2, :]), counts.sources)
     return figure
@@ -98,11 +108,15 @@ def _draw_lengths(axes: Axes, lengths: dict[str, np.ndarray], data: str) -> None
     axes.set_title(fit_text(data, 60))
 
 
-def _draw_overlap(axes: Axes, order: int, sides: dict[str, np.ndarray], *, legend: bool) -> None:
+def _draw_overlap(
+    axes: Axes, order: int, sides: dict[str, np.ndarray], *, legend: bool
+) -> None:
     for (name, each), colour in zip(sides.items(), COLOURS, strict=False):
         if len(each) > 1:
             curve = density(each, (0, 100), bounds=(0, 100))
-            axes.plot(curve.x, curve.y, color=colour, label=f"{name} (mean {each.mean():.0f})")
+            axes.plot(
+                curve.x, curve.y, color=colour, label=f"{name} (mean {each.mean():.0f})"
+            )
     axes.set_xlabel(f"{order}-gram overlap, %")
     axes.set_yticks([])
     if axes.lines:

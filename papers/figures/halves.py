@@ -41,7 +41,9 @@ class Zone:
         if self.rule not in RULES:
             raise ConfigError(f"--zone {self.rule}: expected {', '.join(RULES)}")
         if not 0 <= self.above < 1:
-            raise ConfigError(f"--above {self.above:g}: expected 0 or more and less than 1")
+            raise ConfigError(
+                f"--above {self.above:g}: expected 0 or more and less than 1"
+            )
         if not 2 <= self.perplexity < math.inf:
             raise ConfigError(
                 f"--perplexity {self.perplexity:g}: expected 2 or more (5 to 50 is usual)"
@@ -49,7 +51,11 @@ class Zone:
 
     def __str__(self) -> str:
         scores = {"gold": "gold score / highest", "cosine": "|cosine|"}
-        return "all pairs" if self.rule == "all" else f"{scores[self.rule]} > {self.above:g}"
+        return (
+            "all pairs"
+            if self.rule == "all"
+            else f"{scores[self.rule]} > {self.above:g}"
+        )
 
     def members(self, pairs: Pairs) -> np.ndarray:
         """int64 (pair,): the indices of all pairs in the zone, ascending."""
@@ -124,7 +130,8 @@ def halves(pairs: Pairs, zone: Zone, *, model: str) -> Halves:
         numbers = np.sort(random.choice(members, zone.most, replace=False))
     used, rows = np.unique(pairs.rows[numbers], return_inverse=True)
     ends = rows.reshape(-1, 2)
-    needed = int(3 * zone.perplexity) + 2  # t-SNE uses three neighbours per unit of perplexity
+    # T-SNE uses three neighbours per unit of perplexity.
+    needed = int(3 * zone.perplexity) + 2
     if len(used) < needed or len(numbers) < SAMPLES:
         raise DataError(
             f"{len(numbers):,} pairs ({len(used):,} texts) with {zone}; t-SNE at perplexity"
@@ -153,12 +160,19 @@ def halves(pairs: Pairs, zone: Zone, *, model: str) -> Halves:
 
 
 def distances(
-    real: np.ndarray, imaginary: np.ndarray, pairs: np.ndarray, *, logarithmic: bool = False
+    real: np.ndarray,
+    imaginary: np.ndarray,
+    pairs: np.ndarray,
+    *,
+    logarithmic: bool = False,
 ) -> Distances:
     """Distances within pairs for each half."""
     first, second = pairs.T
     apart = np.stack(
-        [np.linalg.norm(half[first] - half[second], axis=1) for half in (real, imaginary)]
+        [
+            np.linalg.norm(half[first] - half[second], axis=1)
+            for half in (real, imaginary)
+        ]
     )
     longest = float(apart.max()) or 1.0
     shown = apart
@@ -194,7 +208,9 @@ def _samples(pairs: Pairs, numbers: np.ndarray, seed: int) -> list[Sample]:
     candidates = np.flatnonzero(first != second)
     if len(candidates) < SAMPLES:
         candidates = np.arange(len(numbers))
-    chosen = np.sort(np.random.default_rng(seed).choice(candidates, SAMPLES, replace=False))
+    chosen = np.sort(
+        np.random.default_rng(seed).choice(candidates, SAMPLES, replace=False)
+    )
     return [
         Sample(
             pair=int(pair),

@@ -17,13 +17,23 @@ import polars as pl
 import pairkit
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.files import whole_folder, write_json
-from pairkit.base.system.folders import check_no_other_files, check_place, try_read_json_object
+from pairkit.base.system.folders import (
+    check_no_other_files,
+    check_place,
+    try_read_json_object,
+)
 from papers.figures.draw_curves import draw_curves
 from papers.figures.draw_densities import draw_densities
 from papers.figures.draw_halves import draw_halves
 from papers.figures.draw_pairs import count_pairs, draw_pairs
 from papers.figures.halves import Halves, Zone, halves
-from papers.figures.numbers import Pairs, cosine_axis, cosine_densities, gold_scores, read_curves
+from papers.figures.numbers import (
+    Pairs,
+    cosine_axis,
+    cosine_densities,
+    gold_scores,
+    read_curves,
+)
 from papers.figures.style import paper_style, write_figure
 
 if TYPE_CHECKING:
@@ -32,7 +42,9 @@ if TYPE_CHECKING:
 KINDS = ("densities", "halves", "curves", "pairs")
 RECORD_FILE = "figures.json"
 _FIGURE = re.compile(r"(curves|densities|pairs|halves[A-Za-z0-9._-]*)\.(png|svg)")
-_DIGITS = 12  # of a cosine; the digits after them are rounding errors, which would break ties
+_DIGITS = (
+    12  # of a cosine; the digits after them are rounding errors, which would break ties
+)
 
 
 @dataclass(frozen=True)
@@ -56,9 +68,13 @@ class Request:
                 f"--saturation {self.saturation:g}: expected more than 0 and less than 1"
             )
         if self.data is None and self.kind not in ("curves", "all"):
-            raise ConfigError(f"--kind {self.kind} needs --data, pairs with gold scores")
+            raise ConfigError(
+                f"--kind {self.kind} needs --data, pairs with gold scores"
+            )
         if not self.models and self.kind != "pairs":
-            raise ConfigError(f"--kind {self.kind} needs --model; only the kind pairs has none")
+            raise ConfigError(
+                f"--kind {self.kind} needs --model; only the kind pairs has none"
+            )
 
     @property
     def titles(self) -> dict[str, str]:
@@ -75,7 +91,9 @@ class Request:
         return self.kind in (kind, "all")
 
 
-def make_figures(request: Request, out: Path, say: Callable[[str], None] = print) -> dict[str, Any]:
+def make_figures(
+    request: Request, out: Path, say: Callable[[str], None] = print
+) -> dict[str, Any]:
     """Draw the figures and write them with figures.json; the folder is complete or absent."""
     _check_folder(out)
     with paper_style():
@@ -90,7 +108,9 @@ def make_figures(request: Request, out: Path, say: Callable[[str], None] = print
         if request.data is not None and request.kind not in ("curves", "pairs"):
             _draw_vectors(request, record, figures, say)
         elif request.kind == "all":
-            left_out["densities, halves and pairs"] = "need --data, pairs with gold scores"
+            left_out["densities, halves and pairs"] = (
+                "need --data, pairs with gold scores"
+            )
         if request.data is not None and request.wants("pairs"):
             counts = count_pairs(pairkit.read(request.data))
             record["pairs"] = counts.numbers()
@@ -117,14 +137,20 @@ def make_figures(request: Request, out: Path, say: Callable[[str], None] = print
 
 
 def _draw_vectors(
-    request: Request, record: dict[str, Any], figures: dict[str, Figure], say: Callable[[str], None]
+    request: Request,
+    record: dict[str, Any],
+    figures: dict[str, Figure],
+    say: Callable[[str], None],
 ) -> None:
     """Add densities and halves with their numbers; one model at a time is in memory."""
     source = Path(str(request.data))
     frame = _read(str(request.data), request.split)
-    labels = frame["label"].cast(pl.Float64).round(6).to_numpy()  # 4.8 instead of 4.80000019
+    # 4.8 instead of 4.80000019.
+    labels = frame["label"].cast(pl.Float64).round(6).to_numpy()
     if len(np.unique(labels)) < 2:
-        raise DataError("figures by gold score need labels that differ", path=str(request.data))
+        raise DataError(
+            "figures by gold score need labels that differ", path=str(request.data)
+        )
     data = source.name
     cosines: dict[str, np.ndarray] = {}
     found: dict[str, Halves] = {}
@@ -149,7 +175,9 @@ def _draw_vectors(
             for name, one in cosines.items()
         }
         record["densities"] = {"saturation": limit, "gold": scores, "models": panels}
-        figures["densities"] = draw_densities(panels, scores, axis, saturation=limit, data=data)
+        figures["densities"] = draw_densities(
+            panels, scores, axis, saturation=limit, data=data
+        )
 
 
 def _read(data: str, split: str | None) -> pl.DataFrame:
@@ -166,29 +194,37 @@ def _encode(model: str, frame: pl.DataFrame, labels: np.ndarray, data: str) -> P
 
     first = frame["text1"].to_list()
     second = frame["text2"].to_list()
-    row_of_text = {text: row for row, text in enumerate(dict.fromkeys([*first, *second]))}
+    row_of_text = {
+        text: row for row, text in enumerate(dict.fromkeys([*first, *second]))
+    }
     encoder = Encoder.load(model, precision="fp32", inference_only=True)
     vectors = encoder.encode([*row_of_text], progress=False)
     if not np.isfinite(vectors).all():
         raise DataError(
-            f"{model}: its vectors have NaN or infinity; its training diverged", path=data
+            f"{model}: its vectors have NaN or infinity; its training diverged",
+            path=data,
         )
     first_rows = np.array([row_of_text[text] for text in first])
     second_rows = np.array([row_of_text[text] for text in second])
     exact = vectors.astype(np.float64)
     lengths = np.linalg.norm(exact, axis=1, keepdims=True)
     exact /= np.maximum(lengths, np.finfo(np.float64).tiny)
-    cosines = np.einsum("pd,pd->p", exact[first_rows], exact[second_rows]).round(_DIGITS)
+    cosines = np.einsum("pd,pd->p", exact[first_rows], exact[second_rows]).round(
+        _DIGITS
+    )
     if np.ptp(cosines) == 0:
         raise DataError(
-            f"every cosine is {cosines[0]:g}: the vectors of {model} collapsed", path=data
+            f"every cosine is {cosines[0]:g}: the vectors of {model} collapsed",
+            path=data,
         )
     rows = np.stack([first_rows, second_rows], axis=1)
     return Pairs(data, first, second, labels, vectors, rows, cosines)
 
 
 @contextmanager
-def _note_failure(request: Request, what: str, left_out: dict[str, str]) -> Iterator[None]:
+def _note_failure(
+    request: Request, what: str, left_out: dict[str, str]
+) -> Iterator[None]:
     """With --kind all, note why a figure can't be drawn instead of failing."""
     try:
         yield
@@ -216,13 +252,18 @@ def _check_folder(out: Path) -> None:
     files = record.get("files")
     names = map(str, files) if isinstance(files, list) else ()
     figures = [name for name in names if _FIGURE.fullmatch(name)]
-    check_no_other_files(out, [RECORD_FILE, *figures] if figures else (), "a set of figures")
+    check_no_other_files(
+        out, [RECORD_FILE, *figures] if figures else (), "a set of figures"
+    )
 
 
 def _plain(value: Any) -> Any:
     """Convert dataclasses and arrays to JSON types; floats get six digits, or None if not finite."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {item.name: _plain(getattr(value, item.name)) for item in dataclasses.fields(value)}
+        return {
+            item.name: _plain(getattr(value, item.name))
+            for item in dataclasses.fields(value)
+        }
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, np.ndarray):

@@ -213,7 +213,9 @@ def read_curves(model: str) -> Curves:
     """The curves of a model's run.json: the loss, its parts and the dev metric."""
     path = Path(model) / "run.json"
     if not path.is_file():
-        raise ConfigError(f"{model}: no run.json; only model folders of `aoe train` have curves")
+        raise ConfigError(
+            f"{model}: no run.json; only model folders of `aoe train` have curves"
+        )
     try:
         curves = _curves(json.loads(path.read_text(encoding="utf-8")))
     except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -49,7 +49,8 @@ _STYLE: dict[str, Any] = {
 @contextmanager
 def paper_style() -> Iterator[None]:
     """Use the style of all figures, independent of the machine's matplotlibrc."""
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # no messages about its caches
+    # No messages about its caches.
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
     with needed_for("a figure"):
         from matplotlib import rc_context, rcdefaults, rcParams
     with rc_context():
@@ -61,7 +62,10 @@ def paper_style() -> Iterator[None]:
 def write_figure(figure: Figure, folder: Path, name: str) -> list[str]:
     """Write `name.png` and `name.svg` without date and program; call it within `paper_style`."""
     files = []
-    for kind, metadata in (("png", {"Software": None}), ("svg", {"Date": None, "Creator": None})):
+    for kind, metadata in (
+        ("png", {"Software": None}),
+        ("svg", {"Date": None, "Creator": None}),
+    ):
         buffer = io.BytesIO()
         figure.savefig(buffer, format=kind, metadata=metadata, dpi=DPI)
         files.append(f"{name}.{kind}")
@@ -76,4 +80,6 @@ def fit_text(text: str, max_length: int) -> str:
     font = get_font(findfont(_FONT))
     line = one_line(text, None)
     line = line if len(line) <= max_length else line[: max_length - 1].rstrip() + "…"
-    return "".join(letter if font.get_char_index(ord(letter)) else "\ufffd" for letter in line)
+    return "".join(
+        letter if font.get_char_index(ord(letter)) else "\ufffd" for letter in line
+    )

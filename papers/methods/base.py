@@ -71,4 +71,6 @@ def info_nce(
     first: Float[Tensor, "text dim"], second: Float[Tensor, "text dim"], tau: float
 ) -> Float[Tensor, ""]:
     """InfoNCE of normalised vectors: each first vector has to find its own text among the second ones."""
-    return cross_entropy(first @ second.T / tau, torch.arange(len(first), device=first.device))
+    return cross_entropy(
+        first @ second.T / tau, torch.arange(len(first), device=first.device)
+    )

@@ -33,7 +33,12 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 _SIZE = 2048  # of the state in each direction, as in InferSent
-_SPECIAL = {"pad_token": "[PAD]", "unk_token": "[UNK]", "bos_token": "<s>", "eos_token": "</s>"}
+_SPECIAL = {
+    "pad_token": "[PAD]",
+    "unk_token": "[UNK]",
+    "bos_token": "<s>",
+    "eos_token": "</s>",
+}
 _WORDS = Regex(r"\w+|(?<=\w)'\w+|[^\w\s]")  # "it's" is two words, as in GloVe's files
 
 
@@ -65,7 +70,10 @@ class BiLstmModel(PreTrainedModel):  # type: ignore[no-untyped-call]
         super().__init__(config)
         self.embeddings = nn.Embedding(config.vocab_size, config.embedding_size)
         self.lstm = nn.LSTM(
-            config.embedding_size, config.hidden_size // 2, batch_first=True, bidirectional=True
+            config.embedding_size,
+            config.hidden_size // 2,
+            batch_first=True,
+            bidirectional=True,
         )
         self.post_init()  # type: ignore[no-untyped-call]
 
@@ -87,10 +95,16 @@ class BiLstmModel(PreTrainedModel):  # type: ignore[no-untyped-call]
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
         lengths = mask.sum(1).cpu()
         words = self.embeddings(input_ids)
-        packed = pack_padded_sequence(words, lengths, batch_first=True, enforce_sorted=False)
+        packed = pack_padded_sequence(
+            words, lengths, batch_first=True, enforce_sorted=False
+        )
         output, _ = self.lstm(packed)
-        states, _ = pad_packed_sequence(output, batch_first=True, total_length=input_ids.shape[1])
-        return BaseModelOutput(states, (words, states) if output_hidden_states else None)
+        states, _ = pad_packed_sequence(
+            output, batch_first=True, total_length=input_ids.shape[1]
+        )
+        return BaseModelOutput(
+            states, (words, states) if output_hidden_states else None
+        )
 
 
 AutoConfig.register("bilstm", BiLstmConfig)
@@ -115,7 +129,9 @@ def write_bilstm(path: Path, folder: Path, size: int = _SIZE) -> None:
     for word, row in row_of_word.items():
         table[vocabulary[word]] = vectors[row]
     config = BiLstmConfig(
-        vocab_size=len(vocabulary), embedding_size=vectors.shape[1], hidden_size=2 * size
+        vocab_size=len(vocabulary),
+        embedding_size=vectors.shape[1],
+        hidden_size=2 * size,
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
@@ -134,8 +150,15 @@ def _tokenizer(vocabulary: dict[str, int], *, lower: bool) -> PreTrainedTokenize
         steps.append(normalizers.Lowercase())
     raw.normalizer = normalizers.Sequence(steps)
     raw.pre_tokenizer = pre_tokenizers.Split(_WORDS, "removed", invert=True)
-    ends = [(name, vocabulary[name]) for name in (_SPECIAL["bos_token"], _SPECIAL["eos_token"])]
-    raw.post_processor = processors.TemplateProcessing(single="<s> $A </s>", special_tokens=ends)
+    ends = [
+        (name, vocabulary[name])
+        for name in (_SPECIAL["bos_token"], _SPECIAL["eos_token"])
+    ]
+    raw.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", special_tokens=ends
+    )
     return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
-        tokenizer_object=raw, model_input_names=["input_ids", "attention_mask"], **_SPECIAL
+        tokenizer_object=raw,
+        model_input_names=["input_ids", "attention_mask"],
+        **_SPECIAL,
     )

@@ -54,7 +54,11 @@ class ConSert(Method):
             with features_cut(model, batch.lengths, _CUT):
                 second = batch.vectors(model)
         all_positive = torch.ones_like(batch.texts, dtype=torch.bool)
-        return {"loss": in_batch_angle_emb(first.float(), second.float(), all_positive, _TAU)}
+        return {
+            "loss": in_batch_angle_emb(
+                first.float(), second.float(), all_positive, _TAU
+            )
+        }
 
 
 class ConSertJoint(ConSert):
@@ -102,10 +106,14 @@ def shuffled(batch: TextBatch, ordinary: Bool[Tensor, " token"]) -> TextBatch:
 
 
 @contextmanager
-def features_cut(model: Any, lengths: Int[np.ndarray, " text"], share: float) -> Iterator[None]:
+def features_cut(
+    model: Any, lengths: Int[np.ndarray, " text"], share: float
+) -> Iterator[None]:
     """Zero a random share of each text's embedding features, the same ones in all its tokens."""
     backbone = model.backbone
-    embeddings: Any = getattr(backbone, "embeddings", None) or backbone.get_input_embeddings()
+    embeddings: Any = (
+        getattr(backbone, "embeddings", None) or backbone.get_input_embeddings()
+    )
     kept = torch.rand(len(lengths), model.token_dim) >= share
 
     def cut(_: object, __: object, embedded: Tensor) -> Tensor:

@@ -91,7 +91,9 @@ class DiffCse(Method):
         ordinary = pad_sequence(masks, batch_first=True).to(ids.device)
         edited, replaced = self.edited(ids, ordinary)
         logits = self._detect(edited.repeat(2, 1), projected)
-        detection = cross_entropy(logits.float().flatten(0, 1), replaced.repeat(2, 1).flatten())
+        detection = cross_entropy(
+            logits.float().flatten(0, 1), replaced.repeat(2, 1).flatten()
+        )
         return {
             "loss": contrastive + _LAMBDA * detection,
             "contrastive": contrastive.detach(),
@@ -144,6 +146,8 @@ def _generator(encoder: Encoder, name: str) -> nn.Module:
             f"generator {name}: not a masked language model in safetensors"
         ) from error
     if AutoTokenizer.from_pretrained(name).get_vocab() != encoder.tokenizer.get_vocab():
-        raise ConfigError(f"generator {name}: its vocabulary differs from the backbone's")
+        raise ConfigError(
+            f"generator {name}: its vocabulary differs from the backbone's"
+        )
     frozen: nn.Module = model.requires_grad_(requires_grad=False).eval()
     return frozen

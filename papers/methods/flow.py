@@ -72,7 +72,9 @@ def fit_flow(vectors: np.ndarray, *, seed: int = 42) -> Flow:
     return flow.eval()
 
 
-def negative_log_likelihood(flow: Flow, vectors: Float[Tensor, "text dim"]) -> Float[Tensor, ""]:
+def negative_log_likelihood(
+    flow: Flow, vectors: Float[Tensor, "text dim"]
+) -> Float[Tensor, ""]:
     """The mean over vectors, in nats."""
     latent: Tensor = flow(vectors)
     constant = latent.shape[1] * math.log(2 * math.pi)
@@ -103,14 +105,18 @@ class FlowStep(nn.Module):
         for weight in self.coupling[-1].parameters():
             nn.init.zeros_(weight)
 
-    def forward(self, vectors: Float[Tensor, "*text dim"]) -> Float[Tensor, "*text dim"]:
+    def forward(
+        self, vectors: Float[Tensor, "*text dim"]
+    ) -> Float[Tensor, "*text dim"]:
         """Apply the step."""
         scaled = (vectors + self.shift) * self.scale.exp()
         first, second = _halves(scaled.flip(-1))
         return torch.cat([first, second + self.coupling(first)], dim=-1)
 
     @torch.no_grad()
-    def initialise(self, vectors: Float[Tensor, "text dim"]) -> Float[Tensor, "text dim"]:
+    def initialise(
+        self, vectors: Float[Tensor, "text dim"]
+    ) -> Float[Tensor, "text dim"]:
         """Set shift and scale so that the dimensions of these vectors get mean 0 and variance 1; return them.
 
         A constant dimension (all-MiniLM-L6-v2 has one) is scaled by the mean deviation instead.
@@ -133,7 +139,9 @@ class Flow(nn.Module):
             steps = [FlowStep(dim >> level, _WIDTH) for _ in range(_DEPTH)]
             self.levels.append(nn.Sequential(*steps))
 
-    def forward(self, vectors: Float[Tensor, "*text dim"]) -> Float[Tensor, "*text dim"]:
+    def forward(
+        self, vectors: Float[Tensor, "*text dim"]
+    ) -> Float[Tensor, "*text dim"]:
         """The latent vectors."""
         final: list[Tensor] = []
         with torch.autocast(vectors.device.type, enabled=False):

@@ -59,7 +59,9 @@ class InferSent(Method):
         return {"loss": cross_entropy(logits.float().flatten(0, 1), labels.flatten())}
 
 
-def sides(vectors: Float[Tensor, "text dim"], batch: TextBatch) -> tuple[Tensor, Tensor]:
+def sides(
+    vectors: Float[Tensor, "text dim"], batch: TextBatch
+) -> tuple[Tensor, Tensor]:
     """The vectors of the premise and of the hypothesis of each pair, (row, hypothesis, dim)."""
     premises = batch.rows[:, :1]
     hypotheses = batch.rows[:, 1:]

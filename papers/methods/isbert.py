@@ -78,7 +78,10 @@ class IsBert(Method):
         """Write the convolutions to the model folder."""
         from safetensors.torch import save_file
 
-        weights = {name: weight.contiguous() for name, weight in self.ngrams.state_dict().items()}
+        weights = {
+            name: weight.contiguous()
+            for name, weight in self.ngrams.state_dict().items()
+        }
         save_file(weights, folder / _FILE)
 
     def reader(self, encoder: Encoder, folder: Path | None) -> Encode:

@@ -48,13 +48,17 @@ def phase_similarity(
     return 1 + _SMOOTH - distance
 
 
-def _complex_numbers(vectors: Float[Tensor, "pair dim"]) -> Float[Tensor, "pair 2 half"]:
+def _complex_numbers(
+    vectors: Float[Tensor, "pair dim"],
+) -> Float[Tensor, "pair 2 half"]:
     """Real and imaginary parts of normalised vectors."""
     halves = normalize(vectors, dim=-1).chunk(2, dim=-1)
     return torch.stack(halves, dim=-2)
 
 
-def ranked(scores: Float[Tensor, " pair"], labels: Float[Tensor, " pair"]) -> Float[Tensor, ""]:
+def ranked(
+    scores: Float[Tensor, " pair"], labels: Float[Tensor, " pair"]
+) -> Float[Tensor, ""]:
     """log(1 + sum over label_i > label_j of exp(score_j - score_i)): arXiv Eq. 1 at tau 1."""
     is_higher = labels[:, None] > labels[None, :]
     differences = scores[None, :] - scores[:, None]

@@ -27,7 +27,10 @@ if TYPE_CHECKING:
     from aoe_train import Encoder, TextBatch
 
 _TAU = 0.05
-_TEMPLATES = ('This sentence of "', '" means {mask}.'), ('This sentence : "', '" means {mask}.')
+_TEMPLATES = (
+    ('This sentence of "', '" means {mask}.'),
+    ('This sentence : "', '" means {mask}.'),
+)
 
 
 class Template(NamedTuple):
@@ -49,7 +52,9 @@ class PromptBert(Method):
         """See `TextObjective`."""
         super().begin(encoder, kind)
         self._templates = templates(encoder)
-        self.layer = nn.Sequential(nn.Linear(encoder.model.dim, encoder.model.dim), nn.Tanh())
+        self.layer = nn.Sequential(
+            nn.Linear(encoder.model.dim, encoder.model.dim), nn.Tanh()
+        )
 
     def forward(self, model: Any, batch: TextBatch) -> dict[str, Tensor]:
         """See `TextObjective`."""
@@ -68,12 +73,16 @@ class PromptBert(Method):
             vectors = np.empty((len(texts), encoder.model.token_dim), np.float32)
             for rows, batch in encoder.token_batches(texts):
                 filled = fill_template(batch, first)
-                vectors[rows] = mask_vectors(encoder.model, filled, first).float().cpu().numpy()
+                vectors[rows] = (
+                    mask_vectors(encoder.model, filled, first).float().cpu().numpy()
+                )
             return vectors
 
         return encode
 
-    def _view(self, model: Any, batch: TextBatch, template: Template) -> Float[Tensor, "text dim"]:
+    def _view(
+        self, model: Any, batch: TextBatch, template: Template
+    ) -> Float[Tensor, "text dim"]:
         filled = fill_template(batch, template)
         vectors = mask_vectors(model, filled, template)
         difference = vectors - template_bias(model, filled, template)
@@ -84,7 +93,9 @@ def templates(encoder: Encoder) -> list[Template]:
     """Both templates, tokenised for the encoder."""
     tokenizer: Any = encoder.tokenizer
     if tokenizer.mask_token is None or tokenizer.cls_token is None:
-        raise ConfigError("promptbert: the tokenizer has no [CLS] and [MASK]; use a BERT")
+        raise ConfigError(
+            "promptbert: the tokenizer has no [CLS] and [MASK]; use a BERT"
+        )
     max_length = encoder.settings.max_length
     result = []
     for before, after in _TEMPLATES:
@@ -95,7 +106,10 @@ def templates(encoder: Encoder) -> list[Template]:
             before=[tokenizer.cls_token_id, *first],
             after=[*last, tokenizer.sep_token_id],
             mask=len(last) + 1 - last.index(tokenizer.mask_token_id),
-            max_length=(max_length or tokenizer.model_max_length) - len(first) - len(last) - 2,
+            max_length=(max_length or tokenizer.model_max_length)
+            - len(first)
+            - len(last)
+            - 2,
         )
         if template.max_length < 1:
             raise ConfigError(
@@ -117,14 +131,18 @@ def fill_template(batch: TextBatch, template: Template) -> TextBatch:
     return batch.with_sequences(filled)
 
 
-def mask_vectors(model: Any, filled: TextBatch, template: Template) -> Float[Tensor, "text dim"]:
+def mask_vectors(
+    model: Any, filled: TextBatch, template: Template
+) -> Float[Tensor, "text dim"]:
     """The vector of [MASK] in each text."""
     positions = torch.from_numpy(np.cumsum(filled.lengths) - template.mask)
     states = filled.states(model)
     return states[positions.to(states.device)]
 
 
-def template_bias(model: Any, filled: TextBatch, template: Template) -> Float[Tensor, "text dim"]:
+def template_bias(
+    model: Any, filled: TextBatch, template: Template
+) -> Float[Tensor, "text dim"]:
     """The vector of [MASK] without the text, at its position with the text; computed once per length."""
     tokens = [*template.before, *template.after]
     size = len(tokens)
@@ -134,6 +152,8 @@ def template_bias(model: Any, filled: TextBatch, template: Template) -> Float[Te
     device = filled.input_ids.device
     ids = torch.tensor(tokens, device=device).repeat(len(lengths), 1)
     position_ids = torch.from_numpy(positions).to(device)
-    states: Tensor = model.backbone(input_ids=ids, position_ids=position_ids).last_hidden_state
+    states: Tensor = model.backbone(
+        input_ids=ids, position_ids=position_ids
+    ).last_hidden_state
     of_mask = states[:, size - template.mask]
     return of_mask[torch.from_numpy(row_of_text).to(device)]

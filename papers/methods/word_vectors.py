@@ -46,7 +46,12 @@ def read_word_vectors(path: Path) -> tuple[np.ndarray, dict[str, int]]:
             vector = np.array(fields[start:], np.float32)
         except ValueError:
             vector = np.empty(0, np.float32)
-        if not word or dim > _MAX_DIM or len(vector) != dim or not np.isfinite(vector).all():
+        if (
+            not word
+            or dim > _MAX_DIM
+            or len(vector) != dim
+            or not np.isfinite(vector).all()
+        ):
             raise DataError(
                 f"expected a word and {dim or 'some'} numbers separated by single spaces, as in GloVe and"
                 " word2vec text files",
@@ -57,7 +62,9 @@ def read_word_vectors(path: Path) -> tuple[np.ndarray, dict[str, int]]:
             row_of_word[word] = len(rows)
             rows.append(vector)
     if not rows:
-        raise DataError("no word vectors; expected a word and its vector on each line", path=path)
+        raise DataError(
+            "no word vectors; expected a word and its vector on each line", path=path
+        )
     return np.stack(rows), row_of_word
 
 

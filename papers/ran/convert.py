@@ -64,7 +64,8 @@ def _prefix(source: Path) -> Path:
     found = sorted(source.glob("*.index"))
     if len(found) != 1:
         raise DataError(
-            f"{len(found)} checkpoints (*.index) in the folder, expected one", path=source
+            f"{len(found)} checkpoints (*.index) in the folder, expected one",
+            path=source,
         )
     return found[0].with_suffix("")
 
@@ -81,7 +82,8 @@ def _published_config(folder: Path) -> dict[str, int]:
             continue
         if type(value) is not int or not 1 <= value <= _MAX_SIZE:
             raise DataError(
-                f"{name} = {value!r}: expected a number from 1 to {_MAX_SIZE}", path=path
+                f"{name} = {value!r}: expected a number from 1 to {_MAX_SIZE}",
+                path=path,
             )
         sizes[name] = value
     return sizes
@@ -106,7 +108,8 @@ def _config(
         )
     if query.ndim != 2 or embeddings.ndim != 2:
         raise DataError(
-            "its embeddings or queries aren't matrices; download the checkpoint again", path=prefix
+            "its embeddings or queries aren't matrices; download the checkpoint again",
+            path=prefix,
         )
     inner = query.shape[1]
     if heads < 1 or inner % heads or inner // heads % 2:
@@ -117,7 +120,11 @@ def _config(
         vocab_size=embeddings.shape[0],
         hidden_size=embeddings.shape[1],
         num_hidden_layers=len(
-            {match[1] for name in variables if (match := re.match(r"rannet/ran-(\d+)/", name))}
+            {
+                match[1]
+                for name in variables
+                if (match := re.match(r"rannet/ran-(\d+)/", name))
+            }
         ),
         num_attention_heads=heads,
         head_dim=inner // heads,
@@ -187,7 +194,9 @@ def _layer(target: str, name: str) -> Sources:
     output = f"{name}/output-attn"
     return (
         _norm(f"{window}.input_norm", f"{name}/concat-layernorm")
-        | _dense(f"{window}.attention.qkv", *(f"{encode}/dense-{part}" for part in "qkv"))
+        | _dense(
+            f"{window}.attention.qkv", *(f"{encode}/dense-{part}" for part in "qkv")
+        )
         | _dense(f"{window}.attention.output", f"{encode}/dense-o")
         | _glu(f"{window}.attention.glu", f"{encode}/glu")
         | _norm(f"{window}.attention.norm", f"{encode}/layernorm")

@@ -41,11 +41,17 @@ class Corpus:
 def read_texts(paths: Iterable[Path], column: str) -> Iterator[str]:
     """The non-blank texts: lines of text files (also `.gz`), and rows of a table's `column`."""
     for path in paths:
-        yield from (text for text in _texts(path, column) if text and not text.isspace())
+        yield from (
+            text for text in _texts(path, column) if text and not text.isspace()
+        )
 
 
 def tokenize_corpus(
-    texts: Iterable[str], tokenizer: PreTrainedTokenizerFast, *, length: int, text_length: int
+    texts: Iterable[str],
+    tokenizer: PreTrainedTokenizerFast,
+    *,
+    length: int,
+    text_length: int,
 ) -> Corpus:
     """Tokenise each text and split it into sequences of up to `length` tokens."""
     pieces: list[np.ndarray] = []
@@ -62,7 +68,10 @@ def tokenize_corpus(
             if len(ids) > text_length:
                 cut += 1
             tokens = np.asarray(ids[:text_length], np.int32)
-            pieces += [tokens[start : start + length] for start in range(0, len(tokens), length)]
+            pieces += [
+                tokens[start : start + length]
+                for start in range(0, len(tokens), length)
+            ]
     if not pieces:
         raise DataError(
             f"no text to train on: {empty} texts without a token; expected one text per line"

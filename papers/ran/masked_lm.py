@@ -58,5 +58,9 @@ class RanForMaskedLM(ran.RanPreTrainedModel):  # type: ignore[no-untyped-call]
         logits = self.lm_head(self.head(hidden[labelled]))
         total = F.cross_entropy(logits.float(), labels[labelled], reduction="sum")
         # Without labels, the loss is 0 instead of NaN.
-        count = labelled.sum().clamp(min=1) if num_items_in_batch is None else num_items_in_batch
+        count = (
+            labelled.sum().clamp(min=1)
+            if num_items_in_batch is None
+            else num_items_in_batch
+        )
         return MaskedLMOutput(loss=total / count, logits=logits)

@@ -45,7 +45,10 @@ class Vocabulary:
 
 
 def mask_words(
-    ids: np.ndarray, vocabulary: Vocabulary, settings: MaskSettings, key: tuple[int, int, int]
+    ids: np.ndarray,
+    vocabulary: Vocabulary,
+    settings: MaskSettings,
+    key: tuple[int, int, int],
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mask whole words of a sequence; returns the tokens that the model sees, and the labels."""
     random = np.random.default_rng(key)
@@ -123,7 +126,10 @@ class MaskedSequences(Dataset[dict[str, Tensor]]):
         row = int(_shuffled(self.seed, epoch, len(self.corpus))[index])
         key = (self.seed, epoch, row)
         shown, labels = mask_words(self.corpus[row], self.vocabulary, self.mask, key)
-        return {"input_ids": torch.from_numpy(shown), "labels": torch.from_numpy(labels)}
+        return {
+            "input_ids": torch.from_numpy(shown),
+            "labels": torch.from_numpy(labels),
+        }
 
 
 def pad_examples(examples: list[dict[str, Tensor]]) -> dict[str, Tensor]:
@@ -132,7 +138,9 @@ def pad_examples(examples: list[dict[str, Tensor]]) -> dict[str, Tensor]:
     labels = [example["labels"] for example in examples]
     return {
         "input_ids": pad_sequence(ids, batch_first=True),
-        "attention_mask": pad_sequence([torch.ones_like(row) for row in ids], batch_first=True),
+        "attention_mask": pad_sequence(
+            [torch.ones_like(row) for row in ids], batch_first=True
+        ),
         "labels": pad_sequence(labels, batch_first=True, padding_value=IGNORED),
     }
 

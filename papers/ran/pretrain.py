@@ -45,7 +45,9 @@ _DIVERGED_ENTRIES = 3
 _DIVERGED_RATIO = 2
 
 
-def pretrain(settings: PretrainSettings, *, progress: bool | Listener = True) -> dict[str, Any]:
+def pretrain(
+    settings: PretrainSettings, *, progress: bool | Listener = True
+) -> dict[str, Any]:
     """Run or continue a pre-training.
 
     Returns:
@@ -71,7 +73,10 @@ def _run(
     show: Listener,
 ) -> dict[str, Any]:
     corpus = tokenize_corpus(
-        _counted(texts, show), tokenizer, length=settings.length, text_length=settings.text_length
+        _counted(texts, show),
+        tokenizer,
+        length=settings.length,
+        text_length=settings.text_length,
     )
     set_seed(settings.seed)
     model = _model(settings, tokenizer)
@@ -145,7 +150,11 @@ def _open_work(settings: PretrainSettings, work: Path, origin: dict[str, Any]) -
 def _newest_checkpoint(work: Path) -> str | None:
     """The newest complete checkpoint: one with `trainer_state.json`, which transformers writes last."""
     states = work.glob("checkpoint-*/trainer_state.json")
-    found = [path.parent for path in states if path.stat().st_size and _step(path.parent) >= 0]
+    found = [
+        path.parent
+        for path in states
+        if path.stat().st_size and _step(path.parent) >= 0
+    ]
     newest = max(found, key=_step, default=None)
     return None if newest is None else str(newest)
 
@@ -155,8 +164,12 @@ def _step(checkpoint: Path) -> int:
     return int(number) if number.isdecimal() else -1
 
 
-def _model(settings: PretrainSettings, tokenizer: PreTrainedTokenizerFast) -> RanForMaskedLM:
-    embeddings = None if settings.init_from is None else _read_embeddings(settings.init_from)
+def _model(
+    settings: PretrainSettings, tokenizer: PreTrainedTokenizerFast
+) -> RanForMaskedLM:
+    embeddings = (
+        None if settings.init_from is None else _read_embeddings(settings.init_from)
+    )
     sizes = settings.sizes
     dim = sizes.dim if embeddings is None else embeddings.shape[1]
     model = RanForMaskedLM(
@@ -226,7 +239,9 @@ def _trainer(
 
 def _batch(args: TrainingArguments) -> int:
     """The number of examples per step."""
-    return int(args.train_batch_size * args.world_size * args.gradient_accumulation_steps)
+    return int(
+        args.train_batch_size * args.world_size * args.gradient_accumulation_steps
+    )
 
 
 def _arguments(settings: PretrainSettings, work: Path) -> TrainingArguments:
@@ -278,7 +293,9 @@ class _Trainer(Trainer):
         self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None
     ) -> None:
         super()._save(output_dir, state_dict)
-        Path(output_dir or str(self.args.output_dir), TRAINING_ARGS_NAME).unlink(missing_ok=True)
+        Path(output_dir or str(self.args.output_dir), TRAINING_ARGS_NAME).unlink(
+            missing_ok=True
+        )
 
 
 class _ReportProgress(TrainerCallback):
@@ -287,7 +304,13 @@ class _ReportProgress(TrainerCallback):
     def __init__(self, show: Listener) -> None:
         self._show = show
 
-    def on_step_end(self, args: TrainingArguments, state: TrainerState, *_: Any, **__: Any) -> None:  # noqa: ARG002
+    def on_step_end(
+        self,
+        args: TrainingArguments,  # noqa: ARG002
+        state: TrainerState,
+        *_: Any,
+        **__: Any,
+    ) -> None:
         """See `TrainerCallback`."""
         if state.is_world_process_zero:
             self._show(Progress("pre-train", state.global_step, state.max_steps))
@@ -301,7 +324,9 @@ class _ReportProgress(TrainerCallback):
     ) -> None:
         """See `TrainerCallback`."""
         if state.is_world_process_zero:
-            self._show(Progress("pre-train", state.global_step, state.max_steps, ended=True))
+            self._show(
+                Progress("pre-train", state.global_step, state.max_steps, ended=True)
+            )
 
 
 class _StopIfDiverged(TrainerCallback):

@@ -26,7 +26,9 @@ class MaskSettings(Settings):
 
     share: float = setting(0.15, "Share of tokens to predict.", gt=0, lt=1)
     masked: float = setting(0.8, "Share of these that becomes [MASK].", ge=0, le=1)
-    random: float = setting(0.1, "Share of these that becomes a random token.", ge=0, le=1)
+    random: float = setting(
+        0.1, "Share of these that becomes a random token.", ge=0, le=1
+    )
 
     @model_validator(mode="after")
     def _at_most_one(self) -> MaskSettings:

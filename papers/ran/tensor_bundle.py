@@ -52,20 +52,31 @@ def read_bundle(prefix: Path) -> dict[str, np.ndarray]:
             f"not readable ({error.strerror or error}); a checkpoint is NAME.index and NAME.data-…",
             path=error.filename or index,
         ) from error
-    except (IndexError, KeyError, ValueError, TypeError, OverflowError, struct.error) as error:
+    except (
+        IndexError,
+        KeyError,
+        ValueError,
+        TypeError,
+        OverflowError,
+        struct.error,
+    ) as error:
         raise DataError(
-            f"damaged index ({type(error).__name__}: {error}); download the file again", path=index
+            f"damaged index ({type(error).__name__}: {error}); download the file again",
+            path=index,
         ) from error
 
 
 def _tensors(prefix: Path, index: Path) -> dict[str, np.ndarray]:
     if index.stat().st_size > _INDEX_LIMIT:
-        raise DataError(f"larger than {_INDEX_LIMIT >> 20} MiB; not a checkpoint index", path=index)
+        raise DataError(
+            f"larger than {_INDEX_LIMIT >> 20} MiB; not a checkpoint index", path=index
+        )
     entries = dict(_entries(index))
     header = _message(entries.pop(b""))
     if _number(header, _HEADER_ENDIANNESS):
         raise DataError(
-            "big-endian; save the checkpoint again on a little-endian machine", path=index
+            "big-endian; save the checkpoint again on a little-endian machine",
+            path=index,
         )
     shards = _number(header, _HEADER_SHARDS, default=1)
     tensors = {}
@@ -87,11 +98,16 @@ def _tensor(
     path = Path(f"{prefix}.data-{shard:05d}-of-{shards:05d}")
     if _ENTRY_SLICES in entry or kind not in _DTYPES:
         raise DataError(
-            f"{name}: sliced, or of type {kind}; expected a whole numeric tensor", path=path
+            f"{name}: sliced, or of type {kind}; expected a whole numeric tensor",
+            path=path,
         )
     dtype = np.dtype(_DTYPES[kind])
     dims = _message(_text(entry, _ENTRY_SHAPE)).get(_SHAPE_DIMENSION, [])
-    shape = tuple(_number(_message(dim), _DIMENSION_SIZE) for dim in dims if isinstance(dim, bytes))
+    shape = tuple(
+        _number(_message(dim), _DIMENSION_SIZE)
+        for dim in dims
+        if isinstance(dim, bytes)
+    )
     is_whole = math.prod(shape) * dtype.itemsize == size
     is_within = offset + size <= path.stat().st_size
     if len(shape) > _RANK_LIMIT or not is_whole or not is_within:
@@ -109,7 +125,9 @@ def _entries(index: Path) -> Iterator[tuple[bytes, bytes]]:
     data = index.read_bytes()
     footer = data[-_FOOTER:]
     if len(footer) < _FOOTER or not footer.endswith(_MAGIC):
-        raise DataError("not the index of a TensorFlow checkpoint; expected NAME.index", path=index)
+        raise DataError(
+            "not the index of a TensorFlow checkpoint; expected NAME.index", path=index
+        )
     _, _, at = _handle(footer, 0)  # a metadata block, which is empty in bundles
     offset, size, _ = _handle(footer, at)
     read = 0
@@ -121,16 +139,22 @@ def _entries(index: Path) -> Iterator[tuple[bytes, bytes]]:
         yield from _block(data, offset, size, index)
 
 
-def _block(data: bytes, offset: int, size: int, index: Path) -> Iterator[tuple[bytes, bytes]]:
+def _block(
+    data: bytes, offset: int, size: int, index: Path
+) -> Iterator[tuple[bytes, bytes]]:
     """Keys and values of a block; a key shares a prefix with the previous one."""
     end = offset + size
     if end > len(data):
         raise IndexError("a block outside the file")
     kind, expected = struct.unpack_from("<BI", data, end)
     if kind:
-        raise DataError("compressed; save the checkpoint again without compression", path=index)
+        raise DataError(
+            "compressed; save the checkpoint again without compression", path=index
+        )
     if _masked_crc32c(data[offset : end + 1]) != expected:
-        raise DataError(f"damaged: wrong checksum at byte {end}; download it again", path=index)
+        raise DataError(
+            f"damaged: wrong checksum at byte {end}; download it again", path=index
+        )
     block = data[offset:end]
     (restarts,) = struct.unpack("<I", block[-4:])
     entries_end = len(block) - 4 - 4 * restarts

@@ -28,13 +28,16 @@ def load_tokenizer(source: Path, *, lowercase: bool = True) -> PreTrainedTokeniz
         tokenizer = AutoTokenizer.from_pretrained(
             source, use_fast=True, local_files_only=True, trust_remote_code=False
         )
-    except Exception as error:  # damaged files make transformers and tokenizers raise many types
+    # Damaged files make transformers and tokenizers raise many types.
+    except Exception as error:
         raise ConfigError(
             f"{source}: no tokenizer ({one_line(str(error), 200)}); expected a folder with tokenizer.json or"
             " a vocab.txt"
         ) from error
     if tokenizer.pad_token_id is None:
-        raise ConfigError(f"{source}: the tokenizer has no padding token; use that of an encoder")
+        raise ConfigError(
+            f"{source}: the tokenizer has no padding token; use that of an encoder"
+        )
     return cast("PreTrainedTokenizerFast", tokenizer)
 
 
@@ -58,5 +61,7 @@ def _wordpiece(file: Path, *, lowercase: bool) -> PreTrainedTokenizerFast:
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece()
     return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
-        tokenizer_object=tokenizer, model_input_names=["input_ids", "attention_mask"], **_SPECIAL
+        tokenizer_object=tokenizer,
+        model_input_names=["input_ids", "attention_mask"],
+        **_SPECIAL,
     )

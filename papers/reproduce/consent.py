@@ -23,9 +23,15 @@ _SOURCE_KEYS = ("model", "scores", "generator", "data", "dev_data")
 
 def list_actions(recipe: Recipe, scale: Scale) -> list[str]:
     """One line per action that needs consent; empty if all models and data are in --data-dir."""
-    lines = [f"runs    {' '.join(command)}" for command in recipe.at(scale).source.prepare]
-    lines += [f"loads   {source}" for source in dict.fromkeys(_outside_sources(recipe, scale))]
-    return lines + [f"reports {service}" for service in dict.fromkeys(_reports(recipe, scale))]
+    lines = [
+        f"runs    {' '.join(command)}" for command in recipe.at(scale).source.prepare
+    ]
+    lines += [
+        f"loads   {source}" for source in dict.fromkeys(_outside_sources(recipe, scale))
+    ]
+    return lines + [
+        f"reports {service}" for service in dict.fromkeys(_reports(recipe, scale))
+    ]
 
 
 def _outside_sources(recipe: Recipe, scale: Scale) -> Iterator[str]:

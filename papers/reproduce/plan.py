@@ -15,7 +15,8 @@ from papers.reproduce.recipe import SMOKE_SETTINGS, Recipe, Row, RowAtScale, Sca
 if TYPE_CHECKING:
     from papers.reproduce.recipe import AtScale, Precision, Source, Texts, Tree, Whiten
 
-_NOT_FOR_ALL = ("seed", "preset")  # rows and runs differ in these, so --set refuses them
+# Rows and runs differ in these, so --set refuses them.
+_NOT_FOR_ALL = ("seed", "preset")
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,9 @@ class Run:
 
     def objective(self) -> Any:
         """A new objective of the method; None for the objective of the settings."""
-        return None if self.method is None else method(self.method, **(self.options or {}))
+        return (
+            None if self.method is None else method(self.method, **(self.options or {}))
+        )
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,9 @@ class Folders:
     def fill(self, text: str) -> str:
         """Replace {data} and {work} by absolute paths; a relative path could be mistaken for a Hub id."""
         if "{data}" in text and self.data is None:
-            raise ConfigError("this recipe needs --data-dir, the folder with the public data sets")
+            raise ConfigError(
+                "this recipe needs --data-dir, the folder with the public data sets"
+            )
         data = str(self.data.absolute()) if self.data else ""
         return text.replace("{data}", data).replace("{work}", str(self.work.absolute()))
 
@@ -104,12 +109,17 @@ def merged(*layers: Tree) -> Tree:
 
 
 def _check(
-    recipe: Recipe, seeds: Sequence[int], only: Sequence[str], assignments: Sequence[str]
+    recipe: Recipe,
+    seeds: Sequence[int],
+    only: Sequence[str],
+    assignments: Sequence[str],
 ) -> None:
     names = [row.name for row in recipe.runs]
     for name in only:
         if name not in names:
-            raise ConfigError(f"--only {name}: the recipe has the rows {', '.join(names)}")
+            raise ConfigError(
+                f"--only {name}: the recipe has the rows {', '.join(names)}"
+            )
     if len(set(seeds)) < len(seeds):
         raise ConfigError(f"--seeds {','.join(map(str, seeds))}: a seed is given twice")
     for assignment in assignments:
@@ -134,7 +144,12 @@ def _parse_assignment(text: str) -> Tree:
 
 
 def _run(
-    row: Row, recipe: Recipe, scale: Scale, folders: Folders, seed: int, overrides: Sequence[Tree]
+    row: Row,
+    recipe: Recipe,
+    scale: Scale,
+    folders: Folders,
+    seed: int,
+    overrides: Sequence[Tree],
 ) -> Run:
     at = recipe.at(scale)
     row_at = row.at(scale)

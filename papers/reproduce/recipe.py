@@ -19,11 +19,12 @@ Tree = dict[str, Any]
 
 _FOLDER = Path(__file__).parents[1] / "recipes"
 _SMOKE_ROWS = 128
+# One of a suite.
 _SMOKE_TASK = {
     "sts": ("STS-B",),
     "transfer": ("TREC",),
     "nli": ("SNLI-from-dev",),
-}  # one of a suite
+}
 SMOKE_SETTINGS = ("optim.epochs=1", "optim.evaluations=1")
 NO_DEV = "none"
 _MAX_CHARACTERS = 1000  # of a name, a path or an argument
@@ -57,12 +58,14 @@ class Source(Settings):
     """Training data. In its strings {data} is --data-dir and {work} a folder of the recipe."""
 
     train: Lines = Field(min_length=1)  # files, folders or Hub ids; several are joined
-    dev: Line | None = None  # dev set; unset: the validation split, if any; "none": no dev set
+    dev: Line | None = (
+        None  # dev set; unset: the validation split, if any; "none": no dev set
+    )
     labels: LabelValues | None = None  # value of each label in both: a number or "skip"
-    prepare: tuple[tuple[Line, ...], ...] = ()  # commands of gis and label that make the data
-    rows: int | None = Field(
-        default=None, ge=1
-    )  # size of a random sample of the training rows; unset: all
+    # Commands of gis and label that make the data.
+    prepare: tuple[tuple[Line, ...], ...] = ()
+    # Size of a random sample of the training rows; unset: all.
+    rows: int | None = Field(default=None, ge=1)
 
 
 class Column(Settings):
@@ -71,17 +74,25 @@ class Column(Settings):
     suite: Line  # a suite of `aoe evaluate` or `papers evaluate`, `pairs` or `mteb`
     tasks: tuple[Line, ...] = ()  # tasks of the suite; unset: all
     metric: Line = "spearman"  # metric that the table shows
-    data: Line | None = None  # pairs or a pair dataset, for `pairs` and `gis`; unset: --data-dir
-    name: Line | None = None  # name of the column, if it has one task; unset: the task's name
+    data: Line | None = (
+        None  # pairs or a pair dataset, for `pairs` and `gis`; unset: --data-dir
+    )
+    name: Line | None = (
+        None  # name of the column, if it has one task; unset: the task's name
+    )
     split: Literal["test", "validation"] | None = None  # unset: the suite's default
-    labels: LabelValues | None = None  # value of each label, a number or "skip", for `pairs`
+    labels: LabelValues | None = (
+        None  # value of each label, a number or "skip", for `pairs`
+    )
     parts: bool = False  # add a column for each part of a task
     mean: bool = False  # add a column for the mean of all tasks
 
     @model_validator(mode="after")
     def _one_name_for_one_task(self) -> Column:
         if self.name is not None and self.mean:
-            raise ValueError("a column with a name has one task and no mean; remove one of both")
+            raise ValueError(
+                "a column with a name has one task and no mean; remove one of both"
+            )
         return self
 
 
@@ -92,7 +103,8 @@ class AtScale(Settings):
     source: Source
     about: str = ""  # how its settings were chosen
     precision: Precision = "fp32"  # precision of the evaluation
-    seeds: tuple[int, ...] = Field(default=(0, 1, 2, 3, 4), min_length=1)  # one run each
+    # One run each.
+    seeds: tuple[int, ...] = Field(default=(0, 1, 2, 3, 4), min_length=1)
     evaluate: tuple[Column, ...] = Field(min_length=1)
     settings: Tree = Field(default_factory=dict)  # override those of the recipe
 
@@ -101,7 +113,9 @@ class RowAtScale(Settings):
     """Changes of a row at one scale."""
 
     backbone: Line | None = None
-    precision: Precision | None = None  # precision of the evaluation; unset: that of the scale
+    precision: Precision | None = (
+        None  # precision of the evaluation; unset: that of the scale
+    )
     settings: Tree = Field(default_factory=dict)  # override those of the row
     options: dict[str, str] = Field(default_factory=dict)  # override those of the row
     data: Lines = ()  # training data, such as {data}/a.tsv; unset: that of the scale
@@ -127,20 +141,27 @@ class Row(Settings):
     """One row of the table."""
 
     name: Line
-    about: str = ""  # how its settings were chosen and where its published scores come from
+    about: str = (
+        ""  # how its settings were chosen and where its published scores come from
+    )
     train: bool = True  # false: score the untrained backbone
     texts: Texts | None = None  # train on single texts, without labels
-    method: Line | None = None  # a method of `papers.methods`; unset: the objective of the settings
+    method: Line | None = (
+        None  # a method of `papers.methods`; unset: the objective of the settings
+    )
     options: dict[str, str] = Field(default_factory=dict)  # arguments of the method
     whiten: Whiten | None = None  # score whitened vectors
-    flow: Texts | None = None  # score the output of a flow that is fitted to these texts
+    flow: Texts | None = (
+        None  # score the output of a flow that is fitted to these texts
+    )
     backbone: Line | None = None  # unset: that of the scale, with its encoder settings
     seed: int | None = None  # train each run with this seed; unset: each with its own
     settings: Tree = Field(default_factory=dict)  # override those of the recipe
     scales: dict[Scale, RowAtScale] = Field(default_factory=dict)
     # published score in each column, times 100; or rows of the papers, such as "AoE, Table 1: USE"
     paper: Annotated[
-        dict[str, float] | tuple[Annotated[str, AfterValidator(_published)], ...], _as_list
+        dict[str, float] | tuple[Annotated[str, AfterValidator(_published)], ...],
+        _as_list,
     ] = ()
 
     @property
@@ -148,7 +169,11 @@ class Row(Settings):
         """The published score in each column."""
         if isinstance(self.paper, dict):
             return self.paper
-        return {column: score for row in self.paper for column, score in published_row(row).items()}
+        return {
+            column: score
+            for row in self.paper
+            for column, score in published_row(row).items()
+        }
 
     @property
     def learns(self) -> bool:
@@ -167,8 +192,11 @@ class Recipe(Settings):
     title: Line
     paper: Line  # paper and number of the table
     about: str  # what the table shows
-    compare: Line | None = None  # test the difference of each row from this row, over the seeds
-    settings: Tree = Field(default_factory=dict)  # of all rows, as in `aoe train --config`
+    compare: Line | None = (
+        None  # test the difference of each row from this row, over the seeds
+    )
+    # Of all rows, as in `aoe train --config`
+    settings: Tree = Field(default_factory=dict)
     runs: tuple[Row, ...] = Field(min_length=1)
     scales: dict[Scale, AtScale]
 
@@ -176,9 +204,13 @@ class Recipe(Settings):
     def _names_differ(self) -> Recipe:
         names = [row.name for row in self.runs]
         if len({slug(name) for name in names}) < len(names):
-            raise ValueError(f"two runs have the same or similar names; found {', '.join(names)}")
+            raise ValueError(
+                f"two runs have the same or similar names; found {', '.join(names)}"
+            )
         if self.compare not in (None, *names):
-            raise ValueError(f"compare: no row {self.compare!r}; expected {', '.join(names)}")
+            raise ValueError(
+                f"compare: no row {self.compare!r}; expected {', '.join(names)}"
+            )
         return self
 
     def at(self, scale: Scale) -> AtScale:
@@ -187,7 +219,9 @@ class Recipe(Settings):
             return self.scales[scale]
         if scale == "smoke" and "small" in self.scales:
             return _smoke(self.scales["small"])
-        raise ConfigError(f"{self.title}: no scale {scale}; expected {', '.join(self.scales)}")
+        raise ConfigError(
+            f"{self.title}: no scale {scale}; expected {', '.join(self.scales)}"
+        )
 
 
 def _smoke(small: AtScale) -> AtScale:
@@ -204,7 +238,9 @@ def _smoke(small: AtScale) -> AtScale:
 
 def slug(name: str) -> str:
     """A row's name in file names."""
-    return "".join(letter if letter.isalnum() else "-" for letter in name.lower()).strip("-")
+    return "".join(
+        letter if letter.isalnum() else "-" for letter in name.lower()
+    ).strip("-")
 
 
 def recipe_names() -> list[str]:

@@ -51,7 +51,9 @@ class Options:
         return Folders(self.data_dir, self.out / "data")
 
 
-def output_folder(recipe: str, scale: Scale, assignments: Sequence[str], out: Path) -> Path:
+def output_folder(
+    recipe: str, scale: Scale, assignments: Sequence[str], out: Path
+) -> Path:
     """The folder of a recipe at a scale; other settings have a folder of their own."""
     name = f"{Path(recipe).stem}-{scale}"
     if assignments:
@@ -76,7 +78,9 @@ def plan_runs(recipe: Recipe, options: Options) -> tuple[list[Run], dict[str, st
     return [run for run in runs if run.row not in skipped], skipped
 
 
-def reproduce(recipe: Recipe, options: Options, *, say: Callable[[str], None]) -> dict[str, Any]:
+def reproduce(
+    recipe: Recipe, options: Options, *, say: Callable[[str], None]
+) -> dict[str, Any]:
     """Do the runs that have no record yet, write the table of all records, and return figures.json.
 
     Several processes can work in one folder: each run is done by one of them. If a run fails, the remaining
@@ -97,10 +101,14 @@ def _open(recipe: Recipe, options: Options, say: Callable[[str], None]) -> Share
     folders = options.folders
     missing = missing_files(at.source, folders)
     if missing:
-        raise DataError("no such file; --data-dir must be the folder that has it", path=missing[0])
+        raise DataError(
+            "no such file; --data-dir must be the folder that has it", path=missing[0]
+        )
     # Making data may take hours or cost money, so all that can be checked is checked before.
     if at.source.prepare:
-        ready = [column for column in at.evaluate if "{work}" not in (column.data or "")]
+        ready = [
+            column for column in at.evaluate if "{work}" not in (column.data or "")
+        ]
         Scoring(ready, folders)
     with try_lock_folder(options.out, wait=True):
         if options.fresh:
@@ -126,13 +134,17 @@ def _discard(out: Path) -> None:
 class SharedRuns:
     """The runs of a command, which other processes may do too, and the table of all runs in the folder."""
 
-    def __init__(self, recipe: Recipe, options: Options, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, recipe: Recipe, options: Options, say: Callable[[str], None]
+    ) -> None:
         self._recipe = recipe
         self._options = options
         self._say = say
         self._runs, self.skipped = plan_runs(recipe, options)
         if not self._runs:
-            raise ConfigError("every row is skipped at this scale; choose another --scale")
+            raise ConfigError(
+                "every row is skipped at this scale; choose another --scale"
+            )
         at = recipe.at(options.scale)
         scoring = Scoring(at.evaluate, options.folders)
         keep_models = options.keep_models
@@ -159,7 +171,8 @@ class SharedRuns:
                 break
             time.sleep(_PAUSE_S)
         for run in self._runs:
-            if not self._failure(run).exists():  # a kill may have left the model of a finished run
+            # A kill may have left the model of a finished run.
+            if not self._failure(run).exists():
                 self._runner.remove_model(run)
 
     def finish(self) -> dict[str, Any]:
@@ -170,7 +183,9 @@ class SharedRuns:
         if failed:
             first = failed[0]
             reason = self._failure(first).read_text(encoding="utf-8")
-            raise PairkitError(f"{len(failed)} of {total} runs failed, first {first.row}: {reason}")
+            raise PairkitError(
+                f"{len(failed)} of {total} runs failed, first {first.row}: {reason}"
+            )
         left = self._left()
         if left:
             raise PairkitError(
@@ -204,7 +219,8 @@ class SharedRuns:
         with try_lock_folder(out, wait=True):
             records = [*filter(None, map(self._runner.record, self._all_runs))]
             runs = [
-                {"row": record.row, "seed": record.seed, "key": record.key} for record in records
+                {"row": record.row, "seed": record.seed, "key": record.key}
+                for record in records
             ]
             result = {
                 "recipe": self._recipe.title,

@@ -173,7 +173,9 @@ class Runner:
         return run.backbone
 
     def _texts(self, texts: Texts) -> list[str]:
-        (frame,) = read_rows(self._training_data(texts, self.at.source).train).splits.values()
+        (frame,) = read_rows(
+            self._training_data(texts, self.at.source).train
+        ).splits.values()
         return list(frame["text"])
 
     def _training_data(self, texts: Texts | None, source: Source) -> TrainingData:
@@ -210,7 +212,9 @@ class Runner:
         if name not in self._hashes:
             path = Path(name)
             paths = sorted(path.rglob("*")) if path.is_dir() else [path]
-            self._hashes[name] = {file.name: sha256(file) for file in paths if file.is_file()}
+            self._hashes[name] = {
+                file.name: sha256(file) for file in paths if file.is_file()
+            }
         return self._hashes[name]
 
     def _key(self, run: Run) -> str:

@@ -44,9 +44,13 @@ class Scoring:
                 self.titles.append(MEAN)
         for title in self.titles:
             if self.titles.count(title) > 1 or title == RESERVED:
-                raise ConfigError(f"two columns would be named {title!r}; set different names")
+                raise ConfigError(
+                    f"two columns would be named {title!r}; set different names"
+                )
 
-    def score(self, model: Any, precision: Precision) -> tuple[dict[str, float], dict[str, int]]:
+    def score(
+        self, model: Any, precision: Precision
+    ) -> tuple[dict[str, float], dict[str, int]]:
         """A model's score in each column, and for each task the number of examples that it was trained on."""
         scores: dict[str, float] = {}
         overlap: dict[str, int] = {}
@@ -87,14 +91,18 @@ class Scoring:
         for scores in evaluation.scores.values():
             yield from scores.items()
 
-    def _scores(self, column: Column, tasks: Sequence[tuple[str, Any]]) -> dict[str, float]:
+    def _scores(
+        self, column: Column, tasks: Sequence[tuple[str, Any]]
+    ) -> dict[str, float]:
         metric = column.metric
         scores: dict[str, float] = {}
         for name, task in tasks:
             result = task.result
             title = column.name or name
             if metric not in result.scores:
-                raise ConfigError(f"metric {metric!r}: {name} has {', '.join(result.scores)}")
+                raise ConfigError(
+                    f"metric {metric!r}: {name} has {', '.join(result.scores)}"
+                )
             scores[title] = result.scores[metric]
             for part, subset in result.subsets.items() if column.parts else ():
                 if metric in subset.scores:

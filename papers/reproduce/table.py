@@ -90,15 +90,21 @@ def markdown(recipe: Recipe, result: Mapping[str, Any]) -> str:
 
 def _notes(recipe: Recipe, result: Mapping[str, Any]) -> list[str]:
     notes = [f"* {row.name}: {row.about}" for row in recipe.runs if row.about]
-    notes += [f"* {row} is skipped: {reason}" for row, reason in result["left_out"].items()]
+    notes += [
+        f"* {row} is skipped: {reason}" for row, reason in result["left_out"].items()
+    ]
     for row in result["rows"]:
         for task, count in row["overlap"].items():
             name = row["row"]
-            notes.append(f"* {name} was trained on {count:,} examples of {task} (all their texts)")
+            notes.append(
+                f"* {name} was trained on {count:,} examples of {task} (all their texts)"
+            )
     return notes
 
 
-def _p_value(own: Sequence[Record], other: Sequence[Record], titles: Sequence[str]) -> float | None:
+def _p_value(
+    own: Sequence[Record], other: Sequence[Record], titles: Sequence[str]
+) -> float | None:
     """The p-value of a paired t-test between two rows; None with fewer than two seeds in common."""
     if own is other:
         return None
@@ -115,7 +121,9 @@ def _p_value(own: Sequence[Record], other: Sequence[Record], titles: Sequence[st
     return None if isnan(value) else value
 
 
-def _columns(records: Sequence[Record], titles: Sequence[str]) -> dict[str, list[float]]:
+def _columns(
+    records: Sequence[Record], titles: Sequence[str]
+) -> dict[str, list[float]]:
     columns: dict[str, list[float]] = {}
     for record in records:
         scores = dict(record.scores)

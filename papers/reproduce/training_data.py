@@ -61,7 +61,9 @@ def prepare(source: Source, folders: Folders, say: Callable[[str], None]) -> Non
         )
         code = finished.returncode
         if code:
-            raise DataError(f"`{shown}` failed with exit code {code}; see its messages above")
+            raise DataError(
+                f"`{shown}` failed with exit code {code}; see its messages above"
+            )
         write_text(done, f"{shown}\n")
 
 
@@ -75,13 +77,20 @@ def _key(command: Sequence[str]) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
 
 
-def training_data(source: Source, folders: Folders, texts: Texts | None = None) -> TrainingData:
+def training_data(
+    source: Source, folders: Folders, texts: Texts | None = None
+) -> TrainingData:
     """The source unchanged, or files with a sample of its rows or with single texts."""
     train = [folders.fill(path) for path in source.train]
     dev = None
     if source.dev not in (None, NO_DEV):
         dev = folders.fill(str(source.dev))
-    if texts is None and source.rows is None and source.dev != NO_DEV and len(train) == 1:
+    if (
+        texts is None
+        and source.rows is None
+        and source.dev != NO_DEV
+        and len(train) == 1
+    ):
         return TrainingData(train[0], dev, source.labels)
 
     held_out = [dev] if dev else []

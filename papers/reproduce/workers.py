@@ -20,12 +20,16 @@ if TYPE_CHECKING:
 _DEVICES = "CUDA_VISIBLE_DEVICES"
 
 
-def work_in_processes(recipe: Recipe, options: Options, say: Callable[[str], None]) -> None:
+def work_in_processes(
+    recipe: Recipe, options: Options, say: Callable[[str], None]
+) -> None:
     """Start the workers and wait for them. If one is killed, the others do its runs."""
     gpus = _gpus()
     context = get_context("spawn")  # a forked process can't use CUDA
     workers = [
-        context.Process(target=_work, args=(recipe, options, say, gpus[number % len(gpus)]))
+        context.Process(
+            target=_work, args=(recipe, options, say, gpus[number % len(gpus)])
+        )
         for number in range(options.workers)
     ]
     try:
@@ -47,7 +51,9 @@ def _gpus() -> list[str | None]:
     return [*names] or [None]
 
 
-def _work(recipe: Recipe, options: Options, say: Callable[[str], None], gpu: str | None) -> None:
+def _work(
+    recipe: Recipe, options: Options, say: Callable[[str], None], gpu: str | None
+) -> None:
     from papers.reproduce.reproduce import SharedRuns
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -24,7 +24,8 @@ _SST = "PrincetonML/SIF/master/data"
 _SICK = "https://zenodo.org/records/2787612/files/SICK.zip?download=1"
 _TREC = "https://cogcomp.seas.upenn.edu/Data/QA/QC"
 _CAPTIONS = f"{_GITHUB}/multi30k/dataset/master/data/task2/raw"
-_DEV = {"train": "train", "validation": "dev", "test": "test"}  # our names of the Hub's splits
+# Our names of the Hub's splits.
+_DEV = {"train": "train", "validation": "dev", "test": "test"}
 _SCORED = ("score", "sentence1", "sentence2")
 _INFERENCE = ("label", "premise", "hypothesis")
 # Files of SentEval's archive that its script splits into words.
@@ -38,7 +39,12 @@ _SPLIT_INTO_WORDS = {
 
 def download(suite: str, folder: Path) -> None:
     """Write the files of a suite."""
-    downloads = {"sts": _sts, "transfer": _transfer, "nli": _nli, "retrieval": _retrieval}
+    downloads = {
+        "sts": _sts,
+        "transfer": _transfer,
+        "nli": _nli,
+        "retrieval": _retrieval,
+    }
     if suite not in downloads:
         raise ConfigError(f"--suite {suite}: expected {', '.join(downloads)}")
     downloads[suite](folder)
@@ -49,10 +55,14 @@ def _sts(folder: Path) -> None:
         rows = fetch_dataset(f"mteb/sts{year}-sts")["test"].to_polars()
         _write(folder / f"sts/STS{year}.tsv", rows.select(_SCORED))
     for split, rows in fetch_dataset("mteb/stsbenchmark-sts").items():
-        _write(folder / f"stsb/stsb-{_DEV[split]}.tsv", rows.to_polars().select(_SCORED))
+        _write(
+            folder / f"stsb/stsb-{_DEV[split]}.tsv", rows.to_polars().select(_SCORED)
+        )
     with zipfile.ZipFile(io.BytesIO(_fetch(_SICK))) as archive:
         sick = pl.read_csv(archive.read("SICK.txt"), separator="\t", quote_char=None)
-    names = dict(zip(("relatedness_score", "sentence_A", "sentence_B"), _SCORED, strict=True))
+    names = dict(
+        zip(("relatedness_score", "sentence_A", "sentence_B"), _SCORED, strict=True)
+    )
     for part in ("trial", "test"):
         rows = sick.filter(pl.col("SemEval_set") == part.upper()).rename(names)
         _write(folder / f"sick/sick-{part}.tsv", rows.select(_SCORED))
@@ -81,7 +91,9 @@ def _transfer(folder: Path) -> None:
     """The steps of SentEval's `get_transfer_data.bash` for its seven tasks."""
     rules = folder / "tokenizer.sed"
     write_bytes(rules, _fetch(f"{_GITHUB}/{_TOKENIZER}"))
-    with zipfile.ZipFile(io.BytesIO(_fetch(f"{_SENTEVAL}/datasmall_NB_ACL12.zip"))) as archive:
+    with zipfile.ZipFile(
+        io.BytesIO(_fetch(f"{_SENTEVAL}/datasmall_NB_ACL12.zip"))
+    ) as archive:
         for task, files in _SPLIT_INTO_WORDS.items():
             for file in files:
                 visible = _piped(archive.read(f"data/{file}"), "cat", "-v")
@@ -92,14 +104,19 @@ def _transfer(folder: Path) -> None:
         file = f"sentiment-{part}"
         write_bytes(folder / "SST/binary" / file, _fetch(f"{_GITHUB}/{_SST}/{file}"))
     for file in ("train_5500.label", "TREC_10.label"):
-        write_bytes(folder / "TREC" / file, _fetch(f"{_TREC}/{file}").translate(None, b"`'"))
+        write_bytes(
+            folder / "TREC" / file, _fetch(f"{_TREC}/{file}").translate(None, b"`'")
+        )
     for part in ("train", "test"):
         file = f"msr_paraphrase_{part}.txt"
         write_bytes(folder / "MRPC" / file, _fetch(f"{_SENTEVAL}/{file}"))
 
 
 def _piped(data: bytes, *command: str) -> bytes:
-    return subprocess.run(command, input=data, stdout=subprocess.PIPE, check=True).stdout  # noqa: S603
+    done = subprocess.run(  # noqa: S603
+        command, input=data, stdout=subprocess.PIPE, check=True
+    )
+    return done.stdout
 
 
 def _fetch(url: str) -> bytes:

@@ -91,7 +91,10 @@ def compare_with_published(suite: str, evaluation: Evaluation) -> str:
     parts = [evaluation.to_markdown().rstrip()]
     for published in PUBLISHED.values():
         if published.suite == suite:
-            parts += [f"## Beside {published.source}", _comparison(published, scores, model)]
+            parts += [
+                f"## Beside {published.source}",
+                _comparison(published, scores, model),
+            ]
     return "\n\n".join(parts) + "\n"
 
 
@@ -100,7 +103,9 @@ def _comparison(
 ) -> str:
     """A table; the model has a mean only if it has all tasks."""
     columns = published.columns
-    own = {task: 100 * scores[task][published.metric] for task in columns if task in scores}
+    own = {
+        task: 100 * scores[task][published.metric] for task in columns if task in scores
+    }
     if len(own) == len(columns) - 1:
         own[MEAN] = fmean(own.values())
     rows = {f"**{model}**": own}

@@ -27,7 +27,9 @@ def mteb_tasks(names: Sequence[str] = ()) -> Any:
     """The tasks with these names; without names, all English ones."""
     with needed_for("suite mteb", "mteb"):
         import mteb
-    return mteb.get_tasks(tasks=[*names]) if names else mteb.get_benchmark(_ENGLISH).tasks
+    return (
+        mteb.get_tasks(tasks=[*names]) if names else mteb.get_benchmark(_ENGLISH).tasks
+    )
 
 
 def evaluate_mteb(
@@ -45,7 +47,9 @@ def evaluate_mteb(
     found = mteb.evaluate(
         _Model(model), tasks, co2_tracker=False, cache=None, show_progress_bar=False
     )
-    return {result.task_name: float(result.get_score()) for result in found.task_results}
+    return {
+        result.task_name: float(result.get_score()) for result in found.task_results
+    }
 
 
 class _Model:
@@ -55,10 +59,16 @@ class _Model:
         from mteb.models import ModelMeta
 
         self._model = model
-        self.mteb_model_meta = ModelMeta.create_empty({"name": "aoe/model", "revision": "1"})
+        self.mteb_model_meta = ModelMeta.create_empty(
+            {"name": "aoe/model", "revision": "1"}
+        )
 
     def encode(
-        self, inputs: Iterable[Mapping[str, list[str]]], *, prompt_type: Any = None, **_: Any
+        self,
+        inputs: Iterable[Mapping[str, list[str]]],
+        *,
+        prompt_type: Any = None,
+        **_: Any,
     ) -> np.ndarray:
         """The vectors of all texts."""
         texts = [text for batch in inputs for text in batch["text"]]

@@ -68,7 +68,9 @@ def files(task: str, data_dir: Path, split: str) -> tuple[Path, ...]:
 
 def read(task: str, found: Sequence[Path]) -> ClassTask | JoinedTask:
     """Read a task and check that each part has its published number of rows."""
-    frames = tuple(_read(path, _ROWS[name]) for path, name in zip(found, _FILES[task], strict=True))
+    frames = tuple(
+        _read(path, _ROWS[name]) for path, name in zip(found, _FILES[task], strict=True)
+    )
     if task == "TaxiNLI":
         frames = _divide(*frames)
     parts = tuple(map(_examples, frames))
@@ -94,7 +96,9 @@ def _read(path: Path, published: int) -> pl.DataFrame:
     absent = [name for name in _COLUMNS if name not in frame.columns]
     if absent:
         raise DataError(
-            f"no column {', '.join(absent)}; found {', '.join(frame.columns)}", path=path, row=1
+            f"no column {', '.join(absent)}; found {', '.join(frame.columns)}",
+            path=path,
+            row=1,
         )
     if len(frame) != published:
         raise DataError(
@@ -103,11 +107,17 @@ def _read(path: Path, published: int) -> pl.DataFrame:
     frame = frame.select(pl.col(_COLUMNS).fill_null(""))
     for row, label in enumerate(frame["label"].to_list(), start=first_row(path)):
         if label not in _CLASSES:
-            raise DataError(f"label {label!r}; expected {', '.join(_CLASSES)}", path=path, row=row)
+            raise DataError(
+                f"label {label!r}; expected {', '.join(_CLASSES)}", path=path, row=row
+            )
     return frame
 
 
 def _examples(frame: pl.DataFrame) -> Examples:
-    classes = np.array([_CLASSES.index(label) for label in frame["label"].to_list()], np.int64)
-    pairs = list(zip(frame["premise"].to_list(), frame["hypothesis"].to_list(), strict=True))
+    classes = np.array(
+        [_CLASSES.index(label) for label in frame["label"].to_list()], np.int64
+    )
+    pairs = list(
+        zip(frame["premise"].to_list(), frame["hypothesis"].to_list(), strict=True)
+    )
     return Examples((pairs,), classes)

@@ -67,7 +67,9 @@ class ClassTask:
     @property
     def texts(self) -> Sequence[tasks.Input]:
         """The inputs of all parts, because the classifier is trained on vectors, too."""
-        return [item for part in self.parts for column in part.columns for item in column]
+        return [
+            item for part in self.parts for column in part.columns for item in column
+        ]
 
     @property
     def rows(self) -> Sequence[tuple[str, ...]]:
@@ -158,9 +160,12 @@ def predict(*parts: _Part) -> np.ndarray:
         return _fitted(train, _best(_NARROW, [scores]), unseen)
     _check_classes(classes, 2 * FOLDS)
     folds = _folds(classes)
-    with threadpool_limits(1):  # one fold per core, because the products of a fold are small
+    # One fold per core, because the products of a fold are small.
+    with threadpool_limits(1):
         if len(parts) == 2:
-            scores_of_folds = _in_parallel(lambda fold: _scores(_WIDE, *_split(train, fold)), folds)
+            scores_of_folds = _in_parallel(
+                lambda fold: _scores(_WIDE, *_split(train, fold)), folds
+            )
             return _fitted(train, _best(_WIDE, scores_of_folds), unseen)
         predicted = np.empty_like(classes)
         answers = _in_parallel(lambda fold: _nested(train, fold), folds)
@@ -223,7 +228,10 @@ def _classifier(features: np.ndarray) -> Any:
     squares = np.einsum("ef,ef->", features, features, dtype=np.float64)
     length = float(np.sqrt(squares / len(features)))
     return LogisticRegression(
-        tol=_TOLERANCE * max(length, 1e-6), max_iter=_ITERATIONS, warm_start=True, random_state=SEED
+        tol=_TOLERANCE * max(length, 1e-6),
+        max_iter=_ITERATIONS,
+        warm_start=True,
+        random_state=SEED,
     )
 
 
@@ -231,7 +239,9 @@ def _in_parallel(work: Callable[[_In], _Out], items: Iterable[_In]) -> list[_Out
     """Use threads, because a fit spends its time in products, which release the GIL."""
     from joblib import Parallel, delayed
 
-    return list(Parallel(n_jobs=-1, prefer="threads")(delayed(work)(item) for item in items))
+    return list(
+        Parallel(n_jobs=-1, prefer="threads")(delayed(work)(item) for item in items)
+    )
 
 
 def _check_classes(classes: np.ndarray, min_count: int) -> None:

@@ -32,11 +32,14 @@ class PublishedTable:
         if isinstance(found, str):
             return published_row(found)
         by_column = dict(zip(self.columns, found, strict=True))
-        return {column: score for column, score in by_column.items() if not isnan(score)}
+        return {
+            column: score for column, score in by_column.items() if not isnan(score)
+        }
 
 
 _TABLES = [
-    PublishedTable(**table) for table in tomllib.loads(_FILE.read_text(encoding="utf-8"))["tables"]
+    PublishedTable(**table)
+    for table in tomllib.loads(_FILE.read_text(encoding="utf-8"))["tables"]
 ]
 PUBLISHED = {table.source: table for table in _TABLES}
 
@@ -46,5 +49,7 @@ def published_row(reference: str) -> dict[str, float]:
     source, _, row = reference.partition(": ")
     if source not in PUBLISHED or row not in PUBLISHED[source].rows:
         known = PUBLISHED[source].rows if source in PUBLISHED else PUBLISHED
-        raise ConfigError(f"no published scores {reference!r}; expected one of {', '.join(known)}")
+        raise ConfigError(
+            f"no published scores {reference!r}; expected one of {', '.join(known)}"
+        )
     return PUBLISHED[source].scores(row)

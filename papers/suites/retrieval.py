@@ -78,7 +78,8 @@ def read(task: str, found: Sequence[Path]) -> CaptionTask:
     frame = read_table(path)
     if not set(_CAPTIONS) <= set(frame.columns):
         raise DataError(
-            f"expected image, caption1 … caption5; found {', '.join(frame.columns)}", path=path
+            f"expected image, caption1 … caption5; found {', '.join(frame.columns)}",
+            path=path,
         )
     captions = frame.select(_CAPTIONS)
     is_empty = pl.any_horizontal(pl.all().str.strip_chars().fill_null("") == "")
@@ -91,7 +92,8 @@ def read(task: str, found: Sequence[Path]) -> CaptionTask:
     published = images[path.name.removesuffix(".gz")]
     if len(captions) != published:
         raise DataError(
-            f"{len(captions):,} rows, expected {published:,}; download it again", path=path
+            f"{len(captions):,} rows, expected {published:,}; download it again",
+            path=path,
         )
     return CaptionTask(task, captions.rows())
 

@@ -51,8 +51,9 @@ _ORIGINALS = {
     "TREC": ("TREC/train_5500.label", "TREC/TREC_10.label"),
     "MRPC": tuple(f"MRPC/msr_paraphrase_{part}.txt" for part in ("train", "test")),
 }
+# Subjective is 1 in the table; the first file of SentEval is objective.
 _CLASSES = {
-    "SUBJ": ("1", "0"),  # subjective is 1 in the table; the first file of SentEval is objective
+    "SUBJ": ("1", "0"),
     "TREC": ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM"),
 }
 TASKS = tuple(_FILES)
@@ -66,7 +67,9 @@ def files(task: str, data_dir: Path, split: str) -> tuple[Path, ...]:
     plain = tuple(path.with_suffix("") for path in packed)
     originals = tuple(data_dir / name for name in _ORIGINALS[task])
     layouts = (packed, plain, originals)
-    return next((found for found in layouts if all(path.is_file() for path in found)), packed)
+    return next(
+        (found for found in layouts if all(path.is_file() for path in found)), packed
+    )
 
 
 def read(task: str, found: Sequence[Path]) -> ClassTask:
@@ -83,7 +86,8 @@ def read(task: str, found: Sequence[Path]) -> ClassTask:
     for part, (_, published), path in zip(parts, _FILES[task], found, strict=False):
         if len(part) != published:
             raise DataError(
-                f"{len(part):,} rows, expected {published:,}; download it again", path=path
+                f"{len(part):,} rows, expected {published:,}; download it again",
+                path=path,
             )
     return ClassTask(task, tuple(map(_examples, parts)), has_f1=task == "MRPC")
 
@@ -110,7 +114,9 @@ def _table_rows(task: str, path: Path) -> Iterator[_Row]:
     absent = [name for name in (label, *texts) if name not in frame.columns]
     if absent:
         raise DataError(
-            f"no column {', '.join(absent)}; found {', '.join(frame.columns)}", path=path, row=1
+            f"no column {', '.join(absent)}; found {', '.join(frame.columns)}",
+            path=path,
+            row=1,
         )
     rows = frame.select(label, *texts).fill_null("").iter_rows()
     for number, (name, *row) in enumerate(rows, start=first_row(path)):
@@ -124,7 +130,9 @@ def _line_rows(task: str, path: Path) -> Iterator[_Row]:
         fields = _fields(task, line)
         if fields is None:
             raise DataError(
-                f"expected a line of SentEval's {task}, found {line[:60]!r}", path=path, row=number
+                f"expected a line of SentEval's {task}, found {line[:60]!r}",
+                path=path,
+                row=number,
             )
         name, *texts = fields
         yield _class(task, name, path, number), tuple(texts)
@@ -147,7 +155,9 @@ def _fields(task: str, line: str) -> tuple[str, ...] | None:
 def _class(task: str, name: str, path: Path, row: int) -> int:
     known = _CLASSES.get(task, ("0", "1"))
     if name.strip() not in known:
-        raise DataError(f"class {name!r}; expected {', '.join(known)}", path=path, row=row)
+        raise DataError(
+            f"class {name!r}; expected {', '.join(known)}", path=path, row=row
+        )
     return known.index(name.strip())
 
 

@@ -64,7 +64,9 @@ def kill_at(monkeypatch):
     def arm(step, train=None):
         def on_step_begin(_, __, state, *___, **____):
             if state.global_step == step:
-                monkeypatch.setattr(DefaultFlowCallback, "on_step_begin", lambda *_, **__: None)
+                monkeypatch.setattr(
+                    DefaultFlowCallback, "on_step_begin", lambda *_, **__: None
+                )
                 raise Killed
 
         monkeypatch.setattr(DefaultFlowCallback, "on_step_begin", on_step_begin)

@@ -22,7 +22,8 @@ def listing(texts: list[str], dim: int = 3) -> dict[str, Any]:
     """A correct answer, in another order than the request, as the protocol allows."""
     vectors = enumerate(vector(text, dim) for text in texts)
     entries = [
-        {"object": "embedding", "index": place, "embedding": values} for place, values in vectors
+        {"object": "embedding", "index": place, "embedding": values}
+        for place, values in vectors
     ]
     usage = {"prompt_tokens": 1, "total_tokens": 1}
     return {"object": "list", "data": entries[::-1], "model": "m", "usage": usage}
@@ -47,7 +48,9 @@ class Server:
                 owner.asked.append(body)
                 owner.keys.append(self.headers["authorization"])
                 status, answer = owner.answer(body["input"], len(owner.asked) - 1)
-                payload = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+                payload = (
+                    answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+                )
                 self.send_response(status)
                 self.send_header("content-type", "application/json")
                 self.send_header("content-length", str(len(payload)))

@@ -29,7 +29,9 @@ class Reference:
     """One sequence at a time, one token at a time."""
 
     def __init__(self, variables, heads, window, shortest, *, norm, project):
-        self.values = {name: value.astype(np.float64) for name, value in variables.items()}
+        self.values = {
+            name: value.astype(np.float64) for name, value in variables.items()
+        }
         self.heads, self.window, self.shortest = heads, window, shortest
         self.norm, self.project = norm, project
 
@@ -44,7 +46,9 @@ class Reference:
         return y * sigmoid(y)
 
     def glu(self, name, x):
-        return self.dense(f"{name}/dense-t", x) * sigmoid(self.dense(f"{name}/dense-g", x))
+        return self.dense(f"{name}/dense-t", x) * sigmoid(
+            self.dense(f"{name}/dense-g", x)
+        )
 
     def windows(self, length):
         starts = list(range(0, length, self.window))
@@ -77,7 +81,8 @@ class Reference:
         keys = [self.swish(f"{name}/dense-k", cell) for cell in cells]
         weights = softmax(np.array([query @ key / np.sqrt(len(query)) for key in keys]))
         read = sum(
-            w * self.swish(f"{name}/dense-v", cell) for w, cell in zip(weights, cells, strict=True)
+            w * self.swish(f"{name}/dense-v", cell)
+            for w, cell in zip(weights, cells, strict=True)
         )
         return self.ln(
             f"{name}/layernorm",
@@ -97,7 +102,8 @@ class Reference:
             outputs += [self.norm(row) for row in a[1:]]
             g = (
                 self.ln(
-                    f"{name}/cell-residual-layernorm", c + self.glu(f"{name}/cell-glu", cells[-1])
+                    f"{name}/cell-residual-layernorm",
+                    c + self.glu(f"{name}/cell-glu", cells[-1]),
                 )
                 if cells
                 else c
@@ -108,7 +114,9 @@ class Reference:
     def encode(self, ids, layers):
         """Reviewed tokens, cells and memory of the last layer."""
         embeddings = self.values["rannet/token-embedding/embeddings"]
-        x = [self.ln("rannet/embedding-layernorm", embeddings[number]) for number in ids]
+        x = [
+            self.ln("rannet/embedding-layernorm", embeddings[number]) for number in ids
+        ]
         g = np.zeros(embeddings.shape[1])
         for number in range(layers):
             x, cells, g = self.layer(number, x, g)
@@ -116,7 +124,10 @@ class Reference:
 
     def logits(self, hidden):
         rows = [
-            self.ln("rannet/mlm-hidden/layernorm", self.swish("rannet/mlm-hidden/dense", row))
+            self.ln(
+                "rannet/mlm-hidden/layernorm",
+                self.swish("rannet/mlm-hidden/dense", row),
+            )
             for row in hidden
         ]
         return (

@@ -15,8 +15,21 @@ from torch import nn
 from aoe_train import encode, evaluate, losses, plan, train
 from pairkit import ConfigError, PairDataset, Progress
 from tests.aoe_train.shorthand import stderr
-from tests.aoe_train.tiny import WORDS, card_of, load, read_json, same_weights, write_pairs
-from tests.support.shorthand import config_error, data_error, module_fixture, parametrize, raises
+from tests.aoe_train.tiny import (
+    WORDS,
+    card_of,
+    load,
+    read_json,
+    same_weights,
+    write_pairs,
+)
+from tests.support.shorthand import (
+    config_error,
+    data_error,
+    module_fixture,
+    parametrize,
+    raises,
+)
 
 HOW = {"lr": 1e-3, "epochs": 1, "batch_size": 16, "settings": {"log.steps": 2}}
 
@@ -39,7 +52,9 @@ def squared(vectors, labels):
     """Regression of cosines on scores from 0 to 5."""
     assert labels is not None
     assert vectors.shape[1:] == (2, 32)
-    return ((torch.cosine_similarity(vectors[:, 0], vectors[:, 1]) - labels / 5) ** 2).mean()
+    return (
+        (torch.cosine_similarity(vectors[:, 0], vectors[:, 1]) - labels / 5) ** 2
+    ).mean()
 
 
 class Scaled(nn.Module):
@@ -54,7 +69,9 @@ class Scaled(nn.Module):
         return (self.scale * cosines - labels / 5).square().mean()
 
 
-def test_rows_in_memory_and_their_file_give_the_same_model(train_file, dev_file, shallow, tmp_path):
+def test_rows_in_memory_and_their_file_give_the_same_model(
+    train_file, dev_file, shallow, tmp_path
+):
     how = {"backbone": shallow, **HOW}
     kept = train(train_file, dev_data=dev_file, out=tmp_path / "file", **how)
     held_out = pl.DataFrame(rows(dev_file))
@@ -75,7 +92,10 @@ def test_rows_in_memory_and_their_file_give_the_same_model(train_file, dev_file,
 
 
 def test_numeric_classes_need_an_explicit_mapping(shallow, out):
-    nli = [{"text1": f"the man {n}", "text2": f"a man {n % 7}", "label": n % 3} for n in range(48)]
+    nli = [
+        {"text1": f"the man {n}", "text2": f"a man {n % 7}", "label": n % 3}
+        for n in range(48)
+    ]
     table = pl.DataFrame([*nli, {"text1": "a man 0", "text2": "the man 0", "label": 2}])
     how = {"backbone": shallow, "out": out, **HOW}
     with data_error(r"^the DataFrame given:3: label 2: 0, 1, 2 may be classes"):
@@ -85,16 +105,30 @@ def test_numeric_classes_need_an_explicit_mapping(shallow, out):
         train(table, dev_data=[*nli, {**nli[0], "label": 3}], **how)
     run = train(table, dev_data=nli, **how)
     text = "0=1, 1=skip, 2=0"
-    reading = {"labels": text, "conflicts": 1, "left_out": {"1": 16, "conflicting_labels": 2}}
+    reading = {
+        "labels": text,
+        "conflicts": 1,
+        "left_out": {"1": 16, "conflicting_labels": 2},
+    }
     read = {"rows": 31, "kind": "binary", "reading": reading}
     assert read.items() <= run.record["datasets"]["data-1"].items()
-    assert run.record["origin"]["settings"]["data"]["labels"] == {"0": 1, "1": "skip", "2": 0}
+    assert run.record["origin"]["settings"]["data"]["labels"] == {
+        "0": 1,
+        "1": "skip",
+        "2": 0,
+    }
     told = f"Labels: `{text}`. Rows left out: 16 `1`, 2 `conflicting labels`."
     assert told in card_of(run.out)
-    planned = plan(table, backbone=shallow, settings=["data.labels={0 = 1, 1 = 'skip', 2 = 0}"])
+    planned = plan(
+        table, backbone=shallow, settings=["data.labels={0 = 1, 1 = 'skip', 2 = 0}"]
+    )
     reading = planned.to_dict()["datasets"]["data-1"]["reading"]
     assert reading == {"labels": text, "conflicts": 1, "left_out": {"1": 16}}
-    (scores,) = evaluate(run.out, data=table, labels=how["labels"], resamples=0).to_dict().values()
+    (scores,) = (
+        evaluate(run.out, data=table, labels=how["labels"], resamples=0)
+        .to_dict()
+        .values()
+    )
     assert scores["n"] == 33
 
 
@@ -105,7 +139,13 @@ def test_progress_function_gets_a_loss_from_the_first_step(
     how = {**HOW, "progress": seen.append, "settings": {"log.steps": 100}}
     monkeypatch.setenv("AOE_CACHE", str(tmp_path / "tokens"))
     train(train_file, backbone=shallow, dev_data=dev_file, out=tmp_path / "m", **how)
-    stages = [f"read {train_file}", f"load {shallow}", "tokenise", "evaluate on dev data", "train"]
+    stages = [
+        f"read {train_file}",
+        f"load {shallow}",
+        "tokenise",
+        "evaluate on dev data",
+        "train",
+    ]
     assert [*dict.fromkeys(at.stage for at in seen)] == stages
     steps = [at for at in seen if at.stage == "train" and not at.ended]
     assert [(at.done, at.total) for at in steps] == [(0, 3), (1, 3), (2, 3), (3, 3)]
@@ -117,13 +157,21 @@ def test_progress_function_gets_a_loss_from_the_first_step(
 def test_arguments_override_settings_and_settings_override_the_file(
     train_file, shallow, tmp_path, capsys
 ):
-    (tmp_path / "c.toml").write_text("[optim]\nlr = 1.0\nbatch_size = 8\nepochs = 2.0\n")
-    settings = {"optim.lr": 0.5, "optim.batch_size": 24, "encoder.similarity_fn_name": "dot"}
+    (tmp_path / "c.toml").write_text(
+        "[optim]\nlr = 1.0\nbatch_size = 8\nepochs = 2.0\n"
+    )
+    settings = {
+        "optim.lr": 0.5,
+        "optim.batch_size": 24,
+        "encoder.similarity_fn_name": "dot",
+    }
     how = {"backbone": shallow, "out": tmp_path / "m", "config": tmp_path / "c.toml"}
     run = train(train_file, lr=1e-3, settings=settings, progress=True, **how)
     optim = run.record["origin"]["settings"]["optim"]
     assert (optim["lr"], optim["batch_size"], optim["epochs"]) == (1e-3, 24, 2.0)
-    assert "compares vectors by dot, but cosent, in_batch, angle train" in stderr(capsys)
+    assert "compares vectors by dot, but cosent, in_batch, angle train" in stderr(
+        capsys
+    )
 
 
 def test_custom_loss_is_used_and_recorded(train_file, shallow, out, tmp_path, capsys):
@@ -143,12 +191,16 @@ def test_custom_loss_is_used_and_recorded(train_file, shallow, out, tmp_path, ca
     train(alike, out=tmp_path / "alike", objective=own, **how)
     assert float(own.scale.detach()) != 1
     planned = plan(train_file, objective=own, **how)
-    assert planned.record["datasets"].popitem()[1]["objective"] == {f"{__name__}.Scaled": 1.0}
+    assert planned.record["datasets"].popitem()[1]["objective"] == {
+        f"{__name__}.Scaled": 1.0
+    }
     assert "cosine" not in str(planned)
 
 
 @parametrize("suite", ["sts", "binary"])
-def test_evaluation_pairs_are_read_like_training_pairs(suite, train_file, shallow, capsys):
+def test_evaluation_pairs_are_read_like_training_pairs(
+    suite, train_file, shallow, capsys
+):
     pairs = rows(train_file)
     pairs.append({**pairs[3], "score": 0.0 if pairs[3]["score"] else 5.0})
     if suite == "binary":
@@ -156,9 +208,13 @@ def test_evaluation_pairs_are_read_like_training_pairs(suite, train_file, shallo
     how = {"suite": suite, "resamples": 0}
     expected = evaluate(shallow, data=pairs, **how).to_dict()
     told = stderr(capsys)
-    both = r"1 pairs have different labels, .* list given:4, .* list given:49\); they are"
+    both = (
+        r"1 pairs have different labels, .* list given:4, .* list given:49\); they are"
+    )
     assert re.search(both, told)
-    named = pl.DataFrame(pairs).rename({"sentence1": "a", "sentence2": "b", "score": "says"})
+    named = pl.DataFrame(pairs).rename(
+        {"sentence1": "a", "sentence2": "b", "score": "says"}
+    )
     columns = {"text1": "a", "text2": "b", "label": "says"}
     found = evaluate(shallow, data=named.to_dicts(), columns=columns, **how)
     assert found.to_dict() == expected
@@ -170,7 +226,8 @@ def test_evaluation_pairs_are_read_like_training_pairs(suite, train_file, shallo
 def test_rows_by_llms_are_recognised(form, shallow, tmp_path):
     said = {"llms": ["chatgpt"], "prompt_hashes": ["a1"]}
     own = [
-        {"text1": word, "text2": f"a {word}", "label": n % 2} for n, word in enumerate(WORDS[:40])
+        {"text1": word, "text2": f"a {word}", "label": n % 2}
+        for n, word in enumerate(WORDS[:40])
     ]
     frame = pl.from_dicts([row | said for row in own])
     data = {"dataset": PairDataset({"train": frame}, "made")}
@@ -211,7 +268,9 @@ def test_evaluation_as_tables(dev_file, shallow, tmp_path):
     assert "| model |" in both.to_markdown()
 
 
-def test_bad_rows_are_written_next_to_the_model(train_file, shallow, out, tmp_path, capsys):
+def test_bad_rows_are_written_next_to_the_model(
+    train_file, shallow, out, tmp_path, capsys
+):
     data = tmp_path / "train.tsv"
     head, first, *lines = train_file.read_text().splitlines()
     without_text = " \t" + first.partition("\t")[2]
@@ -249,7 +308,16 @@ FOUR = [
 
 
 @parametrize(
-    "texts", [None, 5, {"a man"}, {"a": 1}, pl.DataFrame({"text": ["a man"]}), b"a man", iter("a")]
+    "texts",
+    [
+        None,
+        5,
+        {"a man"},
+        {"a": 1},
+        pl.DataFrame({"text": ["a man"]}),
+        b"a man",
+        iter("a"),
+    ],
 )
 def test_encode_accepts_only_texts(texts, bert):
     encoder = load(bert)
@@ -321,13 +389,17 @@ def test_inputs_are_checked_before_torch_is_imported(tmp_path):
         (tmp_path / name).write_text(rows)
     environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     command = [sys.executable, "-c", WRONG_INPUTS]
-    done = subprocess.run(command, env=environ, cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(
+        command, env=environ, cwd=tmp_path, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
 
 
 def test_error_in_a_custom_loss_gets_a_note_on_its_arguments(bert, out):
     def own(vectors, labels):
-        return torch.nn.functional.mse_loss(vectors[:, 0] @ vectors[:, 1], labels[:, None, None])
+        return torch.nn.functional.mse_loss(
+            vectors[:, 0] @ vectors[:, 1], labels[:, None, None]
+        )
 
     with raises(RuntimeError) as raised:
         train(FOUR, backbone=bert, out=out, objective=own, batch_size=2)

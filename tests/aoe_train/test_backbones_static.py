@@ -85,9 +85,8 @@ def test_model2vec_folders_with_mapping_and_weights(bert, tmp_path):
         '{"model_type": "model2vec", "hidden_dim": 12, "normalize": true}'
     )
     theirs = SentenceTransformer(str(folder)).encode(TEXTS)
-    assert (
-        np.abs(load(folder).encode(TEXTS) - theirs).max() < 1e-3
-    )  # which rounds to float16 between
+    # Which rounds to float16 between.
+    assert np.abs(load(folder).encode(TEXTS) - theirs).max() < 1e-3
     parts["mapping"][3] = 9
     save_file(parts, folder / "model.safetensors")
     with data_error("mapping: expected the index of a row for each token"):
@@ -121,7 +120,10 @@ def test_training_saving_and_export_are_refused(bert, tmp_path):
             lambda: train(rows * 8, backbone=folder, **out),
             r"training: not possible .*`aoe distill`",
         ),
-        (lambda: load(folder).save(tmp_path / "out"), "not possible for a static model"),
+        (
+            lambda: load(folder).save(tmp_path / "out"),
+            "not possible for a static model",
+        ),
         (lambda: export(folder, **out), "export: not possible for a static model"),
     ):
         with config_error(message):
@@ -137,14 +139,20 @@ def test_training_saving_and_export_are_refused(bert, tmp_path):
             {"embedding.weight": np.zeros((5, DIM), np.float32)},
             "vectors of 5 tokens, but the tokenizer has a token number",
         ),
-        ("model.safetensors", {"other": np.zeros((5, DIM), np.float32)}, "contains no table"),
+        (
+            "model.safetensors",
+            {"other": np.zeros((5, DIM), np.float32)},
+            "contains no table",
+        ),
         ("model.safetensors", b"\0" * 20, "no weights"),
         ("tokenizer.json", b'{"version": "1.0"}', "no tokenizer"),
     ],
 )
 def test_damaged_folders(file, content, message, bert, tmp_path):
     path = static(tmp_path / "model", bert) / file
-    path.write_bytes(content) if isinstance(content, bytes) else save_file(content, path)
+    path.write_bytes(content) if isinstance(content, bytes) else save_file(
+        content, path
+    )
     with data_error(message):
         load(tmp_path / "model")
 

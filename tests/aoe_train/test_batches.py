@@ -33,9 +33,14 @@ def batches_of(examples, lengths, size, **how):
 def make(count, kind="positive", seed=0):
     """`count` rows of two texts each, of 1 to 20 tokens."""
     random = np.random.default_rng(seed)
-    labels = random.integers(0, 2, count).astype(np.float32) if kind == "binary" else None
+    labels = (
+        random.integers(0, 2, count).astype(np.float32) if kind == "binary" else None
+    )
     examples = Examples(
-        [str(n) for n in range(2 * count)], np.arange(2 * count).reshape(-1, 2), labels, kind
+        [str(n) for n in range(2 * count)],
+        np.arange(2 * count).reshape(-1, 2),
+        labels,
+        kind,
     )
     return examples, random.integers(1, 21, 2 * count)
 
@@ -47,10 +52,15 @@ def make(count, kind="positive", seed=0):
     st.sampled_from(STRATEGIES),
     st.integers(0, 9),
 )
-def test_each_row_once_per_epoch_and_equal_slices_per_rank(count, share, world, how, epoch):
+def test_each_row_once_per_epoch_and_equal_slices_per_rank(
+    count, share, world, how, epoch
+):
     examples, lengths = make(count, "binary")
     whole = batches_of(examples, lengths, share * world, **how, world=world, seed=3)
-    ranks = [Mixture([whole], [1], MixSettings(), world=world, rank=rank) for rank in range(world)]
+    ranks = [
+        Mixture([whole], [1], MixSettings(), world=world, rank=rank)
+        for rank in range(world)
+    ]
     for sampler in ranks:
         sampler.set_epoch(epoch)
     found = [batch.tolist() for batch in whole.plan(epoch)]
@@ -84,14 +94,19 @@ def one_could_give(batches, labels):
     alone = [rows for rows in batches if len(rows) > 1 and len(set(labels[rows])) == 1]
     return (
         bool(alone)
-        and max(np.count_nonzero(labels[rows] != labels[alone[0][0]]) for rows in batches) > 1
+        and max(
+            np.count_nonzero(labels[rows] != labels[alone[0][0]]) for rows in batches
+        )
+        > 1
     )
 
 
 def test_batches_group_similar_lengths_and_the_largest_comes_first():
     examples, lengths = make(4000)
     tokens = lengths[examples.rows].sum(axis=1)
-    plain, *grouped = (batches_of(examples, lengths, 16, **how).plan(0) for how in STRATEGIES)
+    plain, *grouped = (
+        batches_of(examples, lengths, 16, **how).plan(0) for how in STRATEGIES
+    )
 
     def padding(plan):
         return 1 - tokens.sum() / sum(tokens[rows].max() * len(rows) for rows in plan)
@@ -115,7 +130,9 @@ def test_batches_group_similar_lengths_and_the_largest_comes_first():
     """,
 )
 def test_budget_cuts_by_hand(most, rows, world, cuts):
-    assert budget_cuts(np.array([2, 3, 4, 5, 9, 20]), most, rows, world).tolist() == cuts
+    assert (
+        budget_cuts(np.array([2, 3, 4, 5, 9, 20]), most, rows, world).tolist() == cuts
+    )
 
 
 def test_budget_ignores_absent_negatives():
@@ -125,13 +142,17 @@ def test_budget_ignores_absent_negatives():
     plan = batches_of(wide, lengths, 3, strategy="tokens", max_tokens=13).plan(0)
     assert sorted(sorted(batch) for batch in plan) == [[0, 1], [2]]
     single = Examples([*"abcd"], np.arange(4).reshape(-1, 1), None, "single")
-    plan = batches_of(single, np.full(4, 5), 4, strategy="tokens", max_tokens=20).plan(0)
+    plan = batches_of(single, np.full(4, 5), 4, strategy="tokens", max_tokens=20).plan(
+        0
+    )
     assert [len(rows) for rows in plan] == [2, 2]  # a single text counts twice
 
 
 @given(
     st.lists(
-        st.lists(st.sampled_from([0, 1, 2.5]), min_size=1, max_size=6), min_size=1, max_size=12
+        st.lists(st.sampled_from([0, 1, 2.5]), min_size=1, max_size=6),
+        min_size=1,
+        max_size=12,
     )
 )
 def test_mix_labels_leaves_no_avoidable_single_label(wanted):
@@ -165,7 +186,9 @@ IDS = [wordpiece()(text).input_ids for text in WORDS]
 
 
 def ids_of(batch):
-    return [part.tolist() for part in batch["input_ids"].split(batch["lengths"].tolist())]
+    return [
+        part.tolist() for part in batch["input_ids"].split(batch["lengths"].tolist())
+    ]
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=8))
@@ -179,7 +202,11 @@ def test_rows_of_a_batch_index_its_texts(store, rows):
     assert ids_of(batch) == [IDS[n] for n in texts]
     assert batch["pieces"].tolist() == [1] * len(texts)
     assert len(texts) == len({*PAIRS.rows[rows].ravel()})
-    dtypes = {name: value.dtype for name, value in batch.items() if isinstance(value, torch.Tensor)}
+    dtypes = {
+        name: value.dtype
+        for name, value in batch.items()
+        if isinstance(value, torch.Tensor)
+    }
     assert dtypes.pop("labels") == torch.float32
     assert {*dtypes.values()} == {torch.int64}
 
@@ -195,9 +222,13 @@ def test_absent_negatives_are_not_in_the_batch(store):
 
 def test_statistics_ignore_absent_negatives(store):
     lengths = store.lengths
-    plan = describe(Mixture([batches_of(WIDE, lengths, 2)], [1], MixSettings()), [store])
+    plan = describe(
+        Mixture([batches_of(WIDE, lengths, 2)], [1], MixSettings()), [store]
+    )
     assert plan["tokens_max"] == sum(lengths[[0, 1, 2, 3, 5]])
-    padded = 2 * (max(lengths[[0, 3]]) + max(lengths[[1, 0]]) + max(lengths[[2, 5]]) + lengths[1])
+    padded = 2 * (
+        max(lengths[[0, 3]]) + max(lengths[[1, 0]]) + max(lengths[[2, 5]]) + lengths[1]
+    )
     own = sum(lengths[[0, 1, 2, 1, 3, 0, 5]])
     assert plan["padding_share"] == approx(1 - own / padded)
 
@@ -224,9 +255,12 @@ def mixture(rows, *, weights=None, batch=4, **flags):
     dealt = {name: flags.pop(name) for name in ("seed", "world") if name in flags}
     rank = flags.pop("rank", None)
     each = [
-        batches_of(*make(count, seed=place), batch, **dealt) for place, count in enumerate(rows)
+        batches_of(*make(count, seed=place), batch, **dealt)
+        for place, count in enumerate(rows)
     ]
-    return Mixture(each, weights or [1] * len(rows), MixSettings(**flags), rank=rank, **dealt)
+    return Mixture(
+        each, weights or [1] * len(rows), MixSettings(**flags), rank=rank, **dealt
+    )
 
 
 @given(SIZES, ORDERS, st.integers(0, 9))
@@ -264,7 +298,10 @@ def test_epoch_continues_the_previous_pass(rows, order, until, weights):
     for own, batches in zip(found, made.batches, strict=True):
         expected = chain.from_iterable(map(batches.plan, count()))
         assert all(map(np.array_equal, own, expected))
-    whole = [seen / len(batches) for seen, batches in zip(made.counts, made.batches, strict=True)]
+    whole = [
+        seen / len(batches)
+        for seen, batches in zip(made.counts, made.batches, strict=True)
+    ]
     assert max(whole) <= 1 if until == "shortest" else min(whole) >= 1
     assert 1 in whole
 
@@ -294,7 +331,10 @@ def test_repeated_and_waiting_rows_are_counted():
     assert made.rows_seen(3) == 3 * 50
     short = mixture([10, 30], batch=5, order="round-robin").epoch_share(1)
     assert short["rows_waiting"] == 20
-    assert format_epoch_share(one) == "4 batches an epoch, 2 times each row (10 rows repeat)"
+    assert (
+        format_epoch_share(one)
+        == "4 batches an epoch, 2 times each row (10 rows repeat)"
+    )
     assert format_epoch_share(two) == "6 batches an epoch, each row once"
     waiting = "2 batches an epoch, 10 rows (20 wait for a later epoch)"
     assert format_epoch_share(short) == waiting

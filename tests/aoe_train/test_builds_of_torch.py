@@ -100,5 +100,7 @@ def test_products_of_new_sizes_do_not_leak_memory():
     environ = {name: value for name, value in os.environ.items() if name not in names}
     environ["PYTHONPATH"] = str(Path(__file__).parents[2])
     command = [sys.executable, "-c", GROWTH]
-    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        command, env=environ, capture_output=True, text=True, check=True
+    )
     assert float(done.stdout) < 4

@@ -4,7 +4,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from aoe_train import Encoder, duplicates, encode, evaluate, open_index, sample_pairs, search_every
+from aoe_train import (
+    Encoder,
+    duplicates,
+    encode,
+    evaluate,
+    open_index,
+    sample_pairs,
+    search_every,
+)
 from aoe_train import index as build
 from aoe_train.model.collection import Collection, drawn
 from pairkit import ConfigError, DataError
@@ -24,7 +32,11 @@ def grouped(seed=0):
     """Vectors of length 1 in twenty groups of ten, with more noise than group, and the groups."""
     random = np.random.default_rng(seed)
     groups = np.repeat(np.arange(20), 10)
-    noisy = random.standard_normal((20, 32))[groups] + 1.5 * random.standard_normal((200, 32)) + 2
+    noisy = (
+        random.standard_normal((20, 32))[groups]
+        + 1.5 * random.standard_normal((200, 32))
+        + 2
+    )
     return np.array([unit(vector) for vector in noisy], np.float32), groups
 
 
@@ -37,12 +49,16 @@ def test_a_vector_is_centred_and_moved_to_its_neighbours(purpose):
     wanted = []
     for query in [*queries, *vectors[:5]]:
         moved = unit(query - centre)
-        others = [
-            other for other in centred if other @ moved < 0.9999
-        ]  # a text isn't its own neighbour
-        nearest = sorted(others, key=lambda other: -float(other @ moved))[:4]  # sqrt(200) / 4
-        wanted.append(unit(moved + np.mean(nearest, axis=0)) if purpose == "group" else moved)
-    found = Collection(vectors, purpose).transform(np.concatenate([queries, vectors[:5]]))
+        # A text isn't its own neighbour.
+        others = [other for other in centred if other @ moved < 0.9999]
+        # Sqrt(200) / 4.
+        nearest = sorted(others, key=lambda other: -float(other @ moved))[:4]
+        wanted.append(
+            unit(moved + np.mean(nearest, axis=0)) if purpose == "group" else moved
+        )
+    found = Collection(vectors, purpose).transform(
+        np.concatenate([queries, vectors[:5]])
+    )
     assert found == approx(np.array(wanted), abs=1e-5)
 
 
@@ -59,13 +75,18 @@ def stored(folder, name="searched"):
 
 
 @parametrize("quantize", ["float32", "int8"])
-def test_another_purpose_encodes_nothing_again_except_for_int8(bert, tmp_path, quantize):
+def test_another_purpose_encodes_nothing_again_except_for_int8(
+    bert, tmp_path, quantize
+):
     out, options = tmp_path / "index", {"model": bert, "quantize": quantize}
     build(TEXTS, out=out, **options)
     assert not (out / "searched.npy").exists()
     for purpose in PURPOSES:
         made = build(TEXTS, out=out, purpose=purpose, **options)
-        assert (made.purpose, made.encoded) == (purpose, 0 if quantize == "float32" else len(TEXTS))
+        assert (made.purpose, made.encoded) == (
+            purpose,
+            0 if quantize == "float32" else len(TEXTS),
+        )
         fresh = tmp_path / purpose
         build(TEXTS, out=fresh, purpose=purpose, **options)
         for name in ("vectors.npy", "searched.npy", "index.json"):
@@ -92,7 +113,8 @@ def test_a_text_of_the_index_is_found_first_and_words_count_by_purpose(bert, tmp
         index = open_index(out)
         (hit,) = index.search(TEXTS[7], by="model", top=1)
         assert (hit.place, hit.cosine) == (7, approx(1, abs=1e-4))
-        assert index.search("zzz", top=1)[0].score == approx(weight)  # no text has this word
+        # No text has this word.
+        assert index.search("zzz", top=1)[0].score == approx(weight)
         every = index.search_every(by="model", top=1).hits
         vectors = stored(out)
         cosines = vectors @ vectors.T
@@ -106,11 +128,15 @@ def test_texts_of_which_words_change_the_first_result_are_shown(bert, out, tmp_p
     found = {}
     for by in ("model", "both"):
         hits = search_every(out, by=by, top=1).hits
-        found[by] = [TEXTS[place] for place in hits["place2"]]  # the text itself isn't ranked
+        # The text itself isn't ranked.
+        found[by] = [TEXTS[place] for place in hits["place2"]]
     assert 0 < len(made.examples) <= 10
     for example in made.examples:
         place = TEXTS.index(example.text)
-        assert (example.by_model, example.by_both) == (found["model"][place], found["both"][place])
+        assert (example.by_model, example.by_both) == (
+            found["model"][place],
+            found["both"][place],
+        )
         assert example.by_model != example.by_both
     assert made.to_dict()["examples"][0]["by_both"] == made.examples[0].by_both
     assert f"  text  {made.examples[0].text}" in made.notes()
@@ -135,14 +161,21 @@ def test_near_duplicates_are_those_of_the_model(bert, tmp_path, kind):
 def test_evaluation_follows_the_purpose():
     vectors, groups = grouped()
     rows = pl.DataFrame(
-        {"text": [f"text {number}" for number in range(200)], "group": groups.astype(str)}
+        {
+            "text": [f"text {number}" for number in range(200)],
+            "group": groups.astype(str),
+        }
     )
 
     def model(texts):
         return 3 * vectors[[int(text.split()[1]) for text in texts]]  # of any length
 
     for purpose in (None, *PURPOSES):
-        compared = vectors if purpose is None else Collection(vectors, purpose).transform(vectors)
+        compared = (
+            vectors
+            if purpose is None
+            else Collection(vectors, purpose).transform(vectors)
+        )
         cosines = compared @ compared.T
         np.fill_diagonal(cosines, -1)
         options = {
@@ -151,7 +184,9 @@ def test_evaluation_follows_the_purpose():
             "resamples": 0,
         }
         (scores,) = evaluate(model, data=rows, **options).to_dict().values()
-        assert scores["P@1"] == approx((groups[cosines.argmax(axis=1)] == groups).mean())
+        assert scores["P@1"] == approx(
+            (groups[cosines.argmax(axis=1)] == groups).mean()
+        )
 
 
 def test_vectors_of_a_collection_are_those_of_its_index(bert, tmp_path):
@@ -180,7 +215,9 @@ def test_vectors_of_a_collection_are_those_of_its_index(bert, tmp_path):
     {'normalize': False} | have length 1
     """,
 )
-def test_a_collection_that_does_not_fit_is_refused(bert, tmp_path, monkeypatch, change, words):
+def test_a_collection_that_does_not_fit_is_refused(
+    bert, tmp_path, monkeypatch, change, words
+):
     monkeypatch.chdir(tmp_path)
     build(TEXTS, model=bert, out="index", purpose="group")
     build(TEXTS, model=bert, out="plain")
@@ -204,7 +241,9 @@ def test_vectors_of_a_collection_are_encoded_in_one_process(bert, out, tmp_path)
         (TEXTS, "groups", ConfigError, "expected 'group', 'search' or 'match'"),
     ],
 )
-def test_a_purpose_that_does_not_fit_is_refused(bert, out, texts, purpose, error, words):
+def test_a_purpose_that_does_not_fit_is_refused(
+    bert, out, texts, purpose, error, words
+):
     with pytest.raises(error, match=words):
         build(texts, model=bert, out=out, purpose=purpose)
     assert not out.exists()
@@ -222,7 +261,9 @@ def test_vectors_of_a_collection_have_the_prompt_for_documents(bert, out):
 
 def test_purposes_that_evaluation_cannot_follow_are_refused(bert, tmp_path):
     models = [bert, save_bert(tmp_path / "other", seed=9)]
-    sheet = sample_pairs(TEXTS, model=models, queries=TEXTS).pairs.with_columns(label=pl.lit(1.0))
+    sheet = sample_pairs(TEXTS, model=models, queries=TEXTS).pairs.with_columns(
+        label=pl.lit(1.0)
+    )
     with config_error("compares full vectors"):
         evaluate(bert, data=TEXTS, purpose="group", dim=[8])
     with config_error("give it to `aoe sample-pairs`"):

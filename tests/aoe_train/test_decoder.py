@@ -10,9 +10,20 @@ from transformers import AutoModel, LlamaModel
 
 import aoe_train
 from tests.aoe_train.tiny import edit, load, read_json, save_llama
-from tests.support.shorthand import config_error, data_error, module_fixture, parametrize, values
+from tests.support.shorthand import (
+    config_error,
+    data_error,
+    module_fixture,
+    parametrize,
+    values,
+)
 
-TEXTS = ["a cat is playing", "large error when opening the file", "no", "bread or apple " * 30]
+TEXTS = [
+    "a cat is playing",
+    "large error when opening the file",
+    "no",
+    "bread or apple " * 30,
+]
 ROWS = [
     {"text1": text, "text2": other, "label": float(text == other)}
     for text in TEXTS
@@ -44,7 +55,9 @@ def tuned(llama, tmp_path_factory):
 def test_adapters_of_every_linear_layer_learn_and_the_backbone_stays(llama, tuned):
     backbone = AutoModel.from_pretrained(llama)
     linear = {
-        name for name, module in backbone.named_modules() if isinstance(module, torch.nn.Linear)
+        name
+        for name, module in backbone.named_modules()
+        if isinstance(module, torch.nn.Linear)
     }
     assert len(linear) == 14  # q, k, v, o, gate, up, down in two layers
     stored = load_file(tuned / "adapter_model.safetensors")
@@ -62,7 +75,9 @@ def test_adapters_of_every_linear_layer_learn_and_the_backbone_stays(llama, tune
     assert abs(encoder.encode(TEXTS) - plain).max() > 0.01
 
 
-def test_sentence_transformers_loads_adapters_and_damaged_ones_are_refused(tuned, tmp_path):
+def test_sentence_transformers_loads_adapters_and_damaged_ones_are_refused(
+    tuned, tmp_path
+):
     expected = load(tuned).encode(TEXTS)
     theirs = SentenceTransformer(str(tuned)).encode(TEXTS)
     assert abs(theirs - expected).max() < 1e-5
@@ -96,10 +111,12 @@ def test_adapters_store_the_commit_of_a_hub_base(llama, tmp_path, monkeypatch):
     (kept / "refs" / "main").write_text("a" * 40)
     encoder = train("org/llama", tmp_path / "adapters", epochs=1)
     about = read_json(tmp_path / "adapters/adapter_config.json")
-    assert (about["base_model_name_or_path"], about["revision"]) == ("org/llama", "a" * 40)
-    (kept / "refs" / "main").write_text(
-        "b" * 40
-    )  # a new commit doesn't change the base of the adapters
+    assert (about["base_model_name_or_path"], about["revision"]) == (
+        "org/llama",
+        "a" * 40,
+    )
+    # A new commit doesn't change the base of the adapters.
+    (kept / "refs" / "main").write_text("b" * 40)
     again = load(tmp_path / "adapters")
     assert abs(again.encode(TEXTS) - encoder.encode(TEXTS)).max() < 1e-5
     again.save(tmp_path / "copied")
@@ -143,7 +160,9 @@ def test_the_padding_token_is_an_existing_token(llama, out):
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="4-bit weights need a CUDA device")
+@pytest.mark.skipif(
+    not torch.cuda.is_available(), reason="4-bit weights need a CUDA device"
+)
 def test_qlora_learns(llama, tmp_path):
     pytest.importorskip("bitsandbytes", reason="4-bit weights need bitsandbytes")
     train(llama, tmp_path / "m", settings={"lora.four_bit": True})

@@ -31,8 +31,14 @@ TEXTS = [*probes(40), "bread", "a large blue car is on the road . " * 3, "the do
 PAIRS = "large-large small-large red-red blue-red old-new slow-slow fast-slow new-new"
 SCORES = (1.0, 0.2, 0.9, 0.4, 0.0, 0.8, 0.3, 0.7)
 ROWS = [
-    {"text1": f"a {one} cat is playing", "text2": f"the {two} cat is eating", "score": score}
-    for (one, two), score in zip((pair.split("-") for pair in PAIRS.split()), SCORES, strict=True)
+    {
+        "text1": f"a {one} cat is playing",
+        "text2": f"the {two} cat is eating",
+        "score": score,
+    }
+    for (one, two), score in zip(
+        (pair.split("-") for pair in PAIRS.split()), SCORES, strict=True
+    )
 ]
 QUICK = {"epochs": 2, "batch_size": 4, "lr": 1e-3, "preset": "cosent"}
 QUICK["settings"] = {"log.checkpoint_steps": 1}
@@ -43,7 +49,11 @@ LINEAR = {"bias": False, "activation_function": nn.Identity()}
 # As LaBSE (the first token through a tanh), sentence-T5 (the mean through a matrix), EmbeddingGemma (the mean
 # through a wide layer and back), and two layers that add what came in, one of them through a matrix.
 KINDS = {
-    "labse": (lambda path: save_bert(path, layers=1), "cls", lambda: [Dense(32, 24), Normalize()]),
+    "labse": (
+        lambda path: save_bert(path, layers=1),
+        "cls",
+        lambda: [Dense(32, 24), Normalize()],
+    ),
     "t5": (save_t5, "mean", lambda: [Dense(32, 24, **LINEAR), Normalize()]),
     "gemma": (
         save_gemma,
@@ -110,12 +120,14 @@ def test_dense_layers_learn_and_keep_their_shape(kind, lora, folders, out, tmp_p
     assert trained.settings.dense == before.settings.dense
     learnt = dict(trained.model.heads.named_parameters())
     assert all(
-        (learnt[name] != weight).any() for name, weight in before.model.heads.named_parameters()
+        (learnt[name] != weight).any()
+        for name, weight in before.model.heads.named_parameters()
     )
     assert (tmp_path / "m/model.safetensors").exists() is not lora
     if not lora:
         one, other = (
-            model.model.backbone.get_input_embeddings().weight for model in (before, trained)
+            model.model.backbone.get_input_embeddings().weight
+            for model in (before, trained)
         )
         used = (one != other).any(dim=1)
         assert 5 < int(used.sum()) < len(used) / 2  # words that occur, and no others
@@ -133,16 +145,20 @@ def test_dense_layers_in_an_onnx_graph(folders, tmp_path, monkeypatch):
     )
     graph = onnxruntime.InferenceSession(tmp_path / "graph/onnx/model.onnx")
     inputs = {name: tokens[name] for name in ("input_ids", "attention_mask")}
-    assert difference(graph.run(["sentence_embedding"], inputs)[0], theirs(folder)) < 1e-5
+    assert (
+        difference(graph.run(["sentence_embedding"], inputs)[0], theirs(folder)) < 1e-5
+    )
     listed = read_json(tmp_path / "graph/modules.json")
-    assert [(tmp_path / "graph" / one["path"] / "config.json").is_file() for one in listed[1:]] == [
-        True
-    ] * 3
-    monkeypatch.setattr(
-        "aoe_train.exporting.onnx._MIN_AGREEMENT", -1
-    )  # cosines are almost equal here
+    assert [
+        (tmp_path / "graph" / one["path"] / "config.json").is_file()
+        for one in listed[1:]
+    ] == [True] * 3
+    # Cosines are almost equal here.
+    monkeypatch.setattr("aoe_train.exporting.onnx._MIN_AGREEMENT", -1)
     copy = partial(shutil.copytree, tmp_path / "graph", dirs_exist_ok=True)
-    monkeypatch.setattr("aoe_train.exporting.export.write_onnx", lambda out, *_: copy(out))
+    monkeypatch.setattr(
+        "aoe_train.exporting.export.write_onnx", lambda out, *_: copy(out)
+    )
     smaller = export(folder, out=tmp_path / "int8", format="onnx-int8")
     assert smaller.dim == done.dim
     assert smaller.loss.cosine_mean > 0.95
@@ -158,14 +174,20 @@ def test_a_new_layer_is_trained_and_the_run_is_recognised(bert, out, tmp_path):
     assert run.encoder.dim == 8
     assert difference(theirs(out), run.encoder.encode(TEXTS)) < 1e-6
     config = read_json(tmp_path / "m/dense_1/config.json")
-    assert (config["in_features"], config["out_features"], config["bias"]) == (32, 8, False)
+    assert (config["in_features"], config["out_features"], config["bias"]) == (
+        32,
+        8,
+        False,
+    )
     told = []
     options["progress"] = lambda at: told.append(at.stage)
     assert train(ROWS, backbone=bert, out=out, **options).steps == run.steps
     assert "train" not in told  # the same run: finished already
 
 
-@parametrize("given", [[0], ["x"], [{"size": 8, "activation": "os.system"}], 1.5, [True, {}]])
+@parametrize(
+    "given", [[0], ["x"], [{"size": 8, "activation": "os.system"}], 1.5, [True, {}]]
+)
 def test_invalid_layers(given, bert):
     with raises(ConfigError):
         load(bert, dense=given)
@@ -183,7 +205,9 @@ WEIGHTS = "2_Dense/model.safetensors"
     "harm, error, message",
     [
         (
-            lambda folder: (folder / WEIGHTS).rename(folder / "2_Dense/pytorch_model.bin"),
+            lambda folder: (folder / WEIGHTS).rename(
+                folder / "2_Dense/pytorch_model.bin"
+            ),
             ConfigError,
             r"its only weights are pytorch_model.bin, a pickle",
         ),
@@ -229,7 +253,10 @@ def test_truncate_dim_of_a_folder_is_kept(bert, out, tmp_path, *, normalizes):
         assert difference(encoder.encode(TEXTS), model.encode(TEXTS)) < 1e-6
         asked = {"normalize_embeddings": True, "truncate_dim": 20}
         assert (
-            difference(encoder.encode(TEXTS, dim=20, normalize=True), model.encode(TEXTS, **asked))
+            difference(
+                encoder.encode(TEXTS, dim=20, normalize=True),
+                model.encode(TEXTS, **asked),
+            )
             < 1e-6
         )
         scaled = model.encode(TEXTS, normalize_embeddings=True)
@@ -243,7 +270,10 @@ def test_truncate_dim_of_a_folder_is_kept(bert, out, tmp_path, *, normalizes):
 
 def test_training_with_truncated_vectors(bert, tmp_path):
     """The loss sees only the kept dimensions."""
-    how = {**QUICK, "settings": {**QUICK["settings"], "encoder.dim": 8, "encoder.pooling": "avg"}}
+    how = {
+        **QUICK,
+        "settings": {**QUICK["settings"], "encoder.dim": 8, "encoder.pooling": "avg"},
+    }
     assert train(ROWS, backbone=bert, out=tmp_path / "m", **how).encoder.dim == 8
     with config_error(r"objective.dims 32: this backbone's vectors have 8"):
         train(ROWS, backbone=bert, out=tmp_path / "n", dims=[32, 8], **how)

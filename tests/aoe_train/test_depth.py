@@ -4,10 +4,21 @@ from sentence_transformers import SentenceTransformer
 
 from aoe_train import encode, evaluate, export, train
 from tests.aoe_train.test_dense_layers import ROWS
-from tests.aoe_train.tiny import difference, load, save_bert, save_gemma, save_llama, save_t5
+from tests.aoe_train.tiny import (
+    difference,
+    load,
+    save_bert,
+    save_gemma,
+    save_llama,
+    save_t5,
+)
 from tests.support.shorthand import config_error, module_fixture, parametrize, table
 
-TEXTS = ["a cat is playing", "the dog", "a large blue car is on the road with a small bird"]
+TEXTS = [
+    "a cat is playing",
+    "the dog",
+    "a large blue car is on the road with a small bird",
+]
 SAVE = {"bert": save_bert, "llama": save_llama, "gemma": save_gemma, "t5": save_t5}
 DEEP = {
     "preset": "cosent",
@@ -33,7 +44,9 @@ def test_a_cut_model_is_saved_and_loaded(name, pooling, tmp_path):
     folder = SAVE[name](tmp_path / "m", layers=3)
     cut = load(folder, pooling=pooling, layers=2)
     assert layers_of(cut) == 2
-    assert difference(load(folder, pooling=pooling).encode(TEXTS), cut.encode(TEXTS)) > 0
+    assert (
+        difference(load(folder, pooling=pooling).encode(TEXTS), cut.encode(TEXTS)) > 0
+    )
     cut.save(tmp_path / "cut")
     again = load(tmp_path / "cut")
     assert difference(again.encode(TEXTS), cut.encode(TEXTS)) < 1e-6
@@ -83,7 +96,12 @@ def test_one_table_of_layers_and_sizes(bert):
     options = {"data": ROWS, "resamples": 0}
     table = evaluate(bert, layers="2,1", dim=[32, 8], **options)
     told = table.to_dict()["sizes"]
-    assert [(one["layers"], one["dim"]) for one in told] == [(2, 32), (2, 8), (1, 32), (1, 8)]
+    assert [(one["layers"], one["dim"]) for one in told] == [
+        (2, 32),
+        (2, 8),
+        (1, 32),
+        (1, 8),
+    ]
     assert [*table.to_polars()["layers"].unique().sort()] == [1, 2]
     (grid,) = table.tables()
     assert "layers" in str(grid)
@@ -92,7 +110,11 @@ def test_one_table_of_layers_and_sizes(bert):
     assert told[2]["tasks"] != told[0]["tasks"]
     assert "layers" not in alone[0]
     for model, given, message in (
-        ("m", {"layers": 1, "endpoint": "http://127.0.0.1:1/v1"}, "can't be set for an endpoint"),
+        (
+            "m",
+            {"layers": 1, "endpoint": "http://127.0.0.1:1/v1"},
+            "can't be set for an endpoint",
+        ),
         (bert, {"quantize": "int4"}, "quantize = 'int4': expected"),
         (bert, {"dim": 64}, "dim 64: this model's vectors have 32 dimensions"),
         (bert, {"dim": 8, "against": "minilm"}, "against= compares full vectors"),

@@ -53,7 +53,9 @@ def test_token_texts_exclude_special_and_incomplete_ones():
 
 
 @settings(max_examples=25)
-@given(st.integers(0, 10**6), st.integers(1, 30), st.integers(1, 12), st.floats(0.01, 3))
+@given(
+    st.integers(0, 10**6), st.integers(1, 30), st.integers(1, 12), st.floats(0.01, 3)
+)
 def test_fit_equals_the_dense_solution(seed, texts, tokens, ridge):
     random = np.random.default_rng(seed)
     counts = random.poisson(0.7, (texts, tokens))
@@ -63,7 +65,8 @@ def test_fit_equals_the_dense_solution(seed, texts, tokens, ridge):
     meant = shares @ prior
     scale = (meant * wanted).sum() / (meant**2).sum() if meant.any() else 0
     dense = np.linalg.solve(
-        shares.T @ shares + ridge * np.eye(tokens), shares.T @ wanted + ridge * scale * prior
+        shares.T @ shares + ridge * np.eye(tokens),
+        shares.T @ wanted + ridge * scale * prior,
     )
     found = fit(sparse.csr_matrix(shares), wanted, prior, ridge)
     assert found == approx(dense, abs=2e-2 * (1 + np.abs(dense).max()))
@@ -103,8 +106,12 @@ def test_the_command_and_its_errors(bert, texts, tmp_path):
         distill(few, model=bert, out=static)
     with config_error("dim=33: the model's vectors have 32 numbers"):
         distill(texts, model=bert, out=static, dim=33)
-    assert json.loads(aoe(f"distill {texts} -m {bert} -o {static} --json"))["texts"] == 285
+    assert (
+        json.loads(aoe(f"distill {texts} -m {bert} -o {static} --json"))["texts"] == 285
+    )
     again = distill(texts, model=bert, out=static)
     assert (again.texts, again.out) == (285, static)
-    rows = [{"text1": one, "text2": "a dog", "score": len(one) % 5} for one in sentences(20)]
+    rows = [
+        {"text1": one, "text2": "a dog", "score": len(one) % 5} for one in sentences(20)
+    ]
     assert evaluate(static, data=rows, resamples=0).to_dict()

@@ -17,7 +17,14 @@ import aoe_train
 from aoe_train import Encoder
 from pairkit import ConfigError, DataError
 from tests.aoe_train.tiny import load, read_json
-from tests.support.shorthand import config_error, data_error, parametrize, raises, table, values
+from tests.support.shorthand import (
+    config_error,
+    data_error,
+    parametrize,
+    raises,
+    table,
+    values,
+)
 
 DIM = 32
 PARTS = [1000, 1000, 300]  # texts that are encoded and stored together
@@ -40,8 +47,13 @@ class Fake(Encoder):
         if len(self.calls) == self.stop_before:
             raise KeyboardInterrupt
         self.calls.append(len(texts))
-        rows = [(zlib.crc32(t.encode()), len(t), ord(t[0]), ord(t[-1]), len(texts)) for t in texts]
-        return self.change(texts, np.pad(np.array(rows, np.float32), ((0, 0), (0, DIM - 5))))
+        rows = [
+            (zlib.crc32(t.encode()), len(t), ord(t[0]), ord(t[-1]), len(texts))
+            for t in texts
+        ]
+        return self.change(
+            texts, np.pad(np.array(rows, np.float32), ((0, 0), (0, DIM - 5)))
+        )
 
 
 @pytest.fixture
@@ -76,9 +88,16 @@ def test_vectors_in_the_order_of_the_input(lines, tmp_path, fake):
     done = run(lines, out, fake, progress=lambda at: seen.append((at.done, at.total)))
     vectors = np.load(out)
     assert fake.calls == PARTS
-    assert [at for at in seen if at[1]] == [(0, 2300), (1000, 2300), (2000, 2300), (2300, 2300)]
+    assert [at for at in seen if at[1]] == [
+        (0, 2300),
+        (1000, 2300),
+        (2000, 2300),
+        (2300, 2300),
+    ]
     assert vectors.dtype == np.float32
-    assert np.array_equal(vectors[:, :4], fake.encode(lines.read_text().splitlines())[:, :4])
+    assert np.array_equal(
+        vectors[:, :4], fake.encode(lines.read_text().splitlines())[:, :4]
+    )
     assert leftovers(out) == ["out.npy", "out.npy.run.json"]
     assert (done.texts, done.dim, done.resumed) == (2300, DIM, 0)
     run(lines, tmp_path / "out.parquet", fake)
@@ -86,7 +105,11 @@ def test_vectors_in_the_order_of_the_input(lines, tmp_path, fake):
 
 
 TABLE = pl.DataFrame(
-    {"id": ["1", "2", "3"], "body": ["a b", 'said "so"', "é\u2028x"], "lang": ["en", "", "fr"]}
+    {
+        "id": ["1", "2", "3"],
+        "body": ["a b", 'said "so"', "é\u2028x"],
+        "lang": ["en", "", "fr"],
+    }
 )
 WRITERS = {
     ".csv.gz": TABLE.write_csv,
@@ -109,7 +132,9 @@ def test_a_table_keeps_its_columns(tmp_path, kind, fake):
     assert found.schema["vector"] == pl.Array(pl.Float32, DIM)
     run(path, tmp_path / "out.npy", fake, columns={"text": "body"})
     assert np.array_equal(found["vector"].to_numpy(), np.load(tmp_path / "out.npy"))
-    assert np.array_equal(found["vector"].to_numpy(), fake.encode(TABLE["body"].to_list()))
+    assert np.array_equal(
+        found["vector"].to_numpy(), fake.encode(TABLE["body"].to_list())
+    )
 
 
 def test_json_rows_with_different_keys(tmp_path, fake):
@@ -136,11 +161,18 @@ def test_standard_input(lines, tmp_path, fake, monkeypatch):
     assert leftovers(tmp_path / "piped.npy") == ["piped.npy", "piped.npy.run.json"]
 
 
-@given(stops=st.lists(st.integers(0, 2), max_size=4), suffix=st.sampled_from([".npy", ".parquet"]))
+@given(
+    stops=st.lists(st.integers(0, 2), max_size=4),
+    suffix=st.sampled_from([".npy", ".parquet"]),
+)
 @settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_stopped_run_resumes_to_the_same_bytes(bert, tmp_path_factory, stops, suffix):
     folder = tmp_path_factory.mktemp("encode")
-    path, whole, out = folder / "in.txt", folder / f"whole{suffix}", folder / f"out{suffix}"
+    path, whole, out = (
+        folder / "in.txt",
+        folder / f"whole{suffix}",
+        folder / f"out{suffix}",
+    )
     path.write_text("\n".join("y" * (1 + number % 9) for number in range(sum(PARTS))))
     run(path, whole, Fake(bert))
     done = 0
@@ -191,7 +223,10 @@ BAD = {
     "none.txt": (b"", "has no rows; expected at least one"),
     "short.txt.gz": (gzip.compress(b"a\nb\n" * 1000)[:-10], "not readable"),
     "blank.tsv": (b"id\ttext\n1\ta\n2\t \n", r"blank\.tsv:3: the text is empty"),
-    "lacks.jsonl": (b'{"text": "a"}\n{"id": 1}\n', r"lacks\.jsonl:2: found no value in 'text'"),
+    "lacks.jsonl": (
+        b'{"text": "a"}\n{"id": 1}\n',
+        r"lacks\.jsonl:2: found no value in 'text'",
+    ),
     "number.jsonl": (
         b'{"text": "a"}\n{"text": 3}\n',
         r"\.jsonl:2: found a value of type int in 'text'",
@@ -296,10 +331,16 @@ def test_memory_does_not_grow_with_the_input(tmp_path, fake):
 
 def test_ranges_of_a_calibration_set(lines, tmp_path, fake):
     out, ranges = tmp_path / "out.npy", np.array([[0] * DIM, [1e9] * DIM], np.float32)
-    np.save(tmp_path / "vectors.npy", vectors := np.random.default_rng(0).normal(size=(50, DIM)))
+    np.save(
+        tmp_path / "vectors.npy",
+        vectors := np.random.default_rng(0).normal(size=(50, DIM)),
+    )
     for calibration, expected in (
         (ranges, ranges),
-        (tmp_path / "vectors.npy", np.float32([vectors.min(axis=0), vectors.max(axis=0)])),
+        (
+            tmp_path / "vectors.npy",
+            np.float32([vectors.min(axis=0), vectors.max(axis=0)]),
+        ),
     ):
         run(lines, out, fake, quantize="int8", calibration=calibration, fresh=True)
         assert np.array_equal(np.array(record(out)["ranges"], np.float32), expected)

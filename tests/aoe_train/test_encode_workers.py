@@ -44,11 +44,15 @@ def team(bert, count=2):
 def test_workers_give_the_same_bytes_and_a_killed_one_is_reported(
     bert, texts, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(
-        workers, "_AHEAD", 1
-    )  # three parts or more are left, so each worker gets another
+    # Three parts or more are left, so each worker gets another.
+    monkeypatch.setattr(workers, "_AHEAD", 1)
     encoder = load(bert, precision="fp32")
-    settings = {"model": encoder.identity(), "prompt": "", "normalize": False, "batch tokens": None}
+    settings = {
+        "model": encoder.identity(),
+        "prompt": "",
+        "normalize": False,
+        "batch tokens": None,
+    }
     whole, out = tmp_path / "whole.npy", tmp_path / "out.npy"
     encode_file(texts, whole, partial(map, encoder.encode), encoder.dim, settings)
     with team(bert) as both:
@@ -60,11 +64,11 @@ def test_workers_give_the_same_bytes_and_a_killed_one_is_reported(
                 if number == 2:
                     os.kill(both._workers[1]._process.pid, 9)
 
-        message = (
-            r"^worker 2 of 2: was killed \(SIGKILL\), perhaps because the system ran out of memory"
-        )
+        message = r"^worker 2 of 2: was killed \(SIGKILL\), perhaps because the system ran out of memory"
         with config_error(message):
-            encode_file(texts, out, killed, both.model_info.dim, both.model_info.settings)
+            encode_file(
+                texts, out, killed, both.model_info.dim, both.model_info.settings
+            )
     assert not out.exists()
     done = encode_file(texts, out, partial(map, encoder.encode), encoder.dim, settings)
     assert 3000 <= done.resumed < 6300
@@ -79,14 +83,21 @@ def test_a_worker_ends_with_its_parent_and_reports_errors(bert):
         worker._process.join(60)
         assert worker._process.exitcode == 0
     with config_error("'nothing'"):
-        WorkerPool(WorkerSpec(str(bert), "fp32", {"prompt_name": "nothing"}, [None, None]))
+        WorkerPool(
+            WorkerSpec(str(bert), "fp32", {"prompt_name": "nothing"}, [None, None])
+        )
 
 
 def test_devices_of_workers():
     assert workers_devices(None, []) == [None]
     assert workers_devices(3, []) == [None, None, None]
     assert workers_devices(None, ["cuda:0", "cuda:1"]) == ["cuda:0", "cuda:1"]
-    assert workers_devices(4, ["cuda:0", "cuda:1"]) == ["cuda:0", "cuda:1", "cuda:0", "cuda:1"]
+    assert workers_devices(4, ["cuda:0", "cuda:1"]) == [
+        "cuda:0",
+        "cuda:1",
+        "cuda:0",
+        "cuda:1",
+    ]
     with config_error("vectors of cpu and cuda differ; choose one kind"):
         workers_devices(2, ["cuda:0", "cpu"])
     with config_error("workers=1: expected at least one for each of the 2 devices"):
@@ -145,7 +156,9 @@ class InOneProcess:
         self.begun = self.killed = 0
 
     def nodes(self):
-        return [{"Alive": True, "Resources": {"CPU": float(count)}} for count in self._cores]
+        return [
+            {"Alive": True, "Resources": {"CPU": float(count)}} for count in self._cores
+        ]
 
     def remote(self, **_):
         def made(kind):
@@ -190,7 +203,12 @@ def worker_spec(bert, device=None):
 
 def test_lost_actors_do_not_change_the_output(bert, texts, tmp_path):
     encoder = load(bert, precision="fp32")
-    settings = {"model": encoder.identity(), "prompt": "", "normalize": False, "batch tokens": None}
+    settings = {
+        "model": encoder.identity(),
+        "prompt": "",
+        "normalize": False,
+        "batch tokens": None,
+    }
     whole, out = tmp_path / "whole.npy", tmp_path / "out.npy"
     encode_file(texts, whole, partial(map, encoder.encode), encoder.dim, settings)
     ray = InOneProcess(
@@ -214,7 +232,11 @@ def test_errors_that_end_a_run(bert, tmp_path):
     for ray, spec, words in (
         (loading, worker_spec(bert), "lost repeatedly while loading the model"),
         (InOneProcess([2]), worker_spec(tmp_path), r"no config\.json"),
-        (InOneProcess([2]), worker_spec(bert, "cuda"), "device='cuda': the cluster has no GPU"),
+        (
+            InOneProcess([2]),
+            worker_spec(bert, "cuda"),
+            "device='cuda': the cluster has no GPU",
+        ),
         (InOneProcess([0]), worker_spec(bert), "has no CPU cores"),
     ):
         with config_error(words):
@@ -238,7 +260,9 @@ def test_errors_that_end_a_run(bert, tmp_path):
 def test_resources_of_an_actor(nodes, device, workers, expected):
     known = {"GPU": GPUS, "dead": {**GPUS, "Alive": False}}
     listed = [known.get(node) or InOneProcess([node]).nodes()[0] for node in nodes]
-    assert _plan_actors(SimpleNamespace(nodes=lambda: listed), device, workers) == expected
+    assert (
+        _plan_actors(SimpleNamespace(nodes=lambda: listed), device, workers) == expected
+    )
 
 
 @table(

@@ -187,7 +187,9 @@ def test_encoder_decoders_are_refused(copy):
 
 def write_texts(path, count):
     choose = random.Random(0)
-    texts = [" ".join(choose.choices(WORDS, k=choose.randint(1, 12))) for _ in range(count)]
+    texts = [
+        " ".join(choose.choices(WORDS, k=choose.randint(1, 12))) for _ in range(count)
+    ]
     path.write_text("\n".join(texts) + "\n")
     return texts
 
@@ -197,7 +199,9 @@ def test_flags_and_the_json_object(bert, tmp_path):
     pl.DataFrame({"body": texts, "n": range(9)}).write_parquet(tmp_path / "in.parquet")
     out = tmp_path / "out.parquet"
     flags = "--columns text=body --normalize --batch-tokens 16 --precision fp32 --json"
-    result = json.loads(aoe(f"encode {tmp_path}/in.parquet --model {bert} --out {out} {flags}"))
+    result = json.loads(
+        aoe(f"encode {tmp_path}/in.parquet --model {bert} --out {out} {flags}")
+    )
     assert result.keys() - {"out", "texts", "dim", "quantize", "resumed"} == {
         "seconds",
         "texts_per_s",
@@ -232,8 +236,11 @@ def test_quantized_vectors_and_queries_with_the_same_ranges(bert, tmp_path):
     with config_error("calibration"):
         run("one.txt", query, "int8")
     run("one.txt", query, "int8", "--calibration", out)
-    assert np.abs(np.load(query)[0].astype(int) - codes[7]).max() <= 1  # as other batches round
-    again = encode([texts[7]], model=str(bert), dim=12, quantize="int8", calibration=out)
+    # As other batches round.
+    assert np.abs(np.load(query)[0].astype(int) - codes[7]).max() <= 1
+    again = encode(
+        [texts[7]], model=str(bert), dim=12, quantize="int8", calibration=out
+    )
     assert (again == np.load(query)).all()
     with config_error(r"other settings: quantize"):
         run("in.txt", out, "binary")
@@ -256,7 +263,10 @@ def test_identity_depends_on_weights_settings_and_precision(bert, tmp_path):
     ]
     same = load(bert).identity()
     assert load(bert).identity() == same
-    assert len({str(each) for each in (same, *(other.identity() for other in others))}) == 6
+    assert (
+        len({str(each) for each in (same, *(other.identity() for other in others))})
+        == 6
+    )
 
 
 def test_prompts_by_name_and_by_text(bert, tmp_path):
@@ -272,7 +282,9 @@ def test_prompts_by_name_and_by_text(bert, tmp_path):
             '' | {}
             """):
         aoe(f"{command} {flags} --fresh -q")
-        assert np.load(tmp_path / "out.npy") == approx(encoder.encode(texts, **asked), abs=1e-6)
+        assert np.load(tmp_path / "out.npy") == approx(
+            encoder.encode(texts, **asked), abs=1e-6
+        )
     for flags, words in values(r"""
             --prompt-name q --fresh | no prompt 'q'; this model has 'query', 'document', 't'
             --prompt-name query --prompt x | prompt= and prompt_name=: give only one of them
@@ -291,7 +303,9 @@ def test_a_killed_process_is_resumed(bert, tmp_path):
     aoe(f"{command} {whole} -q")
     process = forked.begin("aoe_train", *f"{command} {out}".split(), cwd=Path.cwd())
     manifest = tmp_path / "out.npy.partial/manifest.json"
-    while process.exitcode is None and not (manifest.exists() and read_json(manifest)["done"]):
+    while process.exitcode is None and not (
+        manifest.exists() and read_json(manifest)["done"]
+    ):
         process.join(0.001)
     process.kill()
     process.join()
@@ -316,7 +330,9 @@ def test_truncated_vectors_equal_sentence_transformers(bert, tmp_path, *, normal
     texts = ["a dog is running", "the red car", "a man was eating bread on the road"]
     theirs = SentenceTransformer(str(tmp_path), truncate_dim=12)
     found = encoder.encode(texts, dim=12)
-    assert found == approx(theirs.encode(texts, normalize_embeddings=normalize), abs=1e-5)
+    assert found == approx(
+        theirs.encode(texts, normalize_embeddings=normalize), abs=1e-5
+    )
     bits = encoder.encode(texts, dim=12, quantize="ubinary")
     assert bits.tolist() == theirs.encode(texts, precision="ubinary").tolist()
     int8 = {"quantize": "int8", "calibration": found}

@@ -34,11 +34,15 @@ def tracker_of(days=None):
     reports = pl.DataFrame({"id": ids, "text": ids})
     if days is None:
         return reports
-    return reports.with_columns(created=pl.Series([f"2020-01-{1 + day:02}" for day in days]))
+    return reports.with_columns(
+        created=pl.Series([f"2020-01-{1 + day:02}" for day in days])
+    )
 
 
 def pairs_of(*pairs):
-    return pl.DataFrame([[*pair] for pair in pairs], ["duplicate", "canonical"], orient="row")
+    return pl.DataFrame(
+        [[*pair] for pair in pairs], ["duplicate", "canonical"], orient="row"
+    )
 
 
 @table(
@@ -52,7 +56,9 @@ def pairs_of(*pairs):
     None | af | abcdef | {'n': 1, 'mrr': 0.2, 'map': 0.2}
     """,
 )
-def test_newer_reports_are_queries_and_older_ones_candidates(days, pairs, nearest, expected):
+def test_newer_reports_are_queries_and_older_ones_candidates(
+    days, pairs, nearest, expected
+):
     model = at_angles({text: 10 * place for place, text in enumerate(nearest)})
     found = evaluated(pairs_of(*pairs.split()), tracker_of(days), model=model)
     assert {name: found[name] for name in expected} == approx(expected)
@@ -72,11 +78,15 @@ def test_metrics_equal_those_of_a_sorted_list(scores, data):
         splits["train"] = pairs_of(*((target, relative) for relative in relatives))
     days = range(len(scores) + 1)
     found = evaluated(splits, tracker_of(days), model=at_angles(angles | {newest: 0}))
-    listed = sorted(range(len(scores)), key=lambda place: (-scores[place], place in alike))
+    listed = sorted(
+        range(len(scores)), key=lambda place: (-scores[place], place in alike)
+    )
     without = [place for place in listed if place not in alike[1:]]
     assert found["mrr"] == approx(1 / (1 + without.index(alike[0])))
     hits = [rank for rank, place in enumerate(listed, 1) if place in alike]
-    assert found["map"] == approx(np.mean([number / rank for number, rank in enumerate(hits, 1)]))
+    assert found["map"] == approx(
+        np.mean([number / rank for number, rank in enumerate(hits, 1)])
+    )
 
 
 def test_parts_are_by_length_and_by_age():
@@ -91,7 +101,9 @@ def test_the_weight_is_chosen_only_on_the_known_split():
     """Vectors are right in validation and words in test, which must not be used."""
     texts = ["apple", "pear", "apple two", "plum", "red plum", "car"]
     reports = pl.DataFrame({"id": [*"abcdef"], "text": texts})
-    vectors = np.array([[1, 0], [0, 1], [0.1, 1], [-1, 0], [0.9, -0.1], [0, -1]], np.float32)
+    vectors = np.array(
+        [[1, 0], [0, 1], [0.1, 1], [-1, 0], [0.9, -0.1], [0, -1]], np.float32
+    )
 
     def model(asked):
         return vectors[[texts.index(text) for text in asked]]
@@ -125,12 +137,18 @@ def write_tracker(folder, *, created=True):
     """Nine reports, four of them duplicates in two splits, as plain files."""
     reports = pl.read_csv(REPORTS.encode())
     if created:
-        reports = reports.with_columns(created=pl.format("2020-01-{}T12:00:00Z", pl.col("id") + 1))
+        reports = reports.with_columns(
+            created=pl.format("2020-01-{}T12:00:00Z", pl.col("id") + 1)
+        )
     reports.write_ndjson(folder / "reports.jsonl")
     pairs = folder / "pairs"
     pairs.mkdir()
-    (pairs / "test.tsv").write_text("duplicate\tcanonical\n14\t10\n15\t11\n16\t10\n99\t10\n")
-    (pairs / "validation.csv").write_text("duplicate,canonical,label\n17,12,1\n18,13,1\n18,10,0\n")
+    (pairs / "test.tsv").write_text(
+        "duplicate\tcanonical\n14\t10\n15\t11\n16\t10\n99\t10\n"
+    )
+    (pairs / "validation.csv").write_text(
+        "duplicate,canonical,label\n17,12,1\n18,13,1\n18,10,0\n"
+    )
     return {"data": pairs, "reports": folder / "reports.jsonl"}
 
 
@@ -145,9 +163,7 @@ def test_plain_files_and_notes_on_dropped_pairs(tmp_path, capsys):
     assert evaluated(**files, model=model)["n"] == 2
     assert {"the car panics\n\nwhen opening a file", "slow boat"} < {*seen}
     told = stderr(capsys)
-    lost = (
-        "pairs: left out of 4 pairs of test: 1 that contain a report without text, 1 that contain"
-    )
+    lost = "pairs: left out of 4 pairs of test: 1 that contain a report without text, 1 that contain"
     assert lost in told
     assert "pairs: left out 1 reports without text" in told
     assert evaluated(**files, split="validation")["n"] == 2
@@ -172,14 +188,23 @@ def test_ids_from_gis_or_renamed_columns():
     texts = ["slow", "slow boat", "slow car"]
     of_gis = pl.DataFrame({"id": ids, "text": texts, "created_at": created})
     rows = {"text1": "x", "text2": "y", "repo": "ann/boat", "number1": 1, "number2": 2}
-    found = evaluated([{**rows, "label": 1}, {**rows, "number2": 3, "label": 0}], of_gis)
+    found = evaluated(
+        [{**rows, "label": 1}, {**rows, "number2": 3, "label": 0}], of_gis
+    )
     assert (found["n"], found["mrr"]) == (1, 1)
     across = {**rows, "number1": 2, "repo2": "bob/car"}
-    found = evaluated([{**across, "label": 1}, {**across, "repo2": None, "label": 0}], of_gis)
+    found = evaluated(
+        [{**across, "label": 1}, {**across, "repo2": None, "label": 0}], of_gis
+    )
     assert (found["n"], found["mrr"]) == (1, 1 / 2)
     reports = pl.DataFrame({"id": [1, 2], "summary": ["a", "b"]})
     pairs = pl.DataFrame({"bug": [1], "dup_of": ["2"]})
-    assert evaluated(pairs, reports, columns={"duplicate": "bug", "canonical": "dup_of"})["n"] == 1
+    assert (
+        evaluated(pairs, reports, columns={"duplicate": "bug", "canonical": "dup_of"})[
+            "n"
+        ]
+        == 1
+    )
     with config_error("columns=: found text1; with reports= expected duplicate and"):
         evaluated(pairs, reports, columns={"text1": "bug"})
 
@@ -190,7 +215,9 @@ def test_pairs_of_texts_without_reports(tmp_path, capsys):
     found = evaluated(file, model=at_angles({"a": 0, "c": 10, "b": 20}), progress=True)
     assert (found["n"], found["mrr"]) == (1, 1 / 2)
     told = stderr(capsys)
-    assert "pairs.tsv: no reports=, so only the 4 texts of the pairs are searched" in told
+    assert (
+        "pairs.tsv: no reports=, so only the 4 texts of the pairs are searched" in told
+    )
     assert "1 that contain one report twice" in told
 
 
@@ -217,7 +244,12 @@ def test_invalid_trackers(reports, pairs, message):
 
 def test_time_formats():
     """In order of time: d, b, c, a; so a has three candidates, of which b is its duplicate."""
-    times = ["30/Sep/21 17:20", "2021-09-30T17:00:00", "2021-09-30T19:10:00+02:00", "2021-09-30"]
+    times = [
+        "30/Sep/21 17:20",
+        "2021-09-30T17:00:00",
+        "2021-09-30T19:10:00+02:00",
+        "2021-09-30",
+    ]
     reports = tracker_of([0] * 4).with_columns(created=pl.Series(times))
     model = at_angles({"a": 0, "c": 10, "d": 20, "b": 30})
     assert evaluated(pairs_of("ba"), reports, model=model)["mrr"] == approx(1 / 3)

@@ -6,7 +6,14 @@ import pytest
 from aoe_train import Encoder, evaluate
 from pairkit import ConfigError, DataError
 from tests.aoe_train.tiny import unit
-from tests.support.shorthand import approx, config_error, data_error, parametrize, raises, values
+from tests.support.shorthand import (
+    approx,
+    config_error,
+    data_error,
+    parametrize,
+    raises,
+    values,
+)
 
 TEXTS = ["a man is playing a flute", "the dog is eating", "a red boat", "a cat"]
 FEW = {"resamples": 0, "suite": "sts"}
@@ -30,14 +37,16 @@ class Counting(Encoder):
         self.calls.append(texts)
         said = [f"{prompt or ''}{text}" for text in texts]
         return np.array(
-            [[1 / (1 + len(text)), text.count("a") + self.turn] for text in said], np.float32
+            [[1 / (1 + len(text)), text.count("a") + self.turn] for text in said],
+            np.float32,
         )
 
 
 def evaluated(model, texts=TEXTS, **options):
     """The scores of pairs of the first text and each one."""
     rows = [
-        {"text1": texts[0], "text2": text, "score": place % 6} for place, text in enumerate(texts)
+        {"text1": texts[0], "text2": text, "score": place % 6}
+        for place, text in enumerate(texts)
     ]
     (found,) = evaluate(model, data=rows, **{**FEW, **options}).to_dict().values()
     return dict(found)
@@ -55,7 +64,8 @@ def test_each_text_is_encoded_once_and_restored_exactly(bert):
     assert made == evaluated(Counting(bert), [*TEXTS, TEXTS[1]], cache=False)
     assert sorted(first.calls[1]) == sorted(TEXTS)
     assert evaluated(again, [*TEXTS, TEXTS[1]]) == made
-    assert again.calls == first.calls[:1]  # one text, which shows that the model is the same
+    # One text, which shows that the model is the same.
+    assert again.calls == first.calls[:1]
     evaluated(again, [*TEXTS, "new"])
     assert again.calls[1:] == [*first.calls[:1], ["new"]]
 
@@ -86,7 +96,10 @@ def test_vectors_of_a_changed_model_are_deleted(bert, capsys, kind):
     assert evaluated(other, TEXTS[:3], progress=True) == evaluated(
         Counting(bert, turn=-5.0), TEXTS[:3], cache=False
     )
-    assert "the model has changed, so its cached vectors are deleted" in capsys.readouterr().err
+    assert (
+        "the model has changed, so its cached vectors are deleted"
+        in capsys.readouterr().err
+    )
     assert other.calls[1:] == [sorted(TEXTS[:3], key=len, reverse=True)]
     evaluated(other)
     assert other.calls[-1] == TEXTS[3:]
@@ -139,18 +152,31 @@ def test_all_sizes_of_a_model_encode_its_texts_once(bert):
         def encode(self, texts, **_):
             self.calls.append(texts)
             drawn = np.array(
-                [np.random.default_rng([*text.encode()]).normal(size=5) for text in texts]
+                [
+                    np.random.default_rng([*text.encode()]).normal(size=5)
+                    for text in texts
+                ]
             )
             return unit(drawn).astype(np.float32)
 
-    rows = [{"text1": TEXTS[0], "text2": text, "score": place} for place, text in enumerate(TEXTS)]
+    rows = [
+        {"text1": TEXTS[0], "text2": text, "score": place}
+        for place, text in enumerate(TEXTS)
+    ]
     model = Wide(bert)
-    how = {"dim": [5, 3], "quantize": ["float32", "int8", "ubinary"], "cache": False, **FEW}
+    how = {
+        "dim": [5, 3],
+        "quantize": ["float32", "int8", "ubinary"],
+        "cache": False,
+        **FEW,
+    }
     told = evaluate(model, data=rows, **how).to_dict()["sizes"]
     sizes = [(one["dim"], one["bytes"]) for one in told]
     assert sizes == [(5, 20), (5, 5), (5, 1), (3, 12), (3, 3), (3, 1)]
     assert [len(call) for call in model.calls] == [4]
-    exact, rounded, bits, short, *_ = (one["tasks"]["the list given"]["pearson"] for one in told)
+    exact, rounded, bits, short, *_ = (
+        one["tasks"]["the list given"]["pearson"] for one in told
+    )
     vectors = Wide(bert).encode(TEXTS)
 
     def correlation(vectors):

@@ -13,7 +13,8 @@ from tests.support.shorthand import config_error, data_error, raises, table
 def evaluated(texts, url, *, model="m", **options):
     """Scores of pairs of these texts, which the server encodes."""
     rows = [
-        {"text1": texts[0], "text2": text, "score": place % 6} for place, text in enumerate(texts)
+        {"text1": texts[0], "text2": text, "score": place % 6}
+        for place, text in enumerate(texts)
     ]
     how = {"cache": False, "resamples": 0, "suite": "sts", **options}
     (found,) = evaluate(model, endpoint=url, data=rows, **how).to_dict().values()
@@ -37,7 +38,9 @@ def server():
 
 def test_vectors_in_text_order_from_several_requests(server):
     texts = [f"a{'b' * place}" for place in range(300)]
-    expected = evaluated(texts, None, model=lambda texts: [vector(text) for text in texts])
+    expected = evaluated(
+        texts, None, model=lambda texts: [vector(text) for text in texts]
+    )
     assert evaluated(texts, server.url) == expected
     assert [len(asked["input"]) for asked in server.asked] == [128, 128, 44]
     assert {asked["model"] for asked in server.asked} == {"m"}
@@ -58,7 +61,10 @@ def test_a_key_is_sent_only_to_its_host_and_never_shown(server, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai")
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "Authorization: Bearer sk-of-openai")
     evaluated(TEXTS, server.url)
-    server.answer = lambda texts, _: (400, {"error": {"message": "what is sk-secret doing here"}})
+    server.answer = lambda texts, _: (
+        400,
+        {"error": {"message": "what is sk-secret doing here"}},
+    )
     with raises(DataError) as caught:
         evaluated(TEXTS, server.url, api_key_env="MINE")
     assert server.keys == [None, "Bearer sk-secret"]
@@ -72,12 +78,13 @@ def test_vectors_are_cached_by_model_and_address(server, monkeypatch, tmp_path):
     for _ in range(2):
         evaluated(TEXTS, server.url, cache=True)
     evaluated(TEXTS, server.url + "/", cache=True)
+    # A text that identifies the model.
     assert [len(asked["input"]) for asked in server.asked] == [
         1,
         3,
         1,
         1,
-    ]  # a text that identifies the model
+    ]
     with serving() as other:
         evaluated(TEXTS, other.url, cache=True)
         assert [len(asked["input"]) for asked in other.asked] == [1, 3]

@@ -8,7 +8,13 @@ from scipy import stats
 
 from aoe_train import evaluate
 from aoe_train.evaluation.pair_metrics import Binary, Correlation, correlation
-from aoe_train.evaluation.resample import Comparison, Interval, Resampling, compare, intervals
+from aoe_train.evaluation.resample import (
+    Comparison,
+    Interval,
+    Resampling,
+    compare,
+    intervals,
+)
 from aoe_train.evaluation.score import Gain, UncertainLabels, gain, reliability
 from tests.aoe_train.tiny import save_bert
 from tests.support.shorthand import approx, data_error
@@ -45,13 +51,18 @@ def test_intervals_equal_scipys_and_depend_only_on_the_seed(monkeypatch):
 def test_p_values():
     labels = noisy(300, 1, 0.1)[1]
     good, bad, alike = (
-        correlation(labels / 5 + default_rng(seed).normal(0, noise, 300), labels, "task")
+        correlation(
+            labels / 5 + default_rng(seed).normal(0, noise, 300), labels, "task"
+        )
         for seed, noise in ((1, 0.1), (2, 0.8), (3, 0.1))
     )
     ahead = compare(good, bad, Resampling(999, 0))["spearman"]
-    assert ahead.difference == approx(good.scores()["spearman"] - bad.scores()["spearman"])
+    assert ahead.difference == approx(
+        good.scores()["spearman"] - bad.scores()["spearman"]
+    )
     assert ahead.interval.low > 0
-    assert ahead.p == approx(2 / 1000)  # no resample on the other side: the least that 999 can tell
+    # No resample on the other side: the least that 999 can tell.
+    assert ahead.p == approx(2 / 1000)
     level = compare(good, alike, Resampling(999, 0))["spearman"]
     assert level.p > 0.05
     assert level.interval.low < 0 < level.interval.high
@@ -78,9 +89,13 @@ def some(low, high, reliability=1.0):
 
 def test_the_verdict_follows_from_the_interval():
     assert [
-        some(*ends).word for ends in ((0.004, 0.018), (0.0, 0.01), (-0.01, 0.01), (-0.02, -0.001))
+        some(*ends).word
+        for ends in ((0.004, 0.018), (0.0, 0.01), (-0.01, 0.01), (-0.02, -0.001))
     ] == ["better", "inconclusive", "inconclusive", "worse"]
-    assert str(some(0.004, 0.018)) == "AUC 89.32 -> 90.41 (+1.10 [0.40, 1.80], 1,412 pairs)"
+    assert (
+        str(some(0.004, 0.018))
+        == "AUC 89.32 -> 90.41 (+1.10 [0.40, 1.80], 1,412 pairs)"
+    )
     assert "[0.40, 1.80], corrected for uncertain labels, 1,412 pairs)" in str(
         some(0.004, 0.018, 0.8)
     )
@@ -94,7 +109,11 @@ def test_a_gain_by_hand():
         (HALF, 2 * HALF, "inconclusive", 0),  # ranks all pairs alike
     ):
         found = gain(Binary(after, LABELS), Binary(before, LABELS), HOW)
-        assert (found.word, found.ahead.difference, found.reliability) == (word, difference, 1)
+        assert (found.word, found.ahead.difference, found.reliability) == (
+            word,
+            difference,
+            1,
+        )
         assert found.after == found.before + difference
     scores = np.tile([5.0, 4, 1, 0], 20)
     by_rank = gain(Correlation(RIGHT, scores), Correlation(HALF, scores), HOW)
@@ -163,13 +182,17 @@ def test_gains_of_an_evaluation(tmp_path, capsys):
     assert {"pearson", "spearman", "roc_auc", "best_accuracy"} <= told.keys()
     assert (found.reliability, found.pairs, found.after) == (1, 12, told["roc_auc"])
     judged = [
-        {**row, "judged": "", "votes": [], "probability": 0.1 + 0.8 * row["label"]} for row in rows
+        {**row, "judged": "", "votes": [], "probability": 0.1 + 0.8 * row["label"]}
+        for row in rows
     ]
     doubted = gain_of(judged)
     assert doubted.reliability < 1
     assert (doubted.after, doubted.before) == (found.after, found.before)
     assert gain_of([{**row, "probability": 7.5} for row in judged]).reliability == 1
-    assert gain_of([{**row, "label": 0.5 + row["label"]} for row in rows]).metric == "spearman"
+    assert (
+        gain_of([{**row, "label": 0.5 + row["label"]} for row in rows]).metric
+        == "spearman"
+    )
     assert not compared(rows, resamples=0).gains
 
 
@@ -178,16 +201,20 @@ once = np.ones((1, 4))
 
 def test_reliability_by_hand():
     assert reliability(np.array([1.0, 1, 0, 0]), once) == [1]
-    assert reliability(np.array([0.9, 0.9, 0.1, 0.1]), once) == approx(
-        [0.16 / 0.25]
-    )  # mean square 0.41
-    assert np.isnan(reliability(np.array([0.5] * 4), once)[0])  # judges that tell nothing
+    # Mean square 0.41.
+    assert reliability(np.array([0.9, 0.9, 0.1, 0.1]), once) == approx([0.16 / 0.25])
+    # Judges that tell nothing.
+    assert np.isnan(reliability(np.array([0.5] * 4), once)[0])
     twice = np.array([[2.0, 0, 0, 2]])  # the second and third pair don't stand there
-    assert reliability(np.array([1, 0.5, 0.5, 0.5]), twice) == approx([0.0625 / (0.75 * 0.25)])
+    assert reliability(np.array([1, 0.5, 0.5, 0.5]), twice) == approx(
+        [0.0625 / (0.75 * 0.25)]
+    )
 
 
 def test_corrected_auc_by_hand():
-    judged = UncertainLabels(np.array([0.9, 0.8, 0.2, 0.1]), np.array([0.9, 0.1, 0.9, 0.1]))
+    judged = UncertainLabels(
+        np.array([0.9, 0.8, 0.2, 0.1]), np.array([0.9, 0.1, 0.9, 0.1])
+    )
     # label 1 above label 0, from the top: 0.9 (0.9 + 0.1 + 0.9) + 0.1 (0.1 + 0.9) + 0.9 * 0.9, each pair with
     # itself half: 4 * 0.09 / 2; of 2 * 2
     measured = (1.71 + 0.1 + 0.81 + 0.18) / 4

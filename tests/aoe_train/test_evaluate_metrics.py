@@ -18,9 +18,18 @@ from aoe_train import evaluate
 from aoe_train.evaluation.dev import dev_scores
 from aoe_train.evaluation.pair_metrics import Binary, Thresholds, binary, correlation
 from aoe_train.evaluation.resample import Resampling, intervals
-from aoe_train.evaluation.search_results import RetrievalTask, is_nearer, reciprocal_ranks
+from aoe_train.evaluation.search_results import (
+    RetrievalTask,
+    is_nearer,
+    reciprocal_ranks,
+)
 from aoe_train.evaluation.tasks import TaskVectors
-from aoe_train.model.similarity import all_similarities, comparable, pair_similarities, unit
+from aoe_train.model.similarity import (
+    all_similarities,
+    comparable,
+    pair_similarities,
+    unit,
+)
 from aoe_train.objectives.training_rows import ABSENT, Examples
 from aoe_train.settings.prompt_settings import NamedPrompts
 from aoe_train.settings.train_settings import Similarity
@@ -30,13 +39,16 @@ from tests.support.shorthand import approx, config_error, data_error, parametriz
 BINARY = st.lists(
     # few distinct cosines, so that there are ties; how often each pair stands
     st.tuples(
-        st.integers(-5, 5).map(lambda tenth: tenth / 10), st.integers(0, 1), st.integers(0, 3)
+        st.integers(-5, 5).map(lambda tenth: tenth / 10),
+        st.integers(0, 1),
+        st.integers(0, 3),
     ),
     min_size=2,
     max_size=30,
 ).filter(
     lambda rows: (
-        len({c for c, _, n in rows if n}) > 1 and len({label for _, label, n in rows if n}) > 1
+        len({c for c, _, n in rows if n}) > 1
+        and len({label for _, label, n in rows if n}) > 1
     )
 )
 
@@ -51,7 +63,11 @@ def by_other_folds(cosines, labels):
     order = [*np.flatnonzero(labels == 0), *np.flatnonzero(labels == 1)]
     found = np.zeros((2, len(labels)), int)
     for place, pair in enumerate(order):
-        others = [other for at, other in enumerate(order) if (at - place) % min(10, len(order))]
+        others = [
+            other
+            for at, other in enumerate(order)
+            if (at - place) % min(10, len(order))
+        ]
         chosen = Binary(cosines[others], labels[others].astype(float)).best_thresholds()
         found[:, pair] = [cosines[pair] >= limit for limit in chosen]
     return list(found)
@@ -80,7 +96,9 @@ def test_counts_are_repeated_rows(rows, tenth):
         "best_accuracy": metrics.accuracy_score(y, held_out[1]),
         "pearson": stats.pearsonr(x, y).statistic,
     }
-    assert {name: value for name, (value,) in found.items()} == approx(expected, abs=1e-12)
+    assert {name: value for name, (value,) in found.items()} == approx(
+        expected, abs=1e-12
+    )
     assert [*found] == [*expected]
     scores = Binary(x, y, Binary(x, y).best_thresholds()).scores()
     assert scores["f1"] == approx(best(metrics.f1_score, y, x))
@@ -96,7 +114,8 @@ def test_draws_with_one_label_are_undefined():
     nan = np.nan
     np.testing.assert_equal(found["roc_auc"], [nan, nan, 1])
     np.testing.assert_equal(found["average_precision"], [1, nan, 1])
-    np.testing.assert_equal(found["f1"], [1, nan, 1])  # nothing to find, and nothing found
+    # Nothing to find, and nothing found.
+    np.testing.assert_equal(found["f1"], [1, nan, 1])
     np.testing.assert_equal(found["accuracy"], [1, 1, 1])
     assert bounds["roc_auc"] == (1, 1)
 
@@ -130,7 +149,9 @@ def test_only_correlations_take_other_labels_than_0_and_1():
 
 def test_cosines_in_float64_and_of_zero_vectors():
     vectors = np.array([[3, 4], [4, 3], [0, 0]], np.float32)
-    cosines = pair_similarities(vectors, np.array([[0, 1], [0, 2], [2, 2], [0, 0]]), "cosine")
+    cosines = pair_similarities(
+        vectors, np.array([[0, 1], [0, 2], [2, 2], [0, 0]]), "cosine"
+    )
     assert cosines.dtype == np.float64
     assert cosines == approx([24 / 25, 0, 0, 1], abs=1e-15)
     assert unit(vectors)[0] == approx([0.6, 0.8], abs=1e-15)
@@ -141,7 +162,9 @@ def lengths(texts):
 
 
 def no_number(texts):
-    return np.where([["c" in text] for text in texts], np.float32("nan"), lengths(texts))
+    return np.where(
+        [["c" in text] for text in texts], np.float32("nan"), lengths(texts)
+    )
 
 
 @parametrize(
@@ -183,7 +206,9 @@ def test_similarities_by_each_measure(similarity, expected):
 
 def test_ranks_use_the_similarity():
     triplets = np.array([[0, 1, 2]])
-    assert [is_nearer(POINTS, triplets, how).mean() for how in get_args(Similarity)] == [1, 1, 0, 0]
+    assert [
+        is_nearer(POINTS, triplets, how).mean() for how in get_args(Similarity)
+    ] == [1, 1, 0, 0]
     pairs = np.array([[0, 1], [0, 2], [1, 0]])  # nearest by each is another
     assert reciprocal_ranks(POINTS, pairs, "dot").mean() == approx(1)
     assert reciprocal_ranks(POINTS, pairs, "euclidean").mean() == approx(1)
@@ -196,7 +221,9 @@ def test_ties_are_misses_beside_large_vectors(similarity):
     vectors[2] = vectors[1]
     # The other row is a miss too: from a point its opposite is farther than the origin.
     found = [
-        is_nearer(vectors, np.array([[0, 1, 2], [row, row + 40, row + 80]]), similarity).mean()
+        is_nearer(
+            vectors, np.array([[0, 1, 2], [row, row + 40, row + 80]]), similarity
+        ).mean()
         for row in range(3, 40)
     ]
     assert found == [0.0] * 37
@@ -218,7 +245,9 @@ def dev_metric(encode, rows):
 def examples(kind, rows, labels=None):
     texts = sorted({text for row in rows for text in row})
     numbers = np.array([[texts.index(text) for text in row] for row in rows], np.int64)
-    return Examples(texts, numbers, None if labels is None else np.array(labels, np.float32), kind)
+    return Examples(
+        texts, numbers, None if labels is None else np.array(labels, np.float32), kind
+    )
 
 
 @parametrize(
@@ -250,11 +279,16 @@ def test_triplets_give_the_share_of_correct_rows():
         # as above with a second positive of a, which is nearer to d than e is: e is third
         (["ab", "cd", "de", "ac"], {"mrr": 11 / 18, "recall@1": 1 / 3, "n": 3}),
         # c is 40 from a, and the negative b nearer; d is first of e, whose other negative is not its own
-        (["acb", "eda"], {"mrr": 0.75, "recall@1": 0.5, "triplet_accuracy": 0.5, "n": 2}),
+        (
+            ["acb", "eda"],
+            {"mrr": 0.75, "recall@1": 0.5, "triplet_accuracy": 0.5, "n": 2},
+        ),
     ],
 )
 def test_evaluate_ranks_positives_and_triplets(rows, expected):
-    data = [dict(zip(("anchor", "positive", "negative"), row, strict=False)) for row in rows]
+    data = [
+        dict(zip(("anchor", "positive", "negative"), row, strict=False)) for row in rows
+    ]
     (told,) = evaluate(on_circle, data=data, resamples=0).to_dict().values()
     assert {name: told[name] for name in expected} == approx(expected)
 
@@ -263,7 +297,9 @@ def test_evaluate_ranks_texts_of_one_group():
     groups = {"a": "x", "b": "x", "c": "y", "d": "y", "e": "alone"}
     data = [{"text": text, "intent": group} for text, group in groups.items()]
     columns = {"text": "text", "group": "intent"}
-    (told,) = evaluate(on_circle, data=data, columns=columns, resamples=0).to_dict().values()
+    (told,) = (
+        evaluate(on_circle, data=data, columns=columns, resamples=0).to_dict().values()
+    )
     # first are b of a, a of b, b of c (d is third), c of d
     assert (told["P@1"], told["n"]) == (3 / 4, 4)
     assert told["map@10"] == approx((1 + 1 + 1 / 3 + 1) / 4)
@@ -274,7 +310,9 @@ def test_evaluate_ranks_texts_of_one_group():
 
 
 def test_the_verdict_on_positives_is_by_mrr():
-    pairs = [{"anchor": f"question {n} ?", "positive": f"answer {n} ."} for n in range(60)]
+    pairs = [
+        {"anchor": f"question {n} ?", "positive": f"answer {n} ."} for n in range(60)
+    ]
 
     def encode(texts):
         return np.eye(60, dtype=np.float32)[[int(text.split()[1]) for text in texts]]
@@ -318,7 +356,9 @@ def test_unscorable_data(rows, error, words):
     with pytest.raises(error, match=words):
         dev_metric(on_circle, rows)
     with data_error("contain NaN or infinity"):
-        dev_metric(lambda texts, **_: on_circle(texts) * np.nan, examples("positive", ["ab"]))
+        dev_metric(
+            lambda texts, **_: on_circle(texts) * np.nan, examples("positive", ["ab"])
+        )
 
 
 def slow_mrr(vectors, pairs):
@@ -329,7 +369,9 @@ def slow_mrr(vectors, pairs):
     ranks = []
     for anchor, positive in pairs:
         rivals = {
-            other for other in pairs[:, 1] if other != anchor and (anchor, other) not in known
+            other
+            for other in pairs[:, 1]
+            if other != anchor and (anchor, other) not in known
         }
         limit = cosines[anchor, positive] - 1e-12
         ranks.append(1 + sum(cosines[anchor, other] >= limit for other in rivals))
@@ -348,8 +390,11 @@ def test_mean_reciprocal_rank_equals_a_loop(vectors, pairs):
 
 
 def test_collapsed_vectors_have_the_worst_rank():
-    collapsed = np.linspace(1, 2, 300)[:, None] * np.array([[0.3, 0.1, 0.7]])  # one direction
-    assert reciprocal_ranks(collapsed, np.arange(20).reshape(10, 2)).mean() == approx(0.1)
+    # One direction.
+    collapsed = np.linspace(1, 2, 300)[:, None] * np.array([[0.3, 0.1, 0.7]])
+    assert reciprocal_ranks(collapsed, np.arange(20).reshape(10, 2)).mean() == approx(
+        0.1
+    )
     assert not is_nearer(collapsed, np.arange(18).reshape(6, 3)).any()
 
 
@@ -368,12 +413,17 @@ def flipped(texts, **_):
 )
 def test_a_gain_on_held_out_rows_has_an_interval(kind, labels, rows, count):
     dev = examples(kind, rows * (count // 2), labels and labels * (count // 2))
-    after, before = (dev_scores(encode, {"dev": dev}) for encode in (on_circle, flipped))
+    after, before = (
+        dev_scores(encode, {"dev": dev}) for encode in (on_circle, flipped)
+    )
     found = after.ahead_of(before, seed=1)
     low, high = found["ci95"]
     assert low <= found["difference"] <= high
     assert found["difference"] == approx(after.deciding.value - before.deciding.value)
     assert (found["rows"], found["too_few"]) == (count, kind == "binary")
-    for without in ({"dev": dev, "two": dev}, {"one": examples("triplet", ["abd"] * 1001)}):
+    for without in (
+        {"dev": dev, "two": dev},
+        {"one": examples("triplet", ["abd"] * 1001)},
+    ):
         scores = dev_scores(on_circle, without)  # several dev sets, or many rows
         assert scores.ahead_of(scores, seed=1) is None

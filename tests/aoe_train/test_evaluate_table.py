@@ -20,7 +20,8 @@ class Hits:
         right = np.arange(self.n) < vectors.matrix[0, 0] * self.n
         never = np.full(self.n, np.nan)
         values = {
-            metric: never if metric == "never" else right.astype(float) for metric in self.metrics
+            metric: never if metric == "never" else right.astype(float)
+            for metric in self.metrics
         }
         parts = {
             "first": (tasks.MeanMetrics({"accuracy": values["accuracy"][:10]}), 10),
@@ -98,7 +99,9 @@ def test_tables_and_markdown():
     wide = {"tasks": [Hits("T", metrics=names)], "resamples": 0}
     (many,) = evaluated(**wide).tables()  # one metric per row
     assert many.headings == ("task", "metric", "figure", "n")
-    assert [row[:3] for row in many.rows] == [("T", metric, "75.00") for metric in names]
+    assert [row[:3] for row in many.rows] == [
+        ("T", metric, "75.00") for metric in names
+    ]
     (both,) = evaluated(MINE, OTHER, **wide).tables()
     assert both.headings == ("model", "T, accuracy", "T, a", "T, b")
     (both,) = evaluated(MINE, OTHER, resamples=0).tables()
@@ -121,18 +124,25 @@ def test_markup_in_names_is_not_interpreted():
 
 def test_tables_of_rankings():
     texts = ["apple pie", "apple tart", "plum cake", "plum jam"]
-    pairs = [{"text1": one, "text2": other, "label": 1} for one, other in (texts[:2], texts[2:])]
+    pairs = [
+        {"text1": one, "text2": other, "label": 1}
+        for one, other in (texts[:2], texts[2:])
+    ]
 
     def vectors(asked):
         """The first two are equal."""
-        return np.eye(4, dtype=np.float32)[[max(1, texts.index(text)) for text in asked]]
+        return np.eye(4, dtype=np.float32)[
+            [max(1, texts.index(text)) for text in asked]
+        ]
 
     found = evaluate(vectors, suite="tracker", data=pairs, resamples=100)
     ranked, ahead = found.tables(subsets=True)
     assert ranked.headings[:3] == ("ranked by", "weight", "recall@1")
     whole = [row for row in ranked.rows if not row[0].startswith(" ")]
     names = ["BM25", "TF-IDF", "vectors", "vectors + BM25", "vectors + TF-IDF"]
-    assert [row[:2] for row in whole] == [*zip(names, ["", "", "", "0.65", "0.8"], strict=True)]
+    assert [row[:2] for row in whole] == [
+        *zip(names, ["", "", "", "0.65", "0.8"], strict=True)
+    ]
     assert whole[0][2] == whole[3][2] == "100.00"
     assert ranked.rows[1][0] == "  <128 tokens"
     assert ("vectors + BM25", "BM25") in [row[:2] for row in ahead.rows]
@@ -149,21 +159,32 @@ def test_the_page_plots_gains_and_cosines():
 
     def separates(texts):
         """Vectors that are equal if the first letters are."""
-        return np.array([[text[0] in "aA", text[0] == "B"] for text in texts], np.float32)
+        return np.array(
+            [[text[0] in "aA", text[0] == "B"] for text in texts], np.float32
+        )
 
     def confuses(texts):
-        return np.array([[1, text[0] != "a" and int(text[1:]) % 3] for text in texts], np.float32)
+        return np.array(
+            [[1, text[0] != "a" and int(text[1:]) % 3] for text in texts], np.float32
+        )
 
     confuses.__name__ = "<b>other"
     found = evaluate(separates, data=pairs, against=confuses, resamples=100)
     page = found.to_html()
-    assert re.findall("<h2>(.*?)</h2>", page) == ["Verdict", "Scores", "Gains", "Cosines"]
+    assert re.findall("<h2>(.*?)</h2>", page) == [
+        "Verdict",
+        "Scores",
+        "Gains",
+        "Cosines",
+    ]
     assert "<b>other" not in page
     assert f"<p>{found.verdicts()[0].replace('>', '&gt;')}</p>" in page
     gains = found.scores["separates"]["the list given"].comparisons
     assert gains
     assert all(f"<span>the list given: {metric}</span>" in page for metric in gains)
-    no, yes = (path.split("h1") for path in re.findall(r'd="M0 1(V[^"]+)V1Z"', page)[:2])
+    no, yes = (
+        path.split("h1") for path in re.findall(r'd="M0 1(V[^"]+)V1Z"', page)[:2]
+    )
     assert (no[:2], no[-2]) == (["V0.0000", "V1.0000"], "V1.0000")  # all at cosine 0
     assert (yes[0], yes[-2]) == ("V1.0000", "V0.0000")  # all at cosine 1
     assert page.count("label 1: 20 pairs") == 2

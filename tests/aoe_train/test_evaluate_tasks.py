@@ -33,7 +33,8 @@ from tests.support.shorthand import (
 def letters(texts):
     """Counts of letters: vectors without a model."""
     return np.array(
-        [[text.lower().count(a) for a in f"{ascii_lowercase} "] for text in texts], np.float32
+        [[text.lower().count(a) for a in f"{ascii_lowercase} "] for text in texts],
+        np.float32,
     )
 
 
@@ -50,7 +51,8 @@ def published(tmp_path_factory):
 def by_hand(rows):
     """Spearman and Pearson, computed by scipy."""
     one, other = (
-        letters(rows[name].to_list()).astype(float) for name in ("sentence1", "sentence2")
+        letters(rows[name].to_list()).astype(float)
+        for name in ("sentence1", "sentence2")
     )
     cosines = [1 - distance.cosine(*pair) for pair in zip(one, other, strict=True)]
     return stats.spearmanr(cosines, rows["score"]).statistic, stats.pearsonr(
@@ -62,8 +64,13 @@ def test_a_year_as_a_whole_and_by_subset(published, tmp_path):
     (found,) = evaluate(data_dir=published, tasks=["STS16"]).to_dict().values()
     rows = pl.read_csv(published / "sts/STS16.tsv", separator="\t", quote_char=None)
     assert list(found) == ["spearman", "pearson", "n", "subsets", "overlap"]
-    for figures, part in ((found, rows), (found["subsets"]["news"], rows.filter(subset="news"))):
-        assert (figures["spearman"], figures["pearson"]) == approx(by_hand(part), abs=1e-9)
+    for figures, part in (
+        (found, rows),
+        (found["subsets"]["news"], rows.filter(subset="news")),
+    ):
+        assert (figures["spearman"], figures["pearson"]) == approx(
+            by_hand(part), abs=1e-9
+        )
         assert figures["n"] == part.height
     table = [
         ("x", 4, "rain falls", "rain fell"),
@@ -71,7 +78,9 @@ def test_a_year_as_a_whole_and_by_subset(published, tmp_path):
         ("y", 1, "a", "b"),
         ("y", 2, "a", "a"),
     ]
-    path = write_table(tmp_path / "pairs.tsv", "subset\tscore\tsentence1\tsentence2", table)
+    path = write_table(
+        tmp_path / "pairs.tsv", "subset\tscore\tsentence1\tsentence2", table
+    )
     (found,) = evaluate(data=path).to_dict().values()
     assert found["subsets"]["x"] == {"n": 2}  # constant labels have no correlation
 
@@ -80,13 +89,20 @@ def test_a_year_as_a_whole_and_by_subset(published, tmp_path):
 def test_files_of_the_published_size(published, *, real):
     table = evaluate(data_dir=REAL if real else published)
     (scores,) = table.scores.values()
-    assert ({name: score.result.n for name, score in scores.items()}, table.missing) == (
+    assert (
+        {name: score.result.n for name, score in scores.items()},
+        table.missing,
+    ) == (
         STS_SIZES,
         {},
     )
     for score in scores.values():
-        assert sum(part.n for part in score.result.subsets.values()) in (0, score.result.n)
-    assert scores["STS15"].result.scores["spearman"] > 0.4  # letters alone correlate with meaning
+        assert sum(part.n for part in score.result.subsets.values()) in (
+            0,
+            score.result.n,
+        )
+    # Letters alone correlate with meaning.
+    assert scores["STS15"].result.scores["spearman"] > 0.4
 
 
 def test_missing_tasks_have_a_reason(published, tmp_path, capsys):
@@ -95,8 +111,17 @@ def test_missing_tasks_have_a_reason(published, tmp_path, capsys):
         path = tmp_path / f"stsb/stsb-{split}.tsv"
         path.write_bytes((published / "stsb/stsb-test.tsv").read_bytes())
     table = evaluate(data_dir=tmp_path, progress=True)
-    assert list(table.missing) == ["STS12", "STS13", "STS14", "STS15", "STS16", "SICK-R"]
-    assert f"left out SICK-R: no file {tmp_path / 'sick' / 'sick-test.tsv'}" in stderr(capsys)
+    assert list(table.missing) == [
+        "STS12",
+        "STS13",
+        "STS14",
+        "STS15",
+        "STS16",
+        "SICK-R",
+    ]
+    assert f"left out SICK-R: no file {tmp_path / 'sick' / 'sick-test.tsv'}" in stderr(
+        capsys
+    )
     for options, error, words in (
         ({"data_dir": tmp_path / "sick"}, DataError, "contains none of the tasks"),
         (
@@ -142,7 +167,10 @@ def cosines(rows):
 
 def write(path, rows):
     path.parent.mkdir(parents=True, exist_ok=True)
-    lines = [json.dumps(dict(zip(("text1", "text2", "label"), row, strict=True))) for row in rows]
+    lines = [
+        json.dumps(dict(zip(("text1", "text2", "label"), row, strict=True)))
+        for row in rows
+    ]
     path.write_text("\n".join(lines) + "\n")
 
 
@@ -159,7 +187,9 @@ def dataset(tmp_path):
 
 def scores_of(data, **options):
     (scores,) = evaluate(data=data, suite="binary", **options).to_dict().values()
-    return {name: value for name, value in scores.items() if name not in ("n", "overlap")}
+    return {
+        name: value for name, value in scores.items() if name not in ("n", "overlap")
+    }
 
 
 def test_thresholds_are_chosen_on_validation_and_applied_to_test(dataset):
@@ -168,7 +198,9 @@ def test_thresholds_are_chosen_on_validation_and_applied_to_test(dataset):
     assert found["roc_auc"] == approx(metrics.roc_auc_score(labels, cosines(TEST)))
     for name, score in (("f1", metrics.f1_score), ("accuracy", metrics.accuracy_score)):
         limit = found[f"{name}_threshold"]
-        chosen_on = [score(known, cosines(DEV) >= value) for value in (limit, *cosines(DEV))]
+        chosen_on = [
+            score(known, cosines(DEV) >= value) for value in (limit, *cosines(DEV))
+        ]
         assert chosen_on[0] == max(chosen_on)
         assert found[name] == approx(score(labels, cosines(TEST) >= limit))
     # Parts by length use the thresholds of all pairs; one pair has no metrics.
@@ -179,12 +211,21 @@ def test_thresholds_are_chosen_on_validation_and_applied_to_test(dataset):
         ">=512": 1,
     }
     assert parts["<128"]["f1_threshold"] == found["f1_threshold"]
-    assert parts["<128"]["roc_auc"] == metrics.roc_auc_score([1, 0, 1, 0], cosines(TEST[:4]))
+    assert parts["<128"]["roc_auc"] == metrics.roc_auc_score(
+        [1, 0, 1, 0], cosines(TEST[:4])
+    )
     assert parts[">=512"] == {"n": 1}
 
 
 def test_no_threshold_metrics_without_validation(dataset, capsys):
-    names = ["spearman", "roc_auc", "average_precision", "best_f1", "best_accuracy", "pearson"]
+    names = [
+        "spearman",
+        "roc_auc",
+        "average_precision",
+        "best_f1",
+        "best_accuracy",
+        "pearson",
+    ]
     validation = dataset / "data/validation.jsonl"
     for data, options in ((dataset, {"split": "validation"}), (validation, {})):
         assert [*scores_of(data, **options)][:-1] == names
@@ -218,7 +259,9 @@ def test_splits_of_a_folder(tmp_path, capsys):
             test | 1
             validation | -1
             """):
-        ((_, found),) = evaluate(data=tmp_path, split=name, suite="sts").to_dict().items()
+        ((_, found),) = (
+            evaluate(data=tmp_path, split=name, suite="sts").to_dict().items()
+        )
         assert found["spearman"] == approx(spearman)
 
 
@@ -226,7 +269,9 @@ def test_splits_of_a_folder(tmp_path, capsys):
 def trained(bert, tmp_path_factory):
     """A model that was trained on the texts a, b and c."""
     out = tmp_path_factory.mktemp("trained") / "model"
-    rows = [{"text1": a, "text2": b, "score": 1.0 * (a < b)} for a in "abc" for b in "abc"]
+    rows = [
+        {"text1": a, "text2": b, "score": 1.0 * (a < b)} for a in "abc" for b in "abc"
+    ]
     aoe_train.train(rows, backbone=bert, out=out, epochs=1, preset="cosent")
     return out
 
@@ -242,7 +287,9 @@ def test_overlap_with_training_texts(pairs, expected, is_known, trained, capsys)
     table = aoe_train.evaluate(trained, data=scored(pairs), resamples=0)
     (found,) = table.to_dict().values()
     overlap = found["overlap"]
-    assert [overlap[name] for name in ("texts", "of_texts", "rows", "of_rows")] == expected
+    assert [
+        overlap[name] for name in ("texts", "of_texts", "rows", "of_rows")
+    ] == expected
     told = "trained on 2 of its 4 examples (all their texts) and on 4 of its 7 texts"
     assert (told in stderr(capsys)) == is_known
     assert (f"model was {told}" in table.to_markdown()) == is_known
@@ -252,7 +299,10 @@ def test_overlap_with_training_texts(pairs, expected, is_known, trained, capsys)
 
 
 def scored(pairs):
-    return [{"text1": one, "text2": two, "score": place} for place, (one, two) in enumerate(pairs)]
+    return [
+        {"text1": one, "text2": two, "score": place}
+        for place, (one, two) in enumerate(pairs)
+    ]
 
 
 @table(
@@ -265,7 +315,9 @@ def scored(pairs):
 )
 def test_verdicts_leave_out_trained_rows(pairs, verdict, trained, bert):
     for model, against in ((trained, bert), (bert, trained)):
-        found = aoe_train.evaluate(model, against=against, data=scored(pairs), resamples=100)
+        found = aoe_train.evaluate(
+            model, against=against, data=scored(pairs), resamples=100
+        )
         assert found.verdicts()[0].endswith(verdict)
 
 
@@ -277,10 +329,17 @@ def test_overlap_of_single_inputs(trained):
         texts = "a", ("a", "b"), ("b", "x")
 
         def measure(self, vectors):
-            return aoe_train.tasks.MeanMetrics({"size": np.ones(len(vectors.rows(self.texts)))})
+            return aoe_train.tasks.MeanMetrics(
+                {"size": np.ones(len(vectors.rows(self.texts)))}
+            )
 
     found = aoe_train.evaluate(trained, tasks=[Mine()], resamples=0).to_dict()
-    assert found["mine"]["overlap"] == {"texts": 2, "of_texts": 3, "rows": 2, "of_rows": 3}
+    assert found["mine"]["overlap"] == {
+        "texts": 2,
+        "of_texts": 3,
+        "rows": 2,
+        "of_rows": 3,
+    }
 
 
 DOCUMENTS = 130
@@ -292,7 +351,9 @@ def write_beir(folder, rows, split="test"):
         {"_id": f"d{n}", "title": f"{n}" if n % 2 else "", "text": f"of {n}"}
         for n in range(DOCUMENTS)
     ]
-    queries = [{"_id": "d7" if n == 3 else f"q{n}", "text": f"query {n}"} for n in range(9)]
+    queries = [
+        {"_id": "d7" if n == 3 else f"q{n}", "text": f"query {n}"} for n in range(9)
+    ]
     (folder / "qrels").mkdir(parents=True, exist_ok=True)
     pl.DataFrame(documents).write_ndjson(folder / "corpus.jsonl")
     pl.DataFrame(queries).write_ndjson(folder / "queries.jsonl")
@@ -307,25 +368,34 @@ def encode(texts):
 
 
 def scores(folder, **more):
-    (figures,) = aoe_train.evaluate(encode, data=folder, resamples=0, **more).to_dict().values()
+    (figures,) = (
+        aoe_train.evaluate(encode, data=folder, resamples=0, **more).to_dict().values()
+    )
     return figures
 
 
 def test_metrics_equal_those_of_a_sorted_list(tmp_path):
     random = np.random.default_rng(0)
     gains = {
-        query: {f"d{d}": int(random.integers(4)) for d in random.choice(130, 12, replace=False)}
+        query: {
+            f"d{d}": int(random.integers(4))
+            for d in random.choice(130, 12, replace=False)
+        }
         for query in ("q0", "q1", "q2", "d7", "q4", "q5", "q6", "q7")
     }
     gains["d7"]["d7"] = 0
-    rows = [f"{query}\t{d}\t{gain}" for query, of in gains.items() for d, gain in of.items()]
+    rows = [
+        f"{query}\t{d}\t{gain}" for query, of in gains.items() for d, gain in of.items()
+    ]
     found = scores(write_beir(tmp_path, rows))
     vectors = encode([f"{n} of {n}" if n % 2 else f"of {n}" for n in range(DOCUMENTS)])
     vectors = unit(vectors)
     figures = []
     for query, of in gains.items():
         kept = [n for n in range(DOCUMENTS) if f"d{n}" != query]
-        cosines = vectors[kept] @ encode([f"query {3 if query == 'd7' else query[1:]}"])[0]
+        cosines = (
+            vectors[kept] @ encode([f"query {3 if query == 'd7' else query[1:]}"])[0]
+        )
         gain = np.array([of.get(f"d{n}", 0) for n in kept])
         ranked = gain[np.argsort(-cosines)]
         first = np.flatnonzero(ranked[:10])[:1]
@@ -348,7 +418,9 @@ def test_relevant_documents_are_pairs(tmp_path):
     write_beir(folder, ["d7\td7\t1"], "train")
     subprocess.run(["gzip", folder / "corpus.jsonl"], check=True)
     splits = pairkit.read(folder).splits
-    texts = {split: rows.select("text1", "text2").rows() for split, rows in splits.items()}
+    texts = {
+        split: rows.select("text1", "text2").rows() for split, rows in splits.items()
+    }
     assert texts == {
         "train": [("query 3", "7 of 7")],
         "validation": [("query 0", "5 of 5"), ("query 2", "of 4")],
@@ -369,7 +441,10 @@ def test_a_relevant_document_may_have_the_id_of_its_query(tmp_path, capsys):
     def same(texts):
         return encode(["7 of 7" if text == "query 3" else text for text in texts])
 
-    assert aoe_train.evaluate(same, data=folder, resamples=0).to_dict()["own"]["mrr@10"] == 1
+    assert (
+        aoe_train.evaluate(same, data=folder, resamples=0).to_dict()["own"]["mrr@10"]
+        == 1
+    )
     assert "isn't ranked" not in stderr(capsys)
     aoe_train.evaluate(same, data=write_beir(folder, ["d7\td8\t1"]), resamples=0)
     assert "isn't ranked, as in BEIR: 1" in stderr(capsys)
@@ -379,12 +454,16 @@ def test_a_relevant_document_may_have_the_id_of_its_query(tmp_path, capsys):
 
 def test_ties_count_against_relevant_documents(tmp_path):
     folder = write_beir(tmp_path, ["q0\td5\t1"])
-    found = aoe_train.evaluate(lambda texts: np.ones((len(texts), 2)), data=folder, resamples=0)
+    found = aoe_train.evaluate(
+        lambda texts: np.ones((len(texts), 2)), data=folder, resamples=0
+    )
     assert found.to_dict()[folder.name]["recall@100"] == 0
 
 
 def test_splits_and_unusable_rows(tmp_path, capsys):
-    folder = write_beir(tmp_path, ["q0\td5\t1", "q0\tx\t1", "x\td5\t1", "q1\td1\t0"], "dev")
+    folder = write_beir(
+        tmp_path, ["q0\td5\t1", "q0\tx\t1", "x\td5\t1", "q1\td1\t0"], "dev"
+    )
     aoe_train.evaluate(encode, data=folder, split="validation", resamples=0)
     assert "left out 2 judgements of unknown queries or documents" in stderr(capsys)
     for rows, split, message in values(r"""

@@ -8,7 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aoe_train.data import examples as reading
-from aoe_train.data.examples import distinct, negative_counts, negatives_in_words, read_examples
+from aoe_train.data.examples import (
+    distinct,
+    negative_counts,
+    negatives_in_words,
+    read_examples,
+)
 from aoe_train.objectives.training_rows import ABSENT
 from tests.support.shorthand import config_error, data_error, table
 
@@ -20,7 +25,10 @@ def put(path, text):
 
 def columns_of(examples):
     """The texts of each row without absent negatives."""
-    return [[examples.texts[number] for number in row if number != ABSENT] for row in examples.rows]
+    return [
+        [examples.texts[number] for number in row if number != ABSENT]
+        for row in examples.rows
+    ]
 
 
 @table(
@@ -39,29 +47,45 @@ def test_kinds_of_rows(tmp_path, content, kind, texts, rows):
     assert (examples.rows.tolist(), examples.rows.dtype) == (rows, np.int64)
     assert (examples.labels is None) == (kind not in ("binary", "graded"))
     if kind == "binary":
-        assert (examples.labels.tolist(), examples.labels.dtype) == ([1, 0, 0], np.float32)
+        assert (examples.labels.tolist(), examples.labels.dtype) == (
+            [1, 0, 0],
+            np.float32,
+        )
 
 
 letters = st.sampled_from("abcde")
 
 
-@given(st.lists(st.tuples(letters, letters, st.lists(letters, min_size=1, max_size=4)), min_size=1))
+@given(
+    st.lists(
+        st.tuples(letters, letters, st.lists(letters, min_size=1, max_size=4)),
+        min_size=1,
+    )
+)
 def test_examples_reproduce_the_rows(rows):
     examples = distinct(
         pl.DataFrame(rows, schema=["anchor", "positive", "negatives"], orient="row")
     )
     expected = [[anchor, positive, *negatives] for anchor, positive, negatives in rows]
     assert columns_of(examples) == expected
-    assert examples.texts == list(dict.fromkeys(text for row in expected for text in row))
+    assert examples.texts == list(
+        dict.fromkeys(text for row in expected for text in row)
+    )
     assert examples.rows.shape[1] == max(map(len, expected))
     assert sum(negative_counts(examples).values()) == len(rows)
 
 
 def test_row_with_far_too_many_negatives_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(reading, "_MAX_CELLS", 1000)
-    rows = [{"anchor": f"a{n}", "positive": f"p{n}", "negatives": [f"n{n}"]} for n in range(100)]
+    rows = [
+        {"anchor": f"a{n}", "positive": f"p{n}", "negatives": [f"n{n}"]}
+        for n in range(100)
+    ]
     many = {"anchor": "a", "positive": "p", "negatives": [f"m{n}" for n in range(30)]}
-    path = put(tmp_path / "rows.jsonl", "\n".join(map(json.dumps, [*rows[:7], many, *rows[7:]])))
+    path = put(
+        tmp_path / "rows.jsonl",
+        "\n".join(map(json.dumps, [*rows[:7], many, *rows[7:]])),
+    )
     with data_error(r"rows.jsonl:8: has 30 negatives, the average row 1.3; "):
         read_examples(str(path))
     assert read_examples([many] * 100).rows.shape == (100, 32)
@@ -70,10 +94,17 @@ def test_row_with_far_too_many_negatives_is_refused(tmp_path, monkeypatch):
 def test_different_numbers_of_negatives(tmp_path):
     text = "anchor,positive,negative_1,negative_2\na,b,c,d\ne,f,,g\nh,i,j,\n"
     examples = read_examples(put(tmp_path / "a.csv", text))
-    assert columns_of(examples) == [["a", "b", "c", "d"], ["e", "f", "g"], ["h", "i", "j"]]
+    assert columns_of(examples) == [
+        ["a", "b", "c", "d"],
+        ["e", "f", "g"],
+        ["h", "i", "j"],
+    ]
     assert examples.rows[:, 3].tolist() == [3, ABSENT, ABSENT]
     assert negative_counts(examples) == {"1": 2, "2": 1}
-    assert negatives_in_words({"1": 2, "2": 1}) == "1 to 2 a row; 2 of 3 rows have fewer than 2"
+    assert (
+        negatives_in_words({"1": 2, "2": 1})
+        == "1 to 2 a row; 2 of 3 rows have fewer than 2"
+    )
     assert negatives_in_words({"3": 1_000}) == "3 a row"
     counts = examples.token_counts(np.arange(1, 11), slice(None)).tolist()
     assert counts == [[1, 2, 3, 4], [5, 6, 7, 0], [8, 9, 10, 0]]
@@ -119,7 +150,11 @@ def test_conflicting_labels(tmp_path, conflicts, left):
     )
     lost = 5 - len(left)
     left_out = {"conflicting_labels": lost} if lost else {}
-    assert examples.reading.record() == {"labels": "0 and 1", "conflicts": 2, "left_out": left_out}
+    assert examples.reading.record() == {
+        "labels": "0 and 1",
+        "conflicts": 2,
+        "left_out": left_out,
+    }
     pair = f"such as 'a' and 'b' (1 in {path}:2, 0 in {path}:4)"
     done = f"{lost} rows are left out" if lost else "they are kept"
     assert told == [f"2 pairs have different labels, {pair}; {done}"]
@@ -131,7 +166,8 @@ def test_conflict_error_names_both_rows(tmp_path):
         read_examples(path, conflicts="error")
     with data_error("no row would be left"):
         read_examples(
-            put(tmp_path / "b.csv", "text1,text2,label\na,b,1\nb,a,0\n"), conflicts="drop"
+            put(tmp_path / "b.csv", "text1,text2,label\na,b,1\nb,a,0\n"),
+            conflicts="drop",
         )
     scores = put(
         tmp_path / "c.csv",
@@ -167,13 +203,14 @@ def test_row_numbers_are_those_of_the_file(tmp_path):
     """,
 )
 def test_conflicting_triplets(tmp_path, conflicts, left):
+    # I is the negative of g, and its positive.
     lines = [
         "a,b,c",
         "d,e,d",
         "f,g,g",
         "g,h,i",
         "i,g,x",
-    ]  # i is the negative of g, and its positive
+    ]
     path = put(tmp_path / "a.csv", "\n".join(["anchor,positive,negative", *lines, ""]))
     told = []
     assert rows_of(read_examples(path, conflicts=conflicts, say=told.append)) == left

@@ -11,7 +11,15 @@ import aoe_train
 from aoe_train import train
 from tests.aoe_train.shorthand import aoe
 from tests.aoe_train.test_dense_layers import ROWS
-from tests.aoe_train.tiny import around, card_of, difference, load, probes, read_json, save_bert
+from tests.aoe_train.tiny import (
+    around,
+    card_of,
+    difference,
+    load,
+    probes,
+    read_json,
+    save_bert,
+)
 from tests.support.shorthand import config_error, data_error, parametrize, table
 
 
@@ -21,7 +29,11 @@ def export(model, out, **options):
 
 def adapted(llama, folder):
     """A model folder with adapters that change the vectors."""
-    settings = {"encoder.bidirectional": True, "encoder.pooling": "last", "lora.rank": 4}
+    settings = {
+        "encoder.bidirectional": True,
+        "encoder.pooling": "last",
+        "lora.rank": 4,
+    }
     options = {"prompts": "the {text} in one word:", "lora": True, "settings": settings}
     train(ROWS, backbone=llama, out=folder, preset="cosent", epochs=1, **options)
     weights = load_file(folder / "adapter_model.safetensors")
@@ -59,7 +71,9 @@ def test_half_precision_weights(bert, tmp_path, dtype, within):
     done = export(model, tmp_path / "x", dtype=dtype)
     assert done.difference < 1e-5
     assert 1e-5 < done.rounding < within
-    stored = {weight.dtype for weight in load_file(tmp_path / "x/model.safetensors").values()}
+    stored = {
+        weight.dtype for weight in load_file(tmp_path / "x/model.safetensors").values()
+    }
     assert stored == {{"bf16": torch.bfloat16, "fp16": torch.float16}[dtype]}
 
 
@@ -96,7 +110,9 @@ NAMED = {"query": "the man: ", "passage": "a road "}
     passage | 'a road '
     """,
 )
-def test_plain_encode_of_an_export_uses_the_chosen_prompt(bert, out, tmp_path, default, of_queries):
+def test_plain_encode_of_an_export_uses_the_chosen_prompt(
+    bert, out, tmp_path, default, of_queries
+):
     """Without a choice it uses none, since plain `encode` of queries would get the documents' prompt."""
     load(bert, pooling="avg", prompts=NAMED).save(out)
     (tmp_path / "m/README.md").write_text("# Its card\n")
@@ -104,17 +120,22 @@ def test_plain_encode_of_an_export_uses_the_chosen_prompt(bert, out, tmp_path, d
     theirs = SentenceTransformer(str(tmp_path / "x"))
     assert theirs.default_prompt_name == default
     texts = ["a cat", "the road"]
-    assert difference(theirs.encode(texts), theirs.encode(texts, prompt=of_queries)) < 1e-6
+    assert (
+        difference(theirs.encode(texts), theirs.encode(texts, prompt=of_queries)) < 1e-6
+    )
     assert difference(theirs.encode(texts), load(tmp_path / "x").encode(texts)) < 1e-6
     assert (
         difference(
-            theirs.encode(texts, prompt_name="query"), theirs.encode(texts, prompt="the man: ")
+            theirs.encode(texts, prompt_name="query"),
+            theirs.encode(texts, prompt="the man: "),
         )
         < 1e-6
     )
     card = card_of(tmp_path / "x")
     assert ("The default is `passage`." in card) == (default is not None)
-    with config_error("no prompt 'title'; this model has 'query', 'document', 'passage'"):
+    with config_error(
+        "no prompt 'title'; this model has 'query', 'document', 'passage'"
+    ):
         export(out, tmp_path / "y", default_prompt="title")
 
 
@@ -136,7 +157,9 @@ def test_the_card_has_the_lines_for_langchain_and_llamaindex(
     folder = tmp_path / "m"
     load(bert, pooling="avg", prompts=prompts, default_prompt_name=default).save(folder)
     export(folder, tmp_path / "x")
-    (code,) = re.findall(r"```python\n(HuggingFaceEmb.*?)```", card_of(tmp_path / "x"), re.DOTALL)
+    (code,) = re.findall(
+        r"```python\n(HuggingFaceEmb.*?)```", card_of(tmp_path / "x"), re.DOTALL
+    )
     found = []
     stand_in = {"HuggingFaceEmbeddings": lambda **given: found.append(given)}
     stand_in["HuggingFaceEmbedding"] = lambda *given, **named: found.append(named)
@@ -147,7 +170,10 @@ def test_the_card_has_the_lines_for_langchain_and_llamaindex(
         (chain["encode_kwargs"], document),
         (chain["query_encode_kwargs"], query),
     ):
-        assert difference(theirs.encode(text, **kwargs), theirs.encode(text, prompt=words)) < 1e-6
+        assert (
+            difference(theirs.encode(text, **kwargs), theirs.encode(text, prompt=words))
+            < 1e-6
+        )
     assert index == {"query_instruction": query, "text_instruction": document}
 
 
@@ -184,19 +210,26 @@ def test_weights_are_averaged_with_the_backbones(adapters, llama, out, tmp_path)
     assert "Weights: 0.25 x trained + 0.75 x backbone" in card
     assert "The card of the trained model" not in card
     first, last, mixed = (
-        load_file(at / "model.safetensors") for at in (backbone, trained, tmp_path / "mixed")
+        load_file(at / "model.safetensors")
+        for at in (backbone, trained, tmp_path / "mixed")
     )
     for name, weight in mixed.items():
         torch.testing.assert_close(weight, 0.75 * first[name] + 0.25 * last[name])
 
 
 def test_export_errors(tmp_path):
-    one, wide = save_bert(tmp_path / "one", layers=1), save_bert(tmp_path / "wide", layers=2)
+    one, wide = (
+        save_bert(tmp_path / "one", layers=1),
+        save_bert(tmp_path / "wide", layers=2),
+    )
     mixed = {"interpolate": 0.5}
     for given, words in (
         (mixed, "its run.json doesn't name its backbone; give backbone="),
         ({**mixed, "backbone": wide}, "different names or shapes"),
-        ({"interpolate": 1.5, "backbone": one}, r"interpolate 1\.5: expected a number above 0"),
+        (
+            {"interpolate": 1.5, "backbone": one},
+            r"interpolate 1\.5: expected a number above 0",
+        ),
         ({"backbone": one}, "backbone= without interpolate= has no effect"),
         ({"format": "pickle"}, "expected a format of sentence-transformers, onnx"),
         ({"dtype": "int8"}, "a dtype of fp32, bf16, fp16"),

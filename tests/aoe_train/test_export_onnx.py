@@ -19,7 +19,13 @@ from aoe_train.exporting.export import difference, export, probes
 from aoe_train.exporting.onnx import GRAPHS, Loss, PaddedEncoder, measure, onnx_encoder
 from aoe_train.model.encoder_settings import EncoderSettings
 from tests.aoe_train.tiny import around, card_of, read_json
-from tests.support.shorthand import approx, config_error, data_error, module_fixture, parametrize
+from tests.support.shorthand import (
+    approx,
+    config_error,
+    data_error,
+    module_fixture,
+    parametrize,
+)
 
 POOLINGS = ["cls", "avg", "max", "last", "cls-avg", "weighted-mean"]
 needs_packages = pytest.mark.skipif(
@@ -34,7 +40,9 @@ def load(folder, **settings):
 
 @parametrize("pooling", [*POOLINGS, "first-last-avg"])
 def test_padded_encoder_equals_encoder(llama, pooling):
-    encoder = load(llama, pooling=pooling, max_length=48, normalize=True, bidirectional=True)
+    encoder = load(
+        llama, pooling=pooling, max_length=48, normalize=True, bidirectional=True
+    )
     backbone = load(llama, bidirectional=True, packing=False).model.backbone
     texts = [*probes(48), "a cat . " * 4]
     tokens = encoder.tokenizer(
@@ -69,20 +77,39 @@ def exported(shallow, tmp_path_factory):
 def test_a_graph_and_the_code_in_its_card(exported, monkeypatch):
     encoder, folder = exported
     agrees(folder, encoder)
-    names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
-    assert names >= {"onnx/model.onnx", "config.json", "tokenizer.json", "tokenizer_config.json"}
-    assert names >= {"1_Pooling/config.json", "sentence_bert_config.json", "README.md", "run.json"}
+    names = {
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+    assert names >= {
+        "onnx/model.onnx",
+        "config.json",
+        "tokenizer.json",
+        "tokenizer_config.json",
+    }
+    assert names >= {
+        "1_Pooling/config.json",
+        "sentence_bert_config.json",
+        "README.md",
+        "run.json",
+    }
     assert not any(name.endswith((".safetensors", ".data")) for name in names)
     assert read_json(folder / "run.json")["export"]["format"] == "onnx"
     saved = read_json(folder / "config_sentence_transformers.json")
     assert (saved["prompts"], saved["default_prompt_name"]) == (PROMPTS, "query")
-    encode, card = (onnx_encoder(folder, encoder.settings.named_prompts), card_of(folder))
+    encode, card = (
+        onnx_encoder(folder, encoder.settings.named_prompts),
+        card_of(folder),
+    )
     for name in (None, *PROMPTS):
         expected = encoder.encode(["a cat"], prompt_name=name)
         assert_allclose(encode(["a cat"], prompt_name=name), expected, atol=1e-5)
     assert "| `document` | `a road ` |" in card
     monkeypatch.chdir(folder.parent)
-    assert_allclose(vectors_of_card(card), encoder.encode([FLUTE], prompt=""), atol=1e-5)
+    assert_allclose(
+        vectors_of_card(card), encoder.encode([FLUTE], prompt=""), atol=1e-5
+    )
 
 
 FLUTE = "A man is playing a flute."
@@ -101,7 +128,10 @@ def vectors_of_card(card):
     "backbone, settings",
     [
         ("bert", {"pooling": "first-last-avg", "max_length": 40}),
-        ("llama", {"pooling": "last", **around("the {text} in one word:"), "max_length": 48}),
+        (
+            "llama",
+            {"pooling": "last", **around("the {text} in one word:"), "max_length": 48},
+        ),
         ("llama", {"pooling": "max", "bidirectional": True, "max_length": 48}),
         ("minilm", {}),
     ],
@@ -155,11 +185,12 @@ def test_models_that_can_not_be_graphs(bert, tmp_path, settings, told):
 
 
 VECTORS = {"a": [1.0, 0.0], "bb": [0.0, 1.0], "ccc": [0.8, 0.6]}
+# Cosines with the above: 1, 1, 0.96.
 TURNED = {
     "a": [1.0, 0.0],
     "bb": [0.0, 2.0],
     "ccc": [0.6, 0.8],
-}  # cosines with the above: 1, 1, 0.96
+}
 PAIRS = pl.DataFrame(
     {"text1": ["a", "a", "bb"], "text2": ["bb", "ccc", "ccc"], "label": [0.0, 5.0, 2.5]}
 )
@@ -170,7 +201,9 @@ def encoding(vectors):
 
 
 def task(labels=(0, 5, 2.5)):
-    return PairSource(PAIRS.with_columns(label=pl.Series(labels, dtype=pl.Float64))).task()
+    return PairSource(
+        PAIRS.with_columns(label=pl.Series(labels, dtype=pl.Float64))
+    ).task()
 
 
 def test_loss_by_hand(monkeypatch, tmp_path):
@@ -208,8 +241,12 @@ def test_int8_export(exported, tmp_path, monkeypatch):
         exports, "write_onnx", lambda out, *_: copy(folder, out, dirs_exist_ok=True)
     )
     done = export(encoder, tmp_path / "x", source=tmp_path, form="onnx-int8")
-    assert [path.name for path in (tmp_path / "x/onnx").iterdir()] == ["model_qint8.onnx"]
-    encode = onnx_encoder(tmp_path / "x", encoder.settings.named_prompts, file=GRAPHS["onnx-int8"])
+    assert [path.name for path in (tmp_path / "x/onnx").iterdir()] == [
+        "model_qint8.onnx"
+    ]
+    encode = onnx_encoder(
+        tmp_path / "x", encoder.settings.named_prompts, file=GRAPHS["onnx-int8"]
+    )
     assert 1e-6 < difference(encode(probes(40)), encoder.encode(probes(40))) < 0.3
     assert done.difference < 1e-4
     assert isinstance(done.loss, Loss)

@@ -36,7 +36,9 @@ def test_chunks_name_their_place_and_address(bert, handbook, out):
     assert hit.text == "Dogs > When may they run?\n\nA dog may run in the park."
     assert (hit.key_column, hit.key) == ("place", "rules/dogs.md:5")
     assert index.rows["url"][0] == "https://a.example/?l=3#the-house"
-    assert "rules/dogs.md:5" in aoe(f"search {out} 'dog park' --where file=rules/dogs.md")
+    assert "rules/dogs.md:5" in aoe(
+        f"search {out} 'dog park' --where file=rules/dogs.md"
+    )
 
 
 def test_an_index_follows_its_folder(bert, handbook, tmp_path):
@@ -48,11 +50,16 @@ def test_an_index_follows_its_folder(bert, handbook, tmp_path):
     second = aoe_train.index(handbook, model=bert, out=out)
     assert (second.rows, second.encoded, second.removed, second.missing) == (2, 1, 1, 0)
     assert "earlier texts removed: 1" in second.notes()
-    assert open_index(out, words_only=True).rows["file"].to_list() == ["new.md", "rules/dogs.md"]
+    assert open_index(out, words_only=True).rows["file"].to_list() == [
+        "new.md",
+        "rules/dogs.md",
+    ]
 
 
 def test_no_chunk_is_longer_than_the_model_reads(bert, out, tmp_path):
-    (tmp_path / "a.md").write_text("# Dogs\n\n" + "the dog is running in the city. " * 400)
+    (tmp_path / "a.md").write_text(
+        "# Dogs\n\n" + "the dog is running in the city. " * 400
+    )
     aoe_train.index(tmp_path / "a.md", model=bert, out=out, chunk_tokens=32)
     texts = open_index(out, words_only=True)
     encoder = Encoder.load(bert)

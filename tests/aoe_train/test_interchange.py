@@ -11,7 +11,15 @@ from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 
 from tests.aoe_train.test_model_folder import write_modules
-from tests.aoe_train.tiny import around, difference, edit, load, probes, read_json, save_ran
+from tests.aoe_train.tiny import (
+    around,
+    difference,
+    edit,
+    load,
+    probes,
+    read_json,
+    save_ran,
+)
 from tests.support.shorthand import config_error, data_error, parametrize, raises, table
 
 POOLINGS = ["cls", "avg", "max", "last", "cls-avg", "first-last-avg", "weighted-mean"]
@@ -28,17 +36,23 @@ def agrees(folder, encoder, **options):
     expected = encoder.encode(texts)
     found = SentenceTransformer(str(folder), **options).encode(texts, batch_size=3)
     assert difference(found, expected) < 1e-5
-    assert abs(np.linalg.norm(found, axis=1) - 1).max() < 1e-5 or not encoder.settings.normalize
+    assert (
+        abs(np.linalg.norm(found, axis=1) - 1).max() < 1e-5
+        or not encoder.settings.normalize
+    )
 
 
 @parametrize(
     "backbone, pooling",
-    [("bert", pooling) for pooling in POOLINGS] + [("llama", "last"), ("llama", "cls-avg")],
+    [("bert", pooling) for pooling in POOLINGS]
+    + [("llama", "last"), ("llama", "cls-avg")],
 )
 def test_every_pooling(request, out, backbone, pooling):
     llama = {"bidirectional": True, **around(PROMPT)}
     more = llama if backbone == "llama" else {"normalize": pooling == "avg"}
-    encoder = load(request.getfixturevalue(backbone), pooling=pooling, max_length=48, **more)
+    encoder = load(
+        request.getfixturevalue(backbone), pooling=pooling, max_length=48, **more
+    )
     encoder.save(out)
     agrees(out, encoder)
     if backbone == "llama":  # a long text loses its own end, not the prompt's
@@ -71,7 +85,9 @@ def test_ran_uses_our_module(tmp_path, out, pooling):
 def test_requirements_of_readers(bert, llama, tmp_path):
     def requirements(folder, **settings):
         load(folder, **settings).save(tmp_path / "m")
-        return set(read_json(tmp_path / "m/config_sentence_transformers.json")["requirements"])
+        return set(
+            read_json(tmp_path / "m/config_sentence_transformers.json")["requirements"]
+        )
 
     assert requirements(bert) == set()
     assert requirements(bert, long_text="chunks") == {"aoe-toolkit"}
@@ -81,12 +97,17 @@ def test_requirements_of_readers(bert, llama, tmp_path):
 
 def test_lower_casing_survives_saving(bert, out, tmp_path):
     source = shutil.copytree(bert, tmp_path / "source")
-    normalizer = {**read_json(source / "tokenizer.json")["normalizer"], "lowercase": False}
+    normalizer = {
+        **read_json(source / "tokenizer.json")["normalizer"],
+        "lowercase": False,
+    }
     edit(source / "tokenizer.json", normalizer=normalizer)
     texts = ["A Cat on the ROAD", "a cat on the road"]
     plain = load(source, pooling="cls", max_length=40).encode(texts)
     assert abs(plain[0] - plain[1]).max() > 1e-2  # the tokenizer alone tells them apart
-    write_modules(source, "Transformer", "Pooling", pooling={"pooling_mode_cls_token": True})
+    write_modules(
+        source, "Transformer", "Pooling", pooling={"pooling_mode_cls_token": True}
+    )
     edit(source / "sentence_bert_config.json", max_seq_length=40, do_lower_case=True)
 
     lowered = load(source)
@@ -128,10 +149,18 @@ def agree(ours, model, texts=TEXTS):
     names = [{"prompt_name": name} for name in (None, *model.prompts)]
     for how in (*names, *({"prompt": prompt} for prompt in ("", "a dog. ", "is"))):
         assert (
-            difference(ours.encode(texts, **how), model.encode(texts, **how, batch_size=3)) < 1e-6
+            difference(
+                ours.encode(texts, **how), model.encode(texts, **how, batch_size=3)
+            )
+            < 1e-6
         )
     for how in ({}, names[-1]):
-        assert difference(ours.encode_query(texts, **how), model.encode_query(texts, **how)) < 1e-6
+        assert (
+            difference(
+                ours.encode_query(texts, **how), model.encode_query(texts, **how)
+            )
+            < 1e-6
+        )
     assert difference(ours.encode_document(texts), model.encode_document(texts)) < 1e-6
 
 
@@ -149,11 +178,19 @@ def test_named_prompts_equal_sentence_transformers(
     which, pooling, include_prompt, tmp_path, request
 ):
     options = {"pooling": pooling, "include_prompt": include_prompt}
-    named = {"prompts": NAMED, "default_prompt_name": "title", "similarity_fn_name": "dot"}
-    model = theirs(request.getfixturevalue(which), tmp_path / "theirs", **named, **options)
+    named = {
+        "prompts": NAMED,
+        "default_prompt_name": "title",
+        "similarity_fn_name": "dot",
+    }
+    model = theirs(
+        request.getfixturevalue(which), tmp_path / "theirs", **named, **options
+    )
     # Of an empty text some of their poolings of no token at all make infinity.
     texts = (
-        TEXTS if which == "bert" or include_prompt else [text for text in TEXTS if len(text) > 1]
+        TEXTS
+        if which == "bert" or include_prompt
+        else [text for text in TEXTS if len(text) > 1]
     )
     ours = load(tmp_path / "theirs")
     agree(ours, model, texts)
@@ -168,16 +205,24 @@ def test_named_prompts_equal_sentence_transformers(
 def test_encode_document_uses_the_prompt_passage(bert, out, tmp_path):
     model = theirs(bert, out, prompts={"query": "the man: ", "passage": "a road "})
     (network := tmp_path / "m/0_Transformer").mkdir()  # as before release 2.0
-    for name in ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"):
+    for name in (
+        "config.json",
+        "model.safetensors",
+        "tokenizer.json",
+        "tokenizer_config.json",
+    ):
         (out / name).rename(network / name)
     modules = (tmp_path / "m/modules.json").read_text()
     (tmp_path / "m/modules.json").write_text(
         modules.replace('"path": ""', '"path": "0_Transformer"')
     )
     ours = load(out)
-    expected = model.encode(["a cat"], prompt_name="passage")  # their encode_document overlooks it
+    # Their encode_document overlooks it.
+    expected = model.encode(["a cat"], prompt_name="passage")
     assert difference(ours.encode_document(["a cat"]), expected) < 1e-6
-    assert_array_equal(ours.encode_document("a cat"), ours.encode_document(["a cat"])[0])
+    assert_array_equal(
+        ours.encode_document("a cat"), ours.encode_document(["a cat"])[0]
+    )
     (tmp_path / "m/1_Pooling/config.json").unlink()
     with data_error(r"1_Pooling/config\.json: .* No such file"):
         load(out)

@@ -68,7 +68,9 @@ def test_better_model_is_saved(train_file, bert, out):
     assert not same_weights(out, bert)
     rows = judged_rows(1)
     (again,) = evaluate(out, data=rows, against=bert, resamples=100).gains.values()
-    assert (again.after, again.before) == approx((found.gain.after, found.gain.before), abs=1e-3)
+    assert (again.after, again.before) == approx(
+        (found.gain.after, found.gain.before), abs=1e-3
+    )
     card = card_of(out)
     assert "The weights are the model's." in " ".join(card.split())
     assert "backbone's own weights" not in card
@@ -111,16 +113,22 @@ def test_changed_judged_pairs_are_refused(few, bert, out, tmp_path, capsys):
     rows = judged_rows(1)
     run(few, bert, out, epochs=1, accept_on=rows)
     doubted = [
-        {**row, "judged": "", "votes": [], "probability": 0.1 + 0.8 * row["label"]} for row in rows
+        {**row, "judged": "", "votes": [], "probability": 0.1 + 0.8 * row["label"]}
+        for row in rows
     ]
     for other in (judged_rows(2), doubted):
         with config_error("judged"):
             run(few, bert, out, epochs=1, accept_on=other)
     capsys.readouterr()
     same = run(rows, bert, tmp_path / "n", epochs=0.2, accept_on=rows)
-    assert (same.gain.word, str(same.gain)) == ("not judged", "trained on 120 of 120 rows")
+    assert (same.gain.word, str(same.gain)) == (
+        "not judged",
+        "trained on 120 of 120 rows",
+    )
     assert same.kept == "backbone"
-    assert "warning: the list given: the model is trained on 120 of its 120" in told(capsys)
+    assert "warning: the list given: the model is trained on 120 of its 120" in told(
+        capsys
+    )
 
 
 def told(capsys):
@@ -134,7 +142,9 @@ def test_notes_on_rows_and_missing_comparison(few, bert, out, tmp_path, capsys):
     assert steps.startswith("2 steps over 32 of 96 rows in ")
     assert comparison.startswith("not shown to be better than its backbone; give ")
     judged = run(few, bert, tmp_path / "judged", epochs=0.3, accept_on=judged_rows(1))
-    assert not [note for note in judged.notes() if note.startswith("not shown to be better")]
+    assert not [
+        note for note in judged.notes() if note.startswith("not shown to be better")
+    ]
 
 
 def test_rejected_adapters_are_reset(few, bert, out):

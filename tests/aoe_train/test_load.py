@@ -49,10 +49,18 @@ def pointer(folder):
     "harm, error, message",
     [
         (pickled, ConfigError, "pickle"),
-        (lambda folder: (folder / "model.safetensors").unlink(), ConfigError, "no weights"),
+        (
+            lambda folder: (folder / "model.safetensors").unlink(),
+            ConfigError,
+            "no weights",
+        ),
         (cut_in_half, DataError, "not loadable"),
         (pointer, DataError, "run `git lfs pull`"),
-        (lambda folder: (folder / "tokenizer.json").unlink(), DataError, "has no tokenizer"),
+        (
+            lambda folder: (folder / "tokenizer.json").unlink(),
+            DataError,
+            "has no tokenizer",
+        ),
     ],
 )
 def test_damaged_folders_are_refused(copy, harm, error, message):
@@ -94,7 +102,8 @@ OWN = {"AutoConfig": "own.OwnConfig", "AutoModel": "own.FunctionEmbedder"}
 def own(copy, monkeypatch):
     """A folder with its own Python code."""
     monkeypatch.setattr(
-        "transformers.dynamic_module_utils.HF_MODULES_CACHE", str(copy.parent / "modules")
+        "transformers.dynamic_module_utils.HF_MODULES_CACHE",
+        str(copy.parent / "modules"),
     )
     monkeypatch.syspath_prepend(copy.parent / "modules")
     (copy / "own.py").write_text(CODE)

@@ -30,7 +30,10 @@ from tests.support.shorthand import (
 
 def negatives(rows):
     names = [name for name in rows.columns if name.startswith("negative_")]
-    return [[text for text in row if text is not None] for row in rows.select(names).iter_rows()]
+    return [
+        [text for text in row if text is not None]
+        for row in rows.select(names).iter_rows()
+    ]
 
 
 SHIPS = pl.DataFrame(
@@ -53,7 +56,9 @@ def test_the_nearest_by_words_that_are_no_positives():
         ("the red boat sinks", "boat of red goes down", "the red car"),
     ]
     assert found.statistics["dropped_rows"] == {"not_positive": 1}
-    data = pl.DataFrame({"text1": ["red boat"] * 2, "text2": ["ship", "red car"], "label": [1, 0]})
+    data = pl.DataFrame(
+        {"text1": ["red boat"] * 2, "text2": ["ship", "red car"], "label": [1, 0]}
+    )
     assert mine(data).statistics["splits"]["train"]["labelled_negatives"] == 1
 
 
@@ -78,7 +83,10 @@ class Given(Encoder):
 
     def encode(self, texts, **_):
         first = np.array([self.cosines.get(text, 1) for text in texts], np.float32)
-        return np.pad(np.stack([first, np.sqrt(1 - first**2)], axis=1), ((0, 0), (0, self.dim - 2)))
+        return np.pad(
+            np.stack([first, np.sqrt(1 - first**2)], axis=1),
+            ((0, 0), (0, self.dim - 2)),
+        )
 
 
 def test_two_rankings_alternate(bert):
@@ -98,11 +106,17 @@ def test_two_rankings_alternate(bert):
     False | {'y', 'z', 'w'}
     """,
 )
-def test_near_duplicates_positives_and_clusters_are_excluded(bert, transitive, expected):
+def test_near_duplicates_positives_and_clusters_are_excluded(
+    bert, transitive, expected
+):
     rows = [("a b c d e f g", "x", ""), ("x", "y", "c"), ("z", "v", "c")]
-    data = pl.DataFrame(rows, ["text1", "text2", "cluster"], orient="row").with_columns(label=1)
+    data = pl.DataFrame(rows, ["text1", "text2", "cluster"], orient="row").with_columns(
+        label=1
+    )
     corpus = ["A b c d  e f g!", *"xyzw"]
-    found = mine(data, corpus=corpus, model=Given(bert, {}), transitive=transitive).splits["train"]
+    found = mine(
+        data, corpus=corpus, model=Given(bert, {}), transitive=transitive
+    ).splits["train"]
     assert {*negatives(found)[0]} == expected
 
 
@@ -132,7 +146,9 @@ def test_clusters_are_kept_apart_and_the_estimate_counts_what_they_save():
 
 
 _TEXT = st.lists(st.sampled_from(WORDS[:12]), min_size=1, max_size=4).map(" ".join)
-_ROWS = st.lists(st.tuples(_TEXT, _TEXT, st.sampled_from([1, 1, 0])), min_size=3, max_size=25)
+_ROWS = st.lists(
+    st.tuples(_TEXT, _TEXT, st.sampled_from([1, 1, 0])), min_size=3, max_size=25
+)
 
 
 @settings(max_examples=20)
@@ -167,7 +183,10 @@ def test_splits_share_no_text_also_with_a_corpus():
     test = pl.DataFrame({"anchor": texts[80:90], "positive": texts[90:100]})
     corpus = [*texts[100:], *train["positive"]]
     found = mine({"train": train, "test": test}, corpus=corpus, num_negatives=3)
-    used = {name: {*chain(*rows.iter_rows())} - {None} for name, rows in found.splits.items()}
+    used = {
+        name: {*chain(*rows.iter_rows())} - {None}
+        for name, rows in found.splits.items()
+    }
     assert not used["train"] & used["test"]
     assert used["test"] & {*corpus}
     assert not used["test"] & {*texts[:80]}
@@ -182,7 +201,9 @@ def tuples(seed, rows):
 @parametrize("by", ["model", "both"])
 def test_anchors_are_queries_and_candidates_documents(bert, by):
     encoder = load(bert, prompts={"query": "the man is", "document": "a red boat"})
-    found = mine(tuples(2, 12), model=encoder, by=by, num_negatives=2, scores=True).splits["train"]
+    found = mine(
+        tuples(2, 12), model=encoder, by=by, num_negatives=2, scores=True
+    ).splits["train"]
     for row, texts in zip(found.iter_rows(named=True), negatives(found), strict=True):
         vectors = encoder.encode_document([row["positive"], *texts], normalize=True)
         cosines = vectors @ encoder.encode_query(row["anchor"], normalize=True)
@@ -197,7 +218,9 @@ def write_tuples(folder):
 
 
 @parametrize("kept", [True, False])
-def test_a_run_that_was_stopped_goes_on_with_its_vectors(bert, out, tmp_path, monkeypatch, kept):
+def test_a_run_that_was_stopped_goes_on_with_its_vectors(
+    bert, out, tmp_path, monkeypatch, kept
+):
     data = write_tuples(tmp_path / "data")
 
     def stop(*_, **__):
@@ -217,7 +240,9 @@ def test_a_run_that_was_stopped_goes_on_with_its_vectors(bert, out, tmp_path, mo
     assert mine(data, model=encoder, out=out, **work).splits["train"].equals(whole)
     assert not out.with_name("m.work").exists()
     if kept:  # also for a run with other rules
-        other = mine(data, model=encoder, out=tmp_path / "other", rank_range=(5, 40), **work)
+        other = mine(
+            data, model=encoder, out=tmp_path / "other", rank_range=(5, 40), **work
+        )
         assert not other.splits["train"].equals(whole)
 
 
@@ -252,7 +277,10 @@ def test_the_command_makes_a_dataset_that_training_reads(bert, out, tmp_path):
     data = write_tuples(tmp_path / "data")
     command = f"mine --data {data} --model {bert} --out {out} --num-negatives"
     printed = json.loads(aoe(f"{command} 3 --json --quiet"))
-    rows = {path.name.split("-")[0]: pl.read_parquet(path) for path in out.rglob("*.parquet")}
+    rows = {
+        path.name.split("-")[0]: pl.read_parquet(path)
+        for path in out.rglob("*.parquet")
+    }
     assert rows.keys() == {"train", "test"}
     columns = ["negative_1", "negative_2", "negative_3"]
     assert rows["train"].columns == ["anchor", "positive", *columns]
@@ -271,11 +299,15 @@ def test_the_command_makes_a_dataset_that_training_reads(bert, out, tmp_path):
         aoe(f"{command} 2")
 
 
-def test_random_negatives_are_of_the_range_and_the_seed_and_a_finished_run_returns_them(out):
+def test_random_negatives_are_of_the_range_and_the_seed_and_a_finished_run_returns_them(
+    out,
+):
     source = {"train": tuples(0, 40), "test": tuples(1, 40)}
 
     def found(**how):
-        return mine(source, rank_range=(3, 12), scores=True, candidates="all", **how).splits
+        return mine(
+            source, rank_range=(3, 12), scores=True, candidates="all", **how
+        ).splits
 
     how = {"num_negatives": 2, "sampling": "random"}
     once, again, anew = (

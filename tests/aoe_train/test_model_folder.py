@@ -58,13 +58,19 @@ def test_accepted_configurations(copy):
         copy / "config.json",
         quantization_config={"quant_method": "bitsandbytes", "load_in_4bit": True},
     )
-    refused(
-        lambda: Encoder.load(copy), DataError, "bitsandbytes"
-    )  # by transformers, as it isn't installed
+    # By transformers, as it isn't installed.
+    refused(lambda: Encoder.load(copy), DataError, "bitsandbytes")
 
 
 @parametrize(
-    "name", ["config.json", "tokenizer.json", "tokenizer_config.json", "aoe.json", "modules.json"]
+    "name",
+    [
+        "config.json",
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "aoe.json",
+        "modules.json",
+    ],
 )
 @parametrize("content", [b"[" * 200_000, b"{", b"\xff", b"[]", b"1" * 5000])
 def test_hostile_json(copy, name, content):
@@ -107,7 +113,8 @@ def test_a_tokenizer_rule_that_takes_too_long(copy):
     refused(lambda: encoder.encode(["a" * 40 + "!"]), DataError, "tokenizer failed on")
     merged = {"vocab": {"a": 0, "b": 1, "ab": 2}, "merges": [["a", "b"]]}
     edit(
-        copy / "tokenizer.json", model={"type": "BPE", "continuing_subword_prefix": "###", **merged}
+        copy / "tokenizer.json",
+        model={"type": "BPE", "continuing_subword_prefix": "###", **merged},
     )
     refused(lambda: Encoder.load(copy), DataError, "tokenizer failed on its own rules")
 
@@ -117,7 +124,10 @@ def test_a_tokenizer_rule_that_takes_too_long(copy):
 
 def write_modules(folder, *kinds, pooling=None):
     """Write modules.json, with the transformer in the folder itself."""
-    types = [kind if "." in kind else f"sentence_transformers.models.{kind}" for kind in kinds]
+    types = [
+        kind if "." in kind else f"sentence_transformers.models.{kind}"
+        for kind in kinds
+    ]
     listed = [
         {"idx": n, "name": str(n), "path": f"{n}_m" if n else "", "type": kind}
         for n, kind in enumerate(types)
@@ -126,7 +136,10 @@ def write_modules(folder, *kinds, pooling=None):
     for entry in listed[1:]:
         edit(folder / str(entry["path"]) / "config.json")
     if len(kinds) > 1:
-        edit(folder / "1_m" / "config.json", **pooling or {"pooling_mode_mean_tokens": True})
+        edit(
+            folder / "1_m" / "config.json",
+            **pooling or {"pooling_mode_mean_tokens": True},
+        )
     return folder
 
 
@@ -145,7 +158,11 @@ def test_a_router_of_release_5_is_not_opened(copy, tmp_path):
     (copy / "2_m" / "evil.pkl").write_bytes(pickle.dumps(Bomb(tmp_path / "ran")))
     told = {"types": {"evil.pkl": "pickle.load"}, "structure": {"query": ["evil.pkl"]}}
     edit(copy / "2_m" / "router_config.json", **told)
-    refused(lambda: Encoder.load(copy), ConfigError, "use sentence-transformers for .*Router")
+    refused(
+        lambda: Encoder.load(copy),
+        ConfigError,
+        "use sentence-transformers for .*Router",
+    )
     assert not (tmp_path / "ran").exists()
 
 
@@ -239,8 +256,14 @@ def test_hash_files_that_are_pickles_or_too_large(copy, tmp_path):
 
 def test_pickled_training_states_are_refused(bert, tmp_path, kill_at):
     def train():
-        options = {"epochs": 3, "batch_size": 2, "settings": {"log.checkpoint_steps": 1}}
-        return aoe_train.train(ROWS, backbone=bert, out=tmp_path / "m", preset="cosent", **options)
+        options = {
+            "epochs": 3,
+            "batch_size": 2,
+            "settings": {"log.checkpoint_steps": 1},
+        }
+        return aoe_train.train(
+            ROWS, backbone=bert, out=tmp_path / "m", preset="cosent", **options
+        )
 
     kill_at(2)
     with raises(Killed):
@@ -297,12 +320,22 @@ def saved(shallow, tmp_path_factory):
 def test_mutated_values_are_refused_in_one_line(saved, number, seed):
     theirs, ours = saved
     names = [*map(str, theirs.rglob("*.json")), str(ours / "aoe.json")]
-    read = [path for path in sorted(names) if not path.endswith(("/config.json", "tokenizer.json"))]
-    path = Path([*read, theirs / "1_Pooling/config.json", theirs / "dense_1/config.json"][number])
+    read = [
+        path
+        for path in sorted(names)
+        if not path.endswith(("/config.json", "tokenizer.json"))
+    ]
+    path = Path(
+        [*read, theirs / "1_Pooling/config.json", theirs / "dense_1/config.json"][
+            number
+        ]
+    )
     before = path.read_text()
     path.write_text(json.dumps(mutated(json.loads(before), random.Random(seed))))
     told = refusal_of(
-        lambda: Encoder.load(ours if path.name == "aoe.json" else theirs, inference_only=True)
+        lambda: Encoder.load(
+            ours if path.name == "aoe.json" else theirs, inference_only=True
+        )
     )
     path.write_text(before)
     assert ("\n" in told, len(told) < 2000) == (False, True)

@@ -7,7 +7,12 @@ from numpy.random import default_rng
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from aoe_train.data.examples import read_examples
-from aoe_train.data.neighbourhoods import MAX_TEXTS, NeighbourBatches, draw_texts, neighbour_teacher
+from aoe_train.data.neighbourhoods import (
+    MAX_TEXTS,
+    NeighbourBatches,
+    draw_texts,
+    neighbour_teacher,
+)
 from aoe_train.settings.run_settings import TeacherSettings
 from tests.aoe_train.test_train_texts import TEXTS
 from tests.aoe_train.tiny import WORDS
@@ -44,13 +49,17 @@ def dense_teacher(texts, vectors, smoothing, neighbours, weight):
 )
 def test_the_teacher_equals_its_formulas(seed, smoothing, neighbours, weight):
     vectors = default_rng(seed).normal(size=(len(TEXTS), 6))
-    given = TeacherSettings(smoothing=smoothing, neighbours=neighbours, lexical_weight=weight)
+    given = TeacherSettings(
+        smoothing=smoothing, neighbours=neighbours, lexical_weight=weight
+    )
     teacher = neighbour_teacher(TEXTS, vectors.astype(np.float32), given)
     expected, nearest = dense_teacher(TEXTS, vectors, smoothing, neighbours, weight)
     rows = default_rng(seed).permutation(len(TEXTS))[:12]
     found = teacher.of_rows(rows).numpy()
     assert (found[:, 0] == found[:, 1]).all()
-    np.testing.assert_allclose(found[:, 0] @ found[:, 0].T, expected[np.ix_(rows, rows)], atol=2e-5)
+    np.testing.assert_allclose(
+        found[:, 0] @ found[:, 0].T, expected[np.ix_(rows, rows)], atol=2e-5
+    )
     assert (teacher.nearest == nearest).mean() > 0.99  # but for ties in float32
 
 
@@ -71,7 +80,9 @@ def test_words_of_chinese_texts_count():
     """Without a blank between words, two of four characters in common are a similarity."""
     texts = ["无法保存文件", "文件保存失败", "天气很好", "打开编辑器"]
     given = TeacherSettings(smoothing=0, lexical_weight=0.5)
-    rows = neighbour_teacher(texts, np.eye(4, dtype=np.float32), given).of_rows(np.arange(4))[:, 0]
+    rows = neighbour_teacher(texts, np.eye(4, dtype=np.float32), given).of_rows(
+        np.arange(4)
+    )[:, 0]
     similarity = (rows @ rows.T).numpy()
     assert similarity[0, 1] > similarity[0, 2] + 0.1
     assert similarity[0, 2] == approx(similarity[0, 3], abs=1e-6)
@@ -106,7 +117,9 @@ def test_batches_are_seeds_with_neighbours(size, batch_size, seed):
 
 def test_near_duplicates_are_left_out_and_counted():
     long = " ".join(WORDS[:12])
-    examples = draw_texts(read_examples([long, *TEXTS, long + " today", TEXTS[0]]), seed=1)
+    examples = draw_texts(
+        read_examples([long, *TEXTS, long + " today", TEXTS[0]]), seed=1
+    )
     assert list(examples.texts) == [long, *TEXTS]
     assert examples.reading.record()["left_out"] == {"near_duplicate": 1}
     assert (examples.rows[:, 0] == np.arange(len(examples))).all()

@@ -52,7 +52,9 @@ BACKBONES = {
             min_window_size=2,
         )
     ),
-    "llama": lambda: LlamaModel(LlamaConfig(vocab_size=90, **SIZES, num_key_value_heads=2)),
+    "llama": lambda: LlamaModel(
+        LlamaConfig(vocab_size=90, **SIZES, num_key_value_heads=2)
+    ),
 }
 
 
@@ -63,8 +65,12 @@ def model(backbone="bert", pooling="avg", preset="angle", **more):
 def pair_model(backbone, pooling, preset, **more):
     register()
     use_fast_layers(backbone)
-    settings = TrainSettings.model_validate({"preset": preset, "objective": {"dims": [32, 8]}})
-    objective = make_objective(settings.objective, dim=32, kind="pair", label_range=(0, 1))
+    settings = TrainSettings.model_validate(
+        {"preset": preset, "objective": {"dims": [32, 8]}}
+    )
+    objective = make_objective(
+        settings.objective, dim=32, kind="pair", label_range=(0, 1)
+    )
     return PairModel(TextModel(backbone, pooling, packed=True), objective, **more)
 
 
@@ -142,12 +148,18 @@ def test_guides_and_teachers(columns, projection):
         symmetric=True,
     )
     teachers = TeacherInfo(
-        guide=True, teacher_dim=40, sample=TeacherSample(torch.randn(50, 32), torch.randn(50, 40))
+        guide=True,
+        teacher_dim=40,
+        sample=TeacherSample(torch.randn(50, 32), torch.randn(50, 40)),
     )
     kind = "triplet" if columns > 2 else "positive"
     trained = model()
-    trained.objective = make_objective(settings, dim=32, kind=kind, teachers=teachers).to(META)
-    told = {name: torch.empty(8, columns, 40, device=META) for name in ("guide", "teacher")}
+    trained.objective = make_objective(
+        settings, dim=32, kind=kind, teachers=teachers
+    ).to(META)
+    told = {
+        name: torch.empty(8, columns, 40, device=META) for name in ("guide", "teacher")
+    }
     step(trained, [3, 5, 9], columns, labels=None, **told)
 
 
@@ -183,9 +195,8 @@ def attended(query, key, value, bounds, longest, scaling, _dropout, causal, wind
     q, k, v = (part.transpose(0, 1) for part in (query, key, value))
     attend = torch.nn.functional.scaled_dot_product_attention
     out = attend(q, k, v, attn_mask=seen, scale=scaling, enable_gqa=True)
-    return (
-        out.transpose(0, 1) + query.new_zeros(longest).sum()
-    )  # the kernel is told how long the longest is
+    # The kernel is told how long the longest is.
+    return out.transpose(0, 1) + query.new_zeros(longest).sum()
 
 
 def test_with_flash_attention_a_backbone_is_one_graph(shallow, monkeypatch):
@@ -216,7 +227,8 @@ def frames(folder, *, autocast=False):
         with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
             losses = [each(**given)["loss"] for each in (compiled, model)]
         gradients = [
-            torch.autograd.grad(loss, backbone.get_input_embeddings().weight) for loss in losses
+            torch.autograd.grad(loss, backbone.get_input_embeddings().weight)
+            for loss in losses
         ]
         assert_close(losses[0], losses[1])
         assert_close(gradients[0], gradients[1])

@@ -16,7 +16,11 @@ from aoe_train.objectives.labelled_pairs import TINY, BatchTeachers, cosine, uni
 from aoe_train.objectives.objective import Objective
 from aoe_train.objectives.objective_checks import TeacherInfo
 from aoe_train.objectives.objective_settings import Taus
-from aoe_train.objectives.ranking_losses import angle_reference, ranking_loss, softmax_loss
+from aoe_train.objectives.ranking_losses import (
+    angle_reference,
+    ranking_loss,
+    softmax_loss,
+)
 from aoe_train.objectives.training_rows import ABSENT
 from tests.aoe_train.test_objectives_mix import only
 from tests.aoe_train.tiny import seeded
@@ -37,7 +41,9 @@ def draw(seed, rows=6, dim=5, distinct=7):
 
 def plain(anchors, candidates, numbers, positive, tau, usable, duplicates="exclude"):
     """The loss in plain loops; `numbers` are the (anchor, candidate) texts of each row."""
-    together = {frozenset(pair) for pair, good in zip(numbers, positive, strict=True) if good}
+    together = {
+        frozenset(pair) for pair, good in zip(numbers, positive, strict=True) if good
+    }
     losses = []
     for i, anchor in enumerate(anchors):
         if not positive[i]:
@@ -68,10 +74,15 @@ def plain(anchors, candidates, numbers, positive, tau, usable, duplicates="exclu
     """,
 )
 def test_false_negatives_by_hand(texts, positive, expected):
-    numbers = [[ABSENT if text == "-" else int(text) for text in pair] for pair in texts.split()]
+    numbers = [
+        [ABSENT if text == "-" else int(text) for text in pair]
+        for pair in texts.split()
+    ]
     is_positive = torch.tensor([label == "1" for label in positive.split()])
     found = false_negatives(torch.tensor(numbers), is_positive)
-    assert ["".join(str(int(each)) for each in row) for row in found] == expected.split()
+    assert [
+        "".join(str(int(each)) for each in row) for row in found
+    ] == expected.split()
 
 
 @quick
@@ -91,7 +102,9 @@ def test_loss_equals_plain_loops(seed, tau):
     for duplicates in ("positive", "negative"):
         for usable, hard_negatives in ((everyone, True), (flags, False)):
             expected = plain(a, b, numbers, flags, tau, usable, duplicates)
-            found = contrastive_loss(*batch, hard_negatives=hard_negatives, duplicates=duplicates)
+            found = contrastive_loss(
+                *batch, hard_negatives=hard_negatives, duplicates=duplicates
+            )
             assert found.item() == approx(expected)
 
 
@@ -139,7 +152,8 @@ def drawn(seed, negatives, rows=6):
 @given(
     seed=st.integers(0, 10**6),
     negatives=st.integers(0, 3),
-    margin=st.sampled_from([0.0, 0.1, 0.5]),  # below 0 theirs can filter the positive itself
+    # Below 0 theirs can filter the positive itself.
+    margin=st.sampled_from([0.0, 0.1, 0.5]),
     strategy=st.sampled_from(["absolute", "relative"]),
     anchors=st.booleans(),
     positives=st.booleans(),
@@ -158,7 +172,11 @@ def test_value_and_gradient_equal_sentence_transformers(
     )
     peer.temperature, peer.margin, peer.margin_strategy = 0.07, margin, strategy
     peer.contrast_anchors, peer.contrast_positives = anchors, positives
-    peer.gather_across_devices, peer.show_progress_bar, peer.mini_batch_size = False, False, 4
+    peer.gather_across_devices, peer.show_progress_bar, peer.mini_batch_size = (
+        False,
+        False,
+        4,
+    )
     columns = [[column] for column in vectors.unbind(1)]
     expected = peer.calculate_loss(columns, [[column] for column in guide.unbind(1)])
     wanted = only(
@@ -201,7 +219,10 @@ scales = st.sampled_from([0.5, 1.0, 20.0, 100.0])
 def ranking_plain(scores, labels, scale, margin=0.0):
     """All B^2 differences at once."""
     apart = margin * (labels[:, None] - labels[None, :])
-    terms = scale * (scores[None, :] - scores[:, None] + apart)[labels[:, None] > labels[None, :]]
+    terms = (
+        scale
+        * (scores[None, :] - scores[:, None] + apart)[labels[:, None] > labels[None, :]]
+    )
     return torch.cat([terms.new_zeros(1), terms]).logsumexp(0)
 
 
@@ -229,7 +250,9 @@ def value_and_gradient(loss, scores, labels, scale, *margin):
 def test_equals_plain_form(seed, size, levels, scale, margin):
     scores, labels = draw_scores(seed, size, levels)
     value, gradient = value_and_gradient(ranking_loss, scores, labels, scale, margin)
-    plain_value, plain_gradient = value_and_gradient(ranking_plain, scores, labels, scale, margin)
+    plain_value, plain_gradient = value_and_gradient(
+        ranking_plain, scores, labels, scale, margin
+    )
     assert_close(value, plain_value, rtol=1e-12 if margin == 0 else 1e-9, atol=1e-12)
     assert_close(gradient, plain_gradient, rtol=1e-9, atol=1e-11)
 
@@ -238,8 +261,12 @@ def test_equals_plain_form(seed, size, levels, scale, margin):
 @given(seeds, st.integers(2, 512), st.sampled_from([2, 6, 1000]))
 def test_float32_is_accurate(seed, size, levels):
     scores, labels = draw_scores(seed, size, levels)
-    exact_value, exact_gradient = value_and_gradient(ranking_plain, scores, labels, 20.0)
-    value, gradient = value_and_gradient(ranking_loss, scores.float(), labels.float(), 20.0)
+    exact_value, exact_gradient = value_and_gradient(
+        ranking_plain, scores, labels, 20.0
+    )
+    value, gradient = value_and_gradient(
+        ranking_loss, scores.float(), labels.float(), 20.0
+    )
     assert_close(value.double(), exact_value, rtol=2e-6, atol=1e-5)
     assert_close(gradient.double(), exact_gradient, rtol=1e-4, atol=1e-5)
 
@@ -288,11 +315,15 @@ def test_unit_keeps_tiny_vectors():
 @given(seeds)
 def test_softmax_against_loops(seed):
     rng = np.random.default_rng(seed)
-    u, v, weight, bias = (rng.normal(size=shape) for shape in ((5, 3), (5, 3), (2, 9), 2))
+    u, v, weight, bias = (
+        rng.normal(size=shape) for shape in ((5, 3), (5, 3), (2, 9), 2)
+    )
     labels, losses = rng.integers(2, size=5), []
     for x, y, label in zip(u, v, labels, strict=True):
         features = [*x, *y, *abs(x - y)]
-        scores = [sum(w * f for w, f in zip(row, features, strict=True)) for row in weight] + bias
+        scores = [
+            sum(w * f for w, f in zip(row, features, strict=True)) for row in weight
+        ] + bias
         losses.append(math.log(sum(math.exp(s - scores[label]) for s in scores)))
     loss = softmax_loss(*map(torch.from_numpy, (u, v, labels, weight, bias)))
     assert loss.item() == approx(np.mean(losses))

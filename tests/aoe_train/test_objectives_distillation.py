@@ -28,18 +28,26 @@ TEACHER = TeacherInfo(teacher_dim=3)
 def drawn(seed, columns, dim=3, rows=5):
     """Vectors of the model, of the teacher (size 3), and numbers of distinct texts."""
     generator = seeded(seed)
-    own = torch.randn(rows, columns, dim, generator=generator, dtype=torch.float64).requires_grad_()
+    own = torch.randn(
+        rows, columns, dim, generator=generator, dtype=torch.float64
+    ).requires_grad_()
     teacher = torch.randn(rows, columns, 3, generator=generator, dtype=torch.float64)
     return own, teacher, torch.arange(rows * columns).view(rows, columns)
 
 
-def loss_of(part, kind, own, texts, teachers=TEACHER, *, teacher=None, scores=None, **more):
+def loss_of(
+    part, kind, own, texts, teachers=TEACHER, *, teacher=None, scores=None, **more
+):
     objective = Objective(
-        only(part, **more), dim=own.shape[-1], kind=kind, label_range=(0.0, 1.0), teachers=teachers
+        only(part, **more),
+        dim=own.shape[-1],
+        kind=kind,
+        label_range=(0.0, 1.0),
+        teachers=teachers,
     )
-    return objective.double()(own, None, texts, BatchTeachers(teacher=teacher, scores=scores))[
-        "loss"
-    ]
+    return objective.double()(
+        own, None, texts, BatchTeachers(teacher=teacher, scores=scores)
+    )["loss"]
 
 
 def equal_with_gradient(found, expected, own):
@@ -54,12 +62,13 @@ def test_scores_of_all_pairs_by_hand():
     """Model's cosines [[1, 0], [0, 1]], teacher's [[0.6, 0.8], [1, 0]]."""
     own = torch.stack([torch.eye(2), torch.eye(2)], dim=1)
     teacher = torch.tensor([[[1.0, 0], [0.6, 0.8]], [[0.6, 0.8], [0.8, 0.6]]])
+    # The second row's first text is the first row's second.
     for texts, squares in (
         ([[0, 1], [2, 3]], [0.4, 0.8, 1, 1 - 0.96]),
         (
             [[0, 1], [1, 3]],
             [0.4, 0.8, 1 - 0.96],
-        ),  # the second row's first text is the first row's second
+        ),
     ):
         found = loss_of(
             "score_distill",
@@ -79,36 +88,56 @@ def test_margin_mse_equals_sentence_transformers(seed, negatives, dot):
     own, teacher, texts = drawn(seed, 2 + negatives)
     score = util.pairwise_dot_score if dot else util.pairwise_cos_sim
     labels = torch.stack(
-        [score(teacher[:, 0], teacher[:, column]) for column in range(1, 2 + negatives)], 1
+        [
+            score(teacher[:, 0], teacher[:, column])
+            for column in range(1, 2 + negatives)
+        ],
+        1,
     )
     peer = theirs.MarginMSELoss(None, similarity_fct=score)
     expected = peer.compute_loss_from_embeddings(list(own.unbind(1)), labels)
-    whole, brought = TeacherInfo(teacher_dim=3, dot=dot), TeacherInfo(scores=True, dot=dot)
-    for teachers, advice in ((whole, {"teacher": teacher}), (brought, {"scores": labels})):
+    whole, brought = (
+        TeacherInfo(teacher_dim=3, dot=dot),
+        TeacherInfo(scores=True, dot=dot),
+    )
+    for teachers, advice in (
+        (whole, {"teacher": teacher}),
+        (brought, {"scores": labels}),
+    ):
         found = loss_of("margin_mse", "triplet", own, texts, teachers, **advice)
         equal_with_gradient(found, expected, own)
 
 
 @quick
 @given(
-    seed=st.integers(0, 10**6), columns=st.integers(2, 4), form=st.sampled_from(["cosine", "mse"])
+    seed=st.integers(0, 10**6),
+    columns=st.integers(2, 4),
+    form=st.sampled_from(["cosine", "mse"]),
 )
 def test_embed_distill_equals_sentence_transformers(seed, columns, form):
     own, teacher, texts = drawn(seed, columns)
     peer = theirs.EmbedDistillLoss(None, distance_metric=form)
-    expected = peer.compute_loss_from_embeddings(list(own.unbind(1)), list(teacher.unbind(1)))
-    found = loss_of("embed_distill", "triplet", own, texts, teacher=teacher, embed_form=form)
+    expected = peer.compute_loss_from_embeddings(
+        list(own.unbind(1)), list(teacher.unbind(1))
+    )
+    found = loss_of(
+        "embed_distill", "triplet", own, texts, teacher=teacher, embed_form=form
+    )
     equal_with_gradient(found, expected, own)
 
 
 def test_learned_map_equals_sentence_transformers_and_is_trained():
     own, teacher, texts = drawn(1, 2, dim=5)
-    objective = Objective(only("embed_distill"), dim=5, kind="positive", teachers=TEACHER).double()
+    objective = Objective(
+        only("embed_distill"), dim=5, kind="positive", teachers=TEACHER
+    ).double()
     (weight,) = objective.parameters()
     peer = theirs.EmbedDistillLoss(None)
     peer.projection = torch.nn.Linear(5, 3, bias=False).double()
     peer.projection.weight.data.copy_(weight)
-    expected = peer.compute_loss_from_embeddings(list(own.unbind(1)), list(teacher.unbind(1)))
+    expected = peer.compute_loss_from_embeddings(
+        list(own.unbind(1)), list(teacher.unbind(1))
+    )
     found = objective(own, None, texts, BatchTeachers(teacher=teacher))["loss"]
     equal_with_gradient(found, expected, own)
     objective(own, None, texts, BatchTeachers(teacher=teacher))["loss"].backward()
@@ -117,14 +146,19 @@ def test_learned_map_equals_sentence_transformers_and_is_trained():
 
 def test_learned_map_starts_at_least_squares():
     generator = seeded(0)
-    own, there = torch.randn(400, 6, generator=generator), torch.randn(3, 6, generator=generator)
+    own, there = (
+        torch.randn(400, 6, generator=generator),
+        torch.randn(3, 6, generator=generator),
+    )
     found = least_squares(TeacherSample(own, own @ there.T), 6)
     assert_close(found, there, rtol=0, atol=0.01)
     objective = Objective(
         only("embed_distill"),
         dim=4,
         kind="positive",
-        teachers=TeacherInfo(teacher_dim=3, sample=TeacherSample(own, own[:, :4] @ there[:, :4].T)),
+        teachers=TeacherInfo(
+            teacher_dim=3, sample=TeacherSample(own, own[:, :4] @ there[:, :4].T)
+        ),
     )
     (weight,) = objective.parameters()
     assert_close(weight.detach(), there[:, :4], rtol=0, atol=0.01)
@@ -132,10 +166,13 @@ def test_learned_map_starts_at_least_squares():
 
 def test_principal_axes_preserve_dot_products():
     generator = seeded(0)
-    flat = torch.randn(50, 2, generator=generator) @ torch.randn(2, 6, generator=generator)
+    flat = torch.randn(50, 2, generator=generator) @ torch.randn(
+        2, 6, generator=generator
+    )
     axes = principal_axes(flat)
     assert_close(axes.T @ axes, torch.eye(6), rtol=0, atol=1e-5)
-    turned = flat @ axes[:, :2]  # two numbers hold all dot products of what lies in a plane
+    # Two numbers hold all dot products of what lies in a plane.
+    turned = flat @ axes[:, :2]
     assert_close(turned @ turned.T, flat @ flat.T, rtol=0, atol=1e-4)
     assert (turned.square().sum(0).diff() < 0).all()
     assert_close(principal_axes(flat.flip(0))[:, :2], axes[:, :2], rtol=0, atol=1e-4)
@@ -146,22 +183,26 @@ def test_principal_projection_has_no_weights():
     sample = TeacherSample(torch.zeros(10, 2), teacher.flatten(0, 1).float())
     teachers = TeacherInfo(teacher_dim=3, sample=sample)
     objective = Objective(
-        only("embed_distill", projection="principal"), dim=2, kind="positive", teachers=teachers
+        only("embed_distill", projection="principal"),
+        dim=2,
+        kind="positive",
+        teachers=teachers,
     )
     assert not list(objective.parameters())
     own = teacher @ principal_axes(sample.teacher).double()[:, :2]
-    assert objective(own, None, texts, BatchTeachers(teacher=teacher))["loss"] == approx(
-        0, abs=1e-6
-    )
+    assert objective(own, None, texts, BatchTeachers(teacher=teacher))[
+        "loss"
+    ] == approx(0, abs=1e-6)
 
 
 def test_each_size_has_its_own_map_to_the_full_teacher():
     own, teacher, texts = drawn(3, 2, dim=3)
     settings = only("embed_distill", dims=(3, 2))
-    objective = make_objective(settings, dim=3, kind="positive", teachers=TEACHER).double()
-    assert [tuple(weight.shape) for weight in objective.parameters()] == [
-        (3, 2)
-    ]  # none at the full size
+    objective = make_objective(
+        settings, dim=3, kind="positive", teachers=TEACHER
+    ).double()
+    # None at the full size.
+    assert [tuple(weight.shape) for weight in objective.parameters()] == [(3, 2)]
     found = objective(own, None, texts, BatchTeachers(teacher=teacher))
     assert_close(found["loss"], found["loss_3"] + found["loss_2"])
 
@@ -177,7 +218,9 @@ def test_absent_negatives_do_not_count(seed, form):
         vectors[0, 3] = math.nan
     for part in ("margin_mse", "embed_distill", "score_distill"):
         plain = loss_of(part, "triplet", own, texts, teacher=teacher, score_form=form)
-        broken = loss_of(part, "triplet", spoilt[0], texts, teacher=spoilt[1], score_form=form)
+        broken = loss_of(
+            part, "triplet", spoilt[0], texts, teacher=spoilt[1], score_form=form
+        )
         assert plain.isfinite()
         if part != "score_distill" or form == "mse":  # NaN among scores has no rank
             assert_close(broken, plain)
@@ -186,19 +229,25 @@ def test_absent_negatives_do_not_count(seed, form):
 def test_missing_scores_do_not_count():
     own, _, texts = drawn(4, 3)
     scores, teachers = torch.rand(5, 2, dtype=torch.float64), TeacherInfo(scores=True)
-    without = loss_of("margin_mse", "triplet", own[1:], texts[1:], teachers, scores=scores[1:])
+    without = loss_of(
+        "margin_mse", "triplet", own[1:], texts[1:], teachers, scores=scores[1:]
+    )
     scores[0, 0] = math.nan  # the first row's positive: none of its margins is known
     found = loss_of("margin_mse", "triplet", own, texts, teachers, scores=scores)
     assert_close(found, without)
 
 
 @quick
-@given(seed=st.integers(0, 10**6), kind=st.sampled_from(["single", "positive", "triplet"]))
+@given(
+    seed=st.integers(0, 10**6), kind=st.sampled_from(["single", "positive", "triplet"])
+)
 def test_divergence_equals_torchs_own(seed, kind):
     """Row by row with `torch.nn.functional.kl_div`, leaving out a text's similarity to itself."""
     own, teacher, texts = drawn(seed, 3 if kind == "triplet" else 2)
     if kind == "single":
-        own, teacher, texts = (each[:, :1].expand_as(each) for each in (own, teacher, texts))
+        own, teacher, texts = (
+            each[:, :1].expand_as(each) for each in (own, teacher, texts)
+        )
     found = loss_of("score_distill", kind, own, texts, teacher=teacher, score_form="kl")
     unit, rows = torch.nn.functional.normalize, []
     for anchor in range(len(own)):
@@ -206,13 +255,18 @@ def test_divergence_equals_torchs_own(seed, kind):
                   if kind != "single" or row != anchor]  # fmt: skip
         logits = [
             torch.stack(
-                [unit(side[anchor, 0], dim=0) @ unit(side[place], dim=0) for place in others]
+                [
+                    unit(side[anchor, 0], dim=0) @ unit(side[place], dim=0)
+                    for place in others
+                ]
             )
             / 0.05
             for side in (own, teacher)
         ]
         ours, theirs = (each.log_softmax(0) for each in logits)
-        rows.append(torch.nn.functional.kl_div(ours, theirs, log_target=True, reduction="sum"))
+        rows.append(
+            torch.nn.functional.kl_div(ours, theirs, log_target=True, reduction="sum")
+        )
     equal_with_gradient(found, torch.stack(rows).mean(), own)
 
 
@@ -224,10 +278,16 @@ def test_divergence_needs_vectors():
 
 def test_ranking_by_teacher_equals_ranking_by_labels():
     own, _, texts = drawn(5, 2)
-    scores, how = torch.rand(5, 1, dtype=torch.float64), {"tau": Taus(score_distill=0.1)}
+    scores, how = (
+        torch.rand(5, 1, dtype=torch.float64),
+        {"tau": Taus(score_distill=0.1)},
+    )
     found = loss_of("score_distill", "positive", own, texts, TeacherInfo(scores=True), scores=scores,
                     score_form="ranking", **how)  # fmt: skip
     graded = Objective(
-        only("cosent", tau=Taus(cosent=0.1)), dim=3, kind="graded", label_range=(0.0, 1.0)
+        only("cosent", tau=Taus(cosent=0.1)),
+        dim=3,
+        kind="graded",
+        label_range=(0.0, 1.0),
     )
     assert_close(found, graded(own, scores[:, 0], texts)["loss"])

@@ -6,12 +6,24 @@ import re
 import pytest
 import torch
 
-from aoe_train.objectives.losses import AngleLoss, AoELoss, ContrastiveLoss, CoSENTLoss, _Loss
+from aoe_train.objectives.losses import (
+    AngleLoss,
+    AoELoss,
+    ContrastiveLoss,
+    CoSENTLoss,
+    _Loss,
+)
 from aoe_train.objectives.objective_settings import PRESETS
 from tests.aoe_train.test_objectives_contrastive import plain, ranking_plain
 from tests.aoe_train.tiny import load, save_bert
 from tests.docs.blocks import ROOT
-from tests.support.shorthand import approx, config_error, data_error, module_fixture, parametrize
+from tests.support.shorthand import (
+    approx,
+    config_error,
+    data_error,
+    module_fixture,
+    parametrize,
+)
 
 st = pytest.importorskip("sentence_transformers")
 
@@ -41,12 +53,16 @@ def contrastive(model, columns, positive):
     """InfoNCE in plain loops."""
     anchors, *others = columns
     numbers = [
-        (anchor, other) for texts in others for anchor, other in zip(anchors, texts, strict=True)
+        (anchor, other)
+        for texts in others
+        for anchor, other in zip(anchors, texts, strict=True)
     ]
     candidates = model.encode([other for _, other in numbers])
     negatives = [False] * (len(numbers) - len(anchors))
     usable = [True] * len(numbers)
-    return plain(model.encode(anchors), candidates, numbers, positive + negatives, 0.05, usable)
+    return plain(
+        model.encode(anchors), candidates, numbers, positive + negatives, 0.05, usable
+    )
 
 
 COLUMNS = (FIRST, SECOND)
@@ -82,11 +98,15 @@ def test_ranking_losses_equal_sentence_transformers(ours, theirs, model):
 def test_contrastive_loss_equals_plain_loops(columns, labels, model):
     positive = [True] * 4 if labels is None else (labels >= 0.8).tolist()
     expected = contrastive(model, columns, positive)
-    assert loss_of(ContrastiveLoss(model), columns, labels) == approx(expected, abs=1e-5)
+    assert loss_of(ContrastiveLoss(model), columns, labels) == approx(
+        expected, abs=1e-5
+    )
     parts = loss_of(AngleLoss(model), columns, labels), expected
     assert loss_of(AoELoss(model), columns, labels) == approx(sum(parts), abs=1e-5)
     weighted = AoELoss(model, angle_weight=0.5, contrastive_weight=3)
-    assert loss_of(weighted, columns, labels) == approx(0.5 * parts[0] + 3 * parts[1], abs=1e-4)
+    assert loss_of(weighted, columns, labels) == approx(
+        0.5 * parts[0] + 3 * parts[1], abs=1e-4
+    )
 
 
 def test_equal_texts_are_recognised_in_spite_of_padding(model):
@@ -106,13 +126,18 @@ def test_equal_texts_are_recognised_in_spite_of_padding(model):
 
 def test_texts_without_padded_tokens_count_as_different(model):
     """Such as those of a static model: a repeated text is a negative then."""
-    static = st.sentence_transformer.modules.StaticEmbedding(model.tokenizer, embedding_dim=8)
+    static = st.sentence_transformer.modules.StaticEmbedding(
+        model.tokenizer, embedding_dim=8
+    )
     bag = st.SentenceTransformer(modules=[static])
     one, other = (
-        bag.encode(texts, normalize_embeddings=True, convert_to_tensor=True) for texts in COLUMNS
+        bag.encode(texts, normalize_embeddings=True, convert_to_tensor=True)
+        for texts in COLUMNS
     )
     expected = torch.nn.functional.cross_entropy(20 * one @ other.T, torch.arange(4))
-    assert loss_of(ContrastiveLoss(bag), COLUMNS, None) == approx(float(expected), abs=1e-5)
+    assert loss_of(ContrastiveLoss(bag), COLUMNS, None) == approx(
+        float(expected), abs=1e-5
+    )
 
 
 @parametrize("kind", [AoELoss, AngleLoss, CoSENTLoss, ContrastiveLoss])
@@ -120,9 +145,13 @@ def test_options_are_in_the_card_and_weights_are_trained(kind, model):
     loss = kind(model)
     loss([model.preprocess(texts) for texts in COLUMNS], LABELS).backward()
     assert any(
-        weight.grad is not None and weight.grad.abs().sum() > 0 for weight in model.parameters()
+        weight.grad is not None and weight.grad.abs().sum() > 0
+        for weight in model.parameters()
     )
-    assert {*loss.get_config_dict()} == {*inspect.signature(kind).parameters} - {"model", "guide"}
+    assert {*loss.get_config_dict()} == {*inspect.signature(kind).parameters} - {
+        "model",
+        "guide",
+    }
     assert loss.citation.strip().startswith("@")
 
 
@@ -181,7 +210,8 @@ def test_sentence_transformers_trainer(columns, seen, model, tmp_path):
     )
     assert trainer.train().training_loss > 0
     assert any(
-        not torch.equal(old, new) for old, new in zip(before, model.parameters(), strict=True)
+        not torch.equal(old, new)
+        for old, new in zip(before, model.parameters(), strict=True)
     )
     assert shapes == [seen] * 3
 
@@ -204,7 +234,11 @@ def test_guide_equals_gist_loss(columns, length, model, guide_folder):
         model, guide, temperature=0.05, margin=0.01
     )
     ours = ContrastiveLoss(
-        model, guide=guide, guide_margin=0.01, contrast_anchors=True, contrast_positives=True
+        model,
+        guide=guide,
+        guide_margin=0.01,
+        contrast_anchors=True,
+        contrast_positives=True,
     )
     without = ContrastiveLoss(model, contrast_anchors=True, contrast_positives=True)
     texts = (ANCHORS, POSITIVES, NEGATIVES[0])[:columns]
@@ -246,12 +280,18 @@ def settings_on_the_page(name):
         "GISTEmbedLoss",
     ],
 )
-def test_settings_on_the_page_equal_sentence_transformers_defaults(name, model, guide_folder):
+def test_settings_on_the_page_equal_sentence_transformers_defaults(
+    name, model, guide_folder
+):
     guided = name == "GISTEmbedLoss"
     guide = st.SentenceTransformer(str(guide_folder)).eval() if guided else None
     ours = _Loss(model, {}, guide, **settings_on_the_page(name))
-    theirs = getattr(st.sentence_transformer.losses, name)(model, *([guide] if guided else []))
+    theirs = getattr(st.sentence_transformer.losses, name)(
+        model, *([guide] if guided else [])
+    )
     is_labelled = name not in ("MultipleNegativesRankingLoss", "GISTEmbedLoss")
     labels = torch.tensor([1.0, 0.0, 0.3]) if is_labelled else None
-    found, expected = (loss_of(loss, (ANCHORS, POSITIVES), labels) for loss in (ours, theirs))
+    found, expected = (
+        loss_of(loss, (ANCHORS, POSITIVES), labels) for loss in (ours, theirs)
+    )
     assert found == approx(expected, abs=1e-5)

@@ -42,7 +42,9 @@ class Sum(nn.Module):
 def test_layers_by_hand():
     """Sums 2 and 6 of layers 1 and 4, and 10 of the last: 10 + (2 / (1 + 0) + 6 / (1 + ln 4)) / 2."""
     vectors = torch.tensor([1.0, 3, 5]).view(1, 1, 3, 1).expand(1, 2, 3, 1)
-    found = LayerwiseObjective(Sum(), ObjectiveSettings(), [1, 4])(vectors, None, torch.zeros(1, 2))
+    found = LayerwiseObjective(Sum(), ObjectiveSettings(), [1, 4])(
+        vectors, None, torch.zeros(1, 2)
+    )
     assert found["loss"].item() == approx(10 + (2 + 6 / (1 + math.log(4))) / 2)
     told = {name: value.item() for name, value in found.items() if name != "loss"}
     assert told == {"part": 10, "layer_1": 2, "layer_4": 6}
@@ -57,7 +59,9 @@ def test_layers_by_hand():
     ],
 )
 def test_weights(given, weights):
-    assert layer_weights(ObjectiveSettings(layer_weights=given), [2, 3]) == approx(weights)
+    assert layer_weights(ObjectiveSettings(layer_weights=given), [2, 3]) == approx(
+        weights
+    )
     with config_error("found 1 for the layers 2, 3"):
         LayerwiseObjective(Sum(), ObjectiveSettings(layer_weights=(1.0,)), [2, 3])
 
@@ -80,12 +84,16 @@ def test_layers_equal_sentence_transformers(dims, align, tmp_path, monkeypatch):
     from sentence_transformers.sentence_transformer.modules import Pooling
 
     source = save_bert(tmp_path / "bert", layers=3, dropout=0)
-    theirs = SentenceTransformer(modules=[Transformer(str(source)), Pooling(32, "mean")])
+    theirs = SentenceTransformer(
+        modules=[Transformer(str(source)), Pooling(32, "mean")]
+    )
     inner = losses.CoSENTLoss(theirs, scale=20.0)
     options = {"kl_div_weight": align, "kl_temperature": 0.3, "layer_weighting": "log"}
     loss = losses.AdaptiveLayerLoss(theirs, inner, **options)
     if dims:
-        loss = losses.Matryoshka2dLoss(theirs, inner, [*dims], n_dims_per_step=-1, **options)
+        loss = losses.Matryoshka2dLoss(
+            theirs, inner, [*dims], n_dims_per_step=-1, **options
+        )
     monkeypatch.setattr(random, "sample", lambda *_: [2])  # the layer that they draw
     columns = [theirs.preprocess([row[column] for row in TEXTS]) for column in (0, 1)]
     expected = loss(columns, torch.tensor(LABELS))
@@ -100,11 +108,17 @@ def test_layers_equal_sentence_transformers(dims, align, tmp_path, monkeypatch):
         layer_weights=(1 / (1 + math.log(3)),),  # they count the embeddings as a layer
         align=align,
     )
-    objective = make_objective(settings, dim=32, kind="graded", label_range=(0, 1), layers=(2,))
+    objective = make_objective(
+        settings, dim=32, kind="graded", label_range=(0, 1), layers=(2,)
+    )
     store = ours.tokens([text for row in TEXTS for text in row])
     batch = store.batch(np.arange(6))
-    vectors = ours.model(batch["input_ids"], batch["lengths"], batch["pieces"], layers=(2,))
-    found = objective(vectors.view(3, 2, 2, 32), torch.tensor(LABELS), torch.arange(6).view(3, 2))
+    vectors = ours.model(
+        batch["input_ids"], batch["lengths"], batch["pieces"], layers=(2,)
+    )
+    found = objective(
+        vectors.view(3, 2, 2, 32), torch.tensor(LABELS), torch.arange(6).view(3, 2)
+    )
     found["loss"].backward()
     assert found["loss"].item() == approx(expected.item(), rel=1e-5)
     models = (ours.model.backbone, theirs[0].auto_model)
@@ -140,11 +154,18 @@ def test_cosines_by_hand():
     apart = [[1.0, 0, 0, 0], [0, 1, 0, 0]]
     settings = wanted(tau=Taus(cosent=1), dims=(4, 2), dim_weights=(1.0, 3.0))
     found = make_objective(settings, dim=4, kind="binary")(
-        torch.tensor([alike, apart]), torch.tensor([1.0, 0.0]), torch.tensor([[0, 1], [2, 3]])
+        torch.tensor([alike, apart]),
+        torch.tensor([1.0, 0.0]),
+        torch.tensor([[0, 1], [2, 3]]),
     )
     whole, cut = math.log(1 + 1), math.log(1 + math.exp(-1))
     assert {name: value.item() for name, value in found.items()} == approx(
-        {"loss": whole + 3 * cut, "cosent": whole + 3 * cut, "loss_4": whole, "loss_2": cut}
+        {
+            "loss": whole + 3 * cut,
+            "cosent": whole + 3 * cut,
+            "loss_4": whole,
+            "loss_2": cut,
+        }
     )
 
 
@@ -155,9 +176,9 @@ def test_sum_of_objectives_of_truncated_vectors(preset, kind, seed):
     vectors, labels, texts = draw(seed, kind)
     how = {"kind": kind, "label_range": (0, 5)}
     torch.manual_seed(0)
-    found = make_objective(wanted(preset, dims=(6, 2), dim_weights=(1.0, 0.5)), dim=6, **how)(
-        vectors, labels, texts
-    )
+    found = make_objective(
+        wanted(preset, dims=(6, 2), dim_weights=(1.0, 0.5)), dim=6, **how
+    )(vectors, labels, texts)
     torch.manual_seed(0)
     whole, cut = (
         Objective(wanted(preset), dim=size, **how)(vectors[..., :size], labels, texts)
@@ -190,10 +211,16 @@ def test_custom_loss_gets_truncated_vectors():
 
 def test_each_size_has_its_own_weights():
     objective = make_objective(wanted("sbert", dims=(6, 2)), dim=6, kind="binary")
-    sizes = {weight.shape[-1] for name, weight in objective.named_parameters() if "weight" in name}
+    sizes = {
+        weight.shape[-1]
+        for name, weight in objective.named_parameters()
+        if "weight" in name
+    }
     assert sizes == {3 * 2, 3 * 6}
     assert type(make_objective(wanted(), dim=6, kind="binary")) is Objective
-    own = make_objective(wanted(), dim=6, kind="binary", custom_loss=lambda *_: torch.zeros(1))
+    own = make_objective(
+        wanted(), dim=6, kind="binary", custom_loss=lambda *_: torch.zeros(1)
+    )
     assert type(own) is CustomObjective
 
 
@@ -208,4 +235,5 @@ def test_each_size_has_its_own_weights():
 def test_invalid_dims_are_refused(preset, dims, message):
     with config_error(message):
         make_objective(wanted(preset, dims=dims), dim=6, kind="binary")
-    make_objective(wanted("cosent", dims=(6, 3)), dim=6, kind="binary")  # which needs no halves
+    # Which needs no halves.
+    make_objective(wanted("cosent", dims=(6, 3)), dim=6, kind="binary")

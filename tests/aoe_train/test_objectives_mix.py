@@ -68,10 +68,14 @@ BY_HAND = {
 def test_every_part_by_hand(part):
     taus = {part: 1.0} if PARTS[part].tau else {}
     teachers = TeacherInfo(teacher_dim=2) if part in TAUGHT else NO_TEACHERS
-    loss = Objective(only(part, tau=Taus(**taus)), dim=2, kind="triplet", teachers=teachers)
+    loss = Objective(
+        only(part, tau=Taus(**taus)), dim=2, kind="triplet", teachers=teachers
+    )
     for weight in loss.parameters():
         weight.data.zero_()
-    found = loss(TRIPLET, None, torch.tensor([[0, 1, 2]]), BatchTeachers(teacher=TAUGHT_TRIPLET))
+    found = loss(
+        TRIPLET, None, torch.tensor([[0, 1, 2]]), BatchTeachers(teacher=TAUGHT_TRIPLET)
+    )
     assert found["loss"].item() == found[part].item() == approx(BY_HAND[part])
 
 
@@ -135,11 +139,16 @@ def test_a_guide_of_single_texts_needs_a_margin(kind, margin, message):
 )
 def test_positive_threshold(given, kind, labels, expected):
     with refusal(expected if isinstance(expected, str) else None):
-        assert positive_threshold(only("in_batch", positive_from=given), kind, labels) == expected
+        assert (
+            positive_threshold(only("in_batch", positive_from=given), kind, labels)
+            == expected
+        )
 
 
 COLUMNS = {"binary": 2, "graded": 2, "positive": 2, "triplet": 3, "single": 2}
-EVERYTHING = [(preset, kind) for preset in PRESETS for kind in ("binary", "graded", "triplet")]
+EVERYTHING = [
+    (preset, kind) for preset in PRESETS for kind in ("binary", "graded", "triplet")
+]
 EVERYTHING += [("simcse", kind) for kind in ("positive", "single")]
 quick = settings(max_examples=25)
 seeds = st.integers(0, 10**6)
@@ -148,10 +157,14 @@ seeds = st.integers(0, 10**6)
 def draw(seed, kind, rows=6, dim=6, distinct=9, columns=None):
     """Vectors, labels and numbers of a batch with repeated texts."""
     generator = seeded(seed)
-    texts = torch.randint(distinct, (rows, columns or COLUMNS[kind]), generator=generator)
+    texts = torch.randint(
+        distinct, (rows, columns or COLUMNS[kind]), generator=generator
+    )
     if kind == "single":
         texts = texts[:, :1].expand(-1, 2)
-    vectors = torch.randn(distinct, dim, generator=generator, dtype=torch.float64)[texts]
+    vectors = torch.randn(distinct, dim, generator=generator, dtype=torch.float64)[
+        texts
+    ]
     labels = {"binary": torch.arange(rows) % 2, "graded": torch.arange(rows)}.get(kind)
     return vectors, None if labels is None else labels.float(), texts
 
@@ -176,7 +189,9 @@ def test_loss_is_the_weighted_sum_of_parts():
         "angle": ranking_loss(angle_reference(first, second), labels, 1 / 0.3),
         "contrastive": contrastive_loss(first, second, texts, labels >= 3, 0.4),
     }
-    parts = Objective(wanted, dim=6, kind="graded", label_range=(0.0, 5.0))(vectors, labels, texts)
+    parts = Objective(wanted, dim=6, kind="graded", label_range=(0.0, 5.0))(
+        vectors, labels, texts
+    )
     total = parts.pop("loss")
     assert_close(parts, expected)
     weights = wanted.weights.active
@@ -197,7 +212,10 @@ def test_margin_spans_the_label_range(kind, unit):
     expected = ranking_loss(cosine(first, second), labels, 20.0, 0.5 / unit)
     found = objective("cosent", kind, margin=0.5)(vectors, draw(3, kind)[1], texts)
     assert_close(found["loss"], expected)
-    assert found["loss"] > objective("cosent", kind)(vectors, draw(3, kind)[1], texts)["loss"]
+    assert (
+        found["loss"]
+        > objective("cosent", kind)(vectors, draw(3, kind)[1], texts)["loss"]
+    )
 
 
 @parametrize("preset", PRESETS)
@@ -210,14 +228,21 @@ def test_absent_negatives_are_no_pairs(preset, seed, negatives):
     cells = [(row, column) for column in range(1, 2 + negatives) for row in range(6)]
     there = [cell for cell in cells if texts[cell] != ABSENT]
     pairs, numbers = (
-        torch.stack([each[row, [0, column]] for row, column in there]) for each in (vectors, texts)
+        torch.stack([each[row, [0, column]] for row, column in there])
+        for each in (vectors, texts)
     )
     labels = torch.tensor([float(column == 1) for _, column in there])
-    options = [{}, {"hard_negatives": False}, {"symmetric": True}] if preset == "simcse" else [{}]
+    options = (
+        [{}, {"hard_negatives": False}, {"symmetric": True}]
+        if preset == "simcse"
+        else [{}]
+    )
     for chosen in options:
         given_vectors = vectors.clone().requires_grad_()
         losses = objective(preset, "triplet", **chosen)(given_vectors, None, texts)
-        assert_close(losses, objective(preset, "binary", **chosen)(pairs, labels, numbers))
+        assert_close(
+            losses, objective(preset, "binary", **chosen)(pairs, labels, numbers)
+        )
         (gradient,) = torch.autograd.grad(losses["loss"], given_vectors)
         assert gradient.isfinite().all()
         assert (gradient[:, 2:][lacks] == 0).all()
@@ -231,15 +256,22 @@ def test_sbert_regression_and_classification():
     expected = ((cosine(first, second) - torch.tensor([0.4, 1.0])) ** 2).mean()
     assert_close(regressor(vectors, torch.tensor([2.0, 5.0]), texts)["loss"], expected)
     classifier = objective("sbert", "binary")
-    assert (classifier.sbert.head.in_features, classifier.sbert.head.out_features) == (18, 2)
+    assert (classifier.sbert.head.in_features, classifier.sbert.head.out_features) == (
+        18,
+        2,
+    )
     classifier(*draw(4, "binary"))["loss"].backward()
-    assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in classifier.parameters())
+    assert all(
+        p.grad is not None and p.grad.abs().sum() > 0 for p in classifier.parameters()
+    )
 
 
 def test_single_is_unsupervised_simcse():
     vectors = torch.eye(3).unsqueeze(1).expand(-1, 2, -1)
     texts = torch.arange(3)[:, None].expand(-1, 2)
-    loss = Objective(PRESETS["simcse"], dim=3, kind="single")(vectors, None, texts)["loss"]
+    loss = Objective(PRESETS["simcse"], dim=3, kind="single")(vectors, None, texts)[
+        "loss"
+    ]
     assert loss.item() == approx(math.log(1 + 2 * math.exp(-20)), abs=1e-7)
 
 
@@ -250,7 +282,13 @@ def test_extreme_vectors_give_finite_gradients(preset, kind, dtype):
     vectors, labels, texts = draw(8, kind)
     same = vectors[:1, :1].expand_as(vectors)
     some_zero = torch.cat([torch.zeros_like(vectors[:2]), same[:2], vectors[4:]])
-    for hard in (torch.zeros_like(vectors), same, some_zero, vectors * 1e-20, vectors * 1e15):
+    for hard in (
+        torch.zeros_like(vectors),
+        same,
+        some_zero,
+        vectors * 1e-20,
+        vectors * 1e15,
+    ):
         hard = hard.to(dtype).clone().requires_grad_()
         loss = model(hard, labels, texts)["loss"]
         loss.backward()

@@ -75,14 +75,24 @@ def write_gguf(path, model):
     writer.add_pad_token_id(2)
     names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, config.num_hidden_layers)
     for name, weight in model.state_dict().items():
-        heads = {"q_proj": config.num_attention_heads, "k_proj": config.num_key_value_heads}
+        heads = {
+            "q_proj": config.num_attention_heads,
+            "k_proj": config.num_key_value_heads,
+        }
         for part, number in heads.items():
-            if part in name:  # llama.cpp turns neighbouring numbers, transformers halves
+            # Llama.cpp turns neighbouring numbers, transformers halves.
+            if part in name:
                 weight = (
-                    weight.view(number, 2, -1, weight.shape[1]).swapaxes(1, 2).reshape(weight.shape)
+                    weight.view(number, 2, -1, weight.shape[1])
+                    .swapaxes(1, 2)
+                    .reshape(weight.shape)
                 )
         called = names.get_name(f"model.{name}", try_suffixes=(".weight",))
-        kind = gguf.GGMLQuantizationType.Q4_1 if "mlp" in name else gguf.GGMLQuantizationType.F32
+        kind = (
+            gguf.GGMLQuantizationType.Q4_1
+            if "mlp" in name
+            else gguf.GGMLQuantizationType.F32
+        )
         writer.add_tensor(called, gguf.quantize(weight.numpy(), kind), raw_dtype=kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -107,20 +117,29 @@ def test_load_by_name_with_the_weights_of_the_file(installed, source):
     found = loaded.model.backbone.state_dict()
     assert found.keys() == source.state_dict().keys()
     for name, weight in source.state_dict().items():
-        if (
-            "mlp" in name
-        ):  # what four bits hold, sixteen values between the least and the greatest of 32
+        # What four bits hold, sixteen values between the least and the greatest of 32.
+        if "mlp" in name:
             reach = weight.reshape(-1, 32).amax(1) - weight.reshape(-1, 32).amin(1)
-            near = (found[name] - weight).reshape(-1, 32).abs() <= reach[:, None] / 15 * 0.51 + 1e-4
+            near = (found[name] - weight).reshape(-1, 32).abs() <= reach[
+                :, None
+            ] / 15 * 0.51 + 1e-4
             assert near.all()
             assert not torch.equal(found[name], weight)
         else:
             assert torch.equal(found[name], weight)
     tokenizer = loaded.tokenizer
     assert tokenizer.tokenize("x2024 ma") == ["x", "2", "0", "2", "4", "Ġ", "ma"]
-    assert tokenizer("<|im_end|>ma")["input_ids"] == [2, *tokenizer.convert_tokens_to_ids(["ma"])]
+    assert tokenizer("<|im_end|>ma")["input_ids"] == [
+        2,
+        *tokenizer.convert_tokens_to_ids(["ma"]),
+    ]
     assert tokenizer("")["input_ids"] == []  # neither a beginning nor an end is added
-    named = [tokenizer.bos_token, tokenizer.eos_token, tokenizer.pad_token, tokenizer.unk_token]
+    named = [
+        tokenizer.bos_token,
+        tokenizer.eos_token,
+        tokenizer.pad_token,
+        tokenizer.unk_token,
+    ]
     assert named == ["<|im_start|>", "<|im_end|>", "<|im_end|>", "<|endoftext|>"]
     assert tokenizer.model_max_length == 128
 

@@ -69,7 +69,8 @@ def test_vectors_and_identity_equal_transformers(bert, pooling, precision):
 )
 def test_networks_of_other_sizes(tmp_path, dim, layers, seed):
     folder = save_bert(tmp_path, dim=dim, layers=layers, seed=seed)
-    BertModel.from_pretrained(folder).save_pretrained(folder)  # with a pooler, which is kept
+    # With a pooler, which is kept.
+    BertModel.from_pretrained(folder).save_pretrained(folder)
     ours, theirs = (load(folder, inference_only=only) for only in (True, False))
     assert type(ours.model.backbone) is PackedBert
     assert np.array_equal(ours.encode(TEXTS), theirs.encode(TEXTS))
@@ -99,9 +100,10 @@ def test_other_configurations_are_left_to_transformers(copy, fields):
 
 def test_other_weight_files_are_left_to_transformers(copy):
     path, weights = copy / "model.safetensors", load_file(copy / "model.safetensors")
+    # Of older files.
     for names, taken in (
         ({f"bert.{name}": part for name, part in weights.items()}, False),
-        ({**weights, "embeddings.position_ids": torch.arange(64)[None]}, True),  # of older files
+        ({**weights, "embeddings.position_ids": torch.arange(64)[None]}, True),
         (weights, True),
     ):
         save_file(names, path)
@@ -130,7 +132,9 @@ def test_encoding_imports_nothing_heavy(bert, tmp_path):
     )
     (tmp_path / "texts.txt").write_text("a dog\n")
     command = [sys.executable, "-c", program]
-    told = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=True)
+    told = subprocess.run(
+        command, capture_output=True, text=True, cwd=tmp_path, check=True
+    )
     loaded = set(told.stdout.split())
     assert "transformers.models.bert.configuration_bert" in loaded
     assert loaded & HEAVY == set()

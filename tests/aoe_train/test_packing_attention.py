@@ -19,14 +19,17 @@ from aoe_train.model.packing.sequences import Sequences, best_cuts
 from tests.support.shorthand import parametrize, table
 
 CPU, META = torch.device("cpu"), torch.device("meta")
-on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="FlashAttention runs on a GPU")
+on_gpu = pytest.mark.skipif(
+    not torch.cuda.is_available(), reason="FlashAttention runs on a GPU"
+)
 
 
 def _attend(q, k, v, lengths, **options):
     module = SimpleNamespace(is_causal=options.pop("causal", False))
     packed = Sequences(lengths, q.device)
     out, _ = packed_attention(module, q, k, v, None, packed=packed, **options)
-    assert q.device == CPU or "buckets" not in packed.__dict__  # nobody took them in padded groups
+    # Nobody took them in padded groups.
+    assert q.device == CPU or "buckets" not in packed.__dict__
     return out[0].transpose(0, 1)
 
 
@@ -35,11 +38,17 @@ def _alone(q, k, v, lengths, *, causal, window):
     found = []
     for a, b, c in zip(*(part[0].split(lengths, 1) for part in (q, k, v)), strict=True):
         n, groups = a.shape[1], a.shape[0] // b.shape[0]
-        distance = torch.arange(n, device=q.device)[:, None] - torch.arange(n, device=q.device)
-        seen = (distance >= 0) if causal else torch.ones_like(distance, dtype=torch.bool)
+        distance = torch.arange(n, device=q.device)[:, None] - torch.arange(
+            n, device=q.device
+        )
+        seen = (
+            (distance >= 0) if causal else torch.ones_like(distance, dtype=torch.bool)
+        )
         seen = seen & (distance.abs() < window) if window is not None else seen
         repeated = (part.repeat_interleave(groups, 0) for part in (b, c))
-        found.append(functional.scaled_dot_product_attention(a, *repeated, attn_mask=seen))
+        found.append(
+            functional.scaled_dot_product_attention(a, *repeated, attn_mask=seen)
+        )
     return torch.cat(found, 1)
 
 
@@ -89,7 +98,8 @@ def _parts(total, heads=4, kv=4, dim=5, dtype=torch.float64, device=CPU):
     st.booleans(),
     st.sampled_from([None, 1, 3]),
     st.sampled_from([1, 2, 4]),
-    st.sampled_from([0, 30, 6_000]),  # a bucket for each length, several buckets, one bucket
+    # A bucket for each length, several buckets, one bucket.
+    st.sampled_from([0, 30, 6_000]),
 )
 def test_equals_each_sequence_alone(lengths, causal, window, kv, bucket_cost):
     parts = _parts(sum(lengths), kv=kv)
@@ -140,11 +150,16 @@ def test_scores_near_the_largest_exponential_give_the_softmax(dtype, largest):
 
 
 def test_torch_attends_long_float32_texts_in_inference(monkeypatch):
-    parts, lengths = [part.detach() for part in _parts(300, dtype=torch.float32)], [100, 200]
+    parts, lengths = (
+        [part.detach() for part in _parts(300, dtype=torch.float32)],
+        [100, 200],
+    )
     expected = _attend(*parts, lengths)
     used = []
     by_bucket = attention._by_bucket
-    monkeypatch.setattr(attention, "_by_bucket", lambda *given: used.append(1) or by_bucket(*given))
+    monkeypatch.setattr(
+        attention, "_by_bucket", lambda *given: used.append(1) or by_bucket(*given)
+    )
     with torch.no_grad():  # a step's first of two passes has to round as the second
         _attend(*parts, lengths)
     assert not used
@@ -204,9 +219,13 @@ def test_out_of_memory_is_not_a_missing_kernel(monkeypatch):
 )
 @parametrize("kv", [4, 2, 1])
 def test_flash_equals_each_sequence_alone(kv, causal, window):
-    given = _parts(sum(LENGTHS), kv=kv, dim=16, dtype=torch.bfloat16, device=torch.device("cuda"))
+    given = _parts(
+        sum(LENGTHS), kv=kv, dim=16, dtype=torch.bfloat16, device=torch.device("cuda")
+    )
     out = _attend(*given, LENGTHS, causal=causal, sliding_window=window).double()
-    expected = _alone(*(part.double() for part in given), LENGTHS, causal=causal, window=window)
+    expected = _alone(
+        *(part.double() for part in given), LENGTHS, causal=causal, window=window
+    )
     assert (out - expected).norm() < 5e-3 * expected.norm()
     weights = torch.randn_like(expected)
     found, wanted = (grad((each * weights).sum(), given) for each in (out, expected))

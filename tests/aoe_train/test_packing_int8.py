@@ -23,7 +23,13 @@ from aoe_train.model.precision import (
 from aoe_train.model.quantization import quantized, restored, value_ranges
 from tests.support.shorthand import approx, config_error, parametrize, table
 
-TEXTS = ["the man is playing", "a dog", "the old city and the small red boat", "x", "a cat " * 20]
+TEXTS = [
+    "the man is playing",
+    "a dog",
+    "the old city and the small red boat",
+    "x",
+    "a cat " * 20,
+]
 
 
 @table(
@@ -70,10 +76,15 @@ def test_rows_do_not_depend_on_each_other(count, place, loud):
 def test_vectors_do_not_depend_on_the_batch(minilm, only):
     encoder = Encoder.load(minilm, precision="int8", inference_only=only)
     assert isinstance(encoder.model.backbone, PackedBert) == only
-    texts = [*TEXTS, *(f"the {number}th of many texts" for number in range(30)), "long " * 400]
+    texts = [
+        *TEXTS,
+        *(f"the {number}th of many texts" for number in range(30)),
+        "long " * 400,
+    ]
     together = encoder.encode(texts)
     alone = np.stack([encoder.encode(text) for text in texts[:5]])
-    assert np.abs(together[:5] - alone).max() < 5e-3  # sums in another order may turn a code
+    # Sums in another order may turn a code.
+    assert np.abs(together[:5] - alone).max() < 5e-3
     exact = Encoder.load(minilm, precision="fp32", inference_only=True).encode(texts)
     cosines = (together * exact).sum(1)
     assert cosines.min() > 0.98
@@ -86,7 +97,10 @@ def test_int8_is_only_for_encoding(bert, tmp_path):
         encoder.save(tmp_path / "copy")
     with config_error(r"precision.*int8 is for encoding only"):
         train(
-            data=[("a dog", "a cat", 1)], backbone=str(bert), out=tmp_path / "m", precision="int8"
+            data=[("a dog", "a cat", 1)],
+            backbone=str(bert),
+            out=tmp_path / "m",
+            precision="int8",
         )
     (tmp_path / "t.txt").write_text("a dog\na cat\n")
     how = {"model": bert, "out": tmp_path / "v.npy"}
@@ -114,7 +128,8 @@ def test_notes_on_the_precision_of_training(wanted, device, times, told, monkeyp
     monkeypatch.setattr(_precision, "_cpu_has_bf16", lambda: True)
     found = training_note(wanted, torch.device(device))
     assert (found is None) if told is None else re.search(told, found or "")
-    slow = slow_precision(wanted, torch.device(device))  # encoding is told of slow ones alone
+    # Encoding is told of slow ones alone.
+    slow = slow_precision(wanted, torch.device(device))
     assert slow == (None if wanted == "auto" else found)
 
 
@@ -131,10 +146,14 @@ def test_notes_on_the_precision_of_training(wanted, device, times, told, monkeyp
     {'neon': True, 'bf16': True} | True | bf16
     """,
 )
-def test_a_processor_without_bf16_computes_in_fp32(flags, by_onednn, computed, monkeypatch):
+def test_a_processor_without_bf16_computes_in_fp32(
+    flags, by_onednn, computed, monkeypatch
+):
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: flags)
     monkeypatch.setattr(_precision, "onednn_has_bf16", lambda: by_onednn)
-    monkeypatch.setattr(_precision, "_cpu_has_bf16", _precision._cpu_has_bf16.__wrapped__)
+    monkeypatch.setattr(
+        _precision, "_cpu_has_bf16", _precision._cpu_has_bf16.__wrapped__
+    )
     cpu = torch.device("cpu")
     assert choose_precision("bf16", cpu) == computed
     assert weights_dtype("bf16", cpu) == _precision.DTYPES[computed]
@@ -201,4 +220,6 @@ def test_restored_values_are_within_half_a_step(seed):
     found = restored(quantized(vectors, "int8", ranges), "int8", 12, ranges)
     assert (np.abs(found - vectors) <= (ranges[1] - ranges[0]) / 255 * 0.51).all()
     for bits in ("binary", "ubinary"):
-        assert (restored(quantized(vectors, bits), bits, 12) == np.where(vectors > 0, 1, -1)).all()
+        assert (
+            restored(quantized(vectors, bits), bits, 12) == np.where(vectors > 0, 1, -1)
+        ).all()

@@ -124,7 +124,9 @@ def _trained(folder, rows):
     optimiser = torch.optim.AdamW(model.parameters(), lr=0.01, weight_decay=0.0)
     generator = torch.Generator().manual_seed(0)
     for _ in range(4):
-        ids = torch.from_numpy(USED)[torch.randint(len(USED), (2, 6), generator=generator)]
+        ids = torch.from_numpy(USED)[
+            torch.randint(len(USED), (2, 6), generator=generator)
+        ]
         model(input_ids=ids).last_hidden_state.sin().sum().backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimiser.step()
@@ -141,7 +143,8 @@ def test_training_used_rows_gives_the_same_weights(bert):
     train_all_rows(used_rows)
     assert type(used_rows.get_input_embeddings()) is torch.nn.Embedding
     assert torch.equal(
-        used_rows.get_input_embeddings().weight, ours["embeddings.word_embeddings.weight"]
+        used_rows.get_input_embeddings().weight,
+        ours["embeddings.word_embeddings.weight"],
     )
 
 
@@ -155,7 +158,9 @@ def test_state_dict_of_the_whole_embedding(bert):
     with torch.no_grad():
         plain.get_input_embeddings().weight.mul_(2)
     model.load_state_dict(plain.state_dict())
-    assert torch.equal(model.get_input_embeddings().whole(), plain.get_input_embeddings().weight)
+    assert torch.equal(
+        model.get_input_embeddings().whole(), plain.get_input_embeddings().weight
+    )
     frozen = plain.requires_grad_(requires_grad=False)
     assert not train_used_rows(frozen, USED)
     assert type(frozen.get_input_embeddings()) is torch.nn.Embedding

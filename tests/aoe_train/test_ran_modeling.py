@@ -34,7 +34,9 @@ EXACT = ran().double()
 
 
 def text(length, seed=0):
-    return torch.randint(1, 50, (length,), generator=torch.Generator().manual_seed(seed))
+    return torch.randint(
+        1, 50, (length,), generator=torch.Generator().manual_seed(seed)
+    )
 
 
 def padded(texts, width, *, left=False):
@@ -46,7 +48,11 @@ def padded(texts, width, *, left=False):
 
 
 @settings(max_examples=20)
-@given(st.lists(st.integers(0, 40), min_size=1, max_size=5), st.integers(0, 30), st.booleans())
+@given(
+    st.lists(st.integers(0, 40), min_size=1, max_size=5),
+    st.integers(0, 30),
+    st.booleans(),
+)
 def test_vectors_do_not_depend_on_batch_or_padding(lengths, further, left):
     texts = [text(length, seed) for seed, length in enumerate(lengths)]
     ids, mask = padded(texts, max(lengths) + further, left=left)
@@ -55,14 +61,18 @@ def test_vectors_do_not_depend_on_batch_or_padding(lengths, further, left):
         packed = EXACT.forward_packed(torch.cat(texts), torch.tensor(lengths))
         for row, tokens in enumerate(texts):
             alone = EXACT.forward_packed(tokens, torch.tensor([len(tokens)]))
-            assert_close(together.pooler_output[row], alone.cells[0], atol=1e-12, rtol=0)
+            assert_close(
+                together.pooler_output[row], alone.cells[0], atol=1e-12, rtol=0
+            )
             assert_close(packed.memory[row], alone.memory[0], atol=1e-12, rtol=0)
             hidden = together.last_hidden_state[row]
             assert_close(hidden[mask[row].bool()], alone.hidden, atol=1e-12, rtol=0)
             assert not hidden[~mask[row].bool()].any()
 
 
-@parametrize("changes", [{}, {"ln_style": "second-moment"}, {"memory_start": "carried"}])
+@parametrize(
+    "changes", [{}, {"ln_style": "second-moment"}, {"memory_start": "carried"}]
+)
 def test_gradients_flow_through_the_memory(changes):
     model = ran(num_hidden_layers=1, **changes)
     tokens = text(3 * WINDOW)
@@ -70,9 +80,13 @@ def test_gradients_flow_through_the_memory(changes):
     model.embed_tokens = Given(inputs)
     seen = []
     # What the last window's attention gives, before the memory review, which sees all cells anyway.
-    model.layers[0].window.register_forward_hook(lambda _m, _i, out: seen.append(out[1]))
+    model.layers[0].window.register_forward_hook(
+        lambda _m, _i, out: seen.append(out[1])
+    )
     model.forward_packed(tokens, torch.tensor([len(tokens)]))
-    (gradient,) = grad(seen[-1].square().mul(torch.arange(16)).sum(), inputs, retain_graph=True)
+    (gradient,) = grad(
+        seen[-1].square().mul(torch.arange(16)).sum(), inputs, retain_graph=True
+    )
     assert gradient[:WINDOW].abs().sum(1).gt(0).all()
     (gradient,) = grad(seen[0].square().mul(torch.arange(16)).sum(), inputs)
     assert not gradient[WINDOW:].any()
@@ -93,14 +107,20 @@ def test_every_parameter_learns_from_a_long_text():
     model = ran(num_hidden_layers=2)
     found = model.forward_packed(text(40), torch.tensor([40]))
     (found.hidden.square() @ torch.arange(16.0)).sum().backward()
-    still = {name for name, p in model.named_parameters() if p.grad is None or not p.grad.any()}
+    still = {
+        name
+        for name, p in model.named_parameters()
+        if p.grad is None or not p.grad.any()
+    }
     # Nothing comes from below the first layer: only the bias of its norm starts the memory.
     assert still == {"layers.0.start.dense.weight", "layers.0.start.norm.weight"}
 
 
 def work(model, texts):
     with FlopCounterMode(display=False) as counter, torch.no_grad():
-        model.forward_packed(torch.cat(texts), torch.tensor([len(tokens) for tokens in texts]))
+        model.forward_packed(
+            torch.cat(texts), torch.tensor([len(tokens) for tokens in texts])
+        )
     return counter.get_total_flops()
 
 
@@ -108,7 +128,8 @@ def test_work_is_linear_in_length_without_padding():
     one, two = (work(MODEL, [text(length)]) for length in (160, 320))
     assert two / one == approx(2, rel=0.05)
     texts = [text(160, 0), *(text(8, n) for n in range(1, 5))]
-    assert work(MODEL, texts) < 1.25 * work(MODEL, texts[:1])  # there are 1.2 times as many tokens
+    # There are 1.2 times as many tokens.
+    assert work(MODEL, texts) < 1.25 * work(MODEL, texts[:1])
 
 
 def test_saved_and_loaded_by_the_auto_classes(tmp_path):
@@ -126,13 +147,17 @@ def test_saved_and_loaded_by_the_auto_classes(tmp_path):
     assert AutoConfig.from_pretrained(tmp_path).to_dict()["window_size"] == WINDOW
     with torch.device("meta"):  # the default is the base size
         assert (
-            sum(weight.numel() for weight in network.RanModel(network.RanConfig()).parameters())
+            sum(
+                weight.numel()
+                for weight in network.RanModel(network.RanConfig()).parameters()
+            )
             == 87_244_800
         )
 
 
 @parametrize(
-    "sizes", [{"head_dim": 7}, {"min_window_size": 0}, {"window_size": 8, "min_window_size": 9}]
+    "sizes",
+    [{"head_dim": 7}, {"min_window_size": 0}, {"window_size": 8, "min_window_size": 9}],
 )
 def test_impossible_sizes_are_refused(sizes):
     with pytest.raises(StrictDataclassClassValidationError, match=r"odd|expected 1 to"):

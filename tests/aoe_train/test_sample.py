@@ -31,7 +31,9 @@ class Model(Encoder):
         self.encoded = Counter()  # queries and the texts that are searched
 
     def encode(self, texts, **_):
-        vectors = np.array([self.given.get(text, self._random(text)) for text in texts], np.float32)
+        vectors = np.array(
+            [self.given.get(text, self._random(text)) for text in texts], np.float32
+        )
         return unit(vectors)
 
     def encode_query(self, texts, **_):
@@ -75,7 +77,9 @@ OTHER = {**ONE, "one": NORTH, "two": NEAR_EAST}
     """,
 )
 def test_results_of_queries(texts, queries, top, expected, share):
-    texts, queries, expected = (words.split(",") for words in (texts, queries, expected))
+    texts, queries, expected = (
+        words.split(",") for words in (texts, queries, expected)
+    )
     models = [Model(0), Model(1)]
     for model, given in zip(models, (ONE, OTHER), strict=True):
         model.given = {text: given[text.strip().lower()] for text in [*texts, *queries]}
@@ -132,7 +136,10 @@ def judged_world(queries=250, top=1):
         first = (model.encode(asked) @ model.encode(texts).T).argmax(axis=1)
         precision.append(np.mean(first == np.arange(queries)))
     rows = sample_pairs(texts, model=models, queries=asked, top=top).pairs
-    relevant = [query[5:] == result[4:] for query, result in rows.select("text1", "text2").rows()]
+    relevant = [
+        query[5:] == result[4:]
+        for query, result in rows.select("text1", "text2").rows()
+    ]
     judged = rows.with_columns(pl.Series("label", relevant).cast(pl.Int64))
     return judged, *(model.encode for model in models), precision[0] - precision[1]
 
@@ -167,8 +174,14 @@ def test_queries_with_unjudged_results_are_left_out(capsys):
     assert "left out 1 queries with unjudged results" in capsys.readouterr().err
     for damaged, message in (
         (rows.with_columns(label=pl.lit(0.5)), "expected labels 0 and 1"),
-        (rows.with_columns(query_results=pl.lit(9)), "no query has judgements of all its results"),
-        (pl.concat([rows, rows[:1].with_columns(query_share=pl.lit(0.9))]), "several samples"),
+        (
+            rows.with_columns(query_results=pl.lit(9)),
+            "no query has judgements of all its results",
+        ),
+        (
+            pl.concat([rows, rows[:1].with_columns(query_share=pl.lit(0.9))]),
+            "several samples",
+        ),
     ):
         with data_error(message):
             verdict(damaged, one, other)
@@ -179,7 +192,11 @@ ASKED = [f"query{n} red" for n in range(40)]
 
 
 def candidates(rows):
-    return [name.removeprefix("rank of ") for name in rows.columns if name.startswith("rank of ")]
+    return [
+        name.removeprefix("rank of ")
+        for name in rows.columns
+        if name.startswith("rank of ")
+    ]
 
 
 @table(
@@ -193,9 +210,12 @@ def candidates(rows):
 def test_candidates(models, purposes, expected):
     opened = [Model(seed) for seed in range(models)]
     rows = sample_pairs(MANY, model=opened, queries=ASKED, purpose=purposes).pairs
-    assert candidates(rows) == [f"{name}{words}" for name in expected for words in ("", ", words")]
+    assert candidates(rows) == [
+        f"{name}{words}" for name in expected for words in ("", ", words")
+    ]
     for model in opened:
-        assert model.encoded == Counter([*MANY, *ASKED])  # each once, for all candidates
+        # Each once, for all candidates.
+        assert model.encoded == Counter([*MANY, *ASKED])
 
 
 @parametrize("top", [1, 3])
@@ -212,13 +232,18 @@ def test_the_sheet_has_the_rank_of_each_result(top):
                 nearest = np.argsort(-cosines[ASKED.index(query)])[:top]
                 assert found["text2"].to_list() == [MANY[place] for place in nearest]
             else:
-                assert found["text2"].str.ends_with("red").all()  # the word of all queries
-        assert results.height == results["query_results"][0] == results["text2"].n_unique()
+                # The word of all queries.
+                assert found["text2"].str.ends_with("red").all()
+        assert (
+            results.height == results["query_results"][0] == results["text2"].n_unique()
+        )
 
 
 def test_what_a_purpose_finds_is_what_its_index_finds(tmp_path):
     bert = save_bert(tmp_path / "bert", spread=0.5)
-    texts = [f"the {one} is near a {other}" for one in WORDS[5:20] for other in WORDS[20:25]]
+    texts = [
+        f"the {one} is near a {other}" for one in WORDS[5:20] for other in WORDS[20:25]
+    ]
     asked = [f"is the {word} near" for word in WORDS[5:25:3]]
     rows = sample_pairs(
         texts, model=str(bert), queries=asked, purpose=["group", "match"], top=2
@@ -281,7 +306,8 @@ HALF = firsts(50)
 )
 def test_judged_candidates_are_compared_without_a_model(outcomes, expected):
     outcomes = {
-        name: firsts(each) if isinstance(each, int) else each for name, each in outcomes.items()
+        name: firsts(each) if isinstance(each, int) else each
+        for name, each in outcomes.items()
     }
     found = evaluate(data=judged_candidates(outcomes))
     (verdict,) = found.verdicts()
@@ -290,7 +316,9 @@ def test_judged_candidates_are_compared_without_a_model(outcomes, expected):
     (shown,) = found.tables()
     assert [row[0] for row in shown.rows] == [*outcomes]
     assert not any(row[-1].startswith("-0.00") for row in shown.rows)
-    assert [row[-1] == "–" for row in shown.rows] == [True] + [False] * (len(outcomes) - 1)
+    assert [row[-1] == "–" for row in shown.rows] == [True] + [False] * (
+        len(outcomes) - 1
+    )
     for name, by_task in found.to_dict().items():
         (scores,) = by_task.values()
         assert scores["P@1"] == np.mean(outcomes[name])
@@ -303,7 +331,8 @@ def test_intervals_of_several_candidates_hold_together():
     outcomes = {"A": HALF, "B": [1] * 60 + [0] * 30 + [1] * 4 + [0] * 6}
     more = {f"C{n}": HALF for n in range(6)}
     alone, together = (
-        evaluate(data=judged_candidates(of)).gains["B"].ahead for of in (outcomes, outcomes | more)
+        evaluate(data=judged_candidates(of)).gains["B"].ahead
+        for of in (outcomes, outcomes | more)
     )
     assert alone.difference == together.difference
     assert together.interval.low < alone.interval.low
@@ -324,12 +353,15 @@ def test_several_equal_candidates_are_hardly_ever_better_by_chance():
         draws = generator.random((8, 150)) < 0.5
         is_drawn = generator.random((8, 150)) < 0.3
         others = {
-            f"B{n}": np.where(is_drawn[n], draws[n], first).astype(int).tolist() for n in range(7)
+            f"B{n}": np.where(is_drawn[n], draws[n], first).astype(int).tolist()
+            for n in range(7)
         }
         own = {"A": first.astype(int).tolist()}
         together += is_one_better(own | others)
         if alone < 2:
-            alone += any(is_one_better(own | {name: other}) for name, other in others.items())
+            alone += any(
+                is_one_better(own | {name: other}) for name, other in others.items()
+            )
     assert together <= 1 < alone
 
 
@@ -342,9 +374,14 @@ def test_recorded_and_measured_results_agree():
         (ours,) = recorded[name].values()
         (theirs,) = measured.values()
         assert (ours.result.scores, ours.result.n) == (theirs.result.scores, len(found))
-        assert ours.result.scores["P@1"] <= ours.result.scores["success@3"] <= found.mean()
+        assert (
+            ours.result.scores["P@1"] <= ours.result.scores["success@3"] <= found.mean()
+        )
     (score,) = recorded["model 1"].values()
-    assert (score.gain.metric, score.gain.ahead.difference) == ("P@1", approx(-difference))
+    assert (score.gain.metric, score.gain.ahead.difference) == (
+        "P@1",
+        approx(-difference),
+    )
 
 
 NO_MODEL = {
@@ -358,7 +395,11 @@ NO_MODEL = {
         DataError,
         "has no candidates to compare; sample again with this version's",
     ),
-    "one candidate": (judged_candidates({"A": HALF}), DataError, "has no candidates to compare"),
+    "one candidate": (
+        judged_candidates({"A": HALF}),
+        DataError,
+        "has no candidates to compare",
+    ),
 }
 
 

@@ -37,7 +37,9 @@ TEXTS = [
 
 def sentences(count, seed=5):
     random = np.random.default_rng(seed)
-    drawn = (" ".join(random.choice(WORDS, random.integers(4, 9))) for _ in range(3 * count))
+    drawn = (
+        " ".join(random.choice(WORDS, random.integers(4, 9))) for _ in range(3 * count)
+    )
     return list(dict.fromkeys(drawn))[:count]
 
 
@@ -62,8 +64,13 @@ def made(bert, tmp_path_factory):
 
 
 def test_a_search_for_a_key_finds_its_row_first(bert, out):
-    keys = [f"SUP-{number}" for number in range(1, 61)]  # words of one digit don't count
-    rows = issues().drop("number").with_columns(id=pl.lit("tickets/t#1"), key=pl.Series(keys))
+    # Words of one digit don't count.
+    keys = [f"SUP-{number}" for number in range(1, 61)]
+    rows = (
+        issues()
+        .drop("number")
+        .with_columns(id=pl.lit("tickets/t#1"), key=pl.Series(keys))
+    )
     build(rows, model=bert, out=out)
     index = open_index(out)
     for key in keys[::7]:
@@ -170,7 +177,12 @@ def test_text_columns_of_a_table(bert, tmp_path, caplog):
     rows = [{"text": "one"}, {"text": " "}, {"text": None}]
     made = build(rows, model=bert, out=tmp_path / "empty")
     assert (made.rows, made.empty) == (1, 2)
-    odd = {"bytes": b"\xff", "span": timedelta(1), "thing": object(), "image": {"bytes": b"x"}}
+    odd = {
+        "bytes": b"\xff",
+        "span": timedelta(1),
+        "thing": object(),
+        "image": {"bytes": b"x"},
+    }
     kept = {"text": "one", "day": date(2024, 1, 2), "meta": {}, "tags": ["a"]}
     rows = indexed([kept | odd], bert, tmp_path / "odd").rows
     assert rows.rows(named=True) == [kept | {"meta": "{}"}]
@@ -265,7 +277,10 @@ def test_filters_and_json_of_all_column_types(bert, out):
         with config_error(words):
             index.search("dog", by="words", before={column: "x"})
     newer = index.search_every(before="cells", by="words")
-    assert (newer.undated, newer.hits.select("place1", "place2").rows()) == (1, [(1, 0)])
+    assert (newer.undated, newer.hits.select("place1", "place2").rows()) == (
+        1,
+        [(1, 0)],
+    )
     hit = json.dumps(index.search("dog", by="words")[0].to_dict(), allow_nan=False)
     row = json.loads(hit)["row"]
     assert (row["day"], row["score"], row["price"]) == ("2024-01-02", None, "1.50")
@@ -279,7 +294,10 @@ def test_the_recorded_model_is_relative_to_the_index(bert, tmp_path, monkeypatch
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "link").symlink_to("disk/far")
     monkeypatch.chdir(tmp_path)
-    for model, out in (("model", Path("link/index")), (Encoder.load(bert), tmp_path / "unnamed")):
+    for model, out in (
+        ("model", Path("link/index")),
+        (Encoder.load(bert), tmp_path / "unnamed"),
+    ):
         build(pl.Series(["7", "☺"]), model=model, out=out)  # no words
     monkeypatch.chdir(tmp_path / "other")
     (hit, _) = search("../link/index", "8")
@@ -303,7 +321,9 @@ def test_a_single_text_and_repeated_texts(bert, tmp_path):
     made = build(rows, model=bert, out=tmp_path / "five")
     assert (made.rows, made.encoded) == (6, 2)
     found = duplicates(tmp_path / "five", min_cosine=0.999999, neighbours=10**6)
-    places = list(found.pairs.filter(pl.col("place2") < 5).select("place1", "place2").iter_rows())
+    places = list(
+        found.pairs.filter(pl.col("place2") < 5).select("place1", "place2").iter_rows()
+    )
     assert places == [(one, other) for one in range(5) for other in range(one + 1, 5)]
     assert found.full == 0
 
@@ -326,7 +346,9 @@ def test_search_by_both_fuses_vectors_and_words(opened):
                 scores[hit.place] = hit.score
             wanted += weight * (scores - scores.min()) / max(np.ptp(scores), 1e-9)
         found = index.search(asked)
-        assert [hit.score for hit in found] == approx(sorted(wanted, reverse=True)[:10], abs=5e-3)
+        assert [hit.score for hit in found] == approx(
+            sorted(wanted, reverse=True)[:10], abs=5e-3
+        )
         assert found[0].place == wanted.argmax()
     assert found[0].text == index.texts([found[0].place])[0]
     assert found[0].row["number"] == found[0].place + 1
@@ -356,7 +378,9 @@ def test_search_by_one_ranking_and_with_filters(made, opened):
     assert 0.5 < by_words.words <= 1
     (closed,) = opened.search(asked, where={"state": "closed", "number": 10})
     assert closed.place == 9
-    assert {hit.row["state"] for hit in opened.search(asked, where={"state": "open"})} == {"open"}
+    assert {
+        hit.row["state"] for hit in opened.search(asked, where={"state": "open"})
+    } == {"open"}
     assert opened.search(asked, where={"state": "lost"}) == []
 
 
@@ -431,12 +455,16 @@ DAMAGES = [
     (manifest(words=["a"]), "words/words.json"),
     (manifest(words=7), "words/words.json"),
     (table(lambda rows: rows.drop("sha256")), "rows.parquet"),
-    (table(lambda rows: rows.with_columns(title=pl.concat_list("title"))), "rows.parquet"),
+    (
+        table(lambda rows: rows.with_columns(title=pl.concat_list("title"))),
+        "rows.parquet",
+    ),
 ]
 
 
 @parametrize(
-    "damage, file", [(damage, file) for damage, files in DAMAGES for file in files.split()]
+    "damage, file",
+    [(damage, file) for damage, files in DAMAGES for file in files.split()],
 )
 def test_damaged_indexes(bert, quantized, tmp_path, damage, file):
     copied = shutil.copytree(quantized, tmp_path / "index")
@@ -451,11 +479,17 @@ def test_near_duplicates_equal_a_full_comparison(made, tmp_path):
     vectors = np.load(made / "vectors.npy")
     cosines = vectors @ vectors.T
     least = float(np.quantile(cosines, 0.9))
-    wanted = {(one, other) for one, other in np.argwhere(cosines >= least).tolist() if one < other}
+    wanted = {
+        (one, other)
+        for one, other in np.argwhere(cosines >= least).tolist()
+        if one < other
+    }
     found = duplicates(made, min_cosine=least, neighbours=60)
     assert {*found.pairs.select("place1", "place2").rows()} == wanted
     assert found.pairs["cosine"].is_sorted(descending=True)
-    assert found.rows()["number_1"].to_list() == [place + 1 for place in found.pairs["place1"]]
+    assert found.rows()["number_1"].to_list() == [
+        place + 1 for place in found.pairs["place1"]
+    ]
     assert {*chain(*found.groups)} == {*chain(*wanted)}
     assert found.full == 0
     degrees = (cosines >= least).sum(axis=1) - 1
@@ -463,7 +497,8 @@ def test_near_duplicates_equal_a_full_comparison(made, tmp_path):
     assert nearest.full == (degrees > 1).sum()
     np.fill_diagonal(cosines, -1)
     assert {*nearest.pairs.select("place1", "place2").rows()} == {
-        tuple(sorted((place, int(cosines[place].argmax())))) for place in np.flatnonzero(degrees)
+        tuple(sorted((place, int(cosines[place].argmax()))))
+        for place in np.flatnonzero(degrees)
     }
     for suffix, read in (
         ("parquet", pl.read_parquet),
@@ -490,7 +525,9 @@ def test_the_default_minimum_follows_the_nearest_neighbours(made, bert, tmp_path
     np.fill_diagonal(cosines, -1)
     nearest = cosines.max(axis=1)
     found = duplicates(made)
-    assert found.min_cosine == round(max(0.6, min(0.99, nearest.mean() + 0.75 * nearest.std())), 2)
+    assert found.min_cosine == round(
+        max(0.6, min(0.99, nearest.mean() + 0.75 * nearest.std())), 2
+    )
     assert found.to_dict()["min_cosine"] == found.min_cosine
     assert found.notes()[1].startswith(
         "the minimum was chosen by the cosines of these texts; min_cosine="
@@ -514,7 +551,9 @@ def test_without_a_pair_the_highest_cosine_is_reported(bert, tmp_path):
 def test_the_table_shows_the_groups(bert, tmp_path):
     long = "the dog\nis \x1b[31mrunning " + "far " * 60
     rows = [{"key": f"A-{number}", "text": long} for number in range(1, 8)]
-    rows += [{"key": f"B-{number}", "text": "the compiler panics"} for number in range(2)]
+    rows += [
+        {"key": f"B-{number}", "text": "the compiler panics"} for number in range(2)
+    ]
     build(rows, model=bert, out=tmp_path)
     found = duplicates(tmp_path, min_cosine=0.999999)
     assert [len(group) for group in found.groups] == [7, 2]
@@ -565,7 +604,12 @@ def test_vectors_of_an_earlier_index_are_reused(bert, tmp_path, quantize):
     whole = tmp_path / "whole"
     how = {"model": bert, "quantize": quantize}
     first = build(sentences(40), out=out, **how)
-    assert (first.rows, first.encoded, first.kind, first.recall) == (40, 40, "flat", 1.0)
+    assert (first.rows, first.encoded, first.kind, first.recall) == (
+        40,
+        40,
+        "flat",
+        1.0,
+    )
     texts = [*sentences(50)[5:], "the dog the dog"]
     again = build(texts, out=out, remove_missing=True, **how)
     exact = quantize == "float32"
@@ -590,5 +634,10 @@ def test_other_folders_and_columns_are_not_replaced(bert, tmp_path):
     with data_error("the column sha256 is reserved"):
         build([{"text": "a dog", "sha256": "mine"}], model=bert, out=out)
     build(TEXTS, model=bert, out=out)
-    anew = build(out / "rows.parquet", model=bert, out=tmp_path / "anew", columns={"text": "text"})
+    anew = build(
+        out / "rows.parquet",
+        model=bert,
+        out=tmp_path / "anew",
+        columns={"text": "text"},
+    )
     assert anew.rows == len(TEXTS)

@@ -18,7 +18,14 @@ from aoe_train.searching import nearest as module
 from aoe_train.searching import similar_texts as near_duplicates
 from aoe_train.searching.build_index import measure
 from aoe_train.searching.index import SearchQuery
-from aoe_train.searching.nearest import INDEX_FILE, IndexVectors, Searcher, build, nearest, read
+from aoe_train.searching.nearest import (
+    INDEX_FILE,
+    IndexVectors,
+    Searcher,
+    build,
+    nearest,
+    read,
+)
 from tests.aoe_train.shorthand import aoe
 from tests.aoe_train.tiny import WORDS, load
 from tests.support.shorthand import (
@@ -37,12 +44,24 @@ def unit(rows, dim, seed=0):
 
 
 @settings(max_examples=25)
-@given(st.integers(0, 10**6), st.integers(1, 40), st.integers(1, 12), st.integers(1, 9), st.data())
+@given(
+    st.integers(0, 10**6),
+    st.integers(1, 40),
+    st.integers(1, 12),
+    st.integers(1, 9),
+    st.data(),
+)
 def test_nearest_equals_sorting_all(seed, rows, count, block, data):
     # Few different numbers, so that many scores are equal
     random = default_rng(seed)
-    vectors, queries = (random.integers(0, 3, (size, 2)).astype(np.float32) for size in (rows, 3))
-    some = st.lists(st.integers(0, rows - 1), unique=True, min_size=1).map(sorted).map(np.array)
+    vectors, queries = (
+        random.integers(0, 3, (size, 2)).astype(np.float32) for size in (rows, 3)
+    )
+    some = (
+        st.lists(st.integers(0, rows - 1), unique=True, min_size=1)
+        .map(sorted)
+        .map(np.array)
+    )
     allowed = data.draw(st.none() | some)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_BLOCK_VECTORS", block)
@@ -81,16 +100,23 @@ def test_filters_of_an_index_and_damaged_files(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_MAX_EXACT", 100)
     vectors = unit(2000, 16)
     ranges = value_ranges([vectors])
-    for stored in (IndexVectors(vectors), IndexVectors(quantized(vectors, "int8", ranges), ranges)):
+    for stored in (
+        IndexVectors(vectors),
+        IndexVectors(quantized(vectors, "int8", ranges), ranges),
+    ):
         searcher = Searcher(stored, build(stored, "hnsw", tmp_path))
+        # By the index, and comparing all.
         for allowed in (
             np.arange(0, 2000, 2),
             np.arange(0, 2000, 40),
-        ):  # by the index, and comparing all
+        ):
             found = searcher.nearest(vectors[:5], 10, allowed)
             assert np.isin(found.places, allowed).all()
             assert found.places[0, 0] == 0
-    assert np.abs(stored.rows(slice(None)) - vectors).max() < (ranges[1] - ranges[0]).max() / 255
+    assert (
+        np.abs(stored.rows(slice(None)) - vectors).max()
+        < (ranges[1] - ranges[0]).max() / 255
+    )
     with data_error("isn't hnsw of 1,999 x 16; build the index again"):
         read(tmp_path, "hnsw", (1999, 16))
     (tmp_path / INDEX_FILE).write_bytes(b"nothing of the kind")
@@ -105,10 +131,11 @@ VECTORS = np.array([[1, 0], [0, 1], [0.6, 0.8]], np.float32)
 def test_fused_scores_by_hand():
     by_vectors, by_words = np.array([0.9, 0.1, 0.5]), np.array([0.0, 4.0, 8.0])
     assert fused(by_vectors, by_words, 0.25) == approx([0.25, 0.375, 0.125 + 0.75])
+    # Equal scores.
     assert fused(np.array([0.3, 0.1]), np.array([0.0, 0.0]), 0.5).tolist() == [
         0.5,
         0.0,
-    ]  # equal scores
+    ]
     assert fused(np.zeros(0), np.zeros(0), 0.5).tolist() == []
 
 
@@ -129,7 +156,9 @@ def dated(count=40):
 @module_fixture
 def dated_index(bert, tmp_path_factory):
     out = tmp_path_factory.mktemp("dated") / "index"
-    rows = dated().with_columns(at=pl.lit("2020-01-") + pl.col("day").cast(pl.String).str.zfill(2))
+    rows = dated().with_columns(
+        at=pl.lit("2020-01-") + pl.col("day").cast(pl.String).str.zfill(2)
+    )
     index(rows, model=bert, out=out)
     return out
 
@@ -150,13 +179,14 @@ def test_search_every_equals_single_searches_among_older_rows(bert, dated_index,
         assert own["place2"].to_list() == [hit.place for hit in wanted]
         assert own["id_2"].to_list() == [hit.row["id"] for hit in wanted]
         for name in ("score", "cosine", "words"):
-            assert own[name].to_list() == approx([getattr(hit, name) for hit in wanted], abs=1e-5)
+            assert own[name].to_list() == approx(
+                [getattr(hit, name) for hit in wanted], abs=1e-5
+            )
         assert all(day < row["day"] for day in own["day_2"])
     assert found.hits["rank"].max() == 5
     everything = search_every(out, top=100, by="model").hits
-    assert (
-        everything.group_by("place1").len()["len"].to_list() == [39] * 40
-    )  # all others, never itself
+    # All others, never itself.
+    assert everything.group_by("place1").len()["len"].to_list() == [39] * 40
     assert found.hits.drop_nulls("id_1").height == found.hits.height > 100
     with config_error("before age: no such column; choose from id, text, day, at"):
         index.search_every(before="age")
@@ -185,7 +215,8 @@ def test_a_query_from_standard_input(dated_index):
 
 
 def test_near_duplicates_do_not_depend_on_blocks(monkeypatch):
-    vectors = default_rng(1).integers(0, 2, (50, 4)).astype(np.float32)  # many equal cosines
+    # Many equal cosines.
+    vectors = default_rng(1).integers(0, 2, (50, 4)).astype(np.float32)
     index = IndexVectors(vectors)
     for neighbours in (2, 60):
         found = []
@@ -200,7 +231,9 @@ def test_near_duplicates_do_not_depend_on_blocks(monkeypatch):
                 similar, full = compared.similar_pairs(
                     2, neighbours=neighbours, show=lambda _: None
                 )
-                columns = [similar[name].tolist() for name in ("place1", "place2", "cosine")]
+                columns = [
+                    similar[name].tolist() for name in ("place1", "place2", "cosine")
+                ]
                 found.append((full, *columns))
         assert found[:2] == found[2:]
         places = [*zip(*found[0][1:3], strict=True)]
@@ -221,7 +254,9 @@ def test_search_together_equals_single_searches(dated_index, bert):
     for query, hits in zip(queries, found, strict=True):
         single = index.search(query.text, top=query.top, where=query.where, by=query.by)
         assert [hit.place for hit in hits] == [hit.place for hit in single]
-        assert [hit.score for hit in hits] == approx([hit.score for hit in single], abs=1e-6)
+        assert [hit.score for hit in hits] == approx(
+            [hit.score for hit in single], abs=1e-6
+        )
 
 
 def test_search_every_on_the_command_line(bert, tmp_path, monkeypatch):
@@ -230,7 +265,11 @@ def test_search_every_on_the_command_line(bert, tmp_path, monkeypatch):
     for name in ("one.parquet", "two.parquet"):
         flags = f"--every --before day --top 3 --out {name} --json -q"
         printed = json.loads(aoe(f"search index {flags}"))
-        assert printed == {"texts": 39, "hits": pl.read_parquet("one.parquet").height, "undated": 1}
+        assert printed == {
+            "texts": 39,
+            "hits": pl.read_parquet("one.parquet").height,
+            "undated": 1,
+        }
     assert Path("one.parquet").read_bytes() == Path("two.parquet").read_bytes()
     for wrong, words in values("""
             --every | expected a TEXT to search for, or both every= and out=

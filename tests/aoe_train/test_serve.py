@@ -20,7 +20,14 @@ from numpy.testing import assert_allclose
 
 from aoe_train import Encoder, index, search, serve
 from tests.aoe_train.test_search import issues, sentences
-from tests.support.shorthand import config_error, module_fixture, parametrize, raises, table, values
+from tests.support.shorthand import (
+    config_error,
+    module_fixture,
+    parametrize,
+    raises,
+    table,
+    values,
+)
 
 KEY = "a-key-of-nobody"
 LONG = " ".join(["dog"] * 500)
@@ -53,7 +60,9 @@ def post(server, body, path="/v1/embeddings", **headers):
 
 
 def connect(server):
-    return socket.create_connection(("127.0.0.1", int(server.url.rpartition(":")[2])), 60)
+    return socket.create_connection(
+        ("127.0.0.1", int(server.url.rpartition(":")[2])), 60
+    )
 
 
 def raw(server, *parts, times=1):
@@ -103,7 +112,9 @@ def waiting(server):
     None | None
     """,
 )
-def test_openai_client_gets_the_vectors_of_encode(server, encoder, encoding, dimensions):
+def test_openai_client_gets_the_vectors_of_encode(
+    server, encoder, encoding, dimensions
+):
     texts = [*sentences(20), LONG]
     api = client(server)
     more = {"encoding_format": encoding, "dimensions": dimensions} if encoding else {}
@@ -159,7 +170,10 @@ def test_bodies_are_refused_before_they_are_read(server):
     answer, _ = raw(server, head(server, "Content-Length: 1073741824"))
     assert answer.startswith(b"HTTP/1.1 413 ")
     chunk = b"10000\r\n" + b"x" * 65536 + b"\r\n"
-    _, taken = raw(server, head(server, "Transfer-Encoding: chunked"), chunk, times=16_384)  # 1 GiB
+    # 1 GiB.
+    _, taken = raw(
+        server, head(server, "Transfer-Encoding: chunked"), chunk, times=16_384
+    )
     assert taken < 1000  # what was on its way
     assert alive(server)
 
@@ -167,9 +181,8 @@ def test_bodies_are_refused_before_they_are_read(server):
 @parametrize(
     "parts",
     [
-        [
-            b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(range(256))
-        ],  # the beginning of TLS
+        # The beginning of TLS.
+        [b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(range(256))],
         [b"GET /health HTTP/9.9\r\n\r\n"],
         [b"A" * 200_000],
         [b"POST /search HTTP/1.1\r\nContent-Length: -1\r\n\r\n"],
@@ -208,7 +221,10 @@ def test_a_key_is_required_except_for_health(encoder, monkeypatch):
             *({"Authorization": value} for value in (KEY, "Bearer ", "Bearer \xff")),
         ):
             answer = post(server, {"input": "a dog"}, **headers)
-            assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
+            assert (answer.status_code, answer.headers["www-authenticate"]) == (
+                401,
+                "Bearer",
+            )
         assert get(server, "/health").status_code == 200
         assert get(server, "/v1/models").status_code == 401
 
@@ -261,7 +277,9 @@ def test_search_in_an_index(bert, out):
 
 def test_the_page_of_two_indexes(bert, tmp_path, monkeypatch):
     index(issues(), model=bert, out=tmp_path / "one")
-    hostile = [{"text": f"a dog {mark}", "url": f"{mark}:x"} for mark in ("<b>", "javascript")]
+    hostile = [
+        {"text": f"a dog {mark}", "url": f"{mark}:x"} for mark in ("<b>", "javascript")
+    ]
     index(hostile, model=bert, out=tmp_path / "two")
     monkeypatch.setenv("KEY", KEY)
     given = {"index": tmp_path / "one", "against": tmp_path / "two", "key_env": "KEY"}
@@ -308,9 +326,8 @@ class Held(Encoder):
 def test_a_full_queue_returns_429(encoder):
     held = Held(encoder)
     with serving(held, max_queue=4) as server, ThreadPoolExecutor(1) as pool:
-        first = pool.submit(
-            post, server, {"input": ["a dog"] * 6}
-        )  # more than the queue; nothing waits
+        # More than the queue; nothing waits.
+        first = pool.submit(post, server, {"input": ["a dog"] * 6})
         held.begun.wait(60)
         answer = post(server, {"input": "a cat"})
         assert answer.status_code == 429
@@ -328,7 +345,9 @@ def test_waiting_texts_form_a_batch_without_disconnected_clients(encoder):
     with serving(held) as server, ThreadPoolExecutor(9) as pool:
         first = pool.submit(post, server, {"input": "a dog"})
         held.begun.wait(60)
-        others = [pool.submit(post, server, {"input": [text, "a red boat"]}) for text in texts]
+        others = [
+            pool.submit(post, server, {"input": [text, "a red boat"]}) for text in texts
+        ]
         body = json.dumps({"input": ["a bird"] * 50}).encode()
         with connect(server) as leaving:
             leaving.sendall(head(server, f"Content-Length: {len(body)}") + body)
@@ -347,10 +366,16 @@ def test_a_failing_text_fails_only_its_request(encoder, capfd):
     with serving(held) as server, ThreadPoolExecutor(3) as pool:
         first = pool.submit(post, server, {"input": "a dog"})
         held.begun.wait(60)
-        bad, good = (pool.submit(post, server, {"input": text}) for text in ("crash", "a cat"))
+        bad, good = (
+            pool.submit(post, server, {"input": text}) for text in ("crash", "a cat")
+        )
         until(lambda: waiting(server) == 3)
         held.let.set()
-        assert [one.result().status_code for one in (first, bad, good)] == [200, 500, 200]
+        assert [one.result().status_code for one in (first, bad, good)] == [
+            200,
+            500,
+            200,
+        ]
         assert bad.result().json()["error"]["type"] == "server_error"
         assert "the model failed" not in bad.result().text
         assert alive(server)
@@ -368,7 +393,9 @@ def until(holds):
 @pytest.fixture
 def browse():
     """A function that opens a page in a narrow window."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="playwright is not installed"
+    )
     with playwright.sync_playwright() as running:
         path = shutil.which("chromium")
         browser = running.chromium.launch(executable_path=path, args=["--no-sandbox"])
@@ -386,13 +413,18 @@ def browse():
         browser.close()
 
 
-in_a_browser = pytest.mark.skipif(shutil.which("chromium") is None, reason="there is no chromium")
+in_a_browser = pytest.mark.skipif(
+    shutil.which("chromium") is None, reason="there is no chromium"
+)
 
 
 @pytest.mark.slow
 @in_a_browser
 def test_the_page_in_a_browser(bert, out, browse):
-    hostile = ["<img src=x onerror=alert(1)> a dog", "a dog\n\n</script><script>alert(2)</script>"]
+    hostile = [
+        "<img src=x onerror=alert(1)> a dog",
+        "a dog\n\n</script><script>alert(2)</script>",
+    ]
     rows = [{"text": text, "url": "javascript:alert(3)"} for text in hostile]
     rows.append({"text": "a red boat", "url": "https://example.org/boat"})
     index(rows, model=bert, out=out)
@@ -418,7 +450,9 @@ def test_the_page_in_a_browser(bert, out, browse):
 
 @pytest.mark.slow
 @in_a_browser
-def test_the_page_asks_for_the_key_and_shows_short_columns(bert, out, browse, monkeypatch):
+def test_the_page_asks_for_the_key_and_shows_short_columns(
+    bert, out, browse, monkeypatch
+):
     facts = {"customer": "<b>Miller</b>", "tags": ["a", "b"], "note": "long " * 20}
     index([{"text": "a red boat", **facts}], model=bert, out=out)
     monkeypatch.setenv("KEY", KEY)

@@ -38,7 +38,9 @@ class Words:
 
     def encode(self, texts, prompt=None):
         self.batches.append((prompt, texts))
-        return np.array([[len(text), hash((prompt, text)) % 10_007] for text in texts], np.float32)
+        return np.array(
+            [[len(text), hash((prompt, text)) % 10_007] for text in texts], np.float32
+        )
 
 
 class Held(Words):
@@ -73,13 +75,17 @@ def encoded(model, requests, batch_tokens):
 
 
 _TEXTS = st.lists(
-    st.integers(1, 9).map(lambda words: " ".join(["a"] * words)), min_size=1, max_size=12
+    st.integers(1, 9).map(lambda words: " ".join(["a"] * words)),
+    min_size=1,
+    max_size=12,
 )
 
 
 @settings(max_examples=25)
 @given(
-    st.lists(st.tuples(_TEXTS, st.sampled_from([None, "query: "])), min_size=1, max_size=8),
+    st.lists(
+        st.tuples(_TEXTS, st.sampled_from([None, "query: "])), min_size=1, max_size=8
+    ),
     st.integers(1, 30),
 )
 def test_each_text_is_encoded_once_in_batches_of_one_prompt(requests, batch_tokens):
@@ -87,10 +93,16 @@ def test_each_text_is_encoded_once_in_batches_of_one_prompt(requests, batch_toke
     found = encoded(model, requests, batch_tokens)
     for (texts, prompt), vectors in zip(requests, found, strict=True):
         assert vectors.tolist() == Words().encode(texts, prompt).tolist()
-    sent = sorted((prompt or "", text) for prompt, texts in model.batches for text in texts)
-    assert sent == sorted((prompt or "", text) for texts, prompt in requests for text in texts)
+    sent = sorted(
+        (prompt or "", text) for prompt, texts in model.batches for text in texts
+    )
+    assert sent == sorted(
+        (prompt or "", text) for texts, prompt in requests for text in texts
+    )
     for _, texts in model.batches:
-        assert len(texts) == 1 or sum(len(text.split()) for text in texts) <= batch_tokens
+        assert (
+            len(texts) == 1 or sum(len(text.split()) for text in texts) <= batch_tokens
+        )
 
 
 def test_small_requests_overtake_a_large_one():
@@ -110,7 +122,9 @@ def test_small_requests_overtake_a_large_one():
         batcher.close()
 
     asyncio.run(ask())
-    where = next(place for place, (_, texts) in enumerate(model.batches) if "small" in texts)
+    where = next(
+        place for place, (_, texts) in enumerate(model.batches) if "small" in texts
+    )
     assert where < 5
     assert len(model.batches) == 21
 
@@ -136,7 +150,8 @@ def test_waiting_calls_run_together_and_fail_separately(fault):
         while not batcher._running._work_queue.empty() or batcher._drain is None:
             await asyncio.sleep(0.01)
         calls = [
-            asyncio.ensure_future(batcher.together(halves, number)) for number in (2, 4, 5, 6, 8)
+            asyncio.ensure_future(batcher.together(halves, number))
+            for number in (2, 4, 5, 6, 8)
         ]
         await asyncio.sleep(0.01)
         calls[4].cancel()
@@ -162,10 +177,12 @@ def limited(model, **limits):
 
 def test_memory_of_requests_is_limited():
     model = Held()
-    with limited(model, body_mib=2, held_mib=1) as server, ThreadPoolExecutor(1) as pool:
-        first = pool.submit(
-            post, server, {"input": "dog " * 300_000}
-        )  # more than the limit; nothing waits
+    with (
+        limited(model, body_mib=2, held_mib=1) as server,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        # More than the limit; nothing waits.
+        first = pool.submit(post, server, {"input": "dog " * 300_000})
         until(lambda: bool(model.held))
         answer = post(server, {"input": "a cat"})
         assert answer.status_code == 429
@@ -179,21 +196,24 @@ def test_unfinished_bodies_are_held():
     with limited(Words(), body_mib=1, held_mib=2) as server, ExitStack() as opened:
         address = ("127.0.0.1", int(server.url.rpartition(":")[2]))
         connections = [
-            opened.enter_context(socket.create_connection(address, 60)) for _ in range(3)
+            opened.enter_context(socket.create_connection(address, 60))
+            for _ in range(3)
         ]
         for connection in connections:
             connection.sendall(head(server, "Content-Length: 1048576") + b" " * 900_000)
         answered, _, _ = select.select(connections, [], [], 60)
-        assert {connection.recv(65536)[:12] for connection in answered} == {b"HTTP/1.1 429"}
+        assert {connection.recv(65536)[:12] for connection in answered} == {
+            b"HTTP/1.1 429"
+        }
         opened.close()
         until(lambda: alive(server))
 
 
 def test_an_incomplete_request_times_out():
     with limited(Words(), receive_s=0.3) as server:
-        assert raw(server, head(server, "Content-Length: 100"), b'{"input"')[0].startswith(
-            b"HTTP/1.1 408 "
-        )
+        assert raw(server, head(server, "Content-Length: 100"), b'{"input"')[
+            0
+        ].startswith(b"HTTP/1.1 408 ")
         assert raw(server, head(server)[:-2])[0] == b""
         assert alive(server)
 
@@ -202,7 +222,9 @@ def test_half_sent_headers_leave_room_for_others():
     with limited(Words(), connections=8) as server, ExitStack() as opened:
         address = ("127.0.0.1", int(server.url.rpartition(":")[2]))
         for _ in range(20):
-            opened.enter_context(socket.create_connection(address, 60)).sendall(head(server)[:-2])
+            opened.enter_context(socket.create_connection(address, 60)).sendall(
+                head(server)[:-2]
+            )
         assert alive(server)
 
 
@@ -262,7 +284,8 @@ def test_sigterm_finishes_requests_and_sigkill_allows_a_restart(tmp_path):
         url = told["url"]
         assert told["model"] == "embed"
         maps = Path(f"/proc/{process.pid}/maps")
-        assert not maps.exists() or "libtorch" not in maps.read_text()  # it takes seconds to load
+        # It takes seconds to load.
+        assert not maps.exists() or "libtorch" not in maps.read_text()
         running = pool.submit(ask, url, "wait")
         until((tmp_path / "begun").exists)
         process.send_signal(signal.SIGTERM)
@@ -276,7 +299,10 @@ def test_sigterm_finishes_requests_and_sigkill_allows_a_restart(tmp_path):
     (tmp_path / "let").unlink()
     (tmp_path / "begun").unlink()
     port = url.rpartition(":")[2]
-    with serving(tmp_path, "--port", port) as (process, _), ThreadPoolExecutor(1) as pool:
+    with (
+        serving(tmp_path, "--port", port) as (process, _),
+        ThreadPoolExecutor(1) as pool,
+    ):
         running = pool.submit(ask, url, "wait")
         until((tmp_path / "begun").exists)
         process.kill()

@@ -34,15 +34,23 @@ def of(kind="graded", rows=1000, dim=384, **flags):
 @parametrize("preset", OBJECTIVES)
 def test_presets_and_paper_presets(preset):
     settings, papers = (
-        load_settings(TrainSettings, flags={"preset": name}) for name in (preset, f"{preset}-paper")
+        load_settings(TrainSettings, flags={"preset": name})
+        for name in (preset, f"{preset}-paper")
     )
     assert settings.objective == OBJECTIVES[preset]
-    papers_own = {"angle": {"duplicates": "positive"}, "aoe": {"tau": Taus(angle=0.05)}}.get(
-        preset, {}
-    )
+    papers_own = {
+        "angle": {"duplicates": "positive"},
+        "aoe": {"tau": Taus(angle=0.05)},
+    }.get(preset, {})
     assert papers.objective == OBJECTIVES[preset].model_copy(update=papers_own)
     assert "optim" not in settings.model_fields_set
-    assert {"lr", "epochs", "batch_size", "average", "scheduler"} <= papers.optim.model_fields_set
+    assert {
+        "lr",
+        "epochs",
+        "batch_size",
+        "average",
+        "scheduler",
+    } <= papers.optim.model_fields_set
     assert papers.batches.strategy == "shuffle"
     for kind in get_args(Kind):
         assert of(kind, preset=f"{preset}-paper") == papers
@@ -72,7 +80,11 @@ def test_auc_is_ignored_if_training_is_configured(setting, depends):
 @given(rows=st.integers(1, 10**9), dim=st.integers(2, 8192))
 def test_epochs_by_number_of_rows(rows, dim):
     positives = of("positive", rows=rows, dim=dim).optim.epochs
-    assert 1 <= of(rows=2 * rows, dim=dim).optim.epochs <= of(rows=rows, dim=dim).optim.epochs
+    assert (
+        1
+        <= of(rows=2 * rows, dim=dim).optim.epochs
+        <= of(rows=rows, dim=dim).optim.epochs
+    )
     assert 1 <= positives <= 8
     for kind in ("binary", "graded", "triplet"):
         epochs = of(kind, rows=rows, dim=dim).optim.epochs
@@ -103,7 +115,11 @@ def test_domain_budget_by_rows_and_author(author, rows, epochs, interpolate):
     settings = load_settings(TrainSettings, flags={"preset": "domain"})
     facts = DatasetFacts("triplet", rows, written=author is None, author=author)
     optim = with_defaults(settings, facts, dim=384).optim
-    assert (optim.epochs, optim.interpolate, optim.top_layers) == (epochs, interpolate, 2)
+    assert (optim.epochs, optim.interpolate, optim.top_layers) == (
+        epochs,
+        interpolate,
+        2,
+    )
 
 
 @parametrize(
@@ -124,8 +140,13 @@ def test_few_binary_pairs_average_the_second_half_of_the_run(rows, preset, avera
 
 
 def test_temperature_and_scheduler():
-    assert [of(kind).objective.tau.cosent for kind in ("binary", "graded")] == [0.05, 0.2]
-    schedulers = [of(preset=name).optim.scheduler for name in ("auto", "cosent-paper", "domain")]
+    assert [of(kind).objective.tau.cosent for kind in ("binary", "graded")] == [
+        0.05,
+        0.2,
+    ]
+    schedulers = [
+        of(preset=name).optim.scheduler for name in ("auto", "cosent-paper", "domain")
+    ]
     assert schedulers == ["constant_with_warmup", "linear", "linear"]
 
 
@@ -168,6 +189,8 @@ def test_authorship_from_run_json(tmp_path, kinds, author):
     """,
 )
 def test_untrained_lengths_are_reported(kind, preset, encoder, parts):
-    found = unused_lengths_warning(of(kind, preset=preset), kind, EncoderSettings(**encoder))
+    found = unused_lengths_warning(
+        of(kind, preset=preset), kind, EncoderSettings(**encoder)
+    )
     told = f"by {encoder.get('similarity_fn_name')}, but {parts} train only their directions"
     assert (found is None) if parts is None else (told in (found or ""))

@@ -22,7 +22,12 @@ from aoe_train.objectives.training_rows import TeacherOutputs
 from aoe_train.settings.train_settings import TrainSettings
 from aoe_train.training import step_graphs, training_run
 from aoe_train.training.pair_model import PairModel
-from aoe_train.training.step_graphs import StepGraphs, choose_shape, make_step_graphs, padded
+from aoe_train.training.step_graphs import (
+    StepGraphs,
+    choose_shape,
+    make_step_graphs,
+    padded,
+)
 from pairkit.base.settings import load_settings
 from tests.aoe_train.test_no_waiting import META, attended, no_assignment
 from tests.aoe_train.test_train import run
@@ -55,7 +60,9 @@ def pair_model(name="bert", pooling="avg", dropout=0.0, **objective):
     network = backbone(name, dropout)
     use_fast_layers(network)
     kind = objective.pop("kind", "graded")
-    chosen = TrainSettings.model_validate({"preset": "aoe", "objective": objective}).objective
+    chosen = TrainSettings.model_validate(
+        {"preset": "aoe", "objective": objective}
+    ).objective
     loss = make_objective(chosen, dim=32, kind=kind, label_range=(0, 1))
     return PairModel(TextModel(network, pooling, packed=True), loss).train()
 
@@ -93,7 +100,9 @@ def captured(flash, monkeypatch):
 
     def capture(self, inputs, step):
         values = step()
-        found.append(next(shape for shape in self._seen if shape not in [*self._graphs, *found]))
+        found.append(
+            next(shape for shape in self._seen if shape not in [*self._graphs, *found])
+        )
         return step_graphs._Graph(inputs, values, lambda: values.copy_(step()))
 
     monkeypatch.setattr(StepGraphs, "_capture", capture)
@@ -101,7 +110,9 @@ def captured(flash, monkeypatch):
 
 
 def graphs(model, say=print, limit=LIMIT):
-    args = SimpleNamespace(device=torch.device("cpu"), bf16=False, per_device_train_batch_size=ROWS)
+    args = SimpleNamespace(
+        device=torch.device("cpu"), bf16=False, per_device_train_batch_size=ROWS
+    )
     return StepGraphs(model, args, limit, say)
 
 
@@ -133,7 +144,9 @@ def eager(model, made):
     llama | weighted-mean | 4 | {'kind': 'triplet'}
     """,
 )
-def test_loss_and_gradients_are_those_of_the_plain_step(name, pooling, columns, objective, request):
+def test_loss_and_gradients_are_those_of_the_plain_step(
+    name, pooling, columns, objective, request
+):
     model = pair_model(name, pooling, **objective)
     made = [batch(seed, columns) for seed in range(3)]
     expected = [(eager(model, each), gradients(model)) for each in made]
@@ -167,7 +180,11 @@ def test_choice_of_a_shape(numbers, most, limit, expected):
     shape = choose_shape(lengths, most, limit)
     assert tuple(shape) == expected
     ids = torch.ones(lengths.sum(), dtype=torch.int64)
-    made = batch() | {"input_ids": ids, "lengths": lengths, "texts": torch.arange(count)}
+    made = batch() | {
+        "input_ids": ids,
+        "lengths": lengths,
+        "texts": torch.arange(count),
+    }
     sizes = padded(made, shape, 0)[shape.tokens : shape.tokens + shape.texts]
     assert sizes[:count].tolist() == lengths.tolist()
     assert sizes[count:].sum() == shape.tokens - lengths.sum()
@@ -284,7 +301,12 @@ def test_plain_runs_use_graphs_and_others_dont(shallow, pairs, tmp_path, monkeyp
     on_gpu["per_device_train_batch_size"] = 16
 
     def uses(*assignments, args=on_gpu, **other):
-        given = ["preset=angle-paper", "run.precision=bf16", "run.graphs=true", *assignments]
+        given = [
+            "preset=angle-paper",
+            "run.precision=bf16",
+            "run.graphs=true",
+            *assignments,
+        ]
         chosen = load_settings(TrainSettings, settings=given)
         loaded = replace(setup.loaded, settings=chosen)
         changed = replace(setup, args=SimpleNamespace(**args), loaded=loaded, **other)
@@ -311,13 +333,18 @@ def test_plain_runs_use_graphs_and_others_dont(shallow, pairs, tmp_path, monkeyp
     for taught in (TeacherOutputs({"guide": None}), TeacherOutputs(scores=np.ones(3))):
         assert not uses(datasets=[changed(dataset, teacher_outputs=taught)])
     how = {"dim": 32, "kind": "graded", "label_range": (0, 1)}
-    custom = make_objective(settings().objective, custom_loss=lambda v, _: v.sum(), **how)
+    custom = make_objective(
+        settings().objective, custom_loss=lambda v, _: v.sum(), **how
+    )
     layers = make_objective(settings().objective, layers=(1,), **how)
     text_model = setup.model.text_model
     for objective in (custom, layers, torch.nn.ModuleList([setup.model.objective])):
-        assert not uses(model=changed(setup.model, text_model=text_model, objective=objective))
+        assert not uses(
+            model=changed(setup.model, text_model=text_model, objective=objective)
+        )
     with monkeypatch.context() as patch:
-        patch.setattr(text_model.backbone.config, "num_attention_heads", 8)  # of 4 numbers
+        # Of 4 numbers.
+        patch.setattr(text_model.backbone.config, "num_attention_heads", 8)
         assert not uses()
     monkeypatch.setattr(step_graphs, "has_flash", lambda _: True)
     monkeypatch.setattr(text_model, "packed", False)

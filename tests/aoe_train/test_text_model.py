@@ -35,9 +35,8 @@ from tests.aoe_train.tiny import difference
 from tests.support.shorthand import config_error, parametrize, table
 
 POOLINGS = ["cls", "last", "avg", "max", "cls-avg", "first-last-avg", "weighted-mean"]
-TOKENS = torch.tensor(
-    [[1.0, 8], [3, 4], [5, 0], [7, 2], [9, 6]]
-)  # a text of two pieces (1 + 2), one of 2
+# A text of two pieces (1 + 2), one of 2.
+TOKENS = torch.tensor([[1.0, 8], [3, 4], [5, 0], [7, 2], [9, 6]])
 
 
 @table(
@@ -63,14 +62,26 @@ def test_weighted_mean_counts_ignored_tokens():
     """Pieces with 2, 0 and 3 ignored tokens: positions 3, then 1 and 2; then 4 and 5."""
     parts = torch.tensor([1, 2, 2]), torch.tensor([2, 1])
     found = pool((TOKENS,), *parts, "weighted-mean", torch.tensor([2, 0, 3]))
-    expected = [[(3 + 3 + 2 * 5) / 6, (3 * 8 + 4) / 6], [(4 * 7 + 5 * 9) / 9, (4 * 2 + 5 * 6) / 9]]
+    expected = [
+        [(3 + 3 + 2 * 5) / 6, (3 * 8 + 4) / 6],
+        [(4 * 7 + 5 * 9) / 9, (4 * 2 + 5 * 6) / 9],
+    ]
     assert torch.allclose(found, torch.tensor(expected))
 
 
 def _small(kind, config, **more):
     torch.manual_seed(0)
-    sizes = {"vocab_size": 60, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
-    return kind(config(**{**sizes, "intermediate_size": 48, "max_position_embeddings": 80, **more}))
+    sizes = {
+        "vocab_size": 60,
+        "hidden_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+    }
+    return kind(
+        config(
+            **{**sizes, "intermediate_size": 48, "max_position_embeddings": 80, **more}
+        )
+    )
 
 
 MODELS = {
@@ -86,7 +97,9 @@ MODELS = {
         cls_token_id=1,
         sep_token_id=2,
     ),
-    "mistral": lambda: _small(MistralModel, MistralConfig, num_key_value_heads=2, sliding_window=4),
+    "mistral": lambda: _small(
+        MistralModel, MistralConfig, num_key_value_heads=2, sliding_window=4
+    ),
     "mpnet": lambda: _small(MPNetModel, MPNetConfig),
     "distilbert": lambda: DistilBertModel(
         DistilBertConfig(vocab_size=60, dim=32, hidden_dim=48, n_layers=2, n_heads=4)
@@ -103,7 +116,8 @@ def _batch(lengths):
 @parametrize("name", MODELS)
 def test_packed_equals_padded_for_each_architecture(name):
     backbone = MODELS[name]().eval()
-    assert can_pack(backbone) == (name != "mpnet")  # which has a position bias of its own
+    # Which has a position bias of its own.
+    assert can_pack(backbone) == (name != "mpnet")
     longest = resolved(EncoderSettings(), backbone).max_length or 0
     batch = _batch([9, 3, 14, 3, 7, 2, 5, 5, 8, min(longest, 80)])
     alone, one = TextModel(backbone, "avg", packed=False), np.ones(1, dtype=np.int64)
@@ -111,7 +125,10 @@ def test_packed_equals_padded_for_each_architecture(name):
     expected = torch.cat([alone(part, np.array([len(part)]), one) for part in parts])
     for packed in {False, can_pack(backbone)}:
         torch.testing.assert_close(
-            TextModel(backbone, "avg", packed=packed)(*batch), expected, atol=1e-5, rtol=0
+            TextModel(backbone, "avg", packed=packed)(*batch),
+            expected,
+            atol=1e-5,
+            rtol=0,
         )
 
 
@@ -121,7 +138,9 @@ def test_packed_equals_padded_for_every_pooling(pooling, which, request):
     backbone = AutoModel.from_pretrained(request.getfixturevalue(which)).eval()
     use_fast_layers(backbone)
     batch = _batch([4, 12, 4, 6])
-    packed, padded = (TextModel(backbone, pooling, packed=flag)(*batch) for flag in (True, False))
+    packed, padded = (
+        TextModel(backbone, pooling, packed=flag)(*batch) for flag in (True, False)
+    )
     assert torch.allclose(packed, padded, atol=1e-5)
 
 
@@ -141,7 +160,9 @@ def test_vectors_of_a_layer_equal_a_model_cut_there(name, pooling, tmp_path):
     whole.model.learn_layers(after_layers(whole.model.backbone))
     batch = whole.tokens(TEXTS).batch(np.arange(3))
     with torch.no_grad():
-        found = whole.model(batch["input_ids"], batch["lengths"], batch["pieces"], layers=(1, 2))
+        found = whole.model(
+            batch["input_ids"], batch["lengths"], batch["pieces"], layers=(1, 2)
+        )
     assert found.shape == (3, 3, 32)
     for number in (1, 2):
         cut = Encoder.load(folder, layers=number, **options)
@@ -154,7 +175,9 @@ def test_the_final_norm_is_found(name):
     backbone = MODELS[name]()
     norm = after_layers(backbone)
     assert (norm is None) is (name in ("distilbert", "roberta"))
-    hidden = backbone(input_ids=torch.arange(5, 12)[None], output_hidden_states=True).hidden_states
+    hidden = backbone(
+        input_ids=torch.arange(5, 12)[None], output_hidden_states=True
+    ).hidden_states
     keep_layers(backbone, 1)
     cut = backbone.eval()(input_ids=torch.arange(5, 12)[None]).last_hidden_state
     if name in ("modernbert", "mistral"):  # the others have dropout
@@ -210,24 +233,31 @@ LONG_AND_SHORT = [f"{'the dog ' * (number % 7)}{number}" for number in range(80)
 def test_texts_are_tokenised_while_the_model_runs(bert, monkeypatch):
     encoder = Encoder.load(bert)
     expected = {
-        prompt: encoder.encode(LONG_AND_SHORT, prompt=prompt) for prompt in ("", "the {text} is:")
+        prompt: encoder.encode(LONG_AND_SHORT, prompt=prompt)
+        for prompt in ("", "the {text} is:")
     }
     by_text = encoder.encode(LONG_AND_SHORT, prompt=["the {text} is:"] * 80)
     events = ahead(monkeypatch)
     for prompt, vectors in expected.items():
         events.clear()
         np.testing.assert_allclose(
-            encoder.encode(LONG_AND_SHORT, prompt=prompt, batch_tokens=60), vectors, 0, 1e-5
+            encoder.encode(LONG_AND_SHORT, prompt=prompt, batch_tokens=60),
+            vectors,
+            0,
+            1e-5,
         )
         slices = events.count("tokens")
         assert slices > 6
         assert events.index("vectors") < len(events) - events[::-1].index("tokens")
         waiting = [
-            events[:at].count("tokens") - events[:at].count("vectors") for at in range(len(events))
+            events[:at].count("tokens") - events[:at].count("vectors")
+            for at in range(len(events))
         ]
         assert max(waiting) <= 4  # one in use, three ahead
     assert_array_equal(encoder.encode(LONG_AND_SHORT), expected[""])  # of one batch
-    assert_array_equal(encoder.encode(LONG_AND_SHORT, prompt=["the {text} is:"] * 80), by_text)
+    assert_array_equal(
+        encoder.encode(LONG_AND_SHORT, prompt=["the {text} is:"] * 80), by_text
+    )
     assert encoder.encode([]).shape == (0, 32)
 
 
@@ -237,7 +267,9 @@ def test_errors_of_both_threads_end_encoding(error, where, bert, monkeypatch):
     encoder, threads = Encoder.load(bert), threading.active_count()
     ahead(monkeypatch, error if where == "tokens" else None)
     if where == "vectors":
-        monkeypatch.setattr(TextModel, "forward", lambda *_: (_ for _ in ()).throw(error))
+        monkeypatch.setattr(
+            TextModel, "forward", lambda *_: (_ for _ in ()).throw(error)
+        )
     with pytest.raises(type(error)) as caught:
         encoder.encode(LONG_AND_SHORT, batch_tokens=60)
     assert caught.value is error

@@ -9,7 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-from transformers import AutoTokenizer, LlamaTokenizer, PreTrainedTokenizerFast, Qwen2Config
+from transformers import (
+    AutoTokenizer,
+    LlamaTokenizer,
+    PreTrainedTokenizerFast,
+    Qwen2Config,
+)
 
 from aoe_train.data.column_prompts import column_prompts
 from aoe_train.model.tokens import tokenised as tokens
@@ -22,7 +27,12 @@ from aoe_train.model.tokens.special_tokens import (
 )
 from aoe_train.model.tokens.tokenised import TokenStore, windows
 from aoe_train.objectives.training_rows import ABSENT, Examples
-from aoe_train.settings.prompt_settings import NamedPrompts, Prompt, read_prompt, written_out
+from aoe_train.settings.prompt_settings import (
+    NamedPrompts,
+    Prompt,
+    read_prompt,
+    written_out,
+)
 from aoe_train.settings.train_settings import EncoderSettings
 from pairkit import ConfigError
 from tests.aoe_train.tiny import bytelevel, wordpiece
@@ -34,12 +44,17 @@ TEXTS = ["the cat", "a dog is running!", "x"]
 
 def _pieces():
     characters = [*'abcdefghijklmnopqrstuvwxyzS!:"▁']
-    return {word: number for number, word in enumerate(["<unk>", "<s>", "</s>", *characters])}
+    return {
+        word: number
+        for number, word in enumerate(["<unk>", "<s>", "</s>", *characters])
+    }
 
 
 def metaspace():
     """A tokenizer whose class rebuilds its Rust part when loaded."""
-    tokenizer = LlamaTokenizer(vocab=_pieces(), merges=[], add_bos_token=True, model_max_length=64)
+    tokenizer = LlamaTokenizer(
+        vocab=_pieces(), merges=[], add_bos_token=True, model_max_length=64
+    )
     assert tokenizer("a").input_ids[0] == tokenizer.bos_token_id
     return tokenizer
 
@@ -53,13 +68,17 @@ def legacy_sentencepiece():
     tokenizer.post_processor = processors.TemplateProcessing(
         single="<s> $A", special_tokens=[("<s>", 1)]
     )
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", model_max_length=64)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, bos_token="<s>", model_max_length=64
+    )
 
 
 def roberta():
     raw = bytelevel().backend_tokenizer
     raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
-    raw.post_processor = processors.RobertaProcessing(("</s>", 1), ("<s>", 0), trim_offsets=True)
+    raw.post_processor = processors.RobertaProcessing(
+        ("</s>", 1), ("<s>", 0), trim_offsets=True
+    )
     return PreTrainedTokenizerFast(
         tokenizer_object=raw, bos_token="<s>", eos_token="</s>", model_max_length=64
     )
@@ -70,7 +89,9 @@ SPACED = [wordpiece, metaspace, legacy_sentencepiece, roberta]
 
 
 @parametrize("maker", SPACED)
-@parametrize("prompt", [PROMPT, "{text} in one word:", "query: {text}", 'in {text}" word'])
+@parametrize(
+    "prompt", [PROMPT, "{text} in one word:", "query: {text}", 'in {text}" word']
+)
 def test_tokens_equal_those_of_the_prompted_text(maker, prompt):
     plain = maker()
     prompted = with_prompt(plain, prompt)
@@ -110,7 +131,9 @@ def test_prompt_survives_tokenizer_classes_that_rebuild(kind, minilm, tmp_path):
 @parametrize("maker", MAKERS)
 def test_prompt_replaces_the_previous_one(maker):
     twice = with_prompt(with_prompt(maker(), PROMPT), "query: {text}")
-    assert twice(TEXTS).input_ids == with_prompt(maker(), "query: {text}")(TEXTS).input_ids
+    assert (
+        twice(TEXTS).input_ids == with_prompt(maker(), "query: {text}")(TEXTS).input_ids
+    )
     assert with_prompt(twice, "")(TEXTS).input_ids == maker()(TEXTS).input_ids
     assert [holds_prompt(one) for one in (maker(), twice, with_prompt(twice, ""))] == [
         False,
@@ -120,7 +143,11 @@ def test_prompt_replaces_the_previous_one(maker):
 
 
 @settings(max_examples=40)
-@given(st.text("ab {}é", max_size=8), st.text("ab {}é", max_size=8), st.sampled_from(MAKERS))
+@given(
+    st.text("ab {}é", max_size=8),
+    st.text("ab {}é", max_size=8),
+    st.sampled_from(MAKERS),
+)
 def test_prompt_tokens_are_a_prefix(words, text, maker):
     raw = raw_tokenizer(maker())
     if "{text}" in words:
@@ -144,7 +171,9 @@ def test_too_long_prompt_is_refused():
 def test_only_the_start_of_a_long_text_is_read(text, most, monkeypatch):
     read, encode = [], tokens._encode
     monkeypatch.setattr(
-        tokens, "_encode", lambda raw, texts: read.extend(map(len, texts)) or encode(raw, texts)
+        tokens,
+        "_encode",
+        lambda raw, texts: read.extend(map(len, texts)) or encode(raw, texts),
     )
     store = TokenStore.build([text], wordpiece(), max_length=256)
     assert (store.lengths <= 256).all()
@@ -201,7 +230,11 @@ def test_prompt_before_or_around_the_text(words, before, after):
 )
 def test_prompts_of_queries_and_documents(own, default, query, document, around_all):
     prompts = NamedPrompts(own, default)
-    assert (prompts.query, prompts.document, prompts.around_all) == (query, document, around_all)
+    assert (prompts.query, prompts.document, prompts.around_all) == (
+        query,
+        document,
+        around_all,
+    )
     assert prompts.known["query"] == query
     if len(own) == 2 and default:
         assert prompts.after_text == "default"
@@ -215,7 +248,9 @@ NAMED = EncoderSettings(
 
 def rows(kind, *numbers):
     count = max(max(row) for row in numbers) + 1
-    return Examples([f"text {number}" for number in range(count)], np.array(numbers), None, kind)
+    return Examples(
+        [f"text {number}" for number in range(count)], np.array(numbers), None, kind
+    )
 
 
 TRIPLETS = rows("triplet", [0, 1, 2], [1, 0, 3], [0, 2, 4])
@@ -227,10 +262,15 @@ def prompted(given, examples, encoder=PLAIN):
     """The prompted texts of each row."""
     found = column_prompts(given, encoder, [examples]).applied(examples)
     prompts = (
-        [found.prompts] * len(found.texts) if isinstance(found.prompts, str) else found.prompts
+        [found.prompts] * len(found.texts)
+        if isinstance(found.prompts, str)
+        else found.prompts
     )
     whole = [prompt + text for prompt, text in zip(prompts, found.texts, strict=True)]
-    return [[None if place == ABSENT else whole[place] for place in row] for row in found.rows]
+    return [
+        [None if place == ABSENT else whole[place] for place in row]
+        for row in found.rows
+    ]
 
 
 def test_text_in_two_columns_has_two_prompts():
@@ -242,7 +282,9 @@ def test_text_in_two_columns_has_two_prompts():
     found = column_prompts(given, PLAIN, [TRIPLETS]).applied(TRIPLETS)
     assert len(found.texts) == len({*zip(found.texts, found.prompts, strict=True)}) == 8
     assert_array_equal(found.content_ids[found.rows], TRIPLETS.rows)
-    assert_array_equal(np.array(found.texts)[found.rows], np.array(TRIPLETS.texts)[TRIPLETS.rows])
+    assert_array_equal(
+        np.array(found.texts)[found.rows], np.array(TRIPLETS.texts)[TRIPLETS.rows]
+    )
 
 
 @table(
@@ -265,7 +307,10 @@ def test_default_prompt_and_prompts_by_name():
         "p: text 1",
         "title: text 2",
     ]
-    assert prompted({"text2": "t"}, PAIRS, NAMED)[0] == ["title: text 0", "title: text 1"]
+    assert prompted({"text2": "t"}, PAIRS, NAMED)[0] == [
+        "title: text 0",
+        "title: text 1",
+    ]
 
 
 @parametrize(
@@ -280,9 +325,15 @@ def test_default_prompt_and_prompts_by_name():
 )
 def test_prompt_for_all_texts_becomes_the_default(given, encoder, prompts, default):
     found = column_prompts(given, encoder, [PAIRS])
-    assert (found.encoder.prompts, found.encoder.default_prompt_name) == (prompts, default)
+    assert (found.encoder.prompts, found.encoder.default_prompt_name) == (
+        prompts,
+        default,
+    )
     expected = "" if default is None else prompts[default]
-    assert (found.applied(PAIRS).prompts, found.applied(PAIRS).texts) == (expected, PAIRS.texts)
+    assert (found.applied(PAIRS).prompts, found.applied(PAIRS).texts) == (
+        expected,
+        PAIRS.texts,
+    )
 
 
 @table(
@@ -305,6 +356,8 @@ def test_dev_rows_without_a_prompt_are_refused():
     with config_error("found anchor, but no prompt for rows of text1, text2"):
         found.applied(PAIRS)
     assert (
-        column_prompts({"query": "q: "}, PLAIN, [TRIPLETS, PAIRS]).applied(PAIRS).content_ids
+        column_prompts({"query": "q: "}, PLAIN, [TRIPLETS, PAIRS])
+        .applied(PAIRS)
+        .content_ids
         is not None
     )

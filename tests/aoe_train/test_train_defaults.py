@@ -9,7 +9,10 @@ from tests.aoe_train.tiny import WORDS, save_bert, write_pairs, write_triplets
 from tests.support.shorthand import approx, module_fixture, table
 
 TEXTS = [" ".join(WORDS[n : n + 5]) for n in range(40)]
-BINARY = [{"text1": text, "text2": f"a {text[:9]}", "label": n % 2} for n, text in enumerate(TEXTS)]
+BINARY = [
+    {"text1": text, "text2": f"a {text[:9]}", "label": n % 2}
+    for n, text in enumerate(TEXTS)
+]
 
 
 @module_fixture
@@ -18,7 +21,8 @@ def sources(tmp_path_factory):
     folder = tmp_path_factory.mktemp("kinds")
     graded = write_pairs(folder / "graded.tsv", 40, 1)
     requests = [
-        {"anchor": f"my {text}", "positive": text, "negative": f"not {text}"} for text in TEXTS
+        {"anchor": f"my {text}", "positive": text, "negative": f"not {text}"}
+        for text in TEXTS
     ]
     return {
         "binary": BINARY,
@@ -57,13 +61,20 @@ def sources(tmp_path_factory):
 def test_defaults(
     kind, settings, parts, lr, epochs, batch_size, sources, bert, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("aoe_train.training.train_plan._PROBES", 1)  # no test of the time of steps
-    backbone = save_bert(tmp_path / "wide", dim=768, layers=1) if "wide" in kind else bert
+    # No test of the time of steps.
+    monkeypatch.setattr("aoe_train.training.train_plan._PROBES", 1)
+    backbone = (
+        save_bert(tmp_path / "wide", dim=768, layers=1) if "wide" in kind else bert
+    )
     teacher = save_bert(tmp_path / "teacher", layers=1, seed=7)
     settings = settings.replace("TEACHER", str(teacher)).split("; ")
     planned = plan(sources[kind], backbone=backbone, settings=settings).record
     assert {*planned["datasets"].popitem()[1]["objective"]} == {*parts.split()}
-    assert planned["optim"] == {"lr": approx(lr), "epochs": epochs, "batch_size": batch_size}
+    assert planned["optim"] == {
+        "lr": approx(lr),
+        "epochs": epochs,
+        "batch_size": batch_size,
+    }
 
 
 def test_rules_negatives_of_requests_are_reported(sources, bert, out, capsys):

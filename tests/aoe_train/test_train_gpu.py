@@ -9,14 +9,23 @@ from numpy.linalg import norm
 from safetensors.torch import load_file
 
 from tests.aoe_train.test_train import run
-from tests.aoe_train.tiny import WORDS, load, same_weights, save_bert, save_llama, write_pairs
+from tests.aoe_train.tiny import (
+    WORDS,
+    load,
+    same_weights,
+    save_bert,
+    save_llama,
+    write_pairs,
+)
 from tests.support.shorthand import approx, parametrize
 
 pytestmark = [
     pytest.mark.gpu,
     pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"),
 ]
-TEXTS = [" ".join(WORDS[start : start + count]) for start in range(4) for count in (1, 5, 9)]
+TEXTS = [
+    " ".join(WORDS[start : start + count]) for start in range(4) for count in (1, 5, 9)
+]
 
 
 @pytest.fixture
@@ -42,13 +51,17 @@ def test_vectors_equal_those_of_a_cpu(request, name, precision):
 def test_deterministic_run_resumes_with_the_same_weights(data, bert, tmp_path, kill_at):
     flags = {"optim__epochs": 2, "run__deterministic": True, "run__precision": "bf16"}
     whole = run(data, bert, tmp_path / "a", **flags)
-    resumed = kill_at(5, lambda: run(data, bert, tmp_path / "b", log__checkpoint_steps=3, **flags))
+    resumed = kill_at(
+        5, lambda: run(data, bert, tmp_path / "b", log__checkpoint_steps=3, **flags)
+    )
     assert same_weights(tmp_path / "a", tmp_path / "b")
     assert resumed["history"] == whole["history"]
 
 
 @parametrize("name", ["bert", "llama"])
-def test_graphs_give_the_losses_of_eager_steps(data, name, tmp_path, kill_at, monkeypatch, capsys):
+def test_graphs_give_the_losses_of_eager_steps(
+    data, name, tmp_path, kill_at, monkeypatch, capsys
+):
     replays, replay = [], torch.cuda.CUDAGraph.replay
 
     def counted(self):
@@ -79,14 +92,22 @@ def test_graphs_give_the_losses_of_eager_steps(data, name, tmp_path, kill_at, mo
     assert losses[2] == approx(losses[1], rel=0.05)
 
 
-@parametrize("more", [{}, {"run__gradient_checkpointing": True}, {"run__chunk": 8}], ids=str)
+@parametrize(
+    "more", [{}, {"run__gradient_checkpointing": True}, {"run__chunk": 8}], ids=str
+)
 def test_adapters_of_a_decoder_are_trained(data, llama, out, more):
-    flags = {"lora": {"rank": 4, "alpha": 4}, "encoder__pooling": "last", "optim__lr": 1e-2}
+    flags = {
+        "lora": {"rank": 4, "alpha": 4},
+        "encoder__pooling": "last",
+        "optim__lr": 1e-2,
+    }
     record = run(data, llama, out, **flags, **more)
     found = load_file(out / "adapter_model.safetensors")
     assert math.isfinite(record["result"]["dev"])
     assert any(value.any() for name, value in found.items() if "lora_B" in name)
-    assert all(value.dtype == torch.float32 for name, value in found.items() if "lora" in name)
+    assert all(
+        value.dtype == torch.float32 for name, value in found.items() if "lora" in name
+    )
     assert load(out).encode(TEXTS).shape == (len(TEXTS), 32)
 
 

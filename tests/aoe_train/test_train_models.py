@@ -59,7 +59,9 @@ def test_recomputation_chunks_and_padding_keep_the_weights(tmp_path):
     }.items():
         run(data, backbone, tmp_path / name, **flags, **more)
         found = weights(tmp_path / name)
-        assert max(float((found[part] - plain[part]).abs().max()) for part in plain) < 2e-5
+        assert (
+            max(float((found[part] - plain[part]).abs().max()) for part in plain) < 2e-5
+        )
     assert load(tmp_path / "plain").settings.include_prompt is False
 
 
@@ -94,7 +96,13 @@ def test_adapters_of_ran_encode_as_in_training(ran, out, tmp_path, pooling):
         return len(seen) / 9
 
     run = aoe_train.train(
-        PAIRS, backbone=ran, out=out, lora=True, pooling=pooling, dev_metric=metric, **FAST
+        PAIRS,
+        backbone=ran,
+        out=out,
+        lora=True,
+        pooling=pooling,
+        dev_metric=metric,
+        **FAST,
     )
     assert np.abs(seen[0] - seen[-1]).max() > 1e-3
     assert_allclose(run.encoder.encode(texts), seen[-1], atol=1e-5)
@@ -116,16 +124,18 @@ def test_lora_model_can_be_trained_again(data, llama, tmp_path):
         assert (tmp_path / name / "model.safetensors").exists()
 
 
-@pytest.mark.parametrize("lora, frozen", [({"rank": 2}, torch.bfloat16), (None, torch.float32)])
+@pytest.mark.parametrize(
+    "lora, frozen", [({"rank": 2}, torch.bfloat16), (None, torch.float32)]
+)
 def test_only_weights_frozen_under_adapters_have_the_runs_precision(
     data, llama, out, lora, frozen, monkeypatch
 ):
-    monkeypatch.setattr(
-        "aoe_train.model.precision._cpu_has_bf16", lambda: True
-    )  # also if it's emulated
+    # Also if it's emulated.
+    monkeypatch.setattr("aoe_train.model.precision._cpu_has_bf16", lambda: True)
     kinds = set()
     watch = Watch(
-        "on_train_begin", lambda model: kinds.add(model.text_model.backbone.norm.weight.dtype)
+        "on_train_begin",
+        lambda model: kinds.add(model.text_model.backbone.norm.weight.dtype),
     )
     record = run(data, llama, out, callbacks=[watch], lora=lora, run__precision="bf16")
     assert kinds == {frozen}
@@ -133,7 +143,9 @@ def test_only_weights_frozen_under_adapters_have_the_runs_precision(
     assert record["encoder"]["pooling"] == "last"
     assert np.isfinite(load(out).encode(["the man is eating", "a dog"])).all()
     name = "adapter_model.safetensors" if lora else "model.safetensors"
-    assert {weight.dtype for weight in load_file(out / name).values()} == {torch.float32}
+    assert {weight.dtype for weight in load_file(out / name).values()} == {
+        torch.float32
+    }
 
 
 def test_single_texts_need_dropout(tmp_path):
@@ -153,7 +165,10 @@ def test_column_prompts_equal_prompted_texts(tmp_path):
     plain = write_columns(tmp_path / "plain.tsv", 24, 1)
     header, *lines = plain.read_text().splitlines()
     said = [line.split("\t") for line in lines]
-    written = ["\t".join([f"the man: {one}", f"a road {two}", three]) for one, two, three in said]
+    written = [
+        "\t".join([f"the man: {one}", f"a road {two}", three])
+        for one, two, three in said
+    ]
     (tmp_path / "written.tsv").write_text("\n".join([header, *written]) + "\n")
     # Equal texts are recognised in spite of prompts, but not of other words.
     flags = {"preset": "cosent-paper", "batches__strategy": "shuffle"}
@@ -166,7 +181,8 @@ def test_column_prompts_equal_prompted_texts(tmp_path):
 def test_trained_model_stores_its_prompts(out, tmp_path, capsys):
     from sentence_transformers import SentenceTransformer
 
-    backbone = save_bert(tmp_path / "bert", spread=0.2)  # so that rounding decides no row
+    # So that rounding decides no row.
+    backbone = save_bert(tmp_path / "bert", spread=0.2)
     data = write_columns(tmp_path / "data.tsv", 24, 1)
     dev = write_columns(tmp_path / "dev.tsv", 8, 2)
     record = run({"data": data, "dev_data": str(dev)}, backbone, out, prompts=BY_COLUMN)
@@ -180,7 +196,9 @@ def test_trained_model_stores_its_prompts(out, tmp_path, capsys):
         found = theirs.encode(["a cat"], prompt_name=name)
         assert_allclose(ours.encode(["a cat"], prompt_name=name), found, atol=1e-6)
     # The saved weights score best on texts with their prompts.
-    columns = zip(*(line.split("\t") for line in dev.read_text().splitlines()[1:]), strict=True)
+    columns = zip(
+        *(line.split("\t") for line in dev.read_text().splitlines()[1:]), strict=True
+    )
     anchor, positive, negative = (
         ours.encode(list(texts), prompt=words, normalize=True)
         for texts, words in zip(columns, [*BY_COLUMN.values(), ""], strict=True)
@@ -194,10 +212,16 @@ def test_interpolate_averages_backbone_and_trained_weights(tmp_path):
     backbone = save_bert(tmp_path / "bert", layers=1)
 
     def train(name, share=0.25):
-        aoe_train.train(PAIRS, backbone=backbone, out=tmp_path / name, interpolate=share, **FAST)
+        aoe_train.train(
+            PAIRS, backbone=backbone, out=tmp_path / name, interpolate=share, **FAST
+        )
 
     train("trained", 1)
     train("mixed")
-    first, trained, mixed = (weights(tmp_path / name) for name in ("bert", "trained", "mixed"))
+    first, trained, mixed = (
+        weights(tmp_path / name) for name in ("bert", "trained", "mixed")
+    )
     assert_close(mixed, {name: first[name].lerp(trained[name], 0.25) for name in mixed})
-    assert sum(not torch.equal(weight, first[name]) for name, weight in mixed.items()) > 5
+    assert (
+        sum(not torch.equal(weight, first[name]) for name, weight in mixed.items()) > 5
+    )

@@ -13,7 +13,10 @@ from tests.aoe_train.test_train_texts import Halves
 from tests.aoe_train.tiny import WORDS, refusal, write_pairs, write_triplets
 from tests.support.shorthand import module_fixture, parametrize, table
 
-POSITIVES = [{"anchor": f"the man {n} is eating", "positive": f"a man eats {n}"} for n in range(20)]
+POSITIVES = [
+    {"anchor": f"the man {n} is eating", "positive": f"a man eats {n}"}
+    for n in range(20)
+]
 BINARY = [
     {"text1": f"a {word}", "text2": f"the {word}", "label": n % 2}
     for n, word in enumerate(WORDS[:16])
@@ -113,10 +116,19 @@ def test_refused_arguments(kind, given, message, data, shallow, out):
 @parametrize(
     "objective, message",
     [
-        (lambda vectors: vectors.sum(), r"the parameters \(vectors\), expected \(vectors"),
-        (ForgetsLabels(), r"ForgetsLabels: found the parameters \(vectors.*\), expected"),
+        (
+            lambda vectors: vectors.sum(),
+            r"the parameters \(vectors\), expected \(vectors",
+        ),
+        (
+            ForgetsLabels(),
+            r"ForgetsLabels: found the parameters \(vectors.*\), expected",
+        ),
         (is_async, "is_async: is async; expected a plain function"),
-        (lambda vectors, _: vectors.sum(-1), "returned a torch.float32 tensor of shape"),
+        (
+            lambda vectors, _: vectors.sum(-1),
+            "returned a torch.float32 tensor of shape",
+        ),
         (lambda *_: 3.0, "returned float; expected one number"),
         (torch.nn.MSELoss, "an instance, not a class"),
         (lambda vectors, _: vectors.sum().detach(), "does not depend on the vectors"),
@@ -140,7 +152,9 @@ def test_an_objective_for_no_dataset(data, shallow, out):
     {'teacher': 'minilm'} | a TextObjective doesn't support .*a guide or teacher
     """,
 )
-def test_settings_that_text_objectives_do_not_support(given, message, data, shallow, out):
+def test_settings_that_text_objectives_do_not_support(
+    given, message, data, shallow, out
+):
     refused(data["texts"], message, shallow, out, objective=Halves(), **given)
 
 
@@ -166,7 +180,9 @@ def test_dry_runs_are_not_sharded(shallow):
 @parametrize("name", ["tensorboard", "wandb", "trackio"])
 def test_missing_tracker_package_is_refused(shallow, out, monkeypatch, name):
     monkeypatch.setattr(integration_utils, f"is_{name}_available", lambda: False)
-    with refusal(f"log.report_to '{name}': its package is not installed; pip install {name}$"):
+    with refusal(
+        f"log.report_to '{name}': its package is not installed; pip install {name}$"
+    ):
         train(BINARY, backbone=shallow, out=out, settings=[f"log.report_to={name}"])
 
 
@@ -180,4 +196,9 @@ def test_sharding_by_accelerate_launch_is_refused(shallow, out, monkeypatch, nam
 def test_unsupported_gradient_checkpointing_is_refused(shallow, out, monkeypatch):
     monkeypatch.setattr(BertModel, "supports_gradient_checkpointing", False)
     with refusal(r"gradient_checkpointing: BertModel.*run\.chunk"):
-        train(BINARY, backbone=shallow, out=out, settings=["run.gradient_checkpointing=true"])
+        train(
+            BINARY,
+            backbone=shallow,
+            out=out,
+            settings=["run.gradient_checkpointing=true"],
+        )

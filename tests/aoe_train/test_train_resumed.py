@@ -36,10 +36,16 @@ PAPERS = "preset=angle-paper; optim.lr=1e-3; optim.batch_size=16; log.steps=2"
 def sources(tmp_path_factory):
     """The inputs of each case."""
     folder = tmp_path_factory.mktemp("sources")
-    graded, dev = write_pairs(folder / "train.tsv", 90, 1), write_pairs(folder / "dev.tsv", 30, 2)
-    some, held_out = (write_triplets(folder / f"{rows}.jsonl", rows, 3) for rows in (60, 20))
+    graded, dev = (
+        write_pairs(folder / "train.tsv", 90, 1),
+        write_pairs(folder / "dev.tsv", 30, 2),
+    )
+    some, held_out = (
+        write_triplets(folder / f"{rows}.jsonl", rows, 3) for rows in (60, 20)
+    )
     positives = [
-        {"anchor": f"the man {n} is eating", "positive": f"a man eats {n}"} for n in range(20)
+        {"anchor": f"the man {n} is eating", "positive": f"a man eats {n}"}
+        for n in range(20)
     ]
     teacher = save_bert(folder / "teacher", dim=16, layers=1, seed=7)
     return {
@@ -99,13 +105,16 @@ def test_killed_run_continues_to_the_same_weights(
     assert seen == [False, True]
     assert same_weights(tmp_path / "a", tmp_path / "b")
     assert not same_weights(tmp_path / "a", shallow)
-    assert resumed.history == whole.history  # the losses before the checkpoint count in the log
+    # The losses before the checkpoint count in the log.
+    assert resumed.history == whole.history
     for name in ("steps", "pairs", "dev", "dev_sets", "judged"):
         assert resumed.to_dict().get(name) == whole.to_dict().get(name)
     assert not (tmp_path / "b.work").exists()
 
 
-def test_killed_run_continues_only_with_its_own_settings(sources, shallow, out, kill_at):
+def test_killed_run_continues_only_with_its_own_settings(
+    sources, shallow, out, kill_at
+):
     def fit(*settings, fresh=False):
         given = [*PAPERS.split("; "), "log.checkpoint_steps=1", *settings]
         data = sources["graded"]["data"]
@@ -124,7 +133,9 @@ def test_killed_run_continues_only_with_its_own_settings(sources, shallow, out, 
     assert fit("optim.lr=2e-3", fresh=True).steps == 6
 
 
-SIGN = r"training diverged at step \d+: embeddings have collapsed .* lower lr= \(now 1\)"
+SIGN = (
+    r"training diverged at step \d+: embeddings have collapsed .* lower lr= \(now 1\)"
+)
 
 
 @pytest.fixture
@@ -139,7 +150,15 @@ def with_dev(data, tmp_path):
 
 @parametrize(
     "flags",
-    [{}, {"run__chunk": 20, "run__packing": False, "optim__accumulation": 2, "preset": "cosent"}],
+    [
+        {},
+        {
+            "run__chunk": 20,
+            "run__packing": False,
+            "optim__accumulation": 2,
+            "preset": "cosent",
+        },
+    ],
 )
 def test_collapse_is_detected(data, bert, out, tmp_path, flags):
     with config_error(SIGN) as caught:
@@ -173,7 +192,12 @@ def test_best_weights_are_saved_as_a_model(with_dev, bert, out, tmp_path):
 
 def test_without_dev_data_the_newest_checkpoint_is_saved(data, llama, tmp_path):
     kept = tmp_path / "m.work" / "before-divergence"
-    flags = {"optim__lr": 1, "optim__epochs": 3, "optim__warmup": 0.9, "log__checkpoint_steps": 1}
+    flags = {
+        "optim__lr": 1,
+        "optim__epochs": 3,
+        "optim__warmup": 0.9,
+        "log__checkpoint_steps": 1,
+    }
     with config_error(r"; the weights of step \d+ are in ") as caught:
         run(data, llama, tmp_path / "m", **flags)
     assert Encoder.load(kept).encode(["the man", "a red boat"]).shape == (2, 32)
@@ -188,7 +212,10 @@ def test_diverged_checkpoint_is_not_continued(data, bert, out, tmp_path, kill_at
     (path,) = (tmp_path / "m.work").glob("step-*.pt")
     content = torch.load(path)
     torch.save(
-        content | {"weights": {name: 0 * weight for name, weight in content["weights"].items()}},
+        content
+        | {
+            "weights": {name: 0 * weight for name, weight in content["weights"].items()}
+        },
         path,
     )
     with config_error(r"training diverged at step [24]: embeddings .*fresh=True$"):
@@ -200,7 +227,9 @@ def test_infinite_gradient_is_detected(data, bert, out):
 
     def loss(vectors, _):
         calls.append(1)
-        vectors.register_hook(lambda gradient: gradient * (float("inf") if len(calls) == 3 else 1))
+        vectors.register_hook(
+            lambda gradient: gradient * (float("inf") if len(calls) == 3 else 1)
+        )
         return vectors.square().mean()
 
     how = {"lr": 1e-3, "batch_size": 16, "settings": {"log.steps": 1}}

@@ -117,7 +117,11 @@ def test_documented_slurm_script_forwards_the_signal(job, tmp_path, ends_with, q
         "aoe",
         f"trap 'exit {ends_with}' USR1; touch begun; while :; do sleep 0.05; done",
     )
-    environment = {**os.environ, "PATH": f"{bin_folder}:{os.environ['PATH']}", "SLURM_JOB_ID": "77"}
+    environment = {
+        **os.environ,
+        "PATH": f"{bin_folder}:{os.environ['PATH']}",
+        "SLURM_JOB_ID": "77",
+    }
     script = subprocess.Popen(job, cwd=tmp_path, env=environment)
     until = time.monotonic() + 300
     while not (tmp_path / "begun").exists() and time.monotonic() < until:
@@ -132,7 +136,11 @@ def test_all_processes_of_torchrun_stop_at_one_step(shallow, tmp_path):
     """With the documented option; only torchrun gets the signal."""
     (handled,) = set(re.findall(r"--signals-to-handle \S+", SCRIPT.read_text()))
     data = write_pairs(tmp_path / "train.tsv", 90, 0)
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "AOE_CACHE": str(tmp_path / "cache")}
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "AOE_CACHE": str(tmp_path / "cache"),
+    }
     environment["PYTHONPATH"] = str(SCRIPT.parents[2])
 
     def begin(out):
@@ -143,7 +151,14 @@ def test_all_processes_of_torchrun_stop_at_one_step(shallow, tmp_path):
         return subprocess.Popen(command.split(), cwd=tmp_path, env=environment)
 
     launcher = begin("stopped")
-    while len(ranks := [pid for pid in children_of(launcher.pid) if handles_the_signal(pid)]) < 2:
+    while (
+        len(
+            ranks := [
+                pid for pid in children_of(launcher.pid) if handles_the_signal(pid)
+            ]
+        )
+        < 2
+    ):
         assert launcher.poll() is None
         time.sleep(0.02)
     launcher.send_signal(signal.SIGUSR1)
@@ -156,7 +171,10 @@ def test_all_processes_of_torchrun_stop_at_one_step(shallow, tmp_path):
 
 
 def children_of(pid):
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return [
+        int(child)
+        for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    ]
 
 
 def handles_the_signal(pid):
@@ -166,4 +184,6 @@ def handles_the_signal(pid):
     except OSError:
         return False
     caught = int(re.findall(r"SigCgt:\s*(\w+)", status)[0], 16)
-    return bool(caught >> (signal.SIGUSR1 - 1) & 1) and "python" in status.splitlines()[0]
+    return (
+        bool(caught >> (signal.SIGUSR1 - 1) & 1) and "python" in status.splitlines()[0]
+    )

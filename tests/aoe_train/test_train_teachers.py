@@ -49,7 +49,9 @@ def triplets(rows=24):
     names = ("anchor", "positive", "negative_1")
     found = [dict(zip(names, drawn.sample(texts, 3), strict=True)) for _ in range(rows)]
     for row in found[::2]:
-        row["negative_2"] = drawn.choice([text for text in texts if text not in row.values()])
+        row["negative_2"] = drawn.choice(
+            [text for text in texts if text not in row.values()]
+        )
     return found
 
 
@@ -68,7 +70,9 @@ def run(data, backbone, out, **settings):
     return train(data, backbone=backbone, out=out, **how(**settings))
 
 
-@parametrize("prompts", [None, {"anchor": "is ", "positive": "with ", "negative": "is "}])
+@parametrize(
+    "prompts", [None, {"anchor": "is ", "positive": "with ", "negative": "is "}]
+)
 def test_a_teacher_reads_each_text_once_with_its_columns_prompt(
     shallow, teacher, tmp_path, monkeypatch, prompts
 ):
@@ -90,11 +94,14 @@ def test_a_teacher_reads_each_text_once_with_its_columns_prompt(
     run(rows, shallow, tmp_path / "m", **given)
     own = prompts or {"anchor": "the ", "positive": "a ", "negative": "a "}
     expected = {
-        (own[name.rpartition("_")[0] or name], text) for row in rows for name, text in row.items()
+        (own[name.rpartition("_")[0] or name], text)
+        for row in rows
+        for name, text in row.items()
     }
     assert {*seen} == expected
     assert len(seen) == len(expected)
-    assert len([*(tmp_path / "cache" / "vectors").glob("*.npy")]) == 2  # a file a prompt
+    # A file a prompt.
+    assert len([*(tmp_path / "cache" / "vectors").glob("*.npy")]) == 2
     run(rows, shallow, tmp_path / "again", **given, seed=7)
     assert len(seen) == len(expected)  # the second run reads the cache
 
@@ -133,7 +140,8 @@ def test_guide_and_teacher_are_recorded(shallow, teacher, out, tmp_path):
 
 def pairs():
     return [
-        {"anchor": a, "positive": b} for a, b in zip(sentences(16), sentences(16, 1), strict=True)
+        {"anchor": a, "positive": b}
+        for a, b in zip(sentences(16), sentences(16, 1), strict=True)
     ]
 
 
@@ -143,9 +151,9 @@ def test_vectors_from_a_file(shallow, tmp_path):
     brought = tmp_path / "vectors.parquet"
     settings = {"objective.weights.embed_distill": 1, "teacher.model": str(brought)}
     pl.DataFrame({"text": texts, "vector": vectors}).write_parquet(brought)
-    assert run(pairs(), shallow, tmp_path / "file", **settings).record["advisers"]["teacher"][
-        "file"
-    ]
+    assert run(pairs(), shallow, tmp_path / "file", **settings).record["advisers"][
+        "teacher"
+    ]["file"]
 
 
 @table(
@@ -169,7 +177,10 @@ def test_invalid_vector_files_are_refused(columns, message, shallow, tmp_path):
         run(pairs(), shallow, tmp_path / "m", **settings)
 
 
-EMBED, SCORE = {"objective.weights.embed_distill": 1}, {"objective.weights.score_distill": 1}
+EMBED, SCORE = (
+    {"objective.weights.embed_distill": 1},
+    {"objective.weights.score_distill": 1},
+)
 
 
 @table(
@@ -211,11 +222,16 @@ def test_invalid_combinations_are_refused_before_encoding(
     assert not (tmp_path / "cache" / "vectors").exists()
 
 
-def test_custom_loss_refuses_a_guide_and_plan_encodes_nothing(shallow, teacher, tmp_path):
+def test_custom_loss_refuses_a_guide_and_plan_encodes_nothing(
+    shallow, teacher, tmp_path
+):
     both = {"guide.model": str(teacher), "teacher.model": str(teacher)}
     with config_error("a custom loss can't use a guide"):
         plan(
-            triplets(), backbone=shallow, objective=lambda vectors, _: vectors.sum(), **how(**both)
+            triplets(),
+            backbone=shallow,
+            objective=lambda vectors, _: vectors.sum(),
+            **how(**both),
         )
     found = plan(triplets(), backbone=shallow, **how(**both, **EVERYTHING))
     assert found.record["advisers"] == {"guide": str(teacher), "teacher": str(teacher)}
@@ -243,7 +259,12 @@ def test_invalid_score_files_are_refused(rows, message, shallow, tmp_path):
     if rows:
         put(file := tmp_path / "scores.jsonl", [pair | row for row in rows])
     with pytest.raises((ConfigError, DataError), match=message):
-        run([pair], shallow, tmp_path / "m", **{"preset": "auto", "teacher.scores": str(file)})
+        run(
+            [pair],
+            shallow,
+            tmp_path / "m",
+            **{"preset": "auto", "teacher.scores": str(file)},
+        )
 
 
 def scored():
@@ -251,12 +272,19 @@ def scored():
     drawn, texts = random.Random(1), sentences(90)
     names = ("anchor", "positive", "negative")
     rows = [dict(zip(names, drawn.sample(texts, 3), strict=True)) for _ in range(16)]
-    return [{**row, "teacher_scores": [drawn.uniform(5, 9), drawn.uniform(-9, 3)]} for row in rows]
+    return [
+        {**row, "teacher_scores": [drawn.uniform(5, 9), drawn.uniform(-9, 3)]}
+        for row in rows
+    ]
 
 
 def test_scores_are_matched_by_text_trained_and_recorded(shallow, out, tmp_path):
     data = put(tmp_path / "rows.jsonl", scored())
-    settings = {"preset": "auto", "teacher.scores": str(data), "teacher.score_range": "-10,10"}
+    settings = {
+        "preset": "auto",
+        "teacher.scores": str(data),
+        "teacher.score_range": "-10,10",
+    }
     found = run(data, shallow, out, **settings)
     assert found.record["origin"]["settings"]["objective"]["weights"]["margin_mse"] == 1
     assert found.history[0]["margin_mse"] == found.history[0]["loss"]
@@ -268,11 +296,18 @@ def test_scores_are_matched_by_text_trained_and_recorded(shallow, out, tmp_path)
     lines = [
         f"{row['anchor']}\t{row[name]}\t{score}"
         for row in scored()
-        for name, score in zip(("positive", "negative"), row["teacher_scores"], strict=True)
+        for name, score in zip(
+            ("positive", "negative"), row["teacher_scores"], strict=True
+        )
     ]
     listed.write_text("\n".join(["text1\ttext2\tscore", *lines, ""]))
     for file in (turned, listed):
-        again = run(data, shallow, tmp_path / file.stem, **settings | {"teacher.scores": str(file)})
+        again = run(
+            data,
+            shallow,
+            tmp_path / file.stem,
+            **settings | {"teacher.scores": str(file)},
+        )
         assert again.history == found.history
     with config_error("scores, expected its vectors"):
         run(data, shallow, tmp_path / "n", **settings, **EMBED)

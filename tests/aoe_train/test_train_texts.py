@@ -24,7 +24,9 @@ FEW = {"preset": "domain", "top_layers": 1, "lr": 1e-2, "seed": 3}
     {'purpose': 'search'} | 0.25 | Does the second text answer the first, or ask the same?
     """,
 )
-def test_plain_texts_become_a_model(shallow, out, tmp_path, arguments, smoothing, question):
+def test_plain_texts_become_a_model(
+    shallow, out, tmp_path, arguments, smoothing, question
+):
     (tmp_path / "texts.txt").write_text("\n".join(TEXTS))
     how = {"backbone": shallow, **FEW, **arguments}
     run = aoe_train.train(tmp_path / "texts.txt", out=out, **how)
@@ -37,7 +39,9 @@ def test_plain_texts_become_a_model(shallow, out, tmp_path, arguments, smoothing
     assert f"Smoothing {smoothing:g} over 3 mutual neighbours" in card_of(out)
     (_, sample), (_, review), (_, compare) = run.next_steps()
     assert (sample[1], review[1], compare[1]) == ("sample-pairs", "review", "evaluate")
-    purpose = ["--purpose", arguments["purpose"]] if arguments else ["--out", "to-judge"]
+    purpose = (
+        ["--purpose", arguments["purpose"]] if arguments else ["--out", "to-judge"]
+    )
     assert sample[-2:] == purpose
     assert review[5:] == ["400", *(("--question", question) if question else ())]
 
@@ -107,7 +111,9 @@ def test_weights_are_trained_and_saved(shallow, tmp_path):
     assert np.load(tmp_path / "m/map.npy").shape == (run.encoder.dim, run.encoder.dim)
     assert "Halves" in card_of(tmp_path / "m")
     again = train(shallow, tmp_path / "again", epochs=3)
-    assert np.array_equal(np.load(tmp_path / "again/map.npy"), np.load(tmp_path / "m/map.npy"))
+    assert np.array_equal(
+        np.load(tmp_path / "again/map.npy"), np.load(tmp_path / "m/map.npy")
+    )
     assert again.encoder.encode(SHORT) == approx(run.encoder.encode(SHORT))
     assert plan(SHORT, backbone=shallow, objective=Halves()).memory_mb > 0
 
@@ -118,13 +124,17 @@ def test_token_batches_give_the_encoders_vectors(prompt, shallow):
     found = np.empty((len(SHORT), encoder.dim), np.float32)
     sizes = []
     with torch.inference_mode():
-        for places, batch in encoder.token_batches(SHORT, prompt=prompt, batch_tokens=16):
+        for places, batch in encoder.token_batches(
+            SHORT, prompt=prompt, batch_tokens=16
+        ):
             assert len(batch.states(encoder.model)) == batch.lengths.sum()
             found[places] = batch.vectors(encoder.model).numpy()
             sizes.append(len(places))
     assert sum(sizes) == len(SHORT)
     assert len(sizes) > 1
-    assert found == approx(encoder.encode(SHORT, prompt=prompt, normalize=False), abs=1e-5)
+    assert found == approx(
+        encoder.encode(SHORT, prompt=prompt, normalize=False), abs=1e-5
+    )
 
 
 @table(
@@ -141,4 +151,7 @@ def test_steps_follow_the_number_of_texts(shallow, texts, purpose, steps):
     random = np.random.default_rng(0)
     letters = np.array([*"abcdefghijklmnopqrstuvwxyz"])
     distinct = ["".join(random.choice(letters, 24)) for _ in range(texts)]
-    assert plan(distinct, backbone=shallow, **FEW, purpose=purpose).record["steps"] == steps
+    assert (
+        plan(distinct, backbone=shallow, **FEW, purpose=purpose).record["steps"]
+        == steps
+    )

@@ -15,7 +15,14 @@ from aoe_train.training.pair_model import PairModel, split_texts
 from aoe_train.training.processes import repeated_layers
 from aoe_train.training.train_plan import saved_bytes
 from tests import forked
-from tests.aoe_train.two_ranks import WORDS, AllPairs, Bag, batch, deep_model, triplet_gradients
+from tests.aoe_train.two_ranks import (
+    WORDS,
+    AllPairs,
+    Bag,
+    batch,
+    deep_model,
+    triplet_gradients,
+)
 
 
 class Dropped(nn.Module):
@@ -64,7 +71,9 @@ def test_recomputed_chunks_have_the_same_dropout():
 
 
 @given(
-    pieces=st.lists(st.lists(st.integers(1, 4), min_size=1, max_size=3), min_size=1, max_size=9),
+    pieces=st.lists(
+        st.lists(st.integers(1, 4), min_size=1, max_size=3), min_size=1, max_size=9
+    ),
     size=st.integers(1, 10),
 )
 def test_split_texts_keeps_every_text_whole(pieces, size):
@@ -74,7 +83,8 @@ def test_split_texts_keeps_every_text_whole(pieces, size):
     parts = list(split_texts(ids, lengths, counts, size))
     assert [len(part[2]) for part in parts[:-1]] == [size] * (len(parts) - 1)
     assert all(
-        len(part[0]) == int(part[1].sum()) and len(part[1]) == int(part[2].sum()) for part in parts
+        len(part[0]) == int(part[1].sum()) and len(part[1]) == int(part[2].sum())
+        for part in parts
     )
     for place, whole in enumerate((ids, lengths, counts)):
         assert np.array_equal(np.concatenate([part[place] for part in parts]), whole)
@@ -95,7 +105,12 @@ def test_saved_bytes_counts_what_backward_needs():
 
     ids = torch.arange(1000) % WORDS
     one = np.ones(1000, dtype=np.int64)
-    found = {"input_ids": ids, "lengths": one, "pieces": one, "rows": torch.tensor([[0, 1]])}
+    found = {
+        "input_ids": ids,
+        "lengths": one,
+        "pieces": one,
+        "rows": torch.tensor([[0, 1]]),
+    }
     found["texts"] = ids
     kept = saved_bytes(PairModel(Square(), Sum()).double(), found)
     # `square` saves 1000 x 4 and `linear` 1000 x 1, in float64; indexing saves its few rows.
@@ -109,7 +124,9 @@ ROOT = Path(__file__).parents[2]
 
 def test_two_ranks_equal_one_with_the_doubled_batch(tmp_path):
     environ = {**os.environ, "KEEP": str(tmp_path)}
-    ranks = forked.begin_ranks("tests.aoe_train.two_ranks", cwd=ROOT, err=tmp_path, environ=environ)
+    ranks = forked.begin_ranks(
+        "tests.aoe_train.two_ranks", cwd=ROOT, err=tmp_path, environ=environ
+    )
     for number, rank in enumerate(ranks):
         rank.join(100)
         assert rank.exitcode == 0, (tmp_path / str(number)).read_text()

@@ -116,7 +116,9 @@ def test_error_names_the_rows_of_the_first_bad_batch(loss, step, error, words):
     """,
 )
 def test_spread_is_the_mean_distance_of_cosines_from_1(vectors, expected):
-    assert spread(np.array(vectors, np.float32)) == approx(expected, abs=1e-7, nan_ok=True)
+    assert spread(np.array(vectors, np.float32)) == approx(
+        expected, abs=1e-7, nan_ok=True
+    )
 
 
 def check_sign(found, sign):
@@ -170,7 +172,9 @@ def test_gradients(norms, sign):
 def test_wandb_folder_and_id(tmp_path, monkeypatch, url):
     monkeypatch.delenv("WANDB_DIR", raising=False)
     monkeypatch.delenv("WANDB_PROJECT", raising=False)
-    monkeypatch.setitem(sys.modules, "wandb.errors", SimpleNamespace(Error=RuntimeError))
+    monkeypatch.setitem(
+        sys.modules, "wandb.errors", SimpleNamespace(Error=RuntimeError)
+    )
     asked, said = {}, []
 
     def init(**options):
@@ -180,9 +184,17 @@ def test_wandb_folder_and_id(tmp_path, monkeypatch, url):
     callback = WandbCallback.__new__(WandbCallback)
     callback._wandb = SimpleNamespace(run=None, init=init)
     process = SimpleNamespace(work=tmp_path / "m.work", say=said.append)
-    open_trackers([callback], process, SimpleNamespace(run_name=None, project="aoe"), "m-1", 0)
+    open_trackers(
+        [callback], process, SimpleNamespace(run_name=None, project="aoe"), "m-1", 0
+    )
     home = str(tmp_path / "m.runs")
-    assert asked == {"id": "m-1", "name": "m-1", "project": "aoe", "dir": home, "resume": "allow"}
+    assert asked == {
+        "id": "m-1",
+        "name": "m-1",
+        "project": "aoe",
+        "dir": home,
+        "resume": "allow",
+    }
     place = url or "/runs/offline-1, offline; upload it with wandb sync /runs/offline-1"
     assert said == [f"wandb: reporting to {place}"]
 
@@ -201,7 +213,8 @@ def test_idle_processors_are_reported(tmp_path, monkeypatch):
     assert idle_processors(args) is None
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     assert idle_processors(args) is None
-    monkeypatch.setenv("ACCELERATE_MIXED_PRECISION", "no")  # as `accelerate launch` sets it
+    # As `accelerate launch` sets it.
+    monkeypatch.setenv("ACCELERATE_MIXED_PRECISION", "no")
     assert "`torchrun --nproc-per-node 2`" in str(idle_processors(args))
     assert args.ddp_broadcast_buffers is False
 
@@ -214,7 +227,9 @@ def test_idle_processors_are_reported(tmp_path, monkeypatch):
     True | :16:8 | :16:8
     """,
 )
-def test_deterministic_cublas_workspace(deterministic, before, after, tmp_path, monkeypatch):
+def test_deterministic_cublas_workspace(
+    deterministic, before, after, tmp_path, monkeypatch
+):
     monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", before or "")
     if before is None:
         monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG")
@@ -258,7 +273,12 @@ def test_settings_that_sharding_does_not_support(setting, optimiser, words):
 def test_ran_cannot_be_sharded(tmp_path):
     data = write_pairs(tmp_path / "pairs.tsv", 20, 1)
     with refusal(r"run.shard: not supported for a Recurrent Attention Network"):
-        built(settings(**{"run.shard": True}), str(data), save_ran(tmp_path / "ran"), tmp_path)
+        built(
+            settings(**{"run.shard": True}),
+            str(data),
+            save_ran(tmp_path / "ran"),
+            tmp_path,
+        )
 
 
 def test_slow_precision_is_reported(shallow, tmp_path, monkeypatch, capsys):
@@ -266,7 +286,9 @@ def test_slow_precision_is_reported(shallow, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(precision, "product_time", lambda _: 4.6)
     monkeypatch.setattr(precision, "_cpu_has_bf16", lambda: True)
     plan = aoe_train.plan(train_file, backbone=shallow, precision="bf16")
-    assert "bf16; matrix products take 4.6 times as long" in str(plan).replace("\n", " ")
+    assert "bf16; matrix products take 4.6 times as long" in str(plan).replace(
+        "\n", " "
+    )
     how = {"precision": "bf16", "progress": True}
     pairs = [{"anchor": f"{word} a", "positive": f"a {word}"} for word in WORDS[:40]]
     for call in (

@@ -12,7 +12,14 @@ import pytest
 import torch
 from numpy.linalg import norm
 from safetensors.torch import load_file
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import (
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+)
 from transformers import (
     AutoTokenizer,
     BertConfig,
@@ -63,7 +70,9 @@ def write_pairs(path: Path, rows: int, seed: int) -> Path:
         one = words.sample(WORDS, words.randint(3, 9))
         kept = words.sample(one, words.randint(0, len(one)))
         other = [*kept, *words.sample(WORDS, words.randint(1, 4))]
-        lines.append(f"{' '.join(one)}\t{' '.join(other)}\t{5 * len(kept) / len(one):.1f}")
+        lines.append(
+            f"{' '.join(one)}\t{' '.join(other)}\t{5 * len(kept) / len(one):.1f}"
+        )
     path.write_text("\n".join(lines) + "\n")
     return path
 
@@ -74,7 +83,8 @@ def write_triplets(path: Path, rows: int, seed: int) -> Path:
     with path.open("w") as file:
         for number in range(rows):
             texts = [
-                " ".join(words.sample(WORDS, words.randint(2, 7))) for _ in range(3 + number % 3)
+                " ".join(words.sample(WORDS, words.randint(2, 7)))
+                for _ in range(3 + number % 3)
             ]
             row = {"anchor": texts[0], "positive": texts[1]}
             row |= {f"negative_{place}": text for place, text in enumerate(texts[2:])}
@@ -84,7 +94,9 @@ def write_triplets(path: Path, rows: int, seed: int) -> Path:
 
 def refusal(message: str | None) -> AbstractContextManager[Any]:
     """Expect a ConfigError with this message, or none."""
-    return nullcontext() if message is None else pytest.raises(ConfigError, match=message)
+    return (
+        nullcontext() if message is None else pytest.raises(ConfigError, match=message)
+    )
 
 
 def edit(path: Path, **fields) -> Path:
@@ -110,7 +122,10 @@ def write_texts(path: Path) -> Path:
     """Ninety lines of some of WORDS."""
     choose = random.Random(0)
     path.write_text(
-        "".join(" ".join(choose.choices(WORDS, k=choose.randint(1, 9))) + "\n" for _ in range(90))
+        "".join(
+            " ".join(choose.choices(WORDS, k=choose.randint(1, 9))) + "\n"
+            for _ in range(90)
+        )
     )
     return path
 
@@ -152,7 +167,9 @@ def wordpiece(max_length: int = 64) -> PreTrainedTokenizerFast:
 def bytelevel(max_length: int = 64) -> PreTrainedTokenizerFast:
     """A byte-level BPE tokenizer without merges, like LLaMA 3's: no padding token."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    vocabulary = {word: number for number, word in enumerate(["<s>", "</s>", *alphabet])}
+    vocabulary = {
+        word: number for number, word in enumerate(["<s>", "</s>", *alphabet])
+    }
     tokenizer = Tokenizer(models.BPE(vocabulary, merges=[]))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -160,7 +177,10 @@ def bytelevel(max_length: int = 64) -> PreTrainedTokenizerFast:
         single="<s> $A", pair="<s> $A <s>:1 $B:1", special_tokens=[("<s>", 0)]
     )
     return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", model_max_length=max_length
+        tokenizer_object=tokenizer,
+        bos_token="<s>",
+        eos_token="</s>",
+        model_max_length=max_length,
     )
 
 
@@ -182,13 +202,19 @@ def save_bert(
         "initializer_range": spread,
     }
     kind = partial(BertModel, add_pooling_layer=False)
-    return _save(folder, kind, BertConfig, wordpiece(length), seed, **_sizes(dim, layers), **more)
+    return _save(
+        folder, kind, BertConfig, wordpiece(length), seed, **_sizes(dim, layers), **more
+    )
 
 
 def save_generator(backbone: Path, folder: Path, *, seed: int = 0):
     """A small masked language model with the tokenizer of `backbone`."""
     tokenizer = AutoTokenizer.from_pretrained(backbone)
-    more = {"num_attention_heads": 2, "intermediate_size": 16, "max_position_embeddings": 64}
+    more = {
+        "num_attention_heads": 2,
+        "intermediate_size": 16,
+        "max_position_embeddings": 64,
+    }
     _save(folder, BertForMaskedLM, BertConfig, tokenizer, seed, **_sizes(16, 1) | more)
 
 
@@ -214,7 +240,12 @@ def save_llama(
 
 
 def save_t5(
-    folder: Path, *, dim: int = 32, layers: int = 2, seed: int = 0, decoder: bool = False
+    folder: Path,
+    *,
+    dim: int = 32,
+    layers: int = 2,
+    seed: int = 0,
+    decoder: bool = False,
 ) -> Path:
     """The encoder of a T5, or the whole model with `decoder`, and a tokenizer."""
     sizes = {
@@ -227,13 +258,25 @@ def save_t5(
     more = {"relative_attention_num_buckets": 8, "relative_attention_max_distance": 16}
     kind = T5Model if decoder else T5EncoderModel
     return _save(
-        folder, kind, T5Config, wordpiece(), seed, feed_forward_proj="gated-gelu", **sizes, **more
+        folder,
+        kind,
+        T5Config,
+        wordpiece(),
+        seed,
+        feed_forward_proj="gated-gelu",
+        **sizes,
+        **more,
     )
 
 
 def save_ran(folder: Path) -> Path:
     """A Recurrent Attention Network with its tokenizer."""
-    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "head_dim": 4}
+    sizes = {
+        "hidden_size": 16,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "head_dim": 4,
+    }
     return _save(
         folder,
         ran.RanModel,
@@ -255,9 +298,19 @@ def save_gemma(folder: Path, *, dim: int = 32, layers: int = 3, seed: int = 0) -
         "max_position_embeddings": 64,
         "pad_token_id": 0,
     }
-    more |= {"sliding_window": 4, "layer_types": attention, "use_bidirectional_attention": True}
+    more |= {
+        "sliding_window": 4,
+        "layer_types": attention,
+        "use_bidirectional_attention": True,
+    }
     return _save(
-        folder, Gemma3TextModel, Gemma3TextConfig, wordpiece(), seed, **_sizes(dim, layers), **more
+        folder,
+        Gemma3TextModel,
+        Gemma3TextConfig,
+        wordpiece(),
+        seed,
+        **_sizes(dim, layers),
+        **more,
     )
 
 

@@ -16,7 +16,11 @@ from aoe_train.objectives.objective import make_objective
 from aoe_train.objectives.objective_checks import TeacherInfo
 from aoe_train.objectives.objective_settings import ObjectiveSettings, Weights
 from aoe_train.objectives.training_rows import ABSENT
-from aoe_train.training.checkpoints import load_optimiser, optimiser_state, restore_weights
+from aoe_train.training.checkpoints import (
+    load_optimiser,
+    optimiser_state,
+    restore_weights,
+)
 from aoe_train.training.loss_log import LossLog
 from aoe_train.training.pair_model import PairModel
 from aoe_train.training.processes import (
@@ -45,13 +49,18 @@ class Bag(nn.Module):
     def forward(self, input_ids, lengths, pieces, layers=()):
         states = [
             torch.stack(
-                [part.mean(0) for part in self.embedding(input_ids).split(lengths.tolist())]
+                [
+                    part.mean(0)
+                    for part in self.embedding(input_ids).split(lengths.tolist())
+                ]
             )
         ]
         for layer in self.layers:
             states.append(torch.tanh(layer(states[-1])))
         return (
-            torch.stack([*(states[n] for n in layers), states[-1]], dim=1) if layers else states[-1]
+            torch.stack([*(states[n] for n in layers), states[-1]], dim=1)
+            if layers
+            else states[-1]
         )
 
 
@@ -64,7 +73,9 @@ class AllPairs(nn.Module):
 
     def forward(self, vectors, labels, texts, *_):
         cosines = torch.cosine_similarity(vectors[:, 0], vectors[:, 1]) * self.scale
-        ranks = (cosines[None] - cosines[:, None]) * (labels[:, None] - labels[None]).sign()
+        ranks = (cosines[None] - cosines[:, None]) * (
+            labels[:, None] - labels[None]
+        ).sign()
         apart = (
             torch.exp(ranks).mean()
             + (vectors.flatten(0, 1) @ vectors.flatten(0, 1).T).square().mean()
@@ -109,7 +120,9 @@ def steps(wrapped, rank, world):
         wrapped(**batch(step, rank, world))["loss"].backward()
         optimiser.step()
         optimiser.zero_grad()
-        history.append(flat(gather_weights(dict(wrapped.named_parameters()), main=True)))
+        history.append(
+            flat(gather_weights(dict(wrapped.named_parameters()), main=True))
+        )
     return history
 
 
@@ -120,7 +133,9 @@ def triplet_gradients(wrapped, rank, world):
     made["rows"][1::4, 4] = ABSENT
     random = torch.Generator().manual_seed(6)
     for role in ("guide", "teacher"):
-        made[role] = torch.rand(ROWS, 5, TAUGHT, generator=random)[rows.start : rows.stop]
+        made[role] = torch.rand(ROWS, 5, TAUGHT, generator=random)[
+            rows.start : rows.stop
+        ]
     wrapped(**made)["loss"].backward()
     return torch.cat([weight.grad.flatten() for weight in wrapped.parameters()])
 
@@ -128,9 +143,17 @@ def triplet_gradients(wrapped, rank, world):
 def triplet_model():
     torch.manual_seed(1)
     weights = Weights(
-        cosent=1, in_batch=1, angle=1, contrastive=1, embed_distill=1, score_distill=1, margin_mse=1
+        cosent=1,
+        in_batch=1,
+        angle=1,
+        contrastive=1,
+        embed_distill=1,
+        score_distill=1,
+        margin_mse=1,
     )
-    wanted = ObjectiveSettings(weights=weights, dims=(DIM, 4, 2), dim_weights=(1, 0.5, 2))
+    wanted = ObjectiveSettings(
+        weights=weights, dims=(DIM, 4, 2), dim_weights=(1, 0.5, 2)
+    )
     teachers = TeacherInfo(guide=True, teacher_dim=TAUGHT)
     return PairModel(
         Bag(), make_objective(wanted, dim=DIM, kind="triplet", teachers=teachers)
@@ -151,7 +174,9 @@ def flat(weights):
 
 def name_the_rows_of_all_ranks():
     log = LossLog(lr=0.1)
-    log.add({"loss": torch.tensor(float("nan"))}, [7 - dist.get_rank(), dist.get_rank()], 0)
+    log.add(
+        {"loss": torch.tensor(float("nan"))}, [7 - dist.get_rank(), dist.get_rank()], 0
+    )
     try:
         log.check()
     except DataError as error:
@@ -166,7 +191,8 @@ def check_sharding(alone):
     shared = model(None)
     if rank:
         restore_weights(
-            shared, {name: weight + 1 for name, weight in trained_weights(shared).items()}
+            shared,
+            {name: weight + 1 for name, weight in trained_weights(shared).items()},
         )
     shard(shared)  # takes rank 0's
     held = sum(weight.to_local().numel() for weight in shared.parameters())
@@ -177,20 +203,26 @@ def check_sharding(alone):
     weights = gather_weights(trained_weights(shared), main=True)
     if gather_weights(trained_weights(shared), main=False):
         raise SystemExit("weights where none are wanted")
+    # In memory, and as in a checkpoint.
     for kept in (
         copy_weights(trained_weights(shared)),
         weights,
-    ):  # in memory, and as in a checkpoint
+    ):
         restore_weights(shared, {name: 0 * weight for name, weight in weights.items()})
         restore_weights(shared, kept)
-        assert_close(gather_weights(trained_weights(shared), main=True), weights, rtol=0, atol=0)
+        assert_close(
+            gather_weights(trained_weights(shared), main=True), weights, rtol=0, atol=0
+        )
     check_optimiser(shared)
-    with torch.inference_mode(), unsharded_root(shared):  # a part by itself, as dev data are scored
+    # A part by itself, as dev data are scored.
+    with torch.inference_mode(), unsharded_root(shared):
         vectors = shared.text_model(**text_batch(9))
     unshard(shared)
     if any(isinstance(weight, DTensor) for weight in shared.parameters()):
         raise SystemExit("a weight is still shared out")
-    assert_close(flat(dict(shared.named_parameters())), alone[-1], rtol=1e-12, atol=1e-12)
+    assert_close(
+        flat(dict(shared.named_parameters())), alone[-1], rtol=1e-12, atol=1e-12
+    )
     assert_close(shared.text_model(**text_batch(9)), vectors)
 
 
@@ -212,7 +244,8 @@ def check_optimiser(shared):
                 torch.save(state, path)
             dist.barrier()
         moments = [
-            optimiser.state[weight]["exp_avg"].full_tensor() for weight in shared.parameters()
+            optimiser.state[weight]["exp_avg"].full_tensor()
+            for weight in shared.parameters()
         ]
         found.append(torch.cat([moment.flatten() for moment in moments]))
     if not torch.equal(*found) or not found[0].any():
@@ -220,7 +253,9 @@ def check_optimiser(shared):
 
 
 def text_batch(step):
-    return {name: batch(step, 0, 1)[name] for name in ("input_ids", "lengths", "pieces")}
+    return {
+        name: batch(step, 0, 1)[name] for name in ("input_ids", "lengths", "pieces")
+    }
 
 
 def main():

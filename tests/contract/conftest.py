@@ -22,7 +22,8 @@ from tests.support.github import serve
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "data" / "sample"
 SAMPLE_REPOS = ",".join(
-    f"{path.parent.parent.name}/{path.parent.name}" for path in sorted(SAMPLE.glob("*/*/repo.json"))
+    f"{path.parent.parent.name}/{path.parent.name}"
+    for path in sorted(SAMPLE.glob("*/*/repo.json"))
 )
 
 
@@ -78,7 +79,9 @@ def run_here(package, *arguments, environ=None, cwd=None):
             run(command_line(package))
         except SystemExit as ended:
             code = ended.code
-    out, err = (stream.buffer.getvalue().decode("utf-8", "replace") for stream in streams)
+    out, err = (
+        stream.buffer.getvalue().decode("utf-8", "replace") for stream in streams
+    )
     return Done(int(code or 0), out, err)
 
 
@@ -101,7 +104,9 @@ def killed_when(ready, package, *arguments, environ, cwd=None):
     """Kill a package that began alone, once it is ready for that; whether it was still at work."""
     quiet = subprocess.DEVNULL
     command = [sys.executable, "-m", package, *arguments]
-    process = subprocess.Popen(command, env=environ, cwd=cwd, stdout=quiet, stderr=quiet)
+    process = subprocess.Popen(
+        command, env=environ, cwd=cwd, stdout=quiet, stderr=quiet
+    )
     while process.poll() is None and not ready():
         time.sleep(0.01)
     process.kill()
@@ -132,8 +137,18 @@ def sample_url():
 def sample_build(sample_url, tmp_path_factory):
     """A dataset of the sample, built once by a process of its own."""
     out = tmp_path_factory.mktemp("sample") / "gis"
-    flags = ("--repos", SAMPLE_REPOS, "--api-url", sample_url, "--out", str(out), "--json")
-    done = run_alone("gis_builder", "build", *flags, environ=environment(GITHUB_TOKEN="any"))
+    flags = (
+        "--repos",
+        SAMPLE_REPOS,
+        "--api-url",
+        sample_url,
+        "--out",
+        str(out),
+        "--json",
+    )
+    done = run_alone(
+        "gis_builder", "build", *flags, environ=environment(GITHUB_TOKEN="any")
+    )
     assert done.code == 0, done.err
     return out, done
 

@@ -18,12 +18,19 @@ def run_label(*arguments, keys=KEYS):
 
 
 def generate(source, out, *more, keys=KEYS):
-    return run_label("generate", "--data", source, "--out", out, *more, "--json", keys=keys)
+    return run_label(
+        "generate", "--data", source, "--out", out, *more, "--json", keys=keys
+    )
 
 
 def llms_file(path, urls, **more):
     """Write a configuration with the address of each LLM."""
-    settings = {"price_in": 1.0, "price_out": 2.0, "api_key_env": "EMULATED_API_KEY", **more}
+    settings = {
+        "price_in": 1.0,
+        "price_out": 2.0,
+        "api_key_env": "EMULATED_API_KEY",
+        **more,
+    }
     lines = []
     for name, url in urls.items():
         lines += [f"[llm.{name}]", 'kind = "openai_compatible"']
@@ -35,7 +42,9 @@ def llms_file(path, urls, **more):
 
 def one_llm(folder, url, **more):
     """The flags for the LLM `llama` at an address."""
-    config = llms_file(folder / "l.toml", {"llama": url}, **{"model": "emulated", **more})
+    config = llms_file(
+        folder / "l.toml", {"llama": url}, **{"model": "emulated", **more}
+    )
     return ("--llm", "llama", "--config", str(config))
 
 
@@ -96,8 +105,18 @@ def ensemble(folder, faults=None, *, latency_s=0.0):
             )
             for seed, name in enumerate(MEMBERS)
         ]
-        urls = {name: server.base_url for name, server in zip(MEMBERS, servers, strict=True)}
-        yield ("--llm", "ensemble", "--config", str(llms_file(folder / "llms.toml", urls))), servers
+        urls = {
+            name: server.base_url for name, server in zip(MEMBERS, servers, strict=True)
+        }
+        yield (
+            (
+                "--llm",
+                "ensemble",
+                "--config",
+                str(llms_file(folder / "llms.toml", urls)),
+            ),
+            servers,
+        )
 
 
 def requests(servers):

@@ -28,16 +28,22 @@ def place(tmp_path_factory):
         folder / "nan/model.safetensors",
     )
     shutil.copytree(
-        folder / "bert", folder / "hollow", ignore=shutil.ignore_patterns("*.safetensors")
+        folder / "bert",
+        folder / "hollow",
+        ignore=shutil.ignore_patterns("*.safetensors"),
     )
     words = [f"{a} {b}" for a in WORDS[:40] for b in WORDS[:40]]
-    lines = [f"{row % 6}\t{words[row]}\t{words[(7 * row) % 1600]}" for row in range(ROWS)]
+    lines = [
+        f"{row % 6}\t{words[row]}\t{words[(7 * row) % 1600]}" for row in range(ROWS)
+    ]
     for data, rows in (("data", lines), ("cut", lines[:-1])):
         (folder / data / "stsb").mkdir(parents=True)
         (folder / data / "stsb" / "stsb-test.tsv").write_text(
             "\n".join(["score\tsentence1\tsentence2", *rows]) + "\n"
         )
-    (folder / "same.tsv").write_text("text1\ttext2\tlabel\na dog\ta dog\t1\na cat\ta cat\t0\n")
+    (folder / "same.tsv").write_text(
+        "text1\ttext2\tlabel\na dog\ta dog\t1\na cat\ta cat\t0\n"
+    )
     return folder
 
 
@@ -71,7 +77,8 @@ def test_json_output_is_one_object_and_reproducible(place):
     assert figures["overlap"] is None
     low, high = figures["ci95"]["spearman"]
     assert -1 <= low < figures["spearman"] < high <= 1
-    ahead = figures["against"]["spearman"]  # of another length of vectors, which is no hindrance
+    # Of another length of vectors, which is no hindrance.
+    ahead = figures["against"]["spearman"]
     assert ahead["difference"] == approx(figures["spearman"] - ahead["value"])
     assert json.loads((place / "told.json").read_text()) == done.result
     assert f"| {ROWS:,} |" in (place / "told.md").read_text()
@@ -85,7 +92,16 @@ def test_columns_by_number_for_a_file_without_header(place):
     (place / "bare.tsv").write_text(
         "1\tdog\ta dog\n0\tcat\ta car\n1\tboat\ta boat\n0\tthe man\ta bird\n"
     )
-    flags = ("--model", "bert", "--suite", "binary", "--data", "bare.tsv", "--resamples", "0")
+    flags = (
+        "--model",
+        "bert",
+        "--suite",
+        "binary",
+        "--data",
+        "bare.tsv",
+        "--resamples",
+        "0",
+    )
     done = run(place, *flags, "--columns", "2,3,1")
     assert (
         "bare.tsv: no header line; column 2 is text1, column 3 is text2, column 1 is label"
@@ -102,14 +118,22 @@ def test_duplicates_suite_searches_all_issues_of_a_crawl(place):
     flags = "--suite tracker --data gis --reports issues.parquet --resamples 100 --json"
     done = run(place, *f"--model bert --model wide {flags} --markdown told.md".split())
     found = {row: tasks["gis"] for row, tasks in done.result.items()}
-    hybrids = [f"{model} + {words}" for model in ("bert", "wide") for words in ("BM25", "TF-IDF")]
+    hybrids = [
+        f"{model} + {words}"
+        for model in ("bert", "wide")
+        for words in ("BM25", "TF-IDF")
+    ]
     assert {*found} == {"BM25", "TF-IDF", "bert", "wide", *hybrids}
     best = found["bert + BM25"]
     assert {*best["over"]} == {"BM25", "bert"}
     assert {*found["wide + BM25"]["over"]} == {"BM25", "wide", "bert + BM25"}
     assert best["recall@20"] >= found["bert"]["recall@20"]
-    by_length = [part["n"] for name, part in best["subsets"].items() if name.endswith("tokens")]
-    by_age = [part["n"] for name, part in best["subsets"].items() if name.endswith("days")]
+    by_length = [
+        part["n"] for name, part in best["subsets"].items() if name.endswith("tokens")
+    ]
+    by_age = [
+        part["n"] for name, part in best["subsets"].items() if name.endswith("days")
+    ]
     assert sum(by_length) == sum(by_age) == best["n"]
     assert "| BM25 |" in (place / "told.md").read_text()
 
@@ -148,4 +172,6 @@ def test_several_models_in_one_table(place):
     assert told["wide"] == alone
     shown = run(place, *both).out
     assert "STS-B, spearman" in shown
-    assert all(f"{100 * tasks['STS-B']['spearman']:.2f} [" in shown for tasks in told.values())
+    assert all(
+        f"{100 * tasks['STS-B']['spearman']:.2f} [" in shown for tasks in told.values()
+    )

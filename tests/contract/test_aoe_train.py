@@ -40,7 +40,11 @@ def folder(tmp_path_factory):
 def test_bad_input(folder, code, words, arguments):
     (folder / "empty.tsv").write_text("sentence1\tsentence2\tscore\n")
     option, *values = shlex.split(arguments)
-    given = {option.removeprefix("--"): values[0]} if option in ("--data", "--backbone") else {}
+    given = (
+        {option.removeprefix("--"): values[0]}
+        if option in ("--data", "--backbone")
+        else {}
+    )
     done = run(folder, *([] if given else [option, *values]), out="refused", **given)
     assert (done.code, words in done.error) == (int(code), True), done.err
     assert not (folder / "refused").exists()
@@ -53,12 +57,18 @@ def test_divergence_ends_both_processes(folder, tmp_path):
     for rank in ranks:
         rank.join(200)
     assert [rank.exitcode for rank in ranks] == [2, 2]
-    errors = [Done(2, "", (tmp_path / str(rank)).read_text()).error for rank in range(2)]
-    assert re.search(r"diverged at step \d+: .*lower --lr \(now 0.5\)", errors[0]), errors
+    errors = [
+        Done(2, "", (tmp_path / str(rank)).read_text()).error for rank in range(2)
+    ]
+    assert re.search(r"diverged at step \d+: .*lower --lr \(now 0.5\)", errors[0]), (
+        errors
+    )
     assert errors[0].endswith("are in far.work/before-divergence")
     assert errors[1] == errors[0]
     assert not (folder / "far").exists()
-    assert Encoder.load(folder / "far.work" / "before-divergence").encode("the man").shape == (32,)
+    assert Encoder.load(folder / "far.work" / "before-divergence").encode(
+        "the man"
+    ).shape == (32,)
 
 
 def test_help_loads_nothing_heavy():

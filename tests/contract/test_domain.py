@@ -72,12 +72,16 @@ def own(place, pairs):
 
 def test_from_sentences_to_figures_beside_baselines(place, pairs):
     assert pairs.result["positives"] > 10
-    trained = run(place, "aoe_train", f"train --data pairs/triplet --out model {DOMAIN} --json -q")
+    trained = run(
+        place, "aoe_train", f"train --data pairs/triplet --out model {DOMAIN} --json -q"
+    )
     assert trained.result["steps"] > 0
     simcse = "--preset simcse --lr 1e-4 --epochs 1 --backbone bert --batch-size 8"
     run(place, "aoe_train", f"train --data sentences.txt --out simcse {simcse}")
     models = "--model bert --model simcse --model model"
-    told = run(place, "aoe_train", f"evaluate {models} --data pairs --resamples 0 --json").result
+    told = run(
+        place, "aoe_train", f"evaluate {models} --data pairs --resamples 0 --json"
+    ).result
     assert list(told) == ["bert", "simcse", "model"]
     figures = {name: told[name]["pairs"]["spearman"] for name in told}
     assert len(set(figures.values())) == 3
@@ -111,19 +115,27 @@ def test_suggestions_are_the_hits_of_a_search(place, tmp_path):
     gis_builder.render(tmp_path / "work", tmp_path / "issues.parquet")
     issues = pl.read_parquet(tmp_path / "issues.parquet")
     aoe_train.index(issues, model=place / "bert", out=tmp_path / "index", cache=False)
-    found = gis_builder.suggest(repo, issue, index=tmp_path / "index", work=tmp_path / "work")
+    found = gis_builder.suggest(
+        repo, issue, index=tmp_path / "index", work=tmp_path / "work"
+    )
     assert len(found.suggestions) == 5
     hits = aoe_train.search_every(tmp_path / "index", before="created_at")
     own = hits.hits.filter(id_1=f"{repo}#{issue}").sort("rank").head(5)
-    assert [f"{repo}#{one.number}" for one in found.suggestions] == own["id_2"].to_list()
+    assert [f"{repo}#{one.number}" for one in found.suggestions] == own[
+        "id_2"
+    ].to_list()
     for name in ("cosine", "words"):
         assert own[name].to_list() == approx(
             [getattr(one, name) for one in found.suggestions], abs=1e-5
         )
 
 
-def test_pairs_of_own_texts_are_judged_and_compare_a_model_with_its_backbone(place, own):
-    lines = [line.strip() for line in own.err.splitlines() if line.startswith("  ")][-3:]
+def test_pairs_of_own_texts_are_judged_and_compare_a_model_with_its_backbone(
+    place, own
+):
+    lines = [line.strip() for line in own.err.splitlines() if line.startswith("  ")][
+        -3:
+    ]
     draw, review_it, evaluate = lines
     assert draw.startswith("aoe sample-pairs")
     assert review_it.startswith("pairs review")
@@ -151,7 +163,9 @@ def test_pairs_of_own_texts_are_judged_and_compare_a_model_with_its_backbone(pla
 def test_people_and_llms_judge_search_results_alike(place):
     """Both find texts with the same last word relevant."""
     models, sheet = [str(place / name) for name in ("bert", "own")], place / "searched"
-    drawn = aoe_train.sample_pairs(SENTENCES, model=models, queries=SENTENCES, out=sheet)
+    drawn = aoe_train.sample_pairs(
+        SENTENCES, model=models, queries=SENTENCES, out=sheet
+    )
 
     def relevant(query, result):
         return query.split()[-1] == result.split()[-1]
@@ -159,9 +173,12 @@ def test_people_and_llms_judge_search_results_alike(place):
     def judge(prompt):
         data = json.loads(prompt[prompt.index('{"text"') :])
         pairs = (
-            (number, relevant(data["text"], text)) for number, text in data["sentences"].items()
+            (number, relevant(data["text"], text))
+            for number, text in data["sentences"].items()
         )
-        return json.dumps({number: "same" if fits else "different" for number, fits in pairs})
+        return json.dumps(
+            {number: "same" if fits else "different" for number, fits in pairs}
+        )
 
     review = pairkit.review(sheet)
     judge_all(review, lambda pair: "yes" if relevant(*pair.splitlines()) else "no")
@@ -169,11 +186,16 @@ def test_people_and_llms_judge_search_results_alike(place):
     gains = [
         gain.to_dict()
         for data in (review.path, place / "judged")
-        for gain in aoe_train.evaluate(models[1], against=models[0], data=data).gains.values()
+        for gain in aoe_train.evaluate(
+            models[1], against=models[0], data=data
+        ).gains.values()
     ]
     assert gains[0] == gains[1]
     by_people, by_llm = (
-        {name: gain.to_dict() for name, gain in aoe_train.evaluate(data=data).gains.items()}
+        {
+            name: gain.to_dict()
+            for name, gain in aoe_train.evaluate(data=data).gains.items()
+        }
         for data in (review.path, place / "judged")
     )
     assert by_people == by_llm
@@ -191,6 +213,8 @@ def test_the_commands_of_the_page_index_and_search(tmp_path):
     save_bert(tmp_path / "deep", layers=3)
     (block,) = to_run(ROOT / "docs" / "howto" / "domain.md", "sh")
     lines = [line.removeprefix("aoe ") for line in block.text.splitlines()]
-    done = [run(tmp_path, "aoe_train", line.replace("minilm", "deep")) for line in lines]
+    done = [
+        run(tmp_path, "aoe_train", line.replace("minilm", "deep")) for line in lines
+    ]
     assert [line.split()[0] for line in lines] == ["index", "search"]
     assert len(done[1].out.splitlines()) == 5  # two lines of heading, and three texts

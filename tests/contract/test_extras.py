@@ -23,10 +23,17 @@ INSTALLATIONS = [
             (INDEX, 2, "[train]"),
         ],
     ),
-    ("label", [("label llms", 0, "wordnet"), (RULES, 0, ""), ("pairs audit pairs", 0, "")]),
+    (
+        "label",
+        [("label llms", 0, "wordnet"), (RULES, 0, ""), ("pairs audit pairs", 0, "")],
+    ),
     (
         "train,minilm",
-        [(INDEX, 0, ""), ("aoe search index refund", 0, "cosine"), ("label llms", 2, "[label]")],
+        [
+            (INDEX, 0, ""),
+            ("aoe search index refund", 0, "cosine"),
+            ("label llms", 2, "[label]"),
+        ],
     ),
     (
         "train,minilm,documents",

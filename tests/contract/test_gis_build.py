@@ -13,7 +13,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
 def frame(out):
-    return pl.concat(pl.read_parquet(path) for path in sorted((out / "data").glob("*.parquet")))
+    return pl.concat(
+        pl.read_parquet(path) for path in sorted((out / "data").glob("*.parquet"))
+    )
 
 
 def truth():
@@ -62,7 +64,9 @@ def test_labels_agree_with_the_hand_written_truth(sample_build):
     ):
         pair = [stated.get((repo, one)), stated.get((repo, two))]
         targets = [
-            row["targets"] for row in pair if row and (not label or row["verdict"] == "duplicate")
+            row["targets"]
+            for row in pair
+            if row and (not label or row["verdict"] == "duplicate")
         ]
         tied = any(one in t or two in t for t in targets)
         assert tied if label else not tied, (repo, one, two)
@@ -87,22 +91,47 @@ def test_audit_show_export(sample_build, tmp_path):
     assert audited.code == 0, audited.err
     assert audited.out.endswith("no leaks\n")
     assert run_pairs("audit", out).out.endswith("no leaks\n")
-    assert audited.err.splitlines()[-1] == f"  pairs report {tmp_path / 'csv' / 'train.csv'}"
+    assert (
+        audited.err.splitlines()[-1]
+        == f"  pairs report {tmp_path / 'csv' / 'train.csv'}"
+    )
 
 
-def test_a_second_run_sends_no_request_and_changes_nothing(sample_build, sample_url, gis):
+def test_a_second_run_sends_no_request_and_changes_nothing(
+    sample_build, sample_url, gis
+):
     out, first = sample_build
     before = tree(out)
-    again = gis("build", "--repos", SAMPLE_REPOS, "--api-url", sample_url, "--out", out, "--json")
+    again = gis(
+        "build",
+        "--repos",
+        SAMPLE_REPOS,
+        "--api-url",
+        sample_url,
+        "--out",
+        out,
+        "--json",
+    )
     assert again.code == 0, again.err
     assert again.result["points"] == first.result["points"]
     assert tree(out) == before
 
 
-def test_the_stages_one_by_one_give_the_same_bytes(sample_build, sample_url, gis, tmp_path):
+def test_the_stages_one_by_one_give_the_same_bytes(
+    sample_build, sample_url, gis, tmp_path
+):
     out, _ = sample_build
     work, again = str(tmp_path / "work"), tmp_path / "again"
-    crawl = gis("crawl", "--repos", SAMPLE_REPOS, "--api-url", sample_url, "--work", work, "--json")
+    crawl = gis(
+        "crawl",
+        "--repos",
+        SAMPLE_REPOS,
+        "--api-url",
+        sample_url,
+        "--work",
+        work,
+        "--json",
+    )
     assert crawl.code == 0, crawl.err
     assert gis("detect", "--work", work).code == 0
     paired = gis("pair", "--work", work, "--out", again)
@@ -121,7 +150,11 @@ def test_the_stages_one_by_one_give_the_same_bytes(sample_build, sample_url, gis
     done = gis("pair", "--work", work, "--out", again, *others)
     assert done.code == 0, done.err
     assert set(frame(again)["negative_kind"].drop_nulls()) <= {"hard", "random"}
-    assert [done.result[name] for name in ("train", "validation", "test")] == [120, 20, 10]
+    assert [done.result[name] for name in ("train", "validation", "test")] == [
+        120,
+        20,
+        10,
+    ]
 
 
 def test_no_label_in_the_texts(sample_build):
@@ -131,7 +164,9 @@ def test_no_label_in_the_texts(sample_build):
         leaks = rows.filter(
             pl.col(column).str.contains(pl.format("#{}\\b", pl.col(partner)))
             | pl.col(column).str.contains(pl.format("/issues/{}\\b", pl.col(partner)))
-            | pl.col(column).str.to_lowercase().str.contains(r"duplicate of|dup of|\[duplicate\]")
+            | pl.col(column)
+            .str.to_lowercase()
+            .str.contains(r"duplicate of|dup of|\[duplicate\]")
         )
         assert leaks.is_empty(), leaks.select("repo", "number1", "number2")
 
@@ -139,4 +174,6 @@ def test_no_label_in_the_texts(sample_build):
 def test_secrets_are_scrubbed(sample_build):
     out, _ = sample_build
     texts = pl.concat([frame(out)["text1"], frame(out)["text2"]])
-    assert not texts.str.contains(r"ghp_[A-Za-z0-9]{36}|AKIA[0-9A-Z]{16}|[\w.]+@example\.org").any()
+    assert not texts.str.contains(
+        r"ghp_[A-Za-z0-9]{36}|AKIA[0-9A-Z]{16}|[\w.]+@example\.org"
+    ).any()

@@ -19,7 +19,13 @@ def write_repo(folder, name, bodies, duplicates=None, **info):
 
     times = {"created_at": at(1), "updated_at": at(3)}
     issues = [
-        issue(name, 1, title=f"The parser breaks in case {number}", body=body, **closed("owner", 2))
+        issue(
+            name,
+            1,
+            title=f"The parser breaks in case {number}",
+            body=body,
+            **closed("owner", 2),
+        )
         | {"number": number, "closed_at": at(2), **times}
         for number, body in bodies.items()
     ]
@@ -32,7 +38,9 @@ def write_repo(folder, name, bodies, duplicates=None, **info):
 
 
 def lorem(number):
-    return " ".join(f"word{number * 37 % 101}x{place * number % 89}" for place in range(60))
+    return " ".join(
+        f"word{number * 37 % 101}x{place * number % 89}" for place in range(60)
+    )
 
 
 @module_fixture
@@ -56,13 +64,17 @@ def odd_url(tmp_path_factory):
     )
     odd = dict(enumerate(bodies, 1))
     targets = {number: lorem(number) for number in range(51, 60)}
-    write_repo(folder, "odd/bodies", odd | targets, {number: 50 + number for number in odd})
+    write_repo(
+        folder, "odd/bodies", odd | targets, {number: 50 + number for number in odd}
+    )
     with serve(folder) as server:
         yield server.url
 
 
 def build(gis, url, out, *flags, repos="good/one", **options):
-    return gis("build", "--repos", repos, "--api-url", url, "--out", out, *flags, **options)
+    return gis(
+        "build", "--repos", repos, "--api-url", url, "--out", out, *flags, **options
+    )
 
 
 @each_line("""
@@ -84,7 +96,9 @@ def build(gis, url, out, *flags, repos="good/one", **options):
     2 | unknown setting 'pair.rato' | any | --set pair.rato=1
     2 | no such configuration file | any | --config nosuch.toml
 """)
-def test_invalid_builds_end_with_a_message(gis, odd_url, tmp_path, code, says, token, flags):
+def test_invalid_builds_end_with_a_message(
+    gis, odd_url, tmp_path, code, says, token, flags
+):
     done = build(gis, odd_url, tmp_path / "o", *flags.split(), token=token or None)
     assert done.code == int(code), done.err
     assert says in done.error
@@ -102,7 +116,9 @@ def test_odd_repositories_do_not_stop_the_good_one(gis, odd_url, tmp_path):
         "odd/unknown": "not_found",
         "misspelt/x": "not_found",
     }
-    done = build(gis, odd_url, tmp_path / "o", "--split-sizes", "1,0,0", repos=",".join(outcomes))
+    done = build(
+        gis, odd_url, tmp_path / "o", "--split-sizes", "1,0,0", repos=",".join(outcomes)
+    )
     assert done.code == 0, done.err
     repositories = json.loads((tmp_path / "o" / "run.json").read_text())["repositories"]
     assert {name: repositories[name]["outcome"] for name in outcomes} == outcomes

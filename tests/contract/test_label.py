@@ -25,7 +25,9 @@ from tests.support.llm import Faults, Options, serve
 
 def test_judging_without_an_unavailable_llm_exits_with_4(tmp_path):
     pairs = tmp_path / "p.csv"
-    pairs.write_text("text1,text2,label\n" + "".join(f"A cat {n}.,Cats {n}.,1\n" for n in range(6)))
+    pairs.write_text(
+        "text1,text2,label\n" + "".join(f"A cat {n}.,Cats {n}.,1\n" for n in range(6))
+    )
     with serve() as good, serve(faults=Faults(1.0, ("quota",))) as broke:
         urls = {"good": good.base_url, "bad": broke.base_url}
         config = llms_file(tmp_path / "l.toml", urls, model="emulated")
@@ -51,7 +53,10 @@ def test_judging_without_an_unavailable_llm_exits_with_4(tmp_path):
 def test_an_unavailable_llm_does_not_stop_the_others(tmp_path):
     """A server with an exhausted account."""
     source, out = sentences(tmp_path / "s.txt", 10), tmp_path / "out"
-    with ensemble(tmp_path) as (flags, servers), serve(faults=Faults(1.0, ("quota",))) as broke:
+    with (
+        ensemble(tmp_path) as (flags, servers),
+        serve(faults=Faults(1.0, ("quota",))) as broke,
+    ):
         config = Path(flags[-1])
         text = config.read_text().replace('"chatgpt"', '"emulated"')
         config.write_text(text.replace(servers[0].base_url, broke.base_url))
@@ -125,7 +130,9 @@ def test_a_budget_is_kept_over_sessions(tmp_path, out, limit, most):
         for _ in range(2):
             done = generate(source, out, *flags, limit, most)
             assert done.code == 4, done.err
-            assert done.error.endswith(f"to continue, raise {limit} and run the same command again")
+            assert done.error.endswith(
+                f"to continue, raise {limit} and run the same command again"
+            )
             assert "parse(" not in done.err  # the reader's interface is the shell
             assert done.result["stopped"] == limit.strip("-").replace("-", "_")
             assert done.result["dropped"]["not_answered"] > 0
@@ -147,14 +154,22 @@ def test_rejected_questions_are_repeated_on_request(tmp_path):
             done = generate(source, tmp_path / "out", *flags, *more)
             assert done.code == 0, done.err
             assert "2 questions were rejected by their server" in done.err
-            assert len([r for r in server.requests[before:] if r.method == "POST"]) == asked
+            assert (
+                len([r for r in server.requests[before:] if r.method == "POST"])
+                == asked
+            )
 
 
 def test_a_key_in_a_response_is_never_stored(tmp_path):
     source = sentences(tmp_path / "s.txt", 6)
     key = KEYS["EMULATED_API_KEY"]
-    message = {"role": "assistant", "content": f"1. You sent Bearer {key}.\n2. The nurse is {key}."}
-    body = json.dumps({"choices": [{"message": message, "finish_reason": "stop"}], "model": key})
+    message = {
+        "role": "assistant",
+        "content": f"1. You sent Bearer {key}.\n2. The nurse is {key}.",
+    }
+    body = json.dumps(
+        {"choices": [{"message": message, "finish_reason": "stop"}], "model": key}
+    )
     with responding(200, body, x_echo=key) as url:
         done = generate(source, tmp_path / "out", *one_llm(tmp_path, url))
     assert done.code in (0, 3), done.err

@@ -97,9 +97,18 @@ def test_other_folders_are_not_replaced(source, tmp_path):
         done = generate(source, at, *WORDNET, *flags)
         assert (done.code, says in done.error) == (2, True), done.err
     parse = run_label(
-        "parse", "--work", tmp_path / "out.work", "--out", tmp_path / "p", "--set", "size=9"
+        "parse",
+        "--work",
+        tmp_path / "out.work",
+        "--out",
+        tmp_path / "p",
+        "--set",
+        "size=9",
     )
-    assert (parse.code, "change them with `label generate`" in parse.error) == (2, True), parse.err
+    assert (parse.code, "change them with `label generate`" in parse.error) == (
+        2,
+        True,
+    ), parse.err
 
 
 def test_unreported_usage_is_charged_at_its_bound(source, tmp_path, out):

@@ -12,7 +12,9 @@ from tests.pairkit.review_material import judge_all
 from tests.support.shorthand import module_fixture, parametrize
 
 quiet = {}
-SENTENCES = [f"the {one} is near a {other}" for one in WORDS[5:25] for other in WORDS[25:30]]
+SENTENCES = [
+    f"the {one} is near a {other}" for one in WORDS[5:25] for other in WORDS[25:30]
+]
 
 
 @module_fixture
@@ -31,12 +33,16 @@ def in_memory(place):
 
 
 def mined(place, out=None):
-    rows = pl.DataFrame({"question": SENTENCES, "answer": [f"about {text}" for text in SENTENCES]})
+    rows = pl.DataFrame(
+        {"question": SENTENCES, "answer": [f"about {text}" for text in SENTENCES]}
+    )
     return pairkit.extract(rows.to_pandas(), out, split_sizes=(0.5, 0, 0.5), **quiet)
 
 
 def reviewed(place):
-    review = pairkit.review(place / "pairs.tsv", place / "pairs.review", n=40, grades=True)
+    review = pairkit.review(
+        place / "pairs.tsv", place / "pairs.review", n=40, grades=True
+    )
     judge_all(review, lambda text: str(len(text) % 6))
     return review
 
@@ -54,12 +60,16 @@ PAIRS = {
     "mine, .pairs": lambda place: mined(place).pairs,
     "mine, written": lambda place: mined(place, place / "mined"),
     "gis": lambda place: gis_builder.pair(place / "gis.work", place / "gis", **quiet),
-    "gis, .pairs": lambda place: gis_builder.pair(place / "gis.work", place / "gis", **quiet).pairs,
+    "gis, .pairs": lambda place: (
+        gis_builder.pair(place / "gis.work", place / "gis", **quiet).pairs
+    ),
     "label": lambda place: llm_labeler.generate(
         SENTENCES, llm="wordnet", out=place / "label", **quiet
     ),
     "review": reviewed,
-    "aoe mine": lambda place: aoe_train.mine(mined(place), model=place / "bert", **quiet),
+    "aoe mine": lambda place: aoe_train.mine(
+        mined(place), model=place / "bert", **quiet
+    ),
 }
 
 
@@ -68,7 +78,12 @@ def test_pairs_are_read_trained_on_and_evaluated(place, tmp_path, kind):
     source = PAIRS[kind](place)
     assert len(pairkit.read(source)) > 20
     run = aoe_train.train(
-        source, backbone=place / "bert", out=tmp_path / "model", epochs=1, max_length=16, **quiet
+        source,
+        backbone=place / "bert",
+        out=tmp_path / "model",
+        epochs=1,
+        max_length=16,
+        **quiet,
     )
     assert run.steps > 0
     assert aoe_train.evaluate(run.encoder, data=source, resamples=0, **quiet).to_dict()
@@ -89,6 +104,10 @@ TEXTS = {
 def test_sentences_are_indexed_sampled_and_labelled(place, tmp_path, kind):
     source = TEXTS[kind](place)
     model = place / "bert"
-    assert aoe_train.index(source, model=model, out=tmp_path / "index", **quiet).rows > 20
+    assert (
+        aoe_train.index(source, model=model, out=tmp_path / "index", **quiet).rows > 20
+    )
     assert aoe_train.sample_pairs(source, model=model, **quiet).pairs.height > 5
-    assert llm_labeler.generate(source, llm="wordnet", out=tmp_path / "label", **quiet).pairs
+    assert llm_labeler.generate(
+        source, llm="wordnet", out=tmp_path / "label", **quiet
+    ).pairs

@@ -14,7 +14,12 @@ from tests.conftest import command_line
 from tests.contract.conftest import run_here
 from tests.support.shorthand import parametrize
 
-POOR = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii"}
+POOR = {
+    "LC_ALL": "C",
+    "PYTHONUTF8": "0",
+    "PYTHONCOERCECLOCALE": "0",
+    "PYTHONIOENCODING": "ascii",
+}
 FULL = Path("/dev/full")
 
 
@@ -22,7 +27,12 @@ def ran(package, *arguments, env=None, **options):
     command = [sys.executable, "-m", package, *arguments]
     environment = {**os.environ, **(env or {})}
     return subprocess.run(
-        command, env=environment, check=False, timeout=120, stderr=subprocess.PIPE, **options
+        command,
+        env=environment,
+        check=False,
+        timeout=120,
+        stderr=subprocess.PIPE,
+        **options,
     )
 
 
@@ -49,9 +59,19 @@ def test_a_full_disk_is_one_line():
 @parametrize("command", [["audit", "--json"], ["show", "--split", "train"]])
 def test_texts_in_a_poor_locale(tmp_path, command):
     pairs = tmp_path / "p\u00e9\U0001f600.jsonl"
-    row = {"text1": "caf\u00e9 \U0001f600 \u91cd\u8907 {n}", "text2": "na\u00efve \u2028 text"}
+    row = {
+        "text1": "caf\u00e9 \U0001f600 \u91cd\u8907 {n}",
+        "text2": "na\u00efve \u2028 text",
+    }
     pairs.write_text("\n".join(json.dumps(row | {"label": n % 2}) for n in range(4)))
-    done = ran("pairkit", command[0], str(pairs), *command[1:], env=POOR, stdout=subprocess.PIPE)
+    done = ran(
+        "pairkit",
+        command[0],
+        str(pairs),
+        *command[1:],
+        env=POOR,
+        stdout=subprocess.PIPE,
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.isascii()
     if "--json" in command:
@@ -61,7 +81,11 @@ def test_texts_in_a_poor_locale(tmp_path, command):
 @parametrize("package, command", [("pairkit", "audit"), ("llm_labeler", "plan")])
 def test_names_that_are_no_unicode(package, command):
     done = ran(
-        package, command, os.fsdecode(b"no-\xff\x1b[2J-file"), env=POOR, stdout=subprocess.PIPE
+        package,
+        command,
+        os.fsdecode(b"no-\xff\x1b[2J-file"),
+        env=POOR,
+        stdout=subprocess.PIPE,
     )
     assert done.returncode in (2, 3)
     assert b"Traceback" not in done.stderr
@@ -70,7 +94,8 @@ def test_names_that_are_no_unicode(package, command):
 
 @pytest.mark.usefixtures("interruptible")
 @parametrize(
-    "package, module", [("gis_builder", "rich.console"), ("llm_labeler", "pairkit.base.errors")]
+    "package, module",
+    [("gis_builder", "rich.console"), ("llm_labeler", "pairkit.base.errors")],
 )
 def test_an_interrupt_while_it_is_imported_is_one_line(package, module):
     begun = subprocess.Popen(

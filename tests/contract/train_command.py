@@ -46,10 +46,14 @@ def run(folder, *arguments, **given):
 
 
 def begin_ranks(folder, *arguments, out, err):
-    return forked.begin_ranks(*command(*arguments, out=out), cwd=folder, err=err, environ=environ())
+    return forked.begin_ranks(
+        *command(*arguments, out=out), cwd=folder, err=err, environ=environ()
+    )
 
 
 def difference(folder, one, other):
     found = [load_file(folder / name / "model.safetensors") for name in (one, other)]
     assert found[0].keys() == found[1].keys()
-    return max(float((found[0][name] - found[1][name]).abs().max()) for name in found[0])
+    return max(
+        float((found[0][name] - found[1][name]).abs().max()) for name in found[0]
+    )

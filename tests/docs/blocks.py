@@ -61,7 +61,14 @@ def blocks_of(page):
             above = lines[number - 1] if number else ""
             reason = _NOT_RUN.match(above)
             measured = above.startswith("<!-- results: ")
-            yield Block(page, number + 1, fence[1], text, reason[1] if reason else None, measured)
+            yield Block(
+                page,
+                number + 1,
+                fence[1],
+                text,
+                reason[1] if reason else None,
+                measured,
+            )
             number = end
         number += 1
 
@@ -74,7 +81,9 @@ def without_figures(line):
 def to_run(page, language):
     """The blocks of a page in one language that run one after another."""
     return [
-        block for block in blocks_of(page) if block.language == language and block.not_run is None
+        block
+        for block in blocks_of(page)
+        if block.language == language and block.not_run is None
     ]
 
 
@@ -84,9 +93,15 @@ def shown(page, language):
     ran = set()
     for block in blocks_of(page):
         if block.language == "text":
-            if block.not_run is None and language == ("sh" if "sh" in ran else "python"):
+            if block.not_run is None and language == (
+                "sh" if "sh" in ran else "python"
+            ):
                 texts = [" ".join(line.split()) for line in block.text.splitlines()]
-                lines += [without_figures(text) for text in texts] if block.measured else texts
+                lines += (
+                    [without_figures(text) for text in texts]
+                    if block.measured
+                    else texts
+                )
             ran.clear()
         elif block.not_run is None:
             ran.add(block.language)

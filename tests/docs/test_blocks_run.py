@@ -17,13 +17,14 @@ from tests.forked import free_port
 from tests.support.shorthand import approx, parametrize
 from tests.test_documentation import lay_out
 
+# Pages whose Python runs in the fast suite.
 FAST = {
     "repositories.md",
     "domain.md",
     "python.md",
     "review.md",
     "tickets.md",
-}  # pages whose Python runs in the fast suite
+}
 
 
 def _cases():
@@ -32,7 +33,9 @@ def _cases():
             page,
             language,
             id=f"{page.stem}-{language}",
-            marks=[] if language == "python" and page.name in FAST else [pytest.mark.slow],
+            marks=[]
+            if language == "python" and page.name in FAST
+            else [pytest.mark.slow],
         )
         for page in RUN
         for language in ("sh", "python")
@@ -54,7 +57,9 @@ def home(tmp_path, monkeypatch):
 
 @parametrize("page, language", _cases())
 def test_blocks_run_and_print_the_output_shown(page, language, home):
-    text = "".join(f"# {page.name}:{block.line}\n{block.text}" for block in to_run(page, language))
+    text = "".join(
+        f"# {page.name}:{block.line}\n{block.text}" for block in to_run(page, language)
+    )
     text = text.replace("8000", str(free_port())).replace(
         "intfloat/multilingual-e5-small", "minilm"
     )
@@ -72,9 +77,15 @@ def test_blocks_run_and_print_the_output_shown(page, language, home):
 
 def test_every_output_shown_is_checked():
     for page in RUN:
-        written = [line for block in to_run(page, "text") for line in block.text.splitlines()]
-        languages = [language for language in ("sh", "python") if to_run(page, language)]
-        assert sum(len(shown(page, language)) for language in languages) == len(written), page
+        written = [
+            line for block in to_run(page, "text") for line in block.text.splitlines()
+        ]
+        languages = [
+            language for language in ("sh", "python") if to_run(page, language)
+        ]
+        assert sum(len(shown(page, language)) for language in languages) == len(
+            written
+        ), page
 
 
 def with_a_tiny_model(page, home, changes, times=1):
@@ -93,7 +104,10 @@ def with_a_tiny_model(page, home, changes, times=1):
     return names
 
 
-NO_DEMO = {"import gis_builder\n": "", 'gis_builder.demo("issues").pairs': '"pairs.tsv"'}
+NO_DEMO = {
+    "import gis_builder\n": "",
+    'gis_builder.demo("issues").pairs': '"pairs.tsv"',
+}
 
 
 def test_training_tutorial_runs_with_a_tiny_model(home):
@@ -132,7 +146,9 @@ def test_commands_of_a_howto_run(page, home):
             "gis import data/sample --work gis.work\ngis render --work gis.work --out issues.parquet\n"
             + text
         )
-        text = text.replace("rust-lang/rust", "quarryhq/quarry").replace("new-index", "index")
+        text = text.replace("rust-lang/rust", "quarryhq/quarry").replace(
+            "new-index", "index"
+        )
     in_shell(text, home.parent / "bin")
 
 
@@ -163,7 +179,9 @@ def test_documents_reach_libraries_for_rag(package, home):
     lay_out(home / "tiny", "aoe_train")
     os.chdir(home / "tiny")
     howto = ROOT / "docs" / "howto"
-    aoe_train.index(howto, model="./model", out="handbook", link="https://example.org/{page}")
+    aoe_train.index(
+        howto, model="./model", out="handbook", link="https://example.org/{page}"
+    )
     (text,) = (
         block.text
         for block in to_run(howto / "rag.md", "python")
@@ -186,7 +204,10 @@ def test_reranker_example_trains_a_model(tmp_path, monkeypatch):
     for old, new in (
         ('"cross-encoder/ms-marco-MiniLM-L6-v2"', '"./model"'),
         ("num_train_epochs=1", "max_steps=2, use_cpu=True"),
-        ('backbone="minilm", out="model"', 'backbone="./model", out="trained", epochs=1'),
+        (
+            'backbone="minilm", out="model"',
+            'backbone="./model", out="trained", epochs=1',
+        ),
         ('load_dataset("gis", ', 'load_dataset("gis", cache_dir="arrow", '),
     ):
         assert old in text

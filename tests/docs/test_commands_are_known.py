@@ -25,7 +25,9 @@ MODULES = {package: script for script, package in SCRIPTS.items()}
 def test_command_lines_are_valid(page):
     for line, words in command_lines(page):
         script, name, *arguments = words
-        assert name in tree(script).commands, f"{page}:{line}: unknown command {script} {name}"
+        assert name in tree(script).commands, (
+            f"{page}:{line}: unknown command {script} {name}"
+        )
         try:
             tree(script).commands[name].make_context(name, arguments)
         except Exception as error:  # noqa: BLE001 - the class depends on the version of typer
@@ -44,12 +46,19 @@ def test_help_ends_with_the_default(script):
         for param in command.params
         if "default" in (getattr(param, "help", None) or "").lower()
     }
-    assert {name: text for name, text in helps.items() if not _DEFAULT.search(text)} == {}
+    assert {
+        name: text for name, text in helps.items() if not _DEFAULT.search(text)
+    } == {}
 
 
 def test_help_lists_the_main_command_first():
     first = {script: next(iter(tree(script).commands)) for script in SCRIPTS}
-    assert first == {"gis": "build", "label": "generate", "aoe": "train", "pairs": "audit"}
+    assert first == {
+        "gis": "build",
+        "label": "generate",
+        "aoe": "train",
+        "pairs": "audit",
+    }
 
 
 def command_lines(page):

@@ -23,11 +23,16 @@ PAGES = (
     ROOT / "README.md",
     ROOT / "benchmarks" / "README.md",
     *sorted((ROOT / "papers").glob("*.md")),
-    *sorted(page for page in (ROOT / "docs").rglob("*.md") if page.parent.name != "reference"),
+    *sorted(
+        page
+        for page in (ROOT / "docs").rglob("*.md")
+        if page.parent.name != "reference"
+    ),
 )
 
 _BLOCK = re.compile(
-    r"^(?:<!-- .+ -->\n)?```(?P<language>\w*)\n(?s:.*?)^```$|(?:^(?!```).+\n?)+", re.MULTILINE
+    r"^(?:<!-- .+ -->\n)?```(?P<language>\w*)\n(?s:.*?)^```$|(?:^(?!```).+\n?)+",
+    re.MULTILINE,
 )
 _MARK = re.compile(r"<!-- results: (?P<files>[^;]+?)(?:; (?P<sums>.+))? -->\s*")
 _EXEMPT = re.compile(r"<!-- (?:not measured|not run): .+ -->\s*")
@@ -37,7 +42,9 @@ _NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?"
 # No version (6.2.0, Python 3.11), name (R@5, gpt-4.1), power (5e-5) or number of an issue.
 _NAME = r"(?<!Python )(?<!arXiv )(?<!ST )(?<!BY )(?<!SA )(?<!UDA )"
 _TOKEN = re.compile(rf"(?<![\w.,@#/])(?<!\w-){_NAME}({_NUMBER})(?![\w-]|[.,]?\d)")
-_UNIT = r"%|points?\b|times\b|[a-z]+/s\b|[MG]iB\b|[GT]B\b|ms\b|(?:CPU )?s\b|core-hours\b"
+_UNIT = (
+    r"%|points?\b|times\b|[a-z]+/s\b|[MG]iB\b|[GT]B\b|ms\b|(?:CPU )?s\b|core-hours\b"
+)
 _BEFORE_UNIT = re.compile(rf"(?: (?:to|or|and) {_NUMBER})? ?(?:{_UNIT})")
 _CELL = re.compile(rf"[-+−]?{_NUMBER}(?:[()\[\], ±%+-]| to |{_NUMBER})*")
 _DEVIATION = re.compile(rf" ± ({_NUMBER})")
@@ -104,7 +111,9 @@ def test_figures_have_results(page):
     assert [*faults(page.read_text(), runs=page in RUN)] == []
 
 
-SECTION = "# Small vectors\n\n<!-- results: small_vectors.csv; 1.2 = 81.15 - 79.96 -->\n\n"
+SECTION = (
+    "# Small vectors\n\n<!-- results: small_vectors.csv; 1.2 = 81.15 - 79.96 -->\n\n"
+)
 
 
 @pytest.mark.parametrize(
@@ -123,14 +132,23 @@ SECTION = "# Small vectors\n\n<!-- results: small_vectors.csv; 1.2 = 81.15 - 79.
             """,
         ),
         (SECTION + "128 dimensions cost 1.2 points.", []),
-        (SECTION + "128 dimensions cost 1.3 points.", ["1.3 isn't in small_vectors.csv"]),
+        (
+            SECTION + "128 dimensions cost 1.3 points.",
+            ["1.3 isn't in small_vectors.csv"],
+        ),
         (SECTION + "| dimensions | STS |\n|---|---|\n| 128 | 79.96 ± 0.17 |", []),
-        (SECTION + "| dimensions | STS |\n|---|---|\n| 129 | 79.97 ± 0.06 |", ["129", "79.97"]),
+        (
+            SECTION + "| dimensions | STS |\n|---|---|\n| 129 | 79.97 ± 0.06 |",
+            ["129", "79.97"],
+        ),
         (SECTION + "With 128, 79.96 ± 0.11 points.", ["79.96"]),
         (SECTION + "| bytes, STS |\n|---|\n| 128, 79.96 |", []),
         (SECTION + "| bytes, STS |\n|---|\n| 16, 79.96 |", ["16", "79.96"]),
         (SECTION + "About 80.0 of 81.2 points are left.", []),
-        (SECTION + "128 dimensions.\n\n# Other\n\nThey cost 1.2 points.", ["1.2 has no results"]),
+        (
+            SECTION + "128 dimensions.\n\n# Other\n\nThey cost 1.2 points.",
+            ["1.2 has no results"],
+        ),
     ],
 )
 def test_wrong_figures_are_found(text, expected):
@@ -189,12 +207,16 @@ def passages(text, *, runs):
 
 def mark_faults(mark):
     """Yields missing files and wrong calculations of a mark."""
-    yield from (f"{name}: no such file" for name in mark.files if not path_of(name).is_file())
+    yield from (
+        f"{name}: no such file" for name in mark.files if not path_of(name).is_file()
+    )
     results = lines_of_files(mark.files)
     for line in mark.sums:
         shown, _, calculation = line.partition(" = ")
         operands = re.findall(_NUMBER, calculation)
-        missing = [operand for operand in operands if not Figure(operand).is_among(results)]
+        missing = [
+            operand for operand in operands if not Figure(operand).is_among(results)
+        ]
         if missing:
             yield f"{missing[0]} isn't in {', '.join(mark.files)}: {line}"
         elif not Figure(shown).is_among(
@@ -213,7 +235,9 @@ def figures(text, *, is_marked):
                 continue
             unit = _BEFORE_UNIT.match(after)
             interval = (
-                _BOUND.match(after) if before.endswith(("[", "[-", "[+")) and is_marked else None
+                _BOUND.match(after)
+                if before.endswith(("[", "[-", "[+")) and is_marked
+                else None
             )
             second = interval or _DEVIATION.match(after)
             is_percent = bool(unit and unit[0].endswith("%"))
@@ -221,7 +245,10 @@ def figures(text, *, is_marked):
             is_measured = unit or second or "." in token[1] or place in cells
             if is_measured and (token[1], is_percent) != _CONFIDENCE:
                 yield Figure(
-                    token[1], is_percent, second[1] if second else None, cells.get(place, ())
+                    token[1],
+                    is_percent,
+                    second[1] if second else None,
+                    cells.get(place, ()),
                 )
 
 
@@ -238,9 +265,8 @@ def numeric_cells(line):
     numbers = {}
     for place, cell in enumerate(line.split("|")):
         if _CELL.fullmatch(cell.strip()):
-            is_range = (
-                " to " in cell and "(" not in cell
-            )  # which may be over several lines of results
+            # Which may be over several lines of results.
+            is_range = " to " in cell and "(" not in cell
             numbers[place] = () if is_range else tuple(re.findall(_NUMBER, cell))
     return numbers
 

@@ -15,14 +15,27 @@ def reference(monkeypatch):
 
 def test_the_reference(reference):
     texts = reference.pages()
-    assert {page.stem for page in texts} >= {"gis", "label-settings", "dataset", "python"}
+    assert {page.stem for page in texts} >= {
+        "gis",
+        "label-settings",
+        "dataset",
+        "python",
+    }
     for page, text in texts.items():
-        assert page.read_text() == text, f"{page.relative_to(ROOT)}: run `make reference`"
+        assert page.read_text() == text, (
+            f"{page.relative_to(ROOT)}: run `make reference`"
+        )
 
 
 def test_every_setting_is_described(reference):
-    pages = [text for page, text in reference.pages().items() if page.stem.endswith("-settings")]
-    rows = [line for text in pages for line in text.splitlines() if line.startswith("| `")]
+    pages = [
+        text
+        for page, text in reference.pages().items()
+        if page.stem.endswith("-settings")
+    ]
+    rows = [
+        line for text in pages for line in text.splitlines() if line.startswith("| `")
+    ]
     assert len(rows) > 100
     assert [row for row in rows if not row.rstrip(" |") or row.endswith("|  |")] == []
 
@@ -35,4 +48,6 @@ def test_notebooks(monkeypatch):
     assert len(notebooks.pages()) >= 5
     for page in notebooks.pages():
         committed = page.with_suffix(".ipynb").read_text()
-        assert committed == notebooks.notebook(page), f"{page.stem}: run `make notebooks`"
+        assert committed == notebooks.notebook(page), (
+            f"{page.stem}: run `make notebooks`"
+        )

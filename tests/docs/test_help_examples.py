@@ -8,20 +8,37 @@ import pytest
 from tests.docs.blocks import ROOT
 from tests.docs.test_commands_are_known import SCRIPTS, tree
 
-SOURCES = {"DATA", "DATASET", "DATASETS", "DIR", "DOCUMENTS", "DUMP", "FILE", "FILE|NAMES"} | {
+SOURCES = {
+    "DATA",
+    "DATASET",
+    "DATASETS",
+    "DIR",
+    "DOCUMENTS",
+    "DUMP",
+    "FILE",
+    "FILE|NAMES",
+} | {
     "INDEX",
     "INPUT",
     "MODEL",
 }
 WRITTEN = {"out", "work", "html", "markdown"}
 # From a package, the Hub, an API, the network, or downloaded first.
-ELSEWHERE = {"minilm", "-", "rust-lang/rust", "text-embedding-3-small", "data-dir", "gharchive"} | {
+ELSEWHERE = {
+    "minilm",
+    "-",
+    "rust-lang/rust",
+    "text-embedding-3-small",
+    "data-dir",
+    "gharchive",
+} | {
     "google/bert_uncased_L-2_H-128_A-2",
     "intfloat/multilingual-e5-small",
     "meta-llama/Llama-3.2-1B",
     "WhereIsAI/github-issue-similarity",
 }
-ASIDE = {"demo.review", "pairs.review", "results.review"}  # of `pairs review`, beside its dataset
+# Of `pairs review`, beside its dataset.
+ASIDE = {"demo.review", "pairs.review", "results.review"}
 
 
 def examples():
@@ -62,7 +79,9 @@ def outputs():
     for example in examples():
         for (name, _), values in arguments(*example).items():
             if name in WRITTEN:
-                written |= values | {f"{value}.work" for value in values if name == "out"}
+                written |= values | {
+                    f"{value}.work" for value in values if name == "out"
+                }
     return written
 
 

@@ -25,7 +25,11 @@ def _committed():
         text=True,
         check=False,
     )
-    return [path for name in listing.stdout.split("\0") if name and (path := ROOT / name).is_file()]
+    return [
+        path
+        for name in listing.stdout.split("\0")
+        if name and (path := ROOT / name).is_file()
+    ]
 
 
 COMMITTED = _committed()
@@ -43,7 +47,9 @@ def test_documents_are_found():
 
 @each_page(DOCUMENTS)
 def test_links_are_valid(page):
-    assert [f"{link}: {fault}" for link in links(page) if (fault := broken(page, link))] == []
+    assert [
+        f"{link}: {fault}" for link in links(page) if (fault := broken(page, link))
+    ] == []
 
 
 def links(document):
@@ -57,7 +63,9 @@ def broken(document, link):
     """Returns the fault of a link, if it has one."""
     name, _, anchor = link.partition("#")
     target = (document.parent / name).resolve() if name else document
-    if target not in COMMITTED and not any(target in path.parents for path in COMMITTED):
+    if target not in COMMITTED and not any(
+        target in path.parents for path in COMMITTED
+    ):
         return "no committed file"
     if anchor and anchor not in anchors(_text(target)):
         return "no such heading"
@@ -84,4 +92,6 @@ def _text(document):
     if document.suffix != ".ipynb":
         return text
     cells = json.loads(text)["cells"]
-    return "\n\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    return "\n\n".join(
+        "".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"
+    )

@@ -30,7 +30,9 @@ def exists(name):
 @each_page(PAGES)
 def test_files_exist(page):
     named = [span for span in spans(page) if _FILE.fullmatch(span)]
-    ours = [name for name in named if name.endswith(".py") or name.partition("/")[0] in TOP]
+    ours = [
+        name for name in named if name.endswith(".py") or name.partition("/")[0] in TOP
+    ]
     assert [name for name in ours if not exists(name)] == []
 
 
@@ -38,19 +40,22 @@ def test_files_exist(page):
 def test_settings_exist(page):
     reference = [*(ROOT / "docs" / "reference").glob("*-settings.md")]
     keys = {span.strip("[]") for settings in reference for span in spans(settings)}
-    sections = {key.partition(".")[0] for key in keys if "." in key} - {
-        "datasets"
-    }  # names of one's own
+    # Names of one's own.
+    sections = {key.partition(".")[0] for key in keys if "." in key} - {"datasets"}
     named = [found for span in spans(page) if (found := _SETTING.fullmatch(span))]
-    ours = [found for found in named if found[2] in sections and not found[1].endswith(".json")]
+    ours = [
+        found
+        for found in named
+        if found[2] in sections and not found[1].endswith(".json")
+    ]
     assert [found[0] for found in ours if found[1] not in keys] == []
 
 
 def test_the_sample_data_is_described():
     described = {*spans(ROOT / "data" / "README.md")}
-    samples = {path.name + "/" * path.is_dir() for path in (ROOT / "data").iterdir()} - {
-        "README.md"
-    }
+    samples = {
+        path.name + "/" * path.is_dir() for path in (ROOT / "data").iterdir()
+    } - {"README.md"}
     assert samples - described == set()
 
 
@@ -62,5 +67,7 @@ def test_the_makefile_runs_known_commands():
     assert len(lines) >= 8
     for script, name, rest in lines:
         assert name in tree(script).commands
-        flags = {flag for param in tree(script).commands[name].params for flag in param.opts}
+        flags = {
+            flag for param in tree(script).commands[name].params for flag in param.opts
+        }
         assert {*re.findall(r"(?<!\S)--[\w-]+", rest)} <= flags, f"{script} {name}"

@@ -10,7 +10,9 @@ from tests.docs.test_links import COMMITTED
 from tests.support.shorthand import table
 
 # In benchmarks/README.md and the scripts, names of other scripts of the folder have no path.
-_PATH = re.compile(r"(?<![\w./-])(?:benchmarks|docs/scripts|papers|tests)/[\w/]+\.(?:py|csv|tsv)\b")
+_PATH = re.compile(
+    r"(?<![\w./-])(?:benchmarks|docs/scripts|papers|tests)/[\w/]+\.(?:py|csv|tsv)\b"
+)
 _NAME = re.compile(r"`([\w]+\.py)\b")
 _MODULE = re.compile(r"python -m (papers|benchmarks|docs|tests)((?:\.\w+)*)")
 NAMING = [
@@ -24,7 +26,8 @@ pytestmark = pytest.mark.skipif(not COMMITTED, reason="not a checkout of git")
 def test_named_scripts_exist():
     texts = {path: path.read_text() for path in NAMING if path != Path(__file__)}
     missing = {
-        str(path.relative_to(ROOT)): [*missing_scripts(path, text)] for path, text in texts.items()
+        str(path.relative_to(ROOT)): [*missing_scripts(path, text)]
+        for path, text in texts.items()
     }
     assert {path: names for path, names in missing.items() if names} == {}
 
@@ -33,7 +36,9 @@ def missing_scripts(page, text):
     """Yields the scripts and results that a text names and the repository lacks."""
     yield from (name for name in _PATH.findall(text) if not (ROOT / name).is_file())
     if page.is_relative_to(ROOT / "benchmarks"):
-        yield from (name for name in _NAME.findall(text) if not any(page.parent.rglob(name)))
+        yield from (
+            name for name in _NAME.findall(text) if not any(page.parent.rglob(name))
+        )
     for package, rest in _MODULE.findall(text):
         path = ROOT / package / rest.lstrip(".").replace(".", "/")
         if not path.is_dir() and not path.with_suffix(".py").is_file():

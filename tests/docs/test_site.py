@@ -24,7 +24,9 @@ def run(*arguments, folder):
         "PYTHONPATH": os.pathsep.join((str(ROOT), os.environ.get("PYTHONPATH", ""))),
     }
     command = [sys.executable, *arguments]
-    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, cwd=folder, env=env, capture_output=True, text=True, check=False
+    )
 
 
 def build(folder):
@@ -42,7 +44,9 @@ def build(folder):
 
 
 def stage(folder):
-    staged = run(str(ROOT / "docs" / "scripts" / "pages.py"), str(folder / "pages"), folder=ROOT)
+    staged = run(
+        str(ROOT / "docs" / "scripts" / "pages.py"), str(folder / "pages"), folder=ROOT
+    )
     assert staged.returncode == 0, staged.stderr
 
 
@@ -58,7 +62,8 @@ def site(tmp_path_factory):
 def test_every_page_is_in_the_navigation(site):
     listed = set(re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text()))
     assert {
-        page.relative_to(site).with_suffix(".md").as_posix() for page in site.rglob("*.html")
+        page.relative_to(site).with_suffix(".md").as_posix()
+        for page in site.rglob("*.html")
     } - {"404.md"} == listed
 
 
@@ -66,7 +71,9 @@ def test_no_page_loads_from_another_server(site):
     pages = list(site.rglob("*.html"))
     assert len(pages) > 40
     assert {
-        page.name: urls for page in pages if (urls := _LOADED.findall(page.read_text("utf-8")))
+        page.name: urls
+        for page in pages
+        if (urls := _LOADED.findall(page.read_text("utf-8")))
     } == {}
 
 
@@ -74,7 +81,9 @@ def test_every_picture_exists(site):
     pictures = [
         (page.parent / source).resolve()
         for page in site.rglob("*.html")
-        for source in re.findall(r"""<img[^>]*\bsrc="([^"#:]+)["#]""", page.read_text("utf-8"))
+        for source in re.findall(
+            r"""<img[^>]*\bsrc="([^"#:]+)["#]""", page.read_text("utf-8")
+        )
     ]
     assert len(pictures) > 8
     assert [picture for picture in pictures if not picture.is_file()] == []
@@ -103,22 +112,28 @@ def test_words_that_readers_search_for_are_in_a_heading(site, query, page):
     """Words in headings rank first in the search, which compares beginnings of words."""
     sections = json.loads((site / "search.json").read_text("utf-8"))["items"]
     headings = [
-        section["title"] for section in sections if section["location"].startswith(f"{page}.html")
+        section["title"]
+        for section in sections
+        if section["location"].startswith(f"{page}.html")
     ]
     assert [heading for heading in headings if re.search(rf"(?i)\b{query}", heading)]
 
 
 def test_the_reference_has_every_command(site):
     for script, command in (("gis", "build"), ("label", "generate"), ("aoe", "train")):
-        assert f'id="{script}-{command}"' in (site / "reference" / f"{script}.html").read_text(
-            "utf-8"
-        )
+        assert f'id="{script}-{command}"' in (
+            site / "reference" / f"{script}.html"
+        ).read_text("utf-8")
 
 
 def test_links_to_files_outside_docs_lead_to_pages(site):
     assert 'href="reference/aoe_train.html"' in (site / "index.html").read_text("utf-8")
-    assert 'href="../about/design.html"' in (site / "howto" / "extend.html").read_text("utf-8")
-    assert 'href="../howto/evaluate.html"' in (site / "tutorials" / "train.html").read_text("utf-8")
+    assert 'href="../about/design.html"' in (site / "howto" / "extend.html").read_text(
+        "utf-8"
+    )
+    assert 'href="../howto/evaluate.html"' in (
+        site / "tutorials" / "train.html"
+    ).read_text("utf-8")
 
 
 def test_tables_of_the_reference_stack_on_a_phone(site):

@@ -29,4 +29,7 @@ def test_mixture_example(tmp_path):
     assert settings.of("nli").objective.weights.active == {"contrastive": 1}
     assert settings.of("stsb").objective.margin == 0.5
     assert settings.of("stsb").data.label_range == (0, 5)
-    assert settings.datasets["faq"].columns == {"anchor": "question", "positive": "answer"}
+    assert settings.datasets["faq"].columns == {
+        "anchor": "question",
+        "positive": "answer",
+    }

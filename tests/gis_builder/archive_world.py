@@ -49,7 +49,9 @@ def saved_threads(work):
 
         def read(table, order):
             rows = {}
-            for row in map(dict, connection.execute(f"SELECT * FROM {table} ORDER BY {order}")):
+            for row in map(
+                dict, connection.execute(f"SELECT * FROM {table} ORDER BY {order}")
+            ):
                 rows.setdefault((row["repo"], row["number"]), []).append(row)
             return rows
 
@@ -71,7 +73,9 @@ def lines_of(events):
     """Events as the lines of an archive, by time, each with an id."""
     ordered = sorted(events, key=lambda event: event["created_at"])
     return [
-        json.dumps({"id": str(1000 + 3 * place), **event}, separators=(",", ":")).encode()
+        json.dumps(
+            {"id": str(1000 + 3 * place), **event}, separators=(",", ":")
+        ).encode()
         for place, event in enumerate(ordered)
     ]
 
@@ -80,7 +84,9 @@ def write_hours(folder, lines, hours):
     """Divide lines evenly among hours, in order."""
     folder.mkdir(parents=True, exist_ok=True)
     for place, hour in enumerate(hours):
-        some = lines[len(lines) * place // len(hours) : len(lines) * (place + 1) // len(hours)]
+        some = lines[
+            len(lines) * place // len(hours) : len(lines) * (place + 1) // len(hours)
+        ]
         data = b"".join(line + b"\n" for line in some)
         (folder / f"{hour}.json.gz").write_bytes(gzip.compress(data, mtime=0))
 
@@ -121,7 +127,9 @@ def _of_thread(thread):
     for at, kind, what in happened:
         if kind == 2:
             closed_at = at if what["kind"] == "closed" else None
-        shown = _issue(issue, at, issue["closed_at"] if what is happened[-1][2] else closed_at)
+        shown = _issue(
+            issue, at, issue["closed_at"] if what is happened[-1][2] else closed_at
+        )
         base = {"repo": {"name": issue["repo"]}, "created_at": at}
         if kind == 1:
             payload = {"action": "created", "issue": shown, "comment": _comment(what)}
@@ -131,9 +139,15 @@ def _of_thread(thread):
                 "payload": payload,
             }
         else:
-            action, actor = (what["kind"], what["actor"]) if kind else ("opened", issue["author"])
+            action, actor = (
+                (what["kind"], what["actor"]) if kind else ("opened", issue["author"])
+            )
             payload = {"action": action, "issue": shown}
-            yield base | {"type": "IssuesEvent", "actor": account(actor), "payload": payload}
+            yield base | {
+                "type": "IssuesEvent",
+                "actor": account(actor),
+                "payload": payload,
+            }
 
 
 def _comment(comment):
@@ -169,13 +183,17 @@ def files(folder):
 
 
 def tables(folder):
-    return {name: data for name, data in files(folder).items() if name.endswith(".parquet")}
+    return {
+        name: data for name, data in files(folder).items() if name.endswith(".parquet")
+    }
 
 
 def times(work):
     """The modification times of the tasks' files."""
     paths = (path for path in work.glob("*/**/*.*.*.*") if path.is_file())
-    return {path.relative_to(work).as_posix(): path.stat().st_mtime_ns for path in paths}
+    return {
+        path.relative_to(work).as_posix(): path.stat().st_mtime_ns for path in paths
+    }
 
 
 @module_fixture

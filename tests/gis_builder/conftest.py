@@ -22,7 +22,10 @@ DAY = "2020-01-{:02d}T12:00:00Z"
 def issue(repo, number, **fields):
     """An open issue by ann, opened on day `number`; `fields` override its defaults."""
     texts = {"title": f"Issue {number}", "body": f"Body of {number}", "labels": []}
-    state = {"state": "open", **dict.fromkeys(("state_reason", "closed_at", "closed_by"))}
+    state = {
+        "state": "open",
+        **dict.fromkeys(("state_reason", "closed_at", "closed_by")),
+    }
     author = {"user": {"login": "ann", "type": "User"}, "author_association": "NONE"}
     times = dict.fromkeys(("created_at", "updated_at"), DAY.format(number))
     return (
@@ -45,7 +48,11 @@ def comment(repo, number, id_, body, login="max", day=20):
     """A comment of a maintainer."""
     author = {"user": {"login": login, "type": "User"}, "author_association": "MEMBER"}
     times = dict.fromkeys(("created_at", "updated_at"), DAY.format(day))
-    return {"issue_url": f"{API}/{repo}/issues/{number}", "id": id_, "body": body} | author | times
+    return (
+        {"issue_url": f"{API}/{repo}/issues/{number}", "id": id_, "body": body}
+        | author
+        | times
+    )
 
 
 def event(repo, number, kind, day, **fields):
@@ -84,7 +91,10 @@ def write_world(root, remarks=5):
     | 9 | closed as not planned, perhaps a duplicate of 8; its author's account is gone |
     """
     shutil.copytree(DATA / "world", root, dirs_exist_ok=True)
-    own = [comment("acme/rocket", 4, 1000 + n, f"remark {n}", day=10) for n in range(remarks)]
+    own = [
+        comment("acme/rocket", 4, 1000 + n, f"remark {n}", day=10)
+        for n in range(remarks)
+    ]
     with (root / "acme/rocket/comments.jsonl").open("a") as file:
         file.writelines(json.dumps(each) + "\n" for each in own)
     return root
@@ -131,7 +141,9 @@ def official():
     if not all(file.exists() for file in files):
         pytest.skip("GitHub's published schema is not at ../shared/github")
     # The published schema repeats two fields of EnterpriseOwnerInfo, so it can't be validated.
-    return build_schema("\n".join(file.read_text() for file in files), assume_valid=True)
+    return build_schema(
+        "\n".join(file.read_text() for file in files), assume_valid=True
+    )
 
 
 @pytest.fixture

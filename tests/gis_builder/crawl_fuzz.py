@@ -54,7 +54,9 @@ class World:
             reply = self._service.handle(
                 Request(method, target, {"authorization": "bearer one"}, body)
             )
-            headers = {name.lower(): str(value) for name, value in reply.headers.items()}
+            headers = {
+                name.lower(): str(value) for name, value in reply.headers.items()
+            }
             self._known[key] = (reply.status, headers, reply.body())
         return self._known[key]
 
@@ -71,9 +73,13 @@ def settings_of(draw, plan):
         **dict.fromkeys(("title_words", "body_phrases"), ()),
         **dict.fromkeys(("events_inline", "labels_inline"), 1),
         **dict.fromkeys(("search_batch", "first_attempts"), 2),
-        **dict.fromkeys(("backoff_s", "secondary_wait_s", "max_wait_s", "all_if_small"), 0),
+        **dict.fromkeys(
+            ("backoff_s", "secondary_wait_s", "max_wait_s", "all_if_small"), 0
+        ),
     }
-    return {f"crawl.{name}": value for name, value in crawl.items()} | {"pool.at_least": 2}
+    return {f"crawl.{name}": value for name, value in crawl.items()} | {
+        "pool.at_least": 2
+    }
 
 
 def fuzz_answers(world, folder, seed):
@@ -91,7 +97,11 @@ def fuzz_answers(world, folder, seed):
         if count > MOST_REQUESTS:
             raise Wrong(f"seed {seed} ({plan}): more than {MOST_REQUESTS} requests")
         response = world.answer(method, url, body)
-        return changer.change(*response) if count > calm and draw.random() < share else response
+        return (
+            changer.change(*response)
+            if count > calm and draw.random() < share
+            else response
+        )
 
     with patched_exchange(respond):
         how = _ended(lambda: crawl_into(plan, settings, folder), seed, plan)
@@ -112,14 +122,21 @@ def _ended(run, seed, plan):
         run()
     except PairkitError as error:
         # A changed response may say that there are no issues.
-        is_right = error.exit_code in _RIGHT_CODES or "no repository can be crawled" in str(error)
+        is_right = (
+            error.exit_code in _RIGHT_CODES
+            or "no repository can be crawled" in str(error)
+        )
         if not is_right or "\n" in str(error):
-            raise Wrong(f"seed {seed} ({plan}): exit code {error.exit_code}: {error}") from error
+            raise Wrong(
+                f"seed {seed} ({plan}): exit code {error.exit_code}: {error}"
+            ) from error
         return type(error).__name__
     except Wrong:
         raise
     except BaseException as error:
-        raise Wrong(f"seed {seed} ({plan}): {type(error).__name__}: {str(error)[:200]}") from error
+        raise Wrong(
+            f"seed {seed} ({plan}): {type(error).__name__}: {str(error)[:200]}"
+        ) from error
     return "ok"
 
 
@@ -304,7 +321,9 @@ class Changer:
 
     def _never_ending(self, value):
         """Let every list announce another page and a wrong count."""
-        announce_pages(value, self._draw.choice((None, "", "same", f"c{self._draw.random()}")))
+        announce_pages(
+            value, self._draw.choice((None, "", "same", f"c{self._draw.random()}"))
+        )
         for box, key in list(places(value)):
             if key in ("totalCount", "issueCount"):
                 box[key] = self._draw.choice((2**31 - 1, 10**6, 0, 10**400))

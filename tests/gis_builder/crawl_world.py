@@ -14,9 +14,7 @@ LAST = 90
 
 def moment(number, minutes=0):
     """A time in 2020, later for higher numbers."""
-    return (
-        f"2020-{1 + number // 28:02}-{1 + number % 28:02}T{minutes // 60:02}:{minutes % 60:02}:00Z"
-    )
+    return f"2020-{1 + number // 28:02}-{1 + number % 28:02}T{minutes // 60:02}:{minutes % 60:02}:00Z"
 
 
 def is_pull(number):
@@ -33,13 +31,21 @@ def comment_count(number):
 
 def station_rows():
     """Every fourth number is a pull request, every fifth a duplicate; some threads are long."""
-    numbers = [number for number in range(1, LAST + 1) if number % 17]  # every 17th was deleted
+    # Every 17th was deleted.
+    numbers = [number for number in range(1, LAST + 1) if number % 17]
     return {
         "issues": [_issue(number) for number in numbers],
         "comments": [
-            _comment(number, place) for number in numbers for place in range(comment_count(number))
+            _comment(number, place)
+            for number in numbers
+            for place in range(comment_count(number))
         ],
-        "events": [event for number in numbers if not is_pull(number) for event in _events(number)],
+        "events": [
+            event
+            for number in numbers
+            if not is_pull(number)
+            for event in _events(number)
+        ],
     }
 
 
@@ -101,7 +107,9 @@ def serving(respond):
             pass
 
     server = HTTPServer(("127.0.0.1", 0), Handler)
-    Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+    ).start()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
     server.server_close()
@@ -118,13 +126,19 @@ def _issue(number):
         "created_at": moment(number),
         "updated_at": moment(number, 500),
     }
-    closing = {"state": "closed", "state_reason": "completed", "closed_by": {"login": "max"}}
+    closing = {
+        "state": "closed",
+        "state_reason": "completed",
+        "closed_by": {"login": "max"},
+    }
     row |= closing | {"closed_at": moment(number, 500)} if closed else {}
     return row | ({"pull_request": {}} if is_pull(number) else {})
 
 
 def _comment(number, place):
-    says = "Duplicate of #1" if is_duplicate(number) and place == 0 else f"remark {place}"
+    says = (
+        "Duplicate of #1" if is_duplicate(number) and place == 0 else f"remark {place}"
+    )
     id_ = 3_000_000_000 + number * 1000 + place  # more than 32 bits, like new comments
     times = dict.fromkeys(("created_at", "updated_at"), moment(number, place))
     return comment(STATION, number, id_, says) | times
@@ -135,9 +149,8 @@ def _events(number):
     kinds = [kind for _ in range(closings) for kind in ("closed", "reopened")][
         : max(0, 2 * closings - 1)
     ]
-    times = (
-        moment(number, 400 + place // 3) for place, _ in enumerate(kinds)
-    )  # some in the same minute
+    # Some in the same minute.
+    times = (moment(number, 400 + place // 3) for place, _ in enumerate(kinds))
     return [
         event(
             STATION,

@@ -52,7 +52,9 @@ def talk(*lines):
         if line.startswith("!"):
             kind, hours, *target = line[1:].split()
             parts.append(
-                event(_EVENTS.get(kind, kind), float(hours), *(int(t[1:]) for t in target))
+                event(
+                    _EVENTS.get(kind, kind), float(hours), *(int(t[1:]) for t in target)
+                )
             )
         else:
             head, body = line.split(": ", 1)
@@ -67,7 +69,9 @@ def talks(table):
     for line in dedent(table).strip().splitlines():
         if line.startswith(" "):
             expected, _, lines = line.strip().replace("\\n", "\n").partition(" ")
-            params.append(pytest.param(expected, lines.split(" | "), id=f"{rule}: {lines}"))
+            params.append(
+                pytest.param(expected, lines.split(" | "), id=f"{rule}: {lines}")
+            )
         else:
             rule = line
     return params
@@ -83,7 +87,9 @@ def check(expected, lines, **fields):
 
 
 def event(kind, hours, target=None, **fields):
-    return Event(kind, "mia", at(hours), None if target is None else ref(target), **fields)
+    return Event(
+        kind, "mia", at(hours), None if target is None else ref(target), **fields
+    )
 
 
 def thread(*parts, **fields):
@@ -112,7 +118,11 @@ def kind_of(target):
     if target.number < 500:
         return Kind.ISSUE
     return (
-        Kind.PULL if target.number < 600 else Kind.UNKNOWN if target.number < 700 else Kind.MISSING
+        Kind.PULL
+        if target.number < 600
+        else Kind.UNKNOWN
+        if target.number < 700
+        else Kind.MISSING
     )
 
 

@@ -35,7 +35,9 @@ def cluster(*numbers, repo="o/n", edges=None):
 def text_of(issue, *, words=30):
     """A different text for every issue, the same in every run."""
     generator = random.Random(str(issue))
-    body = " ".join(f"{generator.choice(WORDS)}{generator.randrange(50)}" for _ in range(words))
+    body = " ".join(
+        f"{generator.choice(WORDS)}{generator.randrange(50)}" for _ in range(words)
+    )
     return IssueText(
         issue,
         f"{issue.repo} fails {issue.number}\n\n{body}",
@@ -49,7 +51,10 @@ def texts_of(*issues):
 
 def evidence(issue):
     return Evidence(
-        "closer_comment", f"{issue.page(GITHUB)}#issuecomment-1", "maintainer", "2020-01-02"
+        "closer_comment",
+        f"{issue.page(GITHUB)}#issuecomment-1",
+        "maintainer",
+        "2020-01-02",
     )
 
 
@@ -59,6 +64,9 @@ def grounds(issue, relation=Relation.DUPLICATE):
 
 def tracker(clusters, singles=0, repo="o/n", size=2):
     """Clusters of `size` issues, then `singles` issues without a duplicate; the clusters and all issues."""
-    parts = [cluster(*range(k * size + 1, k * size + size + 1), repo=repo) for k in range(clusters)]
+    parts = [
+        cluster(*range(k * size + 1, k * size + size + 1), repo=repo)
+        for k in range(clusters)
+    ]
     issues = [ref(number, repo) for number in range(1, clusters * size + singles + 1)]
     return parts, issues

@@ -35,7 +35,10 @@ def test_card_run_and_notes_describe_the_dataset(built):
     assert built.statistics["months"]["2015-02"]["events"] > 0
     assert built.to_dict()["positives"] == built.positives
     assert pl.read_parquet(built.work / "dropped.parquet")["reason"].null_count() == 0
-    assert f"list of rejected issues and pairs: {built.work / 'dropped.parquet'}" in built.notes()
+    assert (
+        f"list of rejected issues and pairs: {built.work / 'dropped.parquet'}"
+        in built.notes()
+    )
 
 
 def test_verdicts_and_pairs_equal_those_of_a_build(built, threads, tmp_path):
@@ -46,9 +49,15 @@ def test_verdicts_and_pairs_equal_those_of_a_build(built, threads, tmp_path):
     gis_builder.import_tracker(tmp_path / "dump", work)
     gis_builder.detect(work)
     other = gis_builder.pair(work, tmp_path / "gis")
-    mine = {(row["url1"], row["url2"]): row for row in built.pairs.rows.to_dicts() if row["label"]}
+    mine = {
+        (row["url1"], row["url2"]): row
+        for row in built.pairs.rows.to_dicts()
+        if row["label"]
+    }
     theirs = {
-        (row["url1"], row["url2"]): row for row in other.pairs.rows.to_dicts() if row["label"]
+        (row["url1"], row["url2"]): row
+        for row in other.pairs.rows.to_dicts()
+        if row["label"]
     }
     both = mine.keys() & theirs.keys()
     assert len(both) >= 0.97 * max(len(mine), len(theirs))
@@ -61,9 +70,10 @@ def test_hours_can_be_read_and_deleted_one_by_one(built, source, tmp_path, capsy
     folder, work = tmp_path / "hours", tmp_path / "gis.work"
     for hour in HOURS:
         folder.mkdir()
+        # Two digits.
         shutil.copy(
             source / f"{hour}.json.gz", folder / f"{hour[:11]}0{hour[11:]}.json.gz"
-        )  # two digits
+        )
         read = gis_builder.read_hours(hour, folder, work=work, workers=1)
         assert isinstance(read, gis_builder.HoursRead)
         assert "in 1 hours; 0 hours missing" in read.notes()[0]
@@ -72,8 +82,12 @@ def test_hours_can_be_read_and_deleted_one_by_one(built, source, tmp_path, capsy
     assert files(made.out) == files(built.out)
     assert times(made.work).keys() == times(built.work).keys()
     (rows,) = work.glob(f"hours/{HOURS[0]}.*")
-    rows.rename(rows.with_name(f"{HOURS[0]}.{'0' * 20}.{rows.name.split('.')[2]}.parquet"))
-    assert files(build(folder, made.out, fresh=True, progress=True).out) == files(built.out)
+    rows.rename(
+        rows.with_name(f"{HOURS[0]}.{'0' * 20}.{rows.name.split('.')[2]}.parquet")
+    )
+    assert files(build(folder, made.out, fresh=True, progress=True).out) == files(
+        built.out
+    )
     assert (
         f"1 hours without files, such as {HOURS[0]}: read by another version"
         in capsys.readouterr().err
@@ -85,7 +99,12 @@ def test_changed_settings_repeat_only_dependent_tasks(built, source, tmp_path, w
     pairs = {"pair.ratio": 0.5, "pair.relations": "all", "split.sizes": "0.5,0.25,0.25"}
     for settings, is_judged_again in (
         (
-            pairs | {"limits.per_repo_max": 9, "pair.similar_at": 0.7, "pair.negatives": "hard"},
+            pairs
+            | {
+                "limits.per_repo_max": 9,
+                "pair.similar_at": 0.7,
+                "pair.negatives": "hard",
+            },
             False,
         ),
         ({"detect.min_confidence": 0.9}, True),
@@ -107,7 +126,9 @@ def test_limits_and_takedowns(built, source, tmp_path):
     number = url.rpartition("/")[2]
     (tmp_path / "out.txt").write_text(f"{repo.upper()}\n{others[0]}#{number}\n")
     limited = {"limits.per_repo_max": 5}
-    other = build(source, tmp_path / "gis", exclude=tmp_path / "out.txt", settings=limited)
+    other = build(
+        source, tmp_path / "gis", exclude=tmp_path / "out.txt", settings=limited
+    )
     texts = other.pairs.rows
     assert repo not in set(texts["repo"])
     assert url not in {*texts["url1"], *texts["url2"]}
@@ -116,7 +137,9 @@ def test_limits_and_takedowns(built, source, tmp_path):
     assert other.statistics["rejected_issues"]["excluded"] == 1
     assert other.statistics["dropped_positives"]["per_repo_max"] > 0
     assert "has more than 5 positives" in (other.out / "README.md").read_text()
-    with data_error(r"no pairs: .* in 6 hours; 741 hours missing, 0 truncated, 0 broken"):
+    with data_error(
+        r"no pairs: .* in 6 hours; 741 hours missing, 0 truncated, 0 broken"
+    ):
         build(source, tmp_path / "none", settings={"limits.min_closed": 10_000})
 
 
@@ -140,9 +163,13 @@ def test_the_card_names_losses(source, tmp_path):
     """After May 23 of 2025 the archive lacks events; old events lack the authors' associations."""
     hours = ["2025-05-23-23", "2025-05-24-0", "2025-05-24-1"]
     (tmp_path / "hours").mkdir()
-    lines = b"".join(gzip.decompress((source / f"{hour}.json.gz").read_bytes()) for hour in HOURS)
+    lines = b"".join(
+        gzip.decompress((source / f"{hour}.json.gz").read_bytes()) for hour in HOURS
+    )
     lines = lines.replace(b'"author_association":"NONE",', b"")
-    for hour, data in zip(hours, (gzip.compress(lines), gzip.compress(lines)[:-9]), strict=False):
+    for hour, data in zip(
+        hours, (gzip.compress(lines), gzip.compress(lines)[:-9]), strict=False
+    ):
         (tmp_path / "hours" / f"{hour}.json.gz").write_bytes(data)
     cards = []
     for last in ("2025-05-23-23", "2025-05-24-1"):
@@ -158,7 +185,9 @@ def test_the_card_names_losses(source, tmp_path):
 
 def test_a_recreated_repository_replaces_the_former_one(threads, tmp_path):
     own = next(iter(threads.values()))
-    before = [t._replace(issue=t.issue | {"title": "Older: " + t.issue["title"]}) for t in own]
+    before = [
+        t._replace(issue=t.issue | {"title": "Older: " + t.issue["title"]}) for t in own
+    ]
     early = events_of(2, before)
     for event in early:
         event["created_at"] = "2014" + event["created_at"][4:]
@@ -176,7 +205,10 @@ def test_invalid_archive_arguments(tmp_path):
     (tmp_path / "folder" / f"{HOURS[0]}.json.gz").mkdir(parents=True)
     (tmp_path / "loop").mkdir()
     (tmp_path / "loop" / f"{HOURS[0]}.json.gz").symlink_to(f"{HOURS[0]}.json.gz")
-    for name, why in (("folder", "is a folder, pipe or device"), ("loop", "not readable")):
+    for name, why in (
+        ("folder", "is a folder, pipe or device"),
+        ("loop", "not readable"),
+    ):
         with data_error(rf"{HOURS[0]}\.json\.gz: {why}"):
             build(tmp_path / name, tmp_path / "gis")
     ray = {"engine": "ray", "workers": None}
@@ -200,7 +232,9 @@ def test_a_verdict_of_an_archive_is_explained(built, threads):
     assert why.outcome
     assert f"rejected [{dropped['reason']}]: {dropped['issue1']}" in why.text
     pair = built.pairs.rows.filter(pl.col("label") == 1).row(0, named=True)
-    ends = [f"{pair['repo']}#{pair[name].rpartition('/')[2]}" for name in ("url1", "url2")]
+    ends = [
+        f"{pair['repo']}#{pair[name].rpartition('/')[2]}" for name in ("url1", "url2")
+    ]
     assert "duplicate" in {gis_builder.explain(built.work, end).outcome for end in ends}
     with config_error("not among the issues"):
         gis_builder.explain(built.work, f"{next(iter(threads))}#999999")

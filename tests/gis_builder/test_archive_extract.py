@@ -17,7 +17,12 @@ AT = "2015-01-01T00:{:02d}:00Z"
 
 
 def issue(number, **more):
-    texts = {"title": "Crash", "body": "it crashes", "user": {"login": "ann"}, "state": "open"}
+    texts = {
+        "title": "Crash",
+        "body": "it crashes",
+        "user": {"login": "ann"},
+        "state": "open",
+    }
     times = {"created_at": AT.format(0), "updated_at": AT.format(0), "closed_at": None}
     return (
         {"number": number, "author_association": "NONE", "labels": [{"name": "bug"}]}
@@ -34,7 +39,11 @@ def event(number, kind, payload, repo="acme/rocket", **more):
         "actor": {"login": "max"},
         "repo": {"id": 7, "name": repo},
     }
-    whole = head | {"payload": payload, "public": True, "created_at": AT.format(number)} | more
+    whole = (
+        head
+        | {"payload": payload, "public": True, "created_at": AT.format(number)}
+        | more
+    )
     return json.dumps(whole, separators=(",", ":")).encode()
 
 
@@ -51,7 +60,9 @@ def comment(number, on, body="me too", **more):
     }
     said |= {"created_at": AT.format(number), **more}
     return event(
-        number, "IssueCommentEvent", {"action": "created", "issue": issue(on), "comment": said}
+        number,
+        "IssueCommentEvent",
+        {"action": "created", "issue": issue(on), "comment": said},
     )
 
 
@@ -80,9 +91,14 @@ def test_an_issue_with_its_comment_and_closing(tmp_path):
     closed = issue(3, state="closed", closed_at=AT.format(9), updated_at=AT.format(9))
     closing = event(9, "IssuesEvent", {"action": "closed", "issue": closed})
     rows, counts = read(
-        tmp_path, [opened(1, issue(3)), comment(2, 3, "Duplicate of #1"), closing, STARTED]
+        tmp_path,
+        [opened(1, issue(3)), comment(2, 3, "Duplicate of #1"), closing, STARTED],
     )
-    assert (counts["events"], counts["issue_events"], counts["broken_lines"]) == (4, 3, {})
+    assert (counts["events"], counts["issue_events"], counts["broken_lines"]) == (
+        4,
+        3,
+        {},
+    )
     assert [row["kind"] for row in rows] == ["comment", "event", "issue", "repo"]
     said, done, shown, named = rows
     assert (said["number"], said["id"], said["author"], said["body"]) == (
@@ -91,19 +107,34 @@ def test_an_issue_with_its_comment_and_closing(tmp_path):
         "bob",
         "Duplicate of #1",
     )
-    assert (done["action"], done["author"], done["created_at"]) == ("closed", "max", AT.format(9))
+    assert (done["action"], done["author"], done["created_at"]) == (
+        "closed",
+        "max",
+        AT.format(9),
+    )
     assert (shown["state"], shown["labels"], shown["changed_at"]) == (
         "closed",
         ["bug"],
         AT.format(9),
     )
-    assert (named["name"], named["repo_id"], named["event_at"]) == ("acme/rocket", 7, AT.format(9))
+    assert (named["name"], named["repo_id"], named["event_at"]) == (
+        "acme/rocket",
+        7,
+        AT.format(9),
+    )
     assert len({row["key"] for row in rows}) == 1
 
 
 def test_only_the_number_of_a_pull_request_is_kept(tmp_path):
-    on_pull = {"action": "created", "issue": issue(5, pull_request={"url": "x"}), "comment": None}
-    lines = [event(1, "PullRequestEvent", {"number": 4}), event(2, "IssueCommentEvent", on_pull)]
+    on_pull = {
+        "action": "created",
+        "issue": issue(5, pull_request={"url": "x"}),
+        "comment": None,
+    }
+    lines = [
+        event(1, "PullRequestEvent", {"number": 4}),
+        event(2, "IssueCommentEvent", on_pull),
+    ]
     rows, counts = read(tmp_path, lines)
     assert [(r["kind"], r["number"], r["body"]) for r in rows] == [
         ("pull", 4, None),
@@ -141,17 +172,23 @@ def test_malformed_lines_are_counted_by_reason(tmp_path):
         event(9, "PullRequestEvent", {}),
         b'{"type":"PushEvent"}',
     ]
-    rows, counts = read(tmp_path, [*[STARTED] * 20, good, b"", comment(5, 3, body=None), *broken])
+    rows, counts = read(
+        tmp_path, [*[STARTED] * 20, good, b"", comment(5, 3, body=None), *broken]
+    )
     assert comments_in(rows) == 2
     assert counts["events"] == 22
     assert sum(counts["broken_lines"].values()) == len(broken)
     assert counts["broken_lines"]["truncated line"] == 2
     assert any("nested" in reason for reason in counts["broken_lines"])
-    assert any(reason.startswith("payload.comment.user") for reason in counts["broken_lines"])
+    assert any(
+        reason.startswith("payload.comment.user") for reason in counts["broken_lines"]
+    )
 
 
 def test_the_number_of_reasons_is_bounded(tmp_path):
-    lines = [opened(1, issue(1, labels=[{"name": "x"}] * place + [1])) for place in range(40)]
+    lines = [
+        opened(1, issue(1, labels=[{"name": "x"}] * place + [1])) for place in range(40)
+    ]
     _, counts = read(tmp_path, [*lines, *[STARTED] * 40])
     assert sum(counts["broken_lines"].values()) == 40
     assert len(counts["broken_lines"]) <= 21
@@ -163,7 +200,12 @@ OLD = {
     "repository": {"id": 7},
     "payload": {},
 }
-OLDER = {"type": "IssuesEvent", "id": "9", "repo": {"id": 7}, "created_at": "2011-02-12T00:00:00Z"}
+OLDER = {
+    "type": "IssuesEvent",
+    "id": "9",
+    "repo": {"id": 7},
+    "created_at": "2011-02-12T00:00:00Z",
+}
 
 
 @pytest.mark.parametrize(
@@ -174,7 +216,11 @@ OLDER = {"type": "IssuesEvent", "id": "9", "repo": {"id": 7}, "created_at": "201
             3,
             "4 of 7 lines are broken, most of them with: truncated line; download it again",
         ),
-        (json.dumps({"type": "IssuesEvent", **OLD}).encode(), 9, "has the layout of 2011 to 2014"),
+        (
+            json.dumps({"type": "IssuesEvent", **OLD}).encode(),
+            9,
+            "has the layout of 2011 to 2014",
+        ),
         (json.dumps(OLDER).encode(), 9, "has the layout of 2011 to 2014"),
         (b"junk", 4, ""),
     ],
@@ -229,6 +275,10 @@ def test_a_too_long_line_is_skipped_and_counted(tmp_path):
 def test_every_line_is_counted_as_event_or_broken(tmp_path_factory, noise, at, cut):
     line = comment(1, 3)
     broken = (line[:at] + noise + line[at + cut :]).replace(b"\n", b"")
-    rows, counts = read(tmp_path_factory.mktemp("hour"), [comment(2, 4), broken, comment(3, 5)])
+    rows, counts = read(
+        tmp_path_factory.mktemp("hour"), [comment(2, 4), broken, comment(3, 5)]
+    )
     assert {4, 5} <= {row["number"] for row in rows}
-    assert counts["events"] + sum(counts["broken_lines"].values()) == 2 + bool(broken.strip())
+    assert counts["events"] + sum(counts["broken_lines"].values()) == 2 + bool(
+        broken.strip()
+    )

@@ -36,12 +36,15 @@ from .detect_threads import thread
 PACKAGE = Path(gis_builder.__file__).parent
 
 
-def test_workers_and_buckets_do_not_change_the_dataset(built, source, tmp_path, monkeypatch):
+def test_workers_and_buckets_do_not_change_the_dataset(
+    built, source, tmp_path, monkeypatch
+):
     assert files(build(source, tmp_path / "two", workers=2).out) == files(built.out)
+    # One bucket, and a number that depends on the size.
     for buckets, size in (
         (1, 1 << 30),
         (1, 4000),
-    ):  # one bucket, and a number that depends on the size
+    ):
         monkeypatch.setattr("gis_builder.gh_archive.archive_run._MIN_BUCKETS", buckets)
         monkeypatch.setattr("gis_builder.gh_archive.archive_run._BUCKET_BYTES", size)
         monkeypatch.setattr("gis_builder.gh_archive.archive_run._SORT_BYTES", 20_000)
@@ -73,18 +76,24 @@ def home(module, name):
 )
 def test_file_names_hash_all_imported_code(parts, own):
     # Settings are hashed separately; `runners` does not affect contents.
-    known = {part.removesuffix(".py") for part in parts} | {"settings", "gh_archive/runners"}
+    known = {part.removesuffix(".py") for part in parts} | {
+        "settings",
+        "gh_archive/runners",
+    }
     trees = [ast.parse((PACKAGE / f"gh_archive/{name}.py").read_text()) for name in own]
     imported = {
         home(node.module, alias.name)
         for tree in trees
         for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gis_builder.")
+        if isinstance(node, ast.ImportFrom)
+        and (node.module or "").startswith("gis_builder.")
         for alias in node.names
     }
     assert imported
     assert not {
-        name for name in imported if not any(f"{name}/".startswith(f"{one}/") for one in known)
+        name
+        for name in imported
+        if not any(f"{name}/".startswith(f"{one}/") for one in known)
     }
 
 
@@ -100,7 +109,9 @@ def test_memory_of_an_hour_is_bounded(tmp_path, monkeypatch):
         monkeypatch.setattr(f"{inside}.{name}", size)
     assert read(tmp_path, lines)[0] == rows  # compacted repeatedly
     monkeypatch.setattr(f"{inside}._MAX_BYTES", 30_000)
-    rows, counts = read(tmp_path, [*lines, event(1, "PullRequestEvent", {"number": 90})])
+    rows, counts = read(
+        tmp_path, [*lines, event(1, "PullRequestEvent", {"number": 90})]
+    )
     assert 10 < comments_in(rows) < 90
     assert counts["broken_lines"]["the hour exceeds the size limit"] > 10
     assert counts["events"] + sum(counts["broken_lines"].values()) == 101
@@ -113,11 +124,17 @@ def test_failed_tasks_are_repeated_and_at_last_listed(tmp_path, how):
         folder = tmp_path / "-".join(map(str, failures))
         folder.mkdir()
         return [
-            FileTask((folder / f"{n}.out",), attempted, (folder / f"{n}.log", count, how))
+            FileTask(
+                (folder / f"{n}.out",), attempted, (folder / f"{n}.log", count, how)
+            )
             for n, count in enumerate(failures)
         ]
 
-    why = "worker lost (killed), probably for lack of memory; use fewer" if how else "Input/output"
+    why = (
+        "worker lost (killed), probably for lack of memory; use fewer"
+        if how
+        else "Input/output"
+    )
     given = tasks(0, 2, 0, 0, 9)
     with Pool(2) as pool, data_error(rf"1 of 5 tasks failed \(4\).*{re.escape(why)}"):
         list(pool.run(given))
@@ -134,7 +151,10 @@ def test_a_ray_cluster_makes_the_same_bytes(built, source, tmp_path):
         driver = subprocess.Popen(
             command(source, out, "--engine", "ray", "--address", cluster.address)
         )
-        while not list((tmp_path / "again.work").glob("hours/*.parquet")) and driver.poll() is None:
+        while (
+            not list((tmp_path / "again.work").glob("hours/*.parquet"))
+            and driver.poll() is None
+        ):
             time.sleep(0.01)
         cluster.remove_node(second, allow_graceful=False)
         assert driver.wait() == 0
@@ -146,7 +166,8 @@ def test_a_cluster_without_its_largest_machine_goes_on(tmp_path, monkeypatch, ca
     monkeypatch.setattr("gis_builder.gh_archive.runners._REREAD_S", 0.2)
     given = [(n, (tmp_path / f"{n}.log", n % 3, 0)) for n in range(9)]
     tasks = [
-        FileTask((tmp_path / f"{n}.out",), attempted, arguments, 3 << 30) for n, arguments in given
+        FileTask((tmp_path / f"{n}.out",), attempted, arguments, 3 << 30)
+        for n, arguments in given
     ]
     with two_nodes(head=1 << 30) as (cluster, second), OnRay(cluster.address) as ray:
         ray.check_shared(tmp_path, None)
@@ -158,14 +179,22 @@ def test_a_cluster_without_its_largest_machine_goes_on(tmp_path, monkeypatch, ca
         with data_error(rf"host {socket.gethostname()}: {tmp_path} is not shared"):
             list(
                 ray.run(
-                    [FileTask((tmp_path / "last.out",), attempted, (tmp_path / "last.log", 0, 0))]
+                    [
+                        FileTask(
+                            (tmp_path / "last.out",),
+                            attempted,
+                            (tmp_path / "last.log", 0, 0),
+                        )
+                    ]
                 )
             )
     assert "state-dump" not in "".join(capsys.readouterr())
 
 
 def place(minute, event_id=None):
-    return r.Source(r.key_of(7), 7, f"2015-01-01T00:{minute:02d}:00Z", event_id or minute)
+    return r.Source(
+        r.key_of(7), 7, f"2015-01-01T00:{minute:02d}:00Z", event_id or minute
+    )
 
 
 def at(minute):
@@ -173,7 +202,12 @@ def at(minute):
 
 
 def issue(number, minute, **more):
-    still_open = {"state": "open", "state_reason": None, "closed_at": None, "closed_by": None}
+    still_open = {
+        "state": "open",
+        "state_reason": None,
+        "closed_at": None,
+        "closed_by": None,
+    }
     given = {
         "title": "t",
         "body": "",
@@ -187,7 +221,9 @@ def issue(number, minute, **more):
 
 def shown(number, minute, association="NONE", **more):
     own = issue(number, minute, **more)
-    return r.row(place(minute), r.ISSUE, own, changed_at=own.updated_at, association=association)
+    return r.row(
+        place(minute), r.ISSUE, own, changed_at=own.updated_at, association=association
+    )
 
 
 def said(number, minute, author, association):
@@ -205,7 +241,9 @@ def named(minute, name):
 
 
 def repo(rows):
-    return threads_of(r.table_of([named(0, "acme/rocket"), *rows]).iter_rows(named=True))
+    return threads_of(
+        r.table_of([named(0, "acme/rocket"), *rows]).iter_rows(named=True)
+    )
 
 
 def test_the_latest_name_of_a_repository_counts():
@@ -229,12 +267,19 @@ def test_pushers_and_owners_are_members_without_an_association():
     given = (("max", None), ("Acme", None), ("eve", None), ("max", "NONE"))
     comments = [said(1, minute, *each) for minute, each in enumerate(given, 2)]
     thread = repo([shown(1, 1), member, *comments]).threads[1]
-    assert [c.author_association for c in thread.comments] == ["MEMBER", "OWNER", "NONE", "NONE"]
+    assert [c.author_association for c in thread.comments] == [
+        "MEMBER",
+        "OWNER",
+        "NONE",
+        "NONE",
+    ]
 
 
 def test_the_last_closing_decides_closed_by():
     closed = shown(1, 8, state="closed", closed_at=at(8))
-    thread = repo([closed, done(1, 3), done(1, 5, "reopened"), done(1, 8, actor="eve")]).threads[1]
+    thread = repo(
+        [closed, done(1, 3), done(1, 5, "reopened"), done(1, 8, actor="eve")]
+    ).threads[1]
     assert thread.issue.closed_by == "eve"
     assert [event.kind for event in thread.events] == ["closed", "reopened", "closed"]
 
@@ -257,7 +302,13 @@ def test_exclusions(tmp_path):
     path.write_text(
         "# asked on 3 May\nAcme/Rocket#3  # a person\nacme/*\n\n@Ann\n@Helper[bot]\nfoo/bar\n"
     )
-    assert read_exclusions(path) == ("@ann", "@helper", "acme/*", "acme/rocket#3", "foo/bar")
+    assert read_exclusions(path) == (
+        "@ann",
+        "@helper",
+        "acme/*",
+        "acme/rocket#3",
+        "foo/bar",
+    )
     out = Exclusions(["@ann", "acme/rocket#3", "foo/bar", "baz/*"])
     assert out.has_repo("Foo/Bar")
     assert out.has_repo("new/name", "baz/old")
@@ -275,7 +326,10 @@ def test_a_forged_number_does_not_exhaust_memory():
     as_crawled = [n for n in number_order(8, "acme/rocket", 42) if n in honest.threads]
     assert list(sample_order(honest, 42)) == as_crawled
     forged = repo(
-        [*(shown(number, 2) for number in range(1, 9)), r.row(place(3), r.PULL, number=9_999_999)]
+        [
+            *(shown(number, 2) for number in range(1, 9)),
+            r.row(place(3), r.PULL, number=9_999_999),
+        ]
     )
     tracemalloc.start()
     assert sorted(sample_order(forged, 42)) == list(range(1, 9))

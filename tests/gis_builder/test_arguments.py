@@ -22,7 +22,9 @@ ACCESS = {"token": "any", "api_url": "http://127.0.0.1:9"}
     """,
     ACCESS=ACCESS,
 )
-def test_an_invalid_argument_is_named(*, name, arguments, given, message, tmp_path, monkeypatch):
+def test_an_invalid_argument_is_named(
+    *, name, arguments, given, message, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     with raises((ConfigError, DataError)) as raised:
         getattr(gis_builder, name)(*arguments, **given)
@@ -32,6 +34,8 @@ def test_an_invalid_argument_is_named(*, name, arguments, given, message, tmp_pa
 
 def test_a_password_in_the_address_is_refused_and_not_shown():
     with raises(ConfigError) as caught:
-        gis_builder.plan("a/b", **ACCESS | {"api_url": "https://user:hunter2@host/api/v3"})
+        gis_builder.plan(
+            "a/b", **ACCESS | {"api_url": "https://user:hunter2@host/api/v3"}
+        )
     assert "hunter2" not in str(caught.value)
     assert "api_url" in str(caught.value)

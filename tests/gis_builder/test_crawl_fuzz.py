@@ -19,7 +19,8 @@ from .crawl_fuzz import (
 )
 
 _MOST_REQUESTS = 150
-_CURSOR = re.compile(rb', (?:after|before): \\"c[0-9]*\\"')  # cursors that the server does not know
+# Cursors that the server does not know.
+_CURSOR = re.compile(rb', (?:after|before): \\"c[0-9]*\\"')
 
 
 @module_fixture
@@ -34,7 +35,9 @@ def test_random_responses_end_in_success_or_a_one_line_error(world, tmp_path, se
 
 @parametrize("cursors", ["the same", "always new"])
 @parametrize("plan", PLANS)
-def test_lists_that_never_end_are_refused_after_a_few_pages(world, tmp_path, plan, cursors):
+def test_lists_that_never_end_are_refused_after_a_few_pages(
+    world, tmp_path, plan, cursors
+):
     count = 0
 
     def respond(method, url, body):
@@ -49,5 +52,7 @@ def test_lists_that_never_end_are_refused_after_a_few_pages(world, tmp_path, pla
     settings = settings_of(random.Random(1), plan)
     with patched_exchange(respond), raises(RemoteError) as caught:
         crawl_into(plan, settings, tmp_path)
-    assert "repeated a cursor" in str(caught.value) or "without new items" in str(caught.value)
+    assert "repeated a cursor" in str(caught.value) or "without new items" in str(
+        caught.value
+    )
     assert BadReply.exit_code == caught.value.exit_code == 4

@@ -31,7 +31,9 @@ DUPLICATES = range(11, 21)  # 11 of 1, 12 of 2, …
 def texts(number):
     """Title and body of an issue; those of a duplicate and its original have a word in common."""
     word = WORDS[number % 10]
-    body = " ".join(f"{word}{step} fails{number} since{step * number}" for step in range(12))
+    body = " ".join(
+        f"{word}{step} fails{number} since{step * number}" for step in range(12)
+    )
     return f"The {word} broke in case {number}", body
 
 
@@ -48,7 +50,9 @@ def write_tickets(path, projects=("alpha", "beta")):
         link = original if number % 2 else ""
         remark = "" if link else f"2024-02-01 09:00;max;Duplicate of {original}."
         times = f"2024-01-{number:02} 10:00,2024-02-01 09:00"
-        rows.append(f"ALPHA-{number},{title},{body} see {original},{times},alpha,{link},{remark}")
+        rows.append(
+            f"ALPHA-{number},{title},{body} see {original},{times},alpha,{link},{remark}"
+        )
     kept = [row for row in rows if any(f",{project}," in row for project in projects)]
     path.write_text(header + "\n".join(kept) + "\n")
     return path
@@ -57,15 +61,21 @@ def write_tickets(path, projects=("alpha", "beta")):
 def write_repositories(root):
     """Duplicates in `o/a` of originals in `o/b`; half name it by its former name, or in another case."""
     named = ((number, *texts(number)) for number in ORIGINALS)
-    originals = [issue("o/b", number, title=title, body=body) for number, title, body in named]
-    write_tracker(root, "o/b", {"full_name": "o/b", "previous_names": ["o/old"]}, issues=originals)
+    originals = [
+        issue("o/b", number, title=title, body=body) for number, title, body in named
+    ]
+    write_tracker(
+        root, "o/b", {"full_name": "o/b", "previous_names": ["o/old"]}, issues=originals
+    )
     issues, comments, events = [], [], []
     for number in DUPLICATES:
         title, body = texts(number)
         home = ("o/b", "o/old", "O/B")[number % 3]
         issues.append(issue("o/a", number, title=title, body=body, **closed("max", 25)))
         comments.append(
-            comment("o/a", number, number, f"Duplicate of {home}#{number - 10}.", day=25)
+            comment(
+                "o/a", number, number, f"Duplicate of {home}#{number - 10}.", day=25
+            )
         )
         events.append(event("o/a", number, "closed", 25))
     write_tracker(root, "o/a", issues=issues, comments=comments, events=events)
@@ -74,7 +84,10 @@ def write_repositories(root):
 
 def next_texts(texts):
     """A strategy of a user."""
-    return [[other for other in range(len(texts)) if other != index] for index in range(len(texts))]
+    return [
+        [other for other in range(len(texts)) if other != index]
+        for index in range(len(texts))
+    ]
 
 
 STRATEGIES = [*product(("random", "hard", "mixed", next_texts), ("time", "none"))]
@@ -88,7 +101,9 @@ def check_pairs(work, out, first, second, settings):
         {(row["repo"], row["number1"]), (row["repo2"], row["number2"])}
         for row in rows.filter(label=1).iter_rows(named=True)
     )
-    assert sorted(map(sorted, ends)) == [[(first, n), (second, n - 10)] for n in DUPLICATES]
+    assert sorted(map(sorted, ends)) == [
+        [(first, n), (second, n - 10)] for n in DUPLICATES
+    ]
     negatives = rows.filter(label=0)
     assert (negatives["repo"] == negatives["repo2"]).all()
     assert set(negatives["repo"]) == {first, second}
@@ -177,15 +192,26 @@ def test_tickets_of_a_github_dump_keep_the_setting(tmp_path, work):
     issues = [issue("o/a", 1, **closed("max", 25))]
     comments = [comment("o/a", 1, 1, "Duplicate of tickets/beta#1.", day=25)]
     events = [event("o/a", 1, "closed", 25)]
-    write_tracker(tmp_path / "dump", "o/a", issues=issues, comments=comments, events=events)
+    write_tracker(
+        tmp_path / "dump", "o/a", issues=issues, comments=comments, events=events
+    )
     imported(tmp_path / "dump", work)
-    assert verdicts(work)["o/a#1"] == ("uncertain", ["tickets/beta#1"], "cross_repository")
+    assert verdicts(work)["o/a#1"] == (
+        "uncertain",
+        ["tickets/beta#1"],
+        "cross_repository",
+    )
 
 
 def test_a_dataset_within_repositories_has_no_second_one(tmp_path, work):
     path = tmp_path / "t.json"
     rows = [
-        {"id": n, "title": texts(n)[0], "body": texts(n)[1], "created_at": f"2024-01-{n:02}"}
+        {
+            "id": n,
+            "title": texts(n)[0],
+            "body": texts(n)[1],
+            "created_at": f"2024-01-{n:02}",
+        }
         for n in (1, 2, 3, 4)
     ]
     rows[1] |= {"duplicate_of": 1, "closed_at": "2024-02-01"}

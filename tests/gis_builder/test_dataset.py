@@ -17,11 +17,17 @@ REPO = "quarryhq/quarry"
 def test_rows_have_their_provenance(demo):
     rows = demo.pairs.rows
     assert rows.columns[1:4] == ["text1", "text2", "label"]
-    is_pair = pl.col("url1").str.ends_with("/239") | pl.col("url2").str.ends_with("/239")
-    row = rows.filter(pl.col("repo") == REPO, pl.col("label") == 1, is_pair).row(0, named=True)
+    is_pair = pl.col("url1").str.ends_with("/239") | pl.col("url2").str.ends_with(
+        "/239"
+    )
+    row = rows.filter(pl.col("repo") == REPO, pl.col("label") == 1, is_pair).row(
+        0, named=True
+    )
     assert {row["number1"], row["number2"]} == {180, 239}
     assert row["url2"] == f"https://github.com/{REPO}/issues/{row['number2']}"
-    assert row["evidence"]["url"].startswith(f"https://github.com/{REPO}/issues/239#issuecomment-")
+    assert row["evidence"]["url"].startswith(
+        f"https://github.com/{REPO}/issues/239#issuecomment-"
+    )
     assert (row["cluster"], row["relation"], row["negative_kind"]) == (
         f"{REPO}#180",
         "duplicate",
@@ -29,7 +35,9 @@ def test_rows_have_their_provenance(demo):
     )
     assert 0.8 < row["confidence"] <= 1
     texts = {row["number1"]: row["text1"], row["number2"]: row["text2"]}
-    anchors = pl.concat(pl.read_parquet(path) for path in (demo.out / "positive").glob("*.parquet"))
+    anchors = pl.concat(
+        pl.read_parquet(path) for path in (demo.out / "positive").glob("*.parquet")
+    )
     assert (texts[239], texts[180]) in set(anchors.rows())  # the duplicate first
     negative = rows.filter(pl.col("label") == 0).row(0, named=True)
     assert (negative["cluster"], negative["evidence"], negative["negative_kind"]) == (
@@ -59,18 +67,30 @@ def test_counts_are_those_of_the_rows(demo):
         assert (counts["positive"], counts["total"]) == (positive, own.height)
         of_split = statistics["repositories"][split]
         assert sum(repo["positive"] for repo in of_split.values()) == positive
-        assert sum(repo["negative"] for repo in of_split.values()) == own.height - positive
-    for name, column in (("relations", "relation"), ("negative_kinds", "negative_kind")):
-        assert statistics[name] == dict(sorted(Counter(rows[column].drop_nulls()).items()))
+        assert (
+            sum(repo["negative"] for repo in of_split.values()) == own.height - positive
+        )
+    for name, column in (
+        ("relations", "relation"),
+        ("negative_kinds", "negative_kind"),
+    ):
+        assert statistics[name] == dict(
+            sorted(Counter(rows[column].drop_nulls()).items())
+        )
     assert statistics["repository_count"] == rows["repo"].n_unique()
-    assert f"{statistics['repository_count']} repositories." in (demo.out / "README.md").read_text()
+    assert (
+        f"{statistics['repository_count']} repositories."
+        in (demo.out / "README.md").read_text()
+    )
     dropped = pl.read_parquet(demo.work / "dropped.parquet")
     for name, label in (
         ("rejected_issues", None),
         ("dropped_positives", 1),
         ("dropped_negatives", 0),
     ):
-        reasons = dropped.filter(pl.col("label").eq_missing(pl.lit(label, pl.Int64)))["reason"]
+        reasons = dropped.filter(pl.col("label").eq_missing(pl.lit(label, pl.Int64)))[
+            "reason"
+        ]
         assert statistics[name] == dict(sorted(Counter(reasons).items()))
 
 
@@ -91,7 +111,10 @@ def test_no_dataset_without_positives(tmp_path, work, out, body, remark, message
         issue("o/n", 2, title="", body=body, **closed("max", 9)),
     ]
     write_tracker(
-        tmp_path / "dump", "o/n", issues=issues, comments=[comment("o/n", 2, 1, remark, day=9)]
+        tmp_path / "dump",
+        "o/n",
+        issues=issues,
+        comments=[comment("o/n", 2, 1, remark, day=9)],
     )
     imported(tmp_path / "dump", work)
     gis_builder.detect(work)

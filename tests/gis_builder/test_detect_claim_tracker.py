@@ -109,10 +109,13 @@ def test_claims(expected, lines):
 
 
 def test_a_question_becomes_a_guess_if_its_speaker_repeats_it():
-    assert decided(*talk(ASKED, "bob 1: It seems to be a dup.")).confidence == 0.757  # 0.88 x 0.86
+    # 0.88 x 0.86.
+    assert decided(*talk(ASKED, "bob 1: It seems to be a dup.")).confidence == 0.757
 
 
-@parametrize("those", ["those", "them", "those two", "these two", "both", "both of them"])
+@parametrize(
+    "those", ["those", "them", "those two", "these two", "both", "both of them"]
+)
 def test_a_plural_means_all_issues_of_the_last_mention(those):
     earlier = ["bob 5: See #3.", "bob 4: It seems related to #1 and #2."]
     check("#1,#2", [*earlier, f"mia: This is a dupe of {those}. Closing."])

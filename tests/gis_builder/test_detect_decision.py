@@ -75,7 +75,11 @@ def test_labels_and_notes(expected, comment, fields):
 
 @parametrize("fields", [{"state_reason": "duplicate"}, *LABELS])
 def test_a_closing_label_needs_a_named_original(fields):
-    for words, expected in (("#1", "#1"), ("Known, see #1.", "#1"), ("Known.", "no_target")):
+    for words, expected in (
+        ("#1", "#1"),
+        ("Known, see #1.", "#1"),
+        ("Known.", "no_target"),
+    ):
         check(expected, [f"mia: {words}"], **fields)
 
 
@@ -201,14 +205,22 @@ def test_a_bare_duplicate(expected, lines):
 
 def test_named_originals_are_more_certain_than_closing_statements():
     fields = {"state_reason": "duplicate"}
-    claimed = decided(said("bob", "Duplicate of #1", 99), said("mia", "Fixed.", 0.01), **fields)
+    claimed = decided(
+        said("bob", "Duplicate of #1", 99), said("mia", "Fixed.", 0.01), **fields
+    )
     pointed = decided(said("mia", "Handled in #1"), **fields)
-    assert (claimed.reason, pointed.reason) == ("label_and_claim", "label_and_reference")
+    assert (claimed.reason, pointed.reason) == (
+        "label_and_claim",
+        "label_and_reference",
+    )
     assert claimed.confidence > pointed.confidence
 
 
 def test_a_target_that_was_not_fetched_counts_less():
-    seen, unseen = decided(said("mia", "dup of #1")), decided(said("mia", "dup of #650"))
+    seen, unseen = (
+        decided(said("mia", "dup of #1")),
+        decided(said("mia", "dup of #650")),
+    )
     assert unseen.outcome is DUPLICATE
     assert unseen.confidence < seen.confidence
 
@@ -224,5 +236,9 @@ def test_reasons_of_marks():
 
 def test_evidence_of_a_verdict():
     (evidence,) = decided(said("mia", "Duplicate of #1")).evidence
-    assert (evidence.who, evidence.targets, evidence.said) == ("mia", (ref(1),), "Duplicate of #1")
+    assert (evidence.who, evidence.targets, evidence.said) == (
+        "mia",
+        (ref(1),),
+        "Duplicate of #1",
+    )
     assert evidence.url.startswith("https://github.com/o/n/issues/100#issuecomment-")

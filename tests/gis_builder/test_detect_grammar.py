@@ -174,11 +174,16 @@ def sentences(text):
         ("duplikat duplicado semi-dup", Code.DUPLICATE),
         ("duplicates dupilcates", Code.DUPLICATES),
         ("duplicated", Code.DUPLICATED),
-        ("duplication duplicating deduplicate duplex replicate dump update double", Code.WORD),
+        (
+            "duplication duplicating deduplicate duplex replicate dump update double",
+            Code.WORD,
+        ),
     ],
 )
 def test_typos_and_translations_of_duplicate(words, code):
-    assert {word: code_of(word) for word in words.split()} == dict.fromkeys(words.split(), code)
+    assert {word: code_of(word) for word in words.split()} == dict.fromkeys(
+        words.split(), code
+    )
 
 
 def marker_starts(rule, codes):
@@ -190,7 +195,9 @@ def test_each_example_matches_its_rule_and_no_earlier_one(rule):
     kind = next(kind for kind, rules in RULES.items() if rule in rules)
     earlier = RULES[kind][: RULES[kind].index(rule)]
     matches = [
-        (s.codes, start) for s in sentences(rule.example) for start in marker_starts(rule, s.codes)
+        (s.codes, start)
+        for s in sentences(rule.example)
+        for start in marker_starts(rule, s.codes)
     ]
     assert any(
         (kind, start) in {(marker.kind, marker.start) for marker in find_markers(codes)}

@@ -35,9 +35,13 @@ def summary(text):
     """The kinds and targets of the claims about this issue, or `others` for claims about other issues."""
     claims = read(text, HERE).claims
     own = [
-        claim for claim in claims if not claim.about_others and claim.stance is not Stance.DENIED
+        claim
+        for claim in claims
+        if not claim.about_others and claim.stance is not Stance.DENIED
     ]
-    parts = (f"{c.kind} {','.join(f'#{target.number}' for target in c.targets)}" for c in own)
+    parts = (
+        f"{c.kind} {','.join(f'#{target.number}' for target in c.targets)}" for c in own
+    )
     return "; ".join(dict.fromkeys(parts)) or ("others" if claims else "nothing")
 
 
@@ -213,9 +217,9 @@ def test_a_correction():
 
 
 def test_a_body_only_guesses():
-    assert [c.stance for c in read_body("This is a duplicate of #1, sorry.", HERE).claims] == [
-        Stance.HEDGED
-    ]
+    assert [
+        c.stance for c in read_body("This is a duplicate of #1, sorry.", HERE).claims
+    ] == [Stance.HEDGED]
     assert read_body("In #1 they wrote: closing as duplicate of #2", HERE).claims == ()
     assert read_body("Same as #1", HERE).claims == ()
     assert read_body("Same as #1", HERE).mentions == (ref(1),)

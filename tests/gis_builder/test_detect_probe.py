@@ -33,16 +33,29 @@ def write_probe(root):
             "Closing in favour of that.",
         ),
         talk(11, "Is it #2?", "Surely #5.", "Closing as a duplicate of that one."),
-        talk(12, "It's basically #2 and elsewhere/rfcs#7.", "Closing since it's a duplicate."),
-        talk(13, "Looks like #1.", "Then #4 came.", "Closing as a duplicate of that one."),
-        talk(14, "It's a duplicate, but I can't find of what.", "#3, and there is #4 for it."),
+        talk(
+            12,
+            "It's basically #2 and elsewhere/rfcs#7.",
+            "Closing since it's a duplicate.",
+        ),
+        talk(
+            13, "Looks like #1.", "Then #4 came.", "Closing as a duplicate of that one."
+        ),
+        talk(
+            14,
+            "It's a duplicate, but I can't find of what.",
+            "#3, and there is #4 for it.",
+        ),
         talk(15, "See #1.", "See #6.", "Closing in favour of that."),
         talk(16, "Duplicate of #5."),
         talk(17, "Duplicate of acme/sonde#2."),
         talk(18, "Duplicate of #6, closing."),
         talk(19, "Duplicate of #4, closing."),
         talk(
-            20, "See #3 and elsewhere/rfcs#9.", "Same as that one, closing.", title="[dup] It stops"
+            20,
+            "See #3 and elsewhere/rfcs#9.",
+            "Same as that one, closing.",
+            title="[dup] It stops",
         ),
         talk(21, "Perhaps #2? Or #4?", "Thanks!", labels=[{"name": "duplicate"}]),
         talk(22, "Duplicate of #90, closing."),
@@ -103,9 +116,11 @@ def crawled(url, repos, work, *flags):
 def test_verdicts_of_the_probe(tmp_path):
     verdicts = imported(write_probe(tmp_path / "probe"), tmp_path / "work")
     of = {number: values for (repo, number), values in verdicts.items() if repo == HOME}
-    assert of[10][::4] == ("uncertain", "cross_repository")  # not #1, which is mentioned before
+    # Not #1, which is mentioned before.
+    assert of[10][::4] == ("uncertain", "cross_repository")
     assert of[11][::4] == ("uncertain", "target_missing")  # not #2
-    assert of[12][:2] == ("duplicate", "[2]")  # of two references, the one to the same repository
+    # Of two references, the one to the same repository.
+    assert of[12][:2] == ("duplicate", "[2]")
     assert of[13][:2] == ("duplicate", "[1]")  # not the pull request
     assert of[14][:2] == ("duplicate", "[3]")
     assert of[15][::4] == ("uncertain", "target_missing")

@@ -26,7 +26,9 @@ def found(work):
 
 @module_fixture
 def still_open(work):
-    return set(stored(work, "SELECT repo || '#' || number FROM issues WHERE state = 'open'"))
+    return set(
+        stored(work, "SELECT repo || '#' || number FROM issues WHERE state = 'open'")
+    )
 
 
 def labels():
@@ -35,10 +37,13 @@ def labels():
         for line in path.read_text().splitlines():
             row = json.loads(line)
             row["targets"] = [
-                t if isinstance(t, str) else f"{repo}#{t}" for t in row.get("targets", ())
+                t if isinstance(t, str) else f"{repo}#{t}"
+                for t in row.get("targets", ())
             ]
             yield pytest.param(
-                f"{repo}#{row['number']}", row, id=f"{repo}-{row['number']}-{row['variety']}"
+                f"{repo}#{row['number']}",
+                row,
+                id=f"{repo}-{row['number']}-{row['variety']}",
             )
 
 
@@ -62,6 +67,10 @@ def test_unlabelled_issues_are_not_duplicates(found):
 def test_another_repository_is_uncertain_by_default(work):
     found = verdicts(work)
     crossing = [
-        param.values[0] for param in labels() if param.values[1]["variety"] == "cross-repository"
+        param.values[0]
+        for param in labels()
+        if param.values[1]["variety"] == "cross-repository"
     ]
-    assert {found[issue][::2] for issue in crossing} == {("uncertain", "cross_repository")}
+    assert {found[issue][::2] for issue in crossing} == {
+        ("uncertain", "cross_repository")
+    }

@@ -25,7 +25,10 @@ from .detect_threads import DUPLICATE, check, decided, explained, said, talk
 """)
 def test_relation(words, relation):
     verdict = decided(said("mia", words, 0))
-    assert (verdict.relation, [target.number for target in verdict.targets]) == (relation, [12])
+    assert (verdict.relation, [target.number for target in verdict.targets]) == (
+        relation,
+        [12],
+    )
 
 
 def test_an_explanation():
@@ -76,7 +79,11 @@ def rows_of(name):
     with (DATA / name).open(encoding="utf-8", newline="") as file:
         rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
         return [
-            (row["language"], row["expected"], row["thread"].replace("\\n", "\n").split(" | "))
+            (
+                row["language"],
+                row["expected"],
+                row["thread"].replace("\\n", "\n").split(" | "),
+            )
             for row in rows
         ]
 
@@ -87,7 +94,9 @@ def test_held_out():
     for language, expected, lines in rows_of("held_out.tsv"):
         verdict = decided(*talk(*lines))
         targets = ",".join(f"#{target.number}" for target in verdict.targets)
-        right[language == "en"] += (targets if verdict.outcome is DUPLICATE else "no") == expected
+        right[language == "en"] += (
+            targets if verdict.outcome is DUPLICATE else "no"
+        ) == expected
     assert right[True] >= 64
     assert right[False] >= 26
 
@@ -99,7 +108,9 @@ def test_each_language(language, expected, lines):
 
 WIDE = {
     code: code + 0xFEE0
-    for code in map(ord, "#0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
+    for code in map(
+        ord, "#0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+    )
 }
 
 
@@ -107,6 +118,11 @@ WIDE = {
 def test_the_form_of_letters_does_not_matter(language):
     phrases = set(re.findall(r"[^\W\d_][\w' ]+", (LANGUAGES / language).read_text()))
     for text in (f"{phrase} #1" for phrase in phrases):
-        forms = [normalize("NFD", text), text.translate(WIDE), f"\ufeff{text}", "\u200b".join(text)]
+        forms = [
+            normalize("NFD", text),
+            text.translate(WIDE),
+            f"\ufeff{text}",
+            "\u200b".join(text),
+        ]
         verdicts = [decided(said("mia", form, 0)) for form in [text, *forms]]
         assert verdicts == verdicts[:1] * len(verdicts), text

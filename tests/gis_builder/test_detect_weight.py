@@ -80,7 +80,10 @@ def test_the_last_strong_claim_decides():
         "bob -1: This is not a dup of #2.",
     ]
     verdict = decided(*talk(*lines))
-    assert ([target.number for target in verdict.targets], verdict.confidence) == ([2], 0.8)
+    assert ([target.number for target in verdict.targets], verdict.confidence) == (
+        [2],
+        0.8,
+    )
 
 
 @parametrize("earlier", [[], ["eve"], ["bob", "bob"]])
@@ -122,7 +125,10 @@ def test_maximum_time_before_the_closing(who, words, max_hours):
     assert confidence(said(who, words, max_hours + MOMENT)) == 0
 
 
-@parametrize("who, max_hours", [("mia", 7 * DAY), ("max", DAY), ("ann", DAY), ("bob", 10 * MINUTE)])
+@parametrize(
+    "who, max_hours",
+    [("mia", 7 * DAY), ("max", DAY), ("ann", DAY), ("bob", 10 * MINUTE)],
+)
 def test_maximum_time_after_the_closing(who, max_hours):
     same = "In favour of #1."
     assert confidence(said(who, same, -max_hours)) > 0
@@ -135,7 +141,10 @@ def test_a_bot_closes_at_once_or_for_another_reason():
         assert confidence(said("bob", "dup of #1", 1.1), closed_by=name) == 0
     assert confidence(said("bob", "dup of #1", 1.1), closed_by="robotics-fan") > 0
     assert confidence(said("max", "Duplicate of #1", DAY), closed_by="bors") == 0.93
-    assert confidence(said("max", "Probably a duplicate of #1", DAY), closed_by="bors") == 0
+    assert (
+        confidence(said("max", "Probably a duplicate of #1", DAY), closed_by="bors")
+        == 0
+    )
 
 
 def test_an_authors_note_counts_if_it_asserts_a_duplicate():

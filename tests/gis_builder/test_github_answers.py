@@ -8,7 +8,11 @@ from tests.support.shorthand import each_line, parametrize
 NOON = "Tue, 03 Nov 2026 12:00:00 GMT"
 NOON_S = 1793707200  # the same moment
 
-SPENT = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(NOON_S + 90), "Date": NOON}
+SPENT = {
+    "X-RateLimit-Remaining": "0",
+    "X-RateLimit-Reset": str(NOON_S + 90),
+    "Date": NOON,
+}
 
 
 def error(type_, message="no", path=None):
@@ -16,7 +20,9 @@ def error(type_, message="no", path=None):
 
 
 def graphql(data, *errors):
-    return json.dumps({"data": data, "errors": list(errors)} if errors else {"data": data})
+    return json.dumps(
+        {"data": data, "errors": list(errors)} if errors else {"data": data}
+    )
 
 
 @each_line(
@@ -57,7 +63,10 @@ def graphql(data, *errors):
 def test_kinds_of_responses(kind, wait_s, status, headers, body):
     given = SPENT if headers == "spent" else json.loads(headers or "{}")
     answer = classify(int(status), given, body.encode())
-    assert (answer.kind.value, answer.wait_s) == (kind, float(wait_s) if wait_s else None)
+    assert (answer.kind.value, answer.wait_s) == (
+        kind,
+        float(wait_s) if wait_s else None,
+    )
 
 
 @parametrize(
@@ -83,9 +92,17 @@ def test_waits_use_the_clock_of_the_server():
     assert requested_wait_s(spent | {"date": NOON}) == 0.0
     assert requested_wait_s(spent) is None
     assert (
-        requested_wait_s({"x-ratelimit-remaining": "5", "x-ratelimit-reset": "1", "date": NOON})
+        requested_wait_s(
+            {"x-ratelimit-remaining": "5", "x-ratelimit-reset": "1", "date": NOON}
+        )
         is None
     )
     assert requested_wait_s({"retry-after": "-3"}) == 0.0
-    for nonsense in ("9" * 400, "1e400", "nan", "Mon, 99 Foo 99999999999 99:99:99 GMT", "\ud800"):
+    for nonsense in (
+        "9" * 400,
+        "1e400",
+        "nan",
+        "Mon, 99 Foo 99999999999 99:99:99 GMT",
+        "\ud800",
+    ):
         assert requested_wait_s({"retry-after": nonsense, "date": NOON}) is None

@@ -11,7 +11,15 @@ from tests.support.github import FaultPlan, Options, Rule, resolvers, serve
 from tests.support.shorthand import each_line, module_fixture, parametrize, raises
 
 from .conftest import closed, comment, issue, write_tracker
-from .crawl_world import LAST, STATION, comment_count, crawled, is_duplicate, is_pull, station_rows
+from .crawl_world import (
+    LAST,
+    STATION,
+    comment_count,
+    crawled,
+    is_duplicate,
+    is_pull,
+    station_rows,
+)
 from .working_folder import contents, stored
 
 ROCKET, FUEL = "acme/rocket", "acme/fuel"
@@ -22,7 +30,8 @@ QUARRY = "quarryhq/quarry"
 def undisturbed(station, tmp_path_factory):
     """The working folder of an undisturbed crawl by strategy."""
     folders = {
-        strategy: tmp_path_factory.mktemp("undisturbed") / "work" for strategy in ("search", "all")
+        strategy: tmp_path_factory.mktemp("undisturbed") / "work"
+        for strategy in ("search", "all")
     }
     for strategy, folder in folders.items():
         assert crawled(station, folder, strategy=strategy).status.warnings == ()
@@ -31,11 +40,21 @@ def undisturbed(station, tmp_path_factory):
 
 def threads(work):
     """The numbers of complete threads."""
-    return stored(work, "SELECT number FROM issues WHERE depth = 2 AND NOT is_pull ORDER BY number")
+    return stored(
+        work,
+        "SELECT number FROM issues WHERE depth = 2 AND NOT is_pull ORDER BY number",
+    )
 
 
 def test_each_repository_has_its_own_outcome(tiny, work):
-    names = ["acme/missile", "acme/Rocket", "acme/vault", "acme/quiet", "acme/void", "acme/nowhere"]
+    names = [
+        "acme/missile",
+        "acme/Rocket",
+        "acme/vault",
+        "acme/quiet",
+        "acme/void",
+        "acme/nowhere",
+    ]
     before = tiny.stats.points
     rows = crawled(tiny, work, names, strategy="all").repositories
     outcomes = ["renamed", "ok", "not_found", "issues_disabled", "empty", "not_found"]
@@ -47,7 +66,9 @@ def test_each_repository_has_its_own_outcome(tiny, work):
     assert tiny.stats.points - before == 8
     assert threads(work) == [1, 2, 4, 5, 6, 9]
     assert contents(work)["missing"] == [(ROCKET, 8, "transferred", "acme/fuel#2")]
-    assert stored(work, f"SELECT number, depth FROM issues WHERE repo = '{FUEL}'") == [(1, 0)]
+    assert stored(work, f"SELECT number, depth FROM issues WHERE repo = '{FUEL}'") == [
+        (1, 0)
+    ]
 
 
 def test_only_missing_repositories_are_looked_up_again(tiny, work):
@@ -61,13 +82,20 @@ def test_only_missing_repositories_are_looked_up_again(tiny, work):
 
 
 def test_a_search_stores_only_candidates_completely(undisturbed):
-    issues = [number for number in range(1, LAST + 1) if number % 17 and not is_pull(number)]
+    issues = [
+        number for number in range(1, LAST + 1) if number % 17 and not is_pull(number)
+    ]
     assert threads(undisturbed["all"]) == issues
-    candidates = [number for number in issues if is_duplicate(number) and comment_count(number)]
+    candidates = [
+        number for number in issues if is_duplicate(number) and comment_count(number)
+    ]
     assert threads(undisturbed["search"]) == candidates
     assert len(candidates) > 9  # above the limit of a search, so windows were split
     for table in ("issues", "comments", "events"):
-        rows = {strategy: set(contents(work)[table]) for strategy, work in undisturbed.items()}
+        rows = {
+            strategy: set(contents(work)[table])
+            for strategy, work in undisturbed.items()
+        }
         of_threads = {row for row in rows["search"] if row[1] in candidates}
         assert of_threads
         assert of_threads <= rows["all"]
@@ -84,7 +112,10 @@ def test_a_too_frequent_phrase_is_skipped_with_a_warning(station, work):
 def test_the_cost_is_that_of_the_server(station_dump, work):
     with serve(station_dump) as server:
         cost = crawled(server, work).to_dict()
-        assert (cost["points"], cost["requests"]) == (server.stats.points, server.stats.requests)
+        assert (cost["points"], cost["requests"]) == (
+            server.stats.points,
+            server.stats.requests,
+        )
     status = gis_builder.status(work)
     assert status.to_dict()["points_left"] == 5000 - cost["points"]
     assert f"{5000 - cost['points']:,} of 5,000 points left until" in repr(status)
@@ -98,7 +129,9 @@ def test_a_server_without_the_newer_fields(tiny_dump, work):
 
 
 @parametrize("hidden", [0, 1, 2])
-def test_counted_comments_that_the_server_hides_are_a_warning(station, work, monkeypatch, hidden):
+def test_counted_comments_that_the_server_hides_are_a_warning(
+    station, work, monkeypatch, hidden
+):
     def connection(info, *args, **page):
         found = shown(info, *args, **page)
         counted = hidden if info.field_name == "comments" else 0
@@ -116,7 +149,8 @@ def test_names_in_texts_that_are_no_repositories_need_no_request(tmp_path, work)
     names = ["f\u00f6\u00f6/bar", "_a/b", "-x/y", "a..b/c"]
     issues = [issue(ROCKET, number, **closed("max", 9)) for number in range(1, 5)]
     remarks = [
-        comment(ROCKET, n, n, f"Duplicate of {name}#1", day=9) for n, name in enumerate(names, 1)
+        comment(ROCKET, n, n, f"Duplicate of {name}#1", day=9)
+        for n, name in enumerate(names, 1)
     ]
     write_tracker(tmp_path / "dump", ROCKET, issues=issues, comments=remarks)
     with serve(tmp_path / "dump") as server:
@@ -141,7 +175,9 @@ def test_the_sample_for_negatives_does_not_depend_on_batches(station, tmp_path):
     assert samples[9, 20] == samples[100, 20]
     assert 20 <= len(samples[9, 20]) < len(samples[9, 30]) < len(samples[9, 1000])
     assert set(samples[9, 20]) < set(samples[9, 30])
-    assert samples[9, 1000] == [n for n in range(1, LAST + 1) if n % 17 and not is_pull(n)]
+    assert samples[9, 1000] == [
+        n for n in range(1, LAST + 1) if n % 17 and not is_pull(n)
+    ]
 
 
 def test_an_update_equals_a_new_crawl(station, tmp_path, work):
@@ -160,7 +196,9 @@ def test_an_update_equals_a_new_crawl(station, tmp_path, work):
     with serve(tmp_path / "later") as later:
         for most in (5, 2):  # schema, two look-ups, page; nothing has changed
             before = later.stats.points
-            assert crawled(later, work, update=True).repositories[0].max_number == LAST + 1
+            assert (
+                crawled(later, work, update=True).repositories[0].max_number == LAST + 1
+            )
             assert later.stats.points - before <= most
         crawled(later, tmp_path / "fresh", strategy="all")
     assert contents(work) == contents(tmp_path / "fresh")
@@ -171,17 +209,25 @@ MIXED += ["rate_limited_200", "secondary_403", "too_many_429"]
 
 
 @parametrize("strategy", ["search", "all"])
-@parametrize("kinds, share", [(MIXED, 0.08), (["partial"], 0.25)], ids=["mixed", "partial"])
+@parametrize(
+    "kinds, share", [(MIXED, 0.08), (["partial"], 0.25)], ids=["mixed", "partial"]
+)
 def test_faults_do_not_change_the_content(
     *, station_dump, work, undisturbed, strategy, kinds, share
 ):
     # Limits of the faults that cause real waits.
     limits = {"rate_limited_200": 1, "stalled": 2}
-    rules = tuple(Rule(kind=kind, probability=share, limit=limits.get(kind)) for kind in kinds)
+    rules = tuple(
+        Rule(kind=kind, probability=share, limit=limits.get(kind)) for kind in kinds
+    )
     with serve(
-        station_dump, faults=FaultPlan(rules=rules, seed=3, retry_after_s=0.0, stall_s=20)
+        station_dump,
+        faults=FaultPlan(rules=rules, seed=3, retry_after_s=0.0, stall_s=20),
     ) as server:
-        assert crawled(server, work, strategy=strategy, timeout_s=0.5).status.warnings == ()
+        assert (
+            crawled(server, work, strategy=strategy, timeout_s=0.5).status.warnings
+            == ()
+        )
         assert server.stats.faults
     assert contents(work) == contents(undisturbed[strategy])
 
@@ -190,10 +236,13 @@ def test_faults_do_not_change_the_content(
     "repos, error, message",
     [
         (STATION, gis_builder.IncompleteCrawlError, "the connection failed"),
-        ([STATION, "acme/twin"], RemoteError, "can't be reached"),  # at once, without trying each
+        # At once, without trying each.
+        ([STATION, "acme/twin"], RemoteError, "can't be reached"),
     ],
 )
-def test_a_crawl_continues_after_the_network_was_lost(*, tmp_path, work, repos, error, message):
+def test_a_crawl_continues_after_the_network_was_lost(
+    *, tmp_path, work, repos, error, message
+):
     rows = station_rows()
     write_tracker(tmp_path / "dump", STATION, **rows)
     twin = [
@@ -226,7 +275,9 @@ def test_a_crawl_continues_after_the_network_was_lost(*, tmp_path, work, repos, 
     too_many_429 | RateLimited | still .* after 2 waits | {"retry_after_s": 0} | {"attempts": 2}
     too_many_429 | RateLimited | for 999 s more; run | {"retry_after_s": 999} | {"max_wait_s": 5}
 """)
-def test_a_fault_that_never_ends(*, tiny_dump, work, kind, error, message, plan, settings):
+def test_a_fault_that_never_ends(
+    *, tiny_dump, work, kind, error, message, plan, settings
+):
     faults = FaultPlan(rules=(Rule(kind=kind, probability=1),), **json.loads(plan))
     quick = {"secondary_wait_s": 0.0, **json.loads(settings)}
     expected = getattr(pairkit, error)
@@ -246,17 +297,20 @@ def test_waits_for_points_follow_the_clock_of_the_server(tiny_dump, work):
     seen = []
     late, few = FaultPlan(clock_skew_s=-5000.0), Options(points=4, window_s=1)
     with serve(tiny_dump, faults=late, options=few) as server:
-        crawled(server, work, ROCKET, strategy="all", max_wait_s=4, progress=seen.append)
+        crawled(
+            server, work, ROCKET, strategy="all", max_wait_s=4, progress=seen.append
+        )
     assert any(at.note.startswith("waiting until ") for at in seen)
 
 
 def test_pages_shrink_until_the_server_can_answer(station_dump, undisturbed, work):
     rule = Rule(kind="502", page_over=46)
+    # Without further pages of 100.
     whole = {
         "comments_inline": 45,
         "events_inline": 9,
         "labels_inline": 9,
-    }  # without further pages of 100
+    }
     with serve(station_dump, faults=FaultPlan(rules=(rule,))) as server:
         crawled(server, work, strategy="all", thread_batch=100, **whole)
         assert 2 <= server.stats.faults.total() < 9
@@ -280,9 +334,14 @@ def test_a_rejected_token_ends_the_crawl(tiny, work):
 def test_small_repositories_are_swept(station, work, all_if_small, kind):
     """The station takes two or three pages, and a search with many phrases far more."""
     crawled(
-        station, work, phrases=[f"word{place}" for place in range(40)], all_if_small=all_if_small
+        station,
+        work,
+        phrases=[f"word{place}" for place in range(40)],
+        all_if_small=all_if_small,
     )
-    assert stored(work, "SELECT DISTINCT kind FROM tasks WHERE kind <> 'pool'") == [kind]
+    assert stored(work, "SELECT DISTINCT kind FROM tasks WHERE kind <> 'pool'") == [
+        kind
+    ]
 
 
 def test_logs_have_requests_and_verdicts_but_no_token(tmp_path, caplog):
@@ -297,7 +356,9 @@ def test_logs_have_requests_and_verdicts_but_no_token(tmp_path, caplog):
         gis_builder.detect(tmp_path / "w")
     assert usage.requests > len(requests) > 0  # also those of the first crawl
     assert all(" points, " in said and " left: {" in said for said in requests)
-    assert any(said.startswith(f"{QUARRY}: stored threads ") for said in caplog.messages)
+    assert any(
+        said.startswith(f"{QUARRY}: stored threads ") for said in caplog.messages
+    )
     verdicts = [said for said in caplog.messages if said.startswith(f"{QUARRY}#")]
     assert any(": reused: duplicate (" in said for said in verdicts)
     assert secret not in caplog.text

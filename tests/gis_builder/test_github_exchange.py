@@ -79,10 +79,11 @@ def whole(body, *headers, status=b"200 OK"):
     "head, byte",
     [
         (b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n", b" "),
+        # Without a length: a truncated body must not look complete.
         (
             b"HTTP/1.1 200 OK\r\n\r\n",
             b" ",
-        ),  # without a length: a truncated body must not look complete
+        ),
         (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
         (b"HTTP/1.1 200 OK\r\n", b"x: y\r\n"),
         (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
@@ -114,9 +115,17 @@ def test_large_bodies_are_cut_at_the_limit(wire, monkeypatch):
 @parametrize(
     "body, header, message",
     [
-        (gzip.compress(b"{}" * 999, mtime=0)[:-9], b"content-encoding: gzip", "truncated"),
+        (
+            gzip.compress(b"{}" * 999, mtime=0)[:-9],
+            b"content-encoding: gzip",
+            "truncated",
+        ),
         (b"{}", b"content-encoding: gzip", "damaged"),
-        (gzip.compress(b"{}", mtime=0), b"content-encoding: gzip, gzip", "not requested"),
+        (
+            gzip.compress(b"{}", mtime=0),
+            b"content-encoding: gzip, gzip",
+            "not requested",
+        ),
         (b"{}", b"content-encoding: br", "not requested"),
     ],
 )
@@ -128,7 +137,9 @@ def test_invalid_content_encodings(wire, body, header, message):
 
 def test_gzip_is_decompressed(wire):
     assert (
-        ask(wire(whole(gzip.compress(b'{"a": 1}'), b"Content-Encoding: gzip")), LONG_S).body
+        ask(
+            wire(whole(gzip.compress(b'{"a": 1}'), b"Content-Encoding: gzip")), LONG_S
+        ).body
         == b'{"a": 1}'
     )
 
@@ -136,7 +147,13 @@ def test_gzip_is_decompressed(wire):
 def test_an_echoed_token_is_masked(wire):
     body = f'{{"data": {{"node": {{"body": "you sent Bearer {SECRET}"}}}}}}'.encode()
     answer = ask(
-        wire(whole(gzip.compress(body), b"content-encoding: gzip", b"x-echo: " + SECRET.encode()))
+        wire(
+            whole(
+                gzip.compress(body),
+                b"content-encoding: gzip",
+                b"x-echo: " + SECRET.encode(),
+            )
+        )
     )
     assert SECRET not in repr(answer)
     assert b"you sent Bearer ****" in answer.body
@@ -151,7 +168,9 @@ def test_an_echoed_token_is_masked(wire):
         b"HTTP/1.1 301 Moved\r\nlocation: http://[\r\ncontent-length: 0\r\n\r\n",
         b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 500 + b"\r\n",
         b"HTTP/1.1 200 OK\r\nx: " + b"y" * 100_000 + b"\r\n\r\n",
-        b"HTTP/1.1 429 Slow\r\nretry-after: " + b"9" * 400 + b"\r\ncontent-length: 0\r\n\r\n",
+        b"HTTP/1.1 429 Slow\r\nretry-after: "
+        + b"9" * 400
+        + b"\r\ncontent-length: 0\r\n\r\n",
     ],
 )
 def test_invalid_http_does_not_raise(wire, said):

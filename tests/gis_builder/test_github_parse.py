@@ -27,7 +27,10 @@ def fields(**changes):
         "state": "CLOSED",
         "stateReason": "NOT_PLANNED",
     }
-    author = {"author": {"__typename": "Bot", "login": "helper"}, "authorAssociation": "NONE"}
+    author = {
+        "author": {"__typename": "Bot", "login": "helper"},
+        "authorAssociation": "NONE",
+    }
     times = dict.fromkeys(("createdAt", "updatedAt", "closedAt"), DAY)
     lists = dict.fromkeys(("comments", "events", "labels"), connection())
     return (
@@ -68,7 +71,10 @@ def test_the_target_of_a_mark_may_be_a_pull_request():
 def test_invalid_nodes_are_named():
     for field in ("title", "author", "state", "repository", "authorAssociation"):
         with raises(Malformed, match=field):
-            convert({name: value for name, value in fields().items() if name != field}, IssueNode)
+            convert(
+                {name: value for name, value in fields().items() if name != field},
+                IssueNode,
+            )
     with raises(BadReply, match=r"acme/rocket#4: .*\(comments or events are missing"):
         parse_thread(node(comments=None))
     with raises(BadReply, match=r"acme/rocket#4: .*a time outside the years"):

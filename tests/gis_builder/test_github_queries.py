@@ -12,7 +12,11 @@ from tests.support.github.graphql_api import SCHEMA_TEXT, build_schema
 from tests.support.shorthand import each_line, parametrize
 
 HOSTILE = 'a"b\\c\n\N{ROCKET}'
-REFS = [IssueRef("acme/fuel", 2), IssueRef("acme/rocket", 1), IssueRef("acme/rocket", 7)]
+REFS = [
+    IssueRef("acme/fuel", 2),
+    IssueRef("acme/rocket", 1),
+    IssueRef("acme/rocket", 7),
+]
 
 
 def every_query(server):
@@ -23,7 +27,10 @@ def every_query(server):
         INTROSPECTION,
         queries.repositories(["acme/fuel", "acme/rocket"]),
         queries.searches(
-            [CrawlTask("a/b", "search", HOSTILE), CrawlTask("a/b", "search", "x", HOSTILE)]
+            [
+                CrawlTask("a/b", "search", HOSTILE),
+                CrawlTask("a/b", "search", "x", HOSTILE),
+            ]
         ),
         queries.issues(REFS, with_thread=True),
         queries.issues(REFS, with_thread=False),

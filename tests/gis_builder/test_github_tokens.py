@@ -8,7 +8,11 @@ from pathlib import Path
 import pytest
 import requests
 from cryptography.hazmat.primitives.asymmetric import rsa
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+)
 from msgspec.json import Decoder
 
 import gis_builder
@@ -19,7 +23,14 @@ from gis_builder.crawling.github.graphql_queries import GraphQuery
 from gis_builder.settings import CrawlSettings
 from gis_builder.store import Store
 from pairkit import AuthError, ConfigError, PairkitError
-from tests.support.shorthand import config_error, module_fixture, parametrize, raises, table, values
+from tests.support.shorthand import (
+    config_error,
+    module_fixture,
+    parametrize,
+    raises,
+    table,
+    values,
+)
 
 from .crawl_world import serving
 
@@ -123,7 +134,9 @@ def app_environ(tmp_path_factory):
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     file = tmp_path_factory.mktemp("app") / "key.pem"
     file.write_bytes(
-        key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
+        key.private_bytes(
+            Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()
+        )
     )
     path, id_ = "GITHUB_APP_PRIVATE_KEY_PATH", "GITHUB_APP_INSTALLATION_ID"
     return {"GITHUB_APP_ID": "1", path: str(file), id_: "2"}
@@ -137,7 +150,9 @@ def app_environ(tmp_path_factory):
     201 | "" | \(BadAttributeException\)
     500 | "" | HTTP 500
 """)
-def test_redirects_and_invalid_responses_to_an_app(app_environ, status, location, message):
+def test_redirects_and_invalid_responses_to_an_app(
+    app_environ, status, location, message
+):
     with app_server(status, location, b'{"token": [5]}') as url:
         (token,) = find_tokens(url, environ=app_environ)
         with raises(AuthError, match=message):
@@ -168,7 +183,9 @@ def test_a_token_is_not_printed_copied_or_pickled():
 
 def test_a_token_is_sent_only_to_its_origin():
     token = Token(SECRET, API)
-    ours = requests.Request("POST", "HTTPS://API.github.com:443/graphql", auth=token).prepare()
+    ours = requests.Request(
+        "POST", "HTTPS://API.github.com:443/graphql", auth=token
+    ).prepare()
     assert ours.headers["Authorization"] == f"Bearer {SECRET}"
     for root in (
         f"{API}.evil.example",
@@ -204,15 +221,25 @@ def hostile():
         HEARD.append(token := headers["Authorization"])
         status = int(path.split("/")[1])
         body = f'{{"message": "you sent {token}", "errors": [{{"message": "you sent {token}"}}]}}'.encode()
-        more = {"Location": f"http://{headers['Host']}/200/graphql"} if 300 <= status < 400 else {}
-        return status, more | {"Content-Length": str(len(body) + (9 if status == 206 else 0))}, body
+        more = (
+            {"Location": f"http://{headers['Host']}/200/graphql"}
+            if 300 <= status < 400
+            else {}
+        )
+        return (
+            status,
+            more | {"Content-Length": str(len(body) + (9 if status == 206 else 0))},
+            body,
+        )
 
     with serving(respond) as url:
         yield url
 
 
 @parametrize("status", [200, 206, 301, 307, 400, 401, 403, 404, 429, 500, 502])
-def test_no_error_output_or_store_contains_the_token(hostile, status, tmp_path, caplog, capfd):
+def test_no_error_output_or_store_contains_the_token(
+    hostile, status, tmp_path, caplog, capfd
+):
     caplog.set_level("DEBUG")
     settings = CrawlSettings(
         api_url=f"{hostile}/{status}",
@@ -225,16 +252,26 @@ def test_no_error_output_or_store_contains_the_token(hostile, status, tmp_path, 
     tokens = find_tokens(settings.api_url, environ={"GITHUB_TOKEN": SECRET})
     with (
         Store.open(tmp_path / "store.sqlite", create=True) as store,
-        GitHub(settings, tokens, store, lambda event: messages.append(repr(event))) as github,
+        GitHub(
+            settings, tokens, store, lambda event: messages.append(repr(event))
+        ) as github,
         raises(PairkitError) as error,
     ):
         github.check(["acme/rocket"])
     assert {*HEARD} == {f"Bearer {SECRET}"}
     assert len(HEARD) == 1 or not 300 <= status < 400  # redirects are not followed
     trace = "".join(
-        traceback.TracebackException.from_exception(error.value, capture_locals=True).format()
+        traceback.TracebackException.from_exception(
+            error.value, capture_locals=True
+        ).format()
     )
-    everything = [trace, repr(error.value.__dict__), caplog.text, *messages, *capfd.readouterr()]
+    everything = [
+        trace,
+        repr(error.value.__dict__),
+        caplog.text,
+        *messages,
+        *capfd.readouterr(),
+    ]
     everything += [path.read_bytes().decode("latin-1") for path in tmp_path.iterdir()]
     assert not [text for text in everything if SECRET in text]
 
@@ -247,6 +284,8 @@ def test_proxies_and_netrc_are_ignored_for_this_machine(hostile, tmp_path, monke
     monkeypatch.delenv("NO_PROXY", raising=False)
     monkeypatch.delenv("no_proxy", raising=False)
     with raises(AuthError):
-        Client(CrawlSettings(api_url=f"{hostile}/401"), Token(SECRET, hostile)).ask(VIEWER)
+        Client(CrawlSettings(api_url=f"{hostile}/401"), Token(SECRET, hostile)).ask(
+            VIEWER
+        )
     (token,) = HEARD
     assert token == f"Bearer {SECRET}"

@@ -38,7 +38,9 @@ def test_hostile_comments(before, unit):
 def test_many_events():
     def reopened(size):
         events = [
-            event(kind, hours) for hours in range(size, 0, -1) for kind in ("closed", "reopened")
+            event(kind, hours)
+            for hours in range(size, 0, -1)
+            for kind in ("closed", "reopened")
         ]
         return [said("mia", "dup of #1"), *events]
 
@@ -55,7 +57,14 @@ def test_a_long_list_of_references():
     "parts, reason",
     [
         (said("bob", "dup of #1, " * 5_000, 2), "too_many_claims"),
-        (said("bob", "Duplicate of " + ", ".join(f"#{n}" for n in range(1, 490)) + ".", 2), None),
+        (
+            said(
+                "bob",
+                "Duplicate of " + ", ".join(f"#{n}" for n in range(1, 490)) + ".",
+                2,
+            ),
+            None,
+        ),
         (
             said("bob", "Duplicate of " + ", ".join(f"#{n}" for n in range(1, 501)), 2),
             "too_many_claims",
@@ -80,7 +89,10 @@ def test_marks_count_in_a_thread_over_the_limit():
 
 
 def test_the_limit_includes_the_body():
-    assert decided(said("mia", "dup of #1"), body="x" * MAX_CHARACTERS).reason == "too_much_text"
+    assert (
+        decided(said("mia", "dup of #1"), body="x" * MAX_CHARACTERS).reason
+        == "too_much_text"
+    )
 
 
 def test_a_very_long_sentence_is_read_in_pieces():

@@ -37,8 +37,14 @@ REPO_FILES = [
     '{"full_name": "o/r", "x": ' + "[" * 200_000,
     " " * (1 << 20) + '{"full_name": "o/r"}',
     *({"full_name": name} for name in ("../..", "o/..")),
-    *({"full_name": HOME, "previous_names": names} for names in (5, True, [".."], ["a/b", [1]])),
-    *({"full_name": HOME, "created_at": time} for time in (5, "\ud800", "0001-01-01T00:00:00Z")),
+    *(
+        {"full_name": HOME, "previous_names": names}
+        for names in (5, True, [".."], ["a/b", [1]])
+    ),
+    *(
+        {"full_name": HOME, "created_at": time}
+        for time in (5, "\ud800", "0001-01-01T00:00:00Z")
+    ),
     {"full_name": HOME, "private": {}},
 ]
 MARK = event(HOME, 1, "marked_as_duplicate", 3)
@@ -53,7 +59,11 @@ LINES = [
     ),
     ("events", MARK | {"canonical": "o\x1b/r#9"}),
     ("events", MARK | {"event": [1]}),
-    ("comments", comment(HOME, 1, 5, "x") | {"issue_url": f"https://x/repos/{HOME}/issues/{HUGE}"}),
+    (
+        "comments",
+        comment(HOME, 1, 5, "x")
+        | {"issue_url": f"https://x/repos/{HOME}/issues/{HUGE}"},
+    ),
 ]
 ISSUES_LINES = values("""
     {'state_reason': 5} | state_reason: expected str
@@ -84,7 +94,10 @@ OBJECTS = [
         )
     ),
     ([LISTED | {"state": "odd"}], "state: invalid enum value"),
-    *(([LISTED | {"labels": labels}], "x.json:1: labels") for labels in (5, {"a": 1}, [5])),
+    *(
+        ([LISTED | {"labels": labels}], "x.json:1: labels")
+        for labels in (5, {"a": 1}, [5])
+    ),
     (
         {"number": 1, "title": "x", "state": "OPEN", "url": LISTED["url"]},
         "missing required field created_at",
@@ -98,7 +111,10 @@ OBJECTS = [
         "x.json:1: is an incomplete answer of GitHub",
     ),
     ([issue(HOME, 1), {"event": "closed", "id": 1}], "x.json:2: names no issue"),
-    ('[{"event": "labeled"}, {"a": ' + "[" * 100_000, "x.json:2: not JSON (nested too deep"),
+    (
+        '[{"event": "labeled"}, {"a": ' + "[" * 100_000,
+        "x.json:2: not JSON (nested too deep",
+    ),
     ("[" * 100_000, "not JSON"),
     ({"iid": 1e400, "web_url": 5, "title": [], "_links": 3}, "x.json:1: "),
     (ticket(id="\x1b[0m"), "x.json:1: "),
@@ -133,7 +149,10 @@ TABLES = [
     [
         *((f"{HOME}/repo.json", content, "repo.json: ") for content in REPO_FILES),
         *((f"{HOME}/{stem}.jsonl", row, f"{stem}.jsonl:1: ") for stem, row in LINES),
-        *(("issues.jsonl", issue(HOME, 1) | fields, message) for fields, message in ISSUES_LINES),
+        *(
+            ("issues.jsonl", issue(HOME, 1) | fields, message)
+            for fields, message in ISSUES_LINES
+        ),
         *(("x.json", content, message) for content, message in OBJECTS),
         *(("t.csv", content, message) for content, message in TABLES),
     ],
@@ -173,20 +192,28 @@ def fuzz_import(folder, seed):
     else:
         copied(layout, root)
     changer = Changer(draw)
-    files = sorted(path for path in root.rglob("*") if path.is_file() and path.suffix != ".gz")
+    files = sorted(
+        path for path in root.rglob("*") if path.is_file() and path.suffix != ".gz"
+    )
     for path in draw.sample(files, min(len(files), draw.choice((1, 1, 2, 3)))):
         _spoil(path, changer, draw)
     try:
         return _imported(root, folder / "work")
     except Exception as error:
-        raise AssertionError(f"seed {seed}: {type(error).__name__}: {str(error)[:300]}") from error
+        raise AssertionError(
+            f"seed {seed}: {type(error).__name__}: {str(error)[:300]}"
+        ) from error
     finally:
         shutil.rmtree(root)
 
 
 def _spoil(path, changer, draw):
     """Change a line, a value or bytes of a file."""
-    lines = path.read_bytes().split(b"\n") if path.suffix == ".jsonl" else [path.read_bytes()]
+    lines = (
+        path.read_bytes().split(b"\n")
+        if path.suffix == ".jsonl"
+        else [path.read_bytes()]
+    )
     place = draw.randrange(len(lines))
     *_, lines[place] = changer.change(200, {}, lines[place])
     path.write_bytes(b"\n".join(lines))

@@ -22,12 +22,23 @@ def jira(number, body, comment):
         fields |= {"status": {"name": "Closed"}, "resolutiondate": CLOSED}
         fields["comment"] = {"comments": [{"body": comment, "created": CLOSED}]}
     site = "https://jira.example.com/rest/api/2/issue/"
-    return {"id": str(number), "key": f"APP-{number}", "self": f"{site}{number}", "fields": fields}
+    return {
+        "id": str(number),
+        "key": f"APP-{number}",
+        "self": f"{site}{number}",
+        "fields": fields,
+    }
 
 
 def other(number, body, comment, **keys):
     """A ticket of an unknown tracker."""
-    ticket = {"id": number, "title": f"Crash {number}", "body": body, "created_at": DAY, **keys}
+    ticket = {
+        "id": number,
+        "title": f"Crash {number}",
+        "body": body,
+        "created_at": DAY,
+        **keys,
+    }
     if comment:
         ticket |= {"state": "closed", "closed_at": CLOSED}
         ticket["comments"] = [{"created_at": CLOSED, "body": comment}]
@@ -49,10 +60,20 @@ def redmine(number, body, comment):
 
 def gitlab(number, body, comment):
     page = f"https://git.example.com/acme/app/-/issues/{number}"
-    ticket = {"iid": number, "title": f"Crash {number}", "created_at": DAY, "web_url": page}
+    ticket = {
+        "iid": number,
+        "title": f"Crash {number}",
+        "created_at": DAY,
+        "web_url": page,
+    }
     ticket |= {"description": body, "state": "closed" if comment else "opened"}
     if comment:
-        note = {"note": comment, "system": False, "created_at": CLOSED, "author": {"name": "bo"}}
+        note = {
+            "note": comment,
+            "system": False,
+            "created_at": CLOSED,
+            "author": {"name": "bo"},
+        }
         ticket |= {"closed_at": CLOSED, "notes": [note]}
     return ticket
 
@@ -65,7 +86,9 @@ def bulk(root, make, bodies, comments):
     """An import of ticket 30, and of closed tickets from 101 with these bodies and comments."""
     pairs = zip(bodies, comments, strict=True)
     tickets = [make(101 + n, body, comment) for n, (body, comment) in enumerate(pairs)]
-    (root / "tickets.json").write_text(json.dumps([make(30, "Open it and wait.", ""), *tickets]))
+    (root / "tickets.json").write_text(
+        json.dumps([make(30, "Open it and wait.", ""), *tickets])
+    )
     work = root / "work"
     imported(root / "tickets.json", work)
     return work
@@ -73,7 +96,10 @@ def bulk(root, make, bodies, comments):
 
 def rich(*blocks):
     """A text of version 3 of Jira's API, from types and texts of its blocks."""
-    content = [{"type": kind, "content": [{"type": "text", "text": text}]} for kind, text in blocks]
+    content = [
+        {"type": kind, "content": [{"type": "text", "text": text}]}
+        for kind, text in blocks
+    ]
     return {"type": "doc", "version": 1, "content": content}
 
 
@@ -117,7 +143,11 @@ CLAIMS = {
             rich(("codeBlock", "Duplicate of APP-30."), ("paragraph", "fixed")),
             {
                 "content": [
-                    {"type": "text", "text": "Duplicate of APP-30", "marks": [{"type": "strike"}]}
+                    {
+                        "type": "text",
+                        "text": "Duplicate of APP-30",
+                        "marks": [{"type": "strike"}],
+                    }
                 ]
             },
         ],
@@ -203,7 +233,8 @@ def test_closing_comments_of_a_known_tracker(tmp_path, name):
     comments = [*claims, *others]
     work = bulk(tmp_path, make, ["Wait."] * len(comments), comments)
     found = {
-        ticket.partition("#")[2]: targets for ticket, (_, targets, _) in verdicts(work).items()
+        ticket.partition("#")[2]: targets
+        for ticket, (_, targets, _) in verdicts(work).items()
     }
     named = [str(comment) for n, comment in enumerate(comments) if found[str(101 + n)]]
     assert named == [str(comment) for comment in claims]
@@ -221,7 +252,9 @@ def test_comments_in_a_table_of_jira(tmp_path, work):
         for n, text in enumerate(comments, 31)
     ]
     with (tmp_path / "jira.csv").open("w", newline="") as file:
-        csv.writer(file).writerows([header, ["AB-30", "Crash", DAY, "", "Open", ""], *rows])
+        csv.writer(file).writerows(
+            [header, ["AB-30", "Crash", DAY, "", "Open", ""], *rows]
+        )
     imported(tmp_path / "jira.csv", work)
     assert [targets for _, targets, _ in verdicts(work).values()] == [
         [],
@@ -288,7 +321,11 @@ TEXTS = [
         "[here | https://a.example.com] [https://b.example.com]",
         "[here](https://a.example.com) https://b.example.com",
     ),
-    (jira, "[https://a.example.com|https://a.example.com|smart-link]", "https://a.example.com"),
+    (
+        jira,
+        "[https://a.example.com|https://a.example.com|smart-link]",
+        "https://a.example.com",
+    ),
     (
         jira,
         "[^log.txt] !a.png|thumbnail! !my shot.png! [~ann]",
@@ -300,7 +337,11 @@ TEXTS = [
         "## Steps\nOpen `x.y`, ~~not~~ 2-3, a--b",
     ),
     (jira, "{panel:title=Log|x=y}\none\n{panel}", "**Log**\none\n"),
-    (jira, "{quote}One {code} two, a[0|1], wow!", "{quote}One {code} two, a[0|1], wow!"),
+    (
+        jira,
+        "{quote}One {code} two, a[0|1], wow!",
+        "{quote}One {code} two, a[0|1], wow!",
+    ),
     (
         trac,
         "== Steps ==\n[https://a.example.com here] {{{x}}}",
@@ -312,8 +353,16 @@ TEXTS = [
         "## Steps\n\n[here](https://a.example.com). `x` ![](a.png)",
     ),
     (redmine, "Mail @ann and @bob\r\nEnd.", "Mail @ann and @bob\r\nEnd."),
-    (other, "[quote=bob]One.[quote]Two.[/quote][/quote] No.", "> One.\n> > Two.\n\n No."),
-    (other, "[url=https://a.example.com]here[/url] [i]a[/i]", "[here](https://a.example.com) a"),
+    (
+        other,
+        "[quote=bob]One.[quote]Two.[/quote][/quote] No.",
+        "> One.\n> > Two.\n\n No.",
+    ),
+    (
+        other,
+        "[url=https://a.example.com]here[/url] [i]a[/i]",
+        "[here](https://a.example.com) a",
+    ),
     (
         other,
         "-a b- {{x}} [a|b] !x! h2. c @d@ {code} x[i] /{code}",
@@ -334,7 +383,11 @@ TEXTS = [
         '<p><a href="https://a.example.com">b</a> <s>c</s> <img src="x" alt="d"></p>',
         "[b](https://a.example.com) ~~c~~ ![d]()",
     ),
-    (gitlab, "bq. One.\n[b]a[/b] {quote}b{quote}\r\n", "bq. One.\n[b]a[/b] {quote}b{quote}"),
+    (
+        gitlab,
+        "bq. One.\n[b]a[/b] {quote}b{quote}\r\n",
+        "bq. One.\n[b]a[/b] {quote}b{quote}",
+    ),
 ]
 
 
@@ -396,7 +449,9 @@ UNITS = [
 def test_hostile_texts_take_linear_time(kind):
     start, end = ("<p>", "</p>") if kind == "html" else ("", "")
     for unit in UNITS:
-        assert_linear(lambda text: to_markdown(text, kind), repeated(unit, start, end), 16_384)
+        assert_linear(
+            lambda text: to_markdown(text, kind), repeated(unit, start, end), 16_384
+        )
 
 
 def test_hostile_nesting_is_bounded():

@@ -38,7 +38,13 @@ def draw(
     usable.usable.update(texts or {})
     positives = make_positives(clusters, usable, grounds_of or {}, settings, seed)
     splits = split_issues(
-        positives.pairs, clusters, issues, ties, SplitSettings(sizes=sizes), settings.ratio, seed
+        positives.pairs,
+        clusters,
+        issues,
+        ties,
+        SplitSettings(sizes=sizes),
+        settings.ratio,
+        seed,
     )
     negatives = make_negatives(splits, clusters, usable.usable, linked, settings, seed)
     return splits, negatives
@@ -84,7 +90,10 @@ def test_negatives_are_allowed_pairs_in_the_requested_number(kind, match):
 def test_issues_are_used_equally_often_for_both_labels(kind, match):
     clusters, issues = tracker(100, singles=200, size=3)
     splits, negatives = draw(clusters, issues, negatives=kind, match=match)
-    positive, negative = uses(list(chain(*splits.positives.values()))), uses(all_pairs(negatives))
+    positive, negative = (
+        uses(list(chain(*splits.positives.values()))),
+        uses(all_pairs(negatives)),
+    )
     assert negatives.with_single == 0
     differences = [abs(positive[issue] - negative[issue]) for issue in positive]
     assert sum(differences) / len(differences) < 0.1
@@ -118,7 +127,9 @@ def test_a_single_cluster_needs_issues_without_duplicates(match):
     assert negatives.with_single == len(all_pairs(negatives)) == 1
     _, several = draw(clusters, issues, sizes="1,0,0", ratio=10.0, match=match)
     assert several.with_single == len({*all_pairs(several)}) == 10
-    assert max(n for issue, n in uses(all_pairs(several)).items() if issue.number > 2) <= 2
+    assert (
+        max(n for issue, n in uses(all_pairs(several)).items() if issue.number > 2) <= 2
+    )
     _, mixed = draw(*tracker(2, singles=30), sizes="1,0,0", ratio=5.0, match=match)
     assert mixed.with_single < len(all_pairs(mixed)) == 10
     _, none = draw(*tracker(1), sizes="1,0,0", match=match)
@@ -143,26 +154,51 @@ def test_hard_negatives_are_the_most_similar():
             texts[ref(number)], text=f"{texts[ref(number)].text} {similar}"
         )
     _, negatives = draw(
-        clusters, issues, texts, negatives="hard", sizes="1,0,0", ratio=0.25, guard_share=1.0
+        clusters,
+        issues,
+        texts,
+        negatives="hard",
+        sizes="1,0,0",
+        ratio=0.25,
+        guard_share=1.0,
     )
-    _, several = draw(clusters, issues, texts, negatives="hard", sizes="1,0,0", guard_share=1.0)
+    _, several = draw(
+        clusters, issues, texts, negatives="hard", sizes="1,0,0", guard_share=1.0
+    )
     assert [pair.negative_kind for pair in all_pairs(negatives)] == ["hard"]
-    assert {ref(1), ref(5)} in [{pair.first, pair.second} for pair in all_pairs(several)]
+    assert {ref(1), ref(5)} in [
+        {pair.first, pair.second} for pair in all_pairs(several)
+    ]
 
 
 def test_likely_duplicates_are_dropped_with_a_reason():
     clusters = [cluster(1, 2), cluster(3, 4)]
     issues = [ref(n) for n in range(1, 5)]
     texts = texts_of(*issues).usable
-    texts[ref(1)] = replace(texts[ref(1)], text="Crash on Start!\n\n" + texts[ref(1)].text)
-    texts[ref(3)] = replace(texts[ref(3)], text="crash on start\n\n" + texts[ref(3)].text)
-    texts[ref(4)] = replace(texts[ref(4)], text=f"Other\n\n{texts[ref(2)].text} and little else")
+    texts[ref(1)] = replace(
+        texts[ref(1)], text="Crash on Start!\n\n" + texts[ref(1)].text
+    )
+    texts[ref(3)] = replace(
+        texts[ref(3)], text="crash on start\n\n" + texts[ref(3)].text
+    )
+    texts[ref(4)] = replace(
+        texts[ref(4)], text=f"Other\n\n{texts[ref(2)].text} and little else"
+    )
     linked = {frozenset((ref(1), ref(4)))}
     _, negatives = draw(
-        clusters, issues, texts, linked=linked, sizes="1,0,0", ratio=2.0, guard_share=0.5
+        clusters,
+        issues,
+        texts,
+        linked=linked,
+        sizes="1,0,0",
+        ratio=2.0,
+        guard_share=0.5,
     )
     assert [{p.first.number, p.second.number} for p in all_pairs(negatives)] == [{2, 3}]
-    assert {frozenset((d.first.number, d.second.number)): d.reason for d in negatives.dropped} == {
+    assert {
+        frozenset((d.first.number, d.second.number)): d.reason
+        for d in negatives.dropped
+    } == {
         frozenset((1, 3)): "same_title",
         frozenset((1, 4)): "linked",
         frozenset((2, 4)): "too_similar",
@@ -185,7 +221,9 @@ def test_excluded_relations_still_tie_issues():
     moved = [cluster(*(member.number + 10 for member in c.members)) for c in others]
     tied = cluster(1, 2, 3, edges=((2, 1), (3, 1)))
     grounds_of = {(ref(3), ref(1)): grounds(ref(3), Relation.SUPERSEDED)}
-    issues = [ref(n) for n in (1, 2, 3)] + [member for c in moved for member in c.members]
+    issues = [ref(n) for n in (1, 2, 3)] + [
+        member for c in moved for member in c.members
+    ]
     for seed in range(5):
         splits, negatives = draw(
             [tied, *moved], issues, grounds_of=grounds_of, ratio=3.0, seed=seed
@@ -193,7 +231,9 @@ def test_excluded_relations_still_tie_issues():
         positives = list(chain.from_iterable(splits.positives.values()))
         assert len(positives) == 41
         assert len({splits.of[member] for member in tied.members}) == 1
-        assert not [p for p in all_pairs(negatives) if {p.first, p.second} <= set(tied.members)]
+        assert not [
+            p for p in all_pairs(negatives) if {p.first, p.second} <= set(tied.members)
+        ]
 
 
 DAY = 86_400
@@ -240,7 +280,9 @@ def test_negatives_have_the_gaps_of_positives(kind):
     def auc(match):
         splits, negatives = draw(clusters, issues, texts, negatives=kind, match=match)
         assert not any(negatives.missing.values())
-        assert {s: len(p) for s, p in negatives.pairs.items()} == splits.negatives_wanted
+        assert {
+            s: len(p) for s, p in negatives.pairs.items()
+        } == splits.negatives_wanted
         positives = list(chain.from_iterable(splits.positives.values()))
         return gap_auc(make_rows(positives, all_pairs(negatives), texts, 0)) or 0.0
 
@@ -262,16 +304,26 @@ def test_positives_across_repositories(kind, match):
         first, second = map(moved, c.members)
         members, edges = (first, second), ((second, first),)
         clusters.append(replace(c, members=members, canonical=first, edges=edges))
-    texts = {moved(issue): replace(text, ref=moved(issue)) for issue, text in texts.items()}
-    splits, negatives = draw(clusters, list(map(moved, issues)), texts, negatives=kind, match=match)
+    texts = {
+        moved(issue): replace(text, ref=moved(issue)) for issue, text in texts.items()
+    }
+    splits, negatives = draw(
+        clusters, list(map(moved, issues)), texts, negatives=kind, match=match
+    )
     assert not any(negatives.missing.values())
     assert all(pair.first.repo == pair.second.repo for pair in all_pairs(negatives))
     positives = list(chain(*splits.positives.values()))
     assert all(pair.first.repo != pair.second.repo for pair in positives)
     positive, negative = uses(positives), uses(all_pairs(negatives))
-    assert sum(abs(positive[issue] - negative[issue]) for issue in positive) < 0.3 * len(positive)
+    assert sum(
+        abs(positive[issue] - negative[issue]) for issue in positive
+    ) < 0.3 * len(positive)
     if match == "time":
-        assert 0.4 <= (gap_auc(make_rows(positives, all_pairs(negatives), texts, 0)) or 0) <= 0.6
+        assert (
+            0.4
+            <= (gap_auc(make_rows(positives, all_pairs(negatives), texts, 0)) or 0)
+            <= 0.6
+        )
 
 
 @BOTH
@@ -279,8 +331,12 @@ def test_the_only_two_issues_of_a_repository_are_a_negative(match):
     clusters = []
     for number in (1, 2):
         members = (ref(number, "o/a"), ref(number, "o/b"))
-        clusters.append(DuplicateCluster(str(members[0]), members, members[0], (members[::-1],)))
+        clusters.append(
+            DuplicateCluster(str(members[0]), members, members[0], (members[::-1],))
+        )
     issues = [member for each in clusters for member in each.members]
     _, negatives = draw(clusters, issues, sizes="4,0,0", match=match)
-    found = sorted(sorted((str(pair.first), str(pair.second))) for pair in all_pairs(negatives))
+    found = sorted(
+        sorted((str(pair.first), str(pair.second))) for pair in all_pairs(negatives)
+    )
     assert found == [["o/a#1", "o/a#2"], ["o/b#1", "o/b#2"]]

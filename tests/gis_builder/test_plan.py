@@ -12,7 +12,8 @@ from .crawl_world import serving
 
 SAMPLE = Path(__file__).resolve().parents[2] / "data" / "sample"
 NAMES = sorted(
-    f"{path.parent.parent.name}/{path.parent.name}" for path in SAMPLE.glob("*/*/repo.json")
+    f"{path.parent.parent.name}/{path.parent.name}"
+    for path in SAMPLE.glob("*/*/repo.json")
 )
 ACCESS = {"token": "t"}
 
@@ -32,11 +33,13 @@ def test_the_cost_of_a_sweep():
     # 316.3 / 49 = 6.5 queries for the beginnings of long threads.
     rust = cost(15_813, 30_664, "all")
     assert (rust["points"], rust["requests"]) == (323 + 7, 323 + 7)
-    assert rust["hours_per_token"] == approx(330 * 1.2 / 3600)  # limited by the responses
+    # Limited by the responses.
+    assert rust["hours_per_token"] == approx(330 * 1.2 / 3600)
     # 158.1 pages of 301 connections: three points each; 4 more queries of 100 connections.
     larger = cost(15_813, 30_664, "all", thread_batch=100)
     assert larger["points"] == 159 * 3 + 4
-    assert larger["hours_per_token"] == approx(481 / 5000, abs=0.001)  # limited by the points
+    # Limited by the points.
+    assert larger["hours_per_token"] == approx(481 / 5000, abs=0.001)
 
 
 def test_the_cost_of_a_search():
@@ -47,11 +50,12 @@ def test_the_cost_of_a_search():
 
 @parametrize("strategy", ["all", "search"])
 def test_a_plan_of_the_sample(work, strategy):
+    # A former name, and a missing repository.
     names = [
         *NAMES,
         "lumenbase/lumen-tsdb",
         "acme/nowhere",
-    ]  # a former name, and a missing repository
+    ]
     with serve(SAMPLE) as server:
         access = ACCESS | {"api_url": server.url, "strategy": strategy}
         planned = gis_builder.plan(names, **access)
@@ -66,7 +70,9 @@ def test_a_plan_of_the_sample(work, strategy):
         "renamed",
         "not_found",
     ]
-    assert [row["points"] > 0 for row in result["repositories"]] == [True] * 6 + [False] * 2
+    assert [row["points"] > 0 for row in result["repositories"]] == [True] * 6 + [
+        False
+    ] * 2
     assert result["points"] == sum(row["points"] for row in result["repositories"])
     assert result["estimate"] == (strategy == "search")
     shown = " ".join(repr(planned).split())
@@ -83,7 +89,9 @@ def test_only_missing_repositories_are_an_error(tiny, work):
         lambda: gis_builder.crawl(names, work, **access),
         lambda: gis_builder.crawl(names, work, update=True, **access),
     ):
-        with config_error(r"gone-0: no such repository.*gone-4: .* and 2 more\); check"):
+        with config_error(
+            r"gone-0: no such repository.*gone-4: .* and 2 more\); check"
+        ):
             run()
 
 
@@ -103,7 +111,10 @@ NODE = {
     "isPrivate": True,
     "hasIssuesEnabled": True,
     "createdAt": "2020-01-01T00:00:00Z",
-    "newest": {"totalCount": 1, "nodes": [{"number": 5, "createdAt": "2020-01-02T00:00:00Z"}]},
+    "newest": {
+        "totalCount": 1,
+        "nodes": [{"number": 5, "createdAt": "2020-01-02T00:00:00Z"}],
+    },
     "fresh": {"nodes": [{"updatedAt": "2020-01-03T00:00:00Z"}]},
     "pulls": {"nodes": [{"number": 7}]},
     "labels": {"nodes": [{"name": name} for name in LABELS]},
@@ -124,12 +135,17 @@ def look_up(*answers, **changes):
     def respond(_path, _headers):
         return 200, {}, json.dumps(left.pop(0)).encode()
 
-    settings = {f"crawl.{name}": value for name, value in ({"backoff_s": 0.001} | changes).items()}
+    settings = {
+        f"crawl.{name}": value
+        for name, value in ({"backoff_s": 0.001} | changes).items()
+    }
     with serving(respond) as url:
         return gis_builder.plan("acme/vault", api_url=url, token="t", settings=settings)
 
 
-@parametrize("answers", [[FOUND], [absent("INTERNAL"), FOUND]], ids=["at once", "retried"])
+@parametrize(
+    "answers", [[FOUND], [absent("INTERNAL"), FOUND]], ids=["at once", "retried"]
+)
 def test_a_private_repository_that_is_wanted(answers):
     row = look_up(*answers, include_private=True).repositories[0].row
     assert (row.outcome, row.detail, row.max_number, row.as_of) == (

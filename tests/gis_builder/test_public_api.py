@@ -49,9 +49,15 @@ def test_a_build_from_lists_and_keywords(tmp_path):
     assert run["settings"]["pair"]["cluster_cap"] == 5
     assert plan.points > 0
     stages = {at.stage for at in reported}
-    assert {"repositories: sweeping", f"{REPO}: sweeping", "detecting duplicates"} <= stages
+    assert {
+        "repositories: sweeping",
+        f"{REPO}: sweeping",
+        "detecting duplicates",
+    } <= stages
     assert any(at.note.endswith("points left") for at in reported)
-    (last,) = {at.done for at in reported if at.stage == "repositories: sweeping" and at.ended}
+    (last,) = {
+        at.done for at in reported if at.stage == "repositories: sweeping" and at.ended
+    }
     assert last == 2
 
 
@@ -64,18 +70,24 @@ def test_a_failed_repository_is_reported_with_all_outcomes(tmp_path, capsys):
         serve(SAMPLE, faults=plan) as server,
         raises(gis_builder.IncompleteCrawlError, match="ferry") as caught,
     ):
-        gis_builder.crawl(repos, tmp_path / "work", api_url=server.url, token="any", settings=quick)
+        gis_builder.crawl(
+            repos, tmp_path / "work", api_url=server.url, token="any", settings=quick
+        )
     assert "northbeam/ferry: failed, the others continue (" in capsys.readouterr().err
-    assert [row.outcome for row in caught.value.crawled.repositories] == ["ok", "failed"]
+    assert [row.outcome for row in caught.value.crawled.repositories] == [
+        "ok",
+        "failed",
+    ]
 
 
 def by_length(texts):
     """Rank texts by similar length."""
     places = range(len(texts))
     return [
-        sorted((p for p in places if p != own), key=lambda p: abs(len(texts[p]) - len(texts[own])))[
-            :9
-        ]
+        sorted(
+            (p for p in places if p != own),
+            key=lambda p: abs(len(texts[p]) - len(texts[own])),
+        )[:9]
         for own in places
     ]
 
@@ -84,12 +96,20 @@ def test_negatives_from_a_function(demo, tmp_path):
     work = demo.work
     built = gis_builder.pair(work, tmp_path / "own", negatives=by_length, match="none")
     name = f"{by_length.__module__}.by_length"
-    assert json.loads((built.out / "run.json").read_text())["settings"]["pair"]["negatives"] == name
+    assert (
+        json.loads((built.out / "run.json").read_text())["settings"]["pair"][
+            "negatives"
+        ]
+        == name
+    )
     assert built.statistics["negative_kinds"][name] > 0.8 * built.negatives
     train = built.pairs.splits["train"]
     lengths = [train[text].str.len_chars().cast(int) for text in ("text1", "text2")]
     gaps = (lengths[0] - lengths[1]).abs()
-    assert gaps.filter(train["label"] == 0).median() < gaps.filter(train["label"] == 1).median()
+    assert (
+        gaps.filter(train["label"] == 0).median()
+        < gaps.filter(train["label"] == 1).median()
+    )
     with config_error("other settings"):
         gis_builder.pair(work, tmp_path / "own", negatives="hard", match="none")
     with config_error(r"expected random, mixed, hard, or in Python a function"):
@@ -116,13 +136,23 @@ def test_issues_are_rendered_as_in_a_dataset(tmp_path):
     pairs = gis_builder.pair(work, tmp_path / "gis").pairs.rows
     counts = gis_builder.render(work, file).counts
     rows = pl.read_parquet(file)
-    assert rows.columns == ["id", "repo", "number", "url", "text", "created_at", "state", "labels"]
+    assert rows.columns == [
+        "id",
+        "repo",
+        "number",
+        "url",
+        "text",
+        "created_at",
+        "state",
+        "labels",
+    ]
     assert rows.height == counts["written"] == rows["id"].n_unique()
     texts = dict(rows.select("id", "text").iter_rows())
     for side in ("1", "2"):
         names = ("repo", f"number{side}", f"text{side}")
         assert all(
-            texts[f"{repo}#{n}"] == text for repo, n, text in pairs.select(names).iter_rows()
+            texts[f"{repo}#{n}"] == text
+            for repo, n, text in pairs.select(names).iter_rows()
         )
 
 
@@ -135,7 +165,11 @@ def test_issues_without_text_are_counted(tmp_path, work):
     write_tracker(tmp_path / "saved", "ann/tool", issues=issues)
     gis_builder.import_tracker(tmp_path / "saved", work)
     rendered = gis_builder.render(work, tmp_path / "issues.parquet")
-    assert rendered.to_dict() == {"out": str(rendered.out), "written": 1, "text_empty": 3}
+    assert rendered.to_dict() == {
+        "out": str(rendered.out),
+        "written": 1,
+        "text_empty": 3,
+    }
 
 
 def test_a_renamed_repository_is_rendered_once(tiny, tmp_path, work):
@@ -152,7 +186,9 @@ SUN = "acme/sun"
 def sun(tmp_path_factory):
     root = tmp_path_factory.mktemp("sun")
     write_tracker(
-        root / "dump", SUN, issues=[issue(SUN, 1, title="...", body="edit:"), issue(SUN, 4)]
+        root / "dump",
+        SUN,
+        issues=[issue(SUN, 1, title="...", body="edit:"), issue(SUN, 4)],
     )
     gis_builder.import_tracker(root / "dump", root / "sun")
     return root / "sun"

@@ -98,8 +98,13 @@ def test_which_issue_a_reference_points_at():
 
 
 def test_a_link_without_words_is_removed_whole():
-    assert without("a [](pull/77) b") == without("a [](https://github.com/o/n/pull/77) b")
-    assert [reference.span for reference in find_references("[](pull/77)")] == [(0, 1), (1, 11)]
+    assert without("a [](pull/77) b") == without(
+        "a [](https://github.com/o/n/pull/77) b"
+    )
+    assert [reference.span for reference in find_references("[](pull/77)")] == [
+        (0, 1),
+        (1, 11),
+    ]
 
 
 @each_line("""
@@ -136,7 +141,13 @@ def test_notes_are_removed(text, left):
 
 
 @parametrize(
-    "text", ["Duplicate symbols when linking", "重复点击按钮会崩溃", "数据重复", "行が重複します"]
+    "text",
+    [
+        "Duplicate symbols when linking",
+        "重复点击按钮会崩溃",
+        "数据重复",
+        "行が重複します",
+    ],
 )
 def test_texts_without_a_note_stay(text):
     assert without_notes(text) == text

@@ -68,15 +68,22 @@ def test_the_order_of_probabilities_in_any_script(texts):
     every = [text for of_language in REPORTS.values() for text in of_language]
     report, same, related, other = texts
     found = [
-        SameProblem(every).probability(report, text) for text in (report, same, related, other)
+        SameProblem(every).probability(report, text)
+        for text in (report, same, related, other)
     ]
     assert found == sorted(found, reverse=True)
     assert found[1] > found[2] + 0.05
     assert found[3] < 0.5 < found[1]
 
 
-@given(st.lists(st.text(max_size=80), max_size=4), st.text(max_size=80), st.text(max_size=80))
-def test_a_probability_between_0_and_1_the_same_in_both_directions(texts, first, second):
+@given(
+    st.lists(st.text(max_size=80), max_size=4),
+    st.text(max_size=80),
+    st.text(max_size=80),
+)
+def test_a_probability_between_0_and_1_the_same_in_both_directions(
+    texts, first, second
+):
     same_problem = SameProblem([*texts, first, second])
     probability = same_problem.probability(first, second)
     assert 0 <= probability <= 1
@@ -106,7 +113,8 @@ def test_the_words_of_each_title_are_looked_for_in_the_other_text():
     )
     same = SameProblem([one, reworded, "Slow search\n\nIt takes a minute."])
     assert same.similarities(reworded, reworded).title_coverage == 1
-    assert same.similarities(one, reworded).title_coverage == 0  # that of the less covered title
+    # That of the less covered title.
+    assert same.similarities(one, reworded).title_coverage == 0
     both = f"Paper is stuck and printer jams\n\n{one}"
     assert (
         same.similarities(one, both).title_coverage
@@ -130,7 +138,9 @@ def test_linear_time():
     def compare(text):
         return SameProblem([text]).probability(text, text[::-1])
 
-    assert_linear(compare, lambda size: "\n\n" + "".join(f"w{n} " for n in range(size // 8)))
+    assert_linear(
+        compare, lambda size: "\n\n" + "".join(f"w{n} " for n in range(size // 8))
+    )
 
 
 @pytest.fixture
@@ -147,10 +157,22 @@ def work(tmp_path):
     path = tmp_path / "tickets.csv"
     with path.open("w", newline="") as file:
         rows = csv.writer(file)
-        rows.writerow(["id", "title", "body", "created_at", "state", "closed_at", "duplicate_of"])
+        rows.writerow(
+            ["id", "title", "body", "created_at", "state", "closed_at", "duplicate_of"]
+        )
         for id_, text, state, closed_at, target in tickets:
             title, _, body = text.partition("\n\n")
-            rows.writerow([id_, title, body, f"2024-01-0{id_}T00:00:00Z", state, closed_at, target])
+            rows.writerow(
+                [
+                    id_,
+                    title,
+                    body,
+                    f"2024-01-0{id_}T00:00:00Z",
+                    state,
+                    closed_at,
+                    target,
+                ]
+            )
     folder = tmp_path / "work"
     gis_builder.import_tracker(path, folder)
     gis_builder.detect(folder)
@@ -161,8 +183,12 @@ def numbers(out):
     """The probability of each positive, by the numbers of its issues."""
     rows = pl.read_parquet(out / "data" / "*.parquet")
     assert rows.filter(pl.col("label") == 0)["same_probability"].is_null().all()
-    found = rows.filter(pl.col("label") == 1).select("number1", "number2", "same_probability")
-    return {frozenset((first, second)): value for first, second, value in found.iter_rows()}
+    found = rows.filter(pl.col("label") == 1).select(
+        "number1", "number2", "same_probability"
+    )
+    return {
+        frozenset((first, second)): value for first, second, value in found.iter_rows()
+    }
 
 
 def test_the_option_drops_and_counts_unlikely_pairs(work, tmp_path):
@@ -171,7 +197,15 @@ def test_the_option_drops_and_counts_unlikely_pairs(work, tmp_path):
     assert every.keys() == {frozenset((1, 2)), frozenset((1, 3))}
     threshold = str(every[frozenset((1, 2))])
     out = tmp_path / "strict"
-    command = ["pair", "--work", str(work), "--out", str(out), "--min-same-probability", threshold]
+    command = [
+        "pair",
+        "--work",
+        str(work),
+        "--out",
+        str(out),
+        "--min-same-probability",
+        threshold,
+    ]
     ran = CliRunner().invoke(app, command)
     assert ran.exit_code == 0, ran.output
     assert numbers(out).keys() == {frozenset((1, 2))}

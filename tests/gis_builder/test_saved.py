@@ -44,7 +44,9 @@ def test_every_layout_gives_the_same_verdicts(layout, tmp_path, capsys):
     others = DATA / "other_files"  # of backups: a tool's state, labels, milestones
     shutil.copytree(others, root, dirs_exist_ok=True)
     (row,) = imported(root, work, progress=True).repositories
-    skipped = [line for line in capsys.readouterr().err.splitlines() if "skipped" in line]
+    skipped = [
+        line for line in capsys.readouterr().err.splitlines() if "skipped" in line
+    ]
     names = ", ".join(f"{root}/{path.name}" for path in sorted(others.iterdir()))
     assert [line.partition(":")[0] for line in skipped] == [names]
     assert (row.full_name, row.issue_count) == (HOME, 3)
@@ -54,21 +56,29 @@ def test_every_layout_gives_the_same_verdicts(layout, tmp_path, capsys):
     assert found[f"{HOME}#4"][0] != "duplicate"  # its target is a pull request
     texts = stored(work, "SELECT body FROM comments WHERE number <> 3 ORDER BY number")
     assert texts == ["Duplicate of #1", "Dup of #3, closing"]
-    marks = stored(work, "SELECT target_number FROM events WHERE kind = 'marked_as_duplicate'")
+    marks = stored(
+        work, "SELECT target_number FROM events WHERE kind = 'marked_as_duplicate'"
+    )
     assert marks == MARKS.get(layout, [None])
 
 
 def test_a_folder_of_what_the_api_returns(work):
     """Other kinds of events are ignored, and comments that issues state but that are missing are reported."""
     warnings = imported(DATA / "layouts" / "api", work).status.warnings
-    assert [text for _, text in warnings if "1 issues state comments that are missing" in text]
+    assert [
+        text
+        for _, text in warnings
+        if "1 issues state comments that are missing" in text
+    ]
     kinds = stored(work, "SELECT number, kind FROM events ORDER BY number, place")
     assert kinds == [(2, "closed"), (2, "marked_as_duplicate"), (4, "closed")]
 
 
 def test_an_address_takes_linear_time(tmp_path):
     def refused(url):
-        (tmp_path / "x.json").write_text(json.dumps({"number": 1, "title": "x", "url": url}))
+        (tmp_path / "x.json").write_text(
+            json.dumps({"number": 1, "title": "x", "url": url})
+        )
         with suppress(DataError):
             gis_builder.preview_import(tmp_path / "x.json", tmp_path / "work")
 
@@ -85,26 +95,39 @@ def test_an_import_equals_a_sweep(name, tiny_dump, station_dump, work, tmp_path)
     homes = sorted(row.full_name for row in rows if row.is_crawlable)
     with serve(folder) as server:
         crawled(
-            server, tmp_path / "swept", homes, strategy="all", comments_inline=30, thread_batch=49
+            server,
+            tmp_path / "swept",
+            homes,
+            strategy="all",
+            comments_inline=30,
+            thread_batch=49,
         )
     inside = f"WHERE repo IN ({', '.join(map(repr, homes))}) AND repo || number NOT IN (SELECT repo || number"
     for name in ("issues", "comments", "events"):
-        sql = f"SELECT * FROM {name} {inside} FROM issues WHERE is_pull) ORDER BY 1, 2, 3"
+        sql = (
+            f"SELECT * FROM {name} {inside} FROM issues WHERE is_pull) ORDER BY 1, 2, 3"
+        )
         assert stored(work, sql) == stored(tmp_path / "swept", sql) != []
-    times = (
-        "SELECT full_name, as_of, newest_at FROM repos WHERE name = full_name AND outcome = 'ok'"
-    )
+    times = "SELECT full_name, as_of, newest_at FROM repos WHERE name = full_name AND outcome = 'ok'"
     assert stored(work, times) == stored(tmp_path / "swept", times)
     assert verdicts(work).items() >= verdicts(tmp_path / "swept").items() != []
 
 
 def test_outcomes_kinds_and_former_names(tiny_dump, work):
-    outcomes = {row.name: row.outcome.value for row in imported(tiny_dump, work).repositories}
-    others = {"acme/quiet": "issues_disabled", "acme/vault": "private", "acme/void": "empty"}
+    outcomes = {
+        row.name: row.outcome.value for row in imported(tiny_dump, work).repositories
+    }
+    others = {
+        "acme/quiet": "issues_disabled",
+        "acme/vault": "private",
+        "acme/void": "empty",
+    }
     assert outcomes == {ROCKET: "ok", "acme/fuel": "ok", **others}
     names = "SELECT name, full_name FROM repos WHERE NOT listed"
     assert stored(work, names) == [("acme/missile", ROCKET)]
-    assert stored(work, "SELECT repo, number FROM issues WHERE is_pull") == [(ROCKET, 3)]
+    assert stored(work, "SELECT repo, number FROM issues WHERE is_pull") == [
+        (ROCKET, 3)
+    ]
     assert contents(work)["missing"] == [
         (ROCKET, 7, "deleted", ""), (ROCKET, 8, "transferred", "acme/fuel#2")
     ]  # fmt: skip
@@ -134,19 +157,27 @@ def test_a_repeated_import_replaces_the_first(tmp_path, tiny_dump, work):
 
 def test_closings_are_implied_without_events(tmp_path, work):
     rows = [issue(ROCKET, 1, **closed("max", 5)), issue(ROCKET, 2)]
-    write_tracker(tmp_path / "dump", ROCKET, issues=rows, comments=[comment(ROCKET, 9, 1, "lost")])
+    write_tracker(
+        tmp_path / "dump", ROCKET, issues=rows, comments=[comment(ROCKET, 9, 1, "lost")]
+    )
     ((_, message),) = imported(tmp_path / "dump", work).status.warnings
     assert message.startswith("1 comments and events skipped")
-    assert stored(work, "SELECT number, kind, actor FROM events") == [(1, "closed", "max")]
+    assert stored(work, "SELECT number, kind, actor FROM events") == [
+        (1, "closed", "max")
+    ]
     assert stored(work, "SELECT closed_by FROM issues ORDER BY number") == ["max", None]
 
 
 def test_accounts_are_named_as_in_graphql(tmp_path, work):
     bot = issue(ROCKET, 1, user={"login": "fix[bot]"}, **closed("ghost", 5))
-    reopened = issue(ROCKET, 2, user={"login": "ci", "type": "Bot"}, closed_by={"login": "eve"})
+    reopened = issue(
+        ROCKET, 2, user={"login": "ci", "type": "Bot"}, closed_by={"login": "eve"}
+    )
     write_tracker(tmp_path / "dump", ROCKET, issues=[bot, reopened])
     imported(tmp_path / "dump", work)
-    people = stored(work, "SELECT author, is_bot, closed_by FROM issues ORDER BY number")
+    people = stored(
+        work, "SELECT author, is_bot, closed_by FROM issues ORDER BY number"
+    )
     assert people == [("fix", 1, None), ("ci", 1, None)]
 
 

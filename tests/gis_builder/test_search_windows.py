@@ -26,7 +26,12 @@ def test_split_windows_cover_every_second_once(start, end, first, last, count, s
         return
     assert len(parts) >= 2
     assert sum(holds(part, second) for part in parts) == holds(window, second)
-    edges = [moment for part in parts for moment in (part.start, part.end) if moment is not None]
+    edges = [
+        moment
+        for part in parts
+        for moment in (part.start, part.end)
+        if moment is not None
+    ]
     for edge in edges:
         assert sum(holds(part, edge) for part in parts) == 1
 

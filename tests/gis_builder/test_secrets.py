@@ -11,9 +11,7 @@ from tests.support.shorthand import parametrize, text_lines, values
 
 BODY = "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 HEX = "0123456789abcdef"
-JWT = (
-    f"eyJhbGciOiJSUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkFubiJ9.{BODY * 5}"
-)
+JWT = f"eyJhbGciOiJSUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkFubiJ9.{BODY * 5}"
 WRAPPED = "\n".join(JWT[start : start + 64] for start in range(0, len(JWT), 64))
 DJANGO = "5y!k#2x(9@v$z&1w=u^e7-q)t+b*m3n0_j8h6g4f%d"
 
@@ -43,8 +41,15 @@ PASSWORD_LABELS = (
 
 # Secrets are between « and ». They are put together here, so that no scanner takes this file for a leak.
 SECRETS = {
-    "secret_github": [f"token «ghp_{BODY}»", f"«gho_{BODY}».", f"«github_pat_11ABC_{BODY}»"],
-    "secret_aws": ["«AKIA" + "IOSFODNN7ABCDEFG»", f"aws_secret_access_key = «{BODY}+/ab»"],
+    "secret_github": [
+        f"token «ghp_{BODY}»",
+        f"«gho_{BODY}».",
+        f"«github_pat_11ABC_{BODY}»",
+    ],
+    "secret_aws": [
+        "«AKIA" + "IOSFODNN7ABCDEFG»",
+        f"aws_secret_access_key = «{BODY}+/ab»",
+    ],
     "secret_chat": [
         "«xoxb-" + "123456789012-abcdefghij»",
         "https://hooks.slack.com/services/«" + "T00000000/B00000000/XXXX»",
@@ -192,7 +197,9 @@ COMPASS=north-by-northwest-12
 """
 
 
-@parametrize("kind, marked", [(kind, text) for kind, rows in SECRETS.items() for text in rows])
+@parametrize(
+    "kind, marked", [(kind, text) for kind, rows in SECRETS.items() for text in rows]
+)
 def test_secrets_are_replaced(kind, marked):
     scrubbed, counts = scrub_secrets(marked.translate({ord("«"): None, ord("»"): None}))
     assert counts == {kind: 1}
@@ -305,13 +312,17 @@ def test_encoded_secrets_are_replaced(text, left):
     assert scrub_secrets(text)[0] == left
 
 
-@parametrize("text", [f"AKIA{'ABCD2345' * 2},{BODY}+/ab", f"AKIA{'ABCD2345' * 2} / {BODY}+/ab"])
+@parametrize(
+    "text", [f"AKIA{'ABCD2345' * 2},{BODY}+/ab", f"AKIA{'ABCD2345' * 2} / {BODY}+/ab"]
+)
 def test_a_secret_beside_its_id_is_replaced(text):
     assert BODY not in scrub_secrets(text)[0]
 
 
 def test_the_card_lists_every_kind():
-    card = gis_card({"splits": {}, "repository_count": 0, "relations": {}}, {"data": {}})
+    card = gis_card(
+        {"splits": {}, "repository_count": 0, "relations": {}}, {"data": {}}
+    )
     assert [what for what in KINDS.values() if what not in card] == []
 
 

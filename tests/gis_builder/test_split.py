@@ -9,7 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gis_builder.pairing.positives import find_clusters, make_positives
-from gis_builder.pairing.split import BEYOND, RefTable, group_near_duplicates, split_issues
+from gis_builder.pairing.split import (
+    BEYOND,
+    RefTable,
+    group_near_duplicates,
+    split_issues,
+)
 from gis_builder.settings import PAPER_RATIO, PairSettings, SplitSettings
 from gis_builder.store.decoding import MAX_NUMBER
 from gis_builder.store.issue_records import IssueRef, Relation, Verdict, VerdictOutcome
@@ -65,7 +70,8 @@ def test_the_papers_counts():
     clusters, issues = tracker(11100)
     splits = split(clusters, issues, "18565,1547,1548", ratio=PAPER_RATIO)
     rows = {
-        name: len(pairs) + splits.negatives_wanted[name] for name, pairs in splits.positives.items()
+        name: len(pairs) + splits.negatives_wanted[name]
+        for name, pairs in splits.positives.items()
     }
     assert rows == {"train": 18565, "validation": 1547, "test": 1548}
     assert {(drop.label, drop.reason) for drop in splits.dropped} == {(1, BEYOND)}
@@ -87,7 +93,10 @@ def test_repositories_are_spread_evenly():
     clusters = [c for part, _ in parts for c in part]
     issues = [i for _, part in parts for i in part]
     splits = split(clusters, issues, "0.8,0.1,0.1")
-    for pairs, expected in ((splits.positives["train"], 32), (splits.positives["test"], 4)):
+    for pairs, expected in (
+        (splits.positives["train"], 32),
+        (splits.positives["test"], 4),
+    ):
         by_repo = Counter(pair.first.repo for pair in pairs)
         assert all(abs(count - expected) <= 1 for count in by_repo.values())
 
@@ -111,7 +120,9 @@ def test_groups_are_never_divided(members, tied, seed):
         assert len({splits.group[issue] for issue in together}) == 1
     assert sum(sizes_of(splits).values()) == sum(size - 1 for size in members)
     for name, pairs in splits.positives.items():
-        assert all(splits.of[pair.first] == splits.of[pair.second] == name for pair in pairs)
+        assert all(
+            splits.of[pair.first] == splits.of[pair.second] == name for pair in pairs
+        )
 
 
 def test_the_order_of_input_does_not_matter_and_the_seed_does():
@@ -140,9 +151,10 @@ def test_near_identical_texts_are_tied_across_repositories():
     assert group_near_duplicates({}, 0.8) == []
 
 
+# The order differs in lower case.
 REFS = st.builds(
     IssueRef,
-    st.sampled_from(["a/b", "A/b", "a/b-", "ä/ö", "z/z"]),  # the order differs in lower case
+    st.sampled_from(["a/b", "A/b", "a/b-", "ä/ö", "z/z"]),
     st.one_of(st.integers(1, 20), st.integers(1, MAX_NUMBER)),
 )
 
@@ -158,7 +170,9 @@ def test_a_table_of_references_is_sorted(refs):
         r.repo for r in expected
     ]
     for repo in {"a/b", "z/z", "none/here"}:
-        assert list(table.at(table.of_repo(repo))) == [r for r in expected if r.repo == repo]
+        assert list(table.at(table.of_repo(repo))) == [
+            r for r in expected if r.repo == repo
+        ]
 
 
 def test_each_edge_is_a_pair_with_its_grounds():
@@ -167,7 +181,9 @@ def test_each_edge_is_a_pair_with_its_grounds():
     positives = make_positives(
         [chain], texts_of(ref(1), ref(5), ref(9)), grounds_of, PairSettings(), 0
     )
-    pairs = [(p.first.number, p.second.number, p.label, p.cluster) for p in positives.pairs]
+    pairs = [
+        (p.first.number, p.second.number, p.label, p.cluster) for p in positives.pairs
+    ]
     assert pairs == [(5, 1, 1, "o/n#1"), (9, 5, 1, "o/n#1")]
     assert [p.grounds for p in positives.pairs] == [grounds(ref(5)), None]
     assert positives.dropped == []
@@ -177,7 +193,10 @@ def test_two_issues_are_paired_once():
     cycle = cluster(1, 2, edges=((1, 2), (2, 1), (2, 2)))
     positives = make_positives([cycle], texts_of(ref(1), ref(2)), {}, PairSettings(), 0)
     assert len(positives.pairs) == 1
-    assert Counter(drop.reason for drop in positives.dropped) == {"repeated": 1, "self": 1}
+    assert Counter(drop.reason for drop in positives.dropped) == {
+        "repeated": 1,
+        "self": 1,
+    }
 
 
 def test_unusable_texts_drop_the_pair_with_a_reason():
@@ -211,10 +230,20 @@ def test_only_selected_relations_make_pairs():
     grounds_of[ref(3), ref(2)] = grounds(ref(3), Relation.SUPERSEDED)
     texts = texts_of(*map(ref, range(1, 5)))
     positives = make_positives([chain], texts, grounds_of, PairSettings(), 0)
-    assert [(p.first.number, p.second.number) for p in positives.pairs] == [(2, 1), (4, 3)]
-    assert [(d.first.number, d.reason) for d in positives.dropped] == [(3, "relation_superseded")]
-    all_pairs = make_positives([chain], texts, grounds_of, PairSettings(all_within_cluster=True), 0)
-    assert [(p.first.number, p.second.number) for p in all_pairs.pairs] == [(2, 1), (4, 3)]
+    assert [(p.first.number, p.second.number) for p in positives.pairs] == [
+        (2, 1),
+        (4, 3),
+    ]
+    assert [(d.first.number, d.reason) for d in positives.dropped] == [
+        (3, "relation_superseded")
+    ]
+    all_pairs = make_positives(
+        [chain], texts, grounds_of, PairSettings(all_within_cluster=True), 0
+    )
+    assert [(p.first.number, p.second.number) for p in all_pairs.pairs] == [
+        (2, 1),
+        (4, 3),
+    ]
     assert Counter(d.reason for d in all_pairs.dropped) == {
         "relation_superseded": 1,
         "relation_indirect": 3,
@@ -227,7 +256,8 @@ def test_only_selected_relations_make_pairs():
 def test_invalid_relations():
     assert PairSettings(relations="all").relations == tuple(Relation)
     with raises(
-        ValueError, match="unknown relation 'supersedes'; expected all, or some of duplicate"
+        ValueError,
+        match="unknown relation 'supersedes'; expected all, or some of duplicate",
     ):
         PairSettings(relations="duplicate,supersedes")
     with raises(ValueError, match="at least 1"):
@@ -240,7 +270,11 @@ def duplicate(number, *targets, outcome=VerdictOutcome.DUPLICATE):
 
 def numbers(*verdicts):
     return [
-        (cluster.id, [member.number for member in cluster.members], cluster.canonical.number)
+        (
+            cluster.id,
+            [member.number for member in cluster.members],
+            cluster.canonical.number,
+        )
         for cluster in find_clusters(verdicts)
     ]
 
@@ -251,12 +285,19 @@ def test_clusters_of_pairs_chains_stars_and_cycles():
     assert numbers(duplicate(5, 9), duplicate(7, 9)) == [("o/n#5", [5, 7, 9], 9)]
     assert numbers(duplicate(1, 2), duplicate(2, 1)) == [("o/n#1", [1, 2], 1)]
     assert numbers(duplicate(3, 1, 2)) == [("o/n#1", [1, 2, 3], 1)]
-    assert numbers(duplicate(2, 1), duplicate(4, 3)) == [("o/n#1", [1, 2], 1), ("o/n#3", [3, 4], 3)]
+    assert numbers(duplicate(2, 1), duplicate(4, 3)) == [
+        ("o/n#1", [1, 2], 1),
+        ("o/n#3", [3, 4], 3),
+    ]
 
 
 def test_only_duplicates_of_other_issues_count():
     assert (
-        numbers(duplicate(2, 1, outcome=VerdictOutcome.UNCERTAIN), duplicate(3, 3), duplicate(4))
+        numbers(
+            duplicate(2, 1, outcome=VerdictOutcome.UNCERTAIN),
+            duplicate(3, 3),
+            duplicate(4),
+        )
         == []
     )
 

@@ -21,8 +21,14 @@ def test_stages_of_a_crawl(station, tmp_path, strategy, expected):
     def look(_):
         seen.append(gis_builder.status(work))
 
-    done = crawled(station, work, [STATION, "acme/nowhere"], strategy=strategy, progress=look)
-    at = {status.repositories[1].stage: status for status in seen if len(status.repositories) == 2}
+    done = crawled(
+        station, work, [STATION, "acme/nowhere"], strategy=strategy, progress=look
+    )
+    at = {
+        status.repositories[1].stage: status
+        for status in seen
+        if len(status.repositories) == 2
+    }
     assert at.keys() >= {*expected.split(", ")}
     running = at[expected.partition(",")[0]]
     assert 0 < running.repositories[1].progress < 1

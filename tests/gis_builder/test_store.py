@@ -30,7 +30,9 @@ def store(tmp_path):
 
 
 def an_issue(number, **changes):
-    return thread(**{"repo": REPO, "number": number, "title": f"title {number}", **changes}).issue
+    return thread(
+        **{"repo": REPO, "number": number, "title": f"title {number}", **changes}
+    ).issue
 
 
 def test_reading_uses_a_snapshot(store):
@@ -94,7 +96,9 @@ def test_lists_of_repositories(tmp_path):
     assert {"bumptech/glide", "jax-ml/jax", "fastapi/fastapi"} <= set(papers)
 
 
-@parametrize("source", ["", "nosuch.txt", "a/b,c", "a/b/c", "a/..", "-a/b", "a/b\0", "x" * 300])
+@parametrize(
+    "source", ["", "nosuch.txt", "a/b,c", "a/b/c", "a/..", "-a/b", "a/b\0", "x" * 300]
+)
 def test_invalid_lists_of_repositories(source):
     with config_error("neither an existing file nor owner/name"):
         gis_builder.plan(source, token="t")
@@ -126,7 +130,10 @@ def test_sites_of_api_hosts():
 
 def test_urls_belong_to_the_server(tmp_path):
     """Saved addresses name it, such as a GitHub Enterprise; links in texts to it are references."""
-    work, saved = tmp_path / "work", Path(shutil.copytree(SAMPLE / "quarryhq", tmp_path / "saved"))
+    work, saved = (
+        tmp_path / "work",
+        Path(shutil.copytree(SAMPLE / "quarryhq", tmp_path / "saved")),
+    )
     for path in saved.rglob("*.jsonl"):
         text = path.read_text().replace("api.github.com", "git.acme.org/api/v3")
         path.write_text(text.replace("github.com", "git.acme.org"))

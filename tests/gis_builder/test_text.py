@@ -8,7 +8,14 @@ from gis_builder.pairing.text import clean, render, render_issues, template_line
 from gis_builder.settings import TextSettings
 from gis_builder.store.issue_records import Issue, IssueRef
 from tests.support.linear import assert_linear, repeated
-from tests.support.shorthand import each_line, parametrize, table, text_lines, text_table, values
+from tests.support.shorthand import (
+    each_line,
+    parametrize,
+    table,
+    text_lines,
+    text_table,
+    values,
+)
 
 REPO = "o/n"
 
@@ -35,7 +42,9 @@ def test_a_text_is_title_empty_line_body():
     assert render(issue()).text == "Crash on start\n\nIt dies at once."
     assert render(issue(body="")).text == "Crash on start"
     assert render(issue(title="[duplicate]")).text == "It dies at once."
-    assert render(issue(title=" Crash\r\non  start ")).text.startswith("Crash on start\n\n")
+    assert render(issue(title=" Crash\r\non  start ")).text.startswith(
+        "Crash on start\n\n"
+    )
 
 
 @parametrize(
@@ -154,9 +163,13 @@ def test_names_before_addresses_are_replaced(text, left):
 
 
 def test_removed_parts_are_counted_by_kind():
-    body = "<!-- x -->\nDuplicate of #2.\nSee #2, o/n#2 and #7. Write to a@b.org.\n![i](u)"
+    body = (
+        "<!-- x -->\nDuplicate of #2.\nSee #2, o/n#2 and #7. Write to a@b.org.\n![i](u)"
+    )
     rendered = render(issue(body=body), members=(IssueRef(REPO, 1), IssueRef(REPO, 2)))
-    once = dict.fromkeys(("duplicate_note", "email", "html_comment", "image", "issue_reference"), 1)
+    once = dict.fromkeys(
+        ("duplicate_note", "email", "html_comment", "image", "issue_reference"), 1
+    )
     assert rendered.removed == once | {"partner_reference": 2}
     assert rendered.text == "Crash on start\n\nWrite to [email].\ni"
 
@@ -240,7 +253,9 @@ def test_lines_of_templates_are_removed(line):
     is_removed = line in TEMPLATE
     body = "Crash {}.\n```\nfn main()\n```\n{}\nIt ends."
     bodies = [body.format(n, line if n % 20 == 0 else "") for n in range(1, 2_501)]
-    issues = [issue(n, body=text.replace("\n", "\r\n")) for n, text in enumerate(bodies)]
+    issues = [
+        issue(n, body=text.replace("\n", "\r\n")) for n, text in enumerate(bodies)
+    ]
     template = template_lines(issues)
     text = render(issues[19], template=template).text
     assert text == f"Crash on start\n\n{body.format(20, '' if is_removed else line)}"
@@ -250,13 +265,15 @@ def test_lines_of_templates_are_removed(line):
 
 def test_a_rare_line_and_a_small_repository_have_no_template():
     asking = [
-        issue(n, body="What did you expect?" if n % 10 == 0 else f"Crash {n}") for n in range(99)
+        issue(n, body="What did you expect?" if n % 10 == 0 else f"Crash {n}")
+        for n in range(99)
     ]
     assert template_lines(asking) == frozenset()
     assert template_lines([*asking, issue(pull=True)]) == frozenset()
     assert template_lines([*asking, issue()]) == {"What did you expect?"}
     assert (
-        template_lines([*asking, *(issue(n, body=f"Crash {n}") for n in range(200))]) == frozenset()
+        template_lines([*asking, *(issue(n, body=f"Crash {n}") for n in range(200))])
+        == frozenset()
     )
 
 
@@ -293,7 +310,16 @@ def test_hostile_bodies(before, unit):
 
 # Words that only introduce a removed reference are removed with it.
 PREPOSITIONS = ("about", "by", "in", "of", "since", "via", "with")
-CLAUSES = ("blocked", "follow-up", "it's", "might", "part", "probably", "these", "tracking")
+CLAUSES = (
+    "blocked",
+    "follow-up",
+    "it's",
+    "might",
+    "part",
+    "probably",
+    "these",
+    "tracking",
+)
 
 
 @parametrize(
@@ -332,8 +358,14 @@ CLAUSES = ("blocked", "follow-up", "it's", "might", "part", "probably", "these",
         What this is related to. | What this is related to.
         """),
         *((f"It crashes {word} #12.", "It crashes.") for word in PREPOSITIONS),
-        *((f"It crashes. {word} #12.", "It crashes.") for word in (*PREPOSITIONS, *CLAUSES)),
-        *((f"It crashes ({word}. #12).", "It crashes.") for word in ("cf", "ref", "refs", "re")),
+        *(
+            (f"It crashes. {word} #12.", "It crashes.")
+            for word in (*PREPOSITIONS, *CLAUSES)
+        ),
+        *(
+            (f"It crashes ({word}. #12).", "It crashes.")
+            for word in ("cf", "ref", "refs", "re")
+        ),
     ],
 )
 def test_introductions_of_references_are_removed(text, left):

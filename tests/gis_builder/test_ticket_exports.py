@@ -30,11 +30,28 @@ PAGES = {
 }
 OPTIONS = {
     "german.csv": {
-        "columns": {"title": "Betreff", "created_at": "Angelegt", "links": "Zugehörige Tickets"}
+        "columns": {
+            "title": "Betreff",
+            "created_at": "Angelegt",
+            "links": "Zugehörige Tickets",
+        }
     }
 }
-ONLY_COMMENTED = ("bitbucket.json", "freshdesk.json", "comments.json", "discussions.json")
-COMMENTED = ("search", "cloud", "bugs", "redmine.json", "mantis", "jira", *ONLY_COMMENTED)
+ONLY_COMMENTED = (
+    "bitbucket.json",
+    "freshdesk.json",
+    "comments.json",
+    "discussions.json",
+)
+COMMENTED = (
+    "search",
+    "cloud",
+    "bugs",
+    "redmine.json",
+    "mantis",
+    "jira",
+    *ONLY_COMMENTED,
+)
 
 
 def save(root, name, content):
@@ -57,13 +74,20 @@ def test_exports_are_read(tmp_path, capsys, name):
         pl.DataFrame(columns).with_columns(times).write_parquet(export)
     crawled = imported(export, work, progress=True, **options)
     repo = crawled.repositories[0].full_name
-    issues = stored(work, "SELECT created_at, body, state FROM issues ORDER BY created_at")
-    assert issues == [(DAYS[0], "Since Monday.", "open"), (DAYS[1], "Same slip.", "closed")]
+    issues = stored(
+        work, "SELECT created_at, body, state FROM issues ORDER BY created_at"
+    )
+    assert issues == [
+        (DAYS[0], "Since Monday.", "open"),
+        (DAYS[1], "Same slip.", "closed"),
+    ]
     rendered = gis_builder.render(work, tmp_path / "issues.parquet").out
     first, second = pl.read_parquet(rendered).sort("created_at").rows(named=True)
     if name in PAGES:
         assert (repo, second["url"]) == PAGES[name]
-    seen = set(stored(work, f"SELECT body FROM comments WHERE number = {second['number']}"))
+    seen = set(
+        stored(work, f"SELECT body FROM comments WHERE number = {second['number']}")
+    )
     assert seen <= {"Seen.", "Duplicate of #1"}
     assert bool(seen) is name.startswith(COMMENTED)
     outcome, targets, reason = verdicts(work)[second["id"]]
@@ -74,10 +98,18 @@ def test_exports_are_read(tmp_path, capsys, name):
     # These duplicates have no link, but a comment.
     expected = "closer_duplicate" if name in ONLY_COMMENTED else "duplicate_of"
     assert (outcome, targets, reason) == ("duplicate", [first["id"]], expected)
-    assert bool(roles & {"links", "duplicate_of", "duplicated_by"}) is (expected == "duplicate_of")
-    skipped = [line for line in capsys.readouterr().err.splitlines() if line.endswith("; skipped")]
+    assert bool(roles & {"links", "duplicate_of", "duplicated_by"}) is (
+        expected == "duplicate_of"
+    )
+    skipped = [
+        line
+        for line in capsys.readouterr().err.splitlines()
+        if line.endswith("; skipped")
+    ]
     assert len(skipped) == (name == "gitlab")
-    assert all("milestones.ndjson: no issues, comments or events" in line for line in skipped)
+    assert all(
+        "milestones.ndjson: no issues, comments or events" in line for line in skipped
+    )
 
 
 @parametrize(
@@ -141,12 +173,23 @@ def test_links_and_columns_that_are_not_used(tmp_path):
     """GitLab's id in its database is reported; remarks with semicolons are not Jira's comments."""
     folder, work = tmp_path / "saved", tmp_path / "work"
     save(
-        folder, "a.jsonl", {"iid": 1, "title": "a", "created_at": DAYS[0], "duplicated_to_id": 501}
+        folder,
+        "a.jsonl",
+        {"iid": 1, "title": "a", "created_at": DAYS[0], "duplicated_to_id": 501},
     )
-    save(folder, "b.csv", "id,title,created,comment\n7,b,2024-01-01,called; no answer; again\n")
+    save(
+        folder,
+        "b.csv",
+        "id,title,created,comment\n7,b,2024-01-01,called; no answer; again\n",
+    )
     warnings = " ".join(words for _, words in imported(folder, work).status.warnings)
-    assert "1 to a ticket outside the import; first 1 to duplicated_to_id=501" in warnings
-    assert "b.csv: no column for body, so texts are only titles; if there is one, give" in warnings
+    assert (
+        "1 to a ticket outside the import; first 1 to duplicated_to_id=501" in warnings
+    )
+    assert (
+        "b.csv: no column for body, so texts are only titles; if there is one, give"
+        in warnings
+    )
     assert stored(work, "SELECT * FROM comments") == []
 
 
@@ -159,14 +202,25 @@ def test_the_archive_of_an_ietf_group(tmp_path, work):
         "author": "ana",
         "labels": [],
     }
-    comment = {"author": "bo", "authorAssociation": "MEMBER", "body": "Seen.", "createdAt": DAYS[1]}
-    pull = issue | {"number": 2, "state": "MERGED", "url": "https://github.com/wg/draft/pull/2"}
+    comment = {
+        "author": "bo",
+        "authorAssociation": "MEMBER",
+        "body": "Seen.",
+        "createdAt": DAYS[1],
+    }
+    pull = issue | {
+        "number": 2,
+        "state": "MERGED",
+        "url": "https://github.com/wg/draft/pull/2",
+    }
     archive = {
         "repo": "wg/draft",
         "issues": [issue | {"body": "b", "comments": [comment]}],
         "pulls": [pull],
     }
     imported(save(tmp_path, "archive.json", archive), work)
-    assert stored(work, "SELECT repo, author FROM issues WHERE number = 1") == [("wg/draft", "ana")]
+    assert stored(work, "SELECT repo, author FROM issues WHERE number = 1") == [
+        ("wg/draft", "ana")
+    ]
     assert stored(work, "SELECT is_pull FROM issues WHERE number = 2") == [1]
     assert stored(work, "SELECT body FROM comments") == ["Seen."]

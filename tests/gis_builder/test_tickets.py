@@ -76,7 +76,9 @@ def test_links_in_any_spelling(root, work, first, second, link):
     rows = "\n".join(map(",".join, zip(lines, cells, strict=True)))
     imported(written(root / "t.csv", rows), work)
     (targets,) = (
-        targets for outcome, targets, _ in verdicts(work).values() if outcome == "duplicate"
+        targets
+        for outcome, targets, _ in verdicts(work).values()
+        if outcome == "duplicate"
     )
     assert len(targets) == (2 if link in ("1, 3", "1、3") else 1)
 
@@ -162,8 +164,13 @@ def test_the_words_beside_ids_decide_which_links_are_duplicates(root, work, colu
     marks = {}
     for repo, number, target in stored(work, sql):
         marks[repo] = f"{marks.get(repo, '')} {number}{target}".strip()
-    found = {cell: marks.get(f"o/r{number}", "") for number, (cell, *_) in enumerate(LINK_CELLS)}
-    assert found == {cell: by_column[column == "Links"] for cell, *by_column in LINK_CELLS}
+    found = {
+        cell: marks.get(f"o/r{number}", "")
+        for number, (cell, *_) in enumerate(LINK_CELLS)
+    }
+    assert found == {
+        cell: by_column[column == "Links"] for cell, *by_column in LINK_CELLS
+    }
 
 
 def test_a_denied_link_is_kept_and_counted(root, work):
@@ -171,14 +178,19 @@ def test_a_denied_link_is_kept_and_counted(root, work):
     header = ["id", "title", "created", "closed", "resolution", "links"]
     cells = ("", "not a duplicate of X-1", "")
     rows = [
-        [f"X-{n}", "Slow", OPENED, CLOSED, "Duplicate", cell] for n, cell in enumerate(cells, 1)
+        [f"X-{n}", "Slow", OPENED, CLOSED, "Duplicate", cell]
+        for n, cell in enumerate(cells, 1)
     ]
     links = table(
-        root / "links.csv", ["id", "duplicate_of", "relation"], [["X-3", "X-1", "blocks"]]
+        root / "links.csv",
+        ["id", "duplicate_of", "relation"],
+        [["X-3", "X-1", "blocks"]],
     )
     source = table(root / "t.csv", header, rows)
     imported(source, work, links=links)
-    assert stored(work, "SELECT number FROM events WHERE kind = 'unmarked_as_duplicate'") == [2]
+    assert stored(
+        work, "SELECT number FROM events WHERE kind = 'unmarked_as_duplicate'"
+    ) == [2]
     assert {outcome for outcome, *_ in verdicts(work).values()} == {"uncertain"}
     assert pl.read_csv(work / "skipped_links.csv")["reason"].to_list() == [
         "not a duplicate",
@@ -202,13 +214,28 @@ def test_a_denied_link_is_kept_and_counted(root, work):
     https://desk.example.com/other/issues/1 | to a ticket outside the import
 """)
 def test_skipped_links_are_listed_by_reason(root, work, cell, reason):
-    ids, page = ["AB-1", "AB-2", "AB-3", "AB-03"], "https://desk.example.com/acme/issues/"
+    ids, page = (
+        ["AB-1", "AB-2", "AB-3", "AB-03"],
+        "https://desk.example.com/acme/issues/",
+    )
     rows = [
-        [key, "Title", "2024-01-01", cell if key == "AB-2" else "", f"{page}{key}", "a/b"]
+        [
+            key,
+            "Title",
+            "2024-01-01",
+            cell if key == "AB-2" else "",
+            f"{page}{key}",
+            "a/b",
+        ]
         for key in ids
     ]
     imported(
-        table(root / "t.csv", ["id", "title", "created", "duplicate of", "url", "repo"], rows), work
+        table(
+            root / "t.csv",
+            ["id", "title", "created", "duplicate of", "url", "repo"],
+            rows,
+        ),
+        work,
     )
     skipped = work / "skipped_links.csv"
     rest = pl.read_csv(skipped)["reason"].to_list() if skipped.exists() else []
@@ -257,7 +284,9 @@ def test_a_later_export_keeps_the_numbers(root, work):
     """Even if the export has older tickets, or tickets whose ids have numbers that are in use."""
     imported(written(root / "t.csv", tickets("b", "a", "7")), work)
     older = "0,Older,It is older than all.,2020-01-01,,open\n"
-    imported(written(root / "t.csv", tickets("b", "a", "7", older + "8" + older[1:])), work)
+    imported(
+        written(root / "t.csv", tickets("b", "a", "7", older + "8" + older[1:])), work
+    )
     rendered = pl.read_parquet(gis_builder.render(work, root / "t.parquet").out)
     numbers = dict(rendered.select("number", "key").iter_rows())
     assert numbers == {7: "7", 8: "b", 9: "a", 10: "0", 11: "8"}
@@ -275,7 +304,10 @@ def test_ids_in_texts_become_references(root, work):
     "text, expected",
     [
         ('{"type": ["doc"], "content": [{"type": {}, "text": "Seen."}]}', "Seen."),
-        ('{"content": [{"text": {"text": "x"}, "attrs": {"url": "https://a.b"}}]}', "https://a.b"),
+        (
+            '{"content": [{"text": {"text": "x"}, "attrs": {"url": "https://a.b"}}]}',
+            "https://a.b",
+        ),
         ('{"text": ' * 700 + "0" + "}" * 700, ""),
     ],
     ids=["types", "an address", "deep"],
@@ -306,10 +338,14 @@ def test_damaged_rows_and_files_are_skipped_and_counted(root, work, capsys):
     crawled = imported(root, work, skip_broken=True, progress=True)
     messages = capsys.readouterr().err.splitlines()
     assert crawled.repositories[0].issue_count == 4
-    skipped = [line.partition(":")[0] for line in messages if line.endswith("; skipped")]
+    skipped = [
+        line.partition(":")[0] for line in messages if line.endswith("; skipped")
+    ]
     assert skipped == [f"{root}/people.csv, {root}/labels.json", f"{root}/bugs.xml"]
     (links,) = (line for line in messages if "links skipped" in line)
-    assert links.startswith("1 links skipped: 1 to a ticket outside the import; first 1 to 77; ")
+    assert links.startswith(
+        "1 links skipped: 1 to a ticket outside the import; first 1 to 77; "
+    )
     listed = Path(links.rpartition("list: ")[2]).read_text()
     assert listed == "id,duplicate_of,reason\n1,77,to a ticket outside the import\n"
     (words,) = (line for line in messages if "damaged rows" in line)
@@ -328,11 +364,15 @@ def test_damaged_files_of_github_are_skipped(tmp_path, work):
         imported(folder, work)
     crawled = imported(folder, work, skip_broken=True)
     assert crawled.repositories[0].issue_count == 1
-    assert [words for _, words in crawled.status.warnings if words.startswith("2 damaged")]
+    assert [
+        words for _, words in crawled.status.warnings if words.startswith("2 damaged")
+    ]
 
 
 def test_objects_without_urls_need_a_repository(root, work):
-    bare = [{k: v for k, v in issue("o/r", n).items() if "url" not in k} for n in (1, 2)]
+    bare = [
+        {k: v for k, v in issue("o/r", n).items() if "url" not in k} for n in (1, 2)
+    ]
     (root / "a.json").write_text(json.dumps(bare))
     write_tracker(root / "lines", "o/r", issues=bare)
     for place in (root / "a.json", root / "lines"):
@@ -348,7 +388,11 @@ def test_objects_without_urls_need_a_repository(root, work):
 def test_wrong_options_are_refused(root, tmp_path, work):
     path = written(root / "t.csv", tickets("1", "2", "3"))
     wrong = [
-        ({"columns": {"name": "title"}}, ConfigError, "'name': expected one of id, title"),
+        (
+            {"columns": {"name": "title"}},
+            ConfigError,
+            "'name': expected one of id, title",
+        ),
         (
             {"columns": {"title": "Titel"}},
             DataError,
@@ -356,7 +400,11 @@ def test_wrong_options_are_refused(root, tmp_path, work):
         ),
         ({"repo": "desk"}, ConfigError, "expected owner/name"),
         ({"links": path}, DataError, "t.csv: no column for duplicate_of"),
-        ({"links": path, "folder": tmp_path / "absent.csv"}, DataError, "absent.csv: no such file"),
+        (
+            {"links": path, "folder": tmp_path / "absent.csv"},
+            DataError,
+            "absent.csv: no such file",
+        ),
     ]
     for options, error, message in wrong:
         with raises(error, match=message):
@@ -386,7 +434,12 @@ A-3,x,1/1/2025,see 9,
         ("A-01", "2024-12-31", ""), ("A-02", "2025-02-01", "A-01"), ("A-3", "2025-01-01", ""),
     ]  # fmt: skip
     assert seen.links == (
-        {"words": "see …", "links": "2", "column": "duplicate_of", "read as": "duplicate"},
+        {
+            "words": "see …",
+            "links": "2",
+            "column": "duplicate_of",
+            "read as": "duplicate",
+        },
     )
     assert seen.lines()[:2] == ["tickets/t: 3 issues", "1 duplicate links"]
     assert "1 to a ticket outside the import; first A-3 to see 9" in seen.lines()[2]
@@ -405,7 +458,9 @@ def test_a_preview_of_many_files_has_a_line_for_each_column_of_a_kind(root, work
         )
         (root / f"labels{number}.ndjson").write_text('{"name": "bug"}')
     for number in (1, 2):
-        written(root / f"t{number}.csv", f"id,title,created\nT-{number},Slow,2024-01-01\n")
+        written(
+            root / f"t{number}.csv", f"id,title,created\nT-{number},Slow,2024-01-01\n"
+        )
     seen = gis_builder.preview_import(root, work)
     assert [tuple(column.values())[:3] for column in seen.columns] == text_table("""
         t1.csv and 1 more | id | id
@@ -430,7 +485,9 @@ def test_a_preview_is_bounded(root, work):
     """Columns that are not used leave room for others."""
     unused = [f"cost {n}" for n in range(120)]
     times = ("created", "opened", "time", "timestamp")
-    for number, (key, time) in enumerate(product(("id", "key", "iid", "number", "nr", "#"), times)):
+    for number, (key, time) in enumerate(
+        product(("id", "key", "iid", "number", "nr", "#"), times)
+    ):
         header, row = (
             [key, "title", time, *unused, "priority"],
             ["1", "Slow", "2024-01-01", *unused, "high"],
@@ -445,9 +502,12 @@ def test_a_preview_is_bounded(root, work):
 
 def test_keys_states_and_priorities_stay(root, tmp_path, work):
     rows = "".join(
-        f'SUP-007,Slow search,2024-01-01,solved,High,"a, b",{repo}\n' for repo in ("前端", "后端")
+        f'SUP-007,Slow search,2024-01-01,solved,High,"a, b",{repo}\n'
+        for repo in ("前端", "后端")
     )
-    path = written(root / "t.csv", f"id,title,created,state,priority,labels,repo\n{rows}")
+    path = written(
+        root / "t.csv", f"id,title,created,state,priority,labels,repo\n{rows}"
+    )
     crawled = imported(path, work)
     assert crawled.notes() == []
     assert "points" not in repr(crawled.status)
@@ -477,7 +537,10 @@ def test_states_and_resolutions(root, work):
         closed | Abgewiesen, Shipped, 5, | | 2024-02-02
     """)
     rows = [
-        (expected, ["Suche", "<p> is bad", "2024-01-01", state.strip(), resolution, closed])
+        (
+            expected,
+            ["Suche", "<p> is bad", "2024-01-01", state.strip(), resolution, closed],
+        )
         for expected, states, resolution, closed in wrong
         for state in states.split(",")
     ]

@@ -45,17 +45,27 @@ def judged_anew(work, **settings):
 
 
 def test_duplicates_below_the_minimum_confidence_are_uncertain(work):
-    sure = {issue for issue, (outcome, *_) in verdicts(work).items() if outcome == "duplicate"}
+    sure = {
+        issue
+        for issue, (outcome, *_) in verdicts(work).items()
+        if outcome == "duplicate"
+    }
     strict = verdicts(work, min_confidence=0.97)
     still = {issue for issue, (outcome, *_) in strict.items() if outcome == "duplicate"}
-    lowered = {issue for issue, (*_, reason) in strict.items() if reason == "below_min_confidence"}
+    lowered = {
+        issue
+        for issue, (*_, reason) in strict.items()
+        if reason == "below_min_confidence"
+    }
     assert still | lowered == sure
     assert lowered
     assert still
 
 
 def test_only_changed_threads_are_judged_again(saved, work):
-    (threads,) = stored(work, "SELECT count(*) FROM issues WHERE depth = 2 AND NOT is_pull")
+    (threads,) = stored(
+        work, "SELECT count(*) FROM issues WHERE depth = 2 AND NOT is_pull"
+    )
     assert judged_anew(work) == threads
     first = (work / "verdicts.parquet").read_bytes()
     assert judged_anew(work) == 0
@@ -69,7 +79,8 @@ def test_only_changed_threads_are_judged_again(saved, work):
     assert judged_anew(work) == 1
     assert judged_anew(work, allow_cross_repository=True) == threads
     kept = work / "kept.parquet"
-    pl.read_parquet(kept).drop("dependencies").write_parquet(kept)  # as by another version
+    # As by another version.
+    pl.read_parquet(kept).drop("dependencies").write_parquet(kept)
     assert judged_anew(work) == threads
 
 

@@ -21,7 +21,9 @@ def imported(source, work, **options):
 
 def stored(work, sql):
     """The rows that a query finds in the store, or their values if they have only one column."""
-    with closing(sqlite3.connect(f"file:{work / 'store.sqlite'}?mode=ro", uri=True)) as connection:
+    with closing(
+        sqlite3.connect(f"file:{work / 'store.sqlite'}?mode=ro", uri=True)
+    ) as connection:
         rows = connection.execute(sql).fetchall()
     return [row[0] if len(row) == 1 else row for row in rows]
 
@@ -38,7 +40,10 @@ def verdicts(work, **settings):
     return {
         f"{row['repo']}#{row['number']}": (
             row["verdict"],
-            [*(f"{row['repo']}#{number}" for number in row["targets"]), *row["targets_elsewhere"]],
+            [
+                *(f"{row['repo']}#{number}" for number in row["targets"]),
+                *row["targets_elsewhere"],
+            ],
             row["reason"],
         )
         for row in rows

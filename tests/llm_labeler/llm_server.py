@@ -51,7 +51,9 @@ def as_anthropic(base_url, monkeypatch):
 
 def address_and_key(kind, **fields):
     """The address of an LLM, and the key that is sent to it."""
-    asked = ServerProvider("mine", LlmSettings(kind=kind, model="m", **fields), environ=ENVIRON)
+    asked = ServerProvider(
+        "mine", LlmSettings(kind=kind, model="m", **fields), environ=ENVIRON
+    )
     return asked.address.url, asked.channel.key and asked.channel.key.secret
 
 

@@ -40,7 +40,10 @@ def answer_at_once(ask, attempt):
 
 def answers_in(store):
     """All stored answers but those of judges."""
-    texts = [text_id for (text_id,) in store._connection.execute("SELECT text_id FROM answers")]
+    texts = [
+        text_id
+        for (text_id,) in store._connection.execute("SELECT text_id FROM answers")
+    ]
     return [*store.answers(POLARITIES, texts)]
 
 
@@ -49,7 +52,9 @@ Script = Callable[[Ask, int], LlmReply | BaseException]
 
 def fails(error, when=lambda ask, attempt: True):
     """A script that fails if `when` is true, and answers otherwise."""
-    return lambda ask, attempt: error if when(ask, attempt) else answer_at_once(ask, attempt)
+    return lambda ask, attempt: (
+        error if when(ask, attempt) else answer_at_once(ask, attempt)
+    )
 
 
 @dataclass
@@ -138,7 +143,9 @@ async def ask_in(
     def asks(llm):
         return (an_ask(number, llm) for number in range(count))
 
-    streams = {provider.name: (questions or asks)(provider.name) for provider in providers}
+    streams = {
+        provider.name: (questions or asks)(provider.name) for provider in providers
+    }
     return await ask_all(
         streams,
         {provider.name: provider for provider in providers},

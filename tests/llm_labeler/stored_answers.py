@@ -18,7 +18,9 @@ def text_of(prompt):
 
 def raw_answers(work):
     """The raw answers by text and task, of a run with one LLM."""
-    texts = dict(pl.read_parquet(work / "texts.parquet").select("text_id", "text").iter_rows())
+    texts = dict(
+        pl.read_parquet(work / "texts.parquet").select("text_id", "text").iter_rows()
+    )
     with closing(sqlite3.connect(work / "answers.sqlite")) as store:
         rows = store.execute("SELECT text_id, task, raw FROM answers").fetchall()
     return {(texts[text_id], task): raw.decode() for text_id, task, raw in rows}
@@ -28,9 +30,20 @@ def add_pending_batch(work, llm):
     """Record that an answered question of an LLM is also in a pending batch."""
     with closing(sqlite3.connect(work / "answers.sqlite")) as store, store:
         key = store.execute(
-            "SELECT text_id, task, llm, prompt_hash, parameters FROM answers WHERE llm = ?", (llm,)
+            "SELECT text_id, task, llm, prompt_hash, parameters FROM answers WHERE llm = ?",
+            (llm,),
         ).fetchone()
-        row = ("batch_1", llm, "in_progress", "{}", json.dumps({"a": key}), 1, 10, 10, None)
+        row = (
+            "batch_1",
+            llm,
+            "in_progress",
+            "{}",
+            json.dumps({"a": key}),
+            1,
+            10,
+            10,
+            None,
+        )
         store.execute("INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
 
 

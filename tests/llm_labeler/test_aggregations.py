@@ -80,11 +80,15 @@ def aggregate(work, tmp_path):
         given = {"aggregation": aggregation, "settings": settings, "fresh": True}
         result = llm_labeler.parse(work, out=tmp_path / "out", **given)
         found = result.pairs.rows
-        assert found["label"].dtype == (pl.Float32 if aggregation == "weighted" else pl.Int64)
+        assert found["label"].dtype == (
+            pl.Float32 if aggregation == "weighted" else pl.Int64
+        )
         pairs = found.select("text1", "polarity", "label").rows()
         kept = {text: (polarity, label) for text, polarity, label in pairs}
         reasons = dict(
-            pl.read_parquet(work / "candidates.parquet").select("text", "reason").iter_rows()
+            pl.read_parquet(work / "candidates.parquet")
+            .select("text", "reason")
+            .iter_rows()
         )
         return {
             (polarity, letters): kept.get(text) or reasons[text]
@@ -100,7 +104,9 @@ def as_proposed(polarity):
 
 
 def test_union_keeps_all_and_vote_the_confirmed_ones(aggregate):
-    assert aggregate("union") == {(p, letters): as_proposed(p) for p, letters, _ in VOTED}
+    assert aggregate("union") == {
+        (p, letters): as_proposed(p) for p, letters, _ in VOTED
+    }
     assert aggregate("vote") == {
         (p, letters): reason or as_proposed(p) for p, letters, reason in VOTED
     }
@@ -108,7 +114,12 @@ def test_union_keeps_all_and_vote_the_confirmed_ones(aggregate):
 
 def test_unrelated_does_not_confirm_a_negative_if_disabled(aggregate):
     result = aggregate("vote", unrelated_is_negative=False)
-    changed = {"u": "outvoted", "ou": "undecided", "oouss": "undecided", "ouss": "outvoted"}
+    changed = {
+        "u": "outvoted",
+        "ou": "undecided",
+        "oouss": "undecided",
+        "ouss": "outvoted",
+    }
     assert {letters: result["negative", letters] for letters in changed} == changed
     assert result["negative", "oou"] == ("negative", 0.0)
 
@@ -124,7 +135,10 @@ def test_weighted_falls_back_to_shares_of_few_votes(aggregate):
     result = aggregate("weighted", min_confidence=0.6)
     assert result["positive", "sso"] == ("positive", approx(2 / 3))
     assert result["negative", "oouss"] == ("negative", approx(2 / 5))
-    assert (result["positive", "so"], result["positive", "??"]) == ("unsure", "undecided")
+    assert (result["positive", "so"], result["positive", "??"]) == (
+        "unsure",
+        "undecided",
+    )
     assert aggregate("weighted", min_confidence=0.5)["positive", "so"] == "undecided"
     assert aggregate("weighted", min_confidence=0.61)["negative", "oouss"] == "unsure"
     swapped = aggregate("weighted", reversed_pairs="swap")

@@ -13,7 +13,11 @@ from pairkit import Progress
 from tests.contract.label_command import tree
 from tests.support.shorthand import approx, config_error, parametrize, raises
 
-TEXTS = ["The nurse takes a pill.", "A doctor drinks cold water.", "My aunt walks slowly at night."]
+TEXTS = [
+    "The nurse takes a pill.",
+    "A doctor drinks cold water.",
+    "My aunt walks slowly at night.",
+]
 
 
 def counting(asked):
@@ -42,7 +46,9 @@ def test_generate_works_in_a_running_event_loop(out):
 
     result = asyncio.run(cell())
     assert result.positives == 6
-    assert result.pairs.splits["train"]["llms"].explode().unique().to_list() == ["later"]
+    assert result.pairs.splits["train"]["llms"].explode().unique().to_list() == [
+        "later"
+    ]
 
 
 def test_results_and_reports(tmp_path, out, caplog):
@@ -71,7 +77,9 @@ def test_results_and_reports(tmp_path, out, caplog):
     words = gold.select(
         first="text1",
         second="text2",
-        says=pl.when(pl.col("label") == 1).then(pl.lit("same")).otherwise(pl.lit("not")),
+        says=pl.when(pl.col("label") == 1)
+        .then(pl.lit("same"))
+        .otherwise(pl.lit("not")),
     )
     unsure = pl.DataFrame({"first": ["a"], "second": ["b"], "says": ["unsure"]})
     again = llm_labeler.evaluate(
@@ -82,8 +90,13 @@ def test_results_and_reports(tmp_path, out, caplog):
     )
     assert again.rows == score.rows
     assert "rows left out: 1 unsure" in repr(again)
-    unread = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [None]}, schema=gold.schema)
-    assert llm_labeler.evaluate(pl.concat([gold, unread]), work=result.work).rows == score.rows
+    unread = pl.DataFrame(
+        {"text1": ["a"], "text2": ["b"], "label": [None]}, schema=gold.schema
+    )
+    assert (
+        llm_labeler.evaluate(pl.concat([gold, unread]), work=result.work).rows
+        == score.rows
+    )
     assert "rows left out: empty label in 1" in caplog.messages[-1]
     percent = gold.with_columns(label=pl.col("label") * 60 + 20)
     found = llm_labeler.evaluate(percent, work=result.work, label_range=(0, 100))
@@ -97,7 +110,9 @@ def test_the_report_says_what_a_drop_reason_means(tmp_path):
     )
     how = {"llm": {"me": lambda _: reply}, "polarity": "positive"}
     result = llm_labeler.generate([text], out=tmp_path / "o", **how)
-    assert re.search(r"echo +1 +a repetition of the prompt", repr(llm_labeler.report(result.work)))
+    assert re.search(
+        r"echo +1 +a repetition of the prompt", repr(llm_labeler.report(result.work))
+    )
 
 
 def test_run_json_has_the_qualified_name_of_a_function(tmp_path, out):
@@ -129,7 +144,8 @@ def test_the_error_on_unknown_prices_has_a_working_remedy(out):
     assert len(entries) == 2
     assert 0 < (generate(TEXTS, out, max_cost=5, settings=entries).cost or 0) < 5
     assert re.search(
-        r"0 tokens, cost \$0 \(\$0\.\d+ in all", repr(generate(TEXTS, out, settings=entries))
+        r"0 tokens, cost \$0 \(\$0\.\d+ in all",
+        repr(generate(TEXTS, out, settings=entries)),
     )
 
 
@@ -182,7 +198,10 @@ def test_plain_functions_are_called_one_after_another_unless_configured(tmp_path
 
     assert generate(TEXTS, tmp_path / "one", llm=alone).positives == 6
     three = generate(
-        TEXTS, tmp_path / "three", llm=in_threes, settings=["llm.in_threes.concurrency=3"]
+        TEXTS,
+        tmp_path / "three",
+        llm=in_threes,
+        settings=["llm.in_threes.concurrency=3"],
     )
     assert three.positives == 6
 

@@ -67,12 +67,17 @@ def test_part_of_the_budget_is_kept_for_judges(tmp_path, out):
     assert result.asked.stopped == "max_requests"
     assert result.asked.spent.requests >= 36
     assert 36 <= result.positives <= 40  # 4 per text, for 2 questions and 2 to judges
-    parameters = f"work='{result.work}', out='{result.out}-unjudged', aggregation='union'"
+    parameters = (
+        f"work='{result.work}', out='{result.out}-unjudged', aggregation='union'"
+    )
     command = f"`llm_labeler.parse({parameters})` makes"
     assert any(command in line for line in result.messages)
     rest = generate(out, texts=texts)
     assert (rest.positives, rest.asked.stopped) == (80, None)
-    assert generate(tmp_path / "enough", texts=texts, max_requests=80).asked.stopped is None
+    assert (
+        generate(tmp_path / "enough", texts=texts, max_requests=80).asked.stopped
+        is None
+    )
     with data_error(r"no pair is left .*`llm_labeler.parse.*union"):
         generate(tmp_path / "few", texts=texts, max_requests=2, polarity="negative")
 
@@ -85,15 +90,17 @@ def test_llms_that_write_the_same_sentence_confirm_it(out, aggregation):
     assert (result.positives, dict(result.dropped)) == (4, {})
     assert result.statistics["judges"]["by_name"] == {}  # no one judged
     rows = result.pairs.rows
-    assert rows.select(pl.col("llms").list.len(), pl.col("votes").list.len()).unique().rows() == [
-        (2, 0)
-    ]
+    assert rows.select(
+        pl.col("llms").list.len(), pl.col("votes").list.len()
+    ).unique().rows() == [(2, 0)]
 
 
 def test_the_accuracy_of_uncompared_judges_is_not_estimated(out):
     result = generate(out)  # each judges the other's sentences
     judges = result.statistics["judges"]["by_name"]
-    assert judges == {name: {"judged": 4, "unsure": 0, "accuracy": None} for name in ("ann", "bob")}
+    assert judges == {
+        name: {"judged": 4, "unsure": 0, "accuracy": None} for name in ("ann", "bob")
+    }
     assert "0.50" not in str(result.tables()[0])
 
 
@@ -108,8 +115,13 @@ def test_questions_in_a_pending_batch_are_not_asked(out):
 
 
 def of_ensemble(out, *members, **more):
-    settings = {"ensemble.members": [*members], "llm.llama.base_url": "http://127.0.0.1:9/v1"}
-    return llm_labeler.generate(TEXTS, llm="ensemble", out=out, settings=settings, **more)
+    settings = {
+        "ensemble.members": [*members],
+        "llm.llama.base_url": "http://127.0.0.1:9/v1",
+    }
+    return llm_labeler.generate(
+        TEXTS, llm="ensemble", out=out, settings=settings, **more
+    )
 
 
 def test_the_ensemble_leaves_out_unavailable_members(out, monkeypatch):
@@ -130,7 +142,11 @@ def test_only_private_servers_are_advised_to_be_started(out, monkeypatch):
         raise socket.gaierror("no such host")
 
     monkeypatch.setattr(socket, "getaddrinfo", unknown)
-    far = {"kind": "openai_compatible", "model": "m", "base_url": "https://llm.example/v1"}
+    far = {
+        "kind": "openai_compatible",
+        "model": "m",
+        "base_url": "https://llm.example/v1",
+    }
     with remote_error("check the network, or set base_url"):
         llm_labeler.generate(TEXTS, llm={"far": far}, out=out)
 
@@ -140,9 +156,17 @@ def test_an_ensemble_without_enough_members_is_refused(tmp_path, monkeypatch):
     with config_error(r"2 LLMs can't be asked: .*OPENAI_API_KEY.*; llm llama"):
         of_ensemble(tmp_path / "none", "chatgpt", "llama")
     with config_error("wordnet is the only one, so no pair could result"):
-        of_ensemble(tmp_path / "vote", "chatgpt", "llama", "wordnet", aggregation="vote")
+        of_ensemble(
+            tmp_path / "vote", "chatgpt", "llama", "wordnet", aggregation="vote"
+        )
     with config_error("OPENAI_API_KEY"):
-        of_ensemble(tmp_path / "named", "wordnet", "chatgpt", judges="chatgpt", aggregation="vote")
+        of_ensemble(
+            tmp_path / "named",
+            "wordnet",
+            "chatgpt",
+            judges="chatgpt",
+            aggregation="vote",
+        )
 
 
 def test_an_error_of_one_llm_is_reported_after_the_others_ended(out):
@@ -175,8 +199,12 @@ def planned(tmp_path):
 
     def plan(*llms, entry=SERVER, **options):
         given = {"prompt": str(prompt), "size": 2, "out": tmp_path / "out", **options}
-        fields = {f"llm.{name}.{key}": value for name in "abc" for key, value in entry.items()}
-        return llm_labeler.plan([TEXT], llm=",".join(llms or ("a",)), settings=fields, **given)
+        fields = {
+            f"llm.{name}.{key}": value for name in "abc" for key, value in entry.items()
+        }
+        return llm_labeler.plan(
+            [TEXT], llm=",".join(llms or ("a",)), settings=fields, **given
+        )
 
     return plan
 
@@ -199,7 +227,8 @@ def test_an_unknown_price_is_not_zero_and_judging_is_estimated(planned):
     assert plan.to_dict()["llms"]["a"]["cost"] is None
     plain, judged = planned(*"abc"), planned(*"abc", aggregation="vote")
     assert all(
-        m.tokens > few.tokens for m, few in zip(judged.estimates, plain.estimates, strict=True)
+        m.tokens > few.tokens
+        for m, few in zip(judged.estimates, plain.estimates, strict=True)
     )
     only_judge = planned("a", judges="b", aggregation="vote").estimates[1]
     assert (only_judge.questions, only_judge.missing) == (0, 0)
@@ -230,7 +259,9 @@ def test_a_limit_that_is_too_low_for_the_run_is_reported(budget, short, planned)
     ab | {'aggregation': 'weighted'} | False
     a | {} | False
 """)
-def test_an_aggregation_that_can_give_no_pair_is_refused(llms, options, refused, planned):
+def test_an_aggregation_that_can_give_no_pair_is_refused(
+    llms, options, refused, planned
+):
     if not refused:
         planned(*llms, **options)
         return

@@ -16,7 +16,14 @@ from pairkit.base.openai_api.refusals import NoAnswer, Refusal, RefusedCall
 from tests.llm_labeler.llm_server import an_ask, provider, run
 from tests.llm_labeler.scripted_provider import answers_in
 from tests.support.llm import Options, serve
-from tests.support.shorthand import approx, config_error, parametrize, raises, remote_error, table
+from tests.support.shorthand import (
+    approx,
+    config_error,
+    parametrize,
+    raises,
+    remote_error,
+    table,
+)
 
 PRICES = {"price_in": 1.0, "price_out": 2.0}
 
@@ -27,7 +34,9 @@ def half_price(monkeypatch):
     monkeypatch.setattr(OpenAiBatches, "maker", "127.0.0.1")
 
 
-def batch(base_url, store, asks=20, *, budget=None, progress=lambda progress: None, **fields):
+def batch(
+    base_url, store, asks=20, *, budget=None, progress=lambda progress: None, **fields
+):
     """Run a batch as one process."""
     asked = provider(base_url, **({"kind": "openai"} | PRICES | fields))
     questions = map(an_ask, range(asks)) if isinstance(asks, int) else asks
@@ -61,8 +70,15 @@ def test_answers_match_their_questions_at_half_the_price(store):
         assert server.stats.batches == 1
         again = batch(server.base_url, store, 25)
         assert (again.done, again.cached, server.stats.asked_again) == (5, 20, 0)
-    assert (outcome.done, outcome.failed, outcome.cached, outcome.stopped_by) == (20, 0, 0, None)
-    by_text = {an_ask(number).key.text_id: f"Patient {number} is fine" for number in range(20)}
+    assert (outcome.done, outcome.failed, outcome.cached, outcome.stopped_by) == (
+        20,
+        0,
+        0,
+        None,
+    )
+    by_text = {
+        an_ask(number).key.text_id: f"Patient {number} is fine" for number in range(20)
+    }
     direct = 0
     for answer in store.answers(("positive",), by_text):
         assert by_text[answer.key.text_id].split()[1] in answer.reply.raw.split()
@@ -117,7 +133,9 @@ def killed_at(point, base_url, store):
 def test_a_killed_run_continues_without_a_second_batch(point, store):
     with serve(Options(batch_s=0.05)) as server:
         killed_at(point, server.base_url, store)
-        assert server.stats.batches == (0 if point in ("written down", "uploaded") else 1)
+        assert server.stats.batches == (
+            0 if point in ("written down", "uploaded") else 1
+        )
         before = store.spent()
         outcome = batch(server.base_url, store)
         assert server.stats.batches == 1
@@ -136,10 +154,16 @@ def test_a_batch_is_found_on_a_later_page(store, monkeypatch):
 
     with serve() as server:
         killed_at("started", server.base_url, store)
-        with AnswerStore.open(store.path.with_name("other.sqlite"), create=True) as other:
+        with AnswerStore.open(
+            store.path.with_name("other.sqlite"), create=True
+        ) as other:
             for number in range(5):  # each run starts a batch
                 asks = map(
-                    an_ask, range(100 + number * 20, 100 + number * 20 + (20 if number == 3 else 2))
+                    an_ask,
+                    range(
+                        100 + number * 20,
+                        100 + number * 20 + (20 if number == 3 else 2),
+                    ),
                 )
                 batch(server.base_url, other, asks)  # one has the size of ours
         assert batch(server.base_url, store).failed == 0
@@ -162,12 +186,16 @@ def test_the_budget_limits_batches(store):
     asks = [an_ask(number) for number in range(11, 31)]
     with serve() as server:
         # the bound of one question at full price: what it didn't use is enough for more
-        outcome = batch(server.base_url, store, asks, budget=BudgetSettings(max_cost=one))
+        outcome = batch(
+            server.base_url, store, asks, budget=BudgetSettings(max_cost=one)
+        )
         assert outcome.stopped_by == "max_cost"
         assert 5 <= outcome.done < 19
         assert one / 2 < (store.spent().cost or 0) <= one
         assert server.stats.requests == outcome.done
-        outcome = batch(server.base_url, store, asks, budget=BudgetSettings(max_requests=19))
+        outcome = batch(
+            server.base_url, store, asks, budget=BudgetSettings(max_requests=19)
+        )
         assert outcome.stopped_by == "max_requests"
         assert store.spent().requests == server.stats.requests == 19
 
@@ -179,7 +207,9 @@ def test_unused_budget_of_an_earlier_batch_is_available(point, store):
     with serve() as server:
         killed_at(point, server.base_url, store)
         limit = store.spent().tokens
-        outcome = batch(server.base_url, store, 25, budget=BudgetSettings(max_tokens=limit))
+        outcome = batch(
+            server.base_url, store, 25, budget=BudgetSettings(max_tokens=limit)
+        )
         assert (outcome.done + outcome.cached, outcome.stopped_by) == (25, None)
         assert store.spent().tokens < limit / 2
         assert outcome.spent.tokens < limit / 2
@@ -282,7 +312,9 @@ ERRORS = f"""\
 
 def test_result_lines_are_matched_by_custom_id():
     keys = {name: an_ask(number).key for number, name in enumerate("abcdefgh")}
-    waiting = SubmittedBatch("llama", "batch_1", "completed", keys, TokenUsage(801, 80), 1.0)
+    waiting = SubmittedBatch(
+        "llama", "batch_1", "completed", keys, TokenUsage(801, 80), 1.0
+    )
     files = (OUTPUT.encode(), ERRORS.encode())
     asked = provider("http://localhost:1/v1", kind="openai", **PRICES)
     lines = [line for content in files for line in read_lines(content)]

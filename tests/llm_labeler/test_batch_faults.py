@@ -46,7 +46,12 @@ def test_faults_of_single_lines(out):
         faults=Faults(1.0, ("server_error", "refusal", "no_usage", "empty"), first=1)
     ) as server:
         result = batch(server, out, TEXTS, price_in=1.0, price_out=2.0)
-        assert server.stats.faults.keys() == {"server_error", "refusal", "no_usage", "empty"}
+        assert server.stats.faults.keys() == {
+            "server_error",
+            "refusal",
+            "no_usage",
+            "empty",
+        }
     unanswered = result.asked.unanswered
     assert unanswered.keys() == {"server_error", "empty_answer"}
     assert min(unanswered.values()) > 5

@@ -47,11 +47,12 @@ def test_costs_in_picodollars_are_exact(prompt, completion, micro):
     exact = prompt * micro[0] + completion * micro[1]  # in picodollars
     # A double has 15 digits, so the cost of an expensive call may be rounded up.
     assert exact <= picodollars(cost) <= exact + 1 + exact // 10**15
+    # To 15 digits, then up.
     assert [*map(picodollars, (0.1 + 0.2, 1.1e-12, 4e-13))] == [
         3 * 10**11,
         2,
         1,
-    ]  # to 15 digits, then up
+    ]
 
 
 def test_an_unknown_price_is_not_zero():
@@ -71,7 +72,8 @@ def test_an_unknown_price_is_not_zero():
     [
         (BudgetSettings(max_requests=3), "max_requests"),
         (BudgetSettings(max_tokens=30), "max_tokens"),
-        (BudgetSettings(max_cost=0.3), "max_cost"),  # as floats, three times 0.1 is more than 0.3
+        # As floats, three times 0.1 is more than 0.3.
+        (BudgetSettings(max_cost=0.3), "max_cost"),
     ],
 )
 def test_limits_are_reached_exactly(settings, limit):
@@ -125,9 +127,8 @@ def test_free_calls_ignore_a_spent_cost_limit():
     assert budget.reserve("a", TokenUsage(5, 5), 0.0) is not None
     with raises(BudgetSpent):
         budget.reserve("a", TokenUsage(5, 5), 1e-9)
-    budget = Budget(
-        BudgetSettings(max_requests=4), Spending()
-    )  # calls in flight may reserve all requests
+    # Calls in flight may reserve all requests.
+    budget = Budget(BudgetSettings(max_requests=4), Spending())
     assert None not in [budget.reserve("a", TokenUsage(5, 5), None) for _ in range(4)]
 
 
@@ -172,13 +173,15 @@ def test_a_limit_is_exceeded_at_most_by_the_excess_of_calls_in_flight(
         try:
             while (
                 len(flying) < maximum
-                and (reservation := budget.reserve("a", TokenUsage(max_usage, 0), None)) is not None
+                and (reservation := budget.reserve("a", TokenUsage(max_usage, 0), None))
+                is not None
             ):
                 flying.append((reservation, max_usage * ratio // 10))
         except BudgetSpent:
             break
         excess = max(
-            excess, sum(max(0, took - reservation.amounts[1]) for reservation, took in flying)
+            excess,
+            sum(max(0, took - reservation.amounts[1]) for reservation, took in flying),
         )
         reservation, took = flying.pop(0)
         budget.settle(reservation, charge(TokenUsage(took, 0), None))
@@ -193,13 +196,16 @@ class Billing:
 
     def __init__(self, draw, name):
         self.draw = draw
+        # Millionths of dollars.
         self.micro = (
             draw.randint(0, 20_000_000),
             draw.randint(0, 60_000_000),
-        )  # millionths of dollars
+        )
         self.requests = self.tokens = 0
         self.dollars = Fraction(0)
-        sizes = [TokenUsage(draw.randint(0, 500), draw.randint(0, 500)) for _ in range(40)]
+        sizes = [
+            TokenUsage(draw.randint(0, 500), draw.randint(0, 500)) for _ in range(40)
+        ]
         self.provider = Scripted(
             self.script,
             name=name,
@@ -212,7 +218,9 @@ class Billing:
 
     def exact(self, usage):
         return Fraction(
-            usage.prompt_tokens * self.micro[0] + usage.completion_tokens * self.micro[1], 10**12
+            usage.prompt_tokens * self.micro[0]
+            + usage.completion_tokens * self.micro[1],
+            10**12,
         )
 
     def script(self, ask, attempt):
@@ -222,7 +230,9 @@ class Billing:
             self.draw.randint(0, max_usage.completion_tokens),
         )
         self.requests += 1
-        kind = self.draw.choice(["usage", "usage", "no usage", "billed", "refused", "rejected"])
+        kind = self.draw.choice(
+            ["usage", "usage", "no usage", "billed", "refused", "rejected"]
+        )
         if kind in ("usage", "no usage", "billed"):
             self.tokens += used.prompt_tokens + used.completion_tokens
             self.dollars += self.exact(used)
@@ -243,7 +253,9 @@ def check(store, draw):
         max_tokens=draw.choice([None, draw.randint(0, 20_000)]),
         max_requests=draw.choice([None, draw.randint(0, 80)]),
     )
-    outcome = run(ask_in(store, *(server.provider for server in servers), count=40, budget=budget))
+    outcome = run(
+        ask_in(store, *(server.provider for server in servers), count=40, budget=budget)
+    )
     limits = [
         None if x is None else Fraction(str(x))
         for x in (budget.max_requests, budget.max_tokens, budget.max_cost)
@@ -253,18 +265,24 @@ def check(store, draw):
         sum(server.tokens for server in servers),
         sum(server.dollars for server in servers),
     )
-    assert all(limit is None or used <= limit for used, limit in zip(bill, limits, strict=True))
+    assert all(
+        limit is None or used <= limit for used, limit in zip(bill, limits, strict=True)
+    )
     spent = store.spent()
     assert spent == outcome.spent
     assert spent.requests == bill[0]
-    settled = {answer.key for answer in answers_in(store)} | {f.key for f in store.failures()}
+    settled = {answer.key for answer in answers_in(store)} | {
+        f.key for f in store.failures()
+    }
     for server in servers:
         for number in range(40):
             if (ask := an_ask(number, server.provider.name)).key not in settled:
                 max_usage = server.provider.max_usage(ask)
                 needed = (
                     spent.requests + 1,
-                    spent.tokens + max_usage.prompt_tokens + max_usage.completion_tokens,
+                    spent.tokens
+                    + max_usage.prompt_tokens
+                    + max_usage.completion_tokens,
                     Fraction(spent.picodollars, 10**12) + server.exact(max_usage),
                 )
                 assert any(
@@ -292,7 +310,11 @@ def test_bounds_stay_raised_in_the_next_session(store):
         return LlmReply("x", usage=TokenUsage(500, 100))
 
     for _ in range(6):
-        run(ask_in(store, Scripted(dear), count=50, budget=BudgetSettings(max_tokens=3200)))
+        run(
+            ask_in(
+                store, Scripted(dear), count=50, budget=BudgetSettings(max_tokens=3200)
+            )
+        )
     assert store.spent().tokens == 5 * 600
 
 
@@ -308,8 +330,12 @@ def test_bounds_are_raised_by_the_ratio_to_the_plain_bound():
 
 
 def test_a_question_beyond_the_budget_does_not_stop_smaller_ones(store):
-    provider = Scripted(bounds=lambda ask: TokenUsage(10**6, 1) if ask.text == "0" else BOUND)
-    outcome = run(ask_in(store, provider, count=30, budget=BudgetSettings(max_tokens=10_000)))
+    provider = Scripted(
+        bounds=lambda ask: TokenUsage(10**6, 1) if ask.text == "0" else BOUND
+    )
+    outcome = run(
+        ask_in(store, provider, count=30, budget=BudgetSettings(max_tokens=10_000))
+    )
     assert (outcome.done, outcome.stopped_by) == (29, "max_tokens")
 
 

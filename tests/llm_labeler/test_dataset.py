@@ -40,7 +40,10 @@ def train(result):
 
 
 def test_labels_and_texts_are_mixed(out):
-    texts = [f"Sentence {number} is about the thing with number {number}." for number in range(300)]
+    texts = [
+        f"Sentence {number} is about the thing with number {number}."
+        for number in range(300)
+    ]
     frame = train(generate(out, texts, settings=ONLY_TRAIN))
     assert frame.height == 1500
     labels = frame["label"].to_list()
@@ -70,7 +73,11 @@ def drawn(out, task):
     def llm(prompt):
         is_negative = "say the opposite" in prompt or "misled" in prompt
         said = text_of(prompt)[:-1] + (", never" if is_negative else ", so")
-        kinds = ("negation: ", "entity: ", "") if is_negative and task == "triplet" else ("",)
+        kinds = (
+            ("negation: ", "entity: ", "")
+            if is_negative and task == "triplet"
+            else ("",)
+        )
         lines = (
             f"- {draw.choice(kinds)}{said} {each}."
             for each in draw.sample("abcd", draw.randint(0, 3))
@@ -86,8 +93,14 @@ def test_each_kept_candidate_is_one_row_with_its_provenance(out):
     result, kept = drawn(out, "paraphrase")
     rows = pl.concat(result.pairs.splits.values())
     columns = ["text_id", "text2", "polarity", "llms", "votes", "label"]
-    kept = kept.rename({"candidate": "text2"}).with_columns(pl.col("label").cast(pl.Int64))
-    assert rows.select(columns).sort(columns[:3]).equals(kept.select(columns).sort(columns[:3]))
+    kept = kept.rename({"candidate": "text2"}).with_columns(
+        pl.col("label").cast(pl.Int64)
+    )
+    assert (
+        rows.select(columns)
+        .sort(columns[:3])
+        .equals(kept.select(columns).sort(columns[:3]))
+    )
     assert rows["llms"].list.len().value_counts().height == 2  # of one LLM, and of both
     for split, rows in result.pairs.splits.items():
         counts = result.statistics["splits"][split]
@@ -105,28 +118,44 @@ def test_triplets_have_each_sentence_of_texts_with_both_polarities(task, out):
     for row in kept.iter_rows(named=True):
         of_text = sides.setdefault(row["text"], {"positive": {}, "negative": {}})
         of_text[row["polarity"]][row["candidate"]] = row
-    triplets = pl.concat(map(pl.read_parquet, (result.out / "triplet").iterdir())).to_dicts()
-    assert sum(split["triplets"] for split in result.statistics["splits"].values()) == len(triplets)
+    triplets = pl.concat(
+        map(pl.read_parquet, (result.out / "triplet").iterdir())
+    ).to_dicts()
+    assert sum(
+        split["triplets"] for split in result.statistics["splits"].values()
+    ) == len(triplets)
     for text, by_polarity in sides.items():
         of_anchor = [row for row in triplets if row["anchor"] == text]
         has_both = all(by_polarity.values())
-        assert len(of_anchor) == (max(map(len, by_polarity.values())) if has_both else 0)
+        assert len(of_anchor) == (
+            max(map(len, by_polarity.values())) if has_both else 0
+        )
         for polarity, candidates in by_polarity.items() if has_both else ():
             assert {row[polarity] for row in of_anchor} == candidates.keys()
         for row in of_anchor if task == "triplet" else ():
-            positive, negative = (by_polarity[name][row[name]] for name in ("positive", "negative"))
+            positive, negative = (
+                by_polarity[name][row[name]] for name in ("positive", "negative")
+            )
             assert row["llms"] == sorted({*positive["llms"], *negative["llms"]})
             assert row["negative_kind"] == negative["change"]
     if task == "triplet":
-        dropped = result.dropped.get("no_negative", 0) + result.dropped.get("no_positive", 0)
+        dropped = result.dropped.get("no_negative", 0) + result.dropped.get(
+            "no_positive", 0
+        )
         one_sided = [of_text for of_text in sides.values() if not all(of_text.values())]
-        assert dropped == sum(len(side) for of_text in one_sided for side in of_text.values()) > 0
+        assert (
+            dropped
+            == sum(len(side) for of_text in one_sided for side in of_text.values())
+            > 0
+        )
 
 
 def test_files_of_the_dataset_folder(out):
     result = generate(out, llm=[ann, bob])
     files = {
-        path.relative_to(result.out).as_posix() for path in result.out.rglob("*") if path.is_file()
+        path.relative_to(result.out).as_posix()
+        for path in result.out.rglob("*")
+        if path.is_file()
     }
     assert files == {"README.md", "run.json", "statistics.json"} | {
         f"{config}/{split}-00000-of-00001.parquet"
@@ -142,7 +171,10 @@ def test_files_of_the_dataset_folder(out):
     )
     counts = pl.DataFrame([*statistics["splits"].values()]).sum()
     assert counts.select("positive", "negative", "triplets").row(0) == (90, 60, 90)
-    both = {"ann": {"positive": 90, "negative": 60}, "bob": {"positive": 0, "negative": 60}}
+    both = {
+        "ann": {"positive": 90, "negative": 60},
+        "bob": {"positive": 0, "negative": 60},
+    }
     assert statistics["llms"] == both
 
 
@@ -153,14 +185,18 @@ def test_files_of_the_dataset_folder(out):
 """)
 def test_a_configuration_without_rows_is_left_out(polarity, folders, out):
     result = generate(out, polarity=polarity)
-    assert sorted(path.name for path in result.out.iterdir() if path.is_dir()) == folders
+    assert (
+        sorted(path.name for path in result.out.iterdir() if path.is_dir()) == folders
+    )
 
 
 def test_the_card(tmp_path):
     prompt = tmp_path / "own.toml"
     words = "Say {text} in ```other``` words, {size} times.\nSentence: {json_text}"
     negative = "{size} that say the opposite.\nSentence: {json_text}"
-    prompt.write_text(f"positive = {json.dumps(words)}\nnegative = {json.dumps(negative)}")
+    prompt.write_text(
+        f"positive = {json.dumps(words)}\nnegative = {json.dumps(negative)}"
+    )
     result = generate(tmp_path / "out", llm=[ann, bob], prompt=str(prompt))
     card = (result.out / "README.md").read_text()
     assert 'pretty_name: "Sentence pairs by LLMs"' in card
@@ -204,7 +240,8 @@ def test_a_large_dataset_is_written_in_shards_and_read_as_one(tmp_path, monkeypa
         assert (whole.out / name).read_bytes() == (shards.out / name).read_bytes()
     for folder in ("", "triplet"):
         one, other = (
-            pairkit.read(result.out / folder).splits["train"] for result in (whole, shards)
+            pairkit.read(result.out / folder).splits["train"]
+            for result in (whole, shards)
         )
         assert one.equals(other)
 
@@ -234,7 +271,11 @@ def test_run_json_has_the_settings_without_credentials(tmp_path):
     settings = {"llm.llama.base_url": "http://user:secret@host/v1"}
     settings |= dict.fromkeys(("llm.ann.price_in", "llm.ann.price_out"), 1)
     result = generate(
-        tmp_path / "out", settings=settings, prompt=prompt, polarity="positive", max_cost=3
+        tmp_path / "out",
+        settings=settings,
+        prompt=prompt,
+        polarity="positive",
+        max_cost=3,
     )
     run = json.loads((result.out / "run.json").read_text())
     assert run["made_by"].startswith("label (aoe-toolkit ")
@@ -246,7 +287,9 @@ def test_run_json_has_the_settings_without_credentials(tmp_path):
     assert "secret" not in json.dumps(run)
 
 
-def test_a_moved_file_is_the_same_input_and_another_prompt_another_dataset(tmp_path, out):
+def test_a_moved_file_is_the_same_input_and_another_prompt_another_dataset(
+    tmp_path, out
+):
     for file in (tmp_path / "s.txt", tmp_path / "moved.txt"):
         file.write_text("\n".join(TEXTS[:3]))
         llm_labeler.generate(file, llm=[ann], out=out)

@@ -21,16 +21,25 @@ from .scripted_provider import (
     run,
 )
 
-PICO_ACTUAL = 80 * 1_000_000 + 20 * 2_000_000  # of one call at 1 and 2 dollars per million tokens
+# Of one call at 1 and 2 dollars per million tokens.
+PICO_ACTUAL = 80 * 1_000_000 + 20 * 2_000_000
 PICO_BOUND = 100 * 1_000_000 + 50 * 2_000_000
 
 
 def test_llms_run_concurrently_and_each_answer_is_stored_and_charged(store):
-    quick, slow = Scripted(name="quick", latency_s=0.1), Scripted(name="slow", latency_s=100.0)
+    quick, slow = (
+        Scripted(name="quick", latency_s=0.1),
+        Scripted(name="slow", latency_s=100.0),
+    )
     outcome = run(ask_in(store, quick, slow, count=40))
     assert quick.starts[-1] < 2
     assert slow.starts[-1] > 800
-    assert (outcome.done, outcome.failed, outcome.cached, outcome.stopped_by) == (80, 0, 0, None)
+    assert (outcome.done, outcome.failed, outcome.cached, outcome.stopped_by) == (
+        80,
+        0,
+        0,
+        None,
+    )
     asked = [an_ask(number, llm) for llm in ("quick", "slow") for number in range(40)]
     assert {a.key: a.reply.raw for a in answers_in(store)} == {
         a.key: f"answer to {a.text}" for a in asked
@@ -47,9 +56,13 @@ def test_retries_back_off(store):
     script = fails(CallFailed("timeout", ""), lambda ask, attempt: attempt < 6)
     provider = Scripted(script, attempts=6)
     assert run(ask_in(store, provider, count=1)).done == 1
-    gaps = [late - early for early, late in zip(provider.starts, provider.starts[1:], strict=False)]
+    gaps = [
+        late - early
+        for early, late in zip(provider.starts, provider.starts[1:], strict=False)
+    ]
     assert all(
-        longest / 2 <= gap <= longest for gap, longest in zip(gaps, (0.5, 1, 2, 4, 8), strict=True)
+        longest / 2 <= gap <= longest
+        for gap, longest in zip(gaps, (0.5, 1, 2, 4, 8), strict=True)
     )
     busy = CallFailed("server_error", "503", retry_after_s=40)
     patient = Scripted(fails(busy, lambda ask, attempt: attempt == 1), name="patient")
@@ -114,13 +127,17 @@ def test_charges_of_failed_calls(store, reply, charged):
         answer = store.answer(an_ask(0).key)
         assert answer is not None
         assert answer.estimated == bool(charged.estimated)
-        assert answer.reply == replace(reply, usage=BOUND if charged.estimated else ACTUAL)
+        assert answer.reply == replace(
+            reply, usage=BOUND if charged.estimated else ACTUAL
+        )
 
 
 def test_refusals_of_all_questions_are_not_final(store):
     def script(ask, attempt):
         if int(ask.text) >= 60:  # an unknown message for a spent credit
-            return CallFailed("rejected", f"HTTP 400: see ticket {ask.text}", retry=False)
+            return CallFailed(
+                "rejected", f"HTTP 400: see ticket {ask.text}", retry=False
+            )
         return answer_at_once(ask, attempt)
 
     provider = Scripted(script)
@@ -157,8 +174,13 @@ def test_an_error_stops_one_llm_and_finishes_calls_in_flight(store):
         run(ask_in(store, failing, other, count=100))
     answered = {answer.key for answer in answers_in(store)}
     assert {an_ask(n).key for n in range(20)} <= answered
-    assert len([key for key in answered if key.llm == "tester"]) == failing.asked.total() - 1 < 30
-    assert len([key for key in answered if key.llm == "other"]) == 100  # the others end first
+    assert (
+        len([key for key in answered if key.llm == "tester"])
+        == failing.asked.total() - 1
+        < 30
+    )
+    # The others end first.
+    assert len([key for key in answered if key.llm == "other"]) == 100
     assert not store.recover()
 
 
@@ -174,7 +196,9 @@ def test_after_an_error_hanging_calls_are_cancelled(store):
     with raises(AuthError):
         run(ask_in(store, Stuck(concurrency=3), count=3))
     assert store.recover() == 2  # may have been billed
-    assert store.spent_by_llm()["tester"] == Spending(3, 200, 100, 2 * PICO_BOUND, estimated=2)
+    assert store.spent_by_llm()["tester"] == Spending(
+        3, 200, 100, 2 * PICO_BOUND, estimated=2
+    )
 
 
 def test_an_unwritable_store_ends_the_run(store):
@@ -213,10 +237,18 @@ def test_cancelling_leaves_the_store_consistent(store, at_s):
 
 def test_progress_is_reported_at_intervals_and_at_the_end(store):
     seen = []
-    run(ask_in(store, Scripted(latency_s=0.01), count=400, progress=seen.append, total=400))
+    run(
+        ask_in(
+            store, Scripted(latency_s=0.01), count=400, progress=seen.append, total=400
+        )
+    )
     assert 5 < len(seen) < 15  # 1 s in all
     assert [p.done for p in seen] == sorted(p.done for p in seen)
     assert any("in flight" in p.note for p in seen)
-    assert seen[-1] == Progress("asking", 400, 400, "40,000 tokens, cost $0.0480", ended=True)
+    assert seen[-1] == Progress(
+        "asking", 400, 400, "40,000 tokens, cost $0.0480", ended=True
+    )
     run(ask_in(store, Scripted(), count=401, progress=seen.append))
-    assert seen[-1] == Progress("asking", 401, None, "40,100 tokens, cost $0.0481", ended=True)
+    assert seen[-1] == Progress(
+        "asking", 401, None, "40,100 tokens, cost $0.0481", ended=True
+    )

@@ -120,10 +120,22 @@ NEGATIVE = [
     (LONG, LONG.replace("are", "are not"), None),
     (LONG, LONG.replace("are safe", "aren't safe"), None),
     (LONG, LONG.replace("dose", "doses"), "near_copy"),
-    (TEXT, "The doctor gave the child two tablets yesterday in the evening.", "unchanged"),
-    (TEXT, "The doctor gave the child two tablets yesterday by mistake, but not today.", None),
+    (
+        TEXT,
+        "The doctor gave the child two tablets yesterday in the evening.",
+        "unchanged",
+    ),
+    (
+        TEXT,
+        "The doctor gave the child two tablets yesterday by mistake, but not today.",
+        None,
+    ),
 ]
-POSITIVES = [*EITHER, *POSITIVE, *((text, candidate, None) for text, candidate, _ in NEGATIVE)]
+POSITIVES = [
+    *EITHER,
+    *POSITIVE,
+    *((text, candidate, None) for text, candidate, _ in NEGATIVE),
+]
 NEGATIVES = [*EITHER, *NEGATIVE]
 
 
@@ -142,9 +154,13 @@ def reasons(out, pairs, **options):
     found = {}
     for text, candidates in answers.items():
         proposed = [
-            p.reason for p in gathered(text, out).proposals if p.polarity == given["polarity"]
+            p.reason
+            for p in gathered(text, out).proposals
+            if p.polarity == given["polarity"]
         ]
-        found |= zip(((text, candidate) for candidate in candidates), proposed, strict=True)
+        found |= zip(
+            ((text, candidate) for candidate in candidates), proposed, strict=True
+        )
     return found
 
 
@@ -160,7 +176,9 @@ def positives(tmp_path_factory):
 
 @module_fixture
 def negatives(tmp_path_factory):
-    return reasons(tmp_path_factory.mktemp("negatives") / "out", NEGATIVES, polarity="negative")
+    return reasons(
+        tmp_path_factory.mktemp("negatives") / "out", NEGATIVES, polarity="negative"
+    )
 
 
 @parametrize("case", POSITIVES, ids=lambda case: case[1][:60])
@@ -211,7 +229,9 @@ def test_settings_of_filters(name, value, polarity, pairs, out):
 
 PUMP = "The old pump may leak in winter."
 BEAT = "The red team of the small town beat the blue team of the large city in the end."
-SWAPPED = "The blue team of the large city beat the red team of the small town in the end."
+SWAPPED = (
+    "The blue team of the large city beat the red team of the small town in the end."
+)
 TESTED = "The pump was tested in winter and leaked twice, so that it was sent back to the factory."
 
 
@@ -278,9 +298,8 @@ def test_a_candidate_has_all_its_proposers_and_repeats_are_dropped(out):
         chatglm=(["Sure!", "SOMEONE plays a guitar!", "someone plays a guitar"], []),
     )
     (candidate,) = result.candidates
-    assert (
-        candidate.candidate == "SOMEONE plays a guitar!"
-    )  # spelling of chatglm, the first by name
+    # Spelling of chatglm, the first by name.
+    assert candidate.candidate == "SOMEONE plays a guitar!"
     assert candidate.llms == ("chatglm", "chatgpt", "llama")
     assert [p.reason for p in result.proposals if p.polarity == "positive"] == [
         "too_short", None, "repeated", None, None
@@ -293,7 +312,11 @@ def test_sentences_of_both_polarities_are_dropped(out):
         a=(["Someone strums a guitar.", "A guy plays a guitar."], ["No."]),
         b=(
             ["No."],
-            ["someone strums a guitar", "Someone strums a guitar!", "Nobody plays a guitar."],
+            [
+                "someone strums a guitar",
+                "Someone strums a guitar!",
+                "Nobody plays a guitar.",
+            ],
         ),
     )
     both = "both_polarities"
@@ -304,18 +327,26 @@ def test_sentences_of_both_polarities_are_dropped(out):
         both,
         None,
     ]
-    kept = [("A guy plays a guitar.", "positive"), ("Nobody plays a guitar.", "negative")]
+    kept = [
+        ("A guy plays a guitar.", "positive"),
+        ("Nobody plays a guitar.", "negative"),
+    ]
     assert [(c.candidate, c.polarity) for c in result.candidates] == kept
 
 
 def test_a_dropped_negative_does_not_contest_a_positive(out):
     near = "The man played a guitar."
     result = screened(out, a=([near], []), b=([], [near]))
-    assert [p.reason for p in result.proposals if p.candidate == near] == [None, "near_copy"]
+    assert [p.reason for p in result.proposals if p.candidate == near] == [
+        None,
+        "near_copy",
+    ]
     assert [candidate.polarity for candidate in result.candidates] == ["positive"]
 
 
-def test_every_sentence_is_a_proposal_and_each_kept_one_belongs_to_a_candidate(tmp_path):
+def test_every_sentence_is_a_proposal_and_each_kept_one_belongs_to_a_candidate(
+    tmp_path,
+):
     draw = random.Random(6)
     sentences = text_lines("""
         a man plays a guitar
@@ -333,17 +364,28 @@ def test_every_sentence_is_a_proposal_and_each_kept_one_belongs_to_a_candidate(t
 
     for turn in range(12):
         answers = {
-            name: (draw.choices(sentences, k=5), draw.choices(sentences, k=5)) for name in "abc"
+            name: (draw.choices(sentences, k=5), draw.choices(sentences, k=5))
+            for name in "abc"
         }
         result = screened(tmp_path / str(turn), **answers)
-        assert Counter((p.llm, p.polarity, p.candidate) for p in result.proposals) == Counter(
+        assert Counter(
+            (p.llm, p.polarity, p.candidate) for p in result.proposals
+        ) == Counter(
             (name, polarity, sentence)
             for name, both in answers.items()
-            for polarity, of_polarity in zip(("positive", "negative"), both, strict=True)
+            for polarity, of_polarity in zip(
+                ("positive", "negative"), both, strict=True
+            )
             for sentence in of_polarity
         )
-        kept = {(p.llm, p.polarity, plain(p.candidate)) for p in result.proposals if not p.reason}
+        kept = {
+            (p.llm, p.polarity, plain(p.candidate))
+            for p in result.proposals
+            if not p.reason
+        }
         assert kept == {
-            (llm, c.polarity, plain(c.candidate)) for c in result.candidates for llm in c.llms
+            (llm, c.polarity, plain(c.candidate))
+            for c in result.candidates
+            for llm in c.llms
         }
         assert {*Counter(plain(c.candidate) for c in result.candidates).values()} <= {1}

@@ -46,7 +46,13 @@ JUNK = [
     [{"text": ["a"]}],
     DEEP,
 ]
-FAULT = {"message": "m", "type": "t", "param": "p", "code": 400, "metadata": {"raw": "r"}}
+FAULT = {
+    "message": "m",
+    "type": "t",
+    "param": "p",
+    "code": 400,
+    "metadata": {"raw": "r"},
+}
 MESSAGE = {
     "role": "assistant",
     "content": [{"type": "text", "text": "1. So it is said."}],
@@ -62,7 +68,12 @@ REPLY = {
 ERROR = {"error": {**FAULT, "innererror": {"code": "c"}}, "detail": [{"msg": "m"}]}
 MODELS = {"object": "list", "data": [{"id": "emulated"}, {"id": "b"}]}
 FILES = {"output_file_id": "f", "error_file_id": "g"}
-BATCH = {"id": "b", **FILES, "metadata": {"tag": "t"}, "errors": {"data": [{"message": "m"}]}}
+BATCH = {
+    "id": "b",
+    **FILES,
+    "metadata": {"tag": "t"},
+    "errors": {"data": [{"message": "m"}]},
+}
 
 
 class Mutating:
@@ -78,15 +89,22 @@ class Mutating:
             return reply(200, self.mutate({"id": "f"}))
         if path.endswith("/content"):
             answer = {"status_code": 200, "body": REPLY}
-            lines = [self.mutate({"custom_id": name, "response": answer}) for name in self.names]
+            lines = [
+                self.mutate({"custom_id": name, "response": answer})
+                for name in self.names
+            ]
             return reply(200, b"\n".join(lines))
         if "/batches" in path:  # that has ended, else it is waited for
             batch = mutated(BATCH, self.draw, JUNK)
             ended = {"status": "completed"}
-            return reply(200, json.dumps(batch | ended if isinstance(batch, dict) else batch))
+            return reply(
+                200, json.dumps(batch | ended if isinstance(batch, dict) else batch)
+            )
         if path.endswith("/models"):
             return reply(200, self.mutate(MODELS))
-        status = self.draw.choice([200, 200, 200, 302, 400, 401, 403, 404, 413, 422, 429, 500])
+        status = self.draw.choice(
+            [200, 200, 200, 302, 400, 401, 403, 404, 413, 422, 429, 500]
+        )
         return reply(status, self.mutate(REPLY if status == 200 else ERROR))
 
     def mutate(self, value):
@@ -95,7 +113,9 @@ class Mutating:
         body = bytearray(text.encode("utf-8", "surrogatepass"))
         if self.draw.random() < 0.2:
             at = self.draw.randrange(len(body))
-            body[at : at + self.draw.randint(0, 4)] = self.draw.randbytes(self.draw.randint(0, 4))
+            body[at : at + self.draw.randint(0, 4)] = self.draw.randbytes(
+                self.draw.randint(0, 4)
+            )
         return bytes(body)
 
 
@@ -106,7 +126,8 @@ def test_mutated_responses_end_in_a_dataset_or_a_known_error(runs, tmp_path):
     for seed in range(runs):
         with serve(Options(respond=Mutating(seed).respond)) as server:
             llm = {"kind": "openai", "model": "emulated", "base_url": server.base_url}
-            llm |= {"attempts": 2, "seed": 1, "concurrency": 1}  # so that responses come in order
+            # So that responses come in order.
+            llm |= {"attempts": 2, "seed": 1, "concurrency": 1}
             texts = [f"Patient {number} is fine." for number in range(4)]
             given = {"llm": {"a": llm}, "polarity": "positive", "keep_going": True}
             try:

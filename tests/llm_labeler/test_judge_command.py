@@ -92,7 +92,8 @@ def test_contradicted_labels_are_listed(out):
     assert result.statistics["contradictions"] == {"given_same": 1, "given_other": 1}
     listed = pl.read_csv(result.contradictions)
     assert {
-        (row["text2"], row["given_label"], row["judged"]) for row in listed.iter_rows(named=True)
+        (row["text2"], row["given_label"], row["judged"])
+        for row in listed.iter_rows(named=True)
     } == {("Cats sleep a lot.", 1, "different"), ("Where can I sign in?", 0, "same")}
     assert listed["votes"][0].startswith("a: ")
     assert pl.read_parquet(result.work / "judged.parquet").height == len(PAIRS)
@@ -106,7 +107,8 @@ def test_judges_see_no_labels_and_no_other_votes(tmp_path):
         judged(tmp_path / name, rows, llm=judge, settings=sure)
     assert seen[: len(seen) // 2] == seen[len(seen) // 2 :]
     assert all(
-        not re.search(r"label|given|positive", prompt[prompt.index('{"text"') :]) for prompt in seen
+        not re.search(r"label|given|positive", prompt[prompt.index('{"text"') :])
+        for prompt in seen
     )
     assert "opposite of" not in seen[0]
 
@@ -172,10 +174,16 @@ def test_failures_are_reported_as_a_problem(tmp_path, out):
 @parametrize("kind", ["filtered", "events", "invalid_json", "refused_format"])
 @pytest.mark.usefixtures("short_waits")
 def test_judges_on_unusual_servers(kind, out):
-    options = Options(format_error="Input validation error" if kind == "refused_format" else "")
+    options = Options(
+        format_error="Input validation error" if kind == "refused_format" else ""
+    )
     faults = Faults(0.0 if options.format_error else 0.5, (kind,))
     with serve(options, faults) as server:
-        llm = {"kind": "openai_compatible", "model": "emulated", "base_url": server.base_url}
+        llm = {
+            "kind": "openai_compatible",
+            "model": "emulated",
+            "base_url": server.base_url,
+        }
         judges = {"llm": {"a": llm}, "settings": {"judge.candidates_per_call": 1}}
         result = judged(out, **judges)
         assert result.asked.spent.requests == server.stats.requests
@@ -189,7 +197,11 @@ def test_judges_on_unusual_servers(kind, out):
 @parametrize("kind, ending", [("refusal", "refused"), ("filtered", "filtered")])
 def test_without_votes_the_error_counts_how_answers_ended(kind, ending, out):
     with serve(faults=Faults(1.0, (kind,))) as server:
-        llm = {"kind": "openai_compatible", "model": "emulated", "base_url": server.base_url}
+        llm = {
+            "kind": "openai_compatible",
+            "model": "emulated",
+            "base_url": server.base_url,
+        }
         with data_error(rf"undecided \(.*; answers: {ending} \d+\); raise max_tokens"):
             judged(out, llm={"a": llm})
 
@@ -217,7 +229,9 @@ def test_a_sample_depends_on_seed_and_content(tmp_path):
     def drawn(name, rows, seed):
         result = judged(tmp_path / name, rows, draw=2, seed=seed)
         return {
-            *pl.read_parquet(result.work / "judged.parquet").select("text1", "text2").iter_rows()
+            *pl.read_parquet(result.work / "judged.parquet")
+            .select("text1", "text2")
+            .iter_rows()
         }
 
     first = drawn("first", ROWS, 1)
@@ -228,6 +242,7 @@ def test_a_sample_depends_on_seed_and_content(tmp_path):
 
 def test_the_limit_counts_usable_pairs(out):
     result = judged(out, limit=2, settings={"input.max_chars": 24})
-    assert result.statistics["dropped"] == {"too_long": 1}  # nothing after the second usable pair
+    # Nothing after the second usable pair.
+    assert result.statistics["dropped"] == {"too_long": 1}
     texts = pairkit.read(out)["train"]["text2"].to_list()
     assert texts == ["The pump is new.", "Cats sleep a lot."]

@@ -92,22 +92,39 @@ AMBIGUOUS = [
         columns=2,
     )
 ]
+# Complete, followed by white space.
 TRUNCATED = [
     ('{"1": "same", "2": "rela', "s?"),
-    ('{"1": "same", "2": "related"}    \n\n', "sr"),  # complete, followed by white space
+    ('{"1": "same", "2": "related"}    \n\n', "sr"),
     ("1: same\n2: same", "s?"),  # the word may be truncated
     ("1: same\n2: related\n", "sr"),
     ("1: sa", "??"),
 ]
 _DRAW = random.Random(5)
-_PIECES = ["1", "2", "same", "related", *':"{}[],', "<think>", "</think>", "```", "id", *"\n é猫\\"]
+_PIECES = [
+    "1",
+    "2",
+    "same",
+    "related",
+    *':"{}[],',
+    "<think>",
+    "</think>",
+    "```",
+    "id",
+    *"\n é猫\\",
+]
 _RUBBLE = ["".join(_DRAW.choices(_PIECES, k=_DRAW.randint(1, 30))) for _ in range(60)]
-RUBBLE = [text for text in _RUBBLE if split_thought(text)[1].strip()]  # others are asked again
+# Others are asked again.
+RUBBLE = [text for text in _RUBBLE if split_thought(text)[1].strip()]
 # Raw answer, finish reason and expected votes; None: any.
 ANSWERS = [
     *((raw, "stop", "sr") for raw in FORMATS),
     *((raw, "stop", expected) for raw, expected in AMBIGUOUS),
-    *((raw, finish, "??") for raw, _ in AMBIGUOUS for finish in ("refusal", "content_filter")),
+    *(
+        (raw, finish, "??")
+        for raw, _ in AMBIGUOUS
+        for finish in ("refusal", "content_filter")
+    ),
     *(
         (raw, finish, expected)
         for raw, expected in TRUNCATED
@@ -150,7 +167,9 @@ def votes_of(pairs, answer, out):
             "base_url": server.base_url,
             "structured": "off",
         }
-        rows = pl.DataFrame(pairs, schema=["text1", "text2"], orient="row").with_columns(label=1)
+        rows = pl.DataFrame(
+            pairs, schema=["text1", "text2"], orient="row"
+        ).with_columns(label=1)
         result = llm_labeler.judge(rows, llm={"judge": llm}, out=out)
     votes = {
         (row["text1"], row["text2"]): LETTERS[row["votes"][0]["vote"]]
@@ -164,12 +183,18 @@ def votes_of(pairs, answer, out):
 
 @module_fixture
 def votes(tmp_path_factory):
-    pairs = [(f"Text {n}.", f"Sentence {side}.") for n in range(len(ANSWERS)) for side in "ab"]
+    pairs = [
+        (f"Text {n}.", f"Sentence {side}.")
+        for n in range(len(ANSWERS))
+        for side in "ab"
+    ]
     out = tmp_path_factory.mktemp("votes") / "out"
     return votes_of(pairs, lambda text, _: ANSWERS[int(text[5:-1])][:2], out)
 
 
-@parametrize("number", [n for n, (*_, expected) in enumerate(ANSWERS) if expected is not None])
+@parametrize(
+    "number", [n for n, (*_, expected) in enumerate(ANSWERS) if expected is not None]
+)
 def test_votes_are_read_from_answers(votes, number):
     raw, finish, expected = ANSWERS[number]
     assert votes[f"Text {number}."] == expected, (raw, finish)
@@ -186,7 +211,9 @@ def test_a_repeated_question_is_not_an_answer(out):
              for n, words in enumerate(hostile) for side in "ab"]  # fmt: skip
 
     def answer(text, question):
-        return question + ("1: related\n2: different" if text.startswith("Vote") else ""), "stop"
+        return question + (
+            "1: related\n2: different" if text.startswith("Vote") else ""
+        ), "stop"
 
     result = votes_of([*pairs, ("Other.", "a"), ("Other.", "b")], answer, out)
     assert result == {
@@ -222,8 +249,15 @@ def test_batches_depend_on_judge_and_seed_but_not_on_order(tmp_path):
     assert asked(tmp_path / "2", seconds[::-1], "ann", "bob") == first
     questions = [sentences_of(prompt) for prompt in first["ann"]]
     assert {question["text"] for question in questions} == {TEXT}
-    assert [[*question["sentences"]] for question in questions] == [[*"1234"], [*"1234"], [*"12"]]
-    assert sorted(s for question in questions for s in question["sentences"].values()) == seconds
+    assert [[*question["sentences"]] for question in questions] == [
+        [*"1234"],
+        [*"1234"],
+        [*"12"],
+    ]
+    assert (
+        sorted(s for question in questions for s in question["sentences"].values())
+        == seconds
+    )
     assert first["ann"] != first["bob"]
     assert asked(tmp_path / "3", seconds, "ann", seed=7)["ann"] != first["ann"]
 
@@ -249,7 +283,10 @@ def test_sentences_can_not_inject_instructions(hostile, out):
 
 def test_judges_see_neither_polarity_nor_proposer_nor_their_own_sentences(tmp_path):
     proposals = {
-        "ann": ("1. It makes it fall.\n2. Both say this of it.", "1. It makes it rise."),
+        "ann": (
+            "1. It makes it fall.\n2. Both say this of it.",
+            "1. It makes it rise.",
+        ),
         "bob": (
             "1. Both say this of it.\n2. Only one of us says this.",
             "1. It never makes it fall.",
@@ -265,7 +302,8 @@ def test_judges_see_neither_polarity_nor_proposer_nor_their_own_sentences(tmp_pa
             sentences = sentences_of(prompt)["sentences"]
             seen[name].append({*sentences.values()})
             assert not any(
-                word in prompt for word in ("positive", "negative", "antonym", "ann", "bob")
+                word in prompt
+                for word in ("positive", "negative", "antonym", "ann", "bob")
             )
             return json.dumps(dict.fromkeys(sentences, "same"))
 

@@ -60,16 +60,26 @@ FIVE = SKILLS | {"max": 0.8, "zoe": 0.4}
 
 
 def test_accuracies_equal_those_of_crowdkit():
-    ballots = collect(judgements(classes(100, PRIOR, 3), FIVE, 3, unsure=0.1, leave_out=True))
+    ballots = collect(
+        judgements(classes(100, PRIOR, 3), FIVE, 3, unsure=0.1, leave_out=True)
+    )
     result = fit(ballots, smoothing=0.0, tolerance=1e-10).accuracy.tolist()
-    crowdkits = {"ann": 0.8743, "bob": 0.6913, "eve": 0.5737, "max": 0.8617, "zoe": 0.6107}
+    crowdkits = {
+        "ann": 0.8743,
+        "bob": 0.6913,
+        "eve": 0.5737,
+        "max": 0.8617,
+        "zoe": 0.6107,
+    }
     assert dict(zip(ballots.names, result, strict=True)) == approx(crowdkits, abs=2e-4)
 
 
 @parametrize("leave_out", [False, True])
 def test_accuracies_of_simulated_judges_are_recovered(leave_out):
     truth = classes(6000, PRIOR, 5)
-    judges = fit_judges(judgements(truth, SKILLS, 5, unsure=0.1, leave_out=leave_out), SETTINGS)
+    judges = fit_judges(
+        judgements(truth, SKILLS, 5, unsure=0.1, leave_out=leave_out), SETTINGS
+    )
     assert judges.method == "dawid-skene"
     assert judges.reason is None
     assert {name: judge.accuracy for name, judge in judges.by_name.items()} == approx(
@@ -91,7 +101,8 @@ def test_estimates_ignore_order_and_stay_in_range(votes, order):
     assert all(0 <= agreement.share <= 1 for agreement in judges.agreements)
     assert judges.alpha is None or judges.alpha <= 1
     judged = {
-        name: len({v.candidate_id for v in votes if v.judge == name}) for name in judges.by_name
+        name: len({v.candidate_id for v in votes if v.judge == name})
+        for name in judges.by_name
     }
     assert {name: judge.judged for name, judge in judges.by_name.items()} == judged
     json.dumps(judges.to_dict())
@@ -104,10 +115,11 @@ def test_estimates_ignore_order_and_stay_in_range(votes, order):
         (votes_of(*["ss"] * 60), "2 judges"),
         (votes_of(*["ss?"] * 60), "2 judges"),
         (votes_of(*["sss"] * 49), "on 49 candidates; ensemble.min_items is 50"),
+        # Single votes are not compared.
         (
             votes_of(*["sss"] * 49, *["s--"] * 50),
             "on 49 candidates",
-        ),  # single votes are not compared
+        ),
     ],
 )
 def test_few_votes_fall_back_to_the_majority(votes, words):
@@ -145,7 +157,9 @@ def _judgements_of(items):
 
 def test_fitting_takes_linear_time():
     assert fit_judges(_judgements_of(10_000), SETTINGS).method == "dawid-skene"
-    assert_linear(lambda votes: fit_judges(iter(votes), SETTINGS), _judgements_of, 10_000)
+    assert_linear(
+        lambda votes: fit_judges(iter(votes), SETTINGS), _judgements_of, 10_000
+    )
 
 
 def classes(n, prior, seed):
@@ -164,14 +178,21 @@ def judgements(truth, accuracy, seed, *, unsure=0.0, leave_out=False):
             vote = right if chance.random() < skill else chance.choice(wrong)
             if leave_out and position % len(accuracy) == number:
                 continue
-            votes.append(JudgeVote(id_, judge, "unsure" if chance.random() < unsure else vote))
+            votes.append(
+                JudgeVote(id_, judge, "unsure" if chance.random() < unsure else vote)
+            )
     return votes
 
 
-def weighted(polarity, letters, prior=(1 / 3, 1 / 3, 1 / 3), *, min_confidence=0.6, **accuracy):
+def weighted(
+    polarity, letters, prior=(1 / 3, 1 / 3, 1 / 3), *, min_confidence=0.6, **accuracy
+):
     """A candidate labelled by judges of these accuracies, with a vote of each."""
     candidate = Candidate("text", "words", polarity, ("ann",))
-    votes = [JudgeVote("", f"j{number}", WORDS[letter]) for number, letter in enumerate(letters)]
+    votes = [
+        JudgeVote("", f"j{number}", WORDS[letter])
+        for number, letter in enumerate(letters)
+    ]
     known = {name: Judge(100, 0, share) for name, share in accuracy.items()}
     shares = dict(zip(CLASSES, prior, strict=True))
     fitted = Judges(known, shares, (), None, 100, "dawid-skene", None)
@@ -182,7 +203,8 @@ def weighted(polarity, letters, prior=(1 / 3, 1 / 3, 1 / 3), *, min_confidence=0
 
 def test_weighted_label_computed_by_hand():
     pair = weighted("positive", "so", (0.5, 0.25, 0.25), j0=0.8, j1=0.6)
-    same, opposite, unrelated = 0.5 * 0.8 * 0.2, 0.25 * 0.1 * 0.6, 0.25 * 0.1 * 0.2  # Bayes
+    # Bayes.
+    same, opposite, unrelated = 0.5 * 0.8 * 0.2, 0.25 * 0.1 * 0.6, 0.25 * 0.1 * 0.2
     assert pair.label == approx(same / (same + opposite + unrelated))
     assert pair.reason is None
     # Below the confidence, it is unsure.
@@ -196,13 +218,15 @@ def test_weighted_label_computed_by_hand():
     "letters, prior, accuracy, expected",
     [
         ("?", (0.2, 0.5, 0.3), {"j0": 0.9}, 0.2),  # no vote
+        # A judge below chance counts against its vote.
         (
             "s",
             (1 / 3, 1 / 3, 1 / 3),
             {"j0": 0.1},
             0.1,
-        ),  # a judge below chance counts against its vote
-        ("s", (1 / 3, 1 / 3, 1 / 3), {"other": 0.9}, 0.5),  # an unknown judge has a low weight
+        ),
+        # An unknown judge has a low weight.
+        ("s", (1 / 3, 1 / 3, 1 / 3), {"other": 0.9}, 0.5),
     ],
 )
 def test_weights_of_unusual_judges(letters, prior, accuracy, expected):

@@ -9,7 +9,14 @@ from llm_labeler import CallFailed
 from llm_labeler.dispatch.limits import MAX_WAIT_S, Breaker, RateLimiter, TokenBucket
 from llm_labeler.settings import BreakerSettings
 from pairkit import RateLimited, RemoteError
-from tests.support.shorthand import approx, each_line, parametrize, raises, remote_error, text_table
+from tests.support.shorthand import (
+    approx,
+    each_line,
+    parametrize,
+    raises,
+    remote_error,
+    text_table,
+)
 
 from .scripted_provider import Scripted, answer_at_once, ask_in, fails, run
 
@@ -17,7 +24,11 @@ from .scripted_provider import Scripted, answer_at_once, ask_in, fails, run
 def most_in_a_minute(starts, amounts=None):
     amounts = amounts or [1.0] * len(starts)
     return max(
-        sum(amount for at, amount in zip(starts, amounts, strict=True) if begin <= at < begin + 60)
+        sum(
+            amount
+            for at, amount in zip(starts, amounts, strict=True)
+            if begin <= at < begin + 60
+        )
         for begin in starts
     )
 
@@ -25,7 +36,9 @@ def most_in_a_minute(starts, amounts=None):
 @settings(max_examples=40)
 @given(
     per_minute=st.integers(1, 3000),
-    amounts=st.one_of(st.just([1.0]), st.lists(st.floats(0.1, 100), min_size=1, max_size=5)),
+    amounts=st.one_of(
+        st.just([1.0]), st.lists(st.floats(0.1, 100), min_size=1, max_size=5)
+    ),
     idle=st.lists(st.floats(0, 5), max_size=5),
     late=st.lists(st.floats(0, 0.2), min_size=1, max_size=5),
 )
@@ -142,7 +155,8 @@ def test_requests_per_minute_are_limited(store):
 
 
 def test_tokens_per_minute_follow_actual_usage(store):
-    provider = Scripted(tpm=60_000, concurrency=50, latency_s=1.0)  # bound 150, actual 100
+    # Bound 150, actual 100.
+    provider = Scripted(tpm=60_000, concurrency=50, latency_s=1.0)
     run(ask_in(store, provider, count=1000))
     assert provider.starts[-1] == approx(100, rel=0.05)
     assert most_in_a_minute(provider.starts, [100.0] * 1000) <= 60_000 * 1.05
@@ -178,7 +192,9 @@ class Server:
     def script(self, ask, attempt):
         now = asyncio.get_running_loop().time()
         recent = sum(1 for at in self.accepted[-(self.rpm or 1) :] if now - at < 60)
-        if (self.limit is not None and self.provider.in_flight >= self.limit) or recent == self.rpm:
+        if (
+            self.limit is not None and self.provider.in_flight >= self.limit
+        ) or recent == self.rpm:
             self.refused += 1
             return CallFailed("rate_limited", "too many", retry_after_s=self.wish_s)
         self.accepted.append(now)
@@ -198,9 +214,8 @@ def test_the_rate_adapts_to_the_server(store, wish_s):
     server = Server(rpm=300, wish_s=wish_s)
     outcome = run(ask_in(store, server.provider, count=1500))
     assert (outcome.done, outcome.failed) == (1500, 0)
-    assert (
-        server.accepted[-1] < 2 * 240
-    )  # optimal: 240 s, as the first minute's calls start at once
+    # Optimal: 240 s, as the first minute's calls start at once.
+    assert server.accepted[-1] < 2 * 240
     assert server.refused < 1500
 
 
@@ -234,10 +249,16 @@ def test_ten_minutes_of_429s_end_the_run(store):
 
 def test_a_question_that_always_gets_429_fails(store):
     script = fails(CallFailed("rate_limited", ""), lambda ask, attempt: ask.text == "3")
-    outcome = run(ask_in(store, Scripted(script, concurrency=2, latency_s=1), count=2000))
+    outcome = run(
+        ask_in(store, Scripted(script, concurrency=2, latency_s=1), count=2000)
+    )
     assert (outcome.done, outcome.failed) == (1999, 1)
     (failure,) = store.failures()
-    assert (failure.reason, failure.final, failure.attempts) == ("rate_limited", False, 100)
+    assert (failure.reason, failure.final, failure.attempts) == (
+        "rate_limited",
+        False,
+        100,
+    )
 
 
 def test_an_answer_resets_the_time_of_429s():
@@ -257,7 +278,9 @@ def test_an_answer_resets_the_time_of_429s():
 
 @given(st.lists(st.booleans(), max_size=200), st.integers(5, 20), st.floats(0.1, 1.0))
 def test_the_breaker_opens_at_the_set_share(oks, window, share):
-    breaker = Breaker("tester", BreakerSettings(window=window, max_failures=share), concurrency=1)
+    breaker = Breaker(
+        "tester", BreakerSettings(window=window, max_failures=share), concurrency=1
+    )
     seen = []
     for number, ok in enumerate(oks):
         seen.append(ok)
@@ -277,7 +300,10 @@ def test_the_breaker_tolerates_a_failed_round_and_a_short_outage(store):
 
     script = fails(CallFailed("connection", "reset"), is_down)
     provider = Scripted(script, concurrency=64, latency_s=0.2, attempts=8)
-    assert run(ask_in(store, provider, count=2000, breaker=BreakerSettings(window=5))).done == 2000
+    assert (
+        run(ask_in(store, provider, count=2000, breaker=BreakerSettings(window=5))).done
+        == 2000
+    )
 
 
 def test_the_breaker_names_the_most_frequent_reason_and_its_last_detail():
@@ -301,9 +327,8 @@ def test_only_consecutive_equal_refusals_end_a_run():
     breaker.note(None, 0)  # an answer resets the count
     breaker.note(alike, 0)
     breaker.note(alike, 0)
-    breaker.note(
-        CallFailed("rejected", "too long", retry=False), 0
-    )  # another message resets it, too
+    # Another message resets it, too.
+    breaker.note(CallFailed("rejected", "too long", retry=False), 0)
     breaker.note(alike, 0)
     breaker.note(alike, 0)
     with remote_error("refused 3 consecutive questions"):

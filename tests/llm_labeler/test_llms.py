@@ -6,7 +6,13 @@ from functools import cache
 
 import llm_labeler
 from llm_labeler import CallFailed
-from tests.support.shorthand import config_error, each_line, parametrize, raises, text_table
+from tests.support.shorthand import (
+    config_error,
+    each_line,
+    parametrize,
+    raises,
+    text_table,
+)
 
 from .llm_server import KEY, address_and_key
 
@@ -77,20 +83,26 @@ def priced():
     entries = []
     for _, _, kind, model, url, more in PRICES:
         address = {"base_url": url} if url else {}
-        entries.append({"kind": kind, "model": model, **address, **json.loads(more or "{}")})
+        entries.append(
+            {"kind": kind, "model": model, **address, **json.loads(more or "{}")}
+        )
     return listed(*entries)
 
 
 @parametrize("number", range(len(PRICES)))
 def test_prices(number):
     llm = priced()[f"llm-{number}"]
-    expected = [None if price == "None" else float(price) for price in PRICES[number][:2]]
+    expected = [
+        None if price == "None" else float(price) for price in PRICES[number][:2]
+    ]
     assert [llm.price_in, llm.price_out] == expected, PRICES[number]
 
 
 def test_built_in_llms_have_prices():
     built_in = [priced()[name] for name in ("chatgpt", "llama", "chatglm")]
-    assert None not in [price for llm in built_in for price in (llm.price_in, llm.price_out)]
+    assert None not in [
+        price for llm in built_in for price in (llm.price_in, llm.price_out)
+    ]
 
 
 @parametrize(
@@ -168,7 +180,8 @@ def by_function(function, out, **options):
 
 
 def answer(prompt):
-    assert "\n\nWrite 3 different sentences" in prompt  # the system message and the question
+    # The system message and the question.
+    assert "\n\nWrite 3 different sentences" in prompt
     return f"1. So it is, as they say: {prompt[-20:]}"
 
 

@@ -4,7 +4,13 @@ import re
 from llm_labeler.parsing.answer import REASONS, parse_answer, parse_hard_negatives
 from llm_labeler.parsing.line_rules import JOINED, LINE_RULES
 from llm_labeler.records import Item, ending_of
-from tests.support.shorthand import each_line, parametrize, text_lines, text_table, values
+from tests.support.shorthand import (
+    each_line,
+    parametrize,
+    text_lines,
+    text_table,
+    values,
+)
 
 TEXT = "A man is playing a guitar."
 ONE = "Someone plays the guitar."
@@ -15,7 +21,11 @@ ZH_ONE, ZH_TWO = "有人正在弹奏吉他。", "男子弹着吉他。"
 
 
 def kept(raw, text=TEXT, **options):
-    return [item.text for item in parse_answer(raw, text=text, **options) if item.reason is None]
+    return [
+        item.text
+        for item in parse_answer(raw, text=text, **options)
+        if item.reason is None
+    ]
 
 
 def reasons(raw, text=TEXT, **options):
@@ -151,7 +161,11 @@ def test_chinese_formats(raw):
 def test_other_parts_of_answers_have_reasons(expected, raw):
     items = parse_answer(raw, text=TEXT)
     assert [item.reason or "kept" for item in items] == expected.split()
-    assert [item.text for item in items if item.reason is None] in ([], [ONE], [ONE, TWO])
+    assert [item.text for item in items if item.reason is None] in (
+        [],
+        [ONE],
+        [ONE, TWO],
+    )
 
 
 DRAFTS = "Two sentences are needed.\n1. A draft man is playing.\n2. Another man plays a draft."
@@ -260,7 +274,10 @@ def test_apologies_of_customers_are_kept():
 def test_empty_answers_have_the_reason_of_their_ending(finish, reason):
     assert reasons("", finish=finish) == [reason]
     assert finish != "refusal" or reasons("No.", finish=finish) == [reason]
-    assert reasons(f"1. {ONE}\n\nNote: I have", finish="length") == [None, "closing_note"]
+    assert reasons(f"1. {ONE}\n\nNote: I have", finish="length") == [
+        None,
+        "closing_note",
+    ]
 
 
 @parametrize("raw", ["", " \n", "<think>The user wants"])
@@ -307,7 +324,9 @@ def test_sentences_that_look_like_markup_are_unchanged(text, answer):
     assert parse_answer(answer, text=text) == [Item(answer)]
 
 
-@parametrize("raw", [f"1. {ONE}\n2. {TWO[:20]}", f'["{ONE}", "{TWO[:20]}', f"{ONE}\n{TWO[:20]}"])
+@parametrize(
+    "raw", [f"1. {ONE}\n2. {TWO[:20]}", f'["{ONE}", "{TWO[:20]}', f"{ONE}\n{TWO[:20]}"]
+)
 @each_line("""
     finish, reason
     length | cut_off
@@ -320,20 +339,30 @@ def test_sentences_that_look_like_markup_are_unchanged(text, answer):
      | unknown_end
 """)
 def test_a_possibly_truncated_sentence_is_dropped(raw, finish, reason):
-    assert parse_answer(raw, text=TEXT, finish=finish) == [Item(ONE), Item(TWO[:20], reason)]
+    assert parse_answer(raw, text=TEXT, finish=finish) == [
+        Item(ONE),
+        Item(TWO[:20], reason),
+    ]
 
 
 @parametrize("finish", ["", "tool_calls", "length", "content_filter", "other"])
 def test_valid_json_is_complete_whatever_its_finish_reason(finish):
     sentences = json.dumps({"sentences": [ONE, TWO]})
-    for raw in (sentences, f"Here you are:\n```json\n{sentences}\n```", f'["{ONE}", "{TWO}"]'):
+    for raw in (
+        sentences,
+        f"Here you are:\n```json\n{sentences}\n```",
+        f'["{ONE}", "{TWO}"]',
+    ):
         assert kept(raw, finish=finish) == [ONE, TWO]
     kinds = json.dumps(
         {"sentences": [{"kind": "negation", "sentence": text} for text in (ONE, TWO)]}
     )
     items = parse_hard_negatives(kinds, text=TEXT, finish=finish, size=2)
     assert items == [Item(text, change="negation") for text in (ONE, TWO)]
-    assert reasons(f'{sentences}\n["{ONE}", "{TWO[:20]}', finish=finish)[:2] == [None, None]
+    assert reasons(f'{sentences}\n["{ONE}", "{TWO[:20]}', finish=finish)[:2] == [
+        None,
+        None,
+    ]
     assert {*reasons(sentences, finish="refusal")} == {"refusal"}
 
 
@@ -377,8 +406,16 @@ SISTERS = "It belongs to two sisters."
             "It is.",
             ["One is.", "Two is."],
         ),
-        (f"1. {QUOTING}\n2. {SISTERS}", "Two sisters own the company.", [QUOTING, SISTERS]),
-        (json.dumps([OFFERS, SISTERS]), "Two sisters own the company.", [OFFERS, SISTERS]),
+        (
+            f"1. {QUOTING}\n2. {SISTERS}",
+            "Two sisters own the company.",
+            [QUOTING, SISTERS],
+        ),
+        (
+            json.dumps([OFFERS, SISTERS]),
+            "Two sisters own the company.",
+            [OFFERS, SISTERS],
+        ),
         (
             json.dumps({"answer": f'You could say "{SISTERS}"'}),
             "Two sisters own the company.",
@@ -396,7 +433,10 @@ def test_a_paragraph_is_split_by_the_sentences_of_the_text():
     assert kept(paragraph) == ["A man plays.", "Someone strums.", "A guy makes music."]
     assert kept(paragraph, size=1) == [paragraph]
     four = "He came. He saw. She came. She saw."
-    assert kept(four, "They came. They saw.", size=2) == ["He came. He saw.", "She came. She saw."]
+    assert kept(four, "They came. They saw.", size=2) == [
+        "He came. He saw.",
+        "She came. She saw.",
+    ]
     assert kept(four, "They came. They saw.", size=3) == [four]
 
 
@@ -418,7 +458,9 @@ FINISHES = {
 
 @parametrize("ending, words", FINISHES.items(), ids=FINISHES)
 def test_finish_reasons_of_many_servers(ending, words):
-    assert {word: ending_of(word) for word in words.split()} == dict.fromkeys(words.split(), ending)
+    assert {word: ending_of(word) for word in words.split()} == dict.fromkeys(
+        words.split(), ending
+    )
 
 
 @parametrize("rule", LINE_RULES, ids=lambda rule: rule.example)

@@ -29,10 +29,12 @@ def test_the_sentences_of_answers(name):
     wrong = [answer.name for answer in formats if answer.parsed() != answer.expected]
     assert wrong == [answer.name for answer in formats if answer.name in MISSES]
     for answer in formats:
-        items = parse_answer(json.dumps(answer.expected), text=answer.text, size=answer.size)
-        assert [item.text for item in items if item.reason is None] == [*answer.expected], (
-            answer.name
+        items = parse_answer(
+            json.dumps(answer.expected), text=answer.text, size=answer.size
         )
+        assert [item.text for item in items if item.reason is None] == [
+            *answer.expected
+        ], answer.name
 
 
 @parametrize("name", NAMES)
@@ -41,13 +43,16 @@ def test_items_have_all_text_of_an_answer_but_marks_labels_and_names(name):
         items = parse_answer(
             answer.raw, text=answer.text, size=answer.size, polarity=answer.polarity
         )
-        bare = " ".join(re.sub(r"<[^<>]*>|\"\w+\":|[{}|=\[\]\"-]", " ", answer.raw).split())
+        bare = " ".join(
+            re.sub(r"<[^<>]*>|\"\w+\":|[{}|=\[\]\"-]", " ", answer.raw).split()
+        )
         assert 3 * sum(len(item.text) for item in items) >= len(bare), answer.name
 
 
 def test_the_filters_keep_what_the_answers_hold():
     kept = [
-        reject_rewrite(Item(sentence), answer.text, answer.polarity, FilterSettings()) is None
+        reject_rewrite(Item(sentence), answer.text, answer.polarity, FilterSettings())
+        is None
         for name in NAMES
         for answer in read(name)
         for sentence in answer.expected

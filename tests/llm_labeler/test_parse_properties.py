@@ -62,18 +62,24 @@ chinese = st.lists(
 ).map(lambda characters: "他" + "".join(characters) + "。")
 sentences = st.lists(english, min_size=1, max_size=6)
 simple = st.lists(
-    st.builds(lambda first, rest: f"{first} {rest} home.", st.sampled_from(FIRST), words),
+    st.builds(
+        lambda first, rest: f"{first} {rest} home.", st.sampled_from(FIRST), words
+    ),
     min_size=2,
     max_size=6,
 )
 
 
 def numbered(form):
-    return lambda texts: "\n".join(form.format(n=n, s=s) for n, s in enumerate(texts, start=1))
+    return lambda texts: "\n".join(
+        form.format(n=n, s=s) for n, s in enumerate(texts, start=1)
+    )
 
 
 def lettered(form):
-    return lambda texts: "\n".join(form.format(n="abcdef"[n], s=s) for n, s in enumerate(texts))
+    return lambda texts: "\n".join(
+        form.format(n="abcdef"[n], s=s) for n, s in enumerate(texts)
+    )
 
 
 def wrapped(texts):
@@ -85,7 +91,9 @@ def wrapped(texts):
 
 def drifting(texts):
     forms = ["{n}. {s}", "{n}) {s}", "{n}: {s}", "- {s}", "* {s}", "({n}) {s}"]
-    return "\n".join(forms[n % len(forms)].format(n=n + 1, s=s) for n, s in enumerate(texts))
+    return "\n".join(
+        forms[n % len(forms)].format(n=n + 1, s=s) for n, s in enumerate(texts)
+    )
 
 
 NUMBERED = text_table(r"""
@@ -119,29 +127,45 @@ SHAPES = {
     "lines": "\n".join,
     "blocks": "\n\n".join,
     "fence": lambda texts: (
-        "Here you go:\n```text\n" + numbered("{n}. {s}")(texts) + "\n```\nI hope this helps!"
+        "Here you go:\n```text\n"
+        + numbered("{n}. {s}")(texts)
+        + "\n```\nI hope this helps!"
     ),
     "json": json.dumps,
-    "json object": lambda texts: json.dumps({"sentences": texts}, indent=2, ensure_ascii=False),
+    "json object": lambda texts: json.dumps(
+        {"sentences": texts}, indent=2, ensure_ascii=False
+    ),
     "json objects": lambda texts: json.dumps(
         [{"id": n, "sentence": s} for n, s in enumerate(texts)]
     ),
     "json lines": lambda texts: "\n".join(json.dumps({"text": s}) for s in texts),
-    "json fence": lambda texts: "Sure!\n\n```json\n" + json.dumps(texts) + "\n```\n\nLet me know.",
+    "json fence": lambda texts: (
+        "Sure!\n\n```json\n" + json.dumps(texts) + "\n```\n\nLet me know."
+    ),
     "json string": lambda texts: json.dumps(json.dumps(texts)),
     "python": repr,
     "html": lambda texts: "<ol>" + "".join(f"<li>{s}</li>" for s in texts) + "</ol>",
-    "table": lambda texts: "| # | Sentence |\n|---|---|\n" + numbered("| {n} | {s} |")(texts),
-    "arrows": lambda texts: "\n".join(f"{n}. {TEXT} -> {s}" for n, s in enumerate(texts, start=1)),
-    "two lines": lambda texts: "\n\n".join(f"Original: {TEXT}\nAntonym: {s}" for s in texts),
+    "table": lambda texts: (
+        "| # | Sentence |\n|---|---|\n" + numbered("| {n} | {s} |")(texts)
+    ),
+    "arrows": lambda texts: "\n".join(
+        f"{n}. {TEXT} -> {s}" for n, s in enumerate(texts, start=1)
+    ),
+    "two lines": lambda texts: "\n\n".join(
+        f"Original: {TEXT}\nAntonym: {s}" for s in texts
+    ),
     "preamble": lambda texts: (
         "Sure! Here are some synonymous sentences:\n\n" + numbered("{n}. {s}")(texts)
     ),
     "closing": lambda texts: (
         numbered("{n}. {s}")(texts) + "\n\nLet me know if you need more sentences!"
     ),
-    "echo": lambda texts: f"Input sentence: {TEXT}\nOutput:\n" + numbered("{n}. {s}")(texts),
-    "llama": lambda texts: "<s>[INST] Write. [/INST] " + numbered("{n}. {s}")(texts) + "</s>",
+    "echo": lambda texts: (
+        f"Input sentence: {TEXT}\nOutput:\n" + numbered("{n}. {s}")(texts)
+    ),
+    "llama": lambda texts: (
+        "<s>[INST] Write. [/INST] " + numbered("{n}. {s}")(texts) + "</s>"
+    ),
     "qwen": lambda texts: (
         "<think>\n1. Hm.\n</think>\n\n" + numbered("{n}. {s}")(texts) + "<|im_end|>"
     ),
@@ -156,12 +180,16 @@ SHAPES = {
 @given(sentences)
 def test_rendered_sentences_are_parsed(shape, texts):
     result = [
-        item.text for item in parse_answer(SHAPES[shape](texts), text=TEXT) if item.reason is None
+        item.text
+        for item in parse_answer(SHAPES[shape](texts), text=TEXT)
+        if item.reason is None
     ]
     assert result == [tidy(sentence) for sentence in texts]
 
 
-@parametrize("shape", [name for name in SHAPES if name not in ("wrapped", "arrows", "two lines")])
+@parametrize(
+    "shape", [name for name in SHAPES if name not in ("wrapped", "arrows", "two lines")]
+)
 @settings(max_examples=15)
 @given(st.lists(chinese, min_size=2, max_size=5))
 def test_rendered_chinese_sentences_are_parsed(shape, texts):
@@ -173,8 +201,13 @@ def test_rendered_chinese_sentences_are_parsed(shape, texts):
 @settings(max_examples=50)
 @given(simple)
 def test_one_line_of_several_sentences(texts):
-    for raw in (" ".join(texts), " ".join(f"{n}. {s}" for n, s in enumerate(texts, start=1))):
-        result = [item.text for item in parse_answer(raw, text=TEXT) if item.reason is None]
+    for raw in (
+        " ".join(texts),
+        " ".join(f"{n}. {s}" for n, s in enumerate(texts, start=1)),
+    ):
+        result = [
+            item.text for item in parse_answer(raw, text=TEXT) if item.reason is None
+        ]
         assert result == [tidy(sentence) for sentence in texts]
 
 
@@ -185,7 +218,9 @@ LINES = (
     "好的，以下是同义句：¦The cat sat.¦A dog¦3.5¦.",
 )
 PIECES = [*(piece for line in LINES for piece in line.split("¦")), TEXT]
-rubble = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=3)), max_size=30).map("".join)
+rubble = st.lists(
+    st.one_of(st.sampled_from(PIECES), st.text(max_size=3)), max_size=30
+).map("".join)
 anything = st.one_of(rubble, st.text(st.characters(), max_size=60))
 
 
@@ -202,7 +237,9 @@ def test_any_string_is_parsed(raw, text, finish, size):
     assert items == parse_answer(raw, text=text, finish=finish, size=size)
     assert {item.reason for item in items} <= {None, *REASONS}
     good = [item.text for item in items if item.reason is None]
-    assert all(texts == tidy(texts) and any(c.isalnum() for c in texts) for texts in good)
+    assert all(
+        texts == tidy(texts) and any(c.isalnum() for c in texts) for texts in good
+    )
     assert size is None or len(good) <= size
     assert finish != "refusal" or not good
     for item in items:
@@ -216,8 +253,14 @@ def test_parsing_is_stable(raw):
     good = [item.text for item in parse_answer(raw, text=TEXT) if item.reason is None]
     again = parse_answer(json.dumps(good), text=TEXT)
     # Labels and echoes of the source would be removed.
-    is_plain = all(":" not in text and "：" not in text and TEXT[:-1] not in text for text in good)
-    assert not good or not is_plain or [item.text for item in again if item.reason is None] == good
+    is_plain = all(
+        ":" not in text and "：" not in text and TEXT[:-1] not in text for text in good
+    )
+    assert (
+        not good
+        or not is_plain
+        or [item.text for item in again if item.reason is None] == good
+    )
 
 
 LONG = 1_000_000
@@ -273,7 +316,9 @@ ADVERSARIES = {
 
 def test_a_run_of_emoji_within_a_sentence_takes_linear_time():
     source = SourceText.of("A dog runs.")
-    assert_linear(lambda text: without_emphasis(text, source), repeated("✅", "Same", "x"), 16_000)
+    assert_linear(
+        lambda text: without_emphasis(text, source), repeated("✅", "Same", "x"), 16_000
+    )
 
 
 @parametrize("name", ADVERSARIES)
@@ -286,11 +331,16 @@ def test_hostile_answers_take_linear_time(name):
 
 @parametrize(
     "make",
-    [repeated("ab\n", "{"), repeated("a b\n", "I'm sorry, I can't help with this request.\n")],
+    [
+        repeated("ab\n", "{"),
+        repeated("a b\n", "I'm sorry, I can't help with this request.\n"),
+    ],
 )
 def test_lines_that_continue_each_other_take_linear_time(make):
     assert_linear(
-        lambda raw: parse_answer(raw, text=TEXT, size=3, polarity="positive"), make, 96_000
+        lambda raw: parse_answer(raw, text=TEXT, size=3, polarity="positive"),
+        make,
+        96_000,
     )
 
 
@@ -321,6 +371,8 @@ def test_votes_are_read_in_linear_time(unit):
 
 
 def test_characters_beyond_a_million_are_ignored():
-    items = parse_answer("1. One.\n2. Two.\n" + " " * MAX_CHARS + "3. Three.", text=TEXT)
+    items = parse_answer(
+        "1. One.\n2. Two.\n" + " " * MAX_CHARS + "3. Three.", text=TEXT
+    )
     found = [(item.text, item.reason) for item in items]
     assert found == [("One.", None), ("Two.", "cut_off"), ("3. Three.", "unread")]

@@ -39,13 +39,15 @@ def test_the_papers_prompt_is_verbatim(out):
 
 
 @parametrize(
-    "text", ["He {said} so.", 'A {"a": {size}} of {text} "quoted" \\ here', "猫 {polarity} é"]
+    "text",
+    ["He {said} so.", 'A {"a": {size}} of {text} "quoted" \\ here', "猫 {polarity} é"],
 )
 def test_braces_and_quotes_of_a_text_are_kept(text, tmp_path):
     own = tmp_path / "own.txt"
     own.write_text('Give {"a": {size}} {polarity} for {text} and {other}\n')
     expected = [
-        f'Give {{"a": 2}} {kind} for {text} and {{other}}' for kind in ("synonymous", "antonym")
+        f'Give {{"a": 2}} {kind} for {text} and {{other}}'
+        for kind in ("synonymous", "antonym")
     ]
     assert prompts(tmp_path / "own", text, prompt=own, size=2) == expected
     for prompt in prompts(tmp_path / "hardened", text):
@@ -88,7 +90,9 @@ def test_questions_are_identified_by_text_prompt_and_size(tmp_path):
     prompts(tmp_path / "out", FLUTE, PUMP)
 
     def missing(*texts, **options):
-        return llm_labeler.plan(texts, llm=mine, work=work, **options).estimates[0].missing
+        return (
+            llm_labeler.plan(texts, llm=mine, work=work, **options).estimates[0].missing
+        )
 
     fresh = {"out": tmp_path / "new"}
     assert missing(PUMP, FLUTE, **fresh) == 0
@@ -126,16 +130,33 @@ def test_examples_are_messages_before_the_question(tmp_path):
     own.write_text(
         'system = "Be brief."\npositive = "{size} of {text}"\nnegative = "{size} against {text}"'
     )
-    cold = {"anchor": "It is hot.", "negative": "It is cold.", "negative_kind": "antonym"}
-    rows = [cold | {"positive": positive} for positive in ("It is warm.", "Heat is\n2. felt.")]
+    cold = {
+        "anchor": "It is hot.",
+        "negative": "It is cold.",
+        "negative_kind": "antonym",
+    }
+    rows = [
+        cold | {"positive": positive}
+        for positive in ("It is warm.", "Heat is\n2. felt.")
+    ]
     few.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    positive, negative = prompts(tmp_path / "out", PUMP, prompt=own, examples=few, task="triplet")
-    parts = ["Be brief.", "2 of It is hot.", "1. It is warm.\n2. Heat is 2. felt.", f"3 of {PUMP}"]
-    assert positive.split("\n\n") == parts
-    assert negative.split("\n\n")[1:3] == ["1 against It is hot.", "1. antonym: It is cold."]
-    hardened = prompts(tmp_path / "hardened", PUMP, examples=few, polarity="positive")[0].split(
-        "\n\n"
+    positive, negative = prompts(
+        tmp_path / "out", PUMP, prompt=own, examples=few, task="triplet"
     )
+    parts = [
+        "Be brief.",
+        "2 of It is hot.",
+        "1. It is warm.\n2. Heat is 2. felt.",
+        f"3 of {PUMP}",
+    ]
+    assert positive.split("\n\n") == parts
+    assert negative.split("\n\n")[1:3] == [
+        "1 against It is hot.",
+        "1. antonym: It is cold.",
+    ]
+    hardened = prompts(tmp_path / "hardened", PUMP, examples=few, polarity="positive")[
+        0
+    ].split("\n\n")
     assert json.loads(hardened[2]) == {"sentences": ["It is warm.", "Heat is 2. felt."]}
     for kind in ("retrieved", ["antonym"], 7):  # not a kind of hard negative
         few.write_text(json.dumps(rows[0] | {"negative_kind": kind}) + "\n")
@@ -157,7 +178,9 @@ def test_run_json_has_only_the_hash_of_examples(tmp_path, out):
         llm_labeler.show(PUMP, work=tmp_path / "out.work").prompts["positive"][0][1]
     )
     with config_error("samples, prompt and examples change the questions"):
-        llm_labeler.parse(out.with_name("out.work"), out=tmp_path / "b", settings={"samples": 2})
+        llm_labeler.parse(
+            out.with_name("out.work"), out=tmp_path / "b", settings={"samples": 2}
+        )
 
 
 @parametrize(
@@ -171,7 +194,9 @@ def test_run_json_has_only_the_hash_of_examples(tmp_path, out):
 def test_too_many_examples_are_refused(tmp_path, rows):
     file = tmp_path / "long.csv"
     file.write_text("text1,text2,label\n" + rows)
-    with config_error(r"example texts with .* characters .* give at most 32 and 100,000"):
+    with config_error(
+        r"example texts with .* characters .* give at most 32 and 100,000"
+    ):
         llm_labeler.plan([PUMP], llm="wordnet", examples=file)
 
 

@@ -10,7 +10,10 @@ from .stored_answers import text_of
 
 QUESTIONS = [f"Which of the {number} doors is open?" for number in range(4)]
 SPENT = {"message": {"content": ""}, "finish_reason": "length"}
-GOOD = {"message": {"content": "1. Is one of these doors open?"}, "finish_reason": "stop"}
+GOOD = {
+    "message": {"content": "1. Is one of these doors open?"},
+    "finish_reason": "stop",
+}
 
 
 def warnings(out, answers, **options):
@@ -23,7 +26,10 @@ def warnings(out, answers, **options):
     llms = {"ann": lambda prompt: answers[text_of(prompt)], "fine": fine}
     result = llm_labeler.generate([*answers], llm=llms, out=out, **given)
     card = (result.out / "README.md").read_text()
-    assert all(f"* **Warning.** {warning}." in card for warning in result.statistics["warnings"])
+    assert all(
+        f"* **Warning.** {warning}." in card
+        for warning in result.statistics["warnings"]
+    )
     assert len(result.statistics["warnings"]) == sum(
         line.startswith("warning: ") for line in result.messages
     )
@@ -68,8 +74,14 @@ def test_warnings_by_llm(answers, polarity, expected, out):
 
 
 def test_rules_without_positives(tmp_path):
-    llms = {"fine": lambda prompt: f"1. Nun, {text_of(prompt)}", "wordnet": {"kind": "wordnet"}}
-    texts, out = ["Der Bildschirm wird schwarz.", "Wie kann ich bezahlen?"], tmp_path / "out"
+    llms = {
+        "fine": lambda prompt: f"1. Nun, {text_of(prompt)}",
+        "wordnet": {"kind": "wordnet"},
+    }
+    texts, out = (
+        ["Der Bildschirm wird schwarz.", "Wie kann ich bezahlen?"],
+        tmp_path / "out",
+    )
     result = llm_labeler.generate(texts, llm=llms, out=out, polarity="positive")
     assert [line.partition(";")[0] for line in result.statistics["warnings"]] == [
         "wordnet: no positives"
@@ -83,12 +95,21 @@ def test_answers_that_reach_the_token_limit_before_they_begin(spent, is_warned, 
             return None
         number = QUESTIONS.index(text_of(body["messages"][-1]["content"]))
         return reply(
-            200, json.dumps({"choices": [SPENT if number < spent else GOOD], "model": "m"})
+            200,
+            json.dumps({"choices": [SPENT if number < spent else GOOD], "model": "m"}),
         )
 
     with serve(Options(respond=respond)) as server:
         llm = {"kind": "server", "model": "emulated", "base_url": server.base_url}
-        result = llm_labeler.generate(QUESTIONS, llm={"ann": llm}, out=out, polarity="positive")
-    lines = [line for line in result.statistics["warnings"] if "reached the token limit" in line]
-    assert [line.partition(" answers")[0] for line in lines] == ["ann: 3 of 4"] * is_warned
+        result = llm_labeler.generate(
+            QUESTIONS, llm={"ann": llm}, out=out, polarity="positive"
+        )
+    lines = [
+        line
+        for line in result.statistics["warnings"]
+        if "reached the token limit" in line
+    ]
+    assert [line.partition(" answers")[0] for line in lines] == [
+        "ann: 3 of 4"
+    ] * is_warned
     assert all("llm.ann.max_tokens" in line for line in lines)

@@ -5,7 +5,13 @@ from functools import cache
 
 import llm_labeler
 from tests.support.llm import Options, reply, serve
-from tests.support.shorthand import module_fixture, parametrize, raises, table, text_table
+from tests.support.shorthand import (
+    module_fixture,
+    parametrize,
+    raises,
+    table,
+    text_table,
+)
 
 USAGE = {"prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 12}
 NESTED = "a"
@@ -14,17 +20,26 @@ for _ in range(20):
 
 
 def completion(message, finish="stop", **fields):
-    return {"model": "m-1", "choices": [{"message": message, "finish_reason": finish}], **fields}
+    return {
+        "model": "m-1",
+        "choices": [{"message": message, "finish_reason": finish}],
+        **fields,
+    }
 
 
 def events(*words):
     """A stream that breaks off."""
-    parts = [{"model": "m-1", "choices": [{"delta": {"content": word}}]} for word in words]
+    parts = [
+        {"model": "m-1", "choices": [{"delta": {"content": word}}]} for word in words
+    ]
     data = [*parts, {"choices": [None], "id": 1}]
     return "".join(f"data: {json.dumps(event)}\r\n\r\n" for event in data).encode()
 
 
-WHOLE, DONE = json.dumps(completion({"content": "1. a"})).encode(), b"\r\n\r\ndata: [DONE]\r\n\r\n"
+WHOLE, DONE = (
+    json.dumps(completion({"content": "1. a"})).encode(),
+    b"\r\n\r\ndata: [DONE]\r\n\r\n",
+)
 FILTERED = {"content_filter_results": {"hate": {"filtered": True}}}
 ARGUMENTS = {"function": {"name": "answer", "arguments": ' {"1": "same"}\n'}}
 THINKING = [{"type": "thinking", "thinking": NESTED}, {"text": "a"}]
@@ -51,14 +66,26 @@ ANSWERS = [  # response, raw answer, finish reason
     ),
     (completion(None, BLOCKED), "", BLOCKED),
     (completion({"content": THINKING}), "a", "stop"),
-    (completion({"tool_calls": [ARGUMENTS]}, "tool_calls"), '{"1": "same"}', "tool_calls"),
+    (
+        completion({"tool_calls": [ARGUMENTS]}, "tool_calls"),
+        '{"1": "same"}',
+        "tool_calls",
+    ),
     (
         {"choices": [], "promptFeedback": {"blockReason": "SAFETY"}, "model": "m-1"},
         "",
         "content_filter",
     ),
-    ({"choices": None, "prompt_filter_results": [FILTERED], "model": "m-1"}, "", "content_filter"),
-    ({**completion({"content": ""}), "prompt_filter_results": [FILTERED]}, "", "content_filter"),
+    (
+        {"choices": None, "prompt_filter_results": [FILTERED], "model": "m-1"},
+        "",
+        "content_filter",
+    ),
+    (
+        {**completion({"content": ""}), "prompt_filter_results": [FILTERED]},
+        "",
+        "content_filter",
+    ),
     (events("1. a", "b"), "1. ab", ""),
     *(
         (body, "1. a", "stop")
@@ -78,7 +105,10 @@ ANSWERS = [  # response, raw answer, finish reason
 ]
 # Tokens of prompt and answer as they are counted, and the usage as it is reported.
 USAGES = [
-    (json.loads(usage), None if counted == "unknown" else tuple(map(int, counted.split())))
+    (
+        json.loads(usage),
+        None if counted == "unknown" else tuple(map(int, counted.split())),
+    )
     for counted, usage in text_table("""
         5 7 | {"prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 12}
         0 12 | {"total_tokens": 12}
@@ -138,12 +168,20 @@ FAILURES = [  # response and reason
             b"[" * 100_000,
             b'{"choices": [' + b"[]," * 1_000_000 + b"[]]}",
             NESTED,
-            completion({"content": ""}, error={"message": "upstream says no", "code": 502}),
+            completion(
+                {"content": ""}, error={"message": "upstream says no", "code": 502}
+            ),
         )
     ),
     *(
         (completion({"content": "a"}, finish), "server_error")
-        for finish in ("network_error", "error", "abort", "ERROR", "MALFORMED_FUNCTION_CALL")
+        for finish in (
+            "network_error",
+            "error",
+            "abort",
+            "ERROR",
+            "MALFORMED_FUNCTION_CALL",
+        )
     ),
     *(
         (completion(message), "empty_answer")
@@ -173,11 +211,18 @@ def run(out, response, texts, **options):
     def respond(path, body):
         if path.endswith("models"):
             return None
-        value = response(json.loads(body["messages"][-1]["content"].rpartition("Sentence: ")[2]))
+        value = response(
+            json.loads(body["messages"][-1]["content"].rpartition("Sentence: ")[2])
+        )
         return reply(200, value if isinstance(value, bytes) else json.dumps(value))
 
     with serve(Options(respond=respond)) as server:
-        llm = {"kind": "server", "model": "emulated", "base_url": server.base_url, "attempts": 1}
+        llm = {
+            "kind": "server",
+            "model": "emulated",
+            "base_url": server.base_url,
+            "attempts": 1,
+        }
         given = {"polarity": "positive", "keep_going": True, **options}
         return llm_labeler.generate(texts, llm={"mine": llm}, out=out, **given)
 
@@ -235,6 +280,13 @@ def test_unusable_responses(shown, number):
 def test_a_refusal_in_a_response_with_status_200(code, error, message, tmp_path):
     fault = {"error": {"message": "upstream says no: no such model", "code": code}}
     empty = {**fault, **completion({"content": None})}
-    for number, value in enumerate((fault, {**fault, "choices": []}, empty, {"choices": [fault]})):
+    for number, value in enumerate(
+        (fault, {**fault, "choices": []}, empty, {"choices": [fault]})
+    ):
         with raises(error, match=message):
-            run(tmp_path / str(number), lambda _, value=value: value, ["A text."], keep_going=False)
+            run(
+                tmp_path / str(number),
+                lambda _, value=value: value,
+                ["A text."],
+                keep_going=False,
+            )

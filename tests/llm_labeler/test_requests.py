@@ -6,7 +6,13 @@ import pytest
 
 import llm_labeler
 from tests.support.llm import Faults, Options, reply, serve
-from tests.support.shorthand import config_error, each_line, parametrize, remote_error, table
+from tests.support.shorthand import (
+    config_error,
+    each_line,
+    parametrize,
+    remote_error,
+    table,
+)
 
 PLANE = "A plane is here."
 LONG = f"A {'very ' * 150}long story."
@@ -14,12 +20,19 @@ CHANGES = ["negation", "antonym", "entity", "number", "role", "tense", "modality
 
 
 def entry(base_url, **fields):
-    return {"kind": "openai_compatible", "model": "emulated", "base_url": base_url, **fields}
+    return {
+        "kind": "openai_compatible",
+        "model": "emulated",
+        "base_url": base_url,
+        **fields,
+    }
 
 
 def asked(server, out, texts=(PLANE,), options=(), **fields):
     """A positive question about each text."""
-    named = [f"Patient {text} is fine." if isinstance(text, int) else text for text in texts]
+    named = [
+        f"Patient {text} is fine." if isinstance(text, int) else text for text in texts
+    ]
     given = {"polarity": "positive", "keep_going": True, "fresh": True, **dict(options)}
     return llm_labeler.generate(
         named, llm={"llama": entry(server.base_url, **fields)}, out=out, **given
@@ -27,7 +40,11 @@ def asked(server, out, texts=(PLANE,), options=(), **fields):
 
 
 def sent(server):
-    return [json.loads(request.body) for request in server.requests if request.method == "POST"]
+    return [
+        json.loads(request.body)
+        for request in server.requests
+        if request.method == "POST"
+    ]
 
 
 def formats(server):
@@ -37,7 +54,9 @@ def formats(server):
 def test_the_fields_of_a_request(out):
     with serve() as server:
         chosen = {"temperature": 0.2, "top_p": 0.9, "seed": 7, "extra": {"min_p": 0.1}}
-        asked(server, out, options={"prompt": "paper", "samples": 2, "size": 2}, **chosen)
+        asked(
+            server, out, options={"prompt": "paper", "samples": 2, "size": 2}, **chosen
+        )
         bodies = sent(server)
     prompt = (
         "You are a highly smart same-meaning sentence-generating system. Your job is to generate 2 "
@@ -69,7 +88,9 @@ def format_of(item):
     }
 
 
-LABELLED = objects(kind={"type": "string", "enum": CHANGES}, sentence={"type": "string"})
+LABELLED = objects(
+    kind={"type": "string", "enum": CHANGES}, sentence={"type": "string"}
+)
 STRINGS, OBJECT = format_of({"type": "string"}), {"type": "json_object"}
 OFF, ON = {"type": "disabled"}, {"type": "enabled"}
 
@@ -88,11 +109,19 @@ OFF, ON = {"type": "disabled"}, {"type": "enabled"}
 )  # fmt: skip
 def test_requests_differ_by_kind_and_task(fields, task, formats, others, out):
     with serve() as server:
-        asked(server, out, options={"task": task, "polarity": "both"}, concurrency=1, **fields)
+        asked(
+            server,
+            out,
+            options={"task": task, "polarity": "both"},
+            concurrency=1,
+            **fields,
+        )
         bodies = sent(server)
     assert [body.pop("response_format", None) for body in bodies] == formats
     plain = {"model": "emulated", "stream": False, **others}
-    assert [{name: body[name] for name in body.keys() - {"messages"}} for body in bodies] == [
+    assert [
+        {name: body[name] for name in body.keys() - {"messages"}} for body in bodies
+    ] == [
         plain,
         plain,
     ]
@@ -100,7 +129,9 @@ def test_requests_differ_by_kind_and_task(fields, task, formats, others, out):
 
 @parametrize("prompt", ["paper", "Write {size} {polarity} sentences. Input: {text}."])
 @parametrize("structured, has_format", [("auto", False), ("strict", True)])
-def test_the_papers_prompt_and_prompts_without_json(prompt, structured, has_format, tmp_path):
+def test_the_papers_prompt_and_prompts_without_json(
+    prompt, structured, has_format, tmp_path
+):
     if prompt != "paper":
         own = tmp_path / "own.txt"
         own.write_text(prompt)
@@ -108,7 +139,9 @@ def test_the_papers_prompt_and_prompts_without_json(prompt, structured, has_form
     with serve() as server:
         # GLM needs a description of the JSON in the prompt.
         options = {"prompt": prompt}
-        asked(server, tmp_path / "out", options=options, kind="glm", structured=structured)
+        asked(
+            server, tmp_path / "out", options=options, kind="glm", structured=structured
+        )
         assert formats(server) == [has_format]
 
 
@@ -134,9 +167,13 @@ def test_refused_fields_are_not_sent_again(out):
     # the first one may be about the format
     400 | Request contains an invalid argument. | 2
 """)
-def test_a_refused_system_message_becomes_a_part_of_the_question(status, message, refusals, out):
+def test_a_refused_system_message_becomes_a_part_of_the_question(
+    status, message, refusals, out
+):
     def respond(path, body):
-        refuses = not path.endswith("models") and body["messages"][0]["role"] == "system"
+        refuses = (
+            not path.endswith("models") and body["messages"][0]["role"] == "system"
+        )
         return reply(status, json.dumps({"message": message})) if refuses else None
 
     with serve(Options(respond=respond)) as server:
@@ -149,7 +186,9 @@ def test_a_refused_system_message_becomes_a_part_of_the_question(status, message
     refused, merged = bodies[:refusals], bodies[refusals:]
     instructions = refused[0]["messages"][0]["content"]
     texts = [message["content"] for body in merged for message in body["messages"]]
-    assert [text.startswith(f"{instructions}\n\nWrite 3 ") for text in texts] == [True] * 9
+    assert [text.startswith(f"{instructions}\n\nWrite 3 ") for text in texts] == [
+        True
+    ] * 9
 
 
 @pytest.mark.usefixtures("short_waits")
@@ -159,10 +198,15 @@ def test_a_refused_system_message_becomes_a_part_of_the_question(status, message
         ([LONG, 1, 2], [True, False, False, True, True], 1),
         ([1, 2, LONG, 3], [True, True, True, True, True, False], 3),
     ],
-    ids=["at first: each form once", "after answers in the format: it is about the question"],
+    ids=[
+        "at first: each form once",
+        "after answers in the format: it is about the question",
+    ],
 )
 def test_a_question_that_every_form_is_refused_of(texts, has_format, attempts, out):
-    with serve(Options(context_chars=1000, context_error=("Bad request.", ""))) as server:
+    with serve(
+        Options(context_chars=1000, context_error=("Bad request.", ""))
+    ) as server:
         result = asked(server, out, texts, concurrency=1)
         assert result.asked.unanswered == {"rejected": 1}
         assert formats(server) == has_format
@@ -204,12 +248,20 @@ def test_settings_that_affect_answers_make_other_questions(tmp_path):
         llm = {"llama": entry(url or server.base_url, **fields)}
         work = tmp_path / "out.work"
         return (
-            llm_labeler.plan([PLANE], llm=llm, polarity="positive", work=work).estimates[0].missing
+            llm_labeler.plan([PLANE], llm=llm, polarity="positive", work=work)
+            .estimates[0]
+            .missing
         )
 
     with serve() as server:
         asked(server, tmp_path / "out")
-        same = {"concurrency": 3, "rpm": 5, "timeout_s": 1.0, "price_in": 1.0, "attempts": 2}
+        same = {
+            "concurrency": 3,
+            "rpm": 5,
+            "timeout_s": 1.0,
+            "price_in": 1.0,
+            "attempts": 2,
+        }
         assert missing(**same, url=f"{server.base_url}/") == 0
         changes = {
             "kind": "openai",
@@ -239,9 +291,15 @@ def test_the_bound_counts_bytes_and_the_schema(out):
 
 WORDINGS = (
     # Fireworks
-    (400, "JSON Schema not supported: could not understand the instance `{'type': 'object'}`."),
+    (
+        400,
+        "JSON Schema not supported: could not understand the instance `{'type': 'object'}`.",
+    ),
     (400, "Request contains an invalid argument."),  # Gemini
-    (400, 'Invalid JSON payload received. Unknown name "additionalProperties": Cannot find field.'),
+    (
+        400,
+        'Invalid JSON payload received. Unknown name "additionalProperties": Cannot find field.',
+    ),
     (422, "Input validation error"),  # Together
     (400, "We could not make sense of your request."),
     (400, "response_format: json_schema is not available"),
@@ -271,7 +329,8 @@ def test_answers_that_break_the_format_are_asked_again_and_then_without_it(share
         assert (result.asked.unanswered, server.stats.answered) == ({}, 24)
         assert max(server.stats.asked.values()) == 3
         shown = [
-            llm_labeler.show(f"row:{row}", work=result.work).answers[0] for row in range(1, 25)
+            llm_labeler.show(f"row:{row}", work=result.work).answers[0]
+            for row in range(1, 25)
         ]
         is_json = [answer.reply.raw.startswith("{") for answer in shown]
         assert any(is_json) == (share < 1)
@@ -284,14 +343,22 @@ def test_answers_that_break_the_format_are_asked_again_and_then_without_it(share
 @pytest.mark.usefixtures("short_waits")
 def test_a_strict_format_is_never_left_out(tmp_path):
     with serve(faults=Faults(0.5, ("invalid_json",))) as server:
-        result = asked(server, tmp_path / "out", range(24), structured="strict", attempts=30)
+        result = asked(
+            server, tmp_path / "out", range(24), structured="strict", attempts=30
+        )
         assert result.asked.unanswered == {}
         assert all(formats(server))
     with (
         serve(faults=Faults(1.0, ("invalid_json",))) as server,
         remote_error(r"50 of the last 50 calls failed, .*Failed to generate JSON"),
     ):
-        asked(server, tmp_path / "other", range(24), {"keep_going": False}, structured="strict")
+        asked(
+            server,
+            tmp_path / "other",
+            range(24),
+            {"keep_going": False},
+            structured="strict",
+        )
 
 
 @pytest.mark.usefixtures("short_waits")
@@ -300,7 +367,10 @@ def test_empty_answers_are_asked_again_and_paid(tmp_path):
         result = asked(server, tmp_path / "out", range(24), attempts=20)
         assert (result.asked.unanswered, result.dropped) == ({}, {})
         spent = result.asked.spent
-        assert (spent.requests, spent.estimated) == (24 + server.stats.faults["empty"], 0)
+        assert (spent.requests, spent.estimated) == (
+            24 + server.stats.faults["empty"],
+            0,
+        )
     with serve(faults=Faults(0.5, ("empty",), first=1)) as server:
         result = asked(server, tmp_path / "other", range(24), attempts=1)
         assert result.asked.unanswered == {"empty_answer": server.stats.faults["empty"]}

@@ -14,7 +14,8 @@ WORDS = {"s": "same", "o": "opposite", "u": "unrelated", "?": "unsure"}
 def row(text, words, polarity, llms, votes=None):
     """A row of the table; each letter of `llms` is an LLM, each of `votes` a vote of judge 0, 1, …"""
     judge_votes = [
-        {"judge": f"j{n}", "vote": WORDS[letter]} for n, letter in enumerate(votes or "")
+        {"judge": f"j{n}", "vote": WORDS[letter]}
+        for n, letter in enumerate(votes or "")
     ]
     return {
         "text_id": text,
@@ -38,7 +39,14 @@ TABLE = [
     row("t", "nobody labelled this", "negative", "c", "sss"),
 ]
 GOLD = pair_table(
-    [("t", "p1", 1), ("t", "p2", 1), ("t", "p3", 0), ("t", "n1", 1), ("t", "n2", 0), ("t", "n3", 0)]
+    [
+        ("t", "p1", 1),
+        ("t", "p2", 1),
+        ("t", "p3", 0),
+        ("t", "n1", 1),
+        ("t", "n2", 0),
+        ("t", "n3", 0),
+    ]
 )
 
 
@@ -93,10 +101,16 @@ def test_scores_of_aggregations_computed_by_hand(report):
         approx(2 / 3),
     )
     vote = result["vote", "negative"]  # p1; n2, n3; p2 and p3 undecided, n1 outvoted
-    assert (vote.n, vote.precision, vote.recall, vote.kept) == (2, 1.0, approx(2 / 3), 3)
+    assert (vote.n, vote.precision, vote.recall, vote.kept) == (
+        2,
+        1.0,
+        approx(2 / 3),
+        3,
+    )
     assert {one.candidates for one in report.rows if one.by == "aggregation"} == {6}
     assert report.judges is not None
-    assert report.judges.by_name["j0"].judged == 7  # including votes without a gold label
+    # Including votes without a gold label.
+    assert report.judges.by_name["j0"].judged == 7
 
 
 def test_intervals_and_table(report):
@@ -105,12 +119,16 @@ def test_intervals_and_table(report):
     table = report.table()
     assert len(table.rows) == len(report.rows)
     assert "spearman" not in table.headings
-    assert ("union, positive", "3", "0.667", "0.21-0.94") in [row[:4] for row in table.rows]
+    assert ("union, positive", "3", "0.667", "0.21-0.94") in [
+        row[:4] for row in table.rows
+    ]
     assert json.loads(json.dumps(report.to_dict()))["gold"] == 6
 
 
 def test_without_votes_judged_aggregations_are_skipped(score):
-    result = score(table=pl.DataFrame(TABLE).with_columns(votes=pl.col("votes").list.head(0)))
+    result = score(
+        table=pl.DataFrame(TABLE).with_columns(votes=pl.col("votes").list.head(0))
+    )
     assert {one.name for one in result.rows if one.by == "aggregation"} == {"union"}
     assert set(result.skipped) == {"vote", "weighted"}
     assert result.judges is None
@@ -118,16 +136,19 @@ def test_without_votes_judged_aggregations_are_skipped(score):
 
 def test_swapped_pairs_are_scored_with_their_new_polarity(score):
     result = rows(score(reversed_pairs="swap"))["vote", "positive"]
+    # P1, and n1 swapped.
     assert (result.n, result.precision, result.recall) == (
         2,
         1.0,
         approx(2 / 3),
-    )  # p1, and n1 swapped
+    )
 
 
 def test_matching_ignores_case_space_and_width(score):
     table = [row("Ａ  text\n", "The  Ｗords ", "positive", "a", "s")]
-    result = score(pair_table([("a TEXT", "the words", 1), ("the words", "a text", 1)]), table)
+    result = score(
+        pair_table([("a TEXT", "the words", 1), ("the words", "a text", 1)]), table
+    )
     assert (result.found, result.not_found.examples) == (1, ("the words | a text",))
 
 
@@ -137,7 +158,8 @@ def test_unmatched_gold_is_reported(score):
     assert (result.gold, result.found, result.not_found.count) == (13, 6, 7)
     assert result.not_found.examples == tuple(f"t{n} | {'x' * 60}" for n in range(5))
     undefined = {
-        (one.n, one.precision, one.interval, one.f1, one.kappa) for one in score(unknown).rows
+        (one.n, one.precision, one.interval, one.f1, one.kappa)
+        for one in score(unknown).rows
     }
     assert undefined == {(0, None, None, None, None)}
 
@@ -151,9 +173,17 @@ def test_repeated_and_contradictory_gold_is_reported(score):
 
 def test_a_sentence_of_both_polarities_is_scored_twice(score):
     result = rows(
-        score(table=[row("t", "p1", "positive", "a", ""), row("t", "p1", "negative", "b", "")])
+        score(
+            table=[
+                row("t", "p1", "positive", "a", ""),
+                row("t", "p1", "negative", "b", ""),
+            ]
+        )
     )
-    assert (result["a", "positive"].precision, result["b", "negative"].precision) == (1, 0)
+    assert (result["a", "positive"].precision, result["b", "negative"].precision) == (
+        1,
+        0,
+    )
 
 
 GRADES = {"p1": 5.0, "p2": 4.0, "p3": 2.0, "n1": 3.0, "n2": 1.0, "n3": 0.0}

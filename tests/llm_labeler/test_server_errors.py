@@ -4,9 +4,23 @@ import json
 
 from llm_labeler import CallFailed
 from pairkit import AuthError, ConfigError
-from tests.llm_labeler.llm_server import KEY, as_anthropic, check, provider, reply_of, responding
+from tests.llm_labeler.llm_server import (
+    KEY,
+    as_anthropic,
+    check,
+    provider,
+    reply_of,
+    responding,
+)
 from tests.support.llm import Faults, Options, serve
-from tests.support.shorthand import config_error, parametrize, raises, remote_error, table, values
+from tests.support.shorthand import (
+    config_error,
+    parametrize,
+    raises,
+    remote_error,
+    table,
+    values,
+)
 
 
 def failure_of(base_url, **fields):
@@ -29,7 +43,11 @@ def failure_of(base_url, **fields):
 def test_faults_of_one_call(kind, reason, retry_after_s, maybe_billed):
     with serve(faults=Faults(1.0, (kind,), retry_after_s=2.0)) as server:
         failed = failure_of(server.base_url, timeout_s=0.3 if kind == "hang" else 60)
-    assert (failed.reason, failed.retry, failed.retry_after_s) == (reason, True, retry_after_s)
+    assert (failed.reason, failed.retry, failed.retry_after_s) == (
+        reason,
+        True,
+        retry_after_s,
+    )
     assert failed.maybe_billed == maybe_billed
     assert failed.detail
 
@@ -37,7 +55,9 @@ def test_faults_of_one_call(kind, reason, retry_after_s, maybe_billed):
 def test_an_unreachable_server():
     failed = failure_of("http://127.0.0.1:9/v1")
     assert (failed.reason, failed.maybe_billed) == ("connection", False)
-    with remote_error(r"llm llama: can't be reached at http://127.0.0.1:9/v1 .*base_url"):
+    with remote_error(
+        r"llm llama: can't be reached at http://127.0.0.1:9/v1 .*base_url"
+    ):
         check(provider("http://127.0.0.1:9/v1"))
 
 
@@ -69,7 +89,14 @@ def test_statuses(status, body, reason):
 def test_a_wrong_key(how):
     with serve(Options(api_key=KEY)) as server:
         with raises(AuthError) as caught:
-            how(provider(server.base_url, name="chatgpt", kind="openai", api_key_env="OTHER_KEY"))
+            how(
+                provider(
+                    server.base_url,
+                    name="chatgpt",
+                    kind="openai",
+                    api_key_env="OTHER_KEY",
+                )
+            )
         message = str(caught.value)
         assert message.startswith(
             f"llm chatgpt: {server.base_url} refused the key from OTHER_KEY with HTTP"
@@ -93,8 +120,13 @@ def test_no_such_model():
             with raises(ConfigError) as caught:
                 how(provider(server.base_url, model="llama-3-8b"))
             message = str(caught.value)
-            assert message.startswith(f"llm llama: no such model 'llama-3-8b' at {server.base_url}")
-            assert "it has llama-3.1-8b, glm-4, qwen-2.5; set model in [llm.llama]" in message
+            assert message.startswith(
+                f"llm llama: no such model 'llama-3-8b' at {server.base_url}"
+            )
+            assert (
+                "it has llama-3.1-8b, glm-4, qwen-2.5; set model in [llm.llama]"
+                in message
+            )
     with (
         serve(Options(models=("other",), lists_models=False)) as server,
         config_error(r"HTTP 404.*it lists none; base_url usually ends in /v1"),
@@ -111,7 +143,10 @@ def test_no_such_model():
 def test_a_redirect_is_not_followed():
     with serve() as elsewhere:
         location = elsewhere.base_url + "/chat/completions?token=1"
-        with responding(307, "", location=location) as url, config_error("redirects to") as caught:
+        with (
+            responding(307, "", location=location) as url,
+            config_error("redirects to") as caught,
+        ):
             reply_of(provider(url))
         assert "token" not in str(caught.value)
         assert elsewhere.requests == []
@@ -146,4 +181,7 @@ def test_the_key_is_never_printed():
     asked = provider("http://localhost:1/v1", kind="openai")
     assert asked.channel.key is not None
     assert asked.channel.key.secret == KEY
-    assert KEY not in f"{asked!r} {vars(asked)!r} {asked.channel.key!r} {asked.parameters_text}"
+    assert (
+        KEY
+        not in f"{asked!r} {vars(asked)!r} {asked.channel.key!r} {asked.parameters_text}"
+    )

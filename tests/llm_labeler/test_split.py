@@ -22,11 +22,16 @@ WORLDS = st.lists(st.tuples(SENTENCES, st.lists(SENTENCES, max_size=3)), max_siz
 def split_texts(texts, candidates, settings, seed):
     """The split of each text by id."""
     ids = sorted(texts)
-    sentences = [*map(texts.__getitem__, ids), *(sentence for _, sentence in candidates)]
+    sentences = [
+        *map(texts.__getitem__, ids),
+        *(sentence for _, sentence in candidates),
+    ]
     owners = np.array(
         [*range(len(ids)), *(ids.index(text_id) for text_id, _ in candidates)], np.int32
     )
-    splits = _split.split_texts(ids, pl.Series(sentences, dtype=pl.String), owners, settings, seed)
+    splits = _split.split_texts(
+        ids, pl.Series(sentences, dtype=pl.String), owners, settings, seed
+    )
     return dict(zip(ids, splits, strict=True))
 
 
@@ -42,7 +47,9 @@ def unrelated(count, start=0):
 def world(drawn):
     texts = {f"t{number:03}": text for number, (text, _) in enumerate(drawn)}
     return texts, [
-        (f"t{number:03}", each) for number, (_, words) in enumerate(drawn) for each in words
+        (f"t{number:03}", each)
+        for number, (_, words) in enumerate(drawn)
+        for each in words
     ]
 
 
@@ -66,7 +73,9 @@ def test_the_order_of_input_does_not_matter(drawn, random):
     shuffled, others = list(texts.items()), list(candidates)
     random.shuffle(shuffled)
     random.shuffle(others)
-    assert split_texts(dict(shuffled), others, EVEN, 1) == split_texts(texts, candidates, EVEN, 1)
+    assert split_texts(dict(shuffled), others, EVEN, 1) == split_texts(
+        texts, candidates, EVEN, 1
+    )
 
 
 def test_near_identical_texts_are_in_one_split():
@@ -102,11 +111,14 @@ def test_added_texts_change_no_split():
     st.integers(20, 45), st.sampled_from([0.0, 0.01, 0.05, 0.3, 0.49]), st.sampled_from([0.0, 0.01, 0.5]),
     st.integers(0, 1000), st.integers(1, 12),
 )  # fmt: skip
-def test_no_requested_split_is_empty_with_twenty_groups(groups, validation, test, seed, size):
+def test_no_requested_split_is_empty_with_twenty_groups(
+    groups, validation, test, seed, size
+):
     texts = unrelated(groups * size)
     # Texts of a group share a candidate.
     candidates = [
-        (text_id, f"shared by {position % groups}") for position, text_id in enumerate(texts)
+        (text_id, f"shared by {position % groups}")
+        for position, text_id in enumerate(texts)
     ]
     shares = TextSplitSettings(validation=validation, test=test)
     result = set(split_texts(texts, candidates, shares, seed).values())
@@ -116,7 +128,9 @@ def test_no_requested_split_is_empty_with_twenty_groups(groups, validation, test
 
 @given(st.integers(1, 19), st.integers(0, 1000))
 def test_train_is_never_empty(count, seed):
-    split_of = split_texts(unrelated(count), [], TextSplitSettings(validation=0.49, test=0.5), seed)
+    split_of = split_texts(
+        unrelated(count), [], TextSplitSettings(validation=0.49, test=0.5), seed
+    )
     assert "train" in split_of.values()
 
 

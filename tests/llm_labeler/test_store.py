@@ -36,7 +36,12 @@ def test_a_slow_reader_does_not_block_checkpoints(store):
 
 
 BATCH = SubmittedBatch(
-    "chatgpt", "b1", "validating", {"c1": KEY, "c2": key_of(2)}, TokenUsage(200, 100), 4.0
+    "chatgpt",
+    "b1",
+    "validating",
+    {"c1": KEY, "c2": key_of(2)},
+    TokenUsage(200, 100),
+    4.0,
 )
 
 
@@ -68,9 +73,9 @@ def test_memory_does_not_grow_with_the_number_of_answers(store):
         store.save_answer(an_answer(key_of(number), raw=raw))
     texts = [f"{number:04}" for number in range(300)]
     tracemalloc.start()
-    assert sum(len(answer.reply.raw) for answer in store.answers(["positive"], texts)) == 300 * len(
-        raw
-    )
+    assert sum(
+        len(answer.reply.raw) for answer in store.answers(["positive"], texts)
+    ) == 300 * len(raw)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 4_000_000, f"{peak} bytes for reading 30 MB"

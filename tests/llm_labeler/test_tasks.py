@@ -21,22 +21,35 @@ def generate(out, **changes):
 
 
 def test_rules_make_triplets_for_training(out):
-    result = generate(out, task="triplet", settings={"split.validation": 0.0, "split.test": 0.0})
+    result = generate(
+        out, task="triplet", settings={"split.validation": 0.0, "split.test": 0.0}
+    )
     rows = result.pairs.splits["train"]
-    assert {"negative_kind", "text_id", "llms", "prompt_hashes", "aggregation"} <= {*rows.columns}
+    assert {"negative_kind", "text_id", "llms", "prompt_hashes", "aggregation"} <= {
+        *rows.columns
+    }
     assert set(rows["text1"]) == set(SENTENCES[:3])
     assert set(rows["negative_kind"].drop_nulls()) <= KINDS
     statistics = json.loads((out / "statistics.json").read_text())
-    assert sum(statistics["negative_kinds"].values()) == statistics["splits"]["train"]["triplets"]
+    assert (
+        sum(statistics["negative_kinds"].values())
+        == statistics["splits"]["train"]["triplets"]
+    )
     assert statistics["splits"]["train"]["texts"] == 3
     assert result.statistics == statistics
     assert "hard negative" in (out / "README.md").read_text()
-    assert [path.name for path in sorted((out).iterdir()) if path.is_dir()] == ["triplet"]
+    assert [path.name for path in sorted((out).iterdir()) if path.is_dir()] == [
+        "triplet"
+    ]
 
 
 def test_texts_without_both_polarities_are_counted(out):
     def answer(prompt):
-        return "" if "misled" in prompt else "1. In many people, stress can lead to insomnia."
+        return (
+            ""
+            if "misled" in prompt
+            else "1. In many people, stress can lead to insomnia."
+        )
 
     with data_error("no_negative 1"):
         generate(out, llm=answer, task="triplet", limit=1)
@@ -48,7 +61,10 @@ def test_only_requested_kinds_are_made(out):
 
 
 def test_queries_become_triplets(out):
-    positive, negative = "What can stress cause in children?", "Which children have no stress?"
+    positive, negative = (
+        "What can stress cause in children?",
+        "Which children have no stress?",
+    )
 
     def answer(prompt):
         return f"1. {negative if 'does not answer' in prompt else positive}"
@@ -78,7 +94,9 @@ def test_impossible_settings_of_tasks_give_one_line(out, changes, message):
 @parametrize("task", ["triplet", "query"])
 def test_answers_with_a_schema_are_read(out, task):
     with serve() as server:
-        llms = {"mine": {"kind": "server", "model": "emulated", "base_url": server.base_url}}
+        llms = {
+            "mine": {"kind": "server", "model": "emulated", "base_url": server.base_url}
+        }
         result = generate(out, llm=llms, task=task, limit=2)
     assert result.statistics["splits"]["train"]["triplets"] == 6
     assert result.statistics["negative_kinds"] == {

@@ -35,7 +35,11 @@ def read(source, folder, column=None, **options):
     given = {"polarity": "positive", "settings": FILTERS, **options}
     columns = {"text": column} if column else None
     result = llm_labeler.generate(
-        str(source), llm={"one": lambda _: "1. So they say."}, columns=columns, out=out, **given
+        str(source),
+        llm={"one": lambda _: "1. So they say."},
+        columns=columns,
+        out=out,
+        **given,
     )
     texts = pl.read_parquet(result.work / "texts.parquet")
     run = json.loads((out / "run.json").read_text())["input"]
@@ -83,12 +87,15 @@ def test_some_objects_may_lack_the_column(tmp_path):
     path = tmp_path / "s.jsonl"
     path.write_text('{"id": 1}\n\n{"id": 2, "note": "Tea is hot."}\n')
     result = read(path, tmp_path, "note")
-    assert (result.texts, result.rows, result.dropped) == (["Tea is hot."], [3], {"empty": 1})
+    assert (result.texts, result.rows, result.dropped) == (
+        ["Tea is hot."],
+        [3],
+        {"empty": 1},
+    )
     with data_error("no column 'notes' for text; there are id"):
         read(path, tmp_path, "notes")
-    (tmp_path / "s.json").write_text(
-        json.dumps([*PLAIN, 7, None, [1]])
-    )  # strings instead of objects
+    # Strings instead of objects.
+    (tmp_path / "s.json").write_text(json.dumps([*PLAIN, 7, None, [1]]))
     result = read(tmp_path / "s.json", tmp_path)
     assert (result.texts, result.dropped) == (PLAIN, {"empty": 1, "not_text": 2})
 
@@ -103,12 +110,19 @@ def test_a_sentence_as_header_is_refused(tmp_path):
 
 def test_the_first_texts_of_a_pair_dataset_are_read(tmp_path):
     (tmp_path / "set/data").mkdir(parents=True)
-    texts = {"train": ["Tea is hot.", "Tea is hot.", "Ice is cold."], "test": ["Not me."] * 3}
+    texts = {
+        "train": ["Tea is hot.", "Tea is hot.", "Ice is cold."],
+        "test": ["Not me."] * 3,
+    }
     for split, first in texts.items():
         table = frame(text1=first, text2=["a", "b", "c"], label=[1, 0, 1])
         table.write_parquet(tmp_path / f"set/data/{split}-00000-of-00001.parquet")
     result = read(tmp_path / "set", tmp_path)
-    assert (result.texts, result.name, result.dropped) == (PLAIN[:2], "set", {"repeated": 1})
+    assert (result.texts, result.name, result.dropped) == (
+        PLAIN[:2],
+        "set",
+        {"repeated": 1},
+    )
     (tmp_path / "triplets").mkdir()
     frame(anchor=PLAIN, positive=PLAIN, negative=PLAIN).write_ndjson(
         tmp_path / "triplets/train.jsonl"
@@ -181,7 +195,9 @@ def test_unusable_rows_are_counted_with_an_example(tmp_path):
     result = read(path, tmp_path, settings=FILTERS | {"input.min_chars": 3})
     assert result.texts == ["Tea is hot."]
     counts = {"too_short": 2, "unusable_characters": 3}
-    assert result.dropped == dict.fromkeys(("empty", "not_text", "too_long"), 1) | counts
+    assert (
+        result.dropped == dict.fromkeys(("empty", "not_text", "too_long"), 1) | counts
+    )
     assert f"{path}:2: not used, unusable_characters" in result.examples
     assert f"{path}:5: not used, too_long" in result.examples
 
@@ -198,7 +214,10 @@ def test_the_hash_depends_only_on_the_sentences(tmp_path):
     (tmp_path / "a.txt").write_text("\n".join(PLAIN))
     frame(number=[1, 2, 3], text=PLAIN).write_parquet(tmp_path / "b.parquet")
     (tmp_path / "c.txt").write_text("\n".join(reversed(PLAIN)))
-    a, b, c = (read(tmp_path / name, tmp_path).sha256 for name in ("a.txt", "b.parquet", "c.txt"))
+    a, b, c = (
+        read(tmp_path / name, tmp_path).sha256
+        for name in ("a.txt", "b.parquet", "c.txt")
+    )
     assert a == b != c
     assert len(a) == 64
 
@@ -206,7 +225,9 @@ def test_the_hash_depends_only_on_the_sentences(tmp_path):
 def test_every_row_is_kept_or_counted(tmp_path):
     draw = random.Random(4)
     characters = [*"ab. 1?\t\r\x0b\x0c\x85\u2028\x00é猫\U0001f600\ufeff\u200b"]
-    lines = ["".join(draw.choices(characters, k=draw.randint(0, 6))) for _ in range(400)]
+    lines = [
+        "".join(draw.choices(characters, k=draw.randint(0, 6))) for _ in range(400)
+    ]
     path = tmp_path / "s.txt"
     path.write_text("\n".join([*lines, "One that will do."]), newline="")
     result = read(path, tmp_path)

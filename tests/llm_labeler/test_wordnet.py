@@ -4,7 +4,13 @@ import json
 import random
 
 import llm_labeler
-from tests.support.shorthand import module_fixture, parametrize, table, text_table, values
+from tests.support.shorthand import (
+    module_fixture,
+    parametrize,
+    table,
+    text_table,
+    values,
+)
 
 from .stored_answers import by_rules
 
@@ -135,7 +141,11 @@ UNSAFE = [
 
 @parametrize("text", UNSAFE)
 def test_unsafe_opposites_are_left_out(opposite, text):
-    assert not [it for it in opposite(text) if " not " in it or "harmless" in it or "small" in it]
+    assert not [
+        it
+        for it in opposite(text)
+        if " not " in it or "harmless" in it or "small" in it
+    ]
 
 
 COMPOUND = "White blood cells fight infection."
@@ -143,7 +153,9 @@ LIST = "the old doctor often sleeps " * 40 + "."
 
 
 def test_compounds_lists_and_inverted_questions(same, opposite):
-    assert not any("Why is not" in text or "Why do not" in text for text in same(INVERTED))
+    assert not any(
+        "Why is not" in text or "Why do not" in text for text in same(INVERTED)
+    )
     assert COMPOUND not in opposite(COMPOUND)
     assert same(LIST) == opposite(LIST) == []
 
@@ -185,7 +197,9 @@ def test_general_questions_and_plural_things(same, opposite):
 @parametrize("text", NO_INTENTS)
 def test_other_texts_have_no_intent(same, opposite, text):
     assert not [
-        it for it in (*same(text), *opposite(text)) if "complications" in it or "reason for" in it
+        it
+        for it in (*same(text), *opposite(text))
+        if "complications" in it or "reason for" in it
     ]
 
 
@@ -216,8 +230,11 @@ def test_candidates_are_distinct_and_differ_from_the_text(task, tmp_path):
     draw = random.Random(3)
     texts = [" ".join(draw.choices(WORDS, k=draw.randint(3, 14))) for _ in range(150)]
     texts += [TREATMENTS, "Blue knee fever is a rare disorder that begins at sea."]
-    few, many = (by_rules(tmp_path / str(size), texts, size=size, task=task) for size in (2, 100))
-    assert few == {asked: result[:2] for asked, result in many.items()}  # by falling confidence
+    few, many = (
+        by_rules(tmp_path / str(size), texts, size=size, task=task) for size in (2, 100)
+    )
+    # By falling confidence.
+    assert few == {asked: result[:2] for asked, result in many.items()}
     for (text, _), result in many.items():
         folded = [candidate.rpartition(": ")[2].casefold() for candidate in result]
         assert len(set(folded)) == len(result)
@@ -231,7 +248,12 @@ def test_candidates_are_distinct_and_differ_from_the_text(task, tmp_path):
 def test_rules_are_free_and_local_and_asked_once(tmp_path):
     text = "The doctor often treats a child."
     (estimate,) = llm_labeler.plan([text], llm="wordnet", local_only=True).estimates
-    assert (estimate.tokens, estimate.at_most, estimate.cost, estimate.leaves_machine) == (
+    assert (
+        estimate.tokens,
+        estimate.at_most,
+        estimate.cost,
+        estimate.leaves_machine,
+    ) == (
         0,
         0,
         0.0,
@@ -257,4 +279,7 @@ def test_rules_are_free_and_local_and_asked_once(tmp_path):
 """)
 def test_other_languages_are_warned_of(texts, is_english, out):
     result = llm_labeler.generate(texts, llm="wordnet", out=out)
-    assert any("most sentences are not English" in line for line in result.messages) != is_english
+    assert (
+        any("most sentences are not English" in line for line in result.messages)
+        != is_english
+    )

@@ -22,7 +22,17 @@ HARD = text_table("""
     modality | You should see a nurse. | You need not see a nurse.
     modality | The seal may leak in winter. | The seal will always leak in winter.
 """)
-ORGANS = ["bladder", "pancreas", "spleen", "liver", "stomach", "heart", "kidney", "lung", "brain"]
+ORGANS = [
+    "bladder",
+    "pancreas",
+    "spleen",
+    "liver",
+    "stomach",
+    "heart",
+    "kidney",
+    "lung",
+    "brain",
+]
 THREE_ORGANS = "The pills protect the liver, the stomach and the heart."
 KIDNEYS = "Both kidneys were swollen again."
 DIGITS = ["8" * 16, "8" * 400, "8" * 5000, "8" + ",888" * 200, "8" * 400 + ".5"]
@@ -104,7 +114,11 @@ def test_siblings_are_not_in_the_sentence(hard):
     result = [sentence for kind, sentence in hard(THREE_ORGANS) if kind == "entity"]
     assert result
     for sentence in result:
-        organs = [word for word in sentence.strip(".").replace(",", "").split() if word in ORGANS]
+        organs = [
+            word
+            for word in sentence.strip(".").replace(",", "").split()
+            if word in ORGANS
+        ]
         assert len(organs) == len(set(organs)) == 3
     (plural, *_) = [sentence for kind, sentence in hard(KIDNEYS) if kind == "entity"]
     assert plural.split()[1].endswith("s")
@@ -132,9 +146,7 @@ PASSAGES = text_table("""
     Blue knee fever is treated with warm salt water. | How is blue knee fever treated?
     Blue knee fever affects about 1 in 9,000 sailors. | How common is blue knee fever?
 """)
-TWO_TOPICS = (
-    "Blue knee fever is a rare disorder. It is treated with salt, and a blood test can tell it."
-)
+TWO_TOPICS = "Blue knee fever is a rare disorder. It is treated with salt, and a blood test can tell it."
 NO_TOPICS = [
     "It is a rare disorder.",
     "The disorder is treated with salt.",

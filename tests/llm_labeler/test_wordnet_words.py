@@ -54,7 +54,8 @@ doctor+ <> physician+; high {nI.} <> low {}
     def changed(text):
         sentence = TaggedSentence(text)
         return [
-            (sentence.apply(change.edits), change.confidence) for change in table.changes(sentence)
+            (sentence.apply(change.edits), change.confidence)
+            for change in table.changes(sentence)
         ]
 
     assert changed("Pain and physicians went away.") == [
@@ -63,7 +64,9 @@ doctor+ <> physician+; high {nI.} <> low {}
     ]
     about_3 = [("See around 3 doctors.", 0.9), ("See about 3 physicians.", 0.8)]
     assert changed("See about 3 doctors.") == about_3
-    assert changed("To sleep, try to read.") == [("In order to sleep, try to read.", 0.9)]
+    assert changed("To sleep, try to read.") == [
+        ("In order to sleep, try to read.", 0.9)
+    ]
     # The condition on a token holds in the reverse direction, too.
     assert changed("The price is high.") == [("The price is low.", 0.8)]
     assert changed("The price is low.") == [("The price is high.", 0.8)]
@@ -91,5 +94,6 @@ def test_a_long_word_takes_linear_time(before, unit, after):
 
 def test_a_long_list_takes_linear_time():
     assert_linear(
-        lambda text: candidates(text, "positive", 9), repeated("the old doctor often sleeps ")
+        lambda text: candidates(text, "positive", 9),
+        repeated("the old doctor often sleeps "),
     )

@@ -27,7 +27,11 @@ async def serving(answer):
 
 def whole(body, status=200, **headers):
     """A complete response; underscores in header names become hyphens."""
-    lines = [f"HTTP/1.1 {status} X", f"content-length: {len(body)}", "connection: close"]
+    lines = [
+        f"HTTP/1.1 {status} X",
+        f"content-length: {len(body)}",
+        "connection: close",
+    ]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
 
     async def answer(writer, head):

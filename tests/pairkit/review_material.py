@@ -58,7 +58,9 @@ class Reviewer:
 
     def say(self, answer, **more):
         """Judge the current pair."""
-        return self.checked(self.post("judge", self.judgement(self.state(), answer, **more)))
+        return self.checked(
+            self.post("judge", self.judgement(self.state(), answer, **more))
+        )
 
     @staticmethod
     def judgement(state, answer, **more):
@@ -93,7 +95,9 @@ class Served:
         self.start()
 
     def start(self):
-        self.process = subprocess.Popen(self._command, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            self._command, stdout=subprocess.PIPE, text=True
+        )
         assert self.process.stdout is not None
         self.links = json.loads(self.process.stdout.readline())["links"]
 

@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 import pairkit
 from pairkit import LeakError, PairDataset, audit
 from tests.contract.conftest import run_pairs
-from tests.support.shorthand import config_error, data_error, pair, pair_table, parametrize, raises
+from tests.support.shorthand import (
+    config_error,
+    data_error,
+    pair,
+    pair_table,
+    parametrize,
+    raises,
+)
 
 LONG = "the parser stops at the first comma of a list and says nothing about it in any log that we keep here"
 
@@ -27,8 +34,16 @@ def issues(*rows):
     [
         ([("a b c", "d e f", 1), ("a b c", "g h i", 0)], ("j k l", "m n o", 1), []),
         ([("a b c", "d e f", 1)], ("a b c", "m n o", 0), ["1 shared texts"]),
-        ([(LONG, "d e f", 1)], (f"{LONG} today", "m n o", 0), ["1 near-identical texts"]),
-        ([(LONG, "d e f", 1), (f"{LONG} today", "x y z", 0)], ("j k l", "m n o", 1), []),
+        (
+            [(LONG, "d e f", 1)],
+            (f"{LONG} today", "m n o", 0),
+            ["1 near-identical texts"],
+        ),
+        (
+            [(LONG, "d e f", 1), (f"{LONG} today", "x y z", 0)],
+            ("j k l", "m n o", 1),
+            [],
+        ),
     ],
 )
 def test_texts_in_two_splits(train, test, leaks):
@@ -38,7 +53,9 @@ def test_texts_in_two_splits(train, test, leaks):
         len(train),
         0.5 if len(train) == 2 else 1,
     )
-    assert repr(report).splitlines()[-1] == (f"LEAKS: {leaks[0]}" if leaks else "no leaks")
+    assert repr(report).splitlines()[-1] == (
+        f"LEAKS: {leaks[0]}" if leaks else "no leaks"
+    )
     if leaks:
         with raises(LeakError, match=f"made up: leaks between splits: {leaks[0]}"):
             report.check()
@@ -77,17 +94,23 @@ def test_repeated_and_contradictory_pairs():
     assert report.repeated_pairs.count == 1
     assert report.contradictory_pairs.examples == ("e f | g h", "m | n")
     assert report.splits["train"].same_text == 1
-    assert report.to_dict()["bad_rows"] == {"empty_text1": {"count": 1, "examples": ("made up:8",)}}
+    assert report.to_dict()["bad_rows"] == {
+        "empty_text1": {"count": 1, "examples": ("made up:8",)}
+    }
     assert report.leaks == []
 
 
 @parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
 def test_repeats_and_contradictions_in_a_file(tmp_path, ending):
     path, out = tmp_path / "pairs.csv", tmp_path / f"again.{ending}"
-    path.write_text('text1,text2,label\nA b!,"say ""c""",1\nx,y,0\n\nsay c,a B,0\ne,f,1\nF,e.,1\n')
+    path.write_text(
+        'text1,text2,label\nA b!,"say ""c""",1\nx,y,0\n\nsay c,a B,0\ne,f,1\nF,e.,1\n'
+    )
     assert run_pairs("audit", path, "--out", out).code == 0
     reading = {"csv": pl.read_csv, "jsonl": pl.read_ndjson, "parquet": pl.read_parquet}
-    found = pl.read_csv(out, separator="\t") if ending == "tsv" else reading[ending](out)
+    found = (
+        pl.read_csv(out, separator="\t") if ending == "tsv" else reading[ending](out)
+    )
     assert {*found["file"]} == {str(path)}
     assert found.select("kind", "group", "row", "text1", "label").rows() == [
         ("contradiction", 1, 2, "A b!", 1),
@@ -95,7 +118,9 @@ def test_repeats_and_contradictions_in_a_file(tmp_path, ending):
         ("repeat", 2, 6, "e", 1),
         ("repeat", 2, 7, "F", 1),
     ]
-    with config_error(r"out = .*again\.xlsx.*: expected a name that ends in \.csv, \.tsv"):
+    with config_error(
+        r"out = .*again\.xlsx.*: expected a name that ends in \.csv, \.tsv"
+    ):
         audit(path, tmp_path / "again.xlsx")
 
 
@@ -103,7 +128,9 @@ def test_rows_without_url_are_identified_by_text():
     about = (("a", "c", 1, None), ("b", "d", 1, " "), ("b", "d", 0, ""))
     frame = issues(*((*row, "u", None) for row in about))
     report = audit(
-        PairDataset({"train": frame, "test": frame.head(1).with_columns(url2=pl.lit("v"))}, "x")
+        PairDataset(
+            {"train": frame, "test": frame.head(1).with_columns(url2=pl.lit("v"))}, "x"
+        )
     )
     assert (report.repeated_pairs.count, report.contradictory_pairs.count) == (0, 1)
     assert report.shared_issues.examples == ("a  in train, test",)
@@ -121,12 +148,23 @@ def test_bad_rows(tmp_path):
     path = tmp_path / "pairs.csv"
     path.write_text("text1,text2,label\na,b,yes\n,d,no\ne,f,\ng,,no\ni,j,\n")
     report = audit(path)
-    assert report.to_dict()["bad_rows"]["empty_label"] == {"count": 2, "examples": (f"{path}:4",)}
+    assert report.to_dict()["bad_rows"]["empty_label"] == {
+        "count": 2,
+        "examples": (f"{path}:4",),
+    }
     assert "rows left out: empty label" in repr(report)
     with data_error(r"empty label in 2 \(first: .*csv:4\), empty text1 in 1 .*:3\)"):
         report.check()
-    assert report.next_steps()[0][1] == ["pairs", "report", str(path), "--bad-rows", "skip"]
-    assert [run_pairs("audit", path, *more).code for more in ((), ("--bad-rows", "skip"))] == [
+    assert report.next_steps()[0][1] == [
+        "pairs",
+        "report",
+        str(path),
+        "--bad-rows",
+        "skip",
+    ]
+    assert [
+        run_pairs("audit", path, *more).code for more in ((), ("--bad-rows", "skip"))
+    ] == [
         3,
         0,
     ]
@@ -143,7 +181,10 @@ def test_bad_rows_file(tmp_path, caplog):
     made = pairkit.write(path, out, bad_rows="skip")
     assert made.statistics["dropped_pairs"] == {"empty_text1": 1, "empty_label": 1}
     output = [record.getMessage() for record in caplog.records]
-    assert output[0] == f"rows left out: empty text1 in 1 ({path}:3); empty label in 1 ({path}:4)"
+    assert (
+        output[0]
+        == f"rows left out: empty text1 in 1 ({path}:3); empty label in 1 ({path}:4)"
+    )
     kept = tmp_path / "out.bad-rows.jsonl"
     assert output[1] == f"rows left out are in {kept}"
     rows = [json.loads(line) for line in kept.read_text().splitlines()]
@@ -153,7 +194,14 @@ def test_bad_rows_file(tmp_path, caplog):
         pairkit.read(path, bad_rows="drop")
 
 
-TEXTS = ["", " ", "one two three four", "one two three four five", "six seven eight", "nine"]
+TEXTS = [
+    "",
+    " ",
+    "one two three four",
+    "one two three four five",
+    "six seven eight",
+    "nine",
+]
 NAMES = ("text1", "text2", "label", "url1", "url2", "cluster")
 SCHEMA = {**dict.fromkeys(NAMES, pl.String), "label": pl.Int64}
 ROWS = st.lists(
@@ -200,12 +248,19 @@ def test_labels_of_shards(tmp_path):
     report = pairkit.audit(tmp_path / "words", labels={"yes": 1, "no": 0})
     assert report.splits["train"].positive_share == 0.5
     triplet = pl.DataFrame({"anchor": ["a"], "positive": ["b"], "negative": ["c"]})
-    write_shards(tmp_path / "made", "train", triplet, triplet.with_columns(anchor=pl.lit("d")))
+    write_shards(
+        tmp_path / "made", "train", triplet, triplet.with_columns(anchor=pl.lit("d"))
+    )
     triplets = pairkit.audit(tmp_path / "made").splits["train"]
     assert (triplets.pairs, triplets.positive_share) == (4, 0.5)
     write_shards(
-        tmp_path / "scores", "train", *(rows[0].with_columns(label=pl.lit(n / 2)) for n in (2, 1))
+        tmp_path / "scores",
+        "train",
+        *(rows[0].with_columns(label=pl.lit(n / 2)) for n in (2, 1)),
     )
     graded = pairkit.audit(tmp_path / "scores")
-    assert (graded.label_kind, graded.splits["train"].positive_share) == ("graded", 0.75)
+    assert (graded.label_kind, graded.splits["train"].positive_share) == (
+        "graded",
+        0.75,
+    )
     assert ("mean label" in repr(graded), "label 1" in repr(graded)) == (True, False)

@@ -90,7 +90,10 @@ KEY = "gsk_Ab1cD2eF3gH4"
         ),
         ({"inner.kye": KEY}, "unknown setting 'inner.kye'; known here"),
         ({1: KEY}, "settings = 1: expected text"),
-        ([f"servers.x.api_key: {KEY}"], "setting 'servers.x.api_key': expected key=value"),
+        (
+            [f"servers.x.api_key: {KEY}"],
+            "setting 'servers.x.api_key': expected key=value",
+        ),
         ([5, KEY], "settings = 5: expected text"),
     ],
 )
@@ -113,9 +116,14 @@ def test_invalid_toml(tmp_path):
 def test_one_line():
     assert printable("a\x1b[2Jb\tc\nd\u202ee\x9b") == "a\ufffd[2Jb\tc\nd\ufffde\ufffd"
     assert not any(map(holds_no_text, ("", "a\tb\r\nc", "\u2028\u202e\U0001f469")))
-    assert all(map(holds_no_text, ("\x00", "a\x0bb", "\x1b[31m", "\x7f", "\x9f", "half \ud83d")))
+    assert all(
+        map(
+            holds_no_text, ("\x00", "a\x0bb", "\x1b[31m", "\x7f", "\x9f", "half \ud83d")
+        )
+    )
     assert (
-        one_line("no\r\nerror: done\x1b[0m\u2028x\u0085y  \tz") == "no error: done\ufffd[0m x y z"
+        one_line("no\r\nerror: done\x1b[0m\u2028x\u0085y  \tz")
+        == "no error: done\ufffd[0m x y z"
     )
     assert one_line("half \ud83d") == "half \ufffd"
     assert one_line("x" * 301) == "x" * 299 + "…"
@@ -142,7 +150,9 @@ def test_normalize_limits_marks(form):
 
 
 @parametrize("form", FORMS)
-@parametrize("unit", ["\u0316\u0301", "a\u0316\u0301", "\u0316", "…\u0301\u0316", "ﷺ\u0301"])
+@parametrize(
+    "unit", ["\u0316\u0301", "a\u0316\u0301", "\u0316", "…\u0301\u0316", "ﷺ\u0301"]
+)
 def test_normalize_takes_linear_time(form, unit):
     assert_linear(lambda text: normalize(form, text), repeated(unit, "same "), 200_000)
 
@@ -155,10 +165,14 @@ def test_inert_and_back(texts):
     rows = pl.DataFrame({"text": texts}, schema={"text": pl.String})
     sheet = inert(rows)
     assert not any(
-        text[:1] in tuple("=+-@\t\r\n＝＋－＠") for text in sheet["text"].to_list() if text
+        text[:1] in tuple("=+-@\t\r\n＝＋－＠")
+        for text in sheet["text"].to_list()
+        if text
     )
     # Exactly the texts that would be formulas without their first apostrophe.
-    assert [re.sub(r"\A'(?='*[=+\-@\t\r\n＝＋－＠])", "", text) for text in sheet["text"]] == texts
+    assert [
+        re.sub(r"\A'(?='*[=+\-@\t\r\n＝＋－＠])", "", text) for text in sheet["text"]
+    ] == texts
     plain = without_apostrophes(pl.col("text"))
     assert sheet.select(plain).equals(rows.select(plain))
 
@@ -173,7 +187,9 @@ def drawn(table, width):
 @parametrize("width", [24, *range(60, 121)])
 def test_narrow_terminal(width):
     table = ResultTable("model", *(f"task {place}" for place in range(12)), "mean")
-    table.add_row("a folder with a long name of many words", *range(1_000_000, 1_000_012), 3)
+    table.add_row(
+        "a folder with a long name of many words", *range(1_000_000, 1_000_012), 3
+    )
     lines = drawn(table, width)
     assert max(map(len, lines)) <= width
     for number in (*range(1_000_000, 1_000_012), 3):
@@ -201,7 +217,9 @@ def clock(monkeypatch):
 
 
 def console(*, terminal):
-    return Console(file=io.StringIO(), force_terminal=terminal, width=120, soft_wrap=True)
+    return Console(
+        file=io.StringIO(), force_terminal=terminal, width=120, soft_wrap=True
+    )
 
 
 def written(console):
@@ -231,7 +249,13 @@ def test_bar_on_terminal(clock):
 
 
 def test_durations():
-    words = {0.0421: "42 ms", 8.4: "8 s", 65: "1 min 05 s", 7_800: "2 h 10 min", 273_600: "3 d 4 h"}
+    words = {
+        0.0421: "42 ms",
+        8.4: "8 s",
+        65: "1 min 05 s",
+        7_800: "2 h 10 min",
+        273_600: "3 d 4 h",
+    }
     assert {seconds: duration(seconds) for seconds in words} == words
 
 
@@ -251,11 +275,11 @@ def test_messages_and_records_have_no_keys(tmp_path, key):
         == "setting '[key]': expected key=value"
     )
     write_json(tmp_path / "run.json", {"extra": {"user": key}})
-    assert json.loads((tmp_path / "run.json").read_text()) == {"extra": {"user": "[key]"}}
+    assert json.loads((tmp_path / "run.json").read_text()) == {
+        "extra": {"user": "[key]"}
+    }
 
 
 def test_ordinary_words_are_no_keys():
-    text = (
-        "sk-learn-contrib, hf_transfer_enabled, task-2024-11-28-run and the risk-based-approach-2"
-    )
+    text = "sk-learn-contrib, hf_transfer_enabled, task-2024-11-28-run and the risk-based-approach-2"
     assert str(ConfigError(text)) == text

@@ -20,14 +20,20 @@ def words(texts):
 
 def chunks_of(folder, max_tokens=200):
     documents, _ = read_documents(folder, None, lambda _: None)
-    return {each.name: list(split_into_chunks(each, words, max_tokens)) for each in documents}
+    return {
+        each.name: list(split_into_chunks(each, words, max_tokens))
+        for each in documents
+    }
 
 
 def rows_of(tmp_path, name, content):
     """Title, text, anchor and lines of each chunk."""
     (tmp_path / name).write_text(content)
     (chunks,) = chunks_of(tmp_path).values()
-    return [(each.title, each.text, each.anchor, f"{each.first}-{each.last}") for each in chunks]
+    return [
+        (each.title, each.text, each.anchor, f"{each.first}-{each.last}")
+        for each in chunks
+    ]
 
 
 MARKDOWN = """\
@@ -163,7 +169,11 @@ def test_what_most_pages_repeat_is_left_out_and_counted(tmp_path):
         )
     documents, dropped = read_documents(tmp_path, None, lambda _: None)
     assert dropped == {"repeated_paragraphs": 10}
-    chunks = [chunk for document in documents for chunk in split_into_chunks(document, words, 99)]
+    chunks = [
+        chunk
+        for document in documents
+        for chunk in split_into_chunks(document, words, 99)
+    ]
     assert [(chunk.title, chunk.text) for chunk in chunks] == [
         (f"Part {n}", f"Fact {n}.") for n in range(5)
     ]
@@ -175,10 +185,16 @@ def test_pages_of_other_encodings_and_damaged_files(tmp_path):
     for name in ("a.pdf", "a.docx", "b.docx"):
         (tmp_path / name).write_bytes(b"PK" if name == "a.docx" else b"")
     (tmp_path / "deep.html").write_text("<div>" * 5_000)
-    (tmp_path / "bomb.docx").write_bytes(zipped("word/document.xml", b"\0" * (65 << 20)))
+    (tmp_path / "bomb.docx").write_bytes(
+        zipped("word/document.xml", b"\0" * (65 << 20))
+    )
     documents, dropped = read_documents(tmp_path, None, lambda _: None)
     assert [block.text for block in documents[0].blocks] == ["指南", "水泵输送水。"]
-    assert dropped == {"damaged_or_encrypted": 3, "nested_too_deeply": 1, "too_large": 1}
+    assert dropped == {
+        "damaged_or_encrypted": 3,
+        "nested_too_deeply": 1,
+        "too_large": 1,
+    }
 
 
 def zipped(name, content):
@@ -204,7 +220,9 @@ def paragraph(text, line=1):
 
 def test_chunks_of_a_section_overlap_by_sentences():
     sentences = [f"Sentence {number} has five words." for number in range(30)]
-    first, second, *_ = split_into_chunks(document(*map(paragraph, sentences)), words, 80)
+    first, second, *_ = split_into_chunks(
+        document(*map(paragraph, sentences)), words, 80
+    )
     assert second.text.startswith(first.text.rpartition("\n\n")[2])
     long = paragraph(" ".join(sentences))
     first, second, *_ = split_into_chunks(document(long), words, 60)
@@ -221,7 +239,9 @@ def test_a_long_table_is_cut_between_rows_below_its_header():
     assert chunks[0].first == 10
     assert all(one.last + 1 == other.first for one, other in pairwise(chunks))
     whole = Block("table", "\n".join(["no | value", *lines[:9]]), 1, 10)
-    assert [chunk.text for chunk in split_into_chunks(document(whole), words, 60)] == [whole.text]
+    assert [chunk.text for chunk in split_into_chunks(document(whole), words, 60)] == [
+        whole.text
+    ]
 
 
 def characters(texts):
@@ -242,10 +262,16 @@ def characters(texts):
     st.integers(32, 80),
 )
 def test_chunks_keep_all_words_within_the_limit(count, parts, limit):
-    blocks = [Block(kind, text, 1, 9, (text,) if kind == "heading" else ()) for kind, text in parts]
+    blocks = [
+        Block(kind, text, 1, 9, (text,) if kind == "heading" else ())
+        for kind, text in parts
+    ]
     chunks = list(split_into_chunks(document(*blocks), count, limit))
     for chunk in chunks:
-        assert sum(count([chunk.title, chunk.text])) <= limit + chunk.text.count("\n\n") * 2
+        assert (
+            sum(count([chunk.title, chunk.text]))
+            <= limit + chunk.text.count("\n\n") * 2
+        )
     letters = "".join(chunk.text for chunk in chunks)
     for block in blocks:
         if block.kind != "heading":

@@ -15,9 +15,19 @@ import pytest
 import pairkit
 from pairkit import ConfigError
 from tests.contract.conftest import Done, environment, run_alone, run_here, run_pairs
-from tests.support.shorthand import each_line, pair, parametrize, raises, table, text_table, values
+from tests.support.shorthand import (
+    each_line,
+    pair,
+    parametrize,
+    raises,
+    table,
+    text_table,
+    values,
+)
 
-TSV = "text1\ttext2\tlabel\n" + "".join(f"first {n}\tsecond {n}\t{n % 2}\n" for n in range(6))
+TSV = "text1\ttext2\tlabel\n" + "".join(
+    f"first {n}\tsecond {n}\t{n % 2}\n" for n in range(6)
+)
 
 
 @pytest.fixture
@@ -34,7 +44,15 @@ def settings(out):
 
 
 def test_flags_become_arguments(pairs):
-    flags = ("--conflicts", "drop", "--split-sizes", "1,0,0", "--seed", "7", "--cut-negatives")
+    flags = (
+        "--conflicts",
+        "drop",
+        "--split-sizes",
+        "1,0,0",
+        "--seed",
+        "7",
+        "--cut-negatives",
+    )
     done = run_pairs("merge", pairs, pairs, "-o", "out", *flags, "--quiet", "--json")
     assert (done.code, done.err) == (0, "")
     inputs = ["my pairs.tsv", "my pairs.tsv-2"]
@@ -49,30 +67,52 @@ def test_the_order_of_inputs_is_part_of_a_result(pairs):
     merge = ("merge", "--conflicts", "first", "--out", "out")
     assert run_pairs(*merge, "a.tsv", "b.tsv").code == 0
     done = run_pairs(*merge, "b.tsv", "a.tsv")
-    assert (done.code, "inputs.1.name (a.tsv there, b.tsv now)" in done.err) == (2, True)
+    assert (done.code, "inputs.1.name (a.tsv there, b.tsv now)" in done.err) == (
+        2,
+        True,
+    )
     assert run_pairs(*merge, "b.tsv", "a.tsv", "--fresh").code == 0
 
 
 def test_the_encoding_of_files_is_an_option_also_of_the_next_step(pairs):
     Path("a.csv").write_bytes("text1,text2,label\nbłąd,żółć,1\n".encode("cp1250"))
     assert run_pairs("audit", "a.csv").code == 3
-    run_pairs("export", "a.csv", "--format", "jsonl", "--out", "out", "--encoding", "cp1250")
+    run_pairs(
+        "export", "a.csv", "--format", "jsonl", "--out", "out", "--encoding", "cp1250"
+    )
     assert "błąd" in Path("out/train.jsonl").read_text()
-    assert "--encoding cp1250" in run_pairs("audit", "a.csv", "--encoding", "cp1250").err
-    assert "expected a name such as" in run_pairs("audit", "a.csv", "--encoding", "klingon").err
+    assert (
+        "--encoding cp1250" in run_pairs("audit", "a.csv", "--encoding", "cp1250").err
+    )
+    assert (
+        "expected a name such as"
+        in run_pairs("audit", "a.csv", "--encoding", "klingon").err
+    )
 
 
 def test_help(pairs):
     short, whole = (run_pairs("split", flag).out for flag in ("--help", "--help-all"))
-    for words in ("Divide a dataset", "Rows that share a text", "pairs split faq", "--split-sizes"):
+    for words in (
+        "Divide a dataset",
+        "Rows that share a text",
+        "pairs split faq",
+        "--split-sizes",
+    ):
         assert words in short
-    for words in ("--columns", "Drop negatives whose texts", "--verbose", "[default: 42]"):
+    for words in (
+        "--columns",
+        "Drop negatives whose texts",
+        "--verbose",
+        "[default: 42]",
+    ):
         assert (words in short, words in whole) == (False, True)
     assert "Use it for datasets whose" not in whole  # only the first sentence
     assert "--progress" not in run_pairs("report", "--help-all").out
     assert "--install-completion" in run_pairs("--help").out
     assert run_pairs("--version").out.startswith("pairs (aoe-toolkit ")
-    helps = [run_here("llm_labeler", "generate", flag).out for flag in ("-h", "--help-all")]
+    helps = [
+        run_here("llm_labeler", "generate", flag).out for flag in ("-h", "--help-all")
+    ]
     examples = [text.count(" label generate -") for text in helps]
     assert 0 < examples[0] < examples[1]
 
@@ -137,17 +177,31 @@ def test_a_missing_file_has_a_remedy(name, remedy, tmp_path, monkeypatch):
 
 def test_verbose(pairs):
     done = run_alone("pairkit", "audit", pairs, "-v", environ=environment())
-    assert "my pairs.tsv: 6 rows, text1 from text1, text2 from text2, label from label" in done.err
+    assert (
+        "my pairs.tsv: 6 rows, text1 from text1, text2 from text2, label from label"
+        in done.err
+    )
 
 
 def test_next_step_keeps_input_flags(pairs):
-    flags = ("--columns", "text1=text1,text2=text2,label=label", "--labels", "1=1,0=skip")
+    flags = (
+        "--columns",
+        "text1=text1,text2=text2,label=label",
+        "--labels",
+        "1=1,0=skip",
+    )
     step = [
         "next: describe the dataset",
         f"  pairs report 'my pairs.tsv' {' '.join(flags)} --bad-rows skip",
     ]
-    assert run_pairs("audit", pairs, *flags, "--bad-rows", "skip").err.splitlines()[-2:] == step
-    assert run_pairs("audit", pairs).err.splitlines()[-1] == "  pairs report 'my pairs.tsv'"
+    assert (
+        run_pairs("audit", pairs, *flags, "--bad-rows", "skip").err.splitlines()[-2:]
+        == step
+    )
+    assert (
+        run_pairs("audit", pairs).err.splitlines()[-1]
+        == "  pairs report 'my pairs.tsv'"
+    )
 
 
 @parametrize(
@@ -205,14 +259,28 @@ def test_exit_codes_without_a_reader(pairs, stream, opened, code):
     other = {"stdout": "stderr", "stderr": "stdout"}[stream]
     with opened() as unread:
         done = ran(
-            "show", pairs if stream == "stdout" else "x", **{stream: unread, other: subprocess.PIPE}
+            "show",
+            pairs if stream == "stdout" else "x",
+            **{stream: unread, other: subprocess.PIPE},
         )
     assert (done.returncode, done.stdout or done.stderr or "") == (code, "")
 
 
 def test_ctrl_c(pairs):
-    command = [sys.executable, "-m", "pairkit", "review", pairs, "--json", "-q", "--port", "0"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    command = [
+        sys.executable,
+        "-m",
+        "pairkit",
+        "review",
+        pairs,
+        "--json",
+        "-q",
+        "--port",
+        "0",
+    ]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     assert process.stdout is not None
     json.loads(process.stdout.readline())
     process.send_signal(signal.SIGINT)
@@ -243,7 +311,9 @@ def test_a_missing_package_names_its_extra(pairs, module, extra, command):
     if find_spec(module) is None:
         pytest.skip(f"{module} is really not installed, and maybe others of its extra")
     Path("a.txt").write_text("How is gout treated?\n")
-    done = without(module, *(pairs if word == "DATA" else word for word in command.split()))
+    done = without(
+        module, *(pairs if word == "DATA" else word for word in command.split())
+    )
     assert done.code == 2
     assert done.error.endswith(
         f"needs {module}, which is not installed: pip install 'aoe-toolkit[{extra}]'"
@@ -254,7 +324,8 @@ def test_next_step_needs_its_package(tmp_path, monkeypatch):
     pytest.importorskip("torch")
     monkeypatch.chdir(tmp_path)
     Path("many.tsv").write_text(
-        TSV + "".join(f"The cat has {n} mice.\tA cat ate {n} mice.\t1\n" for n in range(60))
+        TSV
+        + "".join(f"The cat has {n} mice.\tA cat ate {n} mice.\t1\n" for n in range(60))
     )
     split = ("split", "many.tsv", "--out", "out")
     assert "next: train on it" in run_pairs(*split).err
@@ -263,13 +334,19 @@ def test_next_step_needs_its_package(tmp_path, monkeypatch):
 
 def modules_after(line, *flags):
     program = f"import sys; {line}; print(*sys.modules)"
-    return {*subprocess.check_output([sys.executable, *flags, "-c", program], text=True).split()}
+    return {
+        *subprocess.check_output(
+            [sys.executable, *flags, "-c", program], text=True
+        ).split()
+    }
 
 
 def test_light_imports():
     heavy = {"typer", "rich", "polars", "pydantic", "numpy", "torch", "openai"}
     names = "pairkit, gis_builder, llm_labeler, aoe_train"
-    assert not heavy & modules_after(f"import {names}; [dir(package) for package in ({names})]")
+    assert not heavy & modules_after(
+        f"import {names}; [dir(package) for package in ({names})]"
+    )
     mains = ", ".join(f"{package}.__main__" for package in names.split(", "))
     before_ctrl_c = {"typer", "rich", "polars", "pydantic", "importlib.metadata"}
     assert not before_ctrl_c & modules_after(f"import {mains}", "-S")
@@ -286,7 +363,10 @@ def test_windows_is_refused(monkeypatch, capsys):
     with raises(SystemExit) as ended:
         runpy.run_module("pairkit", run_name="__main__")
     assert ended.value.code == ConfigError.exit_code
-    assert capsys.readouterr().err == "error: needs Linux or macOS; on Windows, use it in WSL\n"
+    assert (
+        capsys.readouterr().err
+        == "error: needs Linux or macOS; on Windows, use it in WSL\n"
+    )
 
 
 ROWS = [
@@ -304,7 +384,10 @@ ROWS = [
         (lambda: pairkit.report(ROWS, "about", seed="x"), "seed = 'x': "),
         (lambda: pairkit.show(ROWS, row="first"), "row = 'first': "),
         (lambda: pairkit.export(ROWS, None), "out = None: input is not a valid path"),
-        (lambda: pairkit.merge(pd.DataFrame(ROWS)), "nothing to merge; give a list of datasets"),
+        (
+            lambda: pairkit.merge(pd.DataFrame(ROWS)),
+            "nothing to merge; give a list of datasets",
+        ),
         (lambda: pairkit.split(ROWS, split_sizes=0.5), "split_sizes = 0.5: "),
     ],
 )

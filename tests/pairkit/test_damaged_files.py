@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 import pairkit
 from pairkit import PairkitError
 from tests.pairkit.test_tables import spreadsheet
-from tests.support.shorthand import config_error, data_error, each_line, parametrize, raises, table
+from tests.support.shorthand import (
+    config_error,
+    data_error,
+    each_line,
+    parametrize,
+    raises,
+    table,
+)
 
 FRAME = pl.DataFrame(
     {
@@ -85,9 +92,9 @@ def test_damaged_files_give_an_error_with_their_name(tmp_path_factory, name, cha
 
 
 FAR = "takes more memory or time than a file of this size may"
-LOOP = struct.pack("<Q16x5H10xI8xI", 0xE11AB1A1E011CFD0, 62, 3, 0xFFFE, 9, 6, 1, 4096).ljust(
-    4612, b"\0"
-)
+LOOP = struct.pack(
+    "<Q16x5H10xI8xI", 0xE11AB1A1E011CFD0, 62, 3, 0xFFFE, 9, 6, 1, 4096
+).ljust(4612, b"\0")
 
 
 @table(
@@ -108,7 +115,10 @@ def test_spreadsheets_that_abort_their_reader(tmp_path, further, message):
     if isinstance(further, bytes):
         path.write_bytes(further)
     else:
-        spreadsheet(path, {"A": [("text1", "text2", "label"), ("a", "b", f"1</v></c>{further}")]})
+        spreadsheet(
+            path,
+            {"A": [("text1", "text2", "label"), ("a", "b", f"1</v></c>{further}")]},
+        )
     if message is None:
         assert pairkit.read(path)["train"].columns == ["text1", "text2", "label"]
         return
@@ -130,7 +140,8 @@ def put(folder, *names):
 def found(source):
     """The files of each split, by the first text of each."""
     return {
-        split: rows["text1"].to_list()[::2] for split, rows in pairkit.read(source).splits.items()
+        split: rows["text1"].to_list()[::2]
+        for split, rows in pairkit.read(source).splits.items()
     }
 
 
@@ -156,8 +167,13 @@ def test_glob_pattern(tmp_path):
     assert found(f"{tmp_path}/[ab]/*") == {"train": ["one", "two"]}
     folder = put(tmp_path / "d", "train/0.csv", "test/1.csv")
     assert found(f"{folder}/*/*.csv") == {"train": ["0"], "test": ["1"]}
-    assert found(tmp_path / "c" / "*-1.csv") == {"train": ["train-1"], "validation": ["dev-1"]}
-    with data_error(r"matches dev-1\.csv, which is named after a split, and other\.csv"):
+    assert found(tmp_path / "c" / "*-1.csv") == {
+        "train": ["train-1"],
+        "validation": ["dev-1"],
+    }
+    with data_error(
+        r"matches dev-1\.csv, which is named after a split, and other\.csv"
+    ):
         pairkit.read(f"{tmp_path}/c/*")
     with data_error("no table matches this pattern"):
         pairkit.read(f"{tmp_path}/b/*.md")
@@ -180,9 +196,9 @@ SAVED = [
 def saved(tmp_path):
     datasets = pytest.importorskip("datasets")
     table = datasets.Dataset.from_list(SAVED)
-    datasets.DatasetDict(test=table, validation=table.select([1]), train=table).save_to_disk(
-        tmp_path / "all"
-    )
+    datasets.DatasetDict(
+        test=table, validation=table.select([1]), train=table
+    ).save_to_disk(tmp_path / "all")
     table.save_to_disk(tmp_path / "one", num_shards=2)
     return tmp_path
 
@@ -195,9 +211,15 @@ def test_all_splits_or_one(saved):
         "test": SAVED,
     }
     assert pairs.label_kind == "binary"
-    assert pairkit.read(saved / "one")["train"].to_dicts() == SAVED  # both files in order
+    # Both files in order.
+    assert pairkit.read(saved / "one")["train"].to_dicts() == SAVED
     assert pairkit.read(saved / "all" / "test")["train"].height == 2
-    assert pairkit.read(saved / "all" / "test" / "data-00000-of-00001.arrow")["train"].height == 2
+    assert (
+        pairkit.read(saved / "all" / "test" / "data-00000-of-00001.arrow")[
+            "train"
+        ].height
+        == 2
+    )
 
 
 @each_line(r"""

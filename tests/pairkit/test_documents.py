@@ -10,14 +10,29 @@ from pairkit.extracting.sentences import opening_text
 from tests.support.linear import assert_linear, repeated
 
 MARKDOWN = ("[a](b", "![", "*a_ ", "`", "> ", "<!", "[a]: b\n\n[a]\n", "|a")
-HTML = ("<", "<!--", "<!", "<a ", "<a b='", "</", "<p>", "<script>", "<title>", "<nav>", "&")
+HTML = (
+    "<",
+    "<!--",
+    "<!",
+    "<a ",
+    "<a b='",
+    "</",
+    "<p>",
+    "<script>",
+    "<title>",
+    "<nav>",
+    "&",
+)
 
 
 @pytest.mark.parametrize(
     "parse, text, size",
     [
         *((read_markdown, (unit,), 16_000) for unit in MARKDOWN),
-        *((read_html, (unit,), 200_000) for unit in (*HTML, "<a href=a>x", "<br>", "\n<p")),
+        *(
+            (read_html, (unit,), 200_000)
+            for unit in (*HTML, "<a href=a>x", "<br>", "\n<p")
+        ),
         (read_markdown, (" ", "---\ntitle:", "\n---\n# A\n"), 400_000),
     ],
 )
@@ -39,7 +54,10 @@ def test_any_text(text):
 def test_opening_text():
     for text, first in (
         ("It rains, e.g. here. (Or not.) It pours.", "It rains, e.g. here. (Or not.)"),
-        ("Die Post ist zu, bzw. ändert den Ort. Übrigens", "Die Post ist zu, bzw. ändert den Ort."),
+        (
+            "Die Post ist zu, bzw. ändert den Ort. Übrigens",
+            "Die Post ist zu, bzw. ändert den Ort.",
+        ),
         ("يمطر هنا. يتوقف هناك.", "يمطر هنا."),
         ("下雨了。他说：“走吧。”停了", "下雨了。他说：“走吧。”"),
         ("下雨了。停了", "下雨了。"),

@@ -15,10 +15,12 @@ from pairkit.dataset.making.group_splits import (
 )
 from tests.support.shorthand import each_line
 
-WEIGHTS = st.lists(st.integers(1, 12), max_size=30).map(lambda weights: np.array(weights, np.int64))
-SHARES = st.lists(st.sampled_from([0.0, 0.01, 0.1, 0.3, 0.5, 2.0]), min_size=3, max_size=3).filter(
-    any
+WEIGHTS = st.lists(st.integers(1, 12), max_size=30).map(
+    lambda weights: np.array(weights, np.int64)
 )
+SHARES = st.lists(
+    st.sampled_from([0.0, 0.01, 0.1, 0.3, 0.5, 2.0]), min_size=3, max_size=3
+).filter(any)
 DRAWS = st.lists(st.floats(0, 1, exclude_max=True), max_size=30).map(np.array)
 
 
@@ -50,11 +52,16 @@ def test_filled_splits_are_as_large_as_whole_groups_allow(weights, shares, rando
         if targets[split] == 0:
             assert sizes[split] == 0
         elif sizes[split] <= targets[split]:  # no group of the largest split fits
-            assert lightest_left > targets[split] - sizes[split] or (splits == largest).sum() == 1
+            assert (
+                lightest_left > targets[split] - sizes[split]
+                or (splits == largest).sum() == 1
+            )
         else:  # the only group of the split, since none was light enough
             assert (splits == split).sum() == 1
     if len(weights) >= 3:
-        assert all(size > 0 or share == 0 for size, share in zip(sizes, shares, strict=True))
+        assert all(
+            size > 0 or share == 0 for size, share in zip(sizes, shares, strict=True)
+        )
 
 
 @given(WEIGHTS, st.lists(st.integers(0, 40), min_size=3, max_size=3))
@@ -62,7 +69,9 @@ def test_exact_splits_reach_their_targets_or_use_all_groups(weights, targets):
     splits = fill_splits(np.arange(len(weights)), weights, targets, exact=True)
     for split, size in enumerate(sizes_of(splits, weights)):
         lightest = weights[splits == split].min(initial=10**6)
-        assert size >= targets[split] or not (splits == NOWHERE).any() or len(weights) == 0
+        assert (
+            size >= targets[split] or not (splits == NOWHERE).any() or len(weights) == 0
+        )
         assert size <= targets[split] or size - targets[split] < lightest + max(weights)
         assert targets[split] > 0 or size == 0
 
@@ -88,16 +97,24 @@ def test_smallest_splits_are_filled_first(weights, targets, expected):
 @given(DRAWS, SHARES)
 def test_a_draw_decides_alone(draws, shares):
     splits = draw_splits(draws, shares).tolist()
-    assert splits == [int(draw_splits(draws[[place]], shares)[0]) for place in range(len(draws))]
+    assert splits == [
+        int(draw_splits(draws[[place]], shares)[0]) for place in range(len(draws))
+    ]
     assert all(shares[split] > 0 for split in splits)
 
 
 def test_draws_follow_the_shares():
     draws = np.arange(0, 1, 0.001)
-    assert Counter(draw_splits(draws, (0.5, 0, 0.2, 0.3)).tolist()) == {0: 500, 2: 200, 3: 300}
+    assert Counter(draw_splits(draws, (0.5, 0, 0.2, 0.3)).tolist()) == {
+        0: 500,
+        2: 200,
+        3: 300,
+    }
 
 
-SENTENCES = st.lists(st.text(st.sampled_from("ab A.Ｂ"), min_size=1, max_size=4), max_size=20)
+SENTENCES = st.lists(
+    st.text(st.sampled_from("ab A.Ｂ"), min_size=1, max_size=4), max_size=20
+)
 
 
 @given(SENTENCES)

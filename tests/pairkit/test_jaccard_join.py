@@ -38,7 +38,10 @@ def families(draw):
     count = draw(st.integers(2, 40))
     random_ = random.Random(draw(st.integers(0, 2**32)))
     size = draw(st.sampled_from([4, 12, 40]))
-    kept, values = draw(st.sampled_from([0.6, 0.85, 0.95, 1.0])), draw(st.integers(2, 6))
+    kept, values = (
+        draw(st.sampled_from([0.6, 0.85, 0.95, 1.0])),
+        draw(st.integers(2, 6)),
+    )
     kind = draw(st.sampled_from(["any", "template", "slots"]))
     found = []
     for _ in range(count):
@@ -83,4 +86,6 @@ def test_similar_sets_are_not_compared_pairwise(own):
     sets = [{*range(100), *range(1000 * n, 1000 * n + own)} for n in range(1, 8001)]
     assert len(set(joined(sets[:50], 0.8))) == (1 if own <= 12 else 50)
     given_ = [hashes(elements) for elements in sets]
-    assert_linear(lambda some: tied_sets(some, 0.8), lambda size: given_[:size], len(given_))
+    assert_linear(
+        lambda some: tied_sets(some, 0.8), lambda size: given_[:size], len(given_)
+    )

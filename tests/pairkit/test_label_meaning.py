@@ -23,7 +23,8 @@ SENTENCES = ("sentence1", "sentence2")
 
 def pairs(labels, *, label="label", texts=SENTENCES):
     return [
-        {texts[0]: f"a{row}", texts[1]: f"b{row}", label: value} for row, value in enumerate(labels)
+        {texts[0]: f"a{row}", texts[1]: f"b{row}", label: value}
+        for row, value in enumerate(labels)
     ]
 
 
@@ -34,7 +35,8 @@ def read(labels, *, user_labels=None, scale=None, **names):
 def rows_of_json(text):
     """Cases whose cells are JSON but for the last, a text; an empty cell has no options."""
     return [
-        (*(json.loads(cell or "{}") for cell in cells), last) for *cells, last in text_table(text)
+        (*(json.loads(cell or "{}") for cell in cells), last)
+        for *cells, last in text_table(text)
     ]
 
 
@@ -90,7 +92,9 @@ def test_percentages_are_scores_up_to_1():
 
 @parametrize("texts", [("premise", "hypothesis"), SENTENCES])
 def test_nli_labels_skip_neutral(texts):
-    found = read(["neutral", "ENTAILMENT", "contradiction", "-", "neutral"], texts=texts)
+    found = read(
+        ["neutral", "ENTAILMENT", "contradiction", "-", "neutral"], texts=texts
+    )
     assert found.rows.select("text1", "label").rows() == [("a1", 1), ("a2", 0)]
     assert found.labels is not None
     assert found.labels.skipped == {"neutral": 2, "-": 1}
@@ -136,18 +140,28 @@ def test_nli_labels_skip_neutral(texts):
         ["yes", "dup", "x"] | {"user_labels": "x=skip"} | :2: label 'dup'; .*Found dup, yes: .*'dup=X,yes=1'
         ["yes", "no", "dup", "dunno"] |  | :3: label 'dup'; .* labels='dunno=skip,dup=skip,no=0,yes=1'
     """),
-        ([0, 1] * 50 + [2], {}, ":101: label 2, but nearly all .* with labels='0=0,1=1,2=skip'"),
+        (
+            [0, 1] * 50 + [2],
+            {},
+            ":101: label 2, but nearly all .* with labels='0=0,1=1,2=skip'",
+        ),
     ],
 )
 def test_uncertain_labels_are_refused(labels, names, says):
     with data_error(says) as raised:
         read(labels, **names)
     assert "\n" not in str(raised.value)
-    remedies = re.findall(r"(labels|label_range)='(\S+=\S+|\S+,\S+)'", str(raised.value))
+    remedies = re.findall(
+        r"(labels|label_range)='(\S+=\S+|\S+,\S+)'", str(raised.value)
+    )
     for option, value in () if "user_labels" in names else remedies:
         chosen = value.replace("X", "1").replace("LOW", "-100").replace("HIGH", "100")
         assert len(
-            read(labels, **names, **{{"labels": "user_labels"}.get(option, "scale"): chosen})
+            read(
+                labels,
+                **names,
+                **{{"labels": "user_labels"}.get(option, "scale"): chosen},
+            )
         )
 
 
@@ -174,7 +188,9 @@ def test_scores_keep_their_scale(labels, names, meaning):
 
 
 def test_scores_of_a_pair_dataset_stay_scores(tmp_path):
-    whole = pl.DataFrame(pairs([0, 1, 2])).with_columns(pl.col("label").cast(pl.Float32))
+    whole = pl.DataFrame(pairs([0, 1, 2])).with_columns(
+        pl.col("label").cast(pl.Float32)
+    )
     whole.write_parquet(tmp_path / "a.parquet")
     assert pairkit.read(tmp_path / "a.parquet").label_kind == "graded"
     again = pairkit.read(pairkit.read(whole))
@@ -216,7 +232,10 @@ def test_other_labels_keep_their_meaning(labels, user_labels, expected, meaning)
                 None | a,b | label_range
             """,
         ),
-        *((None, wrong, "expected the lowest and the highest score") for wrong in ("5,0", "5,5")),
+        *(
+            (None, wrong, "expected the lowest and the highest score")
+            for wrong in ("5,0", "5,5")
+        ),
         (None, (0, math.inf), "label_range"),
     ],
 )
@@ -233,7 +252,9 @@ def test_label_range():
     assert found.labels.meaning == "scores from 0 to 100, made 0 to 1"
     assert numbers(read([-1, 0, 0.5], scale=(-1, 1))) == [0, 0.5, 0.75]
     assert numbers(read([0, 1, 2], scale="0,2")) == [0, 0.5, 1]
-    assert numbers(read(["low", "high"], user_labels="low=10,high=20", scale="0,20")) == [0.5, 1]
+    assert numbers(
+        read(["low", "high"], user_labels="low=10,high=20", scale="0,20")
+    ) == [0.5, 1]
     with data_error(r":2: label 101 is outside the label range 0,100; widen the range"):
         read([1, 101], scale="0,100")
     with data_error(r":2: label 'high'; expected 0 or 1, or a score from 0 to 5"):
@@ -251,7 +272,10 @@ def test_labels_are_decided_over_all_tables(tmp_path):
 
 
 def classed(labels, names):
-    kinds = {"sentence1": datasets.Value("string"), "sentence2": datasets.Value("string")}
+    kinds = {
+        "sentence1": datasets.Value("string"),
+        "sentence2": datasets.Value("string"),
+    }
     features = datasets.Features(kinds | {"label": datasets.ClassLabel(names=names)})
     return datasets.Dataset.from_list(pairs(labels), features=features)
 
@@ -301,7 +325,9 @@ def test_classes_by_name_or_number(kept):
     source = kept(classed([0, 1, 1, -1], ["not_entailment", "entailment"]))
     assert numbers(pairkit.read(source)) == [0, 1, 1]
     assert numbers(pairkit.read(source, labels="0=1,1=0,-1=skip")) == [1, 0, 0]
-    assert numbers(pairkit.read(source, labels="entailment=0,not_entailment=1,-1=0.5")) == [
+    assert numbers(
+        pairkit.read(source, labels="entailment=0,not_entailment=1,-1=0.5")
+    ) == [
         1,
         0,
         0,
@@ -311,7 +337,9 @@ def test_classes_by_name_or_number(kept):
 
 def test_skipped_rows_are_reported(tmp_path):
     words = ["entailment", "contradiction", "neutral", "entailment"]
-    output = "labels: entailment=1, contradiction=0, neutral=skip; rows left out: 1 neutral"
+    output = (
+        "labels: entailment=1, contradiction=0, neutral=skip; rows left out: 1 neutral"
+    )
     audited = pairkit.audit(pairs(words))
     assert output in str(audited)
     assert audited.to_dict()["labels"]["skipped"] == {"neutral": 1}
@@ -319,10 +347,14 @@ def test_skipped_rows_are_reported(tmp_path):
     assert written.statistics["dropped_pairs"] == {"skipped_label": 1}
     assert "left out: skipped label 1" in str(written)
     assert (
-        pairkit.merge([pairs(words), pairs([1, 0])]).statistics["dropped_pairs"]["skipped_label"]
+        pairkit.merge([pairs(words), pairs([1, 0])]).statistics["dropped_pairs"][
+            "skipped_label"
+        ]
         == 1
     )
-    assert pairkit.split(pairs(words)).statistics["dropped_pairs"] == {"skipped_label": 1}
+    assert pairkit.split(pairs(words)).statistics["dropped_pairs"] == {
+        "skipped_label": 1
+    }
     read = pairkit.read(pairs(words))
     report = pairkit.report(read, tmp_path / "r.html")
     assert report.counts["dropped"] == {"Rows skipped by their label": {"neutral": 1}}
@@ -336,8 +368,13 @@ def test_scores_of_two_scales_are_not_merged():
             pairkit.merge([first, large])
     assert (
         len(
-            pairkit.merge([small, pairkit.read(large, label_range=(0, 5))], conflicts="first").pairs
+            pairkit.merge(
+                [small, pairkit.read(large, label_range=(0, 5))], conflicts="first"
+            ).pairs
         )
         == 3
     )
-    assert pairkit.merge([pl.DataFrame(pairs([0, 1]))[:0], small]).pairs.label_kind == "graded"
+    assert (
+        pairkit.merge([pl.DataFrame(pairs([0, 1]))[:0], small]).pairs.label_kind
+        == "graded"
+    )

@@ -68,7 +68,9 @@ def test_long_lines_take_bounded_memory(tmp_path, name):
     assert mib < 48
 
 
-@parametrize("name", ["a.csv.gz", "a.tsv.gz", "a.jsonl.gz", "a.json.gz", "a.parquet.gz"])
+@parametrize(
+    "name", ["a.csv.gz", "a.tsv.gz", "a.jsonl.gz", "a.json.gz", "a.parquet.gz"]
+)
 def test_limit_on_decompressed_tables(tmp_path, name, monkeypatch):
     monkeypatch.setattr(lines, "FREE_BYTES", MIB)
     with data_error("decompresses to more than 200 times its size"):
@@ -89,13 +91,22 @@ def test_limit_on_whole_files(tmp_path, monkeypatch):
     "data, found",
     [
         ("\ufeffone\r\ntwo\u2028three\n".encode(), ["one\r\n", "two\u2028three\n"]),
-        *(("eins\nzwölf\n".encode(code), ["eins\n", "zwölf\n"]) for code in ("utf-16", "cp1252")),
+        *(
+            ("eins\nzwölf\n".encode(code), ["eins\n", "zwölf\n"])
+            for code in ("utf-16", "cp1252")
+        ),
         (b"\xfe\xff" + "zwölf 😀\r\n".encode("utf-16-be"), ["zwölf 😀\r\n"]),
         (b"\xef\xbb\xbfNr\n\x80 5\n", ["Nr\n", "€ 5\n"]),
-        ("zwölf\n".encode() + b"zw\xf6lf\n", "a.txt:2: is Windows-1252, but row 1 is UTF-8"),
+        (
+            "zwölf\n".encode() + b"zw\xf6lf\n",
+            "a.txt:2: is Windows-1252, but row 1 is UTF-8",
+        ),
         (b"a\n\x81\n", r"a.txt:2: is not UTF-8, and as Windows-1252 it has "),
         *(
-            (f"a\n{line}\n".encode(code), r"a.txt:2: is not UTF-8, .*`--encoding cp1250`")
+            (
+                f"a\n{line}\n".encode(code),
+                r"a.txt:2: is not UTF-8, .*`--encoding cp1250`",
+            )
             for code, line in {
                 "cp1251": "Привет",
                 "cp1250": "Drukarka nie działa, proszę o pomoc",
@@ -120,10 +131,16 @@ def test_encodings(tmp_path, data, found, caplog):
         with data_error(found):
             list(read_text_lines(path))
         return
-    assert [*read_text_lines(path)] == [*read_text_lines(path)] == [*enumerate(found, 1)]
+    assert (
+        [*read_text_lines(path)] == [*read_text_lines(path)] == [*enumerate(found, 1)]
+    )
     assert read_text(path) == "".join(found)
     shown = r"read as Windows-1252; row 2 has '(zwölf|€ 5)': if that is wrong"
-    assert len(re.findall(shown, caplog.text)) == len(caplog.records) == ("Windows" in caplog.text)
+    assert (
+        len(re.findall(shown, caplog.text))
+        == len(caplog.records)
+        == ("Windows" in caplog.text)
+    )
 
 
 @parametrize(

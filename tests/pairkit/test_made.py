@@ -20,7 +20,9 @@ from tests.support.shorthand import (
     values,
 )
 
-TSV = "text1\ttext2\tlabel\na b\tc d\t1\na b\te f\t0\ng h\ti j\t1\ng h\tk l\t0\nm\tn\t1\n"
+TSV = (
+    "text1\ttext2\tlabel\na b\tc d\t1\na b\te f\t0\ng h\ti j\t1\ng h\tk l\t0\nm\tn\t1\n"
+)
 
 
 @pytest.fixture
@@ -74,7 +76,10 @@ def test_merged_folder(home):
     assert [(each["name"], each["rows"]) for each in run["inputs"]] == [("a|b", 5)]
     assert json.loads((home / "out/statistics.json").read_text()) == made.statistics
     datasets = pytest.importorskip("datasets")
-    assert datasets.load_dataset("out", cache_dir=str(home / "cache"))["train"].num_rows == 5
+    assert (
+        datasets.load_dataset("out", cache_dir=str(home / "cache"))["train"].num_rows
+        == 5
+    )
     card = (home / "out/README.md").read_text()
     assert "| a\\|b | 5 |" in card
 
@@ -91,7 +96,10 @@ def test_sources_are_not_replaced(home):
 @parametrize(
     "out, message",
     [
-        *((out, "a dataset needs a folder of its own; give it a name") for out in (".", "..", "/")),
+        *(
+            (out, "a dataset needs a folder of its own; give it a name")
+            for out in (".", "..", "/")
+        ),
         ("train.tsv", "train.tsv: is a file; choose another folder"),
         ("mine", "mine: has files, but not a dataset of `pairs`"),
         ("made", "made: has data/notes.txt, which isn't part of a dataset of `pairs`"),
@@ -121,8 +129,13 @@ def pairs(name="x", **splits):
     schema = ["text1", "text2", "label", "cluster", "url1", "url2"]
     frames = {
         split: pl.DataFrame(
-            [{**dict.fromkeys(schema), **dict(zip(schema, row, strict=False))} for row in rows],
-            schema={name: pl.Int64 if name == "label" else pl.String for name in schema},
+            [
+                {**dict.fromkeys(schema), **dict(zip(schema, row, strict=False))}
+                for row in rows
+            ],
+            schema={
+                name: pl.Int64 if name == "label" else pl.String for name in schema
+            },
         )
         for split, rows in splits.items()
     }
@@ -139,7 +152,9 @@ def texts(made):
 def test_merged_pairs_occur_once_with_source(tmp_path):
     one = pairs(train=[("a", "b", 1), ("b", "a", 1), ("c", "d", 0)])
     other = pairs(train=[("d", "c", 0), ("e", "f", 1)])
-    made = pairkit.merge({"one": one, "other": other}, dropped=tmp_path / "dropped.parquet")
+    made = pairkit.merge(
+        {"one": one, "other": other}, dropped=tmp_path / "dropped.parquet"
+    )
     assert pl.read_parquet(tmp_path / "dropped.parquet").equals(made.dropped)
     (tmp_path / "mine.csv").write_text("a,b")
     for file, words in (
@@ -171,7 +186,10 @@ def test_conflicts():
         " conflicts='drop', take the first label with conflicts='first', or keep them with conflicts='keep'"
     )
     dropped = pairkit.merge({"one": one, "other": other}, conflicts="drop")
-    assert texts(dropped) == {"train": [("one", "k", "l", 1)], "test": [("other", "m", "n", 0)]}
+    assert texts(dropped) == {
+        "train": [("one", "k", "l", 1)],
+        "test": [("other", "m", "n", 0)],
+    }
     assert dropped.statistics["dropped_pairs"] == {"conflicting_labels": 2}
     first = pairkit.merge({"one": one, "other": other}, conflicts="first")
     assert texts(first)["train"] == [("one", "k", "l", 1), ("one", "a", "b", 1)]
@@ -221,18 +239,24 @@ def test_columns_of_different_types_are_kept():
 
 def test_sources_of_earlier_merges():
     first = pairkit.merge({"one": pairs(train=[("a", "b", 1)])}).pairs
-    assert pairkit.merge({"again": first}).pairs["train"]["source"].to_list() == ["again/one"]
+    assert pairkit.merge({"again": first}).pairs["train"]["source"].to_list() == [
+        "again/one"
+    ]
     numbered = pl.DataFrame(pair(["a"], ["b"], [1], source=[7]))
     assert pairkit.merge({"x": numbered}).pairs["train"]["source"].to_list() == ["x/7"]
 
 
 ROWS = st.lists(
-    st.tuples(st.sampled_from("abcdefgh"), st.sampled_from("abcdefgh"), st.integers(0, 1)),
+    st.tuples(
+        st.sampled_from("abcdefgh"), st.sampled_from("abcdefgh"), st.integers(0, 1)
+    ),
     min_size=1,
     max_size=9,
 )
 SETS = st.lists(
-    st.dictionaries(st.sampled_from(["train", "validation", "test", "more"]), ROWS, min_size=1),
+    st.dictionaries(
+        st.sampled_from(["train", "validation", "test", "more"]), ROWS, min_size=1
+    ),
     min_size=1,
     max_size=3,
 )
@@ -274,7 +298,9 @@ def test_split_sizes_and_seed():
     assert made.statistics["dropped_pairs"] == {}
     test = {*made.pairs["test"]["text2"]}
     assert {
-        *pairkit.split(MANY.sample(fraction=1, shuffle=True, seed=3)).pairs["test"]["text2"]
+        *pairkit.split(MANY.sample(fraction=1, shuffle=True, seed=3)).pairs["test"][
+            "text2"
+        ]
     } == test
     assert {*pairkit.split(MANY, seed=2).pairs["test"]["text2"]} != test
 
@@ -282,7 +308,9 @@ def test_split_sizes_and_seed():
 def test_connected_pairs():
     text2 = pl.when(pl.col("label") == 0).then(pl.lit("the same")).otherwise("text2")
     ring = MANY.with_columns(text2=text2)
-    with data_error(r"400 of 400 rows are connected.*validation would get 0 rows of 40"):
+    with data_error(
+        r"400 of 400 rows are connected.*validation would get 0 rows of 40"
+    ):
         pairkit.split(ring)
     made = pairkit.split(ring, cut_negatives=True)
     assert pairkit.audit(made.pairs).leaks == []
@@ -291,14 +319,18 @@ def test_connected_pairs():
     assert positive == {"train": 160, "validation": 20, "test": 20}  # none of them goes
 
 
-@parametrize("shares", [(), (0, 0, 0), (-1, 1, 1), (float("nan"), 1, 1), (float("inf"), 1, 1)])
+@parametrize(
+    "shares", [(), (0, 0, 0), (-1, 1, 1), (float("nan"), 1, 1), (float("inf"), 1, 1)]
+)
 def test_invalid_sizes(shares):
     with config_error("expected sizes of train, validation and test, such as"):
         pairkit.split(MANY, split_sizes=shares)
 
 
 NUMBERED = st.lists(
-    st.tuples(st.integers(0, 30), st.integers(0, 30), st.integers(0, 1)), min_size=1, max_size=60
+    st.tuples(st.integers(0, 30), st.integers(0, 30), st.integers(0, 1)),
+    min_size=1,
+    max_size=60,
 )
 
 
@@ -339,14 +371,23 @@ def test_repeats_and_conflicts_of_a_split(tmp_path, conflicts, kept, dropped, co
     frame = pair_table(AGAIN)
     file = tmp_path / "left-out.jsonl"
     made = pairkit.split(
-        frame, tmp_path / "out", conflicts=conflicts, split_sizes=(1, 0, 0), dropped=file
+        frame,
+        tmp_path / "out",
+        conflicts=conflicts,
+        split_sizes=(1, 0, 0),
+        dropped=file,
     )
     assert made.pairs["train"].rows() == [AGAIN[place] for place in kept]
     assert made.statistics["dropped_pairs"] == counts
     rows = [json.loads(line) for line in file.read_text().splitlines()]
     assert sorted(row["source_row"] for row in rows) == dropped
-    assert made.statistics.get("conflicting_rows") == (2 if conflicts == "keep" else None)
-    assert json.loads((tmp_path / "out/run.json").read_text())["settings"]["conflicts"] == conflicts
+    assert made.statistics.get("conflicting_rows") == (
+        2 if conflicts == "keep" else None
+    )
+    assert (
+        json.loads((tmp_path / "out/run.json").read_text())["settings"]["conflicts"]
+        == conflicts
+    )
 
 
 def test_conflicts_of_scores():

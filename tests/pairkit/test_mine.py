@@ -70,7 +70,10 @@ def found(source, rules, **more):
 
 def test_titles_and_questions(folder):
     assert found(folder, "title-body") == [
-        ("The pump handbook", "A pump moves water. See how to repair a pump, here and a shop."),
+        (
+            "The pump handbook",
+            "A pump moves water. See how to repair a pump, here and a shop.",
+        ),
         ("Motors & more", "A motor turns the first pump by a belt. It is loud."),
         ("Repair", "Open the case and look for leaks. Back to the book of pumps"),
     ]
@@ -103,7 +106,10 @@ FAQS = {
         "lines.txt": {"Where?": "Here.", "When?": "Now, or later?"},
         "numbers.txt": {"Where is it?": "Here.", "When?": "Now.", "Why?": "So."},
         "wrapped.txt": {"Who is A?": "A. Smith wrote it."},
-        "chinese.md": {"怎么付款？": "用银行卡。也可以用现金。", "几点开门？": "九点。"},
+        "chinese.md": {
+            "怎么付款？": "用银行卡。也可以用现金。",
+            "几点开门？": "九点。",
+        },
         "others.md": {"كيف أدفع؟": "نقداً.", "¿Dónde?": "Aquí."},
         "details.md": {"Parking?": "Behind it."},
         "buttons.html": {"Safe?": "Yes.", "Big?": "No."},
@@ -121,12 +127,20 @@ def test_sections_and_links(folder):
     pairs = found(folder, "section")
     assert ("Clean the pump each week.", "Replace the filter each month.") in pairs
     assert ("Motors", "A motor turns the first pump by a belt.") in pairs
-    assert not any("not a text" in text or "cells" in text for pair in pairs for text in pair)
+    assert not any(
+        "not a text" in text or "cells" in text for pair in pairs for text in pair
+    )
     made = mined(folder, rules="links")
     rows = {row["text1"]: row for row in made.pairs.rows.iter_rows(named=True)}
-    assert rows.keys() == {"how to repair a pump", "the first pump", "the book of pumps"}
+    assert rows.keys() == {
+        "how to repair a pump",
+        "the first pump",
+        "the book of pumps",
+    }
     repair = rows["how to repair a pump"]
-    assert repair["text2"] == "Open the case and look for leaks. Back to the book of pumps"
+    assert (
+        repair["text2"] == "Open the case and look for leaks. Back to the book of pumps"
+    )
     assert (repair["url1"], repair["url2"], repair["place"]) == (
         "book.md",
         "sub/repair.md",
@@ -138,7 +152,9 @@ def test_sections_and_links(folder):
 
 def test_tables_of_documents(tmp_path):
     path = tmp_path / "faq.csv"
-    path.write_text("ask,reply,page\nWhere is it?,In the cellar.,a\nWho knows,The porter.,a\n")
+    path.write_text(
+        "ask,reply,page\nWhere is it?,In the cellar.,a\nWho knows,The porter.,a\n"
+    )
     given = {"question": "ask", "answer": "reply", "document": "page"}
     made = mined(path, columns=given)
     rows = made.pairs.rows
@@ -148,7 +164,10 @@ def test_tables_of_documents(tmp_path):
     assert rows["place"].to_list() == ["row 2", "row 3"]
     texts = {"Rain": "It falls.\n\nOften.", "Snow": "<p>Seldom.</p>"}
     articles = [{"Title": title, "Abstract": text} for title, text in texts.items()]
-    assert found(articles, "title-body") == [("Rain", "It falls. Often."), ("Snow", "Seldom.")]
+    assert found(articles, "title-body") == [
+        ("Rain", "It falls. Often."),
+        ("Snow", "Seldom."),
+    ]
     assert mined(articles).pairs.rows["url1"].n_unique() == 2
 
 
@@ -164,7 +183,14 @@ def test_invalid_mappings(columns, message):
     with raises((ConfigError, DataError), match=message):
         mined([{"a": "x"}], columns=columns)
     with data_error(r"columns=\{'question': 'Frage', 'answer': 'Antwort'\}"):
-        mined([{"Frage": "Wann beginnt die Messe?", "Antwort": "Sie beginnt um neun Uhr."}])
+        mined(
+            [
+                {
+                    "Frage": "Wann beginnt die Messe?",
+                    "Antwort": "Sie beginnt um neun Uhr.",
+                }
+            ]
+        )
     for rules in ("sections", ""):
         with config_error(f"rules = '{rules}'"):
             mined([{"text": "x"}], rules=rules)
@@ -183,8 +209,17 @@ def test_drop_reasons(tmp_path):
         {"title": "Snow", "body": "It is white."},
     ]
     made = mined(rows, rules="title-body")
-    reasons = ("no_letters", "repeated", "same_texts", "too_short", "unusable_characters")
-    assert made.statistics["dropped_pairs"] == {"ambiguous": 2, **dict.fromkeys(reasons, 1)}
+    reasons = (
+        "no_letters",
+        "repeated",
+        "same_texts",
+        "too_short",
+        "unusable_characters",
+    )
+    assert made.statistics["dropped_pairs"] == {
+        "ambiguous": 2,
+        **dict.fromkeys(reasons, 1),
+    }
     assert [row["text1"] for row in made.pairs.rows.to_dicts()] == ["Snow"]
     assert made.dropped.filter(left_out="same_texts")["text1"].to_list() == ["Rain"]
     assert made.dropped["place"].to_list()
@@ -205,7 +240,9 @@ def test_drop_reasons(tmp_path):
 def collection(count):
     draw = random.Random(5)
     words = [
-        f"{one}{other}" for one in "bdfglmnprst" for other in ("a", "eno", "iru", "oka", "usta")
+        f"{one}{other}"
+        for one in "bdfglmnprst"
+        for other in ("a", "eno", "iru", "oka", "usta")
     ]
     return [
         {
@@ -262,7 +299,14 @@ def test_written_dataset(folder, tmp_path):
     names = ["README.md", "positive", "run.json", "statistics.json"]
     assert sorted(path.name for path in out.iterdir()) == names
     (file,) = (out / "positive").iterdir()
-    assert pl.read_parquet(file).columns == ["anchor", "positive", "rule", "url1", "url2", "place"]
+    assert pl.read_parquet(file).columns == [
+        "anchor",
+        "positive",
+        "rule",
+        "url1",
+        "url2",
+        "place",
+    ]
     read = pairkit.read(out)
     assert len(read) == len(made.pairs)
     assert read["train"]["label"].to_list() == [1] * len(read)

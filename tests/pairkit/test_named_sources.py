@@ -29,7 +29,10 @@ def test_single_source(source):
 
 
 def test_a_mapping_gives_names():
-    assert named_sources({"nli": Path("a.tsv"), "more": ROWS}) == {"nli": "a.tsv", "more": ROWS}
+    assert named_sources({"nli": Path("a.tsv"), "more": ROWS}) == {
+        "nli": "a.tsv",
+        "more": ROWS,
+    }
     with config_error(r"'a.b' can't be the name of a dataset; expected letters"):
         named_sources({"a.b": "x.tsv"})
 
@@ -57,7 +60,9 @@ def test_lists_of_sources(tmp_path):
     assert [*named_sources([pairkit.read(ROWS), Path("x.csv")])][1] == "x"
     for rows in ([("a", "b", 1), ("c", "d", 0)], [["a", "b", 1]]):  # not two datasets
         assert [*named_sources(rows)] == ["data-1"]
-    with config_error(r"'no.tsv': no such file or folder, but others of the list exist"):
+    with config_error(
+        r"'no.tsv': no such file or folder, but others of the list exist"
+    ):
         named_sources([*paths, "no.tsv"])
     with config_error(r"two datasets are named"):
         named_sources([Path(paths[0]), Path(paths[0])])

@@ -5,11 +5,29 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairkit import audit, read
-from tests.support.shorthand import config_error, data_error, each_line, parametrize, table
+from tests.support.shorthand import (
+    config_error,
+    data_error,
+    each_line,
+    parametrize,
+    table,
+)
 
 WIDE = [
-    {"anchor": "a", "positive": "b", "negative_1": "c", "negative_2": "d", "negative_3": "e"},
-    {"anchor": "f", "positive": "g", "negative_1": "h", "negative_2": None, "negative_3": "i"},
+    {
+        "anchor": "a",
+        "positive": "b",
+        "negative_1": "c",
+        "negative_2": "d",
+        "negative_3": "e",
+    },
+    {
+        "anchor": "f",
+        "positive": "g",
+        "negative_1": "h",
+        "negative_2": None,
+        "negative_3": "i",
+    },
 ]
 LISTS = [
     {"anchor": "a", "positive": "b", "negative": ["c", "d", "e"]},
@@ -32,14 +50,17 @@ def in_file(name, rows):
                 frame.write_parquet(path)
             case ".jsonl":  # a key whose value is null may be missing
                 lines = [
-                    {key: value for key, value in row.items() if value is not None} for row in rows
+                    {key: value for key, value in row.items() if value is not None}
+                    for row in rows
                 ]
                 path.write_text("\n".join(map(json.dumps, lines)))
             case ".json":
                 path.write_text(json.dumps(rows))
             case suffix:
                 frame.write_csv(
-                    path, separator="," if suffix == ".csv" else "\t", quote_style="necessary"
+                    path,
+                    separator="," if suffix == ".csv" else "\t",
+                    quote_style="necessary",
                 )
         return path
 
@@ -53,7 +74,9 @@ def test_files(tmp_path, name, rows):
         rows = [{**row, "negative": json.dumps(row["negative"])} for row in rows]
         if name == "a.tsv":
             header, *lines = [[*rows[0]], *([*row.values()] for row in rows)]
-            (tmp_path / name).write_text("\n".join("\t".join(cells) for cells in [header, *lines]))
+            (tmp_path / name).write_text(
+                "\n".join("\t".join(cells) for cells in [header, *lines])
+            )
             assert negatives(tmp_path / name) == NEGATIVES
             return
     assert negatives(in_file(name, rows)(tmp_path)) == NEGATIVES
@@ -75,8 +98,16 @@ def test_common_column_names(tmp_path, header, found):
 
 
 def test_columns_about_negatives_are_ignored():
-    names = ("negative_kind", "negative_id", "negative_score", "negation", "non_negative")
-    assert negatives([{"anchor": "a", "positive": "b", **dict.fromkeys(names, "c")}]) == []
+    names = (
+        "negative_kind",
+        "negative_id",
+        "negative_score",
+        "negation",
+        "non_negative",
+    )
+    assert (
+        negatives([{"anchor": "a", "positive": "b", **dict.fromkeys(names, "c")}]) == []
+    )
 
 
 def test_each_negative_becomes_a_pair():
@@ -84,12 +115,19 @@ def test_each_negative_becomes_a_pair():
     (frame,) = read(rows).splits.values()
     assert frame.columns == ["text1", "text2", "label", "source"]
     first = [("a", "b", 1, 0), *(("a", text, 0, 0) for text in "cde")]
-    assert frame.rows() == [*first, ("f", "g", 1, 1), ("f", "h", 0, 1), ("f", "i", 0, 1)]
+    assert frame.rows() == [
+        *first,
+        ("f", "g", 1, 1),
+        ("f", "h", 0, 1),
+        ("f", "i", 0, 1),
+    ]
 
 
 def test_files_with_different_numbers_of_negatives(tmp_path):
     (tmp_path / "train-0.csv").write_text("anchor,positive,negative\na,b,c\n")
-    (tmp_path / "train-1.csv").write_text("anchor,positive,negative_1,negative_2\nd,e,f,g\n")
+    (tmp_path / "train-1.csv").write_text(
+        "anchor,positive,negative_1,negative_2\nd,e,f,g\n"
+    )
     assert negatives(tmp_path) == [["c"], ["f", "g"]]
 
 
@@ -103,7 +141,9 @@ def test_row_without_negatives(tmp_path, header, row, says):
     (tmp_path / "a.csv").write_text(f"{header}\n{first}\n{row}\n")
     with data_error(says):
         read(tmp_path / "a.csv")
-    assert audit(tmp_path / "a.csv").bad_rows["empty_negative"].examples == (f"{tmp_path}/a.csv:3",)
+    assert audit(tmp_path / "a.csv").bad_rows["empty_negative"].examples == (
+        f"{tmp_path}/a.csv:3",
+    )
 
 
 @table("""
@@ -120,18 +160,18 @@ def test_invalid_lists(cell, says):
 
 def test_texts_in_brackets():
     texts = ['["a"] is a list', '["a"]']
-    assert negatives([{"anchor": "a", "positive": "b", "negative": text} for text in texts]) == [
-        texts
-    ]
+    assert negatives(
+        [{"anchor": "a", "positive": "b", "negative": text} for text in texts]
+    ) == [texts]
 
 
 def test_mapping_of_negatives():
     rows = [{"q": "a", "a": "b", "hn0": "c", "hn1": "d"}]
     mapping = {"anchor": "q", "positive": "a"}
     assert negatives(rows, columns={**mapping, "negative": "hn1"}) == [["d"]]
-    assert negatives(rows, columns={**mapping, "negative_2": "hn0", "negative_1": "hn1"}) == [
-        ["d", "c"]
-    ]
+    assert negatives(
+        rows, columns={**mapping, "negative_2": "hn0", "negative_1": "hn1"}
+    ) == [["d", "c"]]
     assert negatives(rows, columns=mapping) == []
 
 
@@ -169,7 +209,9 @@ def test_labelled_pairs_with_negatives_are_refused():
             read(rows, columns=columns)
     without = read(rows, columns={**mapping, "negative": "none"})
     assert without["train"].rows() == read(without)["train"].rows() == [("a", "b", 1)]
-    with config_error(r"a column mapping names .*; found text1, text2, label, negative"):
+    with config_error(
+        r"a column mapping names .*; found text1, text2, label, negative"
+    ):
         read(rows, columns={**mapping, "negative": "negative"})
 
 
@@ -181,12 +223,17 @@ texts = st.one_of(st.none(), st.sampled_from(["", " ", "x", "yy"]))
 def test_lists_have_all_texts(rows):
     frame = pl.DataFrame(
         rows,
-        schema={"negative_1": pl.String, "negative_2": pl.String, "negatives": pl.List(pl.String)},
+        schema={
+            "negative_1": pl.String,
+            "negative_2": pl.String,
+            "negatives": pl.List(pl.String),
+        },
         orient="row",
     )
     anchors = pl.Series("anchor", [f"a{n}" for n in range(len(rows))])
     found = read(frame.with_columns(anchors, positive=pl.lit("b")), bad_rows="skip")
     expected = [
-        [text for text in (*more, one, two) if text and text.strip()] for one, two, more in rows
+        [text for text in (*more, one, two) if text and text.strip()]
+        for one, two, more in rows
     ]
     assert negatives(found) == [texts for texts in expected if texts]

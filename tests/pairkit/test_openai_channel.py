@@ -32,11 +32,14 @@ KEY = Key("sk-secret/0123456789", "MINE")
 def channel(url, environ=None, **more):
     address = read_address(url, "base_url", "http://localhost:8000/v1")
     return Channel(
-        ServerConnection(address, **{"key": KEY, "timeout_s": 5.0, **more}), environ or {}
+        ServerConnection(address, **{"key": KEY, "timeout_s": 5.0, **more}),
+        environ or {},
     )
 
 
-def exchange(answer, environ=None, path="/models", method="get", most_bytes=MOST_BYTES, **more):
+def exchange(
+    answer, environ=None, path="/models", method="get", most_bytes=MOST_BYTES, **more
+):
     async def main():
         async with serving(answer) as port:
             opened = channel(f"http://127.0.0.1:{port}/v1", environ, **more)
@@ -183,7 +186,9 @@ def test_decompression_limit(coding, status):
     try:
         with raises(NoAnswer, match="more than 4 MiB"):
             exchange(
-                whole(packed, status, content_encoding=coding), timeout_s=60, most_bytes=4 << 20
+                whole(packed, status, content_encoding=coding),
+                timeout_s=60,
+                most_bytes=4 << 20,
             )
         assert tracemalloc.get_traced_memory()[1] < 64 << 20
     finally:
@@ -193,10 +198,14 @@ def test_decompression_limit(coding, status):
 @parametrize("status", [200, 400])
 def test_echoed_key_is_masked(status):
     async def echo(writer, head):
-        body = json.dumps({"error": {"message": head.decode()}}).replace("/", "\\/").encode()
-        await whole(body, status, x_echo=f"Bearer {KEY.secret}", retry_after=KEY.secret)(
-            writer, head
+        body = (
+            json.dumps({"error": {"message": head.decode()}})
+            .replace("/", "\\/")
+            .encode()
         )
+        await whole(
+            body, status, x_echo=f"Bearer {KEY.secret}", retry_after=KEY.secret
+        )(writer, head)
 
     if status == 200:
         assert b"0123456789" not in exchange(echo)

@@ -71,7 +71,9 @@ def test_openai_headers_are_sent_only_to_openai():
     }
     headers = {"OpenAI-Organization": "org", "OpenAI-Project": "project"}
     assert headers_for("api.openai.com", environ) == headers
-    assert headers_for("evil.example", environ) == headers_for("127.0.0.1", environ) == {}
+    assert (
+        headers_for("evil.example", environ) == headers_for("127.0.0.1", environ) == {}
+    )
     with config_error("can't be sent"):
         headers_for("api.openai.com", {"OPENAI_ORG_ID": "Zoë"})
 
@@ -80,7 +82,9 @@ def test_key_from_variable_or_file(tmp_path):
     assert find_key("llm c", "MINE", {"MINE": " sk-1\n"}, "") == Key("sk-1", "MINE")
     file = tmp_path / "key"
     file.write_text("sk-3\n")
-    assert find_key("llm c", "MINE", {"MINE_FILE": str(file)}, "") == Key("sk-3", "MINE_FILE")
+    assert find_key("llm c", "MINE", {"MINE_FILE": str(file)}, "") == Key(
+        "sk-3", "MINE_FILE"
+    )
     assert "sk-3" not in repr(Key("sk-3", "MINE"))
     with config_error("can't be read"):
         find_key("llm c", "MINE", {"MINE_FILE": str(tmp_path / "none")}, "")
@@ -94,7 +98,9 @@ def test_key_from_variable_or_file(tmp_path):
 
 
 KEY = "sk-9/Ab+c=%d.e_f~"
-KEYS = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=8, max_size=40)
+KEYS = st.text(
+    st.characters(min_codepoint=33, max_codepoint=126), min_size=8, max_size=40
+)
 
 
 @parametrize(
@@ -110,7 +116,10 @@ KEYS = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=8, m
     ],
 )
 def test_masking_of_escaped_keys(spelt):
-    assert Masking([KEY]).body(f'{{"a": "Bearer {spelt}"}}'.encode()) == b'{"a": "Bearer [key]"}'
+    assert (
+        Masking([KEY]).body(f'{{"a": "Bearer {spelt}"}}'.encode())
+        == b'{"a": "Bearer [key]"}'
+    )
 
 
 @settings(max_examples=40)
@@ -131,14 +140,21 @@ def test_short_keys_are_not_masked():
 
 
 @parametrize(
-    "escape", [str, lambda text: text.replace("/", "\\/"), lambda text: quote(text, safe="")]
+    "escape",
+    [str, lambda text: text.replace("/", "\\/"), lambda text: quote(text, safe="")],
 )
 def test_masking_of_the_beginning_of_a_long_key(escape):
     key = "sk-proj/Ab1cD2eF3gH4iJ5k"
     for shown in (key[:10], key[:13], key[:10] + "***5k", key):
-        assert Masking([key]).text(f'"Wrong key {escape(shown)}."').startswith('"Wrong key [key]')
+        assert (
+            Masking([key])
+            .text(f'"Wrong key {escape(shown)}."')
+            .startswith('"Wrong key [key]')
+        )
         assert key[8:10] not in Masking([key]).text(f"({escape(shown)})")
-    assert Masking([key]).text(f"It begins with {key[:9]}") == f"It begins with {key[:9]}"
+    assert (
+        Masking([key]).text(f"It begins with {key[:9]}") == f"It begins with {key[:9]}"
+    )
     assert Masking([key[:19]]).text(key[:18]) == key[:18]  # a short one may be words
 
 
@@ -165,8 +181,14 @@ def test_addresses(text, url, origin):
 
 
 NO_ADDRESSES = {
-    "a user or password": ["https://me:hunter2@api.example", "https://api.example@evil"],
-    "a query or a fragment": ["https://api.example/?key=hunter2", "https://api.example/#hunter2"],
+    "a user or password": [
+        "https://me:hunter2@api.example",
+        "https://api.example@evil",
+    ],
+    "a query or a fragment": [
+        "https://api.example/?key=hunter2",
+        "https://api.example/#hunter2",
+    ],
     "xn--": ["https://b\u00fccher.example", "https://api.example\u3002evil"],
     "expected a server's root, such as https://api.example": [
         "ftp://x",
@@ -191,7 +213,8 @@ NO_ADDRESSES = {
 
 
 @parametrize(
-    "text, words", [(text, words) for words, texts in NO_ADDRESSES.items() for text in texts]
+    "text, words",
+    [(text, words) for words, texts in NO_ADDRESSES.items() for text in texts],
 )
 def test_invalid_addresses(text, words):
     with config_error(words) as caught:
@@ -203,12 +226,13 @@ def test_invalid_addresses(text, words):
 def test_loopback():
     for host in ("localhost:1", "LOCALHOST", "127.8.9.1", "[::1]:2"):
         assert parsed(f"http://{host}").is_loopback
+    # Libraries differ in what 127.1 is.
     for host in (
         "localhost.evil",
         "10.0.0.1",
         "127.1",
         "[::2]",
-    ):  # libraries differ in what 127.1 is
+    ):
         assert not parsed(f"http://{host}").is_loopback
 
 
@@ -271,7 +295,8 @@ def test_paths_upwards(dots):
         with raises(BadReply, match="is not a path on this server"):
             address.join(path)
     assert (
-        address.join(f"/a..b/.{dots}x?next=/../") == f"http://h/tenant/api/a..b/.{dots}x?next=/../"
+        address.join(f"/a..b/.{dots}x?next=/../")
+        == f"http://h/tenant/api/a..b/.{dots}x?next=/../"
     )
     with config_error("expected a server's root"):
         parsed(f"http://h/tenant/{dots}")

@@ -59,7 +59,8 @@ def test_invalid_bodies(body):
 
 def refused(status, **headers):
     return RefusedCall(
-        Refusal(status), {name.replace("_", "-"): value for name, value in headers.items()}
+        Refusal(status),
+        {name.replace("_", "-"): value for name, value in headers.items()},
     )
 
 
@@ -94,7 +95,10 @@ def test_backoff(waits):
     assert ask(*[refused(500)] * 8, "answer") == "answer"
     assert waits == [1, 2, 4, 8, 16, 32, 60, 60]
     waits.clear()
-    assert ask(refused(429, retry_after="60"), refused(429, retry_after="0"), "answer") == "answer"
+    assert (
+        ask(refused(429, retry_after="60"), refused(429, retry_after="0"), "answer")
+        == "answer"
+    )
     assert waits == [60, 2]
 
 

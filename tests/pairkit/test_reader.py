@@ -27,7 +27,11 @@ def rows(source, **arguments):
 
 
 BY_NUMBER = {"text1": "1", "text2": "2", "label": "3"}
-HEADERS = ("sentence1,sentence2,score", "question1,question2,is_duplicate", "Query,Text,Relevance")
+HEADERS = (
+    "sentence1,sentence2,score",
+    "question1,question2,is_duplicate",
+    "Query,Text,Relevance",
+)
 
 
 @parametrize(
@@ -44,7 +48,10 @@ HEADERS = ("sentence1,sentence2,score", "question1,question2,is_duplicate", "Que
             """,
             BY_NUMBER=BY_NUMBER,
         ),
-        *(("a.csv", f"{names}\none,two,1\nthree,four,0\n", None, "three") for names in HEADERS),
+        *(
+            ("a.csv", f"{names}\none,two,1\nthree,four,0\n", None, "three")
+            for names in HEADERS
+        ),
         *(
             (name, "one,two,1\nthree,four,0\n", BY_NUMBER, "three")
             for name in ("p.csv", "p.csv.gz")
@@ -58,7 +65,9 @@ def test_files(tmp_path, name, text, columns, expected):
 
 def test_explicit_mapping(tmp_path):
     path = put(tmp_path / "a.csv", "text1,title,body,label,same\nx,one,two,y,1\n")
-    dataset = pairkit.read(path, columns={"text1": "title", "text2": "body", "label": "same"})
+    dataset = pairkit.read(
+        path, columns={"text1": "title", "text2": "body", "label": "same"}
+    )
     assert dataset.splits["train"].to_dicts() == [
         pair("one", "two", source_text1="x", source_label="y")
     ]
@@ -148,8 +157,13 @@ def test_too_long_path(source):
 def test_columns_of_bytes(tmp_path, name):
     columns = pair(["a", "b"], [b"c", b"d"], [b"1", b"0"])
     pl.DataFrame(columns).write_parquet(tmp_path / "a.parquet")
-    assert pairkit.read(tmp_path / "a.parquet").splits["train"]["text2"].to_list() == ["c", "d"]
-    pl.DataFrame(columns | {name: [b"1", b"\xff"]}).write_parquet(tmp_path / "a.parquet")
+    assert pairkit.read(tmp_path / "a.parquet").splits["train"]["text2"].to_list() == [
+        "c",
+        "d",
+    ]
+    pl.DataFrame(columns | {name: [b"1", b"\xff"]}).write_parquet(
+        tmp_path / "a.parquet"
+    )
     with data_error(rf"a\.parquet:2: {name} has bytes that aren't UTF-8"):
         pairkit.read(tmp_path / "a.parquet")
 
@@ -165,7 +179,8 @@ def test_row_numbers_without_header(tmp_path):
 
 
 @parametrize(
-    "other, text", [(["u"], '["u"]'), ([["u"]], '[["u"]]'), (timedelta(1), '"1 day, 0:00:00"')]
+    "other, text",
+    [(["u"], '["u"]'), ([["u"]], '[["u"]]'), (timedelta(1), '"1 day, 0:00:00"')],
 )
 def test_columns_of_several_types_become_texts(tmp_path, other, text):
     for split, page in (("train-0", other), ("train-1", "u"), ("test", other)):

@@ -7,7 +7,13 @@ import pytest
 
 import pairkit
 from pairkit import PairDataset
-from tests.support.shorthand import approx, config_error, data_error, module_fixture, pair
+from tests.support.shorthand import (
+    approx,
+    config_error,
+    data_error,
+    module_fixture,
+    pair,
+)
 
 HOSTILE = "</div><script>alert(1)</script><img src=http://evil.example/x onerror=alert(2)> \x1b[31m &amp; \u202e"
 
@@ -28,20 +34,28 @@ def row(number, label, **fields):
         url2=f"https://github.com/acme/rocket/issues/{number + 1000}",
         created_at1="2020-01-01T00:00:00Z",
         created_at2="2020-01-02T00:00:00Z",
-        evidence={**evidence, "who": "max", "when": "2020-01-03T00:00:00Z"} if label else None,
+        evidence={**evidence, "who": "max", "when": "2020-01-03T00:00:00Z"}
+        if label
+        else None,
         negative_kind=None if label else ("hard" if number % 2 else "random"),
     )
     return plain | fields
 
 
 def dataset(source="somewhere"):
-    train = [row(n, n % 2, negative_kind=None if n % 2 else "random") for n in range(1, 13)]
+    train = [
+        row(n, n % 2, negative_kind=None if n % 2 else "random") for n in range(1, 13)
+    ]
     train += [
         row(20, 0, negative_kind="hard"),
         row(21, 1, text1=HOSTILE, url1="javascript:alert(3)"),
     ]
     frames = (
-        pl.DataFrame(rows, schema_overrides={"negative_kind": pl.String}, infer_schema_length=None)
+        pl.DataFrame(
+            rows,
+            schema_overrides={"negative_kind": pl.String},
+            infer_schema_length=None,
+        )
         for rows in (
             train,
             [row(30, 1, text1="A zeppelin fell", text2="Zeppelin down"), row(31, 0)],
@@ -72,7 +86,9 @@ def made(tmp_path):
 
 
 def graded(*scores):
-    texts = {f"text{side}": [f"{side} {n}" for n in range(len(scores))] for side in (1, 2)}
+    texts = {
+        f"text{side}": [f"{side} {n}" for n in range(len(scores))] for side in (1, 2)
+    }
     frame = pl.DataFrame({**texts, "label": pl.Series(scores, dtype=pl.Float32)})
     return PairDataset({"train": frame}, "scores.tsv", "graded")
 
@@ -115,10 +131,13 @@ def test_sections(report):
     ):
         assert text in page.text
     marked = re.findall(r"<mark>(.*?)</mark>", page.source)
-    assert {word.lower() for word in marked} == {"zeppelin"}  # other shared words are common
+    # Other shared words are common.
+    assert {word.lower() for word in marked} == {"zeppelin"}
     ids = page.values("id")
     assert len(ids) == len(set(ids))
-    assert {address[1:] for address in page.values("href") if address.startswith("#")} <= {*ids}
+    assert {
+        address[1:] for address in page.values("href") if address.startswith("#")
+    } <= {*ids}
 
 
 def test_page_runs_nothing(report):
@@ -127,8 +146,16 @@ def test_page_runs_nothing(report):
         tag for tag, _ in page.tags
     }
     assert not page.values("src")
-    assert not [name for _, attributes in page.tags for name in attributes if name.startswith("on")]
-    assert all(address.startswith(("#", "https://github.com/")) for address in page.values("href"))
+    assert not [
+        name
+        for _, attributes in page.tags
+        for name in attributes
+        if name.startswith("on")
+    ]
+    assert all(
+        address.startswith(("#", "https://github.com/"))
+        for address in page.values("href")
+    )
     assert not re.search(r"@import|url\(", page.source)
     assert HOSTILE.replace("\x1b", "\ufffd").replace("\u202e", "\ufffd") in page.text
 
@@ -141,7 +168,11 @@ def test_graded_labels_without_provenance(made):
     assert found.counts["splits"]["all"]["high"] == 2
     assert found.counts["overlap"]["low"] == [None] * 3  # texts without words
     counts = made(graded(1, 2.9, 3, 5), fresh=True).counts
-    assert (counts["cut"], counts["splits"]["all"]["high"], counts["splits"]["all"]["low"]) == (
+    assert (
+        counts["cut"],
+        counts["splits"]["all"]["high"],
+        counts["splits"]["all"]["low"],
+    ) == (
         3,
         2,
         2,
@@ -177,7 +208,10 @@ def test_counts_by_split_source_and_kind(made):
         ("acme/fuel", {"positive": 4, "negative": 2}),
     ]
     negatives = found["kinds"]["negative"]
-    assert {kind: own["pairs"] for kind, own in negatives.items()} == {"random": 6, "hard": 2}
+    assert {kind: own["pairs"] for kind, own in negatives.items()} == {
+        "random": 6,
+        "hard": 2,
+    }
     # "crash number n the parser crashes on start n", "parser crashes n it crashes on every start alas n"
     assert negatives["random"]["overlap"][0] == approx(100 * 5 / 11, abs=0.01)
     assert found["kinds"]["positive"]["closer_comment"]["pairs"] == 8
@@ -242,7 +276,10 @@ def test_only_https_links(made):
         "//evil.example",
     )
     accepted = "https://github.com/a/b/issues/1?a=1&b=2", 'https://a.example/"onclick="'
-    rows = [row(number, 0, url1=url, url2="") for number, url in enumerate((*refused, *accepted))]
+    rows = [
+        row(number, 0, url1=url, url2="")
+        for number, url in enumerate((*refused, *accepted))
+    ]
     page = Page(made(rows).page)
     assert {url for url in page.values("href") if url[0] != "#"} == {*accepted}
     assert {*page.values("rel")} == {"noopener noreferrer nofollow"}

@@ -9,7 +9,9 @@ import pairkit
 from tests.pairkit.review_material import HOSTILE, Served, rows
 from tests.support.shorthand import module_fixture, raises
 
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+playwright = pytest.importorskip(
+    "playwright.sync_api", reason="playwright is not installed"
+)
 CHROMIUM = shutil.which("chromium")
 pytestmark = [
     pytest.mark.slow,
@@ -47,11 +49,14 @@ def press(page, key):
 
 def test_judging_by_keys_and_a_killed_server(browser, tmp_path):
     dataset, faults = tmp_path / "d", list[str]()
-    hostile = [{"text1": text, "text2": f"{text} again", "label": 1} for text in HOSTILE]
+    hostile = [
+        {"text1": text, "text2": f"{text} again", "label": 1} for text in HOSTILE
+    ]
     pairkit.write(pairkit.read(rows(PAIRS - len(hostile)) + hostile), dataset)
     served = Served(dataset, "--n", str(PAIRS), "--reviewer", "ann,bob")
     ann, bob = (opened(browser, served.links[name], faults) for name in ("ann", "bob"))
-    assert served.links["ann"].partition("#")[2] not in ann.url  # not left in the address
+    # Not left in the address.
+    assert served.links["ann"].partition("#")[2] not in ann.url
     press(bob, "n")
     ann.keyboard.press("c")
     ann.keyboard.type("yes, no, undo")  # typing in the note doesn't answer
@@ -90,24 +95,33 @@ def test_results_are_judged_by_keys(browser, tmp_path):
     ]
     review, faults = pairkit.review(sheet, tmp_path / "r.review"), list[str]()
     with review.serve(["ann"], port=0) as server:
-        page = opened(browser, server.links["ann"], faults, viewport={"width": 390, "height": 780})
+        page = opened(
+            browser, server.links["ann"], faults, viewport={"width": 390, "height": 780}
+        )
         buttons = page.locator("#results button")
 
         def place_of(letter):
             texts = page.locator("#results .text").all_text_contents()
-            return next(place for place, text in enumerate(texts, 1) if text.endswith(letter))
+            return next(
+                place for place, text in enumerate(texts, 1) if text.endswith(letter)
+            )
 
         page.keyboard.press("Enter")
-        playwright.expect(page.locator("#trouble")).to_contain_text("press 0 if none fits")
+        playwright.expect(page.locator("#trouble")).to_contain_text(
+            "press 0 if none fits"
+        )
         for letter in "aab":  # the second one removes the mark
             page.keyboard.press(str(place_of(letter)))
         page.keyboard.press("9")  # no such result
         press(page, "Enter")
         assert page.is_hidden("#trouble")
         press(page, "0")
-        press(page, "Backspace")  # back to the second query, and to the first one with its mark
+        # Back to the second query, and to the first one with its mark.
+        press(page, "Backspace")
         press(page, "ArrowLeft")
-        playwright.expect(buttons.nth(place_of("b") - 1)).to_have_attribute("aria-pressed", "true")
+        playwright.expect(buttons.nth(place_of("b") - 1)).to_have_attribute(
+            "aria-pressed", "true"
+        )
         page.keyboard.press(str(place_of("c")))
         press(page, " ")
         press(page, "n")
@@ -126,13 +140,17 @@ def test_results_are_judged_by_keys(browser, tmp_path):
 
 
 def test_content_security_policy(browser, tmp_path):
-    with pairkit.review(rows(12), tmp_path / "r.review").serve(["ann"], port=0) as server:
+    with pairkit.review(rows(12), tmp_path / "r.review").serve(
+        ["ann"], port=0
+    ) as server:
         page = opened(browser, server.links["ann"], [])
         for attempt in (
             "document.body.innerHTML = '<b>x</b>'",
             "fetch('http://127.0.0.1:9/')",
             "document.createElement('script').src = '/x.js'",
         ):
-            with raises(playwright.Error, match=r"TrustedHTML|TrustedScriptURL|Failed to fetch"):
+            with raises(
+                playwright.Error, match=r"TrustedHTML|TrustedScriptURL|Failed to fetch"
+            ):
                 page.evaluate(f"async () => {{ return {attempt} }}")
         page.context.close()

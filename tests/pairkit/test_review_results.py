@@ -46,7 +46,8 @@ def wilson(share, n):
         sqrt(square * (share * (1 - share) / n + square / (4 * n * n))),
     )
     return approx(
-        ((centre - half) / (1 + square / n), (centre + half) / (1 + square / n)), abs=1e-6
+        ((centre - half) / (1 + square / n), (centre + half) / (1 + square / n)),
+        abs=1e-6,
     )
 
 
@@ -72,7 +73,10 @@ def test_weighted_shares(tmp_path):
     assert found.unseen == {"evidence none": 5}
     assert "not judged: 1 strata of 5 pairs, such as evidence none" in found.remarks()
     low, high = found.total.right.interval or (0, 0)
-    assert found.words() == f"inspected by hand: 8.0 %, precision 0.78 [{low:.2f}, {high:.2f}]"
+    assert (
+        found.words()
+        == f"inspected by hand: 8.0 %, precision 0.78 [{low:.2f}, {high:.2f}]"
+    )
     output = found.to_dict()
     assert json.loads(json.dumps(output, allow_nan=False)) == output
     assert "common" not in output["settings"]
@@ -83,7 +87,8 @@ def test_unsure_and_disputed_pairs(tmp_path):
     assert (found.total.judged, found.total.unsure, found.total.disputed) == (5, 1, 1)
     assert (found.total.right.value, found.disputed) == (1, 1)
     assert (found.people["ann"].skipped, found.people["ann"].minutes) == (1, 0.1)
-    assert found.kappa["ann", "bob"].value == 0  # they agree on three of four, bob says no once
+    # They agree on three of four, bob says no once.
+    assert found.kappa["ann", "bob"].value == 0
     assert found.to_dict()["kappa"]["ann and bob"]["n"] == 4
 
 
@@ -98,8 +103,16 @@ def test_relations(tmp_path):
     pairs = [pair(f"a{n}", f"b{n}", relation="same") for n in range(2)]
     review = pairkit.review(pairs, tmp_path / "d.review", n=2)
     judge_all(review, relation="related")
-    judge_all(review, lambda texts: "yes" if "a0" in texts else "skip", "bob", relation="duplicate")
-    assert {*review.report().by["relation that people gave"]} == {"duplicate", "related"}
+    judge_all(
+        review,
+        lambda texts: "yes" if "a0" in texts else "skip",
+        "bob",
+        relation="duplicate",
+    )
+    assert {*review.report().by["relation that people gave"]} == {
+        "duplicate",
+        "related",
+    }
 
 
 def test_three_reviewers(tmp_path):
@@ -199,14 +212,19 @@ def test_other_databases_are_refused(tmp_path, change, message):
 
 @pytest.fixture
 def dataset(tmp_path):
-    made = pairkit.write({"train": rows(20)[:14], "test": rows(20)[14:]}, tmp_path / "d")
+    made = pairkit.write(
+        {"train": rows(20)[:14], "test": rows(20)[14:]}, tmp_path / "d"
+    )
     assert made.out is not None
     return made.out
 
 
 def judged_by_ann(dataset, answers):
     """Judge all pairs by their texts, by default `yes`."""
-    judge_all(pairkit.review(dataset, n=1000), lambda text: answers.get(text.split()[1], "yes"))
+    judge_all(
+        pairkit.review(dataset, n=1000),
+        lambda text: answers.get(text.split()[1], "yes"),
+    )
 
 
 def test_rejected_pairs(dataset, tmp_path):
@@ -218,7 +236,9 @@ def test_rejected_pairs(dataset, tmp_path):
     assert made.statistics["dropped_pairs"] == {"rejected_by_people": len(wrong)}
     assert made.statistics["reviewed_pairs"] == 20 - len(wrong)
     assert len(made.pairs) == len(before) - len(wrong)
-    assert made.pairs.rows.filter(text1=rows()[2]["text1"])["decision"].to_list() == ["unsure"]
+    assert made.pairs.rows.filter(text1=rows()[2]["text1"])["decision"].to_list() == [
+        "unsure"
+    ]
     assert set(made.dropped["left_out"]) == {"rejected_by_people"}
     assert pairkit.read(tmp_path / "out").label_kind == "binary"
     card = (tmp_path / "out" / "README.md").read_text()
@@ -229,7 +249,9 @@ def test_rejected_pairs(dataset, tmp_path):
 def test_relabelled_pairs(dataset, tmp_path):
     judged_by_ann(dataset, {"0": "no", "1": "no", "2": "unsure"})
     made = pairkit.apply_review(dataset, tmp_path / "out", relabel=True)
-    labels = {row["text1"].split()[1]: row["label"] for row in made.pairs.rows.to_dicts()}
+    labels = {
+        row["text1"].split()[1]: row["label"] for row in made.pairs.rows.to_dicts()
+    }
     assert labels == {str(place): int(place > 1) for place in range(20)}
     assert made.statistics["relabelled_pairs"] == 7  # six negatives and pair 1
     assert made.statistics["dropped_pairs"] == {}
@@ -242,7 +264,10 @@ def test_all_rows_of_a_pair(tmp_path):
     ]
     turned = pair("c d", "a b")
     store = tmp_path / "r.review"
-    judge_all(pairkit.review(pairs, store, n=1000), lambda text: "no" if "a" in text else "yes")
+    judge_all(
+        pairkit.review(pairs, store, n=1000),
+        lambda text: "no" if "a" in text else "yes",
+    )
     made = pairkit.apply_review([*pairs, turned], store=store)
     assert made.statistics["dropped_pairs"] == {"rejected_by_people": 2}
 
@@ -252,7 +277,9 @@ def test_graded_dataset(tmp_path):
     store = tmp_path / "r.review"
     judge_all(pairkit.review(pairs, store, n=1000), lambda _: "4")
     made = pairkit.apply_review(pairs, store=store, relabel=True)
-    labels = {row["text1"]: round(row["label"], 3) for row in made.pairs.rows.to_dicts()}
+    labels = {
+        row["text1"]: round(row["label"], 3) for row in made.pairs.rows.to_dicts()
+    }
     # grade 4 is 0.8; labels within one grade, from 0.6 on, are unchanged
     assert labels == {f"a {n}": n / 10 if n >= 6 else 0.8 for n in range(10)}
     assert made.statistics["relabelled_pairs"] == 6

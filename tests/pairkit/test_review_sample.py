@@ -32,7 +32,8 @@ def reported(review):
 def counts(found):
     """The number of judged pairs by fact and value; a fact that all pairs share is left out."""
     return {
-        fact: {value: each.judged for value, each in by.items()} for fact, by in found.by.items()
+        fact: {value: each.judged for value, each in by.items()}
+        for fact, by in found.by.items()
     }
 
 
@@ -41,7 +42,15 @@ def counts(found):
     [
         (
             [1, 0],
-            [{"repo": "a/b", "relation": "same", "confidence": 0.98, "evidence": EVIDENCE}, {}],
+            [
+                {
+                    "repo": "a/b",
+                    "relation": "same",
+                    "confidence": 0.98,
+                    "evidence": EVIDENCE,
+                },
+                {},
+            ],
             {
                 "evidence": {"closer_comment"},
                 "confidence": {"from 0.95 on"},
@@ -52,7 +61,11 @@ def counts(found):
         (
             [0, 0, 1],
             [{"negative_kind": "hard", "confidence": 0.2}, {"llms": ["b", "a"]}, {}],
-            {"evidence": {"hard negative"}, "confidence": {"below 0.5"}, "llm": {"a + b"}},
+            {
+                "evidence": {"hard negative"},
+                "confidence": {"below 0.5"},
+                "llm": {"a + b"},
+            },
         ),
         ([3.6, 0.7], [{}, {}], {"label": {"grade 4", "grade 1"}}),
         ([0.75, 0.2], [{}, {}], {"label": {"grade 4", "grade 1"}}),
@@ -68,7 +81,14 @@ def counts(found):
                     [],
                 )
             ],
-            {"judges": {"judges agree", "judges differ", "judges unsure", "not judged"}},
+            {
+                "judges": {
+                    "judges agree",
+                    "judges differ",
+                    "judges unsure",
+                    "not judged",
+                }
+            },
         ),
     ],
 )
@@ -108,7 +128,9 @@ def test_the_seed_decides_and_the_order_does_not(begun):
 def test_number_of_strata_depends_on_the_sample_size(begun):
     assert reported(begun(rows(60), n=20)).settings.strata == ("label",)
     assert reported(begun(rows(60), n=30)).settings.strata == ("label", "evidence")
-    assert reported(begun(rows(60), n=12, strata=["evidence"])).settings.strata == ("evidence",)
+    assert reported(begun(rows(60), n=12, strata=["evidence"])).settings.strata == (
+        "evidence",
+    )
     assert reported(begun(rows(60), n=12, strata=[])).settings.strata == ()
     with config_error("strata = colour: expected some of label, evidence"):
         begun(rows(), strata=["colour"])
@@ -151,17 +173,24 @@ def test_results_of_a_query_are_judged_together(begun):
         assert (state["asked"], state["progress"]["all"]) == ("results", len(results))
         while (shown := state["pair"]) is not None:
             assert "rank" not in json.dumps(state)  # also after an answer
-            assert not any(marked for text in shown["texts"] for _, marked in text["pieces"])
+            assert not any(
+                marked for text in shown["texts"] for _, marked in text["pieces"]
+            )
             query, *texts = map(text_in, shown["texts"])
             seen[query] = {*texts}
             fits = {
                 pair_id: "yes" if text == "q1" else "no"
                 for pair_id, text in zip(shown["ids"], texts, strict=True)
             }
-            state = ann.checked(ann.post("judge", ann.judgement(state, "no", answers=fits)))
+            state = ann.checked(
+                ann.post("judge", ann.judgement(state, "no", answers=fits))
+            )
             assert state["progress"]["seconds_each"] == 1
     assert seen == {query: {*texts} for query, texts in results.items()}
-    assert review.report().settings.question == "Which results answer the query, or ask the same?"
+    assert (
+        review.report().settings.question
+        == "Which results answer the query, or ask the same?"
+    )
     judged = pairkit.read(review.path)["test"]
     assert judged.filter(label=1).select("text1", "text2").rows() == [("q0", "q1")]
     assert judged.select(*ABOUT).unique().to_dicts() == [ABOUT]
@@ -172,11 +201,15 @@ def test_results_of_a_query_are_judged_together(begun):
         .equals(pl.DataFrame(rows).select(ranks).sort("text1", "text2"))
     )
     applied = pairkit.apply_review(rows, store=review.path, relabel=True).pairs.rows
-    assert applied.filter(decision="yes").select("text1", "text2").rows() == [("q0", "q1")]
+    assert applied.filter(decision="yes").select("text1", "text2").rows() == [
+        ("q0", "q1")
+    ]
 
 
 def test_results_with_grades_are_judged_one_by_one(begun):
-    review = begun(sheet({f"q{n}": [f"one{n}", f"other{n}"] for n in range(6)}), grades=True, n=12)
+    review = begun(
+        sheet({f"q{n}": [f"one{n}", f"other{n}"] for n in range(6)}), grades=True, n=12
+    )
     queries = []
     with ann_at(review) as ann:
         while (shown := ann.state()["pair"]) is not None:
@@ -209,9 +242,17 @@ def test_a_query_is_undone_skipped_and_sent_again_as_a_whole(begun):
         assert review.judgements().is_empty()
         ann.say("skip")
         state = ann.say("unsure")
-        assert state["progress"] == {"done": 1, "all": 2, "skipped": 1, "seconds_each": 1}
+        assert state["progress"] == {
+            "done": 1,
+            "all": 2,
+            "skipped": 1,
+            "seconds_each": 1,
+        }
         of_two = {first["pair"]["ids"][0]: "no", state["last"]["pair"]: "no"}
-        assert ann.post("judge", ann.judgement(first, "no", answers=of_two)).status_code == 422
+        assert (
+            ann.post("judge", ann.judgement(first, "no", answers=of_two)).status_code
+            == 422
+        )
 
 
 def test_more_results_than_number_keys_are_shown_in_parts(begun):
@@ -233,7 +274,13 @@ def test_settings_are_fixed_after_judgements(tmp_path):
         Reviewer(server.links["ann"]).say("yes")
     pairkit.review(rows(), place)
     pairkit.review(rows(), place, n=12, seed=42)
-    for wrong in ({"n": 9}, {"seed": 7}, {"grades": True}, {"strata": ["split"]}, {"each": 2}):
+    for wrong in (
+        {"n": 9},
+        {"seed": 7},
+        {"grades": True},
+        {"strata": ["split"]},
+        {"each": 2},
+    ):
         with config_error("was begun with"):
             pairkit.review(rows(), place, **wrong)
     with data_error("a review of other pairs"):
@@ -249,7 +296,8 @@ def test_second_server_uses_another_port(begun):
     review = begun(rows())
     with review.serve(["ann"]) as one, review.serve() as other:
         assert one.url != other.url
-        assert [*one.links] == [*other.links] == ["ann"]  # known reviewers keep their links
+        # Known reviewers keep their links.
+        assert [*one.links] == [*other.links] == ["ann"]
 
 
 def test_each_pair_has_its_number_of_people(begun):
@@ -269,7 +317,8 @@ def test_everyone_judges_each_distinct_pair_in_an_own_order(begun):
     for person in ("ann", "bob"):
         judge_all(review, person=person)
     orders = [
-        review.judgements().filter(person=person)["pair_id"].to_list() for person in ("ann", "bob")
+        review.judgements().filter(person=person)["pair_id"].to_list()
+        for person in ("ann", "bob")
     ]
     assert len(orders[0]) == 40
     assert {*orders[0]} == {*orders[1]}
@@ -281,7 +330,16 @@ PAIRS = [pair(f"one {n}", f"other {n}") for n in range(NUMBER)]
 ACTIONS = st.lists(
     st.tuples(
         st.sampled_from(
-            ["say", "resend", "late tab", "undo", "skip", "take up", "restart", "nonsense"]
+            [
+                "say",
+                "resend",
+                "late tab",
+                "undo",
+                "skip",
+                "take up",
+                "restart",
+                "nonsense",
+            ]
         ),
         st.booleans(),
     ),
@@ -292,9 +350,15 @@ ACTIONS = st.lists(
 @settings(max_examples=8)
 @given(ACTIONS)
 def test_any_sequence_of_actions(tmp_path_factory, actions):
-    review = pairkit.review(PAIRS, tmp_path_factory.mktemp("session") / "d.review", n=NUMBER)
+    review = pairkit.review(
+        PAIRS, tmp_path_factory.mktemp("session") / "d.review", n=NUMBER
+    )
     server = review.serve(["ann"], port=0)
-    ann, sent, kept = Reviewer(server.links["ann"]), list[dict[str, Any]](), dict[str, str]()
+    ann, sent, kept = (
+        Reviewer(server.links["ann"]),
+        list[dict[str, Any]](),
+        dict[str, str](),
+    )
     for action, yes in actions:
         state = ann.state()
         if action in ("say", "skip") and state["pair"]:

@@ -12,7 +12,14 @@ import requests
 import pairkit
 from pairkit import Review
 from tests.contract.conftest import run_pairs
-from tests.pairkit.review_material import HOSTILE, Reviewer, Served, judge_all, rows, text_in
+from tests.pairkit.review_material import (
+    HOSTILE,
+    Reviewer,
+    Served,
+    judge_all,
+    rows,
+    text_in,
+)
 from tests.support.shorthand import (
     config_error,
     each_line,
@@ -37,7 +44,9 @@ def server(review):
 @module_fixture
 def lasting(tmp_path_factory):
     """A shared server for tests without changes."""
-    review = pairkit.review(rows(40), tmp_path_factory.mktemp("lasting") / "r.review", n=12)
+    review = pairkit.review(
+        rows(40), tmp_path_factory.mktemp("lasting") / "r.review", n=12
+    )
     with review.serve(["ann", "bob"], port=0) as running:
         yield running, review
 
@@ -56,11 +65,14 @@ def test_judging_all_pairs(server, review):
         assert state["progress"]["done"] == number
         output = json.dumps(state["pair"])
         assert not any(
-            word in output for word in ("closer_comment", "example.org", "label", "random", "a/b")
+            word in output
+            for word in ("closer_comment", "example.org", "label", "random", "a/b")
         )
         seen.add(state["pair"]["id"])
         state = ann.say(
-            "yes" if number % 2 else "no", relation="related", note="why \u2028 \ud83d\ude00"
+            "yes" if number % 2 else "no",
+            relation="related",
+            note="why \u2028 \ud83d\ude00",
         )
         assert state["last"]["origin"]["repo"] == "a/b"  # shown after the judgement
         assert state["progress"]["seconds_each"] == 1
@@ -83,7 +95,10 @@ def test_two_tabs(server, review):
     assert late.json()["pair"]["id"] != one["pair"]["id"]  # the tab shows the next pair
     assert ann.post("judge", first).status_code == 200  # sent again
     reused = ann.post("judge", ann.judgement(ann.state(), "no", key=first["key"]))
-    assert (reused.status_code, "another judgement" in reused.json()["error"]) == (409, True)
+    assert (reused.status_code, "another judgement" in reused.json()["error"]) == (
+        409,
+        True,
+    )
     assert review.judgements()["answer"].to_list() == ["yes"]
 
 
@@ -97,7 +112,12 @@ def test_undo_and_skip(server, review):
     assert state["last"] is None
     while state["pair"] is not None:
         state = ann.say("skip")
-    assert state["progress"] == {"done": 0, "all": 12, "skipped": 12, "seconds_each": None}
+    assert state["progress"] == {
+        "done": 0,
+        "all": 12,
+        "skipped": 12,
+        "seconds_each": None,
+    }
     state = ann.post("skipped", {}).json()
     assert state["progress"]["skipped"] == 0
     assert state["pair"] is not None
@@ -105,9 +125,13 @@ def test_undo_and_skip(server, review):
 
 
 def test_hostile_texts(tmp_path):
-    pairs = [{"text1": text, "text2": f"{text} and more", "label": 1} for text in HOSTILE]
+    pairs = [
+        {"text1": text, "text2": f"{text} and more", "label": 1} for text in HOSTILE
+    ]
     seen = set()
-    with pairkit.review(pairs, tmp_path / "r.review", n=1000).serve(["ann"], port=0) as running:
+    with pairkit.review(pairs, tmp_path / "r.review", n=1000).serve(
+        ["ann"], port=0
+    ) as running:
         state = Reviewer(running.links["ann"]).state()
         while state["pair"] is not None:
             seen.add(tuple(map(text_in, state["pair"]["texts"])))
@@ -125,7 +149,8 @@ def test_hostile_texts(tmp_path):
 def test_links_from_other_sites_lead_only_to_the_page(lasting, path, mode, status):
     headers = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": mode}
     assert (
-        requests.get(f"{lasting[0].url}{path}", headers=headers, timeout=30).status_code == status
+        requests.get(f"{lasting[0].url}{path}", headers=headers, timeout=30).status_code
+        == status
     )
 
 
@@ -138,7 +163,8 @@ def test_page_and_headers(lasting):
     assert "connect-src 'self'" in policy
     assert "unsafe" not in policy
     assert not re.findall(
-        r"(?:src|href)=(?!\"data:,\")|https?://|@import|innerHTML|document\.write", answer.text
+        r"(?:src|href)=(?!\"data:,\")|https?://|@import|innerHTML|document\.write",
+        answer.text,
     )
     assert "editor" not in answer.text.lower()  # no text of the dataset is in the page
     assert answer.headers["x-content-type-options"] == "nosniff"
@@ -177,7 +203,9 @@ def test_other_requests_are_refused(lasting, status, header):
     }
     name, _, value = header.partition(":")
     mine[name] = value.strip()
-    answer = requests.post(f"{server.url}/api/judge", data=body, headers=mine, timeout=30)
+    answer = requests.post(
+        f"{server.url}/api/judge", data=body, headers=mine, timeout=30
+    )
     assert answer.status_code == int(status)
     assert answer.headers["x-frame-options"] == "DENY"
     assert review.judgements().is_empty()
@@ -283,9 +311,8 @@ def test_killed_server_keeps_judgements(tmp_path):
         body = ann.judgement(ann.state(), "yes")
         assert ann.post("judge", body).status_code == 200
         acknowledged.append(body["key"])
-    copy = Path(
-        shutil.copy(tmp_path / "d.review", tmp_path / "copy.review")
-    )  # without files beside it
+    # Without files beside it.
+    copy = Path(shutil.copy(tmp_path / "d.review", tmp_path / "copy.review"))
     assert [*Review(copy).judgements()["key"]] == acknowledged
     pending = ann.judgement(ann.state(), "no")
     threading.Timer(0.002, served.process.kill).start()  # during judgements

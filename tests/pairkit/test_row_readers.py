@@ -37,7 +37,9 @@ def test_the_same_rows_for_every_reader(tmp_path, case):
 
 def test_sheets_by_name(tmp_path, monkeypatch):
     pytest.importorskip("fastexcel")
-    path = spreadsheet(tmp_path / "a.xlsx", {"A": [("text",)], "B": [("text",), ("x",)]})
+    path = spreadsheet(
+        tmp_path / "a.xlsx", {"A": [("text",)], "B": [("text",), ("x",)]}
+    )
     assert [*table_rows(tmp_path / "a.xlsx:B")] == [(2, {"text": "x"})]
     assert [*read_values(f"{path}:B", None)] == [(f"{path}:B", 2, "x")]
     assert read_index_rows(f"{path}:B").texts == ["x"]
@@ -67,8 +69,16 @@ def test_lists_of_positives():
         read_rows(rows)
     skip = label_rules(None, None, "skip")
     found = read_rows(rows, rules=skip)
-    assert found["train"].rows() == [("q", "a", ["c"]), ("q", "b", ["c"]), ("s", "e", ["f"])]
-    assert [found.place("train", row).rpartition(":")[2] for row in range(3)] == ["1", "1", "3"]
+    assert found["train"].rows() == [
+        ("q", "a", ["c"]),
+        ("q", "b", ["c"]),
+        ("s", "e", ["f"]),
+    ]
+    assert [found.place("train", row).rpartition(":")[2] for row in range(3)] == [
+        "1",
+        "1",
+        "3",
+    ]
     pairs = read(rows, bad_rows="skip")["train"].select("text1", "text2", "label")
     assert pairs.rows() == [
         ("q", "a", 1),
@@ -97,8 +107,16 @@ def test_single_texts(tmp_path):
         read_rows(titles, columns={"text1": "title"})
 
 
-SAID = ["The login page stays blank.", "Exports of tables are empty.", "Mails arrive on Sundays."]
-TICKETS = {"id": ["AB-1", "AB-2", "AB-3"], "status": ["open", "closed", "open"], "note": SAID}
+SAID = [
+    "The login page stays blank.",
+    "Exports of tables are empty.",
+    "Mails arrive on Sundays.",
+]
+TICKETS = {
+    "id": ["AB-1", "AB-2", "AB-3"],
+    "status": ["open", "closed", "open"],
+    "note": SAID,
+}
 
 
 @parametrize(
@@ -143,7 +161,9 @@ def rows_or_error(read):
 
 CELL = st.text('a",;\t\n\r\x1c \xe9', max_size=4)
 QUOTED_CELL = st.builds(lambda text: '"' + text.replace('"', '""') + '"', CELL)
-LINE = st.lists(st.sampled_from(["a", "b c"]) | QUOTED_CELL | CELL, min_size=1, max_size=3)
+LINE = st.lists(
+    st.sampled_from(["a", "b c"]) | QUOTED_CELL | CELL, min_size=1, max_size=3
+)
 
 
 @settings(max_examples=300)
@@ -158,10 +178,15 @@ def test_a_whole_table_has_the_rows_that_are_read_one_by_one(
 ):
     path = tmp_path_factory.getbasetemp() / name
     separator = "\t" if name == "a.tsv" else ","
-    shown = [["h", "i"], *([(line * 2)[:2] for line in lines] if well_formed else lines)]
+    shown = [
+        ["h", "i"],
+        *([(line * 2)[:2] for line in lines] if well_formed else lines),
+    ]
     path.write_bytes(end.join(map(separator.join, [*shown, []])).encode())
     one_by_one = rows_or_error(lambda: [[*row.values()] for _, row in table_rows(path)])
-    whole = rows_or_error(lambda: [[cell or "" for cell in row] for row in read_table(path).rows()])
+    whole = rows_or_error(
+        lambda: [[cell or "" for cell in row] for row in read_table(path).rows()]
+    )
     assert whole == one_by_one
 
 
@@ -176,9 +201,10 @@ def test_rows_with_generated_texts(llms, count):
     rows = pl.DataFrame({"text": ["a"] * 4, "llms": llms, "prompt_hashes": [["x"]] * 4})
     columns = {"text": "text"}
     assert read_rows(rows, columns=columns).written == {"train": count}
+    # Another column.
     assert read_rows(rows.drop("prompt_hashes"), columns=columns).written == {
         "train": 0
-    }  # another column
+    }
 
 
 MANY = pl.DataFrame(
@@ -195,8 +221,14 @@ MANY = pl.DataFrame(
 @parametrize("dictionary", [True, False])
 def test_valid_files(tmp_path, codec, version, dictionary):
     path = tmp_path / "a.parquet"
-    how = {"compression": codec, "data_page_version": version, "use_dictionary": dictionary}
-    pq.write_table(MANY.to_arrow(), path, row_group_size=700, data_page_size=2000, **how)
+    how = {
+        "compression": codec,
+        "data_page_version": version,
+        "use_dictionary": dictionary,
+    }
+    pq.write_table(
+        MANY.to_arrow(), path, row_group_size=700, data_page_size=2000, **how
+    )
     assert read_table(path).equals(MANY)
     packed = codec if codec == "zstd" else "lz4" if codec == "gzip" else None
     (tmp_path / "a.arrow").write_bytes(stream(MANY, compression=packed))
@@ -212,7 +244,10 @@ def test_valid_files(tmp_path, codec, version, dictionary):
         ({"text1": ["a"], "x": [[7] * 50_000]}, "has more than"),
         ({"text1": ["a" * 5_000_000]}, "decompresses to more than 200 times its size"),
         ({"text1": ["a" * 100_000] * 90}, "has texts of more than 200 times its size"),
-        ({"negatives": [["a" * 100_000]] * 90}, "has texts of more than 200 times its size"),
+        (
+            {"negatives": [["a" * 100_000]] * 90},
+            "has texts of more than 200 times its size",
+        ),
         ({f"c{n}": [1] for n in range(60)}, "has more than 50 columns"),
     ],
 )
@@ -234,15 +269,21 @@ def test_decompression_bombs(tmp_path, columns, says, monkeypatch):
 @parametrize("nested", [False, True])
 def test_memory_for_a_repeated_long_text(tmp_path, name, nested):
     """An Arrow dictionary: 100 kB for each of 40,000 rows in a file of a few kB."""
-    texts = pa.DictionaryArray.from_arrays(pa.array([0] * 40_000, pa.int32()), ["a" * 100_000])
-    column = pa.ListArray.from_arrays(list(range(0, 40_001, 20)), texts) if nested else texts
+    texts = pa.DictionaryArray.from_arrays(
+        pa.array([0] * 40_000, pa.int32()), ["a" * 100_000]
+    )
+    column = (
+        pa.ListArray.from_arrays(list(range(0, 40_001, 20)), texts) if nested else texts
+    )
     rows, path = pa.table({"text1": column}), tmp_path / name
     if name == "a.parquet":
         pq.write_table(rows, path, compression="zstd")
     else:
         with pa.ipc.new_stream(path, rows.schema) as writer:
             writer.write_table(rows)
-    imports = "import pyarrow.parquet\nfrom pairkit.dataset.reading.tables import read_table"
+    imports = (
+        "import pyarrow.parquet\nfrom pairkit.dataset.reading.tables import read_table"
+    )
     says, mib = peak_mib(imports, "read_table(Path(sys.argv[1]))", path)
     assert "one is in too many rows" in says
     assert mib < 100  # 4 GB decompressed
@@ -250,7 +291,9 @@ def test_memory_for_a_repeated_long_text(tmp_path, name, nested):
 
 def test_batch_size_with_repeated_long_texts(tmp_path):
     path = tmp_path / "a.parquet"
-    texts = pa.DictionaryArray.from_arrays(pa.array([0] * 9_000, pa.int8()), ["x" * (900 << 10)])
+    texts = pa.DictionaryArray.from_arrays(
+        pa.array([0] * 9_000, pa.int8()), ["x" * (900 << 10)]
+    )
     pq.write_table(pa.table({"text": texts}), path)
     batches = ParquetBatches(path).read(["text"])
     assert 1000 < next(batches).num_rows < 1200
@@ -263,7 +306,9 @@ def test_too_many_distinct_keys(tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "FREE_VALUES", 1000)
     with data_error("has 301 distinct keys in 300 lines"):
         read_table(path)
-    path.write_text("\n".join(f'{{"text1": {{"k{n}": [{{"x{n}": 1}}]}}}}' for n in range(300)))
+    path.write_text(
+        "\n".join(f'{{"text1": {{"k{n}": [{{"x{n}": 1}}]}}}}' for n in range(300))
+    )
     with data_error("distinct keys in 300 lines"):
         read_table(path)
 
@@ -277,7 +322,9 @@ def stream(rows, **options):
 def test_rows_without_bytes(tmp_path):
     """A column of nulls has no bytes, so that its header may state any number of rows."""
     claimed, many = struct.pack("<q", 12_345), 1 << 40
-    data = stream(pl.DataFrame({name: [None] * 12_345 for name in ("text1", "text2", "label")}))
+    data = stream(
+        pl.DataFrame({name: [None] * 12_345 for name in ("text1", "text2", "label")})
+    )
     assert claimed in data
     path = tmp_path / "a.arrow"
     path.write_bytes(data.replace(claimed, struct.pack("<q", many)))
@@ -294,7 +341,10 @@ SCHEMA = {
 
 def numbered(rows):
     return pl.DataFrame(
-        [(f"row {n}", ["a", "b"][: n % 3], [{"judge": "x"}] * (n % 2)) for n in range(rows)],
+        [
+            (f"row {n}", ["a", "b"][: n % 3], [{"judge": "x"}] * (n % 2))
+            for n in range(rows)
+        ],
         schema=SCHEMA,
         orient="row",
     )

@@ -9,7 +9,11 @@ import pairkit
 from pairkit import PairDataset
 from tests.support.shorthand import config_error, data_error, pair, parametrize, values
 
-EVIDENCE = {"kind": "closer_comment", "url": "https://github.com/a/b/issues/1", "who": "eve"}
+EVIDENCE = {
+    "kind": "closer_comment",
+    "url": "https://github.com/a/b/issues/1",
+    "who": "eve",
+}
 ROWS = pl.DataFrame(
     pair(
         ["Crash on startup with the parser", "Dark mode", "x " * 900],
@@ -26,7 +30,9 @@ DATASET = PairDataset({"test": ROWS}, "somewhere")
 
 
 def drawn(place, label=None):
-    console = Console(file=io.StringIO(), width=100, force_terminal=True, color_system="standard")
+    console = Console(
+        file=io.StringIO(), width=100, force_terminal=True, color_system="standard"
+    )
     console.print(pairkit.show(DATASET, row=place, label=label))
     return console.file.getvalue()
 
@@ -61,7 +67,12 @@ def test_plain_text_and_pictures():
 
 
 def test_texts_are_not_markup():
-    evidence = {"kind": "note", "url": "http://x/[/y]", "who": "dup[bot]", "when": "2020-01-01"}
+    evidence = {
+        "kind": "note",
+        "url": "http://x/[/y]",
+        "who": "dup[bot]",
+        "when": "2020-01-01",
+    }
     row = pair("[/b] \x1b[31m", "[red]")
     row |= {"repo": "[/a]/b", "number1": 1, "number2": 2}
     dataset = PairDataset({"[/s]": pl.DataFrame([row | {"evidence": evidence}])}, "x")
@@ -89,7 +100,9 @@ EXPORTED = pl.DataFrame(
 def test_export(tmp_path):
     dataset = PairDataset({"train": EXPORTED}, "x")
     (lines,) = pairkit.export(dataset, tmp_path)
-    assert [json.loads(line) for line in lines.read_text().splitlines()] == EXPORTED.to_dicts()
+    assert [
+        json.loads(line) for line in lines.read_text().splitlines()
+    ] == EXPORTED.to_dicts()
     (sheet,) = pairkit.export(dataset, tmp_path, format="csv")
     assert sheet.name == "train.csv"
     assert pairkit.read(sheet).splits["train"].rows() == [
@@ -113,12 +126,26 @@ def test_apostrophes_that_export_adds_are_removed_by_reading(tmp_path):
 def test_formulas_are_escaped(tmp_path, mark):
     text = mark + 'cmd|"/c calc"!A1'
     rows = [(text, "b", 1, -1, None), ("1=1", " -", 0, 2, text)]
-    frame = pl.DataFrame(rows, schema=["text1", "text2", "label", "n", f"{mark}more"], orient="row")
-    (sheet,) = pairkit.export(PairDataset({"train": frame}, "x"), tmp_path / "a", format="csv")
+    frame = pl.DataFrame(
+        rows, schema=["text1", "text2", "label", "n", f"{mark}more"], orient="row"
+    )
+    (sheet,) = pairkit.export(
+        PairDataset({"train": frame}, "x"), tmp_path / "a", format="csv"
+    )
     with sheet.open(encoding="utf-8", newline="") as file:
         header, *rows = csv.reader(file)
-    assert header == ["text1", "text2", "label", "n", f"'{mark}more", "apostrophes_added"]
-    assert rows == [[f"'{text}", "b", "1", "-1", "", "1"], ["1=1", " -", "0", "2", f"'{text}", "1"]]
+    assert header == [
+        "text1",
+        "text2",
+        "label",
+        "n",
+        f"'{mark}more",
+        "apostrophes_added",
+    ]
+    assert rows == [
+        [f"'{text}", "b", "1", "-1", "", "1"],
+        ["1=1", " -", "0", "2", f"'{text}", "1"],
+    ]
     (sheet,) = pairkit.export(
         PairDataset({"train": frame}, "x"), tmp_path / "b", format="csv", raw=True
     )
@@ -132,7 +159,9 @@ def test_formulas_are_escaped(tmp_path, mark):
 @parametrize("file_format", ["jsonl", "csv"])
 def test_columns_of_bytes_are_refused(tmp_path, value, file_format):
     frame = pl.DataFrame(pair(["a"], ["b"], [1], raw=[value]))
-    with data_error(f"train.{file_format}: column raw has bytes, which {file_format} can't"):
+    with data_error(
+        f"train.{file_format}: column raw has bytes, which {file_format} can't"
+    ):
         pairkit.export(PairDataset({"train": frame}, "x"), tmp_path, format=file_format)
     assert list(tmp_path.iterdir()) == []
 

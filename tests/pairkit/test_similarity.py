@@ -57,7 +57,9 @@ def test_terms_by_script(text, expected):
 @given(st.text())
 def test_places_are_those_of_the_terms(text):
     found = [*places(text)]
-    assert [text[start:end].lower() for _, start, end in found] == [term for term, _, _ in found]
+    assert [text[start:end].lower() for _, start, end in found] == [
+        term for term, _, _ in found
+    ]
     if comparable(text).lower() == text:
         assert [term for term, _, _ in found] == terms(text)
 
@@ -74,7 +76,9 @@ def frame(*rows):
         (f"2020-01-{one:02}T00:00:00Z", f"2020-01-{other:02}T00:00:00Z", y)
         for one, other, y in rows
     ]
-    return pl.DataFrame(times, schema=["created_at1", "created_at2", "label"], orient="row")
+    return pl.DataFrame(
+        times, schema=["created_at1", "created_at2", "label"], orient="row"
+    )
 
 
 SAME = [
@@ -124,12 +128,17 @@ DIFFERENT = text_lines("""
 def test_same_texts():
     for listed, differ in ((SAME, False), (DIFFERENT, True)):
         first = [first_of_same(pair.split(" | ")).tolist() for pair in listed]
-        assert dict(zip(listed, first, strict=True)) == {pair: [0, int(differ)] for pair in listed}
+        assert dict(zip(listed, first, strict=True)) == {
+            pair: [0, int(differ)] for pair in listed
+        }
 
 
 def test_gap_auc():
     """Gaps 1 and 5 of positives against 3 and 5 of negatives: 1 < 3, 1 < 5, 5 > 3, 5 = 5."""
-    assert gap_auc(frame((1, 2, 1), (9, 4, 1), (1, 4, 0), (7, 2, 0))) == (1 + 1 + 0 + 0.5) / 4
+    assert (
+        gap_auc(frame((1, 2, 1), (9, 4, 1), (1, 4, 0), (7, 2, 0)))
+        == (1 + 1 + 0 + 0.5) / 4
+    )
     assert gap_auc(frame((1, 2, 1), (1, 9, 0))) == 1.0
     assert gap_auc(frame((1, 9, 1), (1, 2, 0))) == 0.0
 
@@ -137,7 +146,12 @@ def test_gap_auc():
 def test_estimated_tokens():
     frame = pl.DataFrame({"t": ["", "a cat", "compilation", "x += 12345;"]})
     # Two special tokens; six letters, two digits or one sign each.
-    assert frame.select(estimated_tokens(pl.col("t"))).to_series().to_list() == [2, 4, 4, 9]
+    assert frame.select(estimated_tokens(pl.col("t"))).to_series().to_list() == [
+        2,
+        4,
+        4,
+        9,
+    ]
     long, short = "a " * 511, "a " * 510
     rows = pl.DataFrame({"one": [long, short], "other": [long, long]})
     assert share_long(rows, "one", "other") == 0.75
@@ -145,15 +159,23 @@ def test_estimated_tokens():
 
 
 def test_common_words():
-    texts = [f"the parser{n}" for n in range(400)] + ["rare word"] * 20 + ["often seen"] * 24
-    assert common_words(texts) == {"the", "often", "seen"}  # more than a twentieth of 444 texts
+    texts = (
+        [f"the parser{n}" for n in range(400)]
+        + ["rare word"] * 20
+        + ["often seen"] * 24
+    )
+    # More than a twentieth of 444 texts.
+    assert common_words(texts) == {"the", "often", "seen"}
     assert common_words(["startup crash"] * 10) == frozenset()
     assert common_words(["startup crash"] * 11) == {"startup", "crash"}
     assert distinct_words("We 保存文件 now") == {"now", "保存", "存文", "文件"}
 
 
 def test_split_at_words():
-    assert split_at_words("Crash, crashes", {"crash"}) == [("Crash", True), (", crashes", False)]
+    assert split_at_words("Crash, crashes", {"crash"}) == [
+        ("Crash", True),
+        (", crashes", False),
+    ]
     assert split_at_words("", {"crash"}) == []
     pieces = [("文件保", True), ("存", False), ("失败", True)]
     assert split_at_words("文件保存失败", {"文件", "件保", "失败"}) == pieces
@@ -184,7 +206,8 @@ def test_groups_are_connected_components(ties):
     for one in range(16):
         assert groups.find(one) == min(near[one])
         assert all(
-            (groups.find(one) == groups.find(other)) == (other in near[one]) for other in range(16)
+            (groups.find(one) == groups.find(other)) == (other in near[one])
+            for other in range(16)
         )
 
 
@@ -217,7 +240,8 @@ def test_score():
     scores = Bm25(BOATS).scores("RED red")
     idf = log(1 + (4 - 2 + 0.5) / (2 + 0.5))
     by_hand = [
-        idf * tf / (tf + 1.5 * (0.25 + 0.75 * length / 1.5)) for tf, length in ((1, 2), (2, 3))
+        idf * tf / (tf + 1.5 * (0.25 + 0.75 * length / 1.5))
+        for tf, length in ((1, 2), (2, 3))
     ]
     assert scores == approx([*by_hand, 0, 0], abs=1e-6)
     for text in ("green", "", "!"):
@@ -232,7 +256,11 @@ def test_best():
 
 
 def test_a_search_by_words_finds_a_reworded_chinese_sentence_first():
-    texts = ["无法保存文件，磁盘已满", "打开编辑器时窗口崩溃", "网络连接超时，请检查设置"]
+    texts = [
+        "无法保存文件，磁盘已满",
+        "打开编辑器时窗口崩溃",
+        "网络连接超时，请检查设置",
+    ]
     assert best(Bm25(texts).scores("磁盘满了，文件保存不了"), 1).tolist() == [0]
 
 
@@ -261,13 +289,20 @@ def test_similarity():
     assert similarity("a b", "b a") == 0.0
     assert similarity("ra\u0301pido aqui", "rápido \u200baqui") == 1.0
     assert similarity("", "a") == similarity("!!", "!!") == 0.0
-    chinese = ("无法保存文件，因为磁盘已满，请重试一次", "无法保存文件，因为磁盘已满，请重试两次")
+    chinese = (
+        "无法保存文件，因为磁盘已满，请重试一次",
+        "无法保存文件，因为磁盘已满，请重试两次",
+    )
     assert similarity(*chinese) > 0.6
 
 
 def test_near_identical():
     texts = [text(n) for n in range(200)]
-    texts += [changed(texts[3], 30), texts[7].upper(), changed(texts[9], 5, 15, 25, 35, 45, 55)]
+    texts += [
+        changed(texts[3], 30),
+        texts[7].upper(),
+        changed(texts[9], 5, 15, 25, 35, 45, 55),
+    ]
     assert near_identical(texts) == [[3, 200], [7, 201]]
     assert near_identical(["", "", "!!!", "!!!", "..."]) == near_identical([]) == []
 
@@ -277,7 +312,9 @@ def test_a_pair_at_the_threshold_is_near_identical(others):
     shorter = text(4, 82)  # 80 triples
     at, below = (f"{shorter} {text(5, more)}" for more in (20, 21))
     assert [similarity(shorter, longer) for longer in (at, below)] == [0.8, 80 / 101]
-    variants = [changed(shorter, 0, 20, 40, 60, place) for place in range(22, 22 + others)]
+    variants = [
+        changed(shorter, 0, 20, 40, 60, place) for place in range(22, 22 + others)
+    ]
     for longer, is_found in ((at, True), (below, False)):
         found = near_identical([shorter, longer, *variants])
         assert ([0, 1] in found) is is_found
@@ -306,10 +343,14 @@ def test_template(seeds, slots, values, random_):
         if similarity(texts[one], texts[other]) >= 0.8:
             exact.join(one, other)
     found = near_identical(texts)
-    assert all(exact.find(group[0]) == exact.find(place) for group in found for place in group)
+    assert all(
+        exact.find(group[0]) == exact.find(place) for group in found for place in group
+    )
     order = random_.sample(range(len(texts)), len(texts))
     moved = near_identical([texts[place] for place in order])
-    assert sorted(sorted(order[place] for place in group) for group in moved) == sorted(found)
+    assert sorted(sorted(order[place] for place in group) for group in moved) == sorted(
+        found
+    )
     whole = {place: number for number, group in enumerate(found) for place in group}
     for group in near_identical(texts[: len(texts) // 2]):
         assert len({whole[place] for place in group}) == 1
@@ -317,7 +358,8 @@ def test_template(seeds, slots, values, random_):
 
 @settings(max_examples=25, deadline=None)
 @given(
-    st.lists(st.tuples(st.integers(0, 6), st.integers(0, 59)), max_size=40), st.integers(0, 3000)
+    st.lists(st.tuples(st.integers(0, 6), st.integers(0, 59)), max_size=40),
+    st.integers(0, 3000),
 )
 def test_texts_on_disk(kinds, in_memory):
     texts = [changed(text(kind), place) for kind, place in kinds]

@@ -30,7 +30,8 @@ JUDGES = [
 
 def test_alpha():
     units = [
-        [answer for answer in unit if answer is not None] for unit in zip(*JUDGES, strict=True)
+        [answer for answer in unit if answer is not None]
+        for unit in zip(*JUDGES, strict=True)
     ]
     assert krippendorff_alpha(units).value == approx(0.743, abs=5e-4)
     assert krippendorff_alpha(units, "interval").value == approx(0.849, abs=5e-4)

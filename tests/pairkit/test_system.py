@@ -62,7 +62,9 @@ def test_killed_writer_keeps_the_old_folder(tmp_path):
         "with whole_folder(Path(sys.argv[1])) as p:\n"
         "    (p / 'b').write_text('2'); print('ready', flush=True); time.sleep(60)\n"
     )
-    process = subprocess.Popen([sys.executable, "-c", program, str(out)], stdout=subprocess.PIPE)
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, str(out)], stdout=subprocess.PIPE
+    )
     if process.stdout is None:
         pytest.fail("no pipe")
     process.stdout.readline()
@@ -96,7 +98,10 @@ def test_open_own(tmp_path):
 
 def test_check_free(tmp_path):
     (tmp_path / "a.txt").touch()
-    for suffix, words in (("", "already exists"), (".npy", "expected the name of a .npy file")):
+    for suffix, words in (
+        ("", "already exists"),
+        (".npy", "expected the name of a .npy file"),
+    ):
         with config_error(words):
             check_free(tmp_path / "a.txt", suffix)
 
@@ -122,7 +127,10 @@ def test_lock(tmp_path):
 def test_differing():
     there = {"seed": 1, "model": {"name": "a", "layers": [1, 2]}, "gone": True}
     here = {"seed": 2, "model": {"name": "a", "layers": (1, 2)}}
-    assert differing(there, here) == ["gone (True there, None now)", "seed (1 there, 2 now)"]
+    assert differing(there, here) == [
+        "gone (True there, None now)",
+        "seed (1 there, 2 now)",
+    ]
     assert differing(there, there) == []
 
 
@@ -186,11 +194,15 @@ def test_write_ahead_log_only_on_local_disks(store, kind, mode, monkeypatch):
     for name in ("new.sqlite", "old.sqlite"):
         if name == "old.sqlite":
             store.rename(shared / name)
-        with closing(open_database(shared / name, TOYS, create=True, absent="")) as connection:
+        with closing(
+            open_database(shared / name, TOYS, create=True, absent="")
+        ) as connection:
             connection.execute("INSERT INTO toys VALUES ('bear')")
             assert connection.execute("PRAGMA journal_mode").fetchone() == (mode,)
             names = {path.name for path in shared.glob(f"{name}-*")}
-            assert names == (set() if mode == "delete" else {f"{name}-wal", f"{name}-shm"})
+            assert names == (
+                set() if mode == "delete" else {f"{name}-wal", f"{name}-shm"}
+            )
 
 
 def test_ray_is_not_installed(monkeypatch):
@@ -201,13 +213,16 @@ def test_ray_is_not_installed(monkeypatch):
 
 
 class RayError(Exception):
-    cause = DataError("a fault of its own", path="a.json", row=3)  # of an error of a task
+    # Of an error of a task.
+    cause = DataError("a fault of its own", path="a.json", row=3)
 
 
 # Errors of tasks are also of the class of the cause.
 KINDS = {"RayTaskError": (OSError,), "LocalRayletDiedError": (), "RaySystemError": ()}
 RAY = SimpleNamespace(RayError=RayError)
-vars(RAY).update({name: type(name, (RayError, *more), {}) for name, more in KINDS.items()})
+vars(RAY).update(
+    {name: type(name, (RayError, *more), {}) for name, more in KINDS.items()}
+)
 
 
 @parametrize(
@@ -234,7 +249,9 @@ def test_errors_of_tasks_and_workers(raised, expected, words):
 
 
 def test_first_finished_call():
-    ray = SimpleNamespace(wait=lambda references, timeout: (references[1:2], []), exceptions=RAY)
+    ray = SimpleNamespace(
+        wait=lambda references, timeout: (references[1:2], []), exceptions=RAY
+    )
     assert Cluster(ray, "auto").first(["a", "b"], 1.0) == "b"
     assert Cluster(ray, "auto").first(["a"], 1.0) is None
 
@@ -243,10 +260,14 @@ def test_first_finished_call():
     "error",
     [
         MemoryError(),
-        RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory"),
+        RuntimeError(
+            "[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory"
+        ),
         RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB."),
         RuntimeError("could not create a memory object"),
-        RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+        RuntimeError(
+            "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"
+        ),
     ],
 )
 def test_out_of_memory_messages(error):
@@ -279,7 +300,9 @@ def test_close_finishes_requests_and_frees_the_port():
 
     listening = listening_socket(LOOPBACK, 0)
     port = listening.getsockname()[1]
-    server = HttpServer(application, listening, name="test", connections=8, receive_s=30, stop_s=30)
+    server = HttpServer(
+        application, listening, name="test", connections=8, receive_s=30, stop_s=30
+    )
     with config_error(f"port {port} of 127.0.0.1 can't be used"):
         listening_socket(LOOPBACK, port)
     answers = []

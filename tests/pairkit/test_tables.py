@@ -23,12 +23,21 @@ LINES = "".join(json.dumps(row) + "\n" for row in OBJECTS)
 
 SAME = {
     "UTF-8": ("a.csv", PLAIN.encode()),
-    "Excel's CSV UTF-8": ("a.csv", SEMICOLONS.encode("utf-8-sig").replace(b"\n", b"\r\n")),
+    "Excel's CSV UTF-8": (
+        "a.csv",
+        SEMICOLONS.encode("utf-8-sig").replace(b"\n", b"\r\n"),
+    ),
     "Excel's CSV": ("a.csv", SEMICOLONS.encode("cp1252")),
     "Excel's Unicode text": ("a.csv", SEMICOLONS.replace(";", "\t").encode("utf-16")),
     "UTF-16 of Windows": ("a.csv", PLAIN.encode("utf-16")),
-    "UTF-16 of Java": ("a.csv.gz", gzip.compress(b"\xfe\xff" + PLAIN.encode("utf-16-be"))),
-    "a byte order mark before cp1252": ("a.csv", b"\xef\xbb\xbf" + PLAIN.encode("cp1252")),
+    "UTF-16 of Java": (
+        "a.csv.gz",
+        gzip.compress(b"\xfe\xff" + PLAIN.encode("utf-16-be")),
+    ),
+    "a byte order mark before cp1252": (
+        "a.csv",
+        b"\xef\xbb\xbf" + PLAIN.encode("cp1252"),
+    ),
     "a hint of Excel": ("a.csv", f"sep=;\n{SEMICOLONS}".encode()),
     "a quoted hint": ("a.csv", f'"sep=;"\n{SEMICOLONS}'.encode()),
     "bars": ("a.csv", SEMICOLONS.replace(";", "|").encode()),
@@ -59,10 +68,15 @@ SAME = {
     ),
     "thousands of columns": (
         "a.csv",
-        (HEAD[:-1] + "".join(f",c{n}" for n in range(3000)) + PLAIN[len(HEAD) - 1 :]).encode(),
+        (
+            HEAD[:-1] + "".join(f",c{n}" for n in range(3000)) + PLAIN[len(HEAD) - 1 :]
+        ).encode(),
     ),
     "JSON lines": ("a.jsonl", LINES.encode()),
-    "JSON lines of Windows PowerShell": ("a.ndjson", LINES.replace("\n", "\r\n").encode("utf-16")),
+    "JSON lines of Windows PowerShell": (
+        "a.ndjson",
+        LINES.replace("\n", "\r\n").encode("utf-16"),
+    ),
     "JSON lines in cp1252": ("a.jsonl", AS_IS.encode("cp1252")),
     "compressed JSON lines": ("a.jsonl.gz", gzip.compress(LINES.encode())),
     "JSON lines of datasets": ("a.json", LINES.encode()),
@@ -71,7 +85,10 @@ SAME = {
         "a.json",
         json.dumps({"n": 1, "data": OBJECTS}, indent=1).encode("utf-16"),
     ),
-    "the only array of objects": ("a.json", json.dumps({"ids": [1], "messages": OBJECTS}).encode()),
+    "the only array of objects": (
+        "a.json",
+        json.dumps({"ids": [1], "messages": OBJECTS}).encode(),
+    ),
 }
 
 
@@ -104,23 +121,39 @@ TEXTS = {
     "a carriage return in a cell": ("a.csv", 'text,n\n"a\rb",1\n', ["a\rb"]),
     "a NUL": ("a.csv", "text,n\na\0b,1\n", ["a\0b"]),
     "typographic quotation marks": ("a.csv", "text,n\n“a” b,1\n", ["“a” b"]),
-    "plain quotation marks in TSV": ("a.tsv", 'text\tn\n"a" b\t1\n"c\t2\n', ['"a" b', '"c']),
+    "plain quotation marks in TSV": (
+        "a.tsv",
+        'text\tn\n"a" b\t1\n"c\t2\n',
+        ['"a" b', '"c'],
+    ),
     "plain quotation marks between tabs in CSV": (
         "a.csv",
         'text\tn\n"a" b\t1\n"c\t2\n',
         ['"a" b', '"c'],
     ),
     "texts in quotation marks in TSV": ("a.tsv", 'text\tn\n"Yes."\t1\n', ['"Yes."']),
-    "quotes only where TSV needs them": ("a.tsv", 'text\tn\n"a ""b"""\t1\nc\t2\n', ['a "b"', "c"]),
+    "quotes only where TSV needs them": (
+        "a.tsv",
+        'text\tn\n"a ""b"""\t1\nc\t2\n',
+        ['a "b"', "c"],
+    ),
     "two columns of one name": ("a.csv", "text,text,n\na,b,c\n", ["a"]),
     "half of a surrogate pair": (
         "a.json",
         '[{"text": "a\\ud83d\\ude00", "n": 1}]',
         ["a\U0001f600"],
     ),
-    "thousands of empty columns": ("a.csv", f"text,n{',' * 99_999}\na,1{',' * 99_999}\n", ["a"]),
+    "thousands of empty columns": (
+        "a.csv",
+        f"text,n{',' * 99_999}\na,1{',' * 99_999}\n",
+        ["a"],
+    ),
     "a list of positives": ("a.csv", 'text,n\na,"[""b"", ""c""]"\n', ["a", "a"]),
-    "numbers and texts": ("a.jsonl", '{"text": 7, "n": 1}\n{"text": "b", "n": 2}\n', ["7", "b"]),
+    "numbers and texts": (
+        "a.jsonl",
+        '{"text": 7, "n": 1}\n{"text": "b", "n": 2}\n',
+        ["7", "b"],
+    ),
 }
 
 
@@ -128,7 +161,8 @@ TEXTS = {
 def test_texts_do_not_change(tmp_path, case):
     name, content, texts = TEXTS[case]
     read = pairkit.read(
-        put(tmp_path, name, content.encode()), columns={"anchor": "text", "positive": "n"}
+        put(tmp_path, name, content.encode()),
+        columns={"anchor": "text", "positive": "n"},
     )
     assert read["train"]["text1"].to_list() == texts
 
@@ -208,14 +242,20 @@ def test_messages_name_row_and_remedy(tmp_path, name, message, content):
 def test_missing_values_are_counted(tmp_path):
     words = ("nan", "None", "NULL", "\\N", "#N/A", "<NA>", "#REF!", " ")
     path = put(
-        tmp_path, "a.csv", (HEAD + "".join(f"a,{word},1\n" for word in (*words, "none"))).encode()
+        tmp_path,
+        "a.csv",
+        (HEAD + "".join(f"a,{word},1\n" for word in (*words, "none"))).encode(),
     )
     left_out = pairkit.read(path, bad_rows="skip")
     assert left_out["train"]["text2"].to_list() == ["none"]
     assert left_out.bad_rows is not None
-    assert left_out.bad_rows["reason"].to_list() == ["placeholder_text2"] * 7 + ["empty_text2"]
+    assert left_out.bad_rows["reason"].to_list() == ["placeholder_text2"] * 7 + [
+        "empty_text2"
+    ]
     labels = put(
-        tmp_path, "b.csv", (HEAD + "a,b,0,8\na,b,n/a\na,b,1,0\n").replace(",", ";").encode()
+        tmp_path,
+        "b.csv",
+        (HEAD + "a,b,0,8\na,b,n/a\na,b,1,0\n").replace(",", ";").encode(),
     )
     labels.write_text(labels.read_text().replace("0;8", "0,8").replace("1;0", "1,0"))
     read = pairkit.read(labels, bad_rows="skip")
@@ -223,10 +263,15 @@ def test_missing_values_are_counted(tmp_path):
 
 
 OOXML = "http://schemas.openxmlformats.org"
-MAIN, LINKS = f"{OOXML}/spreadsheetml/2006/main", f"{OOXML}/officeDocument/2006/relationships"
+MAIN, LINKS = (
+    f"{OOXML}/spreadsheetml/2006/main",
+    f"{OOXML}/officeDocument/2006/relationships",
+)
 SHEET = f'<worksheet xmlns="{MAIN}"><sheetData>{{}}</sheetData></worksheet>'
 BOOK = f'<workbook xmlns="{MAIN}" xmlns:r="{LINKS}"><sheets>{{}}</sheets></workbook>'
-PARTS = f'<Relationships xmlns="{OOXML}/package/2006/relationships">{{}}</Relationships>'
+PARTS = (
+    f'<Relationships xmlns="{OOXML}/package/2006/relationships">{{}}</Relationships>'
+)
 
 
 def spreadsheet(path, sheets):
@@ -254,10 +299,19 @@ def spreadsheet(path, sheets):
 
 def test_spreadsheets(tmp_path):
     pytest.importorskip("fastexcel")
-    rows = [("text1", "text2", "label", "id "), (*ROWS[0], 7), (), (*ROWS[1], 8), (None, " ")]
+    rows = [
+        ("text1", "text2", "label", "id "),
+        (*ROWS[0], 7),
+        (),
+        (*ROWS[1], 8),
+        (None, " "),
+    ]
     path = spreadsheet(tmp_path / "a.xlsx", {"Pairs": rows, "B": [("text",), ("x",)]})
     found = pairkit.read(path)["train"]
-    assert found.select("text1", "text2", "label", "id").rows() == [(*ROWS[0], 7), (*ROWS[1], 8)]
+    assert found.select("text1", "text2", "label", "id").rows() == [
+        (*ROWS[0], 7),
+        (*ROWS[1], 8),
+    ]
     numbers = pairkit.read(path, columns={"anchor": "id", "positive": "text1"})["train"]
     assert numbers["text1"].to_list() == ["7", "8"]
     with data_error(r"a\.xlsx: no sheet 'C'; there are Pairs, B"):
@@ -266,7 +320,9 @@ def test_spreadsheets(tmp_path):
 
 @parametrize("as_pandas", [True, False])
 def test_rows_in_memory_are_read_like_files(as_pandas):
-    rows = [{" text1": "a", "text2": "b", "label": label} for label in (1, "", None, 0.0)]
+    rows = [
+        {" text1": "a", "text2": "b", "label": label} for label in (1, "", None, 0.0)
+    ]
     source = pytest.importorskip("pandas").DataFrame(rows) if as_pandas else rows
     found = pairkit.read(source, bad_rows="skip")
     assert found["train"]["label"].to_list() == [1, 0]

@@ -10,7 +10,14 @@ from pathlib import Path
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 
 from papers.suites import nli, retrieval, transfer
-from tests.aoe_train.tiny import WORDS, save_bert, save_generator, save_llama, save_ran, save_words
+from tests.aoe_train.tiny import (
+    WORDS,
+    save_bert,
+    save_generator,
+    save_llama,
+    save_ran,
+    save_words,
+)
 from tests.published import write_sts, write_table
 
 ROWS, PROBED = 24, 66  # rows for training, and for classifiers
@@ -30,14 +37,18 @@ def texts(count: int, seed: int) -> list[str]:
 
 def table(**columns: int) -> Dataset:
     """Columns of texts; each value is a seed."""
-    return Dataset.from_dict({name: texts(ROWS, seed) for name, seed in columns.items()})
+    return Dataset.from_dict(
+        {name: texts(ROWS, seed) for name, seed in columns.items()}
+    )
 
 
 def classes(
     first: str, second: str, names: Sequence[str], seed: int, *, hidden: bool = False
 ) -> Dataset:
     """Pairs of texts with classes; hidden ones are -1."""
-    features = Features({first: _TEXT, second: _TEXT, "label": ClassLabel(names=[*names])})
+    features = Features(
+        {first: _TEXT, second: _TEXT, "label": ClassLabel(names=[*names])}
+    )
     labels = [-1 if hidden else row % len(names) for row in range(ROWS)]
     columns = {first: texts(ROWS, seed), second: texts(ROWS, seed + 9), "label": labels}
     return Dataset.from_dict(columns, features)
@@ -56,7 +67,10 @@ def glue(config: str) -> DatasetDict:
 def issues() -> DatasetDict:
     """The papers' GIS, whose validation split is named `valid`."""
     labels = [row % 2 for row in range(ROWS)]
-    made = [table(text1=seed, text2=seed + 9).add_column("label", labels) for seed in range(3)]
+    made = [
+        table(text1=seed, text2=seed + 9).add_column("label", labels)
+        for seed in range(3)
+    ]
     return DatasetDict(zip(("train", "valid", "test"), made, strict=True))
 
 
@@ -86,11 +100,14 @@ def load_dataset(name: str, config: str | None = None) -> DatasetDict:
 def few_rows(monkeypatch):
     """Expect few rows in the files of the papers' suites, instead of the published numbers."""
     fewer = {
-        task: tuple((name, PROBED) for name, _ in files) for task, files in transfer._FILES.items()
+        task: tuple((name, PROBED) for name, _ in files)
+        for task, files in transfer._FILES.items()
     }
     monkeypatch.setattr(transfer, "_FILES", fewer)
     monkeypatch.setattr(nli, "_ROWS", dict.fromkeys(nli._ROWS, PROBED))
-    monkeypatch.setattr(retrieval, "_FILES", {"test": (retrieval._FILES["test"][0], ROWS)})
+    monkeypatch.setattr(
+        retrieval, "_FILES", {"test": (retrieval._FILES["test"][0], ROWS)}
+    )
 
 
 def write_data(folder: Path) -> Path:
@@ -103,10 +120,16 @@ def write_data(folder: Path) -> Path:
         rows = ((*line.split("\t")[:-2], *draw.sample(known, 2)) for line in lines)
         write_table(file, head, rows)
     for part in ("train", "dev"):
-        scored = zip([0, 1, 2, 3, 4, 5] * ROWS, texts(ROWS, 6), texts(ROWS, 7), strict=False)
-        write_table(folder / f"stsb/stsb-{part}.tsv", "score\tsentence1\tsentence2", scored)
+        scored = zip(
+            [0, 1, 2, 3, 4, 5] * ROWS, texts(ROWS, 6), texts(ROWS, 7), strict=False
+        )
+        write_table(
+            folder / f"stsb/stsb-{part}.tsv", "score\tsentence1\tsentence2", scored
+        )
     for name in (name for files in transfer._FILES.values() for name, _ in files):
-        label, labels = ("coarse", ("NUM", "HUM")) if "TREC" in name else ("label", (0, 1))
+        label, labels = (
+            ("coarse", ("NUM", "HUM")) if "TREC" in name else ("label", (0, 1))
+        )
         columns = ["sentence1", "sentence2"] if "mrpc" in name else ["text"]
         rows = zip(labels * PROBED, *[texts(PROBED, 8)] * len(columns), strict=False)
         write_table(folder / name, "\t".join([label, *columns]), rows)
@@ -116,7 +139,9 @@ def write_data(folder: Path) -> Path:
     captions = zip(*(texts(ROWS, seed) for seed in range(10, 15)), strict=True)
     head = "caption1\tcaption2\tcaption3\tcaption4\tcaption5"
     write_table(folder / "flickr30k/flickr30k-test.tsv.gz", head, captions)
-    write_table(folder / "domain/medquad-sentences.txt.gz", "", ((text,) for text in known))
+    write_table(
+        folder / "domain/medquad-sentences.txt.gz", "", ((text,) for text in known)
+    )
     (folder / "word-vectors").mkdir()
     save_words(folder / "word-vectors/glove.840B.300d.txt")
     save_ran(folder / "ran")
@@ -126,14 +151,20 @@ def write_data(folder: Path) -> Path:
 def write_labelled(folder: Path):
     """A dataset of `label`."""
     for seed, split in enumerate(("train", "validation", "test")):
-        rows = zip(texts(ROWS, seed), texts(ROWS, seed + 9), [0, 1] * ROWS, strict=False)
+        rows = zip(
+            texts(ROWS, seed), texts(ROWS, seed + 9), [0, 1] * ROWS, strict=False
+        )
         write_table(folder / f"{split}.tsv", "text1\ttext2\tlabel", rows)
 
 
 def write_models(folder: Path):
     """Tiny models at the Hub ids, as paths below `folder`, which has to be the current one."""
     bert = save_bert(
-        folder / "google-bert/bert-base-uncased", layers=1, dim=136, spread=0.2, length=512
+        folder / "google-bert/bert-base-uncased",
+        layers=1,
+        dim=136,
+        spread=0.2,
+        length=512,
     )
     save_generator(bert, folder / "distilbert/distilbert-base-uncased")
     save_generator(bert, folder / "distilbert/distilroberta-base")
@@ -141,6 +172,10 @@ def write_models(folder: Path):
     (folder / "FacebookAI/roberta-base").symlink_to(bert)
     for size in ("7b", "13b"):
         save_llama(folder / f"NousResearch/Llama-2-{size}-hf", layers=1, length=512)
-    for name in ("WhereIsAI/UAE-Large-V1", "BAAI/bge-large-en-v1.5", "llmrails/ember-v1"):
+    for name in (
+        "WhereIsAI/UAE-Large-V1",
+        "BAAI/bge-large-en-v1.5",
+        "llmrails/ember-v1",
+    ):
         (folder / name).parent.mkdir()
         (folder / name).symlink_to(bert)

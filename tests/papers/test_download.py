@@ -47,7 +47,8 @@ def served(tmp_path, monkeypatch):
     """The folder of a local server with a few rows of each source."""
     root = tmp_path / "served"
     polarity = {
-        f"data/{file}": "it's café\nfine\n" for file in chain(*download._SPLIT_INTO_WORDS.values())
+        f"data/{file}": "it's café\nfine\n"
+        for file in chain(*download._SPLIT_INTO_WORDS.values())
     }
     files = {
         "SICK.zip": packed(**{"SICK.txt": SICK}),
@@ -58,7 +59,9 @@ def served(tmp_path, monkeypatch):
     }
     for part in ("train", "dev", "test"):
         files[f"PrincetonML/SIF/master/data/sentiment-{part}"] = b"a film\t1\n"
-        files[f"msr_paraphrase_{part}.txt"] = b"Quality\t#1 ID\t#2 ID\t#1\t#2\n1\t2\t3\tone\ttwo\n"
+        files[f"msr_paraphrase_{part}.txt"] = (
+            b"Quality\t#1 ID\t#2 ID\t#1\t#2\n1\t2\t3\tone\ttwo\n"
+        )
     for number in range(1, 6):
         captions = gzip.compress(f"A  dog {number}\nA cat\n".encode())
         for name in ("test_2016", "val"):
@@ -92,9 +95,15 @@ def load_dataset(name, _=None):
     if "multi" in name:
         splits = ["train", "validation_matched", "validation_mismatched"]
     label = ClassLabel(names=["entailment", "neutral", "contradiction"])
-    features = {"premise": Value("string"), "hypothesis": Value("string"), "label": label}
+    features = {
+        "premise": Value("string"),
+        "hypothesis": Value("string"),
+        "label": label,
+    }
     columns = {"premise": ["a", "b", "c"], "hypothesis": ["x"] * 3, "label": [2, -1, 0]}
-    return DatasetDict(dict.fromkeys(splits, Dataset.from_dict(columns, Features(features))))
+    return DatasetDict(
+        dict.fromkeys(splits, Dataset.from_dict(columns, Features(features)))
+    )
 
 
 def test_the_downloaded_files_are_those_of_the_suites(served, tmp_path, monkeypatch):
@@ -115,8 +124,14 @@ def test_the_downloaded_files_are_those_of_the_suites(served, tmp_path, monkeypa
     (captions,), _ = find_tasks("retrieval", data)
     assert captions.rows[0][0] == "A dog 1"
     for file, content in (
-        ("sick/sick-test.tsv", 'score\tsentence1\tsentence2\n4.5\tA "dog runs\tA dog\n'),
-        ("nli/snli-dev.tsv", "label\tpremise\thypothesis\ncontradiction\ta\tx\nentailment\tc\tx\n"),
+        (
+            "sick/sick-test.tsv",
+            'score\tsentence1\tsentence2\n4.5\tA "dog runs\tA dog\n',
+        ),
+        (
+            "nli/snli-dev.tsv",
+            "label\tpremise\thypothesis\ncontradiction\ta\tx\nentailment\tc\tx\n",
+        ),
     ):
         assert (data / file).read_text() == content
     rows = pl.read_csv(data / "stsb/stsb-train.tsv", separator="\t", quote_char=None)

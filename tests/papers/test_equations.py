@@ -16,7 +16,9 @@ from aoe_train.objectives.ranking_losses import angle_reference, ranking_loss
 from tests.aoe_train.tiny import seeded
 from tests.support.shorthand import approx
 
-PAGE = (Path(__file__).parents[2] / "papers" / "equations.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "papers" / "equations.md").read_text(
+    encoding="utf-8"
+)
 TAU = 0.05
 
 
@@ -45,18 +47,27 @@ def printed_contrast(first, second, targets):
     """arXiv Eq. 2 and ACL Eq. 4: a sum over the positives `targets` of each first text."""
     cosines = unit(first) @ unit(second).T / TAU
     return float(
-        sum(cosines[i].logsumexp(0) - cosines[i, j] for i, own in enumerate(targets) for j in own)
+        sum(
+            cosines[i].logsumexp(0) - cosines[i, j]
+            for i, own in enumerate(targets)
+            for j in own
+        )
     )
 
 
 def ours(first, second, texts, **options):
     positive = torch.ones(len(first), dtype=torch.bool)
-    return contrastive_loss(first, second, torch.tensor(texts), positive, TAU, **options).item()
+    return contrastive_loss(
+        first, second, torch.tensor(texts), positive, TAU, **options
+    ).item()
 
 
 def test_equation_6_is_1_for_every_input():
     a, b, c, d = halves(*pairs())
-    printed = torch.complex(a * c + b * d, b * c - a * d) / ((c**2 + d**2) * (a**2 + b**2)).sqrt()
+    printed = (
+        torch.complex(a * c + b * d, b * c - a * d)
+        / ((c**2 + d**2) * (a**2 + b**2)).sqrt()
+    )
     assert torch.allclose(printed.abs(), torch.ones_like(a))
     assert angle_reference(*pairs()).std() > 0.1
 
@@ -70,7 +81,9 @@ def test_the_angle_is_a_similarity_of_the_whole_vectors():
     assert torch.allclose(found, printed.abs())
     rotated = torch.cat([c - d, c + d], dim=-1)  # by 45 degrees, times the root of 2
     assert torch.allclose(found, math.sqrt(2) * cosine(first, rotated).abs())
-    assert torch.allclose(angle_reference(first, first), torch.ones(6, dtype=torch.float64))
+    assert torch.allclose(
+        angle_reference(first, first), torch.ones(6, dtype=torch.float64)
+    )
     assert torch.allclose(
         angle_reference(rotated, second), torch.full((6,), 2**0.5, dtype=torch.float64)
     )
@@ -81,7 +94,9 @@ def test_the_angle_is_a_similarity_of_the_whole_vectors():
 def test_equation_7_ranks_the_other_way_round():
     first, second = pairs()
     labels, scores = torch.tensor([1.0, 0, 1, 0, 1, 0]), angle_reference(first, second)
-    assert ranking_loss(scores, labels, 1 / TAU).item() == approx(ranked(scores, labels, TAU, -1))
+    assert ranking_loss(scores, labels, 1 / TAU).item() == approx(
+        ranked(scores, labels, TAU, -1)
+    )
     reversed_loss = ranked(scores, labels, TAU, 1)  # as printed
     assert reversed_loss == approx(ranking_loss(-scores, labels, 1 / TAU).item())
     better = scores + labels  # positives score higher
@@ -91,7 +106,9 @@ def test_equation_7_ranks_the_other_way_round():
 def test_equation_1_is_ours():
     (first, second), labels = pairs(), torch.tensor([1.0, 0, 0.5, 0, 1, 0.5])
     scores = cosine(first, second)
-    assert ranking_loss(scores, labels, 1 / TAU).item() == approx(ranked(scores, labels, TAU, -1))
+    assert ranking_loss(scores, labels, 1 / TAU).item() == approx(
+        ranked(scores, labels, TAU, -1)
+    )
 
 
 def test_the_contrast_is_a_mean_instead_of_a_sum():
@@ -104,26 +121,32 @@ def test_copies_of_a_positive():
     first, second = pairs(4)
     second = first + second
     second[1] = second[0]
+    # The second texts of the first two pairs are the same.
     texts = [
         [0, 10],
         [1, 10],
         [2, 12],
         [3, 13],
-    ]  # the second texts of the first two pairs are the same
+    ]
     assigned = printed_contrast(first, second, [[0, 1], [0, 1], [2], [3]])
     found = {
         rule: ours(first, second, texts, duplicates=rule)
         for rule in ("positive", "exclude", "negative")
     }
     assert found["positive"] == approx(assigned / 6)
-    assert found["negative"] == approx(printed_contrast(first, second, [[0], [1], [2], [3]]) / 4)
+    assert found["negative"] == approx(
+        printed_contrast(first, second, [[0], [1], [2], [3]]) / 4
+    )
     left_out = sum(
         printed_contrast(first[[i]], second[kept], [[0]])
         for i, kept in ((0, [0, 2, 3]), (1, [1, 2, 3]))
     )
     left_out += sum(printed_contrast(first[[i]], second, [[i]]) for i in (2, 3))
     assert found["exclude"] == approx(left_out / 4)
-    figures = [f"{value:.2f}" for value in (found["positive"], found["exclude"], found["negative"])]
+    figures = [
+        f"{value:.2f}"
+        for value in (found["positive"], found["exclude"], found["negative"])
+    ]
     assert re.findall(r"\d\.\d\d", PAGE[PAGE.index("toy batch") :]) == figures
 
 
@@ -136,10 +159,12 @@ def test_hard_negatives_are_candidates_beyond_equation_4():
     losses = {}
     for hard in (True, False):
         settings = ObjectiveSettings(
-            weights=Weights(contrastive=1), tau=Taus(contrastive=TAU), hard_negatives=hard
+            weights=Weights(contrastive=1),
+            tau=Taus(contrastive=TAU),
+            hard_negatives=hard,
         )
-        losses[hard] = Objective(settings, dim=8, kind="triplet")(vectors, None, numbers)[
-            "loss"
-        ].item()
+        losses[hard] = Objective(settings, dim=8, kind="triplet")(
+            vectors, None, numbers
+        )["loss"].item()
     assert losses[False] == approx(printed)
     assert losses[True] > printed

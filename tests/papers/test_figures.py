@@ -17,7 +17,14 @@ from scipy import stats
 from pairkit import ConfigError, DataError
 from papers.figures.halves import Zone, distances, halves
 from papers.figures.make import Request, make_figures
-from papers.figures.numbers import Pairs, density, gold_scores, levels, nearest, read_curves
+from papers.figures.numbers import (
+    Pairs,
+    density,
+    gold_scores,
+    levels,
+    nearest,
+    read_curves,
+)
 from tests.aoe_train.tiny import WORDS, load
 from tests.support.shorthand import (
     approx,
@@ -31,7 +38,9 @@ from tests.support.shorthand import (
 SMALL = Zone(above=0.5, perplexity=5)
 RUN = {
     "origin": {
-        "settings": {"objective": {"weights": {"cosent": 1.0, "in_batch": 0.0, "angle": 2.0}}}
+        "settings": {
+            "objective": {"weights": {"cosent": 1.0, "in_batch": 0.0, "angle": 2.0}}
+        }
     },
     "result": {"dev_metric": "spearman", "dev_before": 0.5, "dev": 0.7},
     "history": [
@@ -83,7 +92,9 @@ def test_figures_and_numbers_of_vectors(bert, pairs, tmp_path):
         ElementTree.fromstring(before[name])
     record = json.loads(before["figures.json"])
     rows = pl.read_csv(pairs, separator="\t", quote_char=None)
-    one, other = (load(bert).encode(rows[name].to_list()) for name in ("sentence1", "sentence2"))
+    one, other = (
+        load(bert).encode(rows[name].to_list()) for name in ("sentence1", "sentence2")
+    )
     lengths = norm(one.astype(float), axis=1) * norm(other.astype(float), axis=1)
     cosines = (one.astype(float) * other).sum(1) / lengths
     panel = record["densities"]["models"]["bert"]
@@ -132,20 +143,25 @@ def test_figures_of_a_dataset(tmp_path):
 
 def test_curves_of_runs(tmp_path):
     models = [write_run(tmp_path / name) for name in ("one", "two")]
-    printed = make_figures(Request(models, kind="curves"), tmp_path / "out", lambda _: None)
+    printed = make_figures(
+        Request(models, kind="curves"), tmp_path / "out", lambda _: None
+    )
     assert printed["files"] == ["curves.png", "curves.svg"]
     found = read_curves(models[0])
     assert (found.loss.x.tolist(), found.loss.y.tolist()) == ([10, 20], [9, 7])
+    # In_batch had no weight; the learning rate is no part.
     assert list(found.parts) == [
         "cosent",
         "angle",
-    ]  # in_batch had no weight; the learning rate is no part
+    ]
     assert (found.dev.metric, found.dev.best_step) == ("spearman", 15)
     assert (found.dev.curve.x.tolist(), found.dev.curve.y.tolist()) == (
         [0, 15, 20],
         [0.5, 0.7, 0.6],
     )
-    none = write_run(tmp_path / "none", result={"dev_metric": None}, dev_history=[], best_step=None)
+    none = write_run(
+        tmp_path / "none", result={"dev_metric": None}, dev_history=[], best_step=None
+    )
     assert read_curves(none).dev is None
     with config_error("only model folders of `aoe train` have curves"):
         read_curves("minilm")
@@ -162,9 +178,12 @@ def test_a_density_is_the_mean_of_reflected_kernels_and_has_area_one():
     curve = density(values, (-0.5, 1.0), bounds=(-1, 1))
     assert np.trapezoid(curve.y, curve.x) == approx(1, abs=1e-3)
     width = 0.9 * min(values.std(ddof=1), stats.iqr(values) / 1.34) * 300**-0.2
-    kernels = stats.norm.pdf(curve.x[100], [*values, *(2 - values), *(-2 - values)], width)
+    kernels = stats.norm.pdf(
+        curve.x[100], [*values, *(2 - values), *(-2 - values)], width
+    )
     assert curve.y[100] == approx(kernels.sum() / 300)
-    assert density(np.full(9, 0.3), (0, 1)).y.max() < 200  # equal values are a narrow peak
+    # Equal values are a narrow peak.
+    assert density(np.full(9, 0.3), (0, 1)).y.max() < 200
 
 
 @parametrize(
@@ -177,7 +196,9 @@ def test_a_density_is_the_mean_of_reflected_kernels_and_has_area_one():
 )
 def test_groups_by_gold_score(labels, expected):
     at = levels(np.asarray(labels, float))
-    assert at.tolist() == approx(np.linspace(1, 1.9, 6).tolist() if expected is None else expected)
+    assert at.tolist() == approx(
+        np.linspace(1, 1.9, 6).tolist() if expected is None else expected
+    )
     assert nearest(np.array([0.49, 0.5]), np.array([0.0, 1.0])).tolist() == [0, 1]
     assert gold_scores(np.asarray(labels, float)).pairs.sum() == len(labels)
 
@@ -188,7 +209,13 @@ def made(dim=8):
     texts = [str(n) for n in range(30)]
     labels = np.linspace(0, 5, 30)
     return Pairs(
-        "made", texts, texts, labels, draw.normal(size=(60, dim)), rows, np.linspace(-1, 1, 30)
+        "made",
+        texts,
+        texts,
+        labels,
+        draw.normal(size=(60, dim)),
+        rows,
+        np.linspace(-1, 1, 30),
     )
 
 

@@ -55,12 +55,14 @@ def test_fitting_a_flow_raises_the_likelihood_and_is_deterministic():
     begun = Flow(8)
     begun.initialise(torch.from_numpy(vectors))
     fitted = fit_flow(vectors, seed=1)
-    assert negative_log_likelihood(fitted, torch.from_numpy(vectors)) < negative_log_likelihood(
-        begun, torch.from_numpy(vectors)
-    )
+    assert negative_log_likelihood(
+        fitted, torch.from_numpy(vectors)
+    ) < negative_log_likelihood(begun, torch.from_numpy(vectors))
     again = with_flow(lambda texts: vectors[: len(texts)], ["text"] * 300, seed=1)
     with torch.no_grad():
-        assert again(["text"] * 3) == approx(fitted(torch.from_numpy(vectors[:3])).numpy())
+        assert again(["text"] * 3) == approx(
+            fitted(torch.from_numpy(vectors[:3])).numpy()
+        )
     with data_error("found 1 vectors"):
         fit_flow(vectors[:1])
     with config_error("vectors of 2 dimensions"):
@@ -68,7 +70,9 @@ def test_fitting_a_flow_raises_the_likelihood_and_is_deterministic():
 
 
 def written(path, text):
-    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+    path.write_bytes(
+        gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode()
+    )
     return path
 
 
@@ -78,12 +82,17 @@ def test_words_are_looked_up_and_averaged(name, tmp_path):
     path = written(tmp_path / name, text)
     assert is_word_vectors(str(path))
     vectors, places = read_word_vectors(path)
+    # A word may hold spaces; of two the first counts.
     assert (vectors.shape, places[". ."]) == (
         (4, 2),
         3,
-    )  # a word may hold spaces; of two the first counts
+    )
     embed = WordVectors(path)
-    assert embed(["A it", "it's", "none known"]).tolist() == [[0.5, 0.5], [1, 1.5], [0, 0]]
+    assert embed(["A it", "it's", "none known"]).tolist() == [
+        [0.5, 0.5],
+        [1, 1.5],
+        [0, 0],
+    ]
 
 
 @table(
@@ -108,7 +117,14 @@ def test_padding_does_not_change_a_bilstm_over_word_vectors(tmp_path):
     write_bilstm(words, tmp_path / "bilstm", size=4)
     model = AutoModel.from_pretrained(tmp_path / "bilstm")
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "bilstm")
-    assert tokenizer.tokenize("A dog runs, it's") == ["a", "dog", "runs", "[UNK]", "[UNK]", "[UNK]"]
+    assert tokenizer.tokenize("A dog runs, it's") == [
+        "a",
+        "dog",
+        "runs",
+        "[UNK]",
+        "[UNK]",
+        "[UNK]",
+    ]
     together = tokenizer(["a dog runs", "dog"], padding=True, return_tensors="pt")
     alone = tokenizer(["dog"], return_tensors="pt")
     found = model(**together).last_hidden_state[1, : alone["input_ids"].shape[1]]

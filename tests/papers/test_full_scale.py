@@ -44,7 +44,8 @@ def full(root, tmp_path, monkeypatch):
 
     def without_llms(command, **_):
         name, *arguments = command[4:]
-        tree("label").commands[name].make_context(name, [*arguments])  # checks the options
+        # Checks the options.
+        tree("label").commands[name].make_context(name, [*arguments])
         hub.write_labelled(Path(arguments[arguments.index("--out") + 1]))
         return subprocess.CompletedProcess(command, 0)
 
@@ -54,14 +55,17 @@ def full(root, tmp_path, monkeypatch):
     monkeypatch.setattr(aoe_train, "train", without_bitsandbytes)
     monkeypatch.setattr("papers.reproduce.training_data.subprocess.run", without_llms)
     monkeypatch.setattr("papers.reproduce.scoring.mteb_tasks", lambda *_: [])
-    monkeypatch.setattr("papers.reproduce.scoring.evaluate_mteb", lambda *_, **__: {"STS12": 0.5})
     monkeypatch.setattr(
-        "papers.suites.probe.predict", lambda *parts: 0 * parts[-1][1]
-    )  # slow, and not new
+        "papers.reproduce.scoring.evaluate_mteb", lambda *_, **__: {"STS12": 0.5}
+    )
+    # Slow, and not new.
+    monkeypatch.setattr("papers.suites.probe.predict", lambda *parts: 0 * parts[-1][1])
     hub.few_rows(monkeypatch)
 
     def run(name, *only):
-        options = Options("full", root / "data", tmp_path / "out", seeds=(0,), only=only)
+        options = Options(
+            "full", root / "data", tmp_path / "out", seeds=(0,), only=only
+        )
         return reproduce(read_recipe(name), options, say=print)
 
     return run
@@ -118,24 +122,16 @@ def test_mteb_tasks(root, monkeypatch):
 
 # The settings of rows at scale `full`, as the papers or the authors' code have them; see papers/settings.md.
 BERT = "encoder.pooling=cls; encoder.max_length=128; optim.lr=5e-5; batches.strategy=shuffle"
-ADAPTERS = (
-    'lora={rank = 32, alpha = 32, dropout = 0.1, targets = ["q_proj", "v_proj"], four_bit = true}'
-)
+ADAPTERS = 'lora={rank = 32, alpha = 32, dropout = 0.1, targets = ["q_proj", "v_proj"], four_bit = true}'
 LLAMA = f"encoder.pooling=last; optim.lr=1e-4; {ADAPTERS}"
-LLAMA_NLI = (
-    f"{LLAMA}; encoder.max_length=50; optim.batch_size=120; optim.accumulation=4; optim.epochs=1"
-)
+LLAMA_NLI = f"{LLAMA}; encoder.max_length=50; optim.batch_size=120; optim.accumulation=4; optim.epochs=1"
 THREE = "objective.weights={cosent = 1, in_batch = 1, angle = 1, contrastive = 0, sbert = 0}"
 TAUS = "objective.tau={cosent = 0.05, in_batch = 0.05, angle = 1.0}"
 ANGLE = f"{THREE}; {TAUS}; objective.duplicates=positive"
 TRIPLE = f"{ANGLE}; objective.weights.in_batch=35"
 TAU = "objective.tau={angle = 0.05, contrastive = 0.05}"
-AOE = (
-    f"objective.weights={{cosent = 0, in_batch = 0, angle = 1, contrastive = 1, sbert = 0}}; {TAU}"
-)
-SIMCSE = (
-    "encoder.max_length=32; optim.batch_size=512; optim.epochs=3; objective.duplicates=negative"
-)
+AOE = f"objective.weights={{cosent = 0, in_batch = 0, angle = 1, contrastive = 1, sbert = 0}}; {TAU}"
+SIMCSE = "encoder.max_length=32; optim.batch_size=512; optim.epochs=3; objective.duplicates=negative"
 SETTINGS = f"""
 stsb | AnglE | {BERT}; {ANGLE}
 stsb | AoE | {BERT}; {AOE}
@@ -195,5 +191,7 @@ def test_data_are_the_papers(name, row, data):
 @parametrize("name", recipe_names())
 def test_rows_differ(name):
     for scale in read_recipe(name).scales:
-        runs = [repr(replace(run, row="", seed=0)) for run in resolved(name, scale).values()]
+        runs = [
+            repr(replace(run, row="", seed=0)) for run in resolved(name, scale).values()
+        ]
         assert len(set(runs)) == len(runs)

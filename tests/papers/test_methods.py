@@ -24,10 +24,19 @@ from papers.methods.objectives import Phase, in_batch_angle_emb, phase_similarit
 from papers.methods.promptbert import fill_template, template_bias, templates
 from tests.aoe_train.conftest import Killed
 from tests.aoe_train.tiny import WORDS, card_of, load, save_generator, save_words
-from tests.support.shorthand import approx, config_error, module_fixture, parametrize, raises, table
+from tests.support.shorthand import (
+    approx,
+    config_error,
+    module_fixture,
+    parametrize,
+    raises,
+    table,
+)
 
 TEXT_METHODS = [
-    name for name in NAMES if name not in ("angle-phase", "in-batch-angle-emb", "infersent")
+    name
+    for name in NAMES
+    if name not in ("angle-phase", "in-batch-angle-emb", "infersent")
 ]
 
 
@@ -38,11 +47,14 @@ def softplus(x):
 def batch_of(*lengths):
     """Texts of [CLS], so many tokens, and [SEP]."""
     ids = [
-        [2, *range(10 * row, 10 * row + length), 3] for row, length in enumerate(lengths, start=1)
+        [2, *range(10 * row, 10 * row + length), 3]
+        for row, length in enumerate(lengths, start=1)
     ]
     numbers = torch.arange(len(lengths))
     tokens = torch.tensor([token for text in ids for token in text])
-    return TextBatch(tokens, np.array([len(text) for text in ids]), None, numbers, numbers[:, None])
+    return TextBatch(
+        tokens, np.array([len(text) for text in ids]), None, numbers, numbers[:, None]
+    )
 
 
 def own(batch):
@@ -62,12 +74,15 @@ def texts():
 
 
 @parametrize("name", [*TEXT_METHODS, "infersent", "consert-joint"])
-def test_a_killed_training_continues_to_the_same_weights(name, texts, shallow, tmp_path, kill_at):
+def test_a_killed_training_continues_to_the_same_weights(
+    name, texts, shallow, tmp_path, kill_at
+):
     data = texts
     backbone, options = shallow, {}
     if name in ("infersent", "consert-joint"):
         data = [
-            {"text1": a, "text2": b, "label": n % 2} for n, (a, b) in enumerate(pairwise(texts))
+            {"text1": a, "text2": b, "label": n % 2}
+            for n, (a, b) in enumerate(pairwise(texts))
         ]
     if name == "infersent":
         backbone = tmp_path / "bilstm"
@@ -80,9 +95,15 @@ def test_a_killed_training_continues_to_the_same_weights(name, texts, shallow, t
         return method(name, **options)
 
     def train(out):
-        settings = {"log.checkpoint_steps": 2, "optim.lr": 1e-3, "encoder": dict(made().encoder)}
+        settings = {
+            "log.checkpoint_steps": 2,
+            "optim.lr": 1e-3,
+            "encoder": dict(made().encoder),
+        }
         how = {"batch_size": 8, "epochs": 2, "settings": settings}
-        return aoe_train.train(data, backbone=backbone, out=tmp_path / out, objective=made(), **how)
+        return aoe_train.train(
+            data, backbone=backbone, out=tmp_path / out, objective=made(), **how
+        )
 
     whole = train("whole")
     assert whole.steps == 4
@@ -93,9 +114,14 @@ def test_a_killed_training_continues_to_the_same_weights(name, texts, shallow, t
         train("killed")
     train("killed")
     files = sorted(path.name for path in (tmp_path / "whole").glob("*.safetensors"))
-    assert files == ["model.safetensors", *(["ngrams.safetensors"] if name == "isbert" else [])]
+    assert files == [
+        "model.safetensors",
+        *(["ngrams.safetensors"] if name == "isbert" else []),
+    ]
     for file in files:
-        expected, found = (load_file(tmp_path / folder / file) for folder in ("whole", "killed"))
+        expected, found = (
+            load_file(tmp_path / folder / file) for folder in ("whole", "killed")
+        )
         assert all(torch.equal(expected[key], found[key]) for key in expected)
     encoder = load(tmp_path / "whole", inference_only=True)
     read = made().reader(encoder, tmp_path / "whole")
@@ -127,23 +153,28 @@ def test_ct_by_hand():
     # Scores: [[1, 0, 2], [2, 2, 0], [2, 1, 2]]; one negative each: (0, 1), (1, 2), (2, 0)
     same = softplus(-1) + softplus(-2) + softplus(-2)
     other = softplus(0) + softplus(0) + softplus(2)
-    assert tension_loss(first, second, torch.arange(3), 1).item() == approx((same + other) / 6)
+    assert tension_loss(first, second, torch.arange(3), 1).item() == approx(
+        (same + other) / 6
+    )
     every = other + softplus(2) + softplus(2) + softplus(1)
-    assert tension_loss(first, second, torch.arange(3), 7).item() == approx((same + every) / 9)
+    assert tension_loss(first, second, torch.arange(3), 7).item() == approx(
+        (same + every) / 9
+    )
     copies = tension_loss(first[[0, 0]], first[[0, 0]], torch.tensor([4, 4]), 7)
     assert copies.item() == approx(softplus(-1))  # a copy of a text is not a negative
 
 
 def test_isbert_by_hand():
-    local = torch.tensor(
-        [[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]]
-    )  # two tokens of one text, one of the other
+    # Two tokens of one text, one of the other.
+    local = torch.tensor([[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]])
     vectors = torch.tensor([[1.0, 1.0], [3.0, 0.0]])
     # Scores: own 1, 2 and 3; others' 3, 0 and 2
     same = (softplus(-1) + softplus(-2) + softplus(-3)) / 3
     others = (softplus(3) + softplus(0) + softplus(2)) / 3
     owners = torch.tensor([0, 0, 1])
-    assert information_loss(local, vectors, owners, torch.arange(2)).item() == approx(same + others)
+    assert information_loss(local, vectors, owners, torch.arange(2)).item() == approx(
+        same + others
+    )
     copies = information_loss(local, vectors, owners, torch.zeros(2, dtype=torch.long))
     assert copies.item() == approx(same)
 
@@ -153,7 +184,8 @@ def test_ngrams_of_a_text_do_not_depend_on_other_texts():
     filters, tokens = NGrams([1, 3, 5], 8), torch.randn(7, 8)
     together = filters(tokens, torch.tensor([0, 0, 0, 1, 2, 2, 2]))
     alone = [
-        filters(part, torch.zeros(len(part), dtype=torch.long)) for part in tokens.split([3, 1, 3])
+        filters(part, torch.zeros(len(part), dtype=torch.long))
+        for part in tokens.split([3, 1, 3])
     ]
     assert_close(together, torch.cat(alone))
     width = filters[1]  # of three tokens: ReLU(w . h + b), zeros beyond the ends
@@ -164,7 +196,9 @@ def test_ngrams_of_a_text_do_not_depend_on_other_texts():
 
 def test_consert_by_hand_and_its_views(bert):
     # Views (1, 0) and (1, 0) of one, (0, 1) and (0, 1) of the other, tau 1: -log(e / (e + 1 + 1)) each
-    found = in_batch_angle_emb(torch.eye(2), torch.eye(2), torch.ones(2, dtype=torch.bool), 1.0)
+    found = in_batch_angle_emb(
+        torch.eye(2), torch.eye(2), torch.ones(2, dtype=torch.bool), 1.0
+    )
     assert found.item() == approx(math.log(math.e + 2) - 1)
     torch.manual_seed(0)
     batch = batch_of(3, 9, 9)
@@ -203,7 +237,9 @@ def test_feature_cutoff_is_the_same_for_all_tokens_of_a_text(packing, bert):
 def test_infersent_by_hand():
     one, other = torch.tensor([1.0, 2.0]), torch.tensor([3.0, -1.0])
     assert features(one, other).tolist() == [1, 2, 3, -1, 2, 3, 3, -2]
-    assert classes(torch.zeros(2, 1, dtype=torch.long), torch.tensor([1.0, 0.0])).tolist() == [
+    assert classes(
+        torch.zeros(2, 1, dtype=torch.long), torch.tensor([1.0, 0.0])
+    ).tolist() == [
         [1],
         [0],
     ]
@@ -222,7 +258,9 @@ def test_promptbert_reads_texts_within_its_templates(bert):
     nothing = fill_template(batch_of(0), first)
     model = encoder.model
     expected = nothing.states(model)[-first.mask]
-    assert_close(template_bias(model, nothing, first)[0], expected, atol=1e-5, rtol=1e-4)
+    assert_close(
+        template_bias(model, nothing, first)[0], expected, atol=1e-5, rtol=1e-4
+    )
     (shift,) = template_bias(model, fill_template(batch_of(3), first), first)
     assert not torch.allclose(shift, expected, atol=1e-4)  # other positions
 
@@ -238,7 +276,8 @@ def test_diffcse_replaces_only_ordinary_tokens(bert, tmp_path):
     assert torch.equal(replaced == 1, (edited != ids) & (ids != -100))
     assert (replaced[ids == -100] == -100).all()
     with raises(
-        RemoteError, match="none: no such folder, and the Hub lacks it or can't be reached"
+        RemoteError,
+        match="none: no such folder, and the Hub lacks it or can't be reached",
     ):
         begun("diffcse", encoder, generator=str(tmp_path / "none"))
     (tmp_path / "generator" / "model.safetensors").unlink()
@@ -248,17 +287,24 @@ def test_diffcse_replaces_only_ordinary_tokens(bert, tmp_path):
 
 def test_phase_by_polar_form_and_as_a_ranking():
     generator = torch.Generator().manual_seed(0)
-    vectors = torch.randn(5, 2, 6, generator=generator, dtype=torch.float64).requires_grad_()
+    vectors = torch.randn(
+        5, 2, 6, generator=generator, dtype=torch.float64
+    ).requires_grad_()
     one, other = vectors.detach().unbind(1)
     z, w = (side[:, :3].numpy() + 1j * side[:, 3:].numpy() for side in (one, other))
     square = np.average(
-        np.sin((np.angle(z) - np.angle(w)) / 2) ** 2, axis=1, weights=np.abs(z) * np.abs(w)
+        np.sin((np.angle(z) - np.angle(w)) / 2) ** 2,
+        axis=1,
+        weights=np.abs(z) * np.abs(w),
     )
     scores = 1.01 - np.sqrt(square + 1e-4)
     assert phase_similarity(one, other).numpy() == approx(scores)
     labels = torch.tensor([0.0, 1.0, 0.0, 1.0, 0.5])
     terms = [
-        math.exp(scores[j] - scores[i]) for i in range(5) for j in range(5) if labels[i] > labels[j]
+        math.exp(scores[j] - scores[i])
+        for i in range(5)
+        for j in range(5)
+        if labels[i] > labels[j]
     ]
     assert Phase()(vectors, labels).item() == approx(math.log(1 + sum(terms)))
     assert torch.autograd.gradcheck(lambda given: Phase(0.2)(given, labels), vectors)
@@ -267,7 +313,10 @@ def test_phase_by_polar_form_and_as_a_ranking():
 def test_the_in_batch_negatives_of_angle_emb_by_hand():
     # A positive pair e1, e2 at cosine 0, a negative pair (0.6, 0.8) and -e1; tau 1, mean over four texts.
     # From e1: e2 0, 0.6, -1; from e2: e1 0, 0.8, 0. The negative pair's texts are candidates only.
-    first, second = torch.tensor([[1.0, 0], [0.6, 0.8]]), torch.tensor([[0.0, 1], [-1, 0]])
+    first, second = (
+        torch.tensor([[1.0, 0], [0.6, 0.8]]),
+        torch.tensor([[0.0, 1], [-1, 0]]),
+    )
     from_e1 = math.log(1 + math.exp(0.6) + math.exp(-1))
     from_e2 = math.log(1 + math.exp(0.8) + 1)
     loss = in_batch_angle_emb(first, second, torch.tensor([True, False]), 1.0)

@@ -73,16 +73,19 @@ def test_the_loss_falls_and_the_output_is_a_model_folder(texts, bert):
     [
         ({"lr": 1e30, "steps": 30}, "the loss became nan"),
         ({"lr": 3, "steps": 30, "log_steps": 1}, r"the loss rose from 5\.\d+ to \d+"),
+        # No entry but the first.
         (
             {"lr": 1e30, "steps": 5, "log_steps": 100},
             "the loss became nan",
-        ),  # no entry but the first
+        ),
     ],
     ids=["no number", "far above its beginning", "after the last entry"],
 )
 def test_a_diverged_run_stops(texts, bert, changes, sign):
     run = settings(texts, bert, **changes)
-    with config_error(rf"diverged at step \d+: {sign}.* --fresh .* --set lr=") as caught:
+    with config_error(
+        rf"diverged at step \d+: {sign}.* --fresh .* --set lr="
+    ) as caught:
         pretrain(run)
     assert "\n" not in str(caught.value)
     assert str(caught.value).endswith(
@@ -92,7 +95,9 @@ def test_a_diverged_run_stops(texts, bert, changes, sign):
 
 
 @parametrize("checkpointing", [False, True])
-def test_a_killed_run_continues_to_the_same_weights(texts, bert, monkeypatch, checkpointing):
+def test_a_killed_run_continues_to_the_same_weights(
+    texts, bert, monkeypatch, checkpointing
+):
     undisturbed = settings(
         texts, bert, out=texts.with_name("whole"), gradient_checkpointing=checkpointing
     )
@@ -117,16 +122,28 @@ def test_a_killed_run_continues_to_the_same_weights(texts, bert, monkeypatch, ch
     result = pretrain(broken)
     names = ("steps", "tokens", "loss_first", "loss_last")
     assert [result[name] for name in names] == [expected[name] for name in names]
-    weights = [load_file(out / "model.safetensors") for out in (undisturbed.out, broken.out)]
+    weights = [
+        load_file(out / "model.safetensors") for out in (undisturbed.out, broken.out)
+    ]
     assert weights[0].keys() == weights[1].keys()
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
 
 
 def test_embeddings_of_another_encoder_and_fresh(texts, bert):
     sizes = SIZES.model_copy(update={"dim": 999})
-    how = {"tokenizer": None, "init_from": bert, "sizes": sizes, "lr": 1e-9, "weight_decay": 0}
-    model = AutoModel.from_pretrained(pretrain(settings(texts, bert, steps=1, **how))["out"])
-    torch.testing.assert_close(model.embed_tokens.weight, read_embeddings(bert), atol=1e-6, rtol=0)
+    how = {
+        "tokenizer": None,
+        "init_from": bert,
+        "sizes": sizes,
+        "lr": 1e-9,
+        "weight_decay": 0,
+    }
+    model = AutoModel.from_pretrained(
+        pretrain(settings(texts, bert, steps=1, **how))["out"]
+    )
+    torch.testing.assert_close(
+        model.embed_tokens.weight, read_embeddings(bert), atol=1e-6, rtol=0
+    )
     with config_error("already exists"):
         pretrain(settings(texts, bert, steps=1))
     assert pretrain(settings(texts, bert, steps=2, fresh=True))["steps"] == 2

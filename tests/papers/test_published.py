@@ -27,20 +27,29 @@ ROWS = {  # as counted in the papers
     "AnglE, Table 6": 8,
     "AnglE, text retrieval": 3,
 }
-NO_SCORES = ["AoE, Table 6", "AoE, Table 7", "AoE, Table 8", "AoE, appendix D", "AnglE, Table 1"]
-EVERY = [f"{source}: {row}" for source, table in PUBLISHED.items() for row in table.rows]
+NO_SCORES = [
+    "AoE, Table 6",
+    "AoE, Table 7",
+    "AoE, Table 8",
+    "AoE, appendix D",
+    "AnglE, Table 1",
+]
+EVERY = [
+    f"{source}: {row}" for source, table in PUBLISHED.items() for row in table.rows
+]
+# Their means, by a few hundredths.
 MISPRINTED = {
     "SBERT, BERT-base",
     "SBERT",
     "BERT, average",
     "Avg. BERT",
-}  # their means, by a few hundredths
+}
 
 
 def test_no_row_is_left_out():
-    assert {source: len(table.rows) for source, table in PUBLISHED.items()} == ROWS | dict.fromkeys(
-        NO_SCORES, 1
-    )
+    assert {
+        source: len(table.rows) for source, table in PUBLISHED.items()
+    } == ROWS | dict.fromkeys(NO_SCORES, 1)
 
 
 def origin(row):
@@ -54,7 +63,9 @@ def origin(row):
 def test_each_row_has_recipes_for_its_columns_or_a_reason(row):
     source, _, name = origin(row).partition(": ")
     table = PUBLISHED[source]
-    recipes = [where.partition(": ")[0] for where in reproduced_rows().get(origin(row), [])]
+    recipes = [
+        where.partition(": ")[0] for where in reproduced_rows().get(origin(row), [])
+    ]
     assert bool(recipes) != (name in table.reasons)
     columns = {column for recipe in recipes for column in columns_of(recipe)}
     assert not recipes or {*table.scores(name)} <= columns | {*table.reasons}
@@ -86,11 +97,16 @@ def test_published_means_are_those_of_their_rows(table):
 def test_the_command_lists_all_rows(capsys):
     app(["tables", "--json"], standalone_mode=False)
     found = json.loads(capsys.readouterr().out)
-    assert {f"{source}: {row}" for source, rows in found.items() for row in rows} >= set(EVERY)
+    assert {
+        f"{source}: {row}" for source, rows in found.items() for row in rows
+    } >= set(EVERY)
     assert found["AoE, Table 3"]["DiffCSE, BERT-base"] == "transfer: DiffCSE"
     assert found["AnglE, Table 6"]["IS-BERT"] == "transfer: IS-BERT"
     assert found["AnglE, Table 2"]["USE"] == "see AoE, Table 1: USE"
-    assert "--endpoint https://api.openai.com/v1" in found["AoE, Table 1"]["openai-ada-002"]
+    assert (
+        "--endpoint https://api.openai.com/v1"
+        in found["AoE, Table 1"]["openai-ada-002"]
+    )
     assert found["AnglE, Table 3"]["mean"].endswith("average their tables")
 
 
@@ -102,4 +118,7 @@ def test_llamas_are_scored_in_half_precision():
             own = row.at("full")
             backbone = own.backbone or row.backbone or recipe.at("full").backbone
             if "Llama" in backbone and own.skip is None:
-                assert (own.precision or recipe.at("full").precision) == "bf16", (name, row.name)
+                assert (own.precision or recipe.at("full").precision) == "bf16", (
+                    name,
+                    row.name,
+                )

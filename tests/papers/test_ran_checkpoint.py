@@ -26,13 +26,17 @@ from tests.aoe_train.ran_reference import Reference, second_moment, standard
 from tests.support.shorthand import data_error, parametrize, values
 
 CHECKPOINT = Path(__file__).parents[1] / "aoe_train" / "data" / "ran.ckpt"
-TEXTS = [list(np.random.default_rng(n).integers(1, 20, n)) for n in (1, 5, 8, 10, 11, 16, 29)]
+TEXTS = [
+    list(np.random.default_rng(n).integers(1, 20, n)) for n in (1, 5, 8, 10, 11, 16, 29)
+]
 
 
 def batch(model):
     ids = torch.tensor([number for text in TEXTS for number in text])
     with torch.no_grad():
-        return model.ran.forward_packed(ids, torch.tensor([len(text) for text in TEXTS]))
+        return model.ran.forward_packed(
+            ids, torch.tensor([len(text) for text in TEXTS])
+        )
 
 
 def check(model, reference):
@@ -48,18 +52,23 @@ def check(model, reference):
 def test_outputs_follow_the_published_equations():
     model = convert_checkpoint(CHECKPOINT, heads=3)
     model.config.window_size, model.config.min_window_size = 8, 3
-    reference = Reference(read_bundle(CHECKPOINT), 3, 8, 3, norm=second_moment, project=False)
+    reference = Reference(
+        read_bundle(CHECKPOINT), 3, 8, 3, norm=second_moment, project=False
+    )
     check(model, reference)
     with torch.no_grad():
         logits = model(torch.tensor([TEXTS[-1]])).logits[0]
-    assert_allclose(logits, reference.logits(reference.encode(TEXTS[-1], 2)[0]), atol=1e-4)
+    assert_allclose(
+        logits, reference.logits(reference.encode(TEXTS[-1], 2)[0]), atol=1e-4
+    )
 
 
 def test_our_style_differs_only_in_norm_and_start():
     variables = read_bundle(CHECKPOINT)
     published = convert_checkpoint(CHECKPOINT, heads=3)
     config = ran.RanConfig(
-        **published.config.to_diff_dict() | {"ln_style": "standard", "memory_start": "projected"}
+        **published.config.to_diff_dict()
+        | {"ln_style": "standard", "memory_start": "projected"}
     )
     config.window_size, config.min_window_size = 8, 3
     model = RanForMaskedLM(config).eval()
@@ -75,7 +84,13 @@ def test_our_style_differs_only_in_norm_and_start():
 
 def test_sizes_are_inferred_and_survive_a_model_folder(tmp_path):
     model = convert_checkpoint(CHECKPOINT.with_name("ran.ckpt.index"), heads=3)
-    names = ("vocab_size", "hidden_size", "num_hidden_layers", "head_dim", "window_size")
+    names = (
+        "vocab_size",
+        "hidden_size",
+        "num_hidden_layers",
+        "head_dim",
+        "window_size",
+    )
     assert [getattr(model.config, name) for name in names] == [20, 8, 2, 4, 256]
     model.save_pretrained(tmp_path)
     again = RanForMaskedLM.from_pretrained(tmp_path)
@@ -103,7 +118,11 @@ def test_the_number_of_heads_must_be_known_and_fit(tmp_path):
     published = {"head_num": 6, "window_size": 32, "vocab_size": 20}
     (copy(tmp_path) / "config.json").write_text(json.dumps(published))
     config = convert_checkpoint(tmp_path).config
-    assert (config.num_attention_heads, config.head_dim, config.window_size) == (6, 2, 32)
+    assert (config.num_attention_heads, config.head_dim, config.window_size) == (
+        6,
+        2,
+        32,
+    )
 
 
 @parametrize(
@@ -113,7 +132,10 @@ def test_the_number_of_heads_must_be_known_and_fit(tmp_path):
             lambda v: v.pop("rannet/ran-1/cell-glu/dense-t/bias"),
             "missing .*ran-1/cell-glu/dense-t/bias",
         ),
-        (lambda v: v.update({"rannet/global_step": np.zeros(1)}), "unknown .*global_step"),
+        (
+            lambda v: v.update({"rannet/global_step": np.zeros(1)}),
+            "unknown .*global_step",
+        ),
         (
             lambda v: v.update({"rannet/mlm-matching/bias": np.zeros(7)}),
             r"make \(7,\), expected \(20,\)",
@@ -152,7 +174,10 @@ def checkpoint(tmp_path):
             "not shape .* within the file",
         ),
         (lambda index, data: index.unlink(), r"ran\.ckpt\.index: not readable"),
-        (lambda index, data: index.write_bytes(b""), "not the index of a TensorFlow checkpoint"),
+        (
+            lambda index, data: index.write_bytes(b""),
+            "not the index of a TensorFlow checkpoint",
+        ),
         (
             lambda index, data: index.write_bytes(b"x" * 100),
             "not the index of a TensorFlow checkpoint",
@@ -167,7 +192,9 @@ def test_damaged_files_are_named(checkpoint, damage, words):
 
 
 @given(
-    st.lists(st.tuples(st.integers(0, 2**16), st.integers(0, 255)), min_size=1, max_size=8),
+    st.lists(
+        st.tuples(st.integers(0, 2**16), st.integers(0, 255)), min_size=1, max_size=8
+    ),
     st.integers(0, 200),
 )
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -22,12 +22,20 @@ from papers.ran.masking import IGNORED, Vocabulary, mask_words
 from papers.ran.settings import MaskSettings, PretrainSettings
 from papers.ran.tokenizer import load_tokenizer
 from tests.aoe_train.tiny import bytelevel, wordpiece
-from tests.support.shorthand import config_error, data_error, parametrize, raises, values
+from tests.support.shorthand import (
+    config_error,
+    data_error,
+    parametrize,
+    raises,
+    values,
+)
 
 TOKENIZER = wordpiece()
 VOCABULARY = Vocabulary.of(TOKENIZER)
 SPECIAL = sorted(TOKENIZER.all_special_ids)
-TOKENS = st.lists(st.integers(0, len(TOKENIZER) - 1), min_size=1, max_size=60).map(np.array)
+TOKENS = st.lists(st.integers(0, len(TOKENIZER) - 1), min_size=1, max_size=60).map(
+    np.array
+)
 
 
 def words(ids):
@@ -64,12 +72,15 @@ def test_whole_words_are_hidden_up_to_the_share(ids, seed, share):
 def test_shares_of_masked_random_and_unchanged_tokens():
     ids = np.array(
         TOKENIZER(
-            "the old crash not the new error of a large compiler", add_special_tokens=False
+            "the old crash not the new error of a large compiler",
+            add_special_tokens=False,
         ).input_ids
     )
     counts = np.zeros(3)
     for row in range(3000):
-        shown, labels = mask_words(ids, VOCABULARY, MaskSettings(share=0.3), (1, 0, row))
+        shown, labels = mask_words(
+            ids, VOCABULARY, MaskSettings(share=0.3), (1, 0, row)
+        )
         hidden = labels != IGNORED
         masked, same = shown[hidden] == VOCABULARY.mask_id, shown[hidden] == ids[hidden]
         counts += [masked.sum(), (~masked & ~same).sum(), same.sum()]
@@ -81,10 +92,11 @@ def test_masks_depend_on_seed_epoch_and_row():
     first = [mask_words(ids, VOCABULARY, MaskSettings(), (1, 2, 3)) for _ in range(2)]
     assert_array_equal(first[0], first[1])
     for key in ((2, 2, 3), (1, 3, 3), (1, 2, 4)):
-        assert not np.array_equal(first[0], mask_words(ids, VOCABULARY, MaskSettings(), key))
-    shown, labels = mask_words(
-        np.array(SPECIAL), VOCABULARY, MaskSettings(), (0, 0, 0)
-    )  # which stay
+        assert not np.array_equal(
+            first[0], mask_words(ids, VOCABULARY, MaskSettings(), key)
+        )
+    # Which stay.
+    shown, labels = mask_words(np.array(SPECIAL), VOCABULARY, MaskSettings(), (0, 0, 0))
     assert shown.tolist() == SPECIAL
     assert (labels == IGNORED).all()
     with config_error("no mask token"):
@@ -94,8 +106,12 @@ def test_masks_depend_on_seed_epoch_and_row():
 def test_lines_and_columns_are_texts(tmp_path):
     (tmp_path / "a.txt").write_text("the dog\n\n  \nthe cat")
     (tmp_path / "b.txt.gz").write_bytes(gzip.compress(b"a boat\n"))
-    (tmp_path / "c.jsonl").write_text('{"text": "a car"}\n{"text": null}\n{"text": " "}\n')
-    pl.DataFrame({"body": ["a road"], "text": ["no"]}).write_parquet(tmp_path / "d.parquet")
+    (tmp_path / "c.jsonl").write_text(
+        '{"text": "a car"}\n{"text": null}\n{"text": " "}\n'
+    )
+    pl.DataFrame({"body": ["a road"], "text": ["no"]}).write_parquet(
+        tmp_path / "d.parquet"
+    )
     (tmp_path / "latin.txt").write_bytes(b"caf\x81\n")
     (tmp_path / "plain.gz").write_bytes(b"no gzip")
     paths = [tmp_path / name for name in ("a.txt", "b.txt.gz", "c.jsonl")]
@@ -113,7 +129,9 @@ def test_lines_and_columns_are_texts(tmp_path):
 
 @settings(max_examples=40)
 @given(
-    st.lists(st.text("the cat zx", max_size=40), max_size=8), st.integers(8, 20), st.integers(8, 30)
+    st.lists(st.text("the cat zx", max_size=40), max_size=8),
+    st.integers(8, 20),
+    st.integers(8, 30),
 )
 def test_sequences_are_the_texts_in_pieces(texts, length, text_length):
     texts = [*texts, "dog"]
@@ -129,22 +147,41 @@ def test_sequences_are_the_texts_in_pieces(texts, length, text_length):
     assert corpus.cut == sum(len(ids) > text_length for ids in expected)
 
 
-ENTRIES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "\u2028", "the", "cat", "##s", "Cat"]
+ENTRIES = [
+    "[PAD]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "[MASK]",
+    "\u2028",
+    "the",
+    "cat",
+    "##s",
+    "Cat",
+]
 
 
 def test_a_vocabulary_file_makes_a_wordpiece_tokenizer(tmp_path):
     (tmp_path / "vocab.txt").write_text("\n".join(ENTRIES) + "\n")
     tokenizer = load_tokenizer(tmp_path / "vocab.txt")
     assert len(tokenizer) == len(ENTRIES)
-    assert tokenizer("The Cats").data == {"input_ids": [6, 7, 8], "attention_mask": [1, 1, 1]}
-    assert load_tokenizer(tmp_path / "vocab.txt", lowercase=False)("Cat").input_ids == [9]
+    assert tokenizer("The Cats").data == {
+        "input_ids": [6, 7, 8],
+        "attention_mask": [1, 1, 1],
+    }
+    assert load_tokenizer(tmp_path / "vocab.txt", lowercase=False)("Cat").input_ids == [
+        9
+    ]
     assert (tokenizer.pad_token_id, tokenizer.mask_token_id) == (0, 4)
     tokenizer.save_pretrained(tmp_path / "saved")
     for again in (
         load_tokenizer(tmp_path / "saved"),
         AutoTokenizer.from_pretrained(tmp_path / "saved"),
     ):
-        assert again("the cats").data == {"input_ids": [6, 7, 8], "attention_mask": [1, 1, 1]}
+        assert again("the cats").data == {
+            "input_ids": [6, 7, 8],
+            "attention_mask": [1, 1, 1],
+        }
 
 
 @parametrize(
@@ -164,7 +201,9 @@ def test_bad_vocabularies_are_refused(vocabulary, words, tmp_path):
 def test_inputs_without_tokens_or_padding_are_refused(tmp_path, llama):
     bare = wordpiece()
     bare.backend_tokenizer.post_processor = None
-    corpus = tokenize_corpus(["the dog", "\u200b", "cat"], bare, length=8, text_length=8)
+    corpus = tokenize_corpus(
+        ["the dog", "\u200b", "cat"], bare, length=8, text_length=8
+    )
     assert (len(corpus), corpus.texts, corpus.empty) == (2, 2, 1)
     with data_error("no text to train on: 1 texts without a token"):
         tokenize_corpus(["\u200b"], bare, length=8, text_length=8)
@@ -179,7 +218,12 @@ def test_inputs_without_tokens_or_padding_are_refused(tmp_path, llama):
 
 def model():
     torch.manual_seed(0)
-    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "head_dim": 4}
+    sizes = {
+        "hidden_size": 8,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "head_dim": 4,
+    }
     config = ran.RanConfig(
         vocab_size=30, window_size=8, min_window_size=3, initializer_range=0.5, **sizes
     )

@@ -132,7 +132,10 @@ def test_runs_are_ordered_by_seed_and_settings_by_layer(root, recipe):
     assert runs[4].settings["preset"] == "auto"
     assert [run.train for run in runs] == [False, True, True, True, True]
     below = {"a": {"x": 1, "y": 2}, "b": 1}
-    assert merged(below, {"a": {"y": 3}, "b": {"z": 1}}) == {"a": {"x": 1, "y": 3}, "b": {"z": 1}}
+    assert merged(below, {"a": {"y": 3}, "b": {"z": 1}}) == {
+        "a": {"x": 1, "y": 3},
+        "b": {"z": 1},
+    }
     runs, skipped = plan(recipe, "full", FOLDERS)
     assert skipped == {"CT": "needs a larger machine"}
     assert {run.row for run in runs} == {"none", "CoSENT"}
@@ -140,7 +143,9 @@ def test_runs_are_ordered_by_seed_and_settings_by_layer(root, recipe):
     assert (at.seeds, at.source.rows) == ((0,), 16)
     runs, _ = plan(recipe, "smoke", FOLDERS)
     assert runs[1].settings["optim"]["epochs"] == 1
-    runs, _ = plan(modified(root, "optim.lr = 1e-3\n", ""), "small", FOLDERS, only=["CT"])
+    runs, _ = plan(
+        modified(root, "optim.lr = 1e-3\n", ""), "small", FOLDERS, only=["CT"]
+    )
     assert runs[0].settings["optim"]["lr"] == 1e-5  # which the method brings
 
 
@@ -157,7 +162,9 @@ def test_a_row_has_its_own_data_and_seed_and_the_encoder_of_its_backbone(root):
     assert settings["CT"]["encoder"] == {"max_length": 16, "pooling": "max"}
     assert {run.settings["seed"] for run in runs if run.row == "CT"} == {42}
     found = next(run.source for run in runs if run.row == "CT")
-    assert found.train == tuple(str(Path("d").absolute() / name) for name in ("a.tsv", "b.tsv"))
+    assert found.train == tuple(
+        str(Path("d").absolute() / name) for name in ("a.tsv", "b.tsv")
+    )
     assert found.labels == {"yes": 1}
 
 
@@ -178,17 +185,22 @@ def test_samples_of_rows_and_single_texts(root):
     whole = source.model_copy(update={"rows": None})
     assert read(whole) == TrainingData(str(data / "train.tsv"), str(data / "dev.tsv"))
     assert trained_on(whole, Texts())["text"].is_unique().all()
-    (data / "own.csv").write_text("body,more\nfirst text,x\nsecond text,y\nthird text,z\n")
+    (data / "own.csv").write_text(
+        "body,more\nfirst text,x\nsecond text,y\nthird text,z\n"
+    )
     first = Texts(of="{data}/own.csv", columns={"text": "body"}, first=2)
     assert trained_on(whole, first)["text"].to_list() == ["first text", "second text"]
     row = '{"anchor": "a", "positive": "b", "negatives": ["c", "d"]}\n'
     (data / "triplets.jsonl").write_text(row)
     bare = trained_on(Source(train="{data}/triplets.jsonl"), Texts())
     assert sorted(bare["text"]) == ["a", "b", "c", "d"]
-    for name in ("words", "held"):  # words for labels, which are replaced in held-out rows too
+    # Words for labels, which are replaced in held-out rows too.
+    for name in ("words", "held"):
         rows = [f"a {name} {n}\tb {n}\t{'yes' if n % 2 else 'no'}\n" for n in range(8)]
         (data / f"{name}.tsv").write_text("text1\ttext2\tlabel\n" + "".join(rows))
-    source = Source(train="{data}/words.tsv", dev="{data}/held.tsv", labels={"yes": 1, "no": 0})
+    source = Source(
+        train="{data}/words.tsv", dev="{data}/held.tsv", labels={"yes": 1, "no": 0}
+    )
     assert read(source).labels == {"yes": 1, "no": 0}
     cut = read(source.model_copy(update={"rows": 4}))
     assert cut.labels is None
@@ -235,13 +247,20 @@ def test_a_damaged_record_is_repeated_with_the_same_scores(root, recipe):
     assert reproduce(recipe, only, say=messages.append)["rows"] == first["rows"]
     assert "unreadable record" in messages[0]
     fresh = options(root, only=("none",), fresh=True, seeds=(7,))
-    assert [row["row"] for row in reproduce(recipe, fresh, say=no_output)["rows"]] == ["none"]
+    assert [row["row"] for row in reproduce(recipe, fresh, say=no_output)["rows"]] == [
+        "none"
+    ]
 
 
 def test_a_failed_run_does_not_stop_the_remaining_runs(root, recipe):
     messages = []
-    hot = options(root, seeds=(0,), only=("none", "CoSENT"), assignments=("optim.lr=1e30",))
-    with raises(PairkitError, match="1 of 2 runs failed, first CoSENT: training diverged at step "):
+    hot = options(
+        root, seeds=(0,), only=("none", "CoSENT"), assignments=("optim.lr=1e30",)
+    )
+    with raises(
+        PairkitError,
+        match="1 of 2 runs failed, first CoSENT: training diverged at step ",
+    ):
         reproduce(recipe, hot, say=messages.append)
     assert any(words.startswith("none, seed 0: held") for words in messages)
     text = (root / "out" / "table.md").read_text()
@@ -261,7 +280,9 @@ def test_a_failed_run_does_not_stop_the_remaining_runs(root, recipe):
     """,
 )
 def test_rows_without_training_can_change_how_texts_are_encoded(root, row, differs):
-    made = modified(root, NONE, f'{NONE}\n\n[[runs]]\nname = "other"\ntrain = false\n{row}')
+    made = modified(
+        root, NONE, f'{NONE}\n\n[[runs]]\nname = "other"\ntrain = false\n{row}'
+    )
     found = reproduce(made, options(root, only=("none", "other")), say=no_output)
     none, other = (each["figures"]["held"]["mean"] for each in found["rows"])
     assert (none != other) == differs
@@ -269,7 +290,9 @@ def test_rows_without_training_can_change_how_texts_are_encoded(root, row, diffe
 
 def test_averaged_word_vectors_are_a_row(root):
     words = save_words(root / "words.txt")
-    made = modified(root, NONE, f'name = "average"\ntrain = false\nbackbone = "{words}"')
+    made = modified(
+        root, NONE, f'name = "average"\ntrain = false\nbackbone = "{words}"'
+    )
     found = reproduce(made, options(root, only=("average",)), say=no_output)
     assert [row["row"] for row in found["rows"]] == ["average"]
 
@@ -320,20 +343,25 @@ def test_prepare_runs_only_our_own_commands(tmp_path, monkeypatch):
         prepare(Source(train="x", prepare=(("rm", "-r", "x"),)), folders, no_output)
     messages = []
     source = Source(
-        train="x", prepare=(("gis", "pair", "--work", "{work}/w", "--out", "{work}/pairs"),)
+        train="x",
+        prepare=(("gis", "pair", "--work", "{work}/w", "--out", "{work}/pairs"),),
     )
     with data_error(r"`gis pair .*` failed with exit code [23]"):
         prepare(source, folders, messages.append)
     done = subprocess.CompletedProcess[str]([], 0)
-    monkeypatch.setattr("papers.reproduce.training_data.subprocess.run", lambda *_, **__: done)
+    monkeypatch.setattr(
+        "papers.reproduce.training_data.subprocess.run", lambda *_, **__: done
+    )
     prepare(source, folders, messages.append)
     prepare(source, folders, messages.append)
-    assert messages == [f"$ gis pair --work {tmp_path}/w --out {tmp_path}/pairs"] * 2  # done once
+    # Done once.
+    assert messages == [f"$ gis pair --work {tmp_path}/w --out {tmp_path}/pairs"] * 2
 
 
 def test_mean_and_deviation_by_hand(recipe):
     records = [
-        Record("CoSENT", seed, "k", "b", {"held": value}) for seed, value in enumerate((0.8, 0.9))
+        Record("CoSENT", seed, "k", "b", {"held": value})
+        for seed, value in enumerate((0.8, 0.9))
     ]
     (row,) = summary(recipe, records, ["held"])
     assert row["figures"]["held"]["mean"] == approx(85)
@@ -349,12 +377,17 @@ def test_mean_and_deviation_by_hand(recipe):
     assert "85.00 ± 7.07 (81.50)" in page
     assert "* X is skipped: why" in page
     scores = {"A": 0.1, "mean": 0.2, "Z": 0.3, "Z long": 0.4}
-    (row,) = summary(recipe, [Record("CoSENT", 0, "k", "b", scores, dev=0.5)], ["Z", "A", "mean"])
-    assert list(row["figures"]) == ["dev", "Z", "Z long", "A", "mean"]  # parts behind their whole
+    (row,) = summary(
+        recipe, [Record("CoSENT", 0, "k", "b", scores, dev=0.5)], ["Z", "A", "mean"]
+    )
+    # Parts behind their whole.
+    assert list(row["figures"]) == ["dev", "Z", "Z long", "A", "mean"]
 
 
 def test_differences_are_tested_over_the_seeds(root):
-    made = modified(root, 'about = "Two rows."', 'about = "Two rows."\ncompare = "CoSENT"')
+    made = modified(
+        root, 'about = "Two rows."', 'about = "Two rows."\ncompare = "CoSENT"'
+    )
     scores = {"none": [0.5], "CoSENT": [0.80, 0.82, 0.81], "CT": [0.70, 0.74, 0.73]}
     records = [
         Record(row, seed, "k", "b", {"first": 0.0, "held": value})
@@ -391,7 +424,9 @@ def test_list_dry_run_and_usage_errors(root, monkeypatch, capsys):
     papers(*given, "--dry-run")
     assert "CoSENT, seed 1: " in capsys.readouterr().out
     papers(*given, "--only", "none", "--json")
-    assert [row["row"] for row in json.loads(capsys.readouterr().out)["rows"]] == ["none"]
+    assert [row["row"] for row in json.loads(capsys.readouterr().out)["rows"]] == [
+        "none"
+    ]
     monkeypatch.chdir(root)
     for arguments, words in values("""
             () | name a recipe; `python -m papers reproduce --list` lists them
@@ -407,7 +442,16 @@ def test_list_dry_run_and_usage_errors(root, monkeypatch, capsys):
 @parametrize("place", ["out", "out/*/models/*"])
 def test_sigterm_ends_the_command(root, place):
     """While data is read, and while a model is trained."""
-    given = ("--data-dir", "data", "--out", "out", "--only", "CoSENT", "--set", "optim.epochs=400")
+    given = (
+        "--data-dir",
+        "data",
+        "--out",
+        "out",
+        "--only",
+        "CoSENT",
+        "--set",
+        "optim.epochs=400",
+    )
     process = forked.begin(
         "papers", "reproduce", "tiny.toml", *given, cwd=root, err=str(root / "err")
     )
@@ -420,15 +464,22 @@ def test_sigterm_ends_the_command(root, place):
     assert "run the same command again to continue" in (root / "err").read_text()
 
 
-def test_an_untrusted_recipe_lists_its_actions_and_needs_consent(root, monkeypatch, capsys):
+def test_an_untrusted_recipe_lists_its_actions_and_needs_consent(
+    root, monkeypatch, capsys
+):
     command = 'prepare = [["gis", "detect", "--work", "{work}/w"]]\nrows = 16'
     found = modified(root, "rows = 16", command)
     assert list_actions(found, "small") == ["runs    gis detect --work {work}/w"]
-    assert list_actions(found, "full") == ["loads   somebody/bert", "loads   somebody/pairs"]
+    assert list_actions(found, "full") == [
+        "loads   somebody/bert",
+        "loads   somebody/pairs",
+    ]
     assert "loads   mteb" in list_actions(read_recipe("mteb"), "full")
     monkeypatch.setattr(sys, "stdin", io.StringIO())
     with config_error("nothing was run; check the actions above and add --yes"):
-        papers(root / "changed.toml", "--data-dir", root / "data", "--out", root / "out")
+        papers(
+            root / "changed.toml", "--data-dir", root / "data", "--out", root / "out"
+        )
     assert "runs    gis detect --work {work}/w" in capsys.readouterr().err
     assert not (root / "out").exists()
     outside = modified(root, '"{data}/train.tsv"', '"{data}/../train.tsv"')

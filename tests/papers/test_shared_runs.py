@@ -63,7 +63,8 @@ def test_the_table_of_workers_with_one_killed_is_that_of_one_process(root, recip
     (out,) = lock.iterdir()
     assert cells(out) == cells(root / "out")
     assert len([*(out / "runs").iterdir()]) == 5
-    assert (root / "err").read_text().count(" of 5: ") == 6  # the killed one's run began twice
+    # The killed one's run began twice.
+    assert (root / "err").read_text().count(" of 5: ") == 6
 
 
 def test_a_command_does_the_runs_of_another_one_that_is_killed(root, recipe):  # noqa: F811
@@ -76,7 +77,11 @@ def test_a_command_does_the_runs_of_another_one_that_is_killed(root, recipe):  #
     time.sleep(0.5)  # not necessary: the other one usually has begun by then
     killed.kill()
     other.join(300)
-    assert (killed.join(), killed.exitcode, other.exitcode) == (None, -signal.SIGKILL, 0)
+    assert (killed.join(), killed.exitcode, other.exitcode) == (
+        None,
+        -signal.SIGKILL,
+        0,
+    )
     (out,) = (root / "shared").iterdir()
     assert cells(out) == cells(root / "out")
     assert len([*(out / "runs").iterdir()]) == 5
@@ -84,7 +89,9 @@ def test_a_command_does_the_runs_of_another_one_that_is_killed(root, recipe):  #
 
 def test_a_failed_run_is_not_repeated_by_other_processes(root, recipe, monkeypatch):  # noqa: F811
     hot = options(root, seeds=(0,), only=("CoSENT",), assignments=("optim.lr=1e30",))
-    with raises(PairkitError, match="1 of 1 runs failed, first CoSENT: training diverged"):
+    with raises(
+        PairkitError, match="1 of 1 runs failed, first CoSENT: training diverged"
+    ):
         reproduce(recipe, hot, say=no_output)
     monkeypatch.setattr(aoe_train, "train", None)  # would fail if it were called
     other = SharedRuns(recipe, hot, no_output)

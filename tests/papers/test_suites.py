@@ -49,16 +49,22 @@ def blobs(size, classes=2, seed=0, dim=5):
 
 
 def fit(c, x, y):
-    return LogisticRegression(C=c, tol=1e-8, solver="newton-cholesky").fit(x.astype(float), y)
+    return LogisticRegression(C=c, tol=1e-8, solver="newton-cholesky").fit(
+        x.astype(float), y
+    )
 
 
 def folds(y):
-    return list(StratifiedKFold(10, shuffle=True, random_state=1111).split(np.zeros(len(y)), y))
+    return list(
+        StratifiedKFold(10, shuffle=True, random_state=1111).split(np.zeros(len(y)), y)
+    )
 
 
 def chosen(regs, x, y):
     def score(c):
-        return np.mean([(fit(c, x[a], y[a]).predict(x[b]) == y[b]).mean() for a, b in folds(y)])
+        return np.mean(
+            [(fit(c, x[a], y[a]).predict(x[b]) == y[b]).mean() for a, b in folds(y)]
+        )
 
     return regs[int(np.argmax([round(100 * score(c), 2) for c in regs]))]
 
@@ -68,7 +74,9 @@ def test_one_part_uses_nested_folds():
     found = predict((x, y))
     assert 0.6 < np.mean(found == y) < 0.99
     for a, b in folds(y)[::8]:
-        expected = fit(chosen(NARROW, x[a], y[a]), x[a], y[a]).predict(x[b].astype(float))
+        expected = fit(chosen(NARROW, x[a], y[a]), x[a], y[a]).predict(
+            x[b].astype(float)
+        )
         assert found[b].tolist() == expected.tolist()
 
 
@@ -98,15 +106,17 @@ def test_three_parts_choose_the_penalty_by_dev_at_any_vector_length(length):
 
 @settings(max_examples=25)
 @given(
-    st.lists(st.tuples(st.booleans(), st.booleans(), st.integers(0, 3)), min_size=1).filter(
-        lambda rows: any(count for *_, count in rows)
-    )
+    st.lists(
+        st.tuples(st.booleans(), st.booleans(), st.integers(0, 3)), min_size=1
+    ).filter(lambda rows: any(count for *_, count in rows))
 )
 def test_weighted_detection_equals_repeated_examples(rows):
     predicted, gold, counts = (np.array(column) for column in zip(*rows, strict=True))
     figures = Detection(predicted, gold).figures(counts[None].astype(float))
     often = np.repeat(np.arange(len(rows)), counts)
-    assert figures["accuracy"][0] == approx(accuracy_score(gold[often], predicted[often]))
+    assert figures["accuracy"][0] == approx(
+        accuracy_score(gold[often], predicted[often])
+    )
     if (predicted | gold)[often].any():
         assert figures["f1"][0] == approx(f1_score(gold[often], predicted[often]))
     else:
@@ -138,7 +148,11 @@ def tables(folder, suffix=".gz"):
     for part, asked in TREC.items():
         write(folder / f"senteval/TREC-{part}.tsv{suffix}", "coarse\ttext", asked)
     for part, pairs in MRPC.items():
-        write(folder / f"pairs/mrpc-{part}.tsv{suffix}", "label\tsentence1\tsentence2", pairs)
+        write(
+            folder / f"pairs/mrpc-{part}.tsv{suffix}",
+            "label\tsentence1\tsentence2",
+            pairs,
+        )
     return folder
 
 
@@ -156,7 +170,11 @@ def originals(folder):
         write(folder / f"TREC/{name}.label", asked, encoding="latin-1")
     for part, pairs in MRPC.items():
         lines = [row.replace("\t", "\t1\t2\t", 1) for row in pairs.splitlines()]
-        write(folder / f"MRPC/msr_paraphrase_{part}.txt", "Quality\t#1 ID\t#2 ID\t#1\t#2", *lines)
+        write(
+            folder / f"MRPC/msr_paraphrase_{part}.txt",
+            "Quality\t#1 ID\t#2 ID\t#1\t#2",
+            *lines,
+        )
     return folder
 
 
@@ -164,7 +182,9 @@ def originals(folder):
 def small(monkeypatch):
     """Counts of the small files above in place of the published ones."""
     files = {
-        task: tuple((name, size) for (name, _), size in zip(parts, SIZES[task], strict=True))
+        task: tuple(
+            (name, size) for (name, _), size in zip(parts, SIZES[task], strict=True)
+        )
         for task, parts in transfer._FILES.items()
     }
     monkeypatch.setattr(transfer, "_FILES", files)
@@ -214,7 +234,13 @@ def test_damaged_and_missing_files_of_transfer(tmp_path):
         find_tasks("transfer", tmp_path / "own", ["SST2"])
 
 
-NLI = {"snli-train": 90, "snli-dev": 63, "snli-test": 30, "mnli-train": 90, "taxinli-mnli": 120}
+NLI = {
+    "snli-train": 90,
+    "snli-dev": 63,
+    "snli-test": 30,
+    "mnli-train": 90,
+    "taxinli-mnli": 120,
+}
 NLI |= {"mnli-validation-matched": 24, "mnli-validation-mismatched": 27}
 
 
@@ -224,7 +250,9 @@ def inference(tmp_path, monkeypatch):
     monkeypatch.setattr(nli, "_ROWS", NLI)
     labels = ("entailment", "neutral", "contradiction")
     for name, size in NLI.items():
-        rows = [f"{labels[row % 3]}\t{name} {row}\tso what {row}" for row in range(size)]
+        rows = [
+            f"{labels[row % 3]}\t{name} {row}\tso what {row}" for row in range(size)
+        ]
         write(tmp_path / f"nli/{name}.tsv", "label\tpremise\thypothesis", *rows)
     return tmp_path
 
@@ -246,7 +274,9 @@ def test_a_suite_is_evaluated_and_compared_with_published_scores(inference, tmp_
     assert {name: result.n for name, result in results.items()} == sizes
     assert all(0.4 < result.scores["accuracy"] < 1 for result in results.values())
     page = compare_with_published("nli", found)
-    shown = [f"{100 * results[task].scores['accuracy']:.2f}" for task in ("MultiNLI", "SNLI")]
+    shown = [
+        f"{100 * results[task].scores['accuracy']:.2f}" for task in ("MultiNLI", "SNLI")
+    ]
     assert "## Beside AoE, Table 5" in page
     assert f"| **hinted** | {' | '.join(shown)} |" in page
     assert "| AoE, BERT-base | 56.60 | 63.88 | 60.24 |" in page
@@ -254,12 +284,19 @@ def test_a_suite_is_evaluated_and_compared_with_published_scores(inference, tmp_
     ((task,), _) = find_tasks("nli", inference, ["MultiNLI"])
     assert isinstance(task, JoinedTask)
     vectors = aoe_train.tasks.TaskVectors(hinted, [task.texts], separator=" [SEP] ")
-    train, mismatched, matched = (part.features(vectors) for part in task.tests["matched"].parts)
+    train, mismatched, matched = (
+        part.features(vectors) for part in task.tests["matched"].parts
+    )
     parts = task.measure(vectors).parts
-    for name, dev, test in (("matched", mismatched, matched), ("mismatched", matched, mismatched)):
+    for name, dev, test in (
+        ("matched", mismatched, matched),
+        ("mismatched", matched, mismatched),
+    ):
         part, n = parts[name]
         assert n == len(test[1])
-        assert part.scores()["accuracy"] == approx(np.mean(predict(train, dev, test) == test[1]))
+        assert part.scores()["accuracy"] == approx(
+            np.mean(predict(train, dev, test) == test[1])
+        )
     (inference / "nli/snli-train.tsv").unlink()
     some, missing = suites.evaluate(hinted, "nli", inference, resamples=0)
     assert "SNLI" in missing
@@ -276,7 +313,9 @@ def test_a_suite_is_evaluated_and_compared_with_published_scores(inference, tmp_
         evaluate(hinted, tasks=[captions(3)], data_dir=tmp_path)
 
 
-def test_a_hosted_model_is_evaluated_and_gets_no_other_hosts_key(inference, monkeypatch, capsys):
+def test_a_hosted_model_is_evaluated_and_gets_no_other_hosts_key(
+    inference, monkeypatch, capsys
+):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai")
     given = f"--suite nli --task TaxiNLI --data-dir {inference} --no-cache --json"
     with serving() as server:
@@ -362,7 +401,8 @@ def test_ties_rank_captions_of_other_images_first():
 def test_files_of_captions(tmp_path):
     head = "image\t" + "\t".join(f"caption{n}" for n in range(1, 6))
     rows = [
-        "\t".join([f"{image}.jpg", *(f'"{image} {n}' for n in range(5))]) for image in range(1014)
+        "\t".join([f"{image}.jpg", *(f'"{image} {n}' for n in range(5))])
+        for image in range(1014)
     ]
     for split, name, images in (("test", "test", 1000), ("validation", "val", 1014)):
         write(tmp_path / f"flickr30k/flickr30k-{name}.tsv.gz", head, *rows[:images])

@@ -93,7 +93,15 @@ def test_killed_mixture_continues_to_the_same_bytes(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_sharded_training_equals_whole_and_resumes(folder: Path) -> None:
-    flags = (*DEV, "--lr", "1e-3", "--set", "optim.average=0.5", "--set", "log.checkpoint_steps=2")
+    flags = (
+        *DEV,
+        "--lr",
+        "1e-3",
+        "--set",
+        "optim.average=0.5",
+        "--set",
+        "log.checkpoint_steps=2",
+    )
     shard = ("--set", "run.shard=true")
     run_ranks(folder, *flags, out="copies")
     run_ranks(folder, *flags, *shard, out="shares")
@@ -120,7 +128,16 @@ def test_on_a_cluster_of_two_nodes_it_has_the_same_bytes(bert: Path, tmp_path: P
     aoe_train.encode(texts, model=bert, out=whole, progress=False)
     with two_nodes() as (cluster, second):
         command = [
-            *(sys.executable, "-m", "aoe_train", "encode", str(texts), "--model", str(bert), "-q"),
+            *(
+                sys.executable,
+                "-m",
+                "aoe_train",
+                "encode",
+                str(texts),
+                "--model",
+                str(bert),
+                "-q",
+            ),
             *("--out", str(out), "--engine", "ray", "--address", cluster.address),
         ]
         driver = subprocess.Popen(command)
@@ -134,14 +151,19 @@ def test_on_a_cluster_of_two_nodes_it_has_the_same_bytes(bert: Path, tmp_path: P
         driver.kill()
         driver.wait()
         assert not out.exists()
-        again = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True)
+        again = subprocess.run(
+            [*command, "--json"], capture_output=True, text=True, check=True
+        )
         assert json.loads(again.stdout)["resumed"] > 0
         assert out.read_bytes() == whole.read_bytes()
 
 
 def begun(out: Path) -> None:
     """Wait until a part is stored."""
-    manifest, until = out.with_name(out.name + ".partial") / "manifest.json", time.monotonic() + 300
+    manifest, until = (
+        out.with_name(out.name + ".partial") / "manifest.json",
+        time.monotonic() + 300,
+    )
     while not (manifest.exists() and json.loads(manifest.read_text())["done"]):
         assert time.monotonic() < until
         time.sleep(0.05)

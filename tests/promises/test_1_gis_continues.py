@@ -51,7 +51,12 @@ FAULTS = {
 
 
 # The sample's repositories are so small that a search would sweep them.
-SETTINGS = ("all_if_small=false", "backoff_s=0.01", "secondary_wait_s=0.05", "timeout_s=2")
+SETTINGS = (
+    "all_if_small=false",
+    "backoff_s=0.01",
+    "secondary_wait_s=0.05",
+    "timeout_s=2",
+)
 
 
 @pytest.mark.parametrize(
@@ -70,13 +75,22 @@ def test_a_killed_build_continues_to_the_same_bytes(
     settings = [flag for setting in SETTINGS for flag in ("--set", f"crawl.{setting}")]
     common = ("build", "--repos", repos, "--strategy", strategy, *settings)
     with serve(SAMPLE) as server:
-        assert gis(*common, "--api-url", server.url, "--out", str(tmp_path / "calm")).code == 0
+        assert (
+            gis(*common, "--api-url", server.url, "--out", str(tmp_path / "calm")).code
+            == 0
+        )
         most = server.stats.requests
     rules = tuple(Rule(kind=kind, probability=share) for kind, share in FAULTS.items())
     plan = FaultPlan(seed=11, retry_after_s=0.05, stall_s=1.0, rules=rules)
     moments = random.Random(11)
     with serve(SAMPLE, faults=plan) as server:
-        arguments = (*common, "--api-url", server.url, "--out", str(tmp_path / "killed"))
+        arguments = (
+            *common,
+            "--api-url",
+            server.url,
+            "--out",
+            str(tmp_path / "killed"),
+        )
         while kills:
             until = server.stats.requests + moments.randrange(1, most // 2)
             killed = killed_when(
@@ -97,9 +111,18 @@ def test_a_killed_build_continues_to_the_same_bytes(
 def test_ctrl_c_does_not_wait_for_a_server_that_hangs_or_lets_wait(
     tmp_path: Path, kind: str
 ) -> None:
-    plan = FaultPlan(stall_s=60, retry_after_s=600, rules=(Rule(kind=kind, probability=1),))
+    plan = FaultPlan(
+        stall_s=60, retry_after_s=600, rules=(Rule(kind=kind, probability=1),)
+    )
     with serve(SAMPLE, faults=plan) as server:
-        flags = ("--repos", REPO, "--api-url", server.url, "--work", str(tmp_path / "w"))
+        flags = (
+            "--repos",
+            REPO,
+            "--api-url",
+            server.url,
+            "--work",
+            str(tmp_path / "w"),
+        )
         process = subprocess.Popen(
             [sys.executable, "-m", "gis_builder", "crawl", *flags],
             stderr=subprocess.PIPE,
@@ -121,7 +144,11 @@ def test_a_second_archive_reuses_every_file(source: Path, tmp_path: Path) -> Non
     first = build(source, tmp_path / "gis")
     before, dataset = times(first.work), files(first.out)
     again = gis_builder.archive(
-        "2015-01-01-0 .. 2015-02-01-2", source, tmp_path / "gis", workers=1, progress=False
+        "2015-01-01-0 .. 2015-02-01-2",
+        source,
+        tmp_path / "gis",
+        workers=1,
+        progress=False,
     )
     assert again.positives
     assert (times(first.work), files(first.out)) == (before, dataset)
@@ -132,7 +159,9 @@ def test_an_added_hour_reuses_the_other_hours(threads: Any, tmp_path: Path) -> N
     source, whole = tmp_path / "hours", tmp_path / "whole"
     write_hours(source, lines[:-40], HOURS)
     first = build(source, tmp_path / "gis")
-    kept = {path: at for path, at in times(first.work).items() if path.startswith("hours/")}
+    kept = {
+        path: at for path, at in times(first.work).items() if path.startswith("hours/")
+    }
     shutil.copytree(source, whole)
     write_hours(whole, [*lines[-40:], lines[0]], [MORE])  # with a repeated line
     with pytest.raises(ConfigError, match="fresh=True"):
@@ -141,10 +170,15 @@ def test_an_added_hour_reuses_the_other_hours(threads: Any, tmp_path: Path) -> N
     assert kept.items() < times(more.work).items()
     scratch = build(whole, tmp_path / "other")
     assert files(more.out) == files(scratch.out)
-    assert times(more.work).keys() == times(scratch.work).keys()  # superseded files are gone
+    # Superseded files are gone.
+    assert times(more.work).keys() == times(scratch.work).keys()
     write_hours(whole, lines[-60:-20], [MORE])  # another file of this hour
     replaced = build(whole, tmp_path / "gis", fresh=True)
-    assert files(replaced.out) == files(build(whole, tmp_path / "third").out) != files(scratch.out)
+    assert (
+        files(replaced.out)
+        == files(build(whole, tmp_path / "third").out)
+        != files(scratch.out)
+    )
 
 
 @pytest.mark.parametrize(
@@ -157,9 +191,13 @@ def test_a_killed_archive_continues_to_the_same_bytes(
     out = tmp_path / "gis"
     for place in places:
         driver = subprocess.Popen(
-            command(source, out, "--workers", "2"), env={**os.environ, "RUN_OF": str(out)}
+            command(source, out, "--workers", "2"),
+            env={**os.environ, "RUN_OF": str(out)},
         )
-        while not list((tmp_path / "gis.work" / place).rglob("*.*")) and driver.poll() is None:
+        while (
+            not list((tmp_path / "gis.work" / place).rglob("*.*"))
+            and driver.poll() is None
+        ):
             time.sleep(0.01)
         driver.kill()
         driver.wait()
@@ -190,7 +228,10 @@ def test_ctrl_c_ends_an_archive_in_one_line(source: Path, tmp_path: Path) -> Non
         text=True,
         start_new_session=True,
     )
-    while not list((tmp_path / "gis.work").glob("hours/*.parquet")) and driver.poll() is None:
+    while (
+        not list((tmp_path / "gis.work").glob("hours/*.parquet"))
+        and driver.poll() is None
+    ):
         time.sleep(0.01)
     os.killpg(driver.pid, signal.SIGINT)  # like a terminal
     assert (

@@ -56,13 +56,19 @@ def test_kills_lose_nothing(tmp_path: Path, kills: int, texts: int) -> None:
     assert tree(tmp_path / "killed") == tree(tmp_path / "calm")
 
 
-def test_a_faulty_ensemble_loses_no_answer_and_repeats_no_question(tmp_path: Path) -> None:
+def test_a_faulty_ensemble_loses_no_answer_and_repeats_no_question(
+    tmp_path: Path,
+) -> None:
     source = sentences(tmp_path / "s.txt", 12)
     with ensemble(tmp_path, PASSING) as (flags, servers):
         done = generate(source, tmp_path / "out", *flags)
         assert done.code == 0, done.err
         assert done.result["texts"] == 12
-        assert done.result["pairs"] == done.result["positives"] + done.result["negatives"] > 0
+        assert (
+            done.result["pairs"]
+            == done.result["positives"] + done.result["negatives"]
+            > 0
+        )
         assert done.result["calls"] == requests(servers) > 72
         for server in servers:
             assert server.stats.faults
@@ -72,7 +78,9 @@ def test_a_faulty_ensemble_loses_no_answer_and_repeats_no_question(tmp_path: Pat
         assert (again.result["calls"], again.result["cached"]) == (0, 72)
         assert sum(server.stats.answered for server in servers) == 72
     dataset = pairkit.read(tmp_path / "out")
-    assert {"text_id", "polarity", "llms", "prompt_hashes", "votes"} <= {*dataset.rows.columns}
+    assert {"text_id", "polarity", "llms", "prompt_hashes", "votes"} <= {
+        *dataset.rows.columns
+    }
     rows = pl.concat(dataset.splits.values())
     assert rows["text_id"].n_unique() == 12
     assert {name for names in rows["llms"].to_list() for name in names} == set(MEMBERS)
@@ -81,13 +89,23 @@ def test_a_faulty_ensemble_loses_no_answer_and_repeats_no_question(tmp_path: Pat
 def test_sentences_in_memory_are_resumed_like_a_file(tmp_path: Path) -> None:
     asked: list[str] = []
     first = generate_from(
-        TEXTS, tmp_path / "out", asked, max_requests=3, settings={"llm.mine.local": True}
+        TEXTS,
+        tmp_path / "out",
+        asked,
+        max_requests=3,
+        settings={"llm.mine.local": True},
     )
     assert (len(asked), first.asked.stopped) == (3, "max_requests")
     assert any("max_requests=" in note for note in first.messages)
-    second = generate_from([*TEXTS], tmp_path / "out", asked, settings={"llm.mine.local": True})
+    second = generate_from(
+        [*TEXTS], tmp_path / "out", asked, settings={"llm.mine.local": True}
+    )
     assert len(asked) == len(set(asked)) == 6
-    assert (second.asked.cached, second.asked.spent.requests, second.cost) == (3, 3, 0.0)
+    assert (second.asked.cached, second.asked.spent.requests, second.cost) == (
+        3,
+        3,
+        0.0,
+    )
     with pytest.raises(pairkit.ConfigError, match="made from other inputs"):
         generate_from(TEXTS[:1], tmp_path / "out")
 
@@ -99,4 +117,6 @@ def test_judging_continues_where_it_stopped(tmp_path: Path) -> None:
     assert (again.asked.cached, again.asked.spent.requests) == (1, 5)
     data = (tmp_path / "out" / "data" / "train-00000-of-00001.parquet").read_bytes()
     judged(tmp_path / "other")
-    assert (tmp_path / "other" / "data" / "train-00000-of-00001.parquet").read_bytes() == data
+    assert (
+        tmp_path / "other" / "data" / "train-00000-of-00001.parquet"
+    ).read_bytes() == data

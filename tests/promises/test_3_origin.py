@@ -54,11 +54,19 @@ class Maker:
     input_at: str
 
     def run(
-        self, place: Path, out: Path, n: int = 0, settings: Mapping[str, Any] | None = None
+        self,
+        place: Path,
+        out: Path,
+        n: int = 0,
+        settings: Mapping[str, Any] | None = None,
     ) -> Any:
         """Make the result; returns its run.json."""
         self.make(
-            place, n, out=out, settings=self.changed if settings is None else settings, **quiet
+            place,
+            n,
+            out=out,
+            settings=self.changed if settings is None else settings,
+            **quiet,
         )
         return json.loads((out / "run.json").read_text())
 
@@ -92,14 +100,18 @@ MAKERS = {
         "store_sha256",
     ),
     "label": Maker(
-        lambda place, n, **how: llm_labeler.generate(place / f"{n}.txt", llm="wordnet", **how),
+        lambda place, n, **how: llm_labeler.generate(
+            place / f"{n}.txt", llm="wordnet", **how
+        ),
         {"seed": 7, "size": 2, "filters.max_length_ratio": 2.0, "split.test": 0.25},
         DATASET,
         ("settings",),
         "input",
     ),
     "aoe": Maker(
-        lambda place, n, **how: aoe_train.train(place / f"{n}.tsv", backbone=place / "bert", **how),
+        lambda place, n, **how: aoe_train.train(
+            place / f"{n}.tsv", backbone=place / "bert", **how
+        ),
         {"seed": 7, "optim.lr": 1e-3, "encoder.pooling": "avg", "optim.batch_size": 8},
         ("model.safetensors",),
         ("origin", "settings"),
@@ -118,13 +130,20 @@ def test_the_recorded_settings_make_the_same_result_again(
     assert run["made_by"].rstrip(")").endswith(version("aoe-toolkit"))
     defaults = maker.settings(maker.run(place, tmp_path / "default", settings={}))
     assert maker.files(tmp_path / "default") != maker.files(tmp_path / "first")
-    differences = {name: value for name, value in settings.items() if value != defaults.get(name)}
-    assert maker.settings(maker.run(place, tmp_path / "again", settings=differences)) == settings
+    differences = {
+        name: value for name, value in settings.items() if value != defaults.get(name)
+    }
+    assert (
+        maker.settings(maker.run(place, tmp_path / "again", settings=differences))
+        == settings
+    )
     assert maker.files(tmp_path / "again") == maker.files(tmp_path / "first")
 
 
 @pytest.mark.parametrize("maker", MAKERS.values(), ids=MAKERS)
-def test_other_inputs_are_another_record(maker: Maker, place: Path, tmp_path: Path) -> None:
+def test_other_inputs_are_another_record(
+    maker: Maker, place: Path, tmp_path: Path
+) -> None:
     one, other = (maker.run(place, tmp_path / str(n), n) for n in (0, 1))
     assert one[maker.input_at] != other[maker.input_at]
     assert maker.settings(one) == maker.settings(other)
@@ -140,7 +159,9 @@ def rows_of(out: Path) -> pl.DataFrame:
     return pl.read_parquet(out / "data" / "*.parquet")
 
 
-def test_rows_of_issues_name_both_issues_and_the_evidence(place: Path, tmp_path: Path) -> None:
+def test_rows_of_issues_name_both_issues_and_the_evidence(
+    place: Path, tmp_path: Path
+) -> None:
     gis_builder.pair(place / "0.work", tmp_path / "out", **quiet)
     gis_builder.render(place / "0.work", tmp_path / "issues.parquet", **quiet)
     issues = pl.read_parquet(tmp_path / "issues.parquet")
@@ -160,10 +181,14 @@ def test_rows_of_issues_name_both_issues_and_the_evidence(place: Path, tmp_path:
             assert row["negative_kind"] == "random"
 
 
-def test_rows_of_sentences_name_their_text_and_answers(place: Path, tmp_path: Path) -> None:
+def test_rows_of_sentences_name_their_text_and_answers(
+    place: Path, tmp_path: Path
+) -> None:
     llm_labeler.generate(place / "0.txt", llm="wordnet", out=tmp_path / "out", **quiet)
     with closing(sqlite3.connect(tmp_path / "out.work" / "answers.sqlite")) as store:
-        answers = {*store.execute("SELECT text_id, llm, task, prompt_hash FROM answers")}
+        answers = {
+            *store.execute("SELECT text_id, llm, task, prompt_hash FROM answers")
+        }
     sources = {content_hash(text): text for text in TEXTS}
     rows = rows_of(tmp_path / "out")
     assert rows.height

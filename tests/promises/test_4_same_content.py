@@ -30,7 +30,9 @@ from tests.support.github import serve
 
 
 @pytest.fixture(scope="module", params=["sample", "probe"])
-def tracker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tracker(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     root = tmp_path_factory.mktemp("tracker")
     if request.param == "probe":
         return write_probe(root / "probe")
@@ -40,16 +42,26 @@ def tracker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 def names(folder: Path) -> str:
     return ",".join(
-        sorted(str(path.parent.relative_to(folder)) for path in folder.glob("*/*/repo.json"))
+        sorted(
+            str(path.parent.relative_to(folder))
+            for path in folder.glob("*/*/repo.json")
+        )
     )
 
 
-def test_import_and_crawls_give_the_same_verdicts(tracker: Path, tmp_path: Path) -> None:
+def test_import_and_crawls_give_the_same_verdicts(
+    tracker: Path, tmp_path: Path
+) -> None:
     base = imported(tracker, tmp_path / "import")
     with serve(tracker) as server:
         for strategy in ("all", "search"):
             verdicts = crawled(
-                server.url, names(tracker), tmp_path / strategy, "--strategy", strategy, "--update"
+                server.url,
+                names(tracker),
+                tmp_path / strategy,
+                "--strategy",
+                strategy,
+                "--update",
             )
             assert verdicts == {key: base[key] for key in verdicts}
             assert strategy == "search" or verdicts == base
@@ -65,7 +77,9 @@ def test_an_update_gives_the_same_verdicts(tmp_path: Path) -> None:
         with serve(early) as server:
             before = crawled(server.url, HOME, work, "--strategy", strategy)
         with serve(whole) as server:
-            updated = crawled(server.url, HOME, work, "--strategy", strategy, "--update")
+            updated = crawled(
+                server.url, HOME, work, "--strategy", strategy, "--update"
+            )
             fresh = crawled(
                 server.url, HOME, tmp_path / f"{strategy}-fresh", "--strategy", strategy
             )
@@ -95,7 +109,9 @@ def test_the_order_of_archived_events_does_not_change_pairs(
     ],
     ids=lambda source: type(source).__name__,
 )
-def test_sentences_in_memory_give_the_dataset_of_a_file(source: Any, tmp_path: Path) -> None:
+def test_sentences_in_memory_give_the_dataset_of_a_file(
+    source: Any, tmp_path: Path
+) -> None:
     file = tmp_path / "s.txt"
     file.write_text("\n".join(TEXTS), encoding="utf-8")
     (tmp_path / "a").mkdir()

@@ -19,11 +19,19 @@ import pairkit
 from pairkit import ConfigError
 from tests.aoe_train.tiny import WORDS, save_bert, write_pairs, write_triplets
 from tests.contract.conftest import SAMPLE
-from tests.gis_builder.archive_world import events_of, files, lines_of, saved_threads, write_hours
+from tests.gis_builder.archive_world import (
+    events_of,
+    files,
+    lines_of,
+    saved_threads,
+    write_hours,
+)
 from tests.pairkit.review_material import judge_all
 
 quiet: dict[str, Any] = {"progress": False}
-TEXTS = [f"the {noun} is near a {place}" for noun in WORDS[5:25] for place in WORDS[25:32]]
+TEXTS = [
+    f"the {noun} is near a {place}" for noun in WORDS[5:25] for place in WORDS[25:32]
+]
 
 
 def judge(prompt: str) -> str:
@@ -43,7 +51,9 @@ def place(tmp_path_factory: pytest.TempPathFactory, sample_url: str) -> Path:
     for number, trackers in enumerate((SAMPLE / "orrery3d", SAMPLE / "quarryhq")):
         gis_builder.import_tracker(trackers, folder / f"{number}.work", **quiet)
     gis_builder.detect(folder / "1.work", **quiet)
-    events = lines_of(events_of(7, next(iter(saved_threads(folder / "1.work").values()))))
+    events = lines_of(
+        events_of(7, next(iter(saved_threads(folder / "1.work").values())))
+    )
     write_hours(folder / "hours", events, ["2015-01-01-0", "2015-01-01-1"])
     llm_labeler.generate(
         TEXTS[:9], llm="wordnet", out=folder / "l", work=folder / "label.work", **quiet
@@ -55,12 +65,16 @@ def place(tmp_path_factory: pytest.TempPathFactory, sample_url: str) -> Path:
 
 def archive(place: Path, out: Path, n: int, **more: Any) -> Any:
     hours = ("2015-01-01-0..2015-01-01-0", "2015-01-01-0..2015-01-01-1")[n]
-    return gis_builder.archive(hours, place / "hours", out, workers=1, seed=n, **quiet, **more)
+    return gis_builder.archive(
+        hours, place / "hours", out, workers=1, seed=n, **quiet, **more
+    )
 
 
 def build(place: Path, out: Path, n: int, **more: Any) -> Any:
     given = {"api_url": (place / "url").read_text(), "token": "any", **quiet, **more}
-    return gis_builder.build(["quarryhq/quarry"], out, settings={"seed": 1 + n}, **given)
+    return gis_builder.build(
+        ["quarryhq/quarry"], out, settings={"seed": 1 + n}, **given
+    )
 
 
 def demo(place: Path, out: Path, n: int, **more: Any) -> Any:
@@ -75,20 +89,34 @@ CALLS: dict[str, Callable[..., Any]] = {
         at / "0.tsv", out, store=at / "0.review", relabel=bool(n), **more
     ),
     "pairkit.audit": lambda _, out, n, **more: pairkit.audit(
-        [{"text1": text, "text2": "a b", "label": 1} for text in (TEXTS[n], f"{TEXTS[n]}!")],
+        [
+            {"text1": text, "text2": "a b", "label": 1}
+            for text in (TEXTS[n], f"{TEXTS[n]}!")
+        ],
         out,
         **more,
     ),
-    "pairkit.export": lambda at, out, n, **more: pairkit.export(at / f"{n}.tsv", out, **more),
-    "pairkit.merge": lambda at, out, n, **more: pairkit.merge([at / f"{n}.tsv"], out, **more),
+    "pairkit.export": lambda at, out, n, **more: pairkit.export(
+        at / f"{n}.tsv", out, **more
+    ),
+    "pairkit.merge": lambda at, out, n, **more: pairkit.merge(
+        [at / f"{n}.tsv"], out, **more
+    ),
     "pairkit.extract": lambda at, out, n, **more: pairkit.extract(
-        [{"question": text, "answer": f"it's {text}"} for text in TEXTS[n:]], out, **quiet, **more
+        [{"question": text, "answer": f"it's {text}"} for text in TEXTS[n:]],
+        out,
+        **quiet,
+        **more,
     ),
     "pairkit.report": lambda at, out, n, **more: pairkit.report(
         at / f"{n}.tsv", out, **quiet, **more
     ),
-    "pairkit.split": lambda at, out, n, **more: pairkit.split(at / f"{n}.tsv", out, **more),
-    "pairkit.write": lambda at, out, n, **more: pairkit.write(at / f"{n}.tsv", out, **more),
+    "pairkit.split": lambda at, out, n, **more: pairkit.split(
+        at / f"{n}.tsv", out, **more
+    ),
+    "pairkit.write": lambda at, out, n, **more: pairkit.write(
+        at / f"{n}.tsv", out, **more
+    ),
     "gis_builder.archive": archive,
     "gis_builder.build": build,
     "gis_builder.demo": demo,
@@ -102,7 +130,11 @@ CALLS: dict[str, Callable[..., Any]] = {
         TEXTS[n : n + 9], llm="wordnet", out=out, **quiet, **more
     ),
     "llm_labeler.judge": lambda at, out, n, **more: llm_labeler.judge(
-        at / f"{n}.tsv", llm={"a": judge, "b": judge, "c": judge}, out=out, **quiet, **more
+        at / f"{n}.tsv",
+        llm={"a": judge, "b": judge, "c": judge},
+        out=out,
+        **quiet,
+        **more,
     ),
     "llm_labeler.parse": lambda at, out, n, **more: llm_labeler.parse(
         at / "label.work", out=out, seed=n, **quiet, **more
@@ -125,13 +157,24 @@ CALLS: dict[str, Callable[..., Any]] = {
         **more,
     ),
     "aoe_train.mine": lambda at, out, n, **more: aoe_train.mine(
-        at / "triplets.jsonl", model=at / "bert", out=out, num_negatives=1 + n, **quiet, **more
+        at / "triplets.jsonl",
+        model=at / "bert",
+        out=out,
+        num_negatives=1 + n,
+        **quiet,
+        **more,
     ),
     "aoe_train.sample_pairs": lambda at, out, n, **more: aoe_train.sample_pairs(
         at / f"{n}.txt", model=at / "bert", out=out, **quiet, **more
     ),
     "aoe_train.train": lambda at, out, n, **more: aoe_train.train(
-        at / f"{n}.tsv", backbone=at / "bert", out=out, epochs=1, max_length=16, **quiet, **more
+        at / f"{n}.tsv",
+        backbone=at / "bert",
+        out=out,
+        epochs=1,
+        max_length=16,
+        **quiet,
+        **more,
     ),
 }
 ENDINGS = {
@@ -154,7 +197,10 @@ def with_out() -> set[str]:
         module = import_module(package)
         for name in module.__all__:
             function = getattr(module, name)
-            if inspect.isfunction(function) and "out" in inspect.signature(function).parameters:
+            if (
+                inspect.isfunction(function)
+                and "out" in inspect.signature(function).parameters
+            ):
                 found.add(f"{package}.{name}")
     return found - WRITING_NOTHING
 
@@ -164,13 +210,17 @@ def content(out: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("name", sorted(with_out()))
-def test_a_finished_result_is_kept_unless_fresh(place: Path, tmp_path: Path, name: str) -> None:
+def test_a_finished_result_is_kept_unless_fresh(
+    place: Path, tmp_path: Path, name: str
+) -> None:
     call, out = CALLS[name], tmp_path / f"out{ENDINGS.get(name, '')}"
     call(place, out, 1)
     made = content(out)
     call(place, out, 1)
     assert content(out) == made
-    with pytest.raises(ConfigError, match=r"out.*; give fresh=True to replace it, or another out="):
+    with pytest.raises(
+        ConfigError, match=r"out.*; give fresh=True to replace it, or another out="
+    ):
         call(place, out, 0)
     assert content(out) == made
     call(place, out, 0, fresh=True)
@@ -181,15 +231,23 @@ def test_a_finished_result_is_kept_unless_fresh(place: Path, tmp_path: Path, nam
 def test_texts_are_added_to_an_index(place: Path, tmp_path: Path) -> None:
     how: dict[str, Any] = {"model": place / "bert", "out": tmp_path / "index", **quiet}
     assert (
-        aoe_train.index([{"text": text, "id": n} for n, text in enumerate(TEXTS[:50])], **how).rows
+        aoe_train.index(
+            [{"text": text, "id": n} for n, text in enumerate(TEXTS[:50])], **how
+        ).rows
         == 50
     )
-    more = aoe_train.index([{"text": text, "open": True} for text in TEXTS[48:53]], **how)
+    more = aoe_train.index(
+        [{"text": text, "open": True} for text in TEXTS[48:53]], **how
+    )
     assert (more.rows, more.encoded, more.missing) == (53, 3, 48)
-    first = [aoe_train.search(how["out"], text, top=1)[0].row for text in (TEXTS[7], TEXTS[48])]
+    first = [
+        aoe_train.search(how["out"], text, top=1)[0].row
+        for text in (TEXTS[7], TEXTS[48])
+    ]
     assert [(row["id"], row["open"]) for row in first] == [(7, None), (None, True)]
     assert (
-        "48 of the texts are not in this input; remove_missing=True removes them" in more.notes()[1]
+        "48 of the texts are not in this input; remove_missing=True removes them"
+        in more.notes()[1]
     )
     with pytest.raises(ConfigError, match="other types"):
         aoe_train.index([{"text": "a dog", "open": date(2020, 1, 1)}], **how)

@@ -18,7 +18,12 @@ from aoe_train.model.hybrid import WEIGHTS
 from pairkit.base.cli.options import Parameter, documentation, parameters
 from tests.conftest import command_line
 
-PACKAGES = {"pairs": "pairkit", "gis": "gis_builder", "label": "llm_labeler", "aoe": "aoe_train"}
+PACKAGES = {
+    "pairs": "pairkit",
+    "gis": "gis_builder",
+    "label": "llm_labeler",
+    "aoe": "aoe_train",
+}
 SENTENCE = re.compile(r"(?:[A-Z`]|[a-z-]+[,:/ ]).*[.…]$|.*\.$", re.DOTALL)
 
 
@@ -31,7 +36,9 @@ def functions(package: str) -> Iterator[Callable[..., Any]]:
 
 
 OPTIONS = [
-    pytest.param(function, parameter, id=f"{package}.{function.__name__}.{parameter.name}")
+    pytest.param(
+        function, parameter, id=f"{package}.{function.__name__}.{parameter.name}"
+    )
     for package in PACKAGES.values()
     for function in functions(package)
     for parameter in parameters(function, of_command=False)
@@ -52,7 +59,9 @@ def another(value: Any) -> Any:
 
 
 def renewed(function: Callable[..., Any], name: str) -> Parameter:
-    return next(each for each in parameters(function, of_command=False) if each.name == name)
+    return next(
+        each for each in parameters(function, of_command=False) if each.name == name
+    )
 
 
 @pytest.mark.parametrize(("function", "parameter"), OPTIONS)
@@ -123,10 +132,14 @@ def test_help_shows_every_option(
     for command in command_line(package).registered_commands:
         name = command.name or command.callback.__name__.replace("_", "-")
         shown = " ".join(
-            CliRunner().invoke(command_line(package), [name, "--help-all"]).output.split()
+            CliRunner()
+            .invoke(command_line(package), [name, "--help-all"])
+            .output.split()
         )
         for parameter in command.cls.declared.values():
-            assert " ".join(parameter.help.replace("`", "").split()) in shown.replace("`", "")
+            assert " ".join(parameter.help.replace("`", "").split()) in shown.replace(
+                "`", ""
+            )
 
 
 def test_defaults_in_words_are_those_of_the_code() -> None:
@@ -144,13 +157,17 @@ def test_a_page_shows_a_new_default(monkeypatch: pytest.MonkeyPatch) -> None:
     before = reference.pages()
     for function in functions("aoe_train"):
         for parameter in parameters(function):
-            if parameter.field is not None and parameter.model.endswith("TrainSettings"):
+            if parameter.field is not None and parameter.model.endswith(
+                "TrainSettings"
+            ):
                 value = another(parameter.field.default)
                 if value == "zebra" and parameter.field.default is None:
                     continue
                 with monkeypatch.context() as context:
                     context.setattr(parameter.field, "default", value)
                     after = reference.pages()
-                changed = {page.stem for page, text in after.items() if before[page] != text}
+                changed = {
+                    page.stem for page, text in after.items() if before[page] != text
+                }
                 assert {"aoe", "aoe-settings"} <= changed, parameter.name
         break

@@ -15,13 +15,14 @@ from tests.conftest import command_line
 from tests.contract.conftest import ROOT, run_pairs
 
 PACKAGES = ("gis_builder", "llm_labeler", "aoe_train", "pairkit")
+# Patterns, and the shell's own.
 SKIPPED = {
     "secrets",
     "detection",
     "options.py",
     "commands.py",
     "cli.py",
-}  # patterns, and the shell's own
+}
 FLAG = re.compile(r"(?<![^\s(])--(?:no-(?=lora|grades|cache))?([a-z][a-z-]+)")
 DECLARATION = re.compile(
     r"--[a-z-]+(?:[ /]-{1,2}[a-z-]+)*|(?:aoe|gis|label|pairs|torchrun|pip|zcat) .*"
@@ -35,14 +36,21 @@ def messages(source: str) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
             skipped |= {id(part) for part in node.values}
-            parts = (part.value if isinstance(part, ast.Constant) else "0" for part in node.values)
+            parts = (
+                part.value if isinstance(part, ast.Constant) else "0"
+                for part in node.values
+            )
             text = "".join(map(str, parts))
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             text = node.value
         else:
             continue
         text = re.sub("`[^`]*`", "", text)
-        if id(node) not in skipped and FLAG.search(text) and not DECLARATION.fullmatch(text):
+        if (
+            id(node) not in skipped
+            and FLAG.search(text)
+            and not DECLARATION.fullmatch(text)
+        ):
             yield node.lineno, text
 
 
@@ -61,7 +69,11 @@ def test_messages_name_declared_options_once(package: str) -> None:
     kinds = {flag: kind for name in serves for flag, kind in options(name).items()}
     wrong = []
     for path in (ROOT / package).rglob("*.py"):
-        found = [] if SKIPPED & {*path.parts} else messages(path.read_text(encoding="utf-8"))
+        found = (
+            []
+            if SKIPPED & {*path.parts}
+            else messages(path.read_text(encoding="utf-8"))
+        )
         for line, text in found:
             for flag in FLAG.findall(text):
                 keyword = flag.replace("-", "_")
@@ -84,10 +96,19 @@ def test_messages_name_declared_options_once(package: str) -> None:
             "give columns={'text': 'NAME', 'b': '1'}, or none",
         ),
         ("--suite foo: expected sts", "suite='foo': expected sts"),
-        ("use --engine=ray (--no-lora: --lr 2e-5)", "use engine='ray' (lora=False: lr=2e-5)"),
-        ("--data PAIRS, --model --labels 'not so=1'", "data=PAIRS, model= labels='not so=1'"),
+        (
+            "use --engine=ray (--no-lora: --lr 2e-5)",
+            "use engine='ray' (lora=False: lr=2e-5)",
+        ),
+        (
+            "--data PAIRS, --model --labels 'not so=1'",
+            "data=PAIRS, model= labels='not so=1'",
+        ),
         ("--set run.chunk=16.", "settings='run.chunk=16'."),
-        ("a--fresh, `pairs audit --columns a=b`", "a--fresh, `pairs audit --columns a=b`"),
+        (
+            "a--fresh, `pairs audit --columns a=b`",
+            "a--fresh, `pairs audit --columns a=b`",
+        ),
         ("--columns 'text=a b'", "columns={'text': 'a b'}"),
     ],
 )

@@ -14,7 +14,9 @@ from tests.contract.conftest import SAMPLE, environment, run_here
 from tests.docs.test_commands_are_known import SCRIPTS, tree
 
 TRAIN = "aoe train --backbone bert --epochs 1 --max-length 16 --out model"
-SENTENCES = [f"the {noun} is near a {place}" for noun in WORDS[5:30] for place in WORDS[30:35]]
+SENTENCES = [
+    f"the {noun} is near a {place}" for noun in WORDS[5:30] for place in WORDS[30:35]
+]
 JUDGE = ["aoe sample-pairs", "pairs review", "aoe evaluate"]
 RUNS = {  # a command, and the first words of each of its next steps
     "pairs audit bad.tsv --bad-rows skip": ["pairs report"],
@@ -49,7 +51,9 @@ RUNS = {  # a command, and the first words of each of its next steps
     f"{TRAIN} --data sentences.txt --preset domain --interpolate 0": [],
     f"{TRAIN} --data train.tsv --accept-on train.tsv": [],
     "aoe index sentences.txt --model bert --out index": ["aoe serve", "aoe duplicates"],
-    "aoe sample-pairs --data sentences.txt --model bert --model wide --out to-judge": JUDGE[1:],
+    "aoe sample-pairs --data sentences.txt --model bert --model wide --out to-judge": JUDGE[
+        1:
+    ],
     "aoe sample-pairs --data sentences.txt --queries q.txt --model bert --model wide --out judged": JUDGE[
         1:
     ],
@@ -73,20 +77,31 @@ def place(tmp_path: Path) -> Path:
             "\n".join([*lines, "\tno second text\t1", "one\ttwo\t"]) + "\n"
         )
     (tmp_path / "sentences.txt").write_text("\n".join(SENTENCES))
-    (tmp_path / "q.txt").write_text("\n".join(f"is the {word} near" for word in WORDS[5:45]))
+    (tmp_path / "q.txt").write_text(
+        "\n".join(f"is the {word} near" for word in WORDS[5:45])
+    )
     answers = [f"about {text}, or not" for text in SENTENCES]
-    pl.DataFrame({"anchor": SENTENCES, "positive": answers}).write_csv(tmp_path / "positives.csv")
-    pl.DataFrame({"question": SENTENCES, "answer": answers}).write_csv(tmp_path / "faq.csv")
-    pl.DataFrame({"question": SENTENCES[:5], "answer": answers[:5]}).write_csv(tmp_path / "few.csv")
-    pl.DataFrame({"said": SENTENCES, "other": answers}).write_csv(tmp_path / "table.csv")
+    pl.DataFrame({"anchor": SENTENCES, "positive": answers}).write_csv(
+        tmp_path / "positives.csv"
+    )
+    pl.DataFrame({"question": SENTENCES, "answer": answers}).write_csv(
+        tmp_path / "faq.csv"
+    )
+    pl.DataFrame({"question": SENTENCES[:5], "answer": answers[:5]}).write_csv(
+        tmp_path / "few.csv"
+    )
+    pl.DataFrame({"said": SENTENCES, "other": answers}).write_csv(
+        tmp_path / "table.csv"
+    )
     return tmp_path
 
 
 @pytest.mark.parametrize("line", RUNS)
-def test_next_steps_run(place: Path, line: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "aoe_train.training.train_plan._PROBES", 1
-    )  # a dry run times a real model's steps
+def test_next_steps_run(
+    place: Path, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A dry run times a real model's steps.
+    monkeypatch.setattr("aoe_train.training.train_plan._PROBES", 1)
 
     def run(words: list[str]) -> str:
         environ = environment(AOE_CACHE=str(place / "cache"), HF_HUB_OFFLINE="1")
@@ -98,13 +113,21 @@ def test_next_steps_run(place: Path, line: str, monkeypatch: pytest.MonkeyPatch)
     for command in before:
         run(shlex.split(command))
     lines = run(shlex.split(last)).splitlines()
-    steps = [shlex.split(step) for heading, step in pairwise(lines) if heading.startswith("next: ")]
+    steps = [
+        shlex.split(step)
+        for heading, step in pairwise(lines)
+        if heading.startswith("next: ")
+    ]
     assert [" ".join(words[:2]) for words in steps] == RUNS[line]
     for words in steps:
-        if words[:2] in (["pairs", "review"], ["aoe", "serve"]):  # which wait for people
+        # Which wait for people.
+        if words[:2] in (["pairs", "review"], ["aoe", "serve"]):
             tree(words[0]).commands[words[1]].make_context(words[1], words[2:])
             assert all(
-                (place / word).exists() for word in words[2:] if "/" in word or word == "index"
+                (place / word).exists()
+                for word in words[2:]
+                if "/" in word or word == "index"
             )
-        elif words[0] in SCRIPTS and not words[-1].endswith(".review"):  # not yet judged
+        # Not yet judged.
+        elif words[0] in SCRIPTS and not words[-1].endswith(".review"):
             run([*words, *(["--dry-run"] if words[1] == "train" else [])])

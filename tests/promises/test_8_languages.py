@@ -42,7 +42,8 @@ def tickets(language: str) -> pl.DataFrame:
     units, blank, ending = LANGUAGES[language]
     drawn = random.Random(language)
     bodies = [
-        blank.join(drawn.choices(units.split() if blank else units, k=60)) for _ in range(120)
+        blank.join(drawn.choices(units.split() if blank else units, k=60))
+        for _ in range(120)
     ]
     rows = [
         {
@@ -58,7 +59,9 @@ def tickets(language: str) -> pl.DataFrame:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_twins_share_a_split_and_are_no_negatives(language: str, tmp_path: Path) -> None:
+def test_twins_share_a_split_and_are_no_negatives(
+    language: str, tmp_path: Path
+) -> None:
     tickets(language).write_csv(tmp_path / "tickets.csv")
     gis_builder.import_tracker(
         tmp_path / "tickets.csv", tmp_path / "work", repo="own/desk", progress=False
@@ -70,7 +73,9 @@ def test_twins_share_a_split_and_are_no_negatives(language: str, tmp_path: Path)
     for split in ("train", "validation", "test"):
         rows = pl.read_parquet(tmp_path / "pairs" / "data" / f"{split}-*.parquet")
         for one, other, label in rows.select("number1", "number2", "label").rows():
-            assert label == 1 or (one - other) % 120, f"twins {one} and {other} are a negative"
+            assert label == 1 or (one - other) % 120, (
+                f"twins {one} and {other} are a negative"
+            )
             for number in (one, other):
                 splits.setdefault(number % 120, set()).add(split)
     assert len(splits) >= 60
@@ -80,7 +85,9 @@ def test_twins_share_a_split_and_are_no_negatives(language: str, tmp_path: Path)
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_audit_finds_a_planted_leak(language: str, tmp_path: Path) -> None:
     texts = tickets(language)["body"].to_list()
-    train = pl.DataFrame({"text1": texts[:40], "text2": texts[40:80], "label": [1, 0] * 20})
+    train = pl.DataFrame(
+        {"text1": texts[:40], "text2": texts[40:80], "label": [1, 0] * 20}
+    )
     test = pl.DataFrame({"text1": [texts[120]], "text2": [texts[119]], "label": [1]})
     for name, rows in {"train": train, "test": test}.items():
         rows.write_parquet(tmp_path / f"{name}.parquet")

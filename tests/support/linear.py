@@ -5,9 +5,7 @@ from time import process_time
 from typing import TypeVar
 
 _T = TypeVar("_T")
-_MAX_GROWTH = (
-    8.0  # for four times the input, which takes 4 times as long if linear, 16 times if quadratic
-)
+_MAX_GROWTH = 8.0  # for four times the input, which takes 4 times as long if linear, 16 times if quadratic
 _TRIES = 5
 _NOISE_S = 1e-3  # shorter times are noise of clock and scheduler
 _ENOUGH_S = 0.05  # a shorter input that takes this long shows the growth as well

@@ -6,7 +6,14 @@ import math
 import polars as pl
 import pytest
 
-from pairkit import AuthError, BadReply, ConfigError, DataError, RateLimited, RemoteError
+from pairkit import (
+    AuthError,
+    BadReply,
+    ConfigError,
+    DataError,
+    RateLimited,
+    RemoteError,
+)
 
 approx = pytest.approx
 parametrize = pytest.mark.parametrize
@@ -19,7 +26,11 @@ _NAMED = {"nan": math.nan, **{error.__name__: error for error in _ERRORS}}
 def text_lines(text):
     r"""The lines of a text, without blank ones and comments (`# `); `\n` in a line is a line break."""
     lines = [line.strip() for line in text.splitlines()]
-    return [line.replace("\\n", "\n") for line in lines if line and not line.startswith("# ")]
+    return [
+        line.replace("\\n", "\n")
+        for line in lines
+        if line and not line.startswith("# ")
+    ]
 
 
 def text_table(text, columns=0):
@@ -34,7 +45,9 @@ def text_table(text, columns=0):
 def each_line(text, columns=0):
     """Run a test for each line below the names: one name takes the line, several take its cells."""
     names, _, lines = text.strip().partition("\n")
-    return parametrize(names, text_table(lines, columns) if "," in names else text_lines(lines))
+    return parametrize(
+        names, text_table(lines, columns) if "," in names else text_lines(lines)
+    )
 
 
 def table(text, **named):

@@ -9,7 +9,9 @@ def test_linear_work_passes_and_quadratic_work_fails():
     assert_linear(lambda text: sum(map(ord, text)), repeated("ab"), 400_000)
     for size in (2_000, 16_000):  # an eighth of the second takes long enough
         with pytest.raises(AssertionError, match="times as long"):
-            assert_linear(lambda text: sum(1 for _ in text for _ in text), repeated("ab"), size)
+            assert_linear(
+                lambda text: sum(1 for _ in text for _ in text), repeated("ab"), size
+            )
 
 
 def test_slow_work_is_measured_on_an_eighth_of_the_input(monkeypatch):

@@ -24,7 +24,12 @@ from aoe_train.model.model_folder import cache_dir
 from pairkit.base.cli.progress import Display, Listener, Progress
 from pairkit.base.cli.terminal import say
 from pairkit.base.errors import ConfigError, DataError
-from pairkit.base.system.database import Schema, database_errors, open_database, transaction
+from pairkit.base.system.database import (
+    Schema,
+    database_errors,
+    open_database,
+    transaction,
+)
 
 if TYPE_CHECKING:
     from aoe_train.model.encoder import Encoder
@@ -40,9 +45,7 @@ _QUERY_KEYS = 500  # per query; SQLite allows at least 999
 # Per transaction: seconds of work, which a kill may lose.
 _TEXTS = 2048
 _CHARACTERS = 400_000
-PROBE_TEXT = (
-    "Nine clerks quietly filed the yellow maps, and a model is known again by how it reads this."
-)
+PROBE_TEXT = "Nine clerks quietly filed the yellow maps, and a model is known again by how it reads this."
 _TOLERANCE = 0.045  # relative change of a vector by other batches or precision: a cosine of 0.999
 
 
@@ -75,7 +78,9 @@ class CachedEmbedder(EmbedderWrapper):
         done = len(rows) - len(missing)
         with Display(self._progress) as show:
             show(Progress(stage, done, len(rows)))
-            for batch in in_batches(sorted(missing, key=len, reverse=True), _TEXTS, _CHARACTERS):
+            for batch in in_batches(
+                sorted(missing, key=len, reverse=True), _TEXTS, _CHARACTERS
+            ):
                 vectors = self._embedder.encode(batch, prompt)
                 if matrix is None:
                     matrix = np.empty((len(rows), vectors.shape[1]), np.float32)
@@ -125,7 +130,9 @@ class CachedEmbedder(EmbedderWrapper):
         cached = store.find([PROBE_TEXT]).get(PROBE_TEXT)
         if cached is None or not same_model(probe, cached):
             if cached is not None:
-                self._say(f"{self.name}: the model has changed, so its cached vectors are deleted")
+                self._say(
+                    f"{self.name}: the model has changed, so its cached vectors are deleted"
+                )
             store.clear()
             store.keep([PROBE_TEXT], probe[None])
         return len(probe)
@@ -151,7 +158,9 @@ class VectorStore:
     def __init__(self, folder: Path, identity: str) -> None:
         self._path = folder / f"{identity}.sqlite"
         with self._errors():
-            self._connection = open_database(self._path, _SCHEMA, create=True, absent="")
+            self._connection = open_database(
+                self._path, _SCHEMA, create=True, absent=""
+            )
 
     def find(self, texts: Sequence[str]) -> dict[str, ndarray]:
         """The vectors of the stored texts among at most `_QUERY_KEYS`, float32 (dim,) each."""
@@ -169,7 +178,9 @@ class VectorStore:
             if np.isfinite(vector).all():
                 rows.append((_key(text), vector.astype("<f4").tobytes()))
         with self._errors(), transaction(self._connection):
-            self._connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
+            self._connection.executemany(
+                "INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows
+            )
 
     def clear(self) -> None:
         """Delete all vectors."""
@@ -211,13 +222,19 @@ def open_model(
                 " a function that returns vectors of texts"
             )
         if layers is not None:
-            raise ConfigError("layers can't be set for a loaded Encoder; give its folder")
+            raise ConfigError(
+                "layers can't be set for a loaded Encoder; give its folder"
+            )
         return LocalEmbedder(cast("Encoder", model), "encoder")
     if endpoint is not None:
         from aoe_train.encoding.embedders.endpoint import EndpointEmbedder
 
         if precision != "auto" or layers is not None:
-            flag = f"--layers {layers}" if precision == "auto" else f"--precision {precision}"
+            flag = (
+                f"--layers {layers}"
+                if precision == "auto"
+                else f"--precision {precision}"
+            )
             raise ConfigError(f"{flag}: can't be set for an endpoint; leave it out")
         return EndpointEmbedder(model, endpoint)
     from aoe_train.encoding.encode_workers import load_encoder

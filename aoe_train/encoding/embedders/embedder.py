@@ -47,7 +47,9 @@ class Endpoint:
 class Embedder(Protocol):
     """Turns texts into vectors."""
 
-    name: str  # for people: a folder's name, a Hub id, or a model's name at its endpoint
+    name: (
+        str  # for people: a folder's name, a Hub id, or a model's name at its endpoint
+    )
     identity: str  # a hash of everything that the vectors depend on; empty if unknown
     separator: str  # between two texts of one input, such as " [SEP] "
     prompts: NamedPrompts
@@ -73,7 +75,9 @@ class EmbedderWrapper:
 class PromptedEmbedder(EmbedderWrapper):
     """Sets the default prompt of another embedder; see `Embedder`."""
 
-    def __init__(self, embedder: Embedder, *, prompt: str | None, prompt_name: str | None) -> None:
+    def __init__(
+        self, embedder: Embedder, *, prompt: str | None, prompt_name: str | None
+    ) -> None:
         super().__init__(embedder)
         self._words = embedder.prompts.chosen(prompt=prompt, name=prompt_name)
         self.prompts = NamedPrompts({})  # for every text the chosen one
@@ -85,7 +89,9 @@ class PromptedEmbedder(EmbedderWrapper):
         return self._embedder.encode(texts, prompt)
 
 
-def count_tokens(embedder: Embedder, texts: list[str], prompt: str | None = None) -> ndarray:
+def count_tokens(
+    embedder: Embedder, texts: list[str], prompt: str | None = None
+) -> ndarray:
     """Tokens of each text that the model reads; without `token_counts` the number of words."""
     if hasattr(embedder, "token_counts"):
         return np.asarray(embedder.token_counts(texts, prompt))
@@ -93,12 +99,16 @@ def count_tokens(embedder: Embedder, texts: list[str], prompt: str | None = None
     return np.maximum(np.array(counts, np.int64), 1)
 
 
-def in_batches(texts: Iterable[str], most_texts: int, most_characters: int) -> Iterator[list[str]]:
+def in_batches(
+    texts: Iterable[str], most_texts: int, most_characters: int
+) -> Iterator[list[str]]:
     """Batches within both limits; a text longer than `most_characters` is its own batch."""
     batch = list[str]()
     characters = 0
     for text in texts:
-        if batch and (len(batch) == most_texts or characters + len(text) > most_characters):
+        if batch and (
+            len(batch) == most_texts or characters + len(text) > most_characters
+        ):
             yield batch
             batch = []
             characters = 0
@@ -237,7 +247,9 @@ def in_sizes(
         size = f", {dim}" if dim else ""
         for number_type in quantize:
             key = f"{name}{depth}{size}, {number_type}"
-            sizes[key] = QuantizedEmbedder(embedder, name, dim, number_type, layers, whole)
+            sizes[key] = QuantizedEmbedder(
+                embedder, name, dim, number_type, layers, whole
+            )
     return sizes
 
 

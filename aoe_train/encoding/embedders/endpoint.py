@@ -52,14 +52,19 @@ class EndpointEmbedder:
         address = read_address(url, "--endpoint", "http://localhost:8000/v1")
         variable = key_variable(address.host, endpoint.api_key_env)
         remedy = f"set {variable}, or name another variable as --api-key-env"
-        key = None if variable is None else find_key("--endpoint", variable, os.environ, remedy)
+        key = (
+            None
+            if variable is None
+            else find_key("--endpoint", variable, os.environ, remedy)
+        )
         self._connection = ServerConnection(
             address,
             key,
             timeout_s=_TIMEOUT_S,
             plain_http=endpoint.plain_http,
         )
-        Channel(self._connection, os.environ)  # checks whether the key may be sent to this address
+        # Checks whether the key may be sent to this address.
+        Channel(self._connection, os.environ)
         self._where = f"{model} at {address.url}"
         identity = json.dumps([f"{address.url}/", model])
         self.identity = hashlib.sha256(identity.encode()).hexdigest()
@@ -92,7 +97,9 @@ class EndpointEmbedder:
                 pause_s=_PAUSE_S,
             )
         except RefusedCall as refused:
-            raise _explain_refusal(refused, self._where, channel.key, texts) from refused
+            raise _explain_refusal(
+                refused, self._where, channel.key, texts
+            ) from refused
         except NoAnswer as missed:
             cause = f"{missed.detail}; run the same command again"
             if missed.reason == "connection":
@@ -151,7 +158,9 @@ def _read(body: bytes, n: int, where: str) -> ndarray:
     if len(entries) != n:
         raise BadReply(f"{where}: returned {len(entries)} vectors for {n} texts")
     if not (np.abs(vectors) <= np.finfo(np.float32).max).all():
-        raise BadReply(f"{where}: a vector contains a number that is infinite, NaN or too large")
+        raise BadReply(
+            f"{where}: a vector contains a number that is infinite, NaN or too large"
+        )
     return vectors.astype(np.float32)
 
 
@@ -179,7 +188,8 @@ def _explain_refusal(
     if refusal.status == 429:
         wait_s = refused.retry_after_s or _WAIT_S
         return RateLimited(
-            f"{where}: rate limit ({reply}); run the command again in {wait_s:g} s", wait_s
+            f"{where}: rate limit ({reply}); run the command again in {wait_s:g} s",
+            wait_s,
         )
     if refusal.cause == "model" or 300 <= refusal.status < 400:
         target = one_line(refused.headers.get("location", "").partition("?")[0])
@@ -194,4 +204,6 @@ def _explain_refusal(
             f"{where}: refused {len(texts)} texts ({reply}); the longest has {len(longest):,} characters and "
             f"begins {longest[:60]!r}: shorten it or leave it out if it is too long"
         )
-    return RemoteError(f"{where}: {reply}; run the same command again, or see the server's log")
+    return RemoteError(
+        f"{where}: {reply}; run the same command again, or see the server's log"
+    )

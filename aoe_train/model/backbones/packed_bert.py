@@ -50,12 +50,18 @@ class _Embeddings(nn.Module):
     def __init__(self, config: Any) -> None:
         super().__init__()
         self.word_embeddings = _embedding(config.vocab_size, config.hidden_size)
-        self.position_embeddings = _embedding(config.max_position_embeddings, config.hidden_size)
-        self.token_type_embeddings = _embedding(config.type_vocab_size, config.hidden_size)
+        self.position_embeddings = _embedding(
+            config.max_position_embeddings, config.hidden_size
+        )
+        self.token_type_embeddings = _embedding(
+            config.type_vocab_size, config.hidden_size
+        )
         self.LayerNorm = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
 
     def forward(self, ids: Tensor, positions: Tensor) -> Tensor:
-        words = self.word_embeddings(ids) + self.token_type_embeddings(torch.zeros_like(ids))
+        words = self.word_embeddings(ids) + self.token_type_embeddings(
+            torch.zeros_like(ids)
+        )
         output: Tensor = self.LayerNorm(words + self.position_embeddings(positions))
         return output
 
@@ -132,7 +138,9 @@ class PackedBert(nn.Module):
         layers = [_Layer(own) for _ in range(own.num_hidden_layers)]
         self.encoder = nn.ModuleDict({"layer": nn.ModuleList(layers)})
         if pooler:
-            self.pooler = nn.ModuleDict({"dense": nn.Linear(own.hidden_size, own.hidden_size)})
+            self.pooler = nn.ModuleDict(
+                {"dense": nn.Linear(own.hidden_size, own.hidden_size)}
+            )
 
     def forward(
         self,
@@ -207,5 +215,7 @@ def _empty_model(config: Any, shapes: dict[str, tuple[int, ...]]) -> PackedBert 
         return None
     with torch.device("meta"):
         model = PackedBert(config, pooler="pooler.dense.weight" in shapes)
-    own_shapes = {name: tuple(weight.shape) for name, weight in model.named_parameters()}
+    own_shapes = {
+        name: tuple(weight.shape) for name, weight in model.named_parameters()
+    }
     return model if own_shapes == shapes else None

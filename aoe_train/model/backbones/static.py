@@ -17,7 +17,12 @@ from torch.nn.functional import embedding_bag
 from transformers import PreTrainedConfig
 
 from aoe_train.model.device import upload
-from aoe_train.model.folder_checks import KINDS, check_settings, panics_as_errors, read_modules
+from aoe_train.model.folder_checks import (
+    KINDS,
+    check_settings,
+    panics_as_errors,
+    read_modules,
+)
 from aoe_train.model.text_model import PackedBackbone
 from pairkit.base.errors import ConfigError, DataError
 
@@ -66,7 +71,9 @@ class StaticTable(PackedBackbone, nn.Module):
         del pooling
         ends = np.cumsum(lengths)[np.cumsum(pieces) - 1]
         starts = upload(np.concatenate([[0], ends[:-1]]), input_ids.device)
-        means: Tensor = embedding_bag(input_ids, self.embedding.weight, starts, mode="mean")
+        means: Tensor = embedding_bag(
+            input_ids, self.embedding.weight, starts, mode="mean"
+        )
         return means.float()
 
 
@@ -76,7 +83,9 @@ def is_static(folder: Path) -> bool:
     return bool(modules) and KINDS.get(modules[0].type) == "StaticEmbedding"
 
 
-def read_static(folder: Path, dtype: torch.dtype) -> tuple[StaticTable, PreTrainedTokenizerFast]:
+def read_static(
+    folder: Path, dtype: torch.dtype
+) -> tuple[StaticTable, PreTrainedTokenizerFast]:
     """The table and tokenizer of a static model."""
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerFast
@@ -146,11 +155,13 @@ def _read_table(path: Path) -> Float[Tensor, "token dim"]:
         is_list = rows.ndim == 1 and len(rows) > 0
         if not is_list or int(rows.min()) < 0 or int(rows.max()) >= len(table):
             raise DataError(
-                f"mapping: expected the index of a row for each token; {_REMEDY}", path=path
+                f"mapping: expected the index of a row for each token; {_REMEDY}",
+                path=path,
             )
         if len(rows) * table.shape[1] > _MAX_NUMBERS:
             raise DataError(
-                f"mapping: more than {_MAX_NUMBERS:,} numbers in total; {_REMEDY}", path=path
+                f"mapping: more than {_MAX_NUMBERS:,} numbers in total; {_REMEDY}",
+                path=path,
             )
         table = table[rows]
     table = table.float()
@@ -158,7 +169,8 @@ def _read_table(path: Path) -> Float[Tensor, "token dim"]:
     if weights is not None:
         if weights.shape != (len(table),):
             raise DataError(
-                f"weights: expected one for each of the {len(table):,} tokens; {_REMEDY}", path=path
+                f"weights: expected one for each of the {len(table):,} tokens; {_REMEDY}",
+                path=path,
             )
         table = table * weights[:, None].float()
     return table.contiguous()

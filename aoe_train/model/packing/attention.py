@@ -99,7 +99,9 @@ def _is_for_torch(query: Tensor, packed: Sequences) -> bool:
     if query.dtype == torch.float16:  # it can't hold sums of exponentials
         return True
     is_long = packed.lengths[0] >= _TORCH_FASTER_FROM
-    return is_long and query.dtype == torch.float32 and torch.is_inference_mode_enabled()
+    return (
+        is_long and query.dtype == torch.float32 and torch.is_inference_mode_enabled()
+    )
 
 
 def _by_bucket(

@@ -29,7 +29,10 @@ def is_for_flash(query: Heads) -> bool:
 @cache
 def has_flash(device: torch.device) -> bool:
     """Whether the kernels work on a device: tries a tiny product, as torch's operator is not public."""
-    if device.type != "cuda" or torch.cuda.get_device_capability(device) < _MIN_CAPABILITY:
+    if (
+        device.type != "cuda"
+        or torch.cuda.get_device_capability(device) < _MIN_CAPABILITY
+    ):
         return False
     query = torch.zeros(1, 1, _MULTIPLE, dtype=torch.float16, device=device)
     bounds = torch.tensor([0, 1], dtype=torch.int32, device=device)

@@ -66,7 +66,8 @@ def _onednn_products() -> dict[torch.dtype, tuple[str, ...]]:
     if torch.backends.cpu.get_cpu_capability() != "AVX512":
         return {}
     products: dict[torch.dtype, tuple[str, ...]] = {torch.float32: ("forward",)}
-    if not _is_intel():  # torch multiplies with MKL, which uses AVX-512 on Intel's processors only
+    # Torch multiplies with MKL, which uses AVX-512 on Intel's processors only.
+    if not _is_intel():
         products[torch.float32] = ("forward", "gradients")
     if onednn_has_bf16():
         products[torch.bfloat16] = ("forward",)
@@ -84,7 +85,9 @@ def _is_intel() -> bool:
 
 def _by_onednn(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """A linear layer by oneDNN."""
-    product: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+    product: Tensor = torch.ops.mkldnn._linear_pointwise(
+        x, weight, bias, "none", [], ""
+    )
     return product
 
 
@@ -208,11 +211,15 @@ class UsedRows(nn.Embedding):
         whole[self.row >= 0] = self.weight.detach()
         return whole
 
-    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+    def _save_to_state_dict(
+        self, destination: Any, prefix: str, keep_vars: bool
+    ) -> None:
         del keep_vars
         destination[prefix + "weight"] = self.whole()
 
-    def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any, **named: Any) -> None:
+    def _load_from_state_dict(
+        self, state_dict: Any, prefix: str, *rest: Any, **named: Any
+    ) -> None:
         whole = state_dict.get(prefix + "weight")
         if whole is not None and whole.shape == self.rest.shape:
             self.rest.copy_(whole)
@@ -232,7 +239,9 @@ def train_used_rows(backbone: Any, used: np.ndarray) -> bool:
         others.append(backbone.get_output_embeddings())
     if any(getattr(module, "weight", None) is embedding.weight for module in others):
         return False
-    embedding.__class__ = UsedRows  # in place, because other objects refer to the module
+    embedding.__class__ = (
+        UsedRows  # in place, because other objects refer to the module
+    )
     rows = torch.as_tensor(used, dtype=torch.int64, device=embedding.weight.device)
     cast("UsedRows", embedding).freeze_except(rows)
     return True

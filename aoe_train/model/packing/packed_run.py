@@ -39,7 +39,9 @@ def use_fast_layers(module: nn.Module) -> None:
 
 def position_offset(backbone: Any) -> int:
     """The first token's position: RoBERTa and related models start after the padding token's id."""
-    positions: Any = getattr(getattr(backbone, "embeddings", None), "position_embeddings", None)
+    positions: Any = getattr(
+        getattr(backbone, "embeddings", None), "position_embeddings", None
+    )
     padding = getattr(positions, "padding_idx", None)
     return 0 if padding is None else int(padding) + 1
 
@@ -87,10 +89,14 @@ def can_pack(backbone: Any) -> bool:
         generator = torch.Generator().manual_seed(0)
         lengths = sorted([3, 5, 5, 9, *_beyond_window(backbone.config)])
         size = backbone.config.vocab_size
-        ids = [torch.randint(5, size, (length,), generator=generator) for length in lengths]
+        ids = [
+            torch.randint(5, size, (length,), generator=generator) for length in lengths
+        ]
         ids = [tokens.to(backbone.device) for tokens in ids]
         with evaluation_mode(backbone), one_thread():
-            (packed,) = run_packed(backbone, torch.cat(ids), Sequences(lengths, backbone.device))
+            (packed,) = run_packed(
+                backbone, torch.cat(ids), Sequences(lengths, backbone.device)
+            )
             single = _single(backbone, ids)
             tolerance = _TOLERANCE
             if packed.dtype != torch.float32:
@@ -122,7 +128,9 @@ def _rounding(
     single: TokenVectors,
 ) -> float:
     """The tolerance in half precision, where transformers' own implementations differ by some percent."""
-    implementation = "sdpa" if backbone.config._attn_implementation == "eager" else "eager"
+    implementation = (
+        "sdpa" if backbone.config._attn_implementation == "eager" else "eager"
+    )
     with _attention(backbone.config, implementation):
         difference = _difference(_single(backbone, ids), single)
     return max(_HALF_TOLERANCE, _TIMES * difference)

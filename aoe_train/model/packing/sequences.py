@@ -145,7 +145,9 @@ class Bucket:
             sees_all = not causal and (window is None or self.length <= window)
             self._biases[key] = None
             if not (self.even and sees_all):
-                self._biases[key] = self._bias(causal=causal, window=window, dtype=dtype)
+                self._biases[key] = self._bias(
+                    causal=causal, window=window, dtype=dtype
+                )
         return self._biases[key]
 
     def _bias(self, *, causal: bool, window: int | None, dtype: torch.dtype) -> Tensor:
@@ -187,7 +189,9 @@ class Sequences:
         self.sizes = sizes
         self.device = sizes.device
         ends = torch.cumsum(sizes, 0)
-        self.positions: Int[Tensor, " token"] = _from_starts(sizes - ends, sizes, tokens)
+        self.positions: Int[Tensor, " token"] = _from_starts(
+            sizes - ends, sizes, tokens
+        )
         # Attributes, not properties, so that torch.compile treats them as inputs that change with each batch.
         bounds = torch.nn.functional.pad(ends, (1, 0))
         self.bounds: Int[Tensor, " sequence+1"] = bounds.to(torch.int32)

@@ -21,10 +21,14 @@ _LAST_LATIN = "\u024f"
 def language_warning(tokenizer: Any, texts: Sequence[str], name: str) -> str | None:
     """A warning if the texts' language is not the backbone's; None if it is, or too few texts tell."""
     sample = sampled(texts)
-    letters = [character for text in sample for character in text if character.isalpha()]
+    letters = [
+        character for text in sample for character in text if character.isalpha()
+    ]
     unknown = 0
     tokens = 0
-    for encoding in raw_tokenizer(tokenizer).encode_batch(sample, add_special_tokens=False):
+    for encoding in raw_tokenizer(tokenizer).encode_batch(
+        sample, add_special_tokens=False
+    ):
         for token in encoding.tokens:
             if token == tokenizer.unk_token:
                 unknown += 1

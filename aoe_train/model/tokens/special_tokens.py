@@ -103,7 +103,9 @@ def prompt_tokens(raw: Tokenizer, words: str) -> PromptTokens:
     return PromptTokens(prompt.before, _ids(raw, prompt.before), special)
 
 
-def with_prompt(tokenizer: PreTrainedTokenizerFast, words: str) -> PreTrainedTokenizerFast:
+def with_prompt(
+    tokenizer: PreTrainedTokenizerFast, words: str
+) -> PreTrainedTokenizerFast:
     """A copy of `tokenizer` that puts a prompt around each text; it replaces a previous prompt."""
     raw = copy.deepcopy(raw_tokenizer(tokenizer))
     around = _prefix_and_suffix(raw, read_prompt(words))
@@ -180,7 +182,9 @@ def _template(
             entries.append({"id": name, "ids": ids, "tokens": tokens})
     single = " ".join(names)
     pair = f"{single} {single.replace('$A', '$B')}"
-    template = processors.TemplateProcessing(single=single, pair=pair, special_tokens=entries)
+    template = processors.TemplateProcessing(
+        single=single, pair=pair, special_tokens=entries
+    )
     if any(step.get("trim_offsets") for step in _post_processor(raw)):
         return processors.Sequence([processors.ByteLevel(trim_offsets=True), template])
     return template

@@ -53,10 +53,14 @@ def check_texts(texts: Any) -> None:
     """Refuse anything but a sequence of strings, such as a table, a mapping or a missing text."""
     is_other = hasattr(texts, "columns") or isinstance(texts, Mapping | bytes)
     if is_other or not hasattr(texts, "__getitem__"):
-        raise DataError(f"expected a text, or a list of texts; found {type(texts).__name__}")
+        raise DataError(
+            f"expected a text, or a list of texts; found {type(texts).__name__}"
+        )
     for index, text in enumerate(texts):
         if not isinstance(text, str):
-            raise DataError(f"text {index} (from 0) is {type(text).__name__}; expected a string")
+            raise DataError(
+                f"text {index} (from 0) is {type(text).__name__}; expected a string"
+            )
 
 
 def windows(length: int, limit: int, overlap: int) -> list[tuple[int, int]]:
@@ -134,7 +138,9 @@ class TokenStore:
         starts = self.piece_ends[pieces]
         lengths = self.piece_ends[pieces + 1] - starts
         ids = self.ids[ranges(starts, lengths)].astype(np.int64)
-        batch = TokenBatch(input_ids=torch.from_numpy(ids), lengths=lengths, pieces=counts)
+        batch = TokenBatch(
+            input_ids=torch.from_numpy(ids), lengths=lengths, pieces=counts
+        )
         if self._has_prompt_lengths:
             batch["prompt_lengths"] = np.repeat(self.prompt_lengths[texts], counts)
         return batch
@@ -151,7 +157,9 @@ def ranges(starts: ndarray, counts: ndarray) -> ndarray:
     return np.repeat(starts - ends + counts, counts) + np.arange(total)
 
 
-def _encode_starts(raw: Tokenizer, texts: list[str], needed: list[int | None]) -> list[Encoding]:
+def _encode_starts(
+    raw: Tokenizer, texts: list[str], needed: list[int | None]
+) -> list[Encoding]:
     """Encode the start of each text, which contains the `needed` tokens; None encodes all of it."""
     encodings: dict[int, Encoding] = {}
     waiting = list(range(len(texts)))
@@ -162,7 +170,9 @@ def _encode_starts(raw: Tokenizer, texts: list[str], needed: list[int | None]) -
         cut = []
         for index in waiting:
             tokens = needed[index]
-            start = texts[index] if tokens is None else texts[index][: characters * tokens]
+            start = (
+                texts[index] if tokens is None else texts[index][: characters * tokens]
+            )
             starts.append(start)
             if len(start) < len(texts[index]):
                 cut.append(index)
@@ -170,7 +180,9 @@ def _encode_starts(raw: Tokenizer, texts: list[str], needed: list[int | None]) -
         if characters == _CHARACTERS[0]:
             _refuse_surrogates([texts[index] for index in cut])
         # Tokens near the cut may differ from those of the whole text, so twice as many are needed.
-        waiting = [index for index in cut if len(encodings[index]) < 2 * (needed[index] or 0)]
+        waiting = [
+            index for index in cut if len(encodings[index]) < 2 * (needed[index] or 0)
+        ]
     return [encodings[index] for index in range(len(texts))]
 
 
@@ -348,7 +360,9 @@ def _mapped(folder: Path) -> TokenStore | None:
         return None
 
 
-def _distinct_prompts(prompts: str | Sequence[str], count: int) -> tuple[list[str], ndarray]:
+def _distinct_prompts(
+    prompts: str | Sequence[str], count: int
+) -> tuple[list[str], ndarray]:
     """The distinct prompts, and the index of each text's prompt."""
     if isinstance(prompts, str):
         return [prompts], np.broadcast_to(np.int64(0), count)
@@ -376,7 +390,9 @@ def _key(texts: Sequence[str], prompts: ndarray, *settings: object) -> str:
     return digest.hexdigest()
 
 
-def _end_tokens(tokenizer: PreTrainedTokenizerFast, prompts: Sequence[str]) -> list[int]:
+def _end_tokens(
+    tokenizer: PreTrainedTokenizerFast, prompts: Sequence[str]
+) -> list[int]:
     """The special tokens: one that follows a prompt doesn't belong to it."""
     for words in prompts:
         if read_prompt(words).after:

@@ -47,7 +47,9 @@ def candidate_vectors(
         searched = IndexVectors(collection.transform(documents))
         transformed_queries = collection.transform(queries)
         weight = RECIPES[purpose].weight
-        yield CandidateVectors(f"{model}, {purpose}", searched, transformed_queries, weight)
+        yield CandidateVectors(
+            f"{model}, {purpose}", searched, transformed_queries, weight
+        )
 
 
 class CandidateSearch(NamedTuple):
@@ -70,16 +72,22 @@ class CandidateSearch(NamedTuple):
             batch = slice(start, start + _BATCH)
             nearest_by_candidate = []
             for candidate in vectors:
-                neighbours = nearest(candidate.documents, candidate.queries[batch], count)
+                neighbours = nearest(
+                    candidate.documents, candidate.queries[batch], count
+                )
                 nearest_by_candidate.append(neighbours.places)
-            for query, by_candidate in enumerate(zip(*nearest_by_candidate, strict=True), start):
+            for query, by_candidate in enumerate(
+                zip(*nearest_by_candidate, strict=True), start
+            ):
                 is_same = self.document_groups == self.groups[query]
                 by_words = np.where(is_same, 0, self.words.scores(self.queries[query]))
                 for candidate, places in zip(vectors, by_candidate, strict=True):
                     other_places = places[~is_same[places]]
                     vector = candidate.queries[query]
                     weight = candidate.weight
-                    fused = fuse(candidate.documents, vector, other_places, by_words, weight, top)
+                    fused = fuse(
+                        candidate.documents, vector, other_places, by_words, weight, top
+                    )
                     results[candidate.name].append(other_places[:top].tolist())
                     results[f"{candidate.name}, words"].append(fused.places.tolist())
         return results

@@ -45,13 +45,16 @@ class MineSettings(Settings):
         " bm25.",
     )
     num_negatives: int = setting(5, "Maximum number of negatives per row.", ge=1)
-    rank_range: Annotated[tuple[int, int] | None, BeforeValidator(split_at_commas)] = setting(
-        None,
-        "Number of candidates to skip, and the last rank to consider, such as 10,50. Known positives "
-        "have no rank. Default: 0,10N.",
+    rank_range: Annotated[tuple[int, int] | None, BeforeValidator(split_at_commas)] = (
+        setting(
+            None,
+            "Number of candidates to skip, and the last rank to consider, such as 10,50. Known positives "
+            "have no rank. Default: 0,10N.",
+        )
     )
     sampling: Literal["top", "random"] = setting(
-        "top", "Which candidates of the range become negatives: top (the most similar) or random."
+        "top",
+        "Which candidates of the range become negatives: top (the most similar) or random.",
     )
     margin: float | None = setting(
         None,
@@ -77,7 +80,9 @@ class MineSettings(Settings):
         gt=0,
         le=1,
     )
-    scores: bool = setting(False, "Add the scores of the positive and of each negative.")
+    scores: bool = setting(
+        False, "Add the scores of the positive and of each negative."
+    )
     seed: int = setting(42, "Seed of every random choice.")
 
     @model_validator(mode="after")
@@ -104,7 +109,9 @@ class MineSettings(Settings):
     @property
     def measures_positives(self) -> bool:
         """Whether the scores of positives are needed."""
-        return self.scores or self.margin is not None or self.relative_margin is not None
+        return (
+            self.scores or self.margin is not None or self.relative_margin is not None
+        )
 
 
 class KnownPositives:
@@ -196,7 +203,9 @@ class MiningDataset:
             hasher.update(blake2b(text.encode("utf-8", "replace")).digest())
         hasher.update(self.known.family.tobytes())
         for name, part in self.parts.items():
-            hasher.update(f"{name} {len(part.anchors)} {sorted(part.negatives)}".encode())
+            hasher.update(
+                f"{name} {len(part.anchors)} {sorted(part.negatives)}".encode()
+            )
             for indices in (part.anchors, part.positives, part.candidates):
                 hasher.update(indices.tobytes())
         return hasher.hexdigest()
@@ -219,7 +228,9 @@ def read_mining_dataset(
     the splits in proportion to their rows; near-duplicates go to the same split, and texts of a split, or
     near-duplicates of them, to that split.
     """
-    pairs = with_provenance(read_pairs(source, columns=columns, split=split, rules=rules))
+    pairs = with_provenance(
+        read_pairs(source, columns=columns, split=split, rules=rules)
+    )
     if pairs.label_kind != "binary":
         raise DataError(
             "labels are scores, expected 0 and 1; write the rows with high scores to a file with the columns"
@@ -227,8 +238,12 @@ def read_mining_dataset(
             path=pairs.source,
         )
     numbers: dict[str, int] = {}  # of the distinct texts, in order of appearance
-    rows = {name: _LabelledPairs.of(frame, numbers) for name, frame in pairs.splits.items()}
-    corpus_texts = [] if corpus is None else _read_corpus(corpus, numbers, corpus_columns)
+    rows = {
+        name: _LabelledPairs.of(frame, numbers) for name, frame in pairs.splits.items()
+    }
+    corpus_texts = (
+        [] if corpus is None else _read_corpus(corpus, numbers, corpus_columns)
+    )
     positives: list[tuple[int, int]] = []
     for split_pairs in rows.values():
         positives += split_pairs.labelled(1)
@@ -245,16 +260,21 @@ def read_mining_dataset(
         threshold=settings.duplicate_threshold,
         transitive=settings.transitive,
     )
-    candidate_texts = settings.candidates or ("positives" if pairs.labels is None else "all")
+    candidate_texts = settings.candidates or (
+        "positives" if pairs.labels is None else "all"
+    )
     candidates = {}
     for name, split_pairs in rows.items():
         candidates[name] = np.unique(split_pairs.second)
         if candidate_texts == "all":
             candidates[name] = np.union1d(split_pairs.first, split_pairs.second)
     if corpus is not None:
-        candidates = _corpus_by_split(corpus_texts, distinct, known, rows, settings.seed)
+        candidates = _corpus_by_split(
+            corpus_texts, distinct, known, rows, settings.seed
+        )
     parts = {
-        name: _mining_split(split_pairs, candidates[name]) for name, split_pairs in rows.items()
+        name: _mining_split(split_pairs, candidates[name])
+        for name, split_pairs in rows.items()
     }
     return MiningDataset(distinct, known, parts)
 
@@ -307,7 +327,9 @@ def _read_corpus(
     return indices
 
 
-def _clusters(pairs: PairDataset, rows: Mapping[str, _LabelledPairs]) -> Iterator[tuple[int, int]]:
+def _clusters(
+    pairs: PairDataset, rows: Mapping[str, _LabelledPairs]
+) -> Iterator[tuple[int, int]]:
     """Pairs of texts of one cluster; only positives count as members."""
     first: dict[str, int] = {}
     for name, frame in pairs.splits.items():
@@ -339,7 +361,9 @@ def _corpus_by_split(
     draws = [keyed_unit(seed, "split", texts[unit]) for unit in new_units.tolist()]
     sizes = [len(split_pairs.first) for split_pairs in rows.values()]
     split_of[new_units] = draw_splits(np.array(draws, np.float64), sizes)
-    return {name: indices[split_of[units] == number] for number, name in enumerate(rows)}
+    return {
+        name: indices[split_of[units] == number] for number, name in enumerate(rows)
+    }
 
 
 def _as_pairs(pairs: Iterable[tuple[int, int]]) -> Indices:

@@ -45,7 +45,9 @@ _LIMITS = """
 """
 
 
-def finished(out: Path, run: Mapping[str, Any], *, fresh: bool) -> dict[str, Any] | None:
+def finished(
+    out: Path, run: Mapping[str, Any], *, fresh: bool
+) -> dict[str, Any] | None:
     """The statistics of a finished run with the same inputs; None if `out` may be written.
 
     Raises ConfigError if `out` has the result of another run, and `fresh` is false.
@@ -68,7 +70,11 @@ def _write_mined(
         out.name,
         configs=card_files(configs),
         rows=sum(frame.height for frame in splits.values()),
-        sections=[("", _INTRODUCTION), ("Counts", _counts(statistics)), ("Limitations", _LIMITS)],
+        sections=[
+            ("", _INTRODUCTION),
+            ("Counts", _counts(statistics)),
+            ("Limitations", _LIMITS),
+        ],
         tags=("hard-negatives",),
     )
     write_dataset(out, configs, card=card, statistics=statistics, run=run)
@@ -102,22 +108,33 @@ def run_mining(
     run = {
         "made_by": f"aoe mine (aoe-toolkit {__version__})",
         "settings": settings.model_dump(mode="json"),
-        "inputs": {"data": dataset.digest(), "model": digest_of(identity) if identity else None},
+        "inputs": {
+            "data": dataset.digest(),
+            "model": digest_of(identity) if identity else None,
+        },
     }
     earlier = None if out is None else finished(out, run, fresh=fresh)
     if out is not None and earlier is not None:
         shards = {split: out / shard_path(_CONFIG, split) for split in dataset.parts}
-        splits = {split: pl.read_parquet(path) for split, path in shards.items() if path.exists()}
+        splits = {
+            split: pl.read_parquet(path)
+            for split, path in shards.items()
+            if path.exists()
+        }
         return splits, earlier
     with _working(out, work) as folder:
-        vectors = None if encoder is None else embed(encoder, identity, dataset, folder, show)
+        vectors = (
+            None if encoder is None else embed(encoder, identity, dataset, folder, show)
+        )
         mined = {}
         for name, part in dataset.parts.items():
             if len(part.anchors):
                 stage = f"mine {name}"
                 mined[name] = mine_split(dataset, part, settings, vectors, show, stage)
         statistics = _statistics(mined)
-        splits = {name: split.rows for name, split in mined.items() if split.rows.height}
+        splits = {
+            name: split.rows for name, split in mined.items() if split.rows.height
+        }
         if not splits:
             reasons = listed(statistics["turned_down_candidates"])
             raise DataError(

@@ -22,7 +22,11 @@ from pairkit.similarity.bm25 import Bm25, best
 
 if TYPE_CHECKING:
     from aoe_train.model.encoder import Encoder
-    from aoe_train.searching.mining.mined_dataset import MineSettings, MiningDataset, MiningSplit
+    from aoe_train.searching.mining.mined_dataset import (
+        MineSettings,
+        MiningDataset,
+        MiningSplit,
+    )
 
 Scores = npt.NDArray[np.float32]
 BEFORE_RANGE = "before_range"
@@ -107,7 +111,9 @@ class ByModel:
 class ByWords:
     """BM25, with the methods of `ByModel`; candidates that share no word with the text are left out."""
 
-    def __init__(self, texts: Sequence[str], candidates: Indices, positives: Indices) -> None:
+    def __init__(
+        self, texts: Sequence[str], candidates: Indices, positives: Indices
+    ) -> None:
         self._texts = texts
         self._indexed = np.union1d(candidates, positives)
         self._is_positive_only = ~np.isin(self._indexed, candidates)
@@ -186,7 +192,8 @@ def mine_split(
         block_rankings = [ranker.best(block, count) for ranker in rankers]
         for row, anchor in enumerate(block.tolist()):
             rankings = [
-                CandidateRanking(indices[row], scores[row]) for indices, scores in block_rankings
+                CandidateRanking(indices[row], scores[row])
+                for indices, scores in block_rankings
             ]
             miner.mine(anchor, rankings)
         num_mined += len(block)
@@ -209,7 +216,9 @@ class _Miner:
         self._part = part
         self._settings = settings
         self._scores = rankers[0].scores
-        self._pairs = list(zip(part.anchors.tolist(), part.positives.tolist(), strict=True))
+        self._pairs = list(
+            zip(part.anchors.tolist(), part.positives.tolist(), strict=True)
+        )
         self.positives: defaultdict[int, list[int]] = defaultdict(list)
         for anchor, positive in self._pairs:
             self.positives[anchor].append(positive)
@@ -230,7 +239,10 @@ class _Miner:
         self._split.turned_down += chosen.turned_down
         for positive, score in zip(positives, scores, strict=True):
             self._positive_scores[anchor, positive] = score
-            seen = [known.seen_by_row(anchor, positive, ranking.indices) for ranking in rankings]
+            seen = [
+                known.seen_by_row(anchor, positive, ranking.indices)
+                for ranking in rankings
+            ]
             negatives = self._choose(anchor, rankings, seen, score).indices
             counts = self._split.false_negatives
             counts["mined"] += len(negatives)
@@ -266,7 +278,9 @@ class _Miner:
         kept = self._sample(text, indices, np.flatnonzero(fits))
         return ChosenNegatives(indices[kept], scores[kept], counts)
 
-    def _alternate(self, text: int, windows: Sequence[CandidateRanking]) -> CandidateRanking:
+    def _alternate(
+        self, text: int, windows: Sequence[CandidateRanking]
+    ) -> CandidateRanking:
         """Merge rankings alternately without repeats, with the scores that the rules use."""
         by_rank = zip_longest(*(window.indices.tolist() for window in windows))
         merged = dict.fromkeys(chain.from_iterable(by_rank))
@@ -291,7 +305,9 @@ class _Miner:
             return fits[:count]
         anchor = texts[text]
         seed = self._settings.seed
-        keys = [keyed_hash(seed, anchor, texts[index]) for index in indices[fits].tolist()]
+        keys = [
+            keyed_hash(seed, anchor, texts[index]) for index in indices[fits].tolist()
+        ]
         shuffled = fits[np.argsort(np.array(keys, np.uint64), kind="stable")]
         return np.sort(shuffled[:count])
 
@@ -315,10 +331,14 @@ class _Miner:
             row: list[object] = [texts[index] for index in (anchor, positive, *indices)]
             row += [None] * (count - len(indices))
             if self._settings.scores:
-                row.append([self._positive_scores[anchor, positive], *chosen.scores.tolist()])
+                row.append(
+                    [self._positive_scores[anchor, positive], *chosen.scores.tolist()]
+                )
             rows.append(row)
         names = [f"negative_{number}" for number in range(1, count + 1)]
-        schema: dict[str, Any] = dict.fromkeys(("anchor", "positive", *names), pl.String)
+        schema: dict[str, Any] = dict.fromkeys(
+            ("anchor", "positive", *names), pl.String
+        )
         if self._settings.scores:
             schema["scores"] = pl.List(pl.Float32)
         split.rows = pl.DataFrame(rows, schema=schema, orient="row")
@@ -332,7 +352,9 @@ def _blocks(
     most: int,
 ) -> Iterator[tuple[Indices, int]]:
     """Blocks of anchors, and the number of candidates that surely fills the range of each."""
-    needed = {anchor: min(most, high + known.most_excluded(anchor)) for anchor in anchors}
+    needed = {
+        anchor: min(most, high + known.most_excluded(anchor)) for anchor in anchors
+    }
     ordered = sorted(anchors, key=lambda anchor: (needed[anchor], anchor))
     start = 0
     while start < len(ordered):

@@ -38,9 +38,18 @@ from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.seeded import keyed_hash
 from pairkit.dataset.making.dataset_card import dataset_card
 from pairkit.dataset.reading.in_memory import source_name
-from pairkit.dataset.records import QUERY_COLUMNS, RANK, card_files, shard_path, write_dataset
+from pairkit.dataset.records import (
+    QUERY_COLUMNS,
+    RANK,
+    card_files,
+    shard_path,
+    write_dataset,
+)
 from pairkit.similarity.bm25 import Bm25
-from pairkit.similarity.near_duplicates import near_identical_to, without_near_duplicates
+from pairkit.similarity.near_duplicates import (
+    near_identical_to,
+    without_near_duplicates,
+)
 
 if TYPE_CHECKING:
     from aoe_train.model.encoder import Encoder
@@ -84,7 +93,9 @@ def sample_pairs(
     if queries is None and top != 1:
         raise ConfigError(f"--top {top} needs --queries; leave it out")
     if queries is None and len(purposes) > 1:
-        raise ConfigError("several --purpose compare search results; give --queries, or only one")
+        raise ConfigError(
+            "several --purpose compare search results; give --queries, or only one"
+        )
     name = source_name(source)
     texts = sorted(set(read_rows(source, columns).texts))
     query_texts = [] if queries is None else _query_texts(queries, columns)
@@ -103,7 +114,9 @@ def sample_pairs(
         return pl.read_parquet(out / shard_path("default", "test")), earlier
     training_hashes = []
     for model, _ in models:
-        hashes = read_digests(find_folder(model)) if isinstance(model, str | Path) else None
+        hashes = (
+            read_digests(find_folder(model)) if isinstance(model, str | Path) else None
+        )
         if hashes is not None:
             training_hashes.append(hashes)
     chosen = _choose_texts(query_texts or texts, training_hashes, seed)
@@ -113,7 +126,10 @@ def sample_pairs(
         encoded = dict(zip(names, encoders, strict=True))
         pairs, counts = _draw_results(texts, chosen, encoded, purposes, top, name, show)
     else:
-        vectors = [encoder.encode(chosen, normalize=True, progress=show) for encoder in encoders]
+        vectors = [
+            encoder.encode(chosen, normalize=True, progress=show)
+            for encoder in encoders
+        ]
         pairs = _draw_pairs(chosen, vectors, seed, name)
         counts = {"compared_texts": len(chosen)}
     statistics = {"pairs": pairs.height, "texts": len(texts), **counts}
@@ -149,7 +165,9 @@ def _check_different(
     show: Listener,
 ) -> None:
     """Raise ConfigError for models with equal vectors, which nobody can judge, or with one name."""
-    vectors = [encoder.encode(texts, normalize=True, progress=show) for encoder in encoders]
+    vectors = [
+        encoder.encode(texts, normalize=True, progress=show) for encoder in encoders
+    ]
     named = zip(names, vectors, strict=True)
     for (name1, vectors1), (name2, vectors2) in combinations(named, 2):
         same_shape = vectors1.shape == vectors2.shape
@@ -184,7 +202,9 @@ def _draw_pairs(
 ) -> pl.DataFrame:
     """text1, text2 and the mean cosine as `label`; `vectors` are each model's, of unit length (text, dim)."""
     if len(texts) < 2:
-        raise DataError("fewer than two distinct texts; expected enough to form pairs", path=source)
+        raise DataError(
+            "fewer than two distinct texts; expected enough to form pairs", path=source
+        )
     first, second = np.triu_indices(len(texts), 1)
     cosines = [(matrix @ matrix.T)[first, second] for matrix in vectors]
     cosine = np.mean(cosines, axis=0)
@@ -196,7 +216,9 @@ def _draw_pairs(
     bands = np.digitize(cosine, edges[1:-1])
     shuffled = np.random.default_rng(seed).permutation(len(cosine))
     shuffled_bands = bands[shuffled]
-    by_band = [shuffled[shuffled_bands == band].tolist() for band in reversed(range(_BANDS))]
+    by_band = [
+        shuffled[shuffled_bands == band].tolist() for band in reversed(range(_BANDS))
+    ]
     drawn = list(_alternate(range(len(cosine)), by_band, first, second))[:_MAX_PAIRS]
     columns = {
         "text1": [texts[index] for index in first[drawn]],
@@ -242,12 +264,16 @@ def _draw_results(
     groups = near_identical_to([*texts, *queries])
     places = np.unique(groups[: len(texts)])
     if len(places) < 2:
-        raise DataError("fewer than two distinct texts; expected enough to search", path=source)
+        raise DataError(
+            "fewer than two distinct texts; expected enough to search", path=source
+        )
     documents = [texts[place] for place in places]
     vectors = list[CandidateVectors]()
     for name, encoder in models.items():
         query_vectors = encoder.encode_query(queries, normalize=True, progress=show)
-        document_vectors = encoder.encode_document(documents, normalize=True, progress=show)
+        document_vectors = encoder.encode_document(
+            documents, normalize=True, progress=show
+        )
         vectors += candidate_vectors(name, document_vectors, query_vectors, purposes)
     show(Progress("search"))
     search = CandidateSearch(queries, Bm25(documents), groups[len(texts) :], places)
@@ -273,7 +299,9 @@ def _draw_results(
         for candidate in vectors:
             result_vectors = candidate.documents.rows(np.array(result_places))
             cosines.append(result_vectors @ candidate.queries[query])
-        query_values = dict(zip(QUERY_COLUMNS, (top, len(result_places), share), strict=True))
+        query_values = dict(
+            zip(QUERY_COLUMNS, (top, len(result_places), share), strict=True)
+        )
         mean_cosines = np.mean(cosines, axis=0).tolist()
         for place, cosine in zip(result_places, mean_cosines, strict=True):
             row = {

@@ -81,12 +81,15 @@ class Batcher:
         self._most_texts = most_texts
         self._running = ThreadPoolExecutor(1, "model")
         self._reading = ThreadPoolExecutor(1, "tokens")
-        self._queues: dict[str | None, list[_QueuedTexts]] = {}  # by prompt; a batch has one prompt
+        # By prompt; a batch has one prompt.
+        self._queues: dict[str | None, list[_QueuedTexts]] = {}
         self._numbers = count()
         self._calls: SimpleQueue[_Call] = SimpleQueue()
         self._drain: asyncio.Task[None] | None = None
 
-    async def encode(self, texts: list[str], prompt: str | None = None) -> tuple[ndarray, int]:
+    async def encode(
+        self, texts: list[str], prompt: str | None = None
+    ) -> tuple[ndarray, int]:
         """The vectors (text, dim) of a request's texts, and the number of their tokens."""
         with self._counted(len(texts)):
             loop = asyncio.get_running_loop()
@@ -108,7 +111,9 @@ class Batcher:
             for index, (text, tokens) in enumerate(zip(texts, lengths, strict=True)):
                 total += tokens
                 rank = arrival + total / _TOKENS_PER_SECOND
-                queued = _QueuedTexts(rank, next(self._numbers), text, tokens, index, job)
+                queued = _QueuedTexts(
+                    rank, next(self._numbers), text, tokens, index, job
+                )
                 heapq.heappush(queue, queued)
             if self._drain is None or self._drain.done():
                 self._drain = loop.create_task(self._work())
@@ -129,7 +134,9 @@ class Batcher:
                 raise call.error
             return cast("R", call.result)
 
-    def _run_waiting(self, work: Callable[[list[Q]], Sequence[Any]], call: _Call) -> None:
+    def _run_waiting(
+        self, work: Callable[[list[Q]], Sequence[Any]], call: _Call
+    ) -> None:
         """Run the waiting calls, unless `call` was already run with earlier ones."""
         while not call.is_done:
             count = min(self._calls.qsize(), _MAX_CALLS)
@@ -166,7 +173,9 @@ class Batcher:
             if batch and await self._run(batch, prompt) is not None:
                 # A failing request must not fail the others.
                 for job in dict.fromkeys(item.job for item in batch):
-                    error = await self._run([item for item in batch if item.job is job], prompt)
+                    error = await self._run(
+                        [item for item in batch if item.job is job], prompt
+                    )
                     if error is not None and not job.vectors.done():
                         job.vectors.set_exception(error)
 
@@ -181,7 +190,9 @@ class Batcher:
                 tokens_left -= item.tokens
         return batch
 
-    async def _run(self, batch: list[_QueuedTexts], prompt: str | None) -> BaseException | None:
+    async def _run(
+        self, batch: list[_QueuedTexts], prompt: str | None
+    ) -> BaseException | None:
         """Encode a batch and distribute its vectors; returns the error if it fails."""
         texts = [item.text for item in batch]
         future = asyncio.get_running_loop().run_in_executor(

@@ -77,7 +77,11 @@ class EmbeddingServer(HttpServer):
         self.url = f"http://{shown}:{port}"
         self.model = name
         self.page_url = self.url if key is None else f"{self.url}/#{key}"
-        names = {"localhost", "127.0.0.1", "[::1]", shown} if is_loopback(host) else set[str]()
+        names = (
+            {"localhost", "127.0.0.1", "[::1]", shown}
+            if is_loopback(host)
+            else set[str]()
+        )
         self._hosts = frozenset(f"{name}:{port}" for name in names)
         self._key = None if key is None else key.encode()
         self._indexes = indexes
@@ -118,18 +122,24 @@ class EmbeddingServer(HttpServer):
             exception_handlers=dict.fromkeys(errors, _refused),
         )
 
-    def _get(self, path: str, respond: Callable[[Request], Any], *, is_open: bool = False) -> Route:
+    def _get(
+        self, path: str, respond: Callable[[Request], Any], *, is_open: bool = False
+    ) -> Route:
         async def answer(request: Request) -> Response:
             self._check(request, is_open=is_open)
             content = respond(request)
             if isinstance(content, bytes):
                 page_type = "text/html; charset=utf-8"
-                return Response(content, headers=self._page_headers, media_type=page_type)
+                return Response(
+                    content, headers=self._page_headers, media_type=page_type
+                )
             return _json(msgspec.json.encode(content))
 
         return Route(path, answer, methods=["GET"])
 
-    def _post(self, path: str, respond: Callable[[bytes], Coroutine[Any, Any, bytes]]) -> Route:
+    def _post(
+        self, path: str, respond: Callable[[bytes], Coroutine[Any, Any, bytes]]
+    ) -> Route:
         async def answer(request: Request) -> Response:
             self._check(request)
             async with self._body(request) as body:
@@ -146,7 +156,10 @@ class EmbeddingServer(HttpServer):
             check_own_page(request.headers, self._hosts, is_page=is_page)
         if self._key is None or is_open:
             return
-        values = [value.encode("latin-1") for value in request.headers.getlist("authorization")]
+        values = [
+            value.encode("latin-1")
+            for value in request.headers.getlist("authorization")
+        ]
         value = values[0] if len(values) == 1 else b""
         scheme = value[: len(_SCHEME)].lower()
         key = value[len(_SCHEME) :].strip()
@@ -164,7 +177,9 @@ class EmbeddingServer(HttpServer):
             nonlocal held
             others = self._held - held
             if others and self._held + size > self._limits.held_mib * MIB:
-                raise RefusalError(429, "too many requests; try again in 1 s", retry_after_s=1)
+                raise RefusalError(
+                    429, "too many requests; try again in 1 s", retry_after_s=1
+                )
             held += size
             self._held += size
 
@@ -180,7 +195,9 @@ class EmbeddingServer(HttpServer):
         texts = request.texts(self._limits.texts)
         prompt = None
         if request.prompt_name is not None:
-            prompt = self._batchers[0].model.prompts.chosen(prompt=None, name=request.prompt_name)
+            prompt = self._batchers[0].model.prompts.chosen(
+                prompt=None, name=request.prompt_name
+            )
         vectors, tokens = await self._batchers[0].encode(texts, prompt)
         if request.dimensions is not None:
             vectors = cut_to(vectors, checked_dim(request.dimensions, vectors.shape[1]))
@@ -188,7 +205,10 @@ class EmbeddingServer(HttpServer):
             raise RefusalError(500, "the model returned NaN or infinity")
         rows: Sequence[Any] = vectors.tolist()
         if request.encoding_format == "base64":
-            rows = [base64.b64encode(row).decode() for row in vectors.astype("<f4", order="C")]
+            rows = [
+                base64.b64encode(row).decode()
+                for row in vectors.astype("<f4", order="C")
+            ]
         data = []
         for index, row in enumerate(rows):
             data.append({"object": "embedding", "index": index, "embedding": row})
@@ -201,10 +221,14 @@ class EmbeddingServer(HttpServer):
         index = self._index(request.index)
         batcher = self._batchers[request.index]
         if not request.text.strip():
-            raise RefusalError(400, "the text is empty; expected a search query", param="text")
+            raise RefusalError(
+                400, "the text is empty; expected a search query", param="text"
+            )
         vector = None
         if request.by != "words":
-            ((vector,), _) = await batcher.encode([request.text], batcher.model.prompts.query)
+            ((vector,), _) = await batcher.encode(
+                [request.text], batcher.model.prompts.query
+            )
         query = SearchQuery(
             request.text,
             request.top,
@@ -224,7 +248,9 @@ class EmbeddingServer(HttpServer):
             model = batcher.model.name
             purpose = index.about.purpose
             name = model if purpose is None else f"{model} for {purpose}"
-            indexes.append({"model": name, "texts": len(index), "columns": index.about.text})
+            indexes.append(
+                {"model": name, "texts": len(index), "columns": index.about.text}
+            )
         return {"indexes": indexes}
 
     def _index(self, number: int) -> SearchIndex:
@@ -245,7 +271,9 @@ class EmbeddingServer(HttpServer):
 
     def _model(self, name: str) -> dict[str, Any]:
         if name != self.model:
-            message = f"no model {one_line(name, 100)!r}; this server has {self.model!r}"
+            message = (
+                f"no model {one_line(name, 100)!r}; this server has {self.model!r}"
+            )
             raise RefusalError(404, message, param="model", code="model_not_found")
         return {"id": name, "object": "model", "created": 0, "owned_by": "aoe"}
 
@@ -287,7 +315,9 @@ async def _refused(_: Request, error: Exception) -> Response:
         case _:  # Starlette raises it again, so it is logged on stderr
             refusal = RefusalError(500, "internal error; see the server's log")
     headers = {**_HEADERS, **refusal.headers}
-    return Response(refusal.body, refusal.status, headers, media_type="application/json")
+    return Response(
+        refusal.body, refusal.status, headers, media_type="application/json"
+    )
 
 
 def check_open(host: str, *, has_key: bool, no_key: bool) -> None:

@@ -24,9 +24,12 @@ class Limits(Settings):
     body_mib: Annotated[int, Field(ge=1, le=1024)] = setting(
         8, "Maximum size of a request, in MiB."
     )
-    texts: Annotated[int, Field(ge=1)] = setting(2048, "Maximum number of texts of a request.")
+    texts: Annotated[int, Field(ge=1)] = setting(
+        2048, "Maximum number of texts of a request."
+    )
     queue: Annotated[int, Field(ge=1)] = setting(
-        16_384, "Maximum number of texts in progress or waiting; further requests get status 429."
+        16_384,
+        "Maximum number of texts in progress or waiting; further requests get status 429.",
     )
     batch_tokens: Annotated[int, Field(ge=1)] = setting(
         8192,
@@ -59,7 +62,8 @@ class RefusalError(Exception):
         self.status = status
         self.param = param
         self.code = code
-        self.headers = {"connection": "close"}  # because the rest of the body is not read
+        # Because the rest of the body is not read.
+        self.headers = {"connection": "close"}
         if retry_after_s:
             self.headers["retry-after"] = str(retry_after_s)
         if status == 401:
@@ -71,7 +75,12 @@ class RefusalError(Exception):
         """The reply in JSON."""
         default = "server_error" if self.status >= 500 else "invalid_request_error"
         kind = _KINDS.get(self.status, default)
-        error = {"message": str(self), "type": kind, "param": self.param, "code": self.code}
+        error = {
+            "message": str(self),
+            "type": kind,
+            "param": self.param,
+            "code": self.code,
+        }
         return msgspec.json.encode({"error": error})
 
 
@@ -89,9 +98,7 @@ class EmbeddingRequest(msgspec.Struct, frozen=True):
         items = [self.input] if isinstance(self.input, str) else self.input
         texts = [text for text in items if isinstance(text, str)]
         if len(texts) < len(items):
-            problem = (
-                "input contains token ids; send texts (LangChain: check_embedding_ctx_length=False)"
-            )
+            problem = "input contains token ids; send texts (LangChain: check_embedding_ctx_length=False)"
         elif not texts:
             problem = "input is empty; expected at least one text"
         elif len(texts) > most:

@@ -132,7 +132,9 @@ def _from_file(file: Path) -> list[str]:
         raise ConfigError(f"{file}: the token file can't be read ({reason})") from None
     secrets = _split(line.partition("#")[0] for line in lines)
     if not secrets:
-        raise ConfigError(f"{file}: the token file contains no token; expected one per line")
+        raise ConfigError(
+            f"{file}: the token file contains no token; expected one per line"
+        )
     return secrets
 
 
@@ -172,21 +174,27 @@ class _Installation:
 
     def secret(self) -> str:
         """The current token."""
+        # Slow to import.
         from github import (
             Auth,
             BadAttributeException,
             GithubException,
             GithubIntegration,
-        )  # slow to import
+        )
         from jwt import PyJWTError
 
         try:
             expires_at = 0.0
             if self._authorization:
                 expires_at = self._authorization.expires_at.timestamp()
-            if self._authorization is None or expires_at < time.time() + _RENEW_BEFORE_S:
+            if (
+                self._authorization is None
+                or expires_at < time.time() + _RENEW_BEFORE_S
+            ):
                 auth = Auth.AppAuth(self._app_id, self._key)
-                app = GithubIntegration(auth=auth, base_url=self._api_url, timeout=_APP_TIMEOUT_S)
+                app = GithubIntegration(
+                    auth=auth, base_url=self._api_url, timeout=_APP_TIMEOUT_S
+                )
                 self._authorization = app.get_access_token(self._installation)
             token = self._authorization.token
         except GithubException as error:
@@ -218,4 +226,6 @@ def _key(environ: Mapping[str, str]) -> str:
     try:
         return Path(path).read_text(encoding="ascii")
     except (OSError, UnicodeDecodeError):
-        raise ConfigError(f"{path}: the GitHub App's private key can't be read") from None
+        raise ConfigError(
+            f"{path}: the GitHub App's private key can't be read"
+        ) from None

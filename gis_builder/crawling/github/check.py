@@ -96,7 +96,9 @@ def _checked_row(
         detail = "private; set include_private to crawl private repositories"
         return RepoRow(name, RepoOutcome.PRIVATE, detail=detail)
     if not node.has_issues_enabled:
-        return replace(row, outcome=RepoOutcome.ISSUES_DISABLED, detail="issues are disabled")
+        return replace(
+            row, outcome=RepoOutcome.ISSUES_DISABLED, detail="issues are disabled"
+        )
     if not row.issue_count:
         return replace(row, outcome=RepoOutcome.EMPTY, detail="no issues")
     if row.full_name.lower() != name.lower():
@@ -135,4 +137,6 @@ def _row_of_error(name: str, error: GraphQLError | None) -> RepoRow:
         return RepoRow(name, RepoOutcome.NOT_FOUND, detail=detail)
     if error.needs_retry:
         return RepoRow(name, RepoOutcome.FAILED, detail=error.message)
-    return RepoRow(name, RepoOutcome.PRIVATE, detail=f"this token has no access ({error.message})")
+    return RepoRow(
+        name, RepoOutcome.PRIVATE, detail=f"this token has no access ({error.message})"
+    )

@@ -105,7 +105,9 @@ class Client:
 
     def back_off(self, failures: int, why: str) -> None:
         """Wait after the n-th consecutive failure, with jitter so that workers don't retry in step."""
-        seconds = min(self._settings.backoff_s * 2.0 ** (failures - 1), self._settings.max_wait_s)
+        seconds = min(
+            self._settings.backoff_s * 2.0 ** (failures - 1), self._settings.max_wait_s
+        )
         self._sleep(seconds * self._random.uniform(0.5, 1.0), why)
 
     def take_usage(self) -> Usage:
@@ -144,7 +146,13 @@ class Client:
         self._usage += Usage(answer.cost, 1, seconds)
         _LOG.info(
             "%s %s in %.2f s for %d points, %s left: %s",
-            *(answer.status or "no status,", answer.kind, seconds, answer.cost, self.points_left),
+            *(
+                answer.status or "no status,",
+                answer.kind,
+                seconds,
+                answer.cost,
+                self.points_left,
+            ),
             one_line(query.text, _MAX_SHOWN),
         )
         return answer
@@ -198,7 +206,9 @@ class Client:
 
     def _check_stop(self) -> None:
         if self._stop.is_set():
-            raise CrawlStopped("the crawl was stopped; run the same command again to continue")
+            raise CrawlStopped(
+                "the crawl was stopped; run the same command again to continue"
+            )
 
 
 def _error_of(answer: QueryAnswer, token: str) -> RemoteError:
@@ -212,7 +222,9 @@ def _error_of(answer: QueryAnswer, token: str) -> RemoteError:
         case AnswerKind.FORBIDDEN:
             return RemoteError(f"{token} has no access ({answer.message}): grant it")
         case AnswerKind.NOT_FOUND:
-            return BadReply(f"no GraphQL API at this address ({answer.message}): check api_url")
+            return BadReply(
+                f"no GraphQL API at this address ({answer.message}): check api_url"
+            )
         case _ if answer.errors:
             return RequestRefused(answer.message)
         case _:
@@ -230,7 +242,9 @@ def _decoded(answer: QueryAnswer, query: GraphQuery[Any]) -> QueryAnswer:
                 rate = decode(part, _RATE)
                 cost = rate.cost if rate else 1
             else:
-                data[alias] = None if bytes(part) == b"null" else decode(part, query.answer)
+                data[alias] = (
+                    None if bytes(part) == b"null" else decode(part, query.answer)
+                )
     except Malformed as error:
         fault = bad_reply(f"the reply does not match the query ({error})")
         return replace(fault, rate_limit=answer.rate_limit)

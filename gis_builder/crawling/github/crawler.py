@@ -118,7 +118,9 @@ class GitHub(AbstractContextManager["GitHub"]):
         self._store.save(page)
         return accessible
 
-    def _for_each(self, repos: Iterable[str], stage: str, work: Callable[..., None]) -> None:
+    def _for_each(
+        self, repos: Iterable[str], stage: str, work: Callable[..., None]
+    ) -> None:
         """Run `work(crawl, row=row)` once for every crawlable repository."""
         requested = {name.lower() for name in repos}
         jobs: dict[str, Job] = {}
@@ -131,11 +133,14 @@ class GitHub(AbstractContextManager["GitHub"]):
         shared_failures = []  # of jobs for several repositories
 
         def done(name: str, worker: Crawl, failure: RemoteError | None) -> None:
-            page = Page(usage={name: worker.client.take_usage()})  # of its last requests
+            # Of its last requests.
+            page = Page(usage={name: worker.client.take_usage()})
             if failure:
                 for row in self._store.repos():
                     if row.full_name == name:
-                        failed = replace(row, outcome=RepoOutcome.FAILED, detail=str(failure))
+                        failed = replace(
+                            row, outcome=RepoOutcome.FAILED, detail=str(failure)
+                        )
                         page.repos.append(failed)
                 if not name:
                     shared_failures.append(failure)
@@ -162,7 +167,9 @@ def run_jobs(
     threads = ThreadPoolExecutor(len(workers), "crawl")
     is_interrupted = False
     try:
-        running = {threads.submit(_work, worker, todo, stop, done) for worker in workers}
+        running = {
+            threads.submit(_work, worker, todo, stop, done) for worker in workers
+        }
         while running:
             # With a timeout, because some libraries install signal handlers that don't interrupt a wait.
             ended, running = wait(running, _POLL_S, FIRST_EXCEPTION)

@@ -30,9 +30,8 @@ from pairkit.base.system.address import Address
 
 class _LimitedReader(io.BufferedReader):
     def read(self, size: int | None = -1, /) -> bytes:
-        if (
-            size is None or size < 0
-        ):  # caused by a negative chunk length; would read without a limit
+        # Caused by a negative chunk length; would read without a limit.
+        if size is None or size < 0:
             raise OSError("read without a limit")
         return super().read(size)
 
@@ -121,6 +120,7 @@ class Exchange:
         body: bytes,
         end: float,
     ) -> Raw | QueryAnswer:
+        # Less to connect, to each of a few addresses.
         with session.post(
             url,
             data=body,
@@ -129,14 +129,17 @@ class Exchange:
             timeout=(
                 self._timeout_s / 4,
                 self._timeout_s,
-            ),  # less to connect, to each of a few addresses
+            ),
             allow_redirects=False,
             stream=True,
         ) as response:
             received = {
-                name.lower(): self._token.mask(value) for name, value in response.headers.items()
+                name.lower(): self._token.mask(value)
+                for name, value in response.headers.items()
             }
-            content = _decompress(_read_body(response, end), received.get("content-encoding", ""))
+            content = _decompress(
+                _read_body(response, end), received.get("content-encoding", "")
+            )
             if isinstance(content, QueryAnswer):
                 return content
             return Raw(response.status_code, received, self._token.mask_bytes(content))
@@ -161,9 +164,12 @@ def _open_session(address: Address) -> requests.Session:
 def _read_body(response: requests.Response, end: float) -> bytes:
     """Read the encoded body; stops above the size limit and at the deadline."""
     body = bytearray()
-    while len(body) <= _MAX_BYTES and (chunk := response.raw.read(_CHUNK, decode_content=False)):
+    while len(body) <= _MAX_BYTES and (
+        chunk := response.raw.read(_CHUNK, decode_content=False)
+    ):
         body += chunk
-        if time.monotonic() > end:  # a truncated body without a length would look complete
+        # A truncated body without a length would look complete.
+        if time.monotonic() > end:
             raise requests.ReadTimeout
     return bytes(body)
 

@@ -9,8 +9,19 @@ from itertools import groupby
 from typing import Any, TypeVar
 
 from gis_builder.crawling.github.client import HttpReply
-from gis_builder.crawling.github.fetch_batches import MAX_THREAD_ITEMS, BatchSize, Crawl, Pages
-from gis_builder.crawling.github.nodes import FoundPull, IssuesByAlias, Item, NodeConnection, Parts
+from gis_builder.crawling.github.fetch_batches import (
+    MAX_THREAD_ITEMS,
+    BatchSize,
+    Crawl,
+    Pages,
+)
+from gis_builder.crawling.github.nodes import (
+    FoundPull,
+    IssuesByAlias,
+    Item,
+    NodeConnection,
+    Parts,
+)
 from gis_builder.crawling.github.parse import (
     next_top_up,
     parse_comments,
@@ -49,14 +60,17 @@ def fetch_top_ups(crawl: Crawl, repo: str) -> None:
             ):
                 name = f"{top_up.ref} {top_up.part}"
                 pages = Pages(name, top_up.before, limit=MAX_THREAD_ITEMS)
-                _add_top_up(page, top_up, node, lists.setdefault((top_up.ref, top_up.part), pages))
+                _add_top_up(
+                    page,
+                    top_up,
+                    node,
+                    lists.setdefault((top_up.ref, top_up.part), pages),
+                )
                 continue
             failures[top_up] += 1
             if failures[top_up] >= crawl.settings.attempts:
                 page.topped_up.append(top_up)
-                warning = (
-                    f"{top_up.ref}: the server returned only the last {top_up.have} {top_up.part}"
-                )
+                warning = f"{top_up.ref}: the server returned only the last {top_up.have} {top_up.part}"
                 page.warnings.append((top_up.ref.repo, warning))
         done += len(page.topped_up)
         crawl.save(repo, page)
@@ -78,13 +92,19 @@ def _add_top_up(
         keys = _add_items(page, top_up, node)
     page.topped_up.append(top_up)
     # An empty page would be returned again.
-    rest = next_top_up(ref, top_up.part, connection, top_up.have) if connection.items else None
+    rest = (
+        next_top_up(ref, top_up.part, connection, top_up.have)
+        if connection.items
+        else None
+    )
     missing = connection.total_count - top_up.have - len(connection.items)
     if rest:
         pages.advance(keys, rest.before)
         page.top_ups.append(rest)
     elif missing > 0:
-        warning = f"{ref}: the server counts {missing} more {top_up.part} than it returns"
+        warning = (
+            f"{ref}: the server counts {missing} more {top_up.part} than it returns"
+        )
         page.warnings.append((ref.repo, warning))
 
 
@@ -223,7 +243,9 @@ def failure_of(errors: Sequence[GraphQLError], *alias: str) -> str:
 def part(data: Mapping[str, T], alias: str, name: str) -> T:
     """The data of an alias."""
     if alias not in data:
-        raise BadReply(f"{name}: missing from the reply; run the same command again to continue")
+        raise BadReply(
+            f"{name}: missing from the reply; run the same command again to continue"
+        )
     return data[alias]
 
 

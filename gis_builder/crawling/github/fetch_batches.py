@@ -11,8 +11,18 @@ from functools import cached_property
 from typing import TypeVar
 
 from gis_builder.crawl_progress import Advanced, CrawlListener
-from gis_builder.crawling.github.client import Client, HttpReply, RequestRefused, TooHeavy
-from gis_builder.crawling.github.graphql_queries import INTROSPECTION, GraphQuery, Queries, Server
+from gis_builder.crawling.github.client import (
+    Client,
+    HttpReply,
+    RequestRefused,
+    TooHeavy,
+)
+from gis_builder.crawling.github.graphql_queries import (
+    INTROSPECTION,
+    GraphQuery,
+    Queries,
+    Server,
+)
 from gis_builder.settings.crawl_settings import CrawlSettings
 from gis_builder.store import Page, Store
 from gis_builder.store.decoding import MAX_NUMBER
@@ -20,7 +30,9 @@ from pairkit.base.errors import BadReply, RemoteError
 
 _MAX_PARTS = 16
 _FILL = 0.7  # target share of the limit: parts differ in size, and few should exceed it
-_GITHUB_START = 1199145600  # 2008-01-01; imported issues may be older than their repository
+_GITHUB_START = (
+    1199145600  # 2008-01-01; imported issues may be older than their repository
+)
 
 
 @dataclass(frozen=True)
@@ -82,7 +94,9 @@ def epoch(text: str) -> int:
     return int(datetime.fromisoformat(text).timestamp()) if text else _GITHUB_START
 
 
-_MAX_IDLE = 10  # consecutive pages without new items; these occur if items move, or fail
+_MAX_IDLE = (
+    10  # consecutive pages without new items; these occur if items move, or fail
+)
 MAX_ITEMS = MAX_NUMBER
 MAX_THREAD_ITEMS = 100_000  # GitHub allows 2,500 comments
 _GROWTH = 10_000  # items that may be added to a list while it is read
@@ -96,7 +110,9 @@ def list_limit(known: int) -> int:
 class Pages:
     """Detects servers whose lists of pages never end."""
 
-    def __init__(self, name: str, first: str | None = None, *, limit: int = MAX_ITEMS) -> None:
+    def __init__(
+        self, name: str, first: str | None = None, *, limit: int = MAX_ITEMS
+    ) -> None:
         self._name = name
         self._limit = limit
         self._cursors: set[str | None] = {first}

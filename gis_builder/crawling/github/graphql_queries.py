@@ -41,9 +41,7 @@ _TARGET = (
     "{ __typename ... on Issue { number repository { nameWithOwner } } "
     "... on PullRequest { number repository { nameWithOwner } } }"
 )
-_PULL = (
-    "... on PullRequest { number title closed createdAt updatedAt repository { nameWithOwner } }"
-)
+_PULL = "... on PullRequest { number title closed createdAt updatedAt repository { nameWithOwner } }"
 _BACKWARDS = "totalCount pageInfo { hasPreviousPage startCursor }"
 
 # Queries which newer fields the server has.
@@ -72,7 +70,9 @@ class Server:
     def of_schema(cls, types: Mapping[str, nodes.TypeNode | None]) -> Server:
         """Read the reply to `INTROSPECTION`."""
         fields = {
-            alias: {field.name: field.args or [] for field in (kind and kind.fields) or ()}
+            alias: {
+                field.name: field.args or [] for field in (kind and kind.fields) or ()
+            }
             for alias, kind in types.items()
         }
         issue = fields.get("issue", {})
@@ -92,7 +92,9 @@ class Queries:
         self._settings = settings
         self._issue = _issue_fields(server)
         self._nested = {
-            "comments": "{ " + _BACKWARDS + " nodes { fullDatabaseId author { __typename login } "
+            "comments": "{ "
+            + _BACKWARDS
+            + " nodes { fullDatabaseId author { __typename login } "
             "authorAssociation createdAt body } }",
             "events": "{ " + _BACKWARDS + " nodes { " + _event_fields(server) + " } }",
             "labels": "{ " + _BACKWARDS + " nodes { name } }",
@@ -135,7 +137,8 @@ class Queries:
         parts = []
         for index, (repo, group) in enumerate(groupby(refs, key=lambda ref: ref.repo)):
             inner = " ".join(
-                f"i{n}: issueOrPullRequest(number: {n}) {{ ...Found }}" for _, n in group
+                f"i{n}: issueOrPullRequest(number: {n}) {{ ...Found }}"
+                for _, n in group
             )
             parts.append(f"r{index}: {_repository(repo)} {{ nameWithOwner {inner} }}")
         text = f"{_query(parts)} fragment Found on IssueOrPullRequest {{ {fields} }}"
@@ -177,7 +180,8 @@ class Queries:
     def _inline(self) -> str:
         settings = self._settings
         return " ".join(
-            self._connection(part, getattr(settings, f"{part}_inline")) for part in self._nested
+            self._connection(part, getattr(settings, f"{part}_inline"))
+            for part in self._nested
         )
 
     def _connection(self, part: str, last: int, before: str = "") -> str:
@@ -189,8 +193,16 @@ class Queries:
 
 
 def _issue_fields(server: Server) -> str:
-    reason = "stateReason(enableDuplicate: true)" if server.enable_duplicate else "stateReason"
-    target = "duplicateOf { number repository { nameWithOwner } }" if server.duplicate_of else ""
+    reason = (
+        "stateReason(enableDuplicate: true)"
+        if server.enable_duplicate
+        else "stateReason"
+    )
+    target = (
+        "duplicateOf { number repository { nameWithOwner } }"
+        if server.duplicate_of
+        else ""
+    )
     return (
         f"number title body state {reason} author {{ __typename login }} authorAssociation "
         f"createdAt updatedAt closedAt repository {{ nameWithOwner }} {target}"
@@ -214,7 +226,9 @@ def _query(parts: Iterable[str]) -> str:
 
 def _repository(full_name: str) -> str:
     owner, _, name = full_name.partition("/")
-    return f"repository(owner: {_quote(owner)}, name: {_quote(name)}, followRenames: true)"
+    return (
+        f"repository(owner: {_quote(owner)}, name: {_quote(name)}, followRenames: true)"
+    )
 
 
 def _after(cursor: str | None) -> str:

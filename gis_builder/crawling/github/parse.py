@@ -7,7 +7,15 @@ from contextlib import contextmanager
 from typing import Any
 
 from gis_builder.crawling.github import nodes
-from gis_builder.store import Comment, Event, Issue, IssueRef, Thread, TopUp, pull_request
+from gis_builder.store import (
+    Comment,
+    Event,
+    Issue,
+    IssueRef,
+    Thread,
+    TopUp,
+    pull_request,
+)
 from gis_builder.store.decoding import Malformed, stamp, stamp_or_none
 from pairkit.base.errors import BadReply
 
@@ -25,7 +33,9 @@ def well_formed(name: str) -> Iterator[None]:
     try:
         yield
     except Malformed as error:
-        raise BadReply(f"{name}: the reply does not match the query ({error})") from None
+        raise BadReply(
+            f"{name}: the reply does not match the query ({error})"
+        ) from None
 
 
 def parse_thread(node: nodes.IssueNode) -> tuple[Thread, list[TopUp]]:
@@ -97,7 +107,9 @@ def ref_of(node: nodes.IssueNode | nodes.FoundPull | nodes.Target) -> IssueRef:
     return IssueRef(node.repository.name_with_owner, node.number)
 
 
-def parse_comments(connection: nodes.NodeConnection[nodes.CommentNode]) -> tuple[Comment, ...]:
+def parse_comments(
+    connection: nodes.NodeConnection[nodes.CommentNode],
+) -> tuple[Comment, ...]:
     """Convert the comments of a connection, in its order."""
     return tuple(
         Comment(
@@ -112,12 +124,16 @@ def parse_comments(connection: nodes.NodeConnection[nodes.CommentNode]) -> tuple
     )
 
 
-def parse_events(connection: nodes.NodeConnection[nodes.EventNode]) -> tuple[Event, ...]:
+def parse_events(
+    connection: nodes.NodeConnection[nodes.EventNode],
+) -> tuple[Event, ...]:
     """Convert the events of a connection, in its order, without kinds that were not queried."""
     return tuple(_event(node) for node in connection.items if node.kind in _EVENT_KINDS)
 
 
-def parse_labels(connection: nodes.NodeConnection[nodes.LabelNode] | None) -> tuple[str, ...]:
+def parse_labels(
+    connection: nodes.NodeConnection[nodes.LabelNode] | None,
+) -> tuple[str, ...]:
     """The names of labels, sorted, because the server's order may change."""
     return tuple(sorted(node.name for node in connection.items)) if connection else ()
 
@@ -130,7 +146,10 @@ def next_top_up(
 ) -> TopUp | None:
     """The rest of a nested connection; a server under load may report it by only one of two fields."""
     count = len(connection.items)
-    if not connection.page_info.has_previous_page and have + count >= connection.total_count:
+    if (
+        not connection.page_info.has_previous_page
+        and have + count >= connection.total_count
+    ):
         return None
     return TopUp(ref, part, connection.page_info.start_cursor or "", have + count)
 

@@ -50,7 +50,9 @@ class GraphQLError:
     def is_heavy(self) -> bool:
         """Whether the server dropped this part because of its size."""
         lower = self.message.lower()
-        return self.type in _HEAVY_TYPES or any(phrase in lower for phrase in _HEAVY_WORDS)
+        return self.type in _HEAVY_TYPES or any(
+            phrase in lower for phrase in _HEAVY_WORDS
+        )
 
     @property
     def needs_retry(self) -> bool:
@@ -120,7 +122,9 @@ _KINDS = {
     401: AnswerKind.AUTH,
     **dict.fromkeys(_GONE, AnswerKind.NOT_FOUND),
     **dict.fromkeys((413, 502, 504), AnswerKind.TOO_HEAVY),
-    **dict.fromkeys((408, 425, 500, 503, 520, 521, 522, 523, 524), AnswerKind.TRANSIENT),
+    **dict.fromkeys(
+        (408, 425, 500, 503, 520, 521, 522, 523, 524), AnswerKind.TRANSIENT
+    ),
 }
 
 
@@ -182,7 +186,9 @@ def _classify_success(headers: Headers, body: bytes) -> QueryAnswer:
     if any(phrase in lower for phrase in _SECONDARY_WORDS):
         return QueryAnswer(AnswerKind.SECONDARY, wait_s=wait_s, message=message)
     if data and any(bytes(value) != b"null" for value in data.values()):
-        return QueryAnswer(AnswerKind.PARTIAL, data=data, errors=errors, message=message)
+        return QueryAnswer(
+            AnswerKind.PARTIAL, data=data, errors=errors, message=message
+        )
     kind = _kind_of(errors, types)
     if kind is AnswerKind.BAD_REPLY:
         message = f"the server refused the query: {message}"
@@ -214,7 +220,10 @@ def _classify_refusal(status: int, headers: Headers, message: str) -> QueryAnswe
     kind = AnswerKind.FORBIDDEN
     if any(phrase in lower for phrase in _SECONDARY_WORDS):
         kind = AnswerKind.SECONDARY
-    elif headers.get("x-ratelimit-remaining", "").strip() == "0" or "rate limit exceeded" in lower:
+    elif (
+        headers.get("x-ratelimit-remaining", "").strip() == "0"
+        or "rate limit exceeded" in lower
+    ):
         kind = AnswerKind.RATE_LIMITED
     elif status == 429 or wait_s is not None:
         kind = AnswerKind.SECONDARY
@@ -262,6 +271,10 @@ def _number(text: str | None) -> float | None:
 
 def _http_date(text: str | None) -> float | None:
     try:
-        return None if text is None else parsedate_to_datetime(text[:_MAX_DATE_CHARS]).timestamp()
+        return (
+            None
+            if text is None
+            else parsedate_to_datetime(text[:_MAX_DATE_CHARS]).timestamp()
+        )
     except (ValueError, OverflowError, TypeError):
         return None

@@ -59,7 +59,9 @@ def is_cheaper_swept(
     return settings.all_if_small and pages <= searches
 
 
-def search_queries(repo: str, labels: Sequence[str], settings: CrawlSettings) -> list[str]:
+def search_queries(
+    repo: str, labels: Sequence[str], settings: CrawlSettings
+) -> list[str]:
     """The searches of a repository: closed issues by reason, label, title, comments and body."""
     scope = f"repo:{repo} is:issue is:closed"
     return [
@@ -81,7 +83,9 @@ def _plan(crawl: Crawl, row: RepoRow) -> None:
 
 def _task(row: RepoRow, query: str, window: Window) -> CrawlTask:
     state = {"words": query, "start": window.start, "end": window.end, "got": 0}
-    return CrawlTask(row.full_name, _KIND, f"{query} {window.qualifier}".strip(), state=state)
+    return CrawlTask(
+        row.full_name, _KIND, f"{query} {window.qualifier}".strip(), state=state
+    )
 
 
 def _discover(crawl: Crawl, row: RepoRow) -> None:

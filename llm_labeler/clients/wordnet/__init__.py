@@ -58,7 +58,9 @@ class WordnetProvider(Provider):
             "hanta": version("hanta"),
             "lemminflect": version("lemminflect"),
         }
-        super().__init__(name, settings, json.dumps(parameters, sort_keys=True), Prices(0.0, 0.0))
+        super().__init__(
+            name, settings, json.dumps(parameters, sort_keys=True), Prices(0.0, 0.0)
+        )
         self.model = settings.model or "wordnet rules"
 
     def max_usage(self, ask: Ask) -> TokenUsage:  # noqa: ARG002 - a Provider
@@ -68,7 +70,9 @@ class WordnetProvider(Provider):
     async def reply(self, ask: Ask) -> LlmReply:
         """A numbered list of candidates by falling confidence; may be empty."""
         await asyncio.sleep(0)  # let other tasks run
-        raw = "\n".join(f"{number}. {line}" for number, line in enumerate(_lines(ask), 1))
+        raw = "\n".join(
+            f"{number}. {line}" for number, line in enumerate(_lines(ask), 1)
+        )
         return LlmReply(raw, "stop", TokenUsage(0, 0), self.model)
 
 

@@ -51,7 +51,10 @@ def rephrased(text: str, table: str = "questions") -> Iterator[tuple[str, float]
         match = pattern.fullmatch(text)
         if match:
             parts = {name: part.strip() for name, part in match.groupdict().items()}
-            yield capital(wording.format_map(parts)) + ("?" if match["end"] else ""), confidence
+            yield (
+                capital(wording.format_map(parts)) + ("?" if match["end"] else ""),
+                confidence,
+            )
 
 
 @cache
@@ -90,8 +93,12 @@ def _paraphrases(sentence: TaggedSentence) -> Iterator[Change]:
     yield from small
     best = sorted(small, key=lambda change: -change.confidence)[:_MAX_COMBINED]
     for left, right in combinations(best, 2):
-        if not any(first.overlaps(second) for first in left.edits for second in right.edits):
-            yield Change(left.confidence * right.confidence, (*left.edits, *right.edits))
+        if not any(
+            first.overlaps(second) for first in left.edits for second in right.edits
+        ):
+            yield Change(
+                left.confidence * right.confidence, (*left.edits, *right.edits)
+            )
 
 
 def opposites(sentence: TaggedSentence) -> Iterator[Change]:
@@ -99,7 +106,9 @@ def opposites(sentence: TaggedSentence) -> Iterator[Change]:
     if not sentence.is_question:
         yield from (assertions if sentence.is_negative else denials)(sentence)
     contrasts = phrase_table("contrasts").changes(sentence)
-    changes = [change for change in contrasts if not in_compound(sentence, change.first)]
+    changes = [
+        change for change in contrasts if not in_compound(sentence, change.first)
+    ]
     for change in (*changes, *antonym_changes(sentence)):
         if not _is_opposite(sentence, change.first):
             continue
@@ -115,7 +124,9 @@ def _is_opposite(sentence: TaggedSentence, edit: Edit) -> bool:
     after = "".join(sentence.words[edit.end : edit.end + 1])
     if sentence.codes[edit.start] == "J" and after[:1].isupper():
         return False  # part of a name
-    if sentence.is_question and set("JRDe") & set(sentence.codes[edit.start : edit.end]):
+    if sentence.is_question and set("JRDe") & set(
+        sentence.codes[edit.start : edit.end]
+    ):
         return False
     causes = edit.text.startswith(("prevent", "forbid", "cause"))
     if causes and not _AFTER.isdisjoint(sentence.low[edit.end : edit.end + 7]):
@@ -127,7 +138,9 @@ def _is_opposite(sentence: TaggedSentence, edit: Edit) -> bool:
     return _NOT.isdisjoint(sentence.low[max(0, edit.start - 3) : edit.end + 1])
 
 
-def distinct(sentence: TaggedSentence, changes: Iterable[Change]) -> list[tuple[str, float]]:
+def distinct(
+    sentence: TaggedSentence, changes: Iterable[Change]
+) -> list[tuple[str, float]]:
     """The distinct results of changes with their confidences, without changes of names."""
     original = sentence.text.casefold()
     results: dict[str, tuple[str, float]] = {}
@@ -149,7 +162,9 @@ def _changes_name(sentence: TaggedSentence, edit: Edit) -> bool:
     if edit.start == 0 and edit.end == len(sentence.words):
         return False
     for index in range(max(edit.start, 1), edit.end):
-        is_capital = sentence.words[index][:1].isupper() and sentence.codes[index] != "P"
+        is_capital = (
+            sentence.words[index][:1].isupper() and sentence.codes[index] != "P"
+        )
         if is_capital and sentence.codes[index - 1] != ".":
             return True
     return False

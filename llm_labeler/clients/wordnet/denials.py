@@ -27,7 +27,9 @@ _QUANTIFIED = word_set(
     "all every each both either any anyone anybody everyone everything everybody only just almost nearly few"
 )
 # With these subjects, a sentence and its negation may both be true.
-PARTIAL = word_set("some many several sometimes occasionally rarely certain other others another")
+PARTIAL = word_set(
+    "some many several sometimes occasionally rarely certain other others another"
+)
 # `not` before one of these means something else: "is not only", "are not all".
 _NARROWING = word_set("only just even all both either merely")
 # Adverbs that can't follow `not`; `_AS_WELL` are dropped instead.
@@ -221,7 +223,11 @@ def _affirmed(sentence: TaggedSentence, index: int) -> Edits:
         return _without_do(sentence, index, index + 1)
     if word == "not" and before == "O":
         return _without_do(sentence, index - 1, index + 1)
-    if word == "not" and before in "BMH" and "or" not in sentence.low[index - 2 : index + 2]:
+    if (
+        word == "not"
+        and before in "BMH"
+        and "or" not in sentence.low[index - 2 : index + 2]
+    ):
         return (Edit(index, index + 1, ""),)
     if word == "no" and sentence.word_at(index + 1) == "longer" and before in "PnsBMH":
         return (Edit(index, index + 2, "still"),)
@@ -235,7 +241,10 @@ def _without_do(sentence: TaggedSentence, start: int, adverbs: int) -> Edits:
     end = adverbs
     while sentence.code_at(end) == "R":
         end += 1
-    if sentence.code_at(end) not in ("v", "H") or sentence.code_at(start - 1) in ("C", "T"):
+    if sentence.code_at(end) not in ("v", "H") or sentence.code_at(start - 1) in (
+        "C",
+        "T",
+    ):
         return ()
     auxiliary = sentence.low[start].removesuffix("n't")
     verb = inflected_verb(sentence.low[end], _DO[auxiliary])

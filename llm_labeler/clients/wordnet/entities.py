@@ -36,7 +36,9 @@ _PLAIN = word_set(
     recurrent bad strong possible pregnant sexual active infected
     """
 )
-_IDIOMS = frozenset(("other hand", "one hand", "by mouth", "by heart", "by hand", "on foot"))
+_IDIOMS = frozenset(
+    ("other hand", "one hand", "by mouth", "by heart", "by hand", "on foot")
+)
 _NAMING = frozenset("nsgJx#")  # codes
 _CONFIDENCE = 0.93
 _CONFIDENCE_OF_PHRASES = 0.94
@@ -115,7 +117,9 @@ def _look_up(
     return None
 
 
-def _stands_alone(sentence: TaggedSentence, start: int, end: int, *, literal: bool) -> bool:
+def _stands_alone(
+    sentence: TaggedSentence, start: int, end: int, *, literal: bool
+) -> bool:
     """Whether the words are not part of a longer name."""
     codes = sentence.codes
     low = sentence.low
@@ -127,7 +131,9 @@ def _stands_alone(sentence: TaggedSentence, start: int, end: int, *, literal: bo
     if literal:
         has_name = start == 0 and sentence.words[0][:1].isupper()
     else:
-        has_name = any(word[:1].isupper() for word in sentence.words[max(start, 1) : end])
+        has_name = any(
+            word[:1].isupper() for word in sentence.words[max(start, 1) : end]
+        )
         is_noun = codes[start] in "nsgx" or end - start > 1
         if not is_noun or not _NAMING.issuperset(codes[start:end]):
             return False
@@ -135,7 +141,9 @@ def _stands_alone(sentence: TaggedSentence, start: int, end: int, *, literal: bo
         return False
     if sentence.code_at(end) in ("n", "s", "g") and after not in _HEADS:
         return False
-    if code_before in ("n", "g", "x") or (code_before in ("J", "e") and before not in _PLAIN):
+    if code_before in ("n", "g", "x") or (
+        code_before in ("J", "e") and before not in _PLAIN
+    ):
         return False
     if before == "(" or after == "(":
         return False  # brackets repeat a thing in other words
@@ -152,7 +160,9 @@ def _groups() -> dict[str, _SiblingGroup]:
     for line in read_table("siblings").splitlines():
         if line and not line.startswith("#"):
             names = tuple(name.strip() for name in line.lstrip("=~").split(","))
-            group = _SiblingGroup(names, literal=line[0] in "=~", governs=line[0] == "~")
+            group = _SiblingGroup(
+                names, literal=line[0] in "=~", governs=line[0] == "~"
+            )
             for name in names:
                 groups.setdefault(name, group)
     return groups

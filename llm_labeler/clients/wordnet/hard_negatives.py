@@ -12,7 +12,12 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import NamedTuple
 
-from llm_labeler.clients.wordnet.annotator import candidates, distinct, opposites, rephrased
+from llm_labeler.clients.wordnet.annotator import (
+    candidates,
+    distinct,
+    opposites,
+    rephrased,
+)
 from llm_labeler.clients.wordnet.denials import UNDENIABLE
 from llm_labeler.clients.wordnet.entities import entity_changes
 from llm_labeler.clients.wordnet.roles import has_odd_plural, role_changes
@@ -29,7 +34,9 @@ from llm_labeler.clients.wordnet.tagged_sentence import (
 from llm_labeler.clients.wordnet.wordnet_lexicon import other_lemma
 from llm_labeler.records import ChangeKind
 
-_NO = word_set("no not never none nobody nothing cannot neither nor without don't doesn't")
+_NO = word_set(
+    "no not never none nobody nothing cannot neither nor without don't doesn't"
+)
 _DEGREES = word_set("more less most least")
 _POSSIBLE = word_set("may might could")
 # Words whose replacements are often not opposites.
@@ -52,7 +59,9 @@ _ACTING = word_set(
 # Verbs of events that happen to a subject.
 _HAPPENING = word_set("have be feel need experience develop notice also lose get")
 # Adverbs that contradict "always".
-_SELDOM = word_set("sometimes often occasionally rarely usually seldom eventually first only")
+_SELDOM = word_set(
+    "sometimes often occasionally rarely usually seldom eventually first only"
+)
 
 # Adverbs that contradict "no longer".
 _FREQUENCY = word_set(
@@ -75,7 +84,9 @@ _OTHER_WORDS = {
 _DIGITS = re.compile(r"\d{1,3}(?:,\d{3}){1,4}|\d{1,15}(?:\.\d{1,15})?")
 _GROUPED = re.compile(r"\d,$")  # before the rest of a number
 _GROUP = re.compile(r",\d{3}(?!\d)")
-_WITH_UNIT = re.compile(r"(\d{1,15})(-(?:year|month|week|day|hour|minute|mg|bit)(?:-old)?)")
+_WITH_UNIT = re.compile(
+    r"(\d{1,15})(-(?:year|month|week|day|hour|minute|mg|bit)(?:-old)?)"
+)
 _UNITS = word_set(
     "% percent mg mcg g kg ml mm cm m km mmhg hz khz mb gb kb ms °c °f iu kcal calories"
 )
@@ -95,7 +106,9 @@ _BAD = word_set(
     """
 )
 # Questions about two things.
-_TWO_THINGS = re.compile(r" of choice|\bcause\b.* to [a-z]|between .* and .* and ", re.IGNORECASE)
+_TWO_THINGS = re.compile(
+    r" of choice|\bcause\b.* to [a-z]|between .* and .* and ", re.IGNORECASE
+)
 _SHORTEST = 4  # tokens
 _LONGEST = 40
 
@@ -169,7 +182,11 @@ def modality_changes(sentence: TaggedSentence) -> Iterator[Change]:
     index = main_verb(sentence)
     if index is None or sentence.codes[index] != "M":
         return
-    if sentence.is_negative or sentence.is_question or not _SELDOM.isdisjoint(sentence.low):
+    if (
+        sentence.is_negative
+        or sentence.is_question
+        or not _SELDOM.isdisjoint(sentence.low)
+    ):
         return
     if sentence.low[0] == "in" and sentence.low[1] in ("some", "many", "rare"):
         return
@@ -196,7 +213,9 @@ def tense_changes(sentence: TaggedSentence) -> Iterator[Change]:
         return
     if not _FREQUENCY.isdisjoint(sentence.low[: index + 1]):
         return
-    if set("WS") & set(sentence.codes[:index]) or has_later_verb(sentence.codes[index + 1 :]):
+    if set("WS") & set(sentence.codes[:index]) or has_later_verb(
+        sentence.codes[index + 1 :]
+    ):
         return  # it may be another clause's verb
     verb = sentence.low[index]
     after = sentence.code_at(index + 1)
@@ -210,7 +229,11 @@ def tense_changes(sentence: TaggedSentence) -> Iterator[Change]:
         yield meaning_change("tense", 0.93, Edit(index, index + 1, "will be"))
     elif verb == "will" and after == "b":
         yield meaning_change("tense", 0.9, Edit(index, index + 2, "has been"))
-    elif verb in ("is", "are") and after in ("e", "g") and sentence.codes[index - 1] != "E":
+    elif (
+        verb in ("is", "are")
+        and after in ("e", "g")
+        and sentence.codes[index - 1] != "E"
+    ):
         yield meaning_change("tense", 0.86, Edit(index, index + 1, f"{verb} no longer"))
     elif sentence.codes[index] == "z" and sentence.word_at(index - 1) not in UNDENIABLE:
         yield meaning_change("tense", 0.84, Edit(index, index, "no longer"))
@@ -230,7 +253,10 @@ def _end(sentence: TaggedSentence, index: int) -> int:
     if _GROUPED.search(sentence.text[: sentence.spans[index][0]]):
         return 0
     end = index + 1
-    while _GROUP.match(sentence.text, sentence.spans[end - 1][1]) and sentence.low[index].isdigit():
+    while (
+        _GROUP.match(sentence.text, sentence.spans[end - 1][1])
+        and sentence.low[index].isdigit()
+    ):
         end += 2
     return end
 
@@ -247,7 +273,12 @@ def _other_number(sentence: TaggedSentence, index: int, end: int) -> str | None:
     with_unit = _WITH_UNIT.fullmatch(low)
     if with_unit:
         return f"{round(_multiple(int(with_unit[1])))}{with_unit[2]}"
-    if not _DIGITS.fullmatch(low) or after in _RANGE or before in _RANGE or before in "([#.-/$:":
+    if (
+        not _DIGITS.fullmatch(low)
+        or after in _RANGE
+        or before in _RANGE
+        or before in "([#.-/$:"
+    ):
         return None
     if after in ("/", ":", ",", ".") and sentence.word_at(end + 1)[:1].isdigit():
         return None
@@ -345,11 +376,19 @@ def same_meaning(text: str, size: int) -> list[str]:
         return []
     old = Counter(sentence.low)
     is_odd = has_odd_plural(sentence)
-    rules = () if _TWO_THINGS.search(sentence.text) else rephrased(sentence.text, "hard_questions")
-    questions = [question for question, _ in sorted(rules, key=lambda rule: (-rule[1], rule[0]))]
+    rules = (
+        ()
+        if _TWO_THINGS.search(sentence.text)
+        else rephrased(sentence.text, "hard_questions")
+    )
+    questions = [
+        question for question, _ in sorted(rules, key=lambda rule: (-rule[1], rule[0]))
+    ]
     plain = []
     contracted = []
-    for candidate in dict.fromkeys(questions + candidates(text, "positive", size + _SPARE)):
+    for candidate in dict.fromkeys(
+        questions + candidates(text, "positive", size + _SPARE)
+    ):
         new = Counter(TaggedSentence(candidate).low)
         if "not not" in candidate or "choice for" in candidate:
             continue
@@ -367,10 +406,14 @@ def same_meaning(text: str, size: int) -> list[str]:
 
 def is_fit(sentence: TaggedSentence) -> bool:
     """Whether a text is one sentence, not a list or a heading."""
-    if not _SHORTEST <= len(sentence.words) <= _LONGEST or sentence.codes.count(".") > 1:
+    if (
+        not _SHORTEST <= len(sentence.words) <= _LONGEST
+        or sentence.codes.count(".") > 1
+    ):
         return False
     if {"-", ":", "•", "[", "|"} & set(sentence.words) or sentence.codes[-1] != ".":
         return False
     return not any(
-        sentence.low[:length] == sentence.low[length : 2 * length] for length in (1, 2, 3, 4)
+        sentence.low[:length] == sentence.low[length : 2 * length]
+        for length in (1, 2, 3, 4)
     )

@@ -67,7 +67,9 @@ _VERB_PHRASES = {
     "diagnosis": ("is diagnosed ", "are diagnosed "),
 }
 
-_SUBJECT = r"(?P<x>(?!(?:it|this|that|these|those|they|them)\b)(?:(?! - )[^?;:]){3,80}?)"
+_SUBJECT = (
+    r"(?P<x>(?!(?:it|this|that|these|those|they|them)\b)(?:(?! - )[^?;:]){3,80}?)"
+)
 _MAYBE_PLURAL = re.compile(r".*[^siu]s(?: \(.*\))?", re.IGNORECASE)
 _OF_ONE = re.compile(r"\b(?:is|does) \{x\}", re.IGNORECASE)
 
@@ -103,7 +105,8 @@ _TOPICS = {
         "common rare frequen percent affect preval incidence people often estimat",
     ),
     "diagnosis": _Topic.of(
-        "How {is} {x} diagnosed?", "diagnos test exam detect biops imag scan identif find"
+        "How {is} {x} diagnosed?",
+        "diagnos test exam detect biops imag scan identif find",
     ),
 }
 
@@ -143,7 +146,11 @@ def queries(passage: str, polarity: Polarity, size: int) -> list[str]:
 def _answered(sentence: TaggedSentence) -> Iterator[_Answered]:
     """What a sentence answers, by its beginning."""
     low = sentence.low
-    if sentence.is_negative or not sentence.codes.endswith(".") or not _OPEN.isdisjoint(low):
+    if (
+        sentence.is_negative
+        or not sentence.codes.endswith(".")
+        or not _OPEN.isdisjoint(low)
+    ):
         return
     about = _ABOUT.match(sentence.codes, 1 if sentence.word_at(0) == "the" else 0)
     if about and not _VERBS.isdisjoint(low[about.end() : about.end() + 2]):
@@ -166,7 +173,10 @@ def _topic(sentence: TaggedSentence, start: int) -> str:
     """The topic of a sentence by the words after the thing; empty if there is none."""
     low = sentence.low[start:]
     codes = sentence.codes[start:]
-    words = " ".join(word for word, code in zip(low, codes, strict=True) if code != "R") + " "
+    words = (
+        " ".join(word for word, code in zip(low, codes, strict=True) if code != "R")
+        + " "
+    )
     for topic, beginnings in _VERB_PHRASES.items():
         if words.startswith(beginnings):
             return topic
@@ -182,7 +192,11 @@ def _topic(sentence: TaggedSentence, start: int) -> str:
 
 def _is_name(sentence: TaggedSentence, start: int, end: int) -> bool:
     low = sentence.low[start:end]
-    if len(low) > _MAX_WORDS or low[0] in _NO_NAME | _OWNED or sentence.codes[start] in "P#g":
+    if (
+        len(low) > _MAX_WORDS
+        or low[0] in _NO_NAME | _OWNED
+        or sentence.codes[start] in "P#g"
+    ):
         return False
     # A heading that precedes the sentence repeats the name.
     return len({*low}) == len(low) and not low[0].endswith("ing")
@@ -224,7 +238,10 @@ _INTENTS = _OF_ANYTHING | _OF_ILLNESS
 _SHAPES = [
     (
         intent,
-        re.compile(re.escape(wording[:-1]).replace(r"\{x\}", _SUBJECT) + r"\s*\?+", re.IGNORECASE),
+        re.compile(
+            re.escape(wording[:-1]).replace(r"\{x\}", _SUBJECT) + r"\s*\?+",
+            re.IGNORECASE,
+        ),
     )
     for intent, wordings in _INTENTS.items()
     for wording in wordings

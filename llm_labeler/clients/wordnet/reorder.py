@@ -20,7 +20,9 @@ from llm_labeler.clients.wordnet.tagged_sentence import (
 from llm_labeler.clients.wordnet.wordnet_lexicon import inflected_verb, other_lemma
 
 _PASSIVE = re.compile(rf"({WITH_PHRASES})(MR?b|B)R?(e)I({WITH_PHRASES})\.")
-_ACTIVE = re.compile(rf"({NOUN_PHRASE})(?:(B)g|[vz])({NOUN_PHRASE})((?:I{NOUN_PHRASE})*)\.")
+_ACTIVE = re.compile(
+    rf"({NOUN_PHRASE})(?:(B)g|[vz])({NOUN_PHRASE})((?:I{NOUN_PHRASE})*)\."
+)
 _NO_PASSIVE = word_set("have become get do look seem resemble cost weigh take leave")
 _TRANSITIVE = word_set(
     """
@@ -33,7 +35,9 @@ _TRANSITIVE = word_set(
 _MEANS = word_set("accident hand mouth itself age day year law")
 
 # "x and y" without a word before or after it that belongs to only one of them.
-_COORDINATED = re.compile(r"(?<=[DIvzB])([nsJ])C(\1)(?=[.MBHvzd])|(?<=[DIvzBb])(J)C(J)(?=[ns])")
+_COORDINATED = re.compile(
+    r"(?<=[DIvzB])([nsJ])C(\1)(?=[.MBHvzd])|(?<=[DIvzBb])(J)C(J)(?=[ns])"
+)
 _SERIES = re.compile(r"(?<=[Ivz])([ns]),([ns]),C[ns](?=\.)")
 # First words of pairs with a fixed order.
 _FIXED = word_set("black back law research trial wear pros arts bed more")
@@ -92,7 +96,9 @@ def to_passive(sentence: TaggedSentence) -> str | None:
         fits = base in _TRANSITIVE and agrees and not match[4]
     if not fits or not base:
         return None
-    be = ("are" if is_plural(sentence, thing, end) else "is") + " being" * bool(match[2])
+    be = ("are" if is_plural(sentence, thing, end) else "is") + " being" * bool(
+        match[2]
+    )
     passive = f"{be} {inflected_verb(base, 'e')} by {sentence.opening(match.end(1))}"
     return capital(
         f"{sentence.slice(thing, end)} {passive}{sentence.text[sentence.spans[end - 1][1] :]}"
@@ -121,10 +127,17 @@ def reorderings(sentence: TaggedSentence) -> Iterator[Change]:
 
 
 def _swapped_items(sentence: TaggedSentence) -> Iterator[Change]:
-    for match in (*_COORDINATED.finditer(sentence.codes), *_SERIES.finditer(sentence.codes)):
+    for match in (
+        *_COORDINATED.finditer(sentence.codes),
+        *_SERIES.finditer(sentence.codes),
+    ):
         start = match.start()
         left, between, right = sentence.words[start : start + 3]
-        if not (left + right).islower() or left in _FIXED or between not in ("and", "or", ","):
+        if (
+            not (left + right).islower()
+            or left in _FIXED
+            or between not in ("and", "or", ",")
+        ):
             continue
         text = f"{right}, {left}" if between == "," else f"{right} {between} {left}"
         yield Change(0.93, (Edit(start, start + 3, text),))
@@ -139,11 +152,13 @@ def _front_to_end(sentence: TaggedSentence) -> str | None:
     begin = start + 1 if sentence.low[start] == "then" else start
     main = sentence.codes[begin:last]
     if sentence.low[0] in _CLAUSES:
-        fits = re.search("[MBHOzdv]", sentence.codes[:start]) and not re.search("[CS]", main)
-    elif sentence.low[0] in _FRONTED and not _NO_PLACE & set(sentence.low[1:start]):
-        fits = re.fullmatch(WITH_PHRASES, sentence.codes[1 : start - 1]) and not re.search(
-            "[CSWIT]", main
+        fits = re.search("[MBHOzdv]", sentence.codes[:start]) and not re.search(
+            "[CS]", main
         )
+    elif sentence.low[0] in _FRONTED and not _NO_PLACE & set(sentence.low[1:start]):
+        fits = re.fullmatch(
+            WITH_PHRASES, sentence.codes[1 : start - 1]
+        ) and not re.search("[CSWIT]", main)
     else:
         return None
     if not fits or len(main) < 3 or "," in sentence.low[begin:last]:
@@ -156,16 +171,18 @@ def _clause_to_front(sentence: TaggedSentence) -> str | None:
     """Change `B if A.` to `If A, B.`."""
     last = len(sentence.words) - 1
     starts = [
-        i for i in range(3, last - 2) if sentence.low[i] in _CLAUSES and sentence.codes[i] == "S"
+        i
+        for i in range(3, last - 2)
+        if sentence.low[i] in _CLAUSES and sentence.codes[i] == "S"
     ]
     if len(starts) != 1 or "," in sentence.low or sentence.codes[0] in "SCWIRg,":
         return None
     start = starts[0]
-    if sentence.codes[start - 1] in "RBvzdIC#W" or re.search("[CSWT]", sentence.codes[:start]):
+    if sentence.codes[start - 1] in "RBvzdIC#W" or re.search(
+        "[CSWT]", sentence.codes[:start]
+    ):
         return None
     after = sentence.codes[start + 1 : last]
     if "W" in after or not re.match(r"(?:P|D?[RJ]?[Jen]*[ns])[RN]*[MBHOzdv]", after):
         return None
-    return (
-        f"{capital(sentence.slice(start, last))}, {sentence.opening(start)}{sentence.words[last]}"
-    )
+    return f"{capital(sentence.slice(start, last))}, {sentence.opening(start)}{sentence.words[last]}"

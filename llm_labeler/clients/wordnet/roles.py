@@ -51,7 +51,12 @@ _WITH = {"lead": "to", "result": "in"}
 _PARTING = word_set(": ; -")
 _MAX_TOKENS = 32
 _MAX_PHRASE = 12  # tokens
-_BE = {"is": ("is", "are"), "are": ("is", "are"), "was": ("was", "were"), "were": ("was", "were")}
+_BE = {
+    "is": ("is", "are"),
+    "are": ("is", "are"),
+    "was": ("was", "were"),
+    "were": ("was", "were"),
+}
 
 
 def has_odd_plural(sentence: TaggedSentence) -> bool:
@@ -67,7 +72,11 @@ def role_changes(sentence: TaggedSentence) -> Iterator[Change]:
     has_parts = not _PARTING.isdisjoint(sentence.words)
     if len(sentence.words) > _MAX_TOKENS or has_parts or has_odd_plural(sentence):
         return
-    for text, confidence in (*_swapped(sentence), *_compared(sentence), *_from_to(sentence)):
+    for text, confidence in (
+        *_swapped(sentence),
+        *_compared(sentence),
+        *_from_to(sentence),
+    ):
         yield meaning_change("role", confidence, Edit(0, len(sentence.words), text))
 
 
@@ -160,7 +169,9 @@ def _asked(sentence: TaggedSentence) -> Iterator[SwappedText]:
 def _can_swap(sentence: TaggedSentence, left: Span, right: Span) -> bool:
     """Whether both are nouns, not pronouns or numbers."""
     for start, end in (left, right):
-        is_noun = sentence.low[start] not in _PRONOUNS and sentence.codes[start] not in "#Pg"
+        is_noun = (
+            sentence.low[start] not in _PRONOUNS and sentence.codes[start] not in "#Pg"
+        )
         if not is_noun or end - start > _MAX_PHRASE:
             return False
     return sentence.slice(*left).lower() != sentence.slice(*right).lower()
@@ -198,7 +209,9 @@ def _compared(sentence: TaggedSentence) -> Iterator[SwappedText]:
     if "than" not in sentence.low:
         return
     for match in _COMPARED.finditer(sentence.codes):
-        has_same_preposition = sentence.low[match.start(1) - 1] == sentence.low[match.start(3) - 1]
+        has_same_preposition = (
+            sentence.low[match.start(1) - 1] == sentence.low[match.start(3) - 1]
+        )
         if sentence.low[match.start(2)] == "than" and has_same_preposition:
             yield _exchanged(sentence, match.span(1), match.span(3)), 0.95
 
@@ -209,7 +222,9 @@ def _from_to(sentence: TaggedSentence) -> Iterator[SwappedText]:
         left = match.span(1)
         right = match.span(3)
         start = match.start(1)
-        is_way = sentence.low[start - 1] == "from" and sentence.low[match.start(2)] == "to"
+        is_way = (
+            sentence.low[start - 1] == "from" and sentence.low[match.start(2)] == "to"
+        )
         verb = sentence.low[max(0, start - 2)]
         moves = verb in _MOVING or not _MOVING.isdisjoint(lemmas(verb, "v"))
         if is_way and moves and _can_swap(sentence, left, right):

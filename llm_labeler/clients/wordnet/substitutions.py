@@ -61,7 +61,9 @@ class PhraseTable:
         self._by_word: dict[str, list[PhraseRule]] = defaultdict(list)
         for left, right, confidence in parse(text):
             words = tuple(left.removeprefix("^ ").split())
-            rule = PhraseRule(words, tuple(right.split()), left.startswith("^ "), confidence)
+            rule = PhraseRule(
+                words, tuple(right.split()), left.startswith("^ "), confidence
+            )
             first, *_ = words
             key = "{" if first.startswith("{") else first.rstrip("*+")
             self.rules.append(rule)
@@ -221,7 +223,12 @@ def _is_plain(sentence: TaggedSentence, index: int) -> bool:
     """Whether a word has more than three letters and is neither a name nor a degree."""
     word = sentence.words[index]
     is_lower = word.islower() or (index == 0 and word[1:].islower())
-    return is_lower and word.isalpha() and len(word) > 3 and sentence.low[index] not in _DEGREES
+    return (
+        is_lower
+        and word.isalpha()
+        and len(word) > 3
+        and sentence.low[index] not in _DEGREES
+    )
 
 
 def _only_lemma(low: str, pos: Pos, code: str) -> str | None:
@@ -247,7 +254,9 @@ def _inflected(word: str, code: str, low: str, lemma: str) -> str:
 def _in_compound(sentence: TaggedSentence, index: int) -> bool:
     """Whether a word is part of a compound."""
     for start in range(max(0, index - _MAX_WORDS + 1), index + 1):
-        for end in range(max(start + 2, index + 1), min(start + _MAX_WORDS, len(sentence.low)) + 1):
+        for end in range(
+            max(start + 2, index + 1), min(start + _MAX_WORDS, len(sentence.low)) + 1
+        ):
             *first, last = sentence.low[start:end]
             if any(is_compound((*first, word)) for word in (last, *lemmas(last, "n"))):
                 return True

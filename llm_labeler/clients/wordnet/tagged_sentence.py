@@ -45,11 +45,16 @@ _FOREIGN = re.compile(r".*(?:@|://|www\.|\w/\w).*")
 _WHOLE = {"won't": "will", "can't": "can", "cannot": "can", "shan't": "shall"}
 _COLLECTIVE = frozenset(("people", "police", "data"))
 _MAX_LETTERS = 60  # of a word, as the tagger takes quadratic time
-_TOKEN = re.compile(r"(?:https?://|www\.)\S+|(?:[A-Za-z]\.){2,}|[^\W_]+(?:[-'’./_@][^\W_]+)*|\S")
+_TOKEN = re.compile(
+    r"(?:https?://|www\.)\S+|(?:[A-Za-z]\.){2,}|[^\W_]+(?:[-'’./_@][^\W_]+)*|\S"
+)
 _ARTICLE = re.compile(r"\b([Aa]n?)(\s+)$")
 NOUN_PHRASE = r"D{0,2}(?:R?[Je]|[#gn])*[ns]"
-WITH_PHRASES = rf"{NOUN_PHRASE}(?:C{NOUN_PHRASE})?(?:I{NOUN_PHRASE}(?:C{NOUN_PHRASE})?)*"
-_VERB_GROUP = re.compile(r"[MBHOzdv](?:[RN]*[vbHeg])*")  # all of "may not have been seen"
+WITH_PHRASES = (
+    rf"{NOUN_PHRASE}(?:C{NOUN_PHRASE})?(?:I{NOUN_PHRASE}(?:C{NOUN_PHRASE})?)*"
+)
+# All of "may not have been seen"
+_VERB_GROUP = re.compile(r"[MBHOzdv](?:[RN]*[vbHeg])*")
 
 # Groups of codes.
 _FINITE = "MBHOzd"
@@ -189,7 +194,10 @@ class TaggedSentence:
     @property
     def is_question(self) -> bool:
         """Whether it is a question, also as a heading."""
-        begins = self.codes.startswith(("W", "M", "O")) or self.word_at(0) in ("is", "are")
+        begins = self.codes.startswith(("W", "M", "O")) or self.word_at(0) in (
+            "is",
+            "are",
+        )
         return begins or "?" in self.words
 
     def word_at(self, index: int) -> str:
@@ -320,7 +328,9 @@ def main_start(sentence: TaggedSentence) -> int | None:
 
     if first in "RICT":
         comma = low.index(",") if "," in low else _LONGEST_INTRODUCTION
-        if comma < _LONGEST_INTRODUCTION and not _has_any(_FINITE_NOT_PAST, codes[:comma]):
+        if comma < _LONGEST_INTRODUCTION and not _has_any(
+            _FINITE_NOT_PAST, codes[:comma]
+        ):
             return comma + 1
         return 0 if first in "RC" else None
 
@@ -342,7 +352,9 @@ def has_later_verb(rest: str) -> bool:
     return bool(re.match(r"[^CSW,.PE]*[MBHOz]", rest))
 
 
-def _is_finite(sentence: TaggedSentence, index: int, start: int, open_clauses: int) -> bool:
+def _is_finite(
+    sentence: TaggedSentence, index: int, start: int, open_clauses: int
+) -> bool:
     codes = sentence.codes
     code = codes[index]
     before = codes[start:index].rstrip("RN")[-1:]
@@ -358,7 +370,9 @@ def _is_finite(sentence: TaggedSentence, index: int, start: int, open_clauses: i
     if before == "P":
         up_to_subject = codes[:index].rstrip("RN")
         is_object = up_to_subject.endswith(_OBJECTS)
-        return not is_object and sentence.low[len(up_to_subject) - 1] in _PLURAL_SUBJECTS
+        return (
+            not is_object and sentence.low[len(up_to_subject) - 1] in _PLURAL_SUBJECTS
+        )
     return before in ("s", "W")
 
 

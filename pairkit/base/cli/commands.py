@@ -77,7 +77,11 @@ def application(name: str, purpose: str) -> Typer:
             raise Exit
 
     version_flag = typer.Option(
-        "--version", callback=show_version, is_eager=True, metavar="", help="Show the version."
+        "--version",
+        callback=show_version,
+        is_eager=True,
+        metavar="",
+        help="Show the version.",
     )
 
     def root(*, version: Annotated[bool, version_flag] = False) -> None:
@@ -117,7 +121,9 @@ _ENCODING = Parameter(
     "encoding",
     "str | None",
     default=None,
-    option=Option("Encoding of text files that aren't UTF-8.", metavar="NAME", panel=INPUT),
+    option=Option(
+        "Encoding of text files that aren't UTF-8.", metavar="NAME", panel=INPUT
+    ),
 )
 
 
@@ -139,7 +145,11 @@ def add_command(
     ]
     if any(each.name == "columns" for each in public):
         general.append(_ENCODING)
-    declared = [*public, *(each for each in run_parameters if each.name not in GENERAL), *general]
+    declared = [
+        *public,
+        *(each for each in run_parameters if each.name not in GENERAL),
+        *general,
+    ]
     takes_progress = "progress" in inspect.signature(function).parameters
 
     def command(**values: Any) -> None:
@@ -154,7 +164,9 @@ def add_command(
             if run is None:
                 result = function(**arguments)
             else:
-                flags = {each.name: each.read(values[each.name]) for each in run_parameters}
+                flags = {
+                    each.name: each.read(values[each.name]) for each in run_parameters
+                }
                 result = run(arguments, **flags)
         if result is not None:
             given = {**arguments, "encoding": encoding}
@@ -163,7 +175,9 @@ def add_command(
             result.check()
 
     order = {INPUT: 0, OUTPUT: 2, RUN: 3}  # of panels; any others are between
-    declared.sort(key=lambda each: (order.get(each.option.panel, 1), not each.is_required))
+    declared.sort(
+        key=lambda each: (order.get(each.option.panel, 1), not each.is_required)
+    )
     flags = [_flag(each) for each in declared]
     help_all = typer.Option(
         "--help-all",
@@ -179,7 +193,9 @@ def add_command(
     register = Typer.command(
         app,
         name or function.__name__.replace("_", "-"),
-        cls=type("Command", (_Command,), {"declared": {each.name: each for each in declared}}),
+        cls=type(
+            "Command", (_Command,), {"declared": {each.name: each for each in declared}}
+        ),
         help=purpose(function),
         epilog=examples(*lines),
     )
@@ -261,7 +277,9 @@ class _Command(TyperCommand):
         self.add_texts()
         for option in self._options():
             parameter = self.declared.get(option.name or "")
-            is_shown = parameter is None or parameter.option.main or parameter.is_required
+            is_shown = (
+                parameter is None or parameter.option.main or parameter.is_required
+            )
             option.hidden = not (is_shown or ctx.meta.get("all"))
         every = self.epilog or ""
         if not ctx.meta.get("all"):
@@ -301,14 +319,18 @@ def _flag(parameter: Parameter) -> inspect.Parameter:
     if option.positional:
         declared = typer.Argument(**details)
     else:
-        declared = typer.Option(*_flag_names(parameter), rich_help_panel=option.panel, **details)
+        declared = typer.Option(
+            *_flag_names(parameter), rich_help_panel=option.panel, **details
+        )
     kind: Any = list[str] if option.repeat else parameter.kind
     if parameter.is_required:
         return _keyword(parameter.name, Annotated[kind, declared])
     default = parameter.default
     if default is None:
         kind |= None
-    return _keyword(parameter.name, Annotated[kind, declared], default=as_words(default))
+    return _keyword(
+        parameter.name, Annotated[kind, declared], default=as_words(default)
+    )
 
 
 def _flag_names(parameter: Parameter) -> Iterator[str]:
@@ -357,7 +379,9 @@ def _flags_in_errors(parameters: Iterable[Parameter]) -> Iterator[None]:
 def _with_flag(message: str, parameters: Iterable[Parameter]) -> str:
     """A message that begins with a keyword or setting, with the flag instead."""
     for each in parameters:
-        match = re.match(rf"(?:{each.name}|setting '{re.escape(each.option.setting)}') = ", message)
+        match = re.match(
+            rf"(?:{each.name}|setting '{re.escape(each.option.setting)}') = ", message
+        )
         if match and not each.option.positional:
             return f"--{each.name.replace('_', '-')} {message[match.end() :]}"
     return message

@@ -14,7 +14,15 @@ from collections.abc import Callable
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from functools import cached_property, wraps
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar, cast, dataclass_transform
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    ParamSpec,
+    TypeVar,
+    cast,
+    dataclass_transform,
+)
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -166,7 +174,9 @@ class Options(dict[str, Option]):
 
         def declare(function: F) -> F:
             text = inspect.getdoc(function) or ""
-            vars(function)["declared"] = Declared(self.extended(**further), settings, text)
+            vars(function)["declared"] = Declared(
+                self.extended(**further), settings, text
+            )
             return function
 
         return declare
@@ -179,14 +189,18 @@ class Declared:
     options: Options
     settings: str = ""  # their model, as `module:Class`
     docstring: str = ""  # without the texts of options
-    same_texts: Callable[..., Any] | None = None  # has the texts that the docstring lacks
+    same_texts: Callable[..., Any] | None = (
+        None  # has the texts that the docstring lacks
+    )
 
     def option(self, name: str) -> Option:
         """The option of a parameter."""
         return self.options.get(name, Option())
 
 
-def parameter(shared: Option = Option(), *, default: Any = MISSING, **changes: Any) -> Any:
+def parameter(
+    shared: Option = Option(), *, default: Any = MISSING, **changes: Any
+) -> Any:
     """A field of a request; `changes` are those of a shared option."""
     return field(default=default, metadata={"option": replace(shared, **changes)})
 
@@ -199,11 +213,14 @@ class Request:
     """
 
     declared: ClassVar[Declared]
-    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]  # so that type checkers know `fields`
+    # So that type checkers know `fields`
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     def __init_subclass__(cls, *, shared: Options, settings: str = "") -> None:
         dataclass(frozen=True, eq=False, repr=False)(cls)
-        own = {each.name: each.metadata["option"] for each in fields(cls) if each.metadata}
+        own = {
+            each.name: each.metadata["option"] for each in fields(cls) if each.metadata
+        }
         cls.declared = Declared(shared.extended(**own), settings)
 
     def flags(self) -> dict[str, Any]:
@@ -231,7 +248,9 @@ def takes(
         returned = inspect.signature(implementation).return_annotation
         signature = inspect.signature(request).replace(return_annotation=returned)
         docstring = inspect.getdoc(implementation) or ""
-        declared = replace(vars(request)["declared"], docstring=docstring, same_texts=same_texts)
+        declared = replace(
+            vars(request)["declared"], docstring=docstring, same_texts=same_texts
+        )
         vars(call).update(declared=declared, __signature__=signature)
         if same_texts is None:  # a TypeError names this function
             vars(request)["__init__"].__qualname__ = implementation.__name__
@@ -240,7 +259,9 @@ def takes(
     return decorate
 
 
-def parameters(function: Callable[..., Any], *, of_command: bool = True) -> list[Parameter]:
+def parameters(
+    function: Callable[..., Any], *, of_command: bool = True
+) -> list[Parameter]:
     """The parameters of a function; for a command, without those only for Python."""
     declared = _declared(function)
     entries = _entries(_sections(function).get("Args", ""))
@@ -283,7 +304,11 @@ def documentation(function: Callable[..., Any]) -> str:
     ]
     sections["Args"] = "\n".join(arguments) + "\n"
     order = ("Args", "Returns", "Raises", "Example")
-    parts = [f"{title}:\n{sections[title].rstrip()}" for title in order if sections.get(title)]
+    parts = [
+        f"{title}:\n{sections[title].rstrip()}"
+        for title in order
+        if sections.get(title)
+    ]
     return "\n\n".join([purpose(function), *parts]) + "\n"
 
 

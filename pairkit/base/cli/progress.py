@@ -52,7 +52,9 @@ def stage(name: str, show: Listener) -> Iterator[None]:
 class Display:
     """Shows progress while it is open; thread-safe."""
 
-    def __init__(self, progress: bool | Listener = True, *, console: Console = err) -> None:
+    def __init__(
+        self, progress: bool | Listener = True, *, console: Console = err
+    ) -> None:
         self._listener = progress if callable(progress) else None
         self._console = console if progress and self._listener is None else None
         self._bars: Bars | None = None
@@ -129,9 +131,13 @@ class _Rate:
             parts.append(f"{progress.done:,}")
         if steps > 0 and seconds > 0:
             speed = steps / seconds
-            parts.append(f"{speed:,.1f}/s" if speed >= 1 else f"{duration(1 / speed)} each")
+            parts.append(
+                f"{speed:,.1f}/s" if speed >= 1 else f"{duration(1 / speed)} each"
+            )
             if progress.total is not None and progress.total > progress.done:
-                parts.append(f"{duration((progress.total - progress.done) / speed)} left")
+                parts.append(
+                    f"{duration((progress.total - progress.done) / speed)} left"
+                )
         if progress.note:
             parts.append(progress.note)
         return ", ".join(parts)

@@ -27,10 +27,12 @@ def html_table(
 ) -> str:
     """An HTML table with escaped cells; the columns `words` are left-aligned."""
     sides = [
-        f"text-align:{'left' if column in words else 'right'}" for column in range(len(header))
+        f"text-align:{'left' if column in words else 'right'}"
+        for column in range(len(header))
     ]
     head = "".join(
-        f'<th style="{side}">{escape(name)}</th>' for side, name in zip(sides, header, strict=True)
+        f'<th style="{side}">{escape(name)}</th>'
+        for side, name in zip(sides, header, strict=True)
     )
     body = "".join(
         "<tr>"
@@ -41,7 +43,11 @@ def html_table(
         + "</tr>"
         for row in rows
     )
-    caption = f'<caption style="text-align:left"><b>{escape(title)}</b></caption>' if title else ""
+    caption = (
+        f'<caption style="text-align:left"><b>{escape(title)}</b></caption>'
+        if title
+        else ""
+    )
     below = f"<p><small>{escape(note)}</small></p>" if note else ""
     return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{below}"
 
@@ -68,7 +74,9 @@ PAGE_HEAD = (
 def style(package: str, sheet: str) -> str:
     """The common style sheet of all pages and that of one page."""
     places = (("pairkit.base.cli", "page_style.css"), (package, sheet))
-    return "".join(files(home).joinpath(name).read_text(encoding="utf-8") for home, name in places)
+    return "".join(
+        files(home).joinpath(name).read_text(encoding="utf-8") for home, name in places
+    )
 
 
 class Printed(CommandResult):
@@ -88,7 +96,8 @@ class Printed(CommandResult):
 
     def _repr_html_(self) -> str:
         parts = [
-            escape(part) if isinstance(part, str) else part._repr_html_() for part in self.tables()
+            escape(part) if isinstance(part, str) else part._repr_html_()
+            for part in self.tables()
         ]
         lines = "<br>".join(map(escape, self.lines()))
         return "".join(parts) + (f"<p><small>{lines}</small></p>" if lines else "")
@@ -97,9 +106,8 @@ class Printed(CommandResult):
 Cell = str | int | float | None
 
 UNBOUNDED = 1 << 16  # columns
-_BOX = Box(
-    "    \n    \n ── \n    \n ── \n    \n    \n    \n"
-)  # with a line below the headings and for `add_rule`
+# With a line below the headings and for `add_rule`
+_BOX = Box("    \n    \n ── \n    \n ── \n    \n    \n    \n")
 _PAD = 1  # on either side of a cell
 _GAP = 2 * _PAD + 1  # between two columns
 _MIN_WORDS_WIDTH = 16  # to which a column of words may be folded
@@ -109,12 +117,19 @@ class ResultTable:
     """Headings and rows; words are folded, and number columns that don't fit follow below."""
 
     def __init__(
-        self, *headings: str, title: str = "", caption: str = "", left: Collection[str] = ()
+        self,
+        *headings: str,
+        title: str = "",
+        caption: str = "",
+        left: Collection[str] = (),
     ) -> None:
         self.headings = headings
         self.title = title
         self.caption = caption
-        self._left = {0, *(column for column, heading in enumerate(headings) if heading in left)}
+        self._left = {
+            0,
+            *(column for column, heading in enumerate(headings) if heading in left),
+        }
         self.rows: list[tuple[str, ...]] = []
         self._rules: set[int] = set()
 
@@ -128,10 +143,14 @@ class ResultTable:
         """Draw a line below the last row."""
         self._rules.add(len(self.rows) - 1)
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> RenderResult:
         if self.title:
             yield Text(printable(self.title), style="bold")
-        options = options.update(max_width=getattr(console, "table_width", options.max_width))
+        options = options.update(
+            max_width=getattr(console, "table_width", options.max_width)
+        )
         for columns in self._blocks(options.max_width):
             yield from console.render(self._block(columns), options)
         if self.caption:
@@ -145,7 +164,11 @@ class ResultTable:
 
     def _repr_html_(self) -> str:
         return html_table(
-            self.headings, self.rows, title=self.title, note=self.caption, words=self._left
+            self.headings,
+            self.rows,
+            title=self.title,
+            note=self.caption,
+            words=self._left,
         )
 
     def _blocks(self, width: int) -> Iterator[Sequence[int]]:
@@ -164,7 +187,8 @@ class ResultTable:
 
     def _need(self, column: int) -> int:
         widest = max(
-            cell_len(cell) for cell in (self.headings[column], *(row[column] for row in self.rows))
+            cell_len(cell)
+            for cell in (self.headings[column], *(row[column] for row in self.rows))
         )
         return min(widest, _MIN_WORDS_WIDTH) if column in self._left else widest
 

@@ -16,16 +16,23 @@ def lazy_names(
     package: str, names_of_modules: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """`__getattr__`, `__dir__` and `__all__` of a package; type checkers read `__init__.pyi` instead."""
-    origins = {name: module for module, names in names_of_modules.items() for name in names.split()}
+    origins = {
+        name: module
+        for module, names in names_of_modules.items()
+        for name in names.split()
+    }
 
     def load(name: str) -> Any:
         if name not in origins:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module = import_module(origins[name])
-        value: Any = getattr(module, name, None) or import_module(f"{module.__name__}.{name}")
+        value: Any = getattr(module, name, None) or import_module(
+            f"{module.__name__}.{name}"
+        )
         if "declared" in getattr(value, "__dict__", ()):
             value.__doc__ = documentation(value)
-        setattr(sys.modules[package], name, value)  # so that `__getattr__` is called once
+        # So that `__getattr__` is called once.
+        setattr(sys.modules[package], name, value)
         return value
 
     names = sorted(origins)

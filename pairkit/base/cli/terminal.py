@@ -67,7 +67,8 @@ class CommandResult:
 class _Console(Console):
     def print(self, *objects: Any, **options: Any) -> None:
         super().print(
-            *(printable(part) if isinstance(part, str) else part for part in objects), **options
+            *(printable(part) if isinstance(part, str) else part for part in objects),
+            **options,
         )
 
     @property
@@ -129,7 +130,9 @@ def run(command: Callable[[], Any]) -> None:
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise
-        _last_words(f"error: standard output can't be written ({error.strerror}); free space")
+        _last_words(
+            f"error: standard output can't be written ({error.strerror}); free space"
+        )
         os._exit(ConfigError.exit_code)
 
 

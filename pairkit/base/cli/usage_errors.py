@@ -13,7 +13,8 @@ from pairkit.base.cli.options import Parameter, settings_model
 from pairkit.base.printable import one_line
 from pairkit.base.settings import keys_ending, plain_words
 
-UsageError: type[Any] = typer.BadParameter.__mro__[1]  # its base, which typer doesn't export
+# Its base, which typer doesn't export.
+UsageError: type[Any] = typer.BadParameter.__mro__[1]
 _CLOSE = 0.7  # least similarity of a misspelt option
 
 
@@ -28,12 +29,16 @@ def explain(
             return _missing_parameter(error.param.name, declared, unused)
         case "BadParameter":
             name = error.param.name if error.param else ""
-            flag = next((flag_of(each) for each in declared if each.name == name), command)
+            flag = next(
+                (flag_of(each) for each in declared if each.name == name), command
+            )
             return f"{flag}: {plain_words(str(error.message))}"
     if not unused:
         return str(error.message).removeprefix("Option ").rstrip(".")
     value = one_line(unused[-1])
-    flags = [flag_of(each) for each in declared if each.option.main and each.kind is str]
+    flags = [
+        flag_of(each) for each in declared if each.option.main and each.kind is str
+    ]
     example = next((flag for flag in flags if flag.startswith("--")), "--help")
     return f"{value}: unexpected argument; give an option before it, such as {example} {value}"
 
@@ -51,7 +56,9 @@ def _unknown_option(option: str, command: str, declared: Collection[Parameter]) 
     if offered:
         return f"no option {option}; did you mean {' or '.join(offered)}?"
     message = f"no option {option}; "
-    positional = next((flag_of(each) for each in declared if each.option.positional), None)
+    positional = next(
+        (flag_of(each) for each in declared if each.option.positional), None
+    )
     if positional is not None:
         message += f"{positional} has no option before it, and "
     return f"{message}`{command} --help-all` lists all"
@@ -59,10 +66,16 @@ def _unknown_option(option: str, command: str, declared: Collection[Parameter]) 
 
 def _alternatives(name: str, declared: Collection[Parameter]) -> Iterator[str]:
     """What an unknown option may have meant: a flag by its name or text, or a setting by its last name."""
-    flags = {flag_of(each).strip("-"): each for each in declared if not each.option.positional}
+    flags = {
+        flag_of(each).strip("-"): each
+        for each in declared
+        if not each.option.positional
+    }
     words = re.compile(r"\W+".join(map(re.escape, name.split("-"))), re.IGNORECASE)
     in_text = words.search if "-" in name else words.match
-    meant = [flag for flag, each in flags.items() if words.match(flag) or in_text(each.text)]
+    meant = [
+        flag for flag, each in flags.items() if words.match(flag) or in_text(each.text)
+    ]
     for flag in meant or get_close_matches(name, flags, 1, _CLOSE):
         yield f"--{flag}"
     model = next((each.model for each in declared if each.name == "settings"), "")
@@ -71,7 +84,9 @@ def _alternatives(name: str, declared: Collection[Parameter]) -> Iterator[str]:
             yield f"--set {key}=…"
 
 
-def _missing_parameter(name: str, declared: Collection[Parameter], unused: Sequence[str]) -> str:
+def _missing_parameter(
+    name: str, declared: Collection[Parameter], unused: Sequence[str]
+) -> str:
     parameter = next(each for each in declared if each.name == name)
     flag = flag_of(parameter)
     if unused and not parameter.option.positional:

@@ -73,7 +73,9 @@ class Channel:
         self, path: str, *, timeout_s: float | None = None, most_bytes: int = MOST_BYTES
     ) -> bytes:
         """Return the response body of a GET request."""
-        return await self._exchange("get", path, timeout_s=timeout_s, most_bytes=most_bytes)
+        return await self._exchange(
+            "get", path, timeout_s=timeout_s, most_bytes=most_bytes
+        )
 
     async def upload(
         self,
@@ -140,7 +142,9 @@ class Channel:
             async with asyncio.timeout(timeout_s):
                 return await sdk.exchange(method, url, **request)
         except TimeoutError as error:
-            raise NoAnswer("timeout", f"no answer in {timeout_s:g} s", was_sent=True) from error
+            raise NoAnswer(
+                "timeout", f"no answer in {timeout_s:g} s", was_sent=True
+            ) from error
 
 
 def trusted(ca_file: Path | None, environ: Mapping[str, str]) -> ssl.SSLContext | bool:

@@ -141,7 +141,9 @@ class Masking:
 
     def text(self, text: str) -> str:
         """A message or header without secrets."""
-        return self.body(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+        return self.body(text.encode("utf-8", "surrogatepass")).decode(
+            "utf-8", "surrogatepass"
+        )
 
 
 def _spelt(secret: str, after: bytes = b"") -> re.Pattern[bytes]:
@@ -152,4 +154,14 @@ def _spellings(byte: int) -> bytes:
     r"""A pattern for a byte, plain or escaped: `/`, `\/`, `\u002f` or `%2F`."""
     plain = re.escape(bytes((byte,)))
     digits = b"%02x" % byte
-    return b"(?:" + plain + b"|\\\\" + plain + b"|(?i:\\\\u00" + digits + b"|%" + digits + b"))"
+    return (
+        b"(?:"
+        + plain
+        + b"|\\\\"
+        + plain
+        + b"|(?i:\\\\u00"
+        + digits
+        + b"|%"
+        + digits
+        + b"))"
+    )

@@ -41,7 +41,9 @@ def _rule(cause: Cause, statuses: Iterable[int], *words: str) -> _Rule:
 
 _OF_REQUESTS = {400, 422}
 _OF_TEXTS = {400, 403, 413, 422, 451, 498}
-_LACKING = r"(?:not enough|insufficient|out of|no|any|all available|exceeded \w+ \w+ included)"
+_LACKING = (
+    r"(?:not enough|insufficient|out of|no|any|all available|exceeded \w+ \w+ included)"
+)
 # In this order: a filter may add that no credits were charged, or quote the key. GLM's codes are numbers.
 _RULES = (
     _rule(
@@ -196,7 +198,9 @@ class Refusal:
         codes = f"{self.code} {self.kind} {self.more}"
         codes += f" {_WORD_ENDS.sub(' ', codes)}"
         by_code = self._named_in(codes, _RULES)
-        cause = by_code or self._named_in(f"{codes} {self.message}", (*_RULES, _OF_KEYS))
+        cause = by_code or self._named_in(
+            f"{codes} {self.message}", (*_RULES, _OF_KEYS)
+        )
         if cause:
             return cause
         is_of_proxy = self.status == 403 and self.is_page
@@ -249,7 +253,8 @@ class NoAnswer(Exception):  # noqa: N818
 
 
 def _message(message: Any, inner: Any) -> str:
-    if isinstance(inner, list):  # FastAPI's, with the refused input, which is the user's text
+    # FastAPI's, with the refused input, which is the user's text.
+    if isinstance(inner, list):
         inner = [_without_input(entry) for entry in inner]
     if not isinstance(message, str):
         try:
@@ -262,7 +267,11 @@ def _message(message: Any, inner: Any) -> str:
 def _without_input(entry: Any) -> Any:
     if not isinstance(entry, dict):
         return entry
-    return {name: value for name, value in entry.items() if name not in ("input", "ctx", "url")}
+    return {
+        name: value
+        for name, value in entry.items()
+        if name not in ("input", "ctx", "url")
+    }
 
 
 def _short(value: Any, max_chars: int) -> str:
@@ -303,7 +312,11 @@ def _stated_wait(headers: Mapping[str, str], now: float) -> float | None:
     if "retry-after" in headers:
         return _after(headers["retry-after"], now)
     # OpenAI states when each limit is restored; only exhausted limits matter.
-    spent = [limit for limit in _LIMITS if headers.get(f"x-ratelimit-remaining-{limit}") == "0"]
+    spent = [
+        limit
+        for limit in _LIMITS
+        if headers.get(f"x-ratelimit-remaining-{limit}") == "0"
+    ]
     waits = [_span(headers.get(f"x-ratelimit-reset-{limit}"), now) for limit in spent]
     waits.append(_span(headers.get("x-ratelimit-reset"), now))
     return max((wait for wait in waits if wait is not None), default=None)
@@ -350,7 +363,9 @@ BACKOFF_S = 60.0  # at most, between two attempts
 LONGEST_PAUSE_S = 60.0  # that a server states
 
 
-async def patiently(call: Callable[[], Awaitable[T]], *, tries: int, pause_s: float) -> T:
+async def patiently(
+    call: Callable[[], Awaitable[T]], *, tries: int, pause_s: float
+) -> T:
     """The result of `call`, retried with backoff after failures that may be temporary."""
     for tried in range(1, tries):
         server_wait_s = 0.0

@@ -83,7 +83,8 @@ class GuardedClient(httpx2.AsyncClient):
                 await response.aclose()
         if response.status_code not in _ANSWERED:
             headers = {
-                name.lower(): self._masking.text(text) for name, text in response.headers.items()
+                name.lower(): self._masking.text(text)
+                for name, text in response.headers.items()
             }
             refusal = Refusal.of(response.status_code, body)
             raise ExchangeFailed(RefusedCall(refusal, headers))
@@ -99,7 +100,9 @@ class GuardedClient(httpx2.AsyncClient):
             if name in request.headers:
                 headers[name] = request.headers[name]
         headers.update(self._sent_headers)
-        return httpx2.Request(request.method, request.url, headers=headers, stream=request.stream)
+        return httpx2.Request(
+            request.method, request.url, headers=headers, stream=request.stream
+        )
 
     @contextmanager
     def _failures(self) -> Iterator[None]:
@@ -115,10 +118,16 @@ class GuardedClient(httpx2.AsyncClient):
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
             text = f"{type(error).__name__}: {error}".rstrip(": ")
             detail = one_line(self._masking.text(text))
-            is_unknown_authority = isinstance(error.__cause__, ssl.SSLCertVerificationError)
+            is_unknown_authority = isinstance(
+                error.__cause__, ssl.SSLCertVerificationError
+            )
             if is_unknown_authority or "CERTIFICATE_VERIFY" in detail:
-                detail += "; set ca_file or SSL_CERT_FILE to the certificate of its authority"
-            failure = NoAnswer("connection", detail, was_sent=not isinstance(error, _NOT_SENT))
+                detail += (
+                    "; set ca_file or SSL_CERT_FILE to the certificate of its authority"
+                )
+            failure = NoAnswer(
+                "connection", detail, was_sent=not isinstance(error, _NOT_SENT)
+            )
         else:
             return
         # Outside of `except`, as a traceback would show the unmasked error.
@@ -168,13 +177,19 @@ class Sdk(openai.AsyncOpenAI):
         # The credentials are in the headers of `GuardedClient`.
         sent_headers = {"Authorization": openai.Omit(), **(headers or {})}
         options: Any = {"headers": sent_headers}
-        call: Callable[..., Awaitable[httpx2.Response]] = self.get if method == "get" else self.post
+        call: Callable[..., Awaitable[httpx2.Response]] = (
+            self.get if method == "get" else self.post
+        )
         try:
-            response = await call(url, cast_to=httpx2.Response, options=options, **request)
+            response = await call(
+                url, cast_to=httpx2.Response, options=options, **request
+            )
         except ExchangeFailed as error:
             failure = error.failure
         except openai.APIConnectionError as error:  # raised by the SDK itself
-            failure = NoAnswer("connection", type(error.__cause__ or error).__name__, was_sent=True)
+            failure = NoAnswer(
+                "connection", type(error.__cause__ or error).__name__, was_sent=True
+            )
         else:
             return response.content
         raise failure

@@ -19,7 +19,8 @@ _URL = re.compile(
 )
 # Without `//` and backslashes, which could begin another host, and without fragments.
 _PATH = re.compile(r'/(?!/)[!"$-\[\]-~]*')
-_DOTS = re.compile(r"/(?:\.|%2e){1,2}(?:/|\Z)", re.IGNORECASE)  # would lead to a parent path
+# Would lead to a parent path.
+_DOTS = re.compile(r"/(?:\.|%2e){1,2}(?:/|\Z)", re.IGNORECASE)
 
 
 class Origin(NamedTuple):
@@ -110,7 +111,9 @@ def read_address(text: str, what: str, example: str) -> Address:
     match = _URL.fullmatch(text)
     path = ((match and match["rest"]) or "").rstrip("/")
     if origin is None or (path and not is_path(path)):
-        hint = "" if text.isascii() else " (a name in other letters is written as xn--…)"
+        hint = (
+            "" if text.isascii() else " (a name in other letters is written as xn--…)"
+        )
         raise ConfigError(
             f"{what} is {text[:200]!r}: expected a server's root{hint}, such as {example}"
         )

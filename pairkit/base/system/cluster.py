@@ -28,7 +28,9 @@ def address_of(engine: str, address: str | None) -> str | None:
     if engine not in ("local", "ray"):
         raise ConfigError(f"--engine={engine}: expected local or ray")
     if engine == "local" and address is not None:
-        raise ConfigError(f"--address={address}: is for --engine=ray; give that, or no address")
+        raise ConfigError(
+            f"--address={address}: is for --engine=ray; give that, or no address"
+        )
     if engine == "ray" and address is None:
         raise ConfigError(
             "--engine=ray needs --address, such as 10.0.0.1:6379, which `ray start` prints"
@@ -54,12 +56,16 @@ class Cluster:
             resources = node["Resources"]
             cores = int(resources.get("CPU", 0))
             if node["Alive"] and cores:
-                machines.append((node["NodeID"], cores, int(resources.get("memory", 0))))
+                machines.append(
+                    (node["NodeID"], cores, int(resources.get("memory", 0)))
+                )
         return machines
 
     def on(self, node: str, *, soft: bool = False) -> Any:
         """The strategy for calls on this machine; if `soft`, also on others if it is lost."""
-        return self.ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node, soft=soft)
+        return self.ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
+            node, soft=soft
+        )
 
     def begun(self, remote: Callable[..., Any], *arguments: Any) -> Any:
         """Start a call by its `.remote` and return its reference."""
@@ -138,7 +144,9 @@ class _WithoutRay:
 def _check_answers(address: str) -> None:
     """Check that something listens, as Ray waits for minutes."""
     if _ADDRESS.fullmatch(address) is None:
-        raise ConfigError(f"address = {address}: expected HOST:PORT, such as 10.0.0.1:6379")
+        raise ConfigError(
+            f"address = {address}: expected HOST:PORT, such as 10.0.0.1:6379"
+        )
     try:
         _connect(address)
     except (OSError, OverflowError, UnicodeError) as error:

@@ -64,10 +64,14 @@ def database_errors(path: Path) -> Iterator[None]:
                 f"{path}: can't be read or written ({error}); free space, fix its permissions or use another"
                 " working folder"
             ) from error
-        raise DataError(f"not usable ({error}): move it away and run again", path=path) from error
+        raise DataError(
+            f"not usable ({error}): move it away and run again", path=path
+        ) from error
 
 
-def connect(path: Path, *, read_only: bool = False, journal: str = "WAL") -> sqlite3.Connection:
+def connect(
+    path: Path, *, read_only: bool = False, journal: str = "WAL"
+) -> sqlite3.Connection:
     """A connection in autocommit mode."""
     mode = "ro" if read_only else "rw"
     connection = sqlite3.connect(
@@ -78,7 +82,8 @@ def connect(path: Path, *, read_only: bool = False, journal: str = "WAL") -> sql
     )
     connection.execute("PRAGMA busy_timeout = 10000")
     if not read_only:
-        if _is_shared(path) or journal == "DELETE":  # a write-ahead log needs shared memory
+        # A write-ahead log needs shared memory.
+        if _is_shared(path) or journal == "DELETE":
             connection.execute("PRAGMA journal_mode = DELETE")
         else:
             connection.execute("PRAGMA journal_mode = WAL")
@@ -121,7 +126,8 @@ def open_database(
             if not path.exists():
                 open_own(path, private=True).close()
             elif path.is_file():
-                path.chmod(0o600)  # closing the file would release this process's locks on it
+                # Closing the file would release this process's locks on it.
+                path.chmod(0o600)
     with database_errors(path):
         connection = connect(path, journal=schema.journal)
         try:

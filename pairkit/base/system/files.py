@@ -18,7 +18,9 @@ from pairkit.base.printable import half_escaped, without_keys
 
 _RUST_ERROR = re.compile(r"\(os error (\d+)\)")  # polars, safetensors and tokenizers
 # Errors of torch and numpy that hide the system's.
-_HIDING_ERROR = re.compile(r"inline_container\.cc|PytorchStreamWriter|\d requested and \d+ written")
+_HIDING_ERROR = re.compile(
+    r"inline_container\.cc|PytorchStreamWriter|\d requested and \d+ written"
+)
 
 
 @contextmanager
@@ -44,7 +46,8 @@ def write_errors(path: Path) -> Iterator[None]:
 
 def write_text(path: Path, text: str) -> None:
     """Write `text` as UTF-8 atomically: readers see the old file or the new one."""
-    write_bytes(path, text.encode(errors="backslashreplace"))  # file names may have lone surrogates
+    # File names may have lone surrogates.
+    write_bytes(path, text.encode(errors="backslashreplace"))
 
 
 def write_bytes(path: Path, data: bytes, *, private: bool = False) -> None:
@@ -87,9 +90,13 @@ def open_own(path: Path, mode: str = "r+b", *, private: bool = False) -> IO[byte
 def check_free(path: Path, *suffixes: str) -> None:
     """Refuse to overwrite an existing file, and a name with another ending."""
     if suffixes and not path.name.endswith(suffixes):
-        raise ConfigError(f"{path}: expected the name of a {' or '.join(suffixes)} file")
+        raise ConfigError(
+            f"{path}: expected the name of a {' or '.join(suffixes)} file"
+        )
     if path.exists():
-        raise ConfigError(f"{path}: already exists; choose another file, or move it away")
+        raise ConfigError(
+            f"{path}: already exists; choose another file, or move it away"
+        )
 
 
 def remove(path: Path) -> None:

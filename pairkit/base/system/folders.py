@@ -72,7 +72,9 @@ def try_read_json_object(path: Path) -> dict[str, Any] | None:
 
 def read_json_object(path: Path) -> dict[str, Any]:
     """Read the JSON object in a file; raises DataError if there is none."""
-    value = parse_json(read_text(path, _MAX_JSON_BYTES, remedy="expected a smaller file"), path)
+    value = parse_json(
+        read_text(path, _MAX_JSON_BYTES, remedy="expected a smaller file"), path
+    )
     if not isinstance(value, dict):
         raise DataError("expected one JSON object; fix the file", path=path)
     return value
@@ -131,7 +133,9 @@ def try_lock_folder(folder: Path, *, wait: bool = False) -> Iterator[bool]:
         is_ours = True
         with write_errors(folder):
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(
+                    lock, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB
+                )
             except BlockingIOError:
                 is_ours = False
         yield is_ours
@@ -192,7 +196,9 @@ def _flat(tree: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     while waiting:
         prefix, values = waiting.pop()
         for key, value in values.items():
-            if isinstance(value, list) and all(isinstance(item, Mapping) for item in value):
+            if isinstance(value, list) and all(
+                isinstance(item, Mapping) for item in value
+            ):
                 value = dict(enumerate(value, 1))
             if isinstance(value, Mapping):
                 waiting.append((f"{prefix}{key}.", value))

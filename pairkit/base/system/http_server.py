@@ -57,7 +57,9 @@ def listening_socket(host: str, port: int) -> socket.socket:
             f"port {port} of {host} can't be used ({reason}); give another --port"
         ) from error
     # asyncio sets TCP_NODELAY only if the protocol is given; without it, each response takes 40 ms.
-    return socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, listening.detach())
+    return socket.socket(
+        family, socket.SOCK_STREAM, socket.IPPROTO_TCP, listening.detach()
+    )
 
 
 def html_page(package: str) -> tuple[bytes, dict[str, str]]:
@@ -86,7 +88,9 @@ def html_page(package: str) -> tuple[bytes, dict[str, str]]:
     return html.encode(), {**PAGE_HEADERS, "content-security-policy": policy}
 
 
-def check_own_page(headers: Headers, hosts: Collection[str], *, is_page: bool = False) -> None:
+def check_own_page(
+    headers: Headers, hosts: Collection[str], *, is_page: bool = False
+) -> None:
     """Refuse requests to another host name, or from another page; links may lead to the page itself."""
     names = [name.lower() for name in headers.getlist("host")]
     if len(names) != 1 or names[0] not in hosts:
@@ -126,7 +130,9 @@ async def json_body(
             async with asyncio.timeout_at(deadline):
                 message = await request.receive()
         except TimeoutError:
-            raise RefusedError(408, f"the body took more than {receive_s:g} s") from None
+            raise RefusedError(
+                408, f"the body took more than {receive_s:g} s"
+            ) from None
         if message["type"] == "http.disconnect":
             raise RefusedError(400, "gone")
         parts.append(message.get("body", b""))
@@ -151,13 +157,19 @@ def _limited_connection(most: int, receive_s: float) -> type[asyncio.Protocol]:
             super().connection_made(transport)
             self.wait()
             address = self.client and self.client[0]
-            connections = (other for other in self.connections if isinstance(other, H11Protocol))
+            connections = (
+                other for other in self.connections if isinstance(other, H11Protocol)
+            )
             same_address = {
-                other for other in connections if other.client and other.client[0] == address
+                other
+                for other in connections
+                if other.client and other.client[0] == address
             }
             is_full = len(self.connections) >= most
             if is_full or len(same_address) > most // 2:
-                drop(next(other for other in waiting if is_full or other in same_address))
+                drop(
+                    next(other for other in waiting if is_full or other in same_address)
+                )
 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)

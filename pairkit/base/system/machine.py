@@ -29,7 +29,9 @@ def is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, MemoryError):
         return True
     text = str(error).lower()
-    return isinstance(error, RuntimeError) and any(message in text for message in _REFUSED)
+    return isinstance(error, RuntimeError) and any(
+        message in text for message in _REFUSED
+    )
 
 
 def peak_rss_mb() -> float:
@@ -37,5 +39,6 @@ def peak_rss_mb() -> float:
     import resource  # missing on Windows, where only the encoder works
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    units_per_mb = 1 << 20 if sys.platform == "darwin" else 1 << 10  # bytes there, KiB on Linux
+    # Bytes there, KiB on Linux.
+    units_per_mb = 1 << 20 if sys.platform == "darwin" else 1 << 10
     return round(peak / units_per_mb, 1)

@@ -27,7 +27,9 @@ _LOG = logging.getLogger(__name__)
 MAX_LINE_BYTES = 16 << 20  # 250 times GitHub's longest text
 MAX_WHOLE_BYTES = 512 << 20  # of a file that can't be streamed, such as a JSON array
 UNLIMITED = 1 << 62
-MAX_RATIO = 200  # decompressed to compressed size: 3 to 20 for text, 300 for one repeated line
+MAX_RATIO = (
+    200  # decompressed to compressed size: 3 to 20 for text, 300 for one repeated line
+)
 FREE_BYTES = 64 << 20  # allowed at any ratio
 _BLOCK_BYTES = 1 << 20
 
@@ -102,9 +104,7 @@ class _Decoder:
             self._first = (encoding, row)
         first_encoding, first_row = self._first
         if encoding != first_encoding:
-            message = (
-                f"is {encoding}, but row {first_row} is {first_encoding}; save all rows as UTF-8"
-            )
+            message = f"is {encoding}, but row {first_row} is {first_encoding}; save all rows as UTF-8"
             raise DataError(message, path=self._path, row=row)
         return text
 
@@ -221,7 +221,9 @@ def parse_json(text: str, path: Path, row: int = 1) -> Any:
         ) from error
 
 
-def read_text(path: Path, max_bytes: int | None = None, *, remedy: str = "split the file") -> str:
+def read_text(
+    path: Path, max_bytes: int | None = None, *, remedy: str = "split the file"
+) -> str:
     """The content of a text file; raises DataError if it is too large, or in no known encoding."""
     decoder = _Decoder(path)
     content = io.BytesIO(read_whole(path, max_bytes, remedy=remedy, as_utf8=True))
@@ -368,4 +370,6 @@ def readable(
         raise DataError(no_such_file(path), path=path) from error
     except caught as error:
         reason = one_line(str(error).split("\n")[0], 200)
-        raise DataError(f"not readable as {kind} ({reason}); {remedy}", path=path) from error
+        raise DataError(
+            f"not readable as {kind} ({reason}); {remedy}", path=path
+        ) from error

@@ -80,7 +80,8 @@ class AuditReport(Printed):
     contradictory_pairs: AuditFinding  # one pair with different labels
     issues_by: str  # page or text
     label_kind: LabelKind
-    labels: LabelsRead | None  # the meaning of the labels, and the rows skipped by label
+    # The meaning of the labels, and the rows skipped by label.
+    labels: LabelsRead | None
     # Rows without a text or label, by reason, with the first as `file:row`; other commands refuse them.
     bad_rows: Mapping[str, AuditFinding]
     skips_bad_rows: bool
@@ -90,15 +91,23 @@ class AuditReport(Printed):
     def leaks(self) -> list[str]:
         """Descriptions of the leaks between splits."""
         leaks = {
-            "shared issues" if self.issues_by == "page" else "shared texts": self.shared_issues,
+            "shared issues"
+            if self.issues_by == "page"
+            else "shared texts": self.shared_issues,
             "shared clusters": self.shared_clusters,
             "near-identical texts": self.near_identical,
         }
-        return [f"{finding.count} {name}" for name, finding in leaks.items() if finding.count]
+        return [
+            f"{finding.count} {name}"
+            for name, finding in leaks.items()
+            if finding.count
+        ]
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
         """The command that describes the dataset."""
-        skip = ["--bad-rows", "skip"] if self.bad_rows and not self.skips_bad_rows else []
+        skip = (
+            ["--bad-rows", "skip"] if self.bad_rows and not self.skips_bad_rows else []
+        )
         return [("describe the dataset", ["pairs", "report", self.source, *skip])]
 
     def to_dict(self) -> dict[str, Any]:
@@ -115,7 +124,9 @@ class AuditReport(Printed):
             DataError: Rows lack a text or label and are not skipped.
         """
         if self.leaks:
-            raise LeakError("leaks between splits: " + ", ".join(self.leaks), path=self.source)
+            raise LeakError(
+                "leaks between splits: " + ", ".join(self.leaks), path=self.source
+            )
         if self.bad_rows and not self.skips_bad_rows:
             reasons = [
                 f"{reason.replace('_', ' ')} in {finding.count:,} (first: {finding.examples[0]})"
@@ -161,7 +172,9 @@ class AuditReport(Printed):
             for name, finding in findings.items():
                 results.add_row(name, finding.count)
             return results
-        results = ResultTable("found", "number", "such as", left=["such as"], caption=verdict)
+        results = ResultTable(
+            "found", "number", "such as", left=["such as"], caption=verdict
+        )
         for name, finding in findings.items():
             first, *others = finding.examples or ("",)
             results.add_row(name, finding.count, first)
@@ -209,7 +222,9 @@ def audit_pairs(pairs: PairFrames, *, skips_bad_rows: bool = False) -> AuditRepo
 
 def _shared(rows: pl.DataFrame, columns: Mapping[str, str]) -> AuditFinding:
     """Values that are in more than one split, from columns of keys and of values."""
-    values = [rows.select("split", key=key, value=value) for key, value in columns.items()]
+    values = [
+        rows.select("split", key=key, value=value) for key, value in columns.items()
+    ]
     shared = (
         pl.concat(values)
         .filter(pl.col("key") != 0)
@@ -346,7 +361,9 @@ def second_pass(
         kept.append(pl.DataFrame(batch.rows(), schema=rows.schema, orient="row"))
         start = end
     suspects = pl.concat(kept).hstack(first.keys_of_suspects)
-    issues = {f"issue{side}": pl.coalesce(f"url{side}", f"text{side}") for side in (1, 2)}
+    issues = {
+        f"issue{side}": pl.coalesce(f"url{side}", f"text{side}") for side in (1, 2)
+    }
     return texts, suspects.with_columns(**issues)
 
 

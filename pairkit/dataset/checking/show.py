@@ -55,7 +55,9 @@ class ShownPair:
             number = row.get(f"number{side}")
             issue = "" if number is None else f": {repo_of_side}#{number}"
             table.add_column(_plain(f"text{side}{issue}"), ratio=1, overflow="fold")
-        table.add_row(_marked(text1, text2, self.common), _marked(text2, text1, self.common))
+        table.add_row(
+            _marked(text1, text2, self.common), _marked(text2, text1, self.common)
+        )
         return table
 
     def __repr__(self) -> str:
@@ -87,7 +89,9 @@ def pick_pair(
     """Row `number` of a split (default: the last split), counted among rows with `label` if given."""
     split = split or [*dataset.splits][-1]
     if split not in dataset.splits:
-        raise ConfigError(f"split = {split}: {dataset.source} has {', '.join(dataset.splits)}")
+        raise ConfigError(
+            f"split = {split}: {dataset.source} has {', '.join(dataset.splits)}"
+        )
     rows = with_provenance(dataset).splits[split]
     if label is not None:
         rows = rows.filter(pl.col("label") == label)

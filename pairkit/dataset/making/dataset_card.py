@@ -40,7 +40,11 @@ def dataset_card(
     ]
     head += [f"- {tag}" for tag in ("sentence-pairs", *tags)]
     digits = len(str(rows))
-    head += ["size_categories:", f"- {_SIZE_CATEGORIES[max(0, digits - 3)]}", "configs:"]
+    head += [
+        "size_categories:",
+        f"- {_SIZE_CATEGORIES[max(0, digits - 3)]}",
+        "configs:",
+    ]
     first, *_ = configs
     for config, files in configs.items():
         head.append(f"- config_name: {config}")

@@ -91,7 +91,8 @@ def _first_fit(weights: Weights, room: int) -> Mask:
     candidates = np.flatnonzero(weights <= room)
     while len(candidates):
         filled = np.cumsum(weights[candidates])
-        count = int(np.searchsorted(filled, room, side="right"))  # at least the first fits
+        # At least the first fits.
+        count = int(np.searchsorted(filled, room, side="right"))
         chosen[candidates[:count]] = True
         room -= int(filled[count - 1])
         rest = candidates[count:]

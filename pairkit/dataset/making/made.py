@@ -40,14 +40,18 @@ from pairkit.similarity.measures import share_long
 
 _LOG = logging.getLogger(__name__)
 FEW_ROWS = 50  # too few to train on
-DROPPED = "why it is left out"  # a column, null for kept rows; unlikely to exist in a dataset
+DROPPED = (
+    "why it is left out"  # a column, null for kept rows; unlikely to exist in a dataset
+)
 # Columns of dropped rows.
 _RENAMED = {
     DROPPED: "left_out",
     FILE: "source_file",
     ROW: "source_row",
 }
-CONFLICTING = "conflicting_rows"  # a column: whether a row's pair has several labels and is kept
+CONFLICTING = (
+    "conflicting_rows"  # a column: whether a row's pair has several labels and is kept
+)
 _LIMITS = """
 * The limitations of the source datasets apply: see their cards.
 * The share of texts over 512 tokens is estimated without a tokenizer.
@@ -107,7 +111,9 @@ def build_result(
     """A dataset from rows with the columns `split` and `DROPPED` (the drop reason)."""
     is_kept = rows[DROPPED].is_null()
     if not is_kept.any():
-        raise DataError(f"no pair is left of {rows.height:,}; nothing was written", path=name)
+        raise DataError(
+            f"no pair is left of {rows.height:,}; nothing was written", path=name
+        )
     kept = rows.filter(is_kept).drop(*_RENAMED, strict=False)
     dropped = rows.filter(~is_kept)
     dropped = dropped.drop(CONFLICTING, *_RENAMED.values(), strict=False)
@@ -122,7 +128,9 @@ def build_result(
     }
 
     statistics: dict[str, Any] = {
-        "splits": {split: _split_counts(frame, kind) for split, frame in splits.items()},
+        "splits": {
+            split: _split_counts(frame, kind) for split, frame in splits.items()
+        },
         "dropped_pairs": _drop_counts(dropped, read, bad),
     }
     if CONFLICTING in kept.columns and kept[CONFLICTING].any():
@@ -133,7 +141,9 @@ def build_result(
     labels = None
     if any(pairs.labels is not None for pairs in read):
         labels = LabelsRead("as in the sources", plain=True)
-    return MadeDataset(PairDataset(splits, name, kind, labels, bad), dropped, statistics)
+    return MadeDataset(
+        PairDataset(splits, name, kind, labels, bad), dropped, statistics
+    )
 
 
 def _drop_counts(
@@ -143,7 +153,9 @@ def _drop_counts(
 ) -> dict[str, int]:
     """Rows by drop reason, then those that readers skipped by label and for missing values."""
     reason = _RENAMED[DROPPED]
-    reasons = dropped[reason].value_counts().sort("count", reason, descending=[True, False])
+    reasons = (
+        dropped[reason].value_counts().sort("count", reason, descending=[True, False])
+    )
     counts = dict(reasons.iter_rows())
     skipped = 0
     for pairs in read:
@@ -175,7 +187,9 @@ def run_record(
         "command": command,
         "settings": dict(settings),
         # A list, because of conflicting labels the first input's may be kept.
-        "inputs": [{"name": name, **_digest(content)} for name, content in inputs.items()],
+        "inputs": [
+            {"name": name, **_digest(content)} for name, content in inputs.items()
+        ],
     }
 
 
@@ -204,7 +218,9 @@ def check_out(
         if isinstance(source, str | Path):
             home = Path(source).resolve()
             if out.resolve() in (home, *home.parents):
-                message = f"{out}: would replace its source {source}; choose another folder"
+                message = (
+                    f"{out}: would replace its source {source}; choose another folder"
+                )
                 raise ConfigError(message)
     existing = existing_run(out, "pairs", "inputs")
     if existing and not fresh:
@@ -300,7 +316,9 @@ def export_pairs(
         raise ConfigError(f"format = {file_format}: expected jsonl or csv")
     if note := describe_labels(dataset.labels):
         _LOG.warning("%s", note)
-    tables = {out / f"{split}.{file_format}": rows for split, rows in dataset.splits.items()}
+    tables = {
+        out / f"{split}.{file_format}": rows for split, rows in dataset.splits.items()
+    }
     files = {path: table_bytes(path, rows, raw=raw) for path, rows in tables.items()}
     for path, data in files.items():
         check_file(path, data, fresh=fresh)

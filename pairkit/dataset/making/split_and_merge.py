@@ -239,7 +239,9 @@ cluster is in two splits, and neither are near-identical texts (Jaccard similari
 def named(sources: Sequence[Source] | Mapping[str, Source]) -> dict[str, Source]:
     """The sources by name: the keys of a mapping, the last parts of paths, or numbers."""
     contents = contents_of(cast("Source", sources))
-    is_single = isinstance(contents, str | Path | PairDataset) or hasattr(sources, "columns")
+    is_single = isinstance(contents, str | Path | PairDataset) or hasattr(
+        sources, "columns"
+    )
     if is_single or not sources:
         raise ConfigError("nothing to merge; give a list of datasets")
     if isinstance(sources, Mapping):
@@ -276,7 +278,11 @@ def _scale(pairs: PairDataset) -> str:
     """The scale of the labels in words."""
     if pairs.label_kind == "binary":
         return "0 and 1"
-    return "scores from 0 to 1" if pairs.rows["label"].to_numpy().max() <= 1 else "scores above 1"
+    return (
+        "scores from 0 to 1"
+        if pairs.rows["label"].to_numpy().max() <= 1
+        else "scores above 1"
+    )
 
 
 def _split_once(rows: pl.DataFrame, settings: Mapping[str, Any]) -> pl.DataFrame:
@@ -307,10 +313,15 @@ def mark_repeated(rows: pl.DataFrame, conflicts: Conflicts) -> pl.DataFrame:
         _refuse_conflicts(keyed.filter(CONFLICTING))
 
     is_kept = pl.col(CONFLICTING) & (conflicts == "keep")
-    is_lost = differs_from_first(scale) if conflicts == "first" else pl.col(CONFLICTING) & ~is_kept
+    is_lost = (
+        differs_from_first(scale)
+        if conflicts == "first"
+        else pl.col(CONFLICTING) & ~is_kept
+    )
     lost = pl.when(is_lost).then(pl.lit(CONFLICT))
     marked = keyed.with_columns(lost.alias(DROPPED), is_kept.alias(CONFLICTING))
-    side = pl.when(CONFLICTING).then("label")  # each label of a kept conflict occurs once
+    # Each label of a kept conflict occurs once.
+    side = pl.when(CONFLICTING).then("label")
     first_place = pl.col(_PLACE).sort_by(_RANK, _PLACE).first()
     is_repeated = pl.col(_PLACE) != first_place.over(*PAIR, DROPPED, side)
     repeated = pl.when(is_repeated).then(pl.lit(REPEATED))
@@ -370,5 +381,7 @@ def make_merged(
     check_out(out, run, sources.values(), fresh=fresh)
     rows = _split_once(join_datasets(datasets), settings)
     kind = max(datasets.values(), key=len).label_kind  # an empty one may have another
-    made = build_result(rows, kind, str(out or "the merged datasets"), [*datasets.values()])
+    made = build_result(
+        rows, kind, str(out or "the merged datasets"), [*datasets.values()]
+    )
     return write_result(made, out, run, _MERGED)

@@ -141,7 +141,8 @@ def _known_roles(frame: pl.DataFrame, where: str, meant: Meant) -> Roles:
     label = _first_of(_LABEL_NAMES, names)
     negatives = negative_columns(names)
     pair = known_pair(names, _PAIR_NAMES)
-    if {"answer", "_task_hash"} <= {*names}:  # of Prodigy, beside the label that was proposed
+    # Of Prodigy, beside the label that was proposed.
+    if {"answer", "_task_hash"} <= {*names}:
         raise DataError(
             f"has answers of Prodigy; give {_pair_option(pair, 'answer')} if pairs are similar that were"
             " accepted",
@@ -209,10 +210,14 @@ def _check_mapping(
     """Refuse unknown roles, and columns that don't exist."""
     for role, name in columns.items():
         if role not in roles:
-            raise ConfigError(f"column mapping {role!r}: expected one of {', '.join(roles)}")
+            raise ConfigError(
+                f"column mapping {role!r}: expected one of {', '.join(roles)}"
+            )
         if name not in names:
             shown = one_line(", ".join(names)) or "(none)"
-            raise DataError(f"no column {name!r} for {role}; there are {shown}", path=where)
+            raise DataError(
+                f"no column {name!r} for {role}; there are {shown}", path=where
+            )
 
 
 def _mapped_roles(
@@ -300,7 +305,9 @@ def document_roles(
         if "text" in roles:
             roles["body"] = roles.pop("text")
     else:
-        roles = {role: _first_of(usual, names) for role, usual in _DOCUMENT_NAMES.items()}
+        roles = {
+            role: _first_of(usual, names) for role, usual in _DOCUMENT_NAMES.items()
+        }
         roles = {role: name for role, name in roles.items() if name}
     for role, partner in (("question", "answer"), ("answer", "question")):
         if role in roles and partner not in roles:

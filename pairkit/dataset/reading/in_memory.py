@@ -15,7 +15,9 @@ from pairkit.dataset.reading.separated import column_names
 from pairkit.dataset.reading.tables import ClassNames, class_names_of_features, frame_of
 from pairkit.dataset.records import PairDataset
 
-_SPLIT_NAME = re.compile(r"(?i)(train|val|dev|test)(ing|id|idation|elopment|s|set)?(?![a-z])")
+_SPLIT_NAME = re.compile(
+    r"(?i)(train|val|dev|test)(ing|id|idation|elopment|s|set)?(?![a-z])"
+)
 
 
 class ArrowTable(Protocol):
@@ -93,7 +95,9 @@ def tables_in_memory(source: InMemory) -> dict[str, pl.DataFrame]:
         if not isinstance(name, str):
             message = f"the split {name!r} has no name; expected a str such as 'train'"
             raise DataError(message, path=where)
-    return {name: _named_frame(table, f"{where}, {name}") for name, table in source.items()}
+    return {
+        name: _named_frame(table, f"{where}, {name}") for name, table in source.items()
+    }
 
 
 def _has_columns(source: Mapping[str, Any]) -> bool:
@@ -158,7 +162,9 @@ def _to_frame(source: Any, where: str) -> pl.DataFrame:
         if isinstance(source, Sequence) and not isinstance(source, str | bytes):
             return _from_rows(source, where)
     except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError) as error:
-        raise DataError(f"isn't a table ({one_line(str(error), 100)})", path=where) from error
+        raise DataError(
+            f"isn't a table ({one_line(str(error), 100)})", path=where
+        ) from error
     raise DataError(
         f"expected a path, a Hub id, a DataFrame, a Dataset, a list of dicts or texts, or a PairDataset;"
         f" found {type(source).__name__}",
@@ -168,7 +174,9 @@ def _to_frame(source: Any, where: str) -> pl.DataFrame:
 
 def _from_hub(source: Any) -> pl.DataFrame:
     if not hasattr(source, "__len__"):
-        raise TypeError("is streamed; load it with streaming=False, or give a list of its rows")
+        raise TypeError(
+            "is streamed; load it with streaming=False, or give a list of its rows"
+        )
     frame: pl.DataFrame = source.with_format("polars")[:]
     return frame
 

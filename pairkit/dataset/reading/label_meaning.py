@@ -118,7 +118,9 @@ class LabelColumn:
         if not meanings:
             return known
         for word in self.words.unique(maintain_order=True):
-            numbers = [str(number) for number, name in enumerate(self.classes) if name == word]
+            numbers = [
+                str(number) for number, name in enumerate(self.classes) if name == word
+            ]
             names = [name for name in (as_word(word), *numbers) if name in meanings]
             if names:
                 known[word] = names[0]
@@ -210,7 +212,9 @@ def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> LabelMea
     if is_words:
         known = _certain_words(columns, rest, user_values)
     elif rules.scale is None:
-        used = {name for column in columns for name in column.known(user_values).values()}
+        used = {
+            name for column in columns for name in column.known(user_values).values()
+        }
         if any(map(str.isdecimal, used)):
             # If users gave a meaning to some numbers, others are refused, even 0 and 1.
             for column in rest:
@@ -278,7 +282,11 @@ def _fits(line: Mapping[str, Meaning], names: set[str], declared: set[str]) -> b
     """Whether these are classes of the line; `declared` are all class names of the dataset."""
     classes = names - _NO_GOLD.keys()
     may_lack_gold = line is _NLI or bool(declared)
-    if not classes or not classes <= line.keys() or (classes != names and not may_lack_gold):
+    if (
+        not classes
+        or not classes <= line.keys()
+        or (classes != names and not may_lack_gold)
+    ):
         return False
     if line is _INITIALS and not {"e", "c"} <= classes | declared:
         return False
@@ -333,12 +341,18 @@ def _choice(words: Sequence[str]) -> str:
         return f"set {first_is_similar} or {second_is_similar}, where 1 is similar"
     others = SKIP if {*known.values()} == {"0", "1"} else "X"
     values = {word: known.get(word, others) for word in words}
-    where = "where X is 1 (similar), 0 or skip" if "X" in values.values() else "where 1 is similar"
+    where = (
+        "where X is 1 (similar), 0 or skip"
+        if "X" in values.values()
+        else "where 1 is similar"
+    )
     return f"set {_labels_option(values)}, {where}"
 
 
 def _labels_option(values: Mapping[str, str]) -> str:
-    return "--labels " + quote(",".join(f"{word}={value}" for word, value in values.items()))
+    return "--labels " + quote(
+        ",".join(f"{word}={value}" for word, value in values.items())
+    )
 
 
 def _by_word(column: LabelColumn, meanings: Mapping[str, Meaning]) -> pl.Series:
@@ -362,7 +376,9 @@ def _in_use(
         for word, times in zip(column.words, column.times, strict=True):
             if word in known and meanings[known[word]] == SKIP:
                 skipped[as_word(word)] += times
-    listed = [f"{name}={_format_meaning(meanings[name])}" for name in meanings if name in used]
+    listed = [
+        f"{name}={_format_meaning(meanings[name])}" for name in meanings if name in used
+    ]
     return ", ".join(listed), dict(skipped)
 
 
@@ -394,7 +410,10 @@ def _check_numbers(columns: Sequence[LabelColumn]) -> None:
     """Refuse whole numbers that may be classes."""
     for column in columns:
         # Scores of pair datasets are float32.
-        if column.values.name.lower() in _SCORE_NAMES or column.values.dtype == pl.Float32:
+        if (
+            column.values.name.lower() in _SCORE_NAMES
+            or column.values.dtype == pl.Float32
+        ):
             return
     numbers = pl.concat([column.numbers for column in columns])
     if (numbers != numbers.round()).any():
@@ -437,7 +456,11 @@ def _classes_message(distinct: Sequence[float]) -> str:
     names = [f"{number:g}" for number in distinct]
     is_nli = {0.0, 2.0} <= {*distinct} <= _OF_NLI
     as_nli = ",".join(f"{name}={_NLI_NUMBERS.get(name, SKIP)}" for name in names)
-    nli = f"in NLI, 0 is often entailment, so --labels {as_nli}" if is_nli else _choice(names)
+    nli = (
+        f"in NLI, 0 is often entailment, so --labels {as_nli}"
+        if is_nli
+        else _choice(names)
+    )
     return (
         f"label {{label}}: {', '.join(names)} may be classes or scores. For classes {nli};"
         " for scores give the lowest and the highest possible one as --label-range LOW,HIGH"

@@ -25,7 +25,11 @@ def named_sources(sources: Given) -> dict[str, Source]:
     """The sources by name: keys of a mapping, names of files and folders, or `data-N` for rows in memory."""
     if isinstance(sources, Mapping):
         named = _by_name(sources)
-    elif not isinstance(sources, Sequence) or isinstance(sources, str) or _is_table(sources):
+    elif (
+        not isinstance(sources, Sequence)
+        or isinstance(sources, str)
+        or _is_table(sources)
+    ):
         named = _with_names([(None, cast("Source", sources))])
     else:
         named = _with_names([(None, source) for source in sources])
@@ -91,7 +95,8 @@ def _with_names(sources: Sequence[tuple[str | None, Source]]) -> dict[str, Sourc
 
 def _is_table(sources: Sequence[Any]) -> bool:
     """Whether a list has rows, not sources."""
-    has_dicts = all(isinstance(item, Mapping) for item in sources)  # also if it is empty
+    # Also if it is empty.
+    has_dicts = all(isinstance(item, Mapping) for item in sources)
     if has_dicts or any(map(_is_row, sources)):
         return True
     if not all(isinstance(item, str) for item in sources):

@@ -81,7 +81,9 @@ def to_rows(
 ) -> pl.DataFrame:
     """Rows as in the source: pairs with labels, positives with negatives, or single texts."""
     if labels is not None:
-        return to_pairs(frame, roles, where, labels).select("text1", "text2", "label", ROW)
+        return to_pairs(frame, roles, where, labels).select(
+            "text1", "text2", "label", ROW
+        )
     frame = _with_texts(frame, roles, where)
     if not roles.text2:
         return frame.select(pl.col(roles.text1).alias("text"), ROW)
@@ -111,7 +113,9 @@ def _with_texts(frame: pl.DataFrame, roles: Roles, where: str) -> pl.DataFrame:
         frame = frame.with_columns(positives.alias(roles.text2))
     texts = []
     for name in filter(None, (roles.text1, roles.text2, *roles.negatives)):
-        may_be_list = name in roles.negatives or (name == roles.text2 and not roles.label)
+        may_be_list = name in roles.negatives or (
+            name == roles.text2 and not roles.label
+        )
         if may_be_list and isinstance(frame[name].dtype, pl.List | pl.Array):
             continue
         check_flat(frame[name], frame[ROW], where)

@@ -63,7 +63,9 @@ class TablePart(NamedTuple):
     classes: ClassNames = MappingProxyType({})
     lines: bool = False
 
-    def read(self, columns: Mapping[str, str] | None = None) -> tuple[pl.DataFrame, int]:
+    def read(
+        self, columns: Mapping[str, str] | None = None
+    ) -> tuple[pl.DataFrame, int]:
         """The rows, and the number of the first one."""
         if isinstance(self.table, pl.DataFrame):
             return self.table, 1
@@ -110,7 +112,9 @@ def parts_of(source: Source, *, lines: bool = False) -> dict[str, list[TablePart
     elif is_hub_name(source):
         return _in_memory(fetch_dataset(str(source)), str(source))
     else:
-        raise ConfigError(f"{source}: no such file or folder, and no Hub id such as owner/dataset")
+        raise ConfigError(
+            f"{source}: no such file or folder, and no Hub id such as owner/dataset"
+        )
     parts = {}
     for split, paths in files.items():
         parts[split] = [
@@ -121,7 +125,11 @@ def parts_of(source: Source, *, lines: bool = False) -> dict[str, list[TablePart
 
 def is_hub_name(source: str | Path) -> bool:
     """Whether a source looks like a Hub id, such as owner/dataset."""
-    return isinstance(source, str) and _HUB_NAME.fullmatch(source) is not None and "/" in source
+    return (
+        isinstance(source, str)
+        and _HUB_NAME.fullmatch(source) is not None
+        and "/" in source
+    )
 
 
 def files_of(source: Source) -> list[Path]:
@@ -208,13 +216,17 @@ def _in_folder(folder: Path) -> dict[str, list[Path]]:
 
 def _files_of_pattern(pattern: str, *, lines: bool) -> dict[str, list[Path]]:
     """The tables that match a glob pattern."""
-    files = [path for path in _glob(pattern) if is_table(path) or (lines and is_lines(path))]
+    files = [
+        path for path in _glob(pattern) if is_table(path) or (lines and is_lines(path))
+    ]
     if not files:
         raise DataError(
             "no table matches this pattern; give a file, a folder or another pattern",
             path=pattern,
         )
-    named, unnamed = _files_by_split(files, by_folder=has_magic(str(Path(pattern).parent)))
+    named, unnamed = _files_by_split(
+        files, by_folder=has_magic(str(Path(pattern).parent))
+    )
     if named and unnamed:
         raise DataError(
             f"matches {one_line(next(iter(named.values()))[0].name, 60)}, which is named after a split, and"
@@ -259,7 +271,10 @@ def saved_files(folder: Path) -> dict[str, list[Path]] | None:
     """The Arrow files of each split of a saved `datasets.Dataset`; None for other folders."""
     listed = folder / "dataset_dict.json"
     if listed.is_file():
-        return {name: _arrow_files(folder / name) for name in _listed_files(listed, "splits")}
+        return {
+            name: _arrow_files(folder / name)
+            for name in _listed_files(listed, "splits")
+        }
     if not (folder / _STATE_FILE).is_file():
         return None
     split = read_json_object(folder / _STATE_FILE).get("_split")
@@ -281,7 +296,9 @@ def _listed_files(file: Path, key: str) -> list[str]:
     value = read_json_object(file).get(key)
     if not isinstance(value, list) or not value:
         raise DataError("lists no data; load and save the dataset again", path=file)
-    names = (entry.get("filename") if isinstance(entry, dict) else entry for entry in value)
+    names = (
+        entry.get("filename") if isinstance(entry, dict) else entry for entry in value
+    )
     return [Path(str(name)).name.lstrip(".") for name in names]
 
 
@@ -317,7 +334,9 @@ class BeirFolder:
         """Row, query, document, gain, anchor and positive; texts are null if an id is unknown."""
         rows = read_table(path)
         if rows.width != 3 or rows.columns[:2] != ["query-id", "corpus-id"]:
-            raise DataError("expected the columns query-id, corpus-id and score", path=path)
+            raise DataError(
+                "expected the columns query-id, corpus-id and score", path=path
+            )
         rows.columns = ["query", "document", "gain"]
         rows = rows.with_row_index("row", offset=first_row(path))
         ids = pl.col("query", "document").cast(pl.String)
@@ -326,7 +345,9 @@ class BeirFolder:
         is_number = pl.col("gain").is_finite().fill_null(value=False)
         wrong = rows.filter(~is_number)
         if wrong.height:
-            raise DataError("expected a number as score", path=path, row=wrong["row"][0])
+            raise DataError(
+                "expected a number as score", path=path, row=wrong["row"][0]
+            )
         relevant = rows.filter(pl.col("gain") > 0)
         rows = relevant.unique(["query", "document"], maintain_order=True)
         queries = self.queries.rename({"id": "query", "text": "anchor"})
@@ -370,7 +391,9 @@ def read_beir(folder: Path) -> BeirFolder:
 def _beir_texts(path: Path) -> pl.DataFrame:
     table = read_table(path).with_row_index(ROW, offset=1)
     if missing := {"_id", "text"} - {*table.columns}:
-        raise DataError(f"no column {', '.join(sorted(missing))}; expected _id and text", path=path)
+        raise DataError(
+            f"no column {', '.join(sorted(missing))}; expected _id and text", path=path
+        )
     names = [name for name in ("title", "text") if name in table.columns]
     for name in ("_id", *names):
         check_flat(table[name], table[ROW], str(path))

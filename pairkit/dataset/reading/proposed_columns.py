@@ -12,7 +12,8 @@ from typing import Literal
 from pairkit.base.printable import one_line
 
 Rows = Iterable[Mapping[str, object]]
-Meant = Literal["pairs", "rows", "texts"]  # only pairs; pairs or single texts; rather single texts
+# Only pairs; pairs or single texts; rather single texts.
+Meant = Literal["pairs", "rows", "texts"]
 UNKNOWN = "NAME"
 
 _ROWS = 1000
@@ -62,6 +63,7 @@ def text_option(lengths: Mapping[str, float]) -> str:
 def columns_option(**roles: str) -> str:
     """`--columns` with a column for each role; a name that the option can't contain becomes NAME."""
     usable = (
-        f"{role}={UNKNOWN if {*name} & {*',='} else one_line(name)}" for role, name in roles.items()
+        f"{role}={UNKNOWN if {*name} & {*',='} else one_line(name)}"
+        for role, name in roles.items()
     )
     return "--columns " + quote(",".join(usable))

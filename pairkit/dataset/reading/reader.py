@@ -122,14 +122,17 @@ class SourceTable:
             known = meaning.of(column.filter(~missing))
             labels = pl.repeat(None, frame.height, dtype=pl.Float64, eager=True)
             labels = labels.scatter((~missing).arg_true(), known)
-            lacking = [(reason, rows & labels.is_not_null()) for reason, rows in lacking]
+            lacking = [
+                (reason, rows & labels.is_not_null()) for reason, rows in lacking
+            ]
             lacking.insert(0, ("empty_label", missing))
         each_reason = [pl.when(rows).then(pl.lit(reason)) for reason, rows in lacking]
         reasons = pl.select(pl.coalesce(each_reason)).to_series()
         kept = reasons.is_null()
         if kept.all():
             return UsableRows(frame, labels, None)
-        if not self.skips and not self.part.lines:  # blank lines of a text file are always left out
+        # Blank lines of a text file are always left out.
+        if not self.skips and not self.part.lines:
             place = kept.arg_min() or 0
             raise missing_text_error(frame, roles, self.where, reasons[place], place)
         bad = self._bad_rows(frame.filter(~kept), reasons.drop_nulls())
@@ -189,7 +192,8 @@ class SplitRows:
 
     splits: Mapping[str, pl.DataFrame]
     labels: LabelsRead | None
-    places: Mapping[str, Sequence[tuple[str, pl.Series]]]  # tables with the numbers of their rows
+    # Tables with the numbers of their rows.
+    places: Mapping[str, Sequence[tuple[str, pl.Series]]]
     written: Mapping[str, int]  # rows with generated texts
     bad_rows: pl.DataFrame
 
@@ -297,7 +301,9 @@ def read_frames(
     """The pairs of a source, with `FILE` and `ROW`, one Parquet file at a time; bad rows are collected."""
     source = contents_of(source)
     rules = replace(rules, bad_rows="skip")
-    by_split, meaning = _open_tables(source, parts_of(source), columns, rules, holds_parquet=False)
+    by_split, meaning = _open_tables(
+        source, parts_of(source), columns, rules, holds_parquet=False
+    )
     bad: dict[str, pl.DataFrame] = {}
 
     def read(table: SourceTable) -> pl.DataFrame:
@@ -308,7 +314,9 @@ def read_frames(
     splits = {}
     has_pages = True
     for split, tables in by_split.items():
-        columns_of_split = {name for table in tables for name in typed_rows(table.head).columns}
+        columns_of_split = {
+            name for table in tables for name in typed_rows(table.head).columns
+        }
         has_pages = has_pages and {"url1", "url2"} <= columns_of_split
         splits[split] = [partial(read, table) for table in tables]
     return PairFrames(

@@ -35,7 +35,9 @@ from pairkit.dataset.reading.untrusted_tables import check_width
 _QUOTED = re.compile(r'"[^"]*"')
 _OPENS_CELL = re.compile(r'(?:^|\t)"')
 _HINT = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
-_NO_NAME = re.compile(r"^[\s\ufeff\u200b-\u200f\u2060]+|[\s\ufeff\u200b-\u200f\u2060]+$")
+_NO_NAME = re.compile(
+    r"^[\s\ufeff\u200b-\u200f\u2060]+|[\s\ufeff\u200b-\u200f\u2060]+$"
+)
 _BLOCK = 8192  # rows that are held as Python objects
 _WIDE = 1_000  # columns
 
@@ -74,7 +76,9 @@ def records(
             fault = _beyond_header(cells, first, reader.dialect.delimiter) or fault
             del cells[len(first) :]
         if header and not is_first and cells == first and len(cells) > 1:
-            fault = "repeats the first row, as in files that were joined; remove this row"
+            fault = (
+                "repeats the first row, as in files that were joined; remove this row"
+            )
         if fault:
             bad_row = DataError(fault, path=path, row=row)
             if broken is None:
@@ -108,7 +112,9 @@ def _check_header(cells: list[str], path: Path) -> None:
     check_width(len(cells), path)
 
 
-def named_records(path: Path, *, header: bool) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
+def named_records(
+    path: Path, *, header: bool
+) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
     """The column names, numbers from 1 if there is no header; and the records of rows."""
     rows = records(path, header=header)
     number, cells = next(rows, (1, []))
@@ -118,7 +124,9 @@ def named_records(path: Path, *, header: bool) -> tuple[list[str], Iterator[tupl
     repeated = [name for name, times in Counter(cells).items() if name and times > 1]
     if repeated:
         name = one_line(repeated[0])
-        note_once("%s: several columns are named %s; a number tells them apart", path, name)
+        note_once(
+            "%s: several columns are named %s; a number tells them apart", path, name
+        )
     return column_names(cells), rows
 
 
@@ -187,7 +195,9 @@ def _rows_differ_from_records(table: pl.DataFrame) -> bool:
     has_text = pl.any_horizontal(cells.str.contains(r"[^\s\x1c-\x1f]"))
     is_header = pl.all_horizontal(cells == cells.first())
     size = pl.sum_horizontal(cells.str.len_bytes())
-    is_plain = has_text.all() & (is_header.sum() == 1) & (size.max() <= MAX_LINE_BYTES // 4)
+    is_plain = (
+        has_text.all() & (is_header.sum() == 1) & (size.max() <= MAX_LINE_BYTES // 4)
+    )
     return not table.select(is_plain).item()
 
 
@@ -205,7 +215,8 @@ def column_names(names: Iterable[str]) -> list[str]:
 
 def _csv_reader(path: Path) -> Any:
     """A `csv.reader` with the rules of a file."""
-    csv.field_size_limit(MAX_LINE_BYTES)  # not 128 KiB; still a limit for unclosed quotes
+    # Not 128 KiB; still a limit for unclosed quotes.
+    csv.field_size_limit(MAX_LINE_BYTES)
     form = _form_of(path)
     has_quotes = form.separator != "\t" or _is_quoted(path)
     return csv.reader(

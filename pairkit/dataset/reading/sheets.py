@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-_TOO_LARGE = (
-    "takes more memory or time than a file of this size may, perhaps for a cell far from the others"
-)
+_TOO_LARGE = "takes more memory or time than a file of this size may, perhaps for a cell far from the others"
 
 
 def read_sheet(file: Path, sheet: str | None) -> pl.DataFrame:
@@ -44,27 +42,33 @@ def read_sheet(file: Path, sheet: str | None) -> pl.DataFrame:
             check=False,
         )
         if process.returncode:
-            last_line = process.stderr.decode("utf-8", "replace").rstrip().rpartition("\n")[2]
-            reason = last_line if process.returncode == 1 else _TOO_LARGE  # killed or aborted
-            message = (
-                f"not readable as a spreadsheet ({one_line(reason, 200)}); save it again as CSV"
+            last_line = (
+                process.stderr.decode("utf-8", "replace").rstrip().rpartition("\n")[2]
             )
+            # Killed or aborted.
+            reason = last_line if process.returncode == 1 else _TOO_LARGE
+            message = f"not readable as a spreadsheet ({one_line(reason, 200)}); save it again as CSV"
             raise DataError(message, path=file)
         check_size(output.seek(0, 2), file, len(data))
         output.seek(0)
         names = json.loads(output.readline())
         table = pl.read_ipc_stream(output.read())
     if sheet is not None and sheet not in names:
-        raise DataError(f"no sheet {sheet!r}; there are {one_line(', '.join(names))}", path=file)
+        raise DataError(
+            f"no sheet {sheet!r}; there are {one_line(', '.join(names))}", path=file
+        )
     if sheet is None and len(names) > 1:
-        note_once("%s: read the sheet %s; give %s:NAME for another", file, names[0], file.name)
+        note_once(
+            "%s: read the sheet %s; give %s:NAME for another", file, names[0], file.name
+        )
     check_width(table.width, file)
     return table
 
 
 def _main() -> None:
     """Read the sheet named in the command, in a process for it."""
-    logging.getLogger("fastexcel").setLevel(logging.ERROR)  # it warns of columns without a name
+    # It warns of columns without a name.
+    logging.getLogger("fastexcel").setLevel(logging.ERROR)
     try:
         _write_sheet(sys.stdin.buffer.read(), sys.argv[1])
     except MemoryError:
@@ -107,12 +111,16 @@ def _without_empty_columns(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 def _limit_resources(size: int) -> None:
     """Limit the time of this process, and the memory beyond what it has, by the size of its input."""
-    with suppress(ImportError, OSError, ValueError):  # not on Windows, and memory only on Linux
+    # Not on Windows, and memory only on Linux.
+    with suppress(ImportError, OSError, ValueError):
         import resource
 
         seconds = 20 + (size >> 18)
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
-        taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        taken = (
+            int(Path("/proc/self/statm").read_text().split()[0])
+            * resource.getpagesize()
+        )
         memory = taken + (768 << 20) + 40 * size  # a cell of two bytes takes up to 60
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
 

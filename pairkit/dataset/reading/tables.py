@@ -103,7 +103,9 @@ def has_header(path: Path, columns: Mapping[str, str] | None) -> bool:
     return used <= {*column_names(cells)}
 
 
-def table_rows(path: Path, *, header: bool = True) -> Iterator[tuple[int, dict[str, Any]]]:
+def table_rows(
+    path: Path, *, header: bool = True
+) -> Iterator[tuple[int, dict[str, Any]]]:
     """Rows by column name with their numbers."""
     kind = format_of(path)
     if kind in _SEPARATED:
@@ -122,7 +124,9 @@ def read_table(path: Path, *, lines: bool = False, header: bool = True) -> pl.Da
         ended = [line.removesuffix("\n") for _, line in read_text_lines(path)]
         texts = [line.removesuffix("\r") for line in ended]
         if texts and all("\t" in text for text in texts):
-            note_once("%s: each line is read as one text; name it .tsv if it is a table", path)
+            note_once(
+                "%s: each line is read as one text; name it .tsv if it is a table", path
+            )
         return pl.DataFrame({"text": texts}, schema={"text": pl.String})
     suffix = format_of(path)
     if suffix not in SUFFIXES:
@@ -186,7 +190,9 @@ def _read_json_lines(path: Path) -> pl.DataFrame:
     longest = max(map(len, io.BytesIO(lines)), default=0)
     if longest <= MAX_LINE_BYTES and not _LONE_SURROGATE.search(lines):
         with suppress(*POLARS_ERRORS):
-            types = pl.scan_ndjson(io.BytesIO(lines), infer_schema_length=None).collect_schema()
+            types = pl.scan_ndjson(
+                io.BytesIO(lines), infer_schema_length=None
+            ).collect_schema()
             _check_keys(types, lines.count(b"\n") + 1, path, len(lines))
             table = pl.read_ndjson(io.BytesIO(lines), infer_schema_length=None)
             # Polars writes lists beside texts as texts.
@@ -201,7 +207,9 @@ def _read_json_lines(path: Path) -> pl.DataFrame:
 def _read_json(path: Path) -> pl.DataFrame:
     values = json_values(path)
     if not all(isinstance(value, dict) for value in values):
-        raise DataError("expected an array of objects (pandas: orient='records')", path=path)
+        raise DataError(
+            "expected an array of objects (pandas: orient='records')", path=path
+        )
     return _from_objects(values, path)
 
 
@@ -218,11 +226,14 @@ def json_values(path: Path) -> list[Any]:
         values = parse_json(text, path)
     except DataError:
         with suppress(ValueError):
-            json.loads(text.lstrip().partition("\n")[0])  # so the file may have JSON lines
+            # So the file may have JSON lines.
+            json.loads(text.lstrip().partition("\n")[0])
             return [value for _, value in read_json_lines(path)]
         raise
     if isinstance(values, dict):
-        arrays = [values[name] for name in _ARRAYS if isinstance(values.get(name), list)]
+        arrays = [
+            values[name] for name in _ARRAYS if isinstance(values.get(name), list)
+        ]
         arrays = arrays[:1] or [value for value in values.values() if _is_rows(value)]
         if len(arrays) != 1:
             keys = one_line(", ".join(values), 200)
@@ -268,7 +279,9 @@ def frame_of(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
 
 
 def _column(name: str, values: Sequence[Any]) -> pl.Series:
-    is_nested = {isinstance(value, list | dict) for value in values if value is not None}
+    is_nested = {
+        isinstance(value, list | dict) for value in values if value is not None
+    }
     if is_nested == {True, False}:
         return _lists(name, values)
     return pl.Series(name, values, strict=False)
@@ -311,7 +324,9 @@ def _read_arrow(path: Path) -> pl.DataFrame:
     """An Arrow stream as written by `Dataset.save_to_disk`, memory-mapped."""
     import pyarrow as pa
 
-    with readable(path, "an Arrow stream", pa.ArrowException, remedy="save the dataset again"):
+    with readable(
+        path, "an Arrow stream", pa.ArrowException, remedy="save the dataset again"
+    ):
         with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as reader:
             check_width(len(reader.schema), path)
             size = file.size()
@@ -362,8 +377,12 @@ ClassNames: TypeAlias = Mapping[str, tuple[str, ...]]
 def class_names_of_file(path: Path) -> ClassNames:
     """The class names of a file written by `datasets`; empty for other files."""
     if path.suffix.lower() == ".parquet" and not is_gzipped(path):
-        with suppress(pl.exceptions.PolarsError, ValueError, RecursionError, AttributeError):
-            metadata = json.loads(pl.read_parquet_metadata(path).get(_PARQUET_KEY, "{}"))
+        with suppress(
+            pl.exceptions.PolarsError, ValueError, RecursionError, AttributeError
+        ):
+            metadata = json.loads(
+                pl.read_parquet_metadata(path).get(_PARQUET_KEY, "{}")
+            )
             return class_names_of_features(metadata.get("info", {}).get("features"))
     info = path.parent / _INFO_FILE
     if path.suffix.lower() == ".arrow" and info.is_file():

@@ -21,7 +21,8 @@ MAX_VALUES_PER_BYTE = 8  # one bit for each of nearly equal values
 FREE_VALUES = 1 << 22  # allowed in a column of any file
 ROWS = 4096  # of a batch, at most
 _BATCH_BYTES = 8 << 20  # of a batch, on average
-_REPEATED_BYTES = 1 << 30  # of a batch in which each row has its column's longest dictionary
+# Of a batch in which each row has its column's longest dictionary.
+_REPEATED_BYTES = 1 << 30
 _READ_AHEAD = 1 << 20  # bytes of each column
 
 
@@ -33,7 +34,9 @@ def check_parquet(file: IO[bytes], path: Path) -> Any:
         metadata = pq.read_metadata(file)
         size = file.seek(0, 2)
         check_width(metadata.num_columns, path)
-        groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+        groups = [
+            metadata.row_group(number) for number in range(metadata.num_row_groups)
+        ]
         most_values = max(metadata.num_rows, sum(group.num_rows for group in groups))
         unpacked = 0
         for column in range(metadata.num_columns):
@@ -143,7 +146,9 @@ class ParquetBatches:
             "pre_buffer": False,
         }
         with _parquet(self.path), pq.ParquetFile(self.path, **how) as file:
-            for batch in file.iter_batches(self._batch_rows(columns), columns=list(columns)):
+            for batch in file.iter_batches(
+                self._batch_rows(columns), columns=list(columns)
+            ):
                 self._check(batch, first_row)
                 yield batch
                 first_row += batch.num_rows
@@ -185,7 +190,8 @@ def _dictionary_bytes(file: IO[bytes], chunk: Any) -> int:
         return 0
     file.seek(chunk.dictionary_page_offset)
     header = file.read(16)
-    if not header[:1] == header[2:3] == b"\x15":  # not the first fields of a page header
+    # Not the first fields of a page header.
+    if not header[:1] == header[2:3] == b"\x15":
         return int(chunk.total_uncompressed_size)
     zigzag = 0
     for place, byte in enumerate(header[3:]):

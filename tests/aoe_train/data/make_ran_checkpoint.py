@@ -19,7 +19,9 @@ def main(prefix):
     tf.random.set_seed(0)
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         variables = [
-            tf.compat.v1.Variable(tf.random.normal(value.shape, stddev=0.5, seed=seed), name=name)
+            tf.compat.v1.Variable(
+                tf.random.normal(value.shape, stddev=0.5, seed=seed), name=name
+            )
             for seed, (name, value) in enumerate(known.items())
         ]
         session.run(tf.compat.v1.global_variables_initializer())

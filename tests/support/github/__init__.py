@@ -15,4 +15,13 @@ from tests.support.github.faults import FaultPlan, Kind, Rule, read_plan
 from tests.support.github.server import Server, serve
 from tests.support.github.service import Options, Stats
 
-__all__ = ["FaultPlan", "Kind", "Options", "Rule", "Server", "Stats", "read_plan", "serve"]
+__all__ = [
+    "FaultPlan",
+    "Kind",
+    "Options",
+    "Rule",
+    "Server",
+    "Stats",
+    "read_plan",
+    "serve",
+]

@@ -17,12 +17,22 @@ def main():
     words = sys.argv[1:]
     end = words.index("--") if "--" in words else len(words)
     command = words[end + 1 :]
-    parser = argparse.ArgumentParser(prog="python -m tests.support.github", description=__doc__)
-    parser.add_argument("dump", nargs="+", type=Path, help="Folders with saved trackers.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.support.github", description=__doc__
+    )
+    parser.add_argument(
+        "dump", nargs="+", type=Path, help="Folders with saved trackers."
+    )
     parser.add_argument("--port", type=int, default=0, help="0 for a free port.")
-    parser.add_argument("--faults", type=Path, help="A fault plan in TOML; see faults.py.")
-    parser.add_argument("--latency", type=float, default=0.0, help="Minimum seconds per response.")
-    parser.add_argument("--points", type=int, default=5000, help="Points per token and hour.")
+    parser.add_argument(
+        "--faults", type=Path, help="A fault plan in TOML; see faults.py."
+    )
+    parser.add_argument(
+        "--latency", type=float, default=0.0, help="Minimum seconds per response."
+    )
+    parser.add_argument(
+        "--points", type=int, default=5000, help="Points per token and hour."
+    )
     given = parser.parse_args(words[:end])
     with serve(
         given.dump,

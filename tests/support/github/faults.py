@@ -107,7 +107,11 @@ class Injector:
                 self._seen[index] += 1
                 draw = random.Random(f"{self._plan.seed}:{index}:{self._seen[index]}")
                 is_spent = rule.limit is not None and self._struck[index] >= rule.limit
-                if chosen is None and not is_spent and self._strikes(rule, self._seen[index], draw):
+                if (
+                    chosen is None
+                    and not is_spent
+                    and self._strikes(rule, self._seen[index], draw)
+                ):
                     self._struck[index] += 1
                     chosen = Fault(rule, draw)
             return chosen
@@ -145,9 +149,9 @@ class Reply:
         if self.payload is None or isinstance(self.payload, str):
             return (self.payload or "").encode()
         # `replace`, because a lone surrogate in a dump can't be encoded in UTF-8.
-        return json.dumps(self.payload, ensure_ascii=False, separators=(",", ":")).encode(
-            errors="replace"
-        )
+        return json.dumps(
+            self.payload, ensure_ascii=False, separators=(",", ":")
+        ).encode(errors="replace")
 
 
 _PARTIAL_SHARE = 4  # one of four nodes is null
@@ -160,9 +164,15 @@ FAKES_LIMIT = frozenset({Kind.RATE_LIMITED, Kind.SECONDARY_403, Kind.TOO_MANY})
 def replacing_reply(fault, plan, quota, now):
     """The response of a fault that replaces the whole response."""
     kind = fault.rule.kind
-    wait = {"retry-after": str(math.ceil(plan.retry_after_s))} if fault.rule.retry_after else {}
+    wait = (
+        {"retry-after": str(math.ceil(plan.retry_after_s))}
+        if fault.rule.retry_after
+        else {}
+    )
     if kind is Kind.GATEWAY_TIMEOUT:
-        return Reply(504, "<html><body><h1>504 Gateway Time-out</h1></body></html>", _HTML)
+        return Reply(
+            504, "<html><body><h1>504 Gateway Time-out</h1></body></html>", _HTML
+        )
     if kind is Kind.RATE_LIMITED:
         reset = math.ceil(now + plan.retry_after_s)
         return exhausted_reply(quota, reset=reset)
@@ -172,7 +182,9 @@ def replacing_reply(fault, plan, quota, now):
         return Reply(429, {"message": _SECONDARY, "status": "429"}, wait)
     if kind is Kind.DROPPED:
         within = fault.draw.random() < 0.5
-        return Reply(200, delivery=Delivery.DROPPED_WITHIN if within else Delivery.DROPPED_BEFORE)
+        return Reply(
+            200, delivery=Delivery.DROPPED_WITHIN if within else Delivery.DROPPED_BEFORE
+        )
     if kind is Kind.STALLED:
         return Reply(200, delivery=Delivery.STALLED)
     return Reply(502, "<html><body><h1>502 Bad Gateway</h1></body></html>", _HTML)
@@ -184,7 +196,9 @@ def exhausted_reply(quota, *, reset=None):
     if reset is not None:
         headers["x-ratelimit-reset"] = str(reset)
     message = "API rate limit exceeded for user ID 1."
-    return Reply(200, {"errors": [{"type": "RATE_LIMITED", "message": message}]}, headers)
+    return Reply(
+        200, {"errors": [{"type": "RATE_LIMITED", "message": message}]}, headers
+    )
 
 
 def spoil(reply, fault):
@@ -212,13 +226,17 @@ def _lose_nodes(data, draw):
     """Set at least one node of each outermost list to null; without a list, one whole field."""
     lists = [nodes for nodes in _outermost_lists(data) if nodes]
     for nodes in lists:
-        for position in draw.sample(range(len(nodes)), max(1, len(nodes) // _PARTIAL_SHARE)):
+        for position in draw.sample(
+            range(len(nodes)), max(1, len(nodes) // _PARTIAL_SHARE)
+        ):
             nodes[position] = None
     if lists or not isinstance(data, dict):
         return
     holder = next((value for value in data.values() if _has_objects(value)), data)
     fields = [key for key, value in holder.items() if isinstance(value, dict)]
-    for key in draw.sample(fields, min(len(fields), max(1, len(fields) // _PARTIAL_SHARE))):
+    for key in draw.sample(
+        fields, min(len(fields), max(1, len(fields) // _PARTIAL_SHARE))
+    ):
         holder[key] = None
 
 
@@ -233,4 +251,6 @@ def _outermost_lists(value):
 
 
 def _has_objects(value):
-    return isinstance(value, dict) and any(isinstance(inner, dict) for inner in value.values())
+    return isinstance(value, dict) and any(
+        isinstance(inner, dict) for inner in value.values()
+    )

@@ -79,7 +79,9 @@ def build_schema(*, without_duplicate_of=False):
     document = parse(SCHEMA_TEXT)
     if without_duplicate_of:
         older = [
-            one for one in document.definitions if not isinstance(one, ObjectTypeExtensionNode)
+            one
+            for one in document.definitions
+            if not isinstance(one, ObjectTypeExtensionNode)
         ]
         document = DocumentNode(definitions=tuple(older))
     return build_ast_schema(document)
@@ -105,7 +107,10 @@ class GraphQLApi:
         if cost.nodes > MAX_NODES:
             words = f"This query requests up to {cost.nodes:,} possible nodes which exceeds the maximum limit"
             raise Refused(
-                {"type": "MAX_NODE_LIMIT_EXCEEDED", "message": f"{words} of {MAX_NODES:,}."}
+                {
+                    "type": "MAX_NODE_LIMIT_EXCEEDED",
+                    "message": f"{words} of {MAX_NODES:,}.",
+                }
             )
         return Prepared(document, variables, cost)
 
@@ -195,7 +200,9 @@ def _read(body):
         raise Refused({"message": "Problems parsing JSON"}, status=400) from None
     query = request.get("query") if isinstance(request, dict) else None
     if not isinstance(query, str):
-        raise Refused({"message": "A query attribute must be specified and must be a string."})
+        raise Refused(
+            {"message": "A query attribute must be specified and must be a string."}
+        )
     return query, request.get("variables") or {}
 
 
@@ -207,7 +214,9 @@ def _format(error):
     if error.path:
         formatted["path"] = list(error.path)
     if unknown := _UNKNOWN_FIELD.match(error.message):
-        formatted["message"] = f"Field '{unknown[1]}' doesn't exist on type '{unknown[2]}'"
+        formatted["message"] = (
+            f"Field '{unknown[1]}' doesn't exist on type '{unknown[2]}'"
+        )
         names = {"typeName": unknown[2], "fieldName": unknown[1]}
         formatted["extensions"] = {"code": "undefinedField", **names}
     return formatted

@@ -46,7 +46,15 @@ class Context:
 
 
 def connection(
-    info, items, render, *, reachable=None, first=None, last=None, after=None, before=None
+    info,
+    items,
+    render,
+    *,
+    reachable=None,
+    first=None,
+    last=None,
+    after=None,
+    before=None,
 ):
     """A Relay connection over the first `reachable` items."""
     _check_size(info, first, last)
@@ -54,7 +62,9 @@ def connection(
     low = 0 if after is None else min(total, _position(after) + 1)
     high = total if before is None else max(low, min(total, _position(before)))
     start, stop = (
-        (low, min(high, low + (first or 0))) if last is None else (max(low, high - last), high)
+        (low, min(high, low + (first or 0)))
+        if last is None
+        else (max(low, high - last), high)
     )
     return {
         "totalCount": len(items),
@@ -75,7 +85,9 @@ def encode_cursor(position):
 
 def _position(cursor):
     try:
-        return int(base64.b64decode(cursor, validate=True).decode().removeprefix("cursor:v2:"))
+        return int(
+            base64.b64decode(cursor, validate=True).decode().removeprefix("cursor:v2:")
+        )
     except (binascii.Error, ValueError):
         words = f"`{cursor}` does not appear to be a valid cursor."
         raise GraphQLRefusal("INVALID_CURSOR_ARGUMENTS", words) from None
@@ -110,7 +122,9 @@ def _actor(account):
     """An account; a bot's login lacks the `[bot]` that REST shows."""
     if account is None:
         return None
-    login = account.login.removesuffix("[bot]") if account.kind == "Bot" else account.login
+    login = (
+        account.login.removesuffix("[bot]") if account.kind == "Bot" else account.login
+    )
     return {"__typename": account.kind, "login": login}
 
 
@@ -144,8 +158,12 @@ def _issue_node(repository, issue):
         "author": _actor(issue.author),
         "authorAssociation": issue.association,
         "repository": lambda _info: _repository_node(repository),
-        "labels": lambda info, **page: connection(info, issue.labels, _label_node, **page),
-        "comments": lambda info, **page: connection(info, issue.comments, _comment_node, **page),
+        "labels": lambda info, **page: connection(
+            info, issue.labels, _label_node, **page
+        ),
+        "comments": lambda info, **page: connection(
+            info, issue.comments, _comment_node, **page
+        ),
         "timelineItems": partial(_timeline, issue),
         "stateReason": partial(_state_reason, issue),
         "duplicateOf": partial(_duplicate_of, issue),
@@ -191,7 +209,10 @@ def _issues(
     listed = _listed(repository, is_pull=False, **_order(orderBy))
     found = [issue for issue in listed if issue.updated_at >= since]
     return connection(
-        info, found if repository.has_issues else [], partial(_issue_node, repository), **page
+        info,
+        found if repository.has_issues else [],
+        partial(_issue_node, repository),
+        **page,
     )
 
 
@@ -218,7 +239,10 @@ def _order(order):
 def _listed(repository, *, is_pull, by_update, descending):
     return sorted(
         (issue for issue in repository.issues.values() if issue.is_pull is is_pull),
-        key=lambda issue: (issue.updated_at if by_update else issue.created_at, issue.number),
+        key=lambda issue: (
+            issue.updated_at if by_update else issue.created_at,
+            issue.number,
+        ),
         reverse=descending,
     )
 
@@ -232,7 +256,9 @@ def _labels(repository, info, *, query="", **page):
 
 
 def _timeline(issue, info, *, itemTypes, **page):  # noqa: N803
-    events = [event for event in issue.events if f"{event.kind.upper()}_EVENT" in itemTypes]
+    events = [
+        event for event in issue.events if f"{event.kind.upper()}_EVENT" in itemTypes
+    ]
     return connection(info, events, partial(_event_node, issue), **page)
 
 
@@ -291,7 +317,9 @@ def _search(info, query, type, **page):  # noqa: A002
         hits = context.search.run(query) if context.sees_repositories else []
     except SearchRefusal as refusal:
         raise GraphQLRefusal("INVALID", str(refusal)) from refusal
-    found = connection(info, hits, lambda hit: _issue_node(*hit), reachable=REACHABLE, **page)
+    found = connection(
+        info, hits, lambda hit: _issue_node(*hit), reachable=REACHABLE, **page
+    )
     return {**found, "issueCount": len(hits)}
 
 

@@ -52,8 +52,12 @@ class Search:
             else:
                 phrases.append(term["phrase"] or term["word"] or term[0])
         if len(" ".join(phrases)) > _MOST_CHARACTERS:
-            raise SearchRefusal(f"The search is longer than {_MOST_CHARACTERS} characters.")
-        found = self._catalogue.find(dict(qualifiers).get("repo", ""), follow_renames=False)
+            raise SearchRefusal(
+                f"The search is longer than {_MOST_CHARACTERS} characters."
+            )
+        found = self._catalogue.find(
+            dict(qualifiers).get("repo", ""), follow_renames=False
+        )
         if found is None:
             return []
         tests = [_test(key, value) for key, value in qualifiers]
@@ -115,7 +119,8 @@ def phrase_test(phrase):
         return lambda _text: True
     longest = max(words, key=len)
     pattern = re.escape(words[0]) + "".join(
-        (r"\W*" if _is_unspaced(left) or _is_unspaced(right) else r"\W+") + re.escape(right)
+        (r"\W*" if _is_unspaced(left) or _is_unspaced(right) else r"\W+")
+        + re.escape(right)
         for left, right in pairwise(words)
     )
     before = "" if _is_unspaced(words[0]) else rf"(?<![^\W{_UNSPACED}])"

@@ -32,7 +32,9 @@ class Server:
         self._stall_s, self._latency_s = plan.stall_s, latency_s
         self._closing = threading.Event()
         self._connections = set()
-        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.05,), daemon=True)
+        self._thread = threading.Thread(
+            target=self._http.serve_forever, args=(0.05,), daemon=True
+        )
         self._thread.start()
 
     @property
@@ -68,7 +70,9 @@ class Server:
         asked = HttpRequest(environ)
         headers = {name.lower(): value for name, value in asked.headers.items()}
         target = f"{asked.path}?{asked.query_string.decode()}"
-        reply = self._service.handle(Request(asked.method, target, headers, asked.get_data()))
+        reply = self._service.handle(
+            Request(asked.method, target, headers, asked.get_data())
+        )
         self._closing.wait(max(0.0, self._latency_s - (time.monotonic() - started)))
         return self._response(reply, connection)(environ, start_response)
 
@@ -97,7 +101,8 @@ def serve(dump, *, port=0, faults=None, latency_s=0.0, options=None):
 
 class _Handler(WSGIRequestHandler):
     protocol_version = "HTTP/1.1"
-    wbufsize = 1 << 16  # one write for head and body, which Nagle's algorithm would delay by 40 ms
+    # One write for head and body, which Nagle's algorithm would delay by 40 ms.
+    wbufsize = 1 << 16
     disable_nagle_algorithm = True
 
     def send_response(self, code, message=None):

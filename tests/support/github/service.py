@@ -35,7 +35,9 @@ class Options(Settings):
 
     points: int = 5000  # per token and window, for GraphQL and for REST
     window_s: float = 3600.0
-    without_duplicate_of: bool = False  # hide the fields that GitHub's schema got in May 2025
+    without_duplicate_of: bool = (
+        False  # hide the fields that GitHub's schema got in May 2025
+    )
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,9 @@ class Service:
     def __init__(self, catalogue, base, *, options, faults, clock=time.time):
         self._catalogue, self._plan, self._clock = catalogue, faults, clock
         self._search = Search(catalogue)
-        self._graphql = GraphQLApi(build_schema(without_duplicate_of=options.without_duplicate_of))
+        self._graphql = GraphQLApi(
+            build_schema(without_duplicate_of=options.without_duplicate_of)
+        )
         self._rest = self.rest and self.rest(catalogue, base)
         self._injector = Injector(faults)
         self._limits = RateLimits(
@@ -99,7 +103,9 @@ class Service:
         quota = self._limits.spend(token, "core", 1)
         if path == "/rate_limit":
             core = {**asdict(quota), "remaining": quota.remaining}
-            return Reply(200, {"resources": {"core": core}, "rate": core}, quota.headers)
+            return Reply(
+                200, {"resources": {"core": core}, "rate": core}, quota.headers
+            )
         if self._rest is None:
             return Reply(404, {"message": "Not Found"}, quota.headers)
         status, payload, headers = self._rest.answer(path, parameters)
@@ -125,7 +131,10 @@ class Service:
             reply = self._execute(prepared, token, quota)
         with self._lock:
             self.stats.points += points
-        reply.headers = {**self._limits.spend(token, "graphql", points).headers, **reply.headers}
+        reply.headers = {
+            **self._limits.spend(token, "graphql", points).headers,
+            **reply.headers,
+        }
         return reply
 
     def _execute(self, prepared, token, quota):
@@ -145,7 +154,9 @@ class Service:
             reply = self._execute(prepared, token, quota)
             spoil(reply, fault)
             return reply
-        reply = replacing_reply(fault, self._plan, quota, self._clock() + self._plan.clock_skew_s)
+        reply = replacing_reply(
+            fault, self._plan, quota, self._clock() + self._plan.clock_skew_s
+        )
         if reply.delivery is Delivery.DROPPED_WITHIN:
             reply.payload = self._execute(prepared, token, quota).payload
         return reply

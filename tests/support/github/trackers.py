@@ -71,7 +71,11 @@ class Issue:
             if event.kind == "marked_as_duplicate" and event.canonical:
                 marks.append(event.canonical)
             elif event.kind == "unmarked_as_duplicate":
-                marks = [mark for mark in marks if event.canonical and mark != event.canonical]
+                marks = [
+                    mark
+                    for mark in marks
+                    if event.canonical and mark != event.canonical
+                ]
         return marks[-1] if marks else None
 
 
@@ -144,7 +148,9 @@ class _Reader:
                 if not dump.has_events and (closing := closing_event(row.record)):
                     closer = self._account(row.value.get("closed_by"))
                     issue.events.append(
-                        Event("closed", closer, closing.created_at, closing.state_reason)
+                        Event(
+                            "closed", closer, closing.created_at, closing.state_reason
+                        )
                     )
             for comment_row in dump.comments():
                 if issue := self._issue_of(comment_row):
@@ -154,12 +160,16 @@ class _Reader:
                     issue.events.append(self._event(event_row.value))
             for missing in dump.missing():
                 if missing.record.to:
-                    self._repository(missing.repo).moved[missing.number] = missing.record.to
+                    self._repository(missing.repo).moved[missing.number] = (
+                        missing.record.to
+                    )
         for repository in self._repositories.values():
             repository.issues = dict(sorted(repository.issues.items()))
             for issue in repository.issues.values():
                 distinct = {comment.id: comment for comment in issue.comments}
-                issue.comments = sorted(distinct.values(), key=lambda comment: comment.id)
+                issue.comments = sorted(
+                    distinct.values(), key=lambda comment: comment.id
+                )
                 issue.events.sort(key=lambda event: event.created_at)
         return [repository for _, repository in sorted(self._repositories.items())]
 

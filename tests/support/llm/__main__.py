@@ -12,8 +12,12 @@ def main():
     parser = argparse.ArgumentParser(prog="python -m tests.support.llm")
     parser.add_argument("--port", type=int, default=0, help="0: any free one")
     parser.add_argument("--models", default="emulated", help="names, with commas")
-    parser.add_argument("--latency", type=float, default=0.0, help="seconds before each answer")
-    parser.add_argument("--faults", type=float, default=0.0, help="share of the calls that fail")
+    parser.add_argument(
+        "--latency", type=float, default=0.0, help="seconds before each answer"
+    )
+    parser.add_argument(
+        "--faults", type=float, default=0.0, help="share of the calls that fail"
+    )
     given = parser.parse_args()
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

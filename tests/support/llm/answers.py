@@ -7,18 +7,27 @@ from hashlib import blake2b
 
 def digest(*parts):
     """A number of 64 bits from anything that can be printed."""
-    return int.from_bytes(blake2b(repr(parts).encode("utf-8", "replace"), digest_size=8).digest())
+    return int.from_bytes(
+        blake2b(repr(parts).encode("utf-8", "replace"), digest_size=8).digest()
+    )
 
 
+# JSON quotes.
 _SENTENCE = (
     re.compile(r"Input sentence: (.*)\. Output:", re.DOTALL),  # the papers' prompt
-    re.compile(r"^(?:Sentence|Passage|Question): (\".*\")\s*$", re.MULTILINE),  # JSON quotes
+    re.compile(r"^(?:Sentence|Passage|Question): (\".*\")\s*$", re.MULTILINE),
 )
 _NEGATIVE = re.compile(
     r"antonym|opposite|contradict|negative|misled|does not answer|wrong", re.IGNORECASE
 )
 _NUMBERED = re.compile(r"^\s*(\d+)[.):]\s*(.*)$", re.MULTILINE)
-_LEADS = ("In other words,", "That is to say,", "Put differently,", "Said again:", "To rephrase,")
+_LEADS = (
+    "In other words,",
+    "That is to say,",
+    "Put differently,",
+    "Said again:",
+    "To rephrase,",
+)
 _NEGATIVE_LEADS = (
     "It is not so that",
     "It is wrong that",
@@ -39,14 +48,14 @@ def answer(model, messages, schema=None):
     prompt = text_of(messages[-1:])
     asked = text_of(messages)
     if "## Negative" in asked:  # distilabel's GenerateSentencePair
-        return (
-            f"## Positive\n\nIn other words, {prompt}\n\n## Negative\n\nIt is not so that {prompt}"
-        )
+        return f"## Positive\n\nIn other words, {prompt}\n\n## Negative\n\nIt is not so that {prompt}"
     if "unrelated" in asked or "\n- related:" in asked:
         items = _votes(prompt)
     else:
         items = _candidates(
-            model, prompt, is_negative=bool(_NEGATIVE.search(asked.replace(_of(prompt), "")))
+            model,
+            prompt,
+            is_negative=bool(_NEGATIVE.search(asked.replace(_of(prompt), ""))),
         )
     if "search questions" in asked:
         items = [f"Is it so that {item.rstrip('.?')}?" for item in items]
@@ -65,7 +74,9 @@ def _of(prompt):
 
 def _candidates(model, prompt, *, is_negative):
     quoted = _of(prompt)
-    sentence = json.loads(quoted) if quoted.startswith('"') and _is_json(quoted) else quoted
+    sentence = (
+        json.loads(quoted) if quoted.startswith('"') and _is_json(quoted) else quoted
+    )
     wanted = re.search(r"\b(\d{1,3})\b", prompt.replace(quoted, ""))
     size = min(_MOST, int(wanted[1])) if wanted else 3
     leads = _NEGATIVE_LEADS if is_negative else _LEADS
@@ -83,11 +94,14 @@ def _candidates(model, prompt, *, is_negative):
 def _votes(prompt):
     """A vote for each sentence of a judge's question; sentences of `_candidates` are known by their start."""
     try:
-        sentences = [str(sentence) for sentence in json.loads(prompt)["sentences"].values()]
+        sentences = [
+            str(sentence) for sentence in json.loads(prompt)["sentences"].values()
+        ]
     except (ValueError, KeyError, TypeError, AttributeError):
         sentences = [text.strip("\"' ") for _, text in _NUMBERED.findall(prompt)]
     return [
-        "opposite" if sentence.startswith(_NEGATIVE_LEADS) else "same" for sentence in sentences
+        "opposite" if sentence.startswith(_NEGATIVE_LEADS) else "same"
+        for sentence in sentences
     ]
 
 
@@ -100,7 +114,9 @@ def _fitting(schema, items):
         for name, part in inner.items():
             found[name] = _fitting(part, items)
             # A field with an enum that has no item uses up none of them.
-            taken = _is_plain(part) and (not part.get("enum") or items[:1] == [found[name]])
+            taken = _is_plain(part) and (
+                not part.get("enum") or items[:1] == [found[name]]
+            )
             items = items[1:] if taken else items
         return found
     if kind == "array":

@@ -23,7 +23,12 @@ class Server:
     def __init__(self, options, faults, port):
         self._service = Service(options, faults)
         self._socket = socket.create_server(("127.0.0.1", port), backlog=1024)
-        quiet = {"log_config": None, "log_level": "critical", "lifespan": "off", "ws": "none"}
+        quiet = {
+            "log_config": None,
+            "log_level": "critical",
+            "lifespan": "off",
+            "ws": "none",
+        }
         config = uvicorn.Config(
             self._service.app, interface="asgi3", timeout_graceful_shutdown=0, **quiet
         )

@@ -56,7 +56,9 @@ class Faults:
     share: float = 0.0
     kinds: tuple[FaultKind, ...] = PASSING
     seed: int = 0
-    first: int | None = None  # only this number of first attempts of a question may fail
+    first: int | None = (
+        None  # only this number of first attempts of a question may fail
+    )
     retry_after_s: float = 1.0
 
     def strikes(self, question, attempt):
@@ -65,7 +67,9 @@ class Faults:
             return None
         if digest(self.seed, question, attempt) >= self.share * 2**64:
             return None
-        return self.kinds[digest(self.seed, "kind", question, attempt) % len(self.kinds)]
+        return self.kinds[
+            digest(self.seed, "kind", question, attempt) % len(self.kinds)
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +90,9 @@ class Options:
     lists_models: bool = True
     batch_s: float = 0.0
     batch_ends: Literal["completed", "expired", "cancelled", "failed"] = "completed"
-    respond: Callable[[str, Any], Response | None] | None = None  # by path and body; None: as usual
+    respond: Callable[[str, Any], Response | None] | None = (
+        None  # by path and body; None: as usual
+    )
 
 
 @dataclass(slots=True)
@@ -127,7 +133,11 @@ class CutOff(Response):
 
     async def __call__(self, scope, receive, send):
         await send(
-            {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
+            {
+                "type": "http.response.start",
+                "status": self.status_code,
+                "headers": self.raw_headers,
+            }
         )
         half = bytes(self.body)[: len(self.body) // 2]
         await send({"type": "http.response.body", "body": half, "more_body": True})
@@ -161,7 +171,12 @@ def reply(status, body, **headers):
 
 def error(status, message, *, code="", param=None, **headers):
     """An error in OpenAI's words."""
-    body = {"message": message, "type": "emulated_error", "param": param, "code": code or None}
+    body = {
+        "message": message,
+        "type": "emulated_error",
+        "param": param,
+        "code": code or None,
+    }
     named = {name.replace("_", "-"): text for name, text in headers.items()}
     return JSONResponse({"error": body}, status, named)
 
@@ -192,7 +207,9 @@ class Service:
         stats = Route("/stats", lambda _: JSONResponse(self.stats.summary()))
         handlers = {
             **dict.fromkeys((404, 405), lambda request, _: no_such_url(request)),
-            ValueError: lambda *_: error(400, "We could not make sense of your request."),
+            ValueError: lambda *_: error(
+                400, "We could not make sense of your request."
+            ),
         }
         self._routes = Starlette(
             routes=[stats, Mount("/v1", routes=api)], exception_handlers=handlers
@@ -213,7 +230,10 @@ class Service:
                     Recorded(request.method, request.url.path, request.headers, body)
                 )
             key = self._options.api_key
-            if key is not None and request.headers.get("authorization") != f"Bearer {key}":
+            if (
+                key is not None
+                and request.headers.get("authorization") != f"Bearer {key}"
+            ):
                 await error(401, "Incorrect API key provided.", code="invalid_api_key")(
                     scope, again, send
                 )
@@ -243,16 +263,23 @@ class Service:
         """The error of an invalid request, if any."""
         options, messages = self._options, body.get("messages")
         if (model := body.get("model")) not in options.models:
-            message = f"The model `{model}` does not exist or you do not have access to it."
+            message = (
+                f"The model `{model}` does not exist or you do not have access to it."
+            )
             return error(no_model, message, code="model_not_found", param="model")
         if not isinstance(messages, list) or not messages:
             return error(400, "Invalid 'messages': empty array.", param="messages")
         for name in sorted(options.refuses & body.keys()):
-            message = f"Unsupported parameter: '{name}' is not supported with this model."
+            message = (
+                f"Unsupported parameter: '{name}' is not supported with this model."
+            )
             return error(400, message, code="unsupported_parameter", param=name)
         if options.format_error and "response_format" in body:
             return error(options.format_status, options.format_error)
-        if options.context_chars is not None and len(text_of(messages)) > options.context_chars:
+        if (
+            options.context_chars is not None
+            and len(text_of(messages)) > options.context_chars
+        ):
             message, code = options.context_error
             return error(400, message, code=code, param="messages")
         return None
@@ -274,7 +301,11 @@ class Service:
             stats.answered += 1
             stats.answers[question] += 1
             completion = self._completion(body, question, kind)
-            return _event_stream(completion) if kind == "events" else JSONResponse(completion)
+            return (
+                _event_stream(completion)
+                if kind == "events"
+                else JSONResponse(completion)
+            )
         return self._fault(kind, self._completion(body, question, None))
 
     def _fault(self, kind, good):
@@ -282,14 +313,21 @@ class Service:
         match kind:
             case "rate_limited":
                 return error(
-                    429, "Rate limit reached.", code="rate_limit_exceeded", retry_after=wait
+                    429,
+                    "Rate limit reached.",
+                    code="rate_limit_exceeded",
+                    retry_after=wait,
                 )
             case "quota":
-                return error(429, "You exceeded your current quota.", code="insufficient_quota")
+                return error(
+                    429, "You exceeded your current quota.", code="insufficient_quota"
+                )
             case "server_error":
                 return error(500, "The server had an error.")
             case "invalid_json":
-                return error(400, "Failed to generate JSON.", code="json_validate_failed")
+                return error(
+                    400, "Failed to generate JSON.", code="json_validate_failed"
+                )
             case "unavailable":
                 return error(503, "Overloaded.", retry_after=wait)
             case "empty":
@@ -308,7 +346,11 @@ class Service:
     def _completion(self, body, question, kind):
         messages = body["messages"]
         wanted = body.get("response_format") or {}
-        text = answer(str(body["model"]), messages, (wanted.get("json_schema") or {}).get("schema"))
+        text = answer(
+            str(body["model"]),
+            messages,
+            (wanted.get("json_schema") or {}).get("schema"),
+        )
         limit = next((int(body[name]) for name in _LIMITS if body.get(name)), 1 << 30)
         if kind == "cut":
             limit = min(limit, max(1, _tokens(text) // 2))
@@ -339,12 +381,17 @@ class Service:
     async def _upload(self, request):
         boundary = request.headers["content-type"].partition("boundary=")[2].encode()
         parts = (
-            part.partition(b"\r\n\r\n") for part in (await request.body()).split(b"--" + boundary)
+            part.partition(b"\r\n\r\n")
+            for part in (await request.body()).split(b"--" + boundary)
         )
         content = next(
-            content.removesuffix(b"\r\n") for head, _, content in parts if b'name="file"' in head
+            content.removesuffix(b"\r\n")
+            for head, _, content in parts
+            if b'name="file"' in head
         )
-        return JSONResponse({"id": self._keep(content), "object": "file", "purpose": "batch"})
+        return JSONResponse(
+            {"id": self._keep(content), "object": "file", "purpose": "batch"}
+        )
 
     def _keep(self, content):
         name = f"file-{len(self._files) + 1}"
@@ -362,14 +409,23 @@ class Service:
         lines = [json.loads(line) for line in content.splitlines()]
         questions = [(line["custom_id"], line["body"]) for line in lines]
         tag = (body.get("metadata") or {}).get("tag", "")
-        name, ready_s = f"batch_{len(self._jobs) + 1}", time.monotonic() + self._options.batch_s
-        self._jobs[name] = job = Job(name, tag, body["input_file_id"], questions, ready_s)
+        name, ready_s = (
+            f"batch_{len(self._jobs) + 1}",
+            time.monotonic() + self._options.batch_s,
+        )
+        self._jobs[name] = job = Job(
+            name, tag, body["input_file_id"], questions, ready_s
+        )
         self.stats.batches += 1
         return JSONResponse(self._shown(job))
 
     async def _look(self, request):
         job = self._jobs.get(request.path_params["name"])
-        return error(404, "no such batch") if job is None else JSONResponse(self._shown(job))
+        return (
+            error(404, "no such batch")
+            if job is None
+            else JSONResponse(self._shown(job))
+        )
 
     async def _list(self, request):
         after, size = (
@@ -419,13 +475,17 @@ class Service:
                     "body": {"error": {"message": "The server had an error."}},
                 }
             place = "output_file_id" if found["status_code"] == 200 else "error_file_id"
-            lines[place].append(json.dumps({"custom_id": name, "response": found, "error": None}))
+            lines[place].append(
+                json.dumps({"custom_id": name, "response": found, "error": None})
+            )
         if ends == "expired":  # OpenAI says nothing of cancelled ones
             late = {"response": None, "error": {"code": "batch_expired"}}
             expired = [{"custom_id": name, **late} for name, _ in job.questions[1::2]]
             lines["error_file_id"] += map(json.dumps, expired)
         kept = {
-            place: "".join(f"{line}\n" for line in of).encode() for place, of in lines.items() if of
+            place: "".join(f"{line}\n" for line in of).encode()
+            for place, of in lines.items()
+            if of
         }
         return {place: self._keep(content) for place, content in kept.items()}
 
@@ -435,15 +495,24 @@ def _event_stream(completion):
     (choice,) = completion["choices"]
     content = choice["message"]["content"]
     halves = [
-        {"content": half} for half in (content[: len(content) // 2], content[len(content) // 2 :])
+        {"content": half}
+        for half in (content[: len(content) // 2], content[len(content) // 2 :])
     ]
     events = [
-        {**completion, "choices": [{"index": 0, "delta": delta}], "usage": None} for delta in halves
+        {**completion, "choices": [{"index": 0, "delta": delta}], "usage": None}
+        for delta in halves
     ]
     events.append(
-        {**completion, "choices": [{"delta": {}, "finish_reason": choice["finish_reason"]}]}
+        {
+            **completion,
+            "choices": [{"delta": {}, "finish_reason": choice["finish_reason"]}],
+        }
     )
-    lines = [": processing", *(f"data: {json.dumps(event)}" for event in events), "data: [DONE]"]
+    lines = [
+        ": processing",
+        *(f"data: {json.dumps(event)}" for event in events),
+        "data: [DONE]",
+    ]
     return Response("\n\n".join(lines) + "\n\n", media_type="text/event-stream")
 
 
