@@ -105,6 +105,10 @@ NEGATIVE = [
     kept | 这种药是不安全的。 | 这种药是安全的。
     # Dropping or adding words only doesn't.
     unchanged |  | The doctor gave the child tablets.
+    unchanged | He does not like the very old red car. | He does not like the old car.
+    unchanged | A tired doctor gave a sick child two tablets late yesterday. | A doctor gave a child two tablets.
+    # Fewer than half of the words
+    kept | A tired doctor gave a sick child two tablets late yesterday. | A doctor gave tablets.
     # "given" is a new word here
     kept |  | A doctor has given the child two tablets.
     unchanged |  | The doctor gave two tablets yesterday.

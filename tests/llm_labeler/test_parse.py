@@ -141,6 +141,9 @@ def test_chinese_formats(raw):
         kept runaway | 1. {ONE}<|im_end|>\n<|im_start|>user\nMore!<|im_end|>
         echo kept | | Original | Antonym |\n|---|---|\n| {TEXT} | {ONE} |
         echo kept side_field | {{"original": "{TEXT}", "antonym": "{ONE}", "why": "tense"}}
+        kept kept | {{"notes": ["{ONE}", "{TWO}"]}}
+        kept kept outside_list | ["{ONE}", "{TWO}",,] Hope {{this}} helps
+        kept side_field | {{"antonym": "{ONE}", "notes": ["the tense was changed"]}}
         preamble kept not_text closing_note | The JSON: {{"sentences": ["{ONE}", 7]}} Enjoy
         kept | {{"{TEXT}": "{ONE}"}}
         unparsable | [1]

@@ -3,7 +3,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pairkit.similarity import jaccard_join
@@ -64,6 +64,8 @@ def families(draw):
     product=st.sampled_from([0.0, 7e-11, 1.0]),
     entries=st.sampled_from([8, 1 << 22]),
 )
+# The last set has exactly the needed weight in common with others.
+@example([{1}, {1, 9}, {1, 2}, {0, 1, 2, 9}], 0.5, 12, 1.0, 8)
 def test_groups_equal_those_of_all_pairs(sets, threshold, few, product, entries):
     with pytest.MonkeyPatch.context() as patch:  # so that every method is used
         patch.setattr(jaccard_join, "_FEW", few)

@@ -218,6 +218,16 @@ def test_shared_texts_stay_in_the_split_of_lowest_rank(train, test, reason):
     assert pairkit.audit(made.pairs).leaks == []
 
 
+def test_a_pair_of_two_splits_stays_in_the_one_of_lowest_rank():
+    repeated = ("a", "b", 1)
+    other = [("c", "d", 0)]
+    made = pairkit.merge(
+        [pairs(validation=[repeated], train=other), pairs(test=[repeated])]
+    )
+    assert sizes(made) == {"train": 1, "test": 1}
+    assert made.statistics["dropped_pairs"] == {"repeated": 1}
+
+
 def test_dropped_rows_connect_no_texts():
     """A dropped validation row doesn't keep its other text out of train."""
     validation = [("a", "b", 1), ("v", "w", 1)]
