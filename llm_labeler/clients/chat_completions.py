@@ -146,7 +146,7 @@ class Dialect:
         if not form.has_system and messages[0].role == "system":
             merged = "\n\n".join(message.content for message in messages[:2])
             messages[:2] = [Message("user", merged)]
-        body: dict[str, Any] = {
+        body = {
             "model": settings.model,
             "messages": [asdict(message) for message in messages],
             form.limit: settings.max_tokens,
@@ -246,7 +246,7 @@ def read_body(body: bytes) -> Any:
 
 def _from_events(body: bytes) -> Any:
     """The chat completion whose parts are the events of a stream."""
-    parts: list[dict[str, Any]] = []
+    parts = []
     finish = None
     whole: dict[str, Any] = {}
     for event in re.finditer(rb"^data:[ \t]*(\{.*)", body, re.MULTILINE):

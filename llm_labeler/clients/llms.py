@@ -224,7 +224,7 @@ class FunctionProvider(Provider):
         prompt = _prompt(ask)
         try:
             if is_async(self._function):
-                answer: object = await self._function(prompt)  # type: ignore[misc]  # it is async
+                answer = await self._function(prompt)  # type: ignore[misc]  # it is async
             else:
                 loop = asyncio.get_running_loop()
                 answer = await loop.run_in_executor(

@@ -69,7 +69,7 @@ def label_card(
 
 
 def _counts(counts: Mapping[str, Any]) -> str:
-    splits: Mapping[str, Mapping[str, int]] = counts["splits"]
+    splits = counts["splits"]
     lines = []
     for key in ("texts", *POLARITIES, "total", "triplets"):
         title = "source sentences" if key == "texts" else key

@@ -159,7 +159,7 @@ def read_texts(
     source: Source, *, columns: Columns, settings: InputSettings, seed: int = 0
 ) -> InputTexts:
     """Read the sentences to label."""
-    kept: dict[str, Text] = {}
+    kept = {}
     dropped: Counter[str] = Counter()
     examples: dict[str, str] = {}
     rows = 0
@@ -265,7 +265,7 @@ def read_existing_pairs(
         label: Any = rows["label"].max()  # a number, or None of a split without rows
         highest = max(highest, float(label or 0.0))
     dropped: Counter[str] = Counter()
-    splits: dict[str, pl.DataFrame] = {}
+    splits = {}
     left = settings.limit
     for split, rows in dataset.splits.items():
         renamed = _with_ids(rows)
@@ -295,7 +295,7 @@ def _reasons(
     rows: pl.DataFrame, settings: InputSettings, limit: int | None
 ) -> list[str | None]:
     """Why each row is unusable (None: usable), up to the row where `limit` usable ones are reached."""
-    reasons = list[str | None]()
+    reasons = []
     seen = set[str]()
     for first, second, pair in rows.select("text1", "text2", PAIR).iter_rows():
         if len(seen) == limit:

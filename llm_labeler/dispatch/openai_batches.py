@@ -242,7 +242,7 @@ async def read_results(
 ) -> BatchResults:
     """Match result lines with questions; the first answer to a question counts."""
     results = BatchResults()
-    fatal_statuses = set[int]()
+    fatal_statuses = set()
 
     def charged(line: ResultLine, reply: LlmReply) -> StoredAnswer:
         usage = reply.usage or _share(batch)

@@ -111,8 +111,8 @@ def joined_error(errors: Sequence[PairkitError]) -> PairkitError:
 
 def errors_by_llm(results: Mapping[str, object]) -> dict[str, PairkitError]:
     """The errors among the results of tasks; any other exception is raised."""
-    errors: dict[str, PairkitError] = {}
-    bugs: list[BaseException] = []
+    errors = {}
+    bugs = []
     for llm, result in results.items():
         if isinstance(result, PairkitError):
             errors[llm] = result
@@ -378,7 +378,7 @@ async def ask_all(
     """Ask all unanswered questions that fit into the budget, and store the answers."""
     meter = Meter(progress, total, stage, budget)
     caller = Caller(store, budget, meter)
-    tasks: dict[str, asyncio.Task[PairkitError | None]] = {}
+    tasks = {}
     for llm, questions in asks.items():
         workers = LlmWorkers(
             providers[llm], questions, store, caller, breaker, retry_final=retry_final

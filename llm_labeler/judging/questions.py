@@ -120,7 +120,7 @@ def judge_batches(
 ) -> list[tuple[Candidate, ...]]:
     """One text's candidates without the judge's own, shuffled and in batches."""
     by_id: dict[str, Candidate] = {}
-    proposed_ids: set[str] = set()
+    proposed_ids = set()
     for candidate in sorted(candidates, key=lambda c: (c.polarity, c.llms)):
         by_id.setdefault(candidate.candidate_id, candidate)
         if judge in candidate.llms:
@@ -283,7 +283,7 @@ def read_votes(
     scale: Scale = CANDIDATES,
 ) -> list[JudgeVote]:
     """One vote for each candidate of the question, in order; never raises."""
-    words: dict[int, str] = {}
+    words = {}
     ending = ending_of(finish)
     if ending not in _NO_ANSWER:
         claims = _claims(

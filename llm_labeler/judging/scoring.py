@@ -297,7 +297,7 @@ def score_candidates(
     rows: list[ScoreRow] = []
     for llm in sorted({llm for scored in matched for llm in scored.candidate.llms}):
         rows += _rows("llm", llm, _as_proposed(matched, llm), gold_pairs.graded)
-    skipped: dict[str, str] = {}
+    skipped = {}
     for name, aggregation in AGGREGATIONS.items():
         if aggregation.is_judged and not judges:
             skipped[name] = "no candidate was judged"

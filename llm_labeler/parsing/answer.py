@@ -58,12 +58,12 @@ MAX_CHARS = 1_000_000  # of an answer with its reasoning; the rest is not read
 _MAX_ANSWER = 100_000  # of an answer without its reasoning
 _EXCERPT = 500  # characters kept of a dropped piece
 _BEFORE_ANSWER = ("thinking", "echo", "preamble", "outside_list")
-_EMPTY: Mapping[Ending, str] = {
+_EMPTY = {
     "refused": "refusal",
     "filtered": "filtered",
     "failed": "failed",
 }
-_TAIL: Mapping[Ending, str] = {**_EMPTY, "cut": "cut_off", "unknown": "unknown_end"}
+_TAIL = {**_EMPTY, "cut": "cut_off", "unknown": "unknown_end"}
 
 _PAGE = re.compile(r"\s*<(?:!doctype|html)\b", re.IGNORECASE)
 _FENCE = re.compile(r"^[ \t]*```[\w+-]{0,20}[ \t]*$|```(?:json)?", re.MULTILINE)
@@ -222,7 +222,7 @@ def _read(text: str, source: SourceText) -> list[Item]:
         return _read_code_block(text, source)
     strings = [item for value in data.values for item in items_of(value, source)]
     kept = len(_kept(strings))
-    items: list[Item] = []
+    items = []
     for item in strings:
         text = _plain(item.text)
         if item.reason is not None:
@@ -440,7 +440,7 @@ def parse_hard_negatives(
         finish = "stop"
     lines = lines or raw
 
-    changes: dict[tuple[str, ...], str] = {}
+    changes = {}
     for match in _CHANGE_LABEL.finditer(lines):
         line = lines[match.end() : match.end() + _MAX_LINE]
         sentence, _, _ = line.partition("\n")

@@ -85,7 +85,7 @@ def _ascii_sign(match: re.Match[str]) -> str:
 
 def _decoded(text: str, start: int) -> tuple[list[Any], int]:
     """Consecutive JSON values, as in JSON lines, and their end index."""
-    values: list[Any] = []
+    values = []
     end = start
     while start < len(text) and text[start] in "[{":
         try:

@@ -64,14 +64,14 @@ def _lines(text: str, source: SourceText) -> list[Line]:
         text = html.unescape(_TAG.sub("\n", _INLINE_TAG.sub("", text)))
     if source.lacks("\\"):
         text = text.replace("\\n", "\n")
-    pieces: list[str] = []
+    pieces = []
     for line in _split_introductions(text, source).split("\n"):
         if has_words(line):
             pieces += _split_inline(line, source)
     if len(pieces) == 1 and (_INITIAL.match(pieces[0]) or _INLINE.search(source.text)):
         return [Line(pieces[0])]  # `A. fumigatus …`, `1) time and 2) money …`
 
-    lines: list[Line] = []
+    lines = []
     last = 0
     for piece in pieces:
         plain = piece.lstrip("> \t")
@@ -107,7 +107,7 @@ def _ordinal(mark: re.Match[str], last: int) -> int | None:
 
 def _split_introductions(text: str, source: SourceText) -> str:
     """Put introductions on lines of their own, and remove labels such as `Output:`."""
-    introductions: list[str] = []
+    introductions = []
     for _ in range(4):
         text = text.lstrip()
         first, _, _ = text.partition("\n")
@@ -171,7 +171,7 @@ def _read(lines: list[Line], source: SourceText) -> list[Item]:
             paragraph, _ = pieces[index]
             pieces[index : index + 1] = _split_paragraph(paragraph, source)
 
-    items: list[Item] = []
+    items = []
     for text, reason in pieces:
         if reason in (None, "echo"):
             items += refine(text, source)

@@ -277,7 +277,7 @@ class QualityWarnings:
         )
 
     def _warnings_of(self, llm: str) -> list[str]:
-        lines = list[str]()
+        lines = []
         counts = self._counts[llm]
         if llm in self._needs_positives and not counts["positives"]:
             lines.append(
@@ -414,7 +414,7 @@ def assemble(
     counts["answer_rejected"] = sum(f.final and task.is_of_run(f.key) for f in failures)
     counts["not_answered"] = questions - answers - counts["answer_rejected"]
     dropped = {reason: count for reason, count in sorted(counts.items()) if count}
-    statistics: dict[str, Any] = {
+    statistics = {
         "texts": len(ids),
         "answers": answers,
         "proposals": proposals,

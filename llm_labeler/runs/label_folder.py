@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from llm_labeler.records import AskKey, Text
-from llm_labeler.runs.prompts import Examples, Template
+from llm_labeler.runs.prompts import Template
 from llm_labeler.settings import LabelSettings
 from pairkit import __version__
 from pairkit.base.errors import ConfigError, DataError
@@ -173,7 +173,7 @@ def load_run_record(work: Path) -> RunRecord:
 
 
 def _template(run: Mapping[str, Any]) -> Template:
-    examples: Examples = {}
+    examples = {}
     for polarity, texts in run["examples"].items():
         examples[polarity] = tuple(
             (text, tuple(sentences)) for text, sentences in texts

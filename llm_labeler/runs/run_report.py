@@ -128,7 +128,7 @@ class Report(Printed):
 
     def tables(self) -> list[ResultTable]:
         """The table by LLM, and a table of reasons for each kind of loss."""
-        losses: dict[str, Mapping[str, int]] = {"Unused input rows": self.dropped_texts}
+        losses = {"Unused input rows": self.dropped_texts}
         for name, counts in self.llms.items():
             losses[f"Dropped proposals of {name}"] = counts.dropped
         losses["Candidates rejected by the aggregation"] = self.turned_down

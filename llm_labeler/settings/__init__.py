@@ -451,7 +451,7 @@ class LabelSettings(Settings):
             configured := tree.get("llm", {}), dict
         ):
             return tree
-        entries: Tree = {**BUILT_IN_LLMS, **configured}
+        entries = {**BUILT_IN_LLMS, **configured}
         for name, built_in in BUILT_IN_LLMS.items():
             entry = entries[name]
             if (

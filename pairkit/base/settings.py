@@ -97,7 +97,7 @@ def load_settings(
     settings: Mapping[str, Any] | Iterable[str] | None = None,
 ) -> S:
     """Merge and validate defaults < `below` < `config` < `settings` < `flags`, which have dotted keys."""
-    tree: dict[str, Any] = copy.deepcopy(dict(below or {}))
+    tree = copy.deepcopy(dict(below or {}))
     file = argument("config", config, Path | None)
     if file is not None:
         _overlay(tree, read_toml(file))

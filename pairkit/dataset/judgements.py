@@ -326,7 +326,7 @@ def judged_pairs(path: Path) -> pl.DataFrame:
         if decision.value is None:
             continue
         pair = pairs[pair_id]
-        row: dict[str, Any] = {
+        row = {
             "text1": pair.text1,
             "text2": pair.text2,
             "label": decision.value,

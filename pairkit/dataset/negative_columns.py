@@ -77,7 +77,7 @@ def _as_lists(column: pl.Series, rows: pl.Series, where: str) -> pl.Series:
 
 def _parse_json_lists(column: pl.Series, rows: pl.Series, where: str) -> pl.Series:
     """Parse texts of JSON lists; raises DataError for the first one that isn't JSON."""
-    lists: list[list[str | None]] = []
+    lists = []
     for row, value in zip(rows, column, strict=True):
         try:
             parsed = json.loads(value or "[]")

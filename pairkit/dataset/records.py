@@ -136,7 +136,7 @@ def leaf_types(dtype: Any) -> Iterator[DataType]:
 
 def as_json(column: pl.Series) -> pl.Series:
     """Lists, structures or other values as JSON texts."""
-    texts: list[str | None] = []
+    texts = []
     for value in column.to_list():
         text = json.dumps(value, ensure_ascii=False, default=str)
         texts.append(None if value is None else text)

@@ -67,7 +67,7 @@ def drop_unusable(
         cut.append((pair, reason))
         if reason is None and pair.names:
             targets[anchor.casefold()].add(positive.casefold())
-    seen: set[frozenset[str]] = set()
+    seen = set()
     checked = []
     for pair, reason in cut:
         anchor = pair.anchor.casefold()

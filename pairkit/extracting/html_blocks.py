@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, cast
 
@@ -61,7 +61,7 @@ KNOWN_TAGS = defs.tags | {
     "picture",
     "template",
 }
-_LEVELS: Mapping[str, int] = {
+_LEVELS = {
     **{f"h{level}": level for level in range(1, 7)},
     "dt": 7,
     "summary": 7,

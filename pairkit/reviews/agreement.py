@@ -119,7 +119,7 @@ def _beyond_chance(tables: _Array, distances: _Array, correction: int) -> _Array
 
 def _distances(values: ArrayLike, scale: Scale) -> _Array:
     column = np.asarray(values, np.float64)[:, None]
-    distances: _Array = (column - column.T) ** 2
+    distances = (column - column.T) ** 2
     if scale == "nominal":
         distances = (distances > 0).astype(np.float64)
     return distances
@@ -148,7 +148,7 @@ def _resampled(tables: _Array) -> _Array:
     distinct, counts = np.unique(tables, axis=0, return_counts=True)
     generator = np.random.default_rng(_SEED)
     drawn = generator.multinomial(n, counts / n, size=_RESAMPLES)
-    sums: _Array = np.tensordot(drawn, distinct, axes=1)
+    sums = np.tensordot(drawn, distinct, axes=1)
     return sums
 
 

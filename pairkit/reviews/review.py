@@ -148,7 +148,7 @@ def _settings_error(
     if saved.digest != dataset_digest(dataset):
         about = f"is a review of other pairs than those of {one_line(dataset.source)}; {remedy}"
         return DataError(about, path=store.path)
-    saved_options: dict[str, object] = {
+    saved_options = {
         "strata": saved.strata,
         "seed": saved.seed,
         "each": saved.each,

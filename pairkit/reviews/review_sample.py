@@ -255,7 +255,7 @@ def _llm_names(llms: object) -> str | None:
 
 def origin_of(row: Mapping[str, Any]) -> dict[str, str]:
     """The provenance of a row, shown after it was judged, as texts."""
-    origin: dict[str, str] = {}
+    origin = {}
     for name, value in (row.get("evidence") or {}).items():
         if value is not None:
             origin[f"evidence {name}"] = str(value)

@@ -102,7 +102,7 @@ class _Sets:
         counts = self.counts[indices]
         starts = self.ends[indices] - counts
         new_starts = np.cumsum(counts) - counts
-        shifts: Ints = np.repeat(starts - new_starts, counts)
+        shifts = np.repeat(starts - new_starts, counts)
         return shifts + np.arange(len(shifts))
 
     def sums(self, values: Ints) -> Ints:

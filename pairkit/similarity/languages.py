@@ -21,7 +21,7 @@ _MULTILINGUAL_BACKBONE = "sentence-transformers/paraphrase-multilingual-MiniLM-L
 
 def train_command(dataset: Path) -> list[str]:
     """A command that trains on a dataset's folder."""
-    texts: list[str] = []
+    texts = []
     for table in sorted(dataset.rglob("*.parquet"))[:1]:
         first_column = pl.read_parquet(table, columns=[0], n_rows=_ROWS)
         texts = first_column.to_series().to_list()

@@ -351,7 +351,7 @@ def hard_negatives(
 
     # The best of each kind, then the second best of each, and so on.
     ranks: Counter[ChangeKind] = Counter()
-    ranked: list[tuple[int, _HardNegative]] = []
+    ranked = []
     for negative in sorted(best.values(), key=lambda n: (-n.confidence, n.sentence)):
         ranked.append((ranks[negative.kind], negative))
         ranks[negative.kind] += 1

@@ -86,7 +86,7 @@ _PLURAL_SUBJECTS = word_set("we you they i these those who people")
 def codes(words: Words) -> str:
     """One code per token."""
     tags = _tags(words)
-    letters: list[str] = []
+    letters = []
     before = "^"
     for word, tag in zip(words, tags, strict=True):
         before = _code(word, tag, before)

@@ -15,7 +15,7 @@ from typing import Literal
 import lemminflect
 
 Pos = Literal["n", "v", "a", "r"]  # WordNet's noun, verb, adjective, adverb
-_UPOS: dict[Pos, str] = {"n": "NOUN", "v": "VERB", "a": "ADJ", "r": "ADV"}
+_UPOS = {"n": "NOUN", "v": "VERB", "a": "ADJ", "r": "ADV"}
 _VERB_TAGS = {"v": "VB", "z": "VBZ", "d": "VBD", "e": "VBN", "g": "VBG"}
 _SPOKEN_CONSONANT = re.compile(
     r"(?:uni(?!n|m)|us[aeiu]|eu|one\b|once|ut[ei]|ubiq|u[bcdfghjklmnpqrstvwxz]?-)"
@@ -58,7 +58,7 @@ def plural(noun: str) -> str:
 def inflected_verb(verb: str, code: str) -> str:
     """The form of a verb for a code of `sentence`; in a phrase, the first word is inflected."""
     first, space, rest = verb.partition(" ")
-    forms: Words = lemminflect.getInflection(first, _VERB_TAGS[code])
+    forms = lemminflect.getInflection(first, _VERB_TAGS[code])
     inflected = forms[0] if forms else first
     return inflected + space + rest
 
@@ -70,7 +70,7 @@ def degree(adjective: str, ending: str) -> str:
     if ending == "est":
         tag = "JJS"
         word = "most"
-    forms: Words = lemminflect.getInflection(adjective, tag, inflect_oov=False)
+    forms = lemminflect.getInflection(adjective, tag, inflect_oov=False)
     return forms[0] if forms else f"{word} {adjective}"
 
 
@@ -118,7 +118,7 @@ def _rows() -> dict[tuple[str, str], Rows]:
 @cache
 def _compounds() -> dict[str, set[str]]:
     """The compounds by first word."""
-    by_first: dict[str, set[str]] = defaultdict(set)
+    by_first = defaultdict(set)
     for compound in _rows()["compound", "n"]:
         first, _, _ = compound.partition(" ")
         by_first[first].add(compound)

@@ -123,7 +123,7 @@ class _Rate:
         """Steps done, share, rate and time left, if known."""
         seconds = time.monotonic() - self._start
         steps = progress.done - self._first
-        parts: list[str] = []
+        parts = []
         if progress.total is not None:
             share = f" ({progress.done / progress.total:.0%})" if progress.total else ""
             parts.append(f"{progress.done:,} of {progress.total:,}{share}")

@@ -17,7 +17,7 @@ OPENAI_HOST = "api.openai.com"
 ANTHROPIC_HOST = "api.anthropic.com"
 
 # Default variable for each host.
-_KEY_VARIABLES: Mapping[str, str] = {
+_KEY_VARIABLES = {
     OPENAI_HOST: "OPENAI_API_KEY",
     ANTHROPIC_HOST: "ANTHROPIC_API_KEY",
     "generativelanguage.googleapis.com": "GEMINI_API_KEY",

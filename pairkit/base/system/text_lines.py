@@ -331,7 +331,7 @@ _MAX_NAMES = 1000  # that are compared with a missing one
 def no_such_file(path: Path) -> str:
     """The message for a missing file: the most similar name in its folder, or where it was searched."""
     folder = path.parent
-    close = list[str]()
+    close = []
     if not folder.is_dir():
         return f"no such file; there is no folder {one_line(str(folder))}"
     with suppress(OSError):

@@ -261,7 +261,7 @@ def _near_identical(
         crossing = crossing[sizes[crossing] > 1]
 
     several_texts_first = crossing[np.argsort(sizes[crossing] == 1, kind="stable")]
-    examples: list[str] = []
+    examples = []
     for name in several_texts_first[:_EXAMPLES]:
         members = np.flatnonzero(group == name)
         first_texts = [texts[place] for place in members[:2].tolist()]
@@ -302,8 +302,8 @@ class FirstPass:
     """Hashes of everything that must not be in two splits or occur twice."""
 
     def __init__(self, pairs: PairFrames) -> None:
-        counts: list[pl.DataFrame] = []
-        hashes: list[pl.DataFrame] = []
+        counts = []
+        hashes = []
         self.scale = 1.0
         for code, split, rows in key_rows(pairs):
             keys_of_rows = hashes_of(rows)
@@ -348,7 +348,7 @@ def second_pass(
 ) -> tuple[RecordsOnDisk[str], pl.DataFrame]:
     """The first of all texts that are the same, and the rows with suspect hashes."""
     texts = RecordsOnDisk(scratch, str)
-    kept: list[pl.DataFrame] = []
+    kept = []
     start = 0
     for _, _, rows in key_rows(pairs):
         end = start + rows.height

@@ -127,7 +127,7 @@ def build_result(
         for split in in_split_order(kept["split"].unique())
     }
 
-    statistics: dict[str, Any] = {
+    statistics = {
         "splits": {
             split: _split_counts(frame, kind) for split, frame in splits.items()
         },

@@ -100,14 +100,14 @@ def keep_apart(rows: pl.DataFrame) -> pl.DataFrame:
     groups = connected_texts.groups
     first_groups = groups[connected_texts.first].tolist()
     second_groups = groups[connected_texts.second].tolist()
-    rows_of_split: defaultdict[str, list[int]] = defaultdict(list)
+    rows_of_split = defaultdict(list)
     for row, split in enumerate(rows["split"].to_list()):
         rows_of_split[split].append(row)
 
     owner: dict[int, str] = {}
     reasons: list[str | None] = [None] * rows.height
     for split in sorted(rows_of_split, key=_split_rank):
-        kept = set[int]()
+        kept = set()
         for row in rows_of_split[split]:
             groups_of_row = {first_groups[row], second_groups[row]}
             owners = {owner[group] for group in groups_of_row & owner.keys()}
@@ -246,7 +246,7 @@ def named(sources: Sequence[Source] | Mapping[str, Source]) -> dict[str, Source]
         raise ConfigError("nothing to merge; give a list of datasets")
     if isinstance(sources, Mapping):
         return dict(sources)
-    by_name: dict[str, Source] = {}
+    by_name = {}
     for place, source in enumerate(sources, 1):
         contents = contents_of(source)
         where = contents.source if isinstance(contents, PairDataset) else contents

@@ -41,7 +41,7 @@ def named_sources(sources: Given) -> dict[str, Source]:
 
 def named_words(arguments: Sequence[str]) -> dict[str, Source]:
     """The sources of a command line, each `SOURCE` or `name=SOURCE`; see `named_sources`."""
-    sources: list[tuple[str | None, Source]] = []
+    sources = []
     for word in arguments:
         named = _NAMED.fullmatch(word)
         if named and not Path(word).exists():
@@ -79,7 +79,7 @@ def _check_name(name: Any) -> str:
 def _with_names(sources: Sequence[tuple[str | None, Source]]) -> dict[str, Source]:
     numbered = [*enumerate(sources, 1)]
     short_names = [name or _name(source, number) for number, (name, source) in numbered]
-    named: dict[str, Source] = {}
+    named = {}
     for number, (name, source) in numbered:
         unique = name or _name(source, number)
         if name is None and short_names.count(unique) > 1:

@@ -29,7 +29,7 @@ _NO_TEXT = re.compile(
 def text_lengths(rows: Rows) -> dict[str, float]:
     """The median length of the texts in each column that has mostly texts, unless few are distinct."""
     first = [*islice(rows, _ROWS)]
-    lengths = dict[str, float]()
+    lengths = {}
     for name in dict.fromkeys(chain(*first)):
         values = [row.get(name) for row in first]
         length = median(map(_text_length, values))

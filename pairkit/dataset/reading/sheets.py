@@ -99,8 +99,8 @@ def _write_sheet(data: bytes, wanted: str) -> None:
 
 def _without_empty_columns(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Drop columns without name and values, as formatted ones are; the others keep their numbers."""
-    names = list[str]()
-    used = list[int]()
+    names = []
+    used = []
     for number, name in enumerate(rows.column_names):
         is_unnamed = name.startswith("__UNNAMED__")
         names.append(f"column_{number + 1}" if is_unnamed else name)

@@ -6,7 +6,7 @@ import codecs
 import io
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, islice, zip_longest
 from pathlib import Path
@@ -256,7 +256,7 @@ def json_values(path: Path) -> list[Any]:
 
 def _from_objects(objects: Iterable[Mapping[str, Any]], path: Path) -> pl.DataFrame:
     """A table of JSON objects, made in blocks."""
-    frames = list[pl.DataFrame]()
+    frames = []
     rows = 0
     schema = dict[str, Any]()
     remaining = iter(objects)
@@ -289,8 +289,8 @@ def _column(name: str, values: Sequence[Any]) -> pl.Series:
 
 def _with_lists(frames: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
     """Frames with lists in each column of texts that has lists or structures in another frame."""
-    nested = set[str]()
-    texts = set[str]()
+    nested = set()
+    texts = set()
     for frame in frames:
         nested |= {*frame.select(cs.nested()).columns}
         texts |= {*frame.select(cs.string()).columns}
@@ -361,7 +361,7 @@ def _check_keys(
         )
 
 
-_READERS: Mapping[str, Callable[[Path], pl.DataFrame]] = {
+_READERS = {
     ".parquet": _read_parquet,
     ".arrow": _read_arrow,
     ".json": _read_json,
