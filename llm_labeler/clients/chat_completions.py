@@ -56,9 +56,8 @@ _NO_SYSTEM = re.compile(
     re.IGNORECASE,
 )
 _MAX_MISSES = 2  # refusals of a question in the format, before it is asked without
-_MERGED = (
-    1_000_000  # stands for them if a question is asked without a system message, too
-)
+# Stands for the misses of a question that is asked without a system message, too.
+_MERGED = 1_000_000
 _FORMAT = re.compile(
     r"response_?format|json_?(?:schema|object|mode)|structured|guided|grammar|requested parameters",
     re.IGNORECASE,

@@ -43,9 +43,8 @@ class Provider(Protocol):
     rpm: int | None
     tpm: int | None
     attempts: int
-    key_variable: str | None = (
-        None  # environment variable with the key; None: no key is needed
-    )
+    # The environment variable with the key; None if no key is needed.
+    key_variable: str | None = None
     leaves_machine: bool = False  # whether texts may be sent to another machine
     # Fields of requests that its server doesn't know; stored with the answers.
     refused: set[str]

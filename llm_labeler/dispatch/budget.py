@@ -34,9 +34,8 @@ _PICO = 10**12
 _SHARE = 4  # unfinished calls reserve at most this fraction of the rest: a quarter
 _NO_EXCESS = [Fraction(1)] * 3
 
-MAX_MISFITS = (
-    1000  # consecutive questions that don't fit into the budget before a worker stops
-)
+# Consecutive questions that don't fit into the budget before a worker stops.
+MAX_MISFITS = 1000
 MAX_AMOUNT = 1 << 62  # the sum of two still fits SQLite's integers
 
 

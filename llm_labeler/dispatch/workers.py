@@ -64,9 +64,8 @@ class Meter:
         self.retried = 0
         self.in_flight = 0
         self.spent = Spending()
-        self.stopped_by: str | None = (
-            None  # max_cost, max_tokens or max_requests, if it was reached
-        )
+        # `max_cost`, `max_tokens` or `max_requests`, if it was reached.
+        self.stopped_by: str | None = None
         self.problems: Mapping[str, PairkitError] = {}  # by LLM: why it stopped early
         self._listener = listener
         self._total = total

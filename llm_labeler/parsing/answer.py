@@ -74,9 +74,8 @@ _INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u2060-\u2064\ufeff]")
 _BROKEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _ORDINAL = re.compile(r"[(\[]?(\d{1,3})[.):、\]]{1,2}\s+")
 _RULES = "#*_>-|` \t\n"
-_MAX_OPENING = (
-    2000  # characters of a line that are searched for the beginning of a turn
-)
+# Characters of a line that are searched for the beginning of a turn.
+_MAX_OPENING = 2000
 _OPENING = re.compile(r"(?:^[#*_ \t>]*|(?<=[\s.。\"”]))(?=\S)", re.MULTILINE)
 
 _FINAL = re.compile(

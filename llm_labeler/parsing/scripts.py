@@ -17,9 +17,8 @@ UNSPACED = re.compile(f"[{terms.UNSPACED}]")
 # Scripts whose share is counted by letters, not by words.
 _BY_LETTER = frozenset(("CJK", "KANA", "HANGUL", "THAI", "LAO", "KHMER", "MYANMAR"))
 _SAME = {"HIRAGANA": "KANA", "KATAKANA": "KANA"}
-_MIXED = (
-    0.2  # from this share on, a text may have a second script, such as English terms
-)
+# From this share on, a text may have a second script, such as English terms.
+_MIXED = 0.2
 _MOSTLY = 0.7  # difference in the share of a script from which texts are translations
 _SHORT = 3  # characters of abbreviations, which occur in any script
 _APOSTROPHE = re.compile(r"(?<=\w)['’ʼ](?=\w)")

@@ -67,9 +67,8 @@ class ReviewSettings(Settings):
         None  # people who judge each pair; None for all
     )
     common: tuple[str, ...] = ()  # words of many texts, which are not marked
-    is_search: bool = (
-        False  # whether pairs are queries and results, with `QUERY_COLUMNS`
-    )
+    # Whether pairs are queries and results, with `QUERY_COLUMNS`.
+    is_search: bool = False
 
     @property
     def by_query(self) -> bool:

@@ -173,14 +173,12 @@ class _Reader:
         self._first: int | None = None  # line where the block begins
         self._pieces: list[str] = []
         self._links: list[Link] = []
-        self._link: tuple[int, str] | None = (
-            None  # index of its first piece of text, and target
-        )
+        # The index of its first piece of text, and its target.
+        self._link: tuple[int, str] | None = None
         # Level, text and anchor of the headings above.
         self._path: list[tuple[int, str, str]] = []
-        self._heading: tuple[int, str] | None = (
-            None  # level and anchor of the heading that is read
-        )
+        # Level and anchor of the heading that is being read.
+        self._heading: tuple[int, str] | None = None
         self._is_button = False
         # Lists with headings of their own.
         self._outer: list[tuple[etree._Element, int]] = []

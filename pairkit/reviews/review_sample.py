@@ -31,9 +31,8 @@ from pairkit.similarity.measures import common_words
 
 _MIN_PER_STRATUM = 2
 _SHARE = 0.1
-_MEAN_PER_STRATUM = (
-    10  # pairs, at least, when the columns for strata are chosen automatically
-)
+# Pairs, at least, if the columns for strata are chosen automatically.
+_MEAN_PER_STRATUM = 10
 _RELATIONS = ("duplicate", "superseded", "related")
 QUESTION = "Do both texts say the same?"
 ISSUES = "Do both issues describe the same problem?"

@@ -11,9 +11,8 @@ import polars as pl
 _TEXTS = 200  # sampled texts
 _CHARS = 1000  # characters of each
 _ROWS = 2000  # of a dataset, from which texts are sampled
-_MIN_SHARE = (
-    0.1  # of the texts, in a language that is named; short texts are often mistaken
-)
+# A language is named if this share of the texts has it, as short texts are often mistaken.
+_MIN_SHARE = 0.1
 _ENGLISH_BACKBONE = "minilm"
 # Needs no prompt.
 _MULTILINGUAL_BACKBONE = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"

@@ -27,9 +27,8 @@ _LOG = logging.getLogger(__name__)
 MAX_LINE_BYTES = 16 << 20  # 250 times GitHub's longest text
 MAX_WHOLE_BYTES = 512 << 20  # of a file that can't be streamed, such as a JSON array
 UNLIMITED = 1 << 62
-MAX_RATIO = (
-    200  # decompressed to compressed size: 3 to 20 for text, 300 for one repeated line
-)
+# Decompressed to compressed size: it is 3 to 20 for text, and 300 for one repeated line.
+MAX_RATIO = 200
 FREE_BYTES = 64 << 20  # allowed at any ratio
 _BLOCK_BYTES = 1 << 20
 

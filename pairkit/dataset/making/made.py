@@ -40,18 +40,16 @@ from pairkit.similarity.measures import share_long
 
 _LOG = logging.getLogger(__name__)
 FEW_ROWS = 50  # too few to train on
-DROPPED = (
-    "why it is left out"  # a column, null for kept rows; unlikely to exist in a dataset
-)
+# A column, null for kept rows; its name is unlikely to exist in a dataset.
+DROPPED = "why it is left out"
 # Columns of dropped rows.
 _RENAMED = {
     DROPPED: "left_out",
     FILE: "source_file",
     ROW: "source_row",
 }
-CONFLICTING = (
-    "conflicting_rows"  # a column: whether a row's pair has several labels and is kept
-)
+# A column: whether a row's pair has several labels and is kept.
+CONFLICTING = "conflicting_rows"
 _LIMITS = """
 * The limitations of the source datasets apply: see their cards.
 * The share of texts over 512 tokens is estimated without a tokenizer.
