@@ -224,10 +224,10 @@ class PairFrames:
 
 def read_pairs(
     source: Source,
-    *,
     columns: Mapping[str, str] | None = None,
-    split: str | None = None,
     rules: LabelRules = AS_FOUND,
+    *,
+    split: str | None = None,
     placed: bool = False,
 ) -> PairDataset:
     """Read pairs as text1, text2, label and the source's other columns; if `placed`, `FILE` and `ROW`."""
