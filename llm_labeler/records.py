@@ -130,7 +130,7 @@ _ENDING_WORDS: Mapping[Ending, str] = {
     "failed": "error failed network_error abort aborted cancelled canceled user_cancel"
     " malformed_function_call malformed_model_output malformed_response",
 }
-_ENDINGS: Mapping[str, Ending] = {
+_ENDINGS = {
     word: ending for ending, words in _ENDING_WORDS.items() for word in words.split()
 }
 _REASON_PREFIX = re.compile(r"\A(?:(?:finish_?)?reason_|image_)")

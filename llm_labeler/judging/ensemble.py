@@ -51,7 +51,7 @@ CLASSES: tuple[Vote, ...] = ("same", "opposite", "unrelated")
 ABSTAINS = -1
 _SEED = 20240621
 
-_BITS: Mapping[Vote, int] = {vote: 1 << index for index, vote in enumerate(VOTES)}
+_BITS = {vote: 1 << index for index, vote in enumerate(VOTES)}
 # Class by the bits of all votes of a judge on a candidate; contradictory votes abstain.
 _CLASS = np.full(1 << len(VOTES), ABSTAINS, np.int8)
 _CLASS[[_BITS[vote] for vote in CLASSES]] = range(len(CLASSES))
@@ -245,7 +245,7 @@ def fit_judges(votes: Iterable[JudgeVote], settings: EnsembleSettings) -> Judges
     votes_by_class = ballots.chosen.sum(axis=1)
     class_votes = ballots.counts @ votes_by_class + SMOOTHING
     prior = np.asarray(class_votes / class_votes.sum())
-    estimated: dict[str, float] = {}
+    estimated = {}
     if reason is None:
         estimate = fit(ballots)
         if estimate.converged:

@@ -318,7 +318,7 @@ def screen(
         for index, p in enumerate(proposals)
         if p.reason is None
     }
-    polarities: dict[str, set[Polarity]] = defaultdict(set)
+    polarities = defaultdict(set)
     for index, key in keys.items():
         polarities[key].add(proposals[index].polarity)
     sources: dict[tuple[Polarity, str], list[Proposal]] = defaultdict(list)

@@ -25,7 +25,7 @@ from llm_labeler.dataset.texts import InputTexts, read_texts
 from llm_labeler.dispatch.answer_store import AnswerStore
 from llm_labeler.dispatch.batch import run_batch
 from llm_labeler.dispatch.budget import Budget, Spending, check_prices
-from llm_labeler.dispatch.workers import Meter, ask_all, errors_by_llm, joined_error
+from llm_labeler.dispatch.workers import Meter, ask_all, errors_by_task, joined_error
 from llm_labeler.records import Ask, Text
 from llm_labeler.runs.assemble import AskSummary, Labelled, Notes, StoredRun, assemble
 from llm_labeler.runs.label_folder import (
@@ -200,7 +200,7 @@ async def _checked(session: AskSession) -> AsyncIterator[None]:
             )
         checks = (provider.check() for provider in providers.values())
         results = await asyncio.gather(*checks, return_exceptions=True)
-        session.failed = errors_by_llm(dict(zip(providers, results, strict=True)))
+        session.failed = errors_by_task(dict(zip(providers, results, strict=True)))
         for name in sorted(settings.optional & session.failed.keys()):
             session.left_out[name] = session.failed.pop(name)
         errors = [*session.failed.values(), *session.left_out.values()]
@@ -230,7 +230,7 @@ def open_session(
     budget = record.settings.budget
     with (
         lock_folder(work, IN_USE),
-        AnswerStore.open(work / STORE_FILE, create=True) as store,
+        AnswerStore(work / STORE_FILE, create=True) as store,
         Display(progress) as show,
     ):
         interrupted = store.recover()
@@ -360,7 +360,7 @@ def parse(
     check_out(out, record.run_json(), fresh=fresh)
     with (
         lock_folder(work, IN_USE),
-        AnswerStore.open(work / STORE_FILE) as store,
+        AnswerStore(work / STORE_FILE) as store,
         Display(progress) as show,
     ):
         screened = ScreenedTexts(store, record, {text.text_id: text for text in texts})
@@ -384,7 +384,7 @@ def plan(
     record, texts, providers = prepare(source, columns, settings, functions)
     if not (work / STORE_FILE).exists():
         return estimate(record, texts.texts, providers, None)
-    with AnswerStore.open(work / STORE_FILE) as store:
+    with AnswerStore(work / STORE_FILE) as store:
         return estimate(record, texts.texts, providers, store)
 
 

@@ -156,7 +156,7 @@ def report_run(work: Path) -> Report:
     }
     quality = QualityWarnings(record.settings)
     example = ""
-    with AnswerStore.open(work / STORE_FILE) as store:
+    with AnswerStore(work / STORE_FILE) as store:
         for screened in screen_texts(
             store, record, {text.text_id: text for text in texts}
         ):
@@ -269,7 +269,7 @@ def show_sentence(work: Path, sentence: str) -> Shown:
     for polarity in settings.prompt.polarities:
         messages = record.template.messages(text.text, settings.size, polarity)
         prompts[polarity] = [(message.role, message.content) for message in messages]
-    with AnswerStore.open(work / STORE_FILE) as store:
+    with AnswerStore(work / STORE_FILE) as store:
         screened = screen_texts(store, record, {text.text_id: text})
         judged = next(with_votes(screened, store, record), None)
         return Shown(

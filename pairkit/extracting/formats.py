@@ -94,8 +94,8 @@ _HEAD_BYTES = 2_048
 
 def plain_blocks(text: str) -> list[Block]:
     """The paragraphs of plain text."""
-    blocks = list[Block]()
-    lines = list[str]()
+    blocks = []
+    lines = []
     for number, line in enumerate([*text.splitlines(), ""], 1):
         if line.strip():
             lines.append(line.strip())
@@ -266,17 +266,17 @@ def _read_pdf(content: bytes) -> Page:
     # It warns of each small fault of a file.
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)
     reader = PdfReader(io.BytesIO(content))
-    pages: list[list[str]] = []
+    pages = []
     margins = Counter[str]()
     for page in reader.pages:
         lines = page.extract_text().splitlines()
         lines = [collapse_spaces(line) for line in lines if line.strip()]
         margins.update(_without_numbers(line) for line in {*lines[:2], *lines[-2:]})
         pages.append(lines)
-    repeated = set[str]()
+    repeated = set()
     if len(pages) >= 3:
         repeated = {line for line, count in margins.items() if 2 * count > len(pages)}
-    blocks = list[Block]()
+    blocks = []
     for number, lines in enumerate(pages, 1):
         kept = [line for line in lines if _without_numbers(line) not in repeated]
         blocks += [
@@ -315,7 +315,7 @@ _TEXT_FORMATS: Mapping[str, Callable[[str], Page]] = {
     **dict.fromkeys((".rst", ".rest"), read_rst),
     **dict.fromkeys((".txt", ".text"), lambda text: Page(None, plain_blocks(text))),
 }
-_BINARY_FORMATS: Mapping[str, Callable[[bytes], Page]] = {
+_BINARY_FORMATS = {
     ".pdf": _read_pdf,
     ".docx": _read_docx,
 }

@@ -148,8 +148,7 @@ def _resampled(tables: _Array) -> _Array:
     distinct, counts = np.unique(tables, axis=0, return_counts=True)
     generator = np.random.default_rng(_SEED)
     drawn = generator.multinomial(n, counts / n, size=_RESAMPLES)
-    sums = np.tensordot(drawn, distinct, axes=1)
-    return sums
+    return np.asarray(np.tensordot(drawn, distinct, axes=1))
 
 
 def _most_disagreement(agreed: _Array, distances: _Array, n: int) -> _Array:

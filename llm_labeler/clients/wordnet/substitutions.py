@@ -130,7 +130,7 @@ def _match(sentence: TaggedSentence, start: int, rule: PhraseRule) -> Edit | Non
     end = start + len(rule.left)
     if end > len(sentence.words) or (rule.opening and start > 0):
         return None
-    kept: list[str] = []
+    kept = []
     code = ""  # of the inflected word
     for index, part in enumerate(rule.left, start):
         if not _fits(sentence, index, part):

@@ -168,7 +168,7 @@ class Refusal:
             value = value[0]
         outer = value if isinstance(value, dict) else {}
         inner = outer.get("error") or outer.get("detail") or value
-        fields: Mapping[str, Any] = {**outer, "message": inner}
+        fields = {**outer, "message": inner}
         if isinstance(inner, dict):
             fields = inner
         more = ""
