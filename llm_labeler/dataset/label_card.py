@@ -94,8 +94,7 @@ def _counts(counts: Mapping[str, Any]) -> str:
 
 def _method(run: Mapping[str, Any], texts: Mapping[str, str], *, by_rules: bool) -> str:
     settings = run["settings"]
-    ensemble = settings["ensemble"]
-    aggregation = ensemble["aggregation"]
+    aggregation = settings["ensemble"]["aggregation"]
     llms = [
         (_code(name), llm["kind"], _code(llm["model"]))
         for name, llm in run["llms"].items()

@@ -183,9 +183,9 @@ def read_texts(
         raise DataError(_why_no_text(rows, dropped), path=source_name(source))
     texts = tuple(kept.values())
     if settings.draw is not None:
-        keys = nsmallest(settings.draw, kept, key=partial(keyed_hash, seed, "draw"))
-        chosen = set(keys)
-        texts = tuple(text for text in texts if text.text_id in chosen)
+        draw_order = partial(keyed_hash, seed, "draw")
+        drawn = {*nsmallest(settings.draw, kept, key=draw_order)}
+        texts = tuple(text for text in texts if text.text_id in drawn)
     digest = _digest(text.text.encode() for text in texts)
     name = f"in memory, {digest[:16]}"
     if isinstance(source, str | Path):

@@ -454,8 +454,7 @@ def _from_json(raw: str) -> str | None:
     lines = []
     try:
         for number, item in enumerate(json.loads(raw)["sentences"], 1):
-            sentence = tidy(item["sentence"])
-            lines.append(f"{number}. {item['kind']}: {sentence}")
+            lines.append(f"{number}. {item['kind']}: {tidy(item['sentence'])}")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     return "\n".join(lines)

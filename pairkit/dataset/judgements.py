@@ -209,8 +209,7 @@ class ReviewStore:
             for *columns, facts, origin in self._fetch_rows(
                 "SELECT * FROM pairs ORDER BY pair_id"
             ):
-                parsed = map(json.loads, (facts, origin))
-                pair = JudgedPair._make([*columns, *parsed])
+                pair = JudgedPair._make([*columns, *map(json.loads, (facts, origin))])
                 self._pairs[pair.pair_id] = pair
         return self._pairs
 

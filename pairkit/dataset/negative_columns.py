@@ -44,8 +44,7 @@ def lists_of_negatives(
     """The texts of each row in the order of the columns, without blank ones and placeholders such as `NaN`."""
     columns = {}
     for name in names:
-        lists_of_column = _as_lists(frame[name], frame[ROW], where)
-        columns[name] = lists_of_column.fill_null([])
+        columns[name] = _as_lists(frame[name], frame[ROW], where).fill_null([])
     lists = pl.DataFrame(columns)
     is_text = ~pl.element().str.contains(MISSING)
     texts = pl.concat_list(names).list.eval(pl.element().filter(is_text))

@@ -22,8 +22,7 @@ def train_command(dataset: Path) -> list[str]:
     """A command that trains on a dataset's folder."""
     texts = []
     for table in sorted(dataset.rglob("*.parquet"))[:1]:
-        first_column = pl.read_parquet(table, columns=[0], n_rows=_ROWS)
-        texts = first_column.to_series().to_list()
+        texts = pl.read_parquet(table, columns=[0], n_rows=_ROWS).to_series().to_list()
     backbone = backbone_for(texts)
     return [
         "aoe",
@@ -64,5 +63,4 @@ def languages(texts: Sequence[str]) -> list[str]:
 
 def sampled(texts: Sequence[str]) -> list[str]:
     """The beginnings of some of the texts."""
-    step = max(1, len(texts) // _TEXTS)
-    return [text[:_CHARS] for text in texts[::step]]
+    return [text[:_CHARS] for text in texts[:: max(1, len(texts) // _TEXTS)]]

@@ -113,8 +113,7 @@ def families(texts: TextSequence, rows: Indices) -> Iterator[Indices]:
             for _ in range(_BANDS)
         ]
         for start in range(0, len(rows), CHUNK):
-            chunk = rows[start : start + CHUNK]
-            batch = [texts[row] for row in chunk.tolist()]
+            batch = [texts[row] for row in rows[start : start + CHUNK].tolist()]
             for file, hashes in zip(files, band_hashes(batch), strict=True):
                 file.write(hashes.tobytes())
         groups = NumberedGroups(singletons(len(rows)))
@@ -159,8 +158,7 @@ def near_identical(
 
 def without_near_duplicates(texts: Sequence[str]) -> list[str]:
     """The first text of each group of near-identical ones, in the order of the texts."""
-    first = np.unique(near_identical_to(texts))
-    return [texts[index] for index in first.tolist()]
+    return [texts[index] for index in np.unique(near_identical_to(texts)).tolist()]
 
 
 def near_identical_to(
@@ -179,8 +177,7 @@ def near_identical_to(
             low.append(members[one])
             high.append(members[other])
     groups = connected(first, np.array(low, np.int64), np.array(high, np.int64))
-    repeats = groups[groups != themselves]
-    count = len(np.unique(repeats))
+    count = len(np.unique(groups[groups != themselves]))
     _LOG.info(
         "near-identical at %g: %d groups among %d texts", threshold, count, len(groups)
     )
@@ -190,8 +187,7 @@ def near_identical_to(
 def jaccard(set1: Hashes, set2: Hashes) -> float:
     """The Jaccard similarity of two sorted arrays without repeats; 0 if one is empty."""
     common = len(np.intersect1d(set1, set2, assume_unique=True))
-    either = len(set1) + len(set2) - common
-    return common / either if common else 0.0
+    return common / (len(set1) + len(set2) - common) if common else 0.0
 
 
 def _first_equal(texts: TextSequence) -> tuple[Indices, npt.NDArray[np.bool_]]:

@@ -345,8 +345,7 @@ def _span(value: str | None, now: float) -> float | None:
         return max(0.0, moment - now) if moment > _EPOCH else number
     if not _SPAN.fullmatch(value):
         return None
-    parts = _PART.findall(value)
-    return sum(float(amount) * _SECONDS[unit] for amount, unit in parts)
+    return sum(float(amount) * _SECONDS[unit] for amount, unit in _PART.findall(value))
 
 
 def _number(value: str | None) -> float | None:

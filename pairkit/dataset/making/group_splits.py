@@ -27,8 +27,7 @@ Weights = npt.NDArray[np.int64]
 def text_groups(texts: Sequence[str] | pl.Series) -> Indices:
     """The first text of each text's group: texts that are the same or near-identical; (text,)."""
     near_identical = near_identical_to(texts)
-    same = first_of_same(texts)
-    return connected(near_identical, np.arange(len(texts)), same)
+    return connected(near_identical, np.arange(len(texts)), first_of_same(texts))
 
 
 def split_targets(total: int, shares: Sequence[float], groups: int) -> list[int]:

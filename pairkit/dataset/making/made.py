@@ -290,8 +290,7 @@ def make_written(
     fresh: bool,
 ) -> MadeDataset:
     """See `pairkit.write`."""
-    no_reason = pl.lit(None, pl.String).alias(DROPPED)
-    rows = pairs.rows.with_columns(no_reason)
+    rows = pairs.rows.with_columns(pl.lit(None, pl.String).alias(DROPPED))
     made = build_result(rows, pairs.label_kind, str(out), [pairs])
     run = run_record("write", {"pairs": pairs}, {})
     check_out(out, run, [source], fresh=fresh)

@@ -323,7 +323,7 @@ def _unknown_words(columns: Sequence[LabelColumn], words: Sequence[str]) -> Data
     odd = set()
     for column in columns:
         words_of_column = column.words.filter(column.numbers.is_null())
-        odd |= {as_word(word) for word in words_of_column}
+        odd.update(map(as_word, words_of_column))
     first = next(column for column in columns if column.numbers.is_null().any())
     is_word = first.numbers.is_null()
     known = [word for word in first.words.unique() if _possible_meanings(word)]

@@ -132,8 +132,7 @@ def _name(source: Source, number: int, *, parts: int = 1) -> str:
     where = contents.source if isinstance(contents, PairDataset) else contents
     if not isinstance(where, str | Path):
         return f"data-{number}"
-    path = Path(str(where).replace(":", "-"))
-    *above, last = path.parts[-parts:] or [""]
+    *above, last = Path(str(where).replace(":", "-")).parts[-parts:] or [""]
     stem, _, _ = last.lstrip(".").partition(".")
     name = "-".join([*above, stem])
     return re.sub(r"[^\w-]+", "-", name).strip("-") or f"data-{number}"

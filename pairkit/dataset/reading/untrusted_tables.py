@@ -88,8 +88,8 @@ def _parquet(path: Path) -> Iterator[None]:
 
 def check_texts(table: pl.DataFrame, path: Path) -> None:
     """Refuse a table with long texts that are stored once for very many rows."""
-    texts = sum(map(_text_bytes, table.iter_columns()))
-    check_size(texts, path, path.stat().st_size)
+    text_bytes = sum(map(_text_bytes, table.iter_columns()))
+    check_size(text_bytes, path, path.stat().st_size)
 
 
 def check_size(texts: int, path: Path, size: int) -> None:
