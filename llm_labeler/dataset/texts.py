@@ -40,7 +40,7 @@ _LETTER = re.compile(r"[^\W\d_]")
 
 PAIR = "pair_id"
 GIVEN = "given_label"
-# columns that judging adds
+# Columns that judging adds.
 _ADDED = (
     "votes",
     "aggregation",
@@ -116,13 +116,11 @@ def _record_values(
             names = [*record]
             strings = [name for name, value in record.items() if isinstance(value, str)]
             following = (later for _, later in records if isinstance(later, dict))
-            column = (
-                columns["text"]
-                if columns and "text" in columns
-                else text_column(
-                    names, where, columns, chain([record], following), strings
-                )
-            )
+            if columns and "text" in columns:
+                column = columns["text"]
+            else:
+                rows = chain([record], following)
+                column = text_column(names, where, columns, rows, strings)
         has_value = has_value or column in record
         yield where, row, record.get(column)
     if names and not has_value:
@@ -180,7 +178,13 @@ def read_texts(
         if len(kept) == settings.limit:
             break
     if not kept:
-        raise DataError(_why_no_text(rows, dropped), path=source_name(source))
+        message = (
+            f"no usable text in {rows:,} rows ({format_counts(dropped)}); see the [input] settings, or"
+            " give another input"
+        )
+        if not rows:
+            message = "has no rows; give a file with one sentence per line, or a table of sentences"
+        raise DataError(message, path=source_name(source))
     texts = tuple(kept.values())
     if settings.draw is not None:
         draw_order = partial(keyed_hash, seed, "draw")
@@ -193,15 +197,6 @@ def read_texts(
     return InputTexts(name, digest, texts, dict(sorted(dropped.items())), examples)
 
 
-def _why_no_text(rows: int, dropped: Mapping[str, int]) -> str:
-    if not rows:
-        return "has no rows; give a file with one sentence per line, or a table of sentences"
-    return (
-        f"no usable text in {rows:,} rows ({format_counts(dropped)}); see the [input] settings, or"
-        " give another input"
-    )
-
-
 def _digest(parts: Iterable[bytes]) -> str:
     """Hex SHA-256; the lengths keep `ab`, `c` and `a`, `bc` apart."""
     digest = sha256()
@@ -212,8 +207,7 @@ def _digest(parts: Iterable[bytes]) -> str:
 
 def tidy(value: str) -> str:
     """Put a text on one line."""
-    parts = (part.strip() for part in _BREAKS.split(value))
-    return " ".join(part for part in parts if part)
+    return " ".join(filter(None, map(str.strip, _BREAKS.split(value))))
 
 
 def why_unusable(value: object, sentence: str, settings: InputSettings) -> str | None:
@@ -259,11 +253,8 @@ def read_existing_pairs(
     seed: int,
 ) -> ExistingPairs:
     """Read the usable pairs of a dataset."""
-    dataset = read_pairs(source, columns=columns, rules=rules)
-    highest = 0.0
-    for rows in dataset.splits.values():
-        label: Any = rows["label"].max()  # a number, or None of a split without rows
-        highest = max(highest, float(label or 0.0))
+    dataset = read_pairs(source, columns, rules)
+    highest = max(dataset.rows["label"], default=0.0)
     dropped: Counter[str] = Counter()
     splits = {}
     left = settings.limit
@@ -276,10 +267,10 @@ def read_existing_pairs(
         if left is not None:
             left -= splits[split].height
     if not any(rows.height for rows in splits.values()):
-        why = (
-            f" ({format_counts(dropped)}; see the [input] settings)" if dropped else ""
-        )
-        raise DataError(f"holds no pairs to judge{why}", path=source_name(source))
+        message = "holds no pairs to judge"
+        if dropped:
+            message += f" ({format_counts(dropped)}; see the [input] settings)"
+        raise DataError(message, path=source_name(source))
     splits = _sample_pairs(splits, settings.draw, seed)
     name = source_name(source)
     if isinstance(source, str | Path) and Path(source).exists():
@@ -317,9 +308,9 @@ def _sample_pairs(
     if count is None:
         return splits
     pairs = ((split, pair) for split, rows in splits.items() for pair in rows[PAIR])
-    chosen = set(
-        nsmallest(count, pairs, key=lambda pair: keyed_hash(seed, "draw", *pair))
-    )
+    chosen = {
+        *nsmallest(count, pairs, key=lambda pair: keyed_hash(seed, "draw", *pair))
+    }
     sample = {}
     for split, rows in splits.items():
         is_chosen = [(split, pair) in chosen for pair in rows[PAIR]]

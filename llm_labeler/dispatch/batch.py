@@ -99,9 +99,9 @@ class _Batcher:
         self._retry_final = retry_final
         self._server = OpenAiBatches(provider, poll_s)
         self._draft = BatchDraft()  # the next batch
-        # Of this process's batches, by custom id.
+        # What this process's batches reserve, by custom id.
         self._reservations: dict[str, Reservation] = {}
-        # Answered by batches of an earlier process.
+        # Questions answered by batches of an earlier process.
         self._collected: set[AskKey] = set()
         self._discount = 0.5 if provider.address.host == self._server.maker else 1.0
 

@@ -214,7 +214,7 @@ def _read(text: str, source: SourceText) -> list[Item]:
     """Read JSON, a code block, or all lines."""
     if text.strip()[:1] == '"' and "\\" in text:
         with suppress(ValueError):
-            # The answer is a JSON string.
+            # The whole answer may be a JSON string.
             text = _plain(str(json.loads(text, strict=False)))
     data = read_data(text, source)
     if data is None:

@@ -61,7 +61,7 @@ REASONS: Mapping[str, str] = {
     "asks_nothing": "task query: is not a question",
 }
 
-# Control, surrogate, private-use and format characters.
+# Unicode's control, surrogate, private-use and format characters.
 _CONTROL = ("Cc", "Cs", "Co", "Cf")
 _JOINERS = ("\u200c", "\u200d")  # used in Persian, Indic scripts and emoji
 _LINK_OR_MARKUP = re.compile(

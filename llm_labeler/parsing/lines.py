@@ -136,7 +136,7 @@ def _split_inline(line: str, source: SourceText) -> list[str]:
             continue
         ordinal = _inline_ordinal(match)
         if starts and ordinal == 1:
-            # The mark of the line, and an enumeration within its sentence.
+            # The first is the mark of the line, the second starts an enumeration in its sentence.
             return [line]
         if ordinal == len(starts) + 1:
             starts.append(match.start())

@@ -25,7 +25,7 @@ _APOSTROPHE = re.compile(r"(?<=\w)['’ʼ](?=\w)")
 _NOT = re.compile(r"\b(?:can(?:not|['’]t)|won['’]t|shan['’]t|(\w+)n['’]t)\b")
 _NOT_WORDS = {"can": "can not", "won": "will not", "sha": "shall not"}
 _IGNORED = "PZC"  # Unicode categories: punctuation, separators, control characters
-# The same in ASCII.
+# The ASCII characters of these categories.
 _IGNORED_ASCII = re.compile(r"[\x00-\x20\x7f!\"#%&'()*,\-./:;?@\[\\\]_{}]")
 _ARTICLES = frozenset(("a", "an", "the"))
 _ENDING = re.compile(r"(?<=\w\w\w)(?:ing|ied|ies|ed|es|e|y|s)$")

@@ -25,7 +25,7 @@ from pairkit.dataset.reading.reader import read_pairs
 
 PAPER_NAME = "paper"
 HARDENED_NAME = "hardened"
-# Changing one changes the keys of stored answers.
+# Changing a template changes the keys of stored answers.
 _BUILT_IN = Path(__file__).with_name("templates")
 CHANGE_WORDS: Mapping[ChangeKind, str] = {
     "negation": "negation (deny it, or leave a denial out)",

@@ -202,9 +202,10 @@ class ScreenedTexts:
     """`screen_texts` that can be iterated by several judges at once: each text is parsed only once."""
 
     def __init__(
-        self, store: AnswerStore, record: RunRecord, texts: Mapping[str, Text]
+        self, store: AnswerStore, record: RunRecord, texts: Iterable[Text]
     ) -> None:
-        self._screen = partial(screen_texts, store, record, texts)
+        by_id = {text.text_id: text for text in texts}
+        self._screen = partial(screen_texts, store, record, by_id)
         self._has_judges = bool(record.settings.judges)
         self.restart()
 

@@ -446,7 +446,7 @@ class LabelSettings(Settings):
 
     @model_validator(mode="before")
     @classmethod
-    def _merge_built_in_llms(cls, tree: object) -> object:
+    def _merge_built_in_llms(cls, tree: Any) -> Any:
         configured = tree.get("llm", {}) if isinstance(tree, dict) else None
         if not isinstance(configured, dict):
             return tree
@@ -460,7 +460,7 @@ class LabelSettings(Settings):
 
     @model_validator(mode="before")
     @classmethod
-    def _default_prompt_of_task(cls, tree: object) -> object:
+    def _default_prompt_of_task(cls, tree: Any) -> Any:
         """Every task but the default has its own prompt."""
         if not isinstance(tree, dict):
             return tree

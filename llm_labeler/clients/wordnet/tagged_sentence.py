@@ -53,7 +53,7 @@ NOUN_PHRASE = r"D{0,2}(?:R?[Je]|[#gn])*[ns]"
 WITH_PHRASES = (
     rf"{NOUN_PHRASE}(?:C{NOUN_PHRASE})?(?:I{NOUN_PHRASE}(?:C{NOUN_PHRASE})?)*"
 )
-# All of "may not have been seen"
+# It matches all of "may not have been seen".
 _VERB_GROUP = re.compile(r"[MBHOzdv](?:[RN]*[vbHeg])*")
 
 # Groups of codes.
