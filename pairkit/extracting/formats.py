@@ -263,7 +263,7 @@ def _read_pdf(content: bytes) -> Page:
     """The paragraphs of a PDF, without lines that most pages begin or end with."""
     from pypdf import PdfReader
 
-    # It warns of each small fault of a file.
+    # pypdf warns of each small fault of a file.
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)
     reader = PdfReader(io.BytesIO(content))
     pages = []

@@ -221,9 +221,8 @@ class _Reader:
 
     def _is_left_out(self, element: etree._Element) -> bool:
         """Whether an element is not content, such as navigation and forms."""
-        names = f"{element.get('class') or ''} {element.get('id') or ''}"[
-            :_MAX_CLASSES
-        ].split()
+        described = f"{element.get('class') or ''} {element.get('id') or ''}"
+        names = described[:_MAX_CLASSES].split()
         return bool(
             _LEFT_OUT.fullmatch(element.tag)
             or (self._is_whole and _AROUND.fullmatch(element.tag))

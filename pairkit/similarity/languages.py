@@ -14,7 +14,7 @@ _ROWS = 2000  # of a dataset, from which texts are sampled
 # A language is named if this share of the texts has it, as short texts are often mistaken.
 _MIN_SHARE = 0.1
 _ENGLISH_BACKBONE = "minilm"
-# Needs no prompt.
+# It needs no prompt.
 _MULTILINGUAL_BACKBONE = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
 
 
@@ -51,11 +51,8 @@ def languages(texts: Sequence[str]) -> list[str]:
         import py3langid
 
         counts = Counter(py3langid.classify(text)[0] for text in sample)
-    # Not installed, or no room for the temporary file that it makes.
-    except (
-        ImportError,
-        OSError,
-    ):
+    except (ImportError, OSError):
+        # py3langid isn't installed, or has no room for its temporary file.
         return []
     min_count = _MIN_SHARE * len(sample)
     return [code for code, count in counts.most_common() if count >= min_count]

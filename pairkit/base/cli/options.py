@@ -212,7 +212,7 @@ class Request:
     """
 
     declared: ClassVar[Declared]
-    # So that type checkers know `fields`
+    # Type checkers know `fields` by it.
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     def __init_subclass__(cls, *, shared: Options, settings: str = "") -> None:

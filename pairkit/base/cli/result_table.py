@@ -100,7 +100,7 @@ class Printed(CommandResult):
 Cell = str | int | float | None
 
 UNBOUNDED = 1 << 16  # columns
-# With a line below the headings and for `add_rule`
+# It has a line below the headings and one for `add_rule`.
 _BOX = Box("    \n    \n ── \n    \n ── \n    \n    \n    \n")
 _PAD = 1  # on either side of a cell
 _GAP = 2 * _PAD + 1  # between two columns

@@ -253,7 +253,7 @@ class NoAnswer(Exception):  # noqa: N818
 
 
 def _message(message: Any, inner: Any) -> str:
-    # FastAPI's, with the refused input, which is the user's text.
+    # FastAPI adds the refused input, which is the user's text.
     if isinstance(inner, list):
         inner = [_without_input(entry) for entry in inner]
     if not isinstance(message, str):

@@ -90,7 +90,7 @@ def _first_fit(weights: Weights, room: int) -> Mask:
     candidates = np.flatnonzero(weights <= room)
     while len(candidates):
         filled = np.cumsum(weights[candidates])
-        # At least the first fits.
+        # At least the first candidate fits.
         count = int(np.searchsorted(filled, room, side="right"))
         chosen[candidates[:count]] = True
         room -= int(filled[count - 1])

@@ -363,7 +363,7 @@ def _with_source(
     if dtype is not None and not dtype.is_nested() and dtype != pl.Binary:
         earlier = pl.concat_str(pl.lit(f"{name}/"), pl.col("source").cast(pl.String))
         source = pl.coalesce(earlier, source)
-    # The same for several tables in memory.
+    # Several tables in memory have the same name.
     file = pl.col(FILE).str.replace(where, name, literal=True)
     return named_split(frame, split).with_columns(file, source.alias("source"))
 

@@ -320,7 +320,7 @@ def _unknown_words(columns: Sequence[LabelColumn], words: Sequence[str]) -> Data
     listed = ", ".join(one_line(word, 40) for word in words[:_MAX_LABELS])
     if len(words) > _MAX_LABELS:
         listed += ", …"
-    odd = set()
+    odd = set[str]()
     for column in columns:
         words_of_column = column.words.filter(column.numbers.is_null())
         odd.update(map(as_word, words_of_column))

@@ -95,7 +95,7 @@ def _with_names(sources: Sequence[tuple[str | None, Source]]) -> dict[str, Sourc
 
 def _is_table(sources: Sequence[Any]) -> bool:
     """Whether a list has rows, not sources."""
-    # Also if it is empty.
+    # An empty list has rows too.
     has_dicts = all(isinstance(item, Mapping) for item in sources)
     if has_dicts or any(map(_is_row, sources)):
         return True

@@ -236,7 +236,8 @@ def _files_of_pattern(pattern: str, *, lines: bool) -> dict[str, list[Path]]:
 
 
 def _glob(pattern: str) -> list[Path]:
-    return [path for path in map(Path, sorted(glob(pattern))) if path.is_file()]
+    paths = map(Path, sorted(glob(pattern)))  # noqa: PTH207 - any folder
+    return [path for path in paths if path.is_file()]
 
 
 def _files_by_split(

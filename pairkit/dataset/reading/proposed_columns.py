@@ -19,9 +19,7 @@ MIN_LENGTH = 20  # of a pair's texts, in characters; names of labels are shorter
 
 _MAX_ROWS = 1000  # of a table that are looked at
 _MAX_CHARS = 1000  # of a value that are looked at
-_MAX_REPEATS = (
-    3  # rows for each distinct text, on average; names of labels repeat more often
-)
+_MAX_REPEATS = 3  # rows for each distinct text; names of labels repeat more often
 _NO_TEXT = re.compile(
     r"\s*(?:"
     r"\S+://\S*"  # an address

@@ -212,7 +212,7 @@ def column_names(names: Iterable[str]) -> list[str]:
 
 def _csv_reader(path: Path) -> Any:
     """A `csv.reader` with the rules of a file."""
-    # Not 128 KiB; still a limit for unclosed quotes.
+    # The default, 128 KiB, is too low; unclosed quotes need some limit.
     csv.field_size_limit(MAX_LINE_BYTES)
     form = _form_of(path)
     has_quotes = form.separator != "\t" or _is_quoted(path)

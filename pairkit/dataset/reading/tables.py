@@ -62,7 +62,7 @@ _LONE_SURROGATE = re.compile(
 )
 _STRUCTURE = r"(?s)^\s*(?:\[.*\]|\{.*\})\s*$"
 _BLOCK = 8192  # JSON objects that are held as Python objects
-# Of Squad, the Hub's viewer, and web APIs.
+# Keys of Squad, the Hub's viewer, and web APIs.
 _ARRAYS = ("data", "rows", "items", "records")
 _INFO_FILE = "dataset_info.json"  # of `save_to_disk`
 _PARQUET_KEY = "huggingface"
@@ -223,7 +223,7 @@ def json_values(path: Path) -> list[Any]:
         values = parse_json(text, path)
     except DataError:
         with suppress(ValueError):
-            # So the file may have JSON lines.
+            # If the first line is JSON, the file may have JSON lines.
             json.loads(text.lstrip().partition("\n")[0])
             return [value for _, value in read_json_lines(path)]
         raise
