@@ -193,8 +193,8 @@ class Budget:
         """Keep a share of the rest of the budget for a later stage; 0 for none."""
         kept_back = []
         for limit, spent in zip(self._limits, self.spent, strict=True):
-            rest = 0 if limit is None else max(0, limit - spent)
-            kept_back.append(ceil(rest * share))
+            left = 0 if limit is None else max(0, limit - spent)
+            kept_back.append(ceil(left * share))
         self._kept_back = Amounts(*kept_back)
 
     def reserve(

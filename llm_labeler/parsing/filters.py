@@ -159,8 +159,8 @@ def _reject_malformed(candidate: str) -> str | None:
         return "no_letters"
     if _MARKUP_SIGNS.isdisjoint(candidate) and "www." not in candidate:
         return None
-    rest = _LINK_OR_MARKUP.sub("", candidate)
-    return None if any(map(str.isalpha, rest)) else "markup_only"
+    without_markup = _LINK_OR_MARKUP.sub("", candidate)
+    return None if any(map(str.isalpha, without_markup)) else "markup_only"
 
 
 def _reject_unlike(candidate: str, text: str, settings: FilterSettings) -> str | None:

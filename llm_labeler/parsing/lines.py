@@ -216,8 +216,8 @@ def _split_paragraph(text: str, source: SourceText) -> list[Piece]:
         return [(text, "refusal")]  # an answer to the question
 
     width = max(len(_sentences(source.text)), 1)
-    count, rest = divmod(len(sentences), width)
-    is_even = rest == 0 and count > 1
+    count, left_over = divmod(len(sentences), width)
+    is_even = left_over == 0 and count > 1
     is_wanted = source.wanted != 1 and (width == 1 or count == source.wanted)
     is_quoted = unquoted(text) != text or quoted_sentences(text, source)
     if not (is_even and is_wanted) or is_quoted:

@@ -127,8 +127,8 @@ def merge(request: MergeRequest) -> MadeDataset:
         name: read_pairs(source, request.columns, rules, placed=True)
         for name, source in sources.items()
     }
-    made = make_merged(pairs, sources, out, settings=settings, fresh=request.fresh)
-    return _with_dropped(made, dropped, fresh=request.fresh)
+    dataset = make_merged(pairs, sources, out, settings=settings, fresh=request.fresh)
+    return _with_dropped(dataset, dropped, fresh=request.fresh)
 
 
 class SplitRequest(_SplitRequest, shared=options):
@@ -179,8 +179,8 @@ def split(request: SplitRequest) -> MadeDataset:
     rules = label_rules(request.labels, request.label_range, request.bad_rows)
     source = request.source
     pairs = read_pairs(source, request.columns, rules, placed=True)
-    made = make_split(pairs, source, out, settings=settings, fresh=request.fresh)
-    return _with_dropped(made, dropped, fresh=request.fresh)
+    dataset = make_split(pairs, source, out, settings=settings, fresh=request.fresh)
+    return _with_dropped(dataset, dropped, fresh=request.fresh)
 
 
 def _split_settings(
@@ -264,7 +264,7 @@ def extract(request: ExtractRequest) -> MadeDataset:
         "split": argument("split_sizes", request.split_sizes, SplitSizes),
         "seed": argument("seed", request.seed, int),
     }
-    made = make_mined(
+    dataset = make_mined(
         request.source,
         out,
         columns=argument("columns", request.columns, dict[str, str] | None),
@@ -272,7 +272,7 @@ def extract(request: ExtractRequest) -> MadeDataset:
         fresh=request.fresh,
         progress=request.progress,
     )
-    return _with_dropped(made, dropped, fresh=request.fresh)
+    return _with_dropped(dataset, dropped, fresh=request.fresh)
 
 
 @options(relabel=Option(main=True))
@@ -316,14 +316,16 @@ def apply_review(
     rules = label_rules(labels, label_range, bad_rows)
     pairs = read_pairs(source, columns, rules)
     path = file or review_beside(pairs.source)
-    made = apply_review(pairs, source, path, folder, relabel=relabel, fresh=fresh)
-    return _with_dropped(made, list_of_dropped, fresh=fresh)
+    dataset = apply_review(pairs, source, path, folder, relabel=relabel, fresh=fresh)
+    return _with_dropped(dataset, list_of_dropped, fresh=fresh)
 
 
-def _with_dropped(made: MadeDataset, file: Path | None, *, fresh: bool) -> MadeDataset:
+def _with_dropped(
+    dataset: MadeDataset, file: Path | None, *, fresh: bool
+) -> MadeDataset:
     """The result, after writing the rows that were left out."""
     from pairkit.dataset.table_files import save_table
 
     if file is not None:
-        save_table(file, made.dropped, fresh=fresh)
-    return made
+        save_table(file, dataset.dropped, fresh=fresh)
+    return dataset

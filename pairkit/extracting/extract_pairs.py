@@ -231,18 +231,18 @@ def make_mined(
         )
         with stage("divide into splits", show):
             rows = _divide_pairs(pairs, settings)
-    made = build_result(rows, "binary", str(out or source_name(source)))
-    rule_counts = made.pairs.rows["rule"].value_counts().sort("rule")
+    dataset = build_result(rows, "binary", str(out or source_name(source)))
+    rule_counts = dataset.pairs.rows["rule"].value_counts().sort("rule")
     statistics = {
         "documents": len(documents),
         "documents_dropped": dict(sorted(unread.items())),
         "rules": dict(rule_counts.iter_rows()),
-        **made.statistics,
+        **dataset.statistics,
     }
-    made = replace(made, statistics=statistics)
+    dataset = replace(dataset, statistics=statistics)
     rules = markdown_table(["rule", "pairs"], statistics["rules"].items())
     sections = [("Rules", rules), ("Columns", _SCHEMA)]
-    return write_result(made, out, run, _ABOUT, sections, limits=_LIMITS)
+    return write_result(dataset, out, run, _ABOUT, sections, limits=_LIMITS)
 
 
 def _mine_pairs(

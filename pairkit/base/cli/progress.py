@@ -149,9 +149,9 @@ def duration(seconds: float) -> str:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 60:
         return f"{seconds:.0f} s"
-    minutes, rest = divmod(round(seconds), 60)
+    minutes, remaining = divmod(round(seconds), 60)
     if minutes < 60:
-        return f"{minutes} min {rest:02d} s"
+        return f"{minutes} min {remaining:02d} s"
     hours, minutes = divmod(minutes, 60)
     if hours < 48:
         return f"{hours} h {minutes:02d} min"

@@ -226,7 +226,7 @@ def check_out(
 
 
 def write_result(
-    made: MadeDataset,
+    dataset: MadeDataset,
     out: Path | None,
     run: Mapping[str, Any],
     introduction: str,
@@ -236,27 +236,27 @@ def write_result(
 ) -> MadeDataset:
     """Write the dataset with a card, unless `out` is None; call `check_out` before."""
     if out is None:
-        return made
-    splits = tables_by_split(made.pairs)
+        return dataset
+    splits = tables_by_split(dataset.pairs)
     is_labelled = any("label" in frame.columns for frame in splits.values())
     configs = {"default" if is_labelled else "positive": splits}
-    sections = [("", introduction), *_count_sections(made.statistics), *further]
+    sections = [("", introduction), *_count_sections(dataset.statistics), *further]
     sections += [("Limitations", limits), ("Licence", _LICENCE)]
     card = dataset_card(
         re.sub(r"[^\w.-]", " ", out.name).strip() or "Text pairs",
         configs=card_files(configs),
-        rows=len(made.pairs),
+        rows=len(dataset.pairs),
         sections=sections,
     )
     write_dataset(
         out,
         configs,
         card=card,
-        statistics=made.statistics,
+        statistics=dataset.statistics,
         run=run,
     )
-    write_bad_rows(out, made.pairs.bad_rows)
-    return replace(made, out=out)
+    write_bad_rows(out, dataset.pairs.bad_rows)
+    return replace(dataset, out=out)
 
 
 def _count_sections(statistics: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -291,10 +291,10 @@ def make_written(
 ) -> MadeDataset:
     """See `pairkit.write`."""
     rows = pairs.rows.with_columns(pl.lit(None, pl.String).alias(DROPPED))
-    made = build_result(rows, pairs.label_kind, str(out), [pairs])
+    dataset = build_result(rows, pairs.label_kind, str(out), [pairs])
     run = run_record("write", {"pairs": pairs}, {})
     check_out(out, run, [source], fresh=fresh)
-    return write_result(made, out, run, "Pairs written by `pairkit.write`.")
+    return write_result(dataset, out, run, "Pairs written by `pairkit.write`.")
 
 
 FileFormat = Literal["jsonl", "csv"]

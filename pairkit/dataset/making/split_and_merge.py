@@ -222,8 +222,8 @@ def make_split(
     run = run_record("split", {"pairs": pairs}, settings)
     check_out(out, run, [source], fresh=fresh)
     rows = _split_once(pairs.rows, settings)
-    made = build_result(rows, pairs.label_kind, str(out or pairs.source), [pairs])
-    return write_result(made, out, run, _SPLIT)
+    dataset = build_result(rows, pairs.label_kind, str(out or pairs.source), [pairs])
+    return write_result(dataset, out, run, _SPLIT)
 
 
 Conflicts = Literal["drop", "first", "error", "keep"]
@@ -381,7 +381,7 @@ def make_merged(
     check_out(out, run, sources.values(), fresh=fresh)
     rows = _split_once(join_datasets(datasets), settings)
     kind = max(datasets.values(), key=len).label_kind  # an empty one may have another
-    made = build_result(
+    dataset = build_result(
         rows, kind, str(out or "the merged datasets"), [*datasets.values()]
     )
-    return write_result(made, out, run, _MERGED)
+    return write_result(dataset, out, run, _MERGED)

@@ -277,11 +277,11 @@ def _check_scores(columns: Sequence[LabelColumn], labels: Sequence[pl.Series]) -
 
 def _certain_words(
     columns: Sequence[LabelColumn],
-    rest: Sequence[LabelColumn],
+    others: Sequence[LabelColumn],
     user_values: Mapping[str, Meaning],
 ) -> Mapping[str, Meaning]:
     """The meaning of words without a user-defined one, if all are in one line of `_CERTAIN`."""
-    words = [as_word(word) for column in rest for word in column.words.unique()]
+    words = [as_word(word) for column in others for word in column.words.unique()]
     names = {word: _plain_name(word) for word in words}
     classes = [name for column in columns for name in column.classes]
     declared = {_plain_name(name) for name in (*classes, *user_values)}
@@ -291,7 +291,7 @@ def _certain_words(
             order = [*known]
             in_order = sorted(names, key=lambda word: order.index(names[word]))
             return {word: known[names[word]] for word in in_order}
-    raise _unknown_words(rest, sorted(names))
+    raise _unknown_words(others, sorted(names))
 
 
 def _fits(line: Mapping[str, Meaning], names: set[str], declared: set[str]) -> bool:

@@ -172,14 +172,14 @@ def _pair_rows(
 ) -> pl.DataFrame:
     """text1, text2, label, then other columns, with the prefix `source_` for equal names."""
     names = {name: f"source_{name}" for name in ("text1", "text2", "label")}
-    rest = frame.drop(text1, text2, label.name, strict=False)
-    rest = rest.rename(names, strict=False)
+    others = frame.drop(text1, text2, label.name, strict=False)
+    others = others.rename(names, strict=False)
     pairs = frame.select(
         as_written(frame[text1]).alias("text1"),
         as_written(frame[text2]).alias("text2"),
         label.alias("label"),
     )
-    return pairs.hstack(rest)
+    return pairs.hstack(others)
 
 
 def missing_text_masks(
