@@ -84,22 +84,28 @@ class Plan(Printed):
         spent = self.spent
         rows: list[tuple[str, float | None, float, float, Callable[[float], str]]] = [
             (
-                "requests",
+                "max-requests",
                 limits.max_requests,
                 spent.requests,
                 calls,
                 "{:,} calls".format,
             ),
-            ("tokens", limits.max_tokens, spent.tokens, tokens, "{:,} tokens".format),
-            ("cost", limits.max_cost, spent.known_cost, cost, money),
+            (
+                "max-tokens",
+                limits.max_tokens,
+                spent.tokens,
+                tokens,
+                "{:,} tokens".format,
+            ),
+            ("max-cost", limits.max_cost, spent.known_cost, cost, money),
         ]
         lines = []
-        for name, limit, so_far, likely, shown in rows:
+        for option, limit, so_far, likely, shown in rows:
             total = so_far + likely
             if limit is not None and total > limit:
                 line = (
                     f"the run is expected to take {shown(total)}, of which {shown(so_far)} are spent;"
-                    f" --max-{name}={limit:,} covers about {limit / total:.0%} of it: raise it, or use"
+                    f" --{option}={limit:,} covers about {limit / total:.0%} of it: raise it, or use"
                     " fewer sentences with --draw"
                 )
                 lines.append(spoken(line))
