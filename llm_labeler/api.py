@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _LLMS = "LLMs"
 _LABELS = "Labels"
-LIMITS = "Limits"
+_LIMITS = "Limits"
 
 options = SHARED.extended(
     data=Option(short="-d", metavar="DATA", panel=INPUT, main=True),
@@ -63,9 +63,9 @@ options = SHARED.extended(
     judges=Option(setting="judge.llms", metavar="NAME,…", panel=_LABELS),
     limit=Option(setting="input.limit", panel=INPUT),
     draw=Option(setting="input.draw", panel=INPUT, main=True),
-    max_cost=Option(setting="budget.max_cost", metavar="USD", panel=LIMITS, main=True),
-    max_tokens=Option(setting="budget.max_tokens", panel=LIMITS),
-    max_requests=Option(setting="budget.max_requests", panel=LIMITS),
+    max_cost=Option(setting="budget.max_cost", metavar="USD", panel=_LIMITS, main=True),
+    max_tokens=Option(setting="budget.max_tokens", panel=_LIMITS),
+    max_requests=Option(setting="budget.max_requests", panel=_LIMITS),
     batch=Option(
         "Use OpenAI's Batch API: it costs half, and takes up to a day.", panel=_LLMS
     ),

@@ -130,7 +130,7 @@ _ENDING_WORDS: Mapping[Ending, str] = {
     "failed": "error failed network_error abort aborted cancelled canceled user_cancel"
     " malformed_function_call malformed_model_output malformed_response",
 }
-_ENDINGS: Mapping[str, Ending] = {
+_ENDINGS = {
     word: ending for ending, words in _ENDING_WORDS.items() for word in words.split()
 }
 _REASON_PREFIX = re.compile(r"\A(?:(?:finish_?)?reason_|image_)")
@@ -151,9 +151,8 @@ class LlmReply:
     """The response to one call, not yet parsed."""
 
     raw: str
-    finish: str = (
-        "stop"  # the server's finish_reason, see `ending_of`; empty if it gave none
-    )
+    # The server's finish_reason, see `ending_of`; empty if it gave none.
+    finish: str = "stop"
     usage: TokenUsage | None = None  # None: not reported
     model: str = ""  # as named by the server
 
@@ -220,9 +219,8 @@ class StoredAnswer:
     key: AskKey
     reply: LlmReply
     cost: float | None  # US dollars; None: unknown price
-    estimated: bool = (
-        False  # usage and cost are upper bounds because the server reported none
-    )
+    # Whether usage and cost are upper bounds, because the server reported none.
+    estimated: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,9 +56,8 @@ _NO_SYSTEM = re.compile(
     re.IGNORECASE,
 )
 _MAX_MISSES = 2  # refusals of a question in the format, before it is asked without
-_MERGED = (
-    1_000_000  # stands for them if a question is asked without a system message, too
-)
+# Stands for the misses of a question that is asked without a system message, too.
+_MERGED = 1_000_000
 _FORMAT = re.compile(
     r"response_?format|json_?(?:schema|object|mode)|structured|guided|grammar|requested parameters",
     re.IGNORECASE,
@@ -90,7 +89,7 @@ class Dialect:
     """The request format that one server accepts, adapted after each refusal."""
 
     def __init__(self, name: str, settings: LlmSettings) -> None:
-        # It is saved.
+        # `extra` is saved.
         if secret := _SECRET.search(json.dumps(settings.extra, default=str)):
             raise ConfigError(
                 f"llm {name}: extra has {secret[1]}; name an environment variable with the key in api_key_env"
@@ -103,12 +102,10 @@ class Dialect:
             )
         self._name = name
         self._settings = settings
-        sampling = {
-            name: getattr(settings, name) for name in ("temperature", "top_p", "seed")
-        }
-        self._chosen: dict[str, Any] = {
-            name: value for name, value in sampling.items() if value is not None
-        }
+        self._chosen: dict[str, Any] = {}
+        for name in ("temperature", "top_p", "seed"):
+            if getattr(settings, name) is not None:
+                self._chosen[name] = getattr(settings, name)
         self._chosen |= settings.api.fields
         self.refused: set[str] = set()  # fields that the server doesn't know
         # Whether the server has answered a request with it.
@@ -146,7 +143,7 @@ class Dialect:
         if not form.has_system and messages[0].role == "system":
             merged = "\n\n".join(message.content for message in messages[:2])
             messages[:2] = [Message("user", merged)]
-        body: dict[str, Any] = {
+        body = {
             "model": settings.model,
             "messages": [asdict(message) for message in messages],
             form.limit: settings.max_tokens,
@@ -177,13 +174,13 @@ class Dialect:
             self.refused.add(form.limit)
         elif form.has_system and _NO_SYSTEM.search(about):
             self.refused.add("system")
-        elif self._is_unexplained(refusal):
+        elif (
+            refusal.status in (400, 422)
+            and not refusal.is_explained
+            and self.setting_error(refusal) is None
+        ):
             return self._leave_out_part(ask, form, refusal)
         return self.form(ask) != form
-
-    def _is_unexplained(self, refusal: Refusal) -> bool:
-        is_known = refusal.is_explained or self.setting_error(refusal) is not None
-        return refusal.status in (400, 422) and not is_known
 
     def _leave_out_part(self, ask: Ask, form: Form, refusal: Refusal) -> bool:
         """Leave out a part that the server has not accepted yet, as servers word its refusal differently."""
@@ -246,15 +243,12 @@ def read_body(body: bytes) -> Any:
 
 def _from_events(body: bytes) -> Any:
     """The chat completion whose parts are the events of a stream."""
-    parts: list[dict[str, Any]] = []
+    parts = []
     finish = None
     whole: dict[str, Any] = {}
     for event in re.finditer(rb"^data:[ \t]*(\{.*)", body, re.MULTILINE):
-        whole |= {
-            name: value
-            for name, value in read_json(event[1]).items()
-            if value is not None
-        }
+        fields = read_json(event[1]).items()
+        whole |= {name: value for name, value in fields if value is not None}
         for choice in _objects(whole.pop("choices", None))[:1]:
             parts += _objects([choice.get("delta") or choice.get("message")])
             finish = choice.get("finish_reason") or finish
@@ -311,16 +305,13 @@ def reply_of(value: Any) -> LlmReply:
 
 def _misplaced(message: dict[str, Any]) -> str:
     """The JSON that some servers return as reasoning or as the arguments of a tool; empty without any."""
-    calls = _objects(
-        [call.get("function") for call in _objects(message.get("tool_calls"))]
-    )
-    texts = [call.get("arguments") for call in calls[:1]]
+    calls = [call.get("function") for call in _objects(message.get("tool_calls"))]
+    texts = [call.get("arguments") for call in _objects(calls)[:1]]
     texts += [message.get("reasoning_content"), message.get("reasoning")]
     for text in texts:
-        if isinstance(text, str):
-            bare = text.strip()
-            if bare.startswith("{") and bare.endswith("}"):
-                return bare
+        bare = text.strip() if isinstance(text, str) else ""
+        if bare.startswith("{") and bare.endswith("}"):
+            return bare
     return ""
 
 
@@ -417,6 +408,5 @@ def _broken(problem: str, body: Any) -> CallFailed:
     excerpt = type(body).__name__
     if isinstance(body, str):
         excerpt = one_line(body, _EXCERPT_CHARS)
-    return CallFailed(
-        "broken_reply", f"status 200, but {problem}: {excerpt}", maybe_billed=True
-    )
+    detail = f"status 200, but {problem}: {excerpt}"
+    return CallFailed("broken_reply", detail, maybe_billed=True)

@@ -59,17 +59,8 @@ _ANSWER_FIELDS = (
 )
 
 
-def find_prices(settings: LlmSettings, address: Address) -> Prices:
-    """Configured prices, else published ones; 0 on the user's own server; else unknown (None)."""
-    prompt, completion = _published(settings, address) or (None, None)
-    if settings.price_in is not None:
-        prompt = settings.price_in
-    if settings.price_out is not None:
-        completion = settings.price_out
-    return Prices(prompt, completion)
-
-
 def _published(settings: LlmSettings, address: Address) -> Sequence[float] | None:
+    """Published prices, of prompt and answer; 0 on the user's own server; None if unknown."""
     if address.host in _PRICES:
         return _look_up(address.host, settings.model)
     # Gateways prefix the maker: openai/gpt-4o.
@@ -113,10 +104,13 @@ class ServerProvider(Provider):
         if not settings.model:
             raise ConfigError(f"llm {name}: no model; set model in [llm.{name}]")
         self.address = _find_address(name, settings)
+        price_in, price_out = _published(settings, self.address) or (None, None)
+        if settings.price_in is not None:
+            price_in = settings.price_in
+        if settings.price_out is not None:
+            price_out = settings.price_out
         parameters = _answer_parameters(name, settings, self.address)
-        super().__init__(
-            name, settings, parameters, find_prices(settings, self.address)
-        )
+        super().__init__(name, settings, parameters, Prices(price_in, price_out))
         self.has_batches = settings.api.has_batches
         self._settings = settings
         self.dialect = Dialect(name, settings)
@@ -144,7 +138,7 @@ class ServerProvider(Provider):
 
     async def check(self) -> None:
         """Check the key, the connection, and that the server's list of models, if any, has the model."""
-        # Its list of models has another protocol.
+        # Anthropic's list of models has another protocol.
         if self.address.host == ANTHROPIC_HOST:
             _ = self.channel
             return
@@ -155,11 +149,9 @@ class ServerProvider(Provider):
                 raise self._auth_error(refused.refusal) from refused
             return  # a server without a list may have the model
         except NoAnswer as missed:
-            remedy = (
-                "start the server"
-                if _is_private(self.address.host)
-                else "check the network"
-            )
+            remedy = "check the network"
+            if _is_private(self.address.host):
+                remedy = "start the server"
             raise RemoteError(
                 f"llm {self.name}: can't be reached at {self.address.url} ({missed.detail}); {remedy}, or set"
                 f" base_url in [llm.{self.name}]"
@@ -174,11 +166,11 @@ class ServerProvider(Provider):
         while True:
             form = self.dialect.form(ask)
             try:
-                body = {**self.dialect.body(ask, form), "stream": False}
-                answer = await self.channel.post(
-                    "/chat/completions", body, most_bytes=_MAX_BYTES
+                request = {**self.dialect.body(ask, form), "stream": False}
+                body = await self.channel.post(
+                    "/chat/completions", request, most_bytes=_MAX_BYTES
                 )
-                reply = reply_of(read_body(answer))
+                reply = reply_of(read_body(body))
             except NoAnswer as missed:
                 raise CallFailed(
                     missed.reason, missed.detail, maybe_billed=missed.was_sent
@@ -190,7 +182,7 @@ class ServerProvider(Provider):
             except RefusedCall as refused:
                 if self.dialect.adapt(ask, form, refused.refusal):
                     continue
-                # Repeat it, then leave out the format.
+                # The question is repeated, and then asked without the format.
                 if form.format and ask.key in self.dialect.misses:
                     raise CallFailed(
                         "rejected", str(refused), maybe_billed=True
@@ -206,12 +198,10 @@ class ServerProvider(Provider):
         if refusal.cause == "key":
             return self._auth_error(refusal)
         if 300 <= refusal.status < 400:
-            target = one_line(
-                refused.headers.get("location", "elsewhere").partition("?")[0]
-            )
+            target, _, _ = refused.headers.get("location", "elsewhere").partition("?")
             return ConfigError(
-                f"llm {self.name}: {self.address.url} redirects to {target}; set this address as base_url in"
-                f" [llm.{self.name}]"
+                f"llm {self.name}: {self.address.url} redirects to {one_line(target)}; set this address as"
+                f" base_url in [llm.{self.name}]"
             )
         if refusal.cause == "model":
             return await self._model_error(refusal)

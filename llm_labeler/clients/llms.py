@@ -43,9 +43,8 @@ class Provider(Protocol):
     rpm: int | None
     tpm: int | None
     attempts: int
-    key_variable: str | None = (
-        None  # environment variable with the key; None: no key is needed
-    )
+    # The environment variable with the key; None if no key is needed.
+    key_variable: str | None = None
     leaves_machine: bool = False  # whether texts may be sent to another machine
     # Fields of requests that its server doesn't know; stored with the answers.
     refused: set[str]
@@ -176,9 +175,9 @@ def build_all(
     names: Iterable[str], settings: LabelSettings, functions: Mapping[str, LlmFunction]
 ) -> dict[str, Provider]:
     """Make the providers of several LLMs, by name."""
-    distinct = dict.fromkeys(names)
     return {
-        name: build(name, settings.llm[name], functions.get(name)) for name in distinct
+        name: build(name, settings.llm[name], functions.get(name))
+        for name in dict.fromkeys(names)
     }
 
 
@@ -193,21 +192,17 @@ class FunctionProvider(Provider):
     """Calls a plain function in threads, or an async one in the run's event loop."""
 
     def __init__(
-        self, name: str, settings: LlmSettings, function: LlmFunction | None = None
+        self, name: str, settings: LlmSettings, function: LlmFunction | None
     ) -> None:
         if function is None:
             raise ConfigError(
                 f"llm {name}: no function; pass one from Python, as llm={{{name!r}: your_function}}"
             )
-        parameters = json.dumps(
-            {"kind": FUNCTION, "model": settings.model}, sort_keys=True
-        )
-        prices = (
-            Prices(0.0, 0.0)
-            if settings.local
-            else Prices(settings.price_in, settings.price_out)
-        )
-        super().__init__(name, settings, parameters, prices)
+        parameters = {"kind": FUNCTION, "model": settings.model}
+        prices = Prices(settings.price_in, settings.price_out)
+        if settings.local:
+            prices = Prices(0.0, 0.0)
+        super().__init__(name, settings, json.dumps(parameters), prices)
         self.leaves_machine = not settings.local
         self._function = function
         self._max_tokens = settings.max_tokens
@@ -224,7 +219,7 @@ class FunctionProvider(Provider):
         prompt = _prompt(ask)
         try:
             if is_async(self._function):
-                answer: object = await self._function(prompt)  # type: ignore[misc]  # it is async
+                answer = await self._function(prompt)  # type: ignore[misc]  # it is async
             else:
                 loop = asyncio.get_running_loop()
                 answer = await loop.run_in_executor(
@@ -232,7 +227,7 @@ class FunctionProvider(Provider):
                 )
                 if inspect.isawaitable(answer):
                     answer = await answer
-        # Repeated; any other error ends the run.
+        # These errors are repeated; any other ends the run.
         except (TimeoutError, ConnectionError) as error:
             reason = "timeout" if isinstance(error, TimeoutError) else "connection"
             raise CallFailed(reason, one_line(str(error)), maybe_billed=True) from error

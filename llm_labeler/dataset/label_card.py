@@ -69,7 +69,7 @@ def label_card(
 
 
 def _counts(counts: Mapping[str, Any]) -> str:
-    splits: Mapping[str, Mapping[str, int]] = counts["splits"]
+    splits = counts["splits"]
     lines = []
     for key in ("texts", *POLARITIES, "total", "triplets"):
         title = "source sentences" if key == "texts" else key
@@ -78,24 +78,25 @@ def _counts(counts: Mapping[str, Any]) -> str:
 
     changes = counts.get("negative_kinds", {})
     if changes.keys() - {"unknown"}:
-        parts.append("By what the negative changes:")
-        parts.append(table(["", "triplets"], [*changes.items()]))
+        parts += [
+            "By what the negative changes:",
+            table(["", "triplets"], changes.items()),
+        ]
 
     by_llm = [
         (_code(name), *(llm[p] for p in POLARITIES))
         for name, llm in counts["llms"].items()
     ]
-    parts.append(
-        "By proposing LLM; a pair that several LLMs proposed is counted for each:"
-    )
-    parts.append(table(["", *POLARITIES], by_llm))
+    parts += [
+        "By proposing LLM; a pair that several LLMs proposed is counted for each:",
+        table(["", *POLARITIES], by_llm),
+    ]
     return "\n\n".join(parts)
 
 
 def _method(run: Mapping[str, Any], texts: Mapping[str, str], *, by_rules: bool) -> str:
     settings = run["settings"]
-    ensemble = settings["ensemble"]
-    aggregation = ensemble["aggregation"]
+    aggregation = settings["ensemble"]["aggregation"]
     llms = [
         (_code(name), llm["kind"], _code(llm["model"]))
         for name, llm in run["llms"].items()
@@ -132,7 +133,17 @@ def write(
 ) -> dict[str, Any]:
     """Write the dataset folder."""
     if not rows.rows:
-        raise DataError(_why_empty(rows.dropped, statistics), path=out)
+        reasons = {**statistics.get("dropped", {}), **rows.dropped}
+        message = f"no pair is left to write ({format_counts(reasons)})"
+        if reasons.get("not_answered") and not statistics.get("proposals"):
+            message += (
+                ": no question was answered; run `label generate` again, with a higher --max-cost,"
+                " --max-tokens or --max-requests if a limit stopped it"
+            )
+        else:
+            warnings = statistics.get("warnings") or ["look at some with `label show`"]
+            message += f"; {'; '.join(warnings)}, and see the [filters] and [ensemble] settings"
+        raise DataError(message, path=out)
     split_rows = DatasetSplits(rows, split_of, graded=graded)
     dropped = dict(sorted(rows.dropped.items()))
     counts = {**split_rows.counts(), "dropped_pairs": dropped, **statistics}
@@ -147,15 +158,3 @@ def write(
                     folder.add(config, split, shard, number, len(shards))
         folder.finish(card=card, statistics=counts, run=run)
     return counts
-
-
-def _why_empty(dropped: Mapping[str, int], statistics: Mapping[str, Any]) -> str:
-    reasons = {**statistics.get("dropped", {}), **dropped}
-    problem = f"no pair is left to write ({format_counts(reasons)})"
-    if reasons.get("not_answered") and not statistics.get("proposals"):
-        return (
-            f"{problem}: no question was answered; run `label generate` again, with a higher"
-            " --max-cost, --max-tokens or --max-requests if a limit stopped it"
-        )
-    warnings = statistics.get("warnings") or ("look at some with `label show`",)
-    return f"{problem}; {'; '.join(warnings)}, and see the [filters] and [ensemble] settings"

@@ -153,8 +153,8 @@ class DatasetRows:
 
     def _sorted_rows(self, text: Text, pairs: Sequence[LabelledPair]) -> list[_Row]:
         """The pairs that become rows, sorted by key."""
-        seen: set[str] = set()
-        rows: list[_Row] = []
+        seen = set()
+        rows = []
         for number, pair in enumerate(pairs):
             sentence = pair.candidate.candidate
             reason = pair.reason

@@ -40,7 +40,7 @@ _LETTER = re.compile(r"[^\W\d_]")
 
 PAIR = "pair_id"
 GIVEN = "given_label"
-# columns that judging adds
+# Columns that judging adds.
 _ADDED = (
     "votes",
     "aggregation",
@@ -116,13 +116,11 @@ def _record_values(
             names = [*record]
             strings = [name for name, value in record.items() if isinstance(value, str)]
             following = (later for _, later in records if isinstance(later, dict))
-            column = (
-                columns["text"]
-                if columns and "text" in columns
-                else text_column(
-                    names, where, columns, chain([record], following), strings
-                )
-            )
+            if columns and "text" in columns:
+                column = columns["text"]
+            else:
+                rows = chain([record], following)
+                column = text_column(names, where, columns, rows, strings)
         has_value = has_value or column in record
         yield where, row, record.get(column)
     if names and not has_value:
@@ -159,7 +157,7 @@ def read_texts(
     source: Source, *, columns: Columns, settings: InputSettings, seed: int = 0
 ) -> InputTexts:
     """Read the sentences to label."""
-    kept: dict[str, Text] = {}
+    kept = {}
     dropped: Counter[str] = Counter()
     examples: dict[str, str] = {}
     rows = 0
@@ -180,26 +178,23 @@ def read_texts(
         if len(kept) == settings.limit:
             break
     if not kept:
-        raise DataError(_why_no_text(rows, dropped), path=source_name(source))
+        message = (
+            f"no usable text in {rows:,} rows ({format_counts(dropped)}); see the [input] settings, or"
+            " give another input"
+        )
+        if not rows:
+            message = "has no rows; give a file with one sentence per line, or a table of sentences"
+        raise DataError(message, path=source_name(source))
     texts = tuple(kept.values())
     if settings.draw is not None:
-        keys = nsmallest(settings.draw, kept, key=partial(keyed_hash, seed, "draw"))
-        chosen = set(keys)
-        texts = tuple(text for text in texts if text.text_id in chosen)
+        draw_order = partial(keyed_hash, seed, "draw")
+        drawn = {*nsmallest(settings.draw, kept, key=draw_order)}
+        texts = tuple(text for text in texts if text.text_id in drawn)
     digest = _digest(text.text.encode() for text in texts)
     name = f"in memory, {digest[:16]}"
     if isinstance(source, str | Path):
         name = base_name(str(source))
     return InputTexts(name, digest, texts, dict(sorted(dropped.items())), examples)
-
-
-def _why_no_text(rows: int, dropped: Mapping[str, int]) -> str:
-    if not rows:
-        return "has no rows; give a file with one sentence per line, or a table of sentences"
-    return (
-        f"no usable text in {rows:,} rows ({format_counts(dropped)}); see the [input] settings, or"
-        " give another input"
-    )
 
 
 def _digest(parts: Iterable[bytes]) -> str:
@@ -212,8 +207,7 @@ def _digest(parts: Iterable[bytes]) -> str:
 
 def tidy(value: str) -> str:
     """Put a text on one line."""
-    parts = (part.strip() for part in _BREAKS.split(value))
-    return " ".join(part for part in parts if part)
+    return " ".join(filter(None, map(str.strip, _BREAKS.split(value))))
 
 
 def why_unusable(value: object, sentence: str, settings: InputSettings) -> str | None:
@@ -259,13 +253,10 @@ def read_existing_pairs(
     seed: int,
 ) -> ExistingPairs:
     """Read the usable pairs of a dataset."""
-    dataset = read_pairs(source, columns=columns, rules=rules)
-    highest = 0.0
-    for rows in dataset.splits.values():
-        label: Any = rows["label"].max()  # a number, or None of a split without rows
-        highest = max(highest, float(label or 0.0))
+    dataset = read_pairs(source, columns, rules)
+    highest = max(dataset.rows["label"], default=0.0)
     dropped: Counter[str] = Counter()
-    splits: dict[str, pl.DataFrame] = {}
+    splits = {}
     left = settings.limit
     for split, rows in dataset.splits.items():
         renamed = _with_ids(rows)
@@ -276,10 +267,10 @@ def read_existing_pairs(
         if left is not None:
             left -= splits[split].height
     if not any(rows.height for rows in splits.values()):
-        why = (
-            f" ({format_counts(dropped)}; see the [input] settings)" if dropped else ""
-        )
-        raise DataError(f"holds no pairs to judge{why}", path=source_name(source))
+        message = "holds no pairs to judge"
+        if dropped:
+            message += f" ({format_counts(dropped)}; see the [input] settings)"
+        raise DataError(message, path=source_name(source))
     splits = _sample_pairs(splits, settings.draw, seed)
     name = source_name(source)
     if isinstance(source, str | Path) and Path(source).exists():
@@ -295,7 +286,7 @@ def _reasons(
     rows: pl.DataFrame, settings: InputSettings, limit: int | None
 ) -> list[str | None]:
     """Why each row is unusable (None: usable), up to the row where `limit` usable ones are reached."""
-    reasons = list[str | None]()
+    reasons = []
     seen = set[str]()
     for first, second, pair in rows.select("text1", "text2", PAIR).iter_rows():
         if len(seen) == limit:
@@ -317,9 +308,9 @@ def _sample_pairs(
     if count is None:
         return splits
     pairs = ((split, pair) for split, rows in splits.items() for pair in rows[PAIR])
-    chosen = set(
-        nsmallest(count, pairs, key=lambda pair: keyed_hash(seed, "draw", *pair))
-    )
+    chosen = {
+        *nsmallest(count, pairs, key=lambda pair: keyed_hash(seed, "draw", *pair))
+    }
     sample = {}
     for split, rows in splits.items():
         is_chosen = [(split, pair) in chosen for pair in rows[PAIR]]

@@ -7,9 +7,8 @@ import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, replace
-from itertools import islice
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from llm_labeler.dispatch.budget import (
     MAX_AMOUNT,
@@ -27,6 +26,7 @@ from llm_labeler.records import (
     Task,
     TokenUsage,
 )
+from pairkit.base.batched import batched
 from pairkit.base.system.database import (
     Schema,
     database_errors,
@@ -68,13 +68,13 @@ CREATE TABLE batches (
 );
 """
 
-# fields of requests that a server doesn't know; earlier stores of this version lack the table
+# Fields of requests that a server doesn't know. Earlier stores of this version lack the table.
 _REFUSED = "CREATE TABLE IF NOT EXISTS refused (llm, parameters, field, UNIQUE (llm, parameters, field))"
 
 SCHEMA = Schema("label store", _APPLICATION, 1, _TABLES)
 
 # Questions.
-CHUNK = 256  # questions per query
+QUESTIONS = 256  # per query
 _ASKED = ", ".join(
     f"json_extract(value, '$[{i}]') AS {name}" for i, name in enumerate(KEY.split(", "))
 )
@@ -151,14 +151,6 @@ _IN_BATCHES = (
 )
 
 Row = tuple[Any, ...]
-T = TypeVar("T")
-
-
-def chunks(items: Iterable[T], size: int = CHUNK) -> Iterator[list[T]]:
-    """Split items into lists of at most `size`."""
-    source = iter(items)
-    while chunk := list(islice(source, size)):
-        yield chunk
 
 
 def _encode(text: str) -> bytes:
@@ -170,7 +162,7 @@ def _decode(data: bytes) -> str:
 
 
 def _key_row(key: AskKey) -> Row:
-    return (key.text_id, key.task, key.llm, key.prompt_hash, key.parameters)
+    return key.text_id, key.task, key.llm, key.prompt_hash, key.parameters
 
 
 def _row_key(row: Sequence[Any]) -> AskKey:
@@ -184,13 +176,12 @@ def _keys_json(asks: Iterable[Ask]) -> str:
 
 def _answer_row(answer: StoredAnswer) -> Row:
     reply = answer.reply
-    usage = reply.usage
+    tokens = astuple(reply.usage) if reply.usage else (None, None)
     return (
         *_key_row(answer.key),
         _encode(reply.raw),
         _encode(reply.finish),
-        usage and usage.prompt_tokens,
-        usage and usage.completion_tokens,
+        *tokens,
         _encode(reply.model),
         answer.cost,
         int(answer.estimated),
@@ -250,8 +241,7 @@ def _batch_row(batch: SubmittedBatch) -> Row:
         batch.state,
         json.dumps(keys),
         len(batch.keys),
-        batch.max_usage.prompt_tokens,
-        batch.max_usage.completion_tokens,
+        *astuple(batch.max_usage),
         None if batch.cost is None else picodollars(batch.cost),
     )
 
@@ -269,9 +259,8 @@ def _row_batch(row: Row) -> SubmittedBatch:
 
 
 def _add_spending(connection: sqlite3.Connection, llm: str, spent: Spending) -> None:
-    connection.execute(
-        _ADD, (llm, *(min(number, MAX_AMOUNT) for number in astuple(spent)))
-    )
+    amounts = (min(number, MAX_AMOUNT) for number in astuple(spent))
+    connection.execute(_ADD, (llm, *amounts))
 
 
 def _spending_by_llm(
@@ -287,15 +276,11 @@ def _spending_by_llm(
 class AnswerStore:
     """The store of a run, for one thread at a time."""
 
-    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
-        self.path = path
-        self._connection = connection
-
-    @classmethod
-    def open(cls, path: Path, *, create: bool = False) -> AnswerStore:
+    def __init__(self, path: Path, *, create: bool = False) -> None:
         """Open the store at `path`."""
+        self.path = path
         absent = "no such label store; run `label generate` first, or give its --work"
-        return cls(path, open_database(path, SCHEMA, create=create, absent=absent))
+        self._connection = open_database(path, SCHEMA, create=create, absent=absent)
 
     def close(self) -> None:
         """Fold the write-ahead log into the file and close it."""
@@ -317,15 +302,11 @@ class AnswerStore:
 
         With `retry_final`, final rejections and answers without text count as unanswered.
         """
-        by_key: dict[AskKey, Ask] = {}
-        for ask in asks:
-            by_key.setdefault(ask.key, ask)
-        distinct = list(by_key.values())
+        distinct = list({ask.key: ask for ask in asks}.values())
         values = (_keys_json(distinct), not retry_final)
         with database_errors(self.path):
-            answered = {
-                index for (index,) in self._connection.execute(_ANSWERED, values)
-            }
+            rows = self._connection.execute(_ANSWERED, values).fetchall()
+        answered = {index for (index,) in rows}
         return [ask for index, ask in enumerate(distinct) if index not in answered]
 
     def usages(self, asks: Sequence[Ask]) -> list[tuple[Ask, TokenUsage]]:
@@ -337,12 +318,7 @@ class AnswerStore:
     def begin(self, key: AskKey, max_usage: TokenUsage, cost: float | None) -> int:
         """Record, before it is made, that a call begins; return the id of the attempt."""
         money = None if cost is None else picodollars(cost)
-        row = (
-            *_key_row(key),
-            max_usage.prompt_tokens,
-            max_usage.completion_tokens,
-            money,
-        )
+        row = (*_key_row(key), *astuple(max_usage), money)
         with database_errors(self.path):
             return int(self._connection.execute(_BEGIN, row).lastrowid or 0)
 
@@ -378,8 +354,8 @@ class AnswerStore:
         """Answers in order of text, task, LLM, prompt and parameters."""
         task_list = json.dumps(sorted(tasks))
         with database_errors(self.path):
-            for chunk in chunks(sorted(set(text_ids)), _TEXTS):
-                values = (json.dumps(chunk), task_list)
+            for batch in batched(sorted(set(text_ids)), _TEXTS):
+                values = (json.dumps(batch), task_list)
                 rows = self._connection.execute(_OF_TEXTS, values).fetchall()
                 yield from map(_row_answer, rows)
 
@@ -396,13 +372,10 @@ class AnswerStore:
         """Fields that the server of an LLM doesn't know, after adding `more`."""
         with self._writing() as connection:
             connection.execute(_REFUSED)
-            connection.executemany(
-                _ADD_REFUSED, [(llm, parameters, field) for field in more]
-            )
-            return {
-                field
-                for (field,) in connection.execute(_REFUSED_FIELDS, (llm, parameters))
-            }
+            added = [(llm, parameters, field) for field in more]
+            connection.executemany(_ADD_REFUSED, added)
+            rows = connection.execute(_REFUSED_FIELDS, (llm, parameters))
+            return {field for (field,) in rows}
 
     def failures(self) -> Iterator[Failure]:
         """Questions that failed, in the order of `answers`."""

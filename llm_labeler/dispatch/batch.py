@@ -14,7 +14,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from llm_labeler.clients.llms import Provider
-from llm_labeler.dispatch.answer_store import AnswerStore, SubmittedBatch, chunks
+from llm_labeler.dispatch.answer_store import QUESTIONS, AnswerStore, SubmittedBatch
 from llm_labeler.dispatch.budget import (
     MAX_MISFITS,
     Budget,
@@ -33,6 +33,7 @@ from llm_labeler.dispatch.openai_batches import (
 from llm_labeler.dispatch.workers import Meter, ask_all, finish
 from llm_labeler.records import Ask, AskKey, TokenUsage
 from llm_labeler.settings import BreakerSettings
+from pairkit.base.batched import batched
 from pairkit.base.cli.progress import Listener
 from pairkit.base.errors import ConfigError, RemoteError
 
@@ -59,11 +60,11 @@ async def run_batch(
     meter = Meter(progress, None, stage, budget)
     servers = {llm: _with_batches(providers[llm]) for llm in asks}
     tasks = {}
-    for llm, questions in asks.items():
+    for llm, server in servers.items():
         batcher = _Batcher(
-            servers[llm], store, budget, meter, poll_s, retry_final=retry_final
+            server, store, budget, meter, poll_s, retry_final=retry_final
         )
-        tasks[llm] = asyncio.create_task(batcher.run(questions))
+        tasks[llm] = asyncio.create_task(batcher.run(asks[llm]))
     return await finish(tasks, meter, asyncio.ALL_COMPLETED, keep_going=keep_going)
 
 
@@ -98,9 +99,9 @@ class _Batcher:
         self._retry_final = retry_final
         self._server = OpenAiBatches(provider, poll_s)
         self._draft = BatchDraft()  # the next batch
-        # Of this process's batches, by custom id.
+        # What this process's batches reserve, by custom id.
         self._reservations: dict[str, Reservation] = {}
-        # Answered by batches of an earlier process.
+        # Questions answered by batches of an earlier process.
         self._collected: set[AskKey] = set()
         self._discount = 0.5 if provider.address.host == self._server.maker else 1.0
 
@@ -112,9 +113,8 @@ class _Batcher:
             questions = self._unanswered(asks)
             first = next(questions, None)
             if first is not None and await self._ask_directly(first):
-                await self._submit_all(
-                    chain(self._store.unanswered([first]), questions)
-                )
+                repeated = self._store.unanswered([first])
+                await self._submit_all(chain(repeated, questions))
                 await self._collect_all()
         finally:  # after an error, free the reservations; submitted batches may still be billed
             for reservation in self._draft.reservations.values():
@@ -123,11 +123,11 @@ class _Batcher:
                 self._budget.write_off(reservation)
 
     def _unanswered(self, asks: Iterable[Ask]) -> Iterator[Ask]:
-        for chunk in chunks(asks):
-            missing = self._store.unanswered(chunk, retry_final=self._retry_final)
-            collected = sum(ask.key in self._collected for ask in chunk)
+        for batch in batched(asks, QUESTIONS):
+            missing = self._store.unanswered(batch, retry_final=self._retry_final)
+            collected = sum(ask.key in self._collected for ask in batch)
             self._meter.done += collected
-            self._meter.cached += len(chunk) - len(missing) - collected
+            self._meter.cached += len(batch) - len(missing) - collected
             yield from missing
 
     async def _ask_directly(self, ask: Ask) -> bool:
@@ -254,10 +254,8 @@ class _Batcher:
 
     def _settle(self, batch: SubmittedBatch, results: BatchResults) -> None:
         """Replace the reservation of a batch, or the bound counted by an earlier process, by its usage."""
-        charges = {
-            name: results.charges[name]
-            for name in (*results.answers, *results.failures)
-        }
+        names = (*results.answers, *results.failures)
+        charges = {name: results.charges[name] for name in names}
         spent = sum(charges.values(), Spending())
         self._meter.spent += spent
         if self._reservations.keys().isdisjoint(batch.keys):

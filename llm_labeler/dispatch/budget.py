@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 from fractions import Fraction
 from math import ceil
-from operator import add, sub
+from operator import add, mul, sub
 from typing import NamedTuple
 
 from llm_labeler.records import Prices, StoredAnswer, TokenUsage
@@ -30,13 +30,12 @@ PROMISE = (
     "bounds are raised; concurrent calls together reserve at most a quarter of the\n"
     "rest of the budget."
 )
-_PICO = 10**12
+PICO = 10**12  # picodollars in a dollar
 _SHARE = 4  # unfinished calls reserve at most this fraction of the rest: a quarter
 _NO_EXCESS = [Fraction(1)] * 3
 
-MAX_MISFITS = (
-    1000  # consecutive questions that don't fit into the budget before a worker stops
-)
+# Consecutive questions that don't fit into the budget before a worker stops.
+MAX_MISFITS = 1000
 MAX_AMOUNT = 1 << 62  # the sum of two still fits SQLite's integers
 
 
@@ -97,7 +96,7 @@ class Spending:
     @property
     def known_cost(self) -> float:
         """US dollars of the calls with a known price."""
-        return self.picodollars / _PICO
+        return self.picodollars / PICO
 
     @property
     def cost(self) -> float | None:
@@ -178,7 +177,7 @@ class Budget:
     def __init__(self, settings: BudgetSettings, spent: Spending) -> None:
         max_picodollars = None
         if settings.max_cost is not None:
-            max_picodollars = int(Fraction(repr(settings.max_cost)) * _PICO)
+            max_picodollars = int(Fraction(repr(settings.max_cost)) * PICO)
         self._limits = (settings.max_requests, settings.max_tokens, max_picodollars)
         self.spent = spent.amounts
         self._reserved = Amounts()
@@ -194,8 +193,8 @@ class Budget:
         """Keep a share of the rest of the budget for a later stage; 0 for none."""
         kept_back = []
         for limit, spent in zip(self._limits, self.spent, strict=True):
-            rest = 0 if limit is None else max(0, limit - spent)
-            kept_back.append(ceil(rest * share))
+            left = 0 if limit is None else max(0, limit - spent)
+            kept_back.append(ceil(left * share))
         self._kept_back = Amounts(*kept_back)
 
     def reserve(
@@ -209,11 +208,7 @@ class Budget:
         """Reserve the bound of a call; None if it has to wait for other calls."""
         max_amounts = Amounts(1, max_usage.total, picodollars(cost or 0.0))
         excess = self._excess.get(llm, _NO_EXCESS)
-        raised = [
-            ceil(amount * ratio)
-            for amount, ratio in zip(max_amounts, excess, strict=True)
-        ]
-        amounts = Amounts(*raised)
+        amounts = Amounts(*map(ceil, map(mul, max_amounts, excess)))
         fits = self._fits(amounts, share=1 if in_bulk else _SHARE)
         if not fits or not (in_bulk or self._may_begin(llm, amounts)):
             return None

@@ -22,9 +22,8 @@ _DETAIL_CHARS = 200
 _NON_LETTERS = re.compile(r"[\W\d_]+")  # counts and ids differ between equal refusals
 _OUTAGE_S = 60.0  # shorter outages of an LLM that has answered don't stop it
 
-_SLACK_S = (
-    0.05  # sleeping is inexact: a start may be so late without delaying the next ones
-)
+# Sleeping is inexact: a start may be this late without delaying the next ones.
+_SLACK_S = 0.05
 _MINUTE_S = 60.0 + 2 * _SLACK_S
 
 _MIN_PAUSE_S = 0.2
@@ -146,9 +145,8 @@ class RateLimiter:
         self._in_flight = 0
         self._requests = TokenBucket(rpm)
         self._tokens = TokenBucket(tpm)
-        self._expected: float | None = (
-            None  # tokens per call, averaged over answered calls
-        )
+        # Tokens per call, averaged over answered calls.
+        self._expected: float | None = None
         self._lock = asyncio.Lock()
         self._freed = asyncio.Event()
         self._paused_at = float("-inf")

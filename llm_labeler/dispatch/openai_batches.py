@@ -242,7 +242,7 @@ async def read_results(
 ) -> BatchResults:
     """Match result lines with questions; the first answer to a question counts."""
     results = BatchResults()
-    fatal_statuses = set[int]()
+    fatal_statuses = set()
 
     def charged(line: ResultLine, reply: LlmReply) -> StoredAnswer:
         usage = reply.usage or _share(batch)
@@ -322,9 +322,7 @@ def _unasked(state: str) -> CallFailed:
 def _share(batch: SubmittedBatch) -> TokenUsage:
     """A question's share of the batch's bound, if the server reports no usage."""
     count = len(batch.keys)
-    prompt = -(-batch.max_usage.prompt_tokens // count)
-    completion = -(-batch.max_usage.completion_tokens // count)
-    return TokenUsage(prompt, completion)
+    return TokenUsage(*(-(-tokens // count) for tokens in astuple(batch.max_usage)))
 
 
 def _failure(batch: SubmittedBatch, name: str, failed: CallFailed) -> Failure:

@@ -12,11 +12,13 @@ import random
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar, cast
 
 from llm_labeler.clients.llms import Provider
-from llm_labeler.dispatch.answer_store import AnswerStore, chunks
+from llm_labeler.dispatch.answer_store import QUESTIONS, AnswerStore
 from llm_labeler.dispatch.budget import (
     MAX_MISFITS,
+    PICO,
     UNBILLED,
     Budget,
     BudgetSpent,
@@ -35,8 +37,11 @@ from llm_labeler.records import (
     TokenUsage,
 )
 from llm_labeler.settings import BreakerSettings
+from pairkit.base.batched import batched
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import ConfigError, PairkitError, RemoteError
+
+K = TypeVar("K")
 
 _LOG = logging.getLogger(__name__)
 
@@ -64,9 +69,8 @@ class Meter:
         self.retried = 0
         self.in_flight = 0
         self.spent = Spending()
-        self.stopped_by: str | None = (
-            None  # max_cost, max_tokens or max_requests, if it was reached
-        )
+        # `max_cost`, `max_tokens` or `max_requests`, if it was reached.
+        self.stopped_by: str | None = None
         self.problems: Mapping[str, PairkitError] = {}  # by LLM: why it stopped early
         self._listener = listener
         self._total = total
@@ -85,37 +89,37 @@ class Meter:
             )
 
     def _note(self) -> str:
+        spent = self._budget.spent  # of all sessions
+        cost = None if self.spent.unpriced else spent.picodollars / PICO
+        note = f"{spent.tokens:,} tokens, cost {money(cost)}"
         counts = {
             "in flight": self.in_flight,
             "failed": self.failed,
             "repeated": self.retried,
         }
-        parts = [f"{count:,} {name}" for name, count in counts.items() if count]
-        spent = self._budget.spent  # of all sessions
-        cost = Spending(
-            picodollars=spent.picodollars, unpriced=self.spent.unpriced
-        ).cost
-        return ", ".join((f"{spent.tokens:,} tokens", f"cost {money(cost)}", *parts))
+        for name, count in counts.items():
+            if count:
+                note += f", {count:,} {name}"
+        return note
 
 
 def joined_error(errors: Sequence[PairkitError]) -> PairkitError:
     """One error with all messages; a ConfigError if any of them is one."""
     if len(errors) == 1:
         return errors[0]
-    messages = "; ".join(map(str, errors))
-    joined = f"{len(errors)} LLMs can't be asked: {messages}"
+    message = f"{len(errors)} LLMs can't be asked: {'; '.join(map(str, errors))}"
     if any(isinstance(error, ConfigError) for error in errors):
-        return ConfigError(joined)
-    return RemoteError(joined)
+        return ConfigError(message)
+    return RemoteError(message)
 
 
-def errors_by_llm(results: Mapping[str, object]) -> dict[str, PairkitError]:
+def errors_by_task(results: Mapping[K, object]) -> dict[K, PairkitError]:
     """The errors among the results of tasks; any other exception is raised."""
-    errors: dict[str, PairkitError] = {}
-    bugs: list[BaseException] = []
-    for llm, result in results.items():
+    errors = {}
+    bugs = []
+    for task, result in results.items():
         if isinstance(result, PairkitError):
-            errors[llm] = result
+            errors[task] = result
         elif isinstance(result, BaseException):
             bugs.append(result)
     if bugs:  # prefer the bug to the cancellations that it caused
@@ -190,9 +194,8 @@ class Caller:
             self._refused[provider.name] = count
 
     async def _reply(self, provider: Provider, ask: Ask) -> LlmReply:
-        task = asyncio.current_task()
-        if task is not None:
-            self.calling.add(task)
+        task = cast("asyncio.Task[None]", asyncio.current_task())
+        self.calling.add(task)
         self.meter.in_flight += 1
         try:
             return await provider.reply(ask)
@@ -217,7 +220,7 @@ class LlmWorkers:
         self._provider = provider
         self._store = store
         self._caller = caller
-        self._chunks = chunks(asks)
+        self._batches = batched(asks, QUESTIONS)
         self._retry_final = retry_final
         self._next: deque[Ask] = deque()
         self._pulling = asyncio.Lock()
@@ -245,11 +248,9 @@ class LlmWorkers:
             for worker in workers:
                 worker.cancel()
             results = await asyncio.gather(*workers, return_exceptions=True)
-        # Not cancelled.
+        # The results of cancelled workers are not of the class Exception.
         failed = [result for result in results if isinstance(result, Exception)]
-        errors = errors_by_llm(
-            {str(number): error for number, error in enumerate(failed)}
-        )
+        errors = errors_by_task(dict(enumerate(failed)))
         return next(iter(errors.values()), None)
 
     async def _finish_calls(self, workers: list[asyncio.Task[None]]) -> None:
@@ -275,14 +276,14 @@ class LlmWorkers:
         """The next unanswered question; None if there is none."""
         async with self._pulling:
             while not self._next:
-                chunk = next(self._chunks, None)
-                if chunk is None:
+                batch = next(self._batches, None)
+                if batch is None:
                     return None
                 self._next.extend(
-                    self._store.unanswered(chunk, retry_final=self._retry_final)
+                    self._store.unanswered(batch, retry_final=self._retry_final)
                 )
-                self._caller.recall(self._provider, chunk)
-                self._caller.meter.cached += len(chunk) - len(self._next)
+                self._caller.recall(self._provider, batch)
+                self._caller.meter.cached += len(batch) - len(self._next)
                 # Don't block the loop while many questions are answered already.
                 await asyncio.sleep(0)
             return self._next.popleft()
@@ -301,26 +302,32 @@ class LlmWorkers:
             except CallFailed as failed:
                 name = self._provider.name
                 _LOG.info("%s: %s %s: %s", name, ask.key.task, ask.key.text_id, failed)
+                requested_s = failed.retry_after_s or 0.0
                 is_rate_limited = failed.reason == _RATE_LIMITED
-                if is_rate_limited:
-                    rate_limited += 1
-                else:
-                    tried += 1
+                rate_limited += is_rate_limited
+                tried += not is_rate_limited
                 if (
                     not failed.retry
                     or tried >= self._provider.attempts
                     or rate_limited >= _MAX_RATE_LIMITED
-                    or (failed.retry_after_s or 0.0) > MAX_WAIT_S
+                    or requested_s > MAX_WAIT_S
                 ):
                     self._fail(ask, failed, tried + rate_limited)
                     return
                 self._caller.meter.retried += 1
                 if not is_rate_limited:  # else the limiter waits
-                    await asyncio.sleep(_backoff_s(tried, failed.retry_after_s))
+                    doublings = min(tried - 1, 10)
+                    longest_s = min(_MAX_BACKOFF_S, _MIN_BACKOFF_S * 2.0**doublings)
+                    backoff_s = longest_s * random.uniform(0.5, 1.0)  # noqa: S311 - not cryptographic
+                    await asyncio.sleep(max(requested_s, backoff_s))
             else:
                 self._misfits = 0
                 self._caller.meter.done += 1
-                self._confirm_failures()
+                # The answer shows that earlier rejections were caused by the questions, so they are final.
+                self._answers = True
+                while self._unconfirmed:
+                    failure = replace(self._unconfirmed.pop(), final=True)
+                    self._store.save_failure(failure)
                 return
 
     async def _ask(self, ask: Ask) -> None:
@@ -332,7 +339,7 @@ class LlmWorkers:
         except CallFailed as failed:
             if failed.reason == _RATE_LIMITED:
                 self._limiter.refused(admission, failed.retry_after_s)
-            # Else it is asked in another form.
+            # A rejected question that may be repeated is asked in another form.
             elif failed.reason != _REJECTED or not failed.retry:
                 self._breaker.note(failed, asyncio.get_running_loop().time())
             raise
@@ -348,18 +355,6 @@ class LlmWorkers:
             self._unconfirmed.append(failure)
         self._store.save_failure(failure)
         self._caller.meter.failed += 1
-
-    def _confirm_failures(self) -> None:
-        """Mark earlier rejections as final, since an answer shows that they were caused by the questions."""
-        self._answers = True
-        while self._unconfirmed:
-            self._store.save_failure(replace(self._unconfirmed.pop(), final=True))
-
-
-def _backoff_s(tried: int, requested_s: float | None) -> float:
-    """Seconds before the next attempt: doubling, with jitter."""
-    longest = min(_MAX_BACKOFF_S, _MIN_BACKOFF_S * 2.0 ** min(tried - 1, 10))
-    return max(requested_s or 0.0, longest * random.uniform(0.5, 1.0))  # noqa: S311 - not cryptographic
 
 
 async def ask_all(
@@ -378,7 +373,7 @@ async def ask_all(
     """Ask all unanswered questions that fit into the budget, and store the answers."""
     meter = Meter(progress, total, stage, budget)
     caller = Caller(store, budget, meter)
-    tasks: dict[str, asyncio.Task[PairkitError | None]] = {}
+    tasks = {}
     for llm, questions in asks.items():
         workers = LlmWorkers(
             providers[llm], questions, store, caller, breaker, retry_final=retry_final
@@ -403,7 +398,7 @@ async def finish(
             task.cancel()
         results = await asyncio.gather(*tasks.values(), return_exceptions=True)
         meter.changed(last=True)
-    meter.problems = errors_by_llm(dict(zip(tasks, results, strict=True)))
+    meter.problems = errors_by_task(dict(zip(tasks, results, strict=True)))
     if meter.problems and not keep_going:
         raise joined_error(list(meter.problems.values()))
     return meter

@@ -46,12 +46,12 @@ from llm_labeler.settings import EnsembleSettings
 from pairkit.base.system.seeded import keyed_hash
 from pairkit.reviews.agreement import nominal_alpha
 
-# Of candidates; `unsure` abstains.
+# What a candidate may be; `unsure` abstains.
 CLASSES: tuple[Vote, ...] = ("same", "opposite", "unrelated")
 ABSTAINS = -1
 _SEED = 20240621
 
-_BITS: Mapping[Vote, int] = {vote: 1 << index for index, vote in enumerate(VOTES)}
+_BITS = {vote: 1 << index for index, vote in enumerate(VOTES)}
 # Class by the bits of all votes of a judge on a candidate; contradictory votes abstain.
 _CLASS = np.full(1 << len(VOTES), ABSTAINS, np.int8)
 _CLASS[[_BITS[vote] for vote in CLASSES]] = range(len(CLASSES))
@@ -222,9 +222,8 @@ class Judges:
             accuracy = judge.accuracy if judge else None
             if accuracy is None:
                 accuracy = _UNKNOWN_JUDGE
-            scores[CLASSES.index(votes[name])] += log_odds(
-                np.array(accuracy), len(CLASSES)
-            )
+            odds = log_odds(np.array(accuracy), len(CLASSES))
+            scores[CLASSES.index(votes[name])] += odds
         return Probabilities(*softmax(scores).tolist())
 
     def to_dict(self) -> dict[str, Any]:
@@ -245,14 +244,13 @@ def fit_judges(votes: Iterable[JudgeVote], settings: EnsembleSettings) -> Judges
     votes_by_class = ballots.chosen.sum(axis=1)
     class_votes = ballots.counts @ votes_by_class + SMOOTHING
     prior = np.asarray(class_votes / class_votes.sum())
-    estimated: dict[str, float] = {}
+    estimated = {}
     if reason is None:
         estimate = fit(ballots)
         if estimate.converged:
             prior = estimate.prior
-            estimated = dict(
-                zip(ballots.names, estimate.accuracy.tolist(), strict=True)
-            )
+            accuracies = estimate.accuracy.tolist()
+            estimated = dict(zip(ballots.names, accuracies, strict=True))
         else:
             reason = "the estimate of accuracies did not converge"
 
@@ -339,7 +337,10 @@ def _judged(
 ) -> LabelledPair:
     """Label a candidate by `vote` or `weighted`."""
     candidate = pair.candidate
-    by_judge = votes_by_judge(pair.votes) | _votes_of_proposers(candidate)
+    by_judge = votes_by_judge(pair.votes)
+    if len(candidate.llms) > 1:  # a single proposer can't confirm itself
+        vote: Vote = "same" if candidate.polarity == "positive" else "opposite"
+        by_judge |= dict.fromkeys(candidate.llms, vote)
     probabilities = share_of_votes(by_judge)
     is_weighted = settings.aggregation == "weighted"
     if is_weighted and judges:
@@ -356,14 +357,6 @@ def _judged(
     return replace(
         pair, polarity=decision.polarity, label=label, reason=decision.reason
     )
-
-
-def _votes_of_proposers(candidate: Candidate) -> dict[str, Vote]:
-    """A vote of each proposer if there are several; a single one can't confirm itself."""
-    if len(candidate.llms) == 1:
-        return {}
-    vote: Vote = "same" if candidate.polarity == "positive" else "opposite"
-    return dict.fromkeys(candidate.llms, vote)
 
 
 def _decide(

@@ -24,6 +24,7 @@ from llm_labeler.records import (
     ending_of,
 )
 from llm_labeler.settings import JudgeSettings
+from pairkit.base.batched import batched
 from pairkit.base.printable import comparable, normalize
 from pairkit.base.system.seeded import keyed_hash
 
@@ -117,20 +118,18 @@ PAIRS = {
 
 def judge_batches(
     candidates: Iterable[Candidate], judge: str, settings: JudgeSettings, seed: int
-) -> list[tuple[Candidate, ...]]:
+) -> Iterator[list[Candidate]]:
     """One text's candidates without the judge's own, shuffled and in batches."""
     by_id: dict[str, Candidate] = {}
-    proposed_ids: set[str] = set()
+    proposed_ids = set()
     for candidate in sorted(candidates, key=lambda c: (c.polarity, c.llms)):
         by_id.setdefault(candidate.candidate_id, candidate)
         if judge in candidate.llms:
             proposed_ids.add(candidate.candidate_id)
-    ids = sorted(
+    shuffled = sorted(
         by_id.keys() - proposed_ids, key=lambda id_: (keyed_hash(seed, judge, id_), id_)
     )
-    step = settings.candidates_per_call
-    shuffled = [by_id[id_] for id_ in ids]
-    return [tuple(shuffled[start : start + step]) for start in range(0, len(ids), step)]
+    return batched(map(by_id.__getitem__, shuffled), settings.candidates_per_call)
 
 
 def judge_asks(
@@ -141,33 +140,29 @@ def judge_asks(
     settings: JudgeSettings,
     seed: int,
     scale: Scale = CANDIDATES,
-) -> list[tuple[Ask, tuple[Candidate, ...]]]:
+) -> Iterator[tuple[Ask, list[Candidate]]]:
     """The questions to one judge about one text, each with its candidates."""
-    batches = judge_batches(candidates, judge, settings, seed)
-    return [(_ask(text, batch, judge, parameters, scale), batch) for batch in batches]
-
-
-def _ask(
-    text: Text, batch: Sequence[Candidate], judge: str, parameters: str, scale: Scale
-) -> Ask:
-    sentences = {str(number): c.candidate for number, c in enumerate(batch, 1)}
-    data = json.dumps({"text": text.text, "sentences": sentences}, ensure_ascii=False)
-    data = _SPECIAL_TOKEN.sub(lambda match: f"\\u{ord(match[0]):04x}", data)
     verdict = {"type": "string", "enum": list(scale.votes)}
-    schema = {
-        "type": "object",
-        "properties": dict.fromkeys(sentences, verdict),
-        "required": list(sentences),
-        "additionalProperties": False,
-    }
-    prompt_hash = content_hash(scale.instructions, data)
-    return Ask(
-        key=AskKey(text.text_id, judge, "judge", prompt_hash, parameters),
-        messages=(Message("system", scale.instructions), Message("user", data)),
-        schema=schema,
-        text=text.text,
-        size=len(batch),
-    )
+    for batch in judge_batches(candidates, judge, settings, seed):
+        sentences = {str(number): c.candidate for number, c in enumerate(batch, 1)}
+        content = {"text": text.text, "sentences": sentences}
+        data = json.dumps(content, ensure_ascii=False)
+        data = _SPECIAL_TOKEN.sub(lambda match: f"\\u{ord(match[0]):04x}", data)
+        schema = {
+            "type": "object",
+            "properties": dict.fromkeys(sentences, verdict),
+            "required": list(sentences),
+            "additionalProperties": False,
+        }
+        prompt_hash = content_hash(scale.instructions, data)
+        ask = Ask(
+            key=AskKey(text.text_id, judge, "judge", prompt_hash, parameters),
+            messages=(Message("system", scale.instructions), Message("user", data)),
+            schema=schema,
+            text=text.text,
+            size=len(batch),
+        )
+        yield ask, batch
 
 
 class _Object(list[tuple[str, Any]]):
@@ -185,24 +180,20 @@ def _claims(text: str, size: int, ending: Ending, vocabulary: Words) -> list[Cla
     if claims:
         return claims
     if ending != "complete":  # the last word may be incomplete
-        last_separator = max(text.rfind("\n"), text.rfind(","), 0)
-        text = text[:last_separator]
+        text = text[: max(text.rfind("\n"), text.rfind(","), 0)]
     words = re.findall(r"[^\W_]+", text.lower())
     if len(words) == size and {*words} <= {*vocabulary}:
         return [*enumerate(words, 1)]
-    for line in text.splitlines():
-        claims += _claims_of_line(line, vocabulary)
-    return claims
-
-
-def _claims_of_line(line: str, vocabulary: Words) -> Iterator[Claim]:
     numbered, one_word = _patterns(vocabulary)
-    pairs = [(int(number), word.lower()) for number, word in numbered.findall(line)]
-    if not re.search(r"[^\W_]", numbered.sub("", line)):
-        yield from pairs
-    elif begin := numbered.match(line, _NON_WORD.match(line).end()):  # type: ignore[union-attr]  # always matches
-        words = {word.lower() for word in one_word.findall(line)}
-        yield int(begin[1]), words.pop() if len(words) == 1 else _UNKNOWN
+    for line in text.splitlines():
+        begin = numbered.match(_NON_WORD.sub("", line, count=1))
+        if not re.search(r"[^\W_]", numbered.sub("", line)):
+            for number, word in numbered.findall(line):
+                claims.append((int(number), word.lower()))
+        elif begin:
+            found = {word.lower() for word in one_word.findall(line)}
+            claims.append((int(begin[1]), found.pop() if len(found) == 1 else _UNKNOWN))
+    return claims
 
 
 @cache
@@ -283,27 +274,22 @@ def read_votes(
     scale: Scale = CANDIDATES,
 ) -> list[JudgeVote]:
     """One vote for each candidate of the question, in order; never raises."""
-    words: dict[int, str] = {}
+    words = {}
     ending = ending_of(finish)
     if ending not in _NO_ANSWER:
-        claims = _claims(
-            _without_wrapping(ask, raw), len(candidates), ending, tuple(scale.votes)
-        )
+        # Some models repeat the question, and a candidate in it could look like an answer.
+        for message in ask.messages:
+            raw = raw.replace(message.content, "\n")
+        _, answer = split_thought(raw)
+        bare = _FENCE.sub("", answer)[:_MAX_CHARACTERS]
+        text = normalize("NFKC", comparable(bare))
+        claims = _claims(text, len(candidates), ending, tuple(scale.votes))
         words = _unambiguous(claims, scale)
     votes = []
     for number, candidate in enumerate(candidates, 1):
         word = words.get(number, "unsure")
         votes.append(JudgeVote(candidate.candidate_id, ask.key.llm, scale.votes[word]))
     return votes
-
-
-def _without_wrapping(ask: Ask, raw: str) -> str:
-    # Some models repeat the question, and a candidate in it could look like an answer.
-    for message in ask.messages:
-        raw = raw.replace(message.content, "\n")
-    _, answer = split_thought(raw)
-    bare = _FENCE.sub("", answer)
-    return normalize("NFKC", comparable(bare[:_MAX_CHARACTERS]))
 
 
 def _unambiguous(claims: list[Claim], scale: Scale) -> dict[int, str]:

@@ -65,9 +65,8 @@ def read_gold(rows: pl.DataFrame, threshold: float | None) -> GoldPairs:
         key=pl.struct(normalised("text1"), normalised("text2")),
     )
     is_contradictory = pl.col("label").n_unique().over("key") > 1
-    contradictory = gold.filter(is_contradictory).unique(
-        "key", keep="first", maintain_order=True
-    )
+    contradictory = gold.filter(is_contradictory)
+    contradictory = contradictory.unique("key", keep="first", maintain_order=True)
     consistent = gold.filter(~is_contradictory)
     pairs = consistent.unique("key", keep="first", maintain_order=True)
     return GoldPairs(
@@ -119,25 +118,20 @@ class ScoredCandidate(NamedTuple):
 
 
 def _all_votes(candidates: pl.DataFrame) -> Iterator[JudgeVote]:
-    for text_id, candidate, votes in candidates.select(
-        "text_id", "candidate", "votes"
-    ).iter_rows():
+    rows = candidates.select("text_id", "candidate", "votes").iter_rows()
+    for text_id, candidate, votes in rows:
         id_ = Candidate(text_id, candidate, "positive", ()).candidate_id
         yield from (JudgeVote(id_, vote["judge"], vote["vote"]) for vote in votes or ())
 
 
 def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
     """Spearman's rank correlation; None if either is constant."""
-    both = {
-        "first": pl.Series(first, dtype=pl.Float64),
-        "second": pl.Series(second, dtype=pl.Float64),
-    }
-    correlation = (
-        pl.DataFrame(both).select(pl.corr("first", "second", method="spearman")).item()
-    )
-    return (
-        None if correlation is None or math.isnan(correlation) else float(correlation)
-    )
+    columns = {"first": first, "second": second}
+    both = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.Float64))
+    correlation = both.select(pl.corr("first", "second", method="spearman")).item()
+    if correlation is None or math.isnan(correlation):
+        return None
+    return float(correlation)
 
 
 def _ratio(part: int, whole: int) -> float | None:
@@ -286,18 +280,16 @@ def score_candidates(
     table = candidates.select(
         "text_id", "candidate", "polarity", "llms", pl.col("votes").cast(VOTES), key=key
     )
-    judges = (
-        fit_judges(_all_votes(table), settings)
-        if table["votes"].list.len().sum()
-        else None
-    )
+    judges = None
+    if table["votes"].list.len().sum():
+        judges = fit_judges(_all_votes(table), settings)
     joined = gold_pairs.pairs.join(table, on="key", maintain_order="left_right")
     missing = gold_pairs.pairs.join(joined, on="key", how="anti", maintain_order="left")
     matched = [ScoredCandidate.of(row) for row in joined.iter_rows(named=True)]
     rows: list[ScoreRow] = []
     for llm in sorted({llm for scored in matched for llm in scored.candidate.llms}):
         rows += _rows("llm", llm, _as_proposed(matched, llm), gold_pairs.graded)
-    skipped: dict[str, str] = {}
+    skipped = {}
     for name, aggregation in AGGREGATIONS.items():
         if aggregation.is_judged and not judges:
             skipped[name] = "no candidate was judged"
@@ -327,13 +319,13 @@ def _rows(
     """A row for each polarity."""
     kept = [candidate for candidate in labelled if candidate.polarity]
     is_positive = [candidate.polarity == "positive" for candidate in kept]
+    kappa = cohen_kappa(is_positive, [candidate.same for candidate in kept])
     correlation = None
     if graded:
         correlation = spearman([c.label for c in kept], [c.grade for c in kept])
     for polarity in POLARITIES:
-        is_actual = [
-            candidate.same == (polarity == "positive") for candidate in labelled
-        ]
+        is_same = polarity == "positive"
+        is_actual = [candidate.same == is_same for candidate in labelled]
         is_predicted = [candidate.polarity == polarity for candidate in labelled]
         right = sum(map(and_, is_actual, is_predicted))
         actual = sum(is_actual)
@@ -349,9 +341,7 @@ def _rows(
             f1=_ratio(2 * right, predicted + actual),
             kept=len(kept),
             candidates=len(labelled),
-            kappa=cohen_kappa(
-                is_positive, [candidate.same for candidate in kept]
-            ).value,
+            kappa=kappa.value,
             spearman=correlation,
         )
 
@@ -373,11 +363,10 @@ def _by_aggregation(
     settings: EnsembleSettings,
     judges: Judges | None,
 ) -> list[_Labelled]:
+    candidates = [scored.candidate for scored in matched]
     votes = {scored.candidate.candidate_id: scored.votes for scored in matched}
-    settings_of_name = settings.model_copy(update={"aggregation": name})
-    pairs = label(
-        [scored.candidate for scored in matched], votes, settings_of_name, judges
-    )
+    settings = settings.model_copy(update={"aggregation": name})
+    pairs = label(candidates, votes, settings, judges)
     labelled = []
     for scored, pair in zip(matched, pairs, strict=True):
         polarity = None if pair.reason else pair.polarity

@@ -58,12 +58,12 @@ MAX_CHARS = 1_000_000  # of an answer with its reasoning; the rest is not read
 _MAX_ANSWER = 100_000  # of an answer without its reasoning
 _EXCERPT = 500  # characters kept of a dropped piece
 _BEFORE_ANSWER = ("thinking", "echo", "preamble", "outside_list")
-_EMPTY: Mapping[Ending, str] = {
+_EMPTY = {
     "refused": "refusal",
     "filtered": "filtered",
     "failed": "failed",
 }
-_TAIL: Mapping[Ending, str] = {**_EMPTY, "cut": "cut_off", "unknown": "unknown_end"}
+_TAIL = {**_EMPTY, "cut": "cut_off", "unknown": "unknown_end"}
 
 _PAGE = re.compile(r"\s*<(?:!doctype|html)\b", re.IGNORECASE)
 _FENCE = re.compile(r"^[ \t]*```[\w+-]{0,20}[ \t]*$|```(?:json)?", re.MULTILINE)
@@ -74,9 +74,8 @@ _INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u2060-\u2064\ufeff]")
 _BROKEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _ORDINAL = re.compile(r"[(\[]?(\d{1,3})[.):、\]]{1,2}\s+")
 _RULES = "#*_>-|` \t\n"
-_MAX_OPENING = (
-    2000  # characters of a line that are searched for the beginning of a turn
-)
+# Characters of a line that are searched for the beginning of a turn.
+_MAX_OPENING = 2000
 _OPENING = re.compile(r"(?:^[#*_ \t>]*|(?<=[\s.。\"”]))(?=\S)", re.MULTILINE)
 
 _FINAL = re.compile(
@@ -215,14 +214,14 @@ def _read(text: str, source: SourceText) -> list[Item]:
     """Read JSON, a code block, or all lines."""
     if text.strip()[:1] == '"' and "\\" in text:
         with suppress(ValueError):
-            # The answer is a JSON string.
+            # The whole answer may be a JSON string.
             text = _plain(str(json.loads(text, strict=False)))
     data = read_data(text, source)
     if data is None:
         return _read_code_block(text, source)
     strings = [item for value in data.values for item in items_of(value, source)]
     kept = len(_kept(strings))
-    items: list[Item] = []
+    items = []
     for item in strings:
         text = _plain(item.text)
         if item.reason is not None:
@@ -440,7 +439,7 @@ def parse_hard_negatives(
         finish = "stop"
     lines = lines or raw
 
-    changes: dict[tuple[str, ...], str] = {}
+    changes = {}
     for match in _CHANGE_LABEL.finditer(lines):
         line = lines[match.end() : match.end() + _MAX_LINE]
         sentence, _, _ = line.partition("\n")
@@ -455,8 +454,7 @@ def _from_json(raw: str) -> str | None:
     lines = []
     try:
         for number, item in enumerate(json.loads(raw)["sentences"], 1):
-            sentence = tidy(item["sentence"])
-            lines.append(f"{number}. {item['kind']}: {sentence}")
+            lines.append(f"{number}. {item['kind']}: {tidy(item['sentence'])}")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     return "\n".join(lines)

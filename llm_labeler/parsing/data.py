@@ -31,7 +31,7 @@ _STRING = re.compile(r"\"([^\"\\\n]{2,4000})\"\s{0,99}[,\]}]")
 _RULE = re.compile(r"\|?(?:\s{0,9}+:?+-{2,10000}+:?+\s{0,9}+\|?+){1,50}+")
 _DELIMITER = re.compile(r"(?<=[\"'])\s{0,200},\s{0,200}(?=[\"'])")
 _QUOTED = re.compile(r"([\"']).*\1", re.DOTALL)
-# Between JSON values.
+# Full-width punctuation between JSON values.
 _FULL_WIDTH = re.compile(r"(?<=[\"\]}])\s{0,99}([：，、])\s{0,99}(?=[\"\[{])")
 _MAX_DEPTH = 8  # of nested values
 
@@ -85,7 +85,7 @@ def _ascii_sign(match: re.Match[str]) -> str:
 
 def _decoded(text: str, start: int) -> tuple[list[Any], int]:
     """Consecutive JSON values, as in JSON lines, and their end index."""
-    values: list[Any] = []
+    values = []
     end = start
     while start < len(text) and text[start] in "[{":
         try:

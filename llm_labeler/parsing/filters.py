@@ -61,7 +61,7 @@ REASONS: Mapping[str, str] = {
     "asks_nothing": "task query: is not a question",
 }
 
-# Control, surrogate, private-use and format characters.
+# Unicode's control, surrogate, private-use and format characters.
 _CONTROL = ("Cc", "Cs", "Co", "Cf")
 _JOINERS = ("\u200c", "\u200d")  # used in Persian, Indic scripts and emoji
 _LINK_OR_MARKUP = re.compile(
@@ -159,8 +159,8 @@ def _reject_malformed(candidate: str) -> str | None:
         return "no_letters"
     if _MARKUP_SIGNS.isdisjoint(candidate) and "www." not in candidate:
         return None
-    rest = _LINK_OR_MARKUP.sub("", candidate)
-    return None if any(map(str.isalpha, rest)) else "markup_only"
+    without_markup = _LINK_OR_MARKUP.sub("", candidate)
+    return None if any(map(str.isalpha, without_markup)) else "markup_only"
 
 
 def _reject_unlike(candidate: str, text: str, settings: FilterSettings) -> str | None:
@@ -318,7 +318,7 @@ def screen(
         for index, p in enumerate(proposals)
         if p.reason is None
     }
-    polarities: dict[str, set[Polarity]] = defaultdict(set)
+    polarities = defaultdict(set)
     for index, key in keys.items():
         polarities[key].add(proposals[index].polarity)
     sources: dict[tuple[Polarity, str], list[Proposal]] = defaultdict(list)

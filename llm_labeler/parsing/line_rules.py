@@ -32,9 +32,8 @@ _PREFIX = re.compile(
     r"|(?:\d{1,2}(?:st|nd|rd|th)|one|two|three|four|five)[.:]|(?:首先|其次|最后)，)\s*",
     re.IGNORECASE,
 )
-JOINED = (
-    "joined"  # an outcome instead of a reason: the line is a part of the text above
-)
+# An outcome instead of a reason: the line is a part of the text above.
+JOINED = "joined"
 
 
 @dataclass(slots=True)

@@ -64,14 +64,14 @@ def _lines(text: str, source: SourceText) -> list[Line]:
         text = html.unescape(_TAG.sub("\n", _INLINE_TAG.sub("", text)))
     if source.lacks("\\"):
         text = text.replace("\\n", "\n")
-    pieces: list[str] = []
+    pieces = []
     for line in _split_introductions(text, source).split("\n"):
         if has_words(line):
             pieces += _split_inline(line, source)
     if len(pieces) == 1 and (_INITIAL.match(pieces[0]) or _INLINE.search(source.text)):
         return [Line(pieces[0])]  # `A. fumigatus …`, `1) time and 2) money …`
 
-    lines: list[Line] = []
+    lines = []
     last = 0
     for piece in pieces:
         plain = piece.lstrip("> \t")
@@ -107,7 +107,7 @@ def _ordinal(mark: re.Match[str], last: int) -> int | None:
 
 def _split_introductions(text: str, source: SourceText) -> str:
     """Put introductions on lines of their own, and remove labels such as `Output:`."""
-    introductions: list[str] = []
+    introductions = []
     for _ in range(4):
         text = text.lstrip()
         first, _, _ = text.partition("\n")
@@ -136,7 +136,7 @@ def _split_inline(line: str, source: SourceText) -> list[str]:
             continue
         ordinal = _inline_ordinal(match)
         if starts and ordinal == 1:
-            # The mark of the line, and an enumeration within its sentence.
+            # The first is the mark of the line, the second starts an enumeration in its sentence.
             return [line]
         if ordinal == len(starts) + 1:
             starts.append(match.start())
@@ -171,7 +171,7 @@ def _read(lines: list[Line], source: SourceText) -> list[Item]:
             paragraph, _ = pieces[index]
             pieces[index : index + 1] = _split_paragraph(paragraph, source)
 
-    items: list[Item] = []
+    items = []
     for text, reason in pieces:
         if reason in (None, "echo"):
             items += refine(text, source)
@@ -216,8 +216,8 @@ def _split_paragraph(text: str, source: SourceText) -> list[Piece]:
         return [(text, "refusal")]  # an answer to the question
 
     width = max(len(_sentences(source.text)), 1)
-    count, rest = divmod(len(sentences), width)
-    is_even = rest == 0 and count > 1
+    count, left_over = divmod(len(sentences), width)
+    is_even = left_over == 0 and count > 1
     is_wanted = source.wanted != 1 and (width == 1 or count == source.wanted)
     is_quoted = unquoted(text) != text or quoted_sentences(text, source)
     if not (is_even and is_wanted) or is_quoted:

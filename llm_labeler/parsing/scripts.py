@@ -17,16 +17,15 @@ UNSPACED = re.compile(f"[{terms.UNSPACED}]")
 # Scripts whose share is counted by letters, not by words.
 _BY_LETTER = frozenset(("CJK", "KANA", "HANGUL", "THAI", "LAO", "KHMER", "MYANMAR"))
 _SAME = {"HIRAGANA": "KANA", "KATAKANA": "KANA"}
-_MIXED = (
-    0.2  # from this share on, a text may have a second script, such as English terms
-)
+# From this share on, a text may have a second script, such as English terms.
+_MIXED = 0.2
 _MOSTLY = 0.7  # difference in the share of a script from which texts are translations
 _SHORT = 3  # characters of abbreviations, which occur in any script
 _APOSTROPHE = re.compile(r"(?<=\w)['’ʼ](?=\w)")
 _NOT = re.compile(r"\b(?:can(?:not|['’]t)|won['’]t|shan['’]t|(\w+)n['’]t)\b")
 _NOT_WORDS = {"can": "can not", "won": "will not", "sha": "shall not"}
 _IGNORED = "PZC"  # Unicode categories: punctuation, separators, control characters
-# The same in ASCII.
+# The ASCII characters of these categories.
 _IGNORED_ASCII = re.compile(r"[\x00-\x20\x7f!\"#%&'()*,\-./:;?@\[\\\]_{}]")
 _ARTICLES = frozenset(("a", "an", "the"))
 _ENDING = re.compile(r"(?<=\w\w\w)(?:ing|ied|ies|ed|es|e|y|s)$")

@@ -242,7 +242,7 @@ def refine(piece: str, source: SourceText, *, is_value: bool = False) -> list[It
         if quoted:
             return items + quoted
 
-    remarks: list[Item] = []
+    remarks = []
     for _ in range(_MAX_LAYERS):
         before = text
         text = without_emphasis(text, source)
@@ -359,7 +359,7 @@ def quoted_sentences(text: str, source: SourceText) -> list[Item]:
     if before and not _OFFERS.search(before):
         return []
 
-    items: list[Item] = []
+    items = []
     end = 0
     for match in matches:
         quoted = match[match.lastgroup or 0].strip()

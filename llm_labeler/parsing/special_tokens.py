@@ -90,7 +90,7 @@ def split_thought(
     rest = raw[start:]
     first = _THOUGHT.search(raw)
     if first is not None and not _has_text(rest) and _has_text(raw[: first.start()]):
-        # Reasoning about the answer before it.
+        # What precedes the reasoning is the answer.
         return raw[first.start() :], raw[: first.start()]
     opening = _THOUGHT.search(rest)
     if opening is not None:

@@ -31,7 +31,7 @@ def read_arguments(
 ) -> tuple[LabelSettings, dict[str, LlmFunction]]:
     """Merge defaults < `below` < `config` < `settings` < `flags`, by dotted keys; LLMs may be functions."""
     changes = dict(flags)
-    functions: dict[str, LlmFunction] = {}
+    functions = {}
     for key in ("llms", "judge.llms"):
         named = _with_names(flags.get(key))
         changes[key] = [name for name, _ in named] or None

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -219,10 +220,8 @@ class Labelled(RunResult):
         triplets = self.out / "triplet"
         step = ("train on the pairs", train_command(self.out))
         if triplets.is_dir():
-            step = (
-                "train on the triplets",
-                [*train_command(triplets), "--preset", "domain"],
-            )
+            command = [*train_command(triplets), "--preset", "domain"]
+            step = ("train on the triplets", command)
             count = self._count("triplets")
         if count >= _MIN_YIELD * self.statistics["texts"]:
             steps.append(step)
@@ -264,20 +263,17 @@ class QualityWarnings:
             counts["off_topic"] += is_unlike or proposal.reason in OFF_TOPIC
             counts["limit_spent"] += proposal.reason == "limit_spent"
             counts["empty"] += proposal.reason == "empty_answer"
-            if proposal.polarity == "negative" and (
-                is_kept or proposal.reason in COPIES
-            ):
+            is_copy = proposal.reason in COPIES
+            if proposal.polarity == "negative" and (is_kept or is_copy):
                 counts["negatives"] += 1
-                counts["copies"] += not is_kept
+                counts["copies"] += is_copy
 
     def warnings(self) -> tuple[str, ...]:
         """The warnings, one line each, sorted by LLM."""
-        return tuple(
-            line for llm in sorted(self._counts) for line in self._warnings_of(llm)
-        )
+        return tuple(chain.from_iterable(map(self._warnings_of, sorted(self._counts))))
 
     def _warnings_of(self, llm: str) -> list[str]:
-        lines = list[str]()
+        lines = []
         counts = self._counts[llm]
         if llm in self._needs_positives and not counts["positives"]:
             lines.append(
@@ -338,9 +334,7 @@ class Notes(list[str]):
 
     def add_rejected(self, store: AnswerStore, record: RunRecord) -> None:
         """Note how many rejected questions were not repeated."""
-        rejected = sum(
-            failure.final and record.asks(failure.key) for failure in store.failures()
-        )
+        rejected = sum(f.final and record.asks(f.key) for f in store.failures())
         if rejected:
             self.add(
                 f"{rejected:,} questions were rejected by their server and not repeated;"
@@ -371,18 +365,17 @@ def assemble(
     """Parse, filter, label and split the stored answers; write the dataset and WORK/candidates.parquet."""
     record = run.record
     settings = record.settings
-    # First: `weighted` needs all votes.
+    # Before the pairs are labelled, as `weighted` needs all votes.
     judges = estimate_judges(run.screened, run.store, record)
     aggregation = settings.ensemble.aggregation
-    rows = DatasetRows(
-        aggregation, settings.seed, triplets=settings.labelling.makes_triplets
-    )
+    has_triplets = settings.labelling.makes_triplets
+    rows = DatasetRows(aggregation, settings.seed, triplets=has_triplets)
     counts = Counter[str]()
     for reason, count in record.dropped_texts.items():
         counts[f"text_{reason}"] = count
     quality = QualityWarnings(settings)
     ids = sorted(text.text_id for text in run.texts)
-    # Of each text, then of each candidate that may become a row.
+    # The index of the text: of each text itself, then of each candidate that may become a row.
     text_indices = array("i", range(len(ids)))
     answers = 0
     proposals = 0
@@ -414,7 +407,7 @@ def assemble(
     counts["answer_rejected"] = sum(f.final and task.is_of_run(f.key) for f in failures)
     counts["not_answered"] = questions - answers - counts["answer_rejected"]
     dropped = {reason: count for reason, count in sorted(counts.items()) if count}
-    statistics: dict[str, Any] = {
+    statistics = {
         "texts": len(ids),
         "answers": answers,
         "proposals": proposals,

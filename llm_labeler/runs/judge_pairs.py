@@ -158,10 +158,10 @@ class JudgedPairs(RunResult):
 
     def _caption(self) -> str:
         left_out = sum(self.statistics["dropped"].values())
-        contradicted = (
-            f"{self.contradicted:,} labels contradicted, {left_out:,} pairs left out"
+        return (
+            f"{self.contradicted:,} labels contradicted, {left_out:,} pairs left out; {self._cost()};"
+            f" {self.seconds:.1f} s"
         )
-        return f"{contradicted}; {self._cost()}; {self.seconds:.1f} s"
 
 
 def judge_pairs(
@@ -182,7 +182,13 @@ def judge_pairs(
     work = work or work_beside(out)
     check_apart(out, work)
     note = partial(say, quiet=progress is not True)
-    _check_judges(settings)
+    for name in settings.proposers:
+        if settings.llm[name].is_rules:
+            raise ConfigError(
+                f"{name} is a set of rules, which can't judge; name LLMs in --llm"
+            )
+    if not settings.proposers:
+        raise ConfigError("no LLM is named; give --llm, preferably of several makers")
     pairs = read_existing_pairs(source, columns, rules, settings.input, settings.seed)
     providers = build_all(settings.proposers, settings, functions)
     for reason, count in pairs.dropped.items():
@@ -191,14 +197,22 @@ def judge_pairs(
     if remote:
         note(f"the pairs may leave this machine: {', '.join(remote)}")
     scale = PAIRS[settings.judge.purpose]
-    template = Template(
-        "judge", dict.fromkeys(settings.prompt.polarities, scale.instructions)
-    )
-    parameters = parameters_of(providers)
+    prompts = dict.fromkeys(settings.prompt.polarities, scale.instructions)
     record = RunRecord(
-        settings, template, parameters, pairs.name, pairs.sha256, pairs.dropped
+        settings=settings,
+        template=Template("judge", prompts),
+        parameters=parameters_of(providers),
+        source=pairs.name,
+        sha256=pairs.sha256,
+        dropped_texts=pairs.dropped,
     )
-    run = _run_json(record)
+    run = record.run_json()
+    affecting = ("llms", "seed", "input", "judge", "ensemble")  # settings
+    run["settings"] = {
+        "task": "judge",
+        **{name: run["settings"][name] for name in affecting},
+    }
+    run["prompts"] = {"system": scale.instructions}
     check_out(out, run, fresh=fresh)
     with open_session(record, providers, work, options, progress, note) as session:
         questions = {
@@ -206,9 +220,8 @@ def judge_pairs(
             for name in settings.proposers
         }
         step = settings.judge.candidates_per_call
-        total = len(questions) * sum(
-            -(-len(seconds) // step) for seconds in pairs.by_text.values()
-        )
+        calls = sum(-(-len(seconds) // step) for seconds in pairs.by_text.values())
+        total = len(questions) * calls
         asked = run_anywhere(ask_judges(session, questions, total=total))
         if not options.keep_going:
             refuse_unanswered(
@@ -240,26 +253,6 @@ def judge_pairs(
     )
 
 
-def _check_judges(settings: LabelSettings) -> None:
-    for name in settings.proposers:
-        if settings.llm[name].is_rules:
-            raise ConfigError(
-                f"{name} is a set of rules, which can't judge; name LLMs in --llm"
-            )
-    if not settings.proposers:
-        raise ConfigError("no LLM is named; give --llm, preferably of several makers")
-
-
-def _run_json(record: RunRecord) -> dict[str, Any]:
-    """The content of run.json, with the settings that affect judging."""
-    run = record.run_json()
-    settings = {"task": "judge"}
-    for name in ("llms", "seed", "input", "judge", "ensemble"):
-        settings[name] = run["settings"][name]
-    instructions = PAIRS[record.settings.judge.purpose].instructions
-    return {**run, "settings": settings, "prompts": {"system": instructions}}
-
-
 def _as_candidates(pairs: ExistingPairs) -> Iterator[TextCandidates]:
     """Each first text with its second texts as candidates."""
     for text, seconds in pairs.by_text.items():
@@ -281,8 +274,7 @@ def _write(
     ]
     all_rows = pl.concat(tables, how="diagonal_relaxed")
     write_parquet(work / ALL_FILE, all_rows, private=True)
-    contradictions = all_rows.filter("contradicts")
-    contradictions = contradictions.sort(
+    contradictions = all_rows.filter("contradicts").sort(
         "confidence", descending=True, maintain_order=True
     )
     _write_csv(work / CONTRADICTIONS_FILE, contradictions)
@@ -294,9 +286,8 @@ def _write(
         verdicts = Counter(decided["judged"].to_list())
         splits[split] = decided.drop("reason", PAIR, "contradicts")
         counts[split] = {"pairs": decided.height, **dict(sorted(verdicts.items()))}
-    dropped = Counter(pairs.dropped) + Counter(
-        all_rows["reason"].drop_nulls().to_list()
-    )
+    dropped = Counter(pairs.dropped)
+    dropped.update(all_rows["reason"].drop_nulls())
     if not any(rows.height for rows in splits.values()):
         raise DataError(
             f"every pair stayed undecided ({format_counts(dropped)}; answers: {format_counts(endings)});"
@@ -368,12 +359,8 @@ def _judged(
     for pair in rows[PAIR]:
         pair_votes = votes.get(pair, [])
         decisions.append(_decision(pair_votes, judges, min_confidence))
-        votes_of_pairs.append(
-            [
-                {"judge": vote.judge, "vote": _WORDS.word(vote.vote)}
-                for vote in pair_votes
-            ]
-        )
+        words = [(vote.judge, _WORDS.word(vote.vote)) for vote in pair_votes]
+        votes_of_pairs.append([{"judge": judge, "vote": word} for judge, word in words])
     decided = pl.DataFrame(decisions, schema=_DECIDED, orient="row")
     is_same = decided["judged"] == "same"
     contradicts = is_same != (rows[GIVEN] >= half)
@@ -383,14 +370,6 @@ def _judged(
         label=is_same.cast(pl.Int64),
         contradicts=contradicts & decided["reason"].is_null(),
     )
-    first = [
-        "text1",
-        "text2",
-        "label",
-        "judged",
-        "confidence",
-        "probability",
-        GIVEN,
-        "votes",
-    ]
+    verdict = ("judged", "confidence", "probability")
+    first = ("text1", "text2", "label", *verdict, GIVEN, "votes")
     return judged.select(*first, pl.exclude(first))

@@ -25,7 +25,7 @@ from llm_labeler.dataset.texts import InputTexts, read_texts
 from llm_labeler.dispatch.answer_store import AnswerStore
 from llm_labeler.dispatch.batch import run_batch
 from llm_labeler.dispatch.budget import Budget, Spending, check_prices
-from llm_labeler.dispatch.workers import Meter, ask_all, errors_by_llm, joined_error
+from llm_labeler.dispatch.workers import Meter, ask_all, errors_by_task, joined_error
 from llm_labeler.records import Ask, Text
 from llm_labeler.runs.assemble import AskSummary, Labelled, Notes, StoredRun, assemble
 from llm_labeler.runs.label_folder import (
@@ -84,11 +84,8 @@ class AskSession:
 
     def usable(self, names: Iterable[str]) -> list[str]:
         """The LLMs that can be asked."""
-        return [
-            name
-            for name in names
-            if name not in self.failed and name not in self.left_out
-        ]
+        unavailable = self.failed | self.left_out
+        return [name for name in names if name not in unavailable]
 
     async def ask(
         self,
@@ -116,14 +113,10 @@ class AskSession:
 
     def summary(self, meters: list[Meter]) -> AskSummary:
         """The calls, spending and failures of some stages."""
-        failures = (
-            self.store.failures() if any(meter.failed for meter in meters) else ()
-        )
-        missing = [
-            failure
-            for failure in failures
-            if not failure.final and self.record.asks(failure.key)
-        ]
+        missing = []
+        if any(meter.failed for meter in meters):
+            failures = self.store.failures()
+            missing = [f for f in failures if not f.final and self.record.asks(f.key)]
         details = {failure.detail for failure in missing}
         # A limit that stopped an earlier round no longer matters if the last round went on.
         stopped = [meter.stopped_by for meter in meters[-2:] if meter.stopped_by]
@@ -168,12 +161,9 @@ async def ask_everything(
             }
             second = await session.ask("judging", questions)
             meters += [first, second]
-            if (
-                options.batch
-                or not first.stopped_by
-                or not first.done
-                or second.stopped_by
-            ):
+            # The judges may have left budget for further proposals.
+            may_go_on = first.stopped_by and first.done and not second.stopped_by
+            if options.batch or not may_go_on:
                 return session.summary(meters)
 
 
@@ -195,12 +185,10 @@ async def _checked(session: AskSession) -> AsyncIterator[None]:
     options = session.options
     try:
         if not options.batch:
-            _refuse_double_payment(
-                session.record, session.store, give_up=options.retry_failed
-            )
+            _refuse_double_payment(session)
         checks = (provider.check() for provider in providers.values())
         results = await asyncio.gather(*checks, return_exceptions=True)
-        session.failed = errors_by_llm(dict(zip(providers, results, strict=True)))
+        session.failed = errors_by_task(dict(zip(providers, results, strict=True)))
         for name in sorted(settings.optional & session.failed.keys()):
             session.left_out[name] = session.failed.pop(name)
         errors = [*session.failed.values(), *session.left_out.values()]
@@ -227,10 +215,10 @@ def open_session(
     note: Callable[[str], None],
 ) -> Iterator[AskSession]:
     """Open the working folder; calls that an earlier session left unfinished are charged."""
-    budget = record.settings.budget
+    settings = record.settings.budget
     with (
         lock_folder(work, IN_USE),
-        AnswerStore.open(work / STORE_FILE, create=True) as store,
+        AnswerStore(work / STORE_FILE, create=True) as store,
         Display(progress) as show,
     ):
         interrupted = store.recover()
@@ -239,22 +227,18 @@ def open_session(
                 f"{interrupted} calls were interrupted last time; each is charged at its upper bound"
             )
         spent = store.spent()
-        check_prices(
-            budget, {name: llm.prices for name, llm in providers.items()}, spent
-        )
-        yield AskSession(
-            record, providers, store, Budget(budget, spent), options, show, note
-        )
+        prices = {name: llm.prices for name, llm in providers.items()}
+        check_prices(settings, prices, spent)
+        budget = Budget(settings, spent)
+        yield AskSession(record, providers, store, budget, options, show, note)
 
 
-def _refuse_double_payment(
-    record: RunRecord, store: AnswerStore, *, give_up: bool
-) -> None:
+def _refuse_double_payment(session: AskSession) -> None:
     """Refuse to ask questions that are in a pending batch, which would be paid, too."""
-    pending = [
-        batch for batch in store.batches() if any(map(record.asks, batch.keys.values()))
-    ]
-    if pending and not give_up:
+    asks = session.record.asks
+    batches = session.store.batches()
+    pending = [batch for batch in batches if any(map(asks, batch.keys.values()))]
+    if pending and not session.options.retry_failed:
         number = sum(len(batch.keys) for batch in pending)
         llms = sorted({batch.llm for batch in pending})
         raise ConfigError(
@@ -262,7 +246,7 @@ def _refuse_double_payment(
             " collect it with --batch, or abandon it with --retry-failed"
         )
     for batch in pending:
-        store.abandon_batch(batch)
+        session.store.abandon_batch(batch)
 
 
 def generate(
@@ -294,19 +278,15 @@ def generate(
     with open_session(record, providers, work, options, progress, notes.add) as session:
         save_run(work, record, texts.texts)
         store = session.store
-        screened = ScreenedTexts(
-            store, record, {text.text_id: text for text in texts.texts}
-        )
+        screened = ScreenedTexts(store, record, texts.texts)
         is_limited = settings.budget != BudgetSettings()
         if is_limited and not options.batch:  # which costs half
             for line in estimate(record, texts.texts, providers, store).short_of():
                 notes.add(line)
         asked = run_anywhere(ask_everything(session, texts.texts, screened))
         if not options.keep_going:
-            parse_command = _parse_command(work, out)
-            refuse_unanswered(
-                asked, f", or make the dataset without them: {parse_command}"
-            )
+            alternative = f"make the dataset without them: {_parse_command(work, out)}"
+            refuse_unanswered(asked, f", or {alternative}")
         notes.add_rejected(store, record)
         stopped = _stopped(asked, settings, out, work)
         if stopped:
@@ -360,14 +340,13 @@ def parse(
     check_out(out, record.run_json(), fresh=fresh)
     with (
         lock_folder(work, IN_USE),
-        AnswerStore.open(work / STORE_FILE) as store,
+        AnswerStore(work / STORE_FILE) as store,
         Display(progress) as show,
     ):
-        screened = ScreenedTexts(store, record, {text.text_id: text for text in texts})
+        screened = ScreenedTexts(store, record, texts)
         stored = StoredRun(store, record, texts, screened, work)
-        return assemble(
-            stored, out, AskSummary(), Notes(progress), started=start, show=show
-        )
+        notes = Notes(progress)
+        return assemble(stored, out, AskSummary(), notes, started=start, show=show)
 
 
 def plan(
@@ -384,7 +363,7 @@ def plan(
     record, texts, providers = prepare(source, columns, settings, functions)
     if not (work / STORE_FILE).exists():
         return estimate(record, texts.texts, providers, None)
-    with AnswerStore.open(work / STORE_FILE) as store:
+    with AnswerStore(work / STORE_FILE) as store:
         return estimate(record, texts.texts, providers, store)
 
 
@@ -419,9 +398,8 @@ def check_aggregation_can_work(
     """Refuse a run whose only judge is its only proposer, as LLMs don't judge their own sentences."""
     aggregation = settings.ensemble.aggregation
     proposers = [name for name in settings.proposers if name not in left_out]
-    judges_itself = len(proposers) == 1 and {*settings.judges} - {*left_out} <= {
-        *proposers
-    }
+    judges = {*settings.judges} - {*left_out}
+    judges_itself = len(proposers) == 1 and judges <= {*proposers}
     if AGGREGATIONS[aggregation].is_judged and judges_itself:
         raise ConfigError(
             f"aggregation {aggregation}: no LLM judges its own sentences, and {proposers[0]} is the only one,"
@@ -460,9 +438,8 @@ def _with_settings(recorded: RunRecord, settings: LabelSettings) -> RunRecord:
             "task, size, samples, prompt and examples change the questions, so `label parse` can't change"
             " them; change them with `label generate`"
         )
-    if unasked := sorted(
-        {*settings.proposers, *settings.judges} - set(recorded.parameters)
-    ):
+    named = {*settings.proposers, *settings.judges}
+    if unasked := sorted(named - recorded.parameters.keys()):
         raise ConfigError(
             f"{', '.join(unasked)} was not asked; ask it with `label generate`"
         )
@@ -471,11 +448,5 @@ def _with_settings(recorded: RunRecord, settings: LabelSettings) -> RunRecord:
 
 def _question_settings(settings: LabelSettings) -> tuple[object, ...]:
     prompt = settings.prompt
-    return (
-        settings.task,
-        settings.size,
-        settings.samples,
-        prompt.template,
-        prompt.examples,
-        prompt.changes,
-    )
+    of_prompt = (prompt.template, prompt.examples, prompt.changes)
+    return settings.task, settings.size, settings.samples, of_prompt

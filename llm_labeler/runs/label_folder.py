@@ -9,22 +9,21 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from pydantic import TypeAdapter
 
 from llm_labeler.records import AskKey, Text
-from llm_labeler.runs.prompts import Examples, Template
+from llm_labeler.runs.prompts import Template
 from llm_labeler.settings import LabelSettings
 from pairkit import __version__
 from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.printable import one_line
 from pairkit.base.system.files import write_bytes
 from pairkit.base.system.folders import check_same_run, existing_run
 from pairkit.dataset.parquet import read_parquet, write_parquet
 
 _COMMAND = "label"
-# Without effect on other tasks.
-_HARD_NEGATIVE_SETTINGS = (
-    ("prompt", "changes"),
-    ("filters", "min_kept"),
-)
+# Settings without effect on tasks that have no hard negatives.
+_HARD_NEGATIVE_SETTINGS = (("prompt", "changes"), ("filters", "min_kept"))
 
 STORE_FILE = "answers.sqlite"
 RUN_FILE = "run.json"
@@ -55,7 +54,7 @@ class RunRecord:
 
     settings: LabelSettings
     template: Template
-    # By LLM: their hash, and the parameters as JSON.
+    # The hash of each LLM's parameters, and these as JSON.
     parameters: Mapping[str, tuple[str, str]]
     source: str
     sha256: str
@@ -115,6 +114,9 @@ class RunRecord:
         return digest == key.parameters
 
 
+_RUN_RECORD = TypeAdapter(RunRecord)
+
+
 def save_run(work: Path, record: RunRecord, texts: Sequence[Text]) -> None:
     """Save the run's inputs, readable only by the owner, as the sentences may be confidential."""
     rows = [(text.text_id, text.text, text.row) for text in texts]
@@ -148,37 +150,12 @@ def load_run_record(work: Path) -> RunRecord:
         )
     try:
         run = json.loads(path.read_text(encoding="utf-8"))
-        return RunRecord(
-            LabelSettings.model_validate(run["settings"]),
-            _template(run["template"]),
-            {
-                name: (hash_, parameters)
-                for name, (hash_, parameters) in run["parameters"].items()
-            },
-            run["source"],
-            run["sha256"],
-            run["dropped_texts"],
-        )
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        ConfigError,
-    ) as error:
+        return _RUN_RECORD.validate_python(run)
+    except (OSError, ValueError) as error:  # also pydantic's ValidationError
+        reason = one_line(str(error), 200)
         raise DataError(
-            f"damaged ({error!r:.200}): run `label generate` again", path=path
+            f"damaged ({reason}): run `label generate` again", path=path
         ) from error
-
-
-def _template(run: Mapping[str, Any]) -> Template:
-    examples: Examples = {}
-    for polarity, texts in run["examples"].items():
-        examples[polarity] = tuple(
-            (text, tuple(sentences)) for text, sentences in texts
-        )
-    return Template(run["name"], run["user"], run["system"], examples)
 
 
 def read_private(path: Path) -> pl.DataFrame:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from llm_labeler.clients.llms import Provider
-from llm_labeler.dispatch.answer_store import AnswerStore, chunks
+from llm_labeler.dispatch.answer_store import QUESTIONS, AnswerStore
 from llm_labeler.dispatch.budget import PROMISE, Spending, money
 from llm_labeler.records import Ask, Text, TokenUsage
 from llm_labeler.runs.label_folder import RunRecord
 from llm_labeler.runs.questions_and_votes import GenerationTask
 from llm_labeler.settings import BudgetSettings
+from pairkit.base.batched import batched
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import spoken
 
@@ -67,10 +68,12 @@ class Plan(Printed):
     @property
     def cost(self) -> float | None:
         """Likely cost in US dollars; None if a price is unknown."""
-        costs = [estimate.cost for estimate in self.estimates]
-        return (
-            None if None in costs else sum(cost for cost in costs if cost is not None)
-        )
+        total = 0.0
+        for estimate in self.estimates:
+            if estimate.cost is None:
+                return None
+            total += estimate.cost
+        return total
 
     def short_of(self) -> tuple[str, ...]:
         """A line for each limit that the run will probably reach before its end."""
@@ -79,24 +82,34 @@ class Plan(Printed):
         cost = self.cost or 0.0
         limits = self.limits
         spent = self.spent
-        lines = (
-            _short_of(
+        rows: list[tuple[str, float | None, float, float, Callable[[float], str]]] = [
+            (
                 "max-requests",
                 limits.max_requests,
                 spent.requests,
                 calls,
                 "{:,} calls".format,
             ),
-            _short_of(
+            (
                 "max-tokens",
                 limits.max_tokens,
                 spent.tokens,
                 tokens,
                 "{:,} tokens".format,
             ),
-            _short_of("max-cost", limits.max_cost, spent.known_cost, cost, money),
-        )
-        return tuple(line for line in lines if line)
+            ("max-cost", limits.max_cost, spent.known_cost, cost, money),
+        ]
+        lines = []
+        for option, limit, so_far, likely, shown in rows:
+            total = so_far + likely
+            if limit is not None and total > limit:
+                line = (
+                    f"the run is expected to take {shown(total)}, of which {shown(so_far)} are spent;"
+                    f" --{option}={limit:,} covers about {limit / total:.0%} of it: raise it, or use"
+                    " fewer sentences with --draw"
+                )
+                lines.append(spoken(line))
+        return tuple(lines)
 
     def table(self) -> ResultTable:
         """One row per LLM."""
@@ -153,24 +166,6 @@ def estimate(
     return Plan(len(texts), record.dropped_texts, tuple(estimates), budget, spent)
 
 
-def _short_of(
-    name: str,
-    limit: float | None,
-    spent: float,
-    likely: float,
-    shown: Callable[[float], str],
-) -> str:
-    """A line if a limit is below the likely amount; empty if it isn't."""
-    total = spent + likely
-    if limit is None or total <= limit:
-        return ""
-    return spoken(
-        f"the run is expected to take {shown(total)}, of which {shown(spent)} are spent;"
-        f" --{name}={limit:,} covers about {limit / total:.0%} of it: raise it, or use"
-        " fewer sentences with --draw"
-    )
-
-
 def _estimate_llm(
     record: RunRecord,
     texts: tuple[Text, ...],
@@ -181,22 +176,22 @@ def _estimate_llm(
     task = GenerationTask(record)
     is_proposer = provider.name in settings.proposers
     questions = 0
-    asks: Iterator[Ask] = iter(())
+    asks: Iterable[Ask] = ()
     if is_proposer:
         questions = len(texts) * task.questions_per_text(provider.name)
         asks = task.asks(texts, provider.name)
     missing = 0
     likely = TokenUsage(0, 0)
     at_most = TokenUsage(0, 0)
-    for chunk in chunks(asks):
-        for ask in store.unanswered(chunk) if store else chunk:
+    for batch in batched(asks, QUESTIONS):
+        for ask in store.unanswered(batch) if store else batch:
             missing += 1
             likely += _likely_usage(ask)
             at_most += provider.max_usage(ask)
     if provider.name in settings.judges:
-        # Of the candidates that are not judged yet.
-        share = missing / questions if questions else 1.0
-        likely += _judging(record, texts, len(settings.proposers) - is_proposer, share)
+        unjudged_share = missing / questions if questions else 1.0
+        others = len(settings.proposers) - is_proposer
+        likely += _judging(record, texts, others, unjudged_share)
     is_free = settings.llm[provider.name].is_rules
     if is_free:
         likely = TokenUsage(0, 0)
@@ -215,12 +210,11 @@ def _estimate_llm(
 
 
 def _likely_usage(ask: Ask) -> TokenUsage:
-    prompt = sum(
-        len(message.content.encode("utf-8", "replace")) for message in ask.messages
-    )
-    answer = ask.size * len(ask.text.encode("utf-8", "replace")) * _EXPANSION
+    prompt = "".join(message.content for message in ask.messages)
+    prompt_bytes = len(prompt.encode("utf-8", "replace"))
+    answer_bytes = ask.size * len(ask.text.encode("utf-8", "replace")) * _EXPANSION
     return TokenUsage(
-        round(prompt / _BYTES_PER_TOKEN), round(answer / _BYTES_PER_TOKEN)
+        round(prompt_bytes / _BYTES_PER_TOKEN), round(answer_bytes / _BYTES_PER_TOKEN)
     )
 
 

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from llm_labeler.records import (
     CHANGES,
@@ -26,7 +25,7 @@ from pairkit.dataset.reading.reader import read_pairs
 
 PAPER_NAME = "paper"
 HARDENED_NAME = "hardened"
-# Changing one changes the keys of stored answers.
+# Changing a template changes the keys of stored answers.
 _BUILT_IN = Path(__file__).with_name("templates")
 CHANGE_WORDS: Mapping[ChangeKind, str] = {
     "negation": "negation (deny it, or leave a denial out)",
@@ -48,7 +47,7 @@ Examples = dict[Polarity, tuple[tuple[str, tuple[str, ...]], ...]]
 
 # Placeholders are replaced in one pass, so braces in a text are kept.
 _PLACEHOLDER = re.compile(r"\{(size|text|json_text|polarity)\}")
-_ADJECTIVES: Mapping[Polarity, str] = {"positive": "synonymous", "negative": "antonym"}
+_ADJECTIVES = {"positive": "synonymous", "negative": "antonym"}
 _TOML_KEYS = {"system", *POLARITIES}
 
 
@@ -66,7 +65,7 @@ def read_examples(path: Path) -> Examples:
         if polarity == "negative" and kind in CHANGES:
             sentence = f"{kind}: {sentence}"
         sentences[polarity].setdefault(row["text1"], {})[sentence] = None
-    examples: Examples = {}
+    examples = {}
     for polarity, by_text in sentences.items():
         examples[polarity] = tuple((text, tuple(by_text[text])) for text in by_text)
 
@@ -168,7 +167,7 @@ def _from_file(path: Path, polarities: tuple[Polarity, ...]) -> Template:
     is_toml = path.suffix == ".toml"
     try:
         content = path.read_text(encoding="utf-8")
-        table: dict[str, Any] = tomllib.loads(content) if is_toml else {}
+        table = tomllib.loads(content) if is_toml else {}
     except FileNotFoundError as error:
         raise ConfigError(
             f"{path}: no such template; expected paper, hardened or a file"

@@ -68,15 +68,13 @@ class GenerationTask:
     def __init__(self, record: RunRecord) -> None:
         self.record = record
         self.settings = record.settings
-        size = self.settings.size
-        self._hashes: dict[Polarity, set[str]] = {}
+        # The hash of each sample's prompt.
+        self._hashes: dict[Polarity, list[str]] = {}
         for polarity in self.settings.prompt.polarities:
-            samples = range(self.settings.samples)
-            hashes = {
-                record.template.prompt_hash(size, polarity, sample)
-                for sample in samples
-            }
-            self._hashes[polarity] = hashes
+            self._hashes[polarity] = [
+                record.template.prompt_hash(self.settings.size, polarity, sample)
+                for sample in range(self.settings.samples)
+            ]
         self._proposers = frozenset(self.settings.proposers)
         self._labelling = self.settings.labelling
         self._changes: tuple[ChangeKind, ...] = ()
@@ -92,16 +90,14 @@ class GenerationTask:
         template = self.record.template
         settings = self.settings
         samples = range(self._samples(llm))
-        hashes = {}
-        for turn in product(self._hashes, samples):
-            hashes[turn] = template.prompt_hash(settings.size, *turn)
         openings = {polarity: template.opening(polarity) for polarity in self._hashes}
         schemas = {
             polarity: self._schema_of(polarity, llm) for polarity in self._hashes
         }
         parameters, _ = self.record.parameters[llm]
         for text in texts:
-            for (polarity, sample), prompt_hash in hashes.items():
+            for polarity, sample in product(self._hashes, samples):
+                prompt_hash = self._hashes[polarity][sample]
                 question = template.question(text.text, settings.size, polarity)
                 yield Ask(
                     key=AskKey(text.text_id, llm, polarity, prompt_hash, parameters),
@@ -151,14 +147,17 @@ class GenerationTask:
         reply = answer.reply
         size = self.settings.size
         polarity = None if answer.key.task == "judge" else answer.key.task
-        options: dict[str, Any] = {
-            "text": text.text,
-            "finish": reply.finish,
-            "size": size,
-        }
         if self._is_hard(polarity):
-            return parse_hard_negatives(reply.raw, **options)
-        return parse_answer(reply.raw, polarity=polarity, **options)
+            return parse_hard_negatives(
+                reply.raw, text=text.text, finish=reply.finish, size=size
+            )
+        return parse_answer(
+            reply.raw,
+            text=text.text,
+            finish=reply.finish,
+            size=size,
+            polarity=polarity,
+        )
 
     def _reject(
         self, item: Item, text: str, polarity: Polarity, settings: FilterSettings
@@ -203,9 +202,10 @@ class ScreenedTexts:
     """`screen_texts` that can be iterated by several judges at once: each text is parsed only once."""
 
     def __init__(
-        self, store: AnswerStore, record: RunRecord, texts: Mapping[str, Text]
+        self, store: AnswerStore, record: RunRecord, texts: Iterable[Text]
     ) -> None:
-        self._screen = partial(screen_texts, store, record, texts)
+        by_id = {text.text_id: text for text in texts}
+        self._screen = partial(screen_texts, store, record, by_id)
         self._has_judges = bool(record.settings.judges)
         self.restart()
 
@@ -230,7 +230,7 @@ class ScreenedTexts:
 def with_votes(
     texts: Iterable[TextCandidates], store: AnswerStore, record: RunRecord
 ) -> Iterator[TextCandidates]:
-    """Add the judges' votes to each text."""
+    """Each text with the judges' votes."""
     for text in texts:
         add_votes(text, record.settings.judges, store, record)
         yield text
@@ -269,7 +269,7 @@ def estimate_judges(
 
 def _questions_to(
     judge: str, text: TextCandidates, record: RunRecord, scale: Scale
-) -> list[tuple[Ask, tuple[Candidate, ...]]]:
+) -> Iterator[tuple[Ask, list[Candidate]]]:
     """One judge's questions about one text's candidates."""
     settings = record.settings
     parameters, _ = record.parameters[judge]

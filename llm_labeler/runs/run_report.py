@@ -18,7 +18,6 @@ from llm_labeler.runs.assemble import QualityWarnings
 from llm_labeler.runs.label_folder import (
     CANDIDATES_FILE,
     STORE_FILE,
-    RunRecord,
     load_run,
     read_private,
 )
@@ -57,10 +56,10 @@ class Yield:
     def to_dict(self) -> dict[str, Any]:
         """The counts for JSON."""
         return {
-            **{
-                name: getattr(self, name)
-                for name in ("answers", "proposals", "kept", "pairs")
-            },
+            "answers": self.answers,
+            "proposals": self.proposals,
+            "kept": self.kept,
+            "pairs": self.pairs,
             "dropped": dict(sorted(self.dropped.items())),
             "calls": self.spent.requests,
             "tokens": self.spent.tokens,
@@ -101,12 +100,8 @@ class Report(Printed):
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
         """The command to look at the example."""
-        return [
-            (
-                "look at one sentence",
-                ["label", "show", self.example, "--work", str(self.work)],
-            )
-        ]
+        command = ["label", "show", self.example, "--work", str(self.work)]
+        return [("look at one sentence", command)]
 
     def table(self) -> ResultTable:
         """One row per LLM."""
@@ -128,7 +123,7 @@ class Report(Printed):
 
     def tables(self) -> list[ResultTable]:
         """The table by LLM, and a table of reasons for each kind of loss."""
-        losses: dict[str, Mapping[str, int]] = {"Unused input rows": self.dropped_texts}
+        losses = {"Unused input rows": self.dropped_texts}
         for name, counts in self.llms.items():
             losses[f"Dropped proposals of {name}"] = counts.dropped
         losses["Candidates rejected by the aggregation"] = self.turned_down
@@ -156,10 +151,9 @@ def report_run(work: Path) -> Report:
     }
     quality = QualityWarnings(record.settings)
     example = ""
-    with AnswerStore.open(work / STORE_FILE) as store:
-        for screened in screen_texts(
-            store, record, {text.text_id: text for text in texts}
-        ):
+    with AnswerStore(work / STORE_FILE) as store:
+        by_id = {text.text_id: text for text in texts}
+        for screened in screen_texts(store, record, by_id):
             quality.add(screened.text.text, screened.proposals, screened.answers)
             for name, answers in screened.answers.items():
                 llms[name].answers += answers
@@ -177,9 +171,8 @@ def report_run(work: Path) -> Report:
     turned_down: Counter[str] = Counter()
     path = work / CANDIDATES_FILE
     if path.exists():  # a run that failed wrote no dataset
-        for proposers, reason in (
-            read_private(path).select("llms", "reason").iter_rows()
-        ):
+        candidates = read_private(path).select("llms", "reason")
+        for proposers, reason in candidates.iter_rows():
             if reason is not None:
                 turned_down[reason] += 1
                 continue
@@ -219,10 +212,8 @@ class Shown(CommandResult):
     def parts(self) -> Iterator[tuple[str, list[str]]]:
         """The sections of the output: title and lines."""
         for polarity, messages in self.prompts.items():
-            yield (
-                f"prompt, {polarity}",
-                [f"{role}: {content}" for role, content in messages],
-            )
+            lines = [f"{role}: {content}" for role, content in messages]
+            yield f"prompt, {polarity}", lines
         for answer in self.answers:
             key = answer.key
             reply = answer.reply
@@ -240,24 +231,25 @@ class Shown(CommandResult):
                 )
             yield "proposals", lines
         if self.pairs:
-            yield "pairs", [*map(_pair_line, self.pairs)]
+            lines = []
+            for pair in self.pairs:
+                mark = pair.reason or f"{pair.polarity}, label {pair.label:g}"
+                line = f"[{mark}] {pair.candidate.candidate}"
+                if pair.votes:
+                    votes = [f"{vote.judge}: {vote.vote}" for vote in pair.votes]
+                    line += f"  ({', '.join(votes)})"
+                lines.append(line)
+            yield "pairs", lines
 
     def tables(self) -> list[str]:
         """The text for the terminal."""
         return [repr(self)]
 
     def __repr__(self) -> str:
-        parts = (f"\n{title}\n{chr(10).join(lines)}" for title, lines in self.parts())
-        return "\n".join(
-            (f"{self.text.text_id}  row {self.text.row}", self.text.text, *parts)
-        )
-
-
-def _pair_line(pair: LabelledPair) -> str:
-    mark = pair.reason or f"{pair.polarity}, label {pair.label:g}"
-    line = f"[{mark}] {pair.candidate.candidate}"
-    votes = ", ".join(f"{vote.judge}: {vote.vote}" for vote in pair.votes)
-    return f"{line}  ({votes})" if votes else line
+        shown = [f"{self.text.text_id}  row {self.text.row}", self.text.text]
+        for title, lines in self.parts():
+            shown += ["", title, *lines]
+        return "\n".join(shown)
 
 
 def show_sentence(work: Path, sentence: str) -> Shown:
@@ -269,18 +261,24 @@ def show_sentence(work: Path, sentence: str) -> Shown:
     for polarity in settings.prompt.polarities:
         messages = record.template.messages(text.text, settings.size, polarity)
         prompts[polarity] = [(message.role, message.content) for message in messages]
-    with AnswerStore.open(work / STORE_FILE) as store:
+    with AnswerStore(work / STORE_FILE) as store:
         screened = screen_texts(store, record, {text.text_id: text})
         judged = next(with_votes(screened, store, record), None)
+        pairs: list[LabelledPair] = []
+        if judged is not None:
+            # The judges' accuracies are estimated from the votes on all sentences.
+            by_id = {each.text_id: each for each in texts}
+            all_screened = screen_texts(store, record, by_id)
+            judges = estimate_judges(all_screened, store, record)
+            pairs = label(judged.candidates, judged.votes, settings.ensemble, judges)
+        failures = [f for f in store.failures() if f.key.text_id == text.text_id]
         return Shown(
             text=text,
             prompts=prompts,
             answers=tuple(store.answers([*POLARITIES, "judge"], [text.text_id])),
-            failures=tuple(
-                f for f in store.failures() if f.key.text_id == text.text_id
-            ),
+            failures=tuple(failures),
             gathered=judged,
-            pairs=_pairs(store, record, {text.text_id: text for text in texts}, judged),
+            pairs=tuple(pairs),
         )
 
 
@@ -291,9 +289,8 @@ def find_text(texts: tuple[Text, ...], sentence: str, work: Path) -> Text:
         for text in texts
         if sentence in (text.text_id, text.text, f"row:{text.row}")
     ]
-    matches = matches or [
-        text for text in texts if sentence and text.text_id.startswith(sentence)
-    ]
+    if sentence and not matches:
+        matches = [text for text in texts if text.text_id.startswith(sentence)]
     if len(matches) == 1:
         return matches[0]
     if matches:
@@ -305,18 +302,4 @@ def find_text(texts: tuple[Text, ...], sentence: str, work: Path) -> Text:
         f"no sentence {sentence!r} among {len(texts):,}; give a text_id (a column of the dataset), row:N or"
         " the sentence",
         path=work,
-    )
-
-
-def _pairs(
-    store: AnswerStore,
-    record: RunRecord,
-    texts: Mapping[str, Text],
-    judged: TextCandidates | None,
-) -> tuple[LabelledPair, ...]:
-    if judged is None:
-        return ()
-    judges = estimate_judges(screen_texts(store, record, texts), store, record)
-    return tuple(
-        label(judged.candidates, judged.votes, record.settings.ensemble, judges)
     )

@@ -77,10 +77,11 @@ def _names(value: object) -> object:
 
 def _polarities(value: object) -> object:
     """Accept `both`, or names with commas."""
-    named: Any = POLARITIES if value == "both" else _names(value)
-    if isinstance(value, str) and not {*named} <= {*POLARITIES}:
+    if value == "both":
+        return POLARITIES
+    if isinstance(value, str) and not {*between_commas(value)} <= {*POLARITIES}:
         raise ValueError("expected positive, negative or both")
-    return named
+    return _names(value)
 
 
 def _listed(names: Sequence[str], conjunction: str) -> str:
@@ -169,11 +170,10 @@ class LlmSettings(Settings):
     @field_validator("kind", mode="before")
     @classmethod
     def _without_alias(cls, value: object) -> object:
-        return (
-            _KIND_ALIASES.get(name := value.replace("-", "_"), name)
-            if isinstance(value, str)
-            else value
-        )
+        if not isinstance(value, str):
+            return value
+        name = value.replace("-", "_")
+        return _KIND_ALIASES.get(name, name)
 
     @property
     def api(self) -> ProviderApi:
@@ -446,38 +446,31 @@ class LabelSettings(Settings):
 
     @model_validator(mode="before")
     @classmethod
-    def _merge_built_in_llms(cls, tree: object) -> object:
-        if not isinstance(tree, dict) or not isinstance(
-            configured := tree.get("llm", {}), dict
-        ):
+    def _merge_built_in_llms(cls, tree: Any) -> Any:
+        configured = tree.get("llm", {}) if isinstance(tree, dict) else None
+        if not isinstance(configured, dict):
             return tree
-        entries: Tree = {**BUILT_IN_LLMS, **configured}
+        entries = {**BUILT_IN_LLMS, **configured}
         for name, built_in in BUILT_IN_LLMS.items():
             entry = entries[name]
-            if (
-                isinstance(entry, dict)
-                and entry.get("kind", built_in["kind"]) == built_in["kind"]
-            ):
+            kind = built_in["kind"]
+            if isinstance(entry, dict) and entry.get("kind", kind) == kind:
                 entries[name] = {**built_in, **entry}
         return {**tree, "llm": entries}
 
     @model_validator(mode="before")
     @classmethod
-    def _default_prompt_of_task(cls, tree: object) -> object:
+    def _default_prompt_of_task(cls, tree: Any) -> Any:
         """Every task but the default has its own prompt."""
-        if (
-            not isinstance(tree, dict)
-            or (task := tree.get("task", DEFAULT_TASK)) == DEFAULT_TASK
-        ):
+        if not isinstance(tree, dict):
             return tree
+        task = tree.get("task", DEFAULT_TASK)
         if task == "judge":
             raise ValueError("task judge: to judge existing pairs, run `label judge`")
         prompt = tree.get("prompt", {})
-        return (
-            {**tree, "prompt": {"template": task, **prompt}}
-            if isinstance(prompt, dict)
-            else tree
-        )
+        if task == DEFAULT_TASK or not isinstance(prompt, dict):
+            return tree
+        return {**tree, "prompt": {"template": task, **prompt}}
 
     @model_validator(mode="after")
     def _fits_its_task(self) -> LabelSettings:
@@ -507,20 +500,17 @@ class LabelSettings(Settings):
                 raise ValueError(
                     f"no LLM is named {name!r}; {known}, or {_how_to_add(name)}"
                 )
-        for name in self.proposers if self.samples > 1 else ():
-            if self.llm[name].temperature == 0:
+        for name in self.proposers:
+            if self.samples > 1 and self.llm[name].temperature == 0:
                 raise ValueError(
                     f"samples {self.samples}: all answers of {name} are equal at temperature 0; set"
                     f" llm.{name}.temperature, for example to 0.8"
                 )
-        if (
-            AGGREGATIONS[self.ensemble.aggregation].is_judged
-            and self.llms
-            and not self.judges
-        ):
+        aggregation = self.ensemble.aggregation
+        if AGGREGATIONS[aggregation].is_judged and self.llms and not self.judges:
             raise ValueError(
-                f"ensemble.aggregation {self.ensemble.aggregation}: rules can't judge; name an LLM in "
-                "judge.llms, or use union"
+                f"ensemble.aggregation {aggregation}: rules can't judge; name an LLM in judge.llms, or use"
+                " union"
             )
         return self
 
@@ -532,12 +522,11 @@ class LabelSettings(Settings):
     @property
     def proposers(self) -> tuple[str, ...]:
         """The LLMs that propose, without repeats; `ensemble` is replaced by its members."""
-        names = [
-            member
-            for name in self.llms
-            for member in (self.ensemble.members if name == "ensemble" else (name,))
-        ]
-        return tuple(dict.fromkeys(names))
+        names = dict[str, None]()
+        for name in self.llms:
+            members = self.ensemble.members if name == "ensemble" else (name,)
+            names |= dict.fromkeys(members)
+        return tuple(names)
 
     @property
     def optional(self) -> frozenset[str]:

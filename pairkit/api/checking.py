@@ -1,4 +1,7 @@
-"""Read, check, describe, show, export and review datasets."""
+"""Read, check, describe, show, export and review datasets.
+
+The functions import what they need, so that `--help` is fast.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +15,14 @@ from pairkit.base.cli.options import OUTPUT, Option, Request, parameter, takes
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.settings import argument, between_commas, load_settings
 from pairkit.dataset.labels import label_rules
-from pairkit.dataset.reading.in_memory import Source
-from pairkit.dataset.reading.reader import read_pairs
-from pairkit.dataset.records import PairDataset
 
 if TYPE_CHECKING:
     from pairkit.base.cli.progress import Listener
     from pairkit.dataset.checking.audit import AuditReport
     from pairkit.dataset.checking.show import ShownPair
     from pairkit.dataset.labels import Meaning
+    from pairkit.dataset.reading.in_memory import Source
+    from pairkit.dataset.records import PairDataset
     from pairkit.reports.dataset_report import Report
     from pairkit.reviews.review import Review
 
@@ -56,12 +58,10 @@ def read(
         >>> pairkit.read("pairs.tsv")
         PairDataset of pairs.tsv: 8 pairs, labels 0 and 1 (50.0 % are 1); train 8
     """
-    return read_pairs(
-        source,
-        columns=columns,
-        rules=label_rules(labels, label_range, bad_rows),
-        split=split,
-    )
+    from pairkit.dataset.reading.reader import read_pairs
+
+    rules = label_rules(labels, label_range, bad_rows)
+    return read_pairs(source, columns, rules, split=split)
 
 
 @options(out=Option(short="-o", metavar="FILE", panel=OUTPUT, main=True))
@@ -106,9 +106,8 @@ def audit(
 
     file = argument("out", out, TableFile | None)
     rules = label_rules(labels, label_range, bad_rows)
-    result = audit_pairs(
-        read_frames(source, columns, rules), skips_bad_rows=rules.bad_rows == "skip"
-    )
+    frames = read_frames(source, columns, rules)
+    result = audit_pairs(frames, skips_bad_rows=rules.bad_rows == "skip")
     if not result.bad_rows and not any(split.pairs for split in result.splits.values()):
         raise DataError("has no rows; give a dataset with pairs", path=result.source)
     if file is not None:
@@ -148,14 +147,14 @@ def report(
         >>> result.page.name, result.counts["splits"]["all"]["texts"]
         ('about.html', 12)
     """
+    from pairkit.dataset.reading.reader import read_pairs
     from pairkit.reports.dataset_report import make_report
 
-    folder = argument("out", out, Path | None)
+    page = argument("out", out, Path | None)
     seed = argument("seed", seed, int)
-    pairs = read_pairs(
-        source, columns=columns, rules=label_rules(labels, label_range, bad_rows)
-    )
-    return make_report(pairs, folder, seed=seed, fresh=fresh, progress=progress)
+    rules = label_rules(labels, label_range, bad_rows)
+    pairs = read_pairs(source, columns, rules)
+    return make_report(pairs, page, seed=seed, fresh=fresh, progress=progress)
 
 
 @options(
@@ -195,17 +194,13 @@ def show(
         'Please add a dark theme.'
     """
     from pairkit.dataset.checking.show import pick_pair
+    from pairkit.dataset.reading.reader import read_pairs
 
     split = argument("split", split, str | None)
     row = argument("row", row, int)
     label = argument("label", label, float | None)
-    pairs = read(
-        source,
-        columns=columns,
-        labels=labels,
-        label_range=label_range,
-        bad_rows=bad_rows,
-    )
+    rules = label_rules(labels, label_range, bad_rows)
+    pairs = read_pairs(source, columns, rules)
     return pick_pair(pairs, split, row, label)
 
 
@@ -250,15 +245,11 @@ def export(
         ['train.csv']
     """
     from pairkit.dataset.making.made import FileFormat, export_pairs
+    from pairkit.dataset.reading.reader import read_pairs
 
     folder = argument("out", out, Path)
-    pairs = read(
-        source,
-        columns=columns,
-        labels=labels,
-        label_range=label_range,
-        bad_rows=bad_rows,
-    )
+    rules = label_rules(labels, label_range, bad_rows)
+    pairs = read_pairs(source, columns, rules)
     return export_pairs(pairs, folder, cast("FileFormat", format), raw=raw, fresh=fresh)
 
 
@@ -329,18 +320,14 @@ def review(request: ReviewRequest) -> Review:
         >>> pairkit.review("pairs.tsv", "people.review", n=4)
         Review('people.review': 4 pairs, 0 judgements, 0 people)
     """
+    from pairkit.dataset.reading.reader import read_pairs
     from pairkit.reviews.review import begin
     from pairkit.reviews.review_sample import ReviewOptions
 
     store = argument("store", request.store, Path | None)
     review_options = load_settings(ReviewOptions, request.flags())
-    pairs = read(
-        request.source,
-        columns=request.columns,
-        labels=request.labels,
-        label_range=request.label_range,
-        bad_rows=request.bad_rows,
-    )
+    rules = label_rules(request.labels, request.label_range, request.bad_rows)
+    pairs = read_pairs(request.source, request.columns, rules)
     if store is None and not isinstance(request.source, str | Path):
         raise ConfigError(
             "store = None: pairs in memory have no default file; give a file"

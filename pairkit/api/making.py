@@ -1,4 +1,7 @@
-"""Make datasets: from rows, other datasets, a review or documents."""
+"""Make datasets: from rows, other datasets, a review or documents.
+
+The functions import what they need, so that `--help` is fast.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pairkit.api import SplitSizes, options
-from pairkit.api.checking import read
 from pairkit.base.cli.options import Option, Request, parameter, takes
 from pairkit.base.settings import argument, split_at_commas
 from pairkit.dataset.labels import label_rules
-from pairkit.dataset.reading.in_memory import Source
-from pairkit.dataset.reading.reader import read_pairs
-from pairkit.dataset.table_files import TableFile, save_table
 
 if TYPE_CHECKING:
     from pairkit.base.cli.progress import Listener
     from pairkit.dataset.labels import Meaning
     from pairkit.dataset.making.made import MadeDataset
+    from pairkit.dataset.reading.in_memory import Source
 
 
 @options()
@@ -53,15 +53,11 @@ def write(
         PairDataset of mine: 1 pairs, labels 0 and 1 (100.0 % are 1); train 1
     """
     from pairkit.dataset.making.made import make_written
+    from pairkit.dataset.reading.reader import read_pairs
 
     folder = argument("out", out, Path)
-    pairs = read(
-        source,
-        columns=columns,
-        labels=labels,
-        label_range=label_range,
-        bad_rows=bad_rows,
-    )
+    rules = label_rules(labels, label_range, bad_rows)
+    pairs = read_pairs(source, columns, rules)
     return make_written(pairs, source, folder, fresh=fresh)
 
 
@@ -117,6 +113,8 @@ def merge(request: MergeRequest) -> MadeDataset:
         ({'repeated': 8}, 8)
     """
     from pairkit.dataset.making.split_and_merge import make_merged, named
+    from pairkit.dataset.reading.reader import read_pairs
+    from pairkit.dataset.table_files import TableFile
 
     out = argument("out", request.out, Path | None)
     dropped = argument("dropped", request.dropped, TableFile | None)
@@ -126,11 +124,11 @@ def merge(request: MergeRequest) -> MadeDataset:
     sources = named(request.sources)
     rules = label_rules(request.labels, request.label_range, request.bad_rows)
     pairs = {
-        name: read_pairs(source, columns=request.columns, rules=rules, placed=True)
+        name: read_pairs(source, request.columns, rules, placed=True)
         for name, source in sources.items()
     }
-    made = make_merged(pairs, sources, out, settings=settings, fresh=request.fresh)
-    return _with_dropped(made, dropped, fresh=request.fresh)
+    dataset = make_merged(pairs, sources, out, settings=settings, fresh=request.fresh)
+    return _with_dropped(dataset, dropped, fresh=request.fresh)
 
 
 class SplitRequest(_SplitRequest, shared=options):
@@ -170,6 +168,8 @@ def split(request: SplitRequest) -> MadeDataset:
         {'train': 4, 'validation': 2, 'test': 2}
     """
     from pairkit.dataset.making.split_and_merge import make_split
+    from pairkit.dataset.reading.reader import read_pairs
+    from pairkit.dataset.table_files import TableFile
 
     out = argument("out", request.out, Path | None)
     dropped = argument("dropped", request.dropped, TableFile | None)
@@ -177,13 +177,10 @@ def split(request: SplitRequest) -> MadeDataset:
         request, argument("split_sizes", request.split_sizes, SplitSizes)
     )
     rules = label_rules(request.labels, request.label_range, request.bad_rows)
-    pairs = read_pairs(
-        request.source, columns=request.columns, rules=rules, placed=True
-    )
-    made = make_split(
-        pairs, request.source, out, settings=settings, fresh=request.fresh
-    )
-    return _with_dropped(made, dropped, fresh=request.fresh)
+    source = request.source
+    pairs = read_pairs(source, request.columns, rules, placed=True)
+    dataset = make_split(pairs, source, out, settings=settings, fresh=request.fresh)
+    return _with_dropped(dataset, dropped, fresh=request.fresh)
 
 
 def _split_settings(
@@ -253,6 +250,7 @@ def extract(request: ExtractRequest) -> MadeDataset:
     """
     from pydantic import Field, PositiveInt
 
+    from pairkit.dataset.table_files import TableFile
     from pairkit.extracting.extract_pairs import RULES, RuleName, make_mined
 
     out = argument("out", request.out, Path | None)
@@ -266,7 +264,7 @@ def extract(request: ExtractRequest) -> MadeDataset:
         "split": argument("split_sizes", request.split_sizes, SplitSizes),
         "seed": argument("seed", request.seed, int),
     }
-    made = make_mined(
+    dataset = make_mined(
         request.source,
         out,
         columns=argument("columns", request.columns, dict[str, str] | None),
@@ -274,7 +272,7 @@ def extract(request: ExtractRequest) -> MadeDataset:
         fresh=request.fresh,
         progress=request.progress,
     )
-    return _with_dropped(made, dropped, fresh=request.fresh)
+    return _with_dropped(dataset, dropped, fresh=request.fresh)
 
 
 @options(relabel=Option(main=True))
@@ -308,25 +306,26 @@ def apply_review(
         LeakError: Two splits share a text, issue or cluster, as in `audit`.
         RemoteError: The Hub could not be reached.
     """
+    from pairkit.dataset.reading.reader import read_pairs
+    from pairkit.dataset.table_files import TableFile
     from pairkit.reviews.review import apply_review, review_beside
 
     folder = argument("out", out, Path | None)
     file = argument("store", store, Path | None)
     list_of_dropped = argument("dropped", dropped, TableFile | None)
-    pairs = read(
-        source,
-        columns=columns,
-        labels=labels,
-        label_range=label_range,
-        bad_rows=bad_rows,
-    )
+    rules = label_rules(labels, label_range, bad_rows)
+    pairs = read_pairs(source, columns, rules)
     path = file or review_beside(pairs.source)
-    made = apply_review(pairs, source, path, folder, relabel=relabel, fresh=fresh)
-    return _with_dropped(made, list_of_dropped, fresh=fresh)
+    dataset = apply_review(pairs, source, path, folder, relabel=relabel, fresh=fresh)
+    return _with_dropped(dataset, list_of_dropped, fresh=fresh)
 
 
-def _with_dropped(made: MadeDataset, file: Path | None, *, fresh: bool) -> MadeDataset:
+def _with_dropped(
+    dataset: MadeDataset, file: Path | None, *, fresh: bool
+) -> MadeDataset:
     """The result, after writing the rows that were left out."""
+    from pairkit.dataset.table_files import save_table
+
     if file is not None:
-        save_table(file, made.dropped, fresh=fresh)
-    return made
+        save_table(file, dataset.dropped, fresh=fresh)
+    return dataset

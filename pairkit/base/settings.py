@@ -97,7 +97,7 @@ def load_settings(
     settings: Mapping[str, Any] | Iterable[str] | None = None,
 ) -> S:
     """Merge and validate defaults < `below` < `config` < `settings` < `flags`, which have dotted keys."""
-    tree: dict[str, Any] = copy.deepcopy(dict(below or {}))
+    tree = copy.deepcopy(dict(below or {}))
     file = argument("config", config, Path | None)
     if file is not None:
         _overlay(tree, read_toml(file))
@@ -108,7 +108,10 @@ def load_settings(
     try:
         return model.model_validate(tree)
     except ValidationError as error:
-        raise ConfigError(_explain_all(model, error)) from error
+        errors = [_explain(model, each) for each in error.errors()[:_MAX_ERRORS]]
+        if error.error_count() > _MAX_ERRORS:
+            errors.append(f"and {error.error_count() - _MAX_ERRORS} more")
+        raise ConfigError("; ".join(errors)) from error
     except UnicodeEncodeError as error:
         raise ConfigError(
             "a setting has a lone surrogate; expected valid Unicode"
@@ -120,7 +123,7 @@ def argument(name: str, value: Any, kind: Any) -> Any:
     try:
         return TypeAdapter(kind).validate_python(value)
     except ValidationError as error:
-        # Of a whole table, only the part in question is shown.
+        # If a table is refused, only the part in question is shown.
         first = error.errors()[0]
         part = value if first["type"] == "missing" else first["input"]
         raise ConfigError(
@@ -172,12 +175,8 @@ def read_toml(file: Path) -> dict[str, Any]:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise ConfigError(f"{file}: no such configuration file") from error
-    except (
-        OSError,
-        UnicodeDecodeError,
-        tomllib.TOMLDecodeError,
-        RecursionError,
-    ) as error:
+    # Errors of encoding and of TOML are ValueErrors.
+    except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(f"{file}: not readable as TOML ({error})") from error
 
 
@@ -188,13 +187,6 @@ def _put(tree: dict[str, Any], dotted: str, value: Any) -> None:
         if not isinstance(tree, dict):
             raise ConfigError(f"{dotted}: {section} is a value, not a section")
     tree[key] = value
-
-
-def _explain_all(model: type[Settings], error: ValidationError) -> str:
-    errors = [_explain(model, each) for each in error.errors()[:_MAX_ERRORS]]
-    if error.error_count() > _MAX_ERRORS:
-        errors.append(f"and {error.error_count() - _MAX_ERRORS} more")
-    return "; ".join(errors)
 
 
 def _explain(model: type[Settings], error: ErrorDetails) -> str:
@@ -209,11 +201,9 @@ def _explain(model: type[Settings], error: ErrorDetails) -> str:
     if not key:  # the message of a check over several settings names them
         return error["msg"].removeprefix("Value error, ")
     message = plain_words(error["msg"])
-    # Where a table is expected or a field is missing, the input may be a whole table, with a key in it.
-    is_table = isinstance(error["input"], Mapping) or error["type"] in (
-        "model_type",
-        "dict_type",
-    )
+    # If a table is expected or a field is missing, the input may be a whole table, with a key in it.
+    is_table = error["type"] in ("model_type", "dict_type")
+    is_table |= isinstance(error["input"], Mapping)
     if is_table or _MAY_BE_SECRET.search(str(path[-1])):
         return f"setting {key!r}: {message}"
     return f"setting {key!r} = {one_line(repr(error['input']))}: {message}"

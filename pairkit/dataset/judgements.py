@@ -67,9 +67,8 @@ class ReviewSettings(Settings):
         None  # people who judge each pair; None for all
     )
     common: tuple[str, ...] = ()  # words of many texts, which are not marked
-    is_search: bool = (
-        False  # whether pairs are queries and results, with `QUERY_COLUMNS`
-    )
+    # Whether pairs are queries and results, with `QUERY_COLUMNS`.
+    is_search: bool = False
 
     @property
     def by_query(self) -> bool:
@@ -210,8 +209,7 @@ class ReviewStore:
             for *columns, facts, origin in self._fetch_rows(
                 "SELECT * FROM pairs ORDER BY pair_id"
             ):
-                parsed = map(json.loads, (facts, origin))
-                pair = JudgedPair._make([*columns, *parsed])
+                pair = JudgedPair._make([*columns, *map(json.loads, (facts, origin))])
                 self._pairs[pair.pair_id] = pair
         return self._pairs
 
@@ -326,7 +324,7 @@ def judged_pairs(path: Path) -> pl.DataFrame:
         if decision.value is None:
             continue
         pair = pairs[pair_id]
-        row: dict[str, Any] = {
+        row = {
             "text1": pair.text1,
             "text2": pair.text2,
             "label": decision.value,

@@ -45,7 +45,7 @@ def as_word(value: object) -> str:
 
 def _read_values(mapping: object) -> dict[str, Meaning]:
     if isinstance(mapping, str):
-        pairs: list[tuple[object, object]] = [*_LABEL_VALUE.findall(mapping)]
+        pairs = [*_LABEL_VALUE.findall(mapping)]
         if not pairs or _LABEL_VALUE.sub("", mapping).strip(" ,"):
             raise ValueError(
                 "expected word=number or word=skip, such as entailment=1,neutral=skip"

@@ -44,8 +44,7 @@ def lists_of_negatives(
     """The texts of each row in the order of the columns, without blank ones and placeholders such as `NaN`."""
     columns = {}
     for name in names:
-        lists_of_column = _as_lists(frame[name], frame[ROW], where)
-        columns[name] = lists_of_column.fill_null([])
+        columns[name] = _as_lists(frame[name], frame[ROW], where).fill_null([])
     lists = pl.DataFrame(columns)
     is_text = ~pl.element().str.contains(MISSING)
     texts = pl.concat_list(names).list.eval(pl.element().filter(is_text))
@@ -77,7 +76,7 @@ def _as_lists(column: pl.Series, rows: pl.Series, where: str) -> pl.Series:
 
 def _parse_json_lists(column: pl.Series, rows: pl.Series, where: str) -> pl.Series:
     """Parse texts of JSON lists; raises DataError for the first one that isn't JSON."""
-    lists: list[list[str | None]] = []
+    lists = []
     for row, value in zip(rows, column, strict=True):
         try:
             parsed = json.loads(value or "[]")

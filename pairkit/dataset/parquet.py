@@ -34,7 +34,7 @@ def stream_parquet(
     path: Path, frames: Iterable[pl.DataFrame], schema: dict[str, Any]
 ) -> None:
     """Write a table frame by frame; a single frame gives the same bytes as `write_parquet`."""
-    failed: list[BaseException] = []
+    failed = []
 
     def rows(*_: object) -> Iterator[pl.DataFrame]:
         try:

@@ -95,8 +95,7 @@ class PairDataset:
         return one_line(text, _REPR_CHARS)
 
     def _repr_html_(self) -> str:
-        texts = pl.col("text1", "text2").cast(pl.String)
-        begins = texts.str.slice(0, _SHOWN_CHARS)
+        begins = pl.col("text1", "text2").cast(pl.String).str.slice(0, _SHOWN_CHARS)
         few = self.rows.head(_SHOWN).select("split", begins, "label")
         counts = self.table()._repr_html_()
         return counts + html_table(few.columns, few.rows(), words=range(3))
@@ -136,7 +135,7 @@ def leaf_types(dtype: Any) -> Iterator[DataType]:
 
 def as_json(column: pl.Series) -> pl.Series:
     """Lists, structures or other values as JSON texts."""
-    texts: list[str | None] = []
+    texts = []
     for value in column.to_list():
         text = json.dumps(value, ensure_ascii=False, default=str)
         texts.append(None if value is None else text)
@@ -286,8 +285,7 @@ def label_scale(labels: pl.Series) -> float:
 def labels_differ(scale: float, pair: Sequence[str] = PAIR) -> pl.Expr:
     """Whether a row's pair has labels that are a fifth of the scale or more apart."""
     label = pl.col("label")
-    difference = label.max() - label.min()
-    return difference.over(pair) > _GRADE * scale
+    return (label.max() - label.min()).over(pair) > _GRADE * scale
 
 
 def differs_from_first(scale: float) -> pl.Expr:
@@ -394,8 +392,7 @@ _BAD_ROWS = {
 def by_reason(bad: pl.DataFrame) -> Iterator[tuple[str, int, str]]:
     """Each reason with its count and the first row as `file:row`; the most frequent first."""
     first = pl.format("{}:{}", "file", "row").first()
-    by_reason = bad.group_by("reason", maintain_order=True)
-    counts = by_reason.agg(pl.len(), first=first)
+    counts = bad.group_by("reason", maintain_order=True).agg(pl.len(), first=first)
     yield from counts.sort("len", descending=True, maintain_order=True).iter_rows()
 
 

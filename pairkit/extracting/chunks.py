@@ -107,7 +107,7 @@ def _pieces(
     """The blocks, long ones in parts of at most `most` tokens."""
     if not blocks:
         return []
-    pieces = list[_Piece]()
+    pieces = []
     token_counts = count_tokens([block.text for block in blocks])
     for block, tokens in zip(blocks, token_counts, strict=True):
         if tokens <= most or len(block.text) < 2:

@@ -144,8 +144,8 @@ def document_files(source: Source) -> DocumentFiles | None:
         )
     if not path.is_dir():
         return None
-    documents = list[Path]()
-    others = list[Path]()
+    documents = []
+    others = []
     for file in sorted(path.rglob("*")):
         folders = file.relative_to(path).parent.parts
         if any(folder.startswith(".") for folder in folders):

@@ -20,7 +20,7 @@ from pairkit.base.cli.progress import Display, Listener, Progress, stage
 from pairkit.base.errors import DataError
 from pairkit.base.printable import holds_no_text, listed
 from pairkit.base.system.seeded import keyed_hash
-from pairkit.dataset.making.dataset_card import table
+from pairkit.dataset.making.dataset_card import table as markdown_table
 from pairkit.dataset.making.made import (
     DROPPED,
     MadeDataset,
@@ -52,51 +52,6 @@ _GENERIC_LINKS = {
 _MIN_CHARS = 3  # of a text, unless each character may be a word
 _LETTER = re.compile(r"[^\W\d_]")
 
-
-def drop_unusable(
-    pairs: Sequence[MinedPair], *, max_chars: int
-) -> list[tuple[MinedPair, str | None]]:
-    """The rows with texts cut, each with the reason for leaving it out, or None."""
-    cut = []
-    targets = defaultdict[str, set[str]](set)
-    for pair in pairs:
-        anchor = opening_text(pair.anchor, max_chars)
-        positive = opening_text(pair.positive, max_chars)
-        pair = replace(pair, anchor=anchor, positive=positive)
-        reason = _why_unusable(pair)
-        cut.append((pair, reason))
-        if reason is None and pair.names:
-            targets[anchor.casefold()].add(positive.casefold())
-    seen: set[frozenset[str]] = set()
-    checked = []
-    for pair, reason in cut:
-        anchor = pair.anchor.casefold()
-        texts = frozenset((anchor, pair.positive.casefold()))
-        if reason is None and pair.names and len(targets[anchor]) > 1:
-            reason = "ambiguous"
-        elif reason is None and texts in seen:
-            reason = "repeated"
-        elif reason is None:
-            seen.add(texts)
-        checked.append((pair, reason))
-    return checked
-
-
-def _why_unusable(pair: MinedPair) -> str | None:
-    texts = (pair.anchor, pair.positive)
-    if not all(texts):
-        return "empty"
-    if any(map(holds_no_text, texts)):
-        return "unusable_characters"
-    if not all(map(_LETTER.search, texts)):
-        return "no_letters"
-    if any(len(text) < _MIN_CHARS and not is_unspaced(text) for text in texts):
-        return "too_short"
-    if pair.rule == "links" and pair.anchor.casefold().strip(".,: ") in _GENERIC_LINKS:
-        return "idle_words"
-    return "same_texts" if pair.anchor.casefold() == pair.positive.casefold() else None
-
-
 _COLUMNS = ("text1", "text2", "rule", "url1", "url2", "place")
 _ABOUT = """
 Pairs of texts from the structure of documents, which no one checked. Made by
@@ -118,103 +73,6 @@ _LIMITS = """
 """
 
 
-def make_mined(
-    source: Source,
-    out: Path | None,
-    *,
-    columns: Mapping[str, str] | None,
-    settings: Mapping[str, Any],
-    fresh: bool,
-    progress: bool | Listener,
-) -> MadeDataset:
-    """See `pairkit.extract`; `settings` are its arguments by name."""
-    chosen = [rule for rule in RULES if rule in settings["rules"]]
-    with Display(progress) as show:
-        read, unread = read_documents(source, columns, show)
-        documents = []
-        for document in read:
-            blocks = tuple(split_questions(document.blocks))
-            documents.append(replace(document, blocks=blocks))
-        run = _make_run_record(documents, settings, columns)
-        check_out(out, run, [source], fresh=fresh)
-        pairs = drop_unusable(
-            _mine_pairs(documents, chosen, settings, show),
-            max_chars=settings["max_chars"],
-        )
-        with stage("divide into splits", show):
-            rows = _divide_pairs(pairs, settings)
-    made = build_result(rows, "binary", str(out or source_name(source)))
-    rule_counts = made.pairs.rows["rule"].value_counts().sort("rule")
-    statistics = {
-        "documents": len(documents),
-        "documents_dropped": dict(sorted(unread.items())),
-        "rules": dict(rule_counts.iter_rows()),
-        **made.statistics,
-    }
-    made = replace(made, statistics=statistics)
-    rules = table(["rule", "pairs"], statistics["rules"].items())
-    sections = [("Rules", rules), ("Columns", _SCHEMA)]
-    return write_result(made, out, run, _ABOUT, sections, limits=_LIMITS)
-
-
-def _mine_pairs(
-    documents: Sequence[Document],
-    chosen: Sequence[RuleName],
-    settings: Mapping[str, Any],
-    show: Listener,
-) -> list[MinedPair]:
-    """The rows of all rules, each in the order of documents."""
-    corpus = Corpus(
-        {document.name: document for document in documents},
-        settings["max_chars"],
-        settings["seed"],
-    )
-    pairs: list[MinedPair] = []
-    for index, name in enumerate(chosen):
-        show(Progress("extract pairs", index, len(chosen), name))
-        for document in documents:
-            pairs += RULES[name](document, corpus)
-    show(Progress("extract pairs", len(chosen), len(chosen), ended=True))
-    return pairs
-
-
-def _divide_pairs(
-    pairs: Sequence[tuple[MinedPair, str | None]], settings: Mapping[str, Any]
-) -> pl.DataFrame:
-    """Rows with their split; links between splits are dropped, as they connect all documents."""
-    table = [
-        (pair.anchor, pair.positive, pair.rule, pair.document, pair.target, pair.place)
-        for pair, _ in pairs
-    ]
-    rows = pl.DataFrame(table, schema=dict.fromkeys(_COLUMNS, pl.String), orient="row")
-    reasons = [reason for _, reason in pairs]
-    dropped = pl.Series(DROPPED, reasons, pl.String)
-    rows = rows.with_columns(dropped, label=pl.lit(1, pl.Int64))
-    is_kept = pl.col(DROPPED).is_null()
-    kept = rows.filter(is_kept).drop(DROPPED)
-    if not kept.height:
-        counts = listed(Counter(filter(None, reasons)))
-        raise DataError(
-            f"no pairs ({counts or 'the rules found none'}); choose other rules"
-        )
-    is_of_one_document = (kept["url1"] == kept["url2"]).to_numpy()
-    binds = None if is_of_one_document.all() else is_of_one_document
-    divided = divide(kept, settings["split"], settings["seed"], binds)
-    return pl.concat([divided, rows.filter(~is_kept)], how="diagonal")
-
-
-def _make_run_record(
-    documents: Sequence[Document],
-    settings: Mapping[str, Any],
-    columns: Mapping[str, str] | None,
-) -> dict[str, Any]:
-    digest = hashlib.sha256()
-    for document in documents:
-        digest.update(repr(document).encode("utf-8", "surrogatepass"))
-    inputs = {"documents": {"number": len(documents), "sha256": digest.hexdigest()}}
-    return run_record("extract", inputs, {**settings, "columns": dict(columns or {})})
-
-
 @dataclass(frozen=True, slots=True)
 class MinedPair:
     """A pair of texts from one or two documents."""
@@ -225,7 +83,8 @@ class MinedPair:
     document: str
     target: str  # the document of the second text
     place: str
-    names: bool = True
+    # Whether the anchor stands for the positive, as a title or link does, so that it must have only one.
+    anchor_is_name: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +156,13 @@ def section(document: Document, corpus: Corpus) -> Iterator[MinedPair]:
             first, second = (part.paragraphs[number] for number in sorted(chosen))
             place = document.place(first)
             yield MinedPair(
-                "section", first.text, second.text, name, name, place, names=False
+                "section",
+                first.text,
+                second.text,
+                name,
+                name,
+                place,
+                anchor_is_name=False,
             )
 
 
@@ -338,4 +203,153 @@ def _target(name: str, target: str, corpus: Corpus) -> Document | None:
     for ending in ("", ".md", ".html", "/index.md", "/index.html", "/README.md"):
         if place + ending in corpus.documents:
             return corpus.documents[place + ending]
+    return None
+
+
+def make_mined(
+    source: Source,
+    out: Path | None,
+    *,
+    columns: Mapping[str, str] | None,
+    settings: Mapping[str, Any],
+    fresh: bool,
+    progress: bool | Listener,
+) -> MadeDataset:
+    """See `pairkit.extract`; `settings` are its arguments by name."""
+    chosen = [rule for rule in RULES if rule in settings["rules"]]
+    with Display(progress) as show:
+        read, unread = read_documents(source, columns, show)
+        documents = []
+        for document in read:
+            blocks = tuple(split_questions(document.blocks))
+            documents.append(replace(document, blocks=blocks))
+        run = _make_run_record(documents, settings, columns)
+        check_out(out, run, [source], fresh=fresh)
+        pairs = mark_unusable(
+            _mine_pairs(documents, chosen, settings, show),
+            max_chars=settings["max_chars"],
+        )
+        with stage("divide into splits", show):
+            rows = _divide_pairs(pairs, settings)
+    dataset = build_result(rows, "binary", str(out or source_name(source)))
+    rule_counts = dataset.pairs.rows["rule"].value_counts().sort("rule")
+    statistics = {
+        "documents": len(documents),
+        "documents_dropped": dict(sorted(unread.items())),
+        "rules": dict(rule_counts.iter_rows()),
+        **dataset.statistics,
+    }
+    dataset = replace(dataset, statistics=statistics)
+    rules = markdown_table(["rule", "pairs"], statistics["rules"].items())
+    sections = [("Rules", rules), ("Columns", _SCHEMA)]
+    return write_result(dataset, out, run, _ABOUT, sections, limits=_LIMITS)
+
+
+def _mine_pairs(
+    documents: Sequence[Document],
+    chosen: Sequence[RuleName],
+    settings: Mapping[str, Any],
+    show: Listener,
+) -> list[MinedPair]:
+    """The rows of all rules, each in the order of documents."""
+    corpus = Corpus(
+        {document.name: document for document in documents},
+        settings["max_chars"],
+        settings["seed"],
+    )
+    pairs: list[MinedPair] = []
+    for index, name in enumerate(chosen):
+        show(Progress("extract pairs", index, len(chosen), name))
+        for document in documents:
+            pairs += RULES[name](document, corpus)
+    show(Progress("extract pairs", len(chosen), len(chosen), ended=True))
+    return pairs
+
+
+def _divide_pairs(
+    pairs: Sequence[tuple[MinedPair, str | None]], settings: Mapping[str, Any]
+) -> pl.DataFrame:
+    """Rows with their split; links between splits are dropped, as they connect all documents."""
+    cells = [
+        (pair.anchor, pair.positive, pair.rule, pair.document, pair.target, pair.place)
+        for pair, _ in pairs
+    ]
+    reasons = [reason for _, reason in pairs]
+    rows = pl.DataFrame(cells, schema=dict.fromkeys(_COLUMNS, pl.String), orient="row")
+    rows = rows.with_columns(
+        pl.Series(DROPPED, reasons, pl.String), label=pl.lit(1, pl.Int64)
+    )
+    is_kept = pl.col(DROPPED).is_null()
+    kept = rows.filter(is_kept).drop(DROPPED)
+    if not kept.height:
+        counts = listed(Counter(filter(None, reasons)))
+        raise DataError(
+            f"no pairs ({counts or 'the rules found none'}); choose other rules"
+        )
+    is_of_one_document = (kept["url1"] == kept["url2"]).to_numpy()
+    binds = None if is_of_one_document.all() else is_of_one_document
+    divided = divide(kept, settings["split"], settings["seed"], binds)
+    return pl.concat([divided, rows.filter(~is_kept)], how="diagonal")
+
+
+def _make_run_record(
+    documents: Sequence[Document],
+    settings: Mapping[str, Any],
+    columns: Mapping[str, str] | None,
+) -> dict[str, Any]:
+    digest = hashlib.sha256()
+    for document in documents:
+        digest.update(repr(document).encode("utf-8", "surrogatepass"))
+    inputs = {"documents": {"number": len(documents), "sha256": digest.hexdigest()}}
+    return run_record("extract", inputs, {**settings, "columns": dict(columns or {})})
+
+
+def mark_unusable(
+    pairs: Sequence[MinedPair], *, max_chars: int
+) -> list[tuple[MinedPair, str | None]]:
+    """The pairs with their texts cut, each with the reason for leaving it out, or None."""
+    cut = []
+    positives_of_name = defaultdict[str, set[str]](set)
+    for pair in pairs:
+        anchor = opening_text(pair.anchor, max_chars)
+        positive = opening_text(pair.positive, max_chars)
+        pair = replace(pair, anchor=anchor, positive=positive)
+        reason = _why_unusable(pair)
+        cut.append((pair, reason))
+        if reason is None and pair.anchor_is_name:
+            positives_of_name[anchor.casefold()].add(positive.casefold())
+
+    seen = set()
+    checked = []
+    for pair, reason in cut:
+        anchor = pair.anchor.casefold()
+        texts = frozenset((anchor, pair.positive.casefold()))
+        if (
+            reason is None
+            and pair.anchor_is_name
+            and len(positives_of_name[anchor]) > 1
+        ):
+            reason = "ambiguous"
+        elif reason is None and texts in seen:
+            reason = "repeated"
+        elif reason is None:
+            seen.add(texts)
+        checked.append((pair, reason))
+    return checked
+
+
+def _why_unusable(pair: MinedPair) -> str | None:
+    texts = (pair.anchor, pair.positive)
+    if not all(texts):
+        return "empty"
+    if any(map(holds_no_text, texts)):
+        return "unusable_characters"
+    if not all(map(_LETTER.search, texts)):
+        return "no_letters"
+    if any(len(text) < _MIN_CHARS and not is_unspaced(text) for text in texts):
+        return "too_short"
+    if pair.rule == "links" and pair.anchor.casefold().strip(".,: ") in _GENERIC_LINKS:
+        return "idle_words"
+    if pair.anchor.casefold() == pair.positive.casefold():
+        return "same_texts"
     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from html import escape
@@ -19,7 +19,7 @@ from mdit_py_plugins.admon import admon_plugin
 from mdit_py_plugins.anchors import anchors_plugin
 from mdit_py_plugins.container import container_plugin
 
-from pairkit.base.errors import DataError
+from pairkit.base.errors import DataError, PairkitError
 from pairkit.base.extras import needed_for
 from pairkit.base.system.text_lines import read_text, read_whole
 from pairkit.extracting.html_blocks import (
@@ -33,11 +33,69 @@ from pairkit.extracting.html_blocks import (
 )
 from pairkit.extracting.sentences import collapse_spaces
 
+# Front matter of Jekyll (YAML) and of Hugo (TOML).
+_FRONT = re.compile(
+    r"(---|\+\+\+)[ \t]*\r?\n(.*?\n)?(?:\1|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL
+)
+_TITLE = re.compile(r"^title\s*[:=]\s*(.+)$", re.MULTILINE)
+# A tab of Material for MkDocs: `=== "Linux"`.
+_TAB = re.compile(r'^( *)===[+!]? (?=")', re.MULTILINE)
+# Calls of MkDocs, Hugo and Jekyll that insert something, such as `{{< toc >}}` and `{% include x %}`.
+_CALL = re.compile(r"\{\{[<%][^{}]*[>%]\}\}|\{%[^{}]*%\}|\{\*[^{}]*\*\}|\[TOC\]")
+# Attributes at the end of a heading: `{#name .class}`.
+_ATTRIBUTES = re.compile(r"\s*\{:?\s*[#.]([^{}]*)\}\s*\Z")
+_ANCHOR_NAME = re.compile(r"#([\w-]+)")
+_INLINE_TAG = re.compile(r"</?([a-zA-Z][\w:-]*)")
+# The kind and the title of a box: `warning Mind the gap`, `{note} Title`, `tip[Title]` or `details | Title`.
+_BOX = re.compile(r"\s*[\w{}-]+\s*[|\[]?\s*(.*?)\]?\s*\Z")
+
+_MARKDOWN = (
+    MarkdownIt("commonmark", {"breaks": True})
+    .enable("table")
+    .use(admon_plugin)
+    .use(anchors_plugin, max_level=6)
+    .use(container_plugin, "box", marker=":", validate=lambda *_: True)
+    .use(container_plugin, "block", marker="/", validate=lambda *_: True)
+)
+
+_DIRECTIVE = re.compile(r"^\s*\.\. (?:\|[^|\n]+\| )?([\w:.+-]+)::", re.MULTILINE)
+_CODE_DIRECTIVE = re.compile(
+    r".*(code|source|prompt|console|test|ipython|graphviz|mermaid|uml|production).*"
+)
+_TEXTLESS_DIRECTIVE = re.compile(
+    r"toctree|auto.*|literalinclude|include|index|highlight|(current)?module|contents|raw|.*image|.*figure"
+)
+# A role, such as `:py:class:` before a backquote, and the target in its text: `the class <package.Class>`.
+_ROLE = re.compile(r":([\w:.+-]+):`")
+_ROLE_TARGET = re.compile(r"\s*<[^<>]*>\Z")
+_DOCUTILS_SETTINGS = {
+    "_disable_config": True,
+    "doctitle_xform": False,
+    "embed_stylesheet": False,
+    "file_insertion_enabled": False,
+    "halt_level": 5,
+    "raw_enabled": False,
+    "report_level": 5,
+    "syntax_highlight": "none",
+}
+_registered_directives = set[str]()
+
+_SHORT_LINE = 0.85  # of the usual length of a page's lines
+_LAST_SIGNS = (".", ":", "!", "?", "。", "؟", "।")
+_DIGITS = re.compile(r"\d+")
+_MAX_TEXT_BYTES = 4 << 20  # a book has about 1 MiB
+_MAX_BYTES = 64 << 20  # of a PDF or a Word document, most of them pictures
+_MAX_XML_BYTES = 16 << 20  # of the texts of a Word document; a book has about 4 MiB
+_UNITS = {".pdf": "page", ".docx": "paragraph"}
+# The encoding that an HTML page names: `<meta charset="windows-1251">`.
+_CHARSET = re.compile(rb"charset\s*=\s*[\"']?([\w-]+)", re.IGNORECASE)
+_HEAD_BYTES = 2_048
+
 
 def plain_blocks(text: str) -> list[Block]:
     """The paragraphs of plain text."""
-    blocks = list[Block]()
-    lines = list[str]()
+    blocks = []
+    lines = []
     for number, line in enumerate([*text.splitlines(), ""], 1):
         if line.strip():
             lines.append(line.strip())
@@ -48,48 +106,17 @@ def plain_blocks(text: str) -> list[Block]:
     return blocks
 
 
-# Front matter of Jekyll (YAML) and of Hugo (TOML).
-_FRONT = re.compile(
-    r"(---|\+\+\+)[ \t]*\r?\n(.*?\n)?(?:\1|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL
-)
-_TITLE = re.compile(r"^title\s*[:=]\s*(.+)$", re.MULTILINE)
-_TAB = re.compile(r'^( *)===[+!]? (?=")', re.MULTILINE)  # of Material for MkDocs
-# Calls of MkDocs, Hugo and Jekyll that insert something.
-_CALL = re.compile(r"\{\{[<%][^{}]*[>%]\}\}|\{%[^{}]*%\}|\{\*[^{}]*\*\}|\[TOC\]")
-_ATTRIBUTES = re.compile(r"\s*\{:?\s*[#.]([^{}]*)\}\s*\Z")
-_ANCHOR_NAME = re.compile(r"#([\w-]+)")
-_INLINE_TAG = re.compile(r"</?([a-zA-Z][\w:-]*)")
-_BOX = re.compile(r"\s*[\w{}-]+\s*[|\[]?\s*(.*?)\]?\s*\Z")
-
-
-def _is_any(*_: str) -> bool:
-    return True
-
-
-_MARKDOWN = (
-    MarkdownIt("commonmark", {"breaks": True})
-    .enable("table")
-    .use(admon_plugin)
-    .use(anchors_plugin, max_level=6)
-    .use(container_plugin, "box", marker=":", validate=_is_any)
-    .use(container_plugin, "block", marker="/", validate=_is_any)
-)
-
-
 def read_markdown(text: str) -> Page:
     """CommonMark with tables, and the boxes and calls of documentation generators."""
     front = _FRONT.match(text)
     start = front.end() if front else 0
     skipped = text.count("\n", 0, start)
     tokens = _MARKDOWN.parse(_TAB.sub(r'\1!!! tab "', text[start:]))
-    page = _rendered(list(_marked(tokens, skipped + 1)))
+    marked = [*_marked(tokens, skipped + 1)]
+    html = _MARKDOWN.renderer.render(marked, _MARKDOWN.options, {})
+    page = read_html(html, is_marked=True)
     named = _TITLE.search(front[0]) if front else None
     return Page(named[1].strip(" \t\r\"'"), page.blocks) if named else page
-
-
-def _rendered(tokens: Sequence[Token]) -> Page:
-    html = _MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {})
-    return read_html(html, is_marked=True)
 
 
 def _marked(tokens: Sequence[Token], first: int) -> Iterator[Token]:
@@ -99,23 +126,19 @@ def _marked(tokens: Sequence[Token], first: int) -> Iterator[Token]:
         if token.type == "html_block":
             token.content = f'<span class="{line}"></span>{token.content}'
         elif token.type == "inline":
-            _clean(token.children or [])
+            _drop_calls_and_unknown_tags(token.children or [])
             if before is not None and before.type == "heading_open":
                 _name_anchor(before, token.children or [])
         elif line and token.nesting >= 0:
             token.attrJoin("class", line)
         yield token
         if token.type in ("container_box_open", "container_block_open"):
-            title = _BOX.match(token.info)
-            yield Token(
-                "html_block",
-                "",
-                0,
-                content=f"<p>{escape(title[1]) if title else ''}</p>",
-            )
+            box = _BOX.match(token.info)
+            title = escape(box[1]) if box else ""
+            yield Token("html_block", "", 0, content=f"<p>{title}</p>")
 
 
-def _clean(children: Sequence[Token]) -> None:
+def _drop_calls_and_unknown_tags(children: Sequence[Token]) -> None:
     for child in children:
         if child.type == "html_inline":
             tag = _INLINE_TAG.match(child.content)
@@ -133,42 +156,20 @@ def _name_anchor(heading: Token, children: Sequence[Token]) -> None:
             heading.attrSet("id", named[1])
 
 
-_DIRECTIVE = re.compile(r"^\s*\.\. (?:\|[^|\n]+\| )?([\w:.+-]+)::", re.MULTILINE)
-_CODE_DIRECTIVE = re.compile(
-    r".*(code|source|prompt|console|test|ipython|graphviz|mermaid|uml|production).*"
-)
-_NO_TEXT = re.compile(
-    r"toctree|auto.*|literalinclude|include|index|highlight|(current)?module|contents|raw|.*image|.*figure"
-)
-_ACCEPTED = set[str]()  # directives that are registered
-_ROLE = re.compile(r":([\w:.+-]+):`")
-_ROLE_TARGET = re.compile(r"\s*<[^<>]*>\Z")
-
-
 def read_rst(text: str) -> Page:
     """reStructuredText; directives and roles that only Sphinx has keep their text."""
     from docutils.core import publish_doctree, publish_from_doctree
     from docutils.nodes import Element
 
     _accept_unknown(text)
-    settings = {
-        "_disable_config": True,
-        "doctitle_xform": False,
-        "embed_stylesheet": False,
-        "file_insertion_enabled": False,
-        "halt_level": 5,
-        "raw_enabled": False,
-        "report_level": 5,
-        "syntax_highlight": "none",
-    }
-    tree = publish_doctree(text, settings_overrides=settings)
+    tree = publish_doctree(text, settings_overrides=_DOCUTILS_SETTINGS)
     for node in tree.findall(Element):
         if node.line:
             node["classes"].append(f"{LINE}{node.line}")
     html = publish_from_doctree(
         tree,
         writer="html5",
-        settings_overrides={**settings, "output_encoding": "unicode"},
+        settings_overrides={**_DOCUTILS_SETTINGS, "output_encoding": "unicode"},
     )
     page = read_html(html, is_marked=True)
     return replace(page, title=first_heading(page.blocks))
@@ -193,12 +194,12 @@ def _accept_unknown(text: str) -> None:
         return [inline(source, words)], []
 
     find: Any = directives.directive
-    for name in {*_DIRECTIVE.findall(text)} - _ACCEPTED:
+    for name in {*_DIRECTIVE.findall(text)} - _registered_directives:
         known = None
         if name in en.directives and not _CODE_DIRECTIVE.fullmatch(name):
             known, _ = find(name, en, None)
         directives.register_directive(name, _tolerant(known))
-        _ACCEPTED.add(name)
+        _registered_directives.add(name)
     for name in {*_ROLE.findall(text)} - {*en.roles}:
         roles.register_local_role(name, role)
 
@@ -208,14 +209,13 @@ def _tolerant(known: Any) -> Any:
     from docutils.nodes import container, literal_block, paragraph
     from docutils.parsers.rst import Directive
 
-    class AnyOption(dict[str, Any]):
-        def __missing__(self, name: str) -> Any:
-            return str
+    base = known or Directive
 
-    class Known(known or Directive):  # type: ignore[misc]
-        option_spec = AnyOption(
-            known.option_spec or {"any": str} if known else {"any": str}
-        )
+    # Never empty, because docutils would then read no options.
+    options = defaultdict(lambda: str, {"any": str, **(base.option_spec or {})})
+
+    class Known(base):  # type: ignore[misc,valid-type]
+        option_spec = options
 
     class Unknown(Known):
         has_content = True
@@ -223,7 +223,7 @@ def _tolerant(known: Any) -> Any:
         final_argument_whitespace = True
 
         def run(self) -> list[Any]:
-            if _NO_TEXT.fullmatch(self.name):
+            if _TEXTLESS_DIRECTIVE.fullmatch(self.name):
                 return []
             content = "\n".join(self.content)
             if _CODE_DIRECTIVE.fullmatch(self.name):
@@ -245,41 +245,38 @@ def _read_docx(content: bytes) -> Page:
     """A Word document; its paragraphs have numbers instead of lines."""
     import mammoth
 
-    _check_size(content)
-    html = mammoth.convert_to_html(io.BytesIO(content)).value
-    page = read_html(html)
+    with ZipFile(io.BytesIO(content)) as archive:
+        sizes = [
+            entry.file_size
+            for entry in archive.infolist()
+            if entry.filename.endswith(".xml")
+        ]
+    if sum(sizes) > _MAX_XML_BYTES:
+        raise UnreadableDocumentError("too_large")
+    page = read_html(mammoth.convert_to_html(io.BytesIO(content)).value)
     numbered = enumerate(page.blocks, 1)
     blocks = [replace(block, first=number, last=number) for number, block in numbered]
     return replace(page, blocks=blocks)
-
-
-def _check_size(content: bytes) -> None:
-    with ZipFile(io.BytesIO(content)) as archive:
-        texts = [
-            entry for entry in archive.infolist() if entry.filename.endswith(".xml")
-        ]
-    if sum(entry.file_size for entry in texts) > _MAX_XML_BYTES:
-        raise UnreadableDocumentError("too_large")
 
 
 def _read_pdf(content: bytes) -> Page:
     """The paragraphs of a PDF, without lines that most pages begin or end with."""
     from pypdf import PdfReader
 
-    # It warns of each small fault of a file.
+    # pypdf warns of each small fault of a file.
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)
     reader = PdfReader(io.BytesIO(content))
-    pages: list[list[str]] = []
+    pages = []
     margins = Counter[str]()
     for page in reader.pages:
         lines = page.extract_text().splitlines()
         lines = [collapse_spaces(line) for line in lines if line.strip()]
         margins.update(_without_numbers(line) for line in {*lines[:2], *lines[-2:]})
         pages.append(lines)
-    repeated = set[str]()
+    repeated = set()
     if len(pages) >= 3:
         repeated = {line for line, count in margins.items() if 2 * count > len(pages)}
-    blocks = list[Block]()
+    blocks = []
     for number, lines in enumerate(pages, 1):
         kept = [line for line in lines if _without_numbers(line) not in repeated]
         blocks += [
@@ -312,25 +309,16 @@ def _paragraphs(lines: Sequence[str]) -> Iterator[str]:
         yield text.strip()
 
 
-_SHORT_LINE = 0.85
-_LAST_SIGNS = (".", ":", "!", "?", "。", "؟", "।")
-_DIGITS = re.compile(r"\d+")
-_MAX_TEXT_BYTES = 4 << 20  # a book has about 1 MiB
-_MAX_BYTES = 64 << 20  # of a PDF or a Word document, most of them pictures
-_MAX_XML_BYTES = 16 << 20  # of the texts of a Word document; a book has about 4 MiB
 _TEXT_FORMATS: Mapping[str, Callable[[str], Page]] = {
     **dict.fromkeys((".md", ".markdown", ".mdx"), read_markdown),
     **dict.fromkeys((".html", ".htm", ".xhtml"), read_html),
     **dict.fromkeys((".rst", ".rest"), read_rst),
     **dict.fromkeys((".txt", ".text"), lambda text: Page(None, plain_blocks(text))),
 }
-_BINARY_FORMATS: Mapping[str, Callable[[bytes], Page]] = {
+_BINARY_FORMATS = {
     ".pdf": _read_pdf,
     ".docx": _read_docx,
 }
-_UNITS: Mapping[str, str] = {".pdf": "page", ".docx": "paragraph"}
-_CHARSET = re.compile(rb"charset\s*=\s*[\"']?([\w-]+)", re.IGNORECASE)
-_HEAD_BYTES = 2_048
 
 
 def is_document(path: Path) -> bool:
@@ -348,6 +336,7 @@ def read_page(path: Path) -> Page:
 
     Raises:
         ConfigError: A library for its format is not installed.
+        DataError: The file can't be read.
         UnreadableDocumentError: It is too large, not UTF-8, or damaged.
     """
     ending = path.suffix.lower()
@@ -355,13 +344,14 @@ def read_page(path: Path) -> Page:
     if path.stat().st_size > limit:
         raise UnreadableDocumentError("too_large")
     with needed_for(f"reading {ending} files", "documents"):
-        if ending in _TEXT_FORMATS:
-            text = _decoded(path)
-            return _TEXT_FORMATS[ending](text)
         try:
+            if ending in _TEXT_FORMATS:
+                return _TEXT_FORMATS[ending](_decoded(path))
             return _BINARY_FORMATS[ending](read_whole(path))
-        except (ImportError, UnreadableDocumentError):
+        except (ImportError, PairkitError, UnreadableDocumentError):
             raise
+        except RecursionError as error:
+            raise UnreadableDocumentError("nested_too_deeply") from error
         except Exception as error:  # the libraries document none
             raise UnreadableDocumentError("damaged_or_encrypted") from error
 

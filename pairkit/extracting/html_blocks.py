@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, cast
 
@@ -61,7 +61,7 @@ KNOWN_TAGS = defs.tags | {
     "picture",
     "template",
 }
-_LEVELS: Mapping[str, int] = {
+_LEVELS = {
     **{f"h{level}": level for level in range(1, 7)},
     "dt": 7,
     "summary": 7,
@@ -173,14 +173,12 @@ class _Reader:
         self._first: int | None = None  # line where the block begins
         self._pieces: list[str] = []
         self._links: list[Link] = []
-        self._link: tuple[int, str] | None = (
-            None  # index of its first piece of text, and target
-        )
+        # The index of its first piece of text, and its target.
+        self._link: tuple[int, str] | None = None
         # Level, text and anchor of the headings above.
         self._path: list[tuple[int, str, str]] = []
-        self._heading: tuple[int, str] | None = (
-            None  # level and anchor of the heading that is read
-        )
+        # Level and anchor of the heading that is being read.
+        self._heading: tuple[int, str] | None = None
         self._is_button = False
         # Lists with headings of their own.
         self._outer: list[tuple[etree._Element, int]] = []
@@ -223,9 +221,8 @@ class _Reader:
 
     def _is_left_out(self, element: etree._Element) -> bool:
         """Whether an element is not content, such as navigation and forms."""
-        names = f"{element.get('class') or ''} {element.get('id') or ''}"[
-            :_MAX_CLASSES
-        ].split()
+        described = f"{element.get('class') or ''} {element.get('id') or ''}"
+        names = described[:_MAX_CLASSES].split()
         return bool(
             _LEFT_OUT.fullmatch(element.tag)
             or (self._is_whole and _AROUND.fullmatch(element.tag))

@@ -30,7 +30,7 @@ def without_repeats(documents: Sequence[Document]) -> tuple[list[Document], int]
         [block.text for block in _margins(document)] for document in documents
     )
 
-    kept: list[Document] = []
+    kept = []
     count = 0
     for document in documents:
         left_out = [block for block in _margins(document) if block.text in repeated]

@@ -164,7 +164,7 @@ def _source_table(counts: Mapping[str, Any], rows: ReportRows) -> str:
 
 def _kind_table(counts: Mapping[str, Any], rows: ReportRows) -> str:
     """The mean overlaps of each side and of its kinds."""
-    lines: list[tuple[object, ...]] = []
+    lines = []
 
     def add_line(name: str, pairs: int, overlaps: Sequence[float | None]) -> None:
         shares = (

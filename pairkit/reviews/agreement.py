@@ -55,8 +55,7 @@ def weighted_share(right: Sequence[bool], weights: Sequence[float]) -> Figure:
     total = weight.sum()
     share = float(weight @ np.asarray(right, np.float64) / total)
     effective_size = float(total**2 / (weight @ weight))
-    interval = wilson(share * effective_size, effective_size)
-    return Figure(share, interval, len(right))
+    return Figure(share, wilson(share * effective_size, effective_size), len(right))
 
 
 def cohen_kappa(
@@ -100,8 +99,7 @@ def nominal_alpha(
     weights = counts[is_paired] / (judges[is_paired] - 1)
     with_itself = np.diag(weights @ votes)
     table = (votes.T * weights) @ votes - with_itself
-    differ = 1 - np.eye(len(table))
-    alpha = float(_beyond_chance(table, differ, _ALPHA))
+    alpha = float(_beyond_chance(table, 1 - np.eye(len(table)), _ALPHA))
     return None if math.isnan(alpha) else alpha
 
 
@@ -119,7 +117,7 @@ def _beyond_chance(tables: _Array, distances: _Array, correction: int) -> _Array
 
 def _distances(values: ArrayLike, scale: Scale) -> _Array:
     column = np.asarray(values, np.float64)[:, None]
-    distances: _Array = (column - column.T) ** 2
+    distances = (column - column.T) ** 2
     if scale == "nominal":
         distances = (distances > 0).astype(np.float64)
     return distances
@@ -133,8 +131,7 @@ def _agreement_figure(tables: _Array, distances: _Array, correction: int) -> Fig
     if math.isnan(value):
         return Figure(None, None, n)
     if value < 1:
-        resampled = _resampled(tables)
-        agreement = _beyond_chance(resampled, distances, correction)
+        agreement = _beyond_chance(_resampled(tables), distances, correction)
         low, high = np.nanpercentile(agreement, _TAILS).tolist()
         return Figure(value, (low, high), n)
     worst = _most_disagreement(total, distances, n)
@@ -148,8 +145,7 @@ def _resampled(tables: _Array) -> _Array:
     distinct, counts = np.unique(tables, axis=0, return_counts=True)
     generator = np.random.default_rng(_SEED)
     drawn = generator.multinomial(n, counts / n, size=_RESAMPLES)
-    sums: _Array = np.tensordot(drawn, distinct, axes=1)
-    return sums
+    return np.asarray(np.tensordot(drawn, distinct, axes=1))
 
 
 def _most_disagreement(agreed: _Array, distances: _Array, n: int) -> _Array:

@@ -148,7 +148,7 @@ def _settings_error(
     if saved.digest != dataset_digest(dataset):
         about = f"is a review of other pairs than those of {one_line(dataset.source)}; {remedy}"
         return DataError(about, path=store.path)
-    saved_options: dict[str, object] = {
+    saved_options = {
         "strata": saved.strata,
         "seed": saved.seed,
         "each": saved.each,
@@ -217,17 +217,19 @@ def apply_review(
         raise DataError(
             f"has no pair of {dataset.source}; give the reviewed dataset", path=path
         )
-    made = build_result(rows, dataset.label_kind, str(out or dataset.source), [dataset])
-    audit_pairs(read_frames(made.pairs)).check()
-    made.statistics["reviewed_pairs"] = int(made.pairs.rows["reviewed"].sum())
-    made.statistics["relabelled_pairs"] = relabelled
+    result = build_result(
+        rows, dataset.label_kind, str(out or dataset.source), [dataset]
+    )
+    audit_pairs(read_frames(result.pairs)).check()
+    result.statistics["reviewed_pairs"] = int(result.pairs.rows["reviewed"].sum())
+    result.statistics["relabelled_pairs"] = relabelled
     what = (
         "pairs got people's labels"
         if relabel
         else "pairs that people rejected were left out"
     )
     section = (HEADING, _BEFORE.format(what=what) + report.section())
-    return write_result(made, out, run, _APPLIED.format(what=what), [section])
+    return write_result(result, out, run, _APPLIED.format(what=what), [section])
 
 
 def _decided(

@@ -36,9 +36,8 @@ from pairkit.reviews.review_sample import FACTS
 HEADING = "Inspected by hand"
 RELATION = "relation that people gave"
 _CARD = "README.md"
-_MAX_CARD_VALUES = (
-    20  # facts with more values (such as repositories) are not in the card
-)
+# Facts with more values, such as repositories, are not in the card.
+_MAX_CARD_VALUES = 20
 _TOLERANCE = 1  # grades between a correct score and people's
 
 

@@ -31,9 +31,8 @@ from pairkit.similarity.measures import common_words
 
 _MIN_PER_STRATUM = 2
 _SHARE = 0.1
-_MEAN_PER_STRATUM = (
-    10  # pairs, at least, when the columns for strata are chosen automatically
-)
+# Pairs, at least, if the columns for strata are chosen automatically.
+_MEAN_PER_STRATUM = 10
 _RELATIONS = ("duplicate", "superseded", "related")
 QUESTION = "Do both texts say the same?"
 ISSUES = "Do both issues describe the same problem?"
@@ -255,7 +254,7 @@ def _llm_names(llms: object) -> str | None:
 
 def origin_of(row: Mapping[str, Any]) -> dict[str, str]:
     """The provenance of a row, shown after it was judged, as texts."""
-    origin: dict[str, str] = {}
+    origin = {}
     for name, value in (row.get("evidence") or {}).items():
         if value is not None:
             origin[f"evidence {name}"] = str(value)

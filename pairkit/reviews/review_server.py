@@ -58,9 +58,8 @@ MAX_CHARS = 200_000  # of a text
 MAX_RESULTS = 9  # of a query at a time, as each has a number key
 # Up to this length, different words of similar texts are marked, not shared ones.
 _SHORT_CHARS = 500
-_PART = (
-    "."  # between the page's key and a number, in the keys of a turn's further answers
-)
+# Between the page's key and a number, in the keys of a turn's further answers.
+_PART = "."
 
 
 class ReviewServer(HttpServer):

@@ -102,7 +102,7 @@ class _Sets:
         counts = self.counts[indices]
         starts = self.ends[indices] - counts
         new_starts = np.cumsum(counts) - counts
-        shifts: Ints = np.repeat(starts - new_starts, counts)
+        shifts = np.repeat(starts - new_starts, counts)
         return shifts + np.arange(len(shifts))
 
     def sums(self, values: Ints) -> Ints:
@@ -306,8 +306,7 @@ class _Search:
         """The sets of each item that may be the first common one of a pair, unless they are one group."""
         sets = self.sets
         owners = sets.owners
-        weights = sets.weights[sets.items]
-        totals = np.concatenate([[0], np.cumsum(weights)])
+        totals = np.concatenate([[0], np.cumsum(sets.weights[sets.items])])
         # The weight of an entry and the following ones of its set.
         remaining = totals[sets.ends][owners] - totals[:-1]
         entries = np.flatnonzero(remaining >= need[owners])
@@ -363,8 +362,7 @@ class _Search:
             starts = sharing.starts[sharing.sizes == size]
             members = sharing.holders[starts[:, None] + np.arange(size)]
             low, high = np.triu_indices(size, 1)
-            pairs = members[:, low] * count + members[:, high]
-            keys.append(np.unique(pairs))
+            keys.append(np.unique(members[:, low] * count + members[:, high]))
         distinct = np.unique(np.concatenate(keys))
         low, high = np.divmod(distinct, count)
 
@@ -404,8 +402,7 @@ class _Search:
         both = np.concatenate([low, high])
         pair_numbers = np.tile(np.arange(len(low)), 2)
         pairs = np.repeat(pair_numbers, sets.counts[both])
-        items = sets.items[sets.entries(both)]
-        keys = np.sort(pairs * width + items)
+        keys = np.sort(pairs * width + sets.items[sets.entries(both)])
         is_twice = keys[1:] == keys[:-1]
         pair, item = np.divmod(keys[1:][is_twice], width)
         return _sum_by(pair, sets.weights[item], len(low))

@@ -11,20 +11,18 @@ import polars as pl
 _TEXTS = 200  # sampled texts
 _CHARS = 1000  # characters of each
 _ROWS = 2000  # of a dataset, from which texts are sampled
-_MIN_SHARE = (
-    0.1  # of the texts, in a language that is named; short texts are often mistaken
-)
+# A language is named if this share of the texts has it, as short texts are often mistaken.
+_MIN_SHARE = 0.1
 _ENGLISH_BACKBONE = "minilm"
-# Needs no prompt.
+# It needs no prompt.
 _MULTILINGUAL_BACKBONE = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
 
 
 def train_command(dataset: Path) -> list[str]:
     """A command that trains on a dataset's folder."""
-    texts: list[str] = []
+    texts = []
     for table in sorted(dataset.rglob("*.parquet"))[:1]:
-        first_column = pl.read_parquet(table, columns=[0], n_rows=_ROWS)
-        texts = first_column.to_series().to_list()
+        texts = pl.read_parquet(table, columns=[0], n_rows=_ROWS).to_series().to_list()
     backbone = backbone_for(texts)
     return [
         "aoe",
@@ -53,11 +51,8 @@ def languages(texts: Sequence[str]) -> list[str]:
         import py3langid
 
         counts = Counter(py3langid.classify(text)[0] for text in sample)
-    # Not installed, or no room for the temporary file that it makes.
-    except (
-        ImportError,
-        OSError,
-    ):
+    except (ImportError, OSError):
+        # py3langid isn't installed, or has no room for its temporary file.
         return []
     min_count = _MIN_SHARE * len(sample)
     return [code for code, count in counts.most_common() if count >= min_count]
@@ -65,5 +60,4 @@ def languages(texts: Sequence[str]) -> list[str]:
 
 def sampled(texts: Sequence[str]) -> list[str]:
     """The beginnings of some of the texts."""
-    step = max(1, len(texts) // _TEXTS)
-    return [text[:_CHARS] for text in texts[::step]]
+    return [text[:_CHARS] for text in texts[:: max(1, len(texts) // _TEXTS)]]

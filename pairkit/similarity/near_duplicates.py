@@ -20,15 +20,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import lru_cache
 from hashlib import blake2b
-from itertools import chain, combinations, islice
+from itertools import chain, combinations
 from pathlib import Path
 from tempfile import SpooledTemporaryFile, gettempdir
-from typing import IO, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 from rensa import RMinHash
 
+from pairkit.base.batched import batched
 from pairkit.base.system.files import write_errors
 from pairkit.similarity.groups import (
     Indices,
@@ -75,8 +76,7 @@ def _word_hash(word: str) -> int:
 
 def shingle_sets(texts: Iterable[str]) -> Iterator[Hashes]:
     """The set of hashed word triples of each text."""
-    remaining = iter(texts)
-    while batch := list(islice(remaining, CHUNK)):
+    for batch in batched(texts, CHUNK):
         triples, ends = _shingles(batch)
         for triples_of_text in np.split(triples, ends[:-1]):
             yield np.unique(triples_of_text)
@@ -84,13 +84,12 @@ def shingle_sets(texts: Iterable[str]) -> Iterator[Hashes]:
 
 def _shingles(texts: Sequence[str]) -> tuple[Hashes, npt.NDArray[np.int64]]:
     """Hashes of all word triples (of all words if fewer), and the end of each text."""
-    words = [terms(text) for text in texts]
-    word_counts = np.array([len(words_of_text) for words_of_text in words], np.int64)
-    all_words = chain.from_iterable(words)
-    hashes = np.fromiter(map(_word_hash, all_words), np.uint64)
+    words = [*map(terms, texts)]
+    word_counts = np.array([*map(len, words)], np.int64)
+    hashes = np.fromiter(map(_word_hash, chain.from_iterable(words)), np.uint64)
 
     widths = np.minimum(word_counts, len(MULTIPLIERS))
-    # Triples of each text.
+    # The number of triples of each text.
     counts = np.where(word_counts > 0, word_counts - widths + 1, 0)
     ends = np.cumsum(counts)
     starts = ends - counts
@@ -114,26 +113,16 @@ def families(texts: TextSequence, rows: Indices) -> Iterator[Indices]:
             for _ in range(_BANDS)
         ]
         for start in range(0, len(rows), CHUNK):
-            chunk = rows[start : start + CHUNK]
-            batch = [texts[row] for row in chunk.tolist()]
+            batch = [texts[row] for row in rows[start : start + CHUNK].tolist()]
             for file, hashes in zip(files, band_hashes(batch), strict=True):
                 file.write(hashes.tobytes())
-        groups = join_bands(map(_read_hashes, files), len(rows))
-    for family in shared(groups):
+        groups = NumberedGroups(singletons(len(rows)))
+        for file in files:
+            file.seek(0)
+            hashes = np.frombuffer(file.read(), np.uint64)
+            groups.join(*_equal_neighbours(hashes))
+    for family in shared(groups.names()):
         yield rows[family]
-
-
-def _read_hashes(file: IO[bytes]) -> Hashes:
-    file.seek(0)
-    return np.frombuffer(file.read(), np.uint64)
-
-
-def join_bands(bands: Iterable[Hashes], count: int) -> Indices:
-    """The smallest index in each text's family, from the hashes (text,) of each band."""
-    groups = NumberedGroups(singletons(count))
-    for hashes in bands:
-        groups.join(*_equal_neighbours(hashes))
-    return groups.names()
 
 
 def _equal_neighbours(hashes: Hashes) -> tuple[Indices, Indices]:
@@ -149,10 +138,7 @@ def band_hashes(texts: Sequence[str]) -> Hashes:
     triples, ends = _shingles(texts)
     offsets = np.concatenate([[0], ends]).astype(np.uint64)
     matrix = RMinHash.digest_matrix_from_flat_token_hashes(
-        triples,
-        offsets,
-        num_perm=_BANDS * _ROWS,
-        seed=_SEED,
+        triples, offsets, num_perm=_BANDS * _ROWS, seed=_SEED
     )
     values = np.array(matrix.to_rows(), np.uint64)
     sketches = values.reshape(len(ends), _BANDS, _ROWS)
@@ -172,8 +158,7 @@ def near_identical(
 
 def without_near_duplicates(texts: Sequence[str]) -> list[str]:
     """The first text of each group of near-identical ones, in the order of the texts."""
-    first = np.unique(near_identical_to(texts))
-    return [texts[index] for index in first.tolist()]
+    return [texts[index] for index in np.unique(near_identical_to(texts)).tolist()]
 
 
 def near_identical_to(
@@ -192,8 +177,7 @@ def near_identical_to(
             low.append(members[one])
             high.append(members[other])
     groups = connected(first, np.array(low, np.int64), np.array(high, np.int64))
-    repeats = groups[groups != themselves]
-    count = len(np.unique(repeats))
+    count = len(np.unique(groups[groups != themselves]))
     _LOG.info(
         "near-identical at %g: %d groups among %d texts", threshold, count, len(groups)
     )
@@ -203,8 +187,7 @@ def near_identical_to(
 def jaccard(set1: Hashes, set2: Hashes) -> float:
     """The Jaccard similarity of two sorted arrays without repeats; 0 if one is empty."""
     common = len(np.intersect1d(set1, set2, assume_unique=True))
-    either = len(set1) + len(set2) - common
-    return common / either if common else 0.0
+    return common / (len(set1) + len(set2) - common) if common else 0.0
 
 
 def _first_equal(texts: TextSequence) -> tuple[Indices, npt.NDArray[np.bool_]]:

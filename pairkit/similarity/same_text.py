@@ -51,8 +51,7 @@ def first_of_same(texts: Sequence[str] | pl.Series) -> Indices:
 
 def _hashes(texts: Sequence[str] | pl.Series) -> npt.NDArray[np.uint64]:
     table = pl.DataFrame({_TEXT: texts}, schema={_TEXT: pl.String})
-    hashes = table.select(same_text(_TEXT).hash(_SEED))
-    return hashes.to_series().to_numpy()
+    return table.select(same_text(_TEXT).hash(_SEED)).to_series().to_numpy()
 
 
 def same_text(text: str) -> pl.Expr:

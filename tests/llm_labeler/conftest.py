@@ -5,7 +5,7 @@ from llm_labeler.dispatch.answer_store import AnswerStore
 
 @pytest.fixture
 def store(tmp_path):
-    with AnswerStore.open(tmp_path / "store.sqlite", create=True) as opened:
+    with AnswerStore(tmp_path / "store.sqlite", create=True) as opened:
         yield opened
 
 

@@ -154,9 +154,7 @@ def test_a_batch_is_found_on_a_later_page(store, monkeypatch):
 
     with serve() as server:
         killed_at("started", server.base_url, store)
-        with AnswerStore.open(
-            store.path.with_name("other.sqlite"), create=True
-        ) as other:
+        with AnswerStore(store.path.with_name("other.sqlite"), create=True) as other:
             for number in range(5):  # each run starts a batch
                 asks = map(
                     an_ask,

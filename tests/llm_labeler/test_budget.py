@@ -298,7 +298,7 @@ def test_random_runs_keep_their_budget_and_use_it(tmp_path, runs):
     stopped = 0
     for seed in range(runs):
         path = tmp_path / f"{seed}.sqlite"
-        with AnswerStore.open(path, create=True) as store:
+        with AnswerStore(path, create=True) as store:
             store._connection.execute("PRAGMA synchronous = OFF")
             stopped += check(store, random.Random(seed))
         path.unlink()

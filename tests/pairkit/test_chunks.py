@@ -185,6 +185,8 @@ def test_pages_of_other_encodings_and_damaged_files(tmp_path):
     for name in ("a.pdf", "a.docx", "b.docx"):
         (tmp_path / name).write_bytes(b"PK" if name == "a.docx" else b"")
     (tmp_path / "deep.html").write_text("<div>" * 5_000)
+    nested = "\n\n".join(f"{'  ' * depth}* item" for depth in range(300))
+    (tmp_path / "deep.rst").write_text(nested)
     (tmp_path / "bomb.docx").write_bytes(
         zipped("word/document.xml", b"\0" * (65 << 20))
     )
@@ -192,7 +194,7 @@ def test_pages_of_other_encodings_and_damaged_files(tmp_path):
     assert [block.text for block in documents[0].blocks] == ["指南", "水泵输送水。"]
     assert dropped == {
         "damaged_or_encrypted": 3,
-        "nested_too_deeply": 1,
+        "nested_too_deeply": 2,
         "too_large": 1,
     }
 

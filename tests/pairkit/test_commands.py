@@ -350,6 +350,9 @@ def test_light_imports():
     mains = ", ".join(f"{package}.__main__" for package in names.split(", "))
     before_ctrl_c = {"typer", "rich", "polars", "pydantic", "importlib.metadata"}
     assert not before_ctrl_c & modules_after(f"import {mains}", "-S")
+    for main in ("pairkit.__main__", "llm_labeler.__main__"):
+        modules = modules_after(f"from {main} import application; application()")
+        assert not {"polars", "numpy"} & modules
 
 
 def test_an_unknown_name():

@@ -35,8 +35,7 @@ _FREQUENT = word_set(
 
 def language_warning(texts: Sequence[str]) -> str | None:
     """A warning if fewer than half of the texts, of up to some 200, have a frequent English word."""
-    step = max(1, len(texts) // 200)
-    sample = texts[::step]
+    sample = texts[:: max(1, len(texts) // 200)]
     english = [text for text in sample if not _FREQUENT.isdisjoint(terms(text))]
     if 2 * len(english) >= len(sample):
         return None
@@ -70,10 +69,8 @@ class WordnetProvider(Provider):
     async def reply(self, ask: Ask) -> LlmReply:
         """A numbered list of candidates by falling confidence; may be empty."""
         await asyncio.sleep(0)  # let other tasks run
-        raw = "\n".join(
-            f"{number}. {line}" for number, line in enumerate(_lines(ask), 1)
-        )
-        return LlmReply(raw, "stop", TokenUsage(0, 0), self.model)
+        lines = [f"{number}. {line}" for number, line in enumerate(_lines(ask), 1)]
+        return LlmReply("\n".join(lines), "stop", TokenUsage(0, 0), self.model)
 
 
 def _lines(ask: Ask) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache
-from itertools import combinations
+from itertools import combinations, product
 
 from llm_labeler.clients.wordnet.denials import assertions, denials
 from llm_labeler.clients.wordnet.question_rules import intent_questions
@@ -51,25 +51,22 @@ def rephrased(text: str, table: str = "questions") -> Iterator[tuple[str, float]
         match = pattern.fullmatch(text)
         if match:
             parts = {name: part.strip() for name, part in match.groupdict().items()}
-            yield (
-                capital(wording.format_map(parts)) + ("?" if match["end"] else ""),
-                confidence,
-            )
+            mark = "?" if match["end"] else ""
+            yield capital(wording.format_map(parts)) + mark, confidence
 
 
 @cache
 def _rules(table: str) -> tuple[tuple[re.Pattern[str], str, float], ...]:
     rules = []
     for left, right, confidence in parse(read_table(table)):
-        wording = re.sub(r"\\\{(\w+)\\\}", _part, re.escape(left))
+        wording = re.sub(
+            r"\\\{(\w+)\\\}",
+            lambda part: f"(?P<{part[1]}>{_PARTS[part[1]]})",
+            re.escape(left),
+        )
         pattern = re.compile(rf"{wording}\s*(?P<end>\?*)", re.IGNORECASE)
         rules.append((pattern, right, confidence))
     return tuple(rules)
-
-
-def _part(match: re.Match[str]) -> str:
-    name = match[1]
-    return f"(?P<{name}>{_PARTS[name]})"
 
 
 def candidates(text: str, polarity: Polarity, size: int) -> list[str]:
@@ -93,12 +90,10 @@ def _paraphrases(sentence: TaggedSentence) -> Iterator[Change]:
     yield from small
     best = sorted(small, key=lambda change: -change.confidence)[:_MAX_COMBINED]
     for left, right in combinations(best, 2):
-        if not any(
-            first.overlaps(second) for first in left.edits for second in right.edits
-        ):
-            yield Change(
-                left.confidence * right.confidence, (*left.edits, *right.edits)
-            )
+        pairs = product(left.edits, right.edits)
+        if not any(first.overlaps(second) for first, second in pairs):
+            confidence = left.confidence * right.confidence
+            yield Change(confidence, left.edits + right.edits)
 
 
 def opposites(sentence: TaggedSentence) -> Iterator[Change]:
@@ -110,13 +105,12 @@ def opposites(sentence: TaggedSentence) -> Iterator[Change]:
         change for change in contrasts if not in_compound(sentence, change.first)
     ]
     for change in (*changes, *antonym_changes(sentence)):
-        if not _is_opposite(sentence, change.first):
-            continue
-        before = slice(1, change.first.start)
-        confidence = change.confidence
-        if "(" in sentence.words[before] or set("WS") & set(sentence.codes[before]):
-            confidence *= _SUBORDINATE
-        yield Change(confidence, change.edits)
+        if _is_opposite(sentence, change.first):
+            before = slice(1, change.first.start)
+            confidence = change.confidence
+            if "(" in sentence.words[before] or set("WS") & set(sentence.codes[before]):
+                confidence *= _SUBORDINATE
+            yield Change(confidence, change.edits)
 
 
 def _is_opposite(sentence: TaggedSentence, edit: Edit) -> bool:
@@ -162,9 +156,8 @@ def _changes_name(sentence: TaggedSentence, edit: Edit) -> bool:
     if edit.start == 0 and edit.end == len(sentence.words):
         return False
     for index in range(max(edit.start, 1), edit.end):
-        is_capital = (
-            sentence.words[index][:1].isupper() and sentence.codes[index] != "P"
-        )
-        if is_capital and sentence.codes[index - 1] != ".":
+        is_capital = sentence.words[index][:1].isupper()
+        is_name = is_capital and sentence.codes[index] != "P"
+        if is_name and sentence.codes[index - 1] != ".":
             return True
     return False

@@ -223,11 +223,8 @@ def _affirmed(sentence: TaggedSentence, index: int) -> Edits:
         return _without_do(sentence, index, index + 1)
     if word == "not" and before == "O":
         return _without_do(sentence, index - 1, index + 1)
-    if (
-        word == "not"
-        and before in "BMH"
-        and "or" not in sentence.low[index - 2 : index + 2]
-    ):
+    has_or = "or" in sentence.low[index - 2 : index + 2]
+    if word == "not" and before in "BMH" and not has_or:
         return (Edit(index, index + 1, ""),)
     if word == "no" and sentence.word_at(index + 1) == "longer" and before in "PnsBMH":
         return (Edit(index, index + 2, "still"),)
@@ -241,10 +238,9 @@ def _without_do(sentence: TaggedSentence, start: int, adverbs: int) -> Edits:
     end = adverbs
     while sentence.code_at(end) == "R":
         end += 1
-    if sentence.code_at(end) not in ("v", "H") or sentence.code_at(start - 1) in (
-        "C",
-        "T",
-    ):
+    if sentence.code_at(end) not in ("v", "H"):
+        return ()
+    if sentence.code_at(start - 1) in ("C", "T"):
         return ()
     auxiliary = sentence.low[start].removesuffix("n't")
     verb = inflected_verb(sentence.low[end], _DO[auxiliary])
@@ -258,8 +254,9 @@ def _without_no(sentence: TaggedSentence, index: int) -> Edits:
     noun = phrase.end() - 1
     word = sentence.low[noun]
     if sentence.codes[noun] == "s":
-        is_after_preposition = sentence.code_at(index - 1) == "I"
-        new = "some" if index == 0 or is_after_preposition else ""
+        new = ""
+        if index == 0 or sentence.code_at(index - 1) == "I":
+            new = "some"
     elif word in _MASS or word.endswith(("ing", "ness", "ence")):
         new = "some"
     else:

@@ -131,9 +131,8 @@ def _stands_alone(
     if literal:
         has_name = start == 0 and sentence.words[0][:1].isupper()
     else:
-        has_name = any(
-            word[:1].isupper() for word in sentence.words[max(start, 1) : end]
-        )
+        words = sentence.words[max(start, 1) : end]
+        has_name = any(word[:1].isupper() for word in words)
         is_noun = codes[start] in "nsgx" or end - start > 1
         if not is_noun or not _NAMING.issuperset(codes[start:end]):
             return False
@@ -141,9 +140,9 @@ def _stands_alone(
         return False
     if sentence.code_at(end) in ("n", "s", "g") and after not in _HEADS:
         return False
-    if code_before in ("n", "g", "x") or (
-        code_before in ("J", "e") and before not in _PLAIN
-    ):
+    if code_before in ("n", "g", "x"):
+        return False
+    if code_before in ("J", "e") and before not in _PLAIN:
         return False
     if before == "(" or after == "(":
         return False  # brackets repeat a thing in other words

@@ -118,9 +118,16 @@ def opposite_changes(sentence: TaggedSentence) -> Iterator[Change]:
     for change in opposites(sentence):
         edit = change.first
         is_denial = not _NO.isdisjoint(edit.text.split())
-        is_amiss = _AMISS & sentence.replaced(edit) and not is_denial
-        if not is_amiss and not _is_misread(sentence, edit) and _fits(sentence, edit):
-            yield _of_kind(sentence, change)
+        removed = sentence.replaced(edit)
+        is_amiss = _AMISS & removed and not is_denial
+        if is_amiss or _is_misread(sentence, edit) or not _fits(sentence, edit):
+            continue
+        was_denial = not _NO.isdisjoint(removed)
+        has_denial = not _NO.isdisjoint(edit.text.lower().split())
+        if has_denial == was_denial:
+            yield replace(change, kind="antonym")
+        elif not removed & _POSSIBLE:  # "may" and "may not" can both be true
+            yield replace(change, kind="negation")
     yield from _impossible(sentence)
     for change in phrase_table("opposites").changes(sentence):
         if not in_compound(sentence, change.first) and _fits(sentence, change.first):
@@ -148,19 +155,7 @@ def _fits(sentence: TaggedSentence, edit: Edit) -> bool:
     before = sentence.word_at(start - 1)
     if before == "(" or (sentence.word_at(end) == "(" and code in "JRnse"):
         return False
-    is_graded = before in _DEGREES and end == start + 1 and code in "JR"
-    return not is_graded
-
-
-def _of_kind(sentence: TaggedSentence, change: Change) -> Change:
-    removed = sentence.replaced(change.first)
-    has_denial = not _NO.isdisjoint(change.first.text.lower().split())
-    had_denial = not _NO.isdisjoint(removed)
-    if has_denial == had_denial:
-        return replace(change, kind="antonym")
-    if removed & _POSSIBLE:  # "may" and "may not" can both be true
-        change = replace(change, confidence=0.0)
-    return replace(change, kind="negation")
+    return not (before in _DEGREES and end == start + 1 and code in "JR")
 
 
 def _impossible(sentence: TaggedSentence) -> Iterator[Change]:
@@ -182,11 +177,9 @@ def modality_changes(sentence: TaggedSentence) -> Iterator[Change]:
     index = main_verb(sentence)
     if index is None or sentence.codes[index] != "M":
         return
-    if (
-        sentence.is_negative
-        or sentence.is_question
-        or not _SELDOM.isdisjoint(sentence.low)
-    ):
+    if sentence.is_negative or sentence.is_question:
+        return
+    if not _SELDOM.isdisjoint(sentence.low):
         return
     if sentence.low[0] == "in" and sentence.low[1] in ("some", "many", "rare"):
         return
@@ -213,9 +206,8 @@ def tense_changes(sentence: TaggedSentence) -> Iterator[Change]:
         return
     if not _FREQUENCY.isdisjoint(sentence.low[: index + 1]):
         return
-    if set("WS") & set(sentence.codes[:index]) or has_later_verb(
-        sentence.codes[index + 1 :]
-    ):
+    has_clause = set("WS") & set(sentence.codes[:index])
+    if has_clause or has_later_verb(sentence.codes[index + 1 :]):
         return  # it may be another clause's verb
     verb = sentence.low[index]
     after = sentence.code_at(index + 1)
@@ -229,36 +221,26 @@ def tense_changes(sentence: TaggedSentence) -> Iterator[Change]:
         yield meaning_change("tense", 0.93, Edit(index, index + 1, "will be"))
     elif verb == "will" and after == "b":
         yield meaning_change("tense", 0.9, Edit(index, index + 2, "has been"))
-    elif (
-        verb in ("is", "are")
-        and after in ("e", "g")
-        and sentence.codes[index - 1] != "E"
-    ):
-        yield meaning_change("tense", 0.86, Edit(index, index + 1, f"{verb} no longer"))
+    elif verb in ("is", "are") and after in ("e", "g"):
+        if sentence.codes[index - 1] != "E":
+            edit = Edit(index, index + 1, f"{verb} no longer")
+            yield meaning_change("tense", 0.86, edit)
     elif sentence.codes[index] == "z" and sentence.word_at(index - 1) not in UNDENIABLE:
         yield meaning_change("tense", 0.84, Edit(index, index, "no longer"))
 
 
 def number_changes(sentence: TaggedSentence) -> Iterator[Change]:
     """One change for each number that counts or measures something; references are left out."""
-    for index in range(len(sentence.low)):
-        end = _end(sentence, index)
-        new = _other_number(sentence, index, end) if end else None
+    for index, (start, _) in enumerate(sentence.spans):
+        if _GROUPED.search(sentence.text[:start]):
+            continue  # within a number
+        end = index + 1
+        if sentence.low[index].isdigit():
+            while _GROUP.match(sentence.text, sentence.spans[end - 1][1]):
+                end += 2
+        new = _other_number(sentence, index, end)
         if new is not None and new != sentence.slice(index, end).lower():
             yield meaning_change("number", _NUMBER_CONFIDENCE, Edit(index, end, new))
-
-
-def _end(sentence: TaggedSentence, index: int) -> int:
-    """End of the number that begins at a token, including commas between digits; 0 within a number."""
-    if _GROUPED.search(sentence.text[: sentence.spans[index][0]]):
-        return 0
-    end = index + 1
-    while (
-        _GROUP.match(sentence.text, sentence.spans[end - 1][1])
-        and sentence.low[index].isdigit()
-    ):
-        end += 2
-    return end
 
 
 def _other_number(sentence: TaggedSentence, index: int, end: int) -> str | None:
@@ -273,43 +255,31 @@ def _other_number(sentence: TaggedSentence, index: int, end: int) -> str | None:
     with_unit = _WITH_UNIT.fullmatch(low)
     if with_unit:
         return f"{round(_multiple(int(with_unit[1])))}{with_unit[2]}"
-    if (
-        not _DIGITS.fullmatch(low)
-        or after in _RANGE
-        or before in _RANGE
-        or before in "([#.-/$:"
-    ):
+    if not _DIGITS.fullmatch(low) or {before, after} & _RANGE or before in "([#.-/$:":
         return None
     if after in ("/", ":", ",", ".") and sentence.word_at(end + 1)[:1].isdigit():
         return None
     if before in _RANKED:
-        return _other_rank(low)
+        # The partner of a small ordinal: 2 and 1, 4 and 3.
+        rank = int(low) if low.isdigit() else 0
+        if not 0 < rank < 30:
+            return None
+        return str(rank + 1 if rank % 2 else rank - 1)
     if after in ("(", "halves"):
         return None
     if after in _PER_CENT and sentence.word_at(end + 1) in _RANGE:
         return None
-    if after in _PER_CENT and "." not in low and "," not in low:
-        return _other_share(int(low))
+    if after in _PER_CENT and low.isdigit():
+        # A percentage that differs by more than 20.
+        share = int(low)
+        if 0 < share < 100 and abs(50 - share) > 10:
+            return str(100 - share)
+        return "20" if share > 20 else "80"
     if low.isdigit() and 1900 <= int(low) < 2100:
         return str(int(low) - 20) if before in _DATED else None
     if code_after == "s" or after in _UNITS:
         return _scaled(low)
     return None
-
-
-def _other_rank(low: str) -> str | None:
-    """The partner of a small ordinal: 2 and 1, 4 and 3."""
-    rank = int(low) if low.isdigit() else 0
-    if not 0 < rank < 30:
-        return None
-    return str(rank + 1 if rank % 2 else rank - 1)
-
-
-def _other_share(share: int) -> str:
-    """A percentage that differs by more than 20."""
-    if 0 < share < 100 and abs(50 - share) > 10:
-        return str(100 - share)
-    return "20" if share > 20 else "80"
 
 
 def _multiple(number: float) -> float:
@@ -351,12 +321,12 @@ def hard_negatives(
 
     # The best of each kind, then the second best of each, and so on.
     ranks: Counter[ChangeKind] = Counter()
-    ranked: list[tuple[int, _HardNegative]] = []
+    ranked = []
     for negative in sorted(best.values(), key=lambda n: (-n.confidence, n.sentence)):
-        ranked.append((ranks[negative.kind], negative))
+        ranked.append((ranks[negative.kind], negative.kind, negative.sentence))
         ranks[negative.kind] += 1
     ranked.sort(key=itemgetter(0))
-    return [(negative.kind, negative.sentence) for _, negative in ranked[:size]]
+    return [(kind, candidate) for _, kind, candidate in ranked[:size]]
 
 
 def changes(sentence: TaggedSentence) -> Iterator[Change]:
@@ -376,19 +346,14 @@ def same_meaning(text: str, size: int) -> list[str]:
         return []
     old = Counter(sentence.low)
     is_odd = has_odd_plural(sentence)
-    rules = (
-        ()
-        if _TWO_THINGS.search(sentence.text)
-        else rephrased(sentence.text, "hard_questions")
-    )
-    questions = [
-        question for question, _ in sorted(rules, key=lambda rule: (-rule[1], rule[0]))
-    ]
+    paraphrases = candidates(text, "positive", size + _SPARE)
+    if not _TWO_THINGS.search(sentence.text):
+        questions = [*rephrased(sentence.text, "hard_questions")]
+        questions.sort(key=lambda question: (-question[1], question[0]))
+        paraphrases = [question for question, _ in questions] + paraphrases
     plain = []
     contracted = []
-    for candidate in dict.fromkeys(
-        questions + candidates(text, "positive", size + _SPARE)
-    ):
+    for candidate in dict.fromkeys(paraphrases):
         new = Counter(TaggedSentence(candidate).low)
         if "not not" in candidate or "choice for" in candidate:
             continue
@@ -406,10 +371,9 @@ def same_meaning(text: str, size: int) -> list[str]:
 
 def is_fit(sentence: TaggedSentence) -> bool:
     """Whether a text is one sentence, not a list or a heading."""
-    if (
-        not _SHORTEST <= len(sentence.words) <= _LONGEST
-        or sentence.codes.count(".") > 1
-    ):
+    if not _SHORTEST <= len(sentence.words) <= _LONGEST:
+        return False
+    if sentence.codes.count(".") > 1:
         return False
     if {"-", ":", "•", "[", "|"} & set(sentence.words) or sentence.codes[-1] != ".":
         return False

@@ -146,11 +146,9 @@ def queries(passage: str, polarity: Polarity, size: int) -> list[str]:
 def _answered(sentence: TaggedSentence) -> Iterator[_Answered]:
     """What a sentence answers, by its beginning."""
     low = sentence.low
-    if (
-        sentence.is_negative
-        or not sentence.codes.endswith(".")
-        or not _OPEN.isdisjoint(low)
-    ):
+    if sentence.is_negative or not sentence.codes.endswith("."):
+        return
+    if not _OPEN.isdisjoint(low):
         return
     about = _ABOUT.match(sentence.codes, 1 if sentence.word_at(0) == "the" else 0)
     if about and not _VERBS.isdisjoint(low[about.end() : about.end() + 2]):
@@ -173,10 +171,10 @@ def _topic(sentence: TaggedSentence, start: int) -> str:
     """The topic of a sentence by the words after the thing; empty if there is none."""
     low = sentence.low[start:]
     codes = sentence.codes[start:]
-    words = (
-        " ".join(word for word, code in zip(low, codes, strict=True) if code != "R")
-        + " "
-    )
+    words = ""
+    for word, code in zip(low, codes, strict=True):
+        if code != "R":
+            words += f"{word} "
     for topic, beginnings in _VERB_PHRASES.items():
         if words.startswith(beginnings):
             return topic
@@ -192,21 +190,18 @@ def _topic(sentence: TaggedSentence, start: int) -> str:
 
 def _is_name(sentence: TaggedSentence, start: int, end: int) -> bool:
     low = sentence.low[start:end]
-    if (
-        len(low) > _MAX_WORDS
-        or low[0] in _NO_NAME | _OWNED
-        or sentence.codes[start] in "P#g"
-    ):
+    if len(low) > _MAX_WORDS or sentence.codes[start] in "P#g":
+        return False
+    if low[0] in _NO_NAME | _OWNED:
         return False
     # A heading that precedes the sentence repeats the name.
     return len({*low}) == len(low) and not low[0].endswith("ing")
 
 
 def _questions_by_intent(table: str) -> dict[str, list[str]]:
-    intents = re.findall(r"(\w+):([^:]+\?)", table)
     return {
         intent: re.findall(r"\S[^?]+\?", " ".join(questions.split()))
-        for intent, questions in intents
+        for intent, questions in re.findall(r"(\w+):([^:]+\?)", table)
     }
 
 
@@ -235,17 +230,13 @@ _OF_ILLNESS = _questions_by_intent("""
         on to their children?
 """)
 _INTENTS = _OF_ANYTHING | _OF_ILLNESS
-_SHAPES = [
-    (
-        intent,
-        re.compile(
-            re.escape(wording[:-1]).replace(r"\{x\}", _SUBJECT) + r"\s*\?+",
-            re.IGNORECASE,
-        ),
-    )
-    for intent, wordings in _INTENTS.items()
-    for wording in wordings
-]
+# Each intent with the pattern of one of its questions.
+_SHAPES = list[tuple[str, re.Pattern[str]]]()
+for _intent, _wordings in _INTENTS.items():
+    for _wording in _wordings:
+        _question = re.escape(_wording[:-1]).replace(r"\{x\}", _SUBJECT)
+        _shape = re.compile(rf"{_question}\s*\?+", re.IGNORECASE)
+        _SHAPES.append((_intent, _shape))
 
 
 def intent_questions(text: str, polarity: Polarity) -> list[str]:
@@ -254,15 +245,17 @@ def intent_questions(text: str, polarity: Polarity) -> list[str]:
         match = shape.fullmatch(text)
         if match is None:
             continue
-        intents = _INTENTS if intent in _OF_ILLNESS else _OF_ANYTHING
         thing = match["x"].strip()
-        chosen = [
-            wording.format(x=thing)
-            for name, wordings in intents.items()
-            if (name == intent) == (polarity == "positive")
-            for wording in wordings
-            if not (_MAYBE_PLURAL.fullmatch(thing) and _OF_ONE.search(wording))
-        ]
-        reworded = [question for question in chosen if not shape.fullmatch(question)]
-        return sorted(reworded, key=lambda question: keyed_hash(0, text, question))
+        may_be_plural = _MAYBE_PLURAL.fullmatch(thing) is not None
+        intents = _INTENTS if intent in _OF_ILLNESS else _OF_ANYTHING
+        questions = []
+        for name, wordings in intents.items():
+            if (name == intent) != (polarity == "positive"):
+                continue
+            for wording in wordings:
+                question = wording.format(x=thing)
+                is_of_one = may_be_plural and _OF_ONE.search(wording)
+                if not is_of_one and not shape.fullmatch(question):
+                    questions.append(question)
+        return sorted(questions, key=lambda question: keyed_hash(0, text, question))
     return []

@@ -60,12 +60,9 @@ def to_active(sentence: TaggedSentence) -> str | None:
     low = sentence.low
     last = len(sentence.words) - 1
     lemma = other_lemma(low[verb])
-    if (
-        low[verb + 1] != "by"
-        or sentence.codes[agent] == "#"
-        or _MEANS & set(low[agent:last])
-        or not lemma
-    ):
+    if low[verb + 1] != "by" or sentence.codes[agent] == "#":
+        return None
+    if _MEANS & set(low[agent:last]) or not lemma:
         return None
     if sentence.codes[auxiliary] == "M":
         words = [word for word in (*low[auxiliary:verb], lemma) if word != "be"]
@@ -96,13 +93,13 @@ def to_passive(sentence: TaggedSentence) -> str | None:
         fits = base in _TRANSITIVE and agrees and not match[4]
     if not fits or not base:
         return None
-    be = ("are" if is_plural(sentence, thing, end) else "is") + " being" * bool(
-        match[2]
-    )
+    be = "are" if is_plural(sentence, thing, end) else "is"
+    if match[2]:
+        be += " being"
     passive = f"{be} {inflected_verb(base, 'e')} by {sentence.opening(match.end(1))}"
-    return capital(
-        f"{sentence.slice(thing, end)} {passive}{sentence.text[sentence.spans[end - 1][1] :]}"
-    )
+    _, end_of_thing = sentence.spans[end - 1]
+    after = sentence.text[end_of_thing:]
+    return capital(f"{sentence.slice(thing, end)} {passive}{after}")
 
 
 def reorderings(sentence: TaggedSentence) -> Iterator[Change]:
@@ -110,11 +107,8 @@ def reorderings(sentence: TaggedSentence) -> Iterator[Change]:
     if len(sentence.words) > _MAX_TOKENS or sentence.is_question:
         return
     yield from _swapped_items(sentence)
-    if (
-        sentence.codes.count(".") != 1
-        or not sentence.codes.endswith(".")
-        or set(";:-") & set(sentence.words)
-    ):
+    has_one_stop = sentence.codes.find(".") == len(sentence.codes) - 1
+    if not has_one_stop or set(";:-") & set(sentence.words):
         return
     for text, confidence in (
         (_front_to_end(sentence), 0.92),
@@ -133,11 +127,8 @@ def _swapped_items(sentence: TaggedSentence) -> Iterator[Change]:
     ):
         start = match.start()
         left, between, right = sentence.words[start : start + 3]
-        if (
-            not (left + right).islower()
-            or left in _FIXED
-            or between not in ("and", "or", ",")
-        ):
+        is_fixed = left in _FIXED or not (left + right).islower()
+        if is_fixed or between not in ("and", "or", ","):
             continue
         text = f"{right}, {left}" if between == "," else f"{right} {between} {left}"
         yield Change(0.93, (Edit(start, start + 3, text),))
@@ -152,16 +143,16 @@ def _front_to_end(sentence: TaggedSentence) -> str | None:
     begin = start + 1 if sentence.low[start] == "then" else start
     main = sentence.codes[begin:last]
     if sentence.low[0] in _CLAUSES:
-        fits = re.search("[MBHOzdv]", sentence.codes[:start]) and not re.search(
-            "[CS]", main
-        )
+        fits = re.search("[MBHOzdv]", sentence.codes[:start])
+        unfit = "[CS]"
     elif sentence.low[0] in _FRONTED and not _NO_PLACE & set(sentence.low[1:start]):
-        fits = re.fullmatch(
-            WITH_PHRASES, sentence.codes[1 : start - 1]
-        ) and not re.search("[CSWIT]", main)
+        fits = re.fullmatch(WITH_PHRASES, sentence.codes[1 : start - 1])
+        unfit = "[CSWIT]"
     else:
         return None
-    if not fits or len(main) < 3 or "," in sentence.low[begin:last]:
+    if not fits or re.search(unfit, main):
+        return None
+    if len(main) < 3 or "," in sentence.low[begin:last]:
         return None
     front = sentence.slice(0, start - 1)
     return f"{sentence.slice(begin, last)} {front[:1].lower()}{front[1:]}{sentence.words[last]}"
@@ -178,9 +169,9 @@ def _clause_to_front(sentence: TaggedSentence) -> str | None:
     if len(starts) != 1 or "," in sentence.low or sentence.codes[0] in "SCWIRg,":
         return None
     start = starts[0]
-    if sentence.codes[start - 1] in "RBvzdIC#W" or re.search(
-        "[CSWT]", sentence.codes[:start]
-    ):
+    if sentence.codes[start - 1] in "RBvzdIC#W":
+        return None
+    if re.search("[CSWT]", sentence.codes[:start]):
         return None
     after = sentence.codes[start + 1 : last]
     if "W" in after or not re.match(r"(?:P|D?[RJ]?[Jen]*[ns])[RN]*[MBHOzdv]", after):

@@ -119,10 +119,14 @@ def _passive(sentence: TaggedSentence, match: re.Match[str]) -> Iterator[Swapped
     by_index = match.start(3) + 1
     if sentence.low[by_index] != "by" or not _can_swap(sentence, left, right):
         return
-    be = _agreeing(sentence, be_index, is_plural(sentence, *right))
-    if be:
-        middle = " ".join((be, *sentence.words[be_index + 1 : by_index + 1]))
-        yield _sentence(sentence, right, middle, left), 0.93
+    be = sentence.words[be_index]
+    if sentence.codes[be_index] != "M":
+        forms = _BE.get(sentence.low[be_index])
+        if forms is None:
+            return
+        be = forms[is_plural(sentence, *right)]
+    middle = " ".join((be, *sentence.words[be_index + 1 : by_index + 1]))
+    yield _sentence(sentence, right, middle, left), 0.93
 
 
 def _kind_of(sentence: TaggedSentence, match: re.Match[str]) -> Iterator[SwappedText]:
@@ -169,10 +173,9 @@ def _asked(sentence: TaggedSentence) -> Iterator[SwappedText]:
 def _can_swap(sentence: TaggedSentence, left: Span, right: Span) -> bool:
     """Whether both are nouns, not pronouns or numbers."""
     for start, end in (left, right):
-        is_noun = (
-            sentence.low[start] not in _PRONOUNS and sentence.codes[start] not in "#Pg"
-        )
-        if not is_noun or end - start > _MAX_PHRASE:
+        if sentence.low[start] in _PRONOUNS or sentence.codes[start] in "#Pg":
+            return False
+        if end - start > _MAX_PHRASE:
             return False
     return sentence.slice(*left).lower() != sentence.slice(*right).lower()
 
@@ -197,22 +200,14 @@ def within(sentence: TaggedSentence, end: int) -> str:
     return sentence.slice(0, end)
 
 
-def _agreeing(sentence: TaggedSentence, verb: int, plural: bool) -> str | None:
-    if sentence.codes[verb] == "M":
-        return sentence.words[verb]
-    forms = _BE.get(sentence.low[verb])
-    return forms[plural] if forms else None
-
-
 def _compared(sentence: TaggedSentence) -> Iterator[SwappedText]:
     """Swap A and B in `more often in A than in B`."""
     if "than" not in sentence.low:
         return
     for match in _COMPARED.finditer(sentence.codes):
-        has_same_preposition = (
-            sentence.low[match.start(1) - 1] == sentence.low[match.start(3) - 1]
-        )
-        if sentence.low[match.start(2)] == "than" and has_same_preposition:
+        first = sentence.low[match.start(1) - 1]
+        second = sentence.low[match.start(3) - 1]
+        if sentence.low[match.start(2)] == "than" and first == second:
             yield _exchanged(sentence, match.span(1), match.span(3)), 0.95
 
 
@@ -222,31 +217,23 @@ def _from_to(sentence: TaggedSentence) -> Iterator[SwappedText]:
         left = match.span(1)
         right = match.span(3)
         start = match.start(1)
-        is_way = (
-            sentence.low[start - 1] == "from" and sentence.low[match.start(2)] == "to"
-        )
+        prepositions = (sentence.low[start - 1], sentence.low[match.start(2)])
         verb = sentence.low[max(0, start - 2)]
-        moves = verb in _MOVING or not _MOVING.isdisjoint(lemmas(verb, "v"))
-        if is_way and moves and _can_swap(sentence, left, right):
+        moves = not _MOVING.isdisjoint((verb, *lemmas(verb, "v")))
+        is_way = prepositions == ("from", "to") and moves
+        if is_way and _can_swap(sentence, left, right):
             yield _exchanged(sentence, left, right), 0.94
 
 
 def _exchanged(sentence: TaggedSentence, left: Span, right: Span) -> str:
-    left_start, left_end = _characters(sentence, left)
-    right_start, right_end = _characters(sentence, right)
+    """The sentence with two spans of tokens exchanged."""
+    left_start, _ = sentence.spans[left[0]]
+    _, left_end = sentence.spans[left[1] - 1]
+    right_start, _ = sentence.spans[right[0]]
+    _, right_end = sentence.spans[right[1] - 1]
     text = sentence.text
-    parts = (
-        text[:left_start],
-        text[right_start:right_end],
-        text[left_end:right_start],
-        text[left_start:left_end],
-        text[right_end:],
-    )
-    return "".join(parts)
-
-
-def _characters(sentence: TaggedSentence, span: Span) -> tuple[int, int]:
-    first, last = span
-    start, _ = sentence.spans[first]
-    _, end = sentence.spans[last - 1]
-    return start, end
+    before = text[:left_start]
+    between = text[left_end:right_start]
+    first = text[right_start:right_end]
+    second = text[left_start:left_end]
+    return f"{before}{first}{between}{second}{text[right_end:]}"

@@ -92,7 +92,14 @@ def parse(text: str) -> Iterator[tuple[str, str, float]]:
             left, arrow, right = re.split(" (<?>) ", rule)
             yield left, right, confidence
             if arrow == "<>":
-                yield *_reversed(left, right), confidence
+                # The codes of the rule move to the new left side.
+                start = "^ " if left.startswith("^ ") else ""
+                left = left.removeprefix("^ ")
+                if "{}" in right:
+                    for code in re.findall(r"\{\S+\}", left):
+                        right = right.replace("{}", code, 1)
+                    left = re.sub(r"\{\S+\}", "{}", left)
+                yield start + right, left, confidence
 
 
 def read_table(name: str) -> str:
@@ -104,17 +111,6 @@ def read_table(name: str) -> str:
 def phrase_table(name: str) -> PhraseTable:
     """The rules of one of this package's tables."""
     return PhraseTable(read_table(name))
-
-
-def _reversed(left: str, right: str) -> tuple[str, str]:
-    """Swap the sides of a rule; its codes move to the new left side."""
-    start = "^ " if left.startswith("^ ") else ""
-    left = left.removeprefix("^ ")
-    if "{}" in right:
-        codes = iter(re.findall(r"\{\S+\}", left))
-        left = re.sub(r"\{\S+\}", "{}", left)
-        right = re.sub(r"\{\}", lambda _: next(codes), right)
-    return start + right, left
 
 
 def _lemmas(sentence: TaggedSentence, index: int) -> tuple[str, ...]:
@@ -130,7 +126,7 @@ def _match(sentence: TaggedSentence, start: int, rule: PhraseRule) -> Edit | Non
     end = start + len(rule.left)
     if end > len(sentence.words) or (rule.opening and start > 0):
         return None
-    kept: list[str] = []
+    kept = []
     code = ""  # of the inflected word
     for index, part in enumerate(rule.left, start):
         if not _fits(sentence, index, part):
@@ -184,8 +180,7 @@ def synonym_changes(sentence: TaggedSentence) -> Iterator[Change]:
         is_behind_noun = sentence.code_at(index - 1) in ("n", "g")
         if pos == "n" and (is_before_noun or is_behind_noun):
             continue
-        confidence = 0.84 if pos in "ra" else 0.82
-        yield Change(confidence, (Edit(index, index + 1, word),))
+        yield Change(0.84 if pos in "ra" else 0.82, (Edit(index, index + 1, word),))
 
 
 def antonym_changes(sentence: TaggedSentence) -> Iterator[Change]:
@@ -212,51 +207,42 @@ def _replaced(
             continue
         low = sentence.low[index]
         lemma = _only_lemma(low, pos, code)
-        if lemma is None:
-            continue
         words = alternatives(lemma, pos)
-        if words and not _in_compound(sentence, index):
-            yield index, pos, _inflected(words[0], code, low, lemma)
+        if not words or _in_compound(sentence, index):
+            continue
+        word = words[0]
+        if code == "s":
+            word = plural(word)
+        elif code in "zdeg":
+            word = inflected_verb(word, code)
+        elif code in "JR" and low != lemma:
+            word = degree(word, "est" if low.endswith("st") else "er")
+        yield index, pos, word
 
 
 def _is_plain(sentence: TaggedSentence, index: int) -> bool:
     """Whether a word has more than three letters and is neither a name nor a degree."""
     word = sentence.words[index]
     is_lower = word.islower() or (index == 0 and word[1:].islower())
-    return (
-        is_lower
-        and word.isalpha()
-        and len(word) > 3
-        and sentence.low[index] not in _DEGREES
-    )
+    is_word = is_lower and word.isalpha() and len(word) > 3
+    return is_word and sentence.low[index] not in _DEGREES
 
 
-def _only_lemma(low: str, pos: Pos, code: str) -> str | None:
-    """The lemma of a form; None if it is ambiguous."""
+def _only_lemma(low: str, pos: Pos, code: str) -> str:
+    """The lemma of a form; empty if it is ambiguous."""
     candidates = lemmas(low, pos)
     if code in "zdegs":
         candidates = tuple(lemma for lemma in candidates if lemma != low) or candidates
     elif low in candidates and pos in "ar":
         return low
-    return candidates[0] if len(candidates) == 1 else None
-
-
-def _inflected(word: str, code: str, low: str, lemma: str) -> str:
-    if code == "s":
-        return plural(word)
-    if code in "zdeg":
-        return inflected_verb(word, code)
-    if code in "JR" and low != lemma:
-        return degree(word, "est" if low.endswith("st") else "er")
-    return word
+    return candidates[0] if len(candidates) == 1 else ""
 
 
 def _in_compound(sentence: TaggedSentence, index: int) -> bool:
     """Whether a word is part of a compound."""
     for start in range(max(0, index - _MAX_WORDS + 1), index + 1):
-        for end in range(
-            max(start + 2, index + 1), min(start + _MAX_WORDS, len(sentence.low)) + 1
-        ):
+        longest = min(start + _MAX_WORDS, len(sentence.low))
+        for end in range(max(start + 2, index + 1), longest + 1):
             *first, last = sentence.low[start:end]
             if any(is_compound((*first, word)) for word in (last, *lemmas(last, "n"))):
                 return True

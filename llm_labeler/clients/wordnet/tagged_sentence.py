@@ -53,7 +53,7 @@ NOUN_PHRASE = r"D{0,2}(?:R?[Je]|[#gn])*[ns]"
 WITH_PHRASES = (
     rf"{NOUN_PHRASE}(?:C{NOUN_PHRASE})?(?:I{NOUN_PHRASE}(?:C{NOUN_PHRASE})?)*"
 )
-# All of "may not have been seen"
+# It matches all of "may not have been seen".
 _VERB_GROUP = re.compile(r"[MBHOzdv](?:[RN]*[vbHeg])*")
 
 # Groups of codes.
@@ -86,7 +86,7 @@ _PLURAL_SUBJECTS = word_set("we you they i these those who people")
 def codes(words: Words) -> str:
     """One code per token."""
     tags = _tags(words)
-    letters: list[str] = []
+    letters = []
     before = "^"
     for word, tag in zip(words, tags, strict=True):
         before = _code(word, tag, before)
@@ -194,11 +194,8 @@ class TaggedSentence:
     @property
     def is_question(self) -> bool:
         """Whether it is a question, also as a heading."""
-        begins = self.codes.startswith(("W", "M", "O")) or self.word_at(0) in (
-            "is",
-            "are",
-        )
-        return begins or "?" in self.words
+        asks = self.codes.startswith(("W", "M", "O")) or "?" in self.words
+        return asks or self.word_at(0) in ("is", "are")
 
     def word_at(self, index: int) -> str:
         """The lower-case token at an index; empty outside of the sentence."""
@@ -327,11 +324,11 @@ def main_start(sentence: TaggedSentence) -> int | None:
         return None
 
     if first in "RICT":
-        comma = low.index(",") if "," in low else _LONGEST_INTRODUCTION
-        if comma < _LONGEST_INTRODUCTION and not _has_any(
-            _FINITE_NOT_PAST, codes[:comma]
-        ):
-            return comma + 1
+        introduction = low[:_LONGEST_INTRODUCTION]
+        if "," in introduction:
+            comma = introduction.index(",")
+            if not _has_any(_FINITE_NOT_PAST, codes[:comma]):
+                return comma + 1
         return 0 if first in "RC" else None
 
     return 0
@@ -369,10 +366,8 @@ def _is_finite(
         return before in _SUBJECTS and sentence.word_at(index + 1) != "by"
     if before == "P":
         up_to_subject = codes[:index].rstrip("RN")
-        is_object = up_to_subject.endswith(_OBJECTS)
-        return (
-            not is_object and sentence.low[len(up_to_subject) - 1] in _PLURAL_SUBJECTS
-        )
+        subject = sentence.low[len(up_to_subject) - 1]
+        return subject in _PLURAL_SUBJECTS and not up_to_subject.endswith(_OBJECTS)
     return before in ("s", "W")
 
 

@@ -15,7 +15,7 @@ from typing import Literal
 import lemminflect
 
 Pos = Literal["n", "v", "a", "r"]  # WordNet's noun, verb, adjective, adverb
-_UPOS: dict[Pos, str] = {"n": "NOUN", "v": "VERB", "a": "ADJ", "r": "ADV"}
+_UPOS = {"n": "NOUN", "v": "VERB", "a": "ADJ", "r": "ADV"}
 _VERB_TAGS = {"v": "VB", "z": "VBZ", "d": "VBD", "e": "VBN", "g": "VBG"}
 _SPOKEN_CONSONANT = re.compile(
     r"(?:uni(?!n|m)|us[aeiu]|eu|one\b|once|ut[ei]|ubiq|u[bcdfghjklmnpqrstvwxz]?-)"
@@ -58,20 +58,15 @@ def plural(noun: str) -> str:
 def inflected_verb(verb: str, code: str) -> str:
     """The form of a verb for a code of `sentence`; in a phrase, the first word is inflected."""
     first, space, rest = verb.partition(" ")
-    forms: Words = lemminflect.getInflection(first, _VERB_TAGS[code])
-    inflected = forms[0] if forms else first
-    return inflected + space + rest
+    forms = lemminflect.getInflection(first, _VERB_TAGS[code]) or [first]
+    return f"{forms[0]}{space}{rest}"
 
 
 def degree(adjective: str, ending: str) -> str:
     """The comparative (`er`) or superlative (`est`)."""
-    tag = "JJR"
-    word = "more"
-    if ending == "est":
-        tag = "JJS"
-        word = "most"
-    forms: Words = lemminflect.getInflection(adjective, tag, inflect_oov=False)
-    return forms[0] if forms else f"{word} {adjective}"
+    tag, word = ("JJS", "most") if ending == "est" else ("JJR", "more")
+    forms = lemminflect.getInflection(adjective, tag, inflect_oov=False)
+    return str(forms[0]) if forms else f"{word} {adjective}"
 
 
 def with_article_for(word: str) -> str:
@@ -79,8 +74,7 @@ def with_article_for(word: str) -> str:
     low = word.lower()
     if _SPOKEN_CONSONANT.match(low):
         return "a"
-    is_vowel = _SPOKEN_VOWEL.match(low) or _SPELT_VOWEL.fullmatch(word)
-    return "an" if is_vowel else "a"
+    return "an" if _SPOKEN_VOWEL.match(low) or _SPELT_VOWEL.fullmatch(word) else "a"
 
 
 def synonyms(lemma: str, pos: Pos) -> Words:
@@ -118,7 +112,7 @@ def _rows() -> dict[tuple[str, str], Rows]:
 @cache
 def _compounds() -> dict[str, set[str]]:
     """The compounds by first word."""
-    by_first: dict[str, set[str]] = defaultdict(set)
+    by_first = defaultdict(set)
     for compound in _rows()["compound", "n"]:
         first, _, _ = compound.partition(" ")
         by_first[first].add(compound)

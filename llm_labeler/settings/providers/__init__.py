@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
-
-from llm_labeler.settings.declared_file import declared
 
 ProviderName = Literal["openai", "openai_compatible", "glm", "anthropic", "gemini"]
 PRICES_AS_OF = "June 2026"
@@ -42,5 +41,6 @@ class ProviderApi:
 
 _FOLDER = Path(__file__).parent
 PROVIDERS: Mapping[str, ProviderApi] = {
-    name: ProviderApi(**declared(_FOLDER, name)) for name in get_args(ProviderName)
+    name: ProviderApi(**tomllib.loads((_FOLDER / f"{name}.toml").read_text("utf-8")))
+    for name in get_args(ProviderName)
 }

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
-
-from llm_labeler.settings.declared_file import declared
 
 TaskName = Literal["paraphrase", "triplet", "query"]
 
@@ -37,6 +36,7 @@ class LabellingTask:
 
 _FOLDER = Path(__file__).parent
 TASKS: Mapping[str, LabellingTask] = {
-    name: LabellingTask(**declared(_FOLDER, name)) for name in get_args(TaskName)
+    name: LabellingTask(**tomllib.loads((_FOLDER / f"{name}.toml").read_text("utf-8")))
+    for name in get_args(TaskName)
 }
 DEFAULT_TASK: TaskName = "paraphrase"

@@ -189,9 +189,8 @@ class Declared:
     options: Options
     settings: str = ""  # their model, as `module:Class`
     docstring: str = ""  # without the texts of options
-    same_texts: Callable[..., Any] | None = (
-        None  # has the texts that the docstring lacks
-    )
+    # This function has the texts that the docstring lacks.
+    same_texts: Callable[..., Any] | None = None
 
     def option(self, name: str) -> Option:
         """The option of a parameter."""
@@ -213,7 +212,7 @@ class Request:
     """
 
     declared: ClassVar[Declared]
-    # So that type checkers know `fields`
+    # Type checkers know `fields` by it.
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     def __init_subclass__(cls, *, shared: Options, settings: str = "") -> None:

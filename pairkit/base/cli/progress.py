@@ -123,7 +123,7 @@ class _Rate:
         """Steps done, share, rate and time left, if known."""
         seconds = time.monotonic() - self._start
         steps = progress.done - self._first
-        parts: list[str] = []
+        parts = []
         if progress.total is not None:
             share = f" ({progress.done / progress.total:.0%})" if progress.total else ""
             parts.append(f"{progress.done:,} of {progress.total:,}{share}")
@@ -149,9 +149,9 @@ def duration(seconds: float) -> str:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 60:
         return f"{seconds:.0f} s"
-    minutes, rest = divmod(round(seconds), 60)
+    minutes, remaining = divmod(round(seconds), 60)
     if minutes < 60:
-        return f"{minutes} min {rest:02d} s"
+        return f"{minutes} min {remaining:02d} s"
     hours, minutes = divmod(minutes, 60)
     if hours < 48:
         return f"{hours} h {minutes:02d} min"

@@ -30,24 +30,18 @@ def html_table(
         f"text-align:{'left' if column in words else 'right'}"
         for column in range(len(header))
     ]
-    head = "".join(
-        f'<th style="{side}">{escape(name)}</th>'
-        for side, name in zip(sides, header, strict=True)
-    )
-    body = "".join(
-        "<tr>"
-        + "".join(
-            f'<td style="{side}">{escape(shown(cell))}</td>'
-            for side, cell in zip(sides, row, strict=True)
-        )
-        + "</tr>"
-        for row in rows
-    )
-    caption = (
-        f'<caption style="text-align:left"><b>{escape(title)}</b></caption>'
-        if title
-        else ""
-    )
+    caption = ""
+    if title:
+        caption = f'<caption style="text-align:left"><b>{escape(title)}</b></caption>'
+    head = ""
+    for side, name in zip(sides, header, strict=True):
+        head += f'<th style="{side}">{escape(name)}</th>'
+    body = ""
+    for row in rows:
+        body += "<tr>"
+        for side, cell in zip(sides, row, strict=True):
+            body += f'<td style="{side}">{escape(shown(cell))}</td>'
+        body += "</tr>"
     below = f"<p><small>{escape(note)}</small></p>" if note else ""
     return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{below}"
 
@@ -106,7 +100,7 @@ class Printed(CommandResult):
 Cell = str | int | float | None
 
 UNBOUNDED = 1 << 16  # columns
-# With a line below the headings and for `add_rule`
+# It has a line below the headings and one for `add_rule`.
 _BOX = Box("    \n    \n ── \n    \n ── \n    \n    \n    \n")
 _PAD = 1  # on either side of a cell
 _GAP = 2 * _PAD + 1  # between two columns
@@ -126,10 +120,10 @@ class ResultTable:
         self.headings = headings
         self.title = title
         self.caption = caption
-        self._left = {
-            0,
-            *(column for column, heading in enumerate(headings) if heading in left),
-        }
+        self._left = {0}
+        for column, heading in enumerate(headings):
+            if heading in left:
+                self._left.add(column)
         self.rows: list[tuple[str, ...]] = []
         self._rules: set[int] = set()
 
@@ -173,7 +167,12 @@ class ResultTable:
 
     def _blocks(self, width: int) -> Iterator[Sequence[int]]:
         """Groups of columns that fit side by side; each has the first column."""
-        needs = [self._need(column) for column in range(len(self.headings))]
+        needs = []
+        for column, cells in enumerate(zip(self.headings, *self.rows, strict=True)):
+            widest = max(map(cell_len, cells))
+            is_words = column in self._left
+            needs.append(min(widest, _MIN_WORDS_WIDTH) if is_words else widest)
+
         block = [0]
         used = needs[0]
         for column in range(1, len(needs)):
@@ -184,13 +183,6 @@ class ResultTable:
             block.append(column)
             used += _GAP + needs[column]
         yield block
-
-    def _need(self, column: int) -> int:
-        widest = max(
-            cell_len(cell)
-            for cell in (self.headings[column], *(row[column] for row in self.rows))
-        )
-        return min(widest, _MIN_WORDS_WIDTH) if column in self._left else widest
 
     def _block(self, columns: Sequence[int]) -> Table:
         table = Table(box=_BOX, show_edge=False, pad_edge=False, padding=(0, _PAD))

@@ -31,7 +31,7 @@ def lazy_names(
         )
         if "declared" in getattr(value, "__dict__", ()):
             value.__doc__ = documentation(value)
-        # So that `__getattr__` is called once.
+        # `__getattr__` is called once for each name.
         setattr(sys.modules[package], name, value)
         return value
 

@@ -92,17 +92,16 @@ def say(message: str, *, quiet: bool = False) -> None:
 
 def next_step(why: str, command: str | Sequence[str | Path], *, quiet: bool) -> None:
     """Print a next command on stderr, if its packages are installed."""
-    if not isinstance(command, str) and not can_run(command):
+    if quiet:
         return
-    if isinstance(command, str):
-        line = command
-    else:
-        words = [str(word) for word in command]
+    if not isinstance(command, str):
+        if not can_run(command):
+            return
+        words = [*map(str, command)]
         if _DASHED.match(" ".join(words[2:3])):
             words += ["--", words.pop(2)]
-        line = shlex.join(words)
-    if not quiet:
-        err.print(f"next: {why}\n  {line}", markup=False)
+        command = shlex.join(words)
+    err.print(f"next: {why}\n  {command}", markup=False)
 
 
 def print_json(result: Mapping[str, Any]) -> None:
@@ -124,13 +123,13 @@ def run(command: Callable[[], Any]) -> None:
     except (Ended, KeyboardInterrupt) as ended:
         code = ended.code if isinstance(ended, Ended) else INTERRUPTED
         if code == INTERRUPTED:
-            _last_words("interrupted; run the same command again to continue")
-        # At once, as a worker may still wait for a server and a closed pipe can't be flushed.
+            _print_last("interrupted; run the same command again to continue")
+        # Exit at once, as a worker may still wait for a server, and a closed pipe can't be flushed.
         os._exit(code)
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise
-        _last_words(
+        _print_last(
             f"error: standard output can't be written ({error.strerror}); free space"
         )
         os._exit(ConfigError.exit_code)
@@ -148,6 +147,6 @@ def _run_or_exit(command: Callable[[], Any]) -> None:
         sys.exit(error.exit_code)
 
 
-def _last_words(text: str) -> None:
+def _print_last(text: str) -> None:
     with suppress(OSError, Ended):
         err.print(text, markup=False)

@@ -17,7 +17,7 @@ OPENAI_HOST = "api.openai.com"
 ANTHROPIC_HOST = "api.anthropic.com"
 
 # Default variable for each host.
-_KEY_VARIABLES: Mapping[str, str] = {
+_KEY_VARIABLES = {
     OPENAI_HOST: "OPENAI_API_KEY",
     ANTHROPIC_HOST: "ANTHROPIC_API_KEY",
     "generativelanguage.googleapis.com": "GEMINI_API_KEY",
@@ -154,14 +154,4 @@ def _spellings(byte: int) -> bytes:
     r"""A pattern for a byte, plain or escaped: `/`, `\/`, `\u002f` or `%2F`."""
     plain = re.escape(bytes((byte,)))
     digits = b"%02x" % byte
-    return (
-        b"(?:"
-        + plain
-        + b"|\\\\"
-        + plain
-        + b"|(?i:\\\\u00"
-        + digits
-        + b"|%"
-        + digits
-        + b"))"
-    )
+    return rb"(?:%b|\\%b|(?i:\\u00%b|%%%b))" % (plain, plain, digits, digits)

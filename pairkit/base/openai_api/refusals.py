@@ -168,7 +168,7 @@ class Refusal:
             value = value[0]
         outer = value if isinstance(value, dict) else {}
         inner = outer.get("error") or outer.get("detail") or value
-        fields: Mapping[str, Any] = {**outer, "message": inner}
+        fields = {**outer, "message": inner}
         if isinstance(inner, dict):
             fields = inner
         more = ""
@@ -253,7 +253,7 @@ class NoAnswer(Exception):  # noqa: N818
 
 
 def _message(message: Any, inner: Any) -> str:
-    # FastAPI's, with the refused input, which is the user's text.
+    # FastAPI adds the refused input, which is the user's text.
     if isinstance(inner, list):
         inner = [_without_input(entry) for entry in inner]
     if not isinstance(message, str):
@@ -345,8 +345,7 @@ def _span(value: str | None, now: float) -> float | None:
         return max(0.0, moment - now) if moment > _EPOCH else number
     if not _SPAN.fullmatch(value):
         return None
-    parts = _PART.findall(value)
-    return sum(float(amount) * _SECONDS[unit] for amount, unit in parts)
+    return sum(float(amount) * _SECONDS[unit] for amount, unit in _PART.findall(value))
 
 
 def _number(value: str | None) -> float | None:

@@ -72,10 +72,7 @@ class GuardedClient(httpx2.AsyncClient):
         outgoing = self._rebuilt(request)
         with self._failures():
             response = await super().send(
-                outgoing,
-                stream=True,
-                auth=None,
-                follow_redirects=False,
+                outgoing, stream=True, auth=None, follow_redirects=False
             )
             try:
                 body = self._masking.body(await _read(response, self._max_bytes))
@@ -110,27 +107,22 @@ class GuardedClient(httpx2.AsyncClient):
         try:
             yield
         except httpx2.TimeoutException as error:
-            failure = NoAnswer(
-                "timeout",
-                "no connection in time",
-                was_sent=not isinstance(error, _NOT_SENT),
-            )
+            was_sent = not isinstance(error, _NOT_SENT)
+            failure = NoAnswer("timeout", "no connection in time", was_sent=was_sent)
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
             text = f"{type(error).__name__}: {error}".rstrip(": ")
             detail = one_line(self._masking.text(text))
-            is_unknown_authority = isinstance(
-                error.__cause__, ssl.SSLCertVerificationError
-            )
-            if is_unknown_authority or "CERTIFICATE_VERIFY" in detail:
+            cause = error.__cause__
+            is_unverified = isinstance(cause, ssl.SSLCertVerificationError)
+            if is_unverified or "CERTIFICATE_VERIFY" in detail:
                 detail += (
                     "; set ca_file or SSL_CERT_FILE to the certificate of its authority"
                 )
-            failure = NoAnswer(
-                "connection", detail, was_sent=not isinstance(error, _NOT_SENT)
-            )
+            was_sent = not isinstance(error, _NOT_SENT)
+            failure = NoAnswer("connection", detail, was_sent=was_sent)
         else:
             return
-        # Outside of `except`, as a traceback would show the unmasked error.
+        # Not in the `except` block, as the traceback would then show the unmasked error.
         raise ExchangeFailed(failure)
 
 
@@ -155,10 +147,7 @@ class Sdk(openai.AsyncOpenAI):
             "",
         )
         super().__init__(
-            base_url=address.url,
-            max_retries=0,
-            http_client=client,
-            **unset,
+            base_url=address.url, max_retries=0, http_client=client, **unset
         )
 
     @property
@@ -175,11 +164,8 @@ class Sdk(openai.AsyncOpenAI):
     ) -> bytes:
         """The body of a response with status 200."""
         # The credentials are in the headers of `GuardedClient`.
-        sent_headers = {"Authorization": openai.Omit(), **(headers or {})}
-        options: Any = {"headers": sent_headers}
-        call: Callable[..., Awaitable[httpx2.Response]] = (
-            self.get if method == "get" else self.post
-        )
+        options = {"headers": {"Authorization": openai.Omit(), **(headers or {})}}
+        call: Callable[..., Awaitable[httpx2.Response]] = getattr(self, method)
         try:
             response = await call(
                 url, cast_to=httpx2.Response, options=options, **request
@@ -187,9 +173,8 @@ class Sdk(openai.AsyncOpenAI):
         except ExchangeFailed as error:
             failure = error.failure
         except openai.APIConnectionError as error:  # raised by the SDK itself
-            failure = NoAnswer(
-                "connection", type(error.__cause__ or error).__name__, was_sent=True
-            )
+            reason = type(error.__cause__ or error).__name__
+            failure = NoAnswer("connection", reason, was_sent=True)
         else:
             return response.content
         raise failure

@@ -19,7 +19,7 @@ _URL = re.compile(
 )
 # Without `//` and backslashes, which could begin another host, and without fragments.
 _PATH = re.compile(r'/(?!/)[!"$-\[\]-~]*')
-# Would lead to a parent path.
+# Segments that lead to a parent path.
 _DOTS = re.compile(r"/(?:\.|%2e){1,2}(?:/|\Z)", re.IGNORECASE)
 
 

@@ -157,8 +157,7 @@ def _check_answers(address: str) -> None:
 
 def _connect(address: str) -> None:
     host, _, port = address.rpartition(":")
-    place = (host.strip("[]"), int(port))
-    socket.create_connection(place, _CONNECT_S).close()
+    socket.create_connection((host.strip("[]"), int(port)), _CONNECT_S).close()
 
 
 def this_node() -> str:

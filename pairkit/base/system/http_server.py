@@ -119,7 +119,7 @@ async def json_body(
         # Any page can send other types without a preflight request.
         raise RefusedError(415, "expected application/json")
     length = request.headers.get("content-length", "0")
-    parts = list[bytes]()
+    parts = []
     size = 0
     too_large = RefusedError(413, f"more than {limit:,} bytes")
     if not length.isdecimal() or len(length) > _MAX_DIGITS or int(length) > limit:

@@ -39,6 +39,6 @@ def peak_rss_mb() -> float:
     import resource  # missing on Windows, where only the encoder works
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    # Bytes there, KiB on Linux.
+    # macOS counts bytes, Linux KiB.
     units_per_mb = 1 << 20 if sys.platform == "darwin" else 1 << 10
     return round(peak / units_per_mb, 1)

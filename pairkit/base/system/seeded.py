@@ -24,24 +24,26 @@ def keyed_unit(seed: int, *about: object) -> float:
 def in_turns(sizes: Mapping[str, int], total: int) -> dict[str, int]:
     """Distribute `total` among kinds in turns, up to the size of each kind."""
     quotas = {kind: 0 for kind, size in sizes.items() if size}
-    left = min(total, sum(sizes.values()))
-    while left > 0:
-        open_kinds = [kind for kind, quota in quotas.items() if quota < sizes[kind]]
-        for kind in open_kinds[:left]:
+    remaining = min(total, sum(sizes.values()))
+    while remaining > 0:
+        unfilled = [kind for kind, quota in quotas.items() if quota < sizes[kind]]
+        for kind in unfilled[:remaining]:
             quotas[kind] += 1
-        left -= len(open_kinds)
+        remaining -= len(unfilled)
     return quotas
 
 
 def in_proportion(sizes: Mapping[str, int], total: int, minimum: int) -> dict[str, int]:
-    """Quotas: at minimum `minimum` of each stratum (if it is as large), the rest by size."""
-    smallest = {kind: min(size, minimum) for kind, size in sizes.items()}
-    quotas = dict.fromkeys(sorted(sizes), 0) | in_turns(smallest, total)
-    rest = [sizes[kind] - quota for kind, quota in quotas.items()]
-    left = min(total - sum(quotas.values()), sum(rest))
-    if left > 0:
-        for kind, more in zip(quotas, apportion(left, rest), strict=True):
-            quotas[kind] += more
+    """Quotas of strata: at least `minimum` of each (or all of a smaller one), the others by size."""
+    minimums = {stratum: min(size, minimum) for stratum, size in sizes.items()}
+    quotas = dict.fromkeys(sorted(sizes), 0) | in_turns(minimums, total)
+
+    unused = [sizes[stratum] - quota for stratum, quota in quotas.items()]
+    remaining = min(total - sum(quotas.values()), sum(unused))
+    if remaining > 0:
+        further = apportion(remaining, unused)
+        for stratum, count in zip(quotas, further, strict=True):
+            quotas[stratum] += count
     return quotas
 
 
@@ -49,12 +51,11 @@ def apportion(total: int, shares: Sequence[float]) -> list[int]:
     """Whole numbers in these proportions that add up to `total` (largest remainders)."""
     exact = [total * share / sum(shares) for share in shares]
     counts = [*map(int, exact)]
-    left = total - sum(counts)
 
     def remainder(place: int) -> float:
         return exact[place] - counts[place]
 
     largest_first = sorted(range(len(counts)), key=remainder, reverse=True)
-    for place in largest_first[:left]:
+    for place in largest_first[: total - sum(counts)]:
         counts[place] += 1
     return counts

@@ -27,9 +27,8 @@ _LOG = logging.getLogger(__name__)
 MAX_LINE_BYTES = 16 << 20  # 250 times GitHub's longest text
 MAX_WHOLE_BYTES = 512 << 20  # of a file that can't be streamed, such as a JSON array
 UNLIMITED = 1 << 62
-MAX_RATIO = (
-    200  # decompressed to compressed size: 3 to 20 for text, 300 for one repeated line
-)
+# Decompressed to compressed size: it is 3 to 20 for text, and 300 for one repeated line.
+MAX_RATIO = 200
 FREE_BYTES = 64 << 20  # allowed at any ratio
 _BLOCK_BYTES = 1 << 20
 
@@ -331,7 +330,7 @@ _MAX_NAMES = 1000  # that are compared with a missing one
 def no_such_file(path: Path) -> str:
     """The message for a missing file: the most similar name in its folder, or where it was searched."""
     folder = path.parent
-    close = list[str]()
+    close = []
     if not folder.is_dir():
         return f"no such file; there is no folder {one_line(str(folder))}"
     with suppress(OSError):

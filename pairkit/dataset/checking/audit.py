@@ -261,7 +261,7 @@ def _near_identical(
         crossing = crossing[sizes[crossing] > 1]
 
     several_texts_first = crossing[np.argsort(sizes[crossing] == 1, kind="stable")]
-    examples: list[str] = []
+    examples = []
     for name in several_texts_first[:_EXAMPLES]:
         members = np.flatnonzero(group == name)
         first_texts = [texts[place] for place in members[:2].tolist()]
@@ -284,8 +284,7 @@ def _pairs_seen_again(rows: pl.DataFrame, scale: float) -> pl.DataFrame:
 
 def _finding(again: pl.DataFrame, kind: str) -> AuditFinding:
     """The number of pairs of a kind, with the first ones."""
-    pairs_of_kind = again.filter(pl.col("kind") == kind)
-    pairs = pairs_of_kind.unique("group", maintain_order=True)
+    pairs = again.filter(pl.col("kind") == kind).unique("group", maintain_order=True)
     first = pairs.select("issue1", "issue2").head(_EXAMPLES).iter_rows()
     examples = tuple(f"{_short(issue1)} | {_short(issue2)}" for issue1, issue2 in first)
     return AuditFinding(pairs.height, examples)
@@ -302,16 +301,15 @@ class FirstPass:
     """Hashes of everything that must not be in two splits or occur twice."""
 
     def __init__(self, pairs: PairFrames) -> None:
-        counts: list[pl.DataFrame] = []
-        hashes: list[pl.DataFrame] = []
+        counts = []
+        hashes = []
         self.scale = 1.0
         for code, split, rows in key_rows(pairs):
             keys_of_rows = hashes_of(rows)
             self.scale = max(self.scale, label_scale(rows["label"]))
             counts.append(_split_counts(rows.hstack(keys_of_rows), split))
             hashes.append(keys_of_rows.with_columns(split=pl.lit(code, pl.Int16)))
-        by_split = pl.concat(counts).group_by("split", maintain_order=True)
-        self.counts = by_split.sum()
+        self.counts = pl.concat(counts).group_by("split", maintain_order=True).sum()
         hashed = pl.concat(hashes)
         keys = pl.concat([hashed.select("split", key=key) for key in _KEYS])
         shared_keys = _keys_in_two_splits(keys, "key")
@@ -323,8 +321,7 @@ class FirstPass:
             | hashed["pair"].is_duplicated()
         )
         self.keys_of_suspects = hashed.drop("split").filter(self.is_suspect)
-        texts_of_rows = hashed.select("split", text=pl.concat_list(_SAME))
-        texts = texts_of_rows.explode("text")
+        texts = hashed.select("split", text=pl.concat_list(_SAME)).explode("text")
         is_text = texts["text"] != 0
         self.is_new = is_text & texts["text"].is_first_distinct()
         self._texts = texts.filter(is_text)
@@ -348,15 +345,13 @@ def second_pass(
 ) -> tuple[RecordsOnDisk[str], pl.DataFrame]:
     """The first of all texts that are the same, and the rows with suspect hashes."""
     texts = RecordsOnDisk(scratch, str)
-    kept: list[pl.DataFrame] = []
+    kept = []
     start = 0
     for _, _, rows in key_rows(pairs):
         end = start + rows.height
         both = rows.select(text=pl.concat_list(_TEXTS)).explode("text")
-        is_new = first.is_new[2 * start : 2 * end]
-        texts.extend(both["text"].filter(is_new))
-        is_suspect = first.is_suspect[start:end]
-        batch = rows.filter(is_suspect)
+        texts.extend(both["text"].filter(first.is_new[2 * start : 2 * end]))
+        batch = rows.filter(first.is_suspect[start:end])
         # A copy, because a view would keep all texts in memory.
         kept.append(pl.DataFrame(batch.rows(), schema=rows.schema, orient="row"))
         start = end

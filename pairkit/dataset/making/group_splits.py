@@ -27,8 +27,7 @@ Weights = npt.NDArray[np.int64]
 def text_groups(texts: Sequence[str] | pl.Series) -> Indices:
     """The first text of each text's group: texts that are the same or near-identical; (text,)."""
     near_identical = near_identical_to(texts)
-    same = first_of_same(texts)
-    return connected(near_identical, np.arange(len(texts)), same)
+    return connected(near_identical, np.arange(len(texts)), first_of_same(texts))
 
 
 def split_targets(total: int, shares: Sequence[float], groups: int) -> list[int]:
@@ -91,7 +90,7 @@ def _first_fit(weights: Weights, room: int) -> Mask:
     candidates = np.flatnonzero(weights <= room)
     while len(candidates):
         filled = np.cumsum(weights[candidates])
-        # At least the first fits.
+        # At least the first candidate fits.
         count = int(np.searchsorted(filled, room, side="right"))
         chosen[candidates[:count]] = True
         room -= int(filled[count - 1])

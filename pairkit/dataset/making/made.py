@@ -40,18 +40,16 @@ from pairkit.similarity.measures import share_long
 
 _LOG = logging.getLogger(__name__)
 FEW_ROWS = 50  # too few to train on
-DROPPED = (
-    "why it is left out"  # a column, null for kept rows; unlikely to exist in a dataset
-)
+# A column, null for kept rows; its name is unlikely to exist in a dataset.
+DROPPED = "why it is left out"
 # Columns of dropped rows.
 _RENAMED = {
     DROPPED: "left_out",
     FILE: "source_file",
     ROW: "source_row",
 }
-CONFLICTING = (
-    "conflicting_rows"  # a column: whether a row's pair has several labels and is kept
-)
+# A column: whether a row's pair has several labels and is kept.
+CONFLICTING = "conflicting_rows"
 _LIMITS = """
 * The limitations of the source datasets apply: see their cards.
 * The share of texts over 512 tokens is estimated without a tokenizer.
@@ -127,7 +125,7 @@ def build_result(
         for split in in_split_order(kept["split"].unique())
     }
 
-    statistics: dict[str, Any] = {
+    statistics = {
         "splits": {
             split: _split_counts(frame, kind) for split, frame in splits.items()
         },
@@ -228,7 +226,7 @@ def check_out(
 
 
 def write_result(
-    made: MadeDataset,
+    dataset: MadeDataset,
     out: Path | None,
     run: Mapping[str, Any],
     introduction: str,
@@ -238,27 +236,27 @@ def write_result(
 ) -> MadeDataset:
     """Write the dataset with a card, unless `out` is None; call `check_out` before."""
     if out is None:
-        return made
-    splits = tables_by_split(made.pairs)
+        return dataset
+    splits = tables_by_split(dataset.pairs)
     is_labelled = any("label" in frame.columns for frame in splits.values())
     configs = {"default" if is_labelled else "positive": splits}
-    sections = [("", introduction), *_count_sections(made.statistics), *further]
+    sections = [("", introduction), *_count_sections(dataset.statistics), *further]
     sections += [("Limitations", limits), ("Licence", _LICENCE)]
     card = dataset_card(
         re.sub(r"[^\w.-]", " ", out.name).strip() or "Text pairs",
         configs=card_files(configs),
-        rows=len(made.pairs),
+        rows=len(dataset.pairs),
         sections=sections,
     )
     write_dataset(
         out,
         configs,
         card=card,
-        statistics=made.statistics,
+        statistics=dataset.statistics,
         run=run,
     )
-    write_bad_rows(out, made.pairs.bad_rows)
-    return replace(made, out=out)
+    write_bad_rows(out, dataset.pairs.bad_rows)
+    return replace(dataset, out=out)
 
 
 def _count_sections(statistics: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -292,12 +290,11 @@ def make_written(
     fresh: bool,
 ) -> MadeDataset:
     """See `pairkit.write`."""
-    no_reason = pl.lit(None, pl.String).alias(DROPPED)
-    rows = pairs.rows.with_columns(no_reason)
-    made = build_result(rows, pairs.label_kind, str(out), [pairs])
+    rows = pairs.rows.with_columns(pl.lit(None, pl.String).alias(DROPPED))
+    dataset = build_result(rows, pairs.label_kind, str(out), [pairs])
     run = run_record("write", {"pairs": pairs}, {})
     check_out(out, run, [source], fresh=fresh)
-    return write_result(made, out, run, "Pairs written by `pairkit.write`.")
+    return write_result(dataset, out, run, "Pairs written by `pairkit.write`.")
 
 
 FileFormat = Literal["jsonl", "csv"]

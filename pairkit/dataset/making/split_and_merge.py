@@ -100,14 +100,14 @@ def keep_apart(rows: pl.DataFrame) -> pl.DataFrame:
     groups = connected_texts.groups
     first_groups = groups[connected_texts.first].tolist()
     second_groups = groups[connected_texts.second].tolist()
-    rows_of_split: defaultdict[str, list[int]] = defaultdict(list)
+    rows_of_split = defaultdict(list)
     for row, split in enumerate(rows["split"].to_list()):
         rows_of_split[split].append(row)
 
     owner: dict[int, str] = {}
     reasons: list[str | None] = [None] * rows.height
     for split in sorted(rows_of_split, key=_split_rank):
-        kept = set[int]()
+        kept = set()
         for row in rows_of_split[split]:
             groups_of_row = {first_groups[row], second_groups[row]}
             owners = {owner[group] for group in groups_of_row & owner.keys()}
@@ -222,8 +222,8 @@ def make_split(
     run = run_record("split", {"pairs": pairs}, settings)
     check_out(out, run, [source], fresh=fresh)
     rows = _split_once(pairs.rows, settings)
-    made = build_result(rows, pairs.label_kind, str(out or pairs.source), [pairs])
-    return write_result(made, out, run, _SPLIT)
+    dataset = build_result(rows, pairs.label_kind, str(out or pairs.source), [pairs])
+    return write_result(dataset, out, run, _SPLIT)
 
 
 Conflicts = Literal["drop", "first", "error", "keep"]
@@ -246,7 +246,7 @@ def named(sources: Sequence[Source] | Mapping[str, Source]) -> dict[str, Source]
         raise ConfigError("nothing to merge; give a list of datasets")
     if isinstance(sources, Mapping):
         return dict(sources)
-    by_name: dict[str, Source] = {}
+    by_name = {}
     for place, source in enumerate(sources, 1):
         contents = contents_of(source)
         where = contents.source if isinstance(contents, PairDataset) else contents
@@ -363,7 +363,7 @@ def _with_source(
     if dtype is not None and not dtype.is_nested() and dtype != pl.Binary:
         earlier = pl.concat_str(pl.lit(f"{name}/"), pl.col("source").cast(pl.String))
         source = pl.coalesce(earlier, source)
-    # The same for several tables in memory.
+    # Several tables in memory have the same name.
     file = pl.col(FILE).str.replace(where, name, literal=True)
     return named_split(frame, split).with_columns(file, source.alias("source"))
 
@@ -381,7 +381,7 @@ def make_merged(
     check_out(out, run, sources.values(), fresh=fresh)
     rows = _split_once(join_datasets(datasets), settings)
     kind = max(datasets.values(), key=len).label_kind  # an empty one may have another
-    made = build_result(
+    dataset = build_result(
         rows, kind, str(out or "the merged datasets"), [*datasets.values()]
     )
-    return write_result(made, out, run, _MERGED)
+    return write_result(dataset, out, run, _MERGED)

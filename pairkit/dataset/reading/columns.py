@@ -141,7 +141,7 @@ def _known_roles(frame: pl.DataFrame, where: str, meant: Meant) -> Roles:
     label = _first_of(_LABEL_NAMES, names)
     negatives = negative_columns(names)
     pair = known_pair(names, _PAIR_NAMES)
-    # Of Prodigy, beside the label that was proposed.
+    # Prodigy stores them beside the label that was proposed.
     if {"answer", "_task_hash"} <= {*names}:
         raise DataError(
             f"has answers of Prodigy; give {_pair_option(pair, 'answer')} if pairs are similar that were"

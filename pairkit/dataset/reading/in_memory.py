@@ -66,7 +66,7 @@ def contents_of(source: Source) -> str | Path | InMemory:
     # `out` is what was written. Without it, made datasets have `pairs`, and mined rows `splits`. A `Review`
     # has a `path`.
     for name in ("out", "pairs", "splits", "path"):
-        part: Any = getattr(source, name, None)
+        part = getattr(source, name, None)
         if isinstance(part, Path | PairDataset | pl.DataFrame | Mapping):
             return part
     return cast("InMemory", source)

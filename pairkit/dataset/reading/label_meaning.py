@@ -62,7 +62,7 @@ _CERTAIN: tuple[Mapping[str, Meaning], ...] = (
     _INITIALS,
 )
 # No gold label, in datasets with classes.
-_NO_GOLD: Mapping[str, Meaning] = {"-": SKIP, "-1": SKIP}
+_NO_GOLD = {"-": SKIP, "-1": SKIP}
 _SCORE_NAMES = (
     "score",
     "similarity",
@@ -139,14 +139,11 @@ class LabelColumn:
 
     def filter(self, kept: pl.Series) -> LabelColumn:
         """The labels of these rows."""
-        values = self.values.filter(kept)
-        rows = self.rows.filter(kept)
-        times = self.times.filter(kept)
         return replace(
             self,
-            values=values,
-            rows=rows,
-            times=times,
+            values=self.values.filter(kept),
+            rows=self.rows.filter(kept),
+            times=self.times.filter(kept),
         )
 
     def distinct(self) -> LabelColumn:
@@ -157,10 +154,9 @@ class LabelColumn:
         table = pl.DataFrame({"value": values, "row": self.rows, "times": self.times})
         by_value = table.group_by("value", maintain_order=True)
         distinct = by_value.agg(pl.col("row").first(), pl.col("times").sum())
-        labels = distinct["value"].alias(values.name)
         return replace(
             self,
-            values=labels,
+            values=distinct["value"].alias(values.name),
             rows=distinct["row"],
             times=distinct["times"],
         )
@@ -189,8 +185,23 @@ class LabelMeaning:
 
     def of(self, column: LabelColumn) -> pl.Series:
         """Labels as float64; null for rows to leave out."""
-        labels = column.numbers if self.words is None else _by_word(column, self.words)
-        return labels if self.scale is None else _scaled(column, labels, *self.scale)
+        labels = column.numbers
+        if self.words is not None:
+            known = column.known(self.words)
+            meanings = {word: self.words[name] for word, name in known.items()}
+            labels = column.words.replace_strict(
+                {word: number for word, number in meanings.items() if number != SKIP},
+                default=None,
+                return_dtype=pl.Float64,
+            )
+        if self.scale is None:
+            return labels
+        low, high = self.scale
+        column.refuse(
+            (labels < low) | (labels > high),
+            f"label {{label}} is outside the label range {low:g},{high:g}; widen the range or drop the row",
+        )
+        return (labels - low) / (high - low)
 
 
 def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> LabelMeaning:
@@ -200,30 +211,38 @@ def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> LabelMea
     user_values = dict(rules.values or {})
     if user_values and any(column.classes for column in columns):
         user_values = {**_NO_GOLD, **user_values}
-    rest = [column.filter(~column.is_known(user_values)) for column in columns]
-    for column in rest:
+    # Labels to which users gave no meaning.
+    others = [column.filter(~column.is_known(user_values)) for column in columns]
+    for column in others:
         column.refuse(
             column.missing(),
             f"label {{label}} is missing; fill it, drop the row, {LEAVE_OUT}",
         )
 
     known: Mapping[str, Meaning] = {}
-    is_words = any(column.numbers.is_null().any() for column in rest)
+    is_words = any(column.numbers.is_null().any() for column in others)
     if is_words:
-        known = _certain_words(columns, rest, user_values)
+        known = _certain_words(columns, others, user_values)
     elif rules.scale is None:
-        used = {
-            name for column in columns for name in column.known(user_values).values()
-        }
+        used = set[str]()
+        for column in columns:
+            used.update(column.known(user_values).values())
         if any(map(str.isdecimal, used)):
             # If users gave a meaning to some numbers, others are refused, even 0 and 1.
-            for column in rest:
-                column.refuse(column.numbers.is_not_null(), _lacks(user_values))
-        _check_numbers(rest)
+            given = one_line(", ".join(user_values), 200)
+            for column in others:
+                column.refuse(
+                    column.numbers.is_not_null(),
+                    f"label {{label}} has no meaning among the given ones ({given}); add it to --labels"
+                    " with a number, or with skip to leave its rows out",
+                )
+        _check_numbers(others)
 
     listed, skipped = _in_use(columns, {**user_values, **known})
     if listed and not is_words:
-        known = {as_word(word): float(word) for column in rest for word in column.words}
+        known = {
+            as_word(word): float(word) for column in others for word in column.words
+        }
     meaning = LabelMeaning({**known, **user_values} if listed else None, rules.scale)
     labels = [meaning.of(column) for column in columns]
     binary = all(numbers.is_in([0.0, 1.0]).all() for numbers in labels)
@@ -235,7 +254,7 @@ def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> LabelMea
     else:
         _check_scores(columns, labels)
         plain = binary and not listed
-        other_numbers = [column.numbers for column in rest if len(column.values)]
+        other_numbers = [column.numbers for column in others if len(column.values)]
         if not is_words and (other_numbers or not listed):
             descriptions.append(_format_numbers(other_numbers or labels, plain=binary))
     read = LabelsRead(", ".join(descriptions), skipped, plain)
@@ -247,25 +266,22 @@ def _check_scores(columns: Sequence[LabelColumn], labels: Sequence[pl.Series]) -
     for column, numbers in zip(columns, labels, strict=True):
         is_outside = (numbers < 0) | (numbers > SCORE_MAX)
         if is_outside.any():
-            raise column.error(is_outside, _outside(labels))
-
-
-def _outside(labels: Sequence[pl.Series]) -> str:
-    numbers = pl.concat(labels).drop_nulls().to_numpy()
-    return (
-        f"label {{label}}; expected 0 or 1, or a score from 0 to {SCORE_MAX:g}. Found {numbers.min():g} to"
-        f" {numbers.max():g}: correct it, or give the lowest and the highest possible score as --label-range"
-        " LOW,HIGH"
-    )
+            found = pl.concat(labels).drop_nulls().to_numpy()
+            raise column.error(
+                is_outside,
+                f"label {{label}}; expected 0 or 1, or a score from 0 to {SCORE_MAX:g}. Found"
+                f" {found.min():g} to {found.max():g}: correct it, or give the lowest and the highest possible"
+                " score as --label-range LOW,HIGH",
+            )
 
 
 def _certain_words(
     columns: Sequence[LabelColumn],
-    rest: Sequence[LabelColumn],
+    others: Sequence[LabelColumn],
     user_values: Mapping[str, Meaning],
 ) -> Mapping[str, Meaning]:
     """The meaning of words without a user-defined one, if all are in one line of `_CERTAIN`."""
-    words = [as_word(word) for column in rest for word in column.words.unique()]
+    words = [as_word(word) for column in others for word in column.words.unique()]
     names = {word: _plain_name(word) for word in words}
     classes = [name for column in columns for name in column.classes]
     declared = {_plain_name(name) for name in (*classes, *user_values)}
@@ -275,18 +291,16 @@ def _certain_words(
             order = [*known]
             in_order = sorted(names, key=lambda word: order.index(names[word]))
             return {word: known[names[word]] for word in in_order}
-    raise _unknown_words(rest, sorted(names))
+    raise _unknown_words(others, sorted(names))
 
 
 def _fits(line: Mapping[str, Meaning], names: set[str], declared: set[str]) -> bool:
     """Whether these are classes of the line; `declared` are all class names of the dataset."""
     classes = names - _NO_GOLD.keys()
-    may_lack_gold = line is _NLI or bool(declared)
-    if (
-        not classes
-        or not classes <= line.keys()
-        or (classes != names and not may_lack_gold)
-    ):
+    if not classes or not classes <= line.keys():
+        return False
+    may_lack_gold = line is _NLI or declared
+    if classes != names and not may_lack_gold:
         return False
     if line is _INITIALS and not {"e", "c"} <= classes | declared:
         return False
@@ -309,7 +323,7 @@ def _unknown_words(columns: Sequence[LabelColumn], words: Sequence[str]) -> Data
     odd = set[str]()
     for column in columns:
         words_of_column = column.words.filter(column.numbers.is_null())
-        odd |= {as_word(word) for word in words_of_column}
+        odd.update(map(as_word, words_of_column))
     first = next(column for column in columns if column.numbers.is_null().any())
     is_word = first.numbers.is_null()
     known = [word for word in first.words.unique() if _possible_meanings(word)]
@@ -341,25 +355,15 @@ def _choice(words: Sequence[str]) -> str:
         return f"set {first_is_similar} or {second_is_similar}, where 1 is similar"
     others = SKIP if {*known.values()} == {"0", "1"} else "X"
     values = {word: known.get(word, others) for word in words}
-    where = (
-        "where X is 1 (similar), 0 or skip"
-        if "X" in values.values()
-        else "where 1 is similar"
-    )
+    where = "where 1 is similar"
+    if "X" in values.values():
+        where = "where X is 1 (similar), 0 or skip"
     return f"set {_labels_option(values)}, {where}"
 
 
 def _labels_option(values: Mapping[str, str]) -> str:
-    return "--labels " + quote(
-        ",".join(f"{word}={value}" for word, value in values.items())
-    )
-
-
-def _by_word(column: LabelColumn, meanings: Mapping[str, Meaning]) -> pl.Series:
-    """The number of each label; null for skip."""
-    known = column.known(meanings).items()
-    numbers = {word: meanings[name] for word, name in known if meanings[name] != SKIP}
-    return column.words.replace_strict(numbers, default=None, return_dtype=pl.Float64)
+    listed = ",".join(f"{word}={value}" for word, value in values.items())
+    return f"--labels {quote(listed)}"
 
 
 def _in_use(
@@ -376,44 +380,20 @@ def _in_use(
         for word, times in zip(column.words, column.times, strict=True):
             if word in known and meanings[known[word]] == SKIP:
                 skipped[as_word(word)] += times
-    listed = [
-        f"{name}={_format_meaning(meanings[name])}" for name in meanings if name in used
-    ]
+    listed = []
+    for name, meaning in meanings.items():
+        if name in used:
+            number = meaning if meaning == SKIP else f"{meaning:g}"
+            listed.append(f"{name}={number}")
     return ", ".join(listed), dict(skipped)
-
-
-def _lacks(meanings: Mapping[str, Meaning]) -> str:
-    known = one_line(", ".join(meanings), 200)
-    return (
-        f"label {{label}} has no meaning among the given ones ({known}); add it to --labels"
-        " with a number, or with skip to leave its rows out"
-    )
-
-
-def _format_meaning(value: Meaning) -> str:
-    return value if isinstance(value, str) else f"{value:g}"
-
-
-def _scaled(
-    column: LabelColumn,
-    labels: pl.Series,
-    low: float,
-    high: float,
-) -> pl.Series:
-    outside = (labels < low) | (labels > high)
-    message = f"label {{label}} is outside the label range {low:g},{high:g}; widen the range or drop the row"
-    column.refuse(outside, message)
-    return (labels - low) / (high - low)
 
 
 def _check_numbers(columns: Sequence[LabelColumn]) -> None:
     """Refuse whole numbers that may be classes."""
     for column in columns:
+        values = column.values
         # Scores of pair datasets are float32.
-        if (
-            column.values.name.lower() in _SCORE_NAMES
-            or column.values.dtype == pl.Float32
-        ):
+        if values.name.lower() in _SCORE_NAMES or values.dtype == pl.Float32:
             return
     numbers = pl.concat([column.numbers for column in columns])
     if (numbers != numbers.round()).any():
@@ -454,15 +434,12 @@ def _stray_message(distinct: Sequence[float]) -> str:
 
 def _classes_message(distinct: Sequence[float]) -> str:
     names = [f"{number:g}" for number in distinct]
-    is_nli = {0.0, 2.0} <= {*distinct} <= _OF_NLI
-    as_nli = ",".join(f"{name}={_NLI_NUMBERS.get(name, SKIP)}" for name in names)
-    nli = (
-        f"in NLI, 0 is often entailment, so --labels {as_nli}"
-        if is_nli
-        else _choice(names)
-    )
+    choice = _choice(names)
+    if {0.0, 2.0} <= {*distinct} <= _OF_NLI:
+        as_nli = ",".join(f"{name}={_NLI_NUMBERS.get(name, SKIP)}" for name in names)
+        choice = f"in NLI, 0 is often entailment, so --labels {as_nli}"
     return (
-        f"label {{label}}: {', '.join(names)} may be classes or scores. For classes {nli};"
+        f"label {{label}}: {', '.join(names)} may be classes or scores. For classes {choice};"
         " for scores give the lowest and the highest possible one as --label-range LOW,HIGH"
     )
 

@@ -41,7 +41,7 @@ def named_sources(sources: Given) -> dict[str, Source]:
 
 def named_words(arguments: Sequence[str]) -> dict[str, Source]:
     """The sources of a command line, each `SOURCE` or `name=SOURCE`; see `named_sources`."""
-    sources: list[tuple[str | None, Source]] = []
+    sources = []
     for word in arguments:
         named = _NAMED.fullmatch(word)
         if named and not Path(word).exists():
@@ -79,7 +79,7 @@ def _check_name(name: Any) -> str:
 def _with_names(sources: Sequence[tuple[str | None, Source]]) -> dict[str, Source]:
     numbered = [*enumerate(sources, 1)]
     short_names = [name or _name(source, number) for number, (name, source) in numbered]
-    named: dict[str, Source] = {}
+    named = {}
     for number, (name, source) in numbered:
         unique = name or _name(source, number)
         if name is None and short_names.count(unique) > 1:
@@ -95,7 +95,7 @@ def _with_names(sources: Sequence[tuple[str | None, Source]]) -> dict[str, Sourc
 
 def _is_table(sources: Sequence[Any]) -> bool:
     """Whether a list has rows, not sources."""
-    # Also if it is empty.
+    # An empty list has rows too.
     has_dicts = all(isinstance(item, Mapping) for item in sources)
     if has_dicts or any(map(_is_row, sources)):
         return True
@@ -132,8 +132,7 @@ def _name(source: Source, number: int, *, parts: int = 1) -> str:
     where = contents.source if isinstance(contents, PairDataset) else contents
     if not isinstance(where, str | Path):
         return f"data-{number}"
-    path = Path(str(where).replace(":", "-"))
-    *above, last = path.parts[-parts:] or [""]
+    *above, last = Path(str(where).replace(":", "-")).parts[-parts:] or [""]
     stem, _, _ = last.lstrip(".").partition(".")
     name = "-".join([*above, stem])
     return re.sub(r"[^\w-]+", "-", name).strip("-") or f"data-{number}"

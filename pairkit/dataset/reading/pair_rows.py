@@ -81,15 +81,13 @@ def to_rows(
 ) -> pl.DataFrame:
     """Rows as in the source: pairs with labels, positives with negatives, or single texts."""
     if labels is not None:
-        return to_pairs(frame, roles, where, labels).select(
-            "text1", "text2", "label", ROW
-        )
+        pairs = to_pairs(frame, roles, where, labels)
+        return pairs.select("text1", "text2", "label", ROW)
     frame = _with_texts(frame, roles, where)
     if not roles.text2:
         return frame.select(pl.col(roles.text1).alias("text"), ROW)
     anchor = pl.col(roles.text1).alias("anchor")
-    positive = pl.col(roles.text2).alias("positive")
-    columns = [anchor, positive]
+    columns = [anchor, pl.col(roles.text2).alias("positive")]
     if roles.negatives:
         frame = frame.with_columns(lists_of_negatives(frame, roles.negatives, where))
         columns.append(pl.col(NEGATIVES))
@@ -125,24 +123,20 @@ def _with_texts(frame: pl.DataFrame, roles: Roles, where: str) -> pl.DataFrame:
 
 def check_flat(column: pl.Series, rows: pl.Series, where: str) -> None:
     """Raise DataError if a column has lists or structures in place of single values."""
-    if column.dtype.is_nested():
-        raise DataError(
-            f"the column {one_line(column.name)} has lists or structures; expected a single value in each"
-            " row",
-            path=where,
-            row=_first_structure(column, rows),
-        )
-
-
-def _first_structure(column: pl.Series, rows: pl.Series) -> int:
-    """The row of the first list or structure."""
+    if not column.dtype.is_nested():
+        return
     is_structure = column.is_not_null()
     if column.dtype == pl.List(pl.String):
         # In JSON, these are texts beside structures, which have a null at their end.
         is_marked = (column.list.len() > 1).fill_null(value=False)
         if is_marked.any():
             is_structure = is_marked
-    return int(rows[is_structure.arg_max() or 0])
+    raise DataError(
+        f"the column {one_line(column.name)} has lists or structures; expected a single value in each"
+        " row",
+        path=where,
+        row=int(rows[is_structure.arg_max() or 0]),
+    )
 
 
 def as_text(frame: pl.DataFrame, name: str, where: str) -> pl.Series:
@@ -178,14 +172,14 @@ def _pair_rows(
 ) -> pl.DataFrame:
     """text1, text2, label, then other columns, with the prefix `source_` for equal names."""
     names = {name: f"source_{name}" for name in ("text1", "text2", "label")}
-    rest = frame.drop(text1, text2, label.name, strict=False)
-    rest = rest.rename(names, strict=False)
+    others = frame.drop(text1, text2, label.name, strict=False)
+    others = others.rename(names, strict=False)
     pairs = frame.select(
         as_written(frame[text1]).alias("text1"),
         as_written(frame[text2]).alias("text2"),
         label.alias("label"),
     )
-    return pairs.hstack(rest)
+    return pairs.hstack(others)
 
 
 def missing_text_masks(
@@ -209,10 +203,8 @@ def missing_text_masks(
         yield f"empty_{name}", is_blank
         yield f"placeholder_{name}", is_missing & ~is_blank
     if roles.negatives:
-        yield (
-            "empty_negative",
-            lists_of_negatives(frame, roles.negatives, where).list.len() == 0,
-        )
+        negatives = lists_of_negatives(frame, roles.negatives, where)
+        yield "empty_negative", negatives.list.len() == 0
 
 
 def missing_text_error(

@@ -174,8 +174,7 @@ def _in_memory(source: InMemory, where: str) -> dict[str, list[TablePart]]:
     parts = {}
     for split, table in tables.items():
         place = f"{where}, {split}" if len(tables) > 1 else where
-        classes_of_split = classes.get(split, {})
-        parts[split] = [TablePart(place, table, classes_of_split, lines)]
+        parts[split] = [TablePart(place, table, classes.get(split, {}), lines)]
     return _by_split(parts)
 
 
@@ -368,8 +367,7 @@ class BeirFolder:
     def pairs(self, path: Path) -> pl.DataFrame:
         """Each query with each relevant document, as anchor and positive."""
         rows = self.relevant(path)
-        lacks_text = pl.col("anchor").is_null() | pl.col("positive").is_null()
-        unknown = rows.filter(lacks_text)
+        unknown = rows.filter(pl.col("anchor").is_null() | pl.col("positive").is_null())
         if unknown.height:
             first = unknown.row(0, named=True)
             ids = one_line(f"{first['query']} or {first['document']}")
@@ -384,8 +382,7 @@ def read_beir(folder: Path) -> BeirFolder:
     if not judgements:
         raise DataError("has no table such as test.tsv", path=folder / _QRELS)
     corpus = _beir_texts(_beir_file(folder, _CORPUS))
-    queries = _beir_texts(_beir_file(folder, _QUERIES))
-    return BeirFolder(corpus, queries, judgements)
+    return BeirFolder(corpus, _beir_texts(_beir_file(folder, _QUERIES)), judgements)
 
 
 def _beir_texts(path: Path) -> pl.DataFrame:
@@ -399,8 +396,7 @@ def _beir_texts(path: Path) -> pl.DataFrame:
         check_flat(table[name], table[ROW], str(path))
     parts = pl.col(names).cast(pl.String).fill_null("")
     text = pl.concat_str(parts, separator=" ").str.strip_chars()
-    ids = pl.col("_id").cast(pl.String)
-    texts = table.select(ROW, id=ids, text=text)
+    texts = table.select(ROW, id=pl.col("_id").cast(pl.String), text=text)
     texts = texts.unique(["id", "text"], keep="first", maintain_order=True)
     repeated = texts.filter(~pl.col("id").is_first_distinct())
     if repeated.height:

@@ -12,28 +12,32 @@ from typing import Literal
 from pairkit.base.printable import one_line
 
 Rows = Iterable[Mapping[str, object]]
-# Only pairs; pairs or single texts; rather single texts.
 Meant = Literal["pairs", "rows", "texts"]
+"""What a table is expected to have: pairs, pairs or single texts, or (more likely) single texts."""
 UNKNOWN = "NAME"
+MIN_LENGTH = 20  # of a pair's texts, in characters; names of labels are shorter
 
-_ROWS = 1000
-_MAX_REPEATS = 3  # rows by distinct texts; names of labels repeat more often
-_CHARACTERS = 1000  # of a value that are looked at
-MIN_LENGTH = 20  # of a pair's texts; names of labels are shorter
-# An address; an id, path or number; a date.
+_MAX_ROWS = 1000  # of a table that are looked at
+_MAX_CHARS = 1000  # of a value that are looked at
+_MAX_REPEATS = 3  # rows for each distinct text; names of labels repeat more often
 _NO_TEXT = re.compile(
-    r"\s*(?:\S+://\S*|[!-~]*[\d_/@:-][!-~]*|(?=.*\b(?:19|20)\d\d\b)(?=.*\b\d\d?\b).{6,40})\s*"
+    r"\s*(?:"
+    r"\S+://\S*"  # an address
+    r"|[!-~]*[\d_/@:-][!-~]*"  # an id, a path or a number, such as `ab-12`
+    r"|(?=.*\b(?:19|20)\d\d\b)(?=.*\b\d\d?\b).{6,40}"  # a date, such as `3 May 2024`
+    r")\s*"
 )
 
 
 def text_lengths(rows: Rows) -> dict[str, float]:
     """The median length of the texts in each column that has mostly texts, unless few are distinct."""
-    first = [*islice(rows, _ROWS)]
-    lengths = dict[str, float]()
-    for name in dict.fromkeys(chain(*first)):
-        values = [row.get(name) for row in first]
+    first_rows = [*islice(rows, _MAX_ROWS)]
+    lengths = {}
+    for name in dict.fromkeys(chain(*first_rows)):
+        values = [row.get(name) for row in first_rows]
         length = median(map(_text_length, values))
-        if length and _MAX_REPEATS * len({*map(str, values)}) > len(values):
+        distinct = len({*map(str, values)})
+        if length and _MAX_REPEATS * distinct > len(values):
             lengths[name] = length
     return lengths
 
@@ -42,17 +46,19 @@ def _text_length(value: object) -> int:
     """The length of a text; 0 for addresses, ids, dates and numbers."""
     if not isinstance(value, str):
         return 0
-    start = value[:_CHARACTERS]
+    start = value[:_MAX_CHARS]
     letters = sum(map(str.isalpha, start))
-    is_text = 3 * letters > len(start) and not _NO_TEXT.fullmatch(start)
-    return len(value) * is_text
+    if 3 * letters <= len(start) or _NO_TEXT.fullmatch(start):
+        return 0
+    return len(value)
 
 
 def likely_pair(lengths: Mapping[str, float]) -> list[str]:
     """The only two columns with long texts, if their lengths are similar; else empty."""
     long = {name: length for name, length in lengths.items() if length >= MIN_LENGTH}
-    is_pair = len(long) == 2 and 3 * min(long.values()) > 2 * max(long.values())
-    return [*long] if is_pair else []
+    if len(long) != 2 or 2 * max(long.values()) >= 3 * min(long.values()):
+        return []
+    return [*long]
 
 
 def text_option(lengths: Mapping[str, float]) -> str:
@@ -62,8 +68,8 @@ def text_option(lengths: Mapping[str, float]) -> str:
 
 def columns_option(**roles: str) -> str:
     """`--columns` with a column for each role; a name that the option can't contain becomes NAME."""
-    usable = (
-        f"{role}={UNKNOWN if {*name} & {*',='} else one_line(name)}"
-        for role, name in roles.items()
-    )
-    return "--columns " + quote(",".join(usable))
+    columns = []
+    for role, name in roles.items():
+        is_usable = {*",="}.isdisjoint(name)
+        columns.append(f"{role}={one_line(name) if is_usable else UNKNOWN}")
+    return f"--columns {quote(','.join(columns))}"

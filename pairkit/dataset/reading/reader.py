@@ -224,17 +224,17 @@ class PairFrames:
 
 def read_pairs(
     source: Source,
-    *,
     columns: Mapping[str, str] | None = None,
-    split: str | None = None,
     rules: LabelRules = AS_FOUND,
+    *,
+    split: str | None = None,
     placed: bool = False,
 ) -> PairDataset:
     """Read pairs as text1, text2, label and the source's other columns; if `placed`, `FILE` and `ROW`."""
     source = contents_of(source)
     by_split, meaning = _open_tables(source, parts_of(source), columns, rules, split)
     splits: dict[str, pl.DataFrame] = {}
-    bad: list[pl.DataFrame | None] = []
+    bad = []
     for name, tables in by_split.items():
         frames = []
         for table in tables:
@@ -268,9 +268,9 @@ def read_rows(
     by_split, meaning = _open_tables(
         source, parts_of(source, lines=True), columns, rules, split, meant=meant
     )
-    splits: dict[str, pl.DataFrame] = {}
+    splits = {}
     places: dict[str, list[tuple[str, pl.Series]]] = {}
-    bad: list[pl.DataFrame | None] = []
+    bad = []
     written = dict.fromkeys(by_split, 0)
     for name, tables in by_split.items():
         places[name] = []
@@ -304,7 +304,7 @@ def read_frames(
     by_split, meaning = _open_tables(
         source, parts_of(source), columns, rules, holds_parquet=False
     )
-    bad: dict[str, pl.DataFrame] = {}
+    bad = {}
 
     def read(table: SourceTable) -> pl.DataFrame:
         rows = table.usable(meaning)

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from pairkit.base.batched import batched
 from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
 from pairkit.base.system.text_lines import (
@@ -70,7 +71,11 @@ def records(
 
         is_first = not first
         if is_first:
-            _check_header(cells, path)
+            if len(cells) > _WIDE:
+                # Spreadsheets may add thousands of empty cells.
+                used = [number for number, cell in enumerate(cells, 1) if cell.strip()]
+                del cells[used[-1] :]
+            check_width(len(cells), path)
             first = cells
         if len(cells) > len(first):
             fault = _beyond_header(cells, first, reader.dialect.delimiter) or fault
@@ -104,14 +109,6 @@ def _beyond_header(cells: Sequence[str], header: Sequence[str], separator: str) 
     )
 
 
-def _check_header(cells: list[str], path: Path) -> None:
-    """Remove the thousands of empty cells that spreadsheets add, and check the number of columns."""
-    if len(cells) > _WIDE:
-        used = [number for number, cell in enumerate(cells, 1) if cell.strip()]
-        del cells[used[-1] :]
-    check_width(len(cells), path)
-
-
 def named_records(
     path: Path, *, header: bool
 ) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
@@ -142,7 +139,7 @@ def read_separated(path: Path, *, header: bool) -> pl.DataFrame:
     if table is None:
         schema = dict.fromkeys(names, pl.String)
         blocks = [pl.DataFrame(schema=schema)]
-        while block := [cells for _, cells in islice(rows, _BLOCK)]:
+        for block in batched((cells for _, cells in rows), _BLOCK):
             for cells in block:
                 cells += [""] * (len(names) - len(cells))
             blocks.append(pl.DataFrame(block, schema, orient="row"))
@@ -160,19 +157,19 @@ def _read_by_polars(path: Path, names: list[str]) -> pl.DataFrame | None:
         has_lone_returns = data.count(b"\r") > data.count(b"\r\n")
         if has_lone_returns or not _quotes_wrap_cells(data, form.separator):
             return None
-        schema = dict.fromkeys(names, pl.String)
         table = pl.read_csv(
             data,
             has_header=False,
             separator=form.separator,
-            schema=schema,
+            schema=dict.fromkeys(names, pl.String),
         )
     except (*POLARS_ERRORS, DataError, ValueError):
         return None
     if _rows_differ_from_records(table):
         return None
-    named = column_names(cell or "" for cell in table.row(0))
-    return table[1:] if named == names else None
+    if column_names(cell or "" for cell in table.row(0)) != names:
+        return None
+    return table[1:]
 
 
 def _quotes_wrap_cells(data: bytes, separator: str) -> bool:
@@ -215,7 +212,7 @@ def column_names(names: Iterable[str]) -> list[str]:
 
 def _csv_reader(path: Path) -> Any:
     """A `csv.reader` with the rules of a file."""
-    # Not 128 KiB; still a limit for unclosed quotes.
+    # The default, 128 KiB, is too low; unclosed quotes need some limit.
     csv.field_size_limit(MAX_LINE_BYTES)
     form = _form_of(path)
     has_quotes = form.separator != "\t" or _is_quoted(path)

@@ -45,7 +45,7 @@ def read_sheet(file: Path, sheet: str | None) -> pl.DataFrame:
             last_line = (
                 process.stderr.decode("utf-8", "replace").rstrip().rpartition("\n")[2]
             )
-            # Killed or aborted.
+            # With any other status, it was killed or aborted.
             reason = last_line if process.returncode == 1 else _TOO_LARGE
             message = f"not readable as a spreadsheet ({one_line(reason, 200)}); save it again as CSV"
             raise DataError(message, path=file)
@@ -67,7 +67,7 @@ def read_sheet(file: Path, sheet: str | None) -> pl.DataFrame:
 
 def _main() -> None:
     """Read the sheet named in the command, in a process for it."""
-    # It warns of columns without a name.
+    # fastexcel warns of columns without a name.
     logging.getLogger("fastexcel").setLevel(logging.ERROR)
     try:
         _write_sheet(sys.stdin.buffer.read(), sys.argv[1])
@@ -99,8 +99,8 @@ def _write_sheet(data: bytes, wanted: str) -> None:
 
 def _without_empty_columns(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Drop columns without name and values, as formatted ones are; the others keep their numbers."""
-    names = list[str]()
-    used = list[int]()
+    names = []
+    used = []
     for number, name in enumerate(rows.column_names):
         is_unnamed = name.startswith("__UNNAMED__")
         names.append(f"column_{number + 1}" if is_unnamed else name)
@@ -111,7 +111,7 @@ def _without_empty_columns(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 def _limit_resources(size: int) -> None:
     """Limit the time of this process, and the memory beyond what it has, by the size of its input."""
-    # Not on Windows, and memory only on Linux.
+    # Windows has no limits, and only Linux has one for memory.
     with suppress(ImportError, OSError, ValueError):
         import resource
 

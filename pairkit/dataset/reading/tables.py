@@ -6,15 +6,16 @@ import codecs
 import io
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import chain, islice, zip_longest
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any, TypeAlias, TypeGuard
 
 import polars as pl
 import polars.selectors as cs
 
+from pairkit.base.batched import batched
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import as_before_inert, one_line
 from pairkit.base.system.folders import read_json_object
@@ -61,7 +62,7 @@ _LONE_SURROGATE = re.compile(
 )
 _STRUCTURE = r"(?s)^\s*(?:\[.*\]|\{.*\})\s*$"
 _BLOCK = 8192  # JSON objects that are held as Python objects
-# Of Squad, the Hub's viewer, and web APIs.
+# Keys of Squad, the Hub's viewer, and web APIs.
 _ARRAYS = ("data", "rows", "items", "records")
 _INFO_FILE = "dataset_info.json"  # of `save_to_disk`
 _PARQUET_KEY = "huggingface"
@@ -157,16 +158,14 @@ def sheet_of(path: Path) -> tuple[Path, str | None]:
 
 
 def _read_sheet(path: Path) -> pl.DataFrame:
+    """A sheet with integers in each column of whole numbers, as a spreadsheet has no integers."""
     table = read_sheet(*sheet_of(path))
-    numbers = table.select(pl.col(pl.Float64))
-    return table.with_columns(map(_whole_numbers, numbers))
-
-
-def _whole_numbers(column: pl.Series) -> pl.Series:
-    """Integers if all numbers are whole; a spreadsheet has no integers."""
-    whole = column.cast(pl.Int64, strict=False)
-    is_same = whole.cast(pl.Float64).eq_missing(column)
-    return whole if is_same.all() else column
+    integers = []
+    for column in table.select(pl.col(pl.Float64)):
+        whole = column.cast(pl.Int64, strict=False)
+        if whole.cast(pl.Float64).eq_missing(column).all():
+            integers.append(whole)
+    return table.with_columns(integers)
 
 
 def _read_parquet(path: Path) -> pl.DataFrame:
@@ -190,15 +189,13 @@ def _read_json_lines(path: Path) -> pl.DataFrame:
     longest = max(map(len, io.BytesIO(lines)), default=0)
     if longest <= MAX_LINE_BYTES and not _LONE_SURROGATE.search(lines):
         with suppress(*POLARS_ERRORS):
-            types = pl.scan_ndjson(
-                io.BytesIO(lines), infer_schema_length=None
-            ).collect_schema()
-            _check_keys(types, lines.count(b"\n") + 1, path, len(lines))
+            scan = pl.scan_ndjson(io.BytesIO(lines), infer_schema_length=None)
+            row_count = lines.count(b"\n") + 1
+            _check_keys(scan.collect_schema(), row_count, path, len(lines))
             table = pl.read_ndjson(io.BytesIO(lines), infer_schema_length=None)
             # Polars writes lists beside texts as texts.
             texts = table.select(pl.col(pl.String))
-            has_structure = [column.str.contains(_STRUCTURE).any() for column in texts]
-            if not any(has_structure):
+            if not any(column.str.contains(_STRUCTURE).any() for column in texts):
                 return table
     del lines
     return _from_objects((value for _, value in read_objects(path)), path)
@@ -226,7 +223,7 @@ def json_values(path: Path) -> list[Any]:
         values = parse_json(text, path)
     except DataError:
         with suppress(ValueError):
-            # So the file may have JSON lines.
+            # If the first line is JSON, the file may have JSON lines.
             json.loads(text.lstrip().partition("\n")[0])
             return [value for _, value in read_json_lines(path)]
         raise
@@ -256,11 +253,10 @@ def json_values(path: Path) -> list[Any]:
 
 def _from_objects(objects: Iterable[Mapping[str, Any]], path: Path) -> pl.DataFrame:
     """A table of JSON objects, made in blocks."""
-    frames = list[pl.DataFrame]()
+    frames = []
     rows = 0
     schema = dict[str, Any]()
-    remaining = iter(objects)
-    while block := list(islice(remaining, _BLOCK)):
+    for block in batched(objects, _BLOCK):
         frame = frame_of(block)
         rows += len(block)
         schema |= frame.schema
@@ -274,23 +270,20 @@ def frame_of(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     columns = []
     for name in dict.fromkeys(chain.from_iterable(rows)):
         values = [row.get(name) for row in rows]
-        columns.append(_column(name, values))
+        is_nested = {
+            isinstance(value, list | dict) for value in values if value is not None
+        }
+        if is_nested == {True, False}:
+            columns.append(_lists(name, values))
+        else:
+            columns.append(pl.Series(name, values, strict=False))
     return pl.DataFrame(columns)
-
-
-def _column(name: str, values: Sequence[Any]) -> pl.Series:
-    is_nested = {
-        isinstance(value, list | dict) for value in values if value is not None
-    }
-    if is_nested == {True, False}:
-        return _lists(name, values)
-    return pl.Series(name, values, strict=False)
 
 
 def _with_lists(frames: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
     """Frames with lists in each column of texts that has lists or structures in another frame."""
-    nested = set[str]()
-    texts = set[str]()
+    nested = set()
+    texts = set()
     for frame in frames:
         nested |= {*frame.select(cs.nested()).columns}
         texts |= {*frame.select(cs.string()).columns}
@@ -352,8 +345,7 @@ def _check_keys(
     size: int,
 ) -> None:
     """Refuse too many distinct keys: each becomes a column with a value in every row."""
-    leaves = chain.from_iterable(map(leaf_types, schema.values()))
-    keys = sum(1 for _ in leaves)
+    keys = len([*chain.from_iterable(map(leaf_types, schema.values()))])
     if keys > MAX_COLUMNS or keys * rows > max(FREE_VALUES, MAX_VALUES_PER_BYTE * size):
         raise DataError(
             f"has {keys:,} distinct keys in {rows:,} lines; expected similar keys in every line",
@@ -361,7 +353,7 @@ def _check_keys(
         )
 
 
-_READERS: Mapping[str, Callable[[Path], pl.DataFrame]] = {
+_READERS = {
     ".parquet": _read_parquet,
     ".arrow": _read_arrow,
     ".json": _read_json,

@@ -21,7 +21,7 @@ MAX_VALUES_PER_BYTE = 8  # one bit for each of nearly equal values
 FREE_VALUES = 1 << 22  # allowed in a column of any file
 ROWS = 4096  # of a batch, at most
 _BATCH_BYTES = 8 << 20  # of a batch, on average
-# Of a batch in which each row has its column's longest dictionary.
+# Size of a batch in which each row has its column's longest dictionary.
 _REPEATED_BYTES = 1 << 30
 _READ_AHEAD = 1 << 20  # bytes of each column
 
@@ -88,8 +88,8 @@ def _parquet(path: Path) -> Iterator[None]:
 
 def check_texts(table: pl.DataFrame, path: Path) -> None:
     """Refuse a table with long texts that are stored once for very many rows."""
-    texts = sum(map(_text_bytes, table.iter_columns()))
-    check_size(texts, path, path.stat().st_size)
+    text_bytes = sum(map(_text_bytes, table.iter_columns()))
+    check_size(text_bytes, path, path.stat().st_size)
 
 
 def check_size(texts: int, path: Path, size: int) -> None:
@@ -190,7 +190,7 @@ def _dictionary_bytes(file: IO[bytes], chunk: Any) -> int:
         return 0
     file.seek(chunk.dictionary_page_offset)
     header = file.read(16)
-    # Not the first fields of a page header.
+    # A page header starts with two integers.
     if not header[:1] == header[2:3] == b"\x15":
         return int(chunk.total_uncompressed_size)
     zigzag = 0
