@@ -120,14 +120,11 @@ class RunDisplay(Display):
     def _finish(self, event: Finished) -> None:
         for stage in self._active.pop(event.repo, {}):
             self(Progress(stage, ended=True))
-        self._repos = Progress(
-            self._repos.stage,
-            self._repos.done + 1,
-            self._repos.total,
-            self._points_left,
+        self._repos = replace(
+            self._repos, done=self._repos.done + 1, note=self._points_left
         )
         self._show_repos()
-        # A failure of all repositories is raised as an error.
+        # The failure of a job for several repositories is raised as an error.
         if event.failure and event.repo:
             self.say(f"{event.repo}: failed, the others continue ({event.failure})")
 

@@ -13,6 +13,8 @@ from pairkit.base.errors import ConfigError, DataError
 from pairkit.dataset.shared_options import SHARED
 
 if TYPE_CHECKING:
+    from gis_builder.api.crawls import CrawlRequest
+    from gis_builder.api.datasets import BuildRequest, PairRequest, PlanRequest
     from gis_builder.crawl_progress import RunDisplay
     from gis_builder.crawling.github import GitHub
     from gis_builder.settings import BuildSettings
@@ -72,6 +74,18 @@ def path_of(name: str, value: str | Path) -> Path:
     return path
 
 
+def build_settings(
+    request: BuildRequest | CrawlRequest | PairRequest | PlanRequest,
+) -> BuildSettings:
+    """The settings of a request: its own options, `settings` and the file `config`."""
+    from gis_builder.settings import BuildSettings
+    from pairkit.base.settings import load_settings
+
+    return load_settings(
+        BuildSettings, request.flags(), config=request.config, settings=request.settings
+    )
+
+
 def display(progress: bool | Listener) -> RunDisplay:
     """The display of a run."""
     from gis_builder.crawl_progress import RunDisplay
@@ -112,12 +126,7 @@ def read_repos(source: str | Path | Iterable[str]) -> list[str]:
         return _distinct(_read_file(Path(source)))
     listed = source.split(",") if isinstance(source, str) else source
     entries = [entry.strip() for entry in argument("repos", listed, list[str])]
-    names = []
-    for entry in filter(None, entries):
-        name = _parse(entry)
-        if name is None:
-            raise _not_repositories(entry)
-        names.append(name)
+    names = [_parse(entry) for entry in filter(None, entries)]
     if not names:
         raise _not_repositories(source)
     return _distinct(names)
@@ -138,20 +147,21 @@ def _read_file(path: Path) -> list[str]:
         entry = re.sub(r"(^|\s)#.*$", "", line).strip()
         if not entry:
             continue
-        name = _parse(entry)
-        if name is None:
+        try:
+            names.append(_parse(entry))
+        except ConfigError:
             fault = f"{entry!r} is not a repository; expected owner/name, such as rust-lang/rust"
-            raise DataError(fault, path=path, row=row)
-        names.append(name)
+            raise DataError(fault, path=path, row=row) from None
     if not names:
         raise DataError("no repository; expected one owner/name per line", path=path)
     return names
 
 
-def _parse(entry: str) -> str | None:
+def _parse(entry: str) -> str:
+    """The name of a repository, from a name or an address."""
     match = _NAME.fullmatch(_ADDRESS.sub("", entry))
     if match is None or match["name"] in {".", ".."}:
-        return None
+        raise _not_repositories(entry)
     return match[0]
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gis_builder.api.common_options import (
+    build_settings,
     display,
     opener,
     options,
@@ -66,14 +67,10 @@ def crawl(request: CrawlRequest) -> Crawled:
     """
     from gis_builder.crawling import crawl as _crawl
     from gis_builder.crawling.status import Crawled, IncompleteCrawlError, read_status
-    from gis_builder.settings import BuildSettings
     from gis_builder.store import RepoOutcome
     from gis_builder.store.store import locked_store
-    from pairkit.base.settings import load_settings
 
-    settings = load_settings(
-        BuildSettings, request.flags(), config=request.config, settings=request.settings
-    )
+    settings = build_settings(request)
     names = read_repos(request.repos)
     folder = path_of("work", request.work)
     with display(request.progress) as show:
@@ -164,16 +161,15 @@ def _import_options(request: ImportRequest) -> ImportOptions:
     from gis_builder.trackers.ticket_files import ImportOptions
     from pairkit.base.settings import argument
 
-    links = None if request.links is None else path_of("links", request.links)
+    mapping_or_none = dict[str, str] | None
+    columns = argument("columns", request.columns, mapping_or_none)
+    link_columns = argument("link_columns", request.link_columns, mapping_or_none)
     return ImportOptions(
-        links=links,
-        columns=argument("columns", request.columns, dict[str, str] | None) or {},
+        links=None if request.links is None else path_of("links", request.links),
+        columns=columns or {},
         repo=argument("repo", request.repo, str | None),
         skip_broken=argument("skip_broken", request.skip_broken, bool),
-        link_columns=argument(
-            "link_columns", request.link_columns, dict[str, str] | None
-        )
-        or {},
+        link_columns=link_columns or {},
         date_format=argument("date_format", request.date_format, str),
     )
 
@@ -217,7 +213,7 @@ def detect(
     from gis_builder.store.store import locked_store
     from pairkit.base.settings import load_settings
 
-    build_settings = load_settings(BuildSettings, config=config, settings=settings)
+    detection = load_settings(BuildSettings, config=config, settings=settings).detect
     verdicts = path_of("work", work) / FILE
     with (
         display(progress) as show,
@@ -225,7 +221,7 @@ def detect(
     ):
         store.check_issues()
         judged_anew = detect_duplicates(
-            store, verdicts, store.repos(), build_settings.detect, show
+            store, verdicts, store.repos(), detection, show
         )
     return Detected(verdicts, count_verdicts(verdicts), judged_anew)
 
@@ -269,16 +265,13 @@ def explain(
         with open_store(folder) as store:
             verdict, text = explain_thread(store, name, detection)
     text = "\n".join([text, *dropped_lines(folder / DROPPED_FILE, verdict.ref)])
-    targets = tuple(map(str, verdict.targets))
     return Explanation(
-        *(
-            str(verdict.ref),
-            str(verdict.outcome),
-            targets,
-            verdict.confidence,
-            verdict.reason,
-            text,
-        )
+        issue=str(verdict.ref),
+        outcome=str(verdict.outcome),
+        targets=tuple(map(str, verdict.targets)),
+        confidence=verdict.confidence,
+        reason=verdict.reason,
+        text=text,
     )
 
 

@@ -257,9 +257,7 @@ class Store(AbstractContextManager["Store"]):
 
     def count_pending(self, repo: str) -> int:
         """Count the issues whose threads are to be fetched."""
-        return int(
-            self._select("SELECT count(*) FROM wishes WHERE repo = ?", repo)[0][0]
-        )
+        return self._count("wishes WHERE repo = ?", repo)
 
     def check_issues(self) -> None:
         """Raise DataError if there are no issues."""
@@ -275,8 +273,16 @@ class Store(AbstractContextManager["Store"]):
 
     def count_threads(self, repo: str) -> int:
         """Count the stored threads, complete or not."""
-        sql = "SELECT count(*) FROM issues WHERE repo = ? AND depth > 0 AND NOT is_pull"
-        return int(self._select(sql, self.full_name(repo))[0][0])
+        rows = "issues WHERE repo = ? AND depth > 0 AND NOT is_pull"
+        return self._count(rows, self.full_name(repo))
+
+    def count_top_ups(self, repo: str) -> int:
+        """Count the incomplete nested connections."""
+        return self._count("top_ups WHERE repo = ?", repo)
+
+    def _count(self, rows: str, repo: str) -> int:
+        ((count,),) = self._select(f"SELECT count(*) FROM {rows}", repo)  # noqa: S608 - constants
+        return int(count)
 
     def top_ups(self, repo: str, limit: int) -> list[TopUp]:
         """The incomplete nested connections, by number."""
@@ -285,7 +291,7 @@ class Store(AbstractContextManager["Store"]):
             repo,
             limit,
         )
-        return [TopUp(IssueRef(repo, number), *rest) for number, *rest in rows]
+        return [TopUp(IssueRef(repo, number), *page) for number, *page in rows]
 
     def meta_json(self, key: str, kind: type[T]) -> T | None:
         """Read a value of the table meta."""

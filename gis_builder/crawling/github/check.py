@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gis_builder.crawling.github.fetch import part
+from gis_builder.crawling.github.fetch import value_of
 from gis_builder.crawling.github.fetch_batches import BatchSize, Crawl
 from gis_builder.crawling.github.nodes import RepositoryNode
 from gis_builder.crawling.github.parse import well_formed
@@ -26,10 +26,14 @@ def check(crawl: Crawl, names: Sequence[str], *, listed: bool = True) -> None:
     size = BatchSize(_BATCH)
     checked = 0
     while checked < len(unchecked):
-        rows = _request_rows(crawl, unchecked[checked:], size)
-        page = Page(repos=[replace(row, listed=listed) for row in rows])
+        page = Page()
+        for row in _request_rows(crawl, unchecked[checked:], size):
+            old = crawl.store.repo(row.name)
+            # A failed crawl continues with its old data, so an update must start at the old time.
+            as_of = old.as_of if old and old.as_of else row.as_of
+            page.repos.append(replace(row, listed=listed, as_of=as_of))
         crawl.save("", page)
-        checked += len(rows)
+        checked += len(page.repos)
         crawl.report("", "check", checked, len(unchecked))
 
 
@@ -40,7 +44,7 @@ def may_be_repository(name: str) -> bool:
 
 def recheck(crawl: Crawl, name: str) -> RepoRow:
     """Check one repository again without storing the result."""
-    (row,) = _request_rows(crawl, [name], BatchSize(1), keep_as_of=False)
+    (row,) = _request_rows(crawl, [name], BatchSize(1))
     return row
 
 
@@ -56,11 +60,7 @@ def _unchecked(store: Store, names: Sequence[str], *, listed: bool) -> list[str]
 
 
 def _request_rows(
-    crawl: Crawl,
-    names: Sequence[str],
-    size: BatchSize,
-    *,
-    keep_as_of: bool = True,
+    crawl: Crawl, names: Sequence[str], size: BatchSize
 ) -> list[RepoRow]:
     """Query the first of `names`, as many as one query takes."""
     for attempt in range(1, crawl.settings.attempts + 1):
@@ -72,13 +72,8 @@ def _request_rows(
     rows = []
     for index, name in enumerate(names[:count]):
         alias = f"r{index}"
-        node = part(reply.data, alias, name)
-        row = _checked_row(crawl, name, node, errors.get(alias))
-        old = crawl.store.repo(name)
-        if keep_as_of and old and old.as_of:
-            # A failed crawl continues with its old data, so an update must start at the old time.
-            row = replace(row, as_of=old.as_of)
-        rows.append(row)
+        node = value_of(reply.data, alias, name)
+        rows.append(_checked_row(crawl, name, node, errors.get(alias)))
     return rows
 
 

@@ -38,67 +38,47 @@ from gis_builder.store import Absence, IssueRef, Page, TopUp
 from pairkit.base.errors import BadReply, RemoteError
 from pairkit.base.printable import one_line
 
-_PartsByAlias = dict[str, Parts | None]
-
-
 def fetch_top_ups(crawl: Crawl, repo: str) -> None:
     """Fetch the rest of every incomplete nested connection of the repository's threads."""
     size = BatchSize(crawl.settings.thread_batch)
     failures = Counter[TopUp]()
-    done = 0
-    lists: dict[tuple[IssueRef, str], Pages] = {}
+    answered = 0
+    pages_of: dict[str, Pages] = {}  # by issue and connection
     while waiting := crawl.store.top_ups(repo, crawl.settings.thread_batch):
         reply, count = crawl.ask(size, waiting, partial(crawl.queries.top_ups, repo))
-        nodes: _PartsByAlias = reply.data.get("r0") or {}
+        nodes = reply.data.get("r0") or {}
         page = Page()
         for index, top_up in enumerate(waiting[:count]):
             node = nodes.get(f"t{index}")
-            if (
-                node
-                and getattr(node, top_up.part)
-                and not failure_of(reply.errors, "r0", f"t{index}")
-            ):
+            has_failed = failure_of(reply.errors, "r0", f"t{index}")
+            if node and getattr(node, top_up.part) and not has_failed:
                 name = f"{top_up.ref} {top_up.part}"
-                pages = Pages(name, top_up.before, limit=MAX_THREAD_ITEMS)
-                _add_top_up(
-                    page,
-                    top_up,
-                    node,
-                    lists.setdefault((top_up.ref, top_up.part), pages),
-                )
+                first = Pages(name, top_up.before, limit=MAX_THREAD_ITEMS)
+                _add_top_up(page, top_up, node, pages_of.setdefault(name, first))
                 continue
             failures[top_up] += 1
             if failures[top_up] >= crawl.settings.attempts:
                 page.topped_up.append(top_up)
                 warning = f"{top_up.ref}: the server returned only the last {top_up.have} {top_up.part}"
                 page.warnings.append((top_up.ref.repo, warning))
-        done += len(page.topped_up)
+        answered += len(page.topped_up)
         crawl.save(repo, page)
-        crawl.report(repo, "top-ups", done, done + len(waiting) - len(page.topped_up))
+        total = answered + crawl.store.count_top_ups(repo)
+        crawl.report(repo, "top-ups", answered, total)
         if not page.topped_up:
             size.shrink()
             crawl.client.back_off(max(failures.values()), "the server returned nothing")
 
 
-def _add_top_up(
-    page: Page,
-    top_up: TopUp,
-    node: Parts,
-    pages: Pages,
-) -> None:
+def _add_top_up(page: Page, top_up: TopUp, node: Parts, pages: Pages) -> None:
     ref = top_up.ref
     connection: NodeConnection[Any] = getattr(node, top_up.part)
     with well_formed(f"{ref} {top_up.part}"):
         keys = _add_items(page, top_up, node)
     page.topped_up.append(top_up)
-    # An empty page would be returned again.
-    rest = (
-        next_top_up(ref, top_up.part, connection, top_up.have)
-        if connection.items
-        else None
-    )
+    rest = next_top_up(ref, top_up.part, connection, top_up.have)
     missing = connection.total_count - top_up.have - len(connection.items)
-    if rest:
+    if rest and connection.items:  # an empty page would be returned again
         pages.advance(keys, rest.before)
         page.top_ups.append(rest)
     elif missing > 0:
@@ -149,11 +129,12 @@ class Fetcher:
             query = partial(self._crawl.queries.issues, with_thread=with_thread)
             reply, count = self._crawl.ask(size, waiting, query)
             failed = self._add(page, waiting[:count], reply, with_thread=with_thread)
-            self._handle_failures(page, failures, failed)
-            again = [ref for ref in failed if ref not in page.missing]
-            waiting = sorted(again + waiting[count:])
+            again = []
             if failed:
+                self._handle_failures(page, failures, failed)
+                again = [ref for ref in failed if ref not in page.missing]
                 size.shrink()
+            waiting = sorted(again + waiting[count:])
         return page
 
     def _add(
@@ -167,9 +148,9 @@ class Fetcher:
         """Add the issues to the page; returns the failed ones, each with the server's message."""
         failed = {}
         for index, (repo, group) in enumerate(groupby(refs, key=lambda ref: ref.repo)):
-            issues = part(reply.data, f"r{index}", repo)
+            issues = value_of(reply.data, f"r{index}", repo)
             for ref in group:
-                node = part(issues, f"i{ref.number}", str(ref)) if issues else None
+                node = value_of(issues, f"i{ref.number}", str(ref)) if issues else None
                 failure = failure_of(reply.errors, f"r{index}", f"i{ref.number}")
                 if failure:
                     failed[ref] = failure
@@ -189,18 +170,14 @@ class Fetcher:
         failed: Mapping[IssueRef, str],
     ) -> None:
         """Skip issues that failed too often, so that one bad issue does not stop its repository."""
-        if not failed:
-            return
-        failures.update(list(failed))
+        failures.update(failed.keys())
         for ref, message in failed.items():
             if failures[ref] >= self._crawl.settings.attempts:
                 page.missing[ref] = (Absence.WITHHELD, "")
-                page.warnings.append(
-                    (ref.repo, f"{ref} was skipped: the server fails on it ({message})")
-                )
-        self._crawl.client.back_off(
-            max(failures[ref] for ref in failed), next(iter(failed.values()))
-        )
+                warning = f"{ref} was skipped: the server fails on it ({message})"
+                page.warnings.append((ref.repo, warning))
+        most = max(failures[ref] for ref in failed)
+        self._crawl.client.back_off(most, next(iter(failed.values())))
 
 
 def fetch(crawl: Crawl, refs: Sequence[IssueRef]) -> None:
@@ -240,8 +217,8 @@ def failure_of(errors: Sequence[GraphQLError], *alias: str) -> str:
     return ""
 
 
-def part(data: Mapping[str, T], alias: str, name: str) -> T:
-    """The data of an alias."""
+def value_of(data: Mapping[str, T], alias: str, name: str) -> T:
+    """The value of an alias in a reply."""
     if alias not in data:
         raise BadReply(
             f"{name}: missing from the reply; run the same command again to continue"
@@ -261,13 +238,7 @@ def _check_name(repo: str, issues: IssuesByAlias) -> None:
         )
 
 
-def _add_issue(
-    page: Page,
-    ref: IssueRef,
-    node: Item,
-    *,
-    with_thread: bool,
-) -> None:
+def _add_issue(page: Page, ref: IssueRef, node: Item, *, with_thread: bool) -> None:
     if isinstance(node, str):
         raise BadReply(
             f"{ref}: the reply does not match the query; run the same command again to continue"

@@ -14,12 +14,7 @@ from gis_builder.crawling.github.fetch_batches import Crawl
 from gis_builder.store import CrawlTask, IssueRef, Kind, Page, RepoRow, Store
 
 
-def fetch_negative_sample(
-    crawl: Crawl,
-    row: RepoRow,
-    count: int,
-    seed: int,
-) -> None:
+def fetch_negative_sample(crawl: Crawl, row: RepoRow, count: int, seed: int) -> None:
     """Fetch a sample without threads."""
     fetcher = Fetcher(crawl)
     repo = row.full_name
@@ -42,18 +37,14 @@ def fetch_negative_sample(
 
 def sample_order(store: Store, row: RepoRow, seed: int) -> list[int]:
     """The order of all numbers, as stored when the repository was first sampled."""
-    max_number = row.max_number
     stored = _stored_sample(store, row.full_name, seed)
-    if stored:
-        max_number = stored.state["max_number"]
+    max_number = stored.state["max_number"] if stored else row.max_number
     return number_order(max_number, row.full_name, seed)
 
 
 def _stored_sample(store: Store, repo: str, seed: int) -> CrawlTask | None:
-    for task in store.tasks(repo, "pool"):
-        if task.key == str(seed):
-            return task
-    return None
+    tasks = store.tasks(repo, "pool")
+    return next((task for task in tasks if task.key == str(seed)), None)
 
 
 def number_order(max_number: int, repo: str, seed: int) -> list[int]:

@@ -32,53 +32,35 @@ _PROBE = "reason:duplicate"  # not supported by every server
 
 def search(crawl: Crawl, row: RepoRow) -> None:
     """Find and fetch likely duplicates; continues where it was stopped."""
-    has_begun = bool(crawl.store.tasks(row.full_name, _KIND))
-    if not has_begun and is_cheaper_swept(
-        row.full_name,
-        row.issue_count,
-        row.labels,
-        crawl.settings,
-    ):
-        sweep(crawl, row)
-        return
-    _plan(crawl, row)
+    if not crawl.store.tasks(row.full_name, _KIND):
+        if is_cheaper_swept(row, crawl.settings):
+            sweep(crawl, row)
+            return
+        queries = search_queries(row, crawl.settings)
+        tasks = [_task(row, query, Window()) for query in queries]
+        crawl.save(row.full_name, Page(tasks=tasks))
     _discover(crawl, row)
     fetch_threads(crawl, row.full_name)
     fetch_top_ups(crawl, row.full_name)
 
 
-def is_cheaper_swept(
-    repo: str,
-    issues: int,
-    labels: Sequence[str],
-    settings: CrawlSettings,
-) -> bool:
+def is_cheaper_swept(row: RepoRow, settings: CrawlSettings) -> bool:
     """Whether a sweep takes no more queries than the searches."""
-    pages = ceil(issues / settings.thread_batch)
-    searches = ceil(len(search_queries(repo, labels, settings)) / settings.search_batch)
+    pages = ceil(row.issue_count / settings.thread_batch)
+    searches = ceil(len(search_queries(row, settings)) / settings.search_batch)
     return settings.all_if_small and pages <= searches
 
 
-def search_queries(
-    repo: str, labels: Sequence[str], settings: CrawlSettings
-) -> list[str]:
+def search_queries(row: RepoRow, settings: CrawlSettings) -> list[str]:
     """The searches of a repository: closed issues by reason, label, title, comments and body."""
-    scope = f"repo:{repo} is:issue is:closed"
+    scope = f"repo:{row.full_name} is:issue is:closed"
     return [
         f"{scope} {_PROBE}",
-        *(f'{scope} label:"{label}"' for label in labels),
+        *(f'{scope} label:"{label}"' for label in row.labels),
         *(f'{scope} "{word}" in:title' for word in settings.title_words),
         *(f'{scope} "{phrase}" in:comments' for phrase in settings.phrases),
         *(f'{scope} "{phrase}" in:body' for phrase in settings.body_phrases),
     ]
-
-
-def _plan(crawl: Crawl, row: RepoRow) -> None:
-    if crawl.store.tasks(row.full_name, _KIND):
-        return
-    queries = search_queries(row.full_name, row.labels, crawl.settings)
-    tasks = [_task(row, query, Window()) for query in queries]
-    crawl.save(row.full_name, Page(tasks=tasks))
 
 
 def _task(row: RepoRow, query: str, window: Window) -> CrawlTask:
