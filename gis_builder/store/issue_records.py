@@ -201,7 +201,7 @@ class Verdict:
     confidence: float  # in [0, 1]
     reason: str  # a short code, counted in statistics.json
     evidence: tuple[Evidence, ...] = ()
-    # To the targets; meaningless without targets.
+    # Of the issue to the targets; without targets it has no meaning.
     relation: Relation = Relation.DUPLICATE
 
     @property

@@ -101,10 +101,9 @@ CREATE TABLE usage (
 
 _STORE_FILE = "store.sqlite"
 SCHEMA = Schema("crawl store", _APPLICATION, VERSION, _TABLES)
-
+TICKETS = "tickets"  # key of the table meta
 
 T = TypeVar("T")
-TICKETS = "tickets"  # key of the table meta
 
 
 class Store(AbstractContextManager["Store"]):
@@ -131,8 +130,6 @@ class Store(AbstractContextManager["Store"]):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    # For all stages
 
     def repos(self) -> list[RepoRow]:
         """The requested repositories, by name."""
@@ -215,8 +212,6 @@ class Store(AbstractContextManager["Store"]):
                 self._names = {row.full_name.lower(): row.full_name for row in rows}
                 self._names |= {row.name.lower(): row.full_name for row in rows}
             return self._names.get(repo.lower(), repo)
-
-    # For the crawl
 
     def repo(self, name: str) -> RepoRow | None:
         """The row of a requested name."""

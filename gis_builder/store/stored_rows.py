@@ -158,18 +158,8 @@ class Page(Struct):
     notes: dict[str, str] = {}  # for the table meta
 
     def __str__(self) -> str:
-        counted = (
-            "threads",
-            "issues",
-            "comments",
-            "events",
-            "pending",
-            "missing",
-            "repos",
-            "warnings",
-        )
-        counts = {name: len(getattr(self, name)) for name in counted}
-        return (
-            ", ".join(f"{name} {count:,}" for name, count in counts.items() if count)
-            or "progress"
-        )
+        counts = []
+        for name in "threads issues comments events pending missing repos warnings".split():
+            if count := len(getattr(self, name)):
+                counts.append(f"{name} {count:,}")
+        return ", ".join(counts) or "progress"
