@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from gis_builder.crawl_progress import RunDisplay
 from gis_builder.crawling.github import GitHub
 from gis_builder.crawling.import_dump import GITHUB_HOST, import_dumps, saved_server
+from gis_builder.crawling.status import reasons_against
 from gis_builder.crawling.tickets import find_trackers
 from gis_builder.detection.detector import CachedVerdict, Detector
 from gis_builder.settings import BuildSettings, PoolSettings
@@ -19,7 +20,6 @@ from gis_builder.trackers.dump import BrokenRows
 from gis_builder.trackers.ticket_files import ImportOptions
 from pairkit.base.errors import ConfigError, RemoteError
 
-_MAX_NAMED = 5  # repositories in a message
 _IMPORTED = "dump"  # the "strategy" of a saved tracker
 _CONTENT_SETTINGS = {
     "strategy",
@@ -137,10 +137,7 @@ def crawlable(rows: Sequence[RepoRow]) -> list[str]:
     names = [row.name for row in rows if row.is_crawlable]
     if names:
         return names
-    reasons = [f"{row.name}: {row.detail or row.outcome}" for row in rows[:_MAX_NAMED]]
-    if len(rows) > _MAX_NAMED:
-        reasons.append(f"and {len(rows) - _MAX_NAMED} more")
-    problem = f"no repository can be crawled ({'; '.join(reasons)})"
+    problem = f"no repository can be crawled ({'; '.join(reasons_against(rows))})"
     if any(row.outcome is RepoOutcome.FAILED for row in rows):
         raise RemoteError(f"{problem}; run the same command again")
     raise ConfigError(f"{problem}; check the names and the permissions of the token")

@@ -51,7 +51,7 @@ _IDS = re.compile(f"(?ai){_ONE}(?:{_AND}{_ONE})*")
 _LETTER = re.compile(r"[^\W\d_]")
 _CUT = re.compile(r"(?=\n)|[,;|，、；]")
 _HEADING = re.compile(r"(?m)[:：]\s*$")
-# "has_duplicate: #1"
+# Signs that become blanks, as in "has_duplicate: #1".
 _SPACED = re.compile(r"(?i)(?<=[a-z])[_.-](?=[a-z])|\bn[or]\.\s*(?=#1)|[\s:：]+(?=#1)")
 # The title of the other ticket; only its claims are about the link.
 _TITLE = re.compile(r"(?s)(?<=#1)(?:\s*[:–—-]\s.{24}|.{32}).*")

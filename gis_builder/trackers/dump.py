@@ -127,7 +127,7 @@ class Dump:
 
     @property
     def has_events(self) -> bool:
-        """Whether events were saved; if not, see `closing_event`."""
+        """Whether events were saved; if not, see `closing_events`."""
         return _file(self.folder, "events") is not None
 
     def issues(self) -> Iterator[Row[Issue]]:
@@ -267,13 +267,13 @@ def find_dumps(
     return dumps
 
 
-def closing_event(issue: Issue) -> Event | None:
-    """The closing that an issue's own fields imply, for dumps without events."""
-    if issue.state != "closed" or not issue.closed_at:
-        return None
-    return Event(
-        "closed", issue.closed_by, issue.closed_at, state_reason=issue.state_reason
-    )
+def closing_events(issue: Issue) -> tuple[Event, ...]:
+    """The closing that an issue's own fields imply, if any, for dumps without events."""
+    when = issue.closed_at
+    if issue.state != "closed" or not when:
+        return ()
+    reason = issue.state_reason
+    return (Event("closed", issue.closed_by, when, state_reason=reason),)
 
 
 def _open_dump(folder: Path) -> Dump:

@@ -11,6 +11,7 @@ from gis_builder.crawling.github.fetch_batches import BatchSize, Crawl
 from gis_builder.crawling.github.nodes import RepositoryNode
 from gis_builder.crawling.github.parse import well_formed
 from gis_builder.crawling.github.responses import GraphQLError
+from gis_builder.crawling.status import without_issues
 from gis_builder.store import Page, RepoOutcome, RepoRow, Store
 from gis_builder.store.decoding import Malformed, stamp, stamp_or_none
 
@@ -90,12 +91,8 @@ def _checked_row(
     if node.is_private and not crawl.settings.include_private:
         detail = "private; set include_private to crawl private repositories"
         return RepoRow(name, RepoOutcome.PRIVATE, detail=detail)
-    if not node.has_issues_enabled:
-        return replace(
-            row, outcome=RepoOutcome.ISSUES_DISABLED, detail="issues are disabled"
-        )
-    if not row.issue_count:
-        return replace(row, outcome=RepoOutcome.EMPTY, detail="no issues")
+    if unusable := without_issues(row, has_issues=node.has_issues_enabled):
+        return unusable
     if row.full_name.lower() != name.lower():
         return replace(row, outcome=RepoOutcome.RENAMED, detail=f"now {row.full_name}")
     return row
