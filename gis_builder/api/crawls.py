@@ -220,9 +220,7 @@ def detect(
         locked_store(verdicts.parent, create=False) as store,
     ):
         store.check_issues()
-        judged_anew = detect_duplicates(
-            store, verdicts, store.repos(), detection, show
-        )
+        judged_anew = detect_duplicates(store, verdicts, store.repos(), detection, show)
     return Detected(verdicts, count_verdicts(verdicts), judged_anew)
 
 

@@ -415,9 +415,7 @@ class ImportPreview(Printed):
     def tables(self) -> list[ResultTable]:
         """The columns, the words of links and the first tickets."""
         return [
-            _table_of(rows)
-            for rows in (self.columns, self.links, self.tickets)
-            if rows
+            _table_of(rows) for rows in (self.columns, self.links, self.tickets) if rows
         ]
 
     def lines(self) -> list[str]:

@@ -290,7 +290,9 @@ class Crawled(CommandResult):
         work = ["--work", str(self.work)]
         steps = [("find the marked duplicates", ["gis", "detect", *work])]
         if self.is_import:
-            goal = "find unmarked ones by a model, with `aoe index` and `aoe duplicates`"
+            goal = (
+                "find unmarked ones by a model, with `aoe index` and `aoe duplicates`"
+            )
             table = f"{self.work.stem}.parquet"
             steps.append((goal, ["gis", "render", *work, "--out", table]))
         return steps

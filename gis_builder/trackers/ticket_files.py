@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -161,14 +162,11 @@ class TicketFile:
         try:
             for row, value in self._objects():
                 try:
-                    yield (
-                        row,
-                        value,
-                        cells_of(value, self.columns, are_links=self.are_links),
-                    )
+                    cells = cells_of(value, self.columns, are_links=self.are_links)
+                    yield row, value, cells
                 except Malformed as error:
-                    # A missing column, so it holds for all rows.
                     if isinstance(value, tuple):
+                        # The table lacks a column, which holds for all of its rows.
                         self.broken(DataError(str(error), path=self.path))
                         return
                     self.broken(DataError(str(error), path=self.path, row=row))
@@ -190,10 +188,8 @@ class TicketFile:
             kind = (file_kind(self.path), *required)
             for name, cell in zip(names, values, strict=True):
                 if name not in NESTED or not isinstance(cell, dict):
-                    yield (
-                        kind,
-                        self._column_read(name, roles.get(name, _NOT_USED), cell),
-                    )
+                    role = roles.get(name, _NOT_USED)
+                    yield kind, self._column_read(name, role, cell)
 
     def _column_read(self, name: str, role: str, cell: Any) -> ColumnRead:
         text = cell_text(cell).strip()
@@ -271,7 +267,7 @@ class ColumnSummary:
     def rows(self) -> list[ColumnRead]:
         """The rows of a preview, by kind."""
         rows = []
-        for key in sorted(self._columns, key=lambda key: key[0]):
+        for key in sorted(self._columns, key=itemgetter(0)):
             read = self._columns[key]
             files = and_more(read["file"], self._files[key])
             rows.append(read | {"file": files})

@@ -60,9 +60,7 @@ def _unchecked(store: Store, names: Sequence[str], *, listed: bool) -> list[str]
     return unchecked
 
 
-def _request_rows(
-    crawl: Crawl, names: Sequence[str], size: BatchSize
-) -> list[RepoRow]:
+def _request_rows(crawl: Crawl, names: Sequence[str], size: BatchSize) -> list[RepoRow]:
     """Query the first of `names`, as many as one query takes."""
     for attempt in range(1, crawl.settings.attempts + 1):
         reply, count = crawl.ask(size, names, crawl.queries.repositories)

@@ -27,7 +27,6 @@ from gis_builder.crawling.github.access_tokens import Token
 from gis_builder.crawling.github.responses import AnswerKind, QueryAnswer, bad_reply
 from pairkit.base.system.address import Address
 
-
 # A hundred comments of the maximum length with every character escaped are 40 MB.
 _MAX_BYTES = 64 << 20
 _CHUNK = 1 << 16

@@ -38,6 +38,7 @@ from gis_builder.store import Absence, IssueRef, Page, TopUp
 from pairkit.base.errors import BadReply, RemoteError
 from pairkit.base.printable import one_line
 
+
 def fetch_top_ups(crawl: Crawl, repo: str) -> None:
     """Fetch the rest of every incomplete nested connection of the repository's threads."""
     size = BatchSize(crawl.settings.thread_batch)
