@@ -11,6 +11,21 @@ from typing import TypeVar
 from pairkit.base.cli.progress import Display, Listener, Progress
 from pairkit.base.cli.terminal import say
 
+_STAGES = {
+    "check": "looking up",
+    "search": "searching",
+    "threads": "reading threads",
+    "top-ups": "completing threads",
+    "sweep": "sweeping",
+    "fetch": "canonical issues",
+    "pool": "issues for negatives",
+    "update": "updating",
+}
+_MIN_SHOWN_WAIT_S = 5.0
+_MAX_UPDATES = 200  # of one progress bar
+
+T = TypeVar("T")
+
 
 @dataclass(frozen=True)
 class Began:
@@ -51,22 +66,6 @@ class Finished:
 
 CrawlEvent = Began | Waiting | Advanced | Finished
 CrawlListener = Callable[[CrawlEvent], None]
-
-
-_STAGES = {
-    "check": "looking up",
-    "search": "searching",
-    "threads": "reading threads",
-    "top-ups": "completing threads",
-    "sweep": "sweeping",
-    "fetch": "canonical issues",
-    "pool": "issues for negatives",
-    "update": "updating",
-}
-_MIN_SHOWN_WAIT_S = 5.0
-_MAX_UPDATES = 200  # of one progress bar
-
-T = TypeVar("T")
 
 
 class RunDisplay(Display):

@@ -76,6 +76,9 @@ _INPUTS: dict[str, Any] = {
     "dependencies": pl.List(pl.Struct({"issue": pl.String, "kind": pl.String})),
 }
 
+# Mentioned issues whose kind mattered.
+_Dependencies: TypeAlias = tuple[tuple[IssueRef, Kind], ...]
+
 
 @cache
 def code_digest(*parts: str) -> str:
@@ -320,10 +323,6 @@ def judge_thread(
             verdict, outcome=VerdictOutcome.UNCERTAIN, reason="below_min_confidence"
         )
     return verdict
-
-
-# Mentioned issues whose kind mattered.
-_Dependencies: TypeAlias = tuple[tuple[IssueRef, Kind], ...]
 
 
 class CachedVerdict(NamedTuple):

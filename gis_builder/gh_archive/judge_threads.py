@@ -58,6 +58,8 @@ _EXCLUSION = re.compile(
 _SAME_MOMENT = timedelta(minutes=1)
 _Row = Mapping[str, Any]
 
+_Kind = TypeVar("_Kind")
+
 
 class RepoThreads(Struct):
     """The threads of a repository in the archive."""
@@ -203,9 +205,6 @@ class Judged(Struct):
     def with_duplicates(self) -> Iterator[JudgedRepo]:
         """The repositories that contribute to the dataset."""
         return (repo for repo in self.repos if repo.outcome == WITH_DUPLICATES)
-
-
-_Kind = TypeVar("_Kind")
 
 
 def pack(value: object) -> bytes:

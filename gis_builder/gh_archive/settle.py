@@ -59,6 +59,13 @@ OVER_LIMIT = "per_repo_max"
 # By name in lower case, the latest repository if one was deleted and created again: (time, event) and id.
 Owners = dict[str, tuple[tuple[str, int], int]]
 
+_PAIRS = {
+    "first": pl.Int32,
+    "second": pl.Int32,
+    "hash": pl.UInt64,
+    "label": pl.Int8,
+}
+
 
 class _Bucket(NamedTuple):
     """The ids of a bucket's repositories by name, the indices of its positives, and a hash of its content."""
@@ -66,14 +73,6 @@ class _Bucket(NamedTuple):
     repos: dict[str, int]
     positives: range
     digest: str
-
-
-_PAIRS = {
-    "first": pl.Int32,
-    "second": pl.Int32,
-    "hash": pl.UInt64,
-    "label": pl.Int8,
-}
 
 
 class IssueTextsOnDisk:

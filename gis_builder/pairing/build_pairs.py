@@ -61,6 +61,24 @@ from pairkit.dataset.table_files import save_table
 
 _LOG = logging.getLogger(__name__)
 
+_TEXT_COLUMNS = [
+    "id",
+    "key",
+    "repo",
+    "number",
+    "url",
+    "text",
+    "created_at",
+    "state",
+    "labels",
+    "priority",
+]
+RENDERED_COLUMNS = pl.Schema(
+    dict.fromkeys(_TEXT_COLUMNS, pl.String()) | {"number": pl.Int64()}
+)
+# Only if the store has tickets of other trackers than GitHub.
+TICKET_COLUMNS = ("key", "priority")
+
 
 def assemble(
     store: Store,
@@ -331,25 +349,6 @@ def checked(out: Path) -> AuditReport:
     report = audit(out)
     report.check()
     return report
-
-
-_TEXT_COLUMNS = [
-    "id",
-    "key",
-    "repo",
-    "number",
-    "url",
-    "text",
-    "created_at",
-    "state",
-    "labels",
-    "priority",
-]
-RENDERED_COLUMNS = pl.Schema(
-    dict.fromkeys(_TEXT_COLUMNS, pl.String()) | {"number": pl.Int64()}
-)
-# Only if the store has tickets of other trackers than GitHub.
-TICKET_COLUMNS = ("key", "priority")
 
 
 def render_store(

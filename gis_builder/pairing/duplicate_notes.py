@@ -22,25 +22,6 @@ from gis_builder.detection.rules import ClaimKind
 from gis_builder.pairing.references import IssueMention
 from gis_builder.store import IssueRef
 
-
-class NoteCode(StrEnum):
-    """The meaning of a token."""
-
-    REMARK = "P"  # a word of remarks about the issue itself
-    BESIDE = "T"  # a word that is common in such remarks
-    WORD = "W"  # any other word
-    DUPLICATE = "D"
-    SAME = "M"  # "same as", "in favour of"
-    REFERENCE = "R"
-    LINK = "L"  # the bracket before a linked reference
-    NUMBER = "N"
-    STOP = "."
-    COMMA = ","
-    COLON = ":"
-    OPEN = "("
-    CLOSE = ")"
-
-
 _REMARK = """
     apologies apologise apologize appears be been closed closing couldn't didn't edit edited if is isn't it's
     likely looks marked marking may maybe might nb not note perhaps possible possibly potential potentially
@@ -62,9 +43,6 @@ _BESIDE = """
     through ticket tickets to too track tracked tracker tracking true turned turns two very we well were
     weren't what when where which while why will wish with won't would wouldn't yes yet you bug bugs
 """
-_CODES = dict.fromkeys(_BESIDE.split(), NoteCode.BESIDE) | dict.fromkeys(
-    _REMARK.split(), NoteCode.REMARK
-)
 
 _DUP = re.compile(r"dup(?:e|es|ed|s)?|du(?:p|lp)\w*(?:at|it)(?:es?|ed|ing|ions?)")
 _SAME = (
@@ -85,6 +63,38 @@ _REF = "(?:REFERENCE | LINK [^REFERENCE]{0,40} REFERENCE)"
 _MORE_REFS = f"(?:[BESIDE COMMA CLOSE OPEN]* {_REF})*"
 _CLAUSE_STARTS = "(?:^ | (?<=[STOP COMMA OPEN]))"
 _CLAUSE_ENDS = "(?=[STOP COMMA CLOSE] | $)"
+
+_DUP_GATE = re.compile(r"[dD][uU](?:[pP]|[lL][pP])")
+_SAME_GATE = re.compile(
+    r"[Ss]ame|[Ii]dentical|[Ff]avou?r of|[a-z]ed by|[Rr]eported|[Tt]racked|[Ff]iled|[Rr]aised"
+)
+_MAX_LINE = 1500
+_ANY_ISSUE = IssueRef("", 0)
+
+
+class NoteCode(StrEnum):
+    """The meaning of a token."""
+
+    REMARK = "P"  # a word of remarks about the issue itself
+    BESIDE = "T"  # a word that is common in such remarks
+    WORD = "W"  # any other word
+    DUPLICATE = "D"
+    SAME = "M"  # "same as", "in favour of"
+    REFERENCE = "R"
+    LINK = "L"  # the bracket before a linked reference
+    NUMBER = "N"
+    STOP = "."
+    COMMA = ","
+    COLON = ":"
+    OPEN = "("
+    CLOSE = ")"
+
+
+_CODES = dict.fromkeys(_BESIDE.split(), NoteCode.BESIDE) | dict.fromkeys(
+    _REMARK.split(), NoteCode.REMARK
+)
+
+
 _pattern = partial(code_pattern, codes=NoteCode)
 _ABOUT_A_REFERENCE = (
     # duplicate of #1 and #2
@@ -112,12 +122,6 @@ _TAG = _pattern(
     "^ COMMA* (?:OPEN DUPLICATE+ CLOSE | DUPLICATE+ (?=[STOP COMMA COLON] | $))"
     " | OPEN DUPLICATE+ CLOSE STOP* $ | (?<=[STOP COMMA]) DUPLICATE+ STOP* $"
 )
-_DUP_GATE = re.compile(r"[dD][uU](?:[pP]|[lL][pP])")
-_SAME_GATE = re.compile(
-    r"[Ss]ame|[Ii]dentical|[Ff]avou?r of|[a-z]ed by|[Rr]eported|[Tt]racked|[Ff]iled|[Rr]aised"
-)
-_MAX_LINE = 1500
-_ANY_ISSUE = IssueRef("", 0)
 
 
 class _Token(NamedTuple):

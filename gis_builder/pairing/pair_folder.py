@@ -117,6 +117,36 @@ licences of the repositories do not cover them. Cite the pages of the issues, re
 and check what your use requires before you share the texts.
 """
 
+_EVIDENCE = pl.Struct(
+    {
+        "kind": pl.String,
+        "url": pl.String,
+        "who": pl.String,
+        "when": pl.String,
+    }
+)
+_ROWS = """
+    text1 text2 label repo number1 number2 url1 url2 created_at1 created_at2 cluster relation reason
+    confidence same_probability evidence negative_kind
+"""
+_NUMBERS: dict[str, Any] = {
+    **dict.fromkeys(("label", "number1", "number2"), pl.Int64),
+    **dict.fromkeys(("confidence", "same_probability"), pl.Float64),
+}
+ROWS: dict[str, Any] = (
+    dict.fromkeys(_ROWS.split(), pl.String) | _NUMBERS | {"evidence": _EVIDENCE}
+)
+POSITIVE_ROWS = {"anchor": pl.String, "positive": pl.String}
+# `label` and `issue2` are null for an issue.
+DROPPED_SCHEMA = {
+    "reason": pl.String,
+    "label": pl.Int64,
+    "issue1": pl.String,
+    "issue2": pl.String,
+}
+# Rejected pairs by label and reason; for issues the label is None.
+Reasons = Counter[tuple[int | None, str]]
+
 
 def gis_card(counts: Mapping[str, Any], files: Mapping[str, Mapping[str, str]]) -> str:
     """The README of the dataset."""
@@ -167,37 +197,6 @@ def _counts(counts: Mapping[str, Any]) -> str:
     ]
     by_relation = f"Positives by relation: {', '.join(relations)}."
     return f"{table(['', *splits], lines)}\n\n{count:,} {noun}. {by_relation}"
-
-
-_EVIDENCE = pl.Struct(
-    {
-        "kind": pl.String,
-        "url": pl.String,
-        "who": pl.String,
-        "when": pl.String,
-    }
-)
-_ROWS = """
-    text1 text2 label repo number1 number2 url1 url2 created_at1 created_at2 cluster relation reason
-    confidence same_probability evidence negative_kind
-"""
-_NUMBERS: dict[str, Any] = {
-    **dict.fromkeys(("label", "number1", "number2"), pl.Int64),
-    **dict.fromkeys(("confidence", "same_probability"), pl.Float64),
-}
-ROWS: dict[str, Any] = (
-    dict.fromkeys(_ROWS.split(), pl.String) | _NUMBERS | {"evidence": _EVIDENCE}
-)
-POSITIVE_ROWS = {"anchor": pl.String, "positive": pl.String}
-# `label` and `issue2` are null for an issue.
-DROPPED_SCHEMA = {
-    "reason": pl.String,
-    "label": pl.Int64,
-    "issue1": pl.String,
-    "issue2": pl.String,
-}
-# Rejected pairs by label and reason; for issues the label is None.
-Reasons = Counter[tuple[int | None, str]]
 
 
 def row_order(seed: int) -> Callable[[IssuePair], tuple[int, IssueRef, IssueRef]]:

@@ -20,6 +20,27 @@ from pairkit.base.system.seeded import keyed_hash
 
 _AN_HOUR = 3600.0  # shorter gaps count as nearly equal
 
+_MAX_TRIES = 200  # partners to try for one random negative
+_MAX_ROUNDS = 24  # times that every issue may get its quota again, for high ratios
+
+WhyNot = Callable[[IssueRef, IssueRef], str | None]
+Candidates = Callable[[IssueRef], Iterable[IssueRef]]
+
+_MAX_ANCHORS = 40  # to examine for one gap
+_MAX_NEIGHBOURS = 60  # of an anchor, to examine for one gap
+_MAX_ATTEMPTS = 8  # at one gap, if the best pairs are not allowed
+_GOOD = 0.1  # a mismatch that ends the search
+# Maximum mismatch of hard negatives in the first and the second pass.
+_TOLERANCES = (0.25, 0.6)
+# In the first turns a worse mismatch is rejected: using an issue once more may give a better one.
+_POOR = 1.5
+_STRICT_TURNS = 1
+# The timeline is reduced to free issues after at least this many pairs, and this fraction of its length.
+_MIN_PAIRS = 8
+_FRACTION = 8
+
+MayTake = Callable[[IssueRef], bool]
+
 
 def mismatch(gap: float, target: float) -> float:
     """Difference of two gaps: the logarithm of their ratio, with an hour added to each."""
@@ -120,13 +141,6 @@ class WantedGaps:
         middle = (count - 1) / 2
         outside_first = sorted(range(count), key=lambda index: -abs(index - middle))
         return [self._left[index] for index in outside_first]
-
-
-_MAX_TRIES = 200  # partners to try for one random negative
-_MAX_ROUNDS = 24  # times that every issue may get its quota again, for high ratios
-
-WhyNot = Callable[[IssueRef, IssueRef], str | None]
-Candidates = Callable[[IssueRef], Iterable[IssueRef]]
 
 
 class NegativeSampler:
@@ -230,22 +244,6 @@ class NegativeSampler:
         self._left[partner] -= 1
         self.pairs.append(IssuePair(anchor, partner, 0, "", negative_kind=kind))
         return True
-
-
-_MAX_ANCHORS = 40  # to examine for one gap
-_MAX_NEIGHBOURS = 60  # of an anchor, to examine for one gap
-_MAX_ATTEMPTS = 8  # at one gap, if the best pairs are not allowed
-_GOOD = 0.1  # a mismatch that ends the search
-# Maximum mismatch of hard negatives in the first and the second pass.
-_TOLERANCES = (0.25, 0.6)
-# In the first turns a worse mismatch is rejected: using an issue once more may give a better one.
-_POOR = 1.5
-_STRICT_TURNS = 1
-# The timeline is reduced to free issues after at least this many pairs, and this fraction of its length.
-_MIN_PAIRS = 8
-_FRACTION = 8
-
-MayTake = Callable[[IssueRef], bool]
 
 
 class GapMatcher:

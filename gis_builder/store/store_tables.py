@@ -64,6 +64,12 @@ _CONTENT = {
     "missing": "SELECT * FROM missing ORDER BY repo, number",
 }
 
+# The tables have the fields of these records in the same order; `dataclasses.astuple` would copy each value.
+_fields_of_issue = attrgetter(*Issue.__slots__)
+_fields_of_comment = attrgetter(*Comment.__slots__)
+_fields_of_event = attrgetter(*Event.__slots__)
+_NO_REF = (None, None)
+
 
 class StoredThread:
     """The rows of a thread. Their hash shows whether the thread changed, without conversion to records."""
@@ -294,13 +300,6 @@ def _save_pending(connection: sqlite3.Connection, page: Page) -> None:
     connection.executemany(
         "DELETE FROM wishes WHERE repo = ? AND number = ?", page.fetched
     )
-
-
-# The tables have the fields of these records in the same order; `dataclasses.astuple` would copy each value.
-_fields_of_issue = attrgetter(*Issue.__slots__)
-_fields_of_comment = attrgetter(*Comment.__slots__)
-_fields_of_event = attrgetter(*Event.__slots__)
-_NO_REF = (None, None)
 
 
 def _issue_values(issue: Issue, depth: int) -> Sequence[Any]:

@@ -65,6 +65,11 @@ _MAX_UNUSED = 200
 _NOT_USED = "not used"
 _TIMES = ("created_at", "closed_at", "updated_at")
 
+ColumnRead: TypeAlias = dict[str, str]  # a row of a preview
+# The format of a file, and the names of its columns for id, title and time.
+FileKind: TypeAlias = tuple[str, ...]
+ColumnKey: TypeAlias = tuple[FileKind, str]
+
 
 @dataclass(frozen=True)
 class ImportOptions:
@@ -111,12 +116,6 @@ def file_kind(path: Path) -> str:
     """The suffix of a file that may contain tickets, without `.gz`; empty for other files."""
     kind = format_of(path)
     return kind if kind in _KINDS else ""
-
-
-ColumnRead: TypeAlias = dict[str, str]  # a row of a preview
-# The format of a file, and the names of its columns for id, title and time.
-FileKind: TypeAlias = tuple[str, ...]
-ColumnKey: TypeAlias = tuple[FileKind, str]
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,8 @@ from gis_builder.store import Absence, IssueRef, Page, TopUp
 from pairkit.base.errors import BadReply, RemoteError
 from pairkit.base.printable import one_line
 
+T = TypeVar("T")
+
 
 def fetch_top_ups(crawl: Crawl, repo: str) -> None:
     """Fetch the rest of every incomplete nested connection of the repository's threads."""
@@ -105,9 +107,6 @@ def _add_items(page: Page, top_up: TopUp, node: Parts) -> Iterable[Hashable]:
     labels = parse_labels(node.labels)
     page.labels.append((ref, labels))
     return labels
-
-
-T = TypeVar("T")
 
 
 class Fetcher:
