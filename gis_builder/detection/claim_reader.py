@@ -42,9 +42,9 @@ _DENIAL = code_pattern(
 _FOREIGN_DENIAL = code_pattern("NOT [^COMMA AND CLOSE]{0,9} $")
 _DENIED_AFTER = code_pattern("[^COMMA AND CLOSE REFERENCE]{0,5} NOT")
 _HEDGED_AFTER = code_pattern("[^CLOSE]{0,9} [MAYBE IF]")
-# "I think that this is a ...", "if it is a ..."
+# Before the marker of a guess or condition: "I think that this is a ...", "if it is a ..."
 _HEDGE = code_pattern(r"[MAYBE IF] [^AND]{0,9} $")
-# "the fix was ...", not "as wontfix, ..."
+# Before a marker that is about a fix: "the fix was ...", but not "as wontfix, ..."
 _OF_A_FIX = code_pattern(r"(?<!AS) FIXED [^REFERENCE COMMA CLOSE]{0,3} $")
 _IN_VAIN = code_pattern(
     r"[NOT NO] [^REFERENCE]{0,4} SEARCH [^REFERENCE]{0,6} $"  # "couldn't find any ..."
@@ -58,13 +58,13 @@ _DIFFERENT = code_pattern(
     r"| DIFFERENT ISSUE"  # "different issue"
     r"| DIFFERENT [OF WORD ARTICLE BY IS]{0,2} [REFERENCE THIS THAT_ONE]"  # "unrelated to #1"
 )
-# "fixed", not "not yet fixed"
+# Finds "fixed", but not "not yet fixed".
 _FIXED = code_pattern(r"(?<!NOT) (?<!NOT WORD) (?<!NOT FILLER) FIXED")
 # The beginning of a sentence: "yes", "ok, that's right" | "oh, ..." | "no"
 AGREEMENT = code_pattern(r"[COMMA WORD]? [COMMA THANKS]{0,2} [FILLER THIS]? YES")
 THANKS = code_pattern(r"[COMMA WORD]? COMMA? FILLER? [THANKS YES]")
 DISAGREEMENT = code_pattern(r"[COMMA WORD]? COMMA? NO")
-# "no need to keep this open"
+# Finds "no need to keep this open".
 _NOT_KEPT = code_pattern(r"[NOT NO] [^STOP]{0,5} KEEP_OPEN")
 _REOPENING = code_pattern(r"(?:^ | [COMMA YES]) [FILLER THIS IS MAYBE]{0,3} REOPEN")
 
@@ -80,7 +80,7 @@ _THEIRS = re.compile(
 )
 _ADDRESSED = re.compile(rf"\s{{0,4}}(?:\w{{1,12}},? )?{_LOGIN}\b")
 
-# References in such sentences aren't targets.
+# Sentences with such words only lead to another subject, so their references aren't targets.
 _LEADS_AWAY = code_pattern("[FIXED RELATED SIMILAR_TO]")
 _PARTIAL = re.compile(
     r"\b(?:remain\w*|rest of|left over|leftover|left to|work left|other|otherwise|longer|partly|partially"
@@ -94,7 +94,7 @@ _THIS = re.compile(r"\b(?:this|it|it's|mine)\b")
 _SEVERAL = re.compile(
     r"(?:\s+(?:of|to|as|with|for|the)\b)*+\s+(?:those|these|them|both|two)\b"
 )
-# Sentences back
+# How many sentences before a marker are searched for its target; the further reach is for "dup of that one".
 _REACH = 3
 _FAR_REACH = 40
 _MAX_SAID = 200
@@ -263,15 +263,13 @@ class SentenceReader:
         rule = marker.rule
         if self._is_preceded(_IN_VAIN, marker, 12):
             return False
-        if rule.opens_list and not self._ends_in_colon():
+        sentence_text = self.page.hidden[self.start : self.end]
+        if rule.opens_list and not sentence_text.rstrip().endswith(":"):
             return False
         codes = self.sentence.codes
-        if (
-            self.sentence.is_foreign
-            and marker.targets is None
-            and Code.CLOSE not in codes
-        ):
-            # The data are duplicated, not the issue.
+        is_alone = marker.targets is None and Code.CLOSE not in codes
+        if self.sentence.is_foreign and is_alone:
+            # After another word, something else is duplicated, such as data.
             return codes[: marker.start][-1:] != Code.WORD
         if rule.must_close:
             near = self.page.near(self.index)
@@ -282,9 +280,8 @@ class SentenceReader:
         if self._is_quoted(marker):
             return False
         # "The fix was the same as for #1."
-        return marker.kind is ClaimKind.DUPLICATE or not self._is_preceded(
-            _OF_A_FIX, marker, 8
-        )
+        is_of_a_fix = self._is_preceded(_OF_A_FIX, marker, 8)
+        return marker.kind is ClaimKind.DUPLICATE or not is_of_a_fix
 
     def _is_quoted(self, marker: Marker) -> bool:
         """Whether marker and targets are a quotation: the log has "duplicate of #1"."""
@@ -368,20 +365,15 @@ class SentenceReader:
             return Stance.OPEN if marker.rule.is_open_question else Stance.ASKED
         if self._is_denied(marker):
             return Stance.DENIED
-        is_likeness = marker.kind is not ClaimKind.DUPLICATE
-        begins_with_if = self.page.hidden.startswith("if ", self.start)
+        is_condition = self.page.hidden.startswith("if ", self.start)
         if sentence.is_foreign:
-            begins_with_if = sentence.codes.startswith(Code.IF)
-        is_condition = is_likeness and begins_with_if
-        if (
-            is_condition
-            or Code.UNDECIDED in sentence.codes
-            or self._is_qualified(marker)
-        ):
+            is_condition = sentence.codes.startswith(Code.IF)
+        if is_condition and marker.kind is not ClaimKind.DUPLICATE:
             return Stance.OPEN
-        if self._is_preceded(_HEDGE, marker, 12) or self._is_followed(
-            _HEDGED_AFTER, marker
-        ):
+        if Code.UNDECIDED in sentence.codes or self._is_qualified(marker):
+            return Stance.OPEN
+        is_hedged_later = self._is_followed(_HEDGED_AFTER, marker)
+        if is_hedged_later or self._is_preceded(_HEDGE, marker, 12):
             return Stance.HEDGED
         return Stance.ASSERTED
 
@@ -406,10 +398,6 @@ class SentenceReader:
             return True
         _, marker_end = self.sentence.spans[marker.end - 1]
         return _BUT_DIFFERENT.search(self.page.hidden, marker_end, self.end) is not None
-
-    def _ends_in_colon(self) -> bool:
-        sentence = self.page.hidden[self.start : self.end]
-        return sentence.rstrip().endswith(":")
 
 
 def _within(sentence: CodedSentence, span: tuple[int, int] | None) -> list[Reference]:

@@ -203,11 +203,8 @@ class Detector:
     ) -> Iterator[CachedVerdict]:
         """Judge several repositories."""
         total = sum(map(self._store.count_threads, repos))
-        return show.counted(
-            "detecting duplicates",
-            chain.from_iterable(map(self.judge, repos)),
-            total,
-        )
+        judged = chain.from_iterable(map(self.judge, repos))
+        return show.counted("detecting duplicates", judged, total)
 
     def judge_again(self, refs: Iterable[IssueRef]) -> Iterator[CachedVerdict]:
         """Judge some issues again, after the issues that they mention were fetched."""
@@ -234,17 +231,17 @@ class Detector:
     ) -> CachedVerdict:
         """Reuse the cached verdict if its inputs are the same, or judge anew; adds it to the cache."""
         input_hash = stored.digest(rules_hash)
+        is_unchanged = cached is not None and cached.input_hash == input_hash
         if (
             cached
-            and cached.input_hash == input_hash
-            and self._has_same_kinds(cached.dependencies)
+            and is_unchanged
+            and all(self.kind_of(ref) is kind for ref, kind in cached.dependencies)
         ):
             judged = cached
             origin = "reused"
         else:
-            judged = self._judge_anew(
-                github_links(stored.read(), self._site), input_hash
-            )
+            thread = github_links(stored.read(), self._site)
+            judged = self._judge_anew(thread, input_hash)
             origin = "judged"
         verdict = judged.verdict
         _LOG.info(
@@ -252,9 +249,6 @@ class Detector:
         )
         self._cache.add(judged)
         return judged
-
-    def _has_same_kinds(self, dependencies: _Dependencies) -> bool:
-        return all(self.kind_of(ref) is kind for ref, kind in dependencies)
 
     def _judge_anew(self, thread: Thread, input_hash: str) -> CachedVerdict:
         dependencies = {}
@@ -291,8 +285,9 @@ class Detector:
         if is_newer and kind is Kind.MISSING:
             return Kind.UNKNOWN  # it may be newer than the crawl
         if not is_newer and kind is Kind.UNKNOWN and repo in self._imported:
-            # An imported tracker is complete up to its newest number.
-            return Kind.MISSING
+            return (
+                Kind.MISSING
+            )  # an imported tracker is complete up to its newest number
         return kind
 
     def _rules_hash(self, repo: str) -> bytes:
@@ -308,20 +303,14 @@ class Detector:
 
 
 def judge_thread(
-    thread: Thread,
-    kind_of: KindOf,
-    rules: Rules,
-    settings: DetectSettings,
+    thread: Thread, kind_of: KindOf, rules: Rules, settings: DetectSettings
 ) -> Verdict:
     """The verdict on one thread; a duplicate below the minimum confidence becomes uncertain."""
     verdict = decide(thread, kind_of, rules)
-    if (
-        verdict.outcome is VerdictOutcome.DUPLICATE
-        and verdict.confidence < settings.min_confidence
-    ):
-        return replace(
-            verdict, outcome=VerdictOutcome.UNCERTAIN, reason="below_min_confidence"
-        )
+    is_duplicate = verdict.outcome is VerdictOutcome.DUPLICATE
+    if is_duplicate and verdict.confidence < settings.min_confidence:
+        uncertain = VerdictOutcome.UNCERTAIN
+        return replace(verdict, outcome=uncertain, reason="below_min_confidence")
     return verdict
 
 
@@ -354,9 +343,9 @@ class VerdictCache:
 
     def add(self, kept: CachedVerdict) -> None:
         """Add a verdict, which replaces an older one on the same issue."""
-        dependencies = []
-        for ref, kind in kept.dependencies:
-            dependencies.append({"issue": str(ref), "kind": str(kind)})
+        dependencies = [
+            {"issue": str(ref), "kind": str(kind)} for ref, kind in kept.dependencies
+        ]
         self._rows.append((*_verdict_row(kept.verdict), kept.input_hash, dependencies))
         if len(self._rows) >= _CHUNK:
             self._flush()
@@ -372,8 +361,7 @@ class VerdictCache:
         return new.select(list(_VERDICT))
 
     def _flush(self) -> None:
-        frame = pl.DataFrame(self._rows, schema=self._schema, orient="row")
-        self._new.append(frame)
+        self._new.append(pl.DataFrame(self._rows, schema=self._schema, orient="row"))
         self._rows = []
 
 

@@ -99,7 +99,7 @@ _NO_TYPO = frozenset(
         "replicate",
     }
 )
-# By last letter.
+# The word that a misspelling stands for, by its last letter; any other letter: the noun "duplicate".
 _TYPO_OF = {
     "s": ("duplicates", Code.DUPLICATES),
     "d": ("duplicated", Code.DUPLICATED),

@@ -47,7 +47,7 @@ class TextReading:
 
     claims: tuple[Claim, ...] = ()
     mentions: IssueRefs = ()  # every reference, in order
-    # Mentions that the text shows to be pull requests.
+    # Those of the mentions that the text shows to be pull requests.
     pulls: frozenset[IssueRef] = frozenset()
     # Mentions that a sentence is about: "see #1", "#1?"
     pointed_at: frozenset[IssueRef] = frozenset()
