@@ -144,12 +144,14 @@ def find_duplicate_notes(text: str, references: list[IssueMention]) -> list[Span
         end = text.find("\n", hit)
         line_end = len(text) if end < 0 else end
         if line_end - start <= _MAX_LINE:  # a longer line is data, not prose
-            in_line = references[
-                bisect_left(starts, start) : bisect_left(starts, line_end)
+            first = bisect_left(starts, start)
+            after = bisect_left(starts, line_end)
+            in_line = [
+                reference.span
+                for reference in references[first:after]
+                if reference.end <= line_end
             ]
-            spans += _notes_of_line(
-                text, start, line_end, [r.span for r in in_line if r.end <= line_end]
-            )
+            spans += _notes_of_line(text, start, line_end, in_line)
     return spans or list(_notes_in_other_languages(text))
 
 
@@ -239,9 +241,8 @@ def _tokens(
         for match in _TOKEN.finditer(text, position, ref_start):
             yield _Token(_code(match), *match.span())
         if ref_start < end:
-            code = (
-                NoteCode.LINK if text[ref_start:ref_end] == "[" else NoteCode.REFERENCE
-            )
+            is_link = text[ref_start:ref_end] == "["
+            code = NoteCode.LINK if is_link else NoteCode.REFERENCE
             yield _Token(code, ref_start, ref_end)
         position = ref_end
 
@@ -251,6 +252,6 @@ def _code(match: re.Match[str]) -> NoteCode:
     if kind != "word":
         return NoteCode[kind]
     word = match[0].lower().replace("’", "'")
-    return (
-        NoteCode.DUPLICATE if _DUP.fullmatch(word) else _CODES.get(word, NoteCode.WORD)
-    )
+    if _DUP.fullmatch(word):
+        return NoteCode.DUPLICATE
+    return _CODES.get(word, NoteCode.WORD)

@@ -257,9 +257,9 @@ def merge(text: str, spans: Iterable[Span]) -> list[Span]:
 
 
 def _only_joins(text: str, start: int, end: int) -> bool:
-    return (
-        end - start <= _MAX_BETWEEN and _BETWEEN.fullmatch(text, start, end) is not None
-    )
+    """Whether the text between two spans is at most a comma or an "and"."""
+    is_short = end - start <= _MAX_BETWEEN
+    return is_short and _BETWEEN.fullmatch(text, start, end) is not None
 
 
 def _widen(text: str, start: int, end: int) -> Span:
@@ -350,10 +350,10 @@ def tidy_blanks(text: str) -> str:
     for piece, is_code in segments(text):
         lines = [line.rstrip(" \t") for line in piece.split("\n")]
         if not is_code:
-            lines = [line for line in lines if not _is_hollow(line)]
+            lines = [
+                line
+                for line in lines
+                if len(line) > _MAX_HOLLOW or not _HOLLOW_LINE.fullmatch(line)
+            ]
         pieces.append("\n".join(lines))
     return _BLANK_LINES.sub("\n\n", "".join(pieces)).strip()
-
-
-def _is_hollow(line: str) -> bool:
-    return len(line) <= _MAX_HOLLOW and _HOLLOW_LINE.fullmatch(line) is not None

@@ -117,14 +117,14 @@ licences of the repositories do not cover them. Cite the pages of the issues, re
 and check what your use requires before you share the texts.
 """
 
-_EVIDENCE = pl.Struct(
-    {
-        "kind": pl.String,
-        "url": pl.String,
-        "who": pl.String,
-        "when": pl.String,
-    }
-)
+# The rows of the table in the card, by key of the counts.
+_COUNTED = {
+    "positive": "positive",
+    "negative": "negative",
+    "total": "total",
+    "long_share": "texts over 512 tokens",
+}
+_EVIDENCE = pl.Struct(dict.fromkeys(("kind", "url", "who", "when"), pl.String))
 _ROWS = """
     text1 text2 label repo number1 number2 url1 url2 created_at1 created_at2 cluster relation reason
     confidence same_probability evidence negative_kind
@@ -144,7 +144,7 @@ DROPPED_SCHEMA = {
     "issue1": pl.String,
     "issue2": pl.String,
 }
-# Rejected pairs by label and reason; for issues the label is None.
+# Number of rejected pairs by label and reason; for issues the label is None.
 Reasons = Counter[tuple[int | None, str]]
 
 
@@ -172,29 +172,15 @@ def gis_card(counts: Mapping[str, Any], files: Mapping[str, Mapping[str, str]]) 
 
 def _counts(counts: Mapping[str, Any]) -> str:
     splits: Mapping[str, Mapping[str, Any]] = counts["splits"]
-    lines: list[list[Any]] = [
-        ["positive"],
-        ["negative"],
-        ["total"],
-        ["texts over 512 tokens"],
-        ["AUC of the gap in time"],
-    ]
-    for split in splits.values():
-        auc = split["gap_auc"]
-        cells = [
-            split["positive"],
-            split["negative"],
-            split["total"],
-            split["long_share"],
-        ]
-        cells.append("–" if auc is None else f"{auc:.2f}")
-        for line, cell in zip(lines, cells, strict=True):
-            line.append(cell)
+    lines: list[list[Any]] = []
+    for key, name in _COUNTED.items():
+        lines.append([name, *(split[key] for split in splits.values())])
+    areas = [split["gap_auc"] for split in splits.values()]
+    shown = ("–" if area is None else f"{area:.2f}" for area in areas)
+    lines.append(["AUC of the gap in time", *shown])
     count = counts["repository_count"]
     noun = "repository" if count == 1 else "repositories"
-    relations = [
-        f"`{relation}` {number:,}" for relation, number in counts["relations"].items()
-    ]
+    relations = [f"`{name}` {count:,}" for name, count in counts["relations"].items()]
     by_relation = f"Positives by relation: {', '.join(relations)}."
     return f"{table(['', *splits], lines)}\n\n{count:,} {noun}. {by_relation}"
 

@@ -78,9 +78,9 @@ _MENTION = re.compile(
 
 def without_names(text: str) -> tuple[str, int]:
     """Replace names before replaced e-mail addresses, and Jira's mentions; also in code, such as logs."""
-    return (
-        _NAME.subn("user", text) if "<[email]>" in text or "[~" in text else (text, 0)
-    )
+    if "<[email]>" in text or "[~" in text:
+        return _NAME.subn("user", text)
+    return text, 0
 
 
 def without_people(text: str) -> tuple[str, int]:

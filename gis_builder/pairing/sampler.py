@@ -30,7 +30,7 @@ _MAX_ANCHORS = 40  # to examine for one gap
 _MAX_NEIGHBOURS = 60  # of an anchor, to examine for one gap
 _MAX_ATTEMPTS = 8  # at one gap, if the best pairs are not allowed
 _GOOD = 0.1  # a mismatch that ends the search
-# Maximum mismatch of hard negatives in the first and the second pass.
+# The largest mismatch that a hard negative may have, in the first and in the second pass.
 _TOLERANCES = (0.25, 0.6)
 # In the first turns a worse mismatch is rejected: using an issue once more may give a better one.
 _POOR = 1.5
@@ -325,7 +325,7 @@ class GapMatcher:
         free = self._timeline
         until = 0
         for turn, gap in enumerate(self._wanted.hardest_first()):
-            # Removing the issues that are used up keeps the search short.
+            # Issues that are used up are removed from time to time, which keeps the search short.
             if turn >= until:
                 free = free.only(may_take)
                 until = turn + max(_MIN_PAIRS, len(free) // _FRACTION)
