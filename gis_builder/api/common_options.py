@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pairkit.base.cli.options import RUN, Option
+from pairkit.base.cli.options import RUN, Option, Request
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.dataset.shared_options import SHARED
 
@@ -64,6 +65,18 @@ options = SHARED.extended(
 )
 
 
+class GitHubRequest(
+    Request, shared=options, settings="gis_builder.settings:BuildSettings"
+):
+    """The arguments that say what to fetch from which server, and with which token."""
+
+    _: KW_ONLY
+    strategy: str | None = None
+    api_url: str | None = None
+    token: str | None = None
+    token_file: str | Path | None = None
+
+
 def path_of(name: str, value: str | Path) -> Path:
     """A path of this machine."""
     from pairkit.base.settings import argument
@@ -94,22 +107,19 @@ def display(progress: bool | Listener) -> RunDisplay:
 
 
 def opener(
-    settings: BuildSettings,
-    token: str | None,
-    token_file: str | Path | None,
-    show: RunDisplay,
+    request: GitHubRequest, settings: BuildSettings, show: RunDisplay
 ) -> Callable[[Store], GitHub]:
     """Return a factory of the crawl's client; tokens are found now, so that a missing token fails early."""
     from gis_builder.crawling.github import GitHub, find_tokens
     from pairkit.base.settings import argument
 
-    given_token = argument("token", token, str | None)
+    token = argument("token", request.token, str | None)
     environ: Mapping[str, str] = os.environ
+    if token is not None:
+        environ = {"GITHUB_TOKEN": token}
     file = None
-    if given_token is not None:
-        environ = {"GITHUB_TOKEN": given_token}
-    if token_file is not None and not given_token:
-        file = path_of("token_file", token_file)
+    if request.token_file is not None and not token:
+        file = path_of("token_file", request.token_file)
     crawl = settings.crawl
     tokens = find_tokens(
         crawl.api_url, file=file, environ=environ, plain_http=crawl.plain_http

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gis_builder.api.common_options import (
+    GitHubRequest,
     build_settings,
     display,
     opener,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class CrawlRequest(
-    Request, shared=options, settings="gis_builder.settings:BuildSettings"
+    GitHubRequest, shared=options, settings="gis_builder.settings:BuildSettings"
 ):
     """The arguments of `crawl`."""
 
@@ -40,10 +41,6 @@ class CrawlRequest(
     work: str | Path
     _: KW_ONLY
     update: bool = parameter(default=False, main=True)
-    strategy: str | None = None
-    api_url: str | None = None
-    token: str | None = None
-    token_file: str | Path | None = None
     seed: int | None = None
     config: str | Path | None = None
     settings: Mapping[str, Any] | Iterable[str] | None = None
@@ -74,7 +71,7 @@ def crawl(request: CrawlRequest) -> Crawled:
     names = read_repos(request.repos)
     folder = path_of("work", request.work)
     with display(request.progress) as show:
-        open_github = opener(settings, request.token, request.token_file, show)
+        open_github = opener(request, settings, show)
         with locked_store(folder) as store:
             with open_github(store) as github:
                 fetch = _crawl.update if request.update else _crawl.crawl

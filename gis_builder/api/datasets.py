@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from gis_builder.api.common_options import (
+    GitHubRequest,
     build_settings,
     display,
     opener,
@@ -36,19 +37,6 @@ _SAMPLES = (
 )
 
 
-class _CrawlRequest(
-    Request, shared=options, settings="gis_builder.settings:BuildSettings"
-):
-    """The arguments of a build's crawl."""
-
-    _: KW_ONLY
-    work: str | Path | None = None
-    strategy: str | None = None
-    api_url: str | None = None
-    token: str | None = None
-    token_file: str | Path | None = None
-
-
 class _PairRequest(
     Request, shared=options, settings="gis_builder.settings:BuildSettings"
 ):
@@ -72,7 +60,7 @@ class _PairRequest(
 
 class BuildRequest(
     _PairRequest,
-    _CrawlRequest,
+    GitHubRequest,
     shared=options,
     settings="gis_builder.settings:BuildSettings",
 ):
@@ -80,6 +68,8 @@ class BuildRequest(
 
     repos: str | Path | Iterable[str]
     out: str | Path = "gis-dataset"
+    _: KW_ONLY
+    work: str | Path | None = None
 
 
 @takes(BuildRequest)
@@ -105,23 +95,19 @@ def build(request: BuildRequest) -> Built:
     out = path_of("out", request.out)
     work = _work_of(request.work, out)
     with display(request.progress) as show:
-        open_github = opener(settings, request.token, request.token_file, show)
+        open_github = opener(request, settings, show)
         return build_dataset(
             names, out, work, settings, open_github, show, fresh=request.fresh
         )
 
 
 class PlanRequest(
-    Request, shared=options, settings="gis_builder.settings:BuildSettings"
+    GitHubRequest, shared=options, settings="gis_builder.settings:BuildSettings"
 ):
     """The arguments of `plan`."""
 
     repos: str | Path | Iterable[str]
     _: KW_ONLY
-    strategy: str | None = None
-    api_url: str | None = None
-    token: str | None = None
-    token_file: str | Path | None = None
     config: str | Path | None = None
     settings: Mapping[str, Any] | Iterable[str] | None = None
     progress: bool | Listener = True
@@ -152,8 +138,7 @@ def _plan_crawl(request: PlanRequest | BuildRequest) -> Plan:
     settings = build_settings(request)
     names = read_repos(request.repos)
     with display(request.progress) as show:
-        open_github = opener(settings, request.token, request.token_file, show)
-        return plan_crawl(names, settings, open_github)
+        return plan_crawl(names, settings, opener(request, settings, show))
 
 
 class PairRequest(

@@ -317,6 +317,19 @@ def test_pages_shrink_until_the_server_can_answer(station_dump, undisturbed, wor
     assert contents(work) == contents(undisturbed["all"])
 
 
+def test_progress_counts_every_thread_that_is_to_be_completed(station, work):
+    """In a sweep, all incomplete threads are known when the first batch is completed."""
+    seen = []
+    crawled(station, work, strategy="all", progress=seen.append)
+    completing = [
+        at for at in seen if at.stage == f"{STATION}: completing threads" and at.total
+    ]
+    left = [at.total - at.done for at in completing]
+    assert len(left) > 1
+    assert left == sorted(left, reverse=True)
+    assert left[0] > 0 == left[-1]
+
+
 def test_several_tokens_give_the_same_content(tiny, tmp_path):
     works = [tmp_path / tokens for tokens in ("one", "one,two,three")]
     for work in works:
