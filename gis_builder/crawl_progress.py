@@ -71,7 +71,7 @@ CrawlListener = Callable[[CrawlEvent], None]
 class RunDisplay(Display):
     """Displays the progress of a run; thread-safe for the events of a crawl's workers."""
 
-    def __init__(self, progress: bool | Listener = True) -> None:
+    def __init__(self, progress: bool | Listener) -> None:
         super().__init__(progress)
         self._is_quiet = progress is not True
         self._events = threading.Lock()

@@ -143,16 +143,16 @@ def _between_ids(text: str) -> Iterator[str]:
 def kind_of(words: str) -> LinkKind:
     """How words are read, in which `#1` stands for the ids."""
     text = _SPACED.sub(" ", words).strip(' \n¿¡>"')
-    found = set(map(_claimed, read(text, _TICKET).claims))
+    kinds = set(map(_claimed, read(text, _TICKET).claims))
     page = PreparedText(_TITLE.sub("", text), _TICKET, ())
     sentences = map(page.sentence, range(len(page.spans)))
     codes = "".join(sentence.codes for sentence in sentences)
-    if found <= {LinkKind.PLAIN}:
-        found.update(kind for kind, pattern in _CODES.items() if pattern.search(codes))
-    for kind, pattern in _WORDS.items():
-        if pattern.search(page.hidden):
-            found.add(kind)
-    return min(found, key=[*LinkKind].index, default=LinkKind.PLAIN)
+    if kinds <= {LinkKind.PLAIN}:
+        kinds.update(kind for kind, pattern in _CODES.items() if pattern.search(codes))
+    kinds.update(
+        kind for kind, pattern in _WORDS.items() if pattern.search(page.hidden)
+    )
+    return min(kinds, key=[*LinkKind].index, default=LinkKind.PLAIN)
 
 
 def _claimed(claim: Claim) -> LinkKind:
@@ -162,8 +162,6 @@ def _claimed(claim: Claim) -> LinkKind:
         return LinkKind.DOUBTED
     if claim.about_others:
         return LinkKind.REVERSED
-    is_same = relation_of(claim.kind, claim.marker) in (
-        Relation.DUPLICATE,
-        Relation.SAME,
-    )
+    relation = relation_of(claim.kind, claim.marker)
+    is_same = relation in (Relation.DUPLICATE, Relation.SAME)
     return LinkKind.DUPLICATE if is_same else LinkKind.PLAIN

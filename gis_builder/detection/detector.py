@@ -355,9 +355,9 @@ class VerdictCache:
         self._flush()
         new = pl.concat(self._new)
         new = new.unique(_KEY, keep="last", maintain_order=True).sort(_KEY)
-        rest = self._old.filter(~pl.col("repo").is_in(list(judged)))
-        kept = pl.concat([rest, new]).sort(_KEY)
-        write_parquet(self._path, kept, private=True)
+        others = self._old.filter(~pl.col("repo").is_in(list(judged)))
+        verdicts = pl.concat([others, new]).sort(_KEY)
+        write_parquet(self._path, verdicts, private=True)
         return new.select(list(_VERDICT))
 
     def _flush(self) -> None:

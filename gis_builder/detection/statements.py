@@ -248,8 +248,8 @@ def _opening(
     """The statements of body and title: the original body, then the notes that the author added later."""
     is_closer = issue.author is not None and issue.author == issue.closed_by
     notes = [match["note"] for match in _EDIT_NOTE.finditer(issue.body)]
-    rest = _EDIT_NOTE.sub(" ", issue.body) if notes else issue.body
-    reading = read_body(rest, issue.ref, former_names)
+    original = _EDIT_NOTE.sub(" ", issue.body) if notes else issue.body
+    reading = read_body(original, issue.ref, former_names)
     yield Statement(reading, Role.AUTHOR, issue.author, issue.created_at, page)
     title_note = _TITLE_NOTE.search(issue.title)
     if title_note:

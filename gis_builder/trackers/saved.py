@@ -43,7 +43,7 @@ def saved_files(folder: Path) -> list[Path]:
     return sorted(path for path in paths if not path.is_dir())
 
 
-def is_saved(path: Path, repo: str | None = None) -> bool:
+def is_saved(path: Path, repo: str | None) -> bool:
     """Whether the first value of a file has a known layout; an empty file counts as known."""
     _, first = next(values(path), (0, {"event": ""}))
     return any(is_known(item, repo) for item in _unwrapped(first, repo))

@@ -91,7 +91,7 @@ class Request:
 
 
 def make_figures(
-    request: Request, out: Path, say: Callable[[str], None] = print
+    request: Request, out: Path, say: Callable[[str], None]
 ) -> dict[str, Any]:
     """Draw the figures and write them with figures.json; the folder is complete or absent."""
     _check_folder(out)

@@ -19,7 +19,7 @@ Tree = dict[str, Any]
 
 _FOLDER = Path(__file__).parents[1] / "recipes"
 _SMOKE_ROWS = 128
-# One of a suite.
+# The task of each suite that scale `smoke` evaluates.
 _SMOKE_TASK = {
     "sts": ("STS-B",),
     "transfer": ("TREC",),
@@ -103,7 +103,7 @@ class AtScale(Settings):
     source: Source
     about: str = ""  # how its settings were chosen
     precision: Precision = "fp32"  # precision of the evaluation
-    # One run each.
+    # Each row has one run per seed.
     seeds: tuple[int, ...] = Field(default=(0, 1, 2, 3, 4), min_length=1)
     evaluate: tuple[Column, ...] = Field(min_length=1)
     settings: Tree = Field(default_factory=dict)  # override those of the recipe
@@ -195,7 +195,7 @@ class Recipe(Settings):
     compare: Line | None = (
         None  # test the difference of each row from this row, over the seeds
     )
-    # Of all rows, as in `aoe train --config`
+    # Settings of all rows, as in `aoe train --config`.
     settings: Tree = Field(default_factory=dict)
     runs: tuple[Row, ...] = Field(min_length=1)
     scales: dict[Scale, AtScale]
@@ -238,9 +238,8 @@ def _smoke(small: AtScale) -> AtScale:
 
 def slug(name: str) -> str:
     """A row's name in file names."""
-    return "".join(
-        letter if letter.isalnum() else "-" for letter in name.lower()
-    ).strip("-")
+    letters = (letter if letter.isalnum() else "-" for letter in name.lower())
+    return "".join(letters).strip("-")
 
 
 def recipe_names() -> list[str]:

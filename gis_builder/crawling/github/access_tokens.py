@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -85,7 +84,7 @@ def find_tokens(
     api_url: str,
     *,
     file: Path | None = None,
-    environ: Mapping[str, str] = os.environ,
+    environ: Mapping[str, str],
     plain_http: bool = False,
 ) -> tuple[Token, ...]:
     """Find tokens in a file, else in the environment, else from a GitHub App, else from the `gh` tool."""

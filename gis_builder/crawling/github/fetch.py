@@ -79,11 +79,11 @@ def _add_top_up(page: Page, top_up: TopUp, node: Parts, pages: Pages) -> None:
     with well_formed(f"{ref} {top_up.part}"):
         keys = _add_items(page, top_up, node)
     page.topped_up.append(top_up)
-    rest = next_top_up(ref, top_up.part, connection, top_up.have)
+    following = next_top_up(ref, top_up.part, connection, top_up.have)
     missing = connection.total_count - top_up.have - len(connection.items)
-    if rest and connection.items:  # an empty page would be returned again
-        pages.advance(keys, rest.before)
-        page.top_ups.append(rest)
+    if following and connection.items:  # an empty page would be returned again
+        pages.advance(keys, following.before)
+        page.top_ups.append(following)
     elif missing > 0:
         warning = (
             f"{ref}: the server counts {missing} more {top_up.part} than it returns"

@@ -60,9 +60,7 @@ def list_limit(known: int) -> int:
 class Pages:
     """Detects servers whose lists of pages never end."""
 
-    def __init__(
-        self, name: str, first: str | None = None, *, limit: int = MAX_ITEMS
-    ) -> None:
+    def __init__(self, name: str, first: str | None, *, limit: int = MAX_ITEMS) -> None:
         self._name = name
         self._limit = limit
         self._cursors: set[str | None] = {first}
