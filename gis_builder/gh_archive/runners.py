@@ -93,9 +93,12 @@ def file_named(
     folder: Path, stem: str, ending: str, code: object, *inputs: object
 ) -> Path:
     """The path of a task's file: `STEM.CODE.INPUTS.ENDING`, with hashes of code and inputs."""
-    code_hash = digest_of(code)[:_DIGITS]
-    inputs_hash = digest_of(inputs)[:_DIGITS]
-    return folder / f"{stem}.{code_hash}.{inputs_hash}.{ending}"
+    return folder / f"{stem}.{short_digest(code)}.{short_digest(inputs)}.{ending}"
+
+
+def short_digest(value: object) -> str:
+    """A hash that is short enough for the name of a file."""
+    return digest_of(value)[:_DIGITS]
 
 
 def superseded(work: Path, used: Collection[Path]) -> Iterator[Path]:

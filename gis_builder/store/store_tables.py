@@ -168,7 +168,8 @@ def _label_names(labels: str) -> tuple[str, ...]:
 
 def _comment(row: Sequence[Any]) -> Comment:
     *plain, is_bot = row
-    return Comment(*plain, is_bot=bool(is_bot))
+    cells = [*plain, bool(is_bot)]
+    return Comment(*cells)
 
 
 def _event(row: Sequence[Any]) -> Event:

@@ -72,8 +72,10 @@ def _draw_plane(
     axes: Axes, points: np.ndarray, halves: Halves, colour: str, extent: float
 ) -> None:
     size = float(np.clip(2_400 / len(points), 2, 12))
+    x, y = points.T
     axes.scatter(
-        *points.T,
+        x,
+        y,
         s=size,
         color=colour,
         alpha=0.45,
