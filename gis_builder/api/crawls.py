@@ -62,7 +62,7 @@ def crawl(request: CrawlRequest) -> Crawled:
         IncompleteCrawlError: Some repositories failed; call it again to continue.
         RemoteError: The server can't be reached, or all repositories failed; call it again to continue.
     """
-    from gis_builder.crawling import crawl as _crawl
+    from gis_builder.crawling.crawl import crawl as crawl_repos
     from gis_builder.crawling.status import Crawled, IncompleteCrawlError, read_status
     from gis_builder.store import RepoOutcome
     from gis_builder.store.store import locked_store
@@ -74,8 +74,9 @@ def crawl(request: CrawlRequest) -> Crawled:
         open_github = opener(request, settings, show)
         with locked_store(folder) as store:
             with open_github(store) as github:
-                fetch = _crawl.update if request.update else _crawl.crawl
-                rows = fetch(github, store, names, settings, show)
+                rows = crawl_repos(
+                    github, store, names, settings, show, update=request.update
+                )
             crawled = Crawled(folder, rows, read_status(store))
     if any(row.outcome is RepoOutcome.FAILED for row in rows):
         raise IncompleteCrawlError(crawled)
@@ -131,7 +132,7 @@ def import_tracker(request: ImportRequest) -> Crawled:
         ConfigError: `work` can't be written or has a crawl from a server; an argument is invalid.
         DataError: There is no saved tracker, or one of its lines is invalid.
     """
-    from gis_builder.crawling import crawl as _crawl
+    from gis_builder.crawling.crawl import import_tracker as import_saved
     from gis_builder.crawling.status import Crawled, read_status
     from gis_builder.store.store import locked_store
 
@@ -139,7 +140,7 @@ def import_tracker(request: ImportRequest) -> Crawled:
     saved = path_of("folder", request.folder)
     import_options = _import_options(request)
     with display(request.progress) as show, locked_store(work) as store:
-        rows = _crawl.import_tracker(store, saved, show.say, import_options)
+        rows = import_saved(store, saved, show.say, import_options)
         return Crawled(work, rows, read_status(store), is_import=True)
 
 

@@ -122,9 +122,8 @@ class Claim:
     about_others: bool  # "#1 is a dup of #2", "#1 is a dup of this"
     points_back: bool  # "dup of that one", "dupe of ^"
     is_plural: bool  # "dup of those"
-    is_partial: (
-        bool  # "the rest is tracked in #1": part of the issue was handled otherwise
-    )
+    # "the rest is tracked in #1": part of the issue was handled otherwise
+    is_partial: bool
     is_part: bool  # "this is part of #1": only a hint unless it closes the issue
     about_this: bool  # "this is", not "the wording of the message is"
     is_command: bool  # "/duplicate of #1"

@@ -59,9 +59,8 @@ class ClaimState(StrEnum):
     REOPENED = "reopened"
     UNMARKED = "unmarked"  # the tracker's mark was removed
     FIXED = "fixed"  # the issue was then closed as fixed or as not a bug
-    EXPLAINED = (
-        "explained"  # the claim was only a guess, and another explanation followed
-    )
+    # The claim was only a guess, and another explanation followed.
+    EXPLAINED = "explained"
 
 
 _RESTORABLE = (ClaimState.DISPUTED, ClaimState.FIXED, ClaimState.EXPLAINED)
@@ -76,9 +75,8 @@ class TrackedClaim:
     statement: Statement
     index: int  # of the statement in the thread
     stance: Stance
-    is_inferred: bool = (
-        False  # the text has no reference; another statement names the target
-    )
+    # Whether the text has no reference, so that another statement names the target.
+    is_inferred: bool = False
     confirmed_by: Statement | None = None
     state: ClaimState = ClaimState.VALID
     is_disputed_later: bool = False  # by a bystander, after the closing

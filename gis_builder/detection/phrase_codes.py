@@ -88,17 +88,10 @@ _POINTING_LABEL = re.compile(
 )
 
 # Words similar to "duplicate" that aren't typos of it.
-_NO_TYPO = frozenset(
-    {
-        "duplication",
-        "duplicating",
-        "deduplicate",
-        "duplex",
-        "duplicates",
-        "duplicated",
-        "replicate",
-    }
+_SIMILAR_WORDS = (
+    "duplication duplicating deduplicate duplex duplicates duplicated replicate"
 )
+_NO_TYPO = frozenset(_SIMILAR_WORDS.split())
 # The word that a misspelling stands for, by its last letter; any other letter: the noun "duplicate".
 _TYPO_OF = {
     "s": ("duplicates", Code.DUPLICATES),
@@ -110,9 +103,8 @@ REFERENCE_MARK = "\x01"
 _REST_OF_REFERENCE = "\x02"
 _GAP = r"(?:[ \t]++(?:\n[ \t]*+)?|\n[ \t]*+)"
 _WORD_END = r"(?![^\W_])"  # underscores are markup: "_won't fix_"
-_MAX_SENTENCE = (
-    4000  # characters; longer sentences are data, not prose, and are read in pieces
-)
+# Characters; longer sentences are data, not prose, and are read in pieces.
+_MAX_SENTENCE = 4000
 # "#1, #2 and also #3", in codes.
 _REFERENCE_LIST = code_pattern(
     "REFERENCE (?:[COMMA AND]{1,3} ALSO? OF? ARTICLE? ISSUE? COMMA? REFERENCE"
@@ -148,9 +140,8 @@ class Reference:
     end: int
     # A link to a comment, which is often cited and not meant as a duplicate
     is_anchored: bool = False
-    is_pull: bool = (
-        False  # by its link or the words beside it: "PR #12", "#12 has landed"
-    )
+    # A pull request, by its link or the words beside it: "PR #12", "#12 has landed"
+    is_pull: bool = False
 
 
 def github_links(thread: Thread, site: str) -> Thread:
@@ -296,10 +287,8 @@ def _edit_distance(word: str, target: str) -> int:
             if letter != expected:
                 substituted += 1
             cost = min(above[j] + 1, row[j - 1] + 1, substituted)
-            is_swap = (
-                i > 1 and j > 1 and letter == target[j - 2] and word[i - 2] == expected
-            )
-            if is_swap:
+            can_swap = i > 1 and j > 1
+            if can_swap and letter == target[j - 2] and word[i - 2] == expected:
                 cost = min(cost, two_above[j - 2] + 1)
             row.append(cost)
     return row[-1]

@@ -96,9 +96,8 @@ class TrackerMarks:
     unmarked: tuple[Event, ...]
     reopened_at: str | None  # the last reopening that wasn't an accident
     imported: ImportedMark | None
-    says_duplicate: (
-        bool  # by closing reason, label or mark (REST doesn't return a mark's target)
-    )
+    # By closing reason, label or mark (REST doesn't return a mark's target).
+    says_duplicate: bool
 
 
 def instant(time: str) -> datetime:
@@ -273,9 +272,8 @@ class Closing:
     is_by_bot: bool  # bots close at once on command, or when a change is merged
     # What the closer wrote at the closing, unless it has a claim or an agreement.
     remark: Statement | None
-    gives_other_reason: (
-        bool  # at the closing, the closer called the issue fixed or not a bug
-    )
+    # At the closing, the closer called the issue fixed or not a bug.
+    gives_other_reason: bool
     last_words_at: str  # time of the last statement before the closing
 
 

@@ -161,13 +161,11 @@ def _notes_in_other_languages(text: str) -> Iterator[Span]:
     for index, (_, end) in enumerate(page.spans if page.language else ()):
         sentence = page.sentence(index)
         codes = sentence.codes
-        ends = [
-            position
-            for marker in find_markers(codes, is_foreign=True)
-            if marker.targets
-            or (marker.kind is ClaimKind.DUPLICATE and Code.WORD not in codes)
-            for position in (marker.start, marker.end, *(marker.targets or ()))
-        ]
+        ends: list[int] = []
+        for marker in find_markers(codes, is_foreign=True):
+            is_alone = marker.kind is ClaimKind.DUPLICATE and Code.WORD not in codes
+            if marker.targets or is_alone:
+                ends += (marker.start, marker.end, *(marker.targets or ()))
         if not ends:
             continue
         # From the comma before to the comma behind, or all if it says that the issue is closed.
@@ -205,12 +203,11 @@ def _notes_of_line(
 
 def _note_spans(codes: str) -> Iterator[Span]:
     for pattern in (*_ABOUT_A_REFERENCE, _TAG):
-        yield from (match.span() for match in pattern.finditer(codes))
-    yield from (
-        match.span()
-        for match in _REMARK_ALONE.finditer(codes)
-        if NoteCode.REMARK in match[0]
-    )
+        for match in pattern.finditer(codes):
+            yield match.span()
+    for match in _REMARK_ALONE.finditer(codes):
+        if NoteCode.REMARK in match[0]:
+            yield match.span()
 
 
 def _note_end(
@@ -221,11 +218,8 @@ def _note_end(
 ) -> int:
     """The end of a note, including its full stop if it began a clause."""
     opens_clause = first == 0 or codes[first - 1] == NoteCode.STOP
-    if opens_clause and codes[last : last + 1] in (
-        NoteCode.STOP,
-        NoteCode.COMMA,
-        NoteCode.COLON,
-    ):
+    stops = (NoteCode.STOP, NoteCode.COMMA, NoteCode.COLON)
+    if opens_clause and codes[last : last + 1] in stops:
         return tokens[last].end
     return tokens[last - 1].end
 

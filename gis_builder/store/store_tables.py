@@ -44,9 +44,8 @@ _INSERT_ISSUE = (
 _INSERT_COMMENT = "INSERT OR REPLACE INTO comments VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 _INSERT_EVENT = "INSERT OR REPLACE INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 REPO_COLUMNS = "name, outcome, full_name, detail, max_number, issue_count, created_at, newest_at, as_of, labels, listed"
-_NEGATIVE_SAMPLE = (
-    "pool"  # kind of a task that stores a sample's order and is never done
-)
+# The kind of a task that stores a sample's order and is never done.
+_NEGATIVE_SAMPLE = "pool"
 _TALLIES = {
     "issues": "SELECT repo, count(*) FROM issues WHERE NOT is_pull GROUP BY repo",
     "begun": "SELECT repo, count(*) FROM issues WHERE NOT is_pull AND depth > 0 GROUP BY repo",

@@ -77,9 +77,8 @@ class ImportOptions:
 
     links: Path | None = None  # a table of duplicate links
     columns: Mapping[str, str] = field(default_factory=dict)
-    repo: str | None = (
-        None  # repository of all tickets, and of GitHub's objects that name none
-    )
+    # Repository of all tickets, and of GitHub's objects that name none.
+    repo: str | None = None
     skip_broken: bool = False
     link_columns: Mapping[str, str] = field(default_factory=dict)  # of `links`
     date_format: str = ""  # of strptime; empty: see `parse_time`
