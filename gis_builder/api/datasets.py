@@ -37,6 +37,15 @@ _SAMPLES = (
 )
 
 
+class _CrawlRequest(
+    GitHubRequest, shared=options, settings="gis_builder.settings:BuildSettings"
+):
+    """The arguments of a build's crawl."""
+
+    _: KW_ONLY
+    work: str | Path | None = None
+
+
 class _PairRequest(
     Request, shared=options, settings="gis_builder.settings:BuildSettings"
 ):
@@ -60,7 +69,7 @@ class _PairRequest(
 
 class BuildRequest(
     _PairRequest,
-    GitHubRequest,
+    _CrawlRequest,
     shared=options,
     settings="gis_builder.settings:BuildSettings",
 ):
@@ -68,8 +77,6 @@ class BuildRequest(
 
     repos: str | Path | Iterable[str]
     out: str | Path = "gis-dataset"
-    _: KW_ONLY
-    work: str | Path | None = None
 
 
 @takes(BuildRequest)

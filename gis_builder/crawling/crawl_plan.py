@@ -109,9 +109,11 @@ class Plan(Printed):
         return [("build the dataset", "gis build with the same repositories")]
 
     def tables(self) -> list[ResultTable]:
-        """A row for each repository that can be crawled, and the totals; empty if there is none."""
-        if not self.requests:
-            return []
+        """The table, if there is anything to crawl."""
+        return [self.table()] if self.requests else []
+
+    def table(self) -> ResultTable:
+        """A row for each repository that can be crawled, and the totals."""
         rows = ResultTable("repository", "issues", "points", "requests", "hours")
         priced = [repo for repo in self.repositories if repo.requests]
         for repo in priced:
@@ -126,7 +128,7 @@ class Plan(Printed):
         issues_of = {repo.row.full_name: repo.row.issue_count for repo in priced}
         issues = sum(issues_of.values())
         rows.add_row("all", issues, self.points, self.requests, f"{self.hours:.2f}")
-        return [rows]
+        return rows
 
     def lines(self) -> list[str]:
         """Lines on renamed or missing repositories, and on the accuracy of the estimate."""
