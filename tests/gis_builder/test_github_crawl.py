@@ -71,6 +71,20 @@ def test_each_repository_has_its_own_outcome(tiny, work):
     ]
 
 
+def test_a_failure_on_other_repositories_does_not_change_a_missing_one(
+    tiny, work, monkeypatch
+):
+    def fails(crawl, refs):
+        raise RemoteError("the server fails")
+
+    monkeypatch.setattr("gis_builder.crawling.github.crawler.fetch", fails)
+    with raises(RemoteError, match="the server fails"):
+        crawled(tiny, work, [ROCKET, "acme/nowhere"], strategy="all")
+    rows = gis_builder.status(work).repositories
+    outcomes = {repo.row.name: repo.row.outcome for repo in rows}
+    assert outcomes["acme/nowhere"] == "not_found"
+
+
 def test_only_missing_repositories_are_looked_up_again(tiny, work):
     crawled(tiny, work, [ROCKET, FUEL])
     before = tiny.stats.requests
