@@ -93,7 +93,7 @@ def write_archive(
         )
 
     def labelled_frame(split: str, chunk: Sequence[IssuePair]) -> pl.DataFrame:
-        frame = make_rows(chunk, (), texts_of(chunk), seed)
+        frame = make_rows(chunk, texts_of(chunk), seed)
         counted[split].append(counted_columns(frame))
         return frame
 

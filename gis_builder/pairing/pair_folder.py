@@ -196,8 +196,7 @@ def row_order(seed: int) -> Callable[[IssuePair], tuple[int, IssueRef, IssueRef]
 
 
 def make_rows(
-    positives: Sequence[IssuePair],
-    negatives: Sequence[IssuePair],
+    pairs: Iterable[IssuePair],
     texts: Mapping[IssueRef, IssueText],
     seed: int,
     site: str = GITHUB,
@@ -205,16 +204,14 @@ def make_rows(
     with_repo2: bool = False,
 ) -> pl.DataFrame:
     """The rows of one split; the seed decides their order and the first text, whatever the label."""
-    pairs = sorted([*positives, *negatives], key=row_order(seed))
-    rows = [_row(pair, texts, seed, site) for pair in pairs]
+    ordered = sorted(pairs, key=row_order(seed))
+    rows = [_row(pair, texts, seed, site) for pair in ordered]
     frame = pl.DataFrame(rows, schema=ROWS | {"repo2": pl.String}, orient="row")
     return frame if with_repo2 else frame.drop("repo2")
 
 
 def make_positive_rows(
-    positives: Sequence[IssuePair],
-    texts: Mapping[IssueRef, IssueText],
-    seed: int,
+    positives: Sequence[IssuePair], texts: Mapping[IssueRef, IssueText], seed: int
 ) -> pl.DataFrame:
     """The positives with the duplicate as anchor and its original as positive."""
     pairs = sorted(positives, key=row_order(seed))
@@ -286,10 +283,8 @@ def write_gis(
     rows = {}
     positive_rows = {}
     for split, pairs in positives.items():
-        split_negatives = negatives.get(split, ())
-        rows[split] = make_rows(
-            pairs, split_negatives, texts, seed, site, with_repo2=crosses
-        )
+        all_pairs = [*pairs, *negatives.get(split, ())]
+        rows[split] = make_rows(all_pairs, texts, seed, site, with_repo2=crosses)
         positive_rows[split] = make_positive_rows(pairs, texts, seed)
     configs = {"default": rows, "positive": positive_rows}
     columns = {split: counted_columns(frame) for split, frame in rows.items()}
