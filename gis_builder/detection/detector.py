@@ -100,7 +100,7 @@ class _Inputs(Struct):
 
     store: str
     settings: dict[str, Any]
-    repositories: list[str] = []
+    repositories: list[str]
 
 
 def detect(
@@ -118,8 +118,8 @@ def detect(
     for _ in detector.judge_all(full_names(rows), show):
         pass
     write_parquet(path, detector.keep(), private=True)  # verdicts quote comments
-    inputs = _inputs(store, settings)
-    inputs.repositories = [row.name for row in rows]
+    names = [row.name for row in rows]
+    inputs = _Inputs(store.content_hash(), settings.model_dump(mode="json"), names)
     store.set_meta(_RECORD, msgspec.json.encode(inputs).decode())
     return detector.judged_anew
 
@@ -131,19 +131,14 @@ def judged_rows(store: Store, settings: DetectSettings) -> list[RepoRow]:
         raise DataError(
             "there are no verdicts yet; run `gis detect` first", path=store.path
         )
-    current = _inputs(store, settings)
-    if last.store != current.store:
+    if last.store != store.content_hash():
         message = "the verdicts are older than the crawl; run `gis detect` again"
         raise DataError(message, path=store.path)
-    if last.settings != current.settings:
+    if last.settings != settings.model_dump(mode="json"):
         remedy = "use the same, or run `gis detect` again"
         message = f"judged with other settings ({last.settings}); {remedy}"
         raise DataError(message, path=store.path)
     return [row for row in store.repos() if row.name in last.repositories]
-
-
-def _inputs(store: Store, settings: DetectSettings) -> _Inputs:
-    return _Inputs(store.content_hash(), settings.model_dump(mode="json"))
 
 
 def parse_issue(name: str) -> IssueRef:
@@ -231,12 +226,7 @@ class Detector:
     ) -> CachedVerdict:
         """Reuse the cached verdict if its inputs are the same, or judge anew; adds it to the cache."""
         input_hash = stored.digest(rules_hash)
-        is_unchanged = cached is not None and cached.input_hash == input_hash
-        if (
-            cached
-            and is_unchanged
-            and all(self.kind_of(ref) is kind for ref, kind in cached.dependencies)
-        ):
+        if cached and cached.input_hash == input_hash and self._is_current(cached):
             judged = cached
             origin = "reused"
         else:
@@ -249,6 +239,10 @@ class Detector:
         )
         self._cache.add(judged)
         return judged
+
+    def _is_current(self, cached: CachedVerdict) -> bool:
+        """Whether the issues that a verdict depends on are of the same kinds as then."""
+        return all(self.kind_of(ref) is kind for ref, kind in cached.dependencies)
 
     def _judge_anew(self, thread: Thread, input_hash: str) -> CachedVerdict:
         dependencies = {}

@@ -110,40 +110,34 @@ def _add_items(page: Page, top_up: TopUp, node: Parts) -> Iterable[Hashable]:
 
 
 class Fetcher:
-    """Fetches issues by number; adapts the batch sizes to the server."""
+    """Fetches issues by number, with or without threads; adapts the batch size to the server."""
 
-    def __init__(self, crawl: Crawl) -> None:
+    def __init__(self, crawl: Crawl, *, with_thread: bool) -> None:
+        settings = crawl.settings
+        limit = settings.thread_batch if with_thread else settings.issue_batch
         self._crawl = crawl
-        self._sizes = {
-            True: BatchSize(crawl.settings.thread_batch),
-            False: BatchSize(crawl.settings.issue_batch),
-        }
+        self._with_thread = with_thread
+        self._size = BatchSize(limit)
 
-    def resolve(self, refs: Sequence[IssueRef], *, with_thread: bool) -> Page:
+    def resolve(self, refs: Sequence[IssueRef]) -> Page:
         """Fetch these issues."""
         page = Page()
         failures = Counter[IssueRef]()
         waiting = sorted(set(refs))
+        query = partial(self._crawl.queries.issues, with_thread=self._with_thread)
         while waiting:
-            size = self._sizes[with_thread]
-            query = partial(self._crawl.queries.issues, with_thread=with_thread)
-            reply, count = self._crawl.ask(size, waiting, query)
-            failed = self._add(page, waiting[:count], reply, with_thread=with_thread)
+            reply, count = self._crawl.ask(self._size, waiting, query)
+            failed = self._add(page, waiting[:count], reply)
             again = []
             if failed:
                 self._handle_failures(page, failures, failed)
                 again = [ref for ref in failed if ref not in page.missing]
-                size.shrink()
+                self._size.shrink()
             waiting = sorted(again + waiting[count:])
         return page
 
     def _add(
-        self,
-        page: Page,
-        refs: Sequence[IssueRef],
-        reply: HttpReply[IssuesByAlias],
-        *,
-        with_thread: bool,
+        self, page: Page, refs: Sequence[IssueRef], reply: HttpReply[IssuesByAlias]
     ) -> dict[IssueRef, str]:
         """Add the issues to the page; returns the failed ones, each with the server's message."""
         failed = {}
@@ -160,7 +154,7 @@ class Fetcher:
                     page.missing[ref] = (Absence.DELETED, "")
                 else:
                     _check_name(repo, issues)
-                    _add_issue(page, ref, node, with_thread=with_thread)
+                    _add_issue(page, ref, node, with_thread=self._with_thread)
         return failed
 
     def _handle_failures(
@@ -182,27 +176,23 @@ class Fetcher:
 
 def fetch(crawl: Crawl, refs: Sequence[IssueRef]) -> None:
     """Fetch issues of any repositories by number; each batch is stored as one page."""
-    fetcher = Fetcher(crawl)
+    fetcher = Fetcher(crawl, with_thread=False)
     size = crawl.settings.issue_batch
     ordered = sorted(set(refs))
     for start in range(0, len(ordered), size):
         batch = ordered[start : start + size]
-        crawl.save(_common_repo(batch), fetcher.resolve(batch, with_thread=False))
-        crawl.report(_common_repo(batch), "fetch", start + len(batch), len(ordered))
-
-
-def _common_repo(refs: Sequence[IssueRef]) -> str:
-    """The repository of all references; empty if there are several."""
-    repos = {ref.repo for ref in refs}
-    return repos.pop() if len(repos) == 1 else ""
+        first, *others = {ref.repo for ref in batch}
+        repo = "" if others else first
+        crawl.save(repo, fetcher.resolve(batch))
+        crawl.report(repo, "fetch", start + len(batch), len(ordered))
 
 
 def fetch_threads(crawl: Crawl, repo: str) -> None:
     """Fetch every pending thread; each batch is stored as one page."""
-    fetcher = Fetcher(crawl)
+    fetcher = Fetcher(crawl, with_thread=True)
     total = crawl.store.count_pending(repo)
     while refs := crawl.store.pending(repo, crawl.settings.thread_batch):
-        page = fetcher.resolve(refs, with_thread=True)
+        page = fetcher.resolve(refs)
         page.fetched.extend(refs)
         crawl.save(repo, page)
         crawl.report(repo, "threads", total - crawl.store.count_pending(repo), total)

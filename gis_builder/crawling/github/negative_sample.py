@@ -16,7 +16,7 @@ from gis_builder.store import CrawlTask, IssueRef, Kind, Page, RepoRow, Store
 
 def fetch_negative_sample(crawl: Crawl, row: RepoRow, count: int, seed: int) -> None:
     """Fetch a sample without threads."""
-    fetcher = Fetcher(crawl)
+    fetcher = Fetcher(crawl, with_thread=False)
     repo = row.full_name
     if _stored_sample(crawl.store, repo, seed) is None:
         # Store the highest number, so that an update does not change the order.
@@ -78,7 +78,7 @@ def _fetch(
     """Fetch the unknown numbers, add their kinds, and store those in the sample."""
     numbers = [number for number, kind in kinds.items() if kind is Kind.UNKNOWN]
     unknown = [IssueRef(repo, number) for number in numbers]
-    page = fetcher.resolve(unknown, with_thread=False)
+    page = fetcher.resolve(unknown)
     for issue in page.issues:
         kinds[issue.number] = Kind.PULL if issue.is_pull else Kind.ISSUE
     for ref in page.missing:
