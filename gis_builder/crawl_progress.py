@@ -11,6 +11,21 @@ from typing import TypeVar
 from pairkit.base.cli.progress import Display, Listener, Progress
 from pairkit.base.cli.terminal import say
 
+_STAGES = {
+    "check": "looking up",
+    "search": "searching",
+    "threads": "reading threads",
+    "top-ups": "completing threads",
+    "sweep": "sweeping",
+    "fetch": "canonical issues",
+    "pool": "issues for negatives",
+    "update": "updating",
+}
+_MIN_SHOWN_WAIT_S = 5.0
+_MAX_UPDATES = 200  # of one progress bar
+
+T = TypeVar("T")
+
 
 @dataclass(frozen=True)
 class Began:
@@ -53,26 +68,10 @@ CrawlEvent = Began | Waiting | Advanced | Finished
 CrawlListener = Callable[[CrawlEvent], None]
 
 
-_STAGES = {
-    "check": "looking up",
-    "search": "searching",
-    "threads": "reading threads",
-    "top-ups": "completing threads",
-    "sweep": "sweeping",
-    "fetch": "canonical issues",
-    "pool": "issues for negatives",
-    "update": "updating",
-}
-_MIN_SHOWN_WAIT_S = 5.0
-_MAX_UPDATES = 200  # of one progress bar
-
-T = TypeVar("T")
-
-
 class RunDisplay(Display):
     """Displays the progress of a run; thread-safe for the events of a crawl's workers."""
 
-    def __init__(self, progress: bool | Listener = True) -> None:
+    def __init__(self, progress: bool | Listener) -> None:
         super().__init__(progress)
         self._is_quiet = progress is not True
         self._events = threading.Lock()
@@ -120,14 +119,11 @@ class RunDisplay(Display):
     def _finish(self, event: Finished) -> None:
         for stage in self._active.pop(event.repo, {}):
             self(Progress(stage, ended=True))
-        self._repos = Progress(
-            self._repos.stage,
-            self._repos.done + 1,
-            self._repos.total,
-            self._points_left,
+        self._repos = replace(
+            self._repos, done=self._repos.done + 1, note=self._points_left
         )
         self._show_repos()
-        # A failure of all repositories is raised as an error.
+        # The failure of a job for several repositories is raised as an error.
         if event.failure and event.repo:
             self.say(f"{event.repo}: failed, the others continue ({event.failure})")
 

@@ -509,7 +509,7 @@ def reproduce(
         for row, reason in skipped.items():
             say(f"skipped {row}: {reason}")
         return
-    # Job schedulers end a job with it.
+    # Job schedulers end a job with SIGTERM, which then acts like Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if not is_packaged(recipe):
         _confirm(recipe, list_actions(loaded, at_scale), yes=yes)
@@ -527,11 +527,9 @@ def _confirm(name: str, actions: Sequence[str], *, yes: bool) -> None:
     """Show what an untrusted recipe would do, and stop unless the user agrees."""
     if not actions:
         return
-    for line in (
-        f"{name} is not a recipe of this repository; it",
-        *(f"  {action}" for action in actions),
-    ):
-        say(line)
+    say(f"{name} is not a recipe of this repository; it")
+    for action in actions:
+        say(f"  {action}")
     if not yes and sys.stdin.isatty():
         say("Continue? [y/N]")
         yes = sys.stdin.readline().strip().lower() in ("y", "yes")

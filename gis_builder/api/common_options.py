@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pairkit.base.cli.options import RUN, Option
+from pairkit.base.cli.options import RUN, Option, Request
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.dataset.shared_options import SHARED
 
 if TYPE_CHECKING:
+    from gis_builder.api.crawls import CrawlRequest
+    from gis_builder.api.datasets import BuildRequest, PairRequest, PlanRequest
     from gis_builder.crawl_progress import RunDisplay
     from gis_builder.crawling.github import GitHub
     from gis_builder.settings import BuildSettings
@@ -62,6 +65,18 @@ options = SHARED.extended(
 )
 
 
+class GitHubRequest(
+    Request, shared=options, settings="gis_builder.settings:BuildSettings"
+):
+    """The arguments that say what to fetch from which server, and with which token."""
+
+    _: KW_ONLY
+    strategy: str | None = None
+    api_url: str | None = None
+    token: str | None = None
+    token_file: str | Path | None = None
+
+
 def path_of(name: str, value: str | Path) -> Path:
     """A path of this machine."""
     from pairkit.base.settings import argument
@@ -72,6 +87,18 @@ def path_of(name: str, value: str | Path) -> Path:
     return path
 
 
+def build_settings(
+    request: BuildRequest | CrawlRequest | PairRequest | PlanRequest,
+) -> BuildSettings:
+    """The settings of a request: its own options, `settings` and the file `config`."""
+    from gis_builder.settings import BuildSettings
+    from pairkit.base.settings import load_settings
+
+    return load_settings(
+        BuildSettings, request.flags(), config=request.config, settings=request.settings
+    )
+
+
 def display(progress: bool | Listener) -> RunDisplay:
     """The display of a run."""
     from gis_builder.crawl_progress import RunDisplay
@@ -80,22 +107,19 @@ def display(progress: bool | Listener) -> RunDisplay:
 
 
 def opener(
-    settings: BuildSettings,
-    token: str | None,
-    token_file: str | Path | None,
-    show: RunDisplay,
+    request: GitHubRequest, settings: BuildSettings, show: RunDisplay
 ) -> Callable[[Store], GitHub]:
     """Return a factory of the crawl's client; tokens are found now, so that a missing token fails early."""
     from gis_builder.crawling.github import GitHub, find_tokens
     from pairkit.base.settings import argument
 
-    given_token = argument("token", token, str | None)
+    token = argument("token", request.token, str | None)
     environ: Mapping[str, str] = os.environ
+    if token is not None:
+        environ = {"GITHUB_TOKEN": token}
     file = None
-    if given_token is not None:
-        environ = {"GITHUB_TOKEN": given_token}
-    if token_file is not None and not given_token:
-        file = path_of("token_file", token_file)
+    if request.token_file is not None and not token:
+        file = path_of("token_file", request.token_file)
     crawl = settings.crawl
     tokens = find_tokens(
         crawl.api_url, file=file, environ=environ, plain_http=crawl.plain_http
@@ -112,12 +136,7 @@ def read_repos(source: str | Path | Iterable[str]) -> list[str]:
         return _distinct(_read_file(Path(source)))
     listed = source.split(",") if isinstance(source, str) else source
     entries = [entry.strip() for entry in argument("repos", listed, list[str])]
-    names = []
-    for entry in filter(None, entries):
-        name = _parse(entry)
-        if name is None:
-            raise _not_repositories(entry)
-        names.append(name)
+    names = [_parse(entry) for entry in filter(None, entries)]
     if not names:
         raise _not_repositories(source)
     return _distinct(names)
@@ -138,20 +157,21 @@ def _read_file(path: Path) -> list[str]:
         entry = re.sub(r"(^|\s)#.*$", "", line).strip()
         if not entry:
             continue
-        name = _parse(entry)
-        if name is None:
+        try:
+            names.append(_parse(entry))
+        except ConfigError:
             fault = f"{entry!r} is not a repository; expected owner/name, such as rust-lang/rust"
-            raise DataError(fault, path=path, row=row)
-        names.append(name)
+            raise DataError(fault, path=path, row=row) from None
     if not names:
         raise DataError("no repository; expected one owner/name per line", path=path)
     return names
 
 
-def _parse(entry: str) -> str | None:
+def _parse(entry: str) -> str:
+    """The name of a repository, from a name or an address."""
     match = _NAME.fullmatch(_ADDRESS.sub("", entry))
     if match is None or match["name"] in {".", ".."}:
-        return None
+        raise _not_repositories(entry)
     return match[0]
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gis_builder.api.common_options import (
+    GitHubRequest,
+    build_settings,
     display,
     opener,
     options,
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class CrawlRequest(
-    Request, shared=options, settings="gis_builder.settings:BuildSettings"
+    GitHubRequest, shared=options, settings="gis_builder.settings:BuildSettings"
 ):
     """The arguments of `crawl`."""
 
@@ -39,10 +41,6 @@ class CrawlRequest(
     work: str | Path
     _: KW_ONLY
     update: bool = parameter(default=False, main=True)
-    strategy: str | None = None
-    api_url: str | None = None
-    token: str | None = None
-    token_file: str | Path | None = None
     seed: int | None = None
     config: str | Path | None = None
     settings: Mapping[str, Any] | Iterable[str] | None = None
@@ -64,24 +62,21 @@ def crawl(request: CrawlRequest) -> Crawled:
         IncompleteCrawlError: Some repositories failed; call it again to continue.
         RemoteError: The server can't be reached, or all repositories failed; call it again to continue.
     """
-    from gis_builder.crawling import crawl as _crawl
+    from gis_builder.crawling.crawl import crawl as crawl_repos
     from gis_builder.crawling.status import Crawled, IncompleteCrawlError, read_status
-    from gis_builder.settings import BuildSettings
     from gis_builder.store import RepoOutcome
     from gis_builder.store.store import locked_store
-    from pairkit.base.settings import load_settings
 
-    settings = load_settings(
-        BuildSettings, request.flags(), config=request.config, settings=request.settings
-    )
+    settings = build_settings(request)
     names = read_repos(request.repos)
     folder = path_of("work", request.work)
     with display(request.progress) as show:
-        open_github = opener(settings, request.token, request.token_file, show)
+        open_github = opener(request, settings, show)
         with locked_store(folder) as store:
             with open_github(store) as github:
-                fetch = _crawl.update if request.update else _crawl.crawl
-                rows = fetch(github, store, names, settings, show)
+                rows = crawl_repos(
+                    github, store, names, settings, show, update=request.update
+                )
             crawled = Crawled(folder, rows, read_status(store))
     if any(row.outcome is RepoOutcome.FAILED for row in rows):
         raise IncompleteCrawlError(crawled)
@@ -137,7 +132,7 @@ def import_tracker(request: ImportRequest) -> Crawled:
         ConfigError: `work` can't be written or has a crawl from a server; an argument is invalid.
         DataError: There is no saved tracker, or one of its lines is invalid.
     """
-    from gis_builder.crawling import crawl as _crawl
+    from gis_builder.crawling.crawl import import_tracker as import_saved
     from gis_builder.crawling.status import Crawled, read_status
     from gis_builder.store.store import locked_store
 
@@ -145,7 +140,7 @@ def import_tracker(request: ImportRequest) -> Crawled:
     saved = path_of("folder", request.folder)
     import_options = _import_options(request)
     with display(request.progress) as show, locked_store(work) as store:
-        rows = _crawl.import_tracker(store, saved, show.say, import_options)
+        rows = import_saved(store, saved, show.say, import_options)
         return Crawled(work, rows, read_status(store), is_import=True)
 
 
@@ -164,16 +159,15 @@ def _import_options(request: ImportRequest) -> ImportOptions:
     from gis_builder.trackers.ticket_files import ImportOptions
     from pairkit.base.settings import argument
 
-    links = None if request.links is None else path_of("links", request.links)
+    mapping_or_none = dict[str, str] | None
+    columns = argument("columns", request.columns, mapping_or_none)
+    link_columns = argument("link_columns", request.link_columns, mapping_or_none)
     return ImportOptions(
-        links=links,
-        columns=argument("columns", request.columns, dict[str, str] | None) or {},
+        links=None if request.links is None else path_of("links", request.links),
+        columns=columns or {},
         repo=argument("repo", request.repo, str | None),
         skip_broken=argument("skip_broken", request.skip_broken, bool),
-        link_columns=argument(
-            "link_columns", request.link_columns, dict[str, str] | None
-        )
-        or {},
+        link_columns=link_columns or {},
         date_format=argument("date_format", request.date_format, str),
     )
 
@@ -217,16 +211,14 @@ def detect(
     from gis_builder.store.store import locked_store
     from pairkit.base.settings import load_settings
 
-    build_settings = load_settings(BuildSettings, config=config, settings=settings)
+    detection = load_settings(BuildSettings, config=config, settings=settings).detect
     verdicts = path_of("work", work) / FILE
     with (
         display(progress) as show,
         locked_store(verdicts.parent, create=False) as store,
     ):
         store.check_issues()
-        judged_anew = detect_duplicates(
-            store, verdicts, store.repos(), build_settings.detect, show
-        )
+        judged_anew = detect_duplicates(store, verdicts, store.repos(), detection, show)
     return Detected(verdicts, count_verdicts(verdicts), judged_anew)
 
 
@@ -269,16 +261,13 @@ def explain(
         with open_store(folder) as store:
             verdict, text = explain_thread(store, name, detection)
     text = "\n".join([text, *dropped_lines(folder / DROPPED_FILE, verdict.ref)])
-    targets = tuple(map(str, verdict.targets))
     return Explanation(
-        *(
-            str(verdict.ref),
-            str(verdict.outcome),
-            targets,
-            verdict.confidence,
-            verdict.reason,
-            text,
-        )
+        issue=str(verdict.ref),
+        outcome=str(verdict.outcome),
+        targets=tuple(map(str, verdict.targets)),
+        confidence=verdict.confidence,
+        reason=verdict.reason,
+        text=text,
     )
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from gis_builder.api.common_options import (
+    GitHubRequest,
+    build_settings,
     display,
     opener,
     options,
@@ -23,13 +25,12 @@ if TYPE_CHECKING:
     from gis_builder.gh_archive.archive_run import Job
     from gis_builder.gh_archive.runners import Runner
     from gis_builder.pairing.pairing_results import ArchiveBuilt, Built, HoursRead
-    from gis_builder.settings import BuildSettings
     from gis_builder.settings.negative_strategies import Rank
     from pairkit.base.cli.progress import Listener
 
 _TASKS = "Tasks"
 _PACKAGE = Path(__file__).resolve().parents[1]
-# Installed, source tree.
+# The sample trackers are in the installed package, or beside it in the source tree.
 _SAMPLES = (
     _PACKAGE / "data" / "sample",
     _PACKAGE.parent / "data" / "sample",
@@ -37,16 +38,12 @@ _SAMPLES = (
 
 
 class _CrawlRequest(
-    Request, shared=options, settings="gis_builder.settings:BuildSettings"
+    GitHubRequest, shared=options, settings="gis_builder.settings:BuildSettings"
 ):
     """The arguments of a build's crawl."""
 
     _: KW_ONLY
     work: str | Path | None = None
-    strategy: str | None = None
-    api_url: str | None = None
-    token: str | None = None
-    token_file: str | Path | None = None
 
 
 class _PairRequest(
@@ -100,28 +97,24 @@ def build(request: BuildRequest) -> Built:
     """
     from gis_builder.pairing.build_pairs import build as build_dataset
 
-    settings = _build_settings(request)
+    settings = build_settings(request)
     names = read_repos(request.repos)
     out = path_of("out", request.out)
     work = _work_of(request.work, out)
     with display(request.progress) as show:
-        open_github = opener(settings, request.token, request.token_file, show)
+        open_github = opener(request, settings, show)
         return build_dataset(
             names, out, work, settings, open_github, show, fresh=request.fresh
         )
 
 
 class PlanRequest(
-    Request, shared=options, settings="gis_builder.settings:BuildSettings"
+    GitHubRequest, shared=options, settings="gis_builder.settings:BuildSettings"
 ):
     """The arguments of `plan`."""
 
     repos: str | Path | Iterable[str]
     _: KW_ONLY
-    strategy: str | None = None
-    api_url: str | None = None
-    token: str | None = None
-    token_file: str | Path | None = None
     config: str | Path | None = None
     settings: Mapping[str, Any] | Iterable[str] | None = None
     progress: bool | Listener = True
@@ -149,20 +142,10 @@ def plan_of_build(request: BuildRequest) -> Plan:
 def _plan_crawl(request: PlanRequest | BuildRequest) -> Plan:
     from gis_builder.crawling.crawl_plan import plan as plan_crawl
 
-    settings = _build_settings(request)
+    settings = build_settings(request)
     names = read_repos(request.repos)
     with display(request.progress) as show:
-        open_github = opener(settings, request.token, request.token_file, show)
-        return plan_crawl(names, settings, open_github)
-
-
-def _build_settings(request: BuildRequest | PlanRequest | PairRequest) -> BuildSettings:
-    from gis_builder.settings import BuildSettings
-    from pairkit.base.settings import load_settings
-
-    return load_settings(
-        BuildSettings, request.flags(), config=request.config, settings=request.settings
-    )
+        return plan_crawl(names, settings, opener(request, settings, show))
 
 
 class PairRequest(
@@ -196,7 +179,7 @@ def pair(request: PairRequest) -> Built:
     """
     from gis_builder.pairing.build_pairs import pair as pair_dataset
 
-    settings = _build_settings(request)
+    settings = build_settings(request)
     out = path_of("out", request.out)
     work = path_of("work", request.work)
     with display(request.progress) as show:

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from gis_builder.crawl_progress import RunDisplay
 from gis_builder.crawling.github import GitHub
 from gis_builder.crawling.import_dump import GITHUB_HOST, import_dumps, saved_server
+from gis_builder.crawling.status import reasons_against
 from gis_builder.crawling.tickets import find_trackers
 from gis_builder.detection.detector import CachedVerdict, Detector
 from gis_builder.settings import BuildSettings, PoolSettings
@@ -19,7 +20,6 @@ from gis_builder.trackers.dump import BrokenRows
 from gis_builder.trackers.ticket_files import ImportOptions
 from pairkit.base.errors import ConfigError, RemoteError
 
-_MAX_NAMED = 5  # repositories in a message
 _IMPORTED = "dump"  # the "strategy" of a saved tracker
 _CONTENT_SETTINGS = {
     "strategy",
@@ -39,22 +39,14 @@ def crawl(
     repos: Sequence[str],
     settings: BuildSettings,
     show: RunDisplay,
+    *,
+    update: bool = False,
 ) -> list[RepoRow]:
-    """Fetch everything that a dataset of these repositories needs; a repeated call continues."""
-    names = _fetch_threads(github, store, repos, settings)
-    _complete(github, store, names, settings, show)
-    return store.rows_of(repos)
+    """Fetch everything that a dataset of these repositories needs; a repeated call continues.
 
-
-def update(
-    github: GitHub,
-    store: Store,
-    repos: Sequence[str],
-    settings: BuildSettings,
-    show: RunDisplay,
-) -> list[RepoRow]:
-    """Finish a crawl if necessary, then fetch the issues that changed since."""
-    strategy = store.crawl_record().get("strategy")
+    With `update`, a crawl is finished if necessary, and then the issues that changed since are fetched.
+    """
+    strategy = store.crawl_record().get("strategy") if update else None
     if strategy == _IMPORTED:
         _must_agree(store, {"server": crawl_record(settings)["server"]})
         names = crawlable(github.check(repos))
@@ -63,16 +55,14 @@ def update(
             same_strategy = settings.crawl.model_copy(update={"strategy": strategy})
             settings = settings.model_copy(update={"crawl": same_strategy})
         names = _fetch_threads(github, store, repos, settings)
-    github.update(names)
+    if update:
+        github.update(names)
     _complete(github, store, names, settings, show)
     return store.rows_of(repos)
 
 
 def import_tracker(
-    store: Store,
-    folder: Path,
-    say: Callable[[str], None],
-    options: ImportOptions,
+    store: Store, folder: Path, say: Callable[[str], None], options: ImportOptions
 ) -> list[RepoRow]:
     """Fill a store from a saved tracker instead of a server; see `import_dumps`."""
     broken = BrokenRows(skip=options.skip_broken)
@@ -80,10 +70,10 @@ def import_tracker(
     server = saved_server(dumps)
     _must_agree(store, {"strategy": _IMPORTED})
     earlier = store.crawl_record()
-    if earlier and earlier.get("server", GITHUB_HOST) != server:
+    old_server = earlier.get("server", GITHUB_HOST)
+    if earlier and old_server != server:
         raise ConfigError(
-            f"{store.path.parent}: contains issues of {earlier.get('server', GITHUB_HOST)},"
-            f" not {server}; choose another --work"
+            f"{store.path.parent}: contains issues of {old_server}, not {server}; choose another --work"
         )
     rows = import_dumps(dumps, folder, store, say, broken)
     record = {"strategy": _IMPORTED}
@@ -110,8 +100,10 @@ def _fetch_threads(
     _must_agree(store, record)
     names = crawlable(github.check(repos))
     store.set_crawl_record(record)
-    fetch = github.sweep if settings.crawl.strategy == "all" else github.search
-    fetch(names)
+    if settings.crawl.strategy == "all":
+        github.sweep(names)
+    else:
+        github.search(names)
     return names
 
 
@@ -123,9 +115,8 @@ def _must_agree(store: Store, record: Mapping[str, Any]) -> None:
         may_differ = _CONTENT_SETTINGS
     for key in sorted(old.keys() & record.keys() - may_differ):
         if old[key] != record[key]:
-            values = ""
-            if isinstance(old[key], str):
-                values = f" ({old[key]}, not {record[key]})"
+            is_text = isinstance(old[key], str)
+            values = f" ({old[key]}, not {record[key]})" if is_text else ""
             raise ConfigError(
                 f"{store.path.parent}: contains a crawl with another setting of {key}{values}; choose "
                 "another working folder, or use the former setting"
@@ -137,10 +128,7 @@ def crawlable(rows: Sequence[RepoRow]) -> list[str]:
     names = [row.name for row in rows if row.is_crawlable]
     if names:
         return names
-    reasons = [f"{row.name}: {row.detail or row.outcome}" for row in rows[:_MAX_NAMED]]
-    if len(rows) > _MAX_NAMED:
-        reasons.append(f"and {len(rows) - _MAX_NAMED} more")
-    problem = f"no repository can be crawled ({'; '.join(reasons)})"
+    problem = f"no repository can be crawled ({'; '.join(reasons_against(rows))})"
     if any(row.outcome is RepoOutcome.FAILED for row in rows):
         raise RemoteError(f"{problem}; run the same command again")
     raise ConfigError(f"{problem}; check the names and the permissions of the token")

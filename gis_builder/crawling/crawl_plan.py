@@ -102,17 +102,15 @@ class Plan(Printed):
             "spent": {"points": self.spent.points, "requests": self.spent.requests},
         }
 
+    def next_steps(self) -> list[tuple[str, str]]:
+        """The command that follows a plan."""
+        if not self.requests:
+            return []
+        return [("build the dataset", "gis build with the same repositories")]
+
     def tables(self) -> list[ResultTable]:
         """The table, if there is anything to crawl."""
         return [self.table()] if self.requests else []
-
-    def next_steps(self) -> list[tuple[str, str]]:
-        """The command that follows a plan."""
-        return (
-            [("build the dataset", "gis build with the same repositories")]
-            if self.requests
-            else []
-        )
 
     def table(self) -> ResultTable:
         """A row for each repository that can be crawled, and the totals."""
@@ -135,7 +133,16 @@ class Plan(Printed):
     def lines(self) -> list[str]:
         """Lines on renamed or missing repositories, and on the accuracy of the estimate."""
         lines = outcome_lines(repo.row for repo in self.repositories)
-        return [*lines, _basis(self)] if self.requests else lines
+        if not self.requests:
+            return lines
+        basis = f"Estimated with rates of {_MEASURED_ON}; other repositories may need half or twice as much."
+        if not self.is_estimate:
+            basis = f"Computed, assuming that {_TOP_UPS:.0%} of the threads need a second query."
+        cost = f"This estimate cost {self.spent.points} points."
+        return [
+            *lines,
+            f"{basis} {cost} Hours are for one token; more tokens divide them.",
+        ]
 
 
 def plan(
@@ -163,8 +170,7 @@ def plan(
 
 def price(row: RepoRow, settings: BuildSettings) -> RepoPlan:
     """The cost of crawling an existing repository."""
-    swept = is_cheaper_swept(row.full_name, row.issue_count, row.labels, settings.crawl)
-    if settings.crawl.strategy == "all" or swept:
+    if settings.crawl.strategy == "all" or is_cheaper_swept(row, settings.crawl):
         return RepoPlan(row, *_sweep(row.issue_count, settings.crawl))
     return RepoPlan(row, *_search(row, settings))
 
@@ -187,7 +193,7 @@ def _search(row: RepoRow, settings: BuildSettings) -> tuple[int, int]:
     """Points and requests for searches, candidates' threads, canonical issues and the negative sample."""
     crawl = settings.crawl
     issues = row.issue_count
-    searches = len(search_queries(row.full_name, row.labels, crawl))
+    searches = len(search_queries(row, crawl))
     # A search has one page per hundred hits, but at least one.
     discovery = _batches(searches + issues * _HITS_PER_ISSUE / 100, crawl.search_batch)
     threads = _batches(issues * _CANDIDATES_PER_ISSUE, crawl.thread_batch)
@@ -217,12 +223,3 @@ def _batches(items: float, size: int) -> int:
 def _points(connections: int) -> int:
     """GitHub's cost formula: connections / 100, rounded, and at least one point."""
     return max(1, math.floor(connections / _CONNECTIONS_PER_POINT + 0.5))
-
-
-def _basis(plan: Plan) -> str:
-    spent = f"This estimate cost {plan.spent.points} points. Hours are for one token; more tokens divide them."
-    if plan.strategy == "all":
-        basis = f"Computed, assuming that {_TOP_UPS:.0%} of the threads need a second query."
-    else:
-        basis = f"Estimated with rates of {_MEASURED_ON}; other repositories may need half or twice as much."
-    return f"{basis} {spent}"

@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 import polars as pl
 from msgspec import Struct, field
 
+from gis_builder.crawling.status import reasons_against, without_issues
 from gis_builder.crawling.tickets import TicketDump, TicketIndex, find_trackers
 from gis_builder.store import (
     Absence,
@@ -38,7 +39,7 @@ from gis_builder.store import (
 )
 from gis_builder.store.decoding import stamp_or_none
 from gis_builder.store.store import TICKETS
-from gis_builder.trackers.dump import BrokenRows, Dump, RepoFile, Row, closing_event
+from gis_builder.trackers.dump import BrokenRows, Dump, RepoFile, Row, closing_events
 from gis_builder.trackers.rest_records import reference
 from gis_builder.trackers.ticket_files import (
     UNREADABLE,
@@ -62,7 +63,6 @@ _SHOWN = 3  # tickets
 _WIDTH = 60  # characters of a cell
 _WORDS = 30  # kinds of words beside the ids of links
 _MAX_NAMED = 3  # files of a folder that are not read
-_MAX_REASONS = 5  # repositories without issues in a message
 _MAX_TRANSFERS = 8  # of one issue; more are taken for a cycle
 
 T = TypeVar("T")
@@ -117,14 +117,14 @@ def import_dumps(
             page.warnings.append((tracker.name, orphans))
     for dump in dumps:
         if isinstance(dump, TicketDump):
-            say(f"{dump.index.link_count:,} duplicate links")
-            warnings += dump.index.notes(
-                _list_skipped(dump, store.path.with_name(SKIPPED_LINKS))
-            )
+            index = dump.index
+            say(f"{index.link_count:,} duplicate links")
+            path = store.path.with_name(SKIPPED_LINKS)
+            warnings += index.notes(_list_skipped(index, path))
             warnings += [
                 f"{file.path}: {_NO_BODY}" for file in dump.files if file.lacks_body()
             ]
-            tickets |= dump.index.tickets
+            tickets |= index.tickets
     for text in warnings:
         say(text)
         page.warnings.append(("", text))
@@ -150,13 +150,13 @@ def _passed_over(dumps: Iterable[Dump]) -> list[str]:
     return lines
 
 
-def _list_skipped(dump: TicketDump, path: Path) -> str:
+def _list_skipped(index: TicketIndex, path: Path) -> str:
     """Write the skipped links to a file; returns the words that name it."""
-    if not dump.index.skipped:
+    if not index.skipped:
         path.unlink(missing_ok=True)
         return ""
     columns = ["id", "duplicate_of", "reason"]
-    rows = pl.DataFrame(dump.index.skipped, schema=columns, orient="row")
+    rows = pl.DataFrame(index.skipped, schema=columns, orient="row")
     write_bytes(path, rows.write_csv().encode())
     return f"list: {path}"
 
@@ -164,7 +164,7 @@ def _list_skipped(dump: TicketDump, path: Path) -> str:
 def _read_issues(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> None:
     """Store all issues without comments, and the titles of pull requests."""
     for dump in dumps:
-        # Before the loop, which keeps a file of JSON in memory.
+        # Read before the loop, because this may parse a file of JSON, and only one should be in memory.
         has_events = dump.has_events
         for rows in _batches(dump.issues(), _ROWS):
             page = Page()
@@ -180,10 +180,8 @@ def _read_issues(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> Non
                         pull_request(issue.ref, issue.title, issue.state, *times)
                     )
                 elif not issue.is_pull and tracker.has_issues:
-                    closing = None if has_events else closing_event(issue)
-                    page.threads.append(
-                        Thread(issue, events=(closing,) if closing else ())
-                    )
+                    events = () if has_events else closing_events(issue)
+                    page.threads.append(Thread(issue, events=events))
                     page.top_ups.append(TopUp(issue.ref, "comments", "", 0))
             store.save(page)
 
@@ -192,10 +190,7 @@ def _check_found(folder: Path, trackers: Trackers, warnings: Sequence[str]) -> N
     rows = [tracker.row() for tracker in trackers]
     if any(row.is_crawlable for row in rows):
         return
-    reasons = [
-        f"{row.name}: {row.detail or row.outcome}" for row in rows[:_MAX_REASONS]
-    ]
-    reasons += warnings
+    reasons = [*reasons_against(rows), *warnings]
     listed = f" ({'; '.join(reasons)})" if reasons else ""
     raise DataError(
         f"contains no issue{listed}; save the issues first, see `gis import --help`",
@@ -247,17 +242,14 @@ def _finish(tracker: DumpTracker, trackers: Trackers, store: Store) -> None:
     """Sort each thread's events, resolve their targets, and mark the thread as complete."""
     for threads in _batches(store.threads(tracker.name, only_complete=False), _THREADS):
         # Threads of an earlier crawl that the dump lacks stay unchanged.
-        imported = [
-            thread for thread in threads if tracker.has_issue(thread.issue.number)
-        ]
-        tracker.comments += sum(len(thread.comments) for thread in imported)
-        tracker.incomplete += sum(
-            len(thread.comments) < tracker.stated[thread.issue.number]
-            for thread in imported
-        )
-        store.save(
-            Page(threads=[_resolve_thread(thread, trackers) for thread in imported])
-        )
+        page = Page()
+        for thread in threads:
+            number = thread.issue.number
+            if tracker.has_issue(number):
+                tracker.comments += len(thread.comments)
+                tracker.incomplete += len(thread.comments) < tracker.stated[number]
+                page.threads.append(_resolve_thread(thread, trackers))
+        store.save(page)
 
 
 def _resolve_thread(thread: Thread, trackers: Trackers) -> Thread:
@@ -336,26 +328,17 @@ class DumpTracker(Struct):
         if self.info.private:
             detail = "private according to its repo.json"
             return RepoRow(self.name, RepoOutcome.PRIVATE, detail=detail)
-        issues = [number for number, is_pull in self.is_pull.items() if not is_pull]
         row = RepoRow(
             self.name,
             RepoOutcome.OK,
             full_name=self.name,
             max_number=max(self.is_pull, default=0),
-            issue_count=len(issues),
+            issue_count=list(self.is_pull.values()).count(False),
             created_at=stamp_or_none(self.info.created_at) or "",
             newest_at=self.newest_at,
             as_of=self.as_of,
         )
-        if not self.has_issues:
-            return replace(
-                row, outcome=RepoOutcome.ISSUES_DISABLED, detail="issues are disabled"
-            )
-        return (
-            row
-            if issues
-            else replace(row, outcome=RepoOutcome.EMPTY, detail="no issues")
-        )
+        return without_issues(row, has_issues=self.has_issues) or row
 
     def former_rows(self) -> list[RepoRow]:
         """A row for each former name, so that references by that name are resolved."""
@@ -384,9 +367,8 @@ class Trackers:
                 self._by_former_name[former.lower()] = tracker
 
     def __iter__(self) -> Iterator[DumpTracker]:
-        return iter(
-            sorted(self._by_name.values(), key=lambda tracker: tracker.name.lower())
-        )
+        for name in sorted(self._by_name):
+            yield self._by_name[name]
 
     def get(self, name: str) -> DumpTracker:
         """Get or create the tracker with this name."""
@@ -432,8 +414,9 @@ class ImportPreview(Printed):
 
     def tables(self) -> list[ResultTable]:
         """The columns, the words of links and the first tickets."""
-        parts = (self.columns, self.links, self.tickets)
-        return [_word_table(rows) for rows in parts if rows]
+        return [
+            _table_of(rows) for rows in (self.columns, self.links, self.tickets) if rows
+        ]
 
     def lines(self) -> list[str]:
         """The messages."""
@@ -446,7 +429,7 @@ def preview(source: Path, options: ImportOptions) -> ImportPreview:
     columns = ColumnSummary()
     tickets: list[Mapping[str, str]] = []
     links: list[Mapping[str, str]] = []
-    counts: Counter[str] = Counter()
+    counts = Counter[str]()
     dumps = find_trackers(source, options, {}, broken)
     messages = _passed_over(dumps)
     for dump in dumps:
@@ -457,7 +440,15 @@ def preview(source: Path, options: ImportOptions) -> ImportPreview:
             marks = index.marks
             site = TicketSite.of(index.tickets)
             keys = {ref: key for ref, (key, _) in site.rows.items()}
-            links += _link_rows(index)
+            for (role, words, kind), count in index.words.most_common(_WORDS):
+                links.append(
+                    {
+                        "words": words,
+                        "links": f"{count:,}",
+                        "column": role,
+                        "read as": kind,
+                    }
+                )
             for file in dump.every_file:
                 columns.add(file)
             messages.append(f"{index.link_count:,} duplicate links")
@@ -489,13 +480,7 @@ def preview(source: Path, options: ImportOptions) -> ImportPreview:
     )
 
 
-def _link_rows(index: TicketIndex) -> Iterator[Mapping[str, str]]:
-    """The most frequent words beside the ids of links."""
-    for (role, words, kind), count in index.words.most_common(_WORDS):
-        yield {"words": words, "links": f"{count:,}", "column": role, "read as": kind}
-
-
-def _word_table(rows: Sequence[Mapping[str, str]]) -> ResultTable:
+def _table_of(rows: Sequence[Mapping[str, str]]) -> ResultTable:
     table = ResultTable(*rows[0], left=[*rows[0]])
     for row in rows:
         table.add_row(*(one_line(cell, _WIDTH) for cell in row.values()))

@@ -24,6 +24,23 @@ from gis_builder.detection.rules import relation_of
 from gis_builder.store import IssueRef, Relation
 from pairkit.base.printable import comparable
 
+_ONE = r"(?:https?://[^\s,;|<>()\[\]\"]+|(?<![\w#./-])(?=[\w#./-]{0,200}\d)[\w#./-]+)"
+_AND = r"[\s&+/]*+(?:and|or|und|oder|et|ou|y|e|o|ed|en|of|i|lub|oraz|и|или|ve|と|和|及|与|와|과)?[\s&+/]*+"
+_ID = re.compile(f"(?ai){_ONE}")
+_IDS = re.compile(f"(?ai){_ONE}(?:{_AND}{_ONE})*")
+_LETTER = re.compile(r"[^\W\d_]")
+_CUT = re.compile(r"(?=\n)|[,;|，、；]")
+_HEADING = re.compile(r"(?m)[:：]\s*$")
+# Signs that become blanks, as in "has_duplicate: #1".
+_SPACED = re.compile(r"(?i)(?<=[a-z])[_.-](?=[a-z])|\bn[or]\.\s*(?=#1)|[\s:：]+(?=#1)")
+# The title of the other ticket; only its claims are about the link.
+_TITLE = re.compile(r"(?s)(?<=#1)(?:\s*[:–—-]\s.{24}|.{32}).*")
+_TICKET = IssueRef("a/b", 9_999_999)
+
+_LEXICON = tomllib.loads(
+    Path(__file__).with_name("link_words.toml").read_text(encoding="utf-8")
+)
+
 
 class LinkKind(StrEnum):
     """How the words beside an id are read."""
@@ -44,22 +61,6 @@ class LinkPart(NamedTuple):
     kind: LinkKind
 
 
-_ONE = r"(?:https?://[^\s,;|<>()\[\]\"]+|(?<![\w#./-])(?=[\w#./-]{0,200}\d)[\w#./-]+)"
-_AND = r"[\s&+/]*+(?:and|or|und|oder|et|ou|y|e|o|ed|en|of|i|lub|oraz|и|или|ve|と|和|及|与|와|과)?[\s&+/]*+"
-_ID = re.compile(f"(?ai){_ONE}")
-_IDS = re.compile(f"(?ai){_ONE}(?:{_AND}{_ONE})*")
-_LETTER = re.compile(r"[^\W\d_]")
-_CUT = re.compile(r"(?=\n)|[,;|，、；]")
-_HEADING = re.compile(r"(?m)[:：]\s*$")
-# "has_duplicate: #1"
-_SPACED = re.compile(r"(?i)(?<=[a-z])[_.-](?=[a-z])|\bn[or]\.\s*(?=#1)|[\s:：]+(?=#1)")
-# The title of the other ticket; only its claims are about the link.
-_TITLE = re.compile(r"(?s)(?<=#1)(?:\s*[:–—-]\s.{24}|.{32}).*")
-_TICKET = IssueRef("a/b", 9_999_999)
-
-_LEXICON = tomllib.loads(
-    Path(__file__).with_name("link_words.toml").read_text(encoding="utf-8")
-)
 _CODES = {
     LinkKind[name]: code_pattern(pattern) for name, pattern in _LEXICON["codes"].items()
 }
@@ -142,16 +143,16 @@ def _between_ids(text: str) -> Iterator[str]:
 def kind_of(words: str) -> LinkKind:
     """How words are read, in which `#1` stands for the ids."""
     text = _SPACED.sub(" ", words).strip(' \n¿¡>"')
-    found = set(map(_claimed, read(text, _TICKET).claims))
+    kinds = set(map(_claimed, read(text, _TICKET).claims))
     page = PreparedText(_TITLE.sub("", text), _TICKET, ())
     sentences = map(page.sentence, range(len(page.spans)))
     codes = "".join(sentence.codes for sentence in sentences)
-    if found <= {LinkKind.PLAIN}:
-        found.update(kind for kind, pattern in _CODES.items() if pattern.search(codes))
-    for kind, pattern in _WORDS.items():
-        if pattern.search(page.hidden):
-            found.add(kind)
-    return min(found, key=[*LinkKind].index, default=LinkKind.PLAIN)
+    if kinds <= {LinkKind.PLAIN}:
+        kinds.update(kind for kind, pattern in _CODES.items() if pattern.search(codes))
+    kinds.update(
+        kind for kind, pattern in _WORDS.items() if pattern.search(page.hidden)
+    )
+    return min(kinds, key=[*LinkKind].index, default=LinkKind.PLAIN)
 
 
 def _claimed(claim: Claim) -> LinkKind:
@@ -161,8 +162,6 @@ def _claimed(claim: Claim) -> LinkKind:
         return LinkKind.DOUBTED
     if claim.about_others:
         return LinkKind.REVERSED
-    is_same = relation_of(claim.kind, claim.marker) in (
-        Relation.DUPLICATE,
-        Relation.SAME,
-    )
+    relation = relation_of(claim.kind, claim.marker)
+    is_same = relation in (Relation.DUPLICATE, Relation.SAME)
     return LinkKind.DUPLICATE if is_same else LinkKind.PLAIN

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from pairkit.base.cli.terminal import CommandResult
 from pairkit.base.errors import RemoteError
 
 _MAX_NAMED = 3  # repositories with the same outcome that get a line each
+_MAX_REASONS = 5  # repositories in the message of an error
 _COUNTED = ("issues", "threads", "left", "points", "requests")
 
 
@@ -138,7 +139,7 @@ class Status(Printed):
 
     def table(self) -> ResultTable:
         """A row for each repository, and the totals."""
-        # An import has no cost.
+        # An import has no cost, so the columns for points and requests are left out.
         counted = _COUNTED if self.usage.requests else _COUNTED[:3]
         rows = ResultTable("repository", "stage", *counted, left=("stage",))
         for repo in self.repositories:
@@ -225,6 +226,25 @@ def outcome_lines(rows: Iterable[RepoRow]) -> list[str]:
     return lines
 
 
+def without_issues(row: RepoRow, *, has_issues: bool) -> RepoRow | None:
+    """The row of a repository whose issues are disabled, or that has none; None for any other."""
+    if not has_issues:
+        disabled = RepoOutcome.ISSUES_DISABLED
+        return replace(row, outcome=disabled, detail="issues are disabled")
+    if not row.issue_count:
+        return replace(row, outcome=RepoOutcome.EMPTY, detail="no issues")
+    return None
+
+
+def reasons_against(rows: Sequence[RepoRow]) -> list[str]:
+    """Why these repositories can't be crawled or imported."""
+    first = rows[:_MAX_REASONS]
+    reasons = [f"{row.name}: {row.detail or row.outcome}" for row in first]
+    if len(rows) > _MAX_REASONS:
+        reasons.append(f"and {len(rows) - _MAX_REASONS} more")
+    return reasons
+
+
 @dataclass(frozen=True, repr=False)
 class Crawled(CommandResult):
     """The result of a crawl or an import.
@@ -254,10 +274,11 @@ class Crawled(CommandResult):
     def notes(self) -> list[str]:
         """Lines on renamed, missing and failed repositories, and the cost of all runs."""
         spent = self.status.usage
-        cost = f"{spent.points:,} points in {spent.requests:,} requests so far"
         notes = outcome_lines(self.repositories)
         if spent.requests:
-            notes.append(cost)
+            notes.append(
+                f"{spent.points:,} points in {spent.requests:,} requests so far"
+            )
         return notes
 
     def tables(self) -> list[ResultTable]:
@@ -269,13 +290,11 @@ class Crawled(CommandResult):
         work = ["--work", str(self.work)]
         steps = [("find the marked duplicates", ["gis", "detect", *work])]
         if self.is_import:
-            unmarked = ["gis", "render", *work, "--out", f"{self.work.stem}.parquet"]
-            steps.append(
-                (
-                    "find unmarked ones by a model, with `aoe index` and `aoe duplicates`",
-                    unmarked,
-                )
+            goal = (
+                "find unmarked ones by a model, with `aoe index` and `aoe duplicates`"
             )
+            table = f"{self.work.stem}.parquet"
+            steps.append((goal, ["gis", "render", *work, "--out", table]))
         return steps
 
     def __repr__(self) -> str:

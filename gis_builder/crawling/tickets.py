@@ -57,7 +57,7 @@ _TASK_OR_PAGE = re.compile(
     r"|(https?://[^\s<>()\[\]|\"'#]{1,300})#note_[0-9]+"
     r"|https?://[^\s<>()\[\]|\"']{1,300}[\w/]"
 )
-# What people write for none.
+# Texts that people write if there is no link, such as "n/a" or "-".
 _NO_LINK = re.compile(r"(?:n/?a|nan|none|null|no|[-–—?./ ]*)", re.IGNORECASE)
 _NO_ID = "without an id"
 _ITSELF = "to the ticket itself"
@@ -85,7 +85,7 @@ def find_trackers(
         if ending in UNREADABLE:
             raise DataError(UNREADABLE[ending], path=source)
     files = _files_of_rows(source, paths, options)
-    tickets = list(_ticket_files(source, files, options, broken))
+    tickets = tuple(_ticket_files(source, files, options, broken))
     if not tickets:
         if source.exists() and (options.links or options.columns):
             raise ConfigError(
@@ -95,22 +95,22 @@ def find_trackers(
 
     ticket_paths = frozenset(file.path for file in tickets)
     unreadable = [path for path in paths if path.suffix.lower() in UNREADABLE]
-    rest = tuple(path for path in (*files, *unreadable) if path not in ticket_paths)
+    others = [path for path in (*files, *unreadable) if path not in ticket_paths]
     dump = TicketDump(
         folder=source,
         fallback=options.repo,
         broken=broken,
-        files=tuple(tickets),
-        rest=rest,
+        files=tickets,
+        others=others,
         options=options,
         known=known,
     )
-    if set(rest).isdisjoint(saved_files(source)):
+    if set(others).isdisjoint(saved_files(source)):
         return [dump]
-    return [
-        dump,
-        SavedDump(source, fallback=options.repo, broken=broken, tickets=ticket_paths),
-    ]
+    saved = SavedDump(
+        source, fallback=options.repo, broken=broken, tickets=ticket_paths
+    )
+    return [dump, saved]
 
 
 def _files_of_rows(
@@ -146,14 +146,14 @@ class TicketDump(Dump):
     """Files of tickets, read once each for issues, comments and events; only ids and links stay in memory."""
 
     files: tuple[TicketFile, ...] = ()
-    rest: tuple[Path, ...] = ()  # other files of the folder
+    others: Sequence[Path] = ()  # other files of the folder
     options: ImportOptions = PLAIN
     known: Tickets = field(default_factory=dict)  # tickets of an earlier import
 
     @property
     def passed_over(self) -> tuple[Path, ...]:
         """Tables of the folder without tickets."""
-        return tuple(path for path in self.rest if file_kind(path) != ".json")
+        return tuple(path for path in self.others if file_kind(path) != ".json")
 
     @property
     def has_events(self) -> bool:
@@ -267,13 +267,13 @@ class TicketIndex:
         self.denials: dict[IssueRef, dict[IssueRef, None]] = {}
         # Links by role of the column, words beside the ids, and how these are read
         self.words: Counter[tuple[str, str, str]] = Counter()
-        # Ticket and link as written, reason.
+        # Each has the ticket and the link as they are written, and the reason.
         self.skipped: list[tuple[str, str, str]] = []
         self.files: dict[IssueRef, Path] = {}  # of new tickets
         self.repeated = 0
         self._spelling = {repo.lower(): repo for repo in known}
         self._new: dict[str, dict[str, NewTicket]] = {}  # by repository and id
-        # None if several repositories have the id.
+        # By id; None if several repositories have it.
         self._by_id: dict[str, IssueRef | None] = {}
 
     @property
@@ -462,11 +462,9 @@ def _assign_numbers(
     """Assign a number to each id, in order of creation."""
     numbers = {id_: known[id_].number for id_ in tickets if id_ in known}
     taken = {row.number for row in known.values()}
-
-    def by_creation(id_: str) -> tuple[str, str]:
-        return tickets[id_].created_at, id_
-
-    new = sorted(tickets.keys() - known.keys(), key=by_creation)
+    new = sorted(
+        tickets.keys() - known.keys(), key=lambda id_: (tickets[id_].created_at, id_)
+    )
     for id_ in new:
         match = _NUMBERED.fullmatch(id_)
         number = int(match[1]) if match else None

@@ -22,6 +22,83 @@ from gis_builder.detection.rules import (
 )
 from gis_builder.store import IssueRef, IssueRefs
 
+# Every rule of a kind needs one of these codes: a cheap test before the patterns.
+_REQUIRED_CODES = {
+    ClaimKind.DUPLICATE: {
+        Code.DUPLICATE, Code.DUPLICATES, Code.DUPLICATED, Code.CORRECTION, Code.HAS_DUPLICATES,
+    },
+    ClaimKind.FAVOUR: {Code.FAVOUR, Code.MOVED, Code.ADDED_TO},
+    ClaimKind.SAME: {Code.SAME_AS, Code.SAME, Code.THIS, Code.SIMILAR_TO, Code.DIFFERENT},
+    ClaimKind.TRACKED: {Code.TRACKED, Code.REPORTED, Code.COVERS, Code.PART_OF},
+}  # fmt: skip
+
+# Words before a marker that change its meaning; each pattern ends where the marker begins.
+_DENIAL = code_pattern(
+    # "isn't really a ...", but not "couldn't find a ..."
+    r"NOT (?!WORD{0,2} SEARCH) [^COMMA AND CLOSE REFERENCE NO FAVOUR]{0,5} $"
+    r"| [NO NOT] COMMA? NOT [^COMMA AND CLOSE REFERENCE]{0,5} $"  # "no, not a ..."
+)
+# The same on either side of the marker, for languages with another order of words.
+_FOREIGN_DENIAL = code_pattern("NOT [^COMMA AND CLOSE]{0,9} $")
+_DENIED_AFTER = code_pattern("[^COMMA AND CLOSE REFERENCE]{0,5} NOT")
+_HEDGED_AFTER = code_pattern("[^CLOSE]{0,9} [MAYBE IF]")
+# Before the marker of a guess or condition: "I think that this is a ...", "if it is a ..."
+_HEDGE = code_pattern(r"[MAYBE IF] [^AND]{0,9} $")
+# Before a marker that is about a fix: "the fix was ...", but not "as wontfix, ..."
+_OF_A_FIX = code_pattern(r"(?<!AS) FIXED [^REFERENCE COMMA CLOSE]{0,3} $")
+_IN_VAIN = code_pattern(
+    r"[NOT NO] [^REFERENCE]{0,4} SEARCH [^REFERENCE]{0,6} $"  # "couldn't find any ..."
+    r"| (?:IF | OF) FILLER? SEARCH [^REFERENCE]{0,3} $"  # "please search for ...", "to look for ..."
+)
+# Patterns over a whole sentence.
+_DIFFERENT = code_pattern(
+    # "this is different", "#1 is a different bug"
+    r"[THIS REFERENCE THAT_ONE] [IS FILLER MAYBE ARTICLE]{0,3} DIFFERENT "
+    r"(?=WORD? [OF ISSUE] | [COMMA QUESTION AND] | $)"
+    r"| DIFFERENT ISSUE"  # "different issue"
+    r"| DIFFERENT [OF WORD ARTICLE BY IS]{0,2} [REFERENCE THIS THAT_ONE]"  # "unrelated to #1"
+)
+# Finds "fixed", but not "not yet fixed".
+_FIXED = code_pattern(r"(?<!NOT) (?<!NOT WORD) (?<!NOT FILLER) FIXED")
+# The beginning of a sentence: "yes", "ok, that's right" | "oh, ..." | "no"
+AGREEMENT = code_pattern(r"[COMMA WORD]? [COMMA THANKS]{0,2} [FILLER THIS]? YES")
+THANKS = code_pattern(r"[COMMA WORD]? COMMA? FILLER? [THANKS YES]")
+DISAGREEMENT = code_pattern(r"[COMMA WORD]? COMMA? NO")
+# Finds "no need to keep this open".
+_NOT_KEPT = code_pattern(r"[NOT NO] [^STOP]{0,5} KEEP_OPEN")
+_REOPENING = code_pattern(r"(?:^ | [COMMA YES]) [FILLER THIS IS MAYBE]{0,3} REOPEN")
+
+_LOGIN = r"@(?P<who>[a-z\d](?:-?[a-z\d]){0,38})"
+_YOURS = re.compile(
+    r"\byours?\b(?: (?!this\b|it\b)[\w-]+){0,2}"
+    r" (?:is|was|are|seems|looks|sounds|appears|might|may|could|must)\b"
+    r"|\bwhat you(?:'re|'ve)?(?: \w+){1,3} (?:is|looks|seems|sounds)\b"
+)
+_THEIRS = re.compile(
+    rf"{_LOGIN}(?:'s (?:\w+ )?(?:issue|problem|bug|case|example|error|crash)"
+    r"| (?:sees?|has|hits?|hit|describe[sd]|reports?|reported|is seeing|ran into|mentioned|encountered))\b"
+)
+_ADDRESSED = re.compile(rf"\s{{0,4}}(?:\w{{1,12}},? )?{_LOGIN}\b")
+
+# Sentences with such words only lead to another subject, so their references aren't targets.
+_LEADS_AWAY = code_pattern("[FIXED RELATED SIMILAR_TO]")
+_PARTIAL = re.compile(
+    r"\b(?:remain\w*|rest of|left over|leftover|left to|work left|other|otherwise|longer|partly|partially"
+    r"|part of (?:this|it|the)|second|half)\b"
+)
+_BUT_DIFFERENT = re.compile(
+    r"\b(?:but|though|although|however|yet|except)\b[^.\n]{0,60}"
+    r"\b(?:another|different\w*|differs?|other|separate\w*|distinct|not the same|unrelated|its own)\b"
+)
+_THIS = re.compile(r"\b(?:this|it|it's|mine)\b")
+_SEVERAL = re.compile(
+    r"(?:\s+(?:of|to|as|with|for|the)\b)*+\s+(?:those|these|them|both|two)\b"
+)
+# How many sentences before a marker are searched for its target; the further reach is for "dup of that one".
+_REACH = 3
+_FAR_REACH = 40
+_MAX_SAID = 200
+
 
 class Stance(StrEnum):
     """How certain the speaker is of a claim."""
@@ -45,9 +122,8 @@ class Claim:
     about_others: bool  # "#1 is a dup of #2", "#1 is a dup of this"
     points_back: bool  # "dup of that one", "dupe of ^"
     is_plural: bool  # "dup of those"
-    is_partial: (
-        bool  # "the rest is tracked in #1": part of the issue was handled otherwise
-    )
+    # "the rest is tracked in #1": part of the issue was handled otherwise
+    is_partial: bool
     is_part: bool  # "this is part of #1": only a hint unless it closes the issue
     about_this: bool  # "this is", not "the wording of the message is"
     is_command: bool  # "/duplicate of #1"
@@ -68,17 +144,6 @@ class Marker(NamedTuple):
     targets: tuple[int, int] | None
     subject: tuple[int, int] | None
     is_reversed: bool  # the other issue is said to be a duplicate of this one
-
-
-# Every rule of a kind needs one of these codes: a cheap test before the patterns.
-_REQUIRED_CODES = {
-    ClaimKind.DUPLICATE: {
-        Code.DUPLICATE, Code.DUPLICATES, Code.DUPLICATED, Code.CORRECTION, Code.HAS_DUPLICATES,
-    },
-    ClaimKind.FAVOUR: {Code.FAVOUR, Code.MOVED, Code.ADDED_TO},
-    ClaimKind.SAME: {Code.SAME_AS, Code.SAME, Code.THIS, Code.SIMILAR_TO, Code.DIFFERENT},
-    ClaimKind.TRACKED: {Code.TRACKED, Code.REPORTED, Code.COVERS, Code.PART_OF},
-}  # fmt: skip
 
 
 @cache
@@ -122,43 +187,6 @@ def _marker(kind: ClaimKind, rule: ClaimRule, match: re.Match[str]) -> Marker:
     )
 
 
-# Words before a marker that change its meaning; each pattern ends where the marker begins.
-_DENIAL = code_pattern(
-    # "isn't really a ...", but not "couldn't find a ..."
-    r"NOT (?!WORD{0,2} SEARCH) [^COMMA AND CLOSE REFERENCE NO FAVOUR]{0,5} $"
-    r"| [NO NOT] COMMA? NOT [^COMMA AND CLOSE REFERENCE]{0,5} $"  # "no, not a ..."
-)
-# The same on either side of the marker, for languages with another order of words.
-_FOREIGN_DENIAL = code_pattern("NOT [^COMMA AND CLOSE]{0,9} $")
-_DENIED_AFTER = code_pattern("[^COMMA AND CLOSE REFERENCE]{0,5} NOT")
-_HEDGED_AFTER = code_pattern("[^CLOSE]{0,9} [MAYBE IF]")
-# "I think that this is a ...", "if it is a ..."
-_HEDGE = code_pattern(r"[MAYBE IF] [^AND]{0,9} $")
-# "the fix was ...", not "as wontfix, ..."
-_OF_A_FIX = code_pattern(r"(?<!AS) FIXED [^REFERENCE COMMA CLOSE]{0,3} $")
-_IN_VAIN = code_pattern(
-    r"[NOT NO] [^REFERENCE]{0,4} SEARCH [^REFERENCE]{0,6} $"  # "couldn't find any ..."
-    r"| (?:IF | OF) FILLER? SEARCH [^REFERENCE]{0,3} $"  # "please search for ...", "to look for ..."
-)
-# Patterns over a whole sentence.
-_DIFFERENT = code_pattern(
-    # "this is different", "#1 is a different bug"
-    r"[THIS REFERENCE THAT_ONE] [IS FILLER MAYBE ARTICLE]{0,3} DIFFERENT "
-    r"(?=WORD? [OF ISSUE] | [COMMA QUESTION AND] | $)"
-    r"| DIFFERENT ISSUE"  # "different issue"
-    r"| DIFFERENT [OF WORD ARTICLE BY IS]{0,2} [REFERENCE THIS THAT_ONE]"  # "unrelated to #1"
-)
-# "fixed", not "not yet fixed"
-_FIXED = code_pattern(r"(?<!NOT) (?<!NOT WORD) (?<!NOT FILLER) FIXED")
-# The beginning of a sentence: "yes", "ok, that's right" | "oh, ..." | "no"
-AGREEMENT = code_pattern(r"[COMMA WORD]? [COMMA THANKS]{0,2} [FILLER THIS]? YES")
-THANKS = code_pattern(r"[COMMA WORD]? COMMA? FILLER? [THANKS YES]")
-DISAGREEMENT = code_pattern(r"[COMMA WORD]? COMMA? NO")
-# "no need to keep this open"
-_NOT_KEPT = code_pattern(r"[NOT NO] [^STOP]{0,5} KEEP_OPEN")
-_REOPENING = code_pattern(r"(?:^ | [COMMA YES]) [FILLER THIS IS MAYBE]{0,3} REOPEN")
-
-
 def says_different(codes: str) -> bool:
     """Whether the sentence distinguishes two issues: "a different bug", "not the same as #1"."""
     return Code.DIFFERENT in codes and _DIFFERENT.search(codes) is not None
@@ -185,19 +213,6 @@ def is_kept_open(codes: str) -> bool:
     return _NOT_KEPT.search(codes) is None
 
 
-_LOGIN = r"@(?P<who>[a-z\d](?:-?[a-z\d]){0,38})"
-_YOURS = re.compile(
-    r"\byours?\b(?: (?!this\b|it\b)[\w-]+){0,2}"
-    r" (?:is|was|are|seems|looks|sounds|appears|might|may|could|must)\b"
-    r"|\bwhat you(?:'re|'ve)?(?: \w+){1,3} (?:is|looks|seems|sounds)\b"
-)
-_THEIRS = re.compile(
-    rf"{_LOGIN}(?:'s (?:\w+ )?(?:issue|problem|bug|case|example|error|crash)"
-    r"| (?:sees?|has|hits?|hit|describe[sd]|reports?|reported|is seeing|ran into|mentioned|encountered))\b"
-)
-_ADDRESSED = re.compile(rf"\s{{0,4}}(?:\w{{1,12}},? )?{_LOGIN}\b")
-
-
 def addressee(text: str, start: int, marker: int) -> tuple[str | None, bool]:
     """The login that a claim is addressed to, and whether the claim is about that person's problem."""
     owner = _THEIRS.search(text, start, marker)
@@ -206,26 +221,6 @@ def addressee(text: str, start: int, marker: int) -> tuple[str | None, bool]:
     addressed = _ADDRESSED.match(text, start) or _ADDRESSED.match(text)
     is_theirs = _YOURS.search(text, start, marker) is not None
     return addressed["who"] if addressed else None, is_theirs
-
-
-# References in such sentences aren't targets.
-_LEADS_AWAY = code_pattern("[FIXED RELATED SIMILAR_TO]")
-_PARTIAL = re.compile(
-    r"\b(?:remain\w*|rest of|left over|leftover|left to|work left|other|otherwise|longer|partly|partially"
-    r"|part of (?:this|it|the)|second|half)\b"
-)
-_BUT_DIFFERENT = re.compile(
-    r"\b(?:but|though|although|however|yet|except)\b[^.\n]{0,60}"
-    r"\b(?:another|different\w*|differs?|other|separate\w*|distinct|not the same|unrelated|its own)\b"
-)
-_THIS = re.compile(r"\b(?:this|it|it's|mine)\b")
-_SEVERAL = re.compile(
-    r"(?:\s+(?:of|to|as|with|for|the)\b)*+\s+(?:those|these|them|both|two)\b"
-)
-# Sentences back
-_REACH = 3
-_FAR_REACH = 40
-_MAX_SAID = 200
 
 
 class SentenceReader:
@@ -267,15 +262,13 @@ class SentenceReader:
         rule = marker.rule
         if self._is_preceded(_IN_VAIN, marker, 12):
             return False
-        if rule.opens_list and not self._ends_in_colon():
+        sentence_text = self.page.hidden[self.start : self.end]
+        if rule.opens_list and not sentence_text.rstrip().endswith(":"):
             return False
         codes = self.sentence.codes
-        if (
-            self.sentence.is_foreign
-            and marker.targets is None
-            and Code.CLOSE not in codes
-        ):
-            # The data are duplicated, not the issue.
+        is_alone = marker.targets is None and Code.CLOSE not in codes
+        if self.sentence.is_foreign and is_alone:
+            # After another word, something else is duplicated, such as data.
             return codes[: marker.start][-1:] != Code.WORD
         if rule.must_close:
             near = self.page.near(self.index)
@@ -286,9 +279,8 @@ class SentenceReader:
         if self._is_quoted(marker):
             return False
         # "The fix was the same as for #1."
-        return marker.kind is ClaimKind.DUPLICATE or not self._is_preceded(
-            _OF_A_FIX, marker, 8
-        )
+        is_of_a_fix = self._is_preceded(_OF_A_FIX, marker, 8)
+        return marker.kind is ClaimKind.DUPLICATE or not is_of_a_fix
 
     def _is_quoted(self, marker: Marker) -> bool:
         """Whether marker and targets are a quotation: the log has "duplicate of #1"."""
@@ -372,20 +364,15 @@ class SentenceReader:
             return Stance.OPEN if marker.rule.is_open_question else Stance.ASKED
         if self._is_denied(marker):
             return Stance.DENIED
-        is_likeness = marker.kind is not ClaimKind.DUPLICATE
-        begins_with_if = self.page.hidden.startswith("if ", self.start)
+        is_condition = self.page.hidden.startswith("if ", self.start)
         if sentence.is_foreign:
-            begins_with_if = sentence.codes.startswith(Code.IF)
-        is_condition = is_likeness and begins_with_if
-        if (
-            is_condition
-            or Code.UNDECIDED in sentence.codes
-            or self._is_qualified(marker)
-        ):
+            is_condition = sentence.codes.startswith(Code.IF)
+        if is_condition and marker.kind is not ClaimKind.DUPLICATE:
             return Stance.OPEN
-        if self._is_preceded(_HEDGE, marker, 12) or self._is_followed(
-            _HEDGED_AFTER, marker
-        ):
+        if Code.UNDECIDED in sentence.codes or self._is_qualified(marker):
+            return Stance.OPEN
+        is_hedged_later = self._is_followed(_HEDGED_AFTER, marker)
+        if is_hedged_later or self._is_preceded(_HEDGE, marker, 12):
             return Stance.HEDGED
         return Stance.ASSERTED
 
@@ -410,10 +397,6 @@ class SentenceReader:
             return True
         _, marker_end = self.sentence.spans[marker.end - 1]
         return _BUT_DIFFERENT.search(self.page.hidden, marker_end, self.end) is not None
-
-    def _ends_in_colon(self) -> bool:
-        sentence = self.page.hidden[self.start : self.end]
-        return sentence.rstrip().endswith(":")
 
 
 def _within(sentence: CodedSentence, span: tuple[int, int] | None) -> list[Reference]:

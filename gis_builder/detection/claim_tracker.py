@@ -28,15 +28,13 @@ from gis_builder.store import GITHUB, Issue, IssueRef, IssueRefs, Kind, Thread
 
 KindOf = Callable[[IssueRef], Kind]
 
-_ANSWER_REACH = (
-    2  # a bare "yes" or "no" can answer a claim up to this many comments earlier
-)
-_MENTION_REACH = (
-    3  # statements back in which another person's mention can be a claim's target
-)
+# A bare "yes" or "no" can answer a claim up to this many comments earlier.
+_ANSWER_REACH = 2
+# Another person's mention up to this many statements earlier can be the target of a claim.
+_MENTION_REACH = 3
 _ANSWER_WORDS = 30
 _FEW_WORDS = 12
-_DECIDING = (Role.CLOSER, Role.MAINTAINER)
+DECIDING_ROLES = (Role.CLOSER, Role.MAINTAINER)
 
 
 @dataclass(frozen=True)
@@ -61,9 +59,8 @@ class ClaimState(StrEnum):
     REOPENED = "reopened"
     UNMARKED = "unmarked"  # the tracker's mark was removed
     FIXED = "fixed"  # the issue was then closed as fixed or as not a bug
-    EXPLAINED = (
-        "explained"  # the claim was only a guess, and another explanation followed
-    )
+    # The claim was only a guess, and another explanation followed.
+    EXPLAINED = "explained"
 
 
 _RESTORABLE = (ClaimState.DISPUTED, ClaimState.FIXED, ClaimState.EXPLAINED)
@@ -78,9 +75,8 @@ class TrackedClaim:
     statement: Statement
     index: int  # of the statement in the thread
     stance: Stance
-    is_inferred: bool = (
-        False  # the text has no reference; another statement names the target
-    )
+    # Whether the text has no reference, so that another statement names the target.
+    is_inferred: bool = False
     confirmed_by: Statement | None = None
     state: ClaimState = ClaimState.VALID
     is_disputed_later: bool = False  # by a bystander, after the closing
@@ -89,6 +85,11 @@ class TrackedClaim:
     def is_valid(self) -> bool:
         """Whether no later statement or event revoked the claim."""
         return self.state is ClaimState.VALID
+
+    @property
+    def asserts_duplicate(self) -> bool:
+        """Whether it is an asserted duplicate, the firmest kind of claim."""
+        return self.claim.kind is ClaimKind.DUPLICATE and self.stance is Stance.ASSERTED
 
     def is_named_in(self, reading: TextReading) -> bool:
         """Whether a text mentions a target of the claim."""
@@ -125,7 +126,9 @@ class ClaimTracker(Struct):
     def add(self, statement: Statement) -> None:
         """Update the claims with the next statement."""
         if statement.reading.reopens:
-            if self._is_same_sitting(statement):
+            until_closing = instant(self.closed_at) - instant(statement.when)
+            if timedelta(0) <= until_closing <= SAME_SITTING:
+                # It was closed again within minutes, as people do to edit its fields.
                 self._was_reopened = True
             else:
                 self.revoke(ClaimState.REOPENED)
@@ -145,14 +148,6 @@ class ClaimTracker(Struct):
                 self._add_claim(claim, statement)
         self.statements.append(statement)
 
-    def _is_same_sitting(self, statement: Statement) -> bool:
-        """Whether the issue was closed again within minutes, after a reopening to edit its fields."""
-        return (
-            timedelta(0)
-            <= instant(self.closed_at) - instant(statement.when)
-            <= SAME_SITTING
-        )
-
     def revoke(self, state: ClaimState, targets: IssueRefs = ()) -> None:
         """Revoke every valid claim, or only those on one of `targets`."""
         for tracked in self.claims:
@@ -163,7 +158,7 @@ class ClaimTracker(Struct):
 
     def _dispute(self, statement: Statement, targets: IssueRefs) -> None:
         """Revoke the disputed claims; after the closing only the closer and maintainers can do so."""
-        if statement.when <= self.closed_at or statement.role in _DECIDING:
+        if statement.when <= self.closed_at or statement.role in DECIDING_ROLES:
             self.revoke(ClaimState.DISPUTED, targets)
             return
         for tracked in self.claims:
@@ -185,8 +180,8 @@ class ClaimTracker(Struct):
         ):
             earlier = self.last_valid() or self._restore(statement)
             if earlier:
-                is_second_voice = statement.who != earlier.statement.who
                 stance = claim.stance
+                is_second_voice = statement.who != earlier.statement.who
                 if is_second_voice and stance is Stance.HEDGED:
                     stance = Stance.ASSERTED
                 earlier.confirm(statement, stance)
@@ -203,7 +198,7 @@ class ClaimTracker(Struct):
 
     def _restore(self, statement: Statement) -> TrackedClaim | None:
         """Restore the last revoked claim if the closer or a maintainer repeats it without a target."""
-        if statement.role not in _DECIDING:
+        if statement.role not in DECIDING_ROLES:
             return None
         for tracked in reversed(self.claims):
             if tracked.state in _RESTORABLE and tracked.targets:
@@ -412,41 +407,29 @@ class ClaimTracker(Struct):
             for earlier in self.statements
             if earlier.who not in (None, statement.who) and not earlier.is_note
         ]
+        last = others[-1] if others else None
         addressee = claim.addressee
-        if (
-            addressee is None
-            and claim.is_theirs
-            and others
-            and others[-1].role is Role.OTHER
-        ):
-            addressee = others[-1].who
-        if (
-            addressee is None
-            or claim.is_closing
-            or _is_same(addressee, self.issue.author)
-        ):
+        if not addressee and claim.is_theirs and last and last.role is Role.OTHER:
+            addressee = last.who
+        author = self.issue.author or ""
+        is_to_author = addressee and addressee.lower() == author.lower()
+        if not addressee or claim.is_closing or is_to_author:
             return False
         if claim.is_theirs:
             return True
-        late = [earlier.who for earlier in others if earlier.when > self.closed_at]
-        return statement.when > self.closed_at and any(
-            _is_same(addressee, who) for who in late
-        )
+        late = {
+            str(earlier.who).lower()
+            for earlier in others
+            if earlier.when > self.closed_at
+        }
+        return statement.when > self.closed_at and addressee.lower() in late
 
 
 def _is_same_breath(tracked: TrackedClaim, statement: Statement) -> bool:
     """Whether the speaker asserted a duplicate minutes before: "dup of #1", then "closing as wontfix"."""
-    is_asserted = (
-        tracked.claim.kind is ClaimKind.DUPLICATE and tracked.stance is Stance.ASSERTED
-    )
+    is_same_speaker = tracked.statement.who == statement.who
     since = instant(statement.when) - instant(tracked.statement.when)
-    return (
-        is_asserted and tracked.statement.who == statement.who and since <= SAME_SITTING
-    )
-
-
-def _is_same(first: str, second: str | None) -> bool:
-    return second is not None and first.lower() == second.lower()
+    return tracked.asserts_duplicate and is_same_speaker and since <= SAME_SITTING
 
 
 def _has_authority(statement: Statement) -> bool:

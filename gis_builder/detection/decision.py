@@ -9,6 +9,7 @@ from functools import partial
 
 from gis_builder.detection.claim_reader import Claim, Stance
 from gis_builder.detection.claim_tracker import (
+    DECIDING_ROLES,
     DEFAULT_RULES,
     ClaimState,
     ClaimTracker,
@@ -91,8 +92,7 @@ _UNCERTAIN = 0.5
 _REJECTED = 0.9
 _NOT_CLAIMED = 0.99
 
-_DECIDING = (Role.CLOSER, Role.MAINTAINER)
-# Words
+# Numbers of words
 _SHORT_REMARK = 12
 _NO_REMARK = 4
 _CLOSING_WORDS = 60
@@ -116,7 +116,7 @@ def _weight(tracked: TrackedClaim, statement: Statement, closing: Closing) -> fl
     if tracked.is_inferred:
         value *= _INFERRED
     before = before_closing(closing.issue, statement)
-    if statement.is_note and _asserts_duplicate(tracked):
+    if statement.is_note and tracked.asserts_duplicate:
         return value
     if claim.kind is ClaimKind.TRACKED and not _is_all_tracked(
         tracked, statement, closing
@@ -129,7 +129,7 @@ def _weight(tracked: TrackedClaim, statement: Statement, closing: Closing) -> fl
     if _has_other_reason(tracked, closing, _SHORT_REMARK):
         return 0.0
     # A maintainer's claim holds even if a bot closes the issue much later.
-    is_firm = _asserts_duplicate(tracked) and statement.role is Role.MAINTAINER
+    is_firm = tracked.asserts_duplicate and statement.role is Role.MAINTAINER
     if closing.is_by_bot and abs(before) > AT_CLOSING and not is_firm:
         return 0.0
     if before < timedelta(0):
@@ -141,12 +141,6 @@ def _weight(tracked: TrackedClaim, statement: Statement, closing: Closing) -> fl
     return value * _LATE if _is_last_word(tracked, statement, closing) else 0.0
 
 
-def _asserts_duplicate(tracked: TrackedClaim) -> bool:
-    return (
-        tracked.claim.kind is ClaimKind.DUPLICATE and tracked.stance is Stance.ASSERTED
-    )
-
-
 def _is_closers_reason(tracked: TrackedClaim, before: timedelta) -> bool:
     """Whether the closer's claim is near enough to the closing to be its reason."""
     kind = tracked.claim.kind
@@ -156,9 +150,8 @@ def _is_closers_reason(tracked: TrackedClaim, before: timedelta) -> bool:
         return abs(before) <= _SAME_MOMENT
     if -_CLOSER_AFTER <= before <= _CLOSER_BEFORE:
         return True
-    return kind is ClaimKind.DUPLICATE and (
-        tracked.stance is Stance.ASSERTED or tracked.claim.is_closing
-    )
+    is_firm = tracked.stance is Stance.ASSERTED or tracked.claim.is_closing
+    return kind is ClaimKind.DUPLICATE and is_firm
 
 
 def _is_likeness(claim: Claim) -> bool:
@@ -200,7 +193,7 @@ def _is_last_word(
     """Whether nothing was said between an asserted duplicate and a much later closing."""
     is_last = statement.when >= closing.last_words_at
     is_in_time = before_closing(closing.issue, statement) <= _MAX_DELAY_OF_LAST_WORD
-    return _asserts_duplicate(tracked) and is_last and is_in_time
+    return tracked.asserts_duplicate and is_last and is_in_time
 
 
 def decide(thread: Thread, kind_of: KindOf, rules: Rules = DEFAULT_RULES) -> Verdict:
@@ -344,16 +337,12 @@ def _reason(tracked: TrackedClaim) -> str:
 def _evidence(tracked: TrackedClaim) -> Evidence:
     statement = tracked.statement
     role = "note" if statement.is_note else str(statement.role)
-    return _naming(statement, tracked.targets, f"{role}_comment", tracked.claim.said)
+    evidence = _naming(statement, tracked.targets, f"{role}_comment")
+    return replace(evidence, said=tracked.claim.said)
 
 
-def _naming(
-    statement: Statement,
-    refs: IssueRefs,
-    kind: str,
-    said: str = "",
-) -> Evidence:
-    return Evidence(kind, statement.url, statement.who, statement.when, refs, said)
+def _naming(statement: Statement, refs: IssueRefs, kind: str) -> Evidence:
+    return Evidence(kind, statement.url, statement.who, statement.when, refs)
 
 
 def _without_claim(tracker: ClaimTracker, marks: TrackerMarks) -> Verdict:
@@ -376,7 +365,7 @@ def _without_claim(tracker: ClaimTracker, marks: TrackerMarks) -> Verdict:
     for tracked in reversed(possible):
         if tracked.targets:
             return _uncertain(ref, "claim_not_acted_on", tracked.targets, evidence)
-    if any(tracked.statement.role in _DECIDING for tracked in possible):
+    if any(tracked.statement.role in DECIDING_ROLES for tracked in possible):
         return _without_original(tracker, evidence)
     confidence = _REJECTED if tracker.claims else _NOT_CLAIMED
     return Verdict(ref, VerdictOutcome.NOT, (), confidence, "no_claim", evidence)
@@ -428,7 +417,7 @@ def _subject_of_closing(tracker: ClaimTracker) -> Evidence | None:
     """The only issue in a short closing statement, such as "Handled in #1" or "See #1"."""
     issue = tracker.issue
     # An unknown closer may be anyone.
-    closers = _DECIDING if issue.closed_by is not None else (*_DECIDING, Role.OTHER)
+    closers = DECIDING_ROLES if issue.closed_by else (*DECIDING_ROLES, Role.OTHER)
     for statement in reversed(tracker.statements):
         is_short = statement.reading.word_count <= _CLOSING_WORDS
         is_at_closing = abs(before_closing(issue, statement)) <= _SAME_MOMENT
@@ -441,7 +430,7 @@ def _subject_of_closing(tracker: ClaimTracker) -> Evidence | None:
 
 def _named_nearby(tracker: ClaimTracker) -> Evidence | None:
     """The issues that the closer or a maintainer names near the closing, or the only one in the thread."""
-    for role in _DECIDING:
+    for role in DECIDING_ROLES:
         for statement in reversed(tracker.statements):
             refs = tracker.issues_named_by(statement)
             is_near = abs(before_closing(tracker.issue, statement)) <= _A_DAY
@@ -479,7 +468,7 @@ def _check_targets(verdict: Verdict, kind_of: KindOf, rules: Rules) -> Verdict:
         return _rejected(verdict, VerdictOutcome.UNCERTAIN, "cross_repository", targets)
     kinds = {ref: kind_of(ref) for ref in near}
     possible = (Kind.ISSUE, Kind.UNKNOWN)
-    usable = [ref for ref in near if kinds[ref] in possible]
+    usable = tuple(ref for ref in near if kinds[ref] in possible)
     if not usable:
         if Kind.MISSING in kinds.values():
             return _rejected(verdict, VerdictOutcome.UNCERTAIN, "target_missing", near)
@@ -487,7 +476,7 @@ def _check_targets(verdict: Verdict, kind_of: KindOf, rules: Rules) -> Verdict:
     confidence = verdict.confidence
     if Kind.ISSUE not in kinds.values():
         confidence = round(confidence * _UNSEEN, 3)
-    return replace(verdict, targets=tuple(usable), confidence=confidence)
+    return replace(verdict, targets=usable, confidence=confidence)
 
 
 def _rejected(

@@ -76,6 +76,9 @@ _INPUTS: dict[str, Any] = {
     "dependencies": pl.List(pl.Struct({"issue": pl.String, "kind": pl.String})),
 }
 
+# Mentioned issues whose kind mattered.
+_Dependencies: TypeAlias = tuple[tuple[IssueRef, Kind], ...]
+
 
 @cache
 def code_digest(*parts: str) -> str:
@@ -97,7 +100,7 @@ class _Inputs(Struct):
 
     store: str
     settings: dict[str, Any]
-    repositories: list[str] = []
+    repositories: list[str]
 
 
 def detect(
@@ -115,8 +118,8 @@ def detect(
     for _ in detector.judge_all(full_names(rows), show):
         pass
     write_parquet(path, detector.keep(), private=True)  # verdicts quote comments
-    inputs = _inputs(store, settings)
-    inputs.repositories = [row.name for row in rows]
+    names = [row.name for row in rows]
+    inputs = _Inputs(store.content_hash(), settings.model_dump(mode="json"), names)
     store.set_meta(_RECORD, msgspec.json.encode(inputs).decode())
     return detector.judged_anew
 
@@ -128,19 +131,14 @@ def judged_rows(store: Store, settings: DetectSettings) -> list[RepoRow]:
         raise DataError(
             "there are no verdicts yet; run `gis detect` first", path=store.path
         )
-    current = _inputs(store, settings)
-    if last.store != current.store:
+    if last.store != store.content_hash():
         message = "the verdicts are older than the crawl; run `gis detect` again"
         raise DataError(message, path=store.path)
-    if last.settings != current.settings:
+    if last.settings != settings.model_dump(mode="json"):
         remedy = "use the same, or run `gis detect` again"
         message = f"judged with other settings ({last.settings}); {remedy}"
         raise DataError(message, path=store.path)
     return [row for row in store.repos() if row.name in last.repositories]
-
-
-def _inputs(store: Store, settings: DetectSettings) -> _Inputs:
-    return _Inputs(store.content_hash(), settings.model_dump(mode="json"))
 
 
 def parse_issue(name: str) -> IssueRef:
@@ -200,11 +198,8 @@ class Detector:
     ) -> Iterator[CachedVerdict]:
         """Judge several repositories."""
         total = sum(map(self._store.count_threads, repos))
-        return show.counted(
-            "detecting duplicates",
-            chain.from_iterable(map(self.judge, repos)),
-            total,
-        )
+        judged = chain.from_iterable(map(self.judge, repos))
+        return show.counted("detecting duplicates", judged, total)
 
     def judge_again(self, refs: Iterable[IssueRef]) -> Iterator[CachedVerdict]:
         """Judge some issues again, after the issues that they mention were fetched."""
@@ -231,17 +226,12 @@ class Detector:
     ) -> CachedVerdict:
         """Reuse the cached verdict if its inputs are the same, or judge anew; adds it to the cache."""
         input_hash = stored.digest(rules_hash)
-        if (
-            cached
-            and cached.input_hash == input_hash
-            and self._has_same_kinds(cached.dependencies)
-        ):
+        if cached and cached.input_hash == input_hash and self._is_current(cached):
             judged = cached
             origin = "reused"
         else:
-            judged = self._judge_anew(
-                github_links(stored.read(), self._site), input_hash
-            )
+            thread = github_links(stored.read(), self._site)
+            judged = self._judge_anew(thread, input_hash)
             origin = "judged"
         verdict = judged.verdict
         _LOG.info(
@@ -250,8 +240,9 @@ class Detector:
         self._cache.add(judged)
         return judged
 
-    def _has_same_kinds(self, dependencies: _Dependencies) -> bool:
-        return all(self.kind_of(ref) is kind for ref, kind in dependencies)
+    def _is_current(self, cached: CachedVerdict) -> bool:
+        """Whether the issues that a verdict depends on are of the same kinds as then."""
+        return all(self.kind_of(ref) is kind for ref, kind in cached.dependencies)
 
     def _judge_anew(self, thread: Thread, input_hash: str) -> CachedVerdict:
         dependencies = {}
@@ -288,8 +279,9 @@ class Detector:
         if is_newer and kind is Kind.MISSING:
             return Kind.UNKNOWN  # it may be newer than the crawl
         if not is_newer and kind is Kind.UNKNOWN and repo in self._imported:
-            # An imported tracker is complete up to its newest number.
-            return Kind.MISSING
+            return (
+                Kind.MISSING
+            )  # an imported tracker is complete up to its newest number
         return kind
 
     def _rules_hash(self, repo: str) -> bytes:
@@ -305,25 +297,15 @@ class Detector:
 
 
 def judge_thread(
-    thread: Thread,
-    kind_of: KindOf,
-    rules: Rules,
-    settings: DetectSettings,
+    thread: Thread, kind_of: KindOf, rules: Rules, settings: DetectSettings
 ) -> Verdict:
     """The verdict on one thread; a duplicate below the minimum confidence becomes uncertain."""
     verdict = decide(thread, kind_of, rules)
-    if (
-        verdict.outcome is VerdictOutcome.DUPLICATE
-        and verdict.confidence < settings.min_confidence
-    ):
-        return replace(
-            verdict, outcome=VerdictOutcome.UNCERTAIN, reason="below_min_confidence"
-        )
+    is_duplicate = verdict.outcome is VerdictOutcome.DUPLICATE
+    if is_duplicate and verdict.confidence < settings.min_confidence:
+        uncertain = VerdictOutcome.UNCERTAIN
+        return replace(verdict, outcome=uncertain, reason="below_min_confidence")
     return verdict
-
-
-# Mentioned issues whose kind mattered.
-_Dependencies: TypeAlias = tuple[tuple[IssueRef, Kind], ...]
 
 
 class CachedVerdict(NamedTuple):
@@ -355,9 +337,9 @@ class VerdictCache:
 
     def add(self, kept: CachedVerdict) -> None:
         """Add a verdict, which replaces an older one on the same issue."""
-        dependencies = []
-        for ref, kind in kept.dependencies:
-            dependencies.append({"issue": str(ref), "kind": str(kind)})
+        dependencies = [
+            {"issue": str(ref), "kind": str(kind)} for ref, kind in kept.dependencies
+        ]
         self._rows.append((*_verdict_row(kept.verdict), kept.input_hash, dependencies))
         if len(self._rows) >= _CHUNK:
             self._flush()
@@ -367,14 +349,13 @@ class VerdictCache:
         self._flush()
         new = pl.concat(self._new)
         new = new.unique(_KEY, keep="last", maintain_order=True).sort(_KEY)
-        rest = self._old.filter(~pl.col("repo").is_in(list(judged)))
-        kept = pl.concat([rest, new]).sort(_KEY)
-        write_parquet(self._path, kept, private=True)
+        others = self._old.filter(~pl.col("repo").is_in(list(judged)))
+        verdicts = pl.concat([others, new]).sort(_KEY)
+        write_parquet(self._path, verdicts, private=True)
         return new.select(list(_VERDICT))
 
     def _flush(self) -> None:
-        frame = pl.DataFrame(self._rows, schema=self._schema, orient="row")
-        self._new.append(frame)
+        self._new.append(pl.DataFrame(self._rows, schema=self._schema, orient="row"))
         self._rows = []
 
 

@@ -49,6 +49,7 @@ _KINDS = {
     "same": "says that it is the same as another",
     "tracked": "says that it is tracked elsewhere",
 }
+_SPEAKERS = {"note": "a note in title or body", "other": "a bystander"}
 _STANCES = {
     Stance.ASSERTED: "asserts",
     Stance.HEDGED: "suspects",
@@ -77,26 +78,23 @@ def explain(
     ]
     dated_lines = [*_event_lines(thread.events), *_statement_lines(tracker)]
     lines += [text for _, text in sorted(dated_lines)]
-    outcome = (
-        "not a duplicate"
-        if verdict.outcome is VerdictOutcome.NOT
-        else str(verdict.outcome)
-    )
+    is_negative = verdict.outcome is VerdictOutcome.NOT
+    outcome = "not a duplicate" if is_negative else str(verdict.outcome)
     targets = ", ".join(f"{ref} ({kind_of(ref)})" for ref in verdict.targets)
-    of = f" of {targets}" if targets else ""
-    lines += ["", f"verdict: {outcome}{of}, confidence {verdict.confidence:.2f}"]
-    return "\n".join(
-        [*lines, f"because: {_because(verdict.reason)} [{verdict.reason}]"]
-    )
+    of_targets = f" of {targets}" if targets else ""
+    lines += [
+        "",
+        f"verdict: {outcome}{of_targets}, confidence {verdict.confidence:.2f}",
+        f"because: {_because(verdict.reason)} [{verdict.reason}]",
+    ]
+    return "\n".join(lines)
 
 
 def _because(reason: str) -> str:
     if reason in _REASONS:
         return _REASONS[reason]
     who, _, kind = reason.partition("_")
-    speaker = {"note": "a note in title or body", "other": "a bystander"}.get(
-        who, f"the {who}"
-    )
+    speaker = _SPEAKERS.get(who, f"the {who}")
     return f"{speaker} {_KINDS.get(kind, 'makes a claim')}, and it was closed for that"
 
 
@@ -119,20 +117,14 @@ def _statement_lines(tracker: ClaimTracker) -> Iterator[tuple[str, str]]:
                 state = f"weight {weight(tracked, closing):.2f}"
             origin = " (inferred from another statement)" if tracked.is_inferred else ""
             claim = tracked.claim
-            claim_text = (
-                f"{claim.kind} of {_refs(tracked.targets)}{origin}: “{claim.said}”"
-            )
-            yield (
-                statement.when,
-                f"{head} {_STANCES[tracked.stance]} {claim_text}; {state}",
-            )
+            targets = f"{_refs(tracked.targets)}{origin}"
+            text = f"{_STANCES[tracked.stance]} {claim.kind} of {targets}: “{claim.said}”; {state}"
+            yield statement.when, f"{head} {text}"
         counted = [tracked.claim for tracked in claims]
         for claim in statement.reading.claims:
             if claim not in counted:
-                yield (
-                    statement.when,
-                    f"{head} {_other_claim(claim, statement, tracker)}",
-                )
+                text = _other_claim(claim, statement, tracker)
+                yield statement.when, f"{head} {text}"
         for remark in _remarks(statement.reading):
             yield statement.when, f"{head} {remark}"
 
@@ -143,10 +135,9 @@ def _other_claim(claim: Claim, statement: Statement, tracker: ClaimTracker) -> s
         return f"refers to other issues: “{claim.said}”"
     if claim.stance is Stance.DENIED:
         return f"denies {claim.kind} of {_refs(claim.targets)}: “{claim.said}”"
-    confirmed = any(tracked.confirmed_by is statement for tracked in tracker.claims)
-    return (
-        f"{'confirms the earlier claim' if confirmed else 'is ignored'}: “{claim.said}”"
-    )
+    confirms = any(tracked.confirmed_by is statement for tracked in tracker.claims)
+    effect = "confirms the earlier claim" if confirms else "is ignored"
+    return f"{effect}: “{claim.said}”"
 
 
 def _remarks(reading: TextReading) -> Iterator[str]:

@@ -16,6 +16,17 @@ from enum import StrEnum
 from itertools import chain
 from pathlib import Path
 
+_NAME = re.compile(r"[A-Z][A-Z_]+")
+
+_PART = re.compile(r"\{([A-Z_]+)\}")
+_FILES = sorted(Path(__file__).with_name("languages").glob("*.toml"))
+_LANGUAGES = {
+    path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in _FILES
+}
+ENGLISH = _LANGUAGES.pop("en")
+
+_TO_BLANKS = str.maketrans(dict.fromkeys(".,:;!?()[]*_", " "))
+
 
 class Code(StrEnum):
     """The meaning of a token, in one letter, so that regular expressions can match sentences of codes."""
@@ -70,9 +81,6 @@ class Code(StrEnum):
     STOP = "."  # between sentences
 
 
-_NAME = re.compile(r"[A-Z][A-Z_]+")
-
-
 def code_pattern(pattern: str, codes: type[StrEnum] = Code) -> re.Pattern[str]:
     """Compile a regular expression written with names of codes and blanks between them."""
     return re.compile(
@@ -93,12 +101,6 @@ def filled(pattern: str, parts: Mapping[str, str]) -> str:
     return _PART.sub(lambda name: filled(parts[name[1]], parts), pattern)
 
 
-_PART = re.compile(r"\{([A-Z_]+)\}")
-_FILES = sorted(Path(__file__).with_name("languages").glob("*.toml"))
-_LANGUAGES = {
-    path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in _FILES
-}
-ENGLISH = _LANGUAGES.pop("en")
 WORDS = {
     word: Code[code]
     for code, words in ENGLISH["vocabulary"].items()
@@ -126,7 +128,6 @@ _LETTERS = {
     if "letters" in data
 }
 _ALL_WORDS = frozenset(chain.from_iterable(_WORDS.values()))
-_TO_BLANKS = str.maketrans(dict.fromkeys(".,:;!?()[]*_", " "))
 
 
 def has_claim_stem(text: str) -> bool:

@@ -56,6 +56,26 @@ _NOT_BREAK = re.compile(r"[^\n]")
 # Makes line ends uniform, and replaces İ, the only character with a longer lower case.
 _ONE_FOR_ONE = str.maketrans("\rİ", " I")
 
+_CLAIM_STEMS, _REFERRING_STEMS, _ANSWERING_STEMS, _BACK_STEMS = (
+    tuple(ENGLISH[f"{name}_stems"])
+    for name in ("claim", "referring", "answering", "back")
+)
+_POINTING = re.compile(
+    rf"\b(?:is|it's|just|really)\b[^.]{{0,30}}{REFERENCE_MARK}|^{REFERENCE_MARK}"
+)
+
+# "related to #1", "depends on #1", "not #1"
+RELATES = code_pattern(
+    "[RELATED SIMILAR_TO DIFFERENT]| [NOT NO] [OF ARTICLE ISSUE FILLER DUPLICATE SAME SAME_AS]{0,4} REFERENCE"
+)
+_POINTS = code_pattern(
+    "[SEE FIXED TRACKED REPORTED COVERS FAVOUR MOVED SAME SAME_AS DUPLICATE DUPLICATES PART_OF] .{0,8}"
+    " REFERENCE"
+    "| THIS FILLER? IS [^COMMA]{0,12} REFERENCE"
+)
+_FEW_WORDS = 1
+_SHORT = 300  # characters
+
 
 def mask(text: str) -> str:
     """Return `text` with quotes, code, hidden comments and checklists blanked, at the same length."""
@@ -246,15 +266,6 @@ def _mask_indented(text: str) -> str:
     return "\n".join(lines)
 
 
-_CLAIM_STEMS, _REFERRING_STEMS, _ANSWERING_STEMS, _BACK_STEMS = (
-    tuple(ENGLISH[f"{name}_stems"])
-    for name in ("claim", "referring", "answering", "back")
-)
-_POINTING = re.compile(
-    rf"\b(?:is|it's|just|really)\b[^.]{{0,30}}{REFERENCE_MARK}|^{REFERENCE_MARK}"
-)
-
-
 def might_matter(text: str) -> bool:
     """Whether a comment could contain a claim; takes microseconds."""
     lower = text.lower()
@@ -281,19 +292,6 @@ def is_worth_reading(sentence: str) -> bool:
             or _POINTING.search(sentence) is not None
         )
     return has_any(sentence, _BACK_STEMS) and has_any(sentence, _REFERRING_STEMS)
-
-
-# "related to #1", "depends on #1", "not #1"
-RELATES = code_pattern(
-    "[RELATED SIMILAR_TO DIFFERENT]| [NOT NO] [OF ARTICLE ISSUE FILLER DUPLICATE SAME SAME_AS]{0,4} REFERENCE"
-)
-_POINTS = code_pattern(
-    "[SEE FIXED TRACKED REPORTED COVERS FAVOUR MOVED SAME SAME_AS DUPLICATE DUPLICATES PART_OF] .{0,8}"
-    " REFERENCE"
-    "| THIS FILLER? IS [^COMMA]{0,12} REFERENCE"
-)
-_FEW_WORDS = 1
-_SHORT = 300  # characters
 
 
 class PreparedText:

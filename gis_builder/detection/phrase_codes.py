@@ -80,6 +80,56 @@ _SIGNS = (
     re.compile(r"dup\w{0,12} (?:of|to) +\d"),
 )
 
+# A label of a link that only points: "[this issue](https://...)", but not "[a known issue](https://...)".
+_POINTING_LABEL = re.compile(
+    r"\[(?:(?:this|that|the|another|an?|other|older|earlier|existing|original) ){0,3}"
+    r"(?:this|that|one|here|issue|bug|ticket|report|thread)\]\(\Z",
+    re.IGNORECASE,
+)
+
+# Words similar to "duplicate" that aren't typos of it.
+_SIMILAR_WORDS = (
+    "duplication duplicating deduplicate duplex duplicates duplicated replicate"
+)
+_NO_TYPO = frozenset(_SIMILAR_WORDS.split())
+# The word that a misspelling stands for, by its last letter; any other letter: the noun "duplicate".
+_TYPO_OF = {
+    "s": ("duplicates", Code.DUPLICATES),
+    "d": ("duplicated", Code.DUPLICATED),
+}
+_MAX_EDITS = 2
+
+REFERENCE_MARK = "\x01"
+_REST_OF_REFERENCE = "\x02"
+_GAP = r"(?:[ \t]++(?:\n[ \t]*+)?|\n[ \t]*+)"
+_WORD_END = r"(?![^\W_])"  # underscores are markup: "_won't fix_"
+# Characters; longer sentences are data, not prose, and are read in pieces.
+_MAX_SENTENCE = 4000
+# "#1, #2 and also #3", in codes.
+_REFERENCE_LIST = code_pattern(
+    "REFERENCE (?:[COMMA AND]{1,3} ALSO? OF? ARTICLE? ISSUE? COMMA? REFERENCE"
+    " | AND? ALSO? COMMA? ISSUE? REFERENCE)++"
+)
+
+# The stops come first and lookbehinds follow, so that the engine skips from stop to stop instead of looking
+# behind at every character.
+_SENTENCE_END = re.compile(
+    r"[.!?;\n。！？；](?:"
+    # A run of stops from its start, or after the stop of an abbreviation.
+    r"(?<=[.!?;])(?:(?<![.!?;][.!?;])|(?<=\be\.g\..)|(?<=\bi\.e\..)|(?<=\bcf\..)|(?<=\betc\..)|(?<=\bvs\..))"
+    r"(?<!\be\.g.)(?<!\bi\.e.)(?<!\bcf.)(?<!\betc.)(?<!\bvs.)"
+    # "It's a known issue; see #1" is one statement.
+    r"(?:(?<!known issue.)(?<!known bug.)(?<!known problem.)"
+    rf"|(?!(?<=[.;])\s{{1,3}}(?:see|cf\.?) {REFERENCE_MARK}))"
+    r"[.!?;]*+(?=[\s)\]*_\"']|\Z)[)\]*_\"']*+"
+    r"|(?<=[。！？；])"
+    r"|(?<=\n)(?:[ \t]*+\n\s*+|(?=[ \t]*+(?:[-*+]|\d{1,9}[.)])[ ]))"
+    # "Duplicate of #1", and on the next line "Duplicate of #2"
+    rf"|(?<=[{REFERENCE_MARK}{_REST_OF_REFERENCE}]\n)(?=dup(?:licat)?e? of ))"
+)
+
+_CODE_OF_NAME = dict(Code.__members__)
+
 
 @dataclass(frozen=True, slots=True)
 class Reference:
@@ -90,9 +140,8 @@ class Reference:
     end: int
     # A link to a comment, which is often cited and not meant as a duplicate
     is_anchored: bool = False
-    is_pull: bool = (
-        False  # by its link or the words beside it: "PR #12", "#12 has landed"
-    )
+    # A pull request, by its link or the words beside it: "PR #12", "#12 has landed"
+    is_pull: bool = False
 
 
 def github_links(thread: Thread, site: str) -> Thread:
@@ -134,14 +183,6 @@ def find_references(
     homes = {name.lower() for name in former_names}
     references = [_reference(match, home, homes) for match in _REFERENCE.finditer(text)]
     return _join_links(text, list(filter(None, references)))
-
-
-# A label of a link that only points: "[this issue](https://...)", but not "[a known issue](https://...)".
-_POINTING_LABEL = re.compile(
-    r"\[(?:(?:this|that|the|another|an?|other|older|earlier|existing|original) ){0,3}"
-    r"(?:this|that|one|here|issue|bug|ticket|report|thread)\]\(\Z",
-    re.IGNORECASE,
-)
 
 
 def _join_links(text: str, references: list[Reference]) -> list[Reference]:
@@ -214,26 +255,6 @@ def _same_home(repo: str, home: str, homes: set[str]) -> str:
     return home if lower in homes or name == home_name else repo
 
 
-# Words similar to "duplicate" that aren't typos of it.
-_NO_TYPO = frozenset(
-    {
-        "duplication",
-        "duplicating",
-        "deduplicate",
-        "duplex",
-        "duplicates",
-        "duplicated",
-        "replicate",
-    }
-)
-# By last letter.
-_TYPO_OF = {
-    "s": ("duplicates", Code.DUPLICATES),
-    "d": ("duplicated", Code.DUPLICATED),
-}
-_MAX_EDITS = 2
-
-
 @lru_cache(maxsize=1 << 16)
 def code_of(word: str) -> Code:
     """The code of one lower-case word; misspellings of "duplicate" count as that word."""
@@ -266,27 +287,11 @@ def _edit_distance(word: str, target: str) -> int:
             if letter != expected:
                 substituted += 1
             cost = min(above[j] + 1, row[j - 1] + 1, substituted)
-            is_swap = (
-                i > 1 and j > 1 and letter == target[j - 2] and word[i - 2] == expected
-            )
-            if is_swap:
+            can_swap = i > 1 and j > 1
+            if can_swap and letter == target[j - 2] and word[i - 2] == expected:
                 cost = min(cost, two_above[j - 2] + 1)
             row.append(cost)
     return row[-1]
-
-
-REFERENCE_MARK = "\x01"
-_REST_OF_REFERENCE = "\x02"
-_GAP = r"(?:[ \t]++(?:\n[ \t]*+)?|\n[ \t]*+)"
-_WORD_END = r"(?![^\W_])"  # underscores are markup: "_won't fix_"
-_MAX_SENTENCE = (
-    4000  # characters; longer sentences are data, not prose, and are read in pieces
-)
-# "#1, #2 and also #3", in codes.
-_REFERENCE_LIST = code_pattern(
-    "REFERENCE (?:[COMMA AND]{1,3} ALSO? OF? ARTICLE? ISSUE? COMMA? REFERENCE"
-    " | AND? ALSO? COMMA? ISSUE? REFERENCE)++"
-)
 
 
 def _phrases() -> list[str]:
@@ -321,24 +326,6 @@ def _token(language: str | None) -> re.Pattern[str]:
         r"(?P<COMMA_>[,:;()\[\]、，：（）—–\n]|(?<!-)-++(?=\s)|->|=>|→|⇒|…)",
     ]
     return re.compile("|".join(branches))
-
-
-# The stops come first and lookbehinds follow, so that the engine skips from stop to stop instead of looking
-# behind at every character.
-_SENTENCE_END = re.compile(
-    r"[.!?;\n。！？；](?:"
-    # A run of stops from its start, or after the stop of an abbreviation.
-    r"(?<=[.!?;])(?:(?<![.!?;][.!?;])|(?<=\be\.g\..)|(?<=\bi\.e\..)|(?<=\bcf\..)|(?<=\betc\..)|(?<=\bvs\..))"
-    r"(?<!\be\.g.)(?<!\bi\.e.)(?<!\bcf.)(?<!\betc.)(?<!\bvs.)"
-    # "It's a known issue; see #1" is one statement.
-    r"(?:(?<!known issue.)(?<!known bug.)(?<!known problem.)"
-    rf"|(?!(?<=[.;])\s{{1,3}}(?:see|cf\.?) {REFERENCE_MARK}))"
-    r"[.!?;]*+(?=[\s)\]*_\"']|\Z)[)\]*_\"']*+"
-    r"|(?<=[。！？；])"
-    r"|(?<=\n)(?:[ \t]*+\n\s*+|(?=[ \t]*+(?:[-*+]|\d{1,9}[.)])[ ]))"
-    # "Duplicate of #1", and on the next line "Duplicate of #2"
-    rf"|(?<=[{REFERENCE_MARK}{_REST_OF_REFERENCE}]\n)(?=dup(?:licat)?e? of ))"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -447,6 +434,3 @@ def _code(group: str, match: re.Match[str]) -> str:
     if group == "word":
         return code_of(match.group())
     return _CODE_OF_NAME[group.rpartition("_")[0]]
-
-
-_CODE_OF_NAME = dict(Code.__members__)

@@ -29,6 +29,17 @@ from pairkit.similarity.terms import segmented
 
 MAX_CLAIMS = 500  # in one thread, with their targets; people never make so many
 
+_DOUBTED = re.compile(
+    r"(?:\b(?:not|never|if|whether|unless|hardly)\b|n't\b)[^,.\x01]{0,30}$"
+)
+_ACCEPTS = re.compile(
+    r"\bmakes (?:\w{1,12} )?sense\b|\bexplains (?:it|that|this|why|everything)\b"
+    r"|\bclears (?:it|this|that|things) up\b"
+    r"|\b(?:thanks|thank you|thx)[^.\n]{0,20}(?:explanation|explaining|clarif)".replace(
+        " ", r"\s{1,3}"
+    )
+)
+
 
 @dataclass(frozen=True, slots=True)
 class TextReading:
@@ -36,7 +47,7 @@ class TextReading:
 
     claims: tuple[Claim, ...] = ()
     mentions: IssueRefs = ()  # every reference, in order
-    # Mentions that the text shows to be pull requests.
+    # Those of the mentions that the text shows to be pull requests.
     pulls: frozenset[IssueRef] = frozenset()
     # Mentions that a sentence is about: "see #1", "#1?"
     pointed_at: frozenset[IssueRef] = frozenset()
@@ -71,16 +82,6 @@ def _phrases(name: str) -> tuple[_Phrase, ...]:
 
 _NO_BUG_PHRASES = _phrases("no_bug")
 _CAUSE_PHRASES = _phrases("cause")
-_DOUBTED = re.compile(
-    r"(?:\b(?:not|never|if|whether|unless|hardly)\b|n't\b)[^,.\x01]{0,30}$"
-)
-_ACCEPTS = re.compile(
-    r"\bmakes (?:\w{1,12} )?sense\b|\bexplains (?:it|that|this|why|everything)\b"
-    r"|\bclears (?:it|this|that|things) up\b"
-    r"|\b(?:thanks|thank you|thx)[^.\n]{0,20}(?:explanation|explaining|clarif)".replace(
-        " ", r"\s{1,3}"
-    )
-)
 
 
 def explains(page: PreparedText) -> bool:

@@ -38,9 +38,8 @@ class ClaimRule(NamedTuple):
     points_back: bool = False  # "dup of that one"
     opens_list: bool = False  # "a dup of these issues:"
     corrects: bool = False  # "I meant #2"
-    must_close: bool = (
-        False  # counts only beside words of closing: "very similar to #1, closing"
-    )
+    # Counts only beside words of closing: "very similar to #1, closing"
+    must_close: bool = False
     is_open_question: bool = False  # "how does this differ from #1?"
 
 

@@ -46,7 +46,7 @@ _IMPORTED_TARGET = re.compile(
 )
 _IMPORTED_WORDS = ("status", "state", "resolution", "_merged into", "a duplicate of")
 AT_CLOSING = timedelta(hours=1)
-# Between the two times that "comment and close" records.
+# GitHub records two times for "comment and close", which are at most this far apart.
 ONE_CLICK = timedelta(seconds=30)
 SAME_SITTING = timedelta(minutes=30)
 
@@ -91,14 +91,13 @@ class ImportedMark:
 class TrackerMarks:
     """The tracker's own records of duplicates."""
 
-    # Marks and closings with a target that are still in force.
+    # Those marks and closings with a target that are still in force.
     marked: tuple[Event, ...]
     unmarked: tuple[Event, ...]
     reopened_at: str | None  # the last reopening that wasn't an accident
     imported: ImportedMark | None
-    says_duplicate: (
-        bool  # by closing reason, label or mark (REST doesn't return a mark's target)
-    )
+    # By closing reason, label or mark (REST doesn't return a mark's target).
+    says_duplicate: bool
 
 
 def instant(time: str) -> datetime:
@@ -121,11 +120,9 @@ def read_marks(thread: Thread) -> TrackerMarks:
         ):
             in_force.pop(event.target, None)  # keeps the newest mark last
             in_force[event.target] = event
-    marks = [
-        e
-        for e in in_force.values()
-        if reopened_at is None or e.created_at > reopened_at
-    ]
+    marks = list(in_force.values())
+    if reopened_at is not None:
+        marks = [event for event in marks if event.created_at > reopened_at]
     marked = tuple(event for event in marks if event.target is not None)
     imported = _imported_mark(thread, reopened_at)
     is_marked = imported is not None or len(marked) < len(marks)
@@ -192,7 +189,7 @@ def read_statements(
 ) -> list[Statement]:
     """Read a thread's texts in order of time, body and notes first; empty if no text contains a claim."""
     issue = thread.issue
-    page = thread.issue.ref.page(site)
+    page = issue.ref.page(site)
     opens_with_claim = (
         might_guess(issue.body) or _TITLE_NOTE.search(issue.title) is not None
     )
@@ -200,10 +197,8 @@ def read_statements(
     if not (must_read or opens_with_claim or any(might_claim)):
         return []
     opening = list(_opening(issue, page, former_names)) if opens_with_claim else []
-    last_closing = [event.actor for event in thread.events if event.kind == "closed"][
-        -1:
-    ]
-    closers = frozenset({issue.closed_by, *last_closing} - {None})
+    closings = [event.actor for event in thread.events if event.kind == "closed"]
+    closers = frozenset({issue.closed_by, *closings[-1:]} - {None})
 
     def read_comment(comment: Comment) -> Statement:
         return Statement(
@@ -214,9 +209,10 @@ def read_statements(
             url=f"{page}#issuecomment-{comment.id}",
         )
 
-    comments = {}
-    for index in compress(count(), might_claim):
-        comments[index] = read_comment(thread.comments[index])
+    comments = {
+        index: read_comment(thread.comments[index])
+        for index in compress(count(), might_claim)
+    }
     early = (*opening, *comments.values())
     if not must_read and not any(statement.reading.claims for statement in early):
         return []
@@ -251,8 +247,8 @@ def _opening(
     """The statements of body and title: the original body, then the notes that the author added later."""
     is_closer = issue.author is not None and issue.author == issue.closed_by
     notes = [match["note"] for match in _EDIT_NOTE.finditer(issue.body)]
-    rest = _EDIT_NOTE.sub(" ", issue.body) if notes else issue.body
-    reading = read_body(rest, issue.ref, former_names)
+    original = _EDIT_NOTE.sub(" ", issue.body) if notes else issue.body
+    reading = read_body(original, issue.ref, former_names)
     yield Statement(reading, Role.AUTHOR, issue.author, issue.created_at, page)
     title_note = _TITLE_NOTE.search(issue.title)
     if title_note:
@@ -274,11 +270,10 @@ class Closing:
 
     issue: Issue
     is_by_bot: bool  # bots close at once on command, or when a change is merged
-    # Of the closer at the closing, if it has no claim and no agreement.
+    # What the closer wrote at the closing, unless it has a claim or an agreement.
     remark: Statement | None
-    gives_other_reason: (
-        bool  # at the closing, the closer called the issue fixed or not a bug
-    )
+    # At the closing, the closer called the issue fixed or not a bug.
+    gives_other_reason: bool
     last_words_at: str  # time of the last statement before the closing
 
 

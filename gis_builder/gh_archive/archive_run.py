@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +27,7 @@ from gis_builder.gh_archive.runners import (
     file_named,
     is_done,
     memory_for,
+    short_digest,
     superseded,
 )
 from gis_builder.gh_archive.write import by_month, write_archive
@@ -88,18 +89,6 @@ class Job:
     settings: ArchiveSettings
     excluded: Sequence[str] = ()
 
-    def record(self, rows: Mapping[str, Path]) -> dict[str, Any]:
-        """Everything that determines the content of the dataset."""
-        contents = []
-        for hour, path in rows.items():
-            _, _, identity, _ = path.name.split(".")
-            contents.append([hour, identity])
-        return self.settings.model_dump(mode="json") | {
-            "hours": f"{self.hours[0]}..{self.hours[-1]}",
-            "hours_sha256": digest_of(contents),
-            "excluded_sha256": digest_of(list(self.excluded)),
-        }
-
 
 def read_hours(job: Job, runner: Runner, show: RunDisplay) -> HoursRead:
     """Run the first map only; the files of these hours are not needed later."""
@@ -123,7 +112,7 @@ def build_archive(
     check_apart(out, job.work)
     with working_folder(job.work):
         run = _ArchiveRun(job, runner, show)
-        record = job.record(run.hours)
+        record = run.record()
         check_out(out, (), record, fresh=fresh)
         statistics = run.dataset(out, record)
         run.clean()
@@ -162,6 +151,19 @@ class _ArchiveRun:
             rows[hour] = file_named(folder, hour, "parquet", code, identity)
         return {hour: rows[hour] for hour in self._job.hours if hour in rows}
 
+    def record(self) -> dict[str, Any]:
+        """Everything that determines the content of the dataset."""
+        job = self._job
+        contents = []
+        for hour, path in self.hours.items():
+            _, _, identity, _ = path.name.split(".")
+            contents.append([hour, identity])
+        return job.settings.model_dump(mode="json") | {
+            "hours": f"{job.hours[0]}..{job.hours[-1]}",
+            "hours_sha256": digest_of(contents),
+            "excluded_sha256": digest_of(list(job.excluded)),
+        }
+
     def read(self) -> None:
         """Run the first map, on the files of the source; rows of deleted files are already there."""
         paths = {hour: path for hour, (path, _) in self._files.items()}
@@ -173,11 +175,9 @@ class _ArchiveRun:
         ]
         self._run("reading hours", tasks)
         self._used += self.hours.values()
-        current = file_named(Path(), "", "", _code(EXTRACT))
+        code_hash = short_digest(_code(EXTRACT))
         older = [
-            hour
-            for hour, path in self.hours.items()
-            if not _is_same_code(path, current)
+            hour for hour, path in self.hours.items() if _code_hash(path) != code_hash
         ]
         if older:
             self._show.say(
@@ -284,7 +284,7 @@ class _ArchiveRun:
         changes = {
             path: sorted(names_now.symmetric_difference(unpack(path, list[str])))
             for path in sorted(names.parent.glob("hours.*"))
-            if _is_same_code(path, names)
+            if _code_hash(path) == _code_hash(names)
         }
         best = min(changes, key=lambda path: len(changes[path]), default=names)
         changed = changes.get(best, [])
@@ -372,9 +372,9 @@ def _code(parts: Sequence[str]) -> list[str]:
     return [__version__, code_digest(*parts)]
 
 
-def _is_same_code(first: Path, second: Path) -> bool:
-    """Whether the names of two files have the same hash of the code."""
-    return first.name.split(".")[1] == second.name.split(".")[1]
+def _code_hash(path: Path) -> str:
+    """The hash of the code in a file's name, see `file_named`."""
+    return path.name.split(".")[1]
 
 
 def _size_of(paths: Iterable[Path]) -> int:

@@ -29,19 +29,19 @@ from gis_builder.trackers import rest_records
 from pairkit.base.errors import DataError
 from pairkit.base.system.text_lines import read_lines
 
-# Matches nearly all lines.
+# The beginning of nearly all lines, so that few need to be decoded to learn their type.
 _LINE_START = re.compile(rb'\{"id": ?"[0-9]{1,18}", ?"type": ?"([A-Za-z]{1,50})"')
 _ISSUE_EVENTS = ("IssuesEvent", "IssueCommentEvent")
 _PULL_EVENT = "PullRequestEvent"
 _MEMBER_EVENTS = ("PushEvent", "MemberEvent")
 _ACTIONS = ("closed", "reopened")
-# Rows, and bytes of lines, of a table
+# Rows, and bytes of their lines, that are collected before they become a table.
 _CHUNK = 10_000
 _CHUNK_BYTES = 16 << 20
 # Bytes of tables at which duplicates are removed, and their growth until the next removal.
 _COMPACT_BYTES = 96 << 20
 _COMPACT_AGAIN = 32 << 20
-# Of an hour's tables, so that a hostile hour does not exhaust a worker's memory
+# Maximum bytes of an hour's tables, so that a hostile hour does not exhaust a worker's memory.
 _MAX_BYTES = 192 << 20
 _FULL = "the hour exceeds the size limit"
 _OLD_LAYOUT = "the layout of 2011 to 2014"
@@ -97,7 +97,9 @@ def extract_hour(path: Path, hour: str) -> Iterator[bytes]:
         for _, line in lines:
             reader.add(line)
     except DataError as error:
-        if not _is_damage(error):
+        # An error with a number is one of a disk or network, which may work at the next attempt.
+        cause = error.__cause__
+        if cause is None or getattr(cause, "errno", None) is not None:
             raise
         tally.broke_off = str(error).removeprefix(f"{path}:{error.row}: ")
     if not tally.lines:
@@ -126,13 +128,6 @@ def _check_loss(tally: r.HourTally, path: Path) -> None:
         )
 
 
-def _is_damage(error: DataError) -> bool:
-    """Whether the file is damaged, and not a disk or network that may work at the next attempt."""
-    return (
-        error.__cause__ is not None and getattr(error.__cause__, "errno", None) is None
-    )
-
-
 class _HourReader:
     """Collects the rows of an hour."""
 
@@ -143,7 +138,7 @@ class _HourReader:
         self._tables: list[pl.DataFrame] = []  # earlier rows; tables take less memory
         self._compact_at = _COMPACT_BYTES
         self._is_full = False
-        # Pull requests and members of repositories.
+        # Repository, and number of a pull request or name of a member, of each such row.
         self._seen: set[tuple[int, int | str]] = set()
 
     def add(self, line: bytes) -> None:
@@ -201,39 +196,40 @@ class _HourReader:
         source = _source(event)
         action = event.payload.action
         issue = rest_records.issue_record(event.repo.name, item)
-        rows = [
-            r.row(source, r.REPO, name=event.repo.name),
-            r.row(
-                source,
-                r.ISSUE,
-                issue,
-                changed_at=issue.updated_at,
-                association=item.author_association,
-            ),
-        ]
-        number = issue.number
+        association = item.author_association
+        repo_row = r.row(source, r.REPO, name=event.repo.name)
+        issue_row = r.row(
+            source,
+            r.ISSUE,
+            issue,
+            changed_at=issue.updated_at,
+            association=association,
+        )
+        rows = [repo_row, issue_row]
         if comment:
-            record = rest_records.comment_record(comment)
             association = comment.author_association
-            row = r.row(
-                source, r.COMMENT, record, number=number, association=association
+            comment_row = r.row(
+                source,
+                r.COMMENT,
+                rest_records.comment_record(comment),
+                number=issue.number,
+                association=association,
             )
-            rows.append(row)
+            rows.append(comment_row)
         elif action in _ACTIONS:
-            row = r.row(
+            event_row = r.row(
                 source,
                 r.EVENT,
-                number=number,
+                number=issue.number,
                 id=source.event_id,
                 author=rest_records.account_name(event.actor),
                 created_at=source.event_at,
                 action=action,
                 state_reason=issue.state_reason if action == "closed" else None,
             )
-            rows.append(row)
-        text = item if comment is None else comment
+            rows.append(event_row)
         self.tally.issue_events += 1
-        if text.author_association is None:
+        if association is None:
             self.tally.without_association += 1
         return rows
 

@@ -13,9 +13,9 @@ from pairkit.base.errors import ConfigError, DataError
 
 _DAY_OR_HOUR = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:-([0-9]{1,2}))?")
 _HOUR = timedelta(hours=1)
-# Earlier events have another schema without texts.
+# The first hour of today's schema; earlier events have no texts.
 _FIRST = datetime(2015, 1, 1, tzinfo=UTC)
-# Most hours after it lack events.
+# The last hour with all events; most later hours lack some.
 _LAST_COMPLETE = datetime(2025, 5, 23, 23, tzinfo=UTC)
 _TRAILER = 8  # bytes at the end of a gzip file: checksum and size
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from itertools import groupby, islice
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -57,6 +57,8 @@ _EXCLUSION = re.compile(
 )
 _SAME_MOMENT = timedelta(minutes=1)
 _Row = Mapping[str, Any]
+
+_Kind = TypeVar("_Kind")
 
 
 class RepoThreads(Struct):
@@ -118,9 +120,11 @@ def threads_of(rows: Iterable[_Row]) -> RepoThreads:
         comments[row["number"]].append(comment)
     events: defaultdict[int, list[Event]] = defaultdict(list)
     for row in by_kind[r.EVENT]:
-        reason = row["state_reason"]
         event = Event(
-            row["action"], row["author"], row["created_at"], state_reason=reason
+            kind=row["action"],
+            actor=row["author"],
+            created_at=row["created_at"],
+            state_reason=row["state_reason"],
         )
         events[row["number"]].append(event)
     for row in by_kind[r.ISSUE]:
@@ -162,19 +166,17 @@ def _association(row: _Row, repo: str, members: Collection[str]) -> str:
 
 
 def _thread(issue: Issue, comments: list[Comment], events: list[Event]) -> Thread:
-    comments.sort(key=lambda comment: (comment.created_at, comment.id))
-    events.sort(key=lambda event: event.created_at)  # they were sorted by id
+    comments.sort(key=attrgetter("created_at", "id"))
+    events.sort(key=attrgetter("created_at"))  # they were sorted by id
     closed_at = issue.closed_at
     if issue.state == "closed" and closed_at is not None:
         closings = [event for event in events if event.kind == "closed"]
-        if (
-            not closings
-            or instant(closings[-1].created_at) < instant(closed_at) - _SAME_MOMENT
-        ):
+        earliest = instant(closed_at) - _SAME_MOMENT
+        if not closings or instant(closings[-1].created_at) < earliest:
             # The closing event was lost.
             lost = Event("closed", None, closed_at, state_reason=issue.state_reason)
             closings.append(lost)
-            events = sorted([*events, lost], key=lambda event: event.created_at)
+            events = sorted([*events, lost], key=attrgetter("created_at"))
         issue = replace(issue, closed_by=closings[-1].actor)
     return Thread(issue, tuple(comments), tuple(events))
 
@@ -195,19 +197,6 @@ class JudgedRepo(Struct, omit_defaults=True):
     removed: dict[str, int] = {}
 
 
-class Judged(Struct):
-    """The judged repositories of a bucket."""
-
-    repos: list[JudgedRepo]
-
-    def with_duplicates(self) -> Iterator[JudgedRepo]:
-        """The repositories that contribute to the dataset."""
-        return (repo for repo in self.repos if repo.outcome == WITH_DUPLICATES)
-
-
-_Kind = TypeVar("_Kind")
-
-
 def pack(value: object) -> bytes:
     """Serialise records; equal values in the same order give equal bytes."""
     return zlib.compress(msgspec.msgpack.encode(value), 1)
@@ -216,6 +205,16 @@ def pack(value: object) -> bytes:
 def unpack(path: Path, kind: type[_Kind]) -> _Kind:
     """Read the records of a file."""
     return msgspec.msgpack.decode(zlib.decompress(path.read_bytes()), type=kind)
+
+
+def read_judged(path: Path) -> list[JudgedRepo]:
+    """Read the judged repositories of a bucket."""
+    return unpack(path, list[JudgedRepo])
+
+
+def with_duplicates(repos: Iterable[JudgedRepo]) -> list[JudgedRepo]:
+    """The repositories that contribute to the dataset."""
+    return [repo for repo in repos if repo.outcome == WITH_DUPLICATES]
 
 
 def read_exclusions(path: Path) -> tuple[str, ...]:
@@ -278,13 +277,13 @@ def judge_bucket(
     else:
         judged, changed = earlier
         keys = set(pl.read_parquet(changed, glob=False)["key"])
-        kept = unpack(judged, Judged).repos
+        kept = read_judged(judged)
         repos = [repo for repo in kept if r.key_of(repo.repo_id) not in keys]
         rows = r.read_rows(files, pl.col("key").is_in(keys))
         repos += judge.judge(rows)
     # An order that doesn't depend on the number of buckets.
     repos.sort(key=lambda repo: (r.key_of(repo.repo_id), repo.repo_id))
-    yield pack(Judged(repos))
+    yield pack(repos)
 
 
 class _Judge:
@@ -313,7 +312,8 @@ class _Judge:
             return JudgedRepo(repo.repo_id, EXCLUDED)
         counts: Counter[tuple[str, str]] = Counter()
         duplicates = []
-        for thread in map(self._excluded.without_comments, repo.threads.values()):
+        for full_thread in repo.threads.values():
+            thread = self._excluded.without_comments(full_thread)
             verdict = judge_thread(
                 thread, repo.kind_of, repo.rules, self._settings.detect
             )

@@ -40,12 +40,11 @@ _POLL_S = 0.2  # maximum delay of Ctrl-C
 _MAX_FAILURES = 3  # attempts of a task that end in an error
 _MAX_FAILED = 20  # failed tasks until no more are started
 _MAX_DOUBLINGS = 3  # of a task's memory, after its worker was lost
-_QUEUED_PER_CORE = (
-    4  # tasks submitted to Ray for each core, so that cores don't wait for the driver
-)
+# Tasks submitted to Ray for each core, so that cores don't wait for the driver.
+_QUEUED_PER_CORE = 4
 _REREAD_S = 5.0  # until the machines of a cluster are read again
 _NO_CORES_S = 120.0  # without any core until the run ends
-# Forked processes lack the threads of polars.
+# Workers are not forked, because forked processes lack the threads of polars.
 _CONTEXT = multiprocessing.get_context("spawn")
 _SHARED = ".shared"  # a file of the work folder that all machines must have
 _DIGITS = 20  # of a hash in a name
@@ -86,20 +85,20 @@ def complete(task: FileTask) -> None:
 
 def memory_for(paths: Iterable[Path], parts: int = 1) -> int:
     """The memory of a task that unpacks files, or one of `parts` equal parts of them."""
-    return (
-        _BASE_BYTES
-        + _MEMORY_PER_BYTE * sum(path.stat().st_size for path in paths) // parts
-    )
+    size = sum(path.stat().st_size for path in paths)
+    return _BASE_BYTES + _MEMORY_PER_BYTE * size // parts
 
 
 def file_named(
     folder: Path, stem: str, ending: str, code: object, *inputs: object
 ) -> Path:
     """The path of a task's file: `STEM.CODE.INPUTS.ENDING`, with hashes of code and inputs."""
-    return (
-        folder
-        / f"{stem}.{digest_of(code)[:_DIGITS]}.{digest_of(inputs)[:_DIGITS]}.{ending}"
-    )
+    return folder / f"{stem}.{short_digest(code)}.{short_digest(inputs)}.{ending}"
+
+
+def short_digest(value: object) -> str:
+    """A hash that is short enough for the name of a file."""
+    return digest_of(value)[:_DIGITS]
 
 
 def superseded(work: Path, used: Collection[Path]) -> Iterator[Path]:
@@ -177,11 +176,10 @@ class Runner(AbstractContextManager["Runner"]):
                 attempt.losses += 1
             else:
                 attempt.failures += 1
+            is_failed_often = attempt.failures >= _MAX_FAILURES
             if not failure:
                 yield
-            elif (
-                attempt.losses <= self._max_losses and attempt.failures < _MAX_FAILURES
-            ):
+            elif attempt.losses <= self._max_losses and not is_failed_often:
                 attempt.nodes.add(node)
                 waiting.append(attempt)
             else:
@@ -357,7 +355,7 @@ class OnRay(Runner):
 
     def _begin(self, attempt: _Attempt) -> Any:
         memory = attempt.task.memory << min(attempt.losses, _MAX_DOUBLINGS)
-        # Ray would wait forever for more.
+        # Ray would wait forever for more memory than any machine has.
         attempt.memory = min(memory, self._max_memory)
         strategy = "DEFAULT"
         untried = [node for node in self._nodes if node not in attempt.nodes]
@@ -390,12 +388,12 @@ class OnRay(Runner):
 
     def _result(self, handle: Any) -> tuple[str, str]:
         try:
-            failure: tuple[str, str] = self._cluster.fetched(handle)
+            failure_and_node: tuple[str, str] = self._cluster.fetched(handle)
         except (WorkerLost, RemoteError):
             raise
         except Exception as error:  # noqa: BLE001 - a machine without the package, for example
             return one_line(f"{type(error).__name__}: {error}", 300), ""
-        return failure
+        return failure_and_node
 
 
 def _run_on_node(

@@ -20,10 +20,11 @@ from msgspec import Struct, field
 
 from gis_builder.gh_archive.judge_threads import (
     OUTCOMES,
-    Judged,
     JudgedRepo,
     pack,
+    read_judged,
     unpack,
+    with_duplicates,
 )
 from gis_builder.gh_archive.runners import digest_of
 from gis_builder.pairing.negatives import Negatives, make_negatives, shares
@@ -59,6 +60,13 @@ OVER_LIMIT = "per_repo_max"
 # By name in lower case, the latest repository if one was deleted and created again: (time, event) and id.
 Owners = dict[str, tuple[tuple[str, int], int]]
 
+_PAIRS = {
+    "first": pl.Int32,
+    "second": pl.Int32,
+    "hash": pl.UInt64,
+    "label": pl.Int8,
+}
+
 
 class _Bucket(NamedTuple):
     """The ids of a bucket's repositories by name, the indices of its positives, and a hash of its content."""
@@ -66,14 +74,6 @@ class _Bucket(NamedTuple):
     repos: dict[str, int]
     positives: range
     digest: str
-
-
-_PAIRS = {
-    "first": pl.Int32,
-    "second": pl.Int32,
-    "hash": pl.UInt64,
-    "label": pl.Int8,
-}
 
 
 class IssueTextsOnDisk:
@@ -149,7 +149,7 @@ class PairsOnDisk:
     def at(self, places: Iterable[int]) -> list[IssuePair]:
         """Read pairs by index."""
         indices = list(places)
-        # In the order of the file.
+        # They are read in the order of the file, which is faster.
         pairs = {index: self._pairs[index] for index in sorted(indices)}
         return [pairs[index] for index in indices]
 
@@ -170,9 +170,9 @@ class CombinedBuckets(Struct):
     removed: Counter[str] = field(default_factory=Counter)
     buckets: list[_Bucket] = []
 
-    def add(self, judged: Judged, owners: Owners) -> None:
+    def add(self, judged: Sequence[JudgedRepo], owners: Owners) -> None:
         """Add a bucket."""
-        for repo in judged.repos:
+        for repo in judged:
             for outcome, reason, count in repo.verdicts:
                 self.verdicts[outcome, reason] += count
             self.counts[repo.outcome] += 1
@@ -180,7 +180,8 @@ class CombinedBuckets(Struct):
         ids = {}
         rejected = {}
         dropped = []
-        for repo in judged.with_duplicates():
+        repos = with_duplicates(judged)
+        for repo in repos:
             _, owner = owners[repo.name.lower()]
             if owner == repo.repo_id:
                 ids[repo.name] = repo.repo_id
@@ -190,8 +191,7 @@ class CombinedBuckets(Struct):
                 self.counts[NAME_TAKEN] += 1
         self.drop(rejected, dropped)
         positives = range(start, len(self.pairs))
-        digest = digest_of(pack(list(judged.with_duplicates())))
-        self.buckets.append(_Bucket(ids, positives, digest))
+        self.buckets.append(_Bucket(ids, positives, digest_of(pack(repos))))
 
     def _add_repo(self, repo: JudgedRepo) -> list[DroppedPair]:
         """Add a repository and its positives; returns the dropped ones."""
@@ -247,14 +247,14 @@ def combine_buckets(
     )
     combined.counts.update(dict.fromkeys((*OUTCOMES, NAME_TAKEN), 0))
     for path in paths:
-        combined.add(unpack(path, Judged), owners)
+        combined.add(read_judged(path), owners)
     return combined
 
 
 def _refs(paths: Iterable[Path], owners: Owners) -> Iterator[IssueRef]:
     """Yield all issues of clusters or with texts; adds their repositories to the owners."""
     for path in paths:
-        for repo in unpack(path, Judged).with_duplicates():
+        for repo in with_duplicates(read_judged(path)):
             name = repo.name.lower()
             claim = (repo.named_at, repo.repo_id)
             owners[name] = max(owners.get(name, claim), claim)
@@ -265,16 +265,15 @@ def _refs(paths: Iterable[Path], owners: Owners) -> Iterator[IssueRef]:
 
 def _limit(positives: Positives, limit: int | None, seed: int) -> None:
     """Limit the number of a repository's positives; the choice is random."""
-    if limit is None or len(positives.pairs) <= limit:
+    if limit is None:
         return
-
-    def draw(pair: IssuePair) -> int:
-        return keyed_hash(seed, "limit", pair.first, pair.second)
-
-    shuffled = sorted(positives.pairs, key=draw)
-    excess = dict.fromkeys(shuffled[limit:])
-    positives.dropped += [pair.dropped(OVER_LIMIT) for pair in excess]
-    positives.pairs = [pair for pair in positives.pairs if pair not in excess]
+    shuffled = sorted(
+        positives.pairs,
+        key=lambda pair: keyed_hash(seed, "limit", pair.first, pair.second),
+    )
+    positives.dropped += [pair.dropped(OVER_LIMIT) for pair in shuffled[limit:]]
+    kept = set(shuffled[:limit])
+    positives.pairs = [pair for pair in positives.pairs if pair in kept]
 
 
 def near_duplicate_groups(
@@ -300,9 +299,8 @@ def assign_splits(combined: CombinedBuckets, near_duplicates: Indices) -> SplitR
         ratio=settings.pair.ratio,
         seed=settings.seed,
     )
-    excess = np.flatnonzero(assigned.positives == NOWHERE).tolist()
-    dropped = [pair.dropped(BEYOND) for pair in combined.pairs.at(excess)]
-    combined.drop({}, dropped)
+    excess = combined.pairs.at(np.flatnonzero(assigned.positives == NOWHERE).tolist())
+    combined.drop({}, [pair.dropped(BEYOND) for pair in excess])
     return assigned
 
 
@@ -352,13 +350,12 @@ def draw_negatives(
         pairs={split: [] for split in bucket_splits.positives},
         missing=dict.fromkeys(bucket_splits.positives, 0),
     )
-    for repo in unpack(judged, Judged).with_duplicates():
+    for repo in with_duplicates(read_judged(judged)):
         splits = Splits(group=bucket_splits.group)
         for split, pairs in bucket_splits.positives.items():
             pairs_of_repo = [pair for pair in pairs if pair.first.repo == repo.name]
-            splits.positives[split] = sorted(
-                pairs_of_repo, key=attrgetter("first", "second")
-            )
+            pairs_of_repo.sort(key=attrgetter("first", "second"))
+            splits.positives[split] = pairs_of_repo
             splits.negatives_wanted[split] = inputs.wanted[split].get(repo.name, 0)
         if repo.repo_id not in inputs.repos or not any(splits.positives.values()):
             continue
@@ -367,12 +364,7 @@ def draw_negatives(
         }
         links = set(map(frozenset, repo.links))
         negatives = make_negatives(
-            splits,
-            repo.clusters,
-            repo.texts,
-            links,
-            settings.pair,
-            settings.seed,
+            splits, repo.clusters, repo.texts, links, settings.pair, settings.seed
         )
         for split, pairs in negatives.pairs.items():
             drawn.pairs[split] += pairs

@@ -93,7 +93,7 @@ def write_archive(
         )
 
     def labelled_frame(split: str, chunk: Sequence[IssuePair]) -> pl.DataFrame:
-        frame = make_rows(chunk, (), texts_of(chunk), seed)
+        frame = make_rows(chunk, texts_of(chunk), seed)
         counted[split].append(counted_columns(frame))
         return frame
 
@@ -124,11 +124,10 @@ def write_archive(
         counts["months"] = months
         sizes = {split: len(indices) for split, indices in positives.items()}
         card = gis_card(counts, card_files({"default": sizes, "positive": sizes}))
-        by_repository = []
-        for split, rows in columns.items():
-            repository_rows = repository_counts(rows)
-            name = pl.lit(split).alias("split")
-            by_repository.append(repository_rows.select(name, pl.all()))
+        by_repository = [
+            repository_counts(rows).select(pl.lit(split).alias("split"), pl.all())
+            for split, rows in columns.items()
+        ]
         write_parquet(detail, pl.concat(by_repository))
         folder.finish(
             card=with_coverage(card, counts, run["settings"]),
@@ -160,7 +159,7 @@ def by_month(
 
 def _month(hours: list[str], tally_of: Mapping[str, HourTally]) -> dict[str, Any]:
     tallies = [tally_of[hour] for hour in hours if hour in tally_of]
-    broken: Counter[str] = Counter()
+    broken = Counter[str]()
     for tally in tallies:
         broken.update(tally.broken)
     return {

@@ -61,6 +61,24 @@ from pairkit.dataset.table_files import save_table
 
 _LOG = logging.getLogger(__name__)
 
+_COLUMNS = [
+    "id",
+    "key",
+    "repo",
+    "number",
+    "url",
+    "text",
+    "created_at",
+    "state",
+    "labels",
+    "priority",
+]
+RENDERED_COLUMNS = pl.Schema(
+    dict.fromkeys(_COLUMNS, pl.String()) | {"number": pl.Int64()}
+)
+# The columns that are written only if the store has tickets of other trackers than GitHub.
+TICKET_COLUMNS = ("key", "priority")
+
 
 def assemble(
     store: Store,
@@ -209,15 +227,12 @@ def grounds_of(
     grounds = {}
     for verdict in duplicates:
         for target in verdict.targets:
-            naming = [
-                evidence for evidence in verdict.evidence if target in evidence.targets
-            ]
-            last = next(reversed(naming or verdict.evidence), None)
+            naming = [item for item in verdict.evidence if target in item.targets]
             grounds[verdict.ref, target] = Grounds(
-                verdict.relation,
-                verdict.reason,
-                verdict.confidence,
-                last,
+                relation=verdict.relation,
+                reason=verdict.reason,
+                confidence=verdict.confidence,
+                evidence=next(reversed(naming or verdict.evidence), None),
             )
     return grounds
 
@@ -230,15 +245,14 @@ def _linked_pairs(
     site = store.site
     repos = sorted({ref.repo for ref in usable})
     total = sum(map(store.count_threads, repos))
-    stored_threads = (store.stored_threads(repo, only_complete=False) for repo in repos)
-    for stored in show.counted(
-        "finding mentions", chain.from_iterable(stored_threads), total
-    ):
+    threads = chain.from_iterable(
+        store.stored_threads(repo, only_complete=False) for repo in repos
+    )
+    for stored in show.counted("finding mentions", threads, total):
         if stored.ref in usable:
-            mentions = mentions_of(github_links(stored.read(), site)).intersection(
-                usable
-            )
-            links.update(frozenset((stored.ref, target)) for target in mentions)
+            mentions = mentions_of(github_links(stored.read(), site))
+            for target in mentions.intersection(usable):
+                links.add(frozenset((stored.ref, target)))
     return links
 
 
@@ -318,10 +332,8 @@ def check_out(
     run = existing_run(out, "gis")
     if run is None or fresh:
         return
-    saved = {
-        "settings": run.get("settings"),
-        "repositories": sorted(run.get("repositories", ())),
-    }
+    repositories = sorted(run.get("repositories", ()))
+    saved = {"settings": run.get("settings"), "repositories": repositories}
     current = {"settings": settings, "repositories": sorted(set(repos))}
     check_same_run(out, saved, current)
 
@@ -331,25 +343,6 @@ def checked(out: Path) -> AuditReport:
     report = audit(out)
     report.check()
     return report
-
-
-_TEXT_COLUMNS = [
-    "id",
-    "key",
-    "repo",
-    "number",
-    "url",
-    "text",
-    "created_at",
-    "state",
-    "labels",
-    "priority",
-]
-RENDERED_COLUMNS = pl.Schema(
-    dict.fromkeys(_TEXT_COLUMNS, pl.String()) | {"number": pl.Int64()}
-)
-# Only if the store has tickets of other trackers than GitHub.
-TICKET_COLUMNS = ("key", "priority")
 
 
 def render_store(
@@ -362,18 +355,17 @@ def render_store(
     """Render all issues, including short ones, as in a dataset, and write them to a table."""
     store.check_issues()
     rows = []
-    counts: Counter[str] = Counter()
+    counts = Counter[str]()
     repositories = store.repos()
     site = store.site
     tickets = site.rows if isinstance(site, TicketSite) else {}
-    total = {
-        repository.full_name: repository.issue_count for repository in repositories
-    }
+    issue_counts = {row.full_name: row.issue_count for row in repositories}
     for repo in full_names(repositories):
         issues = list(store.issues(repo))
-        if len(issues) < total[repo]:
+        total = issue_counts[repo]
+        if len(issues) < total:
             show.say(
-                f"{repo}: {len(issues):,} of its {total[repo]:,} issues were fetched; the strategy all"
+                f"{repo}: {len(issues):,} of its {total:,} issues were fetched; the strategy all"
                 " fetches all"
             )
         template = template_lines(issues)
@@ -385,22 +377,23 @@ def render_store(
             counts["written"] += 1
             ref = issue.ref
             key, ticket = tickets.get(ref, (str(ref), None))
-            row = (
-                str(ref),
-                key,
-                *ref,
-                ref.page(site),
-                text,
-                issue.created_at,
-                issue.state,
-                ", ".join(issue.labels),
-                ticket.priority if ticket else "",
-            )
+            row = {
+                "id": str(ref),
+                "key": key,
+                "repo": ref.repo,
+                "number": ref.number,
+                "url": ref.page(site),
+                "text": text,
+                "created_at": issue.created_at,
+                "state": issue.state,
+                "labels": ", ".join(issue.labels),
+                "priority": ticket.priority if ticket else "",
+            }
             rows.append(row)
     if not rows:
         raise DataError(
             "no issue has a text; import or crawl other issues", path=store.path
         )
-    frame = pl.DataFrame(rows, schema=RENDERED_COLUMNS, orient="row")
+    frame = pl.DataFrame(rows, schema=RENDERED_COLUMNS)
     save_table(out, frame if tickets else frame.drop(TICKET_COLUMNS), fresh=fresh)
     return counts

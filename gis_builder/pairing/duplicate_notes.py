@@ -22,25 +22,6 @@ from gis_builder.detection.rules import ClaimKind
 from gis_builder.pairing.references import IssueMention
 from gis_builder.store import IssueRef
 
-
-class NoteCode(StrEnum):
-    """The meaning of a token."""
-
-    REMARK = "P"  # a word of remarks about the issue itself
-    BESIDE = "T"  # a word that is common in such remarks
-    WORD = "W"  # any other word
-    DUPLICATE = "D"
-    SAME = "M"  # "same as", "in favour of"
-    REFERENCE = "R"
-    LINK = "L"  # the bracket before a linked reference
-    NUMBER = "N"
-    STOP = "."
-    COMMA = ","
-    COLON = ":"
-    OPEN = "("
-    CLOSE = ")"
-
-
 _REMARK = """
     apologies apologise apologize appears be been closed closing couldn't didn't edit edited if is isn't it's
     likely looks marked marking may maybe might nb not note perhaps possible possibly potential potentially
@@ -62,9 +43,6 @@ _BESIDE = """
     through ticket tickets to too track tracked tracker tracking true turned turns two very we well were
     weren't what when where which while why will wish with won't would wouldn't yes yet you bug bugs
 """
-_CODES = dict.fromkeys(_BESIDE.split(), NoteCode.BESIDE) | dict.fromkeys(
-    _REMARK.split(), NoteCode.REMARK
-)
 
 _DUP = re.compile(r"dup(?:e|es|ed|s)?|du(?:p|lp)\w*(?:at|it)(?:es?|ed|ing|ions?)")
 _SAME = (
@@ -85,6 +63,38 @@ _REF = "(?:REFERENCE | LINK [^REFERENCE]{0,40} REFERENCE)"
 _MORE_REFS = f"(?:[BESIDE COMMA CLOSE OPEN]* {_REF})*"
 _CLAUSE_STARTS = "(?:^ | (?<=[STOP COMMA OPEN]))"
 _CLAUSE_ENDS = "(?=[STOP COMMA CLOSE] | $)"
+
+_DUP_GATE = re.compile(r"[dD][uU](?:[pP]|[lL][pP])")
+_SAME_GATE = re.compile(
+    r"[Ss]ame|[Ii]dentical|[Ff]avou?r of|[a-z]ed by|[Rr]eported|[Tt]racked|[Ff]iled|[Rr]aised"
+)
+_MAX_LINE = 1500
+_ANY_ISSUE = IssueRef("", 0)
+
+
+class NoteCode(StrEnum):
+    """The meaning of a token."""
+
+    REMARK = "P"  # a word of remarks about the issue itself
+    BESIDE = "T"  # a word that is common in such remarks
+    WORD = "W"  # any other word
+    DUPLICATE = "D"
+    SAME = "M"  # "same as", "in favour of"
+    REFERENCE = "R"
+    LINK = "L"  # the bracket before a linked reference
+    NUMBER = "N"
+    STOP = "."
+    COMMA = ","
+    COLON = ":"
+    OPEN = "("
+    CLOSE = ")"
+
+
+_CODES = dict.fromkeys(_BESIDE.split(), NoteCode.BESIDE) | dict.fromkeys(
+    _REMARK.split(), NoteCode.REMARK
+)
+
+
 _pattern = partial(code_pattern, codes=NoteCode)
 _ABOUT_A_REFERENCE = (
     # duplicate of #1 and #2
@@ -112,12 +122,6 @@ _TAG = _pattern(
     "^ COMMA* (?:OPEN DUPLICATE+ CLOSE | DUPLICATE+ (?=[STOP COMMA COLON] | $))"
     " | OPEN DUPLICATE+ CLOSE STOP* $ | (?<=[STOP COMMA]) DUPLICATE+ STOP* $"
 )
-_DUP_GATE = re.compile(r"[dD][uU](?:[pP]|[lL][pP])")
-_SAME_GATE = re.compile(
-    r"[Ss]ame|[Ii]dentical|[Ff]avou?r of|[a-z]ed by|[Rr]eported|[Tt]racked|[Ff]iled|[Rr]aised"
-)
-_MAX_LINE = 1500
-_ANY_ISSUE = IssueRef("", 0)
 
 
 class _Token(NamedTuple):
@@ -140,12 +144,14 @@ def find_duplicate_notes(text: str, references: list[IssueMention]) -> list[Span
         end = text.find("\n", hit)
         line_end = len(text) if end < 0 else end
         if line_end - start <= _MAX_LINE:  # a longer line is data, not prose
-            in_line = references[
-                bisect_left(starts, start) : bisect_left(starts, line_end)
+            first = bisect_left(starts, start)
+            after = bisect_left(starts, line_end)
+            in_line = [
+                reference.span
+                for reference in references[first:after]
+                if reference.end <= line_end
             ]
-            spans += _notes_of_line(
-                text, start, line_end, [r.span for r in in_line if r.end <= line_end]
-            )
+            spans += _notes_of_line(text, start, line_end, in_line)
     return spans or list(_notes_in_other_languages(text))
 
 
@@ -155,13 +161,11 @@ def _notes_in_other_languages(text: str) -> Iterator[Span]:
     for index, (_, end) in enumerate(page.spans if page.language else ()):
         sentence = page.sentence(index)
         codes = sentence.codes
-        ends = [
-            position
-            for marker in find_markers(codes, is_foreign=True)
-            if marker.targets
-            or (marker.kind is ClaimKind.DUPLICATE and Code.WORD not in codes)
-            for position in (marker.start, marker.end, *(marker.targets or ()))
-        ]
+        ends: list[int] = []
+        for marker in find_markers(codes, is_foreign=True):
+            is_alone = marker.kind is ClaimKind.DUPLICATE and Code.WORD not in codes
+            if marker.targets or is_alone:
+                ends += (marker.start, marker.end, *(marker.targets or ()))
         if not ends:
             continue
         # From the comma before to the comma behind, or all if it says that the issue is closed.
@@ -199,12 +203,11 @@ def _notes_of_line(
 
 def _note_spans(codes: str) -> Iterator[Span]:
     for pattern in (*_ABOUT_A_REFERENCE, _TAG):
-        yield from (match.span() for match in pattern.finditer(codes))
-    yield from (
-        match.span()
-        for match in _REMARK_ALONE.finditer(codes)
-        if NoteCode.REMARK in match[0]
-    )
+        for match in pattern.finditer(codes):
+            yield match.span()
+    for match in _REMARK_ALONE.finditer(codes):
+        if NoteCode.REMARK in match[0]:
+            yield match.span()
 
 
 def _note_end(
@@ -215,11 +218,8 @@ def _note_end(
 ) -> int:
     """The end of a note, including its full stop if it began a clause."""
     opens_clause = first == 0 or codes[first - 1] == NoteCode.STOP
-    if opens_clause and codes[last : last + 1] in (
-        NoteCode.STOP,
-        NoteCode.COMMA,
-        NoteCode.COLON,
-    ):
+    stops = (NoteCode.STOP, NoteCode.COMMA, NoteCode.COLON)
+    if opens_clause and codes[last : last + 1] in stops:
         return tokens[last].end
     return tokens[last - 1].end
 
@@ -235,9 +235,8 @@ def _tokens(
         for match in _TOKEN.finditer(text, position, ref_start):
             yield _Token(_code(match), *match.span())
         if ref_start < end:
-            code = (
-                NoteCode.LINK if text[ref_start:ref_end] == "[" else NoteCode.REFERENCE
-            )
+            is_link = text[ref_start:ref_end] == "["
+            code = NoteCode.LINK if is_link else NoteCode.REFERENCE
             yield _Token(code, ref_start, ref_end)
         position = ref_end
 
@@ -247,6 +246,6 @@ def _code(match: re.Match[str]) -> NoteCode:
     if kind != "word":
         return NoteCode[kind]
     word = match[0].lower().replace("’", "'")
-    return (
-        NoteCode.DUPLICATE if _DUP.fullmatch(word) else _CODES.get(word, NoteCode.WORD)
-    )
+    if _DUP.fullmatch(word):
+        return NoteCode.DUPLICATE
+    return _CODES.get(word, NoteCode.WORD)

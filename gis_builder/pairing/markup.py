@@ -51,6 +51,71 @@ _TAIL = re.compile(
 _CLAUSE_ENDS = re.compile(r"[ \t]*(?:[.,;:!?)\]\n]|\Z)")
 _FULL_STOP = re.compile(r"[ \t]*[.,;:]")
 
+_BETWEEN = re.compile(r"[ \t]*(?:,|/|&|\band\b|\bor\b)?[ \t]*(?:\band\b|\bor\b)?[ \t]*")
+_MAX_BETWEEN = 10
+_WRAPPERS = {
+    "(": ")",
+    "[": "]",
+    "<": ">",
+    "*": "*",
+    "_": "_",
+    "~": "~",
+    '"': '"',
+}
+
+# Lines of a template's checklist ("I searched …", "I read the …") and their headings.
+CHECKLIST = re.compile(
+    r"^[ \t]*[-*+][ \t]+\[[ xX]?\][^\n]*?"
+    r"(?:search|duplicat|existing issue|already (?:been )?(?:report|exist|fil)|contribut|code of conduct"
+    r"|guideline|\bread the\b|\bhave read\b|\bagree\b|\bconfirm|\bchecked\b"
+    r"|latest (?:version|release))[^\n]*$"
+    r"|^#{1,6}[ \t][^\n]*?(?:existing issue|duplicat\w{0,12}\??[ \t]*$|\bsearched\b|\bchecklist\b)[^\n]*$",
+    re.MULTILINE | re.IGNORECASE,
+)
+# Lines with only names of people: the first author, people in copy.
+BYLINE = re.compile(
+    r"^[ \t]*by \*\*[^*\n]{1,80}\*\*:?[ \t]*$"
+    r"|^[ \t]*(?:/?cc)\b:?(?:[ \t,]{1,4}(?:and[ \t]{1,4})?@[\w/-]{1,80}){1,30}[ \t.]*$"
+    r"|^[\W_]{0,4}original (?:issue|comment) reported on code\.google\.com by [^\n]{1,120}$",
+    re.MULTILINE | re.IGNORECASE,
+)
+# Tags that importers write around texts and addresses; a tag in backticks belongs to the issue's topic.
+_TAG = re.compile(
+    r"(?<!`)</?(?:(?P<breaks>p|br|div)|pre|a|span|font|tt)(?:[ \t][^<>`]{0,1500})?/?>(?!`)",
+    re.IGNORECASE,
+)
+_ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|nbsp|#39|#34|#x27);")
+# A name has blanks only on Windows and macOS, and only before a separator.
+_HOME = re.compile(
+    r"(?P<root>/home/|(?P<blanks>/Users/|(?i:[a-z]:(?:\\\\?|/)(?:users|documents and settings)(?:\\\\?|/))))"
+    r"(?!user\b)[^\s/\\:\"'`<>|()\[\]]{1,64}"
+    r"(?(blanks)(?:(?: (?!and\b|or\b)[\w.'-]{1,32}){1,3}(?=[/\\]))?)"
+)
+_PROMPT = re.compile(
+    r"^(?P<before>[ \t>|]{0,8}(?:\([\w.-]{1,32}\) )?\[?)(?!user@host\b)[\w.-]{1,32}@(?!\d+\.)\w[\w.-]{0,63}"
+    r"(?=(?:[: ][~/][^\s$#%>]{0,200} ?| [^\s\]]{1,100}\])?[$#%>](?:[ \t]|$))",
+    re.MULTILINE,
+)
+# Questions and instructions of Google Code's and GitHub's templates.
+INSTRUCTION = re.compile(
+    r"^[ \t]*(?:(?:what steps will reproduce the problem|what is the expected output|what do you see instead"
+    r"|what version of the product are you using|on what operating system"
+    r"|please (?:provide|use) (?:any |labels and )?additional information below"
+    r"|a clear and concise description of [^\n.]{1,80}|if applicable, add screenshots[^\n.]{0,80}"
+    r"|add any other context [^\n.]{1,80})[?.:]?[ \t]*){1,2}$",
+    re.MULTILINE | re.IGNORECASE,
+)
+_IMAGE = re.compile(
+    r"!\[([^\[\]\n]{0,300})\]\([^()\s]{0,1500}(?:[ \t]+\"[^\"\n]{0,200}\")?\)"
+)
+_IMAGE_TAG = re.compile(r"<img\b[^<>]{0,1500}>", re.IGNORECASE)
+_ALT = re.compile(r"\balt=(?:\"([^\"]*)\"|'([^']*)')", re.IGNORECASE)
+_HOLLOW_LINE = re.compile(
+    r"[ \t]*(?:#{1,6}|[-*+](?:[ \t]+\[[ xX]?\])?|>+|\[[^\[\]\n]{1,40}\]:)"
+)
+_MAX_HOLLOW = 60
+_BLANK_LINES = re.compile(r"\n{3,}")
+
 
 def replaced_reference(text: str, span: Span) -> tuple[Span, str]:
     """The span of a reference with the words that make no sense without it, and their replacement."""
@@ -161,19 +226,6 @@ def _around(text: str, start: int, end: int) -> Span:
     return start - 1, end
 
 
-_BETWEEN = re.compile(r"[ \t]*(?:,|/|&|\band\b|\bor\b)?[ \t]*(?:\band\b|\bor\b)?[ \t]*")
-_MAX_BETWEEN = 10
-_WRAPPERS = {
-    "(": ")",
-    "[": "]",
-    "<": ">",
-    "*": "*",
-    "_": "_",
-    "~": "~",
-    '"': '"',
-}
-
-
 def cut(
     text: str, spans: Iterable[Span], replacements: Mapping[int, str] | None = None
 ) -> str:
@@ -205,9 +257,9 @@ def merge(text: str, spans: Iterable[Span]) -> list[Span]:
 
 
 def _only_joins(text: str, start: int, end: int) -> bool:
-    return (
-        end - start <= _MAX_BETWEEN and _BETWEEN.fullmatch(text, start, end) is not None
-    )
+    """Whether the text between two spans is at most a comma or an "and"."""
+    is_short = end - start <= _MAX_BETWEEN
+    return is_short and _BETWEEN.fullmatch(text, start, end) is not None
 
 
 def _widen(text: str, start: int, end: int) -> Span:
@@ -227,60 +279,6 @@ def _widen(text: str, start: int, end: int) -> Span:
     if start > 0 and text[start - 1] in " \t" and follows in " \t\n.,;:!?)]}":
         return start - 1, end
     return start, end
-
-
-# Lines of a template's checklist ("I searched …", "I read the …") and their headings.
-CHECKLIST = re.compile(
-    r"^[ \t]*[-*+][ \t]+\[[ xX]?\][^\n]*?"
-    r"(?:search|duplicat|existing issue|already (?:been )?(?:report|exist|fil)|contribut|code of conduct"
-    r"|guideline|\bread the\b|\bhave read\b|\bagree\b|\bconfirm|\bchecked\b"
-    r"|latest (?:version|release))[^\n]*$"
-    r"|^#{1,6}[ \t][^\n]*?(?:existing issue|duplicat\w{0,12}\??[ \t]*$|\bsearched\b|\bchecklist\b)[^\n]*$",
-    re.MULTILINE | re.IGNORECASE,
-)
-# Lines with only names of people: the first author, people in copy.
-BYLINE = re.compile(
-    r"^[ \t]*by \*\*[^*\n]{1,80}\*\*:?[ \t]*$"
-    r"|^[ \t]*(?:/?cc)\b:?(?:[ \t,]{1,4}(?:and[ \t]{1,4})?@[\w/-]{1,80}){1,30}[ \t.]*$"
-    r"|^[\W_]{0,4}original (?:issue|comment) reported on code\.google\.com by [^\n]{1,120}$",
-    re.MULTILINE | re.IGNORECASE,
-)
-# Tags that importers write around texts and addresses; a tag in backticks belongs to the issue's topic.
-_TAG = re.compile(
-    r"(?<!`)</?(?:(?P<breaks>p|br|div)|pre|a|span|font|tt)(?:[ \t][^<>`]{0,1500})?/?>(?!`)",
-    re.IGNORECASE,
-)
-_ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|nbsp|#39|#34|#x27);")
-# A name has blanks only on Windows and macOS, and only before a separator.
-_HOME = re.compile(
-    r"(?P<root>/home/|(?P<blanks>/Users/|(?i:[a-z]:(?:\\\\?|/)(?:users|documents and settings)(?:\\\\?|/))))"
-    r"(?!user\b)[^\s/\\:\"'`<>|()\[\]]{1,64}"
-    r"(?(blanks)(?:(?: (?!and\b|or\b)[\w.'-]{1,32}){1,3}(?=[/\\]))?)"
-)
-_PROMPT = re.compile(
-    r"^(?P<before>[ \t>|]{0,8}(?:\([\w.-]{1,32}\) )?\[?)(?!user@host\b)[\w.-]{1,32}@(?!\d+\.)\w[\w.-]{0,63}"
-    r"(?=(?:[: ][~/][^\s$#%>]{0,200} ?| [^\s\]]{1,100}\])?[$#%>](?:[ \t]|$))",
-    re.MULTILINE,
-)
-# Questions and instructions of Google Code's and GitHub's templates.
-INSTRUCTION = re.compile(
-    r"^[ \t]*(?:(?:what steps will reproduce the problem|what is the expected output|what do you see instead"
-    r"|what version of the product are you using|on what operating system"
-    r"|please (?:provide|use) (?:any |labels and )?additional information below"
-    r"|a clear and concise description of [^\n.]{1,80}|if applicable, add screenshots[^\n.]{0,80}"
-    r"|add any other context [^\n.]{1,80})[?.:]?[ \t]*){1,2}$",
-    re.MULTILINE | re.IGNORECASE,
-)
-_IMAGE = re.compile(
-    r"!\[([^\[\]\n]{0,300})\]\([^()\s]{0,1500}(?:[ \t]+\"[^\"\n]{0,200}\")?\)"
-)
-_IMAGE_TAG = re.compile(r"<img\b[^<>]{0,1500}>", re.IGNORECASE)
-_ALT = re.compile(r"\balt=(?:\"([^\"]*)\"|'([^']*)')", re.IGNORECASE)
-_HOLLOW_LINE = re.compile(
-    r"[ \t]*(?:#{1,6}|[-*+](?:[ \t]+\[[ xX]?\])?|>+|\[[^\[\]\n]{1,40}\]:)"
-)
-_MAX_HOLLOW = 60
-_BLANK_LINES = re.compile(r"\n{3,}")
 
 
 def segments(text: str) -> Iterator[tuple[str, bool]]:
@@ -352,10 +350,10 @@ def tidy_blanks(text: str) -> str:
     for piece, is_code in segments(text):
         lines = [line.rstrip(" \t") for line in piece.split("\n")]
         if not is_code:
-            lines = [line for line in lines if not _is_hollow(line)]
+            lines = [
+                line
+                for line in lines
+                if len(line) > _MAX_HOLLOW or not _HOLLOW_LINE.fullmatch(line)
+            ]
         pieces.append("\n".join(lines))
     return _BLANK_LINES.sub("\n\n", "".join(pieces)).strip()
-
-
-def _is_hollow(line: str) -> bool:
-    return len(line) <= _MAX_HOLLOW and _HOLLOW_LINE.fullmatch(line) is not None

@@ -77,9 +77,8 @@ def make_negatives(
         drawers = []
         for repo, ends in sorted(_ends_by_repo(pairs).items()):
             drawers.append(_RepoNegatives(ends, issues[split, repo], inputs))
-        negatives.missing[split] = _draw_in_all_repos(
-            drawers, splits.negatives_wanted[split]
-        )
+        wanted = splits.negatives_wanted[split]
+        negatives.missing[split] = _draw_in_all_repos(drawers, wanted)
         negatives.pairs[split] = []
         for drawer in drawers:
             negatives.pairs[split] += drawer.sampler.pairs
@@ -106,9 +105,9 @@ def shares(positives: Sequence[int], wanted: int) -> list[int]:
     seen = 0
     for count in positives:
         # Differences of running sums rounded down add up to exactly `wanted`.
-        seen_before = seen
-        seen = seen + count
-        counts.append(wanted * seen // total - wanted * seen_before // total)
+        before = wanted * seen // total
+        seen += count
+        counts.append(wanted * seen // total - before)
     return counts
 
 
@@ -184,11 +183,10 @@ class _RepoNegatives:
 
     def with_single(self) -> int:
         """Number of negatives with an issue that is in no positive."""
-        count = 0
-        for pair in self.sampler.pairs:
-            if pair.first not in self._paired or pair.second not in self._paired:
-                count += 1
-        return count
+        return sum(
+            not self._paired.issuperset((pair.first, pair.second))
+            for pair in self.sampler.pairs
+        )
 
     def _rejection_reason(self, first: IssueRef, second: IssueRef) -> str | None:
         """The reason code if two issues may be duplicates; the cheapest checks come first."""
@@ -203,11 +201,9 @@ class _RepoNegatives:
             return "linked"
         if self._titles[first] and self._titles[first] == self._titles[second]:
             return "same_title"
-        indices = (self._index_of[first], self._index_of[second])
-        share = self._bm25_index().share(*indices)
-        if share >= self._settings.guard_share:
-            return "too_similar"
-        return None
+        index = self._bm25_index()
+        share = index.share(self._index_of[first], self._index_of[second])
+        return "too_similar" if share >= self._settings.guard_share else None
 
     def _set_candidates(self, refs: Sequence[IssueRef]) -> None:
         """Draw from these issues from now on, and free the index of earlier ones."""
@@ -230,7 +226,7 @@ class _RepoNegatives:
     def _candidates(self, ref: IssueRef) -> list[IssueRef]:
         """The partners that the strategy proposes for an issue, best first."""
         if self._ranking is None:
-            # The filter and the strategy share one index.
+            # BM25 as a strategy shares its index with the check for too similar texts.
             if self._strategy.rank is Retriever:
                 self._ranking = self._bm25_index().__getitem__
             else:

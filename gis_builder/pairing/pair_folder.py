@@ -117,6 +117,36 @@ licences of the repositories do not cover them. Cite the pages of the issues, re
 and check what your use requires before you share the texts.
 """
 
+# The rows of the table in the card, by key of the counts.
+_COUNTED = {
+    "positive": "positive",
+    "negative": "negative",
+    "total": "total",
+    "long_share": "texts over 512 tokens",
+}
+_EVIDENCE = pl.Struct(dict.fromkeys(("kind", "url", "who", "when"), pl.String))
+_ROWS = """
+    text1 text2 label repo number1 number2 url1 url2 created_at1 created_at2 cluster relation reason
+    confidence same_probability evidence negative_kind
+"""
+_NUMBERS: dict[str, Any] = {
+    **dict.fromkeys(("label", "number1", "number2"), pl.Int64),
+    **dict.fromkeys(("confidence", "same_probability"), pl.Float64),
+}
+ROWS: dict[str, Any] = (
+    dict.fromkeys(_ROWS.split(), pl.String) | _NUMBERS | {"evidence": _EVIDENCE}
+)
+POSITIVE_ROWS = {"anchor": pl.String, "positive": pl.String}
+# `label` and `issue2` are null for an issue.
+DROPPED_SCHEMA = {
+    "reason": pl.String,
+    "label": pl.Int64,
+    "issue1": pl.String,
+    "issue2": pl.String,
+}
+# Number of rejected pairs by label and reason; for issues the label is None.
+Reasons = Counter[tuple[int | None, str]]
+
 
 def gis_card(counts: Mapping[str, Any], files: Mapping[str, Mapping[str, str]]) -> str:
     """The README of the dataset."""
@@ -142,62 +172,17 @@ def gis_card(counts: Mapping[str, Any], files: Mapping[str, Mapping[str, str]]) 
 
 def _counts(counts: Mapping[str, Any]) -> str:
     splits: Mapping[str, Mapping[str, Any]] = counts["splits"]
-    lines: list[list[Any]] = [
-        ["positive"],
-        ["negative"],
-        ["total"],
-        ["texts over 512 tokens"],
-        ["AUC of the gap in time"],
-    ]
-    for split in splits.values():
-        auc = split["gap_auc"]
-        cells = [
-            split["positive"],
-            split["negative"],
-            split["total"],
-            split["long_share"],
-        ]
-        cells.append("–" if auc is None else f"{auc:.2f}")
-        for line, cell in zip(lines, cells, strict=True):
-            line.append(cell)
+    lines: list[list[Any]] = []
+    for key, name in _COUNTED.items():
+        lines.append([name, *(split[key] for split in splits.values())])
+    areas = [split["gap_auc"] for split in splits.values()]
+    shown = ("–" if area is None else f"{area:.2f}" for area in areas)
+    lines.append(["AUC of the gap in time", *shown])
     count = counts["repository_count"]
     noun = "repository" if count == 1 else "repositories"
-    relations = [
-        f"`{relation}` {number:,}" for relation, number in counts["relations"].items()
-    ]
+    relations = [f"`{name}` {count:,}" for name, count in counts["relations"].items()]
     by_relation = f"Positives by relation: {', '.join(relations)}."
     return f"{table(['', *splits], lines)}\n\n{count:,} {noun}. {by_relation}"
-
-
-_EVIDENCE = pl.Struct(
-    {
-        "kind": pl.String,
-        "url": pl.String,
-        "who": pl.String,
-        "when": pl.String,
-    }
-)
-_ROWS = """
-    text1 text2 label repo number1 number2 url1 url2 created_at1 created_at2 cluster relation reason
-    confidence same_probability evidence negative_kind
-"""
-_NUMBERS: dict[str, Any] = {
-    **dict.fromkeys(("label", "number1", "number2"), pl.Int64),
-    **dict.fromkeys(("confidence", "same_probability"), pl.Float64),
-}
-ROWS: dict[str, Any] = (
-    dict.fromkeys(_ROWS.split(), pl.String) | _NUMBERS | {"evidence": _EVIDENCE}
-)
-POSITIVE_ROWS = {"anchor": pl.String, "positive": pl.String}
-# `label` and `issue2` are null for an issue.
-DROPPED_SCHEMA = {
-    "reason": pl.String,
-    "label": pl.Int64,
-    "issue1": pl.String,
-    "issue2": pl.String,
-}
-# Rejected pairs by label and reason; for issues the label is None.
-Reasons = Counter[tuple[int | None, str]]
 
 
 def row_order(seed: int) -> Callable[[IssuePair], tuple[int, IssueRef, IssueRef]]:
@@ -211,8 +196,7 @@ def row_order(seed: int) -> Callable[[IssuePair], tuple[int, IssueRef, IssueRef]
 
 
 def make_rows(
-    positives: Sequence[IssuePair],
-    negatives: Sequence[IssuePair],
+    pairs: Iterable[IssuePair],
     texts: Mapping[IssueRef, IssueText],
     seed: int,
     site: str = GITHUB,
@@ -220,16 +204,14 @@ def make_rows(
     with_repo2: bool = False,
 ) -> pl.DataFrame:
     """The rows of one split; the seed decides their order and the first text, whatever the label."""
-    pairs = sorted([*positives, *negatives], key=row_order(seed))
-    rows = [_row(pair, texts, seed, site) for pair in pairs]
+    ordered = sorted(pairs, key=row_order(seed))
+    rows = [_row(pair, texts, seed, site) for pair in ordered]
     frame = pl.DataFrame(rows, schema=ROWS | {"repo2": pl.String}, orient="row")
     return frame if with_repo2 else frame.drop("repo2")
 
 
 def make_positive_rows(
-    positives: Sequence[IssuePair],
-    texts: Mapping[IssueRef, IssueText],
-    seed: int,
+    positives: Sequence[IssuePair], texts: Mapping[IssueRef, IssueText], seed: int
 ) -> pl.DataFrame:
     """The positives with the duplicate as anchor and its original as positive."""
     pairs = sorted(positives, key=row_order(seed))
@@ -301,10 +283,8 @@ def write_gis(
     rows = {}
     positive_rows = {}
     for split, pairs in positives.items():
-        split_negatives = negatives.get(split, ())
-        rows[split] = make_rows(
-            pairs, split_negatives, texts, seed, site, with_repo2=crosses
-        )
+        all_pairs = [*pairs, *negatives.get(split, ())]
+        rows[split] = make_rows(all_pairs, texts, seed, site, with_repo2=crosses)
         positive_rows[split] = make_positive_rows(pairs, texts, seed)
     configs = {"default": rows, "positive": positive_rows}
     columns = {split: counted_columns(frame) for split, frame in rows.items()}

@@ -15,14 +15,6 @@ _NAME = re.compile(
     r"|(?<=\[~)(?!user\])(?:accountid:)?[\w.@:+-]{1,100}(?=\])"
 )
 
-
-def without_names(text: str) -> tuple[str, int]:
-    """Replace names before replaced e-mail addresses, and Jira's mentions; also in code, such as logs."""
-    return (
-        _NAME.subn("user", text) if "<[email]>" in text or "[~" in text else (text, 0)
-    )
-
-
 # Words after `@` in programs; in other words, such as `@Trait`, the words around decide.
 _PROGRAM_WORDS = """
     abstract after all and api apply arg args async author autowired available await bean before binding
@@ -82,6 +74,13 @@ _MENTION = re.compile(
     rf"|(?:--|^)[ \t]*{_NO_HUMP}{_LOGINS}[ \t]*+(?=\n[ \t]*\n|\s*+\Z)",
     re.MULTILINE | re.VERBOSE,
 )
+
+
+def without_names(text: str) -> tuple[str, int]:
+    """Replace names before replaced e-mail addresses, and Jira's mentions; also in code, such as logs."""
+    if "<[email]>" in text or "[~" in text:
+        return _NAME.subn("user", text)
+    return text, 0
 
 
 def without_people(text: str) -> tuple[str, int]:

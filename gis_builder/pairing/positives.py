@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import combinations
+from operator import attrgetter
 
 from msgspec import Struct
 
@@ -33,14 +34,14 @@ def find_clusters(verdicts: Iterable[Verdict]) -> list[DuplicateCluster]:
     edges: set[Edge] = set()
     for verdict in verdicts:
         if verdict.outcome is VerdictOutcome.DUPLICATE:
-            edges.update((verdict.ref, target) for target in verdict.targets)
-    edges -= {(ref, ref) for ref, _ in edges}
+            others = (target for target in verdict.targets if target != verdict.ref)
+            edges.update((verdict.ref, target) for target in others)
     groups: Groups[IssueRef] = Groups()
-    for duplicate, target in sorted(edges):
-        groups.join(duplicate, target)
+    for edge in sorted(edges):
+        groups.join(*edge)
     edges_of: defaultdict[IssueRef, list[Edge]] = defaultdict(list)
-    for duplicate, target in sorted(edges):
-        edges_of[groups.find(duplicate)].append((duplicate, target))
+    for edge in sorted(edges):
+        edges_of[groups.find(edge[0])].append(edge)
     clusters = []
     for lowest, members in groups.all().items():
         duplicates = {duplicate for duplicate, _ in edges_of[lowest]}
@@ -73,17 +74,17 @@ def make_positives(
     positives = Positives()
     same_problem = SameProblem(text.text for text in texts.usable.values())
     seen: set[frozenset[IssueRef]] = set()
-    for cluster in sorted(clusters, key=lambda c: c.id):
+    for cluster in sorted(clusters, key=attrgetter("id")):
         relations = _Relations(cluster, grounds, settings.relations)
         count = 0
         for first, second in _candidates(cluster, settings, seed):
-            reason = relations.why_not(first, second) or _why_not(
-                first, second, seen, texts
-            )
+            reason = relations.why_not(first, second)
+            reason = reason or _why_not(first, second, seen, texts)
             probability = 0.0
             if reason is None:
-                both = (texts.usable[first].text, texts.usable[second].text)
-                probability = same_problem.probability(*both)
+                probability = same_problem.probability(
+                    texts.usable[first].text, texts.usable[second].text
+                )
                 if probability < settings.min_same_probability:
                     reason = UNLIKELY_SAME
                 elif count >= settings.cluster_cap:

@@ -183,7 +183,7 @@ def _nouns(text: str) -> Iterator[IssueMention]:
 
 
 def _is_frame(text: str, start: int, end: int) -> bool:
-    # 0 if the line begins before.
+    # The start of the line; 0 if it is before the characters that are examined.
     line = text.rfind("\n", max(0, start - _LEAD - 1), start) + 1
     lead = text[max(line, start - _LEAD) : start]
     if _NUMBERED.search(lead):

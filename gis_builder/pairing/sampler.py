@@ -20,6 +20,27 @@ from pairkit.base.system.seeded import keyed_hash
 
 _AN_HOUR = 3600.0  # shorter gaps count as nearly equal
 
+_MAX_TRIES = 200  # partners to try for one random negative
+_MAX_ROUNDS = 24  # times that every issue may get its quota again, for high ratios
+
+WhyNot = Callable[[IssueRef, IssueRef], str | None]
+Candidates = Callable[[IssueRef], Iterable[IssueRef]]
+
+_MAX_ANCHORS = 40  # to examine for one gap
+_MAX_NEIGHBOURS = 60  # of an anchor, to examine for one gap
+_MAX_ATTEMPTS = 8  # at one gap, if the best pairs are not allowed
+_GOOD = 0.1  # a mismatch that ends the search
+# The largest mismatch that a hard negative may have, in the first and in the second pass.
+_TOLERANCES = (0.25, 0.6)
+# In the first turns a worse mismatch is rejected: using an issue once more may give a better one.
+_POOR = 1.5
+_STRICT_TURNS = 1
+# The timeline is reduced to free issues after at least this many pairs, and this fraction of its length.
+_MIN_PAIRS = 8
+_FRACTION = 8
+
+MayTake = Callable[[IssueRef], bool]
+
 
 def mismatch(gap: float, target: float) -> float:
     """Difference of two gaps: the logarithm of their ratio, with an hour added to each."""
@@ -120,13 +141,6 @@ class WantedGaps:
         middle = (count - 1) / 2
         outside_first = sorted(range(count), key=lambda index: -abs(index - middle))
         return [self._left[index] for index in outside_first]
-
-
-_MAX_TRIES = 200  # partners to try for one random negative
-_MAX_ROUNDS = 24  # times that every issue may get its quota again, for high ratios
-
-WhyNot = Callable[[IssueRef, IssueRef], str | None]
-Candidates = Callable[[IssueRef], Iterable[IssueRef]]
 
 
 class NegativeSampler:
@@ -232,22 +246,6 @@ class NegativeSampler:
         return True
 
 
-_MAX_ANCHORS = 40  # to examine for one gap
-_MAX_NEIGHBOURS = 60  # of an anchor, to examine for one gap
-_MAX_ATTEMPTS = 8  # at one gap, if the best pairs are not allowed
-_GOOD = 0.1  # a mismatch that ends the search
-# Maximum mismatch of hard negatives in the first and the second pass.
-_TOLERANCES = (0.25, 0.6)
-# In the first turns a worse mismatch is rejected: using an issue once more may give a better one.
-_POOR = 1.5
-_STRICT_TURNS = 1
-# The timeline is reduced to free issues after at least this many pairs, and this fraction of its length.
-_MIN_PAIRS = 8
-_FRACTION = 8
-
-MayTake = Callable[[IssueRef], bool]
-
-
 class GapMatcher:
     """Draws negatives with wanted gaps for a sampler."""
 
@@ -327,7 +325,7 @@ class GapMatcher:
         free = self._timeline
         until = 0
         for turn, gap in enumerate(self._wanted.hardest_first()):
-            # Removing the issues that are used up keeps the search short.
+            # Issues that are used up are removed from time to time, which keeps the search short.
             if turn >= until:
                 free = free.only(may_take)
                 until = turn + max(_MIN_PAIRS, len(free) // _FRACTION)

@@ -63,6 +63,13 @@ _PIECE = re.compile(r"[A-Za-z0-9_-]{10,}")
 _PUNCTUATION = ".,;:)]}"  # may follow a value
 _HEX_BITS = 4.0  # maximum entropy of hexadecimal digits
 
+# In HTML, in addresses, in JSON, in Markdown; other forms of Unicode
+_ENCODED = re.compile(
+    r"&(?:[a-z]{2,6}|#\d{2,5}|#x[0-9a-f]{1,5});|(?:%|\\u00)(?:2[02-7f]|3[abdef]|40)|[^\x00-\x7f]+"
+    r"|(?<=[\w-])\*\*(?=[\w-])|\\(?=_)",
+    re.IGNORECASE,
+)
+
 
 def _is_placeholder(value: str) -> bool:
     start = value[:_EXAMINED]
@@ -179,14 +186,6 @@ SHAPES = [
     for shape in group["shapes"]
 ]
 _GATES = tuple({gate for shape in SHAPES for gate in shape.gates})
-
-
-# In HTML, in addresses, in JSON, in Markdown; other forms of Unicode
-_ENCODED = re.compile(
-    r"&(?:[a-z]{2,6}|#\d{2,5}|#x[0-9a-f]{1,5});|(?:%|\\u00)(?:2[02-7f]|3[abdef]|40)|[^\x00-\x7f]+"
-    r"|(?<=[\w-])\*\*(?=[\w-])|\\(?=_)",
-    re.IGNORECASE,
-)
 
 
 def scrub_secrets(text: str) -> tuple[str, dict[str, int]]:

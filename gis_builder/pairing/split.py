@@ -172,8 +172,12 @@ def split_groups(
     splits = requested + [
         split for split in SPLITS if sizes[split] and split not in requested
     ]
-    if settings.exact:
-        _check_filled({split: sizes[split] for split in splits}, targets)
+    for split in splits if settings.exact else ():
+        if sizes[split] < targets[split]:
+            raise ConfigError(
+                f"split: {split} needs {targets[split]} positives, but whole clusters give only {sizes[split]}; "
+                "request fewer rows or use fractions"
+            )
     rows = {split: round(size * (1 + ratio)) for split, size in sizes.items()}
     if settings.exact and settings.sizes is not None:
         rows = dict(zip(SPLITS, map(int, settings.sizes), strict=True))
@@ -235,9 +239,8 @@ def _targets(
         targets = [_positives_of(size, ratio) for size in settings.sizes]
         if sum(targets) > positives:
             sizes = ",".join(f"{size:g}" for size in settings.sizes)
-            largest = ",".join(
-                map(str, _largest_sizes(settings.fractions, ratio, positives))
-            )
+            possible = _largest_sizes(settings.fractions, ratio, positives)
+            largest = ",".join(map(str, possible))
             raise ConfigError(
                 f"split_sizes = {sizes}: needs {sum(targets)} positives, but there are {positives};"
                 f" the largest possible sizes are {largest}"
@@ -282,23 +285,12 @@ def _trim_to_targets(
         for group, limit in zip(groups_of_split[is_large], room[is_large], strict=True):
             members = np.flatnonzero(weighted.group_of_positive == group)
             firsts, seconds = (refs.at(side[members]) for side in pairs)
-            ordered = sorted(
-                (keyed_hash(seed, "trim", first, second), first, second, member)
-                for first, second, member in zip(
-                    firsts, seconds, members.tolist(), strict=True
-                )
-            )
-            positives[[member for *_, member in ordered[limit:]]] = NOWHERE
-
-
-def _check_filled(sizes: Mapping[str, int], targets: Mapping[str, int]) -> None:
-    """Raise ConfigError if whole groups leave a split below its target."""
-    for split, count in sizes.items():
-        if count < targets[split]:
-            raise ConfigError(
-                f"split: {split} needs {targets[split]} positives, but whole clusters give only {count}; "
-                "request fewer rows or use fractions"
-            )
+            shuffled = []
+            for pair in zip(firsts, seconds, members.tolist(), strict=True):
+                first, second, _ = pair
+                shuffled.append((keyed_hash(seed, "trim", first, second), *pair))
+            shuffled.sort()
+            positives[[member for *_, member in shuffled[limit:]]] = NOWHERE
 
 
 def _issue_splits(

@@ -138,23 +138,15 @@ def _search(
     before: str,
     top: int,
 ) -> list[_Hit]:
-    # -P: files of the current folder can't replace libraries. An absolute index path can't be parsed as a
-    # flag.
-    command = [
-        sys.executable,
-        "-P",
-        "-m",
-        "aoe_train",
-        "search",
-        str(index.resolve()),
-        "-",
-        "--json",
-    ]
-    command += ["--top", str(top), *where, "--before", f"created_at={before}"]
-    # Tokens are for GitHub only.
-    tokens = ("GITHUB_", "GH_")
+    # With -P, files of the current folder can't replace libraries. An absolute path can't be taken for a flag.
+    command = [sys.executable, "-P", "-m", "aoe_train", "search", str(index.resolve())]
+    command += ["-", "--json", "--top", str(top), *where]
+    command += ["--before", f"created_at={before}"]
+    # The other process doesn't get the tokens for GitHub.
     environment = {
-        name: value for name, value in os.environ.items() if not name.startswith(tokens)
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("GITHUB_", "GH_"))
     }
     process = subprocess.run(  # noqa: S603 - our own command; the text comes by standard input
         command,
@@ -178,6 +170,9 @@ def _error_of(code: int, stderr: str) -> PairkitError:
     """The error of `aoe search`, with the same exit code."""
     errors = [line for line in stderr.splitlines() if line.startswith("error: ")]
     last = errors[-1].removeprefix("error: ") if errors else ""
-    message = one_line(last or stderr[-300:] or f"exit code {code}")
-    classes: dict[int, type[PairkitError]] = {2: ConfigError, 4: RemoteError}
-    return classes.get(code, DataError)(f"aoe search: {message}")
+    message = f"aoe search: {one_line(last or stderr[-300:] or f'exit code {code}')}"
+    if code == ConfigError.exit_code:
+        return ConfigError(message)
+    if code == RemoteError.exit_code:
+        return RemoteError(message)
+    return DataError(message)

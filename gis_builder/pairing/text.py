@@ -148,8 +148,7 @@ def clean(
     partners: Collection[IssueRef] = (),
 ) -> str:
     """Apply the rules until nothing changes, so that cleaning a clean text again changes nothing."""
-    if removed is None:
-        removed = Counter()
+    removed = Counter() if removed is None else removed
     for _ in range(_MAX_PASSES):
         before = removed.total()
         text = _pass(text, removed, partners)
@@ -195,11 +194,7 @@ def _cut_references(
         removed["partner_reference" if is_partner else "issue_reference"] += 1
     spans = merge(text, [reference.span for reference in references])
     substitutes = dict(replaced_reference(text, span) for span in spans)
-    by_start = {
-        start: substitute
-        for (start, _), substitute in substitutes.items()
-        if substitute
-    }
+    by_start = {start: words for (start, _), words in substitutes.items() if words}
     return cut(text, substitutes, by_start)
 
 
@@ -210,12 +205,7 @@ def _counted(replaced: tuple[str, int], kind: str, removed: Counter[str]) -> str
     return text
 
 
-def _cut_counted(
-    text: str,
-    spans: list[Span],
-    kind: str,
-    removed: Counter[str],
-) -> str:
+def _cut_counted(text: str, spans: list[Span], kind: str, removed: Counter[str]) -> str:
     if not spans:
         return text
     removed[kind] += len(spans)
@@ -263,11 +253,11 @@ def without_template(
 
 def _is_of_template(line: str) -> bool:
     """Whether the form is not that of an answer, a greeting or code: "Windows 10", "Thanks!", "import os"."""
-    rest = _MARKS.sub("", line, 1)
-    is_question = rest.rstrip("*_) ").endswith(("?", "？"))
-    if is_question or line.startswith("#") or _BOLD.fullmatch(rest):
+    words = _MARKS.sub("", line, 1)
+    is_question = words.rstrip("*_) ").endswith(("?", "？"))
+    if is_question or line.startswith("#") or _BOLD.fullmatch(words):
         return True
-    if _ANSWER_OR_CODE.search(rest):
+    if _ANSWER_OR_CODE.search(words):
         return False
-    is_label = rest.rstrip("*_").endswith((":", "："))
-    return len(terms(rest)) >= (2 if is_label else 6)
+    is_label = words.rstrip("*_").endswith((":", "："))
+    return len(terms(words)) >= (2 if is_label else 6)

@@ -17,6 +17,11 @@ from gis_builder.settings.negative_strategies import STRATEGIES, Rank, qualified
 from gis_builder.store import Relation
 from pairkit.base.settings import Settings, between_commas, setting
 
+# Rows of train, validation, test in the papers' Table 7.
+PAPER_SIZES = (18565.0, 1547.0, 1548.0)
+PAPER_RATIO = 10622 / 11038  # negatives for each positive in the same table
+SPLITS = ("train", "validation", "test")
+
 
 class DetectSettings(Settings):
     """The criteria of a duplicate."""
@@ -47,12 +52,6 @@ class PoolSettings(Settings):
         "Minimum number of possible negatives to fetch per repository.",
         ge=0,
     )
-
-
-# Rows of train, validation, test in the papers' Table 7.
-PAPER_SIZES = (18565.0, 1547.0, 1548.0)
-PAPER_RATIO = 10622 / 11038  # negatives for each positive in the same table
-SPLITS = ("train", "validation", "test")
 
 
 class TextSettings(Settings):

@@ -52,12 +52,11 @@ class NegativeStrategy:
                     f"negatives by {self.kind}: expected a list of indices of other texts for each of "
                     f"{len(texts)} texts; text {index} has none ({error})"
                 ) from error
-            if invalid := [
-                partner for partner in indices if not 0 <= partner < len(texts)
-            ]:
-                raise DataError(
-                    f"negatives by {self.kind}: expected indices of {len(texts)} texts, got {invalid[0]}"
-                )
+            for partner in indices:
+                if not 0 <= partner < len(texts):
+                    raise DataError(
+                        f"negatives by {self.kind}: expected indices of {len(texts)} texts, got {partner}"
+                    )
             return indices
 
         return candidates
@@ -65,11 +64,9 @@ class NegativeStrategy:
 
 def strategy_of(rank: str | Rank) -> NegativeStrategy:
     """The strategy with this name or function."""
-    return (
-        STRATEGIES[rank]
-        if isinstance(rank, str)
-        else NegativeStrategy(1.0, rank, qualified_name(rank))
-    )
+    if isinstance(rank, str):
+        return STRATEGIES[rank]
+    return NegativeStrategy(1.0, rank, qualified_name(rank))
 
 
 def qualified_name(function: str | Rank) -> str:
@@ -88,7 +85,7 @@ class Retriever:
 
         index = Bm25(texts)
 
-        # A cache of a method would keep the large index alive.
+        # A decorated method would keep this object, with its large index, alive.
         @lru_cache(_CACHED_VECTORS)
         def scores(position: int) -> Scores:
             """Score every text for the distinct words of the text at `position`."""
@@ -100,9 +97,7 @@ class Retriever:
         """The texts most similar to the one at `position`, best first; ties in order of position."""
         from pairkit.similarity.bm25 import best
 
-        partners = (
-            int(partner) for partner in best(self.scores(position), _RETRIEVED + 1)
-        )
+        partners = map(int, best(self.scores(position), _RETRIEVED + 1))
         return [partner for partner in partners if partner != position][:_RETRIEVED]
 
     def share(self, first: int, second: int) -> float:

@@ -25,7 +25,7 @@ Number = Annotated[int, Meta(ge=1, le=MAX_NUMBER)]
 NumberOrNone = Annotated[int, Meta(ge=0, le=MAX_NUMBER)]  # 0 if there are none
 Count = Annotated[int, Meta(ge=0, le=_MAX_COUNT)]
 Id = Annotated[int, Meta(ge=0, le=MAX_ID)]
-# GraphQL's encoding of large integers.
+# GraphQL encodes large integers as decimal digits.
 DecimalId = Annotated[str, Meta(pattern=r"\A[0-9]{1,18}\Z")]
 _REPO = (
     r"(?!\.+/)[A-Za-z0-9._-]+/(?!\.+(?:#|\Z))[A-Za-z0-9._-]+"  # without `.` and `..`
@@ -33,7 +33,7 @@ _REPO = (
 RepoName = Annotated[str, Meta(pattern=rf"\A{_REPO}\Z", max_length=200)]
 Reference = Annotated[str, Meta(pattern=rf"\A{_REPO}#[0-9]{{1,8}}\Z", max_length=200)]
 Login = Annotated[str, Meta(pattern=r"\A[^\x00-\x1f\x7f-\x9f\s]+\Z", max_length=200)]
-# Of an enumeration that may grow.
+# A name of an enumeration that may grow.
 Word = Annotated[str, Meta(pattern=r"\A[A-Za-z_]{1,50}\Z")]
 Cursor = Annotated[str, Meta(max_length=2000)]
 Time = Annotated[datetime, Meta(tz=True)]
@@ -210,9 +210,8 @@ def _is_day_first(
     if order is not None:
         return order
     is_number = match["first"].isdecimal()
-    # The other is the name of a month.
     if not is_number or not match["second"].isdecimal():
-        return is_number
+        return is_number  # the other one is the name of a month
     return "." in match["mark"] or (day_first is not None and day_first())
 
 
@@ -263,7 +262,5 @@ def _explain(error: Exception) -> str:
 
 
 def _pattern_name(expression: re.Match[str]) -> str:
-    for part, name in _PATTERNS.items():
-        if part in expression[1]:
-            return name
-    return "a word"
+    names = [name for part, name in _PATTERNS.items() if part in expression[1]]
+    return names[0] if names else "a word"

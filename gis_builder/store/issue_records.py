@@ -35,13 +35,17 @@ class IssueRef(NamedTuple):
 
     def page(self, site: str) -> str:
         """The URL of the issue's page; GitHub redirects it for pull requests."""
-        ticket = site.rows.get(self) if isinstance(site, TicketSite) else None
-        return ticket[1].page if ticket else f"{site}/{self.repo}/issues/{self.number}"
+        if isinstance(site, TicketSite) and self in site.rows:
+            _, row = site.rows[self]
+            return row.page
+        return f"{site}/{self.repo}/issues/{self.number}"
 
     def key(self, site: str) -> str:
         """The ticket's id in its tracker, or `#number`."""
-        ticket = site.rows.get(self) if isinstance(site, TicketSite) else None
-        return ticket[0] if ticket else f"#{self.number}"
+        if isinstance(site, TicketSite) and self in site.rows:
+            id_, _ = site.rows[self]
+            return id_
+        return f"#{self.number}"
 
 
 IssueRefs: TypeAlias = tuple[IssueRef, ...]
@@ -144,9 +148,8 @@ class Event:
     kind: str  # closed | reopened | marked_as_duplicate | unmarked_as_duplicate
     actor: str | None
     created_at: str
-    target: IssueRef | None = (
-        None  # the canonical issue of a mark or of a closing as duplicate
-    )
+    # The canonical issue of a mark or of a closing as duplicate.
+    target: IssueRef | None = None
     target_is_pull: bool = False
     state_reason: str | None = None
 
@@ -201,7 +204,7 @@ class Verdict:
     confidence: float  # in [0, 1]
     reason: str  # a short code, counted in statistics.json
     evidence: tuple[Evidence, ...] = ()
-    # To the targets; meaningless without targets.
+    # Of the issue to the targets; without targets it has no meaning.
     relation: Relation = Relation.DUPLICATE
 
     @property
@@ -248,13 +251,11 @@ class IssuePair:
     second: IssueRef
     label: int  # 0 | 1
     cluster: str  # the duplicate cluster of a positive ("owner/name#lowest"); empty for a negative
-    grounds: Grounds | None = (
-        None  # None for a negative, and for two issues connected only through others
-    )
+    # None for a negative, and for two issues connected only through others.
+    grounds: Grounds | None = None
     negative_kind: str = ""  # random | hard, for a negative
-    same_probability: float | None = (
-        None  # that a positive's issues describe the same problem
-    )
+    # That the two issues of a positive describe the same problem.
+    same_probability: float | None = None
 
     def dropped(self, reason: str) -> DroppedPair:
         """The record of this pair if it is dropped."""

@@ -101,10 +101,9 @@ CREATE TABLE usage (
 
 _STORE_FILE = "store.sqlite"
 SCHEMA = Schema("crawl store", _APPLICATION, VERSION, _TABLES)
-
+TICKETS = "tickets"  # key of the table meta
 
 T = TypeVar("T")
-TICKETS = "tickets"  # key of the table meta
 
 
 class Store(AbstractContextManager["Store"]):
@@ -131,8 +130,6 @@ class Store(AbstractContextManager["Store"]):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    # For all stages
 
     def repos(self) -> list[RepoRow]:
         """The requested repositories, by name."""
@@ -216,8 +213,6 @@ class Store(AbstractContextManager["Store"]):
                 self._names |= {row.name.lower(): row.full_name for row in rows}
             return self._names.get(repo.lower(), repo)
 
-    # For the crawl
-
     def repo(self, name: str) -> RepoRow | None:
         """The row of a requested name."""
         for row in self.all_repos():
@@ -257,9 +252,7 @@ class Store(AbstractContextManager["Store"]):
 
     def count_pending(self, repo: str) -> int:
         """Count the issues whose threads are to be fetched."""
-        return int(
-            self._select("SELECT count(*) FROM wishes WHERE repo = ?", repo)[0][0]
-        )
+        return self._count("wishes WHERE repo = ?", repo)
 
     def check_issues(self) -> None:
         """Raise DataError if there are no issues."""
@@ -275,8 +268,16 @@ class Store(AbstractContextManager["Store"]):
 
     def count_threads(self, repo: str) -> int:
         """Count the stored threads, complete or not."""
-        sql = "SELECT count(*) FROM issues WHERE repo = ? AND depth > 0 AND NOT is_pull"
-        return int(self._select(sql, self.full_name(repo))[0][0])
+        rows = "issues WHERE repo = ? AND depth > 0 AND NOT is_pull"
+        return self._count(rows, self.full_name(repo))
+
+    def count_top_ups(self, repo: str) -> int:
+        """Count the incomplete nested connections."""
+        return self._count("top_ups WHERE repo = ?", repo)
+
+    def _count(self, rows: str, repo: str) -> int:
+        ((count,),) = self._select(f"SELECT count(*) FROM {rows}", repo)  # noqa: S608 - constants
+        return int(count)
 
     def top_ups(self, repo: str, limit: int) -> list[TopUp]:
         """The incomplete nested connections, by number."""
@@ -285,7 +286,7 @@ class Store(AbstractContextManager["Store"]):
             repo,
             limit,
         )
-        return [TopUp(IssueRef(repo, number), *rest) for number, *rest in rows]
+        return [TopUp(IssueRef(repo, number), *page) for number, *page in rows]
 
     def meta_json(self, key: str, kind: type[T]) -> T | None:
         """Read a value of the table meta."""

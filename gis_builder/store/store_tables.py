@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import astuple
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from gis_builder.store.issue_records import (
     Kind,
     Thread,
 )
-from gis_builder.store.stored_rows import CrawlTask, Page, RepoOutcome, RepoRow, Tally
+from gis_builder.store.stored_rows import Page, RepoOutcome, RepoRow, Tally
 from pairkit.base.system.database import connect, database_errors
 
 _ISSUE = (
@@ -37,7 +38,23 @@ _EVENTS = """
 SELECT kind, actor, created_at, target_repo, target_number, target_is_pull, state_reason FROM events
 WHERE repo = ? AND number = ? ORDER BY place
 """
-# Indices count back from the newest event, so their order is the order of time, including ties.
+_INSERT_ISSUE = (
+    "INSERT OR REPLACE INTO issues VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+)
+_INSERT_COMMENT = "INSERT OR REPLACE INTO comments VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+_INSERT_EVENT = "INSERT OR REPLACE INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+REPO_COLUMNS = "name, outcome, full_name, detail, max_number, issue_count, created_at, newest_at, as_of, labels, listed"
+# The kind of a task that stores a sample's order and is never done.
+_NEGATIVE_SAMPLE = "pool"
+_TALLIES = {
+    "issues": "SELECT repo, count(*) FROM issues WHERE NOT is_pull GROUP BY repo",
+    "begun": "SELECT repo, count(*) FROM issues WHERE NOT is_pull AND depth > 0 GROUP BY repo",
+    "threads": "SELECT repo, count(*) FROM issues WHERE NOT is_pull AND depth = 2 GROUP BY repo",
+    "comments": "SELECT repo, count(*) FROM comments GROUP BY repo",
+    "pending": "SELECT repo, count(*) FROM wishes GROUP BY repo",
+    "top_ups": "SELECT repo, count(DISTINCT number) FROM top_ups GROUP BY repo",
+}
+# The place of an event counts back from the newest, so the order by place is that of time, including ties.
 _CONTENT = {
     "repos": "SELECT name, outcome, full_name FROM repos WHERE listed AND outcome <> 'failed' ORDER BY name",
     "issues": f"SELECT repo, depth, {_ISSUE} FROM issues ORDER BY repo, number",  # noqa: S608 - constants
@@ -45,6 +62,12 @@ _CONTENT = {
     "events": "SELECT * FROM events ORDER BY repo, number, place",
     "missing": "SELECT * FROM missing ORDER BY repo, number",
 }
+
+# The tables have the fields of these records in the same order; `dataclasses.astuple` would copy each value.
+_fields_of_issue = attrgetter(*Issue.__slots__)
+_fields_of_comment = attrgetter(*Comment.__slots__)
+_fields_of_event = attrgetter(*Event.__slots__)
+_NO_REF = (None, None)
 
 
 class StoredThread:
@@ -115,12 +138,11 @@ def kinds(path: Path, repo: str) -> dict[int, Kind]:
     """The kind of each known number of a repository."""
     kinds_by_number = {}
     with _snapshot(path) as connection:
-        for (number,) in connection.execute(
-            "SELECT number FROM missing WHERE repo = ?", (repo,)
-        ):
+        missing = "SELECT number FROM missing WHERE repo = ?"
+        for (number,) in connection.execute(missing, (repo,)):
             kinds_by_number[number] = Kind.MISSING
-        sql = "SELECT number, is_pull FROM issues WHERE repo = ?"
-        for number, is_pull in connection.execute(sql, (repo,)):
+        stored = "SELECT number, is_pull FROM issues WHERE repo = ?"
+        for number, is_pull in connection.execute(stored, (repo,)):
             kinds_by_number[number] = Kind.PULL if is_pull else Kind.ISSUE
     return kinds_by_number
 
@@ -144,8 +166,8 @@ def _label_names(labels: str) -> tuple[str, ...]:
 
 
 def _comment(row: Sequence[Any]) -> Comment:
-    *cells, is_bot = row
-    cells.append(bool(is_bot))
+    *plain, is_bot = row
+    cells = [*plain, bool(is_bot)]
     return Comment(*cells)
 
 
@@ -153,19 +175,6 @@ def _event(row: Sequence[Any]) -> Event:
     kind, actor, created_at, home, number, is_pull, state_reason = row
     target = None if home is None else IssueRef(home, number)
     return Event(kind, actor, created_at, target, bool(is_pull), state_reason)
-
-
-_NEGATIVE_SAMPLE = (
-    "pool"  # kind of a task that stores a sample's order and is never done
-)
-_TALLIES = {
-    "issues": "SELECT repo, count(*) FROM issues WHERE NOT is_pull GROUP BY repo",
-    "begun": "SELECT repo, count(*) FROM issues WHERE NOT is_pull AND depth > 0 GROUP BY repo",
-    "threads": "SELECT repo, count(*) FROM issues WHERE NOT is_pull AND depth = 2 GROUP BY repo",
-    "comments": "SELECT repo, count(*) FROM comments GROUP BY repo",
-    "pending": "SELECT repo, count(*) FROM wishes GROUP BY repo",
-    "top_ups": "SELECT repo, count(DISTINCT number) FROM top_ups GROUP BY repo",
-}
 
 
 def tallies(path: Path) -> dict[str, Tally]:
@@ -193,9 +202,6 @@ def content_hash(path: Path) -> str:
     return digest.hexdigest()
 
 
-REPO_COLUMNS = "name, outcome, full_name, detail, max_number, issue_count, created_at, newest_at, as_of, labels, listed"
-
-
 def save_page(connection: sqlite3.Connection, page: Page) -> None:
     """Write a page within the caller's transaction."""
     _save_repos(connection, page.repos)
@@ -213,10 +219,12 @@ def save_page(connection: sqlite3.Connection, page: Page) -> None:
     connection.executemany(
         "DELETE FROM tasks WHERE repo = ? AND kind = ?", page.dropped
     )
-    connection.executemany(
-        "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?, ?)",
-        map(_task_values, page.tasks),
-    )
+    for task in page.tasks:
+        state = json.dumps(task.state, sort_keys=True)
+        values = (task.repo, task.kind, task.key, task.cursor, state, task.done)
+        connection.execute(
+            "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?, ?)", values
+        )
     connection.executemany(
         "INSERT OR IGNORE INTO warnings VALUES (?, ?)", page.warnings
     )
@@ -249,17 +257,17 @@ def _save_threads(connection: sqlite3.Connection, page: Page) -> None:
         depth = 1 if ref in unfinished else 2
         connection.execute(_INSERT_ISSUE, _issue_values(thread.issue, depth))
         for comment in thread.comments:
-            connection.execute(_INSERT_COMMENT, _comment_values(ref, comment))
+            _insert_comment(connection, ref, comment)
         for place, event in enumerate(thread.events, -len(thread.events)):
-            connection.execute(_INSERT_EVENT, _event_values(ref, place, event))
+            _insert_event(connection, ref, place, event)
 
 
 def _save_top_ups(connection: sqlite3.Connection, page: Page) -> None:
     """Add items, replace answered top-ups by the next ones, and mark complete threads."""
     for ref, comment in page.comments:
-        connection.execute(_INSERT_COMMENT, _comment_values(ref, comment))
+        _insert_comment(connection, ref, comment)
     for ref, place, event in page.events:
-        connection.execute(_INSERT_EVENT, _event_values(ref, place, event))
+        _insert_event(connection, ref, place, event)
     for ref, labels in page.labels:
         sql = "SELECT labels FROM issues WHERE repo = ? AND number = ?"
         for (old,) in connection.execute(sql, ref).fetchall():
@@ -294,59 +302,22 @@ def _save_pending(connection: sqlite3.Connection, page: Page) -> None:
     )
 
 
-_INSERT_ISSUE = (
-    "INSERT OR REPLACE INTO issues VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
-)
-_INSERT_COMMENT = "INSERT OR REPLACE INTO comments VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-_INSERT_EVENT = "INSERT OR REPLACE INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-
-
-def _task_values(task: CrawlTask) -> Sequence[Any]:
-    state = json.dumps(task.state, sort_keys=True)
-    return task.repo, task.kind, task.key, task.cursor, state, task.done
-
-
 def _issue_values(issue: Issue, depth: int) -> Sequence[Any]:
-    return (
-        *issue.ref,
-        depth,
-        issue.title,
-        issue.body,
-        issue.state,
-        issue.state_reason,
-        issue.author,
-        issue.author_association,
-        issue.created_at,
-        issue.updated_at,
-        issue.closed_at,
-        issue.closed_by,
-        issue.is_pull,
-        issue.is_bot,
-        json.dumps(sorted(issue.labels)),
-        *(issue.duplicate_of or (None, None)),
-    )
+    repo, number, *plain, labels, original = _fields_of_issue(issue)
+    names = json.dumps(sorted(labels))
+    return repo, number, depth, *plain, names, *(original or _NO_REF)
 
 
-def _comment_values(ref: IssueRef, comment: Comment) -> Sequence[Any]:
-    return (
-        *ref,
-        comment.id,
-        comment.author,
-        comment.author_association,
-        comment.created_at,
-        comment.body,
-        comment.is_bot,
-    )
+def _insert_comment(
+    connection: sqlite3.Connection, ref: IssueRef, comment: Comment
+) -> None:
+    connection.execute(_INSERT_COMMENT, (*ref, *_fields_of_comment(comment)))
 
 
-def _event_values(ref: IssueRef, place: int, event: Event) -> Sequence[Any]:
-    return (
-        *ref,
-        place,
-        event.kind,
-        event.actor,
-        event.created_at,
-        *(event.target or (None, None)),
-        event.target_is_pull,
-        event.state_reason,
-    )
+def _insert_event(
+    connection: sqlite3.Connection, ref: IssueRef, place: int, event: Event
+) -> None:
+    kind, actor, created_at, target, *others = _fields_of_event(event)
+    target_ref = target or _NO_REF
+    values = (*ref, place, kind, actor, created_at, *target_ref, *others)
+    connection.execute(_INSERT_EVENT, values)

@@ -14,6 +14,17 @@ from msgspec import Meta, Struct
 from gis_builder.store.issue_records import Comment, Event, Issue, IssueRef, Thread
 
 RATE_LIMIT = "budget"  # key of the last known rate limit in the table meta
+# The parts of a page that are counted in the log.
+_LOGGED = (
+    "threads",
+    "issues",
+    "comments",
+    "events",
+    "pending",
+    "missing",
+    "repos",
+    "warnings",
+)
 
 
 class RepoOutcome(StrEnum):
@@ -158,18 +169,6 @@ class Page(Struct):
     notes: dict[str, str] = {}  # for the table meta
 
     def __str__(self) -> str:
-        counted = (
-            "threads",
-            "issues",
-            "comments",
-            "events",
-            "pending",
-            "missing",
-            "repos",
-            "warnings",
-        )
-        counts = {name: len(getattr(self, name)) for name in counted}
-        return (
-            ", ".join(f"{name} {count:,}" for name, count in counts.items() if count)
-            or "progress"
-        )
+        counts = {name: len(getattr(self, name)) for name in _LOGGED}
+        logged = [f"{name} {count:,}" for name, count in counts.items() if count]
+        return ", ".join(logged) or "progress"

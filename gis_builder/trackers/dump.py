@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -127,7 +127,7 @@ class Dump:
 
     @property
     def has_events(self) -> bool:
-        """Whether events were saved; if not, see `closing_event`."""
+        """Whether events were saved; if not, see `closing_events`."""
         return _file(self.folder, "events") is not None
 
     def issues(self) -> Iterator[Row[Issue]]:
@@ -147,29 +147,24 @@ class Dump:
         return self._rows("missing", _check_missing)
 
     def _rows(self, stem: str, check: Check[R]) -> Iterator[Row[R]]:
-        source = (
-            "issues"
-            if stem == "comments" and _file(self.folder, stem) is None
-            else stem
-        )
-        path = _file(self.folder, source)
+        source = stem
+        path = _file(self.folder, stem)
+        if path is None and stem == "comments":
+            source = "issues"
+            path = _file(self.folder, source)
         if path is None:
             return
         repo = self.info.full_name if self.info else self.fallback
-        rows = read_objects(path, self.broken)
         objects = (
             (row, part)
-            for row, value in rows
+            for row, value in read_objects(path, self.broken)
             for kind, part in parts_of(value, repo, source)
             if kind == stem
         )
         yield from self._checked(path, objects, check)
 
     def _checked(
-        self,
-        path: Path,
-        values: Iterator[tuple[int, Object]],
-        check: Check[R],
+        self, path: Path, values: Iterator[tuple[int, Object]], check: Check[R]
     ) -> Iterator[Row[R]]:
         expected = self.info.full_name if self.info else None
         try:
@@ -261,25 +256,25 @@ def find_dumps(
     dumps = []
     for folder in sorted(folders):
         try:
-            dumps.append(replace(_open_dump(folder), fallback=repo, broken=broken))
+            dumps.append(Dump(folder, _read_repo_file(folder), repo, broken))
         except DataError as error:
             broken(error)
     return dumps
 
 
-def closing_event(issue: Issue) -> Event | None:
-    """The closing that an issue's own fields imply, for dumps without events."""
-    if issue.state != "closed" or not issue.closed_at:
-        return None
-    return Event(
-        "closed", issue.closed_by, issue.closed_at, state_reason=issue.state_reason
-    )
+def closing_events(issue: Issue) -> tuple[Event, ...]:
+    """The closing that an issue's own fields imply, if any, for dumps without events."""
+    when = issue.closed_at
+    if issue.state != "closed" or not when:
+        return ()
+    reason = issue.state_reason
+    return (Event("closed", issue.closed_by, when, state_reason=reason),)
 
 
-def _open_dump(folder: Path) -> Dump:
+def _read_repo_file(folder: Path) -> RepoFile | None:
     path = folder / "repo.json"
     if not os.path.lexists(path):  # a broken link is an error, like any unreadable file
-        return Dump(folder)
+        return None
     body = read_whole(
         path, _MAX_REPO_BYTES, remedy="keep only the repository's own keys"
     )
@@ -291,7 +286,7 @@ def _open_dump(folder: Path) -> Dump:
             f'{error}; expected a JSON object of a repository with "full_name": "owner/name"',
             path=path,
         ) from None
-    return Dump(folder, info)
+    return info
 
 
 def is_tracker_file(path: Path) -> bool:
@@ -316,11 +311,12 @@ def _file(folder: Path, stem: str) -> Path | None:
 
 
 def _repo_of(expected: str | None, named: str | None, fallback: str | None) -> str:
-    if not (expected or named or fallback):
+    repo = expected or named or fallback
+    if not repo:
         raise Malformed(f"no repository, and the folder has no repo.json; {GIVE_REPO}")
-    if expected is not None and named is not None and expected.lower() != named.lower():
+    if expected and named and expected.lower() != named.lower():
         raise Malformed(f"belongs to {named}, but repo.json has {expected}")
-    return convert(expected or named or fallback, RepoName)
+    return convert(repo, RepoName)
 
 
 def _normalised(value: Object) -> Object:

@@ -38,8 +38,16 @@ class BlockRule(NamedTuple):
     """Finds the end of a block."""
 
     becomes: str
-    # That close it or, if such blocks contain each other, open another.
+    # The tags that close a block and, if such blocks contain each other, those that open another.
     tags: re.Pattern[str]
+
+    @classmethod
+    def of(cls, declared: dict[str, Any]) -> BlockRule:
+        """Compile a rule of `markup.toml`."""
+        tags = f"(?P<close>{declared['close']})"
+        if declared.get("nests"):
+            tags += f"|{declared['open']}"
+        return cls(declared["becomes"], re.compile(tags, _FLAGS))
 
     def end_of(self, text: str, position: int) -> re.Match[str] | None:
         """The closing tag; of unbalanced blocks the last one."""
@@ -71,13 +79,9 @@ class Markup:
         self.kind = kind
         blocks = [rule for rule in _DECLARED["blocks"] if kind in rule["kinds"]]
         self.signs = [rule["sign"] for rule in blocks]
-        openings = (
-            f"(?P<_{number}>{rule['open']})" for number, rule in enumerate(blocks)
-        )
+        self.rules = {f"_{n}": BlockRule.of(rule) for n, rule in enumerate(blocks)}
+        openings = (f"(?P<_{n}>{rule['open']})" for n, rule in enumerate(blocks))
         self.opening = re.compile("|".join(openings), _FLAGS)
-        self.rules = {
-            f"_{number}": _block_rule(rule) for number, rule in enumerate(blocks)
-        }
         self.inline = [
             InlineRule(rule["sign"], re.compile(rule["find"], _FLAGS), rule["replace"])
             for rule in _DECLARED["inline"]
@@ -110,15 +114,14 @@ class Markup:
         for block in self.blocks(text) if depth else ():
             start, end = block.span
             before = self._line(text[position:start])
-            if block.becomes == "same":
-                pieces += [before, text[start:end]]
-                position = end
-                continue
             pieces.append(before)
+            position = end
+            if block.becomes == "same":
+                pieces.append(text[start:end])
+                continue
             if before and not before.endswith("\n"):
                 pieces.append("\n")
             pieces.append(self._converted(block, depth))
-            position = end
             if text.startswith("\n", end):
                 position += 1
         pieces.append(self._line(text[position:]))
@@ -172,13 +175,6 @@ def markup_kind(names: tuple[str, ...]) -> str:
         if any(lower.issuperset(sign) for sign in signs):
             return str(kind)
     return ANY
-
-
-def _block_rule(rule: dict[str, Any]) -> BlockRule:
-    tags = f"(?P<close>{rule['close']})"
-    if rule.get("nests"):
-        tags += f"|{rule['open']}"
-    return BlockRule(rule["becomes"], re.compile(tags, _FLAGS))
 
 
 def _fenced(code: str) -> str:

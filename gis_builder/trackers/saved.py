@@ -30,7 +30,7 @@ GIVE_REPO = "give --repo owner/name"
 _REST_NAMES = {"createdAt": "created_at", "authorAssociation": "author_association"}
 _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _NEVER = "0001-"  # gh's year of a `closedAt` that is null
-# The first character of a value, or a bracket of an array.
+# The first character of the next value, or a bracket of an array, after blanks and commas.
 _NEXT = re.compile(r"[^\s,]")
 
 
@@ -43,7 +43,7 @@ def saved_files(folder: Path) -> list[Path]:
     return sorted(path for path in paths if not path.is_dir())
 
 
-def is_saved(path: Path, repo: str | None = None) -> bool:
+def is_saved(path: Path, repo: str | None) -> bool:
     """Whether the first value of a file has a known layout; an empty file counts as known."""
     _, first = next(values(path), (0, {"event": ""}))
     return any(is_known(item, repo) for item in _unwrapped(first, repo))
@@ -55,9 +55,7 @@ def is_known(value: Any, repo: str | None = None) -> bool:
 
 
 def read_saved(
-    path: Path,
-    repo: str | None,
-    broken: Callable[[DataError], None],
+    path: Path, repo: str | None, broken: Callable[[DataError], None]
 ) -> Iterator[tuple[int, str, Object]]:
     """Yield row, kind and REST object of a file's values; reports unknown layouts to `broken`."""
     for row, value in values(path):
@@ -102,7 +100,7 @@ def _unwrapped(value: Any, repo: str | None) -> list[Any]:
         return [thread]
     objects = objects_in(value)
     if value.get("incomplete_results") or value.get("errors"):
-        # Other faults follow from this one.
+        # First, because it is the cause of other faults in this answer.
         objects.insert(0, {"incomplete_results": True})
     beside = _dicts(value.get("comments")) + _dicts(value.get("events"))
     return objects + [item for item in beside if is_known(item, repo)]
@@ -149,7 +147,7 @@ def _parts(value: Any, repo: str | None) -> Iterator[Part] | None:
         return None
     value = _without_nulls(value)
     home = value.get("repo")
-    # Of an IETF group.
+    # An archive of an IETF group has all issues and pull requests of a repository.
     if isinstance(value.get("issues"), list) and isinstance(home, str):
         items = _dicts(value["issues"]) + _dicts(value.get("pulls"))
         return chain.from_iterable(_listed(item, home) for item in items)
@@ -184,9 +182,8 @@ def _embedded_comments(value: Object, repo: str | None) -> Iterator[Part]:
     # A text has no time of its own.
     last_time = value.get("closed_at") or value.get("updated_at")
     url = _url(value, repo)
-    comments: list[Any] = list(
-        _dicts(value.get("comment_data") or value.get("comments_data"))
-    )
+    nested = value.get("comment_data") or value.get("comments_data")
+    comments: list[Any] = [*_dicts(nested)]
     if isinstance(value.get("comments"), list):
         comments += value["comments"]
     for number, comment in enumerate(comments, 1):
@@ -221,7 +218,9 @@ def _listed(value: Object, repo: str | None) -> Iterator[Part]:
         issue["pull_request"] = {}
     labels = connected(value.get("labels"))
     if isinstance(labels, list):
-        issue["labels"] = [_label(label) for label in labels]
+        issue["labels"] = [
+            {"name": label} if isinstance(label, str) else label for label in labels
+        ]
     comments = value.get("comments")
     count = comments.get("totalCount") if isinstance(comments, dict) else None
     yield "issues", issue | {"comments": count}
@@ -230,10 +229,6 @@ def _listed(value: Object, repo: str | None) -> Iterator[Part]:
     yield from _embedded_comments(issue, repo)
     for node in _dicts(value.get("timelineItems")):  # of an answer to a GraphQL query
         yield from _event(_timeline_event(_renamed(node), repo), value, repo)
-
-
-def _label(label: Any) -> Any:
-    return {"name": label} if isinstance(label, str) else label
 
 
 def _timeline_event(node: Object, repo: str | None) -> Object:

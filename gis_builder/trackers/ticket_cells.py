@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import date
 from functools import lru_cache
 from pathlib import Path
@@ -23,7 +22,7 @@ _DECLARED = tomllib.loads(
     Path(__file__).with_name("ticket_columns.toml").read_text(encoding="utf-8")
 )
 ROLES: dict[str, list[str]] = _DECLARED["roles"]
-# Required roles
+# The roles that a ticket, and a row of links, must have.
 TICKET = ("id", "title", "created_at")
 LINK = ("id", "duplicate_of")
 LINK_ROLES = (*LINK, "relation")
@@ -88,7 +87,7 @@ _PERSON = (
     "key",
     "identifier",
 )
-# Of Jira's rich text
+# Types of nodes in Jira's rich text that are lines of their own, and the tags around some of them.
 _BLOCKS = {"paragraph", "heading", "codeBlock", "blockquote", "listItem", "hardBreak"}
 _RICH_TAGS = {"codeBlock": "{noformat}", "blockquote": "{quote}"}
 _MARKS = {"\n", *_RICH_TAGS.values()}
@@ -212,10 +211,9 @@ def cells_of(value: Any, columns: Columns, *, are_links: bool) -> Cells:
     if missing:
         flag = "--link-columns" if are_links else "--columns"
         raise Malformed(_missing_columns(missing, names, columns, flag))
-    cells = {}
-    for role, places in indices.items():
-        if role in LINK_ROLES or not is_link:
-            cells[role] = [values[place] for place in places]
+    cells = _by_role(values, indices)
+    if is_link:
+        return {role: cells[role] for role in LINK_ROLES if role in cells}
     return cells
 
 
@@ -306,9 +304,8 @@ def _links(cells: Cells, value: Any, own_id: str) -> Iterator[Link]:
     relation = one_text(cells, "relation")
     for role in ("duplicate_of", "duplicated_by", "links"):
         for text in _texts(cells, role):
-            yield Link(
-                own_id, f"{relation} {text}".strip(), "links" if relation else role
-            )
+            cell = f"{relation} {text}".strip()
+            yield Link(own_id, cell, "links" if relation else role)
     if isinstance(value, dict):
         formal = list(_formal_links(value, own_id))
         yield from formal
@@ -329,57 +326,42 @@ def _issue(cells: Cells, kind: str, time_of: TimeOf) -> Issue:
     state = comparable(one_text(cells, "state"))
     resolution = comparable(one_text(cells, "resolution"))
     is_duplicate = any(map(_DUPLICATE.fullmatch, (state, resolution)))
-    is_resolved = not _UNRESOLVED.fullmatch(resolution.strip("-").lower())
     is_closed = (
-        is_duplicate or is_resolved or _CLOSED.fullmatch(state.lower()) is not None
+        is_duplicate
+        or not _UNRESOLVED.fullmatch(resolution.strip("-").lower())
+        or _CLOSED.fullmatch(state.lower())
+        or (closed_at and not _OPEN.match(state.lower()))
     )
-    if closed_at and not _OPEN.match(state.lower()):
-        is_closed = True
-    issue = Issue(
+    reason = "duplicate" if is_duplicate else "completed"
+    return Issue(
         repo="",
         number=0,
         title=title,
         body=to_markdown(one_text(cells, "body"), kind),
-        state="open",
-        state_reason=None,
+        state="closed" if is_closed else "open",
+        state_reason=reason if is_closed else None,
         author=one_text(cells, "author") or None,
         author_association="NONE",
         created_at=created_at,
         updated_at=updated_at,
-        closed_at=None,
+        closed_at=(closed_at or updated_at) if is_closed else None,
         closed_by=None,
         labels=_several(cells, "labels"),
-    )
-    if not is_closed:
-        return issue
-    reason = "duplicate" if is_duplicate else "completed"
-    return replace(
-        issue, state="closed", state_reason=reason, closed_at=closed_at or updated_at
     )
 
 
 def _comments(
-    cells: Cells,
-    value: Any,
-    kind: str,
-    time_of: TimeOf,
+    cells: Cells, value: Any, kind: str, time_of: TimeOf
 ) -> Iterator[Comment]:
     if isinstance(value, dict):
         lists = [_at(value, path) for path in _COMMENTS]
         items = next(filter(None, lists), [])
     else:
+        names = ("created", "author", "text")
         parts = (text.split(";", 2) for text in _texts(cells, "comments"))
-        items = [
-            dict(zip(("created", "author", "text"), part, strict=False))
-            for part in parts
-        ]
+        items = [dict(zip(names, part, strict=False)) for part in parts]
     for number, item in enumerate(map(_dict, items), 1):
-        values = list(item.values())
-        roles = roles_of(tuple(item))
-        fields = {
-            role: [values[index] for index in indices]
-            for role, indices in roles.items()
-        }
+        fields = _by_role(tuple(item.values()), roles_of(tuple(item)))
         body = to_markdown(one_text(fields, "body"), kind)
         if (body or "created_at" not in fields) and item.get("system") is not True:
             try:
@@ -388,9 +370,13 @@ def _comments(
                 if isinstance(value, dict):
                     raise
                 continue  # another column of remarks
-            yield Comment(
-                number, one_text(fields, "author") or None, "NONE", when, body
-            )
+            author = one_text(fields, "author") or None
+            yield Comment(number, author, "NONE", when, body)
+
+
+def _by_role(values: Sequence[Any], indices: Mapping[str, Sequence[int]]) -> Cells:
+    """The values of each role, by the indices of its columns."""
+    return {role: [values[place] for place in indices[role]] for role in indices}
 
 
 def nested_roles(value: Mapping[str, Any]) -> dict[str, str]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -64,6 +65,11 @@ _MAX_UNUSED = 200
 _NOT_USED = "not used"
 _TIMES = ("created_at", "closed_at", "updated_at")
 
+ColumnRead: TypeAlias = dict[str, str]  # a row of a preview
+# The format of a file, and the names of its columns for id, title and time.
+FileKind: TypeAlias = tuple[str, ...]
+ColumnKey: TypeAlias = tuple[FileKind, str]
+
 
 @dataclass(frozen=True)
 class ImportOptions:
@@ -71,9 +77,8 @@ class ImportOptions:
 
     links: Path | None = None  # a table of duplicate links
     columns: Mapping[str, str] = field(default_factory=dict)
-    repo: str | None = (
-        None  # repository of all tickets, and of GitHub's objects that name none
-    )
+    # Repository of all tickets, and of GitHub's objects that name none.
+    repo: str | None = None
     skip_broken: bool = False
     link_columns: Mapping[str, str] = field(default_factory=dict)  # of `links`
     date_format: str = ""  # of strptime; empty: see `parse_time`
@@ -110,12 +115,6 @@ def file_kind(path: Path) -> str:
     """The suffix of a file that may contain tickets, without `.gz`; empty for other files."""
     kind = format_of(path)
     return kind if kind in _KINDS else ""
-
-
-ColumnRead: TypeAlias = dict[str, str]  # a row of a preview
-# The format of a file, and the names of its columns for id, title and time.
-FileKind: TypeAlias = tuple[str, ...]
-ColumnKey: TypeAlias = tuple[FileKind, str]
 
 
 @dataclass(frozen=True)
@@ -161,14 +160,11 @@ class TicketFile:
         try:
             for row, value in self._objects():
                 try:
-                    yield (
-                        row,
-                        value,
-                        cells_of(value, self.columns, are_links=self.are_links),
-                    )
+                    cells = cells_of(value, self.columns, are_links=self.are_links)
+                    yield row, value, cells
                 except Malformed as error:
-                    # A missing column, so it holds for all rows.
                     if isinstance(value, tuple):
+                        # The table lacks a column, which holds for all of its rows.
                         self.broken(DataError(str(error), path=self.path))
                         return
                     self.broken(DataError(str(error), path=self.path, row=row))
@@ -190,10 +186,8 @@ class TicketFile:
             kind = (file_kind(self.path), *required)
             for name, cell in zip(names, values, strict=True):
                 if name not in NESTED or not isinstance(cell, dict):
-                    yield (
-                        kind,
-                        self._column_read(name, roles.get(name, _NOT_USED), cell),
-                    )
+                    role = roles.get(name, _NOT_USED)
+                    yield kind, self._column_read(name, role, cell)
 
     def _column_read(self, name: str, role: str, cell: Any) -> ColumnRead:
         text = cell_text(cell).strip()
@@ -271,7 +265,7 @@ class ColumnSummary:
     def rows(self) -> list[ColumnRead]:
         """The rows of a preview, by kind."""
         rows = []
-        for key in sorted(self._columns, key=lambda key: key[0]):
+        for key in sorted(self._columns, key=itemgetter(0)):
             read = self._columns[key]
             files = and_more(read["file"], self._files[key])
             rows.append(read | {"file": files})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +30,8 @@ def draw_curves(models: Mapping[str, Curves]) -> Figure:
 
     panels = _panels(models)
     columns = 2 if len(panels) in (2, 4) else min(3, len(panels))
-    rows = -(-len(panels) // columns)
-    legend_rows = -(-(len(models) + 1) // _LEGEND_COLUMNS)
+    rows = math.ceil(len(panels) / columns)
+    legend_rows = math.ceil((len(models) + 1) / _LEGEND_COLUMNS)
     height = rows * _PANEL_HEIGHT + legend_rows * _LEGEND_LINE
     figure = Figure(figsize=(WIDTH, height), layout="constrained")
     lines: dict[str, Line2D] = {}

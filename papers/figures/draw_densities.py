@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from papers.figures.numbers import CosineDensities, GoldScores, GroupCosines
+from papers.figures.numbers import CosineDensities, Curve, GoldScores, GroupCosines
 from papers.figures.style import GREY, PALE, WIDTH, fit_text
 
 if TYPE_CHECKING:
@@ -22,7 +23,9 @@ _PANEL = 2.9
 _OVERALL = 0.7
 _ROW = 0.36
 _REST = 1.05
-_PEAK = 0.86  # height of a ridge as a share of the distance between rows
+# Heights of a ridge and of a mark for a single pair, as shares of the distance between rows.
+_PEAK = 0.86
+_MARK = 0.4
 
 
 def draw_densities(
@@ -42,17 +45,17 @@ def draw_densities(
 
     names = list(models)
     columns = min(len(names), _COLUMNS)
-    rows = -(-len(names) // columns)
-    ridges = _ROW * (len(scores.levels) + 0.4)
+    rows = math.ceil(len(names) / columns)
+    ridges_height = _ROW * (len(scores.levels) + 0.4)
     width = min(WIDTH, _GOLD + _PANEL * columns)
-    height = rows * (_OVERALL + ridges + _REST)
+    height = rows * (_OVERALL + ridges_height + _REST)
     figure = Figure(figsize=(width, height), layout="constrained")
-    panel = (width - _GOLD) / columns
+    panel_width = (width - _GOLD) / columns
     grid = figure.add_gridspec(
         2 * rows,
         columns + 1,
-        width_ratios=[_GOLD, *[panel] * columns],
-        height_ratios=[_OVERALL, ridges] * rows,
+        width_ratios=[_GOLD] + [panel_width] * columns,
+        height_ratios=[_OVERALL, ridges_height] * rows,
     )
     for row in range(rows):
         _draw_heading(figure.add_subplot(grid[2 * row, 0]), scores, data)
@@ -64,15 +67,15 @@ def draw_densities(
             below = figure.add_subplot(grid[2 * row + 1, column], sharey=gold)
             for axes in (above, below):
                 _shade(axes, axis, saturation)
-            _draw_all(above, models[name])
-            _draw_ridges(below, models[name].groups)
-            above.set_title(_title(name, models[name], saturation))
+            model = models[name]
+            _draw_all(above, model.density)
+            _draw_ridges(below, model.groups)
+            above.set_title(
+                f"{fit_text(name, 28)}\n"
+                f"Spearman {100 * model.spearman:.2f}\n"
+                f"|cos| > {saturation:g}: {100 * model.saturated:.1f} %"
+            )
     return figure
-
-
-def _title(name: str, model: CosineDensities, saturation: float) -> str:
-    share = f"|cos| > {saturation:g}: {100 * model.saturated:.1f} %"
-    return f"{fit_text(name, 28)}\nSpearman {100 * model.spearman:.2f}\n{share}"
 
 
 def _shade(axes: Axes, axis: tuple[float, float], saturation: float) -> None:
@@ -83,12 +86,10 @@ def _shade(axes: Axes, axis: tuple[float, float], saturation: float) -> None:
         axes.axvspan(-1, -saturation, color=PALE, linewidth=0)
 
 
-def _draw_all(axes: Axes, model: CosineDensities) -> None:
-    axes.fill_between(
-        model.density.x, model.density.y, color=GREY, alpha=0.35, linewidth=0
-    )
-    axes.plot(model.density.x, model.density.y, color=GREY, linewidth=1)
-    axes.set_ylim(0, 1.05 * float(model.density.y.max()))
+def _draw_all(axes: Axes, curve: Curve) -> None:
+    axes.fill_between(curve.x, curve.y, color=GREY, alpha=0.35, linewidth=0)
+    axes.plot(curve.x, curve.y, color=GREY, linewidth=1)
+    axes.set_ylim(0, 1.05 * float(curve.y.max()))
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
     axes.tick_params(labelbottom=False)
@@ -100,18 +101,17 @@ def _draw_ridges(axes: Axes, groups: list[GroupCosines]) -> None:
     shades = colormaps["cividis"](np.linspace(0, 0.9, len(groups)))
     for row, (group, shade) in enumerate(zip(groups, shades, strict=True)):
         axes.axhline(row, color=GREY, linewidth=0.4, zorder=1)
-        if group.density is not None and group.median is not None:
-            x = group.density.x
-            y = row + _PEAK * group.density.y / group.density.y.max()
+        curve = group.density
+        if curve is not None and group.median is not None:
+            x = curve.x
+            y = row + _PEAK * curve.y / curve.y.max()
             axes.fill_between(x, row, y, color=shade, alpha=0.6, linewidth=0, zorder=2)
             axes.plot(x, y, color="black", linewidth=0.6, zorder=3)
-            top = float(np.interp(group.median, x, y))
-            median = [group.median, group.median]
-            axes.plot(median, [row, top], color="black", linewidth=1.1, zorder=4)
+            top = np.interp(group.median, x, y)
+            axes.vlines(group.median, row, top, color="black", linewidth=1.1, zorder=4)
         elif group.cosines is not None:
-            axes.vlines(
-                group.cosines, row, row + 0.4, color=shade, linewidth=1.2, zorder=3
-            )
+            top = row + _MARK
+            axes.vlines(group.cosines, row, top, color=shade, linewidth=1.2, zorder=3)
     axes.tick_params(left=False, labelleft=False)
     axes.spines["left"].set_visible(False)
     axes.set_xlabel("cosine")
@@ -130,13 +130,14 @@ def _draw_gold(axes: Axes, scores: GoldScores) -> None:
         axes.barh(rows, scores.pairs, height=0.35, color=GREY, alpha=0.5)
         axes.set_xlabel("pairs")
     else:
-        at = np.interp(scores.density.x, scores.levels, rows)
-        axes.fill_betweenx(at, scores.density.y, color=GREY, alpha=0.35, linewidth=0)
-        axes.plot(scores.density.y, at, color=GREY, linewidth=1)
+        heights = np.interp(scores.density.x, scores.levels, rows)
+        curve = scores.density.y
+        axes.fill_betweenx(heights, curve, color=GREY, alpha=0.35, linewidth=0)
+        axes.plot(curve, heights, color=GREY, linewidth=1)
         axes.set_xlabel("density")
     axes.set_xlim(left=0)
     axes.set_xticks([])
-    axes.set_ylim(-0.2, len(rows) - 1 + 1.0)
+    axes.set_ylim(-0.2, len(rows))
     labels = [
         f"{level:g}\nn = {count:,}"
         for level, count in zip(scores.levels, scores.pairs, strict=True)

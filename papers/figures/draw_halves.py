@@ -27,7 +27,8 @@ _COLUMN_ENDS = {
     "plane re": 0.915,
     "plane im": 0.995,
 }
-_TEXT = 60  # characters of a text in the table
+_MAX_TEXT = 60  # characters of a text in the table
+_SMALL = 7.5  # font size of numbers
 
 
 def draw_halves(halves: Halves, *, model: str, data: str) -> Figure:
@@ -38,16 +39,22 @@ def draw_halves(halves: Halves, *, model: str, data: str) -> Figure:
     grid = figure.add_gridspec(3, 2, height_ratios=_HEIGHTS)
     figure.suptitle(_heading(halves, model, data), x=0.01, ha="left", fontsize=8.5)
     extent = 1.1 * float(max(np.abs(halves.real).max(), np.abs(halves.imaginary).max()))
-    real = figure.add_subplot(grid[0, 0], title="(a) Real halves, t-SNE")
-    _draw_plane(real, halves.real, halves, _REAL, extent)
-    imaginary = figure.add_subplot(grid[0, 1], title="(b) Imaginary halves, t-SNE")
-    _draw_plane(imaginary, halves.imaginary, halves, _IMAGINARY, extent)
-    original = figure.add_subplot(
-        grid[1, 0], title="(c) Distances in the original space"
-    )
-    _draw_distances(original, halves.original)
-    plane = figure.add_subplot(grid[1, 1], title="(d) Distances in t-SNE's planes")
-    _draw_distances(plane, halves.plane)
+    for column, (title, points, colour) in enumerate(
+        (
+            ("(a) Real halves, t-SNE", halves.real, _REAL),
+            ("(b) Imaginary halves, t-SNE", halves.imaginary, _IMAGINARY),
+        )
+    ):
+        axes = figure.add_subplot(grid[0, column], title=title)
+        _draw_plane(axes, points, halves, colour, extent)
+    for column, (title, distances) in enumerate(
+        (
+            ("(c) Distances in the original space", halves.original),
+            ("(d) Distances in t-SNE's planes", halves.plane),
+        )
+    ):
+        axes = figure.add_subplot(grid[1, column], title=title)
+        _draw_distances(axes, distances)
     _draw_table(figure.add_subplot(grid[2, :]), halves)
     return figure
 
@@ -85,49 +92,56 @@ def _draw_plane(
             ends[ends[:, 1].argmax()],
             xytext=(3, 3),
             textcoords="offset points",
-            fontsize=7.5,
+            fontsize=_SMALL,
             fontweight="bold",
         )
-    axes.set(
-        xlim=(-extent, extent),
-        ylim=(-extent, extent),
-        aspect="equal",
-        xticks=[],
-        yticks=[],
-    )
+    axes.set_xlim(-extent, extent)
+    axes.set_ylim(-extent, extent)
+    axes.set_aspect("equal")
+    axes.set_xticks([])
+    axes.set_yticks([])
     for spine in axes.spines.values():
         spine.set(visible=True, color=GREY)
 
 
 def _draw_distances(axes: Axes, distances: Distances) -> None:
-    logarithmic = distances.logarithmic
-    _draw_half(axes, distances.real, logarithmic, "re", color=_REAL, linestyle="-")
-    _draw_half(
-        axes, distances.imaginary, logarithmic, "im", color=_IMAGINARY, linestyle="--"
-    )
-    if logarithmic:
+    """Draw the densities of both halves; above them the legend, and at its right the comparison."""
+    real = distances.real
+    imaginary = distances.imaginary
+    is_logarithmic = distances.logarithmic
+    _draw_half(axes, real, is_logarithmic, "re", color=_REAL, linestyle="-")
+    _draw_half(axes, imaginary, is_logarithmic, "im", color=_IMAGINARY, linestyle="--")
+    if is_logarithmic:
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter("{x:g}")
         axes.minorticks_off()
-    tallest = max(
-        float(half.density.y.max()) for half in (distances.real, distances.imaginary)
-    )
-    axes.set(
-        ylim=(0, tallest / _CURVE_HEIGHT),
-        yticks=[],
-        xlabel="Euclidean distance of a pair's two texts",
-    )
+    tallest = max(real.density.y.max(), imaginary.density.y.max())
+    axes.set_ylim(0, float(tallest) / _CURVE_HEIGHT)
+    axes.set_yticks([])
+    axes.set_xlabel("Euclidean distance of a pair's two texts")
     axes.spines["left"].set_visible(False)
-    _legend(axes, f"im > re in {100 * distances.imaginary_larger:.0f} % of pairs")
+    legend = axes.legend(
+        loc="upper left", bbox_to_anchor=(-0.02, 1.03), handlelength=2.4
+    )
+    for text in legend.get_texts():
+        text.set_parse_math(True)
+    comparison = f"im > re in {100 * distances.imaginary_larger:.0f} % of pairs"
+    axes.text(
+        0.98,
+        0.93,
+        comparison,
+        ha="right",
+        va="center",
+        transform=axes.transAxes,
+        fontsize=_SMALL,
+    )
 
 
 def _draw_half(
-    axes: Axes, half: HalfDistances, logarithmic: bool, name: str, **style: Any
+    axes: Axes, half: HalfDistances, is_logarithmic: bool, name: str, **style: Any
 ) -> None:
+    x = 10**half.density.x if is_logarithmic else half.density.x
     y = half.density.y
-    x = half.density.x
-    if logarithmic:
-        x = 10**x
     label = f"$AVG_{{{name}}}$ = {_three_digits(half.mean)}"
     axes.fill_between(x, y, color=style["color"], alpha=0.18, linewidth=0)
     axes.plot(x, y, label=label, **style)
@@ -135,34 +149,14 @@ def _draw_half(
     axes.set_xlim(x[0], x[-1])
 
 
-def _legend(axes: Axes, title: str) -> None:
-    """Draw the legend above the curves, with the comparison at its right."""
-    legend = axes.legend(
-        loc="upper left", bbox_to_anchor=(-0.02, 1.03), handlelength=2.4
-    )
-    for text in legend.get_texts():
-        text.set_parse_math(True)
-    axes.text(
-        0.98,
-        0.93,
-        title,
-        ha="right",
-        va="center",
-        transform=axes.transAxes,
-        fontsize=7.5,
-    )
-
-
 def _draw_table(axes: Axes, halves: Halves) -> None:
     """Draw the sample pairs with their distances, of the vectors and in the planes."""
     axes.set(xlim=(0, 1), ylim=(_PAIR_ROWS * len(halves.samples) + 1.2, -1.3))
     axes.set_axis_off()
-    _draw_heading(
-        axes, "original space", _COLUMN_ENDS["original re"], _COLUMN_ENDS["original im"]
-    )
-    _draw_heading(
-        axes, "t-SNE's planes", _COLUMN_ENDS["plane re"], _COLUMN_ENDS["plane im"]
-    )
+    for heading, space in (("original space", "original"), ("t-SNE's planes", "plane")):
+        first = _COLUMN_ENDS[f"{space} re"]
+        last = _COLUMN_ENDS[f"{space} im"]
+        _draw_heading(axes, heading, first, last)
     for column, end in _COLUMN_ENDS.items():
         _, _, half = column.rpartition(" ")
         axes.text(end, 0.5, half, ha="right", va="center")
@@ -172,18 +166,17 @@ def _draw_table(axes: Axes, halves: Halves) -> None:
         "plane re": halves.plane.real,
         "plane im": halves.plane.imaginary,
     }
-    write = partial(axes.text, va="center", fontsize=7.5)
+    write = partial(axes.text, va="center", fontsize=_SMALL)
     for number, (sample, line) in enumerate(zip(halves.samples, _LINES, strict=True)):
         top = _PAIR_ROWS * number + 1.9
         middle = top + 0.5
         axes.plot([0.0, 0.02], [middle, middle], color=line, linewidth=2, clip_on=False)
         write(0.03, middle, str(number + 1), fontweight="bold")
-        write(0.055, top, fit_text(sample.text1, _TEXT), fontsize=7)
-        write(0.055, top + 1, fit_text(sample.text2, _TEXT), fontsize=7)
-        figures = {"gold": f"{sample.gold:g}"}
+        write(0.055, top, fit_text(sample.text1, _MAX_TEXT), fontsize=7)
+        write(0.055, top + 1, fit_text(sample.text2, _MAX_TEXT), fontsize=7)
+        write(_COLUMN_ENDS["gold"], middle, f"{sample.gold:g}", ha="right")
         for column, distance in distances.items():
-            figures[column] = _three_digits(float(distance.values[sample.pair]))
-        for column, figure in figures.items():
+            figure = _three_digits(float(distance.values[sample.pair]))
             write(_COLUMN_ENDS[column], middle, figure, ha="right")
 
 

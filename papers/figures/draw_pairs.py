@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 
 from pairkit.reports.counts import ORDERS, collect_rows, sizes
 from pairkit.similarity.measures import LONG_TOKENS
@@ -39,11 +40,12 @@ class PairCounts:
             long[split] = _share_of_long(lengths)
             medians[split] = float(np.exp(np.median(lengths)))
         means = {}
-        for order, sides in self.overlaps.items():
-            named = {
-                name: float(each.mean()) for name, each in sides.items() if len(each)
+        for order, by_label in self.overlaps.items():
+            means[f"{order}-gram"] = {
+                label: float(overlaps.mean())
+                for label, overlaps in by_label.items()
+                if len(overlaps)
             }
-            means[f"{order}-gram"] = named
         return {
             "long_texts": long,
             "median_tokens": medians,
@@ -60,21 +62,16 @@ def count_pairs(dataset: PairDataset) -> PairCounts:
     """Measure all texts and pairs of a dataset."""
     rows = collect_rows(dataset, lambda _: None)
     lengths = {}
-    for split, part in rows.splits.items():
-        counts = np.concatenate(
-            [part["tokens1"].to_numpy(), part["tokens2"].to_numpy()]
-        )
-        lengths[split] = np.log(np.maximum(counts, 1))
-    sides = {side.name: rows.of(side) for side in (rows.low, rows.high)}
-    overlaps = {}
-    for order in ORDERS:
-        columns = {name: part[f"overlap{order}"] for name, part in sides.items()}
-        overlaps[order] = {
-            name: each.drop_nulls().to_numpy() for name, each in columns.items()
-        }
-    return PairCounts(
-        lengths, overlaps, sizes(rows.frame.drop_nulls("source"), "source")
-    )
+    for split, frame in rows.splits.items():
+        counts = pl.concat([frame["tokens1"], frame["tokens2"]])
+        lengths[split] = np.log(np.maximum(counts.to_numpy(), 1))
+    overlaps: dict[int, dict[str, np.ndarray]] = {order: {} for order in ORDERS}
+    for side in (rows.low, rows.high):
+        for order in ORDERS:
+            column = rows.of(side)[f"overlap{order}"]
+            overlaps[order][side.name] = column.drop_nulls().to_numpy()
+    sources = sizes(rows.frame.drop_nulls("source"), "source")
+    return PairCounts(lengths, overlaps, sources)
 
 
 def draw_pairs(counts: PairCounts, data: str) -> Figure:
@@ -85,44 +82,40 @@ def draw_pairs(counts: PairCounts, data: str) -> Figure:
     figure = Figure(figsize=(WIDTH, rows * _ROW), layout="constrained")
     grid = figure.add_gridspec(rows, len(ORDERS))
     _draw_lengths(figure.add_subplot(grid[0, :]), counts.lengths, data)
-    for column, (order, sides) in enumerate(counts.overlaps.items()):
-        _draw_overlap(
-            figure.add_subplot(grid[1, column]), order, sides, legend=not column
-        )
+    for column, (order, by_label) in enumerate(counts.overlaps.items()):
+        axes = figure.add_subplot(grid[1, column])
+        _draw_overlap(axes, order, by_label)
+        if column == 0:
+            axes.set_ylabel("density")
     if rows == 3:
         _draw_sources(figure.add_subplot(grid[2, :]), counts.sources)
     return figure
 
 
 def _draw_lengths(axes: Axes, lengths: dict[str, np.ndarray], data: str) -> None:
-    parts = axes.violinplot([*lengths.values()], showmedians=True, widths=0.8)
-    for body in parts["bodies"]:  # type: ignore[attr-defined]
+    violins = axes.violinplot([*lengths.values()], showmedians=True, widths=0.8)
+    for body in violins["bodies"]:  # type: ignore[attr-defined]
         body.set_facecolor(COLOURS[0])
     axes.axhline(math.log(LONG_TOKENS), color=COLOURS[1], linestyle="--", linewidth=1)
-    names = [
-        f"{split}\n{100 * _share_of_long(each):.1f} % > {LONG_TOKENS}"
-        for split, each in lengths.items()
-    ]
+    names = []
+    for split, logarithms in lengths.items():
+        share = 100 * _share_of_long(logarithms)
+        names.append(f"{split}\n{share:.1f} % > {LONG_TOKENS}")
     axes.set_xticks(range(1, len(names) + 1), names)
     axes.set_ylabel("ln(tokens)")
     axes.set_title(fit_text(data, 60))
 
 
-def _draw_overlap(
-    axes: Axes, order: int, sides: dict[str, np.ndarray], *, legend: bool
-) -> None:
-    for (name, each), colour in zip(sides.items(), COLOURS, strict=False):
-        if len(each) > 1:
-            curve = density(each, (0, 100), bounds=(0, 100))
-            axes.plot(
-                curve.x, curve.y, color=colour, label=f"{name} (mean {each.mean():.0f})"
-            )
+def _draw_overlap(axes: Axes, order: int, by_label: dict[str, np.ndarray]) -> None:
+    for (label, overlaps), colour in zip(by_label.items(), COLOURS, strict=False):
+        if len(overlaps) > 1:
+            curve = density(overlaps, (0, 100), bounds=(0, 100))
+            named = f"{label} (mean {overlaps.mean():.0f})"
+            axes.plot(curve.x, curve.y, color=colour, label=named)
     axes.set_xlabel(f"{order}-gram overlap, %")
     axes.set_yticks([])
     if axes.lines:
         axes.legend(fontsize=6)
-    if legend:
-        axes.set_ylabel("density")
 
 
 def _draw_sources(axes: Axes, sources: dict[str, int]) -> None:

@@ -50,12 +50,10 @@ class Zone:
             )
 
     def __str__(self) -> str:
-        scores = {"gold": "gold score / highest", "cosine": "|cosine|"}
-        return (
-            "all pairs"
-            if self.rule == "all"
-            else f"{scores[self.rule]} > {self.above:g}"
-        )
+        if self.rule == "all":
+            return "all pairs"
+        score = "|cosine|" if self.rule == "cosine" else "gold score / highest"
+        return f"{score} > {self.above:g}"
 
     def members(self, pairs: Pairs) -> np.ndarray:
         """int64 (pair,): the indices of all pairs in the zone, ascending."""
@@ -130,7 +128,7 @@ def halves(pairs: Pairs, zone: Zone, *, model: str) -> Halves:
         numbers = np.sort(random.choice(members, zone.most, replace=False))
     used, rows = np.unique(pairs.rows[numbers], return_inverse=True)
     ends = rows.reshape(-1, 2)
-    # T-SNE uses three neighbours per unit of perplexity.
+    # t-SNE uses three neighbours per unit of perplexity.
     needed = int(3 * zone.perplexity) + 2
     if len(used) < needed or len(numbers) < SAMPLES:
         raise DataError(
@@ -168,11 +166,9 @@ def distances(
 ) -> Distances:
     """Distances within pairs for each half."""
     first, second = pairs.T
-    apart = np.stack(
-        [
-            np.linalg.norm(half[first] - half[second], axis=1)
-            for half in (real, imaginary)
-        ]
+    halves_of_texts = np.stack([real, imaginary])
+    apart = np.linalg.norm(
+        halves_of_texts[:, first] - halves_of_texts[:, second], axis=2
     )
     longest = float(apart.max()) or 1.0
     shown = apart

@@ -42,9 +42,8 @@ if TYPE_CHECKING:
 KINDS = ("densities", "halves", "curves", "pairs")
 RECORD_FILE = "figures.json"
 _FIGURE = re.compile(r"(curves|densities|pairs|halves[A-Za-z0-9._-]*)\.(png|svg)")
-_DIGITS = (
-    12  # of a cosine; the digits after them are rounding errors, which would break ties
-)
+# Digits of a cosine; those after them are rounding errors, which would break ties.
+_DIGITS = 12
 
 
 @dataclass(frozen=True)
@@ -92,7 +91,7 @@ class Request:
 
 
 def make_figures(
-    request: Request, out: Path, say: Callable[[str], None] = print
+    request: Request, out: Path, say: Callable[[str], None]
 ) -> dict[str, Any]:
     """Draw the figures and write them with figures.json; the folder is complete or absent."""
     _check_folder(out)
@@ -145,7 +144,7 @@ def _draw_vectors(
     """Add densities and halves with their numbers; one model at a time is in memory."""
     source = Path(str(request.data))
     frame = _read(str(request.data), request.split)
-    # 4.8 instead of 4.80000019.
+    # Labels of type float32 become exact, such as 4.8 instead of 4.80000019.
     labels = frame["label"].cast(pl.Float64).round(6).to_numpy()
     if len(np.unique(labels)) < 2:
         raise DataError(

@@ -49,7 +49,7 @@ _STYLE: dict[str, Any] = {
 @contextmanager
 def paper_style() -> Iterator[None]:
     """Use the style of all figures, independent of the machine's matplotlibrc."""
-    # No messages about its caches.
+    # Otherwise matplotlib prints messages about its caches.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     with needed_for("a figure"):
         from matplotlib import rc_context, rcdefaults, rcParams

@@ -137,7 +137,7 @@ def _generator(encoder: Encoder, name: str) -> nn.Module:
     auto: Any = AutoModelForMaskedLM
     try:
         model = auto.from_pretrained(name, use_safetensors=True)
-    # Absent, of another kind, or damaged.
+    # The model is absent, of another kind, or damaged.
     except (OSError, ValueError, RuntimeError, SafetensorError) as error:
         if not Path(name).is_dir():
             message = f"generator {name}: no such folder, and the Hub lacks it or can't be reached; give a folder"

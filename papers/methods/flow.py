@@ -38,7 +38,7 @@ _MIN_DIM = 4  # so that two levels can halve it
 _CONSTANT = 1e-3  # deviation of a constant dimension, as a share of the mean deviation
 
 
-def with_flow(encode: Encode, texts: Sequence[str], *, seed: int = 42) -> Encode:
+def with_flow(encode: Encode, texts: Sequence[str], *, seed: int) -> Encode:
     """`encode` followed by a flow that is fitted to the vectors of `texts`."""
     flow = fit_flow(encode(list(texts)), seed=seed)
 

@@ -35,23 +35,22 @@ class NGrams(nn.ModuleList):
     """Convolutions over packed tokens, in float32."""
 
     def __init__(self, widths: Sequence[int], dim: int) -> None:
-        share, rest = divmod(dim, len(widths))
-        convolutions = []
-        for index, width in enumerate(widths):
-            size = share + 1 if index < rest else share
-            convolutions.append(nn.Conv1d(dim, size, width, padding=width // 2))
-        super().__init__(convolutions)
+        super().__init__()
+        for width, features in zip(
+            widths, np.array_split(np.arange(dim), len(widths)), strict=True
+        ):
+            self.append(nn.Conv1d(dim, len(features), width, padding=width // 2))
         self._gap = max(widths) // 2
 
     def forward(
         self, tokens: Float[Tensor, "token dim"], text: Int[Tensor, " token"]
     ) -> Float[Tensor, "token dim"]:
         """Features of each token, from its own text only; `text` is the index of each token's text."""
-        # Texts are so far apart in one row that no convolution sees two of them.
+        # In one row, texts are so far apart that no convolution sees two of them.
         count, dim = tokens.shape
-        texts = int(text[-1]) + 1
         positions = torch.arange(count, device=tokens.device) + text * self._gap
-        spread = tokens.new_zeros(count + texts * self._gap, dim, dtype=torch.float32)
+        length = int(positions[-1]) + 1 + self._gap
+        spread = tokens.new_zeros(length, dim, dtype=torch.float32)
         spread = spread.index_copy(0, positions, tokens.float())
         with torch.autocast(tokens.device.type, enabled=False):
             features = torch.cat([convolve(spread.T) for convolve in self])
@@ -78,11 +77,7 @@ class IsBert(Method):
         """Write the convolutions to the model folder."""
         from safetensors.torch import save_file
 
-        weights = {
-            name: weight.contiguous()
-            for name, weight in self.ngrams.state_dict().items()
-        }
-        save_file(weights, folder / _FILE)
+        save_file(self.ngrams.state_dict(), folder / _FILE)
 
     def reader(self, encoder: Encoder, folder: Path | None) -> Encode:
         """See `Method`."""
@@ -128,6 +123,6 @@ def information_loss(
     scores = local @ vectors.T
     is_own = one_hot(text, len(vectors)).bool()
     is_other = text_ids[text][:, None] != text_ids
-    positive = softplus(-scores).masked_fill(~is_own, 0)
-    negative = softplus(scores).masked_fill(~is_other, 0)
-    return positive.sum() / len(local) + negative.sum() / is_other.sum().clamp_min(1)
+    positive = softplus(-scores).masked_fill(~is_own, 0).sum() / len(local)
+    negative = softplus(scores).masked_fill(~is_other, 0).sum()
+    return positive + negative / is_other.sum().clamp_min(1)

@@ -28,9 +28,7 @@ def whitened(encode: Encode, texts: Sequence[str], dim: int | None = None) -> En
     return lambda texts: encode(texts) @ weight.T + bias
 
 
-def whitening(
-    vectors: np.ndarray, dim: int | None = None
-) -> tuple[np.ndarray, np.ndarray]:
+def whitening(vectors: np.ndarray, dim: int | None) -> tuple[np.ndarray, np.ndarray]:
     """The map's weight W^T (dim, in) and bias (dim,), float32.
 
     The sign of each direction is arbitrary; its largest element is made positive, so that machines agree.

@@ -25,6 +25,7 @@ Sources = dict[str, list[str]]
 
 _MAX_SIZE = 1 << 16
 _EMBEDDINGS = "rannet/token-embedding/embeddings"
+_LAYER = re.compile(r"rannet/ran-\d+/")
 
 
 def convert(
@@ -116,16 +117,11 @@ def _config(
         raise ConfigError(
             f"{heads} heads don't divide {inner} dimensions into heads of an even size"
         )
+    layers = {name.split("/")[1] for name in variables if _LAYER.match(name)}
     return ran.RanConfig(
         vocab_size=embeddings.shape[0],
         hidden_size=embeddings.shape[1],
-        num_hidden_layers=len(
-            {
-                match[1]
-                for name in variables
-                if (match := re.match(r"rannet/ran-(\d+)/", name))
-            }
-        ),
+        num_hidden_layers=len(layers),
         num_attention_heads=heads,
         head_dim=inner // heads,
         window_size=published.get("window_size", 256),

@@ -57,10 +57,8 @@ class RanForMaskedLM(ran.RanPreTrainedModel):  # type: ignore[no-untyped-call]
         labelled = labels != IGNORED
         logits = self.lm_head(self.head(hidden[labelled]))
         total = F.cross_entropy(logits.float(), labels[labelled], reduction="sum")
-        # Without labels, the loss is 0 instead of NaN.
-        count = (
-            labelled.sum().clamp(min=1)
-            if num_items_in_batch is None
-            else num_items_in_batch
-        )
+        count = num_items_in_batch
+        if count is None:
+            # Without labels, the loss is 0 instead of NaN.
+            count = labelled.sum().clamp(min=1)
         return MaskedLMOutput(loss=total / count, logits=logits)

@@ -150,13 +150,9 @@ def _open_work(settings: PretrainSettings, work: Path, origin: dict[str, Any]) -
 def _newest_checkpoint(work: Path) -> str | None:
     """The newest complete checkpoint: one with `trainer_state.json`, which transformers writes last."""
     states = work.glob("checkpoint-*/trainer_state.json")
-    found = [
-        path.parent
-        for path in states
-        if path.stat().st_size and _step(path.parent) >= 0
-    ]
-    newest = max(found, key=_step, default=None)
-    return None if newest is None else str(newest)
+    complete = [path.parent for path in states if path.stat().st_size]
+    newest = max(complete, key=_step, default=None)
+    return None if newest is None or _step(newest) < 0 else str(newest)
 
 
 def _step(checkpoint: Path) -> int:
@@ -167,14 +163,16 @@ def _step(checkpoint: Path) -> int:
 def _model(
     settings: PretrainSettings, tokenizer: PreTrainedTokenizerFast
 ) -> RanForMaskedLM:
-    embeddings = (
-        None if settings.init_from is None else _read_embeddings(settings.init_from)
-    )
     sizes = settings.sizes
-    dim = sizes.dim if embeddings is None else embeddings.shape[1]
+    dim = sizes.dim
+    vocab_size = len(tokenizer)
+    embeddings = None
+    if settings.init_from is not None:
+        embeddings = _read_embeddings(settings.init_from)
+        vocab_size, dim = embeddings.shape
     model = RanForMaskedLM(
         ran.RanConfig(
-            vocab_size=len(tokenizer) if embeddings is None else len(embeddings),
+            vocab_size=vocab_size,
             hidden_size=dim,
             num_hidden_layers=sizes.layers,
             num_attention_heads=sizes.heads,

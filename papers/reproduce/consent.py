@@ -23,14 +23,11 @@ _SOURCE_KEYS = ("model", "scores", "generator", "data", "dev_data")
 
 def list_actions(recipe: Recipe, scale: Scale) -> list[str]:
     """One line per action that needs consent; empty if all models and data are in --data-dir."""
-    lines = [
-        f"runs    {' '.join(command)}" for command in recipe.at(scale).source.prepare
-    ]
-    lines += [
-        f"loads   {source}" for source in dict.fromkeys(_outside_sources(recipe, scale))
-    ]
-    return lines + [
-        f"reports {service}" for service in dict.fromkeys(_reports(recipe, scale))
+    commands = recipe.at(scale).source.prepare
+    return [
+        *(f"runs    {' '.join(command)}" for command in commands),
+        *dict.fromkeys(f"loads   {name}" for name in _outside_sources(recipe, scale)),
+        *dict.fromkeys(f"reports {service}" for service in _reports(recipe, scale)),
     ]
 
 
@@ -39,7 +36,7 @@ def _outside_sources(recipe: Recipe, scale: Scale) -> Iterator[str]:
     at = recipe.at(scale)
     sources = [at.backbone, *at.source.train, at.source.dev]
     sources += [column.data for column in at.evaluate]
-    # It downloads its tasks' data.
+    # MTEB downloads the data of its tasks.
     sources += [MTEB for column in at.evaluate if column.suite == MTEB]
     for row in recipe.runs:
         row_at = row.at(scale)

@@ -38,9 +38,9 @@ class Run:
 
     def objective(self) -> Any:
         """A new objective of the method; None for the objective of the settings."""
-        return (
-            None if self.method is None else method(self.method, **(self.options or {}))
-        )
+        if self.method is None:
+            return None
+        return method(self.method, **(self.options or {}))
 
 
 @dataclass(frozen=True)
@@ -75,19 +75,14 @@ def plan(
     if scale == "smoke":
         assignments = (*SMOKE_SETTINGS, *assignments)
     overrides = [_parse_assignment(text) for text in assignments]
-    rows = []
-    skipped: dict[str, str] = {}
-    for row in recipe.runs:
-        reason = row.at(scale).skip
-        if only and row.name not in only:
-            continue
-        if reason:
-            skipped[row.name] = reason
-        else:
-            rows.append(row)
+    wanted = [row for row in recipe.runs if not only or row.name in only]
+    reasons = {row.name: row.at(scale).skip for row in wanted}
+    skipped = {name: reason for name, reason in reasons.items() if reason}
     runs = []
     for index, seed in enumerate(seeds or at.seeds):
-        for row in rows:
+        for row in wanted:
+            if row.name in skipped:
+                continue
             if row.learns:
                 runs.append(_run(row, recipe, scale, folders, seed, overrides))
             elif index == 0:

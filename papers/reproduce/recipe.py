@@ -19,7 +19,7 @@ Tree = dict[str, Any]
 
 _FOLDER = Path(__file__).parents[1] / "recipes"
 _SMOKE_ROWS = 128
-# One of a suite.
+# The task of each suite that scale `smoke` evaluates.
 _SMOKE_TASK = {
     "sts": ("STS-B",),
     "transfer": ("TREC",),
@@ -58,9 +58,8 @@ class Source(Settings):
     """Training data. In its strings {data} is --data-dir and {work} a folder of the recipe."""
 
     train: Lines = Field(min_length=1)  # files, folders or Hub ids; several are joined
-    dev: Line | None = (
-        None  # dev set; unset: the validation split, if any; "none": no dev set
-    )
+    # Dev set; unset: the validation split, if any; "none": no dev set.
+    dev: Line | None = None
     labels: LabelValues | None = None  # value of each label in both: a number or "skip"
     # Commands of gis and label that make the data.
     prepare: tuple[tuple[Line, ...], ...] = ()
@@ -74,16 +73,13 @@ class Column(Settings):
     suite: Line  # a suite of `aoe evaluate` or `papers evaluate`, `pairs` or `mteb`
     tasks: tuple[Line, ...] = ()  # tasks of the suite; unset: all
     metric: Line = "spearman"  # metric that the table shows
-    data: Line | None = (
-        None  # pairs or a pair dataset, for `pairs` and `gis`; unset: --data-dir
-    )
-    name: Line | None = (
-        None  # name of the column, if it has one task; unset: the task's name
-    )
+    # Pairs or a pair dataset, for `pairs` and `gis`; unset: --data-dir.
+    data: Line | None = None
+    # Name of the column, if it has one task; unset: the task's name.
+    name: Line | None = None
     split: Literal["test", "validation"] | None = None  # unset: the suite's default
-    labels: LabelValues | None = (
-        None  # value of each label, a number or "skip", for `pairs`
-    )
+    # Value of each label, a number or "skip", for `pairs`.
+    labels: LabelValues | None = None
     parts: bool = False  # add a column for each part of a task
     mean: bool = False  # add a column for the mean of all tasks
 
@@ -103,7 +99,7 @@ class AtScale(Settings):
     source: Source
     about: str = ""  # how its settings were chosen
     precision: Precision = "fp32"  # precision of the evaluation
-    # One run each.
+    # Each row has one run per seed.
     seeds: tuple[int, ...] = Field(default=(0, 1, 2, 3, 4), min_length=1)
     evaluate: tuple[Column, ...] = Field(min_length=1)
     settings: Tree = Field(default_factory=dict)  # override those of the recipe
@@ -113,9 +109,8 @@ class RowAtScale(Settings):
     """Changes of a row at one scale."""
 
     backbone: Line | None = None
-    precision: Precision | None = (
-        None  # precision of the evaluation; unset: that of the scale
-    )
+    # Precision of the evaluation; unset: that of the scale.
+    precision: Precision | None = None
     settings: Tree = Field(default_factory=dict)  # override those of the row
     options: dict[str, str] = Field(default_factory=dict)  # override those of the row
     data: Lines = ()  # training data, such as {data}/a.tsv; unset: that of the scale
@@ -141,19 +136,16 @@ class Row(Settings):
     """One row of the table."""
 
     name: Line
-    about: str = (
-        ""  # how its settings were chosen and where its published scores come from
-    )
+    # How its settings were chosen and where its published scores come from.
+    about: str = ""
     train: bool = True  # false: score the untrained backbone
     texts: Texts | None = None  # train on single texts, without labels
-    method: Line | None = (
-        None  # a method of `papers.methods`; unset: the objective of the settings
-    )
+    # A method of `papers.methods`; unset: the objective of the settings.
+    method: Line | None = None
     options: dict[str, str] = Field(default_factory=dict)  # arguments of the method
     whiten: Whiten | None = None  # score whitened vectors
-    flow: Texts | None = (
-        None  # score the output of a flow that is fitted to these texts
-    )
+    # Score the output of a flow that is fitted to these texts.
+    flow: Texts | None = None
     backbone: Line | None = None  # unset: that of the scale, with its encoder settings
     seed: int | None = None  # train each run with this seed; unset: each with its own
     settings: Tree = Field(default_factory=dict)  # override those of the recipe
@@ -192,10 +184,9 @@ class Recipe(Settings):
     title: Line
     paper: Line  # paper and number of the table
     about: str  # what the table shows
-    compare: Line | None = (
-        None  # test the difference of each row from this row, over the seeds
-    )
-    # Of all rows, as in `aoe train --config`
+    # Test the difference of each row from this row, over the seeds.
+    compare: Line | None = None
+    # Settings of all rows, as in `aoe train --config`.
     settings: Tree = Field(default_factory=dict)
     runs: tuple[Row, ...] = Field(min_length=1)
     scales: dict[Scale, AtScale]
@@ -238,9 +229,8 @@ def _smoke(small: AtScale) -> AtScale:
 
 def slug(name: str) -> str:
     """A row's name in file names."""
-    return "".join(
-        letter if letter.isalnum() else "-" for letter in name.lower()
-    ).strip("-")
+    letters = (letter if letter.isalnum() else "-" for letter in name.lower())
+    return "".join(letters).strip("-")
 
 
 def recipe_names() -> list[str]:

@@ -1,16 +1,23 @@
 """Run a recipe and write its table. Kill it and run it again: finished runs are not repeated.
 
-Processes share the runs of a folder: each run has a lock, which ends with the process that does it.
+Processes share the runs of a folder: each run has a lock, which ends with the process that does it. Local
+processes have a GPU each, if there are any.
 """
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import torch
 
 from pairkit.base.errors import ConfigError, DataError, PairkitError
 from pairkit.base.system.files import remove, write_json, write_text
@@ -20,7 +27,6 @@ from papers.reproduce.runner import CLAIMS, Record, Runner
 from papers.reproduce.scoring import Scoring
 from papers.reproduce.table import markdown, summary
 from papers.reproduce.training_data import missing_files, prepare
-from papers.reproduce.workers import work_in_processes
 
 if TYPE_CHECKING:
     from papers.reproduce.recipe import Recipe, Scale
@@ -29,6 +35,7 @@ TABLE = "table.md"
 FIGURES = "figures.json"
 _OUTPUTS = ("runs", CLAIMS, "models", "data", TABLE, FIGURES)
 _PAUSE_S = 1.0  # between two looks at the runs of other processes
+_DEVICES = "CUDA_VISIBLE_DEVICES"
 
 
 @dataclass(frozen=True)
@@ -88,7 +95,7 @@ def reproduce(
     """
     shared = _open(recipe, options, say)
     if options.workers > 1:
-        work_in_processes(recipe, options, say)
+        _work_in_processes(recipe, options, say)
     else:
         shared.work()
     return shared.finish()
@@ -245,3 +252,48 @@ def _summary_line(record: Record) -> str:
     if record.dev is not None:
         figures.append(f"dev {100 * record.dev:.2f}")
     return f"{record.row}, seed {record.seed}: {', '.join(figures)} ({record.wall_s:.0f} s)"
+
+
+def _work_in_processes(
+    recipe: Recipe, options: Options, say: Callable[[str], None]
+) -> None:
+    """Start the workers and wait for them. If one is killed, the others do its runs."""
+    gpus = _gpus()
+    context = get_context("spawn")  # a forked process can't use CUDA
+    workers = [
+        context.Process(
+            target=_work, args=(recipe, options, say, gpus[number % len(gpus)])
+        )
+        for number in range(options.workers)
+    ]
+    try:
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+    finally:
+        for worker in workers:
+            if worker.is_alive():
+                worker.terminate()
+                worker.join()
+
+
+def _gpus() -> list[str | None]:
+    """The GPUs as in CUDA_VISIBLE_DEVICES; None without any."""
+    listed = os.environ.get(_DEVICES)
+    names = listed.split(",") if listed else map(str, range(torch.cuda.device_count()))
+    return [*names] or [None]
+
+
+def _work(
+    recipe: Recipe, options: Options, say: Callable[[str], None], gpu: str | None
+) -> None:
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if gpu is not None:
+        os.environ[_DEVICES] = gpu
+    try:
+        SharedRuns(recipe, options, say).work()
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except PairkitError as error:
+        sys.exit(str(error))

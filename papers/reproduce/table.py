@@ -90,15 +90,12 @@ def markdown(recipe: Recipe, result: Mapping[str, Any]) -> str:
 
 def _notes(recipe: Recipe, result: Mapping[str, Any]) -> list[str]:
     notes = [f"* {row.name}: {row.about}" for row in recipe.runs if row.about]
-    notes += [
-        f"* {row} is skipped: {reason}" for row, reason in result["left_out"].items()
-    ]
+    for name, reason in result["left_out"].items():
+        notes.append(f"* {name} is skipped: {reason}")
     for row in result["rows"]:
         for task, count in row["overlap"].items():
-            name = row["row"]
-            notes.append(
-                f"* {name} was trained on {count:,} examples of {task} (all their texts)"
-            )
+            examples = f"{count:,} examples of {task} (all their texts)"
+            notes.append(f"* {row['row']} was trained on {examples}")
     return notes
 
 

@@ -54,12 +54,12 @@ def prepare(source: Source, folders: Folders, say: Callable[[str], None]) -> Non
             continue
         say(f"$ {shown}")
         name, *arguments = command
-        finished = subprocess.run(  # noqa: S603 - only commands of this project, confirmed for untrusted recipes
+        process = subprocess.run(  # noqa: S603 - only commands of this project, confirmed for untrusted recipes
             [sys.executable, "-P", "-m", _MODULES[name], *arguments],
             check=False,
             stdout=sys.stderr,
         )
-        code = finished.returncode
+        code = process.returncode
         if code:
             raise DataError(
                 f"`{shown}` failed with exit code {code}; see its messages above"
@@ -78,19 +78,15 @@ def _key(command: Sequence[str]) -> str:
 
 
 def training_data(
-    source: Source, folders: Folders, texts: Texts | None = None
+    source: Source, folders: Folders, texts: Texts | None
 ) -> TrainingData:
     """The source unchanged, or files with a sample of its rows or with single texts."""
     train = [folders.fill(path) for path in source.train]
     dev = None
     if source.dev not in (None, NO_DEV):
         dev = folders.fill(str(source.dev))
-    if (
-        texts is None
-        and source.rows is None
-        and source.dev != NO_DEV
-        and len(train) == 1
-    ):
+    is_derived = texts or source.rows or source.dev == NO_DEV or len(train) > 1
+    if not is_derived:
         return TrainingData(train[0], dev, source.labels)
 
     held_out = [dev] if dev else []

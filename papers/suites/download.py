@@ -113,10 +113,7 @@ def _transfer(folder: Path) -> None:
 
 
 def _piped(data: bytes, *command: str) -> bytes:
-    done = subprocess.run(  # noqa: S603
-        command, input=data, stdout=subprocess.PIPE, check=True
-    )
-    return done.stdout
+    return subprocess.check_output(command, input=data)  # noqa: S603 - fixed commands
 
 
 def _fetch(url: str) -> bytes:

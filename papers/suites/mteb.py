@@ -23,17 +23,17 @@ MTEB = "mteb"
 _ENGLISH = "MTEB(eng, v1)"
 
 
-def mteb_tasks(names: Sequence[str] = ()) -> Any:
+def mteb_tasks(names: Sequence[str]) -> Any:
     """The tasks with these names; without names, all English ones."""
     with needed_for("suite mteb", "mteb"):
         import mteb
-    return (
-        mteb.get_tasks(tasks=[*names]) if names else mteb.get_benchmark(_ENGLISH).tasks
-    )
+    if names:
+        return mteb.get_tasks(tasks=[*names])
+    return mteb.get_benchmark(_ENGLISH).tasks
 
 
 def evaluate_mteb(
-    model: Any, names: Sequence[str] = (), *, precision: Precision = "auto"
+    model: Any, names: Sequence[str], *, precision: Precision = "auto"
 ) -> dict[str, float]:
     """The main score of each task, in [0, 1].
 
@@ -44,12 +44,10 @@ def evaluate_mteb(
 
     if isinstance(model, str):
         model = Encoder.load(model, precision=precision, inference_only=True)
-    found = mteb.evaluate(
+    results = mteb.evaluate(
         _Model(model), tasks, co2_tracker=False, cache=None, show_progress_bar=False
-    )
-    return {
-        result.task_name: float(result.get_score()) for result in found.task_results
-    }
+    ).task_results
+    return {result.task_name: float(result.get_score()) for result in results}
 
 
 class _Model:

@@ -66,10 +66,10 @@ def files(task: str, data_dir: Path, split: str) -> tuple[Path, ...]:
     packed = tuple(data_dir / name for name, _ in _FILES[task])
     plain = tuple(path.with_suffix("") for path in packed)
     originals = tuple(data_dir / name for name in _ORIGINALS[task])
-    layouts = (packed, plain, originals)
-    return next(
-        (found for found in layouts if all(path.is_file() for path in found)), packed
-    )
+    for layout in (packed, plain, originals):
+        if all(path.is_file() for path in layout):
+            return layout
+    return packed
 
 
 def read(task: str, found: Sequence[Path]) -> ClassTask:
@@ -94,12 +94,11 @@ def read(task: str, found: Sequence[Path]) -> ClassTask:
 
 def _examples(rows: Sequence[_Row]) -> Examples:
     """Sort rows by number of words, then by class, because the folds depend on the order."""
-    ordered = sorted(rows, key=_words_and_class)
-    columns = zip(*(texts for _, texts in ordered), strict=True)
-    return Examples(
-        tuple([text.strip() or "." for text in column] for column in columns),
-        np.array([label for label, _ in ordered], np.int64),
-    )
+    classes, texts = zip(*sorted(rows, key=_words_and_class), strict=True)
+    columns = [
+        [text.strip() or "." for text in column] for column in zip(*texts, strict=True)
+    ]
+    return Examples(tuple(columns), np.array(classes, np.int64))
 
 
 def _words_and_class(row: _Row) -> tuple[int, ...]:

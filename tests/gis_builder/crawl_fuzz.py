@@ -111,7 +111,7 @@ def fuzz_answers(world, folder, seed):
 def patched_exchange(respond):
     """Let this function respond to every request."""
 
-    def send(_self, _session, url, body, _end):
+    def send(_self, _session, url, body):
         return Raw(*respond("POST", url, body))
 
     return patch.object(Exchange, "_send", send)

@@ -71,6 +71,20 @@ def test_each_repository_has_its_own_outcome(tiny, work):
     ]
 
 
+def test_a_failure_on_other_repositories_does_not_change_a_missing_one(
+    tiny, work, monkeypatch
+):
+    def fails(crawl, refs):
+        raise RemoteError("the server fails")
+
+    monkeypatch.setattr("gis_builder.crawling.github.crawler.fetch", fails)
+    with raises(RemoteError, match="the server fails"):
+        crawled(tiny, work, [ROCKET, "acme/nowhere"], strategy="all")
+    rows = gis_builder.status(work).repositories
+    outcomes = {repo.row.name: repo.row.outcome for repo in rows}
+    assert outcomes["acme/nowhere"] == "not_found"
+
+
 def test_only_missing_repositories_are_looked_up_again(tiny, work):
     crawled(tiny, work, [ROCKET, FUEL])
     before = tiny.stats.requests
@@ -315,6 +329,19 @@ def test_pages_shrink_until_the_server_can_answer(station_dump, undisturbed, wor
         crawled(server, work, strategy="all", thread_batch=100, **whole)
         assert 2 <= server.stats.faults.total() < 9
     assert contents(work) == contents(undisturbed["all"])
+
+
+def test_progress_counts_every_thread_that_is_to_be_completed(station, work):
+    """In a sweep, all incomplete threads are known when the first batch is completed."""
+    seen = []
+    crawled(station, work, strategy="all", progress=seen.append)
+    completing = [
+        at for at in seen if at.stage == f"{STATION}: completing threads" and at.total
+    ]
+    left = [at.total - at.done for at in completing]
+    assert len(left) > 1
+    assert left == sorted(left, reverse=True)
+    assert left[0] > 0 == left[-1]
 
 
 def test_several_tokens_give_the_same_content(tiny, tmp_path):

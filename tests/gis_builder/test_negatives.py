@@ -284,7 +284,7 @@ def test_negatives_have_the_gaps_of_positives(kind):
             s: len(p) for s, p in negatives.pairs.items()
         } == splits.negatives_wanted
         positives = list(chain.from_iterable(splits.positives.values()))
-        return gap_auc(make_rows(positives, all_pairs(negatives), texts, 0)) or 0.0
+        return gap_auc(make_rows([*positives, *all_pairs(negatives)], texts, 0)) or 0.0
 
     assert auc("none") > 0.85
     assert 0.4 <= auc("time") <= 0.6
@@ -321,7 +321,7 @@ def test_positives_across_repositories(kind, match):
     if match == "time":
         assert (
             0.4
-            <= (gap_auc(make_rows(positives, all_pairs(negatives), texts, 0)) or 0)
+            <= (gap_auc(make_rows([*positives, *all_pairs(negatives)], texts, 0)) or 0)
             <= 0.6
         )
 

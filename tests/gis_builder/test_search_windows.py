@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gis_builder.crawling.github.fetch_batches import Window, split_window
+from gis_builder.crawling.github.search import Window, split_window
 
 SECONDS = st.integers(1_200_000_000, 1_900_000_000)
 EDGES = st.none() | SECONDS

@@ -12,8 +12,7 @@ import pytest
 import aoe_train
 from pairkit import PairkitError
 from pairkit.base.system.folders import try_lock_folder
-from papers.reproduce import workers
-from papers.reproduce.reproduce import FIGURES, TABLE, SharedRuns, reproduce
+from papers.reproduce.reproduce import FIGURES, TABLE, SharedRuns, _gpus, reproduce
 from tests import forked
 from tests.papers.test_reproduce import no_output, options, papers, recipe, root  # noqa: F401 - two fixtures
 from tests.support.shorthand import config_error, raises, table
@@ -144,7 +143,7 @@ def test_each_worker_has_a_gpu(listed, count, found, monkeypatch):
     if listed is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", listed)
     monkeypatch.setattr("torch.cuda.device_count", lambda: count)
-    assert workers._gpus() == found
+    assert _gpus() == found
 
 
 def test_torchrun_is_refused(monkeypatch):

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import requests
 from requests.auth import AuthBase
@@ -17,9 +15,6 @@ from requests.auth import AuthBase
 from gis_builder.settings.crawl_settings import read_root
 from pairkit.base.errors import AuthError, ConfigError
 from pairkit.base.system.address import origin_of
-
-if TYPE_CHECKING:
-    from github.InstallationAuthorization import InstallationAuthorization
 
 _MIN_SECRET = 12  # characters
 _MASK = "****"
@@ -89,7 +84,7 @@ def find_tokens(
     api_url: str,
     *,
     file: Path | None = None,
-    environ: Mapping[str, str] = os.environ,
+    environ: Mapping[str, str],
     plain_http: bool = False,
 ) -> tuple[Token, ...]:
     """Find tokens in a file, else in the environment, else from a GitHub App, else from the `gh` tool."""
@@ -145,7 +140,7 @@ def _from_gh(api_url: str) -> list[str]:
         return []
     host = read_root(api_url).host.removeprefix("api.")
     try:
-        done = subprocess.run(  # noqa: S603 - a fixed command with a host name
+        result = subprocess.run(  # noqa: S603 - a fixed command with a host name
             [gh, "auth", "token", "--hostname", host],
             capture_output=True,
             text=True,
@@ -154,7 +149,7 @@ def _from_gh(api_url: str) -> list[str]:
         )
     except (OSError, subprocess.TimeoutExpired):
         return []
-    return _split([done.stdout]) if done.returncode == 0 else []
+    return _split([result.stdout]) if result.returncode == 0 else []
 
 
 class _Installation:
@@ -170,11 +165,12 @@ class _Installation:
                 "GITHUB_APP_INSTALLATION_ID: expected the number in the URL of the installation's page"
             )
         self._installation = int(installation)
-        self._authorization: InstallationAuthorization | None = None
+        self._token = ""
+        self._expires_at = 0.0
 
     def secret(self) -> str:
         """The current token."""
-        # Slow to import.
+        # Imported here, because these libraries are slow to import and few people need them.
         from github import (
             Auth,
             BadAttributeException,
@@ -184,19 +180,14 @@ class _Installation:
         from jwt import PyJWTError
 
         try:
-            expires_at = 0.0
-            if self._authorization:
-                expires_at = self._authorization.expires_at.timestamp()
-            if (
-                self._authorization is None
-                or expires_at < time.time() + _RENEW_BEFORE_S
-            ):
+            if self._expires_at < time.time() + _RENEW_BEFORE_S:
                 auth = Auth.AppAuth(self._app_id, self._key)
                 app = GithubIntegration(
                     auth=auth, base_url=self._api_url, timeout=_APP_TIMEOUT_S
                 )
-                self._authorization = app.get_access_token(self._installation)
-            token = self._authorization.token
+                authorization = app.get_access_token(self._installation)
+                self._token = authorization.token
+                self._expires_at = authorization.expires_at.timestamp()
         except GithubException as error:
             why = f"HTTP {error.status}"
         except (
@@ -207,7 +198,7 @@ class _Installation:
         ) as error:
             why = type(error).__name__  # its message may contain the key
         else:
-            return token
+            return self._token
         raise AuthError(
             f"no token for the GitHub App's installation ({why}): check GITHUB_APP_ID, its private key, "
             "GITHUB_APP_INSTALLATION_ID and api_url"

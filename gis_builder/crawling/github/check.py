@@ -6,11 +6,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gis_builder.crawling.github.fetch import part
+from gis_builder.crawling.github.fetch import value_of
 from gis_builder.crawling.github.fetch_batches import BatchSize, Crawl
 from gis_builder.crawling.github.nodes import RepositoryNode
 from gis_builder.crawling.github.parse import well_formed
 from gis_builder.crawling.github.responses import GraphQLError
+from gis_builder.crawling.status import without_issues
 from gis_builder.store import Page, RepoOutcome, RepoRow, Store
 from gis_builder.store.decoding import Malformed, stamp, stamp_or_none
 
@@ -26,10 +27,14 @@ def check(crawl: Crawl, names: Sequence[str], *, listed: bool = True) -> None:
     size = BatchSize(_BATCH)
     checked = 0
     while checked < len(unchecked):
-        rows = _request_rows(crawl, unchecked[checked:], size)
-        page = Page(repos=[replace(row, listed=listed) for row in rows])
+        page = Page()
+        for row in _request_rows(crawl, unchecked[checked:], size):
+            old = crawl.store.repo(row.name)
+            # A failed crawl continues with its old data, so an update must start at the old time.
+            as_of = old.as_of if old and old.as_of else row.as_of
+            page.repos.append(replace(row, listed=listed, as_of=as_of))
         crawl.save("", page)
-        checked += len(rows)
+        checked += len(page.repos)
         crawl.report("", "check", checked, len(unchecked))
 
 
@@ -40,7 +45,7 @@ def may_be_repository(name: str) -> bool:
 
 def recheck(crawl: Crawl, name: str) -> RepoRow:
     """Check one repository again without storing the result."""
-    (row,) = _request_rows(crawl, [name], BatchSize(1), keep_as_of=False)
+    (row,) = _request_rows(crawl, [name], BatchSize(1))
     return row
 
 
@@ -55,13 +60,7 @@ def _unchecked(store: Store, names: Sequence[str], *, listed: bool) -> list[str]
     return unchecked
 
 
-def _request_rows(
-    crawl: Crawl,
-    names: Sequence[str],
-    size: BatchSize,
-    *,
-    keep_as_of: bool = True,
-) -> list[RepoRow]:
+def _request_rows(crawl: Crawl, names: Sequence[str], size: BatchSize) -> list[RepoRow]:
     """Query the first of `names`, as many as one query takes."""
     for attempt in range(1, crawl.settings.attempts + 1):
         reply, count = crawl.ask(size, names, crawl.queries.repositories)
@@ -72,13 +71,8 @@ def _request_rows(
     rows = []
     for index, name in enumerate(names[:count]):
         alias = f"r{index}"
-        node = part(reply.data, alias, name)
-        row = _checked_row(crawl, name, node, errors.get(alias))
-        old = crawl.store.repo(name)
-        if keep_as_of and old and old.as_of:
-            # A failed crawl continues with its old data, so an update must start at the old time.
-            row = replace(row, as_of=old.as_of)
-        rows.append(row)
+        node = value_of(reply.data, alias, name)
+        rows.append(_checked_row(crawl, name, node, errors.get(alias)))
     return rows
 
 
@@ -95,12 +89,8 @@ def _checked_row(
     if node.is_private and not crawl.settings.include_private:
         detail = "private; set include_private to crawl private repositories"
         return RepoRow(name, RepoOutcome.PRIVATE, detail=detail)
-    if not node.has_issues_enabled:
-        return replace(
-            row, outcome=RepoOutcome.ISSUES_DISABLED, detail="issues are disabled"
-        )
-    if not row.issue_count:
-        return replace(row, outcome=RepoOutcome.EMPTY, detail="no issues")
+    if unusable := without_issues(row, has_issues=node.has_issues_enabled):
+        return unusable
     if row.full_name.lower() != name.lower():
         return replace(row, outcome=RepoOutcome.RENAMED, detail=f"now {row.full_name}")
     return row

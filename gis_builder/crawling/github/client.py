@@ -146,13 +146,11 @@ class Client:
         self._usage += Usage(answer.cost, 1, seconds)
         _LOG.info(
             "%s %s in %.2f s for %d points, %s left: %s",
-            *(
-                answer.status or "no status,",
-                answer.kind,
-                seconds,
-                answer.cost,
-                self.points_left,
-            ),
+            answer.status or "no status,",
+            answer.kind,
+            seconds,
+            answer.cost,
+            self.points_left,
             one_line(query.text, _MAX_SHOWN),
         )
         return answer

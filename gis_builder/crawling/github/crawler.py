@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import queue
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -10,6 +9,7 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
+from queue import Empty, SimpleQueue
 
 from gis_builder.crawl_progress import Began, CrawlListener, Finished
 from gis_builder.crawling.github import check, search, sweep
@@ -24,10 +24,8 @@ from gis_builder.store import Absence, IssueRef, Kind, Page, RepoOutcome, RepoRo
 from pairkit.base.errors import AuthError, RateLimited, RemoteError
 
 Job = Callable[[Crawl], None]
-Jobs = queue.SimpleQueue[tuple[str, Job]]
-Done = Callable[[str, Crawl, RemoteError | None], None]
 
-_POLL_S = 0.2
+_POLL_S = 0.2  # maximum delay of Ctrl-C
 
 
 class GitHub(AbstractContextManager["GitHub"]):
@@ -130,80 +128,65 @@ class GitHub(AbstractContextManager["GitHub"]):
         self._run(stage, jobs)
 
     def _run(self, stage: str, jobs: Mapping[str, Job]) -> None:
-        shared_failures = []  # of jobs for several repositories
-
-        def done(name: str, worker: Crawl, failure: RemoteError | None) -> None:
-            # Of its last requests.
-            page = Page(usage={name: worker.client.take_usage()})
-            if failure:
-                for row in self._store.repos():
-                    if row.full_name == name:
-                        failed = replace(
-                            row, outcome=RepoOutcome.FAILED, detail=str(failure)
-                        )
-                        page.repos.append(failed)
-                if not name:
-                    shared_failures.append(failure)
-            self._store.save(page)
-            self._listener(Finished(name, stage, str(failure or "")))
-
+        """Distribute jobs to workers; only errors that concern every job stop the others."""
         self._listener(Began(stage, len(jobs)))
+        waiting: SimpleQueue[tuple[str, Job]] = SimpleQueue()
+        for name_and_job in jobs.items():
+            waiting.put(name_and_job)
         workers = self._workers[: max(1, len(jobs))]
-        run_jobs(jobs, workers, self._stop, done)
-        if shared_failures:
-            raise shared_failures[0]
-
-
-def run_jobs(
-    jobs: Mapping[str, Job],
-    workers: Sequence[Crawl],
-    stop: threading.Event,
-    done: Done,
-) -> None:
-    """Distribute jobs to workers; only errors that concern every job stop the others."""
-    todo: Jobs = queue.SimpleQueue()
-    for name, job in jobs.items():
-        todo.put((name, job))
-    threads = ThreadPoolExecutor(len(workers), "crawl")
-    is_interrupted = False
-    try:
-        running = {
-            threads.submit(_work, worker, todo, stop, done) for worker in workers
-        }
-        while running:
-            # With a timeout, because some libraries install signal handlers that don't interrupt a wait.
-            ended, running = wait(running, _POLL_S, FIRST_EXCEPTION)
-            for future in ended:
-                future.result()
-    except BaseException as error:
-        stop.set()
-        is_interrupted = isinstance(error, KeyboardInterrupt)
-        raise
-    finally:
-        # After Ctrl-C, don't wait for a server that hangs.
-        threads.shutdown(wait=not is_interrupted)
-
-
-def _work(
-    worker: Crawl,
-    todo: Jobs,
-    stop: threading.Event,
-    done: Done,
-) -> None:
-    """Run jobs until there are none left."""
-    while not stop.is_set():
+        threads = ThreadPoolExecutor(len(workers), "crawl")
+        failures = []
+        is_interrupted = False
         try:
-            name, job = todo.get_nowait()
-        except queue.Empty:
-            return
-        failure: RemoteError | None = None
-        try:
-            job(worker)
-        except (AuthError, RateLimited, Unreachable):
-            done(name, worker, None)
+            running = {
+                threads.submit(self._work, worker, stage, waiting) for worker in workers
+            }
+            while running:
+                # With a timeout, because some libraries install signal handlers that don't interrupt a wait.
+                ended, running = wait(running, _POLL_S, FIRST_EXCEPTION)
+                failures += [future.result() for future in ended]
+        except BaseException as error:
+            self._stop.set()
+            is_interrupted = isinstance(error, KeyboardInterrupt)
             raise
-        except CrawlStopped:
-            pass
-        except RemoteError as error:
-            failure = error
-        done(name, worker, failure)
+        finally:
+            # After Ctrl-C, don't wait for a server that hangs.
+            threads.shutdown(wait=not is_interrupted)
+        for failure in filter(None, failures):
+            raise failure
+
+    def _work(
+        self, worker: Crawl, stage: str, waiting: SimpleQueue[tuple[str, Job]]
+    ) -> RemoteError | None:
+        """Run jobs until there are none left; returns the failure of a job for several repositories."""
+        shared_failure: RemoteError | None = None
+        while not self._stop.is_set():
+            try:
+                name, job = waiting.get_nowait()
+            except Empty:
+                break
+            failure = ""
+            try:
+                job(worker)
+            except CrawlStopped:
+                pass
+            except (AuthError, RateLimited, Unreachable):
+                self._finish(name, worker, stage, "")
+                raise
+            except RemoteError as error:
+                failure = str(error)
+                if not name:
+                    shared_failure = error
+            self._finish(name, worker, stage, failure)
+        return shared_failure
+
+    def _finish(self, name: str, worker: Crawl, stage: str, failure: str) -> None:
+        """Store the end of a job, and the cost of its last requests."""
+        page = Page(usage={name: worker.client.take_usage()})
+        for row in self._store.repos() if failure else ():
+            # Repositories that don't exist have no full name, nor has a job for several repositories.
+            if row.full_name and row.full_name == name:
+                failed = replace(row, outcome=RepoOutcome.FAILED, detail=failure)
+                page.repos.append(failed)
+        self._store.save(page)
+        self._listener(Finished(name, stage, failure))

@@ -27,10 +27,15 @@ from gis_builder.crawling.github.access_tokens import Token
 from gis_builder.crawling.github.responses import AnswerKind, QueryAnswer, bad_reply
 from pairkit.base.system.address import Address
 
+# A hundred comments of the maximum length with every character escaped are 40 MB.
+_MAX_BYTES = 64 << 20
+_CHUNK = 1 << 16
+_GZIP = 16 + zlib.MAX_WBITS
+
 
 class _LimitedReader(io.BufferedReader):
     def read(self, size: int | None = -1, /) -> bytes:
-        # Caused by a negative chunk length; would read without a limit.
+        # A negative length of a chunk would be read without a limit.
         if size is None or size < 0:
             raise OSError("read without a limit")
         return super().read(size)
@@ -55,12 +60,6 @@ class _Adapter(HTTPAdapter):
         return pool
 
 
-# A hundred comments of the maximum length with every character escaped are 40 MB.
-_MAX_BYTES = 64 << 20
-_CHUNK = 1 << 16
-_GZIP = 16 + zlib.MAX_WBITS
-
-
 @dataclass(frozen=True)
 class Raw:
     """A response, in which the token is masked if the server echoed it."""
@@ -82,13 +81,10 @@ class Exchange:
     def post(self, path: str, body: bytes) -> Raw | QueryAnswer:
         """Post JSON to a path below the root; returns the response, or the reason why there is none."""
         answer: Future[Raw | QueryAnswer] = Future()
-        url = self._address.join(path)
-        end = time.monotonic() + self._timeout_s
+        request = (self._session, self._address.join(path), body)
         # Timeouts of `requests` hold for each read. A late exchange ends in its own thread, without effect.
         threading.Thread(
-            target=self._answer,
-            args=(answer, self._session, url, body, end),
-            daemon=True,
+            target=self._answer, args=(answer, *request), daemon=True
         ).start()
         with suppress(TimeoutError):
             return answer.result(self._timeout_s)
@@ -114,22 +110,17 @@ class Exchange:
             answer.set_exception(error)
 
     def _send(
-        self,
-        session: requests.Session,
-        url: str,
-        body: bytes,
-        end: float,
+        self, session: requests.Session, url: str, body: bytes
     ) -> Raw | QueryAnswer:
-        # Less to connect, to each of a few addresses.
+        end = time.monotonic() + self._timeout_s
+        # A host may have several addresses, so an attempt to connect gets a part of the time.
+        connect_timeout_s = self._timeout_s / 4
         with session.post(
             url,
             data=body,
             headers={"Accept": "application/json", "Content-Type": "application/json"},
             auth=self._token,
-            timeout=(
-                self._timeout_s / 4,
-                self._timeout_s,
-            ),
+            timeout=(connect_timeout_s, self._timeout_s),
             allow_redirects=False,
             stream=True,
         ) as response:
@@ -168,7 +159,7 @@ def _read_body(response: requests.Response, end: float) -> bytes:
         chunk := response.raw.read(_CHUNK, decode_content=False)
     ):
         body += chunk
-        # A truncated body without a length would look complete.
+        # An exception, because a truncated body whose length is unknown would look complete.
         if time.monotonic() > end:
             raise requests.ReadTimeout
     return bytes(body)

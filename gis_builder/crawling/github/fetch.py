@@ -38,69 +38,52 @@ from gis_builder.store import Absence, IssueRef, Page, TopUp
 from pairkit.base.errors import BadReply, RemoteError
 from pairkit.base.printable import one_line
 
-_PartsByAlias = dict[str, Parts | None]
+T = TypeVar("T")
 
 
 def fetch_top_ups(crawl: Crawl, repo: str) -> None:
     """Fetch the rest of every incomplete nested connection of the repository's threads."""
     size = BatchSize(crawl.settings.thread_batch)
     failures = Counter[TopUp]()
-    done = 0
-    lists: dict[tuple[IssueRef, str], Pages] = {}
+    answered = 0
+    pages_of: dict[str, Pages] = {}  # by issue and connection
     while waiting := crawl.store.top_ups(repo, crawl.settings.thread_batch):
         reply, count = crawl.ask(size, waiting, partial(crawl.queries.top_ups, repo))
-        nodes: _PartsByAlias = reply.data.get("r0") or {}
+        nodes = reply.data.get("r0") or {}
         page = Page()
         for index, top_up in enumerate(waiting[:count]):
             node = nodes.get(f"t{index}")
-            if (
-                node
-                and getattr(node, top_up.part)
-                and not failure_of(reply.errors, "r0", f"t{index}")
-            ):
+            has_failed = failure_of(reply.errors, "r0", f"t{index}")
+            if node and getattr(node, top_up.part) and not has_failed:
                 name = f"{top_up.ref} {top_up.part}"
-                pages = Pages(name, top_up.before, limit=MAX_THREAD_ITEMS)
-                _add_top_up(
-                    page,
-                    top_up,
-                    node,
-                    lists.setdefault((top_up.ref, top_up.part), pages),
-                )
+                first = Pages(name, top_up.before, limit=MAX_THREAD_ITEMS)
+                _add_top_up(page, top_up, node, pages_of.setdefault(name, first))
                 continue
             failures[top_up] += 1
             if failures[top_up] >= crawl.settings.attempts:
                 page.topped_up.append(top_up)
                 warning = f"{top_up.ref}: the server returned only the last {top_up.have} {top_up.part}"
                 page.warnings.append((top_up.ref.repo, warning))
-        done += len(page.topped_up)
+        answered += len(page.topped_up)
         crawl.save(repo, page)
-        crawl.report(repo, "top-ups", done, done + len(waiting) - len(page.topped_up))
+        total = answered + crawl.store.count_top_ups(repo)
+        crawl.report(repo, "top-ups", answered, total)
         if not page.topped_up:
             size.shrink()
             crawl.client.back_off(max(failures.values()), "the server returned nothing")
 
 
-def _add_top_up(
-    page: Page,
-    top_up: TopUp,
-    node: Parts,
-    pages: Pages,
-) -> None:
+def _add_top_up(page: Page, top_up: TopUp, node: Parts, pages: Pages) -> None:
     ref = top_up.ref
     connection: NodeConnection[Any] = getattr(node, top_up.part)
     with well_formed(f"{ref} {top_up.part}"):
         keys = _add_items(page, top_up, node)
     page.topped_up.append(top_up)
-    # An empty page would be returned again.
-    rest = (
-        next_top_up(ref, top_up.part, connection, top_up.have)
-        if connection.items
-        else None
-    )
+    following = next_top_up(ref, top_up.part, connection, top_up.have)
     missing = connection.total_count - top_up.have - len(connection.items)
-    if rest:
-        pages.advance(keys, rest.before)
-        page.top_ups.append(rest)
+    if following and connection.items:  # an empty page would be returned again
+        pages.advance(keys, following.before)
+        page.top_ups.append(following)
     elif missing > 0:
         warning = (
             f"{ref}: the server counts {missing} more {top_up.part} than it returns"
@@ -126,50 +109,42 @@ def _add_items(page: Page, top_up: TopUp, node: Parts) -> Iterable[Hashable]:
     return labels
 
 
-T = TypeVar("T")
-
-
 class Fetcher:
-    """Fetches issues by number; adapts the batch sizes to the server."""
+    """Fetches issues by number, with or without threads; adapts the batch size to the server."""
 
-    def __init__(self, crawl: Crawl) -> None:
+    def __init__(self, crawl: Crawl, *, with_thread: bool) -> None:
+        settings = crawl.settings
+        limit = settings.thread_batch if with_thread else settings.issue_batch
         self._crawl = crawl
-        self._sizes = {
-            True: BatchSize(crawl.settings.thread_batch),
-            False: BatchSize(crawl.settings.issue_batch),
-        }
+        self._with_thread = with_thread
+        self._size = BatchSize(limit)
 
-    def resolve(self, refs: Sequence[IssueRef], *, with_thread: bool) -> Page:
+    def resolve(self, refs: Sequence[IssueRef]) -> Page:
         """Fetch these issues."""
         page = Page()
         failures = Counter[IssueRef]()
         waiting = sorted(set(refs))
+        query = partial(self._crawl.queries.issues, with_thread=self._with_thread)
         while waiting:
-            size = self._sizes[with_thread]
-            query = partial(self._crawl.queries.issues, with_thread=with_thread)
-            reply, count = self._crawl.ask(size, waiting, query)
-            failed = self._add(page, waiting[:count], reply, with_thread=with_thread)
-            self._handle_failures(page, failures, failed)
-            again = [ref for ref in failed if ref not in page.missing]
-            waiting = sorted(again + waiting[count:])
+            reply, count = self._crawl.ask(self._size, waiting, query)
+            failed = self._add(page, waiting[:count], reply)
+            again = []
             if failed:
-                size.shrink()
+                self._handle_failures(page, failures, failed)
+                again = [ref for ref in failed if ref not in page.missing]
+                self._size.shrink()
+            waiting = sorted(again + waiting[count:])
         return page
 
     def _add(
-        self,
-        page: Page,
-        refs: Sequence[IssueRef],
-        reply: HttpReply[IssuesByAlias],
-        *,
-        with_thread: bool,
+        self, page: Page, refs: Sequence[IssueRef], reply: HttpReply[IssuesByAlias]
     ) -> dict[IssueRef, str]:
         """Add the issues to the page; returns the failed ones, each with the server's message."""
         failed = {}
         for index, (repo, group) in enumerate(groupby(refs, key=lambda ref: ref.repo)):
-            issues = part(reply.data, f"r{index}", repo)
+            issues = value_of(reply.data, f"r{index}", repo)
             for ref in group:
-                node = part(issues, f"i{ref.number}", str(ref)) if issues else None
+                node = value_of(issues, f"i{ref.number}", str(ref)) if issues else None
                 failure = failure_of(reply.errors, f"r{index}", f"i{ref.number}")
                 if failure:
                     failed[ref] = failure
@@ -179,7 +154,7 @@ class Fetcher:
                     page.missing[ref] = (Absence.DELETED, "")
                 else:
                     _check_name(repo, issues)
-                    _add_issue(page, ref, node, with_thread=with_thread)
+                    _add_issue(page, ref, node, with_thread=self._with_thread)
         return failed
 
     def _handle_failures(
@@ -189,43 +164,35 @@ class Fetcher:
         failed: Mapping[IssueRef, str],
     ) -> None:
         """Skip issues that failed too often, so that one bad issue does not stop its repository."""
-        if not failed:
-            return
-        failures.update(list(failed))
+        failures.update(failed.keys())
         for ref, message in failed.items():
             if failures[ref] >= self._crawl.settings.attempts:
                 page.missing[ref] = (Absence.WITHHELD, "")
-                page.warnings.append(
-                    (ref.repo, f"{ref} was skipped: the server fails on it ({message})")
-                )
-        self._crawl.client.back_off(
-            max(failures[ref] for ref in failed), next(iter(failed.values()))
-        )
+                warning = f"{ref} was skipped: the server fails on it ({message})"
+                page.warnings.append((ref.repo, warning))
+        most = max(failures[ref] for ref in failed)
+        self._crawl.client.back_off(most, next(iter(failed.values())))
 
 
 def fetch(crawl: Crawl, refs: Sequence[IssueRef]) -> None:
     """Fetch issues of any repositories by number; each batch is stored as one page."""
-    fetcher = Fetcher(crawl)
+    fetcher = Fetcher(crawl, with_thread=False)
     size = crawl.settings.issue_batch
     ordered = sorted(set(refs))
     for start in range(0, len(ordered), size):
         batch = ordered[start : start + size]
-        crawl.save(_common_repo(batch), fetcher.resolve(batch, with_thread=False))
-        crawl.report(_common_repo(batch), "fetch", start + len(batch), len(ordered))
-
-
-def _common_repo(refs: Sequence[IssueRef]) -> str:
-    """The repository of all references; empty if there are several."""
-    repos = {ref.repo for ref in refs}
-    return repos.pop() if len(repos) == 1 else ""
+        first, *others = {ref.repo for ref in batch}
+        repo = "" if others else first
+        crawl.save(repo, fetcher.resolve(batch))
+        crawl.report(repo, "fetch", start + len(batch), len(ordered))
 
 
 def fetch_threads(crawl: Crawl, repo: str) -> None:
     """Fetch every pending thread; each batch is stored as one page."""
-    fetcher = Fetcher(crawl)
+    fetcher = Fetcher(crawl, with_thread=True)
     total = crawl.store.count_pending(repo)
     while refs := crawl.store.pending(repo, crawl.settings.thread_batch):
-        page = fetcher.resolve(refs, with_thread=True)
+        page = fetcher.resolve(refs)
         page.fetched.extend(refs)
         crawl.save(repo, page)
         crawl.report(repo, "threads", total - crawl.store.count_pending(repo), total)
@@ -240,8 +207,8 @@ def failure_of(errors: Sequence[GraphQLError], *alias: str) -> str:
     return ""
 
 
-def part(data: Mapping[str, T], alias: str, name: str) -> T:
-    """The data of an alias."""
+def value_of(data: Mapping[str, T], alias: str, name: str) -> T:
+    """The value of an alias in a reply."""
     if alias not in data:
         raise BadReply(
             f"{name}: missing from the reply; run the same command again to continue"
@@ -261,13 +228,7 @@ def _check_name(repo: str, issues: IssuesByAlias) -> None:
         )
 
 
-def _add_issue(
-    page: Page,
-    ref: IssueRef,
-    node: Item,
-    *,
-    with_thread: bool,
-) -> None:
+def _add_issue(page: Page, ref: IssueRef, node: Item, *, with_thread: bool) -> None:
     if isinstance(node, str):
         raise BadReply(
             f"{ref}: the reply does not match the query; run the same command again to continue"

@@ -1,4 +1,4 @@
-"""Helpers of all crawl stages: adaptive batch sizes, lists of pages, and windows of time for searches."""
+"""What the stages of a crawl share: workers, adaptive batch sizes, endless lists, and times."""
 
 from __future__ import annotations
 
@@ -25,81 +25,31 @@ from gis_builder.crawling.github.graphql_queries import (
 )
 from gis_builder.settings.crawl_settings import CrawlSettings
 from gis_builder.store import Page, Store
-from gis_builder.store.decoding import MAX_NUMBER
+from gis_builder.store.decoding import MAX_NUMBER, stamp
 from pairkit.base.errors import BadReply, RemoteError
 
-_MAX_PARTS = 16
-_FILL = 0.7  # target share of the limit: parts differ in size, and few should exceed it
-_GITHUB_START = (
-    1199145600  # 2008-01-01; imported issues may be older than their repository
-)
+_LOG = logging.getLogger(__name__)
 
+# 2008-01-01 in epoch seconds; imported issues may be older than their repository.
+GITHUB_START = 1199145600
+# Consecutive pages without new items, which occur if items move while they are listed, or fail.
+_MAX_IDLE = 10
+MAX_ITEMS = MAX_NUMBER
+MAX_THREAD_ITEMS = 100_000  # GitHub allows 2,500 comments
+_GROWTH = 10_000  # items that may be added to a list while it is read
 
-@dataclass(frozen=True)
-class Window:
-    """Creation times from `start` to `end` inclusive, in epoch seconds; None is unbounded."""
-
-    start: int | None = None
-    end: int | None = None
-
-    @property
-    def qualifier(self) -> str:
-        """The window in GitHub's search syntax; empty if unbounded."""
-        if self.start is None and self.end is None:
-            return ""
-        if self.start is None:
-            return f"created:<={iso(self.end or 0)}"
-        if self.end is None:
-            return f"created:>={iso(self.start)}"
-        return f"created:{iso(self.start)}..{iso(self.end)}"
-
-
-def split_window(
-    window: Window,
-    count: int,
-    limit: int,
-    first: int,
-    last: int,
-) -> tuple[Window, ...]:
-    """Split a window with `count` results into adjacent ones; returns none if it is only a second."""
-    start = window.start
-    end = window.end
-    if start is None:
-        start = first
-        if end is not None and end <= first:
-            start = min(_GITHUB_START, end)
-    if end is None:
-        end = max(last, start + 1)
-    if end <= start:
-        return ()
-    seconds = end - start + 1
-    needed = round(count / (limit * _FILL)) + 1
-    parts = min(_MAX_PARTS, seconds, max(2, needed))
-    windows = []
-    part_start = window.start
-    for part in range(1, parts):
-        edge = start + seconds * part // parts
-        windows.append(Window(part_start, edge - 1))
-        part_start = edge
-    return (*windows, Window(part_start, window.end))
+ItemT = TypeVar("ItemT")
+T = TypeVar("T")
 
 
 def iso(seconds: int) -> str:
     """Format epoch seconds like GitHub."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return stamp(datetime.fromtimestamp(seconds, UTC))
 
 
 def epoch(text: str) -> int:
     """Parse a time of GitHub to epoch seconds; the start of GitHub if it is empty."""
-    return int(datetime.fromisoformat(text).timestamp()) if text else _GITHUB_START
-
-
-_MAX_IDLE = (
-    10  # consecutive pages without new items; these occur if items move, or fail
-)
-MAX_ITEMS = MAX_NUMBER
-MAX_THREAD_ITEMS = 100_000  # GitHub allows 2,500 comments
-_GROWTH = 10_000  # items that may be added to a list while it is read
+    return int(datetime.fromisoformat(text).timestamp()) if text else GITHUB_START
 
 
 def list_limit(known: int) -> int:
@@ -110,9 +60,7 @@ def list_limit(known: int) -> int:
 class Pages:
     """Detects servers whose lists of pages never end."""
 
-    def __init__(
-        self, name: str, first: str | None = None, *, limit: int = MAX_ITEMS
-    ) -> None:
+    def __init__(self, name: str, first: str | None, *, limit: int = MAX_ITEMS) -> None:
         self._name = name
         self._limit = limit
         self._cursors: set[str | None] = {first}
@@ -134,12 +82,6 @@ class Pages:
 
     def _error(self, fault: str) -> BadReply:
         return BadReply(f"{self._name}: the server {fault}")
-
-
-_LOG = logging.getLogger(__name__)
-
-ItemT = TypeVar("ItemT")
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -186,9 +128,7 @@ class Crawl:
         return self.ask_sized(size, lambda count: query(items[:count]))
 
     def ask_sized(
-        self,
-        size: BatchSize,
-        query: Callable[[int], GraphQuery[T]],
+        self, size: BatchSize, query: Callable[[int], GraphQuery[T]]
     ) -> tuple[HttpReply[T], int]:
         """Query `size.now` items, or fewer if the query is too heavy; returns the reply and their number."""
         failures = 0
@@ -212,13 +152,7 @@ class Crawl:
             size.grow()
             return reply, count
 
-    def report(
-        self,
-        repo: str,
-        stage: str,
-        done: int,
-        total: int,
-    ) -> None:
+    def report(self, repo: str, stage: str, done: int, total: int) -> None:
         """Send the progress of a stage to the listener."""
         self.listener(Advanced(repo, stage, done, total, self.client.points_left))
 

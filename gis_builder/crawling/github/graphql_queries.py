@@ -20,15 +20,6 @@ from gis_builder.store import CrawlTask, IssueRef, TopUp
 
 T = TypeVar("T")
 
-
-@dataclass(frozen=True)
-class GraphQuery(Generic[T]):
-    """A query, and the decoder for the value of each alias."""
-
-    text: str
-    answer: Decoder[T]
-
-
 EVENT_TYPES = (
     "CLOSED_EVENT",
     "REOPENED_EVENT",
@@ -43,6 +34,15 @@ _TARGET = (
 )
 _PULL = "... on PullRequest { number title closed createdAt updatedAt repository { nameWithOwner } }"
 _BACKWARDS = "totalCount pageInfo { hasPreviousPage startCursor }"
+
+
+@dataclass(frozen=True)
+class GraphQuery(Generic[T]):
+    """A query, and the decoder for the value of each alias."""
+
+    text: str
+    answer: Decoder[T]
+
 
 # Queries which newer fields the server has.
 INTROSPECTION = GraphQuery(

@@ -14,14 +14,9 @@ from gis_builder.crawling.github.fetch_batches import Crawl
 from gis_builder.store import CrawlTask, IssueRef, Kind, Page, RepoRow, Store
 
 
-def fetch_negative_sample(
-    crawl: Crawl,
-    row: RepoRow,
-    count: int,
-    seed: int,
-) -> None:
+def fetch_negative_sample(crawl: Crawl, row: RepoRow, count: int, seed: int) -> None:
     """Fetch a sample without threads."""
-    fetcher = Fetcher(crawl)
+    fetcher = Fetcher(crawl, with_thread=False)
     repo = row.full_name
     if _stored_sample(crawl.store, repo, seed) is None:
         # Store the highest number, so that an update does not change the order.
@@ -42,18 +37,14 @@ def fetch_negative_sample(
 
 def sample_order(store: Store, row: RepoRow, seed: int) -> list[int]:
     """The order of all numbers, as stored when the repository was first sampled."""
-    max_number = row.max_number
     stored = _stored_sample(store, row.full_name, seed)
-    if stored:
-        max_number = stored.state["max_number"]
+    max_number = stored.state["max_number"] if stored else row.max_number
     return number_order(max_number, row.full_name, seed)
 
 
 def _stored_sample(store: Store, repo: str, seed: int) -> CrawlTask | None:
-    for task in store.tasks(repo, "pool"):
-        if task.key == str(seed):
-            return task
-    return None
+    tasks = store.tasks(repo, "pool")
+    return next((task for task in tasks if task.key == str(seed)), None)
 
 
 def number_order(max_number: int, repo: str, seed: int) -> list[int]:
@@ -87,7 +78,7 @@ def _fetch(
     """Fetch the unknown numbers, add their kinds, and store those in the sample."""
     numbers = [number for number, kind in kinds.items() if kind is Kind.UNKNOWN]
     unknown = [IssueRef(repo, number) for number in numbers]
-    page = fetcher.resolve(unknown, with_thread=False)
+    page = fetcher.resolve(unknown)
     for issue in page.issues:
         kinds[issue.number] = Kind.PULL if issue.is_pull else Kind.ISSUE
     for ref in page.missing:

@@ -101,7 +101,15 @@ class LabelNode(GraphQLNode):
     name: str
 
 
-class IssueNode(GraphQLNode):
+class Parts(GraphQLNode, kw_only=True):
+    """The nested connections of an issue that were queried."""
+
+    comments: NodeConnection[CommentNode] | None = None
+    events: NodeConnection[EventNode] | None = None
+    labels: NodeConnection[LabelNode] | None = None
+
+
+class IssueNode(Parts, kw_only=True):
     """An issue, with its thread if that was queried."""
 
     number: Number
@@ -116,9 +124,6 @@ class IssueNode(GraphQLNode):
     updated_at: Time
     closed_at: Time | None
     duplicate_of: Target | None = None
-    comments: NodeConnection[CommentNode] | None = None
-    events: NodeConnection[EventNode] | None = None
-    labels: NodeConnection[LabelNode] | None = None
 
 
 class FoundIssue(IssueNode, tag_field="__typename", tag="Issue"):
@@ -152,14 +157,6 @@ class ListingRepository(GraphQLNode):
     """A repository with a page of its issues."""
 
     issues: Listing | None
-
-
-class Parts(GraphQLNode):
-    """One nested connection of an issue."""
-
-    comments: NodeConnection[CommentNode] | None = None
-    events: NodeConnection[EventNode] | None = None
-    labels: NodeConnection[LabelNode] | None = None
 
 
 class SearchNode(GraphQLNode):

@@ -52,20 +52,16 @@ def parse_thread(node: nodes.IssueNode) -> tuple[Thread, list[TopUp]]:
             parse_labels(node.labels),
             closed_by=closers[-1] if closers and is_closed else None,
         )
-        rest = [
-            next_top_up(ref, "comments", node.comments, have=0),
-            next_top_up(ref, "events", node.events, have=0),
-            next_top_up(ref, "labels", node.labels, have=0) if node.labels else None,
-        ]
-        return Thread(issue, parse_comments(node.comments), events), [
-            top_up for top_up in rest if top_up
-        ]
+        top_ups = []
+        for part in ("comments", "events", "labels"):
+            connection = getattr(node, part)
+            if connection and (top_up := next_top_up(ref, part, connection, have=0)):
+                top_ups.append(top_up)
+        return Thread(issue, parse_comments(node.comments), events), top_ups
 
 
 def parse_issue(
-    node: nodes.IssueNode,
-    labels: tuple[str, ...] = (),
-    closed_by: str | None = None,
+    node: nodes.IssueNode, labels: tuple[str, ...] = (), closed_by: str | None = None
 ) -> Issue:
     """Convert an issue without its thread."""
     ref = ref_of(node)
@@ -91,15 +87,11 @@ def parse_issue(
 
 def parse_pull(node: nodes.FoundPull) -> Issue:
     """Convert a pull request."""
-    with well_formed(str(ref_of(node))):
+    ref = ref_of(node)
+    with well_formed(str(ref)):
         state = "closed" if node.closed else "open"
-        return pull_request(
-            ref_of(node),
-            node.title,
-            state,
-            stamp(node.created_at),
-            stamp(node.updated_at),
-        )
+        times = (stamp(node.created_at), stamp(node.updated_at))
+        return pull_request(ref, node.title, state, *times)
 
 
 def ref_of(node: nodes.IssueNode | nodes.FoundPull | nodes.Target) -> IssueRef:
@@ -139,19 +131,14 @@ def parse_labels(
 
 
 def next_top_up(
-    ref: IssueRef,
-    part: str,
-    connection: nodes.NodeConnection[Any],
-    have: int,
+    ref: IssueRef, part: str, connection: nodes.NodeConnection[Any], have: int
 ) -> TopUp | None:
     """The rest of a nested connection; a server under load may report it by only one of two fields."""
-    count = len(connection.items)
-    if (
-        not connection.page_info.has_previous_page
-        and have + count >= connection.total_count
-    ):
-        return None
-    return TopUp(ref, part, connection.page_info.start_cursor or "", have + count)
+    have += len(connection.items)
+    page = connection.page_info
+    if page.has_previous_page or have < connection.total_count:
+        return TopUp(ref, part, page.start_cursor or "", have)
+    return None
 
 
 def _event(node: nodes.EventNode) -> Event:

@@ -22,6 +22,27 @@ from pairkit.base.printable import one_line
 
 Headers = Mapping[str, str]
 
+_INTEGER = re.compile(r"\s*-?[0-9]{1,12}\s*", re.ASCII)
+_MAX_DATE_CHARS = 100
+_MAX_SHOWN = 20  # errors of one response
+_HEAVY_TYPES = {"RESOURCE_LIMITS_EXCEEDED", "MAX_NODE_LIMIT_EXCEEDED", "TIMEOUT"}
+_HEAVY_WORDS = (
+    "something went wrong while executing your query",
+    "may be the result of a timeout",
+    "couldn't respond to your request in time",
+    "resource limits",
+)
+_LIMIT_TYPES = {"RATE_LIMITED", "RATE_LIMIT"}
+_DENIED_TYPES = {"FORBIDDEN", "INSUFFICIENT_SCOPES", "SAML_FORBIDDEN"}
+HIDDEN_TYPES = {*_DENIED_TYPES, "NOT_FOUND"}
+_TRANSIENT_TYPES = {"INTERNAL", "SERVICE_UNAVAILABLE", "LOADING"}
+_SECONDARY_WORDS = ("secondary rate limit", "abuse")
+_GONE = {
+    404: "not found",
+    410: "deleted",
+    451: "withheld for legal reasons",
+}
+
 
 class AnswerKind(StrEnum):
     """The kinds of responses that the client handles differently."""
@@ -98,26 +119,6 @@ class _MessageBody(Node):
 
 _GRAPHQL_BODY = Decoder(_GraphQLBody)
 _MESSAGE_BODY = Decoder(_MessageBody)
-_INTEGER = re.compile(r"\s*-?[0-9]{1,12}\s*", re.ASCII)
-_MAX_DATE_CHARS = 100
-_MAX_SHOWN = 20  # errors of one response
-_HEAVY_TYPES = {"RESOURCE_LIMITS_EXCEEDED", "MAX_NODE_LIMIT_EXCEEDED", "TIMEOUT"}
-_HEAVY_WORDS = (
-    "something went wrong while executing your query",
-    "may be the result of a timeout",
-    "couldn't respond to your request in time",
-    "resource limits",
-)
-_LIMIT_TYPES = {"RATE_LIMITED", "RATE_LIMIT"}
-_DENIED_TYPES = {"FORBIDDEN", "INSUFFICIENT_SCOPES", "SAML_FORBIDDEN"}
-HIDDEN_TYPES = {*_DENIED_TYPES, "NOT_FOUND"}
-_TRANSIENT_TYPES = {"INTERNAL", "SERVICE_UNAVAILABLE", "LOADING"}
-_SECONDARY_WORDS = ("secondary rate limit", "abuse")
-_GONE = {
-    404: "not found",
-    410: "deleted",
-    451: "withheld for legal reasons",
-}
 _KINDS = {
     401: AnswerKind.AUTH,
     **dict.fromkeys(_GONE, AnswerKind.NOT_FOUND),

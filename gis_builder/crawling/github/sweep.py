@@ -34,11 +34,11 @@ def sweep(crawl: Crawl, row: RepoRow) -> None:
 
 def update(crawl: Crawl, row: RepoRow) -> None:
     """Fetch every thread that changed since the start of the crawl or the last update."""
-    task = _open_update(crawl, row)
+    task = _update_task(crawl, row)
     _list_all(crawl, task, 0)
     fetch_top_ups(crawl, row.full_name)
-    after = task.state["row"]
-    fresh = replace(row, **(after | {"labels": tuple(after["labels"])}))
+    changed = task.state["row"]
+    fresh = replace(row, **(changed | {"labels": tuple(changed["labels"])}))
     page = Page(repos=[fresh], dropped=[(row.full_name, "update")])
     gone = crawl.store.count_threads(row.full_name) - fresh.issue_count
     if gone > 0:  # only after a sweep, which stores all issues
@@ -47,24 +47,21 @@ def update(crawl: Crawl, row: RepoRow) -> None:
     crawl.save(row.full_name, page)
 
 
-def _open_update(crawl: Crawl, row: RepoRow) -> CrawlTask:
-    """The stopped update or a new one, with its start time and the row to store at its end."""
+def _update_task(crawl: Crawl, row: RepoRow) -> CrawlTask:
+    """The stopped update or a new one, with its start time and the fields of the row to store at its end."""
     tasks = crawl.store.tasks(row.full_name, "update")
     if tasks:
         return tasks[0]
     now = recheck(crawl, row.full_name)
-    after = {
-        "as_of": now.as_of,
-        "max_number": now.max_number,
-        "issue_count": now.issue_count,
-        "newest_at": now.newest_at,
-        "labels": now.labels,
+    changing = ("as_of", "max_number", "issue_count", "newest_at", "labels")
+    state = {
+        "got": 0,
+        "since": iso(epoch(row.as_of) - _OVERLAP_S),
+        "row": {name: getattr(now, name) for name in changing},
     }
-    since = iso(epoch(row.as_of) - _OVERLAP_S)
-    state = {"got": 0, "since": since, "row": after}
     task = CrawlTask(row.full_name, "update", state=state)
     crawl.save(row.full_name, Page(tasks=[task]))
-    return crawl.store.tasks(row.full_name, "update")[0]
+    return task
 
 
 def _list_all(crawl: Crawl, start: CrawlTask, total: int) -> None:
@@ -85,8 +82,8 @@ def _list_all(crawl: Crawl, start: CrawlTask, total: int) -> None:
         )
         reply, count = crawl.ask_sized(size, query)
         task = _save_page(crawl, task, reply, count, size, pages)
-        got = task.state["got"]
-        crawl.report(start.repo, task.kind, got, max(total, got))
+        listed = task.state["got"]
+        crawl.report(start.repo, task.kind, listed, max(total, listed))
 
 
 def _save_page(
@@ -111,40 +108,40 @@ def _save_page(
             return task
         return _retry_or_skip(crawl, task, listing, pages)
     page = Page()
-    got = task.state["got"] + len(listing.nodes)
+    items = []
     for node in filter(None, listing.nodes):
         thread, top_ups = parse_thread(node)
-        page.threads.append(thread)
-        page.top_ups.extend(top_ups)
-    more = listing.page_info.has_next_page
-    next_task = replace(
-        task,
-        cursor=listing.page_info.end_cursor if more else task.cursor,
-        state={**task.state, "got": got, "failures": 0},
-        done=not more,
-    )
-    page.tasks.append(next_task)
-    items = []
-    for thread in page.threads:
         ref = thread.issue.ref
         if ref.repo.lower() != task.repo.lower():
             raise BadReply(f"{task.repo}: the reply contains {ref}")
+        page.threads.append(thread)
+        page.top_ups.extend(top_ups)
         page.fetched.append(ref)
         items.append((ref.number, thread.issue.updated_at))
-    if more:
+    count = task.state["got"] + len(listing.nodes)
+    next_task = _after(task, listing, count)
+    page.tasks.append(next_task)
+    if not next_task.done:
         pages.advance(items, next_task.cursor)
-    elif got < listing.total_count:
-        warning = f"{task.kind}: the server counts {listing.total_count} issues but returned {got}"
+    elif count < listing.total_count:
+        warning = f"{task.kind}: the server counts {listing.total_count} issues but returned {count}"
         page.warnings.append((task.repo, warning))
     crawl.save(task.repo, page)
     return next_task
 
 
+def _after(task: CrawlTask, listing: Listing, count: int) -> CrawlTask:
+    """The task after a page, with the number of issues that were listed so far."""
+    return replace(
+        task,
+        cursor=listing.page_info.end_cursor,
+        state={**task.state, "got": count, "failures": 0},
+        done=not listing.page_info.has_next_page,
+    )
+
+
 def _retry_or_skip(
-    crawl: Crawl,
-    task: CrawlTask,
-    listing: Listing | None,
-    pages: Pages,
+    crawl: Crawl, task: CrawlTask, listing: Listing | None, pages: Pages
 ) -> CrawlTask:
     """Retry a page of one issue; after too many failures, skip the issue with a warning."""
     failures = task.state.get("failures", 0) + 1
@@ -153,12 +150,7 @@ def _retry_or_skip(
         return replace(task, state={**task.state, "failures": failures})
     if listing is None:
         raise RemoteError(f"{task.repo}: the server fails to list issues")
-    next_task = replace(
-        task,
-        cursor=listing.page_info.end_cursor,
-        state={**task.state, "failures": 0},
-        done=not listing.page_info.has_next_page,
-    )
+    next_task = _after(task, listing, task.state["got"])
     if not next_task.done:
         pages.advance((), next_task.cursor)
     warning = f"{task.kind}: the issue after the first {task.state['got']} was skipped: the server fails on it"

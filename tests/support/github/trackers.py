@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gis_builder.trackers.dump import closing_event, find_dumps
+from gis_builder.trackers.dump import closing_events, find_dumps
 
 _GHOST = "ghost"  # REST's name for a deleted account; GraphQL has null
 _MAX_MOVES = 8  # of one issue, so that a cycle of transfers ends
@@ -145,7 +145,8 @@ class _Reader:
                 self._repository(dump.info.full_name).info = info
             for row in dump.issues():
                 issue = self._repository(row.repo).issues[row.number] = self._issue(row)
-                if not dump.has_events and (closing := closing_event(row.record)):
+                closings = () if dump.has_events else closing_events(row.record)
+                for closing in closings:
                     closer = self._account(row.value.get("closed_by"))
                     issue.events.append(
                         Event(
