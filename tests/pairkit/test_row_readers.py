@@ -128,6 +128,8 @@ TICKETS = {
         ({"said": SAID, "intent": ["All about lost cards"] * 3}, "rows", "text=said"),
         ({"Satz A": SAID, "Satz B": SAID, "Note": [1, 0, 1]}, "rows", "text1=Satz A,text2=Satz B,label=Note"),
         ({"Satz A": SAID, "Satz B": SAID, "Note": [1, 0, 1]}, "texts", "text=Satz A"),
+        ({"frage": SAID, "passt": SAID, "passt nicht": ["Danke.", "Bitte.", "Gern."]}, "pairs",
+         "anchor=frage,positive=passt,negative=passt nicht"),
         ({"link": [f"https://a.org/{'a' * 99}/{n}" for n in range(3)], "note": SAID}, "rows", "text=note"),
         ({"Erstellt": ["3. September 2024"] * 3, "Notiz": ["Es geht.", "Gut.", "Schade."]}, "rows",
          "text=Notiz"),

@@ -188,8 +188,11 @@ def _proposed_option(
     pair = pair or likely_pair(lengths)
     if meant == "texts" or (meant == "rows" and not pair):
         return text_option(lengths)
-    if pair and names[:-1] == pair:
-        label = label or names[-1]
+    if pair and not label and names[:-1] == pair:
+        third = names[-1]
+        if third in lengths:  # texts, not labels
+            return columns_option(anchor=pair[0], positive=pair[1], negative=third)
+        label = third
     return _pair_option(pair, label, is_labelled=len(names) != 2)
 
 
