@@ -31,7 +31,7 @@ from aoe_train.settings.run_settings import (
     TeacherSettings,
 )
 from pairkit.base.errors import ConfigError
-from pairkit.base.settings import Settings, setting, split_at_commas
+from pairkit.base.settings import PathText, Settings, setting, split_at_commas
 from pairkit.dataset.labels import LabelRange, LabelValues
 
 Pooling = Literal[
@@ -267,10 +267,10 @@ PresetName = Annotated[str, AfterValidator(_known_preset)]
 class DatasetSettings(Settings):
     """Settings of one dataset or dev set that differ from the run's."""
 
-    data: str | None = setting(
+    data: PathText | None = setting(
         None, "Training rows of this dataset, as `--data NAME=DATA`."
     )
-    dev_data: str | None = setting(
+    dev_data: PathText | None = setting(
         None, "Held-out rows of this dataset, as `--dev-data NAME=DATA`."
     )
     columns: dict[str, str] | None = setting(

@@ -39,6 +39,7 @@ from aoe_train.objectives.training_rows import (
     NO_OUTPUTS,
     TeacherOutputs,
     TeacherVectors,
+    evenly_spread,
 )
 from aoe_train.training.pair_model import PairModel, TextObjective, prepare_objective
 from aoe_train.training.teachers import precompute_vectors
@@ -142,16 +143,14 @@ def build(loaded: Loaded, *, placeholders: bool = False) -> Built:
             loaded.process.show,
             placeholders=placeholders,
         )
-        prompts = run_prompts(settings, loaded.encoder.settings, train, dev)
-        encoder = Encoder(
-            loaded.encoder.model, loaded.encoder.tokenizer, prompts.encoder
+        prompts, encoder_settings = run_prompts(
+            settings, loaded.encoder.settings, train, dev
         )
-        train = {
-            name: prompts.by_dataset[name].applied(rows) for name, rows in train.items()
-        }
-        dev = {
-            name: prompts.by_dataset[name].applied(rows) for name, rows in dev.items()
-        }
+        encoder = Encoder(
+            loaded.encoder.model, loaded.encoder.tokenizer, encoder_settings
+        )
+        train = {name: prompts[name].applied(rows) for name, rows in train.items()}
+        dev = {name: prompts[name].applied(rows) for name, rows in dev.items()}
         _set_trained_weights(encoder, settings)
         datasets = [
             _build_dataset(name, rows, encoder, loaded, outputs[name])
@@ -403,7 +402,7 @@ def _teacher_sample(
 ) -> TeacherSample:
     """Vectors of some texts by both models, evenly spread over the rows."""
     columns = examples.rows.shape[1]
-    rows = examples.evenly_spread(math.ceil(_SAMPLE_TEXTS / columns))
+    rows = evenly_spread(len(examples), math.ceil(_SAMPLE_TEXTS / columns))
     present = examples.rows[rows] != ABSENT
     texts = examples.rows[rows][present].tolist()
     prompts = examples.prompts
