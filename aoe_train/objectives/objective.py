@@ -184,15 +184,6 @@ def check_loss_function(function: LossFunction) -> None:
         ) from error
 
 
-def loss_weights(
-    settings: ObjectiveSettings, custom_loss: LossFunction | None
-) -> dict[str, float]:
-    """The loss parts by name with their weights, or the custom loss that replaces them."""
-    if custom_loss is not None:
-        return {qualified_name(custom_loss): 1.0}
-    return settings.weights.active
-
-
 def qualified_name(function: Callable[..., Any]) -> str:
     """Module and name, which identify a custom loss in run.json."""
     named = function if hasattr(function, "__qualname__") else type(function)

@@ -32,7 +32,7 @@ class Dropped(nn.Module):
         super().__init__()
         self.bag = Bag()
 
-    def forward(self, input_ids, lengths, pieces):
+    def forward(self, input_ids, lengths, pieces, *_):
         return torch.dropout(self.bag(input_ids, lengths, pieces), 0.5, train=True)
 
 
@@ -61,7 +61,7 @@ def test_chunks_keep_gradients_of_earlier_layers():
 
 def test_recomputed_chunks_have_the_same_dropout():
     class ByHand(PairModel):
-        def embed(self, input_ids, lengths, pieces):
+        def embed(self, input_ids, lengths, pieces, *_):
             parts = split_texts(input_ids, lengths, pieces, 5)
             return torch.cat([self.text_model(*part) for part in parts])
 
@@ -96,7 +96,7 @@ def test_saved_bytes_counts_what_backward_needs():
             super().__init__()
             self.weight = nn.Linear(1, 4)
 
-        def forward(self, input_ids, lengths, pieces):
+        def forward(self, input_ids, lengths, pieces, *_):
             return self.weight(input_ids.double()[:, None]).square()[: len(pieces)]
 
     class Sum(nn.Module):

@@ -46,7 +46,7 @@ class Bag(nn.Module):
         self.embedding = nn.Embedding(WORDS, DIM)
         self.layers = nn.ModuleList([nn.Linear(DIM, DIM), nn.Linear(DIM, DIM)])
 
-    def forward(self, input_ids, lengths, pieces, layers=()):
+    def forward(self, input_ids, lengths, pieces, prompt_lengths=None, layers=()):
         states = [
             torch.stack(
                 [

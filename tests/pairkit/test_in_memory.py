@@ -18,7 +18,7 @@ from tests.support.shorthand import table
 def test_names_of_splits_and_of_columns(names, splits):
     tables = tables_in_memory({name: ["a", "b"] for name in names.split()})
     if splits:
-        expected = dict.fromkeys(names.split(), ["text"])
+        expected = {name: ["text"] for name in names.split()}
         assert {name: found.columns for name, found in tables.items()} == expected
     else:
         assert tables["train"].columns == names.split()
