@@ -174,11 +174,9 @@ class TokenBatch(TypedDict):
     """Texts packed into one row of tokens; counts are on the host, as plans can't wait for the device."""
 
     input_ids: Int[Tensor, " token"]  # with special tokens and prompts
-    lengths: Int[np.ndarray, " piece"]
-    # The number of pieces of each text; above 1 only for long texts that are read in windows.
-    pieces: Int[np.ndarray, " text"]
+    lengths: Int[np.ndarray, " text"]
     # The number of leading tokens that pooling ignores.
-    prompt_lengths: NotRequired[Int[np.ndarray, " piece"]]
+    prompt_lengths: NotRequired[Int[np.ndarray, " text"]]
 
 
 class Batch(TokenBatch):

@@ -46,7 +46,6 @@ Pooling = Literal[
     "cells",
 ]
 Purpose = Literal["group", "search", "match"]
-LongText = Literal["truncate", "chunks"]
 EncodingPrecision = Literal["auto", "fp32", "bf16", "fp16", "int8"]
 PRECISIONS = get_args(EncodingPrecision)
 Similarity = Literal["cosine", "dot", "euclidean", "manhattan"]
@@ -120,15 +119,6 @@ class EncoderSettings(Settings):
         None,
         "Maximum number of tokens of a text with its prompt. Default: the backbone's limit, at most 512.",
         ge=4,
-    )
-    long_text: LongText = setting(
-        "truncate",
-        "What to do with a text longer than max_length: truncate, or split it into chunks.",
-    )
-    overlap: int = setting(
-        0,
-        "Number of tokens that neighbouring chunks share, at most half a chunk.",
-        ge=0,
     )
     prompts: dict[str, str] = setting(
         {},

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
     TokenIds = Int[Tensor, " token"]
-    PieceLengths = Int[np.ndarray, " piece"]
-    PieceCounts = Int[np.ndarray, " text"]
+    TextLengths = Int[np.ndarray, " text"]
     TextIds = Int[Tensor, " text"]
     Rows = Int[Tensor, "row column"]
     Labels = Float[Tensor, " row"] | None
@@ -60,12 +59,11 @@ class PairModel(nn.Module):
     def forward(
         self,
         input_ids: TokenIds,
-        lengths: PieceLengths,
-        pieces: PieceCounts,
+        lengths: TextLengths,
         rows: Rows,
         texts: TextIds,
         labels: Labels = None,
-        prompt_lengths: PieceLengths | None = None,
+        prompt_lengths: TextLengths | None = None,
         guide: Float[Tensor, "row column guide"] | None = None,
         teacher: Float[Tensor, "row column teacher"] | None = None,
         scores: Float[Tensor, "row other"] | None = None,
@@ -76,7 +74,7 @@ class PairModel(nn.Module):
             batch = TextBatch(input_ids, lengths, prompt_lengths, texts, rows, labels)
             loss: Tensor | dict[str, Tensor] = self.objective(self.text_model, batch)
             return {"loss": loss} if isinstance(loss, Tensor) else loss
-        vectors = self.embed(input_ids, lengths, pieces, prompt_lengths)
+        vectors = self.embed(input_ids, lengths, prompt_lengths)
         teachers = BatchTeachers(guide, teacher, scores)
         return self._loss(vectors, rows, texts, labels, teachers, dataset)
 
@@ -90,7 +88,7 @@ class PairModel(nn.Module):
         *,
         longest: int,
     ) -> dict[str, Tensor]:
-        """As `forward`, for texts of one piece whose `sizes` are only on the device; see `step_graphs`."""
+        """As `forward`, for texts whose `sizes` are only on the device; see `step_graphs`."""
         vectors = self.text_model.fixed_shape(input_ids, sizes, longest)
         return self._loss(vectors, rows, texts, labels)
 
@@ -119,16 +117,15 @@ class PairModel(nn.Module):
     def embed(
         self,
         input_ids: TokenIds,
-        lengths: PieceLengths,
-        pieces: PieceCounts,
-        prompt_lengths: PieceLengths | None = None,
+        lengths: TextLengths,
+        prompt_lengths: TextLengths | None = None,
     ) -> Float[Tensor, "text *layer dim"]:
         """One vector per text, or one per text and layer; computed in chunks if a chunk size is set."""
-        if self.chunk is None or len(pieces) <= self.chunk:
+        if self.chunk is None or len(lengths) <= self.chunk:
             return self.text_model(  # type: ignore[no-any-return]
-                input_ids, lengths, pieces, prompt_lengths, self.layers
+                input_ids, lengths, prompt_lengths, self.layers
             )
-        chunks = split_texts(input_ids, lengths, pieces, self.chunk, prompt_lengths)
+        chunks = split_texts(input_ids, lengths, self.chunk, prompt_lengths)
         vectors = [
             checkpoint(self.text_model, *chunk, self.layers, use_reentrant=False)
             for chunk in chunks
@@ -138,23 +135,19 @@ class PairModel(nn.Module):
 
 def split_texts(
     input_ids: TokenIds,
-    lengths: PieceLengths,
-    pieces: PieceCounts,
+    lengths: TextLengths,
     size: int,
-    prompt_lengths: PieceLengths | None = None,
-) -> Iterator[tuple[TokenIds, PieceLengths, PieceCounts, PieceLengths | None]]:
+    prompt_lengths: TextLengths | None = None,
+) -> Iterator[tuple[TokenIds, TextLengths, TextLengths | None]]:
     """Split a batch of packed texts into batches of `size` texts; the last may be smaller."""
     token = 0
-    piece = 0
-    for text in range(0, len(pieces), size):
-        counts = pieces[text : text + size]
-        chunk = slice(piece, piece + counts.sum())
+    for text in range(0, len(lengths), size):
+        chunk = slice(text, text + size)
         sizes = lengths[chunk]
         tokens = input_ids[token : token + sizes.sum()]
         skipped = None if prompt_lengths is None else prompt_lengths[chunk]
-        yield tokens, sizes, counts, skipped
+        yield tokens, sizes, skipped
         token += len(tokens)
-        piece += len(sizes)
 
 
 class TextObjective(nn.Module, ABC):
@@ -162,7 +155,7 @@ class TextObjective(nn.Module, ABC):
 
     It can change the tokens, run the model twice, or add a decoder. Its own weights are trained with the
     model. Random numbers must come from torch's generator, so that a resumed run repeats them. It supports a
-    single dataset, and no guide, teacher, `dims`, `layers`, `run.chunk`, `run.shard` or texts in chunks.
+    single dataset, and no guide, teacher, `dims`, `layers`, `run.chunk` or `run.shard`.
     """
 
     def begin(self, encoder: Encoder, kind: Kind) -> None:
@@ -194,7 +187,6 @@ def check_loss_functions(sources: Sources, settings: TrainSettings) -> None:
         "dims and layers": bool(settings.objective.dims or settings.objective.layers),
         "run.chunk": settings.run.chunk is not None,
         "run.shard": settings.run.shard,
-        "encoder.long_text=chunks": settings.encoder.long_text == "chunks",
     }
     for option, is_set in unsupported.items():
         if is_set:

@@ -304,11 +304,10 @@ def saved_bytes(model: PairModel, batch: Mapping[str, Any]) -> int:
     """Bytes that a forward pass saves for the backward pass; with chunks their inputs and one chunk."""
     weights = {weight.untyped_storage().data_ptr() for weight in model.parameters()}
     saved = _count_saved_bytes(lambda: model(**batch), weights)
-    if model.chunk is not None and len(batch["pieces"]) > model.chunk:
+    if model.chunk is not None and len(batch["lengths"]) > model.chunk:
         chunks = split_texts(
             batch["input_ids"],
             batch["lengths"],
-            batch["pieces"],
             model.chunk,
             batch.get("prompt_lengths"),
         )
