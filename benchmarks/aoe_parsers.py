@@ -32,9 +32,7 @@ def _tokens() -> Parser:
     def tokenised(text: str) -> None:
         for tokenizer in tokenizers:
             with contextlib.suppress(PairkitError, ValueError):
-                TokenStore.build(
-                    [text], tokenizer, max_length=16, long_text="chunks", overlap=4
-                )
+                TokenStore.build([text], tokenizer, max_length=16)
 
     return tokenised
 

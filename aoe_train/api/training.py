@@ -250,7 +250,7 @@ def plan(request: TrainRequest) -> Plan:
 
 def _inputs(request: TrainRequest) -> tuple[Sources, TrainSettings]:
     """Inputs and settings; unusable names, folders and files are refused before torch is imported."""
-    from aoe_train.data.run_data import check_files
+    from aoe_train.data.run_data import checked_sources
     from aoe_train.model.backbones.load_backbone import check_name
     from aoe_train.model.model_folder import work_beside
 
@@ -261,7 +261,7 @@ def _inputs(request: TrainRequest) -> tuple[Sources, TrainSettings]:
         if teacher is not None and not Path(teacher).is_file():  # not a file of vectors
             check_name(teacher)
     work_beside(sources.out)
-    return check_files(sources, settings), settings
+    return checked_sources(sources, settings), settings
 
 
 def _settings(request: TrainRequest) -> TrainSettings:

@@ -26,7 +26,7 @@ from aoe_train.settings.train_settings import EncoderSettings, TrainSettings
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
 
-_BLOCK = 1 << 16  # rows processed at once
+_ROWS_AT_ONCE = 1 << 16
 _NEGATIVE = "negative"
 _PAIR = ("text1", "text2")
 _COLUMNS = {"binary": _PAIR, "graded": _PAIR, "single": ("text",)}
@@ -52,14 +52,15 @@ class ColumnPrompts:
 
     def by_column(self, examples: Examples) -> list[str]:
         """The prompt of each column; raises ConfigError if none of the run's keys means a column."""
-        prompts: list[str] = []
-        is_any_named = False
+        prompts = []
+        known = set()
         columns = column_names(examples)
         for column in columns:
-            keys = [key for key in _column_keys(column, columns) if key in self.by_key]
-            prompts.append(self.by_key[keys[0]] if keys else self.default)
-            is_any_named |= bool(keys)
-        if self.by_key and not is_any_named:
+            keys = _column_keys(column, columns)
+            known.update(keys)
+            of_column = [self.by_key[key] for key in keys if key in self.by_key]
+            prompts.append(of_column[0] if of_column else self.default)
+        if self.by_key and not known & self.by_key.keys():
             raise ConfigError(
                 f"prompts: found {', '.join(self.by_key)}, but no prompt for rows of {', '.join(columns)}:"
                 f" add one, or name them {QUERY} (the first column) and {DOCUMENT} (the others)"
@@ -90,26 +91,20 @@ def _encode_pairs(
     """The distinct codes text * `num_prompts` + prompt that occur, and rows of their indices."""
     used = np.zeros(len(examples.texts) * num_prompts, np.bool_)
     rows = np.full(examples.rows.shape, ABSENT, np.int64)
-    for start in range(0, len(rows), _BLOCK):
-        texts = examples.rows[start : start + _BLOCK]
+    for start in range(0, len(rows), _ROWS_AT_ONCE):
+        block = slice(start, start + _ROWS_AT_ONCE)
+        texts = examples.rows[block]
         present = texts != ABSENT
         codes = (texts * num_prompts + prompt_of_column)[present]
         used[codes] = True
-        rows[start : start + _BLOCK][present] = codes
+        rows[block][present] = codes
+
     new_index = np.cumsum(used) - 1
-    for start in range(0, len(rows), _BLOCK):
-        block = rows[start : start + _BLOCK]
-        present = block != ABSENT
-        block[present] = new_index[block[present]]
+    for start in range(0, len(rows), _ROWS_AT_ONCE):
+        codes = rows[start : start + _ROWS_AT_ONCE]
+        present = codes != ABSENT
+        codes[present] = new_index[codes[present]]
     return np.flatnonzero(used), rows
-
-
-@dataclass(frozen=True)
-class RunPrompts:
-    """The prompts of each dataset and dev set of a run, and the encoder's settings with all of them."""
-
-    by_dataset: Mapping[str, ColumnPrompts]
-    encoder: EncoderSettings
 
 
 def run_prompts(
@@ -117,8 +112,8 @@ def run_prompts(
     encoder: EncoderSettings,
     train: Mapping[str, Examples],
     dev: Mapping[str, Examples],
-) -> RunPrompts:
-    """Resolve the prompts of all datasets."""
+) -> tuple[dict[str, ColumnPrompts], EncoderSettings]:
+    """The prompts of each dataset and dev set of a run, and the encoder's settings with all of them."""
     shared = column_prompts(settings.prompts, encoder, [*train.values(), *dev.values()])
     encoder = shared.encoder
     by_dataset = dict.fromkeys([*train, *dev], shared)
@@ -129,7 +124,7 @@ def run_prompts(
                 section.prompts, encoder, examples, dataset=name
             )
             encoder = by_dataset[name].encoder
-    return RunPrompts(by_dataset, encoder)
+    return by_dataset, encoder
 
 
 def column_prompts(
@@ -141,16 +136,15 @@ def column_prompts(
 ) -> ColumnPrompts:
     """Resolve the prompts of a run, or those that a dataset has instead; raises ConfigError."""
     model_prompts = encoder.named_prompts
-    if not prompts:
-        if prompts is not None:
-            raise ConfigError(
-                "prompts: empty; leave it out, or give words such as 'query: '"
-            )
+    if prompts is None:
         return ColumnPrompts({}, model_prompts.chosen(), encoder)
-    if prompts == PLACE:  # no prompt
-        return ColumnPrompts(
-            {}, "", encoder.model_copy(update={"default_prompt_name": None})
+    if not prompts:
+        raise ConfigError(
+            "prompts: empty; leave it out, or give words such as 'query: '"
         )
+    if prompts == PLACE:  # no prompt
+        without_default = encoder.model_copy(update={"default_prompt_name": None})
+        return ColumnPrompts({}, "", without_default)
     if isinstance(prompts, str):
         words = _words(prompts, model_prompts)
         named = _with_prompts(encoder, {dataset or DEFAULT: words}, default=not dataset)

@@ -62,18 +62,21 @@ _LR_SMALL = 5e-6
 _LR_LARGE_DIM = 2e-5
 _LR_ADAPTERS = 3e-4
 _LR_DISTILL = 3e-4
-_LARGE_DIM = 768  # the embedding size of BERT-base
-RANKED_RIGHT = 0.98  # AUC from which pairs have nothing to teach their backbone
+# The embedding size of BERT-base.
+_LARGE_DIM = 768
+# From this AUC on, pairs have nothing to teach their backbone.
+RANKED_RIGHT = 0.98
 
-_LAST_TOKEN = ("auto", "last")  # poolings that take a decoder's last token
-_PROMPT = f"Summarize sentence {PLACE} in one word:"  # the papers' prompt for LLaMA
+# Poolings that take a decoder's last token, and the papers' prompt for LLaMA, with which that token helps.
+_LAST_TOKEN = ("auto", "last")
+_PROMPT = f"Summarize sentence {PLACE} in one word:"
 
 # The preset domain, on triplets and pairs.
 _LR_DOMAIN = 1e-4
 _BATCH_SIZE_DOMAIN = 32
-FIRST_PERSON_SHARE = (
-    0.5  # share of first-person anchors from which rules' negatives do harm
-)
+# From this share of first-person anchors on, rules' negatives do harm.
+FIRST_PERSON_SHARE = 0.5
+# Such as "my card does not work".
 _FIRST_PERSON = re.compile(r"\b(?:I|i|[Mm]y|[Mm]e|[Ww]e|[Oo]ur)\b")
 UNSUITED = (
     "warning: rules wrote the negatives of these first-person texts, where a negation is still the same"
@@ -82,15 +85,17 @@ UNSUITED = (
 )
 
 # The preset domain, on plain texts.
-FEW_TEXTS = 200  # 300 texts of banking77 gain, 100 lose (domain_texts.csv)
-FROM_NEIGHBOURHOOD = (
-    3  # texts that a batch takes from the neighbourhood of each of its seeds
-)
+# 300 texts of banking77 make the model better, 100 make it worse (domain_texts.csv).
+FEW_TEXTS = 200
+# Texts that a batch takes from the neighbourhood of each of its seeds.
+FROM_NEIGHBOURHOOD = 3
 _BATCH_SIZE_NEIGHBOURS = 48
-_NEIGHBOURS_PER_ROOT = (
-    0.36  # 16 of 2,000 texts; fewer of fewer, whose neighbours are further away
-)
-_MAX_EPOCHS_OF_TEXTS = 2.7  # more epochs of few texts overfit
+# Neighbours by the root of the number of texts: 16 of 2,000. Among fewer texts, neighbours are less similar.
+_NEIGHBOURS_PER_ROOT = 0.36
+# More epochs of few texts overfit.
+_MAX_EPOCHS_OF_TEXTS = 2.7
+# Settings of the teacher that only plain texts use.
+_OF_PLAIN_TEXTS = ("lexical_weight", "neighbours", "smoothing")
 
 
 class _KindDefaults(NamedTuple):
@@ -151,9 +156,8 @@ class DatasetFacts(NamedTuple):
     auc: float | None = None  # the backbone's, on the pairs before training
     author: Author | None = None  # of the rows, if known
     first_person: float = 0.0  # share of anchors in the first person
-    neighbours: bool = (
-        False  # whether single texts are trained on with their neighbourhoods
-    )
+    # Whether single texts are trained on with their neighbourhoods.
+    neighbours: bool = False
 
     @property
     def domain_budget(self) -> _Budget:
@@ -235,13 +239,9 @@ def with_defaults_for_all(
 
 def _check_unused(settings: TrainSettings) -> None:
     """Refuse settings for plain texts that a run doesn't use."""
-    of_texts = {
-        "smoothing",
-        "neighbours",
-        "lexical_weight",
-    } & settings.teacher.model_fields_set
     unused = ["purpose"] if settings.purpose else []
-    unused += [f"teacher.{name}" for name in sorted(of_texts)]
+    is_set = settings.teacher.model_fields_set
+    unused += [f"teacher.{name}" for name in _OF_PLAIN_TEXTS if name in is_set]
     if unused:
         raise ConfigError(
             f"{', '.join(unused)}: no effect here; expected plain texts as the only dataset, and the preset"
@@ -364,10 +364,11 @@ def _optim(
 ) -> Tree:
     """Defaults of `optim`; the most careful of those of all datasets."""
     limits = [_lr_and_max_epochs(settings, facts, dim) for facts in datasets]
+    lrs, max_epochs = zip(*limits, strict=True)
     epochs = max(round(_ROWS_TO_PROCESS / epoch_rows), 1)
     optim: Tree = {
-        "lr": min(lr for lr, _ in limits),
-        "epochs": float(min(epochs, *(max_epochs for _, max_epochs in limits))),
+        "lr": min(lrs),
+        "epochs": float(min(epochs, *max_epochs)),
         "batch_size": BATCH_SIZE,
         "average": 1.0,
         "scheduler": "constant_with_warmup",
@@ -414,11 +415,11 @@ def _lr_and_max_epochs(
     if facts.written or ranks_right:  # there is little to learn
         lr = _LR_SMALL
         max_epochs = 1
-    if facts.kind == "single" and settings.teacher.model is None:
-        max_epochs = 1
-    # Only a teacher teaches, usually a small model that has far to go.
-    elif facts.kind == "single":
-        lr = _LR_DISTILL
+    if facts.kind == "single":
+        if settings.teacher.model is None:
+            max_epochs = 1
+        else:  # the model, usually a small one, learns only from its teacher and has far to go
+            lr = _LR_DISTILL
     if settings.lora is not None:
         lr = _LR_ADAPTERS
     return lr, max_epochs

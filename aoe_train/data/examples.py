@@ -40,11 +40,14 @@ from pairkit.similarity.groups import Indices
 from pairkit.similarity.same_text import first_of_same
 
 Say = Callable[[str], None]
-_BLOCK = 1 << 16  # rows processed at once
-_MAX_CELLS = 1 << 27  # 1 GiB of text indices
-_MAX_WIDTH_RATIO = 4  # widest row by the mean row
-_PART_SIZE = 1 << 20  # texts of the rows whose pairs are compared at once
-_NO_ROW = -1  # row of a label that comes from no row
+_ROWS_AT_ONCE = 1 << 16
+# Rows are padded to the widest. Above 1 GiB of text indices, it may be at most 4 times as wide as the mean row.
+_MAX_CELLS = 1 << 27
+_MAX_WIDTH_RATIO = 4
+# Texts of the rows whose pairs are compared at once.
+_PART_SIZE = 1 << 20
+# The row of a label that comes from no row: a text is similar to itself.
+_NO_ROW = -1
 _REMEDY = "set conflicts to drop (leave them out), first (trust the first row) or keep (train on all)"
 
 
@@ -93,16 +96,15 @@ def read_examples(
     reading = ReadingReport(
         read.labels, written=read.written[name], bad_rows=read.bad_rows
     )
-    return resolve_conflicts(
-        distinct(frame, reading), conflicts, locate=locate, say=say
-    )
+    examples = distinct(frame, reading)
+    return resolve_conflicts(examples, conflicts, locate=locate, say=say)
 
 
 def _check_row_width(negatives: np.ndarray, locate: Callable[[int], str]) -> None:
     """Refuse outliers in the number of negatives: all rows are padded to the widest one."""
     rows = len(negatives)
     most = int(negatives.max())
-    mean = float(negatives.mean())
+    mean = negatives.mean()
     cells = rows * (2 + most)
     if cells > _MAX_CELLS and 2 + most > _MAX_WIDTH_RATIO * (2 + mean):
         raise DataError(
@@ -116,17 +118,16 @@ def negative_counts(examples: Examples) -> dict[str, int]:
     if examples.kind != "triplet":
         return {}
     counts = Counter[int]()
-    for start in range(0, len(examples), _BLOCK):
-        negatives = examples.rows[start : start + _BLOCK, 2:]
+    for start in range(0, len(examples), _ROWS_AT_ONCE):
+        negatives = examples.rows[start : start + _ROWS_AT_ONCE, 2:]
         counts.update((negatives != ABSENT).sum(axis=1).tolist())
     return {str(count): counts[count] for count in sorted(counts)}
 
 
 def negatives_in_words(counts: Mapping[str, int]) -> str:
     """Format the counts of `negative_counts`."""
-    numbers = [int(number) for number in counts]
-    low = min(numbers)
-    high = max(numbers)
+    low = min(map(int, counts))
+    high = max(map(int, counts))
     if low == high:
         return f"{high} a row"
     rows = sum(counts.values())
@@ -203,24 +204,22 @@ def resolve_conflicts(
     if not conflicting.height:
         return examples
     count = conflicting.select(PAIR).n_unique()
-    example = _example(examples, conflicting, locate)
+    example = _format_example(examples, conflicting, locate)
     message = f"{count:,} pairs have different labels, such as {example}"
     if conflicts == "error":
         raise DataError(f"{message}; {_REMEDY}")
+    reading = replace(examples.reading, conflicts=count)
+    if conflicts == "keep":
+        say(f"{message}; they are kept")
+        return replace(examples, reading=reading)
 
-    dropped = np.array([], np.int64)
-    if conflicts != "keep":
-        if conflicts == "first":
-            conflicting = conflicting.filter(differs_from_first(scale))
-        dropped = (
-            conflicting.filter(pl.col("row") != _NO_ROW)["row"].unique().to_numpy()
-        )
+    if conflicts == "first":
+        conflicting = conflicting.filter(differs_from_first(scale))
+    dropped = conflicting.filter(pl.col("row") != _NO_ROW)["row"].unique().to_numpy()
     if len(dropped) == len(examples):
         raise DataError(f"{message}; no row would be left: {_REMEDY}")
-    say(
-        f"{message}; {f'{len(dropped):,} rows are left out' if len(dropped) else 'they are kept'}"
-    )
-    reading = replace(examples.reading, conflicts=count, conflicting_rows=len(dropped))
+    say(f"{message}; {len(dropped):,} rows are left out")
+    reading = replace(reading, conflicting_rows=len(dropped))
     return replace(_without_rows(examples, dropped), reading=reading)
 
 
@@ -235,7 +234,7 @@ def _conflicting_labels(examples: Examples, scale: float) -> pl.DataFrame:
     for part in range(parts):
         blocks = [
             _labels_of_block(examples, same, start, part, parts)
-            for start in range(0, len(examples), _BLOCK)
+            for start in range(0, len(examples), _ROWS_AT_ONCE)
         ]
         labels = pl.concat(blocks)
         if examples.kind != "graded":
@@ -257,7 +256,7 @@ def _labels_of_block(
     examples: Examples, same: Indices, start: int, part: int, parts: int
 ) -> pl.DataFrame:
     """Labels of a part of the pairs, by row; `PAIR` has the numbers of the first texts that are the `same`."""
-    rows = examples.rows[start : start + _BLOCK]
+    rows = examples.rows[start : start + _ROWS_AT_ONCE]
     columns = rows.shape[1] - 1
     row = np.tile(np.arange(start, start + len(rows)), columns)
     first = np.tile(rows[:, 0], columns)
@@ -266,7 +265,7 @@ def _labels_of_block(
         label = np.zeros(len(second), np.float32)
         label[: len(rows)] = 1  # the positives
     else:
-        label = examples.labels[start : start + _BLOCK]
+        label = examples.labels[start : start + _ROWS_AT_ONCE]
     low = np.minimum(same[first], same[second])
     high = np.maximum(same[first], same[second])
     pairs = dict(zip(PAIR, (low, high), strict=True))
@@ -277,7 +276,7 @@ def _labels_of_block(
     return frame.filter(chosen).sort("row", maintain_order=True)
 
 
-def _example(
+def _format_example(
     examples: Examples, conflicting: pl.DataFrame, locate: Callable[[int], str]
 ) -> str:
     """The first conflicting pair, its first row, and the row whose label differs most."""
@@ -299,8 +298,6 @@ def _example(
 
 def _without_rows(examples: Examples, rows: np.ndarray) -> Examples:
     """The examples without these rows and the texts that only they have."""
-    if not len(rows):
-        return examples
     kept = np.delete(examples.rows, rows, axis=0)
     labels = None if examples.labels is None else np.delete(examples.labels, rows)
     used, first = np.unique(kept[kept != ABSENT], return_index=True)

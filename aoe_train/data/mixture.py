@@ -71,27 +71,24 @@ class Mixture(Sampler[list[int]]):
 
     def plan(self, epoch: int) -> list[np.ndarray]:
         """The epoch's batches of all ranks, each an int64 array of row numbers."""
-        upcoming = [
-            self._batches_from(dataset, epoch) for dataset in range(len(self.batches))
+        datasets = range(len(self.batches))
+        upcoming = [self._batches_from(dataset, epoch) for dataset in datasets]
+        return [
+            self.starts[dataset] + next(upcoming[dataset])
+            for dataset in self.turns(epoch)
         ]
-        plan = []
-        for dataset in self.turns(epoch):
-            rows = next(upcoming[dataset])
-            plan.append(self.starts[dataset] + rows)
-        return plan
 
     def turns(self, epoch: int) -> np.ndarray:
         """The dataset of each batch of an epoch, int64 (batch,)."""
         datasets = np.repeat(np.arange(len(self.counts)), self.counts)
         if not self._round_robin:
-            turns = np.random.default_rng(
-                [self._seed, epoch, _ORDER_STREAM]
-            ).permutation(datasets)
+            random = np.random.default_rng([self._seed, epoch, _ORDER_STREAM])
+            turns = random.permutation(datasets)
             first = int(np.argmax(turns == self._first))
             turns[[0, first]] = turns[[first, 0]]
             return turns
         number = np.concatenate([np.arange(count) for count in self.counts])
-        # Round by round until each dataset is through, or spread evenly over the epoch.
+        # Round by round until each dataset has had all its batches, or spread evenly over the epoch.
         position = number if self._once else (number + 0.5) / self.counts[datasets]
         tie_break = (datasets - self._first) % len(self.counts)
         order = np.lexsort((tie_break, position))
@@ -105,18 +102,15 @@ class Mixture(Sampler[list[int]]):
 
     def rows_seen(self, epochs: int) -> int:
         """Number of rows in this many epochs, including repeats."""
-        return sum(
-            self._rows_seen(dataset, epochs) for dataset in range(len(self.batches))
-        )
+        datasets = range(len(self.batches))
+        return sum(self._rows_seen(dataset, epochs) for dataset in datasets)
 
     def _rows_seen(self, dataset: int, epochs: int) -> int:
-        """Number of rows of one dataset, in whole passes and the rest of one."""
+        """Number of rows of one dataset, in whole passes and a part of one."""
         batches = self.batches[dataset]
-        passes, rest = divmod(epochs * int(self.counts[dataset]), len(batches))
-        seen = batches.rows_seen(passes)
-        if rest:
-            seen += sum(map(len, batches.plan(passes)[:rest]))
-        return seen
+        passes, more = divmod(epochs * int(self.counts[dataset]), len(batches))
+        unfinished = batches.plan(passes)[:more] if more else []
+        return batches.rows_seen(passes) + sum(map(len, unfinished))
 
     def _batches_from(self, dataset: int, epoch: int) -> Iterator[np.ndarray]:
         """A dataset's batches from the start of an epoch, pass after pass."""

@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from aoe_train.objectives.training_rows import Examples
     from aoe_train.settings.run_settings import TeacherSettings
 
-MAX_TEXTS = 2000  # twice as many did not gain more on banking77
+# Twice as many texts made models no better on banking77.
+MAX_TEXTS = 2000
 _NEIGHBOURHOOD = 20
 # Separates the choice of members from the shuffling of seeds, which has the same seed.
 _MEMBER_STREAM = 1
@@ -96,10 +97,11 @@ def neighbour_teacher(
     mutual = (linked & linked.T).astype(np.float32)
     smoothed = scaled_to_one(mutual @ centred + centred)
 
-    parts = []
-    for share, part in ((smoothing, smoothed), (1 - smoothing, centred)):
-        if share:
-            parts.append(np.sqrt((1 - weight) * share) * part)
+    parts = [
+        np.sqrt((1 - weight) * share) * part
+        for share, part in ((smoothing, smoothed), (1 - smoothing, centred))
+        if share
+    ]
     dense = np.concatenate(parts, axis=1).astype(np.float32)
     column = ColumnVectors(dense, np.arange(len(texts)))
     # Two equal columns, because `collate` repeats a single text in two columns.

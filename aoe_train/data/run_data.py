@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from aoe_train.model.encoder import Encoder
     from aoe_train.objectives.objective import LossFunction
 
-_SMALL = 1 << 20  # bytes of files that take milliseconds to read
+# Files of up to this many bytes take milliseconds to read.
+_SMALL = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Data:
 
     train: Mapping[str, Examples]
     dev: Mapping[str, Examples]
-    # On rows that were read before the run, and not printed yet.
+    # Notes on rows that were read before the run, which aren't printed yet.
     notes: Sequence[str] = ()
 
 
@@ -57,10 +58,11 @@ class Sources:
     revision: str | None = None
     trust_remote_code: bool = False
     judged: Source | None = None
-    # The user's own, by dataset.
+    # The user's own losses by dataset, and their own metric of the dev data.
     losses: Mapping[str, LossFunction] = field(default_factory=dict)
-    dev_metric: Callable[[Encoder], float] | None = None  # the user's own
-    small: Data | None = None  # the rows of small files, which `check_files` has read
+    dev_metric: Callable[[Encoder], float] | None = None
+    # The rows of small files, which `checked_sources` has read.
+    small: Data | None = None
 
     @property
     def several(self) -> bool:
@@ -68,7 +70,7 @@ class Sources:
         return len(self.data) > 1
 
 
-def check_files(sources: Sources, settings: TrainSettings) -> Sources:
+def checked_sources(sources: Sources, settings: TrainSettings) -> Sources:
     """Refuse missing and empty files, and read small ones, all before torch is imported."""
     inputs = [*sources.data.values(), *(sources.dev_data or {}).values()]
     is_small = all(isinstance(source, str | Path) for source in inputs)
@@ -84,7 +86,7 @@ def check_files(sources: Sources, settings: TrainSettings) -> Sources:
         if is_on_hub and source is not sources.judged:
             is_small = False
         sizes = [file.stat().st_size for file in files]
-        # Some may be empty, such as those of another split.
+        # Some files may be empty, such as those of another split.
         if files and not any(sizes):
             raise DataError("is empty (0 bytes); expected rows", path=files[0])
         size += sum(sizes)
@@ -124,9 +126,9 @@ def read_data(sources: Sources, settings: TrainSettings, say: Say) -> Data:
         dev = _read_dev_data(sources.dev_data, sources, settings, label_notes, say)
     chosen = settings.mix.dev
     if chosen is not None and chosen not in dev:
-        expected = (
-            f"expected {', '.join(dev)}" if dev else "there is none: give --dev-data"
-        )
+        expected = "there is none: give --dev-data"
+        if dev:
+            expected = f"expected {', '.join(dev)}"
         raise ConfigError(f"mix.dev: no dev set {one_line(chosen, 80)!r}; {expected}")
     return Data(train, dev)
 
@@ -148,10 +150,8 @@ def _read_dev_data(
             known_note = label_notes.get(name, next(iter(label_notes.values())))
             _report_labels(rows, source, say_named, known_note)
             if reason := _not_scorable(rows):
-                raise DataError(
-                    f"{reason}; give other --dev-data, or none",
-                    path=source_name(source),
-                )
+                message = f"{reason}; give other --dev-data, or none"
+                raise DataError(message, path=source_name(source))
             dev[name] = rows
     return dev
 

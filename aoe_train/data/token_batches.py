@@ -36,7 +36,7 @@ def mix_labels(batches: list[np.ndarray], labels: np.ndarray) -> None:
             [np.count_nonzero(labels[rows] != label) for rows in batches]
         )
         for batch, its_label in single_label.items():
-            # An earlier swap has changed it.
+            # Skip batches of other labels, and those that an earlier swap has changed.
             if its_label != label or other_labels[batch]:
                 continue
             donors = np.flatnonzero(other_labels >= 2)
@@ -187,11 +187,13 @@ def collate(
     in_batch = np.full_like(columns, ABSENT)
     in_batch[present] = new_index[indices]
 
-    numbers = texts if examples.content_ids is None else examples.content_ids[texts]
+    content_ids = texts
+    if examples.content_ids is not None:
+        content_ids = examples.content_ids[texts]
     batch: dict[str, Any] = {
         **store.batch(texts),
         "rows": torch.from_numpy(in_batch),
-        "texts": torch.from_numpy(numbers),
+        "texts": torch.from_numpy(content_ids),
         **teacher_outputs.batch(chosen),
     }
     if examples.labels is not None:

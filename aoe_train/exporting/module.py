@@ -1,4 +1,4 @@
-"""A sentence-transformers module for models that its own modules can't run: RAN, texts in several pieces.
+"""A sentence-transformers module for models that its own modules can't run, such as RAN.
 
 A folder's `modules.json` refers to it, so `SentenceTransformer(folder, trust_remote_code=True)` imports it if
 aoe-toolkit is installed. sentence-transformers requires that flag for modules of other packages.
@@ -57,14 +57,13 @@ class ToolkitEncoder(InputModule):
         vectors = self.model(
             features["input_ids"],
             features["lengths"],
-            features["pieces"],
             features.get("prompt_lengths"),
         )
         return {**features, "sentence_embedding": vectors}
 
     @property
     def max_seq_length(self) -> int | None:
-        """Maximum tokens of a piece of a text."""
+        """Maximum tokens of a text."""
         return self._encoder.settings.max_length
 
     def get_embedding_dimension(self) -> int:

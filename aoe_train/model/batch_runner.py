@@ -117,10 +117,7 @@ class BatchRunner:
             is_small = device.type == "cpu" and products <= _ONE_THREAD_PRODUCTS
             with one_thread() if is_small else nullcontext():
                 vectors: torch.Tensor = self.model(
-                    tokens,
-                    batch["lengths"],
-                    batch["pieces"],
-                    batch.get("prompt_lengths"),
+                    tokens, batch["lengths"], batch.get("prompt_lengths")
                 )
         except (MemoryError, RuntimeError) as error:
             if not halve or not is_out_of_memory(error):

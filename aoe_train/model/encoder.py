@@ -390,8 +390,6 @@ class Encoder:
             empty=isinstance(self.model.backbone, StaticTable),
             prompts=prompts,
             include_prompt=self.settings.include_prompt,
-            long_text=self.settings.long_text,
-            overlap=self.settings.overlap,
             cache_dir=None if cache_dir is None else Path(cache_dir),
             progress=progress,
         )

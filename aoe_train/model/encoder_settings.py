@@ -165,8 +165,6 @@ def needs_toolkit(folder: Path, settings: EncoderSettings) -> str | None:
     """Why sentence-transformers can't run this model without aoe-toolkit; None if it can."""
     if is_ran(folder):
         return "its backbone is a Recurrent Attention Network, which transformers doesn't have"
-    if settings.long_text != "truncate":
-        return f"it reads long texts in {settings.long_text}"
     is_adapter = (folder / ADAPTERS_FILE).exists()
     if is_adapter and (
         settings.bidirectional

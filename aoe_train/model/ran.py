@@ -33,14 +33,14 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 from transformers.utils.generic import can_return_tuple
 
-from aoe_train.model.device import only_callees_compiled, upload
+from aoe_train.model.device import only_callees_compiled
 from aoe_train.model.ran_windows import Step, WindowLayout
-from aoe_train.model.text_model import PackedBackbone, mean
+from aoe_train.model.text_model import PackedBackbone
 
 LayerNormStyle = Literal["standard", "second-moment"]
 MemoryStart = Literal["projected", "carried"]
 Tokens = Float[Tensor, "token dim"]
-Pieces = Float[Tensor, "piece dim"]
+TextVectors = Float[Tensor, "text dim"]
 Vectors = Float[Tensor, "... dim"]
 Rotary = tuple[Float[Tensor, "slot half"], Float[Tensor, "slot half"]]
 
@@ -155,8 +155,8 @@ class RanPackedOutput:
     """RAN's output for packed sequences, in input order."""
 
     hidden: Tokens
-    cells: Pieces
-    memory: Pieces
+    cells: TextVectors
+    memory: TextVectors
 
 
 class WindowAttention(nn.Module):
@@ -272,7 +272,7 @@ class MemoryProjection(nn.Module):
         self.norm = RanLayerNorm(config)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
-    def forward(self, memory: Pieces) -> Pieces:
+    def forward(self, memory: TextVectors) -> TextVectors:
         """Project each sequence's memory."""
         return self.dropout(self.norm(F.silu(self.dense(memory))))  # type: ignore[no-any-return]
 
@@ -290,10 +290,10 @@ class RanLayer(nn.Module):
     def forward(
         self,
         tokens: Tokens,
-        memory: Pieces,
+        memory: TextVectors,
         layout: WindowLayout,
         rotary: Rotary,
-    ) -> tuple[Tokens, Float[Tensor, "cell dim"], Pieces]:
+    ) -> tuple[Tokens, Float[Tensor, "cell dim"], TextVectors]:
         """Returns reviewed tokens, the cells of each step in turn, and updated memories."""
         memory = self.start(memory)
         previous = None
@@ -350,7 +350,7 @@ class RanModel(PackedBackbone, RanPreTrainedModel):  # type: ignore[no-untyped-c
     def forward_packed(
         self,
         input_ids: Int[Tensor, " token"],
-        lengths: Int[np.ndarray, " piece"] | Int[Tensor, " piece"],
+        lengths: Int[np.ndarray, " text"] | Int[Tensor, " text"],
     ) -> RanPackedOutput:
         """Encode consecutive sequences without padding."""
         config = self.config
@@ -374,7 +374,7 @@ class RanModel(PackedBackbone, RanPreTrainedModel):  # type: ignore[no-untyped-c
     def packed_states(
         self,
         input_ids: Int[Tensor, " token"],
-        lengths: Int[np.ndarray, " piece"],
+        lengths: Int[np.ndarray, " text"],
     ) -> Tokens:
         """The reviewed tokens."""
         return self.forward_packed(input_ids, lengths).hidden
@@ -383,15 +383,13 @@ class RanModel(PackedBackbone, RanPreTrainedModel):  # type: ignore[no-untyped-c
     def packed_vectors(
         self,
         input_ids: Int[Tensor, " token"],
-        lengths: Int[np.ndarray, " piece"],
-        pieces: Int[np.ndarray, " text"],
+        lengths: Int[np.ndarray, " text"],
         pooling: str,
     ) -> Float[Tensor, "text dim"] | None:
         """With the pooling `cells`, the mean of a text's cells."""
         if pooling != "cells":
             return None
-        cells = self.forward_packed(input_ids, lengths).cells.float()
-        return mean(cells, upload(pieces, cells.device))
+        return self.forward_packed(input_ids, lengths).cells.float()
 
     def unused_modules(self, pooling: str) -> Iterable[nn.Module]:
         """The last layer's memory review, which comes after its cells."""

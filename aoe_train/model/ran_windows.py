@@ -54,9 +54,9 @@ class WindowLayout:
     steps: list[Step]
     sizes: list[int]
     order: Int[Tensor, " token"]
-    rank: Int[Tensor, " piece"]
-    windows: Int[Tensor, " piece"]
-    seen: Bool[Tensor, "piece 1 1 window"] | None
+    rank: Int[Tensor, " text"]
+    windows: Int[Tensor, " text"]
+    seen: Bool[Tensor, "text 1 1 window"] | None
 
     @classmethod
     def of(
@@ -97,7 +97,7 @@ class WindowLayout:
 
     def by_row(
         self, cells: Float[Tensor, "cell dim"]
-    ) -> Float[Tensor, "piece window dim"]:
+    ) -> Float[Tensor, "text window dim"]:
         """Arrange the steps' cells by row, padded with zeros."""
         by_step = cells.split([step.rows for step in self.steps])  # type: ignore[no-untyped-call]
         return pad_sequence(by_step)

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from aoe_train.model.dense_layers import DenseLayers
 
     TokenIds = Int[Tensor, " token"]
-    PieceLengths = Int[np.ndarray, " piece"]
-    PieceCounts = Int[np.ndarray, " text"]
+    TextLengths = Int[np.ndarray, " text"]
     TokenStates = Float[Tensor, "token dim"]
     TextVectors = Float[Tensor, "text dim"]
 
@@ -33,40 +32,36 @@ _PADDED_TOGETHER = 8  # texts on a CPU, in order of length
 
 def pool(
     states: tuple[TokenStates, ...],
-    lengths: Int[Tensor, " piece"],
-    pieces: Int[Tensor, " text"],
+    lengths: Int[Tensor, " text"],
     pooling: str,
-    left_out: Int[Tensor, " piece"] | None = None,
+    left_out: Int[Tensor, " text"] | None = None,
 ) -> TextVectors:
     """Pool tokens to one float32 vector per text."""
     ends = torch.cumsum(lengths, 0)
     last = states[-1].float()
     if pooling == "cls":
-        return mean(last[ends - lengths], pieces)
+        return last[ends - lengths]
     if pooling == "last":
-        return mean(last[ends - 1], pieces)
-    tokens = sums(lengths, pieces)
+        return last[ends - 1]
     if pooling == "max":
         # unsafe, because checks would wait for the device
-        return torch.segment_reduce(last, "max", lengths=tokens, unsafe=True)
+        return torch.segment_reduce(last, "max", lengths=lengths, unsafe=True)
     if pooling == "avg":
-        return mean(last, tokens)
+        return mean(last, lengths)
     if pooling == "weighted-mean":
-        return _weighted_mean(last, lengths, tokens, left_out)
+        return _weighted_mean(last, lengths, left_out)
     if pooling == "cls-avg":
-        first_tokens = mean(last[ends - lengths], pieces)
-        return (first_tokens + mean(last, tokens)) / 2
+        return (last[ends - lengths] + mean(last, lengths)) / 2
     first_and_last = (states[1].float() + last) / 2
-    return mean(first_and_last, tokens)
+    return mean(first_and_last, lengths)
 
 
 def _weighted_mean(
     rows: TokenStates,
-    lengths: Int[Tensor, " piece"],
-    tokens: Int[Tensor, " text"],
-    left_out: Int[Tensor, " piece"] | None,
+    lengths: Int[Tensor, " text"],
+    left_out: Int[Tensor, " text"] | None,
 ) -> TextVectors:
-    """The mean of each text's rows, weighted by their position in their piece, from 1."""
+    """The mean of each text's rows, weighted by their position, from 1."""
     starts = torch.cumsum(lengths, 0) - lengths
     if left_out is not None:
         starts = starts - left_out
@@ -75,27 +70,16 @@ def _weighted_mean(
         starts, lengths, output_size=len(rows)
     )
     weights = positions[:, None].to(rows.dtype)
-    return mean(rows * weights, tokens) / mean(weights, tokens)
+    return mean(rows * weights, lengths) / mean(weights, lengths)
 
 
-def mean(
-    rows: Float[Tensor, "part dim"],
-    counts: Int[Tensor, " text"],
-) -> TextVectors:
-    """The mean of each text's rows; `counts` are the consecutive rows of each text."""
-    texts = torch.arange(len(counts), device=rows.device)
-    owners = torch.repeat_interleave(texts, counts, output_size=len(rows))
-    zeros = rows.new_zeros(len(counts), rows.shape[1])
+def mean(rows: TokenStates, lengths: Int[Tensor, " text"]) -> TextVectors:
+    """The mean of each text's rows, which follow each other."""
+    texts = torch.arange(len(lengths), device=rows.device)
+    owners = torch.repeat_interleave(texts, lengths, output_size=len(rows))
+    zeros = rows.new_zeros(len(lengths), rows.shape[1])
     sums = zeros.index_add(0, owners, rows)
-    return sums / counts[:, None]
-
-
-def sums(
-    parts: Int[Tensor, " part"], counts: Int[Tensor, " text"]
-) -> Int[Tensor, " text"]:
-    """The sum of each text's parts."""
-    ends = torch.cumsum(parts, 0)[torch.cumsum(counts, 0) - 1]
-    return torch.diff(ends, prepend=ends.new_zeros(1))
+    return sums / lengths[:, None]
 
 
 class TextBatch(NamedTuple):
@@ -119,10 +103,7 @@ class TextBatch(NamedTuple):
 
     def vectors(self, model: TextModel) -> Float[Tensor, "text dim"]:
         """The texts' vectors, computed with `encoder.model` or a copy of it."""
-        pieces = np.ones_like(self.lengths)
-        vectors: Tensor = model(
-            self.input_ids, self.lengths, pieces, self.prompt_lengths
-        )
+        vectors: Tensor = model(self.input_ids, self.lengths, self.prompt_lengths)
         return vectors
 
     def states(self, model: TextModel) -> Float[Tensor, "token hidden"]:
@@ -156,7 +137,7 @@ class PackedBackbone:
     def packed_states(
         self,
         input_ids: TokenIds,
-        lengths: PieceLengths,
+        lengths: TextLengths,
     ) -> TokenStates:
         """The last hidden state of each token."""
         raise NotImplementedError
@@ -164,12 +145,11 @@ class PackedBackbone:
     def packed_vectors(
         self,
         input_ids: TokenIds,
-        lengths: PieceLengths,
-        pieces: PieceCounts,
+        lengths: TextLengths,
         pooling: str,
     ) -> TextVectors | None:
         """Float32 vectors of texts, if they aren't pooled from hidden states."""
-        del input_ids, lengths, pieces, pooling
+        del input_ids, lengths, pooling
         return None
 
     def unused_modules(self, pooling: str) -> Iterable[nn.Module]:
@@ -212,26 +192,23 @@ class TextModel(nn.Module):
     def forward(
         self,
         input_ids: TokenIds,
-        lengths: PieceLengths,
-        pieces: PieceCounts,
-        prompt_lengths: PieceLengths | None = None,
+        lengths: TextLengths,
+        prompt_lengths: TextLengths | None = None,
         layers: tuple[int, ...] = (),
     ) -> Float[Tensor, "text *layer dim"]:
         """Vectors of texts, float32."""
         if isinstance(self.backbone, PackedBackbone):
-            vectors = self.backbone.packed_vectors(
-                input_ids, lengths, pieces, self.pooling
-            )
+            vectors = self.backbone.packed_vectors(input_ids, lengths, self.pooling)
             if vectors is not None:
                 return self._dense(vectors)
         states = self.states(input_ids, lengths, every=bool(layers))
-        return self.vectors(states, lengths, pieces, prompt_lengths, layers)
+        return self.vectors(states, lengths, prompt_lengths, layers)
 
     @only_callees_compiled
     def states(
         self,
         input_ids: TokenIds,
-        lengths: PieceLengths,
+        lengths: TextLengths,
         *,
         every: bool = False,
     ) -> tuple[TokenStates, ...]:
@@ -258,9 +235,8 @@ class TextModel(nn.Module):
     def vectors(
         self,
         states: tuple[TokenStates, ...],
-        lengths: PieceLengths,
-        pieces: PieceCounts,
-        prompt_lengths: PieceLengths | None = None,
+        lengths: TextLengths,
+        prompt_lengths: TextLengths | None = None,
         layers: tuple[int, ...] = (),
     ) -> Float[Tensor, "text *layer dim"]:
         """Pool token states to vectors of texts; the arguments are those of `forward`."""
@@ -275,13 +251,12 @@ class TextModel(nn.Module):
             states = tuple(state[kept] for state in states)
             skipped = upload(left_out, device)
         sizes = upload(lengths, device)
-        counts = upload(pieces, device)
-        pooled = pool(states, sizes, counts, self.pooling, skipped)
+        pooled = pool(states, sizes, self.pooling, skipped)
         if layers:
             by_layer = []
             for depth in layers:
                 shallow = (*states[:depth], self._normed(states[depth]))
-                by_layer.append(pool(shallow, sizes, counts, self.pooling, skipped))
+                by_layer.append(pool(shallow, sizes, self.pooling, skipped))
             pooled = torch.stack([*by_layer, pooled], dim=1)
         return self._dense(pooled)
 
@@ -295,7 +270,7 @@ class TextModel(nn.Module):
         packed = Sequences.on_device(sizes, len(input_ids), longest)
         every = self.pooling == "first-last-avg"
         states = run_packed(self.backbone, input_ids, packed, layers=every)
-        return self._dense(pool(states, sizes, torch.ones_like(sizes), self.pooling))
+        return self._dense(pool(states, sizes, self.pooling))
 
     def _dense(self, pooled: Tensor) -> Tensor:
         return pooled if self.heads is None else self.heads(pooled)

@@ -1,6 +1,6 @@
 """Contrastive losses with in-batch negatives (arXiv Eq. 2, ACL Eq. 4), optionally filtered by a guide.
 
-Equal texts are recognised by their numbers, since dropout makes their vectors differ. In-batch negatives are
+Equal texts are recognised by their ids, since dropout makes their vectors differ. In-batch negatives are
 random, so some are false negatives. A guide is a model that filters them (GISTEmbed, Solatorio, 2024, arXiv
 2402.16829): a candidate that is closer to the anchor than its positive, by the guide, is not a negative.
 """
@@ -15,10 +15,17 @@ import torch.nn.functional as F  # noqa: N812 - the usual name
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from aoe_train.objectives.labelled_pairs import Pairs, unit
+from aoe_train.objectives.labelled_pairs import Pairs, Scalar, unit
 from aoe_train.objectives.objective_checks import LossContext
 from aoe_train.objectives.objective_settings import Loss
 from aoe_train.objectives.training_rows import ABSENT
+
+Duplicates = Literal["exclude", "positive", "negative"]
+PairTexts = Int[Tensor, "candidate 2"]
+IsPositive = Bool[Tensor, " anchor"]
+Mask = Bool[Tensor, "anchor other"]
+CosineBlock = tuple[Float[Tensor, "anchor other"], Mask]
+"""Cosines of anchors with some candidates, and a mask of those that are not negatives."""
 
 
 class Guide(NamedTuple):
@@ -33,7 +40,7 @@ class Guide(NamedTuple):
         self,
         queries: Float[Tensor, "anchor guide"],
         others: Float[Tensor, "other guide"],
-    ) -> Bool[Tensor, "anchor other"]:
+    ) -> Mask:
         """[i, j]: j is closer to i than i's anchor to its positive, minus the margin."""
         partners = self.second[: len(self.first)]
         positive = (self.first * partners).sum(-1)
@@ -43,9 +50,6 @@ class Guide(NamedTuple):
             limit = positive - self.margin
         is_near: Tensor = queries @ others.T > limit[:, None]
         return is_near
-
-
-Duplicates = Literal["exclude", "positive", "negative"]
 
 
 def _part(context: LossContext, name: str) -> Loss:
@@ -87,8 +91,8 @@ contrastive_part = partial(_part, name="contrastive")
 def contrastive_loss(
     first: Float[Tensor, "anchor dim"],
     second: Float[Tensor, "candidate dim"],
-    texts: Int[Tensor, "candidate 2"],
-    positive: Bool[Tensor, " anchor"],
+    texts: PairTexts,
+    positive: IsPositive,
     tau: float,
     guide: Guide | None = None,
     *,
@@ -97,7 +101,7 @@ def contrastive_loss(
     hard_negatives: bool = True,
     symmetric: bool = False,
     duplicates: Duplicates = "exclude",
-) -> Float[Tensor, ""]:
+) -> Scalar:
     """Supervised InfoNCE: arXiv Eq. 2 and ACL Eq. 4, which are the same, as a mean over the positive pairs.
 
     The candidates of a positive pair's first text are the second texts of all pairs, whatever their labels.
@@ -114,7 +118,6 @@ def contrastive_loss(
     partner_copies = copies[:, :anchors]
     absent = texts[:, 1] == ABSENT
 
-    # A block has the cosines with some candidates, and a mask of those that are not negatives.
     excluded = copies if duplicates == "exclude" else absent.expand_as(copies)
     also_positive = (
         copies & ~absent if duplicates == "positive" else torch.zeros_like(copies)
@@ -127,14 +130,17 @@ def contrastive_loss(
         also_positive = also_positive[:, :anchors] & positive
         blocks = [(queries @ partners.T, excluded[:, :anchors] | ~positive)]
 
+    anchor_texts, partner_texts = texts[:anchors].unbind(1)
     if contrast_anchors:
-        excluded = _same_side(texts, positive, 0) | partner_copies.T
+        same = _known_similar(texts, positive, anchor_texts, anchor_texts)
+        excluded = same | partner_copies.T
         if guide is not None:
             excluded = excluded | guide.too_near(guide.first, guide.first)
         blocks.append((queries @ queries.T, excluded))
 
     if contrast_positives:
-        excluded = _same_side(texts, positive, 1) | partner_copies | ~positive
+        same = _known_similar(texts, positive, partner_texts, partner_texts)
+        excluded = same | partner_copies | ~positive
         if guide is not None:
             excluded = excluded | guide.too_near(
                 guide.second[:anchors], guide.second[:anchors]
@@ -152,9 +158,7 @@ def contrastive_loss(
     return (loss + reverse) / 2
 
 
-def false_negatives(
-    texts: Int[Tensor, "candidate 2"], positive: Bool[Tensor, " anchor"]
-) -> Bool[Tensor, "anchor candidate"]:
+def false_negatives(texts: PairTexts, positive: IsPositive) -> Mask:
     """[i, j]: the second text of pair j must not be a negative of the first text of pair i.
 
     That is the case if both are the same text, if they form a positive pair of the batch in either order, or
@@ -165,42 +169,34 @@ def false_negatives(
     return _known_similar(texts, positive, anchors, others) | (others == ABSENT)
 
 
-def _same_side(
-    texts: Int[Tensor, "candidate 2"], positive: Bool[Tensor, " anchor"], side: int
-) -> Bool[Tensor, "anchor anchor"]:
-    """[i, j]: the texts of pairs i and j on this side are the same, or a positive pair."""
-    of_pairs = texts[: len(positive), side]
-    return _known_similar(texts, positive, of_pairs, of_pairs)
-
-
 def _known_similar(
-    texts: Int[Tensor, "candidate 2"],
-    positive: Bool[Tensor, " anchor"],
-    of_pairs: Int[Tensor, " anchor"],
+    texts: PairTexts,
+    positive: IsPositive,
+    pair_texts: Int[Tensor, " anchor"],
     others: Int[Tensor, " other"],
-) -> Bool[Tensor, "anchor other"]:
-    """[i, j]: text i and other j are the same, or a positive pair of the batch; `of_pairs` are of pairs."""
+) -> Mask:
+    """[i, j]: text i and other j are the same, or a positive pair of the batch."""
     pairs = texts[: len(positive)].contiguous()
     known = pairs.flatten().sort().values  # torch.unique would wait for the device
     first, second = torch.searchsorted(known, pairs).unbind(1)
     similar = torch.eye(len(known), dtype=torch.bool, device=texts.device)
-    # Negative pairs set (0, 0), which is true anyway: selecting positive ones would wait for the device, as
-    # would assigning True, a value of the host.
+    # Negative pairs set (0, 0), which is true anyway: selecting the positive pairs would wait for the device,
+    # as would assigning True, a value of the host.
     similar.index_put_((first * positive, second * positive), torch.ones_like(positive))
     similar = similar | similar.T
 
-    rows = torch.searchsorted(known, of_pairs.contiguous())
+    rows = torch.searchsorted(known, pair_texts.contiguous())
     columns = torch.searchsorted(known, others.contiguous()).clamp_max(len(known) - 1)
     is_known = known[columns] == others  # a negative may occur in no positive pair
     return similar[rows][:, columns] & is_known
 
 
 def _partner_loss(
-    blocks: list[tuple[Float[Tensor, "anchor _"], Bool[Tensor, "anchor _"]]],
-    positive: Bool[Tensor, " anchor"],
+    blocks: list[CosineBlock],
+    positive: IsPositive,
     tau: float,
-    also_positive: Bool[Tensor, "anchor _"] | None = None,
-) -> Float[Tensor, ""]:
+    also_positive: Mask | None = None,
+) -> Scalar:
     """Mean of -log softmax of each positive pair's partner among the candidates that aren't excluded."""
     logits = torch.cat([cosines for cosines, _ in blocks], dim=1) / tau
     excluded = torch.cat([mask for _, mask in blocks], dim=1)
@@ -210,6 +206,6 @@ def _partner_loss(
         targets = targets | F.pad(also_positive, (0, missing))
 
     counts = targets.sum(1)
-    wholes = logits.masked_fill(excluded & ~targets, -torch.inf).logsumexp(1)
-    losses = counts * wholes - (targets * logits).sum(1)
+    normalisers = logits.masked_fill(excluded & ~targets, -torch.inf).logsumexp(1)
+    losses = counts * normalisers - (targets * logits).sum(1)
     return (losses * positive).sum() / (counts * positive).sum().clamp_min(1)

@@ -12,20 +12,29 @@ import torch.nn.functional as F  # noqa: N812 - the usual name
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from aoe_train.objectives.labelled_pairs import Pairs, Sides, cosine, unit
+from aoe_train.objectives.labelled_pairs import (
+    PairMask,
+    Pairs,
+    PairValues,
+    Scalar,
+    Sides,
+    cosine,
+    unit,
+)
 from aoe_train.objectives.objective_checks import LossContext, TeacherSample
 from aoe_train.objectives.objective_settings import Loss
 from aoe_train.objectives.ranking_losses import ranking_loss
 
-_RIDGE = 1e-3  # times the mean square of a dimension; regularises maps from few texts
+# Regularises maps from few texts, as a multiple of the mean square of a dimension.
+_RIDGE = 1e-3
 
 
 class _Scores(NamedTuple):
     """Scores of the same pairs by the model and by its teacher, and a mask of those that count."""
 
-    model: Float[Tensor, " pair"]
-    teacher: Float[Tensor, " pair"]
-    known: Bool[Tensor, " pair"]
+    model: PairValues
+    teacher: PairValues
+    known: PairMask
 
 
 def margin_mse_part(context: LossContext) -> Loss:
@@ -79,7 +88,7 @@ class EmbedDistillation(nn.Module):
                 initial = least_squares(sample, dim)
                 self._projection.weight.data.copy_(initial)
 
-    def forward(self, pairs: Pairs) -> Float[Tensor, ""]:
+    def forward(self, pairs: Pairs) -> Scalar:
         """The loss of the batch's texts."""
         rows = pairs.anchors
         taught = _teacher_sides(pairs)
@@ -115,13 +124,12 @@ def principal_axes(
 
 
 def least_squares(sample: TeacherSample, dim: int) -> Float[Tensor, "teacher dim"]:
-    """The least-squares map from the model's first `dim` numbers to the teacher's vectors."""
+    """The least-squares map from the model's first `dim` dimensions to the teacher's vectors."""
     student = sample.student[:, :dim].double()
     teacher = sample.teacher.double()
     square = student.T @ student
     diagonal = square.diagonal()
-    ridge = _RIDGE * diagonal.mean().clamp_min(1e-12)
-    diagonal.add_(ridge)
+    diagonal.add_(_RIDGE * diagonal.mean().clamp_min(1e-12))
     solution: Tensor = torch.linalg.solve(square, student.T @ teacher)
     return solution.T.float()
 
@@ -155,7 +163,7 @@ def similarity_kl_loss(
     taught: Float[Tensor, "row other"],
     known: Bool[Tensor, "row other"],
     scale: float,
-) -> Float[Tensor, ""]:
+) -> Scalar:
     """Mean over rows of KL(softmax(taught * scale) || softmax(scores * scale)), over the known entries.
 
     Similarity distillation (SEED, Fang et al., 2021, arXiv 2101.04731, Eq. 5), here with one temperature for
@@ -172,42 +180,33 @@ def similarity_kl_loss(
 def _batch_scores(pairs: Pairs, *, dot: bool) -> _Scores:
     """Scores of the first text of every row with the second texts of all rows, without equal texts."""
     rows = pairs.anchors
-    teacher = _teacher_sides(pairs)
+    model_sides = Sides(pairs.first, pairs.second)
+    scores = []
+    for first, second in (model_sides, _teacher_sides(pairs)):
+        anchors, others = _comparable(first[:rows], second, dot=dot)
+        scores.append((anchors @ others.T).flatten())
     is_same = pairs.texts[:rows, :1] == pairs.texts[:, 1]
-    return _Scores(
-        _all_products(pairs.first[:rows], pairs.second, dot=dot),
-        _all_products(teacher.first[:rows], teacher.second, dot=dot),
-        known=(pairs.present & ~is_same).flatten(),
-    )
-
-
-def _all_products(
-    first: Float[Tensor, "row dim"], second: Float[Tensor, "other dim"], *, dot: bool
-) -> Float[Tensor, " pair"]:
-    """The dot product or cosine of each vector with each other one."""
-    if not dot:
-        first = unit(first)
-        second = unit(second)
-    return (first @ second.T).flatten()
+    model, taught = scores
+    return _Scores(model, taught, known=(pairs.present & ~is_same).flatten())
 
 
 def _pair_scores(pairs: Pairs, *, dot: bool) -> _Scores:
     """Scores of the pairs; some of a file's may be missing."""
-    similarity = _dot_product if dot else cosine
-    model = similarity(pairs.first, pairs.second)
+    first, second = _comparable(pairs.first, pairs.second, dot=dot)
+    model = (first * second).sum(-1)
     if pairs.scores is None:
-        teacher = _teacher_sides(pairs)
-        return _Scores(model, similarity(teacher.first, teacher.second), pairs.present)
+        first, second = _comparable(*_teacher_sides(pairs), dot=dot)
+        return _Scores(model, (first * second).sum(-1), pairs.present)
     known = pairs.scores.isfinite() & pairs.present
     scores = pairs.scores.masked_fill(~known, 0)
     return _Scores(model, scores.to(model.dtype), known)
 
 
-def _dot_product(
-    first: Float[Tensor, "pair dim"], second: Float[Tensor, "pair dim"]
-) -> Float[Tensor, " pair"]:
-    """Dot product of each pair."""
-    return (first * second).sum(-1)
+def _comparable(first: Tensor, second: Tensor, *, dot: bool) -> Sides:
+    """Vectors to compare by dot products: the given ones, or for cosines those of length 1."""
+    if dot:
+        return Sides(first, second)
+    return Sides(unit(first), unit(second))
 
 
 def _teacher_sides(pairs: Pairs) -> Sides:

@@ -11,9 +11,13 @@ from torch import Tensor
 
 from aoe_train.objectives.training_rows import ABSENT
 
-TINY = (
-    1e-6  # shorter vectors aren't normalised, which would only amplify rounding errors
-)
+# Shorter vectors aren't normalised, which would only amplify rounding errors.
+TINY = 1e-6
+
+PairVectors = Float[Tensor, "pair dim"]
+PairValues = Float[Tensor, " pair"]
+PairMask = Bool[Tensor, " pair"]
+Scalar = Float[Tensor, ""]
 
 
 class BatchTeachers(NamedTuple):
@@ -41,21 +45,22 @@ class Sides(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """Vectors of first and second texts, with the pairs' labels and the texts' numbers."""
+    """Vectors of first and second texts, with the pairs' labels and the texts' content ids.
 
-    first: Float[Tensor, "pair dim"]
-    second: Float[Tensor, "pair dim"]
-    labels: Float[Tensor, " pair"]
+    Attributes:
+        present: Mask of pairs without absent negatives; selecting these pairs would wait for the device.
+        anchors: Number of rows, whose positives are the first pairs.
+    """
+
+    first: PairVectors
+    second: PairVectors
+    labels: PairValues
     texts: Int[Tensor, "pair 2"]
+    present: PairMask
     anchors: int
-    guide: Sides | None = None
-    teacher: Sides | None = None
-    scores: Float[Tensor, " pair"] | None = None
-
-    @property
-    def present(self) -> Bool[Tensor, " pair"]:
-        """Mask of pairs without absent negatives; selecting these pairs would wait for the device."""
-        return self.texts[:, 1] != ABSENT
+    guide: Sides | None
+    teacher: Sides | None
+    scores: PairValues | None
 
 
 def as_pairs(
@@ -70,13 +75,12 @@ def as_pairs(
     labels are labelled 1.
     """
     rows = len(texts)
-    others = texts.shape[1] - 1
     first, second = _sides(vectors)
-    anchors = texts[:, 0].repeat(others)
-    numbers = torch.stack([anchors, texts[:, 1:].T.flatten()], dim=1)
+    second_texts = texts[:, 1:].T.flatten()
+    first_texts = texts[:, 0].repeat(texts.shape[1] - 1)
 
     if labels is None:
-        is_positive = torch.arange(rows * others, device=vectors.device) < rows
+        is_positive = torch.arange(len(first), device=vectors.device) < rows
         labels = is_positive.to(vectors.dtype)
 
     guide, teacher, scores = batch_teachers
@@ -84,7 +88,8 @@ def as_pairs(
         first,
         second,
         labels,
-        numbers,
+        texts=torch.stack([first_texts, second_texts], dim=1),
+        present=second_texts != ABSENT,
         anchors=rows,
         guide=None if guide is None else _sides(guide),
         teacher=None if teacher is None else _sides(teacher),
@@ -112,8 +117,6 @@ def unit(vectors: Float[Tensor, "*n dim"]) -> Float[Tensor, "*n dim"]:
     return vectors / divisors
 
 
-def cosine(
-    first: Float[Tensor, "pair dim"], second: Float[Tensor, "pair dim"]
-) -> Float[Tensor, " pair"]:
+def cosine(first: PairVectors, second: PairVectors) -> PairValues:
     """Cosine of each pair."""
     return (unit(first) * unit(second)).sum(-1)

@@ -39,7 +39,8 @@ def __dir__() -> list[str]:
     return __all__
 
 
-_MAX_POSITIONS = 1 << 16  # token positions with distinct hash factors
+# Token positions with distinct factors in the hash of a text.
+_MAX_POSITIONS = 1 << 16
 
 _ANGLE = """
 @inproceedings{li-li-2024-aoe,
@@ -87,7 +88,12 @@ class _Loss(nn.Module):
         super().__init__()
         self.model = model
         self.guide = guide
-        self._shares_tokens = guide is not None and _share_tokens(model, guide)
+        # Then the guide can read the model's tokens.
+        self._shares_tokens = (
+            guide is not None
+            and guide.max_seq_length == model.max_seq_length
+            and guide.tokenizer.get_vocab() == model.tokenizer.get_vocab()
+        )
         self.objective = Objective(
             load_settings(ObjectiveSettings, flags=settings),
             dim=int(model.get_embedding_dimension() or 0),
@@ -104,14 +110,14 @@ class _Loss(nn.Module):
     ) -> Tensor:
         """The loss of a batch."""
         features = list(sentence_features)
-        guided = (
-            None if self.guide is None else self._guide_vectors(self.guide, features)
-        )
+        guided = None
+        if self.guide is not None:
+            guided = self._guide_vectors(self.guide, features)
         vectors = torch.stack(
             [self.model(column)["sentence_embedding"] for column in features], dim=1
         )
         return self.compute_loss_from_embeddings(
-            vectors, labels, _numbers(features), guided
+            vectors, labels, _text_ids(features), guided
         )
 
     @torch.no_grad()
@@ -119,6 +125,8 @@ class _Loss(nn.Module):
         self, guide: SentenceTransformer, features: list[dict[str, Tensor]]
     ) -> Tensor:
         """The guide's vectors (row, column, guide), from the model's tokens if both tokenise the same way."""
+        from sentence_transformers.util import batch_to_device
+
         if self._shares_tokens:
             # Copies, since the guide adds keys.
             columns = [dict(column) for column in features]
@@ -129,14 +137,7 @@ class _Loss(nn.Module):
                     column["input_ids"], skip_special_tokens=True
                 )
                 tokens = guide.preprocess(texts)
-                columns.append(
-                    {
-                        name: value.to(guide.device)
-                        if isinstance(value, Tensor)
-                        else value
-                        for name, value in tokens.items()
-                    }
-                )
+                columns.append(batch_to_device(tokens, guide.device))
         return torch.stack(
             [guide(column)["sentence_embedding"] for column in columns], dim=1
         )
@@ -150,7 +151,7 @@ class _Loss(nn.Module):
     ) -> Tensor:
         """The loss of vectors (row, column, dim)."""
         rows, columns, _ = vectors.shape
-        ranks = RANKED & self.objective.settings.weights.active.keys()
+        ranks = RANKED & self.objective.weights.keys()
         if columns < 2 or (columns == 2 and labels is None and ranks):
             found = "1 column" if columns == 1 else f"{columns} columns"
             raise ConfigError(
@@ -158,20 +159,17 @@ class _Loss(nn.Module):
                 " expected two columns and a label, or anchor, positive and one or more negatives"
             )
         if texts is None:
-            texts = torch.arange(rows * columns, device=vectors.device).view(
-                rows, columns
-            )
-        pair_labels = None if labels is None or columns > 2 else labels.view(-1).float()
-        if (
-            pair_labels is not None
-            and not ((pair_labels >= 0) & (pair_labels <= 1)).all()
-        ):
-            low = pair_labels.min().item()
-            high = pair_labels.max().item()
-            raise DataError(
-                f"{type(self).__name__}: found labels from {low:g} to {high:g}; expected 0 to 1: divide them"
-                " by the scale's maximum, such as 5 for STS-B"
-            )
+            distinct = torch.arange(rows * columns, device=vectors.device)
+            texts = distinct.view(rows, columns)
+        pair_labels = None
+        if labels is not None and columns == 2:
+            pair_labels = labels.view(-1).float()
+            low, high = torch.stack(pair_labels.aminmax()).tolist()
+            if not 0 <= low <= high <= 1:
+                raise DataError(
+                    f"{type(self).__name__}: found labels from {low:g} to {high:g}; expected 0 to 1: divide"
+                    " them by the scale's maximum, such as 5 for STS-B"
+                )
         parts = self.objective(vectors, pair_labels, texts, BatchTeachers(guide=guided))
         loss: Tensor = parts["loss"]
         return loss
@@ -263,15 +261,8 @@ class ContrastiveLoss(_Loss):
         super().__init__(model, {"tau": tau, **config}, guide, **parts, **config)
 
 
-def _share_tokens(model: SentenceTransformer, guide: SentenceTransformer) -> bool:
-    """Whether the guide can read the model's tokens: same vocabulary and same truncation."""
-    if model.tokenizer.get_vocab() != guide.tokenizer.get_vocab():
-        return False
-    return bool(guide.max_seq_length == model.max_seq_length)
-
-
-def _numbers(features: list[dict[str, Tensor]]) -> Int[Tensor, "row column"] | None:
-    """Text numbers, a hash of the tokens; None if the features aren't padded tokens."""
+def _text_ids(features: list[dict[str, Tensor]]) -> Int[Tensor, "row column"] | None:
+    """Ids of texts, a hash of their tokens; None if the features aren't padded tokens."""
     if not all(_is_padded(column) for column in features):
         return None
     hashes = [

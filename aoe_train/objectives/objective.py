@@ -3,8 +3,9 @@
 `objective_checks.py` has the meaning of each part for each kind of data.
 
 Sizes: Matryoshka representation learning (Kusupati et al., 2022, arXiv 2205.13147). The first d numbers of a
-vector form a vector of their own, with its own loss. The angle halves these d numbers, so the imaginary part
-of number k is at k + d / 2, while in the full vector it is at k + dim / 2.
+vector form a vector of their own, with its own loss. The angle loss takes the second half of these d numbers
+as imaginary parts, so the part that belongs to number k is at k + d / 2, while in the full vector it is at
+k + dim / 2.
 
 Layers: 2D Matryoshka and Espresso (Li et al., 2024, arXiv 2402.14776). A text's vector after layer n is that
 of a model with the first n layers. The objective is the last layer's loss plus the mean of the other layers'
@@ -45,6 +46,15 @@ from aoe_train.objectives.training_rows import ABSENT, Kind
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
 
+LossFunction = Callable[..., Tensor]
+"""`(vectors, labels) -> loss`: float32 (row, column, dim) of the whole batch, and (row,) or None.
+
+Absent negatives have vectors of zeros.
+"""
+RowVectors = Float[Tensor, "row column dim"]
+RowLabels = Float[Tensor, " row"] | None
+RowTexts = Int[Tensor, "row column"]
+
 
 class Objective(nn.Module):
     """Loss of a whole batch, gathered from all ranks, in float32 or wider even under autocast."""
@@ -62,34 +72,32 @@ class Objective(nn.Module):
         super().__init__()
         check_objective(settings, dim=dim, kind=kind, label_range=label_range)
         check_teacher_use(settings, dim=dim, kind=kind, teachers=teachers)
-        self.settings = settings
-        active = settings.weights.active
-        low = 0.0
-        high = 1.0
-        if kind == "graded" and label_range is not None:
-            low, high = label_range
+        self.weights = settings.weights.active
         positive_from = 0.0
-        if IN_BATCH & active.keys():
+        if IN_BATCH & self.weights.keys():
             positive_from = positive_threshold(settings, kind, label_range)
-        self.context = LossContext(
+        if kind != "graded" or label_range is None:
+            label_range = (0.0, 1.0)
+        low, high = label_range
+        context = LossContext(
             settings,
             dim,
             kind,
-            (low, high),
+            label_range,
             margin=settings.margin and settings.margin / (high - low),
             positive_from=positive_from,
             teachers=teachers,
         )
-        self.parts = {part: PARTS[part].make(self.context) for part in active}
+        self.parts = {part: PARTS[part].make(context) for part in self.weights}
         for part, loss in self.parts.items():
             if isinstance(loss, nn.Module):
                 self.add_module(part, loss)
 
     def forward(
         self,
-        vectors: Float[Tensor, "row column dim"],
-        labels: Float[Tensor, " row"] | None,
-        texts: Int[Tensor, "row column"],
+        vectors: RowVectors,
+        labels: RowLabels,
+        texts: RowTexts,
         batch_teachers: BatchTeachers = NO_BATCH_TEACHERS,
     ) -> dict[str, Tensor]:
         """The total "loss", and each unweighted part by its name, detached."""
@@ -97,19 +105,13 @@ class Objective(nn.Module):
             vectors = wide(vectors)
             teachers = batch_teachers.map(lambda output: output.to(vectors.dtype))
             pairs = as_pairs(vectors, labels, texts, teachers)
-            losses = {part: loss(pairs) for part, loss in self.parts.items()}
-            weights = self.settings.weights.active
-            weighted = [weights[part] * loss for part, loss in losses.items()]
-            total = torch.stack(weighted).sum()
-        parts = {part: loss.detach() for part, loss in losses.items()}
-        return {"loss": total, **parts}
-
-
-LossFunction = Callable[..., Tensor]
-"""`(vectors, labels) -> loss`: float32 (row, column, dim) of the whole batch, and (row,) or None.
-
-Absent negatives have vectors of zeros.
-"""
+            losses = {}
+            weighted = []
+            for part, loss_of in self.parts.items():
+                loss = loss_of(pairs)
+                losses[part] = loss.detach()
+                weighted.append(self.weights[part] * loss)
+            return {"loss": torch.stack(weighted).sum(), **losses}
 
 
 class CustomObjective(nn.Module):
@@ -122,9 +124,9 @@ class CustomObjective(nn.Module):
 
     def forward(
         self,
-        vectors: Float[Tensor, "row column dim"],
-        labels: Float[Tensor, " row"] | None,
-        texts: Int[Tensor, "row column"],
+        vectors: RowVectors,
+        labels: RowLabels,
+        texts: RowTexts,
         batch_teachers: BatchTeachers = NO_BATCH_TEACHERS,
     ) -> dict[str, Tensor]:
         """The "loss" only; custom losses get no guide or teacher."""
@@ -182,15 +184,6 @@ def check_loss_function(function: LossFunction) -> None:
         ) from error
 
 
-def loss_weights(
-    settings: ObjectiveSettings, custom_loss: LossFunction | None
-) -> dict[str, float]:
-    """The loss parts by name with their weights, or the custom loss that replaces them."""
-    if custom_loss is not None:
-        return {qualified_name(custom_loss): 1.0}
-    return settings.weights.active
-
-
 def qualified_name(function: Callable[..., Any]) -> str:
     """Module and name, which identify a custom loss in run.json."""
     named = function if hasattr(function, "__qualname__") else type(function)
@@ -207,14 +200,14 @@ class LayerwiseObjective(nn.Module):
         super().__init__()
         self.objective = objective
         self.settings = settings
-        self.layers = tuple(layers)
-        self.weights = layer_weights(settings, self.layers)
+        self.layers = layers
+        self.weights = layer_weights(settings, layers)
 
     def forward(
         self,
         vectors: Float[Tensor, "row column layer dim"],
-        labels: Float[Tensor, " row"] | None,
-        texts: Int[Tensor, "row column"],
+        labels: RowLabels,
+        texts: RowTexts,
         *batch_teachers: BatchTeachers,
     ) -> dict[str, Tensor]:
         """The total "loss", the last layer's parts, and each earlier layer's loss as "layer_3"."""
@@ -232,9 +225,8 @@ class LayerwiseObjective(nn.Module):
         if self.settings.align:
             present = texts != ABSENT
             tau = self.settings.align_tau
-            divergences = [
-                divergence(each, last.detach(), present, tau) for each in earlier
-            ]
+            targets = last.detach()
+            divergences = [divergence(each, targets, present, tau) for each in earlier]
             align = torch.stack(divergences).mean()
             total = total + self.settings.align * align
             parts["align"] = align.detach()
@@ -257,8 +249,8 @@ def layer_weights(settings: ObjectiveSettings, layers: Sequence[int]) -> list[fl
 
 
 def divergence(
-    vectors: Float[Tensor, "row column dim"],
-    targets: Float[Tensor, "row column dim"],
+    vectors: RowVectors,
+    targets: RowVectors,
     present: Tensor,
     tau: float,
 ) -> Tensor:
@@ -290,9 +282,7 @@ class MatryoshkaObjective(nn.Module):
             if objective not in self.children():
                 self.add_module(str(size), objective)
 
-    def forward(
-        self, vectors: Float[Tensor, "row column dim"], *batch: Any
-    ) -> dict[str, Tensor]:
+    def forward(self, vectors: RowVectors, *batch: Any) -> dict[str, Tensor]:
         """The total "loss", each part summed over sizes, and each size's loss as "loss_128"."""
         of_sizes: dict[str, Tensor] = {}
         weighted: dict[str, list[Tensor]] = {}

@@ -93,8 +93,6 @@ def check_objective(
         )
     if settings.margin and kind == "graded":
         _bounds(label_range, "margin")
-    if IN_BATCH & active.keys():
-        positive_threshold(settings, kind, label_range)
 
 
 def check_teacher_use(

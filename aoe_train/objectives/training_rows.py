@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["binary", "graded", "positive", "triplet", "single"]
 ABSENT = -1  # pads rows with fewer negatives than others
-_BLOCK = 1 << 16  # rows processed at once
+_ROWS_AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -78,15 +78,14 @@ def distinct_texts(columns: np.ndarray) -> np.ndarray:
 class ReadingReport:
     """How the rows of a source were read."""
 
-    labels: LabelsRead | None = (
-        None  # their meaning, and counts of rows skipped by label
-    )
+    # The meaning of labels, and counts of rows that were skipped by their label.
+    labels: LabelsRead | None = None
     conflicts: int = 0  # pairs with different labels
     conflicting_rows: int = 0  # left out because of such conflicts
     written: int = 0  # rows marked as having a text written by an LLM or by rules
     # Texts that are not trained on, by reason.
     left_out: Mapping[str, int] = field(default_factory=dict)
-    # Lack a text or label.
+    # Rows that lack a text or label.
     bad_rows: pl.DataFrame | None = field(default=None, compare=False)
 
     def record(self) -> dict[str, Any]:
@@ -130,8 +129,8 @@ class TextSelection(Sequence[str]):
         return self.values[int(self.indices[key])]
 
     def __iter__(self) -> Iterator[str]:
-        for start in range(0, len(self), _BLOCK):
-            yield from self[start : start + _BLOCK]
+        for start in range(0, len(self), _ROWS_AT_ONCE):
+            yield from self[start : start + _ROWS_AT_ONCE]
 
 
 @dataclass(frozen=True)
@@ -155,23 +154,18 @@ class Examples:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def evenly_spread(self, count: int) -> np.ndarray:
-        """At most `count` row numbers from the first to the last row, ascending int64."""
-        return evenly_spread(len(self), count)
-
     def token_counts(
         self, lengths: np.ndarray, chosen: Sequence[int] | slice
     ) -> np.ndarray:
         """Token counts of the chosen rows' texts, int64 (row, column); 0 for an absent negative."""
         rows = self.rows[chosen]
-        counts: np.ndarray = lengths[rows] * (rows != ABSENT)
-        return counts
+        return np.where(rows == ABSENT, 0, lengths[rows])
 
     def row_lengths(self, lengths: np.ndarray) -> np.ndarray:
         """Token count of each row, int64 (row,), from the token count of each text."""
         totals = np.empty(len(self), np.int64)
-        for start in range(0, len(self), _BLOCK):
-            block = slice(start, start + _BLOCK)
+        for start in range(0, len(self), _ROWS_AT_ONCE):
+            block = slice(start, start + _ROWS_AT_ONCE)
             totals[block] = self.token_counts(lengths, block).sum(axis=1)
         return totals
 
@@ -180,25 +174,23 @@ class TokenBatch(TypedDict):
     """Texts packed into one row of tokens; counts are on the host, as plans can't wait for the device."""
 
     input_ids: Int[Tensor, " token"]  # with special tokens and prompts
-    lengths: Int[np.ndarray, " piece"]
-    # Above 1 only for long texts that are read in windows.
-    pieces: Int[np.ndarray, " text"]
-    # Leading tokens that pooling ignores.
-    prompt_lengths: NotRequired[Int[np.ndarray, " piece"]]
+    lengths: Int[np.ndarray, " text"]
+    # The number of leading tokens that pooling ignores.
+    prompt_lengths: NotRequired[Int[np.ndarray, " text"]]
 
 
 class Batch(TokenBatch):
     """A batch of rows, with each distinct text once."""
 
     rows: Int[Tensor, "row column"]  # indices into the batch's texts, or `ABSENT`
-    # Numbers in `Examples`: equal numbers are equal texts, on any rank.
+    # Content ids: equal ids are equal texts, on any rank.
     texts: Int[Tensor, " text"]
     labels: NotRequired[Float[Tensor, " row"]]
     guide: NotRequired[Float[Tensor, "row column guide"]]
     teacher: NotRequired[Float[Tensor, "row column teacher"]]
-    # Scores of a row's first text with each other text, by a file.
+    # Scores of a row's first text with each other text, from a file.
     scores: NotRequired[Float[Tensor, "row other"]]
-    # Its index, the same on all ranks; absent if there is only one.
+    # The index of the batch's dataset, the same on all ranks; absent if there is only one dataset.
     dataset: NotRequired[int]
 
 

@@ -31,7 +31,7 @@ from aoe_train.settings.run_settings import (
     TeacherSettings,
 )
 from pairkit.base.errors import ConfigError
-from pairkit.base.settings import Settings, setting, split_at_commas
+from pairkit.base.settings import PathText, Settings, setting, split_at_commas
 from pairkit.dataset.labels import LabelRange, LabelValues
 
 Pooling = Literal[
@@ -46,7 +46,6 @@ Pooling = Literal[
     "cells",
 ]
 Purpose = Literal["group", "search", "match"]
-LongText = Literal["truncate", "chunks"]
 EncodingPrecision = Literal["auto", "fp32", "bf16", "fp16", "int8"]
 PRECISIONS = get_args(EncodingPrecision)
 Similarity = Literal["cosine", "dot", "euclidean", "manhattan"]
@@ -120,15 +119,6 @@ class EncoderSettings(Settings):
         None,
         "Maximum number of tokens of a text with its prompt. Default: the backbone's limit, at most 512.",
         ge=4,
-    )
-    long_text: LongText = setting(
-        "truncate",
-        "What to do with a text longer than max_length: truncate, or split it into chunks.",
-    )
-    overlap: int = setting(
-        0,
-        "Number of tokens that neighbouring chunks share, at most half a chunk.",
-        ge=0,
     )
     prompts: dict[str, str] = setting(
         {},
@@ -267,10 +257,10 @@ PresetName = Annotated[str, AfterValidator(_known_preset)]
 class DatasetSettings(Settings):
     """Settings of one dataset or dev set that differ from the run's."""
 
-    data: str | None = setting(
+    data: PathText | None = setting(
         None, "Training rows of this dataset, as `--data NAME=DATA`."
     )
-    dev_data: str | None = setting(
+    dev_data: PathText | None = setting(
         None, "Held-out rows of this dataset, as `--dev-data NAME=DATA`."
     )
     columns: dict[str, str] | None = setting(

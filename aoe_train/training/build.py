@@ -31,7 +31,7 @@ from aoe_train.model.model_folder import cache_dir
 from aoe_train.model.packing.layers import train_all_rows, train_used_rows
 from aoe_train.model.packing.packed_run import use_fast_layers
 from aoe_train.model.text_model import PackedBackbone
-from aoe_train.objectives.objective import make_objective
+from aoe_train.objectives.objective import make_objective, qualified_name
 from aoe_train.objectives.objective_checks import TeacherInfo, TeacherSample
 from aoe_train.objectives.objective_settings import TAUGHT
 from aoe_train.objectives.training_rows import (
@@ -39,9 +39,10 @@ from aoe_train.objectives.training_rows import (
     NO_OUTPUTS,
     TeacherOutputs,
     TeacherVectors,
+    evenly_spread,
 )
-from aoe_train.training.pair_model import PairModel, TextObjective, prepare_objective
-from aoe_train.training.teachers import precompute_vectors
+from aoe_train.training.pair_model import PairModel, TextObjective
+from aoe_train.training.teachers import precompute_vectors, similarity_of
 from aoe_train.training.training_arguments import completed
 from pairkit.base.errors import ConfigError
 from pairkit.dataset.labels import score_scale
@@ -52,26 +53,41 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, TrainingArguments
 
     from aoe_train.model.tokens.tokenised import TokenStore
+    from aoe_train.objectives.objective import LossFunction
     from aoe_train.objectives.training_rows import Examples
     from aoe_train.settings.train_settings import TrainSettings
     from aoe_train.training.load import Loaded
 
-_SAMPLE_TEXTS = (
-    2048  # for the initial map to a teacher's vectors, or for their principal axes
-)
-_BLOCK_TOKENS = 1 << 20  # tokens processed at once
+# Texts for the initial map to a teacher's vectors, or for their principal axes.
+_SAMPLE_TEXTS = 2048
+_TOKENS_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """A training dataset."""
+    """A training dataset.
+
+    Attributes:
+        settings: The run's settings, overridden by the dataset's own.
+        custom_loss: The user's own loss, which replaces the objective of the settings.
+        views: Whether the objective compares two views of single texts.
+    """
 
     name: str
     examples: Examples
+    settings: TrainSettings
+    custom_loss: LossFunction | None
     store: TokenStore
     batches: Batches
-    views: bool = True  # whether its objective compares two views of single texts
+    views: bool
     teacher_outputs: TeacherOutputs = NO_OUTPUTS
+
+    @property
+    def loss_weights(self) -> dict[str, float]:
+        """The loss parts by name with their weights, or the custom loss that replaces them."""
+        if self.custom_loss is not None:
+            return {qualified_name(self.custom_loss): 1.0}
+        return self.settings.objective.weights.active
 
 
 @dataclass(frozen=True)
@@ -92,19 +108,20 @@ class Built:
         """Optimiser steps an epoch."""
         return math.ceil(len(self.batches) / self.args.gradient_accumulation_steps)
 
+    def _epochs_and_batches(self, steps: int) -> tuple[int, int]:
+        """Whole epochs in this many optimiser steps, and batches of the next epoch."""
+        epochs, more_steps = divmod(steps, self.steps_an_epoch)
+        return epochs, more_steps * self.args.gradient_accumulation_steps
+
     def epochs(self, steps: int) -> float:
         """Epochs after this many optimiser steps."""
-        whole_epochs, steps_left = divmod(steps, self.steps_an_epoch)
-        return whole_epochs + steps_left * self.args.gradient_accumulation_steps / len(
-            self.batches
-        )
+        epochs, batches = self._epochs_and_batches(steps)
+        return epochs + batches / len(self.batches)
 
     def rows(self, steps: int) -> int:
         """Number of rows in this many optimiser steps, over all processes."""
-        epochs, steps_left = divmod(steps, self.steps_an_epoch)
-        unfinished = self.batches.plan(epochs)[
-            : steps_left * self.args.gradient_accumulation_steps
-        ]
+        epochs, batches = self._epochs_and_batches(steps)
+        unfinished = self.batches.plan(epochs)[:batches]
         return self.batches.rows_seen(epochs) + sum(map(len, unfinished))
 
     def save(self, folder: Path) -> None:
@@ -115,9 +132,8 @@ class Built:
         if has_lora(backbone) and not backbone.name_or_path:
             merge_lora(backbone)
         self.encoder.save(folder)
-        for loss in self.loaded.sources.losses.values():
-            if isinstance(loss, TextObjective):
-                loss.save(folder)
+        if isinstance(self.model.objective, TextObjective):
+            self.model.objective.save(folder)
 
 
 def build(loaded: Loaded, *, placeholders: bool = False) -> Built:
@@ -133,7 +149,8 @@ def build(loaded: Loaded, *, placeholders: bool = False) -> Built:
     has_score = bool(dev) or loaded.sources.dev_metric is not None
     if settings.optim.patience is not None and not has_score:
         raise ConfigError("optim.patience: needs dev data; give --dev-data")
-    with args.main_process_first(local=False):  # fills the cache for the others
+    # The main process fills the cache for the others.
+    with args.main_process_first(local=False):
         outputs = precompute_vectors(
             loaded.teachers,
             train,
@@ -142,16 +159,14 @@ def build(loaded: Loaded, *, placeholders: bool = False) -> Built:
             loaded.process.show,
             placeholders=placeholders,
         )
-        prompts = run_prompts(settings, loaded.encoder.settings, train, dev)
-        encoder = Encoder(
-            loaded.encoder.model, loaded.encoder.tokenizer, prompts.encoder
+        prompts, encoder_settings = run_prompts(
+            settings, loaded.encoder.settings, train, dev
         )
-        train = {
-            name: prompts.by_dataset[name].applied(rows) for name, rows in train.items()
-        }
-        dev = {
-            name: prompts.by_dataset[name].applied(rows) for name, rows in dev.items()
-        }
+        encoder = Encoder(
+            loaded.encoder.model, loaded.encoder.tokenizer, encoder_settings
+        )
+        train = {name: prompts[name].applied(rows) for name, rows in train.items()}
+        dev = {name: prompts[name].applied(rows) for name, rows in dev.items()}
         _set_trained_weights(encoder, settings)
         datasets = [
             _build_dataset(name, rows, encoder, loaded, outputs[name])
@@ -166,29 +181,26 @@ def build(loaded: Loaded, *, placeholders: bool = False) -> Built:
             world=args.world_size,
             rank=args.process_index,
         )
+    backbone: Any = encoder.model.backbone
+    # A step may leave some weights without gradients if it runs a part of the network, or only the objective
+    # of one of several datasets.
+    find_unused = (
+        isinstance(model.objective, TextObjective)
+        or (isinstance(backbone, PackedBackbone) and backbone.varies)
+        or (loaded.sources.several and bool([*model.objective.parameters()]))
+    )
     args = completed(
         args,
         settings,
         loaded.precision,
         batches=len(batches),
         evaluate=has_score,
-        find_unused=_may_leave_gradients_out(model, loaded),
+        find_unused=find_unused,
     )
-    loader = _build_loader(datasets, batches, loaded)
+    loader = _build_loader(datasets, batches, args.device)
     return Built(
         loaded, args, encoder, Data(train, dev), datasets, batches, loader, model
     )
-
-
-def _may_leave_gradients_out(model: PairModel, loaded: Loaded) -> bool:
-    """Whether a step may leave some weights without gradients."""
-    backbone: Any = model.text_model.backbone
-    if isinstance(model.objective, TextObjective):  # may run a part of the network
-        return True
-    if isinstance(backbone, PackedBackbone) and backbone.varies:
-        return True
-    # A batch uses one dataset's objective.
-    return loaded.sources.several and any(True for _ in model.objective.parameters())
 
 
 def _set_trained_weights(encoder: Encoder, settings: TrainSettings) -> None:
@@ -212,17 +224,12 @@ def _set_trained_weights(encoder: Encoder, settings: TrainSettings) -> None:
 
 def _check_dropout(backbone: PreTrainedModel) -> None:
     """Refuse single texts without dropout, which makes the two views of a text different."""
-    if any(
-        isinstance(module, nn.Dropout) and module.p > 0 for module in backbone.modules()
-    ):
-        return
+    modules = backbone.modules()
+    rates = [module.p for module in modules if isinstance(module, nn.Dropout)]
     # In many models attention dropout isn't a module.
-    config = backbone.config.to_dict()
-    rates = [
-        rate
-        for name, rate in config.items()
-        if name.startswith("att") and "drop" in name
-    ]
+    for name, rate in backbone.config.to_dict().items():
+        if name.startswith("att") and "drop" in name:
+            rates.append(rate)
     if not any(rates):
         raise ConfigError(
             "single texts need a backbone with dropout, which makes the two views of a text different; set it"
@@ -240,23 +247,24 @@ def _build_model(
     # Only embeddings of occurring tokens are trained. Not with sharding, which can't gather an embedding in
     # two parts, nor with a TextObjective, which may use other tokens than those of the texts.
     if (
-        not any(
-            isinstance(loss, TextObjective) for loss in loaded.sources.losses.values()
-        )
+        not isinstance(datasets[0].custom_loss, TextObjective)
         and settings.optim.weight_decay == 0
         and args.optim.startswith("adamw")
         and not settings.run.shard
     ):
-        train_used_rows(
-            backbone, _used_tokens(backbone, [dataset.store for dataset in datasets])
-        )
+        train_used_rows(backbone, _used_tokens(backbone, datasets))
     keep_freed_memory()
-    layers = _return_layers(encoder, loaded)
-    losses = [
-        _build_objective(dataset, loaded, encoder, layers) for dataset in datasets
-    ]
+    layers = _return_layers(encoder, datasets)
+    losses = []
+    for dataset in datasets:
+        try:
+            losses.append(_build_objective(dataset, encoder, layers))
+        except ConfigError as error:
+            if len(datasets) == 1:
+                raise
+            raise ConfigError(f"dataset {dataset.name}: {error}") from error
     loss = nn.ModuleList(losses) if len(losses) > 1 else losses[0]
-    # The training loop moves it, too, but a dry run has none, and sharding comes before it.
+    # The training loop moves the loss, too, but a dry run has no loop, and sharding comes before it.
     loss.to(args.device)
     return PairModel(
         encoder.model,
@@ -291,15 +299,11 @@ def _build_dataset(
         progress=loaded.process.show,
     )
     size = settings.optim.batch_size * world
+    seed = settings.seed
     teacher = teacher_outputs.vectors.get("teacher")
     if isinstance(teacher, NeighbourTeacher):
         batches: Batches = NeighbourBatches(
-            examples,
-            store.lengths,
-            size,
-            teacher.nearest,
-            seed=settings.seed,
-            world=world,
+            examples, store.lengths, size, teacher.nearest, seed=seed, world=world
         )
     else:
         batches = Batches(
@@ -307,47 +311,45 @@ def _build_dataset(
             store.lengths,
             size,
             settings.batches,
-            seed=settings.seed,
+            seed=seed,
             world=world,
             views=views,
         )
-    return Dataset(name, examples, store, batches, views, teacher_outputs)
+    return Dataset(
+        name, examples, settings, custom_loss, store, batches, views, teacher_outputs
+    )
 
 
 def _build_objective(
-    dataset: Dataset, loaded: Loaded, encoder: Encoder, layers: tuple[int, ...]
+    dataset: Dataset, encoder: Encoder, layers: tuple[int, ...]
 ) -> nn.Module:
     """The objective of a dataset."""
     examples = dataset.examples
-    settings = loaded.datasets[dataset.name]
-    custom_loss = loaded.sources.losses.get(dataset.name)
-    if isinstance(custom_loss, TextObjective):
-        return prepare_objective(custom_loss, encoder, examples.kind, settings.seed)
+    settings = dataset.settings
+    if isinstance(dataset.custom_loss, TextObjective):
+        # Its initial weights must not change the run's dropout.
+        with torch.random.fork_rng():
+            torch.manual_seed(settings.seed)
+            dataset.custom_loss.begin(encoder, examples.kind)
+        return dataset.custom_loss.train()
     label_range = None
     if examples.labels is not None:
         label_range = score_scale(
             float(examples.labels.min()), float(examples.labels.max())
         )
-    try:
-        return make_objective(
-            settings.objective,
-            dim=encoder.dim,
-            kind=examples.kind,
-            label_range=label_range,
-            custom_loss=custom_loss,
-            teachers=_teacher_info(
-                settings, encoder, dataset.teacher_outputs, examples
-            ),
-            layers=layers,
-        )
-    except ConfigError as error:
-        if not loaded.settings.datasets:
-            raise
-        raise ConfigError(f"dataset {dataset.name}: {error}") from error
+    return make_objective(
+        settings.objective,
+        dim=encoder.dim,
+        kind=examples.kind,
+        label_range=label_range,
+        custom_loss=dataset.custom_loss,
+        teachers=_teacher_info(dataset, encoder),
+        layers=layers,
+    )
 
 
 def _build_loader(
-    datasets: Sequence[Dataset], batches: Mixture, loaded: Loaded
+    datasets: Sequence[Dataset], batches: Mixture, device: torch.device
 ) -> DataLoader[int]:
     """Loads the batches with the `numbers` of their rows; with several datasets also with their `dataset`."""
 
@@ -370,30 +372,25 @@ def _build_loader(
         range(sum(len(dataset.examples) for dataset in datasets)),  # type: ignore[arg-type]
         batch_sampler=batches,
         collate_fn=collated,
-        pin_memory=loaded.process.args.device.type == "cuda",
+        pin_memory=device.type == "cuda",
     )
 
 
-def _teacher_info(
-    settings: TrainSettings,
-    encoder: Encoder,
-    teacher_outputs: TeacherOutputs,
-    examples: Examples,
-) -> TeacherInfo:
+def _teacher_info(dataset: Dataset, encoder: Encoder) -> TeacherInfo:
     """Information about guide and teacher for the objective."""
+    teacher_outputs = dataset.teacher_outputs
     teacher = teacher_outputs.vectors.get("teacher")
-    objective = settings.objective
+    objective = dataset.settings.objective
     sample = None
     if teacher is not None and "embed_distill" in objective.weights.active:
         sizes = {encoder.dim, *objective.dims}
         if sizes != {teacher.dim} or objective.projection == "principal":
-            sample = _teacher_sample(encoder, teacher, examples)
+            sample = _teacher_sample(encoder, teacher, dataset.examples)
     return TeacherInfo(
         guide="guide" in teacher_outputs.vectors,
         teacher_dim=None if teacher is None else teacher.dim,
         scores=teacher_outputs.scores is not None,
-        dot=encoder.settings.similarity_fn_name == "dot"
-        and not encoder.settings.normalize,
+        dot=similarity_of(encoder.settings) == "dot",
         sample=sample,
     )
 
@@ -403,7 +400,7 @@ def _teacher_sample(
 ) -> TeacherSample:
     """Vectors of some texts by both models, evenly spread over the rows."""
     columns = examples.rows.shape[1]
-    rows = examples.evenly_spread(math.ceil(_SAMPLE_TEXTS / columns))
+    rows = evenly_spread(len(examples), math.ceil(_SAMPLE_TEXTS / columns))
     present = examples.rows[rows] != ABSENT
     texts = examples.rows[rows][present].tolist()
     prompts = examples.prompts
@@ -416,14 +413,12 @@ def _teacher_sample(
     return TeacherSample(torch.from_numpy(vectors), targets[torch.from_numpy(present)])
 
 
-def _return_layers(encoder: Encoder, loaded: Loaded) -> tuple[int, ...]:
+def _return_layers(encoder: Encoder, datasets: Sequence[Dataset]) -> tuple[int, ...]:
     """Let the text model return the earlier layers to train, and return their numbers.
 
     Raises ConfigError if datasets request different layers, or the backbone doesn't have them.
     """
-    requested, *different = {
-        settings.objective.layers for settings in loaded.datasets.values()
-    }
+    requested, *different = {dataset.settings.objective.layers for dataset in datasets}
     if different:
         raise ConfigError(
             "objective.layers: differs between datasets, which share one model; set it for the run, not in"
@@ -443,12 +438,12 @@ def _return_layers(encoder: Encoder, loaded: Loaded) -> tuple[int, ...]:
     return layers
 
 
-def _used_tokens(backbone: PreTrainedModel, stores: Iterable[TokenStore]) -> np.ndarray:
+def _used_tokens(backbone: Any, datasets: Iterable[Dataset]) -> np.ndarray:
     """The token ids that occur, ascending, including the padding token."""
-    embeddings: Any = backbone.get_input_embeddings()
-    used = np.zeros(embeddings.num_embeddings, np.bool_)
-    for store in stores:
-        for start in range(0, len(store.ids), _BLOCK_TOKENS):
-            used[store.ids[start : start + _BLOCK_TOKENS]] = True
+    used = np.zeros(backbone.get_input_embeddings().num_embeddings, np.bool_)
+    for dataset in datasets:
+        ids = dataset.store.ids
+        for start in range(0, len(ids), _TOKENS_AT_ONCE):
+            used[ids[start : start + _TOKENS_AT_ONCE]] = True
     used[getattr(backbone.config, "pad_token_id", None) or 0] = True
     return np.flatnonzero(used)

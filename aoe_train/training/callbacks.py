@@ -44,14 +44,13 @@ if TYPE_CHECKING:
     from aoe_train.training.training_arguments import Process
 
 
-# Signals of job schedulers before they end a job.
+# Signals that job schedulers send before they end a job.
 SCHEDULERS = (signal.SIGTERM, signal.SIGUSR1)
 _UNHANDLED = (signal.SIG_DFL, signal.default_int_handler)
 # An adapter's product B A is 0 before training, so scaling B alone averages the product.
 _ADAPTER_A = ".lora_A."
-_MAX_SAMPLES = (
-    100  # of weights to average; more would cost time without changing the average
-)
+# Of weights to average; more samples would cost time without changing the average.
+_MAX_SAMPLES = 100
 
 
 class Stopwatch:
@@ -99,31 +98,24 @@ def stop_signals(*kinds: signal.Signals) -> Iterator[Callable[[], bool]]:
     as are all signals outside the main thread, the only one that can handle them. A signal that came too late
     for a stop is passed on to `signal.default_int_handler` if that is its handler.
     """
-    received: int | None = None
+    received: list[int] = []
 
     def receive(kind: int, _: object) -> None:
-        nonlocal received
-        if received is not None and kind == signal.SIGINT:
+        if received and kind == signal.SIGINT:
             raise KeyboardInterrupt
-        received = kind
+        received.append(kind)
 
-    handlers: dict[signal.Signals, Any] = {}
+    replaced: dict[signal.Signals, Any] = {}
     if threading.current_thread() is threading.main_thread():
-        handlers = {kind: signal.getsignal(kind) for kind in kinds}
-    replaced = {
-        kind: handler for kind, handler in handlers.items() if handler in _UNHANDLED
-    }
-    for kind in replaced:
-        signal.signal(kind, receive)
+        for kind in kinds:
+            if signal.getsignal(kind) in _UNHANDLED:
+                replaced[kind] = signal.signal(kind, receive)
     try:
-        yield lambda: received is not None
+        yield lambda: bool(received)
     finally:
         for kind, handler in replaced.items():
             signal.signal(kind, handler)
-    if (
-        received is not None
-        and signal.getsignal(received) is signal.default_int_handler
-    ):
+    if received and signal.getsignal(received[-1]) is signal.default_int_handler:
         raise KeyboardInterrupt
 
 
@@ -175,9 +167,7 @@ class WeightAverage:
         self._weight = weight
         self._initial: dict[str, Tensor] | None = None
         if weight != 1:
-            self._initial = {
-                name: each.clone() for name, each in trained_weights(model).items()
-            }
+            self._initial = _cloned(trained_weights(model))
         self.mean: dict[str, Tensor] | None = None
 
     def samples(self, step: int, steps: int) -> int:
@@ -197,7 +187,7 @@ class WeightAverage:
             return
         weights = trained_weights(model)
         if self.mean is None:
-            self.mean = {name: weight.clone() for name, weight in weights.items()}
+            self.mean = _cloned(weights)
         else:
             means = [self.mean[name] for name in weights]
             torch._foreach_lerp_(means, list(weights.values()), 1 / count)
@@ -227,6 +217,11 @@ class WeightAverage:
             yield
         finally:
             _swap_weights(chosen, model)
+
+
+def _cloned(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Copies of the weights on their device."""
+    return {name: weight.clone() for name, weight in weights.items()}
 
 
 @torch.no_grad()
@@ -277,13 +272,12 @@ def _open_wandb(wandb: Any, args: TrainingArguments, root: Path, name: str) -> s
     if wandb.run is None:
         folder = Path(os.environ.get("WANDB_DIR") or root)
         folder.mkdir(parents=True, exist_ok=True)
-        project = os.environ.get("WANDB_PROJECT") or args.project
         try:
             wandb.init(
                 id=name,
                 resume="allow",
                 name=args.run_name or name,
-                project=project,
+                project=os.environ.get("WANDB_PROJECT") or args.project,
                 dir=str(folder),
             )
         except Error as error:

@@ -103,19 +103,12 @@ def restore(run: TrainingRun, checkpoint: Path) -> None:
     step = run.step
     content = read(checkpoint)
     restore_weights(model, content["weights"])
-    trained = trained_weights(model)
-    best = content["best"]
-    if best is not None and is_sharded(model):
-        best = {
-            name: shard_like(weight, trained[name]) for name, weight in best.items()
-        }
-    run.best = best
-    mean = content["average"]
-    if mean is not None:
-        mean = {
-            name: shard_like(weight, trained[name]) for name, weight in mean.items()
-        }
-    run.average.mean = mean
+    run.best = content["best"]
+    if run.best and is_sharded(model):
+        run.best = _placed_like(trained_weights(model), run.best)
+    run.average.mean = content["average"]
+    if run.average.mean:
+        run.average.mean = _placed_like(trained_weights(model), run.average.mean)
     run.clock.seconds += content["seconds"]
     run.name = content["name"]
     run.losses.restore(content["losses"], run.built.args.device)
@@ -159,6 +152,13 @@ def restore_weights(model: nn.Module, weights: dict[str, Tensor]) -> None:
         weight.copy_(shard_like(weights[name], weight))
 
 
+def _placed_like(
+    trained: dict[str, Tensor], weights: dict[str, Tensor]
+) -> dict[str, Tensor]:
+    """`weights` on the devices of the `trained` ones, sharded as these are."""
+    return {name: shard_like(weight, trained[name]) for name, weight in weights.items()}
+
+
 def optimiser_state(model: nn.Module, optimiser: Any) -> Any:
     """The state of an optimiser; of a sharded model the whole, on rank 0. All processes must call it."""
     if not is_sharded(model):
@@ -178,16 +178,15 @@ def load_optimiser(model: nn.Module, optimiser: Any, state: Any) -> None:
 
 def _random_state(device: torch.device) -> dict[str, Any]:
     """This process's random states."""
-    algorithm, keys, *rest = cast("tuple[Any, ...]", np.random.get_state())
-    device_state = None
-    if device.type != "cpu":
-        device_state = torch.get_device_module(device).get_rng_state()
-    return {
+    algorithm, keys, *others = cast("tuple[Any, ...]", np.random.get_state())
+    states = {
         "python": random.getstate(),
-        "numpy": (algorithm, keys.tolist(), *rest),
+        "numpy": (algorithm, keys.tolist(), *others),
         "cpu": torch.random.get_rng_state(),
-        "device": device_state,
     }
+    if device.type != "cpu":
+        states["device"] = torch.get_device_module(device).get_rng_state()
+    return states
 
 
 def restore_random_state(states: dict[str, Any], device: torch.device) -> None:
@@ -206,9 +205,7 @@ def _restore_history(
     state = TrainerState(**json.loads(history))
     by_type: Any = state.stateful_callbacks
     for name, saved in by_type.items():
-        same_type = [
-            callback for callback in callbacks if type(callback).__name__ == name
-        ]
+        same_type = [each for each in callbacks if type(each).__name__ == name]
         states = saved if isinstance(saved, list) else [saved]
         for callback, callback_state in zip(same_type, states, strict=False):
             for attribute, value in callback_state.get("attributes", {}).items():

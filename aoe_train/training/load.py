@@ -49,7 +49,7 @@ from aoe_train.model.packing.attention import NAME as PACKED_ATTENTION
 from aoe_train.model.precision import Computed, choose_precision, training_note
 from aoe_train.model.similarity import pair_similarities
 from aoe_train.model.tokens.coverage import language_warning
-from aoe_train.objectives.training_rows import ABSENT
+from aoe_train.objectives.training_rows import ABSENT, evenly_spread
 from aoe_train.training.processes import on_main
 from aoe_train.training.teachers import load_teachers
 from pairkit.base.cli.progress import stage
@@ -258,7 +258,7 @@ def _score_backbone(
     ((name, rows),) = data.train.items()
     if rows.kind != "binary" or rows.labels is None:
         return None
-    sampled_rows = rows.evenly_spread(_SAMPLE_PAIRS)
+    sampled_rows = evenly_spread(len(rows), _SAMPLE_PAIRS)
     labels = rows.labels[sampled_rows]
     if len(np.unique(labels)) < 2:
         return None
@@ -269,8 +269,8 @@ def _score_backbone(
         rows=indices.reshape(len(sampled_rows), -1),
         labels=labels,
     )
-    prompts = run_prompts(settings, encoder.settings, {name: sample}, data.dev)
-    sample = prompts.by_dataset[name].applied(sample)
+    prompts, _ = run_prompts(settings, encoder.settings, {name: sample}, data.dev)
+    sample = prompts[name].applied(sample)
 
     def score() -> float:
         vectors = encoder.encode([*sample.texts], prompt=sample.prompts)

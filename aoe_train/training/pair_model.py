@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import torch
@@ -22,6 +22,12 @@ from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
+
+    TokenIds = Int[Tensor, " token"]
+    TextLengths = Int[np.ndarray, " text"]
+    TextIds = Int[Tensor, " text"]
+    Rows = Int[Tensor, "row column"]
+    Labels = Float[Tensor, " row"] | None
 
     from aoe_train.data.run_data import Sources
     from aoe_train.model.encoder import Encoder
@@ -52,13 +58,12 @@ class PairModel(nn.Module):
     @only_callees_compiled
     def forward(
         self,
-        input_ids: Int[Tensor, " token"],
-        lengths: Int[np.ndarray, " piece"],
-        pieces: Int[np.ndarray, " text"],
-        rows: Int[Tensor, "row column"],
-        texts: Int[Tensor, " text"],
-        labels: Float[Tensor, " row"] | None = None,
-        prompt_lengths: Int[np.ndarray, " piece"] | None = None,
+        input_ids: TokenIds,
+        lengths: TextLengths,
+        rows: Rows,
+        texts: TextIds,
+        labels: Labels = None,
+        prompt_lengths: TextLengths | None = None,
         guide: Float[Tensor, "row column guide"] | None = None,
         teacher: Float[Tensor, "row column teacher"] | None = None,
         scores: Float[Tensor, "row other"] | None = None,
@@ -69,22 +74,21 @@ class PairModel(nn.Module):
             batch = TextBatch(input_ids, lengths, prompt_lengths, texts, rows, labels)
             loss: Tensor | dict[str, Tensor] = self.objective(self.text_model, batch)
             return {"loss": loss} if isinstance(loss, Tensor) else loss
-        prompts = () if prompt_lengths is None else (prompt_lengths,)
-        vectors = self.embed(input_ids, lengths, pieces, *prompts)
+        vectors = self.embed(input_ids, lengths, prompt_lengths)
         teachers = BatchTeachers(guide, teacher, scores)
         return self._loss(vectors, rows, texts, labels, teachers, dataset)
 
     def fixed_shape(
         self,
-        input_ids: Int[Tensor, " token"],
+        input_ids: TokenIds,
         sizes: Int[Tensor, " text"],
-        rows: Int[Tensor, "row column"],
-        texts: Int[Tensor, " text"],
-        labels: Float[Tensor, " row"] | None,
+        rows: Rows,
+        texts: TextIds,
+        labels: Labels,
         *,
         longest: int,
     ) -> dict[str, Tensor]:
-        """As `forward`, for texts of one piece whose `sizes` are only on the device; see `step_graphs`."""
+        """As `forward`, for texts whose `sizes` are only on the device; see `step_graphs`."""
         vectors = self.text_model.fixed_shape(input_ids, sizes, longest)
         return self._loss(vectors, rows, texts, labels)
 
@@ -92,9 +96,9 @@ class PairModel(nn.Module):
     def _loss(
         self,
         vectors: Tensor,
-        rows: Tensor,
-        texts: Tensor,
-        labels: Tensor | None,
+        rows: Rows,
+        texts: TextIds,
+        labels: Labels,
         batch_teachers: BatchTeachers = NO_BATCH_TEACHERS,
         dataset: int | None = None,
     ) -> dict[str, Tensor]:
@@ -102,53 +106,48 @@ class PairModel(nn.Module):
         objective = self.objective
         if dataset is not None:
             objective = cast("nn.ModuleList", objective)[dataset]
-        numbers = texts[rows].masked_fill(rows == ABSENT, ABSENT)
+        row_texts = texts[rows].masked_fill(rows == ABSENT, ABSENT)
         return objective(  # type: ignore[no-any-return]
             gather_rows(vectors[..., : self.dim][rows]),
             None if labels is None else gather_rows(labels),
-            gather_rows(numbers),
+            gather_rows(row_texts),
             batch_teachers.map(gather_rows),
         )
 
     def embed(
         self,
-        input_ids: Int[Tensor, " token"],
-        lengths: Int[np.ndarray, " piece"],
-        pieces: Int[np.ndarray, " text"],
-        *prompt_lengths: Int[np.ndarray, " piece"],
+        input_ids: TokenIds,
+        lengths: TextLengths,
+        prompt_lengths: TextLengths | None = None,
     ) -> Float[Tensor, "text *layer dim"]:
         """One vector per text, or one per text and layer; computed in chunks if a chunk size is set."""
-        options: dict[str, Any] = {"layers": self.layers} if self.layers else {}
-        if self.chunk is None or len(pieces) <= self.chunk:
+        if self.chunk is None or len(lengths) <= self.chunk:
             return self.text_model(  # type: ignore[no-any-return]
-                input_ids, lengths, pieces, *prompt_lengths, **options
+                input_ids, lengths, prompt_lengths, self.layers
             )
-        chunks = split_texts(input_ids, lengths, pieces, self.chunk, *prompt_lengths)
+        chunks = split_texts(input_ids, lengths, self.chunk, prompt_lengths)
         vectors = [
-            checkpoint(self.text_model, *chunk, use_reentrant=False, **options)
+            checkpoint(self.text_model, *chunk, self.layers, use_reentrant=False)
             for chunk in chunks
         ]
         return torch.cat(vectors)
 
 
 def split_texts(
-    input_ids: Int[Tensor, " token"],
-    lengths: Int[np.ndarray, " piece"],
-    pieces: Int[np.ndarray, " text"],
+    input_ids: TokenIds,
+    lengths: TextLengths,
     size: int,
-    *by_piece: Int[np.ndarray, " piece"],
-) -> Iterator[tuple[Any, ...]]:
+    prompt_lengths: TextLengths | None = None,
+) -> Iterator[tuple[TokenIds, TextLengths, TextLengths | None]]:
     """Split a batch of packed texts into batches of `size` texts; the last may be smaller."""
     token = 0
-    piece = 0
-    for text in range(0, len(pieces), size):
-        counts = pieces[text : text + size]
-        chunk = slice(piece, piece + counts.sum())
+    for text in range(0, len(lengths), size):
+        chunk = slice(text, text + size)
         sizes = lengths[chunk]
         tokens = input_ids[token : token + sizes.sum()]
-        yield tokens, sizes, counts, *(values[chunk] for values in by_piece)
+        skipped = None if prompt_lengths is None else prompt_lengths[chunk]
+        yield tokens, sizes, skipped
         token += len(tokens)
-        piece += len(sizes)
 
 
 class TextObjective(nn.Module, ABC):
@@ -156,7 +155,7 @@ class TextObjective(nn.Module, ABC):
 
     It can change the tokens, run the model twice, or add a decoder. Its own weights are trained with the
     model. Random numbers must come from torch's generator, so that a resumed run repeats them. It supports a
-    single dataset, and no guide, teacher, `dims`, `layers`, `run.chunk`, `run.shard` or texts in chunks.
+    single dataset, and no guide, teacher, `dims`, `layers`, `run.chunk` or `run.shard`.
     """
 
     def begin(self, encoder: Encoder, kind: Kind) -> None:
@@ -168,17 +167,6 @@ class TextObjective(nn.Module, ABC):
 
     def save(self, folder: Path) -> None:
         """Write additional files of the model into its folder."""
-
-
-def prepare_objective(
-    objective: TextObjective, encoder: Encoder, kind: Kind, seed: int
-) -> TextObjective:
-    """Prepare the objective for an encoder."""
-    # Its initial weights must not change the run's dropout.
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        objective.begin(encoder, kind)
-    return objective.to(encoder.device).train()
 
 
 def check_loss_functions(sources: Sources, settings: TrainSettings) -> None:
@@ -199,7 +187,6 @@ def check_loss_functions(sources: Sources, settings: TrainSettings) -> None:
         "dims and layers": bool(settings.objective.dims or settings.objective.layers),
         "run.chunk": settings.run.chunk is not None,
         "run.shard": settings.run.shard,
-        "encoder.long_text=chunks": settings.encoder.long_text == "chunks",
     }
     for option, is_set in unsupported.items():
         if is_set:

@@ -177,13 +177,9 @@ class StepGraphs:
         return self._named_losses(graph.values.clone())
 
     def _fits(self, batch: Mapping[str, Any]) -> bool:
-        """Whether a batch has the usual number of rows, texts of one piece, and nothing else."""
+        """Whether a batch has the usual number of rows, and nothing else."""
         is_plain = not any(name in batch for name in _UNSUPPORTED)
-        return (
-            is_plain
-            and len(batch["rows"]) == self._rows
-            and bool((batch["pieces"] == 1).all())
-        )
+        return is_plain and len(batch["rows"]) == self._rows
 
     def _may_capture(self) -> bool:
         """Whether memory suffices for another graph beside an eager step."""

@@ -21,7 +21,6 @@ from aoe_train.evaluation.dev import check_judged
 from aoe_train.model.device import upload_batch
 from aoe_train.model.memory import memory_errors
 from aoe_train.model.precision import training_note
-from aoe_train.objectives.objective import loss_weights
 from aoe_train.objectives.training_rows import distinct_texts
 from aoe_train.training.build import Built, build
 from aoe_train.training.load import load
@@ -158,7 +157,6 @@ def _plan_record(
     datasets = {}
     for number, dataset in enumerate(built.datasets):
         rows = loaded.data.train[dataset.name]
-        objective = loaded.datasets[dataset.name].objective
         datasets[dataset.name] = {
             "rows": len(rows),
             "kind": rows.kind,
@@ -166,9 +164,7 @@ def _plan_record(
             "labels": _label_counts(rows.labels),
             "negatives": negative_counts(rows),
             "reading": rows.reading.record(),
-            "objective": loss_weights(
-                objective, loaded.sources.losses.get(dataset.name)
-            ),
+            "objective": dataset.loss_weights,
             "epoch": built.batches.epoch_share(number),
         }
     record: dict[str, Any] = {
@@ -308,10 +304,12 @@ def saved_bytes(model: PairModel, batch: Mapping[str, Any]) -> int:
     """Bytes that a forward pass saves for the backward pass; with chunks their inputs and one chunk."""
     weights = {weight.untyped_storage().data_ptr() for weight in model.parameters()}
     saved = _count_saved_bytes(lambda: model(**batch), weights)
-    if model.chunk is not None and len(batch["pieces"]) > model.chunk:
-        prompts = [batch["prompt_lengths"]] if "prompt_lengths" in batch else []
+    if model.chunk is not None and len(batch["lengths"]) > model.chunk:
         chunks = split_texts(
-            batch["input_ids"], batch["lengths"], batch["pieces"], model.chunk, *prompts
+            batch["input_ids"],
+            batch["lengths"],
+            model.chunk,
+            batch.get("prompt_lengths"),
         )
         *_, longest = chunks  # texts are sorted by length
         saved += _count_saved_bytes(lambda: model.text_model(*longest), weights)

@@ -22,7 +22,7 @@ from aoe_train.model.model_folder import (
     hash_weights,
     versions,
 )
-from aoe_train.objectives.objective import loss_weights, qualified_name
+from aoe_train.objectives.objective import qualified_name
 from aoe_train.settings.train_settings import PAPERS, EncoderSettings
 from aoe_train.training.teachers import scores_identity
 from pairkit import __version__
@@ -297,8 +297,7 @@ def format_run_choices(built: Built) -> Iterator[str]:
         yield f"{truncated:,} of {texts:,} texts are truncated to {limit} tokens (--max-length)"
     for number, dataset in enumerate(built.datasets):
         rows = dataset.examples
-        objective = loaded.datasets[dataset.name].objective
-        parts = loss_weights(objective, loaded.sources.losses.get(dataset.name))
+        parts = dataset.loss_weights
         if loaded.sources.several:
             share = format_epoch_share(built.batches.epoch_share(number))
             yield f"{dataset.name}: {len(rows):,} {rows.kind} rows: {' + '.join(parts)}; {share}"

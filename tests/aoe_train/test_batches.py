@@ -200,7 +200,6 @@ def test_rows_of_a_batch_index_its_texts(store, rows):
     assert lengths == sorted(lengths)
     texts = batch["texts"].tolist()
     assert ids_of(batch) == [IDS[n] for n in texts]
-    assert batch["pieces"].tolist() == [1] * len(texts)
     assert len(texts) == len({*PAIRS.rows[rows].ravel()})
     dtypes = {
         name: value.dtype

@@ -86,7 +86,6 @@ def test_encoding_does_not_change_the_identity(bert):
     [
         {},
         {**around(PROMPT), "pooling": "cls-avg", "normalize": True},
-        {"long_text": "chunks", "overlap": 2},
     ],
 )
 def test_saved_and_loaded_it_is_the_same(which, more, out, request):

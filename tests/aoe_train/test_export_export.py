@@ -79,14 +79,15 @@ def test_half_precision_weights(bert, tmp_path, dtype, within):
 
 def test_card_and_run_record(bert, tmp_path):
     model = tmp_path / "m"
-    load(bert, long_text="chunks", max_length=16, **around("the {text}")).save(model)
+    prompts = {"a": "the {text} or", "b": "a "}
+    load(bert, prompts=prompts, default_prompt_name="a").save(model)
     done = export(model, tmp_path / "x")
     card = card_of(tmp_path / "x")
     assert card.startswith("---\nlibrary_name: sentence-transformers\n")
     for words in (
         'SentenceTransformer("x", trust_remote_code=True)',
         "install aoe-toolkit",
-        "`the {text}`",
+        "`the {text} or`",
     ):
         assert words in card
     record = read_json(tmp_path / "x/run.json")

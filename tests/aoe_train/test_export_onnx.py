@@ -170,7 +170,6 @@ def test_missing_packages_are_named(bert, tmp_path, monkeypatch):
 @parametrize(
     "settings, told",
     [
-        ({"long_text": "chunks"}, "it reads long texts in chunks"),
         ({"include_prompt": False}, "ignores the tokens of prompts"),
         (
             {"prompts": {"a": "the {text} or", "b": "a "}, "default_prompt_name": "a"},

@@ -24,6 +24,11 @@ from tests.support.shorthand import config_error, data_error, parametrize, raise
 
 POOLINGS = ["cls", "avg", "max", "last", "cls-avg", "first-last-avg", "weighted-mean"]
 PROMPT = "the {text} in one word:"
+# Which sentence-transformers can't run: words after the text, and another prompt.
+TWO_PROMPTS = {
+    "prompts": {"a": "the {text} or", "b": "a "},
+    "default_prompt_name": "a",
+}
 
 
 def agrees(folder, encoder, **options):
@@ -62,9 +67,10 @@ def test_every_pooling(request, out, backbone, pooling):
         assert theirs.tokenizer.decode(ids).endswith(" in one word:")
 
 
-def test_chunks_use_our_module_also_after_resaving(bert, out, tmp_path):
-    how = {"max_length": 16, "long_text": "chunks", "normalize": True}
-    encoder = load(bert, pooling="avg", **how)
+@parametrize("pooling", ["cells", "avg"])
+def test_ran_uses_our_module_also_after_resaving(tmp_path, out, pooling):
+    ran = save_ran(tmp_path / "ran")
+    encoder = load(ran, pooling=pooling, max_length=200, normalize=True)
     encoder.save(out)
     agrees(out, encoder, trust_remote_code=True)
     with raises(ValueError, match="trust_remote_code"):
@@ -72,14 +78,6 @@ def test_chunks_use_our_module_also_after_resaving(bert, out, tmp_path):
     theirs = SentenceTransformer(str(out), trust_remote_code=True)
     theirs.save(str(tmp_path / "theirs"))
     agrees(tmp_path / "theirs", encoder, trust_remote_code=True)
-
-
-@parametrize("pooling", ["cells", "avg"])
-def test_ran_uses_our_module(tmp_path, out, pooling):
-    ran = save_ran(tmp_path / "ran")
-    encoder = load(ran, pooling=pooling, max_length=200, normalize=True)
-    encoder.save(out)
-    agrees(out, encoder, trust_remote_code=True)
 
 
 def test_requirements_of_readers(bert, llama, tmp_path):
@@ -90,7 +88,7 @@ def test_requirements_of_readers(bert, llama, tmp_path):
         )
 
     assert requirements(bert) == set()
-    assert requirements(bert, long_text="chunks") == {"aoe-toolkit"}
+    assert requirements(bert, **TWO_PROMPTS) == {"aoe-toolkit"}
     assert requirements(llama, bidirectional=True) == {"transformers"}
     assert requirements(save_ran(tmp_path / "ran")) == {"aoe-toolkit"}
 

@@ -78,7 +78,6 @@ def batch(lengths, columns=2):
     made = {
         "input_ids": torch.empty(sum(lengths), dtype=torch.int64, device=META),
         "lengths": np.array(lengths),
-        "pieces": np.ones(len(lengths), dtype=np.int64),
         "rows": torch.empty(8, columns, dtype=torch.int64, device=META),
         "texts": torch.empty(len(lengths), dtype=torch.int64, device=META),
     }

@@ -12,14 +12,20 @@ from torch.autograd import grad
 from torch.testing import assert_close
 
 from aoe_train.objectives.contrastive import Guide, contrastive_loss, false_negatives
-from aoe_train.objectives.labelled_pairs import TINY, BatchTeachers, cosine, unit
+from aoe_train.objectives.labelled_pairs import (
+    TINY,
+    BatchTeachers,
+    as_pairs,
+    cosine,
+    unit,
+)
 from aoe_train.objectives.objective import Objective
 from aoe_train.objectives.objective_checks import TeacherInfo
 from aoe_train.objectives.objective_settings import Taus
 from aoe_train.objectives.ranking_losses import (
+    Classifier,
     angle_reference,
     ranking_loss,
-    softmax_loss,
 )
 from aoe_train.objectives.training_rows import ABSENT
 from tests.aoe_train.test_objectives_mix import only
@@ -325,5 +331,10 @@ def test_softmax_against_loops(seed):
             sum(w * f for w, f in zip(row, features, strict=True)) for row in weight
         ] + bias
         losses.append(math.log(sum(math.exp(s - scores[label]) for s in scores)))
-    loss = softmax_loss(*map(torch.from_numpy, (u, v, labels, weight, bias)))
+    classifier = Classifier(3).double()
+    weights = {"weight": torch.from_numpy(weight), "bias": torch.from_numpy(bias)}
+    classifier.head.load_state_dict(weights)
+    vectors = torch.from_numpy(np.stack([u, v], axis=1))
+    texts = torch.arange(10).view(5, 2)
+    loss = classifier(as_pairs(vectors, torch.from_numpy(labels), texts))
     assert loss.item() == approx(np.mean(losses))

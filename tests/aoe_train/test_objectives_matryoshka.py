@@ -113,9 +113,7 @@ def test_layers_equal_sentence_transformers(dims, align, tmp_path, monkeypatch):
     )
     store = ours.tokens([text for row in TEXTS for text in row])
     batch = store.batch(np.arange(6))
-    vectors = ours.model(
-        batch["input_ids"], batch["lengths"], batch["pieces"], layers=(2,)
-    )
+    vectors = ours.model(batch["input_ids"], batch["lengths"], layers=(2,))
     found = objective(
         vectors.view(3, 2, 2, 32), torch.tensor(LABELS), torch.arange(6).view(3, 2)
     )

@@ -98,9 +98,9 @@ def test_every_part_by_hand(part):
 def test_options_and_kinds_of_data(part, options, kind, label_range, message):
     wanted = only(part, **options)
     with refusal(message):
-        check_objective(wanted, dim=8, kind=kind, label_range=label_range)
+        Objective(wanted, dim=8, kind=kind, label_range=label_range)
     with refusal("odd embedding size 7" if part == "angle" else message):
-        check_objective(wanted, dim=7, kind=kind, label_range=label_range)
+        Objective(wanted, dim=7, kind=kind, label_range=label_range)
 
 
 @table(
@@ -307,12 +307,15 @@ def test_autocast_changes_nothing(preset, kind):
 
 
 def test_label_range_from_1_to_5_by_hand():
-    """The margin is relative to the width 4, and label 1 is scaled to 0."""
+    """A margin of 0.8 over the width 4 is 0.2 a label, and label 1 is scaled to 0."""
     how = {"dim": 2, "kind": "graded", "label_range": (1.0, 5.0)}
-    assert Objective(only("cosent", margin=0.8), **how).context.margin == approx(0.2)
+    cosent = Objective(only("cosent", margin=0.8), **how)
     sbert = Objective(PRESETS["sbert"], **how)
     vectors = torch.tensor([[[1.0, 0.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]])
     labels, texts = torch.tensor([5.0, 1.0]), torch.tensor([[0, 0], [0, 1]])
+    # Scores of 1 and 0 less 0.2 times the labels 5 and 1, all times 1 / tau = 20.
+    by_hand = math.log(1 + math.exp(20 * (-0.2 - 0.0)))
+    assert cosent(vectors, labels, texts)["loss"].item() == approx(by_hand, rel=1e-4)
     assert sbert(vectors, labels, texts)["loss"].item() == approx(0)
 
 

@@ -1,6 +1,7 @@
 """Presets, defaults and authorship as functions of the rows, where a run would take long."""
 
 import json
+from pathlib import Path
 from typing import get_args
 
 from hypothesis import given
@@ -194,3 +195,12 @@ def test_untrained_lengths_are_reported(kind, preset, encoder, parts):
     )
     told = f"by {encoder.get('similarity_fn_name')}, but {parts} train only their directions"
     assert (found is None) if parts is None else (told in (found or ""))
+
+
+def test_paths_of_datasets_may_be_paths_or_texts():
+    keys = ("datasets.nli.data", "datasets.nli.dev_data")
+    as_text, as_path = (
+        load_settings(TrainSettings, settings=dict.fromkeys(keys, path))
+        for path in ("nli/train.tsv", Path("nli/train.tsv"))
+    )
+    assert as_path == as_text

@@ -76,7 +76,6 @@ def batch(seed=0, columns=2, texts=13, longest=30):
     made = {
         "input_ids": torch.from_numpy(random.integers(5, WORDS, lengths.sum())),
         "lengths": lengths,
-        "pieces": np.ones(texts, np.int64),
         "rows": torch.from_numpy(rows),
         "texts": torch.from_numpy(random.permutation(texts)),
     }
@@ -216,7 +215,6 @@ def test_captures_change_no_random_number(captured):
         {"teacher": torch.ones(ROWS, 2, 4)},
         {"scores": torch.ones(ROWS, 1)},
         {"dataset": 1},
-        {"pieces": np.array([*[1] * 11, 2])},
         {"rows": torch.zeros(ROWS - 1, 2, dtype=torch.int64)},
     ],
     ids=lambda other: next(iter(other)),

@@ -35,35 +35,35 @@ from tests.aoe_train.tiny import difference
 from tests.support.shorthand import config_error, parametrize, table
 
 POOLINGS = ["cls", "last", "avg", "max", "cls-avg", "first-last-avg", "weighted-mean"]
-# A text of two pieces (1 + 2), one of 2.
+# A text of three tokens, one of two.
 TOKENS = torch.tensor([[1.0, 8], [3, 4], [5, 0], [7, 2], [9, 6]])
 
 
 @table(
     """
     pooling, expected
-    cls | [[2, 6], [7, 2]]
-    last | [[3, 4], [9, 6]]
+    cls | [[1, 8], [7, 2]]
+    last | [[5, 0], [9, 6]]
     avg | [[3, 4], [8, 4]]
     max | [[5, 8], [9, 6]]
-    cls-avg | [[2.5, 5], [7.5, 3]]
+    cls-avg | [[2, 6], [7.5, 3]]
     first-last-avg | [[4.5, 6], [12, 6]]
-    # Indices 1, then 1 and 2: (1 + 3 + 2 * 5) / 4 and (8 + 4) / 4; then 1 and 2: 25 / 3 and 14 / 3.
-    weighted-mean | [[3.5, 3], [8.3333333, 4.6666667]]
+    # (1 + 2 * 3 + 3 * 5) / 6 and (8 + 2 * 4) / 6; then (7 + 2 * 9) / 3 and (2 + 2 * 6) / 3.
+    weighted-mean | [[3.6666667, 2.6666667], [8.3333333, 4.6666667]]
     """,
 )
 def test_pooling_by_hand(pooling, expected):
     states = (torch.zeros(5, 2), TOKENS * 2, TOKENS)
-    found = pool(states, torch.tensor([1, 2, 2]), torch.tensor([2, 1]), pooling)
+    found = pool(states, torch.tensor([3, 2]), pooling)
     assert torch.allclose(found, torch.tensor(expected, dtype=torch.float32))
 
 
 def test_weighted_mean_counts_ignored_tokens():
-    """Pieces with 2, 0 and 3 ignored tokens: positions 3, then 1 and 2; then 4 and 5."""
-    parts = torch.tensor([1, 2, 2]), torch.tensor([2, 1])
-    found = pool((TOKENS,), *parts, "weighted-mean", torch.tensor([2, 0, 3]))
+    """Texts with 2 and 3 ignored tokens: positions 3, 4 and 5; then 4 and 5."""
+    lengths = torch.tensor([3, 2])
+    found = pool((TOKENS,), lengths, "weighted-mean", torch.tensor([2, 3]))
     expected = [
-        [(3 + 3 + 2 * 5) / 6, (3 * 8 + 4) / 6],
+        [(3 * 1 + 4 * 3 + 5 * 5) / 12, (3 * 8 + 4 * 4) / 12],
         [(4 * 7 + 5 * 9) / 9, (4 * 2 + 5 * 6) / 9],
     ]
     assert torch.allclose(found, torch.tensor(expected))
@@ -110,7 +110,7 @@ MODELS = {
 def _batch(lengths):
     generator = torch.Generator().manual_seed(1)
     ids = torch.randint(5, 60, (sum(lengths),), generator=generator)
-    return ids, np.array(lengths), np.ones(len(lengths), dtype=np.int64)
+    return ids, np.array(lengths)
 
 
 @parametrize("name", MODELS)
@@ -120,9 +120,9 @@ def test_packed_equals_padded_for_each_architecture(name):
     assert can_pack(backbone) == (name != "mpnet")
     longest = resolved(EncoderSettings(), backbone).max_length or 0
     batch = _batch([9, 3, 14, 3, 7, 2, 5, 5, 8, min(longest, 80)])
-    alone, one = TextModel(backbone, "avg", packed=False), np.ones(1, dtype=np.int64)
+    alone = TextModel(backbone, "avg", packed=False)
     parts = batch[0].split(batch[1].tolist())
-    expected = torch.cat([alone(part, np.array([len(part)]), one) for part in parts])
+    expected = torch.cat([alone(part, np.array([len(part)])) for part in parts])
     for packed in {False, can_pack(backbone)}:
         torch.testing.assert_close(
             TextModel(backbone, "avg", packed=packed)(*batch),
@@ -160,9 +160,7 @@ def test_vectors_of_a_layer_equal_a_model_cut_there(name, pooling, tmp_path):
     whole.model.learn_layers(after_layers(whole.model.backbone))
     batch = whole.tokens(TEXTS).batch(np.arange(3))
     with torch.no_grad():
-        found = whole.model(
-            batch["input_ids"], batch["lengths"], batch["pieces"], layers=(1, 2)
-        )
+        found = whole.model(batch["input_ids"], batch["lengths"], layers=(1, 2))
     assert found.shape == (3, 3, 32)
     for number in (1, 2):
         cut = Encoder.load(folder, layers=number, **options)

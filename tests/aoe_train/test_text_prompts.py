@@ -1,7 +1,6 @@
 """Prompts by name, of columns and in a tokenizer's template, and how texts are cut."""
 
 import shutil
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -25,7 +24,7 @@ from aoe_train.model.tokens.special_tokens import (
     special_tokens_of,
     with_prompt,
 )
-from aoe_train.model.tokens.tokenised import TokenStore, windows
+from aoe_train.model.tokens.tokenised import TokenStore
 from aoe_train.objectives.training_rows import ABSENT, Examples
 from aoe_train.settings.prompt_settings import (
     NamedPrompts,
@@ -178,20 +177,6 @@ def test_only_the_start_of_a_long_text_is_read(text, most, monkeypatch):
     store = TokenStore.build([text], wordpiece(), max_length=256)
     assert (store.lengths <= 256).all()
     assert sum(read) < most
-
-
-@given(st.integers(1, 300), st.integers(1, 40), st.data())
-def test_windows_are_even_and_as_few_as_possible(length, room, data):
-    overlap = data.draw(st.integers(0, room - 1))
-    spans = windows(length, room, overlap)
-    sizes = [stop - start for start, stop in spans]
-    assert spans[0][0] == 0
-    assert spans[-1][1] == length
-    assert max(sizes) <= room
-    assert max(sizes) - min(sizes) <= 1
-    assert all(before[1] - after[0] == overlap for before, after in pairwise(spans))
-    fewer = len(spans) - 1
-    assert fewer == 0 or fewer * room - (fewer - 1) * overlap < length
 
 
 @table(

@@ -1,6 +1,6 @@
 """The tokens of texts: truncated or in chunks, with prompts, and cached."""
 
-from itertools import chain, pairwise
+from itertools import pairwise
 
 import numpy as np
 from hypothesis import given, settings
@@ -61,12 +61,12 @@ def split(flat, lengths):
     return [flat[start:stop] for start, stop in pairwise(np.cumsum([0, *lengths]))]
 
 
-def pieces_of(store, numbers):
-    """Each text's pieces, each a list of ids."""
+def ids_of(store, numbers):
+    """The ids of each text."""
     batch = store.batch(numbers)
-    whole = split(batch["input_ids"].tolist(), batch["lengths"].tolist())
-    assert sum(map(len, whole)) == len(batch["input_ids"])
-    return split(whole, batch["pieces"].tolist())
+    ids = split(batch["input_ids"].tolist(), batch["lengths"].tolist())
+    assert sum(map(len, ids)) == len(batch["input_ids"])
+    return ids
 
 
 @settings(max_examples=6)
@@ -79,44 +79,11 @@ def test_truncated_texts_equal_the_tokenizers(encoders, texts, max_length, kind,
         tokenizer(texts[n], truncation=True, max_length=max_length).input_ids
         for n in numbers
     ]
-    assert pieces_of(store, numbers) == [[ids] for ids in expected]
+    assert ids_of(store, numbers) == expected
     assert store.lengths[numbers].tolist() == [len(ids) for ids in expected]
     assert store.truncated == sum(
         len(tokenizer(text).input_ids) > max_length for text in texts
     )
-
-
-def special_tokens_of(tokenizer):
-    """The tokens before and after those of a text."""
-    encoded = tokenizer("?")
-    place = encoded.sequence_ids(0).index(0)
-    return encoded.input_ids[:place], encoded.input_ids[place + 1 :]
-
-
-@settings(max_examples=15)
-@given(LISTS, st.integers(6, 12), st.integers(0, 1), st.sampled_from(KINDS))
-def test_chunks_lose_nothing(encoders, texts, max_length, overlap, kind):
-    tokenizer = encoders[kind].tokenizer
-    before, after = special_tokens_of(tokenizer)
-    store = tokens(
-        encoders[kind],
-        texts,
-        max_length=max_length,
-        long_text="chunks",
-        overlap=overlap,
-    )
-    assert store.truncated == 0
-    for text, found in zip(texts, pieces_of(store, range(len(texts))), strict=True):
-        own = [piece[len(before) : len(piece) - len(after)] for piece in found]
-        rejoined = own[0] + list(
-            chain.from_iterable(part[overlap:] for part in own[1:])
-        )
-        assert rejoined == tokenizer(text, add_special_tokens=False).input_ids
-        assert all(
-            before + part + after == piece
-            for part, piece in zip(own, found, strict=True)
-        )
-        assert max(map(len, found)) <= max_length
 
 
 def test_a_large_vocabulary_needs_wider_numbers(bert):
@@ -143,9 +110,6 @@ def test_texts_without_tokens(encoder, bert):
     """
     how, message
     {'max_length': 2} | max_length 2 leaves no room
-    {'max_length': 4, 'long_text': 'chunks', 'overlap': 2} | expected 0 to 1, half of
-    {'max_length': 6, 'long_text': 'chunks', 'overlap': -1} | expected 0 to 2, half of
-    {'max_length': 6, 'overlap': 1} | only chunks can overlap
     {'max_length': 9, 'prompts': ['', '']} | 2 prompts for 5 texts
     """,
 )
@@ -156,7 +120,7 @@ def test_bad_settings(how, message, encoder):
 
 
 def same(one, other):
-    names = ("ids", "piece_ends", "text_ends", "truncated")
+    names = ("ids", "ends", "truncated")
     return all(
         np.array_equal(getattr(one, name), getattr(other, name)) for name in names
     )
@@ -167,19 +131,18 @@ def test_a_prompt_for_each_text(encoder, tmp_path):
     store = tokens(encoder, TEXTS, prompts, max_length=9, cache=tmp_path)
     for number, (words, text) in enumerate(zip(prompts, TEXTS, strict=True)):
         single = tokens(encoder, [text], words, max_length=9)
-        assert pieces_of(store, [number]) == pieces_of(single, [0])
+        assert ids_of(store, [number]) == ids_of(single, [0])
     assert "prompt_lengths" not in store.batch([0])
     prompts[2] = "a"
     how = {
         "max_length": 9,
         "include_prompt": False,
-        "long_text": "chunks",
         "cache": tmp_path,
     }
     for _ in range(2):  # made, and read again
         store = tokens(encoder, TEXTS, prompts, **how)
-        # [CLS] and words, of each piece: pooling ignores these
-        assert store.batch([3, 1, 2])["prompt_lengths"].tolist() == [3, 3, 0, 2]
+        # [CLS] and words: pooling ignores these
+        assert store.batch([3, 1, 2])["prompt_lengths"].tolist() == [3, 0, 2]
 
 
 def test_the_cache_is_reused(encoder, tmp_path):
@@ -206,8 +169,6 @@ def test_whatever_changes_the_tokens_changes_the_key(encoders, encoder, tmp_path
     tokens(encoders["template"], TEXTS, **how)
     for more in (
         {"max_length": 8},
-        {"long_text": "chunks"},
-        {"long_text": "chunks", "overlap": 1},
         {"prompts": "a "},
         {"prompts": "a ", "include_prompt": False},
         {"prompts": ["a ", *[""] * 4]},
@@ -217,7 +178,7 @@ def test_whatever_changes_the_tokens_changes_the_key(encoders, encoder, tmp_path
     # Transformers keeps this setting.
     encoder.tokenizer(TEXTS, truncation=True, max_length=3, padding=True)
     tokens(encoder, TEXTS, **how)
-    assert len(list(tmp_path.iterdir())) == 13
+    assert len(list(tmp_path.iterdir())) == 11
 
 
 def build(model, cache):
@@ -272,4 +233,4 @@ def test_a_long_text_has_the_first_tokens_of_the_whole(
         .tokenizer("find: " + text, truncation=True, max_length=max_length)
         .input_ids
     )
-    assert pieces_of(store, [0]) == [[whole]]
+    assert ids_of(store, [0]) == [whole]

@@ -147,7 +147,6 @@ def test_an_objective_for_no_dataset(data, shallow, out):
     """
     given, message
     {'settings': ['run.chunk=4']} | a TextObjective doesn't support .*run.chunk
-    {'settings': ['encoder.long_text=chunks']} | a TextObjective doesn't support .*long_text=chunks
     {'dims': [32, 8]} | a TextObjective doesn't support .*dims and layers
     {'teacher': 'minilm'} | a TextObjective doesn't support .*a guide or teacher
     """,

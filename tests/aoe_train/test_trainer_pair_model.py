@@ -32,8 +32,8 @@ class Dropped(nn.Module):
         super().__init__()
         self.bag = Bag()
 
-    def forward(self, input_ids, lengths, pieces):
-        return torch.dropout(self.bag(input_ids, lengths, pieces), 0.5, train=True)
+    def forward(self, input_ids, lengths, *_):
+        return torch.dropout(self.bag(input_ids, lengths), 0.5, train=True)
 
 
 def gradients(model):
@@ -61,8 +61,8 @@ def test_chunks_keep_gradients_of_earlier_layers():
 
 def test_recomputed_chunks_have_the_same_dropout():
     class ByHand(PairModel):
-        def embed(self, input_ids, lengths, pieces):
-            parts = split_texts(input_ids, lengths, pieces, 5)
+        def embed(self, input_ids, lengths, *_):
+            parts = split_texts(input_ids, lengths, 5)
             return torch.cat([self.text_model(*part) for part in parts])
 
     torch.manual_seed(0)
@@ -71,22 +71,15 @@ def test_recomputed_chunks_have_the_same_dropout():
 
 
 @given(
-    pieces=st.lists(
-        st.lists(st.integers(1, 4), min_size=1, max_size=3), min_size=1, max_size=9
-    ),
+    lengths=st.lists(st.integers(1, 4), min_size=1, max_size=9).map(np.array),
     size=st.integers(1, 10),
 )
-def test_split_texts_keeps_every_text_whole(pieces, size):
-    lengths = np.array([length for text in pieces for length in text])
+def test_split_texts_keeps_every_text_whole(lengths, size):
     ids = torch.arange(int(lengths.sum()))
-    counts = np.array([len(text) for text in pieces])
-    parts = list(split_texts(ids, lengths, counts, size))
-    assert [len(part[2]) for part in parts[:-1]] == [size] * (len(parts) - 1)
-    assert all(
-        len(part[0]) == int(part[1].sum()) and len(part[1]) == int(part[2].sum())
-        for part in parts
-    )
-    for place, whole in enumerate((ids, lengths, counts)):
+    parts = list(split_texts(ids, lengths, size, lengths - 1))
+    assert [len(part[1]) for part in parts[:-1]] == [size] * (len(parts) - 1)
+    assert all(len(tokens) == int(sizes.sum()) for tokens, sizes, _ in parts)
+    for place, whole in enumerate((ids, lengths, lengths - 1)):
         assert np.array_equal(np.concatenate([part[place] for part in parts]), whole)
 
 
@@ -96,8 +89,8 @@ def test_saved_bytes_counts_what_backward_needs():
             super().__init__()
             self.weight = nn.Linear(1, 4)
 
-        def forward(self, input_ids, lengths, pieces):
-            return self.weight(input_ids.double()[:, None]).square()[: len(pieces)]
+        def forward(self, input_ids, lengths, *_):
+            return self.weight(input_ids.double()[:, None]).square()[: len(lengths)]
 
     class Sum(nn.Module):
         def forward(self, vectors, *_):
@@ -108,7 +101,6 @@ def test_saved_bytes_counts_what_backward_needs():
     found = {
         "input_ids": ids,
         "lengths": one,
-        "pieces": one,
         "rows": torch.tensor([[0, 1]]),
     }
     found["texts"] = ids

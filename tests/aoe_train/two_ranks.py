@@ -46,7 +46,7 @@ class Bag(nn.Module):
         self.embedding = nn.Embedding(WORDS, DIM)
         self.layers = nn.ModuleList([nn.Linear(DIM, DIM), nn.Linear(DIM, DIM)])
 
-    def forward(self, input_ids, lengths, pieces, layers=()):
+    def forward(self, input_ids, lengths, prompt_lengths=None, layers=()):
         states = [
             torch.stack(
                 [
@@ -98,7 +98,6 @@ def texts(seed, columns, rank, world):
     made = {
         "input_ids": torch.cat([ids[i] for i in mine]),
         "lengths": np.array([len(ids[i]) for i in mine]),
-        "pieces": np.ones(len(mine), dtype=np.int64),
         "rows": torch.arange(columns * share).reshape(share, columns),
         "texts": torch.tensor(mine),
     }
@@ -253,9 +252,7 @@ def check_optimiser(shared):
 
 
 def text_batch(step):
-    return {
-        name: batch(step, 0, 1)[name] for name in ("input_ids", "lengths", "pieces")
-    }
+    return {name: batch(step, 0, 1)[name] for name in ("input_ids", "lengths")}
 
 
 def main():

@@ -63,14 +63,12 @@ class StaticTable(PackedBackbone, nn.Module):
     def packed_vectors(
         self,
         input_ids: Int[Tensor, " token"],
-        lengths: Int[np.ndarray, " piece"],
-        pieces: Int[np.ndarray, " text"],
+        lengths: Int[np.ndarray, " text"],
         pooling: str,
     ) -> Float[Tensor, "text dim"]:
         """The mean of each text's tokens; there are no hidden states."""
         del pooling
-        ends = np.cumsum(lengths)[np.cumsum(pieces) - 1]
-        starts = upload(np.concatenate([[0], ends[:-1]]), input_ids.device)
+        starts = upload(np.cumsum(lengths) - lengths, input_ids.device)
         means: Tensor = embedding_bag(
             input_ids, self.embedding.weight, starts, mode="mean"
         )

@@ -1,7 +1,7 @@
 """Tokens of prompts: before a text, around it, or in the tokenizer's template.
 
 A prompt before the text is tokenised together with it, as in sentence-transformers. If a prompt has words
-after the text, both of its parts are tokenised separately and put around each piece of the text, like [CLS],
+after the text, both of its parts are tokenised separately and put around the text, like [CLS],
 so that truncation never removes the end. WordPiece and sentencepiece insert a space before each text, so
 spaces next to the text are omitted; the tokens equal those of the whole string. For byte-level tokenizers
 the space before `{text}` becomes a separate token; the tokens decode to the whole string.
@@ -39,7 +39,7 @@ class SpecialTokens(NamedTuple):
     after: list[int]
 
     def text_limit(self, max_length: int) -> int:
-        """The number of text tokens that fit into a piece of `max_length` tokens."""
+        """The number of text tokens that fit into `max_length` tokens."""
         size = len(self.before) + len(self.after)
         if size >= max_length:
             raise ConfigError(

@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -35,13 +35,12 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 
-LongText = Literal["truncate", "chunks"]
 _CALL_TEXTS = 4096  # per call of the tokenizer, which divides them among its threads
-_MAPPED = ("ids", "piece_ends", "text_ends", "prompt_lengths")
+_MAPPED = ("ids", "ends", "prompt_lengths")
 _TRUNCATED = "truncated.npy"
-_LAYOUT = "4"  # increment it when the same texts and settings result in other arrays
+_LAYOUT = "5"  # increment it when the same texts and settings result in other arrays
 UNLIMITED = 1 << 30
-"""Maximum tokens of a piece if neither model nor settings have a limit."""
+"""Maximum tokens of a text if neither model nor settings have a limit."""
 # Characters that are read of a text per token that is kept: at first, and if they were too few. Most tokens
 # have 1 to 6.
 _CHARACTERS = (16, 128, 1024)
@@ -63,31 +62,13 @@ def check_texts(texts: Any) -> None:
             )
 
 
-def windows(length: int, limit: int, overlap: int) -> list[tuple[int, int]]:
-    """The fewest windows (start, stop) of at most `limit` tokens that cover `length` with this overlap.
-
-    Their lengths differ by at most one token: a short last window would have the same weight in a text's mean
-    as a full one, and attention processes windows of equal length together.
-    """
-    count = max(1, -(-(length - overlap) // (limit - overlap)))
-    size, longer = divmod(length + (count - 1) * overlap, count)
-    spans = []
-    start = 0
-    for number in range(count):
-        stop = start + size + (number < longer)
-        spans.append((start, stop))
-        start = stop - overlap
-    return spans
-
-
 @dataclass(frozen=True)
 class TokenStore:
-    """Token ids of texts, each cut into pieces that fit into the model."""
+    """Token ids of texts, each cut to what the model reads."""
 
-    ids: ndarray
-    piece_ends: ndarray
-    text_ends: ndarray
-    prompt_lengths: ndarray
+    ids: ndarray  # (token,)
+    ends: ndarray  # (text + 1,), the first of which is 0
+    prompt_lengths: ndarray  # (text,)
     truncated: int
 
     @classmethod
@@ -99,8 +80,6 @@ class TokenStore:
         max_length: int,
         prompts: str | Sequence[str] = "",
         include_prompt: bool = True,
-        long_text: LongText = "truncate",
-        overlap: int = 0,
         empty: bool = False,
         cache_dir: Path | None = None,
         progress: Listener | None = None,
@@ -109,7 +88,7 @@ class TokenStore:
         raw = raw_tokenizer(tokenizer)
         distinct, numbers = _distinct_prompts(prompts, len(texts))
         tokenised = [prompt_tokens(raw, words) for words in distinct]
-        cuts = [_Cut(prompt, max_length, long_text, overlap) for prompt in tokenised]
+        cuts = [_Cut(prompt, max_length) for prompt in tokenised]
         left_out = [0] * len(cuts)
         if not include_prompt:
             end_tokens = _end_tokens(tokenizer, distinct)
@@ -117,32 +96,26 @@ class TokenStore:
         job = _Job(texts, numbers, raw, cuts, left_out, progress, empty=empty)
         if cache_dir is None:
             return _in_memory(job)
-        settings = (max_length, long_text, overlap, include_prompt, distinct)
+        settings = (max_length, include_prompt, distinct)
         key = _key(texts, numbers, raw.to_str(), raw.encode_special_tokens, *settings)
         return _on_disk(job, cache_dir / key)
 
     def __len__(self) -> int:
-        return len(self.text_ends) - 1
+        return len(self.ends) - 1
 
     @cached_property
     def lengths(self) -> ndarray:
-        """int64 (text,): tokens of each text in all its pieces."""
-        return np.diff(self.piece_ends[self.text_ends])
+        """int64 (text,): tokens of each text."""
+        return np.diff(self.ends)
 
     def batch(self, texts: Sequence[int] | ndarray) -> TokenBatch:
         """The tokens of texts, by index and in this order; an index may be repeated."""
         texts = np.asarray(texts, dtype=np.int64)
-        first = self.text_ends[texts]
-        counts = self.text_ends[texts + 1] - first
-        pieces = ranges(first, counts)
-        starts = self.piece_ends[pieces]
-        lengths = self.piece_ends[pieces + 1] - starts
-        ids = self.ids[ranges(starts, lengths)].astype(np.int64)
-        batch = TokenBatch(
-            input_ids=torch.from_numpy(ids), lengths=lengths, pieces=counts
-        )
+        lengths = self.lengths[texts]
+        ids = self.ids[ranges(self.ends[texts], lengths)].astype(np.int64)
+        batch = TokenBatch(input_ids=torch.from_numpy(ids), lengths=lengths)
         if self._has_prompt_lengths:
-            batch["prompt_lengths"] = np.repeat(self.prompt_lengths[texts], counts)
+            batch["prompt_lengths"] = self.prompt_lengths[texts]
         return batch
 
     @cached_property
@@ -206,45 +179,30 @@ def _encode(raw: Tokenizer, texts: list[str]) -> list[Encoding]:
 
 @dataclass(frozen=True)
 class _Cut:
-    """Cuts the tokens of a prompt and a text into pieces that each contain the prompt."""
+    """Cuts the tokens of a prompt and a text, but never the prompt."""
 
     prompt: PromptTokens
     max_length: int
-    long_text: LongText
-    overlap: int
 
     def __post_init__(self) -> None:
-        """Refuse overlaps above half a chunk, by which an untrusted folder could slow down encoding."""
+        """Refuse a prompt that leaves no room for a text."""
         special = self.prompt.special
         around = SpecialTokens([*special.before, *self.prompt.ids], special.after)
-        limit = around.text_limit(self.max_length)
-        if self.overlap and self.long_text != "chunks":
-            raise ConfigError(
-                f"overlap {self.overlap} with long_text {self.long_text!r}: only chunks can overlap; use"
-                " long_text chunks"
-            )
-        if not 0 <= self.overlap <= limit // 2:
-            raise ConfigError(
-                f"overlap {self.overlap}: expected 0 to {limit // 2}, half of a chunk's {limit} tokens"
-            )
+        around.text_limit(self.max_length)
 
-    def pieces(self, ids: list[int]) -> tuple[list[list[int]], bool]:
-        """The pieces, and whether the text was truncated."""
+    def tokens(self, ids: list[int]) -> tuple[list[int], bool]:
+        """The tokens, and whether the text was truncated."""
         special = self.prompt.special
         shared = self.prompt.shared(ids)
         before = [*special.before, *ids[:shared]]
         text = ids[shared:]
         limit = self.max_length - len(before) - len(special.after)
-        if self.long_text == "truncate":
-            return [[*before, *text[:limit], *special.after]], len(text) > limit
-        spans = windows(len(text), limit, self.overlap)
-        pieces = [[*before, *text[start:stop], *special.after] for start, stop in spans]
-        return pieces, False
+        return [*before, *text[:limit], *special.after], len(text) > limit
 
     @cached_property
     def needed_tokens(self) -> int | None:
         """The tokens of prompt and text that are computed; None for all."""
-        if self.long_text == "chunks" or self.max_length >= UNLIMITED:
+        if self.max_length >= UNLIMITED:
             return None
         return max(_MIN_TOKENS, self.max_length + len(self.prompt.ids))
 
@@ -272,9 +230,8 @@ class _Job(NamedTuple):
 class _Tokens(NamedTuple):
     """Tokens of some texts."""
 
-    ids: ndarray  # of all pieces
-    piece_lengths: ndarray
-    piece_counts: ndarray  # of each text
+    ids: ndarray  # (token,)
+    lengths: ndarray  # (text,)
     truncated: int  # number of texts
 
 
@@ -289,17 +246,15 @@ def _tokenise(job: _Job) -> Iterator[_Tokens]:
         pairs = zip(cuts, job.texts[block], strict=True)
         joined = [cut.prompt.text + text for cut, text in pairs]
         encodings = _encode_starts(job.raw, joined, [cut.needed_tokens for cut in cuts])
-        pieces: list[list[int]] = []
-        counts: list[int] = []
+        by_text: list[list[int]] = []
         truncated = 0
         for cut, encoding in zip(cuts, encodings, strict=True):
-            text_pieces, is_truncated = cut.pieces(encoding.ids)
-            pieces += text_pieces
-            counts.append(len(text_pieces))
+            tokens, is_truncated = cut.tokens(encoding.ids)
+            by_text.append(tokens)
             truncated += is_truncated
-        lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))
-        ids = np.fromiter(chain.from_iterable(pieces), dtype, int(lengths.sum()))
-        yield _Tokens(ids, lengths, np.array(counts, np.int64), truncated)
+        lengths = np.fromiter(map(len, by_text), np.int64, len(by_text))
+        ids = np.fromiter(chain.from_iterable(by_text), dtype, int(lengths.sum()))
+        yield _Tokens(ids, lengths, truncated)
         if progress and total:
             progress(Progress("tokenise", first + len(cuts), total))
     if progress:
@@ -307,13 +262,10 @@ def _tokenise(job: _Job) -> Iterator[_Tokens]:
 
 
 def _in_memory(job: _Job) -> TokenStore:
-    ids, lengths, counts, truncated = zip(*_tokenise(job), strict=True)
-    piece_lengths = np.concatenate([[0], *lengths])
-    piece_counts = np.concatenate([[0], *counts])
+    ids, lengths, truncated = zip(*_tokenise(job), strict=True)
     store = TokenStore(
         ids=np.concatenate(ids),
-        piece_ends=np.cumsum(piece_lengths, dtype=np.int64),
-        text_ends=np.cumsum(piece_counts, dtype=np.int64),
+        ends=np.cumsum(np.concatenate([[0], *lengths]), dtype=np.int64),
         prompt_lengths=np.array(job.left_out, np.int32)[job.prompts],
         truncated=sum(truncated),
     )

@@ -15,8 +15,9 @@ from pairkit.dataset.reading.separated import column_names
 from pairkit.dataset.reading.tables import ClassNames, class_names_of_features, frame_of
 from pairkit.dataset.records import PairDataset
 
+# Such as `train`, `dev_set`, `TEST` or `trainA`, but not `trainee` or `TRAINEE`.
 _SPLIT_NAME = re.compile(
-    r"(?i)(train|val|dev|test)(ing|id|idation|elopment|s|set)?(?![a-z])"
+    r"(?i:train|val|dev|test)(?i:ing|id|idation|elopment|s|set)?(?![a-z]|(?<=[A-Z])[A-Z])"
 )
 
 
