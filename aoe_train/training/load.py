@@ -48,13 +48,14 @@ from aoe_train.model.folder_checks import read_object
 from aoe_train.model.packing.attention import NAME as PACKED_ATTENTION
 from aoe_train.model.precision import Computed, choose_precision, training_note
 from aoe_train.model.similarity import pair_similarities
-from aoe_train.model.tokens.coverage import language_warning
-from aoe_train.objectives.training_rows import ABSENT, evenly_spread
+from aoe_train.model.tokens.special_tokens import raw_tokenizer
+from aoe_train.objectives.training_rows import ABSENT, TextSelection, evenly_spread
 from aoe_train.training.processes import on_main
 from aoe_train.training.teachers import load_teachers
 from pairkit.base.cli.progress import stage
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.dataset.reading.in_memory import Source, source_name
+from pairkit.similarity.languages import sampled
 
 if TYPE_CHECKING:
     from aoe_train.data.examples import Say
@@ -65,7 +66,18 @@ if TYPE_CHECKING:
     from aoe_train.training.training_arguments import Process
     from pairkit.base.cli.progress import Listener
 
-_SAMPLE_PAIRS = 1000  # pairs on which the backbone is scored before training
+# Pairs on which the backbone is scored before training.
+_SAMPLE_PAIRS = 1000
+
+# Letters a token, below which the backbone hardly knows a language. With an English vocabulary, English and code
+# have 3.5 or more, German and French less than 2.8. A multilingual one has 3.8 for German, 1.3 for Chinese and
+# 1.9 for Korean; others split these scripts into single characters or bytes.
+_MIN_LATIN_LETTERS = 3.0
+_MIN_OTHER_LETTERS = 1.2
+_LAST_LATIN = "\u024f"
+_MAX_UNKNOWN_SHARE = 0.05
+# Fewer letters show nothing.
+_MIN_LETTERS = 20
 
 
 @dataclass(frozen=True)
@@ -128,8 +140,8 @@ def load(sources: Sources, settings: TrainSettings, process: Process) -> Loaded:
         resolved = with_defaults(filled.of(name), only, dim=encoder.dim)
     datasets = {name: resolved.of(name) for name in facts}
 
-    is_set = "interpolate" in filled.optim.model_fields_set
     judged = None if sources.judged is None else JudgedPairs.read(sources.judged, say)
+    is_weight_set = "interpolate" in filled.optim.model_fields_set
     return Loaded(
         process=process,
         sources=sources,
@@ -140,26 +152,25 @@ def load(sources: Sources, settings: TrainSettings, process: Process) -> Loaded:
         precision=choose_precision(resolved.run.precision, device),
         teachers=load_teachers(resolved, datasets, sources.losses, encoder, data, show),
         judged=judged,
-        keeps_backbone=resolved.optim.interpolate == 0 and not is_set,
+        keeps_backbone=resolved.optim.interpolate == 0 and not is_weight_set,
     )
 
 
 def training_warnings(loaded: Loaded) -> Iterator[str]:
     """Warnings of a run, before training."""
     data = loaded.data
-    warnings: list[str | None] = []
     if loaded.judged is not None:
         trained = chain.from_iterable(rows.texts for rows in data.train.values())
-        warnings.append(loaded.judged.warning(trained))
-    warnings.append(
-        training_note(loaded.settings.run.precision, loaded.process.args.device)
-    )
+        if warning := loaded.judged.warning(trained):
+            yield warning
+    device = loaded.process.args.device
+    if note := training_note(loaded.settings.run.precision, device):
+        yield note
     if loaded.keeps_backbone:
-        warnings.append(UNSUITED)
+        yield UNSUITED
     for name, rows in data.train.items():
-        warnings += _dataset_warnings(name, rows, loaded)
-    warnings += _overlap_warnings(data)
-    return filter(None, warnings)
+        yield from _dataset_warnings(name, rows, loaded)
+    yield from _overlap_warnings(data)
 
 
 def _sample_texts(data: Data, sources: Sources, seed: int, process: Process) -> Data:
@@ -192,7 +203,7 @@ def _dataset_facts(
     is_mostly_written = 2 * rows.reading.written > len(rows)
     first_person = 0.0
     if author == "rules":
-        anchors = [rows.texts[text] for text in rows.rows[:, 0].tolist()]
+        anchors = TextSelection(rows.texts, rows.rows[:, 0])
         first_person = first_person_share(anchors)
     return DatasetFacts(
         rows.kind,
@@ -205,14 +216,13 @@ def _dataset_facts(
     )
 
 
-def _dataset_warnings(
-    name: str, rows: Examples, loaded: Loaded
-) -> Iterator[str | None]:
+def _dataset_warnings(name: str, rows: Examples, loaded: Loaded) -> Iterator[str]:
     """Warnings of rows that make a model worse, unused prompts, and similarities trained only in part."""
     settings = loaded.datasets[name]
     sources = loaded.sources
     encoder = loaded.encoder
-    yield language_warning(encoder.tokenizer, rows.texts, sources.backbone)
+    if warning := language_warning(encoder.tokenizer, rows.texts, sources.backbone):
+        yield warning
     texts = len(np.unique(rows.rows[:, 0]))
     if rows.kind in ("single", "triplet") and texts < FEW_TEXTS:
         yield f"warning: {name}: only {texts} texts; use hundreds, as few can make the model worse"
@@ -229,6 +239,38 @@ def _dataset_warnings(
     note = unused_lengths_warning(settings, rows.kind, encoder.settings)
     if note is not None and name not in sources.losses:
         yield f"{name}: {note}" if sources.several else note
+
+
+def language_warning(tokenizer: Any, texts: Sequence[str], name: str) -> str | None:
+    """A warning if the texts' language is not the backbone's; None if it is, or too few texts tell."""
+    sample = sampled(texts)
+    letters = [letter for letter in "".join(sample) if letter.isalpha()]
+    unknown = 0
+    tokens = 0
+    raw = raw_tokenizer(tokenizer)
+    for encoding in raw.encode_batch(sample, add_special_tokens=False):
+        for token in encoding.tokens:
+            if token == tokenizer.unk_token:
+                unknown += 1
+            elif any(map(str.isalpha, token)):
+                tokens += 1
+    tokens += unknown
+    if len(letters) < _MIN_LETTERS or not tokens:
+        return None
+    min_letters = _MIN_OTHER_LETTERS
+    latin = sum(letter <= _LAST_LATIN for letter in letters)
+    if 2 * latin > len(letters):
+        min_letters = _MIN_LATIN_LETTERS
+    size = len(letters) / tokens
+    if size >= min_letters and unknown <= _MAX_UNKNOWN_SHARE * tokens:
+        return None
+    return (
+        f"warning: {name} hardly knows the language of these texts ({size:.1f} letters a token,"
+        f" {unknown / tokens:.0%} unknown tokens); use a multilingual model, such as"
+        " intfloat/multilingual-e5-small (118M weights, prompt 'query: '),"
+        " sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2 (118M, no prompt) or BAAI/bge-m3 (568M,"
+        " no prompt)"
+    )
 
 
 def _overlap_warnings(data: Data) -> Iterator[str]:
@@ -265,7 +307,7 @@ def _score_backbone(
     used_texts, indices = np.unique(rows.rows[sampled_rows], return_inverse=True)
     sample = replace(
         rows,
-        texts=[rows.texts[text] for text in used_texts.tolist()],
+        texts=TextSelection(rows.texts, used_texts),
         rows=indices.reshape(len(sampled_rows), -1),
         labels=labels,
     )
@@ -281,7 +323,7 @@ def _score_backbone(
         return float(auc)
 
     with stage(f"score {sources.backbone} on training pairs", show):
-        auc: float = on_main(score)
+        auc = on_main(score)
     line = f"AUC of {sources.backbone} on {len(sample):,} training pairs before training: {100 * auc:.2f}"
     if auc >= RANKED_RIGHT:
         line += (
@@ -355,13 +397,13 @@ def read_authorship(source: Source) -> tuple[bool, Author | None]:
     path = Path(source_name(source))
     # `triplet` and `positive` are subfolders of the dataset.
     for folder in (path, path.parent):
-        # Not a path, or another program's run.json.
+        # The source may be no path, and run.json another program's.
         with suppress(DataError, OSError, ValueError):
             run = read_object(folder / "run.json")
             if str(run.get("made_by")).startswith("label "):
                 llms = run.get("llms")
-                llm_kinds = []
-                if isinstance(llms, dict):
-                    llm_kinds = [llm.get("kind") for llm in llms.values()]
-                return True, "rules" if set(llm_kinds) == {"wordnet"} else None
+                if not isinstance(llms, dict):
+                    return True, None
+                kinds = {llm.get("kind") for llm in llms.values()}
+                return True, "rules" if kinds == {"wordnet"} else None
     return False, None

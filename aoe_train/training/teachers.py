@@ -95,8 +95,7 @@ class Teacher:
     @property
     def dim(self) -> int | None:
         """Size of its vectors; None for a file, which isn't read yet."""
-        dim: int | None = self.identity.get("dim")
-        return dim
+        return self.identity.get("dim")
 
     @property
     def _encoder_settings(self) -> EncoderSettings | None:
@@ -196,9 +195,7 @@ def load_teachers(
     """The guide and teacher of a run, identified by rank 0; datasets in `custom` have the user's own loss."""
     teachers = _guide_and_teacher(settings, encoder)
     with stage("load guide and teacher", show) if teachers else nullcontext():
-        identities: list[Mapping[str, Any]] = on_main(
-            lambda: [teacher.identify() for teacher in teachers]
-        )
+        identities = on_main(lambda: [teacher.identify() for teacher in teachers])
     for teacher, identity in zip(teachers, identities, strict=True):
         teacher.identity = identity
     for name, rows in data.train.items():

@@ -64,11 +64,14 @@ def train(
     work = work_beside(sources.out)
     args = start_processes(settings, work)
     writes = is_main()
+    if not writes:
+        say = silent
+        progress = False
     with (
         working_folder(work) if writes else nullcontext(),
-        Display(progress if writes else False) as show,
+        Display(progress) as show,
     ):
-        process = Process(args, work, say if writes else silent, show)
+        process = Process(args, work, say, show)
         if note := idle_processors(args):
             process.say(note)
         with memory_errors(partial(memory_advice, settings)):
@@ -86,10 +89,8 @@ def _continue_run(
     """The record of a finished run, or of a new one, which continues from its newest checkpoint."""
     process = loaded.process
     out = loaded.sources.out
-    identity: dict[str, Any] = on_main(lambda: origin(loaded))
-    record: dict[str, Any] | None = on_main(
-        lambda: begin_or_go_on(out, process.work, identity, fresh=fresh)
-    )
+    identity = on_main(lambda: origin(loaded))
+    record = on_main(lambda: begin_or_go_on(out, process.work, identity, fresh=fresh))
     if record is not None:
         process.say(f"{out}: already finished; give --fresh to train again")
         return record
@@ -106,8 +107,7 @@ def _continue_run(
                 mark_diverged(process.work, identity, str(error))
             wait_for_all()  # the first process that exits ends the others
             raise
-        written: dict[str, Any] = on_main(lambda: _write_model_folder(fitted, identity))
-    return written
+        return on_main(lambda: _write_model_folder(fitted, identity))
 
 
 def _write_model_folder(fitted: Fitted, origin: Mapping[str, Any]) -> dict[str, Any]:
@@ -119,10 +119,8 @@ def _write_model_folder(fitted: Fitted, origin: Mapping[str, Any]) -> dict[str, 
     record = run_record(fitted, origin)
     content = record.to_dict()
     card = model_card(out.name, record, loaded.settings, built.encoder.dim)
-    bad_rows = (
-        rows.reading.bad_rows for rows in (*data.train.values(), *data.dev.values())
-    )
-    write_bad_rows(out, join_bad_rows(bad_rows))
+    examples = [*data.train.values(), *data.dev.values()]
+    write_bad_rows(out, join_bad_rows(rows.reading.bad_rows for rows in examples))
     with whole_folder(out) as folder:
         built.save(folder)
         if loaded.settings.log.training_texts:
