@@ -48,14 +48,13 @@ from aoe_train.model.folder_checks import read_object
 from aoe_train.model.packing.attention import NAME as PACKED_ATTENTION
 from aoe_train.model.precision import Computed, choose_precision, training_note
 from aoe_train.model.similarity import pair_similarities
-from aoe_train.model.tokens.special_tokens import raw_tokenizer
+from aoe_train.model.tokens.coverage import language_warning
 from aoe_train.objectives.training_rows import ABSENT, TextSelection, evenly_spread
 from aoe_train.training.processes import on_main
 from aoe_train.training.teachers import load_teachers
 from pairkit.base.cli.progress import stage
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.dataset.reading.in_memory import Source, source_name
-from pairkit.similarity.languages import sampled
 
 if TYPE_CHECKING:
     from aoe_train.data.examples import Say
@@ -68,16 +67,6 @@ if TYPE_CHECKING:
 
 # Pairs on which the backbone is scored before training.
 _SAMPLE_PAIRS = 1000
-
-# Letters a token, below which the backbone hardly knows a language. With an English vocabulary, English and code
-# have 3.5 or more, German and French less than 2.8. A multilingual one has 3.8 for German, 1.3 for Chinese and
-# 1.9 for Korean; others split these scripts into single characters or bytes.
-_MIN_LATIN_LETTERS = 3.0
-_MIN_OTHER_LETTERS = 1.2
-_LAST_LATIN = "\u024f"
-_MAX_UNKNOWN_SHARE = 0.05
-# Fewer letters show nothing.
-_MIN_LETTERS = 20
 
 
 @dataclass(frozen=True)
@@ -239,38 +228,6 @@ def _dataset_warnings(name: str, rows: Examples, loaded: Loaded) -> Iterator[str
     note = unused_lengths_warning(settings, rows.kind, encoder.settings)
     if note is not None and name not in sources.losses:
         yield f"{name}: {note}" if sources.several else note
-
-
-def language_warning(tokenizer: Any, texts: Sequence[str], name: str) -> str | None:
-    """A warning if the texts' language is not the backbone's; None if it is, or too few texts tell."""
-    sample = sampled(texts)
-    letters = [letter for letter in "".join(sample) if letter.isalpha()]
-    unknown = 0
-    tokens = 0
-    raw = raw_tokenizer(tokenizer)
-    for encoding in raw.encode_batch(sample, add_special_tokens=False):
-        for token in encoding.tokens:
-            if token == tokenizer.unk_token:
-                unknown += 1
-            elif any(map(str.isalpha, token)):
-                tokens += 1
-    tokens += unknown
-    if len(letters) < _MIN_LETTERS or not tokens:
-        return None
-    min_letters = _MIN_OTHER_LETTERS
-    latin = sum(letter <= _LAST_LATIN for letter in letters)
-    if 2 * latin > len(letters):
-        min_letters = _MIN_LATIN_LETTERS
-    size = len(letters) / tokens
-    if size >= min_letters and unknown <= _MAX_UNKNOWN_SHARE * tokens:
-        return None
-    return (
-        f"warning: {name} hardly knows the language of these texts ({size:.1f} letters a token,"
-        f" {unknown / tokens:.0%} unknown tokens); use a multilingual model, such as"
-        " intfloat/multilingual-e5-small (118M weights, prompt 'query: '),"
-        " sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2 (118M, no prompt) or BAAI/bge-m3 (568M,"
-        " no prompt)"
-    )
 
 
 def _overlap_warnings(data: Data) -> Iterator[str]:

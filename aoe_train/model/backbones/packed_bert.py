@@ -59,11 +59,10 @@ class _Embeddings(nn.Module):
         self.LayerNorm = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
 
     def forward(self, ids: Tensor, positions: Tensor) -> Tensor:
-        words = self.word_embeddings(ids) + self.token_type_embeddings(
-            torch.zeros_like(ids)
-        )
-        output: Tensor = self.LayerNorm(words + self.position_embeddings(positions))
-        return output
+        types = self.token_type_embeddings(torch.zeros_like(ids))
+        words = self.word_embeddings(ids) + types
+        embedded = words + self.position_embeddings(positions)
+        return self.LayerNorm(embedded)  # type: ignore[no-any-return]
 
 
 def _embedding(count: int, dim: int) -> nn.Embedding:
@@ -85,13 +84,7 @@ class _SelfAttention(nn.Module):
         outputs = of_one_input((self.query, self.key, self.value), x)
         query, key, value = (output.view(by_head).transpose(1, 2) for output in outputs)
         attended, _ = packed_attention(
-            self,
-            query,
-            key,
-            value,
-            None,
-            packed=packed,
-            scaling=size**-0.5,
+            self, query, key, value, None, packed=packed, scaling=size**-0.5
         )
         return attended.reshape(x.shape)
 
@@ -103,8 +96,7 @@ class _Output(nn.Module):
         self.LayerNorm = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
 
     def forward(self, x: Tensor, residual: Tensor) -> Tensor:
-        output: Tensor = self.LayerNorm(self.dense(x) + residual)
-        return output
+        return self.LayerNorm(self.dense(x) + residual)  # type: ignore[no-any-return]
 
 
 class _Layer(nn.Module):
@@ -159,9 +151,7 @@ class PackedBert(nn.Module):
             if output_hidden_states:
                 states.append(state)
             state = layer(state, packed)
-        if not output_hidden_states:
-            return _States(state, None)
-        return _States(state, (*states, state))
+        return _States(state, (*states, state) if output_hidden_states else None)
 
 
 def read_bert(folder: Path, dtype: torch.dtype) -> PackedBert | None:
