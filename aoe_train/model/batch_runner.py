@@ -63,9 +63,7 @@ class BatchRunner:
         if self._device.type == "cpu":
             keep_freed_memory()
             budget = batch_tokens or self._tokens_on_cpu
-        # Tokenises ahead, but not on a CPU, for which both would compete, nor without packing, which needs the
-        # lengths of all texts.
-        elif self.model.packed and isinstance(prompts, str):
+        if self._tokenises_ahead and isinstance(prompts, str):
             limit = min(max_length or budget, budget)
             tokens = [min(len(text) // _CHARACTERS_A_TOKEN, limit) for text in texts]
             slices = np.cumsum(tokens) // budget
@@ -91,6 +89,11 @@ class BatchRunner:
     @cached_property  # each call needs it, even for one text
     def _tokens_on_cpu(self) -> int:
         return tokens_at_once(self.model.backbone)
+
+    @property
+    def _tokenises_ahead(self) -> bool:
+        """Not on a CPU, for which both would compete, nor without packing, which needs all lengths."""
+        return self._device.type != "cpu" and self.model.packed
 
     @cached_property
     def _products_per_token(self) -> int:

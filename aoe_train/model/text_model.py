@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     TokenIds = Int[Tensor, " token"]
     PieceLengths = Int[np.ndarray, " piece"]
     PieceCounts = Int[np.ndarray, " text"]
+    OfPiece = Int[Tensor, " piece"]
+    OfText = Int[Tensor, " text"]
     TokenStates = Float[Tensor, "token dim"]
     TextVectors = Float[Tensor, "text dim"]
 
@@ -33,10 +35,10 @@ _PADDED_TOGETHER = 8  # texts on a CPU, in order of length
 
 def pool(
     states: tuple[TokenStates, ...],
-    lengths: Int[Tensor, " piece"],
-    pieces: Int[Tensor, " text"],
+    lengths: OfPiece,
+    pieces: OfText,
     pooling: str,
-    left_out: Int[Tensor, " piece"] | None = None,
+    left_out: OfPiece | None = None,
 ) -> TextVectors:
     """Pool tokens to one float32 vector per text."""
     ends = torch.cumsum(lengths, 0)
@@ -47,7 +49,7 @@ def pool(
         return mean(last[ends - 1], pieces)
     tokens = sums(lengths, pieces)
     if pooling == "max":
-        # unsafe, because checks would wait for the device
+        # Checks, which `unsafe` leaves out, would wait for the device.
         return torch.segment_reduce(last, "max", lengths=tokens, unsafe=True)
     if pooling == "avg":
         return mean(last, tokens)
@@ -62,9 +64,9 @@ def pool(
 
 def _weighted_mean(
     rows: TokenStates,
-    lengths: Int[Tensor, " piece"],
-    tokens: Int[Tensor, " text"],
-    left_out: Int[Tensor, " piece"] | None,
+    lengths: OfPiece,
+    tokens: OfText,
+    left_out: OfPiece | None,
 ) -> TextVectors:
     """The mean of each text's rows, weighted by their position in their piece, from 1."""
     starts = torch.cumsum(lengths, 0) - lengths
@@ -80,19 +82,16 @@ def _weighted_mean(
 
 def mean(
     rows: Float[Tensor, "part dim"],
-    counts: Int[Tensor, " text"],
+    counts: OfText,
 ) -> TextVectors:
     """The mean of each text's rows; `counts` are the consecutive rows of each text."""
     texts = torch.arange(len(counts), device=rows.device)
     owners = torch.repeat_interleave(texts, counts, output_size=len(rows))
     zeros = rows.new_zeros(len(counts), rows.shape[1])
-    sums = zeros.index_add(0, owners, rows)
-    return sums / counts[:, None]
+    return zeros.index_add(0, owners, rows) / counts[:, None]
 
 
-def sums(
-    parts: Int[Tensor, " part"], counts: Int[Tensor, " text"]
-) -> Int[Tensor, " text"]:
+def sums(parts: Int[Tensor, " part"], counts: OfText) -> OfText:
     """The sum of each text's parts."""
     ends = torch.cumsum(parts, 0)[torch.cumsum(counts, 0) - 1]
     return torch.diff(ends, prepend=ends.new_zeros(1))
@@ -110,30 +109,28 @@ class TextBatch(NamedTuple):
         labels: (row,), or None for rows without labels.
     """
 
-    input_ids: Int[Tensor, " token"]
-    lengths: Int[np.ndarray, " text"]
-    prompt_lengths: Int[np.ndarray, " text"] | None
-    texts: Int[Tensor, " text"]
+    input_ids: TokenIds
+    lengths: PieceCounts
+    prompt_lengths: PieceCounts | None
+    texts: OfText
     rows: Int[Tensor, "row column"]
     labels: Float[Tensor, " row"] | None = None
 
-    def vectors(self, model: TextModel) -> Float[Tensor, "text dim"]:
+    def vectors(self, model: TextModel) -> TextVectors:
         """The texts' vectors, computed with `encoder.model` or a copy of it."""
         pieces = np.ones_like(self.lengths)
-        vectors: Tensor = model(
-            self.input_ids, self.lengths, pieces, self.prompt_lengths
-        )
-        return vectors
+        batch = (self.input_ids, self.lengths, pieces, self.prompt_lengths)
+        return model(*batch)  # type: ignore[no-any-return]
 
     def states(self, model: TextModel) -> Float[Tensor, "token hidden"]:
         """The last hidden state of each token, for your own pooling."""
         return model.states(self.input_ids, self.lengths)[-1]
 
-    def sequences(self) -> list[Int[Tensor, " token"]]:
+    def sequences(self) -> list[TokenIds]:
         """The tokens of each text."""
         return list(torch.split(self.input_ids, self.lengths.tolist()))
 
-    def with_sequences(self, sequences: list[Int[Tensor, " token"]]) -> TextBatch:
+    def with_sequences(self, sequences: list[TokenIds]) -> TextBatch:
         """A copy of the batch with the tokens of each text replaced."""
         lengths = np.array([len(tokens) for tokens in sequences])
         return self._replace(input_ids=torch.cat(sequences), lengths=lengths)
@@ -280,7 +277,10 @@ class TextModel(nn.Module):
         if layers:
             by_layer = []
             for depth in layers:
-                shallow = (*states[:depth], self._normed(states[depth]))
+                state = states[depth]
+                for norm in self._final_norm:
+                    state = norm(state)
+                shallow = (*states[:depth], state)
                 by_layer.append(pool(shallow, sizes, counts, self.pooling, skipped))
             pooled = torch.stack([*by_layer, pooled], dim=1)
         return self._dense(pooled)
@@ -288,7 +288,7 @@ class TextModel(nn.Module):
     def fixed_shape(
         self,
         input_ids: TokenIds,
-        sizes: Int[Tensor, " text"],
+        sizes: OfText,
         longest: int,
     ) -> TextVectors:
         """Vectors of packed texts whose `sizes` only the device knows, for CUDA graphs."""
@@ -299,11 +299,6 @@ class TextModel(nn.Module):
 
     def _dense(self, pooled: Tensor) -> Tensor:
         return pooled if self.heads is None else self.heads(pooled)
-
-    def _normed(self, state: Tensor) -> Tensor:
-        for norm in self._final_norm:
-            state = norm(state)
-        return state
 
     @only_callees_compiled
     def _padded(

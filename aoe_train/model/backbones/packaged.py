@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from aoe_train.model.model_folder import cache_dir
 from pairkit.base.cli.terminal import say

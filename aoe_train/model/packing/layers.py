@@ -76,11 +76,10 @@ def _onednn_products() -> dict[torch.dtype, tuple[str, ...]]:
 
 def _is_intel() -> bool:
     """Whether the processor is Intel's."""
-    names = platform.processor()
     info = Path("/proc/cpuinfo")
     if info.exists():
-        names = info.read_text("utf-8", "replace")
-    return "GenuineIntel" in names
+        return "GenuineIntel" in info.read_text("utf-8", "replace")
+    return "GenuineIntel" in platform.processor()
 
 
 def _by_onednn(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -239,10 +238,9 @@ def train_used_rows(backbone: Any, used: np.ndarray) -> bool:
         others.append(backbone.get_output_embeddings())
     if any(getattr(module, "weight", None) is embedding.weight for module in others):
         return False
-    embedding.__class__ = (
-        UsedRows  # in place, because other objects refer to the module
-    )
     rows = torch.as_tensor(used, dtype=torch.int64, device=embedding.weight.device)
+    # In place, because other objects refer to the module.
+    embedding.__class__ = UsedRows
     cast("UsedRows", embedding).freeze_except(rows)
     return True
 

@@ -136,7 +136,7 @@ def _prefix_and_suffix(raw: Tokenizer, prompt: Prompt) -> SpecialTokens:
         return SpecialTokens(_ids(raw, before), _ids(raw, after))
     prefix = _ids(raw, before.strip(" "))
     joined = _ids(raw, "a" + after)
-    # Tokenised as the continuation of a word, so that no space is inserted.
+    # The words after the text were tokenised as the continuation of a word, so that no space is inserted.
     if joined[: len(anchor)] == anchor:
         return SpecialTokens(prefix, joined[len(anchor) :])
     return SpecialTokens(prefix, _ids(raw, after))
