@@ -79,7 +79,7 @@ def neighbour_teacher(
     smoothing = settings.smoothing or 0.0
     neighbours = settings.neighbours or 0
     centred = scaled_to_one(vectors - vectors.mean(axis=0))
-    # Sublinear counts; a text without words is a term of its own.
+    # A text without words is a term of its own.
     tf_idf = TfidfVectorizer(
         analyzer=lambda text: terms(text) or [text], sublinear_tf=True, dtype=np.float32
     )

@@ -188,7 +188,7 @@ def write_onnx(
     """Write a float32 graph, and a model folder's files other than its weights, into `folder`."""
     require_onnx()
     _refuse_unsupported(model, settings)
-    # Loaded again, because an encoder's backbone may have been changed to run without padding.
+    # The backbone is loaded again, because that of an encoder may have been changed to run without padding.
     kind = model_class(model)
     with quietly():
         backbone = kind.from_pretrained(

@@ -51,7 +51,7 @@ def only_callees_compiled(function: Function) -> Function:
 def _exclude(function: Function, *, recursive: bool) -> Function:
     if not hasattr(eval_frame, "set_code_exec_strategy"):  # not a public API of torch
         return cast("Function", torch.compiler.disable(function, recursive=recursive))  # type: ignore[no-untyped-call]
-    # `disable` does the same, but also imports the whole compiler, which takes as long as importing torch.
+    # `torch.compiler.disable` does the same, but its import of the compiler takes as long as that of torch.
     actions = eval_frame._FrameAction
     marked: Any = function
     callees = actions.SKIP if recursive else actions.DEFAULT

@@ -160,7 +160,7 @@ class Encoder:
             loaded.backbone.to(chosen_device)
         tokenizer = loaded.tokenizer
         if (folder / SETTINGS_FILE).is_file() and holds_prompt(tokenizer):
-            # The settings contain the same prompt.
+            # The settings contain the same prompt, so the tokenizer must not add it.
             tokenizer = with_prompt(tokenizer, "")
         encoder = cls.build(
             loaded.backbone,
@@ -223,7 +223,7 @@ class Encoder:
         settings = resolved(settings, backbone)
         if lower:
             tokenizer = lower_casing(tokenizer)
-        # Saved with the tokenizer, so other libraries truncate texts in the same way.
+        # The tokenizer saves this limit, so other libraries truncate texts in the same way.
         tokenizer.model_max_length = settings.max_length or UNLIMITED
         tokenizer.truncation_side = "right"
         if not static:  # a static model's tokenizer may have no special tokens
@@ -470,14 +470,14 @@ class Encoder:
         with quietly():
             self.model.backbone.save_pretrained(folder)
             if isinstance(self.model.backbone, PackedBackbone):
-                # A folder of adapters has none.
+                # `save_pretrained` writes no configuration beside adapters.
                 self.model.backbone.config.save_pretrained(folder)
             for path in folder.glob("*.safetensors"):
                 apply_umask(path)
             tokenizer = self.tokenizer
             prompt = self.settings.named_prompts.around_all
             if prompt is not None and not needs_toolkit(folder, self.settings):
-                # Readers don't support words after the text.
+                # Other libraries don't support words after the text, but use the tokenizer's template.
                 tokenizer = with_prompt(tokenizer, prompt)
             tokenizer.save_pretrained(folder)
         name_base(folder, self.model.backbone)

@@ -200,7 +200,7 @@ def hash_files(source: Source | None) -> dict[str, str]:
     """SHA-256 of a data source's files by name; empty for a Hub dataset or rows in memory."""
     if not isinstance(source, str | Path):
         return {}
-    # Imports polars, which encoding doesn't need.
+    # Not at the top: it imports polars, which encoding doesn't need.
     from pairkit.dataset.reading.parts import files_of
 
     files = files_of(source)

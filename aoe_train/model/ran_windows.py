@@ -79,7 +79,7 @@ class WindowLayout:
         tokens = tokens[rank]
         begins = begins[rank]
 
-        # At least one window; a tail below `min_window_size` is part of the window before it.
+        # Each piece has at least one window; a tail below `min_window_size` is part of the window before it.
         has_tail = tokens % window_size >= min_window_size
         windows = (tokens // window_size + has_tail).clamp_min(1)
 

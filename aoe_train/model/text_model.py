@@ -202,7 +202,7 @@ class TextModel(nn.Module):
 
     def learn_layers(self, final_norm: nn.Module | None) -> None:
         """Prepare for `layers` in `forward`: earlier layers pass through the backbone's final norm."""
-        # In a tuple, because the backbone already registers its weights.
+        # A tuple hides the norm from torch, as the backbone registers its weights already.
         self._final_norm = () if final_norm is None else (final_norm,)
 
     @only_callees_compiled  # its plan differs with each batch

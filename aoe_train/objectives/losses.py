@@ -88,7 +88,7 @@ class _Loss(nn.Module):
         super().__init__()
         self.model = model
         self.guide = guide
-        # Then the guide can read the model's tokens.
+        # Then the guide can read the model's tokens: same truncation and same vocabulary.
         self._shares_tokens = (
             guide is not None
             and guide.max_seq_length == model.max_seq_length
@@ -128,7 +128,7 @@ class _Loss(nn.Module):
         from sentence_transformers.util import batch_to_device
 
         if self._shares_tokens:
-            # Copies, since the guide adds keys.
+            # The guide adds keys, so it gets copies.
             columns = [dict(column) for column in features]
         else:
             columns = []

@@ -128,7 +128,7 @@ class Built:
         """Write the encoder, and the files of a `TextObjective`."""
         backbone = self.encoder.model.backbone
         train_all_rows(backbone)
-        # Adapters would refer to no backbone.
+        # Without a path, the adapters' folder could not name their backbone.
         if has_lora(backbone) and not backbone.name_or_path:
             merge_lora(backbone)
         self.encoder.save(folder)
@@ -327,7 +327,7 @@ def _build_objective(
     examples = dataset.examples
     settings = dataset.settings
     if isinstance(dataset.custom_loss, TextObjective):
-        # Its initial weights must not change the run's dropout.
+        # The initial weights of the loss must not change the run's dropout.
         with torch.random.fork_rng():
             torch.manual_seed(settings.seed)
             dataset.custom_loss.begin(encoder, examples.kind)

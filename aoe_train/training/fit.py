@@ -239,7 +239,7 @@ def _batches_of_steps(run: TrainingRun, epoch: int) -> Iterator[list[dict[str, A
     batches = iter(loader)
     for step in range(steps_done, run.built.steps_an_epoch):
         group = list(islice(batches, accumulation))
-        # Starting an epoch draws a random number.
+        # Only now, as starting an epoch draws a random number.
         if random_state is not None and step == steps_done > 0:
             checkpoints.restore_random_state(random_state, args.device)
         yield group

@@ -105,7 +105,7 @@ class LossLog:
         parts = [
             part.float() for batch in self._batches for part in batch.parts.values()
         ]
-        # One transfer, since each waits for the device.
+        # All losses are transferred at once, since each transfer waits for the device.
         numbers = iter(torch.stack(parts).tolist())
         values = []
         for batch in self._batches:

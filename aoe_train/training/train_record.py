@@ -148,7 +148,7 @@ def origin(loaded: Loaded) -> dict[str, Any]:
         result["judged"] = loaded.judged.identity
 
     settings = loaded.settings.model_dump(mode="json", exclude=_NOT_OF_MODEL)
-    # The rows' hashes replace their paths.
+    # The rows are identified by their hashes, not by their paths.
     for section in settings["datasets"].values():
         del section["data"]
         del section["dev_data"]

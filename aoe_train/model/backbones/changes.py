@@ -252,7 +252,7 @@ def after_layers(backbone: Any) -> nn.Module | None:
         outputs.append(output[0] if isinstance(output, tuple) else output)
 
     hook = layers[-1].register_forward_hook(keep_output)
-    # torch's handle of a hook removes it on leaving.
+    # Leaving the context of torch's handle removes the hook.
     with hook, evaluation_mode(backbone):
         ids = torch.arange(_PROBE_TOKENS, device=backbone.device)
         final = backbone(input_ids=ids[None]).last_hidden_state

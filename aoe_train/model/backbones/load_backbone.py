@@ -185,7 +185,7 @@ def _load_network(
             from aoe_train.model.backbones.changes import keep_layers
 
             keep_layers(backbone, layers)
-        # Separately, because from_pretrained would search for the base by name.
+        # The adapters are loaded separately, because from_pretrained would search for the base by name.
         reports[folder] = backbone.load_adapter(str(folder)).to_dict()
     return backbone, reports
 
@@ -225,7 +225,7 @@ def outline(folder: Path) -> Any:
             return transformers.AutoModel.from_config(  # type: ignore[no-untyped-call]
                 config, trust_remote_code=False
             )
-    # Transformers and torch raise anything for invalid settings.
+    # transformers and torch can raise any exception for invalid settings.
     except Exception as error:
         raise _explained(folder, error) from error
 

