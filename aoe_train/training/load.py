@@ -216,11 +216,8 @@ def _dataset_warnings(name: str, rows: Examples, loaded: Loaded) -> Iterator[str
     if rows.kind in ("single", "triplet") and texts < FEW_TEXTS:
         yield f"warning: {name}: only {texts} texts; use hundreds, as few can make the model worse"
     unused = [prompt for prompt, words in encoder.settings.prompts.items() if words]
-    if (
-        unused
-        and settings.prompts is None
-        and encoder.settings.default_prompt_name is None
-    ):
+    default_prompt = settings.prompts or encoder.settings.default_prompt_name
+    if unused and default_prompt is None:
         yield (
             f"warning: {name}: texts get none of the model's prompts ({', '.join(unused)}); name one with"
             " --prompts, or one each for the columns query (the first) and document; '{text}' means none"
@@ -273,9 +270,8 @@ def _score_backbone(
 
     def score() -> float:
         vectors = encoder.encode([*sample.texts], prompt=sample.prompts)
-        similarities = pair_similarities(
-            vectors, sample.rows, encoder.settings.similarity_fn_name
-        )
+        similarity = encoder.settings.similarity_fn_name
+        similarities = pair_similarities(vectors, sample.rows, similarity)
         (auc,) = binary(similarities, labels, name).roc_auc(np.ones((1, len(labels))))
         return float(auc)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from transformers.utils.logging import disable_progress_bar
@@ -74,9 +73,9 @@ def train(
         process = Process(args, work, say, show)
         if note := idle_processors(args):
             process.say(note)
-        with memory_errors(partial(memory_advice, settings)):
+        with memory_errors(memory_advice(settings)):
             loaded = load(sources, settings, process)
-        with memory_errors(partial(memory_advice, loaded.settings)):
+        with memory_errors(memory_advice(loaded.settings)):
             record = _continue_run(loaded, fresh=fresh, callbacks=callbacks)
         if writes:
             clear(work)

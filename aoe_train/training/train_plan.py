@@ -130,7 +130,7 @@ def plan(
             " gradients and optimiser by the number of processes"
         )
     with (
-        memory_errors(lambda: memory_advice(settings)),
+        memory_errors(memory_advice(settings)),
         TemporaryDirectory() as scratch,
         Display(progress) as show,
     ):

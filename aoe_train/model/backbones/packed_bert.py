@@ -162,14 +162,17 @@ def read_bert(folder: Path, dtype: torch.dtype) -> PackedBert | None:
     from transformers import AutoConfig
 
     config: Any = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+    if config.hidden_size % config.num_attention_heads:
+        return None
     try:
         with safe_open(folder / _WEIGHTS, framework="pt") as file:
             names = set(file.keys()) - {_UNUSED}
-            shapes = {name: tuple(file.get_slice(name).get_shape()) for name in names}
-            model = _empty_model(config, shapes)
-            if model is None:
+            with torch.device("meta"):
+                model = PackedBert(config, pooler="pooler.dense.weight" in names)
+            shapes = {name: [*each.shape] for name, each in model.named_parameters()}
+            if {name: file.get_slice(name).get_shape() for name in names} != shapes:
                 return None
-            weights = {name: file.get_tensor(name).to(dtype) for name in shapes}
+            weights = {name: file.get_tensor(name).to(dtype) for name in names}
     except SafetensorError:  # transformers reports what is wrong
         return None
     model.load_state_dict(weights, assign=True)
@@ -186,26 +189,3 @@ def _is_plain(folder: Path) -> bool:
     if "model_type" not in config:
         return False
     return all(config.get(key, value) == value for key, value in _PLAIN.items())
-
-
-def _empty_model(config: Any, shapes: dict[str, tuple[int, ...]]) -> PackedBert | None:
-    """The network without its weights; None unless it needs exactly weights of these shapes."""
-    dim = config.hidden_size
-    last_layer = f"encoder.layer.{config.num_hidden_layers - 1}"
-    # These shapes are checked first, so that a configuration can't request a network larger than the file.
-    expected = {
-        "embeddings.word_embeddings.weight": (config.vocab_size, dim),
-        "embeddings.position_embeddings.weight": (config.max_position_embeddings, dim),
-        "embeddings.token_type_embeddings.weight": (config.type_vocab_size, dim),
-        f"{last_layer}.output.dense.weight": (dim, config.intermediate_size),
-    }
-    if any(shapes.get(name) != shape for name, shape in expected.items()):
-        return None
-    if dim % config.num_attention_heads:
-        return None
-    with torch.device("meta"):
-        model = PackedBert(config, pooler="pooler.dense.weight" in shapes)
-    own_shapes = {
-        name: tuple(weight.shape) for name, weight in model.named_parameters()
-    }
-    return model if own_shapes == shapes else None
