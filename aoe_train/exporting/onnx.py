@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from aoe_train.evaluation.pair_metrics import correlation
 from aoe_train.model.backbones.load_backbone import model_class
 from aoe_train.model.backbones.packaged import quietly
-from aoe_train.model.dense_layers import dense_names, read_dense_layers
+from aoe_train.model.dense_layers import DenseLayers, dense_names, read_dense_layers
 from aoe_train.model.encoder_settings import (
     SETTINGS_FILE,
     is_ran,
@@ -35,7 +35,7 @@ from aoe_train.model.encoder_settings import (
     write_sentence_transformers,
 )
 from aoe_train.model.similarity import unit
-from aoe_train.settings.prompt_settings import read_prompt
+from aoe_train.settings.prompt_settings import NamedPrompts, read_prompt
 from pairkit.base.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from aoe_train.evaluation.pair_task import PairTask
-    from aoe_train.model.dense_layers import DenseLayers
-    from aoe_train.settings.prompt_settings import NamedPrompts
     from aoe_train.settings.train_settings import EncoderSettings
 
 

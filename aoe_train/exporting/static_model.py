@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,8 +29,6 @@ from pairkit.base.system.files import whole_folder, write_json, write_text
 from pairkit.base.system.seeded import keyed_hash
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from jaxtyping import Float
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerFast

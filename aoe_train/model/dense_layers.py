@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from aoe_train.settings.train_settings import Activation, DenseSettings
 from pairkit.base.errors import ConfigError, DataError
@@ -19,7 +19,6 @@ from pairkit.base.system.files import write_bytes, write_json
 
 if TYPE_CHECKING:
     from jaxtyping import Float
-    from torch import Tensor
 
 _WEIGHTS = "model.safetensors"
 # Classes by their names in settings; sentence-transformers' files contain the class names.

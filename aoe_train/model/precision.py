@@ -14,19 +14,17 @@ from functools import cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from aoe_train.model.device import one_thread
 from aoe_train.model.packing.layers import FastLinear, onednn_has_bf16
-from aoe_train.settings.train_settings import PRECISIONS
+from aoe_train.settings.train_settings import PRECISIONS, EncodingPrecision
 from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int, UInt8
-    from torch import Tensor
 
     from aoe_train.settings.run_settings import Precision
-    from aoe_train.settings.train_settings import EncodingPrecision
 
 
 Computed = Literal["fp32", "bf16", "fp16"]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from aoe_train.model.device import only_callees_compiled, upload
 from aoe_train.model.packing.packed_run import run_packed
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from jaxtyping import Float, Int
-    from torch import Tensor
     from transformers import PreTrainedModel
 
     from aoe_train.model.dense_layers import DenseLayers

@@ -49,21 +49,23 @@ from aoe_train.model.packing.attention import NAME as PACKED_ATTENTION
 from aoe_train.model.precision import Computed, choose_precision, training_note
 from aoe_train.model.similarity import pair_similarities
 from aoe_train.model.tokens.coverage import language_warning
-from aoe_train.objectives.training_rows import ABSENT, TextSelection, evenly_spread
+from aoe_train.objectives.training_rows import (
+    ABSENT,
+    Examples,
+    TextSelection,
+    evenly_spread,
+)
 from aoe_train.training.processes import on_main
-from aoe_train.training.teachers import load_teachers
-from pairkit.base.cli.progress import stage
+from aoe_train.training.teachers import Teacher, load_teachers
+from pairkit.base.cli.progress import Listener, stage
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.dataset.reading.in_memory import Source, source_name
 
 if TYPE_CHECKING:
     from aoe_train.data.examples import Say
-    from aoe_train.objectives.training_rows import Examples
     from aoe_train.settings.run_settings import Author
     from aoe_train.settings.train_settings import TrainSettings
-    from aoe_train.training.teachers import Teacher
     from aoe_train.training.training_arguments import Process
-    from pairkit.base.cli.progress import Listener
 
 # Pairs on which the backbone is scored before training.
 _SAMPLE_PAIRS = 1000

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 
 from aoe_train.data.examples import negatives_in_words
 from aoe_train.data.mixture import format_epoch_share
-from aoe_train.model.backbones.packaged import PACKAGED
+from aoe_train.model.backbones.packaged import PACKAGED, Packaged
 from pairkit.base.printable import one_line
 from pairkit.dataset.making.dataset_card import table
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResult
 
-    from aoe_train.model.backbones.packaged import Packaged
     from aoe_train.objectives.objective_settings import ObjectiveSettings
     from aoe_train.settings.prompt_settings import NamedPrompts
     from aoe_train.settings.train_settings import EncoderSettings, TrainSettings

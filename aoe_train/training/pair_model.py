@@ -12,14 +12,21 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from aoe_train.model.device import only_callees_compiled, uncompiled
-from aoe_train.model.text_model import TextBatch
+from aoe_train.model.text_model import (
+    OfText,
+    PieceCounts,
+    PieceLengths,
+    TextBatch,
+    TextModel,
+    TokenIds,
+)
 from aoe_train.objectives.labelled_pairs import NO_BATCH_TEACHERS, BatchTeachers
 from aoe_train.objectives.objective import (
     RowLabels,
     RowTexts,
     check_loss_function,
 )
-from aoe_train.objectives.training_rows import ABSENT
+from aoe_train.objectives.training_rows import ABSENT, Kind
 from aoe_train.training.processes import gather_rows
 from pairkit.base.errors import ConfigError
 
@@ -28,14 +35,6 @@ if TYPE_CHECKING:
 
     from aoe_train.data.run_data import Sources
     from aoe_train.model.encoder import Encoder
-    from aoe_train.model.text_model import (
-        OfText,
-        PieceCounts,
-        PieceLengths,
-        TextModel,
-        TokenIds,
-    )
-    from aoe_train.objectives.training_rows import Kind
     from aoe_train.settings.train_settings import TrainSettings
 
 

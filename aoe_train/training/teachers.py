@@ -18,24 +18,22 @@ from aoe_train.objectives.objective_checks import TeacherInfo, check_teacher_use
 from aoe_train.objectives.training_rows import (
     ABSENT,
     ColumnVectors,
+    Examples,
     TeacherOutputs,
     TeacherVectors,
 )
 from aoe_train.settings.prompt_settings import DOCUMENTS, QUERY
 from aoe_train.settings.run_settings import TeacherModelSettings, TeacherSettings
-from aoe_train.settings.train_settings import EncoderSettings
+from aoe_train.settings.train_settings import EncoderSettings, TrainSettings
 from aoe_train.training.processes import on_main
 from aoe_train.training.teacher_files import scores_from_file, vectors_from_file
-from pairkit.base.cli.progress import stage
+from pairkit.base.cli.progress import Listener, stage
 from pairkit.base.errors import ConfigError
 from pairkit.base.system.files import sha256
 
 if TYPE_CHECKING:
     from aoe_train.data.run_data import Data
     from aoe_train.objectives.objective_settings import ObjectiveSettings
-    from aoe_train.objectives.training_rows import Examples
-    from aoe_train.settings.train_settings import TrainSettings
-    from pairkit.base.cli.progress import Listener
 
 
 Role = Literal["guide", "teacher"]

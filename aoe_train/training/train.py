@@ -23,7 +23,7 @@ from aoe_train.model.model_folder import (
 )
 from aoe_train.training.build import build
 from aoe_train.training.callbacks import SCHEDULERS, stop_signals
-from aoe_train.training.fit import fit
+from aoe_train.training.fit import Fitted, fit
 from aoe_train.training.load import Loaded, load, training_warnings
 from aoe_train.training.loss_log import Diverged
 from aoe_train.training.model_card import model_card
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from transformers import TrainerCallback
 
     from aoe_train.settings.train_settings import TrainSettings
-    from aoe_train.training.fit import Fitted
 
 
 def train(

@@ -25,7 +25,7 @@ from aoe_train.model.precision import training_note
 from aoe_train.objectives.training_rows import distinct_texts
 from aoe_train.training.build import Built, build
 from aoe_train.training.load import load
-from aoe_train.training.pair_model import check_loss_functions, split_texts
+from aoe_train.training.pair_model import PairModel, check_loss_functions, split_texts
 from aoe_train.training.training_arguments import (
     Process,
     autocast,
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from aoe_train.settings.train_settings import TrainSettings
-    from aoe_train.training.pair_model import PairModel
 
 # Timed steps, after a warm-up step.
 _PROBES = 4

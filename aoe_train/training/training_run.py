@@ -17,11 +17,16 @@ from accelerate.utils import (  # type: ignore[import-untyped]
     GradientAccumulationPlugin,
     TorchDynamoPlugin,
 )
-from torch import nn
+from torch import Tensor, nn
 from transformers import Trainer, TrainerControl, TrainerState, get_scheduler
 
 from aoe_train.model.device import upload_batch
-from aoe_train.training.loss_log import Diverged, gradient_problem
+from aoe_train.training.loss_log import (
+    CollapseCheck,
+    Diverged,
+    LossLog,
+    gradient_problem,
+)
 from aoe_train.training.processes import (
     copy_weights,
     is_main,
@@ -39,13 +44,11 @@ from pairkit.base.printable import one_line
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from torch import Tensor
     from transformers import TrainerCallback, TrainingArguments
 
     from aoe_train.evaluation.dev import DevScores
     from aoe_train.training.build import Built
     from aoe_train.training.callbacks import SavePolicy, Stopwatch, WeightAverage
-    from aoe_train.training.loss_log import CollapseCheck, LossLog
 
 
 # Weights without weight decay.

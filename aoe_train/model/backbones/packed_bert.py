@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.functional import gelu
 
 from aoe_train.model.folder_checks import ADAPTERS_FILE, read_object
@@ -20,7 +20,6 @@ from aoe_train.model.precision import LEAST_OF_GELU, in_cache, of_one_input
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
-    from torch import Tensor
     from transformers import PretrainedConfig
 
     from aoe_train.model.packing.sequences import Sequences

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 import torch
 from huggingface_hub.dataclasses import strict
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.functional import embedding_bag
 from transformers import PreTrainedConfig
 
@@ -28,7 +28,6 @@ from pairkit.base.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
-    from torch import Tensor
     from transformers import PreTrainedTokenizerFast
 
     from aoe_train.settings.train_settings import EncoderSettings

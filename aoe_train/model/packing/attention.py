@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional
 
 from aoe_train.model.device import uncompiled
@@ -15,7 +15,6 @@ from aoe_train.model.packing.layers import draw_seed, keep_mask
 
 if TYPE_CHECKING:
     from jaxtyping import Float
-    from torch import Tensor
 
     from aoe_train.model.packing.sequences import Bucket, Sequences
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from aoe_train.model.device import evaluation_mode, one_thread, only_callees_compiled
 from aoe_train.model.packing.attention import NAME, register
@@ -16,7 +16,6 @@ from aoe_train.model.packing.sequences import Sequences
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
-    from torch import Tensor
 
     TokenVectors = Float[Tensor, "token dim"]
     TokenIds = Int[Tensor, " token"]

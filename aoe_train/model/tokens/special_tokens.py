@@ -14,18 +14,14 @@ from __future__ import annotations
 import copy
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from tokenizers import normalizers, processors
+from tokenizers import Tokenizer, normalizers, processors
 from transformers import PreTrainedTokenizerFast
 
 from aoe_train.model.folder_checks import panics_as_errors
 from aoe_train.settings.prompt_settings import Prompt, read_prompt
 from pairkit.base.errors import ConfigError
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
-
 
 # Names of a prompt's tokens in tokenizer.json.
 _PREFIX = "prompt_prefix"
