@@ -246,7 +246,9 @@ def distil(
     vectors = scaled_to_one(vectors)
     ends = np.cumsum([len(fitted), len(test_texts)])
     targets, test_vectors, of_tokens = np.split(vectors, ends)
-    axes = kept_axes(targets, dim)
+    axes = np.eye(vectors.shape[1], dtype=np.float32)
+    if dim < len(axes):
+        axes = principal_axes(torch.from_numpy(targets))[:, :dim].numpy()
     prior = np.zeros((len(token_texts), vectors.shape[1]), np.float32)
     prior[with_text] = of_tokens - of_tokens.mean(axis=0)
     longest = encoder.settings.max_length
@@ -281,15 +283,3 @@ def held_out(texts: Sequence[str]) -> tuple[list[str], list[str]]:
     test_texts = [text for index, text in enumerate(texts) if index in chosen]
     others = [text for index, text in enumerate(texts) if index not in chosen]
     return test_texts, others
-
-
-def kept_axes(
-    vectors: Float[ndarray, "text wide"], dim: int
-) -> Float[ndarray, "wide dim"]:
-    """The first principal axes of vectors; the identity if all dimensions are kept."""
-    wide = vectors.shape[1]
-    if dim == wide:
-        return np.eye(wide, dtype=np.float32)
-    axes = principal_axes(torch.from_numpy(vectors))
-    first: ndarray = axes[:, :dim].numpy()
-    return first

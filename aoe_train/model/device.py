@@ -23,10 +23,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def find_device(name: str | torch.device | None) -> torch.device:
     """The device with this name; by default the accelerator if there is one, else the CPU."""
     if not name:
-        best = None
-        if torch.accelerator.is_available():
-            best = torch.accelerator.current_accelerator()
-        return best or torch.device("cpu")
+        accelerator = torch.accelerator.current_accelerator(check_available=True)
+        return accelerator or torch.device("cpu")
     # A torch that was built without a device raises an AssertionError.
     try:
         device = torch.device(name)

@@ -433,10 +433,10 @@ def _dev_table(record: RunRecord) -> str:
     for entry in record.dev_history[-10:]:
         scores = [f"{entry[column]:.4f}" for column in columns]
         rows.append([f"step {entry['step']}", *scores])
-    results = table(head, rows)
+    scores_table = table(head, rows)
     if result.kept == "backbone":
-        return results
-    return f"{results}\n\nThe weights are those of step {record.best_step}."
+        return scores_table
+    return f"{scores_table}\n\nThe weights are those of step {record.best_step}."
 
 
 def _base_name(source: str) -> str:

@@ -190,14 +190,14 @@ def load_teachers(
     for teacher, identity in zip(teachers, identities, strict=True):
         teacher.identity = identity
     for name, rows in data.train.items():
-        if name in custom and (teachers or settings.teacher.scores):
+        if name not in custom:
+            _check_teachers(teachers, datasets[name], encoder, rows)
+        elif teachers or settings.teacher.scores:
             role = teachers[0].role if teachers else "teacher"
             raise ConfigError(
                 f"a custom loss can't use a {role}; leave one of the two out, or let the loss load the other"
                 " model's vectors"
             )
-        if name not in custom:
-            _check_teachers(teachers, datasets[name], encoder, rows)
     return teachers
 
 
