@@ -12,14 +12,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from aoe_train.model.device import only_callees_compiled, uncompiled
-from aoe_train.model.text_model import (
-    OfText,
-    PieceCounts,
-    PieceLengths,
-    TextBatch,
-    TextModel,
-    TokenIds,
-)
+from aoe_train.model.text_model import TextBatch, TextModel
 from aoe_train.objectives.labelled_pairs import NO_BATCH_TEACHERS, BatchTeachers
 from aoe_train.objectives.objective import (
     RowLabels,
@@ -35,6 +28,7 @@ if TYPE_CHECKING:
 
     from aoe_train.data.run_data import Sources
     from aoe_train.model.encoder import Encoder
+    from aoe_train.model.text_model import OfText, PieceCounts, PieceLengths, TokenIds
     from aoe_train.settings.train_settings import TrainSettings
 
 
