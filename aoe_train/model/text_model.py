@@ -108,14 +108,14 @@ class TextBatch(NamedTuple):
         labels: (row,), or None for rows without labels.
     """
 
-    input_ids: TokenIds
-    lengths: PieceCounts
-    prompt_lengths: PieceCounts | None
-    texts: OfText
+    input_ids: Int[Tensor, " token"]
+    lengths: Int[np.ndarray, " text"]
+    prompt_lengths: Int[np.ndarray, " text"] | None
+    texts: Int[Tensor, " text"]
     rows: Int[Tensor, "row column"]
     labels: Float[Tensor, " row"] | None = None
 
-    def vectors(self, model: TextModel) -> TextVectors:
+    def vectors(self, model: TextModel) -> Float[Tensor, "text dim"]:
         """The texts' vectors, computed with `encoder.model` or a copy of it."""
         pieces = np.ones_like(self.lengths)
         batch = (self.input_ids, self.lengths, pieces, self.prompt_lengths)
@@ -125,11 +125,11 @@ class TextBatch(NamedTuple):
         """The last hidden state of each token, for your own pooling."""
         return model.states(self.input_ids, self.lengths)[-1]
 
-    def sequences(self) -> list[TokenIds]:
+    def sequences(self) -> list[Int[Tensor, " token"]]:
         """The tokens of each text."""
         return list(torch.split(self.input_ids, self.lengths.tolist()))
 
-    def with_sequences(self, sequences: list[TokenIds]) -> TextBatch:
+    def with_sequences(self, sequences: list[Int[Tensor, " token"]]) -> TextBatch:
         """A copy of the batch with the tokens of each text replaced."""
         lengths = np.array([len(tokens) for tokens in sequences])
         return self._replace(input_ids=torch.cat(sequences), lengths=lengths)
