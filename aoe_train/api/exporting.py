@@ -120,7 +120,7 @@ def export(request: ExportRequest) -> Exported:
             encoder,
             folder,
             source=find_folder(model),
-            form=cast("Format", request.format),
+            export_format=cast("Format", request.format),
             dtype=cast("Dtype", request.dtype),
             task=task,
             interpolate=interpolate,

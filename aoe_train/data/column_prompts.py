@@ -195,7 +195,7 @@ def _with_prompts(
     """The settings with these prompts added, the last as `default`; words that have a name keep it."""
     prompts = dict(encoder.prompts)
     default_name = encoder.default_prompt_name
-    # Reversed, because the first of several names counts.
+    # In reverse order, so that the first of several names of the same words is kept.
     name_of = {words: name for name, words in reversed(prompts.items())}
     for new_name, words in names.items():
         name = name_of.setdefault(words, new_name)

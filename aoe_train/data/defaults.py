@@ -393,7 +393,7 @@ def _neighbours_optim(settings: TrainSettings, epoch_rows: float, dim: int) -> T
     batch_size = _BATCH_SIZE_NEIGHBOURS
     if "batch_size" in settings.optim.model_fields_set:
         batch_size = settings.optim.batch_size
-    # Half a step less, as the number of steps is rounded up.
+    # The number of steps is rounded up, so half a step less avoids one step too many.
     steps = _RECIPES[settings.purpose or "search"].steps - 0.5
     epoch_steps = math.ceil(epoch_rows / seeds_in(batch_size))
     return {

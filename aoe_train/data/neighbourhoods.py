@@ -24,8 +24,8 @@ import numpy as np
 from aoe_train.data.defaults import FROM_NEIGHBOURHOOD, seeds_in
 from aoe_train.data.token_batches import Batches
 from aoe_train.model.similarity import scaled_to_one
-from aoe_train.objectives.training_rows import ColumnVectors, TeacherVectors
-from aoe_train.settings.run_settings import BatchSettings
+from aoe_train.objectives.training_rows import ColumnVectors, Examples, TeacherVectors
+from aoe_train.settings.run_settings import BatchSettings, TeacherSettings
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.seeded import keyed_hash
 from pairkit.similarity.near_duplicates import without_near_duplicates
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
     from torch import Tensor
 
-    from aoe_train.objectives.training_rows import Examples
-    from aoe_train.settings.run_settings import TeacherSettings
 
 # Twice as many texts made models no better on banking77.
 MAX_TEXTS = 2000
@@ -79,7 +77,7 @@ def neighbour_teacher(
     smoothing = settings.smoothing or 0.0
     neighbours = settings.neighbours or 0
     centred = scaled_to_one(vectors - vectors.mean(axis=0))
-    # Sublinear counts; a text without words is a term of its own.
+    # A text without words is a term of its own.
     tf_idf = TfidfVectorizer(
         analyzer=lambda text: terms(text) or [text], sublinear_tf=True, dtype=np.float32
     )

@@ -49,7 +49,7 @@ class Data:
 class Sources:
     """The inputs of a run, and the folder for its model."""
 
-    # Sorted by name, so that results don't depend on their order.
+    # The sources are sorted by name, so that results don't depend on their order.
     data: Mapping[str, Source]
     backbone: str
     out: Path

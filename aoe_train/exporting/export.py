@@ -26,7 +26,6 @@ from aoe_train.exporting.onnx import (
     write_onnx,
 )
 from aoe_train.exporting.usage_card import (
-    card_data,
     exported_card_head,
     graph_usage,
     mix_note,
@@ -54,6 +53,7 @@ if TYPE_CHECKING:
 
 Format = Literal["sentence-transformers", "onnx", "onnx-int8"]
 Dtype = Literal["fp32", "bf16", "fp16"]
+# Largest relative differences between vectors of the export and of the model.
 _TOLERANCE = 1e-5
 _GRAPH_TOLERANCE = 1e-4
 _SENTENCE = "The compiler panics when a file is opened from the menu, but not when it is saved. "
@@ -147,12 +147,8 @@ class Exported(OutputResult):
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
         """How to send it to the Hub."""
-        return [
-            (
-                "upload it to the Hub",
-                ["hf", "upload", "OWNER/NAME", str(self.out), "--private"],
-            )
-        ]
+        upload = ["hf", "upload", "OWNER/NAME", str(self.out), "--private"]
+        return [("upload it to the Hub", upload)]
 
 
 def export(
@@ -160,7 +156,7 @@ def export(
     out: str | Path,
     *,
     source: str | Path,
-    form: Format,
+    export_format: Format,
     dtype: Dtype = "fp32",
     task: PairTask | None = None,
     interpolate: float | None = None,
@@ -182,28 +178,24 @@ def export(
     # Round to the stored precision, compute in fp32.
     encoder.model.to(DTYPES[dtype]).float()
     expected = encoder.encode(texts)
-    graph = GRAPHS.get(form)
-    within = _TOLERANCE if graph is None else _GRAPH_TOLERANCE
+    graph_file = GRAPHS.get(export_format)
+    within = _TOLERANCE if graph_file is None else _GRAPH_TOLERANCE
     with whole_folder(out) as folder:
-        encode, reason = _write_model(encoder, folder, graph, DTYPES[dtype])
+        encode, reason = _write_model(encoder, folder, graph_file, DTYPES[dtype])
         largest = verify(encode, texts, expected, path=out, within=within)
         for name in encoder.settings.prompts:
+            encode_prompted = partial(encode, prompt_name=name)
             prompted = encoder.encode(texts[:1], prompt_name=name)
-            verify(
-                partial(encode, prompt_name=name),
-                texts[:1],
-                prompted,
-                path=out,
-                within=within,
-            )
+            verify(encode_prompted, texts[:1], prompted, path=out, within=within)
         loss = None
-        if graph and form == INT8:  # replaces the verified float32 graph
+        if export_format == INT8:  # replaces the verified float32 graph
             quantize_onnx(folder)
-            encode = onnx_encoder(folder, encoder.settings.named_prompts, file=graph)
+            prompts = encoder.settings.named_prompts
+            encode = onnx_encoder(folder, prompts, file=GRAPHS[INT8])
             loss = measure(encoder.encode, encode, task, path=out)
         exported = Exported(
             out,
-            form,
+            export_format,
             dtype,
             dim=encoder.dim,
             merged=merged,
@@ -217,11 +209,15 @@ def export(
             shutil.copyfile(source / DIGESTS_FILE, folder / DIGESTS_FILE)
         card = source / "README.md"
         is_changed = interpolate is not None or made_of.get("default_prompt")
-        if graph is None and card.is_file() and not is_changed:
+        if graph_file is None and card.is_file() and not is_changed:
             shutil.copyfile(card, folder / "README.md")
         else:
             _write_card(exported, encoder.settings, card, folder)
-        _write_run_record(exported, source, folder, made_of)
+        # The record of the source, if it has one, and how the export was made from it.
+        run = read_object(source / RUN_FILE) or {"source": source.name}
+        about = asdict(exported) | {"out": out.name, "version": __version__}
+        about["made_of"] = made_of
+        write_json(folder / RUN_FILE, {**run, "export": about})
     return exported
 
 
@@ -249,8 +245,11 @@ def mix(encoder: Encoder, backbone: Encoder, share: float) -> bool:
             merge_lora(model.backbone)
     trained = dict(encoder.model.named_parameters())
     original = dict(backbone.model.named_parameters())
-    shapes = {name: weight.shape for name, weight in trained.items()}
-    if shapes != {name: weight.shape for name, weight in original.items()}:
+    shapes, expected = (
+        {name: weight.shape for name, weight in weights.items()}
+        for weights in (trained, original)
+    )
+    if shapes != expected:
         raise ConfigError(
             "interpolate: the weights of model and backbone have different names or shapes; give the original"
             " --backbone"
@@ -260,20 +259,21 @@ def mix(encoder: Encoder, backbone: Encoder, share: float) -> bool:
     return had_adapters
 
 
-def check_options(form: str, dtype: str, *, measured: bool = False) -> None:
+def check_options(export_format: str, dtype: str, *, measured: bool) -> None:
     """Raise ConfigError for options that conflict, before a model is loaded."""
-    if form not in get_args(Format) or dtype not in DTYPES:
+    formats = get_args(Format)
+    if export_format not in formats or dtype not in DTYPES:
         raise ConfigError(
-            f"can't export {form} in {dtype}; expected a format of {', '.join(get_args(Format))} and a dtype"
+            f"can't export {export_format} in {dtype}; expected a format of {', '.join(formats)} and a dtype"
             f" of {', '.join(DTYPES)}"
         )
-    if form in GRAPHS:
+    if export_format in GRAPHS:
         require_onnx()
         if dtype != "fp32":
             raise ConfigError(
                 f"--dtype {dtype}: a graph is always in fp32 or int8; leave --dtype out"
             )
-    if measured and form != INT8:
+    if measured and export_format != INT8:
         raise ConfigError(
             "--data measures the loss by int8; use an int8 --format, or leave --data out"
         )
@@ -282,13 +282,13 @@ def check_options(form: str, dtype: str, *, measured: bool = False) -> None:
 def _write_model(
     encoder: Encoder,
     folder: Path,
-    graph: str | None,
+    graph_file: str | None,
     dtype: torch.dtype,
 ) -> tuple[Callable[..., ndarray], str | None]:
     """Write the folder; returns a function that encodes with it, and why readers need aoe-toolkit."""
-    if graph is not None:
+    if graph_file is not None:
         with TemporaryDirectory() as model:
-            encoder.save(Path(model))
+            encoder.save(model)
             write_onnx(folder, Path(model), encoder.settings, encoder.model.token_dim)
         return onnx_encoder(folder, encoder.settings.named_prompts), None
     encoder.model.to(dtype)
@@ -312,11 +312,7 @@ def _sentence_transformers_encoder(
             local_files_only=True,
             model_kwargs={"dtype": torch.float32},
         )
-    return lambda texts, prompt_name=None: model.encode(
-        list(texts),
-        prompt_name=prompt_name,
-        show_progress_bar=False,
-    )
+    return partial(model.encode, show_progress_bar=False)
 
 
 def _write_card(
@@ -327,32 +323,13 @@ def _write_card(
 ) -> None:
     """Write a new card with the metadata of the source's `card`, which describes another use."""
     name = exported.out.name
-    graph = GRAPHS.get(exported.format)
-    tags: Sequence[str] = ()
-    if graph is None:
+    if exported.format in GRAPHS:
+        use = graph_usage(name, settings, GRAPHS[exported.format], exported.loss)
+        tags = ["onnx", "transformers.js"]
+    else:
         use = usage(
             name, prompts=settings.named_prompts, needs_toolkit=exported.needs_toolkit
         )
-    else:
-        use = graph_usage(name, settings, graph, exported.loss)
-        tags = ("onnx", "transformers.js")
-    about = card_data(card) if card.is_file() else {}
-    start = exported_card_head(name, exported.dim, tags=tags, about=about)
-    write_text(folder / "README.md", start + mix_note(exported.interpolate) + use)
-
-
-def _write_run_record(
-    exported: Exported,
-    source: Path,
-    folder: Path,
-    made_of: Mapping[str, Any],
-) -> None:
-    """Write run.json: that of the source if it has one, and how the export was made from it."""
-    facts: dict[str, Any] = {
-        **asdict(exported),
-        "out": exported.out.name,
-        "version": __version__,
-        "made_of": made_of,
-    }
-    run = read_object(source / RUN_FILE) or {"source": source.name}
-    write_json(folder / RUN_FILE, {**run, "export": facts})
+        tags = []
+    head = exported_card_head(name, exported.dim, tags=tags, source=card)
+    write_text(folder / "README.md", head + mix_note(exported.interpolate) + use)

@@ -47,7 +47,7 @@ class ToolkitEncoder(InputModule):
         prompt: str | None = None,
         **_: Any,
     ) -> dict[str, Any]:
-        """Tokenise `inputs` with a prompt; see `records.TokenBatch`."""
+        """Tokenise `inputs` with a prompt; see `training_rows.TokenBatch`."""
         texts = [str(text) for text in inputs]
         store = self._encoder.tokens(texts, prompt or "")
         return dict(store.batch(np.arange(len(store))))

@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from aoe_train.evaluation.pair_metrics import correlation
 from aoe_train.model.backbones.load_backbone import model_class
 from aoe_train.model.backbones.packaged import quietly
-from aoe_train.model.dense_layers import dense_names, read_dense_layers
+from aoe_train.model.dense_layers import DenseLayers, dense_names, read_dense_layers
 from aoe_train.model.encoder_settings import (
     SETTINGS_FILE,
     is_ran,
@@ -35,7 +35,7 @@ from aoe_train.model.encoder_settings import (
     write_sentence_transformers,
 )
 from aoe_train.model.similarity import unit
-from aoe_train.settings.prompt_settings import read_prompt
+from aoe_train.settings.prompt_settings import NamedPrompts, read_prompt
 from pairkit.base.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -43,9 +43,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from aoe_train.evaluation.pair_task import PairTask
-    from aoe_train.model.dense_layers import DenseLayers
-    from aoe_train.settings.prompt_settings import NamedPrompts
-    from aoe_train.settings.train_settings import EncoderSettings, Pooling
+    from aoe_train.settings.train_settings import EncoderSettings
 
 
 INPUTS = ("input_ids", "attention_mask")
@@ -54,7 +52,9 @@ INT8 = "onnx-int8"
 GRAPHS = {"onnx": "onnx/model.onnx", INT8: "onnx/model_qint8.onnx"}
 GRAPH = GRAPHS["onnx"]
 _PACKAGES = ("onnx", "onnxruntime", "onnxscript")
-_MAX_BYTES = 1_900_000_000  # of a protobuf file; larger weights have a separate file
+# Bytes of a protobuf file; larger weights have a separate file.
+_MAX_BYTES = 1_900_000_000
+# Lowest mean cosine of int8 and fp32 vectors, and lowest Spearman correlation of their cosines.
 _MIN_COSINE = 0.95
 _MIN_AGREEMENT = 0.9
 _BATCH = 32
@@ -80,7 +80,7 @@ def quantize_onnx(folder: Path) -> None:
 
     plain = folder / GRAPHS["onnx"]
     graph = folder / GRAPHS[INT8]
-    # Of a graph that is too large for one file.
+    # The weights of a graph that is too large for one file.
     external = plain.with_name(plain.name + ".data")
     # torch swaps the recorded shape of a dense layer's weight, which quantize_dynamic refuses.
     model = onnx.load(plain, load_external_data=False)
@@ -186,7 +186,7 @@ def write_onnx(
     """Write a float32 graph, and a model folder's files other than its weights, into `folder`."""
     require_onnx()
     _refuse_unsupported(model, settings)
-    # Loaded again, because an encoder's backbone may have been changed to run without padding.
+    # The backbone is loaded again, because that of an encoder may have been changed to run without padding.
     kind = model_class(model)
     with quietly():
         backbone = kind.from_pretrained(
@@ -215,30 +215,20 @@ def write_onnx(
     for name in names:
         shutil.copytree(model / name, folder / name)
     for file in model.iterdir():
-        if (
-            file.is_file()
-            and file.suffix != ".safetensors"
-            and file.name != SETTINGS_FILE
-        ):
+        is_weights = file.suffix == ".safetensors"
+        if file.is_file() and not is_weights and file.name != SETTINGS_FILE:
             shutil.copyfile(file, folder / file.name)
-    # The graph itself averages the first and the last layer.
-    pooling: Pooling = (
-        "avg" if settings.pooling == "first-last-avg" else settings.pooling
-    )
-    write_sentence_transformers(
-        folder, settings.model_copy(update={"pooling": pooling}), dim
-    )
+    if settings.pooling == "first-last-avg":  # the graph averages these layers
+        settings = settings.model_copy(update={"pooling": "avg"})
+    write_sentence_transformers(folder, settings, dim)
 
 
 def _refuse_unsupported(model: Path, settings: EncoderSettings) -> None:
+    reason = needs_toolkit(model, settings)
     if is_ran(model):
-        reason: str | None = (
-            "the number of its recurrent steps depends on the text, but a graph's is fixed"
-        )
+        reason = "the number of its recurrent steps depends on the text, but a graph's is fixed"
     elif not settings.include_prompt:
         reason = "its pooling ignores the tokens of prompts, which a graph can't distinguish from the text"
-    else:
-        reason = needs_toolkit(model, settings)
     if reason is not None:
         raise ConfigError(
             f"can't be exported as a graph: {reason}; use --format=sentence-transformers"
@@ -278,6 +268,7 @@ def _trace(model: PaddedEncoder, path: Path) -> None:
     mask = ids.clone()
     mask[0, 5:] = 0
     shape = {0: torch.export.Dim("text"), 1: torch.export.Dim("token")}
+    num_bytes = sum(weight.nbytes for weight in model.parameters())
     try:
         with warnings.catch_warnings(), _errors_only():
             warnings.simplefilter("ignore")
@@ -287,8 +278,7 @@ def _trace(model: PaddedEncoder, path: Path) -> None:
                 path,
                 input_names=INPUTS,
                 output_names=OUTPUTS,
-                external_data=sum(weight.nbytes for weight in model.parameters())
-                > _MAX_BYTES,
+                external_data=num_bytes > _MAX_BYTES,
                 dynamic_shapes=(shape, shape),
                 dynamo=True,
                 verbose=False,
@@ -388,7 +378,7 @@ def measure(
     mean = float(cosines.mean())
     lowest = float(cosines.min())
     loss = Loss(len(rows), source, mean, lowest, agreement, **labels)
-    if not (loss.cosine_mean >= _MIN_COSINE and loss.agreement >= _MIN_AGREEMENT):
+    if not (mean >= _MIN_COSINE and agreement >= _MIN_AGREEMENT):
         raise DataError(
             f"{loss}; expected a mean cosine of at least {_MIN_COSINE} and a Spearman of at least "
             f"{_MIN_AGREEMENT}: int8 is too imprecise for this model; nothing was written, export it in fp32",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,6 @@ from scipy.sparse.linalg import LinearOperator, cg
 from aoe_train.evaluation.overlap import digests, write_digests
 from aoe_train.exporting.usage_card import (
     SENTENCE_TRANSFORMERS_USAGE,
-    card_data,
     exported_card_head,
 )
 from aoe_train.model.encoder_settings import write_static
@@ -30,8 +29,6 @@ from pairkit.base.system.files import whole_folder, write_json, write_text
 from pairkit.base.system.seeded import keyed_hash
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from jaxtyping import Float
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerFast
@@ -39,27 +36,28 @@ if TYPE_CHECKING:
     from aoe_train.model.encoder import Encoder
 
 
-Embed = Callable[[list[str]], "Float[ndarray, 'text dim']"]
-_BLOCK_TEXTS = 1 << 12
+_TEXTS_AT_ONCE = 1 << 12
 _MIN_TEXTS = 100
 # One of 20 texts is held out, and at most 2000.
 _HELD_OUT = 20
 _MAX_HELD_OUT = 2000
 RIDGE = 0.03
+# The smoothing `a` of `rarity`.
 _SIF = 1e-3
-_TOLERANCE = 1e-3  # relative to the first residual
+# The solver stops at this residual, relative to the first, or after this many steps.
+_TOLERANCE = 1e-3
 _MAX_STEPS = 100
 _CARD = """
 A static model: a text's vector is the mean of its tokens' vectors, scaled to length 1. It was distilled from
 {model} on {texts:,} texts without labels, and has vectors of {tokens:,} tokens, {seen:,} of which occur in
-these texts. On {held_out:,} held-out texts, the mean cosine of its vectors and the model's {about}is
+these texts. On {held_out:,} held-out texts, the mean cosine of its vectors and the model's {axes}is
 {agreement:.3f}.
 """
 
 
 def write(
     static: Static,
-    done: Distilled,
+    result: Distilled,
     *,
     model: str,
     source: Path,
@@ -68,24 +66,19 @@ def write(
     made_of: Any,
 ) -> None:
     """Write the folder; it is complete or absent."""
-    name = done.out.name
-    card = source / "README.md"
-    about = card_data(card) if card.is_file() else {}
-    about_axes = "" if done.dim == wide else f"on their {done.dim} principal axes "
-    words = exported_card_head(name, done.dim, tags=["static"], about=about)
-    words += _CARD.format(**asdict(done), model=model, about=about_axes)
-    words += SENTENCE_TRANSFORMERS_USAGE.format(name=name, flag=', device="cpu"')
-    facts = {
-        **asdict(done),
-        "out": name,
-        "model": model,
-        "version": __version__,
-        "made_of": made_of,
-    }
-    with whole_folder(done.out) as folder:
+    name = result.out.name
+    axes = "" if result.dim == wide else f"on their {result.dim} principal axes "
+    head = exported_card_head(
+        name, result.dim, tags=["static"], source=source / "README.md"
+    )
+    body = _CARD.format(**asdict(result), model=model, axes=axes)
+    use = SENTENCE_TRANSFORMERS_USAGE.format(name=name, flag=', device="cpu"')
+    facts = asdict(result) | {"out": name, "model": model, "version": __version__}
+    facts["made_of"] = made_of
+    with whole_folder(result.out) as folder:
         write_static(folder, static.tokenizer.to_str(), static.table)
         write_digests(folder, digests(texts), source)
-        write_text(folder / "README.md", words)
+        write_text(folder / "README.md", head + body + use)
         write_json(folder / "run.json", {"distill": facts})
 
 
@@ -113,13 +106,11 @@ def token_shares(
     longest: int | None = None,
 ) -> sparse.csr_matrix:
     """The relative frequency of each token in each text, float32 (text, token)."""
-    ids: list[ndarray] = []
-    for start in range(0, len(texts), _BLOCK_TEXTS):
-        block = list(texts[start : start + _BLOCK_TEXTS])
+    ids = []
+    for start in range(0, len(texts), _TEXTS_AT_ONCE):
+        block = list(texts[start : start + _TEXTS_AT_ONCE])
         encodings = tokenizer.encode_batch_fast(block, add_special_tokens=False)
-        ids.extend(
-            np.asarray(encoding.ids[:longest], np.int32) for encoding in encodings
-        )
+        ids += [np.asarray(encoding.ids[:longest], np.int32) for encoding in encodings]
     lengths = np.fromiter(map(len, ids), np.int64, len(ids))
     share = 1 / np.maximum(lengths, 1)
     shares = np.repeat(share, lengths).astype(np.float32)
@@ -230,7 +221,7 @@ class Static:
 
 def distil(
     encoder: Encoder,
-    embed: Embed,
+    embed: Callable[[list[str]], ndarray],
     texts: Sequence[str],
     out: Path,
     dim: int,
@@ -255,7 +246,9 @@ def distil(
     vectors = scaled_to_one(vectors)
     ends = np.cumsum([len(fitted), len(test_texts)])
     targets, test_vectors, of_tokens = np.split(vectors, ends)
-    axes = kept_axes(targets, dim)
+    axes = np.eye(vectors.shape[1], dtype=np.float32)
+    if dim < len(axes):
+        axes = principal_axes(torch.from_numpy(targets))[:, :dim].numpy()
     prior = np.zeros((len(token_texts), vectors.shape[1]), np.float32)
     prior[with_text] = of_tokens - of_tokens.mean(axis=0)
     longest = encoder.settings.max_length
@@ -287,23 +280,6 @@ def held_out(texts: Sequence[str]) -> tuple[list[str], list[str]]:
     ranked = sorted(range(len(texts)), key=lambda index: keyed_hash(0, texts[index]))
     count = min(len(texts) // _HELD_OUT, _MAX_HELD_OUT)
     chosen = set(ranked[:count])
-    test_texts = []
-    others = []
-    for index, text in enumerate(texts):
-        if index in chosen:
-            test_texts.append(text)
-        else:
-            others.append(text)
+    test_texts = [text for index, text in enumerate(texts) if index in chosen]
+    others = [text for index, text in enumerate(texts) if index not in chosen]
     return test_texts, others
-
-
-def kept_axes(
-    vectors: Float[ndarray, "text wide"], dim: int
-) -> Float[ndarray, "wide dim"]:
-    """The first principal axes of vectors; the identity if all dimensions are kept."""
-    wide = vectors.shape[1]
-    if dim == wide:
-        return np.eye(wide, dtype=np.float32)
-    axes = principal_axes(torch.from_numpy(vectors))
-    first: ndarray = axes[:, :dim].numpy()
-    return first

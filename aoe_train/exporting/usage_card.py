@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,11 +31,19 @@ _GRAPH_USAGE = """
 # In an environment of its own: pip install 'optimum-onnx[onnxruntime]' sentence-transformers
 from sentence_transformers import SentenceTransformer
 
-model = SentenceTransformer("{name}", backend="onnx"{file_name})
+model = SentenceTransformer("{name}", backend="onnx"{file_argument})
 ```
-{other_libraries}
+{js_usage}fastembed (`TextEmbedding.add_custom_model`, with `model_file="{file}"`) reads the same files.
+With onnxruntime:
 ```python
-{onnxruntime}
+import onnxruntime
+from transformers import AutoTokenizer
+
+texts = ["A man is playing a flute."]
+tokens = AutoTokenizer.from_pretrained("{name}")(texts, padding=True, truncation=True, return_tensors="np")
+session = onnxruntime.InferenceSession("{name}/{file}")
+inputs = {{key: tokens[key] for key in ("input_ids", "attention_mask")}}
+(vectors,) = session.run(["sentence_embedding"], inputs)
 ```
 Inputs are int64 `input_ids` and `attention_mask` (texts x tokens, padded on the right). Outputs are
 `last_hidden_state`, a vector per token, and `sentence_embedding`, pooled by {pooling}{normalized}.
@@ -43,36 +51,24 @@ Inputs are int64 `input_ids` and `attention_mask` (texts x tokens, padded on the
 """
 _JS_USAGE = """With transformers.js:
 ```js
-const embed = await pipeline("feature-extraction", "{name}"{js});
+const embed = await pipeline("feature-extraction", "{name}"{argument});
 const vectors = await embed(texts, {{pooling: "{pooling}", normalize: {normalize}}});
 ```
 """
+# transformers.js' names of the poolings that it has.
 _JS_POOLINGS = {
     "avg": "mean",
     "first-last-avg": "mean",
     "cls": "cls",
     "last": "last_token",
 }
-_FASTEMBED_NOTE = """fastembed (`TextEmbedding.add_custom_model`, with `model_file="{file}"`) reads the same files.
-With onnxruntime:"""
-_ONNXRUNTIME = """import onnxruntime
-from transformers import AutoTokenizer
-
-texts = ["A man is playing a flute."]
-tokens = AutoTokenizer.from_pretrained("{name}")(texts, padding=True, truncation=True, return_tensors="np")
-session = onnxruntime.InferenceSession("{name}/{file}")
-inputs = {{key: tokens[key] for key in ("input_ids", "attention_mask")}}
-(vectors,) = session.run(["sentence_embedding"], inputs)"""
 
 
 def exported_card_head(
-    name: str,
-    dim: int,
-    *,
-    tags: Sequence[str] = (),
-    about: Mapping[str, Any],
+    name: str, dim: int, *, tags: Sequence[str], source: Path
 ) -> str:
-    """The metadata and title of an exported model's card; `about` is the source's metadata."""
+    """The metadata and title of an exported model's card, with metadata of the `source` model's card."""
+    about = _metadata(source)
     base = about.get("base_model")
     yaml = card_head(
         name,
@@ -99,13 +95,16 @@ def _strings(value: object) -> list[str]:
     return [str(item) for item in value] if isinstance(value, list) else []
 
 
-def card_data(card: Path) -> dict[str, Any]:
-    """A card's metadata; empty if it isn't readable."""
+def _metadata(card: Path) -> dict[str, Any]:
+    """A card's metadata; empty if there is no card, or if its YAML is invalid."""
     from huggingface_hub import ModelCard
 
+    if not card.is_file():
+        return {}
     try:
-        return dict(ModelCard.load(card, ignore_metadata_errors=True).data.to_dict())
-    except (OSError, ValueError, TypeError):  # the YAML may be invalid
+        data = ModelCard.load(card, ignore_metadata_errors=True).data
+        return dict(data.to_dict())
+    except (OSError, ValueError, TypeError):
         return {}
 
 
@@ -129,17 +128,28 @@ def graph_usage(
     loss: Loss | None,
 ) -> str:
     """How to encode with a graph, and the loss by int8."""
-    names = {"name": name, "file": file}
-    file_name = ""
-    js = ""
-    if loss is not None:  # int8: the file hasn't the name that these libraries look for
-        file_name = f', model_kwargs={{"file_name": "{file}"}}'
-        js = f', {{model_file_name: "{Path(file).stem}", dtype: "fp32"}}'
+    file_argument = ""
+    js_argument = ""
+    if loss is not None:  # libraries look for another name than that of an int8 file
+        file_argument = f', model_kwargs={{"file_name": "{file}"}}'
+        js_argument = f', {{model_file_name: "{Path(file).stem}", dtype: "fp32"}}'
+
+    # transformers.js pools itself, and can't pool like all models.
+    js_usage = ""
+    js_pooling = _JS_POOLINGS.get(settings.pooling)
+    if js_pooling is not None and not settings.dense and settings.dim is None:
+        js_usage = _JS_USAGE.format(
+            name=name,
+            argument=js_argument,
+            pooling=js_pooling,
+            normalize="true" if settings.normalize else "false",
+        )
+
     text = _GRAPH_USAGE.format(
         name=name,
-        file_name=file_name,
-        other_libraries=_js_usage(name, js, settings) + _FASTEMBED_NOTE.format(**names),
-        onnxruntime=_ONNXRUNTIME.format(**names),
+        file=file,
+        file_argument=file_argument,
+        js_usage=js_usage,
         max_length=settings.max_length,
         pooling=settings.pooling,
         normalized=" and of length 1" if settings.normalize else "",
@@ -149,15 +159,6 @@ def graph_usage(
         note += "With onnxruntime, add the prompt before the text yourself.\n"
     loss_section = f"## Loss\n{loss}.\n" if loss else ""
     return f"{text}\n{note}{loss_section}"
-
-
-def _js_usage(name: str, js: str, settings: EncoderSettings) -> str:
-    """The lines for transformers.js, which pools itself, unless it can't pool like this model."""
-    pooling = _JS_POOLINGS.get(settings.pooling)
-    if pooling is None or settings.dense or settings.dim is not None:
-        return ""
-    normalize = "true" if settings.normalize else "false"
-    return _JS_USAGE.format(name=name, js=js, pooling=pooling, normalize=normalize)
 
 
 def _prompts_section(prompts: NamedPrompts) -> str:

@@ -9,7 +9,6 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, cast
 
 import numpy as np
 import torch
@@ -28,11 +27,11 @@ from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import ConfigError
 from pairkit.base.system.machine import is_out_of_memory
 
-_CHARACTERS = (
-    3  # of a token, for slices of texts of about a batch; most tokens have more
-)
-_AHEAD = 2  # slices that are tokenised while the model runs
-# About 10 ms on one core; a second thread would not help.
+# Most tokens have more characters, so slices of texts with this many have about a batch's tokens.
+_CHARACTERS_A_TOKEN = 3
+# Slices that are tokenised while the model runs.
+_AHEAD = 2
+# So many products take about 10 ms on one core, which a second thread would not shorten.
 _ONE_THREAD_PRODUCTS = 1 << 30
 
 
@@ -60,14 +59,15 @@ class BatchRunner:
         """Text indices and vectors batch by batch; once memory runs out, all later batches are split."""
         budget = batch_tokens or TOKENS_ACCELERATOR
         parts = 1
+        starts = [0]
         if self._device.type == "cpu":
             keep_freed_memory()
             budget = batch_tokens or self._tokens_on_cpu
-        starts = [0]
         if self._tokenises_ahead and isinstance(prompts, str):
             limit = min(max_length or budget, budget)
-            tokens = np.cumsum([min(len(text) // _CHARACTERS, limit) for text in texts])
-            starts += (np.flatnonzero(np.diff(tokens // budget)) + 1).tolist()
+            tokens = [min(len(text) // _CHARACTERS_A_TOKEN, limit) for text in texts]
+            slices = np.cumsum(tokens) // budget
+            starts += (np.flatnonzero(np.diff(slices)) + 1).tolist()
         for first, store in _stores(tokenise, texts, prompts, starts, show):
             for batch in batches(store.lengths, budget):
                 waiting = np.array_split(batch, min(parts, len(batch)))
@@ -88,22 +88,21 @@ class BatchRunner:
 
     @cached_property  # each call needs it, even for one text
     def _tokens_on_cpu(self) -> int:
-        return tokens_at_once(cast("Any", self.model.backbone))
-
-    @cached_property
-    def _products_per_token(self) -> int:
-        count = 0
-        for layer in self.model.modules():
-            if not isinstance(layer, torch.nn.Embedding):
-                count += sum(
-                    weight.numel() for weight in layer.parameters(recurse=False)
-                )
-        return count
+        return tokens_at_once(self.model.backbone)
 
     @property
     def _tokenises_ahead(self) -> bool:
         """Not on a CPU, for which both would compete, nor without packing, which needs all lengths."""
         return self._device.type != "cpu" and self.model.packed
+
+    @cached_property
+    def _products_per_token(self) -> int:
+        return sum(
+            weight.numel()
+            for layer in self.model.modules()
+            if not isinstance(layer, torch.nn.Embedding)
+            for weight in layer.parameters(recurse=False)
+        )
 
     def _run(
         self, store: TokenStore, texts: ndarray, *, halve: bool
@@ -116,7 +115,7 @@ class BatchRunner:
             products = len(tokens) * self._products_per_token
             is_small = device.type == "cpu" and products <= _ONE_THREAD_PRODUCTS
             with one_thread() if is_small else nullcontext():
-                vectors: torch.Tensor = self.model(
+                return self.model(  # type: ignore[no-any-return]
                     tokens, batch["lengths"], batch.get("prompt_lengths")
                 )
         except (MemoryError, RuntimeError) as error:
@@ -128,7 +127,6 @@ class BatchRunner:
                     " a smaller model"
                 ) from error
             return None
-        return vectors
 
 
 def _stores(
@@ -148,9 +146,8 @@ def _stores(
     waiting: deque[tuple[int, Future[TokenStore]]] = deque()
     with ThreadPoolExecutor(1) as producer:
         for start, stop in pairwise([*starts, len(texts)]):
-            waiting.append(
-                (start, producer.submit(tokenise, texts[start:stop], prompts))
-            )
+            tokenised = producer.submit(tokenise, texts[start:stop], prompts)
+            waiting.append((start, tokenised))
             if len(waiting) > _AHEAD:
                 first, tokenised = waiting.popleft()
                 yield first, tokenised.result()

@@ -27,10 +27,12 @@ from pairkit.base.errors import DataError
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
-_FEW_TEXTS = 50
-_MAX_TEXTS = 10_000  # that represent the collection, so that time is linear in its size
-_BLOCK = 512
-_SAME = 0.9999  # cosine from which a neighbour is the text itself
+_MIN_TEXTS = 50
+# Texts that represent the collection, so that time is linear in its size.
+_MAX_TEXTS = 10_000
+_TEXTS_AT_ONCE = 512
+# From this cosine on, a neighbour is the text itself.
+_SAME = 0.9999
 _SEED = 7
 
 
@@ -59,9 +61,9 @@ class Collection:
 
     def __init__(self, sample: Float[ndarray, "text dim"], purpose: Purpose) -> None:
         """`sample` are the model's vectors, of length 1, of the texts that `drawn` chooses."""
-        if len(sample) < _FEW_TEXTS:
+        if len(sample) < _MIN_TEXTS:
             raise DataError(
-                f"--purpose {purpose} needs at least {_FEW_TEXTS} texts, whose mean shows what they have in"
+                f"--purpose {purpose} needs at least {_MIN_TEXTS} texts, whose mean shows what they have in"
                 f" common; found {len(sample)}; leave it out, or set the purpose of an index to none"
             )
         self._mean = sample.mean(axis=0)
@@ -85,8 +87,8 @@ class Collection:
         centred = scaled_to_one(vectors - self._mean)
         if not self._weight:
             return centred
-        for start in range(0, len(centred), _BLOCK):
-            block = centred[start : start + _BLOCK]
+        for start in range(0, len(centred), _TEXTS_AT_ONCE):
+            block = centred[start : start + _TEXTS_AT_ONCE]
             block += self._weight * self._neighbours_mean(block)
         return scaled_to_one(centred)
 

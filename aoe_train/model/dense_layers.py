@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from aoe_train.settings.train_settings import Activation, DenseSettings
 from pairkit.base.errors import ConfigError, DataError
@@ -19,10 +19,9 @@ from pairkit.base.system.files import write_bytes, write_json
 
 if TYPE_CHECKING:
     from jaxtyping import Float
-    from torch import Tensor
 
 _WEIGHTS = "model.safetensors"
-# By their names in settings; sentence-transformers' files contain the class names.
+# Classes by their names in settings; sentence-transformers' files contain the class names.
 _ACTIVATIONS: dict[str, type[nn.Module]] = {
     name.lower(): layer
     for name, layer in vars(nn).items()
@@ -52,7 +51,7 @@ class DenseLayer(nn.Module):
 
 
 class DenseLayers(nn.ModuleList):
-    """A sequence of dense layers, always in float32, since they are small."""
+    """A sequence of dense layers; their output is float32 even under autocast."""
 
     if TYPE_CHECKING:
 
@@ -120,10 +119,13 @@ def _read_weights(layer: nn.Module, folder: Path) -> None:
         raise DataError(
             f"not readable ({error}); copy or download the model again", path=path
         ) from error
-    shapes = {name: tuple(weight.shape) for name, weight in layer.state_dict().items()}
-    if {name: tuple(weight.shape) for name, weight in stored.items()} != shapes:
+    shapes, expected = (
+        {name: tuple(weight.shape) for name, weight in weights.items()}
+        for weights in (stored, layer.state_dict())
+    )
+    if shapes != expected:
         raise DataError(
-            f"expected weights of the shapes {shapes}, which follow from config.json and the previous layer;"
+            f"expected weights of the shapes {expected}, which follow from config.json and the previous layer;"
             " copy or download the model again",
             path=path,
         )
@@ -145,10 +147,11 @@ def write_dense_layers(folder: Path, dense: DenseLayers) -> None:
             "bias": settings.bias,
             "activation_function": f"{activation.__module__}.{activation.__qualname__}",
         }
-        if settings.residual:  # unknown to older releases
+        if settings.residual:  # older releases don't know the key
             config["use_residual"] = True
         write_json(folder / name / "config.json", config)
-        weights = {}
-        for key, weight in layer.state_dict().items():
-            weights[key] = weight.detach().cpu().contiguous()
+        weights = {
+            key: weight.detach().cpu().contiguous()
+            for key, weight in layer.state_dict().items()
+        }
         write_bytes(folder / name / _WEIGHTS, save(weights))

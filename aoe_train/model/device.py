@@ -23,11 +23,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def find_device(name: str | torch.device | None) -> torch.device:
     """The device with this name; by default the accelerator if there is one, else the CPU."""
     if not name:
-        best = None
-        if torch.accelerator.is_available():
-            best = torch.accelerator.current_accelerator()
-        return best or torch.device("cpu")
-    # torch raises an AssertionError if it was built without a device.
+        accelerator = torch.accelerator.current_accelerator(check_available=True)
+        return accelerator or torch.device("cpu")
+    # A torch that was built without a device raises an AssertionError.
     try:
         device = torch.device(name)
         torch.empty(0, device=device)
@@ -51,9 +49,9 @@ def only_callees_compiled(function: Function) -> Function:
 def _exclude(function: Function, *, recursive: bool) -> Function:
     if not hasattr(eval_frame, "set_code_exec_strategy"):  # not a public API of torch
         return cast("Function", torch.compiler.disable(function, recursive=recursive))  # type: ignore[no-untyped-call]
-    # `disable` does the same, but also imports the whole compiler, which takes as long as importing torch.
+    # `torch.compiler.disable` does the same, but its import of the compiler takes as long as that of torch.
     actions = eval_frame._FrameAction
-    marked = cast("Any", function)
+    marked: Any = function
     callees = actions.SKIP if recursive else actions.DEFAULT
     strategy = eval_frame._FrameExecStrategy(actions.SKIP, callees)
     eval_frame.set_code_exec_strategy(marked.__code__, strategy)
@@ -88,8 +86,8 @@ def downloaded(
     for texts, vectors in batches:
         pending.append((texts, _start_download(vectors)))
         if len(pending) > 1:
-            done, wait = pending.pop(0)
-            yield done, wait()
+            earlier_texts, wait = pending.pop(0)
+            yield earlier_texts, wait()
     yield from ((texts, wait()) for texts, wait in pending)
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -158,10 +157,10 @@ class Encoder:
         )
         dense = stored_dense_layers(folder, stored, settings, loaded.backbone)
         if quantization is None:
-            cast("Any", loaded.backbone).to(chosen_device)
+            loaded.backbone.to(chosen_device)
         tokenizer = loaded.tokenizer
         if (folder / SETTINGS_FILE).is_file() and holds_prompt(tokenizer):
-            # The settings contain the same prompt.
+            # The settings contain the same prompt, so the tokenizer must not add it.
             tokenizer = with_prompt(tokenizer, "")
         encoder = cls.build(
             loaded.backbone,
@@ -171,8 +170,14 @@ class Encoder:
             lower=lower,
             dense=dense,
         )
-        if inference_only and not stored:
-            _note_assumed_pooling(source, encoder.settings.pooling)
+        pooling = encoder.settings.pooling
+        if inference_only and not stored and pooling != "avg":
+            note_once(
+                "%s: stores no pooling, so texts are pooled by %s (sentence-transformers: mean); to choose,"
+                " save Encoder.load(folder, pooling='avg')",
+                source,
+                pooling,
+            )
         encoder.folder = folder
         if quantization is not None or precision == "int8":
             refuse_static(loaded.backbone, f"{source}: fewer bits")
@@ -218,7 +223,7 @@ class Encoder:
         settings = resolved(settings, backbone)
         if lower:
             tokenizer = lower_casing(tokenizer)
-        # Saved with the tokenizer, so other libraries truncate texts in the same way.
+        # The tokenizer saves this limit, so other libraries truncate texts in the same way.
         tokenizer.model_max_length = settings.max_length or UNLIMITED
         tokenizer.truncation_side = "right"
         if not static:  # a static model's tokenizer may have no special tokens
@@ -321,21 +326,25 @@ class Encoder:
         size = self.size(dim)
         number_type = named_quantize(quantize)
         ranges = None if calibration is None else calibrated(calibration, size)
-        vectors = np.empty((len(texts), size), dtype=np.float32)
+        # The settings truncate the scaled vector, as in sentence-transformers.
+        truncate_first = dim is not None or normalize is not None
+        scale = self.settings.normalize if normalize is None else normalize
 
-        shorten = partial(
-            _shortened,
-            size=size,
-            scale=self.settings.normalize if normalize is None else normalize,
-            # The settings truncate the scaled vector, as in sentence-transformers.
-            truncate_after_scaling=dim is None and normalize is None,
-        )
+        def shortened(batch: torch.Tensor) -> torch.Tensor:
+            if truncate_first:
+                batch = batch[:, :size]
+            if scale:
+                batch = unit(batch)
+            return batch[:, :size]
+
+        vectors = np.empty((len(texts), size), dtype=np.float32)
+        num_encoded = 0
         with (
             evaluation_mode(self.model),
             torch.inference_mode(),
             Display(progress) as show,
         ):
-            batches_of_vectors = self._runner.vectors(
+            computed = self._runner.vectors(
                 self.tokens,
                 texts,
                 prompt,
@@ -344,7 +353,13 @@ class Encoder:
                 show,
                 halve=halve,
             )
-            _encode_batches(batches_of_vectors, shorten, vectors, show)
+            for indices, batch in downloaded(
+                (indices, shortened(batch)) for indices, batch in computed
+            ):
+                vectors[indices] = batch
+                num_encoded += len(indices)
+                show(Progress("encode", num_encoded, len(vectors)))
+            show(Progress("encode", num_encoded, len(vectors), ended=True))
         result = quantized(vectors, number_type, ranges)
         return result[0] if is_single else result
 
@@ -411,14 +426,15 @@ class Encoder:
         store = self.tokens(texts, self.settings.named_prompts.chosen(prompt=prompt))
         for indices in batches(store.lengths, batch_tokens):
             batch = store.batch(indices)
-            tokens = upload(batch["input_ids"], self.device)
-            prompt_lengths = batch.get("prompt_lengths")
             ids = torch.from_numpy(indices.copy())
-            rows = ids[:, None]
-            yield (
-                indices,
-                TextBatch(tokens, batch["lengths"], prompt_lengths, ids, rows),
+            text_batch = TextBatch(
+                upload(batch["input_ids"], self.device),
+                batch["lengths"],
+                batch.get("prompt_lengths"),
+                texts=ids,
+                rows=ids[:, None],
             )
+            yield indices, text_batch
 
     def identity(self) -> dict[str, str | dict[str, Any]]:
         """Everything that the vectors depend on: hashes, settings, precision and device, as JSON."""
@@ -452,14 +468,14 @@ class Encoder:
         with quietly():
             self.model.backbone.save_pretrained(folder)
             if isinstance(self.model.backbone, PackedBackbone):
-                # A folder of adapters has none.
+                # `save_pretrained` writes no configuration beside adapters.
                 self.model.backbone.config.save_pretrained(folder)
             for path in folder.glob("*.safetensors"):
                 apply_umask(path)
             tokenizer = self.tokenizer
             prompt = self.settings.named_prompts.around_all
             if prompt is not None and not needs_toolkit(folder, self.settings):
-                # Readers don't support words after the text.
+                # Other libraries don't support words after the text, but use the tokenizer's template.
                 tokenizer = with_prompt(tokenizer, prompt)
             tokenizer.save_pretrained(folder)
         name_base(folder, self.model.backbone)
@@ -482,45 +498,3 @@ def _with_overrides(
     if isinstance(prompts, Mapping):
         changes["prompts"] = {**stored.get("prompts", {}), **prompts}
     return load_settings(EncoderSettings, flags={**stored, **changes})
-
-
-def _note_assumed_pooling(source: str | Path, pooling: str) -> None:
-    """Say so if a model that stores no pooling is pooled otherwise than in sentence-transformers."""
-    if pooling != "avg":
-        note_once(
-            "%s: stores no pooling, so texts are pooled by %s (sentence-transformers: mean); to choose,"
-            " save Encoder.load(folder, pooling='avg')",
-            source,
-            pooling,
-        )
-
-
-def _encode_batches(
-    batches_of_vectors: Iterable[tuple[np.ndarray, torch.Tensor]],
-    shorten: Callable[[torch.Tensor], torch.Tensor],
-    vectors: np.ndarray,
-    show: Listener,
-) -> None:
-    """Fill `vectors` with the shortened vectors of each batch of text indices."""
-    done = 0
-    shortened = ((texts, shorten(batch)) for texts, batch in batches_of_vectors)
-    for texts, batch in downloaded(shortened):
-        vectors[texts] = batch
-        done += len(texts)
-        show(Progress("encode", done, len(vectors)))
-    show(Progress("encode", done, len(vectors), ended=True))
-
-
-def _shortened(
-    vectors: torch.Tensor,
-    *,
-    size: int,
-    scale: bool,
-    truncate_after_scaling: bool,
-) -> torch.Tensor:
-    """The first `size` dimensions, scaled to length 1 after truncation or before it."""
-    if not truncate_after_scaling:
-        vectors = vectors[:, :size]
-    if scale:
-        vectors = unit(vectors)
-    return vectors[:, :size]

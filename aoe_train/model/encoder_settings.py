@@ -48,8 +48,10 @@ if TYPE_CHECKING:
 
 SETTINGS_FILE = "aoe.json"
 _FORMAT = 1
-_MAX_LENGTH = 512  # tokens, unless the model or its tokenizer sets a lower limit
-_UNLIMITED = 10**9  # tokenizers without a limit have 10^30
+# Tokens, unless the model or its tokenizer sets a lower limit.
+_MAX_LENGTH = 512
+# Tokenizers without a limit have 10^30.
+_UNLIMITED = 10**9
 OUR_MODULE = "aoe_train.exporting.module.ToolkitEncoder"
 _MODES = {
     "cls": ["cls_token"],
@@ -119,17 +121,17 @@ def resolved(settings: EncoderSettings, backbone: PreTrainedModel) -> EncoderSet
     if isinstance(backbone, StaticTable):
         check_static(settings)
         return settings.model_copy(update={"pooling": "avg"})
-    packed = backbone if isinstance(backbone, PackedBackbone) else None
     pooling: str = settings.pooling
-    if pooling == "auto" and packed is not None:
-        pooling = packed.poolings[0]
+    if isinstance(backbone, PackedBackbone):
+        if pooling == "auto":
+            pooling = backbone.poolings[0]
+        if pooling not in backbone.poolings:
+            raise ConfigError(
+                f"pooling {pooling}: expected {', '.join(backbone.poolings)} for a {backbone.title}"
+            )
     elif pooling == "auto":  # the token that attends to the whole text
         pooling = "last" if is_causal(backbone) else "cls"
-    if packed is not None and pooling not in packed.poolings:
-        raise ConfigError(
-            f"pooling {pooling}: expected {', '.join(packed.poolings)} for a {packed.title}"
-        )
-    if packed is None and pooling == "cells":
+    elif pooling == "cells":
         raise ConfigError(
             "pooling cells: only a Recurrent Attention Network has cells; use avg or cls"
         )
@@ -137,17 +139,15 @@ def resolved(settings: EncoderSettings, backbone: PreTrainedModel) -> EncoderSet
         raise ConfigError(
             "include_prompt is false, but cells mix prompt and text; use another pooling"
         )
+    max_length = settings.max_length or _MAX_LENGTH
     positions = getattr(backbone.config, "max_position_embeddings", None)
-    limit = None if positions is None else int(positions) - position_offset(backbone)
-    if (
-        settings.max_length is not None
-        and limit is not None
-        and settings.max_length > limit
-    ):
-        raise ConfigError(
-            f"max_length {settings.max_length}: this backbone reads at most {limit} tokens"
-        )
-    max_length = settings.max_length or min(limit or _MAX_LENGTH, _MAX_LENGTH)
+    if positions is not None:
+        limit = int(positions) - position_offset(backbone)
+        if settings.max_length is not None and settings.max_length > limit:
+            raise ConfigError(
+                f"max_length {settings.max_length}: this backbone reads at most {limit} tokens"
+            )
+        max_length = min(max_length, limit)
     return settings.model_copy(update={"pooling": pooling, "max_length": max_length})
 
 
@@ -165,12 +165,12 @@ def needs_toolkit(folder: Path, settings: EncoderSettings) -> str | None:
     """Why sentence-transformers can't run this model without aoe-toolkit; None if it can."""
     if is_ran(folder):
         return "its backbone is a Recurrent Attention Network, which transformers doesn't have"
-    is_adapter = (folder / ADAPTERS_FILE).exists()
-    if is_adapter and (
+    needs_backbone = (
         settings.bidirectional
         or settings.layers
         or settings.pooling == "first-last-avg"
-    ):
+    )
+    if needs_backbone and (folder / ADAPTERS_FILE).exists():
         return "its folder contains only adapters"
     prompts = settings.named_prompts
     if prompts.after_text is not None and prompts.around_all is None:
@@ -188,7 +188,8 @@ def write_sentence_transformers(
 ) -> None:
     """Add the files with which sentence-transformers gives the same vectors, other than dense layers'."""
     requirements = {}
-    if needs_toolkit(folder, settings):
+    has_toolkit = needs_toolkit(folder, settings) is not None
+    if has_toolkit:
         modules = [_Module(OUR_MODULE)]
         reason = "The model's code is in this package."
         requirements["aoe-toolkit"] = {"specifier": ">=0.1", "reason": reason}
@@ -210,7 +211,7 @@ def write_sentence_transformers(
         modules.append(_Module("Normalize"))
     _write_modules(folder, modules)
     model: dict[str, Any] = {
-        "prompts": _prompts_before_texts(folder, settings),
+        "prompts": _prompts_before_texts(settings, has_toolkit=has_toolkit),
         "default_prompt_name": settings.default_prompt_name,
         "similarity_fn_name": settings.similarity_fn_name,
         "requirements": requirements,
@@ -237,10 +238,12 @@ def write_static(
     write_json(folder / MODEL_FILE, model)
 
 
-def _prompts_before_texts(folder: Path, settings: EncoderSettings) -> dict[str, str]:
+def _prompts_before_texts(
+    settings: EncoderSettings, *, has_toolkit: bool
+) -> dict[str, str]:
     """The prompts that sentence-transformers has to put before texts, by name."""
     prompts = settings.named_prompts
-    if needs_toolkit(folder, settings):
+    if has_toolkit:
         return prompts.known if prompts.after_text else dict(prompts.prompts)
     if prompts.around_all is not None:
         return dict.fromkeys(prompts.prompts, "")
@@ -266,20 +269,17 @@ def read_sentence_transformers(folder: Path) -> Tree:
             f"{folder}: its sentence-transformers modules are {', '.join(kinds)}; expected Transformer and"
             f" Pooling, or StaticEmbedding, optionally followed by Dense layers and Normalize{advice}"
         )
-    transformer = folder / modules[0].path
+    paths = [folder / module.path for module in modules]
     if static:
-        settings = _read_static(transformer)
+        settings = _read_static(paths[0])
     else:
-        settings = _read_pooling(folder / modules[1].path) | _read_transformer(
-            transformer
-        )
-    layers = [
-        _read_dense(folder / module.path)
-        for module in modules
-        if _class_name(module) == "Dense"
-    ]
-    if layers:
-        settings["dense"] = layers
+        settings = _read_pooling(paths[1]) | _read_transformer(paths[0])
+    if "Dense" in kinds:
+        settings["dense"] = [
+            _read_dense(path)
+            for path, kind in zip(paths, kinds, strict=True)
+            if kind == "Dense"
+        ]
     settings["normalize"] = "Normalize" in kinds
     return settings | _read_model(folder)
 
@@ -326,12 +326,12 @@ def _pooling_modules(
         identity = {"activation_function": "torch.nn.modules.linear.Identity"}
         modules.append(_Module("Dense", {**shape, **identity}, {"linear.weight": half}))
     if pooling == "first-last-avg":
-        # Knows the setting's name in each architecture.
         from transformers import AutoConfig
 
+        # The number of layers has another name in config.json of some architectures, which AutoConfig knows.
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
         layers = int(config.num_hidden_layers)
-        # The first one is the embedding layer's.
+        # The first weight is that of the embedding layer.
         weights = np.zeros(layers + 1, dtype=np.float32)
         weights[[1, layers]] = 1
         shape = {
@@ -352,11 +352,9 @@ def _write_modules(folder: Path, modules: list[_Module]) -> None:
     listed = []
     for number, module in enumerate(modules):
         path = module.path or (f"{number}_{module.kind}" if number else "")
-        kind = (
-            module.kind
-            if "." in module.kind
-            else f"sentence_transformers.models.{module.kind}"
-        )
+        kind = module.kind
+        if kind != OUR_MODULE:
+            kind = f"sentence_transformers.models.{kind}"
         listed.append({"idx": number, "name": str(number), "path": path, "type": kind})
         if number and module.path is None:
             write_json(folder / path / "config.json", module.config)
@@ -431,13 +429,11 @@ def _read_transformer(folder: Path) -> Tree:
             " feature-extraction"
         )
     length = config.max_seq_length
-    if not length:  # in new releases
+    if not length:  # new releases store it in the tokenizer's settings
         limit = _positive_number(folder / "tokenizer_config.json", "model_max_length")
         if limit < _UNLIMITED:
-            length = min(
-                limit,
-                _positive_number(folder / "config.json", "max_position_embeddings"),
-            )
+            positions = folder / "config.json", "max_position_embeddings"
+            length = min(limit, _positive_number(*positions))
     stored = {"max_length": length, "do_lower_case": config.do_lower_case}
     return {name: value for name, value in stored.items() if value}
 

@@ -33,7 +33,7 @@ _REMEDY = "copy or download the model again"
 class Foreign(BaseModel):
     """Base of untrusted JSON: exact types, and only listed keys."""
 
-    # defer_build: a run needs few of these classes, and building all takes a tenth of a second.
+    # Building all of these classes takes a tenth of a second, and a run needs few of them.
     model_config = ConfigDict(
         frozen=True,
         extra="forbid",
@@ -276,7 +276,7 @@ _IMPLEMENTATIONS = {
     "grouped_mm",
     "batched_mm",
 }
-# What config.json may count at most, as a library makes an object of each before it reads the weights.
+# Limits of numbers in config.json, as a library makes an object of each layer or label before it reads weights.
 _MOST = {
     "layer": 1_000,
     "layers": 1_000,
@@ -311,7 +311,7 @@ _LORA = {
     "layers_pattern",
 }
 _UNSET: tuple[Any, ...] = (None, False, {}, [], "")
-# peft writes these, with no effect.
+# peft writes these values, which have no effect.
 _DEFAULTS = {"megatron_core": "megatron.core", "qalora_group_size": 16}
 
 

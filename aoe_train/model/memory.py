@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -30,13 +30,13 @@ _ACTIVATION_BYTES = 24 << 20
 
 
 @contextmanager
-def memory_errors(advice: Callable[[], str]) -> Iterator[None]:
+def memory_errors(advice: str) -> Iterator[None]:
     """Turn an out-of-memory error of the host or a device into a ConfigError with advice."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:
         if is_out_of_memory(error):
-            raise ConfigError(f"out of memory: {advice()}") from error
+            raise ConfigError(f"out of memory: {advice}") from error
         raise
 
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, fields
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -52,13 +52,14 @@ class OutputResult(CommandResult):
 
     def to_dict(self) -> dict[str, Any]:
         """The `--json` object."""
-        return {**asdict(cast("Any", self)), "out": str(self.out)}
+        result: Any = self
+        return {**asdict(result), "out": str(self.out)}
 
     @classmethod
     def from_facts(cls, out: Path, facts: Mapping[str, Any]) -> Self:
         """The result that a folder's run.json records."""
-        names = [field.name for field in fields(cast("Any", cls))]
-        values = {name: facts.get(name) for name in names}
+        result: Any = cls
+        values = {field.name: facts.get(field.name) for field in fields(result)}
         return cls(**{**values, "out": out})
 
 
@@ -123,15 +124,14 @@ def begin_or_go_on(
     if fresh:
         clear(work)
     else:
-        for folder in (out, work):
-            run = read_run(folder)
+        finished = read_run(out)
+        for folder, run in ((out, finished), (work, read_run(work))):
             if run is None:
                 continue
             check_same_run(folder, run["origin"], origin)
             if "diverged" in run:  # it would diverge again
                 raise ConfigError(f"{folder}: {one_line(str(run['diverged']), 4096)}")
-        finished = read_run(out)
-        if finished:
+        if finished is not None:
             return finished
     write_json(work / RUN_FILE, {"made_by": _MADE_BY + "train", "origin": origin})
     return None
@@ -200,7 +200,7 @@ def hash_files(source: Source | None) -> dict[str, str]:
     """SHA-256 of a data source's files by name; empty for a Hub dataset or rows in memory."""
     if not isinstance(source, str | Path):
         return {}
-    # Imports polars, which encoding doesn't need.
+    # Not at the top: it imports polars, which encoding doesn't need.
     from pairkit.dataset.reading.parts import files_of
 
     files = files_of(source)
@@ -213,13 +213,11 @@ def hash_files(source: Source | None) -> dict[str, str]:
 
 def versions() -> dict[str, str]:
     """Versions of Python and of the libraries that affect a model."""
-    libraries = {
-        name: version(name) for name in ("torch", "transformers", "tokenizers", "numpy")
-    }
+    libraries = ("torch", "transformers", "tokenizers", "numpy")
     return {
         "aoe-toolkit": __version__,
         "python": platform.python_version(),
-        **libraries,
+        **{name: version(name) for name in libraries},
     }
 
 

@@ -14,41 +14,41 @@ from functools import cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from aoe_train.model.device import one_thread
 from aoe_train.model.packing.layers import FastLinear, onednn_has_bf16
-from aoe_train.settings.train_settings import PRECISIONS
+from aoe_train.settings.train_settings import PRECISIONS, EncodingPrecision
 from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int, UInt8
-    from torch import Tensor
 
     from aoe_train.settings.run_settings import Precision
-    from aoe_train.settings.train_settings import EncodingPrecision
 
 
 Computed = Literal["fp32", "bf16", "fp16"]
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-# As `torch.cpu.get_capabilities` names them, on x86 and ARM; plain AVX-512 has none.
+# Instructions as `torch.cpu.get_capabilities` names them, on x86 and ARM; plain AVX-512 has none for bf16.
 _BF16_INSTRUCTIONS = ("avx512_bf16", "amx_bf16", "avx_ne_convert", "bf16")
-# Times relative to fp32's, from which there is a note.
+# Times relative to fp32's, from which there is a note. int8 costs some accuracy, so it must be faster.
 _SLOWER = 1.3
 _FASTER = 0.5
-_USELESS = 0.9  # for int8, which costs some accuracy
-# Of the measured product.
+_USELESS = 0.9
+# The sizes of the measured product, and the number of its runs.
 _ROWS = 256
 _DIM = 512
 _RUNS = 4
 _MAX_SIGNED = 127
 _MAX_UNSIGNED = 255
-_MAX_16_BIT = (
-    64  # for weights if sums of two products have 16 bits: 2 * 255 * 64 < 2**15
-)
-_ZERO_POINT = 128  # the code of 0 if activations have signs; code 0 is unused then
-LEAST_OF_GELU = -0.17  # rounded down from -0.169971
-_MIN_SCALE = 1e-30  # for rows of zeros
+# The largest code of weights if sums of two products have 16 bits: 2 * 255 * 64 < 2**15.
+_MAX_16_BIT = 64
+# The code of 0 if activations have signs; code 0 is unused then.
+_ZERO_POINT = 128
+# The minimum of GELU, rounded down from -0.169971.
+LEAST_OF_GELU = -0.17
+# The scale of rows of zeros.
+_MIN_SCALE = 1e-30
 # Tokens whose activations stay in a core's cache between two passes over them.
 _TOKENS_IN_CACHE = 256
 
@@ -127,7 +127,7 @@ def product_time(dtype: torch.dtype) -> float:
 
 def _product_seconds(dtype: torch.dtype) -> float:
     """The lowest CPU time of a few products of a small model's size, after a warm-up."""
-    # As in models: torch's own layer may be half as fast.
+    # Models use this layer; torch's own may be half as fast.
     linear = FastLinear(_DIM, _DIM)
     x = torch.ones(_ROWS, _DIM)
     layer: nn.Module

@@ -40,6 +40,11 @@ from aoe_train.model.text_model import PackedBackbone
 LayerNormStyle = Literal["standard", "second-moment"]
 MemoryStart = Literal["projected", "carried"]
 Tokens = Float[Tensor, "token dim"]
+Slots = Float[Tensor, "slot dim"]
+Rows = Float[Tensor, "row dim"]
+Cells = Float[Tensor, "cell dim"]
+TokenIds = Int[Tensor, " token"]
+TextLengths = Int[np.ndarray, " text"]
 TextVectors = Float[Tensor, "text dim"]
 Vectors = Float[Tensor, "... dim"]
 Rotary = tuple[Float[Tensor, "slot half"], Float[Tensor, "slot half"]]
@@ -175,10 +180,10 @@ class WindowAttention(nn.Module):
 
     def forward(
         self,
-        x: Float[Tensor, "slot dim"],
+        x: Slots,
         step: Step,
         rotary: Rotary,
-    ) -> Float[Tensor, "slot dim"]:
+    ) -> Slots:
         """Attend within each row of the step; in every window positions start at 0, the memory."""
         grid = step.grid(F.silu(self.qkv(x))).unflatten(-1, (3, self.heads, -1))  # type: ignore[no-untyped-call]
         q, k, v = grid.permute(2, 0, 3, 1, 4)
@@ -210,12 +215,12 @@ class RanWindow(GradientCheckpointingLayer):  # type: ignore[no-untyped-call]
 
     def forward(
         self,
-        memory: Float[Tensor, "row dim"],
+        memory: Rows,
         previous: Float[Tensor, "earlier dim"] | None,
         tokens: Tokens,
         step: Step,
         rotary: Rotary,
-    ) -> tuple[Float[Tensor, "row dim"], Tokens, Float[Tensor, "row dim"]]:
+    ) -> tuple[Rows, Tokens, Rows]:
         """Read one window of each row."""
         x = self.dropout(self.input_norm(torch.cat([memory, tokens])))
         attended = normalise(self.attention(x, step, rotary), self.eps, self.style)
@@ -242,7 +247,7 @@ class MemoryReview(GradientCheckpointingLayer):  # type: ignore[no-untyped-call]
     def forward(
         self,
         tokens: Tokens,
-        cells: Float[Tensor, "cell dim"],
+        cells: Cells,
         layout: WindowLayout,
     ) -> Tokens:
         """Process the steps in turn, so that only the scores of one window per text are in memory."""
@@ -293,7 +298,7 @@ class RanLayer(nn.Module):
         memory: TextVectors,
         layout: WindowLayout,
         rotary: Rotary,
-    ) -> tuple[Tokens, Float[Tensor, "cell dim"], TextVectors]:
+    ) -> tuple[Tokens, Cells, TextVectors]:
         """Returns reviewed tokens, the cells of each step in turn, and updated memories."""
         memory = self.start(memory)
         previous = None
@@ -349,8 +354,8 @@ class RanModel(PackedBackbone, RanPreTrainedModel):  # type: ignore[no-untyped-c
 
     def forward_packed(
         self,
-        input_ids: Int[Tensor, " token"],
-        lengths: Int[np.ndarray, " text"] | Int[Tensor, " text"],
+        input_ids: TokenIds,
+        lengths: TextLengths | Int[Tensor, " text"],
     ) -> RanPackedOutput:
         """Encode consecutive sequences without padding."""
         config = self.config
@@ -373,8 +378,8 @@ class RanModel(PackedBackbone, RanPreTrainedModel):  # type: ignore[no-untyped-c
 
     def packed_states(
         self,
-        input_ids: Int[Tensor, " token"],
-        lengths: Int[np.ndarray, " text"],
+        input_ids: TokenIds,
+        lengths: TextLengths,
     ) -> Tokens:
         """The reviewed tokens."""
         return self.forward_packed(input_ids, lengths).hidden
@@ -382,8 +387,8 @@ class RanModel(PackedBackbone, RanPreTrainedModel):  # type: ignore[no-untyped-c
     @only_callees_compiled
     def packed_vectors(
         self,
-        input_ids: Int[Tensor, " token"],
-        lengths: Int[np.ndarray, " text"],
+        input_ids: TokenIds,
+        lengths: TextLengths,
         pooling: str,
     ) -> Float[Tensor, "text dim"] | None:
         """With the pooling `cells`, the mean of a text's cells."""

@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     Rows = Int[Tensor, " row"]
+    OfText = Int[Tensor, " text"]
+    TokenIndices = Int[Tensor, " token"]
+    SlotIndices = Int[Tensor, " slot"]
+    Slots = Float[Tensor, "slot dim"]
+    Grid = Float[Tensor, "row slot dim"]
+    IsFilled = Bool[Tensor, "row 1 1 slot"] | None
 
 
 @dataclass(frozen=True)
@@ -24,10 +30,10 @@ class Step:
 
     rows: int
     width: int
-    index: Int[Tensor, " slot"]
-    visible: Bool[Tensor, "row 1 1 slot"] | None
+    index: SlotIndices
+    visible: IsFilled
 
-    def grid(self, packed: Float[Tensor, "slot dim"]) -> Float[Tensor, "row slot dim"]:
+    def grid(self, packed: Slots) -> Grid:
         """Arrange packed rows as a grid: memories and tokens, or only tokens."""
         slots = self._last(len(packed))
         empty = packed.new_zeros(self.rows * self.width, packed.shape[1])
@@ -36,14 +42,14 @@ class Step:
 
     def packed(
         self,
-        grid: Float[Tensor, "row slot dim"],
+        grid: Grid,
         *,
         tokens: int,
-    ) -> Float[Tensor, "slot dim"]:
+    ) -> Slots:
         """Select the last `tokens` of `index` from the grid."""
         return grid.flatten(0, 1).index_select(0, self._last(tokens))
 
-    def _last(self, count: int) -> Int[Tensor, " slot"]:
+    def _last(self, count: int) -> SlotIndices:
         return self.index[len(self.index) - count :]
 
 
@@ -53,9 +59,9 @@ class WindowLayout:
 
     steps: list[Step]
     sizes: list[int]
-    order: Int[Tensor, " token"]
-    rank: Int[Tensor, " text"]
-    windows: Int[Tensor, " text"]
+    order: TokenIndices
+    rank: OfText
+    windows: OfText
     seen: Bool[Tensor, "text 1 1 window"] | None
 
     @classmethod
@@ -73,7 +79,7 @@ class WindowLayout:
         tokens = tokens[rank]
         begins = begins[rank]
 
-        # At least one window; a tail below `min_window_size` is part of the window before it.
+        # Each text has at least one window; a tail below `min_window_size` is part of the window before it.
         has_tail = tokens % window_size >= min_window_size
         windows = (tokens // window_size + has_tail).clamp_min(1)
 
@@ -112,7 +118,7 @@ def _step(sizes: Rows, device: torch.device) -> Step:
     return Step(rows, width, upload(slots, device), _filled(sizes + 1, device))
 
 
-def _ranges(begins: Rows, sizes: Rows) -> Int[Tensor, " token"]:
+def _ranges(begins: Rows, sizes: Rows) -> TokenIndices:
     """The numbers from `begins[i]` to `begins[i] + sizes[i] - 1`, for each i in turn."""
     shift = begins - (sizes.cumsum(0) - sizes)
     shifts = shift.repeat_interleave(sizes)
@@ -122,7 +128,7 @@ def _ranges(begins: Rows, sizes: Rows) -> Int[Tensor, " token"]:
 def _filled(
     counts: Rows,
     device: torch.device,
-) -> Bool[Tensor, "row 1 1 slot"] | None:
+) -> IsFilled:
     """A mask of the first `counts` slots of each row; None if no row has padding."""
     if bool((counts == counts[0]).all()):
         return None

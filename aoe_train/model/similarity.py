@@ -7,9 +7,11 @@ from numpy import ndarray
 
 from aoe_train.settings.train_settings import Similarity
 
-ROUNDING = 1e-12  # smaller differences of cosines are rounding errors of float64
-_DIGITS = 12  # of a cosine; further digits are rounding errors, which would break ties
-_BLOCK = 8192
+# Smaller differences of cosines are rounding errors of float64.
+ROUNDING = 1e-12
+# Digits of a cosine; further digits are rounding errors, which would break ties.
+_DIGITS = 12
+_PAIRS_AT_ONCE = 8192
 
 
 def unit(vectors: ndarray) -> ndarray:
@@ -36,8 +38,8 @@ def pair_similarities(
     """float64 (pair,), larger is more similar; rounding errors are removed, so that equal texts are ties."""
     exact = np.empty(len(pairs))
     # A float64 copy of all vectors could be large.
-    for start in range(0, len(pairs), _BLOCK):
-        block = slice(start, start + _BLOCK)
+    for start in range(0, len(pairs), _PAIRS_AT_ONCE):
+        block = slice(start, start + _PAIRS_AT_ONCE)
         first, second = (
             comparable(vectors[side], similarity) for side in pairs[block].T
         )

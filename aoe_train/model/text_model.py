@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from aoe_train.model.device import only_callees_compiled, upload
 from aoe_train.model.packing.packed_run import run_packed
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from jaxtyping import Float, Int
-    from torch import Tensor
     from transformers import PreTrainedModel
 
     from aoe_train.model.dense_layers import DenseLayers
 
     TokenIds = Int[Tensor, " token"]
     TextLengths = Int[np.ndarray, " text"]
+    OfText = Int[Tensor, " text"]
     TokenStates = Float[Tensor, "token dim"]
     TextVectors = Float[Tensor, "text dim"]
 
@@ -32,9 +32,9 @@ _PADDED_TOGETHER = 8  # texts on a CPU, in order of length
 
 def pool(
     states: tuple[TokenStates, ...],
-    lengths: Int[Tensor, " text"],
+    lengths: OfText,
     pooling: str,
-    left_out: Int[Tensor, " text"] | None = None,
+    left_out: OfText | None = None,
 ) -> TextVectors:
     """Pool tokens to one float32 vector per text."""
     ends = torch.cumsum(lengths, 0)
@@ -44,7 +44,7 @@ def pool(
     if pooling == "last":
         return last[ends - 1]
     if pooling == "max":
-        # unsafe, because checks would wait for the device
+        # Checks, which `unsafe` leaves out, would wait for the device.
         return torch.segment_reduce(last, "max", lengths=lengths, unsafe=True)
     if pooling == "avg":
         return mean(last, lengths)
@@ -58,8 +58,8 @@ def pool(
 
 def _weighted_mean(
     rows: TokenStates,
-    lengths: Int[Tensor, " text"],
-    left_out: Int[Tensor, " text"] | None,
+    lengths: OfText,
+    left_out: OfText | None,
 ) -> TextVectors:
     """The mean of each text's rows, weighted by their position, from 1."""
     starts = torch.cumsum(lengths, 0) - lengths
@@ -73,13 +73,12 @@ def _weighted_mean(
     return mean(rows * weights, lengths) / mean(weights, lengths)
 
 
-def mean(rows: TokenStates, lengths: Int[Tensor, " text"]) -> TextVectors:
+def mean(rows: TokenStates, lengths: OfText) -> TextVectors:
     """The mean of each text's rows, which follow each other."""
     texts = torch.arange(len(lengths), device=rows.device)
     owners = torch.repeat_interleave(texts, lengths, output_size=len(rows))
     zeros = rows.new_zeros(len(lengths), rows.shape[1])
-    sums = zeros.index_add(0, owners, rows)
-    return sums / lengths[:, None]
+    return zeros.index_add(0, owners, rows) / lengths[:, None]
 
 
 class TextBatch(NamedTuple):
@@ -103,8 +102,9 @@ class TextBatch(NamedTuple):
 
     def vectors(self, model: TextModel) -> Float[Tensor, "text dim"]:
         """The texts' vectors, computed with `encoder.model` or a copy of it."""
-        vectors: Tensor = model(self.input_ids, self.lengths, self.prompt_lengths)
-        return vectors
+        return model(  # type: ignore[no-any-return]
+            self.input_ids, self.lengths, self.prompt_lengths
+        )
 
     def states(self, model: TextModel) -> Float[Tensor, "token hidden"]:
         """The last hidden state of each token, for your own pooling."""
@@ -185,7 +185,7 @@ class TextModel(nn.Module):
 
     def learn_layers(self, final_norm: nn.Module | None) -> None:
         """Prepare for `layers` in `forward`: earlier layers pass through the backbone's final norm."""
-        # In a tuple, because the backbone already registers its weights.
+        # A tuple hides the norm from torch, as the backbone registers its weights already.
         self._final_norm = () if final_norm is None else (final_norm,)
 
     @only_callees_compiled  # its plan differs with each batch
@@ -255,7 +255,10 @@ class TextModel(nn.Module):
         if layers:
             by_layer = []
             for depth in layers:
-                shallow = (*states[:depth], self._normed(states[depth]))
+                state = states[depth]
+                for norm in self._final_norm:
+                    state = norm(state)
+                shallow = (*states[:depth], state)
                 by_layer.append(pool(shallow, sizes, self.pooling, skipped))
             pooled = torch.stack([*by_layer, pooled], dim=1)
         return self._dense(pooled)
@@ -263,7 +266,7 @@ class TextModel(nn.Module):
     def fixed_shape(
         self,
         input_ids: TokenIds,
-        sizes: Int[Tensor, " text"],
+        sizes: OfText,
         longest: int,
     ) -> TextVectors:
         """Vectors of packed texts whose `sizes` only the device knows, for CUDA graphs."""
@@ -274,11 +277,6 @@ class TextModel(nn.Module):
 
     def _dense(self, pooled: Tensor) -> Tensor:
         return pooled if self.heads is None else self.heads(pooled)
-
-    def _normed(self, state: Tensor) -> Tensor:
-        for norm in self._final_norm:
-            state = norm(state)
-        return state
 
     @only_callees_compiled
     def _padded(

@@ -117,7 +117,7 @@ def principal_axes(
     """Orthogonal axes in descending order of the vectors' mean square along them."""
     exact = vectors.double()
     axes: Tensor = torch.linalg.eigh(exact.T @ exact).eigenvectors.flip(-1)
-    # The sign of an axis is arbitrary. Its largest number becomes positive, for reproducibility.
+    # The sign of an axis is arbitrary; for reproducibility, its largest entry becomes positive.
     largest = axes.abs().argmax(0, keepdim=True)
     signs = axes.gather(0, largest).sign()
     return (axes * signs).float()

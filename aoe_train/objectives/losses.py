@@ -14,7 +14,7 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -88,7 +88,7 @@ class _Loss(nn.Module):
         super().__init__()
         self.model = model
         self.guide = guide
-        # Then the guide can read the model's tokens.
+        # Then the guide can read the model's tokens: same truncation and same vocabulary.
         self._shares_tokens = (
             guide is not None
             and guide.max_seq_length == model.max_seq_length
@@ -128,7 +128,7 @@ class _Loss(nn.Module):
         from sentence_transformers.util import batch_to_device
 
         if self._shares_tokens:
-            # Copies, since the guide adds keys.
+            # The guide adds keys, so it gets copies.
             columns = [dict(column) for column in features]
         else:
             columns = []
@@ -261,26 +261,18 @@ class ContrastiveLoss(_Loss):
         super().__init__(model, {"tau": tau, **config}, guide, **parts, **config)
 
 
-def _text_ids(features: list[dict[str, Tensor]]) -> Int[Tensor, "row column"] | None:
-    """Ids of texts, a hash of their tokens; None if the features aren't padded tokens."""
-    if not all(_is_padded(column) for column in features):
-        return None
-    hashes = [
-        _hashes(column["input_ids"], column["attention_mask"]) for column in features
-    ]
+def _text_ids(features: list[dict[str, Any]]) -> Int[Tensor, "row column"] | None:
+    """Ids of texts, a hash of their tokens; None unless all columns are tokens padded to one length."""
+    hashes = []
+    for column in features:
+        ids = column.get("input_ids")
+        mask = column.get("attention_mask")
+        if not (isinstance(ids, Tensor) and isinstance(mask, Tensor)):
+            return None
+        if ids.ndim != 2 or ids.shape != mask.shape:
+            return None
+        hashes.append(_hashes(ids, mask))
     return torch.stack(hashes, dim=1)
-
-
-def _is_padded(column: Mapping[str, Any]) -> bool:
-    """Whether these are tokens and their mask, padded to one length."""
-    ids = column.get("input_ids")
-    mask = column.get("attention_mask")
-    return (
-        isinstance(ids, Tensor)
-        and isinstance(mask, Tensor)
-        and ids.ndim == 2
-        and ids.shape == mask.shape
-    )
 
 
 def _hashes(

@@ -85,7 +85,8 @@ PARTS: Mapping[str, LossPart] = {
     ),
 }
 
-_SCALES_FROM = 10  # other libraries multiply cosines by a scale, mostly 20
+# Other libraries multiply cosines by a scale, mostly 20, instead of dividing them by a temperature.
+_SCALES_FROM = 10
 
 
 def _parts_that_learn_from(source: LearnsFrom) -> frozenset[str]:
@@ -281,10 +282,10 @@ class ObjectiveSettings(Settings):
 PRESETS: dict[str, ObjectiveSettings] = {
     # arXiv Eq. 8. The authors use weight 1 for cosine and angle, and 0.5, 1, or 35 (LLaMA, NLI) for in_batch.
     "angle": ObjectiveSettings(weights=Weights(cosent=1, in_batch=1, angle=1)),
-    # ACL Eq. 5
+    # ACL Eq. 5.
     "aoe": ObjectiveSettings(weights=Weights(angle=1, contrastive=1)),
     "cosent": ObjectiveSettings(weights=Weights(cosent=1)),
     "sbert": ObjectiveSettings(weights=Weights(sbert=1)),
-    # Unsupervised on single texts.
+    # On single texts, this is unsupervised SimCSE.
     "simcse": ObjectiveSettings(weights=Weights(contrastive=1)),
 }

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict, overload
 
 import numpy as np
 
-from pairkit.dataset.labels import CONFLICT
+from pairkit.dataset.labels import CONFLICT, LabelsRead
 
 if TYPE_CHECKING:
     import polars as pl
     from jaxtyping import Float, Int
     from torch import Tensor
 
-    from pairkit.dataset.labels import LabelsRead
 
 Kind = Literal["binary", "graded", "positive", "triplet", "single"]
 ABSENT = -1  # pads rows with fewer negatives than others

@@ -31,12 +31,13 @@ from aoe_train.model.model_folder import cache_dir
 from aoe_train.model.packing.layers import train_all_rows, train_used_rows
 from aoe_train.model.packing.packed_run import use_fast_layers
 from aoe_train.model.text_model import PackedBackbone
-from aoe_train.objectives.objective import make_objective, qualified_name
+from aoe_train.objectives.objective import LossFunction, make_objective, qualified_name
 from aoe_train.objectives.objective_checks import TeacherInfo, TeacherSample
 from aoe_train.objectives.objective_settings import TAUGHT
 from aoe_train.objectives.training_rows import (
     ABSENT,
     NO_OUTPUTS,
+    Examples,
     TeacherOutputs,
     TeacherVectors,
     evenly_spread,
@@ -53,8 +54,6 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, TrainingArguments
 
     from aoe_train.model.tokens.tokenised import TokenStore
-    from aoe_train.objectives.objective import LossFunction
-    from aoe_train.objectives.training_rows import Examples
     from aoe_train.settings.train_settings import TrainSettings
     from aoe_train.training.load import Loaded
 
@@ -128,7 +127,7 @@ class Built:
         """Write the encoder, and the files of a `TextObjective`."""
         backbone = self.encoder.model.backbone
         train_all_rows(backbone)
-        # Adapters would refer to no backbone.
+        # Without a path, the adapters' folder could not name their backbone.
         if has_lora(backbone) and not backbone.name_or_path:
             merge_lora(backbone)
         self.encoder.save(folder)
@@ -327,7 +326,7 @@ def _build_objective(
     examples = dataset.examples
     settings = dataset.settings
     if isinstance(dataset.custom_loss, TextObjective):
-        # Its initial weights must not change the run's dropout.
+        # The initial weights of the loss must not change the run's dropout.
         with torch.random.fork_rng():
             torch.manual_seed(settings.seed)
             dataset.custom_loss.begin(encoder, examples.kind)

@@ -49,7 +49,7 @@ SCHEDULERS = (signal.SIGTERM, signal.SIGUSR1)
 _UNHANDLED = (signal.SIG_DFL, signal.default_int_handler)
 # An adapter's product B A is 0 before training, so scaling B alone averages the product.
 _ADAPTER_A = ".lora_A."
-# Of weights to average; more samples would cost time without changing the average.
+# Samples of the weights to average; more would cost time without changing the average.
 _MAX_SAMPLES = 100
 
 

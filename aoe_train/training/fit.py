@@ -68,9 +68,8 @@ if TYPE_CHECKING:
     from aoe_train.training.build import Built
     from pairkit.base.cli.progress import Progress
 
-BEFORE_DIVERGENCE = (
-    "before-divergence"  # folder of the last sound model, in the working folder
-)
+# Folder of the last sound model, in the working folder.
+BEFORE_DIVERGENCE = "before-divergence"
 
 
 @dataclass(frozen=True)
@@ -101,31 +100,34 @@ def fit(
     dev = built.data.dev
     settings = loaded.settings
     judged = loaded.judged
-    score = _dev_scorer(built)
-    encode = partial(_encode_for_scores, built)
     similarity = built.encoder.settings.similarity_fn_name
-    before: DevScores | None = on_main(score) if score else None
+
+    def encode(texts: list[str]) -> np.ndarray:
+        """Vectors in the precision of evaluation."""
+        with evaluation_precision(built.args):
+            return built.encoder.encode(texts, halve=not settings.run.shard)
+
+    score = _dev_scorer(built)
+    before = None if score is None else on_main(score)
     texts = sample_texts(rows.texts for rows in (*train.values(), *dev.values()))
-    collapse = CollapseCheck(
-        encode, texts, before=on_main(lambda: spread(encode(texts)))
-    )
+    spread_before = on_main(lambda: spread(encode(texts)))
+    collapse = CollapseCheck(encode, texts, spread_before)
     if judged is not None and is_main():
         judged_before = judged.score(encode, similarity)
         weights_before = copy_weights(trained_weights(model))
     if settings.run.shard:
         shard(model)
-    with stop_signals(signal.SIGINT) as interrupted:  # outside there is no step to save
+    # Outside the training loop, there is no step to save.
+    with stop_signals(signal.SIGINT) as interrupted:
         policy = SavePolicy(settings.log, lambda: stop_requested() or interrupted())
         run = _prepare_run(built, callbacks, policy, score, before, collapse)
         _train_to_end(run)
 
     dev_gain = None
-    can_resample = sum(map(len, dev.values())) <= MOST_RESAMPLED
-    has_own_metric = loaded.sources.dev_metric is not None
     if (
         score is not None
-        and can_resample
-        and not has_own_metric
+        and sum(map(len, dev.values())) <= MOST_RESAMPLED
+        and loaded.sources.dev_metric is None
         and not settings.run.shard
     ):
         dev_gain = on_main(lambda: score().ahead_of(before, seed=settings.seed))
@@ -232,12 +234,12 @@ def _batches_of_steps(run: TrainingRun, epoch: int) -> Iterator[list[dict[str, A
             checkpoints.restore_random_state(random_state, args.device)
     run.built.batches.set_epoch(epoch)
     accumulation = args.gradient_accumulation_steps
-    batches = iter(
-        skip_first_batches(loader, steps_done * accumulation) if steps_done else loader
-    )
+    if steps_done:
+        loader = skip_first_batches(loader, steps_done * accumulation)
+    batches = iter(loader)
     for step in range(steps_done, run.built.steps_an_epoch):
         group = list(islice(batches, accumulation))
-        # Starting an epoch draws a random number.
+        # Only now, as starting an epoch draws a random number.
         if random_state is not None and step == steps_done > 0:
             checkpoints.restore_random_state(random_state, args.device)
         yield group
@@ -251,7 +253,7 @@ def _log_evaluate_save(run: TrainingRun, norm: Tensor | None, lr: float) -> None
     if events.control.should_evaluate:
         run.evaluate()
     if events.control.should_save:
-        # Else the finished model is saved next.
+        # At the end of training, the finished model is saved next.
         if not events.control.should_training_stop:
             checkpoints.save(run)
         events("on_save")
@@ -280,7 +282,6 @@ def _prepare_run(
     set_verbosity(args.get_process_log_level())  # type: ignore[no-untyped-call]
     if not is_sharded(model):
         model.to(args.device)
-    average = WeightAverage(model, optim.average, optim.interpolate)
     losses = LossLog(args.learning_rate)
     state = TrainerState(
         logging_steps=int(args.logging_steps),
@@ -291,6 +292,7 @@ def _prepare_run(
         is_world_process_zero=is_main(),
         is_local_process_zero=args.local_process_index == 0,
     )
+    average = WeightAverage(model, optim.average, optim.interpolate)
     step = OptimiserStep(built, losses, state.max_steps)
     trackers = get_reporting_integration_callbacks(args.report_to)  # type: ignore[no-untyped-call]
     all_callbacks: list[TrainerCallback] = [DefaultFlowCallback()]
@@ -308,8 +310,6 @@ def _prepare_run(
         train_dataloader=built.loader,
     )
     events("on_init_end")
-    name = f"{process.work.stem}-{time.strftime('%Y%m%d-%H%M%S')}"
-    clock = Stopwatch()
     return TrainingRun(
         built,
         step,
@@ -318,10 +318,10 @@ def _prepare_run(
         average,
         losses,
         collapse,
-        clock,
+        Stopwatch(),
         score,
         before,
-        name,
+        name=f"{process.work.stem}-{time.strftime('%Y%m%d-%H%M%S')}",
     )
 
 
@@ -335,13 +335,8 @@ def _resume(run: TrainingRun) -> None:
         )
         checkpoints.restore(run, newest)
     if is_main():
-        open_trackers(
-            run.events.callbacks,
-            process,
-            run.built.args,
-            run.name,
-            run.state.global_step,
-        )
+        step = run.state.global_step
+        open_trackers(run.events.callbacks, process, run.built.args, run.name, step)
 
 
 def _save_sound_weights(run: TrainingRun) -> str:
@@ -369,17 +364,15 @@ def _save_sound_weights(run: TrainingRun) -> str:
 
 def _dev_scorer(built: Built) -> Callable[[], DevScores] | None:
     """A function that scores the dev data in the precision of evaluation, if there is any."""
-    sources = built.loaded.sources
     dev_sets = built.data.dev
     encoder = built.encoder
     settings = built.loaded.settings
-    show = built.loaded.process.show
-    metric = sources.dev_metric
+    metric = built.loaded.sources.dev_metric
     if metric is None and not dev_sets:
         return None
 
     def progress(at: Progress) -> None:
-        show(replace(at, stage="evaluate on dev data"))
+        built.loaded.process.show(replace(at, stage="evaluate on dev data"))
 
     def score() -> DevScores:
         with evaluation_precision(built.args):
@@ -397,9 +390,3 @@ def _dev_scorer(built: Built) -> Callable[[], DevScores] | None:
             )
 
     return score
-
-
-def _encode_for_scores(built: Built, texts: list[str]) -> np.ndarray:
-    """Vectors in the precision of evaluation."""
-    with evaluation_precision(built.args):
-        return built.encoder.encode(texts, halve=not built.loaded.settings.run.shard)

@@ -49,23 +49,26 @@ from aoe_train.model.packing.attention import NAME as PACKED_ATTENTION
 from aoe_train.model.precision import Computed, choose_precision, training_note
 from aoe_train.model.similarity import pair_similarities
 from aoe_train.model.tokens.coverage import language_warning
-from aoe_train.objectives.training_rows import ABSENT, evenly_spread
+from aoe_train.objectives.training_rows import (
+    ABSENT,
+    Examples,
+    TextSelection,
+    evenly_spread,
+)
 from aoe_train.training.processes import on_main
-from aoe_train.training.teachers import load_teachers
-from pairkit.base.cli.progress import stage
+from aoe_train.training.teachers import Teacher, load_teachers
+from pairkit.base.cli.progress import Listener, stage
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.dataset.reading.in_memory import Source, source_name
 
 if TYPE_CHECKING:
     from aoe_train.data.examples import Say
-    from aoe_train.objectives.training_rows import Examples
     from aoe_train.settings.run_settings import Author
     from aoe_train.settings.train_settings import TrainSettings
-    from aoe_train.training.teachers import Teacher
     from aoe_train.training.training_arguments import Process
-    from pairkit.base.cli.progress import Listener
 
-_SAMPLE_PAIRS = 1000  # pairs on which the backbone is scored before training
+# Pairs on which the backbone is scored before training.
+_SAMPLE_PAIRS = 1000
 
 
 @dataclass(frozen=True)
@@ -128,8 +131,8 @@ def load(sources: Sources, settings: TrainSettings, process: Process) -> Loaded:
         resolved = with_defaults(filled.of(name), only, dim=encoder.dim)
     datasets = {name: resolved.of(name) for name in facts}
 
-    is_set = "interpolate" in filled.optim.model_fields_set
     judged = None if sources.judged is None else JudgedPairs.read(sources.judged, say)
+    is_weight_set = "interpolate" in filled.optim.model_fields_set
     return Loaded(
         process=process,
         sources=sources,
@@ -140,26 +143,25 @@ def load(sources: Sources, settings: TrainSettings, process: Process) -> Loaded:
         precision=choose_precision(resolved.run.precision, device),
         teachers=load_teachers(resolved, datasets, sources.losses, encoder, data, show),
         judged=judged,
-        keeps_backbone=resolved.optim.interpolate == 0 and not is_set,
+        keeps_backbone=resolved.optim.interpolate == 0 and not is_weight_set,
     )
 
 
 def training_warnings(loaded: Loaded) -> Iterator[str]:
     """Warnings of a run, before training."""
     data = loaded.data
-    warnings: list[str | None] = []
     if loaded.judged is not None:
         trained = chain.from_iterable(rows.texts for rows in data.train.values())
-        warnings.append(loaded.judged.warning(trained))
-    warnings.append(
-        training_note(loaded.settings.run.precision, loaded.process.args.device)
-    )
+        if warning := loaded.judged.warning(trained):
+            yield warning
+    device = loaded.process.args.device
+    if note := training_note(loaded.settings.run.precision, device):
+        yield note
     if loaded.keeps_backbone:
-        warnings.append(UNSUITED)
+        yield UNSUITED
     for name, rows in data.train.items():
-        warnings += _dataset_warnings(name, rows, loaded)
-    warnings += _overlap_warnings(data)
-    return filter(None, warnings)
+        yield from _dataset_warnings(name, rows, loaded)
+    yield from _overlap_warnings(data)
 
 
 def _sample_texts(data: Data, sources: Sources, seed: int, process: Process) -> Data:
@@ -192,7 +194,7 @@ def _dataset_facts(
     is_mostly_written = 2 * rows.reading.written > len(rows)
     first_person = 0.0
     if author == "rules":
-        anchors = [rows.texts[text] for text in rows.rows[:, 0].tolist()]
+        anchors = TextSelection(rows.texts, rows.rows[:, 0])
         first_person = first_person_share(anchors)
     return DatasetFacts(
         rows.kind,
@@ -205,23 +207,19 @@ def _dataset_facts(
     )
 
 
-def _dataset_warnings(
-    name: str, rows: Examples, loaded: Loaded
-) -> Iterator[str | None]:
+def _dataset_warnings(name: str, rows: Examples, loaded: Loaded) -> Iterator[str]:
     """Warnings of rows that make a model worse, unused prompts, and similarities trained only in part."""
     settings = loaded.datasets[name]
     sources = loaded.sources
     encoder = loaded.encoder
-    yield language_warning(encoder.tokenizer, rows.texts, sources.backbone)
+    if warning := language_warning(encoder.tokenizer, rows.texts, sources.backbone):
+        yield warning
     texts = len(np.unique(rows.rows[:, 0]))
     if rows.kind in ("single", "triplet") and texts < FEW_TEXTS:
         yield f"warning: {name}: only {texts} texts; use hundreds, as few can make the model worse"
     unused = [prompt for prompt, words in encoder.settings.prompts.items() if words]
-    if (
-        unused
-        and settings.prompts is None
-        and encoder.settings.default_prompt_name is None
-    ):
+    default_prompt = settings.prompts or encoder.settings.default_prompt_name
+    if unused and default_prompt is None:
         yield (
             f"warning: {name}: texts get none of the model's prompts ({', '.join(unused)}); name one with"
             " --prompts, or one each for the columns query (the first) and document; '{text}' means none"
@@ -265,7 +263,7 @@ def _score_backbone(
     used_texts, indices = np.unique(rows.rows[sampled_rows], return_inverse=True)
     sample = replace(
         rows,
-        texts=[rows.texts[text] for text in used_texts.tolist()],
+        texts=TextSelection(rows.texts, used_texts),
         rows=indices.reshape(len(sampled_rows), -1),
         labels=labels,
     )
@@ -274,14 +272,13 @@ def _score_backbone(
 
     def score() -> float:
         vectors = encoder.encode([*sample.texts], prompt=sample.prompts)
-        similarities = pair_similarities(
-            vectors, sample.rows, encoder.settings.similarity_fn_name
-        )
+        similarity = encoder.settings.similarity_fn_name
+        similarities = pair_similarities(vectors, sample.rows, similarity)
         (auc,) = binary(similarities, labels, name).roc_auc(np.ones((1, len(labels))))
         return float(auc)
 
     with stage(f"score {sources.backbone} on training pairs", show):
-        auc: float = on_main(score)
+        auc = on_main(score)
     line = f"AUC of {sources.backbone} on {len(sample):,} training pairs before training: {100 * auc:.2f}"
     if auc >= RANKED_RIGHT:
         line += (
@@ -355,13 +352,13 @@ def read_authorship(source: Source) -> tuple[bool, Author | None]:
     path = Path(source_name(source))
     # `triplet` and `positive` are subfolders of the dataset.
     for folder in (path, path.parent):
-        # Not a path, or another program's run.json.
+        # The source may be no path, and run.json another program's.
         with suppress(DataError, OSError, ValueError):
             run = read_object(folder / "run.json")
             if str(run.get("made_by")).startswith("label "):
                 llms = run.get("llms")
-                llm_kinds = []
-                if isinstance(llms, dict):
-                    llm_kinds = [llm.get("kind") for llm in llms.values()]
-                return True, "rules" if set(llm_kinds) == {"wordnet"} else None
+                if not isinstance(llms, dict):
+                    return True, None
+                kinds = {llm.get("kind") for llm in llms.values()}
+                return True, "rules" if kinds == {"wordnet"} else None
     return False, None

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 
 from aoe_train.data.examples import negatives_in_words
 from aoe_train.data.mixture import format_epoch_share
-from aoe_train.model.backbones.packaged import PACKAGED
+from aoe_train.model.backbones.packaged import PACKAGED, Packaged
 from pairkit.base.printable import one_line
 from pairkit.dataset.making.dataset_card import table
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResult
 
-    from aoe_train.model.backbones.packaged import Packaged
     from aoe_train.objectives.objective_settings import ObjectiveSettings
     from aoe_train.settings.prompt_settings import NamedPrompts
     from aoe_train.settings.train_settings import EncoderSettings, TrainSettings
@@ -36,7 +35,7 @@ _HUB_METRICS = {
     "mrr": "cosine_mrr",
 }
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
-_NUMBERS = {
+_KINDS_OF_ROWS = {
     "binary": "pairs labelled 0 or 1",
     "graded": "graded pairs",
     "positive": "positive pairs",
@@ -94,15 +93,14 @@ def model_card(name: str, record: RunRecord, settings: TrainSettings, dim: int) 
     body.append(
         f"Maps a text to a vector of {dim} numbers; texts with similar meaning have similar vectors."
     )
+    objective = [
+        _objective_section(record, settings),
+        *_describe_teachers(record, settings),
+    ]
     sections = {
         "Use": _use_section(record.encoder),
         "Training data": _data_section(record, settings),
-        "Objective": "\n\n".join(
-            [
-                _objective_section(record, settings),
-                *_describe_teachers(record, settings),
-            ]
-        ),
+        "Objective": "\n\n".join(objective),
         "Settings": _settings_section(record, settings),
         "Results": _results_section(record),
         "Licence": _licence_section(about.license, packaged),
@@ -244,15 +242,13 @@ def _data_section(record: RunRecord, settings: TrainSettings) -> str:
             items.append(f"- **{name}**: {rows[name]} In an epoch: {share}.")
         lines = ["\n".join([*items, "", ""])]
     if record.result.dev_sets:
-        sizes = ", ".join(
-            f"`{name}` {size:,}" for name, size in record.dev_sets.items()
+        sizes = [f"`{name}` {size:,}" for name, size in record.dev_sets.items()]
+        deciding = "their mean score"
+        if record.result.dev_set is not None:
+            deciding = f"`{record.result.dev_set}`"
+        lines.append(
+            f"Held-out rows: {', '.join(sizes)}; {deciding} chose the best weights."
         )
-        by = (
-            "their mean score"
-            if record.result.dev_set is None
-            else f"`{record.result.dev_set}`"
-        )
-        lines.append(f"Held-out rows: {sizes}; {by} chose the best weights.")
     elif dev := sum(record.dev_sets.values()):
         lines.append(f"{dev:,} held-out rows chose the best weights.")
     if truncated := record.batches["truncated_texts"]:
@@ -266,18 +262,20 @@ def _data_section(record: RunRecord, settings: TrainSettings) -> str:
 
 def _describe_rows(dataset: DatasetRecord, source: str) -> str:
     """Number and kind of rows, the meaning of their labels, and rows left out."""
-    lines = [f"{dataset.rows:,} {_NUMBERS[dataset.kind]} from `{_base_name(source)}`."]
+    lines = [
+        f"{dataset.rows:,} {_KINDS_OF_ROWS[dataset.kind]} from `{_base_name(source)}`."
+    ]
     reading = dataset.reading
     if dataset.negatives:
         lines.append(f"Negatives: {negatives_in_words(dataset.negatives)}.")
     if labels := reading.get("labels"):
         lines.append(f"Labels: {_as_code(labels)}.")
     if left_out := reading.get("left_out"):
-        reasons = ", ".join(
-            f"{number:,} {_as_code(why.replace('_', ' '))}"
-            for why, number in left_out.items()
-        )
-        lines.append(f"Rows left out: {reasons}.")
+        counts = [
+            f"{count:,} {_as_code(reason.replace('_', ' '))}"
+            for reason, count in left_out.items()
+        ]
+        lines.append(f"Rows left out: {', '.join(counts)}.")
     if conflicts := reading.get("conflicts"):
         lines.append(f"{conflicts:,} pairs had different labels.")
     return " ".join(lines)
@@ -355,10 +353,9 @@ def _describe_teachers(record: RunRecord, settings: TrainSettings) -> Iterator[s
             f"{role.capitalize()}: {_as_code(model)}{revision}, {teacher['dim']} numbers, SHA-256 of its"
             f" {hashed} `{teacher[hashed][:16]}…`."
         )
-        by_column = teacher.get("prompts", {})
         prompts = [
             f"{column} {_as_code(words)}"
-            for column, words in by_column.items()
+            for column, words in teacher.get("prompts", {}).items()
             if words
         ]
         if prompts:
@@ -395,10 +392,8 @@ def _settings_section(record: RunRecord, settings: TrainSettings) -> str:
         ("seed", str(settings.seed)),
         ("LoRA", "yes" if settings.lora else "no"),
     ]
-    settings_table = table(("setting", "value"), rows)
-    return (
-        f"{settings_table}\n\n`run.json` has all settings and the hashes of all inputs."
-    )
+    note = "`run.json` has all settings and the hashes of all inputs."
+    return f"{table(('setting', 'value'), rows)}\n\n{note}"
 
 
 def _results_section(record: RunRecord) -> str:
@@ -438,10 +433,10 @@ def _dev_table(record: RunRecord) -> str:
     for entry in record.dev_history[-10:]:
         scores = [f"{entry[column]:.4f}" for column in columns]
         rows.append([f"step {entry['step']}", *scores])
-    results = table(head, rows)
+    scores_table = table(head, rows)
     if result.kept == "backbone":
-        return results
-    return f"{results}\n\nThe weights are those of step {record.best_step}."
+        return scores_table
+    return f"{scores_table}\n\nThe weights are those of step {record.best_step}."
 
 
 def _base_name(source: str) -> str:

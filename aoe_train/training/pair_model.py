@@ -7,32 +7,28 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from aoe_train.model.device import only_callees_compiled, uncompiled
-from aoe_train.model.text_model import TextBatch
+from aoe_train.model.text_model import TextBatch, TextModel
 from aoe_train.objectives.labelled_pairs import NO_BATCH_TEACHERS, BatchTeachers
-from aoe_train.objectives.objective import check_loss_function
-from aoe_train.objectives.training_rows import ABSENT
+from aoe_train.objectives.objective import (
+    RowLabels,
+    RowTexts,
+    check_loss_function,
+)
+from aoe_train.objectives.training_rows import ABSENT, Kind
 from aoe_train.training.processes import gather_rows
 from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int
-
-    TokenIds = Int[Tensor, " token"]
-    TextLengths = Int[np.ndarray, " text"]
-    TextIds = Int[Tensor, " text"]
-    Rows = Int[Tensor, "row column"]
-    Labels = Float[Tensor, " row"] | None
+    from jaxtyping import Float
 
     from aoe_train.data.run_data import Sources
     from aoe_train.model.encoder import Encoder
-    from aoe_train.model.text_model import TextModel
-    from aoe_train.objectives.training_rows import Kind
+    from aoe_train.model.text_model import OfText, TextLengths, TokenIds
     from aoe_train.settings.train_settings import TrainSettings
 
 
@@ -60,9 +56,9 @@ class PairModel(nn.Module):
         self,
         input_ids: TokenIds,
         lengths: TextLengths,
-        rows: Rows,
-        texts: TextIds,
-        labels: Labels = None,
+        rows: RowTexts,
+        texts: OfText,
+        labels: RowLabels = None,
         prompt_lengths: TextLengths | None = None,
         guide: Float[Tensor, "row column guide"] | None = None,
         teacher: Float[Tensor, "row column teacher"] | None = None,
@@ -81,10 +77,10 @@ class PairModel(nn.Module):
     def fixed_shape(
         self,
         input_ids: TokenIds,
-        sizes: Int[Tensor, " text"],
-        rows: Rows,
-        texts: TextIds,
-        labels: Labels,
+        sizes: OfText,
+        rows: RowTexts,
+        texts: OfText,
+        labels: RowLabels,
         *,
         longest: int,
     ) -> dict[str, Tensor]:
@@ -96,9 +92,9 @@ class PairModel(nn.Module):
     def _loss(
         self,
         vectors: Tensor,
-        rows: Rows,
-        texts: TextIds,
-        labels: Labels,
+        rows: RowTexts,
+        texts: OfText,
+        labels: RowLabels,
         batch_teachers: BatchTeachers = NO_BATCH_TEACHERS,
         dataset: int | None = None,
     ) -> dict[str, Tensor]:

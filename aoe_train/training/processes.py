@@ -12,7 +12,7 @@ import atexit
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from pairkit.base.errors import ConfigError
 
+T = TypeVar("T")
 _EXIT_DELAY_S = 0.2
 
 
@@ -34,14 +35,13 @@ def is_main() -> bool:
     return not is_distributed() or dist.get_rank() == 0
 
 
-def on_main(action: Callable[[], Any]) -> Any:
+def on_main(action: Callable[[], T]) -> T:
     """The result of `action` on every rank; only rank 0 calls it."""
     if not is_distributed():
         return action()
-    results = [action() if is_main() else None]
+    results: list[Any] = [action() if is_main() else None]
     dist.broadcast_object_list(results, src=0)
-    (result,) = results
-    return result
+    return results[0]  # type: ignore[no-any-return]
 
 
 def wait_for_all() -> None:
@@ -137,9 +137,9 @@ def shard(model: nn.Module) -> None:
         raise ConfigError(
             f"run.shard: this model can't be sharded ({error}); leave it out"
         ) from error
-    # Newer releases of torch.
+    # Only newer releases of torch have the method. All processes must reduce a weight even if only some used it,
+    # such as an expert's.
     if hasattr(whole_model, "set_reduce_scatter_unused_params"):
-        # All processes must reduce a weight even if only some used it, such as an expert's.
         whole_model.set_reduce_scatter_unused_params(True)
 
 
@@ -183,12 +183,10 @@ def trained_weights(model: nn.Module) -> dict[str, Tensor]:
 
 def copy_weights(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     """Copies of the weights: shards in place, whole weights in host memory."""
-    copies = {}
-    for name, weight in weights.items():
-        copies[name] = (
-            weight.clone() if isinstance(weight, DTensor) else weight.cpu().clone()
-        )
-    return copies
+    return {
+        name: (weight if isinstance(weight, DTensor) else weight.cpu()).clone()
+        for name, weight in weights.items()
+    }
 
 
 def gather_weights(weights: dict[str, Tensor], *, main: bool) -> dict[str, Tensor]:
@@ -221,8 +219,6 @@ def unshard(model: nn.Module) -> None:
             if not isinstance(weight, DTensor):
                 continue
             if id(weight) not in gathered:
-                tensor = weight.full_tensor().cpu()
-                gathered[id(weight)] = nn.Parameter(
-                    tensor, requires_grad=weight.requires_grad
-                )
+                whole = weight.full_tensor().cpu()
+                gathered[id(weight)] = nn.Parameter(whole, weight.requires_grad)
             setattr(module, name, gathered[id(weight)])

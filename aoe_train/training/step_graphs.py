@@ -35,14 +35,16 @@ if TYPE_CHECKING:
     from aoe_train.training.build import Built
     from aoe_train.training.pair_model import PairModel
 
-# The numbers of tokens of the shapes.
+# Shapes have 256 tokens, or a multiple of 128 that is about 1.25 times the next smaller shape's.
 _MIN_TOKENS = 256
 _GROWTH = 1.25
 _MULTIPLE = 128
-_MIN_LONGEST = 64  # upper bound of a text's tokens
+# The lowest upper bound of a text's tokens.
+_MIN_LONGEST = 64
 _MAX_GRAPHS = 32
-_WARM_UPS = 2  # before a capture, as libraries allocate memory in their first calls
-# Parts of a batch.
+# Steps before a capture, as libraries allocate memory in their first calls.
+_WARM_UPS = 2
+# Parts of a batch that graphs don't support.
 _UNSUPPORTED = ("prompt_lengths", "guide", "teacher", "scores", "dataset")
 
 
@@ -165,7 +167,7 @@ class StepGraphs:
                 self._graphs[shape] = graph
             except Exception as error:  # noqa: BLE001 - from libraries; the batch then runs eagerly
                 self._give_up(error)
-            # Of before the failure, or before the runs of the capture.
+            # Restores the state before the failure, or before the runs of the capture.
             device.set_rng_state(random)
         if graph is None:
             return None
@@ -178,8 +180,9 @@ class StepGraphs:
 
     def _fits(self, batch: Mapping[str, Any]) -> bool:
         """Whether a batch has the usual number of rows, and nothing else."""
-        is_plain = not any(name in batch for name in _UNSUPPORTED)
-        return is_plain and len(batch["rows"]) == self._rows
+        return (
+            batch.keys().isdisjoint(_UNSUPPORTED) and len(batch["rows"]) == self._rows
+        )
 
     def _may_capture(self) -> bool:
         """Whether memory suffices for another graph beside an eager step."""
@@ -232,10 +235,9 @@ class StepGraphs:
         """As `_losses_and_gradients`, with the gradients in the tensors that all graphs share."""
         values = self._losses_and_gradients(inputs, shape, columns)
         if not self._gradients:
-            trained = [
-                weight for weight in self._model.parameters() if weight.grad is not None
-            ]
-            self._gradients = {weight: torch.empty_like(weight) for weight in trained}
+            for weight in self._model.parameters():
+                if weight.grad is not None:
+                    self._gradients[weight] = torch.empty_like(weight)
         gradients = [cast("Tensor", weight.grad) for weight in self._gradients]
         torch._foreach_copy_([*self._gradients.values()], gradients)
         self._model.zero_grad()

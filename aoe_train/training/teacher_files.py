@@ -9,23 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from aoe_train.objectives.training_rows import ABSENT
+from aoe_train.objectives.training_rows import ABSENT, Examples
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
 from pairkit.dataset.negative_columns import NEGATIVES, ROW
 from pairkit.dataset.reading.columns import Roles, find_roles
 from pairkit.dataset.reading.pair_rows import to_rows
 from pairkit.dataset.reading.tables import first_row, read_table
-
-if TYPE_CHECKING:
-    from aoe_train.objectives.training_rows import Examples
-
 
 SCORES = "teacher_scores"
 _TEXT = "text"
@@ -82,9 +77,8 @@ def _read_scores(path: Path) -> dict[_Pair, float]:
         )
     score_of_pair: dict[_Pair, float] = {}
     lists = _scores_by_row(table[column], path, start)
-    for row, (pairs, scores) in enumerate(
-        zip(_pairs_by_row(rows), lists, strict=True), start
-    ):
+    pairs_and_scores = zip(_pairs_by_row(rows), lists, strict=True)
+    for row, (pairs, scores) in enumerate(pairs_and_scores, start):
         if len(pairs) != len(scores):
             raise DataError(
                 f"found {len(scores)} scores for {len(pairs)} pairs; expected one for the anchor with its"
@@ -105,14 +99,9 @@ def _read_scores(path: Path) -> dict[_Pair, float]:
 
 def _pairs_by_row(rows: pl.DataFrame) -> Iterator[list[_Pair]]:
     """The pairs of each row: its anchor with the positive, then with each negative."""
-    names = [NEGATIVES] if NEGATIVES in rows.columns else []
-    for anchor, positive, *lists in rows.select(
-        "anchor", "positive", *names
-    ).iter_rows():
-        pairs = [(anchor, positive)]
-        for negatives in lists:
-            pairs += [(anchor, negative) for negative in negatives]
-        yield pairs
+    for row in rows.iter_rows(named=True):
+        others = [row["positive"], *row.get(NEGATIVES, ())]
+        yield [(row["anchor"], other) for other in others]
 
 
 def _scores_by_row(column: pl.Series, path: Path, start: int) -> list[list[float]]:

@@ -18,24 +18,22 @@ from aoe_train.objectives.objective_checks import TeacherInfo, check_teacher_use
 from aoe_train.objectives.training_rows import (
     ABSENT,
     ColumnVectors,
+    Examples,
     TeacherOutputs,
     TeacherVectors,
 )
 from aoe_train.settings.prompt_settings import DOCUMENTS, QUERY
 from aoe_train.settings.run_settings import TeacherModelSettings, TeacherSettings
-from aoe_train.settings.train_settings import EncoderSettings
+from aoe_train.settings.train_settings import EncoderSettings, TrainSettings
 from aoe_train.training.processes import on_main
 from aoe_train.training.teacher_files import scores_from_file, vectors_from_file
-from pairkit.base.cli.progress import stage
+from pairkit.base.cli.progress import Listener, stage
 from pairkit.base.errors import ConfigError
 from pairkit.base.system.files import sha256
 
 if TYPE_CHECKING:
     from aoe_train.data.run_data import Data
     from aoe_train.objectives.objective_settings import ObjectiveSettings
-    from aoe_train.objectives.training_rows import Examples
-    from aoe_train.settings.train_settings import TrainSettings
-    from pairkit.base.cli.progress import Listener
 
 
 Role = Literal["guide", "teacher"]
@@ -95,8 +93,7 @@ class Teacher:
     @property
     def dim(self) -> int | None:
         """Size of its vectors; None for a file, which isn't read yet."""
-        dim: int | None = self.identity.get("dim")
-        return dim
+        return self.identity.get("dim")
 
     @property
     def _encoder_settings(self) -> EncoderSettings | None:
@@ -111,14 +108,11 @@ class Teacher:
         if settings is None:
             return [""] * columns
         prompts = self._settings.prompts
-        named_prompts = settings.named_prompts
+        named = settings.named_prompts
         has_anchors = examples.kind in ("positive", "triplet")
-        if (
-            prompts is None
-            and has_anchors
-            and {QUERY, *DOCUMENTS} & named_prompts.prompts.keys()
-        ):
-            return [named_prompts.query] + [named_prompts.document] * (columns - 1)
+        is_for_search = {QUERY, *DOCUMENTS} & named.prompts.keys()
+        if prompts is None and has_anchors and is_for_search:
+            return [named.query] + [named.document] * (columns - 1)
         try:
             return column_prompts(prompts, settings, [examples]).by_column(examples)
         except ConfigError as error:
@@ -135,15 +129,11 @@ class Teacher:
                     " similarity"
                 )
             return
-        score_parts = [
-            part for part in _SCORE_PARTS if part in objective.weights.active
-        ]
+        active = objective.weights.active
+        score_parts = [part for part in _SCORE_PARTS if part in active]
         similarity = similarity_of(trained)
-        is_comparable = similarity in ("cosine", "dot") and teacher_similarity in (
-            None,
-            similarity,
-        )
-        if score_parts and not is_comparable:
+        is_same = teacher_similarity in (None, similarity)
+        if score_parts and not (is_same and similarity in ("cosine", "dot")):
             raise ConfigError(
                 f"teacher {self.name}: its vectors are compared by {teacher_similarity or similarity}, the model's by"
                 f" {similarity}, but {', '.join(score_parts)} needs both by cosine or both by dot; use another"
@@ -196,20 +186,18 @@ def load_teachers(
     """The guide and teacher of a run, identified by rank 0; datasets in `custom` have the user's own loss."""
     teachers = _guide_and_teacher(settings, encoder)
     with stage("load guide and teacher", show) if teachers else nullcontext():
-        identities: list[Mapping[str, Any]] = on_main(
-            lambda: [teacher.identify() for teacher in teachers]
-        )
+        identities = on_main(lambda: [teacher.identify() for teacher in teachers])
     for teacher, identity in zip(teachers, identities, strict=True):
         teacher.identity = identity
     for name, rows in data.train.items():
-        if name in custom and (teachers or settings.teacher.scores):
+        if name not in custom:
+            _check_teachers(teachers, datasets[name], encoder, rows)
+        elif teachers or settings.teacher.scores:
             role = teachers[0].role if teachers else "teacher"
             raise ConfigError(
                 f"a custom loss can't use a {role}; leave one of the two out, or let the loss load the other"
                 " model's vectors"
             )
-        if name not in custom:
-            _check_teachers(teachers, datasets[name], encoder, rows)
     return teachers
 
 
@@ -270,14 +258,13 @@ def precompute_vectors(
             if placeholders and teacher.dim is not None:
                 zeros = np.zeros((1, teacher.dim), np.float32)
                 column = ColumnVectors(zeros, np.zeros(len(examples), np.int64))
-                teacher_vectors = TeacherVectors(
-                    [column] * max(2, examples.rows.shape[1])
-                )
+                columns = max(2, examples.rows.shape[1])
+                teacher_vectors = TeacherVectors([column] * columns)
             else:
                 teacher_vectors = _encode_columns(teacher, examples, cache, show)
             if teacher.role == "teacher" and settings.smoothing is not None:
-                # Equal, as `collate` repeats a single text.
-                (column, _) = teacher_vectors.columns
+                # Both columns are equal, as `collate` repeats a single text.
+                column, _ = teacher_vectors.columns
                 by_text = column.vectors[column.indices]
                 teacher_vectors = neighbour_teacher(examples.texts, by_text, settings)
             vectors[name][teacher.role] = teacher_vectors
@@ -301,14 +288,11 @@ def _encode_columns(
     by_column: dict[int, ColumnVectors] = {}
     prompts = teacher.prompts(examples)
     for prompt in dict.fromkeys(prompts):
-        columns = [
-            column for column, its_prompt in enumerate(prompts) if its_prompt == prompt
-        ]
+        columns = [column for column, each in enumerate(prompts) if each == prompt]
         rows = examples.rows[:, columns]
-        any_text = rows[:1, :1]  # in place of absent ones
-        used, flat = np.unique(
-            np.where(rows == ABSENT, any_text, rows), return_inverse=True
-        )
+        # Absent texts are replaced by any other text.
+        present = np.where(rows == ABSENT, rows[:1, :1], rows)
+        used, flat = np.unique(present, return_inverse=True)
         texts = [examples.texts[text] for text in used.tolist()]
         if teacher.file is not None:
             vectors = vectors_from_file(teacher.file, texts)

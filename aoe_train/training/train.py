@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from transformers.utils.logging import disable_progress_bar
@@ -24,7 +23,7 @@ from aoe_train.model.model_folder import (
 )
 from aoe_train.training.build import build
 from aoe_train.training.callbacks import SCHEDULERS, stop_signals
-from aoe_train.training.fit import fit
+from aoe_train.training.fit import Fitted, fit
 from aoe_train.training.load import Loaded, load, training_warnings
 from aoe_train.training.loss_log import Diverged
 from aoe_train.training.model_card import model_card
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
     from transformers import TrainerCallback
 
     from aoe_train.settings.train_settings import TrainSettings
-    from aoe_train.training.fit import Fitted
 
 
 def train(
@@ -64,16 +62,19 @@ def train(
     work = work_beside(sources.out)
     args = start_processes(settings, work)
     writes = is_main()
+    if not writes:
+        say = silent
+        progress = False
     with (
         working_folder(work) if writes else nullcontext(),
-        Display(progress if writes else False) as show,
+        Display(progress) as show,
     ):
-        process = Process(args, work, say if writes else silent, show)
+        process = Process(args, work, say, show)
         if note := idle_processors(args):
             process.say(note)
-        with memory_errors(partial(memory_advice, settings)):
+        with memory_errors(memory_advice(settings)):
             loaded = load(sources, settings, process)
-        with memory_errors(partial(memory_advice, loaded.settings)):
+        with memory_errors(memory_advice(loaded.settings)):
             record = _continue_run(loaded, fresh=fresh, callbacks=callbacks)
         if writes:
             clear(work)
@@ -86,10 +87,8 @@ def _continue_run(
     """The record of a finished run, or of a new one, which continues from its newest checkpoint."""
     process = loaded.process
     out = loaded.sources.out
-    identity: dict[str, Any] = on_main(lambda: origin(loaded))
-    record: dict[str, Any] | None = on_main(
-        lambda: begin_or_go_on(out, process.work, identity, fresh=fresh)
-    )
+    identity = on_main(lambda: origin(loaded))
+    record = on_main(lambda: begin_or_go_on(out, process.work, identity, fresh=fresh))
     if record is not None:
         process.say(f"{out}: already finished; give --fresh to train again")
         return record
@@ -106,8 +105,7 @@ def _continue_run(
                 mark_diverged(process.work, identity, str(error))
             wait_for_all()  # the first process that exits ends the others
             raise
-        written: dict[str, Any] = on_main(lambda: _write_model_folder(fitted, identity))
-    return written
+        return on_main(lambda: _write_model_folder(fitted, identity))
 
 
 def _write_model_folder(fitted: Fitted, origin: Mapping[str, Any]) -> dict[str, Any]:
@@ -119,10 +117,8 @@ def _write_model_folder(fitted: Fitted, origin: Mapping[str, Any]) -> dict[str, 
     record = run_record(fitted, origin)
     content = record.to_dict()
     card = model_card(out.name, record, loaded.settings, built.encoder.dim)
-    bad_rows = (
-        rows.reading.bad_rows for rows in (*data.train.values(), *data.dev.values())
-    )
-    write_bad_rows(out, join_bad_rows(bad_rows))
+    examples = [*data.train.values(), *data.dev.values()]
+    write_bad_rows(out, join_bad_rows(rows.reading.bad_rows for rows in examples))
     with whole_folder(out) as folder:
         built.save(folder)
         if loaded.settings.log.training_texts:

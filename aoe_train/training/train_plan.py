@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,7 @@ from aoe_train.model.precision import training_note
 from aoe_train.objectives.training_rows import distinct_texts
 from aoe_train.training.build import Built, build
 from aoe_train.training.load import load
-from aoe_train.training.pair_model import check_loss_functions, split_texts
+from aoe_train.training.pair_model import PairModel, check_loss_functions, split_texts
 from aoe_train.training.training_arguments import (
     Process,
     autocast,
@@ -37,12 +38,12 @@ from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from torch import Tensor, nn
 
     from aoe_train.settings.train_settings import TrainSettings
-    from aoe_train.training.pair_model import PairModel
 
-_PROBES = 4  # timed steps, after a warm-up step
+# Timed steps, after a warm-up step.
+_PROBES = 4
 _MIB = 1 << 20
 _GPU_NOTE = "measured without CUDA graphs; a GPU trains more rows a second with a larger --batch-size"
 
@@ -83,6 +84,7 @@ class Plan(Printed):
         weights = record["parameters"]
         uses = [f"{use} {size:,.0f}" for use, size in record["memory_mb"].items()]
         dev_sets = [f"{name} {count:,}" for name, count in record["dev_sets"].items()]
+        precision = (record["precision"], record["precision_note"])
 
         lines = _dataset_lines(record)
         lines["dev rows"] = ", ".join(dev_sets) or "none"
@@ -91,9 +93,7 @@ class Plan(Printed):
         lines |= {
             "training": f"{format_epochs(optim['epochs'])}, learning rate {optim['lr']:g}, "
             f"{optim['batch_size']} rows a batch",
-            "precision": "; ".join(
-                filter(None, (record["precision"], record["precision_note"]))
-            ),
+            "precision": "; ".join(filter(None, precision)),
             "truncated texts": f"{batches['truncated_texts']:,}",
             "batches an epoch": f"{batches['steps']:,} of {batches['rows_mean']:.1f} rows, "
             f"{batches['tokens_mean']:,.0f} tokens (at most {batches['tokens_max']:,})",
@@ -129,7 +129,7 @@ def plan(
             " gradients and optimiser by the number of processes"
         )
     with (
-        memory_errors(lambda: memory_advice(settings)),
+        memory_errors(memory_advice(settings)),
         TemporaryDirectory() as scratch,
         Display(progress) as show,
     ):
@@ -150,10 +150,7 @@ def _plan_record(
     train = built.data.train
     batches = describe(built.batches, [dataset.store for dataset in built.datasets])
     count = math.ceil(batches["steps"] * settings.optim.epochs)
-    weights = [
-        each for each in built.model.state_dict().values() if each.is_floating_point()
-    ]
-    trained = [weight for weight in built.model.parameters() if weight.requires_grad]
+    weights = built.model.state_dict().values()
     datasets = {}
     for number, dataset in enumerate(built.datasets):
         rows = loaded.data.train[dataset.name]
@@ -182,8 +179,8 @@ def _plan_record(
         "batches": batches,
         "steps": math.ceil(count / settings.optim.accumulation),
         "parameters": {
-            "total": sum(each.numel() for each in weights),
-            "trained": sum(each.numel() for each in trained),
+            "total": sum(each.numel() for each in weights if each.is_floating_point()),
+            "trained": sum(each.numel() for each in _trained(built.model)),
         },
         "memory_mb": memory,
         "seconds": round(count * seconds_a_batch, 3),
@@ -206,19 +203,17 @@ def _dataset_lines(record: Mapping[str, Any]) -> dict[str, str]:
 
 def _row_lines(record: Mapping[str, Any]) -> dict[str, str]:
     """Lines on the rows and the objective of a dataset."""
-    labels = ", ".join(
-        f"{label}: {count:,}" for label, count in record["labels"].items()
-    )
     reading = record["reading"]
-    left_out = ", ".join(
+    labels = [f"{label}: {count:,}" for label, count in record["labels"].items()]
+    left_out = [
         f"{count:,} {one_line(reason, 40)}"
         for reason, count in reading["left_out"].items()
-    )
+    ]
     lines = {
         "rows": f"{record['rows']:,} ({record['kind']}), {record['texts']:,} distinct texts",
-        "labels": labels or "none",
+        "labels": ", ".join(labels) or "none",
         "read as": reading["labels"] or "no labels",
-        "rows left out": left_out or "none",
+        "rows left out": ", ".join(left_out) or "none",
         "pairs with different labels": f"{reading['conflicts']:,}",
     }
     if record["negatives"]:
@@ -235,23 +230,25 @@ def _label_counts(labels: np.ndarray | None) -> dict[str, int]:
     return dict(zip(map(str, distinct.tolist()), counts.tolist(), strict=True))
 
 
+def _trained(model: nn.Module) -> list[nn.Parameter]:
+    """The trained weights."""
+    return [weight for weight in model.parameters() if weight.requires_grad]
+
+
 def _memory_by_use(built: Built) -> dict[str, float]:
     """MiB by use."""
     model = built.model
     args = built.args
     optim = built.loaded.settings.optim
     weights = sum(weight.nbytes for weight in (*model.parameters(), *model.buffers()))
-    trained = sum(
-        weight.nbytes for weight in model.parameters() if weight.requires_grad
-    )
-    batch = _device_batch(
-        built, max(built.batches, key=lambda rows: _count_tokens(built, rows))
-    )
+    trained = sum(weight.nbytes for weight in _trained(model))
+    largest = max(built.batches, key=partial(_count_tokens, built))
+    batch = _device_batch(built, largest)
     model.train()
     with autocast(args):
         activations = saved_bytes(model, batch)
     copies = (optim.interpolate != 1) + (optim.average > 0)
-    # In a run on a GPU the backbone's and the best weights are in host memory.
+    # A run on a GPU has the backbone's and the best weights in host memory.
     if args.device.type == "cpu":
         copies += (built.loaded.judged is not None) + bool(built.data.dev)
     sizes = {
@@ -275,7 +272,7 @@ def _count_tokens(built: Built, rows: list[int]) -> int:
 def _seconds_a_batch(built: Built) -> float:
     """Seconds per training batch."""
     model = built.model
-    trained = [weight for weight in model.parameters() if weight.requires_grad]
+    trained = _trained(model)
     optimiser = torch.optim.AdamW(trained, lr=built.args.learning_rate, fused=True)
     steps = [int(step) for step in np.linspace(0, len(built.batches) - 1, _PROBES + 1)]
     batches = {step: rows for step, rows in enumerate(built.batches) if step in steps}

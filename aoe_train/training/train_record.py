@@ -122,7 +122,7 @@ class RunRecord(BaseModel):
         }
 
 
-# Settings that don't change the model, and paths whose hashes replace them.
+# Settings that don't change the model, and paths that are replaced by hashes of their files.
 _NOT_OF_MODEL: Any = {
     "log": True,
     "card": True,
@@ -148,17 +148,19 @@ def origin(loaded: Loaded) -> dict[str, Any]:
         result["judged"] = loaded.judged.identity
 
     settings = loaded.settings.model_dump(mode="json", exclude=_NOT_OF_MODEL)
-    # The rows' hashes replace their paths.
+    # The rows are identified by their hashes, not by their paths.
     for section in settings["datasets"].values():
         del section["data"]
         del section["dev_data"]
-    has_several = max(len(data.train), len(data.dev)) > 1
+    set_names = []
+    # The log has the names of several sets; a single one may be renamed.
+    if max(len(data.train), len(data.dev)) > 1:
+        set_names = [*data.train, *data.dev]
     return result | {
         "settings": settings,
-        "data": [hash_examples(rows) for rows in data.train.values()],
-        "dev_data": [hash_examples(rows) for rows in data.dev.values()],
-        # The log has the names of several sets; a single one may be renamed.
-        "names": [*data.train, *data.dev] if has_several else [],
+        "data": [*map(hash_examples, data.train.values())],
+        "dev_data": [*map(hash_examples, data.dev.values())],
+        "names": set_names,
         "backbone": hash_weights(encoder.model),
         "tokenizer": hash_tokenizer(encoder.tokenizer),
         "prompts": encoder.settings.model_dump(
@@ -234,14 +236,11 @@ def _result_record(
     state = fitted.state
     before = fitted.before
     keeps_model = fitted.keeps_model
-    loaded = fitted.built.loaded
     pairs = fitted.built.rows(state.global_step)
     optional: dict[str, Any] = {}
     if before is not None and len(before.by_set) > 1:
-        at_best = (
-            entry for entry in dev_history if entry["step"] == state.best_global_step
-        )
-        best: Mapping[str, Any] = next(at_best, {})
+        by_step = {entry["step"]: entry for entry in dev_history}
+        best = by_step.get(state.best_global_step, {})
         sets = {}
         for name, metric in before.by_set.items():
             dev = best.get(f"eval_dev.{name}") if keeps_model else metric.value
@@ -258,7 +257,7 @@ def _result_record(
     deciding = None if before is None else before.deciding
     dev_before = None if deciding is None else deciding.value
     return ResultRecord(
-        out=str(loaded.sources.out),
+        out=str(fitted.built.loaded.sources.out),
         steps=state.global_step,
         pairs=pairs,
         seconds=round(fitted.seconds, 3),

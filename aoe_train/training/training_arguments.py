@@ -57,7 +57,7 @@ _SHARDING_LAUNCHED = (
 _USE_SHARD = "not supported; use FSDP with --set run.shard=true under torchrun"
 # Optimisers that support sharded weights.
 _SHARDED_OPTIMISERS = ("adamw_torch", "adamw_torch_fused")
-# Others need more arguments than a name.
+# First words of the optimisers that need no more arguments than a name.
 _OPTIMISERS = ("adamw", "adafactor", "sgd", "adagrad", "rmsprop")
 
 
@@ -84,7 +84,7 @@ def start_processes(settings: TrainSettings, work: Path) -> TrainingArguments:
             raise ConfigError(f"{name} is set: {_USE_SHARD}")
     _check_trainer(run.trainer)
     _check_reports(log.report_to)
-    if run.deterministic:  # cuBLAS reads it at its first product
+    if run.deterministic:  # cuBLAS reads this variable at its first product
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     try:
         args = TrainingArguments(

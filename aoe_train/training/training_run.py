@@ -17,11 +17,16 @@ from accelerate.utils import (  # type: ignore[import-untyped]
     GradientAccumulationPlugin,
     TorchDynamoPlugin,
 )
-from torch import nn
+from torch import Tensor, nn
 from transformers import Trainer, TrainerControl, TrainerState, get_scheduler
 
 from aoe_train.model.device import upload_batch
-from aoe_train.training.loss_log import Diverged, gradient_problem
+from aoe_train.training.loss_log import (
+    CollapseCheck,
+    Diverged,
+    LossLog,
+    gradient_problem,
+)
 from aoe_train.training.processes import (
     copy_weights,
     is_main,
@@ -39,13 +44,11 @@ from pairkit.base.printable import one_line
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from torch import Tensor
     from transformers import TrainerCallback, TrainingArguments
 
     from aoe_train.evaluation.dev import DevScores
     from aoe_train.training.build import Built
     from aoe_train.training.callbacks import SavePolicy, Stopwatch, WeightAverage
-    from aoe_train.training.loss_log import CollapseCheck, LossLog
 
 
 # Weights without weight decay.
@@ -78,10 +81,10 @@ class OptimiserStep:
         with _rejections("lr_scheduler_kwargs"):
             self.schedule = get_scheduler(
                 self._args.lr_scheduler_type,
-                optimizer=self.optimiser,
-                num_warmup_steps=self._args.get_warmup_steps(steps),
-                num_training_steps=steps,
-                scheduler_specific_kwargs=options,
+                self.optimiser,
+                self._args.get_warmup_steps(steps),
+                steps,
+                options,
             )
         self._wrapped.zero_grad()
 
@@ -89,10 +92,7 @@ class OptimiserStep:
         """Add gradients up without exchanging them; sharded ones would then take a whole model's memory."""
         if is_sharded(self.model):
             return nullcontext()
-        context: AbstractContextManager[object] = self.accelerator.no_sync(
-            self._wrapped
-        )
-        return context
+        return self.accelerator.no_sync(self._wrapped)  # type: ignore[no-any-return]
 
     def backward(self, inputs: dict[str, Any], step: int, batches: int) -> None:
         """Add the gradient of one of the `batches` of a step, and its losses to the log.
@@ -107,7 +107,7 @@ class OptimiserStep:
         if losses is not None:
             self._losses.add(losses, row_numbers, step, dataset)
             return
-        # While the device still computes.
+        # The copies overlap with the device's work on the previous batch.
         inputs = upload_batch(inputs, self._args.device)
         losses = self._wrapped(**inputs)
         self._losses.add(losses, row_numbers, step, dataset)
@@ -118,9 +118,8 @@ class OptimiserStep:
         """Clip the gradient, and return its norm before; None if the run doesn't clip."""
         if self._args.max_grad_norm <= 0:
             return None
-        norm: Any = self.accelerator.clip_grad_norm_(
-            self._wrapped.parameters(), self._args.max_grad_norm
-        )
+        weights = self._wrapped.parameters()
+        norm: Any = self.accelerator.clip_grad_norm_(weights, self._args.max_grad_norm)
         return norm.full_tensor() if hasattr(norm, "full_tensor") else norm  # type: ignore[no-any-return]
 
     def advance(self) -> float:
@@ -145,18 +144,13 @@ def _rejections(option: str) -> Iterator[None]:
 
 def _make_optimiser(model: nn.Module, args: TrainingArguments) -> torch.optim.Optimizer:
     """The optimiser; biases and norms have no weight decay, as in transformers' Trainer."""
-    norms = {
-        name
-        for name, module in model.named_modules()
-        if isinstance(module, nn.LayerNorm)
-    }
     decaying: list[nn.Parameter] = []
     others: list[nn.Parameter] = []
     for name, weight in model.named_parameters():
         if not weight.requires_grad:
             continue
-        owner, _, _ = name.rpartition(".")
-        if owner in norms or _NO_DECAY.search(name.lower()):
+        owner = model.get_submodule(name.rpartition(".")[0])
+        if isinstance(owner, nn.LayerNorm) or _NO_DECAY.search(name.lower()):
             others.append(weight)
         else:
             decaying.append(weight)
@@ -254,16 +248,15 @@ class TrainingRun:
     losses: LossLog  # not logged yet
     collapse: CollapseCheck
     clock: Stopwatch  # training time without evaluation and checkpoints
-    # Called on rank 0, or on all ranks if the model is sharded.
+    # Is called on rank 0, or on all ranks if the model is sharded.
     score: Callable[[], DevScores] | None
     before: DevScores | None  # of the backbone
     name: str  # in reports
-    # Weights; in memory, so that an evaluation writes nothing.
+    # The best weights, in memory, so that an evaluation writes nothing.
     best: dict[str, Tensor] | None = None
     sound: Path | None = None  # the newest checkpoint that has not diverged
-    random_state: dict[str, Any] | None = (
-        None  # of a checkpoint, with which the next epoch starts
-    )
+    # The state of a checkpoint, with which the next epoch starts.
+    random_state: dict[str, Any] | None = None
     logged: int = 0  # step of the last log entry
     _notes: dict[str, str] = field(default_factory=dict)
 
@@ -328,25 +321,23 @@ class TrainingRun:
         self.check_divergence()
         model = self.built.model
         state = self.state
-        names = [METRIC]
+        deciding = f"eval_{METRIC}"
+        names = [deciding]
         if self.before is not None and len(self.before.by_set) > 1:
-            names += [f"{METRIC}.{name}" for name in self.before.by_set]
+            names += [f"{deciding}.{name}" for name in self.before.by_set]
         with self.clock.paused():
             model.eval()
             figures = list[float]()
             if is_main() or is_sharded(model):
                 with self.average.applied(model), unsharded_root(model):
                     figures = self.score().figures
-            values: list[float] = on_main(lambda: figures)
-            metrics = {
-                f"eval_{name}": value for name, value in zip(names, values, strict=True)
-            }
+            figures = on_main(lambda: figures)
+            metrics = dict(zip(names, figures, strict=True))
             self.log(metrics)
             self.events("on_evaluate", metrics=metrics)
         best_before = -math.inf if state.best_metric is None else state.best_metric
-        deciding = metrics[f"eval_{METRIC}"]
-        if deciding > best_before:  # not if it is NaN
-            state.best_metric = deciding
+        if metrics[deciding] > best_before:  # not if it is NaN
+            state.best_metric = metrics[deciding]
             state.best_global_step = state.global_step
             self.best = copy_weights(
                 self.average.chosen(model) or trained_weights(model)

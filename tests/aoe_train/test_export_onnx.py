@@ -69,7 +69,9 @@ def exported(shallow, tmp_path_factory):
         prompts=PROMPTS,
         default_prompt_name="query",
     )
-    assert export(encoder, folder, source=shallow, form="onnx").difference < 1e-5
+    assert (
+        export(encoder, folder, source=shallow, export_format="onnx").difference < 1e-5
+    )
     return encoder, folder
 
 
@@ -139,7 +141,10 @@ def vectors_of_card(card):
 def test_graphs(request, tmp_path, backbone, settings):
     source = request.getfixturevalue(backbone)
     encoder = load(source, **settings)
-    assert export(encoder, tmp_path / "x", source=source, form="onnx").difference < 1e-5
+    assert (
+        export(encoder, tmp_path / "x", source=source, export_format="onnx").difference
+        < 1e-5
+    )
     agrees(tmp_path / "x", encoder)
 
 
@@ -162,7 +167,7 @@ def test_missing_packages_are_named(bert, tmp_path, monkeypatch):
     found = {"onnx": SimpleNamespace()}
     monkeypatch.setattr(graphs, "find_spec", found.get)
     with config_error(r"ONNX needs onnxruntime, onnxscript.*aoe-toolkit\[onnx\]"):
-        export(Encoder.load(bert), tmp_path / "x", source=bert, form="onnx")
+        export(Encoder.load(bert), tmp_path / "x", source=bert, export_format="onnx")
     assert not (tmp_path / "x").exists()
 
 
@@ -180,7 +185,7 @@ def test_missing_packages_are_named(bert, tmp_path, monkeypatch):
 def test_models_that_can_not_be_graphs(bert, tmp_path, settings, told):
     encoder = Encoder.load(bert, **settings)
     with config_error(told):
-        export(encoder, tmp_path / "x", source=bert, form="onnx")
+        export(encoder, tmp_path / "x", source=bert, export_format="onnx")
 
 
 VECTORS = {"a": [1.0, 0.0], "bb": [0.0, 1.0], "ccc": [0.8, 0.6]}
@@ -239,7 +244,7 @@ def test_int8_export(exported, tmp_path, monkeypatch):
     monkeypatch.setattr(
         exports, "write_onnx", lambda out, *_: copy(folder, out, dirs_exist_ok=True)
     )
-    done = export(encoder, tmp_path / "x", source=tmp_path, form="onnx-int8")
+    done = export(encoder, tmp_path / "x", source=tmp_path, export_format="onnx-int8")
     assert [path.name for path in (tmp_path / "x/onnx").iterdir()] == [
         "model_qint8.onnx"
     ]

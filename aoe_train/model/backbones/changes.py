@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from aoe_train.settings.train_settings import LoraSettings
 
 _PROBE_TOKENS = 4
-# A folder in huggingface_hub's cache.
+# A folder in huggingface_hub's cache, such as `hub/models--owner--name/snapshots/` and 40 digits.
 _SNAPSHOT = re.compile(
     r"/models--(?P<name>[^/]+)/snapshots/(?P<commit>[0-9a-f]{40})/?$"
 )
@@ -43,22 +43,23 @@ def add_lora(backbone: PreTrainedModel, settings: LoraSettings) -> None:
 
     if settings.four_bit:
         prepare_model_for_kbit_training(backbone, use_gradient_checkpointing=False)  # type: ignore[no-untyped-call]
+    targets: str | list[str] = "all-linear"
+    if settings.targets != "auto":
+        targets = list(settings.targets)
     adapter = LoraConfig(
         r=settings.rank,
         lora_alpha=settings.alpha,
         lora_dropout=settings.dropout,
-        target_modules="all-linear"
-        if settings.targets == "auto"
-        else list(settings.targets),
+        target_modules=targets,
     )
     try:
         backbone.add_adapter(adapter)
     except ValueError as error:
-        layers = set()
-        for path, module in backbone.named_modules():
-            if isinstance(module, nn.Linear):
-                _, _, name = path.rpartition(".")
-                layers.add(name)
+        layers = {
+            path.rpartition(".")[2]
+            for path, module in backbone.named_modules()
+            if isinstance(module, nn.Linear)
+        }
         raise ConfigError(
             f"lora.targets {settings.targets}: {one_line(str(error))}; this backbone's linear layers are"
             f" {', '.join(sorted(layers))}"
@@ -165,7 +166,7 @@ def make_bidirectional(backbone: PreTrainedModel) -> None:
 
 
 def _adapted_layers(backbone: nn.Module) -> dict[str, Any]:
-    # Then there are no adapters, and importing peft takes seconds.
+    # Without peft there are no adapters, and importing it takes seconds.
     if "peft" not in sys.modules:
         return {}
     from peft.tuners.tuners_utils import BaseTunerLayer
@@ -182,10 +183,9 @@ def _attends_to_later_tokens(backbone: PreTrainedModel) -> bool:
     """Whether the first token's output depends on the second token."""
     ids = torch.tensor([[1, 2], [1, 3]], device=backbone.device)
     with evaluation_mode(backbone):
-        first = backbone(
-            input_ids=ids, attention_mask=torch.ones_like(ids)
-        ).last_hidden_state[:, 0]
-    return not torch.equal(first[0], first[1])
+        output = backbone(input_ids=ids, attention_mask=torch.ones_like(ids))
+    first, second = output.last_hidden_state[:, 0]
+    return not torch.equal(first, second)
 
 
 def keep_layers(backbone: Any, count: int) -> None:
@@ -216,11 +216,11 @@ def train_top_layers(backbone: Any, count: int) -> None:
         raise ConfigError(
             f"optim.top_layers {count}: this backbone has {len(layers)} layers; expected 1 to {len(layers)}"
         )
-    trained = [*layers[-count:]]
+    trained = nn.ModuleList(layers[-count:])
     norm = after_layers(backbone)
     if norm is not None:
         trained.append(norm)
-    trainable = {id(weight) for part in trained for weight in part.parameters()}
+    trainable = {id(weight) for weight in trained.parameters()}
     for weight in backbone.parameters():
         if id(weight) not in trainable:
             weight.requires_grad_(requires_grad=False)
@@ -252,12 +252,10 @@ def after_layers(backbone: Any) -> nn.Module | None:
         outputs.append(output[0] if isinstance(output, tuple) else output)
 
     hook = layers[-1].register_forward_hook(keep_output)
-    # torch's handle of a hook removes it on leaving.
+    # Leaving the context of torch's handle removes the hook.
     with hook, evaluation_mode(backbone):
-        ids = torch.arange(_PROBE_TOKENS, device=next(backbone.parameters()).device)[
-            None
-        ]
-        final = backbone(input_ids=ids).last_hidden_state
+        ids = torch.arange(_PROBE_TOKENS, device=backbone.device)
+        final = backbone(input_ids=ids[None]).last_hidden_state
         (last,) = outputs
         if _equal(last, final):
             return None

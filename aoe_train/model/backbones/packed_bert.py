@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.functional import gelu
 
 from aoe_train.model.folder_checks import ADAPTERS_FILE, read_object
@@ -20,7 +20,6 @@ from aoe_train.model.precision import LEAST_OF_GELU, in_cache, of_one_input
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
-    from torch import Tensor
     from transformers import PretrainedConfig
 
     from aoe_train.model.packing.sequences import Sequences
@@ -59,11 +58,10 @@ class _Embeddings(nn.Module):
         self.LayerNorm = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
 
     def forward(self, ids: Tensor, positions: Tensor) -> Tensor:
-        words = self.word_embeddings(ids) + self.token_type_embeddings(
-            torch.zeros_like(ids)
-        )
-        output: Tensor = self.LayerNorm(words + self.position_embeddings(positions))
-        return output
+        types = self.token_type_embeddings(torch.zeros_like(ids))
+        words = self.word_embeddings(ids) + types
+        embedded = words + self.position_embeddings(positions)
+        return self.LayerNorm(embedded)  # type: ignore[no-any-return]
 
 
 def _embedding(count: int, dim: int) -> nn.Embedding:
@@ -85,13 +83,7 @@ class _SelfAttention(nn.Module):
         outputs = of_one_input((self.query, self.key, self.value), x)
         query, key, value = (output.view(by_head).transpose(1, 2) for output in outputs)
         attended, _ = packed_attention(
-            self,
-            query,
-            key,
-            value,
-            None,
-            packed=packed,
-            scaling=size**-0.5,
+            self, query, key, value, None, packed=packed, scaling=size**-0.5
         )
         return attended.reshape(x.shape)
 
@@ -103,8 +95,7 @@ class _Output(nn.Module):
         self.LayerNorm = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
 
     def forward(self, x: Tensor, residual: Tensor) -> Tensor:
-        output: Tensor = self.LayerNorm(self.dense(x) + residual)
-        return output
+        return self.LayerNorm(self.dense(x) + residual)  # type: ignore[no-any-return]
 
 
 class _Layer(nn.Module):
@@ -159,9 +150,7 @@ class PackedBert(nn.Module):
             if output_hidden_states:
                 states.append(state)
             state = layer(state, packed)
-        if not output_hidden_states:
-            return _States(state, None)
-        return _States(state, (*states, state))
+        return _States(state, (*states, state) if output_hidden_states else None)
 
 
 def read_bert(folder: Path, dtype: torch.dtype) -> PackedBert | None:
@@ -172,14 +161,17 @@ def read_bert(folder: Path, dtype: torch.dtype) -> PackedBert | None:
     from transformers import AutoConfig
 
     config: Any = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+    if config.hidden_size % config.num_attention_heads:
+        return None
     try:
         with safe_open(folder / _WEIGHTS, framework="pt") as file:
             names = set(file.keys()) - {_UNUSED}
-            shapes = {name: tuple(file.get_slice(name).get_shape()) for name in names}
-            model = _empty_model(config, shapes)
-            if model is None:
+            with torch.device("meta"):
+                model = PackedBert(config, pooler="pooler.dense.weight" in names)
+            shapes = {name: [*each.shape] for name, each in model.named_parameters()}
+            if {name: file.get_slice(name).get_shape() for name in names} != shapes:
                 return None
-            weights = {name: file.get_tensor(name).to(dtype) for name in shapes}
+            weights = {name: file.get_tensor(name).to(dtype) for name in names}
     except SafetensorError:  # transformers reports what is wrong
         return None
     model.load_state_dict(weights, assign=True)
@@ -196,26 +188,3 @@ def _is_plain(folder: Path) -> bool:
     if "model_type" not in config:
         return False
     return all(config.get(key, value) == value for key, value in _PLAIN.items())
-
-
-def _empty_model(config: Any, shapes: dict[str, tuple[int, ...]]) -> PackedBert | None:
-    """The network without its weights; None unless it needs exactly weights of these shapes."""
-    dim = config.hidden_size
-    last_layer = f"encoder.layer.{config.num_hidden_layers - 1}"
-    # Checked first, so that a configuration can't request a network larger than the file.
-    expected = {
-        "embeddings.word_embeddings.weight": (config.vocab_size, dim),
-        "embeddings.position_embeddings.weight": (config.max_position_embeddings, dim),
-        "embeddings.token_type_embeddings.weight": (config.type_vocab_size, dim),
-        f"{last_layer}.output.dense.weight": (dim, config.intermediate_size),
-    }
-    if any(shapes.get(name) != shape for name, shape in expected.items()):
-        return None
-    if dim % config.num_attention_heads:
-        return None
-    with torch.device("meta"):
-        model = PackedBert(config, pooler="pooler.dense.weight" in shapes)
-    own_shapes = {
-        name: tuple(weight.shape) for name, weight in model.named_parameters()
-    }
-    return model if own_shapes == shapes else None

@@ -7,12 +7,12 @@ special tokens, and a text without tokens gets a zero vector, as in sentence-tra
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import torch
 from huggingface_hub.dataclasses import strict
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.functional import embedding_bag
 from transformers import PreTrainedConfig
 
@@ -28,13 +28,13 @@ from pairkit.base.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
-    from torch import Tensor
     from transformers import PreTrainedTokenizerFast
 
     from aoe_train.settings.train_settings import EncoderSettings
 
 _WEIGHTS = "model.safetensors"
-_MAX_NUMBERS = 1 << 30  # of a table after its mapping is applied
+# The largest size of a table after its mapping is applied.
+_MAX_NUMBERS = 1 << 30
 _REMEDY = "copy or download the model again"
 
 
@@ -140,35 +140,29 @@ def _read_table(path: Path) -> Float[Tensor, "token dim"]:
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
+    def refuse(problem: str) -> NoReturn:
+        raise DataError(f"{problem}; {_REMEDY}", path=path)
+
     try:
         stored = load_file(path)
     except (OSError, SafetensorError) as error:
         raise DataError(f"no weights ({error}); {_REMEDY}", path=path) from error
     table = stored.get("embedding.weight", stored.get("embeddings"))
     if table is None or table.ndim != 2:
-        raise DataError(f"contains no table of token vectors; {_REMEDY}", path=path)
+        refuse("contains no table of token vectors")
     rows = stored.get("mapping")
     if rows is not None:
         rows = rows.long()
         is_list = rows.ndim == 1 and len(rows) > 0
         if not is_list or int(rows.min()) < 0 or int(rows.max()) >= len(table):
-            raise DataError(
-                f"mapping: expected the index of a row for each token; {_REMEDY}",
-                path=path,
-            )
+            refuse("mapping: expected the index of a row for each token")
         if len(rows) * table.shape[1] > _MAX_NUMBERS:
-            raise DataError(
-                f"mapping: more than {_MAX_NUMBERS:,} numbers in total; {_REMEDY}",
-                path=path,
-            )
+            refuse(f"mapping: more than {_MAX_NUMBERS:,} numbers in total")
         table = table[rows]
     table = table.float()
     weights = stored.get("weights")
     if weights is not None:
         if weights.shape != (len(table),):
-            raise DataError(
-                f"weights: expected one for each of the {len(table):,} tokens; {_REMEDY}",
-                path=path,
-            )
+            refuse(f"weights: expected one for each of the {len(table):,} tokens")
         table = table * weights[:, None].float()
     return table.contiguous()

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional
 
 from aoe_train.model.device import uncompiled
@@ -15,7 +15,6 @@ from aoe_train.model.packing.layers import draw_seed, keep_mask
 
 if TYPE_CHECKING:
     from jaxtyping import Float
-    from torch import Tensor
 
     from aoe_train.model.packing.sequences import Bucket, Sequences
 
@@ -164,7 +163,7 @@ class _Attention(torch.autograd.Function):
                 keep, share = keep_mask(weights.shape, dropout, seed + number)
                 weights.mul_(keep.to(weights.dtype))
                 total.mul_(share)
-            # Division comes last because there are fewer outputs than weights.
+            # The outputs are divided, not the weights, as there are fewer outputs.
             bucket.put_heads(torch.bmm(weights, v).div_(total), out)
         ctx.save_for_backward(query, key, value, out, *normalisers)
         ctx.meta = packed, options, seed
@@ -183,7 +182,7 @@ class _Attention(torch.autograd.Function):
         buckets = zip(packed.buckets, normalisers, strict=True)
         for number, (bucket, normaliser) in enumerate(buckets):
             q, k, v = (bucket.heads(part) for part in (query, key, value))
-            # Zeros: padding must not contribute to gradients.
+            # Padding with zeros doesn't contribute to gradients.
             g, delta = (bucket.heads(part, zeros=True) for part in (gradient, deltas))
             q = q.mul(options.scaling)
             weights = _scores(bucket, q, k, options).sub_(normaliser).exp_()

@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from aoe_train.model.device import uncompiled
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
-    from torch import Tensor
 
 
 @uncompiled
@@ -59,7 +58,7 @@ def _onednn_products() -> dict[torch.dtype, tuple[str, ...]]:
 
     `benchmarks/products.py` measures them; `benchmarks/results/products.csv` has its results.
     """
-    # Not measured at run time: the answer could differ when training is resumed, and change the weights.
+    # Speed isn't measured at run time: the answer could differ when training is resumed, and change the weights.
     has_onednn = bool(torch.backends.mkldnn.is_available())  # type: ignore[no-untyped-call]
     if not has_onednn or not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
         return {}
@@ -76,11 +75,10 @@ def _onednn_products() -> dict[torch.dtype, tuple[str, ...]]:
 
 def _is_intel() -> bool:
     """Whether the processor is Intel's."""
-    names = platform.processor()
     info = Path("/proc/cpuinfo")
     if info.exists():
-        names = info.read_text("utf-8", "replace")
-    return "GenuineIntel" in names
+        return "GenuineIntel" in info.read_text("utf-8", "replace")
+    return "GenuineIntel" in platform.processor()
 
 
 def _by_onednn(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -239,10 +237,9 @@ def train_used_rows(backbone: Any, used: np.ndarray) -> bool:
         others.append(backbone.get_output_embeddings())
     if any(getattr(module, "weight", None) is embedding.weight for module in others):
         return False
-    embedding.__class__ = (
-        UsedRows  # in place, because other objects refer to the module
-    )
     rows = torch.as_tensor(used, dtype=torch.int64, device=embedding.weight.device)
+    # The class is changed in place, because other objects refer to the module.
+    embedding.__class__ = UsedRows
     cast("UsedRows", embedding).freeze_except(rows)
     return True
 

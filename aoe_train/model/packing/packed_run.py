@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from aoe_train.model.device import evaluation_mode, one_thread, only_callees_compiled
 from aoe_train.model.packing.attention import NAME, register
@@ -16,7 +16,6 @@ from aoe_train.model.packing.sequences import Sequences
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
-    from torch import Tensor
 
     TokenVectors = Float[Tensor, "token dim"]
     TokenIds = Int[Tensor, " token"]
@@ -24,8 +23,11 @@ if TYPE_CHECKING:
 
 # Largest relative difference between a token's packed and single vectors that rounding explains: in float32,
 # and in half precision. The latter also accepts _TIMES the difference between two attention implementations.
-_TOLERANCE, _HALF_TOLERANCE, _TIMES = 1e-3, 5e-2, 3
-_MAX_PROBE = 1_024  # tokens; longer sliding windows are not tested
+_TOLERANCE = 1e-3
+_HALF_TOLERANCE = 5e-2
+_TIMES = 3
+# Tokens; longer sliding windows are not tested.
+_MAX_PROBE = 1_024
 
 
 def use_fast_layers(module: nn.Module) -> None:

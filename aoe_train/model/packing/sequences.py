@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     Heads = Float[Tensor, "token head dim"]
     HeadGrid = Float[Tensor, "sequence_head position dim"]
     Lengths = Int[Tensor, " sequence"]
+    TokenIndices = Int[Tensor, " token"]
 
 
 # A bucket's overhead, as the number of scores (sequences x length x length, one head) that take as long.
@@ -28,16 +28,16 @@ _BUCKET_LIMIT = 262_144
 # An accelerator's kernels copy a mask in every layer if its rows don't begin at multiples of this.
 _ALIGNED = 16
 # On an accelerator, starting a kernel costs far more, and the cache doesn't matter.
-_ACCELERATOR_COST, _ACCELERATOR_LIMIT = 4_000_000, 1 << 26
+_ACCELERATOR_COST = 4_000_000
+_ACCELERATOR_LIMIT = 1 << 26
 
 
-@dataclass(frozen=True)
-class _HeadIndices:
+class _HeadIndices(NamedTuple):
     """Indices of a bucket's rows, each of which is one head of one token."""
 
-    tokens: Int[Tensor, " row"]
-    padding: Int[Tensor, " row"]
-    grid: Int[Tensor, " row"]
+    tokens: Tensor
+    padding: Tensor
+    grid: Tensor
 
 
 class Bucket:
@@ -62,7 +62,7 @@ class Bucket:
         self._indices: dict[int, _HeadIndices] = {}
 
     @cached_property
-    def slots(self) -> Int[Tensor, " token"]:
+    def slots(self) -> TokenIndices:
         """Each token's index in the flattened, padded (sequence, position) grid."""
         starts = torch.cumsum(self._sizes, 0) - self._sizes
         rows = torch.arange(self.size, device=self._device)
@@ -78,12 +78,7 @@ class Bucket:
         padded.index_copy_(0, self.slots, tokens)
         return padded.view(shape)
 
-    def heads(
-        self,
-        packed: Heads,
-        *,
-        zeros: bool = False,
-    ) -> HeadGrid:
+    def heads(self, packed: Heads, *, zeros: bool = False) -> HeadGrid:
         """The same for each head, in one pass; padding is zeros or repeats a token."""
         _, count, dim = packed.shape
         if self.even:
@@ -96,11 +91,7 @@ class Bucket:
             rows.index_fill_(0, indices.padding, 0)
         return rows.view(-1, self.length, dim)
 
-    def put_heads(
-        self,
-        grid: HeadGrid,
-        packed: Heads,
-    ) -> None:
+    def put_heads(self, grid: HeadGrid, packed: Heads) -> None:
         """Write the grid back to this bucket's tokens."""
         tokens = packed[self._tokens]
         count, dim = tokens.shape[1:]
@@ -133,24 +124,21 @@ class Bucket:
         return self._indices[count]
 
     def bias(
-        self,
-        *,
-        causal: bool,
-        window: int | None,
-        dtype: torch.dtype,
+        self, *, causal: bool, window: int | None, dtype: torch.dtype
     ) -> Float[Tensor, "sequence 1 position position"] | None:
         """Added to scores: -inf for hidden keys, except in rows of padding, which would become NaN."""
         key = (causal, window, dtype)
         if key not in self._biases:
-            sees_all = not causal and (window is None or self.length <= window)
-            self._biases[key] = None
-            if not (self.even and sees_all):
-                self._biases[key] = self._bias(
-                    causal=causal, window=window, dtype=dtype
-                )
+            self._biases[key] = self._make_bias(*key)
         return self._biases[key]
 
-    def _bias(self, *, causal: bool, window: int | None, dtype: torch.dtype) -> Tensor:
+    def _make_bias(
+        self, causal: bool, window: int | None, dtype: torch.dtype
+    ) -> Tensor | None:
+        """The result of `bias`; None if each query sees all keys."""
+        sees_all = not causal and (window is None or self.length <= window)
+        if self.even and sees_all:
+            return None
         at = torch.arange(self.length, device=self._device)
         sizes = self._sizes[:, None, None]
         query = at[:, None]
@@ -189,9 +177,7 @@ class Sequences:
         self.sizes = sizes
         self.device = sizes.device
         ends = torch.cumsum(sizes, 0)
-        self.positions: Int[Tensor, " token"] = _from_starts(
-            sizes - ends, sizes, tokens
-        )
+        self.positions = _from_starts(sizes - ends, sizes, tokens)
         # Attributes, not properties, so that torch.compile treats them as inputs that change with each batch.
         bounds = torch.nn.functional.pad(ends, (1, 0))
         self.bounds: Int[Tensor, " sequence+1"] = bounds.to(torch.int32)
@@ -221,7 +207,7 @@ def _from_starts(
     shift: Lengths,
     sizes: Lengths,
     total: int,
-) -> Int[Tensor, " token"]:
+) -> TokenIndices:
     """Each token's index plus its sequence's shift, without waiting for the device."""
     indices = torch.arange(total, device=sizes.device)
     return indices + torch.repeat_interleave(shift, sizes, output_size=total)

@@ -8,11 +8,12 @@ from typing import Any
 from aoe_train.model.tokens.special_tokens import raw_tokenizer
 from pairkit.similarity.languages import sampled
 
-_FEW = 20  # letters, below which nothing is said
-_MOST_UNKNOWN = 0.05  # share of unknown tokens
-# Letters a token. With an English vocabulary, English and code have 3.5 or more, German and French less than
-# 2.8. A multilingual one has 3.8 for German, 1.3 for Chinese and 1.9 for Korean; others split these scripts
-# into single characters or bytes.
+# Fewer letters show nothing.
+_MIN_LETTERS = 20
+_MAX_UNKNOWN_SHARE = 0.05
+# Letters a token, below which a backbone hardly knows a language. With an English vocabulary, English and code
+# have 3.5 or more, German and French less than 2.8. A multilingual one has 3.8 for German, 1.3 for Chinese and
+# 1.9 for Korean; others split these scripts into single characters or bytes.
 _MIN_LATIN_LETTERS = 3.0
 _MIN_OTHER_LETTERS = 1.2
 _LAST_LATIN = "\u024f"
@@ -21,28 +22,25 @@ _LAST_LATIN = "\u024f"
 def language_warning(tokenizer: Any, texts: Sequence[str], name: str) -> str | None:
     """A warning if the texts' language is not the backbone's; None if it is, or too few texts tell."""
     sample = sampled(texts)
-    letters = [
-        character for text in sample for character in text if character.isalpha()
-    ]
+    letters = [letter for letter in "".join(sample) if letter.isalpha()]
     unknown = 0
     tokens = 0
-    for encoding in raw_tokenizer(tokenizer).encode_batch(
-        sample, add_special_tokens=False
-    ):
+    raw = raw_tokenizer(tokenizer)
+    for encoding in raw.encode_batch(sample, add_special_tokens=False):
         for token in encoding.tokens:
             if token == tokenizer.unk_token:
                 unknown += 1
             elif any(map(str.isalpha, token)):
                 tokens += 1
     tokens += unknown
-    if len(letters) < _FEW or not tokens:
+    if len(letters) < _MIN_LETTERS or not tokens:
         return None
     min_letters = _MIN_OTHER_LETTERS
     latin = sum(letter <= _LAST_LATIN for letter in letters)
     if 2 * latin > len(letters):
         min_letters = _MIN_LATIN_LETTERS
     size = len(letters) / tokens
-    if size >= min_letters and unknown <= _MOST_UNKNOWN * tokens:
+    if size >= min_letters and unknown <= _MAX_UNKNOWN_SHARE * tokens:
         return None
     return (
         f"warning: {name} hardly knows the language of these texts ({size:.1f} letters a token,"

@@ -14,18 +14,14 @@ from __future__ import annotations
 import copy
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from tokenizers import normalizers, processors
+from tokenizers import Tokenizer, normalizers, processors
 from transformers import PreTrainedTokenizerFast
 
 from aoe_train.model.folder_checks import panics_as_errors
 from aoe_train.settings.prompt_settings import Prompt, read_prompt
 from pairkit.base.errors import ConfigError
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
-
 
 # Names of a prompt's tokens in tokenizer.json.
 _PREFIX = "prompt_prefix"
@@ -136,7 +132,7 @@ def _prefix_and_suffix(raw: Tokenizer, prompt: Prompt) -> SpecialTokens:
         return SpecialTokens(_ids(raw, before), _ids(raw, after))
     prefix = _ids(raw, before.strip(" "))
     joined = _ids(raw, "a" + after)
-    # Tokenised as the continuation of a word, so that no space is inserted.
+    # The words after the text were tokenised as the continuation of a word, so that no space is inserted.
     if joined[: len(anchor)] == anchor:
         return SpecialTokens(prefix, joined[len(anchor) :])
     return SpecialTokens(prefix, _ids(raw, after))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -35,16 +35,19 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 
-_CALL_TEXTS = 4096  # per call of the tokenizer, which divides them among its threads
+# Texts of a call of the tokenizer, which divides them among its threads.
+_CALL_TEXTS = 4096
 _MAPPED = ("ids", "ends", "prompt_lengths")
 _TRUNCATED = "truncated.npy"
-_LAYOUT = "5"  # increment it when the same texts and settings result in other arrays
+# Increment it when the same texts and settings result in other arrays.
+_LAYOUT = "5"
 UNLIMITED = 1 << 30
 """Maximum tokens of a text if neither model nor settings have a limit."""
 # Characters that are read of a text per token that is kept: at first, and if they were too few. Most tokens
 # have 1 to 6.
 _CHARACTERS = (16, 128, 1024)
-_MIN_TOKENS = 256  # more than the tokens of one word that was cut
+# More than the tokens of one word that was cut.
+_MIN_TOKENS = 256
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -93,12 +96,34 @@ class TokenStore:
         if not include_prompt:
             end_tokens = _end_tokens(tokenizer, distinct)
             left_out = [cut.prompt_length(end_tokens) for cut in cuts]
-        job = _Job(texts, numbers, raw, cuts, left_out, progress, empty=empty)
-        if cache_dir is None:
-            return _in_memory(job)
-        settings = (max_length, include_prompt, distinct)
-        key = _key(texts, numbers, raw.to_str(), raw.encode_special_tokens, *settings)
-        return _on_disk(job, cache_dir / key)
+        folder = None
+        if cache_dir is not None:
+            key = _key(
+                texts,
+                numbers,
+                raw.to_str(),
+                raw.encode_special_tokens,
+                max_length,
+                include_prompt,
+                distinct,
+            )
+            folder = cache_dir / key
+            cached = _mapped(folder)
+            if cached is not None:
+                return cached
+
+        store = _tokenise(texts, numbers, raw, cuts, progress)
+        without_tokens = np.flatnonzero(store.lengths == 0)
+        if len(without_tokens) and not empty:
+            raise DataError(
+                f"text {texts[without_tokens[0]][:60]!r} has no tokens, and this tokenizer adds none; drop its"
+                f" rows ({len(without_tokens)} such texts)"
+            )
+        store = replace(store, prompt_lengths=np.array(left_out, np.int32)[numbers])
+        if folder is None:
+            return store
+        _save(store, folder)
+        return _mapped(folder) or store
 
     def __len__(self) -> int:
         return len(self.ends) - 1
@@ -215,75 +240,48 @@ class _Cut:
         return len(ids) - (ids[-1] in end_tokens)
 
 
-class _Job(NamedTuple):
-    """Texts to tokenise, with their prompts."""
-
-    texts: Sequence[str]
-    prompts: ndarray  # (text,): index of a cut
-    raw: Tokenizer
-    cuts: Sequence[_Cut]
-    left_out: Sequence[int]  # tokens of each cut's prompt that pooling ignores
-    progress: Listener | None
-    empty: bool = False  # whether a text may have no tokens
-
-
-class _Tokens(NamedTuple):
-    """Tokens of some texts."""
-
-    ids: ndarray  # (token,)
-    lengths: ndarray  # (text,)
-    truncated: int  # number of texts
-
-
-def _tokenise(job: _Job) -> Iterator[_Tokens]:
-    """The tokens of a few thousand texts at a time."""
-    progress = job.progress
-    total = len(job.texts)
-    dtype = np.uint16 if job.raw.get_vocab_size() <= 1 << 16 else np.int32
-    for first in range(0, max(total, 1), _CALL_TEXTS):
+def _tokenise(
+    texts: Sequence[str],
+    prompts: ndarray,
+    raw: Tokenizer,
+    cuts: Sequence[_Cut],
+    progress: Listener | None,
+) -> TokenStore:
+    """The tokens of texts, each with the prompt of one of the `cuts`; pooling includes all tokens."""
+    total = len(texts)
+    dtype = np.uint16 if raw.get_vocab_size() <= 1 << 16 else np.int32
+    ids = [np.empty(0, dtype)]
+    lengths = [np.zeros(1, np.int64)]
+    truncated = 0
+    for first in range(0, total, _CALL_TEXTS):
         block = slice(first, first + _CALL_TEXTS)
-        cuts = [job.cuts[number] for number in job.prompts[block].tolist()]
-        pairs = zip(cuts, job.texts[block], strict=True)
+        block_cuts = [cuts[number] for number in prompts[block].tolist()]
+        pairs = zip(block_cuts, texts[block], strict=True)
         joined = [cut.prompt.text + text for cut, text in pairs]
-        encodings = _encode_starts(job.raw, joined, [cut.needed_tokens for cut in cuts])
+        needed = [cut.needed_tokens for cut in block_cuts]
         by_text: list[list[int]] = []
-        truncated = 0
-        for cut, encoding in zip(cuts, encodings, strict=True):
+        encodings = _encode_starts(raw, joined, needed)
+        for cut, encoding in zip(block_cuts, encodings, strict=True):
             tokens, is_truncated = cut.tokens(encoding.ids)
             by_text.append(tokens)
             truncated += is_truncated
-        lengths = np.fromiter(map(len, by_text), np.int64, len(by_text))
-        ids = np.fromiter(chain.from_iterable(by_text), dtype, int(lengths.sum()))
-        yield _Tokens(ids, lengths, truncated)
-        if progress and total:
-            progress(Progress("tokenise", first + len(cuts), total))
+        lengths.append(np.fromiter(map(len, by_text), np.int64, len(by_text)))
+        joined_tokens = chain.from_iterable(by_text)
+        ids.append(np.fromiter(joined_tokens, dtype, int(lengths[-1].sum())))
+        if progress:
+            progress(Progress("tokenise", first + len(joined), total))
     if progress:
         progress(Progress("tokenise", total, total, ended=True))
-
-
-def _in_memory(job: _Job) -> TokenStore:
-    ids, lengths, truncated = zip(*_tokenise(job), strict=True)
-    store = TokenStore(
+    return TokenStore(
         ids=np.concatenate(ids),
-        ends=np.cumsum(np.concatenate([[0], *lengths]), dtype=np.int64),
-        prompt_lengths=np.array(job.left_out, np.int32)[job.prompts],
-        truncated=sum(truncated),
+        ends=np.cumsum(np.concatenate(lengths)),
+        prompt_lengths=np.zeros(total, np.int32),
+        truncated=truncated,
     )
-    empty = np.flatnonzero(store.lengths == 0)
-    if len(empty) and not job.empty:
-        raise DataError(
-            f"text {job.texts[empty[0]][:60]!r} has no tokens, and this tokenizer adds none; drop its rows"
-            f" ({len(empty)} such texts)"
-        )
-    return store
 
 
-def _on_disk(job: _Job, folder: Path) -> TokenStore:
-    """The same arrays, mapped from files that processes and later runs share."""
-    cached = _mapped(folder)
-    if cached is not None:
-        return cached
-    store = _in_memory(job)
+def _save(store: TokenStore, folder: Path) -> None:
+    """Write the arrays of a store, which processes and later runs share."""
     with write_errors(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         # Another run may write the same files.
@@ -297,7 +295,6 @@ def _on_disk(job: _Job, folder: Path) -> TokenStore:
             partial.rename(folder)
         except OSError:  # another run was faster
             remove(partial)
-    return _mapped(folder) or store
 
 
 def _mapped(folder: Path) -> TokenStore | None:
