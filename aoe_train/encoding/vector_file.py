@@ -35,7 +35,7 @@ from aoe_train.model.quantization import (
 )
 from pairkit import __version__
 from pairkit.base.errors import ConfigError, DataError
-from pairkit.base.system.files import open_own, write_errors, write_json
+from pairkit.base.system.files import open_own, whole_file, write_errors, write_json
 from pairkit.base.system.folders import (
     REPLACE,
     check_same_run,
@@ -60,15 +60,15 @@ class PartialState:
 
 
 class PartialOutput:
-    """The vectors of an unfinished run; unless `begun`, its folder is removed in the end."""
+    """The vectors of an unfinished run; unless it `is_resumable`, its folder is removed in the end."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.vectors = folder / "vectors.npy"
         self._manifest = folder / _MANIFEST
         self.state = PartialState()
-        self.begun = self._manifest.is_file() and self.vectors.is_file()
-        if self.begun:
+        self.is_resumable = self._manifest.is_file() and self.vectors.is_file()
+        if self.is_resumable:
             self.state = PartialState(**read_json_object(self._manifest))
 
     def begin(self, made_of: Mapping[str, Any], texts: int, dim: int) -> None:
@@ -76,7 +76,7 @@ class PartialOutput:
         with write_errors(self.vectors), open_own(self.vectors, "wb") as file:
             _write_header(file, _ITEM, texts, dim)
         self._save(PartialState(made_of, texts, dim))
-        self.begun = True
+        self.is_resumable = True
 
     def append(self, vectors: ndarray) -> None:
         """Add vectors in order; once this returns, they are safe even if the process is killed."""
@@ -119,11 +119,11 @@ def open_partial(out: Path, *, fresh: bool = False) -> Iterator[PartialOutput]:
     with working_folder(folder):
         if fresh:
             (folder / _MANIFEST).unlink(missing_ok=True)
-        partial = PartialOutput(folder)
+        unfinished = PartialOutput(folder)
         try:
-            yield partial
+            yield unfinished
         finally:
-            if not partial.begun:
+            if not unfinished.is_resumable:
                 shutil.rmtree(folder)
 
 
@@ -166,14 +166,12 @@ def write_vectors(
     """Write all vectors as a quantized `.npy`, block by block."""
     quantize = quantization.quantize
     state = vectors.state
-    with write_errors(path), open_own(path, "wb") as file:
+    with whole_file(path) as file:
         _write_header(
             file, DTYPES[quantize], state.texts, width_of(state.dim, quantize)
         )
         for block in vectors.blocks():
             file.write(quantization.apply(block).data)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _write_header(
@@ -192,17 +190,13 @@ def record_path(out: Path) -> Path:
 
 
 def write_record(
-    out: Path,
-    made_of: Mapping[str, Any],
-    state: PartialState,
-    size: int,
-    quantization: Quantization,
+    out: Path, state: PartialState, size: int, quantization: Quantization
 ) -> None:
     """Write the record of an output of `size` bytes, just before the output appears."""
     record = {
         "made_by": _MADE_BY,
         "version": __version__,
-        "made_of": made_of,
+        "made_of": state.made_of,
         "texts": state.texts,
         "dim": state.dim,
         "bytes": size,

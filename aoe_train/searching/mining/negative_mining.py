@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from aoe_train.encoding.encode_run import TextVectors
+from aoe_train.encoding.encode_run import cached_vectors
 from aoe_train.searching.mining.mined_dataset import Indices, KnownPositives, Mask
 from aoe_train.searching.nearest import IndexVectors, nearest
 from pairkit.base.cli.progress import Listener, Progress
@@ -74,8 +74,15 @@ def embed(
 
     def encode_table(indices: Indices, prompt: str) -> VectorTable:
         texts = [dataset.texts[index] for index in indices.tolist()]
-        vectors = TextVectors(texts, identity, prompt, normalize=True, folder=work)
-        matrix = vectors.load_or_make(lambda: encoder, show)
+        matrix = cached_vectors(
+            texts,
+            identity,
+            prompt,
+            lambda: encoder,
+            normalize=True,
+            folder=work,
+            show=show,
+        )
         return VectorTable(matrix, indices)
 
     prompts = encoder.settings.named_prompts
